@@ -1,0 +1,39 @@
+# Language level, warnings, sanitizers: one interface target that every target of ours links.
+set(CMAKE_CXX_STANDARD 20)
+set(CMAKE_CXX_STANDARD_REQUIRED ON)
+set(CMAKE_CXX_EXTENSIONS OFF)
+set(CMAKE_POSITION_INDEPENDENT_CODE ON)
+set(CMAKE_CXX_VISIBILITY_PRESET hidden)
+set(CMAKE_VISIBILITY_INLINES_HIDDEN ON)
+
+add_library(penstock_build INTERFACE)
+target_include_directories(penstock_build INTERFACE
+  $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}> $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}/penstock>)
+target_compile_features(penstock_build INTERFACE cxx_std_20)
+# Recipes promise the same bytes on every machine: a multiply-add must not be fused on one and split on another.
+target_compile_options(penstock_build INTERFACE $<BUILD_INTERFACE:-ffp-contract=off>)
+target_compile_options(penstock_build INTERFACE $<BUILD_INTERFACE:-Wall -Wextra -Wpedantic -Wshadow -Wconversion
+  -Wsign-conversion -Wold-style-cast -Wnon-virtual-dtor -Woverloaded-virtual -Wcast-align -Wnull-dereference>)
+if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+  # GCC 12 reports impossible null dereferences and overlaps inside its own <string> and <variant> once it inlines.
+  target_compile_options(penstock_build INTERFACE $<BUILD_INTERFACE:-Wno-null-dereference -Wno-restrict -Wno-maybe-uninitialized>)
+endif()
+if(PENSTOCK_WARNINGS_AS_ERRORS)
+  target_compile_options(penstock_build INTERFACE $<BUILD_INTERFACE:-Werror>)
+endif()
+
+if(PENSTOCK_SANITIZE)
+  target_compile_options(penstock_build INTERFACE
+    $<BUILD_INTERFACE:-fsanitize=${PENSTOCK_SANITIZE} -fno-sanitize-recover=all -fno-omit-frame-pointer>)
+  target_link_options(penstock_build INTERFACE $<BUILD_INTERFACE:-fsanitize=${PENSTOCK_SANITIZE}>)
+endif()
+
+if(PENSTOCK_TIDY)
+  find_program(PENSTOCK_CLANG_TIDY NAMES clang-tidy clang-tidy-14 REQUIRED)
+  set(CMAKE_CXX_CLANG_TIDY ${PENSTOCK_CLANG_TIDY})
+endif()
+
+find_program(PENSTOCK_CCACHE ccache)
+if(PENSTOCK_CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
+  set(CMAKE_CXX_COMPILER_LAUNCHER ${PENSTOCK_CCACHE})
+endif()

@@ -1,0 +1,46 @@
+# Required: a threads library, fmt, CLI11, nlohmann-json, libjpeg-turbo. Everything else is optional; what is missing is
+# said by penstock_print_summary(), by `penstock --version`, and by visible skips in ctest.
+set(THREADS_PREFER_PTHREAD_FLAG ON)
+find_package(Threads REQUIRED)
+find_package(PkgConfig REQUIRED)
+find_package(fmt REQUIRED)
+find_package(CLI11 REQUIRED)
+find_package(nlohmann_json REQUIRED)
+find_package(JPEG REQUIRED)
+
+# penstock_optional(NAME TARGET WHAT): remembers whether TARGET exists, for the summary and `penstock --version`.
+function(penstock_optional name target what)
+  if(TARGET ${target})
+    set(present 1)
+  else()
+    set(present 0)
+  endif()
+  set_property(GLOBAL APPEND PROPERTY PENSTOCK_OPTIONAL "${name}|${present}|${what}")
+endfunction()
+
+pkg_check_modules(isal IMPORTED_TARGET GLOBAL QUIET libisal)
+penstock_optional(isa-l PkgConfig::isal "CRC32C at memory speed (a portable table is used instead)")
+
+find_package(yaml-cpp QUIET)
+if(TARGET yaml-cpp AND NOT TARGET yaml-cpp::yaml-cpp)
+  add_library(yaml-cpp::yaml-cpp ALIAS yaml-cpp)
+endif()
+penstock_optional(yaml-cpp yaml-cpp::yaml-cpp "--config FILE.yaml")
+
+if(PENSTOCK_TESTS)
+  find_package(GTest QUIET)
+  penstock_optional(googletest GTest::gtest "the test suite")
+endif()
+
+function(penstock_print_summary)
+  get_property(rows GLOBAL PROPERTY PENSTOCK_OPTIONAL)
+  foreach(row IN LISTS rows)
+    string(REPLACE "|" ";" parts "${row}")
+    list(GET parts 0 name)
+    list(GET parts 1 present)
+    list(GET parts 2 what)
+    if(NOT present)
+      message(STATUS "penstock: without ${name}: ${what}")
+    endif()
+  endforeach()
+endfunction()

@@ -1,0 +1,33 @@
+# `cmake --install` puts the program, the libraries, the headers and an exported CMake package in place.
+include(CMakePackageConfigHelpers)
+
+get_property(rooms GLOBAL PROPERTY PENSTOCK_ROOMS)
+install(TARGETS penstock_build ${rooms} EXPORT penstock-targets ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
+install(EXPORT penstock-targets NAMESPACE penstock:: DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/penstock)
+foreach(room io_backends results datagen profiling miniapps benchmarks)
+  install(DIRECTORY ${PROJECT_SOURCE_DIR}/${room} DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/penstock
+          FILES_MATCHING PATTERN "*.hpp" PATTERN "*.h")
+endforeach()
+
+set(PENSTOCK_EXPORT_FINDS "")
+foreach(optional isal:libisal)
+  string(REPLACE ":" ";" parts ${optional})
+  list(GET parts 0 prefix)
+  list(GET parts 1 module)
+  if(TARGET PkgConfig::${prefix})
+    string(APPEND PENSTOCK_EXPORT_FINDS "pkg_check_modules(${prefix} REQUIRED IMPORTED_TARGET ${module})\n")
+  endif()
+endforeach()
+file(CONFIGURE OUTPUT ${PROJECT_BINARY_DIR}/penstock-config.cmake @ONLY CONTENT [=[
+include(CMakeFindDependencyMacro)
+find_dependency(Threads)
+find_dependency(PkgConfig)
+find_dependency(fmt)
+find_dependency(nlohmann_json)
+find_dependency(JPEG)
+@PENSTOCK_EXPORT_FINDS@
+include("${CMAKE_CURRENT_LIST_DIR}/penstock-targets.cmake")
+]=])
+write_basic_package_version_file(${PROJECT_BINARY_DIR}/penstock-config-version.cmake COMPATIBILITY SameMinorVersion)
+install(FILES ${PROJECT_BINARY_DIR}/penstock-config.cmake ${PROJECT_BINARY_DIR}/penstock-config-version.cmake
+        DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/penstock)

@@ -1,0 +1,119 @@
+# A plug-in is one file and one line:
+#
+#   penstock_plugin(backend uring uring.cpp NEEDS PkgConfig::uring)
+#
+# The file exports one const descriptor named <kind>_<name> (dashes become underscores) in namespace penstock and keeps
+# everything else to itself. From the lines of all rooms CMake writes one registry a kind, so that nothing depends on
+# static constructors, which a linker drops from static libraries. An unmet NEEDS target makes a row that says so.
+
+# kind -> descriptor type and the header that declares it
+set(PENSTOCK_KIND_backend "BackendInfo|io_backends/base/backend.hpp")
+set(PENSTOCK_KIND_recipe "RecipeInfo|datagen/recipe/recipe.hpp")
+set(PENSTOCK_KIND_format "FormatInfo|datagen/format/format.hpp")
+set(PENSTOCK_KIND_miniapp "MiniAppInfo|miniapps/miniapp.hpp")
+set(PENSTOCK_KIND_command "CommandInfo|io_backends/base/command.hpp")
+
+# penstock_room(TARGET): the library that the plug-ins and sources of the current folder (and below) belong to.
+macro(penstock_room target)
+  set(PENSTOCK_ROOM ${target})
+  add_library(${target} STATIC)
+  add_library(penstock::${target} ALIAS ${target})
+  target_link_libraries(${target} PUBLIC penstock_build)
+  set_property(GLOBAL APPEND PROPERTY PENSTOCK_ROOMS ${target})
+endmacro()
+
+function(penstock_plugin kind name source)
+  cmake_parse_arguments(ARG "" "" "NEEDS" ${ARGN})
+  if(NOT DEFINED PENSTOCK_KIND_${kind})
+    message(FATAL_ERROR "penstock_plugin: unknown kind '${kind}'")
+  endif()
+  set(unmet "")
+  foreach(need IN LISTS ARG_NEEDS)
+    if(NOT TARGET ${need})
+      string(REGEX REPLACE "^.*::" "" need "${need}")
+      list(APPEND unmet ${need})
+    endif()
+  endforeach()
+  if(unmet)
+    string(REPLACE ";" ", " unmet "${unmet}")
+    set_property(GLOBAL APPEND PROPERTY PENSTOCK_MISSING_${kind} "${name}|this build lacks ${unmet}")
+  else()
+    target_sources(${PENSTOCK_ROOM} PRIVATE ${CMAKE_CURRENT_SOURCE_DIR}/${source})
+    target_link_libraries(${PENSTOCK_ROOM} PUBLIC ${ARG_NEEDS})
+    set_property(GLOBAL APPEND PROPERTY PENSTOCK_PRESENT_${kind} "${name}")
+  endif()
+endfunction()
+
+# penstock_plugin_registry(KIND FILE): writes the registry of all plug-ins of KIND seen so far, sorted by name.
+function(penstock_plugin_registry kind file)
+  string(REPLACE "|" ";" parts "${PENSTOCK_KIND_${kind}}")
+  list(GET parts 0 type)
+  list(GET parts 1 header)
+  get_property(present GLOBAL PROPERTY PENSTOCK_PRESENT_${kind})
+  get_property(missing GLOBAL PROPERTY PENSTOCK_MISSING_${kind})
+  list(SORT present)
+  list(SORT missing)
+  set(externs "")
+  set(rows "")
+  foreach(name IN LISTS present)
+    string(REPLACE "-" "_" symbol "${name}")
+    string(APPEND externs "extern const ${type} ${kind}_${symbol};\n")
+    string(APPEND rows "      &${kind}_${symbol},\n")
+  endforeach()
+  set(absent "")
+  foreach(row IN LISTS missing)
+    string(REPLACE "|" ";" parts "${row}")
+    list(GET parts 0 name)
+    list(GET parts 1 reason)
+    string(APPEND absent "      {\"${name}\", \"${reason}\"},\n")
+  endforeach()
+  file(CONFIGURE OUTPUT ${file} @ONLY CONTENT [=[
+// Written by CMake from the penstock_plugin(@kind@ ...) lines; edit those.
+#include <vector>
+
+#include "@header@"
+
+namespace penstock {
+@externs@
+const Registry<@type@>& @kind@_registry() {
+  static const std::vector<const @type@*> present{
+@rows@  };
+  static const std::vector<MissingPlugin> missing{
+@absent@  };
+  static const Registry<@type@> registry{"@kind@", present, missing};
+  return registry;
+}
+}  // namespace penstock
+]=])
+endfunction()
+
+# penstock_test(TARGET SOURCES... [LINK libs...]): a GoogleTest binary whose cases ctest lists one by one.
+function(penstock_test target)
+  if(NOT PENSTOCK_TESTS OR NOT TARGET GTest::gtest)
+    return()
+  endif()
+  cmake_parse_arguments(ARG "" "" "LINK" ${ARGN})
+  add_executable(${target} ${ARG_UNPARSED_ARGUMENTS})
+  target_link_libraries(${target} PRIVATE ${ARG_LINK} penstock_build GTest::gtest GTest::gtest_main Threads::Threads)
+  include(GoogleTest)
+  gtest_discover_tests(${target} DISCOVERY_MODE PRE_TEST DISCOVERY_TIMEOUT 60 PROPERTIES TIMEOUT 300)
+endfunction()
+
+# penstock_contract_tests(KIND TARGET): one ctest case a plug-in of KIND: contract.<kind>.<name>. TARGET is a program
+# that takes the name; it exits 77 for what this build or machine lacks, which ctest shows as a skip.
+function(penstock_contract_tests kind target)
+  if(NOT PENSTOCK_TESTS OR NOT TARGET ${target})
+    return()
+  endif()
+  get_property(present GLOBAL PROPERTY PENSTOCK_PRESENT_${kind})
+  get_property(missing GLOBAL PROPERTY PENSTOCK_MISSING_${kind})
+  set(names ${present})
+  foreach(row IN LISTS missing)
+    string(REGEX REPLACE "\\|.*" "" name "${row}")
+    list(APPEND names ${name})
+  endforeach()
+  foreach(name IN LISTS names)
+    add_test(NAME contract.${kind}.${name} COMMAND ${target} ${name} ${ARGN})
+    set_tests_properties(contract.${kind}.${name} PROPERTIES SKIP_RETURN_CODE 77 TIMEOUT 300)
+  endforeach()
+endfunction()

@@ -1,0 +1,52 @@
+"""What the command-line tests share: run the program, look at its exit code, its records and its folders."""
+
+import json
+import os
+import pathlib
+import shutil
+import subprocess
+import sys
+import tempfile
+import unittest
+
+PENSTOCK = os.environ.get("PENSTOCK", "penstock")
+SOURCE = pathlib.Path(os.environ.get("PENSTOCK_SOURCE", pathlib.Path(__file__).resolve().parents[2]))
+BUILD = pathlib.Path(os.environ.get("PENSTOCK_BUILD", "build/release"))
+
+
+class CliTest(unittest.TestCase):
+    """Gives each test an empty folder `self.dir`, which is the working directory of what it runs."""
+
+    def setUp(self):
+        self.dir = pathlib.Path(tempfile.mkdtemp(prefix="penstock-test-"))
+        self.addCleanup(shutil.rmtree, self.dir, ignore_errors=True)
+
+    def start(self, *args, **kwargs):
+        """Starts `penstock ARGS` and returns the process."""
+        kwargs.setdefault("cwd", self.dir)
+        kwargs.setdefault("stdout", subprocess.PIPE)
+        kwargs.setdefault("stderr", subprocess.PIPE)
+        return subprocess.Popen([PENSTOCK, *map(str, args)], text=True, **kwargs)
+
+    def run_cli(self, *args, expect=0, timeout=300, **kwargs):
+        """Runs `penstock ARGS`, checks the exit code, and returns the completed process (stdout, stderr as text)."""
+        process = self.start(*args, **kwargs)
+        try:
+            out, err = process.communicate(timeout=timeout)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            out, err = process.communicate()
+            self.fail(f"penstock {' '.join(map(str, args))}: no end within {timeout} s\n{out}\n{err}")
+        done = subprocess.CompletedProcess(args, process.returncode, out, err)
+        if expect is not None:
+            self.assertEqual(done.returncode, expect, f"penstock {' '.join(map(str, args))}\n{out}\n{err}")
+        return done
+
+    def records(self, *args, **kwargs):
+        """Runs with --json and returns the records; every line of stdout must be one."""
+        done = self.run_cli(*args, "--json", **kwargs)
+        return [json.loads(line) for line in done.stdout.splitlines()]
+
+
+def main():
+    unittest.main(module="__main__", verbosity=2, argv=[sys.argv[0], *sys.argv[1:]])

@@ -1,0 +1,79 @@
+// A format lays samples into objects and finds them again, through Reader and Writer alone: F formats and B
+// back ends make F + B plug-ins.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "datagen/manifest/manifest.hpp"
+#include "io_backends/base/backend.hpp"
+#include "io_backends/base/options.hpp"
+#include "io_backends/base/plugin.hpp"
+#include "io_backends/base/result.hpp"
+
+namespace penstock {
+
+// One sample on its way into an object.
+struct SampleBytes {
+  std::string_view key;        // unique name without extension
+  std::string_view extension;  // ".JPEG"
+  std::uint32_t label = kNoLabel;
+  std::string_view label_name;
+  std::span<const std::byte> bytes;
+};
+
+// Where a sample came to lie, relative to its object.
+struct Placement {
+  std::uint64_t offset = 0;
+  std::uint64_t length = 0;
+};
+
+// Writes the samples of one object, in order. One thread.
+class ObjectWriter {
+ public:
+  virtual ~ObjectWriter() = default;
+  virtual Result<Placement> add(const SampleBytes& sample) = 0;
+  virtual Result<std::uint64_t> publish(Durability durability) = 0;  // the object's size
+};
+
+// A configured format: immutable, any thread.
+class Format {
+ public:
+  virtual ~Format() = default;
+
+  // How `samples` samples are split over objects: sample i lies in object object_of(i); consecutive samples
+  // share one.
+  virtual std::uint64_t objects(std::uint64_t samples) const = 0;
+  virtual std::uint64_t first_sample(std::uint64_t object, std::uint64_t samples) const = 0;
+  // `first` is the key of the object's first sample (a format of one object a sample names the object after
+  // it).
+  virtual std::string object_name(std::uint64_t object, std::uint64_t objects, std::string_view recipe,
+                                  std::string_view first_key, std::string_view extension) const = 0;
+  virtual Result<std::unique_ptr<ObjectWriter>> create(Backend& backend,
+                                                       std::string_view object_name) const = 0;
+
+  // --scan: whether an object of this name is this format's, and every sample in it. `found` gets key, label
+  // name ("" if none) and placement; label from the parent folder's name is the caller's business.
+  virtual bool claims(std::string_view object_name) const = 0;
+  struct Found {
+    std::string_view label_name;
+    Placement placement;
+  };
+  virtual Result<void> scan(Backend& backend, const Entry& object,
+                            const std::function<void(const Found&)>& found) const = 0;
+};
+
+struct FormatInfo {
+  std::string_view name;
+  std::string_view summary;
+  OptionTable options;
+  Result<std::unique_ptr<Format>> (*make)(const Options& options);
+};
+
+const Registry<FormatInfo>& format_registry();
+
+}  // namespace penstock

@@ -1,0 +1,65 @@
+// A recipe makes a data set: sample n of seed s has the same bytes whoever makes it, wherever it goes.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "io_backends/base/options.hpp"
+#include "io_backends/base/plugin.hpp"
+#include "io_backends/base/result.hpp"
+
+namespace penstock {
+
+// What the recipe says of one sample before making it.
+struct SamplePlan {
+  std::string key;  // unique name without extension, '/'-separated: "n00000012/n00000012_345"
+  std::uint32_t label = 0;
+  std::uint64_t bytes_expected = 0;  // for --bytes and --dry-run; the made sample may differ a little
+};
+
+// Makes samples; one thread (each worker has its own), everything reused between samples.
+class SampleMaker {
+ public:
+  virtual ~SampleMaker() = default;
+  // The bytes stay valid until the next call.
+  virtual Result<std::span<const std::byte>> make(std::uint64_t index) = 0;
+};
+
+// A configured recipe: immutable, any thread.
+class Recipe {
+ public:
+  virtual ~Recipe() = default;
+  virtual std::uint64_t samples() const = 0;  // as configured
+  virtual void plan(std::uint64_t index,
+                    SamplePlan& out) const = 0;  // O(1): any sample without those before it
+  virtual std::vector<std::string> label_names() const = 0;
+  virtual std::string_view codec() const = 0;      // "jpeg"
+  virtual std::string_view extension() const = 0;  // ".JPEG"
+  virtual Result<std::unique_ptr<SampleMaker>> maker() const = 0;
+};
+
+struct RecipeRequest {
+  std::uint64_t samples = 0;  // 0: the recipe's own number
+  std::uint64_t seed = 0;
+};
+
+struct RecipeInfo {
+  std::string_view name;
+  std::string_view summary;
+  OptionTable options;         // for --set key=value
+  std::string_view source;     // the paper or data set that it follows
+  std::uint64_t full_samples;  // of the real thing
+  std::string_view sizes;      // the distribution in words: "log-normal, median 112 KB"
+  std::string_view formats;    // "files"
+  double mean_sample_bytes;    // to turn --bytes into samples
+  Result<std::unique_ptr<Recipe>> (*make)(const RecipeRequest& request, const Options& options);
+};
+
+const Registry<RecipeInfo>& recipe_registry();
+
+}  // namespace penstock

@@ -1,0 +1,26 @@
+// SIGINT and SIGTERM ask a command to stop admitting work; it then writes what it measured, cleans up, and
+// exits 128 + signal.
+#pragma once
+
+#include "io_backends/base/result.hpp"
+
+namespace penstock {
+
+// Installs handlers for SIGINT and SIGTERM that only remember the signal, without SA_RESTART, so that
+// blocking calls return. A second signal ends the process at once. Called once, by the front door, before any
+// thread starts.
+void catch_interrupts();
+
+// The first signal that asked us to stop, or 0. Lock-free: fit for a hot loop. Any thread.
+int interrupt_signal();
+inline bool interrupted() {
+  return interrupt_signal() != 0;
+}
+
+// Errc::interrupted if we were asked to stop.
+Result<void> check_interrupt();
+
+// For tests: behaves as if `signal` had come (0 takes it back).
+void simulate_interrupt(int signal);
+
+}  // namespace penstock

@@ -1,0 +1,67 @@
+// Seeded random streams that can be indexed: the n-th number of stream s without the ones before it, so that
+// any thread can make any sample and the bytes never depend on who made them. The same on every machine (no
+// libm, no fused multiply-add).
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+
+namespace penstock {
+
+// SplitMix64's output function (Steele, Lea, Flood: Fast splittable pseudorandom number generators, OOPSLA
+// 2014).
+constexpr std::uint64_t mix64(std::uint64_t x) {
+  x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9U;
+  x = (x ^ (x >> 27)) * 0x94d049bb133111ebU;
+  return x ^ (x >> 31);
+}
+
+// One stream of a seed. A value; copying it is free. Streams of different names or numbers are independent.
+class RandomStream {
+ public:
+  constexpr RandomStream(std::uint64_t seed, std::uint64_t stream)
+      : key_(mix64(mix64(seed + kGamma) ^ (stream * 0xd1342543de82ef95U + kGamma))) {}
+  RandomStream(std::uint64_t seed, std::string_view name);
+
+  // The stream's own sub-stream: e.g. of sample n.
+  constexpr RandomStream substream(std::uint64_t n) const { return RandomStream(key_, n); }
+
+  constexpr std::uint64_t bits(std::uint64_t n) const { return mix64(key_ + (n + 1) * kGamma); }
+  // In [0, bound), bound > 0; bias below 2^-32 for bounds below 2^32.
+  constexpr std::uint64_t below(std::uint64_t n, std::uint64_t bound) const {
+    __extension__ using Wide = unsigned __int128;
+    return static_cast<std::uint64_t>((static_cast<Wide>(bits(n)) * bound) >> 64);
+  }
+  // In [0, 1), 53 bits.
+  constexpr double uniform(std::uint64_t n) const { return static_cast<double>(bits(n) >> 11) * 0x1.0p-53; }
+  // Standard normal, by the inverse distribution function (Acklam's rational approximation, relative
+  // error 1.2e-9).
+  double normal(std::uint64_t n) const;
+  // exp(mu + sigma * normal); the median is exp(mu). `median` is given instead of mu.
+  double log_normal(std::uint64_t n, double median, double sigma) const;
+
+ private:
+  static constexpr std::uint64_t kGamma = 0x9e3779b97f4a7c15U;
+  std::uint64_t key_;
+};
+
+// A seeded permutation of [0, size) in O(1) memory: at(i) visits every number once (a four-round Feistel
+// network with cycle walking). Any thread.
+class Permutation {
+ public:
+  Permutation(std::uint64_t size, std::uint64_t seed);
+  std::uint64_t size() const { return size_; }
+  std::uint64_t at(std::uint64_t i) const;
+
+ private:
+  std::uint64_t size_;
+  unsigned half_bits_;
+  RandomStream keys_;
+};
+
+// exp and log by series on exact operations alone, equal on every machine to the last bit; relative error
+// below 1e-13.
+double portable_exp(double x);
+double portable_log(double x);
+
+}  // namespace penstock

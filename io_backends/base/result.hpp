@@ -1,0 +1,125 @@
+// Errors are values. Every function that can fail returns Result<T>; no exception crosses a folder boundary.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <type_traits>
+#include <utility>
+#include <variant>
+
+namespace penstock {
+
+// What went wrong, as far as a caller can act on it. Back ends map the same fault to the same kind.
+enum class Errc : std::uint8_t {
+  invalid_argument,   // the caller's words are wrong: usage, spelling, ranges
+  not_found,          // no such object, folder or plug-in
+  already_exists,     // would overwrite something
+  permission_denied,  // not allowed (EACCES, EPERM, EROFS)
+  no_space,           // full device, quota or capacity (ENOSPC, EDQUOT, EFBIG)
+  truncated,          // an object ends before the bytes that were asked for
+  corrupt,            // bytes are there but wrong: checksum, format, undecodable
+  io,                 // the device or the network failed (EIO, ESTALE, ...)
+  exhausted,          // a limit of this machine: descriptors, memory, threads
+  busy,               // locked by somebody else
+  timed_out,
+  interrupted,  // SIGINT or SIGTERM asked us to stop
+  unsupported,  // this build, back end or machine cannot do it
+  internal,     // a bug of ours
+};
+
+std::string_view errc_name(Errc code);
+
+// The process exit code that an error ends a command with (CLI.md: 1 failed, 2 usage, 77 lacking).
+int exit_code(Errc code);
+
+// An error names the operation and the object: "cannot open 'n01440764/x.jpg'". Cheap to move, built only on
+// failure.
+struct Error {
+  Errc code = Errc::internal;
+  int sys_errno = 0;  // 0 where no system call was at fault
+  std::string what;
+
+  // `what`, with the system's words for sys_errno behind it where there is one.
+  std::string message() const;
+};
+
+// Builds an Error from errno; the kind follows from the number. `operation` reads "cannot open".
+Error errno_error(int sys_errno, std::string_view operation, std::string_view object);
+Error make_error(Errc code, std::string what);
+
+// Either a T or an Error. Must be looked at. Reading the value of a failed Result throws
+// std::bad_variant_access: that is a bug in the caller and ends the program.
+template <class T>
+class [[nodiscard]] Result {
+ public:
+  using value_type = T;
+
+  template <class U = T>
+  requires(std::is_constructible_v<T, U&&> && !std::is_same_v<std::remove_cvref_t<U>, Result> &&
+           !std::is_same_v<std::remove_cvref_t<U>, Error>) Result(U&& value)
+      : state_(std::in_place_index<0>, std::forward<U>(value)) {}            // NOLINT(*-explicit-*)
+  Result(Error error) : state_(std::in_place_index<1>, std::move(error)) {}  // NOLINT(*-explicit-*)
+
+  bool ok() const { return state_.index() == 0; }
+  explicit operator bool() const { return ok(); }
+
+  T& value() & { return std::get<0>(state_); }
+  const T& value() const& { return std::get<0>(state_); }
+  T&& value() && { return std::get<0>(std::move(state_)); }
+  T& operator*() & { return value(); }
+  const T& operator*() const& { return value(); }
+  T&& operator*() && { return std::move(*this).value(); }
+  T* operator->() { return &value(); }
+  const T* operator->() const { return &value(); }
+
+  T value_or(T fallback) && { return ok() ? std::get<0>(std::move(state_)) : std::move(fallback); }
+
+  Error& error() & { return std::get<1>(state_); }
+  const Error& error() const& { return std::get<1>(state_); }
+  Error&& error() && { return std::get<1>(std::move(state_)); }
+
+ private:
+  std::variant<T, Error> state_;
+};
+
+template <>
+class [[nodiscard]] Result<void> {
+ public:
+  using value_type = void;
+
+  Result() = default;
+  Result(Error error) : state_(std::in_place_index<1>, std::move(error)) {}  // NOLINT(*-explicit-*)
+
+  bool ok() const { return state_.index() == 0; }
+  explicit operator bool() const { return ok(); }
+  Error& error() & { return std::get<1>(state_); }
+  const Error& error() const& { return std::get<1>(state_); }
+  Error&& error() && { return std::get<1>(std::move(state_)); }
+
+ private:
+  std::variant<std::monostate, Error> state_;
+};
+
+inline Result<void> success() {
+  return {};
+}
+
+}  // namespace penstock
+
+#define PENSTOCK_CONCAT_(a, b) a##b
+#define PENSTOCK_CONCAT(a, b) PENSTOCK_CONCAT_(a, b)
+
+// PENSTOCK_TRY(expression): hands an error of `expression` to the caller.
+#define PENSTOCK_TRY(...)                                                                              \
+  do {                                                                                                 \
+    if (auto penstock_try = (__VA_ARGS__); !penstock_try.ok()) return std::move(penstock_try).error(); \
+  } while (false)
+
+// PENSTOCK_ASSIGN(auto reader, backend.open(name)): the value, or hands the error to the caller.
+#define PENSTOCK_ASSIGN(declaration, ...) \
+  PENSTOCK_ASSIGN_(PENSTOCK_CONCAT(penstock_result_, __LINE__), declaration, __VA_ARGS__)
+#define PENSTOCK_ASSIGN_(result, declaration, ...)    \
+  auto result = (__VA_ARGS__);                        \
+  if (!result.ok()) return std::move(result).error(); \
+  declaration = *std::move(result)

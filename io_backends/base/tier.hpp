@@ -1,0 +1,69 @@
+// A tier: a named place to keep data, reached through a back end, that results are about.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "io_backends/base/backend.hpp"
+#include "io_backends/base/options.hpp"
+#include "io_backends/base/result.hpp"
+
+namespace penstock {
+
+// TIER as written: [NAME=]BACKEND:PATH[,option=value...] or a plain path (posix, named after its mount).
+struct TierSpec {
+  std::string name;  // "" when not given
+  std::string backend = "posix";
+  std::string path;
+  std::vector<OptionWord> options;
+  std::string text;  // as the user wrote it
+};
+
+// NAME ends at an '=' before the first ':'. Options start at the first ',' that `[a-z_.]+=` follows; %2C is a
+// literal comma. "direct:" is short for posix with direct=1. A word before ':' that is no back end and no
+// path is an error with the nearest name.
+Result<TierSpec> parse_tier(std::string_view text);
+
+// What the tier stands on, as far as this machine can tell ("" or false where it cannot).
+struct TierFacts {
+  std::string fs_type;  // "ext4", "tmpfs", "nfs4", ...
+  std::string device;   // "/dev/vda", "server:/export"
+  std::string mount_point;
+  std::string mount_options;
+  std::string striping;  // Lustre layout where there is one
+  bool network = false;
+  bool memory = false;  // tmpfs, ramfs, mem: nothing there is ever cold
+};
+
+// A ceiling that the probe ladder measured on this tier in this run (ceiling.hpp).
+struct Ceiling {
+  std::string what;  // "read.small_files.8" ...
+  double bytes_per_s = 0;
+};
+
+struct Tier {
+  std::string name;
+  std::string spec;  // the TIER text that made it
+  std::string backend_name;
+  std::string root;                  // the path part, resolved
+  std::unique_ptr<Backend> backend;  // with the decorators that the options ask for around it
+  TierFacts facts;
+  std::vector<Ceiling> ceilings;
+};
+
+// Parses, makes the back end, wraps the decorators (throttled, then faulty), looks at the facts. The root
+// need not exist.
+Result<Tier> open_tier(std::string_view text);
+Result<Tier> open_tier(const TierSpec& spec);
+
+// The options that every tier takes besides its back end's own: limit, read_limit, write_limit, latency,
+// capacity, fail.
+OptionTable tier_options();
+
+// From statfs and /proc/self/mountinfo for the nearest existing folder of `path`.
+TierFacts look_at_path(const std::filesystem::path& path);
+
+}  // namespace penstock

@@ -1,0 +1,62 @@
+// Latency histograms that merge: log-linear buckets (as HdrHistogram), so that percentiles over threads and
+// ranks are computed from counts and never averaged.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+namespace penstock {
+
+// Counts of unsigned values (nanoseconds, bytes). Relative bucket width 1/64 (1.6%), exact below 128; the
+// full 64-bit range. 30 KiB; add() is a few instructions, no branch on the value's size beyond a shift. One
+// thread; merge when done.
+class Histogram {
+ public:
+  void add(std::uint64_t value) {
+    ++counts_[bucket(value)];
+    ++total_;
+    sum_ += value;
+    if (value > max_) max_ = value;
+    if (value < min_) min_ = value;
+  }
+  void merge(const Histogram& other);
+  void clear() { *this = Histogram{}; }
+
+  std::uint64_t count() const { return total_; }
+  std::uint64_t min() const { return total_ == 0 ? 0 : min_; }
+  std::uint64_t max() const { return max_; }
+  double mean() const { return total_ == 0 ? 0.0 : static_cast<double>(sum_) / static_cast<double>(total_); }
+
+  // The value below or at which `percent` of the counts lie: the middle of that bucket, clamped to min and
+  // max. 0 if empty.
+  double percentile(double percent) const;
+
+  static constexpr std::size_t kSubBuckets = 64;
+  static constexpr std::size_t kBuckets = (64 - 6 + 1) * kSubBuckets;
+  static constexpr std::size_t bucket(std::uint64_t value) {
+    if (value < kSubBuckets) return static_cast<std::size_t>(value);
+    const unsigned shift = 63U - static_cast<unsigned>(__builtin_clzll(value)) - 6U;
+    return (shift + 1) * kSubBuckets + static_cast<std::size_t>((value >> shift) - kSubBuckets);
+  }
+  static constexpr std::uint64_t bucket_low(std::size_t bucket) {
+    if (bucket < kSubBuckets) return bucket;
+    const std::size_t shift = bucket / kSubBuckets - 1;
+    return (kSubBuckets + bucket % kSubBuckets) << shift;
+  }
+  static constexpr std::uint64_t bucket_width(std::size_t bucket) {
+    return bucket < kSubBuckets ? 1 : std::uint64_t{1} << (bucket / kSubBuckets - 1);
+  }
+  std::span<const std::uint64_t> counts() const { return counts_; }
+
+ private:
+  std::array<std::uint64_t, kBuckets> counts_{};
+  std::uint64_t total_ = 0;
+  std::uint64_t sum_ = 0;
+  std::uint64_t max_ = 0;
+  std::uint64_t min_ = UINT64_MAX;
+};
+
+}  // namespace penstock

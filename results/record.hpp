@@ -1,0 +1,90 @@
+// A record: one measured cell with everything that someone needs to believe it. Field names are a contract
+// (docs/records.md).
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <nlohmann/json.hpp>
+
+#include "io_backends/base/page_cache.hpp"
+#include "io_backends/base/result.hpp"
+#include "io_backends/base/tier.hpp"
+
+namespace penstock {
+
+using Json = nlohmann::ordered_json;
+
+enum class Verdict : std::uint8_t {
+  ok,
+  short_time,  // written "short"
+  degraded,
+  client_bound,
+  ceiling_invalid,
+  not_warm,
+  not_cold,
+  wrong_bytes,
+  timed_out,
+  failed,
+  skipped,
+  interrupted,
+};
+std::string_view verdict_name(Verdict verdict);
+Result<Verdict> parse_verdict(std::string_view name);
+int verdict_exit_code(Verdict verdict);  // 0, 1 or 77 (CLI.md)
+
+enum class Better : std::uint8_t { higher, lower, neither };
+
+struct Metric {
+  std::string unit;  // "B/s", "s", "ns", "1/s", "1", "B"
+  Better better = Better::higher;
+  std::string per;              // what one sample is: "repeat", "step", "run"
+  std::vector<double> samples;  // raw, in order
+  double value() const;         // the median
+};
+
+struct Series {
+  double interval_s = 1.0;
+  std::vector<double> values;
+};
+
+struct CorpusFacts {
+  std::string recipe;  // "scan" for data that somebody else made
+  std::string format;  // "files", "tfrecord", ...
+  std::uint64_t samples = 0;
+  std::uint64_t bytes = 0;
+  std::string checksum;  // of the manifest
+  double over_ram = 0;   // bytes / this machine's memory
+};
+
+struct Record {
+  int schema = 1;
+  std::string id;
+  std::string started;  // UTC, ISO 8601
+  std::string command;
+  std::vector<std::string> argv;
+  std::map<std::string, std::string> label;
+  std::uint64_t seed = 0;
+  Json parameters = Json::object();
+  Json tiers = Json::object();        // role ("data", "checkpoint", "burst_buffer") -> facts (tier_json)
+  Json cache = Json::object();        // cache_json
+  Json corpus = Json::object();       // corpus_json
+  Json environment = Json::object();  // environment.hpp
+  std::map<std::string, Metric> metrics;
+  std::map<std::string, Series> series;
+  Json pair = Json::object();
+  Verdict verdict = Verdict::ok;
+  std::string reason;
+};
+
+Json to_json(const Record& record);
+Result<Record> record_from_json(const Json& json);  // corrupt, naming the field
+Json tier_json(const Tier& tier);
+Json cache_json(const CacheState& cache);
+Json corpus_json(const CorpusFacts& corpus);
+
+}  // namespace penstock

@@ -1,0 +1,104 @@
+// Run -> Trial -> Record: the only road from a measurement to a file.
+//
+// A Run is one invocation of a measuring command. A Trial is one cell of it: it carries the parameters, takes
+// raw samples, keeps the worst verdict with its reason, and ends as a Record. A failure is a record with a
+// reason, never a missing row.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "io_backends/base/command.hpp"
+#include "results/record.hpp"
+
+namespace penstock {
+
+class Trial {
+ public:
+  void parameter(std::string_view name, Json value) {
+    record_.parameters[std::string(name)] = std::move(value);
+  }
+  void tier(std::string_view role, const Tier& tier) { record_.tiers[std::string(role)] = tier_json(tier); }
+  void cache(const CacheState& state) { record_.cache = cache_json(state); }
+  void corpus(const CorpusFacts& facts) { record_.corpus = corpus_json(facts); }
+  void series(std::string_view name, Series series) { record_.series[std::string(name)] = std::move(series); }
+  void pair(std::string_view suite, std::uint64_t index, std::string_view arm);
+
+  // One more raw sample of a metric; unit, direction and "per" are fixed by the first.
+  void sample(std::string_view metric, std::string_view unit, Better better, std::string_view per,
+              double value);
+  // A metric that has one value a run.
+  void value(std::string_view metric, std::string_view unit, Better better, double value) {
+    sample(metric, unit, better, "run", value);
+  }
+
+  // The worst verdict given wins (in the order of enum Verdict); its reason is kept.
+  void verdict(Verdict verdict, std::string_view reason);
+  void fail(const Error& error);
+
+  const Record& record() const { return record_; }
+
+ private:
+  friend class Run;
+  Record record_;
+};
+
+class Run {
+ public:
+  // Looks at the environment once. `--results`, `--label`, `--json` come from the context.
+  static Result<Run> begin(const CommandContext& context);
+
+  Trial trial() const;  // a cell with this run's command line, seed, labels, environment and resolved options
+  void keep(Trial trial);  // done: its record will be written; with --json it is printed now
+  std::span<const Record> records() const { return records_; }
+
+  // Warns, and notes in every record, when the results folder lies on one of these tiers.
+  void measured_tier(const Tier& tier);
+
+  // Writes the one immutable record file of this run (nothing when there is no record) and returns its path;
+  // marks the records `interrupted` first when the user stopped us. Prints the path to stderr.
+  Result<std::string> finish();
+
+  // The exit code that the worst verdict asks for.
+  int exit_code() const;
+
+ private:
+  Run() = default;
+  Record prototype_;
+  std::string results_;
+  bool json_ = false;
+  std::vector<Record> records_;
+  std::vector<std::string> warnings_;
+};
+
+// Work that one timed lap did.
+struct Work {
+  std::uint64_t samples = 0;
+  std::uint64_t bytes = 0;
+};
+
+// One of several alternatives that are measured in turn. `prepare` (may be empty) is not timed: evict, warm,
+// reset.
+struct Arm {
+  std::string name;
+  std::function<Result<void>()> prepare;
+  std::function<Result<Work>()> run;
+};
+
+struct Lap {
+  Work work;
+  double seconds = 0;
+};
+
+// Runs every arm `repeats` times, in an order drawn anew for each round from `seed`, after one untimed
+// warm-up round if `warm_up`. laps[arm][repeat]. Stops between laps on interrupt (fewer laps) and at the
+// first error (the arm is named).
+Result<std::vector<std::vector<Lap>>> measure_interleaved(std::span<const Arm> arms, std::size_t repeats,
+                                                          bool warm_up, std::uint64_t seed);
+
+}  // namespace penstock
