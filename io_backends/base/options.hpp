@@ -47,6 +47,14 @@ struct OptionWord {
   std::string value;
 };
 
+// What was understood, as text without abbreviations: "4096" for 4KiB, "10000000ns" for 10ms, "1,2,4"
+// for 1..4*2.
+struct ResolvedOption {
+  std::string name;
+  OptionType type = OptionType::text;
+  std::string text;
+};
+
 // The values that a table's owner reads. Reading a name that the table lacks, or with another type, is a bug
 // and asserts. Immutable after parse; any thread.
 class Options {
@@ -70,9 +78,8 @@ class Options {
   bool boolean(std::string_view name) const;
   const std::vector<std::uint64_t>& list(std::string_view name) const;
 
-  // Name and what was understood, as text, of every option with a value, in table order: what the record
-  // keeps.
-  std::vector<OptionWord> resolved() const;
+  // What was understood of every option with a value, in table order: what the record keeps.
+  std::vector<ResolvedOption> resolved() const;
 
  private:
   struct Value {

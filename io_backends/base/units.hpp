@@ -23,7 +23,7 @@ Result<std::chrono::nanoseconds> parse_duration(std::string_view text);
 // A size per second: "150MB/s", "1GiB/s". The "/s" may be left out.
 Result<std::uint64_t> parse_rate(std::string_view text);
 
-// A whole number without unit; digits may be grouped by '_' or ','... no: only digits and an optional k/m/g
+// A whole number; k, m and g multiply by powers of 1000 ("50k" samples).
 // (1000s).
 Result<std::uint64_t> parse_count(std::string_view text);
 

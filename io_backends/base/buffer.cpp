@@ -1,0 +1,20 @@
+#include "io_backends/base/buffer.hpp"
+
+#include <new>
+
+namespace penstock {
+
+void Buffer::Free::operator()(std::byte* memory) const {
+  ::operator delete (memory, std::align_val_t{kBufferAlignment});
+}
+
+void Buffer::grow(std::size_t bytes) {
+  if (bytes <= capacity_) return;
+  const std::size_t rounded = (bytes + kBufferAlignment - 1) / kBufferAlignment * kBufferAlignment;
+  memory_.reset();
+  capacity_ = 0;
+  memory_.reset(static_cast<std::byte*>(::operator new (rounded, std::align_val_t{kBufferAlignment})));
+  capacity_ = rounded;
+}
+
+}  // namespace penstock

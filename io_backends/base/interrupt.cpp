@@ -1,0 +1,45 @@
+#include "io_backends/base/interrupt.hpp"
+
+#include <unistd.h>
+
+#include <atomic>
+#include <csignal>
+
+namespace penstock {
+namespace {
+
+std::atomic<int> caught{0};
+static_assert(std::atomic<int>::is_always_lock_free);
+
+void remember(int signal) {
+  int none = 0;
+  if (caught.compare_exchange_strong(none, signal)) return;
+  ::_exit(128 + signal);  // asked twice: the user has lost patience
+}
+
+}  // namespace
+
+void catch_interrupts() {
+  struct sigaction action {};
+  action.sa_handler = &remember;
+  sigemptyset(&action.sa_mask);
+  action.sa_flags = 0;
+  ::sigaction(SIGINT, &action, nullptr);
+  ::sigaction(SIGTERM, &action, nullptr);
+}
+
+int interrupt_signal() {
+  return caught.load(std::memory_order_relaxed);
+}
+
+Result<void> check_interrupt() {
+  const int signal = interrupt_signal();
+  if (signal == 0) return success();
+  return make_error(Errc::interrupted, signal == SIGINT ? "interrupted" : "terminated");
+}
+
+void simulate_interrupt(int signal) {
+  caught.store(signal);
+}
+
+}  // namespace penstock
