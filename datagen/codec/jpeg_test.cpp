@@ -1,0 +1,358 @@
+#include "datagen/codec/jpeg.hpp"
+
+#include <gtest/gtest.h>
+#include <jpeglib.h>
+
+#include <cmath>
+#include <cstdio>
+#include <cstdlib>
+#include <utility>
+
+#include "io_backends/base/random.hpp"
+
+namespace penstock {
+namespace {
+
+using Bytes = std::vector<std::byte>;
+
+Bytes copy(std::span<const std::byte> bytes) {
+  return Bytes(bytes.begin(), bytes.end());
+}
+
+// A slope in each channel: smooth, so that any quality keeps it nearly exactly.
+Image slopes(std::uint32_t width, std::uint32_t height) {
+  Image image{width, height, {}};
+  for (std::uint32_t y = 0; y < height; ++y)
+    for (std::uint32_t x = 0; x < width; ++x) {
+      image.pixels.push_back(static_cast<std::uint8_t>(40 + 150 * x / width));
+      image.pixels.push_back(static_cast<std::uint8_t>(60 + 120 * y / height));
+      image.pixels.push_back(static_cast<std::uint8_t>(200 - 100 * x / width));
+    }
+  return image;
+}
+
+Image speckles(std::uint32_t width, std::uint32_t height, std::uint64_t seed) {
+  Image image{width, height, {}};
+  const RandomStream random(seed, "speckles");
+  for (std::uint64_t i = 0; i < std::uint64_t{width} * height * 3; ++i)
+    image.pixels.push_back(static_cast<std::uint8_t>(random.below(i, 256)));
+  return image;
+}
+
+double mean_difference(const Image& a, const Image& b) {
+  if (a.width != b.width || a.height != b.height || a.pixels.size() != b.pixels.size()) return 1e9;
+  double sum = 0;
+  for (std::size_t i = 0; i < a.pixels.size(); ++i) sum += std::abs(int{a.pixels[i]} - int{b.pixels[i]});
+  return sum / static_cast<double>(a.pixels.size());
+}
+
+// JPEG of the kinds that our encoder does not make, straight from the library.
+struct Kind {
+  J_COLOR_SPACE input = JCS_RGB;
+  J_COLOR_SPACE stored = JCS_YCbCr;
+  int components = 3;
+  bool progressive = false;
+  bool adobe = false;
+  bool arithmetic = false;
+};
+Bytes encode_kind(const Kind& kind, JDIMENSION width, JDIMENSION height, std::vector<std::uint8_t> samples) {
+  jpeg_compress_struct codec{};
+  jpeg_error_mgr errors{};
+  codec.err = jpeg_std_error(&errors);
+  jpeg_create_compress(&codec);
+  unsigned char* out = nullptr;
+  unsigned long size = 0;
+  jpeg_mem_dest(&codec, &out, &size);
+  codec.image_width = width;
+  codec.image_height = height;
+  codec.input_components = kind.components;
+  codec.in_color_space = kind.input;
+  jpeg_set_defaults(&codec);
+  jpeg_set_colorspace(&codec, kind.stored);
+  jpeg_set_quality(&codec, 95, TRUE);
+  if (kind.progressive) jpeg_simple_progression(&codec);
+  if (!kind.adobe) codec.write_Adobe_marker = FALSE;
+  if (kind.arithmetic) codec.arith_code = TRUE;
+  jpeg_start_compress(&codec, TRUE);
+  while (codec.next_scanline < height) {
+    JSAMPROW row = samples.data() + codec.next_scanline * width * static_cast<JDIMENSION>(kind.components);
+    jpeg_write_scanlines(&codec, &row, 1);
+  }
+  jpeg_finish_compress(&codec);
+  const std::byte* begin = reinterpret_cast<const std::byte*>(out);
+  Bytes bytes(begin, begin + size);
+  jpeg_destroy_compress(&codec);
+  std::free(out);
+  return bytes;
+}
+
+Bytes progressive(const Image& image) {
+  Kind kind;
+  kind.progressive = true;
+  return encode_kind(kind, image.width, image.height, image.pixels);
+}
+
+Bytes baseline(const Image& image, int quality = 90) {
+  JpegEncoder encoder;
+  return copy(encoder.encode(image, quality).value());
+}
+
+TEST(Jpeg, RoundTripKeepsThePicture) {
+  const Image picture = slopes(100, 75);
+  JpegDecoder decoder;
+  Image decoded;
+  const Bytes bytes = baseline(picture, 95);
+  ASSERT_TRUE(decoder.decode(bytes, decoded).ok());
+  EXPECT_LT(mean_difference(picture, decoded), 1.5);
+  const JpegHeader header = decoder.header(bytes).value();
+  EXPECT_EQ(header.width, 100U);
+  EXPECT_EQ(header.height, 75U);
+  EXPECT_EQ(header.components, 3);
+}
+
+TEST(Jpeg, OddSizesRoundTrip) {
+  JpegEncoder encoder;
+  JpegDecoder decoder;
+  Image decoded;
+  for (const auto& [width, height] : {std::pair{1U, 1U}, {1U, 40U}, {17U, 1U}, {15U, 33U}, {16U, 16U}}) {
+    const Image picture = slopes(width, height);
+    ASSERT_TRUE(decoder.decode(encoder.encode(picture, 100).value(), decoded).ok());
+    EXPECT_LT(mean_difference(picture, decoded), 6.0) << width << "x" << height;
+  }
+}
+
+TEST(Jpeg, SamePixelsSameBytes) {
+  const Image noise = speckles(90, 60, 1);
+  JpegEncoder used;
+  ASSERT_TRUE(used.encode(slopes(300, 200), 40).ok());
+  EXPECT_EQ(copy(used.encode(noise, 80).value()), baseline(noise, 80));
+}
+
+TEST(Jpeg, EncodesBaseline420WithoutMetadata) {
+  const Bytes bytes = baseline(slopes(64, 48));
+  bool frame = false;
+  for (std::size_t i = 2; i + 4 < bytes.size();) {
+    ASSERT_EQ(bytes[i], std::byte{0xff});
+    const unsigned marker = std::to_integer<unsigned>(bytes[i + 1]);
+    if (marker == 0xda) break;
+    EXPECT_TRUE(marker == 0xe0 || marker == 0xdb || marker == 0xc0 || marker == 0xc4) << std::hex << marker;
+    if (marker == 0xc0) {
+      frame = true;
+      EXPECT_EQ(bytes[i + 11], std::byte{0x22});  // luma 2x2
+      EXPECT_EQ(bytes[i + 14], std::byte{0x11});
+      EXPECT_EQ(bytes[i + 17], std::byte{0x11});
+    }
+    i += 2 + std::to_integer<std::size_t>(bytes[i + 2]) * 256 + std::to_integer<std::size_t>(bytes[i + 3]);
+  }
+  EXPECT_TRUE(frame);
+}
+
+TEST(Jpeg, PlanesComeOutAsTheirColours) {
+  YccImage planes;
+  planes.reshape(37, 21);
+  EXPECT_EQ(planes.stride(), 48U);
+  EXPECT_EQ(planes.padded_height(), 32U);
+  planes.planes[0].assign(planes.planes[0].size(), 76);  // pure red is (76, 85, 255)
+  planes.planes[1].assign(planes.planes[1].size(), 85);
+  planes.planes[2].assign(planes.planes[2].size(), 255);
+  JpegEncoder encoder;
+  JpegDecoder decoder;
+  Image decoded;
+  ASSERT_TRUE(decoder.decode(encoder.encode(planes, 2).value(), decoded).ok());
+  ASSERT_EQ(decoded.width, 37U);
+  ASSERT_EQ(decoded.height, 21U);
+  for (std::size_t i = 0; i < decoded.pixels.size(); i += 3) {
+    EXPECT_GT(decoded.pixels[i], 250);
+    EXPECT_LT(decoded.pixels[i + 1], 5);
+    EXPECT_LT(decoded.pixels[i + 2], 5);
+  }
+}
+
+TEST(Jpeg, WorstCaseNoiseFitsTheBuffer) {
+  Image noise{64, 64, {}};
+  const RandomStream random(3, "black and white");
+  for (std::uint64_t i = 0; i < 64UL * 64; ++i)
+    for (int c = 0; c < 3; ++c) noise.pixels.push_back(random.below(i, 2) != 0 ? 255 : 0);
+  JpegEncoder encoder;
+  JpegDecoder decoder;
+  Image decoded;
+  ASSERT_TRUE(decoder.decode(encoder.encode(noise, 100).value(), decoded).ok());
+}
+
+TEST(Jpeg, EncoderRefusesWhatJpegLacks) {
+  JpegEncoder encoder;
+  EXPECT_EQ(encoder.encode(slopes(8, 8), 0).error().code, Errc::invalid_argument);
+  EXPECT_EQ(encoder.encode(slopes(8, 8), 101).error().code, Errc::invalid_argument);
+  EXPECT_EQ(encoder.encode(Image{0, 8, {}}, 90).error().code, Errc::invalid_argument);
+  EXPECT_EQ(encoder.encode(Image{8, 8, {}}, 90).error().code, Errc::invalid_argument);
+  EXPECT_EQ(encoder.encode(Image{70000, 1, std::vector<std::uint8_t>(210000)}, 90).error().code,
+            Errc::invalid_argument);
+  YccImage planes;
+  planes.reshape(8, 8);
+  EXPECT_EQ(encoder.encode(planes, 0).error().code, Errc::invalid_argument);
+  EXPECT_TRUE(encoder.encode(slopes(8, 8), 90).ok());
+}
+
+TEST(Jpeg, GreyscaleIsSpread) {
+  Kind kind{JCS_GRAYSCALE, JCS_GRAYSCALE, 1};
+  JpegDecoder decoder;
+  Image decoded;
+  const Bytes bytes = encode_kind(kind, 16, 8, std::vector<std::uint8_t>(128, 99));
+  EXPECT_EQ(decoder.header(bytes).value().components, 1);
+  ASSERT_TRUE(decoder.decode(bytes, decoded).ok());
+  ASSERT_EQ(decoded.pixels.size(), 16U * 8 * 3);
+  for (const std::uint8_t value : decoded.pixels) EXPECT_NEAR(value, 99, 1);
+}
+
+TEST(Jpeg, InksBecomeLight) {
+  // Half yellow and a little black: (255, 255, 127) darkened to 200/255.
+  const auto check = [](const Kind& kind, std::vector<std::uint8_t> ink) {
+    std::vector<std::uint8_t> samples;
+    for (int i = 0; i < 16 * 16; ++i) samples.insert(samples.end(), ink.begin(), ink.end());
+    JpegDecoder decoder;
+    Image decoded;
+    const Bytes bytes = encode_kind(kind, 16, 16, samples);
+    EXPECT_EQ(decoder.header(bytes).value().components, 4);
+    ASSERT_TRUE(decoder.decode(bytes, decoded).ok());
+    EXPECT_NEAR(decoded.pixels[0], 200, 3);
+    EXPECT_NEAR(decoded.pixels[1], 200, 3);
+    EXPECT_NEAR(decoded.pixels[2], 100, 3);
+  };
+  check(Kind{JCS_CMYK, JCS_CMYK, 4, false, false}, {0, 0, 128, 55});
+  check(Kind{JCS_CMYK, JCS_CMYK, 4, false, true}, {255, 255, 127, 200});
+  check(Kind{JCS_CMYK, JCS_YCCK, 4, false, true}, {255, 255, 127, 200});
+}
+
+TEST(Jpeg, ProgressiveDecodesAsBaseline) {
+  const Image picture = slopes(80, 50);
+  JpegDecoder decoder;
+  Image decoded;
+  ASSERT_TRUE(decoder.decode(progressive(picture), decoded).ok());
+  EXPECT_LT(mean_difference(picture, decoded), 1.5);
+}
+
+TEST(Jpeg, ShrinksWhileDecoding) {
+  const Bytes bytes = baseline(slopes(100, 75));
+  JpegDecoder decoder;
+  Image decoded;
+  ASSERT_TRUE(decoder.decode(bytes, decoded, 2).ok());
+  EXPECT_LT(mean_difference(slopes(50, 38), decoded), 4.0);
+  ASSERT_TRUE(decoder.decode(bytes, decoded, 8).ok());
+  EXPECT_EQ(decoded.width, 13U);
+  EXPECT_EQ(decoded.height, 10U);
+  EXPECT_EQ(decoder.decode(bytes, decoded, 3).error().code, Errc::invalid_argument);
+}
+
+TEST(JpegDamage, EveryTruncationIsSaid) {
+  const Image picture = speckles(24, 17, 5);
+  JpegDecoder decoder;
+  Image decoded;
+  for (const Bytes& whole : {baseline(picture), progressive(picture)}) {
+    ASSERT_TRUE(decoder.decode(whole, decoded).ok());
+    const Image expected = decoded;
+    for (std::size_t length = 0; length < whole.size(); ++length) {
+      // A copy of exactly this length, so that the address sanitizer sees a read past it.
+      const Bytes cut(whole.begin(), whole.begin() + static_cast<std::ptrdiff_t>(length));
+      const Result<void> result = decoder.decode(cut, decoded);
+      ASSERT_FALSE(result.ok()) << length;
+      ASSERT_EQ(result.error().code, Errc::corrupt) << length;
+      ASSERT_NE(result.error().what.find("cannot decode JPEG of " + std::to_string(length) + " bytes: "),
+                std::string::npos)
+          << result.error().what;
+    }
+    ASSERT_TRUE(decoder.decode(whole, decoded).ok());
+    EXPECT_EQ(decoded.pixels, expected.pixels);
+  }
+}
+
+TEST(JpegDamage, EveryFlippedBitIsErrorOrPicture) {
+  const Image picture = speckles(24, 17, 6);
+  JpegDecoder decoder;
+  Image decoded;
+  for (const Bytes& whole : {baseline(picture, 60), progressive(slopes(24, 17))})
+    for (std::size_t bit = 0; bit < whole.size() * 8; ++bit) {
+      Bytes damaged = whole;
+      damaged[bit / 8] ^= std::byte{1} << (bit % 8);
+      const Result<void> result = decoder.decode(damaged, decoded);
+      if (result.ok())
+        ASSERT_EQ(decoded.pixels.size(), std::size_t{decoded.width} * decoded.height * 3);
+      else
+        ASSERT_EQ(result.error().code, Errc::corrupt) << result.error().what;
+    }
+}
+
+TEST(JpegDamage, RandomDamageNeverCrashes) {
+  const Bytes kinds[] = {
+      baseline(speckles(50, 40, 7), 70), progressive(speckles(50, 40, 8)),
+      encode_kind(Kind{JCS_CMYK, JCS_YCCK, 4, false, true}, 20, 20, std::vector<std::uint8_t>(1600, 77)),
+      encode_kind(Kind{JCS_RGB, JCS_YCbCr, 3, false, false, true}, 50, 40, speckles(50, 40, 9).pixels)};
+  JpegDecoder decoder;
+  Image decoded;
+  const RandomStream random(11, "damage");
+  std::uint64_t draws = 0;
+  const auto draw = [&](std::uint64_t bound) { return random.below(draws++, bound); };
+  for (int round = 0; round < 1500; ++round)
+    for (const Bytes& whole : kinds) {
+      Bytes damaged = whole;
+      const std::uint64_t edits = 1 + draw(6);
+      for (std::uint64_t i = 0; i < edits; ++i) {
+        const std::size_t at = draw(damaged.size());
+        damaged[at] = static_cast<std::byte>(draw(256));
+      }
+      if (draw(2) == 0) damaged.resize(draw(damaged.size()));
+      const Result<void> result = decoder.decode(damaged, decoded);
+      if (!result.ok()) {
+        ASSERT_EQ(result.error().code, Errc::corrupt) << result.error().what;
+      }
+    }
+}
+
+TEST(JpegDamage, OtherFilesAreNamed) {
+  JpegDecoder decoder;
+  Image decoded;
+  EXPECT_NE(decoder.decode({}, decoded).error().what.find("Empty input"), std::string::npos);
+  const Bytes png{std::byte{0x89}, std::byte{'P'}, std::byte{'N'}, std::byte{'G'}};
+  EXPECT_NE(decoder.decode(png, decoded).error().what.find("Not a JPEG file"), std::string::npos);
+  EXPECT_EQ(decoder.header(png).error().code, Errc::corrupt);
+}
+
+TEST(JpegDamage, ClaimsBeyondTheBytesAreRefused) {
+  Bytes bomb = baseline(slopes(16, 16));
+  for (std::size_t i = 2; i + 9 < bomb.size(); ++i)
+    if (bomb[i] == std::byte{0xff} && bomb[i + 1] == std::byte{0xc0}) {
+      bomb[i + 5] = std::byte{0x3f};  // 16128 x 16128 in some 700 bytes
+      bomb[i + 7] = std::byte{0x3f};
+      break;
+    }
+  JpegDecoder decoder;
+  Image decoded;
+  const Error error = decoder.decode(bomb, decoded).error();
+  EXPECT_EQ(error.code, Errc::corrupt);
+  EXPECT_NE(error.what.find("16144x16144 pixels"), std::string::npos) << error.what;
+  EXPECT_TRUE(decoded.pixels.empty());
+}
+
+TEST(JpegDamage, ExtraneousBytesAreCorrupt) {
+  const Bytes whole = baseline(slopes(64, 64));
+  Bytes damaged(whole.begin(), whole.end() - 2);
+  for (int i = 0; i < 40; ++i) damaged.push_back(std::byte{0x12});
+  damaged.push_back(std::byte{0xff});
+  damaged.push_back(std::byte{0xd9});
+  JpegDecoder decoder;
+  Image decoded;
+  const Error error = decoder.decode(damaged, decoded).error();
+  EXPECT_EQ(error.code, Errc::corrupt);
+  EXPECT_NE(error.what.find("extraneous"), std::string::npos) << error.what;
+}
+
+TEST(Jpeg, CodecsMove) {
+  JpegDecoder decoder;
+  Image decoded;
+  ASSERT_TRUE(decoder.decode(baseline(slopes(8, 8)), decoded).ok());
+  JpegDecoder moved = std::move(decoder);
+  ASSERT_TRUE(moved.decode(baseline(slopes(9, 9)), decoded).ok());
+  EXPECT_EQ(decoded.width, 9U);
+}
+
+}  // namespace
+}  // namespace penstock
