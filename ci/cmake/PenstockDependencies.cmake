@@ -44,3 +44,44 @@ function(penstock_print_summary)
     endif()
   endforeach()
 endfunction()
+
+# penstock_build_info(FILE): what `penstock --version` says of this build (io_backends/base/build_info.hpp).
+function(penstock_build_info file)
+  get_property(rows GLOBAL PROPERTY PENSTOCK_OPTIONAL)
+  set(libraries "")
+  foreach(row IN LISTS rows)
+    string(REPLACE "|" ";" parts "${row}")
+    list(GET parts 0 name)
+    list(GET parts 1 present)
+    list(GET parts 2 what)
+    if(present)
+      set(present true)
+    else()
+      set(present false)
+    endif()
+    string(APPEND libraries "    {\"${name}\", ${present}, \"${what}\"},\n")
+  endforeach()
+  string(TOUPPER "${CMAKE_BUILD_TYPE}" type)
+  string(STRIP "${CMAKE_CXX_FLAGS} ${CMAKE_CXX_FLAGS_${type}}" flags)
+  file(CONFIGURE OUTPUT ${file} @ONLY CONTENT [=[
+// Written by CMake.
+#include "io_backends/base/build_info.hpp"
+
+#include <array>
+
+namespace penstock {
+namespace {
+
+constexpr BuildInfo kBuild{"@PROJECT_VERSION@", "@CMAKE_CXX_COMPILER_ID@ @CMAKE_CXX_COMPILER_VERSION@",
+                           "@CMAKE_BUILD_TYPE@", "@flags@", "@PENSTOCK_SANITIZE@"};
+constexpr OptionalLibrary kLibraries[] = {
+@libraries@};
+
+}  // namespace
+
+const BuildInfo& build_info() { return kBuild; }
+std::span<const OptionalLibrary> optional_libraries() { return kLibraries; }
+
+}  // namespace penstock
+]=])
+endfunction()

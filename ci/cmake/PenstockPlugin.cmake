@@ -99,12 +99,9 @@ function(penstock_test target)
   gtest_discover_tests(${target} DISCOVERY_MODE PRE_TEST DISCOVERY_TIMEOUT 60 PROPERTIES TIMEOUT 300)
 endfunction()
 
-# penstock_contract_tests(KIND TARGET): one ctest case a plug-in of KIND: contract.<kind>.<name>. TARGET is a program
-# that takes the name; it exits 77 for what this build or machine lacks, which ctest shows as a skip.
-function(penstock_contract_tests kind target)
-  if(NOT PENSTOCK_TESTS OR NOT TARGET ${target})
-    return()
-  endif()
+# penstock_contract_tests(KIND COMMAND...): one ctest case a plug-in of KIND: contract.<kind>.<name>. COMMAND takes the name
+# as its last argument and exits 77 for what this build or machine lacks, which ctest shows as a skip.
+function(penstock_contract_tests kind)
   get_property(present GLOBAL PROPERTY PENSTOCK_PRESENT_${kind})
   get_property(missing GLOBAL PROPERTY PENSTOCK_MISSING_${kind})
   set(names ${present})
@@ -113,7 +110,8 @@ function(penstock_contract_tests kind target)
     list(APPEND names ${name})
   endforeach()
   foreach(name IN LISTS names)
-    add_test(NAME contract.${kind}.${name} COMMAND ${target} ${name} ${ARGN})
-    set_tests_properties(contract.${kind}.${name} PROPERTIES SKIP_RETURN_CODE 77 TIMEOUT 300)
+    add_test(NAME contract.${kind}.${name} COMMAND ${ARGN} ${name})
+    set_tests_properties(contract.${kind}.${name} PROPERTIES SKIP_RETURN_CODE 77 TIMEOUT 300
+      ENVIRONMENT "PENSTOCK=${PROJECT_BINARY_DIR}/penstock;PENSTOCK_SOURCE=${PROJECT_SOURCE_DIR}")
   endforeach()
 endfunction()

@@ -1,0 +1,181 @@
+#include "io_backends/base/command_line.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+
+#include <CLI/CLI.hpp>
+
+namespace penstock {
+namespace {
+
+constexpr std::size_t kHelpWidth = 110;
+constexpr std::size_t kHelpIndent = 32;
+
+std::string flag_names(const OptionSpec& spec) {
+  std::string names = fmt::format("--{}", spec.name);
+  if (!spec.alias.empty()) names += fmt::format(",{}{}", spec.alias.size() == 1 ? "-" : "--", spec.alias);
+  return names;
+}
+
+// What CLI11 collects for one row.
+struct Collected {
+  const OptionSpec* spec = nullptr;
+  std::vector<std::string> values = {};
+  bool flag = false;
+};
+
+Error wrong_usage(const CommandInfo& command, std::string_view why) {
+  return make_error(Errc::invalid_argument, fmt::format("{}; usage: {} (penstock {} --help tells more)", why,
+                                                        command.synopsis, command.name));
+}
+
+Result<void> check_leftovers(const CommandInfo& command, const std::vector<std::string>& left,
+                             const std::vector<Collected>& rows) {
+  for (const std::string& word : left) {
+    if (!word.starts_with('-') || word == "-" || word == "--") continue;
+    std::vector<std::string> spelled;
+    for (const Collected& row : rows) spelled.push_back(fmt::format("--{}", row.spec->name));
+    const std::vector<std::string_view> valid(spelled.begin(), spelled.end());
+    return unknown_name(fmt::format("option of 'penstock {}'", command.name), word.substr(0, word.find('=')),
+                        valid);
+  }
+  for (const std::string& word : left) {
+    if (word == "--") continue;
+    return wrong_usage(command, command.nouns.empty()
+                                    ? fmt::format("'{}' takes no arguments, not '{}'", command.name, word)
+                                    : fmt::format("one argument too many: '{}'", word));
+  }
+  return success();
+}
+
+void wrap(std::string& out, std::string_view text, std::size_t indent) {
+  std::size_t column = indent;
+  while (!text.empty()) {
+    const std::size_t space = text.find(' ');
+    const std::string_view word = text.substr(0, space);
+    if (column > indent && column + 1 + word.size() > kHelpWidth) {
+      out += '\n';
+      out.append(indent, ' ');
+      column = indent;
+    } else if (column > indent) {
+      out += ' ';
+      ++column;
+    }
+    out += word;
+    column += word.size();
+    text = space == std::string_view::npos ? "" : text.substr(space + 1);
+  }
+  out += '\n';
+}
+
+void describe(std::string& out, const OptionSpec& spec) {
+  std::string left = spec.alias.size() == 1 ? fmt::format("  -{}, --{}", spec.alias, spec.name)
+                                            : fmt::format("  --{}", spec.name);
+  if (spec.alias.size() > 1) left += fmt::format(", --{}", spec.alias);
+  if (spec.type != OptionType::flag) left += fmt::format(" {}", spec.value.empty() ? "TEXT" : spec.value);
+  if (spec.repeated) left += " ...";
+  out += left;
+  if (left.size() + 2 > kHelpIndent) {
+    out += '\n';
+    out.append(kHelpIndent, ' ');
+  } else {
+    out.append(kHelpIndent - left.size(), ' ');
+  }
+  std::string text(spec.help);
+  if (!spec.fallback.empty()) text += fmt::format(" (default {})", spec.fallback);
+  wrap(out, text, kHelpIndent);
+}
+
+}  // namespace
+
+std::vector<OptionTable> tables_of(const CommandInfo& command) {
+  std::vector<OptionTable> tables{command.options};
+  if (command.measures) tables.push_back(measuring_options());
+  tables.push_back(common_options());
+  return tables;
+}
+
+Result<CommandLine> parse_command_line(const CommandInfo& command, std::span<const std::string> words,
+                                       std::span<const OptionWord> config) {
+  CLI::App app;
+  app.set_help_flag();
+  app.allow_extras();
+  const std::vector<OptionTable> tables = tables_of(command);
+  std::vector<Collected> rows;
+  for (const OptionTable table : tables)
+    for (const OptionSpec& spec : table) rows.push_back({.spec = &spec});
+  for (Collected& row : rows) {
+    if (row.spec->type == OptionType::flag) {
+      app.add_flag(flag_names(*row.spec), row.flag);
+    } else {
+      app.add_option(flag_names(*row.spec), row.values)
+          ->expected(1)
+          ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+    }
+  }
+  CommandLine line;
+  if (command.nouns_at_most > 0) app.add_option("nouns", line.nouns)->expected(0, command.nouns_at_most);
+  try {
+    std::vector<std::string> reversed(words.rbegin(), words.rend());  // CLI11 takes words from the back
+    app.parse(std::move(reversed));
+  } catch (const CLI::ParseError& error) {
+    return wrong_usage(command, error.what());
+  }
+  PENSTOCK_TRY(check_leftovers(command, app.remaining(), rows));
+  if (static_cast<int>(line.nouns.size()) < command.nouns_at_least)
+    return wrong_usage(command, fmt::format("'{}' needs {}", command.name, command.nouns));
+
+  std::vector<OptionWord> given;
+  std::map<std::string, bool, std::less<>> on_line;
+  for (const Collected& row : rows) {
+    if (row.flag) given.push_back({std::string(row.spec->name), "1"});
+    for (const std::string& value : row.values) given.push_back({std::string(row.spec->name), value});
+    on_line[std::string(row.spec->name)] = row.flag || !row.values.empty();
+  }
+  for (const OptionWord& word : config) {
+    const auto found = on_line.find(word.key);
+    if (found == on_line.end() || !found->second) given.push_back(word);
+  }
+  PENSTOCK_ASSIGN(line.options,
+                  Options::parse(tables, given, fmt::format("option of 'penstock {}'", command.name)));
+  return line;
+}
+
+bool asks_for_help(std::span<const std::string> words) {
+  for (const std::string& word : words) {
+    if (word == "--") return false;
+    if (word == "--help" || word == "-h") return true;
+  }
+  return false;
+}
+
+std::string raw_value(std::span<const std::string> words, std::string_view name) {
+  const std::string flag = fmt::format("--{}", name);
+  for (std::size_t i = 0; i < words.size() && words[i] != "--"; ++i) {
+    if (words[i] == flag && i + 1 < words.size()) return words[i + 1];
+    if (words[i].starts_with(flag + "=")) return words[i].substr(flag.size() + 1);
+  }
+  return "";
+}
+
+std::string command_help(const CommandInfo& command) {
+  std::string out = fmt::format("penstock {}: {}\n\nUsage: {}\n\nExamples:\n", command.name, command.summary,
+                                command.synopsis);
+  for (const std::string_view example : command.examples) out += fmt::format("  {}\n", example);
+  std::vector<std::string_view> groups;
+  const std::vector<OptionTable> tables = tables_of(command);
+  for (const OptionTable table : tables)
+    for (const OptionSpec& spec : table)
+      if (std::find(groups.begin(), groups.end(), spec.group) == groups.end()) groups.push_back(spec.group);
+  for (const std::string_view group : groups) {
+    out += fmt::format("\n{}:\n", group);
+    for (const OptionTable table : tables)
+      for (const OptionSpec& spec : table)
+        if (spec.group == group) describe(out, spec);
+  }
+  return out;
+}
+
+}  // namespace penstock

@@ -1,0 +1,240 @@
+// The front door: finds the command, parses its line by its table, runs it, and turns what it returns into an
+// exit code.
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <exception>
+#include <filesystem>
+#include <random>
+#include <string>
+#include <vector>
+
+#include <nlohmann/json.hpp>
+
+#include "datagen/format/format.hpp"
+#include "datagen/recipe/recipe.hpp"
+#include "io_backends/base/backend.hpp"
+#include "io_backends/base/build_info.hpp"
+#include "io_backends/base/command.hpp"
+#include "io_backends/base/command_line.hpp"
+#include "io_backends/base/communicator.hpp"
+#include "io_backends/base/config_file.hpp"
+#include "io_backends/base/interrupt.hpp"
+#include "io_backends/base/placement.hpp"
+#include "io_backends/base/progress.hpp"
+#include "io_backends/base/units.hpp"
+#include "miniapps/miniapp.hpp"
+
+namespace penstock {
+namespace {
+
+void print(std::string_view text) {
+  std::fwrite(text.data(), 1, text.size(), stdout);
+}
+
+std::string overview() {
+  std::string out =
+      "penstock: makes training data, moves it, and says what each storage tier can feed\n\n"
+      "Usage: penstock COMMAND [options]      penstock COMMAND --help      penstock --version "
+      "[--json]\n\nCommands:\n";
+  for (const CommandInfo* command : command_registry().present())
+    out += fmt::format("  {:<12}{}\n", command->name, command->summary);
+  out += "\nBack ends (TIER is [NAME=]BACKEND:PATH[,option=value...] or a plain path):\n";
+  for (const BackendInfo* backend : backend_registry().present())
+    out += fmt::format("  {:<12}{}\n", backend->name, backend->summary);
+  out +=
+      "\nFirst steps:\n"
+      "  penstock demo                                       # the whole story on this machine, ends in a "
+      "report\n"
+      "  penstock generate imagenet --out data --samples 2000   # a data set to try things on\n";
+  return out;
+}
+
+struct PluginRow {
+  std::string kind;
+  std::string name;
+  bool present;
+  std::string reason;
+};
+
+template <class Info>
+void add_rows(std::vector<PluginRow>& rows, const Registry<Info>& registry) {
+  for (const Info* info : registry.present())
+    rows.push_back({std::string(registry.kind()), std::string(info->name), true, ""});
+  for (const MissingPlugin& missing : registry.missing())
+    rows.push_back(
+        {std::string(registry.kind()), std::string(missing.name), false, std::string(missing.reason)});
+}
+
+void print_version(bool json) {
+  std::vector<PluginRow> rows;
+  add_rows(rows, backend_registry());
+  add_rows(rows, command_registry());
+  add_rows(rows, format_registry());
+  add_rows(rows, miniapp_registry());
+  add_rows(rows, recipe_registry());
+  for (const OptionalLibrary& library : optional_libraries())
+    rows.push_back({"library", std::string(library.name), library.present,
+                    library.present ? "" : fmt::format("not found when this was built: {}", library.what)});
+  const BuildInfo& build = build_info();
+  if (json) {
+    nlohmann::ordered_json first{{"kind", "build"},
+                                 {"name", "penstock"},
+                                 {"present", true},
+                                 {"reason", ""},
+                                 {"version", build.version},
+                                 {"compiler", build.compiler},
+                                 {"build_type", build.build_type},
+                                 {"flags", build.flags},
+                                 {"sanitizers", build.sanitizers}};
+    print(first.dump() + "\n");
+    for (const PluginRow& row : rows) {
+      const nlohmann::ordered_json line{
+          {"kind", row.kind}, {"name", row.name}, {"present", row.present}, {"reason", row.reason}};
+      print(line.dump() + "\n");
+    }
+    return;
+  }
+  print(fmt::format("penstock {}  ({}, {}{}{})\n", build.version, build.compiler, build.build_type,
+                    build.sanitizers.empty() ? "" : ", sanitizers: ", build.sanitizers));
+  for (const PluginRow& row : rows)
+    print(fmt::format("  {:<9} {:<14} {}\n", row.kind, row.name,
+                      row.present ? "present" : "missing: " + row.reason));
+}
+
+// mpirun, mpiexec and srun say in the environment how many ranks they started.
+int launched_ranks() {
+  for (const char* name : {"OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "SLURM_STEP_NUM_TASKS"}) {
+    const char* text = std::getenv(name);
+    if (text == nullptr) continue;
+    if (const Result<std::uint64_t> ranks = parse_count(text); ranks.ok()) return static_cast<int>(*ranks);
+  }
+  return 1;
+}
+
+Result<std::vector<OptionWord>> config_words(const CommandInfo& command, std::span<const std::string> words) {
+  const std::string file = raw_value(words, "config");
+  if (!file.empty()) return read_config_file(file, "", {});
+  for (const std::string& word : words)
+    if (word == "--no-config") return std::vector<OptionWord>{};
+  std::vector<std::string_view> sections;
+  for (const CommandInfo* known : command_registry().present()) sections.push_back(known->name);
+  std::vector<std::filesystem::path> site{"penstock.yaml"};
+  if (const char* home = std::getenv("HOME"); home != nullptr)
+    site.push_back(std::filesystem::path(home) / ".config" / "penstock" / "penstock.yaml");
+  for (const std::filesystem::path& path : site) {
+    std::error_code none;
+    if (!std::filesystem::is_regular_file(path, none)) continue;
+    note(fmt::format("flags from {} (--no-config ignores it)", path.string()));
+    return read_config_file(path, command.name, sections);
+  }
+  return std::vector<OptionWord>{};
+}
+
+Result<std::uint64_t> resolve_seed(const CommandInfo& command, const Options& options) {
+  if (!command.measures) return std::uint64_t{0};
+  if (options.given("seed")) return static_cast<std::uint64_t>(options.integer("seed"));
+  std::random_device entropy;
+  return static_cast<std::uint64_t>(entropy() & 0x7fffffffU);
+}
+
+Result<void> place(const CommandInfo& command, const Options& options) {
+  if (!command.measures) return success();
+  if (options.given("numa"))
+    PENSTOCK_TRY(run_on_numa_node(static_cast<std::uint64_t>(options.integer("numa"))));
+  if (options.given("cpus")) {
+    PENSTOCK_ASSIGN(const std::vector<std::uint64_t> cpus, parse_list(options.text("cpus")));
+    PENSTOCK_TRY(run_on_cpus(cpus));
+  }
+  return success();
+}
+
+Result<int> run_command(const CommandInfo& command, std::span<const std::string> argv) {
+  const std::span<const std::string> words = argv.subspan(2);
+  if (const int ranks = launched_ranks(); ranks > 1 && !command.ranks) {
+    return make_error(Errc::invalid_argument,
+                      fmt::format("'penstock {}' runs as one process and was launched as {} ranks: "
+                                  "start it once, without the launcher",
+                                  command.name, ranks));
+  }
+  PENSTOCK_ASSIGN(const std::vector<OptionWord> config, config_words(command, words));
+  PENSTOCK_ASSIGN(const CommandLine line, parse_command_line(command, words, config));
+  PENSTOCK_ASSIGN(const std::uint64_t seed, resolve_seed(command, line.options));
+  PENSTOCK_TRY(place(command, line.options));
+  const std::string& progress = line.options.text("progress");
+  const std::unique_ptr<Communicator> communicator = single_process();
+  const CommandContext context{
+      .options = line.options,
+      .positionals = line.nouns,
+      .argv = argv,
+      .command = command.name,
+      .output = {.json = line.options.flag("json"),
+                 .si_units = line.options.text("units") == "si",
+                 .progress = progress == "always" || (progress == "auto" && ::isatty(STDERR_FILENO) == 1)},
+      .seed = seed,
+      .communicator = *communicator};
+  return command.run(context);
+}
+
+int finish(Result<int> result, std::string_view command) {
+  int code = 0;
+  if (result.ok()) {
+    code = *result;
+  } else {
+    code = exit_code(result.error().code);
+    if (!interrupted()) {
+      const std::string text = fmt::format("penstock {}: {}\n", command, result.error().message());
+      std::fwrite(text.data(), 1, text.size(), stderr);
+    }
+  }
+  if (std::fflush(stdout) != 0 || std::ferror(stdout) != 0) {
+    std::perror("penstock: cannot write to standard output");
+    if (code == 0) code = 1;
+  }
+  return interrupted() ? 128 + interrupt_signal() : code;
+}
+
+int front_door(const std::vector<std::string>& argv) {
+  catch_interrupts();
+  if (argv.size() < 2) {
+    const std::string text = overview();
+    std::fwrite(text.data(), 1, text.size(), stderr);
+    return 2;
+  }
+  const std::string& word = argv[1];
+  if (word == "--version" || word == "-V") {
+    print_version(argv.size() > 2 && argv[2] == "--json");
+    return finish(0, "");
+  }
+  if (word == "--help" || word == "-h" || word == "help") {
+    if (argv.size() == 2) {
+      print(overview());
+      return finish(0, "");
+    }
+  }
+  const bool help = word == "help" || word == "--help";
+  const std::string& name = help ? argv[2] : word;
+  const Result<const CommandInfo*> command = command_registry().find(name);
+  if (!command.ok()) return finish(command.error(), "");
+  if (help || asks_for_help(std::span(argv).subspan(2))) {
+    print(command_help(**command));
+    return finish(0, "");
+  }
+  return finish(run_command(**command, argv), (*command)->name);
+}
+
+}  // namespace
+}  // namespace penstock
+
+int main(int argc, char** argv) {
+  try {
+    return penstock::front_door({argv, argv + argc});
+  } catch (const std::bad_alloc&) {
+    std::fputs("penstock: out of memory\n", stderr);
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "penstock: internal error: %s\n", error.what());
+  }
+  return 2;
+}
