@@ -43,7 +43,7 @@ struct Metric {
   std::string unit;  // "B/s", "s", "ns", "1/s", "1", "B"
   Better better = Better::higher;
   std::string per;              // what one sample is: "repeat", "step", "run"
-  std::vector<double> samples;  // raw, in order
+  std::vector<double> samples;  // raw, in order; what is no finite number is null in JSON
   double value() const;         // the median
 };
 
@@ -83,6 +83,7 @@ struct Record {
 
 Json to_json(const Record& record);
 Result<Record> record_from_json(const Json& json);  // corrupt, naming the field
+std::string record_line(const Record& record);      // the JSON in one line, no newline; always UTF-8
 Json tier_json(const Tier& tier);
 Json cache_json(const CacheState& cache);
 Json corpus_json(const CorpusFacts& corpus);

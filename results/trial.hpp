@@ -50,7 +50,8 @@ class Trial {
 
 class Run {
  public:
-  // Looks at the environment once. `--results`, `--label`, `--json` come from the context.
+  // Looks at the environment once. `--results`, `--label`, `--json` come from the context; so do the first
+  // parameters: every option with a value, typed, '-' as '_', durations in seconds with "_s" behind the name.
   static Result<Run> begin(const CommandContext& context);
 
   Trial trial() const;  // a cell with this run's command line, seed, labels, environment and resolved options
@@ -60,11 +61,12 @@ class Run {
   // Warns, and notes in every record, when the results folder lies on one of these tiers.
   void measured_tier(const Tier& tier);
 
-  // Writes the one immutable record file of this run (nothing when there is no record) and returns its path;
-  // marks the records `interrupted` first when the user stopped us. Prints the path to stderr.
+  // Writes the one immutable record file of this run (nothing, and "", when there is no record or this is not
+  // rank 0) and returns its path; prints it to stderr. A cell that is kept after the user stopped us is
+  // `interrupted`; when none was, a record without metrics that says so comes last.
   Result<std::string> finish();
 
-  // The exit code that the worst verdict asks for.
+  // 1 if any verdict asks for that, else 77 if any does, else 0.
   int exit_code() const;
 
  private:
@@ -72,6 +74,7 @@ class Run {
   Record prototype_;
   std::string results_;
   bool json_ = false;
+  bool root_ = true;
   std::vector<Record> records_;
   std::vector<std::string> warnings_;
 };

@@ -1,0 +1,29 @@
+// What a measurement ran on: the part of a record that says whether two records may be compared.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+
+#include <nlohmann/json.hpp>
+
+namespace penstock {
+
+using Json = nlohmann::ordered_json;
+
+// host, kernel, cpu, cpus (allowed, "0-3"), cpu_count, numa (allowed memory nodes), governor, memory_bytes,
+// cgroup (limits), build (compiler, type, flags, sanitizer), versions, clock_read_ns. What the machine does
+// not tell is "" or absent. Takes a few milliseconds.
+Json look_at_environment();
+
+// The cgroup limits that hold for this process: the tightest on the way to the root, version 1 and 2; {} when
+// there are none. Keys: version, path, memory_bytes, cpus (quota / period), io (the io.max or blkio.throttle
+// lines). `root` stands in for "/" in tests.
+Json cgroup_limits(const std::filesystem::path& root);
+
+// The median cost of one steady_clock read.
+double clock_read_ns();
+
+// This machine's memory in bytes, 0 if unknown.
+std::uint64_t memory_bytes();
+
+}  // namespace penstock

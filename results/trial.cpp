@@ -1,0 +1,239 @@
+#include "results/trial.hpp"
+
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <cassert>
+#include <cstdio>
+#include <filesystem>
+#include <numeric>
+#include <utility>
+
+#include "io_backends/base/interrupt.hpp"
+#include "io_backends/base/progress.hpp"
+#include "io_backends/base/random.hpp"
+#include "io_backends/base/units.hpp"
+#include "results/environment.hpp"
+#include "results/store.hpp"
+
+namespace penstock {
+namespace {
+
+namespace fs = std::filesystem;
+
+// Options that say how to talk or where to write; what they mean for the result has its own field.
+bool belongs_elsewhere(std::string_view name) {
+  if (name == "results" || name == "label" || name == "seed") return true;
+  const OptionTable common = common_options();
+  return std::any_of(common.begin(), common.end(), [&](const OptionSpec& spec) { return spec.name == name; });
+}
+
+Json typed_value(const ResolvedOption& option) {
+  switch (option.type) {
+    case OptionType::flag:
+    case OptionType::boolean:
+      return option.text != "0";
+    case OptionType::integer:
+    case OptionType::size:
+    case OptionType::rate:
+    case OptionType::real: {
+      // "4096" and "0.5" are numbers in JSON's own spelling too.
+      Json number = Json::parse(option.text, nullptr, false);
+      if (number.is_number()) return number;
+      break;
+    }
+    case OptionType::list: {
+      Json list = Json::parse("[" + option.text + "]", nullptr, false);
+      if (list.is_array()) return list;
+      break;
+    }
+    case OptionType::duration:
+      if (const auto duration = parse_duration(option.text))
+        return std::chrono::duration<double>(*duration).count();
+      break;
+    case OptionType::text:
+    case OptionType::choice:
+      break;
+  }
+  return option.text;
+}
+
+// A repeated option becomes a list from its second value on.
+void add_parameter(Json& parameters, const ResolvedOption& option) {
+  std::string name = option.name;
+  std::replace(name.begin(), name.end(), '-', '_');
+  if (option.type == OptionType::duration) name += "_s";
+  Json value = typed_value(option);
+  if (!parameters.contains(name)) {
+    parameters[name] = std::move(value);
+    return;
+  }
+  Json& there = parameters[name];
+  if (!there.is_array()) there = Json::array({there});
+  there.push_back(std::move(value));
+}
+
+Result<std::map<std::string, std::string>> parse_labels(const std::vector<std::string>& words) {
+  std::map<std::string, std::string> labels;
+  for (const std::string& word : words) {
+    const auto divider = word.find('=');
+    if (divider == 0 || divider == std::string::npos)
+      return make_error(Errc::invalid_argument, "--label takes KEY=VALUE, not '" + word + "'");
+    labels[word.substr(0, divider)] = word.substr(divider + 1);
+  }
+  return labels;
+}
+
+// The device of the nearest folder that exists.
+bool device_of(fs::path path, dev_t& device) {
+  std::error_code code;
+  path = fs::absolute(path, code);
+  for (;; path = path.parent_path()) {
+    struct stat facts {};
+    if (::stat(path.c_str(), &facts) == 0) {
+      device = facts.st_dev;
+      return true;
+    }
+    if (!path.has_relative_path()) return false;
+  }
+}
+
+void print_record(const Record& record) {
+  const std::string line = record_line(record) + "\n";
+  std::fwrite(line.data(), 1, line.size(), stdout);
+  std::fflush(stdout);
+}
+
+constexpr std::string_view kStopped = "stopped before its measurement was complete";
+
+}  // namespace
+
+void Trial::pair(std::string_view suite, std::uint64_t index, std::string_view arm) {
+  record_.pair = Json{{"suite", suite}, {"index", index}, {"arm", arm}};
+}
+
+void Trial::sample(std::string_view metric, std::string_view unit, Better better, std::string_view per,
+                   double value) {
+  const auto [at, fresh] = record_.metrics.try_emplace(std::string(metric));
+  if (fresh) at->second = Metric{std::string(unit), better, std::string(per), {}};
+  assert(at->second.unit == unit && "a metric keeps its unit");
+  at->second.samples.push_back(value);
+}
+
+void Trial::verdict(Verdict verdict, std::string_view reason) {
+  if (verdict <= record_.verdict) return;
+  record_.verdict = verdict;
+  record_.reason = reason;
+}
+
+void Trial::fail(const Error& error) {
+  Verdict what = Verdict::failed;
+  if (error.code == Errc::interrupted) what = Verdict::interrupted;
+  if (error.code == Errc::timed_out) what = Verdict::timed_out;
+  if (error.code == Errc::unsupported) what = Verdict::skipped;
+  verdict(what, error.message());
+}
+
+Result<Run> Run::begin(const CommandContext& context) {
+  Run run;
+  PENSTOCK_ASSIGN(run.prototype_.label, parse_labels(context.options.texts("label")));
+  run.results_ = context.options.text("results");
+  if (run.results_.empty()) return make_error(Errc::invalid_argument, "--results needs a folder");
+  run.json_ = context.output.json;
+  run.root_ = context.communicator.root();
+  run.prototype_.id = random_id(16);
+  run.prototype_.command = context.command;
+  run.prototype_.argv.assign(context.argv.begin(), context.argv.end());
+  run.prototype_.seed = context.seed;
+  for (const ResolvedOption& option : context.options.resolved())
+    if (!belongs_elsewhere(option.name)) add_parameter(run.prototype_.parameters, option);
+  run.prototype_.parameters["ranks"] = context.communicator.size();
+  run.prototype_.environment = look_at_environment();
+  run.prototype_.environment["results"] = run.results_;
+  return run;
+}
+
+Trial Run::trial() const {
+  Trial trial;
+  trial.record_ = prototype_;
+  trial.record_.started = utc_now();
+  return trial;
+}
+
+void Run::keep(Trial trial) {
+  if (interrupted()) trial.verdict(Verdict::interrupted, kStopped);
+  Record& record = records_.emplace_back(std::move(trial.record_));
+  record.id = prototype_.id + "-" + std::to_string(records_.size() - 1);
+  if (!warnings_.empty()) record.environment["warnings"] = warnings_;
+  if (json_ && root_) print_record(record);
+}
+
+void Run::measured_tier(const Tier& tier) {
+  if (tier.facts.memory || tier.facts.network || tier.root.empty()) return;
+  dev_t here = 0;
+  dev_t there = 0;
+  if (!device_of(results_, here) || !device_of(tier.root, there) || here != there) return;
+  std::string text = "the results folder '" + results_ + "' lies on the measured tier '" + tier.name +
+                     "'; it is written after the measurement ends (--results DIR moves it)";
+  if (std::find(warnings_.begin(), warnings_.end(), text) != warnings_.end()) return;
+  if (root_) warn(text);
+  warnings_.push_back(std::move(text));
+}
+
+Result<std::string> Run::finish() {
+  if (interrupted() && std::none_of(records_.begin(), records_.end(), [](const Record& record) {
+        return record.verdict == Verdict::interrupted;
+      })) {
+    Trial rest = trial();
+    rest.verdict(Verdict::interrupted, "stopped after " + std::to_string(records_.size()) +
+                                           " complete cells; the others were not measured");
+    keep(std::move(rest));
+  }
+  if (records_.empty() || !root_) return std::string();
+  PENSTOCK_ASSIGN(const fs::path path, write_records(results_, records_));
+  note("record: " + path.string());
+  return path.string();
+}
+
+int Run::exit_code() const {
+  int worst = 0;
+  for (const Record& record : records_) {
+    const int code = verdict_exit_code(record.verdict);
+    if (code == 1) return 1;
+    worst = std::max(worst, code);
+  }
+  return worst;
+}
+
+Result<std::vector<std::vector<Lap>>> measure_interleaved(std::span<const Arm> arms, std::size_t repeats,
+                                                          bool warm_up, std::uint64_t seed) {
+  std::vector<std::vector<Lap>> laps(arms.size());
+  std::vector<std::size_t> order(arms.size());
+  const RandomStream random(seed, "interleave");
+  const std::size_t rounds = repeats + (warm_up ? 1 : 0);
+  for (std::size_t round = 0; round < rounds; ++round) {
+    std::iota(order.begin(), order.end(), std::size_t{0});
+    const RandomStream draw = random.substream(round);
+    for (std::size_t i = order.size(); i > 1; --i) std::swap(order[i - 1], order[draw.below(i, i)]);
+    for (const std::size_t which : order) {
+      const Arm& arm = arms[which];
+      const auto failed = [&](Error error) -> Result<std::vector<std::vector<Lap>>> {
+        if (error.code == Errc::interrupted && interrupted()) return std::move(laps);
+        error.what = arm.name + ": " + error.what;
+        return error;
+      };
+      if (interrupted()) return laps;
+      if (arm.prepare)
+        if (auto ready = arm.prepare(); !ready.ok()) return failed(std::move(ready).error());
+      const auto begin = std::chrono::steady_clock::now();
+      auto work = arm.run();
+      const auto end = std::chrono::steady_clock::now();
+      if (!work.ok()) return failed(std::move(work).error());
+      if (warm_up && round == 0) continue;
+      laps[which].push_back({*work, std::chrono::duration<double>(end - begin).count()});
+    }
+  }
+  return laps;
+}
+
+}  // namespace penstock
