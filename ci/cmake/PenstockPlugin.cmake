@@ -111,7 +111,7 @@ function(penstock_contract_tests kind)
   endforeach()
   foreach(name IN LISTS names)
     add_test(NAME contract.${kind}.${name} COMMAND ${ARGN} ${name})
-    set_tests_properties(contract.${kind}.${name} PROPERTIES SKIP_RETURN_CODE 77 TIMEOUT 300
+    set_tests_properties(contract.${kind}.${name} PROPERTIES SKIP_RETURN_CODE 77 TIMEOUT 300 LABELS smoke
       ENVIRONMENT "PENSTOCK=${PROJECT_BINARY_DIR}/penstock;PENSTOCK_SOURCE=${PROJECT_SOURCE_DIR}")
   endforeach()
 endfunction()
