@@ -1,0 +1,170 @@
+#include "results/store.hpp"
+
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <fstream>
+#include <set>
+#include <string>
+#include <thread>
+
+namespace penstock {
+namespace {
+
+namespace fs = std::filesystem;
+
+class Store : public testing::Test {
+ protected:
+  void SetUp() override {
+    std::string name = (fs::temp_directory_path() / "penstock-store-XXXXXX").string();
+    ASSERT_NE(::mkdtemp(name.data()), nullptr);
+    dir_ = name;
+  }
+  void TearDown() override { fs::remove_all(dir_); }
+
+  static Record record(const std::string& id = "0123456789abcdef-0") {
+    Record record;
+    record.id = id;
+    record.started = "2026-11-20T09:30:00Z";
+    record.command = "read";
+    record.metrics["wall_s"] = {"s", Better::lower, "run", {1.5}};
+    return record;
+  }
+  RecordSet read(const fs::path& path) const {
+    auto set = read_records(std::span(&path, 1));
+    EXPECT_TRUE(set.ok()) << set.error().message();
+    return set.ok() ? *std::move(set) : RecordSet{};
+  }
+  fs::path dir_;
+};
+
+constexpr const char* kSteps[] = {"create", "write", "sync", "rename", "sync_dir"};
+
+TEST_F(Store, NamesTheFileByTimeCommandAndShortIdAndMakesTheFolder) {
+  const std::vector<Record> records{record(), record("0123456789abcdef-1")};
+  const auto path = write_records(dir_ / "a" / "b", records);
+  ASSERT_TRUE(path.ok()) << path.error().message();
+  EXPECT_EQ(*path, dir_ / "a" / "b" / "20261120T093000Z-read-01234567.jsonl");
+  const RecordSet set = read(dir_ / "a" / "b");
+  ASSERT_EQ(set.records.size(), 2U);
+  EXPECT_TRUE(set.problems.empty());
+  EXPECT_EQ(set.records[1].record.id, "0123456789abcdef-1");
+  EXPECT_EQ(set.records[1].line, 2U);
+  EXPECT_EQ(record_line(set.records[0].record), record_line(records[0]));
+}
+
+TEST_F(Store, NeverReplacesAFile) {
+  const std::vector<Record> records{record()};
+  const auto first = write_records(dir_, records);
+  const auto second = write_records(dir_, records);
+  ASSERT_TRUE(first.ok() && second.ok());
+  EXPECT_NE(*first, *second);
+  EXPECT_EQ(read(dir_).records.size(), 2U);
+}
+
+TEST_F(Store, KilledBeforeAnyStepItLeavesAWholeFileOrNothingThatReads) {
+  for (const char* step : kSteps) {
+    const fs::path folder = dir_ / step;
+    const pid_t child = ::fork();
+    if (child == 0) {
+      const std::vector<Record> records{record()};
+      (void)write_records(folder, records, [&](std::string_view name) -> Result<void> {
+        if (name == step) ::_exit(9);
+        return success();
+      });
+      ::_exit(0);
+    }
+    int status = 0;
+    ASSERT_EQ(::waitpid(child, &status, 0), child);
+    ASSERT_EQ(WEXITSTATUS(status), 9) << step;
+    const RecordSet set = read(folder);
+    EXPECT_TRUE(set.problems.empty()) << step;
+    EXPECT_EQ(set.records.size(), std::string_view(step) == "sync_dir" ? 1U : 0U) << step;
+  }
+}
+
+TEST_F(Store, AFailedStepIsAnErrorAndLeavesNoTemporaryFile) {
+  for (const char* step : kSteps) {
+    const fs::path folder = dir_ / step;
+    const std::vector<Record> records{record()};
+    const auto path = write_records(folder, records, [&](std::string_view name) -> Result<void> {
+      if (name == step) return errno_error(ENOSPC, "cannot write", "injected");
+      return success();
+    });
+    ASSERT_FALSE(path.ok()) << step;
+    EXPECT_EQ(path.error().code, Errc::no_space);
+    for (const auto& entry : fs::directory_iterator(folder)) EXPECT_EQ(entry.path().extension(), ".jsonl");
+    EXPECT_EQ(read(folder).records.size(), std::string_view(step) == "sync_dir" ? 1U : 0U) << step;
+  }
+}
+
+TEST_F(Store, WritersAtOnceLoseNothing) {
+  constexpr int kWriters = 8;
+  {
+    std::vector<std::jthread> writers;
+    for (int i = 0; i < kWriters; ++i)
+      writers.emplace_back([this] {
+        const std::vector<Record> records{record()};  // the same name for all
+        EXPECT_TRUE(write_records(dir_, records).ok());
+      });
+  }
+  EXPECT_EQ(read(dir_).records.size(), static_cast<std::size_t>(kWriters));
+}
+
+TEST_F(Store, NamesCorruptLinesAndKeepsTheRest) {
+  const std::string good = record_line(record());
+  std::ofstream(dir_ / "x.jsonl") << good << "\n"
+                                  << good.substr(0, good.size() / 2) << "\n\n"
+                                  << "[1]\n"
+                                  << good << "\n"
+                                  << std::string(100000, '[') << "\n";
+  std::ofstream(dir_ / ".hidden.jsonl") << "junk";
+  std::ofstream(dir_ / "notes.txt") << "junk";
+  const RecordSet set = read(dir_);
+  ASSERT_EQ(set.records.size(), 2U);
+  EXPECT_EQ(set.records[1].line, 5U);
+  ASSERT_EQ(set.problems.size(), 3U);
+  EXPECT_NE(set.problems[0].find("x.jsonl:2: "), std::string::npos) << set.problems[0];
+  EXPECT_NE(set.problems[1].find("x.jsonl:4: "), std::string::npos) << set.problems[1];
+  EXPECT_NE(set.problems[2].find("x.jsonl:6: "), std::string::npos) << set.problems[2];
+}
+
+TEST_F(Store, DeepNestingInsideARecordIsRefused) {
+  std::string line = record_line(record());
+  const std::string empty = R"("tiers":{})";
+  line.replace(line.find(empty), empty.size(),
+               R"("tiers":{"x":)" + std::string(5000, '[') + std::string(5000, ']') + "}");
+  const auto parsed = parse_record_line(line);
+  ASSERT_FALSE(parsed.ok());
+  EXPECT_NE(parsed.error().message().find("nested"), std::string::npos);
+}
+
+TEST_F(Store, SaysWhichPathIsMissing) {
+  const fs::path missing = dir_ / "nowhere";
+  const auto set = read_records(std::span(&missing, 1));
+  ASSERT_FALSE(set.ok());
+  EXPECT_EQ(set.error().code, Errc::not_found);
+  EXPECT_NE(set.error().message().find("nowhere"), std::string::npos);
+}
+
+TEST_F(Store, HostileNamesCannotLeaveTheFolder) {
+  Record hostile = record("../../../x");
+  hostile.command = "../evil";
+  hostile.started = "../../now";
+  const std::vector<Record> records{hostile};
+  const auto path = write_records(dir_, records);
+  ASSERT_TRUE(path.ok());
+  EXPECT_EQ(path->parent_path(), dir_);
+}
+
+TEST(RandomId, IsHexAndDiffers) {
+  std::set<std::string> ids;
+  for (int i = 0; i < 100; ++i) ids.insert(random_id(8));
+  EXPECT_GE(ids.size(), 99U);
+  EXPECT_EQ(random_id(33).find_first_not_of("0123456789abcdef"), std::string::npos);
+  EXPECT_EQ(random_id(33).size(), 33U);
+}
+
+}  // namespace
+}  // namespace penstock
