@@ -1,0 +1,57 @@
+"""`penstock demo --quick` from outside: it ends with a report, and leaves what it says and nothing else."""
+
+import json
+import os
+import pathlib
+import signal
+import time
+
+import penstock_cli
+
+
+def leftovers():
+    return {str(path) for folder in ("/dev/shm", "/var/tmp", "/tmp") for path in pathlib.Path(folder).glob("penstock-demo-*")}
+
+
+class Demo(penstock_cli.CliTest):
+    SMALL = ("demo", "--quick", "--samples", "128", "--progress", "never")
+
+    def test_ends_with_a_report_and_a_tidy_folder(self):
+        before = leftovers()
+        done = self.run_cli(*self.SMALL, "--out", "demo", expect=None)
+        self.assertIn(done.returncode, (0, 1), done.stderr)  # 1: a busy machine may fail to be cold or warm
+        out = pathlib.Path(self.dir, "demo")
+        self.assertEqual({path.name for path in out.iterdir()}, {"report.html", "records", "commands.sh"})
+        self.assertIn("<html", out.joinpath("report.html").read_text(encoding="utf-8"))
+        records = [json.loads(line) for file in out.joinpath("records").glob("*.jsonl") for line in file.read_text().splitlines()]
+        self.assertLessEqual({"generate", "read", "train"}, {record["command"] for record in records})
+        self.assertEqual(leftovers() - before, set())
+        self.assertIn("Report:", done.stdout)
+        for line in ("penstock generate", "penstock read", "penstock train", "penstock report"):
+            self.assertIn(line, out.joinpath("commands.sh").read_text(encoding="utf-8"))
+
+    def test_refuses_a_folder_that_holds_something_else(self):
+        pathlib.Path(self.dir, "mine").mkdir()
+        pathlib.Path(self.dir, "mine", "thesis.txt").write_text("precious", encoding="utf-8")
+        done = self.run_cli(*self.SMALL, "--out", "mine", expect=1)
+        self.assertIn("--out", done.stderr)
+        self.assertEqual([path.name for path in pathlib.Path(self.dir, "mine").iterdir()], ["thesis.txt"])
+
+    def test_control_c_takes_the_data_away(self):
+        before = leftovers()
+        process = self.start("demo", "--samples", "500", "--progress", "never", "--out", "demo")
+        time.sleep(2.0)
+        process.send_signal(signal.SIGINT)
+        process.communicate(timeout=60)
+        self.assertEqual(process.returncode, 130)
+        self.assertEqual(leftovers() - before, set())
+        self.assertFalse(pathlib.Path(self.dir, "demo", "data").exists())
+
+    def test_json_is_one_object(self):
+        done = self.run_cli(*self.SMALL, "--out", "demo", "--json", expect=None)
+        line = json.loads(done.stdout)
+        self.assertTrue(os.path.exists(line["report"]))
+
+
+if __name__ == "__main__":
+    penstock_cli.main()

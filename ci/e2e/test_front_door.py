@@ -1,0 +1,89 @@
+"""The front door: help, versions, exit codes, unknown words, configuration files, launchers."""
+
+import json
+import os
+import pathlib
+
+import penstock_cli
+
+
+class FrontDoor(penstock_cli.CliTest):
+    def test_no_command_shows_the_overview_and_fails(self):
+        done = self.run_cli(expect=2)
+        self.assertIn("Commands:", done.stderr)
+        self.assertEqual(done.stdout, "")
+
+    def test_help_lists_commands_and_back_ends(self):
+        done = self.run_cli("--help")
+        for word in ("generate", "read", "train", "report", "demo", "posix", "mem"):
+            self.assertRegex(done.stdout, rf"(?m)^  {word}\s")
+
+    def test_version_rows_are_complete(self):
+        rows = [json.loads(line) for line in self.run_cli("--version", "--json").stdout.splitlines()]
+        self.assertEqual(rows[0]["kind"], "build")
+        for row in rows:
+            self.assertLessEqual({"kind", "name", "present", "reason"}, row.keys())
+            self.assertEqual(row["present"], row["reason"] == "", row)
+        names = {(row["kind"], row["name"]) for row in rows if row["present"]}
+        for plugin in (("backend", "mem"), ("backend", "posix"), ("command", "read"), ("recipe", "imagenet"),
+                       ("format", "files"), ("miniapp", "alexnet")):
+            self.assertIn(plugin, names)
+
+    def test_an_unknown_command_names_the_nearest(self):
+        done = self.run_cli("raed", expect=2)
+        self.assertIn("did you mean 'read'?", done.stderr)
+
+    def test_a_full_standard_output_is_an_error(self):
+        with open("/dev/full", "w", encoding="utf-8") as full:
+            done = self.run_cli("--version", stdout=full, expect=1)
+        self.assertIn("standard output", done.stderr)
+
+    def test_a_command_of_one_process_refuses_a_launcher(self):
+        done = self.run_cli("tiers", env={**os.environ, "OMPI_COMM_WORLD_SIZE": "4"}, expect=2)
+        self.assertIn("launched as 4 ranks", done.stderr)
+
+
+class Configuration(penstock_cli.CliTest):
+    def setUp(self):
+        super().setUp()
+        done = self.run_cli("--version", "--json")
+        rows = [json.loads(line) for line in done.stdout.splitlines()]
+        if not any(row["name"] == "yaml-cpp" and row["present"] for row in rows):
+            self.skipTest("this build lacks yaml-cpp")
+
+    def write(self, name, text):
+        path = pathlib.Path(self.dir, name)
+        path.write_text(text, encoding="utf-8")
+        return path
+
+    def test_flags_come_from_a_file_and_the_line_wins(self):
+        self.write("flags.yaml", "samples: 3\nset: [classes=2]\n")
+        made = self.run_cli("generate", "imagenet", "--config", "flags.yaml", "--out", "data", "--dry-run", "--json")
+        self.assertEqual(json.loads(made.stdout.splitlines()[0])["samples"], 3)
+        made = self.run_cli("generate", "imagenet", "--config", "flags.yaml", "--samples", "5", "--out", "data", "--dry-run",
+                            "--json")
+        self.assertEqual(json.loads(made.stdout.splitlines()[0])["samples"], 5)
+
+    def test_an_unknown_key_lists_the_valid_ones(self):
+        self.write("flags.yaml", "sampels: 3\n")
+        done = self.run_cli("generate", "imagenet", "--config", "flags.yaml", "--out", "data", "--dry-run", expect=2)
+        self.assertIn("did you mean 'samples'?", done.stderr)
+
+    def test_the_site_file_is_announced_and_can_be_ignored(self):
+        self.write("penstock.yaml", "generate:\n  samples: 4\n")
+        made = self.run_cli("generate", "imagenet", "--out", "data", "--dry-run", "--json")
+        self.assertEqual(json.loads(made.stdout.splitlines()[0])["samples"], 4)
+        self.assertIn("penstock.yaml", made.stderr)
+        made = self.run_cli("generate", "imagenet", "--out", "data", "--dry-run", "--json", "--no-config", "--samples", "6")
+        self.assertEqual(json.loads(made.stdout.splitlines()[0])["samples"], 6)
+
+    def test_broken_files_are_named(self):
+        self.write("penstock.yaml", "raed:\n  threads: 1\n")
+        self.assertIn("did you mean 'read'?", self.run_cli("generate", "--list", expect=2).stderr)
+        self.write("penstock.yaml", "read: [\n")
+        self.assertIn("penstock.yaml", self.run_cli("generate", "--list", expect=2).stderr)
+        self.run_cli("generate", "--list", "--config", "nowhere.yaml", expect=1)
+
+
+if __name__ == "__main__":
+    penstock_cli.main()

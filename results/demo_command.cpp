@@ -1,0 +1,359 @@
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <nlohmann/json.hpp>
+
+#include "io_backends/base/backend.hpp"
+#include "io_backends/base/command.hpp"
+#include "io_backends/base/interrupt.hpp"
+#include "io_backends/base/placement.hpp"
+#include "io_backends/base/progress.hpp"
+#include "io_backends/base/subprocess.hpp"
+#include "io_backends/base/tier.hpp"
+#include "io_backends/base/units.hpp"
+
+namespace penstock {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::string_view kLog = "commands.sh";  // also the mark of a folder that a demo made
+
+constexpr OptionSpec kOptions[] = {
+    {.name = "out",
+     .value = "DIR",
+     .fallback = "penstock-demo",
+     .help = "where the report and the records go",
+     .group = "Demo"},
+    {.name = "quick", .type = OptionType::flag, .help = "half a minute instead of three", .group = "Demo"},
+    {.name = "tier", .value = "TIER", .help = "one more tier to measure", .group = "Demo", .repeated = true},
+    {.name = "samples",
+     .type = OptionType::integer,
+     .value = "N",
+     .help = "pictures to make (default 2000; 400 with --quick)",
+     .group = "Demo",
+     .at_least = 64},
+    {.name = "keep-data",
+     .type = OptionType::flag,
+     .help = "leaves the data sets where they were made",
+     .group = "Demo"},
+    {.name = "seed",
+     .type = OptionType::integer,
+     .value = "N",
+     .fallback = "7",
+     .help = "of the pictures and of every order",
+     .group = "Demo",
+     .at_least = 0},
+};
+
+// A place for data that the demo made and takes away again.
+struct Place {
+  std::string name;
+  std::string tier;  // TIER text
+  fs::path folder;   // made by us where the tier is a folder; else empty
+  std::string what;  // "tmpfs at /dev/shm", for the user
+};
+
+// How long things may take. Quick aims at half a minute, the whole at less than three, on two processors.
+struct Budget {
+  std::uint64_t samples;
+  std::string threads;
+  std::string min_time;
+  std::string repeats;
+  std::string steps;
+  std::string step;
+};
+
+std::uint64_t free_bytes(const fs::path& folder) {
+  std::error_code failed;
+  const fs::space_info space = fs::space(folder, failed);
+  return failed ? 0 : space.available;
+}
+
+std::string describe_place(const TierFacts& facts) {
+  return fmt::format("{} at {}", facts.fs_type, facts.mount_point);
+}
+
+// The first of some usual places that is (or is not) memory-backed, can be written and has room.
+std::optional<Place> look_for(bool memory, std::string_view name, const fs::path& out, std::uint64_t bytes) {
+  std::vector<fs::path> candidates{out, "/dev/shm", "/var/tmp", "/tmp"};
+  for (const char* variable : {"TMPDIR", "HOME", "XDG_RUNTIME_DIR"})
+    if (const char* value = std::getenv(variable); value != nullptr && *value == '/')
+      candidates.emplace_back(value);
+  for (const fs::path& candidate : candidates) {
+    std::error_code none;
+    if (!fs::is_directory(candidate, none) || ::access(candidate.c_str(), W_OK) != 0) continue;
+    const TierFacts facts = look_at_path(candidate);
+    if (facts.memory != memory || free_bytes(candidate) < bytes) continue;
+    const fs::path folder =
+        candidate == out ? out / "data" : candidate / fmt::format("penstock-demo-{}", ::getpid());
+    return Place{std::string(name), fmt::format("{}=posix:{}", name, folder.string()), folder,
+                 describe_place(facts)};
+  }
+  return std::nullopt;
+}
+
+Result<Place> named_place(const std::string& text) {
+  PENSTOCK_ASSIGN(const Tier tier, open_tier(text));
+  PENSTOCK_ASSIGN(const TierSpec spec, parse_tier(text));
+  const fs::path folder = fs::path(spec.path) / fmt::format("penstock-demo-{}", ::getpid());
+  std::string options;
+  for (const OptionWord& word : spec.options) options += fmt::format(",{}={}", word.key, word.value);
+  return Place{tier.name, fmt::format("{}={}:{}{}", tier.name, spec.backend, folder.string(), options),
+               tier.backend->caps().native_path ? folder : fs::path{}, describe_place(tier.facts)};
+}
+
+bool is_virtual_machine() {
+  std::ifstream cpuinfo("/proc/cpuinfo");
+  std::string line;
+  while (std::getline(cpuinfo, line))
+    if (line.starts_with("flags")) return line.find(" hypervisor") != std::string::npos;
+  return false;
+}
+
+Result<void> remove_below(Namespace& names, std::string_view folder) {
+  std::vector<Entry> entries;
+  PENSTOCK_TRY(names.list(folder, [&](const Entry& entry) {
+    entries.push_back(entry);
+    return true;
+  }));
+  for (const Entry& entry : entries) {
+    if (entry.folder) PENSTOCK_TRY(remove_below(names, entry.name));
+    PENSTOCK_TRY(names.remove(entry.name));
+  }
+  return success();
+}
+
+class Demo {
+ public:
+  explicit Demo(const CommandContext& context)
+      : context_(context), start_(std::chrono::steady_clock::now()) {}
+  ~Demo() {
+    if (!context_.options.flag("keep-data")) remove_data();
+  }
+  Demo(const Demo&) = delete;
+  Demo& operator=(const Demo&) = delete;
+
+  Result<int> run() {
+    PENSTOCK_TRY(prepare());
+    PENSTOCK_TRY(choose_places());
+    PENSTOCK_TRY(measure());
+    PENSTOCK_TRY(step("The report", {"report", records().string(), "--output", report().string()}));
+    say_what_is_left();
+    return worst_;
+  }
+
+ private:
+  fs::path records() const { return out_ / "records"; }
+  fs::path report() const { return out_ / "report.html"; }
+  bool quick() const { return context_.options.flag("quick"); }
+
+  void say(std::string_view text) const {
+    std::FILE* stream = context_.output.json ? stderr : stdout;
+    std::fwrite(text.data(), 1, text.size(), stream);
+    std::fflush(stream);
+  }
+
+  Result<void> prepare() {
+    PENSTOCK_ASSIGN(program_, this_program());
+    out_ = fs::absolute(context_.options.text("out")).lexically_normal();
+    std::error_code failed;
+    const bool earlier = fs::exists(out_ / kLog, failed);
+    if (fs::exists(out_, failed) && !fs::is_empty(out_, failed) && !earlier) {
+      return make_error(
+          Errc::already_exists,
+          fmt::format("'{}' holds something else: name an empty folder with --out", out_.string()));
+    }
+    if (earlier) {
+      say(fmt::format("replacing the demo that was in {}\n", out_.string()));
+      fs::remove_all(records(), failed);
+      fs::remove_all(out_ / "data", failed);
+      fs::remove(report(), failed);
+    }
+    fs::create_directories(records(), failed);
+    if (failed) return errno_error(failed.value(), "cannot make the folder", records().string());
+    log_.open(out_ / kLog, std::ios::trunc);
+    if (!log_) return errno_error(errno, "cannot write", (out_ / kLog).string());
+    log_ << "# What the demo ran, one command a line.\n";
+    return success();
+  }
+
+  Budget budget() const {
+    const unsigned cpus = static_cast<unsigned>(std::max<std::size_t>(1, allowed_cpus().size()));
+    Budget plan = quick() ? Budget{400, "1,2,4", "200ms", "1", "25", "60ms"}
+                          : Budget{2000, "1,2,4,8", "500ms", "3", "100", "100ms"};
+    if (cpus > 4) plan.threads = fmt::format("1..{}*2", 2 * cpus);
+    if (context_.options.given("samples"))
+      plan.samples = static_cast<std::uint64_t>(context_.options.integer("samples"));
+    return plan;
+  }
+
+  Result<void> choose_places() {
+    const std::uint64_t bytes = budget().samples * 160'000 * 5 / 4;
+    const std::optional<Place> disk = look_for(false, "disk", out_, bytes);
+    const std::optional<Place> memory = look_for(true, "memory", out_, bytes);
+    if (!disk && !memory) {
+      return make_error(
+          Errc::no_space,
+          fmt::format("found no folder with {} to spare: name one with --out or --tier", format_size(bytes)));
+    }
+    for (const std::optional<Place>& place : {disk, memory})
+      if (place) places_.push_back(*place);
+    for (const std::string& text : context_.options.texts("tier")) {
+      PENSTOCK_ASSIGN(Place place, named_place(text));
+      places_.push_back(std::move(place));
+    }
+    say("penstock demo: tiers of this machine\n");
+    for (const Place& place : places_)
+      say(fmt::format("  {:<8} {}  ({})\n", place.name, place.what, place.tier));
+    if (!disk) say("  no disk with room was found: only memory is measured (name one with --tier)\n");
+    if (!memory) say("  no memory-backed file system with room was found\n");
+    return success();
+  }
+
+  Result<void> measure() {
+    const Budget plan = budget();
+    const Place& home = places_.front();
+    const std::string seed = fmt::format("{}", context_.options.integer("seed"));
+    PENSTOCK_TRY(step("A data set like ImageNet's", {"generate", "imagenet", "--out", home.tier, "--samples",
+                                                     fmt::format("{}", plan.samples), "--seed", seed}));
+    PENSTOCK_TRY(step("What it is", {"describe", home.tier}));
+    for (std::size_t i = 1; i < places_.size(); ++i)
+      PENSTOCK_TRY(step(fmt::format("A verified copy on {}", places_[i].name),
+                        {"copy", home.tier, "--to", places_[i].tier}));
+
+    std::vector<std::string> read{"read",       home.tier,     "--threads", plan.threads,
+                                  "--min-time", plan.min_time, "--repeat",  plan.repeats,
+                                  "--seed",     seed,          "--cache"};
+    std::vector<std::string> warm = read;
+    warm.emplace_back("warm");
+    for (std::size_t i = 1; i < places_.size(); ++i) warm.insert(warm.end(), {"--tier", places_[i].tier});
+    PENSTOCK_TRY(step("Reading it from the page cache: what the client can do", warm));
+    read.emplace_back("cold");
+    for (std::size_t i = 2; i < places_.size(); ++i) read.insert(read.end(), {"--tier", places_[i].tier});
+    PENSTOCK_TRY(step("Reading it cold: what the storage can do", read));
+
+    for (const std::string_view prefetch : {"0", "4"}) {
+      PENSTOCK_TRY(step(fmt::format("Training on it, prefetch {}", prefetch),
+                        {"train", "alexnet", "--data", home.tier, "--steps", plan.steps, "--prefetch",
+                         std::string(prefetch), "--threads",
+                         fmt::format("{}", std::max<std::size_t>(2, allowed_cpus().size())), "--accelerator",
+                         "emulated:step=" + plan.step, "--seed", seed}));
+    }
+    return success();
+  }
+
+  // Runs one command of ours; those that measure put their records into our folder.
+  Result<void> step(std::string_view title, std::vector<std::string> words) {
+    PENSTOCK_TRY(check_interrupt());
+    const std::string& command = words.front();
+    const bool measures = command == "generate" || command == "read" || command == "train";
+    if (measures) words.insert(words.end(), {"--results", records().string()});
+    std::string line = "penstock";
+    for (const std::string& word : words)
+      line += word.find_first_of(" '\"$&;()<>*?") == std::string::npos ? " " + word : " '" + word + "'";
+    say(fmt::format("\n== {}\n$ {}\n", title, line));
+    log_ << line << '\n';
+    log_.flush();
+    words.insert(words.begin(), program_.string());
+    words.insert(words.end(), {"--progress", context_.output.progress ? "always" : "never", "--no-config"});
+    PENSTOCK_ASSIGN(const int code, run_program(words, {.discard_stdout = context_.output.json}));
+    PENSTOCK_TRY(check_interrupt());
+    // A cell that could not be proven cold is a finding (exit 1), not the end of the story.
+    if (code == 1 && command == "read") {
+      worst_ = 1;
+      return success();
+    }
+    if (code != 0)
+      return make_error(code == 77 ? Errc::unsupported : Errc::io,
+                        fmt::format("'{}' ended with exit code {}", line, code));
+    return success();
+  }
+
+  void say_what_is_left() {
+    const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count();
+    std::size_t files = 0;
+    std::error_code failed;
+    for (const auto& entry : fs::directory_iterator(records(), failed))
+      files += entry.is_regular_file() ? 1U : 0U;
+    const bool kept = context_.options.flag("keep-data");
+    if (context_.output.json) {
+      const nlohmann::ordered_json line{
+          {"kind", "demo"},        {"report", report().string()}, {"records", records().string()},
+          {"record_files", files}, {"wall_s", seconds},           {"data_kept", kept}};
+      fmt::print("{}\n", line.dump());
+      return;
+    }
+    const std::size_t cpus = allowed_cpus().size();
+    say(fmt::format("\n== Done in {:.0f} s\nReport:   {}\nRecords:  {} ({} files)\nCommands: {}\n", seconds,
+                    report().string(), records().string(), files, (out_ / kLog).string()));
+    say(kept ? "Data:     kept, as asked:" : "Data:     taken away again:");
+    for (const Place& place : places_)
+      say(fmt::format(" {}", place.folder.empty() ? place.tier : place.folder.string()));
+    say("\n");
+    if (cpus <= 4 || is_virtual_machine()) {
+      say(fmt::format(
+          "\nWhat {} {}processor{} cannot show: reading, decoding and the pacing of the accelerator share "
+          "them, so\n"
+          "more threads hide waiting but do not decode faster; a fast device is not the limit here, the "
+          "client is;\n"
+          "and {}. Publish figures from longer runs (--min-time 30s) on the machine that matters.\n",
+          cpus, is_virtual_machine() ? "virtual " : "", cpus == 1 ? "" : "s",
+          is_virtual_machine()
+              ? "\"cold\" is proven inside this machine only, since its host may cache the disk"
+              : "a run this short says nothing of bursts and of other users"));
+    }
+  }
+
+  void remove_data() {
+    for (const Place& place : places_) {
+      if (!place.folder.empty()) {
+        std::error_code failed;
+        fs::remove_all(place.folder, failed);
+        if (failed) warn(fmt::format("could not remove '{}': {}", place.folder.string(), failed.message()));
+        continue;
+      }
+      const Result<Tier> tier = open_tier(place.tier);
+      const Result<void> removed =
+          tier.ok() ? remove_below(tier->backend->names(), "") : Result<void>(tier.error());
+      if (!removed.ok()) warn(fmt::format("could not empty '{}': {}", place.tier, removed.error().message()));
+    }
+  }
+
+  const CommandContext& context_;
+  const std::chrono::steady_clock::time_point start_;
+  fs::path program_;
+  fs::path out_;
+  std::ofstream log_;
+  std::vector<Place> places_;
+  int worst_ = 0;
+};
+
+Result<int> run(const CommandContext& context) {
+  return Demo(context).run();
+}
+
+}  // namespace
+
+extern const CommandInfo command_demo;
+const CommandInfo command_demo{
+    .name = "demo",
+    .summary = "the whole story on this machine: makes data, reads it, trains on it, and writes a report",
+    .options = kOptions,
+    .run = &run,
+    .synopsis = "penstock demo [--out DIR] [--quick] [--tier TIER]... [options]",
+    .examples = {"penstock demo                          # three minutes; ends in penstock-demo/report.html",
+                 "penstock demo --quick --tier nvme=posix:/mnt/nvme   # half a minute, with one more tier"},
+};
+
+}  // namespace penstock
