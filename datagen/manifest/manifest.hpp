@@ -21,14 +21,14 @@ namespace penstock {
 inline constexpr std::string_view kManifestName = ".penstock/manifest";
 inline constexpr std::uint32_t kNoLabel = 0xffffffffU;
 
-// Exactly as on disk, little endian. 32 bytes a sample; with an object a sample the whole costs 48 bytes and
-// its name.
+// Exactly as on disk, little endian. 32 bytes a sample; with an object a sample the whole costs 40.5 bytes
+// and its name.
 struct SampleEntry {
   std::uint64_t offset = 0;  // in the object
   std::uint64_t length = 0;
   std::uint32_t object = 0;  // index of the object
   std::uint32_t label = kNoLabel;
-  std::uint32_t crc32c = 0;  // meaningful if Manifest::has_checksums()
+  std::uint32_t crc32c = 0;  // meaningful if ManifestFacts::checksums
   std::uint32_t reserved = 0;
 };
 static_assert(sizeof(SampleEntry) == 32);
@@ -44,53 +44,80 @@ struct ManifestFacts {
   std::vector<std::string> label_names;  // label n is label_names[n]; may be empty
 };
 
-// Open manifest: immutable, any thread. Opening checks the header, the bounds of every section and their
-// checksum of the header; hostile or truncated files are `corrupt`, never a crash (entries are checked by
-// index against the counts).
+// Open manifest: immutable, any thread.
+//
+// Opening is O(1) in the number of samples: it checks the header (with its checksum), the bounds of every
+// section, and the facts. check() is the one pass over the rest. What nobody may rely on is that check() was
+// called: every accessor keeps within the file whatever the bytes say, and answers "not there" (below) where
+// they make no sense. Damage is `corrupt`, a manifest of a newer penstock `unsupported`; never a crash, and
+// never more memory than a small multiple of the file. A consistent manifest may still claim sizes that its
+// objects lack: reads of those are `truncated`.
 class Manifest {
  public:
-  static Result<Manifest> open(const std::filesystem::path& file);        // by mmap
-  static Result<Manifest> load(Backend& backend, std::string_view name);  // through a back end: into memory
-  static Result<Manifest> from_bytes(std::vector<std::byte> bytes);
+  static Result<Manifest> open(const std::filesystem::path& file);        // by mmap; not checked
+  static Result<Manifest> load(Backend& backend, std::string_view name);  // into memory, checked
+  static Result<Manifest> from_bytes(std::vector<std::byte> bytes);       // checked
   Manifest(Manifest&&) noexcept;
   Manifest& operator=(Manifest&&) noexcept;
   ~Manifest();
 
+  // One sequential pass (about 0.1 s a million samples): every section's checksum, every entry against counts
+  // and object sizes, every name. What passed is consistent in itself.
+  Result<void> check() const;
+
   std::uint64_t samples() const;
   std::uint64_t objects() const;
   std::uint64_t payload_bytes() const;  // sum of the samples' lengths
+  // An entry with no label, object or length (object 0xffffffff) for an index that is out of range.
   const SampleEntry& sample(std::uint64_t index) const;
-  std::uint64_t object_bytes(std::uint64_t object) const;
+  std::uint64_t object_bytes(std::uint64_t object) const;  // 0 for an object that is not there
 
-  // The object's name, decoded into `scratch` (no allocation once it has grown). Any thread, each with its
-  // own scratch.
+  // The object's name, decoded into `scratch` (no allocation once it has grown); "" for an object that is not
+  // there. Any thread, each with its own scratch.
   std::string_view object_name(std::uint64_t object, std::string& scratch) const;
 
   const ManifestFacts& facts() const;
-  bool one_object_a_sample() const;  // each sample is the whole of an object of its own
+  bool one_object_a_sample() const;  // sample n is the whole of object n, for all n
   std::uint64_t largest_sample() const;
-  std::string checksum() const;  // of the whole manifest, as hex: names the corpus in records
+  // Names the corpus in records, as 16 hex digits: a digest of the header, which holds the counts and the
+  // checksum of every section. O(1); as good as check().
+  std::string checksum() const;
 
   std::span<const std::byte> bytes() const;  // as on disk
 
  private:
   struct State;
   explicit Manifest(std::unique_ptr<State> state);
+  static Result<Manifest> parse(std::unique_ptr<State> state);
   std::unique_ptr<State> state_;
 };
 
-// Collects a manifest. Objects are added in order; sample entries may be filled by any thread once there is
-// room.
+// Collects a manifest in as much memory as it will take on disk (and a few MiB). One thread, but for the two
+// set_ calls. Mistakes (a name twice in a row, an improper name, an entry outside its object) are told by
+// finish() and publish(), by name.
 class ManifestBuilder {
  public:
   explicit ManifestBuilder(ManifestFacts facts);
+  ManifestBuilder(ManifestBuilder&&) noexcept;
+  ManifestBuilder& operator=(ManifestBuilder&&) noexcept;
   ~ManifestBuilder();
 
   std::uint32_t add_object(std::string_view name, std::uint64_t bytes);  // returns its index
   void add_sample(const SampleEntry& entry);
 
+  // For makers that know the samples before their sizes: room for `count` samples in all, then any thread
+  // fills any one of them, and sets the size of any object that was added.
+  void resize_samples(std::uint64_t count);
+  void set_sample(std::uint64_t index, const SampleEntry& entry);
+  void set_object_bytes(std::uint32_t object, std::uint64_t bytes);
+
+  std::uint64_t samples() const;
+  std::uint64_t objects() const;
   ManifestFacts& facts();
-  Result<std::vector<std::byte>> finish();  // the bytes as on disk
+
+  // The bytes as on disk. Spends the builder: it gives its memory back as it goes.
+  Result<std::vector<std::byte>> finish();
+  // The same bytes straight to their object, all at once; the builder stays as it is.
   Result<void> publish(Backend& backend, std::string_view name = kManifestName,
                        Durability durability = Durability::file_and_name);
 

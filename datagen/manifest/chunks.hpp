@@ -1,0 +1,73 @@
+// An array that grows without moving: what a manifest is collected in.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+namespace penstock {
+
+// Elements lie in chunks of a fixed size, so that growing copies nothing and takes no more than a chunk too
+// much. Growing: one thread. Distinct elements that exist: any thread.
+template <class T, std::size_t kPerChunk>
+class Chunks {
+ public:
+  std::uint64_t size() const { return size_; }
+  T& at(std::uint64_t index) { return chunks_[index / kPerChunk][index % kPerChunk]; }
+  const T& at(std::uint64_t index) const { return chunks_[index / kPerChunk][index % kPerChunk]; }
+
+  void push_back(const T& value) {
+    resize(size_ + 1);
+    at(size_ - 1) = value;
+  }
+  void append(std::span<const T> values) {
+    std::uint64_t to = size_;
+    resize(size_ + values.size());
+    while (!values.empty()) {
+      const auto room = kPerChunk - static_cast<std::size_t>(to % kPerChunk);
+      const auto here = values.first(std::min(room, values.size()));
+      std::copy(here.begin(), here.end(), &at(to));
+      values = values.subspan(here.size());
+      to += here.size();
+    }
+  }
+  // New elements are T{}.
+  void resize(std::uint64_t size) {
+    while (chunks_.size() * kPerChunk < size) chunks_.push_back(std::make_unique<T[]>(kPerChunk));
+    size_ = size;
+  }
+
+  // Calls with each chunk's used part, in order, until it returns false.
+  template <class Visit>
+  bool for_each_chunk(Visit visit) const {
+    std::uint64_t left = size_;
+    for (const auto& chunk : chunks_) {
+      const auto here = static_cast<std::size_t>(std::min<std::uint64_t>(left, kPerChunk));
+      if (here > 0 && !visit(std::span<const T>(chunk.get(), here))) return false;
+      left -= here;
+    }
+    return true;
+  }
+  // As for_each_chunk, and frees each one as soon as it was visited.
+  template <class Visit>
+  void drain(Visit visit) {
+    std::uint64_t left = size_;
+    for (auto& chunk : chunks_) {
+      const auto here = static_cast<std::size_t>(std::min<std::uint64_t>(left, kPerChunk));
+      visit(std::span<const T>(chunk.get(), here));
+      chunk.reset();
+      left -= here;
+    }
+    chunks_.clear();
+    size_ = 0;
+  }
+
+ private:
+  std::vector<std::unique_ptr<T[]>> chunks_;
+  std::uint64_t size_ = 0;
+};
+
+}  // namespace penstock

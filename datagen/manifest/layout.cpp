@@ -1,0 +1,113 @@
+#include "datagen/manifest/layout.hpp"
+
+#include <cstring>
+
+#include "io_backends/base/crc32c.hpp"
+
+namespace penstock::manifest_layout {
+
+std::uint32_t header_crc32c(Header header) {
+  header.header_crc32c = 0;
+  return crc32c(std::as_bytes(std::span(&header, 1)));
+}
+
+void put_varint(std::vector<std::byte>& out, std::uint64_t value) {
+  while (value >= 0x80) {
+    out.push_back(static_cast<std::byte>(value | 0x80));
+    value >>= 7;
+  }
+  out.push_back(static_cast<std::byte>(value));
+}
+
+std::uint64_t Cursor::varint() {
+  std::uint64_t value = 0;
+  for (unsigned shift = 0; shift < 64 && !bytes_.empty(); shift += 7) {
+    const auto byte = std::to_integer<std::uint64_t>(bytes_.front());
+    bytes_ = bytes_.subspan(1);
+    value |= (byte & 0x7f) << shift;
+    if (byte < 0x80) return value;
+  }
+  ok_ = false;
+  bytes_ = {};
+  return 0;
+}
+
+std::string_view Cursor::take(std::uint64_t length) {
+  if (length > bytes_.size()) {
+    ok_ = false;
+    bytes_ = {};
+    return {};
+  }
+  const auto taken = bytes_.first(static_cast<std::size_t>(length));
+  bytes_ = bytes_.subspan(taken.size());
+  return {reinterpret_cast<const char*>(taken.data()), taken.size()};
+}
+
+void Cursor::name(std::string& name) {
+  const std::uint64_t shared = varint();
+  const std::uint64_t suffix = varint();
+  if (shared > name.size() || suffix > kLongestName || shared + suffix > kLongestName) ok_ = false;
+  const std::string_view tail = ok_ ? take(suffix) : std::string_view{};
+  if (!ok_) {
+    name.clear();
+    bytes_ = {};
+    return;
+  }
+  name.resize(static_cast<std::size_t>(shared));
+  name.append(tail);
+}
+
+void put_name(std::vector<std::byte>& out, std::string_view previous, std::string_view name) {
+  std::size_t shared = 0;
+  while (shared < previous.size() && shared < name.size() && previous[shared] == name[shared]) ++shared;
+  put_varint(out, shared);
+  put_varint(out, name.size() - shared);
+  const auto suffix = std::as_bytes(std::span(name)).subspan(shared);
+  out.insert(out.end(), suffix.begin(), suffix.end());
+}
+
+namespace {
+
+void put_text(std::vector<std::byte>& out, std::string_view text) {
+  put_varint(out, text.size());
+  const auto bytes = std::as_bytes(std::span(text));
+  out.insert(out.end(), bytes.begin(), bytes.end());
+}
+
+std::string get_text(Cursor& in) {
+  return std::string(in.take(in.varint()));
+}
+
+}  // namespace
+
+std::vector<std::byte> encode_facts(const ManifestFacts& facts) {
+  std::vector<std::byte> out;
+  put_text(out, facts.recipe);
+  put_text(out, facts.format);
+  put_text(out, facts.codec);
+  put_varint(out, facts.seed);
+  put_varint(out, facts.settings.size());
+  for (const auto& [key, value] : facts.settings) {
+    put_text(out, key);
+    put_text(out, value);
+  }
+  put_varint(out, facts.label_names.size());
+  for (const std::string& name : facts.label_names) put_text(out, name);
+  return out;
+}
+
+bool decode_facts(std::span<const std::byte> bytes, ManifestFacts& out) {
+  Cursor in(bytes);
+  out.recipe = get_text(in);
+  out.format = get_text(in);
+  out.codec = get_text(in);
+  out.seed = in.varint();
+  for (std::uint64_t left = in.varint(); left > 0 && in.ok(); --left) {
+    std::string key = get_text(in);
+    out.settings[std::move(key)] = get_text(in);
+  }
+  for (std::uint64_t left = in.varint(); left > 0 && in.ok(); --left) out.label_names.push_back(get_text(in));
+  return in.ok() && in.at_end();
+}
+
+}  // namespace penstock::manifest_layout

@@ -1,0 +1,95 @@
+// The manifest's bytes: header, section table, and how names and facts are coded. For manifest/*.cpp and its
+// tests only. docs/manifest.md describes the same in prose; a change here that old readers would misread
+// needs a new kVersion.
+#pragma once
+
+#include <array>
+#include <bit>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <type_traits>
+#include <vector>
+
+#include "datagen/manifest/manifest.hpp"
+#include "io_backends/base/result.hpp"
+
+namespace penstock::manifest_layout {
+
+static_assert(std::endian::native == std::endian::little, "the manifest is used in place, little endian");
+
+inline constexpr std::array<char, 8> kMagic{'P', 'E', 'N', 'S', 'T', 'K', 'M', 'F'};
+inline constexpr std::uint32_t kVersion = 1;
+inline constexpr std::uint32_t kNamesPerBlock = 16;
+inline constexpr std::size_t kLongestName = 4096;  // what any file system takes as a path
+inline constexpr std::size_t kSectionAlignment = 64;
+inline constexpr std::uint64_t kMostFactsBytes = std::uint64_t{64} << 20;  // decoded on opening, so bounded
+
+enum Flag : std::uint32_t { kChecksums = 1, kOneObjectASample = 2 };
+
+enum Section : std::uint32_t { kFacts, kEntries, kObjectBytes, kRestarts, kNames, kSections };
+
+struct SectionRow {
+  std::uint64_t offset = 0;  // from the start of the file, a multiple of kSectionAlignment
+  std::uint64_t bytes = 0;   // without the zeros that pad it to the next section
+  std::uint32_t kind = 0;    // enum Section; version 1 has each once, in that order
+  std::uint32_t crc32c = 0;
+};
+static_assert(sizeof(SectionRow) == 24);
+
+// The first three fields stay where they are in every version, so that damage and a newer version are told
+// apart.
+struct Header {
+  std::array<char, 8> magic = kMagic;
+  std::uint32_t header_bytes = 0;
+  std::uint32_t header_crc32c = 0;  // of header_bytes bytes with this field as zero
+  std::uint32_t version = kVersion;
+  std::uint32_t sections = kSections;
+  std::uint64_t file_bytes = 0;
+  std::uint64_t samples = 0;
+  std::uint64_t objects = 0;
+  std::uint64_t payload_bytes = 0;
+  std::uint64_t largest_sample = 0;
+  std::uint32_t flags = 0;
+  std::uint32_t names_per_block = kNamesPerBlock;
+  std::uint64_t reserved = 0;
+  std::array<SectionRow, kSections> rows;
+  std::array<std::uint8_t, 56> padding{};  // zero
+};
+static_assert(sizeof(Header) == 256 && std::is_trivially_copyable_v<Header>);
+
+constexpr std::uint64_t aligned(std::uint64_t offset) {
+  return (offset + kSectionAlignment - 1) / kSectionAlignment * kSectionAlignment;
+}
+
+std::uint32_t header_crc32c(Header header);
+
+void put_varint(std::vector<std::byte>& out, std::uint64_t value);
+
+// Reads coded values off the front of bytes; after the first failure ok() is false and all it gives is zero
+// or empty. Never reads beyond the bytes, never allocates more than they hold.
+class Cursor {
+ public:
+  explicit Cursor(std::span<const std::byte> bytes) : bytes_(bytes) {}
+  bool ok() const { return ok_; }
+  bool at_end() const { return bytes_.empty(); }
+  std::size_t left() const { return bytes_.size(); }
+  std::uint64_t varint();
+  std::string_view take(std::uint64_t length);
+  // The next front-coded name, over the one before it in `name`. Refuses names above kLongestName.
+  void name(std::string& name);
+
+ private:
+  std::span<const std::byte> bytes_;
+  bool ok_ = true;
+};
+
+// Appends `name` front-coded against `previous` ("" at the start of a block).
+void put_name(std::vector<std::byte>& out, std::string_view previous, std::string_view name);
+
+std::vector<std::byte> encode_facts(const ManifestFacts& facts);  // all but `checksums`, which is a flag
+bool decode_facts(std::span<const std::byte> bytes, ManifestFacts& out);
+
+}  // namespace penstock::manifest_layout

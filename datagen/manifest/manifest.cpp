@@ -1,0 +1,286 @@
+#include "datagen/manifest/manifest.hpp"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <utility>
+
+#include "datagen/manifest/layout.hpp"
+#include "io_backends/base/crc32c.hpp"
+#include "io_backends/base/random.hpp"
+
+namespace penstock {
+
+namespace {
+
+using manifest_layout::aligned;
+using manifest_layout::Cursor;
+using manifest_layout::Header;
+using manifest_layout::Section;
+using manifest_layout::SectionRow;
+
+constexpr auto kSections = manifest_layout::kSections;
+
+Error damaged(std::string_view how) {
+  return make_error(Errc::corrupt, fmt::format("the manifest is damaged: {}", how));
+}
+
+Error in_file(Error error, std::string_view name) {
+  error.what = fmt::format("{} ('{}')", error.what, name);
+  return error;
+}
+
+// A file mapped read-only, or bytes of our own.
+class Bytes {
+ public:
+  Bytes() = default;
+  explicit Bytes(std::vector<std::byte> owned) : owned_(std::move(owned)), all_(owned_) {}
+  Bytes(void* mapped, std::size_t size)
+      : mapped_(mapped), all_(static_cast<const std::byte*>(mapped), size) {}
+  Bytes(const Bytes&) = delete;
+  Bytes& operator=(const Bytes&) = delete;
+  ~Bytes() {
+    if (mapped_ != nullptr) ::munmap(mapped_, all_.size());
+  }
+  std::span<const std::byte> all() const { return all_; }
+
+ private:
+  std::vector<std::byte> owned_;
+  void* mapped_ = nullptr;
+  std::span<const std::byte> all_;
+};
+
+Result<Header> parse_header(std::span<const std::byte> bytes) {
+  Header header;
+  if (bytes.size() < 16) return damaged(fmt::format("it has {} bytes, less than any header", bytes.size()));
+  std::memcpy(&header, bytes.data(), std::min(bytes.size(), sizeof header));
+  if (header.magic != manifest_layout::kMagic) return damaged("it does not start like one");
+  if (header.header_bytes < 24 || header.header_bytes > std::min<std::size_t>(bytes.size(), 65536))
+    return damaged("its header is cut short");
+  const std::uint32_t before = crc32c(bytes.first(12));
+  const std::array<std::byte, 4> zero{};
+  if (crc32c(bytes.first(header.header_bytes).subspan(16), crc32c(zero, before)) != header.header_crc32c)
+    return damaged("its header does not match its checksum");
+  if (header.version != manifest_layout::kVersion)
+    return make_error(Errc::unsupported,
+                      fmt::format("the manifest has version {}, this penstock reads version {}",
+                                  header.version, manifest_layout::kVersion));
+  if (header.header_bytes != sizeof header || header.sections != kSections) return damaged("odd header size");
+  if (header.file_bytes != bytes.size())
+    return damaged(fmt::format("it has {} bytes, its header says {}", bytes.size(), header.file_bytes));
+  if (header.names_per_block == 0) return damaged("no names in a block");
+  return header;
+}
+
+Result<void> check_sections(const Header& header) {
+  const std::uint64_t blocks =
+      header.objects / header.names_per_block + (header.objects % header.names_per_block == 0 ? 0 : 1);
+  const std::array<std::uint64_t, kSections> counts{0, header.samples, header.objects, blocks, 0};
+  const std::array<std::uint64_t, kSections> sizes{0, sizeof(SampleEntry), 8, 8, 0};
+  std::uint64_t end = header.header_bytes;
+  for (std::uint32_t i = 0; i < kSections; ++i) {
+    const SectionRow& row = header.rows[i];
+    if (row.kind != i || row.offset != aligned(end) || row.offset > header.file_bytes ||
+        row.bytes > header.file_bytes - row.offset)
+      return damaged(fmt::format("section {} lies outside", i));
+    if (sizes[i] != 0 && (row.bytes % sizes[i] != 0 || row.bytes / sizes[i] != counts[i]))
+      return damaged(fmt::format("section {} has the wrong size", i));
+    end = row.offset + row.bytes;
+  }
+  if (end != header.file_bytes) return damaged("bytes behind the last section");
+  if (header.rows[manifest_layout::kFacts].bytes > manifest_layout::kMostFactsBytes)
+    return damaged("its facts are too long");
+  return success();
+}
+
+template <class T>
+std::span<const T> as_array(std::span<const std::byte> bytes) {
+  return {reinterpret_cast<const T*>(bytes.data()), bytes.size() / sizeof(T)};
+}
+
+const SampleEntry kNoSample{.object = 0xffffffffU};
+
+}  // namespace
+
+struct Manifest::State {
+  explicit State(std::vector<std::byte> owned) : bytes(std::move(owned)) {}
+  State(void* mapped, std::size_t size) : bytes(mapped, size) {}
+
+  std::span<const std::byte> section(Section which) const {
+    const SectionRow& row = header.rows[which];
+    return bytes.all().subspan(static_cast<std::size_t>(row.offset), static_cast<std::size_t>(row.bytes));
+  }
+
+  Bytes bytes;
+  Header header;
+  ManifestFacts facts;
+  std::span<const SampleEntry> entries;
+  std::span<const std::uint64_t> object_bytes;
+  std::span<const std::uint64_t> restarts;
+  std::span<const std::byte> names;
+};
+
+Manifest::Manifest(std::unique_ptr<State> state) : state_(std::move(state)) {}
+Manifest::Manifest(Manifest&&) noexcept = default;
+Manifest& Manifest::operator=(Manifest&&) noexcept = default;
+Manifest::~Manifest() = default;
+
+Result<Manifest> Manifest::parse(std::unique_ptr<State> state) {
+  PENSTOCK_ASSIGN(state->header, parse_header(state->bytes.all()));
+  PENSTOCK_TRY(check_sections(state->header));
+  const auto facts = state->section(manifest_layout::kFacts);
+  if (crc32c(facts) != state->header.rows[manifest_layout::kFacts].crc32c ||
+      !manifest_layout::decode_facts(facts, state->facts))
+    return damaged("its facts are wrong");
+  state->facts.checksums = (state->header.flags & manifest_layout::kChecksums) != 0;
+  state->entries = as_array<SampleEntry>(state->section(manifest_layout::kEntries));
+  state->object_bytes = as_array<std::uint64_t>(state->section(manifest_layout::kObjectBytes));
+  state->restarts = as_array<std::uint64_t>(state->section(manifest_layout::kRestarts));
+  state->names = state->section(manifest_layout::kNames);
+  return Manifest(std::move(state));
+}
+
+Result<Manifest> Manifest::open(const std::filesystem::path& file) {
+  const int descriptor = ::open(file.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+  if (descriptor < 0) return errno_error(errno, "cannot open manifest", file.native());
+  struct stat status {};
+  void* mapped = MAP_FAILED;
+  int failure = 0;
+  if (::fstat(descriptor, &status) != 0) failure = errno;
+  const auto size = static_cast<std::size_t>(status.st_size);
+  const bool regular = S_ISREG(status.st_mode);
+  if (failure == 0 && regular && size >= sizeof(Header)) {
+    mapped = ::mmap(nullptr, size, PROT_READ, MAP_SHARED, descriptor, 0);
+    if (mapped == MAP_FAILED) failure = errno;
+  }
+  ::close(descriptor);
+  if (failure != 0) return errno_error(failure, "cannot map manifest", file.native());
+  if (!regular)
+    return make_error(Errc::invalid_argument, fmt::format("'{}' is no regular file", file.native()));
+  if (mapped == MAP_FAILED)
+    return in_file(damaged(fmt::format("it has {} bytes, less than any header", size)), file.native());
+  auto parsed = parse(std::make_unique<State>(mapped, size));
+  if (!parsed.ok()) return in_file(std::move(parsed).error(), file.native());
+  return parsed;
+}
+
+Result<Manifest> Manifest::load(Backend& backend, std::string_view name) {
+  PENSTOCK_ASSIGN(const auto reader, backend.open(name));
+  PENSTOCK_ASSIGN(const std::uint64_t size, reader->size());
+  std::vector<std::byte> bytes;
+  try {
+    bytes.resize(static_cast<std::size_t>(size));
+  } catch (const std::exception&) {
+    return make_error(Errc::exhausted,
+                      fmt::format("no memory for the {} bytes of manifest '{}'", size, name));
+  }
+  PENSTOCK_TRY(reader->read_at(0, bytes));
+  auto loaded = from_bytes(std::move(bytes));
+  if (!loaded.ok()) return in_file(std::move(loaded).error(), name);
+  return loaded;
+}
+
+Result<Manifest> Manifest::from_bytes(std::vector<std::byte> bytes) {
+  PENSTOCK_ASSIGN(Manifest manifest, parse(std::make_unique<State>(std::move(bytes))));
+  PENSTOCK_TRY(manifest.check());
+  return manifest;
+}
+
+Result<void> Manifest::check() const {
+  const State& state = *state_;
+  for (const Section which : {manifest_layout::kEntries, manifest_layout::kObjectBytes,
+                              manifest_layout::kRestarts, manifest_layout::kNames})
+    if (crc32c(state.section(which)) != state.header.rows[which].crc32c)
+      return damaged(fmt::format("section {} does not match its checksum", static_cast<unsigned>(which)));
+
+  std::uint64_t payload = 0;
+  std::uint64_t largest = 0;
+  bool own_objects = samples() == objects();
+  for (std::uint64_t i = 0; i < samples(); ++i) {
+    const SampleEntry& entry = state.entries[i];
+    if (entry.object >= objects()) return damaged(fmt::format("sample {} lies in no object", i));
+    const std::uint64_t size = state.object_bytes[entry.object];
+    if (entry.length > size || entry.offset > size - entry.length)
+      return damaged(fmt::format("sample {} lies outside its object", i));
+    if (entry.label != kNoLabel && entry.label >= state.facts.label_names.size() &&
+        !state.facts.label_names.empty())
+      return damaged(fmt::format("sample {} has an unknown label", i));
+    if (__builtin_add_overflow(payload, entry.length, &payload)) return damaged("more than 2^64 bytes");
+    largest = std::max(largest, entry.length);
+    own_objects = own_objects && entry.object == i && entry.length == size;
+  }
+  if (payload != payload_bytes() || largest != largest_sample() || own_objects != one_object_a_sample())
+    return damaged("its totals are not those of its entries");
+
+  Cursor in(state.names);
+  std::string name;
+  for (std::uint64_t object = 0; object < objects(); ++object) {
+    if (object % state.header.names_per_block == 0) {
+      name.clear();
+      if (state.restarts[object / state.header.names_per_block] != state.names.size() - in.left())
+        return damaged(fmt::format("the names from object {} on are misplaced", object));
+    }
+    in.name(name);
+    if (!in.ok() || !check_object_name(name).ok() || name.empty())
+      return damaged(fmt::format("object {} has no proper name", object));
+  }
+  if (!in.at_end()) return damaged("bytes behind the last name");
+  return success();
+}
+
+std::uint64_t Manifest::samples() const {
+  return state_->entries.size();
+}
+std::uint64_t Manifest::objects() const {
+  return state_->object_bytes.size();
+}
+std::uint64_t Manifest::payload_bytes() const {
+  return state_->header.payload_bytes;
+}
+std::uint64_t Manifest::largest_sample() const {
+  return state_->header.largest_sample;
+}
+const ManifestFacts& Manifest::facts() const {
+  return state_->facts;
+}
+std::span<const std::byte> Manifest::bytes() const {
+  return state_->bytes.all();
+}
+
+bool Manifest::one_object_a_sample() const {
+  return (state_->header.flags & manifest_layout::kOneObjectASample) != 0;
+}
+
+const SampleEntry& Manifest::sample(std::uint64_t index) const {
+  return index < state_->entries.size() ? state_->entries[index] : kNoSample;
+}
+
+std::uint64_t Manifest::object_bytes(std::uint64_t object) const {
+  return object < state_->object_bytes.size() ? state_->object_bytes[object] : 0;
+}
+
+std::string_view Manifest::object_name(std::uint64_t object, std::string& scratch) const {
+  scratch.clear();
+  if (object >= objects()) return {};
+  const std::uint64_t start = state_->restarts[object / state_->header.names_per_block];
+  if (start > state_->names.size()) return {};
+  Cursor in(state_->names.subspan(static_cast<std::size_t>(start)));
+  for (std::uint64_t left = object % state_->header.names_per_block + 1; left > 0 && in.ok(); --left)
+    in.name(scratch);
+  return scratch;
+}
+
+std::string Manifest::checksum() const {
+  std::uint64_t digest = 0;
+  const auto words = as_array<std::uint64_t>(state_->bytes.all().first(sizeof(Header)));
+  for (const std::uint64_t word : words) digest = mix64(digest ^ word) * 3 + 1;
+  return fmt::format("{:016x}", digest);
+}
+
+}  // namespace penstock
