@@ -14,7 +14,7 @@
 #include <string_view>
 #include <vector>
 
-#include "results/build_info.hpp"
+#include "io_backends/base/build_info.hpp"
 #include "results/statistics.hpp"
 
 namespace penstock {
@@ -143,17 +143,17 @@ std::string cpu_model() {
 
 Json build_json() {
   Json build = Json::object();
-  build["compiler"] = build_info.compiler;
-  build["type"] = build_info.type;
-  build["flags"] = build_info.flags;
-  if (!build_info.sanitizer.empty()) build["sanitizer"] = build_info.sanitizer;
+  build["compiler"] = build_info().compiler;
+  build["type"] = build_info().build_type;
+  build["flags"] = build_info().flags;
+  if (!build_info().sanitizers.empty()) build["sanitizer"] = build_info().sanitizers;
   return build;
 }
 
 Json versions_json() {
   Json versions = Json::object();
-  versions["penstock"] = build_info.version;
-  for (const LibraryVersion& library : library_versions)
+  versions["penstock"] = build_info().version;
+  for (const LibraryVersion& library : library_versions())
     versions[std::string(library.name)] = library.version;
   return versions;
 }

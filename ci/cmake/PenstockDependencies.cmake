@@ -61,8 +61,15 @@ function(penstock_build_info file)
     endif()
     string(APPEND libraries "    {\"${name}\", ${present}, \"${what}\"},\n")
   endforeach()
+  set(versions "")
+  foreach(library fmt nlohmann_json JPEG CLI11 isal yaml-cpp)
+    if(${library}_VERSION)
+      string(APPEND versions "    {\"${library}\", \"${${library}_VERSION}\"},\n")
+    endif()
+  endforeach()
   string(TOUPPER "${CMAKE_BUILD_TYPE}" type)
   string(STRIP "${CMAKE_CXX_FLAGS} ${CMAKE_CXX_FLAGS_${type}}" flags)
+  string(REPLACE "\"" "'" flags "${flags}")
   file(CONFIGURE OUTPUT ${file} @ONLY CONTENT [=[
 // Written by CMake.
 #include "io_backends/base/build_info.hpp"
@@ -74,12 +81,15 @@ namespace {
 
 constexpr BuildInfo kBuild{"@PROJECT_VERSION@", "@CMAKE_CXX_COMPILER_ID@ @CMAKE_CXX_COMPILER_VERSION@",
                            "@CMAKE_BUILD_TYPE@", "@flags@", "@PENSTOCK_SANITIZE@"};
+constexpr LibraryVersion kVersions[] = {
+@versions@};
 constexpr OptionalLibrary kLibraries[] = {
 @libraries@};
 
 }  // namespace
 
 const BuildInfo& build_info() { return kBuild; }
+std::span<const LibraryVersion> library_versions() { return kVersions; }
 std::span<const OptionalLibrary> optional_libraries() { return kLibraries; }
 
 }  // namespace penstock

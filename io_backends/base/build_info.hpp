@@ -14,6 +14,12 @@ struct BuildInfo {
   std::string_view sanitizers;  // "" or "address,undefined"
 };
 
+// A library that was found, and its version where it says one.
+struct LibraryVersion {
+  std::string_view name;
+  std::string_view version;
+};
+
 // A library that the build may do without, and what is lost then.
 struct OptionalLibrary {
   std::string_view name;
@@ -22,6 +28,7 @@ struct OptionalLibrary {
 };
 
 const BuildInfo& build_info();
+std::span<const LibraryVersion> library_versions();
 std::span<const OptionalLibrary> optional_libraries();
 
 }  // namespace penstock
