@@ -1,0 +1,240 @@
+#include "results/cells.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <numeric>
+
+namespace penstock {
+namespace {
+
+std::string as_text(const Json& value) {
+  return value.is_string() ? value.get<std::string>()
+                           : value.dump(-1, ' ', false, Json::error_handler_t::replace);
+}
+
+std::string member_text(const Json& object, std::string_view name) {
+  const auto at = object.find(std::string(name));
+  return at == object.end() || at->is_null() ? "" : as_text(*at);
+}
+
+// What must be equal for two read cells to stand in one diagram, beside the cache state.
+constexpr std::array<std::string_view, 9> kReadWork{"order", "decode", "depth",      "batch", "ranks",
+                                                    "rate",  "cpus",   "rank_shift", "numa"};
+
+std::string label_text(const Record& record) {
+  std::string text;
+  for (const auto& [key, value] : record.label) text += (text.empty() ? "" : " ") + key + "=" + value;
+  return text;
+}
+
+std::string read_rest(const Record& record) {
+  std::string key = corpus_name(record) + "|" + member_text(record.corpus, "checksum") + "|" +
+                    member_text(record.corpus, "format") + "|" + environment_text(record, "host") + "|" +
+                    label_text(record);
+  for (const std::string_view name : kReadWork) key += "|" + parameter_text(record, name);
+  return key;
+}
+
+// The words that may tell one group from another, the most telling first.
+std::vector<std::string> title_words(const Record& record) {
+  const auto named = [&](std::string_view name, std::string_view words) {
+    const std::string text = parameter_text(record, name);
+    return text.empty() ? text : std::string(words) + text;
+  };
+  const std::string decode = parameter_text(record, "decode");
+  return {corpus_name(record),
+          member_text(record.corpus, "format"),
+          parameter_text(record, "order"),
+          decode.empty()     ? decode
+          : decode == "none" ? "raw bytes"
+                             : decode + " decode",
+          named("depth", "depth "),
+          named("batch", "batch "),
+          named("ranks", "ranks "),
+          named("rate", "rate "),
+          environment_text(record, "host"),
+          label_text(record)};
+}
+
+// Titles of only those words that differ somewhere.
+std::vector<std::string> titles_of(const std::vector<std::vector<std::string>>& words) {
+  std::vector<std::string> titles(words.size());
+  for (std::size_t word = 0; !words.empty() && word < words[0].size(); ++word) {
+    const bool differs =
+        std::any_of(words.begin(), words.end(), [&](const auto& row) { return row[word] != words[0][word]; });
+    if (!differs) continue;
+    for (std::size_t i = 0; i < words.size(); ++i)
+      if (!words[i][word].empty()) titles[i] += (titles[i].empty() ? "" : ", ") + words[i][word];
+  }
+  return titles;
+}
+
+const Record*& later(const Record*& there, const Record& fresh) {
+  if (there == nullptr || there->started <= fresh.started) there = &fresh;
+  return there;
+}
+
+std::string train_key(const Record& record) {
+  std::string key;
+  for (const auto& [name, value] : record.parameters.items())
+    if (name != "prefetch" && name != "steps") key += name + "=" + as_text(value) + "|";
+  return key + tier_name(record) + "|" + member_text(record.corpus, "checksum") + "|" +
+         environment_text(record, "host") + "|" + label_text(record);
+}
+
+}  // namespace
+
+std::string parameter_text(const Record& record, std::string_view name) {
+  return member_text(record.parameters, name);
+}
+
+std::optional<double> parameter_number(const Record& record, std::string_view name) {
+  const auto at = record.parameters.find(std::string(name));
+  if (at == record.parameters.end() || !at->is_number()) return std::nullopt;
+  return at->get<double>();
+}
+
+const Metric* find_metric(const Record& record, std::string_view name) {
+  const auto at = record.metrics.find(std::string(name));
+  if (at == record.metrics.end()) return nullptr;
+  const bool known = std::any_of(at->second.samples.begin(), at->second.samples.end(),
+                                 [](double sample) { return std::isfinite(sample); });
+  return known ? &at->second : nullptr;
+}
+
+std::optional<double> metric_value(const Record& record, std::string_view name) {
+  const Metric* metric = find_metric(record, name);
+  if (metric == nullptr) return std::nullopt;
+  return metric->value();
+}
+
+std::string cache_text(const Record& record, std::string_view layer) {
+  return member_text(record.cache, layer);
+}
+
+std::string environment_text(const Record& record, std::string_view name) {
+  return member_text(record.environment, name);
+}
+
+std::string tier_name(const Record& record) {
+  if (const auto data = record.tiers.find("data"); data != record.tiers.end() && data->is_object())
+    if (const std::string name = member_text(*data, "name"); !name.empty()) return name;
+  const auto at = record.parameters.find("tier");
+  return at != record.parameters.end() && at->is_string() ? at->get<std::string>() : "data";
+}
+
+std::string corpus_name(const Record& record) {
+  const std::string recipe = member_text(record.corpus, "recipe");
+  return recipe.empty() ? "data" : recipe;
+}
+
+std::string cache_name(const Record& record) {
+  std::string cache = parameter_text(record, "cache");
+  return cache.empty() ? cache_text(record, "client_data") : cache;
+}
+
+bool is_usable(const Record& record) {
+  return verdict_exit_code(record.verdict) == 0;
+}
+
+const ReadCurve* ReadGroup::find(std::string_view tier) const {
+  for (const ReadCurve& curve : curves)
+    if (curve.tier == tier) return &curve;
+  return nullptr;
+}
+
+std::vector<ReadGroup> read_groups(std::span<const Record> records) {
+  std::vector<ReadGroup> groups;
+  std::vector<std::vector<std::string>> words;
+  for (const Record& record : records) {
+    const auto threads = parameter_number(record, "threads");
+    if (record.command != "read" || !is_usable(record) || !threads || *threads < 1 || *threads > 1e9)
+      continue;
+    const std::string cache = cache_name(record);
+    const std::string rest = read_rest(record);
+    auto group = std::find_if(groups.begin(), groups.end(), [&](const ReadGroup& candidate) {
+      return candidate.cache == cache && candidate.rest == rest;
+    });
+    if (group == groups.end()) {
+      groups.push_back({"", cache, rest, {}});
+      words.push_back(title_words(record));
+      group = groups.end() - 1;
+    }
+    const std::string tier = tier_name(record);
+    auto curve = std::find_if(group->curves.begin(), group->curves.end(),
+                              [&](const ReadCurve& candidate) { return candidate.tier == tier; });
+    if (curve == group->curves.end()) curve = group->curves.insert(curve, ReadCurve{tier, {}});
+    later(curve->at[static_cast<std::uint64_t>(*threads)], record);
+  }
+  const std::vector<std::string> titles = titles_of(words);
+  for (std::size_t i = 0; i < groups.size(); ++i) {
+    const std::string cache = groups[i].cache.empty() ? "reading" : groups[i].cache;
+    groups[i].title = cache + (titles[i].empty() ? "" : ", " + titles[i]);
+  }
+  return groups;
+}
+
+std::vector<TrainGroup> train_groups(std::span<const Record> records) {
+  std::vector<TrainGroup> groups;
+  std::vector<std::string> keys;
+  std::vector<std::vector<std::string>> words;
+  for (const Record& record : records) {
+    const auto prefetch = parameter_number(record, "prefetch");
+    if (record.command != "train" || !is_usable(record) || !prefetch || *prefetch < 0 || *prefetch > 1e9)
+      continue;
+    const std::string key = train_key(record);
+    auto at = std::find(keys.begin(), keys.end(), key);
+    if (at == keys.end()) {
+      std::string app = parameter_text(record, "app");
+      if (app.empty()) app = "training";
+      groups.push_back({app + " on " + tier_name(record), {}});
+      std::vector<std::string> row;
+      for (const char* name : {"cache", "threads", "batch", "accelerator", "decode", "resize", "ranks"})
+        row.push_back(parameter_text(record, name).empty()
+                          ? ""
+                          : std::string(name) + " " + parameter_text(record, name));
+      row.push_back(label_text(record));
+      words.push_back(std::move(row));
+      keys.push_back(key);
+      at = keys.end() - 1;
+    }
+    later(groups[static_cast<std::size_t>(at - keys.begin())].at[static_cast<std::uint64_t>(*prefetch)],
+          record);
+  }
+  const std::vector<std::string> titles = titles_of(words);
+  for (std::size_t i = 0; i < groups.size(); ++i)
+    if (!titles[i].empty()) groups[i].title += ", " + titles[i];
+  return groups;
+}
+
+std::vector<StageTimes> stage_times(const Record& record) {
+  constexpr std::string_view kBusy = "stage_busy_s.";
+  constexpr std::array<std::string_view, 9> kOrder{"list",      "open",  "read",        "decode",    "resize",
+                                                   "transform", "batch", "accelerator", "checkpoint"};
+  const auto rank = [&](const std::string& stage) { return std::find(kOrder.begin(), kOrder.end(), stage); };
+  std::vector<StageTimes> stages;
+  for (const auto& [name, metric] : record.metrics) {
+    if (!name.starts_with(kBusy)) continue;
+    const std::string stage = name.substr(kBusy.size());
+    stages.push_back({stage, metric_value(record, name).value_or(0),
+                      metric_value(record, "stage_starved_s." + stage).value_or(0),
+                      metric_value(record, "stage_blocked_s." + stage).value_or(0)});
+  }
+  std::stable_sort(stages.begin(), stages.end(),
+                   [&](const StageTimes& a, const StageTimes& b) { return rank(a.stage) < rank(b.stage); });
+  return stages;
+}
+
+std::optional<double> input_wait_per_step(const Record& record) {
+  const Metric* wait = find_metric(record, "input_wait_s");
+  if (wait == nullptr) return std::nullopt;
+  if (wait->per == "step")
+    return std::accumulate(wait->samples.begin(), wait->samples.end(), 0.0) /
+           static_cast<double>(wait->samples.size());
+  const auto steps = metric_value(record, "steps");
+  if (!steps || *steps <= 0) return std::nullopt;
+  return wait->value() / *steps;
+}
+
+}  // namespace penstock

@@ -1,0 +1,74 @@
+// Looking at records as cells of an experiment: which tier, how many threads, and which of them may be
+// compared. Shared by the sentences (verdicts.hpp) and the report page.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "results/record.hpp"
+
+namespace penstock {
+
+// What a record says, or "" / nothing where it does not.
+std::string parameter_text(const Record& record, std::string_view name);  // numbers and booleans as text too
+std::optional<double> parameter_number(const Record& record, std::string_view name);
+std::optional<double> metric_value(const Record& record, std::string_view name);
+const Metric* find_metric(const Record& record, std::string_view name);
+std::string cache_text(const Record& record, std::string_view layer);
+std::string environment_text(const Record& record, std::string_view name);
+
+// The data tier's name; "data" where none is given.
+std::string tier_name(const Record& record);
+// The corpus by its recipe, "data" where none is given.
+std::string corpus_name(const Record& record);
+// The cache state that was asked for: the `cache` parameter, else what the client's data was.
+std::string cache_name(const Record& record);
+
+// Its numbers may be shown and compared: it was measured to the end and nothing about it was wrong.
+bool is_usable(const Record& record);
+
+// How much of something one tier moves at each thread count.
+struct ReadCurve {
+  std::string tier;
+  std::map<std::uint64_t, const Record*> at;  // threads -> the latest usable record
+};
+
+// Read records that differ in tier and threads only.
+struct ReadGroup {
+  std::string title;  // "cold, shuffled" ...: what tells this group from the others; never ""
+  std::string cache;
+  std::string rest;  // everything but the cache: groups with equal `rest` are the same work cold and warm
+  std::vector<ReadCurve> curves;  // in the order of their first record
+  const ReadCurve* find(std::string_view tier) const;
+};
+std::vector<ReadGroup> read_groups(std::span<const Record> records);
+
+// Train records that differ in prefetch depth only, by depth.
+struct TrainGroup {
+  std::string title;                          // "alexnet on disk"
+  std::map<std::uint64_t, const Record*> at;  // prefetch -> the latest usable record
+};
+std::vector<TrainGroup> train_groups(std::span<const Record> records);
+
+// A mini-app's stages, from stage_busy_s.<stage> and its sisters, the pipeline's order as far as known (list,
+// read, decode, ..., else by name).
+struct StageTimes {
+  std::string stage;
+  double busy_s = 0;
+  double starved_s = 0;
+  double blocked_s = 0;
+  double total_s() const { return busy_s + starved_s + blocked_s; }
+};
+std::vector<StageTimes> stage_times(const Record& record);
+
+// The time that the accelerator waited for input, for one step on average. From `input_wait_s`: samples for
+// each step are averaged; a value for a run or repeat is divided by `steps`.
+std::optional<double> input_wait_per_step(const Record& record);
+
+}  // namespace penstock

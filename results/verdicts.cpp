@@ -1,0 +1,194 @@
+#include "results/verdicts.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <set>
+#include <utility>
+
+#include "results/cells.hpp"
+#include "results/statistics.hpp"
+#include "results/table.hpp"
+#include "results/verdicts_parts.hpp"
+
+namespace penstock {
+namespace verdicts {
+
+std::string enumerate(const std::vector<std::string>& words, std::size_t most) {
+  std::string text;
+  const bool cut = words.size() > most + 1;
+  const std::size_t shown = cut ? most : words.size();
+  for (std::size_t i = 0; i < shown; ++i) {
+    if (i > 0) text += i + 1 == shown && !cut ? " and " : ", ";
+    text += words[i];
+  }
+  if (cut) text += fmt::format(" and {} more", words.size() - shown);
+  return text;
+}
+
+std::string threads_text(std::uint64_t threads) {
+  return threads == 1 ? "1 thread" : fmt::format("{} threads", threads);
+}
+
+}  // namespace verdicts
+
+namespace {
+
+using verdicts::enumerate;
+using verdicts::threads_text;
+
+// "disk cold at 4 threads", "alexnet on disk with prefetch 4", "generate".
+std::string cell_text(const Record& record) {
+  const std::string cache = cache_name(record);
+  if (const auto prefetch = parameter_number(record, "prefetch"); record.command == "train" && prefetch) {
+    std::string app = parameter_text(record, "app");
+    return fmt::format("{} on {} with prefetch {:.0f}", app.empty() ? "training" : app, tier_name(record),
+                       *prefetch);
+  }
+  if (const auto threads = parameter_number(record, "threads");
+      record.command == "read" && threads && *threads >= 0 && *threads < 1e9)
+    return fmt::format("{}{} at {}", tier_name(record), cache.empty() ? "" : " " + cache,
+                       threads_text(static_cast<std::uint64_t>(*threads)));
+  return record.command;
+}
+
+// The reason of the records with one verdict when it is the same for all, else that of the first.
+std::string reason_text(const std::vector<const Record*>& records) {
+  std::string reason = records.front()->reason;
+  const bool same = std::all_of(records.begin(), records.end(),
+                                [&](const Record* record) { return record->reason == reason; });
+  if (reason.empty()) return "";
+  return same || records.size() == 1 ? " (" + reason + ")" : " (first: " + reason + ")";
+}
+
+std::string_view verdict_words(Verdict verdict) {
+  switch (verdict) {
+    case Verdict::ok:
+    case Verdict::short_time:
+      return "measured for too short a time";
+    case Verdict::degraded:
+      return "went on without some samples";
+    case Verdict::client_bound:
+      return "limited by this machine's own processors, not by the tier";
+    case Verdict::ceiling_invalid:
+      return "faster than the ceiling, which is therefore none";
+    case Verdict::not_warm:
+      return "still not warm, so without a number";
+    case Verdict::not_cold:
+      return "still not cold, so without a number";
+    case Verdict::wrong_bytes:
+      return "delivered wrong bytes";
+    case Verdict::timed_out:
+      return "timed out";
+    case Verdict::failed:
+      return "failed";
+    case Verdict::skipped:
+      return "skipped";
+    case Verdict::interrupted:
+      return "interrupted";
+  }
+  return "failed";
+}
+
+void say_verdicts(std::span<const Record> records, std::vector<Sentence>& out) {
+  std::map<Verdict, std::vector<const Record*>> by_verdict;
+  for (const Record& record : records)
+    if (record.verdict != Verdict::ok) by_verdict[record.verdict].push_back(&record);
+  for (const auto& [verdict, found] : by_verdict) {
+    std::vector<std::string> cells;
+    for (const Record* record : found) {
+      std::string cell = cell_text(*record);
+      if (std::find(cells.begin(), cells.end(), cell) == cells.end()) cells.push_back(std::move(cell));
+    }
+    const std::string count = found.size() == 1 ? "1 cell" : fmt::format("{} cells", found.size());
+    out.push_back(
+        {verdict_exit_code(verdict) == 0 ? Tone::caution : Tone::failure,
+         "verdict." + std::string(verdict_name(verdict)),
+         fmt::format("{} {}: {}{}.", count, verdict_words(verdict), enumerate(cells), reason_text(found))});
+  }
+}
+
+void say_unverified(std::span<const Record> records, std::vector<Sentence>& out) {
+  std::map<std::pair<std::string, std::string>, std::size_t> cells;  // tier, what was asked for
+  for (const Record& record : records)
+    if (is_usable(record) && cache_text(record, "client_data") == "unverified")
+      ++cells[{tier_name(record), cache_name(record)}];
+  for (const auto& [key, count] : cells) {
+    const auto& [tier, wanted] = key;
+    const std::string state =
+        wanted.empty() || wanted == "unverified" || wanted == "asis" ? "cached" : wanted;
+    out.push_back(
+        {Tone::caution, "unverified",
+         fmt::format(
+             "Whether {} was {} is unverified in {}: this machine would not say what lies in its cache.",
+             tier, state, count == 1 ? "1 cell" : fmt::format("{} cells", count))});
+  }
+}
+
+void say_noise(std::span<const Record> records, std::vector<Sentence>& out) {
+  double most = 0;
+  std::vector<std::string> cells;
+  for (const Record& record : records) {
+    const Metric* metric = find_metric(record, "payload_bytes_per_s");
+    if (metric == nullptr) metric = find_metric(record, "samples_per_s");
+    if (!is_usable(record) || metric == nullptr) continue;
+    const double apart = spread(metric->samples);
+    if (apart <= kNoisySpread) continue;
+    most = std::max(most, apart);
+    if (std::string cell = cell_text(record); std::find(cells.begin(), cells.end(), cell) == cells.end())
+      cells.push_back(std::move(cell));
+  }
+  if (cells.empty()) return;
+  out.push_back({Tone::caution, "noise",
+                 fmt::format("Repeats lie up to {} apart ({}): smaller differences there mean nothing.",
+                             format_percent(most), enumerate(cells))});
+}
+
+void say_hosts(std::span<const Record> records, std::vector<Sentence>& out) {
+  std::set<std::string> hosts;
+  for (const Record& record : records)
+    if (const std::string host = environment_text(record, "host"); !host.empty()) hosts.insert(host);
+  if (hosts.size() > 1)
+    out.push_back(
+        {Tone::caution, "hosts",
+         fmt::format("These records come from {} machines ({}); only cells of one machine are compared.",
+                     hosts.size(), enumerate({hosts.begin(), hosts.end()}))});
+}
+
+}  // namespace
+
+Scaling judge_scaling(std::span<const ScalingPoint> curve) {
+  Scaling scaling;
+  if (curve.size() < 2 || curve.front().rate <= 0) return scaling;
+  const auto peak = std::max_element(curve.begin(), curve.end(),
+                                     [](const auto& a, const auto& b) { return a.rate < b.rate; });
+  auto stop = curve.begin();
+  const auto later_best = [&](auto from) {
+    double best = 0;
+    for (auto at = from + 1; at != curve.end(); ++at) best = std::max(best, at->rate);
+    return best;
+  };
+  while (stop + 1 != curve.end() && later_best(stop) >= stop->rate * (1 + kScalingGain)) ++stop;
+  scaling.stops_at = stop->threads;
+  scaling.still_gains = stop + 1 == curve.end();
+  scaling.peak_at = peak->threads;
+  scaling.gain = stop->rate / curve.front().rate;
+  if (const double lost = 1 - curve.back().rate / peak->rate; lost >= kScalingGain) scaling.lost_after = lost;
+  return scaling;
+}
+
+std::vector<Sentence> sentences(std::span<const Record> records, const Output& output) {
+  std::vector<Sentence> out;
+  verdicts::say_read(read_groups(records), output, out);
+  verdicts::say_train(train_groups(records), out);
+  say_noise(records, out);
+  say_unverified(records, out);
+  say_hosts(records, out);
+  say_verdicts(records, out);
+  std::stable_sort(out.begin(), out.end(),
+                   [](const Sentence& a, const Sentence& b) { return a.tone < b.tone; });
+  return out;
+}
+
+}  // namespace penstock

@@ -1,0 +1,65 @@
+// What the records say in words: the sentences under a table on stdout and at the top of the report. Every
+// sentence is computed; where the data for one is lacking there is none.
+//
+// The rules:
+//  - A tier stops scaling at the first thread count after which no measured count brings 10% more. A curve
+//  that falls by
+//    10% and more from its peak to its last count loses: that is said instead.
+//  - A tier feeds X times another at the highest thread count that both were measured at; within 5% they feed
+//  the same.
+//  - Baseline: samples_per_s over baseline_samples_per_s, lap by lap where both have as many laps.
+//  - Prefetching hid 1 - (input wait per step with prefetch K) / (the same with prefetch 0); from
+//  `input_overlap` where
+//    prefetch 0 was not measured.
+//  - "At most N accelerators" is a division of a read rate and says "not measured".
+//  - Repeats that lie more than 20% apart are noise worth a word.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "io_backends/base/command.hpp"
+#include "results/record.hpp"
+
+namespace penstock {
+
+enum class Tone : std::uint8_t {
+  finding,  // what the experiment was for
+  caution,  // something that a reader must know before believing a number
+  failure,  // a cell that has no number
+};
+
+struct Sentence {
+  Tone tone = Tone::finding;
+  std::string kind;  // "scaling", "tiers", "prefetch", ...: for tests and for the page's anchors
+  std::string text;
+};
+
+inline constexpr double kScalingGain = 0.10;
+inline constexpr double kSameRate = 0.05;
+inline constexpr double kNoisySpread = 0.20;
+inline constexpr double kCeilingTolerance = 1.02;
+inline constexpr double kAcceleratorImages = 200;  // samples/s that one accelerator takes, for "at most N"
+
+// Findings first, then cautions, then failures.
+std::vector<Sentence> sentences(std::span<const Record> records, const Output& output);
+
+// One curve's scaling verdict, for anyone who has rates by thread count. 0 threads: nothing can be said
+// (fewer than two counts, or a rate of 0).
+struct Scaling {
+  std::uint64_t stops_at =
+      0;                     // the thread count after which nothing gains; the last count when it still gains
+  bool still_gains = false;  // the last step brought 10% and more
+  double lost_after = 0;     // fraction lost from the peak to the last count; 0 below 10%
+  std::uint64_t peak_at = 0;
+  double gain = 0;  // the rate at stops_at over that at the first count
+};
+struct ScalingPoint {
+  std::uint64_t threads = 0;
+  double rate = 0;
+};
+Scaling judge_scaling(std::span<const ScalingPoint> curve);  // by rising threads
+
+}  // namespace penstock

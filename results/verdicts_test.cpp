@@ -1,0 +1,246 @@
+#include "results/verdicts.hpp"
+
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+#include "results/cells.hpp"
+
+namespace penstock {
+namespace {
+
+Record read_cell(const std::string& tier, int threads, const std::string& cache, double mib_per_s) {
+  Record record;
+  record.id = tier + cache + std::to_string(threads);
+  record.started = "2026-11-20T09:30:00Z";
+  record.command = "read";
+  record.parameters = Json{{"tier", tier}, {"threads", threads}, {"cache", cache}, {"order", "shuffled"}};
+  record.tiers["data"] = Json{{"name", tier}};
+  record.cache = Json{{"client_data", cache}};
+  record.corpus = Json{{"recipe", "imagenet"}, {"checksum", "abc"}};
+  record.environment = Json{{"host", "h"}};
+  const double bytes = mib_per_s * 1048576;
+  record.metrics["payload_bytes_per_s"] = {"B/s", Better::higher, "repeat", {bytes, bytes, bytes}};
+  record.metrics["samples_per_s"] = {"1/s", Better::higher, "repeat", {bytes / 115000}};
+  return record;
+}
+
+Record train_cell(int prefetch, double wait_s, int steps = 100) {
+  Record record;
+  record.started = "2026-11-20T09:30:00Z";
+  record.command = "train";
+  record.parameters = Json{{"app", "alexnet"}, {"prefetch", prefetch}, {"threads", 4}};
+  record.tiers["data"] = Json{{"name", "disk"}};
+  record.metrics["steps"] = {"1", Better::neither, "run", {static_cast<double>(steps)}};
+  record.metrics["input_wait_s"] = {"s", Better::lower, "run", {wait_s}};
+  return record;
+}
+
+std::vector<std::string> said(const std::vector<Record>& records, const std::string& kind,
+                              Output output = {}) {
+  std::vector<std::string> texts;
+  for (const Sentence& sentence : sentences(records, output))
+    if (sentence.kind == kind) texts.push_back(sentence.text);
+  return texts;
+}
+
+std::string only(const std::vector<Record>& records, const std::string& kind, Output output = {}) {
+  const auto texts = said(records, kind, output);
+  EXPECT_EQ(texts.size(), 1U) << kind;
+  return texts.empty() ? "" : texts.front();
+}
+
+bool has(const std::string& text, const std::string& part) {
+  return text.find(part) != std::string::npos;
+}
+
+TEST(Scaling, StopsAtTheFirstCountAfterWhichNothingBringsTenPercent) {
+  const ScalingPoint curve[] = {{1, 100}, {2, 190}, {4, 300}, {8, 310}};
+  const Scaling scaling = judge_scaling(curve);
+  EXPECT_EQ(scaling.stops_at, 4U);
+  EXPECT_FALSE(scaling.still_gains);
+  EXPECT_DOUBLE_EQ(scaling.gain, 3.0);
+  EXPECT_EQ(scaling.lost_after, 0);
+}
+
+TEST(Scaling, ALaterGainCountsAsGain) {
+  const ScalingPoint curve[] = {{1, 100}, {2, 100}, {4, 150}};
+  EXPECT_EQ(judge_scaling(curve).stops_at, 4U);
+  EXPECT_TRUE(judge_scaling(curve).still_gains);
+}
+
+TEST(Scaling, FallingIsNamed) {
+  const ScalingPoint curve[] = {{1, 100}, {2, 180}, {4, 120}};
+  const Scaling scaling = judge_scaling(curve);
+  EXPECT_EQ(scaling.peak_at, 2U);
+  EXPECT_NEAR(scaling.lost_after, 1.0 / 3, 1e-12);
+}
+
+TEST(Scaling, OnePointOrNoRateSaysNothing) {
+  const ScalingPoint one[] = {{1, 100}};
+  EXPECT_EQ(judge_scaling(one).stops_at, 0U);
+  const ScalingPoint zero[] = {{1, 0}, {2, 0}};
+  EXPECT_EQ(judge_scaling(zero).stops_at, 0U);
+  EXPECT_EQ(judge_scaling({}).stops_at, 0U);
+}
+
+TEST(Sentences, ScalingAndTiers) {
+  const std::vector<Record> records{read_cell("disk", 1, "cold", 100), read_cell("disk", 2, "cold", 190),
+                                    read_cell("disk", 4, "cold", 300), read_cell("disk", 8, "cold", 300),
+                                    read_cell("fast", 1, "cold", 500), read_cell("fast", 8, "cold", 930)};
+  const auto scaling = said(records, "scaling");
+  ASSERT_EQ(scaling.size(), 2U);
+  EXPECT_EQ(scaling[0], "disk stops scaling at 4 threads, 3.00x of 1 thread (cold).");
+  EXPECT_EQ(scaling[1],
+            "fast still gains at 8 threads, the most that were measured: 1.86x of 1 thread (cold).");
+  EXPECT_EQ(only(records, "tiers"), "fast feeds 3.1x of disk at 8 threads (cold).");
+}
+
+TEST(Sentences, TiersWithinFivePercentFeedTheSame) {
+  EXPECT_TRUE(has(only({read_cell("a", 2, "warm", 100), read_cell("b", 2, "warm", 103)}, "tiers"),
+                  "feed the same at 2 threads"));
+}
+
+TEST(Sentences, TiersWithoutACommonThreadCountAreNotCompared) {
+  EXPECT_TRUE(said({read_cell("a", 1, "warm", 100), read_cell("b", 2, "warm", 103)}, "tiers").empty());
+}
+
+TEST(Sentences, OnlyTheSameWorkIsCompared) {
+  Record other = read_cell("fast", 1, "cold", 500);
+  other.parameters["order"] = "sequential";
+  EXPECT_TRUE(said({read_cell("disk", 1, "cold", 100), other}, "tiers").empty());
+  other = read_cell("fast", 1, "cold", 500);
+  other.environment["host"] = "elsewhere";
+  const std::vector<Record> records{read_cell("disk", 1, "cold", 100), other};
+  EXPECT_TRUE(said(records, "tiers").empty());
+  EXPECT_TRUE(has(only(records, "hosts"), "2 machines"));
+}
+
+TEST(Sentences, AtMostNAcceleratorsIsNotMeasured) {
+  Record disk = read_cell("disk", 1, "cold", 100);
+  disk.metrics["samples_per_s"].samples = {1070};
+  Record slow = read_cell("slow", 1, "cold", 10);
+  slow.metrics["samples_per_s"].samples = {199};
+  EXPECT_EQ(only({disk, slow}, "accelerators"),
+            "disk feeds at most 5 accelerators of 200 images/s and slow 0, not measured (cold).");
+}
+
+TEST(Sentences, BaselineIsPairedLapByLap) {
+  Record record = read_cell("disk", 2, "warm", 100);
+  record.metrics["samples_per_s"].samples = {98, 980, 9800};  // drift that both arms share
+  record.metrics["baseline_samples_per_s"] = {"1/s", Better::higher, "repeat", {100, 1000, 10000}};
+  EXPECT_EQ(only({record}, "baseline"), "The client reached 98% of the plain loop on disk (warm).");
+}
+
+TEST(Sentences, CeilingAndInvalidCeiling) {
+  Record good = read_cell("disk", 2, "cold", 84);
+  good.metrics["ceiling_fraction"] = {"1", Better::higher, "run", {0.84}};
+  good.metrics["ceiling_bytes_per_s"] = {"B/s", Better::higher, "run", {100 * 1048576.0}};
+  EXPECT_EQ(only({good}, "ceiling"), "disk reaches 84% of its ceiling of 100.0 MiB/s at 2 threads (cold).");
+  Output si;
+  si.si_units = true;
+  EXPECT_TRUE(has(only({good}, "ceiling", si), "104.9 MB/s"));
+  Record bad = read_cell("disk", 4, "cold", 110);
+  bad.metrics["ceiling_fraction"] = {"1", Better::higher, "run", {1.1}};
+  EXPECT_TRUE(has(only({good, bad}, "ceiling_invalid"), "invalid at 4 threads"));
+  EXPECT_EQ(said({bad}, "ceiling").size(), 0U);
+}
+
+TEST(Sentences, ColdAndWarm) {
+  const std::vector<Record> records{read_cell("disk", 4, "cold", 100), read_cell("disk", 4, "warm", 450)};
+  EXPECT_EQ(only(records, "cold_warm"), "disk is 4.5x faster warm than cold at 4 threads.");
+}
+
+TEST(Sentences, UnverifiedCacheIsACaution) {
+  Record record = read_cell("disk", 4, "cold", 100);
+  record.cache["client_data"] = "unverified";
+  EXPECT_TRUE(has(only({record}, "unverified"), "Whether disk was cold is unverified in 1 cell"));
+}
+
+TEST(Sentences, NoiseOverTwentyPercentIsSaid) {
+  Record record = read_cell("disk", 4, "cold", 100);
+  record.metrics["payload_bytes_per_s"].samples = {100, 100, 119};
+  EXPECT_TRUE(said({record}, "noise").empty());
+  record.metrics["payload_bytes_per_s"].samples = {100, 100, 135};
+  EXPECT_TRUE(has(only({record}, "noise"), "35%"));
+  EXPECT_TRUE(has(only({record}, "noise"), "disk cold at 4 threads"));
+}
+
+TEST(Sentences, PrefetchAgainstNone) {
+  EXPECT_EQ(only({train_cell(0, 2.0), train_cell(4, 0.06)}, "prefetch"),
+            "Prefetching hid 97% of the input time (alexnet on disk, 4 batches ahead: the accelerator waited "
+            "600 us a "
+            "step instead of 20 ms).");
+  EXPECT_TRUE(has(only({train_cell(0, 2.0), train_cell(4, 2.5)}, "prefetch"), "hid nothing"));
+}
+
+TEST(Sentences, PrefetchCountsStepsNotRuns) {
+  EXPECT_TRUE(has(only({train_cell(0, 2.0, 100), train_cell(1, 0.2, 200)}, "prefetch"), "hid 95%"));
+}
+
+TEST(Sentences, PrefetchFromOverlapWhereZeroWasNotMeasured) {
+  Record record = train_cell(4, 0.06);
+  record.metrics["input_overlap"] = {"1", Better::higher, "run", {0.97}};
+  EXPECT_TRUE(has(only({record}, "prefetch"), "Prefetching hid 97% of the input time"));
+  EXPECT_TRUE(said({train_cell(4, 0.06)}, "prefetch").empty());
+  EXPECT_TRUE(said({train_cell(0, 0.06)}, "prefetch").empty());
+}
+
+TEST(Sentences, UtilizationAndBottleneck) {
+  Record record = train_cell(4, 0.06);
+  record.metrics["accelerator_utilization"] = {"1", Better::higher, "run", {0.93}};
+  for (const auto& [stage, busy] : {std::pair{"read", 1.0}, std::pair{"decode", 9.0}}) {
+    record.metrics[std::string("stage_busy_s.") + stage] = {"s", Better::neither, "run", {busy}};
+    record.metrics[std::string("stage_starved_s.") + stage] = {"s", Better::neither, "run", {10 - busy}};
+  }
+  EXPECT_EQ(only({record}, "utilization"),
+            "The accelerator of alexnet on disk was busy 93% of the time with prefetch 4.");
+  EXPECT_TRUE(has(only({record}, "bottleneck"), "decode is what alexnet on disk waits for"));
+}
+
+TEST(Sentences, CellsWithoutANumberAreNamedAndNotCompared) {
+  Record failed = read_cell("fast", 1, "cold", 900);
+  failed.verdict = Verdict::failed;
+  failed.reason = "cannot read 'x'";
+  const std::vector<Record> records{read_cell("disk", 1, "cold", 100), failed};
+  EXPECT_TRUE(said(records, "tiers").empty());
+  EXPECT_EQ(only(records, "verdict.failed"), "1 cell failed: fast cold at 1 thread (cannot read 'x').");
+  const auto all = sentences(records, {});
+  EXPECT_EQ(all.back().tone, Tone::failure);
+}
+
+TEST(Sentences, NothingIsSaidOfNothing) {
+  EXPECT_TRUE(sentences({}, {}).empty());
+  Record bare;
+  bare.command = "read";
+  EXPECT_TRUE(sentences(std::vector<Record>{bare}, {}).empty());
+}
+
+TEST(Cells, TheLatestOfRepeatedRunsCounts) {
+  Record old = read_cell("disk", 1, "cold", 100);
+  Record fresh = read_cell("disk", 1, "cold", 200);
+  fresh.started = "2026-11-21T00:00:00Z";
+  const std::vector<Record> records{fresh, old};
+  const auto groups = read_groups(records);
+  ASSERT_EQ(groups.size(), 1U);
+  EXPECT_EQ(groups[0].curves[0].at.at(1), &records[0]);
+}
+
+TEST(Cells, GroupsAreNamedByWhatDiffers) {
+  Record sequential = read_cell("disk", 1, "cold", 100);
+  sequential.parameters["order"] = "sequential";
+  const auto groups = read_groups(std::vector<Record>{read_cell("disk", 1, "cold", 1), sequential});
+  ASSERT_EQ(groups.size(), 2U);
+  EXPECT_EQ(groups[0].title, "cold, shuffled");
+  EXPECT_EQ(groups[1].title, "cold, sequential");
+}
+
+TEST(Cells, WaitPerStepFromStepSamples) {
+  Record record = train_cell(4, 0);
+  record.metrics["input_wait_s"] = {"s", Better::lower, "step", {0.1, 0.3}};
+  EXPECT_DOUBLE_EQ(*input_wait_per_step(record), 0.2);
+}
+
+}  // namespace
+}  // namespace penstock

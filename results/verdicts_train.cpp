@@ -1,0 +1,74 @@
+// What train records say: what prefetching hid, how busy the accelerator was, which stage limits.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "results/table.hpp"
+#include "results/verdicts_parts.hpp"
+
+namespace penstock::verdicts {
+namespace {
+
+void say_prefetch(const TrainGroup& group, std::vector<Sentence>& out) {
+  const auto none = group.at.find(0);
+  const auto without = none == group.at.end() ? std::nullopt : input_wait_per_step(*none->second);
+  for (const auto& [prefetch, record] : group.at) {
+    if (prefetch == 0) continue;
+    const auto with = input_wait_per_step(*record);
+    if (without && with && *without > 0) {
+      const double hidden = 1 - *with / *without;
+      const std::string waited =
+          fmt::format("{}, {} ahead: the accelerator waited {} a step instead of {}", group.title,
+                      prefetch == 1 ? "1 batch" : fmt::format("{} batches", prefetch), format_seconds(*with),
+                      format_seconds(*without));
+      out.push_back({Tone::finding, "prefetch",
+                     hidden >= 0 ? fmt::format("Prefetching hid {} of the input time ({}).",
+                                               format_percent(hidden), waited)
+                                 : fmt::format("Prefetching hid nothing of the input time ({}).", waited)});
+    } else if (const auto overlap = metric_value(*record, "input_overlap"); overlap && *overlap >= 0) {
+      out.push_back(
+          {Tone::finding, "prefetch",
+           fmt::format("Prefetching hid {} of the input time ({}, prefetch {}; against the same pipeline "
+                       "without an accelerator).",
+                       format_percent(*overlap), group.title, prefetch)});
+    }
+  }
+}
+
+void say_utilization(const TrainGroup& group, std::vector<Sentence>& out) {
+  std::vector<std::string> parts;
+  for (const auto& [prefetch, record] : group.at)
+    if (const auto busy = metric_value(*record, "accelerator_utilization"))
+      parts.push_back(fmt::format("{}{} with prefetch {}", format_percent(*busy),
+                                  parts.empty() ? " of the time" : "", prefetch));
+  if (!parts.empty())
+    out.push_back({Tone::finding, "utilization",
+                   fmt::format("The accelerator of {} was busy {}.", group.title, enumerate(parts))});
+}
+
+// The stage that was busy most is what the others wait for, if it was busy more than half of the time.
+void say_bottleneck(const TrainGroup& group, std::vector<Sentence>& out) {
+  if (group.at.empty()) return;
+  const auto& [prefetch, record] = *group.at.rbegin();
+  const std::vector<StageTimes> stages = stage_times(*record);
+  if (prefetch == 0 || stages.size() < 2) return;
+  const auto share = [](const StageTimes& stage) {
+    return stage.total_s() > 0 ? stage.busy_s / stage.total_s() : 0;
+  };
+  const auto most = std::max_element(stages.begin(), stages.end(),
+                                     [&](const auto& a, const auto& b) { return share(a) < share(b); });
+  if (share(*most) <= 0.5) return;
+  out.push_back({Tone::finding, "bottleneck",
+                 fmt::format("With prefetch {}, {} is what {} waits for: that stage is busy {} of its time.",
+                             prefetch, most->stage, group.title, format_percent(share(*most)))});
+}
+
+}  // namespace
+
+void say_train(const std::vector<TrainGroup>& groups, std::vector<Sentence>& out) {
+  for (const TrainGroup& group : groups) say_prefetch(group, out);
+  for (const TrainGroup& group : groups) say_utilization(group, out);
+  for (const TrainGroup& group : groups) say_bottleneck(group, out);
+}
+
+}  // namespace penstock::verdicts
