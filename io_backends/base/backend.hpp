@@ -48,6 +48,7 @@ struct Caps {
   bool rename = false;       // Namespace::rename_noreplace is atomic
   bool volatile_memory =
       false;  // holds its bytes in memory: nothing survives the machine, and nothing is ever cold
+  bool emulated = false;  // throttled or faulty: its native paths give more than it does
 };
 
 // An open object. Any thread.
@@ -86,13 +87,15 @@ class Writer {
   virtual Result<void> write_at(std::uint64_t offset, std::span<const std::byte> bytes);
 
   // Gives the object its name, all at once, and returns when `wanted` holds. `already_exists` when it would
-  // overwrite. After any failure the Writer is spent: the object does not exist, or exists as it was.
+  // overwrite. After any failure the Writer is spent, and the object does not exist or exists as it was; only
+  // when all succeeded but syncing its name, the new object may stand there, whole.
   virtual Result<void> publish(Durability wanted, IfExists if_exists = IfExists::replace) = 0;
 };
 
 // The two operations of a Queue. `out` and `name` belong to the caller and stay put until the operation is
 // reaped.
-struct ReadAt {  // fills `out` whole from an open object, or fails as Reader::read_at
+struct ReadAt {  // fills `out` whole from an object that the same back end opened, or fails as
+                 // Reader::read_at
   Reader* reader = nullptr;
   std::uint64_t offset = 0;
   std::span<std::byte> out;
@@ -191,7 +194,7 @@ class Backend {
 
   virtual MovedBytes moved_bytes() const = 0;
 
-  // Caps::native_path: where other programs (and the page cache's tools) find the object.
+  // Caps::native_path: where other programs (and the page cache's tools) find the object; "" is the root.
   virtual std::optional<std::filesystem::path> native_path(std::string_view name) const;
 };
 
@@ -208,10 +211,21 @@ struct BackendInfo {
 
 const Registry<BackendInfo>& backend_registry();
 
-// invalid_argument unless `name` is a proper relative object name ("" is proper for a folder only).
+// invalid_argument unless `name` is a proper relative object name: at most 4095 bytes, each part at most 255.
 Result<void> check_object_name(std::string_view name);
+// As check_object_name, but "" is fine: the root.
+Result<void> check_folder_name(std::string_view name);
 
-// `depth` threads with one blocking read each, as a Queue over any Backend.
+// For those who write a back end. check_read_object: what every ReadObject must satisfy before anything is
+// touched; check_fits: that `length` bytes go into `room`; truncated_error: the error of a read behind the end;
+// check_queue_depth: 1 to 65536; perform: one operation of a queue, done now.
+Result<void> check_read_object(std::string_view name, std::uint64_t length_hint, std::size_t room);
+Result<void> check_fits(std::string_view name, std::uint64_t length, std::size_t room);
+Result<void> check_queue_depth(std::size_t depth);
+Error truncated_error(std::string_view name, std::uint64_t offset, std::uint64_t length);
+Result<std::uint64_t> perform(Backend& backend, const Operation& operation);
+
+// `depth` (1 to 65536) threads with one blocking read each, as a Queue over any Backend.
 std::unique_ptr<Queue> thread_pool_queue(Backend& backend, std::size_t depth);
 
 // A queue with `depth` operations really in flight: the back end's own where Caps::async, else threads;

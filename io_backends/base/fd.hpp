@@ -1,0 +1,48 @@
+// Owns one file descriptor.
+#pragma once
+
+#include <cerrno>
+#include <utility>
+
+#include <unistd.h>
+
+namespace penstock {
+
+class Fd {
+ public:
+  Fd() = default;
+  explicit Fd(int fd) : fd_(fd) {}
+  Fd(Fd&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
+  Fd& operator=(Fd&& other) noexcept {
+    if (this != &other) {
+      close();
+      fd_ = std::exchange(other.fd_, -1);
+    }
+    return *this;
+  }
+  ~Fd() { close(); }
+
+  int get() const { return fd_; }
+  explicit operator bool() const { return fd_ >= 0; }
+  int release() { return std::exchange(fd_, -1); }
+
+  // Closes now; returns 0 or the errno. EINTR counts as closed, as Linux has it.
+  int close() {
+    if (fd_ < 0) return 0;
+    const int result = ::close(std::exchange(fd_, -1));
+    return result == 0 || errno == EINTR ? 0 : errno;
+  }
+
+ private:
+  int fd_ = -1;
+};
+
+// Calls `call` until it is not interrupted: `retry_eintr([&] { return ::open(path, flags); })`.
+template <class Call>
+auto retry_eintr(Call call) {
+  auto result = call();
+  while (result < 0 && errno == EINTR) result = call();
+  return result;
+}
+
+}  // namespace penstock
