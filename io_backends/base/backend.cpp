@@ -7,11 +7,12 @@
 namespace penstock {
 namespace {
 
-constexpr std::size_t kLongestName = 4095;
+constexpr std::size_t kLongestName = 1024;
 constexpr std::size_t kLongestPart = 255;
 
 Error bad_name(std::string_view name, std::string_view why) {
-  return make_error(Errc::invalid_argument, "not an object name: '" + std::string(name) + "' " + std::string(why));
+  return make_error(Errc::invalid_argument,
+                    "not an object name: '" + std::string(name) + "' " + std::string(why));
 }
 
 Error not_offered(std::string_view what) {
@@ -100,7 +101,7 @@ std::optional<std::filesystem::path> Backend::native_path(std::string_view /*nam
 
 Result<void> check_object_name(std::string_view name) {
   if (name.empty()) return bad_name(name, "is empty");
-  if (name.size() > kLongestName) return bad_name(name.substr(0, 40), "... is longer than 4095 bytes");
+  if (name.size() > kLongestName) return bad_name(name.substr(0, 40), "... is longer than 1024 bytes");
   for (std::size_t begin = 0; begin <= name.size();) {
     const std::size_t end = std::min(name.find('/', begin), name.size());
     const std::string_view part = name.substr(begin, end - begin);
@@ -131,15 +132,15 @@ Result<void> check_fits(std::string_view name, std::uint64_t length, std::size_t
 Result<void> check_queue_depth(std::size_t depth) {
   constexpr std::size_t kDeepest = 65536;
   if (depth >= 1 && depth <= kDeepest) return success();
-  return make_error(Errc::invalid_argument,
-                    "a queue depth is 1 to 65536, not " + std::to_string(depth));
+  return make_error(Errc::invalid_argument, "a queue depth is 1 to 65536, not " + std::to_string(depth));
 }
 
 Error truncated_error(std::string_view name, std::uint64_t offset, std::uint64_t length) {
-  return make_error(Errc::truncated, "'" + std::string(name) + "' ends before byte " +
-                                         std::to_string(offset > std::numeric_limits<std::uint64_t>::max() - length
-                                                            ? std::numeric_limits<std::uint64_t>::max()
-                                                            : offset + length));
+  return make_error(Errc::truncated,
+                    "'" + std::string(name) + "' ends before byte " +
+                        std::to_string(offset > std::numeric_limits<std::uint64_t>::max() - length
+                                           ? std::numeric_limits<std::uint64_t>::max()
+                                           : offset + length));
 }
 
 Result<std::unique_ptr<Queue>> deep_queue(Backend& backend, std::size_t depth) {

@@ -30,7 +30,8 @@
 
 namespace penstock {
 
-// What survives once a call that takes it has succeeded.
+// What survives once a call that takes it has succeeded. On tiers of memory (Caps::volatile_memory, tmpfs)
+// every level succeeds and none outlives the machine.
 enum class Durability : std::uint8_t {
   visible,        // readers see the whole object; it survives this process, not a power cut
   file,           // its bytes survive a power cut, its name perhaps not
@@ -48,7 +49,8 @@ struct Caps {
   bool rename = false;       // Namespace::rename_noreplace is atomic
   bool volatile_memory =
       false;  // holds its bytes in memory: nothing survives the machine, and nothing is ever cold
-  bool emulated = false;  // throttled or faulty: its native paths give more than it does
+  bool bypasses_cache = false;  // its reads leave the page cache alone (direct I/O)
+  bool emulated = false;        // throttled or faulty: its native paths give more than it does
 };
 
 // An open object. Any thread.
@@ -211,14 +213,14 @@ struct BackendInfo {
 
 const Registry<BackendInfo>& backend_registry();
 
-// invalid_argument unless `name` is a proper relative object name: at most 4095 bytes, each part at most 255.
+// invalid_argument unless `name` is a proper relative object name: at most 1024 bytes, each part at most 255.
 Result<void> check_object_name(std::string_view name);
 // As check_object_name, but "" is fine: the root.
 Result<void> check_folder_name(std::string_view name);
 
 // For those who write a back end. check_read_object: what every ReadObject must satisfy before anything is
-// touched; check_fits: that `length` bytes go into `room`; truncated_error: the error of a read behind the end;
-// check_queue_depth: 1 to 65536; perform: one operation of a queue, done now.
+// touched; check_fits: that `length` bytes go into `room`; truncated_error: the error of a read behind the
+// end; check_queue_depth: 1 to 65536; perform: one operation of a queue, done now.
 Result<void> check_read_object(std::string_view name, std::uint64_t length_hint, std::size_t room);
 Result<void> check_fits(std::string_view name, std::uint64_t length, std::size_t room);
 Result<void> check_queue_depth(std::size_t depth);

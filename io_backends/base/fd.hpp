@@ -1,10 +1,10 @@
 // Owns one file descriptor.
 #pragma once
 
+#include <unistd.h>
+
 #include <cerrno>
 #include <utility>
-
-#include <unistd.h>
 
 namespace penstock {
 

@@ -1,8 +1,12 @@
 // A tier: a named place to keep data, reached through a back end, that results are about.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <filesystem>
+#include <iosfwd>
 #include <memory>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -59,11 +63,20 @@ struct Tier {
 Result<Tier> open_tier(std::string_view text);
 Result<Tier> open_tier(const TierSpec& spec);
 
+// Several tiers whose names differ: unnamed ones get "-2", "-3" ... behind a name that is taken; a name given
+// twice is an error.
+Result<std::vector<Tier>> open_tiers(std::span<const std::string> texts);
+
 // The options that every tier takes besides its back end's own: limit, read_limit, write_limit, latency,
-// capacity, fail.
+// capacity, fail, fail_seed (docs/tiers.md).
 OptionTable tier_options();
 
-// From statfs and /proc/self/mountinfo for the nearest existing folder of `path`.
+// From /proc/self/mountinfo for the nearest existing folder of `path`.
 TierFacts look_at_path(const std::filesystem::path& path);
+
+// What look_at_path() is made of: the facts of the mount that `path` lies on, from the text of a mountinfo;
+// and a Lustre layout (the bytes of the attribute lustre.lov) in words: "4 x 1 MiB".
+TierFacts facts_from_mountinfo(std::istream& mountinfo, std::string_view path);
+std::string describe_lustre_layout(std::span<const std::byte> layout);
 
 }  // namespace penstock

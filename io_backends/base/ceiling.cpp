@@ -1,0 +1,168 @@
+#include "io_backends/base/ceiling.hpp"
+
+#include <fcntl.h>
+
+#include <algorithm>
+#include <array>
+#include <deque>
+
+#include "io_backends/base/baseline.hpp"
+#include "io_backends/base/buffer.hpp"
+#include "io_backends/base/fd.hpp"
+#include "io_backends/base/posix_read.hpp"
+
+namespace penstock {
+namespace {
+
+using Sample = SampleList::Sample;
+
+constexpr std::size_t kAhead = 4;
+constexpr std::size_t kStreamBytes = 1U << 20U;
+
+struct Announced {
+  Sample sample;
+  Fd fd;
+};
+
+// Opens the next sample and asks the kernel to fetch it.
+Result<bool> announce(const ReadPlan& plan, int root, LoopControl& control, std::deque<Announced>& ahead) {
+  Sample sample;
+  if (!control.next(sample)) return false;
+  const char* name = plan.samples.name(sample.object);
+  Fd fd(retry_eintr([&] { return ::openat(root, name, O_RDONLY | O_CLOEXEC); }));
+  if (!fd) return errno_error(errno, "cannot open", name);
+  ::posix_fadvise(fd.get(), static_cast<off_t>(sample.offset), static_cast<off_t>(sample.length),
+                  POSIX_FADV_WILLNEED);
+  ahead.push_back({sample, std::move(fd)});
+  return true;
+}
+
+Result<LoopDone> readahead_loop(const ReadPlan& plan, const LoopShape& shape, LoopControl& control) {
+  const auto path = plan.backend.native_path("");
+  if (!path) return make_error(Errc::unsupported, "readahead needs a back end with native paths");
+  const Fd root(::open(path->c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
+  if (!root) return errno_error(errno, "cannot open folder", path->string());
+  const std::uint64_t largest = plan.samples.largest();
+  return control.run(shape.threads, [&](LoopDone& done, unsigned) -> Result<void> {
+    Buffer buffer(largest);
+    std::deque<Announced> ahead;
+    for (bool more = true; more || !ahead.empty();) {
+      while (more && ahead.size() < kAhead) {
+        PENSTOCK_ASSIGN(more, announce(plan, root.get(), control, ahead));
+      }
+      if (ahead.empty()) break;
+      const auto& [sample, fd] = ahead.front();
+      const FullIo io = pread_full(fd.get(), sample.offset, buffer.first(sample.length));
+      const char* name = plan.samples.name(sample.object);
+      if (io.sys_errno != 0) return errno_error(io.sys_errno, "cannot read", name);
+      if (io.done != sample.length) return truncated_error(name, sample.offset, sample.length);
+      ++done.samples;
+      done.bytes += sample.length;
+      ahead.pop_front();
+    }
+    return success();
+  });
+}
+
+Result<LoopDone> streamed_loop(const ReadPlan& plan, const LoopShape& shape, LoopControl& control) {
+  std::vector<std::unique_ptr<Reader>> objects;
+  std::vector<std::uint64_t> sizes;
+  for (std::uint32_t i = 0; i < plan.samples.objects(); ++i) {
+    PENSTOCK_ASSIGN(auto reader, plan.backend.open(plan.samples.name(i)));
+    PENSTOCK_ASSIGN(const std::uint64_t size, reader->size());
+    objects.push_back(std::move(reader));
+    sizes.push_back(size);
+  }
+  // Threads go round their own objects; each sample number stands for as many bytes as that sample has.
+  return control.run(shape.threads, [&](LoopDone& done, unsigned thread) -> Result<void> {
+    Buffer buffer(kStreamBytes);
+    std::uint64_t owed = 0;
+    std::size_t object = thread % objects.size();
+    std::uint64_t offset = 0;
+    for (Sample sample; control.next(sample);) {
+      ++done.samples;
+      done.bytes += sample.length;
+      for (owed += sample.length; owed >= kStreamBytes;) {
+        const std::uint64_t count = std::min<std::uint64_t>(kStreamBytes, sizes[object] - offset);
+        PENSTOCK_TRY(objects[object]->read_at(offset, buffer.first(count)));
+        offset += count;
+        owed -= std::max<std::uint64_t>(count, 1);
+        if (offset < sizes[object]) continue;
+        object = (object + shape.threads) % objects.size();
+        offset = 0;
+      }
+    }
+    return success();
+  });
+}
+
+Result<LoopDone> queued_loop(const ReadPlan& plan, const LoopShape& shape, LoopControl& control) {
+  std::vector<std::unique_ptr<Reader>> objects;
+  for (std::uint32_t i = 0; !plan.whole_objects && i < plan.samples.objects(); ++i) {
+    PENSTOCK_ASSIGN(auto reader, plan.backend.open(plan.samples.name(i)));
+    objects.push_back(std::move(reader));
+  }
+  const std::uint64_t largest = plan.samples.largest();
+  return control.run(shape.threads, [&](LoopDone& done, unsigned) -> Result<void> {
+    std::vector<Buffer> buffers;
+    std::vector<std::uint64_t> idle;
+    for (std::uint64_t i = 0; i < shape.depth; ++i) {
+      buffers.emplace_back(largest);
+      idle.push_back(i);
+    }
+    PENSTOCK_ASSIGN(const auto queue, deep_queue(plan.backend, shape.depth));
+    std::vector<Completion> completions(shape.depth);
+    for (bool more = true; more || queue->in_flight() > 0;) {
+      Sample sample;
+      while (more && !idle.empty() && (more = control.next(sample))) {
+        const auto out = buffers[idle.back()].first(sample.length);
+        Operation operation{ReadObject{plan.samples.name(sample.object), sample.length, out}, idle.back()};
+        if (!plan.whole_objects) operation.what = ReadAt{objects[sample.object].get(), sample.offset, out};
+        idle.pop_back();
+        // As many operations as the queue is deep: there is room.
+        while (queue->submit({&operation, 1}) == 0) {
+        }
+      }
+      const std::size_t count = queue->reap(completions, queue->in_flight() > 0 ? 1 : 0);
+      for (Completion& completion : std::span(completions).first(count)) {
+        PENSTOCK_ASSIGN(const std::uint64_t bytes, std::move(completion.bytes));
+        ++done.samples;
+        done.bytes += bytes;
+        idle.push_back(completion.tag);
+      }
+    }
+    return success();
+  });
+}
+
+}  // namespace
+
+std::string LoopShape::name() const {
+  constexpr std::array<std::string_view, 4> kNames{"blocking", "readahead", "streamed", "queued"};
+  std::string name(kNames[static_cast<std::size_t>(kind)]);
+  name += "." + std::to_string(threads);
+  if (kind == LoopKind::queued) name += "x" + std::to_string(depth);
+  return name;
+}
+
+std::vector<LoopShape> ceiling_ladder(const ReadPlan& plan, unsigned threads) {
+  constexpr unsigned kDepth = 16;
+  const Caps& caps = plan.backend.caps();
+  threads = std::max(threads, 1U);
+  std::vector<LoopShape> ladder{
+      {LoopKind::blocking, threads}, {LoopKind::blocking, threads * 2}, {LoopKind::blocking, threads * 4}};
+  if (plan.whole_objects && by_system_calls(plan.backend)) ladder.push_back({LoopKind::readahead, threads});
+  if (!plan.whole_objects) ladder.push_back({LoopKind::streamed, threads});
+  if (caps.async || caps.emulated) ladder.push_back({LoopKind::queued, threads, kDepth});
+  return ladder;
+}
+
+Result<LoopDone> ceiling_read(const ReadPlan& plan, const LoopShape& shape, const LoopEnd& end) {
+  if (shape.kind == LoopKind::blocking) return baseline_read(plan, shape.threads, end);
+  LoopControl control(plan, end);
+  if (shape.kind == LoopKind::readahead) return readahead_loop(plan, shape, control);
+  if (shape.kind == LoopKind::streamed) return streamed_loop(plan, shape, control);
+  return queued_loop(plan, shape, control);
+}
+
+}  // namespace penstock

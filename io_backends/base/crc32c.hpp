@@ -1,0 +1,22 @@
+// CRC32C (Castagnoli, polynomial 0x1EDC6F41, reflected): of samples in manifests, and of TFRecord framing.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+namespace penstock {
+
+// The CRC of what `crc` stands for followed by `bytes`; start with 0. Any thread.
+std::uint32_t crc32c(std::span<const std::byte> bytes, std::uint32_t crc = 0);
+
+// The CRC of A followed by B, given crc32c(A), crc32c(B) and B's length in bytes.
+std::uint32_t crc32c_combine(std::uint32_t a, std::uint32_t b, std::uint64_t b_bytes);
+
+// What this machine and build compute it with: "isa-l", "sse4.2" or "portable".
+const char* crc32c_method();
+
+// The table version, for tests to hold the others against.
+std::uint32_t crc32c_portable(std::span<const std::byte> bytes, std::uint32_t crc = 0);
+
+}  // namespace penstock

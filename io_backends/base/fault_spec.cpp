@@ -1,0 +1,117 @@
+// The grammar of faults (faulty.hpp).
+#include <algorithm>
+#include <cerrno>
+#include <string>
+
+#include "io_backends/base/faulty.hpp"
+#include "io_backends/base/units.hpp"
+
+namespace penstock {
+namespace {
+
+using Scope = Fault::Scope;
+using Kind = Fault::Kind;
+
+struct KindRow {
+  std::string_view name;
+  Kind kind;
+  int sys_errno;
+  Scope scope;
+};
+constexpr KindRow kKinds[] = {
+    {"eio", Kind::error, EIO, Scope::any},
+    {"enospc", Kind::error, ENOSPC, Scope::write},
+    {"edquot", Kind::error, EDQUOT, Scope::write},
+    {"efbig", Kind::error, EFBIG, Scope::write},
+    {"eacces", Kind::error, EACCES, Scope::open},
+    {"eperm", Kind::error, EPERM, Scope::open},
+    {"erofs", Kind::error, EROFS, Scope::open},
+    {"emfile", Kind::error, EMFILE, Scope::open},
+    {"enoent", Kind::error, ENOENT, Scope::open},
+    {"enomem", Kind::error, ENOMEM, Scope::any},
+    {"estale", Kind::error, ESTALE, Scope::any},
+    {"ebusy", Kind::error, EBUSY, Scope::any},
+    {"etimedout", Kind::error, ETIMEDOUT, Scope::any},
+    {"short", Kind::cut_short, 0, Scope::read},
+    {"flip", Kind::flip, 0, Scope::read},
+};
+
+struct ScopeRow {
+  std::string_view name;
+  Scope scope;
+};
+constexpr ScopeRow kScopes[] = {
+    {"open", Scope::open}, {"read", Scope::read},   {"write", Scope::write}, {"publish", Scope::publish},
+    {"sync", Scope::sync}, {"names", Scope::names}, {"any", Scope::any},
+};
+
+template <class Rows>
+Result<const std::remove_extent_t<Rows>*> find_row(const Rows& rows, std::string_view what,
+                                                   std::string_view word) {
+  const auto* row =
+      std::find_if(std::begin(rows), std::end(rows), [&](const auto& r) { return r.name == word; });
+  if (row != std::end(rows)) return row;
+  std::vector<std::string_view> names;
+  for (const auto& r : rows) names.push_back(r.name);
+  return unknown_name(what, word, names);
+}
+
+Error bad_fault(std::string_view text, std::string_view why) {
+  return make_error(Errc::invalid_argument, "bad fault '" + std::string(text) + "': " + std::string(why));
+}
+
+Result<void> parse_when(std::string_view text, std::string_view when, Fault& fault) {
+  if (!when.starts_with('#')) {
+    PENSTOCK_ASSIGN(fault.probability, parse_real(when));
+    if (fault.probability >= 0 && fault.probability <= 1) return success();
+    return bad_fault(text, "a probability lies between 0 and 1");
+  }
+  when.remove_prefix(1);
+  const bool onwards = when.ends_with("..");
+  if (onwards) when.remove_suffix(2);
+  PENSTOCK_ASSIGN(fault.first, parse_count(when));
+  if (fault.first == 0) return bad_fault(text, "operations are counted from #1");
+  fault.last = onwards ? UINT64_MAX : fault.first;
+  return success();
+}
+
+Result<Fault> parse_fault(std::string_view text) {
+  const std::size_t at = text.find('@');
+  if (at == std::string_view::npos)
+    return bad_fault(text, "when is missing; write eio@0.01 (a probability), eio@#3 (the third) or eio@#3..");
+  std::string_view kind = text.substr(0, at);
+  Fault fault;
+  const std::size_t colon = kind.find(':');
+  std::string_view scope;
+  if (colon != std::string_view::npos) {
+    scope = kind.substr(0, colon);
+    kind.remove_prefix(colon + 1);
+  }
+  PENSTOCK_ASSIGN(const auto* const row, find_row(kKinds, "fault", kind));
+  fault.kind = row->kind;
+  fault.sys_errno = row->sys_errno;
+  fault.scope = row->scope;
+  if (colon != std::string_view::npos) {
+    PENSTOCK_ASSIGN(const auto* const scope_row, find_row(kScopes, "fault scope", scope));
+    fault.scope = scope_row->scope;
+    if (fault.kind != Kind::error && fault.scope != Scope::read)
+      return bad_fault(text, "short and flip only strike at read");
+  }
+  PENSTOCK_TRY(parse_when(text, text.substr(at + 1), fault));
+  return fault;
+}
+
+}  // namespace
+
+Result<std::vector<Fault>> parse_faults(std::string_view text) {
+  std::vector<Fault> faults;
+  for (;;) {
+    const std::size_t plus = std::min(text.find('+'), text.size());
+    PENSTOCK_ASSIGN(const Fault fault, parse_fault(text.substr(0, plus)));
+    faults.push_back(fault);
+    if (plus == text.size()) return faults;
+    text.remove_prefix(plus + 1);
+  }
+}
+
+}  // namespace penstock

@@ -1,0 +1,79 @@
+#include "io_backends/base/read_plan.hpp"
+
+#include <algorithm>
+#include <thread>
+
+#include "io_backends/base/interrupt.hpp"
+
+namespace penstock {
+
+std::uint32_t SampleList::add_object(std::string_view name) {
+  starts_.push_back(names_.size());
+  names_.insert(names_.end(), name.begin(), name.end());
+  names_.push_back('\0');
+  return static_cast<std::uint32_t>(starts_.size() - 1);
+}
+
+std::uint64_t SampleList::bytes() const {
+  std::uint64_t sum = 0;
+  for (const Sample& sample : samples_) sum += sample.length;
+  return sum;
+}
+
+std::uint64_t SampleList::largest() const {
+  std::uint64_t most = 0;
+  for (const Sample& sample : samples_) most = std::max(most, sample.length);
+  return most;
+}
+
+bool by_system_calls(const Backend& backend) {
+  const Caps& caps = backend.caps();
+  return caps.native_path && !caps.emulated && !caps.bypasses_cache;
+}
+
+bool LoopControl::next(SampleList::Sample& sample) {
+  const std::uint64_t n = next_.fetch_add(1, std::memory_order_relaxed);
+  if (n >= end_.samples || plan_.samples.size() == 0 || over_.load(std::memory_order_relaxed)) return false;
+  // Two dozen nanoseconds a clock read, so not for every sample.
+  constexpr std::uint64_t kLookEvery = 8;
+  const bool late = n % kLookEvery == 0 && end_.at != std::chrono::steady_clock::time_point::max() &&
+                    std::chrono::steady_clock::now() >= end_.at;
+  if (late || interrupted() || (end_.stop != nullptr && end_.stop->load(std::memory_order_relaxed))) {
+    over_.store(true, std::memory_order_relaxed);
+    return false;
+  }
+  const std::uint64_t turn = (end_.first + n) % plan_.samples.size();
+  sample = plan_.samples[plan_.order ? plan_.order(turn) : turn];
+  return true;
+}
+
+void LoopControl::fail(Error error) {
+  const std::lock_guard lock(mutex_);
+  if (failed_) failed_ = std::move(error);
+  over_.store(true, std::memory_order_relaxed);
+}
+
+Result<LoopDone> LoopControl::run(unsigned threads,
+                                  const std::function<Result<void>(LoopDone&, unsigned)>& body) {
+  threads = std::max(threads, 1U);
+  std::vector<LoopDone> done(threads);
+  const auto work = [&](unsigned thread) {
+    LoopDone mine;
+    if (auto result = body(mine, thread); !result) fail(std::move(result).error());
+    done[thread] = mine;
+  };
+  {
+    std::vector<std::jthread> others;
+    for (unsigned thread = 1; thread < threads; ++thread) others.emplace_back(work, thread);
+    work(0);
+  }
+  PENSTOCK_TRY(std::move(failed_));
+  LoopDone sum;
+  for (const LoopDone& one : done) {
+    sum.samples += one.samples;
+    sum.bytes += one.bytes;
+  }
+  return sum;
+}
+
+}  // namespace penstock

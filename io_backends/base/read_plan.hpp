@@ -1,0 +1,101 @@
+// What the loops of baseline.hpp and ceiling.hpp read: the samples of a corpus, in an order, through a tier.
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <mutex>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "io_backends/base/backend.hpp"
+
+namespace penstock {
+
+// Object names and the samples in them, compactly: 24 bytes a sample and the names themselves. Built by one
+// thread, then read by any.
+class SampleList {
+ public:
+  struct Sample {
+    std::uint64_t offset = 0;
+    std::uint64_t length = 0;
+    std::uint32_t object = 0;
+  };
+
+  std::uint32_t add_object(std::string_view name);
+  void add_sample(const Sample& sample) { samples_.push_back(sample); }
+
+  // A whole object as one sample.
+  void add(std::string_view name, std::uint64_t bytes) { add_sample({0, bytes, add_object(name)}); }
+
+  std::uint64_t size() const { return samples_.size(); }
+  std::uint64_t objects() const { return starts_.size(); }
+  const Sample& operator[](std::uint64_t i) const { return samples_[i]; }
+  const char* name(std::uint32_t object) const {
+    return names_.data() + starts_[object];
+  }  // ends with a zero
+  std::uint64_t bytes() const;
+  std::uint64_t largest() const;
+
+ private:
+  std::vector<char> names_;
+  std::vector<std::uint64_t> starts_;
+  std::vector<Sample> samples_;
+};
+
+// `whole_objects`: each sample is the whole of an object, so that reading it opens, reads and closes; else
+// samples are ranges of objects that are opened once.
+struct ReadPlan {
+  const SampleList& samples;
+  Backend& backend;
+  bool whole_objects = true;
+  // The n-th read is of sample order(n), for n from 0 to size() - 1 and round again; empty: n itself. Give
+  // the loops the order that the measured reader has. Any thread.
+  std::function<std::uint64_t(std::uint64_t n)> order;
+};
+
+// When a loop ends, whichever comes first. Each read that was begun is finished. SIGINT ends every loop.
+struct LoopEnd {
+  std::uint64_t first = 0;                    // number of the first read (goes on from an earlier lap)
+  std::uint64_t samples = UINT64_MAX;         // reads in all; a cold pass gives size()
+  std::chrono::steady_clock::time_point at =  // looked at now and then
+      std::chrono::steady_clock::time_point::max();
+  const std::atomic<bool>* stop = nullptr;
+};
+
+// What a loop did. It does not say how long it took: whoever calls it measures that (results/trial.hpp).
+struct LoopDone {
+  std::uint64_t samples = 0;
+  std::uint64_t bytes = 0;
+};
+
+// Whether loops may go past the back end: it has native paths and these give what it gives.
+bool by_system_calls(const Backend& backend);
+
+// For those who write loops: hands sample numbers to the threads of one loop, keeps its end and its first
+// error.
+class LoopControl {
+ public:
+  LoopControl(const ReadPlan& plan, const LoopEnd& end) : plan_(plan), end_(end) {}
+
+  // The next sample to read in `sample`; false when the loop ends. Any thread.
+  bool next(SampleList::Sample& sample);
+  void fail(Error error);
+
+  // Runs `body(done, thread)` on `threads` threads (the caller's is one) and adds up what they did.
+  Result<LoopDone> run(unsigned threads, const std::function<Result<void>(LoopDone&, unsigned)>& body);
+
+ private:
+  const ReadPlan& plan_;
+  const LoopEnd& end_;
+  std::atomic<std::uint64_t> next_{0};
+  std::atomic<bool> over_{false};
+  std::mutex mutex_;
+  Result<void> failed_;
+};
+
+}  // namespace penstock

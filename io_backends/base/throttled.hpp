@@ -1,0 +1,47 @@
+// A back end made slower: to try what a slower tier would do, where none is at hand. Says Caps::emulated.
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+#include <memory>
+
+#include "io_backends/base/backend.hpp"
+#include "io_backends/base/options.hpp"
+
+namespace penstock {
+
+// Hands out moments at which bytes have passed a pipe of a given rate that saves up at most 10 ms of its
+// flow. Any thread.
+class TokenBucket {
+ public:
+  using Time = std::chrono::steady_clock::time_point;
+  explicit TokenBucket(std::uint64_t bytes_per_s) : bytes_per_s_(bytes_per_s) {}  // 0: no limit
+
+  // When `bytes` that set out at `now` have passed, behind all that set out before; never before `now` where
+  // the flow had not been saved up.
+  Time pass(std::uint64_t bytes, Time now);
+
+  static constexpr std::chrono::milliseconds kBurst{10};
+
+ private:
+  const std::uint64_t bytes_per_s_;
+  std::atomic<std::int64_t> free_at_ns_{INT64_MIN};  // when the pipe has passed all that it was given
+};
+
+struct Throttling {
+  std::uint64_t read_bytes_per_s = 0;  // 0: no limit
+  std::uint64_t write_bytes_per_s = 0;
+  std::chrono::nanoseconds latency{0};
+
+  bool any() const { return read_bytes_per_s != 0 || write_bytes_per_s != 0 || latency.count() > 0; }
+  static Throttling from(const Options& tier_options);
+};
+
+// Every call across the seam takes at least `latency`, and bytes pass at most at the rates given, over all
+// threads together. Calls that wait give up with `interrupted` within 50 ms of a SIGINT. In a Queue every
+// operation has its own moment, counted from submit(), and a completion waits in reap() until then, so that
+// depth hides latency.
+std::unique_ptr<Backend> throttled(std::unique_ptr<Backend> inner, const Throttling& throttling);
+
+}  // namespace penstock

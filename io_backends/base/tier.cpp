@@ -1,0 +1,213 @@
+#include "io_backends/base/tier.hpp"
+
+#include <algorithm>
+#include <set>
+#include <string>
+
+#include "io_backends/base/capped.hpp"
+#include "io_backends/base/faulty.hpp"
+#include "io_backends/base/throttled.hpp"
+
+namespace penstock {
+namespace {
+
+constexpr OptionSpec kTierOptions[] = {
+    {.name = "limit",
+     .type = OptionType::rate,
+     .value = "RATE",
+     .help = "at most this many bytes per second, read and written each",
+     .at_least = 1},
+    {.name = "read_limit",
+     .type = OptionType::rate,
+     .value = "RATE",
+     .help = "at most this many bytes per second read",
+     .at_least = 1},
+    {.name = "write_limit",
+     .type = OptionType::rate,
+     .value = "RATE",
+     .help = "at most this many bytes per second written",
+     .at_least = 1},
+    {.name = "latency",
+     .type = OptionType::duration,
+     .value = "TIME",
+     .help = "every operation takes at least this long"},
+    {.name = "capacity",
+     .type = OptionType::size,
+     .value = "SIZE",
+     .help = "the tier is full when its objects have this many bytes"},
+    {.name = "fail",
+     .type = OptionType::text,
+     .value = "FAULT@WHEN",
+     .help = "make operations fail, for tests: eio@0.01, write:enospc@#3 ... (docs/tiers.md)"},
+    {.name = "fail_seed",
+     .type = OptionType::integer,
+     .value = "N",
+     .fallback = "1",
+     .help = "seed of the faults that have a probability"},
+};
+
+bool is_tier_name(std::string_view text) {
+  return !text.empty() && std::all_of(text.begin(), text.end(), [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' ||
+           c == '-' || c == '.';
+  });
+}
+
+bool is_option_letter(char c) {
+  return (c >= 'a' && c <= 'z') || c == '_' || c == '.';
+}
+
+// Where the options start: at the first ',' that `[a-z_.]+=` follows.
+std::size_t find_options(std::string_view text) {
+  for (std::size_t comma = text.find(','); comma != std::string_view::npos;
+       comma = text.find(',', comma + 1)) {
+    std::size_t end = comma + 1;
+    while (end < text.size() && is_option_letter(text[end])) ++end;
+    if (end > comma + 1 && end < text.size() && text[end] == '=') return comma;
+  }
+  return text.size();
+}
+
+std::string unescape_commas(std::string_view text) {
+  std::string plain;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    const std::string_view rest = text.substr(i, 3);
+    if (rest == "%2C" || rest == "%2c") {
+      plain += ',';
+      i += 2;
+    } else {
+      plain += text[i];
+    }
+  }
+  return plain;
+}
+
+Error bad_tier(std::string_view text, std::string_view why) {
+  return make_error(Errc::invalid_argument, "bad tier '" + std::string(text) + "': " + std::string(why));
+}
+
+Result<void> split_options(std::string_view text, std::string_view options, TierSpec& spec) {
+  while (!options.empty()) {
+    options.remove_prefix(1);  // the comma
+    const std::size_t end = std::min(options.find(','), options.size());
+    const std::string_view word = options.substr(0, end);
+    const std::size_t equals = word.find('=');
+    if (equals == 0 || equals == std::string_view::npos)
+      return bad_tier(text,
+                      "'" + std::string(word) + "' is no option=value (a literal comma is written %2C)");
+    spec.options.push_back({std::string(word.substr(0, equals)), unescape_commas(word.substr(equals + 1))});
+    options.remove_prefix(end);
+  }
+  return success();
+}
+
+bool is_backend(std::string_view word) {
+  const auto named = [&](const auto& row) { return row.name == word; };
+  const auto& registry = backend_registry();
+  return std::any_of(registry.missing().begin(), registry.missing().end(), named) ||
+         std::any_of(registry.present().begin(), registry.present().end(),
+                     [&](const BackendInfo* info) { return info->name == word; });
+}
+
+Result<void> split_backend(std::string_view text, std::string_view head, TierSpec& spec) {
+  const std::size_t colon = head.find(':');
+  const std::string_view word = head.substr(0, colon);
+  if (colon == std::string_view::npos || word.find('/') != std::string_view::npos) {
+    spec.path = unescape_commas(head);  // a plain path
+    if (spec.path.empty()) return bad_tier(text, "it names no path");
+    return success();
+  }
+  spec.path = unescape_commas(head.substr(colon + 1));
+  if (word == "direct") {
+    spec.options.insert(spec.options.begin(), {"direct", "1"});
+  } else if (is_backend(word)) {
+    spec.backend = word;
+  } else {
+    std::vector<std::string_view> names{"direct"};
+    for (const BackendInfo* info : backend_registry().present()) names.push_back(info->name);
+    Error error = unknown_name("back end", word, names);
+    error.what += " (in tier '" + std::string(text) + "'; a path with ':' in it starts with / or ./)";
+    return error;
+  }
+  return success();
+}
+
+// "disk" for /mnt/disk, "shm" for /dev/shm, "root" for /.
+std::string name_of_mount(const TierFacts& facts) {
+  const std::string last = std::filesystem::path(facts.mount_point).filename().string();
+  return last.empty() ? "root" : last;
+}
+
+Result<std::unique_ptr<Backend>> decorate(std::unique_ptr<Backend> backend, const Options& options) {
+  if (options.has("capacity")) backend = capped(std::move(backend), options.size("capacity"));
+  const Throttling throttling = Throttling::from(options);
+  if (throttling.any()) backend = throttled(std::move(backend), throttling);
+  if (options.has("fail")) {
+    PENSTOCK_ASSIGN(auto faults, parse_faults(options.text("fail")));
+    const auto seed = static_cast<std::uint64_t>(options.integer("fail_seed"));
+    backend = faulty(std::move(backend), std::move(faults), seed);
+  }
+  return backend;
+}
+
+}  // namespace
+
+OptionTable tier_options() {
+  return kTierOptions;
+}
+
+Result<TierSpec> parse_tier(std::string_view text) {
+  TierSpec spec;
+  spec.text = text;
+  const std::size_t options = find_options(text);
+  std::string_view head = text.substr(0, options);
+  const std::size_t equals = head.find('=');
+  if (equals != std::string_view::npos && equals < head.find(':') && is_tier_name(head.substr(0, equals))) {
+    spec.name = head.substr(0, equals);
+    head.remove_prefix(equals + 1);
+  } else if (equals == 0) {
+    return bad_tier(text, "the name before '=' is empty");
+  }
+  PENSTOCK_TRY(split_backend(text, head, spec));
+  PENSTOCK_TRY(split_options(text, text.substr(options), spec));
+  return spec;
+}
+
+Result<Tier> open_tier(std::string_view text) {
+  PENSTOCK_ASSIGN(const TierSpec spec, parse_tier(text));
+  return open_tier(spec);
+}
+
+Result<Tier> open_tier(const TierSpec& spec) {
+  PENSTOCK_ASSIGN(const BackendInfo* const info, backend_registry().find(spec.backend));
+  const OptionTable tables[] = {info->options, tier_options()};
+  PENSTOCK_ASSIGN(const Options options, Options::parse(tables, spec.options, "tier option"));
+  Tier tier;
+  tier.spec = spec.text;
+  tier.backend_name = spec.backend;
+  PENSTOCK_ASSIGN(tier.backend, info->make(spec.path, options));
+  const auto native = tier.backend->native_path("");
+  tier.root = native ? native->string() : spec.path;
+  if (native) tier.facts = look_at_path(*native);
+  tier.facts.memory = tier.facts.memory || tier.backend->caps().volatile_memory;
+  tier.name = !spec.name.empty() ? spec.name : native ? name_of_mount(tier.facts) : spec.backend;
+  PENSTOCK_ASSIGN(tier.backend, decorate(std::move(tier.backend), options));
+  return tier;
+}
+
+Result<std::vector<Tier>> open_tiers(std::span<const std::string> texts) {
+  std::vector<Tier> tiers;
+  std::set<std::string> names;
+  for (const std::string& text : texts) {
+    PENSTOCK_ASSIGN(const TierSpec spec, parse_tier(text));
+    PENSTOCK_ASSIGN(Tier tier, open_tier(spec));
+    if (!spec.name.empty() && names.contains(spec.name))
+      return bad_tier(text, "another tier is called '" + spec.name + "', too");
+    const std::string base = tier.name;
+    for (int n = 2; !names.insert(tier.name).second; ++n) tier.name = base + "-" + std::to_string(n);
+    tiers.push_back(std::move(tier));
+  }
+  return tiers;
+}
+
+}  // namespace penstock

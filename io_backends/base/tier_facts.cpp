@@ -1,0 +1,135 @@
+// What a tier stands on: mounts, file systems, devices.
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
+#include <sys/xattr.h>
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <fstream>
+#include <sstream>
+
+#include "io_backends/base/tier.hpp"
+#include "io_backends/base/units.hpp"
+
+namespace penstock {
+namespace {
+
+constexpr std::string_view kNetwork[] = {"nfs",    "nfs4", "cifs", "smb3",   "lustre",    "ceph",
+                                         "beegfs", "gpfs", "9p",   "afs",    "pvfs2",     "orangefs",
+                                         "ocfs2",  "gfs2", "mmfs", "wekafs", "glusterfs", "daos"};
+constexpr std::string_view kNetworkFuse[] = {"gluster", "mfs",    "sshfs",  "ceph",    "s3fs",  "juicefs",
+                                             "gcsfuse", "goofys", "rclone", "moosefs", "dfuse", "nfs"};
+constexpr std::string_view kMemory[] = {"tmpfs", "ramfs", "devtmpfs", "hugetlbfs"};
+
+// mountinfo writes space, tab, newline and backslash as \ and three octal digits.
+std::string unescape_octal(std::string_view text) {
+  std::string plain;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    const auto digit = [&](std::size_t k) {
+      return i + k < text.size() && text[i + k] >= '0' && text[i + k] <= '7';
+    };
+    if (text[i] == '\\' && digit(1) && digit(2) && digit(3)) {
+      plain += static_cast<char>((text[i + 1] - '0') * 64 + (text[i + 2] - '0') * 8 + (text[i + 3] - '0'));
+      i += 3;
+    } else {
+      plain += text[i];
+    }
+  }
+  return plain;
+}
+
+bool lies_below(std::string_view path, std::string_view folder) {
+  if (folder == "/") return path.starts_with('/');
+  return path.starts_with(folder) && (path.size() == folder.size() || path[folder.size()] == '/');
+}
+
+bool is_network(std::string_view fs_type) {
+  if (std::find(std::begin(kNetwork), std::end(kNetwork), fs_type) != std::end(kNetwork)) return true;
+  if (!fs_type.starts_with("fuse.")) return false;
+  return std::any_of(std::begin(kNetworkFuse), std::end(kNetworkFuse),
+                     [&](std::string_view part) { return fs_type.find(part) != std::string_view::npos; });
+}
+
+// "/dev/vda" for the mount source "/dev/root", which no machine has.
+std::string device_name(const std::string& source, std::string_view major_minor) {
+  if (source != "/dev/root" && source != "rootfs") return source;
+  std::ifstream uevent("/sys/dev/block/" + std::string(major_minor) + "/uevent");
+  for (std::string line; std::getline(uevent, line);)
+    if (line.starts_with("DEVNAME=")) return "/dev/" + line.substr(8);
+  return source;
+}
+
+std::filesystem::path nearest_existing(const std::filesystem::path& path) {
+  std::error_code error;
+  std::filesystem::path near = std::filesystem::absolute(path, error);
+  while (!std::filesystem::exists(near, error) && near.has_relative_path()) near = near.parent_path();
+  const std::filesystem::path real = std::filesystem::canonical(near, error);
+  return error ? near : real;
+}
+
+template <class T>
+T field(std::span<const std::byte> bytes, std::size_t offset) {
+  T value{};
+  std::memcpy(&value, bytes.data() + offset, sizeof value);
+  return value;
+}
+
+std::string lustre_striping(const std::filesystem::path& path) {
+  std::array<std::byte, 4096> layout{};
+  const ssize_t length = ::getxattr(path.c_str(), "lustre.lov", layout.data(), layout.size());
+  if (length <= 0) return "";
+  return describe_lustre_layout(std::span<const std::byte>(layout).first(static_cast<std::size_t>(length)));
+}
+
+}  // namespace
+
+// struct lov_user_md (lustre_user.h): magic, pattern, object id (16 bytes), stripe size, stripe count,
+// offset.
+std::string describe_lustre_layout(std::span<const std::byte> layout) {
+  constexpr std::uint32_t kMagicV1 = 0x0bd10bd0;
+  constexpr std::uint32_t kMagicV3 = 0x0bd30bd0;
+  constexpr std::uint32_t kMagicComposite = 0x0bd60bd0;
+  if (layout.size() < 4) return "";
+  const auto magic = field<std::uint32_t>(layout, 0);
+  if (magic == kMagicComposite) return "composite";
+  if ((magic != kMagicV1 && magic != kMagicV3) || layout.size() < 30) return "";
+  const auto count = field<std::uint16_t>(layout, 28);
+  const std::string stripes = count == 0xffff ? "all" : std::to_string(count);
+  return stripes + " x " + format_size(field<std::uint32_t>(layout, 24));
+}
+
+// A line reads: id parent major:minor root mount_point options [fields...] - fs_type source super_options.
+TierFacts facts_from_mountinfo(std::istream& mountinfo, std::string_view path) {
+  TierFacts facts;
+  for (std::string line; std::getline(mountinfo, line);) {
+    std::istringstream words(line);
+    std::string id, parent, major_minor, root, mount_point, options, word;
+    words >> id >> parent >> major_minor >> root >> mount_point >> options;
+    while (words >> word && word != "-") {
+    }
+    std::string fs_type, source, super_options;
+    if (!(words >> fs_type >> source)) continue;
+    words >> super_options;
+    mount_point = unescape_octal(mount_point);
+    // Of two mounts on one point the later covers the earlier.
+    if (!lies_below(path, mount_point) || mount_point.size() < facts.mount_point.size()) continue;
+    facts.mount_point = mount_point;
+    facts.fs_type = fs_type;
+    facts.device = device_name(unescape_octal(source), major_minor);
+    facts.mount_options = options + (super_options.empty() ? "" : ";" + super_options);
+  }
+  facts.network = is_network(facts.fs_type);
+  facts.memory = std::find(std::begin(kMemory), std::end(kMemory), facts.fs_type) != std::end(kMemory);
+  return facts;
+}
+
+TierFacts look_at_path(const std::filesystem::path& path) {
+  const std::filesystem::path there = nearest_existing(path);
+  std::ifstream mountinfo("/proc/self/mountinfo");
+  TierFacts facts = facts_from_mountinfo(mountinfo, there.string());
+  if (facts.fs_type == "lustre") facts.striping = lustre_striping(there);
+  return facts;
+}
+
+}  // namespace penstock

@@ -1,0 +1,403 @@
+// Back end: this process's memory. Everyone in the process who names the same path ("mem:scratch") shares one
+// store, which lives until the process ends; other processes see nothing of it.
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <fstream>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <new>
+#include <set>
+#include <shared_mutex>
+#include <stdexcept>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "io_backends/base/backend.hpp"
+#include "io_backends/base/sharded_counter.hpp"
+
+namespace penstock {
+
+extern const BackendInfo backend_mem;
+
+namespace {
+
+using Bytes = std::vector<std::byte>;
+using Blob = std::shared_ptr<const Bytes>;
+
+struct NameHash {
+  using is_transparent = void;
+  std::size_t operator()(std::string_view text) const { return std::hash<std::string_view>{}(text); }
+};
+template <class T>
+using ByName = std::unordered_map<std::string, T, NameHash, std::equal_to<>>;
+
+// A node is a folder or an object, as in a file system.
+struct Node {
+  Blob blob;  // null: a folder
+  ByName<std::unique_ptr<Node>> children;
+};
+
+// Splits off the first part of a name.
+std::string_view next_part(std::string_view& name) {
+  const std::size_t end = std::min(name.find('/'), name.size());
+  const std::string_view part = name.substr(0, end);
+  name.remove_prefix(std::min(end + 1, name.size()));
+  return part;
+}
+
+std::pair<std::string_view, std::string_view> split_last(std::string_view name) {
+  const std::size_t slash = name.rfind('/');
+  if (slash == std::string_view::npos) return {"", name};
+  return {name.substr(0, slash), name.substr(slash + 1)};
+}
+
+struct Store {
+  std::shared_mutex mutex;
+  Node root;
+  std::set<std::string, std::less<>> locked;
+
+  // The node, or null. Under the mutex, as all below.
+  Node* find(std::string_view name) {
+    Node* node = &root;
+    while (!name.empty()) {
+      const auto child = node->children.find(next_part(name));
+      if (child == node->children.end()) return nullptr;
+      node = child->second.get();
+    }
+    return node;
+  }
+
+  // The folder, made if need be; null when an object stands in the way.
+  Node* make(std::string_view folder) {
+    Node* node = &root;
+    while (!folder.empty()) {
+      const std::string_view part = next_part(folder);
+      auto child = node->children.find(part);
+      if (child == node->children.end()) child = node->children.emplace(part, std::make_unique<Node>()).first;
+      node = child->second.get();
+      if (node->blob) return nullptr;
+    }
+    return node;
+  }
+};
+
+std::shared_ptr<Store> store_of(std::string_view path) {
+  static std::mutex mutex;
+  static std::map<std::string, std::shared_ptr<Store>, std::less<>> stores;
+  const std::lock_guard lock(mutex);
+  auto found = stores.find(path);
+  if (found == stores.end()) found = stores.emplace(path, std::make_shared<Store>()).first;
+  return found->second;
+}
+
+Error out_of_memory(std::string_view name) {
+  return errno_error(ENOMEM, "no memory for", name);
+}
+
+// Runs `work`, which may allocate, and makes its exceptions errors.
+template <class Work>
+Result<void> guarded(std::string_view name, Work work) {
+  try {
+    work();
+    return success();
+  } catch (const std::bad_alloc&) {
+    return out_of_memory(name);
+  } catch (const std::length_error&) {
+    return out_of_memory(name);
+  }
+}
+
+class MemReader final : public Reader {
+ public:
+  MemReader(Blob blob, std::string_view name, MovedCounter& moved)
+      : blob_(std::move(blob)), name_(name), moved_(moved) {}
+
+  Result<std::uint64_t> size() override { return std::uint64_t{blob_->size()}; }
+
+  Result<void> read_at(std::uint64_t offset, std::span<std::byte> out) override {
+    PENSTOCK_ASSIGN(const auto bytes, view(offset, out.size()));
+    if (!bytes.empty()) std::memcpy(out.data(), bytes.data(), bytes.size());
+    return success();
+  }
+
+  Result<std::span<const std::byte>> view(std::uint64_t offset, std::uint64_t length) override {
+    if (offset > blob_->size() || length > blob_->size() - offset)
+      return truncated_error(name_, offset, length);
+    moved_.add_read(length);
+    return std::span<const std::byte>(*blob_).subspan(offset, length);
+  }
+
+ private:
+  const Blob blob_;
+  const std::string name_;
+  MovedCounter& moved_;
+};
+
+class MemWriter final : public Writer {
+ public:
+  MemWriter(Store& store, std::string_view name, MovedCounter& moved)
+      : store_(store), name_(name), moved_(moved) {}
+
+  Result<void> reserve(std::uint64_t bytes) {
+    return guarded(name_, [&] { bytes_.reserve(bytes); });
+  }
+
+  using Writer::append;
+  Result<void> append(std::span<const std::byte> bytes) override { return put(position_, bytes, true); }
+  Result<void> write_at(std::uint64_t offset, std::span<const std::byte> bytes) override {
+    return put(offset, bytes, false);
+  }
+
+  Result<void> publish(Durability /*wanted*/, IfExists if_exists) override {
+    PENSTOCK_TRY(usable());
+    spent_ = true;
+    Result<void> done;
+    PENSTOCK_TRY(guarded(name_, [&] {
+      auto blob = std::make_shared<const Bytes>(std::move(bytes_));
+      const auto [folder, last] = split_last(name_);
+      const std::lock_guard lock(store_.mutex);
+      Node* parent = store_.make(folder);
+      if (parent == nullptr) {
+        done = errno_error(ENOTDIR, "cannot publish", name_);
+        return;
+      }
+      const auto there = parent->children.find(last);
+      if (there == parent->children.end()) {
+        auto node = std::make_unique<Node>();
+        node->blob = std::move(blob);
+        parent->children.emplace(last, std::move(node));
+      } else if (if_exists == IfExists::fail) {
+        done = errno_error(EEXIST, "cannot publish", name_);
+      } else if (!there->second->blob) {
+        done = errno_error(EISDIR, "cannot publish", name_);
+      } else {
+        there->second->blob = std::move(blob);
+      }
+    }));
+    return done;
+  }
+
+ private:
+  Result<void> usable() const {
+    if (!spent_) return success();
+    return make_error(Errc::invalid_argument, "the writer of '" + name_ + "' has failed or published before");
+  }
+
+  Result<void> put(std::uint64_t offset, std::span<const std::byte> bytes, bool moves_on) {
+    PENSTOCK_TRY(usable());
+    auto done = guarded(name_, [&] {
+      if (offset > bytes_.max_size() - bytes.size()) throw std::length_error("object");
+      if (offset == bytes_.size()) {
+        bytes_.insert(bytes_.end(), bytes.begin(), bytes.end());
+      } else {
+        if (offset + bytes.size() > bytes_.size()) bytes_.resize(offset + bytes.size());
+        std::copy(bytes.begin(), bytes.end(), bytes_.begin() + static_cast<std::ptrdiff_t>(offset));
+      }
+    });
+    if (!done) {
+      spent_ = true;
+      return done;
+    }
+    if (moves_on) position_ += bytes.size();
+    moved_.add_written(bytes.size());
+    return success();
+  }
+
+  Store& store_;
+  const std::string name_;
+  MovedCounter& moved_;
+  Bytes bytes_;
+  std::uint64_t position_ = 0;
+  bool spent_ = false;
+};
+
+class MemLock final : public Lock {
+ public:
+  MemLock(std::shared_ptr<Store> store, std::string_view name) : store_(std::move(store)), name_(name) {}
+  ~MemLock() override {
+    const std::lock_guard lock(store_->mutex);
+    store_->locked.erase(name_);
+  }
+
+ private:
+  const std::shared_ptr<Store> store_;
+  const std::string name_;
+};
+
+class MemNamespace final : public Namespace {
+ public:
+  explicit MemNamespace(std::shared_ptr<Store> store) : store_(std::move(store)) {}
+
+  Result<void> list(std::string_view folder, const std::function<bool(const Entry&)>& visit) override {
+    PENSTOCK_TRY(check_folder_name(folder));
+    std::vector<Entry> entries;  // a visitor may use the store
+    {
+      const std::shared_lock lock(store_->mutex);
+      const Node* node = store_->find(folder);
+      if (node == nullptr || node->blob) return errno_error(ENOENT, "cannot list", folder);
+      const std::string prefix = folder.empty() ? "" : std::string(folder) + "/";
+      for (const auto& [name, child] : node->children)
+        entries.push_back({prefix + name, child->blob ? child->blob->size() : 0, !child->blob});
+    }
+    for (const Entry& entry : entries)
+      if (!visit(entry)) break;
+    return success();
+  }
+
+  Result<Entry> stat(std::string_view name) override {
+    PENSTOCK_TRY(check_folder_name(name));
+    const std::shared_lock lock(store_->mutex);
+    const Node* node = store_->find(name);
+    if (node == nullptr) return errno_error(ENOENT, "cannot look at", name);
+    return Entry{std::string(name), node->blob ? node->blob->size() : 0, !node->blob};
+  }
+
+  Result<void> make_folders(std::string_view folder) override {
+    PENSTOCK_TRY(check_folder_name(folder));
+    const std::lock_guard lock(store_->mutex);
+    if (store_->make(folder) == nullptr) return errno_error(ENOTDIR, "cannot make folder", folder);
+    return success();
+  }
+
+  Result<void> rename_noreplace(std::string_view from, std::string_view to) override {
+    PENSTOCK_TRY(check_object_name(from));
+    PENSTOCK_TRY(check_object_name(to));
+    const auto [from_folder, from_last] = split_last(from);
+    const auto [to_folder, to_last] = split_last(to);
+    const std::lock_guard lock(store_->mutex);
+    if (store_->find(from) == nullptr) return errno_error(ENOENT, "cannot rename", from);
+    if (store_->find(to) != nullptr) return errno_error(EEXIST, "cannot rename to", to);
+    if (to.starts_with(std::string(from) + "/")) return errno_error(EINVAL, "cannot rename to", to);
+    Node* target = store_->find(to_folder);
+    if (target == nullptr || target->blob) return errno_error(ENOENT, "cannot rename to", to);
+    Node* source = store_->find(from_folder);
+    auto node = source->children.extract(source->children.find(from_last));
+    node.key() = std::string(to_last);
+    target->children.insert(std::move(node));
+    return success();
+  }
+
+  Result<void> remove(std::string_view name) override {
+    PENSTOCK_TRY(check_object_name(name));
+    const auto [folder, last] = split_last(name);
+    const std::lock_guard lock(store_->mutex);
+    const Node* node = store_->find(name);
+    if (node == nullptr) return errno_error(ENOENT, "cannot remove", name);
+    if (!node->children.empty()) return errno_error(ENOTEMPTY, "cannot remove", name);
+    Node* parent = store_->find(folder);
+    parent->children.erase(parent->children.find(last));
+    return success();
+  }
+
+  Result<void> sync_dir(std::string_view folder) override {
+    PENSTOCK_TRY(check_folder_name(folder));
+    const std::shared_lock lock(store_->mutex);
+    const Node* node = store_->find(folder);
+    if (node == nullptr || node->blob) return errno_error(ENOENT, "cannot sync folder", folder);
+    return success();
+  }
+
+  Result<std::unique_ptr<Lock>> lock(std::string_view name) override {
+    PENSTOCK_TRY(check_object_name(name));
+    const auto [folder, last] = split_last(name);
+    const std::lock_guard lock(store_->mutex);
+    Node* parent = store_->make(folder);
+    if (parent == nullptr) return errno_error(ENOTDIR, "cannot lock", name);
+    auto& node = parent->children[std::string(last)];
+    if (!node) node = std::make_unique<Node>(Node{std::make_shared<const Bytes>(), {}});
+    if (!node->blob) return errno_error(EISDIR, "cannot lock", name);
+    if (!store_->locked.emplace(name).second)
+      return make_error(Errc::busy, "'" + std::string(name) + "' is locked by this process");
+    return std::unique_ptr<Lock>(std::make_unique<MemLock>(store_, name));
+  }
+
+  // What the machine says it could still give without swapping.
+  Result<std::uint64_t> free_bytes() override {
+    std::ifstream meminfo("/proc/meminfo");
+    std::string key;
+    std::uint64_t kib = 0;
+    for (std::string rest; meminfo >> key >> kib && std::getline(meminfo, rest);)
+      if (key == "MemAvailable:") return kib * 1024;
+    return make_error(Errc::unsupported, "this machine does not say how much memory is available");
+  }
+
+ private:
+  const std::shared_ptr<Store> store_;
+};
+
+class MemBackend final : public Backend {
+ public:
+  explicit MemBackend(std::string_view path) : store_(store_of(path)), names_(store_) {
+    caps_.zero_copy = true;
+    caps_.write_at = true;
+    caps_.rename = true;
+    caps_.volatile_memory = true;
+  }
+
+  const Caps& caps() const override { return caps_; }
+
+  Result<std::unique_ptr<Reader>> open(std::string_view name) override {
+    PENSTOCK_ASSIGN(Blob blob, find(name));
+    return std::make_unique<MemReader>(std::move(blob), name, moved_);
+  }
+
+  Result<std::unique_ptr<Writer>> create(std::string_view name, std::uint64_t bytes_hint) override {
+    PENSTOCK_TRY(check_object_name(name));
+    auto writer = std::make_unique<MemWriter>(*store_, name, moved_);
+    PENSTOCK_TRY(writer->reserve(bytes_hint));
+    return std::unique_ptr<Writer>(std::move(writer));
+  }
+
+  Result<std::uint64_t> read_object(std::string_view name, std::uint64_t length_hint,
+                                    std::span<std::byte> out) override {
+    PENSTOCK_TRY(check_read_object(name, length_hint, out.size()));
+    PENSTOCK_ASSIGN(const Blob blob, find(name));
+    const std::uint64_t length = length_hint == 0 ? blob->size() : length_hint;
+    PENSTOCK_TRY(check_fits(name, length, out.size()));
+    if (length > blob->size()) return truncated_error(name, 0, length);
+    if (length != 0) std::memcpy(out.data(), blob->data(), length);
+    moved_.add_read(length);
+    return length;
+  }
+
+  Namespace& names() override { return names_; }
+  MovedBytes moved_bytes() const override { return moved_.sum(); }
+
+ private:
+  Result<Blob> find(std::string_view name) {
+    PENSTOCK_TRY(check_object_name(name));
+    const std::shared_lock lock(store_->mutex);
+    const Node* node = store_->find(name);
+    if (node == nullptr) return errno_error(ENOENT, "cannot open", name);
+    if (!node->blob) return errno_error(EISDIR, "cannot open", name);
+    return node->blob;
+  }
+
+  const std::shared_ptr<Store> store_;
+  MemNamespace names_;
+  Caps caps_;
+  MovedCounter moved_;
+};
+
+Result<std::unique_ptr<Backend>> make_mem(std::string_view path, const Options& /*options*/) {
+  return std::make_unique<MemBackend>(path);
+}
+
+std::string test_path(const std::filesystem::path& scratch) {
+  return scratch.string();
+}
+
+}  // namespace
+
+const BackendInfo backend_mem{
+    .name = "mem",
+    .summary = "memory of this process, by any name; gone when it ends",
+    .options = {},
+    .make = make_mem,
+    .test_path = test_path,
+};
+
+}  // namespace penstock

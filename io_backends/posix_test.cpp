@@ -1,0 +1,4 @@
+#include <gtest/gtest.h>
+int main() {
+  return 77;
+}
