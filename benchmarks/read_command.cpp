@@ -7,11 +7,11 @@
 #include <utility>
 #include <vector>
 
-#include "benchmarks/corpus_samples.hpp"
 #include "benchmarks/live_csv.hpp"
 #include "benchmarks/read_report.hpp"
 #include "benchmarks/read_sweep.hpp"
 #include "datagen/corpus.hpp"
+#include "datagen/corpus_samples.hpp"
 #include "io_backends/base/command.hpp"
 #include "io_backends/base/progress.hpp"
 #include "results/trial.hpp"

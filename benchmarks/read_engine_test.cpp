@@ -8,8 +8,8 @@
 #include <string>
 #include <vector>
 
-#include "benchmarks/corpus_samples.hpp"
-#include "benchmarks/scripted_backend.hpp"
+#include "datagen/corpus_samples.hpp"
+#include "datagen/scripted_backend.hpp"
 #include "io_backends/base/interrupt.hpp"
 
 namespace penstock {

@@ -10,10 +10,10 @@
 #include <string>
 #include <vector>
 
-#include "benchmarks/cache_control.hpp"
 #include "benchmarks/live_csv.hpp"
 #include "benchmarks/read_engine.hpp"
 #include "benchmarks/yardsticks.hpp"
+#include "datagen/cache_control.hpp"
 #include "io_backends/base/progress.hpp"
 #include "io_backends/base/tier.hpp"
 #include "results/histogram.hpp"

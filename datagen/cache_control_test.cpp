@@ -1,4 +1,4 @@
-#include "benchmarks/cache_control.hpp"
+#include "datagen/cache_control.hpp"
 
 #include <gtest/gtest.h>
 
@@ -8,8 +8,8 @@
 #include <mutex>
 #include <string>
 
-#include "benchmarks/corpus_samples.hpp"
-#include "benchmarks/scripted_backend.hpp"
+#include "datagen/corpus_samples.hpp"
+#include "datagen/scripted_backend.hpp"
 #include "io_backends/base/interrupt.hpp"
 
 namespace penstock {

@@ -1,4 +1,4 @@
-#include "benchmarks/corpus_samples.hpp"
+#include "datagen/corpus_samples.hpp"
 
 #include <new>
 #include <string>

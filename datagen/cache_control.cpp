@@ -1,4 +1,4 @@
-#include "benchmarks/cache_control.hpp"
+#include "datagen/cache_control.hpp"
 
 #include <unistd.h>
 
