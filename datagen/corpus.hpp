@@ -1,6 +1,7 @@
 // CORPUS on the command line: a tier that holds data, and the manifest that says what is there.
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -11,26 +12,43 @@
 
 namespace penstock {
 
+// What a scan found besides samples, in words ("left out: 12 .gif, 1 .db; ..."); empty if nothing.
+struct ScanReport {
+  std::uint64_t left_out = 0;        // objects whose extension is not wanted
+  std::uint64_t hidden = 0;          // objects and folders whose name starts with a dot
+  std::uint64_t linked_folders = 0;  // links to folders, which are not entered
+  std::string text;
+};
+
 struct Corpus {
   Tier tier;  // the corpus's own place
   Manifest manifest;
-  std::string name;  // last part of the root's path, for tables
+  std::string name;                // last part of the root's path, for tables
+  std::optional<ScanReport> scan;  // there with OpenCorpus::scan
 };
 
 struct OpenCorpus {
-  bool scan = false;          // --scan: build the manifest from what lies there; nothing is written
-  std::string manifest_file;  // --manifest FILE: for read-only folders
-  bool checksum = false;      // with scan: read every sample and keep its CRC32C
-  unsigned threads = 0;       // for scanning; 0: as many as there are cpus
+  bool scan = false;            // --scan: build the manifest from what lies there; nothing is written
+  std::string manifest_file{};  // --manifest FILE: for read-only folders
+  bool checksum = false;        // with scan: read every sample and keep its CRC32C
+  unsigned threads = 0;         // for scanning; 0: as many as there are cpus
+  std::string types{};          // with scan: extensions of samples (kTypesOption); "": the default
+  bool progress = false;        // with scan and checksum: show it
 };
 
-// not_found with the remedy ("no manifest in DIR: generate one, or add --scan") where there is none; a corpus
-// without a single sample is an error that names the folder.
+// The manifest is checked whole (Manifest::check). not_found with the remedy ("no manifest in DIR: generate
+// one, or add --scan") where there is none; a corpus without a single sample is an error that names the
+// folder.
+//
+// A scan takes every object whose extension is a sample's, in byte order of folder and then name, and the
+// parent folder's name for its label (labels in byte order of these names; objects at the root have none).
+// Hidden names are passed over; links to objects are followed, links to folders are not. What was left out is
+// said by note().
 Result<Corpus> open_corpus(std::string_view corpus, const OpenCorpus& how);
 
 CorpusFacts corpus_facts(const Corpus& corpus);
 
-// --scan, --manifest: rows that read, train, describe and verify put into their own tables.
+// --scan, --manifest, --types: rows that read, train, describe and verify put into their own tables.
 inline constexpr OptionSpec kScanOption{
     .name = "scan",
     .type = OptionType::flag,
@@ -40,6 +58,12 @@ inline constexpr OptionSpec kManifestOption{
     .name = "manifest",
     .value = "FILE",
     .help = "the corpus's manifest, where it does not lie in the folder itself",
+    .group = "Corpus"};
+inline constexpr OptionSpec kTypesOption{
+    .name = "types",
+    .value = "EXT,...|any",
+    .help =
+        "with --scan: extensions of samples, in any case (jpg,jpeg,jpe,jfif if not given); any: every file",
     .group = "Corpus"};
 
 }  // namespace penstock

@@ -139,6 +139,7 @@ struct Entry {
   std::string name;  // relative to the back end's root
   std::uint64_t bytes = 0;
   bool folder = false;
+  bool link = false;  // from list(): another name for what lies elsewhere; bytes and folder are of that
 };
 
 // Held until destroyed or the process ends.

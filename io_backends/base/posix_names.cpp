@@ -64,11 +64,13 @@ class PosixNamespace final : public Namespace {
 bool describe(int folder, const dirent& found, Entry& entry) {
   entry.bytes = 0;
   entry.folder = found.d_type == DT_DIR;
+  entry.link = false;
   if (entry.folder) return true;
   if (found.d_type != DT_REG && found.d_type != DT_LNK && found.d_type != DT_UNKNOWN) return false;
   struct stat status {};
-  if (::fstatat(folder, found.d_name, &status, 0) != 0)
-    return ::fstatat(folder, found.d_name, &status, AT_SYMLINK_NOFOLLOW) == 0;
+  if (::fstatat(folder, found.d_name, &status, AT_SYMLINK_NOFOLLOW) != 0) return false;
+  entry.link = S_ISLNK(status.st_mode);
+  if (entry.link && ::fstatat(folder, found.d_name, &status, 0) != 0) return true;
   entry.folder = S_ISDIR(status.st_mode);
   if (entry.folder) return true;
   entry.bytes = static_cast<std::uint64_t>(status.st_size);

@@ -1,0 +1,93 @@
+#include "datagen/corpus.hpp"
+
+#include <fmt/format.h>
+
+#include <filesystem>
+#include <utility>
+
+#include "datagen/scan.hpp"
+#include "io_backends/base/progress.hpp"
+#include "results/environment.hpp"
+
+namespace penstock {
+
+namespace {
+
+std::string name_of(const Tier& tier) {
+  std::string_view root = tier.root;
+  while (root.size() > 1 && root.ends_with('/')) root.remove_suffix(1);
+  const std::size_t slash = root.rfind('/');
+  const std::string_view last = slash == std::string_view::npos ? root : root.substr(slash + 1);
+  return last.empty() || last == "." ? tier.name : std::string(last);
+}
+
+Result<void> check_root(Tier& tier) {
+  const Result<Entry> root = tier.backend->names().stat("");
+  if (!root.ok()) {
+    if (root.error().code != Errc::not_found) return root.error();
+    return make_error(Errc::not_found, fmt::format("there is no folder '{}'", tier.root));
+  }
+  if (root->folder) return success();
+  return make_error(Errc::invalid_argument, fmt::format("'{}' is a file; a corpus is a folder", tier.root));
+}
+
+Error no_manifest(const Tier& tier) {
+  return make_error(
+      Errc::not_found,
+      fmt::format("no manifest in '{}' ({}): make a corpus with 'penstock generate', or add --scan for a "
+                  "folder that somebody else made",
+                  tier.root, kManifestName));
+}
+
+Result<Manifest> open_manifest(Tier& tier, const OpenCorpus& how) {
+  if (!how.manifest_file.empty()) {
+    PENSTOCK_ASSIGN(Manifest manifest, Manifest::open(how.manifest_file));
+    PENSTOCK_TRY(manifest.check());
+    return manifest;
+  }
+  const Result<Entry> there = tier.backend->names().stat(kManifestName);
+  if (!there.ok()) return there.error().code == Errc::not_found ? no_manifest(tier) : there.error();
+  if (const auto path = tier.backend->native_path(kManifestName)) {
+    PENSTOCK_ASSIGN(Manifest manifest, Manifest::open(*path));
+    if (Result<void> checked = manifest.check(); !checked.ok())
+      return make_error(checked.error().code, fmt::format("{} ('{}')", checked.error().what, path->native()));
+    return manifest;
+  }
+  return Manifest::load(*tier.backend, kManifestName);
+}
+
+}  // namespace
+
+Result<Corpus> open_corpus(std::string_view corpus, const OpenCorpus& how) {
+  if (how.scan && !how.manifest_file.empty())
+    return make_error(Errc::invalid_argument,
+                      "--scan makes the manifest and --manifest reads one: leave one of them out");
+  if (!how.scan && !how.types.empty())
+    return make_error(Errc::invalid_argument, "--types says what --scan takes for samples: add --scan");
+  PENSTOCK_ASSIGN(Tier tier, open_tier(corpus));
+  PENSTOCK_TRY(check_root(tier));
+  std::string name = name_of(tier);
+  if (how.scan) {
+    PENSTOCK_ASSIGN(Scanned scanned, scan_tier(tier, how));
+    if (!scanned.report.text.empty()) note(fmt::format("'{}': {}", tier.root, scanned.report.text));
+    return Corpus{std::move(tier), std::move(scanned.manifest), std::move(name), std::move(scanned.report)};
+  }
+  PENSTOCK_ASSIGN(Manifest manifest, open_manifest(tier, how));
+  if (manifest.samples() == 0)
+    return make_error(Errc::not_found, fmt::format("the corpus '{}' has no samples", tier.root));
+  return Corpus{std::move(tier), std::move(manifest), std::move(name), std::nullopt};
+}
+
+CorpusFacts corpus_facts(const Corpus& corpus) {
+  const ManifestFacts& facts = corpus.manifest.facts();
+  const std::uint64_t memory = memory_bytes();
+  const std::uint64_t bytes = corpus.manifest.payload_bytes();
+  return {.recipe = facts.recipe,
+          .format = facts.format,
+          .samples = corpus.manifest.samples(),
+          .bytes = bytes,
+          .checksum = corpus.manifest.checksum(),
+          .over_ram = memory == 0 ? 0.0 : static_cast<double>(bytes) / static_cast<double>(memory)};
+}
+
+}  // namespace penstock

@@ -1,0 +1,190 @@
+#include "datagen/corpus.hpp"
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+#include <string>
+#include <vector>
+
+#include "datagen/folder_walk.hpp"
+#include "io_backends/base/crc32c.hpp"
+#include "io_backends/base/interrupt.hpp"
+
+namespace penstock {
+namespace {
+
+namespace fs = std::filesystem;
+
+class CorpusTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    std::string name = (fs::temp_directory_path() / "penstock-corpus-XXXXXX").string();
+    ASSERT_NE(::mkdtemp(name.data()), nullptr);
+    root_ = name;
+  }
+  void TearDown() override {
+    simulate_interrupt(0);
+    fs::remove_all(root_);
+  }
+  void put(const std::string& name, const std::string& content) const {
+    fs::create_directories((root_ / name).parent_path());
+    std::ofstream(root_ / name, std::ios::binary) << content;
+  }
+  Result<Corpus> scan(OpenCorpus how = {}) const {
+    how.scan = true;
+    return open_corpus(root_.string(), how);
+  }
+  static std::vector<std::string> names(const Manifest& manifest) {
+    std::vector<std::string> all;
+    std::string scratch;
+    for (std::uint64_t i = 0; i < manifest.objects(); ++i) all.emplace_back(manifest.object_name(i, scratch));
+    return all;
+  }
+
+  fs::path root_;
+};
+
+TEST_F(CorpusTest, ScansAFolderInOrderWithLabelsFromFolders) {
+  put("dog/b.jpg", "bb");
+  put("dog/a.JPEG", "a");
+  put("cat/z.jpg", "zzzz");
+  put("cat/notes.txt", "x");
+  put("cat/.hidden.jpg", "x");
+  put(".penstock/manifest", "x");
+  put("top.Jpe", "");
+  put("no_extension", "x");
+  const auto corpus = scan({.threads = 3});
+  ASSERT_TRUE(corpus.ok()) << corpus.error().message();
+  EXPECT_EQ(names(corpus->manifest),
+            (std::vector<std::string>{"top.Jpe", "cat/z.jpg", "dog/a.JPEG", "dog/b.jpg"}));
+  EXPECT_EQ(corpus->manifest.facts().label_names, (std::vector<std::string>{"cat", "dog"}));
+  EXPECT_EQ(corpus->manifest.facts().recipe, "scan");
+  EXPECT_EQ(corpus->manifest.facts().format, "files");
+  EXPECT_EQ(corpus->manifest.facts().codec, "jpeg");
+  EXPECT_FALSE(corpus->manifest.facts().checksums);
+  EXPECT_TRUE(corpus->manifest.one_object_a_sample());
+  EXPECT_EQ(corpus->manifest.sample(0).label, kNoLabel);
+  EXPECT_EQ(corpus->manifest.sample(1).label, 0U);
+  EXPECT_EQ(corpus->manifest.sample(3).label, 1U);
+  EXPECT_EQ(corpus->manifest.sample(3).length, 2U);
+  EXPECT_EQ(corpus->manifest.payload_bytes(), 7U);
+  ASSERT_TRUE(corpus->scan.has_value());
+  EXPECT_EQ(corpus->scan->left_out, 2U);
+  EXPECT_EQ(corpus->scan->hidden, 2U);
+  EXPECT_EQ(corpus_facts(*corpus).samples, 4U);
+  EXPECT_EQ(corpus->name, root_.filename().string());
+}
+
+TEST_F(CorpusTest, ScanIsTheSameForAnyNumberOfThreads) {
+  for (int folder = 0; folder < 20; ++folder)
+    for (int file = 0; file < 10; ++file)
+      put("f" + std::to_string(folder) + "/" + std::to_string(file) + ".jpg",
+          std::string(static_cast<std::size_t>(file), 'x'));
+  const auto one = scan({.checksum = true, .threads = 1});
+  const auto many = scan({.checksum = true, .threads = 7});
+  ASSERT_TRUE(one.ok() && many.ok());
+  EXPECT_EQ(one->manifest.checksum(), many->manifest.checksum());
+  EXPECT_EQ(one->manifest.samples(), 200U);
+}
+
+TEST_F(CorpusTest, ScanKeepsChecksumsWhenAsked) {
+  put("a/x.jpg", "123456789");
+  const auto corpus = scan({.checksum = true});
+  ASSERT_TRUE(corpus.ok()) << corpus.error().message();
+  EXPECT_TRUE(corpus->manifest.facts().checksums);
+  EXPECT_EQ(corpus->manifest.sample(0).crc32c, 0xe3069283U);
+}
+
+TEST_F(CorpusTest, TypesSayWhatASampleIs) {
+  put("a/x.jpg", "1");
+  put("a/y.PNG", "22");
+  put("a/z", "333");
+  const auto png = scan({.types = "png"});
+  ASSERT_TRUE(png.ok());
+  EXPECT_EQ(names(png->manifest), (std::vector<std::string>{"a/y.PNG"}));
+  EXPECT_EQ(png->manifest.facts().codec, "png");
+  const auto any = scan({.types = "any"});
+  ASSERT_TRUE(any.ok());
+  EXPECT_EQ(any->manifest.samples(), 3U);
+  EXPECT_EQ(any->manifest.facts().codec, "mixed");
+  const auto bad = scan({.types = "png,,"});
+  ASSERT_FALSE(bad.ok());
+  EXPECT_EQ(bad.error().code, Errc::invalid_argument);
+}
+
+TEST_F(CorpusTest, LinksToFilesAreFollowedLinksToFoldersAreNot) {
+  put("a/x.jpg", "12345");
+  fs::create_symlink("x.jpg", root_ / "a" / "link.jpg");
+  fs::create_directory_symlink(root_, root_ / "a" / "circle");
+  const auto corpus = scan();
+  ASSERT_TRUE(corpus.ok()) << corpus.error().message();
+  EXPECT_EQ(names(corpus->manifest), (std::vector<std::string>{"a/link.jpg", "a/x.jpg"}));
+  EXPECT_EQ(corpus->manifest.sample(0).length, 5U);
+  EXPECT_EQ(corpus->scan->linked_folders, 1U);
+  EXPECT_NE(corpus->scan->text.find("a/circle"), std::string::npos);
+}
+
+TEST_F(CorpusTest, SaysWhatIsMissingAndTheRemedy) {
+  const auto empty = scan();
+  ASSERT_FALSE(empty.ok());
+  EXPECT_NE(empty.error().what.find("is empty"), std::string::npos);
+  EXPECT_NE(empty.error().what.find(root_.string()), std::string::npos);
+
+  put("a/x.png", "1");
+  const auto none = scan();
+  ASSERT_FALSE(none.ok());
+  EXPECT_NE(none.error().what.find("1 .png"), std::string::npos);
+  EXPECT_NE(none.error().what.find("--types"), std::string::npos);
+
+  const auto unmade = open_corpus(root_.string(), {});
+  ASSERT_FALSE(unmade.ok());
+  EXPECT_EQ(unmade.error().code, Errc::not_found);
+  EXPECT_NE(unmade.error().what.find("--scan"), std::string::npos);
+
+  const auto gone = open_corpus((root_ / "gone").string(), {});
+  ASSERT_FALSE(gone.ok());
+  EXPECT_EQ(gone.error().code, Errc::not_found);
+  EXPECT_NE(gone.error().what.find("no folder"), std::string::npos);
+
+  const auto file = open_corpus((root_ / "a" / "x.png").string(), {});
+  ASSERT_FALSE(file.ok());
+
+  EXPECT_FALSE(scan({.manifest_file = "m"}).ok());
+  EXPECT_FALSE(open_corpus(root_.string(), {.types = "png"}).ok());
+}
+
+TEST_F(CorpusTest, OpensWhatWasPublishedInPlaceOrElsewhere) {
+  put("a/x.jpg", "12345");
+  auto corpus = scan();
+  ASSERT_TRUE(corpus.ok());
+  const std::string checksum = corpus->manifest.checksum();
+  const auto bytes = corpus->manifest.bytes();
+  put(".penstock/manifest", std::string(reinterpret_cast<const char*>(bytes.data()), bytes.size()));
+  const auto in_place = open_corpus(root_.string(), {});
+  ASSERT_TRUE(in_place.ok()) << in_place.error().message();
+  EXPECT_EQ(in_place->manifest.checksum(), checksum);
+  fs::rename(root_ / ".penstock" / "manifest", root_ / "elsewhere");
+  const auto elsewhere = open_corpus(root_.string(), {.manifest_file = (root_ / "elsewhere").string()});
+  ASSERT_TRUE(elsewhere.ok()) << elsewhere.error().message();
+  EXPECT_EQ(elsewhere->manifest.checksum(), checksum);
+}
+
+TEST_F(CorpusTest, AnInterruptEndsAScan) {
+  put("a/x.jpg", "12345");
+  simulate_interrupt(2);
+  const auto corpus = scan();
+  ASSERT_FALSE(corpus.ok());
+  EXPECT_EQ(corpus.error().code, Errc::interrupted);
+}
+
+TEST(FolderWalk, AFailingFolderEndsItWithoutWaitingForever) {
+  const auto tier = open_tier("mem:folder-walk-test,fail=names:eio@#1");
+  ASSERT_TRUE(tier.ok()) << tier.error().message();
+  const auto walk = walk_folders(tier->backend->names(), 4, [](const Entry&) { return std::uint16_t{0}; });
+  EXPECT_FALSE(walk.ok());
+}
+
+}  // namespace
+}  // namespace penstock

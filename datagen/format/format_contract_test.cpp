@@ -1,0 +1,200 @@
+// What every format must do, on every back end that is always there: format_contract_test NAME.
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "datagen/format/format.hpp"
+#include "io_backends/base/random.hpp"
+#include "io_backends/base/tier.hpp"
+
+namespace penstock {
+namespace {
+
+std::string g_format;  // given on the command line, before any test runs
+
+struct Sample {
+  std::string key;
+  std::uint32_t label = 0;
+  std::string label_name;
+  std::vector<std::byte> bytes;
+};
+
+std::vector<Sample> make_samples() {
+  std::vector<Sample> samples;
+  const RandomStream random(7, "format contract");
+  const std::vector<std::size_t> sizes{0, 1, 2, 511, 512, 513, 4096, 70000, 3, 1000};
+  for (std::size_t i = 0; i < 40; ++i) {
+    const std::uint32_t label = static_cast<std::uint32_t>(i / 10);
+    Sample sample{
+        .key = "n" + std::to_string(label) + "/n" + std::to_string(label) + "_" + std::to_string(100 + i),
+        .label = label,
+        .label_name = "n" + std::to_string(label),
+        .bytes = std::vector<std::byte>(sizes[i % sizes.size()])};
+    const RandomStream own = random.substream(i);
+    for (std::size_t b = 0; b < sample.bytes.size(); ++b)
+      sample.bytes[b] = static_cast<std::byte>(own.bits(b));
+    samples.push_back(std::move(sample));
+  }
+  return samples;
+}
+
+std::unique_ptr<Format> make_format() {
+  const auto info = format_registry().find(g_format);
+  if (!info.ok()) return nullptr;
+  const auto options = Options::parse((*info)->options, {}, "format option");
+  EXPECT_TRUE(options.ok());
+  auto format = (*info)->make(*options);
+  EXPECT_TRUE(format.ok());
+  return *std::move(format);
+}
+
+class FormatContract : public ::testing::TestWithParam<std::string> {
+ protected:
+  void SetUp() override {
+    std::string text = "mem:format-contract";
+    if (GetParam() == "posix") {
+      std::string name = (std::filesystem::temp_directory_path() / "penstock-format-XXXXXX").string();
+      ASSERT_NE(::mkdtemp(name.data()), nullptr);
+      folder_ = name;
+      text = "posix:" + folder_;
+    }
+    auto tier = open_tier(text);
+    ASSERT_TRUE(tier.ok()) << tier.error().message();
+    tier_ = std::make_unique<Tier>(*std::move(tier));
+    format_ = make_format();
+    ASSERT_NE(format_, nullptr);
+  }
+  void TearDown() override {
+    if (!folder_.empty()) std::filesystem::remove_all(folder_);
+  }
+
+  std::string object_name(std::uint64_t object, const std::vector<Sample>& samples) const {
+    const std::uint64_t first = format_->first_sample(object, samples.size());
+    return format_->object_name(object, format_->objects(samples.size()), "contract", samples[first].key,
+                                ".jpg");
+  }
+
+  std::string folder_;
+  std::unique_ptr<Tier> tier_;
+  std::unique_ptr<Format> format_;
+};
+
+TEST_P(FormatContract, SamplesGoInAndComeOut) {
+  const std::vector<Sample> samples = make_samples();
+  const std::uint64_t objects = format_->objects(samples.size());
+  ASSERT_GE(objects, 1U);
+  ASSERT_EQ(format_->first_sample(0, samples.size()), 0U);
+  for (std::uint64_t object = 0; object < objects; ++object) {
+    const std::uint64_t begin = format_->first_sample(object, samples.size());
+    const std::uint64_t end =
+        object + 1 < objects ? format_->first_sample(object + 1, samples.size()) : samples.size();
+    ASSERT_LT(begin, end);
+    const std::string name = object_name(object, samples);
+    ASSERT_TRUE(check_object_name(name).ok());
+    auto writer = format_->create(*tier_->backend, name);
+    ASSERT_TRUE(writer.ok()) << writer.error().message();
+    std::vector<Placement> placed;
+    for (std::uint64_t i = begin; i < end; ++i) {
+      const auto placement =
+          (*writer)->add({samples[i].key, ".jpg", samples[i].label, samples[i].label_name, samples[i].bytes});
+      ASSERT_TRUE(placement.ok()) << placement.error().message();
+      EXPECT_EQ(placement->length, samples[i].bytes.size());
+      placed.push_back(*placement);
+    }
+    EXPECT_FALSE(tier_->backend->open(name).ok()) << "visible before it was published";
+    const auto size = (*writer)->publish(Durability::visible);
+    ASSERT_TRUE(size.ok()) << size.error().message();
+
+    const auto reader = tier_->backend->open(name);
+    ASSERT_TRUE(reader.ok()) << reader.error().message();
+    EXPECT_EQ((*reader)->size().value_or(0), *size);
+    for (std::uint64_t i = begin; i < end; ++i) {
+      std::vector<std::byte> bytes(placed[i - begin].length);
+      ASSERT_TRUE((*reader)->read_at(placed[i - begin].offset, bytes).ok());
+      EXPECT_EQ(bytes, samples[i].bytes) << samples[i].key;
+    }
+
+    EXPECT_TRUE(format_->claims(name)) << name;
+    std::vector<Placement> scanned;
+    std::vector<std::string> labels;
+    const auto found =
+        format_->scan(*tier_->backend, {.name = name, .bytes = *size}, [&](const Format::Found& sample) {
+          scanned.push_back(sample.placement);
+          labels.emplace_back(sample.label_name);
+        });
+    ASSERT_TRUE(found.ok()) << found.error().message();
+    ASSERT_EQ(scanned.size(), placed.size());
+    for (std::size_t i = 0; i < placed.size(); ++i) {
+      EXPECT_EQ(scanned[i].offset, placed[i].offset);
+      EXPECT_EQ(scanned[i].length, placed[i].length);
+      if (!labels[i].empty()) {
+        EXPECT_EQ(labels[i], samples[begin + i].label_name);
+      }
+    }
+  }
+}
+
+TEST_P(FormatContract, NamesAreDistinct) {
+  const std::vector<Sample> samples = make_samples();
+  std::vector<std::string> names;
+  for (std::uint64_t object = 0; object < format_->objects(samples.size()); ++object)
+    names.push_back(object_name(object, samples));
+  std::sort(names.begin(), names.end());
+  EXPECT_EQ(std::adjacent_find(names.begin(), names.end()), names.end());
+}
+
+TEST_P(FormatContract, AnAbandonedObjectLeavesNothing) {
+  const std::vector<Sample> samples = make_samples();
+  {
+    auto writer = format_->create(*tier_->backend, "abandoned.jpg");
+    ASSERT_TRUE(writer.ok());
+    ASSERT_TRUE((*writer)->add({samples[7].key, ".jpg", 0, "n0", samples[7].bytes}).ok());
+  }
+  EXPECT_FALSE(tier_->backend->open("abandoned.jpg").ok());
+}
+
+TEST_P(FormatContract, AFullTierIsNoSpaceAndLeavesNothing) {
+  auto full = open_tier(GetParam() == "posix" ? "posix:" + folder_ + ",capacity=1KiB"
+                                              : "mem:format-full,capacity=1KiB");
+  ASSERT_TRUE(full.ok()) << full.error().message();
+  const std::vector<Sample> samples = make_samples();
+  auto writer = format_->create(*full->backend, "full.jpg");
+  ASSERT_TRUE(writer.ok());
+  const auto placed = (*writer)->add({samples[7].key, ".jpg", 0, "n0", samples[7].bytes});
+  const auto published =
+      placed.ok() ? (*writer)->publish(Durability::visible) : Result<std::uint64_t>(placed.error());
+  ASSERT_FALSE(published.ok());
+  EXPECT_EQ(published.error().code, Errc::no_space) << published.error().message();
+  EXPECT_FALSE(full->backend->open("full.jpg").ok());
+}
+
+TEST_P(FormatContract, DoesNotClaimWhatIsHidden) {
+  EXPECT_FALSE(format_->claims(".penstock/manifest"));
+  EXPECT_FALSE(format_->claims("a/.hidden.jpg"));
+}
+
+INSTANTIATE_TEST_SUITE_P(OnBackends, FormatContract, ::testing::Values("mem", "posix"),
+                         [](const auto& row) { return row.param; });
+
+}  // namespace
+}  // namespace penstock
+
+int main(int argc, char** argv) {
+  ::testing::InitGoogleTest(&argc, argv);
+  if (argc != 2) {
+    std::fprintf(stderr, "usage: format_contract_test FORMAT\n");
+    return 2;
+  }
+  penstock::g_format = argv[1];
+  const auto found = penstock::format_registry().find(penstock::g_format);
+  if (!found.ok()) {
+    std::fprintf(stderr, "skipped: %s\n", found.error().what.c_str());
+    return found.error().code == penstock::Errc::unsupported ? 77 : 2;
+  }
+  return RUN_ALL_TESTS();
+}

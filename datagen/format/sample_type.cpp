@@ -1,0 +1,85 @@
+#include "datagen/format/sample_type.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <utility>
+
+namespace penstock {
+
+namespace {
+
+constexpr std::array<std::pair<std::string_view, std::string_view>, 13> kCodecs{{{"jpg", "jpeg"},
+                                                                                 {"jpeg", "jpeg"},
+                                                                                 {"jpe", "jpeg"},
+                                                                                 {"jfif", "jpeg"},
+                                                                                 {"png", "png"},
+                                                                                 {"gif", "gif"},
+                                                                                 {"webp", "webp"},
+                                                                                 {"bmp", "bmp"},
+                                                                                 {"tif", "tiff"},
+                                                                                 {"tiff", "tiff"},
+                                                                                 {"ppm", "pnm"},
+                                                                                 {"pgm", "pnm"},
+                                                                                 {"npy", "npy"}}};
+
+// The locale has no say in what a file is.
+char lower(char c) {
+  return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
+}
+
+bool same_but_case(std::string_view extension, std::string_view lower_case) {
+  return std::equal(extension.begin(), extension.end(), lower_case.begin(), lower_case.end(),
+                    [](char a, char b) { return lower(a) == b; });
+}
+
+}  // namespace
+
+std::string_view extension_of(std::string_view object_name) {
+  const std::size_t slash = object_name.rfind('/');
+  const std::string_view last = slash == std::string_view::npos ? object_name : object_name.substr(slash + 1);
+  const std::size_t dot = last.rfind('.');
+  return dot == std::string_view::npos || dot == 0 ? std::string_view{} : last.substr(dot);
+}
+
+std::string_view codec_of(std::string_view object_name) {
+  const std::string_view extension = extension_of(object_name);
+  if (!extension.empty())
+    for (const auto& [known, codec] : kCodecs)
+      if (same_but_case(extension.substr(1), known)) return codec;
+  return "raw";
+}
+
+bool hidden(std::string_view object_name) {
+  return object_name.starts_with('.') || object_name.find("/.") != std::string_view::npos;
+}
+
+Result<SampleTypes> SampleTypes::parse(std::string_view text) {
+  SampleTypes types;
+  for (std::string_view rest = text;;) {
+    const std::size_t comma = std::min(rest.find(','), rest.size());
+    std::string_view word = rest.substr(0, comma);
+    if (word.starts_with('.')) word.remove_prefix(1);
+    if (word.empty() || word.find_first_of("/.* ") != std::string_view::npos)
+      return make_error(Errc::invalid_argument,
+                        fmt::format("types '{}': say extensions like jpg,png, or any for every file", text));
+    std::string extension(word);
+    std::transform(extension.begin(), extension.end(), extension.begin(), lower);
+    types.any_ = types.any_ || extension == "any";
+    types.extensions_.push_back(std::move(extension));
+    if (comma == rest.size()) return types;
+    rest.remove_prefix(comma + 1);
+  }
+}
+
+bool SampleTypes::take(std::string_view object_name) const {
+  if (hidden(object_name)) return false;
+  if (any_) return true;
+  const std::string_view extension = extension_of(object_name);
+  return !extension.empty() &&
+         std::any_of(extensions_.begin(), extensions_.end(),
+                     [&](const std::string& wanted) { return same_but_case(extension.substr(1), wanted); });
+}
+
+}  // namespace penstock

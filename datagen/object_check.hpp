@@ -1,0 +1,62 @@
+// Whether an object holds the samples that the manifest says: what verify asks of every object, and copy of
+// what is there.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "datagen/manifest/manifest.hpp"
+#include "io_backends/base/backend.hpp"
+#include "io_backends/base/buffer.hpp"
+#include "io_backends/base/result.hpp"
+
+namespace penstock {
+
+// The samples of each object, without a word of memory where each object is one sample. Immutable; any
+// thread.
+class ObjectIndex {
+ public:
+  explicit ObjectIndex(const Manifest& manifest);
+
+  // Calls with the index of every sample of `object`, in the order of the manifest, until one fails.
+  template <class Visit>
+  Result<void> for_each_sample(std::uint64_t object, Visit visit) const {
+    if (identity_) return visit(object);
+    for (std::uint64_t i = starts_[object]; i < starts_[object + 1]; ++i)
+      if (Result<void> done = visit(order_.empty() ? i : order_[i]); !done.ok()) return done;
+    return success();
+  }
+
+ private:
+  bool identity_;
+  std::vector<std::uint64_t> starts_;  // objects + 1
+  std::vector<std::uint64_t> order_;   // samples by object, where the manifest does not have them so
+};
+
+enum class ObjectState : std::uint8_t {
+  right,
+  vanished,
+  shrunk,
+  grown,
+  wrong_bytes,  // the right size, another checksum
+  unreadable,   // the storage would not give its bytes
+};
+std::string_view object_state_name(ObjectState state);  // "wrong_bytes"
+
+struct ObjectVerdict {
+  ObjectState state = ObjectState::right;
+  std::string detail;  // "8 192 bytes, the manifest says 112 640"; "" when right
+};
+
+// Reads all of the range, in pieces of at most buffer.capacity() (1 MiB if that is 0), and returns its
+// CRC32C. Errc::interrupted between pieces.
+Result<std::uint32_t> crc32c_of(Reader& reader, std::uint64_t offset, std::uint64_t length, Buffer& buffer);
+
+// Opens the object, and compares its size and, where the manifest has them, the checksums of its samples. An
+// error only for what is no answer: interrupted, or this machine has run out of something.
+Result<ObjectVerdict> check_object(Backend& backend, const Manifest& manifest, const ObjectIndex& index,
+                                   std::uint64_t object, std::string_view name, Buffer& buffer);
+
+}  // namespace penstock

@@ -1,0 +1,13 @@
+#include "datagen/parallel.hpp"
+
+#include <algorithm>
+
+namespace penstock {
+
+unsigned worker_threads(std::uint64_t wanted) {
+  constexpr std::uint64_t kMost = 1024;
+  if (wanted == 0) wanted = std::max(4U, std::thread::hardware_concurrency());
+  return static_cast<unsigned>(std::min(wanted, kMost));
+}
+
+}  // namespace penstock
