@@ -29,7 +29,8 @@ double horner(const double* coefficients, std::size_t count, double x) {
   return sum;
 }
 
-// Peter Acklam's approximation of the inverse normal distribution function, for p in (0, 1).
+}  // namespace
+
 double inverse_normal(double p) {
   constexpr std::array a{-3.969683028665376e+01, 2.209460984245205e+02,  -2.759285104469687e+02,
                          1.383577518672690e+02,  -3.066479806614716e+01, 2.506628277459239e+00};
@@ -50,8 +51,6 @@ double inverse_normal(double p) {
   const double r = q * q;
   return horner(a.data(), a.size(), r) * q / horner(b.data(), b.size(), r);
 }
-
-}  // namespace
 
 RandomStream::RandomStream(std::uint64_t seed, std::string_view name) : RandomStream(seed, hash_name(name)) {}
 

@@ -1,0 +1,176 @@
+// What every recipe promises (recipe.hpp): recipe_contract_test NAME. Exits 77 for a recipe that this build
+// lacks.
+#include <gtest/gtest.h>
+
+#include <cstdio>
+#include <memory>
+#include <set>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "datagen/codec/jpeg.hpp"
+#include "datagen/recipe/recipe.hpp"
+#include "io_backends/base/backend.hpp"
+
+namespace penstock {
+namespace {
+
+using Bytes = std::string;
+
+const RecipeInfo* tested = nullptr;
+constexpr std::uint64_t kSamples = 300;
+constexpr std::uint64_t kMade = 12;
+
+std::unique_ptr<Recipe> make_recipe(std::uint64_t samples, std::uint64_t seed) {
+  const Options options = Options::parse(tested->options, {}, "setting").value();
+  return tested->make({samples, seed}, options).value();
+}
+
+Bytes made(SampleMaker& maker, std::uint64_t index) {
+  const std::span<const std::byte> bytes = maker.make(index).value();
+  return Bytes(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+}
+
+SamplePlan planned(const Recipe& recipe, std::uint64_t index) {
+  SamplePlan plan;
+  recipe.plan(index, plan);
+  return plan;
+}
+
+std::vector<Bytes> first_samples() {
+  const auto recipe = make_recipe(kSamples, 7);
+  const auto maker = recipe->maker().value();
+  std::vector<Bytes> samples;
+  for (std::uint64_t i = 0; i < kMade; ++i) samples.push_back(made(*maker, i));
+  return samples;
+}
+
+TEST(RecipeContract, DescribesItself) {
+  EXPECT_FALSE(tested->summary.empty());
+  EXPECT_FALSE(tested->source.empty());
+  EXPECT_FALSE(tested->sizes.empty());
+  EXPECT_FALSE(tested->formats.empty());
+  EXPECT_GT(tested->full_samples, 0U);
+  EXPECT_EQ(make_recipe(0, 1)->samples(), tested->full_samples);
+  EXPECT_EQ(make_recipe(kSamples, 1)->samples(), kSamples);
+}
+
+TEST(RecipeContract, RefusesUnknownSettings) {
+  const OptionWord word{"no_such_setting", "1"};
+  EXPECT_EQ(Options::parse(tested->options, {&word, 1}, "setting").error().code, Errc::invalid_argument);
+}
+
+TEST(RecipeContract, PlansNeedNoOtherPlans) {
+  const auto in_order = make_recipe(kSamples, 7);
+  std::vector<SamplePlan> plans;
+  for (std::uint64_t i = 0; i < kSamples; ++i) plans.push_back(planned(*in_order, i));
+  const auto backwards = make_recipe(kSamples, 7);
+  for (std::uint64_t i = kSamples; i-- > 0;) {
+    const SamplePlan plan = planned(*backwards, i);
+    EXPECT_EQ(plan.key, plans[i].key);
+    EXPECT_EQ(plan.label, plans[i].label);
+    EXPECT_EQ(plan.bytes_expected, plans[i].bytes_expected);
+  }
+  EXPECT_FALSE(planned(*make_recipe(0, 7), tested->full_samples - 1).key.empty());
+}
+
+TEST(RecipeContract, KeysAreUniqueNamesAndLabelsInRange) {
+  const auto recipe = make_recipe(5000, 7);
+  const std::vector<std::string> labels = recipe->label_names();
+  EXPECT_EQ(std::set<std::string>(labels.begin(), labels.end()).size(), labels.size());
+  std::set<std::string> keys;
+  for (std::uint64_t i = 0; i < recipe->samples(); ++i) {
+    const SamplePlan plan = planned(*recipe, i);
+    EXPECT_TRUE(keys.insert(plan.key).second) << plan.key;
+    EXPECT_TRUE(check_object_name(plan.key + std::string(recipe->extension())).ok()) << plan.key;
+    if (!labels.empty()) {
+      EXPECT_LT(plan.label, labels.size());
+    }
+  }
+}
+
+TEST(RecipeContract, SameBytesInAnyOrderAndByAnyMaker) {
+  const std::vector<Bytes> expected = first_samples();
+  const auto recipe = make_recipe(kSamples, 7);
+  const auto maker = recipe->maker().value();
+  for (std::uint64_t i = kMade; i-- > 0;) EXPECT_TRUE(made(*maker, i) == expected[i]) << i;
+  for (std::uint64_t i = 0; i < kMade; i += 3)
+    EXPECT_TRUE(made(*recipe->maker().value(), i) == expected[i]) << i;
+}
+
+TEST(RecipeContract, SameBytesOnAnyThread) {
+  const std::vector<Bytes> expected = first_samples();
+  const auto recipe = make_recipe(kSamples, 7);
+  std::vector<Bytes> got(kMade);
+  {
+    std::vector<std::jthread> threads;
+    for (std::uint64_t worker = 0; worker < 4; ++worker)
+      threads.emplace_back([&, worker] {
+        const auto maker = recipe->maker().value();
+        for (std::uint64_t i = worker; i < kMade; i += 4) got[i] = made(*maker, i);
+      });
+  }
+  for (std::uint64_t i = 0; i < kMade; ++i) EXPECT_TRUE(got[i] == expected[i]) << i;
+}
+
+TEST(RecipeContract, SamplesAndSeedsDiffer) {
+  std::vector<Bytes> samples = first_samples();
+  const auto other = make_recipe(kSamples, 8);
+  const auto maker = other->maker().value();
+  for (std::uint64_t i = 0; i < kMade; ++i) samples.push_back(made(*maker, i));
+  EXPECT_EQ(std::set<Bytes>(samples.begin(), samples.end()).size(), samples.size());
+}
+
+TEST(RecipeContract, SizesAreAsPlanned) {
+  const auto recipe = make_recipe(kSamples, 7);
+  const auto maker = recipe->maker().value();
+  double expected = 0;
+  double got = 0;
+  for (std::uint64_t i = 0; i < 50; ++i) {
+    const auto plan = static_cast<double>(planned(*recipe, i).bytes_expected);
+    const auto size = static_cast<double>(maker->make(i).value().size());
+    EXPECT_NEAR(size / plan, 1.0, 0.2) << i;
+    expected += plan;
+    got += size;
+  }
+  EXPECT_NEAR(got / expected, 1.0, 0.02);
+
+  double sum = 0;
+  const auto full = make_recipe(0, 7);
+  const std::uint64_t count = std::min<std::uint64_t>(tested->full_samples, 4096);
+  for (std::uint64_t i = 0; i < count; ++i) sum += static_cast<double>(planned(*full, i).bytes_expected);
+  EXPECT_NEAR(sum / static_cast<double>(count) / tested->mean_sample_bytes, 1.0, 0.05);
+}
+
+TEST(RecipeContract, DecodesByItsCodec) {
+  const auto recipe = make_recipe(kSamples, 7);
+  const auto maker = recipe->maker().value();
+  ASSERT_EQ(recipe->codec(), "jpeg") << "teach this test to decode the codec";
+  JpegDecoder decoder;
+  Image image;
+  for (std::uint64_t i = 0; i < 50; ++i) {
+    const Result<void> decoded = decoder.decode(maker->make(i).value(), image);
+    ASSERT_TRUE(decoded.ok()) << decoded.error().what;
+    EXPECT_GE(image.width, 16U);
+    EXPECT_GE(image.height, 16U);
+  }
+}
+
+}  // namespace
+}  // namespace penstock
+
+int main(int argc, char** argv) {
+  testing::InitGoogleTest(&argc, argv);
+  if (argc != 2) {
+    std::fprintf(stderr, "usage: %s RECIPE\n", argv[0]);
+    return 2;
+  }
+  const auto found = penstock::recipe_registry().find(argv[1]);
+  if (!found.ok()) {
+    std::fprintf(stderr, "%s\n", found.error().what.c_str());
+    return found.error().code == penstock::Errc::unsupported ? 77 : 2;
+  }
+  penstock::tested = *found;
+  return RUN_ALL_TESTS();
+}
