@@ -61,11 +61,10 @@ class Permutation {
 
 // exp and log by series on exact operations alone, equal on every machine to the last bit; relative error
 // below 1e-13.
-// The standard normal value below which the share `p` of all lies, 0 < p < 1 (Acklam's approximation, as
-// normal()).
-double inverse_normal(double p);
-
 double portable_exp(double x);
 double portable_log(double x);
+
+// The standard normal value below which the share `p` of all lies, 0 < p < 1: what normal() is drawn by.
+double inverse_normal(double p);
 
 }  // namespace penstock
