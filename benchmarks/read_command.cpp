@@ -1,0 +1,295 @@
+// penstock read: the paper's micro-benchmark over a manifest.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "benchmarks/live_csv.hpp"
+#include "benchmarks/read_report.hpp"
+#include "benchmarks/read_sweep.hpp"
+#include "datagen/corpus.hpp"
+#include "datagen/corpus_samples.hpp"
+#include "io_backends/base/command.hpp"
+#include "io_backends/base/progress.hpp"
+#include "results/trial.hpp"
+#include "results/verdicts.hpp"
+
+namespace penstock {
+namespace {
+
+constexpr std::uint64_t kMostThreads = 1024;
+constexpr std::uint64_t kMostInFlight = 16384;
+constexpr std::uint64_t kObjectsLookedFor = 256;
+
+constexpr OptionSpec kOptions[] = {
+    kScanOption,
+    kManifestOption,
+    {.name = "tier",
+     .value = "TIER",
+     .help = "one more place that holds the same objects (`penstock copy`), measured beside the corpus's own",
+     .group = "Corpus",
+     .repeated = true},
+    {.name = "only-tiers",
+     .type = OptionType::flag,
+     .help = "leave the corpus's own place out",
+     .group = "Corpus"},
+    {.name = "threads",
+     .type = OptionType::list,
+     .value = "LIST",
+     .fallback = "1,2,4,8",
+     .help = "workers that read and decode, one row each",
+     .group = "Reading",
+     .at_least = 1},
+    {.name = "depth",
+     .type = OptionType::integer,
+     .value = "N",
+     .fallback = "1",
+     .help = "reads that each thread keeps in flight",
+     .group = "Reading",
+     .alias = "iodepth",
+     .at_least = 1},
+    {.name = "order",
+     .type = OptionType::choice,
+     .value = "shuffled|sequential",
+     .fallback = "shuffled",
+     .help = "shuffled: anew every pass, from the seed; sequential: as in the manifest",
+     .group = "Reading"},
+    {.name = "decode",
+     .type = OptionType::choice,
+     .value = "none|full",
+     .fallback = "none",
+     .help = "full: every sample as JPEG to RGB, by the thread that read it",
+     .group = "Reading"},
+    {.name = "on-error",
+     .type = OptionType::choice,
+     .value = "fail|skip",
+     .fallback = "fail",
+     .help = "what a sample that cannot be read or decoded does",
+     .group = "Reading"},
+    {.name = "verify",
+     .type = OptionType::flag,
+     .help = "check checksums in the measured repeats too, and count the time; the warm-up pass always does",
+     .group = "Reading"},
+    {.name = "cache",
+     .type = OptionType::choice,
+     .value = "cold|warm|asis",
+     .fallback = "warm",
+     .help = "state of the page cache before every repeat, proven where the kernel says",
+     .group = "Cache"},
+    {.name = "cold-by",
+     .type = OptionType::choice,
+     .value = "evict|drop",
+     .fallback = "evict",
+     .help = "evict: the corpus's files; drop: the whole machine's page cache and metadata (root)",
+     .group = "Cache"},
+    {.name = "repeat",
+     .type = OptionType::integer,
+     .value = "N",
+     .fallback = "3",
+     .help = "repeats of every row, in random order, after a pass that is thrown away",
+     .group = "Duration",
+     .at_least = 1},
+    {.name = "min-time",
+     .type = OptionType::duration,
+     .value = "TIME",
+     .fallback = "2s",
+     .help = "a repeat takes as many whole passes as last this long, or is marked short",
+     .group = "Duration"},
+    {.name = "duration",
+     .type = OptionType::duration,
+     .value = "TIME",
+     .help = "a repeat takes exactly this long, wherever the pass stands",
+     .group = "Duration"},
+    {.name = "ramp",
+     .type = OptionType::duration,
+     .value = "TIME",
+     .fallback = "0s",
+     .help = "what completes in this time at the start of a repeat is thrown away",
+     .group = "Duration"},
+    {.name = "no-baseline",
+     .type = OptionType::flag,
+     .help = "leave out the simplest loop on the same work",
+     .group = "Yardsticks"},
+    {.name = "no-ceiling",
+     .type = OptionType::flag,
+     .help = "leave out the probe ladder",
+     .group = "Yardsticks"},
+    {.name = "live-csv",
+     .value = "FILE",
+     .help = "a line a second while running: time,tier,threads,files_per_s,mib_per_s",
+     .group = "Output"},
+};
+
+void print(const std::string& text) {
+  std::fwrite(text.data(), 1, text.size(), stdout);
+}
+
+Result<SweepSettings> sweep_settings(const CommandContext& context) {
+  const Options& options = context.options;
+  SweepSettings settings;
+  for (const std::uint64_t threads : options.list("threads")) {
+    if (threads > kMostThreads)
+      return make_error(Errc::invalid_argument,
+                        fmt::format("--threads {}: at most {} are of use", threads, kMostThreads));
+    const unsigned count = static_cast<unsigned>(threads);
+    if (std::find(settings.threads.begin(), settings.threads.end(), count) == settings.threads.end())
+      settings.threads.push_back(count);
+  }
+  const std::uint64_t most = *std::max_element(settings.threads.begin(), settings.threads.end());
+  const std::uint64_t depth = static_cast<std::uint64_t>(options.integer("depth"));
+  if (depth > kMostInFlight / most)
+    return make_error(Errc::invalid_argument,
+                      fmt::format("--depth {} with {} threads: at most {} reads in flight in all", depth,
+                                  most, kMostInFlight));
+  settings.depth = static_cast<unsigned>(depth);
+  settings.order = options.text("order") == "shuffled" ? SampleOrder::shuffled : SampleOrder::sequential;
+  settings.cache = options.text("cache") == "cold"   ? CacheWish::cold
+                   : options.text("cache") == "warm" ? CacheWish::warm
+                                                     : CacheWish::asis;
+  settings.cold_by = options.text("cold-by") == "drop" ? ColdMethod::drop : ColdMethod::evict;
+  settings.decode = options.text("decode") == "full";
+  settings.verify = options.flag("verify");
+  settings.on_error = options.text("on-error") == "skip" ? OnError::skip : OnError::fail;
+  settings.min_time = options.duration("min-time");
+  if (options.has("duration")) settings.duration = options.duration("duration");
+  settings.ramp = options.duration("ramp");
+  settings.repeats = static_cast<std::size_t>(options.integer("repeat"));
+  settings.baseline = !options.flag("no-baseline");
+  settings.ceiling = !options.flag("no-ceiling");
+  settings.seed = context.seed;
+  return settings;
+}
+
+// Rows are told apart by their tier's name: a name that is taken gets a number.
+void make_unique(std::vector<Tier>& tiers, Tier& own) {
+  std::vector<std::string> taken{own.name};
+  for (Tier& tier : tiers) {
+    const std::string name = tier.name;
+    for (int n = 2; std::find(taken.begin(), taken.end(), tier.name) != taken.end(); ++n)
+      tier.name = fmt::format("{}-{}", name, n);
+    taken.push_back(tier.name);
+  }
+}
+
+// Whether some of the corpus's objects, spread over all of it, are there: a tier that nobody copied to should
+// be told before anything is measured.
+Result<void> look_for_objects(Tier& tier, const SampleList& samples, std::string_view corpus) {
+  const std::uint64_t looks = std::min<std::uint64_t>(samples.objects(), kObjectsLookedFor);
+  for (std::uint64_t i = 0; i < looks; ++i) {
+    const char* name = samples.name(static_cast<std::uint32_t>(i * samples.objects() / looks));
+    const Result<Entry> there = tier.backend->names().stat(name);
+    if (!there.ok() && there.error().code == Errc::not_found)
+      return make_error(Errc::not_found,
+                        fmt::format("tier '{}' lacks '{}' of the corpus; put a copy there first: "
+                                    "penstock copy {} --to {}",
+                                    tier.name, name, corpus, tier.spec));
+  }
+  return success();
+}
+
+struct Opened {
+  Corpus corpus;
+  std::vector<Tier> others;
+  SampleList samples;
+};
+
+Result<Opened> open_all(const CommandContext& context, const SweepSettings& settings) {
+  const Options& options = context.options;
+  const std::string& where = context.positionals.front();
+  PENSTOCK_ASSIGN(Corpus corpus, open_corpus(where, {.scan = options.flag("scan"),
+                                                     .manifest_file = options.text("manifest")}));
+  PENSTOCK_ASSIGN(SampleList samples, corpus_samples(corpus.manifest));
+  if (settings.verify && !corpus.manifest.facts().checksums)
+    return make_error(Errc::unsupported,
+                      fmt::format("'{}' has no checksums to verify against: make them with "
+                                  "penstock describe {} --scan --checksum, or leave --verify out",
+                                  where, where));
+  if (options.flag("only-tiers") && options.texts("tier").empty())
+    return make_error(Errc::invalid_argument, "--only-tiers needs a --tier to measure");
+  std::vector<Tier> others;
+  for (const std::string& text : options.texts("tier")) {
+    PENSTOCK_ASSIGN(Tier tier, open_tier(text));
+    if (settings.on_error == OnError::fail) PENSTOCK_TRY(look_for_objects(tier, samples, where));
+    others.push_back(std::move(tier));
+  }
+  make_unique(others, corpus.tier);
+  return Opened{std::move(corpus), std::move(others), std::move(samples)};
+}
+
+void say_what_went_wrong(const ReadSweep& sweep, const std::vector<Tier*>& tiers) {
+  std::vector<std::string> said;
+  for (const ReadCell& cell : sweep.cells()) {
+    if (cell.verdict == Verdict::ok || cell.verdict == Verdict::interrupted) continue;
+    const std::string text =
+        fmt::format("{}: {}: {}", tiers[cell.tier]->name, verdict_name(cell.verdict), cell.reason);
+    if (std::find(said.begin(), said.end(), text) != said.end()) continue;
+    warn(text);
+    said.push_back(text);
+    if (cell.verdict != Verdict::degraded) continue;
+    for (const std::string& error : cell.first_errors) warn("skipped: " + error);
+  }
+}
+
+void print_table(const Corpus& corpus, std::span<const Record> records, const Output& output) {
+  print(read_heading(corpus, records, output));
+  print("\n" + read_table(corpus, records, output));
+  for (const Sentence& sentence : sentences(records, output)) print(sentence.text + "\n");
+}
+
+Result<int> run(const CommandContext& context) {
+  PENSTOCK_ASSIGN(const SweepSettings settings, sweep_settings(context));
+  PENSTOCK_ASSIGN(LiveCsv live, LiveCsv::open(context.options.text("live-csv")));
+  PENSTOCK_ASSIGN(Opened opened, open_all(context, settings));
+  PENSTOCK_ASSIGN(Run run, Run::begin(context));
+  std::vector<Tier*> tiers;
+  if (!context.options.flag("only-tiers")) tiers.push_back(&opened.corpus.tier);
+  for (Tier& tier : opened.others) tiers.push_back(&tier);
+  for (const Tier* tier : tiers) run.measured_tier(*tier);
+
+  const std::uint64_t rows = tiers.size() * settings.threads.size();
+  std::unique_ptr<ReadSweep> sweep;
+  {
+    Progress progress(context.output.progress, "read", rows * settings.repeats, "repeats");
+    sweep = std::make_unique<ReadSweep>(tiers, opened.corpus.manifest, opened.samples, settings,
+                                        SweepWatch{.progress = &progress, .live = &live});
+    PENSTOCK_TRY(sweep->run());
+  }
+  say_what_went_wrong(*sweep, tiers);
+  const CorpusFacts facts = corpus_facts(opened.corpus);
+  const std::vector<ReadCell>& cells = sweep->cells();
+  for (std::size_t i = 0; i < cells.size(); ++i) {
+    Trial trial = run.trial();
+    trial.corpus(facts);
+    const ReadCell& first = cells[i / settings.threads.size() * settings.threads.size()];
+    record_cell(cells[i], first, *tiers[cells[i].tier], opened.corpus.manifest,
+                sweep->tier_bytes_read(cells[i].tier), trial);
+    run.keep(std::move(trial));
+  }
+  if (!context.output.json) print_table(opened.corpus, run.records(), context.output);
+  PENSTOCK_TRY(run.finish());
+  return run.exit_code();
+}
+
+}  // namespace
+
+extern const CommandInfo command_read;
+const CommandInfo command_read{
+    .name = "read",
+    .summary = "how fast threads read a corpus's samples from its tiers, cold or warm, raw or decoded",
+    .options = kOptions,
+    .run = &run,
+    .synopsis = "penstock read CORPUS [--tier TIER]... [--threads LIST] [--cache cold|warm|asis] [options]",
+    .examples =
+        {"penstock read corpora/imagenet --cache cold     # 1, 2, 4 and 8 threads, evicted before each "
+         "repeat",
+         "penstock read ~/photos --scan --decode full --threads 2     # somebody else's JPEGs, decoded"},
+    .nouns = "CORPUS",
+    .nouns_at_least = 1,
+    .nouns_at_most = 1,
+    .measures = true,
+};
+
+}  // namespace penstock

@@ -1,0 +1,162 @@
+#include "benchmarks/read_engine.hpp"
+
+#include <sys/resource.h>
+
+#include <algorithm>
+#include <cassert>
+#include <condition_variable>
+#include <mutex>
+#include <new>
+#include <span>
+#include <system_error>
+#include <thread>
+
+#include "benchmarks/read_worker.hpp"
+
+namespace penstock {
+namespace {
+
+// Half of the descriptors that this process may have.
+std::uint64_t readers_held_open() {
+  rlimit limit{};
+  if (::getrlimit(RLIMIT_NOFILE, &limit) != 0) return 64;
+  return std::clamp<std::uint64_t>(limit.rlim_cur / 2, 16, 1U << 16);
+}
+
+ReadProgress progress_of(std::span<const std::unique_ptr<ReadWorker>> workers, std::int64_t now_ns) {
+  ReadProgress progress{.elapsed_s = static_cast<double>(now_ns) * 1e-9};
+  for (const std::unique_ptr<ReadWorker>& worker : workers) {
+    progress.samples += worker->published().samples.load(std::memory_order_relaxed);
+    progress.bytes += worker->published().bytes.load(std::memory_order_relaxed);
+  }
+  return progress;
+}
+
+// Lets run() wait for its workers and look up ten times a second.
+class Homecoming {
+ public:
+  explicit Homecoming(std::size_t expected) : out_(expected) {}
+  void arrive() {
+    {
+      std::lock_guard lock(mutex_);
+      --out_;
+    }
+    changed_.notify_one();
+  }
+  bool all_home_within(std::chrono::milliseconds time) {
+    std::unique_lock lock(mutex_);
+    return changed_.wait_for(lock, time, [&] { return out_ == 0; });
+  }
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::size_t out_;
+};
+
+ReadTally gather(const ReadRun& run, std::span<const std::unique_ptr<ReadWorker>> workers) {
+  ReadTally all;
+  std::int64_t last_done_ns = 0;
+  for (const std::unique_ptr<ReadWorker>& worker : workers) {
+    const ReadTally& mine = worker->tally();
+    all.samples += mine.samples;
+    all.bytes += mine.bytes;
+    all.errors += mine.errors;
+    all.wrong += mine.wrong;
+    all.latency_ns.merge(mine.latency_ns);
+    if (mine.bytes_by_second.size() > all.bytes_by_second.size())
+      all.bytes_by_second.resize(mine.bytes_by_second.size());
+    for (std::size_t i = 0; i < mine.bytes_by_second.size(); ++i)
+      all.bytes_by_second[i] += mine.bytes_by_second[i];
+    last_done_ns = std::max(last_done_ns, worker->last_done_ns());
+  }
+  const std::int64_t from_ns = run.lap.ramp.count();
+  all.passes = run.source.passes();
+  all.wall_s = static_cast<double>(std::max<std::int64_t>(last_done_ns - from_ns, 0)) * 1e-9;
+  all.elapsed_s = static_cast<double>(last_done_ns) * 1e-9;
+  all.first_done_s = static_cast<double>(std::max<std::int64_t>(run.first_done_ns - from_ns, 0)) * 1e-9;
+  all.first_done_bytes = run.first_done_bytes;
+  all.first_errors = run.first_errors;
+  all.failure = run.failure;
+  return all;
+}
+
+}  // namespace
+
+void ReadTally::append(const ReadTally& other) {
+  samples += other.samples;
+  bytes += other.bytes;
+  errors += other.errors;
+  wrong += other.wrong;
+  passes += other.passes;
+  wall_s += other.wall_s;
+  elapsed_s += other.elapsed_s;
+  first_done_s += other.first_done_s;
+  first_done_bytes += other.first_done_bytes;
+  latency_ns.merge(other.latency_ns);
+  bytes_by_second.insert(bytes_by_second.end(), other.bytes_by_second.begin(), other.bytes_by_second.end());
+  for (const std::string& error : other.first_errors)
+    if (first_errors.size() < kErrorsNamed) first_errors.push_back(error);
+  if (!failure) failure = other.failure;
+}
+
+ReadEngine::ReadEngine(const ReadWork& work, const ReadSettings& settings)
+    : work_(work), settings_(settings) {}
+
+ReadEngine::~ReadEngine() = default;
+
+Result<std::unique_ptr<ReadEngine>> ReadEngine::make(const ReadWork& work, const ReadSettings& settings) {
+  if (settings.most_threads == 0 || settings.depth == 0)
+    return make_error(Errc::invalid_argument, "reading needs at least one thread and depth 1");
+  if (work.manifest->samples() == 0) return make_error(Errc::not_found, "the corpus has no samples to read");
+  try {
+    std::unique_ptr<ReadEngine> engine(new ReadEngine(work, settings));
+    if (!work.manifest->one_object_a_sample()) {
+      const std::uint64_t objects = work.manifest->objects();
+      engine->open_readers_.resize(objects);
+      for (std::uint64_t i = 0; i < std::min(objects, readers_held_open()); ++i)
+        engine->open_readers_[i] =
+            work.backend->open(work.samples->name(static_cast<std::uint32_t>(i))).value_or(nullptr);
+    }
+    for (unsigned i = 0; i < settings.most_threads; ++i) {
+      engine->workers_.push_back(
+          std::make_unique<ReadWorker>(engine->work_, engine->settings_, engine->open_readers_));
+      PENSTOCK_TRY(engine->workers_.back()->prepare());
+    }
+    return engine;
+  } catch (const std::bad_alloc&) {
+    return make_error(Errc::exhausted, "no memory for " + std::to_string(settings.most_threads) +
+                                           " threads with " + std::to_string(settings.depth) +
+                                           " samples of up to " + std::to_string(work.samples->largest()) +
+                                           " bytes each");
+  }
+}
+
+ReadTally ReadEngine::run(const ReadLap& lap, const ReadWatcher& watcher) {
+  assert(lap.threads > 0 && lap.threads <= workers_.size());
+  ReadRun run(work_.manifest->samples(), settings_.on_error, lap, passes_run_);
+  const std::span<const std::unique_ptr<ReadWorker>> workers = std::span(workers_).first(lap.threads);
+  Homecoming homecoming(workers.size());
+  std::vector<std::jthread> threads;
+  try {
+    for (const std::unique_ptr<ReadWorker>& worker : workers)
+      threads.emplace_back([&run, &homecoming, &worker, workers] {
+        worker->work(run, workers);
+        homecoming.arrive();
+      });
+  } catch (const std::system_error& error) {
+    run.call_off();
+    threads.clear();
+    ReadTally none;
+    none.failure = errno_error(error.code().value(), "cannot start", "a reading thread");
+    return none;
+  }
+  run.open_gate(lap.threads);
+  while (!homecoming.all_home_within(std::chrono::milliseconds(100)))
+    if (watcher) watcher(progress_of(workers, run.now_ns()));
+  threads.clear();
+  passes_run_ += run.source.passes();
+  return gather(run, workers);
+}
+
+}  // namespace penstock

@@ -1,0 +1,224 @@
+#include "benchmarks/read_engine.hpp"
+
+#include <gtest/gtest.h>
+
+#include <csignal>
+#include <map>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "datagen/corpus_samples.hpp"
+#include "datagen/scripted_backend.hpp"
+#include "io_backends/base/interrupt.hpp"
+
+namespace penstock {
+namespace {
+
+using namespace std::chrono_literals;
+
+constexpr std::uint64_t kFiles = 300;
+
+struct Bench {
+  ScriptedBackend backend;
+  Manifest manifest;
+  SampleList samples;
+
+  explicit Bench(std::uint64_t files = kFiles)
+      : manifest(scripted_files(backend, files)), samples(corpus_samples(manifest).value()) {}
+  explicit Bench(Manifest (*make)(ScriptedBackend&, std::uint64_t), std::uint64_t count)
+      : manifest(make(backend, count)), samples(corpus_samples(manifest).value()) {}
+
+  std::unique_ptr<ReadEngine> engine(const ReadSettings& settings) {
+    return ReadEngine::make({.manifest = &manifest, .samples = &samples, .backend = &backend}, settings)
+        .value();
+  }
+};
+
+std::map<std::string, int> counted(const std::vector<std::string>& names) {
+  std::map<std::string, int> counts;
+  for (const std::string& name : names) ++counts[name];
+  return counts;
+}
+
+struct Shape {
+  unsigned threads;
+  unsigned depth;
+  SampleOrder order;
+};
+
+class EngineShapes : public testing::TestWithParam<Shape> {};
+
+TEST_P(EngineShapes, ReadsEverySampleOnceAPass) {
+  const Shape shape = GetParam();
+  Bench bench;
+  const auto engine =
+      bench.engine({.most_threads = shape.threads, .depth = shape.depth, .order = shape.order, .seed = 3});
+  const ReadTally tally = engine->run({.threads = shape.threads, .max_passes = 3, .at_least = 1h});
+  EXPECT_FALSE(tally.failure);
+  EXPECT_EQ(tally.samples, 3 * kFiles);
+  EXPECT_EQ(tally.bytes, 3 * bench.manifest.payload_bytes());
+  EXPECT_EQ(tally.passes, 3U);
+  EXPECT_EQ(tally.latency_ns.count(), tally.samples)
+      << "every thread's latencies are in the merged histogram";
+  const auto counts = counted(bench.backend.reads());
+  EXPECT_EQ(counts.size(), kFiles);
+  for (const auto& [name, count] : counts) EXPECT_EQ(count, 3) << name;
+  std::uint64_t in_series = 0;
+  for (const std::uint64_t bytes : tally.bytes_by_second) in_series += bytes;
+  EXPECT_EQ(in_series, tally.bytes);
+  EXPECT_GE(tally.wall_s, tally.first_done_bytes == tally.bytes ? 0.0 : tally.first_done_s - 1e-3);
+  EXPECT_LE(tally.first_done_bytes, tally.bytes);
+}
+
+INSTANTIATE_TEST_SUITE_P(All, EngineShapes,
+                         testing::Values(Shape{1, 1, SampleOrder::sequential},
+                                         Shape{4, 1, SampleOrder::shuffled},
+                                         Shape{1, 8, SampleOrder::shuffled},
+                                         Shape{3, 4, SampleOrder::sequential}));
+
+TEST(ReadEngine, OneThreadReadsInTheOrderOfTheManifest) {
+  Bench bench(20);
+  bench.engine({})->run({.max_passes = 1});
+  const std::vector<std::string> reads = bench.backend.reads();
+  EXPECT_TRUE(std::is_sorted(reads.begin(), reads.end()));
+}
+
+TEST(ReadEngine, EveryRunGoesOnWithTheShuffle) {
+  Bench bench(20);
+  const auto engine = bench.engine({.order = SampleOrder::shuffled, .seed = 5});
+  std::set<std::vector<std::string>> orders;
+  for (int run = 0; run < 3; ++run) {
+    bench.backend.forget_reads();
+    engine->run({.max_passes = 1});
+    orders.insert(bench.backend.reads());
+  }
+  EXPECT_EQ(orders.size(), 3U);
+}
+
+TEST(ReadEngine, UsesNoMoreThreadsThanTheLapSays) {
+  Bench bench;
+  const auto engine = bench.engine({.most_threads = 4});
+  EXPECT_EQ(engine->run({.threads = 2, .max_passes = 1}).samples, kFiles);
+  EXPECT_EQ(engine->run({.threads = 4, .max_passes = 1}).samples, kFiles);
+}
+
+TEST(ReadEngine, FailsByDefaultAndNamesTheObject) {
+  for (const unsigned depth : {1U, 4U}) {
+    Bench bench;
+    bench.backend.fail_on("s0123");
+    const ReadTally tally =
+        bench.engine({.most_threads = 2, .depth = depth})->run({.threads = 2, .at_least = 1h});
+    ASSERT_TRUE(tally.failure);
+    EXPECT_EQ(tally.failure->code, Errc::io);
+    EXPECT_NE(tally.failure->message().find("s0123"), std::string::npos);
+  }
+}
+
+TEST(ReadEngine, WhatWasReadBeforeAFailureIsKept) {
+  Bench bench;
+  bench.backend.fail_on("s0123");
+  EXPECT_EQ(bench.engine({})->run({.at_least = 1h}).samples, 123U);
+}
+
+TEST(ReadEngine, SkipsCountsAndNamesTheFirstFew) {
+  for (const unsigned depth : {1U, 4U}) {
+    Bench bench;
+    for (int i = 10; i < 20; ++i) bench.backend.fail_on("s00" + std::to_string(i));
+    const ReadTally tally = bench.engine({.most_threads = 3, .depth = depth, .on_error = OnError::skip})
+                                ->run({.threads = 3, .max_passes = 1});
+    EXPECT_FALSE(tally.failure);
+    EXPECT_EQ(tally.errors, 10U);
+    EXPECT_EQ(tally.samples, kFiles - 10);
+    ASSERT_EQ(tally.first_errors.size(), ReadTally::kErrorsNamed);
+    EXPECT_NE(tally.first_errors[0].find("s001"), std::string::npos);
+  }
+}
+
+TEST(ReadEngine, AnObjectThatShrankOrVanishedIsNamed) {
+  Bench bench;
+  bench.backend.put("s0050", {});
+  const ReadTally shrunk = bench.engine({})->run({.max_passes = 1});
+  ASSERT_TRUE(shrunk.failure);
+  EXPECT_EQ(shrunk.failure->code, Errc::truncated);
+  EXPECT_NE(shrunk.failure->message().find("s0050"), std::string::npos);
+}
+
+TEST(ReadEngine, VerifyTellsWrongBytes) {
+  Bench bench;
+  bench.backend.put("s0007", std::vector<std::byte>(8));
+  EXPECT_FALSE(bench.engine({})->run({.max_passes = 1}).failure) << "not asked, not told";
+  const ReadTally tally = bench.engine({})->run({.max_passes = 1, .verify = true});
+  EXPECT_EQ(tally.wrong, 1U);
+  ASSERT_TRUE(tally.failure);
+  EXPECT_NE(tally.failure->message().find("s0007"), std::string::npos);
+}
+
+TEST(ReadEngine, DecodingWhatIsNoJpegNamesTheSample) {
+  Bench bench(3);
+  const ReadTally tally = bench.engine({.decode = true})->run({.max_passes = 1});
+  ASSERT_TRUE(tally.failure);
+  EXPECT_EQ(tally.failure->code, Errc::corrupt);
+  EXPECT_NE(tally.failure->message().find("s0000"), std::string::npos);
+}
+
+TEST(ReadEngine, ReadsSamplesInsideShards) {
+  for (const unsigned depth : {1U, 3U}) {
+    Bench bench(scripted_shards, 3);
+    const ReadTally tally =
+        bench.engine({.most_threads = 2, .depth = depth})->run({.threads = 2, .max_passes = 1});
+    EXPECT_FALSE(tally.failure);
+    EXPECT_EQ(tally.samples, 30U);
+    const auto counts = counted(bench.backend.reads());
+    EXPECT_EQ(counts.size(), 30U);
+    EXPECT_EQ(counts.at("shardb+90"), 1);
+  }
+}
+
+TEST(ReadEngine, ADeadlineEndsItInTheMiddleOfAPass) {
+  Bench bench;
+  const ReadTally tally = bench.engine({})->run({.deadline = 20ms});
+  EXPECT_GE(tally.elapsed_s, 0.019);
+  EXPECT_GT(tally.samples, 0U);
+}
+
+TEST(ReadEngine, TheRampIsThrownAway) {
+  Bench bench;
+  const ReadTally tally = bench.engine({})->run({.deadline = 200ms, .ramp = 100ms});
+  EXPECT_NEAR(tally.elapsed_s - tally.wall_s, 0.1, 1e-6);
+  EXPECT_LT(tally.samples, bench.backend.reads().size());
+  EXPECT_EQ(tally.latency_ns.count(), tally.samples);
+}
+
+TEST(ReadEngine, StopsWhenInterrupted) {
+  Bench bench;
+  const auto engine = bench.engine({.most_threads = 2, .depth = 2});
+  simulate_interrupt(SIGINT);
+  const ReadTally tally = engine->run({.threads = 2, .at_least = 1h});
+  simulate_interrupt(0);
+  EXPECT_EQ(tally.samples, 0U);
+  EXPECT_FALSE(tally.failure);
+}
+
+TEST(ReadTally, AppendingAddsTimesAndMergesLatencies) {
+  Bench bench(10);
+  const auto engine = bench.engine({});
+  ReadTally sum = engine->run({.max_passes = 1});
+  const ReadTally second = engine->run({.max_passes = 2, .at_least = 1h});
+  const double wall_s = sum.wall_s + second.wall_s;
+  sum.append(second);
+  EXPECT_EQ(sum.samples, 30U);
+  EXPECT_EQ(sum.passes, 3U);
+  EXPECT_EQ(sum.latency_ns.count(), 30U);
+  EXPECT_DOUBLE_EQ(sum.wall_s, wall_s);
+}
+
+TEST(CorpusSamples, HoldWhatTheManifestSays) {
+  Bench bench(100);
+  ASSERT_EQ(bench.samples.size(), 100U);
+  EXPECT_STREQ(bench.samples.name(42), "s0042");
+  EXPECT_EQ(bench.samples[42].length, bench.manifest.sample(42).length);
+}
+
+}  // namespace
+}  // namespace penstock

@@ -1,0 +1,208 @@
+#include "benchmarks/read_report.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cctype>
+#include <limits>
+#include <map>
+#include <optional>
+#include <vector>
+
+#include "io_backends/base/units.hpp"
+#include "results/cells.hpp"
+#include "results/statistics.hpp"
+#include "results/table.hpp"
+
+namespace penstock {
+namespace {
+
+constexpr std::string_view kRepeat = "repeat";
+
+double per_second(double amount, double seconds) {
+  return seconds > 0 ? amount / seconds : 0.0;
+}
+
+// The state of the whole cell: the least flattering residency of its repeats, and all device bytes over all
+// payload.
+CacheState cell_cache(const ReadCell& cell) {
+  if (cell.caches.empty()) return {};
+  CacheState state = cell.caches.front();
+  for (const CacheState& other : cell.caches) {
+    if (other.client_data != state.client_data)
+      state.client_data = other.client_data == "unverified" ? "unverified" : "unknown";
+    if (!other.resident_fraction_before) {
+      state.resident_fraction_before.reset();
+    } else if (state.resident_fraction_before) {
+      const double a = *state.resident_fraction_before;
+      const double b = *other.resident_fraction_before;
+      state.resident_fraction_before = state.client_data == "warm" ? std::min(a, b) : std::max(a, b);
+    }
+  }
+  double device = 0;
+  double payload = 0;
+  for (const RepeatFigures& repeat : cell.repeats) {
+    if (!repeat.device_bytes) return state;
+    device += static_cast<double>(*repeat.device_bytes);
+    payload += static_cast<double>(repeat.tally.bytes);
+  }
+  if (payload > 0 && state.client_data != "memory") state.device_bytes_fraction = device / payload;
+  return state;
+}
+
+void record_rates(const RepeatFigures& repeat, Trial& trial) {
+  const ReadTally& tally = repeat.tally;
+  const auto rate = [&](std::string_view name, std::string_view unit, double value) {
+    trial.sample(name, unit, Better::higher, kRepeat, value);
+  };
+  rate("samples_per_s", "1/s", per_second(static_cast<double>(tally.samples), tally.wall_s));
+  rate("payload_bytes_per_s", "B/s", per_second(static_cast<double>(tally.bytes), tally.wall_s));
+  rate("bytes_per_s_first_done", "B/s",
+       per_second(static_cast<double>(tally.first_done_bytes), tally.first_done_s));
+  rate("read_call_bytes_per_s", "B/s",
+       per_second(static_cast<double>(repeat.read_call_bytes), tally.elapsed_s));
+  if (repeat.device_bytes)
+    trial.sample("device_bytes_per_s", "B/s", Better::neither, kRepeat,
+                 per_second(static_cast<double>(*repeat.device_bytes), tally.elapsed_s));
+  trial.sample("wall_s", "s", Better::neither, kRepeat, tally.wall_s);
+  trial.sample("payload_bytes", "B", Better::neither, kRepeat, static_cast<double>(tally.bytes));
+  for (const auto& [name, percent] : {std::pair{"latency_ns_p50", 50.0}, std::pair{"latency_ns_p95", 95.0},
+                                      std::pair{"latency_ns_p99", 99.0}, std::pair{"latency_ns_p999", 99.9}})
+    trial.sample(name, "ns", Better::lower, kRepeat, tally.latency_ns.percentile(percent));
+}
+
+Series bytes_by_second(const ReadCell& cell) {
+  Series series;
+  for (const RepeatFigures& repeat : cell.repeats)
+    for (const std::uint64_t bytes : repeat.tally.bytes_by_second)
+      series.values.push_back(static_cast<double>(bytes));
+  return series;
+}
+
+std::string upper(std::string text) {
+  for (char& c : text) c = static_cast<char>(std::toupper(static_cast<unsigned char>(c)));
+  return text;
+}
+
+std::uint64_t median_length(const Manifest& manifest) {
+  std::vector<std::uint64_t> lengths(manifest.samples());
+  for (std::uint64_t i = 0; i < lengths.size(); ++i) lengths[i] = manifest.sample(i).length;
+  const auto middle = lengths.begin() + static_cast<std::ptrdiff_t>(lengths.size() / 2);
+  std::nth_element(lengths.begin(), middle, lengths.end());
+  return *middle;
+}
+
+std::string cache_words(const Record& record) {
+  const auto text = [&](const char* layer) { return record.cache.value(layer, "unknown"); };
+  const std::string client = text("client_data");
+  if (client == "memory") return "lies in memory: never cold";
+  std::string words = "client data " + client;
+  if (record.cache.contains("resident_fraction_before") &&
+      record.cache["resident_fraction_before"].is_number())
+    words += fmt::format(" ({:.1f}% resident)", 100 * record.cache["resident_fraction_before"].get<double>());
+  if (client == "unverified") {
+    const std::string method = text("method");
+    words += " (the kernel does not say what is cached";
+    if (method == "evict") words += "; eviction was asked for";
+    if (record.cache.contains("device_bytes_fraction") && record.cache["device_bytes_fraction"].is_number())
+      words += fmt::format("; {:.0f}% of the bytes came from the device",
+                           100 * record.cache["device_bytes_fraction"].get<double>());
+    words += ")";
+  }
+  const std::string server = text("server");
+  words += "; server cache: " + (server == "none" ? std::string("none (local disk)") : server);
+  return words + "; host cache: " + text("host");
+}
+
+std::string or_dash(const std::optional<double>& value, std::string (*format)(double)) {
+  return value ? format(*value) : "-";
+}
+
+}  // namespace
+
+void record_cell(const ReadCell& cell, const ReadCell& first, const Tier& tier, const Manifest& manifest,
+                 std::uint64_t tier_bytes_read, Trial& trial) {
+  trial.parameter("tier", tier.name);
+  trial.parameter("threads", cell.threads);
+  trial.tier("data", tier);
+  trial.cache(cell_cache(cell));
+  for (const RepeatFigures& repeat : cell.repeats) record_rates(repeat, trial);
+
+  const std::size_t pairs = std::min(cell.repeats.size(), first.repeats.size());
+  for (std::size_t i = 0; i < pairs; ++i) {
+    const auto rate_of = [&](const ReadCell& of) {
+      const ReadTally& tally = of.repeats[i].tally;
+      return per_second(static_cast<double>(tally.samples), tally.wall_s);
+    };
+    trial.sample(
+        "scaling", "1", Better::higher, kRepeat,
+        rate_of(first) > 0 ? rate_of(cell) / rate_of(first) : std::numeric_limits<double>::quiet_NaN());
+  }
+  for (const double rate : cell.baseline_samples_per_s)
+    trial.sample("baseline_samples_per_s", "1/s", Better::neither, kRepeat, rate);
+  if (cell.ceiling_bytes_per_s > 0) {
+    trial.parameter("ceiling_rung", cell.ceiling_rung);
+    trial.value("ceiling_bytes_per_s", "B/s", Better::neither, cell.ceiling_bytes_per_s);
+    for (const RepeatFigures& repeat : cell.repeats)
+      trial.sample("ceiling_fraction", "1", Better::higher, kRepeat,
+                   per_second(static_cast<double>(repeat.tally.bytes), repeat.tally.wall_s) /
+                       cell.ceiling_bytes_per_s);
+  }
+  trial.value("errors", "1", Better::lower, static_cast<double>(cell.errors));
+  trial.value("tier_bytes_read", "B", Better::neither, static_cast<double>(tier_bytes_read));
+  trial.parameter("checksums", manifest.facts().checksums);
+  trial.series("payload_bytes", bytes_by_second(cell));
+  trial.verdict(cell.verdict, cell.reason);
+}
+
+std::string read_heading(const Corpus& corpus, std::span<const Record> records, const Output& output) {
+  const Manifest& manifest = corpus.manifest;
+  const std::string codec = manifest.facts().codec.empty() ? "" : upper(manifest.facts().codec) + " ";
+  const std::string what = manifest.one_object_a_sample() ? codec + "files"
+                                                          : fmt::format("{}samples in {} objects", codec,
+                                                                        format_count(manifest.objects()));
+  std::string text = fmt::format("{}: {} {}, {}, median {}\n", corpus.name, format_count(manifest.samples()),
+                                 what, format_bytes(static_cast<double>(manifest.payload_bytes()), output),
+                                 format_bytes(static_cast<double>(median_length(manifest)), output));
+  std::vector<std::string> seen;
+  for (const Record& record : records) {
+    if (record.cache.empty() || !record.metrics.contains("wall_s")) continue;
+    const std::string tier = tier_name(record);
+    if (std::find(seen.begin(), seen.end(), tier) != seen.end()) continue;
+    seen.push_back(tier);
+    text += fmt::format("{}: {}\n", tier, cache_words(record));
+  }
+  return text;
+}
+
+std::string read_table(const Corpus& corpus, std::span<const Record> records, const Output& output) {
+  Table table({{"tier", Align::left},
+               {"threads"},
+               {corpus.manifest.one_object_a_sample() ? "files/s" : "samples/s"},
+               {std::string(rate_unit(output))},
+               {"scaling"},
+               {"baseline"},
+               {"of ceiling"},
+               {"p50 ms"},
+               {"p99 ms"},
+               {"", Align::left}});
+  for (const Record& record : records) {
+    const Metric* samples = find_metric(record, "samples_per_s");
+    const Metric* baseline = find_metric(record, "baseline_samples_per_s");
+    std::optional<double> of_baseline;
+    if (samples != nullptr && baseline != nullptr)
+      if (const auto ratio = paired_ratio(samples->samples, baseline->samples)) of_baseline = ratio->median;
+    const auto bytes = metric_value(record, "payload_bytes_per_s");
+    table.row({tier_name(record), parameter_text(record, "threads"),
+               or_dash(metric_value(record, "samples_per_s"), format_number),
+               bytes ? format_rate(*bytes, output) : "-",
+               or_dash(metric_value(record, "scaling"), format_ratio), or_dash(of_baseline, format_ratio),
+               or_dash(metric_value(record, "ceiling_fraction"), format_percent),
+               or_dash(metric_value(record, "latency_ns_p50"), format_ms),
+               or_dash(metric_value(record, "latency_ns_p99"), format_ms),
+               record.verdict == Verdict::ok ? "" : std::string(verdict_name(record.verdict))});
+  }
+  return table.text();
+}
+
+}  // namespace penstock

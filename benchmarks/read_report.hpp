@@ -1,0 +1,24 @@
+// A measured cell as a record, and the cells of a sweep as a table.
+#pragma once
+
+#include <span>
+#include <string>
+
+#include "benchmarks/read_sweep.hpp"
+#include "datagen/corpus.hpp"
+#include "results/trial.hpp"
+
+namespace penstock {
+
+// Fills the trial with what the cell measured: docs/records.md, row `read`. `first` is the cell of the same
+// tier with the sweep's first number of threads, which `scaling` is relative to.
+void record_cell(const ReadCell& cell, const ReadCell& first, const Tier& tier, const Manifest& manifest,
+                 std::uint64_t tier_bytes_read, Trial& trial);
+
+// Two or more lines: what was read, and for each tier what its caches were.
+std::string read_heading(const Corpus& corpus, std::span<const Record> records, const Output& output);
+
+// One row a record, in their order, with what is wrong with a row in words behind it.
+std::string read_table(const Corpus& corpus, std::span<const Record> records, const Output& output);
+
+}  // namespace penstock

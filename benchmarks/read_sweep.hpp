@@ -1,0 +1,118 @@
+// The read micro-benchmark: every tier with every number of threads, measured in turn, beside its two
+// yardsticks.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "benchmarks/live_csv.hpp"
+#include "benchmarks/read_engine.hpp"
+#include "benchmarks/yardsticks.hpp"
+#include "datagen/cache_control.hpp"
+#include "io_backends/base/progress.hpp"
+#include "io_backends/base/tier.hpp"
+#include "results/histogram.hpp"
+#include "results/record.hpp"
+
+namespace penstock {
+
+struct SweepSettings {
+  std::vector<unsigned> threads;  // each at least 1
+  unsigned depth = 1;
+  SampleOrder order = SampleOrder::sequential;
+  CacheWish cache = CacheWish::asis;
+  ColdMethod cold_by = ColdMethod::evict;
+  bool decode = false;
+  bool verify = false;  // also in the measured repeats; the warm-up pass always does where it can
+  OnError on_error = OnError::fail;
+  std::chrono::nanoseconds min_time{0};
+  std::chrono::nanoseconds duration{0};  // 0: whole passes; else each repeat lasts this long
+  std::chrono::nanoseconds ramp{0};
+  std::size_t repeats = 1;
+  bool baseline = true;
+  bool ceiling = true;
+  std::uint64_t seed = 0;
+};
+
+// One measured repeat of a cell.
+struct RepeatFigures {
+  ReadTally tally;
+  std::uint64_t read_call_bytes = 0;          // that crossed the back end's seam
+  std::optional<std::uint64_t> device_bytes;  // that came from the device or server for this process
+};
+
+// One tier with one number of threads. The i-th baseline lap was measured right before or right after the
+// i-th repeat, in the same cache state.
+struct ReadCell {
+  std::size_t tier = 0;  // index into the sweep's tiers
+  unsigned threads = 1;
+  std::vector<RepeatFigures> repeats;
+  std::vector<double> baseline_samples_per_s;
+  double ceiling_bytes_per_s = 0;  // the best rung of the ladder or baseline lap; 0: not measured
+  std::string ceiling_rung;        // which: "queued.2x16"
+  std::vector<CacheState> caches;  // before each repeat
+  Verdict verdict = Verdict::ok;   // the worst so far, with its reason
+  std::string reason;
+  std::uint64_t errors = 0;  // skipped samples, in the repeats
+  std::vector<std::string> first_errors;
+
+  void judge(Verdict what, std::string_view why);
+};
+
+struct SweepWatch {
+  Progress* progress = nullptr;  // advances by one a repeat of a cell
+  LiveCsv* live = nullptr;
+};
+
+// Borrows the tiers, the manifest and its samples. One thread.
+class ReadSweep {
+ public:
+  ReadSweep(std::vector<Tier*> tiers, const Manifest& manifest, const SampleList& samples,
+            const SweepSettings& settings, SweepWatch watch);
+  ~ReadSweep();
+
+  // Repeats that run() will measure: for a progress bar.
+  std::uint64_t repeats() const { return cells_.size() * settings_.repeats; }
+
+  // Measures all cells. A failure of a tier ends that tier's cells with the verdict, not the sweep;
+  // interrupted, it stops where it is. Cells keep what they have.
+  Result<void> run();
+
+  const std::vector<ReadCell>& cells() const { return cells_; }
+
+  // All payload bytes that were read from the tier so far: warm-up, baseline, ceilings, warming and repeats.
+  std::uint64_t tier_bytes_read(std::size_t tier) const;
+
+ private:
+  struct Place;  // what belongs to a tier while the sweep lasts
+  struct Arm;    // what one lap runs
+
+  Result<void> open_place(std::size_t tier);
+  void warm_up(std::size_t tier);
+  void repeat_cell(ReadCell& cell, std::size_t repeat);
+  void read_lap(ReadCell& cell);
+  void baseline_lap(ReadCell& cell);
+  void probe_ceiling(ReadCell& cell);
+  bool lap(ReadCell& cell, const Arm& arm, RepeatFigures& figures);
+  ReadLap next_pass(const ReadCell& cell, const Arm& arm, const ReadTally& so_far) const;
+  void raise_ceiling(ReadCell& cell, const ReadTally& tally, std::string_view rung) const;
+  void judge_tally(ReadCell& cell, const ReadTally& tally);
+  void judge_cells();
+  void give_up(std::size_t tier, Verdict verdict, std::string_view why);
+  void note_lap(const ReadCell& cell, std::string_view what);
+
+  std::vector<Tier*> tiers_;
+  const Manifest& manifest_;
+  const SampleList& samples_;
+  const SweepSettings settings_;
+  SweepWatch watch_;
+  std::vector<std::unique_ptr<Place>> places_;
+  std::vector<ReadCell> cells_;
+};
+
+}  // namespace penstock

@@ -1,0 +1,281 @@
+#include "benchmarks/read_worker.hpp"
+
+#include <algorithm>
+#include <utility>
+
+#include "io_backends/base/crc32c.hpp"
+#include "io_backends/base/interrupt.hpp"
+
+namespace penstock {
+namespace {
+
+constexpr std::int64_t kSecondNs = 1'000'000'000;
+
+std::string sample_words(const ReadWork& work, const SampleList::Sample& entry) {
+  std::string words = "'" + std::string(work.samples->name(entry.object)) + "'";
+  if (!work.manifest->one_object_a_sample())
+    words += " at " + std::to_string(entry.offset) + " (" + std::to_string(entry.length) + " bytes)";
+  return words;
+}
+
+}  // namespace
+
+ReadRun::ReadRun(std::uint64_t samples, OnError what_on_error, const ReadLap& what, std::uint64_t first)
+    : source(samples, what.threads,
+             PassLimits{.max_passes = what.max_passes,
+                        .at_least_ns =
+                            what.deadline.count() != 0 ? INT64_MAX : (what.at_least + what.ramp).count()}),
+      lap(what),
+      first_pass(first),
+      on_error(what_on_error) {}
+
+bool ReadRun::wait_at_gate() {
+  waiting_.fetch_add(1);
+  waiting_.notify_one();
+  gate_.wait(closed);
+  return gate_.load() == open;
+}
+
+void ReadRun::open_gate(unsigned workers) {
+  for (unsigned here = waiting_.load(); here != workers; here = waiting_.load()) waiting_.wait(here);
+  start_ = std::chrono::steady_clock::now();
+  gate_.store(open);
+  gate_.notify_all();
+}
+
+void ReadRun::call_off() {
+  gate_.store(called_off);
+  gate_.notify_all();
+}
+
+void ReadRun::note_error(Error error) {
+  std::lock_guard lock(mutex);
+  if (first_errors.size() < ReadTally::kErrorsNamed) first_errors.push_back(error.message());
+  if (on_error == OnError::skip) return;
+  if (!failure) failure = std::move(error);
+  stop_.store(true, std::memory_order_relaxed);
+}
+
+ReadWorker::ReadWorker(const ReadWork& work, const ReadSettings& settings,
+                       const std::vector<std::unique_ptr<Reader>>& open_readers)
+    : work_(work),
+      settings_(settings),
+      open_readers_(open_readers),
+      order_(settings.order, work.manifest->samples(), settings.seed) {}
+
+Result<void> ReadWorker::prepare() {
+  const std::size_t depth = settings_.depth;
+  const std::size_t room = std::max<std::size_t>(work_.samples->largest(), 1);
+  slots_ = std::vector<Slot>(depth);
+  for (Slot& slot : slots_) slot.buffer.grow(room);
+  if (settings_.decode) decoder_ = std::make_unique<JpegDecoder>();
+  if (depth == 1) return success();
+  PENSTOCK_ASSIGN(queue_, deep_queue(*work_.backend, depth));
+  batch_.reserve(depth);
+  completions_.resize(depth);
+  free_slots_.reserve(depth);
+  return success();
+}
+
+void ReadWorker::work(ReadRun& run, std::span<const std::unique_ptr<ReadWorker>> workers) {
+  reset();
+  ramp_ns_ = run.lap.ramp.count();
+  second_ends_ns_ = ramp_ns_ + kSecondNs;
+  pass_boundary(run, 0);
+  if (!run.wait_at_gate()) return;
+  if (settings_.depth == 1)
+    loop_alone(run);
+  else
+    loop_queue(run);
+  done(run, workers);
+}
+
+void ReadWorker::reset() {
+  tally_ = ReadTally{};
+  slice_ = Slice{};
+  position_ = 0;
+  past_deadline_ = false;
+  last_done_ns_ = 0;
+  bytes_before_second_ = 0;
+  all_samples_ = 0;
+  all_bytes_ = 0;
+  published_.samples.store(0, std::memory_order_relaxed);
+  published_.bytes.store(0, std::memory_order_relaxed);
+  published_.ramp_bytes.store(0, std::memory_order_relaxed);
+}
+
+bool ReadWorker::next(ReadRun& run, std::int64_t now_ns, std::uint64_t& sample) {
+  if (past_deadline_ || run.stopped() || interrupted()) return false;
+  if (position_ == slice_.end) {
+    if (!run.source.take(now_ns, slice_)) return false;
+    position_ = slice_.begin;
+  }
+  sample = order_.sample(run.first_pass + slice_.pass, position_++);
+  return true;
+}
+
+void ReadWorker::loop_alone(ReadRun& run) {
+  Slot& slot = slots_.front();
+  std::int64_t now = run.now_ns();
+  while (next(run, now, slot.sample)) {
+    slot.begun_ns = now;
+    const SampleList::Sample& entry = (*work_.samples)[slot.sample];
+    Result<std::uint64_t> got = read(entry, slot);
+    Result<void> outcome = got.ok() ? inspect(run, entry, slot, *got) : Result<void>(std::move(got).error());
+    now = run.now_ns();
+    account(run, slot, std::move(outcome), now);
+  }
+}
+
+void ReadWorker::loop_queue(ReadRun& run) {
+  batch_.clear();
+  free_slots_.clear();
+  for (std::size_t i = slots_.size(); i-- > 0;) free_slots_.push_back(static_cast<std::uint32_t>(i));
+
+  bool more = true;
+  std::int64_t now = run.now_ns();
+  while (true) {
+    while (more && !free_slots_.empty()) {
+      Slot& slot = slots_[free_slots_.back()];
+      more = next(run, now, slot.sample);
+      if (!more) break;
+      slot.begun_ns = now;
+      if (Result<Operation> wanted = operation(slot, free_slots_.back()); wanted.ok()) {
+        batch_.push_back(*wanted);
+        free_slots_.pop_back();
+      } else {
+        account(run, slot, std::move(wanted).error(), now);
+      }
+    }
+    if (!batch_.empty()) {
+      now = run.now_ns();
+      for (const Operation& begun : batch_) slots_[begun.tag].begun_ns = now;
+      const std::size_t taken = queue_->submit(batch_);
+      batch_.erase(batch_.begin(), batch_.begin() + static_cast<std::ptrdiff_t>(taken));
+    }
+    if (queue_->in_flight() == 0) {
+      if (batch_.empty() && !more) return;
+      if (batch_.empty()) continue;
+      run.note_error(make_error(Errc::internal, "the queue takes no operations although none is in flight"));
+      return;
+    }
+    const std::size_t reaped = queue_->reap(completions_, 1);
+    now = run.now_ns();
+    for (std::size_t i = 0; i < reaped; ++i) {
+      Completion& completion = completions_[i];
+      Slot& slot = slots_[completion.tag];
+      Result<void> outcome = completion.bytes.ok()
+                                 ? inspect(run, (*work_.samples)[slot.sample], slot, *completion.bytes)
+                                 : Result<void>(std::move(completion.bytes).error());
+      if (settings_.decode || run.lap.verify) now = run.now_ns();
+      account(run, slot, std::move(outcome), now);
+      free_slots_.push_back(static_cast<std::uint32_t>(completion.tag));
+    }
+  }
+}
+
+Result<Reader*> ReadWorker::reader_of(const SampleList::Sample& entry, Slot& slot) {
+  if (Reader* held = open_readers_[entry.object].get()) return held;
+  if (slot.reader == nullptr || slot.reader_object != entry.object) {
+    slot.reader = nullptr;
+    PENSTOCK_ASSIGN(slot.reader, work_.backend->open(work_.samples->name(entry.object)));
+    slot.reader_object = entry.object;
+  }
+  return slot.reader.get();
+}
+
+Result<std::uint64_t> ReadWorker::read(const SampleList::Sample& entry, Slot& slot) {
+  const std::span<std::byte> out = slot.buffer.first(entry.length);
+  if (work_.manifest->one_object_a_sample())
+    return work_.backend->read_object(work_.samples->name(entry.object), entry.length, out);
+  PENSTOCK_ASSIGN(Reader * reader, reader_of(entry, slot));
+  PENSTOCK_TRY(reader->read_at(entry.offset, out));
+  return entry.length;
+}
+
+Result<Operation> ReadWorker::operation(Slot& slot, std::uint64_t tag) {
+  const SampleList::Sample& entry = (*work_.samples)[slot.sample];
+  const std::span<std::byte> out = slot.buffer.first(entry.length);
+  if (work_.manifest->one_object_a_sample())
+    return Operation{
+        .what =
+            ReadObject{.name = work_.samples->name(entry.object), .length_hint = entry.length, .out = out},
+        .tag = tag};
+  PENSTOCK_ASSIGN(Reader * reader, reader_of(entry, slot));
+  return Operation{.what = ReadAt{.reader = reader, .offset = entry.offset, .out = out}, .tag = tag};
+}
+
+Result<void> ReadWorker::inspect(const ReadRun& run, const SampleList::Sample& entry, Slot& slot,
+                                 std::uint64_t bytes) {
+  if (bytes != entry.length)
+    return make_error(Errc::truncated, "read " + std::to_string(bytes) + " of the " +
+                                           std::to_string(entry.length) + " bytes of " +
+                                           sample_words(work_, entry));
+  if (run.lap.verify) {
+    if (crc32c(slot.buffer.first(entry.length)) != work_.manifest->sample(slot.sample).crc32c) {
+      ++tally_.wrong;
+      return make_error(Errc::corrupt, "wrong bytes in " + sample_words(work_, entry) +
+                                           ": the checksum differs from the manifest's");
+    }
+  }
+  if (settings_.decode) {
+    if (Result<void> decoded = decoder_->decode(slot.buffer.first(entry.length), image_); !decoded.ok())
+      return make_error(decoded.error().code,
+                        "cannot decode " + sample_words(work_, entry) + ": " + decoded.error().what);
+  }
+  return success();
+}
+
+void ReadWorker::account(ReadRun& run, Slot& slot, Result<void> outcome, std::int64_t end_ns) {
+  if (end_ns >= next_boundary_ns_) pass_boundary(run, end_ns);
+  if (!outcome.ok()) {
+    ++tally_.errors;
+    run.note_error(std::move(outcome).error());
+    return;
+  }
+  const std::uint64_t length = (*work_.samples)[slot.sample].length;
+  tally_.latency_ns.add(static_cast<std::uint64_t>(end_ns - slot.begun_ns));
+  ++tally_.samples;
+  tally_.bytes += length;
+  last_done_ns_ = end_ns;
+  all_samples_ += 1;
+  all_bytes_ += length;
+  published_.samples.store(all_samples_, std::memory_order_relaxed);
+  published_.bytes.store(all_bytes_, std::memory_order_relaxed);
+}
+
+void ReadWorker::pass_boundary(ReadRun& run, std::int64_t now_ns) {
+  if (ramp_ns_ > 0 && now_ns >= ramp_ns_) {
+    const std::uint64_t wrong = tally_.wrong;
+    tally_ = ReadTally{};
+    tally_.wrong = wrong;  // wrong bytes are never excused by the time at which they came
+    bytes_before_second_ = 0;
+    published_.ramp_bytes.store(all_bytes_, std::memory_order_relaxed);
+    ramp_ns_ = 0;
+  }
+  while (ramp_ns_ == 0 && now_ns >= second_ends_ns_) {
+    tally_.bytes_by_second.push_back(tally_.bytes - bytes_before_second_);
+    bytes_before_second_ = tally_.bytes;
+    second_ends_ns_ += kSecondNs;
+  }
+  const std::int64_t deadline = run.lap.deadline.count();
+  past_deadline_ = deadline != 0 && now_ns >= deadline;
+  next_boundary_ns_ = ramp_ns_ > 0 ? ramp_ns_ : second_ends_ns_;
+  if (deadline != 0 && !past_deadline_) next_boundary_ns_ = std::min(next_boundary_ns_, deadline);
+}
+
+void ReadWorker::done(ReadRun& run, std::span<const std::unique_ptr<ReadWorker>> workers) {
+  const std::int64_t now = run.now_ns();
+  if (tally_.bytes > bytes_before_second_)
+    tally_.bytes_by_second.push_back(tally_.bytes - bytes_before_second_);
+  if (run.someone_done.exchange(true)) return;
+  run.first_done_ns = now;
+  for (const std::unique_ptr<ReadWorker>& worker : workers) {
+    const Published& counts = worker->published();
+    const std::uint64_t ramp = counts.ramp_bytes.load(std::memory_order_relaxed);
+    const std::uint64_t all = counts.bytes.load(std::memory_order_relaxed);
+    run.first_done_bytes += all > ramp ? all - ramp : 0;
+  }
+}
+
+}  // namespace penstock

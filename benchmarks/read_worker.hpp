@@ -1,0 +1,129 @@
+// One thread of the read engine, and what the threads of one run share. Only read_engine.cpp includes this.
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "benchmarks/read_engine.hpp"
+#include "benchmarks/sample_source.hpp"
+#include "datagen/codec/jpeg.hpp"
+#include "io_backends/base/buffer.hpp"
+
+namespace penstock {
+
+// Lives for one run.
+class ReadRun {
+ public:
+  ReadRun(std::uint64_t samples, OnError on_error, const ReadLap& lap, std::uint64_t first_pass);
+
+  // Workers wait at the gate until all are there; false: the run was called off.
+  bool wait_at_gate();
+  void open_gate(unsigned workers);  // waits for them, starts the clock, lets them go
+  void call_off();
+
+  std::int64_t now_ns() const {
+    return std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now() - start_)
+        .count();
+  }
+  bool stopped() const { return stop_.load(std::memory_order_relaxed); }
+  void note_error(Error error);  // keeps the first few; stops the run unless errors are skipped
+
+  SampleSource source;
+  const ReadLap lap;
+  const std::uint64_t first_pass;
+  const OnError on_error;
+
+  std::atomic<bool> someone_done{false};  // the first to set it writes the two below
+  std::int64_t first_done_ns = 0;
+  std::uint64_t first_done_bytes = 0;
+
+  std::mutex mutex;  // of the two below
+  std::vector<std::string> first_errors;
+  std::optional<Error> failure;
+
+ private:
+  enum Gate : int { closed, open, called_off };
+  std::atomic<int> gate_{closed};
+  std::atomic<unsigned> waiting_{0};
+  std::atomic<bool> stop_{false};
+  std::chrono::steady_clock::time_point start_;
+};
+
+class ReadWorker {
+ public:
+  ReadWorker(const ReadWork& work, const ReadSettings& settings,
+             const std::vector<std::unique_ptr<Reader>>& open_readers);
+
+  Result<void> prepare();  // makes buffers and the queue; before the first run
+
+  // The body of the thread. `workers` are those of the run, for what was delivered when the first is done.
+  void work(ReadRun& run, std::span<const std::unique_ptr<ReadWorker>> workers);
+
+  // Delivered so far, ramp included, and how much of it the ramp threw away. Any thread.
+  struct alignas(64) Published {
+    std::atomic<std::uint64_t> samples{0};
+    std::atomic<std::uint64_t> bytes{0};
+    std::atomic<std::uint64_t> ramp_bytes{0};
+  };
+  const Published& published() const { return published_; }
+
+  // After the run, from the thread that joined.
+  const ReadTally& tally() const { return tally_; }
+  std::int64_t last_done_ns() const { return last_done_ns_; }
+
+ private:
+  struct Slot {  // room for one read in flight
+    Buffer buffer;
+    std::uint64_t sample = 0;
+    std::int64_t begun_ns = 0;
+    std::unique_ptr<Reader> reader;  // of an object that is not held open by the engine
+    std::uint64_t reader_object = UINT64_MAX;
+  };
+
+  void reset();
+  void loop_alone(ReadRun& run);
+  void loop_queue(ReadRun& run);
+  bool next(ReadRun& run, std::int64_t now_ns, std::uint64_t& sample);
+  Result<Reader*> reader_of(const SampleList::Sample& entry, Slot& slot);
+  Result<std::uint64_t> read(const SampleList::Sample& entry, Slot& slot);
+  Result<Operation> operation(Slot& slot, std::uint64_t tag);
+  Result<void> inspect(const ReadRun& run, const SampleList::Sample& entry, Slot& slot, std::uint64_t bytes);
+  void account(ReadRun& run, Slot& slot, Result<void> outcome, std::int64_t end_ns);
+  void pass_boundary(ReadRun& run, std::int64_t now_ns);
+  void done(ReadRun& run, std::span<const std::unique_ptr<ReadWorker>> workers);
+
+  const ReadWork work_;
+  const ReadSettings& settings_;
+  const std::vector<std::unique_ptr<Reader>>& open_readers_;
+
+  std::vector<Slot> slots_;
+  std::unique_ptr<Queue> queue_;
+  std::vector<Operation> batch_;
+  std::vector<Completion> completions_;
+  std::vector<std::uint32_t> free_slots_;
+  std::unique_ptr<JpegDecoder> decoder_;
+  Image image_;
+
+  PassOrder order_;
+  Slice slice_;
+  std::uint64_t position_ = 0;
+  bool past_deadline_ = false;
+
+  ReadTally tally_;
+  std::int64_t last_done_ns_ = 0;
+  std::int64_t ramp_ns_ = 0;  // > 0 while the ramp lasts
+  std::int64_t second_ends_ns_ = 0;
+  std::int64_t next_boundary_ns_ = 0;  // the earliest of ramp end, second end, deadline
+  std::uint64_t bytes_before_second_ = 0;
+  std::uint64_t all_samples_ = 0;
+  std::uint64_t all_bytes_ = 0;
+  Published published_;
+};
+
+}  // namespace penstock

@@ -1,0 +1,137 @@
+#include "benchmarks/yardsticks.hpp"
+
+#include <algorithm>
+#include <atomic>
+#include <cmath>
+#include <mutex>
+#include <optional>
+#include <thread>
+#include <utility>
+
+#include "datagen/codec/jpeg.hpp"
+#include "io_backends/base/baseline.hpp"
+#include "io_backends/base/buffer.hpp"
+#include "io_backends/base/interrupt.hpp"
+
+namespace penstock {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+std::function<std::uint64_t(std::uint64_t)> order_of(const ReadWork& work, const ReadSettings& settings) {
+  if (settings.order == SampleOrder::sequential) return {};
+  const Permutation permutation(work.samples->size(), PassOrder::pass_seed(settings.seed, 0));
+  return [permutation](std::uint64_t n) { return permutation.at(n % permutation.size()); };
+}
+
+}  // namespace
+
+Yardsticks::Yardsticks(const ReadWork& work, const ReadSettings& settings)
+    : work_(work),
+      settings_(settings),
+      plan_{.samples = *work.samples,
+            .backend = *work.backend,
+            .whole_objects = work.manifest->one_object_a_sample(),
+            .order = order_of(work, settings)} {}
+
+ReadTally Yardsticks::baseline(const ReadLap& lap) {
+  return timed(lap, [&](const LoopEnd& end) {
+    return settings_.decode ? decoding_loop(lap.threads, end) : baseline_read(plan_, lap.threads, end);
+  });
+}
+
+std::vector<LoopShape> Yardsticks::ladder(unsigned threads) const {
+  return ceiling_ladder(plan_, threads);
+}
+
+ReadTally Yardsticks::rung(const LoopShape& shape, const ReadLap& lap) {
+  return timed(lap, [&](const LoopEnd& end) { return ceiling_read(plan_, shape, end); });
+}
+
+// A loop starts its threads anew each time, so that passes are asked for in as few calls as their number can
+// be foreseen: one to learn how long a pass takes, one for the rest.
+ReadTally Yardsticks::timed(const ReadLap& lap, const Loop& loop) {
+  ReadTally tally;
+  const std::uint64_t pass = work_.samples->size();
+  const std::uint64_t counted_before = work_.backend->moved_bytes().read;
+  const double wanted_s = std::chrono::duration<double>(lap.at_least + lap.ramp).count();
+  const Clock::time_point start = Clock::now();
+  std::uint64_t passes_more = 1;
+  while (true) {
+    LoopEnd end{.first = tally.samples};
+    if (lap.deadline.count() != 0) end.at = start + lap.deadline;
+    const bool whole_passes = lap.max_passes != 0 || lap.deadline.count() == 0;
+    if (whole_passes) end.samples = passes_more * pass;
+    const Result<LoopDone> done = loop(end);
+    tally.wall_s = std::chrono::duration<double>(Clock::now() - start).count();
+    if (!done.ok()) {
+      tally.failure = done.error();
+      tally.first_errors.push_back(done.error().message());
+      break;
+    }
+    tally.samples += done->samples;
+    tally.bytes += done->bytes;
+    tally.passes = tally.samples / pass;
+    if (interrupted() || !whole_passes || done->samples < end.samples) break;
+    if (tally.wall_s >= wanted_s || tally.passes == lap.max_passes) break;
+    const double a_pass_s = std::max(tally.wall_s / static_cast<double>(tally.passes), 1e-9);
+    passes_more = static_cast<std::uint64_t>(std::ceil((wanted_s - tally.wall_s) / a_pass_s));
+    if (lap.max_passes != 0) passes_more = std::min(passes_more, lap.max_passes - tally.passes);
+  }
+  tally.elapsed_s = tally.wall_s;
+  const std::uint64_t counted = work_.backend->moved_bytes().read - counted_before;
+  uncounted_bytes_ += tally.bytes > counted ? tally.bytes - counted : 0;
+  return tally;
+}
+
+Result<LoopDone> Yardsticks::decoding_loop(unsigned threads, const LoopEnd& end) const {
+  std::atomic<std::uint64_t> next{0};
+  std::atomic<std::uint64_t> samples{0};
+  std::atomic<std::uint64_t> bytes{0};
+  std::atomic<bool> stop{false};
+  std::mutex mutex;
+  std::optional<Error> failure;
+  const auto body = [&] {
+    Buffer buffer(std::max<std::size_t>(plan_.samples.largest(), 1));
+    JpegDecoder decoder;
+    Image image;
+    std::uint64_t my_samples = 0;
+    std::uint64_t my_bytes = 0;
+    for (std::uint64_t i = next.fetch_add(1); i < end.samples && !stop && !interrupted();
+         i = next.fetch_add(1)) {
+      if (Clock::now() >= end.at) break;
+      const std::uint64_t n = end.first + i;
+      const SampleList::Sample& sample =
+          plan_.samples[plan_.order ? plan_.order(n) : n % plan_.samples.size()];
+      const std::span<std::byte> out = buffer.first(sample.length);
+      Result<void> done = success();
+      if (plan_.whole_objects) {
+        const auto got = plan_.backend.read_object(plan_.samples.name(sample.object), sample.length, out);
+        if (!got.ok()) done = got.error();
+      } else if (const auto reader = plan_.backend.open(plan_.samples.name(sample.object)); reader.ok()) {
+        done = (*reader)->read_at(sample.offset, out);
+      } else {
+        done = reader.error();
+      }
+      if (done.ok()) done = decoder.decode(out, image);
+      if (!done.ok()) {
+        std::lock_guard lock(mutex);
+        if (!failure) failure = std::move(done).error();
+        stop = true;
+        break;
+      }
+      ++my_samples;
+      my_bytes += sample.length;
+    }
+    samples += my_samples;
+    bytes += my_bytes;
+  };
+  {
+    std::vector<std::jthread> helpers;
+    for (unsigned i = 0; i < threads; ++i) helpers.emplace_back(body);
+  }
+  if (failure) return std::move(*failure);
+  return LoopDone{.samples = samples, .bytes = bytes};
+}
+
+}  // namespace penstock
