@@ -16,11 +16,13 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
 
 #include "io_backends/base/command.hpp"
+#include "results/cells.hpp"
 #include "results/record.hpp"
 
 namespace penstock {
@@ -61,5 +63,12 @@ struct ScalingPoint {
   double rate = 0;
 };
 Scaling judge_scaling(std::span<const ScalingPoint> curve);  // by rising threads
+
+// 1 - (input wait per step with `prefetch`) / (the same with prefetch 0); negative when it got worse. Absent
+// without both.
+std::optional<double> hidden_by_prefetch(const TrainGroup& group, std::uint64_t prefetch);
+
+// samples_per_s over baseline_samples_per_s: the median of the laps' ratios where both have as many laps.
+std::optional<double> baseline_ratio(const Record& record);
 
 }  // namespace penstock

@@ -102,15 +102,6 @@ void say_accelerators(const ReadGroup& group, std::vector<Sentence>& out) {
         {Tone::finding, "accelerators", enumerate(parts) + ", not measured" + in_group(group) + "."});
 }
 
-std::optional<double> baseline_ratio(const Record& record) {
-  const Metric* tool = find_metric(record, "samples_per_s");
-  const Metric* plain = find_metric(record, "baseline_samples_per_s");
-  if (tool == nullptr || plain == nullptr || plain->value() <= 0) return std::nullopt;
-  if (tool->samples.size() == plain->samples.size())
-    if (const auto paired = paired_ratio(tool->samples, plain->samples)) return paired->median;
-  return tool->value() / plain->value();
-}
-
 void say_baseline(const ReadGroup& group, std::vector<Sentence>& out) {
   std::vector<std::string> parts;
   for (const ReadCurve& curve : group.curves) {
@@ -199,3 +190,16 @@ void say_read(const std::vector<ReadGroup>& groups, const Output& output, std::v
 }
 
 }  // namespace penstock::verdicts
+
+namespace penstock {
+
+std::optional<double> baseline_ratio(const Record& record) {
+  const Metric* tool = find_metric(record, "samples_per_s");
+  const Metric* plain = find_metric(record, "baseline_samples_per_s");
+  if (tool == nullptr || plain == nullptr || plain->value() <= 0) return std::nullopt;
+  if (tool->samples.size() == plain->samples.size())
+    if (const auto paired = paired_ratio(tool->samples, plain->samples)) return paired->median;
+  return tool->value() / plain->value();
+}
+
+}  // namespace penstock

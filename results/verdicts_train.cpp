@@ -15,16 +15,15 @@ void say_prefetch(const TrainGroup& group, std::vector<Sentence>& out) {
   for (const auto& [prefetch, record] : group.at) {
     if (prefetch == 0) continue;
     const auto with = input_wait_per_step(*record);
-    if (without && with && *without > 0) {
-      const double hidden = 1 - *with / *without;
+    if (const auto hidden = hidden_by_prefetch(group, prefetch)) {
       const std::string waited =
           fmt::format("{}, {} ahead: the accelerator waited {} a step instead of {}", group.title,
                       prefetch == 1 ? "1 batch" : fmt::format("{} batches", prefetch), format_seconds(*with),
                       format_seconds(*without));
       out.push_back({Tone::finding, "prefetch",
-                     hidden >= 0 ? fmt::format("Prefetching hid {} of the input time ({}).",
-                                               format_percent(hidden), waited)
-                                 : fmt::format("Prefetching hid nothing of the input time ({}).", waited)});
+                     *hidden >= 0 ? fmt::format("Prefetching hid {} of the input time ({}).",
+                                                format_percent(*hidden), waited)
+                                  : fmt::format("Prefetching hid nothing of the input time ({}).", waited)});
     } else if (const auto overlap = metric_value(*record, "input_overlap"); overlap && *overlap >= 0) {
       out.push_back(
           {Tone::finding, "prefetch",
@@ -72,3 +71,17 @@ void say_train(const std::vector<TrainGroup>& groups, std::vector<Sentence>& out
 }
 
 }  // namespace penstock::verdicts
+
+namespace penstock {
+
+std::optional<double> hidden_by_prefetch(const TrainGroup& group, std::uint64_t prefetch) {
+  const auto none = group.at.find(0);
+  const auto some = group.at.find(prefetch);
+  if (prefetch == 0 || none == group.at.end() || some == group.at.end()) return std::nullopt;
+  const auto without = input_wait_per_step(*none->second);
+  const auto with = input_wait_per_step(*some->second);
+  if (!without || !with || *without <= 0) return std::nullopt;
+  return 1 - *with / *without;
+}
+
+}  // namespace penstock

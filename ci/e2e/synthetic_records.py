@@ -1,0 +1,111 @@
+"""Records with the real schema and made-up numbers, for tests of what reads records (docs/records.md)."""
+
+import json
+import math
+import random
+
+ENVIRONMENT = {
+    "host": "bench-1", "kernel": "Linux 6.1.0", "machine": "x86_64", "os": "Debian GNU/Linux 12", "cpu": "Some Xeon 2.1 GHz",
+    "cpus": "0-7", "cpu_count": 8, "numa": "0", "governor": "performance", "memory_bytes": 25213575168,
+    "cgroup": {"version": 2, "path": "/", "cpus": 8.0}, "build": {"compiler": "GNU 12.2.0", "type": "Release", "flags": "-O3 -DNDEBUG"},
+    "versions": {"penstock": "0.1.0", "fmt": "9.1.0"}, "clock_read_ns": 22.4,
+}
+TIERS = {
+    "disk": {"name": "disk", "backend": "posix", "root": "/data/p", "spec": "disk=posix:/data/p", "fs_type": "ext4", "device": "/dev/vda1",
+             "mount_point": "/", "mount_options": "rw,relatime", "striping": "", "network": False, "memory": False},
+    "fast": {"name": "fast", "backend": "posix", "root": "/dev/shm/p", "spec": "fast=posix:/dev/shm/p", "fs_type": "tmpfs", "device": "tmpfs",
+             "mount_point": "/dev/shm", "mount_options": "rw,nosuid", "striping": "", "network": False, "memory": True},
+}
+CORPUS = {"recipe": "imagenet", "format": "files", "samples": 16384, "bytes": 1885000000, "checksum": "5f0c", "over_ram": 0.075}
+
+
+def metric(unit, better, per, *samples):
+    ordered = sorted(samples)
+    middle = len(ordered) // 2
+    value = ordered[middle] if len(ordered) % 2 else (ordered[middle - 1] + ordered[middle]) / 2
+    return {"value": value, "unit": unit, "better": better, "per": per, "samples": list(samples)}
+
+
+def record(command, number, parameters, metrics, **more):
+    return {
+        "schema": 1, "id": f"00c0ffee00c0ffee-{number}", "started": f"2026-11-20T09:{number // 60:02}:{number % 60:02}Z",
+        "command": command, "argv": ["penstock", command], "label": {}, "seed": 7, "parameters": parameters,
+        "tiers": {}, "cache": {}, "corpus": CORPUS, "environment": ENVIRONMENT, "metrics": metrics, "series": {},
+        "verdict": "ok", "reason": "", **more,
+    }
+
+
+def read(number, tier, threads, cache, mib_per_s, ceiling, noise=0.04, **more):
+    rng = random.Random(f"{tier}{threads}{cache}")
+    rates = [mib_per_s * 1048576 * rng.uniform(1 - noise, 1 + noise) for _ in range(5)]
+    size = CORPUS["bytes"] / CORPUS["samples"]
+    p50 = threads / (mib_per_s * 1048576 / size) * 1e9 * 0.8
+    memory = TIERS[tier]["memory"]
+    return record(
+        "read", number, {"tier": tier, "threads": threads, "cache": cache, "order": "shuffled", "decode": "none", "ranks": 1},
+        {
+            "payload_bytes_per_s": metric("B/s", "higher", "repeat", *rates),
+            "samples_per_s": metric("1/s", "higher", "repeat", *[rate / size for rate in rates]),
+            "baseline_samples_per_s": metric("1/s", "higher", "repeat", *[rate / size * rng.uniform(0.99, 1.04) for rate in rates]),
+            "ceiling_bytes_per_s": metric("B/s", "higher", "run", ceiling * 1048576),
+            "ceiling_fraction": metric("1", "higher", "run", mib_per_s / ceiling),
+            "latency_ns_p50": metric("ns", "lower", "run", p50), "latency_ns_p95": metric("ns", "lower", "run", p50 * 2.2),
+            "latency_ns_p99": metric("ns", "lower", "run", p50 * 4.1), "latency_ns_p999": metric("ns", "lower", "run", p50 * 11),
+        },
+        tiers={"data": TIERS[tier]},
+        cache={"client_data": "memory" if memory else cache, "client_metadata": "memory" if memory else cache, "server": "none",
+               "host": "unknown", "method": "" if memory else "drop", **({} if memory else {"resident_fraction_before": 0.002 if cache == "cold" else 0.998})},
+        **more)
+
+
+def train(number, prefetch, wait_s, step_s=0.05, steps=200, **more):
+    wall = steps * (step_s + wait_s) + 0.4
+    stages = {"read": (0.18, 0.02, 0.80), "decode": (0.78, 0.06, 0.16), "batch": (0.12, 0.80, 0.08)}
+    if prefetch == 0:
+        stages = {"read": (0.10, 0.02, 0.88), "decode": (0.40, 0.10, 0.50), "batch": (0.06, 0.44, 0.50)}
+    metrics = {
+        "samples_per_s": metric("1/s", "higher", "run", 64 / (step_s + wait_s)),
+        "payload_bytes_per_s": metric("B/s", "higher", "run", 64 / (step_s + wait_s) * 115000),
+        "wall_s": metric("s", "lower", "run", wall), "steps": metric("1", "neither", "run", steps),
+        "step_s": metric("s", "neither", "run", step_s), "input_wait_s": metric("s", "lower", "run", wait_s * steps),
+        "accelerator_utilization": metric("1", "higher", "run", step_s / (step_s + wait_s)),
+        "first_batch_s": metric("s", "lower", "run", 0.31), "peak_memory_bytes": metric("B", "lower", "run", 412e6),
+    }
+    for stage, shares in stages.items():
+        for state, share in zip(("busy", "starved", "blocked"), shares):
+            metrics[f"stage_{state}_s.{stage}"] = metric("s", "neither", "run", share * wall)
+    return record("train", number, {"app": "alexnet", "threads": 4, "prefetch": prefetch, "batch": 64, "cache": "warm",
+                                    "accelerator": "emulated:step=50ms", "ranks": 1}, metrics, tiers={"data": TIERS["disk"]}, **more)
+
+
+def whole_experiment():
+    """Two tiers, cold and warm, five thread counts, a mini-app with and without prefetching, and cells that went wrong."""
+    disk = {"cold": {1: 410, 2: 690, 4: 980, 8: 1010, 16: 1005}, "warm": {1: 2900, 2: 5400, 4: 6100, 8: 6000, 16: 5300}}
+    fast = {"cold": {1: 3000, 2: 5500, 4: 6250, 8: 6300, 16: 6150}, "warm": {1: 3010, 2: 5550, 4: 6300, 8: 6290, 16: 6200}}
+    records = []
+    for cache in ("cold", "warm"):
+        for name, rates, ceiling in (("disk", disk, {"cold": 1210, "warm": 6600}), ("fast", fast, {"cold": 6700, "warm": 6700})):
+            for threads, rate in rates[cache].items():
+                wave = [rate * 1048576 * (1 + 0.05 * math.sin(i / 2) - (0.25 if name == "disk" and cache == "cold" and i > 12 else 0)) for i in range(20)]
+                series = {"payload_bytes": {"interval_s": 1.0, "values": wave}} if threads == 4 and cache == "cold" else {}
+                records.append(read(len(records), name, threads, cache, rate, ceiling[cache],
+                                    noise=0.16 if (name, cache, threads) == ("disk", "cold", 2) else 0.04, series=series))
+    records.append(train(len(records), 0, 0.042))
+    records.append(train(len(records), 4, 0.0012))
+    records.append(record("generate", len(records), {"recipe": "imagenet", "threads": 2}, {
+        "samples_per_s": metric("1/s", "higher", "run", 1830.0), "payload_bytes_per_s": metric("B/s", "higher", "run", 2.1e8),
+        "wall_s": metric("s", "lower", "run", 8.95), "peak_memory_bytes": metric("B", "lower", "run", 9.1e7)}, tiers={"data": TIERS["disk"]}))
+    other = {**ENVIRONMENT, "kernel": "Linux 6.5.0", "governor": "powersave"}
+    records.append(read(len(records), "disk", 32, "cold", 900, 1210, environment=other, verdict="not_cold",
+                        reason="still 14% resident after three tries"))
+    records.append({**read(len(records), "disk", 64, "cold", 1, 1210), "metrics": {}, "verdict": "failed",
+                    "reason": "cannot open 'n01440764/x.jpg': Input/output error"})
+    records.append({**read(len(records), "fast", 64, "cold", 1, 1210), "metrics": {}, "verdict": "skipped", "reason": "64 threads need 64 processors"})
+    return records
+
+
+def write(folder, records, name="20261120T090000Z-read-00c0ffee.jsonl"):
+    folder.mkdir(parents=True, exist_ok=True)
+    path = folder / name
+    path.write_text("".join(json.dumps(one) + "\n" for one in records))
+    return path

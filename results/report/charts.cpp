@@ -1,0 +1,145 @@
+#include "results/report/charts.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <set>
+
+#include "results/report/html.hpp"
+#include "results/table.hpp"
+
+namespace penstock::report {
+namespace {
+
+Json numbers_json(const std::vector<std::optional<double>>& values) {
+  Json list = Json::array();
+  for (const auto& value : values) list.push_back(value && std::isfinite(*value) ? Json(*value) : Json());
+  return list;
+}
+
+const char* stroke_name(Stroke stroke) {
+  switch (stroke) {
+    case Stroke::solid:
+      return "solid";
+    case Stroke::dashed:
+      return "dashed";
+    case Stroke::dotted:
+      break;
+  }
+  return "dotted";
+}
+
+double unit_of(const Output& output) {
+  return output.si_units ? 1e6 : 1048576.0;
+}
+
+// Samples are counted, payload is bytes: a baseline in samples/s is drawn by this cell's own bytes a sample.
+std::optional<double> baseline_bytes(const Record& record) {
+  const auto bytes = metric_value(record, "payload_bytes_per_s");
+  const auto samples = metric_value(record, "samples_per_s");
+  const auto baseline = metric_value(record, "baseline_samples_per_s");
+  if (!bytes || !samples || !baseline || *samples <= 0) return std::nullopt;
+  return *baseline * *bytes / *samples;
+}
+
+bool any(const std::vector<std::optional<double>>& values) {
+  return std::any_of(values.begin(), values.end(), [](const auto& value) { return value.has_value(); });
+}
+
+void add_curve(Chart& chart, const ReadCurve& curve, std::size_t colour, double unit) {
+  ChartSeries rate{curve.tier, colour, Stroke::solid, true, {}, {}, {}};
+  ChartSeries baseline{curve.tier + ": plain loop", colour, Stroke::dashed, false, {}, {}, {}};
+  ChartSeries ceiling{curve.tier + ": ceiling", colour, Stroke::dotted, false, {}, {}, {}};
+  const auto scaled = [&](std::optional<double> value) {
+    return value ? std::optional<double>(*value / unit) : std::nullopt;
+  };
+  for (const double x : chart.x) {
+    const auto cell = curve.at.find(static_cast<std::uint64_t>(x));
+    const Metric* metric =
+        cell == curve.at.end() ? nullptr : find_metric(*cell->second, "payload_bytes_per_s");
+    if (metric == nullptr) {
+      for (auto* values : {&rate.y, &rate.low, &rate.high, &baseline.y, &ceiling.y})
+        values->push_back(std::nullopt);
+      continue;
+    }
+    const auto [low, high] = std::minmax_element(metric->samples.begin(), metric->samples.end());
+    rate.y.push_back(metric->value() / unit);
+    rate.low.push_back(*low / unit);
+    rate.high.push_back(*high / unit);
+    baseline.y.push_back(scaled(baseline_bytes(*cell->second)));
+    ceiling.y.push_back(scaled(metric_value(*cell->second, "ceiling_bytes_per_s")));
+  }
+  for (ChartSeries* series : {&rate, &baseline, &ceiling})
+    if (any(series->y)) chart.series.push_back(std::move(*series));
+}
+
+}  // namespace
+
+Json chart_json(const Chart& chart) {
+  Json series = Json::array();
+  for (const ChartSeries& one : chart.series)
+    series.push_back(Json{{"label", one.label},
+                          {"colour", one.colour},
+                          {"stroke", stroke_name(one.stroke)},
+                          {"marks", one.marks},
+                          {"y", numbers_json(one.y)},
+                          {"low", numbers_json(one.low)},
+                          {"high", numbers_json(one.high)}});
+  return Json{{"id", chart.id},           {"title", chart.title},         {"x_label", chart.x_label},
+              {"y_label", chart.y_label}, {"x_doubles", chart.x_doubles}, {"x", chart.x},
+              {"series", series}};
+}
+
+std::string chart_html(const Chart& chart) {
+  return "<figure class=\"chart\" id=\"" + escape(chart.id) + "\"><figcaption>" + escape(chart.title) +
+         "</figcaption>\n<div class=\"plot\" tabindex=\"0\" role=\"img\" aria-label=\"" +
+         escape(chart.summary) + "\"></div>\n<div class=\"legend\"></div>\n</figure>\n";
+}
+
+std::size_t colour_of(std::vector<std::string>& tiers, const std::string& tier) {
+  const auto at = std::find(tiers.begin(), tiers.end(), tier);
+  if (at != tiers.end()) return static_cast<std::size_t>(at - tiers.begin());
+  tiers.push_back(tier);
+  return tiers.size() - 1;
+}
+
+Chart bandwidth_chart(const ReadGroup& group, std::vector<std::string>& tiers, const Output& output) {
+  Chart chart;
+  chart.title = "Bandwidth against threads, " + group.title;
+  chart.x_label = "threads";
+  chart.y_label = rate_unit(output);
+  chart.x_doubles = true;
+  std::set<std::uint64_t> counts;
+  for (const ReadCurve& curve : group.curves)
+    for (const auto& [threads, record] : curve.at) counts.insert(threads);
+  for (const std::uint64_t count : counts) chart.x.push_back(static_cast<double>(count));
+  for (const ReadCurve& curve : group.curves)
+    add_curve(chart, curve, colour_of(tiers, curve.tier), unit_of(output));
+  chart.summary = chart.title + ", a line for each tier; the table beside it holds the numbers";
+  return chart;
+}
+
+Chart series_chart(const std::vector<NamedSeries>& rows, const Output& output) {
+  Chart chart;
+  chart.title = "Payload over time";
+  chart.x_label = "seconds";
+  chart.y_label = rate_unit(output);
+  chart.summary = "Bytes delivered in each interval of the measurement; the table beside it summarises them";
+  std::set<double> times;
+  for (const NamedSeries& row : rows)
+    for (std::size_t i = 0; i < row.series->values.size(); ++i)
+      times.insert(static_cast<double>(i + 1) * row.series->interval_s);
+  chart.x.assign(times.begin(), times.end());
+  for (const NamedSeries& row : rows) {
+    ChartSeries line{row.label, row.colour, Stroke::solid, row.series->values.size() < 40, {}, {}, {}};
+    line.y.resize(chart.x.size());
+    for (std::size_t i = 0; i < row.series->values.size(); ++i) {
+      const double time = static_cast<double>(i + 1) * row.series->interval_s;
+      const auto at = std::lower_bound(chart.x.begin(), chart.x.end(), time) - chart.x.begin();
+      line.y[static_cast<std::size_t>(at)] = row.series->values[i] / row.series->interval_s / unit_of(output);
+    }
+    chart.series.push_back(std::move(line));
+  }
+  return chart;
+}
+
+}  // namespace penstock::report

@@ -1,0 +1,55 @@
+// What the page's script draws: charts as data. The script knows how to draw, this side knows what.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "io_backends/base/command.hpp"
+#include "results/cells.hpp"
+
+namespace penstock::report {
+
+enum class Stroke { solid, dashed, dotted };
+
+struct ChartSeries {
+  std::string label;
+  std::size_t colour = 0;  // index into the page's palette: one a tier, the same in every chart
+  Stroke stroke = Stroke::solid;
+  bool marks = true;
+  std::vector<std::optional<double>> y;    // one for each x
+  std::vector<std::optional<double>> low;  // the range of the repeats, or empty
+  std::vector<std::optional<double>> high;
+};
+
+struct Chart {
+  std::string id;  // of its place on the page; ours, never from a record
+  std::string title;
+  std::string summary;  // for those who cannot see it
+  std::string x_label;
+  std::string y_label;
+  bool x_doubles = false;  // x is drawn by its logarithm to base 2, with a tick at every value
+  std::vector<double> x;
+  std::vector<ChartSeries> series;
+};
+
+Json chart_json(const Chart& chart);
+// The place where the script draws `chart`; says what is missing to readers without script or library.
+std::string chart_html(const Chart& chart);
+
+// A number for each tier name in order of appearance, so that a tier keeps its colour.
+std::size_t colour_of(std::vector<std::string>& tiers, const std::string& tier);
+
+// Bandwidth against threads for one group: a line a tier, with its baseline (dashed) and ceiling (dotted)
+// where measured. Empty series: nothing to draw.
+Chart bandwidth_chart(const ReadGroup& group, std::vector<std::string>& tiers, const Output& output);
+
+// payload bytes a second over time for records that kept a series; at most eight lines.
+struct NamedSeries {
+  std::string label;
+  std::size_t colour = 0;
+  const Series* series = nullptr;
+};
+Chart series_chart(const std::vector<NamedSeries>& rows, const Output& output);
+
+}  // namespace penstock::report

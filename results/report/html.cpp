@@ -1,0 +1,123 @@
+#include "results/report/html.hpp"
+
+#include <cstdint>
+#include <utility>
+
+namespace penstock::report {
+namespace {
+
+constexpr std::string_view kReplacement = "\xEF\xBF\xBD";
+
+// The length of the UTF-8 sequence at the front, 0 if there is none.
+std::size_t sequence_length(std::string_view text) {
+  const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(text[i]); };
+  const unsigned char first = byte(0);
+  std::size_t length = 0;
+  std::uint32_t point = 0;
+  if (first < 0x80) return 1;
+  if ((first & 0xE0U) == 0xC0U) {
+    length = 2;
+    point = first & 0x1FU;
+  } else if ((first & 0xF0U) == 0xE0U) {
+    length = 3;
+    point = first & 0x0FU;
+  } else if ((first & 0xF8U) == 0xF0U) {
+    length = 4;
+    point = first & 0x07U;
+  }
+  if (length == 0 || text.size() < length) return 0;
+  for (std::size_t i = 1; i < length; ++i) {
+    if ((byte(i) & 0xC0U) != 0x80U) return 0;
+    point = (point << 6U) | (byte(i) & 0x3FU);
+  }
+  constexpr std::uint32_t kLeast[] = {0, 0, 0x80, 0x800, 0x10000};
+  const bool surrogate = point >= 0xD800 && point <= 0xDFFF;
+  return point < kLeast[length] || point > 0x10FFFF || surrogate ? 0 : length;
+}
+
+}  // namespace
+
+std::string escape(std::string_view text) {
+  std::string out;
+  out.reserve(text.size());
+  while (!text.empty()) {
+    const std::size_t length = sequence_length(text);
+    const auto first = static_cast<unsigned char>(text.front());
+    if (length == 0 || (first < 0x20 && first != '\n' && first != '\t') || first == 0x7F) {
+      out += kReplacement;
+    } else if (first == '&') {
+      out += "&amp;";
+    } else if (first == '<') {
+      out += "&lt;";
+    } else if (first == '>') {
+      out += "&gt;";
+    } else if (first == '"') {
+      out += "&quot;";
+    } else if (first == '\'') {
+      out += "&#39;";
+    } else {
+      out += text.substr(0, length);
+    }
+    text.remove_prefix(length == 0 ? 1 : length);
+  }
+  return out;
+}
+
+std::string script_json(const Json& json) {
+  const std::string text = json.dump(-1, ' ', true, Json::error_handler_t::replace);
+  std::string out;
+  out.reserve(text.size());
+  for (const char c : text) {
+    if (c == '<') {
+      out += "\\u003c";
+    } else if (c == '>') {
+      out += "\\u003e";
+    } else if (c == '&') {
+      out += "\\u0026";
+    } else {
+      out += c;
+    }
+  }
+  return out;
+}
+
+Markup text(std::string_view text) {
+  return {escape(text)};
+}
+
+HtmlTable::HtmlTable(std::string caption, std::vector<Column> columns)
+    : columns_(std::move(columns)), caption_(std::move(caption)) {}
+
+void HtmlTable::row(std::vector<Markup> cells, std::string_view row_class) {
+  cells.resize(columns_.size());
+  body_ += row_class.empty() ? "<tr>" : "<tr class=\"" + escape(row_class) + "\">";
+  for (std::size_t i = 0; i < cells.size(); ++i) {
+    const bool head = i == 0;
+    body_ += head ? "<th scope=\"row\"" : "<td";
+    if (columns_[i].kind == Kind::number) body_ += " class=\"number\"";
+    body_ += ">" + cells[i].html + (head ? "</th>" : "</td>");
+  }
+  body_ += "</tr>\n";
+  ++rows_;
+}
+
+void HtmlTable::row(const std::vector<std::string>& cells, std::string_view row_class) {
+  std::vector<Markup> marked;
+  marked.reserve(cells.size());
+  for (const std::string& cell : cells) marked.push_back(text(cell));
+  row(std::move(marked), row_class);
+}
+
+std::string HtmlTable::html() const {
+  std::string out = "<div class=\"table\" tabindex=\"0\" role=\"region\" aria-label=\"" + escape(caption_) +
+                    "\"><table><caption>" + escape(caption_) + "</caption>\n<thead><tr>";
+  for (const Column& column : columns_) {
+    out += "<th scope=\"col\"";
+    if (column.kind == Kind::number) out += " class=\"number\"";
+    if (!column.hint.empty()) out += " title=\"" + escape(column.hint) + "\"";
+    out += ">" + escape(column.title) + "</th>";
+  }
+  return out + "</tr></thead>\n<tbody>\n" + body_ + "</tbody></table></div>\n";
+}
+
+}  // namespace penstock::report

@@ -1,0 +1,345 @@
+"use strict";
+// Draws what the page's JSON says; every text goes through textContent.
+(() => {
+  const root = document.documentElement;
+  root.classList.add("scripted");
+  const json = (id) => JSON.parse(document.getElementById(id).textContent);
+  const element = (name, className, text) => {
+    const made = document.createElement(name);
+    if (className) made.className = className;
+    if (text !== undefined) made.textContent = text;
+    return made;
+  };
+  const style = (name) => getComputedStyle(root).getPropertyValue(name).trim();
+
+  // Numbers as in the tables: three digits, thousands in groups.
+  const format = (value) => {
+    if (value === null || value === undefined || !isFinite(value)) return "-";
+    const size = Math.abs(value);
+    if (size === 0) return "0";
+    if (size >= 1e15 || size < 0.01) return value.toPrecision(3);
+    const text = value.toFixed(size >= 999.95 ? 0 : size >= 9.995 ? 1 : 2);
+    const [whole, part] = text.split(".");
+    return whole.replace(/\B(?=(\d{3})+(?!\d))/g, "\u2009") + (part ? "." + part : "");
+  };
+  const tick = (value) => format(value).replace(/\.0+$/, "").replace(/(\.\d*?)0+$/, "$1");
+
+  // ---- colours: system, light, dark
+  const themes = ["system", "light", "dark"];
+  const button = document.getElementById("theme");
+  let theme = "system";
+  try {
+    theme = themes.includes(localStorage.getItem("penstock-theme")) ? localStorage.getItem("penstock-theme") : theme;
+  } catch { /* a page opened from a file may have no storage */ }
+  const applyTheme = () => {
+    if (theme === "system") delete root.dataset.theme;
+    else root.dataset.theme = theme;
+    button.textContent = "Colours: " + theme;
+    button.setAttribute("aria-label", `Colours: ${theme}; press to change`);
+  };
+  applyTheme();
+
+  // ---- line charts
+  const shapes = ["circle", "square", "triangle", "diamond", "down", "cross", "plus"];
+  const tracePath = (path, shape, x, y, r) => {
+    const points = (...list) => {
+      list.forEach(([dx, dy], i) => path[i ? "lineTo" : "moveTo"](x + dx * r, y + dy * r));
+      path.closePath();
+    };
+    if (shape === "circle") path.arc(x, y, r, 0, 2 * Math.PI);
+    if (shape === "square") points([-0.88, -0.88], [0.88, -0.88], [0.88, 0.88], [-0.88, 0.88]);
+    if (shape === "triangle") points([0, -1.2], [1.1, 0.85], [-1.1, 0.85]);
+    if (shape === "down") points([0, 1.2], [1.1, -0.85], [-1.1, -0.85]);
+    if (shape === "diamond") points([0, -1.25], [1.25, 0], [0, 1.25], [-1.25, 0]);
+    if (shape === "plus") points([-0.35, -1.1], [0.35, -1.1], [0.35, -0.35], [1.1, -0.35], [1.1, 0.35], [0.35, 0.35],
+      [0.35, 1.1], [-0.35, 1.1], [-0.35, 0.35], [-1.1, 0.35], [-1.1, -0.35], [-0.35, -0.35]);
+    if (shape === "cross") points([-1, -0.6], [-0.6, -1], [0, -0.4], [0.6, -1], [1, -0.6], [0.4, 0], [1, 0.6], [0.6, 1],
+      [0, 0.4], [-0.6, 1], [-1, 0.6], [-0.4, 0]);
+  };
+  const dashes = { solid: [], dashed: [9, 6], dotted: [2, 5] };
+  const colourOf = (series) => style(`--c${series.colour % 7}`);
+  const shapeOf = (series) => shapes[series.colour % shapes.length];
+
+  // What a legend or tooltip shows of a line: its colour, dash and mark.
+  const swatch = (series) => {
+    const size = 26;
+    const canvas = element("canvas");
+    const ratio = window.devicePixelRatio || 1;
+    canvas.width = size * ratio;
+    canvas.height = 14 * ratio;
+    canvas.style.width = size + "px";
+    canvas.style.height = "14px";
+    const context = canvas.getContext("2d");
+    context.scale(ratio, ratio);
+    context.strokeStyle = context.fillStyle = colourOf(series);
+    context.lineWidth = 2;
+    context.setLineDash(dashes[series.stroke].map((length) => length * 0.7));
+    context.beginPath();
+    context.moveTo(0, 7);
+    context.lineTo(size, 7);
+    context.stroke();
+    if (series.marks) {
+      context.beginPath();
+      tracePath(context, shapeOf(series), size / 2, 7, 4.2);
+      context.fill();
+    }
+    canvas.setAttribute("aria-hidden", "true");
+    return canvas;
+  };
+
+  const live = document.getElementById("live");
+
+  class LineChart {
+    constructor(chart) {
+      this.chart = chart;
+      this.figure = document.getElementById(chart.id);
+      this.place = this.figure.querySelector(".plot");
+      this.logarithmic = false;
+      this.hidden = new Set();
+      this.xs = chart.x.map((x) => (chart.x_doubles ? Math.log2(x) : x));
+      this.tip = element("div", "tooltip");
+      this.tip.hidden = true;
+      this.index = null;
+      this.addScaleButton();
+      this.draw();
+      new ResizeObserver(() => this.resize()).observe(this.place);
+      this.place.addEventListener("keydown", (event) => this.key(event));
+      this.place.addEventListener("blur", () => this.leave());
+    }
+
+    addScaleButton() {
+      const values = this.chart.series.flatMap((series) => series.y).filter((y) => y > 0);
+      if (!values.length || Math.max(...values) < 4 * Math.min(...values)) return;
+      const toggle = element("button", "", "log scale");
+      toggle.type = "button";
+      toggle.setAttribute("aria-pressed", "false");
+      toggle.addEventListener("click", () => {
+        this.logarithmic = !this.logarithmic;
+        toggle.setAttribute("aria-pressed", String(this.logarithmic));
+        this.draw();
+      });
+      this.figure.querySelector("figcaption").append(toggle);
+    }
+
+    size() {
+      const width = Math.max(260, this.place.clientWidth);
+      return { width, height: Math.round(Math.min(430, Math.max(300, width * 0.6))) };
+    }
+
+    resize() {
+      if (this.plot && this.plot.width !== this.size().width) this.plot.setSize(this.size());
+    }
+
+    // From 0, or whole powers of ten.
+    yRange(low, high) {
+      if (this.logarithmic) {
+        const values = this.chart.series.flatMap((series) => [...series.y, ...series.low]).filter((y) => y > 0);
+        return [10 ** Math.floor(Math.log10(Math.min(...values))), 10 ** Math.ceil(Math.log10(Math.max(...values) * 1.01))];
+      }
+      const most = Math.max(high || 0, ...this.chart.series.filter((_, i) => !this.hidden.has(i)).flatMap((series) => series.high));
+      return [0, most > 0 ? most * 1.06 : 1];
+    }
+
+    xRange() {
+      const first = this.xs[0];
+      const last = this.xs[this.xs.length - 1];
+      if (first === last) return [first - 1, last + 1];
+      const margin = (last - first) * (this.chart.x_doubles ? 0.06 : 0.02);
+      return [this.chart.x_doubles ? first - margin : 0, last + margin];
+    }
+
+    options() {
+      const ink = style("--muted");
+      const line = style("--line");
+      const font = `12.5px ${getComputedStyle(document.body).fontFamily}`;
+      const axis = { stroke: ink, font, labelFont: font, labelSize: 22, grid: { stroke: line, width: 1 }, ticks: { stroke: line, width: 1, size: 5 } };
+      const doubles = this.chart.x_doubles;
+      return {
+        ...this.size(),
+        padding: [14, 18, 0, 2],
+        legend: { show: false },
+        cursor: { y: false, drag: { x: false, y: false }, points: { show: false } },
+        scales: {
+          x: { time: false, range: () => this.xRange() },
+          y: { distr: this.logarithmic ? 3 : 1, range: (_, low, high) => this.yRange(low, high) },
+        },
+        axes: [
+          { ...axis, label: this.chart.x_label, size: 34,
+            ...(doubles ? { splits: () => this.xs, values: (_, at) => at.map((x) => tick(Math.round(2 ** x))) }
+                        : { values: (_, at) => at.map(tick) }) },
+          { ...axis, label: this.chart.y_label, values: (_, at) => at.map((y) => (y === null ? "" : tick(y))),
+            size: (_, values) => 18 + 7.4 * Math.max(3, ...(values || []).map((text) => text.length)) },
+        ],
+        series: [{}, ...this.chart.series.map((series, i) => ({
+          label: series.label, stroke: colourOf(series), width: series.stroke === "solid" ? 2.4 : 1.8,
+          dash: dashes[series.stroke], spanGaps: true, points: { show: false }, show: !this.hidden.has(i),
+        }))],
+        hooks: {
+          drawSeries: [(plot, i) => this.drawMarks(plot, i)],
+          setCursor: [(plot) => this.moved(plot)],
+          draw: [() => this.painted()],
+        },
+      };
+    }
+
+    draw() {
+      if (this.plot) this.plot.destroy();
+      this.tip.remove();
+      const positive = (y) => (this.logarithmic && !(y > 0) ? null : y);
+      this.plot = new uPlot(this.options(), [this.xs, ...this.chart.series.map((series) => series.y.map(positive))], this.place);
+      this.plot.over.append(this.tip);
+      this.plot.over.addEventListener("mouseleave", () => this.leave());
+      this.drawLegend();
+    }
+
+    // Marks at the points, a bar from the slowest to the fastest repeat, and a stroke for a line of one point.
+    drawMarks(plot, i) {
+      if (i === 0 || !plot.series[i].show) return;
+      const series = this.chart.series[i - 1];
+      const context = plot.ctx;
+      const ratio = uPlot.pxRatio;
+      context.save();
+      context.strokeStyle = context.fillStyle = colourOf(series);
+      context.setLineDash([]);
+      const alone = series.y.filter((y) => y !== null).length === 1;
+      this.xs.forEach((x, k) => {
+        const y = series.y[k];
+        if (y === null || (this.logarithmic && !(y > 0))) return;
+        const left = plot.valToPos(x, "x", true);
+        const top = plot.valToPos(y, "y", true);
+        if (!series.marks) {
+          if (!alone) return;
+          context.lineWidth = 1.8 * ratio;
+          context.setLineDash(dashes[series.stroke].map((length) => length * ratio));
+          context.beginPath();
+          context.moveTo(left - 46 * ratio, top);
+          context.lineTo(left + 46 * ratio, top);
+          context.stroke();
+          return;
+        }
+        const low = series.low[k];
+        const high = series.high[k];
+        if (low !== undefined && low !== null && high > low && !(this.logarithmic && !(low > 0))) {
+          const [from, to] = [plot.valToPos(low, "y", true), plot.valToPos(high, "y", true)];
+          context.lineWidth = 1.4 * ratio;
+          context.beginPath();
+          context.moveTo(left, from);
+          context.lineTo(left, to);
+          for (const end of [from, to]) {
+            context.moveTo(left - 5 * ratio, end);
+            context.lineTo(left + 5 * ratio, end);
+          }
+          context.stroke();
+        }
+        context.beginPath();
+        tracePath(context, shapeOf(series), left, top, 4.8 * ratio);
+        context.fill();
+      });
+      context.restore();
+    }
+
+    drawLegend() {
+      const legend = this.figure.querySelector(".legend");
+      legend.replaceChildren(...this.chart.series.map((series, i) => {
+        const entry = element("button");
+        entry.type = "button";
+        entry.setAttribute("aria-pressed", String(!this.hidden.has(i)));
+        entry.title = "show or hide";
+        entry.append(swatch(series), element("span", "", series.label));
+        entry.style.color = "inherit";
+        entry.style.background = "none";
+        entry.addEventListener("click", () => {
+          if (!this.hidden.delete(i)) this.hidden.add(i);
+          entry.setAttribute("aria-pressed", String(!this.hidden.has(i)));
+          this.plot.setSeries(i + 1, { show: !this.hidden.has(i) });
+        });
+        return entry;
+      }));
+    }
+
+    moved(plot) {
+      const k = plot.cursor.idx;
+      if (k === null || k === undefined || plot.cursor.left < 0) {
+        this.tip.hidden = true;
+        return;
+      }
+      this.index = k;
+      const rows = this.chart.series.map((series, i) => ({ series, y: series.y[k], shown: !this.hidden.has(i) }))
+        .filter((row) => row.shown && row.y !== null).sort((a, b) => b.y - a.y);
+      const unit = this.chart.y_label;
+      const x = this.chart.x[k];
+      const head = this.chart.x_doubles ? `${tick(x)} ${x === 1 ? this.chart.x_label.replace(/s$/, "") : this.chart.x_label}`
+                                        : `${tick(x)} ${this.chart.x_label}`;
+      this.tip.replaceChildren(element("b", "", head), ...rows.map((row) => {
+        const line = element("div");
+        line.append(swatch(row.series), element("span", "", row.series.label), element("span", "", `${format(row.y)} ${unit}`));
+        return line;
+      }));
+      this.spoken = head + ": " + rows.map((row) => `${row.series.label} ${format(row.y)} ${unit}`).join(", ");
+      this.tip.hidden = rows.length === 0;
+      const room = plot.over.clientWidth;
+      const left = plot.valToPos(this.xs[k], "x");
+      const width = this.tip.offsetWidth;
+      this.tip.style.left = Math.max(0, left + 16 + width > room ? left - width - 16 : left + 16) + "px";
+      this.tip.style.top = Math.max(0, Math.min((plot.cursor.top || 0) - 20, plot.over.clientHeight - this.tip.offsetHeight)) + "px";
+    }
+
+    leave() {
+      this.tip.hidden = true;
+    }
+
+    key(event) {
+      const step = { ArrowRight: 1, ArrowLeft: -1 }[event.key];
+      if (event.key === "Escape") this.leave();
+      if (!step) return;
+      event.preventDefault();
+      const next = this.index === null ? 0 : Math.min(this.xs.length - 1, Math.max(0, this.index + step));
+      this.plot.setCursor({ left: this.plot.valToPos(this.xs[next], "x"), top: this.plot.over.clientHeight / 3 });
+      live.textContent = this.spoken || "";
+    }
+
+    // Says on the figure whether its lines really reached the canvas: a chart that stays empty must not pass unnoticed.
+    painted() {
+      const { ctx: context, bbox: box } = this.plot;
+      const pixels = context.getImageData(box.left, box.top, Math.max(1, box.width), Math.max(1, box.height)).data;
+      const line = parseInt(style("--line").slice(1), 16);
+      let coloured = 0;
+      for (let i = 0; i < pixels.length; i += 4)
+        if (pixels[i + 3] > 200 && ((pixels[i] << 16) | (pixels[i + 1] << 8) | pixels[i + 2]) !== line) ++coloured;
+      this.figure.dataset.pixels = coloured;
+      this.figure.dataset.drawn = coloured > 20 ? "yes" : "no";
+    }
+  }
+
+  const drawn = typeof uPlot === "undefined" ? [] : json("charts").map((chart) => new LineChart(chart));
+  for (const figure of document.querySelectorAll("figure.bars"))
+    figure.dataset.drawn = [...figure.querySelectorAll(".track")].some((track) => track.firstElementChild?.offsetWidth > 0) ? "yes" : "no";
+
+  const redraw = () => drawn.forEach((chart) => chart.draw());
+  matchMedia("(prefers-color-scheme: dark)").addEventListener("change", redraw);
+  button.addEventListener("click", () => {
+    theme = themes[(themes.indexOf(theme) + 1) % themes.length];
+    try {
+      localStorage.setItem("penstock-theme", theme);
+    } catch { /* see above */ }
+    applyTheme();
+    redraw();
+  });
+
+  // ---- raw records
+  const records = json("records-data");
+  const dialog = document.getElementById("raw");
+  for (const show of document.querySelectorAll(".show-record"))
+    show.addEventListener("click", () => {
+      dialog.querySelector("pre").textContent = JSON.stringify(records[Number(show.dataset.record)], null, 2);
+      dialog.showModal();
+    });
+  document.getElementById("save-records").addEventListener("click", () => {
+    const link = element("a");
+    link.href = URL.createObjectURL(new Blob(records.map((record) => JSON.stringify(record) + "\n"), { type: "application/x-ndjson" }));
+    link.download = "penstock-records.jsonl";
+    link.click();
+    setTimeout(() => URL.revokeObjectURL(link.href), 1000);
+  });
+  root.dataset.ready = "yes";
+})();

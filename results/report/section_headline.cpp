@@ -1,0 +1,124 @@
+// The first screen: the numbers that the experiment was for, and what the records say in words.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "results/cells.hpp"
+#include "results/report/html.hpp"
+#include "results/report/sections.hpp"
+#include "results/table.hpp"
+#include "results/verdicts.hpp"
+
+namespace penstock::report {
+namespace {
+
+constexpr std::size_t kTiles = 6;
+
+std::string tile(std::string_view value, std::string_view unit, std::string_view label, std::size_t colour) {
+  return fmt::format(
+      "<li class=\"tile colour-{}\"><span class=\"tile-value\">{}<small>{}</small></span><span "
+      "class=\"tile-label\">{}</span></li>\n",
+      colour % 7, escape(value), escape(unit), escape(label));
+}
+
+// The best rate of each tier in the first group: the coldest, if any was cold.
+std::vector<std::string> rate_tiles(const std::vector<ReadGroup>& groups, PageState& state) {
+  std::vector<std::string> tiles;
+  const auto cold =
+      std::find_if(groups.begin(), groups.end(), [](const auto& group) { return group.cache == "cold"; });
+  const auto group = cold == groups.end() ? groups.begin() : cold;
+  if (group == groups.end()) return tiles;
+  for (const ReadCurve& curve : group->curves) {
+    double best = 0;
+    std::uint64_t at = 0;
+    for (const auto& [threads, record] : curve.at)
+      if (const auto rate = metric_value(*record, "payload_bytes_per_s"); rate && *rate > best) {
+        best = *rate;
+        at = threads;
+      }
+    if (at == 0) continue;
+    tiles.push_back(
+        tile(format_rate(best, state.output), rate_unit(state.output),
+             fmt::format("{} at its best: {} thread{}, {}", curve.tier, at, at == 1 ? "" : "s", group->title),
+             colour_of(state.tiers, curve.tier)));
+  }
+  return tiles;
+}
+
+std::vector<std::string> train_tiles(const std::vector<TrainGroup>& groups) {
+  std::vector<std::string> tiles;
+  for (const TrainGroup& group : groups) {
+    if (group.at.empty()) continue;
+    const auto& [prefetch, record] = *group.at.rbegin();
+    if (const auto hidden = hidden_by_prefetch(group, prefetch); hidden && *hidden > 0)
+      tiles.push_back(tile(fmt::format("{:.0f}", *hidden * 100), "%",
+                           fmt::format("of the input time hidden by prefetching, {}", group.title), 2));
+    if (const auto busy = metric_value(*record, "accelerator_utilization"))
+      tiles.push_back(tile(fmt::format("{:.0f}", *busy * 100), "%",
+                           fmt::format("accelerator busy, {}, prefetch {}", group.title, prefetch), 2));
+  }
+  return tiles;
+}
+
+std::string_view tone_words(Tone tone) {
+  switch (tone) {
+    case Tone::finding:
+      return "finding";
+    case Tone::caution:
+      return "caution";
+    case Tone::failure:
+      break;
+  }
+  return "failure";
+}
+
+std::string tone_title(Tone tone) {
+  switch (tone) {
+    case Tone::finding:
+      return "What the records say";
+    case Tone::caution:
+      return "Before you believe it";
+    case Tone::failure:
+      break;
+  }
+  return "Without a number";
+}
+
+std::string sentence_list(const std::vector<Sentence>& all, Tone tone) {
+  std::string items;
+  for (const Sentence& sentence : all)
+    if (sentence.tone == tone) items += "<li>" + escape(sentence.text) + "</li>\n";
+  if (items.empty()) return "";
+  return fmt::format("<div class=\"sentences {0}\"><h3>{1}</h3>\n<ul>\n{2}</ul></div>\n", tone_words(tone),
+                     tone_title(tone), items);
+}
+
+}  // namespace
+
+std::string headline_section(const std::vector<Record>& records, const std::vector<std::string>& problems,
+                             PageState& state) {
+  const std::vector<Sentence> all = sentences(records, state.output);
+  std::vector<std::string> tiles = rate_tiles(read_groups(records), state);
+  for (std::string& tile : train_tiles(train_groups(records))) tiles.push_back(std::move(tile));
+  std::string out = state.open_section("findings", "Findings", "");
+  if (!tiles.empty()) {
+    out += "<ul class=\"tiles\">\n";
+    for (std::size_t i = 0; i < std::min(tiles.size(), kTiles); ++i) out += tiles[i];
+    out += "</ul>\n";
+  }
+  const std::string said = sentence_list(all, Tone::finding) + sentence_list(all, Tone::caution) +
+                           sentence_list(all, Tone::failure);
+  out += said.empty()
+             ? "<p class=\"lead\">These records hold nothing to compare; the tables below show them.</p>\n"
+             : "<div class=\"said\">\n" + said + "</div>\n";
+  if (!problems.empty()) {
+    out += fmt::format(
+        "<details class=\"problems\" open><summary>{} line{} could not be read as a record</summary><ul>\n",
+        problems.size(), problems.size() == 1 ? "" : "s");
+    for (const std::string& problem : problems) out += "<li>" + escape(problem) + "</li>\n";
+    out += "</ul></details>\n";
+  }
+  return out + "</section>\n";
+}
+
+}  // namespace penstock::report

@@ -1,0 +1,107 @@
+// Reading: bandwidth against threads and latency, for each group of comparable cells.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "results/cells.hpp"
+#include "results/report/html.hpp"
+#include "results/report/sections.hpp"
+#include "results/statistics.hpp"
+#include "results/table.hpp"
+#include "results/verdicts.hpp"
+
+namespace penstock::report {
+namespace {
+
+using Kind = HtmlTable::Kind;
+
+std::string number_or_dash(std::optional<double> value, double scale = 1) {
+  return value ? format_number(*value * scale) : "-";
+}
+
+std::string cache_cell(const Record& record) {
+  std::string state = cache_text(record, "client_data");
+  const auto resident = record.cache.find("resident_fraction_before");
+  if (resident != record.cache.end() && resident->is_number())
+    state += fmt::format(" ({} resident)", format_percent(resident->get<double>()));
+  return state.empty() ? "-" : state;
+}
+
+std::string scaling_cell(const Record& record, const ReadCurve& curve) {
+  if (const auto scaling = metric_value(record, "scaling")) return format_ratio(*scaling);
+  const auto first = metric_value(*curve.at.begin()->second, "payload_bytes_per_s");
+  const auto here = metric_value(record, "payload_bytes_per_s");
+  return first && here && *first > 0 ? format_ratio(*here / *first) : "-";
+}
+
+HtmlTable bandwidth_table(const ReadGroup& group, const PageState& state) {
+  HtmlTable table("Reading, " + group.title,
+                  {{"tier", Kind::words, ""},
+                   {"threads", Kind::number, ""},
+                   {"samples/s", Kind::number, "delivered, median of the repeats"},
+                   {std::string(rate_unit(state.output)), Kind::number, "payload, median of the repeats"},
+                   {"spread", Kind::number, "how far the repeats lie apart: (max - min) / median"},
+                   {"scaling", Kind::number, "against the first thread count"},
+                   {"plain loop", Kind::number, "against the simplest possible loop on the same work"},
+                   {"of ceiling", Kind::number, "against the best that probes of this tier reached"},
+                   {"client cache", Kind::words, "where the data lay before the measurement, as proven"},
+                   {"verdict", Kind::words, ""}});
+  for (const ReadCurve& curve : group.curves)
+    for (const auto& [threads, record] : curve.at) {
+      const Metric* rate = find_metric(*record, "payload_bytes_per_s");
+      const auto baseline = baseline_ratio(*record);
+      const auto fraction = metric_value(*record, "ceiling_fraction");
+      table.row({text(curve.tier), text(std::to_string(threads)),
+                 text(number_or_dash(metric_value(*record, "samples_per_s"))),
+                 text(rate ? format_rate(rate->value(), state.output) : "-"),
+                 text(rate && rate->samples.size() > 1 ? format_percent(spread(rate->samples)) : "-"),
+                 text(scaling_cell(*record, curve)), text(baseline ? format_percent(*baseline) : "-"),
+                 text(fraction ? format_percent(*fraction) : "-"), text(cache_cell(*record)),
+                 Markup{verdict_html(record->verdict)}});
+    }
+  return table;
+}
+
+HtmlTable latency_table(const ReadGroup& group) {
+  HtmlTable table("Latency of one sample from open to close in ms, " + group.title,
+                  {{"tier", Kind::words, ""},
+                   {"threads", Kind::number, ""},
+                   {"p50", Kind::number, "half of the samples took at most this long"},
+                   {"p95", Kind::number, ""},
+                   {"p99", Kind::number, ""},
+                   {"p99.9", Kind::number, ""},
+                   {"p99 / p50", Kind::number, "how much longer the tail is"}});
+  for (const ReadCurve& curve : group.curves)
+    for (const auto& [threads, record] : curve.at) {
+      const auto p50 = metric_value(*record, "latency_ns_p50");
+      const auto p99 = metric_value(*record, "latency_ns_p99");
+      if (!p50 && !p99) continue;
+      table.row({curve.tier, std::to_string(threads), number_or_dash(p50, 1e-6),
+                 number_or_dash(metric_value(*record, "latency_ns_p95"), 1e-6), number_or_dash(p99, 1e-6),
+                 number_or_dash(metric_value(*record, "latency_ns_p999"), 1e-6),
+                 p50 && p99 && *p50 > 0 ? format_ratio(*p99 / *p50) : "-"});
+    }
+  return table;
+}
+
+}  // namespace
+
+std::string read_section(const std::vector<Record>& records, PageState& state) {
+  const std::vector<ReadGroup> groups = read_groups(records);
+  if (groups.empty()) return "";
+  std::string out = state.open_section("reading", "What each tier can feed",
+                                       "Solid lines are the median of the repeats, with a bar from the "
+                                       "slowest to the fastest. Dashed: the simplest "
+                                       "possible loop over the same samples. Dotted: the best that probes of "
+                                       "this tier reached with the same clients.");
+  for (const ReadGroup& group : groups) {
+    Chart chart = bandwidth_chart(group, state.tiers, state.output);
+    out += "<h3>" + escape(group.title) + "</h3>\n<div class=\"beside\">\n";
+    if (!chart.series.empty()) out += state.place(std::move(chart));
+    out += bandwidth_table(group, state).html() + "</div>\n";
+    if (const HtmlTable latency = latency_table(group); !latency.empty()) out += latency.html();
+  }
+  return out + "</section>\n";
+}
+
+}  // namespace penstock::report

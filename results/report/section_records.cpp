@@ -1,0 +1,170 @@
+// Everything that was measured: byte series, commands without a section of their own, and every record with
+// its verdict.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+
+#include "results/cells.hpp"
+#include "results/report/html.hpp"
+#include "results/report/sections.hpp"
+#include "results/statistics.hpp"
+#include "results/table.hpp"
+
+namespace penstock::report {
+namespace {
+
+using Kind = HtmlTable::Kind;
+
+constexpr std::size_t kLines = 8;  // in one chart of byte series; more cannot be told apart
+
+std::string metric_text(const std::string& name, const Metric& metric, const Output& output) {
+  const double value = metric.value();
+  if (metric.unit == "B/s") return format_rate(value, output) + " " + std::string(rate_unit(output));
+  if (metric.unit == "B") return format_bytes(value, output);
+  if (metric.unit == "s") return format_seconds(value);
+  if (metric.unit == "ns") return format_ms(value) + " ms";
+  const bool fraction =
+      name.find("utilization") != std::string::npos || name.find("fraction") != std::string::npos;
+  if (fraction) return format_percent(value);
+  if (metric.unit == "1/s") return format_number(value) + " /s";
+  return format_number(value) + (metric.unit == "1" ? "" : " " + metric.unit);
+}
+
+// The number that a record is about, in words.
+std::string main_value(const Record& record, const Output& output) {
+  for (const char* name : {"payload_bytes_per_s", "samples_per_s", "drain_bytes_per_s", "wall_s"})
+    if (const Metric* metric = find_metric(record, name)) return metric_text(name, *metric, output);
+  for (const auto& [name, metric] : record.metrics)
+    if (find_metric(record, name) != nullptr) return metric_text(name, metric, output);
+  return "-";
+}
+
+std::string_view verdict_class(Verdict verdict) {
+  if (verdict == Verdict::ok) return "good";
+  return verdict_exit_code(verdict) == 0 ? "caution" : "failure";
+}
+
+}  // namespace
+
+std::string verdict_html(Verdict verdict) {
+  std::string words(verdict_name(verdict));
+  std::replace(words.begin(), words.end(), '_', ' ');
+  return fmt::format("<span class=\"verdict {}\">{}</span>", verdict_class(verdict), escape(words));
+}
+
+std::string cell_label(const Record& record) {
+  std::string label;
+  const auto add = [&](const std::string& word) {
+    if (!word.empty()) label += (label.empty() ? "" : ", ") + word;
+  };
+  add(parameter_text(record, "app"));
+  if (record.tiers.contains("data") || record.parameters.contains("tier")) add(tier_name(record));
+  if (const auto threads = parameter_number(record, "threads"))
+    add(fmt::format("{:.0f} thread{}", *threads, *threads == 1 ? "" : "s"));
+  if (const auto prefetch = parameter_number(record, "prefetch"); prefetch && record.command == "train")
+    add(fmt::format("prefetch {:.0f}", *prefetch));
+  if (record.command == "read" || record.command == "train") add(cache_name(record));
+  for (const auto& [key, value] : record.label) add(key + "=" + value);
+  return label.empty() ? record.command : label;
+}
+
+std::string series_section(const std::vector<Record>& records, PageState& state) {
+  std::map<std::string, std::vector<NamedSeries>> charts;  // by command
+  for (const Record& record : records) {
+    const auto at = record.series.find("payload_bytes");
+    if (at == record.series.end() || at->second.values.size() < 2 || at->second.interval_s <= 0) continue;
+    auto& rows = charts[record.command];
+    rows.push_back({cell_label(record), rows.size(), &at->second});
+  }
+  if (charts.empty()) return "";
+  std::string out = state.open_section(
+      "time", "Over time", "What arrived in each interval: a burst that runs dry, a tail, or a steady rate.");
+  for (const auto& [command, all] : charts)
+    for (std::size_t from = 0; from < all.size(); from += kLines) {
+      std::vector<NamedSeries> rows(
+          all.begin() + static_cast<std::ptrdiff_t>(from),
+          all.begin() + static_cast<std::ptrdiff_t>(std::min(from + kLines, all.size())));
+      HtmlTable table(command + ": payload in each interval, " + std::string(rate_unit(state.output)),
+                      {{"cell", Kind::words, ""},
+                       {"lowest", Kind::number, ""},
+                       {"median", Kind::number, ""},
+                       {"highest", Kind::number, ""},
+                       {"intervals", Kind::number, ""},
+                       {"of", Kind::number, "the length of one interval"}});
+      for (std::size_t i = 0; i < rows.size(); ++i) {
+        rows[i].colour = i;
+        std::vector<double> rates;
+        for (const double bytes : rows[i].series->values) rates.push_back(bytes / rows[i].series->interval_s);
+        table.row({rows[i].label, format_rate(percentile(rates, 0), state.output),
+                   format_rate(median(rates), state.output),
+                   format_rate(percentile(rates, 100), state.output), std::to_string(rates.size()),
+                   format_seconds(rows[i].series->interval_s)});
+      }
+      Chart chart = series_chart(rows, state.output);
+      chart.title = command + ": payload over time";
+      out += "<div class=\"beside\">\n" + state.place(std::move(chart)) + table.html() + "</div>\n";
+    }
+  return out + "</section>\n";
+}
+
+std::string other_section(const std::vector<Record>& records, PageState& state) {
+  std::map<std::string, std::vector<const Record*>> by_command;
+  for (const Record& record : records)
+    if (record.command != "read" && record.command != "train" && !record.metrics.empty())
+      by_command[record.command].push_back(&record);
+  if (by_command.empty()) return "";
+  std::string out = state.open_section("other", "Also measured", "");
+  for (const auto& [command, found] : by_command) {
+    HtmlTable table(command, {{"what", Kind::words, ""},
+                              {"metric", Kind::words, ""},
+                              {"median", Kind::number, ""},
+                              {"lowest", Kind::number, ""},
+                              {"highest", Kind::number, ""},
+                              {"samples", Kind::number, ""}});
+    for (const Record* record : found)
+      for (const auto& [name, metric] : record->metrics) {
+        if (find_metric(*record, name) == nullptr) continue;
+        const auto of = [&](double value) {
+          return metric_text(name, Metric{metric.unit, metric.better, metric.per, {value}}, state.output);
+        };
+        table.row({cell_label(*record), name, metric_text(name, metric, state.output),
+                   of(percentile(metric.samples, 0)), of(percentile(metric.samples, 100)),
+                   std::to_string(metric.samples.size())});
+      }
+    out += table.html();
+  }
+  return out + "</section>\n";
+}
+
+std::string records_section(const std::vector<Record>& records, const std::vector<std::string>& origins,
+                            PageState& state) {
+  std::string out = state.open_section("records", "Every record",
+                                       "One row for each measured cell, the failed ones too. The raw numbers "
+                                       "stand in this page and can be saved.");
+  out +=
+      "<p class=\"script-only\"><button type=\"button\" id=\"save-records\">Save all records (JSON "
+      "lines)</button></p>\n";
+  HtmlTable table("Records", {{"started (UTC)", Kind::words, ""},
+                              {"command", Kind::words, ""},
+                              {"cell", Kind::words, ""},
+                              {"measured", Kind::number, ""},
+                              {"verdict", Kind::words, ""},
+                              {"reason", Kind::words, ""},
+                              {"file and line", Kind::words, ""},
+                              {"raw", Kind::words, ""}});
+  for (std::size_t i = 0; i < records.size(); ++i) {
+    const Record& record = records[i];
+    const bool number = is_usable(record);
+    table.row({text(record.started), text(record.command), text(cell_label(record)),
+               number ? text(main_value(record, state.output)) : Markup{"<span class=\"none\">none</span>"},
+               Markup{verdict_html(record.verdict)}, text(record.reason), text(origins[i]),
+               Markup{fmt::format("<button type=\"button\" class=\"show-record\" data-record=\"{}\" "
+                                  "aria-label=\"raw numbers of record {}\">show</button>",
+                                  i, i + 1)}},
+              verdict_class(record.verdict) == "failure" ? "failed" : "");
+  }
+  return out + table.html() + "</section>\n";
+}
+
+}  // namespace penstock::report
