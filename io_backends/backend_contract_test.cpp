@@ -21,13 +21,6 @@ ContractSubject& contract_subject() {
   return subject;
 }
 
-Bytes pattern(std::size_t count, unsigned seed) {
-  Bytes bytes(count);
-  for (std::size_t i = 0; i < count; ++i)
-    bytes[i] = static_cast<std::byte>((i * 31 + i / 251 + seed * 97) & 0xff);
-  return bytes;
-}
-
 void Contract::SetUp() {
   static std::atomic<unsigned> count{0};
   const ContractSubject& subject = contract_subject();

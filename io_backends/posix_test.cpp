@@ -1,28 +1,265 @@
-#include <gtest/gtest.h>
+// The posix back end on a real file system: rights, limits, full disks, killed writers, what others left
+// there.
+#include <fcntl.h>
+#include <sched.h>
+#include <sys/mount.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
 
-#include <filesystem>
+#include <algorithm>
+#include <csignal>
+#include <fstream>
 
+#include "io_backends/base/testing.hpp"
 #include "io_backends/base/tier.hpp"
 
 namespace penstock {
 namespace {
 
-TEST(Posix, WritesAndReadsBack) {
-  const auto scratch =
-      std::filesystem::temp_directory_path() / ("penstock-posix-" + std::to_string(::getpid()));
-  auto tier = open_tier("t=posix:" + scratch.string());
-  ASSERT_TRUE(tier.ok()) << tier.error().message();
-  auto writer = tier->backend->create("a/b");
-  ASSERT_TRUE(writer.ok()) << writer.error().message();
-  const std::string text = "water";
-  ASSERT_TRUE((*writer)->append(std::as_bytes(std::span(text))).ok());
-  auto published = (*writer)->publish(Durability::file_and_name);
-  ASSERT_TRUE(published.ok()) << published.error().message();
-  std::string back(5, ' ');
-  auto read = tier->backend->read_object("a/b", 5, std::as_writable_bytes(std::span(back)));
-  ASSERT_TRUE(read.ok()) << read.error().message();
-  EXPECT_EQ(back, text);
-  std::filesystem::remove_all(scratch);
+std::unique_ptr<Backend> posix_at(const std::filesystem::path& path, const std::string& options = "") {
+  auto tier = open_tier("t=posix:" + path.string() + options);
+  EXPECT_OK(tier);
+  return std::move(tier->backend);
+}
+
+Result<void> put(Backend& backend, std::string_view name, std::string_view text) {
+  PENSTOCK_ASSIGN(const auto writer, backend.create(name, text.size()));
+  PENSTOCK_TRY(writer->append(bytes_of(text)));
+  return writer->publish(Durability::visible);
+}
+
+Result<void> read_all(Backend& backend, std::string_view name) {
+  std::vector<std::byte> out(1'000);
+  PENSTOCK_TRY(backend.read_object(name, 0, out));
+  return success();
+}
+
+std::size_t files_in(const std::filesystem::path& folder) {
+  return static_cast<std::size_t>(std::distance(std::filesystem::directory_iterator(folder), {}));
+}
+
+class Posix : public testing::Test {
+ protected:
+  std::filesystem::path root() const { return scratch_.path() / "root"; }
+  ScratchFolder scratch_;
+};
+
+TEST_F(Posix, TouchesNothingBeforeItMust) {
+  const auto backend = posix_at(root() / "deep");
+  EXPECT_FALSE(std::filesystem::exists(root()));
+  EXPECT_ERRC(Errc::not_found, backend->open("object"));
+  EXPECT_ERRC(Errc::not_found, backend->names().list("", [](const Entry&) { return true; }));
+  EXPECT_OK(backend->names().free_bytes());
+  EXPECT_FALSE(std::filesystem::exists(root()));
+  EXPECT_OK(put(*backend, "object", "x"));
+  EXPECT_TRUE(std::filesystem::exists(root() / "deep" / "object"));
+}
+
+TEST_F(Posix, ARootThatIsAFileIsNoRoot) {
+  std::ofstream(root()) << "x";
+  const auto backend = posix_at(root());
+  EXPECT_ERRC(Errc::not_found, backend->open("object"));
+  EXPECT_ERRC(Errc::not_found, put(*backend, "object", "x"));
+  EXPECT_EQ(std::filesystem::file_size(root()), 1U);
+}
+
+TEST_F(Posix, MakesItsRootAgainWhenSomebodyRemovedIt) {
+  const auto backend = posix_at(root());
+  ASSERT_OK(put(*backend, "object", "x"));
+  std::filesystem::remove_all(root());
+  EXPECT_ERRC(Errc::not_found, read_all(*backend, "object"));
+  EXPECT_OK(put(*backend, "object", "x"));
+  EXPECT_OK(read_all(*backend, "object"));
+}
+
+TEST_F(Posix, KeepsARelativePathWhenTheFolderChanges) {
+  EXPECT_TRUE(in_child_process([&] {
+    std::filesystem::current_path(scratch_.path());
+    const auto backend = posix_at("root/./x/../y");
+    std::filesystem::current_path("/");
+    EXPECT_OK(put(*backend, "object", "x"));
+    EXPECT_EQ(*backend->native_path("object"), root() / "y" / "object");
+    EXPECT_TRUE(std::filesystem::exists(root() / "y" / "object"));
+  }));
+}
+
+TEST_F(Posix, RightsThatLackAreNamed) {
+  const auto backend = posix_at(root());
+  ASSERT_OK(put(*backend, "open/object", "x"));
+  ASSERT_OK(put(*backend, "closed/object", "x"));
+  ASSERT_OK(put(*backend, "readonly/secret", "x"));
+  std::filesystem::permissions(root() / "readonly" / "secret", std::filesystem::perms::none);
+  std::filesystem::permissions(root() / "readonly", std::filesystem::perms(0555));
+  std::filesystem::permissions(root() / "closed", std::filesystem::perms::none);
+  EXPECT_TRUE(as_plain_user([&] {
+    const auto mine = posix_at(root());
+    EXPECT_OK(read_all(*mine, "open/object"));
+    EXPECT_ERRC(Errc::permission_denied, read_all(*mine, "closed/object"));
+    EXPECT_ERRC(Errc::permission_denied, mine->open("closed/object"));
+    EXPECT_ERRC(Errc::permission_denied, mine->open("readonly/secret"));
+    EXPECT_ERRC(Errc::permission_denied, mine->names().list("closed", [](const Entry&) { return true; }));
+    EXPECT_ERRC(Errc::permission_denied, mine->names().stat("closed/object"));
+    EXPECT_ERRC(Errc::permission_denied, put(*mine, "readonly/object", "x"));
+    EXPECT_ERRC(Errc::permission_denied, mine->names().remove("readonly/secret"));
+    EXPECT_ERRC(Errc::permission_denied, mine->names().lock("readonly/lock"));
+    EXPECT_ERRC(Errc::permission_denied, mine->names().make_folders("readonly/folder"));
+    EXPECT_ERRC(Errc::permission_denied, mine->names().rename_noreplace("readonly/secret", "readonly/b"));
+  }));
+  for (const char* folder : {"readonly", "closed"})
+    std::filesystem::permissions(root() / folder, std::filesystem::perms(0755));
+}
+
+TEST_F(Posix, ALowLimitOfDescriptorsIsExhaustion) {
+  const auto backend = posix_at(root());
+  ASSERT_OK(put(*backend, "object", "x"));
+  EXPECT_TRUE(in_child_process([&] {
+    const int next = ::dup(0);
+    const struct rlimit limit { static_cast<rlim_t>(next) + 2, static_cast<rlim_t>(next) + 2 };
+    ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &limit), 0);
+    const auto held = backend->open("object");
+    EXPECT_OK(held);
+    EXPECT_ERRC(Errc::exhausted, backend->open("object"));
+    EXPECT_ERRC(Errc::exhausted, read_all(*backend, "object"));
+    EXPECT_ERRC(Errc::exhausted, backend->create("other"));
+  }));
+}
+
+TEST_F(Posix, AFileSizeLimitIsNoSpaceAndLeavesNothing) {
+  const auto backend = posix_at(root());
+  ASSERT_OK(put(*backend, "object", "x"));
+  EXPECT_TRUE(in_child_process([&] {
+    std::signal(SIGXFSZ, SIG_IGN);
+    const struct rlimit limit { 100'000, 100'000 };
+    ASSERT_EQ(::setrlimit(RLIMIT_FSIZE, &limit), 0);
+    EXPECT_ERRC(Errc::no_space, put(*backend, "large", std::string(200'000, 'x')));
+    EXPECT_ERRC(Errc::no_space, put(*backend, "object", std::string(200'000, 'x')));
+    EXPECT_OK(put(*backend, "small", "x"));
+  }));
+  EXPECT_EQ(files_in(root()), 2U);
+  EXPECT_EQ(std::filesystem::file_size(root() / "object"), 1U);
+}
+
+TEST_F(Posix, AFullFileSystemIsNoSpaceAndLeavesNothing) {
+  if (::geteuid() != 0) GTEST_SKIP() << "only root may mount a small file system";
+  std::filesystem::create_directories(root());
+  bool mounted = true;
+  EXPECT_TRUE(in_child_process([&] {
+    if (::unshare(CLONE_NEWNS) != 0 || ::mount("none", "/", nullptr, MS_REC | MS_PRIVATE, nullptr) != 0 ||
+        ::mount("small", root().c_str(), "tmpfs", 0, "size=1m") != 0) {
+      std::ofstream(scratch_.path() / "unmounted") << "x";
+      return;
+    }
+    for (const char* way : {"", ",publish=rename"}) {
+      const auto backend = posix_at(root(), way);
+      const auto before = backend->names().free_bytes();
+      ASSERT_OK(before);
+      EXPECT_LE(*before, 1U << 20U);
+      EXPECT_ERRC(Errc::no_space, put(*backend, "large", std::string(2U << 20U, 'x')));
+      EXPECT_EQ(files_in(root()), 0U);
+      EXPECT_EQ(*backend->names().free_bytes(), *before);
+      EXPECT_OK(put(*backend, "small", "x"));
+      EXPECT_OK(backend->names().remove("small"));
+    }
+  }));
+  mounted = !std::filesystem::exists(scratch_.path() / "unmounted");
+  if (!mounted) GTEST_SKIP() << "this root may not mount";
+}
+
+// What a killed writer leaves: nothing at all, or, without nameless files, a name that lists leave out.
+TEST_F(Posix, AKilledWriterLeavesNoHalfObject) {
+  for (const auto& [way, left] : {std::pair{"", 0U}, std::pair{",publish=rename", 1U}}) {
+    const auto backend = posix_at(root(), way);
+    ASSERT_OK(backend->names().make_folders(""));
+    const pid_t child = ::fork();
+    if (child == 0) {
+      const auto writer = backend->create("object");
+      if (writer && (*writer)->append(pattern(100'000)).ok()) ::raise(SIGKILL);
+      ::_exit(1);
+    }
+    int status = 0;
+    ::waitpid(child, &status, 0);
+    ASSERT_TRUE(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
+    EXPECT_EQ(files_in(root()), left);
+    EXPECT_OK(backend->names().list("", [](const Entry& entry) {
+      ADD_FAILURE() << "sees " << entry.name;
+      return true;
+    }));
+    EXPECT_ERRC(Errc::not_found, backend->names().stat("object"));
+  }
+}
+
+TEST_F(Posix, ListsWhatCanBeReadAndFollowsLinks) {
+  const auto backend = posix_at(root());
+  ASSERT_OK(put(*backend, "object", "water"));
+  ASSERT_OK(backend->names().make_folders("folder"));
+  std::filesystem::create_symlink("object", root() / "link");
+  std::filesystem::create_symlink("folder", root() / "folder_link");
+  std::filesystem::create_symlink("nowhere", root() / "dangling");
+  ASSERT_EQ(::mkfifo((root() / "pipe").c_str(), 0600), 0);
+  std::vector<std::string> seen;
+  ASSERT_OK(backend->names().list("", [&](const Entry& entry) {
+    seen.push_back(entry.name + " " + std::to_string(entry.bytes) + (entry.folder ? "/" : ""));
+    return true;
+  }));
+  std::sort(seen.begin(), seen.end());
+  EXPECT_EQ(seen,
+            (std::vector<std::string>{"dangling 0", "folder 0/", "folder_link 0/", "link 5", "object 5"}));
+  EXPECT_ERRC(Errc::not_found, read_all(*backend, "dangling"));
+}
+
+TEST_F(Posix, AnObjectThatShrinksIsTruncated) {
+  const auto backend = posix_at(root());
+  ASSERT_OK(put(*backend, "object", "water"));
+  const auto reader = backend->open("object");
+  ASSERT_OK(reader);
+  ASSERT_EQ(::truncate((root() / "object").c_str(), 3), 0);
+  std::vector<std::byte> out(5);
+  EXPECT_ERRC(Errc::truncated, (*reader)->read_at(0, out));
+  EXPECT_ERRC(Errc::truncated, backend->read_object("object", 5, out));
+}
+
+TEST_F(Posix, ALockKeepsOtherProcessesOutAndDiesWithItsHolder) {
+  const auto backend = posix_at(root());
+  int ready[2];
+  ASSERT_EQ(::pipe(ready), 0);
+  const pid_t child = ::fork();
+  if (child == 0) {
+    const auto mine = posix_at(root());
+    const auto held = mine->names().lock("lock");
+    const char answer = held ? 'y' : 'n';
+    if (::write(ready[1], &answer, 1) == 1) ::pause();
+    ::_exit(0);
+  }
+  char answer = 'n';
+  ASSERT_EQ(::read(ready[0], &answer, 1), 1);
+  EXPECT_EQ(answer, 'y');
+  const auto refused = backend->names().lock("lock");
+  EXPECT_ERRC(Errc::busy, refused);
+  EXPECT_NE(refused.error().what.find("pid " + std::to_string(child)), std::string::npos)
+      << refused.error().what;
+  EXPECT_NE(refused.error().what.find("boot "), std::string::npos);
+  ::kill(child, SIGKILL);
+  ::waitpid(child, nullptr, 0);
+  EXPECT_OK(backend->names().lock("lock"));
+  ::close(ready[0]);
+  ::close(ready[1]);
+}
+
+TEST_F(Posix, FreeSpaceIsWhatThisUserMayWrite) {
+  std::filesystem::create_directories(root());
+  const auto space = std::filesystem::space(root());
+  const auto backend = posix_at(root());
+  const auto free = backend->names().free_bytes();
+  ASSERT_OK(free);
+  // Others write here meanwhile: within a tenth.
+  const auto expected = static_cast<double>(::geteuid() == 0 ? space.free : space.available);
+  EXPECT_NEAR(static_cast<double>(*free), expected, expected / 10);
+  EXPECT_TRUE(as_plain_user([&] {
+    const auto mine = posix_at(root())->names().free_bytes();
+    ASSERT_OK(mine);
+    EXPECT_NEAR(static_cast<double>(*mine), static_cast<double>(space.available), expected / 10);
+  }));
 }
 
 }  // namespace

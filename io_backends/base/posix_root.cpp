@@ -46,6 +46,12 @@ Result<int> PosixRoot::fd() {
   return opened_.back().get();
 }
 
+bool PosixRoot::gone() const {
+  struct stat status {};
+  const int fd = fd_.load(std::memory_order_acquire);
+  return fd >= 0 && ::fstat(fd, &status) == 0 && status.st_nlink == 0;
+}
+
 Result<Fd> PosixRoot::open(std::string_view name, int flags, std::string_view operation) {
   PENSTOCK_ASSIGN(const int root, fd());
   const SystemName system_name(name);
@@ -56,11 +62,8 @@ Result<Fd> PosixRoot::open(std::string_view name, int flags, std::string_view op
 
 Result<void> PosixRoot::make_root() {
   {
-    // Somebody may have removed the folder behind our descriptor.
     const std::lock_guard lock(mutex_);
-    struct stat status {};
-    const int fd = fd_.load(std::memory_order_relaxed);
-    if (fd >= 0 && ::fstat(fd, &status) == 0 && status.st_nlink != 0) return success();
+    if (fd_.load(std::memory_order_relaxed) >= 0 && !gone()) return success();
     fd_.store(-1, std::memory_order_release);
   }
   std::filesystem::path made;

@@ -81,6 +81,9 @@ class PosixRoot {
   // The root's descriptor (O_PATH: fit for the ...at() calls), opened when first asked for.
   Result<int> fd();
 
+  // Whether somebody removed the folder that fd() stands for. make_folders() then makes it anew.
+  bool gone() const;
+
   // O_CLOEXEC is added.
   Result<Fd> open(std::string_view name, int flags, std::string_view operation);
 

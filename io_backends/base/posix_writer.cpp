@@ -113,7 +113,7 @@ Result<void> PosixWriter::open_file() {
 
 Result<void> PosixWriter::begin(std::uint64_t bytes_hint) {
   auto opened = open_file();
-  if (!opened && opened.error().sys_errno == ENOENT) {
+  if (!opened && (opened.error().sys_errno == ENOENT || writing_.root.gone())) {
     PENSTOCK_TRY(writing_.root.make_folders(parent_of(name_)));
     opened = open_file();
   }

@@ -1,0 +1,324 @@
+// The posix back end against system calls that fail: injected, since no machine fails on demand.
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <fstream>
+
+#include "io_backends/base/testing.hpp"
+#include "io_backends/base/tier.hpp"
+#include "io_backends/system_faults_test.hpp"
+
+namespace penstock {
+namespace {
+
+class PosixFaults : public testing::Test {
+ protected:
+  void SetUp() override { reopen(""); }
+
+  // The back end below scratch/root, with more options: ",publish=rename".
+  void reopen(const std::string& options) {
+    auto tier = open_tier("t=posix:" + root().string() + options);
+    ASSERT_OK(tier);
+    tier_ = *std::move(tier);
+  }
+  std::filesystem::path root() const { return scratch_.path() / "root"; }
+  Backend& backend() { return *tier_.backend; }
+
+  Result<void> put(std::string_view name, std::span<const std::byte> bytes,
+                   Durability wanted = Durability::visible, IfExists if_exists = IfExists::replace) {
+    PENSTOCK_ASSIGN(const auto writer, backend().create(name, 0));
+    PENSTOCK_TRY(writer->append(bytes));
+    return writer->publish(wanted, if_exists);
+  }
+  std::string get(std::string_view name) {
+    std::ifstream file(root() / name, std::ios::binary);
+    return {std::istreambuf_iterator<char>(file), {}};
+  }
+  // Everything in the root, hidden names too.
+  std::vector<std::string> everything() {
+    std::vector<std::string> names;
+    for (const auto& entry : std::filesystem::directory_iterator(root()))
+      names.push_back(entry.path().filename());
+    std::sort(names.begin(), names.end());
+    return names;
+  }
+
+ private:
+  ScratchFolder scratch_;
+  Tier tier_;
+};
+
+TEST_F(PosixFaults, ShortAndInterruptedReadsAreReadOn) {
+  const auto bytes = pattern(100'000);
+  ASSERT_OK(put("object", bytes));
+  std::vector<std::byte> out(bytes.size());
+  InjectedFaults faults;
+  faults.shorten(Call::read, 777);
+  faults.fail(Call::read, EINTR, 1, 2);
+  EXPECT_OK(backend().read_object("object", bytes.size(), out));
+  EXPECT_EQ(out, bytes);
+  EXPECT_GT(faults.calls(Call::read), 200U);
+  const auto reader = backend().open("object");
+  ASSERT_OK(reader);
+  std::fill(out.begin(), out.end(), std::byte{0});
+  EXPECT_OK((*reader)->read_at(0, out));
+  EXPECT_EQ(out, bytes);
+}
+
+TEST_F(PosixFaults, ShortAndInterruptedWritesAreWrittenOn) {
+  const auto bytes = pattern(50'000);
+  const std::span<const std::byte> all(bytes);
+  {
+    InjectedFaults faults;
+    faults.shorten(Call::write, 1'001);
+    faults.fail(Call::write, EINTR, 1, 3);
+    faults.fail(Call::fdatasync, EINTR, 1, 2);
+    auto writer = backend().create("object");
+    ASSERT_OK(writer);
+    ASSERT_OK((*writer)->append(all.first(10'000)));
+    const std::vector<std::span<const std::byte>> pieces{all.subspan(10'000, 0), all.subspan(10'000, 3'000),
+                                                         all.subspan(13'000, 0), all.subspan(13'000, 27'000)};
+    ASSERT_OK((*writer)->append(pieces));
+    ASSERT_OK((*writer)->append(all.subspan(40'000)));
+    ASSERT_OK((*writer)->publish(Durability::file));
+    EXPECT_EQ(faults.calls(Call::fdatasync), 2U);
+  }
+  EXPECT_EQ(get("object"), text_of(bytes));
+}
+
+// The stated kind for each fault, wherever it strikes.
+TEST_F(PosixFaults, TheSameFaultIsTheSameErrorEverywhere) {
+  ASSERT_OK(put("object", pattern(10)));
+  const auto reader = backend().open("object");
+  ASSERT_OK(reader);
+  std::vector<std::byte> out(10);
+  const std::vector<std::pair<int, Errc>> table{
+      {EACCES, Errc::permission_denied},
+      {EPERM, Errc::permission_denied},
+      {EROFS, Errc::permission_denied},
+      {EMFILE, Errc::exhausted},
+      {ENFILE, Errc::exhausted},
+      {ENOMEM, Errc::exhausted},
+      {ENOSPC, Errc::no_space},
+      {EDQUOT, Errc::no_space},
+      {EFBIG, Errc::no_space},
+      {EIO, Errc::io},
+      {ESTALE, Errc::io},
+      {ETIMEDOUT, Errc::timed_out},
+  };
+  for (const auto& [sys_errno, errc] : table) {
+    InjectedFaults faults;
+    for (const Call call : {Call::open, Call::open_nameless, Call::read, Call::write})
+      faults.fail(call, sys_errno);
+    EXPECT_ERRC(errc, backend().open("object"));
+    EXPECT_ERRC(errc, backend().read_object("object", 10, out));
+    EXPECT_ERRC(errc, (*reader)->read_at(0, out));
+    EXPECT_ERRC(errc, put("other", pattern(10)));
+    const auto failed = backend().open("object");
+    EXPECT_EQ(failed.error().sys_errno, sys_errno);
+    EXPECT_NE(failed.error().what.find("object"), std::string::npos) << "the error names the object";
+  }
+  EXPECT_EQ(everything(), std::vector<std::string>{"object"});
+}
+
+class PosixPublishFaults : public PosixFaults, public testing::WithParamInterface<std::string> {
+ protected:
+  void SetUp() override { reopen(GetParam()); }
+};
+
+TEST_P(PosixPublishFaults, AFailedWriteLeavesNothingBehindAndSpendsTheWriter) {
+  ASSERT_OK(put("object", bytes_of("old")));
+  for (const int sys_errno : {ENOSPC, EDQUOT, EFBIG, EIO}) {
+    auto writer = backend().create("object");
+    ASSERT_OK(writer);
+    ASSERT_OK((*writer)->append(bytes_of("half")));
+    {
+      InjectedFaults faults;
+      faults.fail(Call::write, sys_errno);
+      EXPECT_FALSE((*writer)->append(bytes_of("other half")).ok());
+    }
+    EXPECT_ERRC(Errc::invalid_argument, (*writer)->append(bytes_of("again")));
+    EXPECT_ERRC(Errc::invalid_argument, (*writer)->publish(Durability::visible));
+  }
+  EXPECT_EQ(everything(), std::vector<std::string>{"object"});
+  EXPECT_EQ(get("object"), "old");
+}
+
+TEST_P(PosixPublishFaults, AFailedSyncOrCloseLeavesTheOldObject) {
+  ASSERT_OK(put("object", bytes_of("old")));
+  for (const auto& [call, sys_errno] : std::vector<std::pair<Call, int>>{
+           {Call::fdatasync, EIO}, {Call::fdatasync, ENOSPC}, {Call::close, EIO}, {Call::close, EDQUOT}}) {
+    for (const char* name : {"object", "fresh"}) {
+      auto writer = backend().create(name);
+      ASSERT_OK(writer);
+      ASSERT_OK((*writer)->append(bytes_of("new")));
+      {
+        InjectedFaults faults;
+        faults.fail(call, sys_errno, 1, 1'000'000);
+        EXPECT_ERRC(sys_errno == EIO ? Errc::io : Errc::no_space, (*writer)->publish(Durability::file));
+      }
+      EXPECT_ERRC(Errc::invalid_argument, (*writer)->publish(Durability::file))
+          << "a sync must not be tried again";
+    }
+  }
+  EXPECT_EQ(everything(), std::vector<std::string>{"object"});
+  EXPECT_EQ(get("object"), "old");
+}
+
+TEST_P(PosixPublishFaults, AFailedNamingLeavesTheOldObject) {
+  for (const Call call : {Call::linkat, Call::renameat, Call::renameat2}) {
+    for (const IfExists if_exists : {IfExists::replace, IfExists::fail}) {
+      ASSERT_OK(put("object", bytes_of("old")));
+      auto writer = backend().create("object");
+      ASSERT_OK(writer);
+      ASSERT_OK((*writer)->append(bytes_of("new")));
+      InjectedFaults faults;
+      faults.fail(call, EIO);
+      const auto published = (*writer)->publish(Durability::visible, if_exists);
+      if (faults.calls(call) == 0) continue;  // this way of publishing does not make that call
+      EXPECT_ERRC(Errc::io, published);
+      EXPECT_EQ(get("object"), "old");
+    }
+  }
+  EXPECT_EQ(everything(), std::vector<std::string>{"object"});
+}
+
+TEST_P(PosixPublishFaults, SyncingTheNameSyncsEveryFolderUpToTheRoot) {
+  ASSERT_OK(put("a/b/first", bytes_of("x")));
+  for (const auto& [wanted, data, folders] : std::vector<std::tuple<Durability, unsigned, unsigned>>{
+           {Durability::visible, 0, 0}, {Durability::file, 1, 0}, {Durability::file_and_name, 1, 3}}) {
+    InjectedFaults faults;
+    ASSERT_OK(put("a/b/object", bytes_of("x"), wanted));
+    EXPECT_EQ(faults.calls(Call::fdatasync), data);
+    EXPECT_EQ(faults.calls(Call::fsync), folders);
+  }
+}
+
+TEST_P(PosixPublishFaults, AFailedFolderSyncIsAFailure) {
+  ASSERT_OK(backend().names().make_folders("a/b"));
+  InjectedFaults faults;
+  faults.fail(Call::fsync, EIO, 2);
+  EXPECT_ERRC(Errc::io, put("a/b/object", bytes_of("x"), Durability::file_and_name));
+  EXPECT_EQ(get("a/b/object"), "x") << "all but the name's sync succeeded";
+}
+
+INSTANTIATE_TEST_SUITE_P(Ways, PosixPublishFaults, testing::Values("", ",publish=rename"),
+                         [](const auto& row) { return row.param.empty() ? "nameless" : "rename"; });
+
+TEST_F(PosixFaults, WithoutNamelessFilesTheTemporaryNameIsHidden) {
+  InjectedFaults faults;
+  faults.fail(Call::open_nameless, EOPNOTSUPP);
+  ASSERT_OK(put("first", bytes_of("x")));
+  auto writer = backend().create("object");
+  ASSERT_OK(writer);
+  EXPECT_EQ(faults.calls(Call::open_nameless), 1U) << "asked once, remembered";
+  EXPECT_EQ(everything().size(), 2U);
+  unsigned listed = 0;
+  ASSERT_OK(backend().names().list("", [&](const Entry&) { return ++listed != 0; }));
+  EXPECT_EQ(listed, 1U);
+  ASSERT_OK((*writer)->publish(Durability::visible));
+  EXPECT_EQ(everything(), (std::vector<std::string>{"first", "object"}));
+  { const auto dropped = backend().create("dropped"); }
+  EXPECT_EQ(everything(), (std::vector<std::string>{"first", "object"}));
+}
+
+TEST_F(PosixFaults, WithoutRenameNoreplaceALinkDecides) {
+  reopen(",publish=rename");
+  InjectedFaults faults;
+  faults.fail(Call::renameat2, EINVAL);
+  ASSERT_OK(put("object", bytes_of("old"), Durability::visible, IfExists::fail));
+  EXPECT_ERRC(Errc::already_exists, put("object", bytes_of("new"), Durability::visible, IfExists::fail));
+  EXPECT_EQ(get("object"), "old");
+  Namespace& names = backend().names();
+  ASSERT_OK(names.rename_noreplace("object", "moved"));
+  EXPECT_EQ(get("moved"), "old");
+  ASSERT_OK(put("object", bytes_of("other")));
+  EXPECT_ERRC(Errc::already_exists, names.rename_noreplace("object", "moved"));
+  ASSERT_OK(names.make_folders("folder"));
+  ASSERT_OK(names.make_folders("there"));
+  EXPECT_ERRC(Errc::already_exists, names.rename_noreplace("folder", "there"));
+  EXPECT_OK(names.rename_noreplace("folder", "elsewhere"));
+  EXPECT_EQ(everything(), (std::vector<std::string>{"elsewhere", "moved", "object", "there"}));
+}
+
+TEST_F(PosixFaults, AReservationThatDoesNotFitFailsAtOnce) {
+  ASSERT_OK(put("object", bytes_of("x")));
+  {
+    InjectedFaults faults;
+    faults.fail(Call::fallocate, ENOSPC);
+    EXPECT_ERRC(Errc::no_space, backend().create("large", 1U << 30U));
+    EXPECT_OK(backend().create("small", 1'000));
+    faults.fail(Call::fallocate, EOPNOTSUPP);
+    EXPECT_OK(backend().create("large", 1U << 30U));
+  }
+  EXPECT_EQ(everything(), std::vector<std::string>{"object"});
+}
+
+TEST_F(PosixFaults, SpaceReservedInVainIsGivenBack) {
+  constexpr std::uint64_t kHint = 32U << 20U;
+  auto writer = backend().create("object", kHint);
+  ASSERT_OK(writer);
+  ASSERT_OK((*writer)->append(pattern(10'000)));
+  ASSERT_OK((*writer)->publish(Durability::visible));
+  struct stat status {};
+  ASSERT_EQ(::stat((root() / "object").c_str(), &status), 0);
+  EXPECT_EQ(status.st_size, 10'000);
+  EXPECT_LT(status.st_blocks * 512, 1 << 20);
+}
+
+TEST_F(PosixFaults, ReadingAnObjectAllocatesNothing) {
+  ASSERT_OK(put("folder/object", pattern(10'000)));
+  std::vector<std::byte> out(10'000);
+  ASSERT_OK(backend().read_object("folder/object", out.size(), out));
+  const std::uint64_t before = allocations();
+  for (int i = 0; i < 10; ++i) ASSERT_OK(backend().read_object("folder/object", out.size(), out));
+  EXPECT_EQ(allocations(), before);
+}
+
+TEST_F(PosixFaults, DirectModeReadsAndWritesWhatIsNotAligned) {
+  reopen(",direct=1");
+  const auto bytes = pattern(2'500'001);
+  const std::span<const std::byte> all(bytes);
+  if (const auto probe = put("probe", bytes_of("x")); !probe && probe.error().code == Errc::unsupported)
+    GTEST_SKIP() << probe.error().message();
+  EXPECT_TRUE(backend().caps().bypasses_cache);
+  auto writer = backend().create("object", bytes.size());
+  ASSERT_OK(writer);
+  ASSERT_OK((*writer)->append(all.first(3)));
+  ASSERT_OK((*writer)->append(all.subspan(3)));
+  ASSERT_OK((*writer)->write_at(5, all.subspan(5, 10)));
+  ASSERT_OK((*writer)->publish(Durability::file));
+  EXPECT_EQ(get("object"), text_of(bytes));
+  for (const std::size_t limit : {SIZE_MAX, std::size_t{8192}}) {
+    InjectedFaults faults;
+    faults.shorten(Call::read, limit);
+    std::vector<std::byte> out(bytes.size());
+    EXPECT_OK(backend().read_object("object", out.size(), out));
+    EXPECT_EQ(out, bytes);
+    const auto reader = backend().open("object");
+    ASSERT_OK(reader);
+    for (const auto& [offset, length] : std::vector<std::pair<std::size_t, std::size_t>>{
+             {0, 4096}, {4096, 8192}, {1, 1}, {4095, 2}, {123'456, 1'500'000}, {2'500'000, 1}}) {
+      std::vector<std::byte> part(length);
+      EXPECT_OK((*reader)->read_at(offset, part));
+      EXPECT_TRUE(std::equal(part.begin(), part.end(), bytes.begin() + static_cast<std::ptrdiff_t>(offset)));
+    }
+    EXPECT_ERRC(Errc::truncated, (*reader)->read_at(2'500'000, std::span(out).first(2)));
+    EXPECT_ERRC(Errc::truncated, (*reader)->read_at(9'000'000, std::span(out).first(2)));
+  }
+}
+
+TEST_F(PosixFaults, AFileSystemWithoutDirectModeIsNamed) {
+  ASSERT_OK(put("object", bytes_of("x")));
+  reopen(",direct=1");
+  std::vector<std::byte> out(1);
+  InjectedFaults faults;
+  faults.fail(Call::open, EINVAL);
+  faults.fail(Call::open_nameless, EINVAL);
+  EXPECT_ERRC(Errc::unsupported, backend().read_object("object", 1, out));
+  EXPECT_ERRC(Errc::unsupported, backend().create("other"));
+}
+
+}  // namespace
+}  // namespace penstock

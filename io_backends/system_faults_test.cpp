@@ -1,0 +1,163 @@
+#include "io_backends/system_faults_test.hpp"
+
+#include <fcntl.h>
+#include <sys/syscall.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdarg>
+#include <cstdlib>
+#include <new>
+
+namespace penstock {
+namespace {
+
+thread_local InjectedFaults* injected = nullptr;
+thread_local std::uint64_t allocated = 0;
+
+bool struck(Call call) {
+  return injected != nullptr && injected->strikes(call);
+}
+std::size_t shortened(Call call, std::size_t bytes) {
+  return injected == nullptr ? bytes : injected->shortened(call, bytes);
+}
+
+}  // namespace
+
+InjectedFaults::InjectedFaults() {
+  injected = this;
+}
+
+InjectedFaults::~InjectedFaults() {
+  injected = nullptr;
+}
+
+void InjectedFaults::fail(Call call, int sys_errno, std::uint64_t first, std::uint64_t step) {
+  at(call).sys_errno = sys_errno;
+  at(call).first = first;
+  at(call).step = step;
+}
+
+bool InjectedFaults::strikes(Call call) {
+  Plan& plan = at(call);
+  ++plan.calls;
+  if (plan.sys_errno == 0 || plan.calls < plan.first || (plan.calls - plan.first) % plan.step != 0)
+    return false;
+  errno = plan.sys_errno;
+  return true;
+}
+
+std::size_t InjectedFaults::shortened(Call call, std::size_t bytes) {
+  return std::min(bytes, at(call).at_most);
+}
+
+std::uint64_t allocations() {
+  return allocated;
+}
+
+}  // namespace penstock
+
+using penstock::Call;
+using penstock::shortened;
+using penstock::struck;
+
+// NOLINTBEGIN(cppcoreguidelines-*,cert-*,misc-*): these stand in for the C library's.
+extern "C" {
+
+__attribute__((visibility("default"))) ssize_t read(int fd, void* out, size_t bytes) {
+  if (struck(Call::read)) return -1;
+  return syscall(SYS_read, fd, out, shortened(Call::read, bytes));
+}
+
+__attribute__((visibility("default"))) ssize_t pread(int fd, void* out, size_t bytes, off_t offset) {
+  if (struck(Call::read)) return -1;
+  return syscall(SYS_pread64, fd, out, shortened(Call::read, bytes), offset);
+}
+
+__attribute__((visibility("default"))) ssize_t pwrite(int fd, const void* data, size_t bytes, off_t offset) {
+  if (struck(Call::write)) return -1;
+  return syscall(SYS_pwrite64, fd, data, shortened(Call::write, bytes), offset);
+}
+
+// A short vector write: as much of the first piece that has something as allowed.
+__attribute__((visibility("default"))) ssize_t pwritev(int fd, const struct iovec* parts, int count,
+                                                       off_t offset) {
+  if (struck(Call::write)) return -1;
+  if (shortened(Call::write, SIZE_MAX) == SIZE_MAX) return syscall(SYS_pwritev, fd, parts, count, offset, 0L);
+  int i = 0;
+  while (i + 1 < count && parts[i].iov_len == 0) ++i;
+  return syscall(SYS_pwrite64, fd, parts[i].iov_base, shortened(Call::write, parts[i].iov_len), offset);
+}
+
+__attribute__((visibility("default"))) int openat(int folder, const char* name, int flags, ...) {
+  mode_t mode = 0;
+  if ((flags & (O_CREAT | O_TMPFILE)) != 0) {
+    va_list more;
+    va_start(more, flags);
+    mode = va_arg(more, mode_t);
+    va_end(more);
+  }
+  if (struck((flags & O_TMPFILE) == O_TMPFILE ? Call::open_nameless : Call::open)) return -1;
+  return static_cast<int>(syscall(SYS_openat, folder, name, flags, mode));
+}
+
+__attribute__((visibility("default"))) int linkat(int from_folder, const char* from, int to_folder,
+                                                  const char* to, int flags) noexcept {
+  if (struck(Call::linkat)) return -1;
+  return static_cast<int>(syscall(SYS_linkat, from_folder, from, to_folder, to, flags));
+}
+
+__attribute__((visibility("default"))) int renameat(int from_folder, const char* from, int to_folder,
+                                                    const char* to) noexcept {
+  if (struck(Call::renameat)) return -1;
+  return static_cast<int>(syscall(SYS_renameat2, from_folder, from, to_folder, to, 0));
+}
+
+__attribute__((visibility("default"))) int renameat2(int from_folder, const char* from, int to_folder,
+                                                     const char* to, unsigned flags) noexcept {
+  if (struck(Call::renameat2)) return -1;
+  return static_cast<int>(syscall(SYS_renameat2, from_folder, from, to_folder, to, flags));
+}
+
+__attribute__((visibility("default"))) int fdatasync(int fd) {
+  if (struck(Call::fdatasync)) return -1;
+  return static_cast<int>(syscall(SYS_fdatasync, fd));
+}
+
+__attribute__((visibility("default"))) int fsync(int fd) {
+  if (struck(Call::fsync)) return -1;
+  return static_cast<int>(syscall(SYS_fsync, fd));
+}
+
+__attribute__((visibility("default"))) int fallocate(int fd, int mode, off_t offset, off_t length) {
+  if (struck(Call::fallocate)) return -1;
+  return static_cast<int>(syscall(SYS_fallocate, fd, mode, offset, length));
+}
+
+__attribute__((visibility("default"))) int close(int fd) {
+  const bool failed = struck(Call::close);
+  const int sys_errno = errno;
+  const auto result = static_cast<int>(syscall(SYS_close, fd));
+  if (!failed) return result;
+  errno = sys_errno;
+  return -1;
+}
+
+}  // extern "C"
+
+// Counts and forwards. What is aligned beyond the default keeps the library's own operator.
+void* operator new(std::size_t bytes) {
+  ++penstock::allocated;
+  void* memory = std::malloc(bytes == 0 ? 1 : bytes);
+  if (memory == nullptr) throw std::bad_alloc();
+  return memory;
+}
+void operator delete(void* memory) noexcept {
+  std::free(memory);
+}
+void operator delete(void* memory, std::size_t /*bytes*/) noexcept {
+  std::free(memory);
+}
+// NOLINTEND(cppcoreguidelines-*,cert-*,misc-*)
