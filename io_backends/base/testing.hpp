@@ -28,11 +28,13 @@ testing::AssertionResult is_ok(const Result<T>& result) {
   if (result.ok()) return testing::AssertionSuccess();
   return testing::AssertionFailure() << errc_name(result.error().code) << ": " << result.error().message();
 }
-// Fails with this Errc, and says something.
+// Fails with this Errc, and says something: at least `words`.
 template <class T>
-testing::AssertionResult fails_with(Errc errc, const Result<T>& result) {
+testing::AssertionResult fails_with(Errc errc, const Result<T>& result, std::string_view words = "") {
   if (result.ok()) return testing::AssertionFailure() << "should fail with " << errc_name(errc);
-  if (result.error().code == errc && !result.error().what.empty()) return testing::AssertionSuccess();
+  if (result.error().what.empty() || result.error().what.find(words) == std::string::npos)
+    return testing::AssertionFailure() << "does not say '" << words << "': " << result.error().message();
+  if (result.error().code == errc) return testing::AssertionSuccess();
   return testing::AssertionFailure() << "should fail with " << errc_name(errc) << ", not "
                                      << errc_name(result.error().code) << ": " << result.error().message();
 }
