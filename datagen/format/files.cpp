@@ -9,7 +9,7 @@
 
 #include "datagen/format/format.hpp"
 #include "datagen/format/sample_type.hpp"
-#include "io_backends/base/random.hpp"
+#include "datagen/name_hash.hpp"
 
 namespace penstock {
 
@@ -59,13 +59,6 @@ class FileWriter final : public ObjectWriter {
   std::uint64_t bytes_ = 0;
 };
 
-// FNV-1a, mixed: every bit of the name reaches every bit of the folder.
-std::uint64_t hash_of(std::string_view name) {
-  std::uint64_t hash = 0xcbf29ce484222325U;
-  for (const char c : name) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3U;
-  return mix64(hash);
-}
-
 class Files final : public Format {
  public:
   Files(Dirs dirs, std::uint64_t folders, SampleTypes types)
@@ -83,7 +76,7 @@ class Files final : public Format {
     std::replace(name.begin(), name.end(), '/', '_');
     if (dirs_ == Dirs::flat) return name;
     const std::size_t digits = fmt::formatted_size("{:x}", folders_ - 1);
-    return fmt::format("{:0{}x}/{}", hash_of(first_key) % folders_, digits, name);
+    return fmt::format("{:0{}x}/{}", name_hash(first_key) % folders_, digits, name);
   }
 
   Result<std::unique_ptr<ObjectWriter>> create(Backend& backend,

@@ -1,0 +1,32 @@
+// What the commands of this room share: their --threads, how they name objects, and JSON lines.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "io_backends/base/command.hpp"
+#include "io_backends/base/options.hpp"
+#include "results/record.hpp"
+
+namespace penstock {
+
+inline constexpr OptionSpec kThreadsOption{
+    .name = "threads",
+    .type = OptionType::integer,
+    .value = "N",
+    .help = "workers (as many as there are processors, and at least 4, if not given)",
+    .group = "Work",
+    .at_least = 1};
+
+// As given, or worker_threads()'s own choice.
+unsigned threads_of(const CommandContext& context);
+
+// The name with control characters escaped ("\n", "\x1b"), so that no name can play tricks on a terminal.
+std::string printable(std::string_view name);
+
+// One line to stdout; bytes that are no UTF-8 become U+FFFD.
+void print_json(const Json& json);
+void print_text(std::string_view text);
+
+}  // namespace penstock

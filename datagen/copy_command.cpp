@@ -1,0 +1,132 @@
+// penstock copy: a verified copy of a corpus, so that another tier can be measured with the same bytes.
+#include <fmt/format.h>
+
+#include <string>
+#include <utility>
+
+#include "datagen/command_output.hpp"
+#include "datagen/copy_engine.hpp"
+#include "datagen/corpus.hpp"
+#include "io_backends/base/command.hpp"
+#include "io_backends/base/units.hpp"
+#include "results/table.hpp"
+
+namespace penstock {
+
+extern const CommandInfo command_copy;
+
+namespace {
+
+constexpr OptionSpec kOptions[] = {
+    {.name = "to", .value = "TIER", .help = "where the copy goes: a folder or a TIER", .group = "Copy"},
+    {.name = "replace",
+     .type = OptionType::flag,
+     .help = "replace objects of other content in a folder where no copy of this corpus was begun",
+     .group = "Copy"},
+    {.name = "resume",
+     .type = OptionType::flag,
+     .help = "fail unless a copy of this corpus was begun there (a copy goes on by itself where it stopped)",
+     .group = "Copy"},
+    {.name = "durability",
+     .type = OptionType::choice,
+     .value = "visible|file|file_and_name",
+     .fallback = "visible",
+     .help = "what survives a power cut when the command ends: nothing promised, bytes, bytes and names",
+     .group = "Copy"},
+    kScanOption,
+    kTypesOption,
+    kManifestOption,
+    kThreadsOption,
+};
+
+Durability durability_of(const std::string& word) {
+  if (word == "file") return Durability::file;
+  return word == "file_and_name" ? Durability::file_and_name : Durability::visible;
+}
+
+Json to_json(const Corpus& corpus, const Tier& to, const CopyOutcome& outcome) {
+  return {{"kind", "copy"},
+          {"from", corpus.tier.root},
+          {"to", tier_json(to)},
+          {"objects", corpus.manifest.objects()},
+          {"copied", outcome.copied},
+          {"already_there", outcome.already_there},
+          {"bytes_copied", outcome.bytes_copied},
+          {"wall_s", outcome.seconds},
+          {"bytes_per_s",
+           outcome.seconds > 0 ? static_cast<double>(outcome.bytes_copied) / outcome.seconds : 0.0},
+          {"checksum", corpus.manifest.checksum()},
+          {"verdict", outcome.complete ? "ok" : "interrupted"}};
+}
+
+std::string to_text(const Corpus& corpus, const Tier& to, const CopyOutcome& outcome, const Output& output) {
+  std::string text = fmt::format(
+      "{} -> {}: {} of {} objects copied ({}) in {}", printable(corpus.name), printable(to.root),
+      format_count(outcome.copied), format_count(corpus.manifest.objects()),
+      format_bytes(static_cast<double>(outcome.bytes_copied), output), format_seconds(outcome.seconds));
+  if (outcome.copied > 0 && outcome.seconds > 0)
+    text += fmt::format(", {} {} written, read back and compared",
+                        format_rate(static_cast<double>(outcome.bytes_copied) / outcome.seconds, output),
+                        rate_unit(output));
+  if (outcome.already_there > 0)
+    text += fmt::format("; {} were there already, and right", format_count(outcome.already_there));
+  text +=
+      outcome.complete ? "\n" : "\ninterrupted: no object is half, and the same command goes on from there\n";
+  return text;
+}
+
+Result<void> check_begun(const Corpus& corpus, Tier& to) {
+  for (const std::string_view name : {kCopyingName, kManifestName}) {
+    const auto there = to.backend->names().stat(name);
+    if (there.ok()) return success();
+    if (there.error().code != Errc::not_found) return there.error();
+  }
+  return make_error(Errc::not_found,
+                    fmt::format("no copy of {} was begun in '{}': leave --resume out to begin one",
+                                printable(corpus.name), to.root));
+}
+
+Result<int> run(const CommandContext& context) {
+  const Options& options = context.options;
+  if (!options.given("to")) return make_error(Errc::invalid_argument, "say where the copy goes: --to TIER");
+  const bool scan = options.flag("scan");
+  PENSTOCK_ASSIGN(Tier to, open_tier(options.text("to")));
+  PENSTOCK_ASSIGN(Corpus corpus,
+                  open_corpus(context.positionals[0], {.scan = scan,
+                                                       .manifest_file = options.text("manifest"),
+                                                       .checksum = scan,
+                                                       .threads = threads_of(context),
+                                                       .types = options.text("types"),
+                                                       .progress = context.output.progress}));
+  if (options.flag("resume")) PENSTOCK_TRY(check_begun(corpus, to));
+  PENSTOCK_ASSIGN(const CopyOutcome outcome,
+                  copy_corpus(corpus, to,
+                              {.threads = threads_of(context),
+                               .durability = durability_of(options.text("durability")),
+                               .replace = options.flag("replace"),
+                               .progress = context.output.progress}));
+  if (context.output.json)
+    print_json(to_json(corpus, to, outcome));
+  else
+    print_text(to_text(corpus, to, outcome, context.output));
+  return outcome.complete ? 0 : 1;
+}
+
+}  // namespace
+
+const CommandInfo command_copy{
+    .name = "copy",
+    .summary = "a verified copy of a corpus on another tier; goes on where it stopped",
+    .options = kOptions,
+    .run = run,
+    .synopsis = "penstock copy CORPUS --to TIER [options]",
+    .examples =
+        {"penstock copy corpora/imagenet --to fast=/dev/shm/imagenet     # to memory, to measure against",
+         "penstock copy /data/photos --scan --to posix:/mnt/pfs/photos   # somebody else's folder: checksums "
+         "are made"},
+    .nouns = "CORPUS",
+    .nouns_at_least = 1,
+    .nouns_at_most = 1,
+};
+
+}  // namespace penstock

@@ -1,0 +1,276 @@
+#include "datagen/copy_engine.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "datagen/folder_walk.hpp"
+#include "datagen/object_check.hpp"
+#include "datagen/parallel.hpp"
+#include "io_backends/base/crc32c.hpp"
+#include "io_backends/base/interrupt.hpp"
+#include "io_backends/base/progress.hpp"
+#include "io_backends/base/units.hpp"
+
+namespace penstock {
+
+namespace {
+
+// What lies in the target before anything is written.
+enum class Target : std::uint8_t { fresh, begun, finished };
+
+Result<std::string> read_small(Backend& backend, std::string_view name) {
+  constexpr std::uint64_t kMost = 4096;
+  PENSTOCK_ASSIGN(const auto reader, backend.open(name));
+  PENSTOCK_ASSIGN(const std::uint64_t size, reader->size());
+  std::string text(static_cast<std::size_t>(std::min(size, kMost)), '\0');
+  PENSTOCK_TRY(reader->read_at(0, std::as_writable_bytes(std::span(text))));
+  return text;
+}
+
+Result<void> put_object(Backend& backend, std::string_view name, std::span<const std::byte> bytes,
+                        Durability durability) {
+  PENSTOCK_ASSIGN(const auto writer, backend.create(name, bytes.size()));
+  PENSTOCK_TRY(writer->append(bytes));
+  return writer->publish(durability);
+}
+
+class Copy {
+ public:
+  Copy(Corpus& from, Tier& to, const CopyHow& how)
+      : from_(from), to_(to), how_(how), manifest_(from.manifest), index_(from.manifest) {}
+
+  Result<CopyOutcome> run();
+
+ private:
+  struct Worker {
+    Buffer buffer{std::size_t{1} << 20};
+    std::string name;
+  };
+
+  Result<Target> look_at_target();
+  Result<void> check_room();
+  Result<void> one_object(Worker& worker, std::uint64_t object);
+  Result<bool> is_there(Worker& worker, std::uint64_t object, std::string_view name);
+  Result<void> transfer(Worker& worker, std::uint64_t object, std::string_view name);
+  Result<std::uint32_t> write_object(Worker& worker, std::uint64_t object, std::string_view name);
+  Result<void> finish();
+  Error advise(Error error) const;
+
+  Corpus& from_;
+  Tier& to_;
+  const CopyHow& how_;
+  const Manifest& manifest_;
+  const ObjectIndex index_;
+  Target target_ = Target::fresh;
+  std::atomic<std::uint64_t> copied_{0};
+  std::atomic<std::uint64_t> already_there_{0};
+  std::atomic<std::uint64_t> bytes_copied_{0};
+};
+
+Result<Target> Copy::look_at_target() {
+  const auto here = from_.tier.backend->native_path("");
+  const auto there = to_.backend->native_path("");
+  std::error_code absent;
+  if (here && there ? std::filesystem::equivalent(*here, *there, absent)
+                    : from_.tier.backend_name == to_.backend_name && from_.tier.root == to_.root)
+    return make_error(Errc::invalid_argument,
+                      fmt::format("'{}' is the corpus itself: copy it somewhere else", to_.root));
+  const std::string remedy = "copy to another folder, or empty that one first";
+  const auto manifest = Manifest::load(*to_.backend, kManifestName);
+  if (manifest.ok()) {
+    if (std::ranges::equal(manifest->bytes(), manifest_.bytes())) return Target::finished;
+    return make_error(Errc::already_exists, fmt::format("'{}' holds another corpus: {}", to_.root, remedy));
+  }
+  if (manifest.error().code != Errc::not_found && manifest.error().code != Errc::corrupt &&
+      manifest.error().code != Errc::unsupported)
+    return manifest.error();
+  const auto begun = read_small(*to_.backend, kCopyingName);
+  if (begun.ok() && *begun == manifest_.checksum()) return Target::begun;
+  if (begun.ok())
+    return make_error(Errc::already_exists,
+                      fmt::format("a copy of another corpus was begun in '{}': {}", to_.root, remedy));
+  if (begun.error().code != Errc::not_found) return begun.error();
+  if (manifest.error().code == Errc::not_found) return Target::fresh;
+  return make_error(Errc::already_exists, fmt::format("'{}' holds a manifest that cannot be read ({}): {}",
+                                                      to_.root, manifest.error().what, remedy));
+}
+
+// Says now what would otherwise fail in the middle; what is there already counts.
+Result<void> Copy::check_room() {
+  const auto free = to_.backend->names().free_bytes();
+  if (!free.ok()) return success();  // then the middle it is
+  std::uint64_t needed = manifest_.bytes().size();
+  for (std::uint64_t i = 0; i < manifest_.objects(); ++i) needed += manifest_.object_bytes(i);
+  if (target_ != Target::fresh && needed > *free) {
+    PENSTOCK_ASSIGN(const FolderWalk there, walk_folders(to_.backend->names(), how_.threads,
+                                                         [](const Entry&) { return std::uint16_t{0}; }));
+    for (const FolderListing& folder : there.folders)
+      for (const FolderListing::Item& item : folder.items) needed -= std::min(needed, item.bytes);
+  }
+  if (needed <= *free) return success();
+  return make_error(
+      Errc::no_space,
+      fmt::format("the copy needs {} in '{}', where {} are free: make room or choose another tier",
+                  format_size(needed), to_.root, format_size(*free)));
+}
+
+// Whether the target's object is right. An error where it is not and nobody said that it may be replaced.
+Result<bool> Copy::is_there(Worker& worker, std::uint64_t object, std::string_view name) {
+  PENSTOCK_ASSIGN(ObjectVerdict verdict,
+                  check_object(*to_.backend, manifest_, index_, object, name, worker.buffer));
+  if (verdict.state == ObjectState::vanished) return false;
+  if (verdict.state == ObjectState::right && !manifest_.facts().checksums) {
+    const std::uint64_t bytes = manifest_.object_bytes(object);
+    PENSTOCK_ASSIGN(const auto source, from_.tier.backend->open(name));
+    PENSTOCK_ASSIGN(const std::uint32_t wanted, crc32c_of(*source, 0, bytes, worker.buffer));
+    PENSTOCK_ASSIGN(const auto copy, to_.backend->open(name));
+    PENSTOCK_ASSIGN(const std::uint32_t crc, crc32c_of(*copy, 0, bytes, worker.buffer));
+    if (crc != wanted) verdict = {ObjectState::wrong_bytes, "other bytes than the source's"};
+  }
+  if (verdict.state == ObjectState::right) return true;
+  if (target_ != Target::fresh || how_.replace) return false;
+  return make_error(
+      Errc::already_exists,
+      fmt::format("'{}' is in '{}' already with other content ({}), and no copy of this corpus was begun "
+                  "there: choose another folder, or say --replace",
+                  name, to_.root, verdict.detail));
+}
+
+// Returns the CRC32C of all the object's bytes, as read from the source.
+Result<std::uint32_t> Copy::write_object(Worker& worker, std::uint64_t object, std::string_view name) {
+  const std::uint64_t bytes = manifest_.object_bytes(object);
+  PENSTOCK_ASSIGN(const auto reader, from_.tier.backend->open(name));
+  PENSTOCK_ASSIGN(const std::uint64_t size, reader->size());
+  if (size != bytes)
+    return make_error(Errc::corrupt,
+                      fmt::format("'{}' in '{}' has {} bytes, its manifest says {} (see penstock verify)",
+                                  name, from_.tier.root, format_count(size), format_count(bytes)));
+  PENSTOCK_ASSIGN(const auto writer, to_.backend->create(name, bytes));
+  std::uint32_t crc = 0;
+  for (std::uint64_t offset = 0; offset < bytes;) {
+    PENSTOCK_TRY(check_interrupt());
+    const auto piece = worker.buffer.first(
+        static_cast<std::size_t>(std::min<std::uint64_t>(bytes - offset, worker.buffer.capacity())));
+    PENSTOCK_TRY(reader->read_at(offset, piece));
+    crc = crc32c(piece, crc);
+    PENSTOCK_TRY(writer->append(piece));
+    offset += piece.size();
+  }
+  const bool known = manifest_.facts().checksums && manifest_.one_object_a_sample();
+  if (known && crc != manifest_.sample(object).crc32c)
+    return make_error(
+        Errc::corrupt,
+        fmt::format("'{}' in '{}' has checksum {:08x}, its manifest says {:08x} (see penstock verify)", name,
+                    from_.tier.root, crc, manifest_.sample(object).crc32c));
+  PENSTOCK_TRY(writer->publish(how_.durability));
+  return crc;
+}
+
+Result<void> Copy::transfer(Worker& worker, std::uint64_t object, std::string_view name) {
+  PENSTOCK_ASSIGN(const std::uint32_t crc, write_object(worker, object, name));
+  const std::uint64_t bytes = manifest_.object_bytes(object);
+  const auto back = [&]() -> Result<std::uint32_t> {
+    PENSTOCK_ASSIGN(const auto reader, to_.backend->open(name));
+    return crc32c_of(*reader, 0, bytes, worker.buffer);
+  }();
+  // An object of several samples was not held against the manifest on its way.
+  if (back.ok() && *back == crc && manifest_.facts().checksums && !manifest_.one_object_a_sample()) {
+    PENSTOCK_ASSIGN(const ObjectVerdict verdict,
+                    check_object(*to_.backend, manifest_, index_, object, name, worker.buffer));
+    if (verdict.state != ObjectState::right)
+      return make_error(Errc::corrupt,
+                        fmt::format("'{}' in '{}' does not match its manifest: {} (see penstock verify)",
+                                    name, from_.tier.root, verdict.detail));
+  }
+  if (back.ok() && *back == crc) {
+    bytes_copied_.fetch_add(bytes, std::memory_order_relaxed);
+    return success();
+  }
+  if (!back.ok()) return back.error();
+  if (const auto removed = to_.backend->names().remove(name); !removed.ok())
+    warn(fmt::format("could not remove the wrong copy: {}", removed.error().message()));
+  return make_error(Errc::corrupt, fmt::format("'{}' came back from '{}' with other bytes than were written",
+                                               name, to_.root));
+}
+
+Result<void> Copy::one_object(Worker& worker, std::uint64_t object) {
+  const std::string_view name = manifest_.object_name(object, worker.name);
+  PENSTOCK_ASSIGN(const bool there, is_there(worker, object, name));
+  if (there) {
+    already_there_.fetch_add(1, std::memory_order_relaxed);
+    return success();
+  }
+  PENSTOCK_TRY(transfer(worker, object, name));
+  copied_.fetch_add(1, std::memory_order_relaxed);
+  return success();
+}
+
+Result<void> Copy::finish() {
+  if (target_ != Target::finished)
+    PENSTOCK_TRY(put_object(*to_.backend, kManifestName, manifest_.bytes(), how_.durability));
+  if (const auto removed = to_.backend->names().remove(kCopyingName); !removed.ok())
+    if (removed.error().code != Errc::not_found)
+      warn(fmt::format("the copy is complete, but '{}' stays: {}", kCopyingName, removed.error().message()));
+  return success();
+}
+
+Error Copy::advise(Error error) const {
+  const std::uint64_t there = copied_.load() + already_there_.load();
+  if (there > 0)
+    error.what +=
+        fmt::format(" ({} of {} objects are there, none of them half; the same command goes on from there)",
+                    format_count(there), format_count(manifest_.objects()));
+  return error;
+}
+
+Result<CopyOutcome> Copy::run() {
+  const auto start = std::chrono::steady_clock::now();
+  PENSTOCK_ASSIGN(target_, look_at_target());
+  PENSTOCK_TRY(check_room());
+  if (target_ == Target::fresh) {
+    const std::string whose = manifest_.checksum();
+    PENSTOCK_TRY(
+        put_object(*to_.backend, kCopyingName, std::as_bytes(std::span(whose)), Durability::visible));
+  }
+
+  std::vector<Worker> workers(how_.threads);
+  Result<void> done = success();
+  {
+    Progress shown(how_.progress, "copy", manifest_.objects(), "files");
+    done = parallel_for(manifest_.objects(), how_.threads, 4, [&](unsigned worker, std::uint64_t object) {
+      Result<void> one = one_object(workers[worker], object);
+      shown.advance(1);
+      return one;
+    });
+  }
+  if (done.ok()) done = finish();
+  if (!done.ok() && target_ == Target::fresh && copied_ == 0 && already_there_ == 0) {
+    // Nothing was made, so nothing stays; what cannot be removed was not ours.
+    static_cast<void>(to_.backend->names().remove(kCopyingName));
+    static_cast<void>(to_.backend->names().remove(".penstock"));
+  }
+  if (!done.ok() && done.error().code != Errc::interrupted) return advise(std::move(done).error());
+  return CopyOutcome{
+      .copied = copied_,
+      .already_there = already_there_,
+      .bytes_copied = bytes_copied_,
+      .seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count(),
+      .complete = done.ok(),
+  };
+}
+
+}  // namespace
+
+Result<CopyOutcome> copy_corpus(Corpus& from, Tier& to, const CopyHow& how) {
+  return Copy(from, to, how).run();
+}
+
+}  // namespace penstock

@@ -1,0 +1,42 @@
+// A verified copy of a corpus to another tier: the same objects and, last of all, the same manifest.
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+
+#include "datagen/corpus.hpp"
+#include "io_backends/base/backend.hpp"
+#include "io_backends/base/result.hpp"
+
+namespace penstock {
+
+// Says in the target that a copy was begun, and of what (the manifest's checksum): only then does copy
+// replace objects. Gone when the copy is complete.
+inline constexpr std::string_view kCopyingName = ".penstock/copying";
+
+struct CopyHow {
+  unsigned threads = 1;
+  Durability durability = Durability::visible;  // of every object, and of the manifest behind them
+  bool replace =
+      false;  // objects of other content may be replaced even where no copy of this corpus was begun
+  bool progress = false;
+};
+
+struct CopyOutcome {
+  std::uint64_t copied = 0;
+  std::uint64_t already_there = 0;  // right, and left alone
+  std::uint64_t bytes_copied = 0;
+  double seconds = 0;
+  bool complete = false;  // false: interrupted; every object that is there is whole, and there is no manifest
+};
+
+// What is there and right stays; everything else is read (and held against the manifest's checksum), written,
+// published, and read back. On an error no manifest is there, half an object never is, and running it again
+// goes on from there.
+//   invalid_argument  the target is the source
+//   already_exists    the target holds another corpus, or objects of other content that no copy of this one
+//   put there no_space          what is missing does not fit corrupt           the source does not match its
+//   manifest, or the target gives other bytes than it was given
+Result<CopyOutcome> copy_corpus(Corpus& from, Tier& to, const CopyHow& how);
+
+}  // namespace penstock

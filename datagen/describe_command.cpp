@@ -1,0 +1,245 @@
+// penstock describe: what is in a corpus, or in any folder.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "datagen/command_output.hpp"
+#include "datagen/corpus.hpp"
+#include "io_backends/base/command.hpp"
+#include "io_backends/base/interrupt.hpp"
+#include "io_backends/base/progress.hpp"
+#include "io_backends/base/units.hpp"
+#include "results/histogram.hpp"
+#include "results/table.hpp"
+
+namespace penstock {
+
+extern const CommandInfo command_describe;
+
+namespace {
+
+constexpr OptionSpec kOptions[] = {
+    kScanOption,
+    kTypesOption,
+    {.name = "checksum",
+     .type = OptionType::flag,
+     .help = "with --scan: read every sample and keep its CRC32C, so that verify can compare",
+     .group = "Corpus"},
+    kManifestOption,
+    {.name = "save",
+     .value = "FILE",
+     .help = "with --scan: keep the manifest there, for --manifest",
+     .group = "Corpus"},
+    kThreadsOption,
+};
+
+constexpr double kPercents[] = {1, 5, 25, 50, 75, 95, 99};
+
+// Samples whose size lies in [from, 2 * from); from 0 is the empty ones.
+struct Bin {
+  std::uint64_t from = 0;
+  std::uint64_t count = 0;
+};
+
+struct Description {
+  Histogram sizes;
+  std::vector<Bin> bins;  // from the smallest to the largest that holds any, without gaps
+  std::uint64_t labels_used = 0;
+  std::uint64_t unlabelled = 0;
+  std::uint64_t fewest = 0;  // samples of one label
+  std::uint64_t most = 0;
+};
+
+Result<Description> look_at(const Manifest& manifest) {
+  Description out;
+  std::vector<std::uint64_t> of_label(manifest.facts().label_names.size());
+  std::vector<std::uint64_t> of_bin(65);
+  for (std::uint64_t i = 0; i < manifest.samples(); ++i) {
+    if (i % 65536 == 0) PENSTOCK_TRY(check_interrupt());
+    const SampleEntry& sample = manifest.sample(i);
+    out.sizes.add(sample.length);
+    ++of_bin[sample.length == 0 ? 0 : 64 - static_cast<unsigned>(__builtin_clzll(sample.length))];
+    if (sample.label < of_label.size())
+      ++of_label[sample.label];
+    else
+      ++out.unlabelled;
+  }
+  const auto holds = [](std::uint64_t count) { return count > 0; };
+  const auto first = std::find_if(of_bin.begin(), of_bin.end(), holds);
+  const auto last = std::find_if(of_bin.rbegin(), of_bin.rend(), holds).base();
+  for (auto bin = first; bin < last; ++bin) {
+    const auto power = bin - of_bin.begin();
+    out.bins.push_back({power == 0 ? 0 : std::uint64_t{1} << (power - 1), *bin});
+  }
+  for (const std::uint64_t count : of_label) {
+    if (count == 0) continue;
+    out.fewest = out.labels_used == 0 ? count : std::min(out.fewest, count);
+    out.most = std::max(out.most, count);
+    ++out.labels_used;
+  }
+  return out;
+}
+
+Json to_json(const Corpus& corpus, const Description& seen) {
+  const Manifest& manifest = corpus.manifest;
+  Json sizes{{"min", seen.sizes.min()}, {"mean", seen.sizes.mean()}, {"max", seen.sizes.max()}};
+  for (const double percent : kPercents)
+    sizes[fmt::format("p{:g}", percent)] = seen.sizes.percentile(percent);
+  Json histogram = Json::array();
+  for (const Bin& bin : seen.bins)
+    histogram.push_back(
+        {{"from", bin.from}, {"to", bin.from == 0 ? 1 : bin.from * 2}, {"samples", bin.count}});
+  Json out{{"kind", "corpus"},
+           {"name", corpus.name},
+           {"root", corpus.tier.root},
+           {"recipe", manifest.facts().recipe},
+           {"format", manifest.facts().format},
+           {"codec", manifest.facts().codec},
+           {"seed", manifest.facts().seed},
+           {"settings", manifest.facts().settings},
+           {"samples", manifest.samples()},
+           {"objects", manifest.objects()},
+           {"bytes", manifest.payload_bytes()},
+           {"size_bytes", std::move(sizes)},
+           {"histogram", std::move(histogram)},
+           {"labels",
+            {{"named", manifest.facts().label_names.size()},
+             {"used", seen.labels_used},
+             {"fewest_samples", seen.fewest},
+             {"most_samples", seen.most},
+             {"unlabelled_samples", seen.unlabelled}}},
+           {"checksums", manifest.facts().checksums},
+           {"manifest_bytes", manifest.bytes().size()},
+           {"checksum", manifest.checksum()}};
+  if (corpus.scan)
+    out["scan"] = {{"left_out", corpus.scan->left_out},
+                   {"hidden", corpus.scan->hidden},
+                   {"linked_folders", corpus.scan->linked_folders}};
+  return out;
+}
+
+std::string origin(const ManifestFacts& facts) {
+  if (facts.recipe == "scan") return "scanned: somebody else's data";
+  std::string text = fmt::format("generate {}, seed {}", facts.recipe, facts.seed);
+  for (const auto& [key, value] : facts.settings) text += fmt::format(", {}={}", key, value);
+  return text;
+}
+
+std::string labels(const ManifestFacts& facts, const Description& seen) {
+  if (seen.labels_used == 0) return "none";
+  std::string text = fmt::format("{}, {} to {} samples each", format_count(seen.labels_used),
+                                 format_count(seen.fewest), format_count(seen.most));
+  if (facts.label_names.size() > seen.labels_used)
+    text += fmt::format("; {} without samples", format_count(facts.label_names.size() - seen.labels_used));
+  if (seen.unlabelled > 0) text += fmt::format("; {} samples without a label", format_count(seen.unlabelled));
+  return text;
+}
+
+void print_table(const Corpus& corpus, const Description& seen, const Output& output) {
+  const Manifest& manifest = corpus.manifest;
+  const auto bytes = [&](double count) { return format_bytes(count, output); };
+  Table facts({{"corpus", Align::left}, {printable(corpus.name), Align::left}});
+  facts.row({"where", fmt::format("{} ({}, tier {})", printable(corpus.tier.root), corpus.tier.backend_name,
+                                  corpus.tier.name)});
+  facts.row({"made by", origin(manifest.facts())});
+  facts.row({"samples",
+             fmt::format("{} {} in {} objects ({})", format_count(manifest.samples()), manifest.facts().codec,
+                         format_count(manifest.objects()), manifest.facts().format)});
+  facts.row({"bytes", fmt::format("{} ({} bytes)", bytes(static_cast<double>(manifest.payload_bytes())),
+                                  format_count(manifest.payload_bytes()))});
+  facts.row({"labels", labels(manifest.facts(), seen)});
+  facts.row({"checksums", manifest.facts().checksums ? "CRC32C of every sample" : "none"});
+  facts.row({"manifest", fmt::format("{}, {:.1f} bytes a sample; checksum {}",
+                                     bytes(static_cast<double>(manifest.bytes().size())),
+                                     static_cast<double>(manifest.bytes().size()) /
+                                         static_cast<double>(manifest.samples()),
+                                     manifest.checksum())});
+  if (corpus.scan && !corpus.scan->text.empty()) facts.row({"not samples", printable(corpus.scan->text)});
+  print_text(facts.text());
+
+  std::vector<Table::Column> columns{{"", Align::left}, {"min"}};
+  std::vector<std::string> cells{"sample size", bytes(static_cast<double>(seen.sizes.min()))};
+  for (const double percent : kPercents) {
+    columns.push_back({fmt::format("p{:g}", percent)});
+    cells.push_back(bytes(seen.sizes.percentile(percent)));
+  }
+  columns.push_back({"max"});
+  cells.push_back(bytes(static_cast<double>(seen.sizes.max())));
+  columns.push_back({"mean"});
+  cells.push_back(bytes(seen.sizes.mean()));
+  Table sizes(std::move(columns));
+  sizes.row(std::move(cells));
+  print_text("\n" + sizes.text());
+
+  std::uint64_t tallest = 1;
+  for (const Bin& bin : seen.bins) tallest = std::max(tallest, bin.count);
+  Table histogram({{"size", Align::right}, {"samples"}, {"share"}, {"", Align::left}});
+  for (const Bin& bin : seen.bins) {
+    const double share = static_cast<double>(bin.count) / static_cast<double>(manifest.samples());
+    const auto bar =
+        static_cast<std::size_t>(40.0 * static_cast<double>(bin.count) / static_cast<double>(tallest));
+    histogram.row({bin.from == 0 ? "empty" : fmt::format("below {}", format_size(bin.from * 2)),
+                   format_count(bin.count), format_percent(share), std::string(bar, '#')});
+  }
+  print_text("\n" + histogram.text());
+}
+
+Result<void> save(const Manifest& manifest, const std::filesystem::path& file) {
+  TierSpec spec;
+  spec.path = file.has_parent_path() ? file.parent_path().string() : ".";
+  spec.text = spec.path;
+  PENSTOCK_ASSIGN(const Tier tier, open_tier(spec));
+  PENSTOCK_ASSIGN(const auto writer, tier.backend->create(file.filename().string(), manifest.bytes().size()));
+  PENSTOCK_TRY(writer->append(manifest.bytes()));
+  PENSTOCK_TRY(writer->publish(Durability::file_and_name));
+  note(fmt::format("the manifest is in '{}'", file.string()));
+  return success();
+}
+
+Result<int> run(const CommandContext& context) {
+  const Options& options = context.options;
+  const bool scan = options.flag("scan");
+  for (const char* name : {"checksum", "save"})
+    if (!scan && options.given(name))
+      return make_error(
+          Errc::invalid_argument,
+          fmt::format("--{} goes with --scan (to check a corpus that has a manifest: penstock verify)",
+                      name));
+  PENSTOCK_ASSIGN(const Corpus corpus,
+                  open_corpus(context.positionals[0], {.scan = scan,
+                                                       .manifest_file = options.text("manifest"),
+                                                       .checksum = options.flag("checksum"),
+                                                       .threads = threads_of(context),
+                                                       .types = options.text("types"),
+                                                       .progress = context.output.progress}));
+  PENSTOCK_ASSIGN(const Description seen, look_at(corpus.manifest));
+  if (options.given("save")) PENSTOCK_TRY(save(corpus.manifest, options.text("save")));
+  if (context.output.json)
+    print_json(to_json(corpus, seen));
+  else
+    print_table(corpus, seen, context.output);
+  return 0;
+}
+
+}  // namespace
+
+const CommandInfo command_describe{
+    .name = "describe",
+    .summary = "what is in a corpus or any folder: count, bytes, sizes, formats, labels",
+    .options = kOptions,
+    .run = run,
+    .synopsis = "penstock describe CORPUS|DIR [--scan] [--checksum] [options]",
+    .examples =
+        {"penstock describe corpora/imagenet                 # a corpus that `generate` or `copy` made",
+         "penstock describe /data/photos --scan --checksum --save photos.manifest   # somebody else's "
+         "folder"},
+    .nouns = "CORPUS",
+    .nouns_at_least = 1,
+    .nouns_at_most = 1,
+};
+
+}  // namespace penstock

@@ -1,0 +1,199 @@
+// penstock verify: is every object there, and every byte right?
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <chrono>
+#include <mutex>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "datagen/command_output.hpp"
+#include "datagen/corpus.hpp"
+#include "datagen/extra_objects.hpp"
+#include "datagen/object_check.hpp"
+#include "datagen/parallel.hpp"
+#include "io_backends/base/command.hpp"
+#include "io_backends/base/interrupt.hpp"
+#include "io_backends/base/progress.hpp"
+#include "io_backends/base/units.hpp"
+#include "results/table.hpp"
+
+namespace penstock {
+
+extern const CommandInfo command_verify;
+
+namespace {
+
+constexpr OptionSpec kOptions[] = {
+    kManifestOption,
+    kThreadsOption,
+    {.name = "list",
+     .type = OptionType::integer,
+     .value = "N",
+     .fallback = "1000",
+     .help = "how many wrong objects to name; all are counted (0: name all)",
+     .group = "Output",
+     .at_least = 0},
+};
+
+struct Problem {
+  std::uint64_t object = 0;
+  ObjectVerdict verdict;
+};
+
+constexpr std::size_t kStates = 6;
+
+struct Findings {
+  std::array<std::uint64_t, kStates> counts{};  // by ObjectState
+  std::vector<Problem> problems;                // the first to be found, by object
+  std::uint64_t checked = 0;
+  ExtraObjects extra;
+  bool complete = false;  // false: interrupted
+  double seconds = 0;
+  std::uint64_t bytes_read = 0;
+
+  std::uint64_t wrong() const { return checked - counts[static_cast<std::size_t>(ObjectState::right)]; }
+};
+
+Result<Findings> check_all(Corpus& corpus, unsigned threads, std::uint64_t most, bool progress) {
+  const auto start = std::chrono::steady_clock::now();
+  const std::uint64_t read_before = corpus.tier.backend->moved_bytes().read;
+  const Manifest& manifest = corpus.manifest;
+  const ObjectIndex index(manifest);
+  Findings findings;
+  std::mutex mutex;
+  std::array<std::atomic<std::uint64_t>, kStates> counts{};
+  std::vector<Buffer> buffers(threads);
+  std::vector<std::string> names(threads);
+  Progress shown(progress, "verify", manifest.objects(), "files");
+  const auto check = [&](unsigned worker, std::uint64_t object) -> Result<void> {
+    const std::string_view name = manifest.object_name(object, names[worker]);
+    PENSTOCK_ASSIGN(ObjectVerdict verdict,
+                    check_object(*corpus.tier.backend, manifest, index, object, name, buffers[worker]));
+    counts[static_cast<std::size_t>(verdict.state)].fetch_add(1, std::memory_order_relaxed);
+    shown.advance(1);
+    if (verdict.state == ObjectState::right) return success();
+    std::lock_guard lock(mutex);
+    if (findings.problems.size() < most) findings.problems.push_back({object, std::move(verdict)});
+    return success();
+  };
+  Result<void> done = parallel_for(manifest.objects(), threads, 8, check);
+  if (done.ok()) {
+    auto extra = find_extra_objects(corpus.tier.backend->names(), manifest, threads);
+    if (extra.ok())
+      findings.extra = *std::move(extra);
+    else if (extra.error().code == Errc::interrupted)
+      done = extra.error();
+    else
+      warn(fmt::format("could not look for objects that the manifest lacks: {}", extra.error().message()));
+  }
+  if (!done.ok() && done.error().code != Errc::interrupted) return done.error();
+  findings.complete = done.ok();
+  for (std::size_t i = 0; i < kStates; ++i) {
+    findings.counts[i] = counts[i].load();
+    findings.checked += findings.counts[i];
+  }
+  std::sort(findings.problems.begin(), findings.problems.end(),
+            [](const Problem& a, const Problem& b) { return a.object < b.object; });
+  findings.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  findings.bytes_read = corpus.tier.backend->moved_bytes().read - read_before;
+  return findings;
+}
+
+void print_lines(const Corpus& corpus, const Findings& findings) {
+  std::string scratch;
+  for (const Problem& problem : findings.problems)
+    print_json({{"kind", "problem"},
+                {"object", corpus.manifest.object_name(problem.object, scratch)},
+                {"problem", object_state_name(problem.verdict.state)},
+                {"detail", problem.verdict.detail}});
+  for (const std::string& name : findings.extra.first)
+    print_json(
+        {{"kind", "problem"}, {"object", name}, {"problem", "extra"}, {"detail", "not in the manifest"}});
+  Json summary{{"kind", "summary"},
+               {"root", corpus.tier.root},
+               {"objects", corpus.manifest.objects()},
+               {"checked", findings.checked},
+               {"checksums", corpus.manifest.facts().checksums},
+               {"checksum", corpus.manifest.checksum()}};
+  for (std::size_t i = 0; i < kStates; ++i)
+    summary[std::string(object_state_name(static_cast<ObjectState>(i)))] = findings.counts[i];
+  summary["extra"] = findings.extra.count;
+  summary["bytes_read"] = findings.bytes_read;
+  summary["wall_s"] = findings.seconds;
+  summary["verdict"] = findings.wrong() > 0                 ? "failed"
+                       : !findings.complete                 ? "interrupted"
+                       : !corpus.manifest.facts().checksums ? "skipped"
+                                                            : "ok";
+  print_json(summary);
+}
+
+void print_table(const Corpus& corpus, const Findings& findings, const Output& output) {
+  Table table({{"object", Align::left}, {"problem", Align::left}, {"detail", Align::left}});
+  std::string scratch;
+  for (const Problem& problem : findings.problems)
+    table.row({printable(corpus.manifest.object_name(problem.object, scratch)),
+               std::string(object_state_name(problem.verdict.state)), printable(problem.verdict.detail)});
+  for (const std::string& name : findings.extra.first)
+    table.row({printable(name), "extra", "not in the manifest; not counted as wrong"});
+  if (findings.extra.count > findings.extra.first.size())
+    table.row({"...", "extra",
+               fmt::format("{} more", format_count(findings.extra.count - findings.extra.first.size()))});
+  std::string text = table.empty() ? "" : table.text() + "\n";
+  const std::uint64_t named = findings.problems.size();
+  if (findings.wrong() > named)
+    text += fmt::format("... and {} more; --list 0 names them all\n", format_count(findings.wrong() - named));
+  text += fmt::format("{}: {} of {} objects checked, {} right", printable(corpus.name),
+                      format_count(findings.checked), format_count(corpus.manifest.objects()),
+                      format_count(findings.counts[0]));
+  for (std::size_t i = 1; i < kStates; ++i)
+    if (findings.counts[i] > 0)
+      text += fmt::format(", {} {}", format_count(findings.counts[i]),
+                          object_state_name(static_cast<ObjectState>(i)));
+  if (findings.extra.count > 0) text += fmt::format("; {} extra", format_count(findings.extra.count));
+  text += fmt::format(" ({} read in {})\n", format_bytes(static_cast<double>(findings.bytes_read), output),
+                      format_seconds(findings.seconds));
+  if (!findings.complete) text += "interrupted: the rest was not looked at\n";
+  print_text(text);
+}
+
+Result<int> run(const CommandContext& context) {
+  const Options& options = context.options;
+  PENSTOCK_ASSIGN(Corpus corpus,
+                  open_corpus(context.positionals[0], {.manifest_file = options.text("manifest")}));
+  const auto list = static_cast<std::uint64_t>(options.integer("list"));
+  PENSTOCK_ASSIGN(const Findings findings, check_all(corpus, threads_of(context),
+                                                     list == 0 ? UINT64_MAX : list, context.output.progress));
+  if (context.output.json)
+    print_lines(corpus, findings);
+  else
+    print_table(corpus, findings, context.output);
+  if (findings.wrong() > 0 || !findings.complete) return 1;
+  if (corpus.manifest.facts().checksums) return 0;
+  note(
+      "the manifest holds no checksums: every object is there with the right size, but its bytes could not "
+      "be "
+      "verified (describe --scan --checksum makes a manifest that has them)");
+  return 77;
+}
+
+}  // namespace
+
+const CommandInfo command_verify{
+    .name = "verify",
+    .summary = "whether every object of a corpus is there and every checksum right; names what is not",
+    .options = kOptions,
+    .run = run,
+    .synopsis =
+        "penstock verify CORPUS [options]        exit 0: all right, 1: not, 77: no checksums to compare with",
+    .examples = {"penstock verify corpora/imagenet                # reads everything once",
+                 "penstock verify /mnt/photos --manifest photos.manifest --json   # a read-only folder"},
+    .nouns = "CORPUS",
+    .nouns_at_least = 1,
+    .nouns_at_most = 1,
+};
+
+}  // namespace penstock
