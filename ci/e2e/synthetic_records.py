@@ -89,7 +89,7 @@ def whole_experiment():
                 wave = [rate * 1048576 * (1 + 0.05 * math.sin(i / 2) - (0.25 if name == "disk" and cache == "cold" and i > 12 else 0)) for i in range(20)]
                 series = {"payload_bytes": {"interval_s": 1.0, "values": wave}} if threads == 4 and cache == "cold" else {}
                 records.append(read(len(records), name, threads, cache, rate, ceiling[cache],
-                                    noise=0.16 if (name, cache, threads) == ("disk", "cold", 2) else 0.04, series=series))
+                                    noise=0.3 if (name, cache, threads) == ("disk", "cold", 2) else 0.04, series=series))
     records.append(train(len(records), 0, 0.042))
     records.append(train(len(records), 4, 0.0012))
     records.append(record("generate", len(records), {"recipe": "imagenet", "threads": 2}, {

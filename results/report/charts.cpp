@@ -45,6 +45,13 @@ bool any(const std::vector<std::optional<double>>& values) {
   return std::any_of(values.begin(), values.end(), [](const auto& value) { return value.has_value(); });
 }
 
+std::vector<double> thread_counts(const ReadGroup& group) {
+  std::set<double> counts;
+  for (const ReadCurve& curve : group.curves)
+    for (const auto& [threads, record] : curve.at) counts.insert(static_cast<double>(threads));
+  return {counts.begin(), counts.end()};
+}
+
 void add_curve(Chart& chart, const ReadCurve& curve, std::size_t colour, double unit) {
   ChartSeries rate{curve.tier, colour, Stroke::solid, true, {}, {}, {}};
   ChartSeries baseline{curve.tier + ": plain loop", colour, Stroke::dashed, false, {}, {}, {}};
@@ -84,8 +91,13 @@ Json chart_json(const Chart& chart) {
                           {"y", numbers_json(one.y)},
                           {"low", numbers_json(one.low)},
                           {"high", numbers_json(one.high)}});
-  return Json{{"id", chart.id},           {"title", chart.title},         {"x_label", chart.x_label},
-              {"y_label", chart.y_label}, {"x_doubles", chart.x_doubles}, {"x", chart.x},
+  return Json{{"id", chart.id},
+              {"title", chart.title},
+              {"x_label", chart.x_label},
+              {"y_label", chart.y_label},
+              {"x_doubles", chart.x_doubles},
+              {"logarithmic", chart.logarithmic},
+              {"x", chart.x},
               {"series", series}};
 }
 
@@ -108,13 +120,39 @@ Chart bandwidth_chart(const ReadGroup& group, std::vector<std::string>& tiers, c
   chart.x_label = "threads";
   chart.y_label = rate_unit(output);
   chart.x_doubles = true;
-  std::set<std::uint64_t> counts;
-  for (const ReadCurve& curve : group.curves)
-    for (const auto& [threads, record] : curve.at) counts.insert(threads);
-  for (const std::uint64_t count : counts) chart.x.push_back(static_cast<double>(count));
+  chart.x = thread_counts(group);
   for (const ReadCurve& curve : group.curves)
     add_curve(chart, curve, colour_of(tiers, curve.tier), unit_of(output));
   chart.summary = chart.title + ", a line for each tier; the table beside it holds the numbers";
+  return chart;
+}
+
+Chart latency_chart(const ReadGroup& group, std::vector<std::string>& tiers) {
+  Chart chart;
+  chart.title = "Latency against threads, " + group.title;
+  chart.x_label = "threads";
+  chart.y_label = "ms";
+  chart.x_doubles = true;
+  chart.logarithmic = true;
+  chart.summary =
+      chart.title + ", median and 99th percentile of each tier; the table beside it holds the numbers";
+  chart.x = thread_counts(group);
+  for (const ReadCurve& curve : group.curves) {
+    const std::size_t colour = colour_of(tiers, curve.tier);
+    ChartSeries middle{curve.tier + ": p50", colour, Stroke::solid, true, {}, {}, {}};
+    ChartSeries tail{curve.tier + ": p99", colour, Stroke::dashed, true, {}, {}, {}};
+    for (const double x : chart.x) {
+      const auto cell = curve.at.find(static_cast<std::uint64_t>(x));
+      const auto value = [&](std::string_view name) {
+        const auto ns = cell == curve.at.end() ? std::nullopt : metric_value(*cell->second, name);
+        return ns ? std::optional<double>(*ns / 1e6) : std::nullopt;
+      };
+      middle.y.push_back(value("latency_ns_p50"));
+      tail.y.push_back(value("latency_ns_p99"));
+    }
+    for (ChartSeries* series : {&middle, &tail})
+      if (any(series->y)) chart.series.push_back(std::move(*series));
+  }
   return chart;
 }
 

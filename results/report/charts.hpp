@@ -28,7 +28,8 @@ struct Chart {
   std::string summary;  // for those who cannot see it
   std::string x_label;
   std::string y_label;
-  bool x_doubles = false;  // x is drawn by its logarithm to base 2, with a tick at every value
+  bool x_doubles = false;    // x is drawn by its logarithm to base 2, with a tick at every value
+  bool logarithmic = false;  // y starts as powers of ten; the reader may switch
   std::vector<double> x;
   std::vector<ChartSeries> series;
 };
@@ -43,6 +44,9 @@ std::size_t colour_of(std::vector<std::string>& tiers, const std::string& tier);
 // Bandwidth against threads for one group: a line a tier, with its baseline (dashed) and ceiling (dotted)
 // where measured. Empty series: nothing to draw.
 Chart bandwidth_chart(const ReadGroup& group, std::vector<std::string>& tiers, const Output& output);
+
+// The median and the 99th percentile of the time for one sample, by threads.
+Chart latency_chart(const ReadGroup& group, std::vector<std::string>& tiers);
 
 // payload bytes a second over time for records that kept a series; at most eight lines.
 struct NamedSeries {

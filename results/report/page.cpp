@@ -117,10 +117,14 @@ std::string render_page(const RecordSet& set, const Output& output, const std::s
   }
   PageState state;
   state.output = output;
-  const std::string body = headline_section(records, set.problems, state) + read_section(records, state) +
-                           train_section(records, state) + series_section(records, state) +
-                           other_section(records, state) + environment_section(records, state) +
-                           records_section(records, origins, state);
+  // One after another: the order decides colours, chart numbers and contents.
+  std::string body = headline_section(records, set.problems, state);
+  body += read_section(records, state);
+  body += train_section(records, state);
+  body += series_section(records, state);
+  body += other_section(records, state);
+  body += environment_section(records, state);
+  body += records_section(records, origins, state);
   Json charts = Json::array();
   if (!chart_library_js.empty())
     for (const Chart& chart : state.charts) charts.push_back(chart_json(chart));

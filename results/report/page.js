@@ -72,8 +72,8 @@
     const context = canvas.getContext("2d");
     context.scale(ratio, ratio);
     context.strokeStyle = context.fillStyle = colourOf(series);
-    context.lineWidth = 2;
-    context.setLineDash(dashes[series.stroke].map((length) => length * 0.7));
+    context.lineWidth = 2.2;
+    context.setLineDash(dashes[series.stroke].map((length) => length * 0.75));
     context.beginPath();
     context.moveTo(0, 7);
     context.lineTo(size, 7);
@@ -94,7 +94,7 @@
       this.chart = chart;
       this.figure = document.getElementById(chart.id);
       this.place = this.figure.querySelector(".plot");
-      this.logarithmic = false;
+      this.logarithmic = chart.logarithmic;
       this.hidden = new Set();
       this.xs = chart.x.map((x) => (chart.x_doubles ? Math.log2(x) : x));
       this.tip = element("div", "tooltip");
@@ -109,10 +109,11 @@
 
     addScaleButton() {
       const values = this.chart.series.flatMap((series) => series.y).filter((y) => y > 0);
-      if (!values.length || Math.max(...values) < 4 * Math.min(...values)) return;
+      this.logarithmic &&= values.length > 0;
+      if (!values.length || (!this.logarithmic && Math.max(...values) < 4 * Math.min(...values))) return;
       const toggle = element("button", "", "log scale");
       toggle.type = "button";
-      toggle.setAttribute("aria-pressed", "false");
+      toggle.setAttribute("aria-pressed", String(this.logarithmic));
       toggle.addEventListener("click", () => {
         this.logarithmic = !this.logarithmic;
         toggle.setAttribute("aria-pressed", String(this.logarithmic));

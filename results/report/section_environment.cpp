@@ -102,7 +102,9 @@ std::string machines_html(const std::vector<Record>& records, const Output& outp
     }
     const bool differs = values.size() > 1;
     std::string words = name;
-    std::replace(words.begin(), words.end(), '_', ' ');
+    if (words == "memory_bytes") words = "memory";
+    std::replace_if(
+        words.begin(), words.end(), [](char c) { return c == '_' || c == '.'; }, ' ');
     row.insert(row.begin(), Markup{escape(words) + (differs ? " <span class=\"mark\">differs</span>" : "")});
     table.row(std::move(row), differs ? "differs" : "");
   }
@@ -115,7 +117,7 @@ std::string environment_section(const std::vector<Record>& records, PageState& s
   const std::string tiers = tiers_html(records);
   const std::string machines = machines_html(records, state.output);
   if (tiers.empty() && machines.empty()) return "";
-  return state.open_section("environment", "Where it was measured",
+  return state.open_section("environment", "Environment",
                             "What someone needs to believe these numbers, or to compare them with others.") +
          tiers + machines + "</section>\n";
 }

@@ -23,7 +23,7 @@ std::string cache_cell(const Record& record) {
   std::string state = cache_text(record, "client_data");
   const auto resident = record.cache.find("resident_fraction_before");
   if (resident != record.cache.end() && resident->is_number())
-    state += fmt::format(" ({} resident)", format_percent(resident->get<double>()));
+    state += fmt::format(" ({})", format_percent(resident->get<double>()));
   return state.empty() ? "-" : state;
 }
 
@@ -44,7 +44,9 @@ HtmlTable bandwidth_table(const ReadGroup& group, const PageState& state) {
                    {"scaling", Kind::number, "against the first thread count"},
                    {"plain loop", Kind::number, "against the simplest possible loop on the same work"},
                    {"of ceiling", Kind::number, "against the best that probes of this tier reached"},
-                   {"client cache", Kind::words, "where the data lay before the measurement, as proven"},
+                   {"client cache", Kind::words,
+                    "where the data lay, and how much of it was proven to lie in this machine's memory "
+                    "before each repeat"},
                    {"verdict", Kind::words, ""}});
   for (const ReadCurve& curve : group.curves)
     for (const auto& [threads, record] : curve.at) {
@@ -89,7 +91,7 @@ HtmlTable latency_table(const ReadGroup& group) {
 std::string read_section(const std::vector<Record>& records, PageState& state) {
   const std::vector<ReadGroup> groups = read_groups(records);
   if (groups.empty()) return "";
-  std::string out = state.open_section("reading", "What each tier can feed",
+  std::string out = state.open_section("reading", "Reading",
                                        "Solid lines are the median of the repeats, with a bar from the "
                                        "slowest to the fastest. Dashed: the simplest "
                                        "possible loop over the same samples. Dotted: the best that probes of "
@@ -99,7 +101,12 @@ std::string read_section(const std::vector<Record>& records, PageState& state) {
     out += "<h3>" + escape(group.title) + "</h3>\n<div class=\"beside\">\n";
     if (!chart.series.empty()) out += state.place(std::move(chart));
     out += bandwidth_table(group, state).html() + "</div>\n";
-    if (const HtmlTable latency = latency_table(group); !latency.empty()) out += latency.html();
+    if (const HtmlTable latency = latency_table(group); !latency.empty()) {
+      Chart percentiles = latency_chart(group, state.tiers);
+      out += "<div class=\"beside\">\n";
+      if (!percentiles.series.empty()) out += state.place(std::move(percentiles));
+      out += latency.html() + "</div>\n";
+    }
   }
   return out + "</section>\n";
 }

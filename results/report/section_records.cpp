@@ -3,8 +3,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
+#include <cstdint>
 #include <map>
 
+#include "io_backends/base/units.hpp"
 #include "results/cells.hpp"
 #include "results/report/html.hpp"
 #include "results/report/sections.hpp"
@@ -28,6 +31,8 @@ std::string metric_text(const std::string& name, const Metric& metric, const Out
       name.find("utilization") != std::string::npos || name.find("fraction") != std::string::npos;
   if (fraction) return format_percent(value);
   if (metric.unit == "1/s") return format_number(value) + " /s";
+  const bool count = metric.unit == "1" && value >= 0 && value < 1e15 && value == std::floor(value);
+  if (count) return format_count(static_cast<std::uint64_t>(value));
   return format_number(value) + (metric.unit == "1" ? "" : " " + metric.unit);
 }
 

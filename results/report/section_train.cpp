@@ -93,7 +93,7 @@ HtmlTable prefetch_table(const TrainGroup& group, const PageState& state) {
                text(percent_or_dash(hidden_by_prefetch(group, prefetch))),
                text(seconds_or_dash(metric_value(*record, "first_batch_s"))),
                text(seconds_or_dash(metric_value(*record, "wall_s"))),
-               text(steps ? format_number(*steps) : "-"), Markup{verdict_html(record->verdict)}});
+               text(steps ? fmt::format("{:.0f}", *steps) : "-"), Markup{verdict_html(record->verdict)}});
   }
   return table;
 }
@@ -141,7 +141,7 @@ std::string stages_html(const TrainGroup& group) {
 std::string train_section(const std::vector<Record>& records, PageState& state) {
   const std::vector<TrainGroup> groups = train_groups(records);
   if (groups.empty()) return "";
-  std::string out = state.open_section("training", "What the mini-app made of it",
+  std::string out = state.open_section("training", "Training",
                                        "A pipeline reads, decodes and batches real samples while an "
                                        "accelerator steps at fixed deadlines. Prefetching "
                                        "lets the next batches form while a step runs. A stage is busy, "

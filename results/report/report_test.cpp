@@ -1,0 +1,175 @@
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+#include "results/report/assets.hpp"
+#include "results/report/charts.hpp"
+#include "results/report/html.hpp"
+#include "results/report/page.hpp"
+
+namespace penstock::report {
+namespace {
+
+constexpr const char* kHostile = "</script><img src=x onerror=alert(1)>\"'&<!--";
+
+bool has(const std::string& text, const std::string& part) {
+  return text.find(part) != std::string::npos;
+}
+
+Record read_cell(const std::string& tier, int threads, double bytes_per_s) {
+  Record record;
+  record.id = "0-" + std::to_string(threads);
+  record.started = "2026-11-20T09:30:00Z";
+  record.command = "read";
+  record.parameters = Json{{"tier", tier}, {"threads", threads}, {"cache", "cold"}};
+  record.tiers["data"] = Json{{"name", tier}};
+  record.metrics["payload_bytes_per_s"] = {"B/s", Better::higher, "repeat", {bytes_per_s}};
+  return record;
+}
+
+std::string page_of(const std::vector<Record>& records, const std::vector<std::string>& problems = {}) {
+  RecordSet set;
+  for (const Record& record : records)
+    set.records.push_back({record, "runs/x.jsonl", set.records.size() + 1});
+  set.problems = problems;
+  return render_page(set, Output{}, "Title");
+}
+
+TEST(Html, EscapesMarkupInTextAndAttributes) {
+  EXPECT_EQ(escape("<b a=\"x\" c='y'>&amp;"), "&lt;b a=&quot;x&quot; c=&#39;y&#39;&gt;&amp;amp;");
+  EXPECT_EQ(escape("16 384 füße"), "16 384 füße");
+}
+
+TEST(Html, ReplacesWhatIsNoUtf8AndControls) {
+  EXPECT_EQ(escape("a\xff"
+                   "b"),
+            "a\xEF\xBF\xBD"
+            "b");
+  EXPECT_EQ(escape(std::string_view("a\0b", 3)),
+            "a\xEF\xBF\xBD"
+            "b");
+  EXPECT_EQ(escape("\xC0\xAF"), "\xEF\xBF\xBD\xEF\xBF\xBD");  // overlong '/'
+  EXPECT_EQ(escape("\xED\xA0\x80").size(), 9U);               // a lone surrogate
+  EXPECT_EQ(escape("\xE2\x82"), "\xEF\xBF\xBD\xEF\xBF\xBD");  // cut short
+  EXPECT_EQ(escape("\xF4\x90\x80\x80").size(), 12U);          // beyond Unicode
+  EXPECT_EQ(escape("a\nb\tc"), "a\nb\tc");
+}
+
+TEST(Html, JsonInAScriptElementCannotEndIt) {
+  const std::string json = script_json(Json{{kHostile, kHostile}});
+  EXPECT_FALSE(has(json, "<"));
+  EXPECT_FALSE(has(json, "&"));
+  EXPECT_EQ(Json::parse(json)[kHostile], kHostile);
+}
+
+TEST(Page, AHostileRecordIsInertWhereverItsTextGoes) {
+  Record record = read_cell(kHostile, 2, 1e9);
+  record.label[kHostile] = kHostile;
+  record.reason = kHostile;
+  record.argv = {kHostile};
+  record.command = "read";
+  record.tiers["data"] = Json{{"name", kHostile}, {"device", kHostile}};
+  record.cache = Json{{"client_data", kHostile}};
+  record.corpus = Json{{"recipe", kHostile}, {"samples", 3U}, {"bytes", 4U}};
+  record.environment = Json{{"host", kHostile}, {kHostile, kHostile}};
+  record.started = kHostile;
+  record.series["payload_bytes"] = {1.0, {1, 2}};
+  Record train = record;
+  train.command = "train";
+  train.parameters = Json{{"app", kHostile}, {"prefetch", 0}, {"batch", kHostile}};
+  train.metrics["input_wait_s"] = {"s", Better::lower, "step", {1}};
+  train.metrics["step_s"] = {"s", Better::lower, "step", {1}};
+  train.metrics[std::string("stage_busy_s.") + kHostile] = {"s", Better::lower, "run", {1}};
+  Record other = record;
+  other.command = kHostile;
+  other.metrics[kHostile] = {kHostile, Better::higher, kHostile, {1}};
+  Record failed = record;
+  failed.verdict = Verdict::failed;
+  const std::string page = page_of({record, train, other, failed}, {kHostile});
+  EXPECT_FALSE(has(page, "<img"));
+  EXPECT_FALSE(has(page, "onerror=alert(1)>"));
+  std::size_t ends = 0;
+  for (std::size_t at = page.find("</script"); at != std::string::npos; at = page.find("</script", at + 1))
+    ++ends;
+  EXPECT_EQ(ends, 3U);  // charts, records, program
+}
+
+TEST(Page, HoldsNoAddressToLoadFrom) {
+  const std::string page = page_of({read_cell("disk", 1, 1e8)});
+  EXPECT_FALSE(has(page, "src=\"http"));
+  EXPECT_FALSE(has(page, "href=\"http"));
+  EXPECT_FALSE(has(page, "@import"));
+  EXPECT_TRUE(has(page, "default-src 'none'"));
+}
+
+TEST(Page, OneThreadCountAndOneTierMakeATableAndAChart) {
+  const std::string page = page_of({read_cell("disk", 1, 100 * 1048576.0)});
+  EXPECT_TRUE(has(page, "100.0"));
+  EXPECT_TRUE(has(page, "id=\"reading\""));
+  EXPECT_FALSE(has(page, "id=\"training\""));
+  EXPECT_EQ(has(page, "id=\"chart-1\""), !chart_library_js.empty());
+  EXPECT_EQ(has(page, "id=\"no-charts\""), chart_library_js.empty());
+  EXPECT_EQ(has(page, "Leon Sorokin"), !chart_library_licence.empty());
+}
+
+TEST(Page, HugeAndMissingNumbersDoNotBreakIt) {
+  Record record = read_cell("disk", 1, 1e300);
+  record.metrics["samples_per_s"] = {"1/s", Better::higher, "repeat", {}};
+  record.metrics["latency_ns_p50"] = {"ns", Better::lower, "run", {1e308}};
+  record.parameters["threads"] = 1000000;
+  const std::string page = page_of({record, read_cell("disk", 2, 0)});
+  EXPECT_TRUE(has(page, "1000000"));
+  EXPECT_FALSE(has(page, ">nan<"));
+  EXPECT_FALSE(has(page, ">inf<"));
+}
+
+TEST(Page, CellsWithoutANumberAreRowsWithAReason) {
+  Record failed = read_cell("disk", 4, 1e8);
+  failed.verdict = Verdict::failed;
+  failed.reason = "cannot open 'x'";
+  Record cut = read_cell("disk", 8, 1e8);
+  cut.verdict = Verdict::interrupted;
+  Record skipped;
+  skipped.command = "read";
+  skipped.verdict = Verdict::skipped;
+  const std::string page = page_of({failed, cut, skipped});
+  EXPECT_TRUE(has(page, "cannot open &#39;x&#39;"));
+  EXPECT_TRUE(has(page, ">interrupted</span>"));
+  EXPECT_TRUE(has(page, ">skipped</span>"));
+  EXPECT_FALSE(has(page, "id=\"reading\""));
+}
+
+TEST(Page, MarksWhatDiffersBetweenEnvironments) {
+  Record one = read_cell("disk", 1, 1e8);
+  one.environment = Json{{"host", "a"}, {"kernel", "6.1"}, {"clock_read_ns", 20.5}};
+  Record two = one;
+  two.environment["kernel"] = "6.5";
+  two.environment["clock_read_ns"] = 21.0;
+  EXPECT_TRUE(has(page_of({one, two}), "kernel <span class=\"mark\">differs</span>"));
+  two.environment["kernel"] = "6.1";
+  EXPECT_FALSE(has(page_of({one, two}), "class=\"mark\""));
+}
+
+TEST(Page, ListsWhatCouldNotBeRead) {
+  EXPECT_TRUE(
+      has(page_of({read_cell("disk", 1, 1e8)}, {"x.jsonl:3: not a record"}), "x.jsonl:3: not a record"));
+}
+
+TEST(Chart, KeepsATiersColourAndLeavesGapsWhereNothingWasMeasured) {
+  const std::vector<Record> records{read_cell("disk", 1, 1048576), read_cell("disk", 4, 4 * 1048576),
+                                    read_cell("fast", 2, 2 * 1048576)};
+  std::vector<std::string> tiers{"fast"};
+  const auto groups = read_groups(records);
+  ASSERT_EQ(groups.size(), 1U);
+  const Chart chart = bandwidth_chart(groups[0], tiers, Output{});
+  EXPECT_EQ(chart.x, (std::vector<double>{1, 2, 4}));
+  ASSERT_EQ(chart.series.size(), 2U);
+  EXPECT_EQ(chart.series[0].label, "disk");
+  EXPECT_EQ(chart.series[0].colour, 1U);
+  EXPECT_EQ(chart.series[1].colour, 0U);
+  EXPECT_EQ(chart_json(chart)["series"][0]["y"].dump(), "[1.0,null,4.0]");
+}
+
+}  // namespace
+}  // namespace penstock::report
