@@ -209,12 +209,9 @@ Result<Opened> open_all(const CommandContext& context, const SweepSettings& sett
                                   where, where));
   if (options.flag("only-tiers") && options.texts("tier").empty())
     return make_error(Errc::invalid_argument, "--only-tiers needs a --tier to measure");
-  std::vector<Tier> others;
-  for (const std::string& text : options.texts("tier")) {
-    PENSTOCK_ASSIGN(Tier tier, open_tier(text));
-    if (settings.on_error == OnError::fail) PENSTOCK_TRY(look_for_objects(tier, samples, where));
-    others.push_back(std::move(tier));
-  }
+  PENSTOCK_ASSIGN(std::vector<Tier> others, open_tiers(options.texts("tier")));
+  if (settings.on_error == OnError::fail)
+    for (Tier& tier : others) PENSTOCK_TRY(look_for_objects(tier, samples, where));
   make_unique(others, corpus.tier);
   return Opened{std::move(corpus), std::move(others), std::move(samples)};
 }

@@ -41,7 +41,9 @@ ReadTally Yardsticks::baseline(const ReadLap& lap) {
 }
 
 std::vector<LoopShape> Yardsticks::ladder(unsigned threads) const {
-  return ceiling_ladder(plan_, threads);
+  std::vector<LoopShape> rungs = ceiling_ladder(plan_, threads);
+  if (settings_.depth > 1) rungs.push_back({LoopKind::queued, threads, settings_.depth});
+  return rungs;
 }
 
 ReadTally Yardsticks::rung(const LoopShape& shape, const ReadLap& lap) {

@@ -24,7 +24,7 @@ class Yardsticks {
   // are filled in.
   ReadTally baseline(const ReadLap& lap);
 
-  // The rungs to try for so many clients, best guess first.
+  // The rungs to try for so many clients: those of ceiling_ladder(), and queues as deep as the reader's.
   std::vector<LoopShape> ladder(unsigned threads) const;
   // One rung, timed as the baseline.
   ReadTally rung(const LoopShape& shape, const ReadLap& lap);

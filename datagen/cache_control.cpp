@@ -23,15 +23,6 @@ std::string host_cache() {
   return std::filesystem::exists("/sys/hypervisor/type") ? "unknown" : "none";
 }
 
-bool reads_past_the_cache(const Tier& tier) {
-  const Result<TierSpec> spec = parse_tier(tier.spec);
-  if (!spec.ok()) return false;
-  return std::any_of(spec->options.begin(), spec->options.end(), [](const OptionWord& word) {
-    return word.key == "direct" && word.value != "0" && word.value != "false" && word.value != "no" &&
-           word.value != "off";
-  });
-}
-
 // Calls each(index) for 0 .. count-1 from `threads` threads; stops early when interrupted.
 template <class Each>
 Result<void> for_all(std::uint64_t count, unsigned threads, const Each& each) {
@@ -83,7 +74,7 @@ bool CacheControl::fixed(CacheState& state) const {
     state.client_metadata = "memory";
     return true;
   }
-  if (reads_past_the_cache(tier_)) {
+  if (tier_.backend->caps().bypasses_cache) {
     state.client_data = "bypassed";
     return true;
   }

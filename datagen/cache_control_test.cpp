@@ -165,9 +165,9 @@ TEST_F(CacheControlTest, MemoryIsMemoryWhateverIsWished) {
 }
 
 TEST_F(CacheControlTest, DirectReadsBypassAndObjectsWithoutPathsAreUnverified) {
-  tier_.spec = "disk=posix:/scripted,direct=1";
+  backend_->change_caps().bypasses_cache = true;
   EXPECT_EQ(control(CacheWish::cold).prepare().value().state.client_data, "bypassed");
-  tier_.spec = "disk=posix:/scripted";
+  backend_->change_caps().bypasses_cache = false;
   backend_->change_caps().native_path = false;
   EXPECT_EQ(control(CacheWish::cold).prepare().value().state.client_data, "unverified");
 }

@@ -1,0 +1,132 @@
+#include "io_backends/base/find_tiers.hpp"
+
+#include <sys/stat.h>
+#include <sys/statvfs.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <fstream>
+#include <map>
+#include <sstream>
+#include <tuple>
+
+namespace penstock {
+namespace {
+
+constexpr std::uint64_t kWorthNaming = 16U << 20U;
+
+constexpr std::string_view kKernelOwn[] = {
+    "proc",        "sysfs",      "cgroup",       "cgroup2",  "devpts",
+    "devtmpfs",    "mqueue",     "debugfs",      "tracefs",  "pstore",
+    "bpf",         "securityfs", "configfs",     "fusectl",  "binfmt_misc",
+    "hugetlbfs",   "autofs",     "nsfs",         "efivarfs", "selinuxfs",
+    "rpc_pipefs",  "squashfs",   "iso9660",      "erofs",    "fuse.gvfsd-fuse",
+    "fuse.portal", "fuse.lxcfs", "fuse.snapfuse"};
+
+bool may_write(const std::filesystem::path& folder) {
+  struct stat facts {};
+  return ::stat(folder.c_str(), &facts) == 0 && S_ISDIR(facts.st_mode) && ::access(folder.c_str(), W_OK) == 0;
+}
+
+std::uint64_t free_on(const std::filesystem::path& folder) {
+  struct statvfs space {};
+  if (::statvfs(folder.c_str(), &space) != 0) return 0;
+  return static_cast<std::uint64_t>(space.f_bavail) * space.f_frsize;
+}
+
+std::vector<std::filesystem::path> usual_folders() {
+  std::vector<std::filesystem::path> folders;
+  std::error_code none;
+  folders.push_back(std::filesystem::current_path(none));
+  const auto add_variable = [&](const char* name) {
+    const char* value = std::getenv(name);
+    if (value != nullptr && *value == '/') folders.emplace_back(value);
+  };
+  add_variable("TMPDIR");
+  for (const char* folder : {"/dev/shm", "/var/tmp", "/tmp"}) folders.emplace_back(folder);
+  add_variable("XDG_RUNTIME_DIR");
+  add_variable("HOME");
+  return folders;
+}
+
+FoundTier look_at_mount(const std::string& mount_point, const std::vector<std::filesystem::path>& usual) {
+  FoundTier found{.name = {}, .folder = mount_point, .facts = look_at_path(mount_point)};
+  for (const std::filesystem::path& folder : usual) {
+    if (folder.empty() || !may_write(folder)) continue;
+    const TierFacts facts = look_at_path(folder);
+    // Bind mounts of one device under other names are the same place.
+    if (facts.device != found.facts.device || facts.fs_type != found.facts.fs_type) continue;
+    if (found.facts.memory && facts.mount_point != mount_point) continue;
+    found.folder = folder;
+    found.facts = facts;
+    found.writable = true;
+    break;
+  }
+  if (!found.writable) found.writable = may_write(mount_point);
+  found.free_bytes = free_on(found.folder);
+  return found;
+}
+
+std::string name_for(const FoundTier& tier) {
+  if (tier.facts.memory) return "memory";
+  const std::string last = std::filesystem::path(tier.facts.mount_point).filename().string();
+  return last.empty() ? (tier.facts.network ? "network" : "disk") : last;
+}
+
+}  // namespace
+
+std::vector<std::string> data_mounts(std::istream& mountinfo) {
+  std::map<std::string, std::string> by_device;
+  std::vector<std::string> devices;
+  for (std::string line; std::getline(mountinfo, line);) {
+    std::istringstream words(line);
+    std::string id, parent, device, root, mount_point, word, fs_type;
+    words >> id >> parent >> device >> root >> mount_point;
+    while (words >> word && word != "-") {
+    }
+    if (!(words >> fs_type)) continue;
+    if (std::find(std::begin(kKernelOwn), std::end(kKernelOwn), fs_type) != std::end(kKernelOwn)) continue;
+    // Files are bind-mounted in containers; a place for data is a folder, which look_at_mount() finds out.
+    // The device's own root says more than a folder of it that is mounted elsewhere.
+    const auto [at, fresh] = by_device.try_emplace(device, mount_point);
+    if (fresh) devices.push_back(device);
+    if (!fresh && root == "/") at->second = mount_point;
+  }
+  std::vector<std::string> mounts;
+  for (const std::string& device : devices) mounts.push_back(by_device[device]);
+  return mounts;
+}
+
+std::vector<FoundTier> find_tiers() {
+  std::ifstream mountinfo("/proc/self/mountinfo");
+  const std::vector<std::filesystem::path> usual = usual_folders();
+  std::vector<FoundTier> found;
+  for (const std::string& mount_point : data_mounts(mountinfo)) {
+    std::error_code none;
+    if (!std::filesystem::is_directory(mount_point, none)) continue;
+    FoundTier tier = look_at_mount(mount_point, usual);
+    if (tier.free_bytes >= kWorthNaming) found.push_back(std::move(tier));
+  }
+  const auto rank = [](const FoundTier& tier) {
+    return std::tuple(tier.facts.memory    ? 0
+                      : tier.facts.network ? 2
+                                           : 1,
+                      tier.writable ? 0 : 1, ~tier.free_bytes);
+  };
+  std::sort(found.begin(), found.end(),
+            [&](const FoundTier& a, const FoundTier& b) { return rank(a) < rank(b); });
+  // All memory is one memory.
+  const auto other =
+      std::find_if(found.begin(), found.end(), [](const FoundTier& t) { return !t.facts.memory; });
+  if (other - found.begin() > 1) found.erase(found.begin() + 1, other);
+
+  std::map<std::string, int> taken;
+  for (FoundTier& tier : found) {
+    tier.name = name_for(tier);
+    if (const int n = ++taken[tier.name]; n > 1) tier.name += "-" + std::to_string(n);
+  }
+  return found;
+}
+
+}  // namespace penstock

@@ -1,0 +1,48 @@
+#include "io_backends/base/find_tiers.hpp"
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <set>
+#include <sstream>
+
+namespace penstock {
+namespace {
+
+TEST(DataMounts, LeavesOutTheKernelsOwnAndNamesADeviceOnce) {
+  std::istringstream mountinfo(
+      "22 1 254:0 / / rw - ext4 /dev/vda rw\n"
+      "23 22 0:5 / /proc rw - proc proc rw\n"
+      "24 22 0:6 / /sys/fs/cgroup rw - cgroup2 none rw\n"
+      "25 22 254:0 /home/data /data rw - ext4 /dev/vda rw\n"
+      "26 22 0:7 / /dev/shm rw shared:1 - tmpfs tmpfs rw\n"
+      "27 22 7:1 / /snap/core ro - squashfs /dev/loop1 ro\n"
+      "28 22 0:9 / /mnt/pfs rw - lustre 10.0.0.1@tcp:/pfs rw\n");
+  EXPECT_EQ(data_mounts(mountinfo), (std::vector<std::string>{"/", "/dev/shm", "/mnt/pfs"}));
+}
+
+TEST(DataMounts, TheDevicesOwnRootCountsMoreThanAFolderOfIt) {
+  std::istringstream mountinfo(
+      "22 1 254:0 /containers/7 / rw - ext4 /dev/vda rw\n"
+      "25 22 254:0 / /host rw - ext4 /dev/vda rw\n");
+  EXPECT_EQ(data_mounts(mountinfo), std::vector<std::string>{"/host"});
+}
+
+TEST(DataMounts, ABrokenLineIsPassedOver) {
+  std::istringstream mountinfo("nonsense\n\n22 1 254:0 / /x rw - ext4 /dev/vda rw\n");
+  EXPECT_EQ(data_mounts(mountinfo), std::vector<std::string>{"/x"});
+}
+
+TEST(FindTiers, EveryFoundFolderIsWhatItSays) {
+  std::set<std::string> names;
+  for (const FoundTier& tier : find_tiers()) {
+    EXPECT_TRUE(names.insert(tier.name).second) << tier.name;
+    EXPECT_TRUE(std::filesystem::is_directory(tier.folder)) << tier.folder;
+    EXPECT_EQ(::access(tier.folder.c_str(), W_OK) == 0, tier.writable) << tier.folder;
+    EXPECT_EQ(look_at_path(tier.folder).mount_point, tier.facts.mount_point);
+  }
+  EXPECT_FALSE(names.empty()) << "the working directory lies somewhere";
+}
+
+}  // namespace
+}  // namespace penstock
