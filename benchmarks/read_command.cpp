@@ -27,6 +27,7 @@ constexpr std::uint64_t kObjectsLookedFor = 256;
 constexpr OptionSpec kOptions[] = {
     kScanOption,
     kManifestOption,
+    kTypesOption,
     {.name = "tier",
      .value = "TIER",
      .help = "one more place that holds the same objects (`penstock copy`), measured beside the corpus's own",
@@ -200,7 +201,8 @@ Result<Opened> open_all(const CommandContext& context, const SweepSettings& sett
   const Options& options = context.options;
   const std::string& where = context.positionals.front();
   PENSTOCK_ASSIGN(Corpus corpus, open_corpus(where, {.scan = options.flag("scan"),
-                                                     .manifest_file = options.text("manifest")}));
+                                                     .manifest_file = options.text("manifest"),
+                                                     .types = options.text("types")}));
   PENSTOCK_ASSIGN(SampleList samples, corpus_samples(corpus.manifest));
   if (settings.verify && !corpus.manifest.facts().checksums)
     return make_error(Errc::unsupported,
