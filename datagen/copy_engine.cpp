@@ -62,6 +62,7 @@ class Copy {
   Result<void> transfer(Worker& worker, std::uint64_t object, std::string_view name);
   Result<std::uint32_t> write_object(Worker& worker, std::uint64_t object, std::string_view name);
   Result<void> finish();
+  void leave_nothing(const std::vector<Worker>& workers);
   Error advise(Error error) const;
 
   Corpus& from_;
@@ -231,6 +232,19 @@ Error Copy::advise(Error error) const {
   return error;
 }
 
+// Nothing was made, so nothing stays: the mark, and folders as far as they are empty (the others cannot be
+// removed).
+void Copy::leave_nothing(const std::vector<Worker>& workers) {
+  Namespace& names = to_.backend->names();
+  static_cast<void>(names.remove(kCopyingName));
+  static_cast<void>(names.remove(".penstock"));
+  for (const Worker& worker : workers)
+    for (std::string_view name = worker.name; name.rfind('/') != std::string_view::npos;) {
+      name = name.substr(0, name.rfind('/'));
+      static_cast<void>(names.remove(name));
+    }
+}
+
 Result<CopyOutcome> Copy::run() {
   const auto start = std::chrono::steady_clock::now();
   PENSTOCK_ASSIGN(target_, look_at_target());
@@ -252,11 +266,7 @@ Result<CopyOutcome> Copy::run() {
     });
   }
   if (done.ok()) done = finish();
-  if (!done.ok() && target_ == Target::fresh && copied_ == 0 && already_there_ == 0) {
-    // Nothing was made, so nothing stays; what cannot be removed was not ours.
-    static_cast<void>(to_.backend->names().remove(kCopyingName));
-    static_cast<void>(to_.backend->names().remove(".penstock"));
-  }
+  if (!done.ok() && target_ == Target::fresh && copied_ == 0 && already_there_ == 0) leave_nothing(workers);
   if (!done.ok() && done.error().code != Errc::interrupted) return advise(std::move(done).error());
   return CopyOutcome{
       .copied = copied_,

@@ -78,7 +78,11 @@ Result<Header> parse_header(std::span<const std::byte> bytes) {
   return header;
 }
 
-Result<void> check_sections(const Header& header) {
+bool all_zero(std::span<const std::byte> bytes) {
+  return std::all_of(bytes.begin(), bytes.end(), [](std::byte byte) { return byte == std::byte{0}; });
+}
+
+Result<void> check_sections(const Header& header, std::span<const std::byte> bytes) {
   const std::uint64_t blocks =
       header.objects / header.names_per_block + (header.objects % header.names_per_block == 0 ? 0 : 1);
   const std::array<std::uint64_t, kSections> counts{0, header.samples, header.objects, blocks, 0};
@@ -91,6 +95,8 @@ Result<void> check_sections(const Header& header) {
       return damaged(fmt::format("section {} lies outside", i));
     if (sizes[i] != 0 && (row.bytes % sizes[i] != 0 || row.bytes / sizes[i] != counts[i]))
       return damaged(fmt::format("section {} has the wrong size", i));
+    if (!all_zero(bytes.subspan(static_cast<std::size_t>(end), static_cast<std::size_t>(row.offset - end))))
+      return damaged(fmt::format("something stands before section {}", i));
     end = row.offset + row.bytes;
   }
   if (end != header.file_bytes) return damaged("bytes behind the last section");
@@ -133,7 +139,7 @@ Manifest::~Manifest() = default;
 
 Result<Manifest> Manifest::parse(std::unique_ptr<State> state) {
   PENSTOCK_ASSIGN(state->header, parse_header(state->bytes.all()));
-  PENSTOCK_TRY(check_sections(state->header));
+  PENSTOCK_TRY(check_sections(state->header, state->bytes.all()));
   const auto facts = state->section(manifest_layout::kFacts);
   if (crc32c(facts) != state->header.rows[manifest_layout::kFacts].crc32c ||
       !manifest_layout::decode_facts(facts, state->facts))

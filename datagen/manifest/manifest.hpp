@@ -61,8 +61,8 @@ class Manifest {
   Manifest& operator=(Manifest&&) noexcept;
   ~Manifest();
 
-  // One sequential pass (about 0.1 s a million samples): every section's checksum, every entry against counts
-  // and object sizes, every name. What passed is consistent in itself.
+  // One sequential pass (well below 0.1 s a million samples): every section's checksum, every entry against
+  // counts and object sizes, every name. What passed is consistent in itself.
   Result<void> check() const;
 
   std::uint64_t samples() const;

@@ -1,0 +1,338 @@
+// Files that are cut short, damaged, or made to harm: always an error or something harmless, never a crash
+// (the sanitizer builds look on).
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <string>
+#include <vector>
+
+#include "datagen/manifest/layout.hpp"
+#include "datagen/manifest/manifest.hpp"
+#include "io_backends/base/crc32c.hpp"
+#include "io_backends/base/random.hpp"
+#include "io_backends/base/tier.hpp"
+
+namespace penstock {
+namespace {
+
+using manifest_layout::Header;
+
+std::vector<std::byte> good_manifest(std::uint64_t samples = 50) {
+  ManifestBuilder builder({.recipe = "imagenet",
+                           .format = "files",
+                           .codec = "jpeg",
+                           .seed = 7,
+                           .settings = {{"quality", "75"}},
+                           .checksums = true,
+                           .label_names = {"cat", "dog"}});
+  for (std::uint64_t i = 0; i < samples; ++i) {
+    const std::uint32_t object = builder.add_object("class/" + std::to_string(1000 + i) + ".jpg", 100 + i);
+    builder.add_sample({.length = 100 + i,
+                        .object = object,
+                        .label = static_cast<std::uint32_t>(i % 2),
+                        .crc32c = static_cast<std::uint32_t>(mix64(i))});
+  }
+  auto bytes = builder.finish();
+  EXPECT_TRUE(bytes.ok());
+  return *std::move(bytes);
+}
+
+Header header_of(const std::vector<std::byte>& bytes) {
+  Header header;
+  std::memcpy(&header, bytes.data(), sizeof header);
+  return header;
+}
+
+void put_header(std::vector<std::byte>& bytes, Header header) {
+  header.header_crc32c = manifest_layout::header_crc32c(header);
+  std::memcpy(bytes.data(), &header, sizeof header);
+}
+
+// Makes every checksum right again, as far as the sections lie within the bytes: what a forger would do.
+void seal(std::vector<std::byte>& bytes) {
+  Header header = header_of(bytes);
+  for (auto& row : header.rows)
+    if (row.offset <= bytes.size() && row.bytes <= bytes.size() - row.offset)
+      row.crc32c = crc32c(std::span(bytes).subspan(row.offset, row.bytes));
+  put_header(bytes, header);
+}
+
+// Calls everything, for every index and some beyond.
+void use(const Manifest& manifest) {
+  std::string scratch;
+  std::uint64_t sum = manifest.payload_bytes() + manifest.largest_sample() + manifest.checksum().size();
+  for (std::uint64_t i = 0; i < manifest.samples() + 3; ++i) {
+    const SampleEntry& entry = manifest.sample(i);
+    sum += entry.length + manifest.object_name(entry.object, scratch).size() +
+           manifest.object_bytes(entry.object);
+  }
+  for (std::uint64_t i = 0; i < manifest.objects() + 3; ++i) sum += manifest.object_name(i, scratch).size();
+  for (const std::uint64_t far : {std::uint64_t{1} << 32, std::uint64_t{1} << 63, UINT64_MAX})
+    sum +=
+        manifest.object_name(far, scratch).size() + manifest.object_bytes(far) + manifest.sample(far).length;
+  static volatile std::uint64_t sink = 0;
+  sink = sink + sum;
+}
+
+class HostileManifest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    std::string name = (std::filesystem::temp_directory_path() / "penstock-hostile-XXXXXX").string();
+    ASSERT_NE(::mkdtemp(name.data()), nullptr);
+    folder_ = name;
+  }
+  void TearDown() override { std::filesystem::remove_all(folder_); }
+
+  Result<Manifest> open(std::span<const std::byte> bytes) const {
+    const std::filesystem::path path = folder_ / "manifest";
+    std::filesystem::remove(path);
+    std::ofstream(path, std::ios::binary)
+        .write(reinterpret_cast<const char*>(bytes.data()), static_cast<std::streamsize>(bytes.size()));
+    return Manifest::open(path);
+  }
+  // Mapped without checking, and from memory with it: neither may crash. Returns whether the check let it
+  // pass.
+  bool survives(const std::vector<std::byte>& bytes) const {
+    if (const auto mapped = open(bytes); mapped.ok()) {
+      use(*mapped);
+      static_cast<void>(mapped->check());
+    }
+    const auto loaded = Manifest::from_bytes(bytes);
+    if (loaded.ok()) use(*loaded);
+    return loaded.ok();
+  }
+
+  std::filesystem::path folder_;
+};
+
+TEST_F(HostileManifest, CutShortAnywhereIsCorrupt) {
+  const auto bytes = good_manifest();
+  std::vector<std::size_t> cuts;
+  for (std::size_t cut = 0; cut <= sizeof(Header); ++cut) cuts.push_back(cut);
+  for (const auto& row : header_of(bytes).rows)
+    for (const std::uint64_t edge : {row.offset, row.offset + row.bytes})
+      for (const std::uint64_t near : {edge - 1, edge, edge + 1})
+        if (near < bytes.size()) cuts.push_back(near);
+  for (const std::size_t cut : cuts) {
+    const std::vector<std::byte> part(bytes.begin(), bytes.begin() + static_cast<std::ptrdiff_t>(cut));
+    const auto mapped = open(part);
+    ASSERT_FALSE(mapped.ok()) << cut;
+    EXPECT_EQ(mapped.error().code, Errc::corrupt) << cut;
+    const auto loaded = Manifest::from_bytes(part);
+    ASSERT_FALSE(loaded.ok()) << cut;
+    EXPECT_EQ(loaded.error().code, Errc::corrupt) << cut;
+  }
+  auto longer = bytes;
+  longer.push_back(std::byte{0});
+  EXPECT_FALSE(Manifest::from_bytes(longer).ok());
+}
+
+TEST_F(HostileManifest, EveryFlippedBitOfTheHeaderIsSeenOnOpening) {
+  const auto good = good_manifest();
+  auto bytes = good;
+  for (std::size_t at = 0; at < sizeof(Header); ++at)
+    for (unsigned bit = 0; bit < 8; ++bit) {
+      bytes[at] = good[at] ^ static_cast<std::byte>(1U << bit);
+      const auto mapped = open(bytes);
+      ASSERT_FALSE(mapped.ok()) << at << "." << bit;
+      EXPECT_EQ(mapped.error().code, Errc::corrupt) << at << "." << bit;
+      bytes[at] = good[at];
+    }
+}
+
+TEST_F(HostileManifest, EveryFlippedBitOfTheRestIsSeenByTheCheck) {
+  const auto good = good_manifest(20);
+  auto bytes = good;
+  for (std::size_t at = sizeof(Header); at < bytes.size(); ++at)
+    for (unsigned bit = 0; bit < 8; ++bit) {
+      bytes[at] = good[at] ^ static_cast<std::byte>(1U << bit);
+      const auto loaded = Manifest::from_bytes(bytes);
+      ASSERT_FALSE(loaded.ok()) << at << "." << bit;
+      EXPECT_EQ(loaded.error().code, Errc::corrupt) << at << "." << bit;
+      bytes[at] = good[at];
+    }
+}
+
+TEST_F(HostileManifest, ANewerVersionIsToldFromDamage) {
+  auto bytes = good_manifest();
+  Header header = header_of(bytes);
+  header.version = 2;
+  put_header(bytes, header);
+  const auto mapped = open(bytes);
+  ASSERT_FALSE(mapped.ok());
+  EXPECT_EQ(mapped.error().code, Errc::unsupported);
+  EXPECT_NE(mapped.error().what.find("version 2"), std::string::npos);
+}
+
+TEST_F(HostileManifest, ForgedCountsAreRefused) {
+  const auto good = good_manifest();
+  const auto forged = [&](auto change) {
+    auto bytes = good;
+    Header header = header_of(bytes);
+    change(header);
+    put_header(bytes, header);
+    return survives(bytes);
+  };
+  for (const std::uint64_t count :
+       {std::uint64_t{0}, std::uint64_t{51}, std::uint64_t{1} << 32, std::uint64_t{1} << 59, UINT64_MAX}) {
+    EXPECT_FALSE(forged([&](Header& h) { h.samples = count; })) << count;
+    EXPECT_FALSE(forged([&](Header& h) { h.objects = count; })) << count;
+    EXPECT_FALSE(forged([&](Header& h) { h.payload_bytes = count; })) << count;
+    EXPECT_FALSE(forged([&](Header& h) { h.largest_sample = count; })) << count;
+    EXPECT_FALSE(forged([&](Header& h) { h.file_bytes = count; })) << count;
+    for (std::size_t i = 0; i < manifest_layout::kSections; ++i) {
+      EXPECT_FALSE(forged([&](Header& h) { h.rows[i].offset = count; })) << count;
+      EXPECT_FALSE(forged([&](Header& h) { h.rows[i].bytes = count; })) << count;
+    }
+  }
+  EXPECT_FALSE(forged([](Header& h) { h.names_per_block = 0; }));
+  EXPECT_FALSE(forged([](Header& h) { h.names_per_block = 1; }));
+  EXPECT_FALSE(forged([](Header& h) { h.names_per_block = UINT32_MAX; }));
+  EXPECT_FALSE(forged([](Header& h) { h.sections = 4; }));
+  EXPECT_FALSE(forged([](Header& h) { h.header_bytes = 24; }));
+}
+
+TEST_F(HostileManifest, ForgedEntriesAreRefusedAndHarmlessUnchecked) {
+  const auto good = good_manifest();
+  const Header header = header_of(good);
+  const auto forged = [&](auto change) {
+    auto bytes = good;
+    SampleEntry entry;
+    std::byte* const at = bytes.data() + header.rows[manifest_layout::kEntries].offset + 7 * sizeof entry;
+    std::memcpy(&entry, at, sizeof entry);
+    change(entry);
+    std::memcpy(at, &entry, sizeof entry);
+    seal(bytes);
+    return survives(bytes);
+  };
+  EXPECT_TRUE(forged([](SampleEntry&) {}));
+  EXPECT_FALSE(forged([](SampleEntry& e) { e.object = 50; }));
+  EXPECT_FALSE(forged([](SampleEntry& e) { e.object = UINT32_MAX; }));
+  EXPECT_FALSE(forged([](SampleEntry& e) { e.length = UINT64_MAX; }));
+  EXPECT_FALSE(forged([](SampleEntry& e) { e.offset = UINT64_MAX; }));
+  EXPECT_FALSE(forged([](SampleEntry& e) { e.offset = 1; }));
+  EXPECT_FALSE(forged([](SampleEntry& e) { e.label = 2; }));
+  EXPECT_FALSE(forged(
+      [](SampleEntry& e) { e.object = 8; }));  // two samples in one object, and the flag says otherwise
+}
+
+TEST_F(HostileManifest, ForgedNamesAreRefusedAndHarmlessUnchecked) {
+  const auto good = good_manifest();
+  const Header header = header_of(good);
+  for (std::uint64_t block = 0; block < 4; ++block)
+    for (const std::uint64_t to :
+         {std::uint64_t{1}, header.rows[manifest_layout::kNames].bytes, UINT64_MAX}) {
+      auto bytes = good;
+      std::memcpy(bytes.data() + header.rows[manifest_layout::kRestarts].offset + block * 8, &to, sizeof to);
+      seal(bytes);
+      EXPECT_FALSE(survives(bytes)) << block << " " << to;
+    }
+  // The first name begins with its shared length (0) and the length of the rest.
+  for (const int shared : {1, 127, 255})
+    for (const int rest : {0, 14, 127, 255}) {
+      auto bytes = good;
+      const std::size_t at = header.rows[manifest_layout::kNames].offset;
+      bytes[at] = static_cast<std::byte>(shared);
+      bytes[at + 1] = static_cast<std::byte>(rest);
+      seal(bytes);
+      EXPECT_FALSE(survives(bytes)) << shared << " " << rest;
+    }
+  auto bytes = good;
+  const std::size_t name = header.rows[manifest_layout::kNames].offset + 2;
+  std::memcpy(bytes.data() + name, "../..", 5);  // "class/1000.jpg" -> "../../1000.jpg"
+  seal(bytes);
+  EXPECT_FALSE(survives(bytes));
+}
+
+TEST_F(HostileManifest, ForgedFactsAreHarmless) {
+  const auto good = good_manifest();
+  const Header header = header_of(good);
+  const auto& row = header.rows[manifest_layout::kFacts];
+  for (std::uint64_t at = 0; at < row.bytes; ++at)
+    for (const int value : {0x00, 0x7f, 0x80, 0xff}) {
+      auto bytes = good;
+      bytes[row.offset + at] = static_cast<std::byte>(value);
+      seal(bytes);
+      survives(bytes);
+    }
+}
+
+// Mutations of a good file with fixed seeds, half of them with every checksum made right again.
+TEST_F(HostileManifest, RandomDamageNeverCrashes) {
+  const auto good = good_manifest();
+  int passed = 0;
+  for (std::uint64_t round = 0; round < 4000; ++round) {
+    const RandomStream random(round, "manifest fuzz");
+    auto bytes = good;
+    std::uint64_t draw = 0;
+    for (std::uint64_t left = 1 + random.below(draw++, 8); left > 0; --left) {
+      const auto at = static_cast<std::size_t>(random.below(draw++, bytes.size()));
+      switch (random.below(draw++, 4)) {
+        case 0:
+          bytes[at] ^= static_cast<std::byte>(1U << random.below(draw++, 8));
+          break;
+        case 1:
+          bytes[at] = static_cast<std::byte>(random.bits(draw++));
+          break;
+        case 2: {
+          const std::uint64_t word =
+              random.below(draw++, 2) == 0 ? UINT64_MAX >> random.below(draw++, 64) : random.bits(draw++);
+          std::memcpy(bytes.data() + std::min(at, bytes.size() - 8), &word, 8);
+          break;
+        }
+        default:
+          bytes.resize(std::max<std::size_t>(at, sizeof(Header)));
+      }
+    }
+    if (round % 2 == 1) seal(bytes);
+    passed += survives(bytes) ? 1 : 0;
+  }
+  EXPECT_LT(passed, 400);  // what passes had a checksum, an unused field or a name's letter changed
+}
+
+TEST_F(HostileManifest, LoadsThroughABackEndAndTellsItsFaults) {
+  const auto bytes = good_manifest();
+  const auto tier = open_tier("mem:hostile-manifest");
+  ASSERT_TRUE(tier.ok());
+  const auto writer = tier->backend->create(kManifestName, 0);
+  ASSERT_TRUE(writer.ok());
+  ASSERT_TRUE((*writer)->append(bytes).ok());
+  ASSERT_TRUE((*writer)->publish(Durability::visible).ok());
+  const auto loaded = Manifest::load(*tier->backend, kManifestName);
+  ASSERT_TRUE(loaded.ok()) << loaded.error().message();
+  EXPECT_EQ(loaded->samples(), 50U);
+  EXPECT_EQ(Manifest::load(*tier->backend, "nothing").error().code, Errc::not_found);
+  const auto flipped = open_tier("mem:hostile-manifest,fail=flip@1");
+  ASSERT_TRUE(flipped.ok());
+  EXPECT_EQ(Manifest::load(*flipped->backend, kManifestName).error().code, Errc::corrupt);
+}
+
+TEST(ManifestBuilder, PublishesTheSameBytesAsItFinishes) {
+  const auto build = [] {
+    ManifestBuilder builder({});
+    for (std::uint64_t i = 0; i < 100'000; ++i) {  // more than a chunk of each kind
+      const std::uint32_t object =
+          builder.add_object("folder/with/a/long/name/" + std::to_string(mix64(i)), i);
+      builder.add_sample({.length = i, .object = object});
+    }
+    return builder;
+  };
+  auto finished = build();
+  auto published = build();
+  const auto bytes = finished.finish();
+  ASSERT_TRUE(bytes.ok());
+  const auto tier = open_tier("mem:publish-manifest");
+  ASSERT_TRUE(tier.ok());
+  ASSERT_TRUE(published.publish(*tier->backend, "m", Durability::visible).ok());
+  std::vector<std::byte> back(bytes->size());
+  const auto read = tier->backend->read_object("m", 0, back);
+  ASSERT_TRUE(read.ok()) << read.error().message();
+  EXPECT_EQ(*read, bytes->size());
+  EXPECT_EQ(back, *bytes);
+}
+
+}  // namespace
+}  // namespace penstock
