@@ -132,7 +132,7 @@ std::string render_page(const RecordSet& set, const Output& output, const std::s
   std::string page = fmt::format(
       "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
       "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'; "
-      "script-src 'nonce-{0}'; base-uri 'none'; form-action 'none'\">\n"
+      "script-src 'nonce-{0}'; img-src data:; base-uri 'none'; form-action 'none'\">\n"
       "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n"
       "<meta name=\"color-scheme\" content=\"light dark\">\n<title>{1}</title>\n"
       "<link rel=\"icon\" href=\"data:,\">\n<style>\n",

@@ -178,13 +178,14 @@
         hooks: {
           drawSeries: [(plot, i) => this.drawMarks(plot, i)],
           setCursor: [(plot) => this.moved(plot)],
-          draw: [() => this.painted()],
+          draw: [(plot) => this.painted(plot)],
         },
       };
     }
 
     draw() {
       if (this.plot) this.plot.destroy();
+      this.looked = false;
       this.tip.remove();
       const positive = (y) => (this.logarithmic && !(y > 0) ? null : y);
       this.plot = new uPlot(this.options(), [this.xs, ...this.chart.series.map((series) => series.y.map(positive))], this.place);
@@ -300,8 +301,11 @@
     }
 
     // Says on the figure whether its lines really reached the canvas: a chart that stays empty must not pass unnoticed.
-    painted() {
-      const { ctx: context, bbox: box } = this.plot;
+    painted(plot) {
+      // A plot that was replaced before its first frame still draws it.
+      if (this.looked || plot !== this.plot) return;
+      this.looked = true;
+      const { ctx: context, bbox: box } = plot;
       const pixels = context.getImageData(box.left, box.top, Math.max(1, box.width), Math.max(1, box.height)).data;
       const line = parseInt(style("--line").slice(1), 16);
       let coloured = 0;
