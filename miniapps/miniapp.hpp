@@ -1,24 +1,37 @@
-// A mini-app: `penstock train <name>`: what it reads, how it treats a sample, and what it reproduces.
+// A mini-app: `penstock train <name>`: what it reads, how it treats a sample, and what it reproduces. The run
+// itself (order, workers, batches, prefetching, accelerator, records) is the same for all and lies in
+// train_cell and in the pipeline.
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <string_view>
 
-#include "io_backends/base/command.hpp"
 #include "io_backends/base/options.hpp"
 #include "io_backends/base/plugin.hpp"
 #include "io_backends/base/result.hpp"
+#include "miniapps/pipeline/transform.hpp"
 
 namespace penstock {
 
-// Descriptor of a mini-app plug-in. `options` are its own, beside those that `train` gives to all; run() does
-// the whole training run of one invocation.
+// What `train` takes where the user says nothing.
+struct MiniAppDefaults {
+  std::uint64_t batch = 64;
+  std::uint64_t prefetch = 1;
+  std::string_view accelerator = "none";
+  std::string_view shuffle = "global";
+};
+
+// Descriptor of a mini-app plug-in. `options` are its own, given as `--set key=value`, beside those that
+// `train` gives to all.
 struct MiniAppInfo {
   std::string_view name;
   std::string_view summary;
   OptionTable options;
   std::string_view reproduces;  // the paper's application and figure
-  Result<int> (*run)(const CommandContext& context);
+  std::string_view codec;       // what its samples must be, as ManifestFacts::codec has it
+  MiniAppDefaults defaults;
+  Result<std::unique_ptr<Treatment>> (*make)(const Options& options);
 };
 
 const Registry<MiniAppInfo>& miniapp_registry();

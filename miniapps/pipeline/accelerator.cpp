@@ -1,0 +1,130 @@
+#include "miniapps/pipeline/accelerator.hpp"
+
+#include <sys/prctl.h>
+#include <time.h>
+
+#include <algorithm>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "io_backends/base/interrupt.hpp"
+
+namespace penstock {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+using std::chrono::nanoseconds;
+
+constexpr std::chrono::microseconds kSpin{20};
+constexpr std::chrono::milliseconds kInterruptPoll{50};
+constexpr std::chrono::hours kLongestStep{24};
+
+constexpr OptionSpec kEmulatedOptions[] = {{.name = "step",
+                                            .type = OptionType::duration,
+                                            .value = "TIME",
+                                            .help = "how long one batch keeps the accelerator busy"}};
+
+// The kernel may deliver a sleeping thread's timer up to 50 us late to spare wake-ups; an accelerator's clock
+// may not drift by that. Only for the calling thread, and given back.
+class PreciseTimers {
+ public:
+  PreciseTimers() : before_(::prctl(PR_GET_TIMERSLACK, 0, 0, 0, 0)) {
+    ::prctl(PR_SET_TIMERSLACK, 1, 0, 0, 0);
+  }
+  ~PreciseTimers() {
+    if (before_ > 0) ::prctl(PR_SET_TIMERSLACK, before_, 0, 0, 0);
+  }
+  PreciseTimers(const PreciseTimers&) = delete;
+  PreciseTimers& operator=(const PreciseTimers&) = delete;
+
+ private:
+  const int before_;
+};
+
+void sleep_until(SteadyTime until) {
+  const auto since_epoch = std::chrono::duration_cast<nanoseconds>(until.time_since_epoch()).count();
+  const timespec when{static_cast<time_t>(since_epoch / 1'000'000'000),
+                      static_cast<long>(since_epoch % 1'000'000'000)};
+  ::clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &when,
+                    nullptr);  // a signal ends it early: the caller looks again
+}
+
+Result<void> wait_until(SteadyTime deadline) {
+  const PreciseTimers precise;
+  const SteadyTime wake = deadline - kSpin;
+  for (SteadyTime now = Clock::now(); now < wake; now = Clock::now()) {
+    PENSTOCK_TRY(check_interrupt());
+    sleep_until(std::min(wake, now + kInterruptPoll));
+  }
+  while (Clock::now() < deadline) {
+  }
+  return {};
+}
+
+class NoAccelerator final : public Accelerator {
+ public:
+  nanoseconds nominal_step() const override { return nanoseconds{0}; }
+  Result<Step> step(const Batch&) override {
+    PENSTOCK_TRY(check_interrupt());
+    const SteadyTime now = Clock::now();
+    return Step{now, now, now};
+  }
+};
+
+class EmulatedAccelerator final : public Accelerator {
+ public:
+  explicit EmulatedAccelerator(nanoseconds step) : step_(step) {}
+
+  nanoseconds nominal_step() const override { return step_; }
+  Result<Step> step(const Batch& batch) override {
+    Step step;
+    step.begin = free_ && batch.ready <= *free_ ? *free_ : Clock::now();
+    step.deadline = step.begin + step_;
+    PENSTOCK_TRY(wait_until(step.deadline));
+    step.end = Clock::now();
+    free_ = step.deadline;
+    return step;
+  }
+
+ private:
+  const nanoseconds step_;
+  std::optional<SteadyTime> free_;  // when the step before was due
+};
+
+Result<std::unique_ptr<Accelerator>> make_emulated(std::string_view options_text) {
+  std::vector<OptionWord> words;
+  while (!options_text.empty()) {
+    const std::string_view word = options_text.substr(0, options_text.find(','));
+    options_text.remove_prefix(std::min(options_text.size(), word.size() + 1));
+    const std::size_t equals = std::min(word.find('='), word.size());
+    words.push_back(
+        {std::string(word.substr(0, equals)), std::string(word.substr(std::min(word.size(), equals + 1)))});
+  }
+  PENSTOCK_ASSIGN(const Options options, Options::parse(kEmulatedOptions, words, "accelerator option"));
+  if (!options.given("step") || options.duration("step") <= nanoseconds{0} ||
+      options.duration("step") > kLongestStep) {
+    return make_error(
+        Errc::invalid_argument,
+        "an emulated accelerator needs a step above 0 and up to 24h: --accelerator emulated:step=10ms");
+  }
+  return std::unique_ptr<Accelerator>(std::make_unique<EmulatedAccelerator>(options.duration("step")));
+}
+
+}  // namespace
+
+OptionTable emulated_accelerator_options() {
+  return kEmulatedOptions;
+}
+
+Result<std::unique_ptr<Accelerator>> make_accelerator(std::string_view text) {
+  const std::size_t colon = std::min(text.find(':'), text.size());
+  const std::string_view kind = text.substr(0, colon);
+  if (kind == "none" && colon == text.size())
+    return std::unique_ptr<Accelerator>(std::make_unique<NoAccelerator>());
+  if (kind == "none") return make_error(Errc::invalid_argument, "accelerator 'none' takes no options");
+  if (kind == "emulated") return make_emulated(text.substr(std::min(text.size(), colon + 1)));
+  return unknown_name("accelerator", kind, {"none", "emulated"});
+}
+
+}  // namespace penstock

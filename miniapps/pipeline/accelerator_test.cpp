@@ -1,0 +1,100 @@
+#include "miniapps/pipeline/accelerator.hpp"
+
+#include <gtest/gtest.h>
+#include <time.h>
+
+#include <vector>
+
+#include "io_backends/base/interrupt.hpp"
+
+namespace penstock {
+namespace {
+
+using namespace std::chrono_literals;
+using Clock = std::chrono::steady_clock;
+
+double thread_cpu_s() {
+  timespec time{};
+  ::clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
+  return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_nsec) * 1e-9;
+}
+
+std::unique_ptr<Accelerator> make(std::string_view text) {
+  Result<std::unique_ptr<Accelerator>> made = make_accelerator(text);
+  EXPECT_TRUE(made.ok()) << (made.ok() ? "" : made.error().what);
+  return made.ok() ? std::move(*made) : nullptr;
+}
+
+TEST(Accelerator, UnderstandsWhatItIsAskedFor) {
+  EXPECT_EQ(make("none")->nominal_step(), 0ns);
+  EXPECT_EQ(make("emulated:step=250us")->nominal_step(), 250us);
+  for (const char* wrong :
+       {"", "gpu", "emulted:step=1ms", "none:step=1ms", "emulated", "emulated:", "emulated:step=0",
+        "emulated:step=10", "emulated:stp=10ms", "emulated:step=10ms,jitter=1", "emulated:step=25h"}) {
+    const Result<std::unique_ptr<Accelerator>> made = make_accelerator(wrong);
+    ASSERT_FALSE(made.ok()) << wrong;
+    EXPECT_EQ(made.error().code, Errc::invalid_argument) << wrong;
+  }
+  EXPECT_NE(make_accelerator("emulted:step=1ms").error().what.find("emulated"), std::string::npos);
+}
+
+TEST(Accelerator, NoneIsNeverBusy) {
+  const std::unique_ptr<Accelerator> none = make("none");
+  Batch batch;
+  const Result<Step> step = none->step(batch);
+  ASSERT_TRUE(step.ok());
+  EXPECT_EQ(step->begin, step->end);
+  EXPECT_EQ(step->begin, step->deadline);
+}
+
+TEST(Accelerator, StepsFollowEachOtherWithoutAGapWhenTheBatchWasReady) {
+  const std::unique_ptr<Accelerator> accelerator = make("emulated:step=2ms");
+  Batch batch;
+  batch.ready = Clock::now();
+  const Result<Step> first = accelerator->step(batch);
+  ASSERT_TRUE(first.ok());
+  SteadyTime due = first->deadline;
+  for (int i = 0; i < 20; ++i) {
+    const Result<Step> step = accelerator->step(batch);
+    ASSERT_TRUE(step.ok());
+    EXPECT_EQ(step->begin, due) << "no drift, however late this thread woke up";
+    EXPECT_EQ(step->deadline, due + 2ms);
+    EXPECT_GE(step->end, step->deadline) << "a step is never cut short";
+    due = step->deadline;
+  }
+}
+
+TEST(Accelerator, ABatchThatComesLateBeginsLate) {
+  const std::unique_ptr<Accelerator> accelerator = make("emulated:step=1ms");
+  Batch batch;
+  batch.ready = Clock::now();
+  const Result<Step> first = accelerator->step(batch);
+  ASSERT_TRUE(first.ok());
+  batch.ready = first->deadline + 1ns;
+  const SteadyTime handed = Clock::now();
+  const Result<Step> second = accelerator->step(batch);
+  ASSERT_TRUE(second.ok());
+  EXPECT_GE(second->begin, handed);
+}
+
+TEST(Accelerator, WaitsWithoutBurningAProcessor) {
+  const std::unique_ptr<Accelerator> accelerator = make("emulated:step=100ms");
+  Batch batch;
+  batch.ready = Clock::now();
+  const double before = thread_cpu_s();
+  for (int i = 0; i < 3; ++i) ASSERT_TRUE(accelerator->step(batch).ok());
+  EXPECT_LT(thread_cpu_s() - before, 0.03) << "of 0.3 s of waiting";
+}
+
+TEST(Accelerator, StopsWaitingWhenInterrupted) {
+  const std::unique_ptr<Accelerator> accelerator = make("emulated:step=10h");
+  simulate_interrupt(2);
+  Batch batch;
+  const Result<Step> step = accelerator->step(batch);
+  simulate_interrupt(0);
+  ASSERT_FALSE(step.ok());
+  EXPECT_EQ(step.error().code, Errc::interrupted);
+}
+
+}  // namespace
+}  // namespace penstock

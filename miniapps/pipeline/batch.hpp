@@ -1,0 +1,61 @@
+// Batches: what the accelerator consumes, and the fixed pool that they are recycled from.
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "io_backends/base/buffer.hpp"
+#include "io_backends/base/result.hpp"
+
+namespace penstock {
+
+// The shape of a batch in memory: `samples` slots of `slot_bytes` each, one behind the other without gaps, so
+// that the whole is one tensor whose outermost dimension is the sample.
+struct BatchShape {
+  std::size_t samples = 0;
+  std::size_t slot_bytes = 0;
+};
+
+// One batch. `memory` is aligned to kBufferAlignment. The three vectors have one entry a slot.
+struct Batch {
+  Buffer memory;
+  std::size_t slot_bytes = 0;
+  std::vector<std::uint64_t> index;             // of the sample in the manifest
+  std::vector<std::uint32_t> label;             // kNoLabel where there is none
+  std::vector<std::uint64_t> length;            // bytes of the sample as stored
+  std::uint64_t epoch = 0;                      // counts from 0
+  std::chrono::steady_clock::time_point ready;  // when its last slot was filled
+
+  std::size_t samples() const { return index.size(); }
+  std::span<std::byte> slot(std::size_t i) {
+    return memory.first(samples() * slot_bytes).subspan(i * slot_bytes, slot_bytes);
+  }
+  std::span<const std::byte> slot(std::size_t i) const {
+    return memory.first(samples() * slot_bytes).subspan(i * slot_bytes, slot_bytes);
+  }
+};
+
+// A fixed number of batches. Its memory is touched when it is made, because the first touch of a page costs
+// more than filling it and would be charged to the first batches. Lent to one stage at a time, which it must
+// outlive.
+class BatchPool {
+ public:
+  // `prefetch` + 1 batches: those ahead, and the one that the accelerator has. exhausted, with the sum, when
+  // that is more than this machine's memory.
+  static Result<BatchPool> make(const BatchShape& shape, std::uint64_t prefetch);
+
+  const BatchShape& shape() const { return shape_; }
+  std::size_t size() const { return batches_.size(); }
+  Batch& operator[](std::size_t i) { return batches_[i]; }
+  std::uint64_t bytes() const { return batches_.size() * shape_.samples * shape_.slot_bytes; }
+
+ private:
+  BatchPool() = default;
+  BatchShape shape_;
+  std::vector<Batch> batches_;
+};
+
+}  // namespace penstock

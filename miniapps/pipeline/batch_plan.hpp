@@ -1,0 +1,131 @@
+// Which sample belongs in which slot of which batch: the bookkeeping of the loader, without its threads.
+//
+// What it promises, for any number of workers and any timing:
+//  - Position i of an epoch's order goes to slot i % B of the epoch's batch i / B (B: the batch size), as
+//  long as
+//    nothing was skipped before it.
+//  - Batches are handed over in order. At most max(K, 1) batches that have not been handed over are begun at
+//  any time
+//    (K: the prefetch depth): with K > 0 these are open from the start, the next one opens when one is handed
+//    over. With K = 0 a batch opens when the consumer asks for it, so that nothing runs ahead of the
+//    accelerator.
+//  - A batch never mixes epochs. The positions of an epoch that fill no batch are its tail.
+//  - A sample that fails leaves a hole. Once its batch is the next to be handed over and all its other
+//  samples have
+//    been tried, holes are filled in slot order by the epoch's next positions that belong to no batch yet;
+//    that is settled before another batch may open, so the composition depends on order, B, K and on which
+//    samples are bad, and on nothing else. Every sample is tried at most once an epoch.
+//  - A batch whose holes cannot be filled, because its epoch has no samples left, is given up; its good
+//  samples count
+//    as tail. An epoch that yields no batch at all ends the plan (Head::barren) rather than going round for
+//    ever.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <optional>
+#include <vector>
+
+#include "miniapps/pipeline/sampler.hpp"
+
+namespace penstock {
+
+// One sample to be loaded.
+struct Ticket {
+  std::uint64_t batch = 0;  // running number of its batch
+  std::uint64_t index = 0;  // in the manifest
+  std::uint32_t slot = 0;
+  std::size_t place = 0;  // of its batch in the pool
+};
+
+// When to stop; whichever comes first. 0: no bound.
+struct PlanLimits {
+  std::uint64_t batches = 0;  // handed over
+  std::uint64_t epochs = 0;
+};
+
+// What an attempt to use samples came to.
+struct PlanCounts {
+  std::uint64_t skipped = 0;       // failed
+  std::uint64_t dropped_tail = 0;  // good or untried, but without a batch at the end of their epoch
+};
+
+// One thread at a time (the loader's mutex).
+class BatchPlan {
+ public:
+  enum class Head : std::uint8_t {
+    pending,  // the next batch is not complete
+    ready,    // it may be handed over
+    ended,    // the limits are reached
+    barren,   // a whole epoch came to nothing
+  };
+
+  // Needs batch > 0 and sampler.per_epoch() >= batch. The pool has prefetch + 1 places.
+  BatchPlan(Sampler sampler, std::uint32_t batch, std::uint64_t prefetch, PlanLimits limits);
+
+  // The consumer waits for the next batch, and is done with the one before.
+  void request();
+  // The next sample to load, if one may be begun now: by batch, then slot.
+  std::optional<Ticket> take();
+  bool can_take() const;
+  // The ticket's slot is filled, or never will be. True: head() or can_take() may have changed for the
+  // better.
+  bool done(const Ticket& ticket);
+  bool failed(const Ticket& ticket);
+
+  Head head() const { return head_; }
+  struct Handed {
+    std::size_t place = 0;
+    std::uint64_t epoch = 0;
+  };
+  Handed hand_over();  // head() == ready: the consumer has it until its next request()
+
+  const PlanCounts& counts() const { return counts_; }
+  std::uint64_t epochs_begun() const { return next_epoch_; }
+
+ private:
+  struct Epoch {
+    std::uint64_t number = 0;
+    EpochOrder order;
+    std::uint64_t cursor = 0;  // positions below belong to a batch, or were drawn to fill a hole
+    std::uint64_t open = 0;    // its batches in open_
+    std::uint64_t handed = 0;
+    bool closed = false;  // no further batch will open
+  };
+  struct Open {
+    std::uint64_t epoch = 0;
+    std::size_t place = 0;
+    std::uint64_t first = 0;      // position of slot 0
+    std::uint32_t taken = 0;      // slots whose first ticket was given out
+    std::uint32_t unsettled = 0;  // slots neither filled nor known to be holes
+    std::vector<std::uint32_t> holes;
+  };
+
+  Epoch& epoch(std::uint64_t number);
+  void admit();
+  bool open_next();
+  void close_if_short(Epoch& from) const;
+  void settle();
+  void retire(bool handed);
+
+  const Sampler sampler_;
+  const std::uint32_t batch_;
+  const std::uint64_t prefetch_;
+  const PlanLimits limits_;
+
+  std::deque<Epoch> epochs_;  // those with open batches, and the one that batches open from
+  std::uint64_t next_epoch_ = 0;
+  std::deque<Open> open_;   // batches next_ .. next_ + open_.size() - 1
+  std::uint64_t next_ = 0;  // handed over or given up so far
+  std::uint64_t given_up_ = 0;
+  std::vector<std::size_t> free_places_;  // of the pool's K + 1
+  std::optional<std::size_t> held_;       // by the consumer
+  std::deque<Ticket> refills_;            // fill holes; go before all others
+  std::uint64_t filling_ = 0;             // the first batch with slots that have no ticket yet
+  bool requested_ = false;
+  Head head_ = Head::pending;
+  PlanCounts counts_;
+};
+
+}  // namespace penstock

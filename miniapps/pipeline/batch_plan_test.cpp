@@ -1,0 +1,213 @@
+#include "miniapps/pipeline/batch_plan.hpp"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <map>
+#include <random>
+#include <set>
+#include <vector>
+
+namespace penstock {
+namespace {
+
+struct Outcome {
+  std::vector<std::vector<std::uint64_t>> batches;  // manifest indices, by slot
+  std::vector<std::uint64_t> epochs;                // of each batch
+  BatchPlan::Head end = BatchPlan::Head::pending;
+  PlanCounts counts;
+  std::map<std::uint64_t, int> tries;  // of each index
+};
+
+struct Game {
+  std::uint64_t samples = 0;
+  std::uint32_t batch = 4;
+  std::uint64_t prefetch = 0;
+  PlanLimits limits{0, 1};
+  Shuffle shuffle = Shuffle::none;
+};
+
+// Plays a plan to its end: up to `workers` tickets in hand at a time, finished in an order that `timing`
+// decides.
+Outcome play(const Game& game, const std::set<std::uint64_t>& bad, unsigned timing, std::size_t workers) {
+  BatchPlan plan(Sampler(game.samples, game.shuffle, 3), game.batch, game.prefetch, game.limits);
+  std::mt19937 random(timing);
+  std::vector<Ticket> in_hand;
+  std::map<std::size_t, std::vector<std::uint64_t>> pool;
+  Outcome result;
+  std::optional<std::size_t> held;
+  while (true) {
+    plan.request();
+    held.reset();
+    while (plan.head() == BatchPlan::Head::pending || (random() % 3 == 0 && plan.can_take())) {
+      if (in_hand.size() < workers && plan.can_take()) {
+        in_hand.push_back(*plan.take());
+        EXPECT_NE(held, in_hand.back().place) << "a batch that the accelerator has is written to";
+        ++result.tries[in_hand.back().index];
+        continue;
+      }
+      if (in_hand.empty()) {
+        ADD_FAILURE() << "nothing in hand, nothing to take, and the head is not ready";
+        return result;
+      }
+      const std::size_t which = random() % in_hand.size();
+      const Ticket ticket = in_hand[which];
+      in_hand.erase(in_hand.begin() + static_cast<std::ptrdiff_t>(which));
+      std::vector<std::uint64_t>& slots = pool[ticket.place];
+      slots.resize(game.batch);
+      slots[ticket.slot] = ticket.index;
+      if (bad.contains(ticket.index)) {
+        plan.failed(ticket);
+      } else {
+        plan.done(ticket);
+      }
+    }
+    if (plan.head() != BatchPlan::Head::ready) break;
+    const BatchPlan::Handed handed = plan.hand_over();
+    held = handed.place;
+    EXPECT_LE(handed.place, game.prefetch);
+    result.batches.push_back(pool.at(handed.place));
+    result.epochs.push_back(handed.epoch);
+  }
+  result.end = plan.head();
+  result.counts = plan.counts();
+  return result;
+}
+
+TEST(BatchPlan, PutsPositionIIntoSlotIModuloB) {
+  for (const std::uint64_t prefetch : {0U, 1U, 4U, 50U}) {
+    const Outcome result = play({.samples = 22, .prefetch = prefetch}, {}, 1, 3);
+    ASSERT_EQ(result.batches.size(), 5U);
+    for (std::uint64_t b = 0; b < 5; ++b)
+      for (std::uint64_t i = 0; i < 4; ++i) EXPECT_EQ(result.batches[b][i], b * 4 + i);
+    EXPECT_EQ(result.end, BatchPlan::Head::ended);
+    EXPECT_EQ(result.counts.dropped_tail, 2U);
+    EXPECT_EQ(result.counts.skipped, 0U);
+  }
+}
+
+TEST(BatchPlan, UsesEverySampleOnceAnEpoch) {
+  const Outcome result =
+      play({.samples = 103, .prefetch = 2, .limits = {0, 3}, .shuffle = Shuffle::global}, {}, 5, 4);
+  ASSERT_EQ(result.batches.size(), 3U * 25U);
+  std::vector<std::vector<std::uint64_t>> orders(3);
+  for (std::size_t b = 0; b < result.batches.size(); ++b) {
+    EXPECT_EQ(result.epochs[b], b / 25);
+    for (const std::uint64_t index : result.batches[b]) orders[result.epochs[b]].push_back(index);
+  }
+  for (const std::vector<std::uint64_t>& order : orders) {
+    EXPECT_EQ(std::set<std::uint64_t>(order.begin(), order.end()).size(), 100U);
+    EXPECT_LT(*std::max_element(order.begin(), order.end()), 103U);
+  }
+  EXPECT_NE(orders[0], orders[1]) << "an epoch is shuffled anew";
+  EXPECT_EQ(result.counts.dropped_tail, 9U);
+}
+
+TEST(BatchPlan, StepsGoOnIntoTheNextEpochs) {
+  const Outcome result = play({.samples = 10, .prefetch = 3, .limits = {7, 0}}, {}, 9, 2);
+  EXPECT_EQ(result.batches.size(), 7U);
+  EXPECT_EQ(result.epochs, (std::vector<std::uint64_t>{0, 0, 1, 1, 2, 2, 3}));
+}
+
+TEST(BatchPlan, TakesOnlyWhatTheStepsNeed) {
+  const Outcome result = play({.samples = 100, .prefetch = 8, .limits = {3, 0}}, {}, 9, 2);
+  std::uint64_t tried = 0;
+  for (const auto& [index, times] : result.tries) tried += static_cast<std::uint64_t>(times);
+  EXPECT_EQ(tried, 12U);
+}
+
+TEST(BatchPlan, OpensNothingBeforeItIsAskedForWithoutPrefetching) {
+  BatchPlan plan(Sampler(100, Shuffle::none, 0), 2, 0, {});
+  EXPECT_FALSE(plan.can_take());
+  for (int step = 0; step < 5; ++step) {
+    plan.request();
+    for (int i = 0; i < 2; ++i) plan.done(*plan.take());
+    EXPECT_FALSE(plan.take().has_value());
+    ASSERT_EQ(plan.head(), BatchPlan::Head::ready);
+    plan.hand_over();
+    EXPECT_FALSE(plan.can_take()) << "step " << step << " has not ended";
+  }
+}
+
+TEST(BatchPlan, OpensAtMostTheDepthAhead) {
+  BatchPlan plan(Sampler(1000, Shuffle::none, 0), 2, 3, {});
+  std::uint64_t handed = 0;
+  std::uint64_t newest = 0;
+  for (int step = 0; step < 10; ++step) {
+    while (const std::optional<Ticket> ticket = plan.take()) {
+      newest = ticket->batch;
+      plan.done(*ticket);
+    }
+    EXPECT_EQ(newest, handed + 2) << "three batches that nobody has yet, and no more";
+    plan.request();
+    EXPECT_FALSE(plan.can_take()) << "asking opens nothing";
+    plan.hand_over();
+    ++handed;
+  }
+}
+
+TEST(BatchPlan, FillsHolesTheSameWayWhateverTheTiming) {
+  std::set<std::uint64_t> bad;
+  for (std::uint64_t i = 0; i < 211; i += 7) bad.insert(i);
+  for (const std::uint64_t prefetch : {0U, 1U, 3U, 20U}) {
+    const Game game{
+        .samples = 211, .batch = 5, .prefetch = prefetch, .limits = {0, 2}, .shuffle = Shuffle::global};
+    const Outcome alone = play(game, bad, 0, 1);
+    for (unsigned timing = 1; timing < 40; ++timing) {
+      const Outcome other = play(game, bad, timing, 1 + timing % 7);
+      ASSERT_EQ(other.batches, alone.batches) << "prefetch " << prefetch << " timing " << timing;
+      EXPECT_EQ(other.counts.skipped, alone.counts.skipped);
+      EXPECT_EQ(other.counts.dropped_tail, alone.counts.dropped_tail);
+    }
+    std::map<std::uint64_t, std::multiset<std::uint64_t>> used;
+    for (std::size_t b = 0; b < alone.batches.size(); ++b)
+      for (const std::uint64_t index : alone.batches[b]) {
+        EXPECT_FALSE(bad.contains(index));
+        used[alone.epochs[b]].insert(index);
+      }
+    for (const auto& [epoch, indices] : used)
+      EXPECT_EQ(std::set<std::uint64_t>(indices.begin(), indices.end()).size(), indices.size());
+    for (const auto& [index, times] : alone.tries) EXPECT_LE(times, 2) << "once an epoch";
+    const std::uint64_t consumed = alone.batches.size() * 5;
+    EXPECT_EQ(consumed + alone.counts.skipped + alone.counts.dropped_tail, 2U * 211U);
+  }
+}
+
+TEST(BatchPlan, ReplacesABadSampleInItsSlotByTheNextOneThatHasNoBatch) {
+  const Outcome result = play({.samples = 14, .batch = 4, .prefetch = 2}, {1, 12}, 1, 1);
+  ASSERT_EQ(result.batches.size(), 3U);
+  EXPECT_EQ(result.batches[0], (std::vector<std::uint64_t>{0, 8, 2, 3}))
+      << "batches 0 and 1 were open: 8 comes next";
+  EXPECT_EQ(result.batches[1], (std::vector<std::uint64_t>{4, 5, 6, 7}));
+  EXPECT_EQ(result.batches[2], (std::vector<std::uint64_t>{9, 10, 11, 13}))
+      << "12 is bad: the tail's 13 takes its slot";
+  EXPECT_EQ(result.counts.skipped, 2U);
+  EXPECT_EQ(result.counts.dropped_tail, 0U);
+}
+
+TEST(BatchPlan, GivesUpABatchThatCannotBeFilled) {
+  const Outcome result = play({.samples = 8, .batch = 4, .prefetch = 2}, {2}, 1, 1);
+  ASSERT_EQ(result.batches.size(), 1U);
+  EXPECT_EQ(result.batches[0], (std::vector<std::uint64_t>{4, 5, 6, 7}));
+  EXPECT_EQ(result.counts.dropped_tail, 3U);
+  EXPECT_EQ(result.end, BatchPlan::Head::ended);
+}
+
+TEST(BatchPlan, EndsWhenAWholeEpochIsBad) {
+  std::set<std::uint64_t> all;
+  for (std::uint64_t i = 0; i < 50; ++i) all.insert(i);
+  for (const std::uint64_t prefetch : {0U, 1U, 4U, 30U}) {
+    const Outcome result = play({.samples = 50, .prefetch = prefetch, .limits = {1000, 0}}, all, 4, 3);
+    EXPECT_EQ(result.end, BatchPlan::Head::barren);
+    EXPECT_TRUE(result.batches.empty());
+    EXPECT_GE(result.counts.skipped, 47U);
+  }
+}
+
+TEST(BatchPlan, GoodEpochsThatLackASampleGoOn) {
+  const Outcome result = play({.samples = 9, .batch = 4, .prefetch = 5, .limits = {6, 0}}, {0, 5}, 2, 2);
+  EXPECT_EQ(result.batches.size(), 6U) << "one batch an epoch is left";
+}
+
+}  // namespace
+}  // namespace penstock

@@ -1,0 +1,204 @@
+#include "miniapps/pipeline/loader.hpp"
+
+#include <algorithm>
+#include <chrono>
+#include <exception>
+#include <new>
+#include <system_error>
+#include <utility>
+
+#include "io_backends/base/interrupt.hpp"
+
+namespace penstock {
+namespace {
+
+constexpr std::chrono::milliseconds kInterruptPoll{50};
+
+double seconds(std::uint64_t nanoseconds) {
+  return static_cast<double>(nanoseconds) * 1e-9;
+}
+
+// A sample can be bad; a machine out of memory or a bug of ours is not the sample's fault.
+bool blames_sample(Errc code) {
+  return code != Errc::exhausted && code != Errc::internal && code != Errc::interrupted;
+}
+
+}  // namespace
+
+BatchLoader::BatchLoader(const LoaderInput& input, const LoaderSettings& settings)
+    : input_(input),
+      settings_(settings),
+      whole_objects_(input.manifest->one_object_a_sample()),
+      plan_(settings.sampler, static_cast<std::uint32_t>(input.pool->shape().samples), input.pool->size() - 1,
+            settings.limits) {}
+
+Result<std::unique_ptr<BatchLoader>> BatchLoader::make(const LoaderInput& input,
+                                                       const LoaderSettings& settings) {
+  const std::uint64_t epoch = settings.sampler.per_epoch();
+  const std::uint64_t batch = input.pool->shape().samples;
+  if (epoch < batch) {
+    return make_error(Errc::invalid_argument, "an epoch has " + std::to_string(epoch) +
+                                                  " samples, fewer than one batch of " +
+                                                  std::to_string(batch) + ": choose --batch " +
+                                                  std::to_string(epoch) + " or smaller");
+  }
+  try {
+    std::unique_ptr<BatchLoader> loader(new BatchLoader(input, settings));
+    loader->workers_.resize(settings.threads);
+    for (Worker& worker : loader->workers_) {
+      PENSTOCK_ASSIGN(worker.transform, input.treatment->transform());
+      worker.laps = LapClock(kLapFirstOwn + input.treatment->stages().size());
+      worker.spent_ns = worker.laps.spent_ns();
+    }
+    for (Worker& worker : loader->workers_) {
+      loader->threads_.emplace_back(
+          [self = loader.get(), &worker](const std::stop_token& stop) { self->work(stop, worker); });
+    }
+    return loader;
+  } catch (const std::bad_alloc&) {
+    return make_error(Errc::exhausted, "no memory left for the input pipeline's workers");
+  } catch (const std::system_error& error) {
+    return make_error(Errc::exhausted, "cannot start " + std::to_string(settings.threads) +
+                                           " worker threads: " + error.what() + ": choose fewer --threads");
+  }
+}
+
+BatchLoader::~BatchLoader() {
+  for (std::jthread& thread : threads_) thread.request_stop();  // all at once, before the first is joined
+}
+
+void BatchLoader::work(const std::stop_token& stop, Worker& worker) {
+  std::unique_lock lock(mutex_);
+  while (!stop.stop_requested() && !failure_) {
+    const std::optional<Ticket> ticket = plan_.take();
+    if (!ticket) {
+      const auto since = LapClock::Clock::now();
+      const bool more = work_there_.wait(lock, stop, [this] { return failure_ || plan_.can_take(); });
+      if (more) worker.waited_ns += static_cast<std::uint64_t>((LapClock::Clock::now() - since).count());
+      continue;
+    }
+    lock.unlock();
+    Result<void> outcome = load(worker, *ticket);
+    lock.lock();
+    settle(worker, *ticket, std::move(outcome));
+  }
+}
+
+Result<std::span<const std::byte>> BatchLoader::read(Worker& worker, const SampleEntry& entry,
+                                                     std::string_view name) {
+  const auto length = static_cast<std::size_t>(entry.length);
+  if (length == 0) return make_error(Errc::truncated, "'" + std::string(name) + "' is empty");
+  const std::size_t room = (length + kBufferAlignment - 1) / kBufferAlignment * kBufferAlignment;
+  worker.buffer.grow(room);
+  if (whole_objects_) {
+    PENSTOCK_TRY(input_.backend->read_object(name, entry.length, worker.buffer.first(room)));
+  } else {
+    if (worker.reader_object != entry.object) {
+      worker.reader_object = UINT64_MAX;
+      PENSTOCK_ASSIGN(worker.reader, input_.backend->open(name));
+      worker.reader_object = entry.object;
+    }
+    PENSTOCK_TRY(worker.reader->read_at(entry.offset, worker.buffer.first(length)));
+  }
+  return std::span<const std::byte>(worker.buffer.first(length));
+}
+
+Result<void> BatchLoader::load(Worker& worker, const Ticket& ticket) {
+  try {
+    worker.laps.restart();
+    const SampleEntry& entry = input_.manifest->sample(ticket.index);
+    const std::string_view name = input_.manifest->object_name(entry.object, worker.name_scratch);
+    PENSTOCK_ASSIGN(const std::span<const std::byte> stored, read(worker, entry, name));
+    worker.laps.lap(kLapRead);
+    Batch& batch = (*input_.pool)[ticket.place];
+    Result<void> applied = worker.transform->apply(stored, batch.slot(ticket.slot), worker.laps);
+    if (!applied.ok()) {
+      Error error = std::move(applied).error();
+      error.what = "cannot use '" + std::string(name) + "': " + error.what;
+      return error;
+    }
+    batch.index[ticket.slot] = ticket.index;
+    batch.label[ticket.slot] = entry.label;
+    batch.length[ticket.slot] = entry.length;
+    return {};
+  } catch (const std::bad_alloc&) {
+    return make_error(Errc::exhausted, "no memory left for sample " + std::to_string(ticket.index));
+  } catch (const std::exception& error) {
+    return make_error(Errc::internal, "sample " + std::to_string(ticket.index) + ": " + error.what());
+  }
+}
+
+void BatchLoader::settle(Worker& worker, const Ticket& ticket, Result<void> outcome) {
+  worker.spent_ns = worker.laps.spent_ns();
+  bool moved = true;
+  if (outcome.ok()) {
+    Batch& batch = (*input_.pool)[ticket.place];
+    batch.ready = std::max(batch.ready, worker.laps.last());
+    moved = plan_.done(ticket);
+  } else if (settings_.bad_sample == BadSample::skip && blames_sample(outcome.error().code)) {
+    if (named_.size() < LoaderLosses::kNamed) named_.push_back(outcome.error().message());
+    moved = plan_.failed(ticket);
+  } else if (!failure_) {
+    failure_ = std::move(outcome).error();
+  }
+  if (!moved) return;
+  head_moved_.notify_one();
+  if (failure_ || plan_.can_take()) work_there_.notify_all();
+}
+
+Result<const Batch*> BatchLoader::next() {
+  std::unique_lock lock(mutex_);
+  plan_.request();
+  if (plan_.can_take()) work_there_.notify_all();
+  while (true) {
+    if (failure_) return *failure_;
+    switch (plan_.head()) {
+      case BatchPlan::Head::ready: {
+        const BatchPlan::Handed handed = plan_.hand_over();
+        if (plan_.can_take()) work_there_.notify_all();
+        Batch& batch = (*input_.pool)[handed.place];
+        batch.epoch = handed.epoch;
+        return static_cast<const Batch*>(&batch);
+      }
+      case BatchPlan::Head::ended:
+        return static_cast<const Batch*>(nullptr);
+      case BatchPlan::Head::barren:
+        return make_error(
+            Errc::corrupt,
+            "no batch of " + std::to_string(input_.pool->shape().samples) +
+                " good samples in a whole epoch of " + std::to_string(settings_.sampler.per_epoch()) + ": " +
+                std::to_string(plan_.counts().skipped) +
+                " are bad, the first: " + (named_.empty() ? std::string("none") : named_.front()));
+      case BatchPlan::Head::pending:
+        break;
+    }
+    PENSTOCK_TRY(check_interrupt());
+    head_moved_.wait_for(lock, kInterruptPoll);
+  }
+}
+
+std::vector<StageTally> BatchLoader::times() const {
+  std::vector<StageTally> times;
+  times.push_back({.stage = "read"});
+  for (const std::string_view stage : input_.treatment->stages())
+    times.push_back({.stage = std::string(stage)});
+  const std::lock_guard lock(mutex_);
+  for (const Worker& worker : workers_) {
+    for (std::size_t i = 0; i < times.size(); ++i) {
+      times[i].busy_s += seconds(worker.spent_ns[i]);
+      times[i].blocked_s += seconds(worker.waited_ns);
+      for (std::size_t other = 0; other < times.size(); ++other) {
+        if (other < i) times[i].starved_s += seconds(worker.spent_ns[other]);
+        if (other > i) times[i].blocked_s += seconds(worker.spent_ns[other]);
+      }
+    }
+  }
+  return times;
+}
+
+LoaderLosses BatchLoader::losses() const {
+  const std::lock_guard lock(mutex_);
+  return {plan_.counts().skipped, plan_.counts().dropped_tail, named_};
+}
+
+}  // namespace penstock

@@ -1,0 +1,111 @@
+// The loader: worker threads that turn samples into batches, at most K batches ahead of whoever pulls.
+//
+// Each worker takes the next sample in order, reads it, and transforms it straight into its slot of the
+// batch: there is no copy and no collating step, and the composition of a batch does not depend on which
+// worker was faster (batch_plan.hpp states it exactly).
+//
+// Prefetch. Batches that are ready or in the making, and not yet handed over, are at most K, the prefetch
+// depth. A batch is handed over when next() returns it; from then on it is the accelerator's, until next() is
+// called again. So during a step up to K batches are worked on or wait, and the memory is K + 1 batches. K =
+// 0: no stage runs ahead; the workers touch no sample of batch n + 1 before next() asks for it, which is
+// after step n ended.
+//
+// Time. A worker's day is divided among `read`, the transform's own stages, and waiting for a place in an
+// open batch, by one clock read at each change. Of each of these stages the others count as starved (those
+// before it) or blocked (those behind it, and the wait for a place), so that a stage's three times always add
+// up to the workers' time. Waiting for the end of the run is not counted.
+#pragma once
+
+#include <condition_variable>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <stop_token>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "datagen/manifest/manifest.hpp"
+#include "io_backends/base/backend.hpp"
+#include "miniapps/pipeline/batch.hpp"
+#include "miniapps/pipeline/batch_plan.hpp"
+#include "miniapps/pipeline/sampler.hpp"
+#include "miniapps/pipeline/stage.hpp"
+#include "miniapps/pipeline/transform.hpp"
+
+namespace penstock {
+
+enum class BadSample : std::uint8_t {
+  fail,  // the first one ends the run: next() returns its error
+  skip,  // it is counted and named, and another one takes its slot
+};
+
+// Borrowed: all of it must outlive the loader.
+struct LoaderInput {
+  const Manifest* manifest = nullptr;
+  Backend* backend = nullptr;
+  const Treatment* treatment = nullptr;
+  BatchPool* pool = nullptr;  // its shape is the batch, its size K + 1
+};
+
+struct LoaderSettings {
+  Sampler sampler;
+  PlanLimits limits;
+  unsigned threads = 1;
+  BadSample bad_sample = BadSample::fail;
+};
+
+// What the loader left out, so far.
+struct LoaderLosses {
+  std::uint64_t skipped = 0;       // samples that failed (each time that one did)
+  std::uint64_t dropped_tail = 0;  // good samples that filled no batch
+  std::vector<std::string> named;  // why, for the first kNamed of them
+  static constexpr std::size_t kNamed = 10;
+};
+
+class BatchLoader final : public Stage<const Batch*> {
+ public:
+  // Starts the workers. invalid_argument when the sampler's epoch is smaller than a batch.
+  static Result<std::unique_ptr<BatchLoader>> make(const LoaderInput& input, const LoaderSettings& settings);
+  ~BatchLoader() override;
+
+  // The batch is the caller's to read until the next call. Null at the end.
+  Result<const Batch*> next() override;
+  std::vector<StageTally> times() const override;
+  LoaderLosses losses() const;
+
+ private:
+  struct Worker {
+    std::unique_ptr<SampleTransform> transform;
+    LapClock laps{1};
+    Buffer buffer;
+    std::string name_scratch;
+    std::unique_ptr<Reader> reader;  // of the object that the last sample was in, where objects hold several
+    std::uint64_t reader_object = UINT64_MAX;
+    std::vector<std::uint64_t> spent_ns;  // of laps, and
+    std::uint64_t waited_ns = 0;          // for a place: both under the mutex
+  };
+
+  BatchLoader(const LoaderInput& input, const LoaderSettings& settings);
+  void work(const std::stop_token& stop, Worker& worker);
+  Result<void> load(Worker& worker, const Ticket& ticket);
+  Result<std::span<const std::byte>> read(Worker& worker, const SampleEntry& entry, std::string_view name);
+  void settle(Worker& worker, const Ticket& ticket, Result<void> outcome);
+
+  const LoaderInput input_;
+  const LoaderSettings settings_;
+  const bool whole_objects_;
+  std::vector<Worker> workers_;
+
+  mutable std::mutex mutex_;  // of all below
+  std::condition_variable_any work_there_;
+  std::condition_variable head_moved_;
+  BatchPlan plan_;
+  std::optional<Error> failure_;
+  std::vector<std::string> named_;
+
+  std::vector<std::jthread> threads_;  // last: joined before what they use dies
+};
+
+}  // namespace penstock

@@ -1,0 +1,396 @@
+#include "miniapps/pipeline/loader.hpp"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <chrono>
+#include <condition_variable>
+#include <csignal>
+#include <map>
+#include <set>
+#include <string>
+#include <thread>
+
+#include "datagen/scripted_backend.hpp"
+#include "io_backends/base/faulty.hpp"
+#include "io_backends/base/interrupt.hpp"
+
+namespace penstock {
+namespace {
+
+constexpr std::size_t kSlotBytes = 8;
+
+// Keeps a sample's first byte and length; refuses samples that begin with `refused`. `gate` holds every
+// worker up while it is closed.
+class CopyingTreatment final : public Treatment {
+ public:
+  std::size_t slot_bytes() const override { return kSlotBytes; }
+  std::string_view layout() const override { return "test"; }
+  std::span<const std::string_view> stages() const override { return kStages; }
+  Result<std::unique_ptr<SampleTransform>> transform() const override {
+    return std::unique_ptr<SampleTransform>(std::make_unique<Copy>(*this));
+  }
+
+  std::set<std::size_t> refused_lengths;
+  bool throws = false;
+  mutable std::atomic<std::uint64_t> applied{0};
+
+  void close_gate() { gate_closed_ = true; }
+  void open_gate() {
+    {
+      const std::lock_guard lock(mutex_);
+      gate_closed_ = false;
+    }
+    gate_.notify_all();
+  }
+
+ private:
+  class Copy final : public SampleTransform {
+   public:
+    explicit Copy(const CopyingTreatment& owner) : owner_(owner) {}
+    Result<void> apply(std::span<const std::byte> stored, std::span<std::byte> slot,
+                       LapClock& laps) override {
+      {
+        std::unique_lock lock(owner_.mutex_);
+        owner_.gate_.wait(lock, [&] { return !owner_.gate_closed_; });
+      }
+      laps.lap(kLapFirstOwn);
+      ++owner_.applied;
+      if (owner_.throws) throw std::runtime_error("a bug");
+      if (owner_.refused_lengths.contains(stored.size())) return make_error(Errc::corrupt, "not a picture");
+      std::fill(slot.begin(), slot.end(), std::byte{0});
+      slot[0] = stored[0];
+      slot[1] = static_cast<std::byte>(stored.size());
+      laps.lap(kLapFirstOwn + 1);
+      return {};
+    }
+
+   private:
+    const CopyingTreatment& owner_;
+  };
+
+  static constexpr std::array<std::string_view, 2> kStages{"decode", "resize"};
+  mutable std::mutex mutex_;
+  mutable std::condition_variable gate_;
+  bool gate_closed_ = false;
+};
+
+struct Pipe {
+  ScriptedBackend scripted;
+  Manifest manifest;
+  Backend* backend = &scripted;
+  CopyingTreatment treatment;
+  BatchPool pool;
+
+  Pipe(std::uint64_t samples, std::size_t batch, std::uint64_t prefetch)
+      : manifest(scripted_files(scripted, samples)),
+        pool(BatchPool::make({batch, kSlotBytes}, prefetch).value()) {}
+
+  Result<std::unique_ptr<BatchLoader>> start(PlanLimits limits, unsigned threads,
+                                             BadSample bad = BadSample::fail,
+                                             Shuffle shuffle = Shuffle::global) {
+    return BatchLoader::make({&manifest, backend, &treatment, &pool},
+                             {Sampler(manifest.samples(), shuffle, 77), limits, threads, bad});
+  }
+};
+
+using Indices = std::vector<std::vector<std::uint64_t>>;
+
+// Pulls to the end; every slot must hold what its index says.
+Indices drain(BatchLoader& loader, const Manifest& manifest) {
+  Indices batches;
+  while (true) {
+    const Result<const Batch*> batch = loader.next();
+    if (!batch.ok()) {
+      ADD_FAILURE() << batch.error().message();
+      return batches;
+    }
+    if (*batch == nullptr) return batches;
+    const Batch& got = **batch;
+    for (std::size_t i = 0; i < got.samples(); ++i) {
+      const std::uint64_t index = got.index[i];
+      EXPECT_EQ(got.slot(i)[0], static_cast<std::byte>(index * 31));
+      EXPECT_EQ(got.slot(i)[1], static_cast<std::byte>(manifest.sample(index).length));
+      EXPECT_EQ(got.length[i], manifest.sample(index).length);
+      EXPECT_EQ(got.label[i], kNoLabel);
+    }
+    batches.push_back(got.index);
+  }
+}
+
+TEST(BatchLoader, GivesTheSameBatchesWhateverTheThreads) {
+  Indices first;
+  for (const unsigned threads : {1U, 2U, 5U, 16U}) {
+    for (const std::uint64_t prefetch : {0U, 1U, 4U}) {
+      Pipe pipe(230, 16, prefetch);
+      const auto loader = pipe.start({0, 2}, threads);
+      ASSERT_TRUE(loader.ok());
+      const Indices batches = drain(**loader, pipe.manifest);
+      EXPECT_EQ(batches.size(), 2U * 14U);
+      if (first.empty()) first = batches;
+      EXPECT_EQ(batches, first);
+      EXPECT_EQ((*loader)->losses().dropped_tail, 2U * (230U - 14U * 16U));
+    }
+  }
+}
+
+TEST(BatchLoader, UsesEverySampleAtMostOnceAnEpoch) {
+  Pipe pipe(96, 8, 3);
+  const auto loader = pipe.start({0, 2}, 4);
+  ASSERT_TRUE(loader.ok());
+  const Indices batches = drain(**loader, pipe.manifest);
+  ASSERT_EQ(batches.size(), 24U);
+  for (std::size_t epoch = 0; epoch < 2; ++epoch) {
+    std::set<std::uint64_t> seen;
+    for (std::size_t b = 0; b < 12; ++b)
+      seen.insert(batches[epoch * 12 + b].begin(), batches[epoch * 12 + b].end());
+    EXPECT_EQ(seen.size(), 96U);
+  }
+}
+
+TEST(BatchLoader, ReadsRangesOfObjectsThatHoldManySamples) {
+  ScriptedBackend scripted;
+  const Manifest manifest = scripted_shards(scripted, 6);
+  CopyingTreatment treatment;
+  BatchPool pool = BatchPool::make({7, kSlotBytes}, 2).value();
+  const auto loader =
+      BatchLoader::make({&manifest, &scripted, &treatment, &pool},
+                        {Sampler(manifest.samples(), Shuffle::global, 1), {0, 1}, 3, BadSample::fail});
+  ASSERT_TRUE(loader.ok());
+  int batches = 0;
+  while (true) {
+    const Result<const Batch*> batch = (*loader)->next();
+    ASSERT_TRUE(batch.ok());
+    if (*batch == nullptr) break;
+    ++batches;
+  }
+  EXPECT_EQ(batches, 8);
+  EXPECT_EQ(scripted.moved_bytes().read, 8U * 7U * 10U);
+}
+
+// The event log: which objects' reads had begun when each step ended.
+TEST(BatchLoader, WithoutPrefetchingNoSampleOfTheNextBatchBeginsBeforeTheStepEnds) {
+  Pipe pipe(64, 8, 0);
+  const auto loader = pipe.start({0, 1}, 4);
+  ASSERT_TRUE(loader.ok());
+  EXPECT_TRUE(pipe.scripted.reads().empty()) << "nothing begins before the first batch is asked for";
+  for (std::size_t step = 0; step < 8; ++step) {
+    const Result<const Batch*> batch = (*loader)->next();
+    ASSERT_TRUE(batch.ok());
+    ASSERT_NE(*batch, nullptr);
+    std::this_thread::sleep_for(std::chrono::milliseconds(3));  // the step: room to do the forbidden
+    ASSERT_EQ(pipe.scripted.reads().size(), (step + 1) * 8) << "at the end of step " << step;
+  }
+}
+
+TEST(BatchLoader, RunsAheadByItsDepthAndNoFurther) {
+  constexpr std::size_t kDepth = 3;
+  Pipe pipe(200, 5, kDepth);
+  const auto loader = pipe.start({0, 1}, 4);
+  ASSERT_TRUE(loader.ok());
+  const auto settled_reads = [&](std::size_t expected) {
+    while (pipe.scripted.reads().size() < expected) std::this_thread::yield();
+    std::this_thread::sleep_for(std::chrono::milliseconds(3));
+    return pipe.scripted.reads().size();
+  };
+  EXPECT_EQ(settled_reads(kDepth * 5), kDepth * 5) << "before anybody pulls";
+  for (std::size_t step = 0; step < 20; ++step) {
+    const Result<const Batch*> batch = (*loader)->next();
+    ASSERT_TRUE(batch.ok());
+    const std::size_t expected = (step + 1 + kDepth) * 5;
+    EXPECT_EQ(settled_reads(expected), expected) << "during step " << step;
+  }
+}
+
+TEST(BatchLoader, FailsWithTheNameOfTheBadSample) {
+  for (const std::uint64_t prefetch : {0U, 4U}) {
+    Pipe pipe(60, 6, prefetch);
+    pipe.scripted.fail_on("s0041");
+    const auto loader = pipe.start({0, 0}, 3);
+    ASSERT_TRUE(loader.ok());
+    Result<const Batch*> batch = static_cast<const Batch*>(nullptr);
+    do batch = (*loader)->next();
+    while (batch.ok());
+    EXPECT_EQ(batch.error().code, Errc::io);
+    EXPECT_NE(batch.error().what.find("s0041"), std::string::npos);
+    EXPECT_FALSE((*loader)->next().ok()) << "it keeps saying so";
+  }
+}
+
+TEST(BatchLoader, NamesWhatTheTransformRefuses) {
+  Pipe pipe(60, 6, 2);
+  pipe.treatment.refused_lengths = {18};
+  const auto loader = pipe.start({0, 1}, 2);
+  ASSERT_TRUE(loader.ok());
+  Result<const Batch*> batch = static_cast<const Batch*>(nullptr);
+  do batch = (*loader)->next();
+  while (batch.ok());
+  EXPECT_EQ(batch.error().code, Errc::corrupt);
+  EXPECT_EQ(batch.error().what, "cannot use 's0017': not a picture");
+}
+
+TEST(BatchLoader, SkipsAndReplacesDeterministically) {
+  Indices first;
+  for (const unsigned threads : {1U, 4U, 9U}) {
+    Pipe pipe(120, 10, 2);
+    pipe.treatment.refused_lengths = {3, 50};
+    pipe.scripted.fail_on("s0007");
+    const auto loader = pipe.start({0, 1}, threads, BadSample::skip);
+    ASSERT_TRUE(loader.ok());
+    const Indices batches = drain(**loader, pipe.manifest);
+    if (first.empty()) first = batches;
+    EXPECT_EQ(batches, first);
+    const LoaderLosses losses = (*loader)->losses();
+    EXPECT_EQ(batches.size() * 10 + losses.skipped + losses.dropped_tail, 120U);
+    EXPECT_GE(losses.skipped, 3U);
+    EXPECT_EQ(losses.named.size(), losses.skipped);
+    for (const auto& batch : batches)
+      for (const std::uint64_t index : batch) EXPECT_NE(index, 7U);
+  }
+}
+
+TEST(BatchLoader, SurvivesAFlakyTier) {
+  Pipe pipe(400, 8, 3);
+  ScriptedBackend inner;
+  const Manifest manifest = scripted_files(inner, 400);
+  auto inner_owned = std::make_unique<ScriptedBackend>();
+  static_cast<void>(scripted_files(*inner_owned, 400));
+  const std::unique_ptr<Backend> flaky =
+      faulty(std::move(inner_owned), parse_faults("read:eio@0.05").value(), 5);
+  pipe.backend = flaky.get();
+  const auto loader = pipe.start({0, 1}, 4, BadSample::skip);
+  ASSERT_TRUE(loader.ok());
+  const Indices batches = drain(**loader, pipe.manifest);
+  const LoaderLosses losses = (*loader)->losses();
+  EXPECT_GT(losses.skipped, 0U);
+  EXPECT_EQ(batches.size() * 8 + losses.skipped + losses.dropped_tail, 400U);
+}
+
+TEST(BatchLoader, SaysSoWhenEverythingIsBad) {
+  for (const std::uint64_t prefetch : {0U, 1U, 5U}) {
+    Pipe pipe(50, 8, prefetch);
+    for (std::size_t length = 1; length <= 97; ++length) pipe.treatment.refused_lengths.insert(length);
+    const auto loader = pipe.start({1000, 0}, 3, BadSample::skip);
+    ASSERT_TRUE(loader.ok());
+    const Result<const Batch*> batch = (*loader)->next();
+    ASSERT_FALSE(batch.ok());
+    EXPECT_EQ(batch.error().code, Errc::corrupt);
+    EXPECT_NE(batch.error().what.find("not a picture"), std::string::npos);
+    EXPECT_LE(pipe.treatment.applied.load(), 100U) << "it does not go round for ever";
+  }
+}
+
+TEST(BatchLoader, MissingAndShrunkObjectsAreSampleErrors) {
+  Pipe pipe(44, 2, 1);
+  ScriptedBackend other;
+  static_cast<void>(scripted_files(other, 39));
+  other.put("s0003", std::vector<std::byte>(1));
+  pipe.backend = &other;
+  const auto loader = pipe.start({0, 1}, 1, BadSample::skip, Shuffle::none);
+  ASSERT_TRUE(loader.ok());
+  static_cast<void>(drain(**loader, pipe.manifest));
+  const LoaderLosses losses = (*loader)->losses();
+  ASSERT_GE(losses.named.size(), 2U);
+  EXPECT_NE(losses.named[0].find("s0003"), std::string::npos);
+  EXPECT_NE(losses.named[1].find("s0039"), std::string::npos);
+}
+
+TEST(BatchLoader, ABugIsNotTheSamplesFault) {
+  Pipe pipe(40, 4, 1);
+  pipe.treatment.throws = true;
+  const auto loader = pipe.start({0, 1}, 2, BadSample::skip);
+  ASSERT_TRUE(loader.ok());
+  const Result<const Batch*> batch = (*loader)->next();
+  ASSERT_FALSE(batch.ok());
+  EXPECT_EQ(batch.error().code, Errc::internal);
+}
+
+TEST(BatchLoader, StopsWhenItIsDestroyedInTheMiddle) {
+  for (int round = 0; round < 20; ++round) {
+    Pipe pipe(500, 16, static_cast<std::uint64_t>(round % 4));
+    auto loader = pipe.start({0, 0}, 4);
+    ASSERT_TRUE(loader.ok());
+    for (int i = 0; i < round % 5; ++i) ASSERT_TRUE((*loader)->next().ok());
+  }
+}
+
+TEST(BatchLoader, DestroyedWithAFullQueueAndNobodyPulling) {
+  Pipe pipe(500, 4, 2);
+  auto loader = pipe.start({0, 0}, 3);
+  ASSERT_TRUE(loader.ok());
+  while (pipe.treatment.applied.load() < 8) std::this_thread::yield();
+  loader->reset();
+  EXPECT_EQ(pipe.treatment.applied.load(), 8U) << "two batches ahead and then nothing";
+}
+
+TEST(BatchLoader, DestroyedWhileSamplesAreInHand) {
+  Pipe pipe(500, 4, 2);
+  pipe.treatment.close_gate();
+  auto loader = pipe.start({0, 0}, 3);
+  ASSERT_TRUE(loader.ok());
+  while (pipe.scripted.reads().size() < 3) std::this_thread::yield();
+  std::jthread opener([&] {
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));
+    pipe.treatment.open_gate();
+  });
+  loader->reset();
+  EXPECT_LE(pipe.treatment.applied.load(), 8U);
+}
+
+TEST(BatchLoader, GivesUpWaitingWhenInterrupted) {
+  Pipe pipe(100, 4, 2);
+  pipe.treatment.close_gate();
+  const auto loader = pipe.start({0, 0}, 2);
+  ASSERT_TRUE(loader.ok());
+  std::jthread user([&] {
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));
+    simulate_interrupt(SIGINT);
+  });
+  const Result<const Batch*> batch = (*loader)->next();
+  user.join();
+  simulate_interrupt(0);
+  pipe.treatment.open_gate();
+  ASSERT_FALSE(batch.ok());
+  EXPECT_EQ(batch.error().code, Errc::interrupted);
+}
+
+TEST(BatchLoader, RefusesAnEpochSmallerThanABatch) {
+  Pipe pipe(5, 6, 1);
+  const auto loader = pipe.start({0, 1}, 1);
+  ASSERT_FALSE(loader.ok());
+  EXPECT_EQ(loader.error().code, Errc::invalid_argument);
+  EXPECT_NE(loader.error().what.find("--batch 5"), std::string::npos);
+}
+
+TEST(BatchLoader, EveryStagesTimesAddUpToTheSameWorkerTime) {
+  Pipe pipe(400, 10, 2);
+  const auto loader = pipe.start({0, 1}, 3);
+  ASSERT_TRUE(loader.ok());
+  static_cast<void>(drain(**loader, pipe.manifest));
+  const std::vector<StageTally> times = (*loader)->times();
+  ASSERT_EQ(times.size(), 3U);
+  EXPECT_EQ(times[0].stage, "read");
+  EXPECT_EQ(times[1].stage, "decode");
+  EXPECT_EQ(times[2].stage, "resize");
+  const double total = times[0].busy_s + times[0].starved_s + times[0].blocked_s;
+  EXPECT_GT(total, 0);
+  EXPECT_EQ(times[0].starved_s, 0);
+  for (const StageTally& stage : times) {
+    EXPECT_GT(stage.busy_s, 0) << stage.stage;
+    EXPECT_NEAR(stage.busy_s + stage.starved_s + stage.blocked_s, total, 1e-9) << stage.stage;
+  }
+}
+
+TEST(BatchPool, RefusesMoreThanTheMachineHas) {
+  for (const std::uint64_t prefetch : {std::uint64_t{1} << 40U, UINT64_MAX}) {
+    const Result<BatchPool> pool = BatchPool::make({64, std::size_t{602112}}, prefetch);
+    ASSERT_FALSE(pool.ok());
+    EXPECT_EQ(pool.error().code, Errc::exhausted);
+    EXPECT_NE(pool.error().what.find("--prefetch"), std::string::npos);
+  }
+}
+
+}  // namespace
+}  // namespace penstock

@@ -1,0 +1,69 @@
+// The training loop: pull a batch, occupy the accelerator, again; and the figures that follow from when
+// things happened.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <vector>
+
+#include "io_backends/base/result.hpp"
+#include "miniapps/pipeline/accelerator.hpp"
+#include "miniapps/pipeline/batch.hpp"
+#include "miniapps/pipeline/stage.hpp"
+
+namespace penstock {
+
+// When one step happened, in nanoseconds since the start of the run.
+struct StepTimes {
+  std::uint64_t epoch = 0;
+  std::uint64_t payload_bytes = 0;
+  std::int64_t handed_ns = 0;  // next() returned its batch
+  std::int64_t begin_ns = 0;   // as in Step
+  std::int64_t deadline_ns = 0;
+  std::int64_t end_ns = 0;
+};
+
+struct TrainingRun {
+  std::vector<StepTimes> steps;  // those that were finished
+  std::uint64_t batch = 0;       // samples a step
+  std::optional<Error> failure;  // why it ended early; Errc::interrupted when the user stopped it
+};
+
+// Called when a step has ended, with its number, counting from 0; an error ends the run.
+using StepWatcher = std::function<Result<void>(std::uint64_t step, const Batch& batch)>;
+
+// Runs until `input` ends or something fails; what was measured until then is kept. `start` is the run's time
+// 0: taken before the input stage was made, so that the wait for the first batch counts whole.
+TrainingRun run_training(Stage<const Batch*>& input, Accelerator& accelerator, SteadyTime start,
+                         const StepWatcher& watcher);
+
+// What the times come to. Every second of wall_s is in exactly one of input_wait_s, the nominal steps, and
+// the last step's overshoot.
+struct TrainingFigures {
+  double wall_s = 0;         // to the end of the last step
+  double first_batch_s = 0;  // to the first batch in the accelerator's hands
+  double input_wait_s = 0;   // the accelerator had nothing to do, the wait for the first batch included
+  double samples = 0;
+  double payload_bytes = 0;
+  std::optional<double>
+      step_overshoot;  // median of (end - deadline) / nominal; absent without a nominal step
+  // (steps - 1) * nominal / (end of the last step - end of the first): the first step is left out on both
+  // sides. Absent below two steps or without a nominal step.
+  std::optional<double> utilization;
+  // As DLIO reckons (its utils/statscounter.py, compute_metrics_train, one block an epoch): of each epoch the
+  // measured computing time without the first step, over the epoch's wall time less its first step's loading
+  // and computing; then the mean over epochs (0 for an epoch of one step, as there).
+  std::optional<double> utilization_dlio;
+};
+TrainingFigures figures(const TrainingRun& run, std::chrono::nanoseconds nominal_step);
+
+// What share of the time that the input takes by itself was hidden behind the accelerator's work:
+// 1 - input_wait_s / input_alone_s; 1 means all, 0 none.
+double input_overlap(double input_wait_s, double input_alone_s);
+
+// The wall time of `steps` batches of an input pipeline alone, from a run of it that may be shorter: its
+// first batch, then the others at its mean pace. The run has at least two steps unless `steps` is 1.
+double input_alone_s(const TrainingRun& alone, std::uint64_t steps);
+
+}  // namespace penstock

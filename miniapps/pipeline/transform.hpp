@@ -1,0 +1,67 @@
+// What a mini-app does to a sample on its way into the batch.
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "io_backends/base/result.hpp"
+
+namespace penstock {
+
+// Times the parts of one worker's day, back to back: lap(part) charges everything since the lap before to
+// `part`. One clock read a lap, some 25 ns. One thread.
+class LapClock {
+ public:
+  using Clock = std::chrono::steady_clock;
+
+  explicit LapClock(std::size_t parts) : spent_ns_(parts, 0) {}
+
+  void restart() { last_ = Clock::now(); }
+  Clock::time_point lap(std::size_t part) {
+    const Clock::time_point now = Clock::now();
+    spent_ns_[part] += static_cast<std::uint64_t>((now - last_).count());
+    last_ = now;
+    return now;
+  }
+  Clock::time_point last() const { return last_; }
+  const std::vector<std::uint64_t>& spent_ns() const { return spent_ns_; }
+
+ private:
+  Clock::time_point last_{};
+  std::vector<std::uint64_t> spent_ns_;
+};
+
+// The parts of a worker's day that every app has come first; those of the transform follow.
+inline constexpr std::size_t kLapRead = 0;
+inline constexpr std::size_t kLapFirstOwn = 1;
+
+// From stored bytes to one slot of the batch. One thread; each worker has its own, with everything reused
+// from sample to sample.
+class SampleTransform {
+ public:
+  virtual ~SampleTransform() = default;
+
+  // Fills `slot` whole, or fails: corrupt when the sample is not what the app takes. laps.lap(kLapFirstOwn +
+  // i) ends its i-th stage (in the order of Treatment::stages()); the last one ends before it returns. After
+  // an error the slot's content is undefined.
+  virtual Result<void> apply(std::span<const std::byte> stored, std::span<std::byte> slot,
+                             LapClock& laps) = 0;
+};
+
+// How an app treats its samples. Immutable; any thread.
+class Treatment {
+ public:
+  virtual ~Treatment() = default;
+
+  virtual std::size_t slot_bytes() const = 0;                    // what one sample takes in a batch
+  virtual std::string_view layout() const = 0;                   // for the record: "f32 NHWC 224x224x3"
+  virtual std::span<const std::string_view> stages() const = 0;  // of its transform: "decode", "resize"
+  virtual Result<std::unique_ptr<SampleTransform>> transform() const = 0;  // one a worker
+};
+
+}  // namespace penstock

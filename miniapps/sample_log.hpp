@@ -1,0 +1,34 @@
+// --sample-log: which samples the accelerator consumed, in order.
+#pragma once
+
+#include <cstdint>
+#include <cstdio>
+#include <memory>
+#include <string>
+
+#include "io_backends/base/result.hpp"
+#include "miniapps/pipeline/batch.hpp"
+
+namespace penstock {
+
+// One line a sample, "epoch step rank index": epoch and step count from 0, steps through the whole run; index
+// is the sample's in the manifest. Lines come in the order of the batch's slots, when its step has ended. One
+// thread.
+class SampleLog {
+ public:
+  // Replaces the file.
+  static Result<SampleLog> open(const std::string& path, int rank);
+
+  Result<void> step(std::uint64_t step, const Batch& batch);
+  Result<void> close();  // all lines are with the system, or why not
+
+ private:
+  struct Close {
+    void operator()(std::FILE* file) const { std::fclose(file); }
+  };
+  std::string path_;
+  int rank_ = 0;
+  std::unique_ptr<std::FILE, Close> file_;
+};
+
+}  // namespace penstock

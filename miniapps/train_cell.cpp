@@ -1,0 +1,260 @@
+#include "miniapps/train_cell.hpp"
+
+#include <sys/resource.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "datagen/cache_control.hpp"
+#include "datagen/corpus_samples.hpp"
+#include "io_backends/base/interrupt.hpp"
+#include "io_backends/base/progress.hpp"
+#include "io_backends/base/units.hpp"
+#include "miniapps/pipeline/accelerator.hpp"
+#include "miniapps/pipeline/training.hpp"
+#include "miniapps/sample_log.hpp"
+#include "results/table.hpp"
+
+namespace penstock {
+namespace {
+
+constexpr double kOvershootTolerance = 0.01;
+constexpr double kAloneSeconds = 2.0;
+constexpr std::uint64_t kAloneBatches = 8;
+constexpr std::size_t kStepsKept = 100'000;  // raw step times in a record
+
+// What one run through the pipeline left behind.
+struct Passage {
+  TrainingRun run;
+  std::vector<StageTally> stages;
+  LoaderLosses losses;
+};
+
+double peak_memory_bytes() {
+  rusage usage{};
+  ::getrusage(RUSAGE_SELF, &usage);
+  return static_cast<double>(usage.ru_maxrss) * 1024.0;
+}
+
+class Cell {
+ public:
+  Cell(const TrainSetup& setup, const Corpus& corpus, const SampleList& samples, const Tier& tier,
+       BatchPool& pool, Trial& trial)
+      : setup_(setup),
+        corpus_(corpus),
+        tier_(tier),
+        pool_(pool),
+        trial_(trial),
+        cache_(tier, corpus.manifest, samples, setup.cache, ColdMethod::evict, setup.threads) {}
+
+  Result<void> measure();
+
+ private:
+  void describe(std::chrono::nanoseconds step);
+  Result<Passage> pass(Accelerator& accelerator, const PlanLimits& limits, const StepWatcher& watcher);
+  Result<Passage> train(Accelerator& accelerator);
+  void report(const Passage& passage, std::chrono::nanoseconds step);
+  void report_steps(const TrainingRun& run);
+  void report_stages(const Passage& passage, const TrainingFigures& figures);
+  void judge(const Passage& passage, const TrainingFigures& figures);
+  Result<void> measure_input_alone(const Passage& passage, double input_wait_s);
+  std::string log_path() const;
+
+  const TrainSetup& setup_;
+  const Corpus& corpus_;
+  const Tier& tier_;
+  BatchPool& pool_;
+  Trial& trial_;
+  CacheControl cache_;
+};
+
+void Cell::describe(std::chrono::nanoseconds step) {
+  trial_.tier("data", tier_);
+  trial_.corpus(corpus_facts(corpus_));
+  trial_.parameter("app", setup_.app->name);
+  trial_.parameter("tier", tier_.name);
+  trial_.parameter("accelerator", setup_.accelerator);
+  trial_.parameter("step_s", std::chrono::duration<double>(step).count());
+  trial_.parameter("batch", setup_.batch);
+  trial_.parameter("prefetch", setup_.prefetch);
+  trial_.parameter("threads", setup_.threads);
+  trial_.parameter("shuffle", setup_.shuffle == Shuffle::none    ? "none"
+                              : setup_.shuffle == Shuffle::local ? "local"
+                                                                 : "global");
+  trial_.parameter("layout", setup_.treatment->layout());
+  trial_.parameter("labels", corpus_.manifest.facts().label_names.size());
+}
+
+Result<Passage> Cell::pass(Accelerator& accelerator, const PlanLimits& limits, const StepWatcher& watcher) {
+  PENSTOCK_ASSIGN(const Sampler sampler, make_sampler(setup_, corpus_));
+  const SteadyTime start = std::chrono::steady_clock::now();
+  PENSTOCK_ASSIGN(const std::unique_ptr<BatchLoader> loader,
+                  BatchLoader::make({&corpus_.manifest, tier_.backend.get(), setup_.treatment.get(), &pool_},
+                                    {sampler, limits, setup_.threads, setup_.bad_sample}));
+  Passage passage;
+  passage.run = run_training(*loader, accelerator, start, watcher);
+  passage.stages = loader->times();
+  passage.losses = loader->losses();
+  return passage;
+}
+
+std::string Cell::log_path() const {
+  return &tier_ == &corpus_.tier ? setup_.sample_log : setup_.sample_log + "." + tier_.name;
+}
+
+Result<Passage> Cell::train(Accelerator& accelerator) {
+  std::optional<SampleLog> log;
+  if (!setup_.sample_log.empty()) {
+    PENSTOCK_ASSIGN(log, SampleLog::open(log_path(), setup_.rank));
+  }
+  const std::uint64_t an_epoch =
+      corpus_.manifest.samples() / static_cast<std::uint64_t>(setup_.ranks) / setup_.batch;
+  const std::uint64_t total =
+      setup_.limits.batches != 0 ? setup_.limits.batches : setup_.limits.epochs * an_epoch;
+  Progress progress(setup_.progress, std::string(setup_.app->name) + " on " + tier_.name, total, "steps");
+  std::optional<Error> log_failure;
+  PENSTOCK_ASSIGN(Passage passage, pass(accelerator, setup_.limits,
+                                        [&](std::uint64_t step, const Batch& batch) -> Result<void> {
+                                          progress.advance(1);
+                                          if (!log) return {};
+                                          Result<void> written = log->step(step, batch);
+                                          if (!written.ok()) log_failure = written.error();
+                                          return written;
+                                        }));
+  if (log_failure) return *std::move(log_failure);
+  if (log) PENSTOCK_TRY(log->close());
+  return passage;
+}
+
+void Cell::report_steps(const TrainingRun& run) {
+  std::vector<double> per_second;
+  for (std::size_t i = 0; i < run.steps.size(); ++i) {
+    const StepTimes& step = run.steps[i];
+    if (i < kStepsKept)
+      trial_.sample("step_s", "s", Better::neither, "step",
+                    static_cast<double>(step.end_ns - step.begin_ns) * 1e-9);
+    const auto second = static_cast<std::size_t>(step.end_ns / 1'000'000'000);
+    if (per_second.size() <= second) per_second.resize(second + 1, 0.0);
+    per_second[second] += static_cast<double>(step.payload_bytes);
+  }
+  trial_.series("payload_bytes", {1.0, std::move(per_second)});
+}
+
+void Cell::report_stages(const Passage& passage, const TrainingFigures& figures) {
+  std::vector<StageTally> stages = passage.stages;
+  stages.push_back({"accelerator", figures.wall_s - figures.input_wait_s, figures.input_wait_s, 0});
+  for (const StageTally& stage : stages) {
+    trial_.value("stage_busy_s." + stage.stage, "s", Better::neither, stage.busy_s);
+    trial_.value("stage_starved_s." + stage.stage, "s", Better::neither, stage.starved_s);
+    trial_.value("stage_blocked_s." + stage.stage, "s", Better::neither, stage.blocked_s);
+  }
+}
+
+void Cell::report(const Passage& passage, std::chrono::nanoseconds step) {
+  const TrainingFigures figures = penstock::figures(passage.run, step);
+  trial_.value("steps", "1", Better::neither, static_cast<double>(passage.run.steps.size()));
+  trial_.value("skipped_samples", "1", Better::lower, static_cast<double>(passage.losses.skipped));
+  trial_.value("dropped_tail_samples", "1", Better::lower, static_cast<double>(passage.losses.dropped_tail));
+  trial_.value("payload_bytes", "B", Better::neither, figures.payload_bytes);
+  trial_.value("accelerators", "1", Better::neither, 1);
+  if (figures.wall_s > 0) {
+    trial_.value("wall_s", "s", Better::lower, figures.wall_s);
+    trial_.value("samples_per_s", "1/s", Better::higher, figures.samples / figures.wall_s);
+    trial_.value("payload_bytes_per_s", "B/s", Better::higher, figures.payload_bytes / figures.wall_s);
+    trial_.value("first_batch_s", "s", Better::lower, figures.first_batch_s);
+    trial_.value("input_wait_s", "s", Better::lower, figures.input_wait_s);
+    report_steps(passage.run);
+    report_stages(passage, figures);
+  }
+  if (figures.utilization) trial_.value("accelerator_utilization", "1", Better::higher, *figures.utilization);
+  if (figures.utilization_dlio) trial_.value("au_dlio", "1", Better::higher, *figures.utilization_dlio);
+  if (figures.step_overshoot) trial_.value("step_overshoot", "1", Better::lower, *figures.step_overshoot);
+  judge(passage, figures);
+}
+
+void Cell::judge(const Passage& passage, const TrainingFigures& figures) {
+  if (passage.run.failure) trial_.fail(*passage.run.failure);
+  if (passage.losses.skipped > 0) {
+    for (const std::string& why : passage.losses.named) warn("skipped: " + why);
+    if (passage.losses.skipped > passage.losses.named.size())
+      warn("skipped: " + std::to_string(passage.losses.skipped - passage.losses.named.size()) + " more");
+    trial_.verdict(Verdict::degraded, std::to_string(passage.losses.skipped) +
+                                          " samples were skipped, the first: " +
+                                          (passage.losses.named.empty() ? "" : passage.losses.named.front()));
+  }
+  if (figures.step_overshoot.value_or(0) > kOvershootTolerance) {
+    const std::string reason =
+        "the median step ended " + format_percent(*figures.step_overshoot) +
+        " late: this machine was too busy to emulate the accelerator (fewer --threads leave it "
+        "a processor)";
+    warn(reason);
+    trial_.verdict(Verdict::client_bound, reason);
+  }
+}
+
+Result<void> Cell::measure_input_alone(const Passage& passage, double input_wait_s) {
+  double busy_s = 0;
+  for (const StageTally& stage : passage.stages) busy_s += stage.busy_s;
+  const std::uint64_t steps = passage.run.steps.size();
+  const double batch_s = busy_s / static_cast<double>(steps) / setup_.threads;
+  const double enough = batch_s > 0 ? std::ceil(kAloneSeconds / batch_s) : static_cast<double>(steps);
+  PlanLimits limits;
+  limits.batches = steps;
+  if (enough < static_cast<double>(steps))
+    limits.batches = std::max(kAloneBatches, static_cast<std::uint64_t>(enough));
+  limits.batches = std::min(limits.batches, steps);
+  if (setup_.cache != CacheWish::asis) PENSTOCK_TRY(cache_.prepare());
+  PENSTOCK_ASSIGN(const std::unique_ptr<Accelerator> nothing, make_accelerator("none"));
+  PENSTOCK_ASSIGN(const Passage alone, pass(*nothing, limits, {}));
+  if (alone.run.failure) return *alone.run.failure;
+  const double alone_s = input_alone_s(alone.run, steps);
+  trial_.value("input_alone_s", "s", Better::lower, alone_s);
+  trial_.value("input_overlap", "1", Better::higher, input_overlap(input_wait_s, alone_s));
+  return {};
+}
+
+Result<void> Cell::measure() {
+  PENSTOCK_ASSIGN(const std::unique_ptr<Accelerator> accelerator, make_accelerator(setup_.accelerator));
+  const std::chrono::nanoseconds step = accelerator->nominal_step();
+  describe(step);
+  PENSTOCK_ASSIGN(const CacheOutcome cache, cache_.prepare());
+  trial_.cache(cache.state);
+  trial_.verdict(cache.verdict, cache.reason);
+  PENSTOCK_ASSIGN(const Passage passage, train(*accelerator));
+  report(passage, step);
+  if (step.count() > 0 && !passage.run.failure && !passage.run.steps.empty()) {
+    const Result<void> alone = measure_input_alone(passage, figures(passage.run, step).input_wait_s);
+    if (!alone.ok()) trial_.fail(alone.error());
+  }
+  trial_.value("peak_memory_bytes", "B", Better::lower, peak_memory_bytes());
+  trial_.value("tier_bytes_read", "B", Better::neither,
+               static_cast<double>(tier_.backend->moved_bytes().read + cache_.warmed_bytes()));
+  return {};
+}
+
+}  // namespace
+
+Result<Sampler> make_sampler(const TrainSetup& setup, const Corpus& corpus) {
+  const Sampler sampler(corpus.manifest.samples(), setup.shuffle, setup.seed, setup.rank, setup.ranks);
+  if (sampler.per_epoch() < setup.batch) {
+    const std::string count = format_count(sampler.per_epoch());
+    return make_error(Errc::invalid_argument, "'" + corpus.name + "' has " + count +
+                                                  " samples, fewer than one batch of " +
+                                                  std::to_string(setup.batch) + ": choose --batch " +
+                                                  std::to_string(sampler.per_epoch()) + " or smaller");
+  }
+  return sampler;
+}
+
+Result<void> measure_training(const TrainSetup& setup, const Corpus& corpus, const Tier& tier,
+                              BatchPool& pool, Trial& trial) {
+  PENSTOCK_ASSIGN(const SampleList samples, corpus_samples(corpus.manifest));
+  return Cell(setup, corpus, samples, tier, pool, trial).measure();
+}
+
+}  // namespace penstock

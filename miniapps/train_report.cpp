@@ -1,0 +1,125 @@
+#include "miniapps/train_report.hpp"
+
+#include <fmt/format.h>
+
+#include <optional>
+#include <vector>
+
+#include <nlohmann/json.hpp>
+
+#include "io_backends/base/units.hpp"
+#include "miniapps/miniapp.hpp"
+#include "results/cells.hpp"
+#include "results/table.hpp"
+#include "results/verdicts.hpp"
+
+namespace penstock {
+namespace {
+
+std::string cell(const Record& record, std::string_view metric, std::string (*format)(double)) {
+  const std::optional<double> value = metric_value(record, metric);
+  return value ? format(*value) : "-";
+}
+
+std::string whole(double value) {
+  return format_count(static_cast<std::uint64_t>(value));
+}
+
+std::string heading(const Record& record, const Output& output) {
+  const auto member = [&](const char* name) -> double {
+    const auto at = record.corpus.find(name);
+    return at != record.corpus.end() && at->is_number() ? at->get<double>() : 0.0;
+  };
+  const std::string cache = cache_text(record, "client_data");
+  return fmt::format(
+      "{}: {} samples, {}; batches of {} ({}), {} threads, prefetch {}, accelerator {}; client data {}\n\n",
+      parameter_text(record, "app"), format_count(static_cast<std::uint64_t>(member("samples"))),
+      format_bytes(member("bytes"), output), parameter_text(record, "batch"),
+      parameter_text(record, "layout"), parameter_text(record, "threads"), parameter_text(record, "prefetch"),
+      parameter_text(record, "accelerator"), cache.empty() ? "unknown" : cache);
+}
+
+std::string summary_table(std::span<const Record> records, const Output& output) {
+  Table table({{"tier", Align::left},
+               {"steps"},
+               {"samples/s"},
+               {std::string(rate_unit(output))},
+               {"AU"},
+               {"first batch"},
+               {"waited"},
+               {"wall"},
+               {"overlap"},
+               {"verdict", Align::left}});
+  for (const Record& record : records) {
+    const std::optional<double> rate = metric_value(record, "payload_bytes_per_s");
+    table.row({tier_name(record), cell(record, "steps", whole), cell(record, "samples_per_s", format_number),
+               rate ? format_rate(*rate, output) : "-",
+               cell(record, "accelerator_utilization", format_percent),
+               cell(record, "first_batch_s", format_seconds), cell(record, "input_wait_s", format_seconds),
+               cell(record, "wall_s", format_seconds), cell(record, "input_overlap", format_percent),
+               std::string(verdict_name(record.verdict))});
+  }
+  return table.text();
+}
+
+std::string stage_table(std::span<const Record> records) {
+  Table table(
+      {{"tier", Align::left}, {"stage", Align::left}, {"busy"}, {"starved"}, {"blocked"}, {"busy share"}});
+  for (const Record& record : records) {
+    for (const StageTimes& stage : stage_times(record)) {
+      table.row({tier_name(record), stage.stage, format_seconds(stage.busy_s),
+                 format_seconds(stage.starved_s), format_seconds(stage.blocked_s),
+                 stage.total_s() > 0 ? format_percent(stage.busy_s / stage.total_s()) : "-"});
+    }
+  }
+  return table.empty() ? "" : "\n" + table.text();
+}
+
+std::string option_text(const OptionSpec& spec) {
+  return fmt::format("--set {}={} ({}{})", spec.name, spec.value, spec.help,
+                     spec.fallback.empty() ? "" : fmt::format("; default {}", spec.fallback));
+}
+
+}  // namespace
+
+std::string training_report(std::span<const Record> records, const Output& output) {
+  if (records.empty()) return "";
+  std::string out = heading(records.front(), output) + summary_table(records, output) + stage_table(records);
+  const std::vector<Sentence> said = sentences(records, output);
+  if (!said.empty()) out += "\n";
+  for (const Sentence& sentence : said) out += sentence.text + "\n";
+  return out;
+}
+
+std::string list_miniapps(bool json) {
+  std::string out;
+  for (const MiniAppInfo* app : miniapp_registry().present()) {
+    if (json) {
+      nlohmann::ordered_json options = nlohmann::ordered_json::array();
+      for (const OptionSpec& spec : app->options)
+        options.push_back({{"name", spec.name}, {"default", spec.fallback}, {"help", spec.help}});
+      out += nlohmann::ordered_json{{"name", app->name},
+                                    {"summary", app->summary},
+                                    {"reproduces", app->reproduces},
+                                    {"codec", app->codec},
+                                    {"batch", app->defaults.batch},
+                                    {"prefetch", app->defaults.prefetch},
+                                    {"accelerator", app->defaults.accelerator},
+                                    {"shuffle", app->defaults.shuffle},
+                                    {"options", options}}
+                 .dump() +
+             "\n";
+      continue;
+    }
+    out += fmt::format(
+        "{}: {}\n  reproduces  {}\n  defaults    --batch {} --prefetch {} --shuffle {} --accelerator {}\n",
+        app->name, app->summary, app->reproduces, app->defaults.batch, app->defaults.prefetch,
+        app->defaults.shuffle, app->defaults.accelerator);
+    for (const OptionSpec& spec : app->options) out += "  options     " + option_text(spec) + "\n";
+  }
+  for (const MissingPlugin& missing : miniapp_registry().missing())
+    if (!json) out += fmt::format("{}: missing: {}\n", missing.name, missing.reason);
+  return out;
+}
+
+}  // namespace penstock
