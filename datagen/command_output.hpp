@@ -22,7 +22,8 @@ inline constexpr OptionSpec kThreadsOption{
 // As given, or worker_threads()'s own choice.
 unsigned threads_of(const CommandContext& context);
 
-// The name with control characters escaped ("\n", "\x1b"), so that no name can play tricks on a terminal.
+// The name with control characters and bytes that are no UTF-8 escaped ("\n", "\x1b"), so that no name can
+// play tricks on a terminal.
 std::string printable(std::string_view name);
 
 // One line to stdout; bytes that are no UTF-8 become U+FFFD.

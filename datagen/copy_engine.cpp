@@ -62,7 +62,8 @@ class Copy {
   Result<void> transfer(Worker& worker, std::uint64_t object, std::string_view name);
   Result<std::uint32_t> write_object(Worker& worker, std::uint64_t object, std::string_view name);
   Result<void> finish();
-  void leave_nothing(const std::vector<Worker>& workers);
+  Result<bool> target_is_empty();
+  void leave_nothing(const std::vector<Worker>& workers, bool was_empty);
   Error advise(Error error) const;
 
   Corpus& from_;
@@ -232,11 +233,22 @@ Error Copy::advise(Error error) const {
   return error;
 }
 
-// Nothing was made, so nothing stays: the mark, and folders as far as they are empty (the others cannot be
-// removed).
-void Copy::leave_nothing(const std::vector<Worker>& workers) {
+// Whether nothing lay in the target before: then all that is in it is ours.
+Result<bool> Copy::target_is_empty() {
+  bool empty = true;
+  const auto listed = to_.backend->names().list("", [&](const Entry&) {
+    empty = false;
+    return false;
+  });
+  if (!listed.ok() && listed.error().code != Errc::not_found) return listed.error();
+  return empty;
+}
+
+// No object was made, so nothing stays: not the mark, and where the target was empty, no folder.
+void Copy::leave_nothing(const std::vector<Worker>& workers, bool was_empty) {
   Namespace& names = to_.backend->names();
   static_cast<void>(names.remove(kCopyingName));
+  if (!was_empty) return;
   static_cast<void>(names.remove(".penstock"));
   for (const Worker& worker : workers)
     for (std::string_view name = worker.name; name.rfind('/') != std::string_view::npos;) {
@@ -249,6 +261,7 @@ Result<CopyOutcome> Copy::run() {
   const auto start = std::chrono::steady_clock::now();
   PENSTOCK_ASSIGN(target_, look_at_target());
   PENSTOCK_TRY(check_room());
+  PENSTOCK_ASSIGN(const bool was_empty, target_is_empty());
   if (target_ == Target::fresh) {
     const std::string whose = manifest_.checksum();
     PENSTOCK_TRY(
@@ -266,7 +279,8 @@ Result<CopyOutcome> Copy::run() {
     });
   }
   if (done.ok()) done = finish();
-  if (!done.ok() && target_ == Target::fresh && copied_ == 0 && already_there_ == 0) leave_nothing(workers);
+  if (!done.ok() && target_ == Target::fresh && copied_ == 0 && already_there_ == 0)
+    leave_nothing(workers, was_empty);
   if (!done.ok() && done.error().code != Errc::interrupted) return advise(std::move(done).error());
   return CopyOutcome{
       .copied = copied_,

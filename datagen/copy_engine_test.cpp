@@ -148,6 +148,17 @@ TEST_F(CopyTest, NothingMadeNothingLeft) {
   EXPECT_EQ(left, std::vector<std::string>{});
 }
 
+TEST_F(CopyTest, AFailureTouchesNothingOfOthers) {
+  Corpus from = corpus();
+  Tier to = tier(target_);
+  put(*to.backend, "c0", "a file where the copy wants a folder");
+  ASSERT_TRUE(to.backend->names().make_folders("empty").ok());
+  ASSERT_FALSE(copy_corpus(from, to, {}).ok());
+  EXPECT_EQ(get(*to.backend, "c0"), "a file where the copy wants a folder");
+  EXPECT_TRUE(to.backend->names().stat("empty").ok());
+  EXPECT_FALSE(to.backend->names().stat(kCopyingName).ok());
+}
+
 TEST_F(CopyTest, SaysBeforehandThatItDoesNotFit) {
   Corpus from = corpus();
   Tier small = tier(target_ + ",capacity=50k");

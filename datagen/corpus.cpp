@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <cerrno>
 #include <filesystem>
 #include <utility>
 
@@ -21,14 +22,19 @@ std::string name_of(const Tier& tier) {
   return last.empty() || last == "." ? tier.name : std::string(last);
 }
 
+Error no_folder(const Tier& tier) {
+  return make_error(Errc::invalid_argument, fmt::format("'{}' is a file; a corpus is a folder", tier.root));
+}
+
 Result<void> check_root(Tier& tier) {
   const Result<Entry> root = tier.backend->names().stat("");
   if (!root.ok()) {
+    if (root.error().sys_errno == ENOTDIR) return no_folder(tier);
     if (root.error().code != Errc::not_found) return root.error();
     return make_error(Errc::not_found, fmt::format("there is no folder '{}'", tier.root));
   }
   if (root->folder) return success();
-  return make_error(Errc::invalid_argument, fmt::format("'{}' is a file; a corpus is a folder", tier.root));
+  return no_folder(tier);
 }
 
 Error no_manifest(const Tier& tier) {

@@ -1,0 +1,424 @@
+"""describe, verify, copy and --scan from outside: what they say, and what they do when things are wrong."""
+
+import json
+import os
+import pathlib
+import random
+import signal
+import subprocess
+
+from penstock_cli import PENSTOCK, SOURCE, CliTest, main
+
+FILES = 40
+NOBODY = 65534
+
+
+def content(number):
+    return random.Random(number).randbytes(2000 + 317 * number)
+
+
+class CorpusTest(CliTest):
+    def folder(self, name="photos", files=FILES):
+        """A folder as somebody else might have made it: two classes of files that end in .jpg, and other things."""
+        root = self.dir / name
+        for number in range(files):
+            file = root / ("cat" if number % 2 else "dog") / f"{number:04}.jpg"
+            file.parent.mkdir(parents=True, exist_ok=True)
+            file.write_bytes(content(number))
+        return root
+
+    def corpus(self, name="corpus", files=FILES):
+        """A corpus with a manifest and checksums."""
+        photos = self.folder(name + ".photos", files)
+        self.run_cli("copy", photos, "--scan", "--to", self.dir / name)
+        return self.dir / name
+
+    def fails(self, *args, code=1, words=(), **kwargs):
+        done = self.run_cli(*args, expect=code, **kwargs)
+        self.assertEqual(done.stdout, "", "diagnostics belong on stderr")
+        for word in words:
+            self.assertIn(str(word), done.stderr)
+        self.assertNotIn("Traceback", done.stderr)
+        return done
+
+    def started(self, *args, word, **kwargs):
+        """Starts a long command, and returns when its progress line shows the word and that something is done."""
+        process = self.start(*args, "--progress", "always", **kwargs)
+        self.addCleanup(lambda: (process.kill(), process.wait(), process.stdout.close(), process.stderr.close()))
+        seen = ""
+        while not (word in seen and any(f"{word}: {digit}" in seen for digit in "123456789")):
+            piece = process.stderr.read(1)
+            self.assertTrue(piece, f"ended too early: {seen}")
+            seen += piece
+        return process
+
+    def stop(self, process, how=signal.SIGINT):
+        process.send_signal(how)
+        out, err = process.communicate(timeout=60)
+        self.assertEqual(process.returncode, 128 + how, err)
+        return out
+
+    def tree(self, root):
+        return {str(p.relative_to(root)): p.read_bytes() for p in sorted(root.rglob("*")) if p.is_file()}
+
+
+class Describe(CorpusTest):
+    def test_a_folder_that_somebody_else_made(self):
+        root = self.folder()
+        (root / "notes.txt").write_text("x")
+        (root / "cat" / ".DS_Store").write_text("x")
+        (root / "linked").symlink_to(root / "cat")
+        (corpus,) = self.records("describe", root, "--scan")
+        self.assertEqual(corpus["samples"], FILES)
+        self.assertEqual(corpus["bytes"], sum(len(content(n)) for n in range(FILES)))
+        self.assertEqual(corpus["recipe"], "scan")
+        self.assertEqual(corpus["format"], "files")
+        self.assertEqual(corpus["codec"], "jpeg")
+        self.assertFalse(corpus["checksums"])
+        self.assertEqual(corpus["labels"]["used"], 2)
+        self.assertEqual(corpus["labels"]["fewest_samples"], FILES // 2)
+        self.assertEqual(corpus["size_bytes"]["min"], 2000)
+        self.assertEqual(corpus["size_bytes"]["max"], len(content(FILES - 1)))
+        self.assertEqual(sum(bar["samples"] for bar in corpus["histogram"]), FILES)
+        self.assertEqual(corpus["scan"], {"left_out": 1, "hidden": 1, "linked_folders": 1})
+        self.assertFalse((root / ".penstock").exists(), "a scan writes nothing")
+        table = self.run_cli("describe", root, "--scan")
+        self.assertIn("1 .txt", table.stderr)
+        self.assertIn("linked", table.stderr)
+        self.assertIn("40 jpeg in 40 objects", table.stdout)
+
+    def test_the_scan_does_not_depend_on_threads_or_place(self):
+        root = self.folder()
+        (one,) = self.records("describe", root, "--scan", "--checksum", "--threads", 1)
+        moved = self.dir / "moved"
+        root.rename(moved)
+        (many,) = self.records("describe", moved, "--scan", "--checksum", "--threads", 5)
+        self.assertEqual(one["checksum"], many["checksum"])
+
+    def test_odd_names(self):
+        names = [b"new\nline.jpg", b"com,ma.jpg", b"eq=al.jpg", "ü中🐱.jpg".encode(), b"not\xff\xfeutf8.jpg", b"x" * 251 + b".jpg",
+                 b" .jpg", b"\x1b[31mred.jpg"]
+        folder = os.fsencode(self.dir / "odd" / "cl,ass=1")
+        os.makedirs(folder)
+        for name in names:
+            with open(os.path.join(folder, name), "wb") as file:
+                file.write(b"x" * len(name))
+        root = self.dir / "odd"
+        (corpus,) = self.records("describe", root, "--scan")
+        self.assertEqual(corpus["samples"], len(names))
+        self.run_cli("copy", root, "--scan", "--to", self.dir / "copy")
+        self.run_cli("verify", self.dir / "copy")
+        with open(os.path.join(os.fsencode(self.dir / "copy" / "cl,ass=1"), names[0]), "ab") as file:
+            file.write(b"!")
+        os.remove(os.path.join(os.fsencode(self.dir / "copy" / "cl,ass=1"), names[4]))
+        done = self.run_cli("verify", self.dir / "copy", expect=1)
+        self.assertIn("new\\nline.jpg", done.stdout)
+        self.assertIn("not\\xff\\xfeutf8.jpg", done.stdout)
+        problems = self.records("verify", self.dir / "copy", expect=1)
+        self.assertEqual([p["problem"] for p in problems[:-1]], ["grown", "vanished"])
+
+    def test_types(self):
+        root = self.folder()
+        (root / "cat" / "a.png").write_bytes(b"png")
+        (root / "cat" / "b").write_bytes(b"b")
+        (png,) = self.records("describe", root, "--scan", "--types", "png")
+        self.assertEqual((png["samples"], png["codec"]), (1, "png"))
+        (every,) = self.records("describe", root, "--scan", "--types", "any")
+        self.assertEqual((every["samples"], every["codec"]), (FILES + 2, "mixed"))
+
+    def test_what_is_wrong_is_said(self):
+        empty = self.dir / "empty"
+        empty.mkdir()
+        self.fails("describe", empty, "--scan", words=["empty", empty])
+        (empty / "x.txt").write_text("x")
+        self.fails("describe", empty, "--scan", words=["no samples", "1 .txt", "--types"])
+        self.fails("describe", empty, words=["no manifest", "generate", "--scan"])
+        self.fails("describe", self.dir / "gone", words=["gone", "no folder"])
+        self.fails("describe", self.dir / "gone", "--scan", words=["gone", "no folder"])
+        self.fails("describe", empty / "x.txt", "--scan", code=2, words=["x.txt"])
+        self.fails("describe", empty, "--manifest", self.dir / "none", words=["none"])
+        self.fails("describe", empty, "--manifest", empty, code=2, words=["no regular file"])
+        self.fails("describe", empty, "--scan", "--manifest", "m", code=2, words=["--scan", "--manifest"])
+        self.fails("describe", empty, "--checksum", code=2, words=["--scan"])
+        self.fails("describe", empty, "--types", "png", code=2, words=["--scan"])
+        self.fails("describe", empty, "--scan", "--types", "a/b", code=2, words=["a/b"])
+        self.fails("describe", empty, "--skan", code=2, words=["skan", "scan"])
+        self.fails("describe", empty, "--scan", "--threads", 0, code=2, words=["threads"])
+        self.fails("describe", empty, "--scan", "--threads", "99999999999999999999", code=2, words=["threads"])
+        self.fails("describe", code=2)
+        self.fails("describe", "psix:/data", code=2, words=["psix", "posix"])
+
+    def test_a_folder_that_may_not_be_read_is_named(self):
+        if os.geteuid() == 0:
+            self.dir.chmod(0o755)
+            as_user = {"user": NOBODY, "group": NOBODY, "extra_groups": []}
+            if subprocess.run([PENSTOCK, "--version"], capture_output=True, **as_user).returncode != 0:
+                self.skipTest("the program cannot be run by another user here")
+        else:
+            as_user = {}
+        root = self.folder()
+        secret = root / "cat"
+        secret.chmod(0)
+        self.addCleanup(secret.chmod, 0o755)
+        self.fails("describe", root, "--scan", words=["cat", "ermission"], cwd="/", **as_user)
+
+    def test_photographs_that_nobody_here_made(self):
+        package, folder = (SOURCE / "ci" / "photo_package").read_text().split()
+        if not pathlib.Path(folder).is_dir():
+            self.skipTest(f"the photographs of the Debian package {package} are not installed")
+        (corpus,) = self.records("describe", folder, "--scan", "--checksum")
+        self.assertGreaterEqual(corpus["samples"], 20)
+        self.assertEqual(corpus["codec"], "jpeg")
+        self.assertGreaterEqual(corpus["labels"]["used"], 2)
+        self.run_cli("copy", folder, "--scan", "--to", self.dir / "photos")
+        self.run_cli("verify", self.dir / "photos")
+
+    def test_interrupted(self):
+        root = self.folder()
+        process = self.started("describe", f"{root},limit=200k", "--scan", "--checksum", "--save", "m", "--threads", 2,
+                               word="checksums")
+        self.assertEqual(self.stop(process), "")
+        self.assertFalse((self.dir / "m").exists())
+
+
+class ManifestFile(CorpusTest):
+    def test_a_read_only_folder_has_its_manifest_elsewhere(self):
+        root = self.folder()
+        self.run_cli("describe", root, "--scan", "--checksum", "--save", "photos.manifest")
+        self.assertFalse((root / ".penstock").exists())
+        (corpus,) = self.records("describe", root, "--manifest", "photos.manifest")
+        self.assertTrue(corpus["checksums"])
+        self.run_cli("verify", root, "--manifest", "photos.manifest")
+
+    def test_damaged_cut_and_newer_manifests(self):
+        root = self.corpus()
+        manifest = root / ".penstock" / "manifest"
+        good = manifest.read_bytes()
+        for name, bad in {
+            "empty": b"",
+            "cut in the header": good[:100],
+            "cut in the middle": good[: len(good) // 2],
+            "one byte short": good[:-1],
+            "one byte more": good + b"\0",
+            "header flipped": good[:40] + bytes([good[40] ^ 1]) + good[41:],
+            "entries flipped": good[:600] + bytes([good[600] ^ 1]) + good[601:],
+            "names flipped": good[:-5] + bytes([good[-5] ^ 1]) + good[-4:],
+            "something else": b"\x89PNG" * 1000,
+        }.items():
+            with self.subTest(name):
+                manifest.write_bytes(bad)
+                for command in (["describe", root], ["verify", root], ["copy", root, "--to", self.dir / "other"]):
+                    self.fails(*command, words=["damaged", "manifest"])
+                self.assertFalse((self.dir / "other").exists())
+        manifest.unlink()
+        manifest.mkdir()
+        self.fails("verify", root, code=2, words=["manifest"])
+
+
+class Verify(CorpusTest):
+    def test_everything_right(self):
+        root = self.corpus()
+        done = self.run_cli("verify", root)
+        self.assertIn("40 of 40 objects checked, 40 right", done.stdout)
+        (summary,) = self.records("verify", root, "--threads", 3)
+        self.assertEqual((summary["verdict"], summary["right"], summary["checked"]), ("ok", FILES, FILES))
+        self.assertGreaterEqual(summary["bytes_read"], sum(len(content(n)) for n in range(FILES)))
+
+    def test_one_flipped_byte_is_named(self):
+        root = self.corpus()
+        victim = root / "dog" / "0016.jpg"
+        data = bytearray(victim.read_bytes())
+        data[1234] ^= 1
+        victim.write_bytes(data)
+        done = self.run_cli("verify", root, expect=1)
+        self.assertIn("dog/0016.jpg", done.stdout)
+        self.assertEqual(done.stdout.count(".jpg"), 1)
+        problem, summary = self.records("verify", root, expect=1)
+        self.assertEqual((problem["object"], problem["problem"]), ("dog/0016.jpg", "wrong_bytes"))
+        self.assertEqual((summary["verdict"], summary["wrong_bytes"]), ("failed", 1))
+
+    def test_what_happened_to_each_object(self):
+        root = self.corpus()
+        (root / "dog" / "0000.jpg").unlink()
+        with open(root / "dog" / "0002.jpg", "r+b") as file:
+            file.truncate(10)
+        with open(root / "dog" / "0004.jpg", "ab") as file:
+            file.write(b"more")
+        (root / "dog" / "0006.jpg").write_bytes(b"\0" * len(content(6)))
+        (root / "dog" / "0008.jpg").unlink()
+        (root / "dog" / "0008.jpg").mkdir()
+        (root / "dog" / "extra.jpg").write_bytes(b"x")
+        *problems, summary = self.records("verify", root, expect=1)
+        self.assertEqual({p["object"]: p["problem"] for p in problems},
+                         {"dog/0000.jpg": "vanished", "dog/0002.jpg": "shrunk", "dog/0004.jpg": "grown", "dog/0006.jpg": "wrong_bytes",
+                          "dog/0008.jpg": "unreadable", "dog/extra.jpg": "extra"})
+        self.assertEqual((summary["right"], summary["checked"], summary["extra"]), (FILES - 5, FILES, 1))
+        done = self.run_cli("verify", root, "--list", 2, expect=1)
+        self.assertIn("and 3 more", done.stdout)
+
+    def test_extra_objects_alone_are_no_failure(self):
+        root = self.corpus()
+        (root / "README").write_text("x")
+        done = self.run_cli("verify", root)
+        self.assertIn("README", done.stdout)
+
+    def test_without_checksums_it_says_what_it_cannot_say(self):
+        root = self.folder()
+        self.run_cli("describe", root, "--scan", "--save", "m")
+        done = self.run_cli("verify", root, "--manifest", "m", expect=77)
+        self.assertIn("no checksums", done.stderr)
+        (root / "dog" / "0000.jpg").unlink()
+        self.run_cli("verify", root, "--manifest", "m", expect=1)
+
+    def test_interrupted(self):
+        root = self.corpus()
+        process = self.started("verify", f"{root},read_limit=100k", "--threads", 2, "--json", word="verify")
+        *_, summary = [json.loads(line) for line in self.stop(process).splitlines()]
+        self.assertEqual(summary["verdict"], "interrupted")
+        self.assertLess(summary["checked"], FILES)
+
+    def test_usage(self):
+        root = self.corpus()
+        self.fails("verify", root, "--scan", code=2, words=["scan"])
+        self.fails("verify", root, "--threads", 0, code=2)
+        self.fails("verify", root, "--list", -1, code=2)
+        self.fails("verify", code=2)
+        self.fails("verify", self.folder("bare"), words=["no manifest"])
+
+
+class Copy(CorpusTest):
+    def test_the_same_objects_and_manifest(self):
+        root = self.corpus()
+        done = self.run_cli("copy", root, "--to", self.dir / "to")
+        self.assertIn("40 of 40 objects copied", done.stdout)
+        self.assertEqual(self.tree(root), self.tree(self.dir / "to"))
+        (again,) = self.records("copy", root, "--to", self.dir / "to")
+        self.assertEqual((again["copied"], again["already_there"], again["verdict"]), (0, FILES, "ok"))
+        self.assertEqual(self.tree(root), self.tree(self.dir / "to"))
+
+    def test_every_durability(self):
+        root = self.corpus()
+        for word in ("visible", "file", "file_and_name"):
+            self.run_cli("copy", root, "--to", self.dir / word, "--durability", word)
+            self.assertEqual(self.tree(root), self.tree(self.dir / word))
+        self.fails("copy", root, "--to", self.dir / "x", "--durability", "forever", code=2, words=["forever"])
+
+    def test_interrupted_it_leaves_no_half_object_and_goes_on(self):
+        root = self.corpus()
+        to = self.dir / "to"
+        for how in (signal.SIGINT, signal.SIGTERM):
+            process = self.started("copy", root, "--to", f"{to},write_limit=150k", "--threads", 2, word="copy")
+            out = self.stop(process, how)
+            self.assertIn("interrupted", out)
+            copied = self.tree(to)
+            self.assertNotIn(".penstock/manifest", copied)
+            copied.pop(".penstock/copying")
+            self.assertLess(len(copied), FILES)
+            for name, data in copied.items():
+                self.assertEqual(data, (root / name).read_bytes(), name)
+            self.fails("verify", to, words=["no manifest"])
+        self.assertGreater(len(copied), 0)
+        (rest,) = self.records("copy", root, "--to", to, "--resume")
+        self.assertEqual(rest["already_there"], len(copied))
+        self.assertEqual(self.tree(root), self.tree(to))
+
+    def test_killed_it_leaves_no_half_object_and_goes_on(self):
+        root = self.corpus()
+        to = self.dir / "to"
+        for options in ("", ",publish=rename"):
+            process = self.started("copy", root, "--to", f"{to},write_limit=150k{options}", "--threads", 2, word="copy")
+            process.kill()
+            process.wait()
+            for name, data in self.tree(to).items():
+                if not pathlib.Path(name).name.startswith(".penstock-tmp-") and name != ".penstock/copying":
+                    self.assertEqual(data, (root / name).read_bytes(), name)
+        self.run_cli("copy", root, "--to", to)
+        done = self.run_cli("verify", to)
+        self.assertIn("40 right", done.stdout)
+
+    def test_a_full_target(self):
+        root = self.corpus()
+        self.fails("copy", root, "--to", f"{self.dir / 'small'},capacity=100k", words=["needs", "free"])
+        self.assertFalse((self.dir / "small").exists(), "nothing was begun")
+        done = self.fails("copy", root, "--to", f"{self.dir / 'full'},fail=write:enospc@#20..", words=["objects are there"])
+        self.assertRegex(done.stderr, "(?i)no space")
+        self.assertNotIn(".penstock/manifest", self.tree(self.dir / "full"))
+        self.run_cli("copy", root, "--to", self.dir / "full")
+        self.assertEqual(self.tree(root), self.tree(self.dir / "full"))
+
+    def test_a_full_file_system(self):
+        if os.geteuid() != 0:
+            self.skipTest("needs root to mount a small tmpfs")
+        mount = self.dir / "tmpfs"
+        mount.mkdir()
+        if subprocess.run(["mount", "-t", "tmpfs", "-o", "size=256k", "tmpfs", mount], capture_output=True).returncode != 0:
+            self.skipTest("this machine does not let us mount a tmpfs")
+        self.addCleanup(subprocess.run, ["umount", mount], check=False)
+        root = self.corpus()
+        self.fails("copy", root, "--to", mount, words=["needs", "free"])
+        self.assertEqual(list(mount.iterdir()), [])
+
+    def test_an_unwritable_target(self):
+        root = self.corpus()
+        to = self.dir / "to"
+        to.mkdir()
+        as_user = {}
+        if os.geteuid() == 0:
+            self.dir.chmod(0o755)
+            as_user = {"user": NOBODY, "group": NOBODY, "extra_groups": []}
+            if subprocess.run([PENSTOCK, "--version"], capture_output=True, **as_user).returncode != 0:
+                self.skipTest("the program cannot be run by another user here")
+        else:
+            to.chmod(0o500)
+        self.fails("copy", root, "--to", to, words=["ermission", to], **as_user)
+        self.assertEqual(list(to.iterdir()), [])
+
+    def test_it_does_not_touch_what_others_put_there(self):
+        root = self.corpus()
+        to = self.dir / "to"
+        (to / "dog").mkdir(parents=True)
+        (to / "dog" / "0010.jpg").write_bytes(b"the only picture of my dog")
+        (to / "mine.txt").write_text("x")
+        self.fails("copy", root, "--to", to, "--threads", 1, words=["dog/0010.jpg", "--replace"])
+        self.assertEqual((to / "dog" / "0010.jpg").read_bytes(), b"the only picture of my dog")
+        self.run_cli("copy", root, "--to", to, "--replace")
+        self.assertEqual((to / "dog" / "0010.jpg").read_bytes(), content(10))
+        self.assertTrue((to / "mine.txt").exists())
+        other = self.corpus("other", files=3)
+        self.fails("copy", other, "--to", to, words=["another corpus"])
+
+    def test_a_damaged_source_is_named(self):
+        root = self.corpus()
+        victim = root / "cat" / "0011.jpg"
+        data = bytearray(victim.read_bytes())
+        data[0] ^= 0x80
+        victim.write_bytes(data)
+        self.fails("copy", root, "--to", self.dir / "to", words=["cat/0011.jpg", "checksum"])
+        victim.unlink()
+        self.fails("copy", root, "--to", self.dir / "to", words=["cat/0011.jpg"])
+        self.assertFalse((self.dir / "to" / ".penstock" / "manifest").exists())
+        victim.write_bytes(content(11))
+        self.run_cli("copy", root, "--to", self.dir / "to", "--resume")
+        self.assertEqual(self.tree(root), self.tree(self.dir / "to"))
+
+    def test_a_target_that_lies_is_found_out(self):
+        root = self.corpus()
+        self.fails("copy", root, "--to", f"{self.dir / 'to'},fail=flip@0.2", words=["came back"])
+
+    def test_usage(self):
+        root = self.corpus()
+        self.fails("copy", root, code=2, words=["--to"])
+        self.fails("copy", root, "--to", root, code=2, words=["itself"])
+        self.fails("copy", root, "--to", "nosuch:/x", code=2, words=["nosuch"])
+        self.fails("copy", root, "--to", f"{self.dir / 'x'},limt=1", code=2, words=["limt", "limit"])
+        self.fails("copy", root, "--to", self.dir / "x", "--threads", 0, code=2)
+        self.fails("copy", root, "--to", self.dir / "x", "--resume", words=["--resume"])
+        self.fails("copy", self.folder("bare"), "--to", self.dir / "x", words=["no manifest"])
+        file = self.dir / "file"
+        file.write_text("x")
+        self.fails("copy", root, "--to", file, words=["file"])
+        self.assertFalse((self.dir / "x").exists())
+
+
+if __name__ == "__main__":
+    main()
