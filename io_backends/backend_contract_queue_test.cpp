@@ -15,7 +15,9 @@ std::vector<std::pair<std::string, std::unique_ptr<Queue>>> all_queues(Backend& 
   EXPECT_OK(deep);
   if (own) queues.emplace_back("queue", *std::move(own));
   if (deep) queues.emplace_back("deep_queue", *std::move(deep));
-  queues.emplace_back("thread_pool_queue", thread_pool_queue(backend, depth));
+  auto pool = thread_pool_queue(backend, depth);
+  EXPECT_OK(pool);
+  if (pool) queues.emplace_back("thread_pool_queue", *std::move(pool));
   return queues;
 }
 
@@ -141,6 +143,7 @@ TEST_P(Contract, QueuesHaveASensibleDepth) {
   EXPECT_ERRC(Errc::invalid_argument, backend().queue(0));
   EXPECT_ERRC(Errc::invalid_argument, deep_queue(backend(), 0));
   EXPECT_ERRC(Errc::invalid_argument, deep_queue(backend(), 100'000'000));
+  EXPECT_ERRC(Errc::invalid_argument, thread_pool_queue(backend(), 0));
 }
 
 }  // namespace

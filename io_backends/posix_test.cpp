@@ -101,6 +101,8 @@ TEST_F(Posix, RightsThatLackAreNamed) {
     EXPECT_ERRC(Errc::permission_denied, mine->names().list("closed", [](const Entry&) { return true; }));
     EXPECT_ERRC(Errc::permission_denied, mine->names().stat("closed/object"));
     EXPECT_ERRC(Errc::permission_denied, put(*mine, "readonly/object", "x"));
+    EXPECT_ERRC(Errc::permission_denied,
+                put(*posix_at(root() / "readonly" / "deep" / "root"), "object", "x"));
     EXPECT_ERRC(Errc::permission_denied, mine->names().remove("readonly/secret"));
     EXPECT_ERRC(Errc::permission_denied, mine->names().lock("readonly/lock"));
     EXPECT_ERRC(Errc::permission_denied, mine->names().make_folders("readonly/folder"));

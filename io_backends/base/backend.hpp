@@ -228,8 +228,9 @@ Result<void> check_queue_depth(std::size_t depth);
 Error truncated_error(std::string_view name, std::uint64_t offset, std::uint64_t length);
 Result<std::uint64_t> perform(Backend& backend, const Operation& operation);
 
-// `depth` (1 to 65536) threads with one blocking read each, as a Queue over any Backend.
-std::unique_ptr<Queue> thread_pool_queue(Backend& backend, std::size_t depth);
+// `depth` threads with one blocking read each, as a Queue over any Backend. `exhausted` when the machine
+// gives no more threads.
+Result<std::unique_ptr<Queue>> thread_pool_queue(Backend& backend, std::size_t depth);
 
 // A queue with `depth` operations really in flight: the back end's own where Caps::async, else threads;
 // synchronous at depth 1.

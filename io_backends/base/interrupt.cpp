@@ -26,6 +26,9 @@ void catch_interrupts() {
   action.sa_flags = 0;
   ::sigaction(SIGINT, &action, nullptr);
   ::sigaction(SIGTERM, &action, nullptr);
+  // A limit of the file size (ulimit -f) is an error of the write then, not the end of the process.
+  action.sa_handler = SIG_IGN;
+  ::sigaction(SIGXFSZ, &action, nullptr);
 }
 
 int interrupt_signal() {

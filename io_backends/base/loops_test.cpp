@@ -1,4 +1,6 @@
 // The baseline loop and the rungs of the probe ladder: that they read all that they say, and end when told.
+#include <sys/resource.h>
+
 #include <algorithm>
 #include <filesystem>
 #include <thread>
@@ -127,6 +129,16 @@ TEST_P(Loops, TheFirstErrorEndsThemAllAndIsNamed) {
   }
   ASSERT_OK(backend().names().remove("objects/20"));
   for (const LoopShape& shape : every_shape()) EXPECT_ERRC(Errc::not_found, ceiling_read(plan, shape, {}));
+}
+
+TEST_P(Loops, TooManyThreadsAreAnErrorNotACrash) {
+  EXPECT_TRUE(as_plain_user([&] {
+    const struct rlimit limit { 1, 1 };
+    ASSERT_EQ(::setrlimit(RLIMIT_NPROC, &limit), 0);
+    const ReadPlan plan{whole_, backend(), true, {}};
+    EXPECT_ERRC(Errc::exhausted, baseline_read(plan, 3, {}));
+    EXPECT_ERRC(Errc::exhausted, deep_queue(backend(), 3));
+  }));
 }
 
 TEST_P(Loops, NothingToReadIsNothingRead) {

@@ -10,12 +10,12 @@
 #include <array>
 #include <atomic>
 #include <mutex>
-#include <thread>
 #include <vector>
 
 #include "io_backends/base/buffer.hpp"
 #include "io_backends/base/fd.hpp"
 #include "io_backends/base/interrupt.hpp"
+#include "io_backends/base/threads.hpp"
 
 namespace penstock {
 namespace {
@@ -134,11 +134,7 @@ Result<void> for_all(const FileSet& files, unsigned threads, Work work) {
       return;
     }
   };
-  {
-    std::vector<std::jthread> others;
-    for (unsigned worker = 1; worker < threads; ++worker) others.emplace_back(loop, worker);
-    loop(0);
-  }
+  PENSTOCK_TRY(on_threads(threads, loop, [&] { failed.store(true, std::memory_order_relaxed); }));
   return first;
 }
 

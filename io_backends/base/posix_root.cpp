@@ -70,14 +70,15 @@ Result<void> PosixRoot::make_root() {
   for (const std::filesystem::path& part : path_) {
     const std::filesystem::path above = made;
     made /= part;
-    if (::mkdir(made.c_str(), 0777) == 0) {
+    const int failed = ::mkdir(made.c_str(), 0777) == 0 ? 0 : errno;
+    if (failed == 0) {
       // The root outlives a power cut from now on, so that objects need only sync what lies below it.
       Fd folder(::open(above.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
       if (folder) PENSTOCK_TRY(sync_and_close(std::move(folder), *this, ""));
     } else if (struct stat status{}; ::stat(made.c_str(), &status) == 0) {
       if (!S_ISDIR(status.st_mode)) return errno_error(ENOTDIR, "cannot make folder below", made.string());
     } else {
-      return errno_error(errno, "cannot make folder", made.string());
+      return errno_error(failed, "cannot make folder", made.string());
     }
   }
   PENSTOCK_TRY(fd());

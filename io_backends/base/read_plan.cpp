@@ -1,9 +1,9 @@
 #include "io_backends/base/read_plan.hpp"
 
 #include <algorithm>
-#include <thread>
 
 #include "io_backends/base/interrupt.hpp"
+#include "io_backends/base/threads.hpp"
 
 namespace penstock {
 
@@ -62,11 +62,7 @@ Result<LoopDone> LoopControl::run(unsigned threads,
     if (auto result = body(mine, thread); !result) fail(std::move(result).error());
     done[thread] = mine;
   };
-  {
-    std::vector<std::jthread> others;
-    for (unsigned thread = 1; thread < threads; ++thread) others.emplace_back(work, thread);
-    work(0);
-  }
+  PENSTOCK_TRY(on_threads(threads, work, [&] { over_.store(true, std::memory_order_relaxed); }));
   PENSTOCK_TRY(std::move(failed_));
   LoopDone sum;
   for (const LoopDone& one : done) {

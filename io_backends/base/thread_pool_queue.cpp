@@ -3,10 +3,12 @@
 #include <cstddef>
 #include <mutex>
 #include <stop_token>
+#include <system_error>
 #include <thread>
 #include <vector>
 
 #include "io_backends/base/backend.hpp"
+#include "io_backends/base/threads.hpp"
 
 namespace penstock {
 namespace {
@@ -93,8 +95,13 @@ class ThreadPoolQueue final : public Queue {
 
 }  // namespace
 
-std::unique_ptr<Queue> thread_pool_queue(Backend& backend, std::size_t depth) {
-  return std::make_unique<ThreadPoolQueue>(backend, std::max<std::size_t>(depth, 1));
+Result<std::unique_ptr<Queue>> thread_pool_queue(Backend& backend, std::size_t depth) {
+  PENSTOCK_TRY(check_queue_depth(depth));
+  try {
+    return std::make_unique<ThreadPoolQueue>(backend, depth);
+  } catch (const std::system_error& error) {
+    return no_more_threads(error, depth);
+  }
 }
 
 }  // namespace penstock

@@ -1,0 +1,19 @@
+// Running the same work on several threads.
+#pragma once
+
+#include <functional>
+#include <system_error>
+
+#include "io_backends/base/result.hpp"
+
+namespace penstock {
+
+// Runs work(0) ... work(threads - 1), each on a thread of its own, the first on the caller's, and returns
+// when all have returned. `exhausted` when the machine gives no more threads: `give_up` is called then, so
+// that those which run already can end, and they are waited for.
+Result<void> on_threads(unsigned threads, const std::function<void(unsigned)>& work,
+                        const std::function<void()>& give_up);
+
+Error no_more_threads(const std::system_error& error, std::size_t wanted);
+
+}  // namespace penstock
