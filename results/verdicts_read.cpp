@@ -128,7 +128,8 @@ void say_ceiling(const ReadGroup& group, const ReadCurve& curve, const Output& o
   for (const auto& [threads, record] : curve.at) {
     const auto fraction = metric_value(*record, "ceiling_fraction");
     if (!fraction) continue;
-    if (*fraction > kCeilingTolerance || record->verdict == Verdict::ceiling_invalid) {
+    if (record->verdict == Verdict::ceiling_invalid) continue;  // said with the other verdicts
+    if (*fraction > kCeilingTolerance) {
       invalid.push_back(threads_text(threads));
     } else if (best == nullptr || *fraction > *metric_value(*best, "ceiling_fraction")) {
       best = record;

@@ -145,6 +145,9 @@ TEST(Sentences, CeilingAndInvalidCeiling) {
   bad.metrics["ceiling_fraction"] = {"1", Better::higher, "run", {1.1}};
   EXPECT_TRUE(has(only({good, bad}, "ceiling_invalid"), "invalid at 4 threads"));
   EXPECT_EQ(said({bad}, "ceiling").size(), 0U);
+  bad.verdict = Verdict::ceiling_invalid;
+  EXPECT_EQ(said({bad}, "ceiling_invalid").size(), 0U);
+  EXPECT_TRUE(has(only({bad}, "verdict.ceiling_invalid"), "disk cold at 4 threads"));
 }
 
 TEST(Sentences, ColdAndWarm) {

@@ -74,7 +74,7 @@ TEST(Page, AHostileRecordIsInertWhereverItsTextGoes) {
   record.corpus = Json{{"recipe", kHostile}, {"samples", 3U}, {"bytes", 4U}};
   record.environment = Json{{"host", kHostile}, {kHostile, kHostile}};
   record.started = kHostile;
-  record.series["payload_bytes"] = {1.0, {1, 2}};
+  record.series["payload_bytes"] = {1.0, {1, 2, 3, 4, 5}};
   Record train = record;
   train.command = "train";
   train.parameters = Json{{"app", kHostile}, {"prefetch", 0}, {"batch", kHostile}};

@@ -19,7 +19,8 @@ namespace {
 
 using Kind = HtmlTable::Kind;
 
-constexpr std::size_t kLines = 8;  // in one chart of byte series; more cannot be told apart
+constexpr std::size_t kIntervals = 5;  // fewer make no picture
+constexpr std::size_t kLines = 8;      // in one chart of byte series; more cannot be told apart
 
 std::string metric_text(const std::string& name, const Metric& metric, const Output& output) {
   const double value = metric.value();
@@ -75,22 +76,25 @@ std::string cell_label(const Record& record) {
 }
 
 std::string series_section(const std::vector<Record>& records, PageState& state) {
-  std::map<std::string, std::vector<NamedSeries>> charts;  // by command
+  std::map<std::string, std::vector<NamedSeries>> charts;  // by what their lines have in common
   for (const Record& record : records) {
     const auto at = record.series.find("payload_bytes");
-    if (at == record.series.end() || at->second.values.size() < 2 || at->second.interval_s <= 0) continue;
-    auto& rows = charts[record.command];
+    if (at == record.series.end() || at->second.values.size() < kIntervals || at->second.interval_s <= 0)
+      continue;
+    std::string common = record.command + ", " + tier_name(record);
+    if (const std::string cache = cache_name(record); !cache.empty()) common += ", " + cache;
+    auto& rows = charts[common];
     rows.push_back({cell_label(record), rows.size(), &at->second});
   }
   if (charts.empty()) return "";
   std::string out = state.open_section(
       "time", "Over time", "What arrived in each interval: a burst that runs dry, a tail, or a steady rate.");
-  for (const auto& [command, all] : charts)
+  for (const auto& [common, all] : charts)
     for (std::size_t from = 0; from < all.size(); from += kLines) {
       std::vector<NamedSeries> rows(
           all.begin() + static_cast<std::ptrdiff_t>(from),
           all.begin() + static_cast<std::ptrdiff_t>(std::min(from + kLines, all.size())));
-      HtmlTable table(command + ": payload in each interval, " + std::string(rate_unit(state.output)),
+      HtmlTable table(common + ": payload in each interval, " + std::string(rate_unit(state.output)),
                       {{"cell", Kind::words, ""},
                        {"lowest", Kind::number, ""},
                        {"median", Kind::number, ""},
@@ -107,7 +111,7 @@ std::string series_section(const std::vector<Record>& records, PageState& state)
                    format_seconds(rows[i].series->interval_s)});
       }
       Chart chart = series_chart(rows, state.output);
-      chart.title = command + ": payload over time";
+      chart.title = common + ": payload over time";
       out += "<div class=\"beside\">\n" + state.place(std::move(chart)) + table.html() + "</div>\n";
     }
   return out + "</section>\n";
