@@ -73,6 +73,7 @@ Result<LoopDone> streamed_loop(const ReadPlan& plan, const LoopShape& shape, Loo
     objects.push_back(std::move(reader));
     sizes.push_back(size);
   }
+  if (objects.empty()) return LoopDone{};
   // Threads go round their own objects; each sample number stands for as many bytes as that sample has.
   return control.run(shape.threads, [&](LoopDone& done, unsigned thread) -> Result<void> {
     Buffer buffer(kStreamBytes);

@@ -148,6 +148,9 @@ TEST_P(Loops, NothingToReadIsNothingRead) {
     ASSERT_OK(done);
     EXPECT_EQ(done->samples, 0U);
   }
+  const auto streamed = ceiling_read({none, backend(), false, {}}, {LoopKind::streamed, 2}, {});
+  ASSERT_OK(streamed);
+  EXPECT_EQ(streamed->samples, 0U);
 }
 
 TEST_P(Loops, TheLadderBeginsWithTheBaselineAndFitsTheTier) {
