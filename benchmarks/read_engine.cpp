@@ -136,10 +136,11 @@ ReadTally ReadEngine::run(const ReadLap& lap, const ReadWatcher& watcher) {
   assert(lap.threads > 0 && lap.threads <= workers_.size());
   ReadRun run(work_.manifest->samples(), settings_.on_error, lap, passes_run_);
   const std::span<const std::unique_ptr<ReadWorker>> workers = std::span(workers_).first(lap.threads);
-  Homecoming homecoming(workers.size());
+  const std::span<const std::unique_ptr<ReadWorker>> others = workers.subspan(1);
+  Homecoming homecoming(others.size());
   std::vector<std::jthread> threads;
   try {
-    for (const std::unique_ptr<ReadWorker>& worker : workers)
+    for (const std::unique_ptr<ReadWorker>& worker : others)
       threads.emplace_back([&run, &homecoming, &worker, workers] {
         worker->work(run, workers);
         homecoming.arrive();
@@ -151,9 +152,12 @@ ReadTally ReadEngine::run(const ReadLap& lap, const ReadWatcher& watcher) {
     none.failure = errno_error(error.code().value(), "cannot start", "a reading thread");
     return none;
   }
-  run.open_gate(lap.threads);
+  run.open_gate(static_cast<unsigned>(others.size()));
+  ReadWorker::Watch watch;
+  if (watcher) watch = [&](std::int64_t now_ns) { watcher(progress_of(workers, now_ns)); };
+  workers.front()->work(run, workers, watch);
   while (!homecoming.all_home_within(std::chrono::milliseconds(100)))
-    if (watcher) watcher(progress_of(workers, run.now_ns()));
+    if (watch) watch(run.now_ns());
   threads.clear();
   passes_run_ += run.source.passes();
   return gather(run, workers);

@@ -74,8 +74,8 @@ struct ReadTally {
   void append(const ReadTally& other);
 };
 
-// Called about ten times a second by the thread that called run(), while workers work: all that was delivered
-// so far.
+// Called about ten times a second by the thread that called run(), between two of its samples: all that was
+// delivered so far.
 struct ReadProgress {
   double elapsed_s = 0;
   std::uint64_t samples = 0;

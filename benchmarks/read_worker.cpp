@@ -10,6 +10,7 @@ namespace penstock {
 namespace {
 
 constexpr std::int64_t kSecondNs = 1'000'000'000;
+constexpr std::int64_t kWatchNs = kSecondNs / 10;
 
 std::string sample_words(const ReadWork& work, const SampleList::Sample& entry) {
   std::string words = "'" + std::string(work.samples->name(entry.object)) + "'";
@@ -60,6 +61,7 @@ ReadWorker::ReadWorker(const ReadWork& work, const ReadSettings& settings,
                        const std::vector<std::unique_ptr<Reader>>& open_readers)
     : work_(work),
       settings_(settings),
+      whole_objects_(work.manifest->one_object_a_sample()),
       open_readers_(open_readers),
       order_(settings.order, work.manifest->samples(), settings.seed) {}
 
@@ -77,8 +79,11 @@ Result<void> ReadWorker::prepare() {
   return success();
 }
 
-void ReadWorker::work(ReadRun& run, std::span<const std::unique_ptr<ReadWorker>> workers) {
+void ReadWorker::work(ReadRun& run, std::span<const std::unique_ptr<ReadWorker>> workers,
+                      const Watch& watch) {
   reset();
+  watch_ = &watch;
+  next_watch_ns_ = watch ? kWatchNs : INT64_MAX;
   ramp_ns_ = run.lap.ramp.count();
   second_ends_ns_ = ramp_ns_ + kSecondNs;
   pass_boundary(run, 0);
@@ -186,7 +191,7 @@ Result<Reader*> ReadWorker::reader_of(const SampleList::Sample& entry, Slot& slo
 
 Result<std::uint64_t> ReadWorker::read(const SampleList::Sample& entry, Slot& slot) {
   const std::span<std::byte> out = slot.buffer.first(entry.length);
-  if (work_.manifest->one_object_a_sample())
+  if (whole_objects_)
     return work_.backend->read_object(work_.samples->name(entry.object), entry.length, out);
   PENSTOCK_ASSIGN(Reader * reader, reader_of(entry, slot));
   PENSTOCK_TRY(reader->read_at(entry.offset, out));
@@ -196,7 +201,7 @@ Result<std::uint64_t> ReadWorker::read(const SampleList::Sample& entry, Slot& sl
 Result<Operation> ReadWorker::operation(Slot& slot, std::uint64_t tag) {
   const SampleList::Sample& entry = (*work_.samples)[slot.sample];
   const std::span<std::byte> out = slot.buffer.first(entry.length);
-  if (work_.manifest->one_object_a_sample())
+  if (whole_objects_)
     return Operation{
         .what =
             ReadObject{.name = work_.samples->name(entry.object), .length_hint = entry.length, .out = out},
@@ -261,6 +266,11 @@ void ReadWorker::pass_boundary(ReadRun& run, std::int64_t now_ns) {
   const std::int64_t deadline = run.lap.deadline.count();
   past_deadline_ = deadline != 0 && now_ns >= deadline;
   next_boundary_ns_ = ramp_ns_ > 0 ? ramp_ns_ : second_ends_ns_;
+  if (now_ns >= next_watch_ns_) {
+    (*watch_)(now_ns);
+    next_watch_ns_ = now_ns + kWatchNs;
+  }
+  next_boundary_ns_ = std::min(next_boundary_ns_, next_watch_ns_);
   if (deadline != 0 && !past_deadline_) next_boundary_ns_ = std::min(next_boundary_ns_, deadline);
 }
 

@@ -63,7 +63,9 @@ class ReadWorker {
   Result<void> prepare();  // makes buffers and the queue; before the first run
 
   // The body of the thread. `workers` are those of the run, for what was delivered when the first is done.
-  void work(ReadRun& run, std::span<const std::unique_ptr<ReadWorker>> workers);
+  // `watch`, where there is one, is called with the time about ten times a second.
+  using Watch = std::function<void(std::int64_t now_ns)>;
+  void work(ReadRun& run, std::span<const std::unique_ptr<ReadWorker>> workers, const Watch& watch = {});
 
   // Delivered so far, ramp included, and how much of it the ramp threw away. Any thread.
   struct alignas(64) Published {
@@ -100,6 +102,7 @@ class ReadWorker {
 
   const ReadWork work_;
   const ReadSettings& settings_;
+  const bool whole_objects_;  // each sample is the whole of an object
   const std::vector<std::unique_ptr<Reader>>& open_readers_;
 
   std::vector<Slot> slots_;
@@ -119,7 +122,9 @@ class ReadWorker {
   std::int64_t last_done_ns_ = 0;
   std::int64_t ramp_ns_ = 0;  // > 0 while the ramp lasts
   std::int64_t second_ends_ns_ = 0;
-  std::int64_t next_boundary_ns_ = 0;  // the earliest of ramp end, second end, deadline
+  const Watch* watch_ = nullptr;
+  std::int64_t next_watch_ns_ = INT64_MAX;
+  std::int64_t next_boundary_ns_ = 0;  // the earliest of ramp end, second end, deadline, next watch
   std::uint64_t bytes_before_second_ = 0;
   std::uint64_t all_samples_ = 0;
   std::uint64_t all_bytes_ = 0;
