@@ -78,7 +78,8 @@ constexpr OptionSpec kOptions[] = {
      .type = OptionType::choice,
      .value = "cold|warm|asis",
      .fallback = "warm",
-     .help = "state of the page cache before every repeat, proven where the kernel says",
+     .help = "state of the page cache before every repeat, proven where the kernel tells; asis: as it "
+             "happens to be",
      .group = "Cache"},
     {.name = "cold-by",
      .type = OptionType::choice,
@@ -218,17 +219,21 @@ Result<Opened> open_all(const CommandContext& context, const SweepSettings& sett
   return Opened{std::move(corpus), std::move(others), std::move(samples)};
 }
 
-void say_what_went_wrong(const ReadSweep& sweep, const std::vector<Tier*>& tiers) {
+// What a table has no room for: the samples that were skipped; and, where there is no table, why a row
+// failed.
+void say_what_went_wrong(const ReadSweep& sweep, const std::vector<Tier*>& tiers, bool table) {
   std::vector<std::string> said;
-  for (const ReadCell& cell : sweep.cells()) {
-    if (cell.verdict == Verdict::ok || cell.verdict == Verdict::interrupted) continue;
-    const std::string text =
-        fmt::format("{}: {}: {}", tiers[cell.tier]->name, verdict_name(cell.verdict), cell.reason);
-    if (std::find(said.begin(), said.end(), text) != said.end()) continue;
+  const auto say = [&](std::string text) {
+    if (std::find(said.begin(), said.end(), text) != said.end()) return;
     warn(text);
-    said.push_back(text);
+    said.push_back(std::move(text));
+  };
+  for (const ReadCell& cell : sweep.cells()) {
+    const std::string& tier = tiers[cell.tier]->name;
+    if (!table && cell.verdict != Verdict::ok)
+      say(fmt::format("{}: {}: {}", tier, verdict_name(cell.verdict), cell.reason));
     if (cell.verdict != Verdict::degraded) continue;
-    for (const std::string& error : cell.first_errors) warn("skipped: " + error);
+    for (const std::string& error : cell.first_errors) say(fmt::format("{}: skipped: {}", tier, error));
   }
 }
 
@@ -256,7 +261,7 @@ Result<int> run(const CommandContext& context) {
                                         SweepWatch{.progress = &progress, .live = &live});
     PENSTOCK_TRY(sweep->run());
   }
-  say_what_went_wrong(*sweep, tiers);
+  say_what_went_wrong(*sweep, tiers, !context.output.json);
   const CorpusFacts facts = corpus_facts(opened.corpus);
   const std::vector<ReadCell>& cells = sweep->cells();
   for (std::size_t i = 0; i < cells.size(); ++i) {

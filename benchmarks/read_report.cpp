@@ -66,6 +66,7 @@ void record_rates(const RepeatFigures& repeat, Trial& trial) {
                  per_second(static_cast<double>(*repeat.device_bytes), tally.elapsed_s));
   trial.sample("wall_s", "s", Better::neither, kRepeat, tally.wall_s);
   trial.sample("payload_bytes", "B", Better::neither, kRepeat, static_cast<double>(tally.bytes));
+  if (tally.samples == 0) return;
   for (const auto& [name, percent] : {std::pair{"latency_ns_p50", 50.0}, std::pair{"latency_ns_p95", 95.0},
                                       std::pair{"latency_ns_p99", 99.0}, std::pair{"latency_ns_p999", 99.9}})
     trial.sample(name, "ns", Better::lower, kRepeat, tally.latency_ns.percentile(percent));

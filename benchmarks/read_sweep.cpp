@@ -49,6 +49,7 @@ struct ReadSweep::Place {
   std::unique_ptr<CacheControl> cache;
   bool given_up = false;
   bool baseline_said = false;
+  bool fallback_said = false;
 };
 
 struct ReadSweep::Arm {
@@ -158,6 +159,9 @@ void ReadSweep::read_lap(ReadCell& cell) {
     watch_.live->end({.elapsed_s = tally.elapsed_s, .samples = tally.samples, .bytes = tally.bytes});
   judge_tally(cell, tally);
   cell.errors += tally.errors;
+  if (tally.samples == 0 && tally.errors > 0 && !tally.failure && !interrupted())
+    give_up(cell.tier, Verdict::failed,
+            fmt::format("not one sample could be read; the first: {}", tally.first_errors.front()));
   // Done in less time than was asked for; an interrupted or failed repeat has another reason.
   if (tally.wall_s < seconds(settings_.min_time) && !tally.failure && !interrupted())
     cell.judge(Verdict::short_time, fmt::format("a repeat lasted {:.3g} s, less than --min-time {:.3g} s",
@@ -239,6 +243,7 @@ bool ReadSweep::lap(ReadCell& cell, const Arm& arm, RepeatFigures& figures) {
     const Result<CacheOutcome> cache = place.cache->prepare();
     if (!cache.ok()) return figures.tally.samples > 0;
     cell.judge(cache->verdict, cache->reason);
+    say_fallback(cell.tier);
     if (arm.reading && figures.tally.passes == 0) cell.caches.push_back(cache->state);
     const bool emptied = cache->state.method == "evict" || cache->state.method == "drop";
 
@@ -288,6 +293,14 @@ void ReadSweep::give_up(std::size_t tier, Verdict verdict, std::string_view why)
   places_[tier]->given_up = true;
   for (ReadCell& cell : cells_)
     if (cell.tier == tier) cell.judge(verdict, why);
+}
+
+void ReadSweep::say_fallback(std::size_t tier) {
+  Place& place = *places_[tier];
+  if (place.cache->fallback().empty() || std::exchange(place.fallback_said, true)) return;
+  warn(fmt::format(
+      "{}: {}; the files of the corpus are evicted one by one instead, and the metadata stays warm",
+      tiers_[tier]->name, place.cache->fallback()));
 }
 
 void ReadSweep::note_lap(const ReadCell& cell, std::string_view what) {

@@ -104,6 +104,7 @@ class ReadSweep {
   void judge_tally(ReadCell& cell, const ReadTally& tally);
   void judge_cells();
   void give_up(std::size_t tier, Verdict verdict, std::string_view why);
+  void say_fallback(std::size_t tier);
   void note_lap(const ReadCell& cell, std::string_view what);
 
   std::vector<Tier*> tiers_;

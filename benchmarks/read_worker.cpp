@@ -191,8 +191,7 @@ Result<Reader*> ReadWorker::reader_of(const SampleList::Sample& entry, Slot& slo
 
 Result<std::uint64_t> ReadWorker::read(const SampleList::Sample& entry, Slot& slot) {
   const std::span<std::byte> out = slot.buffer.first(entry.length);
-  if (whole_objects_)
-    return work_.backend->read_object(work_.samples->name(entry.object), entry.length, out);
+  if (whole_objects_) return work_.backend->read_object(work_.samples->name(entry.object), entry.length, out);
   PENSTOCK_ASSIGN(Reader * reader, reader_of(entry, slot));
   PENSTOCK_TRY(reader->read_at(entry.offset, out));
   return entry.length;

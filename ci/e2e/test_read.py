@@ -1,0 +1,345 @@
+"""`penstock read` and `penstock tiers` from outside: rows, records, proofs, bad input, interruption, privileges."""
+
+import csv
+import json
+import os
+import pathlib
+import random
+import re
+import shutil
+import signal
+import subprocess
+import time
+import unittest
+
+import penstock_cli
+
+QUICK = ("--min-time", "30ms", "--repeat", "2", "--seed", "7", "--progress", "never")
+NOBODY = 65534
+METRICS = {
+    "samples_per_s", "payload_bytes_per_s", "bytes_per_s_first_done", "read_call_bytes_per_s", "wall_s", "latency_ns_p50",
+    "latency_ns_p95", "latency_ns_p99", "latency_ns_p999", "scaling", "baseline_samples_per_s", "ceiling_bytes_per_s",
+    "ceiling_fraction", "errors", "payload_bytes", "tier_bytes_read",
+}
+
+
+def photo_folder():
+    package, folder = penstock_cli.SOURCE.joinpath("ci/photo_package").read_text(encoding="utf-8").split()
+    return package, pathlib.Path(folder)
+
+
+class ReadTest(penstock_cli.CliTest):
+    def corpus(self, name="corpus", files=60, bytes_each=5000):
+        """A folder of files that only look like photographs, and what is in it."""
+        folder = self.dir / name
+        numbers = random.Random(1)
+        for i in range(files):
+            file = folder / f"class{i % 3}" / f"{i:04d}.jpg"
+            file.parent.mkdir(parents=True, exist_ok=True)
+            file.write_bytes(numbers.randbytes(bytes_each + i))
+        return folder
+
+    def read(self, *args, **kwargs):
+        return self.records("read", *args, *QUICK, **kwargs)
+
+
+class Rows(ReadTest):
+    def test_one_record_a_cell_with_all_that_was_promised(self):
+        corpus = self.corpus()
+        shutil.copytree(corpus, self.dir / "copy")
+        records = self.read(corpus, "--scan", "--tier", f"copy=posix:{self.dir / 'copy'}", "--threads", "1,2")
+        cells = [(r["parameters"]["tier"], r["parameters"]["threads"]) for r in records]
+        self.assertEqual(len(set(cells)), 4)
+        self.assertEqual([threads for _, threads in cells], [1, 2, 1, 2])
+        self.assertEqual(cells[2][0], "copy")
+        for record in records:
+            self.assertEqual(record["command"], "read")
+            self.assertIn(record["verdict"], ("ok", "ceiling_invalid"), record["reason"])
+            self.assertEqual(METRICS - set(record["metrics"]), set())
+            for metric in ("samples_per_s", "wall_s", "baseline_samples_per_s", "latency_ns_p99"):
+                self.assertEqual(len(record["metrics"][metric]["samples"]), 2, metric)
+                self.assertGreater(min(record["metrics"][metric]["samples"]), 0, metric)
+            self.assertGreaterEqual(min(record["metrics"]["wall_s"]["samples"]), 0.03)
+            self.assertEqual(record["corpus"]["samples"], 60)
+            self.assertEqual(record["seed"], 7)
+            self.assertEqual(record["parameters"]["order"], "shuffled")
+            series = record["series"]["payload_bytes"]["values"]
+            self.assertEqual(sum(series), sum(record["metrics"]["payload_bytes"]["samples"]))
+            whole_passes = sum(record["metrics"]["payload_bytes"]["samples"]) / record["corpus"]["bytes"]
+            self.assertEqual(whole_passes, round(whole_passes))
+            self.assertGreater(record["metrics"]["tier_bytes_read"]["value"], sum(record["metrics"]["payload_bytes"]["samples"]))
+        self.assertEqual(records[0]["metrics"]["scaling"]["value"], 1.0)
+        stored = [json.loads(line) for file in (self.dir / "penstock-results").glob("*-read-*.jsonl") for line in file.read_text().splitlines()]
+        self.assertEqual([r["id"] for r in stored], [r["id"] for r in records])
+
+    def test_the_table_says_what_it_measured(self):
+        done = self.run_cli("read", self.corpus(), "--scan", "--threads", "1,2", *QUICK)
+        self.assertIn("corpus: 60 JPEG files", done.stdout)
+        self.assertRegex(done.stdout, r"tier +threads +files/s +MiB/s +scaling +baseline +of ceiling +p50 ms +p99 ms")
+        self.assertRegex(done.stdout, r"\n\S+ +2 +[\d ]+")
+        self.assertRegex(done.stdout, r"(stops scaling|still gains|is fastest) at \d thread")
+        done = self.run_cli("read", self.corpus(), "--scan", "--threads", "1", "--units", "si", *QUICK)
+        self.assertIn(" MB/s ", done.stdout)
+
+    def test_tiers_of_one_name_get_rows_of_their_own(self):
+        corpus = self.corpus()
+        shutil.copytree(corpus, self.dir / "copy")
+        records = self.read(corpus, "--scan", "--tier", self.dir / "copy", "--tier", self.dir / "copy", "--threads", "1",
+                            "--no-ceiling")
+        self.assertEqual(len({r["parameters"]["tier"] for r in records}), 3)
+        records = self.read(corpus, "--scan", "--tier", f"fast={self.dir / 'copy'}", "--only-tiers", "--threads", "1", "--no-ceiling")
+        self.assertEqual([r["parameters"]["tier"] for r in records], ["fast"])
+
+    def test_yardsticks_can_be_left_out(self):
+        record, = self.read(self.corpus(), "--scan", "--threads", "1", "--no-baseline", "--no-ceiling")
+        self.assertNotIn("baseline_samples_per_s", record["metrics"])
+        self.assertNotIn("ceiling_bytes_per_s", record["metrics"])
+
+    def test_depth_orders_duration_and_ramp(self):
+        corpus = self.corpus()
+        for flags in (("--depth", "4"), ("--iodepth", "2"), ("--order", "sequential")):
+            record, = self.read(corpus, "--scan", "--threads", "2", "--no-ceiling", *flags)
+            self.assertEqual(record["verdict"], "ok", record["reason"])
+        record, = self.read(corpus, "--scan", "--threads", "2", "--no-ceiling", "--duration", "200ms", "--ramp", "50ms")
+        self.assertEqual(record["verdict"], "ok", record["reason"])
+        for wall in record["metrics"]["wall_s"]["samples"]:
+            self.assertGreaterEqual(wall, 0.19)
+
+    def test_less_than_the_least_time_is_short(self):
+        record, = self.records("read", self.corpus(), "--scan", "--threads", "1", "--duration", "50ms", "--min-time", "1h",
+                               "--repeat", "1", "--no-ceiling", "--no-baseline")
+        self.assertEqual(record["verdict"], "short")
+        self.assertIn("--min-time", record["reason"])
+
+    def test_live_csv_has_lines_for_every_repeat(self):
+        live = self.dir / "live.csv"
+        self.read(self.corpus(), "--scan", "--threads", "1,2", "--no-ceiling", "--no-baseline", "--live-csv", live)
+        with live.open(encoding="utf-8") as file:
+            lines = list(csv.DictReader(file))
+        self.assertEqual(list(lines[0]), ["time", "tier", "threads", "files_per_s", "mib_per_s"])
+        self.assertEqual({line["threads"] for line in lines}, {"1", "2"})
+        self.assertGreaterEqual(len(lines), 4)
+        self.assertLess(abs(float(lines[-1]["time"]) - time.time()), 60)
+        self.assertTrue(all(float(line["files_per_s"]) > 0 for line in lines))
+
+    def test_live_csv_grows_while_it_runs(self):
+        live = self.dir / "live.csv"
+        process = self.start("read", self.corpus(), "--scan", "--threads", "1", "--repeat", "1", "--min-time", "20s",
+                             "--no-ceiling", "--no-baseline", "--live-csv", live)
+        until = time.monotonic() + 15
+        while time.monotonic() < until and (not live.exists() or live.read_text(encoding="utf-8").count("\n") < 3):
+            time.sleep(0.1)
+        running = process.poll() is None
+        process.send_signal(signal.SIGINT)
+        process.communicate(timeout=60)
+        self.assertTrue(running)
+        self.assertGreaterEqual(live.read_text(encoding="utf-8").count("\n"), 3)
+
+
+class Cache(ReadTest):
+    def test_warm_is_proven(self):
+        record, = self.read(self.corpus(), "--scan", "--threads", "1", "--no-ceiling", "--cache", "warm")
+        if record["cache"]["client_data"] == "memory":
+            self.skipTest("the temporary folder lies in memory: nothing to warm")
+        self.assertEqual(record["cache"]["client_data"], "warm")
+        self.assertGreaterEqual(record["cache"]["resident_fraction_before"], 0.99)
+
+    def test_cold_is_proven_before_every_repeat(self):
+        record, = self.read(self.corpus(files=200), "--scan", "--threads", "2", "--cache", "cold")
+        if record["cache"]["client_data"] == "memory":
+            self.skipTest("the temporary folder lies in memory: nothing there is ever cold")
+        self.assertEqual(record["cache"]["client_data"], "cold", record["reason"])
+        self.assertLessEqual(record["cache"]["resident_fraction_before"], 0.01)
+        self.assertEqual(record["cache"]["method"], "evict")
+        self.assertEqual(record["cache"]["client_metadata"], "warm")
+        self.assertGreaterEqual(min(record["metrics"]["wall_s"]["samples"]), 0.03, "passes repeat until it is long enough")
+        if "device_bytes_fraction" in record["cache"]:
+            self.assertGreater(record["cache"]["device_bytes_fraction"], 0.9)
+
+    def test_memory_says_memory_and_not_cold(self):
+        if not os.access("/dev/shm", os.W_OK):
+            self.skipTest("no writable /dev/shm")
+        folder = pathlib.Path("/dev/shm", f"penstock-test-{os.getpid()}")
+        self.addCleanup(shutil.rmtree, folder, ignore_errors=True)
+        shutil.copytree(self.corpus(), folder)
+        record, = self.read(folder, "--scan", "--threads", "1", "--cache", "cold", "--no-ceiling")
+        self.assertEqual(record["cache"]["client_data"], "memory")
+        self.assertIsNone(record["cache"].get("resident_fraction_before"))
+        done = self.run_cli("read", folder, "--scan", "--threads", "1", "--cache", "cold", "--no-ceiling", *QUICK)
+        self.assertIn("never cold", done.stdout)
+
+    def test_nobody_on_roots_files_is_unverified_and_never_a_made_up_zero(self):
+        if os.geteuid() != 0 or shutil.which("setpriv") is None:
+            self.skipTest("needs root and setpriv to become somebody else")
+        corpus = self.corpus()
+        os.chmod(self.dir, 0o755)
+        program = self.dir / "penstock"  # where nobody may run it
+        shutil.copy(penstock_cli.PENSTOCK, program)
+        out = self.dir / "out"
+        out.mkdir()
+        os.chown(out, NOBODY, NOBODY)
+        become = ["setpriv", f"--reuid={NOBODY}", f"--regid={NOBODY}", "--clear-groups", str(program)]
+        for cold_by in ("evict", "drop"):
+            done = subprocess.run([*become, "read", corpus, "--scan", "--threads", "2", "--cache", "cold", "--cold-by", cold_by,
+                                   "--results", out / "records", "--json", "--no-ceiling", *QUICK],
+                                  cwd=out, capture_output=True, text=True, timeout=120, check=False)
+            self.assertEqual(done.returncode, 0, done.stderr)
+            record = json.loads(done.stdout)
+            if record["cache"]["client_data"] == "memory":
+                self.skipTest("the temporary folder lies in memory")
+            self.assertEqual(record["cache"]["client_data"], "unverified")
+            self.assertIsNone(record["cache"].get("resident_fraction_before"))
+            self.assertEqual(record["cache"]["method"], "evict")
+            if cold_by == "drop":
+                self.assertIn("drop", done.stderr)
+                self.assertIn("evicted one by one instead", done.stderr)
+
+
+class BadInput(ReadTest):
+    def test_threads_0_and_other_nonsense_is_wrong_usage(self):
+        corpus = self.corpus(files=3)
+        for flags in (("--threads", "0"), ("--threads", "1,0"), ("--threads", ""), ("--depth", "0"), ("--repeat", "0"),
+                      ("--threads", "99999999999999999999"), ("--threads", "100000"), ("--depth", "1000000"),
+                      ("--min-time", "2"), ("--min-time", "-1s"), ("--cache", "lukewarm"), ("--only-tiers",), ("--treads=1",)):
+            done = self.run_cli("read", corpus, "--scan", *flags, expect=2)
+            self.assertIn(flags[0].lstrip("-").split("=")[0], done.stderr)
+            self.assertEqual(done.stdout, "")
+        self.assertFalse((self.dir / "penstock-results").exists())
+
+    def test_no_manifest_and_an_empty_folder_name_the_remedy(self):
+        done = self.run_cli("read", self.corpus(files=3), expect=1)
+        self.assertIn("--scan", done.stderr)
+        (self.dir / "empty").mkdir()
+        done = self.run_cli("read", self.dir / "empty", "--scan", expect=1)
+        self.assertIn("empty", done.stderr)
+
+    def test_a_tier_without_the_objects_names_the_remedy(self):
+        (self.dir / "elsewhere").mkdir()
+        done = self.run_cli("read", self.corpus(), "--scan", "--tier", f"fast={self.dir / 'elsewhere'}", *QUICK, expect=1)
+        self.assertIn("'fast' lacks 'class0/0000.jpg'", done.stderr)
+        self.assertIn("penstock copy", done.stderr)
+
+    def test_a_tier_that_lacks_one_object_fails_its_rows_and_keeps_the_others(self):
+        corpus = self.corpus(files=600)
+        shutil.copytree(corpus, self.dir / "copy")
+        (self.dir / "copy" / "class1" / "0001.jpg").unlink()
+        records = self.read(corpus, "--scan", "--tier", f"fast={self.dir / 'copy'}", "--threads", "1,2", "--no-ceiling", expect=1)
+        by_tier = {}
+        for record in records:
+            by_tier.setdefault(record["parameters"]["tier"], []).append(record)
+        for record in by_tier.pop("fast"):
+            self.assertEqual(record["verdict"], "failed")
+            self.assertIn("class1/0001.jpg", record["reason"])
+            self.assertNotIn("samples_per_s", record["metrics"])
+        self.assertEqual({r["verdict"] for rows in by_tier.values() for r in rows}, {"ok"})
+
+    def test_vanished_and_shrunk_objects_are_named(self):
+        corpus = self.corpus()
+        # A manifest for a folder that somebody else made, so that the folder can change behind its back.
+        self.run_cli("copy", corpus, "--scan", "--to", self.dir / "made")
+        made = self.dir / "made"
+        victim = made / "class2" / "0002.jpg"
+        whole = victim.read_bytes()
+        for damage, word in ((lambda: victim.write_bytes(whole[:100]), "end"), (victim.unlink, "0002.jpg")):
+            damage()
+            record, = self.read(made, "--threads", "2", "--no-ceiling", expect=1)
+            self.assertEqual(record["verdict"], "failed")
+            self.assertIn("class2/0002.jpg", record["reason"])
+            self.assertIn(word, record["reason"])
+            record, = self.read(made, "--threads", "2", "--no-ceiling", "--on-error", "skip")
+            self.assertEqual(record["verdict"], "degraded")
+            self.assertIn("class2/0002.jpg", record["reason"])
+            self.assertGreaterEqual(record["metrics"]["errors"]["value"], 2)
+
+    def test_wrong_bytes_are_told_in_the_warm_up_where_the_manifest_has_checksums(self):
+        corpus = self.corpus()
+        self.run_cli("copy", corpus, "--scan", "--to", self.dir / "made")
+        victim = self.dir / "made" / "class0" / "0003.jpg"
+        victim.write_bytes(bytes(victim.stat().st_size))
+        records = self.read(self.dir / "made", "--threads", "2", "--no-ceiling", expect=None)
+        if not records[0]["parameters"]["checksums"]:
+            self.skipTest("copies of scanned folders carry no checksums")
+        self.assertEqual(records[0]["verdict"], "wrong_bytes")
+        self.assertIn("class0/0003.jpg", records[0]["reason"])
+
+    def test_verify_needs_checksums(self):
+        done = self.run_cli("read", self.corpus(files=3), "--scan", "--verify", expect=77)
+        self.assertIn("checksums", done.stderr)
+
+    def test_an_injected_fault_fails_and_is_skipped_when_asked(self):
+        corpus = self.corpus()
+        tier = f"bad=posix:{corpus},fail=eio@0.05"
+        records = self.read(corpus, "--scan", "--tier", tier, "--only-tiers", "--threads", "2", "--no-ceiling", expect=1)
+        self.assertEqual(records[0]["verdict"], "failed")
+        records = self.read(corpus, "--scan", "--tier", tier, "--only-tiers", "--threads", "2", "--no-ceiling", "--on-error", "skip")
+        self.assertEqual(records[0]["verdict"], "degraded")
+        self.assertGreater(records[0]["metrics"]["errors"]["value"], 0)
+
+    def test_live_csv_that_cannot_be_written(self):
+        done = self.run_cli("read", self.corpus(files=3), "--scan", "--live-csv", self.dir / "no" / "x.csv", expect=1)
+        self.assertIn("x.csv", done.stderr)
+
+
+class Interrupted(ReadTest):
+    def test_control_c_writes_what_was_measured(self):
+        corpus = self.corpus()
+        process = self.start("read", corpus, "--scan", "--threads", "1,2", "--min-time", "300ms", "--repeat", "100", "--no-ceiling",
+                             "--no-baseline", "--json")
+        time.sleep(2.0)
+        process.send_signal(signal.SIGINT)
+        out, err = process.communicate(timeout=60)
+        self.assertEqual(process.returncode, 130, err)
+        records = [json.loads(line) for line in out.splitlines()]
+        self.assertEqual(len(records), 2)
+        for record in records:
+            self.assertEqual(record["verdict"], "interrupted")
+            self.assertGreater(record["metrics"]["samples_per_s"]["value"], 0)
+        self.assertEqual(len(list((self.dir / "penstock-results").glob("*-read-*.jsonl"))), 1)
+
+    def test_terminate_is_143(self):
+        process = self.start("read", self.corpus(), "--scan", "--threads", "1", "--min-time", "60s", "--cache", "cold")
+        time.sleep(1.0)
+        process.send_signal(signal.SIGTERM)
+        process.communicate(timeout=60)
+        self.assertEqual(process.returncode, 143)
+
+
+class RealPhotographs(ReadTest):
+    def setUp(self):
+        super().setUp()
+        package, self.photos = photo_folder()
+        if not self.photos.is_dir():
+            self.skipTest(f"needs the photographs of Debian's {package} in {self.photos}")
+
+    def test_they_are_scanned_and_decoded(self):
+        record, = self.read(self.photos, "--scan", "--threads", "2", "--decode", "full", "--no-ceiling")
+        self.assertIn(record["verdict"], ("ok", "short"), record["reason"])
+        self.assertGreaterEqual(record["corpus"]["samples"], 20)
+        self.assertEqual(record["metrics"]["errors"]["value"], 0)
+        raw, = self.read(self.photos, "--scan", "--threads", "2", "--no-ceiling")
+        self.assertGreater(raw["metrics"]["samples_per_s"]["value"], record["metrics"]["samples_per_s"]["value"])
+
+    def test_damaged_ones_fail_by_default_and_are_skipped_and_named_when_asked(self):
+        folder = self.dir / "photos"
+        folder.mkdir()
+        photos = sorted(file for file in self.photos.rglob("*") if re.fullmatch(r"\.jpe?g", file.suffix.lower()))
+        for i, photo in enumerate(photos[:12]):
+            shutil.copy(photo, folder / f"{i:02d}.jpg")
+        whole = (folder / "05.jpg").read_bytes()
+        (folder / "05.jpg").write_bytes(whole[: len(whole) // 2])
+        (folder / "07.jpg").write_text("this is no photograph\n", encoding="utf-8")
+        (folder / "09.jpg").write_bytes(b"")
+        flags = (folder, "--scan", "--threads", "2", "--decode", "full", "--no-ceiling")
+        record, = self.read(*flags, expect=1)
+        self.assertEqual(record["verdict"], "failed")
+        self.assertRegex(record["reason"], r"0[579]\.jpg")
+        done = self.run_cli("read", *flags, "--on-error", "skip", "--json", *QUICK)
+        record = json.loads(done.stdout)
+        self.assertEqual(record["verdict"], "degraded")
+        for name in ("05.jpg", "07.jpg", "09.jpg"):
+            self.assertIn(name, done.stderr)
+        self.assertEqual(record["metrics"]["errors"]["value"] % 3, 0)
+
+
+if __name__ == "__main__":
+    penstock_cli.main()
