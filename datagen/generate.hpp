@@ -1,0 +1,35 @@
+// Makes a data set: a recipe's samples, by several threads, through a format into the objects of any back
+// end.
+//
+// The bytes of the tree, the manifest included, depend on the GenerationState alone: not on threads, time,
+// host, or on how often it was stopped and resumed. Each object appears whole; the manifest comes last, once
+// all others survive a power cut, so that half a data set is no corpus.
+#pragma once
+
+#include <cstdint>
+
+#include "datagen/generation.hpp"
+#include "io_backends/base/progress.hpp"
+#include "io_backends/base/result.hpp"
+#include "io_backends/base/tier.hpp"
+
+namespace penstock {
+
+struct Generated {
+  std::uint64_t samples_made = 0;
+  std::uint64_t bytes_made = 0;
+  std::uint64_t samples_kept = 0;  // found right from before
+  std::uint64_t damaged = 0;       // journaled before, but no longer right: made again
+  double seconds = 0;              // of the making alone
+};
+
+// Looks at the target without changing it. `already_exists` with the remedy when it holds anything but an
+// unfinished data set of `wanted` (with `resume`), or that without `resume`. True: it is complete already.
+Result<bool> check_target(Tier& tier, const GenerationState& wanted, bool resume);
+
+// Makes what is missing. Holds the target's lock meanwhile (`busy` if another process does). `out` says how
+// far it came, also when this fails or is interrupted: then the journal is there and --resume goes on.
+Result<void> generate(const Generation& generation, Tier& tier, unsigned threads, bool resume,
+                      Progress& progress, Generated& out);
+
+}  // namespace penstock

@@ -1,0 +1,119 @@
+#include "datagen/generation.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <map>
+#include <string>
+#include <utility>
+
+#include "results/environment.hpp"
+
+namespace penstock {
+namespace {
+
+constexpr std::uint64_t kPlansLookedAt = 65536;
+constexpr std::uint64_t kMostBytes = std::numeric_limits<std::int64_t>::max();
+constexpr std::uint64_t kMostObjects = 0xfffffffe;  // a manifest counts them in 32 bits
+constexpr std::uint64_t kManifestBytesPerSample = 64;
+
+struct Expected {
+  std::uint64_t samples = 0;
+  double bytes = 0;
+};
+
+// How far the recipe's samples go for `budget` bytes (0: no budget, all of them), by its own plans; beyond
+// kPlansLookedAt by their mean.
+Expected expect(const Recipe& recipe, double budget) {
+  SamplePlan plan;
+  Expected out;
+  const std::uint64_t looked_at = std::min(recipe.samples(), kPlansLookedAt);
+  while (out.samples < looked_at) {
+    recipe.plan(out.samples, plan);
+    const double bytes = static_cast<double>(plan.bytes_expected);
+    if (budget > 0 && out.samples > 0 && out.bytes + bytes > budget) return out;
+    out.bytes += bytes;
+    ++out.samples;
+  }
+  const double mean = out.bytes / static_cast<double>(std::max<std::uint64_t>(1, out.samples));
+  if (budget > 0)
+    out.samples = static_cast<std::uint64_t>(std::min(budget / std::max(1.0, mean), 9e18));
+  else
+    out.samples = recipe.samples();
+  out.bytes = mean * static_cast<double>(out.samples);
+  return out;
+}
+
+Result<std::uint64_t> count_samples(const RecipeInfo& info, const Options& options, const HowMany& how_many,
+                                    std::uint64_t seed) {
+  const int given =
+      (how_many.samples != 0 ? 1 : 0) + (how_many.bytes != 0 ? 1 : 0) + (how_many.scale != 0 ? 1 : 0);
+  if (given > 1)
+    return make_error(Errc::invalid_argument, "say how many by one of --samples, --bytes and --scale");
+  if (how_many.samples != 0) return how_many.samples;
+  if (how_many.scale != 0) {
+    const double samples = how_many.scale * static_cast<double>(info.full_samples);
+    if (!(samples > 0 && samples < 9e18))
+      return make_error(Errc::invalid_argument,
+                        fmt::format("--scale {}: a positive part or multiple of the {} samples of '{}'",
+                                    how_many.scale, info.full_samples, info.name));
+    return std::max<std::uint64_t>(1, static_cast<std::uint64_t>(std::llround(samples)));
+  }
+  if (how_many.bytes == 0) return info.full_samples;
+  PENSTOCK_ASSIGN(const auto recipe, info.make({kPlansLookedAt, seed}, options));
+  return expect(*recipe, static_cast<double>(how_many.bytes)).samples;
+}
+
+Result<void> check_size(const Generation& generation, double bytes) {
+  const std::uint64_t samples = generation.state.samples;
+  if (!(bytes < static_cast<double>(kMostBytes)))
+    return make_error(Errc::invalid_argument,
+                      fmt::format("{} samples of '{}' are more bytes than a file system counts (2^63)",
+                                  samples, generation.state.recipe));
+  const std::uint64_t memory = memory_bytes();
+  if (generation.objects > kMostObjects || (memory != 0 && samples > memory / kManifestBytesPerSample))
+    return make_error(
+        Errc::invalid_argument,
+        fmt::format("{} samples are too many: their manifest must fit into this machine's memory", samples));
+  return success();
+}
+
+// The recipe's settings with what was understood, and of the format's those that were given.
+std::map<std::string, std::string> settings_of(const RecipeInfo& recipe, const Options& options) {
+  std::map<std::string, std::string> settings;
+  for (const ResolvedOption& option : options.resolved()) {
+    const bool of_recipe = std::any_of(recipe.options.begin(), recipe.options.end(),
+                                       [&](const OptionSpec& spec) { return spec.name == option.name; });
+    if (of_recipe || options.given(option.name)) settings[option.name] = option.text;
+  }
+  return settings;
+}
+
+}  // namespace
+
+Result<Generation> plan_generation(std::string_view recipe, std::string_view format,
+                                   const std::vector<OptionWord>& settings, const HowMany& how_many,
+                                   std::uint64_t seed) {
+  PENSTOCK_ASSIGN(const RecipeInfo* const recipe_info, recipe_registry().find(recipe));
+  PENSTOCK_ASSIGN(const FormatInfo* const format_info, format_registry().find(format));
+  const OptionTable tables[] = {recipe_info->options, format_info->options};
+  PENSTOCK_ASSIGN(const Options options, Options::parse(tables, settings, "setting"));
+  PENSTOCK_ASSIGN(const std::uint64_t samples, count_samples(*recipe_info, options, how_many, seed));
+  Generation generation;
+  PENSTOCK_ASSIGN(generation.recipe, recipe_info->make({samples, seed}, options));
+  PENSTOCK_ASSIGN(generation.format, format_info->make(options));
+  generation.state = {.recipe = std::string(recipe),
+                      .format = std::string(format),
+                      .seed = seed,
+                      .samples = generation.recipe->samples(),
+                      .settings = settings_of(*recipe_info, options)};
+  generation.objects = generation.format->objects(generation.state.samples);
+  const double bytes = expect(*generation.recipe, 0).bytes;
+  PENSTOCK_TRY(check_size(generation, bytes));
+  generation.bytes_expected = static_cast<std::uint64_t>(bytes);
+  return generation;
+}
+
+}  // namespace penstock

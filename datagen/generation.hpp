@@ -1,0 +1,39 @@
+// A data set that is decided but not made: which recipe, format, seed, settings, and how many samples.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string_view>
+#include <vector>
+
+#include "datagen/format/format.hpp"
+#include "datagen/generate_state.hpp"
+#include "datagen/recipe/recipe.hpp"
+#include "io_backends/base/options.hpp"
+#include "io_backends/base/result.hpp"
+
+namespace penstock {
+
+// How many samples: at most one of the three; none is the recipe's own number.
+struct HowMany {
+  std::uint64_t samples = 0;
+  std::uint64_t bytes = 0;  // as many as come nearest to it from below, but at least one
+  double scale = 0;         // of the recipe's own number
+  bool given() const { return samples != 0 || bytes != 0 || scale != 0; }
+};
+
+// A data set that is decided but not made. Immutable; any thread.
+struct Generation {
+  GenerationState state;
+  std::unique_ptr<Recipe> recipe;
+  std::unique_ptr<Format> format;
+  std::uint64_t objects = 0;
+  std::uint64_t bytes_expected = 0;  // from the plans of at most 65536 samples
+};
+
+// Unknown plug-ins and keys, values out of range and numbers that overflow are invalid_argument.
+Result<Generation> plan_generation(std::string_view recipe, std::string_view format,
+                                   const std::vector<OptionWord>& settings, const HowMany& how_many,
+                                   std::uint64_t seed);
+
+}  // namespace penstock
