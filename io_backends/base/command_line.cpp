@@ -12,6 +12,7 @@ namespace {
 
 constexpr std::size_t kHelpWidth = 110;
 constexpr std::size_t kHelpIndent = 32;
+constexpr int kAnyNumber = 1 << 20;  // of nouns
 
 std::string flag_names(const OptionSpec& spec) {
   std::string names = fmt::format("--{}", spec.name);
@@ -116,7 +117,9 @@ Result<CommandLine> parse_command_line(const CommandInfo& command, std::span<con
     }
   }
   CommandLine line;
-  if (command.nouns_at_most > 0) app.add_option("nouns", line.nouns)->expected(0, command.nouns_at_most);
+  // Any number is taken here: the value of a misspelt flag lands among the nouns, and the flag is what to
+  // speak of.
+  if (command.nouns_at_most > 0) app.add_option("nouns", line.nouns)->expected(0, kAnyNumber);
   try {
     std::vector<std::string> reversed(words.rbegin(), words.rend());  // CLI11 takes words from the back
     app.parse(std::move(reversed));
@@ -124,6 +127,9 @@ Result<CommandLine> parse_command_line(const CommandInfo& command, std::span<con
     return wrong_usage(command, error.what());
   }
   PENSTOCK_TRY(check_leftovers(command, app.remaining(), rows));
+  const auto most = static_cast<std::size_t>(command.nouns_at_most);
+  if (line.nouns.size() > most)
+    return wrong_usage(command, fmt::format("'{}' is one word too many", line.nouns[most]));
   if (static_cast<int>(line.nouns.size()) < command.nouns_at_least)
     return wrong_usage(command, fmt::format("'{}' needs {}", command.name, command.nouns));
 
