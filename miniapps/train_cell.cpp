@@ -222,10 +222,17 @@ Result<void> Cell::measure() {
   PENSTOCK_ASSIGN(const std::unique_ptr<Accelerator> accelerator, make_accelerator(setup_.accelerator));
   const std::chrono::nanoseconds step = accelerator->nominal_step();
   describe(step);
-  PENSTOCK_ASSIGN(const CacheOutcome cache, cache_.prepare());
+  PENSTOCK_ASSIGN(CacheOutcome cache, cache_.prepare());
   trial_.cache(cache.state);
   trial_.verdict(cache.verdict, cache.reason);
+  const std::optional<std::uint64_t> device_before = device_bytes_read();
   PENSTOCK_ASSIGN(const Passage passage, train(*accelerator));
+  const std::optional<std::uint64_t> device_after = device_bytes_read();
+  const double payload = figures(passage.run, step).payload_bytes;
+  if (device_before && device_after && payload > 0 && cache.state.client_data != "memory") {
+    cache.state.device_bytes_fraction = static_cast<double>(*device_after - *device_before) / payload;
+    trial_.cache(cache.state);
+  }
   report(passage, step);
   if (step.count() > 0 && !passage.run.failure && !passage.run.steps.empty()) {
     const Result<void> alone = measure_input_alone(passage, figures(passage.run, step).input_wait_s);

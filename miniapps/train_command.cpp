@@ -122,15 +122,17 @@ Result<void> check_codec(const MiniAppInfo& app, const Corpus& corpus) {
                                                 std::string(app.name) + " takes " + std::string(app.codec));
 }
 
+// Keeps a record whatever happens; the error that comes back is not the tier's fault.
 Result<void> measure_on(const TrainSetup& setup, const Corpus& corpus, const Tier& tier, BatchPool& pool,
                         Run& run) {
   run.measured_tier(tier);
   Trial trial = run.trial();
-  PENSTOCK_TRY(measure_training(setup, corpus, tier, pool, trial));
-  if (verdict_exit_code(trial.record().verdict) == 1 && !interrupted())
+  Result<void> measured = measure_training(setup, corpus, tier, pool, trial);
+  if (!measured.ok()) trial.fail(measured.error());
+  if (measured.ok() && verdict_exit_code(trial.record().verdict) == 1 && !interrupted())
     warn(tier.name + ": " + trial.record().reason);
   run.keep(std::move(trial));
-  return {};
+  return measured;
 }
 
 Result<void> measure_all(const TrainSetup& setup, const Corpus& corpus, const std::vector<Tier>& others,
@@ -140,7 +142,7 @@ Result<void> measure_all(const TrainSetup& setup, const Corpus& corpus, const st
                                   setup.prefetch));
   PENSTOCK_TRY(measure_on(setup, corpus, corpus.tier, pool, run));
   for (const Tier& tier : others) {
-    if (interrupted()) break;
+    PENSTOCK_TRY(check_interrupt());
     PENSTOCK_TRY(measure_on(setup, corpus, tier, pool, run));
   }
   return {};
@@ -173,9 +175,9 @@ Result<int> run(const CommandContext& context) {
 
   PENSTOCK_ASSIGN(Run run, Run::begin(context));
   const Result<void> measured = measure_all(setup, corpus, others, run);
-  if (!measured.ok() && measured.error().code != Errc::interrupted) return measured.error();
   PENSTOCK_TRY(run.finish());
   if (!context.output.json) print(training_report(run.records(), context.output));
+  if (!measured.ok() && measured.error().code != Errc::interrupted) return measured.error();
   return run.exit_code();
 }
 

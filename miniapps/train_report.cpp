@@ -80,13 +80,27 @@ std::string option_text(const OptionSpec& spec) {
                      spec.fallback.empty() ? "" : fmt::format("; default {}", spec.fallback));
 }
 
+// What the verdicts have no words for, because nothing was hidden.
+std::string alternation(const Record& record) {
+  const std::optional<double> waited = metric_value(record, "input_wait_s");
+  const std::optional<double> wall = metric_value(record, "wall_s");
+  const std::optional<double> step = parameter_number(record, "step_s");
+  const std::optional<double> steps = metric_value(record, "steps");
+  if (parameter_text(record, "prefetch") != "0" || !waited || !wall || !steps || step.value_or(0) <= 0)
+    return "";
+  return fmt::format(
+      "Without prefetching input and steps alternate on {}: {} of input and {} of steps make {}.\n",
+      tier_name(record), format_seconds(*waited), format_seconds(*steps * *step), format_seconds(*wall));
+}
+
 }  // namespace
 
 std::string training_report(std::span<const Record> records, const Output& output) {
   if (records.empty()) return "";
   std::string out = heading(records.front(), output) + summary_table(records, output) + stage_table(records);
   const std::vector<Sentence> said = sentences(records, output);
-  if (!said.empty()) out += "\n";
+  out += "\n";
+  for (const Record& record : records) out += alternation(record);
   for (const Sentence& sentence : said) out += sentence.text + "\n";
   return out;
 }
