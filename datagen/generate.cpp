@@ -57,6 +57,11 @@ Error occupied(const Tier& tier, std::string_view why, std::string_view remedy) 
   return make_error(Errc::already_exists, fmt::format("'{}' {}: {}", tier.root, why, remedy));
 }
 
+Error a_file(const Tier& tier) {
+  return make_error(Errc::invalid_argument,
+                    fmt::format("'{}' is a file or below one; --out takes a folder", tier.root));
+}
+
 // A finished corpus: is it the one that is wanted?
 Result<bool> check_finished(Tier& tier, const GenerationState& wanted) {
   PENSTOCK_ASSIGN(const Manifest manifest, Manifest::load(*tier.backend, kManifestName));
@@ -364,11 +369,11 @@ Result<bool> check_target(Tier& tier, const GenerationState& wanted, bool resume
   Backend& backend = *tier.backend;
   const Result<Entry> root = backend.names().stat("");
   if (!root.ok()) {
+    if (root.error().sys_errno == ENOTDIR) return a_file(tier);
     if (root.error().code == Errc::not_found) return false;
     return root.error();
   }
-  if (!root->folder)
-    return make_error(Errc::invalid_argument, fmt::format("'{}' is a file; --out takes a folder", tier.root));
+  if (!root->folder) return a_file(tier);
   PENSTOCK_ASSIGN(const std::optional<GenerationState> state, read_generation_state(backend));
   if (state) {
     if (!resume)
@@ -399,9 +404,11 @@ Result<void> generate(const Generation& generation, Tier& tier, unsigned threads
       sweep_temporaries(backend);
       PENSTOCK_ASSIGN(const std::optional<GenerationState> begun, read_generation_state(backend));
       if (!begun) PENSTOCK_TRY(write_generation_state(backend, generation.state));
+      out.begun = true;
       Generator generator(generation, tier, threads, begun.has_value(), progress);
       PENSTOCK_TRY(generator.run(out));
       PENSTOCK_TRY(remove_generation_state(backend));
+      out.begun = false;
     }
     Result<void> removed = backend.names().remove(kGenerationLockName);
     if (!removed.ok() && removed.error().code != Errc::not_found) return removed;

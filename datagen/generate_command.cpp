@@ -334,8 +334,7 @@ Result<int> make_it(const CommandContext& context, const Generation& generation,
     PENSTOCK_TRY(run.finish());
     return run.exit_code();
   }
-  // What has begun can go on; what could not even begin has nothing to go on with.
-  if (const auto begun = read_generation_state(*tier.backend); begun.ok() && begun->has_value())
+  if (made.begun)
     note(fmt::format("{} of {} samples are there; go on with: {}",
                      format_count(made.samples_made + made.samples_kept),
                      format_count(generation.state.samples), how_to_go_on(context)));

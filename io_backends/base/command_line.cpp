@@ -32,16 +32,32 @@ Error wrong_usage(const CommandInfo& command, std::string_view why) {
                                                         command.synopsis, command.name));
 }
 
+Error unknown_flag(const CommandInfo& command, const std::string& word, const std::vector<Collected>& rows) {
+  std::vector<std::string> spelled;
+  for (const Collected& row : rows) spelled.push_back(fmt::format("--{}", row.spec->name));
+  const std::vector<std::string_view> valid(spelled.begin(), spelled.end());
+  return unknown_name(fmt::format("option of 'penstock {}'", command.name), word.substr(0, word.find('=')),
+                      valid);
+}
+
+// The value behind an unknown flag reads like an argument too many; then the flag is what is wrong.
+Result<void> check_flags(const CommandInfo& command, std::span<const std::string> words,
+                         const std::vector<Collected>& rows) {
+  for (const std::string& word : words) {
+    if (word == "--") break;
+    if (!word.starts_with("--")) continue;
+    const std::string_view name = std::string_view(word).substr(2, word.find('=') - 2);
+    if (std::none_of(rows.begin(), rows.end(),
+                     [&](const Collected& row) { return row.spec->name == name || row.spec->alias == name; }))
+      return unknown_flag(command, word, rows);
+  }
+  return success();
+}
+
 Result<void> check_leftovers(const CommandInfo& command, const std::vector<std::string>& left,
                              const std::vector<Collected>& rows) {
-  for (const std::string& word : left) {
-    if (!word.starts_with('-') || word == "-" || word == "--") continue;
-    std::vector<std::string> spelled;
-    for (const Collected& row : rows) spelled.push_back(fmt::format("--{}", row.spec->name));
-    const std::vector<std::string_view> valid(spelled.begin(), spelled.end());
-    return unknown_name(fmt::format("option of 'penstock {}'", command.name), word.substr(0, word.find('=')),
-                        valid);
-  }
+  for (const std::string& word : left)
+    if (word.starts_with('-') && word != "-" && word != "--") return unknown_flag(command, word, rows);
   for (const std::string& word : left) {
     if (word == "--") continue;
     return wrong_usage(command, command.nouns.empty()
@@ -124,6 +140,7 @@ Result<CommandLine> parse_command_line(const CommandInfo& command, std::span<con
     std::vector<std::string> reversed(words.rbegin(), words.rend());  // CLI11 takes words from the back
     app.parse(std::move(reversed));
   } catch (const CLI::ParseError& error) {
+    PENSTOCK_TRY(check_flags(command, words, rows));
     return wrong_usage(command, error.what());
   }
   PENSTOCK_TRY(check_leftovers(command, app.remaining(), rows));

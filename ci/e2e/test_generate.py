@@ -1,0 +1,358 @@
+"""generate: the same bytes from any number of threads and after any interruption; refusals; full and closed targets."""
+
+import io
+import json
+import os
+import pathlib
+import random
+import shutil
+import signal
+import subprocess
+import tempfile
+import time
+import unittest
+
+import penstock_cli
+
+SMALL = ("--seed", "7", "--set", "median=12KB", "--set", "classes=20")
+
+
+def tree(folder):
+    """Relative name -> content of every file below the folder, folders as None."""
+    folder = pathlib.Path(folder)
+    return {str(path.relative_to(folder)): None if path.is_dir() else path.read_bytes() for path in folder.rglob("*")}
+
+
+class GenerateTest(penstock_cli.CliTest):
+    def generate(self, out, samples, *args, **kwargs):
+        return self.run_cli("generate", "imagenet", "--out", out, "--samples", samples, *SMALL, *args, **kwargs)
+
+    def assert_same_tree(self, one, other):
+        first, second = tree(one), tree(other)
+        self.assertEqual(first.keys(), second.keys())
+        different = [name for name in first if first[name] != second[name]]
+        self.assertEqual(different, [])
+
+    def assert_no_corpus(self, folder):
+        self.assertFalse(pathlib.Path(folder, ".penstock", "manifest").exists(), "half a data set is no corpus")
+
+    def assert_whole_objects(self, folder, reference):
+        """Everything that has the name of a sample has all its bytes."""
+        for path in pathlib.Path(folder).rglob("*.JPEG"):
+            self.assertEqual(path.read_bytes(), pathlib.Path(reference, path.relative_to(folder)).read_bytes(), path)
+
+
+class SameBytes(GenerateTest):
+    def test_threads_do_not_matter(self):
+        first = self.records("generate", "imagenet", "--out", "one", "--samples", 200, "--seed", 7, "--threads", 1)[0]
+        second = self.records("generate", "imagenet", "--out", "four", "--samples", 200, "--seed", 7, "--threads", 4)[0]
+        self.assert_same_tree(self.dir / "one", self.dir / "four")
+        self.assertEqual(first["corpus"]["checksum"], second["corpus"]["checksum"])
+        pictures = list((self.dir / "one").rglob("*.JPEG"))
+        self.assertEqual(len(pictures), 200)
+        self.assertEqual({path.parent.name for path in pictures}, {f"n{label:08}" for label in range(200)})
+        self.assertEqual(sum(path.stat().st_size for path in pictures), first["corpus"]["bytes"])
+        sizes = sorted(path.stat().st_size for path in pictures)
+        self.assertAlmostEqual(sizes[100] / 112000, 1, delta=0.1)
+        self.assertEqual([name for name in os.listdir(self.dir / "one" / ".penstock")], ["manifest"])
+
+    def test_other_seeds_are_other_pictures(self):
+        self.run_cli("generate", "imagenet", "--out", "a", "--samples", 3, "--seed", 1)
+        self.run_cli("generate", "imagenet", "--out", "b", "--samples", 3, "--seed", 2)
+        first, second = tree(self.dir / "a"), tree(self.dir / "b")
+        self.assertEqual(first.keys(), second.keys())
+        self.assertFalse([name for name in first if first[name] is not None and first[name] == second[name]])
+
+    def test_folders_can_be_laid_out(self):
+        self.generate("flat", 9, "--set", "dirs=flat")
+        self.assertEqual(len(list((self.dir / "flat").glob("*.JPEG"))), 9)
+
+    def test_verify_finds_one_flipped_bit(self):
+        self.generate("data", 30)
+        self.run_cli("verify", "data")
+        victim = sorted((self.dir / "data").rglob("*.JPEG"))[17]
+        content = bytearray(victim.read_bytes())
+        content[len(content) // 2] ^= 8
+        victim.write_bytes(content)
+        done = self.run_cli("verify", "data", expect=1)
+        self.assertIn(str(victim.relative_to(self.dir / "data")), done.stdout + done.stderr)
+
+    def test_others_can_decode_them(self):
+        self.generate("data", 20)
+        pictures = sorted((self.dir / "data").rglob("*.JPEG"))
+        try:
+            from PIL import Image  # pylint: disable=import-outside-toplevel
+        except ImportError:
+            Image = None
+        if Image is None and not shutil.which("djpeg"):
+            self.skipTest("neither Python's PIL nor djpeg is here to decode the pictures")
+        for path in pictures:
+            if Image is not None:
+                with Image.open(io.BytesIO(path.read_bytes())) as picture:
+                    picture.load()
+                    self.assertEqual(picture.mode, "RGB")
+                    self.assertEqual(picture.format, "JPEG")
+            else:
+                done = subprocess.run(["djpeg", "-strict", str(path)], capture_output=True, check=False)
+                self.assertEqual((done.returncode, done.stderr), (0, b""), path)
+
+
+class Stopped(GenerateTest):
+    """Slowed by a throttled tier where need be, so that there is a middle to stop in."""
+
+    SAMPLES = 240
+
+    @classmethod
+    def setUpClass(cls):
+        super().setUpClass()
+        cls.reference = tempfile.TemporaryDirectory(prefix="penstock-test-")
+        cls.addClassCleanup(cls.reference.cleanup)
+        cls.whole = pathlib.Path(cls.reference.name, "whole")
+        subprocess.run([penstock_cli.PENSTOCK, "generate", "imagenet", "--out", cls.whole, "--samples", str(cls.SAMPLES),
+                        *SMALL], check=True, capture_output=True, cwd=cls.reference.name)
+
+    def start_slowly(self, out, *args, options="latency=6ms"):
+        return self.start("generate", "imagenet", "--out", f"posix:{out},{options}", "--samples", self.SAMPLES, *SMALL,
+                          "--threads", 2, *args)
+
+    def wait_for_pictures(self, folder, count, process):
+        deadline = time.monotonic() + 60
+        while sum(1 for _ in pathlib.Path(folder).rglob("*.JPEG")) < count:
+            self.assertIsNone(process.poll(), "ended before it was stopped")
+            self.assertLess(time.monotonic(), deadline)
+            time.sleep(0.01)
+
+    def test_interrupt_and_resume(self):
+        many = 3000
+        self.generate("many", many)
+        for name, code in ((signal.SIGINT, 130), (signal.SIGTERM, 143)):
+            out = self.dir / f"stopped-{code}"
+            process = self.start("generate", "imagenet", "--out", out, "--samples", many, *SMALL, "--threads", 1)
+            self.wait_for_pictures(out, 30, process)
+            process.send_signal(name)
+            _, err = process.communicate(timeout=60)
+            self.assertEqual(process.returncode, code, err)
+            self.assertIn("--resume", err)
+            self.assert_no_corpus(out)
+            self.assert_whole_objects(out, self.dir / "many")
+            self.assertFalse([path for path in out.rglob(".penstock-tmp*")])
+            refused = self.generate(out, many, expect=1)
+            self.assertIn("--resume", refused.stderr)
+            # What was begun says the rest: seed, number and settings need not be said again.
+            record = self.records("generate", "imagenet", "--out", out, "--resume")[0]
+            self.assertGreaterEqual(record["parameters"]["samples_kept"], 25)
+            self.assert_same_tree(out, self.dir / "many")
+
+    def test_the_record_says_interrupted(self):
+        out = self.dir / "stopped"
+        process = self.start_slowly(out, "--json")
+        self.wait_for_pictures(out, 5, process)
+        process.send_signal(signal.SIGINT)
+        stdout, _ = process.communicate(timeout=60)
+        records = [json.loads(line) for line in stdout.splitlines()]
+        self.assertEqual([record["verdict"] for record in records], ["interrupted"])
+
+    def test_killed_anywhere_and_resumed(self):
+        chance = random.Random(20)
+        for options in ("latency=6ms", "latency=6ms,publish=rename"):
+            out = self.dir / options.replace(",", "-")
+            killed = 0
+            for _ in range(4):
+                process = self.start_slowly(out, "--resume", options=options)
+                time.sleep(chance.uniform(0.2, 2.0))
+                process.kill()
+                process.communicate(timeout=60)
+                if process.returncode == 0:
+                    break
+                killed += 1
+                self.assert_whole_objects(out, self.whole)
+            self.generate(f"posix:{out},{options.replace('latency=6ms', 'latency=0ms')}", self.SAMPLES, "--resume")
+            self.assert_same_tree(out, self.whole)
+            self.assertGreater(killed, 0)
+
+    def test_resume_makes_damaged_samples_again(self):
+        out = self.dir / "damaged"
+        process = self.start("generate", "imagenet", "--out", f"posix:{out},fail=publish:eio@#200", "--samples", self.SAMPLES,
+                             *SMALL)
+        _, err = process.communicate(timeout=60)
+        self.assertEqual(process.returncode, 1)
+        self.assertIn("Input/output error", err)
+        self.assertIn("--resume", err)
+        pictures = sorted(out.rglob("*.JPEG"))
+        pictures[0].unlink()
+        pictures[1].write_bytes(b"")
+        content = bytearray(pictures[2].read_bytes())
+        content[100] ^= 1
+        pictures[2].write_bytes(content)
+        done = self.generate(out, self.SAMPLES, "--resume")
+        self.assertIn("3 objects of before were missing or wrong and were made again", done.stderr)
+        self.assertRegex(done.stdout, "kept 1[89][0-9] samples")
+        self.assert_same_tree(out, self.whole)
+
+    def test_resume_of_something_else_is_refused(self):
+        out = self.dir / "other"
+        process = self.start_slowly(out)
+        self.wait_for_pictures(out, 5, process)
+        process.send_signal(signal.SIGINT)
+        process.communicate(timeout=60)
+        before = tree(out)
+        for words, said in ((("--seed", 8), "--seed 7, not 8"), (("--samples", 5), "240 samples, not 5"),
+                            (("--set", "median=13KB", "--set", "classes=20"), "median=12000, not 13000"),
+                            (("--set", "classes=20"), "median=12000, not 112000")):
+            done = self.run_cli("generate", "imagenet", "--out", out, "--resume", *words, expect=None)
+            self.assertNotEqual(done.returncode, 0, words)
+            self.assertIn(said, done.stderr)
+        self.assertEqual(tree(out), before)
+
+    def test_resume_of_a_finished_one_changes_nothing(self):
+        before = tree(self.whole)
+        done = self.generate(self.whole, self.SAMPLES, "--resume")
+        self.assertIn("nothing to do", done.stderr)
+        self.assertEqual(tree(self.whole), before)
+        self.run_cli("generate", "imagenet", "--out", self.whole, "--resume", "--samples", 5, expect=1)
+
+
+class Targets(GenerateTest):
+    def test_a_full_tier_can_be_resumed(self):
+        self.generate("whole", 60)
+        out = self.dir / "full"
+        done = self.generate(f"posix:{out},capacity=300KB", 60, expect=1)
+        self.assertRegex(done.stderr, "(?i)no space|full|capacity")
+        self.assertIn("--resume", done.stderr)
+        self.assert_no_corpus(out)
+        self.assert_whole_objects(out, self.dir / "whole")
+        self.generate(out, 60, "--resume")
+        self.assert_same_tree(out, self.dir / "whole")
+
+    @unittest.skipUnless(os.geteuid() == 0, "needs root to mount a small file system")
+    def test_a_full_file_system_can_be_resumed(self):
+        self.generate("whole", 60)
+        out = self.dir / "mounted"
+        out.mkdir()
+        mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=400k", "penstock-test", str(out)],
+                                 capture_output=True, text=True, check=False)
+        if mounted.returncode != 0:
+            self.skipTest(f"cannot mount here: {mounted.stderr.strip()}")
+        try:
+            done = self.generate(out, 60, expect=1)
+            self.assertIn("No space left", done.stderr)
+            self.assertIn("warning", done.stderr)
+            self.assert_no_corpus(out)
+            self.assert_whole_objects(out, self.dir / "whole")
+            subprocess.run(["mount", "-o", "remount,size=8m", str(out)], check=True)
+            self.generate(out, 60, "--resume")
+            self.assert_same_tree(out, self.dir / "whole")
+        finally:
+            subprocess.run(["umount", str(out)], check=False)
+
+    def test_a_closed_folder_is_an_error_before_any_work(self):
+        out = self.dir / "closed"
+        out.mkdir(mode=0o555)
+        kwargs = {}
+        if os.geteuid() == 0:
+            self.dir.chmod(0o777)
+            kwargs = {"user": 65534, "group": 65534, "extra_groups": []}
+            try:
+                self.run_cli("--version", expect=None, **kwargs)
+            except PermissionError:
+                self.skipTest("an unprivileged user cannot reach the program here")
+        done = self.generate(out, 5, expect=1, **kwargs)
+        self.assertIn("Permission denied", done.stderr)
+        self.assertIn("closed", done.stderr)
+        self.assertEqual(os.listdir(out), [])
+
+    def test_a_folder_with_something_in_it_is_left_alone(self):
+        (self.dir / "mine").mkdir()
+        (self.dir / "mine" / "thesis.tex").write_text("years of work", encoding="utf-8")
+        for resume in ((), ("--resume",)):
+            done = self.generate("mine", 5, *resume, expect=1)
+            self.assertIn("thesis.tex", done.stderr)
+            self.assertIn("empty", done.stderr)
+        self.assertEqual(os.listdir(self.dir / "mine"), ["thesis.tex"])
+        self.generate("corpus", 5)
+        self.assertIn("corpus already", self.generate("corpus", 5, expect=1).stderr)
+        self.assertIn("is a file", self.generate("mine/thesis.tex", 5, expect=2).stderr)
+
+    def test_the_target_is_one_process_at_a_time(self):
+        process = self.start("generate", "imagenet", "--out", "posix:out,latency=6ms", "--samples", 400, *SMALL)
+        deadline = time.monotonic() + 60
+        while not (self.dir / "out" / ".penstock" / "generate.json").exists():
+            self.assertLess(time.monotonic(), deadline)
+            time.sleep(0.01)
+        done = self.generate("out", 400, "--resume", expect=1)
+        process.kill()
+        process.communicate()
+        self.assertIn("locked", done.stderr)
+
+    def test_memory_is_a_back_end_like_any_other(self):
+        record = self.records("generate", "imagenet", "--out", "mem:anything", "--samples", 20, *SMALL)[0]
+        self.assertEqual(record["tiers"]["data"]["backend"], "mem")
+        self.assertEqual(record["corpus"]["samples"], 20)
+
+
+class Words(GenerateTest):
+    def refused(self, *args, expect=2):
+        done = self.run_cli("generate", *args, expect=expect)
+        self.assertEqual(done.stdout, "")
+        self.assertFalse((self.dir / "out").exists(), "refused before anything was made")
+        return done.stderr
+
+    def test_unknown_words_name_the_nearest(self):
+        self.assertIn("did you mean 'imagenet'?", self.refused("imagent", "--out", "out"))
+        self.assertIn("'--samples'", self.refused("imagenet", "--out", "out", "--sampels", "5"))
+        self.assertIn("did you mean 'median'?", self.refused("imagenet", "--out", "out", "--set", "medain=5KB"))
+        self.assertIn("did you mean 'files'?", self.refused("imagenet", "--out", "out", "--format", "fils"))
+        self.assertIn("did you mean 'posix'?", self.refused("imagenet", "--out", "posx:out"))
+        self.assertIn("KEY=VALUE", self.refused("imagenet", "--out", "out", "--set", "median"))
+
+    def test_what_is_missing_is_said(self):
+        self.assertIn("imagenet", self.refused())
+        self.assertIn("--out", self.refused("imagenet"))
+
+    def test_numbers_out_of_range(self):
+        self.assertIn("threads", self.refused("imagenet", "--out", "out", "--threads", "0"))
+        self.assertIn("threads", self.refused("imagenet", "--out", "out", "--threads", "1000000"))
+        self.assertIn("too large", self.refused("imagenet", "--out", "out", "--bytes", "99999999999999999999"))
+        for words in (("--samples", "0"), ("--samples", "-3"), ("--samples", "99999999999999999999"),
+                      ("--samples", str(2**63 - 1)), ("--samples", "1e9x"), ("--bytes", "0"), ("--scale", "0"),
+                      ("--scale", "-1"), ("--scale", "1e300"), ("--scale", "nan"), ("--samples", "5", "--bytes", "5MB"),
+                      ("--set", "median=1"), ("--set", "sigma=9"), ("--set", "classes=0"), ("--set", "dirs=deep")):
+            self.refused("imagenet", "--out", "out", *words)
+
+    def test_dry_run_writes_nothing(self):
+        before = tree(self.dir)
+        done = self.run_cli("generate", "imagenet", "--out", "out", "--bytes", "1GB", "--dry-run", "--json")
+        plan = json.loads(done.stdout)
+        self.assertAlmostEqual(plan["bytes"], 1e9, delta=2e7)
+        self.assertAlmostEqual(plan["samples"], 1e9 / 121328, delta=100)
+        self.assertEqual(plan["settings"]["median"], "112000")
+        self.assertIn("samples", self.run_cli("generate", "imagenet", "--out", "out", "--dry-run").stdout)
+        self.assertEqual(tree(self.dir), before)
+
+    def test_list(self):
+        text = self.run_cli("generate", "--list").stdout
+        for word in ("imagenet", "1 281 167", "112 KB", "files", "median", "dirs"):
+            self.assertIn(word, text)
+        rows = self.records("generate", "--list")
+        row = next(row for row in rows if row["name"] == "imagenet")
+        self.assertEqual(row["samples"], 1281167)
+        self.assertIn("Chien", row["source"])
+        self.assertEqual({setting["name"] for setting in row["settings"]}, {"median", "sigma", "classes"})
+        self.assertIn("files", [form["name"] for form in row["formats"]])
+
+    def test_the_record_has_its_metrics(self):
+        record = self.records("generate", "imagenet", "--out", "out", "--samples", 50, *SMALL, "--threads", 2)[0]
+        self.assertEqual(record["command"], "generate")
+        self.assertEqual(record["verdict"], "ok")
+        self.assertEqual(record["seed"], 7)
+        self.assertEqual(record["parameters"]["threads"], 2)
+        metrics = record["metrics"]
+        self.assertLessEqual({"samples_per_s", "payload_bytes_per_s", "wall_s", "peak_memory_bytes"}, metrics.keys())
+        self.assertAlmostEqual(metrics["samples_per_s"]["value"] * metrics["wall_s"]["value"], 50, delta=0.01)
+        self.assertLess(metrics["peak_memory_bytes"]["value"], 2e9)
+        files = list((self.dir / "penstock-results").glob("*-generate-*.jsonl"))
+        self.assertEqual([json.loads(line) for line in files[0].read_text(encoding="utf-8").splitlines()], [record])
+
+
+if __name__ == "__main__":
+    penstock_cli.main()
