@@ -26,9 +26,10 @@ double per_second(double amount, double seconds) {
 // The state of the whole cell: the least flattering residency of its repeats, and all device bytes over all
 // payload.
 CacheState cell_cache(const ReadCell& cell) {
-  if (cell.caches.empty()) return {};
-  CacheState state = cell.caches.front();
-  for (const CacheState& other : cell.caches) {
+  if (cell.repeats.empty()) return {};
+  CacheState state = cell.repeats.front().cache;
+  for (const LapFigures& repeat : cell.repeats) {
+    const CacheState& other = repeat.cache;
     if (other.client_data != state.client_data)
       state.client_data = other.client_data == "unverified" ? "unverified" : "unknown";
     if (!other.resident_fraction_before) {
@@ -41,7 +42,7 @@ CacheState cell_cache(const ReadCell& cell) {
   }
   double device = 0;
   double payload = 0;
-  for (const RepeatFigures& repeat : cell.repeats) {
+  for (const LapFigures& repeat : cell.repeats) {
     if (!repeat.device_bytes) return state;
     device += static_cast<double>(*repeat.device_bytes);
     payload += static_cast<double>(repeat.tally.bytes);
@@ -50,7 +51,7 @@ CacheState cell_cache(const ReadCell& cell) {
   return state;
 }
 
-void record_rates(const RepeatFigures& repeat, Trial& trial) {
+void record_rates(const LapFigures& repeat, Trial& trial) {
   const ReadTally& tally = repeat.tally;
   const auto rate = [&](std::string_view name, std::string_view unit, double value) {
     trial.sample(name, unit, Better::higher, kRepeat, value);
@@ -74,7 +75,7 @@ void record_rates(const RepeatFigures& repeat, Trial& trial) {
 
 Series bytes_by_second(const ReadCell& cell) {
   Series series;
-  for (const RepeatFigures& repeat : cell.repeats)
+  for (const LapFigures& repeat : cell.repeats)
     for (const std::uint64_t bytes : repeat.tally.bytes_by_second)
       series.values.push_back(static_cast<double>(bytes));
   return series;
@@ -127,7 +128,7 @@ void record_cell(const ReadCell& cell, const ReadCell& first, const Tier& tier, 
   trial.parameter("threads", cell.threads);
   trial.tier("data", tier);
   trial.cache(cell_cache(cell));
-  for (const RepeatFigures& repeat : cell.repeats) record_rates(repeat, trial);
+  for (const LapFigures& repeat : cell.repeats) record_rates(repeat, trial);
 
   const std::size_t pairs = std::min(cell.repeats.size(), first.repeats.size());
   for (std::size_t i = 0; i < pairs; ++i) {
@@ -144,7 +145,7 @@ void record_cell(const ReadCell& cell, const ReadCell& first, const Tier& tier, 
   if (cell.ceiling_bytes_per_s > 0) {
     trial.parameter("ceiling_rung", cell.ceiling_rung);
     trial.value("ceiling_bytes_per_s", "B/s", Better::neither, cell.ceiling_bytes_per_s);
-    for (const RepeatFigures& repeat : cell.repeats)
+    for (const LapFigures& repeat : cell.repeats)
       trial.sample("ceiling_fraction", "1", Better::higher, kRepeat,
                    per_second(static_cast<double>(repeat.tally.bytes), repeat.tally.wall_s) /
                        cell.ceiling_bytes_per_s);

@@ -15,18 +15,8 @@
 namespace penstock {
 namespace {
 
-using Clock = std::chrono::steady_clock;
-
-// How long one repeat may take with everything that is not timed (evicting, asking) before it is cut short.
-constexpr std::chrono::seconds kUntimedAtLeast{30};
-constexpr int kUntimedTimes = 10;
-
 constexpr std::chrono::milliseconds kBriefRung{50};
 constexpr std::chrono::milliseconds kLongRung{500};
-
-std::chrono::nanoseconds nanoseconds(double seconds) {
-  return std::chrono::nanoseconds(static_cast<std::int64_t>(seconds * 1e9));
-}
 
 double seconds(std::chrono::nanoseconds time) {
   return std::chrono::duration<double>(time).count();
@@ -50,15 +40,6 @@ struct ReadSweep::Place {
   bool given_up = false;
   bool baseline_said = false;
   bool fallback_said = false;
-};
-
-struct ReadSweep::Arm {
-  std::string what;  // for the progress line
-  std::function<ReadTally(const ReadLap&, const ReadWatcher&)> run;
-  std::chrono::nanoseconds at_least{0};
-  std::chrono::nanoseconds duration{0};
-  std::chrono::nanoseconds ramp{0};
-  bool reading = false;
 };
 
 void ReadCell::judge(Verdict what, std::string_view why) {
@@ -144,17 +125,20 @@ void ReadSweep::repeat_cell(ReadCell& cell, std::size_t repeat) {
 
 void ReadSweep::read_lap(ReadCell& cell) {
   Place& place = *places_[cell.tier];
-  const Arm arm{.what = "reading",
-                .run = [&](const ReadLap& pass,
-                           const ReadWatcher& watcher) { return place.engine->run(pass, watcher); },
-                .at_least = settings_.min_time,
-                .duration = settings_.duration,
-                .ramp = settings_.ramp,
-                .reading = true};
-  if (watch_.live) watch_.live->begin(tiers_[cell.tier]->name, cell.threads);
-  RepeatFigures figures;
-  if (!lap(cell, arm, figures)) return;
-  const ReadTally& tally = figures.tally;
+  LapPlan plan{.what = "reading", .threads = cell.threads, .at_least = settings_.min_time};
+  plan.duration = settings_.duration;
+  plan.ramp = settings_.ramp;
+  plan.verify = settings_.verify;
+  plan.run = [&](const ReadLap& pass, const ReadWatcher& watcher) {
+    return place.engine->run(pass, watcher);
+  };
+  if (watch_.live) {
+    watch_.live->begin(tiers_[cell.tier]->name, cell.threads);
+    plan.watcher = [&](const ReadProgress& now) { watch_.live->tick(now); };
+  }
+  std::optional<LapFigures> figures = lap(cell, std::move(plan));
+  if (!figures) return;
+  const ReadTally& tally = figures->tally;
   if (watch_.live)
     watch_.live->end({.elapsed_s = tally.elapsed_s, .samples = tally.samples, .bytes = tally.bytes});
   judge_tally(cell, tally);
@@ -166,19 +150,18 @@ void ReadSweep::read_lap(ReadCell& cell) {
   if (tally.wall_s < seconds(settings_.min_time) && !tally.failure && !interrupted())
     cell.judge(Verdict::short_time, fmt::format("a repeat lasted {:.3g} s, less than --min-time {:.3g} s",
                                                 tally.wall_s, seconds(settings_.min_time)));
-  cell.repeats.push_back(std::move(figures));
+  cell.repeats.push_back(std::move(*figures));
 }
 
 void ReadSweep::baseline_lap(ReadCell& cell) {
   Place& place = *places_[cell.tier];
-  const Arm arm{
-      .what = "baseline",
-      .run = [&](const ReadLap& pass, const ReadWatcher&) { return place.yardsticks->baseline(pass); },
-      .at_least = settings_.min_time,
-      .duration = settings_.duration};
-  RepeatFigures figures;
-  if (place.given_up || interrupted() || !lap(cell, arm, figures)) return;
-  const ReadTally& tally = figures.tally;
+  LapPlan plan{.what = "baseline", .threads = cell.threads, .at_least = settings_.min_time};
+  plan.duration = settings_.duration;
+  plan.run = [&](const ReadLap& pass, const ReadWatcher&) { return place.yardsticks->baseline(pass); };
+  if (place.given_up || interrupted()) return;
+  const std::optional<LapFigures> figures = lap(cell, std::move(plan));
+  if (!figures) return;
+  const ReadTally& tally = figures->tally;
   const bool good = !tally.failure && tally.wall_s > 0;
   cell.baseline_samples_per_s.push_back(good ? static_cast<double>(tally.samples) / tally.wall_s
                                              : std::numeric_limits<double>::quiet_NaN());
@@ -192,14 +175,14 @@ void ReadSweep::baseline_lap(ReadCell& cell) {
 void ReadSweep::probe_ceiling(ReadCell& cell) {
   Place& place = *places_[cell.tier];
   const auto run_rung = [&](const LoopShape& shape, std::chrono::nanoseconds at_least) {
-    const Arm arm{
-        .what = "probing the ceiling, " + shape.name(),
-        .run = [&](const ReadLap& pass, const ReadWatcher&) { return place.yardsticks->rung(shape, pass); },
-        .at_least = at_least};
-    RepeatFigures figures;
-    if (interrupted() || place.given_up || !lap(cell, arm, figures) || figures.tally.failure) return 0.0;
-    raise_ceiling(cell, figures.tally, shape.name());
-    return rate(figures.tally);
+    if (interrupted() || place.given_up) return 0.0;
+    LapPlan plan{
+        .what = "probing the ceiling, " + shape.name(), .threads = cell.threads, .at_least = at_least};
+    plan.run = [&](const ReadLap& pass, const ReadWatcher&) { return place.yardsticks->rung(shape, pass); };
+    const std::optional<LapFigures> figures = lap(cell, std::move(plan));
+    if (!figures || figures->tally.failure || interrupted()) return 0.0;
+    raise_ceiling(cell, figures->tally, shape.name());
+    return rate(figures->tally);
   };
   const std::chrono::nanoseconds brief =
       std::clamp<std::chrono::nanoseconds>(settings_.min_time / 8, kBriefRung, kLongRung);
@@ -211,64 +194,18 @@ void ReadSweep::probe_ceiling(ReadCell& cell) {
     if (rungs[i].first > 0) run_rung(rungs[i].second, brief * 3);
 }
 
+std::optional<LapFigures> ReadSweep::lap(ReadCell& cell, LapPlan plan) {
+  plan.note = [&](std::string_view what) { note_lap(cell, what); };
+  std::optional<LapFigures> figures = run_lap(*tiers_[cell.tier], *places_[cell.tier]->cache, plan);
+  if (figures) cell.judge(figures->verdict, figures->reason);
+  say_fallback(cell.tier);
+  return figures;
+}
+
 void ReadSweep::raise_ceiling(ReadCell& cell, const ReadTally& tally, std::string_view rung) const {
   if (!settings_.ceiling || rate(tally) <= cell.ceiling_bytes_per_s) return;
   cell.ceiling_bytes_per_s = rate(tally);
   cell.ceiling_rung = rung;
-}
-
-ReadLap ReadSweep::next_pass(const ReadCell& cell, const Arm& arm, const ReadTally& so_far) const {
-  ReadLap pass{.threads = cell.threads};
-  pass.verify = settings_.verify && arm.reading;
-  const std::chrono::nanoseconds gone = nanoseconds(so_far.elapsed_s);
-  pass.ramp = std::max(arm.ramp - gone, std::chrono::nanoseconds(0));
-  if (arm.duration.count() != 0)
-    pass.deadline = std::max(arm.duration + arm.ramp - gone, std::chrono::nanoseconds(1));
-  else
-    pass.at_least = arm.at_least;
-  return pass;
-}
-
-// One repeat of one arm: passes until they have lasted long enough, each after what its cache state needs.
-// Only a cold cell takes more than one turn, because its passes must be evicted in between. False: it was not
-// measured.
-bool ReadSweep::lap(ReadCell& cell, const Arm& arm, RepeatFigures& figures) {
-  Place& place = *places_[cell.tier];
-  Tier& tier = *tiers_[cell.tier];
-  std::optional<std::uint64_t> device_bytes = 0;
-  const double wanted_s = seconds(arm.duration.count() != 0 ? arm.duration : arm.at_least);
-  const Clock::time_point latest = Clock::now() + kUntimedAtLeast + kUntimedTimes * nanoseconds(wanted_s);
-  while (true) {
-    note_lap(cell, settings_.cache == CacheWish::asis ? "asking the cache" : "preparing the cache");
-    const Result<CacheOutcome> cache = place.cache->prepare();
-    if (!cache.ok()) return figures.tally.samples > 0;
-    cell.judge(cache->verdict, cache->reason);
-    say_fallback(cell.tier);
-    if (arm.reading && figures.tally.passes == 0) cell.caches.push_back(cache->state);
-    const bool emptied = cache->state.method == "evict" || cache->state.method == "drop";
-
-    note_lap(cell, arm.what);
-    ReadLap pass = next_pass(cell, arm, figures.tally);
-    if (emptied) pass.max_passes = 1;
-    const ReadProgress before{figures.tally.elapsed_s, figures.tally.samples, figures.tally.bytes};
-    const auto watcher = [&](const ReadProgress& now) {
-      if (watch_.live && arm.reading)
-        watch_.live->tick(
-            {before.elapsed_s + now.elapsed_s, before.samples + now.samples, before.bytes + now.bytes});
-    };
-    const std::uint64_t moved = tier.backend->moved_bytes().read;
-    const std::optional<std::uint64_t> device = device_bytes_read();
-    const ReadTally tally = arm.run(pass, watcher);
-    const std::optional<std::uint64_t> device_after = device_bytes_read();
-    figures.read_call_bytes += tier.backend->moved_bytes().read - moved;
-    if (!device || !device_after) device_bytes.reset();
-    if (device_bytes) *device_bytes += *device_after - *device;
-    figures.tally.append(tally);
-    if (tally.failure || interrupted() || !emptied) break;
-    if (figures.tally.wall_s >= wanted_s || Clock::now() >= latest) break;
-  }
-  figures.device_bytes = device_bytes;
-  return true;
 }
 
 void ReadSweep::judge_tally(ReadCell& cell, const ReadTally& tally) {
@@ -312,7 +249,7 @@ void ReadSweep::note_lap(const ReadCell& cell, std::string_view what) {
 void ReadSweep::judge_cells() {
   for (ReadCell& cell : cells_) {
     std::vector<double> rates;
-    for (const RepeatFigures& repeat : cell.repeats) rates.push_back(rate(repeat.tally));
+    for (const LapFigures& repeat : cell.repeats) rates.push_back(rate(repeat.tally));
     const double typical = median(rates);
     if (cell.ceiling_bytes_per_s > 0 && typical > kCeilingTolerance * cell.ceiling_bytes_per_s)
       cell.judge(

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "benchmarks/live_csv.hpp"
+#include "benchmarks/prepared_lap.hpp"
 #include "benchmarks/read_engine.hpp"
 #include "benchmarks/yardsticks.hpp"
 #include "datagen/cache_control.hpp"
@@ -39,23 +40,15 @@ struct SweepSettings {
   std::uint64_t seed = 0;
 };
 
-// One measured repeat of a cell.
-struct RepeatFigures {
-  ReadTally tally;
-  std::uint64_t read_call_bytes = 0;          // that crossed the back end's seam
-  std::optional<std::uint64_t> device_bytes;  // that came from the device or server for this process
-};
-
 // One tier with one number of threads. The i-th baseline lap was measured right before or right after the
 // i-th repeat, in the same cache state.
 struct ReadCell {
   std::size_t tier = 0;  // index into the sweep's tiers
   unsigned threads = 1;
-  std::vector<RepeatFigures> repeats;
+  std::vector<LapFigures> repeats;
   std::vector<double> baseline_samples_per_s;
   double ceiling_bytes_per_s = 0;  // the best rung of the ladder or baseline lap; 0: not measured
   std::string ceiling_rung;        // which: "queued.2x16"
-  std::vector<CacheState> caches;  // before each repeat
   Verdict verdict = Verdict::ok;   // the worst so far, with its reason
   std::string reason;
   std::uint64_t errors = 0;  // skipped samples, in the repeats
@@ -90,7 +83,6 @@ class ReadSweep {
 
  private:
   struct Place;  // what belongs to a tier while the sweep lasts
-  struct Arm;    // what one lap runs
 
   Result<void> open_place(std::size_t tier);
   void warm_up(std::size_t tier);
@@ -98,8 +90,7 @@ class ReadSweep {
   void read_lap(ReadCell& cell);
   void baseline_lap(ReadCell& cell);
   void probe_ceiling(ReadCell& cell);
-  bool lap(ReadCell& cell, const Arm& arm, RepeatFigures& figures);
-  ReadLap next_pass(const ReadCell& cell, const Arm& arm, const ReadTally& so_far) const;
+  std::optional<LapFigures> lap(ReadCell& cell, LapPlan plan);
   void raise_ceiling(ReadCell& cell, const ReadTally& tally, std::string_view rung) const;
   void judge_tally(ReadCell& cell, const ReadTally& tally);
   void judge_cells();
