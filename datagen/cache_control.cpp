@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <chrono>
 #include <fstream>
 #include <mutex>
 #include <thread>
@@ -14,6 +15,8 @@
 
 namespace penstock {
 namespace {
+
+constexpr std::chrono::milliseconds kBetweenTries{50};
 
 // "unknown" under a hypervisor, whose host may keep its own cache of our disk; "none" on bare metal.
 std::string host_cache() {
@@ -139,6 +142,8 @@ Result<CacheOutcome> CacheControl::prepare() {
   Census census;
   bool reached = wish_ == CacheWish::asis;
   for (int attempt = 0; attempt < kCacheTries; ++attempt) {
+    // Pages that a read-ahead is still filling cannot be evicted; it ends soon.
+    if (attempt > 0) std::this_thread::sleep_for(kBetweenTries);
     if (wish_ == CacheWish::cold) PENSTOCK_TRY(make_cold(state));
     if (wish_ == CacheWish::warm) state.method = "reread";
     PENSTOCK_ASSIGN(census, ask(wish_ == CacheWish::warm));

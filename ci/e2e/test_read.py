@@ -1,4 +1,4 @@
-"""`penstock read` and `penstock tiers` from outside: rows, records, proofs, bad input, interruption, privileges."""
+"""`penstock read` from outside: rows, records, proofs, bad input, interruption, privileges."""
 
 import csv
 import json

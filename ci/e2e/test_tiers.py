@@ -1,142 +1,80 @@
-"""TIER on the command line: the grammar, its mistakes, and tiers that are slow, full or failing."""
+"""`penstock tiers` from outside: what is found and described, and a probe that measures and leaves nothing behind."""
 
 import json
 import os
-import resource
+import re
 import signal
-import subprocess
+import time
 
-from penstock_cli import CliTest, PENSTOCK, main
+import penstock_cli
 
 
-class Tiers(CliTest):
-    def setUp(self):
-        super().setUp()
-        self.data = self.dir / "data"
-        self.data.mkdir()
-        for i in range(20):
-            (self.data / f"{i}.jpg").write_bytes(bytes([i]) * (10_000 + i))
-        self.bytes = sum(file.stat().st_size for file in self.data.iterdir())
+class Tiers(penstock_cli.CliTest):
+    RUNGS = {"write.sequential.1m.1", "read.sequential.1m.1", "read.random.4k.1", "read.random.4k.16", "read.small_files.112k.1"}
+    PROBE = ("--probe", "--probe-size", "2MiB", "--min-time", "20ms", "--repeat", "2", "--progress", "never", "--cache", "asis")
 
-    def copy(self, tier, **kwargs):
-        return self.run_cli("copy", self.data, "--scan", "--types", "any", "--to", tier, **kwargs)
+    def test_those_of_this_machine_are_found(self):
+        tiers = [json.loads(line) for line in self.run_cli("tiers", "--json").stdout.splitlines()]
+        self.assertGreater(len(tiers), 0)
+        self.assertEqual(len({tier["name"] for tier in tiers}), len(tiers))
+        for tier in tiers:
+            self.assertTrue(os.path.isdir(tier["root"]))
+            self.assertTrue(tier["fs_type"])
+            self.assertGreater(tier["free_bytes"], 0)
+        here = os.stat(self.dir).st_dev
+        self.assertTrue(any(os.stat(tier["root"]).st_dev == here or tier["memory"] for tier in tiers))
+        table = self.run_cli("tiers").stdout
+        for tier in tiers:
+            self.assertRegex(table, rf"(?m)^{re.escape(tier['name'])} .*{re.escape(tier['fs_type'])}")
+        self.assertFalse((self.dir / "penstock-results").exists())
 
-    def objects(self, folder):
-        """Names and bytes of all that is visible or hidden below a folder, without the manifest."""
-        return {path.name: path.read_bytes() for path in folder.rglob("*")
-                if path.is_file() and path.parent.name != ".penstock"}
+    def test_a_named_one_is_described(self):
+        tier, = [json.loads(line) for line in self.run_cli("tiers", "--tier", f"here=posix:{self.dir}", "--json").stdout.splitlines()]
+        self.assertEqual((tier["name"], tier["backend"], tier["root"]), ("here", "posix", str(self.dir)))
+        done = self.run_cli("tiers", "--tier", "here=poxis:/x", expect=2)
+        self.assertIn("posix", done.stderr)
 
-    def whole(self):
-        return {path.name: path.read_bytes() for path in self.data.iterdir()}
+    def test_probe_measures_and_takes_its_files_away(self):
+        target = self.dir / "target"
+        target.mkdir()
+        records = self.records("tiers", "--tier", f"here={target}", *self.PROBE, "--threads", "1,2")
+        self.assertEqual([r["parameters"]["threads"] for r in records], [1, 2])
+        for record in records:
+            self.assertIn(record["verdict"], ("ok", "short"), record["reason"])
+            for rung in self.RUNGS:
+                for what in ("bytes_per_s", "ops_per_s", "bytes_per_s_per_client", "ops_per_s_per_client"):
+                    samples = record["metrics"][f"{rung}.{what}"]["samples"]
+                    self.assertEqual(len(samples), 2)
+                    self.assertGreater(min(samples), 0, rung)
+            self.assertIn("read.random.4k.1.clients_1", record["tiers"]["data"]["ceilings"])
+        self.assertEqual(list(target.iterdir()), [])
 
-    def test_every_spelling_of_a_tier_reaches_the_same_place(self):
-        spellings = ["plain", "./dot:colon", "posix:one", "named=posix:two", "posix:three,limit=1GiB/s",
-                     "posix:with%2Ccomma", str(self.dir / "absolute")]
-        folders = ["plain", "dot:colon", "one", "two", "three", "with,comma", "absolute"]
-        for tier, folder in zip(spellings, folders):
-            with self.subTest(tier):
-                self.copy(tier)
-                self.assertEqual(self.objects(self.dir / folder), self.whole())
+    def test_probe_cold_is_proven(self):
+        record, = self.records("tiers", "--tier", f"here={self.dir}", *self.PROBE[:-1], "cold", "--threads", "1")
+        self.assertIn(record["cache"]["client_data"], ("cold", "memory"), record["reason"])
 
-    def test_mistakes_name_the_nearest_and_touch_nothing(self):
-        for tier, words in {
-            "posx:out": "did you mean 'posix'",
-            "nosuch:out": "valid: ",
-            "posix:out,limt=1MB/s": "did you mean 'limit'",
-            "posix:out,limit=0": "limit",
-            "posix:out,limit=99999999999999GB/s": "limit",
-            "posix:out,latency=5": "latency",
-            "posix:out,fail=eoi@1": "did you mean 'eio'",
-            "posix:out,fail=eio@2": "between 0 and 1",
-            "posix:out,limit=1MB/s,oops": "%2C",
-            "posix:": "folder",
-        }.items():
-            with self.subTest(tier):
-                done = self.copy(tier, expect=2)
-                self.assertIn(words, done.stderr)
-                self.assertEqual(done.stdout, "")
-        self.assertEqual([path.name for path in self.dir.iterdir()], ["data"])
-
-    def test_a_failing_write_leaves_no_half_object_and_the_copy_goes_on(self):
-        for fault in ["write:enospc@#7", "publish:eio@#7", "open:emfile@#7", "write:edquot@#7.."]:
-            for way in ["auto", "rename"]:
-                with self.subTest(fault=fault, publish=way):
-                    out = self.dir / f"out-{fault}-{way}".replace(":", "-")
-                    done = self.copy(f"posix:{out},publish={way},fail={fault}", expect=1)
-                    self.assertIn("injected fault", done.stderr)
-                    there = self.objects(out)
-                    self.assertLess(len(there), 20)
-                    whole = self.whole()
-                    self.assertEqual({name: whole.get(name) for name in there}, there)
-                    self.copy(out)
-                    self.assertEqual(self.objects(out), whole)
-
-    def test_a_full_tier_says_so(self):
-        done = self.copy(f"posix:{self.dir}/out,capacity=100KB", expect=1)
-        self.assertRegex(done.stderr, "free|space|full")
-        self.assertFalse((self.dir / "out").exists() and self.objects(self.dir / "out"))
-
-    def test_a_limit_of_the_file_size_is_an_error_and_leaves_nothing_half_made(self):
-        def limited():
-            resource.setrlimit(resource.RLIMIT_FSIZE, (10_005, 10_005))
-
-        done = self.copy(self.dir / "out", expect=1, preexec_fn=limited)
-        self.assertIn("File too large", done.stderr)
-        whole = self.whole()
-        there = self.objects(self.dir / "out")
-        self.assertEqual({name: whole.get(name) for name in there}, there)
-
-    def test_an_unwritable_target_is_named(self):
-        blocked = self.dir / "blocked"
-        blocked.write_text("a file where a folder should be")
-        done = self.copy(blocked / "out", expect=1)
-        self.assertIn("blocked", done.stderr)
-        plain = {}
-        if os.geteuid() == 0:
-            plain = {"user": 65534, "group": 65534, "extra_groups": []}
-            self.dir.chmod(0o755)
-        closed = self.dir / "closed"
-        closed.mkdir(mode=0o555)
-        try:
-            done = self.copy(closed / "out", expect=1, **plain)
-        except PermissionError:
-            self.skipTest("the program lies where a plain user may not run it")
-        self.assertIn("Permission denied", done.stderr)
-        self.assertEqual(list(closed.iterdir()), [])
-
-    def test_reads_that_fail_are_failures_with_a_reason(self):
-        self.copy("out")
-        records = self.records("read", "out", "--tier", f"bad=posix:{self.dir}/out,fail=read:estale@#5",
-                               "--only-tiers", "--threads", "1", "--min-time", "100ms", "--cache", "asis", expect=None)
-        bad = [record for record in records if record["parameters"].get("tier") == "bad"]
-        self.assertTrue(bad)
-        self.assertEqual({record["verdict"] for record in bad}, {"failed"})
-        self.assertIn("Stale file handle", bad[0]["reason"])
-
-    def test_wrong_bytes_are_found_by_the_checksums(self):
-        self.copy("out")
-        done = self.run_cli("verify", f"posix:{self.dir}/out,fail=flip@#3", expect=1)
-        self.assertIn(".jpg", done.stdout + done.stderr)
-        self.run_cli("verify", "out")
-
-    def test_an_interrupt_ends_a_slow_tier_at_once(self):
-        process = self.start("copy", self.data, "--scan", "--types", "any", "--to",
-                             f"posix:{self.dir}/out,write_limit=1KB/s")
-        while process.poll() is None and not (self.dir / "out").exists():
-            pass
+    def test_probe_leaves_nothing_behind_when_interrupted(self):
+        target = self.dir / "target"
+        target.mkdir()
+        process = self.start("tiers", "--tier", target, "--probe", "--probe-size", "8MiB", "--min-time", "1s", "--repeat", "30")
+        until = time.monotonic() + 20
+        while time.monotonic() < until and not list(target.rglob("*-0*")):
+            time.sleep(0.05)
+        self.assertTrue(list(target.rglob("*-0*")), "it writes while it runs")
         process.send_signal(signal.SIGINT)
-        process.communicate(timeout=60)
-        self.assertEqual(process.returncode, 130)
-        whole = self.whole()
-        there = self.objects(self.dir / "out")
-        self.assertEqual({name: whole.get(name) for name in there}, there)
+        _, err = process.communicate(timeout=60)
+        self.assertEqual(process.returncode, 130, err)
+        self.assertEqual(list(target.iterdir()), [])
 
-    def test_version_lists_the_back_ends(self):
-        done = subprocess.run([PENSTOCK, "--version", "--json"], capture_output=True, text=True, check=True)
-        rows = [json.loads(line) for line in done.stdout.splitlines()]
-        present = {row["name"] for row in rows if row["kind"] == "backend" and row["present"]}
-        self.assertLessEqual({"mem", "posix"}, present)
+    def test_probe_of_a_full_tier_fails_before_it_writes(self):
+        record, = self.records("tiers", "--tier", f"here=posix:{self.dir}/x,capacity=1MiB", *self.PROBE, "--threads", "1", expect=1)
+        self.assertEqual(record["verdict"], "failed")
+        self.assertIn("--probe-size", record["reason"])
+
+    def test_probe_with_nonsense_is_wrong_usage(self):
+        for flags in (("--threads", "0"), ("--probe-size", "1"), ("--probe-size", "99999999999999999999G"), ("--repeat", "0")):
+            self.run_cli("tiers", "--tier", self.dir, "--probe", *flags, expect=2)
 
 
 if __name__ == "__main__":
-    main()
+    penstock_cli.main()

@@ -1,0 +1,354 @@
+#include "benchmarks/tier_probe.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cstring>
+#include <mutex>
+#include <optional>
+#include <random>
+#include <thread>
+#include <utility>
+
+#include "benchmarks/prepared_lap.hpp"
+#include "benchmarks/read_engine.hpp"
+#include "benchmarks/yardsticks.hpp"
+#include "datagen/corpus_samples.hpp"
+#include "io_backends/base/buffer.hpp"
+#include "io_backends/base/interrupt.hpp"
+#include "io_backends/base/progress.hpp"
+#include "io_backends/base/random.hpp"
+#include "io_backends/base/units.hpp"
+
+namespace penstock {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+using Note = std::function<void(std::string_view)>;
+
+constexpr std::uint64_t kBlock = 1U << 20U;
+constexpr std::uint64_t kPage = 4096;
+constexpr std::uint64_t kSmallFile = 112U << 10U;
+constexpr unsigned kDeep = 16;
+constexpr std::size_t kMostWritePasses = 16;  // of one repeat: a disk wears
+
+double seconds_since(Clock::time_point start) {
+  return std::chrono::duration<double>(Clock::now() - start).count();
+}
+
+// Bytes that neither compress nor repeat.
+class Noise {
+ public:
+  explicit Noise(std::uint64_t seed) : buffer_(kBlock), random_(seed, "probe") {
+    for (std::size_t at = 0; at < kBlock; at += sizeof(std::uint64_t)) put(at, random_.bits(at));
+  }
+  // The next block: another than any before it, whatever `bytes`.
+  std::span<const std::byte> next(std::uint64_t bytes) {
+    ++blocks_;
+    for (std::size_t at = 0; at < bytes; at += kPage) put(at, random_.bits(at + (blocks_ << 32U)));
+    return std::as_const(buffer_).first(bytes);
+  }
+
+ private:
+  void put(std::size_t at, std::uint64_t value) { std::memcpy(buffer_.data() + at, &value, sizeof value); }
+
+  Buffer buffer_;
+  RandomStream random_;
+  std::uint64_t blocks_ = 0;
+};
+
+Result<void> write_object(Backend& backend, std::string_view name, std::uint64_t bytes, Noise& noise,
+                          Durability durability) {
+  PENSTOCK_ASSIGN(const std::unique_ptr<Writer> writer, backend.create(name, bytes));
+  for (std::uint64_t done = 0; done < bytes;) {
+    PENSTOCK_TRY(check_interrupt());
+    const std::uint64_t piece = std::min(kBlock, bytes - done);
+    PENSTOCK_TRY(writer->append(noise.next(piece)));
+    done += piece;
+  }
+  return writer->publish(durability, IfExists::replace);
+}
+
+// Runs body(thread) on `threads` threads and returns the first error.
+template <class Body>
+Result<void> on_threads(unsigned threads, const Body& body) {
+  std::mutex mutex;
+  Result<void> outcome;
+  {
+    std::vector<std::jthread> helpers;
+    for (unsigned i = 0; i < threads; ++i)
+      helpers.emplace_back([&, i] {
+        Result<void> mine = body(i);
+        if (mine.ok()) return;
+        std::lock_guard lock(mutex);
+        if (outcome.ok()) outcome = std::move(mine);
+      });
+  }
+  return outcome;
+}
+
+// The probe's own folder, gone when this is.
+class ProbeFolder {
+ public:
+  explicit ProbeFolder(Tier& tier) : tier_(tier) {
+    std::random_device entropy;
+    name_ = fmt::format("penstock-probe-{:08x}", entropy());
+  }
+  ProbeFolder(const ProbeFolder&) = delete;
+  ProbeFolder& operator=(const ProbeFolder&) = delete;
+  ~ProbeFolder() {
+    Namespace& names = tier_.backend->names();
+    std::vector<std::string> objects;
+    const Result<void> listed = names.list(name_, [&](const Entry& entry) {
+      objects.push_back(entry.name);
+      return true;
+    });
+    Result<void> removed = !listed.ok() && listed.error().code != Errc::not_found ? listed : success();
+    for (const std::string& object : objects)
+      if (Result<void> one = names.remove(object); !one.ok()) removed = std::move(one);
+    if (Result<void> folder = names.remove(name_); !folder.ok() && folder.error().code != Errc::not_found)
+      removed = std::move(folder);
+    if (!removed.ok())
+      warn(fmt::format("could not remove '{}' from '{}': {}", name_, tier_.name, removed.error().message()));
+  }
+  std::string object(std::string_view kind, std::uint64_t n) const {
+    return fmt::format("{}/{}-{:05}", name_, kind, n);
+  }
+
+ private:
+  Tier& tier_;
+  std::string name_;
+};
+
+// Objects as samples, with what reads them.
+struct ProbeSet {
+  Manifest manifest;
+  SampleList samples;
+};
+
+Result<ProbeSet> make_set(const std::vector<std::pair<std::string, std::uint64_t>>& objects,
+                          std::uint64_t block) {
+  ManifestFacts facts;
+  facts.recipe = "probe";
+  facts.format = "files";
+  facts.codec = "raw";
+  ManifestBuilder builder(facts);
+  for (const auto& [name, bytes] : objects) {
+    const std::uint32_t object = builder.add_object(name, bytes);
+    const std::uint64_t step = block == 0 ? bytes : block;
+    for (std::uint64_t at = 0; at + step <= bytes; at += step)
+      builder.add_sample({.offset = at, .length = step, .object = object});
+  }
+  PENSTOCK_ASSIGN(std::vector<std::byte> bytes, builder.finish());
+  PENSTOCK_ASSIGN(Manifest manifest, Manifest::from_bytes(std::move(bytes)));
+  PENSTOCK_ASSIGN(SampleList samples, corpus_samples(manifest));
+  return ProbeSet{std::move(manifest), std::move(samples)};
+}
+
+class TierProbe {
+ public:
+  TierProbe(Tier& tier, const ProbeSettings& settings, const Note& note)
+      : tier_(tier),
+        settings_(settings),
+        note_(note),
+        most_clients_(*std::max_element(settings.clients.begin(), settings.clients.end())),
+        folder_(tier) {
+    for (const unsigned clients : settings.clients) {
+      ProbeCell& cell = cells_.emplace_back();
+      cell.clients = clients;
+    }
+  }
+
+  Result<std::vector<ProbeCell>> run() {
+    PENSTOCK_TRY(check_room());
+    const Result<void> done = measure();
+    if (!done.ok() && !interrupted()) return done.error();
+    return std::move(cells_);
+  }
+
+ private:
+  using Pass = std::function<ReadTally(const ReadLap&)>;
+
+  Result<void> check_room() {
+    const Result<std::uint64_t> room = tier_.backend->names().free_bytes();
+    if (!room.ok()) return success();  // the writes will tell
+    if (*room / 11 * 10 >= 2 * settings_.bytes) return success();
+    return make_error(Errc::no_space,
+                      fmt::format("'{}' has {} to spare, the probe takes {}: make it smaller with "
+                                  "--probe-size",
+                                  tier_.name, format_size(*room), format_size(2 * settings_.bytes)));
+  }
+
+  // The cells of most clients write last, so that the files which are read are there once for all.
+  Result<void> measure() {
+    std::vector<ProbeCell*> by_clients;
+    for (ProbeCell& cell : cells_) by_clients.push_back(&cell);
+    std::sort(by_clients.begin(), by_clients.end(),
+              [](const ProbeCell* a, const ProbeCell* b) { return a->clients < b->clients; });
+    for (ProbeCell* cell : by_clients) PENSTOCK_TRY(measure_writes(*cell));
+    PENSTOCK_TRY(make_small_files());
+    const std::uint64_t each = large_file_bytes(most_clients_);
+    std::vector<std::pair<std::string, std::uint64_t>> large;
+    for (unsigned i = 0; i < most_clients_; ++i) large.emplace_back(folder_.object("large", i), each);
+    PENSTOCK_ASSIGN(const ProbeSet blocks, make_set(large, kBlock));
+    PENSTOCK_ASSIGN(const ProbeSet pages, make_set(large, kPage));
+    PENSTOCK_ASSIGN(const ProbeSet files, make_set(small_files_, 0));
+    for (ProbeCell& cell : cells_) {
+      PENSTOCK_TRY(measure_best_loop(cell, "read.sequential.1m.1", blocks, SampleOrder::sequential));
+      PENSTOCK_TRY(measure_depth(cell, "read.random.4k.1", pages, 1));
+      PENSTOCK_TRY(measure_depth(cell, fmt::format("read.random.4k.{}", kDeep), pages, kDeep));
+      PENSTOCK_TRY(measure_best_loop(cell, "read.small_files.112k.1", files, SampleOrder::shuffled));
+    }
+    return success();
+  }
+
+  std::uint64_t large_file_bytes(unsigned clients) const {
+    return std::max<std::uint64_t>(settings_.bytes / clients / kBlock, 1) * kBlock;
+  }
+
+  Result<void> measure_writes(ProbeCell& cell) {
+    ProbeFigure& figure = cell.figures.emplace_back();
+    figure.name = "write.sequential.1m.1";
+    const std::uint64_t each = large_file_bytes(cell.clients);
+    std::vector<Noise> noise;
+    for (unsigned i = 0; i < cell.clients; ++i) noise.emplace_back(settings_.seed + i);
+    const auto write_all = [&] {
+      return on_threads(cell.clients, [&](unsigned i) {
+        return write_object(*tier_.backend, folder_.object("large", i), each, noise[i], Durability::file);
+      });
+    };
+    say(cell, "writing");
+    PENSTOCK_TRY(write_all());  // thrown away: the first touch of memory and of free blocks is slow
+    for (std::size_t repeat = 0; repeat < settings_.repeats; ++repeat) {
+      std::uint64_t bytes = 0;
+      const Clock::time_point start = Clock::now();
+      for (std::size_t pass = 0; pass < kMostWritePasses; ++pass) {
+        PENSTOCK_TRY(write_all());
+        bytes += each * cell.clients;
+        if (Clock::now() - start >= settings_.min_time) break;
+      }
+      const double wall_s = seconds_since(start);
+      add(figure, bytes, bytes / kBlock, wall_s);
+      judge_time(cell, figure, wall_s);
+    }
+    return success();
+  }
+
+  Result<void> make_small_files() {
+    if (note_) note_("making small files");
+    const std::uint64_t count = std::max<std::uint64_t>(settings_.bytes / kSmallFile, most_clients_);
+    for (std::uint64_t i = 0; i < count; ++i)
+      small_files_.emplace_back(folder_.object("small", i), kSmallFile);
+    std::atomic<std::uint64_t> next{0};
+    return on_threads(most_clients_, [&](unsigned thread) -> Result<void> {
+      Noise noise(settings_.seed + 1000 + thread);
+      for (std::uint64_t i = next.fetch_add(1); i < count; i = next.fetch_add(1))
+        PENSTOCK_TRY(
+            write_object(*tier_.backend, small_files_[i].first, kSmallFile, noise, Durability::visible));
+      return success();
+    });
+  }
+
+  ReadWork work(const ProbeSet& set) const {
+    return {.manifest = &set.manifest, .samples = &set.samples, .backend = tier_.backend.get()};
+  }
+
+  Result<void> measure_depth(ProbeCell& cell, std::string_view name, const ProbeSet& set, unsigned depth) {
+    PENSTOCK_ASSIGN(const std::unique_ptr<ReadEngine> engine,
+                    ReadEngine::make(work(set), {.most_threads = cell.clients,
+                                                 .depth = depth,
+                                                 .order = SampleOrder::shuffled,
+                                                 .seed = settings_.seed}));
+    ProbeFigure figure;
+    figure.name = name;
+    PENSTOCK_TRY(measure_reads(cell, figure, set, [&](const ReadLap& pass) { return engine->run(pass); }));
+    cell.figures.push_back(std::move(figure));
+    return success();
+  }
+
+  // Tries every loop of the ladder once, and repeats the fastest.
+  Result<void> measure_best_loop(ProbeCell& cell, std::string_view name, const ProbeSet& set,
+                                 SampleOrder order) {
+    Yardsticks yardsticks(work(set), {.order = order, .seed = settings_.seed});
+    std::optional<LoopShape> best;
+    double best_rate = 0;
+    for (const LoopShape& shape : yardsticks.ladder(cell.clients)) {
+      ProbeFigure once;
+      once.name = name;
+      PENSTOCK_TRY(measure_reads(
+          cell, once, set, [&](const ReadLap& pass) { return yardsticks.rung(shape, pass); }, 1));
+      if (once.bytes_per_s.empty() || once.bytes_per_s.front() <= best_rate) continue;
+      best_rate = once.bytes_per_s.front();
+      best = shape;
+    }
+    if (!best) return success();
+    ProbeFigure figure;
+    figure.name = name;
+    figure.loop = best->name();
+    PENSTOCK_TRY(
+        measure_reads(cell, figure, set, [&](const ReadLap& pass) { return yardsticks.rung(*best, pass); }));
+    cell.figures.push_back(std::move(figure));
+    return success();
+  }
+
+  Result<void> measure_reads(ProbeCell& cell, ProbeFigure& figure, const ProbeSet& set, const Pass& pass,
+                             std::size_t repeats = 0) {
+    CacheControl cache(tier_, set.manifest, set.samples, settings_.cache, ColdMethod::evict, most_clients_);
+    for (std::size_t repeat = 0; repeat < (repeats == 0 ? settings_.repeats : repeats); ++repeat) {
+      PENSTOCK_TRY(check_interrupt());
+      LapPlan plan{.what = figure.name, .threads = cell.clients};
+      plan.duration = settings_.min_time;
+      plan.run = [&](const ReadLap& lap, const ReadWatcher&) { return pass(lap); };
+      plan.note = [&](std::string_view what) { say(cell, what); };
+      const std::optional<LapFigures> lap = run_lap(tier_, cache, plan);
+      PENSTOCK_TRY(check_interrupt());
+      if (!lap) return success();
+      if (lap->tally.failure) return *lap->tally.failure;
+      cell.cache = lap->cache;
+      judge(cell, lap->verdict, lap->reason);
+      add(figure, lap->tally.bytes, lap->tally.samples, lap->tally.wall_s);
+    }
+    return success();
+  }
+
+  static void add(ProbeFigure& figure, std::uint64_t bytes, std::uint64_t operations, double wall_s) {
+    figure.bytes_per_s.push_back(wall_s > 0 ? static_cast<double>(bytes) / wall_s : 0.0);
+    figure.ops_per_s.push_back(wall_s > 0 ? static_cast<double>(operations) / wall_s : 0.0);
+  }
+
+  void judge_time(ProbeCell& cell, const ProbeFigure& figure, double wall_s) const {
+    const double wanted_s = std::chrono::duration<double>(settings_.min_time).count();
+    if (wall_s < wanted_s)
+      judge(cell, Verdict::short_time,
+            fmt::format("{} lasted {:.3g} s, less than {:.3g} s: {} writes of --probe-size are the most",
+                        figure.name, wall_s, wanted_s, kMostWritePasses));
+  }
+
+  static void judge(ProbeCell& cell, Verdict verdict, std::string_view reason) {
+    if (verdict <= cell.verdict) return;
+    cell.verdict = verdict;
+    cell.reason = reason;
+  }
+
+  void say(const ProbeCell& cell, std::string_view what) const {
+    if (note_)
+      note_(fmt::format("{}, {} client{}: {}", tier_.name, cell.clients, cell.clients == 1 ? "" : "s", what));
+  }
+
+  Tier& tier_;
+  const ProbeSettings& settings_;
+  const Note& note_;
+  const unsigned most_clients_;
+  std::vector<ProbeCell> cells_;
+  std::vector<std::pair<std::string, std::uint64_t>> small_files_;
+  ProbeFolder folder_;
+};
+
+}  // namespace
+
+Result<std::vector<ProbeCell>> probe_tier(Tier& tier, const ProbeSettings& settings, const Note& note) {
+  return TierProbe(tier, settings, note).run();
+}
+
+}  // namespace penstock

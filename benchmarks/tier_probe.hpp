@@ -1,0 +1,56 @@
+// What a tier can do at best, measured on files of our own that are removed again.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "datagen/cache_control.hpp"
+#include "io_backends/base/tier.hpp"
+#include "results/record.hpp"
+
+namespace penstock {
+
+struct ProbeSettings {
+  std::vector<unsigned> clients;  // threads, each at least 1
+  std::uint64_t bytes = 0;        // of the large files together, and of the small ones together
+  std::chrono::nanoseconds min_time{0};
+  std::size_t repeats = 1;
+  CacheWish cache = CacheWish::cold;
+  std::uint64_t seed = 0;
+};
+
+// One rung with one number of clients: "read.random.4k.16" is operation, pattern, block and depth (reads in
+// flight a client).
+struct ProbeFigure {
+  std::string name;
+  std::string loop;                 // the shape that was fastest, where several were tried: "readahead.2"
+  std::vector<double> bytes_per_s;  // all clients together, one a repeat
+  std::vector<double> ops_per_s;
+};
+
+struct ProbeCell {
+  unsigned clients = 1;
+  std::vector<ProbeFigure> figures;
+  CacheState cache;  // before the reads
+  Verdict verdict = Verdict::ok;
+  std::string reason;
+};
+
+// write.sequential.1m.1    1 MiB appends, a file a client, until its bytes would survive a power cut
+// read.sequential.1m.1     the same files, the best of the ladder's loops (io_backends/base/ceiling.hpp)
+// read.random.4k.1, .16    4 KiB at random offsets of them
+// read.small_files.112k.1  whole files of 112 KiB, the best of the ladder's loops
+//
+// Makes a folder "penstock-probe-<id>" on the tier and takes it away again, also when it fails or is
+// interrupted (only SIGKILL leaves it). `no_space` before anything is written when the tier has not room for
+// both sets and a tenth to spare. Interrupted, it returns the cells as far as they are. `note` gets what is
+// done now.
+Result<std::vector<ProbeCell>> probe_tier(Tier& tier, const ProbeSettings& settings,
+                                          const std::function<void(std::string_view what)>& note);
+
+}  // namespace penstock

@@ -1,0 +1,294 @@
+// penstock tiers: what the places for data are, and what they can do.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "benchmarks/tier_probe.hpp"
+#include "io_backends/base/command.hpp"
+#include "io_backends/base/find_tiers.hpp"
+#include "io_backends/base/interrupt.hpp"
+#include "io_backends/base/progress.hpp"
+#include "io_backends/base/units.hpp"
+#include "results/statistics.hpp"
+#include "results/table.hpp"
+#include "results/trial.hpp"
+
+namespace penstock {
+namespace {
+
+constexpr std::uint64_t kMostClients = 256;
+
+constexpr OptionSpec kOptions[] = {
+    {.name = "tier",
+     .value = "TIER",
+     .help = "look at this one; without it, at those found by looking",
+     .group = "Tiers",
+     .repeated = true},
+    {.name = "probe",
+     .type = OptionType::flag,
+     .help = "measure what each can do, on files of its own that it takes away again",
+     .group = "Probe"},
+    {.name = "threads",
+     .type = OptionType::list,
+     .value = "LIST",
+     .fallback = "1,4",
+     .help = "clients of the probe, one record each",
+     .group = "Probe",
+     .at_least = 1},
+    {.name = "probe-size",
+     .type = OptionType::size,
+     .value = "SIZE",
+     .fallback = "256MiB",
+     .help = "of the large files together, and as much again of small ones",
+     .group = "Probe",
+     .at_least = 1 << 20},
+    {.name = "cache",
+     .type = OptionType::choice,
+     .value = "cold|warm|asis",
+     .fallback = "cold",
+     .help = "state of the page cache before every read",
+     .group = "Probe"},
+    {.name = "min-time",
+     .type = OptionType::duration,
+     .value = "TIME",
+     .fallback = "2s",
+     .help = "how long each repeat of each rung lasts",
+     .group = "Probe"},
+    {.name = "repeat",
+     .type = OptionType::integer,
+     .value = "N",
+     .fallback = "3",
+     .help = "repeats of each rung",
+     .group = "Probe",
+     .at_least = 1},
+};
+
+// A tier that was named or found.
+struct Seen {
+  Tier tier;
+  bool writable = true;
+  std::optional<std::uint64_t> free_bytes;
+};
+
+void print(const std::string& text) {
+  std::fwrite(text.data(), 1, text.size(), stdout);
+}
+
+std::string escape_commas(const std::string& path) {
+  std::string text;
+  for (const char c : path) text += c == ',' ? std::string("%2C") : std::string(1, c);
+  return text;
+}
+
+Result<std::vector<Seen>> look(const std::vector<std::string>& texts) {
+  std::vector<Seen> all;
+  if (!texts.empty()) {
+    PENSTOCK_ASSIGN(std::vector<Tier> tiers, open_tiers(texts));
+    for (Tier& tier : tiers) {
+      Seen seen{.tier = std::move(tier), .writable = true, .free_bytes = {}};
+      if (const Result<std::uint64_t> room = seen.tier.backend->names().free_bytes(); room.ok())
+        seen.free_bytes = *room;
+      all.push_back(std::move(seen));
+    }
+    return all;
+  }
+  for (const FoundTier& found : find_tiers()) {
+    PENSTOCK_ASSIGN(Tier tier,
+                    open_tier(fmt::format("{}=posix:{}", found.name, escape_commas(found.folder.string()))));
+    all.push_back({.tier = std::move(tier), .writable = found.writable, .free_bytes = found.free_bytes});
+  }
+  return all;
+}
+
+std::string kind_of(const TierFacts& facts) {
+  return facts.memory ? "memory" : facts.network ? "network" : facts.fs_type.empty() ? "-" : "disk";
+}
+
+std::string or_dash(const std::string& text) {
+  return text.empty() ? "-" : text;
+}
+
+void print_tiers(const std::vector<Seen>& all, const Output& output) {
+  Table table({{"tier", Align::left},
+               {"kind", Align::left},
+               {"file system", Align::left},
+               {"device", Align::left},
+               {"mount", Align::left},
+               {"free"},
+               {"striping", Align::left},
+               {"where", Align::left},
+               {"options", Align::left}});
+  for (const Seen& seen : all) {
+    const Tier& tier = seen.tier;
+    table.row(
+        {tier.name, kind_of(tier.facts), or_dash(tier.facts.fs_type), or_dash(tier.facts.device),
+         or_dash(tier.facts.mount_point),
+         seen.free_bytes ? format_bytes(static_cast<double>(*seen.free_bytes), output) : "-",
+         or_dash(tier.facts.striping),
+         fmt::format("{}:{}{}", tier.backend_name, tier.root, seen.writable ? "" : " (read-only for you)"),
+         or_dash(tier.facts.mount_options)});
+  }
+  print(table.text());
+}
+
+void print_json(const std::vector<Seen>& all) {
+  for (const Seen& seen : all) {
+    Json json{{"kind", "tier"}};
+    json.update(tier_json(seen.tier));
+    json["writable"] = seen.writable;
+    json["free_bytes"] = seen.free_bytes ? Json(*seen.free_bytes) : Json();
+    print(json.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n");
+  }
+}
+
+Trial record_of(const Run& run, const Tier& tier, const ProbeCell& cell) {
+  Trial trial = run.trial();
+  trial.parameter("tier", tier.name);
+  trial.parameter("threads", cell.clients);
+  trial.tier("data", tier);
+  trial.cache(cell.cache);
+  Json loops = Json::object();
+  for (const ProbeFigure& figure : cell.figures) {
+    if (!figure.loop.empty()) loops[figure.name] = figure.loop;
+    for (const double rate : figure.bytes_per_s) {
+      trial.sample(figure.name + ".bytes_per_s", "B/s", Better::higher, "repeat", rate);
+      trial.sample(figure.name + ".bytes_per_s_per_client", "B/s", Better::higher, "repeat",
+                   rate / cell.clients);
+    }
+    for (const double rate : figure.ops_per_s) {
+      trial.sample(figure.name + ".ops_per_s", "1/s", Better::higher, "repeat", rate);
+      trial.sample(figure.name + ".ops_per_s_per_client", "1/s", Better::higher, "repeat",
+                   rate / cell.clients);
+    }
+  }
+  trial.parameter("loops", std::move(loops));
+  trial.value("tier_bytes_read", "B", Better::neither, static_cast<double>(tier.backend->moved_bytes().read));
+  trial.verdict(cell.verdict, cell.reason);
+  return trial;
+}
+
+void print_probe(std::span<const Record> records, const Output& output) {
+  Table table({{"tier", Align::left},
+               {"clients"},
+               {"what", Align::left},
+               {std::string(rate_unit(output))},
+               {"ops/s"},
+               {"", Align::left}});
+  for (const Record& record : records) {
+    const auto text = [&](const char* name) {
+      return record.parameters.contains(name) && record.parameters[name].is_string()
+                 ? record.parameters[name].get<std::string>()
+                 : std::string("-");
+    };
+    const std::string verdict =
+        record.verdict == Verdict::ok ? "" : std::string(verdict_name(record.verdict));
+    const std::string clients =
+        record.parameters.contains("threads") && record.parameters["threads"].is_number()
+            ? record.parameters["threads"].dump()
+            : "-";
+    constexpr std::string_view kRate = ".bytes_per_s";
+    bool any = false;
+    for (const auto& [name, metric] : record.metrics) {
+      if (!name.ends_with(kRate)) continue;
+      const std::string what = name.substr(0, name.size() - kRate.size());
+      const auto ops = record.metrics.find(what + ".ops_per_s");
+      table.row({text("tier"), clients, what, format_rate(metric.value(), output),
+                 ops == record.metrics.end() ? "-" : format_number(ops->second.value()), verdict});
+      any = true;
+    }
+    if (!any) table.row({text("tier"), clients, "-", "-", "-", verdict + ": " + record.reason});
+  }
+  print(table.text());
+}
+
+Result<ProbeSettings> probe_settings(const CommandContext& context) {
+  const Options& options = context.options;
+  ProbeSettings settings;
+  for (const std::uint64_t clients : options.list("threads")) {
+    if (clients > kMostClients)
+      return make_error(Errc::invalid_argument,
+                        fmt::format("--threads {}: at most {} clients", clients, kMostClients));
+    settings.clients.push_back(static_cast<unsigned>(clients));
+  }
+  settings.bytes = options.size("probe-size");
+  settings.min_time = options.duration("min-time");
+  settings.repeats = static_cast<std::size_t>(options.integer("repeat"));
+  settings.cache = options.text("cache") == "cold"   ? CacheWish::cold
+                   : options.text("cache") == "warm" ? CacheWish::warm
+                                                     : CacheWish::asis;
+  settings.seed = context.seed;
+  return settings;
+}
+
+Result<int> probe(const CommandContext& context, std::vector<Seen>& all) {
+  PENSTOCK_ASSIGN(const ProbeSettings settings, probe_settings(context));
+  PENSTOCK_ASSIGN(Run run, Run::begin(context));
+  for (Seen& seen : all) {
+    if (interrupted()) break;
+    if (!seen.writable) {
+      note(fmt::format("{}: not probed, you may not write to {}", seen.tier.name, seen.tier.root));
+      continue;
+    }
+    run.measured_tier(seen.tier);
+    Result<std::vector<ProbeCell>> cells = std::vector<ProbeCell>{};
+    {
+      Progress progress(context.output.progress, "probe", 0, "");
+      cells = probe_tier(seen.tier, settings, [&](std::string_view what) { progress.set_note(what); });
+    }
+    if (!cells.ok()) {
+      Trial trial = run.trial();
+      trial.parameter("tier", seen.tier.name);
+      trial.tier("data", seen.tier);
+      trial.fail(cells.error());
+      if (context.output.json) warn(fmt::format("{}: {}", seen.tier.name, cells.error().message()));
+      run.keep(std::move(trial));
+      continue;
+    }
+    for (const ProbeCell& cell : *cells)
+      for (const ProbeFigure& figure : cell.figures)
+        if (!figure.bytes_per_s.empty())
+          seen.tier.ceilings.push_back({.what = fmt::format("{}.clients_{}", figure.name, cell.clients),
+                                        .bytes_per_s = median(figure.bytes_per_s)});
+    for (const ProbeCell& cell : *cells) run.keep(record_of(run, seen.tier, cell));
+  }
+  if (!context.output.json) print_probe(run.records(), context.output);
+  PENSTOCK_TRY(run.finish());
+  return run.exit_code();
+}
+
+Result<int> run(const CommandContext& context) {
+  PENSTOCK_ASSIGN(std::vector<Seen> all, look(context.options.texts("tier")));
+  if (all.empty()) return make_error(Errc::not_found, "found no place for data: name one with --tier");
+  if (context.options.flag("probe")) {
+    if (!context.output.json) print_tiers(all, context.output);
+    if (!context.output.json) print("\n");
+    return probe(context, all);
+  }
+  if (context.output.json)
+    print_json(all);
+  else
+    print_tiers(all, context.output);
+  return 0;
+}
+
+}  // namespace
+
+extern const CommandInfo command_tiers;
+const CommandInfo command_tiers{
+    .name = "tiers",
+    .summary =
+        "what the places for data are (file system, device, mount, striping, room), and what they can do",
+    .options = kOptions,
+    .run = &run,
+    .synopsis = "penstock tiers [--tier TIER]... [--probe] [options]",
+    .examples = {"penstock tiers                                   # what this machine has",
+                 "penstock tiers --tier disk=/data --probe --threads 1,8     # what one can do, for 1 and "
+                 "for 8 clients"},
+    .measures = true,
+};
+
+}  // namespace penstock
