@@ -219,6 +219,13 @@ Result<Opened> open_all(const CommandContext& context, const SweepSettings& sett
   return Opened{std::move(corpus), std::move(others), std::move(samples)};
 }
 
+// The manifest is mapped, which no back end counts, when it lies in the corpus's own place.
+std::uint64_t mapped_manifest_bytes(const CommandContext& context, const Corpus& corpus) {
+  const bool lies_there = !context.options.flag("scan") && context.options.text("manifest").empty() &&
+                          corpus.tier.backend->native_path(kManifestName).has_value();
+  return lies_there ? corpus.manifest.bytes().size() : 0;
+}
+
 // What a table has no room for: the samples that were skipped; and, where there is no table, why a row
 // failed.
 void say_what_went_wrong(const ReadSweep& sweep, const std::vector<Tier*>& tiers, bool table) {
@@ -254,6 +261,7 @@ Result<int> run(const CommandContext& context) {
   for (const Tier* tier : tiers) run.measured_tier(*tier);
 
   const std::uint64_t rows = tiers.size() * settings.threads.size();
+  std::vector<Trial> trials(rows, run.trial());  // all begin now: their repeats are interleaved
   std::unique_ptr<ReadSweep> sweep;
   {
     Progress progress(context.output.progress, "read", rows * settings.repeats, "repeats");
@@ -265,11 +273,14 @@ Result<int> run(const CommandContext& context) {
   const CorpusFacts facts = corpus_facts(opened.corpus);
   const std::vector<ReadCell>& cells = sweep->cells();
   for (std::size_t i = 0; i < cells.size(); ++i) {
-    Trial trial = run.trial();
+    Trial& trial = trials[i];
     trial.corpus(facts);
     const ReadCell& first = cells[i / settings.threads.size() * settings.threads.size()];
-    record_cell(cells[i], first, *tiers[cells[i].tier], opened.corpus.manifest,
-                sweep->tier_bytes_read(cells[i].tier), trial);
+    const Tier& tier = *tiers[cells[i].tier];
+    const std::uint64_t bytes_read =
+        sweep->tier_bytes_read(cells[i].tier) +
+        (&tier == &opened.corpus.tier ? mapped_manifest_bytes(context, opened.corpus) : 0);
+    record_cell(cells[i], first, tier, opened.corpus.manifest, bytes_read, trial);
     run.keep(std::move(trial));
   }
   if (!context.output.json) print_table(opened.corpus, run.records(), context.output);
