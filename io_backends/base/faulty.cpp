@@ -269,7 +269,7 @@ class FaultyBackend final : public BackendWrapper {
 
 }  // namespace
 
-std::unique_ptr<Backend> faulty(std::unique_ptr<Backend> inner, std::vector<Fault> faults,
+std::unique_ptr<Backend> faulty(std::unique_ptr<Backend> inner, const std::vector<Fault>& faults,
                                 std::uint64_t seed) {
   return std::make_unique<FaultyBackend>(std::move(inner), faults, seed);
 }

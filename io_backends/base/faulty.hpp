@@ -45,7 +45,7 @@ Result<std::vector<Fault>> parse_faults(std::string_view text);
 
 // Faults strike before the wrapped back end is asked (a flip after it has answered). A Queue's operations
 // fail as completions. A Writer that a fault struck is spent and leaves nothing behind.
-std::unique_ptr<Backend> faulty(std::unique_ptr<Backend> inner, std::vector<Fault> faults,
+std::unique_ptr<Backend> faulty(std::unique_ptr<Backend> inner, const std::vector<Fault>& faults,
                                 std::uint64_t seed);
 
 }  // namespace penstock

@@ -1,6 +1,7 @@
 #include "io_backends/base/throttled.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <thread>
 
 #include "io_backends/base/interrupt.hpp"
@@ -255,7 +256,7 @@ TokenBucket::Time TokenBucket::pass(std::uint64_t bytes, Time now) {
   constexpr double kLongest = 1e18;  // some thirty years: what does not fit into 64 bits is never due
   const double ns =
       std::min(static_cast<double>(bytes) * kNsPerS / static_cast<double>(bytes_per_s_), kLongest);
-  const auto cost = static_cast<std::int64_t>(ns + 0.5);
+  const auto cost = static_cast<std::int64_t>(std::llround(ns));
   const auto now_ns = std::chrono::nanoseconds(now.time_since_epoch()).count();
   const std::int64_t saved_from = now_ns - std::chrono::nanoseconds(kBurst).count();
   const std::int64_t latest = now_ns + static_cast<std::int64_t>(kLongest);

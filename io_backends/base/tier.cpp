@@ -143,9 +143,9 @@ Result<std::unique_ptr<Backend>> decorate(std::unique_ptr<Backend> backend, cons
   const Throttling throttling = Throttling::from(options);
   if (throttling.any()) backend = throttled(std::move(backend), throttling);
   if (options.has("fail")) {
-    PENSTOCK_ASSIGN(auto faults, parse_faults(options.text("fail")));
+    PENSTOCK_ASSIGN(const auto faults, parse_faults(options.text("fail")));
     const auto seed = static_cast<std::uint64_t>(options.integer("fail_seed"));
-    backend = faulty(std::move(backend), std::move(faults), seed);
+    backend = faulty(std::move(backend), faults, seed);
   }
   return backend;
 }

@@ -117,7 +117,8 @@ TierFacts facts_from_mountinfo(std::istream& mountinfo, std::string_view path) {
     facts.mount_point = mount_point;
     facts.fs_type = fs_type;
     facts.device = device_name(unescape_octal(source), major_minor);
-    facts.mount_options = options + (super_options.empty() ? "" : ";" + super_options);
+    facts.mount_options = options;
+    if (!super_options.empty()) facts.mount_options.append(";").append(super_options);
   }
   facts.network = is_network(facts.fs_type);
   facts.memory = std::find(std::begin(kMemory), std::end(kMemory), facts.fs_type) != std::end(kMemory);
