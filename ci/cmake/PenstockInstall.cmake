@@ -6,7 +6,8 @@ install(TARGETS penstock_build ${rooms} EXPORT penstock-targets ARCHIVE DESTINAT
 install(EXPORT penstock-targets NAMESPACE penstock:: DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/penstock)
 foreach(room io_backends results datagen profiling miniapps benchmarks)
   install(DIRECTORY ${PROJECT_SOURCE_DIR}/${room} DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/penstock
-          FILES_MATCHING PATTERN "*.hpp" PATTERN "*.h")
+          FILES_MATCHING PATTERN "*.hpp" PATTERN "*.h"
+          PATTERN "*_test.hpp" EXCLUDE PATTERN "*_fixture.hpp" EXCLUDE PATTERN "testing.hpp" EXCLUDE)
 endforeach()
 
 set(PENSTOCK_EXPORT_FINDS "")
