@@ -22,6 +22,11 @@ std::string member_text(const Json& object, std::string_view name) {
 constexpr std::array<std::string_view, 9> kReadWork{"order", "decode", "depth",      "batch", "ranks",
                                                     "rate",  "cpus",   "rank_shift", "numa"};
 
+// The same for a mini-app, beside the prefetch depth.
+constexpr std::array<std::string_view, 15> kTrainWork{
+    "app",    "threads", "batch", "accelerator", "step_s", "accelerators",     "shuffle", "cache",
+    "decode", "resize",  "ranks", "cpus",        "numa",   "checkpoint_every", "set"};
+
 std::string label_text(const Record& record) {
   std::string text;
   for (const auto& [key, value] : record.label) text += (text.empty() ? "" : " ") + key + "=" + value;
@@ -76,11 +81,10 @@ const Record*& later(const Record*& there, const Record& fresh) {
 }
 
 std::string train_key(const Record& record) {
-  std::string key;
-  for (const auto& [name, value] : record.parameters.items())
-    if (name != "prefetch" && name != "steps") key += name + "=" + as_text(value) + "|";
-  return key + tier_name(record) + "|" + member_text(record.corpus, "checksum") + "|" +
-         environment_text(record, "host") + "|" + label_text(record);
+  std::string key = tier_name(record) + "|" + member_text(record.corpus, "checksum") + "|" +
+                    environment_text(record, "host") + "|" + label_text(record);
+  for (const std::string_view name : kTrainWork) key += "|" + parameter_text(record, name);
+  return key;
 }
 
 }  // namespace
