@@ -95,14 +95,14 @@ std::string format_number(double value) {
   if (size >= 1e15) return fmt::format("{:.3g}", value);
   if (size >= 999.95) return grouped(fmt::format("{:.0f}", value));
   if (size >= 9.995) return fmt::format("{:.1f}", value);
-  if (size >= 0.01) return fmt::format("{:.2f}", value);
+  if (size >= 0.0995) return fmt::format("{:.2f}", value);
   return fmt::format("{:.2g}", value);
 }
 
 std::string format_percent(double fraction) {
   if (!std::isfinite(fraction)) return "-";
   const double percent = fraction * 100;
-  if (percent != 0 && std::abs(percent) < 1) return fmt::format("{:.1f}%", percent);
+  if (std::abs(percent) >= 0.05 && std::abs(percent) < 1) return fmt::format("{:.1f}%", percent);
   return grouped(fmt::format("{:.0f}", percent)) + "%";
 }
 
@@ -117,6 +117,7 @@ std::string format_ms(double ns) {
 
 std::string format_seconds(double seconds) {
   if (!std::isfinite(seconds) || std::abs(seconds) > 9e9) return "-";
+  if (seconds == 0) return "0 s";
   return format_duration(std::chrono::nanoseconds(std::llround(seconds * 1e9)));
 }
 

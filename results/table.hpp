@@ -38,8 +38,8 @@ std::string format_rate(double bytes_per_s, const Output& output);
 // With the unit, and a larger one where it reads better: "1.8 GiB", "112 KB".
 std::string format_bytes(double bytes, const Output& output);
 
-// A number with thousands grouped: three significant digits below 100, none behind the point from 1000 on:
-// "0.71", "12.3", "135.5", "1 234". "-" when it is no finite number.
+// A number with thousands grouped: two or three significant digits below 100, none behind the point from 1000
+// on: "0.71", "12.3", "135.5", "1 234". "-" when it is no finite number.
 std::string format_number(double value);
 std::string format_percent(double fraction);  // "11%", "98%", "0.3%"
 std::string format_ratio(double ratio);       // "1.02x"

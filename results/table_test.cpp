@@ -41,6 +41,7 @@ TEST(Format, RatesFollowTheUnits) {
 TEST(Format, NumbersKeepThreeDigitsAndGroupThousands) {
   EXPECT_EQ(format_number(0), "0");
   EXPECT_EQ(format_number(0.71), "0.71");
+  EXPECT_EQ(format_number(0.0137), "0.014");
   EXPECT_EQ(format_number(12.34), "12.3");
   EXPECT_EQ(format_number(135.52), "135.5");
   EXPECT_EQ(format_number(999.96), "1 000");
@@ -54,6 +55,8 @@ TEST(Format, NumbersKeepThreeDigitsAndGroupThousands) {
 TEST(Format, PercentRatioAndTime) {
   EXPECT_EQ(format_percent(0.11), "11%");
   EXPECT_EQ(format_percent(0.003), "0.3%");
+  EXPECT_EQ(format_percent(0.0001), "0%");
+  EXPECT_EQ(format_seconds(0), "0 s");
   EXPECT_EQ(format_percent(12.34), "1 234%");
   EXPECT_EQ(format_ratio(1.017), "1.02x");
   EXPECT_EQ(format_ms(2.9e6), "2.90");

@@ -17,7 +17,8 @@
     if (value === null || value === undefined || !isFinite(value)) return "-";
     const size = Math.abs(value);
     if (size === 0) return "0";
-    if (size >= 1e15 || size < 0.01) return value.toPrecision(3);
+    if (size >= 1e15) return value.toPrecision(3);
+    if (size < 0.0995) return value.toPrecision(2);
     const text = value.toFixed(size >= 999.95 ? 0 : size >= 9.995 ? 1 : 2);
     const [whole, part] = text.split(".");
     return whole.replace(/\B(?=(\d{3})+(?!\d))/g, "\u2009") + (part ? "." + part : "");
