@@ -68,7 +68,7 @@ class CopyTest : public ::testing::Test {
     return *std::move(opened);
   }
   static std::string content(std::uint32_t i) {
-    return std::string((i + 1) * 1000, static_cast<char>('a' + i));
+    return std::string((std::size_t{i} + 1) * 1000, static_cast<char>('a' + i));
   }
 
   static void expect_complete(Corpus& from, Tier& to) {

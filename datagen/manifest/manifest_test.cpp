@@ -66,7 +66,7 @@ class ScratchFolder : public ::testing::Test {
   void TearDown() override { fs::remove_all(folder_); }
 
   fs::path file(std::span<const std::byte> bytes) const {
-    const fs::path path = folder_ / "manifest";
+    fs::path path = folder_ / "manifest";
     std::ofstream out(path, std::ios::binary | std::ios::trunc);
     out.write(reinterpret_cast<const char*>(bytes.data()), static_cast<std::streamsize>(bytes.size()));
     return path;
