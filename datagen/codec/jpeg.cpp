@@ -15,7 +15,7 @@ namespace {
 constexpr int kMostScans = 500;
 // A Huffman-coded picture spends at least one bit on each block of its finest component, which covers at
 // least a quarter of the blocks when two components share being finest.
-constexpr std::uint64_t kMostPixelsPerByte = 8 * 64 * 4;
+constexpr std::uint64_t kMostPixelsPerByte = 2048;  // 8 bits, 64 pixels, a quarter
 // A coefficient takes 26 bits at most (the longest fixed code and ten bits of value), a 4:2:0 pixel has 1.5
 // of them, and the stuffing behind bytes of 0xff adds little.
 constexpr std::size_t kMostBytesPerPixel = 6;

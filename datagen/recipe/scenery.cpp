@@ -26,8 +26,8 @@ std::vector<std::int32_t> twice(const std::vector<std::int32_t>& small, std::uin
     const std::int32_t* row = small.data() + std::size_t{y} * side;
     std::int32_t* out = wide.data() + std::size_t{y} * side * 2;
     for (std::uint32_t x = 0; x < side; ++x) {
-      out[2 * x] = row[(x - 1) & mask] + 3 * row[x];
-      out[2 * x + 1] = 3 * row[x] + row[(x + 1) & mask];
+      *out++ = row[(x - 1) & mask] + 3 * row[x];
+      *out++ = 3 * row[x] + row[(x + 1) & mask];
     }
   }
   std::vector<std::int32_t> large(wide.size() * 2);
@@ -64,7 +64,8 @@ NoiseField fractal(RandomStream random, std::uint32_t first_side, std::uint32_t 
   const std::int64_t mean = std::max<std::int64_t>(1, magnitude / static_cast<std::int64_t>(kArea));
   NoiseField noise(kArea);
   for (std::size_t i = 0; i < kArea; ++i)
-    noise[i] = static_cast<std::int8_t>(std::clamp<std::int64_t>(field[i] * 32 / mean, -127, 127));
+    noise[i] =
+        static_cast<std::int8_t>(std::clamp<std::int64_t>(std::int64_t{field[i]} * 32 / mean, -127, 127));
   return noise;
 }
 
@@ -129,8 +130,9 @@ Leaf draw_leaf(Draws& draws, const Style& style, const NoiseField& patches, int 
   const Colour base =
       style.colours[static_cast<std::size_t>(draws.between(0, static_cast<int>(style.colours.size()) - 1))];
   // Neighbours stand in the same light: this puts power where the eye has it, into the largest scales.
-  const int around = patches[at(static_cast<std::uint32_t>(leaf.x), static_cast<std::uint32_t>(leaf.y))];
-  leaf.colour = {base.y / 2 + 60 + around * 3 / 4 + draws.between(-16, 16), base.cb + draws.between(-5, 5),
+  const int around =
+      patches[at(static_cast<std::uint32_t>(leaf.x), static_cast<std::uint32_t>(leaf.y))] * 3 / 4;
+  leaf.colour = {base.y / 2 + 60 + around + draws.between(-16, 16), base.cb + draws.between(-5, 5),
                  base.cr + draws.between(-5, 5)};
   leaf.light_u = draws.between(-28, 28);
   leaf.light_v = draws.between(-28, 28);
@@ -162,9 +164,10 @@ void paint_leaf(const Leaf& leaf, const Stock& stock, std::vector<std::uint8_t>&
           leaf.box ? std::max(std::abs(u), std::abs(v)) < leaf.radius : u * u + v * v < ragged;
       if (!inside) continue;
       const int grain = stock.grain[at(leaf.grain_x + static_cast<std::uint32_t>(leaf.x + dx),
-                                       leaf.grain_y + static_cast<std::uint32_t>(leaf.y + dy))];
+                                       leaf.grain_y + static_cast<std::uint32_t>(leaf.y + dy))] *
+                        leaf.texture / 100;
       const int light = (leaf.light_u * u + leaf.light_v * v) / leaf.radius;
-      luma[place] = to_byte(leaf.colour.y + light + grain * leaf.texture / 100);
+      luma[place] = to_byte(leaf.colour.y + light + grain);
       colour_index[place] = index;
     }
 }
