@@ -103,6 +103,7 @@ TEST_F(Store, WritersAtOnceLoseNothing) {
   constexpr int kWriters = 8;
   {
     std::vector<std::jthread> writers;
+    writers.reserve(kWriters);
     for (int i = 0; i < kWriters; ++i)
       writers.emplace_back([this] {
         const std::vector<Record> records{record()};  // the same name for all

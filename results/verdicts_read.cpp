@@ -112,8 +112,8 @@ void say_baseline(const ReadGroup& group, std::vector<Sentence>& out) {
     const auto [low, high] = std::minmax_element(ratios.begin(), ratios.end());
     const std::string from = format_percent(*low);
     const std::string to = format_percent(*high);
-    parts.push_back(
-        fmt::format("{} of the plain loop on {}", from == to ? from : from + " to " + to, curve.tier));
+    parts.push_back(fmt::format("{} of the plain loop on {}",
+                                from == to ? from : fmt::format("{} to {}", from, to), curve.tier));
   }
   if (!parts.empty())
     out.push_back({Tone::finding, "baseline",

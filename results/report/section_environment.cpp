@@ -27,7 +27,9 @@ std::string value_text(const std::string& name, const Json& value, const Output&
 void flatten(const Json& json, const std::string& prefix, const Output& output, Facts& facts,
              std::vector<std::string>& order) {
   for (const auto& [key, value] : json.items()) {
-    const std::string name = prefix.empty() ? key : prefix + "." + key;
+    std::string name = prefix;
+    if (!name.empty()) name += '.';
+    name += key;
     if (value.is_object()) {
       flatten(value, name, output, facts, order);
       continue;

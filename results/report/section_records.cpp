@@ -71,7 +71,7 @@ std::string cell_label(const Record& record) {
   if (const auto prefetch = parameter_number(record, "prefetch"); prefetch && record.command == "train")
     add(fmt::format("prefetch {:.0f}", *prefetch));
   if (record.command == "read" || record.command == "train") add(cache_name(record));
-  for (const auto& [key, value] : record.label) add(key + "=" + value);
+  for (const auto& [key, value] : record.label) add(fmt::format("{}={}", key, value));
   return label.empty() ? record.command : label;
 }
 
@@ -132,7 +132,9 @@ std::string other_section(const std::vector<Record>& records, PageState& state) 
                               {"highest", Kind::number, ""},
                               {"samples", Kind::number, ""}});
     for (const Record* record : found)
-      for (const auto& [name, metric] : record->metrics) {
+      for (const auto& entry : record->metrics) {
+        const std::string& name = entry.first;
+        const Metric& metric = entry.second;
         if (find_metric(*record, name) == nullptr) continue;
         const auto of = [&](double value) {
           return metric_text(name, Metric{metric.unit, metric.better, metric.per, {value}}, state.output);
