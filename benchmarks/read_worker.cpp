@@ -121,14 +121,20 @@ bool ReadWorker::next(ReadRun& run, std::int64_t now_ns, std::uint64_t& sample) 
 
 void ReadWorker::loop_alone(ReadRun& run) {
   Slot& slot = slots_.front();
+  const bool inspecting = settings_.decode || run.lap.verify;
   std::int64_t now = run.now_ns();
   while (next(run, now, slot.sample)) {
     slot.begun_ns = now;
     const SampleList::Sample& entry = (*work_.samples)[slot.sample];
-    Result<std::uint64_t> got = read(entry, slot);
-    Result<void> outcome = got.ok() ? inspect(run, entry, slot, *got) : Result<void>(std::move(got).error());
+    const Result<std::uint64_t> got = read(entry, slot);
+    if (got.ok() && *got == entry.length && !inspecting) {
+      now = run.now_ns();
+      delivered(run, entry.length, slot.begun_ns, now);
+      continue;
+    }
+    const Result<void> outcome = got.ok() ? inspect(run, entry, slot, *got) : Result<void>(got.error());
     now = run.now_ns();
-    account(run, slot, std::move(outcome), now);
+    account(run, slot, outcome, now);
   }
 }
 
@@ -149,7 +155,7 @@ void ReadWorker::loop_queue(ReadRun& run) {
         batch_.push_back(*wanted);
         free_slots_.pop_back();
       } else {
-        account(run, slot, std::move(wanted).error(), now);
+        account(run, slot, wanted.error(), now);
       }
     }
     if (!batch_.empty()) {
@@ -173,7 +179,7 @@ void ReadWorker::loop_queue(ReadRun& run) {
                                  ? inspect(run, (*work_.samples)[slot.sample], slot, *completion.bytes)
                                  : Result<void>(std::move(completion.bytes).error());
       if (settings_.decode || run.lap.verify) now = run.now_ns();
-      account(run, slot, std::move(outcome), now);
+      account(run, slot, outcome, now);
       free_slots_.push_back(static_cast<std::uint32_t>(completion.tag));
     }
   }
@@ -230,20 +236,21 @@ Result<void> ReadWorker::inspect(const ReadRun& run, const SampleList::Sample& e
   return success();
 }
 
-void ReadWorker::account(ReadRun& run, Slot& slot, Result<void> outcome, std::int64_t end_ns) {
+void ReadWorker::account(ReadRun& run, const Slot& slot, const Result<void>& outcome, std::int64_t end_ns) {
+  if (outcome.ok()) return delivered(run, (*work_.samples)[slot.sample].length, slot.begun_ns, end_ns);
   if (end_ns >= next_boundary_ns_) pass_boundary(run, end_ns);
-  if (!outcome.ok()) {
-    ++tally_.errors;
-    run.note_error(std::move(outcome).error());
-    return;
-  }
-  const std::uint64_t length = (*work_.samples)[slot.sample].length;
-  tally_.latency_ns.add(static_cast<std::uint64_t>(end_ns - slot.begun_ns));
+  ++tally_.errors;
+  run.note_error(outcome.error());
+}
+
+void ReadWorker::delivered(ReadRun& run, std::uint64_t bytes, std::int64_t begun_ns, std::int64_t end_ns) {
+  if (end_ns >= next_boundary_ns_) pass_boundary(run, end_ns);
+  tally_.latency_ns.add(static_cast<std::uint64_t>(end_ns - begun_ns));
   ++tally_.samples;
-  tally_.bytes += length;
+  tally_.bytes += bytes;
   last_done_ns_ = end_ns;
   all_samples_ += 1;
-  all_bytes_ += length;
+  all_bytes_ += bytes;
   published_.samples.store(all_samples_, std::memory_order_relaxed);
   published_.bytes.store(all_bytes_, std::memory_order_relaxed);
 }

@@ -96,7 +96,8 @@ class ReadWorker {
   Result<std::uint64_t> read(const SampleList::Sample& entry, Slot& slot);
   Result<Operation> operation(Slot& slot, std::uint64_t tag);
   Result<void> inspect(const ReadRun& run, const SampleList::Sample& entry, Slot& slot, std::uint64_t bytes);
-  void account(ReadRun& run, Slot& slot, Result<void> outcome, std::int64_t end_ns);
+  void account(ReadRun& run, const Slot& slot, const Result<void>& outcome, std::int64_t end_ns);
+  void delivered(ReadRun& run, std::uint64_t bytes, std::int64_t begun_ns, std::int64_t end_ns);
   void pass_boundary(ReadRun& run, std::int64_t now_ns);
   void done(ReadRun& run, std::span<const std::unique_ptr<ReadWorker>> workers);
 

@@ -49,6 +49,7 @@ TEST(SampleSource, ManyThreadsTogetherGetEveryPositionOfEveryPassOnce) {
   std::vector<std::vector<std::uint64_t>> taken(4);
   {
     std::vector<std::jthread> threads;
+    threads.reserve(taken.size());
     for (std::vector<std::uint64_t>& mine : taken)
       threads.emplace_back([&source, &mine] {
         for (Slice slice; source.take(1, slice);)

@@ -125,7 +125,8 @@ inline Manifest scripted_files(ScriptedBackend& backend, std::uint64_t count) {
                                         .label_names = {}});
   for (std::uint64_t i = 0; i < count; ++i) {
     std::string name = std::to_string(i);
-    name = "s" + std::string(4 - name.size(), '0') + name;
+    name.insert(0, 4 - name.size(), '0');
+    name.insert(0, 1, 's');
     std::vector<std::byte> bytes(1 + i % 97);
     for (std::size_t at = 0; at < bytes.size(); ++at) bytes[at] = static_cast<std::byte>(i * 31 + at);
     const std::uint32_t object = builder.add_object(name, bytes.size());

@@ -120,9 +120,11 @@ class PosixBackend final : public Backend {
     return fd;
   }
 
+  // Not read(2): in a process of several threads that takes a lock for the file's position.
   static FullIo read_front(int fd, std::span<std::byte> out) {
-    return full_io(out.size(),
-                   [&](std::size_t done) { return ::read(fd, out.data() + done, out.size() - done); });
+    return full_io(out.size(), [&](std::size_t done) {
+      return ::pread(fd, out.data() + done, out.size() - done, static_cast<off_t>(done));
+    });
   }
 
   PosixRoot root_;

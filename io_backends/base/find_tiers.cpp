@@ -94,6 +94,7 @@ std::vector<std::string> data_mounts(std::istream& mountinfo) {
     if (!fresh && root == "/") at->second = mount_point;
   }
   std::vector<std::string> mounts;
+  mounts.reserve(devices.size());
   for (const std::string& device : devices) mounts.push_back(by_device[device]);
   return mounts;
 }
