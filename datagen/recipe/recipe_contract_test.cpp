@@ -38,11 +38,14 @@ SamplePlan planned(const Recipe& recipe, std::uint64_t index) {
   return plan;
 }
 
-std::vector<Bytes> first_samples() {
-  const auto recipe = make_recipe(kSamples, 7);
-  const auto maker = recipe->maker().value();
-  std::vector<Bytes> samples;
-  for (std::uint64_t i = 0; i < kMade; ++i) samples.push_back(made(*maker, i));
+const std::vector<Bytes>& first_samples() {
+  static const std::vector<Bytes> samples = [] {
+    const auto recipe = make_recipe(kSamples, 7);
+    const auto maker = recipe->maker().value();
+    std::vector<Bytes> made_samples;
+    for (std::uint64_t i = 0; i < kMade; ++i) made_samples.push_back(made(*maker, i));
+    return made_samples;
+  }();
   return samples;
 }
 
@@ -91,7 +94,7 @@ TEST(RecipeContract, KeysAreUniqueNamesAndLabelsInRange) {
 }
 
 TEST(RecipeContract, SameBytesInAnyOrderAndByAnyMaker) {
-  const std::vector<Bytes> expected = first_samples();
+  const std::vector<Bytes>& expected = first_samples();
   const auto recipe = make_recipe(kSamples, 7);
   const auto maker = recipe->maker().value();
   for (std::uint64_t i = kMade; i-- > 0;) EXPECT_TRUE(made(*maker, i) == expected[i]) << i;
@@ -100,7 +103,7 @@ TEST(RecipeContract, SameBytesInAnyOrderAndByAnyMaker) {
 }
 
 TEST(RecipeContract, SameBytesOnAnyThread) {
-  const std::vector<Bytes> expected = first_samples();
+  const std::vector<Bytes>& expected = first_samples();
   const auto recipe = make_recipe(kSamples, 7);
   std::vector<Bytes> got(kMade);
   {

@@ -149,27 +149,44 @@ struct Stock {
   const NoiseField& patches;
 };
 
+// Narrows [from, to] to where |slope * x + offset| <= limit may hold: a point or two too much, none too few.
+void narrow(int slope, int offset, int limit, int& from, int& to) {
+  if (slope == 0) return;
+  const int one = (-limit - offset) / slope;
+  const int other = (limit - offset) / slope;
+  from = std::max(from, std::min(one, other) - 1);
+  to = std::min(to, std::max(one, other) + 1);
+}
+
 void paint_leaf(const Leaf& leaf, const Stock& stock, std::vector<std::uint8_t>& luma,
                 std::vector<std::uint8_t>& colour_index, std::uint8_t index) {
-  const int reach = std::min(leaf.radius + leaf.radius / 2, static_cast<int>(kScenerySide) / 2 - 1);
+  // As far as a corner of a box, or the most ragged border, may reach.
+  const int furthest = leaf.box ? leaf.radius * 10 / 7 : leaf.radius * 4 / 3;
+  const int reach = std::min(furthest + 1, static_cast<int>(kScenerySide) / 2 - 1);
   const int border = leaf.radius * leaf.radius;
-  for (int dy = -reach; dy <= reach; ++dy)
-    for (int dx = -reach; dx <= reach; ++dx) {
+  for (int dy = -reach; dy <= reach; ++dy) {
+    const auto y = static_cast<std::uint32_t>(leaf.y + dy);
+    const std::size_t row = at(0, y);
+    const std::int8_t* const grains = stock.grain.data() + at(0, leaf.grain_y + y);
+    int from = -reach;
+    int to = reach;
+    narrow(leaf.cosine, dy * leaf.sine, 256 * (furthest + 1), from, to);
+    narrow(-leaf.sine, dy * leaf.cosine, 256 * (256 * (furthest + 1) / leaf.squeeze + 2), from, to);
+    for (int dx = from; dx <= to; ++dx) {
       const int u = (dx * leaf.cosine + dy * leaf.sine) >> 8;
       const int v = (((dy * leaf.cosine - dx * leaf.sine) >> 8) * leaf.squeeze) >> 8;
-      const std::size_t place =
-          at(static_cast<std::uint32_t>(leaf.x + dx), static_cast<std::uint32_t>(leaf.y + dy));
-      const int ragged = border + ((border >> 7) * stock.patches[place] * leaf.wobble >> 2);
+      const auto x = static_cast<std::uint32_t>(leaf.x + dx);
+      const std::size_t place = row + (x & kMask);
       const bool inside =
-          leaf.box ? std::max(std::abs(u), std::abs(v)) < leaf.radius : u * u + v * v < ragged;
+          leaf.box ? std::max(std::abs(u), std::abs(v)) < leaf.radius
+                   : u * u + v * v < border + ((border >> 7) * stock.patches[place] * leaf.wobble >> 2);
       if (!inside) continue;
-      const int grain = stock.grain[at(leaf.grain_x + static_cast<std::uint32_t>(leaf.x + dx),
-                                       leaf.grain_y + static_cast<std::uint32_t>(leaf.y + dy))] *
-                        leaf.texture / 100;
+      const int grain = grains[(leaf.grain_x + x) & kMask] * leaf.texture / 100;
       const int light = (leaf.light_u * u + leaf.light_v * v) / leaf.radius;
       luma[place] = to_byte(leaf.colour.y + light + grain);
       colour_index[place] = index;
     }
+  }
 }
 
 // Rounds off what no lens resolves: (1 2 1) / 4 each way on the torus.
