@@ -29,7 +29,10 @@ constexpr std::array<std::string_view, 15> kTrainWork{
 
 std::string label_text(const Record& record) {
   std::string text;
-  for (const auto& [key, value] : record.label) text += (text.empty() ? "" : " ") + key + "=" + value;
+  for (const auto& [key, value] : record.label) {
+    if (!text.empty()) text += ' ';
+    text.append(key).append("=").append(value);
+  }
   return text;
 }
 
@@ -123,7 +126,7 @@ std::string environment_text(const Record& record, std::string_view name) {
 
 std::string tier_name(const Record& record) {
   if (const auto data = record.tiers.find("data"); data != record.tiers.end() && data->is_object())
-    if (const std::string name = member_text(*data, "name"); !name.empty()) return name;
+    if (std::string name = member_text(*data, "name"); !name.empty()) return name;
   const auto at = record.parameters.find("tier");
   return at != record.parameters.end() && at->is_string() ? at->get<std::string>() : "data";
 }
