@@ -181,7 +181,7 @@ void make_unique(std::vector<Tier>& tiers, Tier& own) {
 Result<void> look_for_objects(Tier& tier, const SampleList& samples, std::string_view corpus) {
   const std::uint64_t looks = std::min<std::uint64_t>(samples.objects(), kObjectsLookedFor);
   for (std::uint64_t i = 0; i < looks; ++i) {
-    const char* name = samples.name(static_cast<std::uint32_t>(i * samples.objects() / looks));
+    const std::string_view name = samples.name(static_cast<std::uint32_t>(i * samples.objects() / looks));
     const Result<Entry> there = tier.backend->names().stat(name);
     if (!there.ok() && there.error().code == Errc::not_found)
       return make_error(Errc::not_found,

@@ -26,8 +26,8 @@ std::uint64_t readers_held_open() {
 ReadProgress progress_of(std::span<const std::unique_ptr<ReadWorker>> workers, std::int64_t now_ns) {
   ReadProgress progress{.elapsed_s = static_cast<double>(now_ns) * 1e-9};
   for (const std::unique_ptr<ReadWorker>& worker : workers) {
-    progress.samples += worker->published().samples.load(std::memory_order_relaxed);
-    progress.bytes += worker->published().bytes.load(std::memory_order_relaxed);
+    progress.samples += worker->delivered().samples.load(std::memory_order_relaxed);
+    progress.bytes += worker->delivered().bytes.load(std::memory_order_relaxed);
   }
   return progress;
 }

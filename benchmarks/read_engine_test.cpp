@@ -216,7 +216,7 @@ TEST(ReadTally, AppendingAddsTimesAndMergesLatencies) {
 TEST(CorpusSamples, HoldWhatTheManifestSays) {
   Bench bench(100);
   ASSERT_EQ(bench.samples.size(), 100U);
-  EXPECT_STREQ(bench.samples.name(42), "s0042");
+  EXPECT_EQ(bench.samples.name(42), "s0042");
   EXPECT_EQ(bench.samples[42].length, bench.manifest.sample(42).length);
 }
 

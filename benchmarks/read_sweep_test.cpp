@@ -125,7 +125,7 @@ TEST_F(Sweep, WrongBytesAreTheVerdictInsteadOfARate) {
 }
 
 TEST_F(Sweep, NothingCanBeReadIsAFailureEvenWhenSkipping) {
-  for (std::uint32_t i = 0; i < kFiles; ++i) backends_[0]->fail_on(samples_->name(i));
+  for (std::uint32_t i = 0; i < kFiles; ++i) backends_[0]->fail_on(std::string(samples_->name(i)));
   settings_.on_error = OnError::skip;
   ReadSweep all = sweep();
   ASSERT_TRUE(all.run().ok());

@@ -102,11 +102,10 @@ void ReadWorker::reset() {
   past_deadline_ = false;
   last_done_ns_ = 0;
   bytes_before_second_ = 0;
-  all_samples_ = 0;
-  all_bytes_ = 0;
-  published_.samples.store(0, std::memory_order_relaxed);
-  published_.bytes.store(0, std::memory_order_relaxed);
-  published_.ramp_bytes.store(0, std::memory_order_relaxed);
+  ramp_samples_ = 0;
+  delivered_.samples.store(0, std::memory_order_relaxed);
+  delivered_.bytes.store(0, std::memory_order_relaxed);
+  delivered_.ramp_bytes.store(0, std::memory_order_relaxed);
 }
 
 bool ReadWorker::next(ReadRun& run, std::int64_t now_ns, std::uint64_t& sample) {
@@ -129,7 +128,7 @@ void ReadWorker::loop_alone(ReadRun& run) {
     const Result<std::uint64_t> got = read(entry, slot);
     if (got.ok() && *got == entry.length && !inspecting) {
       now = run.now_ns();
-      delivered(run, entry.length, slot.begun_ns, now);
+      deliver(run, entry.length, slot.begun_ns, now);
       continue;
     }
     const Result<void> outcome = got.ok() ? inspect(run, entry, slot, *got) : Result<void>(got.error());
@@ -237,22 +236,17 @@ Result<void> ReadWorker::inspect(const ReadRun& run, const SampleList::Sample& e
 }
 
 void ReadWorker::account(ReadRun& run, const Slot& slot, const Result<void>& outcome, std::int64_t end_ns) {
-  if (outcome.ok()) return delivered(run, (*work_.samples)[slot.sample].length, slot.begun_ns, end_ns);
+  if (outcome.ok()) return deliver(run, (*work_.samples)[slot.sample].length, slot.begun_ns, end_ns);
   if (end_ns >= next_boundary_ns_) pass_boundary(run, end_ns);
   ++tally_.errors;
   run.note_error(outcome.error());
 }
 
-void ReadWorker::delivered(ReadRun& run, std::uint64_t bytes, std::int64_t begun_ns, std::int64_t end_ns) {
+void ReadWorker::deliver(ReadRun& run, std::uint64_t bytes, std::int64_t begun_ns, std::int64_t end_ns) {
   if (end_ns >= next_boundary_ns_) pass_boundary(run, end_ns);
   tally_.latency_ns.add(static_cast<std::uint64_t>(end_ns - begun_ns));
-  ++tally_.samples;
-  tally_.bytes += bytes;
   last_done_ns_ = end_ns;
-  all_samples_ += 1;
-  all_bytes_ += bytes;
-  published_.samples.store(all_samples_, std::memory_order_relaxed);
-  published_.bytes.store(all_bytes_, std::memory_order_relaxed);
+  delivered_.count(bytes);
 }
 
 void ReadWorker::pass_boundary(ReadRun& run, std::int64_t now_ns) {
@@ -260,13 +254,13 @@ void ReadWorker::pass_boundary(ReadRun& run, std::int64_t now_ns) {
     const std::uint64_t wrong = tally_.wrong;
     tally_ = ReadTally{};
     tally_.wrong = wrong;  // wrong bytes are never excused by the time at which they came
-    bytes_before_second_ = 0;
-    published_.ramp_bytes.store(all_bytes_, std::memory_order_relaxed);
+    ramp_samples_ = delivered_.samples.load(std::memory_order_relaxed);
+    bytes_before_second_ = delivered_.bytes.load(std::memory_order_relaxed);
+    delivered_.ramp_bytes.store(bytes_before_second_, std::memory_order_relaxed);
     ramp_ns_ = 0;
   }
   while (ramp_ns_ == 0 && now_ns >= second_ends_ns_) {
-    tally_.bytes_by_second.push_back(tally_.bytes - bytes_before_second_);
-    bytes_before_second_ = tally_.bytes;
+    end_second();
     second_ends_ns_ += kSecondNs;
   }
   const std::int64_t deadline = run.lap.deadline.count();
@@ -282,16 +276,19 @@ void ReadWorker::pass_boundary(ReadRun& run, std::int64_t now_ns) {
 
 void ReadWorker::done(ReadRun& run, std::span<const std::unique_ptr<ReadWorker>> workers) {
   const std::int64_t now = run.now_ns();
-  if (tally_.bytes > bytes_before_second_)
-    tally_.bytes_by_second.push_back(tally_.bytes - bytes_before_second_);
+  if (delivered_.bytes.load(std::memory_order_relaxed) > bytes_before_second_) end_second();
+  tally_.samples = delivered_.samples.load(std::memory_order_relaxed) - ramp_samples_;
+  tally_.bytes = delivered_.after_ramp();
   if (run.someone_done.exchange(true)) return;
   run.first_done_ns = now;
-  for (const std::unique_ptr<ReadWorker>& worker : workers) {
-    const Published& counts = worker->published();
-    const std::uint64_t ramp = counts.ramp_bytes.load(std::memory_order_relaxed);
-    const std::uint64_t all = counts.bytes.load(std::memory_order_relaxed);
-    run.first_done_bytes += all > ramp ? all - ramp : 0;
-  }
+  for (const std::unique_ptr<ReadWorker>& worker : workers)
+    run.first_done_bytes += worker->delivered().after_ramp();
+}
+
+void ReadWorker::end_second() {
+  const std::uint64_t bytes = delivered_.bytes.load(std::memory_order_relaxed);
+  tally_.bytes_by_second.push_back(bytes - bytes_before_second_);
+  bytes_before_second_ = bytes;
 }
 
 }  // namespace penstock

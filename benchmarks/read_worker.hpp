@@ -67,13 +67,24 @@ class ReadWorker {
   using Watch = std::function<void(std::int64_t now_ns)>;
   void work(ReadRun& run, std::span<const std::unique_ptr<ReadWorker>> workers, const Watch& watch = {});
 
-  // Delivered so far, ramp included, and how much of it the ramp threw away. Any thread.
-  struct alignas(64) Published {
+  // What was delivered so far, ramp included, and how much of it the ramp threw away. The worker counts; any
+  // thread reads.
+  struct alignas(64) Delivered {
     std::atomic<std::uint64_t> samples{0};
     std::atomic<std::uint64_t> bytes{0};
     std::atomic<std::uint64_t> ramp_bytes{0};
+
+    void count(std::uint64_t sample_bytes) {
+      samples.store(samples.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
+      bytes.store(bytes.load(std::memory_order_relaxed) + sample_bytes, std::memory_order_relaxed);
+    }
+    std::uint64_t after_ramp() const {
+      const std::uint64_t ramp = ramp_bytes.load(std::memory_order_relaxed);
+      const std::uint64_t all = bytes.load(std::memory_order_relaxed);
+      return all > ramp ? all - ramp : 0;
+    }
   };
-  const Published& published() const { return published_; }
+  const Delivered& delivered() const { return delivered_; }
 
   // After the run, from the thread that joined.
   const ReadTally& tally() const { return tally_; }
@@ -97,8 +108,9 @@ class ReadWorker {
   Result<Operation> operation(Slot& slot, std::uint64_t tag);
   Result<void> inspect(const ReadRun& run, const SampleList::Sample& entry, Slot& slot, std::uint64_t bytes);
   void account(ReadRun& run, const Slot& slot, const Result<void>& outcome, std::int64_t end_ns);
-  void delivered(ReadRun& run, std::uint64_t bytes, std::int64_t begun_ns, std::int64_t end_ns);
+  void deliver(ReadRun& run, std::uint64_t bytes, std::int64_t begun_ns, std::int64_t end_ns);
   void pass_boundary(ReadRun& run, std::int64_t now_ns);
+  void end_second();
   void done(ReadRun& run, std::span<const std::unique_ptr<ReadWorker>> workers);
 
   const ReadWork work_;
@@ -126,10 +138,9 @@ class ReadWorker {
   const Watch* watch_ = nullptr;
   std::int64_t next_watch_ns_ = INT64_MAX;
   std::int64_t next_boundary_ns_ = 0;  // the earliest of ramp end, second end, deadline, next watch
+  std::uint64_t ramp_samples_ = 0;
   std::uint64_t bytes_before_second_ = 0;
-  std::uint64_t all_samples_ = 0;
-  std::uint64_t all_bytes_ = 0;
-  Published published_;
+  Delivered delivered_;
 };
 
 }  // namespace penstock

@@ -69,7 +69,7 @@ class CacheControlTest : public testing::Test {
     tier_.name = "disk";
     tier_.spec = "disk=posix:/scripted";
     tier_.backend = std::move(backend);
-    for (std::uint32_t i = 0; i < kFiles; ++i) kernel_.resident[samples_->name(i)] = true;
+    for (std::uint32_t i = 0; i < kFiles; ++i) kernel_.resident[std::string(samples_->name(i))] = true;
   }
   CacheControl control(CacheWish wish, ColdMethod method = ColdMethod::evict) {
     return CacheControl(tier_, *manifest_, *samples_, wish, method, 2, kernel_.calls());

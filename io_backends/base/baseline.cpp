@@ -41,7 +41,7 @@ Result<LoopDone> files_by_system_calls(const ReadPlan& plan, unsigned threads, L
   return control.run(threads, [&](LoopDone& done, unsigned) -> Result<void> {
     Buffer buffer(largest);
     for (Sample sample; control.next(sample);) {
-      const char* name = plan.samples.name(sample.object);
+      const char* name = plan.samples.name(sample.object).data();
       PENSTOCK_ASSIGN(const Fd fd, open_object(root.get(), name));
       PENSTOCK_TRY(read_whole(fd.get(), sample, buffer.data(), name));
       ++done.samples;
@@ -55,7 +55,7 @@ Result<LoopDone> ranges_by_system_calls(const ReadPlan& plan, unsigned threads, 
   PENSTOCK_ASSIGN(const Fd root, open_root(plan));
   std::vector<Fd> objects;
   for (std::uint32_t i = 0; i < plan.samples.objects(); ++i) {
-    PENSTOCK_ASSIGN(Fd fd, open_object(root.get(), plan.samples.name(i)));
+    PENSTOCK_ASSIGN(Fd fd, open_object(root.get(), plan.samples.name(i).data()));
     objects.push_back(std::move(fd));
   }
   const std::uint64_t largest = plan.samples.largest();
@@ -63,7 +63,7 @@ Result<LoopDone> ranges_by_system_calls(const ReadPlan& plan, unsigned threads, 
     Buffer buffer(largest);
     for (Sample sample; control.next(sample);) {
       PENSTOCK_TRY(
-          read_whole(objects[sample.object].get(), sample, buffer.data(), plan.samples.name(sample.object)));
+          read_whole(objects[sample.object].get(), sample, buffer.data(), plan.samples.name(sample.object).data()));
       ++done.samples;
       done.bytes += sample.length;
     }

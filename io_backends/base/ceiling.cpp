@@ -28,8 +28,8 @@ struct Announced {
 Result<bool> announce(const ReadPlan& plan, int root, LoopControl& control, std::deque<Announced>& ahead) {
   Sample sample;
   if (!control.next(sample)) return false;
-  const char* name = plan.samples.name(sample.object);
-  Fd fd(retry_eintr([&] { return ::openat(root, name, O_RDONLY | O_CLOEXEC); }));
+  const std::string_view name = plan.samples.name(sample.object);
+  Fd fd(retry_eintr([&] { return ::openat(root, name.data(), O_RDONLY | O_CLOEXEC); }));
   if (!fd) return errno_error(errno, "cannot open", name);
   ::posix_fadvise(fd.get(), static_cast<off_t>(sample.offset), static_cast<off_t>(sample.length),
                   POSIX_FADV_WILLNEED);
@@ -53,7 +53,7 @@ Result<LoopDone> readahead_loop(const ReadPlan& plan, const LoopShape& shape, Lo
       if (ahead.empty()) break;
       const auto& [sample, fd] = ahead.front();
       const FullIo io = pread_full(fd.get(), sample.offset, buffer.first(sample.length));
-      const char* name = plan.samples.name(sample.object);
+      const std::string_view name = plan.samples.name(sample.object);
       if (io.sys_errno != 0) return errno_error(io.sys_errno, "cannot read", name);
       if (io.done != sample.length) return truncated_error(name, sample.offset, sample.length);
       ++done.samples;

@@ -28,8 +28,10 @@ class SystemName {
  public:
   explicit SystemName(std::string_view name) {
     if (name.empty()) name = ".";
-    std::memcpy(text_, name.data(), name.size());
-    text_[name.size()] = '\0';
+    // Not memcpy: the first vector instruction after a system call that copied a sample costs 0.1 us.
+    std::size_t i = 0;
+    for (; i < name.size() && name[i] != '\0'; ++i) text_[i] = name[i];
+    text_[i] = '\0';
   }
   const char* get() const { return text_; }
 

@@ -35,9 +35,11 @@ class SampleList {
   std::uint64_t size() const { return samples_.size(); }
   std::uint64_t objects() const { return starts_.size(); }
   const Sample& operator[](std::uint64_t i) const { return samples_[i]; }
-  const char* name(std::uint32_t object) const {
-    return names_.data() + starts_[object];
-  }  // ends with a zero
+  // A zero follows it, so that its data() is a C string.
+  std::string_view name(std::uint32_t object) const {
+    const std::uint64_t end = object + 1 < starts_.size() ? starts_[object + 1] : names_.size();
+    return {names_.data() + starts_[object], end - starts_[object] - 1};
+  }
   std::uint64_t bytes() const;
   std::uint64_t largest() const;
 
