@@ -6,11 +6,13 @@
 #include <map>
 #include <set>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "datagen/corpus_samples.hpp"
 #include "datagen/scripted_backend.hpp"
 #include "io_backends/base/interrupt.hpp"
+#include "io_backends/base/throttled.hpp"
 
 namespace penstock {
 namespace {
@@ -198,6 +200,28 @@ TEST(ReadEngine, StopsWhenInterrupted) {
   simulate_interrupt(0);
   EXPECT_EQ(tally.samples, 0U);
   EXPECT_FALSE(tally.failure);
+}
+
+TEST(ReadEngine, AReadThatAnInterruptCutsShortIsNoError) {
+  for (const OnError on_error : {OnError::fail, OnError::skip}) {
+    auto scripted = std::make_unique<ScriptedBackend>();
+    ScriptedBackend& below = *scripted;
+    const Manifest manifest = scripted_files(below, kFiles);
+    const SampleList samples = corpus_samples(manifest).value();
+    const auto slow = throttled(std::move(scripted), {.latency = 1h});
+    const auto engine = ReadEngine::make({.manifest = &manifest, .samples = &samples, .backend = slow.get()},
+                                         {.most_threads = 2, .on_error = on_error})
+                            .value();
+    const std::jthread user([&below] {
+      while (below.reads().empty()) std::this_thread::yield();
+      simulate_interrupt(SIGINT);
+    });
+    const ReadTally tally = engine->run({.threads = 2, .max_passes = 1});
+    simulate_interrupt(0);
+    EXPECT_FALSE(tally.failure);
+    EXPECT_EQ(tally.errors, 0U);
+    EXPECT_TRUE(tally.first_errors.empty());
+  }
 }
 
 TEST(ReadTally, AppendingAddsTimesAndMergesLatencies) {

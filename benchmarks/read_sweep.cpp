@@ -162,11 +162,12 @@ void ReadSweep::baseline_lap(ReadCell& cell) {
   const std::optional<LapFigures> figures = lap(cell, std::move(plan));
   if (!figures) return;
   const ReadTally& tally = figures->tally;
-  const bool good = !tally.failure && tally.wall_s > 0;
+  if (interrupted()) return;
+  const bool good = !tally.failure && tally.samples > 0;
   cell.baseline_samples_per_s.push_back(good ? static_cast<double>(tally.samples) / tally.wall_s
                                              : std::numeric_limits<double>::quiet_NaN());
-  if (good && !settings_.decode && !interrupted()) raise_ceiling(cell, tally, "baseline");
-  if (!good && !interrupted() && !std::exchange(place.baseline_said, true))
+  if (good && !settings_.decode) raise_ceiling(cell, tally, "baseline");
+  if (!good && !std::exchange(place.baseline_said, true))
     warn(fmt::format("no baseline for '{}': {}", tiers_[cell.tier]->name,
                      tally.failure ? tally.failure->message() : "it read nothing"));
 }

@@ -237,6 +237,7 @@ Result<void> ReadWorker::inspect(const ReadRun& run, const SampleList::Sample& e
 
 void ReadWorker::account(ReadRun& run, const Slot& slot, const Result<void>& outcome, std::int64_t end_ns) {
   if (outcome.ok()) return deliver(run, (*work_.samples)[slot.sample].length, slot.begun_ns, end_ns);
+  if (outcome.error().code == Errc::interrupted && interrupted()) return;  // next() ends the run
   if (end_ns >= next_boundary_ns_) pass_boundary(run, end_ns);
   ++tally_.errors;
   run.note_error(outcome.error());

@@ -1,11 +1,7 @@
 #include "benchmarks/yardsticks.hpp"
 
 #include <algorithm>
-#include <atomic>
 #include <cmath>
-#include <mutex>
-#include <optional>
-#include <thread>
 #include <utility>
 
 #include "datagen/codec/jpeg.hpp"
@@ -87,53 +83,26 @@ ReadTally Yardsticks::timed(const ReadLap& lap, const Loop& loop) {
 }
 
 Result<LoopDone> Yardsticks::decoding_loop(unsigned threads, const LoopEnd& end) const {
-  std::atomic<std::uint64_t> next{0};
-  std::atomic<std::uint64_t> samples{0};
-  std::atomic<std::uint64_t> bytes{0};
-  std::atomic<bool> stop{false};
-  std::mutex mutex;
-  std::optional<Error> failure;
-  const auto body = [&] {
+  LoopControl control(plan_, end);
+  return control.run(threads, [&](LoopDone& done, unsigned) -> Result<void> {
     Buffer buffer(std::max<std::size_t>(plan_.samples.largest(), 1));
     JpegDecoder decoder;
     Image image;
-    std::uint64_t my_samples = 0;
-    std::uint64_t my_bytes = 0;
-    for (std::uint64_t i = next.fetch_add(1); i < end.samples && !stop && !interrupted();
-         i = next.fetch_add(1)) {
-      if (Clock::now() >= end.at) break;
-      const std::uint64_t n = end.first + i;
-      const SampleList::Sample& sample =
-          plan_.samples[plan_.order ? plan_.order(n) : n % plan_.samples.size()];
+    for (SampleList::Sample sample; control.next(sample);) {
       const std::span<std::byte> out = buffer.first(sample.length);
-      Result<void> done = success();
+      const std::string_view name = plan_.samples.name(sample.object);
       if (plan_.whole_objects) {
-        const auto got = plan_.backend.read_object(plan_.samples.name(sample.object), sample.length, out);
-        if (!got.ok()) done = got.error();
-      } else if (const auto reader = plan_.backend.open(plan_.samples.name(sample.object)); reader.ok()) {
-        done = (*reader)->read_at(sample.offset, out);
+        PENSTOCK_TRY(plan_.backend.read_object(name, sample.length, out));
       } else {
-        done = reader.error();
+        PENSTOCK_ASSIGN(const std::unique_ptr<Reader> reader, plan_.backend.open(name));
+        PENSTOCK_TRY(reader->read_at(sample.offset, out));
       }
-      if (done.ok()) done = decoder.decode(out, image);
-      if (!done.ok()) {
-        std::lock_guard lock(mutex);
-        if (!failure) failure = std::move(done).error();
-        stop = true;
-        break;
-      }
-      ++my_samples;
-      my_bytes += sample.length;
+      PENSTOCK_TRY(decoder.decode(out, image));
+      ++done.samples;
+      done.bytes += sample.length;
     }
-    samples += my_samples;
-    bytes += my_bytes;
-  };
-  {
-    std::vector<std::jthread> helpers;
-    for (unsigned i = 0; i < threads; ++i) helpers.emplace_back(body);
-  }
-  if (failure) return std::move(*failure);
-  return LoopDone{.samples = samples, .bytes = bytes};
+    return success();
+  });
 }
 
 }  // namespace penstock

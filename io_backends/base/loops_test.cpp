@@ -119,6 +119,19 @@ TEST_P(Loops, EndsWhenTold) {
   }
 }
 
+TEST_P(Loops, AReadThatAnInterruptCutsShortIsNoError) {
+  auto slow = open_tier("t=posix:" + scratch_.path().string() + "/root,latency=3600s");
+  ASSERT_OK(slow);
+  Backend& backend = *slow->backend;
+  const std::jthread user([&] {
+    while (backend.moved_bytes().read == 0) std::this_thread::yield();
+    simulate_interrupt(2);
+  });
+  const ReadPlan plan{whole_, backend, true, {}};
+  EXPECT_OK(baseline_read(plan, 2, {}));
+  simulate_interrupt(0);
+}
+
 TEST_P(Loops, TheFirstErrorEndsThemAllAndIsNamed) {
   std::filesystem::resize_file(*backend().native_path("objects/20"), 10);
   const ReadPlan plan{whole_, backend(), true, {}};

@@ -49,7 +49,8 @@ bool LoopControl::next(SampleList::Sample& sample) {
 
 void LoopControl::fail(Error error) {
   const std::lock_guard lock(mutex_);
-  if (failed_) failed_ = std::move(error);
+  // A read that SIGINT cut short ends the loop and is no failure of it.
+  if (failed_ && !(error.code == Errc::interrupted && interrupted())) failed_ = std::move(error);
   over_.store(true, std::memory_order_relaxed);
 }
 
