@@ -39,10 +39,7 @@ std::optional<LapFigures> run_lap(Tier& tier, CacheControl& cache, const LapPlan
       break;
     }
     if (first) figures.cache = prepared->state;
-    if (prepared->verdict > figures.verdict) {
-      figures.verdict = prepared->verdict;
-      figures.reason = prepared->reason;
-    }
+    judge(figures.verdict, figures.reason, prepared->verdict, prepared->reason);
     const bool emptied = prepared->state.method == "evict" || prepared->state.method == "drop";
     if (plan.note) plan.note(plan.what);
     const ReadProgress before{figures.tally.elapsed_s, figures.tally.samples, figures.tally.bytes};

@@ -43,9 +43,7 @@ struct ReadSweep::Place {
 };
 
 void ReadCell::judge(Verdict what, std::string_view why) {
-  if (what <= verdict) return;
-  verdict = what;
-  reason = why;
+  penstock::judge(verdict, reason, what, why);
 }
 
 ReadSweep::ReadSweep(std::vector<Tier*> tiers, const Manifest& manifest, const SampleList& samples,

@@ -326,9 +326,7 @@ class TierProbe {
   }
 
   static void judge(ProbeCell& cell, Verdict verdict, std::string_view reason) {
-    if (verdict <= cell.verdict) return;
-    cell.verdict = verdict;
-    cell.reason = reason;
+    penstock::judge(cell.verdict, cell.reason, verdict, reason);
   }
 
   void say(const ProbeCell& cell, std::string_view what) const {

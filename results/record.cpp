@@ -13,9 +13,9 @@ namespace {
 constexpr std::array<std::pair<Verdict, std::string_view>, 12> kVerdicts{{
     {Verdict::ok, "ok"},
     {Verdict::short_time, "short"},
-    {Verdict::degraded, "degraded"},
     {Verdict::client_bound, "client_bound"},
     {Verdict::ceiling_invalid, "ceiling_invalid"},
+    {Verdict::degraded, "degraded"},
     {Verdict::not_warm, "not_warm"},
     {Verdict::not_cold, "not_cold"},
     {Verdict::wrong_bytes, "wrong_bytes"},
@@ -209,6 +209,19 @@ int verdict_exit_code(Verdict verdict) {
       break;
   }
   return 1;
+}
+
+void judge(Verdict& verdict, std::string& reason, Verdict what, std::string_view why) {
+  if (what == verdict) return;
+  const Verdict lesser = std::min(verdict, what);
+  const std::string lesser_reason = what > verdict ? reason : std::string(why);
+  if (what > verdict) {
+    verdict = what;
+    reason = why;
+  }
+  const std::string also = "; also " + std::string(verdict_name(lesser)) + ": ";
+  if (lesser != Verdict::ok && verdict_exit_code(verdict) == 0 && reason.find(also) == std::string::npos)
+    reason += also + lesser_reason;
 }
 
 double Metric::value() const {

@@ -19,12 +19,13 @@ namespace penstock {
 
 using Json = nlohmann::ordered_json;
 
+// From harmless to fatal.
 enum class Verdict : std::uint8_t {
   ok,
   short_time,  // written "short"
-  degraded,
   client_bound,
   ceiling_invalid,
+  degraded,
   not_warm,
   not_cold,
   wrong_bytes,
@@ -35,7 +36,10 @@ enum class Verdict : std::uint8_t {
 };
 std::string_view verdict_name(Verdict verdict);
 Result<Verdict> parse_verdict(std::string_view name);
-int verdict_exit_code(Verdict verdict);  // 0, 1 or 77 (CLI.md)
+int verdict_exit_code(Verdict verdict);  // 0, 1 or 77 (docs/records.md)
+// One more verdict on the same thing: the worst stands, with its reason. Where that still leaves a number, a
+// lesser one is named behind it: "3 samples were skipped; also client_bound: ...".
+void judge(Verdict& verdict, std::string& reason, Verdict what, std::string_view why);
 
 enum class Better : std::uint8_t { higher, lower, neither };
 

@@ -121,9 +121,7 @@ void Trial::sample(std::string_view metric, std::string_view unit, Better better
 }
 
 void Trial::verdict(Verdict verdict, std::string_view reason) {
-  if (verdict <= record_.verdict) return;
-  record_.verdict = verdict;
-  record_.reason = reason;
+  judge(record_.verdict, record_.reason, verdict, reason);
 }
 
 void Trial::fail(const Error& error) {
@@ -169,14 +167,15 @@ void Run::keep(Trial trial) {
 }
 
 void Run::measured_tier(const Tier& tier) {
-  if (tier.facts.memory || tier.facts.network || tier.root.empty()) return;
+  if (tier.facts.memory || tier.facts.fs_type.empty()) return;  // no file system: no place for a folder
   dev_t here = 0;
   dev_t there = 0;
   if (!device_of(results_, here) || !device_of(tier.root, there) || here != there) return;
   std::string text = "the results folder '" + results_ + "' lies on the measured tier '" + tier.name +
                      "'; it is written after the measurement ends (--results DIR moves it)";
   if (std::find(warnings_.begin(), warnings_.end(), text) != warnings_.end()) return;
-  if (root_) warn(text);
+  std::error_code unknown;
+  if (root_ && !fs::exists(results_, unknown)) warn(text);
   warnings_.push_back(std::move(text));
 }
 

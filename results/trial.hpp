@@ -37,7 +37,7 @@ class Trial {
     sample(metric, unit, better, "run", value);
   }
 
-  // The worst verdict given wins (in the order of enum Verdict); its reason is kept.
+  // The worst verdict given wins, with its reason (judge() in record.hpp).
   void verdict(Verdict verdict, std::string_view reason);
   void fail(const Error& error);
 
@@ -58,7 +58,8 @@ class Run {
   void keep(Trial trial);  // done: its record will be written; with --json it is printed now
   std::span<const Record> records() const { return records_; }
 
-  // Warns, and notes in every record, when the results folder lies on one of these tiers.
+  // Notes in every record when the results folder lies on this tier. Harmless to the figures, since the file
+  // is written when the measurement has ended, so it is said once: by the run that makes the folder.
   void measured_tier(const Tier& tier);
 
   // Writes the one immutable record file of this run (nothing, and "", when there is no record or this is not

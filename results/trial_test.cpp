@@ -111,7 +111,11 @@ TEST_F(RunTest, TheWorstVerdictWinsWithItsReason) {
   Trial trial = run->trial();
   trial.verdict(Verdict::degraded, "3 samples skipped");
   trial.verdict(Verdict::short_time, "0.5 s of 2 s");
-  EXPECT_EQ(trial.record().verdict, Verdict::degraded);
+  trial.verdict(Verdict::client_bound, "steps end late");
+  trial.verdict(Verdict::client_bound, "steps end late");
+  EXPECT_EQ(trial.record().verdict, Verdict::degraded) << "what was skipped is said first";
+  EXPECT_EQ(trial.record().reason,
+            "3 samples skipped; also short: 0.5 s of 2 s; also client_bound: steps end late");
   trial.fail(make_error(Errc::io, "cannot read 'x'"));
   trial.verdict(Verdict::degraded, "later");
   EXPECT_EQ(trial.record().verdict, Verdict::failed);
@@ -171,6 +175,8 @@ TEST_F(RunTest, WarnsWhereTheResultsLieOnAMeasuredTier) {
   ASSERT_TRUE(run.ok());
   Tier tier;
   tier.name = "disk";
+  tier.facts.fs_type = "nfs4";
+  tier.facts.network = true;
   tier.root = (dir_ / "not" / "there" / "yet").string();
   testing::internal::CaptureStderr();
   run->measured_tier(tier);
@@ -180,11 +186,18 @@ TEST_F(RunTest, WarnsWhereTheResultsLieOnAMeasuredTier) {
   EXPECT_EQ(said.find("'disk'"), said.rfind("'disk'"));
   run->keep(run->trial());
   EXPECT_EQ(run->records()[0].environment["warnings"].size(), 1U);
+  fs::create_directories(dir_ / "runs");
+  tier.name = "other";
+  testing::internal::CaptureStderr();
+  run->measured_tier(tier);
+  EXPECT_EQ(testing::internal::GetCapturedStderr(), "") << "a folder that is there is said no more";
+  run->keep(run->trial());
+  EXPECT_EQ(run->records()[1].environment["warnings"].size(), 2U) << "but recorded";
   tier.facts.memory = true;
   tier.name = "fast";
   run->measured_tier(tier);
   run->keep(run->trial());
-  EXPECT_EQ(run->records()[1].environment["warnings"].size(), 1U);
+  EXPECT_EQ(run->records()[2].environment["warnings"].size(), 2U);
 }
 
 std::vector<std::string> order_of(std::uint64_t seed, bool warm_up, std::size_t repeats = 6) {
