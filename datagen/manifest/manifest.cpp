@@ -26,6 +26,7 @@ using manifest_layout::Section;
 using manifest_layout::SectionRow;
 
 constexpr auto kSections = manifest_layout::kSections;
+constexpr std::uint64_t kMostObjectBytes = INT64_MAX;  // as file systems count
 
 Error damaged(std::string_view how) {
   return make_error(Errc::corrupt, fmt::format("the manifest is damaged: {}", how));
@@ -212,6 +213,7 @@ Result<void> Manifest::check() const {
     const SampleEntry& entry = state.entries[i];
     if (entry.object >= objects()) return damaged(fmt::format("sample {} lies in no object", i));
     const std::uint64_t size = state.object_bytes[entry.object];
+    if (size > kMostObjectBytes) return damaged(fmt::format("object {} is larger than 2^63", entry.object));
     if (entry.length > size || entry.offset > size - entry.length)
       return damaged(fmt::format("sample {} lies outside its object", i));
     if (entry.label != kNoLabel && entry.label >= state.facts.label_names.size() &&

@@ -219,6 +219,15 @@ TEST_F(HostileManifest, ForgedEntriesAreRefusedAndHarmlessUnchecked) {
       [](SampleEntry& e) { e.object = 8; }));  // two samples in one object, and the flag says otherwise
 }
 
+// A reader rounds lengths up for its buffers: near 2^64 that would come to nothing.
+TEST_F(HostileManifest, SizesThatNoFileHasAreRefused) {
+  for (const std::uint64_t size : {std::uint64_t{1} << 63, UINT64_MAX - 4095, UINT64_MAX}) {
+    ManifestBuilder builder(ManifestFacts{});
+    builder.add_sample({.length = size, .object = builder.add_object("a.raw", size)});
+    EXPECT_FALSE(survives(*builder.finish())) << size;
+  }
+}
+
 TEST_F(HostileManifest, ForgedNamesAreRefusedAndHarmlessUnchecked) {
   const auto good = good_manifest();
   const Header header = header_of(good);

@@ -1,5 +1,6 @@
 #include "io_backends/base/buffer.hpp"
 
+#include <cstdint>
 #include <new>
 
 namespace penstock {
@@ -10,6 +11,7 @@ void Buffer::Free::operator()(std::byte* memory) const {
 
 void Buffer::grow(std::size_t bytes) {
   if (bytes <= capacity_) return;
+  if (bytes > PTRDIFF_MAX) throw std::bad_alloc();  // rounding up may not come to nothing
   const std::size_t rounded = (bytes + kBufferAlignment - 1) / kBufferAlignment * kBufferAlignment;
   memory_.reset();
   capacity_ = 0;

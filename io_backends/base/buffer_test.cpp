@@ -19,6 +19,12 @@ TEST(Buffer, IsAlignedAndKeepsItsMemoryWhenItSuffices) {
   EXPECT_EQ(buffer.first(10).size(), 10U);
 }
 
+TEST(Buffer, MoreThanAnyMachineHasIsRefusedNotRoundedToNothing) {
+  Buffer buffer(1);
+  EXPECT_THROW(buffer.grow(SIZE_MAX), std::bad_alloc);
+  EXPECT_EQ(buffer.capacity(), kBufferAlignment);
+}
+
 TEST(Pool, LendsEachItemOnceAndTakesItBack) {
   int made = 0;
   Pool<int> pool(2, [&] { return made++; });
