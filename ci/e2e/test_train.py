@@ -3,6 +3,7 @@
 
 import collections
 import json
+import os
 import pathlib
 import shutil
 import signal
@@ -337,6 +338,15 @@ class Interrupts(TrainTest):
         self.assertEqual([path.suffix for path in stored], [".jsonl"])
         lines = (self.dir / "log").read_text().splitlines()
         self.assertEqual(len(lines), 8 * value(record, "steps"))
+
+    def test_a_manifest_that_is_cut_short_under_it(self):
+        folder, _ = self.corpus()
+        process = self.start("train", "alexnet", "--data", folder, "--batch", "8", "--steps", "100000", "--sample-log", "log")
+        self.wait_for_log(lines=True)
+        os.truncate(folder / ".penstock" / "manifest", 0)
+        _, err = process.communicate(timeout=60)
+        self.assertEqual(process.returncode, 1, err)
+        self.assertIn("became shorter", err)
 
     def test_sigterm_in_the_middle_of_a_long_step(self):
         process = self.start_training("--accelerator", "emulated:step=1h", "--prefetch", "3")

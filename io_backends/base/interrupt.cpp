@@ -17,6 +17,13 @@ void remember(int signal) {
   ::_exit(128 + signal);  // asked twice: the user has lost patience
 }
 
+// Only a mapped file that became shorter does this to us.
+void lost_mapping(int /*signal*/) {
+  constexpr char kWords[] = "penstock: a file in use became shorter while it was mapped (a manifest?)\n";
+  static_cast<void>(::write(STDERR_FILENO, kWords, sizeof kWords - 1) < 0);
+  ::_exit(1);
+}
+
 }  // namespace
 
 void catch_interrupts() {
@@ -29,6 +36,8 @@ void catch_interrupts() {
   // A limit of the file size (ulimit -f) is an error of the write then, not the end of the process.
   action.sa_handler = SIG_IGN;
   ::sigaction(SIGXFSZ, &action, nullptr);
+  action.sa_handler = &lost_mapping;
+  ::sigaction(SIGBUS, &action, nullptr);
 }
 
 int interrupt_signal() {
