@@ -209,6 +209,9 @@ Result<int> run(const CommandContext& context) {
           Errc::invalid_argument,
           fmt::format("--{} goes with --scan (to check a corpus that has a manifest: penstock verify)",
                       name));
+  if (options.given("save") && !std::filesystem::path(options.text("save")).has_filename())
+    return make_error(Errc::invalid_argument,
+                      fmt::format("--save names a file, not the folder '{}'", options.text("save")));
   PENSTOCK_ASSIGN(const Corpus corpus,
                   open_corpus(context.positionals[0], {.scan = scan,
                                                        .manifest_file = options.text("manifest"),

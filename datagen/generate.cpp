@@ -393,26 +393,40 @@ Result<bool> check_target(Tier& tier, const GenerationState& wanted, bool resume
                   "choose an empty or a new folder");
 }
 
+namespace {
+
+// What generate() does while it holds the lock.
+Result<void> generate_alone(const Generation& generation, Tier& tier, unsigned threads, bool resume,
+                            Progress& progress, Generated& out) {
+  Backend& backend = *tier.backend;
+  // Another process may have come between the caller's look and the lock.
+  PENSTOCK_ASSIGN(const bool complete, check_target(tier, generation.state, resume));
+  if (complete) return success();
+  sweep_temporaries(backend);
+  PENSTOCK_ASSIGN(const std::optional<GenerationState> begun, read_generation_state(backend));
+  if (!begun) PENSTOCK_TRY(write_generation_state(backend, generation.state));
+  out.begun = true;
+  Generator generator(generation, tier, threads, begun.has_value(), progress);
+  PENSTOCK_TRY(generator.run(out));
+  PENSTOCK_TRY(remove_generation_state(backend));
+  out.begun = false;
+  return success();
+}
+
+}  // namespace
+
 Result<void> generate(const Generation& generation, Tier& tier, unsigned threads, bool resume,
                       Progress& progress, Generated& out) {
-  Backend& backend = *tier.backend;
+  Namespace& names = tier.backend->names();
   try {
-    PENSTOCK_ASSIGN(const std::unique_ptr<Lock> lock, backend.names().lock(kGenerationLockName));
-    // Another process may have come between the caller's look and the lock.
-    PENSTOCK_ASSIGN(const bool complete, check_target(tier, generation.state, resume));
-    if (!complete) {
-      sweep_temporaries(backend);
-      PENSTOCK_ASSIGN(const std::optional<GenerationState> begun, read_generation_state(backend));
-      if (!begun) PENSTOCK_TRY(write_generation_state(backend, generation.state));
-      out.begun = true;
-      Generator generator(generation, tier, threads, begun.has_value(), progress);
-      PENSTOCK_TRY(generator.run(out));
-      PENSTOCK_TRY(remove_generation_state(backend));
-      out.begun = false;
-    }
-    Result<void> removed = backend.names().remove(kGenerationLockName);
-    if (!removed.ok() && removed.error().code != Errc::not_found) return removed;
-    return success();
+    PENSTOCK_ASSIGN(const std::unique_ptr<Lock> lock, names.lock(kGenerationLockName));
+    Result<void> done = generate_alone(generation, tier, threads, resume, progress, out);
+    if (out.begun) return done;
+    Result<void> removed = names.remove(kGenerationLockName);
+    if (done.ok() && !removed.ok() && removed.error().code != Errc::not_found) return removed;
+    // Nothing was begun, so nothing stays; what others have in there keeps the folder.
+    if (!done.ok()) static_cast<void>(names.remove(".penstock"));
+    return done;
   } catch (const std::exception& thrown) {
     return make_error(Errc::exhausted, fmt::format("this machine ran out of something: {}", thrown.what()));
   }

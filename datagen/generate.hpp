@@ -29,7 +29,8 @@ struct Generated {
 Result<bool> check_target(Tier& tier, const GenerationState& wanted, bool resume);
 
 // Makes what is missing. Holds the target's lock meanwhile (`busy` if another process does). `out` says how
-// far it came, also when this fails or is interrupted: then the journal is there and --resume goes on.
+// far it came, also when this fails or is interrupted: then the journal is there and --resume goes on, or,
+// where out.begun is false, nothing is there that was not before.
 Result<void> generate(const Generation& generation, Tier& tier, unsigned threads, bool resume,
                       Progress& progress, Generated& out);
 

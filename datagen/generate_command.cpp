@@ -3,7 +3,6 @@
 #include <sys/resource.h>
 
 #include <algorithm>
-#include <cstdio>
 #include <optional>
 #include <string>
 #include <utility>
@@ -11,6 +10,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "datagen/command_output.hpp"
 #include "datagen/generate.hpp"
 #include "datagen/generation.hpp"
 #include "datagen/manifest/manifest.hpp"
@@ -79,10 +79,6 @@ constexpr OptionSpec kOptions[] = {
      .group = kHow},
 };
 
-void print(const std::string& text) {
-  std::fwrite(text.data(), 1, text.size(), stdout);
-}
-
 // ---- --list --------------------------------------------------------------------------------------------
 Json list_row(const RecipeInfo& recipe) {
   Json settings = Json::array();
@@ -120,7 +116,7 @@ void append_settings(std::string& text, OptionTable options) {
 
 int list_recipes(const Output& output) {
   if (output.json) {
-    for (const RecipeInfo* recipe : recipe_registry().present()) print(list_row(*recipe).dump() + "\n");
+    for (const RecipeInfo* recipe : recipe_registry().present()) print_json(list_row(*recipe));
     return 0;
   }
   Table table({{"recipe", Align::left},
@@ -140,7 +136,7 @@ int list_recipes(const Output& output) {
     text += fmt::format("\n--format {}: {}\n", format->name, format->summary);
     append_settings(text, format->options);
   }
-  print(table.text() + text);
+  print_text(table.text() + text);
   return 0;
 }
 
@@ -178,15 +174,14 @@ Result<Generation> decide(const CommandContext& context, const std::optional<Gen
   return plan_generation(context.positionals[0], format, settings, how_many, seed);
 }
 
-bool says_how_many(const Options& options) {
-  return options.given("samples") || options.given("bytes") || options.given("scale");
-}
-
 // The whole data set of a recipe is large: asked for by default alone, it must at least fit.
 Result<void> check_room(const CommandContext& context, const Generation& generation, Tier& tier) {
+  const Options& options = context.options;
+  const bool by_default = !options.given("samples") && !options.given("bytes") && !options.given("scale") &&
+                          !options.flag("resume");
   const Result<std::uint64_t> free = tier.backend->names().free_bytes();
   if (!free.ok() || generation.bytes_expected <= *free) {
-    if (!says_how_many(context.options) && !context.options.flag("resume"))
+    if (by_default)
       note(fmt::format("the whole data set: {} samples, about {} (--samples, --bytes and --scale make less)",
                        format_count(generation.state.samples), format_size(generation.bytes_expected)));
     return success();
@@ -194,9 +189,7 @@ Result<void> check_room(const CommandContext& context, const Generation& generat
   const std::string words = fmt::format(
       "{} samples of '{}' take about {}, and '{}' has {} free", format_count(generation.state.samples),
       generation.state.recipe, format_size(generation.bytes_expected), tier.root, format_size(*free));
-  const Options& options = context.options;
-  if (options.given("samples") || options.given("bytes") || options.given("scale") ||
-      options.flag("resume")) {
+  if (!by_default) {
     warn(words);
     return success();
   }
@@ -218,7 +211,7 @@ int show_plan(const CommandContext& context, const Generation& generation, Tier&
              {"settings", state.settings},
              {"out", tier.root}};
     if (free.ok()) row["free_bytes"] = *free;
-    print(row.dump() + "\n");
+    print_json(row);
     return 0;
   }
   Table table({{"", Align::left}, {"", Align::left}});
@@ -232,7 +225,7 @@ int show_plan(const CommandContext& context, const Generation& generation, Tier&
   for (const auto& [key, value] : state.settings) table.row({key, value});
   table.row({"out", tier.root});
   if (free.ok()) table.row({"free there", format_bytes(static_cast<double>(*free), context.output)});
-  print(table.text());
+  print_text(table.text());
   return 0;
 }
 
@@ -287,7 +280,7 @@ void say_what_was_made(const CommandContext& context, const Generation& generati
                         format_number(static_cast<double>(made.samples_made) / made.seconds),
                         format_rate(static_cast<double>(made.bytes_made) / made.seconds, context.output),
                         rate_unit(context.output));
-  print(text);
+  print_text(text);
 }
 
 std::string how_to_go_on(const CommandContext& context) {

@@ -140,6 +140,7 @@ class Describe(CorpusTest):
         self.fails("describe", empty, "--manifest", empty, code=2, words=["no regular file"])
         self.fails("describe", empty, "--scan", "--manifest", "m", code=2, words=["--scan", "--manifest"])
         self.fails("describe", empty, "--checksum", code=2, words=["--scan"])
+        self.fails("describe", empty, "--scan", "--save", "new/", code=2, words=["--save", "new/"])
         self.fails("describe", empty, "--types", "png", code=2, words=["--scan"])
         self.fails("describe", empty, "--scan", "--types", "a/b", code=2, words=["a/b"])
         self.fails("describe", empty, "--skan", code=2, words=["skan", "scan"])

@@ -245,6 +245,20 @@ class Targets(GenerateTest):
         finally:
             subprocess.run(["umount", str(out)], check=False)
 
+    @unittest.skipUnless(os.geteuid() == 0, "needs root to mount a small file system")
+    def test_without_room_to_begin_nothing_stays(self):
+        out = self.dir / "mounted"
+        out.mkdir()
+        mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=4k", "penstock-test", str(out)],
+                                 capture_output=True, text=True, check=False)
+        if mounted.returncode != 0:
+            self.skipTest(f"cannot mount here: {mounted.stderr.strip()}")
+        try:
+            self.assertIn("No space left", self.generate(out, 5, expect=1).stderr)
+            self.assertEqual(os.listdir(out), [])
+        finally:
+            subprocess.run(["umount", str(out)], check=False)
+
     def test_a_closed_folder_is_an_error_before_any_work(self):
         out = self.dir / "closed"
         out.mkdir(mode=0o555)
@@ -327,6 +341,9 @@ class Words(GenerateTest):
         self.assertAlmostEqual(plan["samples"], 1e9 / 121328, delta=100)
         self.assertEqual(plan["settings"]["median"], "112000")
         self.assertIn("samples", self.run_cli("generate", "imagenet", "--out", "out", "--dry-run").stdout)
+        odd = self.run_cli("generate", "imagenet", "--out", b"odd\xff".decode(errors="surrogateescape"), "--samples", 3,
+                           "--dry-run", "--json")
+        self.assertTrue(json.loads(odd.stdout)["out"].endswith("odd\ufffd"))
         self.assertEqual(tree(self.dir), before)
 
     def test_list(self):
