@@ -3,15 +3,13 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <atomic>
 #include <chrono>
 #include <fstream>
 #include <mutex>
 #include <thread>
 #include <utility>
-#include <vector>
 
-#include "io_backends/base/interrupt.hpp"
+#include "datagen/parallel.hpp"
 
 namespace penstock {
 namespace {
@@ -24,21 +22,6 @@ std::string host_cache() {
   for (std::string line; std::getline(cpuinfo, line);)
     if (line.starts_with("flags") && line.find(" hypervisor") != std::string::npos) return "unknown";
   return std::filesystem::exists("/sys/hypervisor/type") ? "unknown" : "none";
-}
-
-// Calls each(index) for 0 .. count-1 from `threads` threads; stops early when interrupted.
-template <class Each>
-Result<void> for_all(std::uint64_t count, unsigned threads, const Each& each) {
-  std::atomic<std::uint64_t> next{0};
-  const auto body = [&] {
-    for (std::uint64_t i = next.fetch_add(1); i < count && !interrupted(); i = next.fetch_add(1)) each(i);
-  };
-  {
-    std::vector<std::jthread> helpers;
-    for (unsigned i = 1; i < threads; ++i) helpers.emplace_back(body);
-    body();
-  }
-  return check_interrupt();
 }
 
 }  // namespace
@@ -91,26 +74,28 @@ bool CacheControl::fixed(CacheState& state) const {
 Result<CacheControl::Census> CacheControl::ask(bool warm_what_is_not) {
   Census census;
   std::mutex mutex;
-  PENSTOCK_TRY(for_all(manifest_.objects(), helpers_, [&](std::uint64_t object) {
-    const auto path = tier_.backend->native_path(samples_.name(static_cast<std::uint32_t>(object)));
-    if (!path) return;
-    Result<Residency> there = calls_.residency(*path);
-    std::uint64_t warmed = 0;
-    const bool known = there.ok() && there->verified;
-    if (warm_what_is_not && (!known || there->resident_bytes < there->total_bytes)) {
-      if (calls_.warm(*path).ok()) warmed = manifest_.object_bytes(object);
-      there = calls_.residency(*path);
-    }
-    std::lock_guard lock(mutex);
-    warmed_bytes_ += warmed;
-    if (!there.ok()) {
-      if (there.error().code != Errc::not_found) census.verified = false;
-      return;
-    }
-    if (!there->verified) census.verified = false;
-    census.resident_bytes += there->resident_bytes;
-    census.total_bytes += there->total_bytes;
-  }));
+  PENSTOCK_TRY(
+      parallel_for(manifest_.objects(), helpers_, 1, [&](unsigned, std::uint64_t object) -> Result<void> {
+        const auto path = tier_.backend->native_path(samples_.name(static_cast<std::uint32_t>(object)));
+        if (!path) return success();
+        Result<Residency> there = calls_.residency(*path);
+        std::uint64_t warmed = 0;
+        const bool known = there.ok() && there->verified;
+        if (warm_what_is_not && (!known || there->resident_bytes < there->total_bytes)) {
+          if (calls_.warm(*path).ok()) warmed = manifest_.object_bytes(object);
+          there = calls_.residency(*path);
+        }
+        std::lock_guard lock(mutex);
+        warmed_bytes_ += warmed;
+        if (!there.ok()) {
+          if (there.error().code != Errc::not_found) census.verified = false;
+          return success();
+        }
+        if (!there->verified) census.verified = false;
+        census.resident_bytes += there->resident_bytes;
+        census.total_bytes += there->total_bytes;
+        return success();
+      }));
   return census;
 }
 
@@ -126,10 +111,11 @@ Result<void> CacheControl::make_cold(CacheState& state) {
     }
   }
   state.method = "evict";
-  return for_all(manifest_.objects(), helpers_, [&](std::uint64_t object) {
+  return parallel_for(manifest_.objects(), helpers_, 1, [&](unsigned, std::uint64_t object) {
     // Whether it worked is asked afterwards, of all files.
     if (const auto path = tier_.backend->native_path(samples_.name(static_cast<std::uint32_t>(object))))
       static_cast<void>(calls_.evict(*path).ok());
+    return success();
   });
 }
 

@@ -1,4 +1,5 @@
-// Work over many objects by a few threads: the loop that scan, verify and copy share.
+// Work over many objects by a few threads: the loop that generate, scan, verify, copy and cache control
+// share.
 #pragma once
 
 #include <atomic>
