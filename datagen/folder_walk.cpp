@@ -139,8 +139,7 @@ Result<FolderWalk> walk_folders(Namespace& names, unsigned threads,
   const auto work = [&](unsigned worker) -> Result<void> {
     std::string folder;
     while (frontier.take(folder)) {
-      StopUnlessDone stop(
-          frontier);  // whoever waits must not wait for folders that this one would have found
+      StopUnlessDone stop(frontier);  // nobody may wait for folders that this one would have found
       std::vector<std::string> deeper;
       PENSTOCK_TRY(list_one(names, folder, classify, parts[worker], deeper));
       frontier.done(std::move(deeper));

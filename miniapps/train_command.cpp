@@ -1,9 +1,9 @@
 // `penstock train`: the input pipeline of a mini-app in front of an accelerator, measured on each tier.
-#include <cstdio>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "datagen/command_output.hpp"
 #include "datagen/corpus.hpp"
 #include "io_backends/base/command.hpp"
 #include "io_backends/base/interrupt.hpp"
@@ -109,10 +109,6 @@ constexpr OptionSpec kOptions[] = {
      .group = "Training"},
 };
 
-void print(const std::string& text) {
-  std::fwrite(text.data(), 1, text.size(), stdout);
-}
-
 // A corpus of something else than the app takes is a mistake; a scanned folder may be a mixture, whose odd
 // ones then fail one by one.
 Result<void> check_codec(const MiniAppInfo& app, const Corpus& corpus) {
@@ -151,7 +147,7 @@ Result<void> measure_all(const TrainSetup& setup, const Corpus& corpus, const st
 Result<int> run(const CommandContext& context) {
   const Options& options = context.options;
   if (options.flag("list")) {
-    print(list_miniapps(context.output.json));
+    print_text(list_miniapps(context.output.json));
     return 0;
   }
   if (context.positionals.empty())
@@ -176,7 +172,7 @@ Result<int> run(const CommandContext& context) {
   PENSTOCK_ASSIGN(Run run, Run::begin(context));
   const Result<void> measured = measure_all(setup, corpus, others, run);
   PENSTOCK_TRY(run.finish());
-  if (!context.output.json) print(training_report(run.records(), context.output));
+  if (!context.output.json) print_text(training_report(run.records(), context.output));
   if (!measured.ok() && measured.error().code != Errc::interrupted) return measured.error();
   return run.exit_code();
 }

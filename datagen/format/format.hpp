@@ -45,8 +45,8 @@ class Format {
  public:
   virtual ~Format() = default;
 
-  // How `samples` samples are split over objects: sample i lies in object object_of(i); consecutive samples
-  // share one.
+  // How `samples` samples are split over objects: object o holds those from first_sample(o) to just before
+  // first_sample(o + 1), in order.
   virtual std::uint64_t objects(std::uint64_t samples) const = 0;
   virtual std::uint64_t first_sample(std::uint64_t object, std::uint64_t samples) const = 0;
   // `first` is the key of the object's first sample (a format of one object a sample names the object after

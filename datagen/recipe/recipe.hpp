@@ -56,7 +56,7 @@ struct RecipeInfo {
   std::uint64_t full_samples;  // of the real thing
   std::string_view sizes;      // the distribution in words: "log-normal, median 112 KB"
   std::string_view formats;    // "files"
-  double mean_sample_bytes;    // to turn --bytes into samples
+  double mean_sample_bytes;    // for --list; --bytes goes by the plans themselves
   Result<std::unique_ptr<Recipe>> (*make)(const RecipeRequest& request, const Options& options);
 };
 

@@ -21,7 +21,6 @@ class Draws {
     return low + static_cast<int>(stream_.below(next_++, static_cast<std::uint64_t>(high - low) + 1));
   }
   bool percent(int chance) { return between(0, 99) < chance; }
-  double normal() { return stream_.normal(next_++); }
   double uniform() { return stream_.uniform(next_++); }
 
  private:

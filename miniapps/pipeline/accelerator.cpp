@@ -113,10 +113,6 @@ Result<std::unique_ptr<Accelerator>> make_emulated(std::string_view options_text
 
 }  // namespace
 
-OptionTable emulated_accelerator_options() {
-  return kEmulatedOptions;
-}
-
 Result<std::unique_ptr<Accelerator>> make_accelerator(std::string_view text) {
   const std::size_t colon = std::min(text.find(':'), text.size());
   const std::string_view kind = text.substr(0, colon);

@@ -45,7 +45,4 @@ class Accelerator {
 // invalid_argument with the nearest name where the text is no accelerator.
 Result<std::unique_ptr<Accelerator>> make_accelerator(std::string_view text);
 
-// The options behind "emulated:", for help and documentation.
-OptionTable emulated_accelerator_options();
-
 }  // namespace penstock

@@ -2,23 +2,19 @@
 //
 // What it promises, for any number of workers and any timing:
 //  - Position i of an epoch's order goes to slot i % B of the epoch's batch i / B (B: the batch size), as
-//  long as
-//    nothing was skipped before it.
+//    long as nothing was skipped before it.
 //  - Batches are handed over in order. At most max(K, 1) batches that have not been handed over are begun at
-//  any time
-//    (K: the prefetch depth): with K > 0 these are open from the start, the next one opens when one is handed
-//    over. With K = 0 a batch opens when the consumer asks for it, so that nothing runs ahead of the
-//    accelerator.
+//    any time (K: the prefetch depth): with K > 0 these are open from the start, the next one opens when one
+//    is handed over. With K = 0 a batch opens when the consumer asks for it, so that nothing runs ahead of
+//    the accelerator.
 //  - A batch never mixes epochs. The positions of an epoch that fill no batch are its tail.
 //  - A sample that fails leaves a hole. Once its batch is the next to be handed over and all its other
-//  samples have
-//    been tried, holes are filled in slot order by the epoch's next positions that belong to no batch yet;
-//    that is settled before another batch may open, so the composition depends on order, B, K and on which
-//    samples are bad, and on nothing else. Every sample is tried at most once an epoch.
+//    samples have been tried, holes are filled in slot order by the epoch's next positions that belong to no
+//    batch yet; that is settled before another batch may open, so the composition depends on order, B, K and
+//    on which samples are bad, and on nothing else. Every sample is tried at most once an epoch.
 //  - A batch whose holes cannot be filled, because its epoch has no samples left, is given up; its good
-//  samples count
-//    as tail. An epoch that yields no batch at all ends the plan (Head::barren) rather than going round for
-//    ever.
+//    samples count as tail. An epoch that yields no batch at all ends the plan (Head::barren) rather than
+//    going round for ever.
 #pragma once
 
 #include <cstddef>
@@ -82,7 +78,6 @@ class BatchPlan {
   Handed hand_over();  // head() == ready: the consumer has it until its next request()
 
   const PlanCounts& counts() const { return counts_; }
-  std::uint64_t epochs_begun() const { return next_epoch_; }
 
  private:
   struct Epoch {
