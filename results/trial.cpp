@@ -4,14 +4,13 @@
 
 #include <algorithm>
 #include <cassert>
+#include <chrono>
 #include <cstdio>
 #include <filesystem>
-#include <numeric>
 #include <utility>
 
 #include "io_backends/base/interrupt.hpp"
 #include "io_backends/base/progress.hpp"
-#include "io_backends/base/random.hpp"
 #include "io_backends/base/units.hpp"
 #include "results/environment.hpp"
 #include "results/store.hpp"
@@ -202,37 +201,6 @@ int Run::exit_code() const {
     worst = std::max(worst, code);
   }
   return worst;
-}
-
-Result<std::vector<std::vector<Lap>>> measure_interleaved(std::span<const Arm> arms, std::size_t repeats,
-                                                          bool warm_up, std::uint64_t seed) {
-  std::vector<std::vector<Lap>> laps(arms.size());
-  std::vector<std::size_t> order(arms.size());
-  const RandomStream random(seed, "interleave");
-  const std::size_t rounds = repeats + (warm_up ? 1 : 0);
-  for (std::size_t round = 0; round < rounds; ++round) {
-    std::iota(order.begin(), order.end(), std::size_t{0});
-    const RandomStream draw = random.substream(round);
-    for (std::size_t i = order.size(); i > 1; --i) std::swap(order[i - 1], order[draw.below(i, i)]);
-    for (const std::size_t which : order) {
-      const Arm& arm = arms[which];
-      const auto failed = [&](Error error) -> Result<std::vector<std::vector<Lap>>> {
-        if (error.code == Errc::interrupted && interrupted()) return std::move(laps);
-        error.what = arm.name + ": " + error.what;
-        return error;
-      };
-      if (interrupted()) return laps;
-      if (arm.prepare)
-        if (auto ready = arm.prepare(); !ready.ok()) return failed(std::move(ready).error());
-      const auto begin = std::chrono::steady_clock::now();
-      auto work = arm.run();
-      const auto end = std::chrono::steady_clock::now();
-      if (!work.ok()) return failed(std::move(work).error());
-      if (warm_up && round == 0) continue;
-      laps[which].push_back({*work, std::chrono::duration<double>(end - begin).count()});
-    }
-  }
-  return laps;
 }
 
 }  // namespace penstock

@@ -5,9 +5,7 @@
 // reason, never a missing row.
 #pragma once
 
-#include <chrono>
 #include <cstdint>
-#include <functional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -79,30 +77,5 @@ class Run {
   std::vector<Record> records_;
   std::vector<std::string> warnings_;
 };
-
-// Work that one timed lap did.
-struct Work {
-  std::uint64_t samples = 0;
-  std::uint64_t bytes = 0;
-};
-
-// One of several alternatives that are measured in turn. `prepare` (may be empty) is not timed: evict, warm,
-// reset.
-struct Arm {
-  std::string name;
-  std::function<Result<void>()> prepare;
-  std::function<Result<Work>()> run;
-};
-
-struct Lap {
-  Work work;
-  double seconds = 0;
-};
-
-// Runs every arm `repeats` times, in an order drawn anew for each round from `seed`, after one untimed
-// warm-up round if `warm_up`. laps[arm][repeat]. Stops between laps on interrupt (fewer laps) and at the
-// first error (the arm is named).
-Result<std::vector<std::vector<Lap>>> measure_interleaved(std::span<const Arm> arms, std::size_t repeats,
-                                                          bool warm_up, std::uint64_t seed);
 
 }  // namespace penstock

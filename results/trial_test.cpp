@@ -5,7 +5,6 @@
 #include <unistd.h>
 
 #include <filesystem>
-#include <set>
 #include <string>
 #include <vector>
 
@@ -198,70 +197,6 @@ TEST_F(RunTest, WarnsWhereTheResultsLieOnAMeasuredTier) {
   run->measured_tier(tier);
   run->keep(run->trial());
   EXPECT_EQ(run->records()[2].environment["warnings"].size(), 2U);
-}
-
-std::vector<std::string> order_of(std::uint64_t seed, bool warm_up, std::size_t repeats = 6) {
-  std::vector<std::string> order;
-  std::vector<Arm> arms;
-  for (const char* name : {"a", "b", "c"})
-    arms.push_back({name, {}, [&order, name]() -> Result<Work> {
-                      order.emplace_back(name);
-                      return Work{1, 100};
-                    }});
-  const auto laps = measure_interleaved(arms, repeats, warm_up, seed);
-  EXPECT_TRUE(laps.ok());
-  for (const auto& arm : *laps) EXPECT_EQ(arm.size(), repeats);
-  return order;
-}
-
-TEST(MeasureInterleaved, OrderIsRandomSeededAndFairInEveryRound) {
-  EXPECT_EQ(order_of(1, false), order_of(1, false));
-  EXPECT_NE(order_of(1, false), order_of(2, false));
-  const auto order = order_of(1, true);
-  ASSERT_EQ(order.size(), 21U);
-  std::set<std::string> rounds;
-  for (std::size_t i = 0; i < order.size(); i += 3) {
-    EXPECT_EQ(std::set<std::string>(order.begin() + static_cast<std::ptrdiff_t>(i),
-                                    order.begin() + static_cast<std::ptrdiff_t>(i + 3))
-                  .size(),
-              3U);
-    rounds.insert(order[i] + order[i + 1] + order[i + 2]);
-  }
-  EXPECT_GT(rounds.size(), 1U);
-}
-
-TEST(MeasureInterleaved, PreparationIsNotTimedAndComesBeforeEveryLap) {
-  int prepared = 0;
-  const Arm arms[] = {{"a", [&]() -> Result<void> { return ++prepared, success(); },
-                       [&]() -> Result<Work> {
-                         return Work{static_cast<std::uint64_t>(prepared), 0};
-                       }}};
-  const auto laps = measure_interleaved(arms, 3, true, 1);
-  ASSERT_TRUE(laps.ok());
-  EXPECT_EQ(prepared, 4);
-  EXPECT_EQ(laps->at(0).at(0).work.samples, 2U);
-  EXPECT_GE(laps->at(0).at(2).seconds, 0);
-}
-
-TEST(MeasureInterleaved, AnErrorNamesTheArm) {
-  const Arm arms[] = {
-      {"plain loop", {}, []() -> Result<Work> { return make_error(Errc::io, "cannot read 'x'"); }}};
-  const auto laps = measure_interleaved(arms, 3, false, 1);
-  ASSERT_FALSE(laps.ok());
-  EXPECT_EQ(laps.error().message(), "plain loop: cannot read 'x'");
-  EXPECT_EQ(laps.error().code, Errc::io);
-}
-
-TEST(MeasureInterleaved, AnInterruptEndsItWithFewerLaps) {
-  int runs = 0;
-  const Arm arms[] = {{"a", {}, [&]() -> Result<Work> {
-                         if (++runs == 2) simulate_interrupt(SIGINT);
-                         return Work{1, 1};
-                       }}};
-  const auto laps = measure_interleaved(arms, 5, false, 1);
-  simulate_interrupt(0);
-  ASSERT_TRUE(laps.ok());
-  EXPECT_EQ(laps->at(0).size(), 2U);
 }
 
 }  // namespace

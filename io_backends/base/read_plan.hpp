@@ -69,7 +69,7 @@ struct LoopEnd {
   const std::atomic<bool>* stop = nullptr;
 };
 
-// What a loop did. It does not say how long it took: whoever calls it measures that (results/trial.hpp).
+// What a loop did. It does not say how long it took: whoever calls it measures that.
 struct LoopDone {
   std::uint64_t samples = 0;
   std::uint64_t bytes = 0;
