@@ -228,7 +228,7 @@ std::uint64_t mapped_manifest_bytes(const CommandContext& context, const Corpus&
 
 // What a table has no room for: the samples that were skipped; and, where there is no table, why a row
 // failed.
-void say_what_went_wrong(const ReadSweep& sweep, const std::vector<Tier*>& tiers, bool table) {
+void say_what_went_wrong(const ReadSweep& sweep, const std::vector<Tier*>& tiers, bool table, bool skipping) {
   std::vector<std::string> said;
   const auto say = [&](std::string text) {
     if (std::find(said.begin(), said.end(), text) != said.end()) return;
@@ -239,7 +239,7 @@ void say_what_went_wrong(const ReadSweep& sweep, const std::vector<Tier*>& tiers
     const std::string& tier = tiers[cell.tier]->name;
     if (!table && cell.verdict != Verdict::ok)
       say(fmt::format("{}: {}: {}", tier, verdict_name(cell.verdict), cell.reason));
-    if (cell.verdict != Verdict::degraded) continue;
+    if (!skipping) continue;
     for (const std::string& error : cell.first_errors) say(fmt::format("{}: skipped: {}", tier, error));
   }
 }
@@ -269,7 +269,7 @@ Result<int> run(const CommandContext& context) {
                                         SweepWatch{.progress = &progress, .live = &live});
     PENSTOCK_TRY(sweep->run());
   }
-  say_what_went_wrong(*sweep, tiers, !context.output.json);
+  say_what_went_wrong(*sweep, tiers, !context.output.json, settings.on_error == OnError::skip);
   const CorpusFacts facts = corpus_facts(opened.corpus);
   const std::vector<ReadCell>& cells = sweep->cells();
   for (std::size_t i = 0; i < cells.size(); ++i) {

@@ -11,8 +11,8 @@
 
 #include "io_backends/base/units.hpp"
 #include "results/cells.hpp"
-#include "results/statistics.hpp"
 #include "results/table.hpp"
+#include "results/verdicts.hpp"
 
 namespace penstock {
 namespace {
@@ -24,7 +24,7 @@ double per_second(double amount, double seconds) {
 }
 
 // The state of the whole cell: the least flattering residency of its repeats, and all device bytes over all
-// payload.
+// that was read meanwhile (a ramp delivers no payload, but it is read).
 CacheState cell_cache(const ReadCell& cell) {
   if (cell.repeats.empty()) return {};
   CacheState state = cell.repeats.front().cache;
@@ -41,13 +41,13 @@ CacheState cell_cache(const ReadCell& cell) {
     }
   }
   double device = 0;
-  double payload = 0;
+  double consumed = 0;
   for (const LapFigures& repeat : cell.repeats) {
     if (!repeat.device_bytes) return state;
     device += static_cast<double>(*repeat.device_bytes);
-    payload += static_cast<double>(repeat.tally.bytes);
+    consumed += static_cast<double>(repeat.read_call_bytes);
   }
-  if (payload > 0 && state.client_data != "memory") state.device_bytes_fraction = device / payload;
+  if (consumed > 0 && state.client_data != "memory") state.device_bytes_fraction = device / consumed;
   return state;
 }
 
@@ -194,19 +194,17 @@ std::string read_table(const Corpus& corpus, std::span<const Record> records, co
                {"p99 ms"},
                {"", Align::left}});
   for (const Record& record : records) {
-    const Metric* samples = find_metric(record, "samples_per_s");
-    const Metric* baseline = find_metric(record, "baseline_samples_per_s");
-    std::optional<double> of_baseline;
-    if (samples != nullptr && baseline != nullptr)
-      if (const auto ratio = paired_ratio(samples->samples, baseline->samples)) of_baseline = ratio->median;
-    const auto bytes = metric_value(record, "payload_bytes_per_s");
+    const bool shown = is_usable(record) || record.verdict == Verdict::interrupted;
+    const auto value = [&](std::string_view name) {
+      return shown ? metric_value(record, name) : std::nullopt;
+    };
+    const auto bytes = value("payload_bytes_per_s");
     table.row({tier_name(record), parameter_text(record, "threads"),
-               or_dash(metric_value(record, "samples_per_s"), format_number),
-               bytes ? format_rate(*bytes, output) : "-",
-               or_dash(metric_value(record, "scaling"), format_ratio), or_dash(of_baseline, format_ratio),
-               or_dash(metric_value(record, "ceiling_fraction"), format_percent),
-               or_dash(metric_value(record, "latency_ns_p50"), latency_ms),
-               or_dash(metric_value(record, "latency_ns_p99"), latency_ms),
+               or_dash(value("samples_per_s"), format_number), bytes ? format_rate(*bytes, output) : "-",
+               or_dash(value("scaling"), format_ratio),
+               or_dash(shown ? baseline_ratio(record) : std::nullopt, format_ratio),
+               or_dash(value("ceiling_fraction"), format_percent),
+               or_dash(value("latency_ns_p50"), latency_ms), or_dash(value("latency_ns_p99"), latency_ms),
                record.verdict == Verdict::ok ? "" : std::string(verdict_name(record.verdict))});
   }
   return table.text();

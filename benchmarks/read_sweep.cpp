@@ -220,8 +220,10 @@ void ReadSweep::judge_tally(ReadCell& cell, const ReadTally& tally) {
     const Verdict verdict = tally.failure->code == Errc::unsupported ? Verdict::skipped : Verdict::failed;
     give_up(cell.tier, verdict, tally.failure->message());
   } else if (tally.errors > 0) {
-    cell.judge(Verdict::degraded, fmt::format("{} samples could not be read and were skipped; the first: {}",
-                                              tally.errors, first));
+    cell.judge(Verdict::degraded,
+               fmt::format("{} could not be read and {} skipped; the first: {}",
+                           tally.errors == 1 ? "1 sample" : fmt::format("{} samples", tally.errors),
+                           tally.errors == 1 ? "was" : "were", first));
   }
 }
 

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <numeric>
 
 namespace penstock {
 namespace {
@@ -236,9 +235,16 @@ std::vector<StageTimes> stage_times(const Record& record) {
 std::optional<double> input_wait_per_step(const Record& record) {
   const Metric* wait = find_metric(record, "input_wait_s");
   if (wait == nullptr) return std::nullopt;
-  if (wait->per == "step")
-    return std::accumulate(wait->samples.begin(), wait->samples.end(), 0.0) /
-           static_cast<double>(wait->samples.size());
+  if (wait->per == "step") {
+    double sum = 0;
+    std::size_t known = 0;
+    for (const double sample : wait->samples) {
+      if (!std::isfinite(sample)) continue;
+      sum += sample;
+      ++known;
+    }
+    return sum / static_cast<double>(known);
+  }
   const auto steps = metric_value(record, "steps");
   if (!steps || *steps <= 0) return std::nullopt;
   return wait->value() / *steps;

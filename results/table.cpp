@@ -103,12 +103,15 @@ std::string format_percent(double fraction) {
   if (!std::isfinite(fraction)) return "-";
   const double percent = fraction * 100;
   if (std::abs(percent) >= 0.05 && std::abs(percent) < 1) return fmt::format("{:.1f}%", percent);
-  return grouped(fmt::format("{:.0f}", percent)) + "%";
+  return (std::abs(percent) >= 1e15 ? fmt::format("{:.3g}", percent)
+                                    : grouped(fmt::format("{:.0f}", percent))) +
+         "%";
 }
 
 std::string format_ratio(double ratio) {
   if (!std::isfinite(ratio)) return "-";
-  return grouped(fmt::format("{:.2f}", ratio)) + "x";
+  return (std::abs(ratio) >= 1e15 ? fmt::format("{:.3g}", ratio) : grouped(fmt::format("{:.2f}", ratio))) +
+         "x";
 }
 
 std::string format_ms(double ns) {

@@ -59,6 +59,8 @@ TEST(Format, PercentRatioAndTime) {
   EXPECT_EQ(format_seconds(0), "0 s");
   EXPECT_EQ(format_percent(12.34), "1 234%");
   EXPECT_EQ(format_ratio(1.017), "1.02x");
+  EXPECT_EQ(format_percent(1e300), "1e+302%");
+  EXPECT_EQ(format_ratio(1e300), "1e+300x");
   EXPECT_EQ(format_ms(2.9e6), "2.90");
   EXPECT_EQ(format_seconds(0.0045), "4.5 ms");
   EXPECT_EQ(format_seconds(INFINITY), "-");

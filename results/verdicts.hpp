@@ -3,14 +3,13 @@
 //
 // The rules:
 //  - A tier stops scaling at the first thread count after which no measured count brings 10% more. A curve
-//  that falls by
-//    10% and more from its peak to its last count loses: that is said instead.
+//    that falls by 10% and more from its peak to its last count loses: that is said instead. Rates are
+//    against the fewest threads, repeat by repeat where both have as many.
 //  - A tier feeds X times another at the highest thread count that both were measured at; within 5% they feed
-//  the same.
+//    the same.
 //  - Baseline: samples_per_s over baseline_samples_per_s, lap by lap where both have as many laps.
 //  - Prefetching hid 1 - (input wait per step with prefetch K) / (the same with prefetch 0); from
-//  `input_overlap` where
-//    prefetch 0 was not measured.
+//    `input_overlap` where prefetch 0 was not measured.
 //  - "At most N accelerators" is a division of a read rate and says "not measured".
 //  - Repeats that lie more than 20% apart are noise worth a word.
 #pragma once
@@ -51,10 +50,9 @@ std::vector<Sentence> sentences(std::span<const Record> records, const Output& o
 // One curve's scaling verdict, for anyone who has rates by thread count. 0 threads: nothing can be said
 // (fewer than two counts, or a rate of 0).
 struct Scaling {
-  std::uint64_t stops_at =
-      0;                     // the thread count after which nothing gains; the last count when it still gains
-  bool still_gains = false;  // the last step brought 10% and more
-  double lost_after = 0;     // fraction lost from the peak to the last count; 0 below 10%
+  std::uint64_t stops_at = 0;  // the thread count after which nothing gains; the last when it still gains
+  bool still_gains = false;    // the last step brought 10% and more
+  double lost_after = 0;       // fraction lost from the peak to the last count; 0 below 10%
   std::uint64_t peak_at = 0;
   double gain = 0;  // the rate at stops_at over that at the first count
 };
@@ -70,5 +68,9 @@ std::optional<double> hidden_by_prefetch(const TrainGroup& group, std::uint64_t 
 
 // samples_per_s over baseline_samples_per_s: the median of the laps' ratios where both have as many laps.
 std::optional<double> baseline_ratio(const Record& record);
+
+// A record of the curve against that with the fewest threads, in the same way: repeats of a sweep are
+// measured in turn.
+std::optional<double> scaling_ratio(const ReadCurve& curve, const Record& record);
 
 }  // namespace penstock

@@ -18,14 +18,34 @@ std::optional<double> rate_of(const Record& record) {
   return rate && *rate > 0 ? rate : std::nullopt;
 }
 
-std::string in_group(const ReadGroup& group) {
-  return " (" + group.title + ")";
+// Nothing in memory is ever cold, whatever was asked for.
+bool lies_in_memory(const ReadCurve& curve) {
+  return cache_text(*curve.at.begin()->second, "client_data") == "memory";
+}
+
+std::string in_group(const ReadGroup& group, const std::vector<const ReadCurve*>& about) {
+  std::string text = " (" + group.title;
+  for (const ReadCurve* curve : about)
+    if (group.cache == "cold" && lies_in_memory(*curve)) text += "; " + curve->tier + " lies in memory";
+  return text + ")";
+}
+
+// "3.1x", "12x".
+std::string times_text(double ratio) {
+  return ratio < 9.95 ? fmt::format("{:.1f}x", ratio) : fmt::format("{}x", format_number(std::round(ratio)));
+}
+
+std::optional<double> ratio_of(const Metric* over, const Metric* under) {
+  if (over == nullptr || under == nullptr || under->value() <= 0) return std::nullopt;
+  if (over->samples.size() == under->samples.size())
+    if (const auto paired = paired_ratio(over->samples, under->samples)) return paired->median;
+  return over->value() / under->value();
 }
 
 void say_scaling(const ReadGroup& group, const ReadCurve& curve, std::vector<Sentence>& out) {
   std::vector<ScalingPoint> points;
   for (const auto& [threads, record] : curve.at)
-    if (const auto rate = rate_of(*record)) points.push_back({threads, *rate});
+    if (const auto ratio = scaling_ratio(curve, *record)) points.push_back({threads, *ratio});
   const Scaling scaling = judge_scaling(points);
   if (scaling.stops_at == 0) return;
   const std::string last = threads_text(points.back().threads);
@@ -41,7 +61,7 @@ void say_scaling(const ReadGroup& group, const ReadCurve& curve, std::vector<Sen
     if (scaling.stops_at != points.front().threads)
       text += fmt::format(", {} of {}", format_ratio(scaling.gain), threads_text(points.front().threads));
   }
-  out.push_back({Tone::finding, "scaling", text + in_group(group) + "."});
+  out.push_back({Tone::finding, "scaling", text + in_group(group, {&curve}) + "."});
 }
 
 // The highest thread count that both were measured at.
@@ -75,20 +95,21 @@ void say_tiers(const ReadGroup& group, std::vector<Sentence>& out) {
           ratio < 1 + kSameRate
               ? fmt::format("{} and {} feed the same at {}, within {}", fast, slow, threads_text(threads),
                             format_percent(kSameRate))
-              : fmt::format("{} feeds {} of {} at {}", fast,
-                            ratio < 10 ? fmt::format("{:.1f}x", ratio) : fmt::format("{:.0f}x", ratio), slow,
-                            threads_text(threads));
-      out.push_back({Tone::finding, "tiers", text + in_group(group) + "."});
+              : fmt::format("{} feeds {} of {} at {}", fast, times_text(ratio), slow, threads_text(threads));
+      out.push_back(
+          {Tone::finding, "tiers", text + in_group(group, {&group.curves[i], &group.curves[j]}) + "."});
     }
 }
 
 void say_accelerators(const ReadGroup& group, std::vector<Sentence>& out) {
   std::vector<std::string> parts;
+  std::vector<const ReadCurve*> about;
   for (const ReadCurve& curve : group.curves) {
     double best = 0;
     for (const auto& [threads, record] : curve.at)
       best = std::max(best, metric_value(*record, "samples_per_s").value_or(0));
     if (best <= 0) continue;
+    about.push_back(&curve);
     const double count = std::floor(best / kAcceleratorImages);
     parts.push_back(parts.empty()
                         ? fmt::format("{} feeds at most {} accelerator{} of {:.0f} images/s", curve.tier,
@@ -99,16 +120,18 @@ void say_accelerators(const ReadGroup& group, std::vector<Sentence>& out) {
   }
   if (!parts.empty())
     out.push_back(
-        {Tone::finding, "accelerators", enumerate(parts) + ", not measured" + in_group(group) + "."});
+        {Tone::finding, "accelerators", enumerate(parts) + ", not measured" + in_group(group, about) + "."});
 }
 
 void say_baseline(const ReadGroup& group, std::vector<Sentence>& out) {
   std::vector<std::string> parts;
+  std::vector<const ReadCurve*> about;
   for (const ReadCurve& curve : group.curves) {
     std::vector<double> ratios;
     for (const auto& [threads, record] : curve.at)
       if (const auto ratio = baseline_ratio(*record)) ratios.push_back(*ratio);
     if (ratios.empty()) continue;
+    about.push_back(&curve);
     const auto [low, high] = std::minmax_element(ratios.begin(), ratios.end());
     const std::string from = format_percent(*low);
     const std::string to = format_percent(*high);
@@ -117,7 +140,7 @@ void say_baseline(const ReadGroup& group, std::vector<Sentence>& out) {
   }
   if (!parts.empty())
     out.push_back({Tone::finding, "baseline",
-                   fmt::format("The client reached {}{}.", enumerate(parts), in_group(group))});
+                   fmt::format("The client reached {}{}.", enumerate(parts), in_group(group, about))});
 }
 
 void say_ceiling(const ReadGroup& group, const ReadCurve& curve, const Output& output,
@@ -140,7 +163,7 @@ void say_ceiling(const ReadGroup& group, const ReadCurve& curve, const Output& o
     out.push_back(
         {Tone::caution, "ceiling_invalid",
          fmt::format("The ceiling of {} is invalid at {}: reading was faster than the best probe{}.",
-                     curve.tier, enumerate(invalid), in_group(group))});
+                     curve.tier, enumerate(invalid), in_group(group, {&curve}))});
   if (best == nullptr) return;
   const auto ceiling = metric_value(*best, "ceiling_bytes_per_s");
   const std::string of =
@@ -148,7 +171,7 @@ void say_ceiling(const ReadGroup& group, const ReadCurve& curve, const Output& o
   out.push_back({Tone::finding, "ceiling",
                  fmt::format("{} reaches {} of its ceiling{} at {}{}.", curve.tier,
                              format_percent(*metric_value(*best, "ceiling_fraction")), of,
-                             threads_text(best_threads), in_group(group))});
+                             threads_text(best_threads), in_group(group, {&curve}))});
 }
 
 void say_cold_warm(const std::vector<ReadGroup>& groups, std::vector<Sentence>& out) {
@@ -157,8 +180,7 @@ void say_cold_warm(const std::vector<ReadGroup>& groups, std::vector<Sentence>& 
     for (const ReadGroup& warm : groups) {
       if (warm.cache != "warm" || warm.rest != cold.rest) continue;
       for (const ReadCurve& curve : cold.curves) {
-        // Nothing in memory is ever cold: the two are the same measurement.
-        if (cache_text(*curve.at.begin()->second, "client_data") == "memory") continue;
+        if (lies_in_memory(curve)) continue;  // the two are the same measurement
         const ReadCurve* other = warm.find(curve.tier);
         std::uint64_t threads = 0;
         const Record* warm_cell = nullptr;
@@ -169,9 +191,11 @@ void say_cold_warm(const std::vector<ReadGroup>& groups, std::vector<Sentence>& 
             std::abs(ratio - 1) < kSameRate
                 ? fmt::format("{} is as fast cold as warm at {}", curve.tier, threads_text(threads))
                 : fmt::format("{} is {} {} warm than cold at {}", curve.tier,
-                              fmt::format("{:.1f}x", ratio > 1 ? ratio : 1 / ratio),
-                              ratio > 1 ? "faster" : "slower", threads_text(threads));
-        out.push_back({Tone::finding, "cold_warm", text + "."});
+                              times_text(ratio > 1 ? ratio : 1 / ratio), ratio > 1 ? "faster" : "slower",
+                              threads_text(threads));
+        // The title without its "cold": what tells this work from other work in these records.
+        const std::string work = cold.title.size() > 6 ? " (" + cold.title.substr(6) + ")" : "";
+        out.push_back({Tone::finding, "cold_warm", text + work + "."});
       }
     }
   }
@@ -195,12 +219,16 @@ void say_read(const std::vector<ReadGroup>& groups, const Output& output, std::v
 namespace penstock {
 
 std::optional<double> baseline_ratio(const Record& record) {
-  const Metric* tool = find_metric(record, "samples_per_s");
-  const Metric* plain = find_metric(record, "baseline_samples_per_s");
-  if (tool == nullptr || plain == nullptr || plain->value() <= 0) return std::nullopt;
-  if (tool->samples.size() == plain->samples.size())
-    if (const auto paired = paired_ratio(tool->samples, plain->samples)) return paired->median;
-  return tool->value() / plain->value();
+  return verdicts::ratio_of(find_metric(record, "samples_per_s"),
+                            find_metric(record, "baseline_samples_per_s"));
+}
+
+std::optional<double> scaling_ratio(const ReadCurve& curve, const Record& record) {
+  const Record& first = *curve.at.begin()->second;
+  for (const char* rate : {"samples_per_s", "payload_bytes_per_s"})
+    if (const auto ratio = verdicts::ratio_of(find_metric(record, rate), find_metric(first, rate)))
+      return ratio;
+  return std::nullopt;
 }
 
 }  // namespace penstock

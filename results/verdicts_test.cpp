@@ -97,6 +97,46 @@ TEST(Sentences, ScalingAndTiers) {
   EXPECT_EQ(only(records, "tiers"), "fast feeds 3.1x of disk at 8 threads (cold).");
 }
 
+TEST(Sentences, ScalingIsPairedRepeatByRepeat) {
+  Record one = read_cell("disk", 1, "warm", 100);
+  Record two = read_cell("disk", 2, "warm", 100);
+  one.metrics["samples_per_s"].samples = {100, 1000, 10000};  // drift that both rows share
+  two.metrics["samples_per_s"].samples = {150, 1500, 20000};
+  const std::vector<Record> records{one, two};
+  EXPECT_TRUE(
+      has(only(records, "scaling"), "disk still gains at 2 threads, the most that were measured: 1.50x"));
+  const auto groups = read_groups(records);
+  EXPECT_DOUBLE_EQ(*scaling_ratio(groups[0].curves[0], records[1]), 1.5);
+}
+
+TEST(Sentences, WhatLiesInMemoryIsNeverCalledCold) {
+  Record fast = read_cell("fast", 1, "cold", 500);
+  fast.cache["client_data"] = "memory";
+  EXPECT_EQ(only({read_cell("disk", 1, "cold", 100), fast}, "tiers"),
+            "fast feeds 5.0x of disk at 1 thread (cold; fast lies in memory).");
+  EXPECT_TRUE(has(only({fast}, "accelerators"), "(cold; fast lies in memory)"));
+  fast.parameters["cache"] = "warm";
+  EXPECT_TRUE(has(only({fast}, "accelerators"), "(warm)"));
+}
+
+TEST(Sentences, ColdAndWarmOfSeveralWorksAreToldApart) {
+  std::vector<Record> records;
+  for (const char* order : {"shuffled", "sequential"})
+    for (const char* cache : {"cold", "warm"}) {
+      records.push_back(read_cell("disk", 4, cache, *cache == 'c' ? 100 : 2000));
+      records.back().parameters["order"] = order;
+    }
+  const auto texts = said(records, "cold_warm");
+  ASSERT_EQ(texts.size(), 2U);
+  EXPECT_EQ(texts[0], "disk is 20.0x faster warm than cold at 4 threads (shuffled).");
+  EXPECT_TRUE(has(texts[1], "(sequential)"));
+}
+
+TEST(Sentences, HugeRatesStayReadable) {
+  const std::vector<Record> records{read_cell("a", 1, "warm", 1e280), read_cell("b", 1, "warm", 1)};
+  EXPECT_LT(only(records, "tiers").size(), 80U);
+}
+
 TEST(Sentences, TiersWithinFivePercentFeedTheSame) {
   EXPECT_TRUE(has(only({read_cell("a", 2, "warm", 100), read_cell("b", 2, "warm", 103)}, "tiers"),
                   "feed the same at 2 threads"));

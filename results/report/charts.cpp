@@ -5,6 +5,7 @@
 #include <set>
 
 #include "results/report/html.hpp"
+#include "results/statistics.hpp"
 #include "results/table.hpp"
 
 namespace penstock::report {
@@ -68,10 +69,9 @@ void add_curve(Chart& chart, const ReadCurve& curve, std::size_t colour, double 
         values->push_back(std::nullopt);
       continue;
     }
-    const auto [low, high] = std::minmax_element(metric->samples.begin(), metric->samples.end());
     rate.y.push_back(metric->value() / unit);
-    rate.low.push_back(*low / unit);
-    rate.high.push_back(*high / unit);
+    rate.low.push_back(percentile(metric->samples, 0) / unit);
+    rate.high.push_back(percentile(metric->samples, 100) / unit);
     baseline.y.push_back(scaled(baseline_bytes(*cell->second)));
     ceiling.y.push_back(scaled(metric_value(*cell->second, "ceiling_bytes_per_s")));
   }

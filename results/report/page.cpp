@@ -5,9 +5,9 @@
 #include <algorithm>
 #include <set>
 
+#include "io_backends/base/build_info.hpp"
 #include "io_backends/base/units.hpp"
 #include "results/cells.hpp"
-#include "results/environment.hpp"
 #include "results/report/assets.hpp"
 #include "results/report/html.hpp"
 #include "results/report/sections.hpp"
@@ -73,8 +73,7 @@ std::string header_html(const std::string& title, const std::vector<Record>& rec
 }
 
 std::string footer_html() {
-  std::string out = "<footer><div class=\"wide\">\n<p>Written by penstock " +
-                    escape(look_at_environment()["versions"]["penstock"].get<std::string>()) +
+  std::string out = "<footer><div class=\"wide\">\n<p>Written by penstock " + escape(build_info().version) +
                     ". This page holds everything that it shows and asks no network for anything.</p>\n";
   if (chart_library_js.empty())
     out +=

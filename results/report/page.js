@@ -40,6 +40,10 @@
   };
   applyTheme();
 
+  // Of any number of numbers: Math.max(...list) takes some ten thousand.
+  const most = (list) => list.reduce((a, b) => Math.max(a, b), -Infinity);
+  const least = (list) => list.reduce((a, b) => Math.min(a, b), Infinity);
+
   // ---- line charts
   const shapes = ["circle", "square", "triangle", "diamond", "down", "cross", "plus"];
   const tracePath = (path, shape, x, y, r) => {
@@ -111,7 +115,7 @@
     addScaleButton() {
       const values = this.chart.series.flatMap((series) => series.y).filter((y) => y > 0);
       this.logarithmic &&= values.length > 0;
-      if (!values.length || (!this.logarithmic && Math.max(...values) < 4 * Math.min(...values))) return;
+      if (!values.length || (!this.logarithmic && most(values) < 4 * least(values))) return;
       const toggle = element("button", "", "log scale");
       toggle.type = "button";
       toggle.setAttribute("aria-pressed", String(this.logarithmic));
@@ -136,10 +140,10 @@
     yRange(low, high) {
       if (this.logarithmic) {
         const values = this.chart.series.flatMap((series) => [...series.y, ...series.low]).filter((y) => y > 0);
-        return [10 ** Math.floor(Math.log10(Math.min(...values))), 10 ** Math.ceil(Math.log10(Math.max(...values) * 1.01))];
+        return [10 ** Math.floor(Math.log10(least(values))), 10 ** Math.ceil(Math.log10(most(values) * 1.01))];
       }
-      const most = Math.max(high || 0, ...this.chart.series.filter((_, i) => !this.hidden.has(i)).flatMap((series) => series.high));
-      return [0, most > 0 ? most * 1.06 : 1];
+      const top = most([high || 0, ...this.chart.series.filter((_, i) => !this.hidden.has(i)).flatMap((series) => series.high)]);
+      return [0, top > 0 ? top * 1.06 : 1];
     }
 
     xRange() {

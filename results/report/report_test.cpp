@@ -113,6 +113,18 @@ TEST(Page, OneThreadCountAndOneTierMakeATableAndAChart) {
   EXPECT_EQ(has(page, "Leon Sorokin"), !chart_library_licence.empty());
 }
 
+TEST(Page, EveryTierHasItsNumberOnTheFirstScreenColdWhereItWasCold) {
+  Record warm = read_cell("disk", 1, 900 * 1048576.0);
+  warm.parameters["cache"] = "warm";
+  Record memory = read_cell("memory", 2, 700 * 1048576.0);
+  memory.parameters["cache"] = "warm";
+  memory.cache = Json{{"client_data", "memory"}};
+  const std::string page = page_of({warm, memory, read_cell("disk", 1, 100 * 1048576.0)});
+  EXPECT_TRUE(has(page, ">disk at its best: 1 thread, cold<"));
+  EXPECT_FALSE(has(page, ">disk at its best: 1 thread, warm<"));
+  EXPECT_TRUE(has(page, ">memory at its best: 2 threads, in memory<"));
+}
+
 TEST(Page, HugeAndMissingNumbersDoNotBreakIt) {
   Record record = read_cell("disk", 1, 1e300);
   record.metrics["samples_per_s"] = {"1/s", Better::higher, "repeat", {}};

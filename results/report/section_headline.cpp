@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <set>
 
 #include "results/cells.hpp"
 #include "results/report/html.hpp"
@@ -21,27 +22,30 @@ std::string tile(std::string_view value, std::string_view unit, std::string_view
       colour % 7, escape(value), escape(unit), escape(label));
 }
 
-// The best rate of each tier in the first group: the coldest, if any was cold.
-std::vector<std::string> rate_tiles(const std::vector<ReadGroup>& groups, PageState& state) {
+// The best rate of each tier: cold where it was measured cold.
+std::vector<std::string> rate_tiles(std::vector<ReadGroup> groups, PageState& state) {
   std::vector<std::string> tiles;
-  const auto cold =
-      std::find_if(groups.begin(), groups.end(), [](const auto& group) { return group.cache == "cold"; });
-  const auto group = cold == groups.end() ? groups.begin() : cold;
-  if (group == groups.end()) return tiles;
-  for (const ReadCurve& curve : group->curves) {
-    double best = 0;
-    std::uint64_t at = 0;
-    for (const auto& [threads, record] : curve.at)
-      if (const auto rate = metric_value(*record, "payload_bytes_per_s"); rate && *rate > best) {
-        best = *rate;
-        at = threads;
-      }
-    if (at == 0) continue;
-    tiles.push_back(
-        tile(format_rate(best, state.output), rate_unit(state.output),
-             fmt::format("{} at its best: {} thread{}, {}", curve.tier, at, at == 1 ? "" : "s", group->title),
-             colour_of(state.tiers, curve.tier)));
-  }
+  std::set<std::string> shown;
+  std::stable_partition(groups.begin(), groups.end(),
+                        [](const ReadGroup& group) { return group.cache == "cold"; });
+  for (const ReadGroup& group : groups)
+    for (const ReadCurve& curve : group.curves) {
+      double best = 0;
+      const Record* best_record = nullptr;
+      std::uint64_t at = 0;
+      for (const auto& [threads, record] : curve.at)
+        if (const auto rate = metric_value(*record, "payload_bytes_per_s"); rate && *rate > best) {
+          best = *rate;
+          best_record = record;
+          at = threads;
+        }
+      if (at == 0 || !shown.insert(curve.tier).second) continue;
+      const bool memory = cache_text(*best_record, "client_data") == "memory";
+      tiles.push_back(tile(format_rate(best, state.output), rate_unit(state.output),
+                           fmt::format("{} at its best: {} thread{}, {}", curve.tier, at, at == 1 ? "" : "s",
+                                       memory ? "in memory" : group.title),
+                           colour_of(state.tiers, curve.tier)));
+    }
   return tiles;
 }
 

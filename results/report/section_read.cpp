@@ -27,13 +27,6 @@ std::string cache_cell(const Record& record) {
   return state.empty() ? "-" : state;
 }
 
-std::string scaling_cell(const Record& record, const ReadCurve& curve) {
-  if (const auto scaling = metric_value(record, "scaling")) return format_ratio(*scaling);
-  const auto first = metric_value(*curve.at.begin()->second, "payload_bytes_per_s");
-  const auto here = metric_value(record, "payload_bytes_per_s");
-  return first && here && *first > 0 ? format_ratio(*here / *first) : "-";
-}
-
 HtmlTable bandwidth_table(const ReadGroup& group, const PageState& state) {
   HtmlTable table("Reading, " + group.title,
                   {{"tier", Kind::words, ""},
@@ -41,7 +34,7 @@ HtmlTable bandwidth_table(const ReadGroup& group, const PageState& state) {
                    {"samples/s", Kind::number, "delivered, median of the repeats"},
                    {std::string(rate_unit(state.output)), Kind::number, "payload, median of the repeats"},
                    {"spread", Kind::number, "how far the repeats lie apart: (max - min) / median"},
-                   {"scaling", Kind::number, "against the first thread count"},
+                   {"scaling", Kind::number, "against the fewest threads, the median of the repeats' ratios"},
                    {"plain loop", Kind::number, "against the simplest possible loop on the same work"},
                    {"of ceiling", Kind::number, "against the best that probes of this tier reached"},
                    {"client cache", Kind::words,
@@ -52,12 +45,14 @@ HtmlTable bandwidth_table(const ReadGroup& group, const PageState& state) {
     for (const auto& [threads, record] : curve.at) {
       const Metric* rate = find_metric(*record, "payload_bytes_per_s");
       const auto baseline = baseline_ratio(*record);
+      const auto scaling = scaling_ratio(curve, *record);
       const auto fraction = metric_value(*record, "ceiling_fraction");
       table.row({text(curve.tier), text(std::to_string(threads)),
                  text(number_or_dash(metric_value(*record, "samples_per_s"))),
                  text(rate ? format_rate(rate->value(), state.output) : "-"),
                  text(rate && rate->samples.size() > 1 ? format_percent(spread(rate->samples)) : "-"),
-                 text(scaling_cell(*record, curve)), text(baseline ? format_percent(*baseline) : "-"),
+                 text(scaling ? format_ratio(*scaling) : "-"),
+                 text(baseline ? format_percent(*baseline) : "-"),
                  text(fraction ? format_percent(*fraction) : "-"), text(cache_cell(*record)),
                  Markup{verdict_html(record->verdict)}});
     }
