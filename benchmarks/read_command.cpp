@@ -148,9 +148,7 @@ Result<SweepSettings> sweep_settings(const CommandContext& context) {
                                   most, kMostInFlight));
   settings.depth = static_cast<unsigned>(depth);
   settings.order = options.text("order") == "shuffled" ? SampleOrder::shuffled : SampleOrder::sequential;
-  settings.cache = options.text("cache") == "cold"   ? CacheWish::cold
-                   : options.text("cache") == "warm" ? CacheWish::warm
-                                                     : CacheWish::asis;
+  settings.cache = cache_wish(options.text("cache"));
   settings.cold_by = options.text("cold-by") == "drop" ? ColdMethod::drop : ColdMethod::evict;
   settings.decode = options.text("decode") == "full";
   settings.verify = options.flag("verify");

@@ -271,13 +271,19 @@ class TierProbe {
   Result<void> measure_best_loop(ProbeCell& cell, std::string_view name, const ProbeSet& set,
                                  SampleOrder order) {
     Yardsticks yardsticks(work(set), {.order = order, .seed = settings_.seed});
+    const auto rung = [&](const LoopShape& shape, const ReadLap& pass) {
+      const std::uint64_t before = yardsticks.uncounted_bytes();
+      ReadTally tally = yardsticks.rung(shape, pass);
+      cell.uncounted_bytes += yardsticks.uncounted_bytes() - before;
+      return tally;
+    };
     std::optional<LoopShape> best;
     double best_rate = 0;
     for (const LoopShape& shape : yardsticks.ladder(cell.clients)) {
       ProbeFigure once;
       once.name = name;
       PENSTOCK_TRY(measure_reads(
-          cell, once, set, [&](const ReadLap& pass) { return yardsticks.rung(shape, pass); }, 1));
+          cell, once, set, [&](const ReadLap& pass) { return rung(shape, pass); }, 1));
       if (once.bytes_per_s.empty() || once.bytes_per_s.front() <= best_rate) continue;
       best_rate = once.bytes_per_s.front();
       best = shape;
@@ -286,8 +292,7 @@ class TierProbe {
     ProbeFigure figure;
     figure.name = name;
     figure.loop = best->name();
-    PENSTOCK_TRY(
-        measure_reads(cell, figure, set, [&](const ReadLap& pass) { return yardsticks.rung(*best, pass); }));
+    PENSTOCK_TRY(measure_reads(cell, figure, set, [&](const ReadLap& pass) { return rung(*best, pass); }));
     cell.figures.push_back(std::move(figure));
     return success();
   }
@@ -309,6 +314,7 @@ class TierProbe {
       judge(cell, lap->verdict, lap->reason);
       add(figure, lap->tally.bytes, lap->tally.samples, lap->tally.wall_s);
     }
+    cell.uncounted_bytes += cache.warmed_bytes();
     return success();
   }
 

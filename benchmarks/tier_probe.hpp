@@ -36,7 +36,8 @@ struct ProbeFigure {
 struct ProbeCell {
   unsigned clients = 1;
   std::vector<ProbeFigure> figures;
-  CacheState cache;  // before the reads
+  CacheState cache;                   // before the reads
+  std::uint64_t uncounted_bytes = 0;  // read past the back end, which did not count them
   Verdict verdict = Verdict::ok;
   std::string reason;
 };

@@ -145,7 +145,7 @@ void print_json(const std::vector<Seen>& all) {
   }
 }
 
-Trial record_of(const Run& run, const Tier& tier, const ProbeCell& cell) {
+Trial record_of(const Run& run, const Tier& tier, const ProbeCell& cell, std::uint64_t bytes_read) {
   Trial trial = run.trial();
   trial.parameter("tier", tier.name);
   trial.parameter("threads", cell.clients);
@@ -166,7 +166,7 @@ Trial record_of(const Run& run, const Tier& tier, const ProbeCell& cell) {
     }
   }
   trial.parameter("loops", std::move(loops));
-  trial.value("tier_bytes_read", "B", Better::neither, static_cast<double>(tier.backend->moved_bytes().read));
+  trial.value("tier_bytes_read", "B", Better::neither, static_cast<double>(bytes_read));
   trial.verdict(cell.verdict, cell.reason);
   return trial;
 }
@@ -217,9 +217,7 @@ Result<ProbeSettings> probe_settings(const CommandContext& context) {
   settings.bytes = options.size("probe-size");
   settings.min_time = options.duration("min-time");
   settings.repeats = static_cast<std::size_t>(options.integer("repeat"));
-  settings.cache = options.text("cache") == "cold"   ? CacheWish::cold
-                   : options.text("cache") == "warm" ? CacheWish::warm
-                                                     : CacheWish::asis;
+  settings.cache = cache_wish(options.text("cache"));
   settings.seed = context.seed;
   return settings;
 }
@@ -253,7 +251,9 @@ Result<int> probe(const CommandContext& context, std::vector<Seen>& all) {
         if (!figure.bytes_per_s.empty())
           seen.tier.ceilings.push_back({.what = fmt::format("{}.clients_{}", figure.name, cell.clients),
                                         .bytes_per_s = median(figure.bytes_per_s)});
-    for (const ProbeCell& cell : *cells) run.keep(record_of(run, seen.tier, cell));
+    std::uint64_t bytes_read = seen.tier.backend->moved_bytes().read;
+    for (const ProbeCell& cell : *cells) bytes_read += cell.uncounted_bytes;
+    for (const ProbeCell& cell : *cells) run.keep(record_of(run, seen.tier, cell, bytes_read));
   }
   if (!context.output.json) print_probe(run.records(), context.output);
   PENSTOCK_TRY(run.finish());

@@ -167,6 +167,12 @@ std::string_view cache_wish_name(CacheWish wish) {
   return "";
 }
 
+CacheWish cache_wish(std::string_view name) {
+  for (const CacheWish wish : {CacheWish::cold, CacheWish::warm})
+    if (name == cache_wish_name(wish)) return wish;
+  return CacheWish::asis;
+}
+
 std::optional<std::uint64_t> device_bytes_read() {
   std::ifstream counters("/proc/self/io");
   std::string key;

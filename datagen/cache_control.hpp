@@ -85,6 +85,7 @@ class CacheControl {
 };
 
 std::string_view cache_wish_name(CacheWish wish);
+CacheWish cache_wish(std::string_view name);  // the way back; asis for any other word
 
 // Bytes that the kernel fetched from devices and servers for this process so far (/proc/self/io, which counts
 // read-ahead, direct reads and what another process later finds cached). Absent where the kernel does not

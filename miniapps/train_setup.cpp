@@ -35,11 +35,6 @@ Result<std::uint64_t> bounded(const Options& options, std::string_view name, std
   return static_cast<std::uint64_t>(value);
 }
 
-CacheWish cache_wish(const std::string& word) {
-  if (word == "cold") return CacheWish::cold;
-  return word == "warm" ? CacheWish::warm : CacheWish::asis;
-}
-
 }  // namespace
 
 Result<TrainSetup> resolve_train_setup(const CommandContext& context, const MiniAppInfo& app) {

@@ -47,6 +47,10 @@ class Tiers(penstock_cli.CliTest):
                     self.assertEqual(len(samples), 2)
                     self.assertGreater(min(samples), 0, rung)
             self.assertIn("read.random.4k.1.clients_1", record["tiers"]["data"]["ceilings"])
+        # Each repeat lasts at least 20 ms.
+        least = sum(rate * 0.019 for record in records for rung in self.RUNGS if rung.startswith("read.")
+                    for rate in record["metrics"][f"{rung}.bytes_per_s"]["samples"])
+        self.assertGreater(records[0]["metrics"]["tier_bytes_read"]["value"], least)
         self.assertEqual(list(target.iterdir()), [])
 
     def test_probe_cold_is_proven(self):
