@@ -1,6 +1,8 @@
 """penstock report: what it writes and what it refuses. test_report_page.py opens the page."""
 
 import json
+import os
+import signal
 
 import synthetic_records as synthetic
 from penstock_cli import CliTest, main
@@ -60,6 +62,20 @@ class Report(CliTest):
         done = self.run_cli("report", "runs", "-o", "taken", expect=None)
         self.assertIn(done.returncode, (1, 2))
         self.assertEqual(sorted(path.name for path in self.dir.iterdir()), ["runs", "taken"])
+
+    def test_control_c_leaves_no_page(self):
+        whole = synthetic.write(self.dir / "runs", synthetic.whole_experiment())
+        pipe = self.dir / "slow.jsonl"
+        os.mkfifo(pipe)
+        for how in (signal.SIGINT, signal.SIGTERM):
+            process = self.start("report", pipe, "-o", "r.html")
+            with open(pipe, "wb") as file:  # opens once the other end reads: it is in the middle now
+                file.write(whole.read_bytes())
+                process.send_signal(how)
+            out, err = process.communicate(timeout=60)
+            self.assertEqual((process.returncode, out), (128 + how, ""), err)
+            self.assertNotIn("error", err)
+            self.assertEqual(sorted(path.name for path in self.dir.iterdir()), ["runs", "slow.jsonl"])
 
     def test_unknown_option(self):
         done = self.run_cli("report", "--outptu", "x", expect=2)
