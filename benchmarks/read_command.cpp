@@ -163,17 +163,6 @@ Result<SweepSettings> sweep_settings(const CommandContext& context) {
   return settings;
 }
 
-// Rows are told apart by their tier's name: a name that is taken gets a number.
-void make_unique(std::vector<Tier>& tiers, Tier& own) {
-  std::vector<std::string> taken{own.name};
-  for (Tier& tier : tiers) {
-    const std::string name = tier.name;
-    for (int n = 2; std::find(taken.begin(), taken.end(), tier.name) != taken.end(); ++n)
-      tier.name = fmt::format("{}-{}", name, n);
-    taken.push_back(tier.name);
-  }
-}
-
 // Whether some of the corpus's objects, spread over all of it, are there: a tier that nobody copied to should
 // be told before anything is measured.
 Result<void> look_for_objects(Tier& tier, const SampleList& samples, std::string_view corpus) {
@@ -210,10 +199,9 @@ Result<Opened> open_all(const CommandContext& context, const SweepSettings& sett
                                   where, where));
   if (options.flag("only-tiers") && options.texts("tier").empty())
     return make_error(Errc::invalid_argument, "--only-tiers needs a --tier to measure");
-  PENSTOCK_ASSIGN(std::vector<Tier> others, open_tiers(options.texts("tier")));
+  PENSTOCK_ASSIGN(std::vector<Tier> others, open_tiers(options.texts("tier"), corpus.tier.name));
   if (settings.on_error == OnError::fail)
     for (Tier& tier : others) PENSTOCK_TRY(look_for_objects(tier, samples, where));
-  make_unique(others, corpus.tier);
   return Opened{std::move(corpus), std::move(others), std::move(samples)};
 }
 

@@ -163,11 +163,7 @@ Result<int> run(const CommandContext& context) {
   PENSTOCK_TRY(make_sampler(setup, corpus));
   if (corpus.manifest.facts().label_names.empty())
     note("'" + corpus.name + "' has no labels: its batches carry none");
-  std::vector<Tier> others;
-  for (const std::string& text : options.texts("tier")) {
-    PENSTOCK_ASSIGN(Tier tier, open_tier(text));
-    others.push_back(std::move(tier));
-  }
+  PENSTOCK_ASSIGN(const std::vector<Tier> others, open_tiers(options.texts("tier"), corpus.tier.name));
 
   PENSTOCK_ASSIGN(Run run, Run::begin(context));
   const Result<void> measured = measure_all(setup, corpus, others, run);

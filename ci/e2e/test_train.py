@@ -129,6 +129,14 @@ class Figures(TrainTest):
         self.assertRegex(table, r"(?m)^other +5 ")
         self.assertIn("Prefetching hid", table)
 
+    def test_tiers_of_one_name_get_rows_and_logs_of_their_own(self):
+        copies = [self.dir / "one", self.dir / "two"]
+        for copy in copies:
+            shutil.copytree(self.made / "corpus", copy)
+        records = self.train("--tier", copies[0], "--tier", copies[1], "--batch", "8", "--sample-log", self.dir / "log")
+        self.assertEqual(len({record["parameters"]["tier"] for record in records}), 3)
+        self.assertEqual(len(list(self.dir.glob("log*"))), 3)
+
     def test_cache_states_are_said(self):
         for wish in ("cold", "warm"):
             [record] = self.train("--batch", "8", "--cache", wish, expect=None)

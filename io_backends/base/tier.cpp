@@ -195,7 +195,7 @@ Result<Tier> open_tier(const TierSpec& spec) {
   return tier;
 }
 
-Result<std::vector<Tier>> open_tiers(std::span<const std::string> texts) {
+Result<std::vector<Tier>> open_tiers(std::span<const std::string> texts, const std::string& taken) {
   std::vector<Tier> tiers;
   std::set<std::string> names;
   for (const std::string& text : texts) {
@@ -204,7 +204,9 @@ Result<std::vector<Tier>> open_tiers(std::span<const std::string> texts) {
     if (!spec.name.empty() && names.contains(spec.name))
       return bad_tier(text, "another tier is called '" + spec.name + "', too");
     const std::string base = tier.name;
-    for (int n = 2; !names.insert(tier.name).second; ++n) tier.name = base + "-" + std::to_string(n);
+    for (int n = 2; tier.name == taken || !names.insert(tier.name).second; ++n)
+      tier.name = base + "-" + std::to_string(n);
+    if (!spec.name.empty()) names.insert(spec.name);
     tiers.push_back(std::move(tier));
   }
   return tiers;

@@ -63,9 +63,9 @@ struct Tier {
 Result<Tier> open_tier(std::string_view text);
 Result<Tier> open_tier(const TierSpec& spec);
 
-// Several tiers whose names differ: unnamed ones get "-2", "-3" ... behind a name that is taken; a name given
-// twice is an error.
-Result<std::vector<Tier>> open_tiers(std::span<const std::string> texts);
+// Several tiers whose names differ from each other's and from `taken` (of the corpus's own tier): those of
+// one name get "-2", "-3" ... behind it; a name given twice in `texts` is an error.
+Result<std::vector<Tier>> open_tiers(std::span<const std::string> texts, const std::string& taken = "");
 
 // The options that every tier takes besides its back end's own: limit, read_limit, write_limit, latency,
 // capacity, fail, fail_seed (docs/tiers.md).

@@ -115,6 +115,12 @@ TEST(OpenTier, SeveralHaveDifferentNames) {
   EXPECT_EQ(names, (std::vector<std::string>{"mem", "mem-2", "fast", "mem-3"}));
   const std::vector<std::string> twice{"x=mem:a", "x=mem:b"};
   EXPECT_ERRC(Errc::invalid_argument, open_tiers(twice));
+  EXPECT_ERRC(Errc::invalid_argument, open_tiers(twice, "x")) << "whoever else has it";
+  const std::vector<std::string> after{"mem=mem:a", "mem:b"};
+  const auto numbered = open_tiers(after, "mem");
+  ASSERT_OK(numbered);
+  EXPECT_EQ(numbered->at(0).name, "mem-2") << "a corpus keeps its own name";
+  EXPECT_EQ(numbered->at(1).name, "mem-3");
 }
 
 constexpr const char* kMountinfo =
