@@ -42,7 +42,7 @@ struct CommandInfo {
   Result<int> (*run)(const CommandContext& context);
   std::string_view synopsis;     // "penstock read CORPUS [--tier TIER]... [options]"
   std::string_view examples[2];  // worked examples: a line, and what it does behind '#'
-  std::string_view nouns = "";   // what the positionals are: "CORPUS"; "" for none
+  std::string_view nouns = {};   // what the positionals are: "CORPUS"; "" for none
   int nouns_at_least = 0;
   int nouns_at_most = 0;
   bool measures = false;  // also takes the options of every measuring command
@@ -52,8 +52,7 @@ struct CommandInfo {
 const Registry<CommandInfo>& command_registry();
 
 // The options that all commands share (--json, --units, --progress, --config ...), and those of measuring
-// commands
-// (--results, --label, --seed, --cpus, --numa).
+// commands (--results, --label, --seed, --cpus, --numa).
 OptionTable common_options();
 OptionTable measuring_options();
 

@@ -4,7 +4,7 @@
 
 #include <chrono>
 #include <cstdint>
-#include <map>
+#include <initializer_list>
 #include <span>
 #include <string>
 #include <string_view>
@@ -30,13 +30,13 @@ enum class OptionType : std::uint8_t {
 struct OptionSpec {
   std::string_view name;  // as written: "min-time", "read_limit"
   OptionType type = OptionType::text;
-  std::string_view value = "";  // what the help shows for the value: "N", "SIZE"; for a choice, the choices
-  std::string_view fallback = "";      // the default as text, parsed like a given one; "" means not given
-  std::string_view help = "";          // one sentence, lower case, no full stop
+  std::string_view value = {};  // what the help shows for the value: "N", "SIZE"; for a choice, the choices
+  std::string_view fallback = {};      // the default as text, parsed like a given one; "" means not given
+  std::string_view help = {};          // one sentence, lower case, no full stop
   std::string_view group = "Options";  // the task that this option belongs to in --help
   bool repeated = false;               // may be given more than once (text only)
-  std::string_view alias = "";         // the field's other name for it
-  std::int64_t at_least = INT64_MIN;   // for integer, size and every member of a list
+  std::string_view alias = {};         // the field's other name for it
+  std::int64_t at_least = INT64_MIN;   // for integer, real, size, rate and every member of a list
 };
 
 using OptionTable = std::span<const OptionSpec>;

@@ -24,16 +24,16 @@ Result<std::chrono::nanoseconds> parse_duration(std::string_view text);
 Result<std::uint64_t> parse_rate(std::string_view text);
 
 // A whole number; k, m and g multiply by powers of 1000 ("50k" samples).
-// (1000s).
 Result<std::uint64_t> parse_count(std::string_view text);
 
+// "0.5", "-2", "1e-3"; no infinity and no NaN.
 Result<double> parse_real(std::string_view text);
 
 // "1,2,4,8", "1..8" (every number), "1..64*2" (geometric), "0..100+10" (arithmetic), and mixtures
 // "1,2,8..64*2".
 Result<std::vector<std::uint64_t>> parse_list(std::string_view text);
 
-// Human forms, three significant digits at least: "1.8 GiB", "112 KiB", "512 B".
+// Human forms, two significant digits at least: "1.8 GiB", "112 KiB", "512 B".
 std::string format_size(std::uint64_t bytes);
 std::string format_duration(std::chrono::nanoseconds duration);
 // 16384 -> "16 384" (thin groups as in the tables).
