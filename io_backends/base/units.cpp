@@ -196,7 +196,7 @@ Result<void> append_range(std::string_view item, std::string_view text, std::vec
   for (std::uint64_t value = *first;; value = how == '*' ? value * step : value + step) {
     out.push_back(value);
     if (out.size() > kListLimit) return bad("list", text, "more than 100000 numbers");
-    if (how == '*' ? value > *last / step : value > *last - std::min(step, *last)) break;
+    if (how == '*' ? value > *last / step : step > *last - value) break;
   }
   return success();
 }

@@ -49,6 +49,9 @@ TEST(Units, ListsAndRanges) {
   EXPECT_EQ(*parse_list("1..64*2"), (List{1, 2, 4, 8, 16, 32, 64}));
   EXPECT_EQ(*parse_list("1..50*3"), (List{1, 3, 9, 27}));
   EXPECT_EQ(*parse_list("0..100+50,7"), (List{0, 50, 100, 7}));
+  EXPECT_EQ(*parse_list("0..0"), (List{0}));
+  EXPECT_EQ(*parse_list("0..5+10"), (List{0}));
+  EXPECT_EQ(*parse_list("3..3*2"), (List{3}));
   EXPECT_EQ(*parse_list("18446744073709551614..18446744073709551615"), (List{UINT64_MAX - 1, UINT64_MAX}));
   for (const char* text : {"", "1,", "a", "4..1", "0..8*2", "1..8*1", "1..8+0", "1..1000000", "1...3"})
     EXPECT_FALSE(parse_list(text).ok()) << text;
