@@ -154,6 +154,13 @@ TEST_P(Loops, TooManyThreadsAreAnErrorNotACrash) {
   }));
 }
 
+TEST_P(Loops, ASampleThatNoMemoryHoldsIsAnErrorNotACrash) {
+  SampleList absurd;
+  absurd.add("objects/0", UINT64_MAX);
+  for (const LoopShape& shape : every_shape())
+    EXPECT_ERRC(Errc::exhausted, ceiling_read({absurd, backend(), true, {}}, shape, {})) << shape.name();
+}
+
 TEST_P(Loops, NothingToReadIsNothingRead) {
   const SampleList none;
   for (const LoopShape& shape : every_shape()) {
