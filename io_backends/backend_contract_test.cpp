@@ -155,6 +155,8 @@ TEST_P(Contract, AReadBehindTheEndIsTruncated) {
   EXPECT_ERRC(Errc::truncated, (*reader)->read_at(0, out));
   EXPECT_ERRC(Errc::truncated, (*reader)->read_at(9'999, std::span(out).first(2)));
   EXPECT_ERRC(Errc::truncated, (*reader)->read_at(1'000'000, std::span(out).first(1)));
+  for (const std::uint64_t offset : {std::uint64_t{INT64_MAX} + 1, UINT64_MAX})
+    EXPECT_ERRC(Errc::truncated, (*reader)->read_at(offset, std::span(out).first(1)));
 }
 
 TEST_P(Contract, ReadsWholeObjects) {

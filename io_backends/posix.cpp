@@ -44,6 +44,7 @@ class PosixReader final : public Reader {
   }
 
   Result<void> read_at(std::uint64_t offset, std::span<std::byte> out) override {
+    if (offset > static_cast<std::uint64_t>(INT64_MAX)) return truncated_error(name_, offset, out.size());
     const FullIo io = direct_ ? pread_direct(fd_.get(), offset, out) : pread_full(fd_.get(), offset, out);
     moved_.add_read(io.done);
     if (io.done == out.size()) return success();
@@ -97,8 +98,9 @@ class PosixBackend final : public Backend {
       length = static_cast<std::uint64_t>(status.st_size);
       PENSTOCK_TRY(check_fits(name, length, out.size()));
     }
+    // Not read(2): in a process of several threads that takes a lock for the file's position.
     const FullIo io =
-        direct_ ? pread_direct(fd.get(), 0, out.first(length)) : read_front(fd.get(), out.first(length));
+        direct_ ? pread_direct(fd.get(), 0, out.first(length)) : pread_full(fd.get(), 0, out.first(length));
     moved_.add_read(io.done);
     if (io.sys_errno != 0) return root_.error(io.sys_errno, "cannot read", name);
     if (io.done != length) return truncated_error(root_.full(name), 0, length);
@@ -118,13 +120,6 @@ class PosixBackend final : public Backend {
       return make_error(Errc::unsupported, "the file system of '" + root_.full(name) +
                                                "' has no direct I/O; leave direct=1 out");
     return fd;
-  }
-
-  // Not read(2): in a process of several threads that takes a lock for the file's position.
-  static FullIo read_front(int fd, std::span<std::byte> out) {
-    return full_io(out.size(), [&](std::size_t done) {
-      return ::pread(fd, out.data() + done, out.size() - done, static_cast<off_t>(done));
-    });
   }
 
   PosixRoot root_;

@@ -92,6 +92,8 @@ TEST_F(Posix, RightsThatLackAreNamed) {
   std::filesystem::permissions(root() / "readonly" / "secret", std::filesystem::perms::none);
   std::filesystem::permissions(root() / "readonly", std::filesystem::perms(0555));
   std::filesystem::permissions(root() / "closed", std::filesystem::perms::none);
+  ASSERT_OK(put(*backend, "names_only/object", "x"));
+  std::filesystem::permissions(root() / "names_only", std::filesystem::perms(0744));
   EXPECT_TRUE(as_plain_user([&] {
     const auto mine = posix_at(root());
     EXPECT_OK(read_all(*mine, "open/object"));
@@ -99,6 +101,8 @@ TEST_F(Posix, RightsThatLackAreNamed) {
     EXPECT_ERRC(Errc::permission_denied, mine->open("closed/object"));
     EXPECT_ERRC(Errc::permission_denied, mine->open("readonly/secret"));
     EXPECT_ERRC(Errc::permission_denied, mine->names().list("closed", [](const Entry&) { return true; }));
+    EXPECT_ERRC(Errc::permission_denied, mine->names().list("names_only", [](const Entry&) { return true; }))
+        << "an object that is there is not left out";
     EXPECT_ERRC(Errc::permission_denied, mine->names().stat("closed/object"));
     EXPECT_ERRC(Errc::permission_denied, put(*mine, "readonly/object", "x"));
     EXPECT_ERRC(Errc::permission_denied,
@@ -108,7 +112,7 @@ TEST_F(Posix, RightsThatLackAreNamed) {
     EXPECT_ERRC(Errc::permission_denied, mine->names().make_folders("readonly/folder"));
     EXPECT_ERRC(Errc::permission_denied, mine->names().rename_noreplace("readonly/secret", "readonly/b"));
   }));
-  for (const char* folder : {"readonly", "closed"})
+  for (const char* folder : {"readonly", "closed", "names_only"})
     std::filesystem::permissions(root() / folder, std::filesystem::perms(0755));
 }
 

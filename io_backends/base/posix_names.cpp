@@ -60,15 +60,18 @@ class PosixNamespace final : public Namespace {
   PosixRoot& root_;
 };
 
-// Fills the entry; false for what is neither object nor folder, or has just vanished.
-bool describe(int folder, const dirent& found, Entry& entry) {
+// Fills the entry, whose name is there; false for what is neither object nor folder, or has just vanished.
+Result<bool> describe(const PosixRoot& root, int folder, const dirent& found, Entry& entry) {
   entry.bytes = 0;
   entry.folder = found.d_type == DT_DIR;
   entry.link = false;
   if (entry.folder) return true;
   if (found.d_type != DT_REG && found.d_type != DT_LNK && found.d_type != DT_UNKNOWN) return false;
   struct stat status {};
-  if (::fstatat(folder, found.d_name, &status, AT_SYMLINK_NOFOLLOW) != 0) return false;
+  if (::fstatat(folder, found.d_name, &status, AT_SYMLINK_NOFOLLOW) != 0) {
+    if (errno == ENOENT) return false;
+    return root.error(errno, "cannot look at", entry.name);
+  }
   entry.link = S_ISLNK(status.st_mode);
   if (entry.link && ::fstatat(folder, found.d_name, &status, 0) != 0) return true;
   entry.folder = S_ISDIR(status.st_mode);
@@ -92,9 +95,9 @@ Result<void> PosixNamespace::list(std::string_view folder, const std::function<b
     if (found == nullptr) break;
     const std::string_view name(found->d_name);
     if (name == "." || name == ".." || name.starts_with(kTemporaryPrefix)) continue;
-    if (!describe(folder_fd, *found, entry)) continue;
     entry.name.assign(prefix).append(name);
-    if (!visit(entry)) return success();
+    PENSTOCK_ASSIGN(const bool shown, describe(root_, folder_fd, *found, entry));
+    if (shown && !visit(entry)) return success();
   }
   if (errno != 0) return root_.error(errno, "cannot list", folder);
   return success();
