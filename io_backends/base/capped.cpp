@@ -33,7 +33,12 @@ class Meter {
     } while (!used_.compare_exchange_weak(used, used + bytes));
     return success();
   }
-  void give_back(std::uint64_t bytes) { used_.fetch_sub(bytes); }
+  // Never below nothing: what others grew behind this back end was not counted.
+  void give_back(std::uint64_t bytes) {
+    std::uint64_t used = used_.load();
+    while (!used_.compare_exchange_weak(used, used - std::min(used, bytes))) {
+    }
+  }
   std::uint64_t left() const { return capacity_ - std::min(capacity_, used_.load()); }
 
   // Of the object `name`, 0 where there is none.
@@ -47,7 +52,7 @@ class Meter {
     std::uint64_t bytes = 0;
     std::vector<std::string> folders;
     auto listed = names_.list(folder, [&](const Entry& entry) {
-      if (entry.folder) folders.push_back(entry.name);
+      if (entry.folder && !entry.link) folders.push_back(entry.name);  // a link may lead round in circles
       bytes += entry.bytes;
       return true;
     });

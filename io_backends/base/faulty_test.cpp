@@ -256,5 +256,26 @@ TEST_F(Capped, CountsWritesAtOffsetsOnceAndDropsWhatIsDropped) {
   EXPECT_EQ(left(backend), 10'240U);
 }
 
+TEST_F(Capped, LinksThatLeadRoundInCirclesAreNotFollowed) {
+  const ScratchFolder scratch;
+  std::filesystem::create_directory_symlink(".", scratch.path() / "circle");
+  const auto tier = open_tier("t=posix:" + scratch.path().string() + ",capacity=10k");
+  ASSERT_OK(tier);
+  EXPECT_OK(put(*tier->backend, "object", 1'000));
+  EXPECT_EQ(left(*tier->backend), 9'240U);
+}
+
+TEST_F(Capped, WhatOthersGrewBehindItIsNotGivenBackTwice) {
+  const auto tier = open_tier("t=mem:capped3,capacity=10k");
+  ASSERT_OK(tier);
+  ASSERT_OK(put(*tier->backend, "object", 1'000));
+  const auto plain = open_tier("t=mem:capped3");
+  ASSERT_OK(plain);
+  ASSERT_OK(put(*plain->backend, "object", 5'000));
+  ASSERT_OK(tier->backend->names().remove("object"));
+  EXPECT_EQ(left(*tier->backend), 10'240U);
+  EXPECT_OK(put(*tier->backend, "object", 1'000));
+}
+
 }  // namespace
 }  // namespace penstock
