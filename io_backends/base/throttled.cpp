@@ -29,26 +29,22 @@ struct Pace {
 
   // Does `call`, which moves `bytes` through `pipe`, and returns when it is due.
   template <class Call>
-  auto moved(TokenBucket& pipe, std::uint64_t bytes, Call call) {
-    const Time begin = Clock::now();
-    return late(pipe.pass(bytes, begin) + latency, call);
+  auto moved(TokenBucket& pipe, std::uint64_t bytes, Call call) -> decltype(call()) {
+    const Time due = pipe.pass(bytes, Clock::now()) + latency;
+    auto result = call();
+    if (result.ok()) PENSTOCK_TRY(wait_until(due));
+    return result;
   }
+  // Waits first: what an interrupt ended has changed no name.
   template <class Call>
-  auto called(Call call) {
-    return late(Clock::now() + latency, call);
+  auto called(Call call) -> decltype(call()) {
+    PENSTOCK_TRY(wait_until(Clock::now() + latency));
+    return call();
   }
 
   TokenBucket read;
   TokenBucket write;
   const std::chrono::nanoseconds latency;
-
- private:
-  template <class Call>
-  auto late(Time due, Call call) -> decltype(call()) {
-    auto result = call();
-    if (result.ok()) PENSTOCK_TRY(wait_until(due));
-    return result;
-  }
 };
 
 class ThrottledReader final : public ReaderWrapper {

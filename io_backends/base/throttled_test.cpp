@@ -166,6 +166,21 @@ TEST_F(Throttled, AnInterruptEndsTheWait) {
   simulate_interrupt(0);
 }
 
+TEST_F(Throttled, WhatAnInterruptEndedHasNotHappened) {
+  const Tier tier = open(",latency=1ms");
+  Backend& backend = *tier.backend;
+  put(backend, "object", 10);
+  auto writer = backend.create("other");
+  ASSERT_OK(writer);
+  simulate_interrupt(2);
+  EXPECT_ERRC(Errc::interrupted, (*writer)->publish(Durability::visible));
+  EXPECT_ERRC(Errc::interrupted, backend.names().remove("object"));
+  EXPECT_ERRC(Errc::interrupted, backend.names().rename_noreplace("object", "moved"));
+  simulate_interrupt(0);
+  EXPECT_ERRC(Errc::not_found, backend.names().stat("other"));
+  EXPECT_OK(backend.names().stat("object"));
+}
+
 TEST_F(Throttled, FailuresPassThrough) {
   const Tier tier = open(",latency=1ms,limit=1MB/s");
   std::vector<std::byte> out(10);
