@@ -83,11 +83,7 @@ Result<Residency> residency_of_file(const char* file) {
   if (::fstat(fd.get(), &status) != 0) return errno_error(errno, "cannot look at", file);
   CachestatRange whole;
   Cachestat cache;
-  if (::syscall(kCachestat, fd.get(), &whole, &cache, 0U) != 0) {
-    // EPERM is the kernel's answer to those whom mincore would lie to; others mean that it has no such call.
-    if (errno != EPERM) return by_mincore(fd.get(), status);
-    return Residency{0, static_cast<std::uint64_t>(status.st_size), false};
-  }
+  if (::syscall(kCachestat, fd.get(), &whole, &cache, 0U) != 0) return by_mincore(fd.get(), status);
   const auto total = static_cast<std::uint64_t>(status.st_size);
   return Residency{std::min(cache.cached * page_bytes(), total), total, true};
 }
@@ -154,11 +150,12 @@ Result<void> warm(const std::filesystem::path& file) {
 }
 
 Result<void> drop_caches() {
-  // Dirty pages stay unless they are written back first.
-  ::sync();
-  Fd fd(::open("/proc/sys/vm/drop_caches", O_WRONLY | O_CLOEXEC));
-  if (!fd || ::write(fd.get(), "3", 1) != 1)
-    return errno_error(errno, "cannot drop the machine's caches through", "/proc/sys/vm/drop_caches");
+  constexpr const char* kDoor = "/proc/sys/vm/drop_caches";
+  const Fd fd(::open(kDoor, O_WRONLY | O_CLOEXEC));
+  if (!fd) return errno_error(errno, "cannot drop the machine's caches through", kDoor);
+  ::sync();  // dirty pages stay unless they are written back first
+  if (::write(fd.get(), "3", 1) != 1)
+    return errno_error(errno, "cannot drop the machine's caches through", kDoor);
   return success();
 }
 
