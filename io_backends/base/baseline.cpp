@@ -10,7 +10,6 @@ namespace {
 
 using Sample = SampleList::Sample;
 
-// Reads `length` bytes from where the descriptor stands (or from `offset`), or says what went wrong.
 Result<void> read_whole(int fd, const Sample& sample, std::byte* out, const char* name) {
   for (std::uint64_t done = 0; done < sample.length;) {
     const ssize_t got =
@@ -62,8 +61,8 @@ Result<LoopDone> ranges_by_system_calls(const ReadPlan& plan, unsigned threads, 
   return control.run(threads, [&](LoopDone& done, unsigned) -> Result<void> {
     Buffer buffer(largest);
     for (Sample sample; control.next(sample);) {
-      PENSTOCK_TRY(
-          read_whole(objects[sample.object].get(), sample, buffer.data(), plan.samples.name(sample.object).data()));
+      PENSTOCK_TRY(read_whole(objects[sample.object].get(), sample, buffer.data(),
+                              plan.samples.name(sample.object).data()));
       ++done.samples;
       done.bytes += sample.length;
     }

@@ -9,12 +9,10 @@
 //          names    listing, looking at, renaming, removing, making folders, locking
 //          any      all of these
 //   KIND   an errno in small letters (eio, enospc, edquot, efbig, eacces, eperm, erofs, emfile, enomem,
-//   estale,
-//          enoent, ebusy, etimedout); short: the object seems to end early; flip: one bit of what was read is
-//          wrong and nothing is said
+//          estale, enoent, ebusy, etimedout); short: the object seems to end early; flip: one bit of what was
+//          read is wrong and nothing is said (a view() in place stays right)
 //   WHEN   a probability in [0, 1] (the same operations fail for the same seed), #N: the N-th operation of
-//   the
-//          scope alone, or #N..: that one and all that follow
+//          the scope alone, or #N..: that one and all that follow
 // Without SCOPE: enospc, edquot, efbig strike at write; eacces, eperm, erofs, emfile, enoent at open; short
 // and flip at read (their only scope); the others at any.
 #pragma once

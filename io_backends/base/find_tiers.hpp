@@ -26,7 +26,8 @@ struct FoundTier {
 // else the mount point, and `writable` is false. Memory first, then disks, then networks, each by free space.
 std::vector<FoundTier> find_tiers();
 
-// The mount points in the text of a mountinfo that could hold data: the last for each device.
+// The mount points in the text of a mountinfo that could hold data, one a device: where the device's own
+// root is mounted, else the first.
 std::vector<std::string> data_mounts(std::istream& mountinfo);
 
 }  // namespace penstock
