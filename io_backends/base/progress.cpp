@@ -16,8 +16,12 @@ std::int64_t now_ns() {
   return Clock::now().time_since_epoch().count();
 }
 
+constexpr std::string_view kWipe = "\r\x1b[K";
+std::atomic<bool> line_stands{false};  // a progress line is on the terminal
+
 void print_line(std::string_view kind, std::string_view text) {
-  const std::string line = fmt::format("penstock: {}{}\n", kind, text);
+  const std::string line =
+      fmt::format("{}penstock: {}{}\n", line_stands.exchange(false) ? kWipe : "", kind, text);
   std::fwrite(line.data(), 1, line.size(), stderr);
 }
 
@@ -29,7 +33,7 @@ Progress::Progress(bool shown, std::string_view what, std::uint64_t total, std::
 }
 
 Progress::~Progress() {
-  if (drawn_) std::fputs("\r\x1b[K", stderr);
+  if (line_stands.exchange(false)) std::fwrite(kWipe.data(), 1, kWipe.size(), stderr);
 }
 
 void Progress::advance(std::uint64_t by) {
@@ -55,7 +59,7 @@ void Progress::draw(bool force) {
   std::lock_guard lock(mutex_);
   const std::uint64_t done = done_.load(std::memory_order_relaxed);
   const double seconds = std::chrono::duration<double>(Clock::now() - start_).count();
-  std::string line = fmt::format("\r\x1b[K{}: ", what_);
+  std::string line = fmt::format("{}{}: ", kWipe, what_);
   if (total_ > 0) {
     line += fmt::format("{} of {} {}", format_count(done), format_count(total_), unit_);
     line += fmt::format("  {:3.0f}%", 100.0 * static_cast<double>(done) / static_cast<double>(total_));
@@ -68,7 +72,7 @@ void Progress::draw(bool force) {
   }
   if (!note_.empty()) line += "  " + note_;
   std::fwrite(line.data(), 1, line.size(), stderr);
-  drawn_ = true;
+  line_stands = true;
 }
 
 void warn(std::string_view text) {

@@ -35,11 +35,10 @@ class Progress {
   std::atomic<std::int64_t> next_draw_ns_{0};
   std::mutex mutex_;
   std::string note_;
-  bool drawn_ = false;
 };
 
-// A line of diagnostics to stderr: "penstock: warning: ...". Wipes and redraws no progress line; starts at
-// column 0.
+// A line of diagnostics to stderr: "penstock: warning: ...". Wipes a progress line that stands there; its
+// next redraw comes below. Any thread.
 void warn(std::string_view text);
 void note(std::string_view text);
 
