@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <exception>
@@ -114,11 +115,23 @@ int launched_ranks() {
   return 1;
 }
 
+// Adds the words of `more` whose keys `words` lacks.
+void add_missing(std::vector<OptionWord>& words, const std::vector<OptionWord>& more) {
+  const std::vector<OptionWord> nearer = words;
+  for (const OptionWord& word : more) {
+    const auto same_key = [&](const OptionWord& given) { return given.key == word.key; };
+    if (std::none_of(nearer.begin(), nearer.end(), same_key)) words.push_back(word);
+  }
+}
+
+// What the line does not say, from the nearest of --config, ./penstock.yaml and the user's own file that
+// does.
 Result<std::vector<OptionWord>> config_words(const CommandInfo& command, std::span<const std::string> words) {
-  const std::string file = raw_value(words, "config");
-  if (!file.empty()) return read_config_file(file, "", {});
-  for (const std::string& word : words)
-    if (word == "--no-config") return std::vector<OptionWord>{};
+  std::vector<OptionWord> found;
+  if (const std::string file = raw_value(words, "config"); !file.empty()) {
+    PENSTOCK_ASSIGN(found, read_config_file(file, "", {}));
+  }
+  if (std::find(words.begin(), words.end(), "--no-config") != words.end()) return found;
   std::vector<std::string_view> sections;
   for (const CommandInfo* known : command_registry().present()) sections.push_back(known->name);
   std::vector<std::filesystem::path> site{"penstock.yaml"};
@@ -128,9 +141,10 @@ Result<std::vector<OptionWord>> config_words(const CommandInfo& command, std::sp
     std::error_code none;
     if (!std::filesystem::is_regular_file(path, none)) continue;
     note(fmt::format("flags from {} (--no-config ignores it)", path.string()));
-    return read_config_file(path, command.name, sections);
+    PENSTOCK_ASSIGN(const auto more, read_config_file(path, command.name, sections));
+    add_missing(found, more);
   }
-  return std::vector<OptionWord>{};
+  return found;
 }
 
 Result<std::uint64_t> resolve_seed(const CommandInfo& command, const Options& options) {
@@ -184,7 +198,7 @@ int finish(Result<int> result, std::string_view command) {
     code = *result;
   } else {
     code = exit_code(result.error().code);
-    if (!interrupted()) {
+    if (!interrupted() || result.error().code != Errc::interrupted) {
       const std::string text = fmt::format("penstock {}: {}\n", command, result.error().message());
       std::fwrite(text.data(), 1, text.size(), stderr);
     }
@@ -208,13 +222,11 @@ int front_door(const std::vector<std::string>& argv) {
     print_version(argv.size() > 2 && argv[2] == "--json");
     return finish(0, "");
   }
-  if (word == "--help" || word == "-h" || word == "help") {
-    if (argv.size() == 2) {
-      print(overview());
-      return finish(0, "");
-    }
+  const bool help = word == "help" || word == "--help" || word == "-h";
+  if (help && argv.size() == 2) {
+    print(overview());
+    return finish(0, "");
   }
-  const bool help = word == "help" || word == "--help";
   const std::string& name = help ? argv[2] : word;
   const Result<const CommandInfo*> command = command_registry().find(name);
   if (!command.ok()) return finish(command.error(), "");

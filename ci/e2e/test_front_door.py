@@ -53,6 +53,7 @@ class Configuration(penstock_cli.CliTest):
 
     def write(self, name, text):
         path = pathlib.Path(self.dir, name)
+        path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text, encoding="utf-8")
         return path
 
@@ -76,6 +77,22 @@ class Configuration(penstock_cli.CliTest):
         self.assertIn("penstock.yaml", made.stderr)
         made = self.run_cli("generate", "imagenet", "--out", "data", "--dry-run", "--json", "--no-config", "--samples", "6")
         self.assertEqual(json.loads(made.stdout.splitlines()[0])["samples"], 6)
+
+    def test_the_nearest_file_that_says_it_counts(self):
+        sizes = lambda *words: json.loads(self.run_cli("generate", "imagenet", "--out", "data", "--dry-run", "--json", *words,
+                                                       env={**os.environ, "HOME": str(self.dir)}).stdout.splitlines()[0])
+        self.write(".config/penstock/penstock.yaml", "generate:\n  samples: 4\n  seed: 5\n")
+        self.assertEqual(sizes()["samples"], 4)
+        self.write("penstock.yaml", "generate:\n  samples: 6\n")
+        both = sizes()
+        self.assertEqual((both["samples"], both["seed"]), (6, 5))
+        self.write("flags.yaml", "samples: 8\n")
+        both = sizes("--config", "flags.yaml")
+        self.assertEqual((both["samples"], both["seed"]), (8, 5))
+
+    def test_help_is_asked_for_in_any_way(self):
+        for words in (("help", "read"), ("--help", "read"), ("-h", "read"), ("read", "-h")):
+            self.assertIn("Usage: penstock read", self.run_cli(*words).stdout)
 
     def test_broken_files_are_named(self):
         self.write("penstock.yaml", "raed:\n  threads: 1\n")
