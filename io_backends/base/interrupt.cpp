@@ -19,10 +19,10 @@ void remember(int signal) {
   struct timespec now {};
   ::clock_gettime(CLOCK_MONOTONIC, &now);
   const std::int64_t now_ns = std::int64_t{now.tv_sec} * 1'000'000'000 + now.tv_nsec;
-  int none = 0;
-  if (caught.compare_exchange_strong(none, signal)) {
-    caught_at_ns.store(now_ns);
-  } else if (now_ns - caught_at_ns.load() >= kSameWishNs) {
+  std::int64_t first_ns = 0;
+  if (caught_at_ns.compare_exchange_strong(first_ns, now_ns)) {
+    caught.store(signal);
+  } else if (now_ns - first_ns >= kSameWishNs) {
     ::_exit(128 + signal);  // asked twice: the user has lost patience
   }
 }
