@@ -199,7 +199,8 @@ int finish(Result<int> result, std::string_view command) {
   } else {
     code = exit_code(result.error().code);
     if (!interrupted() || result.error().code != Errc::interrupted) {
-      const std::string text = fmt::format("penstock {}: {}\n", command, result.error().message());
+      const std::string text =
+          fmt::format("penstock{}{}: {}\n", command.empty() ? "" : " ", command, result.error().message());
       std::fwrite(text.data(), 1, text.size(), stderr);
     }
   }

@@ -16,6 +16,7 @@ ReadLap next_pass(const LapPlan& plan, const ReadTally& so_far, bool emptied) {
   ReadLap pass{.threads = plan.threads, .max_passes = emptied ? 1U : 0U};
   const std::chrono::nanoseconds gone(static_cast<std::int64_t>(so_far.elapsed_s * 1e9));
   pass.verify = plan.verify;
+  pass.measured_before = std::chrono::nanoseconds(static_cast<std::int64_t>(so_far.wall_s * 1e9));
   pass.ramp = std::max(plan.ramp - gone, std::chrono::nanoseconds(0));
   if (plan.duration.count() != 0)
     pass.deadline = std::max(plan.duration + plan.ramp - gone, std::chrono::nanoseconds(1));

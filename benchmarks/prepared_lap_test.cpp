@@ -108,6 +108,7 @@ TEST_F(PreparedLap, DurationAndRampGoOnFromPassToPass) {
   EXPECT_EQ(passes_[0].deadline, 1500ms);
   EXPECT_EQ(passes_[0].ramp, 500ms);
   EXPECT_EQ(passes_[1].deadline, 1100ms);
+  EXPECT_EQ(passes_[1].measured_before, 400ms);
   EXPECT_EQ(passes_[1].ramp, 100ms);
   EXPECT_EQ(passes_[2].ramp, 0ms);
 }

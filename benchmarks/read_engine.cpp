@@ -63,7 +63,6 @@ ReadTally gather(const ReadRun& run, std::span<const std::unique_ptr<ReadWorker>
     all.bytes += mine.bytes;
     all.errors += mine.errors;
     all.wrong += mine.wrong;
-    if (all.first_wrong.empty()) all.first_wrong = mine.first_wrong;
     all.latency_ns.merge(mine.latency_ns);
     if (mine.bytes_by_second.size() > all.bytes_by_second.size())
       all.bytes_by_second.resize(mine.bytes_by_second.size());
@@ -85,18 +84,22 @@ ReadTally gather(const ReadRun& run, std::span<const std::unique_ptr<ReadWorker>
 }  // namespace
 
 void ReadTally::append(const ReadTally& other) {
+  // The second that this one ended in is the other's first.
+  const auto second = static_cast<std::size_t>(wall_s);
+  if (!other.bytes_by_second.empty())
+    bytes_by_second.resize(std::max(bytes_by_second.size(), second + other.bytes_by_second.size()));
+  for (std::size_t i = 0; i < other.bytes_by_second.size(); ++i)
+    bytes_by_second[second + i] += other.bytes_by_second[i];
   samples += other.samples;
   bytes += other.bytes;
   errors += other.errors;
   wrong += other.wrong;
-  if (first_wrong.empty()) first_wrong = other.first_wrong;
   passes += other.passes;
   wall_s += other.wall_s;
   elapsed_s += other.elapsed_s;
   first_done_s += other.first_done_s;
   first_done_bytes += other.first_done_bytes;
   latency_ns.merge(other.latency_ns);
-  bytes_by_second.insert(bytes_by_second.end(), other.bytes_by_second.begin(), other.bytes_by_second.end());
   for (const std::string& error : other.first_errors)
     if (first_errors.size() < kErrorsNamed) first_errors.push_back(error);
   if (!failure) failure = other.failure;

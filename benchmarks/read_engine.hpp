@@ -49,6 +49,8 @@ struct ReadLap {
   std::chrono::nanoseconds at_least{0};  // whole passes are added until this long, ramp not counted
   std::chrono::nanoseconds deadline{0};  // 0: none; what was begun by then is finished and counted
   std::chrono::nanoseconds ramp{0};      // what completes before is thrown away
+  std::chrono::nanoseconds measured_before{
+      0};               // by earlier runs of the cell: the seconds of the series go on
   bool verify = false;  // compare each sample's CRC32C with the manifest's (which must have them)
 };
 
@@ -65,13 +67,12 @@ struct ReadTally {
   double first_done_s = 0;             // ... to the moment the first thread found nothing more to do
   std::uint64_t first_done_bytes = 0;  // delivered by all threads by then
   Histogram latency_ns;  // a sample: from before open to after close, decode and verify included
-  std::vector<std::uint64_t> bytes_by_second;
-  std::vector<std::string> first_errors;  // at most kErrorsNamed
-  std::string first_wrong;                // what is said of the first of `wrong`
-  std::optional<Error> failure;           // ended the run (OnError::fail), or nothing could be started
+  std::vector<std::uint64_t> bytes_by_second;  // [i]: in the i-th second of wall_s; the last may be cut short
+  std::vector<std::string> first_errors;       // at most kErrorsNamed
+  std::optional<Error> failure;                // ended the run (OnError::fail), or nothing could be started
 
   static constexpr std::size_t kErrorsNamed = 5;
-  // Joins another run of the same cell behind this one: times add up, histograms merge.
+  // Joins another run of the same cell behind this one: times and seconds go on, histograms merge.
   void append(const ReadTally& other);
 };
 

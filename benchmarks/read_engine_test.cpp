@@ -73,6 +73,22 @@ TEST_P(EngineShapes, ReadsEverySampleOnceAPass) {
   EXPECT_LE(tally.first_done_bytes, tally.bytes);
 }
 
+TEST(ReadTally, SecondsGoOnOverJoinedRuns) {
+  ReadTally cell;
+  cell.wall_s = 1.4;
+  cell.bytes = 14;
+  cell.bytes_by_second = {10, 4};
+  ReadTally pass;  // began 0.4 s into a second
+  pass.wall_s = 1.2;
+  pass.bytes = 12;
+  pass.bytes_by_second = {6, 6};
+  cell.append(pass);
+  EXPECT_EQ(cell.bytes_by_second, (std::vector<std::uint64_t>{10, 10, 6}));
+  ReadTally first;
+  first.append(cell);
+  EXPECT_EQ(first.bytes_by_second, cell.bytes_by_second);
+}
+
 INSTANTIATE_TEST_SUITE_P(All, EngineShapes,
                          testing::Values(Shape{1, 1, SampleOrder::sequential},
                                          Shape{4, 1, SampleOrder::shuffled},

@@ -73,11 +73,16 @@ void record_rates(const LapFigures& repeat, Trial& trial) {
     trial.sample(name, "ns", Better::lower, kRepeat, tally.latency_ns.percentile(percent));
 }
 
+// The whole seconds of each repeat: what is left at its end is shorter than a second and would look slower.
 Series bytes_by_second(const ReadCell& cell) {
+  constexpr double kNearlyWhole = 0.01;  // s: the last sample of a second ends a little before it
   Series series;
-  for (const LapFigures& repeat : cell.repeats)
-    for (const std::uint64_t bytes : repeat.tally.bytes_by_second)
-      series.values.push_back(static_cast<double>(bytes));
+  for (const LapFigures& repeat : cell.repeats) {
+    const std::vector<std::uint64_t>& bytes = repeat.tally.bytes_by_second;
+    const auto whole = static_cast<std::size_t>(repeat.tally.wall_s + kNearlyWhole);
+    for (std::size_t i = 0; i < std::min(whole, bytes.size()); ++i)
+      series.values.push_back(static_cast<double>(bytes[i]));
+  }
   return series;
 }
 
@@ -158,7 +163,8 @@ void record_cell(const ReadCell& cell, const ReadCell& first, const Tier& tier, 
   trial.value("errors", "1", Better::lower, static_cast<double>(cell.errors));
   trial.value("tier_bytes_read", "B", Better::neither, static_cast<double>(tier_bytes_read));
   trial.parameter("checksums", manifest.facts().checksums);
-  trial.series("payload_bytes", bytes_by_second(cell));
+  if (Series seconds = bytes_by_second(cell); !seconds.values.empty())
+    trial.series("payload_bytes", std::move(seconds));
   trial.verdict(cell.verdict, cell.reason);
 }
 

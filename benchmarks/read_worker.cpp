@@ -85,7 +85,7 @@ void ReadWorker::work(ReadRun& run, std::span<const std::unique_ptr<ReadWorker>>
   watch_ = &watch;
   next_watch_ns_ = watch ? kWatchNs : INT64_MAX;
   ramp_ns_ = run.lap.ramp.count();
-  second_ends_ns_ = ramp_ns_ + kSecondNs;
+  second_ends_ns_ = ramp_ns_ + kSecondNs - run.lap.measured_before.count() % kSecondNs;
   pass_boundary(run, 0);
   if (!run.wait_at_gate()) return;
   if (settings_.depth == 1)
@@ -222,10 +222,9 @@ Result<void> ReadWorker::inspect(const ReadRun& run, const SampleList::Sample& e
                                            sample_words(work_, entry));
   if (run.lap.verify) {
     if (crc32c(slot.buffer.first(entry.length)) != work_.manifest->sample(slot.sample).crc32c) {
-      Error error = make_error(Errc::corrupt, "wrong bytes in " + sample_words(work_, entry) +
-                                                  ": the checksum differs from the manifest's");
-      if (tally_.wrong++ == 0) tally_.first_wrong = error.message();
-      return error;
+      ++tally_.wrong;
+      return make_error(Errc::corrupt, "wrong bytes in " + sample_words(work_, entry) +
+                                           ": the checksum differs from the manifest's");
     }
   }
   if (settings_.decode) {
@@ -253,10 +252,9 @@ void ReadWorker::deliver(ReadRun& run, std::uint64_t bytes, std::int64_t begun_n
 
 void ReadWorker::pass_boundary(ReadRun& run, std::int64_t now_ns) {
   if (ramp_ns_ > 0 && now_ns >= ramp_ns_) {
-    ReadTally fresh;  // wrong bytes are never excused by the time at which they came
-    fresh.wrong = tally_.wrong;
-    fresh.first_wrong = std::move(tally_.first_wrong);
-    tally_ = std::move(fresh);
+    const std::uint64_t wrong = tally_.wrong;
+    tally_ = ReadTally{};
+    tally_.wrong = wrong;  // wrong bytes are never excused by the time at which they came
     ramp_samples_ = delivered_.samples.load(std::memory_order_relaxed);
     bytes_before_second_ = delivered_.bytes.load(std::memory_order_relaxed);
     delivered_.ramp_bytes.store(bytes_before_second_, std::memory_order_relaxed);

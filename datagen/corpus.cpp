@@ -6,6 +6,8 @@
 #include <filesystem>
 #include <utility>
 
+#include "datagen/copy_engine.hpp"
+#include "datagen/generate_state.hpp"
 #include "datagen/scan.hpp"
 #include "io_backends/base/progress.hpp"
 #include "results/environment.hpp"
@@ -37,7 +39,20 @@ Result<void> check_root(Tier& tier) {
   return no_folder(tier);
 }
 
-Error no_manifest(const Tier& tier) {
+// What to do about a data set whose making or copying was cut short; "" where nothing tells of one.
+std::string how_to_finish(Tier& tier) {
+  if (tier.backend->names().stat(kCopyingName).ok())
+    return "is the beginning of a copy: the same 'penstock copy' again finishes it";
+  const auto begun = read_generation_state(*tier.backend);
+  if (!begun.ok() || !begun->has_value()) return "";
+  return fmt::format(
+      "is an unfinished data set of {} samples: 'penstock generate {} --out {} --resume' finishes it",
+      (*begun)->samples, (*begun)->recipe, tier.spec);
+}
+
+Error no_manifest(Tier& tier) {
+  if (const std::string unfinished = how_to_finish(tier); !unfinished.empty())
+    return make_error(Errc::not_found, fmt::format("'{}' {}", tier.root, unfinished));
   return make_error(
       Errc::not_found,
       fmt::format("no manifest in '{}' ({}): make a corpus with 'penstock generate', or add --scan for a "
@@ -75,6 +90,8 @@ Result<Corpus> open_corpus(std::string_view corpus, const OpenCorpus& how) {
   std::string name = name_of(tier);
   if (how.scan) {
     PENSTOCK_ASSIGN(Scanned scanned, scan_tier(tier, how));
+    if (const std::string unfinished = how_to_finish(tier); !unfinished.empty())
+      warn(fmt::format("'{}' {}; scanned is what is there", tier.root, unfinished));
     if (!scanned.report.text.empty()) note(fmt::format("'{}': {}", tier.root, scanned.report.text));
     return Corpus{std::move(tier), std::move(scanned.manifest), std::move(name), std::move(scanned.report)};
   }

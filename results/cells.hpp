@@ -29,9 +29,6 @@ std::string tier_name(const Record& record);
 std::string corpus_name(const Record& record);
 // The cache state that was asked for: the `cache` parameter, else what the client's data was.
 std::string cache_name(const Record& record);
-// The state that it was really in: what was asked for, or "in memory", "cache bypassed", "cold unverified"
-// (nobody could tell).
-std::string cache_state(const Record& record);
 
 // Its numbers may be shown and compared: it was measured to the end and nothing about it was wrong.
 bool is_usable(const Record& record);

@@ -201,6 +201,21 @@ Result<fs::path> write_records(const fs::path& folder, std::span<const Record> r
   }
 }
 
+Result<void> check_results_folder(const fs::path& folder) {
+  std::error_code code;
+  fs::path there = fs::absolute(folder, code).lexically_normal();
+  while (!fs::exists(fs::status(there, code)) && there.has_relative_path()) there = there.parent_path();
+  int failure = 0;
+  if (!fs::is_directory(there, code))
+    failure = ENOTDIR;
+  else if (::access(there.c_str(), W_OK | X_OK) != 0)
+    failure = errno;
+  if (failure == 0) return success();
+  Error error = errno_error(failure, "cannot write records into", folder.string());
+  error.what += " (--results DIR names another folder)";
+  return error;
+}
+
 Result<Record> parse_record_line(std::string_view line) {
   bool too_deep = false;
   const auto watch = [&](int depth, Json::parse_event_t, Json&) {

@@ -138,6 +138,7 @@ Result<Run> Run::begin(const CommandContext& context) {
   if (run.results_.empty()) return make_error(Errc::invalid_argument, "--results needs a folder");
   run.json_ = context.output.json;
   run.root_ = context.communicator.root();
+  if (run.root_) PENSTOCK_TRY(check_results_folder(run.results_));
   run.prototype_.id = random_id(16);
   run.prototype_.command = context.command;
   run.prototype_.argv.assign(context.argv.begin(), context.argv.end());

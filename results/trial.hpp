@@ -48,8 +48,9 @@ class Trial {
 
 class Run {
  public:
-  // Looks at the environment once. `--results`, `--label`, `--json` come from the context; so do the first
-  // parameters: every option with a value, typed, '-' as '_', durations in seconds with "_s" behind the name.
+  // Looks at the environment once, and whether records can be written at all. `--results`, `--label`,
+  // `--json` come from the context; so do the first parameters: every option with a value, typed, '-' as '_',
+  // durations in seconds with "_s" behind the name.
   static Result<Run> begin(const CommandContext& context);
 
   Trial trial() const;  // a cell with this run's command line, seed, labels, environment and resolved options

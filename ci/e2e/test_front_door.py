@@ -3,6 +3,8 @@
 import json
 import os
 import pathlib
+import signal
+import time
 
 import penstock_cli
 
@@ -33,6 +35,32 @@ class FrontDoor(penstock_cli.CliTest):
         done = self.run_cli("raed", expect=2)
         self.assertIn("did you mean 'read'?", done.stderr)
 
+    def test_options_may_stand_before_the_arguments(self):
+        self.run_cli("generate", "--samples", 8, "--set", "classes=2", "imagenet", "--out", "data")
+        self.run_cli("verify", "--threads", 2, "data")
+        self.run_cli("copy", "--to", "copied", "data")
+        self.run_cli("read", "--label=a=b", "--tier", "copied", "--threads", 1, "--min-time", "10ms", "data")
+        self.run_cli("report", "-o", "x.html", "--title", "T", "penstock-results")
+        self.assertIn("T", pathlib.Path(self.dir, "x.html").read_text(encoding="utf-8"))
+
+    def test_a_results_folder_that_cannot_be_written_is_said_before_anything_is_measured(self):
+        self.run_cli("generate", "imagenet", "--samples", 8, "--out", "data")
+        pathlib.Path(self.dir, "file").write_text("no folder", encoding="utf-8")
+        done = self.run_cli("read", "data", "--results", "file/runs", expect=None)
+        self.assertNotEqual(done.returncode, 0)
+        self.assertIn("cannot write records into 'file/runs'", done.stderr)
+        self.assertEqual(done.stdout, "")
+
+    def test_two_signals_at_once_ask_once(self):
+        self.run_cli("generate", "imagenet", "--samples", 8, "--out", "data")
+        process = self.start("read", "data,limit=50k", "--duration", "60s", "--threads", 1, "--cache", "asis")
+        time.sleep(1)
+        process.send_signal(signal.SIGTERM)
+        process.send_signal(signal.SIGTERM)
+        out, err = process.communicate(timeout=60)
+        self.assertEqual(process.returncode, 143, err)
+        self.assertIn("record: ", err, out)
+
     def test_a_full_standard_output_is_an_error(self):
         with open("/dev/full", "w", encoding="utf-8") as full:
             done = self.run_cli("--version", stdout=full, expect=1)
@@ -56,6 +84,13 @@ class Configuration(penstock_cli.CliTest):
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text, encoding="utf-8")
         return path
+
+    def test_lists_and_underscores_are_taken_as_people_write_them(self):
+        self.run_cli("generate", "imagenet", "--samples", 8, "--out", "data")
+        self.write("flags.yaml", "threads: [1, 2]\nmin_time: 10ms\nlabel: [a=b, c=d]\n")
+        rows = self.records("read", "data", "--config", "flags.yaml", "--repeat", 1)
+        self.assertEqual([row["parameters"]["threads"] for row in rows], [1, 2])
+        self.assertEqual(rows[0]["label"], {"a": "b", "c": "d"})
 
     def test_flags_come_from_a_file_and_the_line_wins(self):
         self.write("flags.yaml", "samples: 3\nset: [classes=2]\n")

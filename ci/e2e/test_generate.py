@@ -138,6 +138,10 @@ class Stopped(GenerateTest):
             self.assertFalse([path for path in out.rglob(".penstock-tmp*")])
             refused = self.generate(out, many, expect=1)
             self.assertIn("--resume", refused.stderr)
+            for command in (("describe", out), ("read", out), ("verify", out)):
+                told = self.run_cli(*command, expect=1)
+                self.assertIn("unfinished data set of 3000 samples", told.stderr)
+                self.assertIn("--resume", told.stderr)
             # What was begun says the rest: seed, number and settings need not be said again.
             record = self.records("generate", "imagenet", "--out", out, "--resume")[0]
             self.assertGreaterEqual(record["parameters"]["samples_kept"], 25)

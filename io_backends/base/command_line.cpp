@@ -67,6 +67,24 @@ Result<void> check_leftovers(const CommandInfo& command, const std::vector<std::
   return success();
 }
 
+// Flags from a file, spelled as on the line: min_time is --min-time, and a sequence is a list ("1,2,4")
+// unless the option may be repeated.
+std::vector<OptionWord> flags_as_on_the_line(const std::vector<Collected>& rows,
+                                             std::span<const OptionWord> config) {
+  std::vector<OptionWord> words;
+  for (OptionWord word : config) {
+    std::replace(word.key.begin(), word.key.end(), '_', '-');
+    const auto row = std::find_if(rows.begin(), rows.end(),
+                                  [&](const Collected& each) { return each.spec->name == word.key; });
+    const bool list = row != rows.end() && !row->spec->repeated;
+    if (list && !words.empty() && words.back().key == word.key)
+      words.back().value += "," + word.value;
+    else
+      words.push_back(std::move(word));
+  }
+  return words;
+}
+
 void wrap(std::string& out, std::string_view text, std::size_t indent) {
   std::size_t column = indent;
   while (!text.empty()) {
@@ -129,6 +147,7 @@ Result<CommandLine> parse_command_line(const CommandInfo& command, std::span<con
     } else {
       app.add_option(flag_names(*row.spec), row.values)
           ->expected(1)
+          ->allow_extra_args(false)
           ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
     }
   }
@@ -157,9 +176,9 @@ Result<CommandLine> parse_command_line(const CommandInfo& command, std::span<con
     for (const std::string& value : row.values) given.push_back({std::string(row.spec->name), value});
     on_line[std::string(row.spec->name)] = row.flag || !row.values.empty();
   }
-  for (const OptionWord& word : config) {
+  for (OptionWord& word : flags_as_on_the_line(rows, config)) {
     const auto found = on_line.find(word.key);
-    if (found == on_line.end() || !found->second) given.push_back(word);
+    if (found == on_line.end() || !found->second) given.push_back(std::move(word));
   }
   PENSTOCK_ASSIGN(line.options,
                   Options::parse(tables, given, fmt::format("option of 'penstock {}'", command.name)));

@@ -208,8 +208,7 @@ Result<std::uint64_t> PosixNamespace::free_bytes() {
       return root_.error(errno, "cannot ask for the free space of", "");
     path = path.parent_path();
   }
-  const auto blocks = ::geteuid() == 0 ? system.f_bfree : system.f_bavail;
-  return std::uint64_t{blocks} * system.f_frsize;
+  return std::uint64_t{system.f_bavail} * system.f_frsize;  // as df says, for root too
 }
 
 }  // namespace

@@ -151,7 +151,7 @@ TEST_F(Throttled, AQueueKeepsTheLimitWhateverItsDepth) {
 }
 
 TEST_F(Throttled, AnInterruptEndsTheWait) {
-  const Tier tier = open(",read_limit=10");
+  const Tier tier = open(",read_limit=10B/s");
   put(*tier.backend, "object", 100'000);
   std::vector<std::byte> out(100'000);
   simulate_interrupt(2);

@@ -92,7 +92,8 @@ Result<std::uint64_t> parse_size(std::string_view text) {
 Result<std::uint64_t> parse_rate(std::string_view text) {
   std::string_view size = text;
   if (size.ends_with("/s")) size.remove_suffix(2);
-  if (Result<std::uint64_t> bytes = parse_size(size); bytes.ok()) return bytes;
+  const bool has_unit = !size.empty() && (size.back() < '0' || size.back() > '9');
+  if (Result<std::uint64_t> bytes = parse_size(size); bytes.ok() && has_unit) return bytes;
   return bad("rate", text, "write 150MB/s or 1GiB/s");
 }
 

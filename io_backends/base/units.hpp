@@ -20,7 +20,7 @@ Result<std::uint64_t> parse_size(std::string_view text);
 // allowed).
 Result<std::chrono::nanoseconds> parse_duration(std::string_view text);
 
-// A size per second: "150MB/s", "1GiB/s". The "/s" may be left out.
+// A size per second: "150MB/s", "1GiB/s". The "/s" may be left out, the unit not.
 Result<std::uint64_t> parse_rate(std::string_view text);
 
 // A whole number; k, m and g multiply by powers of 1000 ("50k" samples).
