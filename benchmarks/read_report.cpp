@@ -11,6 +11,7 @@
 
 #include "io_backends/base/units.hpp"
 #include "results/cells.hpp"
+#include "results/statistics.hpp"
 #include "results/table.hpp"
 #include "results/verdicts.hpp"
 
@@ -183,7 +184,9 @@ std::string read_heading(const Corpus& corpus, std::span<const Record> records, 
     const std::string tier = tier_name(record);
     if (std::find(seen.begin(), seen.end(), tier) != seen.end()) continue;
     seen.push_back(tier);
-    text += fmt::format("{}: {}\n", tier, cache_words(record));
+    const std::string emulated = emulation(record);
+    text += fmt::format("{}: {}{}\n", tier, emulated.empty() ? "" : "emulated (" + emulated + "); ",
+                        cache_words(record));
   }
   return text;
 }
@@ -193,6 +196,7 @@ std::string read_table(const Corpus& corpus, std::span<const Record> records, co
                {"threads"},
                {corpus.manifest.one_object_a_sample() ? "files/s" : "samples/s"},
                {std::string(rate_unit(output))},
+               {"spread"},
                {"scaling"},
                {"baseline"},
                {"of ceiling"},
@@ -205,8 +209,10 @@ std::string read_table(const Corpus& corpus, std::span<const Record> records, co
       return shown ? metric_value(record, name) : std::nullopt;
     };
     const auto bytes = value("payload_bytes_per_s");
+    const Metric* repeats = shown ? find_metric(record, "payload_bytes_per_s") : nullptr;
     table.row({tier_name(record), parameter_text(record, "threads"),
                or_dash(value("samples_per_s"), format_number), bytes ? format_rate(*bytes, output) : "-",
+               repeats && repeats->samples.size() > 1 ? format_percent(spread(repeats->samples)) : "-",
                or_dash(value("scaling"), format_ratio),
                or_dash(shown ? baseline_ratio(record) : std::nullopt, format_ratio),
                or_dash(value("ceiling_fraction"), format_percent),

@@ -49,6 +49,20 @@ TEST_F(ReadReport, ARowShowsItsRatesAgainstTheBaseline) {
   EXPECT_NE(table().find("0.50x"), std::string::npos);
 }
 
+TEST_F(ReadReport, HowFarRepeatsLieApartStandsBesideTheirRate) {
+  cell_.repeats.push_back(cell_.repeats.front());
+  cell_.repeats.back().tally.bytes = 1200;
+  EXPECT_NE(table().find("spread"), std::string::npos);
+  EXPECT_NE(table().find("18%"), std::string::npos) << table();
+}
+
+TEST_F(ReadReport, AnEmulatedTierIsDescribedAsOne) {
+  corpus_.tier.spec = "disk=posix:/p,limit=50MB/s";
+  const Record row = record();
+  EXPECT_NE(read_heading(corpus_, {&row, 1}, Output{}).find("disk: emulated (limit=50MB/s); "),
+            std::string::npos);
+}
+
 TEST_F(ReadReport, AVerdictWithoutANumberStandsWhereTheNumberWould) {
   cell_.judge(Verdict::not_cold, "9% lies in the page cache");
   EXPECT_EQ(table().find("10.0"), std::string::npos);

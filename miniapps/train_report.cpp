@@ -52,12 +52,13 @@ std::string summary_table(std::span<const Record> records, const Output& output)
                {"verdict", Align::left}});
   for (const Record& record : records) {
     const std::optional<double> rate = metric_value(record, "payload_bytes_per_s");
-    table.row({tier_name(record), cell(record, "steps", whole), cell(record, "samples_per_s", format_number),
-               rate ? format_rate(*rate, output) : "-",
-               cell(record, "accelerator_utilization", format_percent),
-               cell(record, "first_batch_s", format_seconds), cell(record, "input_wait_s", format_seconds),
-               cell(record, "wall_s", format_seconds), cell(record, "input_overlap", format_percent),
-               std::string(verdict_name(record.verdict))});
+    table.row(
+        {tier_name(record), cell(record, "steps", whole), cell(record, "samples_per_s", format_number),
+         rate ? format_rate(*rate, output) : "-", cell(record, "accelerator_utilization", format_percent),
+         cell(record, "first_batch_s", format_seconds), cell(record, "input_wait_s", format_seconds),
+         cell(record, "wall_s", format_seconds),
+         parameter_text(record, "prefetch") == "0" ? "-" : cell(record, "input_overlap", format_percent),
+         std::string(verdict_name(record.verdict))});
   }
   return table.text();
 }

@@ -4,6 +4,8 @@
 #include <array>
 #include <cmath>
 
+#include "io_backends/base/tier.hpp"
+
 namespace penstock {
 namespace {
 
@@ -82,6 +84,20 @@ const Record*& later(const Record*& there, const Record& fresh) {
   return there;
 }
 
+std::optional<std::uint64_t> whole_number(const Record& record, std::string_view name, double least) {
+  const auto number = parameter_number(record, name);
+  if (!is_usable(record) || !number || *number < least || *number > 1e9) return std::nullopt;
+  return static_cast<std::uint64_t>(*number);
+}
+
+// Of the records that may stand in a group.
+std::optional<std::uint64_t> read_threads(const Record& record) {
+  return record.command == "read" ? whole_number(record, "threads", 1) : std::nullopt;
+}
+std::optional<std::uint64_t> train_prefetch(const Record& record) {
+  return record.command == "train" ? whole_number(record, "prefetch", 0) : std::nullopt;
+}
+
 std::string train_key(const Record& record) {
   std::string key = tier_name(record) + "|" + member_text(record.corpus, "checksum") + "|" +
                     environment_text(record, "host") + "|" + label_text(record);
@@ -144,6 +160,18 @@ bool is_usable(const Record& record) {
   return verdict_exit_code(record.verdict) == 0;
 }
 
+std::string emulation(const Record& record) {
+  const auto data = record.tiers.find("data");
+  if (data == record.tiers.end() || !data->is_object()) return "";
+  const auto tier = parse_tier(member_text(*data, "spec"));
+  if (!tier) return "";
+  std::string text;
+  for (const OptionWord& option : tier->options)
+    for (const OptionSpec& known : tier_options())
+      if (known.name == option.key) text += (text.empty() ? "" : ", ") + option.key + "=" + option.value;
+  return text;
+}
+
 const ReadCurve* ReadGroup::find(std::string_view tier) const {
   for (const ReadCurve& curve : curves)
     if (curve.tier == tier) return &curve;
@@ -154,9 +182,8 @@ std::vector<ReadGroup> read_groups(std::span<const Record> records) {
   std::vector<ReadGroup> groups;
   std::vector<std::vector<std::string>> words;
   for (const Record& record : records) {
-    const auto threads = parameter_number(record, "threads");
-    if (record.command != "read" || !is_usable(record) || !threads || *threads < 1 || *threads > 1e9)
-      continue;
+    const auto threads = read_threads(record);
+    if (!threads) continue;
     const std::string cache = cache_name(record);
     const std::string rest = read_rest(record);
     auto group = std::find_if(groups.begin(), groups.end(), [&](const ReadGroup& candidate) {
@@ -171,7 +198,7 @@ std::vector<ReadGroup> read_groups(std::span<const Record> records) {
     auto curve = std::find_if(group->curves.begin(), group->curves.end(),
                               [&](const ReadCurve& candidate) { return candidate.tier == tier; });
     if (curve == group->curves.end()) curve = group->curves.insert(curve, ReadCurve{tier, {}});
-    later(curve->at[static_cast<std::uint64_t>(*threads)], record);
+    later(curve->at[*threads], record);
   }
   const std::vector<std::string> titles = titles_of(words);
   for (std::size_t i = 0; i < groups.size(); ++i) {
@@ -186,17 +213,21 @@ std::vector<TrainGroup> train_groups(std::span<const Record> records) {
   std::vector<std::string> keys;
   std::vector<std::vector<std::string>> words;
   for (const Record& record : records) {
-    const auto prefetch = parameter_number(record, "prefetch");
-    if (record.command != "train" || !is_usable(record) || !prefetch || *prefetch < 0 || *prefetch > 1e9)
-      continue;
+    const auto prefetch = train_prefetch(record);
+    if (!prefetch) continue;
     const std::string key = train_key(record);
     auto at = std::find(keys.begin(), keys.end(), key);
     if (at == keys.end()) {
       std::string app = parameter_text(record, "app");
       if (app.empty()) app = "training";
-      groups.push_back({app + " on " + tier_name(record), {}});
+      groups.push_back(
+          {app + " on " + tier_name(record) + (emulation(record).empty() ? "" : " (emulated)"), {}});
       std::vector<std::string> row;
-      for (const char* name : {"cache", "threads", "batch", "accelerator", "decode", "resize", "ranks"})
+      const std::string state = cache_state(record);
+      row.push_back(state == cache_name(record) ? "cache " + state
+                                                : state + " (" + cache_name(record) + " asked for)");
+      if (state.empty()) row.back().clear();
+      for (const char* name : {"threads", "batch", "accelerator", "decode", "resize", "ranks"})
         row.push_back(parameter_text(record, name).empty()
                           ? ""
                           : std::string(name) + " " + parameter_text(record, name));
@@ -205,13 +236,24 @@ std::vector<TrainGroup> train_groups(std::span<const Record> records) {
       keys.push_back(key);
       at = keys.end() - 1;
     }
-    later(groups[static_cast<std::size_t>(at - keys.begin())].at[static_cast<std::uint64_t>(*prefetch)],
-          record);
+    later(groups[static_cast<std::size_t>(at - keys.begin())].at[*prefetch], record);
   }
   const std::vector<std::string> titles = titles_of(words);
   for (std::size_t i = 0; i < groups.size(); ++i)
     if (!titles[i].empty()) groups[i].title += ", " + titles[i];
   return groups;
+}
+
+std::set<const Record*> superseded(std::span<const Record> records) {
+  std::set<const Record*> older;
+  for (const Record& record : records)
+    if (read_threads(record) || train_prefetch(record)) older.insert(&record);
+  for (const ReadGroup& group : read_groups(records))
+    for (const ReadCurve& curve : group.curves)
+      for (const auto& [threads, record] : curve.at) older.erase(record);
+  for (const TrainGroup& group : train_groups(records))
+    for (const auto& [prefetch, record] : group.at) older.erase(record);
+  return older;
 }
 
 std::vector<StageTimes> stage_times(const Record& record) {

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <set>
 #include <span>
 #include <string>
 #include <string_view>
@@ -29,6 +30,10 @@ std::string tier_name(const Record& record);
 std::string corpus_name(const Record& record);
 // The cache state that was asked for: the `cache` parameter, else what the client's data was.
 std::string cache_name(const Record& record);
+
+// The options that make the data tier slower, smaller or faulty than what it stands on: "limit=50MB/s,
+// latency=2ms"; "" for a real one.
+std::string emulation(const Record& record);
 
 // Its numbers may be shown and compared: it was measured to the end and nothing about it was wrong.
 bool is_usable(const Record& record);
@@ -55,6 +60,9 @@ struct TrainGroup {
   std::map<std::uint64_t, const Record*> at;  // prefetch -> the latest usable record
 };
 std::vector<TrainGroup> train_groups(std::span<const Record> records);
+
+// Usable read and train records that stand in no group because a later one did the same work.
+std::set<const Record*> superseded(std::span<const Record> records);
 
 // A mini-app's stages, from stage_busy_s.<stage> and its sisters, the pipeline's order as far as known (list,
 // read, decode, ..., else by name).

@@ -13,6 +13,8 @@
 #include <ctime>
 #include <fstream>
 #include <optional>
+#include <set>
+#include <string>
 #include <utility>
 
 namespace penstock {
@@ -128,7 +130,10 @@ Result<void> make_folder(const fs::path& folder) {
   return sync_folder(parent.empty() ? fs::path(".") : parent);
 }
 
-void read_file(const fs::path& path, RecordSet& set) {
+// A file that is reached by two paths counts once: `known` holds those that were read.
+void read_file(const fs::path& path, RecordSet& set, std::set<std::pair<dev_t, ino_t>>& known) {
+  struct stat file {};
+  if (::stat(path.c_str(), &file) == 0 && !known.emplace(file.st_dev, file.st_ino).second) return;
   std::ifstream in(path, std::ios::binary);
   if (!in) {
     set.problems.push_back(errno_error(errno, "cannot open", path.string()).message());
@@ -230,17 +235,18 @@ Result<Record> parse_record_line(std::string_view line) {
 
 Result<RecordSet> read_records(std::span<const fs::path> paths) {
   RecordSet set;
+  std::set<std::pair<dev_t, ino_t>> known;
   for (const fs::path& path : paths) {
     std::error_code code;
     const fs::file_status status = fs::status(path, code);
     if (!fs::exists(status))
       return errno_error(code ? code.value() : ENOENT, "cannot read records from", path.string());
     if (!fs::is_directory(status)) {
-      read_file(path, set);
+      read_file(path, set, known);
       continue;
     }
     PENSTOCK_ASSIGN(const std::vector<fs::path> files, record_files(path));
-    for (const fs::path& file : files) read_file(file, set);
+    for (const fs::path& file : files) read_file(file, set, known);
   }
   return set;
 }

@@ -141,6 +141,16 @@ TEST_F(Store, DeepNestingInsideARecordIsRefused) {
   EXPECT_NE(parsed.error().message().find("nested"), std::string::npos);
 }
 
+TEST_F(Store, AFileThatIsReachedByTwoPathsCountsOnce) {
+  const auto path = write_records(dir_, std::vector<Record>{record(), record("0123456789abcdef-1")});
+  ASSERT_TRUE(path.ok()) << path.error().message();
+  fs::create_symlink(*path, dir_ / "again.jsonl");
+  const std::vector<fs::path> twice{dir_, *path};
+  const auto set = read_records(twice);
+  ASSERT_TRUE(set.ok());
+  EXPECT_EQ(set->records.size(), 2U);
+}
+
 TEST_F(Store, SaysWhichPathIsMissing) {
   const fs::path missing = dir_ / "nowhere";
   const auto set = read_records(std::span(&missing, 1));

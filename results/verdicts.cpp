@@ -91,10 +91,13 @@ std::string_view verdict_words(Verdict verdict) {
   return "failed";
 }
 
-void say_verdicts(std::span<const Record> records, std::vector<Sentence>& out) {
+// The records that tables and charts show.
+using Shown = std::vector<const Record*>;
+
+void say_verdicts(const Shown& records, std::vector<Sentence>& out) {
   std::map<Verdict, std::vector<const Record*>> by_verdict;
-  for (const Record& record : records)
-    if (record.verdict != Verdict::ok) by_verdict[record.verdict].push_back(&record);
+  for (const Record* record : records)
+    if (record->verdict != Verdict::ok) by_verdict[record->verdict].push_back(record);
   for (const auto& [verdict, found] : by_verdict) {
     std::vector<std::string> cells;
     for (const Record* record : found) {
@@ -109,11 +112,11 @@ void say_verdicts(std::span<const Record> records, std::vector<Sentence>& out) {
   }
 }
 
-void say_unverified(std::span<const Record> records, std::vector<Sentence>& out) {
+void say_unverified(const Shown& records, std::vector<Sentence>& out) {
   std::map<std::pair<std::string, std::string>, std::size_t> cells;  // tier, what was asked for
-  for (const Record& record : records)
-    if (is_usable(record) && cache_text(record, "client_data") == "unverified")
-      ++cells[{tier_name(record), cache_name(record)}];
+  for (const Record* record : records)
+    if (is_usable(*record) && cache_text(*record, "client_data") == "unverified")
+      ++cells[{tier_name(*record), cache_name(*record)}];
   for (const auto& [key, count] : cells) {
     const auto& [tier, wanted] = key;
     const std::string state =
@@ -126,17 +129,17 @@ void say_unverified(std::span<const Record> records, std::vector<Sentence>& out)
   }
 }
 
-void say_noise(std::span<const Record> records, std::vector<Sentence>& out) {
+void say_noise(const Shown& records, std::vector<Sentence>& out) {
   double most = 0;
   std::vector<std::string> cells;
-  for (const Record& record : records) {
-    const Metric* metric = find_metric(record, "payload_bytes_per_s");
-    if (metric == nullptr) metric = find_metric(record, "samples_per_s");
-    if (!is_usable(record) || metric == nullptr) continue;
+  for (const Record* record : records) {
+    const Metric* metric = find_metric(*record, "payload_bytes_per_s");
+    if (metric == nullptr) metric = find_metric(*record, "samples_per_s");
+    if (!is_usable(*record) || metric == nullptr) continue;
     const double apart = spread(metric->samples);
     if (apart <= kNoisySpread) continue;
     most = std::max(most, apart);
-    if (std::string cell = cell_text(record); std::find(cells.begin(), cells.end(), cell) == cells.end())
+    if (std::string cell = cell_text(*record); std::find(cells.begin(), cells.end(), cell) == cells.end())
       cells.push_back(std::move(cell));
   }
   if (cells.empty()) return;
@@ -145,15 +148,33 @@ void say_noise(std::span<const Record> records, std::vector<Sentence>& out) {
                              format_percent(most), enumerate(cells))});
 }
 
-void say_hosts(std::span<const Record> records, std::vector<Sentence>& out) {
+void say_hosts(const Shown& records, std::vector<Sentence>& out) {
   std::set<std::string> hosts;
-  for (const Record& record : records)
-    if (const std::string host = environment_text(record, "host"); !host.empty()) hosts.insert(host);
+  for (const Record* record : records)
+    if (const std::string host = environment_text(*record, "host"); !host.empty()) hosts.insert(host);
   if (hosts.size() > 1)
     out.push_back(
         {Tone::caution, "hosts",
          fmt::format("These records come from {} machines ({}); only cells of one machine are compared.",
                      hosts.size(), enumerate({hosts.begin(), hosts.end()}))});
+}
+
+void say_emulated(const Shown& records, std::vector<Sentence>& out) {
+  std::set<std::string> tiers;
+  for (const Record* record : records)
+    if (const std::string how = emulation(*record); !how.empty())
+      tiers.insert(fmt::format("{} is emulated ({})", tier_name(*record), how));
+  for (const std::string& tier : tiers)
+    out.push_back(
+        {Tone::caution, "emulated", tier + ": its numbers are what was asked for, not a device's."});
+}
+
+void say_older(std::size_t older, std::vector<Sentence>& out) {
+  if (older > 0)
+    out.push_back(
+        {Tone::caution, "older",
+         fmt::format("{} of older runs of the same work {} not shown.",
+                     older == 1 ? "1 row" : fmt::format("{} rows", older), older == 1 ? "is" : "are")});
 }
 
 }  // namespace
@@ -182,10 +203,16 @@ std::vector<Sentence> sentences(std::span<const Record> records, const Output& o
   std::vector<Sentence> out;
   verdicts::say_read(read_groups(records), output, out);
   verdicts::say_train(train_groups(records), out);
-  say_noise(records, out);
-  say_unverified(records, out);
-  say_hosts(records, out);
-  say_verdicts(records, out);
+  const std::set<const Record*> older = superseded(records);
+  Shown shown;
+  for (const Record& record : records)
+    if (!older.contains(&record)) shown.push_back(&record);
+  say_emulated(shown, out);
+  say_older(older.size(), out);
+  say_noise(shown, out);
+  say_unverified(shown, out);
+  say_hosts(shown, out);
+  say_verdicts(shown, out);
   std::stable_sort(out.begin(), out.end(),
                    [](const Sentence& a, const Sentence& b) { return a.tone < b.tone; });
   return out;

@@ -239,7 +239,53 @@ TEST(Sentences, UtilizationAndBottleneck) {
   }
   EXPECT_EQ(only({record}, "utilization"),
             "The accelerator of alexnet on disk was busy 93% of the time with prefetch 4.");
-  EXPECT_TRUE(has(only({record}, "bottleneck"), "decode is what alexnet on disk waits for"));
+  EXPECT_TRUE(has(only({record}, "bottleneck"),
+                  "With prefetch 4, decode is the bottleneck of alexnet on disk: its threads were busy 90%"));
+}
+
+TEST(Sentences, AnAcceleratorIsBusyByOneDefinitionOnly) {
+  Record record = train_cell(4, 0.06);
+  record.metrics["accelerator_utilization"] = {"1", Better::higher, "run", {1}};
+  for (const auto& [stage, busy] : {std::pair{"read", 1.0}, std::pair{"accelerator", 9.7}}) {
+    record.metrics[std::string("stage_busy_s.") + stage] = {"s", Better::neither, "run", {busy}};
+    record.metrics[std::string("stage_starved_s.") + stage] = {"s", Better::neither, "run", {10 - busy}};
+  }
+  EXPECT_EQ(only({record}, "bottleneck"),
+            "With prefetch 4, the accelerator is the bottleneck of alexnet on disk.");
+}
+
+TEST(Sentences, OlderRunsOfTheSameWorkAreCountedAndNotSpokenOf) {
+  Record old = noisy(read_cell("disk", 1, "cold", 100), 0.5);
+  old.started = "2026-11-19T00:00:00Z";
+  old.verdict = Verdict::client_bound;
+  const std::vector<Record> records{old, read_cell("disk", 1, "cold", 200)};
+  EXPECT_EQ(only(records, "older"), "1 row of older runs of the same work is not shown.");
+  EXPECT_TRUE(said(records, "noise").empty());
+  EXPECT_TRUE(said(records, "verdict.client_bound").empty());
+}
+
+TEST(Sentences, AnEmulatedTierIsCalledSo) {
+  Record slow = read_cell("slow", 1, "cold", 50);
+  slow.tiers["data"]["spec"] = "slow=posix:/data/p,limit=50MB/s,latency=2ms";
+  EXPECT_EQ(
+      only({slow}, "emulated"),
+      "slow is emulated (limit=50MB/s, latency=2ms): its numbers are what was asked for, not a device's.");
+  slow.tiers["data"]["spec"] = "slow=posix:/data/p,direct=1";
+  EXPECT_TRUE(said({slow}, "emulated").empty());
+}
+
+TEST(Cells, TrainingFromMemoryIsNotCalledCold) {
+  Record fast = train_cell(4, 0.06);
+  fast.parameters["cache"] = "cold";
+  fast.cache = Json{{"client_data", "memory"}};
+  Record disk = train_cell(4, 0.06);
+  disk.tiers["data"]["name"] = "root";
+  disk.parameters["cache"] = "cold";
+  disk.cache = Json{{"client_data", "cold"}};
+  const auto groups = train_groups(std::vector<Record>{fast, disk});
+  ASSERT_EQ(groups.size(), 2U);
+  EXPECT_EQ(groups[0].title, "alexnet on disk, in memory (cold asked for)");
+  EXPECT_EQ(groups[1].title, "alexnet on root, cache cold");
 }
 
 TEST(Sentences, CellsWithoutANumberAreNamedAndNotCompared) {

@@ -57,9 +57,13 @@ void say_bottleneck(const TrainGroup& group, std::vector<Sentence>& out) {
   const auto most = std::max_element(stages.begin(), stages.end(),
                                      [&](const auto& a, const auto& b) { return share(a) < share(b); });
   if (share(*most) <= 0.5) return;
-  out.push_back({Tone::finding, "bottleneck",
-                 fmt::format("With prefetch {}, {} is what {} waits for: that stage is busy {} of its time.",
-                             prefetch, most->stage, group.title, format_percent(share(*most)))});
+  out.push_back(
+      {Tone::finding, "bottleneck",
+       most->stage == "accelerator"
+           ? fmt::format("With prefetch {}, the accelerator is the bottleneck of {}.", prefetch, group.title)
+           : fmt::format("With prefetch {}, {} is the bottleneck of {}: its threads were busy {} of "
+                         "their time.",
+                         prefetch, most->stage, group.title, format_percent(share(*most)))});
 }
 
 }  // namespace

@@ -89,7 +89,7 @@ class Rows(ReadTest):
     def test_the_table_says_what_it_measured(self):
         done = self.run_cli("read", self.corpus(), "--scan", "--threads", "1,2", *QUICK)
         self.assertIn("corpus: 60 JPEG files", done.stdout)
-        self.assertRegex(done.stdout, r"tier +threads +files/s +MiB/s +scaling +baseline +of ceiling +p50 ms +p99 ms")
+        self.assertRegex(done.stdout, r"tier +threads +files/s +MiB/s +spread +scaling +baseline +of ceiling +p50 ms +p99 ms")
         self.assertRegex(done.stdout, r"\n\S+ +2 +[\d ]+")
         self.assertRegex(done.stdout, r"(stops scaling|still gains|is fastest) at \d thread")
         done = self.run_cli("read", self.corpus(), "--scan", "--threads", "1", "--units", "si", *QUICK)

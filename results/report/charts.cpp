@@ -1,5 +1,7 @@
 #include "results/report/charts.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 #include <set>
@@ -79,6 +81,21 @@ void add_curve(Chart& chart, const ReadCurve& curve, std::size_t colour, double 
     if (any(series->y)) chart.series.push_back(std::move(*series));
 }
 
+constexpr double kFarCeiling = 5;
+
+// A ceiling far above all that was read would squash the lines below it.
+bool drop_far_ceilings(Chart& chart, double most_times) {
+  double highest = 0;
+  for (const ChartSeries& series : chart.series)
+    if (series.stroke != Stroke::dotted)
+      for (const auto& value : series.y) highest = std::max(highest, value.value_or(0));
+  return std::erase_if(chart.series, [&](const ChartSeries& series) {
+           return series.stroke == Stroke::dotted &&
+                  std::any_of(series.y.begin(), series.y.end(),
+                              [&](const auto& value) { return value.value_or(0) > most_times * highest; });
+         }) > 0;
+}
+
 }  // namespace
 
 Json chart_json(const Chart& chart) {
@@ -123,6 +140,8 @@ Chart bandwidth_chart(const ReadGroup& group, std::vector<std::string>& tiers, c
   chart.x = thread_counts(group);
   for (const ReadCurve& curve : group.curves)
     add_curve(chart, curve, colour_of(tiers, curve.tier), unit_of(output));
+  if (drop_far_ceilings(chart, kFarCeiling))
+    chart.title += fmt::format(" (ceilings more than {:.0f} times as high are left out)", kFarCeiling);
   chart.summary = chart.title + ", a line for each tier; the table beside it holds the numbers";
   return chart;
 }

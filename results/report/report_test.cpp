@@ -183,5 +183,17 @@ TEST(Chart, KeepsATiersColourAndLeavesGapsWhereNothingWasMeasured) {
   EXPECT_EQ(chart_json(chart)["series"][0]["y"].dump(), "[1.0,null,4.0]");
 }
 
+TEST(Chart, LeavesOutACeilingThatWouldSquashTheLinesAndSaysSo) {
+  Record record = read_cell("disk", 1, 100 * 1048576.0);
+  for (const double times : {2.0, 60.0}) {
+    record.metrics["ceiling_bytes_per_s"] = {"B/s", Better::neither, "run", {times * 100 * 1048576.0}};
+    std::vector<std::string> tiers;
+    const std::vector<Record> records{record};
+    const Chart chart = bandwidth_chart(read_groups(records)[0], tiers, Output{});
+    EXPECT_EQ(chart.series.size(), times < 5 ? 2U : 1U);
+    EXPECT_EQ(has(chart.title, "left out"), times > 5);
+  }
+}
+
 }  // namespace
 }  // namespace penstock::report

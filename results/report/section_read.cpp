@@ -27,6 +27,12 @@ std::string cache_cell(const Record& record) {
   return state.empty() ? "-" : state;
 }
 
+Markup tier_cell(const Record& record) {
+  const std::string how = emulation(record);
+  return Markup{escape(tier_name(record)) +
+                (how.empty() ? "" : " <span class=\"mark\" title=\"" + escape(how) + "\">emulated</span>")};
+}
+
 HtmlTable bandwidth_table(const ReadGroup& group, const PageState& state) {
   HtmlTable table("Reading, " + group.title,
                   {{"tier", Kind::words, ""},
@@ -47,7 +53,7 @@ HtmlTable bandwidth_table(const ReadGroup& group, const PageState& state) {
       const auto baseline = baseline_ratio(*record);
       const auto scaling = scaling_ratio(curve, *record);
       const auto fraction = metric_value(*record, "ceiling_fraction");
-      table.row({text(curve.tier), text(std::to_string(threads)),
+      table.row({tier_cell(*record), text(std::to_string(threads)),
                  text(number_or_dash(metric_value(*record, "samples_per_s"))),
                  text(rate ? format_rate(rate->value(), state.output) : "-"),
                  text(rate && rate->samples.size() > 1 ? format_percent(spread(rate->samples)) : "-"),
