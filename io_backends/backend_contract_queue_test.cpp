@@ -48,9 +48,9 @@ TEST_P(Contract, QueuesReadAtAndReadObject) {
   constexpr std::size_t kObjects = 20;
   std::vector<std::string> names;
   std::vector<std::unique_ptr<Reader>> readers;
-  for (unsigned i = 0; i < kObjects; ++i) {
+  for (std::size_t i = 0; i < kObjects; ++i) {
     names.push_back("objects/" + std::to_string(i));
-    put(names.back(), pattern(1'000 + i * 500, i));
+    put(names.back(), pattern(1'000 + i * 500, static_cast<unsigned>(i)));
     auto reader = backend().open(names.back());
     ASSERT_OK(reader);
     readers.push_back(*std::move(reader));
@@ -58,9 +58,9 @@ TEST_P(Contract, QueuesReadAtAndReadObject) {
   for (const std::size_t depth : {std::size_t{1}, std::size_t{8}}) {
     for (auto& [kind, queue] : all_queues(backend(), depth)) {
       std::vector<Bytes> outs;
-      for (unsigned i = 0; i < 3 * kObjects; ++i) outs.emplace_back(20'000);
+      for (std::size_t i = 0; i < 3 * kObjects; ++i) outs.emplace_back(20'000);
       std::vector<Operation> operations;
-      for (unsigned i = 0; i < kObjects; ++i) {
+      for (std::size_t i = 0; i < kObjects; ++i) {
         const std::uint64_t length = 1'000 + i * 500;
         operations.push_back({ReadObject{names[i], length, outs[3 * i]}, 3 * i});
         operations.push_back({ReadObject{names[i], 0, outs[3 * i + 1]}, 3 * i + 1});
@@ -69,9 +69,9 @@ TEST_P(Contract, QueuesReadAtAndReadObject) {
       }
       const auto done = work_off(*queue, depth, operations);
       ASSERT_EQ(done.size(), operations.size()) << kind;
-      for (unsigned i = 0; i < kObjects; ++i) {
-        const Bytes bytes = pattern(1'000 + i * 500, i);
-        for (unsigned k = 0; k < 3; ++k) ASSERT_OK(done.at(3 * i + k));
+      for (std::size_t i = 0; i < kObjects; ++i) {
+        const Bytes bytes = pattern(1'000 + i * 500, static_cast<unsigned>(i));
+        for (std::size_t k = 0; k < 3; ++k) ASSERT_OK(done.at(3 * i + k));
         EXPECT_EQ(*done.at(3 * i), bytes.size()) << kind;
         EXPECT_EQ(*done.at(3 * i + 1), bytes.size()) << kind;
         EXPECT_EQ(*done.at(3 * i + 2), 900U) << kind;
