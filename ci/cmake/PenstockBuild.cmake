@@ -24,7 +24,7 @@ endif()
 
 if(PENSTOCK_SANITIZE)
   target_compile_options(penstock_build INTERFACE
-    $<BUILD_INTERFACE:-fsanitize=${PENSTOCK_SANITIZE} -fno-sanitize-recover=all -fno-omit-frame-pointer>)
+    $<BUILD_INTERFACE:-fsanitize=${PENSTOCK_SANITIZE} -fno-sanitize-recover=all -fno-omit-frame-pointer -UNDEBUG>)
   target_link_options(penstock_build INTERFACE $<BUILD_INTERFACE:-fsanitize=${PENSTOCK_SANITIZE}>)
 endif()
 
