@@ -63,6 +63,7 @@ ReadTally gather(const ReadRun& run, std::span<const std::unique_ptr<ReadWorker>
     all.bytes += mine.bytes;
     all.errors += mine.errors;
     all.wrong += mine.wrong;
+    if (all.first_wrong.empty()) all.first_wrong = mine.first_wrong;
     all.latency_ns.merge(mine.latency_ns);
     if (mine.bytes_by_second.size() > all.bytes_by_second.size())
       all.bytes_by_second.resize(mine.bytes_by_second.size());
@@ -94,6 +95,7 @@ void ReadTally::append(const ReadTally& other) {
   bytes += other.bytes;
   errors += other.errors;
   wrong += other.wrong;
+  if (first_wrong.empty()) first_wrong = other.first_wrong;
   passes += other.passes;
   wall_s += other.wall_s;
   elapsed_s += other.elapsed_s;

@@ -69,6 +69,7 @@ struct ReadTally {
   Histogram latency_ns;  // a sample: from before open to after close, decode and verify included
   std::vector<std::uint64_t> bytes_by_second;  // [i]: in the i-th second of wall_s; the last may be cut short
   std::vector<std::string> first_errors;       // at most kErrorsNamed
+  std::string first_wrong;                     // what is said of the first of `wrong`
   std::optional<Error> failure;                // ended the run (OnError::fail), or nothing could be started
 
   static constexpr std::size_t kErrorsNamed = 5;

@@ -214,8 +214,8 @@ void ReadSweep::judge_tally(ReadCell& cell, const ReadTally& tally) {
       cell.first_errors.push_back(error);
   const std::string first = tally.first_errors.empty() ? "" : tally.first_errors.front();
   if (tally.wrong > 0) {
-    cell.judge(Verdict::wrong_bytes, first);
-    give_up(cell.tier, Verdict::wrong_bytes, first);
+    cell.judge(Verdict::wrong_bytes, tally.first_wrong);
+    give_up(cell.tier, Verdict::wrong_bytes, tally.first_wrong);
   } else if (tally.failure) {
     const Verdict verdict = tally.failure->code == Errc::unsupported ? Verdict::skipped : Verdict::failed;
     give_up(cell.tier, verdict, tally.failure->message());

@@ -124,6 +124,17 @@ TEST_F(Sweep, WrongBytesAreTheVerdictInsteadOfARate) {
   EXPECT_EQ(all.cells()[2].repeats.size(), 2U);
 }
 
+TEST_F(Sweep, WrongBytesAreNamedAlsoWhereOtherSamplesFailedBeforeThem) {
+  for (std::uint32_t i = 0; i < 10; ++i) backends_[0]->fail_on(std::string(samples_->name(i)));
+  backends_[0]->put("s0010", std::vector<std::byte>(11));
+  settings_.on_error = OnError::skip;
+  ReadSweep all = sweep();
+  ASSERT_TRUE(all.run().ok());
+  EXPECT_EQ(all.cells()[0].verdict, Verdict::wrong_bytes);
+  EXPECT_NE(all.cells()[0].reason.find("wrong bytes in"), std::string::npos) << all.cells()[0].reason;
+  EXPECT_NE(all.cells()[0].reason.find("s0010"), std::string::npos) << all.cells()[0].reason;
+}
+
 TEST_F(Sweep, NothingCanBeReadIsAFailureEvenWhenSkipping) {
   for (std::uint32_t i = 0; i < kFiles; ++i) backends_[0]->fail_on(std::string(samples_->name(i)));
   settings_.on_error = OnError::skip;

@@ -222,9 +222,10 @@ Result<void> ReadWorker::inspect(const ReadRun& run, const SampleList::Sample& e
                                            sample_words(work_, entry));
   if (run.lap.verify) {
     if (crc32c(slot.buffer.first(entry.length)) != work_.manifest->sample(slot.sample).crc32c) {
-      ++tally_.wrong;
-      return make_error(Errc::corrupt, "wrong bytes in " + sample_words(work_, entry) +
-                                           ": the checksum differs from the manifest's");
+      Error error = make_error(Errc::corrupt, "wrong bytes in " + sample_words(work_, entry) +
+                                                  ": the checksum differs from the manifest's");
+      if (tally_.wrong++ == 0) tally_.first_wrong = error.message();
+      return error;
     }
   }
   if (settings_.decode) {
@@ -252,9 +253,10 @@ void ReadWorker::deliver(ReadRun& run, std::uint64_t bytes, std::int64_t begun_n
 
 void ReadWorker::pass_boundary(ReadRun& run, std::int64_t now_ns) {
   if (ramp_ns_ > 0 && now_ns >= ramp_ns_) {
-    const std::uint64_t wrong = tally_.wrong;
-    tally_ = ReadTally{};
-    tally_.wrong = wrong;  // wrong bytes are never excused by the time at which they came
+    ReadTally fresh;  // wrong bytes are never excused by the time at which they came
+    fresh.wrong = tally_.wrong;
+    fresh.first_wrong = std::move(tally_.first_wrong);
+    tally_ = std::move(fresh);
     ramp_samples_ = delivered_.samples.load(std::memory_order_relaxed);
     bytes_before_second_ = delivered_.bytes.load(std::memory_order_relaxed);
     delivered_.ramp_bytes.store(bytes_before_second_, std::memory_order_relaxed);

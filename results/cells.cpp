@@ -156,6 +156,15 @@ std::string cache_name(const Record& record) {
   return cache.empty() ? cache_text(record, "client_data") : cache;
 }
 
+std::string cache_state(const Record& record) {
+  const std::string asked = cache_name(record);
+  const std::string found = cache_text(record, "client_data");
+  if (found == "memory") return "in memory";
+  if (found == "bypassed") return "cache bypassed";
+  if (found == "unverified" && (asked == "cold" || asked == "warm")) return asked + " unverified";
+  return asked;
+}
+
 bool is_usable(const Record& record) {
   return verdict_exit_code(record.verdict) == 0;
 }

@@ -30,6 +30,9 @@ std::string tier_name(const Record& record);
 std::string corpus_name(const Record& record);
 // The cache state that was asked for: the `cache` parameter, else what the client's data was.
 std::string cache_name(const Record& record);
+// The state that it was really in: what was asked for, or "in memory", "cache bypassed", "cold unverified"
+// (nobody could tell).
+std::string cache_state(const Record& record);
 
 // The options that make the data tier slower, smaller or faulty than what it stands on: "limit=50MB/s,
 // latency=2ms"; "" for a real one.

@@ -40,7 +40,8 @@ using verdicts::threads_text;
 
 // "disk cold at 4 threads", "alexnet on disk with prefetch 4", "generate".
 std::string cell_text(const Record& record) {
-  const std::string cache = cache_name(record);
+  std::string cache = cache_state(record);
+  if (cache != cache_name(record)) cache = "(" + cache + ")";
   if (const auto prefetch = parameter_number(record, "prefetch"); record.command == "train" && prefetch) {
     std::string app = parameter_text(record, "app");
     return fmt::format("{} on {} with prefetch {:.0f}", app.empty() ? "training" : app, tier_name(record),

@@ -10,7 +10,11 @@
 //  - Baseline: samples_per_s over baseline_samples_per_s, lap by lap where both have as many laps.
 //  - Prefetching hid 1 - (input wait per step with prefetch K) / (the same with prefetch 0); from
 //    `input_overlap` where prefetch 0 was not measured.
-//  - "At most N accelerators" is a division of a read rate and says "not measured".
+//  - No comparison is said of a difference within the spread of the repeats ((max - min) / median of the rows
+//    compared): such rows cannot be told apart. What rests on rows of one repeat says so.
+//  - Ceiling: a tier's fastest row against the highest ceiling that any of its rows has. Rows that decode say
+//    how far decoding stays below that.
+//  - "At most N accelerators" is a division of a read rate and says so.
 //  - Repeats that lie more than 20% apart are noise worth a word.
 #pragma once
 
@@ -42,6 +46,7 @@ inline constexpr double kScalingGain = 0.10;
 inline constexpr double kSameRate = 0.05;
 inline constexpr double kNoisySpread = 0.20;
 inline constexpr double kCeilingTolerance = 1.02;
+inline constexpr double kDecodingLimits = 2;  // a ceiling this many times the decoded rate: decoding limits
 inline constexpr double kAcceleratorImages = 200;  // samples/s that one accelerator takes, for "at most N"
 
 // Findings first, then cautions, then failures.

@@ -1,5 +1,6 @@
 // What read records say: scaling, tiers beside each other, cold beside warm, baseline and ceiling.
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cmath>
@@ -18,16 +19,82 @@ std::optional<double> rate_of(const Record& record) {
   return rate && *rate > 0 ? rate : std::nullopt;
 }
 
-// Nothing in memory is ever cold, whatever was asked for.
-bool lies_in_memory(const ReadCurve& curve) {
-  return cache_text(*curve.at.begin()->second, "client_data") == "memory";
+// The cache was proven to be in the state that was asked for, or was left as it is.
+bool as_asked(const Record& record) {
+  return cache_state(record) == cache_name(record);
 }
 
-std::string in_group(const ReadGroup& group, const std::vector<const ReadCurve*>& about) {
-  std::string text = " (" + group.title;
-  for (const ReadCurve* curve : about)
-    if (group.cache == "cold" && lies_in_memory(*curve)) text += "; " + curve->tier + " lies in memory";
-  return text + ")";
+// The figures that the table's `spread` is of.
+const std::vector<double>* repeats_of(const Record& record) {
+  const Metric* metric = find_metric(record, "payload_bytes_per_s");
+  if (metric == nullptr) metric = find_metric(record, "samples_per_s");
+  return metric == nullptr ? nullptr : &metric->samples;
+}
+
+double spread_of(const Record& record) {
+  const auto* repeats = repeats_of(record);
+  return repeats == nullptr ? 0 : spread(*repeats);
+}
+
+double spread_between(const ReadCurve& curve, std::uint64_t first, std::uint64_t last) {
+  double most = 0;
+  for (const auto& [threads, record] : curve.at)
+    if (threads >= first && threads <= last) most = std::max(most, spread_of(*record));
+  return most;
+}
+
+double rate_at(const std::vector<ScalingPoint>& points, std::uint64_t threads) {
+  for (const ScalingPoint& point : points)
+    if (point.threads == threads) return point.rate;
+  return 0;
+}
+
+bool measured_once(const ReadCurve& curve) {
+  return std::any_of(curve.at.begin(), curve.at.end(), [](const auto& row) {
+    const auto* repeats = repeats_of(*row.second);
+    return repeats == nullptr || repeats->size() < 2;
+  });
+}
+
+bool decodes(const ReadGroup& group) {
+  const std::string decode =
+      group.curves.empty() ? "" : parameter_text(*group.curves[0].at.begin()->second, "decode");
+  return !decode.empty() && decode != "none";
+}
+
+// Behind every sentence, in brackets: the cache state that its tiers really were in, what tells this group
+// from the others, and what belongs to believing it.
+std::string in_group(const ReadGroup& group, const std::vector<const ReadCurve*>& about,
+                     const std::string& more = "") {
+  std::vector<std::string> states;  // other than what was asked for
+  std::string exceptions;
+  bool any_as_asked = false;
+  for (const ReadCurve* curve : about) {
+    const std::string state = cache_state(*curve->at.begin()->second);
+    if (as_asked(*curve->at.begin()->second)) {
+      any_as_asked = true;
+      continue;
+    }
+    if (std::find(states.begin(), states.end(), state) == states.end()) states.push_back(state);
+    exceptions += fmt::format("; {} {}", curve->tier,
+                              state == "in memory"        ? "lies in memory"
+                              : state == "cache bypassed" ? "bypasses the cache"
+                                                          : "is " + state);
+  }
+  std::string text = group.title;
+  if (!any_as_asked && states.size() == 1) {
+    text = states[0] + text.substr(std::min(text.size(), group.cache.size()));
+  } else if (!any_as_asked && !states.empty()) {
+    const std::string rest = text.substr(std::min(text.size(), group.cache.size() + 2));
+    text = rest.empty() ? exceptions.substr(2) : rest + exceptions;
+  } else {
+    text += exceptions;
+  }
+  if (decodes(group)) text += "; decoding included";
+  if (!more.empty()) text += "; " + more;
+  if (std::any_of(about.begin(), about.end(), [](const ReadCurve* curve) { return measured_once(*curve); }))
+    text += "; from one repeat";
+  return " (" + text + ")";
 }
 
 // "3.1x", "12x".
@@ -48,18 +115,40 @@ void say_scaling(const ReadGroup& group, const ReadCurve& curve, std::vector<Sen
     if (const auto ratio = scaling_ratio(curve, *record)) points.push_back({threads, *ratio});
   const Scaling scaling = judge_scaling(points);
   if (scaling.stops_at == 0) return;
+  const std::string first = threads_text(points.front().threads);
   const std::string last = threads_text(points.back().threads);
+  const std::string who = decodes(group) ? "decoding from " + curve.tier : curve.tier;
+  // What the sentence compares: the rows from `from` on, and the least difference that it claims.
+  const ScalingPoint& before = points[points.size() - 2];
+  const std::uint64_t from = scaling.lost_after > 0 ? scaling.peak_at
+                             : scaling.still_gains  ? before.threads
+                                                    : scaling.stops_at;
+  const double difference = scaling.lost_after > 0 ? scaling.lost_after
+                            : scaling.still_gains  ? points.back().rate / before.rate - 1
+                                                   : kScalingGain;
+  const double apart = spread_between(curve, from, points.back().threads);
+  const double noise_before = std::max(spread_of(*curve.at.begin()->second), spread_of(*curve.at.at(from)));
+  const double gain_before = rate_at(points, from) / points.front().rate;
+  const bool gained = gain_before - 1 > noise_before;
   std::string text;
-  if (scaling.lost_after > 0) {
-    text = fmt::format("{} is fastest at {} and loses {} of that at {}", curve.tier,
-                       threads_text(scaling.peak_at), format_percent(scaling.lost_after), last);
+  if (difference < apart && gained && from != points.front().threads) {
+    text =
+        fmt::format("{} gains up to {}, {} of {}; what more bring cannot be told: repeats lie up to {} apart",
+                    who, threads_text(from), format_ratio(gain_before), first, format_percent(apart));
+  } else if (difference < apart || (!gained && from != points.front().threads && !scaling.still_gains)) {
+    text = fmt::format("What more than {} {} {} cannot be told: repeats lie up to {} apart", first,
+                       points.front().threads == 1 ? "brings" : "bring", who,
+                       format_percent(std::max(apart, noise_before)));
+  } else if (scaling.lost_after > 0) {
+    text = fmt::format("{} is fastest at {} and loses {} of that at {}", who, threads_text(scaling.peak_at),
+                       format_percent(scaling.lost_after), last);
   } else if (scaling.still_gains) {
-    text = fmt::format("{} still gains at {}, the most that were measured: {} of {}", curve.tier, last,
-                       format_ratio(scaling.gain), threads_text(points.front().threads));
+    text = fmt::format("{} still gains at {}, the most that were measured: {} of {}", who, last,
+                       format_ratio(scaling.gain), first);
   } else {
-    text = fmt::format("{} stops scaling at {}", curve.tier, threads_text(scaling.stops_at));
+    text = fmt::format("{} stops scaling at {}", who, threads_text(scaling.stops_at));
     if (scaling.stops_at != points.front().threads)
-      text += fmt::format(", {} of {}", format_ratio(scaling.gain), threads_text(points.front().threads));
+      text += fmt::format(", {} of {}", format_ratio(scaling.gain), first);
   }
   out.push_back({Tone::finding, "scaling", text + in_group(group, {&curve}) + "."});
 }
@@ -77,6 +166,11 @@ const Record* common_last(const ReadCurve& a, const ReadCurve& b, std::uint64_t&
   return nullptr;
 }
 
+std::string cannot_be_told_apart(const std::string& what, std::uint64_t threads, double apart) {
+  return fmt::format("{} cannot be told apart at {}: repeats lie up to {} apart", what, threads_text(threads),
+                     format_percent(apart));
+}
+
 void say_tiers(const ReadGroup& group, std::vector<Sentence>& out) {
   for (std::size_t i = 0; i < group.curves.size(); ++i)
     for (std::size_t j = i + 1; j < group.curves.size(); ++j) {
@@ -91,11 +185,14 @@ void say_tiers(const ReadGroup& group, std::vector<Sentence>& out) {
         ratio = 1 / ratio;
         std::swap(fast, slow);
       }
-      const std::string text =
-          ratio < 1 + kSameRate
-              ? fmt::format("{} and {} feed the same at {}, within {}", fast, slow, threads_text(threads),
-                            format_percent(kSameRate))
-              : fmt::format("{} feeds {} of {} at {}", fast, times_text(ratio), slow, threads_text(threads));
+      const double apart = std::max(spread_of(*first), spread_of(*second));
+      std::string text =
+          fmt::format("{} feeds {} of {} at {}", fast, times_text(ratio), slow, threads_text(threads));
+      if (ratio - 1 <= apart && apart > kSameRate)
+        text = cannot_be_told_apart(fast + " and " + slow, threads, apart);
+      else if (ratio < 1 + kSameRate)
+        text = fmt::format("{} and {} feed the same at {}, within {}", fast, slow, threads_text(threads),
+                           format_percent(kSameRate));
       out.push_back(
           {Tone::finding, "tiers", text + in_group(group, {&group.curves[i], &group.curves[j]}) + "."});
     }
@@ -111,16 +208,17 @@ void say_accelerators(const ReadGroup& group, std::vector<Sentence>& out) {
     if (best <= 0) continue;
     about.push_back(&curve);
     const double count = std::floor(best / kAcceleratorImages);
-    parts.push_back(parts.empty()
-                        ? fmt::format("{} feeds at most {} accelerator{} of {:.0f} images/s", curve.tier,
-                                      count < 1000 ? fmt::format("{:.0f}", count) : format_number(count),
-                                      count == 1 ? "" : "s", kAcceleratorImages)
-                        : fmt::format("{} {}", curve.tier,
-                                      count < 1000 ? fmt::format("{:.0f}", count) : format_number(count)));
+    const std::string many = count < 1      ? "less than one"
+                             : count < 1000 ? fmt::format("{:.0f}", count)
+                                            : format_number(count);
+    parts.push_back(parts.empty() ? fmt::format("{} feeds {}{} accelerator{} of {:.0f} images/s", curve.tier,
+                                                count < 1 ? "" : "at most ", many, count <= 1 ? "" : "s",
+                                                kAcceleratorImages)
+                                  : curve.tier + " " + many);
   }
   if (!parts.empty())
-    out.push_back(
-        {Tone::finding, "accelerators", enumerate(parts) + ", not measured" + in_group(group, about) + "."});
+    out.push_back({Tone::finding, "accelerators",
+                   enumerate(parts) + in_group(group, about, "computed from its rate, not tried") + "."});
 }
 
 void say_baseline(const ReadGroup& group, std::vector<Sentence>& out) {
@@ -143,35 +241,43 @@ void say_baseline(const ReadGroup& group, std::vector<Sentence>& out) {
                    fmt::format("The client reached {}{}.", enumerate(parts), in_group(group, about))});
 }
 
+// The tier's ceiling is the best that any probe reached with any number of clients; its fastest row stands
+// against that.
 void say_ceiling(const ReadGroup& group, const ReadCurve& curve, const Output& output,
                  std::vector<Sentence>& out) {
-  const Record* best = nullptr;
   std::vector<std::string> invalid;
-  std::uint64_t best_threads = 0;
+  std::uint64_t fastest = 0;
+  double peak = 0;
+  double ceiling = 0;
   for (const auto& [threads, record] : curve.at) {
-    const auto fraction = metric_value(*record, "ceiling_fraction");
-    if (!fraction) continue;
-    if (record->verdict == Verdict::ceiling_invalid) continue;  // said with the other verdicts
-    if (*fraction > kCeilingTolerance) {
-      invalid.push_back(threads_text(threads));
-    } else if (best == nullptr || *fraction > *metric_value(*best, "ceiling_fraction")) {
-      best = record;
-      best_threads = threads;
+    ceiling = std::max(ceiling, metric_value(*record, "ceiling_bytes_per_s").value_or(0));
+    const auto rate = metric_value(*record, "payload_bytes_per_s").value_or(0);
+    if (rate > peak) {
+      peak = rate;
+      fastest = threads;
     }
+    const auto fraction = metric_value(*record, "ceiling_fraction");
+    if (fraction && *fraction > kCeilingTolerance && record->verdict != Verdict::ceiling_invalid)
+      invalid.push_back(threads_text(threads));  // the others are said with the verdicts
   }
   if (!invalid.empty())
     out.push_back(
         {Tone::caution, "ceiling_invalid",
          fmt::format("The ceiling of {} is invalid at {}: reading was faster than the best probe{}.",
                      curve.tier, enumerate(invalid), in_group(group, {&curve}))});
-  if (best == nullptr) return;
-  const auto ceiling = metric_value(*best, "ceiling_bytes_per_s");
-  const std::string of =
-      ceiling ? fmt::format(" of {} {}", format_rate(*ceiling, output), rate_unit(output)) : "";
-  out.push_back({Tone::finding, "ceiling",
-                 fmt::format("{} reaches {} of its ceiling{} at {}{}.", curve.tier,
-                             format_percent(*metric_value(*best, "ceiling_fraction")), of,
-                             threads_text(best_threads), in_group(group, {&curve}))});
+  if (peak <= 0 || ceiling <= 0 || peak > kCeilingTolerance * ceiling) return;
+  const std::string of = format_rate(ceiling, output) + " " + std::string(rate_unit(output));
+  std::string text = fmt::format("{} reaches {} of its ceiling of {} at {}", curve.tier,
+                                 format_percent(peak / ceiling), of, threads_text(fastest));
+  if (decodes(group))
+    text = fmt::format("Reading {} and decoding come to {} {} at {}; its ceiling of {} is {} that",
+                       curve.tier, format_rate(peak, output), rate_unit(output), threads_text(fastest), of,
+                       times_text(ceiling / peak));
+  if (decodes(group) && ceiling >= kDecodingLimits * peak)
+    text = fmt::format("Decoding limits, not {}: {} {} at {}; the tier's ceiling of {} is {} that",
+                       curve.tier, format_rate(peak, output), rate_unit(output), threads_text(fastest), of,
+                       times_text(ceiling / peak));
+  out.push_back({Tone::finding, "ceiling", text + in_group(group, {&curve}) + "."});
 }
 
 void say_cold_warm(const std::vector<ReadGroup>& groups, std::vector<Sentence>& out) {
@@ -180,21 +286,26 @@ void say_cold_warm(const std::vector<ReadGroup>& groups, std::vector<Sentence>& 
     for (const ReadGroup& warm : groups) {
       if (warm.cache != "warm" || warm.rest != cold.rest) continue;
       for (const ReadCurve& curve : cold.curves) {
-        if (lies_in_memory(curve)) continue;  // the two are the same measurement
         const ReadCurve* other = warm.find(curve.tier);
         std::uint64_t threads = 0;
         const Record* warm_cell = nullptr;
         const Record* cold_cell = other ? common_last(curve, *other, threads, warm_cell) : nullptr;
         if (cold_cell == nullptr) continue;
+        if (!as_asked(*cold_cell) || !as_asked(*warm_cell)) continue;
         const double ratio = *rate_of(*warm_cell) / *rate_of(*cold_cell);
-        const std::string text =
-            std::abs(ratio - 1) < kSameRate
-                ? fmt::format("{} is as fast cold as warm at {}", curve.tier, threads_text(threads))
-                : fmt::format("{} is {} {} warm than cold at {}", curve.tier,
-                              times_text(ratio > 1 ? ratio : 1 / ratio), ratio > 1 ? "faster" : "slower",
-                              threads_text(threads));
+        const double times = ratio > 1 ? ratio : 1 / ratio;
+        const double apart = std::max(spread_of(*warm_cell), spread_of(*cold_cell));
+        std::string text = fmt::format("{} is {} {} warm than cold at {}", curve.tier, times_text(times),
+                                       ratio > 1 ? "faster" : "slower", threads_text(threads));
+        if (times - 1 <= apart && apart > kSameRate)
+          text = cannot_be_told_apart(curve.tier + " cold and warm", threads, apart);
+        else if (times < 1 + kSameRate)
+          text = fmt::format("{} is as fast cold as warm at {}", curve.tier, threads_text(threads));
         // The title without its "cold": what tells this work from other work in these records.
-        const std::string work = cold.title.size() > 6 ? " (" + cold.title.substr(6) + ")" : "";
+        std::vector<std::string> notes;
+        if (cold.title.size() > 6) notes.push_back(cold.title.substr(6));
+        if (measured_once(curve) || measured_once(*other)) notes.emplace_back("from one repeat");
+        const std::string work = notes.empty() ? "" : fmt::format(" ({})", fmt::join(notes, "; "));
         out.push_back({Tone::finding, "cold_warm", text + work + "."});
       }
     }

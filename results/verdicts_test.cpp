@@ -114,9 +114,99 @@ TEST(Sentences, WhatLiesInMemoryIsNeverCalledCold) {
   fast.cache["client_data"] = "memory";
   EXPECT_EQ(only({read_cell("disk", 1, "cold", 100), fast}, "tiers"),
             "fast feeds 5.0x of disk at 1 thread (cold; fast lies in memory).");
-  EXPECT_TRUE(has(only({fast}, "accelerators"), "(cold; fast lies in memory)"));
+  EXPECT_TRUE(has(only({fast}, "accelerators"), "(in memory;"));
   fast.parameters["cache"] = "warm";
-  EXPECT_TRUE(has(only({fast}, "accelerators"), "(warm)"));
+  EXPECT_TRUE(has(only({fast}, "accelerators"), "(in memory;"));
+}
+
+TEST(Sentences, WhatBypassesTheCacheOrIsUnverifiedIsCalledSo) {
+  Record direct = read_cell("direct", 1, "warm", 500);
+  direct.cache["client_data"] = "bypassed";
+  EXPECT_TRUE(has(only({direct}, "accelerators"), "(cache bypassed;"));
+  Record root = read_cell("root", 1, "cold", 100);
+  root.cache["client_data"] = "unverified";
+  EXPECT_TRUE(has(only({root}, "accelerators"), "(cold unverified;"));
+  EXPECT_EQ(only({root, read_cell("disk", 1, "cold", 50)}, "tiers"),
+            "root feeds 2.0x of disk at 1 thread (cold; root is cold unverified).");
+  Record memory = read_cell("fast", 1, "warm", 1000);
+  memory.cache["client_data"] = "memory";
+  EXPECT_EQ(only({direct, memory}, "tiers"),
+            "fast feeds 2.0x of direct at 1 thread (direct bypasses the cache; fast lies in memory).");
+  Record cold = direct;
+  cold.parameters["cache"] = "cold";
+  cold.metrics["payload_bytes_per_s"].samples = {1, 1, 1};
+  EXPECT_TRUE(said({direct, cold}, "cold_warm").empty()) << "the same measurement twice";
+}
+
+Record noisy(Record record, double apart) {
+  std::vector<double>& repeats = record.metrics["payload_bytes_per_s"].samples;
+  const double middle = repeats[1];
+  repeats = {middle * (1 - apart / 2), middle, middle * (1 + apart / 2)};
+  return record;
+}
+
+TEST(Sentences, NothingIsComparedWithinTheSpreadOfTheRepeats) {
+  const Record disk = noisy(read_cell("disk", 4, "cold", 100), 0.32);
+  EXPECT_EQ(only({disk, read_cell("fast", 4, "cold", 120)}, "tiers"),
+            "fast and disk cannot be told apart at 4 threads: repeats lie up to 32% apart (cold).");
+  EXPECT_EQ(only({disk, read_cell("fast", 4, "cold", 150)}, "tiers"),
+            "fast feeds 1.5x of disk at 4 threads (cold).");
+  EXPECT_EQ(only({disk, read_cell("fast", 4, "cold", 102)}, "tiers"),
+            "fast and disk cannot be told apart at 4 threads: repeats lie up to 32% apart (cold).");
+  EXPECT_EQ(only({disk, read_cell("disk", 4, "warm", 120)}, "cold_warm"),
+            "disk cold and warm cannot be told apart at 4 threads: repeats lie up to 32% apart.");
+}
+
+TEST(Sentences, ScalingWithinTheSpreadCannotBeTold) {
+  const Record four = noisy(read_cell("disk", 4, "cold", 100), 0.32);
+  EXPECT_EQ(only({read_cell("disk", 1, "cold", 120), four}, "scaling"),
+            "What more than 1 thread brings disk cannot be told: repeats lie up to 32% apart (cold).");
+  EXPECT_EQ(only({read_cell("disk", 1, "cold", 200), four}, "scaling"),
+            "disk is fastest at 1 thread and loses 50% of that at 4 threads (cold).");
+  EXPECT_EQ(only({read_cell("disk", 1, "cold", 20), four, read_cell("disk", 8, "cold", 120)}, "scaling"),
+            "disk gains up to 4 threads, 5.00x of 1 thread; what more bring cannot be told: repeats lie "
+            "up to 32% apart (cold).");
+}
+
+TEST(Sentences, OneRepeatIsSaid) {
+  Record once = read_cell("disk", 1, "cold", 100);
+  once.metrics["payload_bytes_per_s"].samples.resize(1);
+  EXPECT_EQ(only({once, read_cell("fast", 1, "cold", 300)}, "tiers"),
+            "fast feeds 3.0x of disk at 1 thread (cold; from one repeat).");
+  EXPECT_EQ(only({once, read_cell("disk", 1, "warm", 300)}, "cold_warm"),
+            "disk is 3.0x faster warm than cold at 1 thread (from one repeat).");
+}
+
+Record with_ceiling(Record record, double mib_per_s) {
+  const double rate = record.metrics["payload_bytes_per_s"].samples[0];
+  record.metrics["ceiling_bytes_per_s"] = {"B/s", Better::neither, "run", {mib_per_s * 1048576}};
+  record.metrics["ceiling_fraction"] = {"1", Better::higher, "run", {rate / (mib_per_s * 1048576)}};
+  return record;
+}
+
+TEST(Sentences, TheCeilingIsTheTiersAndItsFastestRowStandsAgainstIt) {
+  EXPECT_EQ(only({with_ceiling(read_cell("root", 1, "cold", 1000), 1000),
+                  with_ceiling(read_cell("root", 4, "cold", 1500), 2000)},
+                 "ceiling"),
+            "root reaches 75% of its ceiling of 2 000 MiB/s at 4 threads (cold).");
+  EXPECT_TRUE(has(only({with_ceiling(read_cell("root", 1, "cold", 1500), 2000),
+                        with_ceiling(read_cell("root", 4, "cold", 1000), 1000)},
+                       "ceiling"),
+                  "75% of its ceiling of 2 000 MiB/s at 1 thread"));
+}
+
+TEST(Sentences, DecodingIsNotBlamedOnTheTier) {
+  Record one = with_ceiling(read_cell("root", 1, "cold", 50), 6000);
+  Record two = with_ceiling(read_cell("root", 2, "cold", 100), 6000);
+  for (Record* record : {&one, &two}) record->parameters["decode"] = "full";
+  EXPECT_EQ(
+      only({one, two}, "ceiling"),
+      "Decoding limits, not root: 100.0 MiB/s at 2 threads; the tier's ceiling of 6 000 MiB/s is 60.0x that "
+      "(cold; decoding included).");
+  EXPECT_TRUE(has(only({one, two}, "scaling"), "decoding from root still gains"));
+  EXPECT_TRUE(has(only({one, two}, "accelerators"), "decoding included"));
+  two.metrics["ceiling_bytes_per_s"].samples = {130 * 1048576.0};
+  EXPECT_TRUE(has(only({two}, "ceiling"), "Reading root and decoding come to 100.0 MiB/s at 2 threads"));
 }
 
 TEST(Sentences, ColdAndWarmOfSeveralWorksAreToldApart) {
@@ -162,8 +252,10 @@ TEST(Sentences, AtMostNAcceleratorsIsNotMeasured) {
   disk.metrics["samples_per_s"].samples = {1070};
   Record slow = read_cell("slow", 1, "cold", 10);
   slow.metrics["samples_per_s"].samples = {199};
-  EXPECT_EQ(only({disk, slow}, "accelerators"),
-            "disk feeds at most 5 accelerators of 200 images/s and slow 0, not measured (cold).");
+  EXPECT_EQ(
+      only({disk, slow}, "accelerators"),
+      "disk feeds at most 5 accelerators of 200 images/s and slow less than one (cold; computed from its "
+      "rate, not tried).");
 }
 
 TEST(Sentences, BaselineIsPairedLapByLap) {

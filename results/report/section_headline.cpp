@@ -40,10 +40,10 @@ std::vector<std::string> rate_tiles(std::vector<ReadGroup> groups, PageState& st
           at = threads;
         }
       if (at == 0 || !shown.insert(curve.tier).second) continue;
-      const bool memory = cache_text(*best_record, "client_data") == "memory";
+      const std::string cache = cache_state(*best_record);
       tiles.push_back(tile(format_rate(best, state.output), rate_unit(state.output),
                            fmt::format("{} at its best: {} thread{}, {}", curve.tier, at, at == 1 ? "" : "s",
-                                       memory ? "in memory" : group.title),
+                                       cache == group.cache ? group.title : cache),
                            colour_of(state.tiers, curve.tier)));
     }
   return tiles;

@@ -42,7 +42,8 @@ HtmlTable bandwidth_table(const ReadGroup& group, const PageState& state) {
                    {"spread", Kind::number, "how far the repeats lie apart: (max - min) / median"},
                    {"scaling", Kind::number, "against the fewest threads, the median of the repeats' ratios"},
                    {"plain loop", Kind::number, "against the simplest possible loop on the same work"},
-                   {"of ceiling", Kind::number, "against the best that probes of this tier reached"},
+                   {"of ceiling", Kind::number,
+                    "this row against the best that probes of this tier reached with the same clients"},
                    {"client cache", Kind::words,
                     "where the data lay, and how much of it was proven to lie in this machine's memory "
                     "before each repeat"},
