@@ -37,10 +37,9 @@ std::string label_text(const Record& record) {
   return text;
 }
 
-std::string read_rest(const Record& record) {
+std::string read_work(const Record& record) {
   std::string key = corpus_name(record) + "|" + member_text(record.corpus, "checksum") + "|" +
-                    member_text(record.corpus, "format") + "|" + environment_text(record, "host") + "|" +
-                    label_text(record);
+                    member_text(record.corpus, "format") + "|" + environment_text(record, "host");
   for (const std::string_view name : kReadWork) key += "|" + parameter_text(record, name);
   return key;
 }
@@ -194,12 +193,14 @@ std::vector<ReadGroup> read_groups(std::span<const Record> records) {
     const auto threads = read_threads(record);
     if (!threads) continue;
     const std::string cache = cache_name(record);
-    const std::string rest = read_rest(record);
+    const std::string work = read_work(record);
+    const std::string label = label_text(record);
+    const std::string rest = work + "|" + label;
     auto group = std::find_if(groups.begin(), groups.end(), [&](const ReadGroup& candidate) {
       return candidate.cache == cache && candidate.rest == rest;
     });
     if (group == groups.end()) {
-      groups.push_back({"", cache, rest, {}});
+      groups.push_back({"", cache, rest, work, label, {}});
       words.push_back(title_words(record));
       group = groups.end() - 1;
     }

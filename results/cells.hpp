@@ -51,7 +51,9 @@ struct ReadCurve {
 struct ReadGroup {
   std::string title;  // "cold, shuffled" ...: what tells this group from the others; never ""
   std::string cache;
-  std::string rest;  // everything but the cache: groups with equal `rest` are the same work cold and warm
+  std::string rest;   // everything but the cache: groups with equal `rest` are the same work cold and warm
+  std::string work;   // `rest` without the labels: groups with equal `work` and cache differ in labels only
+  std::string label;  // "disk=old"
   std::vector<ReadCurve> curves;  // in the order of their first record
   const ReadCurve* find(std::string_view tier) const;
 };

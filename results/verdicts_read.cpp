@@ -198,6 +198,39 @@ void say_tiers(const ReadGroup& group, std::vector<Sentence>& out) {
     }
 }
 
+// Groups that differ in their labels only: what a change did.
+void say_labels(const std::vector<ReadGroup>& groups, std::vector<Sentence>& out) {
+  for (std::size_t i = 0; i < groups.size(); ++i)
+    for (std::size_t j = i + 1; j < groups.size(); ++j) {
+      const ReadGroup& a = groups[i];
+      const ReadGroup& b = groups[j];
+      if (a.work != b.work || a.cache != b.cache) continue;
+      for (const ReadCurve& curve : a.curves) {
+        const ReadCurve* other = b.find(curve.tier);
+        std::uint64_t threads = 0;
+        const Record* second = nullptr;
+        const Record* first = other == nullptr ? nullptr : common_last(curve, *other, threads, second);
+        if (first == nullptr) continue;
+        const auto named = [](const std::string& label) { return label.empty() ? "no label" : label; };
+        const double ratio = *rate_of(*second) / *rate_of(*first);
+        const double times = ratio > 1 ? ratio : 1 / ratio;
+        const double apart = std::max(spread_of(*first), spread_of(*second));
+        std::string text = fmt::format("{} is {} {} with {} than with {} at {}", curve.tier,
+                                       times_text(times), ratio > 1 ? "faster" : "slower", named(b.label),
+                                       named(a.label), threads_text(threads));
+        if (times - 1 <= std::max(apart, kSameRate))
+          text = cannot_be_told_apart(
+              fmt::format("{} with {} and with {}", curve.tier, named(a.label), named(b.label)), threads,
+              apart);
+        std::vector<std::string> notes;
+        if (const std::string state = cache_state(*first); !state.empty()) notes.push_back(state);
+        if (measured_once(curve) || measured_once(*other)) notes.emplace_back("from one repeat");
+        if (!notes.empty()) text += fmt::format(" ({})", fmt::join(notes, "; "));
+        out.push_back({Tone::finding, "labels", text + "."});
+      }
+    }
+}
+
 void say_accelerators(const ReadGroup& group, std::vector<Sentence>& out) {
   std::vector<std::string> parts;
   std::vector<const ReadCurve*> about;
@@ -316,6 +349,7 @@ void say_cold_warm(const std::vector<ReadGroup>& groups, std::vector<Sentence>& 
 
 void say_read(const std::vector<ReadGroup>& groups, const Output& output, std::vector<Sentence>& out) {
   for (const ReadGroup& group : groups) say_tiers(group, out);
+  say_labels(groups, out);
   say_cold_warm(groups, out);
   for (const ReadGroup& group : groups)
     for (const ReadCurve& curve : group.curves) say_scaling(group, curve, out);

@@ -26,6 +26,13 @@ Record read_cell(const std::string& tier, int threads, const std::string& cache,
   return record;
 }
 
+Record noisy(Record record, double apart) {
+  std::vector<double>& repeats = record.metrics["payload_bytes_per_s"].samples;
+  const double middle = repeats[1];
+  repeats = {middle * (1 - apart / 2), middle, middle * (1 + apart / 2)};
+  return record;
+}
+
 Record train_cell(int prefetch, double wait_s, int steps = 100) {
   Record record;
   record.started = "2026-11-20T09:30:00Z";
@@ -138,13 +145,6 @@ TEST(Sentences, WhatBypassesTheCacheOrIsUnverifiedIsCalledSo) {
   EXPECT_TRUE(said({direct, cold}, "cold_warm").empty()) << "the same measurement twice";
 }
 
-Record noisy(Record record, double apart) {
-  std::vector<double>& repeats = record.metrics["payload_bytes_per_s"].samples;
-  const double middle = repeats[1];
-  repeats = {middle * (1 - apart / 2), middle, middle * (1 + apart / 2)};
-  return record;
-}
-
 TEST(Sentences, NothingIsComparedWithinTheSpreadOfTheRepeats) {
   const Record disk = noisy(read_cell("disk", 4, "cold", 100), 0.32);
   EXPECT_EQ(only({disk, read_cell("fast", 4, "cold", 120)}, "tiers"),
@@ -234,6 +234,21 @@ TEST(Sentences, TiersWithinFivePercentFeedTheSame) {
 
 TEST(Sentences, TiersWithoutACommonThreadCountAreNotCompared) {
   EXPECT_TRUE(said({read_cell("a", 1, "warm", 100), read_cell("b", 2, "warm", 103)}, "tiers").empty());
+}
+
+TEST(Sentences, WhatDiffersInALabelOnlyStandsSideBySide) {
+  Record old = read_cell("disk", 4, "cold", 100);
+  old.label["disk"] = "old";
+  Record fresh = read_cell("disk", 4, "cold", 150);
+  fresh.label["disk"] = "new";
+  EXPECT_EQ(only({old, fresh}, "labels"),
+            "disk is 1.5x faster with disk=new than with disk=old at 4 threads (cold).");
+  EXPECT_EQ(
+      only({old, noisy(fresh, 0.6)}, "labels"),
+      "disk with disk=old and with disk=new cannot be told apart at 4 threads: repeats lie up to 60% apart "
+      "(cold).");
+  fresh.parameters["order"] = "sequential";
+  EXPECT_TRUE(said({old, fresh}, "labels").empty());
 }
 
 TEST(Sentences, OnlyTheSameWorkIsCompared) {

@@ -152,6 +152,17 @@ TEST(Page, CellsWithoutANumberAreRowsWithAReason) {
   EXPECT_FALSE(has(page, "id=\"reading\""));
 }
 
+TEST(Page, LabelsStandSideBySide) {
+  Record old = read_cell("disk", 1, 100 * 1048576.0);
+  old.label["disk"] = "old";
+  Record fresh = read_cell("disk", 1, 200 * 1048576.0);
+  fresh.label["disk"] = "new";
+  const std::string page = page_of({old, fresh});
+  EXPECT_TRUE(has(page, "Labels side by side"));
+  EXPECT_TRUE(has(page, "disk=old, MiB/s"));
+  EXPECT_FALSE(has(page_of({old}), "Labels side by side"));
+}
+
 TEST(Page, MarksWhatDiffersBetweenEnvironments) {
   Record one = read_cell("disk", 1, 1e8);
   one.environment = Json{{"host", "a"}, {"kernel", "6.1"}, {"clock_read_ns", 20.5}};

@@ -2,6 +2,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
+#include <utility>
 
 #include "results/cells.hpp"
 #include "results/report/html.hpp"
@@ -66,6 +68,39 @@ HtmlTable bandwidth_table(const ReadGroup& group, const PageState& state) {
   return table;
 }
 
+// Groups that differ from `group` in their labels only, a column for each; empty unless `group` is the first
+// of several.
+HtmlTable label_table(const ReadGroup& group, const std::vector<ReadGroup>& groups, const PageState& state) {
+  std::vector<const ReadGroup*> beside;
+  for (const ReadGroup& other : groups)
+    if (other.work == group.work && other.cache == group.cache) beside.push_back(&other);
+  std::vector<HtmlTable::Column> columns{{"tier", Kind::words, ""}, {"threads", Kind::number, ""}};
+  for (const ReadGroup* other : beside)
+    columns.push_back(
+        {(other->label.empty() ? "no label" : other->label) + ", " + std::string(rate_unit(state.output)),
+         Kind::number, "payload, median of the repeats, and how far they lie apart"});
+  HtmlTable table("Labels side by side, " + group.cache, columns);
+  if (beside.size() < 2 || beside.front() != &group) return table;
+  std::map<std::pair<std::string, std::uint64_t>, std::vector<std::string>> rows;
+  for (std::size_t i = 0; i < beside.size(); ++i)
+    for (const ReadCurve& curve : beside[i]->curves)
+      for (const auto& [threads, record] : curve.at) {
+        auto& row = rows[{curve.tier, threads}];
+        row.resize(beside.size(), "-");
+        if (const Metric* rate = find_metric(*record, "payload_bytes_per_s"))
+          row[i] =
+              format_rate(rate->value(), state.output) +
+              (rate->samples.size() > 1 ? fmt::format(", {} apart", format_percent(spread(rate->samples)))
+                                        : ", once");
+      }
+  for (const auto& [key, rates] : rows) {
+    std::vector<std::string> row{key.first, std::to_string(key.second)};
+    row.insert(row.end(), rates.begin(), rates.end());
+    table.row(row);
+  }
+  return table;
+}
+
 HtmlTable latency_table(const ReadGroup& group) {
   HtmlTable table("Latency of one sample from open to close in ms, " + group.title,
                   {{"tier", Kind::words, ""},
@@ -99,6 +134,7 @@ std::string read_section(const std::vector<Record>& records, PageState& state) {
                                        "possible loop over the same samples. Dotted: the best that probes of "
                                        "this tier reached with the same clients.");
   for (const ReadGroup& group : groups) {
+    if (const HtmlTable labels = label_table(group, groups, state); !labels.empty()) out += labels.html();
     Chart chart = bandwidth_chart(group, state.tiers, state.output);
     out += "<h3>" + escape(group.title) + "</h3>\n<div class=\"beside\">\n";
     if (!chart.series.empty()) out += state.place(std::move(chart));
