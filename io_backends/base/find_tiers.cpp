@@ -79,6 +79,7 @@ std::string name_for(const FoundTier& tier) {
 std::vector<std::string> data_mounts(std::istream& mountinfo) {
   std::map<std::string, std::string> by_device;
   std::vector<std::string> devices;
+  bool root_listed = false;
   for (std::string line; std::getline(mountinfo, line);) {
     std::istringstream words(line);
     std::string id, parent, device, root, mount_point, word, fs_type;
@@ -86,6 +87,7 @@ std::vector<std::string> data_mounts(std::istream& mountinfo) {
     while (words >> word && word != "-") {
     }
     if (!(words >> fs_type)) continue;
+    root_listed = root_listed || mount_point == "/";
     if (std::find(std::begin(kKernelOwn), std::end(kKernelOwn), fs_type) != std::end(kKernelOwn)) continue;
     // Files are bind-mounted in containers; a place for data is a folder, which look_at_mount() finds out.
     // The device's own root says more than a folder of it that is mounted elsewhere.
@@ -96,6 +98,8 @@ std::vector<std::string> data_mounts(std::istream& mountinfo) {
   std::vector<std::string> mounts;
   mounts.reserve(devices.size());
   for (const std::string& device : devices) mounts.push_back(by_device[device]);
+  // Below a changed root (chroot) the list lacks the mount that "/" lies on.
+  if (!root_listed) mounts.emplace_back("/");
   return mounts;
 }
 

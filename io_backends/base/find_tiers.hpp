@@ -27,7 +27,7 @@ struct FoundTier {
 std::vector<FoundTier> find_tiers();
 
 // The mount points in the text of a mountinfo that could hold data, one a device: where the device's own
-// root is mounted, else the first.
+// root is mounted, else the first. "/" is among them even where the text lacks it (chroot).
 std::vector<std::string> data_mounts(std::istream& mountinfo);
 
 }  // namespace penstock

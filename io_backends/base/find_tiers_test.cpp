@@ -29,8 +29,13 @@ TEST(DataMounts, TheDevicesOwnRootCountsMoreThanAFolderOfIt) {
 }
 
 TEST(DataMounts, ABrokenLineIsPassedOver) {
-  std::istringstream mountinfo("nonsense\n\n22 1 254:0 / /x rw - ext4 /dev/vda rw\n");
-  EXPECT_EQ(data_mounts(mountinfo), std::vector<std::string>{"/x"});
+  std::istringstream mountinfo("nonsense\n\n22 1 254:0 / / rw - ext4 /dev/vda rw\n");
+  EXPECT_EQ(data_mounts(mountinfo), std::vector<std::string>{"/"});
+}
+
+TEST(DataMounts, BelowAChangedRootTheRootIsAPlaceToo) {
+  std::istringstream mountinfo("25 22 0:22 / /dev/shm rw - tmpfs tmpfs rw\n");
+  EXPECT_EQ(data_mounts(mountinfo), (std::vector<std::string>{"/dev/shm", "/"}));
 }
 
 TEST(FindTiers, EveryFoundFolderIsWhatItSays) {

@@ -1,6 +1,7 @@
 // What a tier stands on: mounts, file systems, devices.
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
+#include <sys/vfs.h>
 #include <sys/xattr.h>
 
 #include <algorithm>
@@ -8,6 +9,7 @@
 #include <cstring>
 #include <fstream>
 #include <sstream>
+#include <utility>
 
 #include "io_backends/base/tier.hpp"
 #include "io_backends/base/units.hpp"
@@ -51,13 +53,58 @@ bool is_network(std::string_view fs_type) {
                      [&](std::string_view part) { return fs_type.find(part) != std::string_view::npos; });
 }
 
-// "/dev/vda" for the mount source "/dev/root", which no machine has.
-std::string device_name(const std::string& source, std::string_view major_minor) {
-  if (source != "/dev/root" && source != "rootfs") return source;
+// "/dev/vda" for "252:0"; "" where that is no block device.
+std::string block_device(std::string_view major_minor) {
   std::ifstream uevent("/sys/dev/block/" + std::string(major_minor) + "/uevent");
   for (std::string line; std::getline(uevent, line);)
     if (line.starts_with("DEVNAME=")) return "/dev/" + line.substr(8);
-  return source;
+  return "";
+}
+
+// "/dev/vda" for the mount source "/dev/root", which no machine has.
+std::string device_name(const std::string& source, std::string_view major_minor) {
+  if (source != "/dev/root" && source != "rootfs") return source;
+  const std::string device = block_device(major_minor);
+  return device.empty() ? source : device;
+}
+
+// Numbers of statfs(2); the three ext file systems share one.
+constexpr std::pair<std::uint32_t, std::string_view> kMagics[] = {
+    {0x0000ef53, "ext2/ext3/ext4"},
+    {0x58465342, "xfs"},
+    {0x9123683e, "btrfs"},
+    {0x2fc12fc1, "zfs"},
+    {0xf2f52010, "f2fs"},
+    {0x01021994, "tmpfs"},
+    {0x858458f6, "ramfs"},
+    {0x794c7630, "overlay"},
+    {0x00006969, "nfs"},
+    {0x0bd00bd0, "lustre"},
+    {0x00c36400, "ceph"},
+    {0x01021997, "9p"},
+    {0x65735546, "fuse"},
+};
+
+// Below a changed root (chroot) the list of mounts may lack the one that "/" lies on.
+TierFacts facts_of_unlisted_mount(const std::filesystem::path& path) {
+  TierFacts facts;
+  facts.mount_point = "/";
+  facts.fs_type = "unknown";
+  struct statfs system {};
+  if (::statfs(path.c_str(), &system) == 0)
+    for (const auto& [magic, name] : kMagics)
+      if (magic == static_cast<std::uint32_t>(system.f_type)) facts.fs_type = name;
+  struct stat status {};
+  if (::stat(path.c_str(), &status) == 0)
+    facts.device =
+        block_device(std::to_string(major(status.st_dev)) + ":" + std::to_string(minor(status.st_dev)));
+  return facts;
+}
+
+TierFacts with_kind(TierFacts facts) {
+  facts.network = is_network(facts.fs_type);
+  facts.memory = std::find(std::begin(kMemory), std::end(kMemory), facts.fs_type) != std::end(kMemory);
+  return facts;
 }
 
 std::filesystem::path nearest_existing(const std::filesystem::path& path) {
@@ -120,15 +167,14 @@ TierFacts facts_from_mountinfo(std::istream& mountinfo, std::string_view path) {
     facts.mount_options = options;
     if (!super_options.empty()) facts.mount_options.append(";").append(super_options);
   }
-  facts.network = is_network(facts.fs_type);
-  facts.memory = std::find(std::begin(kMemory), std::end(kMemory), facts.fs_type) != std::end(kMemory);
-  return facts;
+  return with_kind(std::move(facts));
 }
 
 TierFacts look_at_path(const std::filesystem::path& path) {
   const std::filesystem::path there = nearest_existing(path);
   std::ifstream mountinfo("/proc/self/mountinfo");
   TierFacts facts = facts_from_mountinfo(mountinfo, there.string());
+  if (facts.mount_point.empty()) facts = with_kind(facts_of_unlisted_mount(there));
   if (facts.fs_type == "lustre") facts.striping = lustre_striping(there);
   return facts;
 }
