@@ -11,6 +11,7 @@ import unittest
 
 PENSTOCK = os.environ.get("PENSTOCK", "penstock")
 SOURCE = pathlib.Path(os.environ.get("PENSTOCK_SOURCE", pathlib.Path(__file__).resolve().parents[2]))
+SANITIZED = bool(os.environ.get("PENSTOCK_SANITIZE"))
 BUILD = pathlib.Path(os.environ.get("PENSTOCK_BUILD", "build/release"))
 
 
