@@ -24,9 +24,9 @@ namespace penstock {
 namespace {
 
 constexpr double kOvershootTolerance = 0.01;
-constexpr double kAloneSeconds = 2.0;
-constexpr std::uint64_t kAloneBatches = 8;
-constexpr std::size_t kStepsKept = 100'000;  // raw step times in a record
+constexpr std::chrono::seconds kAloneLongest{20};  // of input without an accelerator, once it made
+constexpr std::uint64_t kAloneBatches = 8;         // at least these batches
+constexpr std::size_t kStepsKept = 100'000;        // raw step times in a record
 
 // What one run through the pipeline left behind.
 struct Passage {
@@ -57,12 +57,16 @@ class Cell {
  private:
   void describe(std::chrono::nanoseconds step);
   Result<Passage> pass(Accelerator& accelerator, const PlanLimits& limits, const StepWatcher& watcher);
-  Result<Passage> train(Accelerator& accelerator);
-  void report(const Passage& passage, std::chrono::nanoseconds step);
+  Result<Passage> train(Accelerator& accelerator, std::optional<SampleLog> log);
+  std::uint64_t steps_an_epoch() const;
+  std::uint64_t planned_steps() const;
+  bool alone_on_both_sides(const CacheState& state) const;
+  Result<TrainingRun> input_alone(std::uint64_t steps, unsigned parts);
+  void report(const Passage& passage, const TrainingFigures& figures);
   void report_steps(const TrainingRun& run);
   void report_stages(const Passage& passage, const TrainingFigures& figures);
   void judge(const Passage& passage, const TrainingFigures& figures);
-  Result<void> measure_input_alone(const Passage& passage, double input_wait_s);
+  void report_input_alone(const std::vector<TrainingRun>& parts, std::uint64_t steps, double input_wait_s);
   std::string log_path() const;
 
   const TrainSetup& setup_;
@@ -107,24 +111,18 @@ std::string Cell::log_path() const {
   return &tier_ == &corpus_.tier ? setup_.sample_log : setup_.sample_log + "." + tier_.name;
 }
 
-Result<Passage> Cell::train(Accelerator& accelerator) {
-  std::optional<SampleLog> log;
-  if (!setup_.sample_log.empty()) {
-    PENSTOCK_ASSIGN(log, SampleLog::open(log_path(), setup_.rank));
-  }
-  const std::uint64_t an_epoch =
-      corpus_.manifest.samples() / static_cast<std::uint64_t>(setup_.ranks) / setup_.batch;
-  const std::uint64_t total =
-      setup_.limits.batches != 0 ? setup_.limits.batches : setup_.limits.epochs * an_epoch;
-  Progress progress(setup_.progress, std::string(setup_.app->name) + " on " + tier_.name, total, "steps");
+Result<Passage> Cell::train(Accelerator& accelerator, std::optional<SampleLog> log) {
+  Progress progress(setup_.progress, std::string(setup_.app->name) + " on " + tier_.name, planned_steps(),
+                    "steps");
   std::optional<Error> log_failure;
   PENSTOCK_ASSIGN(Passage passage, pass(accelerator, setup_.limits,
-                                        [&](std::uint64_t step, const Batch& batch) -> Result<void> {
+                                        [&](std::uint64_t step, const Batch& batch) -> Result<bool> {
                                           progress.advance(1);
-                                          if (!log) return {};
+                                          if (!log) return true;
                                           Result<void> written = log->step(step, batch);
-                                          if (!written.ok()) log_failure = written.error();
-                                          return written;
+                                          if (written.ok()) return true;
+                                          log_failure = written.error();
+                                          return *log_failure;
                                         }));
   if (log_failure) return *std::move(log_failure);
   if (log) PENSTOCK_TRY(log->close());
@@ -155,8 +153,7 @@ void Cell::report_stages(const Passage& passage, const TrainingFigures& figures)
   }
 }
 
-void Cell::report(const Passage& passage, std::chrono::nanoseconds step) {
-  const TrainingFigures figures = penstock::figures(passage.run, step);
+void Cell::report(const Passage& passage, const TrainingFigures& figures) {
   trial_.value("steps", "1", Better::neither, static_cast<double>(passage.run.steps.size()));
   trial_.value("skipped_samples", "1", Better::lower, static_cast<double>(passage.losses.skipped));
   trial_.value("dropped_tail_samples", "1", Better::lower, static_cast<double>(passage.losses.dropped_tail));
@@ -197,46 +194,91 @@ void Cell::judge(const Passage& passage, const TrainingFigures& figures) {
   }
 }
 
-Result<void> Cell::measure_input_alone(const Passage& passage, double input_wait_s) {
-  double busy_s = 0;
-  for (const StageTally& stage : passage.stages) busy_s += stage.busy_s;
-  const std::uint64_t steps = passage.run.steps.size();
-  const double batch_s = busy_s / static_cast<double>(steps) / setup_.threads;
-  const double enough = batch_s > 0 ? std::ceil(kAloneSeconds / batch_s) : static_cast<double>(steps);
+std::uint64_t Cell::steps_an_epoch() const {
+  return corpus_.manifest.samples() / static_cast<std::uint64_t>(setup_.ranks) / setup_.batch;
+}
+
+std::uint64_t Cell::planned_steps() const {
+  return setup_.limits.batches != 0 ? setup_.limits.batches : setup_.limits.epochs * steps_an_epoch();
+}
+
+// Whether the pipeline can also run by itself before the training, without leaving it another cache: because
+// that is prepared anew, has nothing to change, or holds everything already. A cold cache gets warm over the
+// epochs, so that more than one of them cannot be divided.
+bool Cell::alone_on_both_sides(const CacheState& state) const {
+  if (planned_steps() < kAloneBatches) return false;
+  if (setup_.cache == CacheWish::cold) return planned_steps() <= steps_an_epoch();
+  return setup_.cache == CacheWish::warm || state.client_data == "memory" ||
+         state.client_data == "bypassed" || state.resident_fraction_before.value_or(0) >= kWarmAtLeast;
+}
+
+// One of `parts` samples of the pipeline without an accelerator: so many steps, or as many as fit into its
+// share of the time, save for the epochs of a cold cache.
+Result<TrainingRun> Cell::input_alone(std::uint64_t steps, unsigned parts) {
+  const bool all = setup_.cache == CacheWish::cold && steps > steps_an_epoch();
+  const std::uint64_t least = kAloneBatches / parts;
+  Progress progress(setup_.progress, std::string(setup_.app->name) + "'s input alone on " + tier_.name, steps,
+                    "steps");
+  PENSTOCK_ASSIGN(const std::unique_ptr<Accelerator> nothing, make_accelerator("none"));
   PlanLimits limits;
   limits.batches = steps;
-  if (enough < static_cast<double>(steps))
-    limits.batches = std::max(kAloneBatches, static_cast<std::uint64_t>(enough));
-  limits.batches = std::min(limits.batches, steps);
-  if (setup_.cache != CacheWish::asis) PENSTOCK_TRY(cache_.prepare());
-  PENSTOCK_ASSIGN(const std::unique_ptr<Accelerator> nothing, make_accelerator("none"));
-  PENSTOCK_ASSIGN(const Passage alone, pass(*nothing, limits, {}));
-  if (alone.run.failure) return *alone.run.failure;
-  const double alone_s = input_alone_s(alone.run, steps);
-  trial_.value("input_alone_s", "s", Better::lower, alone_s);
-  trial_.value("input_overlap", "1", Better::higher, input_overlap(input_wait_s, alone_s));
-  return {};
+  const SteadyTime enough = std::chrono::steady_clock::now() + kAloneLongest / parts;
+  PENSTOCK_ASSIGN(Passage passage,
+                  pass(*nothing, limits, [&](std::uint64_t step, const Batch&) -> Result<bool> {
+                    progress.advance(1);
+                    return all || step + 1 < least || std::chrono::steady_clock::now() < enough;
+                  }));
+  return std::move(passage.run);
+}
+
+void Cell::report_input_alone(const std::vector<TrainingRun>& parts, std::uint64_t steps,
+                              double input_wait_s) {
+  double sum_s = 0;
+  for (const TrainingRun& part : parts) {
+    if (part.failure) return trial_.fail(*part.failure);
+    const double part_s = input_alone_s(part, steps);
+    trial_.value("input_alone_s", "s", Better::lower, part_s);
+    sum_s += part_s;
+  }
+  trial_.value("input_overlap", "1", Better::higher,
+               input_overlap(input_wait_s, sum_s / static_cast<double>(parts.size())));
 }
 
 Result<void> Cell::measure() {
   PENSTOCK_ASSIGN(const std::unique_ptr<Accelerator> accelerator, make_accelerator(setup_.accelerator));
   const std::chrono::nanoseconds step = accelerator->nominal_step();
   describe(step);
+  std::optional<SampleLog> log;
+  if (!setup_.sample_log.empty()) {
+    PENSTOCK_ASSIGN(log, SampleLog::open(log_path(), setup_.rank));
+  }
   PENSTOCK_ASSIGN(CacheOutcome cache, cache_.prepare());
+  std::vector<TrainingRun> alone;
+  const bool both_sides = step.count() > 0 && alone_on_both_sides(cache.state);
+  if (both_sides) {
+    PENSTOCK_ASSIGN(TrainingRun before, input_alone(planned_steps() / 2, 2));
+    alone.push_back(std::move(before));
+    PENSTOCK_ASSIGN(cache, cache_.prepare());
+  }
   trial_.cache(cache.state);
   trial_.verdict(cache.verdict, cache.reason);
   const std::optional<std::uint64_t> device_before = device_bytes_read();
-  PENSTOCK_ASSIGN(const Passage passage, train(*accelerator));
+  PENSTOCK_ASSIGN(const Passage passage, train(*accelerator, std::move(log)));
   const std::optional<std::uint64_t> device_after = device_bytes_read();
-  const double payload = figures(passage.run, step).payload_bytes;
-  if (device_before && device_after && payload > 0 && cache.state.client_data != "memory") {
-    cache.state.device_bytes_fraction = static_cast<double>(*device_after - *device_before) / payload;
+  const TrainingFigures figures = penstock::figures(passage.run, step);
+  if (device_before && device_after && figures.payload_bytes > 0 && cache.state.client_data != "memory") {
+    cache.state.device_bytes_fraction =
+        static_cast<double>(*device_after - *device_before) / figures.payload_bytes;
     trial_.cache(cache.state);
   }
-  report(passage, step);
+  report(passage, figures);
   if (step.count() > 0 && !passage.run.failure && !passage.run.steps.empty()) {
-    const Result<void> alone = measure_input_alone(passage, figures(passage.run, step).input_wait_s);
-    if (!alone.ok()) trial_.fail(alone.error());
+    const std::uint64_t steps = passage.run.steps.size();
+    if (setup_.cache != CacheWish::asis) PENSTOCK_TRY(cache_.prepare());
+    PENSTOCK_ASSIGN(TrainingRun after,
+                    input_alone(both_sides ? steps - steps / 2 : steps, both_sides ? 2 : 1));
+    alone.push_back(std::move(after));
+    report_input_alone(alone, steps, figures.input_wait_s);
   }
   trial_.value("peak_memory_bytes", "B", Better::lower, peak_memory_bytes());
   trial_.value("tier_bytes_read", "B", Better::neither,

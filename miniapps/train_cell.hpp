@@ -17,9 +17,10 @@ Result<Sampler> make_sampler(const TrainSetup& setup, const Corpus& corpus);
 // back is one of ours or of usage, such as a log that cannot be written; the trial then means nothing. `pool`
 // fits setup.batch, setup.prefetch and the treatment.
 //
-// With an emulated accelerator the pipeline runs a second time without one, after the first and with the
-// cache prepared anew: as many steps as were made, or at least 8 batches and about 2 seconds of them,
-// whichever is less. Its wall time, scaled to the steps, is `input_alone_s`, and input_overlap refers to it.
+// With an emulated accelerator the pipeline also runs without one, for as many steps as the training makes or
+// about 20 seconds, but at least 8 batches: half of it before and half after the training where that leaves
+// it the same cache, else all after it. The wall time of each part, scaled to the steps, is a sample of
+// `input_alone_s`; input_overlap refers to their mean.
 Result<void> measure_training(const TrainSetup& setup, const Corpus& corpus, const Tier& tier,
                               BatchPool& pool, Trial& trial);
 

@@ -110,6 +110,17 @@ class Figures(TrainTest):
                       for stage in ("read", "decode", "resize")]
             self.assertAlmostEqual(max(stages), min(stages), places=6)
 
+    def test_the_input_alone_is_measured_on_both_sides_where_that_leaves_the_cache_alone(self):
+        def halves(*args):
+            [record] = self.train("--batch", "4", "--accelerator", "emulated:step=2ms", *args)
+            samples = record["metrics"]["input_alone_s"]["samples"]
+            alone_s = sum(samples) / len(samples)
+            self.assertAlmostEqual(value(record, "input_overlap"), 1 - value(record, "input_wait_s") / alone_s, places=6)
+            return len(samples)
+        self.assertEqual(halves("--cache", "warm"), 2)
+        self.assertEqual(halves("--cache", "warm", "--steps", "7"), 1, "too few to divide")
+        self.assertEqual(halves("--cache", "cold", "--epochs", "2"), 1, "the second epoch is warm")
+
     def test_without_an_accelerator_there_is_no_utilization(self):
         [record] = self.train("--batch", "8", "--accelerator", "none")
         for absent in ("accelerator_utilization", "au_dlio", "step_overshoot", "input_overlap"):

@@ -67,10 +67,9 @@ TrainingRun run_training(Stage<const Batch*>& input, Accelerator& accelerator, S
                          .deadline_ns = since_start(step->deadline),
                          .end_ns = since_start(step->end)});
     if (!watcher) continue;
-    if (Result<void> watched = watcher(run.steps.size() - 1, **batch); !watched.ok()) {
-      run.failure = std::move(watched).error();
-      return run;
-    }
+    Result<bool> go_on = watcher(run.steps.size() - 1, **batch);
+    if (!go_on.ok()) run.failure = std::move(go_on).error();
+    if (run.failure || !*go_on) return run;
   }
 }
 

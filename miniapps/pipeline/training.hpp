@@ -30,11 +30,13 @@ struct TrainingRun {
   std::optional<Error> failure;  // why it ended early; Errc::interrupted when the user stopped it
 };
 
-// Called when a step has ended, with its number, counting from 0; an error ends the run.
-using StepWatcher = std::function<Result<void>(std::uint64_t step, const Batch& batch)>;
+// Called when a step has ended, with its number, counting from 0. Whether to go on; an error ends the run
+// too, as its failure.
+using StepWatcher = std::function<Result<bool>(std::uint64_t step, const Batch& batch)>;
 
-// Runs until `input` ends or something fails; what was measured until then is kept. `start` is the run's time
-// 0: taken before the input stage was made, so that the wait for the first batch counts whole.
+// Runs until `input` ends, the watcher has enough or something fails; what was measured until then is kept.
+// `start` is the run's time 0: taken before the input stage was made, so that the wait for the first batch
+// counts whole.
 TrainingRun run_training(Stage<const Batch*>& input, Accelerator& accelerator, SteadyTime start,
                          const StepWatcher& watcher);
 

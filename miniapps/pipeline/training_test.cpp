@@ -119,10 +119,10 @@ TEST(RunTraining, CountsStepsAndBytesToTheEnd) {
   Result<std::unique_ptr<Accelerator>> none = make_accelerator("none");
   std::vector<std::uint64_t> seen;
   const TrainingRun run = run_training(input, **none, std::chrono::steady_clock::now(),
-                                       [&](std::uint64_t number, const Batch& batch) -> Result<void> {
+                                       [&](std::uint64_t number, const Batch& batch) -> Result<bool> {
                                          EXPECT_EQ(batch.samples(), 3U);
                                          seen.push_back(number);
-                                         return {};
+                                         return true;
                                        });
   EXPECT_FALSE(run.failure);
   EXPECT_EQ(run.steps.size(), 5U);
@@ -144,9 +144,19 @@ TEST(RunTraining, EndsWhenItsWatcherFails) {
   Result<std::unique_ptr<Accelerator>> none = make_accelerator("none");
   const TrainingRun run = run_training(
       input, **none, std::chrono::steady_clock::now(),
-      [](std::uint64_t, const Batch&) -> Result<void> { return make_error(Errc::no_space, "full"); });
+      [](std::uint64_t, const Batch&) -> Result<bool> { return make_error(Errc::no_space, "full"); });
   ASSERT_TRUE(run.failure);
   EXPECT_EQ(run.steps.size(), 1U);
+}
+
+TEST(RunTraining, EndsWhenItsWatcherHasEnough) {
+  ScriptedInput input(9, std::nullopt);
+  Result<std::unique_ptr<Accelerator>> none = make_accelerator("none");
+  const TrainingRun run =
+      run_training(input, **none, std::chrono::steady_clock::now(),
+                   [](std::uint64_t step, const Batch&) -> Result<bool> { return step < 3; });
+  EXPECT_FALSE(run.failure);
+  EXPECT_EQ(run.steps.size(), 4U);
 }
 
 }  // namespace
