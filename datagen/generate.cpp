@@ -173,7 +173,7 @@ class Generator {
   ManifestFacts facts() const {
     return {.recipe = generation_.state.recipe,
             .format = generation_.state.format,
-            .codec = std::string(generation_.recipe->codec()),
+            .codec = std::string(generation_.recipe->fields().front().codec),
             .seed = generation_.state.seed,
             .settings = generation_.state.settings,
             .checksums = true,
@@ -197,7 +197,7 @@ class Generator {
     const Recipe& recipe = *generation_.recipe;
     recipe.plan(first_of(object), plan);
     return generation_.format->object_name(object, generation_.objects, generation_.state.recipe, plan.key,
-                                           recipe.extension());
+                                           recipe.fields().front().extension);
   }
 
   Result<void> name_objects() {
@@ -295,7 +295,10 @@ class Generator {
       Result<void> removed = backend_.names().remove(name);
       if (!removed.ok() && removed.error().code != Errc::not_found) return removed;
     }
-    PENSTOCK_ASSIGN(const auto writer, generation_.format->create(backend_, name));
+    PENSTOCK_ASSIGN(const auto writer,
+                    generation_.format->create(backend_, {.name = name,
+                                                          .samples = end_of(object) - first_of(object),
+                                                          .fields = generation_.recipe->fields()}));
     const std::size_t unpublished = worker.unflushed.size();
     const Result<std::uint64_t> bytes = fill(worker, object, *writer);
     if (!bytes.ok()) {
@@ -318,15 +321,14 @@ class Generator {
     const std::uint64_t end = end_of(object);
     for (std::uint64_t index = first_of(object); index < end; ++index) {
       recipe.plan(index, worker.plan);
-      PENSTOCK_ASSIGN(const std::span<const std::byte> bytes, worker.maker->make(index));
+      PENSTOCK_ASSIGN(const std::span<const FieldBytes> fields, worker.maker->make(index));
       const std::uint32_t label = worker.plan.label;
       PENSTOCK_ASSIGN(const Placement placement,
                       writer.add({.key = worker.plan.key,
-                                  .extension = recipe.extension(),
                                   .label = label,
                                   .label_name = label < labels_.size() ? labels_[label] : std::string_view{},
-                                  .bytes = bytes}));
-      worker.unflushed.push_back({index, placement.offset, placement.length, crc32c(bytes)});
+                                  .fields = fields}));
+      worker.unflushed.push_back({index, placement.offset, placement.length, crc32c_of(fields.front())});
     }
     return writer.publish(durability_);
   }

@@ -104,6 +104,7 @@ Result<Generation> plan_generation(std::string_view recipe, std::string_view for
   Generation generation;
   PENSTOCK_ASSIGN(generation.recipe, recipe_info->make({samples, seed}, options));
   PENSTOCK_ASSIGN(generation.format, format_info->make(options));
+  PENSTOCK_TRY(generation.format->check(generation.recipe->fields()));
   generation.state = {.recipe = std::string(recipe),
                       .format = std::string(format),
                       .seed = seed,

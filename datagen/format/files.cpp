@@ -39,9 +39,10 @@ class FileWriter final : public ObjectWriter {
   Result<Placement> add(const SampleBytes& sample) override {
     if (writer_ != nullptr)
       return make_error(Errc::internal, fmt::format("a second sample for the file '{}'", name_));
-    PENSTOCK_ASSIGN(writer_, backend_.create(name_, sample.bytes.size()));
-    PENSTOCK_TRY(writer_->append(sample.bytes));
-    bytes_ = sample.bytes.size();
+    const FieldBytes& file = sample.fields.front();
+    PENSTOCK_ASSIGN(writer_, backend_.create(name_, file.bytes));
+    PENSTOCK_TRY(writer_->append(file.pieces));
+    bytes_ = file.bytes;
     return Placement{0, bytes_};
   }
 
@@ -64,6 +65,13 @@ class Files final : public Format {
   Files(Dirs dirs, std::uint64_t folders, SampleTypes types)
       : dirs_(dirs), folders_(folders), types_(std::move(types)) {}
 
+  Result<void> check(std::span<const Field> fields) const override {
+    if (fields.size() == 1) return success();
+    return make_error(Errc::invalid_argument,
+                      fmt::format("a file holds one field, and these samples have {} ({}, {} ...)",
+                                  fields.size(), fields[0].name, fields[1].name));
+  }
+
   std::uint64_t objects(std::uint64_t samples) const override { return samples; }
   std::uint64_t first_sample(std::uint64_t object, std::uint64_t /*samples*/) const override {
     return object;
@@ -79,9 +87,8 @@ class Files final : public Format {
     return fmt::format("{:0{}x}/{}", name_hash(first_key) % folders_, digits, name);
   }
 
-  Result<std::unique_ptr<ObjectWriter>> create(Backend& backend,
-                                               std::string_view object_name) const override {
-    return std::make_unique<FileWriter>(backend, object_name);
+  Result<std::unique_ptr<ObjectWriter>> create(Backend& backend, const ObjectPlan& plan) const override {
+    return std::make_unique<FileWriter>(backend, plan.name);
   }
 
   bool claims(std::string_view object_name) const override { return types_.take(object_name); }

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "datagen/manifest/manifest.hpp"
+#include "datagen/sample.hpp"
 #include "io_backends/base/backend.hpp"
 #include "io_backends/base/options.hpp"
 #include "io_backends/base/plugin.hpp"
@@ -17,25 +18,32 @@
 
 namespace penstock {
 
-// One sample on its way into an object.
-struct SampleBytes {
-  std::string_view key;        // unique name without extension
-  std::string_view extension;  // ".JPEG"
-  std::uint32_t label = kNoLabel;
-  std::string_view label_name;
-  std::span<const std::byte> bytes;
+// An object that is to be written: what is known of it before its first sample.
+struct ObjectPlan {
+  std::string_view name;
+  std::uint64_t samples = 0;      // that it will hold
+  std::span<const Field> fields;  // of every sample
 };
 
-// Where a sample came to lie, relative to its object.
+// One sample on its way into an object.
+struct SampleBytes {
+  std::string_view key;  // unique name without extension
+  std::uint32_t label = kNoLabel;
+  std::string_view label_name;
+  std::span<const FieldBytes> fields;  // as ObjectPlan::fields
+};
+
+// Where a sample's payload came to lie, relative to its object.
 struct Placement {
   std::uint64_t offset = 0;
   std::uint64_t length = 0;
 };
 
-// Writes the samples of one object, in order. One thread.
+// Writes the samples of one object, in order: as many as its plan says. One thread.
 class ObjectWriter {
  public:
   virtual ~ObjectWriter() = default;
+  // The sample's bytes are the caller's again when it returns.
   virtual Result<Placement> add(const SampleBytes& sample) = 0;
   virtual Result<std::uint64_t> publish(Durability durability) = 0;  // the object's size
 };
@@ -45,6 +53,9 @@ class Format {
  public:
   virtual ~Format() = default;
 
+  // invalid_argument where samples of such fields cannot lie in it, saying why.
+  virtual Result<void> check(std::span<const Field> fields) const = 0;
+
   // How `samples` samples are split over objects: object o holds those from first_sample(o) to just before
   // first_sample(o + 1), in order.
   virtual std::uint64_t objects(std::uint64_t samples) const = 0;
@@ -53,8 +64,7 @@ class Format {
   // it).
   virtual std::string object_name(std::uint64_t object, std::uint64_t objects, std::string_view recipe,
                                   std::string_view first_key, std::string_view extension) const = 0;
-  virtual Result<std::unique_ptr<ObjectWriter>> create(Backend& backend,
-                                                       std::string_view object_name) const = 0;
+  virtual Result<std::unique_ptr<ObjectWriter>> create(Backend& backend, const ObjectPlan& plan) const = 0;
 
   // --scan: whether an object of this name is this format's, and every sample in it. `found` gets key, label
   // name ("" if none) and placement; label from the parent folder's name is the caller's business.

@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cstdio>
 #include <filesystem>
 #include <string>
@@ -23,6 +24,19 @@ struct Sample {
   std::string label_name;
   std::vector<std::byte> bytes;
 };
+
+const Field kImage{.name = "image", .codec = "jpeg", .extension = ".jpg", .varies = true};
+const std::span<const Field> kFields(&kImage, 1);
+
+Result<Placement> add(ObjectWriter& writer, const Sample& sample) {
+  // In three pieces, of which one may be empty.
+  const std::span<const std::byte> bytes(sample.bytes);
+  const std::array pieces{bytes.first(bytes.size() / 3), bytes.subspan(bytes.size() / 3, bytes.size() / 2),
+                          bytes.subspan(bytes.size() / 3 + bytes.size() / 2)};
+  const FieldBytes field{.pieces = pieces, .bytes = bytes.size()};
+  return writer.add(
+      {.key = sample.key, .label = sample.label, .label_name = sample.label_name, .fields = {&field, 1}});
+}
 
 std::vector<Sample> make_samples() {
   std::vector<Sample> samples;
@@ -96,12 +110,11 @@ TEST_P(FormatContract, SamplesGoInAndComeOut) {
     ASSERT_LT(begin, end);
     const std::string name = object_name(object, samples);
     ASSERT_TRUE(check_object_name(name).ok());
-    auto writer = format_->create(*tier_->backend, name);
+    auto writer = format_->create(*tier_->backend, {.name = name, .samples = end - begin, .fields = kFields});
     ASSERT_TRUE(writer.ok()) << writer.error().message();
     std::vector<Placement> placed;
     for (std::uint64_t i = begin; i < end; ++i) {
-      const auto placement =
-          (*writer)->add({samples[i].key, ".jpg", samples[i].label, samples[i].label_name, samples[i].bytes});
+      const auto placement = add(**writer, samples[i]);
       ASSERT_TRUE(placement.ok()) << placement.error().message();
       EXPECT_EQ(placement->length, samples[i].bytes.size());
       placed.push_back(*placement);
@@ -151,9 +164,10 @@ TEST_P(FormatContract, NamesAreDistinct) {
 TEST_P(FormatContract, AnAbandonedObjectLeavesNothing) {
   const std::vector<Sample> samples = make_samples();
   {
-    auto writer = format_->create(*tier_->backend, "abandoned.jpg");
+    auto writer =
+        format_->create(*tier_->backend, {.name = "abandoned.jpg", .samples = 2, .fields = kFields});
     ASSERT_TRUE(writer.ok());
-    ASSERT_TRUE((*writer)->add({samples[7].key, ".jpg", 0, "n0", samples[7].bytes}).ok());
+    ASSERT_TRUE(add(**writer, samples[7]).ok());
   }
   EXPECT_FALSE(tier_->backend->open("abandoned.jpg").ok());
 }
@@ -163,9 +177,9 @@ TEST_P(FormatContract, AFullTierIsNoSpaceAndLeavesNothing) {
                                               : "mem:format-full,capacity=1KiB");
   ASSERT_TRUE(full.ok()) << full.error().message();
   const std::vector<Sample> samples = make_samples();
-  auto writer = format_->create(*full->backend, "full.jpg");
+  auto writer = format_->create(*full->backend, {.name = "full.jpg", .samples = 1, .fields = kFields});
   ASSERT_TRUE(writer.ok());
-  const auto placed = (*writer)->add({samples[7].key, ".jpg", 0, "n0", samples[7].bytes});
+  const auto placed = add(**writer, samples[7]);
   const auto published =
       placed.ok() ? (*writer)->publish(Durability::visible) : Result<std::uint64_t>(placed.error());
   ASSERT_FALSE(published.ok());

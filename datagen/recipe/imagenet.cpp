@@ -164,7 +164,16 @@ class PictureMaker final : public SampleMaker {
   PictureMaker(const Scenery& scenery, RandomStream samples, Sizes sizes)
       : samples_(samples), sizes_(sizes), painter_(scenery) {}
 
-  Result<std::span<const std::byte>> make(std::uint64_t index) override {
+  Result<std::span<const FieldBytes>> make(std::uint64_t index) override {
+    PENSTOCK_ASSIGN(jpeg_, paint(index));
+    made_ = {.pieces = {&jpeg_, 1}, .bytes = jpeg_.size()};
+    return std::span<const FieldBytes>(&made_, 1);
+  }
+
+ private:
+  static constexpr double kCloseEnough = 0.04;
+
+  Result<std::span<const std::byte>> paint(std::uint64_t index) {
     const RandomStream sample = samples_.substream(index);
     const double wanted = target_bytes(sizes_, samples_, index);
     Draws draws(sample.substream(1));
@@ -180,9 +189,6 @@ class PictureMaker final : public SampleMaker {
     }
     return encode(wanted, look);
   }
-
- private:
-  static constexpr double kCloseEnough = 0.04;
 
   // The bytes at kFirstLook, from a quarter of the picture: every fourth row of coding units.
   Result<double> first_look() {
@@ -219,6 +225,8 @@ class PictureMaker final : public SampleMaker {
   JpegEncoder encoder_;
   YccImage picture_;
   YccImage look_;
+  std::span<const std::byte> jpeg_;
+  FieldBytes made_;
 };
 
 class ImageNet final : public Recipe {
@@ -247,8 +255,10 @@ class ImageNet final : public Recipe {
     return names;
   }
 
-  std::string_view codec() const override { return "jpeg"; }
-  std::string_view extension() const override { return ".JPEG"; }
+  std::span<const Field> fields() const override {
+    static const Field image{.name = "image", .codec = "jpeg", .extension = ".JPEG", .varies = true};
+    return {&image, 1};
+  }
 
   Result<std::unique_ptr<SampleMaker>> maker() const override {
     try {

@@ -37,7 +37,7 @@ Made make_samples(const Recipe& recipe, std::uint64_t count) {
   const auto maker = recipe.maker().value();
   JpegDecoder decoder;
   for (std::uint64_t i = 0; i < count; ++i) {
-    const std::span<const std::byte> jpeg = maker->make(i).value();
+    const std::vector<std::byte> jpeg = joined(maker->make(i).value().front());
     made.bytes.push_back(static_cast<double>(jpeg.size()));
     made.headers.push_back(decoder.header(jpeg).value());
   }

@@ -9,6 +9,7 @@
 #include <string_view>
 #include <vector>
 
+#include "datagen/sample.hpp"
 #include "io_backends/base/options.hpp"
 #include "io_backends/base/plugin.hpp"
 #include "io_backends/base/result.hpp"
@@ -19,15 +20,16 @@ namespace penstock {
 struct SamplePlan {
   std::string key;  // unique name without extension, '/'-separated: "n00000012/n00000012_345"
   std::uint32_t label = 0;
-  std::uint64_t bytes_expected = 0;  // for --bytes and --dry-run; the made sample may differ a little
+  std::uint64_t bytes_expected =
+      0;  // of all fields, for --bytes and --dry-run; what is made may differ a little
 };
 
 // Makes samples; one thread (each worker has its own), everything reused between samples.
 class SampleMaker {
  public:
   virtual ~SampleMaker() = default;
-  // The bytes stay valid until the next call.
-  virtual Result<std::span<const std::byte>> make(std::uint64_t index) = 0;
+  // Its fields, in the order of Recipe::fields(). Their bytes stay valid until the next call.
+  virtual Result<std::span<const FieldBytes>> make(std::uint64_t index) = 0;
 };
 
 // A configured recipe: immutable, any thread.
@@ -38,8 +40,9 @@ class Recipe {
   virtual void plan(std::uint64_t index,
                     SamplePlan& out) const = 0;  // O(1): any sample without those before it
   virtual std::vector<std::string> label_names() const = 0;
-  virtual std::string_view codec() const = 0;      // "jpeg"
-  virtual std::string_view extension() const = 0;  // ".JPEG"
+  // What every sample consists of; at least one. The first is the payload: what the manifest points to, with
+  // its checksum.
+  virtual std::span<const Field> fields() const = 0;
   virtual Result<std::unique_ptr<SampleMaker>> maker() const = 0;
 };
 

@@ -12,6 +12,7 @@
 #include "datagen/codec/jpeg.hpp"
 #include "datagen/recipe/recipe.hpp"
 #include "io_backends/base/backend.hpp"
+#include "io_backends/base/crc32c.hpp"
 
 namespace penstock {
 namespace {
@@ -27,9 +28,13 @@ std::unique_ptr<Recipe> make_recipe(std::uint64_t samples, std::uint64_t seed) {
   return tested->make({samples, seed}, options).value();
 }
 
+// All fields of a sample, one behind another.
 Bytes made(SampleMaker& maker, std::uint64_t index) {
-  const std::span<const std::byte> bytes = maker.make(index).value();
-  return Bytes(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+  Bytes bytes;
+  for (const FieldBytes& field : maker.make(index).value())
+    for (const std::span<const std::byte> piece : field.pieces)
+      bytes.append(reinterpret_cast<const char*>(piece.data()), piece.size());
+  return bytes;
 }
 
 SamplePlan planned(const Recipe& recipe, std::uint64_t index) {
@@ -86,7 +91,8 @@ TEST(RecipeContract, KeysAreUniqueNamesAndLabelsInRange) {
   for (std::uint64_t i = 0; i < recipe->samples(); ++i) {
     const SamplePlan plan = planned(*recipe, i);
     EXPECT_TRUE(keys.insert(plan.key).second) << plan.key;
-    EXPECT_TRUE(check_object_name(plan.key + std::string(recipe->extension())).ok()) << plan.key;
+    EXPECT_TRUE(check_object_name(plan.key + std::string(recipe->fields().front().extension)).ok())
+        << plan.key;
     if (!labels.empty()) {
       EXPECT_LT(plan.label, labels.size());
     }
@@ -132,7 +138,8 @@ TEST(RecipeContract, SizesAreAsPlanned) {
   double got = 0;
   for (std::uint64_t i = 0; i < 50; ++i) {
     const auto plan = static_cast<double>(planned(*recipe, i).bytes_expected);
-    const auto size = static_cast<double>(maker->make(i).value().size());
+    double size = 0;
+    for (const FieldBytes& field : maker->make(i).value()) size += static_cast<double>(field.bytes);
     EXPECT_NEAR(size / plan, 1.0, 0.2) << i;
     expected += plan;
     got += size;
@@ -146,14 +153,42 @@ TEST(RecipeContract, SizesAreAsPlanned) {
   EXPECT_NEAR(sum / static_cast<double>(count) / tested->mean_sample_bytes, 1.0, 0.05);
 }
 
+TEST(RecipeContract, FieldsAreAsDeclared) {
+  const auto recipe = make_recipe(kSamples, 7);
+  const std::span<const Field> fields = recipe->fields();
+  ASSERT_FALSE(fields.empty());
+  std::set<std::string_view> names;
+  for (const Field& field : fields) {
+    EXPECT_TRUE(names.insert(field.name).second) << field.name;
+    EXPECT_FALSE(field.codec.empty()) << field.name;
+    EXPECT_TRUE(field.extension.starts_with('.')) << field.name;
+    if (field.varies) {
+      EXPECT_TRUE(field.shape.empty()) << field.name;
+    }
+  }
+  const auto maker = recipe->maker().value();
+  for (std::uint64_t i = 0; i < kMade; ++i) {
+    const std::span<const FieldBytes> sample = maker->make(i).value();
+    ASSERT_EQ(sample.size(), fields.size());
+    for (std::size_t f = 0; f < fields.size(); ++f) {
+      const std::vector<std::byte> bytes = joined(sample[f]);
+      EXPECT_EQ(bytes.size(), sample[f].bytes);
+      EXPECT_EQ(crc32c_of(sample[f]), crc32c(bytes)) << fields[f].name << " of sample " << i;
+      if (!fields[f].varies) {
+        EXPECT_EQ(bytes.size(), field_bytes(fields[f])) << fields[f].name;
+      }
+    }
+  }
+}
+
 TEST(RecipeContract, DecodesByItsCodec) {
   const auto recipe = make_recipe(kSamples, 7);
   const auto maker = recipe->maker().value();
-  ASSERT_EQ(recipe->codec(), "jpeg") << "teach this test to decode the codec";
+  ASSERT_EQ(recipe->fields().front().codec, "jpeg") << "teach this test to decode the codec";
   JpegDecoder decoder;
   Image image;
   for (std::uint64_t i = 0; i < 50; ++i) {
-    const Result<void> decoded = decoder.decode(maker->make(i).value(), image);
+    const Result<void> decoded = decoder.decode(joined(maker->make(i).value().front()), image);
     ASSERT_TRUE(decoded.ok()) << decoded.error().what;
     EXPECT_GE(image.width, 16U);
     EXPECT_GE(image.height, 16U);

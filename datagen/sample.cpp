@@ -1,0 +1,58 @@
+#include "datagen/sample.hpp"
+
+#include "io_backends/base/crc32c.hpp"
+
+namespace penstock {
+
+std::size_t element_bytes(Element element) {
+  switch (element) {
+    case Element::u8:
+      return 1;
+    case Element::i32:
+    case Element::f32:
+      return 4;
+    case Element::i64:
+    case Element::f64:
+      break;
+  }
+  return 8;
+}
+
+std::string_view element_name(Element element) {
+  switch (element) {
+    case Element::u8:
+      return "uint8";
+    case Element::i32:
+      return "int32";
+    case Element::i64:
+      return "int64";
+    case Element::f32:
+      return "float32";
+    case Element::f64:
+      break;
+  }
+  return "float64";
+}
+
+std::uint64_t field_bytes(const Field& field) {
+  std::uint64_t bytes = element_bytes(field.element);
+  for (const std::uint64_t side : field.shape) bytes *= side;
+  return bytes;
+}
+
+std::uint32_t crc32c_of(const FieldBytes& field) {
+  if (field.crc32c) return *field.crc32c;
+  std::uint32_t crc = 0;
+  for (const std::span<const std::byte> piece : field.pieces) crc = crc32c(piece, crc);
+  return crc;
+}
+
+std::vector<std::byte> joined(const FieldBytes& field) {
+  std::vector<std::byte> bytes;
+  bytes.reserve(static_cast<std::size_t>(field.bytes));
+  for (const std::span<const std::byte> piece : field.pieces)
+    bytes.insert(bytes.end(), piece.begin(), piece.end());
+  return bytes;
+}
+
+}  // namespace penstock

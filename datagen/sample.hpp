@@ -1,0 +1,45 @@
+// What a sample is made of: named fields, each the bytes of a file or an array. Recipes make them, formats
+// lay them down; neither knows the other.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string_view>
+#include <vector>
+
+namespace penstock {
+
+// Of an array; little endian in every format.
+enum class Element : std::uint8_t { u8, i32, i64, f32, f64 };
+std::size_t element_bytes(Element element);
+std::string_view element_name(Element element);  // "float32", as NumPy says it
+
+// One named part that every sample of a recipe has.
+struct Field {
+  std::string_view name;       // "image", "data", "climate/labels"; unique in the recipe
+  std::string_view codec;      // what its bytes are: "jpeg", "png", "raw"
+  std::string_view extension;  // of a file that holds it alone: ".JPEG"
+  Element element = Element::u8;
+  // One sample's, outermost first; {} is one element. A field that varies is a row of elements of any length
+  // instead (a JPEG file), and has no shape.
+  std::vector<std::uint64_t> shape{};
+  bool varies = false;
+  bool one_chunk = false;  // formats that can, store each sample of it as one chunk
+};
+
+// Bytes of one sample of a field that does not vary.
+std::uint64_t field_bytes(const Field& field);
+
+// The bytes of one field of one sample. They lie in pieces, to be taken one behind another, so that what is
+// composed of a stock need not be copied before it is written. Borrowed from whoever made them.
+struct FieldBytes {
+  std::span<const std::span<const std::byte>> pieces{};
+  std::uint64_t bytes = 0;
+  std::optional<std::uint32_t> crc32c{};  // of all pieces, where the maker knows it
+};
+std::uint32_t crc32c_of(const FieldBytes& field);  // known or computed
+std::vector<std::byte> joined(const FieldBytes& field);
+
+}  // namespace penstock
