@@ -37,8 +37,7 @@ constexpr OptionSpec kOptions[] = {
     {.name = "out", .value = "TIER|DIR", .help = "where to; a new or empty folder", .group = kWhat},
     {.name = "format",
      .value = "FORMAT",
-     .fallback = "files",
-     .help = "how samples lie in objects",
+     .help = "how samples lie in objects; the recipe's own if absent (--list)",
      .group = kWhat},
     {.name = "samples",
      .type = OptionType::integer,
@@ -80,13 +79,36 @@ constexpr OptionSpec kOptions[] = {
 };
 
 // ---- --list --------------------------------------------------------------------------------------------
+// Those that can hold its samples.
+std::vector<const FormatInfo*> formats_for(const RecipeInfo& recipe) {
+  std::vector<const FormatInfo*> formats;
+  const auto defaults = Options::parse(recipe.options, {}, "setting");
+  if (!defaults.ok()) return formats;
+  const auto made = recipe.make({1, 0}, *defaults);
+  if (!made.ok()) return formats;
+  for (const FormatInfo* info : format_registry().present()) {
+    const auto options = Options::parse(info->options, {}, "setting");
+    if (!options.ok()) continue;
+    const auto format = info->make(*options);
+    if (format.ok() && (*format)->check((*made)->fields()).ok()) formats.push_back(info);
+  }
+  return formats;
+}
+
+std::string other_formats(const RecipeInfo& recipe) {
+  std::string names;
+  for (const FormatInfo* format : formats_for(recipe))
+    if (format->name != recipe.format) names += fmt::format("{}{}", names.empty() ? "" : " ", format->name);
+  return names;
+}
+
 Json list_row(const RecipeInfo& recipe) {
   Json settings = Json::array();
   for (const OptionSpec& spec : recipe.options)
     settings.push_back(
         {{"name", spec.name}, {"value", spec.value}, {"default", spec.fallback}, {"help", spec.help}});
   Json formats = Json::array();
-  for (const FormatInfo* format : format_registry().present()) {
+  for (const FormatInfo* format : formats_for(recipe)) {
     Json keys = Json::array();
     for (const OptionSpec& spec : format->options)
       keys.push_back(
@@ -101,6 +123,7 @@ Json list_row(const RecipeInfo& recipe) {
               {"samples", recipe.full_samples},
               {"bytes", static_cast<std::uint64_t>(bytes)},
               {"sizes", recipe.sizes},
+              {"format", recipe.format},
               {"formats", std::move(formats)},
               {"settings", std::move(settings)}};
 }
@@ -123,12 +146,13 @@ int list_recipes(const Output& output) {
                {"samples", Align::right},
                {"bytes", Align::right},
                {"sizes", Align::left},
-               {"formats", Align::left}});
+               {"format", Align::left},
+               {"also", Align::left}});
   std::string text;
   for (const RecipeInfo* recipe : recipe_registry().present()) {
     const double bytes = static_cast<double>(recipe->full_samples) * recipe->mean_sample_bytes;
     table.row({std::string(recipe->name), format_count(recipe->full_samples), format_bytes(bytes, output),
-               std::string(recipe->sizes), std::string(recipe->formats)});
+               std::string(recipe->sizes), std::string(recipe->format), other_formats(*recipe)});
     text += fmt::format("\n{}: {}\n    after {}\n", recipe->name, recipe->summary, recipe->source);
     append_settings(text, recipe->options);
   }

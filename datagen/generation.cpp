@@ -9,6 +9,7 @@
 #include <string>
 #include <utility>
 
+#include "datagen/format/object_names.hpp"
 #include "results/environment.hpp"
 
 namespace penstock {
@@ -18,6 +19,7 @@ constexpr std::uint64_t kPlansLookedAt = 65536;
 constexpr std::uint64_t kMostBytes = std::numeric_limits<std::int64_t>::max();
 constexpr std::uint64_t kMostObjects = 0xfffffffe;  // a manifest counts them in 32 bits
 constexpr std::uint64_t kManifestBytesPerSample = 64;
+constexpr double kUsualShardBytes = 128.0 * 1024 * 1024;  // TensorFlow's guide: 100 to 200 MB a file
 
 struct Expected {
   std::uint64_t samples = 0;
@@ -91,18 +93,51 @@ std::map<std::string, std::string> settings_of(const RecipeInfo& recipe, const O
   return settings;
 }
 
+bool has_option(OptionTable table, std::string_view name) {
+  return std::any_of(table.begin(), table.end(), [&](const OptionSpec& spec) { return spec.name == name; });
+}
+
+bool sized(const std::vector<OptionWord>& settings) {
+  return std::any_of(settings.begin(), settings.end(), [](const OptionWord& word) {
+    return word.key == kShardsOption.name || word.key == kSamplesPerFileOption.name;
+  });
+}
+
+// What the recipe says of its own format, unless the user did: of "shards" and "samples_per_file" one is
+// said.
+void add_settings(std::vector<OptionWord>& settings, const Options& given, const RecipeInfo& recipe) {
+  const bool user_sized = sized(settings);
+  for (const RecipeSetting& setting : recipe.format_settings) {
+    const bool sizes = setting.key == kShardsOption.name || setting.key == kSamplesPerFileOption.name;
+    if (sizes ? user_sized : given.given(setting.key)) continue;
+    settings.push_back({std::string(setting.key), std::string(setting.value)});
+  }
+}
+
+std::uint64_t usual_shards(double bytes) {
+  return static_cast<std::uint64_t>(
+      std::clamp(bytes / kUsualShardBytes, 1.0, static_cast<double>(kMostObjects)));
+}
+
 }  // namespace
 
 Result<Generation> plan_generation(std::string_view recipe, std::string_view format,
-                                   const std::vector<OptionWord>& settings, const HowMany& how_many,
+                                   std::vector<OptionWord> settings, const HowMany& how_many,
                                    std::uint64_t seed) {
   PENSTOCK_ASSIGN(const RecipeInfo* const recipe_info, recipe_registry().find(recipe));
+  const bool own_format = format.empty() || format == recipe_info->format;
+  if (format.empty()) format = recipe_info->format;
   PENSTOCK_ASSIGN(const FormatInfo* const format_info, format_registry().find(format));
   const OptionTable tables[] = {recipe_info->options, format_info->options};
-  PENSTOCK_ASSIGN(const Options options, Options::parse(tables, settings, "setting"));
+  PENSTOCK_ASSIGN(Options options, Options::parse(tables, settings, "setting"));
+  if (own_format) add_settings(settings, options, *recipe_info);
   PENSTOCK_ASSIGN(const std::uint64_t samples, count_samples(*recipe_info, options, how_many, seed));
   Generation generation;
   PENSTOCK_ASSIGN(generation.recipe, recipe_info->make({samples, seed}, options));
+  const double bytes = expect(*generation.recipe, 0).bytes;
+  if (has_option(format_info->options, kShardsOption.name) && !sized(settings))
+    settings.push_back({std::string(kShardsOption.name), std::to_string(usual_shards(bytes))});
+  PENSTOCK_ASSIGN(options, Options::parse(tables, settings, "setting"));
   PENSTOCK_ASSIGN(generation.format, format_info->make(options));
   PENSTOCK_TRY(generation.format->check(generation.recipe->fields()));
   generation.state = {.recipe = std::string(recipe),
@@ -111,7 +146,6 @@ Result<Generation> plan_generation(std::string_view recipe, std::string_view for
                       .samples = generation.recipe->samples(),
                       .settings = settings_of(*recipe_info, options)};
   generation.objects = generation.format->objects(generation.state.samples);
-  const double bytes = expect(*generation.recipe, 0).bytes;
   PENSTOCK_TRY(check_size(generation, bytes));
   generation.bytes_expected = static_cast<std::uint64_t>(bytes);
   return generation;

@@ -31,9 +31,11 @@ struct Generation {
   std::uint64_t bytes_expected = 0;  // from the plans of at most 65536 samples
 };
 
-// Unknown plug-ins and keys, values out of range and numbers that overflow are invalid_argument.
+// `format` "" is the recipe's own. Settings that are not given are the recipe's where the format is its own,
+// and containers that nobody sized hold about 128 MiB. Unknown plug-ins and keys, values out of range and
+// numbers that overflow are invalid_argument.
 Result<Generation> plan_generation(std::string_view recipe, std::string_view format,
-                                   const std::vector<OptionWord>& settings, const HowMany& how_many,
+                                   std::vector<OptionWord> settings, const HowMany& how_many,
                                    std::uint64_t seed);
 
 }  // namespace penstock

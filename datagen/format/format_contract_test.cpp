@@ -57,10 +57,21 @@ std::vector<Sample> make_samples() {
   return samples;
 }
 
-std::unique_ptr<Format> make_format() {
+// By itself, and where it puts several samples into an object, with other numbers of them.
+std::vector<std::vector<OptionWord>> variants() {
+  std::vector<std::vector<OptionWord>> words{{}};
+  const OptionTable table = (*format_registry().find(g_format))->options;
+  if (std::any_of(table.begin(), table.end(), [](const OptionSpec& spec) { return spec.name == "shards"; })) {
+    words.push_back({{"shards", "3"}});
+    words.push_back({{"samples_per_file", "1"}});
+  }
+  return words;
+}
+
+std::unique_ptr<Format> make_format(const std::vector<OptionWord>& words = {}) {
   const auto info = format_registry().find(g_format);
   if (!info.ok()) return nullptr;
-  const auto options = Options::parse((*info)->options, {}, "format option");
+  const auto options = Options::parse((*info)->options, words, "format option");
   EXPECT_TRUE(options.ok());
   auto format = (*info)->make(*options);
   EXPECT_TRUE(format.ok());
@@ -93,13 +104,15 @@ class FormatContract : public ::testing::TestWithParam<std::string> {
                                 ".jpg");
   }
 
+  void round_trip(const std::vector<Sample>& samples);
+
   std::string folder_;
   std::unique_ptr<Tier> tier_;
   std::unique_ptr<Format> format_;
 };
 
-TEST_P(FormatContract, SamplesGoInAndComeOut) {
-  const std::vector<Sample> samples = make_samples();
+// All samples into objects and out again, by their placements and by a scan.
+void FormatContract::round_trip(const std::vector<Sample>& samples) {
   const std::uint64_t objects = format_->objects(samples.size());
   ASSERT_GE(objects, 1U);
   ASSERT_EQ(format_->first_sample(0, samples.size()), 0U);
@@ -152,13 +165,24 @@ TEST_P(FormatContract, SamplesGoInAndComeOut) {
   }
 }
 
+TEST_P(FormatContract, SamplesGoInAndComeOut) {
+  for (const std::vector<OptionWord>& words : variants()) {
+    SCOPED_TRACE(words.empty() ? "by itself" : words[0].key + "=" + words[0].value);
+    format_ = make_format(words);
+    round_trip(make_samples());
+  }
+}
+
 TEST_P(FormatContract, NamesAreDistinct) {
   const std::vector<Sample> samples = make_samples();
-  std::vector<std::string> names;
-  for (std::uint64_t object = 0; object < format_->objects(samples.size()); ++object)
-    names.push_back(object_name(object, samples));
-  std::sort(names.begin(), names.end());
-  EXPECT_EQ(std::adjacent_find(names.begin(), names.end()), names.end());
+  for (const std::vector<OptionWord>& words : variants()) {
+    format_ = make_format(words);
+    std::vector<std::string> names;
+    for (std::uint64_t object = 0; object < format_->objects(samples.size()); ++object)
+      names.push_back(object_name(object, samples));
+    std::sort(names.begin(), names.end());
+    EXPECT_EQ(std::adjacent_find(names.begin(), names.end()), names.end());
+  }
 }
 
 TEST_P(FormatContract, AnAbandonedObjectLeavesNothing) {

@@ -302,7 +302,8 @@ const RecipeInfo recipe_imagenet{
         "ILSVRC 2012 as in Chien et al., Characterizing Deep-Learning I/O Workloads in TensorFlow (2018)",
     .full_samples = kSamples,
     .sizes = "log-normal, median 112 KB, sigma 0.40",
-    .formats = "files",
+    .format = "files",
+    .format_settings = {},
     .mean_sample_bytes = 121328,  // kMedian * exp(0.40^2 / 2)
     .make = make_imagenet,
 };

@@ -51,6 +51,11 @@ struct RecipeRequest {
   std::uint64_t seed = 0;
 };
 
+struct RecipeSetting {
+  std::string_view key;
+  std::string_view value;
+};
+
 struct RecipeInfo {
   std::string_view name;
   std::string_view summary;
@@ -58,8 +63,9 @@ struct RecipeInfo {
   std::string_view source;     // the paper or data set that it follows
   std::uint64_t full_samples;  // of the real thing
   std::string_view sizes;      // the distribution in words: "log-normal, median 112 KB"
-  std::string_view formats;    // "files"
-  double mean_sample_bytes;    // for --list; --bytes goes by the plans themselves
+  std::string_view format;     // that the real thing has: what --format is without being said
+  std::span<const RecipeSetting> format_settings;  // of it, likewise
+  double mean_sample_bytes;                        // for --list; --bytes goes by the plans themselves
   Result<std::unique_ptr<Recipe>> (*make)(const RecipeRequest& request, const Options& options);
 };
 

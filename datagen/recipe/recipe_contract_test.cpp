@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "datagen/codec/jpeg.hpp"
+#include "datagen/format/format.hpp"
 #include "datagen/recipe/recipe.hpp"
 #include "io_backends/base/backend.hpp"
 #include "io_backends/base/crc32c.hpp"
@@ -58,7 +59,15 @@ TEST(RecipeContract, DescribesItself) {
   EXPECT_FALSE(tested->summary.empty());
   EXPECT_FALSE(tested->source.empty());
   EXPECT_FALSE(tested->sizes.empty());
-  EXPECT_FALSE(tested->formats.empty());
+  const auto format = format_registry().find(tested->format);
+  ASSERT_TRUE(format.ok()) << tested->format;
+  std::vector<OptionWord> words;
+  for (const RecipeSetting& setting : tested->format_settings)
+    words.push_back({std::string(setting.key), std::string(setting.value)});
+  const auto options = Options::parse((*format)->options, words, "format option");
+  ASSERT_TRUE(options.ok()) << options.error().what;
+  const auto taken = (*format)->make(*options).value()->check(make_recipe(kSamples, 1)->fields());
+  EXPECT_TRUE(taken.ok()) << taken.error().what;
   EXPECT_GT(tested->full_samples, 0U);
   EXPECT_EQ(make_recipe(0, 1)->samples(), tested->full_samples);
   EXPECT_EQ(make_recipe(kSamples, 1)->samples(), kSamples);

@@ -1,0 +1,68 @@
+#include "datagen/format/object_names.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+
+#include "datagen/name_hash.hpp"
+
+namespace penstock {
+
+Result<Dirs> Dirs::parse(const Options& options) {
+  const std::string& dirs = options.text("dirs");
+  if (dirs == "class") return Dirs(How::of_class, 0);
+  if (dirs == "flat") return Dirs(How::flat, 0);
+  constexpr std::string_view kHash = "hash:";
+  std::uint64_t folders = 0;
+  if (dirs.starts_with(kHash)) {
+    const char* const end = dirs.data() + dirs.size();
+    const auto [stop, failure] = std::from_chars(dirs.data() + kHash.size(), end, folders);
+    if (failure != std::errc{} || stop != end || folders > 1'000'000) folders = 0;
+  }
+  if (folders == 0)
+    return make_error(Errc::invalid_argument,
+                      fmt::format("dirs={}: say class, flat or hash:K with K from 1 to 1000000", dirs));
+  return Dirs(How::hash, folders);
+}
+
+std::string Dirs::name(std::string_view key, std::string_view extension) const {
+  std::string name = fmt::format("{}{}", key, extension);
+  if (how_ == How::of_class) return name;
+  std::replace(name.begin(), name.end(), '/', '_');
+  if (how_ == How::flat) return name;
+  const std::size_t digits = fmt::formatted_size("{:x}", folders_ - 1);
+  return fmt::format("{:0{}x}/{}", name_hash(key) % folders_, digits, name);
+}
+
+Result<Shards> Shards::parse(const Options& options) {
+  PENSTOCK_ASSIGN(const Dirs dirs, Dirs::parse(options));
+  const auto number = [&](std::string_view name) {
+    return options.given(name) ? static_cast<std::uint64_t>(options.integer(name)) : 0;
+  };
+  const std::uint64_t shards = number("shards");
+  const std::uint64_t per_object = number("samples_per_file");
+  if (shards != 0 && per_object != 0)
+    return make_error(Errc::invalid_argument, "say either shards or samples_per_file, not both");
+  return Shards(dirs, shards, per_object);
+}
+
+std::uint64_t Shards::objects(std::uint64_t samples) const {
+  if (per_object_ != 0) return samples / per_object_ + (samples % per_object_ != 0 ? 1 : 0);
+  return std::clamp<std::uint64_t>(shards_, 1, std::max<std::uint64_t>(samples, 1));
+}
+
+std::uint64_t Shards::first_sample(std::uint64_t object, std::uint64_t samples) const {
+  if (per_object_ != 0) return object * per_object_;
+  // The first so many objects hold one more than the others.
+  const std::uint64_t count = objects(samples);
+  return object * (samples / count) + std::min(object, samples % count);
+}
+
+std::string Shards::name(std::uint64_t object, std::uint64_t objects, std::string_view recipe,
+                         std::string_view first_key, std::string_view extension) const {
+  if (per_object_ == 1) return dirs_.name(first_key, extension);
+  return fmt::format("{}-{:05}-of-{:05}{}", recipe, object, objects, extension);
+}
+
+}  // namespace penstock

@@ -1,0 +1,66 @@
+// What the objects of a data set are called, and how its samples are split over them.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "io_backends/base/options.hpp"
+#include "io_backends/base/result.hpp"
+
+namespace penstock {
+
+// Rows for a format's option table.
+inline constexpr OptionSpec kDirsOption{.name = "dirs",
+                                        .type = OptionType::text,
+                                        .value = "class|flat|hash:K",
+                                        .fallback = "class",
+                                        .help = "folders: one a class, none, or K by a hash of the name"};
+inline constexpr OptionSpec kShardsOption{
+    .name = "shards",
+    .type = OptionType::integer,
+    .value = "N",
+    .help = "so many objects, of equally many samples (else of about 128 MiB)",
+    .at_least = 1};
+inline constexpr OptionSpec kSamplesPerFileOption{
+    .name = "samples_per_file",
+    .type = OptionType::integer,
+    .value = "N",
+    .help = "so many samples an object; 1: named after the sample",
+    .at_least = 1};
+
+// Where an object that is one sample lies: by class as its key says, in no folder, or in one of K.
+class Dirs {
+ public:
+  static Result<Dirs> parse(const Options& options);  // kDirsOption
+  std::string name(std::string_view key, std::string_view extension) const;
+
+ private:
+  enum class How : std::uint8_t { of_class, flat, hash };
+  Dirs(How how, std::uint64_t folders) : how_(how), folders_(folders) {}
+  How how_;
+  std::uint64_t folders_;
+};
+
+// Of formats that put several samples into one object. Samples go in order, none is split.
+class Shards {
+ public:
+  // kDirsOption, kShardsOption, kSamplesPerFileOption. invalid_argument where both numbers are given. With
+  // neither, all samples make one object: whoever knows their size says better.
+  static Result<Shards> parse(const Options& options);
+
+  std::uint64_t objects(std::uint64_t samples) const;
+  std::uint64_t first_sample(std::uint64_t object, std::uint64_t samples) const;
+  // "imagenet-00003-of-00064.tfrecord", or, with one sample an object, where its key says.
+  std::string name(std::uint64_t object, std::uint64_t objects, std::string_view recipe,
+                   std::string_view first_key, std::string_view extension) const;
+
+ private:
+  Shards(Dirs dirs, std::uint64_t shards, std::uint64_t per_object)
+      : dirs_(dirs), shards_(shards), per_object_(per_object) {}
+  Dirs dirs_;
+  std::uint64_t shards_;      // 0: by per_object_
+  std::uint64_t per_object_;  // 0: by shards_
+};
+
+}  // namespace penstock

@@ -1,0 +1,59 @@
+#include "datagen/format/object_names.hpp"
+
+#include <gtest/gtest.h>
+
+#include <vector>
+
+namespace penstock {
+namespace {
+
+constexpr OptionSpec kOptions[] = {kDirsOption, kShardsOption, kSamplesPerFileOption};
+
+Result<Shards> shards(const std::vector<OptionWord>& words) {
+  PENSTOCK_ASSIGN(const Options options, Options::parse(kOptions, words, "format option"));
+  return Shards::parse(options);
+}
+
+TEST(Shards, DivideEvenlyAndLeaveNoneOut) {
+  for (const std::uint64_t count : {1U, 2U, 3U, 7U, 64U, 100U}) {
+    const Shards split = shards({{"shards", std::to_string(count)}}).value();
+    for (const std::uint64_t samples : {1U, 2U, 63U, 64U, 65U, 1000U}) {
+      const std::uint64_t objects = split.objects(samples);
+      EXPECT_EQ(objects, std::min<std::uint64_t>(count, samples));
+      EXPECT_EQ(split.first_sample(0, samples), 0U);
+      EXPECT_EQ(split.first_sample(objects, samples), samples);
+      std::uint64_t least = samples;
+      std::uint64_t most = 0;
+      for (std::uint64_t object = 0; object < objects; ++object) {
+        const std::uint64_t held =
+            split.first_sample(object + 1, samples) - split.first_sample(object, samples);
+        least = std::min(least, held);
+        most = std::max(most, held);
+      }
+      EXPECT_GE(least, 1U);
+      EXPECT_LE(most - least, 1U);
+    }
+  }
+}
+
+TEST(Shards, OrHoldAsManyAsAsked) {
+  const Shards split = shards({{"samples_per_file", "709"}}).value();
+  EXPECT_EQ(split.objects(709), 1U);
+  EXPECT_EQ(split.objects(710), 2U);
+  EXPECT_EQ(split.objects(726016), 1024U);
+  EXPECT_EQ(split.first_sample(3, 726016), 2127U);
+  EXPECT_FALSE(shards({{"samples_per_file", "2"}, {"shards", "2"}}).ok());
+  EXPECT_EQ(shards({}).value().objects(1000), 1U);
+}
+
+TEST(Shards, AreNamedByNumberAndSamplesByTheirKeys) {
+  EXPECT_EQ(shards({{"shards", "64"}}).value().name(3, 64, "imagenet", "n1/n1_0", ".tar"),
+            "imagenet-00003-of-00064.tar");
+  const std::vector<OptionWord> one{{"samples_per_file", "1"}};
+  EXPECT_EQ(shards(one).value().name(3, 64, "imagenet", "n1/n1_0", ".h5"), "n1/n1_0.h5");
+  EXPECT_EQ(shards({one[0], {"dirs", "flat"}}).value().name(3, 64, "imagenet", "n1/n1_0", ".h5"),
+            "n1_n1_0.h5");
+}
+
+}  // namespace
+}  // namespace penstock
