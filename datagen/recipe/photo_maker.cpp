@@ -1,0 +1,114 @@
+#include "datagen/recipe/photo_maker.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstring>
+
+namespace penstock {
+namespace {
+
+constexpr double kHeaderBytes = 625;
+constexpr double kCloseEnough = 0.04;
+
+// log(bytes) of a typical picture of ours against the quantizer's percentage, measured (docs/recipes.md).
+// Pictures differ in height far more than in slope, so one look at a picture places the curve.
+struct CurvePoint {
+  double percent;
+  double log_bytes;
+};
+constexpr std::array<CurvePoint, 14> kCurve{{{2, 0.0},
+                                             {3, -0.105},
+                                             {4, -0.167},
+                                             {6, -0.280},
+                                             {8, -0.388},
+                                             {12, -0.585},
+                                             {16, -0.750},
+                                             {24, -0.955},
+                                             {32, -1.120},
+                                             {48, -1.385},
+                                             {64, -1.565},
+                                             {96, -1.820},
+                                             {128, -2.005},
+                                             {192, -2.270}}};
+constexpr int kFinest = 2;
+constexpr int kCoarsest = 192;
+constexpr int kFirstLook = 8;
+
+double curve_at(double percent) {
+  std::size_t i = 1;
+  while (i + 1 < kCurve.size() && kCurve[i].percent < percent) ++i;
+  const CurvePoint& a = kCurve[i - 1];
+  const CurvePoint& b = kCurve[i];
+  return a.log_bytes + (b.log_bytes - a.log_bytes) * (percent - a.percent) / (b.percent - a.percent);
+}
+
+// The percentage whose bytes come nearest to `wanted`, when `percent` gave `got`.
+int quantizer_for(double wanted, int percent, double got) {
+  const double goal = curve_at(percent) + portable_log(wanted / got);
+  int best = kFinest;
+  double best_distance = HUGE_VAL;
+  for (int candidate = kFinest; candidate <= kCoarsest; ++candidate) {
+    const double distance = std::abs(curve_at(candidate) - goal);
+    if (distance >= best_distance) break;  // the curve falls all the way
+    best = candidate;
+    best_distance = distance;
+  }
+  return best;
+}
+
+}  // namespace
+
+Result<std::span<const FieldBytes>> PhotoMaker::make(std::uint64_t index) {
+  PENSTOCK_ASSIGN(jpeg_, paint(index));
+  made_ = {.pieces = {&jpeg_, 1}, .bytes = jpeg_.size()};
+  return std::span<const FieldBytes>(&made_, 1);
+}
+
+Result<std::span<const std::byte>> PhotoMaker::paint(std::uint64_t index) {
+  const RandomStream sample = samples_.substream(index);
+  const double wanted = photo_bytes(sizes_, samples_, index);
+  Draws draws(sample.substream(1));
+  PhotoShape shape = draw_photo_shape(draws, sizes_, wanted);
+  painter_.paint(sample.substream(2), shape.width, shape.height, picture_);
+  PENSTOCK_ASSIGN(double look, first_look());
+  // A smooth picture cannot fill its bytes at any quality worth having: it gets more pixels instead.
+  const double finest = look * portable_exp(curve_at(kFinest + 1) - curve_at(kFirstLook));
+  if (wanted > finest) {
+    shape = resized(shape, shape.pixels() * 1.15 * wanted / finest);
+    painter_.paint(sample.substream(2), shape.width, shape.height, picture_);
+    PENSTOCK_ASSIGN(look, first_look());
+  }
+  return encode(wanted, look);
+}
+
+// The bytes at kFirstLook, from a quarter of the picture: every fourth row of coding units.
+Result<double> PhotoMaker::first_look() {
+  constexpr std::size_t kEvery = 4;
+  const std::size_t units = picture_.padded_height() / 16;
+  const std::size_t looked_at = (units + kEvery - 1) / kEvery;
+  look_.reshape(picture_.width, static_cast<std::uint32_t>(looked_at * 16));
+  for (std::size_t i = 0; i < looked_at; ++i) {
+    const std::size_t unit = std::min(i * kEvery + kEvery / 2, units - 1);
+    for (std::size_t plane = 0; plane < 3; ++plane) {
+      const std::size_t bytes = picture_.stride() * (plane == 0 ? 16 : 4);
+      std::memcpy(look_.planes[plane].data() + i * bytes, picture_.planes[plane].data() + unit * bytes,
+                  bytes);
+    }
+  }
+  PENSTOCK_ASSIGN(const std::span<const std::byte> jpeg, encoder_.encode(look_, kFirstLook));
+  return kHeaderBytes + (static_cast<double>(jpeg.size()) - kHeaderBytes) * static_cast<double>(units) /
+                            static_cast<double>(looked_at);
+}
+
+Result<std::span<const std::byte>> PhotoMaker::encode(double wanted, double look) {
+  const int percent = quantizer_for(wanted - kHeaderBytes, kFirstLook, look - kHeaderBytes);
+  PENSTOCK_ASSIGN(const std::span<const std::byte> jpeg, encoder_.encode(picture_, percent));
+  const double got = static_cast<double>(jpeg.size());
+  if (std::abs(got / wanted - 1.0) <= kCloseEnough) return jpeg;
+  const int better = quantizer_for(wanted - kHeaderBytes, percent, got - kHeaderBytes);
+  if (better == percent) return jpeg;
+  return encoder_.encode(picture_, better);
+}
+
+}  // namespace penstock

@@ -1,0 +1,32 @@
+#include "datagen/recipe/photo_recipe.hpp"
+
+#include <fmt/format.h>
+
+#include <new>
+
+#include "datagen/recipe/photo_maker.hpp"
+
+namespace penstock {
+
+PhotoRecipe::PhotoRecipe(const PhotoSet& set)
+    : set_(set),
+      image_{.name = "image", .codec = "jpeg", .extension = set.extension, .varies = true},
+      stream_(set.seed, set.recipe) {}
+
+void PhotoRecipe::plan(std::uint64_t index, SamplePlan& out) const {
+  out.key.clear();
+  name(index, out);
+  out.bytes_expected = static_cast<std::uint64_t>(photo_bytes(set_.sizes, stream_, index));
+}
+
+Result<std::unique_ptr<SampleMaker>> PhotoRecipe::maker() const {
+  try {
+    std::call_once(scenery_once_, [this] { scenery_.emplace(set_.seed); });
+    return std::make_unique<PhotoMaker>(*scenery_, stream_, set_.sizes);
+  } catch (const std::bad_alloc&) {
+    return make_error(Errc::exhausted,
+                      fmt::format("no memory for the canvases of recipe '{}' (about 20 MiB)", set_.recipe));
+  }
+}
+
+}  // namespace penstock

@@ -1,0 +1,46 @@
+// What recipes of photographs have in common: everything but how many there are, of what sizes, and what they
+// are called.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <span>
+#include <string_view>
+
+#include "datagen/recipe/photo_sizes.hpp"
+#include "datagen/recipe/recipe.hpp"
+#include "datagen/recipe/scenery.hpp"
+
+namespace penstock {
+
+struct PhotoSet {
+  std::string_view recipe;  // its name, which its pictures are drawn by: two recipes have two sets of them
+  std::string_view extension = ".jpg";
+  std::uint64_t samples = 0;
+  std::uint64_t seed = 0;
+  PhotoSizes sizes;
+};
+
+// One field, "image". Subclasses say names and classes.
+class PhotoRecipe : public Recipe {
+ public:
+  std::uint64_t samples() const final { return set_.samples; }
+  void plan(std::uint64_t index, SamplePlan& out) const final;
+  std::span<const Field> fields() const final { return {&image_, 1}; }
+  Result<std::unique_ptr<SampleMaker>> maker() const final;
+
+ protected:
+  explicit PhotoRecipe(const PhotoSet& set);
+  virtual void name(std::uint64_t index, SamplePlan& out) const = 0;  // key (empty before) and label
+
+ private:
+  const PhotoSet set_;
+  const Field image_;
+  const RandomStream stream_;
+  mutable std::once_flag scenery_once_;
+  mutable std::optional<Scenery> scenery_;  // made when the first maker needs it: plans go without
+};
+
+}  // namespace penstock

@@ -1,0 +1,72 @@
+#include "datagen/recipe/photo_sizes.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+namespace penstock {
+namespace {
+
+constexpr double kUsualMedian = 112000;     // Chien et al. 2018, micro-benchmark: 112 KB
+constexpr double kUsualPixels = 500 * 375;  // of a picture of ImageNet, at that size
+constexpr std::uint64_t kMostMedian = 64'000'000;
+constexpr double kLeastBytes = 1500;  // the headers alone are 623
+constexpr double kMostBytes = 256e6;
+
+// The longer side at 500 (what Flickr called "medium"), four to three first, then three to two, a fifth of
+// them upright.
+PhotoShape draw_proportions(Draws& draws) {
+  const int kind = draws.between(0, 99);
+  std::uint32_t shorter = 375;
+  if (kind >= 58 && kind < 84) shorter = 333;
+  if (kind >= 84 && kind < 90) shorter = 500;
+  if (kind >= 90) shorter = static_cast<std::uint32_t>(draws.between(280, 490));
+  return draws.percent(22) ? PhotoShape{shorter, 500} : PhotoShape{500, shorter};
+}
+
+std::uint32_t scaled(std::uint32_t side, double factor) {
+  return static_cast<std::uint32_t>(std::clamp(std::floor(side * factor + 0.5), 16.0, 65500.0));
+}
+
+}  // namespace
+
+Result<PhotoSizes> photo_sizes(const Options& options) {
+  const std::uint64_t median = options.size("median");
+  const double sigma = options.real("sigma");
+  if (median > kMostMedian)
+    return make_error(Errc::invalid_argument, fmt::format("median={}: from 4 kB to 64 MB", median));
+  if (!(sigma >= 0.0 && sigma <= 1.5))
+    return make_error(Errc::invalid_argument, fmt::format("sigma={}: from 0 to 1.5", sigma));
+  return PhotoSizes{static_cast<double>(median), sigma};
+}
+
+double photo_bytes(const PhotoSizes& sizes, const RandomStream& samples, std::uint64_t index) {
+  constexpr std::uint64_t kStrata = 256;
+  const Permutation order(kStrata, samples.bits(index / kStrata));
+  const double share = samples.substream(index).uniform(0) * 0.998 + 0.001;  // never on a border
+  const double p = (static_cast<double>(order.at(index % kStrata)) + share) / kStrata;
+  return std::clamp(sizes.median * portable_exp(sizes.sigma * inverse_normal(p)), kLeastBytes, kMostBytes);
+}
+
+PhotoShape resized(PhotoShape shape, double pixels) {
+  const double factor = std::sqrt(pixels / shape.pixels());
+  return {scaled(shape.width, factor), scaled(shape.height, factor)};
+}
+
+PhotoShape draw_photo_shape(Draws& draws, const PhotoSizes& sizes, double bytes) {
+  PhotoShape shape = draw_proportions(draws);
+  // Data sets of smaller files have smaller pictures, and fewer bytes for a pixel.
+  const double usual_pixels = kUsualPixels * portable_exp(0.6 * portable_log(sizes.median / kUsualMedian));
+  if (sizes.median < 0.99 * kUsualMedian || sizes.median > 1.01 * kUsualMedian)
+    shape = resized(shape, shape.pixels() * usual_pixels / kUsualPixels);
+  const double usual = std::clamp(sizes.median / usual_pixels, 0.12, 0.60);
+  const double density = bytes / shape.pixels();
+  const double most = usual * (1.10 + 0.20 * draws.uniform());
+  const double least = usual * (0.55 + 0.25 * draws.uniform());
+  if (density > most) return resized(shape, bytes / most);
+  if (density < least) return resized(shape, bytes / least);
+  return shape;
+}
+
+}  // namespace penstock

@@ -1,0 +1,55 @@
+// How many bytes and pixels the photographs of a data set have.
+#pragma once
+
+#include <cstdint>
+
+#include "datagen/recipe/scenery.hpp"
+#include "io_backends/base/options.hpp"
+#include "io_backends/base/random.hpp"
+#include "io_backends/base/result.hpp"
+
+namespace penstock {
+
+// Log-normal. docs/recipes.md says where ImageNet's figures come from.
+struct PhotoSizes {
+  double median = 0;  // bytes
+  double sigma = 0;   // standard deviation of the logarithm
+};
+
+// Rows for a recipe's option table; `fallback` in the recipe's own words.
+constexpr OptionSpec photo_median_option(std::string_view fallback) {
+  return {.name = "median",
+          .type = OptionType::size,
+          .value = "SIZE",
+          .fallback = fallback,
+          .help = "median size of a picture, 4 kB to 64 MB",
+          .at_least = 4000};
+}
+constexpr OptionSpec photo_sigma_option(std::string_view fallback) {
+  return {.name = "sigma",
+          .type = OptionType::real,
+          .value = "X",
+          .fallback = fallback,
+          .help = "spread of the sizes: standard deviation of their logarithm, 0 to 1.5"};
+}
+// What the two were given as; invalid_argument out of their ranges.
+Result<PhotoSizes> photo_sizes(const Options& options);
+
+// Bytes that sample `index` of the data set that `samples` stands for is to have. Drawn by strata: of each
+// 256 samples in a row, one falls into each 256th of the distribution, so that a data set of a few hundred
+// pictures already has its percentiles.
+double photo_bytes(const PhotoSizes& sizes, const RandomStream& samples, std::uint64_t index);
+
+struct PhotoShape {
+  std::uint32_t width = 0;
+  std::uint32_t height = 0;
+  double pixels() const { return static_cast<double>(width) * height; }
+};
+
+// Of a picture of `bytes`: proportions as most of ImageNet has them, in the usual number of pixels for the
+// data set's median unless that would take too many or too few bytes for a pixel: then larger or smaller.
+PhotoShape draw_photo_shape(Draws& draws, const PhotoSizes& sizes, double bytes);
+// The same proportions with so many pixels.
+PhotoShape resized(PhotoShape shape, double pixels);
+
+}  // namespace penstock
