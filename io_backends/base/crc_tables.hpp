@@ -1,0 +1,67 @@
+// What CRCs of 32 bits with reflected bits have in common, whatever their polynomial.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <span>
+
+namespace penstock {
+
+// Table k moves a byte over the k bytes that follow it.
+using CrcTables = std::array<std::array<std::uint32_t, 256>, 8>;
+
+// `polynomial` with its bits reversed.
+constexpr CrcTables make_crc_tables(std::uint32_t polynomial) {
+  CrcTables tables{};
+  for (std::uint32_t i = 0; i < 256; ++i) {
+    std::uint32_t crc = i;
+    for (int bit = 0; bit < 8; ++bit) crc = (crc >> 1U) ^ ((crc & 1U) != 0 ? polynomial : 0U);
+    tables[0][i] = crc;
+  }
+  for (std::uint32_t i = 0; i < 256; ++i)
+    for (std::size_t k = 1; k < tables.size(); ++k)
+      tables[k][i] = (tables[k - 1][i] >> 8U) ^ tables[0][tables[k - 1][i] & 0xffU];
+  return tables;
+}
+
+// The CRC's register after `bytes`, eight bytes a step.
+inline std::uint32_t crc_update(const CrcTables& tables, std::uint32_t crc,
+                                std::span<const std::byte> bytes) {
+  while (bytes.size() >= 8) {
+    std::array<std::uint8_t, 8> octets{};
+    std::memcpy(octets.data(), bytes.data(), octets.size());
+    for (std::size_t i = 0; i < 4; ++i) octets[i] ^= static_cast<std::uint8_t>(crc >> (8 * i));
+    crc = 0;
+    for (std::size_t i = 0; i < 8; ++i) crc ^= tables[7 - i][octets[i]];
+    bytes = bytes.subspan(8);
+  }
+  for (const std::byte byte : bytes)
+    crc = (crc >> 8U) ^ tables[0][(crc ^ std::to_integer<std::uint32_t>(byte)) & 0xffU];
+  return crc;
+}
+
+// Product of two polynomials modulo the CRC's, coefficients reflected: bit 31 is x^0.
+constexpr std::uint32_t crc_multiply(std::uint32_t polynomial, std::uint32_t a, std::uint32_t b) {
+  std::uint32_t product = 0;
+  for (std::uint32_t bit = 1U << 31U; bit != 0; bit >>= 1U) {
+    if ((a & bit) != 0) product ^= b;
+    b = (b >> 1U) ^ ((b & 1U) != 0 ? polynomial : 0U);
+  }
+  return product;
+}
+
+// The CRC of A followed by B, given both CRCs and B's length in bytes.
+constexpr std::uint32_t crc_combine(std::uint32_t polynomial, std::uint32_t a, std::uint32_t b,
+                                    std::uint64_t b_bytes) {
+  std::uint32_t shift = 1U << 31U;   // becomes x^(8 b_bytes)
+  std::uint32_t square = 1U << 23U;  // x^8
+  for (; b_bytes != 0; b_bytes >>= 1U) {
+    if ((b_bytes & 1U) != 0) shift = crc_multiply(polynomial, shift, square);
+    square = crc_multiply(polynomial, square, square);
+  }
+  return crc_multiply(polynomial, a, shift) ^ b;
+}
+
+}  // namespace penstock
