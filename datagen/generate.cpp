@@ -273,8 +273,9 @@ class Generator {
       return reader.error();
     }
     PENSTOCK_ASSIGN(const std::uint64_t size, (*reader)->size());
-    if (entries.size() == 1 && generation_.objects == generation_.state.samples && size != entries[0].length)
-      return false;
+    // A sample from the first byte on is a plain file: nothing may follow it.
+    const bool file = entries.size() == 1 && generation_.objects == generation_.state.samples;
+    if (file && entries[0].offset == 0 && size != entries[0].length) return false;
     for (const JournalEntry& entry : entries) {
       if (entry.length > size || entry.offset > size - entry.length) return false;
       PENSTOCK_ASSIGN(const std::uint32_t crc,

@@ -116,9 +116,10 @@ Result<Manifest> list_samples(Tier& tier, FolderWalk& walk, const std::vector<Na
       const std::string_view name = folder.full_name(item, scratch);
       const NamedFormat& format = formats[item.kind];
       agree(builder.facts().format, format.name);
-      agree(builder.facts().codec, codec_of(name));
+      const std::string_view codec = codec_of(name);
       const std::uint32_t object = builder.add_object(name, item.bytes);
       const auto found = [&](const Format::Found& sample) {
+        agree(builder.facts().codec, sample.codec.empty() ? codec : sample.codec);
         builder.add_sample({.offset = sample.placement.offset,
                             .length = sample.placement.length,
                             .object = object,

@@ -66,12 +66,15 @@ class Format {
                                   std::string_view first_key, std::string_view extension) const = 0;
   virtual Result<std::unique_ptr<ObjectWriter>> create(Backend& backend, const ObjectPlan& plan) const = 0;
 
-  // --scan: whether an object of this name is this format's, and every sample in it. `found` gets key, label
-  // name ("" if none) and placement; label from the parent folder's name is the caller's business.
+  // --scan: whether an object of this name is this format's, and every sample in it. `found` gets label name
+  // ("" if none), placement and codec; label from the parent folder's name is the caller's business. What is
+  // damaged is `corrupt` or `truncated`, naming the object and the offset; whatever the bytes are, placements
+  // lie inside the object, and no more memory is taken than a small multiple of its size or a few MiB.
   virtual bool claims(std::string_view object_name) const = 0;
   struct Found {
     std::string_view label_name;
     Placement placement;
+    std::string_view codec = {};  // "jpeg"; "": as the object's name says
   };
   virtual Result<void> scan(Backend& backend, const Entry& object,
                             const std::function<void(const Found&)>& found) const = 0;
