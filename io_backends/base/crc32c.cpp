@@ -83,6 +83,12 @@ std::uint32_t crc32c_combine(std::uint32_t a, std::uint32_t b, std::uint64_t b_b
   return crc_combine(kPolynomial, a, b, b_bytes);
 }
 
+Crc32cShift::Crc32cShift(std::uint64_t b_bytes) {
+  for (std::uint32_t byte = 0; byte < 4; ++byte)
+    for (std::uint32_t value = 0; value < 256; ++value)
+      shifted_[byte][value] = crc32c_combine(value << (8 * byte), 0, b_bytes);
+}
+
 const char* crc32c_method() {
 #ifdef PENSTOCK_HAS_ISAL
   return "isa-l";

@@ -59,5 +59,14 @@ TEST(Crc32c, CombinesTwo) {
               crc32c(all));
 }
 
+TEST(Crc32c, ShiftsByAFixedLengthAsCombineDoes) {
+  for (const std::uint64_t length :
+       {std::uint64_t{0}, std::uint64_t{1}, std::uint64_t{4'080}, std::uint64_t{1} << 40U}) {
+    const Crc32cShift shift(length);
+    for (const std::uint32_t a : {0U, 1U, 0x80000000U, 0xdeadbeefU, 0xffffffffU})
+      EXPECT_EQ(shift.combine(a, 0x12345678U), crc32c_combine(a, 0x12345678U, length)) << length;
+  }
+}
+
 }  // namespace
 }  // namespace penstock

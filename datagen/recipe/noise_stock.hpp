@@ -1,0 +1,71 @@
+// Arrays at memory speed: a stock of a few MiB is made once, and any array is gathered from it. What makes
+// every 4 KiB of a data set unlike every other is a stamp at the head of each block.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "datagen/sample.hpp"
+#include "io_backends/base/crc32c.hpp"
+#include "io_backends/base/random.hpp"
+
+namespace penstock {
+
+enum class Noise : std::uint8_t {
+  bytes,    // u8, as a scan of something has them: neighbours are alike, 7 bits an element
+  floats,   // f32 of mean 0 and deviation about 0.8, equal power in each octave from 1 to 2048 elements
+  classes,  // f32 that is 0, 1 or 2, in runs: a segmentation
+};
+
+// Takes up to 0.2 s to make and 8 MiB to keep. The same on every machine for a seed. Immutable afterwards;
+// any thread.
+class NoiseStock {
+ public:
+  static constexpr std::size_t kBlock = 4096;
+  static constexpr std::size_t kBytes = std::size_t{8} << 20U;
+  static constexpr std::size_t kBlocks = kBytes / kBlock;
+
+  NoiseStock(Noise kind, std::uint64_t seed);
+
+  // A block is a stamp, then a body.
+  std::size_t stamp_bytes() const { return stamp_bytes_; }
+  std::span<const std::byte> body(std::size_t block) const {
+    return std::span(bytes_).subspan(block * kBlock + stamp_bytes_, kBlock - stamp_bytes_);
+  }
+  // CRC32C of A and then a whole body, given that of A.
+  std::uint32_t behind(std::uint32_t crc, std::size_t block) const {
+    return body_shift_.combine(crc, body_crcs_[block]);
+  }
+  // The stamp that replaces the block's own beginning: valid elements that hold 64 bits of `stamps` and more,
+  // near to what they replace.
+  void stamp(std::size_t block, const RandomStream& stamps, std::uint64_t n, std::byte* out) const;
+
+ private:
+  const Noise kind_;
+  const std::size_t stamp_bytes_;
+  std::vector<std::byte> bytes_;
+  Crc32cShift body_shift_;
+  std::vector<std::uint32_t> body_crcs_;
+};
+
+// Gathers arrays from a stock, which must outlive it. One thread. Needs 48 bytes for each 4 KiB of the
+// largest array (304 of `classes`).
+class NoiseArray {
+ public:
+  explicit NoiseArray(const NoiseStock& stock) : stock_(stock) {}
+
+  // `bytes` of the array that `stream` stands for, with its checksum: two streams share no 4 KiB, wherever in
+  // a file they come to lie. Runs once around the stock from a drawn place, and around again. Valid until the
+  // next call.
+  const FieldBytes& make(const RandomStream& stream, std::uint64_t bytes);
+
+ private:
+  const NoiseStock& stock_;
+  std::vector<std::byte> stamps_;
+  std::vector<std::span<const std::byte>> pieces_;
+  FieldBytes made_;
+};
+
+}  // namespace penstock
