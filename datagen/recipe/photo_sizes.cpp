@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "datagen/recipe/sizes.hpp"
+
 namespace penstock {
 namespace {
 
@@ -42,11 +44,8 @@ Result<PhotoSizes> photo_sizes(const Options& options) {
 }
 
 double photo_bytes(const PhotoSizes& sizes, const RandomStream& samples, std::uint64_t index) {
-  constexpr std::uint64_t kStrata = 256;
-  const Permutation order(kStrata, samples.bits(index / kStrata));
-  const double share = samples.substream(index).uniform(0) * 0.998 + 0.001;  // never on a border
-  const double p = (static_cast<double>(order.at(index % kStrata)) + share) / kStrata;
-  return std::clamp(sizes.median * portable_exp(sizes.sigma * inverse_normal(p)), kLeastBytes, kMostBytes);
+  return std::clamp(sizes.median * portable_exp(sizes.sigma * inverse_normal(drawn_share(samples, index))),
+                    kLeastBytes, kMostBytes);
 }
 
 PhotoShape resized(PhotoShape shape, double pixels) {

@@ -35,9 +35,8 @@ constexpr OptionSpec photo_sigma_option(std::string_view fallback) {
 // What the two were given as; invalid_argument out of their ranges.
 Result<PhotoSizes> photo_sizes(const Options& options);
 
-// Bytes that sample `index` of the data set that `samples` stands for is to have. Drawn by strata: of each
-// 256 samples in a row, one falls into each 256th of the distribution, so that a data set of a few hundred
-// pictures already has its percentiles.
+// Bytes that sample `index` of the data set that `samples` stands for is to have; drawn_share() (sizes.hpp)
+// places it.
 double photo_bytes(const PhotoSizes& sizes, const RandomStream& samples, std::uint64_t index);
 
 struct PhotoShape {

@@ -1,0 +1,51 @@
+#include "datagen/recipe/sizes.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+namespace penstock {
+namespace {
+
+constexpr std::uint64_t kStrata = 256;
+
+std::uint64_t total(std::span<const ClassCount> classes) {
+  std::uint64_t sum = 0;
+  for (const ClassCount& row : classes) sum += row.samples;
+  return sum;
+}
+
+}  // namespace
+
+double drawn_share(const RandomStream& samples, std::uint64_t index) {
+  const Permutation order(kStrata, samples.bits(index / kStrata));
+  const double share = samples.substream(index).uniform(0) * 0.998 + 0.001;  // never on a border
+  return (static_cast<double>(order.at(index % kStrata)) + share) / kStrata;
+}
+
+std::uint64_t normal_bytes(const NormalSizes& sizes, const RandomStream& samples, std::uint64_t index) {
+  const double drawn = sizes.mean + sizes.deviation * inverse_normal(drawn_share(samples, index));
+  return static_cast<std::uint64_t>(std::max({1.0, sizes.mean / 16, std::floor(drawn + 0.5)}));
+}
+
+ClassMix::ClassMix(std::span<const ClassCount> classes, std::uint64_t seed)
+    : classes_(classes), order_(total(classes), RandomStream(seed, "classes").bits(0)) {
+  std::uint64_t end = 0;
+  for (const ClassCount& row : classes) ends_.push_back(end += row.samples);
+}
+
+ClassMix::Place ClassMix::at(std::uint64_t index) const {
+  const std::uint64_t round = index / order_.size();
+  const std::uint64_t place = order_.at(index % order_.size());
+  const auto label =
+      static_cast<std::size_t>(std::upper_bound(ends_.begin(), ends_.end(), place) - ends_.begin());
+  const std::uint64_t begin = ends_[label] - classes_[label].samples;
+  return {static_cast<std::uint32_t>(label), round * classes_[label].samples + (place - begin)};
+}
+
+std::vector<std::string> ClassMix::names() const {
+  std::vector<std::string> names;
+  for (const ClassCount& row : classes_) names.emplace_back(row.name);
+  return names;
+}
+
+}  // namespace penstock

@@ -1,0 +1,68 @@
+#include "datagen/recipe/sizes.hpp"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "datagen/recipe/recipe.hpp"
+
+namespace penstock {
+namespace {
+
+TEST(Sizes, NormalBytesHaveTheirMeanAndDeviation) {
+  const NormalSizes wanted{146'600'628, 68'341'808};
+  double sum = 0, squares = 0;
+  constexpr std::uint64_t kCount = 8192;
+  for (std::uint64_t i = 0; i < kCount; ++i) {
+    const std::uint64_t drawn = normal_bytes(wanted, RandomStream(7, "test"), i);
+    EXPECT_GE(drawn, static_cast<std::uint64_t>(wanted.mean / 16));
+    const auto bytes = static_cast<double>(drawn);
+    sum += bytes;
+    squares += bytes * bytes;
+  }
+  const double mean = sum / kCount;
+  EXPECT_NEAR(mean / wanted.mean, 1.0, 0.01);
+  EXPECT_NEAR(std::sqrt(squares / kCount - mean * mean) / wanted.deviation, 1.0, 0.03);
+}
+
+TEST(ClassMix, EachClassHasItsNumberAndEachSampleItsPlace) {
+  const std::vector<ClassCount> classes{{"a", 5}, {"b", 1}, {"c", 14}};
+  const ClassMix mix(classes, 7);
+  std::set<std::pair<std::uint32_t, std::uint64_t>> places;
+  std::map<std::uint32_t, std::uint64_t> counts;
+  for (std::uint64_t i = 0; i < 60; ++i) {
+    const ClassMix::Place place = mix.at(i);
+    EXPECT_TRUE(places.emplace(place.label, place.number).second);
+    ++counts[place.label];
+    EXPECT_LT(place.number, 3 * classes[place.label].samples);
+  }
+  EXPECT_EQ(counts, (std::map<std::uint32_t, std::uint64_t>{{0, 15}, {1, 3}, {2, 42}}));
+  EXPECT_EQ(mix.names(), (std::vector<std::string>{"a", "b", "c"}));
+}
+
+TEST(Caltech101, HasTheClassesOfTheRealOne) {
+  const RecipeInfo* info = recipe_registry().find("caltech101").value();
+  const auto recipe = info->make({0, 7}, Options::parse(info->options, {}, "setting").value()).value();
+  const std::vector<std::string> names = recipe->label_names();
+  EXPECT_EQ(names.size(), 102U);
+  EXPECT_TRUE(std::is_sorted(names.begin(), names.end()));
+  std::map<std::string, std::uint64_t> counts;
+  SamplePlan plan;
+  for (std::uint64_t i = 0; i < recipe->samples(); ++i) {
+    recipe->plan(i, plan);
+    EXPECT_TRUE(plan.key.starts_with(names[plan.label] + "/image_")) << plan.key;
+    ++counts[names[plan.label]];
+  }
+  EXPECT_EQ(counts["airplanes"], 800U);
+  EXPECT_EQ(counts["inline_skate"], 31U);
+  EXPECT_EQ(counts["BACKGROUND_Google"], 467U);
+}
+
+}  // namespace
+}  // namespace penstock
