@@ -55,15 +55,16 @@ Result<std::uint64_t> count_samples(const RecipeInfo& info, const Options& optio
   if (given > 1)
     return make_error(Errc::invalid_argument, "say how many by one of --samples, --bytes and --scale");
   if (how_many.samples != 0) return how_many.samples;
+  PENSTOCK_ASSIGN(const auto whole, info.make({0, seed}, options));
   if (how_many.scale != 0) {
-    const double samples = how_many.scale * static_cast<double>(info.full_samples);
+    const double samples = how_many.scale * static_cast<double>(whole->samples());
     if (!(samples > 0 && samples < 9e18))
       return make_error(Errc::invalid_argument,
                         fmt::format("--scale {}: a positive part or multiple of the {} samples of '{}'",
-                                    how_many.scale, info.full_samples, info.name));
+                                    how_many.scale, whole->samples(), info.name));
     return std::max<std::uint64_t>(1, static_cast<std::uint64_t>(std::llround(samples)));
   }
-  if (how_many.bytes == 0) return info.full_samples;
+  if (how_many.bytes == 0) return whole->samples();
   PENSTOCK_ASSIGN(const auto recipe, info.make({kPlansLookedAt, seed}, options));
   return expect(*recipe, static_cast<double>(how_many.bytes)).samples;
 }
@@ -107,7 +108,8 @@ bool sized(const std::vector<OptionWord>& settings) {
 // said.
 void add_settings(std::vector<OptionWord>& settings, const Options& given, const RecipeInfo& recipe) {
   const bool user_sized = sized(settings);
-  for (const RecipeSetting& setting : recipe.format_settings) {
+  if (recipe.format_settings == nullptr) return;
+  for (const RecipeSetting& setting : recipe.format_settings(given)) {
     const bool sizes = setting.key == kShardsOption.name || setting.key == kSamplesPerFileOption.name;
     if (sizes ? user_sized : given.given(setting.key)) continue;
     settings.push_back({std::string(setting.key), std::string(setting.value)});

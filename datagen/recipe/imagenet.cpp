@@ -74,7 +74,8 @@ const RecipeInfo recipe_imagenet{
     .full_samples = kSamples,
     .sizes = "log-normal, median 112 KB, sigma 0.40",
     .format = "files",
-    .format_settings = {},
+    .format_settings = nullptr,
+    .small = {},
     .mean_sample_bytes = 121328,  // 112 KB * exp(0.40^2 / 2)
     .make = make_imagenet,
 };

@@ -64,8 +64,11 @@ struct RecipeInfo {
   std::uint64_t full_samples;  // of the real thing
   std::string_view sizes;      // the distribution in words: "log-normal, median 112 KB"
   std::string_view format;     // that the real thing has: what --format is without being said
-  std::span<const RecipeSetting> format_settings;  // of it, likewise
-  double mean_sample_bytes;                        // for --list; --bytes goes by the plans themselves
+  // Of that format, likewise; nullptr is none.
+  std::span<const RecipeSetting> (*format_settings)(const Options& options);
+  // Settings that make a sample so small that a few hundred can be made for a trial; none where it is anyway.
+  std::span<const RecipeSetting> small;
+  double mean_sample_bytes;  // for --list; --bytes goes by the plans themselves
   Result<std::unique_ptr<Recipe>> (*make)(const RecipeRequest& request, const Options& options);
 };
 

@@ -2,10 +2,13 @@
 // lacks.
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <cstdio>
+#include <cstring>
 #include <memory>
 #include <set>
 #include <string>
+#include <string_view>
 #include <thread>
 #include <vector>
 
@@ -24,9 +27,21 @@ const RecipeInfo* tested = nullptr;
 constexpr std::uint64_t kSamples = 300;
 constexpr std::uint64_t kMade = 12;
 
+std::vector<OptionWord> words_of(std::span<const RecipeSetting> settings) {
+  std::vector<OptionWord> words;
+  for (const RecipeSetting& setting : settings)
+    words.push_back({std::string(setting.key), std::string(setting.value)});
+  return words;
+}
+
+// Of samples that are quick to make.
 std::unique_ptr<Recipe> make_recipe(std::uint64_t samples, std::uint64_t seed) {
-  const Options options = Options::parse(tested->options, {}, "setting").value();
+  const Options options = Options::parse(tested->options, words_of(tested->small), "setting").value();
   return tested->make({samples, seed}, options).value();
+}
+// As users get it who say nothing.
+std::unique_ptr<Recipe> full_recipe(std::uint64_t seed) {
+  return tested->make({0, seed}, Options::parse(tested->options, {}, "setting").value()).value();
 }
 
 // All fields of a sample, one behind another.
@@ -62,14 +77,14 @@ TEST(RecipeContract, DescribesItself) {
   const auto format = format_registry().find(tested->format);
   ASSERT_TRUE(format.ok()) << tested->format;
   std::vector<OptionWord> words;
-  for (const RecipeSetting& setting : tested->format_settings)
-    words.push_back({std::string(setting.key), std::string(setting.value)});
+  if (tested->format_settings != nullptr)
+    words = words_of(tested->format_settings(Options::parse(tested->options, {}, "setting").value()));
   const auto options = Options::parse((*format)->options, words, "format option");
   ASSERT_TRUE(options.ok()) << options.error().what;
   const auto taken = (*format)->make(*options).value()->check(make_recipe(kSamples, 1)->fields());
   EXPECT_TRUE(taken.ok()) << taken.error().what;
   EXPECT_GT(tested->full_samples, 0U);
-  EXPECT_EQ(make_recipe(0, 1)->samples(), tested->full_samples);
+  EXPECT_EQ(full_recipe(1)->samples(), tested->full_samples);
   EXPECT_EQ(make_recipe(kSamples, 1)->samples(), kSamples);
 }
 
@@ -89,7 +104,7 @@ TEST(RecipeContract, PlansNeedNoOtherPlans) {
     EXPECT_EQ(plan.label, plans[i].label);
     EXPECT_EQ(plan.bytes_expected, plans[i].bytes_expected);
   }
-  EXPECT_FALSE(planned(*make_recipe(0, 7), tested->full_samples - 1).key.empty());
+  EXPECT_FALSE(planned(*full_recipe(7), tested->full_samples - 1).key.empty());
 }
 
 TEST(RecipeContract, KeysAreUniqueNamesAndLabelsInRange) {
@@ -156,7 +171,7 @@ TEST(RecipeContract, SizesAreAsPlanned) {
   EXPECT_NEAR(got / expected, 1.0, 0.02);
 
   double sum = 0;
-  const auto full = make_recipe(0, 7);
+  const auto full = full_recipe(7);
   const std::uint64_t count = std::min<std::uint64_t>(tested->full_samples, 4096);
   for (std::uint64_t i = 0; i < count; ++i) sum += static_cast<double>(planned(*full, i).bytes_expected);
   EXPECT_NEAR(sum / static_cast<double>(count) / tested->mean_sample_bytes, 1.0, 0.05);
@@ -190,18 +205,49 @@ TEST(RecipeContract, FieldsAreAsDeclared) {
   }
 }
 
-TEST(RecipeContract, DecodesByItsCodec) {
-  const auto recipe = make_recipe(kSamples, 7);
-  const auto maker = recipe->maker().value();
-  ASSERT_EQ(recipe->fields().front().codec, "jpeg") << "teach this test to decode the codec";
-  JpegDecoder decoder;
-  Image image;
-  for (std::uint64_t i = 0; i < 50; ++i) {
-    const Result<void> decoded = decoder.decode(joined(maker->make(i).value().front()), image);
+// What a field's bytes must be for their codec.
+void expect_decodes(const Field& field, const std::vector<std::byte>& bytes) {
+  if (field.codec == "jpeg") {
+    JpegDecoder decoder;
+    Image image;
+    const Result<void> decoded = decoder.decode(bytes, image);
     ASSERT_TRUE(decoded.ok()) << decoded.error().what;
     EXPECT_GE(image.width, 16U);
     EXPECT_GE(image.height, 16U);
+    return;
   }
+  ASSERT_EQ(field.codec, "raw") << "teach this test to decode the codec";
+  ASSERT_EQ(bytes.size() % element_bytes(field.element), 0U);
+  if (field.element != Element::f32) return;
+  for (std::size_t at = 0; at < bytes.size(); at += sizeof(float)) {
+    float value = 0;
+    std::memcpy(&value, bytes.data() + at, sizeof value);
+    ASSERT_TRUE(std::isfinite(value)) << field.name << " element " << at / sizeof value;
+  }
+}
+
+TEST(RecipeContract, DecodesByItsCodec) {
+  const auto recipe = make_recipe(kSamples, 7);
+  const auto maker = recipe->maker().value();
+  for (std::uint64_t i = 0; i < 50; ++i) {
+    const std::span<const FieldBytes> sample = maker->make(i).value();
+    for (std::size_t f = 0; f < sample.size(); ++f) expect_decodes(recipe->fields()[f], joined(sample[f]));
+  }
+}
+
+// What storage could leave out or keep once: blocks of one byte alone, and blocks that it has already.
+TEST(RecipeContract, BlocksAreNeitherEmptyNorAlike) {
+  constexpr std::size_t kBlock = 4096;
+  std::set<std::string_view> blocks;
+  std::size_t count = 0;
+  for (const Bytes& sample : first_samples())
+    for (std::size_t at = 0; at + kBlock <= sample.size(); at += kBlock) {
+      const std::string_view block = std::string_view(sample).substr(at, kBlock);
+      EXPECT_NE(block.find_first_not_of(block[0]), std::string_view::npos);
+      blocks.insert(block);
+      ++count;
+    }
+  EXPECT_EQ(blocks.size(), count);
 }
 
 }  // namespace
