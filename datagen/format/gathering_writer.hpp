@@ -1,0 +1,45 @@
+// An object written in pieces of any size: small ones are gathered and written together, large ones go to the
+// storage as they are, uncopied. For the formats that put many samples into one object. One thread.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "io_backends/base/backend.hpp"
+#include "io_backends/base/result.hpp"
+
+namespace penstock {
+
+class GatheringWriter {
+ public:
+  static constexpr std::size_t kGathered = std::size_t{1} << 20;  // written once there are so many
+  static constexpr std::size_t kLarge = std::size_t{64} << 10;    // what one call needs to pass uncopied
+
+  explicit GatheringWriter(std::unique_ptr<Writer> writer) : writer_(std::move(writer)) {}
+
+  // Bytes taken so far: where the next one will lie.
+  std::uint64_t offset() const { return offset_; }
+
+  // In the order of the calls. The bytes are the caller's again when they return. Errors are the Writer's and
+  // may tell of bytes that an earlier call gave.
+  Result<void> append(std::span<const std::byte> bytes) { return append({&bytes, 1}); }
+  Result<void> append(std::span<const std::span<const std::byte>> pieces);
+  Result<void> append(std::string_view text) { return append(std::as_bytes(std::span(text))); }
+
+  // Writes what is left and gives the object its name; returns its size.
+  Result<std::uint64_t> publish(Durability durability);
+
+ private:
+  Result<void> flush();
+
+  std::unique_ptr<Writer> writer_;
+  std::vector<std::byte> gathered_;
+  std::vector<std::span<const std::byte>> together_;
+  std::uint64_t offset_ = 0;
+};
+
+}  // namespace penstock

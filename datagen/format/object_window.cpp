@@ -1,0 +1,52 @@
+#include "datagen/format/object_window.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "io_backends/base/interrupt.hpp"
+
+namespace penstock {
+
+namespace {
+
+constexpr std::uint64_t kGlance = 64 << 10;  // read where the one before lies further off than a window
+
+}  // namespace
+
+Result<ObjectWindow> ObjectWindow::open(Backend& backend, const Entry& object) {
+  PENSTOCK_ASSIGN(auto reader, backend.open(object.name));
+  return ObjectWindow(std::move(reader), object);
+}
+
+Error ObjectWindow::error(Errc code, std::uint64_t offset, std::string_view what) const {
+  return make_error(code, fmt::format("'{}' at byte {}: {}", name_, offset, what));
+}
+
+Result<std::span<const std::byte>> ObjectWindow::at(std::uint64_t offset, std::size_t length) {
+  if (offset > size_ || length > size_ - offset)
+    return error(Errc::truncated, offset,
+                 fmt::format("{} bytes should be here, but the object ends at {}", length, size_));
+  if (offset < begin_ || offset + length > end_) PENSTOCK_TRY(slide(offset, length));
+  return std::span<const std::byte>(buffer_.first(buffer_.capacity()))
+      .subspan(static_cast<std::size_t>(offset - begin_), length);
+}
+
+Result<void> ObjectWindow::slide(std::uint64_t offset, std::size_t length) {
+  PENSTOCK_TRY(check_interrupt());
+  if (length > kMost)
+    return make_error(Errc::internal, fmt::format("a look of {} bytes at '{}'", length, name_));
+  if (buffer_.capacity() == 0)
+    buffer_.grow(static_cast<std::size_t>(std::min<std::uint64_t>(size_, kLargest)));
+  const bool near = offset >= begin_ && offset - begin_ < 2 * kLargest;
+  const std::uint64_t begin = offset / kBufferAlignment * kBufferAlignment;
+  const std::uint64_t wanted = std::max<std::uint64_t>(offset - begin + length, near ? kLargest : kGlance);
+  const auto bytes = static_cast<std::size_t>(std::min<std::uint64_t>({wanted, size_ - begin, kLargest}));
+  begin_ = end_ = begin;
+  PENSTOCK_TRY(reader_->read_at(begin, buffer_.first(bytes)));
+  end_ = begin + bytes;
+  return success();
+}
+
+}  // namespace penstock

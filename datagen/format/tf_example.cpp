@@ -1,0 +1,325 @@
+#include "datagen/format/tf_example.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+
+#include "io_backends/base/crc32c.hpp"
+
+namespace penstock {
+
+namespace {
+
+constexpr unsigned kVarint = 0;
+constexpr unsigned kFixed64 = 1;
+constexpr unsigned kDelimited = 2;
+constexpr unsigned kFixed32 = 5;
+
+constexpr std::uint64_t kBytesList = 1;
+constexpr std::uint64_t kInt64List = 3;
+
+constexpr std::size_t kMostVarintBytes = 10;
+constexpr std::size_t kLongestKey = 256;
+constexpr std::size_t kLongestLabel = 1024;
+
+// Shorter fields are read again sooner than their checksums are combined.
+constexpr std::uint64_t kCombinedFrom = 8192;
+
+std::size_t varint_bytes(std::uint64_t value) {
+  std::size_t bytes = 1;
+  while ((value >>= 7U) != 0) ++bytes;
+  return bytes;
+}
+
+void put_varint(std::vector<std::byte>& out, std::uint64_t value) {
+  for (; value >= 0x80; value >>= 7U) out.push_back(static_cast<std::byte>(value | 0x80U));
+  out.push_back(static_cast<std::byte>(value));
+}
+
+void put_delimited(std::vector<std::byte>& out, std::uint64_t field, std::uint64_t bytes) {
+  put_varint(out, field << 3U | kDelimited);
+  put_varint(out, bytes);
+}
+
+void put_bytes(std::vector<std::byte>& out, std::string_view text) {
+  const std::span<const std::byte> bytes = std::as_bytes(std::span(text));
+  out.insert(out.end(), bytes.begin(), bytes.end());
+}
+
+// Of a delimited field, all in all: field numbers below 16 take one byte.
+std::uint64_t delimited_bytes(std::uint64_t bytes) {
+  return 1 + varint_bytes(bytes) + bytes;
+}
+
+std::uint32_t crc_with(std::uint32_t crc, const FieldBytes& field) {
+  if (field.crc32c && field.bytes >= kCombinedFrom) return crc32c_combine(crc, *field.crc32c, field.bytes);
+  for (const std::span<const std::byte> piece : field.pieces) crc = crc32c(piece, crc);
+  return crc;
+}
+
+// ---- Looking through -------------------------------------------------------------------------------------
+struct Tag {
+  std::uint64_t field = 0;
+  unsigned wire = 0;
+};
+
+// Walks over the fields of one message.
+class Message {
+ public:
+  Message(ObjectWindow& object, Extent extent)
+      : object_(object), at_(extent.offset), end_(extent.offset + extent.length) {}
+
+  bool at_end() const { return at_ == end_; }
+
+  Result<std::uint64_t> varint() {
+    const auto most = static_cast<std::size_t>(std::min<std::uint64_t>(kMostVarintBytes, end_ - at_));
+    PENSTOCK_ASSIGN(const auto bytes, object_.at(at_, most));
+    std::uint64_t value = 0;
+    for (std::size_t i = 0; i < most; ++i) {
+      const auto byte = std::to_integer<std::uint64_t>(bytes[i]);
+      if (i == kMostVarintBytes - 1 && byte > 1) break;
+      value |= (byte & 0x7fU) << (7 * i);
+      if (byte < 0x80) {
+        at_ += i + 1;
+        return value;
+      }
+    }
+    return object_.corrupt(at_, "no tf.Example: a number does not end");
+  }
+
+  Result<Tag> tag() {
+    const std::uint64_t from = at_;
+    PENSTOCK_ASSIGN(const std::uint64_t value, varint());
+    const Tag tag{value >> 3U, static_cast<unsigned>(value & 7U)};
+    if (tag.field == 0) return object_.corrupt(from, "no tf.Example: a field has the number 0");
+    return tag;
+  }
+
+  // The content of a delimited field, and goes behind it.
+  Result<Extent> delimited() {
+    const std::uint64_t from = at_;
+    PENSTOCK_ASSIGN(const std::uint64_t bytes, varint());
+    if (bytes > end_ - at_)
+      return object_.corrupt(
+          from, fmt::format("no tf.Example: a field of {} bytes where {} are left", bytes, end_ - at_));
+    const Extent extent{at_, bytes};
+    at_ += bytes;
+    return extent;
+  }
+
+  Result<void> skip(Tag tag) {
+    if (tag.wire == kVarint) {
+      PENSTOCK_TRY(varint());
+      return success();
+    }
+    if (tag.wire == kDelimited) {
+      PENSTOCK_TRY(delimited());
+      return success();
+    }
+    const std::uint64_t bytes = tag.wire == kFixed64 ? 8 : 4;
+    if ((tag.wire != kFixed64 && tag.wire != kFixed32) || bytes > end_ - at_)
+      return object_.corrupt(at_, "no tf.Example: a field of no known kind");
+    at_ += bytes;
+    return success();
+  }
+
+  Result<Extent> rest() const { return Extent{at_, end_ - at_}; }
+
+  // Calls with the content of every delimited field of that number; steps over all others.
+  template <class Visit>
+  Result<void> for_each(std::uint64_t field, Visit visit) {
+    while (!at_end()) {
+      PENSTOCK_ASSIGN(const Tag next, tag());
+      if (next.field == field && next.wire == kDelimited) {
+        PENSTOCK_ASSIGN(const Extent content, delimited());
+        PENSTOCK_TRY(visit(content));
+      } else {
+        PENSTOCK_TRY(skip(next));
+      }
+    }
+    return success();
+  }
+
+ private:
+  ObjectWindow& object_;
+  std::uint64_t at_;
+  const std::uint64_t end_;
+};
+
+Result<std::string> text_of(ObjectWindow& object, Extent extent) {
+  PENSTOCK_ASSIGN(const auto bytes, object.at(extent.offset, static_cast<std::size_t>(extent.length)));
+  // NOLINTNEXTLINE(*-reinterpret-cast)
+  return std::string(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+}
+
+// Of features of the same use the first of these names wins.
+constexpr std::string_view kPayloadKey = "image/encoded";
+constexpr std::array<std::string_view, 2> kTextKeys{"image/class/text", "label/text"};
+constexpr std::array<std::string_view, 2> kNumberKeys{"image/class/label", "label"};
+
+class Looker {
+ public:
+  explicit Looker(ObjectWindow& object) : object_(object) {}
+
+  Result<TfExampleFound> look(Extent message) {
+    PENSTOCK_TRY(Message(object_, message).for_each(1, [this](Extent features) {
+      return Message(object_, features).for_each(1, [this](Extent entry) { return look_at_entry(entry); });
+    }));
+    TfExampleFound found{.payload = payload_, .codec = codec_, .label = {}};
+    for (const auto* names : {&texts_, &numbers_})
+      for (const std::string& name : *names)
+        if (found.label.empty()) found.label = name;
+    return found;
+  }
+
+ private:
+  Result<void> look_at_entry(Extent entry) {
+    std::string key;
+    std::optional<Extent> feature;
+    Message message(object_, entry);
+    while (!message.at_end()) {
+      PENSTOCK_ASSIGN(const Tag tag, message.tag());
+      if (tag.wire != kDelimited || tag.field > 2) {
+        PENSTOCK_TRY(message.skip(tag));
+        continue;
+      }
+      PENSTOCK_ASSIGN(const Extent content, message.delimited());
+      if (tag.field == 2) {
+        feature = content;
+      } else if (content.length <= kLongestKey) {
+        PENSTOCK_ASSIGN(key, text_of(object_, content));
+      }
+    }
+    return feature ? look_at_feature(key, *feature) : success();
+  }
+
+  Result<void> look_at_feature(const std::string& key, Extent feature) {
+    Message message(object_, feature);
+    while (!message.at_end()) {
+      PENSTOCK_ASSIGN(const Tag tag, message.tag());
+      if (tag.wire != kDelimited) {
+        PENSTOCK_TRY(message.skip(tag));
+        continue;
+      }
+      PENSTOCK_ASSIGN(const Extent list, message.delimited());
+      if (tag.field == kBytesList) PENSTOCK_TRY(look_at_bytes(key, list));
+      if (tag.field == kInt64List) PENSTOCK_TRY(look_at_numbers(key, list));
+    }
+    return success();
+  }
+
+  Result<void> look_at_bytes(const std::string& key, Extent list) {
+    bool first = true;
+    return Message(object_, list).for_each(1, [&](Extent value) -> Result<void> {
+      if (!std::exchange(first, false)) return success();
+      const bool named = key == kPayloadKey;
+      if (named || (!payload_is_named_ && (!payload_ || value.length > payload_->length))) {
+        payload_ = value;
+        payload_is_named_ = named;
+        PENSTOCK_ASSIGN(codec_, codec_of_bytes(value));
+      }
+      for (std::size_t i = 0; i < kTextKeys.size(); ++i)
+        if (key == kTextKeys[i] && value.length <= kLongestLabel) {
+          PENSTOCK_ASSIGN(texts_[i], text_of(object_, value));
+        }
+      return success();
+    });
+  }
+
+  Result<void> look_at_numbers(const std::string& key, Extent list) {
+    const auto* const wanted = std::find(kNumberKeys.begin(), kNumberKeys.end(), key);
+    if (wanted == kNumberKeys.end() || list.length == 0) return success();
+    Message message(object_, list);
+    PENSTOCK_ASSIGN(const Tag tag, message.tag());
+    if (tag.field != 1 || (tag.wire != kDelimited && tag.wire != kVarint)) return success();
+    PENSTOCK_ASSIGN(const Extent packed, tag.wire == kDelimited ? message.delimited() : message.rest());
+    if (packed.length == 0) return success();
+    PENSTOCK_ASSIGN(const std::uint64_t number, Message(object_, packed).varint());
+    numbers_[static_cast<std::size_t>(wanted - kNumberKeys.begin())] =
+        std::to_string(static_cast<std::int64_t>(number));
+    return success();
+  }
+
+  Result<std::string_view> codec_of_bytes(Extent value) {
+    constexpr std::string_view kJpeg = "\xff\xd8\xff";
+    constexpr std::string_view kPng = "\x89PNG\r\n\x1a\n";
+    value.length = std::min<std::uint64_t>(value.length, kPng.size());
+    PENSTOCK_ASSIGN(const std::string start, text_of(object_, value));
+    if (start.starts_with(kJpeg)) return std::string_view("jpeg");
+    return std::string_view(start == kPng ? "png" : "raw");
+  }
+
+  ObjectWindow& object_;
+  std::optional<Extent> payload_;
+  bool payload_is_named_ = false;
+  std::string_view codec_ = "raw";
+  std::array<std::string, kTextKeys.size()> texts_;
+  std::array<std::string, kNumberKeys.size()> numbers_;
+};
+
+}  // namespace
+
+void TfExampleWriter::clear() {
+  small_.clear();
+  borrowed_.clear();
+}
+
+// Everything up to the value itself, which has so many bytes.
+void TfExampleWriter::begin_feature(std::string_view name, std::uint64_t list, std::uint64_t value_bytes) {
+  const std::uint64_t list_bytes = delimited_bytes(value_bytes);
+  const std::uint64_t feature_bytes = delimited_bytes(list_bytes);
+  put_delimited(small_, 1, delimited_bytes(name.size()) + delimited_bytes(feature_bytes));
+  put_delimited(small_, 1, name.size());
+  put_bytes(small_, name);
+  put_delimited(small_, 2, feature_bytes);
+  put_delimited(small_, list, list_bytes);
+  put_delimited(small_, 1, value_bytes);
+}
+
+void TfExampleWriter::add(std::string_view name, std::string_view bytes) {
+  begin_feature(name, kBytesList, bytes.size());
+  put_bytes(small_, bytes);
+}
+
+void TfExampleWriter::add(std::string_view name, std::span<const std::uint64_t> values) {
+  std::uint64_t bytes = 0;
+  for (const std::uint64_t value : values) bytes += varint_bytes(value);
+  begin_feature(name, kInt64List, bytes);
+  for (const std::uint64_t value : values) put_varint(small_, value);
+}
+
+void TfExampleWriter::add(std::string_view name, const FieldBytes& field) {
+  begin_feature(name, kBytesList, field.bytes);
+  borrowed_.push_back({small_.size(), field});
+}
+
+TfExampleWriter::Message TfExampleWriter::finish(std::vector<std::span<const std::byte>>& pieces) {
+  std::uint64_t bytes = small_.size();
+  for (const Borrowed& one : borrowed_) bytes += one.field.bytes;
+  head_.clear();
+  put_delimited(head_, 1, bytes);
+  Message message{.bytes = head_.size() + bytes, .crc32c = crc32c(head_), .first_field_at = 0};
+  if (!borrowed_.empty()) message.first_field_at = head_.size() + borrowed_.front().before;
+  pieces.emplace_back(head_);
+  std::size_t done = 0;
+  const auto small_up_to = [&](std::size_t end) {
+    const std::span<const std::byte> run = std::span<const std::byte>(small_).subspan(done, end - done);
+    message.crc32c = crc32c(run, message.crc32c);
+    pieces.push_back(run);
+    done = end;
+  };
+  for (const Borrowed& one : borrowed_) {
+    small_up_to(one.before);
+    message.crc32c = crc_with(message.crc32c, one.field);
+    pieces.insert(pieces.end(), one.field.pieces.begin(), one.field.pieces.end());
+  }
+  small_up_to(small_.size());
+  return message;
+}
+
+Result<TfExampleFound> look_through_example(ObjectWindow& object, Extent message) {
+  return Looker(object).look(message);
+}
+
+}  // namespace penstock
