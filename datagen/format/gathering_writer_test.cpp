@@ -1,0 +1,128 @@
+#include "datagen/format/gathering_writer.hpp"
+
+#include <gtest/gtest.h>
+
+#include <array>
+#include <string>
+#include <vector>
+
+#include "datagen/format/object_window.hpp"
+#include "datagen/scripted_backend.hpp"
+#include "io_backends/base/random.hpp"
+
+namespace penstock {
+namespace {
+
+// Keeps what it is given, and where that lay.
+struct Seen {
+  std::vector<std::byte> bytes;
+  std::vector<std::size_t> calls;         // bytes of each
+  std::vector<const std::byte*> sources;  // of each piece
+  bool published = false;
+};
+
+class SeeingWriter final : public Writer {
+ public:
+  explicit SeeingWriter(Seen& seen) : seen_(seen) {}
+  Result<void> append(std::span<const std::byte> bytes) override { return append({&bytes, 1}); }
+  Result<void> append(std::span<const std::span<const std::byte>> pieces) override {
+    std::size_t sum = 0;
+    for (const auto piece : pieces) {
+      seen_.bytes.insert(seen_.bytes.end(), piece.begin(), piece.end());
+      seen_.sources.push_back(piece.data());
+      sum += piece.size();
+    }
+    seen_.calls.push_back(sum);
+    return success();
+  }
+  Result<void> publish(Durability /*wanted*/, IfExists /*if_exists*/) override {
+    seen_.published = true;
+    return success();
+  }
+
+ private:
+  Seen& seen_;
+};
+
+std::vector<std::byte> some_bytes(std::size_t count, std::uint64_t stream) {
+  const RandomStream random(3, stream);
+  std::vector<std::byte> bytes(count);
+  for (std::size_t i = 0; i < count; ++i) bytes[i] = static_cast<std::byte>(random.bits(i));
+  return bytes;
+}
+
+TEST(GatheringWriter, SmallPiecesGoTogetherInOrder) {
+  Seen seen;
+  GatheringWriter writer(std::make_unique<SeeingWriter>(seen));
+  std::vector<std::byte> all;
+  for (std::uint64_t i = 0; i < 5000; ++i) {
+    EXPECT_EQ(writer.offset(), all.size());
+    std::vector<std::byte> bytes = some_bytes(i % 1000, i);
+    all.insert(all.end(), bytes.begin(), bytes.end());
+    const std::array pieces{std::span<const std::byte>(bytes).first(bytes.size() / 2),
+                            std::span<const std::byte>(bytes).subspan(bytes.size() / 2)};
+    ASSERT_TRUE(writer.append(pieces).ok());
+    bytes.assign(bytes.size(), std::byte{});  // the caller's again
+  }
+  EXPECT_FALSE(seen.published);
+  EXPECT_EQ(writer.publish(Durability::visible).value(), all.size());
+  EXPECT_TRUE(seen.published);
+  EXPECT_EQ(seen.bytes, all);
+  EXPECT_EQ(seen.calls.size(), all.size() / GatheringWriter::kGathered + 1);
+}
+
+TEST(GatheringWriter, LargePiecesAreNotCopiedAndTakeTheSmallOnesAlong) {
+  Seen seen;
+  GatheringWriter writer(std::make_unique<SeeingWriter>(seen));
+  const std::vector<std::byte> large = some_bytes(GatheringWriter::kLarge, 1);
+  const std::span<const std::byte> half = std::span<const std::byte>(large).first(large.size() / 2);
+  const std::array pieces{half, std::span<const std::byte>(large).subspan(half.size())};
+  ASSERT_TRUE(writer.append("head").ok());
+  ASSERT_TRUE(writer.append(pieces).ok());
+  ASSERT_TRUE(writer.append("tail").ok());
+  EXPECT_EQ(seen.calls, (std::vector<std::size_t>{4 + large.size()}));
+  ASSERT_EQ(seen.sources.size(), 3U);
+  EXPECT_EQ(seen.sources[1], pieces[0].data());
+  EXPECT_EQ(seen.sources[2], pieces[1].data());
+  EXPECT_EQ(writer.publish(Durability::visible).value(), large.size() + 8);
+  EXPECT_EQ(seen.calls.back(), 4U);
+}
+
+TEST(ObjectWindow, ReadsNearLooksTogetherAndFarOnesSparsely) {
+  constexpr std::size_t kBytes = 16 << 20;
+  ScriptedBackend backend;
+  const std::vector<std::byte> content = some_bytes(kBytes, 9);
+  backend.put("object", content);
+  const Entry entry{.name = "object", .bytes = kBytes};
+  {
+    auto window = ObjectWindow::open(backend, entry).value();
+    for (std::size_t at = 0; at + 12 <= kBytes; at += 5000)
+      ASSERT_EQ(window.at(at, 12).value().front(), content[at]);
+    EXPECT_LE(backend.reads().size(), 18U);
+    EXPECT_LE(backend.moved_bytes().read, kBytes + 18 * kBufferAlignment);
+  }
+  const std::uint64_t before = backend.moved_bytes().read;
+  auto window = ObjectWindow::open(backend, entry).value();
+  for (std::size_t at = 0; at + 12 <= kBytes; at += 4 << 20)
+    ASSERT_EQ(window.at(at, 12).value().front(), content[at]);
+  EXPECT_LE(backend.moved_bytes().read - before, ObjectWindow::kLargest + 3 * (64U << 10));
+}
+
+TEST(ObjectWindow, SaysWhereAnObjectEndsTooEarly) {
+  ScriptedBackend backend;
+  backend.put("object", some_bytes(100, 1));
+  auto window = ObjectWindow::open(backend, {.name = "object", .bytes = 100}).value();
+  EXPECT_EQ(window.at(90, 10).value().size(), 10U);
+  EXPECT_EQ(window.at(100, 0).value().size(), 0U);
+  for (const auto& [offset, length] : std::vector<std::pair<std::uint64_t, std::size_t>>{
+           {91, 10}, {101, 0}, {UINT64_MAX, 1}, {50, SIZE_MAX}}) {
+    const auto bytes = window.at(offset, length);
+    ASSERT_FALSE(bytes.ok()) << offset;
+    EXPECT_EQ(bytes.error().code, Errc::truncated);
+    EXPECT_NE(bytes.error().what.find("'object' at byte " + std::to_string(offset)), std::string::npos)
+        << bytes.error().what;
+  }
+}
+
+}  // namespace
+}  // namespace penstock

@@ -1,0 +1,74 @@
+// For tests and fuzzers: bytes as an object of a format, scanned.
+#pragma once
+
+#include <cstdio>
+#include <cstdlib>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "datagen/format/format.hpp"
+#include "io_backends/base/tier.hpp"
+
+namespace penstock {
+
+class ScanFixture {
+ public:
+  struct Sample {
+    std::string label;
+    Placement placement;
+    std::string codec;
+    bool operator==(const Sample& other) const {
+      return label == other.label && placement.offset == other.placement.offset &&
+             placement.length == other.placement.length && codec == other.codec;
+    }
+  };
+
+  explicit ScanFixture(std::string_view format) : tier_(open_tier("mem:scan").value()) {
+    const FormatInfo* const info = format_registry().find(format).value();
+    format_ = info->make(Options::parse(info->options, {}, "format option").value()).value();
+    name_ = format_->object_name(0, 1, "object", "key", ".jpg");
+  }
+
+  Format& format() { return *format_; }
+  const std::string& name() const { return name_; }
+
+  // Ends the program where the format breaks its word: a placement outside the object, an error that does not
+  // name it, or one that says it is a bug of ours.
+  Result<std::vector<Sample>> scan(std::span<const std::byte> bytes) {
+    hold(format_->claims(name_), "an object whose name it made is not its own");
+    PENSTOCK_ASSIGN(const auto writer, tier_.backend->create(name_));
+    PENSTOCK_TRY(writer->append(bytes));
+    PENSTOCK_TRY(writer->publish(Durability::visible));
+    std::vector<Sample> samples;
+    const Result<void> scanned = format_->scan(
+        *tier_.backend, {.name = name_, .bytes = bytes.size()}, [&](const Format::Found& found) {
+          const Placement& at = found.placement;
+          hold(at.offset <= bytes.size() && at.length <= bytes.size() - at.offset,
+               "a placement outside the object");
+          samples.push_back({std::string(found.label_name), at, std::string(found.codec)});
+        });
+    if (scanned.ok()) return samples;
+    const Error& error = scanned.error();
+    hold(error.code == Errc::corrupt || error.code == Errc::truncated || error.code == Errc::unsupported,
+         "damage is told as something else");
+    hold(error.what.find(name_) != std::string::npos, "an error that does not name the object");
+    return error;
+  }
+
+ private:
+  static void hold(bool right, const char* what) {
+    if (right) return;
+    std::fprintf(stderr, "ScanFixture: %s\n", what);
+    std::abort();
+  }
+
+  Tier tier_;
+  std::unique_ptr<Format> format_;
+  std::string name_;
+};
+
+}  // namespace penstock

@@ -1,0 +1,262 @@
+#include "datagen/format/tar.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <cstring>
+#include <iterator>
+#include <limits>
+
+namespace penstock {
+
+namespace {
+
+// A ustar header: where its parts lie.
+struct Part {
+  std::size_t at;
+  std::size_t bytes;
+};
+constexpr Part kName{0, 100};
+constexpr Part kMode{100, 8};
+constexpr Part kUser{108, 8};
+constexpr Part kGroup{116, 8};
+constexpr Part kSize{124, 12};
+constexpr Part kTime{136, 12};
+constexpr Part kChecksum{148, 8};
+constexpr Part kType{156, 1};
+constexpr Part kMagic{257, 8};  // with the version behind it
+constexpr Part kPrefix{345, 155};
+
+constexpr std::string_view kPosixMagic("ustar\0", 6);
+constexpr std::uint64_t kMostOctal = 077777777777;   // 8 GiB - 1
+constexpr std::uint64_t kMostExtension = 512 << 10;  // of a pax header or a long name; must fit the window
+
+using Block = std::array<char, kTarBlock>;
+
+std::string_view part_of(std::string_view block, Part part) {
+  return block.substr(part.at, part.bytes);
+}
+
+// Up to the first NUL.
+std::string_view text_of(std::string_view bytes) {
+  return bytes.substr(0, std::min(bytes.find('\0'), bytes.size()));
+}
+
+// The sum of a header's bytes, its own place taken as spaces. Old programs added signed bytes.
+template <class Byte>
+std::int64_t sum_of(std::string_view block) {
+  std::int64_t sum = 0;
+  for (std::size_t i = 0; i < block.size(); ++i) {
+    const bool own = i >= kChecksum.at && i < kChecksum.at + kChecksum.bytes;
+    sum += own ? std::int64_t{' '} : std::int64_t{static_cast<Byte>(block[i])};
+  }
+  return sum;
+}
+
+// Octal digits between spaces and NULs, or base 256 behind a first byte of 0x80.
+std::optional<std::uint64_t> number_of(std::string_view field) {
+  if (static_cast<unsigned char>(field.front()) == 0x80) {
+    std::uint64_t value = 0;
+    for (const char c : field.substr(1)) {
+      if (value >> 55U != 0) return std::nullopt;  // 2^63 and more
+      value = value << 8U | static_cast<unsigned char>(c);
+    }
+    return value;
+  }
+  constexpr std::string_view kBlank(" \0", 2);
+  const std::size_t begin = std::min(field.find_first_not_of(kBlank), field.size());
+  const std::size_t end = std::min(field.find_first_of(kBlank, begin), field.size());
+  std::uint64_t value = 0;
+  for (const char c : field.substr(begin, end - begin)) {
+    if (c < '0' || c > '7') return std::nullopt;
+    value = value << 3U | static_cast<std::uint64_t>(c - '0');  // 12 digits at most
+  }
+  if (field.find_first_not_of(kBlank, end) != std::string_view::npos) return std::nullopt;
+  return value;
+}
+
+void put_text(Block& block, Part part, std::string_view text) {
+  std::copy(text.begin(), text.end(), block.begin() + static_cast<std::ptrdiff_t>(part.at));
+}
+
+void put_size(Block& block, std::uint64_t bytes) {
+  if (bytes <= kMostOctal) return put_text(block, kSize, fmt::format("{:011o}", bytes));
+  block[kSize.at] = '\x80';
+  for (std::size_t i = 0; i < sizeof bytes; ++i)
+    block[kSize.at + kSize.bytes - 1 - i] = static_cast<char>(bytes >> (8 * i));
+}
+
+// The slash that parts a name into prefix and name; 0 when there is no such slash.
+std::size_t split_of(std::string_view name) {
+  if (name.size() > kPrefix.bytes + 1 + kName.bytes) return 0;
+  const std::size_t slash = name.find('/', name.size() - 1 - kName.bytes);
+  return slash == std::string_view::npos || slash > kPrefix.bytes || slash + 1 == name.size() ? 0 : slash;
+}
+
+void put_block(std::vector<std::byte>& out, std::string_view name, std::string_view prefix, char type,
+               std::uint64_t bytes) {
+  Block block{};
+  put_text(block, kName, name.substr(0, kName.bytes));
+  put_text(block, kMode, "0000644");
+  put_text(block, kUser, "0000000");
+  put_text(block, kGroup, "0000000");
+  put_size(block, bytes);
+  put_text(block, kTime, "00000000000");
+  block[kType.at] = type;
+  put_text(block, kMagic, std::string_view("ustar\00000", 8));
+  put_text(block, kPrefix, prefix);
+  const std::int64_t sum = sum_of<unsigned char>(std::string_view(block.data(), block.size()));
+  put_text(block, kChecksum, fmt::format("{:06o}", sum));
+  block[kChecksum.at + kChecksum.bytes - 1] = ' ';  // behind a NUL
+  const auto header = std::as_bytes(std::span(block));
+  out.insert(out.end(), header.begin(), header.end());
+}
+
+// "21 path=a/long/name\n": the number counts itself.
+std::string pax_record(std::string_view key, std::string_view value) {
+  const std::size_t rest = key.size() + value.size() + 3;
+  std::size_t length = rest + 1;
+  while (rest + fmt::formatted_size("{}", length) != length)
+    length = rest + fmt::formatted_size("{}", length);
+  return fmt::format("{} {}={}\n", length, key, value);
+}
+
+}  // namespace
+
+void put_tar_header(std::vector<std::byte>& out, std::string_view name, std::uint64_t bytes) {
+  if (name.size() <= kName.bytes) return put_block(out, name, {}, '0', bytes);
+  if (const std::size_t slash = split_of(name); slash != 0)
+    return put_block(out, name.substr(slash + 1), name.substr(0, slash), '0', bytes);
+  const std::string record = pax_record("path", name);
+  put_block(out, "././@PaxHeader", {}, 'x', record.size());
+  const auto content = std::as_bytes(std::span(record));
+  out.insert(out.end(), content.begin(), content.end());
+  out.resize(out.size() + tar_padding(record.size()));
+  put_block(out, name, {}, '0', bytes);
+}
+
+struct TarReader::Header {
+  bool end = false;
+  char type = '\0';
+  std::string name;
+  Extent content;
+};
+
+Result<TarReader::Header> TarReader::read_header() {
+  if (at_ == object_.size())
+    return object_.error(Errc::truncated, at_, "the zeros that close a tar archive are missing");
+  PENSTOCK_ASSIGN(const auto bytes, object_.at(at_, kTarBlock));
+  // NOLINTNEXTLINE(*-reinterpret-cast)
+  const std::string_view block(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+  Header header;
+  header.end = block.find_first_not_of('\0') == std::string_view::npos;
+  if (header.end) return header;
+  const auto sum = number_of(part_of(block, kChecksum));
+  const auto is = [&](std::int64_t right) { return sum && *sum == static_cast<std::uint64_t>(right); };
+  if (!is(sum_of<unsigned char>(block)) && !is(sum_of<signed char>(block)))
+    return object_.corrupt(at_, "no tar archive, or a damaged one: the checksum of a header is wrong");
+  header.type = block[kType.at];
+  if (part_of(block, kMagic).starts_with(kPosixMagic) && block[kPrefix.at] != '\0')
+    header.name = std::string(text_of(part_of(block, kPrefix))) + "/";
+  header.name += text_of(part_of(block, kName));
+  const auto size = number_of(part_of(block, kSize));
+  if (!size) return object_.corrupt(at_, "a tar header whose size is no number");
+  header.content = {at_ + kTarBlock, *size};
+  return header;
+}
+
+Result<const TarMember*> TarReader::next() {
+  said_ = {};
+  for (;;) {
+    PENSTOCK_ASSIGN(Header header, read_header());
+    if (header.end) return nullptr;
+    const std::uint64_t from = at_;
+    const bool extends = std::string_view("xgLK").find(header.type) != std::string_view::npos;
+    if (!extends && said_.bytes) header.content.length = *said_.bytes;
+    // Of links, devices and folders the size says nothing.
+    if (header.type >= '1' && header.type <= '6') header.content.length = 0;
+    const std::uint64_t left = object_.size() - header.content.offset;
+    const std::uint64_t bytes = header.content.length;
+    if (bytes > left || tar_padding(bytes) > left - bytes)
+      return object_.error(
+          Errc::truncated, from,
+          fmt::format("a tar member of {} bytes, but the object ends at {}", bytes, object_.size()));
+    at_ = header.content.offset + bytes + tar_padding(bytes);
+    if (extends) {
+      if (bytes > kMostExtension)
+        return object_.corrupt(from, fmt::format("a tar extension header of {} bytes", bytes));
+      if (header.type == 'x') PENSTOCK_TRY(read_pax(header.content));
+      if (header.type == 'L') {
+        PENSTOCK_ASSIGN(const auto name, object_.at(header.content.offset, static_cast<std::size_t>(bytes)));
+        // NOLINTNEXTLINE(*-reinterpret-cast)
+        said_.name = text_of({reinterpret_cast<const char*>(name.data()), name.size()});
+      }
+      continue;
+    }
+    if (header.type == 'S')
+      return object_.error(Errc::unsupported, from, "a sparse file; make the archive without --sparse");
+    const std::string name = said_.name ? *std::move(said_.name) : std::move(header.name);
+    said_ = {};
+    PENSTOCK_TRY(set_name(from, name));
+    const bool file = header.type == '0' || header.type == '\0' || header.type == '7';
+    if (!file || name.ends_with('/')) continue;
+    member_.header = from;
+    member_.content = header.content;
+    return &member_;
+  }
+}
+
+Result<void> TarReader::read_pax(Extent content) {
+  PENSTOCK_ASSIGN(const auto bytes, object_.at(content.offset, static_cast<std::size_t>(content.length)));
+  // NOLINTNEXTLINE(*-reinterpret-cast)
+  std::string_view rest(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+  while (!rest.empty()) {
+    const std::uint64_t at = content.offset + content.length - rest.size();
+    const char* const begin = rest.data();
+    std::size_t length = 0;
+    const auto [stop, failure] = std::from_chars(begin, begin + rest.size(), length);
+    const auto digits = static_cast<std::size_t>(stop - begin);
+    if (failure != std::errc{} || length > rest.size() || length < digits + 3 || *stop != ' ' ||
+        rest[length - 1] != '\n')
+      return object_.corrupt(at, "a damaged pax header");
+    const std::string_view record = rest.substr(digits + 1, length - digits - 2);
+    const std::size_t equals = record.find('=');
+    if (equals == std::string_view::npos) return object_.corrupt(at, "a damaged pax header");
+    PENSTOCK_TRY(set_pax(at, record.substr(0, equals), record.substr(equals + 1)));
+    rest.remove_prefix(length);
+  }
+  return success();
+}
+
+Result<void> TarReader::set_pax(std::uint64_t at, std::string_view key, std::string_view value) {
+  if (key == "path") said_.name = value;
+  if (key.starts_with("GNU.sparse."))
+    return object_.error(Errc::unsupported, at, "a sparse file; make the archive without --sparse");
+  if (key != "size") return success();
+  std::uint64_t bytes = 0;
+  const auto [stop, failure] = std::from_chars(value.data(), value.data() + value.size(), bytes);
+  if (failure != std::errc{} || stop != value.data() + value.size() ||
+      bytes > static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max()))
+    return object_.corrupt(at, "a pax header whose size is no number");
+  said_.bytes = bytes;
+  return success();
+}
+
+// Relative, and never out of the folder that someone might unpack it into.
+Result<void> TarReader::set_name(std::uint64_t at, std::string_view name) {
+  std::string_view rest = name;
+  while (rest.starts_with("./")) rest.remove_prefix(2);
+  member_.name = rest;
+  bool leads_out = name.starts_with('/') || name.find('\0') != std::string_view::npos;
+  while (!rest.empty()) {
+    const std::size_t slash = std::min(rest.find('/'), rest.size());
+    leads_out = leads_out || rest.substr(0, slash) == "..";
+    rest.remove_prefix(std::min(slash + 1, rest.size()));
+  }
+  if (!leads_out) return success();
+  return object_.corrupt(at, fmt::format("a tar member called '{}', which leads out of the archive", name));
+}
+
+}  // namespace penstock

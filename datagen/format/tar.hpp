@@ -1,0 +1,63 @@
+// tar archives (POSIX.1-1988 ustar with the pax and GNU extensions), as far as samples need them: headers of
+// regular files are made, members are found.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "datagen/format/object_window.hpp"
+#include "io_backends/base/result.hpp"
+
+namespace penstock {
+
+inline constexpr std::size_t kTarBlock = 512;  // headers are one, contents are padded to whole ones
+
+// Zeros that follow a content of so many bytes.
+constexpr std::size_t tar_padding(std::uint64_t bytes) {
+  return static_cast<std::size_t>((kTarBlock - bytes % kTarBlock) % kTarBlock);
+}
+
+// Appends what stands before a regular file's content: mode 644, of nobody, of 1970, so that the same content
+// makes the same archive. Names that the header has no room for get a pax header in front, sizes from 8 GiB
+// on are in base 256.
+void put_tar_header(std::vector<std::byte>& out, std::string_view name, std::uint64_t bytes);
+
+struct TarMember {
+  std::string name;  // relative, no part of it "..", without "./" in front
+  std::uint64_t header = 0;
+  Extent content;
+};
+
+// Walks over the regular files of an archive. Names come from the header, a pax header or GNU's long name,
+// whichever says most; links, folders, devices and what it does not know are stepped over. `corrupt` for
+// wrong checksums, sizes, and names that lead out of the archive; `truncated` where it ends too early (also
+// for want of the zeros that close an archive: what was cut off between members would be missing unnoticed);
+// `unsupported` for sparse files. Each names object and offset. One thread.
+class TarReader {
+ public:
+  explicit TarReader(ObjectWindow& object) : object_(object) {}
+  // Nothing at the end of the archive. The member's memory is reused by the next call.
+  Result<const TarMember*> next();
+
+ private:
+  struct Header;
+  struct Said {  // by extension headers, of the member that follows them
+    std::optional<std::string> name;
+    std::optional<std::uint64_t> bytes;
+  };
+  Result<Header> read_header();
+  Result<void> read_pax(Extent content);
+  Result<void> set_pax(std::uint64_t at, std::string_view key, std::string_view value);
+  Result<void> set_name(std::uint64_t at, std::string_view name);
+
+  ObjectWindow& object_;
+  std::uint64_t at_ = 0;
+  Said said_;
+  TarMember member_;
+};
+
+}  // namespace penstock

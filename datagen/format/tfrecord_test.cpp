@@ -1,0 +1,216 @@
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+#include "datagen/format/scan_fixture.hpp"
+#include "datagen/format/tf_example.hpp"
+#include "io_backends/base/crc32c.hpp"
+#include "io_backends/base/tfrecord_framing.hpp"
+
+namespace penstock {
+namespace {
+
+using Bytes = std::vector<std::byte>;
+
+Bytes from_hex(std::string_view text) {
+  Bytes bytes;
+  for (std::size_t i = 0; i + 1 < text.size(); i += 2)
+    bytes.push_back(static_cast<std::byte>(std::stoi(std::string(text.substr(i, 2)), nullptr, 16)));
+  return bytes;
+}
+
+// One record of filename "a/b.jpg", label 300 "cat", format "JPEG" and ten bytes of picture at 153, computed
+// from the specifications alone by a few lines of Python.
+const std::string_view kKnown =
+    "9700000000000000e47640f30a94010a1d0a0e696d6167652f66696c656e616d65120b0a090a07612f622e6a70670a1b0a11696d"
+    "61"
+    "67652f636c6173732f6c6162656c12061a040a02ac020a1b0a10696d6167652f636c6173732f7465787412070a050a036361740a"
+    "18"
+    "0a0c696d6167652f666f726d617412080a060a044a5045470a1f0a0d696d6167652f656e636f646564120e0a0c0a0affd8ffe04a"
+    "50"
+    "4547ffd9be9680a0";
+const std::string_view kPicture = "\xff\xd8\xff\xe0JPEG\xff\xd9";
+const Field kImage{.name = "image", .codec = "jpeg", .extension = ".jpg", .varies = true};
+
+struct Written {
+  Bytes bytes;
+  std::vector<Placement> placements;
+};
+
+Written write(std::span<const Field> fields, std::span<const SampleBytes> samples) {
+  const Tier tier = open_tier("mem:tfrecord-test").value();
+  ScanFixture fixture("tfrecord");
+  auto writer = fixture.format()
+                    .create(*tier.backend, {.name = "o", .samples = samples.size(), .fields = fields})
+                    .value();
+  Written out;
+  for (const SampleBytes& sample : samples) out.placements.push_back(writer->add(sample).value());
+  out.bytes.resize(writer->publish(Durability::visible).value());
+  EXPECT_TRUE(tier.backend->open("o").value()->read_at(0, out.bytes).ok());
+  return out;
+}
+
+Written write_picture(std::optional<std::uint32_t> crc, std::string_view picture = kPicture) {
+  const auto bytes = std::as_bytes(std::span(picture));
+  const std::vector<std::span<const std::byte>> pieces{bytes.first(3), bytes.subspan(3)};
+  const FieldBytes field{.pieces = pieces, .bytes = bytes.size(), .crc32c = crc};
+  const SampleBytes sample{.key = "a/b", .label = 300, .label_name = "cat", .fields = {&field, 1}};
+  return write({&kImage, 1}, {&sample, 1});
+}
+
+Bytes framed(std::span<const std::byte> payload) {
+  Bytes out;
+  const auto header = tfrecord_header(payload.size());
+  const auto footer = tfrecord_footer(crc32c(payload));
+  out.insert(out.end(), header.begin(), header.end());
+  out.insert(out.end(), payload.begin(), payload.end());
+  out.insert(out.end(), footer.begin(), footer.end());
+  return out;
+}
+
+Bytes twice(std::span<const std::byte> record) {
+  Bytes two;
+  for (int i = 0; i < 2; ++i) two.insert(two.end(), record.begin(), record.end());
+  return two;
+}
+
+TEST(TfRecord, BytesAreThoseOfTheSpecification) {
+  const Written written = write_picture(std::nullopt);
+  EXPECT_EQ(written.bytes, from_hex(kKnown));
+  EXPECT_EQ(written.placements.at(0).offset, 153U);
+  EXPECT_EQ(written.placements.at(0).length, 10U);
+}
+
+TEST(TfRecord, AChecksumThatIsKnownIsTaken) {
+  const std::string large(100000, 'x');
+  const std::uint32_t crc = crc32c(std::as_bytes(std::span(large)));
+  EXPECT_EQ(write_picture(crc, large).bytes, write_picture(std::nullopt, large).bytes);
+  // A wrong one shows that the bytes were not read for it.
+  EXPECT_NE(write_picture(crc + 1, large).bytes, write_picture(std::nullopt, large).bytes);
+}
+
+TEST(TfRecord, AScanFindsPictureLabelAndCodec) {
+  ScanFixture fixture("tfrecord");
+  const auto samples = fixture.scan(from_hex(kKnown)).value();
+  ASSERT_EQ(samples.size(), 1U);
+  EXPECT_EQ(samples[0], (ScanFixture::Sample{"cat", {153, 10}, "jpeg"}));
+  EXPECT_TRUE(fixture.scan({}).value().empty());
+}
+
+TEST(TfRecord, ArraysHaveShapesAndTheFirstFieldIsThePayload) {
+  const std::vector<Field> fields{
+      {.name = "data", .codec = "raw", .extension = ".bin", .element = Element::f32, .shape = {2, 3}},
+      {.name = "label", .codec = "raw", .extension = ".bin", .element = Element::i32, .shape = {}}};
+  const Bytes data(24, std::byte{0x5a});
+  const Bytes label(4, std::byte{7});
+  const std::span<const std::byte> pieces[] = {data, label};
+  const FieldBytes bytes[] = {{.pieces = {pieces, 1}, .bytes = 24}, {.pieces = {pieces + 1, 1}, .bytes = 4}};
+  const SampleBytes sample{.key = "s", .label = 1, .label_name = "", .fields = bytes};
+  const Written written = write(fields, {&sample, 1});
+  const std::string text(reinterpret_cast<const char*>(written.bytes.data()), written.bytes.size());
+  EXPECT_EQ(written.placements.at(0).offset, text.find(std::string(24, '\x5a')));
+  EXPECT_NE(text.find(std::string("\n\x0a"
+                                  "data/shape\x12\x06\x1a\x04\x0a\x02\x02\x03",
+                                  20)),
+            std::string::npos);
+  EXPECT_NE(text.find("data/dtype"), std::string::npos);
+  EXPECT_NE(text.find("float32"), std::string::npos);
+  EXPECT_NE(text.find("label/dtype"), std::string::npos);
+  ScanFixture fixture("tfrecord");
+  EXPECT_EQ(fixture.scan(written.bytes).value().at(0),
+            (ScanFixture::Sample{"", {written.placements[0].offset, 24}, "raw"}));
+}
+
+TEST(TfRecord, LabelsBehindAPayloadLargerThanTheWindow) {
+  std::string large(3 << 20, 'x');
+  large.replace(0, 3, "\xff\xd8\xff");
+  const auto content = std::as_bytes(std::span(large));
+  const FieldBytes field{.pieces = {&content, 1}, .bytes = content.size()};
+  TfExampleWriter example;
+  example.add("image/encoded", field);
+  const std::uint64_t label = 42;
+  example.add("image/class/label", std::span(&label, 1));
+  std::vector<std::span<const std::byte>> pieces;
+  const auto message = example.finish(pieces);
+  const Bytes record = framed(joined({.pieces = pieces, .bytes = message.bytes}));
+  const Bytes two = twice(record);
+  ScanFixture fixture("tfrecord");
+  const auto samples = fixture.scan(two).value();
+  ASSERT_EQ(samples.size(), 2U);
+  EXPECT_EQ(samples[1], (ScanFixture::Sample{
+                            "42", {record.size() + 12 + message.first_field_at, content.size()}, "jpeg"}));
+}
+
+TEST(TfRecord, WhatHasNoBytesIsARecordAsAWhole) {
+  ScanFixture fixture("tfrecord");
+  EXPECT_EQ(fixture.scan(framed({})).value().at(0), (ScanFixture::Sample{"", {12, 0}, "raw"}));
+}
+
+TEST(TfRecord, ClaimsWhatTensorFlowCallsItsShards) {
+  ScanFixture fixture("tfrecord");
+  for (const char* name : {"a.tfrecord", "b/a.tfrecords", "a.tfrec", "train-00003-of-01024"})
+    EXPECT_TRUE(fixture.format().claims(name)) << name;
+  for (const char* name :
+       {"a.jpg", "-00003-of-01024", "train-00003-of-0102x", "train-00003-of-01024.idx", ""})
+    EXPECT_FALSE(fixture.format().claims(name)) << name;
+}
+
+TEST(TfRecord, CutShortAnywhereIsToldOrWhole) {
+  ScanFixture fixture("tfrecord");
+  const Bytes record = from_hex(kKnown);
+  const Bytes two = twice(record);
+  for (std::size_t cut = 0; cut < two.size(); ++cut) {
+    const auto samples = fixture.scan(std::span(two).first(cut));
+    if (cut % record.size() == 0) {
+      EXPECT_EQ(samples.value().size(), cut / record.size());
+    } else {
+      ASSERT_FALSE(samples.ok()) << cut;
+      EXPECT_EQ(samples.error().code, Errc::truncated) << samples.error().what;
+    }
+  }
+}
+
+TEST(TfRecord, EveryFlippedBitIsToldOrHarmless) {
+  ScanFixture fixture("tfrecord");
+  Bytes bytes = from_hex(kKnown);
+  for (std::size_t bit = 0; bit < 8 * bytes.size(); ++bit) {
+    bytes[bit / 8] ^= static_cast<std::byte>(1U << (bit % 8));
+    const auto samples = fixture.scan(bytes);
+    if (bit / 8 < kTfRecordHeaderBytes) {
+      ASSERT_FALSE(samples.ok());
+      EXPECT_EQ(samples.error().code, Errc::corrupt);
+      EXPECT_NE(samples.error().what.find("at byte 0"), std::string::npos) << samples.error().what;
+    }
+    bytes[bit / 8] ^= static_cast<std::byte>(1U << (bit % 8));
+  }
+}
+
+TEST(TfRecord, AbsurdLengths) {
+  ScanFixture fixture("tfrecord");
+  for (const std::uint64_t length : {std::uint64_t{1}, std::uint64_t{1} << 40, UINT64_MAX - 3, UINT64_MAX}) {
+    const auto header = tfrecord_header(length);
+    Bytes bytes(header.begin(), header.end());
+    bytes.resize(16);
+    EXPECT_EQ(fixture.scan(bytes).error().code, Errc::truncated) << length;
+  }
+  // Inside the message: fields that claim to be longer than what they lie in, and numbers that do not end.
+  for (const char* hex :
+       {"0affffffffffffffffff01", "0a7f", "0a020a7f", "0a050a030affff", "ffffffffffffffffffff01",
+        "0affffffffffffffffff7f", "80", "00", "0b", "09000000", "0a00ff"}) {
+    const auto samples = fixture.scan(framed(from_hex(hex)));
+    ASSERT_FALSE(samples.ok()) << hex;
+    EXPECT_EQ(samples.error().code, Errc::corrupt) << samples.error().what;
+  }
+}
+
+TEST(TfRecord, GzipIsCalledGzip) {
+  ScanFixture fixture("tfrecord");
+  const auto samples = fixture.scan(from_hex("1f8b0800000000000003" + std::string(60, '0')));
+  ASSERT_FALSE(samples.ok());
+  EXPECT_EQ(samples.error().code, Errc::unsupported);
+  EXPECT_NE(samples.error().what.find("gunzip"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace penstock

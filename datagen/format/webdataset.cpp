@@ -1,0 +1,216 @@
+// Format: tar shards as WebDataset reads them: the files of a sample stand one behind another and share their
+// name up to the first dot. docs/formats.md says which files.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "datagen/format/format.hpp"
+#include "datagen/format/gathering_writer.hpp"
+#include "datagen/format/object_names.hpp"
+#include "datagen/format/object_window.hpp"
+#include "datagen/format/sample_type.hpp"
+#include "datagen/format/tar.hpp"
+
+namespace penstock {
+
+extern const FormatInfo format_webdataset;
+
+namespace {
+
+constexpr OptionSpec kOptions[] = {kDirsOption, kShardsOption, kSamplesPerFileOption};
+
+constexpr std::array<std::byte, 2 * kTarBlock> kZeros{};
+constexpr std::uint64_t kLongestLabel = 256;
+
+std::string lower(std::string_view text) {
+  std::string out(text);
+  for (char& c : out)
+    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
+  return out;
+}
+
+// What a field's file is called behind the key: ".jpeg", or ".data.bin" where there are several.
+std::string suffix_of(const Field& field, bool only) {
+  std::string suffix = field.extension.empty() ? ".bin" : lower(field.extension);
+  if (only) return suffix;
+  std::string name(field.name);
+  std::replace(name.begin(), name.end(), '/', '_');
+  return fmt::format(".{}{}", name, suffix);
+}
+
+class TarWriter final : public ObjectWriter {
+ public:
+  TarWriter(std::unique_ptr<Writer> writer, std::span<const Field> fields) : writer_(std::move(writer)) {
+    for (const Field& field : fields) suffixes_.push_back(suffix_of(field, fields.size() == 1));
+  }
+
+  Result<Placement> add(const SampleBytes& sample) override {
+    const std::size_t slash = sample.key.rfind('/');
+    const std::string_view base = slash == std::string_view::npos ? sample.key : sample.key.substr(slash + 1);
+    if (base.empty() || base.find('.') != std::string_view::npos)
+      return make_error(Errc::invalid_argument,
+                        fmt::format("sample '{}': a WebDataset key ends at the first dot", sample.key));
+    if (sample.label != kNoLabel) {
+      const std::string label = std::to_string(sample.label);
+      PENSTOCK_TRY(put_header(sample.key, ".cls", label.size()));
+      PENSTOCK_TRY(writer_.append(label));
+      PENSTOCK_TRY(pad(label.size()));
+    }
+    Placement payload;
+    for (std::size_t i = 0; i < suffixes_.size(); ++i) {
+      const FieldBytes& field = sample.fields[i];
+      PENSTOCK_TRY(put_header(sample.key, suffixes_[i], field.bytes));
+      if (i == 0) payload = {writer_.offset(), field.bytes};
+      PENSTOCK_TRY(writer_.append(field.pieces));
+      PENSTOCK_TRY(pad(field.bytes));
+    }
+    return payload;
+  }
+
+  Result<std::uint64_t> publish(Durability durability) override {
+    PENSTOCK_TRY(writer_.append(kZeros));
+    return writer_.publish(durability);
+  }
+
+ private:
+  Result<void> put_header(std::string_view key, std::string_view suffix, std::uint64_t bytes) {
+    name_.assign(key);
+    name_ += suffix;
+    header_.clear();
+    put_tar_header(header_, name_, bytes);
+    return writer_.append(header_);
+  }
+  Result<void> pad(std::uint64_t bytes) {
+    return writer_.append(std::span(kZeros).first(tar_padding(bytes)));
+  }
+
+  GatheringWriter writer_;
+  std::vector<std::string> suffixes_;
+  std::string name_;
+  std::vector<std::byte> header_;
+};
+
+// The members of one sample, as they come.
+struct Group {
+  std::string key;
+  std::string label;
+  std::optional<Placement> payload;
+  std::string codec;
+  bool is_side = false;  // the payload is a text or a record that may only go with another one
+};
+
+class TarScan {
+ public:
+  TarScan(ObjectWindow& window, const std::function<void(const Format::Found&)>& found)
+      : window_(window), found_(found) {}
+
+  Result<void> run() {
+    TarReader reader(window_);
+    for (;;) {
+      PENSTOCK_ASSIGN(const TarMember* const member, reader.next());
+      if (member == nullptr) break;
+      PENSTOCK_TRY(take(*member));
+    }
+    give();
+    return success();
+  }
+
+ private:
+  Result<void> take(const TarMember& member) {
+    const std::string_view name = member.name;
+    const std::size_t slash = name.rfind('/');
+    const std::size_t base = slash == std::string_view::npos ? 0 : slash + 1;
+    const std::size_t dot = name.find('.', base);
+    if (dot == std::string_view::npos || dot == base) return success();  // no key or no extension
+    const std::string_view key = name.substr(0, dot);
+    if (key != group_.key) {
+      give();
+      group_ = {};
+      group_.key = key;
+    }
+    const std::string extension = lower(extension_of(name));
+    if (extension == ".cls") return read_label(member.content);
+    const bool side = extension == ".json" || extension == ".txt";
+    if (group_.payload && (side || !group_.is_side)) return success();
+    group_.payload = {member.content.offset, member.content.length};
+    group_.codec = codec_of(name);
+    group_.is_side = side;
+    return success();
+  }
+
+  Result<void> read_label(Extent content) {
+    if (content.length > kLongestLabel) return success();
+    PENSTOCK_ASSIGN(const auto bytes, window_.at(content.offset, static_cast<std::size_t>(content.length)));
+    // NOLINTNEXTLINE(*-reinterpret-cast)
+    std::string_view text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+    constexpr std::string_view kBlank = " \t\r\n";
+    text.remove_prefix(std::min(text.find_first_not_of(kBlank), text.size()));
+    group_.label = text.substr(0, text.find_last_not_of(kBlank) + 1);
+    return success();
+  }
+
+  void give() {
+    if (group_.payload)
+      found_({.label_name = group_.label, .placement = *group_.payload, .codec = group_.codec});
+  }
+
+  ObjectWindow& window_;
+  const std::function<void(const Format::Found&)>& found_;
+  Group group_;
+};
+
+class WebDataset final : public Format {
+ public:
+  explicit WebDataset(Shards shards) : shards_(shards) {}
+
+  Result<void> check(std::span<const Field> /*fields*/) const override { return success(); }
+
+  std::uint64_t objects(std::uint64_t samples) const override { return shards_.objects(samples); }
+  std::uint64_t first_sample(std::uint64_t object, std::uint64_t samples) const override {
+    return shards_.first_sample(object, samples);
+  }
+  std::string object_name(std::uint64_t object, std::uint64_t objects, std::string_view recipe,
+                          std::string_view first_key, std::string_view /*extension*/) const override {
+    return shards_.name(object, objects, recipe, first_key, ".tar");
+  }
+
+  Result<std::unique_ptr<ObjectWriter>> create(Backend& backend, const ObjectPlan& plan) const override {
+    PENSTOCK_ASSIGN(auto writer, backend.create(plan.name));
+    return std::make_unique<TarWriter>(std::move(writer), plan.fields);
+  }
+
+  bool claims(std::string_view object_name) const override {
+    return !hidden(object_name) && extension_of(object_name) == ".tar";
+  }
+
+  Result<void> scan(Backend& backend, const Entry& object,
+                    const std::function<void(const Found&)>& found) const override {
+    PENSTOCK_ASSIGN(ObjectWindow window, ObjectWindow::open(backend, object));
+    return TarScan(window, found).run();
+  }
+
+ private:
+  const Shards shards_;
+};
+
+Result<std::unique_ptr<Format>> make_webdataset(const Options& options) {
+  PENSTOCK_ASSIGN(const Shards shards, Shards::parse(options));
+  return std::make_unique<WebDataset>(shards);
+}
+
+}  // namespace
+
+const FormatInfo format_webdataset{
+    .name = "webdataset",
+    .summary = "tar shards of the files of samples, as WebDataset reads them",
+    .options = kOptions,
+    .make = make_webdataset,
+};
+
+}  // namespace penstock
