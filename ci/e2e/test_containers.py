@@ -1,0 +1,199 @@
+"""Samples in TFRecord and tar shards: other programs read them, scans find them again, damage is told."""
+
+import pathlib
+import shutil
+import struct
+import subprocess
+import tarfile
+import unittest
+
+import penstock_cli
+
+SMALL = ("--samples", 23, "--seed", 7, "--set", "median=8KB", "--set", "classes=5")
+FORMATS = {"tfrecord": ".tfrecord", "webdataset": ".tar"}
+
+
+def crc32c_table():
+    table = []
+    for value in range(256):
+        for _ in range(8):
+            value = (value >> 1) ^ (0x82F63B78 if value & 1 else 0)
+        table.append(value)
+    return table
+
+
+TABLE = crc32c_table()
+
+
+def masked_crc32c(data):
+    crc = 0xFFFFFFFF
+    for byte in data:
+        crc = (crc >> 8) ^ TABLE[(crc ^ byte) & 0xFF]
+    crc ^= 0xFFFFFFFF
+    return ((crc >> 15 | crc << 17) + 0xA282EAD8) & 0xFFFFFFFF
+
+
+def records_of(path):
+    """The payloads of a TFRecord file, both checksums of each looked at."""
+    data = pathlib.Path(path).read_bytes()
+    at = 0
+    while at < len(data):
+        length, length_crc = struct.unpack_from("<QI", data, at)
+        payload = data[at + 12:at + 12 + length]
+        (payload_crc,) = struct.unpack_from("<I", data, at + 12 + length)
+        assert length_crc == masked_crc32c(data[at:at + 8]), (path, at)
+        assert payload_crc == masked_crc32c(payload), (path, at)
+        yield payload
+        at += 16 + length
+    assert at == len(data), path
+
+
+def varint(data, at):
+    value = shift = 0
+    while True:
+        value |= (data[at] & 0x7F) << shift
+        shift += 7
+        at += 1
+        if data[at - 1] < 0x80:
+            return value, at
+
+
+def fields_of(message):
+    """(number, content) of every length-delimited field of a protobuf message that has no others."""
+    at = 0
+    while at < len(message):
+        tag, at = varint(message, at)
+        assert tag & 7 == 2, tag
+        length, at = varint(message, at)
+        yield tag >> 3, message[at:at + length]
+        at += length
+
+
+def example_of(message):
+    """Feature name -> list of byte strings or numbers, of a tf.Example."""
+    features = {}
+    ((_, content),) = fields_of(message)
+    for _, entry in fields_of(content):
+        parts = dict(fields_of(entry))
+        ((kind, values),) = fields_of(parts[2])
+        if kind == 1:
+            features[parts[1].decode()] = [value for _, value in fields_of(values)]
+        else:
+            ((_, packed),) = fields_of(values)
+            numbers, at = [], 0
+            while at < len(packed):
+                number, at = varint(packed, at)
+                numbers.append(number)
+            features[parts[1].decode()] = numbers
+    return features
+
+
+class ContainerTest(penstock_cli.CliTest):
+    def generate(self, out, *args, **kwargs):
+        return self.run_cli("generate", "imagenet", "--out", out, *SMALL, *args, **kwargs)
+
+    def plain_files(self):
+        """Key -> bytes, of the same samples as plain files."""
+        self.generate("files")
+        root = self.dir / "files"
+        return {str(path.relative_to(root).with_suffix("")): path.read_bytes() for path in root.rglob("*.JPEG")}
+
+
+class OthersReadThem(ContainerTest):
+    def test_tf_examples(self):
+        files = self.plain_files()
+        self.generate("data", "--format", "tfrecord", "--set", "shards=3")
+        shards = sorted((self.dir / "data").glob("*"))
+        self.assertEqual([path.name for path in shards],
+                         [".penstock"] + [f"imagenet-{i:05}-of-00003.tfrecord" for i in range(3)])
+        examples = [example_of(record) for path in shards[1:] for record in records_of(path)]
+        self.assertEqual(len(examples), len(files))
+        for i, example in enumerate(examples):
+            (name,) = example["image/filename"]
+            self.assertTrue(name.endswith(b".JPEG"))
+            self.assertEqual(example["image/encoded"], [files[name.decode()[:-5]]])
+            self.assertEqual(example["image/format"], [b"JPEG"])
+            self.assertEqual(example["image/class/label"], [i % 5])
+            self.assertEqual(example["image/class/text"], [f"n{i % 5:08}".encode()])
+
+    def test_tars(self):
+        files = self.plain_files()
+        self.generate("data", "--format", "webdataset", "--set", "shards=3")
+        found, labels = {}, {}
+        for path in sorted((self.dir / "data").glob("*.tar")):
+            with tarfile.open(path) as archive:
+                for member in archive:
+                    self.assertTrue(member.isfile())
+                    self.assertEqual((member.mtime, member.uid, member.mode), (0, 0, 0o644))
+                    key, extension = member.name.split(".")
+                    (labels if extension == "cls" else found)[key] = archive.extractfile(member).read()
+            if shutil.which("tar"):
+                listed = subprocess.run(["tar", "tf", path], capture_output=True, text=True, check=True)
+                self.assertEqual(listed.stderr, "")
+                self.assertEqual(len(listed.stdout.splitlines()) % 2, 0)
+        self.assertEqual(found, files)
+        self.assertEqual(labels, {key: str(int(key[1:9])).encode() for key in files})
+
+
+class ScansFindThem(ContainerTest):
+    def test_the_same_samples_as_the_manifest_has(self):
+        for name in FORMATS:
+            self.generate(name, "--format", name, "--set", "shards=3")
+            made = self.records("describe", name)[0]
+            scanned = self.records("describe", name, "--scan", "--checksum", "--save", f"{name}.manifest")[0]
+            for key in ("samples", "bytes", "objects", "size_bytes", "codec", "format"):
+                self.assertEqual(made[key], scanned[key], key)
+            self.assertEqual(scanned["labels"]["used"], 5)
+            self.assertIn("3 right", self.run_cli("verify", name, "--manifest", f"{name}.manifest").stdout)
+            self.run_cli("train", "alexnet", "--data", name, "--scan", "--steps", 2, "--batch", 4)
+
+    def test_archives_that_others_made(self):
+        pictures = sorted(self.plain_files().items())
+        (self.dir / "theirs").mkdir()
+        for name, style in (("gnu", tarfile.GNU_FORMAT), ("pax", tarfile.PAX_FORMAT)):
+            with tarfile.open(self.dir / "theirs" / f"{name}.tar", "w", format=style) as archive:
+                archive.add(self.dir / "files" / "n00000001", arcname=".", recursive=False)
+                for i, (key, content) in enumerate(pictures):
+                    (self.dir / "content").write_bytes(content)
+                    archive.add(self.dir / "content", arcname=f"./{'deep/' * (40 * (i % 2))}{key}.jpg")
+        corpus = self.records("describe", "theirs", "--scan")[0]
+        self.assertEqual((corpus["samples"], corpus["codec"]), (2 * len(pictures), "jpeg"))
+        self.assertEqual(corpus["bytes"], 2 * sum(len(content) for _, content in pictures))
+
+    def test_damage_is_told_by_name_and_place(self):
+        for name, extension in FORMATS.items():
+            self.generate(name, "--format", name, "--set", "shards=1")
+            (path,) = (self.dir / name).glob(f"*{extension}")
+            whole = path.read_bytes()
+            for damaged in (whole[:len(whole) // 2], whole[:5], whole[:3] + b"\xff" + whole[4:]):
+                path.write_bytes(damaged)
+                told = self.run_cli("describe", name, "--scan", expect=1).stderr
+                self.assertIn(path.name, told)
+                self.assertRegex(told, "at byte [0-9]+")
+
+    def test_names_that_lead_out_are_refused(self):
+        (self.dir / "theirs").mkdir()
+        with tarfile.open(self.dir / "theirs" / "a.tar", "w") as archive:
+            archive.addfile(tarfile.TarInfo("../../etc/passwd.jpg"))
+        told = self.run_cli("describe", "theirs", "--scan", expect=1).stderr
+        self.assertIn("leads out of the archive", told)
+
+
+class Resumed(ContainerTest):
+    def test_what_was_whole_is_kept(self):
+        for name, extension in FORMATS.items():
+            words = ("--format", name, "--set", "samples_per_file=1", "--threads", 1)
+            self.generate(f"{name}-whole", *words)
+            self.generate(f"posix:{name},fail=publish:eio@#16", *words, expect=1)
+            done = self.run_cli("generate", "imagenet", "--out", name, "--resume")
+            self.assertRegex(done.stdout, "kept 1[0-9] samples")
+            self.assertNotIn("missing or wrong", done.stderr)
+            whole = {str(path.relative_to(self.dir / f"{name}-whole")): path.read_bytes()
+                     for path in (self.dir / f"{name}-whole").rglob(f"*{extension}")}
+            self.assertEqual(len(whole), 23)
+            for relative, content in whole.items():
+                self.assertEqual((self.dir / name / relative).read_bytes(), content, relative)
+
+
+if __name__ == "__main__":
+    penstock_cli.main()
