@@ -1,5 +1,7 @@
 #include "datagen/recipe/sizes.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 
@@ -7,6 +9,7 @@ namespace penstock {
 namespace {
 
 constexpr std::uint64_t kStrata = 256;
+constexpr double kMostMean = 8e9;
 
 std::uint64_t total(std::span<const ClassCount> classes) {
   std::uint64_t sum = 0;
@@ -25,6 +28,19 @@ double drawn_share(const RandomStream& samples, std::uint64_t index) {
 std::uint64_t normal_bytes(const NormalSizes& sizes, const RandomStream& samples, std::uint64_t index) {
   const double drawn = sizes.mean + sizes.deviation * inverse_normal(drawn_share(samples, index));
   return static_cast<std::uint64_t>(std::max({1.0, sizes.mean / 16, std::floor(drawn + 0.5)}));
+}
+
+Result<NormalSizes> normal_sizes(const Options& options, const NormalSizes& real) {
+  NormalSizes sizes;
+  sizes.mean = static_cast<double>(options.size("mean"));
+  if (sizes.mean > kMostMean)
+    return make_error(Errc::invalid_argument, fmt::format("mean={}: from 1 to 8 GB", options.size("mean")));
+  sizes.deviation = options.given("deviation") ? static_cast<double>(options.size("deviation"))
+                                               : std::floor(sizes.mean * (real.deviation / real.mean) + 0.5);
+  if (sizes.deviation > sizes.mean)
+    return make_error(Errc::invalid_argument, fmt::format("deviation={}: at most the mean, {}",
+                                                          options.size("deviation"), sizes.mean));
+  return sizes;
 }
 
 ClassMix::ClassMix(std::span<const ClassCount> classes, std::uint64_t seed)

@@ -7,7 +7,9 @@
 #include <string_view>
 #include <vector>
 
+#include "io_backends/base/options.hpp"
 #include "io_backends/base/random.hpp"
+#include "io_backends/base/result.hpp"
 
 namespace penstock {
 
@@ -23,6 +25,26 @@ struct NormalSizes {
 };
 // Normal, and never below a sixteenth of the mean, where normal sizes of a wide spread go below zero.
 std::uint64_t normal_bytes(const NormalSizes& sizes, const RandomStream& samples, std::uint64_t index);
+
+// Rows for a recipe's option table; `fallback` in the recipe's own words.
+constexpr OptionSpec mean_option(std::string_view fallback) {
+  return {.name = "mean",
+          .type = OptionType::size,
+          .value = "SIZE",
+          .fallback = fallback,
+          .help = "mean size of a sample, 1 to 8 GB",
+          .at_least = 1};
+}
+constexpr OptionSpec deviation_option(std::string_view fallback) {
+  return {.name = "deviation",
+          .type = OptionType::size,
+          .value = "SIZE",
+          .fallback = fallback,
+          .help = "standard deviation of the sizes, at most the mean"};
+}
+// What the two were given as; invalid_argument out of their ranges. A deviation that nobody gave keeps its
+// proportion to the mean.
+Result<NormalSizes> normal_sizes(const Options& options, const NormalSizes& real);
 
 struct ClassCount {
   std::string_view name;

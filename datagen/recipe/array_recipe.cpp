@@ -1,0 +1,103 @@
+#include "datagen/recipe/array_recipe.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <new>
+
+namespace penstock {
+
+// Each part is drawn from a stream of its own, so that a sample's parts differ too.
+class ArrayRecipe::Maker final : public SampleMaker {
+ public:
+  explicit Maker(const ArrayRecipe& recipe)
+      : recipe_(recipe), arrays_(recipe.fields_.size()), filled_(recipe.fields_.size()) {
+    for (std::size_t part = 0; part < arrays_.size(); ++part)
+      if (recipe.noises_[part]) arrays_[part].emplace(recipe.stock(*recipe.noises_[part]));
+    pieces_.resize(arrays_.size());
+    made_.resize(arrays_.size());
+  }
+
+  Result<std::span<const FieldBytes>> make(std::uint64_t index) override {
+    const RandomStream sample = recipe_.stream_.substream(index);
+    for (std::size_t part = 0; part < arrays_.size(); ++part) {
+      const std::uint64_t bytes = recipe_.bytes_of(part, index);
+      if (arrays_[part]) {
+        made_[part] = arrays_[part]->make(sample.substream(part + 1), bytes);
+        continue;
+      }
+      filled_[part].resize(static_cast<std::size_t>(bytes));
+      recipe_.fill(index, part, filled_[part]);
+      pieces_[part] = filled_[part];
+      made_[part] = {.pieces = {&pieces_[part], 1}, .bytes = bytes};
+    }
+    return made_;
+  }
+
+ private:
+  const ArrayRecipe& recipe_;
+  std::vector<std::optional<NoiseArray>> arrays_;
+  std::vector<std::vector<std::byte>> filled_;
+  std::vector<std::span<const std::byte>> pieces_;
+  std::vector<FieldBytes> made_;
+};
+
+ArrayRecipe::ArrayRecipe(std::string_view recipe, const RecipeRequest& request, std::uint64_t full_samples,
+                         const std::vector<ArrayPart>& parts)
+    : recipe_(recipe),
+      samples_(request.samples == 0 ? full_samples : request.samples),
+      seed_(request.seed),
+      stream_(request.seed, recipe) {
+  for (const ArrayPart& part : parts) {
+    fields_.push_back(part.field);
+    noises_.push_back(part.noise);
+  }
+}
+
+void ArrayRecipe::plan(std::uint64_t index, SamplePlan& out) const {
+  out.key.clear();
+  name(index, out);
+  out.bytes_expected = 0;
+  for (std::size_t part = 0; part < fields_.size(); ++part) out.bytes_expected += bytes_of(part, index);
+}
+
+std::uint64_t ArrayRecipe::varying_bytes(std::uint64_t /*index*/) const {
+  return 0;
+}
+
+void ArrayRecipe::fill(std::uint64_t /*index*/, std::size_t /*part*/, std::span<std::byte> out) const {
+  std::fill(out.begin(), out.end(), std::byte{0});
+}
+
+const NoiseStock& ArrayRecipe::stock(Noise noise) const {
+  const std::scoped_lock lock(stocks_mutex_);
+  auto& stock = stocks_[static_cast<std::size_t>(noise)];
+  if (stock == nullptr) stock = std::make_unique<const NoiseStock>(noise, seed_);
+  return *stock;
+}
+
+Result<std::unique_ptr<SampleMaker>> ArrayRecipe::maker() const {
+  try {
+    return std::make_unique<Maker>(*this);
+  } catch (const std::bad_alloc&) {
+    return make_error(Errc::exhausted,
+                      fmt::format("no memory for the stock of recipe '{}' (about 16 MiB)", recipe_));
+  }
+}
+
+Result<void> check_shape(std::span<const std::uint64_t> shape, std::size_t sides) {
+  constexpr std::uint64_t kMostElements = std::uint64_t{1} << 28U;
+  if (shape.size() != sides)
+    return make_error(Errc::invalid_argument,
+                      fmt::format("shape={}: {} numbers", fmt::join(shape, ","), sides));
+  std::uint64_t elements = 1;
+  for (const std::uint64_t side : shape) {
+    if (side == 0 || side > kMostElements / elements)
+      return make_error(Errc::invalid_argument,
+                        fmt::format("shape={}: from 1 to {} elements", fmt::join(shape, ","), kMostElements));
+    elements *= side;
+  }
+  return success();
+}
+
+}  // namespace penstock

@@ -1,0 +1,116 @@
+// What the recipes of arrays and of text promise beyond the contract: the figures of the real data sets.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cctype>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "datagen/recipe/recipe.hpp"
+
+namespace penstock {
+namespace {
+
+std::unique_ptr<Recipe> recipe_of(std::string_view name, const std::vector<OptionWord>& settings = {},
+                                  std::uint64_t samples = 0) {
+  const RecipeInfo* info = recipe_registry().find(name).value();
+  return info->make({samples, 7}, Options::parse(info->options, settings, "setting").value()).value();
+}
+
+void expect_refused(std::string_view name, const OptionWord& word) {
+  const RecipeInfo* info = recipe_registry().find(name).value();
+  const auto options = Options::parse(info->options, {&word, 1}, "setting");
+  const auto made = options.ok() ? info->make({1, 7}, *options) : options.error();
+  ASSERT_FALSE(made.ok()) << name << " " << word.key << "=" << word.value;
+  EXPECT_EQ(made.error().code, Errc::invalid_argument);
+  EXPECT_NE(made.error().what.find(word.key), std::string::npos) << made.error().what;
+}
+
+TEST(Malware, HasTheFiguresOfTheRealOne) {
+  const auto recipe = recipe_of("malware");
+  std::vector<double> sizes;
+  std::map<std::uint32_t, std::uint64_t> classes;
+  double total = 0, small_count = 0, small_bytes = 0;
+  SamplePlan plan;
+  for (std::uint64_t i = 0; i < recipe->samples(); ++i) {
+    recipe->plan(i, plan);
+    const auto bytes = static_cast<double>(plan.bytes_expected);
+    sizes.push_back(bytes);
+    total += bytes;
+    if (bytes < 2e6) ++small_count, small_bytes += bytes;
+    ++classes[plan.label];
+  }
+  std::sort(sizes.begin(), sizes.end());
+  EXPECT_NEAR(sizes[sizes.size() / 2] / 4e6, 1.0, 0.03);
+  EXPECT_NEAR(total / 48e9, 1.0, 0.02);
+  EXPECT_NEAR(small_count / 4420, 1.0, 0.02);
+  EXPECT_NEAR(small_bytes / 3.7e9, 1.0, 0.03);
+  EXPECT_EQ(classes.size(), 9U);
+  EXPECT_EQ(classes[4], 42U);
+  EXPECT_EQ(recipe->label_names()[4], "Simda");
+}
+
+TEST(Malware, IsADumpWhoseAddressesGoOn) {
+  const auto recipe = recipe_of("malware", {{"median", "20kB"}}, 10);
+  const auto maker = recipe->maker().value();
+  const std::vector<std::byte> bytes = joined(maker->make(3).value().front());
+  const std::string text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+  std::size_t line = 0;
+  for (std::size_t at = 0; at < text.size(); ++line) {
+    const std::size_t end = text.find('\n', at);
+    ASSERT_EQ(end - at, 56U);
+    EXPECT_EQ(std::stoul(text.substr(at, 8), nullptr, 16), 0x401000 + 16 * line);
+    for (std::size_t i = 8; i < 56; ++i)
+      ASSERT_EQ(i % 3 == 2 ? text[at + i] == ' ' : std::isxdigit(text[at + i]) != 0, true)
+          << text.substr(at, 56);
+    at = end + 1;
+  }
+  EXPECT_GT(line, 10U);
+}
+
+TEST(Cifar10, IsFiftyThousandAndTenThousandInTenClasses) {
+  const auto recipe = recipe_of("cifar10");
+  EXPECT_EQ(recipe->samples(), 60'000U);
+  EXPECT_EQ(recipe->label_names().size(), 10U);
+  EXPECT_EQ(recipe->label_names()[6], "frog");
+  EXPECT_EQ(field_bytes(recipe->fields().front()), 3072U);
+  // Pictures, not noise: a pixel resembles the one below it.
+  const auto maker = recipe->maker().value();
+  double squares = 0, steps = 0;
+  for (std::uint64_t i = 0; i < 50; ++i) {
+    const std::vector<std::byte> planes = joined(maker->make(i).value().front());
+    double sum = 0;
+    for (std::size_t at = 0; at < 1024; ++at) sum += std::to_integer<int>(planes[at]);
+    for (std::size_t at = 0; at + 32 < 1024; ++at) {
+      const double here = std::to_integer<int>(planes[at]), below = std::to_integer<int>(planes[at + 32]);
+      squares += (here - sum / 1024) * (here - sum / 1024);
+      steps += (here - below) * (here - below);
+    }
+  }
+  EXPECT_LT(steps, squares);  // twice that without any likeness
+}
+
+TEST(CosmoFlow, SizesAreTheWorkloads) {
+  const auto recipe = recipe_of("cosmoflow");
+  SamplePlan plan;
+  double sum = 0;
+  for (std::uint64_t i = 0; i < 2048; ++i) {
+    recipe->plan(i, plan);
+    sum += static_cast<double>(plan.bytes_expected);
+    EXPECT_NEAR(static_cast<double>(plan.bytes_expected), 2'828'486, 6 * 71'311);
+  }
+  EXPECT_NEAR(sum / 2048, 2'828'486, 2000);
+}
+
+TEST(ArrayRecipes, SettingsOutOfRangeAreNamed) {
+  expect_refused("malware", {"median", "1kB"});
+  expect_refused("malware", {"median", "1GB"});
+  expect_refused("cosmoflow", {"mean", "0"});
+  expect_refused("cosmoflow", {"mean", "9GB"});
+  expect_refused("cosmoflow", {"deviation", "3MB"});
+}
+
+}  // namespace
+}  // namespace penstock

@@ -1,0 +1,140 @@
+// Recipe: 32x32 pictures in the planes, numbers and classes of CIFAR-10 (docs/recipes.md).
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <iterator>
+#include <memory>
+#include <mutex>
+#include <new>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "datagen/recipe/picture.hpp"
+#include "datagen/recipe/recipe.hpp"
+#include "datagen/recipe/scenery.hpp"
+
+namespace penstock {
+
+extern const RecipeInfo recipe_cifar10;
+
+namespace {
+
+constexpr std::uint64_t kSamples = 60'000;  // 50,000 to train with, then 10,000 to test
+constexpr std::uint32_t kSide = 32;
+constexpr std::size_t kPlane = std::size_t{kSide} * kSide;
+constexpr std::array<std::string_view, 10> kClasses{"airplane", "automobile", "bird",  "cat",  "deer",
+                                                    "dog",      "frog",       "horse", "ship", "truck"};
+
+// Red, green and blue planes of a picture that is painted at four times the size: at 32 pixels a photograph
+// is a whole scene, not a detail of one.
+class CifarMaker final : public SampleMaker {
+ public:
+  CifarMaker(const Scenery& scenery, RandomStream samples) : samples_(samples), painter_(scenery) {}
+
+  Result<std::span<const FieldBytes>> make(std::uint64_t index) override {
+    painter_.paint(samples_.substream(index), kSide * kShrink, kSide * kShrink, picture_);
+    for (std::size_t y = 0; y < kSide; ++y)
+      for (std::size_t x = 0; x < kSide; ++x) put_pixel(x, y);
+    piece_ = std::as_bytes(std::span(planes_));
+    made_ = {.pieces = {&piece_, 1}, .bytes = piece_.size()};
+    return std::span<const FieldBytes>(&made_, 1);
+  }
+
+ private:
+  static constexpr std::size_t kShrink = 4;
+
+  // The mean of a square of `side` pixels of a plane.
+  int mean(std::size_t plane, std::size_t x, std::size_t y, std::size_t side) const {
+    const std::size_t stride = plane == 0 ? picture_.stride() : picture_.stride() / 2;
+    int sum = 0;
+    for (std::size_t row = 0; row < side; ++row)
+      for (std::size_t column = 0; column < side; ++column)
+        sum += picture_.planes[plane][(y * side + row) * stride + x * side + column];
+    return sum / static_cast<int>(side * side);
+  }
+
+  // JFIF's conversion, its factors times 1024.
+  void put_pixel(std::size_t x, std::size_t y) {
+    const int luma = mean(0, x, y, kShrink);
+    const int blue = mean(1, x, y, kShrink / 2) - 128;
+    const int red = mean(2, x, y, kShrink / 2) - 128;
+    const std::size_t at = y * kSide + x;
+    planes_[at] = clamped(luma + 1436 * red / 1024);
+    planes_[kPlane + at] = clamped(luma - (352 * blue + 731 * red) / 1024);
+    planes_[2 * kPlane + at] = clamped(luma + 1815 * blue / 1024);
+  }
+  static std::uint8_t clamped(int value) { return static_cast<std::uint8_t>(std::clamp(value, 0, 255)); }
+
+  const RandomStream samples_;
+  PicturePainter painter_;
+  YccImage picture_;
+  std::array<std::uint8_t, 3 * kPlane> planes_{};
+  std::span<const std::byte> piece_;
+  FieldBytes made_;
+};
+
+class Cifar10 final : public Recipe {
+ public:
+  explicit Cifar10(const RecipeRequest& request)
+      : samples_(request.samples == 0 ? kSamples : request.samples),
+        seed_(request.seed),
+        stream_(request.seed, "cifar10") {}
+
+  std::uint64_t samples() const override { return samples_; }
+
+  void plan(std::uint64_t index, SamplePlan& out) const override {
+    const std::uint64_t label = index % kClasses.size();
+    out.key.clear();
+    fmt::format_to(std::back_inserter(out.key), "{0}/{0}_{1:05}", kClasses[label], index);
+    out.label = static_cast<std::uint32_t>(label);
+    out.bytes_expected = 3 * kPlane;
+  }
+
+  std::vector<std::string> label_names() const override { return {kClasses.begin(), kClasses.end()}; }
+
+  std::span<const Field> fields() const override {
+    static const Field image{
+        .name = "image", .codec = "raw", .extension = ".bin", .shape = {3, kSide, kSide}};
+    return {&image, 1};
+  }
+
+  Result<std::unique_ptr<SampleMaker>> maker() const override {
+    try {
+      std::call_once(scenery_once_, [this] { scenery_.emplace(seed_); });
+      return std::make_unique<CifarMaker>(*scenery_, stream_);
+    } catch (const std::bad_alloc&) {
+      return make_error(Errc::exhausted, "no memory for the canvases of recipe 'cifar10' (about 20 MiB)");
+    }
+  }
+
+ private:
+  const std::uint64_t samples_;
+  const std::uint64_t seed_;
+  const RandomStream stream_;
+  mutable std::once_flag scenery_once_;
+  mutable std::optional<Scenery> scenery_;
+};
+
+Result<std::unique_ptr<Recipe>> make_cifar10(const RecipeRequest& request, const Options& /*options*/) {
+  return std::make_unique<Cifar10>(request);
+}
+
+}  // namespace
+
+const RecipeInfo recipe_cifar10{
+    .name = "cifar10",
+    .summary = "32x32 pictures in ten classes, 50,000 to train with and 10,000 to test",
+    .options = {},
+    .source = "CIFAR-10 (Krizhevsky, Learning Multiple Layers of Features from Tiny Images, 2009)",
+    .full_samples = kSamples,
+    .sizes = "3,072 bytes each",
+    .format = "files",
+    .format_settings = nullptr,
+    .small = {},
+    .mean_sample_bytes = 3 * kPlane,
+    .make = make_cifar10,
+};
+
+}  // namespace penstock

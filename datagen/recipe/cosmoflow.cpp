@@ -1,0 +1,69 @@
+// Recipe: the samples of MLPerf Storage's CosmoFlow workload (docs/recipes.md).
+#include <fmt/format.h>
+
+#include <iterator>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "datagen/manifest/manifest.hpp"
+#include "datagen/recipe/array_recipe.hpp"
+#include "datagen/recipe/recipe.hpp"
+#include "datagen/recipe/sizes.hpp"
+
+namespace penstock {
+
+extern const RecipeInfo recipe_cosmoflow;
+
+namespace {
+
+constexpr std::uint64_t kSamples = 524'288;
+constexpr NormalSizes kSizes{2'828'486, 71'311};  // of DLIO's workload file
+
+constexpr OptionSpec kOptions[] = {mean_option("2828486"), deviation_option("71311")};
+constexpr RecipeSetting kSmall[] = {{"mean", "20000"}};
+
+class CosmoFlow final : public ArrayRecipe {
+ public:
+  CosmoFlow(const RecipeRequest& request, const NormalSizes& sizes)
+      : ArrayRecipe("cosmoflow", request, kSamples,
+                    {{.field = {.name = "image", .codec = "raw", .extension = ".bin", .varies = true},
+                      .noise = Noise::bytes}}),
+        sizes_(sizes) {}
+
+  std::vector<std::string> label_names() const override { return {}; }
+
+ private:
+  void name(std::uint64_t index, SamplePlan& out) const override {
+    fmt::format_to(std::back_inserter(out.key), "cosmoflow_{:06}", index);
+    out.label = kNoLabel;
+  }
+  std::uint64_t varying_bytes(std::uint64_t index) const override {
+    return normal_bytes(sizes_, stream(), index);
+  }
+
+  const NormalSizes sizes_;
+};
+
+Result<std::unique_ptr<Recipe>> make_cosmoflow(const RecipeRequest& request, const Options& options) {
+  PENSTOCK_ASSIGN(const NormalSizes sizes, normal_sizes(options, kSizes));
+  return std::make_unique<CosmoFlow>(request, sizes);
+}
+
+}  // namespace
+
+const RecipeInfo recipe_cosmoflow{
+    .name = "cosmoflow",
+    .summary = "one array of bytes a sample, of the sizes of MLPerf Storage's CosmoFlow",
+    .options = kOptions,
+    .source = "the CosmoFlow workload of MLPerf Storage and DLIO",
+    .full_samples = kSamples,
+    .sizes = "normal, mean 2,828,486 bytes, deviation 71,311",
+    .format = "files",
+    .format_settings = nullptr,
+    .small = kSmall,
+    .mean_sample_bytes = kSizes.mean,
+    .make = make_cosmoflow,
+};
+
+}  // namespace penstock

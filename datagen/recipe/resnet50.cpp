@@ -1,0 +1,70 @@
+// Recipe: the samples of MLPerf Storage's ResNet50 workload, as pictures (docs/recipes.md).
+#include <fmt/format.h>
+
+#include <iterator>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "datagen/recipe/photo_recipe.hpp"
+#include "datagen/recipe/recipe.hpp"
+
+namespace penstock {
+
+extern const RecipeInfo recipe_resnet50;
+
+namespace {
+
+constexpr std::uint64_t kSamples = 1024 * 1251;
+constexpr std::uint64_t kClasses = 1000;
+
+constexpr OptionSpec kOptions[] = {
+    photo_median_option("114660B"),  // the record length of DLIO's workload file, which has no spread
+    photo_sigma_option("0"),
+};
+
+class ResNet50 final : public PhotoRecipe {
+ public:
+  explicit ResNet50(const PhotoSet& set) : PhotoRecipe(set) {}
+
+  std::vector<std::string> label_names() const override {
+    std::vector<std::string> names;
+    for (std::uint64_t label = 0; label < kClasses; ++label)
+      names.push_back(fmt::format("class_{:03}", label));
+    return names;
+  }
+
+ private:
+  void name(std::uint64_t index, SamplePlan& out) const override {
+    const std::uint64_t label = index % kClasses;
+    fmt::format_to(std::back_inserter(out.key), "class_{:03}/resnet50_{:07}", label, index);
+    out.label = static_cast<std::uint32_t>(label);
+  }
+};
+
+Result<std::unique_ptr<Recipe>> make_resnet50(const RecipeRequest& request, const Options& options) {
+  PENSTOCK_ASSIGN(const PhotoSizes sizes, photo_sizes(options));
+  return std::make_unique<ResNet50>(PhotoSet{.recipe = "resnet50",
+                                             .extension = ".jpg",
+                                             .samples = request.samples == 0 ? kSamples : request.samples,
+                                             .seed = request.seed,
+                                             .sizes = sizes});
+}
+
+}  // namespace
+
+const RecipeInfo recipe_resnet50{
+    .name = "resnet50",
+    .summary = "JPEG pictures of one size, as MLPerf Storage's ResNet50 (whose own records are noise)",
+    .options = kOptions,
+    .source = "the ResNet50 workload of MLPerf Storage and DLIO",
+    .full_samples = kSamples,
+    .sizes = "114,660 bytes, within a few percent",
+    .format = "files",
+    .format_settings = nullptr,
+    .small = {},
+    .mean_sample_bytes = 114660,
+    .make = make_resnet50,
+};
+
+}  // namespace penstock
