@@ -28,6 +28,11 @@ Result<void> GatheringWriter::flush() {
   return success();
 }
 
+Result<void> GatheringWriter::write_at(std::uint64_t offset, std::span<const std::byte> bytes) {
+  PENSTOCK_TRY(flush());
+  return writer_->write_at(offset, bytes);
+}
+
 Result<std::uint64_t> GatheringWriter::publish(Durability durability) {
   PENSTOCK_TRY(flush());
   PENSTOCK_TRY(writer_->publish(durability));

@@ -30,6 +30,9 @@ class GatheringWriter {
   Result<void> append(std::span<const std::span<const std::byte>> pieces);
   Result<void> append(std::string_view text) { return append(std::as_bytes(std::span(text))); }
 
+  // Writes over bytes that were taken, where the Writer can.
+  Result<void> write_at(std::uint64_t offset, std::span<const std::byte> bytes);
+
   // Writes what is left and gives the object its name; returns its size.
   Result<std::uint64_t> publish(Durability durability);
 

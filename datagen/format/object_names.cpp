@@ -65,4 +65,18 @@ std::string Shards::name(std::uint64_t object, std::uint64_t objects, std::strin
   return fmt::format("{}-{:05}-of-{:05}{}", recipe, object, objects, extension);
 }
 
+bool is_shard_name(std::string_view object_name) {
+  const std::string_view stem = object_name.substr(0, object_name.rfind('.'));
+  const auto digits_end = [&](std::size_t end) {
+    const std::size_t begin = stem.find_last_not_of("0123456789", end - 1);
+    return begin == std::string_view::npos || end - begin - 1 < 5 ? std::string_view::npos : begin + 1;
+  };
+  constexpr std::string_view kOf = "-of-";
+  const std::size_t count = stem.empty() ? std::string_view::npos : digits_end(stem.size());
+  if (count == std::string_view::npos || count <= kOf.size() || !stem.substr(0, count).ends_with(kOf))
+    return false;
+  const std::size_t number = digits_end(count - kOf.size());
+  return number != std::string_view::npos && stem.substr(0, number).ends_with('-');
+}
+
 }  // namespace penstock

@@ -49,6 +49,8 @@ class Shards {
   // neither, all samples make one object: whoever knows their size says better.
   static Result<Shards> parse(const Options& options);
 
+  // Said so, not by chance: an object is one sample, named after it.
+  bool one_sample() const { return per_object_ == 1; }
   std::uint64_t objects(std::uint64_t samples) const;
   std::uint64_t first_sample(std::uint64_t object, std::uint64_t samples) const;
   // "imagenet-00003-of-00064.tfrecord", or, with one sample an object, where its key says.
@@ -62,5 +64,8 @@ class Shards {
   std::uint64_t shards_;      // 0: by per_object_
   std::uint64_t per_object_;  // 0: by shards_
 };
+
+// Whether Shards::name gave it to one of several objects: "imagenet-00003-of-00064.npy".
+bool is_shard_name(std::string_view object_name);
 
 }  // namespace penstock

@@ -1,0 +1,136 @@
+"""Samples in NPY, NPZ and HDF5: NumPy and h5py read them, scans find them again, damage is told."""
+
+import functools
+import json
+import subprocess
+import sys
+import unittest
+import zipfile
+
+import penstock_cli
+
+SMALL = ("--samples", 23, "--seed", 7, "--set", "median=8KB", "--set", "classes=5")
+
+
+@functools.lru_cache
+def python_with(module):
+    """An interpreter that has the module (the system's may have what this one lacks), or None."""
+    for python in (sys.executable, "/usr/bin/python3"):
+        try:
+            if subprocess.run([python, "-c", f"import {module}"], capture_output=True, check=False).returncode == 0:
+                return python
+        except FileNotFoundError:
+            pass
+    return None
+
+
+class ArrayTest(penstock_cli.CliTest):
+    def generate(self, out, *args, recipe="imagenet", small=SMALL, **kwargs):
+        return self.run_cli("generate", recipe, "--out", out, *small, *args, **kwargs)
+
+    def python(self, module, code, *args):
+        """What the code prints as JSON, run by an interpreter with the module; a skip where there is none."""
+        python = python_with(module)
+        if python is None:
+            self.skipTest(f"no Python here has {module}")
+        done = subprocess.run([python, "-c", f"import json, sys, {module}\n{code}", *map(str, args)], cwd=self.dir,
+                              capture_output=True, text=True, check=False)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        return json.loads(done.stdout)
+
+    def plain_files(self):
+        """Key -> bytes, of the same samples as plain files, in the order of the recipe."""
+        self.generate("files")
+        root = self.dir / "files"
+        files = {str(path.relative_to(root).with_suffix("")): path.read_bytes() for path in root.rglob("*.JPEG")}
+        return dict(sorted(files.items(), key=lambda item: int(item[0].split("_")[1])))
+
+
+class NumpyReadsThem(ArrayTest):
+    def test_npz_of_one(self):
+        files = self.plain_files()
+        self.generate("data", "--format", "npz", "--set", "samples_per_file=1")
+        for path in (self.dir / "data").rglob("*.npz"):
+            with zipfile.ZipFile(path) as archive:
+                self.assertIsNone(archive.testzip())
+                self.assertEqual(archive.namelist(), ["image.npy", "label.npy"])
+                self.assertEqual({(info.compress_type, info.date_time) for info in archive.infolist()},
+                                 {(zipfile.ZIP_STORED, (1980, 1, 1, 0, 0, 0))})
+        code = """
+import pathlib
+arrays = {str(p.relative_to("data").with_suffix("")): numpy.load(p) for p in pathlib.Path("data").rglob("*.npz")}
+print(json.dumps({key: [a["image"].tobytes().hex(), str(a["image"].dtype), a["image"].ndim, str(a["label"].dtype),
+                        a["label"].tolist()] for key, a in arrays.items()}))"""
+        read = self.python("numpy", code)
+        self.assertEqual(read, {key: [content.hex(), "uint8", 1, "int64", [i % 5]]
+                                for i, (key, content) in enumerate(files.items())})
+
+    def test_npz_of_many(self):
+        files = list(self.plain_files().values())
+        self.generate("data", "--format", "npz", "--set", "samples_per_file=9")
+        code = """
+a = numpy.load(f"data/imagenet-{int(sys.argv[1]):05}-of-00003.npz")
+o = a["image_offsets"]
+print(json.dumps([[a["image"][b:e].tobytes().hex() for b, e in zip(o, o[1:])], a["label"].tolist(), a.files]))"""
+        for shard in range(3):
+            images, labels, names = self.python("numpy", code, shard)
+            self.assertEqual(names, ["image", "image_offsets", "label"])
+            self.assertEqual(images, [content.hex() for content in files[shard * 9:shard * 9 + 9]])
+            self.assertEqual(labels, [i % 5 for i in range(23)][shard * 9:shard * 9 + 9])
+
+    def test_npy(self):
+        files = self.plain_files()
+        self.generate("data", "--format", "npy", "--set", "samples_per_file=1")
+        code = """
+import pathlib
+print(json.dumps({str(p.relative_to("data").with_suffix("")): numpy.load(p, mmap_mode="r").tobytes().hex()
+                  for p in pathlib.Path("data").rglob("*.npy")}))"""
+        self.assertEqual(self.python("numpy", code), {key: content.hex() for key, content in files.items()})
+        self.assertIn("samples_per_file=1", self.generate("no", "--format", "npy", expect=2).stderr)
+
+
+class ScansFindThem(ArrayTest):
+    def test_the_same_samples_as_the_manifest_has(self):
+        for words in (("npz", "shards=3"), ("npz", "samples_per_file=1"), ("npy", "samples_per_file=1")):
+            out = words[0] + words[1][:6]
+            self.generate(out, "--format", words[0], "--set", words[1])
+            made = self.records("describe", out)[0]
+            scanned = self.records("describe", out, "--scan", "--checksum", "--save", f"{out}.manifest")[0]
+            for key in ("samples", "bytes", "objects", "size_bytes", "codec", "format"):
+                self.assertEqual(made[key], scanned[key], key)
+            self.assertIn(f"{made['objects']} right",
+                          self.run_cli("verify", out, "--manifest", f"{out}.manifest").stdout)
+
+    def test_archives_that_others_made(self):
+        code = """
+import io, zipfile
+rows = numpy.arange(5 * 2 * 3, dtype="<f4").reshape(5, 2, 3)
+numpy.savez("theirs/rows.npz", data=rows, labels=numpy.array([3, 1, 2, 250, 0], dtype=">i2"))
+numpy.savez("theirs/only.npz", rows)
+numpy.savez("theirs/one.npz", data=rows, mask=rows[0], factor=numpy.float64(2))
+numpy.savez_compressed("packed/rows.npz", data=rows)
+numpy.savez("fortran/rows.npz", data=numpy.asfortranarray(rows))
+print("{}")"""
+        for folder in ("theirs", "packed", "fortran"):
+            (self.dir / folder).mkdir()
+        self.python("numpy", code)
+        corpus = self.records("describe", "theirs", "--scan")[0]
+        self.assertEqual((corpus["samples"], corpus["bytes"]), (5 + 5 + 1, 3 * 5 * 2 * 3 * 4))
+        self.assertEqual(corpus["labels"]["used"], 5)
+        self.assertIn("'data.npy' is compressed", self.run_cli("describe", "packed", "--scan", expect=None).stderr)
+        self.assertIn("do not lie together", self.run_cli("describe", "fortran", "--scan", expect=None).stderr)
+
+    def test_damage_is_told_by_name_and_place(self):
+        for name in ("npz", "npy"):
+            self.generate(name, "--format", name, "--set", "samples_per_file=1", "--set", "dirs=flat")
+            path = sorted((self.dir / name).glob(f"*.{name}"))[0]
+            whole = path.read_bytes()
+            for damaged in (whole[:len(whole) // 2], whole[:5]):
+                path.write_bytes(damaged)
+                told = self.run_cli("describe", name, "--scan", expect=1).stderr
+                self.assertIn(path.name, told)
+                self.assertRegex(told, "at byte [0-9]+")
+
+
+if __name__ == "__main__":
+    penstock_cli.main()

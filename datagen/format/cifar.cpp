@@ -1,0 +1,155 @@
+// Format: the binary layout of CIFAR-10: records of a label and a picture of 32 x 32 in three planes.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "datagen/format/format.hpp"
+#include "datagen/format/gathering_writer.hpp"
+#include "datagen/format/object_names.hpp"
+#include "datagen/format/object_window.hpp"
+#include "datagen/format/sample_type.hpp"
+
+namespace penstock {
+
+extern const FormatInfo format_cifar;
+
+namespace {
+
+constexpr std::uint64_t kPixels = 3072;  // 32 x 32 in red, green and blue, a plane each
+constexpr std::uint64_t kRecord = 1 + kPixels;
+constexpr std::uint64_t kRecordsPerFile = 10000;
+constexpr std::string_view kTrain = "data_batch_";
+constexpr std::string_view kTest = "test_batch";
+constexpr std::string_view kExtension = ".bin";
+
+constexpr OptionSpec kOptions[] = {
+    {.name = "samples_per_file",
+     .type = OptionType::integer,
+     .value = "N",
+     .fallback = "10000",
+     .help = "records a file; the last file is test_batch.bin, all others data_batch_1.bin and on",
+     .at_least = 1},
+};
+
+bool digits(std::string_view text) {
+  return std::all_of(text.begin(), text.end(), [](char c) { return c >= '0' && c <= '9'; });
+}
+
+class CifarWriter final : public ObjectWriter {
+ public:
+  CifarWriter(Backend& backend, const ObjectPlan& plan)
+      : backend_(backend), name_(plan.name), samples_(plan.samples) {}
+
+  Result<Placement> add(const SampleBytes& sample) override {
+    if (!writer_) {
+      PENSTOCK_ASSIGN(auto writer, backend_.create(name_, samples_ * kRecord));
+      writer_.emplace(std::move(writer));
+    }
+    const FieldBytes& field = sample.fields.front();
+    if (field.bytes != kPixels || sample.label > 255)
+      return make_error(
+          Errc::invalid_argument,
+          fmt::format("'{}' for '{}' has {} bytes and label {}; a CIFAR record has {} and a label up "
+                      "to 255",
+                      sample.key, name_, field.bytes, sample.label, kPixels));
+    const std::array label{static_cast<std::byte>(sample.label)};
+    PENSTOCK_TRY(writer_->append(label));
+    const Placement placement{writer_->offset(), kPixels};
+    PENSTOCK_TRY(writer_->append(field.pieces));
+    return placement;
+  }
+
+  Result<std::uint64_t> publish(Durability durability) override {
+    if (!writer_ || writer_->offset() != samples_ * kRecord)
+      return make_error(Errc::internal,
+                        fmt::format("'{}' is not whole: its plan says {} records", name_, samples_));
+    return writer_->publish(durability);
+  }
+
+ private:
+  Backend& backend_;
+  const std::string name_;
+  const std::uint64_t samples_;
+  std::optional<GatheringWriter> writer_;
+};
+
+class Cifar final : public Format {
+ public:
+  explicit Cifar(std::uint64_t per_file) : per_file_(per_file) {}
+
+  Result<void> check(std::span<const Field> fields) const override {
+    if (fields.size() == 1 && !fields[0].varies && fields[0].element == Element::u8 &&
+        field_bytes(fields[0]) == kPixels)
+      return success();
+    return make_error(
+        Errc::invalid_argument,
+        fmt::format("a CIFAR record holds one field of {} bytes (uint8, 3 x 32 x 32), and these "
+                    "samples have {}, the first called {}",
+                    kPixels, fields.size(), fields[0].name));
+  }
+
+  std::uint64_t objects(std::uint64_t samples) const override {
+    return samples / per_file_ + (samples % per_file_ != 0 ? 1 : 0);
+  }
+  std::uint64_t first_sample(std::uint64_t object, std::uint64_t /*samples*/) const override {
+    return object * per_file_;
+  }
+  // A lone file is for training.
+  std::string object_name(std::uint64_t object, std::uint64_t objects, std::string_view /*recipe*/,
+                          std::string_view /*first_key*/, std::string_view /*extension*/) const override {
+    if (objects > 1 && object + 1 == objects) return fmt::format("{}{}", kTest, kExtension);
+    return fmt::format("{}{}{}", kTrain, object + 1, kExtension);
+  }
+
+  Result<std::unique_ptr<ObjectWriter>> create(Backend& backend, const ObjectPlan& plan) const override {
+    return std::make_unique<CifarWriter>(backend, plan);
+  }
+
+  bool claims(std::string_view object_name) const override {
+    if (hidden(object_name) || !object_name.ends_with(kExtension)) return false;
+    std::string_view last = object_name.substr(object_name.rfind('/') + 1);
+    last.remove_suffix(kExtension.size());
+    if (last == kTest) return true;
+    return last.size() > kTrain.size() && last.starts_with(kTrain) && digits(last.substr(kTrain.size()));
+  }
+
+  Result<void> scan(Backend& backend, const Entry& object,
+                    const std::function<void(const Found&)>& found) const override {
+    PENSTOCK_ASSIGN(ObjectWindow window, ObjectWindow::open(backend, object));
+    const std::uint64_t records = window.size() / kRecord;
+    if (records == 0 || window.size() % kRecord != 0)
+      return window.error(
+          Errc::truncated, records * kRecord,
+          fmt::format("the last CIFAR record has {} bytes instead of {}", window.size() % kRecord, kRecord));
+    for (std::uint64_t i = 0; i < records; ++i) {
+      PENSTOCK_ASSIGN(const std::span<const std::byte> label, window.at(i * kRecord, 1));
+      found({.label_name = fmt::format("{}", std::to_integer<unsigned>(label[0])),
+             .placement = {i * kRecord + 1, kPixels},
+             .codec = "raw"});
+    }
+    return success();
+  }
+
+ private:
+  const std::uint64_t per_file_;
+};
+
+Result<std::unique_ptr<Format>> make_cifar(const Options& options) {
+  return std::make_unique<Cifar>(static_cast<std::uint64_t>(options.integer("samples_per_file")));
+}
+
+}  // namespace
+
+const FormatInfo format_cifar{
+    .name = "cifar",
+    .summary = "CIFAR-10's binary files: a label and 3072 bytes of pixels a record",
+    .options = kOptions,
+    .make = make_cifar,
+};
+
+}  // namespace penstock

@@ -1,0 +1,128 @@
+// For tests only: objects of any fields through a format and out again, and what damage must not do.
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "datagen/format/format.hpp"
+#include "datagen/format/scan_fixture.hpp"
+#include "io_backends/base/testing.hpp"
+#include "io_backends/base/tier.hpp"
+#include "io_backends/base/wrapper.hpp"
+
+namespace penstock {
+
+// A back end that only appends.
+class AppendingBackend final : public BackendWrapper {
+ public:
+  explicit AppendingBackend(std::unique_ptr<Backend> inner)
+      : BackendWrapper(std::move(inner)), caps_(BackendWrapper::caps()) {
+    caps_.write_at = false;
+  }
+  const Caps& caps() const override { return caps_; }
+
+ private:
+  Caps caps_;
+};
+
+inline std::unique_ptr<Format> format_of(std::string_view name, const std::vector<OptionWord>& words = {}) {
+  const FormatInfo* const info = format_registry().find(name).value();
+  return info->make(Options::parse(info->options, words, "format option").value()).value();
+}
+
+// One sample: a label, and bytes by field.
+struct TestSample {
+  std::uint32_t label = 0;
+  std::vector<std::vector<std::byte>> fields;
+};
+
+inline std::vector<TestSample> test_samples(std::span<const Field> fields, std::size_t count) {
+  std::vector<TestSample> samples(count);
+  for (std::size_t i = 0; i < count; ++i) {
+    samples[i].label = static_cast<std::uint32_t>(i * 7 % 10);
+    for (std::size_t f = 0; f < fields.size(); ++f) {
+      const std::size_t bytes = fields[f].varies ? i * 13 % 29 * element_bytes(fields[f].element)
+                                                 : static_cast<std::size_t>(field_bytes(fields[f]));
+      samples[i].fields.push_back(pattern(bytes, static_cast<unsigned>(i * 11 + f)));
+    }
+  }
+  return samples;
+}
+
+struct Made {
+  std::uint64_t bytes = 0;
+  std::vector<Placement> placed;
+};
+
+inline Result<Made> make_object(Backend& backend, const Format& format, std::string_view name,
+                                std::span<const Field> fields, std::span<const TestSample> samples) {
+  PENSTOCK_ASSIGN(const auto writer,
+                  format.create(backend, {.name = name, .samples = samples.size(), .fields = fields}));
+  Made made;
+  for (const TestSample& sample : samples) {
+    std::vector<std::span<const std::byte>> pieces(sample.fields.begin(), sample.fields.end());
+    std::vector<FieldBytes> bytes;
+    for (const auto& piece : pieces) bytes.push_back({.pieces = {&piece, 1}, .bytes = piece.size()});
+    PENSTOCK_ASSIGN(const Placement placement,
+                    writer->add({.key = "k", .label = sample.label, .label_name = {}, .fields = bytes}));
+    made.placed.push_back(placement);
+  }
+  PENSTOCK_ASSIGN(made.bytes, writer->publish(Durability::visible));
+  return made;
+}
+
+inline std::vector<std::byte> content(Backend& backend, std::string_view name) {
+  const auto reader = backend.open(name).value();
+  std::vector<std::byte> bytes(static_cast<std::size_t>(reader->size().value()));
+  EXPECT_OK(reader->read_at(0, bytes));
+  return bytes;
+}
+
+inline void put(Backend& backend, std::string_view name, std::span<const std::byte> bytes) {
+  const auto writer = backend.create(name).value();
+  ASSERT_OK(writer->append(bytes));
+  ASSERT_OK(writer->publish(Durability::visible));
+}
+
+struct ScannedSample {
+  Placement placement;
+  std::string label;
+  std::string codec;
+};
+
+inline Result<std::vector<ScannedSample>> scan_object(Backend& backend, const Format& format,
+                                                      std::string_view name) {
+  PENSTOCK_ASSIGN(const Entry entry, backend.names().stat(name));
+  std::vector<ScannedSample> samples;
+  PENSTOCK_TRY(format.scan(backend, entry, [&](const Format::Found& found) {
+    samples.push_back({found.placement, std::string(found.label_name), std::string(found.codec)});
+  }));
+  return samples;
+}
+
+// Every truncation fails; every flipped bit outside [payload_begin, payload_end), and every byte there made
+// 0x00 and 0xff, gives what ScanFixture holds scans to.
+inline void expect_hardened(ScanFixture& fixture, std::span<const std::byte> whole, std::size_t payload_begin,
+                            std::size_t payload_end) {
+  ASSERT_OK(fixture.scan(whole));
+  for (std::size_t length = 0; length < whole.size(); ++length)
+    ASSERT_FALSE(fixture.scan(whole.first(length)).ok()) << "cut to " << length << " bytes";
+  std::vector<std::byte> damaged(whole.begin(), whole.end());
+  for (std::size_t at = 0; at < whole.size(); ++at) {
+    if (at >= payload_begin && at < payload_end) continue;
+    for (unsigned bit = 0; bit < 8; ++bit) {
+      damaged[at] = whole[at] ^ static_cast<std::byte>(1U << bit);
+      (void)fixture.scan(damaged);
+    }
+    for (const std::byte value : {std::byte{0x00}, std::byte{0xff}}) {
+      damaged[at] = value;
+      (void)fixture.scan(damaged);
+    }
+    damaged[at] = whole[at];
+  }
+}
+
+}  // namespace penstock

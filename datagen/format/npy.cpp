@@ -1,0 +1,133 @@
+// Format: NumPy's .npy files. A sample is an array, or samples are stacked along a new first axis of one.
+#include <fmt/format.h>
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "datagen/format/format.hpp"
+#include "datagen/format/gathering_writer.hpp"
+#include "datagen/format/npy_header.hpp"
+#include "datagen/format/object_names.hpp"
+#include "datagen/format/object_window.hpp"
+#include "datagen/format/sample_arrays.hpp"
+#include "datagen/format/sample_type.hpp"
+#include "datagen/format/scan_arrays.hpp"
+
+namespace penstock {
+
+extern const FormatInfo format_npy;
+
+namespace {
+
+constexpr OptionSpec kOptions[] = {kDirsOption, kShardsOption, kSamplesPerFileOption};
+
+class NpyWriter final : public ObjectWriter {
+ public:
+  NpyWriter(Backend& backend, const ObjectPlan& plan, bool stacked)
+      : backend_(backend), name_(plan.name), arrays_(plan, stacked) {}
+
+  Result<Placement> add(const SampleBytes& sample) override {
+    PENSTOCK_TRY(arrays_.add(sample));
+    const FieldBytes& field = sample.fields.front();
+    if (!writer_) {
+      const ArrayPlan array = arrays_.plans().front();
+      const std::vector<std::byte> head = npy_header(array.element, array.shape);
+      PENSTOCK_ASSIGN(auto writer, backend_.create(name_, head.size() + array.bytes()));
+      writer_.emplace(std::move(writer));
+      PENSTOCK_TRY(writer_->append(head));
+    }
+    const Placement placement{writer_->offset(), field.bytes};
+    PENSTOCK_TRY(writer_->append(field.pieces));
+    return placement;
+  }
+
+  Result<std::uint64_t> publish(Durability durability) override {
+    PENSTOCK_TRY(arrays_.complete());
+    return writer_->publish(durability);
+  }
+
+ private:
+  Backend& backend_;
+  const std::string name_;
+  SampleArrays arrays_;
+  std::optional<GatheringWriter> writer_;
+};
+
+class Npy final : public Format {
+ public:
+  explicit Npy(Shards shards) : shards_(shards) {}
+
+  Result<void> check(std::span<const Field> fields) const override {
+    if (fields.size() != 1)
+      return make_error(
+          Errc::invalid_argument,
+          fmt::format("an .npy file holds one array, and these samples have {} ({}, {} ...): npz "
+                      "holds several",
+                      fields.size(), fields[0].name, fields[1].name));
+    if (fields[0].varies && !shards_.one_sample())
+      return make_error(Errc::invalid_argument,
+                        fmt::format("'{}' varies in length, so its samples cannot be rows of one array: say "
+                                    "--set samples_per_file=1",
+                                    fields[0].name));
+    return success();
+  }
+
+  std::uint64_t objects(std::uint64_t samples) const override { return shards_.objects(samples); }
+  std::uint64_t first_sample(std::uint64_t object, std::uint64_t samples) const override {
+    return shards_.first_sample(object, samples);
+  }
+  std::string object_name(std::uint64_t object, std::uint64_t objects, std::string_view recipe,
+                          std::string_view first_key, std::string_view /*extension*/) const override {
+    return shards_.name(object, objects, recipe, first_key, ".npy");
+  }
+
+  Result<std::unique_ptr<ObjectWriter>> create(Backend& backend, const ObjectPlan& plan) const override {
+    return std::make_unique<NpyWriter>(backend, plan, !shards_.one_sample());
+  }
+
+  bool claims(std::string_view object_name) const override {
+    return !hidden(object_name) && object_name.ends_with(".npy");
+  }
+
+  // Whether an array is one sample or many is not in it; only names of shards say so.
+  Result<void> scan(Backend& backend, const Entry& object,
+                    const std::function<void(const Found&)>& found) const override {
+    PENSTOCK_ASSIGN(ObjectWindow window, ObjectWindow::open(backend, object));
+    PENSTOCK_ASSIGN(const NpyArray array, read_npy(window, 0, object.bytes));
+    std::uint64_t samples = 1;
+    if (is_shard_name(object.name) && !array.shape.empty() && array.data_bytes > 0) {
+      if (array.fortran_order)
+        return window.error(Errc::unsupported, 0, "its rows do not lie together (Fortran's order)");
+      samples = array.shape[0];
+    }
+    const std::uint64_t bytes = array.data_bytes / samples;
+    std::string_view codec = "raw";
+    if (array.item_bytes == 1 && array.shape.size() == 1 && samples == 1) {
+      PENSTOCK_ASSIGN(codec, codec_at(window, {array.header_bytes, bytes}));
+    }
+    for (std::uint64_t i = 0; i < samples; ++i)
+      found({.label_name = {}, .placement = {array.header_bytes + i * bytes, bytes}, .codec = codec});
+    return success();
+  }
+
+ private:
+  const Shards shards_;
+};
+
+Result<std::unique_ptr<Format>> make_npy(const Options& options) {
+  PENSTOCK_ASSIGN(const Shards shards, Shards::parse(options));
+  return std::make_unique<Npy>(shards);
+}
+
+}  // namespace
+
+const FormatInfo format_npy{
+    .name = "npy",
+    .summary = "NumPy arrays: a sample each, or stacked",
+    .options = kOptions,
+    .make = make_npy,
+};
+
+}  // namespace penstock

@@ -1,0 +1,212 @@
+#include "datagen/format/npy_header.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+#include <optional>
+#include <utility>
+
+#include "datagen/format/byte_order.hpp"
+
+namespace penstock {
+namespace {
+
+constexpr std::string_view kMagic = "\x93NUMPY";
+constexpr std::size_t kAlignment = 64;
+constexpr std::size_t kMostText = 64 * 1024;  // version 1.0's limit; NumPy itself reads no more than 10 000
+constexpr std::size_t kMostSides = 64;        // NumPy 2 has 64, earlier ones 32
+constexpr std::size_t kDigits = 20;           // of the largest first side
+
+std::string_view descr_of(Element element) {
+  switch (element) {
+    case Element::u8:
+      return "|u1";
+    case Element::i32:
+      return "<i4";
+    case Element::i64:
+      return "<i8";
+    case Element::f32:
+      return "<f4";
+    case Element::f64:
+      break;
+  }
+  return "<f8";
+}
+
+Error bad(std::string_view what) {
+  return make_error(Errc::corrupt, fmt::format("{} in the header of a NumPy array", what));
+}
+
+// The little of Python's literals that such a header is written in.
+class Literals {
+ public:
+  explicit Literals(std::string_view text) : rest_(text) {}
+
+  bool take(char wanted) {
+    skip_spaces();
+    if (!rest_.starts_with(wanted)) return false;
+    rest_.remove_prefix(1);
+    return true;
+  }
+  bool done() {
+    skip_spaces();
+    return rest_.empty();
+  }
+  char next() {
+    skip_spaces();
+    return rest_.empty() ? '\0' : rest_.front();
+  }
+
+  std::optional<std::string_view> string() {
+    const char quote = next();
+    if (quote != '\'' && quote != '"') return std::nullopt;
+    const std::size_t end = rest_.find(quote, 1);
+    if (end == std::string_view::npos) return std::nullopt;
+    const std::string_view text = rest_.substr(1, end - 1);
+    rest_.remove_prefix(end + 1);
+    return text;
+  }
+  std::optional<bool> boolean() {
+    skip_spaces();
+    for (const auto& [word, value] : {std::pair{std::string_view("True"), true}, {"False", false}})
+      if (rest_.starts_with(word)) {
+        rest_.remove_prefix(word.size());
+        return value;
+      }
+    return std::nullopt;
+  }
+  std::optional<std::uint64_t> number() {
+    skip_spaces();
+    std::uint64_t value = 0;
+    const auto [stop, failure] = std::from_chars(rest_.data(), rest_.data() + rest_.size(), value);
+    if (failure != std::errc{}) return std::nullopt;
+    rest_.remove_prefix(static_cast<std::size_t>(stop - rest_.data()));
+    if (rest_.starts_with('L')) rest_.remove_prefix(1);  // written by Python 2
+    return value;
+  }
+
+ private:
+  void skip_spaces() { rest_.remove_prefix(std::min(rest_.find_first_not_of(" \t\r\n"), rest_.size())); }
+  std::string_view rest_;
+};
+
+Result<void> read_shape(Literals& text, NpyArray& array) {
+  if (!text.take('(')) return bad("no shape");
+  while (!text.take(')')) {
+    const auto side = text.number();
+    if (!side) return bad("a side that is no number");
+    if (array.shape.size() == kMostSides) return bad("more sides than an array has");
+    array.shape.push_back(*side);
+    if (!text.take(',') && text.next() != ')') return bad("sides without commas");
+  }
+  return success();
+}
+
+Result<void> read_descr(Literals& text, NpyArray& array) {
+  if (text.next() == '[')
+    return make_error(Errc::unsupported, "an array of records (a structured type); only plain ones are read");
+  const auto descr = text.string();
+  if (!descr || descr->size() < 2) return bad("no type");
+  std::string_view rest = *descr;
+  array.big_endian = rest.front() == '>';
+  if (std::string_view("<>|=").find(rest.front()) != std::string_view::npos) rest.remove_prefix(1);
+  array.kind = rest.empty() ? '\0' : rest.front();
+  if (array.kind == 'O')
+    return make_error(Errc::unsupported, "an array of Python's objects (a pickle); only plain ones are read");
+  if (std::string_view("biufcSUVmM").find(array.kind) == std::string_view::npos)
+    return bad(fmt::format("the unknown type '{}'", *descr));
+  rest.remove_prefix(1);
+  const auto [stop, failure] = std::from_chars(rest.data(), rest.data() + rest.size(), array.item_bytes);
+  if (failure != std::errc{} || array.item_bytes > UINT32_MAX) return bad("a type without a size");
+  const bool integer_size =
+      array.item_bytes == 1 || array.item_bytes == 2 || array.item_bytes == 4 || array.item_bytes == 8;
+  if (array.integers() && !integer_size) return bad(fmt::format("the unknown type '{}'", *descr));
+  if (array.kind == 'U') array.item_bytes *= 4;
+  return success();
+}
+
+Result<void> measure(NpyArray& array) {
+  // With an empty side the others may be anything.
+  const bool empty = std::find(array.shape.begin(), array.shape.end(), 0U) != array.shape.end();
+  array.data_bytes = empty ? 0 : array.item_bytes;
+  if (array.data_bytes == 0) return success();
+  for (const std::uint64_t side : array.shape)
+    if (__builtin_mul_overflow(array.data_bytes, side, &array.data_bytes))
+      return bad("a shape of more bytes than there are");
+  return success();
+}
+
+}  // namespace
+
+std::vector<std::byte> npy_header(Element element, std::span<const std::uint64_t> shape) {
+  std::string text = fmt::format("{{'descr': '{}', 'fortran_order': False, 'shape': (", descr_of(element));
+  for (std::size_t i = 0; i < shape.size(); ++i) text += fmt::format("{}{}", i == 0 ? "" : ", ", shape[i]);
+  text += shape.size() == 1 ? ",), }" : "), }";
+  // As if the first side had all its digits, so that it may grow while the array is written.
+  const std::size_t first_digits = shape.empty() ? 0 : fmt::formatted_size("{}", shape[0]);
+  const std::size_t longest = kMagic.size() + 4 + text.size() + (kDigits - first_digits) + 1;
+  const std::size_t whole = (longest + kAlignment - 1) / kAlignment * kAlignment;
+  text.append(whole - kMagic.size() - 4 - text.size() - 1, ' ');
+  text += '\n';
+  return HeaderBytes().text(kMagic).u8(1).u8(0).u16(text.size()).text(text).take();
+}
+
+Result<NpyArray> parse_npy_text(std::string_view text) {
+  NpyArray array;
+  Literals literals(text);
+  unsigned seen = 0;
+  if (!literals.take('{')) return bad("no dictionary");
+  while (!literals.take('}')) {
+    const auto key = literals.string();
+    if (!key || !literals.take(':')) return bad("no key");
+    if (*key == "descr") {
+      PENSTOCK_TRY(read_descr(literals, array));
+      seen |= 1U;
+    } else if (*key == "shape") {
+      array.shape.clear();
+      PENSTOCK_TRY(read_shape(literals, array));
+      seen |= 2U;
+    } else if (*key == "fortran_order") {
+      const auto value = literals.boolean();
+      if (!value) return bad("no True or False");
+      array.fortran_order = *value;
+      seen |= 4U;
+    } else {
+      return bad(fmt::format("the unknown key '{}'", *key));
+    }
+    if (!literals.take(',') && literals.next() != '}') return bad("keys without commas");
+  }
+  if (seen != 7U || !literals.done()) return bad("not just descr, fortran_order and shape");
+  PENSTOCK_TRY(measure(array));
+  return array;
+}
+
+Result<NpyArray> read_npy(ObjectWindow& window, std::uint64_t offset, std::uint64_t length) {
+  constexpr std::size_t kShort = 10;  // up to the text in version 1
+  if (length < kShort) return window.corrupt(offset, "too short for a NumPy array");
+  PENSTOCK_ASSIGN(std::span<const std::byte> head, window.at(offset, std::min<std::uint64_t>(length, 12)));
+  const bool known = std::equal(kMagic.begin(), kMagic.end(), head.begin(),
+                                [](char a, std::byte b) { return static_cast<std::byte>(a) == b; });
+  if (!known) return window.corrupt(offset, "no NumPy array begins here");
+  const auto version = number_at(head, 6, 1);
+  if (version < 1 || version > 3)
+    return window.error(Errc::unsupported, offset, fmt::format("version {} of NumPy's format", version));
+  const std::size_t begin = version == 1 ? kShort : 12;
+  if (length < begin) return window.corrupt(offset, "too short for a NumPy array");
+  const std::uint64_t text_bytes = number_at(head, 8, begin - 8);
+  if (text_bytes > kMostText || text_bytes > length - begin)
+    return window.corrupt(offset + 8, fmt::format("a NumPy header of {} bytes", text_bytes));
+  PENSTOCK_ASSIGN(head, window.at(offset + begin, static_cast<std::size_t>(text_bytes)));
+  const std::string_view text(reinterpret_cast<const char*>(head.data()),
+                              head.size());  // NOLINT(*-reinterpret-cast)
+  Result<NpyArray> array = parse_npy_text(text);
+  if (!array.ok()) return window.error(array.error().code, offset + begin, array.error().what);
+  array->header_bytes = begin + text_bytes;
+  if (array->data_bytes != length - array->header_bytes)
+    return window.corrupt(offset, fmt::format("a NumPy array of {} bytes where {} are", array->data_bytes,
+                                              length - array->header_bytes));
+  return array;
+}
+
+}  // namespace penstock

@@ -1,0 +1,194 @@
+// Format: NumPy's .npz archives: an array a field, of one sample or of several along a new first axis.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "datagen/format/byte_order.hpp"
+#include "datagen/format/format.hpp"
+#include "datagen/format/gathering_writer.hpp"
+#include "datagen/format/npy_header.hpp"
+#include "datagen/format/object_names.hpp"
+#include "datagen/format/object_window.hpp"
+#include "datagen/format/patchable_writer.hpp"
+#include "datagen/format/sample_arrays.hpp"
+#include "datagen/format/sample_type.hpp"
+#include "datagen/format/scan_arrays.hpp"
+#include "datagen/format/zip_archive.hpp"
+#include "io_backends/base/crc32.hpp"
+
+namespace penstock {
+
+extern const FormatInfo format_npz;
+
+namespace {
+
+constexpr OptionSpec kOptions[] = {kDirsOption, kShardsOption, kSamplesPerFileOption};
+constexpr std::string_view kSuffix = ".npy";
+
+std::uint32_t crc32_of(const FieldBytes& field, std::uint32_t crc) {
+  for (const std::span<const std::byte> piece : field.pieces) crc = crc32(piece, crc);
+  return crc;
+}
+
+// The payload is streamed where it comes sample by sample; everything else is whole when it is written.
+class NpzWriter final : public ObjectWriter {
+ public:
+  NpzWriter(Backend& backend, const ObjectPlan& plan, bool stacked)
+      : backend_(backend), name_(plan.name), varies_(plan.fields.front().varies), arrays_(plan, stacked) {}
+
+  Result<Placement> add(const SampleBytes& sample) override {
+    PENSTOCK_TRY(arrays_.add(sample));
+    const FieldBytes& field = sample.fields.front();
+    if (arrays_.samples() == 1) return add_only(sample);
+    if (!writer_) PENSTOCK_TRY(begin_payload());
+    const Placement placement{writer_->offset(), field.bytes};
+    payload_crc_ = crc32_of(field, payload_crc_);
+    payload_bytes_ += field.bytes;
+    PENSTOCK_TRY(writer_->append(field.pieces));
+    return placement;
+  }
+
+  Result<std::uint64_t> publish(Durability durability) override {
+    PENSTOCK_TRY(arrays_.complete());
+    if (arrays_.samples() > 1) {
+      PENSTOCK_TRY(end_payload());
+      PENSTOCK_TRY(write_arrays(nullptr, 1));
+    }
+    PENSTOCK_TRY(writer_->append(zip_directory(members_, writer_->offset())));
+    return writer_->publish(durability);
+  }
+
+ private:
+  Result<void> create(std::uint64_t bytes, bool patched) {
+    PENSTOCK_ASSIGN(auto writer,
+                    patched ? create_patchable(backend_, name_, bytes) : backend_.create(name_, bytes));
+    writer_.emplace(std::move(writer));
+    return success();
+  }
+
+  Result<Placement> add_only(const SampleBytes& sample) {
+    std::uint64_t bytes = 0;
+    for (const ArrayPlan& array : arrays_.plans()) bytes += array.bytes();
+    PENSTOCK_TRY(create(bytes, false));
+    PENSTOCK_TRY(write_arrays(&sample, 0));
+    return Placement{payload_offset_, sample.fields.front().bytes};
+  }
+
+  Result<void> begin_payload() {
+    const ArrayPlan array = arrays_.plans().front();
+    const std::vector<std::byte> head = npy_header(array.element, array.shape);
+    PENSTOCK_TRY(create(varies_ ? 0 : head.size() + array.bytes(), varies_));
+    members_.push_back({.name = array.name + std::string(kSuffix), .streamed = true});
+    PENSTOCK_TRY(writer_->append(zip_local_header(members_.back())));
+    head_offset_ = writer_->offset();
+    return writer_->append(head);
+  }
+
+  // Only now the first side of an array of samples that vary is known.
+  Result<void> end_payload() {
+    const ArrayPlan array = arrays_.plans().front();
+    const std::vector<std::byte> head = npy_header(array.element, array.shape);
+    if (varies_) PENSTOCK_TRY(writer_->write_at(head_offset_, head));
+    ZipMember& member = members_.front();
+    member.crc32 = crc32_combine(crc32(head), payload_crc_, payload_bytes_);
+    member.bytes = head.size() + payload_bytes_;
+    return writer_->append(zip_trailer(member));
+  }
+
+  Result<void> write_arrays(const SampleBytes* sample, std::size_t first) {
+    const std::vector<ArrayPlan> plans = arrays_.plans();
+    for (std::size_t i = first; i < plans.size(); ++i) {
+      const FieldBytes content = arrays_.content(plans[i], sample);
+      std::vector<std::byte> head = npy_header(plans[i].element, plans[i].shape);
+      members_.push_back({.name = plans[i].name + std::string(kSuffix),
+                          .header = writer_->offset(),
+                          .bytes = head.size() + content.bytes,
+                          .crc32 = crc32_of(content, crc32(head))});
+      PENSTOCK_TRY(writer_->append(zip_local_header(members_.back())));
+      PENSTOCK_TRY(writer_->append(head));
+      if (i == 0) payload_offset_ = writer_->offset();
+      PENSTOCK_TRY(writer_->append(content.pieces));
+    }
+    return success();
+  }
+
+  Backend& backend_;
+  const std::string name_;
+  const bool varies_;
+  SampleArrays arrays_;
+  std::optional<GatheringWriter> writer_;
+  std::vector<ZipMember> members_;
+  std::uint64_t head_offset_ = 0;
+  std::uint64_t payload_offset_ = 0;
+  std::uint64_t payload_bytes_ = 0;
+  std::uint32_t payload_crc_ = 0;
+};
+
+class Npz final : public Format {
+ public:
+  explicit Npz(Shards shards) : shards_(shards) {}
+
+  Result<void> check(std::span<const Field> fields) const override {
+    return check_array_names(fields, "an .npz archive");
+  }
+
+  std::uint64_t objects(std::uint64_t samples) const override { return shards_.objects(samples); }
+  std::uint64_t first_sample(std::uint64_t object, std::uint64_t samples) const override {
+    return shards_.first_sample(object, samples);
+  }
+  std::string object_name(std::uint64_t object, std::uint64_t objects, std::string_view recipe,
+                          std::string_view first_key, std::string_view /*extension*/) const override {
+    return shards_.name(object, objects, recipe, first_key, ".npz");
+  }
+
+  Result<std::unique_ptr<ObjectWriter>> create(Backend& backend, const ObjectPlan& plan) const override {
+    return std::make_unique<NpzWriter>(backend, plan, !shards_.one_sample());
+  }
+
+  bool claims(std::string_view object_name) const override {
+    return !hidden(object_name) && object_name.ends_with(".npz");
+  }
+
+  Result<void> scan(Backend& backend, const Entry& object,
+                    const std::function<void(const Found&)>& found) const override {
+    PENSTOCK_ASSIGN(ObjectWindow window, ObjectWindow::open(backend, object));
+    PENSTOCK_ASSIGN(const auto members, read_zip(window, kSuffix));
+    std::vector<ScannedArray> arrays;
+    for (const StoredMember& member : members) {
+      PENSTOCK_ASSIGN(const NpyArray array, read_npy(window, member.offset, member.bytes));
+      arrays.push_back({.stored = {.name = member.name.substr(0, member.name.size() - kSuffix.size()),
+                                   .shape = array.shape,
+                                   .bytes = array.data_bytes,
+                                   .integers = array.integers()},
+                        .offset = member.offset + array.header_bytes,
+                        .item_bytes = std::max<std::uint64_t>(1, array.item_bytes),
+                        .is_signed = array.kind == 'i',
+                        .big_endian = array.big_endian,
+                        .rows_apart = array.fortran_order && array.shape.size() > 1});
+    }
+    return scan_arrays(window, arrays, found);
+  }
+
+ private:
+  const Shards shards_;
+};
+
+Result<std::unique_ptr<Format>> make_npz(const Options& options) {
+  PENSTOCK_ASSIGN(const Shards shards, Shards::parse(options));
+  return std::make_unique<Npz>(shards);
+}
+
+}  // namespace
+
+const FormatInfo format_npz{
+    .name = "npz",
+    .summary = "NumPy archives: an array a field, of one sample or of several",
+    .options = kOptions,
+    .make = make_npz,
+};
+
+}  // namespace penstock

@@ -1,0 +1,211 @@
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "datagen/format/byte_order.hpp"
+#include "datagen/format/format_testing.hpp"
+#include "datagen/format/npy_header.hpp"
+#include "datagen/format/zip_archive.hpp"
+
+namespace penstock {
+namespace {
+
+const Field kPixels{.name = "x", .codec = "raw", .extension = ".bin", .shape = {2, 3}};
+const Field kWeight{
+    .name = "weight", .codec = "raw", .extension = ".bin", .element = Element::f32, .shape = {}};
+const Field kTrack{.name = "track",
+                   .codec = "raw",
+                   .extension = ".bin",
+                   .element = Element::i32,
+                   .shape = {},
+                   .varies = true};
+const Field kJpeg{.name = "image", .codec = "jpeg", .extension = ".jpg", .varies = true};
+
+class Arrays : public ::testing::Test {
+ protected:
+  Tier tier_ = open_tier("mem:arrays").value();
+  Backend& backend_ = *tier_.backend;
+};
+using Npy = Arrays;
+using Npz = Arrays;
+
+const std::vector<OptionWord> kOne{{"samples_per_file", "1"}};
+
+std::string header_text(Backend& backend, std::string_view name) {
+  const std::string text = text_of(content(backend, name));
+  return text.substr(10, text.find('\n') - 10);
+}
+
+TEST_F(Npy, AnArrayIsASampleOrAllOfThem) {
+  const std::vector<Field> fields{kPixels};
+  const auto samples = test_samples(fields, 5);
+  const auto one =
+      make_object(backend_, *format_of("npy", kOne), "one.npy", fields, std::span(samples).first(1));
+  ASSERT_OK(one);
+  EXPECT_EQ(header_text(backend_, "one.npy").substr(0, 59),
+            "{'descr': '|u1', 'fortran_order': False, 'shape': (2, 3), }");
+  EXPECT_EQ(one->placed[0].offset % 64, 0U);
+  ASSERT_OK(make_object(backend_, *format_of("npy"), "all-00000-of-00001.npy", fields, samples));
+  EXPECT_NE(header_text(backend_, "all-00000-of-00001.npy").find("(5, 2, 3)"), std::string::npos);
+  EXPECT_EQ(scan_object(backend_, *format_of("npy"), "all-00000-of-00001.npy")->size(), 5U);
+  put(backend_, "somebody.npy", content(backend_, "all-00000-of-00001.npy"));
+  EXPECT_EQ(scan_object(backend_, *format_of("npy"), "somebody.npy")->size(), 1U);
+}
+
+TEST_F(Npy, RefusesWhatIsNoArray) {
+  EXPECT_ERRC(Errc::invalid_argument, format_of("npy")->check({&kJpeg, 1}), "samples_per_file=1");
+  EXPECT_OK(format_of("npy", kOne)->check({&kJpeg, 1}));
+  const std::vector<Field> two{kPixels, kWeight};
+  EXPECT_ERRC(Errc::invalid_argument, format_of("npy")->check(two), "npz");
+}
+
+TEST_F(Npy, HeadersOfOthersAreRead) {
+  const auto parsed = [](std::string_view text) { return parse_npy_text(text); };
+  const NpyArray big = parsed("{\"shape\":(3L,4), \"descr\" : '>i2','fortran_order':True}").value();
+  EXPECT_TRUE(big.big_endian && big.fortran_order && big.integers());
+  EXPECT_EQ(big.data_bytes, 24U);
+  EXPECT_EQ(parsed("{'descr': '<U3', 'fortran_order': False, 'shape': (2,), }")->data_bytes, 24U);
+  EXPECT_EQ(parsed("{'descr': '<f8', 'fortran_order': False, 'shape': (), }")->data_bytes, 8U);
+  EXPECT_EQ(parsed("{'descr': '|u1', 'fortran_order': False, 'shape': (0, 99999999999, 99999999999), }")
+                ->data_bytes,
+            0U);
+  EXPECT_ERRC(Errc::unsupported, parsed("{'descr': '|O', 'fortran_order': False, 'shape': (), }"), "pickle");
+  EXPECT_ERRC(Errc::unsupported, parsed("{'descr': [('a', '<f4')], 'fortran_order': False, 'shape': ()}"),
+              "structured");
+  for (const char* text :
+       {"", "{", "{}", "()", "{'descr': '<f4'}", "{'descr': '<f4', 'fortran_order': 0, 'shape': ()}",
+        "{'descr': '<f4', 'fortran_order': False, 'shape': (3 4)}", "{'descr': 'f4",
+        "{'descr': '<i3', 'shape': (",
+        "{'descr': '<f4', 'fortran_order': False, 'shape': (4294967296, 4294967296)}",
+        "{'descr': '<f4', 'fortran_order': False, 'shape': (99999999999999999999,)}",
+        "{'descr': '<f4', 'fortran_order': False, 'shape': (1,)} more", "{'descr': '<f4', 'a': False}",
+        "{'descr': '<f99999999999', 'fortran_order': False, 'shape': ()}",
+        "{'descr': '<q8', 'fortran_order': False, 'shape': ()}"})
+    EXPECT_ERRC(Errc::corrupt, parsed(text)) << text;
+  std::string sides;
+  for (int i = 0; i < 1000; ++i) sides += "1,";
+  EXPECT_ERRC(Errc::corrupt, parsed("{'descr': '<f4', 'fortran_order': False, 'shape': (" + sides + ")}"));
+}
+
+TEST_F(Npy, DamageIsAnError) {
+  const std::vector<Field> fields{kPixels};
+  const auto made =
+      make_object(backend_, *format_of("npy"), "a.npy", fields, test_samples(fields, 3)).value();
+  auto bytes = content(backend_, "a.npy");
+  ScanFixture fixture("npy");
+  expect_hardened(fixture, bytes, made.placed[0].offset, bytes.size());
+  bytes.push_back(std::byte{});
+  EXPECT_ERRC(Errc::corrupt, fixture.scan(bytes), "NumPy array of");
+}
+
+TEST_F(Npz, EveryFieldIsAnArray) {
+  const std::vector<Field> fields{kPixels, kWeight, kTrack, kJpeg};
+  for (const std::size_t count : {1U, 4U}) {
+    const auto samples = test_samples(fields, count);
+    const auto format = count == 1 ? format_of("npz", kOne) : format_of("npz");
+    const auto made = make_object(backend_, *format, "all.npz", fields, samples);
+    ASSERT_OK(made);
+    const auto whole = content(backend_, "all.npz");
+    const auto scanned = scan_object(backend_, *format, "all.npz");
+    ASSERT_OK(scanned);
+    ASSERT_EQ(scanned->size(), count);
+    EXPECT_EQ((*scanned)[count - 1].label, std::to_string(samples[count - 1].label));
+    auto window = ObjectWindow::open(backend_, {.name = "all.npz", .bytes = whole.size()});
+    ASSERT_OK(window);
+    const auto members = read_zip(*window, ".npy");
+    ASSERT_OK(members);
+    std::string names;
+    for (const StoredMember& member : *members) {
+      EXPECT_EQ(member.offset % kZipAlignment, 0U) << member.name;
+      names += member.name + " ";
+    }
+    EXPECT_EQ(names,
+              count == 1
+                  ? "x.npy weight.npy track.npy image.npy label.npy "
+                  : "x.npy weight.npy track.npy track_offsets.npy image.npy image_offsets.npy label.npy ");
+  }
+}
+
+TEST_F(Npz, TheirOwnLabelsStayAlone) {
+  const std::vector<Field> fields{kPixels, {.name = "y", .codec = "raw", .extension = ".bin", .shape = {}}};
+  auto samples = test_samples(fields, 3);
+  ASSERT_OK(make_object(backend_, *format_of("npz"), "y.npz", fields, samples));
+  const auto scanned = scan_object(backend_, *format_of("npz"), "y.npz");
+  ASSERT_OK(scanned);
+  ASSERT_EQ(scanned->size(), 3U);
+  EXPECT_EQ((*scanned)[2].label, std::to_string(std::to_integer<int>(samples[2].fields[1][0])));
+}
+
+TEST_F(Npz, SamplesThatVaryAreRanges) {
+  const std::vector<Field> fields{kJpeg};
+  auto samples = test_samples(fields, 6);
+  samples[0].fields[0] =
+      std::vector<std::byte>{std::byte{0xff}, std::byte{0xd8}, std::byte{0xff}, {}, {}, {}, {}, {}};
+  const auto format = format_of("npz");
+  const auto made = make_object(backend_, *format, "v.npz", fields, samples).value();
+  const auto scanned = scan_object(backend_, *format, "v.npz").value();
+  ASSERT_EQ(scanned.size(), 6U);
+  for (std::size_t i = 0; i < 6; ++i) {
+    EXPECT_EQ(scanned[i].placement.offset, made.placed[i].offset);
+    EXPECT_EQ(scanned[i].placement.length, samples[i].fields[0].size());
+    EXPECT_EQ(scanned[i].codec, "jpeg");
+  }
+  // The same bytes where nothing can be written over.
+  Tier tier = open_tier("mem:appending").value();
+  AppendingBackend appending(std::move(tier.backend));
+  ASSERT_OK(make_object(appending, *format, "v.npz", fields, samples));
+  EXPECT_TRUE(content(appending, "v.npz") == content(backend_, "v.npz"));
+}
+
+TEST_F(Npz, RefusesNamesThatCollide) {
+  const std::vector<Field> twice{kJpeg,
+                                 {.name = "image_offsets", .codec = "raw", .extension = ".bin", .shape = {}}};
+  EXPECT_ERRC(Errc::invalid_argument, format_of("npz")->check(twice), "image_offsets");
+  const std::vector<Field> bad{{.name = "../x", .codec = "raw", .extension = ".bin", .shape = {}}};
+  EXPECT_ERRC(Errc::invalid_argument, format_of("npz")->check(bad), "../x");
+}
+
+TEST_F(Npz, DamageIsAnError) {
+  ScanFixture fixture("npz");
+  for (const std::vector<Field>& fields : {std::vector<Field>{kPixels, kWeight}, std::vector<Field>{kJpeg}}) {
+    ASSERT_OK(make_object(backend_, fixture.format(), "a.npz", fields, test_samples(fields, 3)));
+    expect_hardened(fixture, content(backend_, "a.npz"), 0, 0);
+  }
+}
+
+TEST_F(Npz, AbsurdNumbersAreErrors) {
+  const std::vector<Field> fields{kPixels};
+  ScanFixture fixture("npz");
+  ASSERT_OK(make_object(backend_, fixture.format(), "a.npz", fields, test_samples(fields, 3)));
+  const auto whole = content(backend_, "a.npz");
+  const std::size_t end = whole.size() - 22;
+  const std::size_t directory = number_at(whole, end + 16, 4);
+  const auto with = [&](std::size_t at, std::size_t count, std::uint64_t value) {
+    auto bytes = whole;
+    for (std::size_t i = 0; i < count; ++i) bytes[at + i] = static_cast<std::byte>(value >> (8 * i));
+    return fixture.scan(bytes);
+  };
+  EXPECT_ERRC(Errc::corrupt, with(end + 10, 2, 0xfffe), "65534 members");
+  EXPECT_ERRC(Errc::corrupt, with(end + 12, 4, 0xfffffff0), "ZIP directory");
+  EXPECT_ERRC(Errc::corrupt, with(end + 16, 4, 0xfffffff0), "ZIP directory");
+  EXPECT_ERRC(Errc::unsupported, with(directory + 10, 2, 8), "'x.npy' is compressed");
+  EXPECT_ERRC(Errc::unsupported, with(directory + 8, 2, 1), "encrypted");
+  EXPECT_ERRC(Errc::corrupt, with(directory + 42, 4, 0xfffffff0), "'x.npy'");
+  EXPECT_ERRC(Errc::corrupt, with(directory + 28, 2, 0xffff), "directory");
+  EXPECT_ERRC(Errc::corrupt, with(0, 4, 0), "no ZIP member");
+}
+
+TEST(Zip, LargeArchivesUseZip64) {
+  std::vector<ZipMember> members{{.name = "big", .header = 0, .bytes = 0x123456789a, .crc32 = 7},
+                                 {.name = "far", .header = 0x2345678900, .bytes = 5, .crc32 = 8}};
+  const auto local = zip_local_header(members[0]);
+  EXPECT_EQ(local.size() % kZipAlignment, 0U);
+  EXPECT_EQ(number_at(local, 18, 4), 0xffffffffU);
+  EXPECT_EQ(number_at(local, 30 + 3 + 4, 8), members[0].bytes);
+  const auto directory = zip_directory(members, 0x3000000000);
+  EXPECT_EQ(number_at(directory, directory.size() - 22, 4), 0x06054b50U);
+  EXPECT_EQ(number_at(directory, directory.size() - 22 - 20, 4), 0x07064b50U);
+}
+
+}  // namespace
+}  // namespace penstock

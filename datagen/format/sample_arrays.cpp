@@ -1,0 +1,184 @@
+#include "datagen/format/sample_arrays.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <set>
+
+#include "io_backends/base/backend.hpp"
+
+namespace penstock {
+namespace {
+
+void append_i64(std::vector<std::byte>& bytes, std::uint64_t value) {
+  for (unsigned i = 0; i < 8; ++i) bytes.push_back(static_cast<std::byte>(value >> (8 * i)));
+}
+
+std::uint64_t elements(const StoredArray& array) {
+  std::uint64_t count = 1;
+  for (const std::uint64_t side : array.shape)
+    if (__builtin_mul_overflow(count, side, &count)) return UINT64_MAX;
+  return count;
+}
+
+bool holds_offsets(std::span<const StoredArray> arrays, const StoredArray& array) {
+  if (!array.name.ends_with(kOffsetsSuffix)) return false;
+  const std::string_view of(array.name.data(), array.name.size() - kOffsetsSuffix.size());
+  return std::any_of(arrays.begin(), arrays.end(),
+                     [&](const StoredArray& other) { return other.name == of; });
+}
+
+std::optional<std::size_t> largest(std::span<const StoredArray> arrays, bool any) {
+  std::optional<std::size_t> best;
+  for (std::size_t i = 0; i < arrays.size(); ++i) {
+    if (!any && (names_labels(arrays[i].name) || holds_offsets(arrays, arrays[i]))) continue;
+    if (!best || arrays[i].bytes > arrays[*best].bytes) best = i;
+  }
+  return best;
+}
+
+}  // namespace
+
+bool names_labels(std::string_view array_name) {
+  const std::string_view last = array_name.substr(array_name.rfind('/') + 1);
+  return last == "label" || last == "labels" || last == "y";
+}
+
+Result<void> check_array_names(std::span<const Field> fields, std::string_view where) {
+  std::set<std::string> names;
+  for (const Field& field : fields) {
+    const bool proper = check_object_name(field.name).ok();
+    const bool fresh =
+        names.emplace(field.name).second &&
+        (!field.varies || names.insert(fmt::format("{}{}", field.name, kOffsetsSuffix)).second);
+    if (!proper || !fresh)
+      return make_error(Errc::invalid_argument, fmt::format("{} cannot hold {} called '{}'", where,
+                                                            proper ? "two arrays" : "an array", field.name));
+  }
+  return success();
+}
+
+std::uint64_t ArrayPlan::bytes() const {
+  std::uint64_t bytes = element_bytes(element);
+  for (const std::uint64_t side : shape) bytes *= side;
+  return bytes;
+}
+
+SampleArrays::SampleArrays(const ObjectPlan& plan, bool stacked)
+    : name_(plan.name),
+      fields_(plan.fields),
+      samples_(plan.samples),
+      stacked_(stacked),
+      varies_(std::any_of(fields_.begin(), fields_.end(), [](const Field& field) { return field.varies; })),
+      kept_(fields_.size()),
+      ends_(fields_.size()),
+      lengths_(fields_.size()) {
+  for (std::size_t f = 0; f < fields_.size(); ++f)
+    if (stacked_ && fields_[f].varies) append_i64(ends_[f], 0);
+}
+
+Result<void> SampleArrays::add(const SampleBytes& sample) {
+  if (added_ == samples_ || sample.fields.size() != fields_.size())
+    return make_error(Errc::internal,
+                      fmt::format("a sample too many, or with fields of its own, for '{}'", name_));
+  for (std::size_t f = 0; f < fields_.size(); ++f) {
+    const FieldBytes& field = sample.fields[f];
+    if (!fields_[f].varies && field.bytes != field_bytes(fields_[f]))
+      return make_error(Errc::internal,
+                        fmt::format("{} bytes for the {} of '{}' in '{}', not {}", field.bytes,
+                                    fields_[f].name, sample.key, name_, field_bytes(fields_[f])));
+    lengths_[f] += field.bytes;
+    if (stacked_ && fields_[f].varies) append_i64(ends_[f], lengths_[f] / element_bytes(fields_[f].element));
+    if (f == 0 || samples_ == 1) continue;
+    kept_bytes_ += field.bytes;
+    if (kept_bytes_ > kMostKept)
+      return make_error(
+          Errc::unsupported,
+          fmt::format("'{}' would have more than {} MiB beside its payload, which wait in memory for "
+                      "its end: put fewer samples into an object",
+                      name_, kMostKept >> 20U));
+    for (const std::span<const std::byte> piece : field.pieces)
+      kept_[f].insert(kept_[f].end(), piece.begin(), piece.end());
+  }
+  const bool has_label =
+      sample.label != kNoLabel && std::none_of(fields_.begin(), fields_.end(),
+                                               [](const Field& field) { return names_labels(field.name); });
+  if (added_ == 0) labelled_ = has_label;
+  if (has_label != labelled_)
+    return make_error(Errc::internal, fmt::format("only some samples of '{}' have a label", name_));
+  if (labelled_) append_i64(labels_, sample.label);
+  ++added_;
+  return success();
+}
+
+Result<void> SampleArrays::complete() const {
+  if (added_ == samples_ && added_ > 0) return success();
+  return make_error(Errc::internal, fmt::format("{} samples for '{}', not {}", added_, name_, samples_));
+}
+
+std::vector<ArrayPlan> SampleArrays::plans() const {
+  std::vector<ArrayPlan> arrays;
+  for (std::size_t f = 0; f < fields_.size(); ++f) {
+    const Field& field = fields_[f];
+    ArrayPlan array{.name = std::string(field.name),
+                    .element = field.element,
+                    .shape = field.shape,
+                    .field = f,
+                    .one_chunk = field.one_chunk};
+    if (field.varies)
+      array.shape = {lengths_[f] / element_bytes(field.element)};
+    else if (stacked_)
+      array.shape.insert(array.shape.begin(), samples_);
+    arrays.push_back(std::move(array));
+    if (field.varies && stacked_)
+      arrays.push_back({.name = fmt::format("{}{}", field.name, kOffsetsSuffix),
+                        .element = Element::i64,
+                        .shape = {samples_ + 1},
+                        .holds = ArrayPlan::Holds::offsets,
+                        .field = f});
+  }
+  if (labelled_)
+    arrays.push_back({.name = std::string(kLabelArray),
+                      .element = Element::i64,
+                      .shape = {samples_},
+                      .holds = ArrayPlan::Holds::labels});
+  return arrays;
+}
+
+FieldBytes SampleArrays::content(const ArrayPlan& array, const SampleBytes* sample) {
+  if (array.holds == ArrayPlan::Holds::field && samples_ == 1) return sample->fields[array.field];
+  piece_ = array.holds == ArrayPlan::Holds::field     ? kept_[array.field]
+           : array.holds == ArrayPlan::Holds::offsets ? ends_[array.field]
+                                                      : labels_;
+  return {.pieces = {&piece_, 1}, .bytes = piece_.size()};
+}
+
+std::optional<SampleChoice> choose_samples(std::span<const StoredArray> arrays) {
+  auto payload = largest(arrays, false);
+  if (!payload) payload = largest(arrays, true);
+  if (!payload) return std::nullopt;
+  SampleChoice choice{.payload = *payload};
+  const StoredArray& array = arrays[*payload];
+  const std::uint64_t rows = array.shape.empty() ? 0 : array.shape[0];
+  const bool countable = !array.shape.empty() && rows <= array.bytes;  // rows of no bytes could be any number
+  for (std::size_t i = 0; i < arrays.size(); ++i) {
+    const StoredArray& other = arrays[i];
+    if (i == *payload || other.shape.size() != 1) continue;
+    if (other.integers && other.shape[0] > 0 && other.name == array.name + std::string(kOffsetsSuffix)) {
+      choice.how = SampleChoice::How::ranges;
+      choice.samples = other.shape[0] - 1;
+      choice.offsets = i;
+      break;
+    }
+    if (countable && other.shape[0] == rows) choice.how = SampleChoice::How::rows;
+  }
+  if (arrays.size() == 1 && countable && array.shape.size() > 1) choice.how = SampleChoice::How::rows;
+  if (choice.how == SampleChoice::How::rows) choice.samples = rows;
+  for (std::size_t i = 0; i < arrays.size(); ++i)
+    if (i != *payload && arrays[i].integers && names_labels(arrays[i].name) &&
+        elements(arrays[i]) == choice.samples)
+      choice.labels = i;
+  return choice;
+}
+
+}  // namespace penstock

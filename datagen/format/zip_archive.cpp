@@ -1,0 +1,258 @@
+#include "datagen/format/zip_archive.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <optional>
+#include <span>
+
+#include "datagen/format/byte_order.hpp"
+
+namespace penstock {
+namespace {
+
+constexpr std::uint32_t kLocal = 0x04034b50;
+constexpr std::uint32_t kTrailer = 0x08074b50;
+constexpr std::uint32_t kEntry = 0x02014b50;
+constexpr std::uint32_t kEnd = 0x06054b50;
+constexpr std::uint32_t kEnd64 = 0x06064b50;
+constexpr std::uint32_t kLocator64 = 0x07064b50;
+constexpr std::size_t kLocalBytes = 30;
+constexpr std::size_t kEntryBytes = 46;
+constexpr std::size_t kEndBytes = 22;
+constexpr std::size_t kEnd64Bytes = 56;
+constexpr std::size_t kLocator64Bytes = 20;
+constexpr std::size_t kMostComment = 0xffff;
+constexpr std::uint64_t kIn64 = 0xffffffff;      // the real number is in the ZIP64 field
+constexpr std::uint16_t kExtra64 = 0x0001;       // ZIP64's extra field
+constexpr std::uint16_t kExtraPadding = 0xd935;  // as Android's zipalign pads: the alignment, then zeros
+constexpr std::uint16_t kDate = 0x0021;          // 1980-01-01, the first there is
+constexpr std::uint16_t kNeeds = 20;
+constexpr std::uint16_t kNeeds64 = 45;
+constexpr std::uint16_t kEncrypted = 1U << 0U;
+constexpr std::uint16_t kStreamed = 1U << 3U;
+constexpr std::uint16_t kUtf8 = 1U << 11U;
+
+bool ascii(std::string_view text) {
+  return std::all_of(text.begin(), text.end(), [](char c) { return static_cast<unsigned char>(c) < 0x80; });
+}
+
+std::uint16_t flags_of(const ZipMember& member) {
+  return static_cast<std::uint16_t>((member.streamed ? kStreamed : 0U) | (ascii(member.name) ? 0U : kUtf8));
+}
+
+// Of a streamed member the size is not known when its header is written.
+bool local64(const ZipMember& member) {
+  return member.streamed || member.bytes >= kIn64;
+}
+
+}  // namespace
+
+std::vector<std::byte> zip_local_header(const ZipMember& member) {
+  const bool wide = local64(member);
+  HeaderBytes extra;
+  if (wide) {
+    const std::uint64_t bytes = member.streamed ? 0 : member.bytes;
+    extra.u16(kExtra64).u16(16).u64(bytes).u64(bytes);
+  }
+  const std::uint64_t begin = member.header + kLocalBytes + member.name.size() + extra.size();
+  constexpr std::size_t kLeast = 6;  // a padding field's own head
+  std::size_t padding = (kZipAlignment - begin % kZipAlignment) % kZipAlignment;
+  if (padding > 0 && padding < kLeast) padding += kZipAlignment;
+  if (padding > 0) extra.u16(kExtraPadding).u16(padding - 4).u16(kZipAlignment).zeros(padding - kLeast);
+  const std::uint64_t size = wide ? kIn64 : member.bytes;
+  return HeaderBytes()
+      .u32(kLocal)
+      .u16(wide ? kNeeds64 : kNeeds)
+      .u16(flags_of(member))
+      .u16(0)  // stored
+      .u16(0)
+      .u16(kDate)
+      .u32(member.streamed ? 0 : member.crc32)
+      .u32(size)
+      .u32(size)
+      .u16(member.name.size())
+      .u16(extra.size())
+      .text(member.name)
+      .append(extra.view())
+      .take();
+}
+
+std::vector<std::byte> zip_trailer(const ZipMember& member) {
+  return HeaderBytes().u32(kTrailer).u32(member.crc32).u64(member.bytes).u64(member.bytes).take();
+}
+
+std::vector<std::byte> zip_directory(std::span<const ZipMember> members, std::uint64_t offset) {
+  HeaderBytes directory;
+  for (const ZipMember& member : members) {
+    HeaderBytes extra;
+    const bool wide = member.bytes >= kIn64;
+    const bool far = member.header >= kIn64;
+    if (wide || far) extra.u16(kExtra64).u16((wide ? 16U : 0U) + (far ? 8U : 0U));
+    if (wide) extra.u64(member.bytes).u64(member.bytes);
+    if (far) extra.u64(member.header);
+    const std::uint64_t size = wide ? kIn64 : member.bytes;
+    directory.u32(kEntry)
+        .u16(kNeeds64)  // made by
+        .u16(local64(member) || far ? kNeeds64 : kNeeds)
+        .u16(flags_of(member))
+        .u16(0)
+        .u16(0)
+        .u16(kDate)
+        .u32(member.crc32)
+        .u32(size)
+        .u32(size)
+        .u16(member.name.size())
+        .u16(extra.size())
+        .zeros(2 + 2 + 2 + 4)  // comment, disk, attributes inside and outside
+        .u32(far ? kIn64 : member.header)
+        .text(member.name)
+        .append(extra.view());
+  }
+  const std::uint64_t bytes = directory.size();
+  const std::uint64_t count = members.size();
+  const bool wide = offset >= kIn64 || bytes >= kIn64 || count >= 0xffff;
+  if (wide) {
+    directory.u32(kEnd64).u64(kEnd64Bytes - 12).u16(kNeeds64).u16(kNeeds64).zeros(8).u64(count).u64(count);
+    directory.u64(bytes).u64(offset).u32(kLocator64).u32(0).u64(offset + bytes).u32(1);
+  }
+  const std::uint64_t few = std::min<std::uint64_t>(count, wide ? 0xffff : count);
+  directory.u32(kEnd).zeros(4).u16(few).u16(few);
+  return directory.u32(std::min(bytes, kIn64)).u32(std::min(offset, kIn64)).u16(0).take();
+}
+
+// ---- Reading -------------------------------------------------------------------------------------------
+namespace {
+
+struct Directory {
+  std::uint64_t offset = 0;
+  std::uint64_t bytes = 0;
+  std::uint64_t members = 0;
+};
+
+// The end record lies in front of a comment of up to 64 KiB, whose length it says.
+Result<std::uint64_t> find_end(ObjectWindow& window) {
+  if (window.size() < kEndBytes) return window.error(Errc::truncated, 0, "too short for a ZIP archive");
+  const auto tail =
+      static_cast<std::size_t>(std::min<std::uint64_t>(window.size(), kEndBytes + kMostComment));
+  const std::uint64_t begin = window.size() - tail;
+  PENSTOCK_ASSIGN(const std::span<const std::byte> bytes, window.at(begin, tail));
+  for (std::size_t at = tail - kEndBytes + 1; at-- > 0;)
+    if (number_at(bytes, at, 4) == kEnd && number_at(bytes, at + 20, 2) == tail - at - kEndBytes)
+      return begin + at;
+  return window.error(Errc::truncated, window.size(),
+                      "no end of a ZIP archive: the object is cut off, or none");
+}
+
+Result<void> widen(ObjectWindow& window, std::uint64_t end, Directory& directory) {
+  if (end < kLocator64Bytes + kEnd64Bytes) return success();
+  PENSTOCK_ASSIGN(std::span<const std::byte> bytes, window.at(end - kLocator64Bytes, kLocator64Bytes));
+  if (number_at(bytes, 0, 4) != kLocator64) return success();
+  const std::uint64_t end64 = number_at(bytes, 8, 8);
+  if (end64 > end - kLocator64Bytes - kEnd64Bytes)
+    return window.corrupt(end - kLocator64Bytes, fmt::format("a ZIP64 end record at byte {}", end64));
+  PENSTOCK_ASSIGN(bytes, window.at(end64, kEnd64Bytes));
+  if (number_at(bytes, 0, 4) != kEnd64) return window.corrupt(end64, "no ZIP64 end record");
+  directory = {.offset = number_at(bytes, 48, 8),
+               .bytes = number_at(bytes, 40, 8),
+               .members = number_at(bytes, 32, 8)};
+  return success();
+}
+
+Result<Directory> find_directory(ObjectWindow& window) {
+  PENSTOCK_ASSIGN(const std::uint64_t end, find_end(window));
+  PENSTOCK_ASSIGN(const std::span<const std::byte> bytes, window.at(end, kEndBytes));
+  Directory directory{.offset = number_at(bytes, 16, 4),
+                      .bytes = number_at(bytes, 12, 4),
+                      .members = number_at(bytes, 10, 2)};
+  PENSTOCK_TRY(widen(window, end, directory));
+  if (directory.offset > end || directory.bytes > end - directory.offset ||
+      directory.members > directory.bytes / kEntryBytes)
+    return window.corrupt(end, fmt::format("a ZIP directory of {} members in {} bytes at byte {}",
+                                           directory.members, directory.bytes, directory.offset));
+  return directory;
+}
+
+struct Entry64 {
+  std::uint64_t bytes;
+  std::uint64_t stored;
+  std::uint64_t header;
+};
+
+// Numbers that did not fit into the entry, in this order, each only where it did not.
+bool widen(std::span<const std::byte> extra, Entry64& entry) {
+  while (extra.size() >= 4) {
+    const std::size_t length = number_at(extra, 2, 2);
+    if (length > extra.size() - 4) return false;
+    if (number_at(extra, 0, 2) == kExtra64) {
+      std::span<const std::byte> rest = extra.subspan(4, length);
+      for (std::uint64_t* number : {&entry.bytes, &entry.stored, &entry.header}) {
+        if (*number != kIn64) continue;
+        if (rest.size() < 8) return false;
+        *number = number_at(rest, 0, 8);
+        rest = rest.subspan(8);
+      }
+      return true;
+    }
+    extra = extra.subspan(4 + length);
+  }
+  return true;
+}
+
+// Where a member's bytes begin: its local header has an extra field of its own.
+Result<std::uint64_t> find_bytes(ObjectWindow& window, std::uint64_t header, const std::string& name) {
+  PENSTOCK_ASSIGN(const std::span<const std::byte> bytes, window.at(header, kLocalBytes));
+  if (number_at(bytes, 0, 4) != kLocal)
+    return window.corrupt(header, fmt::format("no ZIP member begins here, though '{}' should", name));
+  return header + kLocalBytes + number_at(bytes, 26, 2) + number_at(bytes, 28, 2);
+}
+
+}  // namespace
+
+Result<std::vector<StoredMember>> read_zip(ObjectWindow& window, std::string_view suffix) {
+  PENSTOCK_ASSIGN(const Directory directory, find_directory(window));
+  std::vector<StoredMember> members;
+  std::uint64_t at = directory.offset;
+  const std::uint64_t end = directory.offset + directory.bytes;
+  for (std::uint64_t i = 0; i < directory.members; ++i) {
+    if (end - at < kEntryBytes) return window.corrupt(at, "the ZIP directory ends within a member");
+    PENSTOCK_ASSIGN(std::span<const std::byte> entry, window.at(at, kEntryBytes));
+    const std::size_t name_bytes = number_at(entry, 28, 2);
+    const std::size_t extra_bytes = number_at(entry, 30, 2);
+    const std::size_t whole = kEntryBytes + name_bytes + extra_bytes + number_at(entry, 32, 2);
+    if (number_at(entry, 0, 4) != kEntry || whole > end - at)
+      return window.corrupt(at, fmt::format("no entry {} of the ZIP directory", i));
+    PENSTOCK_ASSIGN(entry, window.at(at, whole));
+    StoredMember member;
+    for (const std::byte byte : entry.subspan(kEntryBytes, name_bytes))
+      member.name += static_cast<char>(byte);
+    Entry64 numbers{.bytes = number_at(entry, 24, 4),
+                    .stored = number_at(entry, 20, 4),
+                    .header = number_at(entry, 42, 4)};
+    const bool fits = widen(entry.subspan(kEntryBytes + name_bytes, extra_bytes), numbers);
+    if (member.name.ends_with(suffix)) {
+      if (!fits) return window.corrupt(at, fmt::format("the extra field of '{}'", member.name));
+      if ((number_at(entry, 8, 2) & kEncrypted) != 0)
+        return window.error(Errc::unsupported, at, fmt::format("'{}' is encrypted", member.name));
+      if (number_at(entry, 10, 2) != 0 || numbers.bytes != numbers.stored)
+        return window.error(
+            Errc::unsupported, at,
+            fmt::format("'{}' is compressed, so its samples have no place of their own (write it "
+                        "with numpy.savez, not savez_compressed)",
+                        member.name));
+      member.bytes = numbers.bytes;
+      if (numbers.header > directory.offset)
+        return window.corrupt(
+            at, fmt::format("'{}' begins behind the members, at byte {}", member.name, numbers.header));
+      PENSTOCK_ASSIGN(member.offset, find_bytes(window, numbers.header, member.name));
+      if (member.offset > directory.offset || member.bytes > directory.offset - member.offset)
+        return window.corrupt(
+            at, fmt::format("'{}' has {} bytes, more than there are", member.name, member.bytes));
+      members.push_back(std::move(member));
+    }
+    at += whole;
+  }
+  return members;
+}
+
+}  // namespace penstock
