@@ -21,6 +21,7 @@ constexpr std::uint64_t kSamples = 524'288;
 constexpr NormalSizes kSizes{2'828'486, 71'311};  // of DLIO's workload file
 
 constexpr OptionSpec kOptions[] = {mean_option("2828486"), deviation_option("71311")};
+constexpr RecipeSetting kFormatSettings[] = {{"samples_per_file", "1"}};
 constexpr RecipeSetting kSmall[] = {{"mean", "20000"}};
 
 class CosmoFlow final : public ArrayRecipe {
@@ -59,8 +60,8 @@ const RecipeInfo recipe_cosmoflow{
     .source = "the CosmoFlow workload of MLPerf Storage and DLIO",
     .full_samples = kSamples,
     .sizes = "normal, mean 2,828,486 bytes, deviation 71,311",
-    .format = "files",
-    .format_settings = nullptr,
+    .format = "tfrecord",
+    .format_settings = [](const Options&) { return std::span<const RecipeSetting>(kFormatSettings); },
     .small = kSmall,
     .mean_sample_bytes = kSizes.mean,
     .make = make_cosmoflow,

@@ -22,6 +22,7 @@ constexpr OptionSpec kOptions[] = {
     photo_median_option("114660B"),  // the record length of DLIO's workload file, which has no spread
     photo_sigma_option("0"),
 };
+constexpr RecipeSetting kFormatSettings[] = {{"samples_per_file", "1251"}};
 
 class ResNet50 final : public PhotoRecipe {
  public:
@@ -60,8 +61,8 @@ const RecipeInfo recipe_resnet50{
     .source = "the ResNet50 workload of MLPerf Storage and DLIO",
     .full_samples = kSamples,
     .sizes = "114,660 bytes, within a few percent",
-    .format = "files",
-    .format_settings = nullptr,
+    .format = "tfrecord",
+    .format_settings = [](const Options&) { return std::span<const RecipeSetting>(kFormatSettings); },
     .small = {},
     .mean_sample_bytes = 114660,
     .make = make_resnet50,
