@@ -1,4 +1,4 @@
-// Recipe: JPEG pictures in class folders with the sizes of ImageNet. docs/recipes.md says where the
+// Recipe: JPEG or PNG pictures in class folders with the sizes of ImageNet. docs/recipes.md says where the
 // figures come from and in what the pictures are like photographs.
 #include <fmt/format.h>
 
@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "datagen/codec/png.hpp"
 #include "datagen/recipe/photo_recipe.hpp"
 #include "datagen/recipe/recipe.hpp"
 
@@ -27,6 +28,11 @@ constexpr OptionSpec kOptions[] = {
      .fallback = "1000",
      .help = "classes, one folder each",
      .at_least = 1},
+    {.name = "codec",
+     .type = OptionType::choice,
+     .value = "jpeg|png",
+     .fallback = "jpeg",
+     .help = "png: pictures of fewer pixels, to have the same sizes"},
 };
 
 class ImageNet final : public PhotoRecipe {
@@ -55,8 +61,11 @@ Result<std::unique_ptr<Recipe>> make_imagenet(const RecipeRequest& request, cons
   const auto classes = static_cast<std::uint64_t>(options.integer("classes"));
   if (classes > 1'000'000)
     return make_error(Errc::invalid_argument, fmt::format("classes={}: at most 1000000", classes));
+  const bool png = options.text("codec") == "png";
+  if (png) PENSTOCK_TRY(png_available());
   return std::make_unique<ImageNet>(PhotoSet{.recipe = "imagenet",
-                                             .extension = ".JPEG",
+                                             .extension = png ? ".png" : ".JPEG",
+                                             .codec = png ? "png" : "jpeg",
                                              .samples = request.samples == 0 ? kSamples : request.samples,
                                              .seed = request.seed,
                                              .sizes = sizes},

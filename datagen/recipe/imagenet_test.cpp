@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "datagen/codec/jpeg.hpp"
+#include "datagen/codec/png.hpp"
 #include "datagen/recipe/picture.hpp"
 #include "datagen/recipe/recipe.hpp"
 #include "datagen/recipe/scenery.hpp"
@@ -88,6 +89,30 @@ TEST(ImageNet, MedianAndSigmaAreMet) {
   const auto wide = imagenet({{"sigma", "1.0"}, {"median", "20KB"}}).value();
   const Made made = make_samples(*wide, 256);
   EXPECT_NEAR(std::log(percentile(made.bytes, 84.13) / percentile(made.bytes, 50)), 1.0, 0.1);
+}
+
+TEST(ImageNet, AsPngOfTheSameSizes) {
+  if (!png_available().ok()) GTEST_SKIP() << png_available().error().what;
+  const auto recipe = imagenet({{"codec", "png"}, {"median", "40KB"}}).value();
+  EXPECT_EQ(recipe->fields().front().codec, "png");
+  EXPECT_EQ(recipe->fields().front().extension, ".png");
+  const auto maker = recipe->maker().value();
+  const auto again = recipe->maker().value();
+  double got = 0, wanted = 0;
+  for (std::uint64_t i = 0; i < 64; ++i) {
+    const std::vector<std::byte> png = joined(maker->make(i).value().front());
+    SamplePlan plan;
+    recipe->plan(i, plan);
+    EXPECT_NEAR(static_cast<double>(png.size()) / static_cast<double>(plan.bytes_expected), 1.0, 0.15);
+    got += static_cast<double>(png.size());
+    wanted += static_cast<double>(plan.bytes_expected);
+    Image image;
+    ASSERT_TRUE(decode_png(png, image).ok());
+    if (i % 16 == 0) {
+      EXPECT_TRUE(png == joined(again->make(i).value().front()));
+    }
+  }
+  EXPECT_NEAR(got / wanted, 1.0, 0.02);
 }
 
 TEST(ImageNet, LabelsGoAroundTheClasses) {

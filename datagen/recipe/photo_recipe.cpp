@@ -5,12 +5,13 @@
 #include <new>
 
 #include "datagen/recipe/photo_maker.hpp"
+#include "datagen/recipe/png_photo_maker.hpp"
 
 namespace penstock {
 
 PhotoRecipe::PhotoRecipe(const PhotoSet& set)
     : set_(set),
-      image_{.name = "image", .codec = "jpeg", .extension = set.extension, .varies = true},
+      image_{.name = "image", .codec = set.codec, .extension = set.extension, .varies = true},
       stream_(set.seed, set.recipe) {}
 
 void PhotoRecipe::plan(std::uint64_t index, SamplePlan& out) const {
@@ -22,6 +23,7 @@ void PhotoRecipe::plan(std::uint64_t index, SamplePlan& out) const {
 Result<std::unique_ptr<SampleMaker>> PhotoRecipe::maker() const {
   try {
     std::call_once(scenery_once_, [this] { scenery_.emplace(set_.seed); });
+    if (set_.codec == "png") return std::make_unique<PngPhotoMaker>(*scenery_, stream_, set_.sizes);
     return std::make_unique<PhotoMaker>(*scenery_, stream_, set_.sizes);
   } catch (const std::bad_alloc&) {
     return make_error(Errc::exhausted,

@@ -18,6 +18,7 @@ namespace penstock {
 struct PhotoSet {
   std::string_view recipe;  // its name, which its pictures are drawn by: two recipes have two sets of them
   std::string_view extension = ".jpg";
+  std::string_view codec = "jpeg";  // or "png", where png_available()
   std::uint64_t samples = 0;
   std::uint64_t seed = 0;
   PhotoSizes sizes;

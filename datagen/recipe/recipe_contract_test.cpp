@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "datagen/codec/jpeg.hpp"
+#include "datagen/codec/png.hpp"
 #include "datagen/format/format.hpp"
 #include "datagen/recipe/recipe.hpp"
 #include "io_backends/base/backend.hpp"
@@ -207,10 +208,11 @@ TEST(RecipeContract, FieldsAreAsDeclared) {
 
 // What a field's bytes must be for their codec.
 void expect_decodes(const Field& field, const std::vector<std::byte>& bytes) {
-  if (field.codec == "jpeg") {
+  if (field.codec == "jpeg" || field.codec == "png") {
     JpegDecoder decoder;
     Image image;
-    const Result<void> decoded = decoder.decode(bytes, image);
+    const Result<void> decoded =
+        field.codec == "png" ? decode_png(bytes, image) : decoder.decode(bytes, image);
     ASSERT_TRUE(decoded.ok()) << decoded.error().what;
     EXPECT_GE(image.width, 16U);
     EXPECT_GE(image.height, 16U);

@@ -1,0 +1,217 @@
+#include "datagen/codec/png.hpp"
+
+#ifdef PENSTOCK_HAS_PNG
+#include <png.h>
+
+#include <algorithm>
+#include <csetjmp>
+#include <cstring>
+#include <new>
+#include <string>
+#endif
+
+namespace penstock {
+
+#ifndef PENSTOCK_HAS_PNG
+
+Result<void> png_available() {
+  return make_error(Errc::unsupported, "this build lacks libpng");
+}
+Result<void> decode_png(std::span<const std::byte> /*png*/, Image& /*out*/) {
+  return png_available();
+}
+Result<std::span<const std::byte>> PngEncoder::encode(const Image& /*image*/) {
+  PENSTOCK_TRY(png_available());
+  return std::span<const std::byte>(out_);
+}
+
+#else
+
+namespace {
+
+constexpr std::uint64_t kMostSide = 1'000'000;
+constexpr std::uint64_t kMostInflation = 1032;  // of deflate: 258 bytes from two bits
+constexpr std::size_t kSignature = 8;
+constexpr std::size_t kOverhead =
+    4096;  // chunks around the compressed rows, and deflate's own in a small picture
+
+// libpng reports by calling back and expects not to be returned to. Between setjmp and longjmp no object with
+// a destructor may come to life.
+struct Guard {
+  std::jmp_buf escape{};
+  char message[128] = {};
+  bool memory = false;
+};
+
+[[noreturn]] void give_up(png_structp png, png_const_charp message) {
+  auto* guard = static_cast<Guard*>(png_get_error_ptr(png));
+  std::strncpy(guard->message, message, sizeof guard->message - 1);
+  guard->memory = guard->memory || std::strstr(message, "memory") != nullptr;
+  std::longjmp(guard->escape, 1);
+}
+void stay_silent(png_structp /*png*/, png_const_charp /*message*/) {}
+
+struct Source {
+  const std::byte* next;
+  std::size_t left;
+};
+void take(png_structp png, png_bytep to, std::size_t bytes) {
+  auto* source = static_cast<Source*>(png_get_io_ptr(png));
+  if (bytes > source->left) png_error(png, "it ends too early");
+  std::memcpy(to, source->next, bytes);
+  source->next += bytes;
+  source->left -= bytes;
+}
+
+struct Sink {
+  std::byte* next;
+  std::size_t left;
+};
+void give(png_structp png, png_bytep from, std::size_t bytes) {
+  auto* sink = static_cast<Sink*>(png_get_io_ptr(png));
+  if (bytes > sink->left) png_error(png, "it is larger than any picture of its size");
+  std::memcpy(sink->next, from, bytes);
+  sink->next += bytes;
+  sink->left -= bytes;
+}
+void flush(png_structp /*png*/) {}
+
+// One picture on its way in; every step is one function of plain data around a setjmp.
+struct Reading {
+  Guard guard;
+  Source source{};
+  png_structp png = nullptr;
+  png_infop info = nullptr;
+  int passes = 0;
+
+  explicit Reading(std::span<const std::byte> bytes) : source{bytes.data(), bytes.size()} {}
+  ~Reading() { png_destroy_read_struct(&png, &info, nullptr); }
+  Reading(const Reading&) = delete;
+  Reading& operator=(const Reading&) = delete;
+
+  bool header() {
+    png = png_create_read_struct(PNG_LIBPNG_VER_STRING, &guard, give_up, stay_silent);
+    if (png != nullptr) info = png_create_info_struct(png);
+    if (info == nullptr) {
+      guard.memory = true;
+      return false;
+    }
+    if (setjmp(guard.escape) != 0) return false;
+    png_set_read_fn(png, &source, take);
+    png_set_user_limits(png, kMostSide, kMostSide);
+    png_read_info(png, info);
+    return true;
+  }
+
+  bool to_rgb() {
+    if (setjmp(guard.escape) != 0) return false;
+    png_set_expand(png);
+    png_set_scale_16(png);
+    png_set_gray_to_rgb(png);
+    png_set_strip_alpha(png);
+    passes = png_set_interlace_handling(png);
+    png_read_update_info(png, info);
+    return true;
+  }
+
+  bool rows(std::uint8_t* pixels, std::size_t stride, std::uint32_t height) {
+    if (setjmp(guard.escape) != 0) return false;
+    for (int pass = 0; pass < passes; ++pass)
+      for (std::uint32_t y = 0; y < height; ++y) png_read_row(png, pixels + y * stride, nullptr);
+    png_read_end(png, nullptr);
+    return true;
+  }
+
+  Error error(std::size_t bytes) const {
+    return make_error(guard.memory ? Errc::exhausted : Errc::corrupt,
+                      "cannot decode PNG of " + std::to_string(bytes) +
+                          " bytes: " + (guard.message[0] != 0 ? guard.message : "no memory"));
+  }
+};
+
+struct Writing {
+  Guard guard;
+  Sink sink{};
+  png_structp png = nullptr;
+  png_infop info = nullptr;
+
+  explicit Writing(std::span<std::byte> out) : sink{out.data(), out.size()} {}
+  ~Writing() { png_destroy_write_struct(&png, &info); }
+  Writing(const Writing&) = delete;
+  Writing& operator=(const Writing&) = delete;
+
+  bool write(const std::uint8_t* pixels, std::uint32_t width, std::uint32_t height) {
+    png = png_create_write_struct(PNG_LIBPNG_VER_STRING, &guard, give_up, stay_silent);
+    if (png != nullptr) info = png_create_info_struct(png);
+    if (info == nullptr) return false;
+    if (setjmp(guard.escape) != 0) return false;
+    png_set_user_limits(png, kMostSide, kMostSide);
+    png_set_write_fn(png, &sink, give, flush);
+    png_set_IHDR(png, info, width, height, 8, PNG_COLOR_TYPE_RGB, PNG_INTERLACE_NONE,
+                 PNG_COMPRESSION_TYPE_DEFAULT, PNG_FILTER_TYPE_DEFAULT);
+    png_write_info(png, info);
+    for (std::uint32_t y = 0; y < height; ++y) png_write_row(png, pixels + std::size_t{y} * width * 3);
+    png_write_end(png, nullptr);
+    return true;
+  }
+};
+
+}  // namespace
+
+Result<void> png_available() {
+  return success();
+}
+
+Result<void> decode_png(std::span<const std::byte> png, Image& out) {
+  if (png.size() < kSignature ||
+      png_sig_cmp(reinterpret_cast<png_const_bytep>(png.data()), 0, kSignature) != 0)
+    return make_error(Errc::corrupt, "cannot decode PNG of " + std::to_string(png.size()) +
+                                         " bytes: it does not begin like one");
+  Reading reading(png);
+  if (!reading.header()) return reading.error(png.size());
+  const std::uint32_t width = png_get_image_width(reading.png, reading.info);
+  const std::uint32_t height = png_get_image_height(reading.png, reading.info);
+  const std::uint64_t pixels = std::uint64_t{width} * height;
+  if (pixels > kMostJpegPixels || pixels / 8 / kMostInflation > png.size())  // a pixel takes a bit at least
+    return make_error(Errc::corrupt, "cannot decode PNG of " + std::to_string(png.size()) +
+                                         " bytes: it claims " + std::to_string(width) + "x" +
+                                         std::to_string(height) + " pixels, more than it can hold");
+  if (!reading.to_rgb()) return reading.error(png.size());
+  const std::size_t stride = std::size_t{width} * 3;
+  if (png_get_rowbytes(reading.png, reading.info) != stride)
+    return make_error(Errc::corrupt, "cannot decode PNG: its rows are not of three channels");
+  try {
+    out.width = width;
+    out.height = height;
+    out.pixels.resize(stride * height);
+  } catch (const std::bad_alloc&) {
+    return make_error(Errc::exhausted, "no memory for a picture of " + std::to_string(width) + "x" +
+                                           std::to_string(height) + " pixels");
+  }
+  if (!reading.rows(out.pixels.data(), stride, height)) return reading.error(png.size());
+  return success();
+}
+
+Result<std::span<const std::byte>> PngEncoder::encode(const Image& image) {
+  const std::string size = std::to_string(image.width) + "x" + std::to_string(image.height) + " pixels";
+  if (image.width == 0 || image.height == 0 || image.width > kMostSide || image.height > kMostSide ||
+      std::uint64_t{image.width} * image.height > kMostJpegPixels)
+    return make_error(Errc::invalid_argument, "cannot encode a PNG of " + size);
+  if (image.pixels.size() < std::size_t{image.width} * image.height * 3)
+    return make_error(Errc::invalid_argument, "a picture with fewer pixels than its size says");
+  const std::size_t raw = (std::size_t{image.width} * 3 + 1) * image.height;
+  try {
+    if (out_.size() < raw + raw / 64 + kOverhead) out_.resize(raw + raw / 64 + kOverhead);
+  } catch (const std::bad_alloc&) {
+    return make_error(Errc::exhausted, "no memory to encode a PNG of " + size);
+  }
+  Writing writing(out_);
+  if (!writing.write(image.pixels.data(), image.width, image.height))
+    return make_error(writing.guard.memory ? Errc::exhausted : Errc::internal,
+                      "cannot encode a PNG of " + size + ": " + writing.guard.message);
+  return std::span<const std::byte>(out_).first(out_.size() - writing.sink.left);
+}
+
+#endif
+
+}  // namespace penstock

@@ -1,0 +1,111 @@
+#include "datagen/codec/png.hpp"
+
+#include <gtest/gtest.h>
+
+#include <array>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "io_backends/base/random.hpp"
+
+namespace penstock {
+namespace {
+
+class Png : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    if (!png_available().ok()) GTEST_SKIP() << png_available().error().what;
+  }
+};
+
+Image some_picture(std::uint32_t width, std::uint32_t height) {
+  Image image{
+      .width = width, .height = height, .pixels = std::vector<std::uint8_t>(std::size_t{width} * height * 3)};
+  const RandomStream random(7, "png");
+  for (std::size_t i = 0; i < image.pixels.size(); ++i)
+    image.pixels[i] = static_cast<std::uint8_t>(i / 5 + random.below(i, 9));
+  return image;
+}
+
+std::vector<std::byte> encoded(const Image& image) {
+  PngEncoder encoder;
+  const std::span<const std::byte> png = encoder.encode(image).value();
+  return {png.begin(), png.end()};
+}
+
+TEST_F(Png, ComesBackAsItWas) {
+  for (const auto& [width, height] : {std::pair{1U, 1U}, {17U, 3U}, {3U, 400U}, {500U, 375U}}) {
+    const Image image = some_picture(width, height);
+    Image back;
+    const Result<void> decoded = decode_png(encoded(image), back);
+    ASSERT_TRUE(decoded.ok()) << decoded.error().what;
+    EXPECT_EQ(back.width, width);
+    EXPECT_EQ(back.height, height);
+    EXPECT_EQ(back.pixels, image.pixels);
+  }
+}
+
+TEST_F(Png, OneEncoderForManyPictures) {
+  PngEncoder encoder;
+  for (const std::uint32_t side : {200U, 10U, 300U}) {
+    const Image image = some_picture(side, side);
+    const auto png = encoder.encode(image);
+    ASSERT_TRUE(png.ok());
+    EXPECT_EQ(std::vector<std::byte>(png->begin(), png->end()), encoded(image));
+  }
+}
+
+TEST_F(Png, RefusesPicturesThatAreNone) {
+  PngEncoder encoder;
+  EXPECT_EQ(encoder.encode(Image{}).error().code, Errc::invalid_argument);
+  EXPECT_EQ(encoder.encode({.width = 10, .height = 10, .pixels = {}}).error().code, Errc::invalid_argument);
+  EXPECT_EQ(encoder.encode({.width = 2'000'000, .height = 1, .pixels = {}}).error().code,
+            Errc::invalid_argument);
+}
+
+TEST_F(Png, TruncatedAnywhereIsCorrupt) {
+  const std::vector<std::byte> png = encoded(some_picture(40, 30));
+  Image image;
+  for (std::size_t length = 0; length < png.size(); ++length) {
+    const Result<void> decoded = decode_png(std::span(png).first(length), image);
+    ASSERT_FALSE(decoded.ok()) << length;
+    EXPECT_EQ(decoded.error().code, Errc::corrupt);
+    EXPECT_NE(decoded.error().what.find(std::to_string(length)), std::string::npos) << decoded.error().what;
+  }
+}
+
+// Each chunk has a checksum: a flip in one that matters is found, others leave the pixels as they are.
+TEST_F(Png, FlippedBitsNeverGiveOtherPixels) {
+  const Image image = some_picture(40, 30);
+  const std::vector<std::byte> png = encoded(image);
+  std::size_t found = 0;
+  for (std::size_t at = 0; at < png.size(); ++at) {
+    std::vector<std::byte> flipped = png;
+    flipped[at] ^= std::byte{0x10};
+    Image back;
+    const Result<void> decoded = decode_png(flipped, back);
+    if (decoded.ok())
+      EXPECT_EQ(back.pixels, image.pixels) << at;
+    else
+      ++found;
+  }
+  EXPECT_GT(found, png.size() * 9 / 10);
+}
+
+TEST_F(Png, AbsurdSizesAreRefusedBeforeMemoryIsTaken) {
+  // 32768x32768 pixels in 57 bytes, all checksums right.
+  const std::array<std::uint8_t, 57> bytes{137, 80, 78, 71,  13, 10,  26, 10,  0,   0,   0,  13,  73,  72, 68,
+                                           82,  0,  0,  128, 0,  0,   0,  128, 0,   8,   2,  0,   0,   0,  75,
+                                           30,  52, 40, 0,   0,  0,   12, 73,  68,  65,  84, 120, 156, 99, 96,
+                                           160, 61, 0,  0,   0,  100, 0,  1,   134, 100, 60, 53};
+  Image image;
+  const Result<void> decoded = decode_png(std::as_bytes(std::span(bytes)), image);
+  EXPECT_EQ(decoded.error().code, Errc::corrupt);
+  EXPECT_TRUE(image.pixels.empty());
+}
+
+}  // namespace
+}  // namespace penstock

@@ -1,0 +1,55 @@
+#include "datagen/recipe/png_photo_maker.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+namespace penstock {
+namespace {
+
+constexpr double kUsualDensity = 1.7;  // bytes a pixel of the median picture, measured
+constexpr double kCloseEnough = 0.04;
+constexpr int kMostTries = 4;
+
+std::uint8_t clamped(int value) {
+  return static_cast<std::uint8_t>(std::clamp(value, 0, 255));
+}
+
+}  // namespace
+
+void to_rgb(const YccImage& picture, Image& out) {
+  out.width = picture.width;
+  out.height = picture.height;
+  out.pixels.resize(std::size_t{out.width} * out.height * 3);
+  std::uint8_t* to = out.pixels.data();
+  for (std::size_t y = 0; y < out.height; ++y) {
+    const std::uint8_t* luma = picture.planes[0].data() + y * picture.stride();
+    const std::uint8_t* blue = picture.planes[1].data() + y / 2 * (picture.stride() / 2);
+    const std::uint8_t* red = picture.planes[2].data() + y / 2 * (picture.stride() / 2);
+    for (std::size_t x = 0; x < out.width; ++x, to += 3) {
+      const int b = blue[x / 2] - 128;
+      const int r = red[x / 2] - 128;
+      to[0] = clamped(luma[x] + 1436 * r / 1024);  // factors times 1024
+      to[1] = clamped(luma[x] - (352 * b + 731 * r) / 1024);
+      to[2] = clamped(luma[x] + 1815 * b / 1024);
+    }
+  }
+}
+
+Result<std::span<const FieldBytes>> PngPhotoMaker::make(std::uint64_t index) {
+  const RandomStream sample = samples_.substream(index);
+  const double wanted = photo_bytes(sizes_, samples_, index);
+  Draws draws(sample.substream(1));
+  PhotoShape shape = resized(draw_photo_shape(draws, sizes_, wanted), wanted / kUsualDensity);
+  for (int tries = 1;; ++tries) {
+    painter_.paint(sample.substream(2), shape.width, shape.height, picture_);
+    to_rgb(picture_, pixels_);
+    PENSTOCK_ASSIGN(png_, encoder_.encode(pixels_));
+    const double off = wanted / static_cast<double>(png_.size());
+    if (std::abs(off - 1.0) <= kCloseEnough || tries == kMostTries) break;
+    shape = resized(shape, shape.pixels() * off);
+  }
+  made_ = {.pieces = {&png_, 1}, .bytes = png_.size()};
+  return std::span<const FieldBytes>(&made_, 1);
+}
+
+}  // namespace penstock
