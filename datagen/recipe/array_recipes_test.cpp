@@ -104,6 +104,19 @@ TEST(CosmoFlow, SizesAreTheWorkloads) {
   EXPECT_NEAR(sum / 2048, 2'828'486, 2000);
 }
 
+TEST(UNet3D, SizesAreTheWorkloads) {
+  const auto recipe = recipe_of("unet3d", {}, 1024);
+  SamplePlan plan;
+  double sum = 0;
+  for (std::uint64_t i = 0; i < 1024; ++i) {
+    recipe->plan(i, plan);
+    sum += static_cast<double>(plan.bytes_expected);
+  }
+  EXPECT_NEAR(sum / 1024 / 146'600'628, 1.0, 0.01);
+  EXPECT_EQ(recipe->fields()[0].name, "x");
+  EXPECT_EQ(recipe->fields()[1].name, "y");
+}
+
 TEST(ArrayRecipes, SettingsOutOfRangeAreNamed) {
   expect_refused("malware", {"median", "1kB"});
   expect_refused("malware", {"median", "1GB"});

@@ -130,7 +130,7 @@ const RecipeInfo recipe_cifar10{
     .source = "CIFAR-10 (Krizhevsky, Learning Multiple Layers of Features from Tiny Images, 2009)",
     .full_samples = kSamples,
     .sizes = "3,072 bytes each",
-    .format = "files",
+    .format = "cifar",
     .format_settings = nullptr,
     .small = {},
     .mean_sample_bytes = 3 * kPlane,

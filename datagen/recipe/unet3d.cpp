@@ -1,0 +1,72 @@
+// Recipe: the samples of MLPerf Storage's UNet3D workload (docs/recipes.md).
+#include <fmt/format.h>
+
+#include <iterator>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "datagen/manifest/manifest.hpp"
+#include "datagen/recipe/array_recipe.hpp"
+#include "datagen/recipe/recipe.hpp"
+#include "datagen/recipe/sizes.hpp"
+
+namespace penstock {
+
+extern const RecipeInfo recipe_unet3d;
+
+namespace {
+
+constexpr std::uint64_t kSamples = 168;
+constexpr NormalSizes kSizes{146'600'628, 68'341'808};  // of DLIO's workload file
+
+constexpr OptionSpec kOptions[] = {mean_option("146600628"), deviation_option("68341808")};
+constexpr RecipeSetting kFormatSettings[] = {{"samples_per_file", "1"}};
+constexpr RecipeSetting kSmall[] = {{"mean", "20000"}};
+
+// x and y, as DLIO writes them: bytes, and a label that is always 0.
+class UNet3D final : public ArrayRecipe {
+ public:
+  UNet3D(const RecipeRequest& request, const NormalSizes& sizes)
+      : ArrayRecipe("unet3d", request, kSamples,
+                    {{.field = {.name = "x", .codec = "raw", .extension = ".npy", .varies = true},
+                      .noise = Noise::bytes},
+                     {.field = {.name = "y", .codec = "raw", .extension = ".npy", .element = Element::i64}}}),
+        sizes_(sizes) {}
+
+  std::vector<std::string> label_names() const override { return {}; }
+
+ private:
+  void name(std::uint64_t index, SamplePlan& out) const override {
+    fmt::format_to(std::back_inserter(out.key), "unet3d_{:05}", index);
+    out.label = 0;
+  }
+  std::uint64_t varying_bytes(std::uint64_t index) const override {
+    return normal_bytes(sizes_, stream(), index);
+  }
+
+  const NormalSizes sizes_;
+};
+
+Result<std::unique_ptr<Recipe>> make_unet3d(const RecipeRequest& request, const Options& options) {
+  PENSTOCK_ASSIGN(const NormalSizes sizes, normal_sizes(options, kSizes));
+  return std::make_unique<UNet3D>(request, sizes);
+}
+
+}  // namespace
+
+const RecipeInfo recipe_unet3d{
+    .name = "unet3d",
+    .summary = "arrays of bytes of very different sizes, as MLPerf Storage's UNet3D",
+    .options = kOptions,
+    .source = "the UNet3D workload of MLPerf Storage and DLIO",
+    .full_samples = kSamples,
+    .sizes = "normal, mean 146,600,628 bytes, deviation 68,341,808",
+    .format = "npz",
+    .format_settings = [](const Options&) { return std::span<const RecipeSetting>(kFormatSettings); },
+    .small = kSmall,
+    .mean_sample_bytes = kSizes.mean,
+    .make = make_unet3d,
+};
+
+}  // namespace penstock
