@@ -296,10 +296,11 @@ struct JpegEncoder::State {
   }
 
   bool write_planes(const std::uint8_t* y, const std::uint8_t* cb, const std::uint8_t* cr, std::size_t stride,
-                    int quantizer_percent) {
+                    int quantizer_percent, unsigned restart_rows) {
     if (setjmp(guard.escape) != 0) return false;
     begin(JCS_YCbCr, true);
     jpeg_set_linear_quality(&codec, quantizer_percent, TRUE);
+    codec.restart_in_rows = static_cast<int>(restart_rows);
     jpeg_start_compress(&codec, TRUE);
     while (codec.next_scanline < codec.image_height) {
       JSAMPROW luma[16];
@@ -341,7 +342,8 @@ Result<std::span<const std::byte>> JpegEncoder::encode(const Image& image, int q
   return state_->finish(state_->write_rgb(image.pixels.data(), quality));
 }
 
-Result<std::span<const std::byte>> JpegEncoder::encode(const YccImage& image, int quantizer_percent) {
+Result<std::span<const std::byte>> JpegEncoder::encode(const YccImage& image, int quantizer_percent,
+                                                       unsigned restart_rows) {
   if (quantizer_percent < 1 || quantizer_percent > 5000)
     return make_error(Errc::invalid_argument, "the JPEG quantizer is scaled by 1 to 5000 percent, not " +
                                                   std::to_string(quantizer_percent));
@@ -350,7 +352,8 @@ Result<std::span<const std::byte>> JpegEncoder::encode(const YccImage& image, in
     return make_error(Errc::invalid_argument, "a picture with fewer pixels than its size says");
   PENSTOCK_TRY(state_->prepare(image.width, image.height));
   return state_->finish(state_->write_planes(image.planes[0].data(), image.planes[1].data(),
-                                             image.planes[2].data(), image.stride(), quantizer_percent));
+                                             image.planes[2].data(), image.stride(), quantizer_percent,
+                                             restart_rows));
 }
 
 }  // namespace penstock

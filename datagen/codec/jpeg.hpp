@@ -78,8 +78,10 @@ class JpegEncoder {
   Result<std::span<const std::byte>> encode(const Image& image, int quality);
 
   // `quantizer_percent` scales the standard's example tables directly (quality 50 is 100, quality 90 is 20,
-  // quality 25 is 200): finer than quality near the top. 1..5000.
-  Result<std::span<const std::byte>> encode(const YccImage& image, int quantizer_percent);
+  // quality 25 is 200): finer than quality near the top. 1..5000. Every `restart_rows` rows of 16 lines (0:
+  // never) a restart interval begins, which can be decoded without what stands before it.
+  Result<std::span<const std::byte>> encode(const YccImage& image, int quantizer_percent,
+                                            unsigned restart_rows = 0);
 
  private:
   struct State;

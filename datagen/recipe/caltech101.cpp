@@ -125,6 +125,7 @@ constexpr ClassCount kClasses[] = {{"BACKGROUND_Google", 467},
 constexpr OptionSpec kOptions[] = {
     photo_median_option("12KB"),  // Chien et al. 2018, mini-application
     photo_sigma_option("0.4"),
+    kEncodeOption,
 };
 
 class Caltech101 final : public PhotoRecipe {
@@ -149,7 +150,8 @@ Result<std::unique_ptr<Recipe>> make_caltech101(const RecipeRequest& request, co
                                                .extension = ".jpg",
                                                .samples = request.samples == 0 ? kSamples : request.samples,
                                                .seed = request.seed,
-                                               .sizes = sizes});
+                                               .sizes = sizes,
+                                               .composed = composed(options)});
 }
 
 }  // namespace

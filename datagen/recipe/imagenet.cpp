@@ -22,6 +22,7 @@ constexpr std::uint64_t kSamples = 1281167;  // of the ILSVRC 2012 training set
 constexpr OptionSpec kOptions[] = {
     photo_median_option("112KB"),  // Chien et al. 2018, micro-benchmark
     photo_sigma_option("0.4"),
+    kEncodeOption,
     {.name = "classes",
      .type = OptionType::integer,
      .value = "N",
@@ -68,7 +69,8 @@ Result<std::unique_ptr<Recipe>> make_imagenet(const RecipeRequest& request, cons
                                              .codec = png ? "png" : "jpeg",
                                              .samples = request.samples == 0 ? kSamples : request.samples,
                                              .seed = request.seed,
-                                             .sizes = sizes},
+                                             .sizes = sizes,
+                                             .composed = composed(options)},
                                     classes);
 }
 

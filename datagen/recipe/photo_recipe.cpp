@@ -4,6 +4,7 @@
 
 #include <new>
 
+#include "datagen/recipe/photo_composer.hpp"
 #include "datagen/recipe/photo_maker.hpp"
 #include "datagen/recipe/png_photo_maker.hpp"
 
@@ -14,6 +15,10 @@ PhotoRecipe::PhotoRecipe(const PhotoSet& set)
       image_{.name = "image", .codec = set.codec, .extension = set.extension, .varies = true},
       stream_(set.seed, set.recipe) {}
 
+bool composed(const Options& options) {
+  return options.text("encode") == "composed";
+}
+
 void PhotoRecipe::plan(std::uint64_t index, SamplePlan& out) const {
   out.key.clear();
   name(index, out);
@@ -22,8 +27,14 @@ void PhotoRecipe::plan(std::uint64_t index, SamplePlan& out) const {
 
 Result<std::unique_ptr<SampleMaker>> PhotoRecipe::maker() const {
   try {
-    std::call_once(scenery_once_, [this] { scenery_.emplace(set_.seed); });
+    std::call_once(scenery_once_, [this] {
+      scenery_.emplace(set_.seed);
+      stock_.emplace(*scenery_, RandomStream(set_.seed, "strips"));
+    });
     if (set_.codec == "png") return std::make_unique<PngPhotoMaker>(*scenery_, stream_, set_.sizes);
+    if (set_.composed)
+      return std::make_unique<PhotoComposer>(*stock_, stream_, set_.sizes,
+                                             fmt::format("{}, seed {}", set_.recipe, set_.seed));
     return std::make_unique<PhotoMaker>(*scenery_, stream_, set_.sizes);
   } catch (const std::bad_alloc&) {
     return make_error(Errc::exhausted,

@@ -12,6 +12,7 @@
 #include "datagen/recipe/photo_sizes.hpp"
 #include "datagen/recipe/recipe.hpp"
 #include "datagen/recipe/scenery.hpp"
+#include "datagen/recipe/strip_stock.hpp"
 
 namespace penstock {
 
@@ -22,7 +23,17 @@ struct PhotoSet {
   std::uint64_t samples = 0;
   std::uint64_t seed = 0;
   PhotoSizes sizes;
+  bool composed = true;  // of encoded strips; else each picture is painted and encoded by itself
 };
+
+// Rows for a recipe's option table, and what was said.
+inline constexpr OptionSpec kEncodeOption{
+    .name = "encode",
+    .type = OptionType::choice,
+    .value = "composed|full",
+    .fallback = "composed",
+    .help = "put pictures together from encoded strips, or paint and encode each (40 times the work)"};
+bool composed(const Options& options);
 
 // One field, "image". Subclasses say names and classes.
 class PhotoRecipe : public Recipe {
@@ -42,6 +53,7 @@ class PhotoRecipe : public Recipe {
   const RandomStream stream_;
   mutable std::once_flag scenery_once_;
   mutable std::optional<Scenery> scenery_;  // made when the first maker needs it: plans go without
+  mutable std::optional<StripStock> stock_;
 };
 
 }  // namespace penstock

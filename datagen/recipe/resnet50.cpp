@@ -21,6 +21,7 @@ constexpr std::uint64_t kClasses = 1000;
 constexpr OptionSpec kOptions[] = {
     photo_median_option("114660B"),  // the record length of DLIO's workload file, which has no spread
     photo_sigma_option("0"),
+    kEncodeOption,
 };
 constexpr RecipeSetting kFormatSettings[] = {{"samples_per_file", "1251"}};
 
@@ -49,7 +50,8 @@ Result<std::unique_ptr<Recipe>> make_resnet50(const RecipeRequest& request, cons
                                              .extension = ".jpg",
                                              .samples = request.samples == 0 ? kSamples : request.samples,
                                              .seed = request.seed,
-                                             .sizes = sizes});
+                                             .sizes = sizes,
+                                             .composed = composed(options)});
 }
 
 }  // namespace

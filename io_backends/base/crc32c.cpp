@@ -83,6 +83,14 @@ std::uint32_t crc32c_combine(std::uint32_t a, std::uint32_t b, std::uint64_t b_b
   return crc_combine(kPolynomial, a, b, b_bytes);
 }
 
+std::uint32_t crc32c_power(std::uint64_t bytes) {
+  return crc_combine(kPolynomial, 1U << 31U, 0, bytes);
+}
+
+std::uint32_t crc32c_shift(std::uint32_t crc, std::uint32_t power) {
+  return crc_multiply(kPolynomial, crc, power);
+}
+
 Crc32cShift::Crc32cShift(std::uint64_t b_bytes) {
   for (std::uint32_t byte = 0; byte < 4; ++byte)
     for (std::uint32_t value = 0; value < 256; ++value)

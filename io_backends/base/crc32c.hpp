@@ -27,6 +27,11 @@ class Crc32cShift {
   std::array<std::array<std::uint32_t, 256>, 4> shifted_{};  // of each value of each byte of A's CRC
 };
 
+// crc32c_combine() where lengths are many but come again: crc32c(A followed by B) is crc32c_shift(crc32c(A),
+// power) ^ crc32c(B), with power = crc32c_power(bytes of B) kept instead of the length.
+std::uint32_t crc32c_power(std::uint64_t bytes);
+std::uint32_t crc32c_shift(std::uint32_t crc, std::uint32_t power);
+
 // What this machine and build compute it with: "isa-l", "sse4.2" or "portable".
 const char* crc32c_method();
 

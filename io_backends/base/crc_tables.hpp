@@ -45,9 +45,9 @@ inline std::uint32_t crc_update(const CrcTables& tables, std::uint32_t crc,
 // Product of two polynomials modulo the CRC's, coefficients reflected: bit 31 is x^0.
 constexpr std::uint32_t crc_multiply(std::uint32_t polynomial, std::uint32_t a, std::uint32_t b) {
   std::uint32_t product = 0;
-  for (std::uint32_t bit = 1U << 31U; bit != 0; bit >>= 1U) {
-    if ((a & bit) != 0) product ^= b;
-    b = (b >> 1U) ^ ((b & 1U) != 0 ? polynomial : 0U);
+  for (int i = 0; i < 32; ++i, a <<= 1U) {  // masks, since nobody can predict these branches
+    product ^= b & (0U - (a >> 31U));
+    b = (b >> 1U) ^ (polynomial & (0U - (b & 1U)));
   }
   return product;
 }

@@ -1,0 +1,63 @@
+// What lies where in a baseline JPEG of our encoder: its header and its restart intervals, each of which can
+// be decoded without the others, and the bits in them that may be flipped.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "io_backends/base/result.hpp"
+
+namespace penstock {
+
+struct JpegInterval {
+  std::size_t begin = 0;  // its entropy-coded bytes, the restart marker behind them left out
+  std::size_t bytes = 0;
+};
+
+struct JpegLayout {
+  std::size_t header_bytes = 0;  // up to the first interval
+  std::size_t height_at = 0;     // the two bytes (high first) that say how many lines the picture has
+  std::vector<JpegInterval> intervals;
+};
+
+// `corrupt` for what our encoder does not write: no baseline JPEG, several scans.
+Result<JpegLayout> jpeg_layout(std::span<const std::byte> jpeg);
+
+// A bit that may be flipped, and the JPEG stays valid and as long: the lowest bit of a coefficient that is at
+// least 2, so that the picture changes by one quantization step in one wave. Never in or beside a byte that
+// is or would become 0xFF.
+struct FlippableBit {
+  std::size_t at = 0;  // byte of the JPEG
+  std::uint8_t mask = 0;
+};
+
+// Finds such bits in pictures of 4:2:0 and three components that have the same Huffman tables. Immutable.
+class FlippableBits {
+ public:
+  // `header`: the picture's bytes up to its first interval (more may follow). `corrupt` where tables are
+  // missing.
+  static Result<FlippableBits> of(std::span<const std::byte> header);
+
+  // The first such bit in each `spacing` bytes of the interval, in order. `units` is how many coding units
+  // (MCUs) it holds; `corrupt` where it does not.
+  Result<std::vector<FlippableBit>> find(std::span<const std::byte> jpeg, const JpegInterval& interval,
+                                         std::size_t units, std::size_t spacing) const;
+
+  // What 16 bits begin with: a code's value and length; length 0 is no code.
+  struct Symbol {
+    std::uint8_t value = 0;
+    std::uint8_t length = 0;
+  };
+
+ private:
+  FlippableBits() = default;
+  Result<void> read_tables(std::span<const std::byte> payload, std::size_t where);
+
+  std::array<std::vector<Symbol>, 2> dc_;  // luma, colour; by the next 16 bits
+  std::array<std::vector<Symbol>, 2> ac_;
+};
+
+}  // namespace penstock

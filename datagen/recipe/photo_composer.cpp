@@ -1,0 +1,236 @@
+#include "datagen/recipe/photo_composer.hpp"
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <charconv>
+#include <cmath>
+#include <cstring>
+#include <optional>
+
+namespace penstock {
+namespace {
+
+constexpr std::size_t kJfifBytes =
+    20;  // start of image and its first segment, behind which comments may stand
+constexpr std::size_t kSampleDigits = 20;  // of the largest number
+constexpr std::size_t kCommentHead = 4;
+constexpr std::uint32_t kLines = 16;
+constexpr std::uint32_t kMostRows = 65500 / kLines;
+constexpr double kNear = 0.003;
+constexpr int kTries = 32;
+
+// Widths that pictures have: steps of a quarter around ImageNet's 500.
+std::uint32_t step_of_width(std::uint32_t width) {
+  double step = 500;
+  while (step * 1.118 < width) step *= 1.25;
+  while (step > 20 && step > 1.118 * width) step /= 1.25;
+  return static_cast<std::uint32_t>(step + 0.5);
+}
+
+// Quantizers that pictures have, with the bytes a pixel that they take on average of the scenery's pictures
+// (a picture's height makes up for its own).
+struct Quantizer {
+  int percent;
+  double bytes_per_pixel;
+};
+constexpr std::array<Quantizer, 9> kQuantizers{{{2, 0.93},
+                                                {4, 0.77},
+                                                {8, 0.63},
+                                                {14, 0.47},
+                                                {24, 0.36},
+                                                {40, 0.254},
+                                                {64, 0.197},
+                                                {104, 0.145},
+                                                {192, 0.096}}};
+
+int percent_for(double bytes_per_pixel) {
+  const Quantizer* best = kQuantizers.data();
+  for (const Quantizer& candidate : kQuantizers) {
+    const auto distance = [&](double density) {
+      return std::max(density / bytes_per_pixel, bytes_per_pixel / density);
+    };
+    if (distance(candidate.bytes_per_pixel) < distance(best->bytes_per_pixel)) best = &candidate;
+  }
+  return best->percent;
+}
+
+void put_number(std::byte* at, std::size_t number) {
+  at[0] = static_cast<std::byte>(number >> 8U);
+  at[1] = static_cast<std::byte>(number & 0xffU);
+}
+
+}  // namespace
+
+PhotoComposer::PhotoComposer(const StripStock& stock, RandomStream samples, PhotoSizes sizes,
+                             std::string_view name)
+    : stock_(stock), samples_(samples), sizes_(sizes), comment_(name) {
+  comment_ += ", sample ";
+  comment_digits_ = comment_.size();
+  comment_.resize(comment_digits_ + kSampleDigits, ' ');
+}
+
+Result<PhotoComposer::Own*> PhotoComposer::own(std::uint32_t width, int percent) {
+  for (const std::unique_ptr<Own>& known : classes_)
+    if (known->stock->width == width && known->percent == percent) return known.get();
+  PENSTOCK_ASSIGN(const StripClass* const stock, stock_.get(width, percent));
+  auto made = std::make_unique<Own>();
+  made->stock = stock;
+  made->percent = percent;
+  made->bytes = stock->bytes;
+  made->used.resize(stock->strips.size());
+  for (const Strip& strip : stock->strips) {
+    made->first_word.push_back(static_cast<std::uint32_t>(made->flipped.size()));
+    made->flipped.resize(made->flipped.size() + (strip.flips + 63) / 64);
+  }
+  const std::size_t segment = kCommentHead + comment_.size();
+  made->header = stock->header;
+  made->header.insert(made->header.begin() + kJfifBytes, segment, std::byte{});
+  made->height_at = stock->height_at + segment;
+  std::byte* const comment = made->header.data() + kJfifBytes;
+  comment[0] = std::byte{0xff};
+  comment[1] = std::byte{0xfe};
+  put_number(comment + 2, segment - 2);
+  std::memcpy(comment + kCommentHead, comment_.data(), comment_.size());
+  classes_.push_back(std::move(made));
+  return classes_.back().get();
+}
+
+// The full strip from `first` on, around the class, that the sample at hand does not have yet; `first` where
+// it has them all.
+std::uint32_t PhotoComposer::unused(const Own& own, std::uint32_t first) const {
+  const auto full = static_cast<std::uint32_t>(own.stock->full);
+  for (std::uint32_t i = 0; i < full; ++i) {
+    const std::uint32_t which = first + i < full ? first + i : first + i - full;
+    if (!own.used[which]) return which;
+  }
+  return first;
+}
+
+// The strip whose size is nearest to `bytes`, of those that the sample at hand does not have yet.
+std::uint32_t PhotoComposer::fitting(const Own& own, double bytes) const {
+  const std::vector<std::uint32_t>& by_size = own.stock->by_size;
+  const auto size = [&](std::size_t i) { return static_cast<double>(own.stock->strips[by_size[i]].bytes); };
+  const std::size_t count = by_size.size();
+  std::size_t above = 0;
+  for (std::size_t step = std::bit_floor(count); step != 0; step /= 2)
+    if (above + step <= count && size(above + step - 1) < bytes) above += step;
+  std::size_t below = above;
+  while (above < count && own.used[by_size[above]]) ++above;
+  while (below > 0 && own.used[by_size[below - 1]]) --below;
+  if (above == count && below == 0) return by_size[std::min(above, count - 1)];
+  if (above == count) return by_size[below - 1];
+  if (below == 0) return by_size[above];
+  return size(above) - bytes < bytes - size(below - 1) ? by_size[above] : by_size[below - 1];
+}
+
+// Full strips at random while there is room for two, then another and an end that fit best of some.
+void PhotoComposer::choose(Own& own, Draws& draws, double wanted) {
+  const StripClass& stock = *own.stock;
+  const auto bytes_of = [&](std::uint32_t which) {
+    return static_cast<double>(stock.strips[which].bytes + kMarkerBytes);
+  };
+  const double largest = bytes_of(stock.by_size.back());
+  double room = wanted - static_cast<double>(own.header.size());
+  std::uint32_t rows = 0;
+  chosen_.clear();
+  const auto take = [&](std::uint32_t which) {
+    chosen_.push_back(which);
+    own.used[which] = true;
+    rows += stock.strips[which].rows;
+  };
+  const auto any = [&] {
+    return unused(own, static_cast<std::uint32_t>(draws.between(0, static_cast<int>(stock.full) - 1)));
+  };
+  while (room > 2 * largest && rows + 3 * kStripRows <= kMostRows) {
+    take(any());
+    room -= bytes_of(chosen_.back());
+  }
+  // One strip may be enough.
+  std::optional<std::uint32_t> strip;
+  std::uint32_t end = fitting(own, room - static_cast<double>(kMarkerBytes));
+  double off = std::abs(room - bytes_of(end));
+  for (int i = 0; i < kTries && off > kNear * wanted; ++i) {
+    const std::uint32_t which = any();
+    const bool had = own.used[which];
+    own.used[which] = true;
+    const double left = room - bytes_of(which);
+    const std::uint32_t behind = fitting(own, left - static_cast<double>(kMarkerBytes));
+    own.used[which] = had;
+    if (std::abs(left - bytes_of(behind)) >= off) continue;
+    off = std::abs(left - bytes_of(behind));
+    strip = which;
+    end = behind;
+  }
+  if (strip) take(*strip);
+  take(end);
+}
+
+void PhotoComposer::put_header(Own& own, std::uint64_t index, std::uint32_t height) {
+  char* const digits =
+      reinterpret_cast<char*>(own.header.data()) + kJfifBytes + kCommentHead + comment_digits_;
+  const char* const end = std::to_chars(digits, digits + kSampleDigits, index).ptr;
+  std::memset(digits + (end - digits), ' ', kSampleDigits - static_cast<std::size_t>(end - digits));
+  put_number(own.header.data() + own.height_at, height);
+  pieces_.emplace_back(own.header);
+  made_.bytes = own.header.size();
+  made_.crc32c = crc32c(own.header);
+}
+
+// Where the strip's bytes and its marker are to lie: in place, or in a copy where the picture has it already.
+std::span<std::byte> PhotoComposer::room(Own& own, const Strip& strip, bool again) {
+  const std::span<std::byte> here(own.bytes.data() + strip.begin, strip.bytes + kMarkerBytes);
+  if (!again) return here;
+  if (copies_used_ == copies_.size()) copies_.emplace_back();
+  std::vector<std::byte>& copy = copies_[copies_used_++];
+  copy.assign(here.begin(), here.end());
+  return copy;
+}
+
+void PhotoComposer::put_strip(Own& own, std::uint32_t which, std::size_t place, RandomStream bits) {
+  const StripClass& stock = *own.stock;
+  const Strip& strip = stock.strips[which];
+  const bool again = !own.used[which];  // the mark of the first time is taken back below
+  own.used[which] = false;
+  const std::span<std::byte> bytes = room(own, strip, again);
+  std::uint32_t crc = strip.crc32c;
+  for (std::uint32_t first = 0; first < strip.flips; first += 64) {
+    const std::uint32_t left = strip.flips - first;
+    std::uint64_t& state = own.flipped[own.first_word[which] + first / 64];
+    const std::uint64_t wanted = bits.bits(next_bits_++) >> (left < 64 ? 64 - left : 0);
+    const Flip* const flips = stock.flips.data() + strip.first_flip + first;
+    for (std::uint64_t changed = wanted ^ state; changed != 0; changed &= changed - 1) {
+      const Flip& flip = flips[std::countr_zero(changed)];
+      bytes[flip.at - strip.begin] ^= std::byte{flip.mask};
+    }
+    for (std::uint64_t on = wanted; on != 0; on &= on - 1) crc ^= flips[std::countr_zero(on)].crc32c;
+    if (!again) state = wanted;
+  }
+  const bool last = place + 1 == chosen_.size();
+  bytes[strip.bytes] = std::byte{0xff};
+  bytes[strip.bytes + 1] = static_cast<std::byte>(last ? 0xd9 : 0xd0 + place % 8);
+  made_.crc32c = crc32c_shift(*made_.crc32c, strip.power) ^ crc32c(bytes.last(kMarkerBytes), crc);
+  made_.bytes += bytes.size();
+  pieces_.emplace_back(bytes);
+}
+
+Result<std::span<const FieldBytes>> PhotoComposer::make(std::uint64_t index) {
+  const RandomStream sample = samples_.substream(index);
+  const double wanted = photo_bytes(sizes_, samples_, index);
+  Draws draws(sample.substream(1));
+  const PhotoShape shape = draw_photo_shape(draws, sizes_, wanted);
+  PENSTOCK_ASSIGN(Own* const from, own(step_of_width(shape.width), percent_for(wanted / shape.pixels())));
+  choose(*from, draws, wanted);
+  std::uint32_t rows = 0;
+  for (const std::uint32_t which : chosen_) rows += from->stock->strips[which].rows;
+  pieces_.clear();
+  copies_used_ = 0;
+  next_bits_ = 0;
+  put_header(*from, index, rows * kLines - static_cast<std::uint32_t>(draws.between(0, kLines - 1)));
+  for (std::size_t place = 0; place < chosen_.size(); ++place)
+    put_strip(*from, chosen_[place], place, sample.substream(2));
+  made_.pieces = pieces_;
+  return std::span<const FieldBytes>(&made_, 1);
+}
+
+}  // namespace penstock

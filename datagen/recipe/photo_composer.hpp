@@ -1,0 +1,65 @@
+// Makes photographs' look-alikes of wanted sizes at the speed of memory: composed of encoded strips.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "datagen/recipe/photo_sizes.hpp"
+#include "datagen/recipe/recipe.hpp"
+#include "datagen/recipe/strip_stock.hpp"
+
+namespace penstock {
+
+// One field: a baseline JPEG of 4:2:0 with restart intervals, mostly within 1% of photo_bytes(), with its
+// checksum, in pieces that nobody copied. No two samples have the same strips with the same bits; a comment
+// names the sample. Each maker keeps the strips that it uses (some MiB), to flip bits in; the stock must
+// outlive it.
+class PhotoComposer final : public SampleMaker {
+ public:
+  // `name`: of the data set, for the comment: "imagenet, seed 7".
+  PhotoComposer(const StripStock& stock, RandomStream samples, PhotoSizes sizes, std::string_view name);
+
+  Result<std::span<const FieldBytes>> make(std::uint64_t index) override;
+
+ private:
+  // This maker's own copy of a class, as its last sample left it.
+  struct Own {
+    const StripClass* stock = nullptr;
+    int percent = 0;
+    std::vector<std::byte> header;  // with the comment
+    std::size_t height_at = 0;
+    std::vector<std::byte> bytes;
+    std::vector<std::uint64_t> flipped;     // a bit for each flip, by strip
+    std::vector<std::uint32_t> first_word;  // of each strip, in `flipped`
+    std::vector<bool> used;                 // by the sample at hand
+  };
+
+  Result<Own*> own(std::uint32_t width, int percent);
+  void choose(Own& own, Draws& draws, double wanted);
+  std::uint32_t fitting(const Own& own, double bytes) const;
+  std::uint32_t unused(const Own& own, std::uint32_t first) const;
+  void put_header(Own& own, std::uint64_t index, std::uint32_t height);
+  void put_strip(Own& own, std::uint32_t which, std::size_t place, RandomStream bits);
+  std::span<std::byte> room(Own& own, const Strip& strip, bool again);
+
+  const StripStock& stock_;
+  const RandomStream samples_;
+  const PhotoSizes sizes_;
+  std::string comment_;
+  std::size_t comment_digits_;  // where the sample's number stands
+  std::vector<std::unique_ptr<Own>> classes_;
+  Own* last_ = nullptr;
+  std::vector<std::uint32_t> chosen_;
+  std::vector<std::span<const std::byte>> pieces_;
+  std::vector<std::vector<std::byte>> copies_;  // of strips that a picture has twice
+  std::size_t copies_used_ = 0;
+  std::uint64_t next_bits_ = 0;
+  FieldBytes made_;
+};
+
+}  // namespace penstock

@@ -1,0 +1,108 @@
+#include "datagen/recipe/photo_composer.hpp"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <set>
+#include <string>
+
+#include "datagen/codec/jpeg.hpp"
+
+namespace penstock {
+namespace {
+
+const Scenery& scenery() {
+  static const Scenery scenery(7);
+  return scenery;
+}
+
+struct Composer {
+  explicit Composer(double median, double sigma = 0.4)
+      : sizes{median, sigma}, stock(scenery(), RandomStream(7, "strips")), maker(make()) {}
+  PhotoComposer make() const { return {stock, RandomStream(7, "pictures"), sizes, "test, seed 7"}; }
+  PhotoSizes sizes;
+  StripStock stock;
+  PhotoComposer maker;
+};
+
+TEST(PhotoComposer, PicturesDecodeAndHaveTheirSizes) {
+  for (const double median : {5000.0, 12000.0, 112000.0, 1.5e6}) {
+    Composer composer(median);
+    JpegDecoder decoder;
+    Image image;
+    double off = 0;
+    const std::uint64_t count = median > 1e6 ? 4 : 200;
+    for (std::uint64_t i = 0; i < count; ++i) {
+      const FieldBytes made = composer.maker.make(i).value().front();
+      const std::vector<std::byte> jpeg = joined(made);
+      ASSERT_EQ(jpeg.size(), made.bytes);
+      EXPECT_EQ(made.crc32c, crc32c(jpeg)) << i;
+      const Result<void> decoded = decoder.decode(jpeg, image);
+      ASSERT_TRUE(decoded.ok()) << median << " sample " << i << ": " << decoded.error().message();
+      const double wanted = photo_bytes(composer.sizes, RandomStream(7, "pictures"), i);
+      const double got = static_cast<double>(made.bytes) / wanted;
+      EXPECT_NEAR(got, 1.0, 0.05) << median << " sample " << i;
+      off += std::abs(got - 1.0);
+    }
+    EXPECT_LT(off / static_cast<double>(count), 0.015) << median;
+  }
+}
+
+TEST(PhotoComposer, ShapesAreThoseOfPhotographs) {
+  Composer composer(112000);
+  JpegDecoder decoder;
+  double wide = 0;
+  for (std::uint64_t i = 0; i < 300; ++i) {
+    const JpegHeader header = decoder.header(joined(composer.maker.make(i).value().front())).value();
+    const double proportion = static_cast<double>(header.width) / header.height;
+    EXPECT_GT(proportion, 0.3) << i;
+    EXPECT_LT(proportion, 4.0) << i;
+    if (proportion > 1) ++wide;
+  }
+  EXPECT_GT(wide, 150);
+  EXPECT_LT(wide, 290);
+}
+
+// What a file system that looks for equal blocks would find: nothing.
+TEST(PhotoComposer, NoBlockOccursTwice) {
+  Composer composer(112000);
+  std::set<std::string> blocks;
+  for (std::uint64_t i = 0; i < 500; ++i) {
+    const std::vector<std::byte> jpeg = joined(composer.maker.make(i).value().front());
+    for (std::size_t at = 0; at + 4096 <= jpeg.size(); at += 4096)
+      EXPECT_TRUE(blocks.emplace(reinterpret_cast<const char*>(jpeg.data()) + at, 4096).second)
+          << "sample " << i << " at " << at;
+  }
+}
+
+TEST(PhotoComposer, WhatItMadeBeforeDoesNotMatter) {
+  Composer composer(12000);
+  std::vector<std::vector<std::byte>> expected;
+  for (std::uint64_t i = 0; i < 60; ++i) expected.push_back(joined(composer.make().make(i).value().front()));
+  for (const std::uint64_t step : {1U, 7U, 59U})
+    for (std::uint64_t i = 0; i < 60; ++i) {
+      const std::uint64_t index = i * step % 60;
+      EXPECT_EQ(joined(composer.maker.make(index).value().front()), expected[index]) << index;
+    }
+}
+
+// The quantizer is chosen by how dense pictures are to be before any is there: proportions suffer where the
+// table is off.
+TEST(PhotoComposer, PicturesAreAsLargeAsTheirShapeWas) {
+  Composer composer(112000);
+  JpegDecoder decoder;
+  double drawn = 0;
+  double got = 0;
+  for (std::uint64_t i = 0; i < 300; ++i) {
+    const RandomStream sample = RandomStream(7, "pictures").substream(i);
+    Draws draws(sample.substream(1));
+    const double wanted = photo_bytes(composer.sizes, RandomStream(7, "pictures"), i);
+    drawn += draw_photo_shape(draws, composer.sizes, wanted).pixels();
+    const JpegHeader header = decoder.header(joined(composer.maker.make(i).value().front())).value();
+    got += static_cast<double>(header.width) * header.height;
+  }
+  EXPECT_NEAR(got / drawn, 1.0, 0.1);
+}
+
+}  // namespace
+}  // namespace penstock
