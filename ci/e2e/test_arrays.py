@@ -2,6 +2,7 @@
 
 import functools
 import json
+import shutil
 import subprocess
 import sys
 import unittest
@@ -89,9 +90,40 @@ print(json.dumps({str(p.relative_to("data").with_suffix("")): numpy.load(p, mmap
         self.assertIn("samples_per_file=1", self.generate("no", "--format", "npy", expect=2).stderr)
 
 
+class H5pyReadsThem(ArrayTest):
+    def test_pictures_of_one_and_of_many(self):
+        files = self.plain_files()
+        self.generate("one", "--format", "hdf5", "--set", "samples_per_file=1")
+        code = """
+import pathlib
+files = {str(p.relative_to("one").with_suffix("")): h5py.File(p, "r") for p in pathlib.Path("one").rglob("*.h5")}
+print(json.dumps({key: [f["image"][()].tobytes().hex(), str(f["image"].dtype), f["label"][()].tolist(), sorted(f)]
+                  for key, f in files.items()}))"""
+        self.assertEqual(self.python("h5py", code), {
+            key: [content.hex(), "uint8", [i % 5], ["image", "label"]] for i, (key, content) in enumerate(files.items())})
+        self.generate("many", "--format", "hdf5", "--set", "samples_per_file=9")
+        code = """
+f = h5py.File("many/imagenet-00001-of-00003.h5", "r")
+o = f["image_offsets"][()]
+print(json.dumps([[f["image"][b:e].tobytes().hex() for b, e in zip(o, o[1:])], f["label"][()].tolist(), sorted(f)]))"""
+        images, labels, names = self.python("h5py", code)
+        self.assertEqual(images, [content.hex() for content in files.values()][9:18])
+        self.assertEqual(labels, [i % 5 for i in range(9, 18)])
+        self.assertEqual(names, ["image", "image_offsets", "label"])
+
+    @unittest.skipUnless(shutil.which("h5dump"), "no h5dump here")
+    def test_the_tools_read_them_without_a_word(self):
+        self.generate("data", "--format", "hdf5", "--set", "samples_per_file=9")
+        for path in (self.dir / "data").glob("*.h5"):
+            dumped = subprocess.run(["h5dump", "-p", "-d", "label", path], capture_output=True, text=True, check=True)
+            self.assertEqual(dumped.stderr, "")
+            self.assertIn("H5T_STD_I64LE", dumped.stdout)
+
+
 class ScansFindThem(ArrayTest):
     def test_the_same_samples_as_the_manifest_has(self):
-        for words in (("npz", "shards=3"), ("npz", "samples_per_file=1"), ("npy", "samples_per_file=1")):
+        for words in (("npz", "shards=3"), ("npz", "samples_per_file=1"), ("npy", "samples_per_file=1"),
+                      ("hdf5", "shards=3"), ("hdf5", "samples_per_file=1")):
             out = words[0] + words[1][:6]
             self.generate(out, "--format", words[0], "--set", words[1])
             made = self.records("describe", out)[0]
@@ -117,13 +149,69 @@ print("{}")"""
         corpus = self.records("describe", "theirs", "--scan")[0]
         self.assertEqual((corpus["samples"], corpus["bytes"]), (5 + 5 + 1, 3 * 5 * 2 * 3 * 4))
         self.assertEqual(corpus["labels"]["used"], 5)
-        self.assertIn("'data.npy' is compressed", self.run_cli("describe", "packed", "--scan", expect=None).stderr)
-        self.assertIn("do not lie together", self.run_cli("describe", "fortran", "--scan", expect=None).stderr)
+        self.assertIn("'data.npy' is compressed", self.run_cli("describe", "packed", "--scan", expect=77).stderr)
+        self.assertIn("do not lie together", self.run_cli("describe", "fortran", "--scan", expect=77).stderr)
+
+    def test_hdf5_that_others_made(self):
+        code = """
+rows = numpy.arange(6 * 2 * 3, dtype="<f4").reshape(6, 2, 3)
+label = numpy.arange(6, dtype="<i2")
+def write(path, *args, libver="earliest", labels=True, userblock_size=0, **kwargs):
+    with h5py.File(path, "w", libver=libver, userblock_size=userblock_size) as f:
+        f.create_dataset("deep/data", *args, data=kwargs.pop("data", rows), **kwargs)
+        f["words"] = "not a number"
+        f["again"] = f["deep"]
+        if labels:
+            f["deep/label"] = label
+write("good/contiguous.h5")
+write("good/userblock.h5", userblock_size=1024)
+for libver in ("earliest", "latest"):
+    for rows_each in (1, 2, 6):
+        write(f"good/chunks-{rows_each}-{libver}.hdf5", chunks=(rows_each, 2, 3), libver=libver)
+with h5py.File("good/compact.h5", "w") as f:
+    create = h5py.h5p.create(h5py.h5p.DATASET_CREATE)
+    create.set_layout(h5py.h5d.COMPACT)
+    h5py.h5d.create(f.id, b"data", h5py.h5t.IEEE_F32LE, h5py.h5s.create_simple(rows.shape), create).write(
+        h5py.h5s.ALL, h5py.h5s.ALL, rows)
+    f["label"] = label
+with h5py.File("good/many_links.h5", "w") as f:
+    for i in range(50):
+        f[f"group{i}/nothing{i}"] = "text"
+    f["data"], f["label"] = rows, label
+write("bad/deflate.h5", chunks=(1, 2, 3), compression="gzip")
+write("bad/cut.h5", chunks=(1, 1, 3))
+with h5py.File("bad/never.h5", "w") as f:
+    f.create_dataset("data", (6, 2, 3), "<f4")
+with h5py.File("bad/dense.h5", "w", libver="latest") as f:
+    for i in range(50):
+        f[f"data{i}"] = rows
+with h5py.File("bad/virtual.h5", "w", libver="latest") as f:
+    layout = h5py.VirtualLayout(rows.shape, "<f4")
+    layout[:] = h5py.VirtualSource("contiguous.h5", "deep/data", rows.shape)
+    f.create_virtual_dataset("data", layout)
+with h5py.File("bad/words.h5", "w") as f:
+    f["words"] = "not a number"
+json.dump({}, sys.stdout)"""
+        for folder in ("good", "bad"):
+            (self.dir / folder).mkdir()
+        self.python("numpy, h5py", code)
+        good = len(list((self.dir / "good").iterdir()))
+        corpus = self.records("describe", "good", "--scan")[0]
+        self.assertEqual((corpus["samples"], corpus["bytes"]), (6 * good, good * 6 * 2 * 3 * 4))
+        self.assertEqual(corpus["labels"]["used"], 6)
+        for name, words in (("deflate", "deep/data': its chunks are filtered (deflate)"), ("cut", "cut its rows"),
+                            ("never", "never written"), ("dense", "dense"), ("virtual", "virtual"),
+                            ("words", "no array of numbers")):
+            (self.dir / name).mkdir()
+            (self.dir / "bad" / f"{name}.h5").rename(self.dir / name / f"{name}.h5")
+            told = self.run_cli("describe", name, "--scan", expect=77).stderr
+            self.assertIn(words, told)
+            self.assertIn(f"{name}.h5", told)
 
     def test_damage_is_told_by_name_and_place(self):
-        for name in ("npz", "npy"):
+        for name, extension in (("npz", "npz"), ("npy", "npy"), ("hdf5", "h5")):
             self.generate(name, "--format", name, "--set", "samples_per_file=1", "--set", "dirs=flat")
-            path = sorted((self.dir / name).glob(f"*.{name}"))[0]
+            path = sorted((self.dir / name).glob(f"*.{extension}"))[0]
             whole = path.read_bytes()
             for damaged in (whole[:len(whole) // 2], whole[:5]):
                 path.write_bytes(damaged)

@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
@@ -21,6 +22,44 @@ inline std::uint64_t from_little_endian(std::span<const std::byte> bytes) {
 inline std::uint64_t number_at(std::span<const std::byte> bytes, std::size_t offset, std::size_t count) {
   return from_little_endian(bytes.subspan(offset, count));
 }
+
+// A header, read from its front. Numbers behind its end are 0 and make it not ok().
+class HeaderReader {
+ public:
+  explicit HeaderReader(std::span<const std::byte> bytes) : rest_(bytes) {}
+
+  std::span<const std::byte> bytes(std::uint64_t count) {
+    if (count > rest_.size()) {
+      ok_ = false;
+      rest_ = {};
+      return {};
+    }
+    const std::span<const std::byte> taken = rest_.first(static_cast<std::size_t>(count));
+    rest_ = rest_.subspan(taken.size());
+    return taken;
+  }
+  std::uint64_t number(std::size_t count) { return from_little_endian(bytes(count)); }
+  std::uint64_t u8() { return number(1); }
+  std::uint64_t u16() { return number(2); }
+  std::uint64_t u32() { return number(4); }
+  std::uint64_t u64() { return number(8); }
+  std::string text(std::uint64_t count) {
+    std::string text;
+    for (const std::byte byte : bytes(count)) text += static_cast<char>(byte);
+    return text;
+  }
+  HeaderReader& skip(std::uint64_t count) {
+    bytes(count);
+    return *this;
+  }
+
+  bool ok() const { return ok_; }
+  std::size_t left() const { return rest_.size(); }
+
+ private:
+  std::span<const std::byte> rest_;
+  bool ok_ = true;
+};
 
 // A header in the making.
 class HeaderBytes {

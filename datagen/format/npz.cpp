@@ -157,20 +157,22 @@ class Npz final : public Format {
                     const std::function<void(const Found&)>& found) const override {
     PENSTOCK_ASSIGN(ObjectWindow window, ObjectWindow::open(backend, object));
     PENSTOCK_ASSIGN(const auto members, read_zip(window, kSuffix));
-    std::vector<ScannedArray> arrays;
+    std::vector<StoredArray> arrays;
+    std::vector<ArrayExtent> extents;
     for (const StoredMember& member : members) {
       PENSTOCK_ASSIGN(const NpyArray array, read_npy(window, member.offset, member.bytes));
-      arrays.push_back({.stored = {.name = member.name.substr(0, member.name.size() - kSuffix.size()),
-                                   .shape = array.shape,
-                                   .bytes = array.data_bytes,
-                                   .integers = array.integers()},
-                        .offset = member.offset + array.header_bytes,
-                        .item_bytes = std::max<std::uint64_t>(1, array.item_bytes),
-                        .is_signed = array.kind == 'i',
-                        .big_endian = array.big_endian,
-                        .rows_apart = array.fortran_order && array.shape.size() > 1});
+      arrays.push_back({.name = member.name.substr(0, member.name.size() - kSuffix.size()),
+                        .shape = array.shape,
+                        .bytes = array.data_bytes,
+                        .integers = array.integers()});
+      extents.push_back({.offset = member.offset + array.header_bytes,
+                         .item_bytes = std::max<std::uint64_t>(1, array.item_bytes),
+                         .is_signed = array.kind == 'i',
+                         .big_endian = array.big_endian,
+                         .rows_apart = array.fortran_order && array.shape.size() > 1});
     }
-    return scan_arrays(window, arrays, found);
+    return scan_arrays(
+        window, arrays, [&](std::size_t array) -> Result<ArrayExtent> { return extents[array]; }, found);
   }
 
  private:

@@ -153,27 +153,50 @@ FieldBytes SampleArrays::content(const ArrayPlan& array, const SampleBytes* samp
   return {.pieces = {&piece_, 1}, .bytes = piece_.size()};
 }
 
+namespace {
+
+// Whether the payload's rows are samples: its labels say so where there are any for rows or for the whole,
+// else whatever else has as many entries.
+bool has_rows(std::span<const StoredArray> arrays, std::size_t payload) {
+  const StoredArray& array = arrays[payload];
+  // Rows of no bytes could be any number.
+  if (array.shape.empty() || array.shape[0] > array.bytes) return false;
+  if (arrays.size() == 1) return array.shape.size() > 1;
+  bool one_label = false;
+  bool partner = false;
+  for (std::size_t i = 0; i < arrays.size(); ++i) {
+    if (i == payload) continue;
+    const bool labels = names_labels(arrays[i].name);
+    if (labels && elements(arrays[i]) == array.shape[0]) return true;
+    one_label = one_label || (labels && elements(arrays[i]) == 1);
+    partner = partner || (arrays[i].shape.size() == 1 && arrays[i].shape[0] == array.shape[0]);
+  }
+  return partner && !one_label;
+}
+
+std::optional<std::size_t> offsets_of(std::span<const StoredArray> arrays, const StoredArray& payload) {
+  for (std::size_t i = 0; i < arrays.size(); ++i)
+    if (arrays[i].integers && arrays[i].shape.size() == 1 && arrays[i].shape[0] > 0 &&
+        arrays[i].name == fmt::format("{}{}", payload.name, kOffsetsSuffix))
+      return i;
+  return std::nullopt;
+}
+
+}  // namespace
+
 std::optional<SampleChoice> choose_samples(std::span<const StoredArray> arrays) {
   auto payload = largest(arrays, false);
   if (!payload) payload = largest(arrays, true);
   if (!payload) return std::nullopt;
   SampleChoice choice{.payload = *payload};
-  const StoredArray& array = arrays[*payload];
-  const std::uint64_t rows = array.shape.empty() ? 0 : array.shape[0];
-  const bool countable = !array.shape.empty() && rows <= array.bytes;  // rows of no bytes could be any number
-  for (std::size_t i = 0; i < arrays.size(); ++i) {
-    const StoredArray& other = arrays[i];
-    if (i == *payload || other.shape.size() != 1) continue;
-    if (other.integers && other.shape[0] > 0 && other.name == array.name + std::string(kOffsetsSuffix)) {
-      choice.how = SampleChoice::How::ranges;
-      choice.samples = other.shape[0] - 1;
-      choice.offsets = i;
-      break;
-    }
-    if (countable && other.shape[0] == rows) choice.how = SampleChoice::How::rows;
+  choice.offsets = offsets_of(arrays, arrays[*payload]);
+  if (choice.offsets) {
+    choice.how = SampleChoice::How::ranges;
+    choice.samples = arrays[*choice.offsets].shape[0] - 1;
+  } else if (has_rows(arrays, *payload)) {
+    choice.how = SampleChoice::How::rows;
+    choice.samples = arrays[*payload].shape[0];
   }
-  if (arrays.size() == 1 && countable && array.shape.size() > 1) choice.how = SampleChoice::How::rows;
-  if (choice.how == SampleChoice::How::rows) choice.samples = rows;
   for (std::size_t i = 0; i < arrays.size(); ++i)
     if (i != *payload && arrays[i].integers && names_labels(arrays[i].name) &&
         elements(arrays[i]) == choice.samples)

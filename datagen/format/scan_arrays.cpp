@@ -10,73 +10,64 @@
 namespace penstock {
 namespace {
 
-// All of an array of integers; 64 bits hold any of them.
-Result<std::vector<std::uint64_t>> read_integers(ObjectWindow& window, const ScannedArray& array) {
-  if (array.rows_apart || !array.rows.empty())
-    return window.error(Errc::unsupported, array.offset,
-                        fmt::format("the integers of '{}' do not lie together", array.stored.name));
-  const auto item = static_cast<std::size_t>(array.item_bytes);
-  std::vector<std::uint64_t> values;
-  values.reserve(static_cast<std::size_t>(array.stored.bytes / item));
-  constexpr std::size_t kBlock = 64 * 1024;  // a multiple of every item's size
-  for (std::uint64_t at = 0; at < array.stored.bytes; at += kBlock) {
-    const auto length = static_cast<std::size_t>(std::min<std::uint64_t>(kBlock, array.stored.bytes - at));
-    PENSTOCK_ASSIGN(const std::span<const std::byte> bytes, window.at(array.offset + at, length));
-    for (std::size_t i = 0; i + item <= length; i += item) {
-      std::uint64_t value = 0;
-      for (std::size_t b = 0; b < item; ++b) {
-        const std::size_t significance = array.big_endian ? item - 1 - b : b;
-        value |= number_at(bytes, i + b, 1) << (8 * significance);
-      }
-      const std::size_t spare = 64 - 8 * item;
-      if (array.is_signed)
-        value = static_cast<std::uint64_t>(static_cast<std::int64_t>(value << spare) >> spare);
-      values.push_back(value);
-    }
-  }
-  return values;
+using How = SampleChoice::How;
+
+std::uint64_t integer_at(std::span<const std::byte> bytes, const ArrayExtent& extent) {
+  std::uint64_t value = 0;
+  for (std::size_t i = 0; i < bytes.size(); ++i)
+    value = value << 8U | number_at(bytes, extent.big_endian ? i : bytes.size() - 1 - i, 1);
+  const std::size_t spare = 64 - 8 * bytes.size();
+  if (extent.is_signed)
+    value = static_cast<std::uint64_t>(static_cast<std::int64_t>(value << spare) >> spare);
+  return value;
 }
 
-class SampleFinder {
+// All of an array of integers; 64 bits hold any of them.
+class Integers {
  public:
-  SampleFinder(ObjectWindow& window, std::span<const ScannedArray> arrays, const SampleChoice& choice)
-      : window_(window), payload_(arrays[choice.payload]), choice_(choice) {
-    if (choice.how == SampleChoice::How::rows && choice.samples > 0)
-      row_bytes_ = payload_.stored.bytes / choice.samples;
-  }
-
-  // `ends`: of ranges.
-  Result<Placement> place(std::uint64_t sample, std::span<const std::uint64_t> ends) const {
-    if (choice_.how == SampleChoice::How::whole) return Placement{payload_.offset, payload_.stored.bytes};
-    if (choice_.how == SampleChoice::How::rows) {
+  static Result<Integers> read(ObjectWindow& window, const StoredArray& array, const ArrayExtent& extent) {
+    Integers integers;
+    integers.is_signed_ = extent.is_signed;
+    const auto item = static_cast<std::size_t>(extent.item_bytes);
+    const std::uint64_t count = array.bytes / item;
+    const std::uint64_t rows = array.shape.empty() ? 1 : array.shape[0];
+    if (extent.rows_apart || (!extent.chunks.empty() && rows != count))
+      return window.error(Errc::unsupported, extent.offset,
+                          fmt::format("the integers of '{}' do not lie together", array.name));
+    integers.values_.reserve(static_cast<std::size_t>(count));
+    for (std::uint64_t i = 0; i < count; ++i) {
       const std::uint64_t offset =
-          payload_.rows.empty() ? payload_.offset + sample * row_bytes_ : payload_.rows[sample];
-      return Placement{offset, row_bytes_};
+          extent.chunks.empty() ? extent.offset + i * item
+                                : extent.chunks[i / extent.rows_per_chunk] + i % extent.rows_per_chunk * item;
+      PENSTOCK_ASSIGN(const std::span<const std::byte> bytes, window.at(offset, item));
+      integers.values_.push_back(integer_at(bytes, extent));
     }
-    const std::uint64_t begin = ends[sample];
-    const std::uint64_t end = ends[sample + 1];
-    if (begin > end || end > payload_.stored.bytes / payload_.item_bytes)
-      return window_.corrupt(payload_.offset, fmt::format("sample {} of '{}' from element {} to {}", sample,
-                                                          payload_.stored.name, begin, end));
-    return Placement{payload_.offset + begin * payload_.item_bytes, (end - begin) * payload_.item_bytes};
+    return integers;
   }
 
-  Result<void> check() const {
-    const bool whole = choice_.how == SampleChoice::How::whole;
-    if ((payload_.rows_apart && !whole) || (!payload_.rows.empty() && choice_.how != SampleChoice::How::rows))
-      return window_.error(Errc::unsupported, payload_.offset,
-                           fmt::format("the samples of '{}' do not lie together", payload_.stored.name));
-    return success();
+  std::uint64_t operator[](std::uint64_t i) const { return values_[i]; }
+  std::string decimal(std::uint64_t i) const {
+    return is_signed_ ? fmt::format("{}", static_cast<std::int64_t>(values_[i]))
+                      : fmt::format("{}", values_[i]);
   }
-
-  bool plain_bytes() const { return payload_.item_bytes == 1 && payload_.stored.shape.size() == 1; }
 
  private:
-  const ObjectWindow& window_;
-  const ScannedArray& payload_;
-  const SampleChoice& choice_;
-  std::uint64_t row_bytes_ = 0;
+  std::vector<std::uint64_t> values_;
+  bool is_signed_ = false;
 };
+
+Result<void> check_extent(const ObjectWindow& window, const StoredArray& payload, const ArrayExtent& extent,
+                          How how) {
+  const bool together = extent.chunks.empty() || (how == How::rows && !payload.shape.empty());
+  if (together && (!extent.rows_apart || how == How::whole)) return success();
+  return window.error(Errc::unsupported, extent.offset,
+                      fmt::format("the samples of '{}' do not lie together", payload.name));
+}
+
+Placement row_at(const ArrayExtent& extent, std::uint64_t row, std::uint64_t row_bytes) {
+  if (extent.chunks.empty()) return {extent.offset + row * row_bytes, row_bytes};
+  return {extent.chunks[row / extent.rows_per_chunk] + row % extent.rows_per_chunk * row_bytes, row_bytes};
+}
 
 }  // namespace
 
@@ -89,32 +80,41 @@ Result<std::string_view> codec_at(ObjectWindow& window, const Placement& placeme
   return std::string_view(number_at(bytes, 0, 3) == 0xffd8ff ? "jpeg" : "raw");
 }
 
-Result<void> scan_arrays(ObjectWindow& window, std::span<const ScannedArray> arrays,
+Result<void> scan_arrays(ObjectWindow& window, std::span<const StoredArray> arrays,
+                         const std::function<Result<ArrayExtent>(std::size_t array)>& locate,
                          const std::function<void(const Format::Found&)>& found) {
-  std::vector<StoredArray> stored;
-  for (const ScannedArray& array : arrays) stored.push_back(array.stored);
-  const std::optional<SampleChoice> choice = choose_samples(stored);
-  if (!choice) return window.corrupt(0, "holds no array");
-  const SampleFinder finder(window, arrays, *choice);
-  PENSTOCK_TRY(finder.check());
-  std::vector<std::uint64_t> ends;
-  std::vector<std::uint64_t> labels;
+  const std::optional<SampleChoice> choice = choose_samples(arrays);
+  if (!choice) return window.error(Errc::unsupported, 0, "holds no array of numbers");
+  const StoredArray& payload = arrays[choice->payload];
+  PENSTOCK_ASSIGN(const ArrayExtent extent, locate(choice->payload));
+  PENSTOCK_TRY(check_extent(window, payload, extent, choice->how));
+  Integers ends;
+  Integers labels;
   if (choice->offsets) {
-    PENSTOCK_ASSIGN(ends, read_integers(window, arrays[*choice->offsets]));
+    PENSTOCK_ASSIGN(const ArrayExtent where, locate(*choice->offsets));
+    PENSTOCK_ASSIGN(ends, Integers::read(window, arrays[*choice->offsets], where));
   }
   if (choice->labels) {
-    PENSTOCK_ASSIGN(labels, read_integers(window, arrays[*choice->labels]));
+    PENSTOCK_ASSIGN(const ArrayExtent where, locate(*choice->labels));
+    PENSTOCK_ASSIGN(labels, Integers::read(window, arrays[*choice->labels], where));
   }
+  const std::uint64_t items = payload.bytes / extent.item_bytes;
+  const bool plain_bytes = extent.item_bytes == 1 && payload.shape.size() == 1;
   std::string_view codec = "raw";
   std::string label;
   for (std::uint64_t i = 0; i < choice->samples; ++i) {
-    PENSTOCK_ASSIGN(const Placement placement, finder.place(i, ends));
-    if (i == 0 && finder.plain_bytes()) {
+    Placement placement{extent.offset, payload.bytes};
+    if (choice->how == How::rows) placement = row_at(extent, i, payload.bytes / choice->samples);
+    if (choice->how == How::ranges) {
+      if (ends[i] > ends[i + 1] || ends[i + 1] > items)
+        return window.corrupt(extent.offset, fmt::format("sample {} of '{}' from element {} to {}", i,
+                                                         payload.name, ends[i], ends[i + 1]));
+      placement = {extent.offset + ends[i] * extent.item_bytes, (ends[i + 1] - ends[i]) * extent.item_bytes};
+    }
+    if (i == 0 && plain_bytes && choice->how != How::rows) {
       PENSTOCK_ASSIGN(codec, codec_at(window, placement));
     }
-    if (choice->labels)
-      label = arrays[*choice->labels].is_signed ? fmt::format("{}", static_cast<std::int64_t>(labels[i]))
-                                                : fmt::format("{}", labels[i]);
+    if (choice->labels) label = labels.decimal(i);
     found({.label_name = label, .placement = placement, .codec = codec});
   }
   return success();

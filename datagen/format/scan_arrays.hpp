@@ -13,22 +13,25 @@
 
 namespace penstock {
 
-struct ScannedArray {
-  StoredArray stored;
-  std::uint64_t offset = 0;  // of its first byte; all its bytes lie inside the object
+// Where the bytes of an array lie: together, or in chunks of so many rows. All lie inside the object.
+struct ArrayExtent {
+  std::uint64_t offset = 0;  // of its first byte, where it has no chunks
   std::uint64_t item_bytes = 1;
   bool is_signed = false;
   bool big_endian = false;
-  bool rows_apart = false;            // the bytes of a row do not lie together
-  std::vector<std::uint64_t> rows{};  // where each row begins, when they do not follow one another
+  bool rows_apart = false;              // the bytes of a row do not lie together
+  std::vector<std::uint64_t> chunks{};  // where each begins
+  std::uint64_t rows_per_chunk = 1;
 };
 
 // "jpeg", "png" or "raw", by how a sample of plain bytes begins.
 Result<std::string_view> codec_at(ObjectWindow& window, const Placement& placement);
 
-// Calls `found` with every sample (choose_samples), with its label in decimal where there is one. `corrupt`
-// where there is no array or offsets do not ascend, `unsupported` where samples do not lie together.
-Result<void> scan_arrays(ObjectWindow& window, std::span<const ScannedArray> arrays,
+// Calls `found` with every sample (choose_samples), with its label in decimal where there is one. `locate` is
+// asked for the arrays that matter. `corrupt` where offsets do not ascend, `unsupported` where there is no
+// array or samples do not lie together.
+Result<void> scan_arrays(ObjectWindow& window, std::span<const StoredArray> arrays,
+                         const std::function<Result<ArrayExtent>(std::size_t array)>& locate,
                          const std::function<void(const Format::Found&)>& found);
 
 }  // namespace penstock

@@ -1,0 +1,151 @@
+// Format: HDF5, a dataset a field, of one sample or of several along a new first axis.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "datagen/format/format.hpp"
+#include "datagen/format/gathering_writer.hpp"
+#include "datagen/format/hdf5_reader.hpp"
+#include "datagen/format/hdf5_writer.hpp"
+#include "datagen/format/object_names.hpp"
+#include "datagen/format/object_window.hpp"
+#include "datagen/format/patchable_writer.hpp"
+#include "datagen/format/sample_arrays.hpp"
+#include "datagen/format/sample_type.hpp"
+
+namespace penstock {
+
+extern const FormatInfo format_hdf5;
+
+namespace {
+
+constexpr OptionSpec kOptions[] = {kDirsOption, kShardsOption, kSamplesPerFileOption};
+
+std::vector<Hdf5Dataset> datasets_of(std::span<const ArrayPlan> plans, std::uint64_t chunks) {
+  std::vector<Hdf5Dataset> datasets;
+  for (const ArrayPlan& plan : plans)
+    datasets.push_back({.name = plan.name,
+                        .element = plan.element,
+                        .shape = plan.shape,
+                        .chunks = plan.one_chunk ? chunks : 0});
+  return datasets;
+}
+
+// All metadata first, then the payload as its samples come, then what was kept of the other fields.
+class Hdf5Writer final : public ObjectWriter {
+ public:
+  Hdf5Writer(Backend& backend, const ObjectPlan& plan, bool stacked)
+      : backend_(backend), name_(plan.name), chunks_(stacked ? plan.samples : 1), arrays_(plan, stacked) {}
+
+  Result<Placement> add(const SampleBytes& sample) override {
+    PENSTOCK_TRY(arrays_.add(sample));
+    if (!writer_) PENSTOCK_TRY(begin());
+    const FieldBytes& field = sample.fields.front();
+    const Placement placement{writer_->offset(), field.bytes};
+    PENSTOCK_TRY(writer_->append(field.pieces));
+    if (arrays_.samples() == 1) PENSTOCK_TRY(append_others(&sample));
+    return placement;
+  }
+
+  Result<std::uint64_t> publish(Durability durability) override {
+    PENSTOCK_TRY(arrays_.complete());
+    if (arrays_.samples() > 1) PENSTOCK_TRY(append_others(nullptr));
+    if (patched_) PENSTOCK_TRY(writer_->write_at(0, layout().metadata()));
+    return writer_->publish(durability);
+  }
+
+ private:
+  Hdf5Layout layout() const { return Hdf5Layout(datasets_of(arrays_.plans(), chunks_)); }
+
+  Result<void> begin() {
+    const Hdf5Layout now = layout();
+    patched_ = !arrays_.lengths_known();
+    PENSTOCK_ASSIGN(auto writer,
+                    patched_ ? create_patchable(backend_, name_, 0) : backend_.create(name_, now.end()));
+    writer_.emplace(std::move(writer));
+    return writer_->append(now.metadata());
+  }
+
+  Result<void> append_others(const SampleBytes* sample) {
+    const std::vector<ArrayPlan> plans = arrays_.plans();
+    const Hdf5Layout now = layout();
+    for (std::size_t i = 1; i < plans.size(); ++i) {
+      const std::vector<std::byte> padding(static_cast<std::size_t>(now.address(i) - writer_->offset()));
+      PENSTOCK_TRY(writer_->append(padding));
+      PENSTOCK_TRY(writer_->append(arrays_.content(plans[i], sample).pieces));
+    }
+    return success();
+  }
+
+  Backend& backend_;
+  const std::string name_;
+  const std::uint64_t chunks_;  // of fields that say one_chunk
+  SampleArrays arrays_;
+  std::optional<GatheringWriter> writer_;
+  bool patched_ = false;  // lengths are known only at the end
+};
+
+class Hdf5 final : public Format {
+ public:
+  explicit Hdf5(Shards shards) : shards_(shards) {}
+
+  Result<void> check(std::span<const Field> fields) const override {
+    PENSTOCK_TRY(check_array_names(fields, "an HDF5 file"));
+    const bool stacked = !shards_.one_sample();
+    const SampleArrays arrays({.name = {}, .samples = 1, .fields = fields}, stacked);
+    std::vector<Hdf5Dataset> datasets = datasets_of(arrays.plans(), 1);
+    if (std::none_of(datasets.begin(), datasets.end(),
+                     [](const auto& dataset) { return names_labels(dataset.name); }))
+      datasets.push_back({.name = std::string(kLabelArray)});
+    return Hdf5Layout::check(datasets);
+  }
+
+  std::uint64_t objects(std::uint64_t samples) const override { return shards_.objects(samples); }
+  std::uint64_t first_sample(std::uint64_t object, std::uint64_t samples) const override {
+    return shards_.first_sample(object, samples);
+  }
+  std::string object_name(std::uint64_t object, std::uint64_t objects, std::string_view recipe,
+                          std::string_view first_key, std::string_view /*extension*/) const override {
+    return shards_.name(object, objects, recipe, first_key, ".h5");
+  }
+
+  Result<std::unique_ptr<ObjectWriter>> create(Backend& backend, const ObjectPlan& plan) const override {
+    return std::make_unique<Hdf5Writer>(backend, plan, !shards_.one_sample());
+  }
+
+  bool claims(std::string_view object_name) const override {
+    return !hidden(object_name) && (object_name.ends_with(".h5") || object_name.ends_with(".hdf5"));
+  }
+
+  Result<void> scan(Backend& backend, const Entry& object,
+                    const std::function<void(const Found&)>& found) const override {
+    PENSTOCK_ASSIGN(ObjectWindow window, ObjectWindow::open(backend, object));
+    Hdf5Reader reader(window);
+    PENSTOCK_TRY(reader.open());
+    return scan_arrays(
+        window, reader.arrays(), [&](std::size_t array) { return reader.locate(array); }, found);
+  }
+
+ private:
+  const Shards shards_;
+};
+
+Result<std::unique_ptr<Format>> make_hdf5(const Options& options) {
+  PENSTOCK_ASSIGN(const Shards shards, Shards::parse(options));
+  return std::make_unique<Hdf5>(shards);
+}
+
+}  // namespace
+
+const FormatInfo format_hdf5{
+    .name = "hdf5",
+    .summary = "HDF5: a dataset a field, of one sample or of several",
+    .options = kOptions,
+    .make = make_hdf5,
+};
+
+}  // namespace penstock

@@ -1,0 +1,152 @@
+#include "datagen/format/hdf5_chunks.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "datagen/format/byte_order.hpp"
+
+namespace penstock {
+namespace {
+
+class ChunkFinder {
+ public:
+  ChunkFinder(Hdf5Source& source, const Hdf5Object& dataset, std::uint64_t bytes, const std::string& name)
+      : source_(source), dataset_(dataset), bytes_(bytes), name_(name) {}
+
+  Result<Hdf5Chunks> find() {
+    PENSTOCK_TRY(measure());
+    chunks_.offsets.assign(static_cast<std::size_t>(count_), kHdf5Nowhere);
+    if (dataset_.address == kHdf5Nowhere) return not_written();
+    switch (dataset_.storage) {
+      case Hdf5Storage::chunk_tree:
+        PENSTOCK_TRY(read_tree());
+        break;
+      case Hdf5Storage::chunk_list:
+        PENSTOCK_TRY(read_list());
+        break;
+      case Hdf5Storage::one_chunk:
+      case Hdf5Storage::chunk_row:
+      case Hdf5Storage::contiguous:
+        for (std::uint64_t i = 0; i < count_; ++i)
+          PENSTOCK_TRY(place(i, dataset_.address + i * chunk_bytes_));
+        break;
+    }
+    const auto& offsets = chunks_.offsets;
+    if (std::find(offsets.begin(), offsets.end(), kHdf5Nowhere) != offsets.end()) return not_written();
+    return std::move(chunks_);
+  }
+
+ private:
+  Error error(Errc code, std::string_view what) const {
+    return source_.error(code, dataset_.address == kHdf5Nowhere ? 0 : dataset_.address,
+                         fmt::format("'{}': {}", name_, what));
+  }
+  Error not_written() const {
+    return error(Errc::unsupported, "some of its chunks were never written, so its samples have no place");
+  }
+
+  // Chunks must be rows, or several of them. What is not in the file as a whole is not measured.
+  Result<void> measure() {
+    const auto& shape = dataset_.shape;
+    const auto& chunk = dataset_.chunk;
+    if (chunk.size() != shape.size() || shape.empty() || chunk[0] == 0)
+      return error(Errc::corrupt, "its chunks have other dimensions than it has");
+    if (!std::equal(shape.begin() + 1, shape.end(), chunk.begin() + 1))
+      return error(Errc::unsupported, "its chunks cut its rows, so its samples do not lie together");
+    if (bytes_ > source_.size()) return not_written();
+    const std::uint64_t row_bytes = bytes_ / std::max<std::uint64_t>(1, shape[0]);
+    if (__builtin_mul_overflow(chunk[0], row_bytes, &chunk_bytes_) || row_bytes == 0)
+      return error(Errc::corrupt, "chunks of more bytes than there are");
+    chunks_.rows_per_chunk = chunk[0];
+    count_ = (shape[0] - 1) / chunk[0] + 1;
+    if (dataset_.storage == Hdf5Storage::one_chunk && count_ != 1)
+      return error(Errc::corrupt, "its one chunk is too small");
+    return success();
+  }
+
+  Result<void> place(std::uint64_t chunk, std::uint64_t address) {
+    if (address == kHdf5Nowhere) return success();
+    PENSTOCK_ASSIGN(chunks_.offsets[chunk], source_.extent(address, chunk_bytes_));
+    return success();
+  }
+
+  // A version 1 B-tree. Levels fall on the way down, so that no path is endless.
+  Result<void> read_tree() {
+    constexpr unsigned kAnyLevel = 256;
+    std::vector<std::pair<std::uint64_t, unsigned>> waiting{{dataset_.address, kAnyLevel}};
+    while (!waiting.empty()) {
+      const auto [address, above] = waiting.back();
+      waiting.pop_back();
+      PENSTOCK_ASSIGN(const auto head, source_.look(address, 24));
+      HeaderReader reader(head);
+      const bool right = reader.text(4) == "TREE" && reader.u8() == 1;
+      const auto level = static_cast<unsigned>(reader.u8());
+      const std::uint64_t children = reader.u16();
+      if (!right || level >= above) return source_.corrupt(address, "no node of a tree of chunks");
+      const std::uint64_t key = 8 + 8 * (dataset_.shape.size() + 1);
+      for (std::uint64_t i = 0; i < children; ++i) {
+        const std::uint64_t at = address + 24 + i * (key + 8);
+        PENSTOCK_ASSIGN(const auto entry, source_.look(at, key + 8));
+        const std::uint64_t child = number_at(entry, key, 8);
+        if (level > 0)
+          waiting.emplace_back(child, level);
+        else
+          PENSTOCK_TRY(take_entry(at, entry, child));
+      }
+    }
+    return success();
+  }
+
+  Result<void> take_entry(std::uint64_t at, std::span<const std::byte> entry, std::uint64_t address) {
+    const std::uint64_t row = number_at(entry, 8, 8);
+    const std::uint64_t chunk = row / chunks_.rows_per_chunk;
+    if (row % chunks_.rows_per_chunk != 0 || chunk >= count_)
+      return source_.corrupt(at, fmt::format("a chunk of '{}' from row {} on", name_, row));
+    if (number_at(entry, 0, 4) != chunk_bytes_)
+      return source_.corrupt(
+          at, fmt::format("a chunk of {} bytes, not {}", number_at(entry, 0, 4), chunk_bytes_));
+    return place(chunk, address);
+  }
+
+  // A fixed array without pages.
+  Result<void> read_list() {
+    constexpr std::uint64_t kHeadBytes = 28;
+    PENSTOCK_ASSIGN(const auto head, source_.look_checked(dataset_.address, kHeadBytes, "FAHD"));
+    HeaderReader reader(head);
+    const std::uint64_t filtered = reader.skip(5).u8();
+    const std::uint64_t entry_bytes = reader.u8();
+    const std::uint64_t page_bits = reader.u8();
+    const std::uint64_t entries = reader.u64();
+    const std::uint64_t block = reader.u64();
+    if (filtered != 0 || entry_bytes != 8 || entries != count_)
+      return source_.corrupt(dataset_.address, "a list of chunks that does not fit its dataset");
+    if (page_bits >= 64 || entries > std::uint64_t{1} << page_bits)
+      return error(Errc::unsupported,
+                   fmt::format("the list of its {} chunks has pages, which are not read", entries));
+    if (block == kHdf5Nowhere) return success();
+    constexpr std::uint64_t kFront = 4 + 1 + 1 + 8;
+    PENSTOCK_ASSIGN(const auto bytes, source_.look_checked(block, kFront + entries * 8 + 4, "FADB"));
+    for (std::uint64_t i = 0; i < count_; ++i)
+      PENSTOCK_TRY(place(i, number_at(bytes, static_cast<std::size_t>(kFront + i * 8), 8)));
+    return success();
+  }
+
+  Hdf5Source& source_;
+  const Hdf5Object& dataset_;
+  const std::uint64_t bytes_;
+  const std::string& name_;
+  std::uint64_t chunk_bytes_ = 0;
+  std::uint64_t count_ = 0;
+  Hdf5Chunks chunks_;
+};
+
+}  // namespace
+
+Result<Hdf5Chunks> find_hdf5_chunks(Hdf5Source& source, const Hdf5Object& dataset, std::uint64_t bytes,
+                                    const std::string& name) {
+  return ChunkFinder(source, dataset, bytes, name).find();
+}
+
+}  // namespace penstock

@@ -1,0 +1,377 @@
+#include "datagen/format/hdf5_object.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <string_view>
+#include <utility>
+
+#include "datagen/format/byte_order.hpp"
+
+namespace penstock {
+namespace {
+
+constexpr std::size_t kMostSides = 32;
+constexpr std::size_t kMostName = 1024;
+
+enum Message : std::uint16_t {
+  kDataspace = 0x01,
+  kLinkInfo = 0x02,
+  kDatatype = 0x03,
+  kLink = 0x06,
+  kExternalFiles = 0x07,
+  kLayout = 0x08,
+  kFilters = 0x0b,
+  kContinuation = 0x10,
+  kSymbolTable = 0x11,
+};
+
+struct Block {
+  std::uint64_t address = 0;
+  std::uint64_t bytes = 0;
+};
+
+// ---- Old groups: a tree of tables of symbols, whose names lie in a heap --------------------------------
+class SymbolTable {
+ public:
+  SymbolTable(Hdf5Source& source, std::vector<Hdf5Link>& links) : source_(source), links_(links) {}
+
+  Result<void> read(std::uint64_t tree, std::uint64_t heap) {
+    PENSTOCK_ASSIGN(const auto head, source_.look(heap, 32));
+    HeaderReader reader(head);
+    if (reader.text(4) != "HEAP") return source_.corrupt(heap, "no heap of names");
+    names_.bytes = reader.skip(4).u64();
+    names_.address = reader.skip(8).u64();
+    std::vector<std::pair<std::uint64_t, unsigned>> waiting{{tree, kAnyLevel}};
+    while (!waiting.empty()) {
+      const auto [address, level] = waiting.back();
+      waiting.pop_back();
+      PENSTOCK_TRY(read_node(address, level, waiting));
+    }
+    return success();
+  }
+
+ private:
+  static constexpr unsigned kAnyLevel = 256;
+
+  Result<void> read_node(std::uint64_t address, unsigned above,
+                         std::vector<std::pair<std::uint64_t, unsigned>>& waiting) {
+    PENSTOCK_ASSIGN(const auto head, source_.look(address, 24));
+    HeaderReader reader(head);
+    const bool right = reader.text(4) == "TREE" && reader.u8() == 0;
+    const auto level = static_cast<unsigned>(reader.u8());
+    const std::uint64_t children = reader.u16();
+    if (!right || level >= above) return source_.corrupt(address, "no node of a group's tree");
+    for (std::uint64_t i = 0; i < children; ++i) {
+      PENSTOCK_ASSIGN(const auto entry, source_.look(address + 24 + 16 * i, 16));  // a key in front
+      const std::uint64_t child = number_at(entry, 8, 8);
+      if (level > 0)
+        waiting.emplace_back(child, level);
+      else
+        PENSTOCK_TRY(read_symbols(child));
+    }
+    return success();
+  }
+
+  Result<void> read_symbols(std::uint64_t address) {
+    PENSTOCK_ASSIGN(const auto head, source_.look(address, 8));
+    HeaderReader reader(head);
+    if (reader.text(4) != "SNOD") return source_.corrupt(address, "no table of symbols");
+    const std::uint64_t count = reader.skip(2).u16();
+    for (std::uint64_t i = 0; i < count; ++i) {
+      PENSTOCK_ASSIGN(const auto entry, source_.look(address + 8 + 40 * i, 40));
+      constexpr std::uint64_t kSoftLink = 2;
+      if (number_at(entry, 16, 4) == kSoftLink) continue;
+      const std::uint64_t object = number_at(entry, 8, 8);
+      PENSTOCK_ASSIGN(std::string name, name_at(number_at(entry, 0, 8)));
+      links_.push_back({std::move(name), object});
+    }
+    return success();
+  }
+
+  Result<std::string> name_at(std::uint64_t offset) {
+    if (offset >= names_.bytes) return source_.corrupt(names_.address, "a name behind the end of its heap");
+    const std::uint64_t length = std::min<std::uint64_t>(names_.bytes - offset, kMostName);
+    PENSTOCK_ASSIGN(const auto bytes, source_.look(names_.address + offset, length));
+    const auto end = std::find(bytes.begin(), bytes.end(), std::byte{});
+    if (end == bytes.end()) return source_.corrupt(names_.address + offset, "a name without an end");
+    return HeaderReader(bytes).text(static_cast<std::uint64_t>(end - bytes.begin()));
+  }
+
+  Hdf5Source& source_;
+  std::vector<Hdf5Link>& links_;
+  Block names_;
+};
+
+// ---- Messages ------------------------------------------------------------------------------------------
+bool read_shape(HeaderReader message, Hdf5Object& object) {
+  const std::uint64_t version = message.u8();
+  const std::uint64_t sides = message.u8();
+  message.skip(1);
+  std::uint64_t type = 1;
+  if (version == 1)
+    message.skip(5);
+  else
+    type = message.u8();
+  constexpr std::uint64_t kNull = 2;
+  if (version < 1 || version > 2 || sides > kMostSides) return false;
+  object.shape.clear();
+  for (std::uint64_t i = 0; i < sides; ++i) object.shape.push_back(message.u64());
+  object.has_shape = type != kNull;
+  return message.ok();
+}
+
+bool read_type(HeaderReader message, bool shared, Hdf5Object& object) {
+  object.is_dataset = true;
+  if (shared) return true;  // a type with a name, which lies elsewhere
+  const std::uint64_t kind = message.u8() & 0x0f;
+  const std::uint64_t bits = message.u8();
+  object.item_bytes = message.skip(2).u32();
+  constexpr std::array<std::uint64_t, 4> kSizes{1, 2, 4, 8};
+  const bool plain_size = std::find(kSizes.begin(), kSizes.end(), object.item_bytes) != kSizes.end();
+  constexpr std::uint64_t kVax = 0x40;
+  object.is_float = kind == 1;
+  object.is_number = plain_size && (kind == 0 || (kind == 1 && (bits & kVax) == 0));
+  object.big_endian = (bits & 1) != 0;
+  object.is_signed = (bits & 8) != 0;
+  return message.ok();
+}
+
+// Of chunks, version 4 of the message: which index finds them.
+bool read_chunk_index(HeaderReader& message, Hdf5Object& object) {
+  const std::uint64_t flags = message.u8();
+  const std::uint64_t sides = message.u8();
+  const std::uint64_t width = message.u8();
+  if (sides < 1 || sides > kMostSides + 1 || width < 1 || width > 8) return false;
+  for (std::uint64_t i = 0; i < sides; ++i) object.chunk.push_back(message.number(width));
+  object.chunk.pop_back();  // the element
+  constexpr std::uint64_t kFiltered = 2;
+  switch (message.u8()) {
+    case 1:
+      object.storage = Hdf5Storage::one_chunk;
+      if ((flags & kFiltered) != 0) message.skip(12);
+      break;
+    case 2:
+      object.storage = Hdf5Storage::chunk_row;
+      break;
+    case 3:
+      object.storage = Hdf5Storage::chunk_list;
+      message.skip(1);
+      break;
+    default:
+      object.storage = Hdf5Storage::chunk_list;
+      object.unreadable =
+          "its chunks have an index that is not read (an extensible array or a version 2 tree)";
+      return message.ok();
+  }
+  object.address = message.u64();
+  return message.ok();
+}
+
+// `data` is where the message's own bytes lie.
+bool read_layout(HeaderReader message, std::uint64_t data, Hdf5Object& object) {
+  const std::uint64_t version = message.u8();
+  const std::uint64_t kind = message.u8();
+  object.is_dataset = true;
+  if (version != 3 && version != 4) {
+    object.unreadable = fmt::format("its layout has version {}", version);
+    return message.ok();
+  }
+  if (kind == 0) {
+    object.stored_bytes = message.u16();
+    object.address = data + 4;
+    return message.skip(object.stored_bytes).ok();
+  }
+  if (kind == 1) {
+    object.address = message.u64();
+    object.stored_bytes = message.u64();
+    return message.ok();
+  }
+  if (kind != 2) {
+    object.unreadable = "it is virtual: its bytes are other datasets'";
+    return message.ok();
+  }
+  if (version == 4) return read_chunk_index(message, object);
+  const std::uint64_t sides = message.u8();
+  object.storage = Hdf5Storage::chunk_tree;
+  object.address = message.u64();
+  if (sides < 1 || sides > kMostSides + 1) return false;
+  for (std::uint64_t i = 0; i + 1 < sides; ++i) object.chunk.push_back(message.u32());
+  return message.skip(4).ok();
+}
+
+void read_filters(HeaderReader message, Hdf5Object& object) {
+  constexpr std::array<std::string_view, 7> kNames{"",     "deflate", "shuffle",     "Fletcher's checksum",
+                                                   "szip", "n-bit",   "scale-offset"};
+  const std::uint64_t version = message.u8();
+  const std::uint64_t count = message.u8();
+  const std::uint64_t first = message.skip(version == 1 ? 6 : 0).u16();
+  if (count == 0) return;
+  object.unreadable = fmt::format("its chunks are filtered ({})", first > 0 && first < kNames.size()
+                                                                      ? std::string(kNames[first])
+                                                                      : fmt::format("filter {}", first));
+}
+
+bool read_link(HeaderReader message, Hdf5Object& object) {
+  const std::uint64_t version = message.u8();
+  const std::uint64_t flags = message.u8();
+  const std::uint64_t type = (flags & 8) != 0 ? message.u8() : 0;
+  message.skip(((flags & 4) != 0 ? 8 : 0) + ((flags & 16) != 0 ? 1 : 0));
+  const std::uint64_t length = message.number(std::size_t{1} << (flags & 3));
+  if (version != 1 || length == 0 || length > kMostName) return false;
+  std::string name = message.text(length);
+  if (type == 0) object.links.push_back({std::move(name), message.u64()});
+  return message.ok();
+}
+
+// ---- Headers -------------------------------------------------------------------------------------------
+class ObjectReader {
+ public:
+  ObjectReader(Hdf5Source& source, std::uint64_t address) : source_(source), header_(address) {}
+
+  Result<Hdf5Object> read() {
+    PENSTOCK_ASSIGN(const Block first, find_messages());
+    blocks_.push_back(first);
+    while (!blocks_.empty()) {
+      const Block block = blocks_.back();
+      blocks_.pop_back();
+      PENSTOCK_TRY(read_block(block));
+      front_ = 4;  // of continuations: their signature
+      signature_ = "OCHK";
+    }
+    if (!filters_.empty() && object_.unreadable.empty()) object_.unreadable = filters_;
+    if (object_.is_dataset && !object_.has_shape) object_.is_number = false;
+    return std::move(object_);
+  }
+
+ private:
+  static constexpr std::uint64_t kSignature2 = 0x5244484f;  // OHDR
+
+  Result<Block> find_messages() {
+    PENSTOCK_ASSIGN(auto head, source_.look(header_, 6));
+    modern_ = number_at(head, 0, 4) == kSignature2;
+    if (!modern_) {
+      if (number_at(head, 0, 1) != 1) return source_.corrupt(header_, "no object header begins here");
+      PENSTOCK_ASSIGN(head, source_.look(header_, 16));
+      return Block{header_ + 16, number_at(head, 8, 4)};
+    }
+    const std::uint64_t version = number_at(head, 4, 1);
+    const std::uint64_t flags = number_at(head, 5, 1);
+    if (version != 2)
+      return source_.error(Errc::unsupported, header_,
+                           fmt::format("an object header of version {}", version));
+    orders_ = (flags & 4) != 0 ? 2 : 0;
+    const std::uint64_t extra = ((flags & 0x20) != 0 ? 16U : 0U) + ((flags & 0x10) != 0 ? 4U : 0U);
+    const std::uint64_t width = std::uint64_t{1} << (flags & 3);
+    PENSTOCK_ASSIGN(head, source_.look(header_ + 6 + extra, width));
+    const std::uint64_t bytes = from_little_endian(head);
+    if (bytes > source_.size())
+      return source_.corrupt(header_, fmt::format("an object header of {} bytes", bytes));
+    front_ = 6 + extra + width;
+    return Block{header_, front_ + bytes + 4};
+  }
+
+  Result<void> read_block(const Block& block) {
+    std::span<const std::byte> bytes;
+    if (modern_) {
+      PENSTOCK_ASSIGN(bytes, source_.look_checked(block.address, block.bytes, signature_));
+      if (bytes.size() < front_) return source_.corrupt(block.address, "an object header that is too short");
+      bytes = bytes.subspan(static_cast<std::size_t>(front_));
+    } else {
+      PENSTOCK_ASSIGN(bytes, source_.look(block.address, block.bytes));
+    }
+    // Kept: messages make look for more.
+    const std::vector<std::byte> kept(bytes.begin(), bytes.end());
+    const std::uint64_t begin = block.address + (modern_ ? front_ : 0);
+    const std::size_t head_bytes = modern_ ? 4 + orders_ : 8;
+    for (std::size_t at = 0; kept.size() - at >= head_bytes;) {
+      HeaderReader head{std::span(kept).subspan(at, head_bytes)};
+      const std::uint64_t type = head.number(modern_ ? 1 : 2);
+      const std::uint64_t length = head.u16();
+      const std::uint64_t flags = head.u8();
+      at += head_bytes;
+      if (length > kept.size() - at) return source_.corrupt(begin + at, "a message longer than its header");
+      const auto data = std::span(kept).subspan(at, static_cast<std::size_t>(length));
+      PENSTOCK_TRY(read_message(type, flags, data, begin + at));
+      at += static_cast<std::size_t>(length);
+    }
+    return success();
+  }
+
+  Result<void> read_message(std::uint64_t type, std::uint64_t flags, std::span<const std::byte> data,
+                            std::uint64_t address) {
+    HeaderReader message(data);
+    constexpr std::uint64_t kShared = 2;
+    const bool shared = (flags & kShared) != 0;
+    bool right = true;
+    switch (type) {
+      case kDataspace:
+        right = shared || read_shape(message, object_);
+        break;
+      case kDatatype:
+        right = read_type(message, shared, object_);
+        break;
+      case kLayout:
+        right = read_layout(message, address, object_);
+        break;
+      case kFilters: {
+        Hdf5Object filtered;
+        read_filters(message, filtered);
+        filters_ = shared ? "its chunks are filtered" : filtered.unreadable;
+        break;
+      }
+      case kExternalFiles:
+        object_.unreadable = "its bytes lie in other files";
+        break;
+      case kLink:
+        right = read_link(message, object_);
+        break;
+      case kLinkInfo:
+        return read_link_info(message, address);
+      case kSymbolTable: {
+        const std::uint64_t tree = message.u64();
+        const std::uint64_t heap = message.u64();
+        if (!message.ok()) return source_.corrupt(address, "a message that is too short");
+        return SymbolTable(source_, object_.links).read(tree, heap);
+      }
+      case kContinuation:
+        blocks_.push_back({message.u64(), message.u64()});
+        right = message.ok();
+        break;
+      default:
+        break;
+    }
+    if (right) return success();
+    return source_.corrupt(address, fmt::format("the message of type {:#x} cannot be", type));
+  }
+
+  Result<void> read_link_info(HeaderReader message, std::uint64_t address) const {
+    const std::uint64_t flags = message.skip(1).u8();
+    const std::uint64_t heap = message.skip((flags & 1) != 0 ? 8 : 0).u64();
+    if (!message.ok()) return source_.corrupt(address, "a message that is too short");
+    if (heap == kHdf5Nowhere) return success();
+    return source_.error(
+        Errc::unsupported, address,
+        "a group whose links lie in a heap (dense storage), which is not read; write it with "
+        "libver='earliest' or fewer links");
+  }
+
+  Hdf5Source& source_;
+  const std::uint64_t header_;
+  bool modern_ = false;      // version 2
+  std::size_t orders_ = 0;   // bytes of a message's creation order
+  std::uint64_t front_ = 0;  // bytes of a block in front of its messages
+  std::string_view signature_ = "OHDR";
+  std::vector<Block> blocks_;
+  std::string filters_;
+  Hdf5Object object_;
+};
+
+}  // namespace
+
+Result<Hdf5Object> read_hdf5_object(Hdf5Source& source, std::uint64_t address) {
+  return ObjectReader(source, address).read();
+}
+
+}  // namespace penstock

@@ -1,0 +1,45 @@
+// The bytes of an HDF5 file, by its own addresses and within bounds. Looking costs: who looks at far more
+// than the file has, follows a file that leads in circles.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string_view>
+
+#include "datagen/format/object_window.hpp"
+#include "io_backends/base/result.hpp"
+
+namespace penstock {
+
+inline constexpr std::uint64_t kHdf5Nowhere = UINT64_MAX;  // the address of what is not there
+
+class Hdf5Source {
+ public:
+  explicit Hdf5Source(ObjectWindow& window) : window_(window), budget_(4 * window.size() + (1U << 20U)) {}
+
+  // Addresses count from here.
+  void set_base(std::uint64_t base) { base_ = base; }
+  std::uint64_t size() const { return window_.size(); }
+
+  // The bytes at an address, valid until the next look. At most kMostLooked.
+  static constexpr std::size_t kMostLooked = std::size_t{512} << 10;
+  Result<std::span<const std::byte>> look(std::uint64_t address, std::uint64_t length);
+  // As look, of metadata that ends in a checksum of all before it; the signature is checked too.
+  Result<std::span<const std::byte>> look_checked(std::uint64_t address, std::uint64_t length,
+                                                  std::string_view signature);
+
+  // The offset in the file of `length` bytes at an address, all of which are there.
+  Result<std::uint64_t> extent(std::uint64_t address, std::uint64_t length) const;
+
+  Error error(Errc code, std::uint64_t address, std::string_view what) const;
+  Error corrupt(std::uint64_t address, std::string_view what) const {
+    return error(Errc::corrupt, address, what);
+  }
+
+ private:
+  ObjectWindow& window_;
+  std::uint64_t base_ = 0;
+  std::uint64_t budget_;
+};
+
+}  // namespace penstock

@@ -1,0 +1,261 @@
+#include <fmt/format.h>
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "datagen/format/byte_order.hpp"
+#include "datagen/format/format_testing.hpp"
+#include "datagen/format/hdf5_checksum.hpp"
+#include "datagen/format/hdf5_reader.hpp"
+#include "datagen/format/hdf5_writer.hpp"
+#include "io_backends/base/crc32.hpp"
+#include "io_backends/base/subprocess.hpp"
+
+namespace penstock {
+namespace {
+
+const Field kData{.name = "climate/data",
+                  .codec = "raw",
+                  .extension = ".bin",
+                  .element = Element::f32,
+                  .shape = {8, 8},
+                  .one_chunk = true};
+const Field kStats{
+    .name = "climate/stats", .codec = "raw", .extension = ".bin", .element = Element::f64, .shape = {2}};
+const Field kWeight{
+    .name = "weight", .codec = "raw", .extension = ".bin", .element = Element::i32, .shape = {}};
+const Field kJpeg{.name = "image", .codec = "jpeg", .extension = ".jpg", .varies = true};
+const Field kTrack{.name = "track",
+                   .codec = "raw",
+                   .extension = ".bin",
+                   .element = Element::i64,
+                   .shape = {},
+                   .varies = true};
+
+const std::vector<OptionWord> kOne{{"samples_per_file", "1"}};
+
+class Hdf5 : public ::testing::Test {
+ protected:
+  Tier tier_ = open_tier("mem:hdf5").value();
+  Backend& backend_ = *tier_.backend;
+};
+
+// The driver of lookup3.c prints these.
+TEST(Hdf5Checksum, KnownAnswers) {
+  EXPECT_EQ(hdf5_checksum({}), 0xdeadbeefU);
+  EXPECT_EQ(hdf5_checksum(bytes_of("Four score and seven years ago")), 0x17770551U);
+}
+
+TEST_F(Hdf5, SamplesComeOutWhereTheyWent) {
+  for (const std::vector<Field>& fields : {std::vector<Field>{kData, kStats, kWeight, kTrack},
+                                           std::vector<Field>{kJpeg}, std::vector<Field>{kWeight}}) {
+    for (const bool one : {true, false}) {
+      const auto format = one ? format_of("hdf5", kOne) : format_of("hdf5");
+      const auto samples = test_samples(fields, one ? 1 : 7);
+      const auto made = make_object(backend_, *format, "a.h5", fields, samples);
+      ASSERT_OK(made);
+      EXPECT_EQ(made->placed[0].offset % 64, 0U);
+      const auto scanned = scan_object(backend_, *format, "a.h5");
+      ASSERT_OK(scanned);
+      ASSERT_EQ(scanned->size(), samples.size()) << fields[0].name;
+      for (std::size_t i = 0; i < samples.size(); ++i) {
+        EXPECT_EQ((*scanned)[i].placement.offset, made->placed[i].offset);
+        EXPECT_EQ((*scanned)[i].placement.length, samples[i].fields[0].size());
+        EXPECT_EQ((*scanned)[i].label, std::to_string(samples[i].label));
+      }
+    }
+  }
+}
+
+TEST_F(Hdf5, TheSameBytesWhereNothingCanBeWrittenOver) {
+  const std::vector<Field> fields{kJpeg, kTrack};
+  const auto samples = test_samples(fields, 9);
+  Tier tier = open_tier("mem:hdf5-appending").value();
+  AppendingBackend appending(std::move(tier.backend));
+  ASSERT_OK(make_object(backend_, *format_of("hdf5"), "a.h5", fields, samples));
+  ASSERT_OK(make_object(appending, *format_of("hdf5"), "a.h5", fields, samples));
+  EXPECT_TRUE(content(appending, "a.h5") == content(backend_, "a.h5"));
+}
+
+TEST_F(Hdf5, RefusesWhatNoFileCanHold) {
+  const auto refused = [&](std::vector<Field> fields, std::string_view words) {
+    EXPECT_ERRC(Errc::invalid_argument, format_of("hdf5")->check(fields), words);
+  };
+  refused({kData, kData}, "climate/data");
+  refused({kData, {.name = "climate", .codec = "raw", .extension = ".bin", .shape = {}}}, "'climate'");
+  refused({{.name = "label/x", .codec = "raw", .extension = ".bin", .shape = {}}}, "'label'");
+  refused({{.name = "deep", .codec = "raw", .extension = ".bin", .shape = std::vector<std::uint64_t>(32, 1)}},
+          "33 dimensions");
+  EXPECT_OK(format_of("hdf5", kOne)
+                ->check(std::vector<Field>{{.name = "deep",
+                                            .codec = "raw",
+                                            .extension = ".bin",
+                                            .shape = std::vector<std::uint64_t>(32, 1)}}));
+}
+
+// 64 children a node: one leaf, two, and a tree of three levels.
+TEST_F(Hdf5, ManyChunksAreOneTree) {
+  const std::vector<Field> fields{kData};
+  for (const std::size_t count : {1U, 64U, 65U, 4101U}) {
+    const auto made = make_object(backend_, *format_of("hdf5"), "a.h5", fields, test_samples(fields, count));
+    ASSERT_OK(made);
+    const auto scanned = scan_object(backend_, *format_of("hdf5"), "a.h5");
+    ASSERT_OK(scanned);
+    ASSERT_EQ(scanned->size(), count);
+    EXPECT_EQ(scanned->back().placement.offset, made->placed.back().offset);
+  }
+}
+
+std::string python_with_h5py() {
+  for (const char* python : {"python3", "/usr/bin/python3"}) {
+    const auto code = run_program(std::vector<std::string>{
+        "/bin/sh", "-c", fmt::format("exec {} -c 'import h5py' 2> /dev/null", python)});
+    if (code.ok() && *code == 0) return python;
+  }
+  return {};
+}
+
+// h5py sees the arrays that went in: names, shapes, types, chunks and bytes.
+TEST_F(Hdf5, H5pyReadsThem) {
+  const std::string python = python_with_h5py();
+  if (python.empty()) GTEST_SKIP() << "no python3 here has h5py";
+  const ScratchFolder scratch;
+  const Tier disk = open_tier("posix:" + scratch.path().string()).value();
+  const std::vector<Field> fields{kData, kStats, kWeight, kTrack};
+  for (const std::size_t count : {0U, 1U, 7U, 4101U}) {  // 0: one, with shapes of its own
+    const bool one = count == 0;
+    const auto samples = test_samples(fields, one ? 1 : count);
+    ASSERT_OK(make_object(*disk.backend, *format_of("hdf5", one ? kOne : std::vector<OptionWord>{}), "a.h5",
+                          fields, samples));
+    std::string expected;
+    for (std::size_t f = 0; f < fields.size(); ++f) {
+      std::uint32_t crc = 0;
+      for (const TestSample& sample : samples) crc = crc32(sample.fields[f], crc);
+      expected += fmt::format("'{}': {}, ", fields[f].name, crc);
+    }
+    const std::string rows = one ? "()" : fmt::format("({},)", count);
+    const std::string script = fmt::format(R"(
+import h5py, zlib
+file = h5py.File('{}/a.h5', 'r')
+rows = {}
+chunk = (1,) if rows else ()
+shapes = {{'climate/data': rows + (8, 8), 'climate/stats': rows + (2,), 'weight': rows}}
+types = {{'climate/data': '<f4', 'climate/stats': '<f8', 'weight': '<i4', 'track': '<i8', 'label': '<i8'}}
+for name, crc in {{{}}}.items():
+    assert zlib.crc32(file[name][()].tobytes()) == crc, name
+for name, shape in shapes.items():
+    assert file[name].shape == shape, (name, file[name].shape)
+for name, kind in types.items():
+    assert file[name].dtype == kind, (name, file[name].dtype)
+assert file['climate/data'].chunks == chunk + (8, 8), file['climate/data'].chunks
+assert file['climate/stats'].chunks is None
+assert file['label'].shape == (rows or (1,))
+assert sorted(file) == sorted({{'climate', 'weight', 'track', 'label'}} | ({{'track_offsets'}} if rows else set()))
+if rows:
+    assert file['track_offsets'].shape == (rows[0] + 1,)
+    assert file['climate/data'][rows[0] - 1].shape == (8, 8)
+)",
+                                           scratch.path().string(), rows, expected);
+    EXPECT_EQ(run_program(std::vector<std::string>{"/usr/bin/env", python, "-c", script}).value(), 0)
+        << count;
+  }
+}
+
+TEST_F(Hdf5, DamageIsAnError) {
+  ScanFixture fixture("hdf5");
+  for (const std::vector<Field>& fields : {std::vector<Field>{kData, kWeight}, std::vector<Field>{kJpeg}}) {
+    ASSERT_OK(make_object(backend_, fixture.format(), "a.h5", fields, test_samples(fields, 3)));
+    expect_hardened(fixture, content(backend_, "a.h5"), 0, 0);
+  }
+}
+
+// ---- Files of the oldest kind, put together by hand ----------------------------------------------------
+// Superblock 0; the root's tree, heap and table of symbols; one contiguous dataset "d" of three bytes whose
+// header goes on in a continuation.
+constexpr std::size_t kTree = 136;
+constexpr std::size_t kSymbols = 176;
+constexpr std::size_t kHeap = 264;
+constexpr std::size_t kNames = 296;
+constexpr std::size_t kObject = 312;
+constexpr std::size_t kMore = 400;
+constexpr std::size_t kBytes = 448;
+
+std::vector<std::byte> old_file(std::uint64_t link = kObject, std::uint64_t more = kMore) {
+  HeaderBytes file;
+  file.text("\x89HDF\r\n\x1a\n").zeros(5).u8(8).u8(8).u8(0).u16(4).u16(16).u32(0);
+  file.u64(0).u64(UINT64_MAX).u64(kBytes + 3).u64(UINT64_MAX);
+  file.u64(0).u64(96).u32(0).u32(0).zeros(16);
+  file.u8(1).u8(0).u16(1).u32(1).u32(24).u32(0);        // the root's header at 96
+  file.u16(0x11).u16(16).u32(0).u64(kTree).u64(kHeap);  // its symbol table
+  file.text("TREE").u8(0).u8(0).u16(1).u64(UINT64_MAX).u64(UINT64_MAX);
+  file.u64(0).u64(kSymbols);
+  file.text("SNOD").u8(1).u8(0).u16(2);
+  file.u64(8).u64(link).u32(0).u32(0).zeros(16);
+  file.u64(8).u64(kObject).u32(2).u32(0).zeros(16);  // a soft link
+  file.text("HEAP").u32(0).u64(16).u64(UINT64_MAX).u64(kNames);
+  file.zeros(8).text("d").zeros(7);
+  file.u8(1).u8(0).u16(3).u32(1).u32(72).u32(0);
+  file.u16(0x01).u16(16).u32(0).u8(1).u8(1).u16(0).u32(0).u64(3);                   // three of
+  file.u16(0x03).u16(16).u32(0).u8(0x10).u8(0).u16(0).u32(1).u16(0).u16(8).u32(0);  // bytes
+  file.u16(0x10).u16(16).u32(0).u64(more).u64(more == kMore ? 32 : 24);
+  file.u16(0x08).u16(24).u32(0).u8(3).u8(1).u64(kBytes).u64(3).zeros(6);  // at 400: where they lie
+  return file.zeros(kBytes - file.size()).text("abc").take();
+}
+
+TEST_F(Hdf5, OldFilesAreRead) {
+  ScanFixture fixture("hdf5");
+  const auto samples = fixture.scan(old_file());
+  ASSERT_OK(samples);
+  ASSERT_EQ(samples->size(), 1U);
+  EXPECT_EQ((*samples)[0].placement.offset, kBytes);
+  EXPECT_EQ((*samples)[0].placement.length, 3U);
+  expect_hardened(fixture, old_file(), 0, 0);
+}
+
+TEST_F(Hdf5, FilesBehindOthersThingsAreRead) {
+  auto bytes = old_file();
+  bytes.insert(bytes.begin(), 512, std::byte{'x'});
+  bytes[512 + 24 + 1] = std::byte{2};  // the base address
+  bytes[512 + 40 + 1] = std::byte{2 + (kBytes + 3) / 256};
+  ScanFixture fixture("hdf5");
+  const auto samples = fixture.scan(bytes);
+  ASSERT_OK(samples);
+  EXPECT_EQ((*samples)[0].placement.offset, 512 + kBytes);
+}
+
+TEST_F(Hdf5, CirclesEnd) {
+  ScanFixture fixture("hdf5");
+  EXPECT_ERRC(Errc::unsupported, fixture.scan(old_file(96)), "no array");  // the root holds itself
+  EXPECT_ERRC(Errc::corrupt, fixture.scan(old_file(kObject, kMore - 24)), "circles");
+  auto tree = old_file();
+  tree[kTree + 5] = std::byte{1};  // its own child, one level down
+  tree[kTree + 32] = static_cast<std::byte>(kTree);
+  EXPECT_ERRC(Errc::corrupt, fixture.scan(tree), "tree");
+}
+
+TEST_F(Hdf5, AbsurdNumbersAreErrors) {
+  ScanFixture fixture("hdf5");
+  const auto with = [&](std::size_t at, std::uint64_t value, std::size_t count) {
+    auto bytes = old_file();
+    for (std::size_t i = 0; i < count; ++i) bytes[at + i] = static_cast<std::byte>(value >> (8 * i));
+    return fixture.scan(bytes);
+  };
+  constexpr std::size_t kSide = kObject + 16 + 8 + 8;
+  EXPECT_ERRC(Errc::corrupt, with(kSide, 4, 8), "needs 4 bytes and has 3");
+  EXPECT_ERRC(Errc::corrupt, with(kSide, UINT64_MAX, 8), "has 3");
+  EXPECT_ERRC(Errc::corrupt, with(kSide - 7, 33, 1), "message of type 0x1");
+  EXPECT_ERRC(Errc::truncated, with(kMore + 8 + 2, 1U << 20U, 8), "451");
+  EXPECT_ERRC(Errc::unsupported, with(kMore + 8 + 2, UINT64_MAX, 8), "never written");
+  EXPECT_ERRC(Errc::unsupported, with(kMore + 8, 2, 1), "layout has version 2");
+  EXPECT_ERRC(Errc::truncated, with(kObject + 8, 0xffffffff, 4), "bytes should be here");
+  EXPECT_ERRC(Errc::corrupt, with(kObject + 16 + 2, 0xffff, 2), "longer than its header");
+  EXPECT_ERRC(Errc::truncated, with(40, kBytes + 4, 8), "should end at byte 452");
+  EXPECT_ERRC(Errc::unsupported, with(13, 4, 1), "8 bytes");
+  EXPECT_ERRC(Errc::unsupported, with(8, 4, 1), "version 4");
+  EXPECT_ERRC(Errc::corrupt, with(kSymbols + 8, 99, 8), "behind the end of its heap");
+  EXPECT_ERRC(Errc::corrupt, with(kSymbols + 6, 0xffff, 2), "behind the end of its heap");
+}
+
+}  // namespace
+}  // namespace penstock

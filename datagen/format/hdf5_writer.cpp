@@ -1,0 +1,306 @@
+#include "datagen/format/hdf5_writer.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <set>
+
+#include "datagen/format/byte_order.hpp"
+#include "datagen/format/hdf5_checksum.hpp"
+
+namespace penstock {
+namespace {
+
+constexpr std::uint64_t kNowhere = UINT64_MAX;
+constexpr std::uint64_t kSuperblockBytes = 48;
+constexpr std::uint64_t kDataAlignment = 64;
+constexpr std::size_t kNodeEntries = 64;    // of a chunk tree's node, as files without a word about it have
+constexpr std::size_t kMostSides = 32;      // H5S_MAX_RANK
+constexpr std::size_t kMostTreeSides = 31;  // chunks have one more: the element
+
+std::uint64_t aligned(std::uint64_t offset) {
+  return (offset + kDataAlignment - 1) / kDataAlignment * kDataAlignment;
+}
+
+// ---- Object headers ------------------------------------------------------------------------------------
+class ObjectHeader {
+ public:
+  void message(std::uint8_t type, const HeaderBytes& data) {
+    messages_.u8(type).u16(data.size()).u8(0).append(data.view());
+  }
+  std::vector<std::byte> take() {
+    constexpr std::uint8_t kSizeOf4Bytes = 2;  // of the messages' length; no times
+    HeaderBytes header;
+    header.text("OHDR").u8(2).u8(kSizeOf4Bytes).u32(messages_.size()).append(messages_.view());
+    return header.u32(hdf5_checksum(header.view())).take();
+  }
+
+ private:
+  HeaderBytes messages_;
+};
+
+HeaderBytes dataspace(const std::vector<std::uint64_t>& shape) {
+  HeaderBytes data;
+  data.u8(2).u8(shape.size()).u8(0).u8(shape.empty() ? 0 : 1);  // scalar or simple
+  for (const std::uint64_t side : shape) data.u64(side);
+  return data;
+}
+
+HeaderBytes integer_type(std::size_t bytes, bool is_signed) {
+  HeaderBytes data;
+  data.u8(0x10).u8(is_signed ? 8 : 0).u16(0).u32(bytes).u16(0).u16(8 * bytes);
+  return data;
+}
+
+// Little endian, the mantissa's first bit not stored.
+HeaderBytes float_type(std::size_t bytes, std::size_t exponent_bits, std::uint64_t bias) {
+  const std::size_t bits = 8 * bytes;
+  const std::size_t mantissa_bits = bits - 1 - exponent_bits;
+  HeaderBytes data;
+  data.u8(0x11).u8(0x20).u8(bits - 1).u8(0).u32(bytes).u16(0).u16(bits);
+  data.u8(mantissa_bits).u8(exponent_bits).u8(0).u8(mantissa_bits).u32(bias);
+  return data;
+}
+
+HeaderBytes datatype(Element element) {
+  switch (element) {
+    case Element::u8:
+      return integer_type(1, false);
+    case Element::i32:
+      return integer_type(4, true);
+    case Element::i64:
+      return integer_type(8, true);
+    case Element::f32:
+      return float_type(4, 8, 127);
+    case Element::f64:
+      break;
+  }
+  return float_type(8, 11, 1023);
+}
+
+// None; space allocated late (contiguous) or with each chunk.
+HeaderBytes fill_value(bool chunked) {
+  HeaderBytes data;
+  data.u8(3).u8(chunked ? 0x0b : 0x0a);
+  return data;
+}
+
+HeaderBytes layout_message(const Hdf5Dataset& dataset, std::uint64_t address) {
+  HeaderBytes data;
+  data.u8(3);
+  if (dataset.chunks == 0) {
+    data.u8(1).u64(address).u64(dataset.bytes());
+    return data;
+  }
+  data.u8(2).u8(dataset.shape.size() + 1).u64(address).u32(dataset.shape[0] / dataset.chunks);
+  for (std::size_t i = 1; i < dataset.shape.size(); ++i) data.u32(dataset.shape[i]);
+  data.u32(element_bytes(dataset.element));
+  return data;
+}
+
+// ---- Trees of chunks -----------------------------------------------------------------------------------
+std::uint64_t tree_nodes(std::uint64_t chunks) {
+  std::uint64_t nodes = 0;
+  for (std::uint64_t level = chunks; level > 1 || nodes == 0; nodes += level)
+    level = (level + kNodeEntries - 1) / kNodeEntries;
+  return nodes;
+}
+
+std::uint64_t node_bytes(const Hdf5Dataset& dataset) {
+  const std::uint64_t key = 8 + 8 * (dataset.shape.size() + 1);
+  return 24 + kNodeEntries * 8 + (kNodeEntries + 1) * key;
+}
+
+// Writes a tree's nodes, leaves first; the last is the root.
+class ChunkTree {
+ public:
+  ChunkTree(const Hdf5Dataset& dataset, std::uint64_t address, std::uint64_t data)
+      : dataset_(dataset), address_(address), data_(data) {}
+
+  std::vector<std::byte> take() {
+    std::uint64_t children = dataset_.chunks;
+    std::uint64_t chunks_each = 1;
+    for (unsigned level = 0;; ++level) {
+      const std::uint64_t below = first_;
+      first_ = tree_.size() / node_bytes(dataset_);
+      const std::uint64_t nodes = (children + kNodeEntries - 1) / kNodeEntries;
+      for (std::uint64_t node = 0; node < nodes; ++node)
+        add_node(level, node, nodes, std::min<std::uint64_t>(kNodeEntries, children - node * kNodeEntries),
+                 chunks_each, below);
+      if (nodes == 1) return tree_.take();
+      children = nodes;
+      chunks_each *= kNodeEntries;
+    }
+  }
+
+ private:
+  std::uint64_t node_address(std::uint64_t node) const { return address_ + node * node_bytes(dataset_); }
+
+  void key(std::uint64_t chunk) {
+    const std::uint64_t rows = dataset_.shape[0] / dataset_.chunks;
+    const bool behind = chunk >= dataset_.chunks;  // only says where the last one ends
+    const std::uint64_t from = std::min(chunk, dataset_.chunks) * rows;
+    tree_.u32(behind ? 0 : dataset_.bytes() / dataset_.chunks).u32(0).u64(from);
+    tree_.zeros(8 * dataset_.shape.size());
+  }
+
+  void add_node(unsigned level, std::uint64_t node, std::uint64_t nodes, std::uint64_t children,
+                std::uint64_t chunks_each, std::uint64_t below) {
+    const std::size_t begin = tree_.size();
+    tree_.text("TREE").u8(1).u8(level).u16(children);
+    tree_.u64(node == 0 ? kNowhere : node_address(first_ + node - 1));
+    tree_.u64(node + 1 == nodes ? kNowhere : node_address(first_ + node + 1));
+    const std::uint64_t first = node * kNodeEntries;
+    for (std::uint64_t child = first; child < first + children; ++child) {
+      key(child * chunks_each);
+      tree_.u64(level == 0 ? data_ + child * (dataset_.bytes() / dataset_.chunks)
+                           : node_address(below + child));
+    }
+    key((first + children) * chunks_each);
+    tree_.zeros(node_bytes(dataset_) - (tree_.size() - begin));
+  }
+
+  const Hdf5Dataset& dataset_;
+  const std::uint64_t address_;
+  const std::uint64_t data_;
+  HeaderBytes tree_;
+  std::uint64_t first_ = 0;  // node of the level in the making
+};
+
+// HDF5 counts a chunk's sides and bytes in 32 bits, and has none of nothing.
+bool can_be_chunked(const Hdf5Dataset& dataset) {
+  if (dataset.shape.empty() || dataset.shape.size() > kMostTreeSides || dataset.bytes() == 0) return false;
+  if (dataset.shape[0] % dataset.chunks != 0) return false;
+  return dataset.bytes() / dataset.chunks <= UINT32_MAX;
+}
+
+}  // namespace
+
+std::uint64_t Hdf5Dataset::bytes() const {
+  std::uint64_t bytes = element_bytes(element);
+  for (const std::uint64_t side : shape) bytes *= side;
+  return bytes;
+}
+
+Result<void> Hdf5Layout::check(std::span<const Hdf5Dataset> datasets) {
+  std::set<std::string> names;
+  for (const Hdf5Dataset& dataset : datasets)
+    if (!names.insert(dataset.name).second)
+      return make_error(Errc::invalid_argument, fmt::format("two datasets called '{}'", dataset.name));
+  for (const Hdf5Dataset& dataset : datasets) {
+    for (std::size_t slash = dataset.name.find('/'); slash != std::string::npos;
+         slash = dataset.name.find('/', slash + 1))
+      if (names.contains(dataset.name.substr(0, slash)))
+        return make_error(Errc::invalid_argument, fmt::format("'{}' would be a dataset and the group of '{}'",
+                                                              dataset.name.substr(0, slash), dataset.name));
+    if (dataset.shape.size() > kMostSides)
+      return make_error(Errc::invalid_argument,
+                        fmt::format("'{}' would have {} dimensions; HDF5 has {} at most", dataset.name,
+                                    dataset.shape.size(), kMostSides));
+  }
+  return success();
+}
+
+std::size_t Hdf5Layout::group_of(std::string_view path) {
+  std::size_t group = 0;
+  while (!path.empty()) {
+    const std::string name(path.substr(0, path.find('/')));
+    path.remove_prefix(std::min(path.size(), name.size() + 1));
+    auto& children = groups_[group].groups;
+    const auto there = std::find_if(children.begin(), children.end(),
+                                    [&](const auto& child) { return child.first == name; });
+    if (there != children.end()) {
+      group = there->second;
+      continue;
+    }
+    children.emplace_back(name, groups_.size());
+    group = groups_.size();
+    groups_.push_back({.name = name});
+  }
+  return group;
+}
+
+Hdf5Layout::Hdf5Layout(std::vector<Hdf5Dataset> datasets) : datasets_(std::move(datasets)), groups_(1) {
+  for (std::size_t i = 0; i < datasets_.size(); ++i) {
+    Hdf5Dataset& dataset = datasets_[i];
+    if (dataset.chunks != 0 && !can_be_chunked(dataset)) dataset.chunks = 0;
+    const std::size_t slash = dataset.name.rfind('/');
+    const bool in_root = slash == std::string::npos;
+    const std::size_t group =
+        group_of(in_root ? std::string_view() : std::string_view(dataset.name).substr(0, slash));
+    groups_[group].datasets.emplace_back(in_root ? dataset.name : dataset.name.substr(slash + 1), i);
+  }
+  headers_.resize(datasets_.size());
+  trees_.resize(datasets_.size());
+  addresses_.resize(datasets_.size());
+  std::uint64_t at = kSuperblockBytes;
+  for (Group& group : groups_) {
+    group.header = at;
+    at += group_header(group).size();
+  }
+  for (std::size_t i = 0; i < datasets_.size(); ++i) {
+    headers_[i] = at;
+    at += dataset_header(i).size();
+  }
+  for (std::size_t i = 0; i < datasets_.size(); ++i) {
+    trees_[i] = at;
+    if (datasets_[i].chunks != 0) at += tree_nodes(datasets_[i].chunks) * node_bytes(datasets_[i]);
+  }
+  end_ = at;
+  for (std::size_t i = 0; i < datasets_.size(); ++i) {
+    addresses_[i] = aligned(end_);
+    end_ = addresses_[i] + datasets_[i].bytes();
+  }
+}
+
+std::vector<std::byte> Hdf5Layout::group_header(const Group& group) const {
+  ObjectHeader header;
+  HeaderBytes links;  // none in a heap: all follow
+  links.u8(0).u8(0).u64(kNowhere).u64(kNowhere);
+  header.message(0x02, links);
+  header.message(0x0a, HeaderBytes().zeros(2));
+  const auto link = [&](const std::string& name, std::uint64_t address) {
+    constexpr std::uint8_t kUtf8 = 0x10;
+    HeaderBytes data;
+    data.u8(1).u8(kUtf8 | 1U).u8(1).u16(name.size()).text(name).u64(address);
+    header.message(0x06, data);
+  };
+  for (const auto& [name, number] : group.groups) link(name, groups_[number].header);
+  for (const auto& [name, number] : group.datasets) link(name, headers_[number]);
+  return header.take();
+}
+
+std::vector<std::byte> Hdf5Layout::dataset_header(std::size_t dataset) const {
+  const Hdf5Dataset& what = datasets_[dataset];
+  const bool chunked = what.chunks != 0;
+  // The root of a tree is its last node.
+  const std::uint64_t root =
+      chunked ? trees_[dataset] + (tree_nodes(what.chunks) - 1) * node_bytes(what) : addresses_[dataset];
+  ObjectHeader header;
+  header.message(0x01, dataspace(what.shape));
+  header.message(0x03, datatype(what.element));
+  header.message(0x05, fill_value(chunked));
+  header.message(0x08, layout_message(what, root));
+  return header.take();
+}
+
+std::vector<std::byte> Hdf5Layout::metadata() const {
+  HeaderBytes bytes;
+  bytes.text("\x89HDF\r\n\x1a\n")
+      .u8(2)
+      .u8(8)
+      .u8(8)
+      .u8(0)
+      .u64(0)
+      .u64(kNowhere)
+      .u64(end_)
+      .u64(groups_[0].header);
+  bytes.u32(hdf5_checksum(bytes.view()));
+  for (const Group& group : groups_) bytes.append(group_header(group));
+  for (std::size_t i = 0; i < datasets_.size(); ++i) bytes.append(dataset_header(i));
+  for (std::size_t i = 0; i < datasets_.size(); ++i)
+    if (datasets_[i].chunks != 0) bytes.append(ChunkTree(datasets_[i], trees_[i], addresses_[i]).take());
+  return bytes.zeros(static_cast<std::size_t>(data_begin() - bytes.size())).take();
+}
+
+}  // namespace penstock
