@@ -358,7 +358,7 @@ class Words(GenerateTest):
         row = next(row for row in rows if row["name"] == "imagenet")
         self.assertEqual(row["samples"], 1281167)
         self.assertIn("Chien", row["source"])
-        self.assertEqual({setting["name"] for setting in row["settings"]}, {"median", "sigma", "classes", "encode"})
+        self.assertEqual({setting["name"] for setting in row["settings"]}, {"median", "sigma", "classes", "encode", "codec"})
         self.assertIn("files", [form["name"] for form in row["formats"]])
 
     def test_the_record_has_its_metrics(self):
