@@ -11,6 +11,7 @@
 #include <nlohmann/json.hpp>
 
 #include "datagen/command_output.hpp"
+#include "datagen/dry_run.hpp"
 #include "datagen/generate.hpp"
 #include "datagen/generation.hpp"
 #include "datagen/manifest/manifest.hpp"
@@ -42,7 +43,8 @@ constexpr OptionSpec kOptions[] = {
     {.name = "samples",
      .type = OptionType::integer,
      .value = "N",
-     .help = "so many samples; without --samples, --bytes and --scale as many as the real data set has",
+     .help = "so many samples; without --samples, --bytes, --scale and --size-for as many as the real data "
+             "set has",
      .group = kWhat,
      .at_least = 1},
     {.name = "bytes",
@@ -55,6 +57,12 @@ constexpr OptionSpec kOptions[] = {
      .type = OptionType::real,
      .value = "X",
      .help = "this part of the real data set: 0.01",
+     .group = kWhat},
+    {.name = "size-for",
+     .value = "APP,accelerators=N,hosts=H[,memory=SIZE,batch=B]",
+     .help =
+         "as MLPerf Storage wants it: 500 steps of unet3d, resnet50 or cosmoflow on N accelerators, and 5 "
+         "times the memory of H hosts (this machine's if absent)",
      .group = kWhat},
     {.name = "set",
      .value = "KEY=VALUE",
@@ -182,9 +190,13 @@ Result<Generation> decide(const CommandContext& context, const std::optional<Gen
   HowMany how_many{
       .samples = options.given("samples") ? static_cast<std::uint64_t>(options.integer("samples")) : 0,
       .bytes = options.given("bytes") ? options.size("bytes") : 0,
-      .scale = options.given("scale") ? options.real("scale") : 0};
+      .scale = options.given("scale") ? options.real("scale") : 0,
+      .size_for = {}};
   if (options.given("scale") && !(how_many.scale > 0))
     return make_error(Errc::invalid_argument, fmt::format("--scale must be above 0, not {}", how_many.scale));
+  if (options.given("size-for")) {
+    PENSTOCK_ASSIGN(how_many.size_for, parse_size_for(options.text("size-for"), memory_bytes()));
+  }
   PENSTOCK_ASSIGN(std::vector<OptionWord> settings, setting_words(options.texts("set")));
   std::string format = options.text("format");
   std::uint64_t seed = context.seed;
@@ -202,7 +214,7 @@ Result<Generation> decide(const CommandContext& context, const std::optional<Gen
 Result<void> check_room(const CommandContext& context, const Generation& generation, Tier& tier) {
   const Options& options = context.options;
   const bool by_default = !options.given("samples") && !options.given("bytes") && !options.given("scale") &&
-                          !options.flag("resume");
+                          !options.given("size-for") && !options.flag("resume");
   const Result<std::uint64_t> free = tier.backend->names().free_bytes();
   if (!free.ok() || generation.bytes_expected <= *free) {
     if (by_default)
@@ -218,39 +230,6 @@ Result<void> check_room(const CommandContext& context, const Generation& generat
     return success();
   }
   return make_error(Errc::no_space, words + ": say how many with --samples, --bytes or --scale");
-}
-
-int show_plan(const CommandContext& context, const Generation& generation, Tier& tier) {
-  const GenerationState& state = generation.state;
-  const Result<std::uint64_t> free = tier.backend->names().free_bytes();
-  if (context.output.json) {
-    Json row{{"kind", "plan"},
-             {"recipe", state.recipe},
-             {"format", state.format},
-             {"samples", state.samples},
-             {"objects", generation.objects},
-             {"bytes", generation.bytes_expected},
-             {"labels", generation.recipe->label_names().size()},
-             {"seed", state.seed},
-             {"settings", state.settings},
-             {"out", tier.root}};
-    if (free.ok()) row["free_bytes"] = *free;
-    print_json(row);
-    return 0;
-  }
-  Table table({{"", Align::left}, {"", Align::left}});
-  table.row({"recipe", state.recipe});
-  table.row({"format", state.format});
-  table.row({"samples", format_count(state.samples)});
-  table.row({"objects", format_count(generation.objects)});
-  table.row(
-      {"bytes", "about " + format_bytes(static_cast<double>(generation.bytes_expected), context.output)});
-  table.row({"seed", std::to_string(state.seed)});
-  for (const auto& [key, value] : state.settings) table.row({key, value});
-  table.row({"out", tier.root});
-  if (free.ok()) table.row({"free there", format_bytes(static_cast<double>(*free), context.output)});
-  print_text(table.text());
-  return 0;
 }
 
 // ---- Making it -----------------------------------------------------------------------------------------
@@ -382,7 +361,8 @@ Result<int> run_generate(const CommandContext& context) {
     PENSTOCK_ASSIGN(begun, read_generation_state(*tier.backend));
   }
   PENSTOCK_ASSIGN(const Generation generation, decide(context, begun));
-  if (options.flag("dry-run")) return show_plan(context, generation, tier);
+  if (options.flag("dry-run")) return show_plan(context.output, generation, tier, threads_of(options));
+  if (!generation.how_many.empty()) note(generation.how_many);
   PENSTOCK_ASSIGN(const bool complete, check_target(tier, generation.state, options.flag("resume")));
   if (complete) {
     note(fmt::format("'{}' holds all {} samples already: nothing to do", tier.root,
@@ -400,7 +380,9 @@ const CommandInfo command_generate{
     .summary = "makes a data set",
     .options = kOptions,
     .run = run_generate,
-    .synopsis = "penstock generate RECIPE --out TIER|DIR [--samples N | --bytes SIZE | --scale X] [options]",
+    .synopsis =
+        "penstock generate RECIPE --out TIER|DIR [--samples N | --bytes SIZE | --scale X | --size-for "
+        "APP,...] [options]",
     .examples =
         {"penstock generate imagenet --out data --samples 2000 --seed 7   # 2000 pictures in class folders",
          "penstock generate imagenet --out data --bytes 10GiB --resume    # go on after Ctrl-C"},

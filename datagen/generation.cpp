@@ -48,13 +48,15 @@ Expected expect(const Recipe& recipe, double budget) {
   return out;
 }
 
-Result<std::uint64_t> count_samples(const RecipeInfo& info, const Options& options, const HowMany& how_many,
-                                    std::uint64_t seed) {
-  const int given =
-      (how_many.samples != 0 ? 1 : 0) + (how_many.bytes != 0 ? 1 : 0) + (how_many.scale != 0 ? 1 : 0);
+// `per_object`: samples that an object is to have, where that is said.
+Result<SizedFor> count_samples(const RecipeInfo& info, const Options& options, const HowMany& how_many,
+                               std::uint64_t seed, std::uint64_t per_object) {
+  const int given = (how_many.samples != 0 ? 1 : 0) + (how_many.bytes != 0 ? 1 : 0) +
+                    (how_many.scale != 0 ? 1 : 0) + (how_many.size_for ? 1 : 0);
   if (given > 1)
-    return make_error(Errc::invalid_argument, "say how many by one of --samples, --bytes and --scale");
-  if (how_many.samples != 0) return how_many.samples;
+    return make_error(Errc::invalid_argument,
+                      "say how many by one of --samples, --bytes, --scale and --size-for");
+  if (how_many.samples != 0) return SizedFor{how_many.samples, ""};
   PENSTOCK_ASSIGN(const auto whole, info.make({0, seed}, options));
   if (how_many.scale != 0) {
     const double samples = how_many.scale * static_cast<double>(whole->samples());
@@ -62,11 +64,15 @@ Result<std::uint64_t> count_samples(const RecipeInfo& info, const Options& optio
       return make_error(Errc::invalid_argument,
                         fmt::format("--scale {}: a positive part or multiple of the {} samples of '{}'",
                                     how_many.scale, whole->samples(), info.name));
-    return std::max<std::uint64_t>(1, static_cast<std::uint64_t>(std::llround(samples)));
+    return SizedFor{std::max<std::uint64_t>(1, static_cast<std::uint64_t>(std::llround(samples))), ""};
   }
-  if (how_many.bytes == 0) return whole->samples();
+  if (how_many.bytes == 0 && !how_many.size_for) return SizedFor{whole->samples(), ""};
   PENSTOCK_ASSIGN(const auto recipe, info.make({kPlansLookedAt, seed}, options));
-  return expect(*recipe, static_cast<double>(how_many.bytes)).samples;
+  if (how_many.size_for) {
+    const Expected all = expect(*recipe, 0);
+    return samples_for(*how_many.size_for, all.bytes / static_cast<double>(all.samples), per_object);
+  }
+  return SizedFor{expect(*recipe, static_cast<double>(how_many.bytes)).samples, ""};
 }
 
 Result<void> check_size(const Generation& generation, double bytes) {
@@ -133,9 +139,15 @@ Result<Generation> plan_generation(std::string_view recipe, std::string_view for
   const OptionTable tables[] = {recipe_info->options, format_info->options};
   PENSTOCK_ASSIGN(Options options, Options::parse(tables, settings, "setting"));
   if (own_format) add_settings(settings, options, *recipe_info);
-  PENSTOCK_ASSIGN(const std::uint64_t samples, count_samples(*recipe_info, options, how_many, seed));
+  PENSTOCK_ASSIGN(options, Options::parse(tables, settings, "setting"));
+  const std::string_view per_object = kSamplesPerFileOption.name;
+  const bool said = has_option(format_info->options, per_object) && options.has(per_object);
+  PENSTOCK_ASSIGN(const SizedFor count,
+                  count_samples(*recipe_info, options, how_many, seed,
+                                said ? static_cast<std::uint64_t>(options.integer(per_object)) : 1));
   Generation generation;
-  PENSTOCK_ASSIGN(generation.recipe, recipe_info->make({samples, seed}, options));
+  generation.how_many = count.words;
+  PENSTOCK_ASSIGN(generation.recipe, recipe_info->make({count.samples, seed}, options));
   const double bytes = expect(*generation.recipe, 0).bytes;
   if (has_option(format_info->options, kShardsOption.name) && !sized(settings))
     settings.push_back({std::string(kShardsOption.name), std::to_string(usual_shards(bytes))});

@@ -3,23 +3,27 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
+#include <string>
 #include <string_view>
 #include <vector>
 
 #include "datagen/format/format.hpp"
 #include "datagen/generate_state.hpp"
 #include "datagen/recipe/recipe.hpp"
+#include "datagen/size_for.hpp"
 #include "io_backends/base/options.hpp"
 #include "io_backends/base/result.hpp"
 
 namespace penstock {
 
-// How many samples: at most one of the three; none is the recipe's own number.
+// How many samples: at most one of the four; none is the recipe's own number.
 struct HowMany {
   std::uint64_t samples = 0;
   std::uint64_t bytes = 0;  // as many as come nearest to it from below, but at least one
   double scale = 0;         // of the recipe's own number
-  bool given() const { return samples != 0 || bytes != 0 || scale != 0; }
+  std::optional<SizeFor> size_for{};
+  bool given() const { return samples != 0 || bytes != 0 || scale != 0 || size_for; }
 };
 
 // A data set that is decided but not made. Immutable; any thread.
@@ -29,6 +33,7 @@ struct Generation {
   std::unique_ptr<Format> format;
   std::uint64_t objects = 0;
   std::uint64_t bytes_expected = 0;  // from the plans of at most 65536 samples
+  std::string how_many{};            // how HowMany::size_for came to its number; "" without it
 };
 
 // `format` "" is the recipe's own. Settings that are not given are the recipe's where the format is its own,

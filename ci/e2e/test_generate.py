@@ -350,6 +350,32 @@ class Words(GenerateTest):
         self.assertTrue(json.loads(odd.stdout)["out"].endswith("odd\ufffd"))
         self.assertEqual(tree(self.dir), before)
 
+    def test_dry_run_estimates_the_time(self):
+        plan = json.loads(self.run_cli("generate", "caltech101", "--out", "out", "--threads", 2, "--dry-run", "--json").stdout)
+        self.assertGreater(plan["seconds_at_least"], 0)
+        self.assertEqual(plan["threads"], 2)
+        self.assertIn("made into memory just now",
+                      self.run_cli("generate", "caltech101", "--out", "out", "--dry-run").stdout)
+
+    def test_size_for_asks_for_what_mlperf_storage_wants(self):
+        words = ("generate", "unet3d", "--set", "mean=1MB", "--out", "out", "--dry-run", "--json", "--size-for")
+        plan = json.loads(self.run_cli(*words, "unet3d,accelerators=2,hosts=1,memory=1GiB").stdout)
+        self.assertEqual(plan["samples"], 500 * 7 * 2)
+        self.assertIn("500 steps x batch 7 x 2 accelerators = 7000", plan["size_for"])
+        plan = json.loads(self.run_cli(*words, "unet3d,accelerators=2,hosts=4,memory=1GiB").stdout)
+        self.assertAlmostEqual(plan["samples"], 20 * 2**30 / 1e6, delta=300)
+        self.assertIn("accelerators", self.run_cli(*words, "unet3d", expect=2).stderr)
+        self.assertIn("unet3d", self.run_cli(*words, "unet,accelerators=1", expect=2).stderr)
+        self.refused("unet3d", "--out", "out", "--samples", "5", "--size-for", "unet3d,accelerators=1")
+
+    def test_a_mean_without_a_deviation_is_the_same_data_set_again(self):
+        small = ("--set", "mean=50kB", "--samples", 6, "--seed", 7)
+        self.run_cli("generate", "unet3d", "--out", "whole", *small)
+        self.run_cli("generate", "unet3d", "--out", "stopped/part", *small)
+        again = self.run_cli("generate", "unet3d", "--out", "stopped/part", *small, "--resume")
+        self.assertIn("nothing to do", again.stderr)
+        self.assertEqual(tree(self.dir / "whole"), tree(self.dir / "stopped/part"))
+
     def test_list(self):
         text = self.run_cli("generate", "--list").stdout
         for word in ("imagenet", "1 281 167", "112 KB", "files", "median", "dirs"):

@@ -20,7 +20,7 @@ namespace {
 constexpr std::uint64_t kSamples = 524'288;
 constexpr NormalSizes kSizes{2'828'486, 71'311};  // of DLIO's workload file
 
-constexpr OptionSpec kOptions[] = {mean_option("2828486"), deviation_option("71311")};
+constexpr OptionSpec kOptions[] = {mean_option("2828486"), kDeviationOption};
 constexpr RecipeSetting kFormatSettings[] = {{"samples_per_file", "1"}};
 constexpr RecipeSetting kSmall[] = {{"mean", "20000"}};
 

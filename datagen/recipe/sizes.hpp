@@ -35,13 +35,11 @@ constexpr OptionSpec mean_option(std::string_view fallback) {
           .help = "mean size of a sample, 1 to 8 GB",
           .at_least = 1};
 }
-constexpr OptionSpec deviation_option(std::string_view fallback) {
-  return {.name = "deviation",
-          .type = OptionType::size,
-          .value = "SIZE",
-          .fallback = fallback,
-          .help = "standard deviation of the sizes, at most the mean"};
-}
+inline constexpr OptionSpec kDeviationOption{
+    .name = "deviation",
+    .type = OptionType::size,
+    .value = "SIZE",
+    .help = "standard deviation of the sizes, at most the mean (else in the real proportion to it)"};
 // What the two were given as; invalid_argument out of their ranges. A deviation that nobody gave keeps its
 // proportion to the mean.
 Result<NormalSizes> normal_sizes(const Options& options, const NormalSizes& real);

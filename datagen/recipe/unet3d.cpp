@@ -20,7 +20,7 @@ namespace {
 constexpr std::uint64_t kSamples = 168;
 constexpr NormalSizes kSizes{146'600'628, 68'341'808};  // of DLIO's workload file
 
-constexpr OptionSpec kOptions[] = {mean_option("146600628"), deviation_option("68341808")};
+constexpr OptionSpec kOptions[] = {mean_option("146600628"), kDeviationOption};
 constexpr RecipeSetting kFormatSettings[] = {{"samples_per_file", "1"}};
 constexpr RecipeSetting kSmall[] = {{"mean", "20000"}};
 
