@@ -1,6 +1,7 @@
 // Little-endian numbers in headers, whatever the machine's own order.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -64,18 +65,17 @@ class HeaderReader {
 // A header in the making.
 class HeaderBytes {
  public:
+  HeaderBytes() { bytes_.reserve(128); }  // most need no more
   HeaderBytes& number(std::uint64_t value, std::size_t count) {
-    for (std::size_t i = 0; i < count; ++i) bytes_.push_back(static_cast<std::byte>(value >> (8 * i)));
-    return *this;
+    std::array<std::byte, 8> bytes{};
+    for (std::size_t i = 0; i < bytes.size(); ++i) bytes[i] = static_cast<std::byte>(value >> (8 * i));
+    return append(std::span(bytes).first(count));
   }
   HeaderBytes& u8(std::uint64_t value) { return number(value, 1); }
   HeaderBytes& u16(std::uint64_t value) { return number(value, 2); }
   HeaderBytes& u32(std::uint64_t value) { return number(value, 4); }
   HeaderBytes& u64(std::uint64_t value) { return number(value, 8); }
-  HeaderBytes& text(std::string_view text) {
-    for (const char c : text) bytes_.push_back(static_cast<std::byte>(c));
-    return *this;
-  }
+  HeaderBytes& text(std::string_view text) { return append(std::as_bytes(std::span(text))); }
   HeaderBytes& append(std::span<const std::byte> bytes) {
     bytes_.insert(bytes_.end(), bytes.begin(), bytes.end());
     return *this;

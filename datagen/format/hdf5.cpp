@@ -54,15 +54,13 @@ class Hdf5Writer final : public ObjectWriter {
   Result<std::uint64_t> publish(Durability durability) override {
     PENSTOCK_TRY(arrays_.complete());
     if (arrays_.samples() > 1) PENSTOCK_TRY(append_others(nullptr));
-    if (patched_) PENSTOCK_TRY(writer_->write_at(0, layout().metadata()));
+    if (patched_) PENSTOCK_TRY(writer_->write_at(0, layout_->metadata()));
     return writer_->publish(durability);
   }
 
  private:
-  Hdf5Layout layout() const { return Hdf5Layout(datasets_of(arrays_.plans(), chunks_)); }
-
   Result<void> begin() {
-    const Hdf5Layout now = layout();
+    const Hdf5Layout& now = layout_.emplace(datasets_of(arrays_.plans(), chunks_));
     patched_ = !arrays_.lengths_known();
     PENSTOCK_ASSIGN(auto writer,
                     patched_ ? create_patchable(backend_, name_, 0) : backend_.create(name_, now.end()));
@@ -72,9 +70,9 @@ class Hdf5Writer final : public ObjectWriter {
 
   Result<void> append_others(const SampleBytes* sample) {
     const std::vector<ArrayPlan> plans = arrays_.plans();
-    const Hdf5Layout now = layout();
+    if (patched_) layout_.emplace(datasets_of(plans, chunks_));
     for (std::size_t i = 1; i < plans.size(); ++i) {
-      const std::vector<std::byte> padding(static_cast<std::size_t>(now.address(i) - writer_->offset()));
+      const std::vector<std::byte> padding(static_cast<std::size_t>(layout_->address(i) - writer_->offset()));
       PENSTOCK_TRY(writer_->append(padding));
       PENSTOCK_TRY(writer_->append(arrays_.content(plans[i], sample).pieces));
     }
@@ -86,6 +84,7 @@ class Hdf5Writer final : public ObjectWriter {
   const std::uint64_t chunks_;  // of fields that say one_chunk
   SampleArrays arrays_;
   std::optional<GatheringWriter> writer_;
+  std::optional<Hdf5Layout> layout_;
   bool patched_ = false;  // lengths are known only at the end
 };
 

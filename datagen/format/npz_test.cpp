@@ -207,5 +207,41 @@ TEST(Zip, LargeArchivesUseZip64) {
   EXPECT_EQ(number_at(directory, directory.size() - 22 - 20, 4), 0x07064b50U);
 }
 
+// A small archive whose directory is as if it were a large one.
+TEST(Zip, Zip64IsRead) {
+  const auto array = npy_header(Element::u8, std::vector<std::uint64_t>{2, 3});
+  const std::uint64_t bytes = array.size() + 6;
+  HeaderBytes file;
+  file.append(zip_local_header({.name = "x.npy", .bytes = bytes})).append(array).text("abcdef");
+  const std::uint64_t directory = file.size();
+  file.u32(0x02014b50)
+      .zeros(16)
+      .u32(0xffffffff)
+      .u32(0xffffffff)
+      .u16(5)
+      .u16(4 + 4 + 28)
+      .zeros(10)
+      .u32(0xffffffff);
+  file.text("x.npy").u16(0x9999).u16(0).u16(1).u16(28).u64(bytes).u64(bytes).u64(0).u32(0);
+  const std::uint64_t end = file.size();
+  file.u32(0x06064b50).u64(44).zeros(12).u64(1).u64(1).u64(end - directory).u64(directory);
+  file.u32(0x07064b50).u32(0).u64(end).u32(1);
+  file.u32(0x06054b50)
+      .zeros(4)
+      .u16(0xffff)
+      .u16(0xffff)
+      .u32(0xffffffff)
+      .u32(0xffffffff)
+      .u16(7)
+      .text("comment");
+  ScanFixture fixture("npz");
+  const auto samples = fixture.scan(file.view());
+  ASSERT_OK(samples);
+  ASSERT_EQ(samples->size(), 2U);
+  EXPECT_EQ((*samples)[1].placement.offset, directory - 3);
+  const std::vector<std::byte> whole = file.take();
+  expect_hardened(fixture, whole, 0, 0);
+}
+
 }  // namespace
 }  // namespace penstock

@@ -1,0 +1,120 @@
+#include "datagen/format/sample_arrays.hpp"
+
+#include <array>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "datagen/format/format_testing.hpp"
+#include "datagen/format/patchable_writer.hpp"
+
+namespace penstock {
+namespace {
+
+using How = SampleChoice::How;
+
+StoredArray stored(std::string name, std::vector<std::uint64_t> shape, std::uint64_t item = 4,
+                   bool integers = false) {
+  StoredArray array{.name = std::move(name), .shape = std::move(shape), .bytes = item, .integers = integers};
+  for (const std::uint64_t side : array.shape) array.bytes *= side;
+  return array;
+}
+
+StoredArray labels(std::string name, std::vector<std::uint64_t> shape) {
+  return stored(std::move(name), std::move(shape), 8, true);
+}
+
+std::string chosen(const std::vector<StoredArray>& arrays) {
+  const auto choice = choose_samples(arrays);
+  if (!choice) return "nothing";
+  const std::string how = choice->how == How::rows     ? " rows"
+                          : choice->how == How::ranges ? " ranges"
+                                                       : " whole";
+  return std::to_string(choice->samples) + how + " of " + arrays[choice->payload].name +
+         (choice->labels ? " by " + arrays[*choice->labels].name : "");
+}
+
+TEST(ChooseSamples, AsTheArraysBesideThePayloadSay) {
+  EXPECT_EQ(chosen({}), "nothing");
+  EXPECT_EQ(chosen({labels("label", {5}), stored("x", {5, 2, 3})}), "5 rows of x by label");
+  EXPECT_EQ(chosen({labels("a/labels", {5, 1}), stored("a/x", {5, 2, 3})}), "5 rows of a/x by a/labels");
+  EXPECT_EQ(chosen({stored("x", {5, 2, 3}), stored("y", {5})}), "5 rows of x");  // no integers
+  EXPECT_EQ(chosen({stored("x", {5, 2, 3}), stored("weight", {5})}), "5 rows of x");
+  EXPECT_EQ(chosen({stored("x", {5, 2, 3})}), "5 rows of x");
+  EXPECT_EQ(chosen({stored("x", {500})}), "1 whole of x");
+  EXPECT_EQ(chosen({stored("x", {})}), "1 whole of x");
+  EXPECT_EQ(chosen({stored("x", {0, 2, 3}), labels("label", {0})}), "0 rows of x by label");
+  // Of one sample: its label is one, whatever else has as many entries as it has rows.
+  EXPECT_EQ(chosen({stored("x", {5, 2, 3}), stored("stats", {5}), labels("label", {1})}),
+            "1 whole of x by label");
+  EXPECT_EQ(chosen({stored("x", {5, 2, 3}), labels("y", {})}), "1 whole of x by y");
+  // The climate files: labels are pictures, and statistics have as many rows as there are channels.
+  EXPECT_EQ(chosen({stored("climate/data", {16, 768, 1152}), labels("climate/labels", {768, 1152}),
+                    stored("climate/stats", {16, 4})}),
+            "1 whole of climate/data");
+  EXPECT_EQ(chosen({stored("image", {9}, 1, true), labels("image_offsets", {4}), labels("label", {3})}),
+            "3 ranges of image by label");
+  EXPECT_EQ(chosen({labels("labels", {3}), labels("y", {4})}), "1 whole of y");
+  // Rows of nothing, or more of them than bytes.
+  EXPECT_EQ(chosen({stored("x", {UINT64_MAX, 0}), stored("y", {UINT64_MAX}, 0)}), "1 whole of x");
+}
+
+const std::array kFields{
+    Field{.name = "x", .codec = "raw", .extension = ".bin", .shape = {4}},
+    Field{.name = "mask", .codec = "raw", .extension = ".bin", .shape = {64 << 20}},
+};
+
+TEST(SampleArrays, SamplesAreAsTheirPlanSays) {
+  const std::span<const Field> fields(kFields.data(), 1);
+  SampleArrays arrays({.name = "a.npz", .samples = 2, .fields = fields}, true);
+  const std::vector<std::byte> bytes = pattern(4);
+  const std::span<const std::byte> piece(bytes);
+  const FieldBytes wrong{.pieces = {&piece, 1}, .bytes = 3};
+  EXPECT_ERRC(Errc::internal, arrays.complete(), "a.npz");
+  EXPECT_ERRC(Errc::internal, arrays.add({.key = "k", .label_name = {}, .fields = {&wrong, 1}}), "3 bytes");
+}
+
+TEST(SampleArrays, LabelsAreOfAllOrOfNone) {
+  const std::span<const Field> fields(kFields.data(), 1);
+  const std::vector<std::byte> bytes = pattern(4);
+  const std::span<const std::byte> piece(bytes);
+  const FieldBytes field{.pieces = {&piece, 1}, .bytes = 4};
+  SampleArrays arrays({.name = "a.npz", .samples = 2, .fields = fields}, true);
+  ASSERT_OK(arrays.add({.key = "k", .label = 5, .label_name = {}, .fields = {&field, 1}}));
+  EXPECT_EQ(arrays.plans().back().name, "label");
+  EXPECT_ERRC(Errc::internal, arrays.add({.key = "k", .label_name = {}, .fields = {&field, 1}}), "label");
+  SampleArrays without({.name = "a.npz", .samples = 1, .fields = fields}, true);
+  ASSERT_OK(without.add({.key = "k", .label_name = {}, .fields = {&field, 1}}));
+  EXPECT_EQ(without.plans().size(), 1U);
+  EXPECT_OK(without.complete());
+  EXPECT_ERRC(Errc::internal, without.add({.key = "k", .label_name = {}, .fields = {&field, 1}}), "too many");
+}
+
+TEST(SampleArrays, WhatWaitsInMemoryIsBounded) {
+  const std::vector<std::byte> bytes(64 << 20);
+  const std::span<const std::byte> piece(bytes);
+  const std::array sample{FieldBytes{.pieces = {}, .bytes = 4},
+                          FieldBytes{.pieces = {&piece, 1}, .bytes = 64 << 20}};
+  SampleArrays arrays({.name = "a.npz", .samples = 9, .fields = kFields}, true);
+  for (int i = 0; i < 4; ++i) ASSERT_OK(arrays.add({.key = "k", .label_name = {}, .fields = sample}));
+  EXPECT_ERRC(Errc::unsupported, arrays.add({.key = "k", .label_name = {}, .fields = sample}),
+              "fewer samples");
+}
+
+TEST(PatchableWriter, HoldsWhatCannotBeWrittenOver) {
+  Tier tier = open_tier("mem:patchable").value();
+  AppendingBackend appending(std::move(tier.backend));
+  const auto writer = create_patchable(appending, "a", 0).value();
+  ASSERT_OK(writer->append(bytes_of("wrong words")));
+  EXPECT_ERRC(Errc::internal, writer->write_at(6, bytes_of("longer")), "'a'");
+  ASSERT_OK(writer->write_at(0, bytes_of("right")));
+  ASSERT_OK(writer->publish(Durability::visible, IfExists::replace));
+  EXPECT_EQ(text_of(content(appending, "a")), "right words");
+  const std::vector<std::byte> much(64 << 20);
+  const auto bounded = create_patchable(appending, "b", 0).value();
+  for (int i = 0; i < 4; ++i) ASSERT_OK(bounded->append(much));
+  EXPECT_ERRC(Errc::unsupported, bounded->append(bytes_of("x")), "'b'");
+}
+
+}  // namespace
+}  // namespace penstock
