@@ -28,6 +28,13 @@ if(PENSTOCK_SANITIZE)
   target_link_options(penstock_build INTERFACE $<BUILD_INTERFACE:-fsanitize=${PENSTOCK_SANITIZE}>)
 endif()
 
+if(PENSTOCK_FUZZERS)
+  if(NOT CMAKE_CXX_COMPILER_ID STREQUAL "Clang")
+    message(FATAL_ERROR "PENSTOCK_FUZZERS needs Clang, whose runtime has libFuzzer: use the preset 'fuzz'")
+  endif()
+  target_compile_options(penstock_build INTERFACE $<BUILD_INTERFACE:-fsanitize=fuzzer-no-link>)
+endif()
+
 if(PENSTOCK_TIDY)
   find_program(PENSTOCK_CLANG_TIDY NAMES clang-tidy clang-tidy-14 REQUIRED)
   set(CMAKE_CXX_CLANG_TIDY ${PENSTOCK_CLANG_TIDY})

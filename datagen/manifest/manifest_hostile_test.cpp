@@ -9,9 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "datagen/manifest/layout.hpp"
-#include "datagen/manifest/manifest.hpp"
-#include "io_backends/base/crc32c.hpp"
+#include "datagen/manifest/manifest_fixture.hpp"
 #include "io_backends/base/random.hpp"
 #include "io_backends/base/tier.hpp"
 
@@ -38,43 +36,6 @@ std::vector<std::byte> good_manifest(std::uint64_t samples = 50) {
   auto bytes = builder.finish();
   EXPECT_TRUE(bytes.ok());
   return *std::move(bytes);
-}
-
-Header header_of(const std::vector<std::byte>& bytes) {
-  Header header;
-  std::memcpy(&header, bytes.data(), sizeof header);
-  return header;
-}
-
-void put_header(std::vector<std::byte>& bytes, Header header) {
-  header.header_crc32c = manifest_layout::header_crc32c(header);
-  std::memcpy(bytes.data(), &header, sizeof header);
-}
-
-// Makes every checksum right again, as far as the sections lie within the bytes: what a forger would do.
-void seal(std::vector<std::byte>& bytes) {
-  Header header = header_of(bytes);
-  for (auto& row : header.rows)
-    if (row.offset <= bytes.size() && row.bytes <= bytes.size() - row.offset)
-      row.crc32c = crc32c(std::span(bytes).subspan(row.offset, row.bytes));
-  put_header(bytes, header);
-}
-
-// Calls everything, for every index and some beyond.
-void use(const Manifest& manifest) {
-  std::string scratch;
-  std::uint64_t sum = manifest.payload_bytes() + manifest.largest_sample() + manifest.checksum().size();
-  for (std::uint64_t i = 0; i < manifest.samples() + 3; ++i) {
-    const SampleEntry& entry = manifest.sample(i);
-    sum += entry.length + manifest.object_name(entry.object, scratch).size() +
-           manifest.object_bytes(entry.object);
-  }
-  for (std::uint64_t i = 0; i < manifest.objects() + 3; ++i) sum += manifest.object_name(i, scratch).size();
-  for (const std::uint64_t far : {std::uint64_t{1} << 32, std::uint64_t{1} << 63, UINT64_MAX})
-    sum +=
-        manifest.object_name(far, scratch).size() + manifest.object_bytes(far) + manifest.sample(far).length;
-  static volatile std::uint64_t sink = 0;
-  sink = sink + sum;
 }
 
 class HostileManifest : public ::testing::Test {

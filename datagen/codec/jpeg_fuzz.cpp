@@ -1,0 +1,24 @@
+// Fuzz target: the input is a JPEG. Pictures are decoded as long as they are small, whole and shrunk.
+#include <cstddef>
+#include <cstdint>
+#include <cstdlib>
+#include <span>
+
+#include "datagen/codec/jpeg.hpp"
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  constexpr std::uint64_t kMostPixels = 1 << 18;
+  static penstock::JpegDecoder decoder;
+  static penstock::Image image;
+  const auto jpeg = std::as_bytes(std::span(data, size));
+  const auto header = decoder.header(jpeg);
+  if (!header.ok() || std::uint64_t{header->width} * header->height > kMostPixels) return 0;
+  for (const unsigned shrink : {1U, 8U}) {
+    if (!decoder.decode(jpeg, image, shrink).ok()) continue;
+    const bool right = image.width == (header->width + shrink - 1) / shrink &&
+                       image.height == (header->height + shrink - 1) / shrink &&
+                       image.pixels.size() == std::size_t{3} * image.width * image.height;
+    if (!right) std::abort();
+  }
+  return 0;
+}

@@ -1,0 +1,59 @@
+// A fuzz target without libFuzzer: fuzz_TARGET FOLDER feeds every file of the folder as it is, cut short, and
+// with single bits flipped, so that the seeds test every build. Exits 77 where there are no seeds.
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <cstdio>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <vector>
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size);
+
+namespace {
+
+constexpr std::size_t kMostVariants = 2000;  // a seed, spread evenly over all that there are
+
+using Bytes = std::vector<std::uint8_t>;
+
+// From memory of exactly that size, so that a sanitizer sees the first byte behind it.
+void feed(const Bytes& bytes, std::size_t size) {
+  const Bytes exact(bytes.begin(), bytes.begin() + static_cast<std::ptrdiff_t>(size));
+  LLVMFuzzerTestOneInput(exact.data(), exact.size());
+}
+
+void feed_variants(Bytes bytes) {
+  feed(bytes, bytes.size());
+  const std::size_t variants = 9 * bytes.size();  // cut before each byte, each of its bits flipped
+  const std::size_t step = variants / kMostVariants + 1;
+  for (std::size_t i = 0; i < variants; i += step) {
+    const std::size_t at = i / 9;
+    if (i % 9 == 8) {
+      feed(bytes, at);
+      continue;
+    }
+    const auto bit = static_cast<std::uint8_t>(1U << (i % 9));
+    bytes[at] = static_cast<std::uint8_t>(bytes[at] ^ bit);
+    feed(bytes, bytes.size());
+    bytes[at] = static_cast<std::uint8_t>(bytes[at] ^ bit);
+  }
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  if (argc != 2) {
+    std::fprintf(stderr, "usage: %s FOLDER\n", argv[0]);
+    return 2;
+  }
+  std::size_t seeds = 0;
+  std::error_code failure;
+  for (const auto& entry : std::filesystem::directory_iterator(argv[1], failure)) {
+    std::ifstream file(entry.path(), std::ios::binary);
+    feed_variants({std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()});
+    ++seeds;
+  }
+  std::printf("%zu seeds of '%s'\n", seeds, argv[1]);
+  return seeds == 0 ? 77 : 0;
+}

@@ -1,0 +1,54 @@
+// For tests and fuzzers of the manifest: what a forger would do, and calls of everything.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "datagen/manifest/layout.hpp"
+#include "datagen/manifest/manifest.hpp"
+#include "io_backends/base/crc32c.hpp"
+
+namespace penstock {
+
+inline manifest_layout::Header header_of(std::span<const std::byte> bytes) {
+  manifest_layout::Header header;
+  std::memcpy(&header, bytes.data(), sizeof header);
+  return header;
+}
+
+inline void put_header(std::span<std::byte> bytes, manifest_layout::Header header) {
+  header.header_crc32c = manifest_layout::header_crc32c(header);
+  std::memcpy(bytes.data(), &header, sizeof header);
+}
+
+// Makes every checksum right again, as far as the sections lie within the bytes: at least a header's.
+inline void seal(std::span<std::byte> bytes) {
+  manifest_layout::Header header = header_of(bytes);
+  for (auto& row : header.rows)
+    if (row.offset <= bytes.size() && row.bytes <= bytes.size() - row.offset)
+      row.crc32c = crc32c(bytes.subspan(row.offset, row.bytes));
+  put_header(bytes, header);
+}
+
+// Calls everything, for every index and some beyond.
+inline void use(const Manifest& manifest) {
+  std::string scratch;
+  std::uint64_t sum = manifest.payload_bytes() + manifest.largest_sample() + manifest.checksum().size();
+  for (std::uint64_t i = 0; i < manifest.samples() + 3; ++i) {
+    const SampleEntry& entry = manifest.sample(i);
+    sum += entry.length + manifest.object_name(entry.object, scratch).size() +
+           manifest.object_bytes(entry.object);
+  }
+  for (std::uint64_t i = 0; i < manifest.objects() + 3; ++i) sum += manifest.object_name(i, scratch).size();
+  for (const std::uint64_t far : {std::uint64_t{1} << 32, std::uint64_t{1} << 63, UINT64_MAX})
+    sum +=
+        manifest.object_name(far, scratch).size() + manifest.object_bytes(far) + manifest.sample(far).length;
+  static volatile std::uint64_t sink = 0;
+  sink = sink + sum;
+}
+
+}  // namespace penstock
