@@ -66,8 +66,9 @@ inline Result<Made> make_object(Backend& backend, const Format& format, std::str
     std::vector<std::span<const std::byte>> pieces(sample.fields.begin(), sample.fields.end());
     std::vector<FieldBytes> bytes;
     for (const auto& piece : pieces) bytes.push_back({.pieces = {&piece, 1}, .bytes = piece.size()});
+    const std::string key = "k" + std::to_string(made.placed.size());
     PENSTOCK_ASSIGN(const Placement placement,
-                    writer->add({.key = "k", .label = sample.label, .label_name = {}, .fields = bytes}));
+                    writer->add({.key = key, .label = sample.label, .label_name = {}, .fields = bytes}));
     made.placed.push_back(placement);
   }
   PENSTOCK_ASSIGN(made.bytes, writer->publish(Durability::visible));

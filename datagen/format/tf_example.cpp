@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 
+#include "datagen/format/scan_arrays.hpp"
 #include "io_backends/base/crc32c.hpp"
 
 namespace penstock {
@@ -217,7 +218,7 @@ class Looker {
       if (named || (!payload_is_named_ && (!payload_ || value.length > payload_->length))) {
         payload_ = value;
         payload_is_named_ = named;
-        PENSTOCK_ASSIGN(codec_, codec_of_bytes(value));
+        PENSTOCK_ASSIGN(codec_, codec_at(object_, {value.offset, value.length}));
       }
       for (std::size_t i = 0; i < kTextKeys.size(); ++i)
         if (key == kTextKeys[i] && value.length <= kLongestLabel) {
@@ -239,15 +240,6 @@ class Looker {
     numbers_[static_cast<std::size_t>(wanted - kNumberKeys.begin())] =
         std::to_string(static_cast<std::int64_t>(number));
     return success();
-  }
-
-  Result<std::string_view> codec_of_bytes(Extent value) {
-    constexpr std::string_view kJpeg = "\xff\xd8\xff";
-    constexpr std::string_view kPng = "\x89PNG\r\n\x1a\n";
-    value.length = std::min<std::uint64_t>(value.length, kPng.size());
-    PENSTOCK_ASSIGN(const std::string start, text_of(object_, value));
-    if (start.starts_with(kJpeg)) return std::string_view("jpeg");
-    return std::string_view(start == kPng ? "png" : "raw");
   }
 
   ObjectWindow& object_;

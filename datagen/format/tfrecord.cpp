@@ -115,11 +115,9 @@ class TfRecordWriter final : public ObjectWriter {
 
 // "train-00003-of-01024", as TensorFlow's own scripts call their shards.
 bool is_bare_shard(std::string_view name) {
-  constexpr std::string_view kPattern = "-00000-of-00000";
-  return name.size() > kPattern.size() &&
-         std::equal(kPattern.begin(), kPattern.end(),
-                    name.end() - static_cast<std::ptrdiff_t>(kPattern.size()),
-                    [](char want, char c) { return want == '0' ? c >= '0' && c <= '9' : c == want; });
+  const std::size_t slash = name.rfind('/');
+  if (slash != std::string_view::npos) name.remove_prefix(slash + 1);
+  return extension_of(name).empty() && is_shard_name(name);
 }
 
 class TfRecord final : public Format {

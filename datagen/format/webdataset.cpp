@@ -12,6 +12,7 @@
 
 #include "datagen/format/format.hpp"
 #include "datagen/format/gathering_writer.hpp"
+#include "datagen/format/npy_header.hpp"
 #include "datagen/format/object_names.hpp"
 #include "datagen/format/object_window.hpp"
 #include "datagen/format/sample_type.hpp"
@@ -35,19 +36,29 @@ std::string lower(std::string_view text) {
   return out;
 }
 
-// What a field's file is called behind the key: ".jpeg", or ".data.bin" where there are several.
-std::string suffix_of(const Field& field, bool only) {
-  std::string suffix = field.extension.empty() ? ".bin" : lower(field.extension);
-  if (only) return suffix;
+// How the file of a field is called behind the key, ".jpeg", or ".data.npy" where there are several, and
+// whether it is an array in NumPy's format.
+struct FieldFile {
+  std::string suffix;
+  bool npy;
+};
+
+FieldFile file_of(const Field& field, bool only) {
+  constexpr std::string_view kNpy = ".npy";
+  const bool npy = !field.varies || field.extension == kNpy;
+  std::string suffix(npy ? kNpy : field.extension.empty() ? ".bin" : field.extension);
+  suffix = lower(suffix);
+  if (only) return {suffix, npy};
   std::string name(field.name);
   std::replace(name.begin(), name.end(), '/', '_');
-  return fmt::format(".{}{}", name, suffix);
+  return {fmt::format(".{}{}", name, suffix), npy};
 }
 
 class TarWriter final : public ObjectWriter {
  public:
-  TarWriter(std::unique_ptr<Writer> writer, std::span<const Field> fields) : writer_(std::move(writer)) {
-    for (const Field& field : fields) suffixes_.push_back(suffix_of(field, fields.size() == 1));
+  TarWriter(std::unique_ptr<Writer> writer, std::span<const Field> fields)
+      : writer_(std::move(writer)), fields_(fields) {
+    for (const Field& field : fields) files_.push_back(file_of(field, fields.size() == 1));
   }
 
   Result<Placement> add(const SampleBytes& sample) override {
@@ -62,14 +73,8 @@ class TarWriter final : public ObjectWriter {
       PENSTOCK_TRY(writer_.append(label));
       PENSTOCK_TRY(pad(label.size()));
     }
-    Placement payload;
-    for (std::size_t i = 0; i < suffixes_.size(); ++i) {
-      const FieldBytes& field = sample.fields[i];
-      PENSTOCK_TRY(put_header(sample.key, suffixes_[i], field.bytes));
-      if (i == 0) payload = {writer_.offset(), field.bytes};
-      PENSTOCK_TRY(writer_.append(field.pieces));
-      PENSTOCK_TRY(pad(field.bytes));
-    }
+    PENSTOCK_ASSIGN(const Placement payload, add_file(sample, 0));
+    for (std::size_t i = 1; i < files_.size(); ++i) PENSTOCK_TRY(add_file(sample, i));
     return payload;
   }
 
@@ -79,6 +84,23 @@ class TarWriter final : public ObjectWriter {
   }
 
  private:
+  Result<Placement> add_file(const SampleBytes& sample, std::size_t i) {
+    const FieldBytes& bytes = sample.fields[i];
+    std::vector<std::byte> array;  // its header
+    if (files_[i].npy) {
+      const std::uint64_t side = bytes.bytes / element_bytes(fields_[i].element);
+      array = npy_header(fields_[i].element, fields_[i].varies
+                                                 ? std::span(&side, 1)
+                                                 : std::span<const std::uint64_t>(fields_[i].shape));
+    }
+    const std::uint64_t length = array.size() + bytes.bytes;
+    PENSTOCK_TRY(put_header(sample.key, files_[i].suffix, length));
+    PENSTOCK_TRY(writer_.append(array));
+    const Placement placement{writer_.offset(), bytes.bytes};
+    PENSTOCK_TRY(writer_.append(bytes.pieces));
+    PENSTOCK_TRY(pad(length));
+    return placement;
+  }
   Result<void> put_header(std::string_view key, std::string_view suffix, std::uint64_t bytes) {
     name_.assign(key);
     name_ += suffix;
@@ -91,7 +113,8 @@ class TarWriter final : public ObjectWriter {
   }
 
   GatheringWriter writer_;
-  std::vector<std::string> suffixes_;
+  const std::span<const Field> fields_;
+  std::vector<FieldFile> files_;
   std::string name_;
   std::vector<std::byte> header_;
 };
@@ -117,8 +140,7 @@ class TarScan {
       if (member == nullptr) break;
       PENSTOCK_TRY(take(*member));
     }
-    give();
-    return success();
+    return give();
   }
 
  private:
@@ -130,7 +152,7 @@ class TarScan {
     if (dot == std::string_view::npos || dot == base) return success();  // no key or no extension
     const std::string_view key = name.substr(0, dot);
     if (key != group_.key) {
-      give();
+      PENSTOCK_TRY(give());
       group_ = {};
       group_.key = key;
     }
@@ -155,9 +177,19 @@ class TarScan {
     return success();
   }
 
-  void give() {
-    if (group_.payload)
-      found_({.label_name = group_.label, .placement = *group_.payload, .codec = group_.codec});
+  // Of an array in NumPy's format the sample is what follows its header.
+  Result<void> give() {
+    if (!group_.payload) return success();
+    if (group_.codec == "npy") {
+      const Result<NpyArray> array = read_npy(window_, group_.payload->offset, group_.payload->length);
+      if (!array.ok() && array.error().code != Errc::unsupported) return array.error();
+      if (array.ok()) {
+        group_.payload = Placement{group_.payload->offset + array->header_bytes, array->data_bytes};
+        group_.codec = "raw";
+      }
+    }
+    found_({.label_name = group_.label, .placement = *group_.payload, .codec = group_.codec});
+    return success();
   }
 
   ObjectWindow& window_;

@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "datagen/format/format_testing.hpp"
 #include "datagen/format/scan_fixture.hpp"
 #include "datagen/format/tar.hpp"
 
@@ -130,6 +131,33 @@ TEST(WebDataset, FilesOfASampleShareTheirKey) {
   EXPECT_EQ(samples[0], (Sample{"12", {3 * 512, 4}, "jpeg"}));
   EXPECT_EQ(samples[1], (Sample{"", {9 * 512, 9}, "raw"}));
   EXPECT_EQ(samples[2].codec, "png");
+}
+
+TEST(WebDataset, ArraysAreNumPyFilesAndTheFirstFieldIsThePayload) {
+  const std::vector<Field> fields{
+      {.name = "climate/data", .codec = "raw", .extension = ".bin", .element = Element::f32, .shape = {5, 3}},
+      {.name = "x", .codec = "raw", .extension = ".NPY", .element = Element::i64},
+      {.name = "y", .codec = "raw", .extension = ".npy", .element = Element::i32, .varies = true}};
+  const Tier tier = open_tier("mem:webdataset-test").value();
+  ScanFixture fixture("webdataset");
+  const auto samples = test_samples(fields, 3);
+  const Made made = make_object(*tier.backend, fixture.format(), "o", fields, samples).value();
+  const Bytes bytes = content(*tier.backend, "o");
+  const auto scanned = fixture.scan(bytes).value();
+  ASSERT_EQ(scanned.size(), 3U);
+  for (std::size_t i = 0; i < 3; ++i) {
+    EXPECT_EQ(scanned[i], (Sample{std::to_string(samples[i].label), made.placed[i], "raw"}));
+    EXPECT_TRUE(std::equal(samples[i].fields[0].begin(), samples[i].fields[0].end(),
+                           bytes.begin() + static_cast<std::ptrdiff_t>(made.placed[i].offset)));
+  }
+  auto window = ObjectWindow::open(*tier.backend, {.name = "o", .bytes = bytes.size()}).value();
+  TarReader reader(window);
+  std::vector<std::string> names;
+  for (const TarMember* member = reader.next().value(); member != nullptr; member = reader.next().value())
+    names.push_back(member->name);
+  ASSERT_EQ(names.size(), 12U);
+  EXPECT_EQ(std::vector<std::string>(names.begin(), names.begin() + 4),
+            (std::vector<std::string>{"k0.cls", "k0.climate_data.npy", "k0.x.npy", "k0.y.npy"}));
 }
 
 TEST(WebDataset, UnderstandsOtherPeoplesArchives) {
