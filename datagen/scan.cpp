@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <memory>
 #include <set>
 #include <unordered_map>
@@ -82,58 +83,127 @@ Error no_samples(const Tier& tier, const OpenCorpus& how, const ScanReport& repo
                   tier.root, types, report.text));
 }
 
-// Numbers the labels: folders' names first, in byte order; names from inside objects as they come.
+// Numbers names as they come.
 class Labels {
  public:
-  explicit Labels(const FolderWalk& walk) {
-    std::set<std::string_view> sorted;
-    for (const FolderListing& folder : walk.folders)
-      if (!folder.path.empty()) sorted.insert(parent_name(folder.path));
-    for (const std::string_view name : sorted) number(name);
-  }
   std::uint32_t number(std::string_view name) {
     if (name.empty()) return kNoLabel;
     const auto [row, added] = numbers_.emplace(name, static_cast<std::uint32_t>(names_.size()));
     if (added) names_.emplace_back(name);
     return row->second;
   }
-  std::vector<std::string> names() && { return std::move(names_); }
+  const std::vector<std::string>& names() const { return names_; }
+  void clear() {
+    numbers_.clear();
+    names_.clear();
+  }
 
  private:
   std::unordered_map<std::string, std::uint32_t> numbers_;
   std::vector<std::string> names_;
 };
 
-Result<Manifest> list_samples(Tier& tier, FolderWalk& walk, const std::vector<NamedFormat>& formats) {
-  ManifestBuilder builder({});
-  builder.facts().recipe = "scan";
-  Labels labels(walk);
-  std::string scratch;
-  for (FolderListing& folder : walk.folders) {
-    PENSTOCK_TRY(check_interrupt());
-    const std::uint32_t label = labels.number(parent_name(folder.path));
-    for (const FolderListing::Item& item : folder.items) {
-      const std::string_view name = folder.full_name(item, scratch);
-      const NamedFormat& format = formats[item.kind];
-      agree(builder.facts().format, format.name);
-      const std::string_view codec = codec_of(name);
-      const std::uint32_t object = builder.add_object(name, item.bytes);
-      const auto found = [&](const Format::Found& sample) {
-        agree(builder.facts().codec, sample.codec.empty() ? codec : sample.codec);
-        builder.add_sample({.offset = sample.placement.offset,
-                            .length = sample.placement.length,
-                            .object = object,
-                            .label = sample.label_name.empty() ? label : labels.number(sample.label_name)});
-      };
-      const Entry whole{.name = scratch, .bytes = item.bytes};
-      PENSTOCK_TRY(format.format->scan(*tier.backend, whole, found));
-    }
-    folder = {};
+// One object on its way through a batch: where it was listed, then what lies in it.
+struct ScannedObject {
+  const FolderListing* folder = nullptr;
+  const FolderListing::Item* item = nullptr;
+  std::vector<SampleEntry> samples;  // labels by the object's own numbers
+  Labels labels;
+  std::string codec;
+
+  Result<void> scan(Backend& backend, const Format& format) {
+    samples.clear();
+    labels.clear();
+    codec.clear();
+    Entry entry;
+    entry.bytes = item->bytes;
+    folder->full_name(*item, entry.name);
+    const std::string_view by_name = codec_of(entry.name);
+    return format.scan(backend, entry, [&](const Format::Found& found) {
+      agree(codec, found.codec.empty() ? by_name : found.codec);
+      samples.push_back({.offset = found.placement.offset,
+                         .length = found.placement.length,
+                         .label = labels.number(found.label_name)});
+    });
   }
-  builder.facts().label_names = std::move(labels).names();
-  PENSTOCK_ASSIGN(auto bytes, builder.finish());
-  return Manifest::from_bytes(std::move(bytes));
-}
+};
+
+// Objects are scanned by threads, a batch at a time, and entered in the order of their names.
+class SampleLister {
+ public:
+  SampleLister(Tier& tier, const std::vector<NamedFormat>& formats, unsigned threads)
+      : backend_(*tier.backend), formats_(formats), threads_(threads), batch_(std::size_t{2} * threads) {
+    builder_.facts().recipe = "scan";
+  }
+
+  Result<Manifest> list(FolderWalk& walk) && {
+    // Folders' names come first, in byte order; names from inside objects as they come.
+    std::set<std::string_view> sorted;
+    for (const FolderListing& folder : walk.folders)
+      if (!folder.path.empty()) sorted.insert(parent_name(folder.path));
+    for (const std::string_view name : sorted) labels_.number(name);
+
+    for (const FolderListing& folder : walk.folders) {
+      for (const FolderListing::Item& item : folder.items) {
+        batch_[filled_].folder = &folder;
+        batch_[filled_].item = &item;
+        if (++filled_ == batch_.size()) PENSTOCK_TRY(enter_batch());
+      }
+    }
+    PENSTOCK_TRY(enter_batch());
+    walk = {};
+    builder_.facts().label_names = labels_.names();
+    PENSTOCK_ASSIGN(auto bytes, builder_.finish());
+    return Manifest::from_bytes(std::move(bytes));
+  }
+
+ private:
+  // Enough objects for every thread, and no more samples waiting than about this.
+  static constexpr std::size_t kMostObjects = 16384;
+  static constexpr std::size_t kSamples = std::size_t{1} << 19;
+
+  Result<void> enter_batch() {
+    PENSTOCK_TRY(parallel_for(filled_, threads_, 1 + filled_ / threads_ / 8,
+                              [this](unsigned /*worker*/, std::uint64_t i) {
+                                ScannedObject& object = batch_[i];
+                                return object.scan(backend_, *formats_[object.item->kind].format);
+                              }));
+    std::size_t samples = 0;
+    for (std::size_t i = 0; i < filled_; ++i) {
+      enter(batch_[i]);
+      samples += batch_[i].samples.size();
+    }
+    const std::size_t an_object = samples / std::max<std::size_t>(filled_, 1) + 1;
+    filled_ = 0;
+    batch_.resize(std::clamp<std::size_t>(kSamples / an_object, std::size_t{2} * threads_, kMostObjects));
+    return success();
+  }
+
+  void enter(const ScannedObject& scanned) {
+    const std::string_view name = scanned.folder->full_name(*scanned.item, name_);
+    agree(builder_.facts().format, formats_[scanned.item->kind].name);
+    if (!scanned.codec.empty()) agree(builder_.facts().codec, scanned.codec);
+    const std::uint32_t object = builder_.add_object(name, scanned.item->bytes);
+    const std::uint32_t of_folder = labels_.number(parent_name(scanned.folder->path));
+    numbers_.clear();
+    for (const std::string& label : scanned.labels.names()) numbers_.push_back(labels_.number(label));
+    for (SampleEntry sample : scanned.samples) {
+      sample.object = object;
+      sample.label = sample.label == kNoLabel ? of_folder : numbers_[sample.label];
+      builder_.add_sample(sample);
+    }
+  }
+
+  Backend& backend_;
+  const std::vector<NamedFormat>& formats_;
+  const unsigned threads_;
+  ManifestBuilder builder_{{}};
+  Labels labels_;
+  std::vector<ScannedObject> batch_;
+  std::size_t filled_ = 0;
+  std::string name_;
+  std::vector<std::uint32_t> numbers_;  // of the object's labels, among all
+};
 
 // The same manifest with the checksum of every sample as it lies there now.
 Result<Manifest> with_checksums(Tier& tier, const Manifest& manifest, unsigned threads, bool progress) {
@@ -177,7 +247,7 @@ Result<Scanned> scan_tier(Tier& tier, const OpenCorpus& how) {
   PENSTOCK_ASSIGN(FolderWalk walk, walk_folders(tier.backend->names(), threads, classify));
   ScanReport report = report_of(walk);
   if (walk.folders.empty()) return no_samples(tier, how, report);
-  PENSTOCK_ASSIGN(Manifest manifest, list_samples(tier, walk, formats));
+  PENSTOCK_ASSIGN(Manifest manifest, SampleLister(tier, formats, threads).list(walk));
   if (how.checksum) {
     PENSTOCK_ASSIGN(manifest, with_checksums(tier, manifest, threads, how.progress));
   }
