@@ -22,7 +22,6 @@ namespace {
 
 constexpr std::uint64_t kPixels = 3072;  // 32 x 32 in red, green and blue, a plane each
 constexpr std::uint64_t kRecord = 1 + kPixels;
-constexpr std::uint64_t kRecordsPerFile = 10000;
 constexpr std::string_view kTrain = "data_batch_";
 constexpr std::string_view kTest = "test_batch";
 constexpr std::string_view kExtension = ".bin";
