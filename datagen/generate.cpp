@@ -16,6 +16,7 @@
 #include <utility>
 #include <vector>
 
+#include "datagen/companions.hpp"
 #include "datagen/manifest/manifest.hpp"
 #include "datagen/object_check.hpp"
 #include "datagen/parallel.hpp"
@@ -138,6 +139,7 @@ class Generator {
         durability_(backend_.native_path("") ? Durability::visible : Durability::file),
         progress_(progress),
         labels_(generation.recipe->label_names()),
+        companions_(generation.recipe->companions()),
         builder_(facts()),
         done_(generation.objects),
         workers_(threads_) {}
@@ -162,6 +164,7 @@ class Generator {
       Result<void> flushed = journal_->append(worker.unflushed);
       if (made.ok()) made = std::move(flushed);
     }
+    if (made.ok()) made = make_companions();
     if (made.ok()) made = settle(backend_);
     out.seconds = std::chrono::duration<double>(Clock::now() - start).count();
     for (const Worker& worker : workers_) add(out, worker.made);
@@ -206,6 +209,8 @@ class Generator {
       if (object % 1024 == 0) PENSTOCK_TRY(check_interrupt());
       builder_.add_object(name_of(object, plan), 0);
     }
+    for (const Companion& companion : companions_)
+      builder_.add_object(companion_name(*generation_.format, companion), 0);
     builder_.resize_samples(generation_.state.samples);
     return success();
   }
@@ -334,6 +339,16 @@ class Generator {
     return writer.publish(durability_);
   }
 
+  // Small: made again by every --resume.
+  Result<void> make_companions() {
+    for (std::size_t i = 0; i < companions_.size(); ++i) {
+      PENSTOCK_ASSIGN(const std::uint64_t bytes,
+                      write_companion(*generation_.format, backend_, companions_[i], durability_));
+      builder_.set_object_bytes(static_cast<std::uint32_t>(generation_.objects + i), bytes);
+    }
+    return success();
+  }
+
   // What a kill loses is made again: at most a second of each worker's time, later a twentieth of all of it.
   Result<void> flush_now_and_then(Worker& worker) {
     const Clock::time_point now = Clock::now();
@@ -359,6 +374,7 @@ class Generator {
   const Durability durability_;
   Progress& progress_;
   const std::vector<std::string> labels_;
+  const std::vector<Companion> companions_;
   ManifestBuilder builder_;
   DoneBits done_;
   std::vector<Worker> workers_;

@@ -117,6 +117,31 @@ TEST(Generate, ThreadsDoNotMatter) {
   }
 }
 
+TEST(Generate, CompanionsLieBesideTheSamplesAndHoldNone) {
+  const Generation weather = plan_generation("climate", "", {{"shape", "2,8,8"}}, {.samples = 3}, 7).value();
+  Tier whole = tier("generate-companions");
+  ASSERT_TRUE(make(whole, 2, false, weather).ok());
+  const Tree tree = tree_of(whole);
+  EXPECT_EQ(tree.size(), 5U);
+  EXPECT_TRUE(tree.contains("stats.h5"));
+  const Manifest manifest = Manifest::load(*whole.backend, kManifestName).value();
+  EXPECT_TRUE(manifest.check().ok());
+  EXPECT_EQ(manifest.samples(), 3U);
+  EXPECT_EQ(manifest.objects(), 4U);
+  EXPECT_EQ(manifest.object_bytes(3), tree.at("stats.h5").size());
+  std::uint64_t failed = 0;
+  for (std::uint64_t at = 1;; ++at) {
+    const std::string path = "generate-companions-" + std::to_string(at);
+    Tier sick = tier(path, ",fail=any:enospc@#" + std::to_string(at) + "..");
+    if (make(sick, 1, false, weather).ok()) break;
+    ++failed;
+    Tier healthy = tier(path);
+    ASSERT_TRUE(make(healthy, 2, true, weather).ok()) << at;
+    EXPECT_TRUE(tree_of(healthy) == tree) << at;
+  }
+  EXPECT_GT(failed, 20U);
+}
+
 // Every operation in turn fails, and all that follow it: what a full, dead or vanished target looks like at
 // every point. Then --resume finds it healthy.
 TEST(Generate, FailingAnywhereLeavesSomethingToResume) {

@@ -104,6 +104,45 @@ TEST(CosmoFlow, SizesAreTheWorkloads) {
   EXPECT_NEAR(sum / 2048, 2'828'486, 2000);
 }
 
+TEST(HepCnn, HasTheNineDataSetsAndBothSplits) {
+  const auto training = recipe_of("hepcnn");
+  EXPECT_EQ(training->samples(), 726'016U);
+  ASSERT_EQ(training->fields().size(), 9U);
+  EXPECT_EQ(training->fields()[0].name, "data");
+  EXPECT_EQ(field_bytes(training->fields()[0]) * 709, 426'897'408U);
+  const auto validation = recipe_of("hepcnn", {{"split", "validation"}});
+  EXPECT_EQ(validation->samples(), 96'256U);
+  EXPECT_EQ(field_bytes(validation->fields()[0]) * 94, 56'598'528U);
+  const RecipeInfo* info = recipe_registry().find("hepcnn").value();
+  const OptionWord split{"split", "validation"};
+  EXPECT_EQ(info->format_settings(Options::parse(info->options, {&split, 1}, "setting").value())[0].value,
+            "94");
+  // A label stands in the plan and in its data set.
+  const auto small = recipe_of("hepcnn", {{"shape", "3,8,8"}}, 200);
+  const auto maker = small->maker().value();
+  SamplePlan plan;
+  std::uint32_t signals = 0;
+  for (std::uint64_t i = 0; i < 200; ++i) {
+    small->plan(i, plan);
+    const std::vector<std::byte> label = joined(maker->make(i).value()[1]);
+    EXPECT_EQ(std::to_integer<std::uint32_t>(label[0]), plan.label);
+    signals += plan.label;
+  }
+  EXPECT_NEAR(signals, 100, 40);
+}
+
+TEST(Climate, HasTheShapesOfTheRealOne) {
+  const auto recipe = recipe_of("climate");
+  ASSERT_EQ(recipe->fields().size(), 3U);
+  EXPECT_EQ(field_bytes(recipe->fields()[0]), 56'623'104U);
+  EXPECT_TRUE(recipe->fields()[0].one_chunk);
+  EXPECT_EQ(field_bytes(recipe->fields()[1]), 3'538'944U);
+  EXPECT_EQ(field_bytes(recipe->fields()[2]), 256U);
+  ASSERT_EQ(recipe->companions().size(), 1U);
+  EXPECT_EQ(recipe->companions()[0].name, "stats");
+  EXPECT_EQ(recipe->companions()[0].fields[0].name, "climate/stats");
+}
+
 TEST(UNet3D, SizesAreTheWorkloads) {
   const auto recipe = recipe_of("unet3d", {}, 1024);
   SamplePlan plan;
@@ -120,6 +159,10 @@ TEST(UNet3D, SizesAreTheWorkloads) {
 TEST(ArrayRecipes, SettingsOutOfRangeAreNamed) {
   expect_refused("malware", {"median", "1kB"});
   expect_refused("malware", {"median", "1GB"});
+  expect_refused("climate", {"shape", "3,4"});
+  expect_refused("climate", {"shape", "16,0,4"});
+  expect_refused("hepcnn", {"shape", "100000,100000,100000"});
+  expect_refused("hepcnn", {"split", "test"});
   expect_refused("cosmoflow", {"mean", "0"});
   expect_refused("cosmoflow", {"mean", "9GB"});
   expect_refused("cosmoflow", {"deviation", "3MB"});

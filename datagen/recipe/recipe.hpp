@@ -32,6 +32,14 @@ class SampleMaker {
   virtual Result<std::span<const FieldBytes>> make(std::uint64_t index) = 0;
 };
 
+// An object that lies beside those of the samples and holds none: one set of fields of its own (statistics of
+// the whole data set).
+struct Companion {
+  std::string name;           // without extension; the format names it as it does an object of one sample
+  std::vector<Field> fields;  // of any format that the samples' own fields can lie in
+  std::vector<std::vector<std::byte>> bytes;  // of each field
+};
+
 // A configured recipe: immutable, any thread.
 class Recipe {
  public:
@@ -44,6 +52,7 @@ class Recipe {
   // its checksum.
   virtual std::span<const Field> fields() const = 0;
   virtual Result<std::unique_ptr<SampleMaker>> maker() const = 0;
+  virtual std::vector<Companion> companions() const { return {}; }
 };
 
 struct RecipeRequest {

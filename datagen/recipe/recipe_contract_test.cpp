@@ -206,6 +206,20 @@ TEST(RecipeContract, FieldsAreAsDeclared) {
   }
 }
 
+TEST(RecipeContract, CompanionsAreAsDeclared) {
+  const auto recipe = make_recipe(kSamples, 7);
+  std::set<std::string> names;
+  for (const Companion& companion : recipe->companions()) {
+    EXPECT_TRUE(names.insert(companion.name).second) << companion.name;
+    EXPECT_TRUE(check_object_name(companion.name).ok()) << companion.name;
+    ASSERT_EQ(companion.fields.size(), companion.bytes.size());
+    ASSERT_FALSE(companion.fields.empty());
+    for (std::size_t f = 0; f < companion.fields.size(); ++f) {
+      EXPECT_EQ(companion.bytes[f].size(), field_bytes(companion.fields[f])) << companion.fields[f].name;
+    }
+  }
+}
+
 // What a field's bytes must be for their codec.
 void expect_decodes(const Field& field, const std::vector<std::byte>& bytes) {
   if (field.codec == "jpeg" || field.codec == "png") {

@@ -1,0 +1,20 @@
+// Objects of a data set that hold no samples (recipe.hpp says what a companion is).
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "datagen/format/format.hpp"
+#include "datagen/recipe/recipe.hpp"
+#include "io_backends/base/backend.hpp"
+#include "io_backends/base/result.hpp"
+
+namespace penstock {
+
+std::string companion_name(const Format& format, const Companion& companion);
+
+// Writes it, in place of one that is there; its size.
+Result<std::uint64_t> write_companion(const Format& format, Backend& backend, const Companion& companion,
+                                      Durability durability);
+
+}  // namespace penstock

@@ -1,0 +1,110 @@
+// Recipe: simulated weather with the data sets and shapes of ClimDeepLearn's input (docs/recipes.md).
+#include <fmt/format.h>
+
+#include <iterator>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "datagen/manifest/manifest.hpp"
+#include "datagen/recipe/array_recipe.hpp"
+#include "datagen/recipe/recipe.hpp"
+
+namespace penstock {
+
+extern const RecipeInfo recipe_climate;
+
+namespace {
+
+constexpr std::uint64_t kSamples = 62738;
+constexpr std::size_t kStats =
+    4;  // of each channel: mean, most, least, deviation (ClimDeepLearn, its statistics script)
+
+constexpr std::size_t kStatsPart = 2;
+
+constexpr OptionSpec kOptions[] = {
+    {.name = "shape",
+     .type = OptionType::list,
+     .value = "C,H,W",
+     .fallback = "16,768,1152",
+     .help = "channels, height and width of a sample",
+     .at_least = 1},
+};
+constexpr RecipeSetting kFormatSettings[] = {{"samples_per_file", "1"}};
+constexpr RecipeSetting kSmall[] = {{"shape", "4,32,48"}};
+
+std::vector<ArrayPart> parts_of(const std::vector<std::uint64_t>& shape) {
+  return {{.field = {.name = "climate/data",
+                     .codec = "raw",
+                     .extension = ".h5",
+                     .element = Element::f32,
+                     .shape = shape,
+                     .one_chunk = true},
+           .noise = Noise::floats},
+          {.field = {.name = "climate/labels",
+                     .codec = "raw",
+                     .extension = ".h5",
+                     .element = Element::f32,
+                     .shape = {shape[1], shape[2]},
+                     .one_chunk = true},
+           .noise = Noise::classes},
+          {.field = {.name = "climate/stats",
+                     .codec = "raw",
+                     .extension = ".h5",
+                     .element = Element::f32,
+                     .shape = {shape[0], kStats}}}};
+}
+
+class Climate final : public ArrayRecipe {
+ public:
+  Climate(const RecipeRequest& request, const std::vector<std::uint64_t>& shape)
+      : ArrayRecipe("climate", request, kSamples, parts_of(shape)) {}
+
+  std::vector<std::string> label_names() const override { return {}; }
+
+  // The statistics of all samples, which the program reads before any.
+  std::vector<Companion> companions() const override {
+    const Field stats = fields()[kStatsPart];
+    Companion out{.name = "stats", .fields = {stats}, .bytes = {{}}};
+    out.bytes.front().resize(static_cast<std::size_t>(field_bytes(stats)));
+    fill(0, kStatsPart, out.bytes.front());
+    return {std::move(out)};
+  }
+
+ private:
+  void name(std::uint64_t index, SamplePlan& out) const override {
+    fmt::format_to(std::back_inserter(out.key), "data-{:05}", index);
+    out.label = kNoLabel;
+  }
+
+  // The same for all samples, since all are drawn from one stock, which keeps within -8 and 8.
+  void fill(std::uint64_t /*index*/, std::size_t /*part*/, std::span<std::byte> out) const override {
+    constexpr float kOfTheStock[kStats] = {0.0F, 8.0F, -8.0F, 0.83F};
+    for (std::size_t i = 0; i * sizeof(float) < out.size(); ++i) put_element(kOfTheStock[i % kStats], out, i);
+  }
+};
+
+Result<std::unique_ptr<Recipe>> make_climate(const RecipeRequest& request, const Options& options) {
+  const std::vector<std::uint64_t>& shape = options.list("shape");
+  PENSTOCK_TRY(check_shape(shape, 3));
+  return std::make_unique<Climate>(request, shape);
+}
+
+}  // namespace
+
+const RecipeInfo recipe_climate{
+    .name = "climate",
+    .summary = "16 fields of weather on a globe and a segmentation of them, one time step a file",
+    .options = kOptions,
+    .source = "the input of ClimDeepLearn, as in Chowdhury et al.'s study of deep-learning I/O at NERSC",
+    .full_samples = kSamples,
+    .sizes = "60,162,304 bytes each",
+    .format = "hdf5",
+    .format_settings = [](const Options&) { return std::span<const RecipeSetting>(kFormatSettings); },
+    .small = kSmall,
+    .mean_sample_bytes = 4.0 * (16 * 768 * 1152 + 768 * 1152 + 16 * 4),
+    .make = make_climate,
+};
+
+}  // namespace penstock

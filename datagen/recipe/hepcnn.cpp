@@ -1,0 +1,130 @@
+// Recipe: detector images with the nine data sets of HEPCNNB's files (docs/recipes.md).
+#include <fmt/format.h>
+
+#include <iterator>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "datagen/recipe/array_recipe.hpp"
+#include "datagen/recipe/recipe.hpp"
+
+namespace penstock {
+
+extern const RecipeInfo recipe_hepcnn;
+
+namespace {
+
+constexpr std::uint64_t kFiles = 1024;
+constexpr std::uint64_t kTraining = 709;  // samples a file
+constexpr std::uint64_t kValidation = 94;
+
+constexpr OptionSpec kOptions[] = {
+    {.name = "split",
+     .type = OptionType::choice,
+     .value = "train|validation",
+     .fallback = "train",
+     .help = "train: 1024 files of 709 samples; validation: 1024 of 94"},
+    {.name = "shape",
+     .type = OptionType::list,
+     .value = "C,H,W",
+     .fallback = "3,224,224",
+     .help = "channels, height and width of an image",
+     .at_least = 1},
+};
+constexpr RecipeSetting kTrainingFiles[] = {{"samples_per_file", "709"}};
+constexpr RecipeSetting kValidationFiles[] = {{"samples_per_file", "94"}};
+constexpr RecipeSetting kSmall[] = {{"shape", "3,32,32"}};
+
+bool is_validation(const Options& options) {
+  return options.text("split") == "validation";
+}
+
+Field number(std::string_view name, Element element) {
+  return {.name = name, .codec = "raw", .extension = ".h5", .element = element};
+}
+
+// The program that these files are for reads the first five. What the other four are called is ours.
+enum Part : std::size_t { kData, kLabel, kNormWeight, kWeight, kPsr, kMet, kNJets, kHt, kEvent };
+std::vector<ArrayPart> parts_of(const std::vector<std::uint64_t>& shape) {
+  return {
+      {.field = {.name = "data", .codec = "raw", .extension = ".h5", .element = Element::f32, .shape = shape},
+       .noise = Noise::floats},
+      {.field = number("label", Element::i32)},
+      {.field = number("normweight", Element::f32)},
+      {.field = number("weight", Element::f32)},
+      {.field = number("psr", Element::f32)},
+      {.field = number("met", Element::f32)},
+      {.field = number("njets", Element::i32)},
+      {.field = number("ht", Element::f32)},
+      {.field = number("event", Element::i64)}};
+}
+
+class HepCnn final : public ArrayRecipe {
+ public:
+  HepCnn(const RecipeRequest& request, bool validation, const std::vector<std::uint64_t>& shape)
+      : ArrayRecipe(validation ? "hepcnn validation" : "hepcnn", request,
+                    kFiles * (validation ? kValidation : kTraining), parts_of(shape)),
+        prefix_(validation ? "val" : "train") {}
+
+  std::vector<std::string> label_names() const override { return {"background", "signal"}; }
+
+ private:
+  void name(std::uint64_t index, SamplePlan& out) const override {
+    fmt::format_to(std::back_inserter(out.key), "{}_{:06}", prefix_, index);
+    out.label = label(index);
+  }
+  std::uint32_t label(std::uint64_t index) const {
+    return static_cast<std::uint32_t>(stream().substream(index).bits(0) & 1U);
+  }
+
+  void fill(std::uint64_t index, std::size_t part, std::span<std::byte> out) const override {
+    const RandomStream sample = stream().substream(index);
+    const double drawn = sample.uniform(part);
+    switch (part) {
+      case kLabel:
+        return put_element(static_cast<std::int32_t>(label(index)), out);
+      case kNJets:
+        return put_element(static_cast<std::int32_t>(3 + drawn * 10), out);
+      case kEvent:
+        return put_element(static_cast<std::int64_t>(index), out);
+      case kMet:
+      case kHt:
+        return put_element(static_cast<float>(2000 * drawn), out);
+      case kPsr:
+        return put_element(drawn < 0.5 ? 0.0F : 1.0F, out);
+      default:
+        return put_element(static_cast<float>(drawn), out);
+    }
+  }
+
+  const std::string_view prefix_;
+};
+
+Result<std::unique_ptr<Recipe>> make_hepcnn(const RecipeRequest& request, const Options& options) {
+  const std::vector<std::uint64_t>& shape = options.list("shape");
+  PENSTOCK_TRY(check_shape(shape, 3));
+  return std::make_unique<HepCnn>(request, is_validation(options), shape);
+}
+
+std::span<const RecipeSetting> files_of(const Options& options) {
+  return is_validation(options) ? std::span(kValidationFiles) : std::span(kTrainingFiles);
+}
+
+}  // namespace
+
+const RecipeInfo recipe_hepcnn{
+    .name = "hepcnn",
+    .summary = "detector images with labels and weights, 709 a file",
+    .options = kOptions,
+    .source = "HEPCNNB, as in Chowdhury et al.'s study of deep-learning I/O at NERSC",
+    .full_samples = kFiles * kTraining,
+    .sizes = "602,148 bytes each",
+    .format = "hdf5",
+    .format_settings = files_of,
+    .small = kSmall,
+    .mean_sample_bytes = 4.0 * 3 * 224 * 224 + 36,
+    .make = make_hepcnn,
+};
+
+}  // namespace penstock
