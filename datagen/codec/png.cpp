@@ -4,6 +4,7 @@
 #include <png.h>
 
 #include <algorithm>
+#include <array>
 #include <csetjmp>
 #include <cstring>
 #include <new>
@@ -50,6 +51,21 @@ struct Guard {
   std::longjmp(guard->escape, 1);
 }
 void stay_silent(png_structp /*png*/, png_const_charp /*message*/) {}
+
+// libpng takes memory for what a chunk says it holds before it looks whether that is there.
+bool chunks_are_whole(std::span<const std::byte> png) {
+  constexpr std::size_t kAround = 12;  // length, kind and checksum
+  constexpr std::array kEnd{std::byte{'I'}, std::byte{'E'}, std::byte{'N'}, std::byte{'D'}};
+  png = png.subspan(kSignature);
+  while (png.size() >= kAround) {
+    std::size_t length = 0;
+    for (std::size_t i = 0; i < 4; ++i) length = length << 8U | std::to_integer<std::size_t>(png[i]);
+    if (length > png.size() - kAround) return false;
+    if (std::equal(kEnd.begin(), kEnd.end(), png.begin() + 4)) return true;
+    png = png.subspan(kAround + length);
+  }
+  return false;
+}
 
 struct Source {
   const std::byte* next;
@@ -167,6 +183,9 @@ Result<void> decode_png(std::span<const std::byte> png, Image& out) {
       png_sig_cmp(reinterpret_cast<png_const_bytep>(png.data()), 0, kSignature) != 0)
     return make_error(Errc::corrupt, "cannot decode PNG of " + std::to_string(png.size()) +
                                          " bytes: it does not begin like one");
+  if (!chunks_are_whole(png))
+    return make_error(Errc::corrupt, "cannot decode PNG of " + std::to_string(png.size()) +
+                                         " bytes: its chunks say that it is longer");
   Reading reading(png);
   if (!reading.header()) return reading.error(png.size());
   const std::uint32_t width = png_get_image_width(reading.png, reading.info);

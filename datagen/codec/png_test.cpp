@@ -4,6 +4,7 @@
 
 #include <array>
 #include <cstdint>
+#include <cstring>
 #include <span>
 #include <string>
 #include <utility>
@@ -93,6 +94,20 @@ TEST_F(Png, FlippedBitsNeverGiveOtherPixels) {
       ++found;
   }
   EXPECT_GT(found, png.size() * 9 / 10);
+}
+
+TEST_F(Png, AChunkLongerThanTheFileIsRefusedBeforeMemoryIsTaken) {
+  constexpr std::size_t kBehindHeader = 8 + 25;
+  std::vector<std::byte> png = encoded(some_picture(3, 3));
+  std::vector<std::byte> text(8);  // 1 GiB of it, it says
+  text[0] = std::byte{0x40};
+  std::memcpy(text.data() + 4, "tEXt", 4);
+  png.insert(png.begin() + kBehindHeader, text.begin(), text.end());
+  Image image;
+  const Result<void> decoded = decode_png(png, image);
+  ASSERT_FALSE(decoded.ok());
+  EXPECT_EQ(decoded.error().code, Errc::corrupt) << decoded.error().what;
+  EXPECT_NE(decoded.error().what.find("say that it is longer"), std::string::npos) << decoded.error().what;
 }
 
 TEST_F(Png, AbsurdSizesAreRefusedBeforeMemoryIsTaken) {

@@ -1,0 +1,28 @@
+// Fuzz target: the input is a PNG. Pictures are decoded as long as they are small.
+#include <cstddef>
+#include <cstdint>
+#include <cstdlib>
+#include <span>
+
+#include "datagen/codec/png.hpp"
+
+namespace {
+
+// Width or height: big endian, behind the signature and the head of the first chunk.
+std::uint64_t side_at(const std::uint8_t* data, std::size_t at) {
+  std::uint64_t side = 0;
+  for (std::size_t i = 0; i < 4; ++i) side = side << 8U | data[at + i];
+  return side;
+}
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  constexpr std::uint64_t kMostPixels = 1 << 18;
+  constexpr std::size_t kWidthAt = 16;
+  static penstock::Image image;
+  if (size >= kWidthAt + 8 && side_at(data, kWidthAt) * side_at(data, kWidthAt + 4) > kMostPixels) return 0;
+  const auto decoded = penstock::decode_png(std::as_bytes(std::span(data, size)), image);
+  if (decoded.ok() && image.pixels.size() != std::size_t{3} * image.width * image.height) std::abort();
+  return 0;
+}
