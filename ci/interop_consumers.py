@@ -1,0 +1,245 @@
+#!/usr/bin/env python3
+"""Data sets of penstock, read by those who will read them. Called by ci/interop; see there."""
+
+import functools
+import importlib
+import io
+import json
+import os
+import pathlib
+import subprocess
+import sys
+import tempfile
+import zipfile
+
+PENSTOCK = os.environ.get("PENSTOCK", "penstock")
+SAMPLES = 60
+
+
+class Skipped(Exception):
+    pass
+
+
+def module(name):
+    try:
+        return importlib.import_module(name)
+    except Exception as missing:  # a broken installation raises whatever it likes
+        raise Skipped(f"{name} cannot be imported: {missing}") from None
+
+
+def check(holds, what):
+    if not holds:
+        raise AssertionError(what)
+
+
+def equal(got, expected, what):
+    check(got == expected, f"{what}: {got!r} instead of {expected!r}")
+
+
+class Corpora:
+    """Makes each data set once."""
+
+    def __init__(self, folder):
+        self.folder = pathlib.Path(folder)
+
+    @functools.lru_cache(maxsize=None)
+    def get(self, recipe, form, *settings, samples=SAMPLES):
+        out = self.folder / "-".join([recipe, form, *(s.replace("=", "_").replace(":", "_") for s in settings)])
+        words = [PENSTOCK, "generate", recipe, "--format", form, "--out", str(out), "--samples", str(samples), "--seed", "7",
+                 "--results", str(self.folder / "results"), "--json", "--no-config"]
+        for setting in settings:
+            words += ["--set", setting]
+        done = subprocess.run(words, capture_output=True, text=True)
+        check(done.returncode == 0, f"{' '.join(words)}: {done.stderr.strip()}")
+        return out
+
+    def pictures(self, recipe="imagenet"):
+        """The samples as files, by key: what every other format must hold."""
+        folder = self.get(recipe, "files")
+        return {str(path.relative_to(folder).with_suffix("")): path.read_bytes()
+                for path in sorted(folder.rglob("*")) if path.is_file() and ".penstock" not in path.parts}
+
+
+def objects(folder, suffix):
+    found = sorted(path for path in folder.rglob(f"*{suffix}") if ".penstock" not in path.parts)
+    check(found, f"no {suffix} in {folder}")
+    return found
+
+
+def tensorflow(corpora):
+    tf = module("tensorflow")
+    pictures = corpora.pictures()
+    for settings in (("shards=3",), ("samples_per_file=1",)):
+        files = [str(path) for path in objects(corpora.get("imagenet", "tfrecord", *settings), ".tfrecord")]
+        seen = set()
+        for record in tf.data.TFRecordDataset(files):  # checks both CRCs of each record
+            features = tf.io.parse_single_example(record, {
+                "image/encoded": tf.io.FixedLenFeature([], tf.string),
+                "image/class/label": tf.io.FixedLenFeature([], tf.int64),
+                "image/class/text": tf.io.FixedLenFeature([], tf.string),
+                "image/filename": tf.io.FixedLenFeature([], tf.string)})
+            key = features["image/filename"].numpy().decode().rsplit(".", 1)[0]
+            encoded = features["image/encoded"].numpy()
+            equal(encoded, pictures[key], f"the picture of {key} in TFRecord")
+            equal(key.split("/")[0], features["image/class/text"].numpy().decode(), f"label of {key}")
+            check(0 <= features["image/class/label"].numpy() < 1000, f"label of {key} in range")
+            image = tf.io.decode_jpeg(encoded)
+            equal(image.shape[2], 3, f"channels of {key}")
+            seen.add(key)
+        equal(len(seen), SAMPLES, "pictures in TFRecord")
+    count = 0
+    for record in tf.data.TFRecordDataset([str(p) for p in objects(corpora.get("cosmoflow", "tfrecord", samples=4),
+                                                                   ".tfrecord")]):
+        example = tf.train.Example.FromString(record.numpy())
+        payload = max((f.bytes_list.value[0] for f in example.features.feature.values() if f.bytes_list.value), key=len)
+        check(len(payload) > 1_000_000, "cosmoflow's samples are megabytes")
+        count += 1
+    equal(count, 4, "cosmoflow's samples")
+    return f"{2 * SAMPLES} pictures parsed and decoded, both CRCs of each record checked; 4 of cosmoflow"
+
+
+def webdataset(corpora):
+    wds = module("webdataset")
+    pictures = corpora.pictures()
+    shards = [str(path) for path in objects(corpora.get("imagenet", "webdataset", "shards=3"), ".tar")]
+    seen = set()
+    for sample in wds.WebDataset(shards, shardshuffle=False):
+        [extension] = [name for name in sample if name.lower() in ("jpeg", "jpg")]
+        equal(sample[extension], pictures[sample["__key__"]], f"the picture of {sample['__key__']} in tar")
+        check(0 <= int(sample["cls"]) < 1000, "label in range")
+        seen.add(sample["__key__"])
+    equal(len(seen), SAMPLES, "pictures in tar")
+    return f"{SAMPLES} pictures of 3 shards, byte for byte the files'"
+
+
+def h5py(corpora):
+    h5 = module("h5py")
+    np = module("numpy")
+    pictures = list(corpora.pictures().values())
+    singles = objects(corpora.get("imagenet", "hdf5", "samples_per_file=1"), ".h5")
+    equal(len(singles), SAMPLES, "files of one sample")
+    for path in singles:
+        with h5.File(path) as file:
+            check(file["image"][()].tobytes() in pictures, f"{path.name} holds one of the pictures")
+            equal(file["image"].dtype, np.uint8, "type of pictures")
+    several = objects(corpora.get("imagenet", "hdf5", "shards=2"), ".h5")
+    seen = 0
+    for path in several:
+        with h5.File(path) as file:
+            offsets = file["image_offsets"][()]
+            everything = file["image"][()].tobytes()
+            for begin, end in zip(offsets[:-1], offsets[1:]):
+                check(everything[begin:end] in pictures, f"a picture of {path.name} is one of the files")
+                seen += 1
+            equal(len(file["label"]), len(offsets) - 1, "labels")
+    equal(seen, SAMPLES, "pictures in HDF5 shards")
+    with h5.File(objects(corpora.get("cifar10", "hdf5", "shards=1"), ".h5")[0]) as file:
+        equal(file["image"].shape, (SAMPLES, 3, 32, 32), "shape of cifar10 in HDF5")
+        equal(file["image"].dtype, np.uint8, "type of cifar10 in HDF5")
+    said = f"{2 * SAMPLES} pictures, cifar10 as an array"
+    recipes = {row["name"] for row in map(json.loads, subprocess.run(
+        [PENSTOCK, "generate", "--list", "--json"], capture_output=True, text=True, check=True).stdout.splitlines())}
+    if "hepcnn" in recipes:
+        with h5.File(objects(corpora.get("hepcnn", "hdf5", "samples_per_file=5", samples=5), ".h5")[0]) as file:
+            equal(file["data"].shape, (5, 3, 224, 224), "shape of hepcnn's data")
+            equal(file["data"].dtype, np.float32, "type of hepcnn's data")
+            equal(len(list(file)), 9, "data sets of hepcnn")
+            check(np.isfinite(file["data"][()]).all(), "hepcnn's data are numbers")
+            for name in ("label", "normweight", "weight", "psr"):
+                equal(len(file[name]), 5, f"rows of {name}")
+        said += ", hepcnn's nine data sets"
+    if "climate" in recipes:
+        with h5.File(objects(corpora.get("climate", "hdf5", samples=1), ".h5")[0]) as file:
+            data = file["climate/data"]
+            equal(data.shape[-3:], (16, 768, 1152), "shape of climate/data")
+            equal(data.dtype, np.float32, "type of climate/data")
+            equal(data.chunks and data.chunks[-3:], (16, 768, 1152), "climate/data is one chunk")
+            equal(file["climate/labels"].shape[-2:], (768, 1152), "shape of climate/labels")
+            equal(file["climate/stats"].shape[-2:], (16, 4), "shape of climate/stats")
+        said += ", climate's one chunk"
+    return said
+
+
+def numpy(corpora):
+    np = module("numpy")
+    pictures = list(corpora.pictures().values())
+    for path in objects(corpora.get("imagenet", "npz", "samples_per_file=1"), ".npz"):
+        with np.load(path) as arrays:
+            check(arrays["image"].tobytes() in pictures, f"{path.name} holds one of the pictures")
+        with zipfile.ZipFile(path) as archive:
+            equal(archive.testzip(), None, f"CRCs of {path.name}")
+    with np.load(objects(corpora.get("cifar10", "npz", "shards=1"), ".npz")[0]) as arrays:
+        equal(arrays["image"].shape, (SAMPLES, 3, 32, 32), "shape of cifar10 in NPZ")
+        equal(arrays["label"].shape, (SAMPLES,), "labels of cifar10 in NPZ")
+        stacked = arrays["image"]
+    several = [np.load(path) for path in objects(corpora.get("cifar10", "npy", "samples_per_file=1"), ".npy")]
+    equal({a.shape for a in several}, {(3, 32, 32)}, "shape of cifar10 in NPY")
+    check({a.tobytes() for a in several} == {a.tobytes() for a in stacked}, "NPY and NPZ hold the same samples")
+    records = b"".join(path.read_bytes() for path in objects(corpora.get("cifar10", "cifar"), ".bin"))
+    rows = np.frombuffer(records, np.uint8).reshape(-1, 3073)  # a label, then planes of red, green and blue
+    equal(len(rows), SAMPLES, "records of CIFAR's layout")
+    check((rows[:, 0] < 10).all(), "CIFAR's labels are below ten")
+    check({row[1:].tobytes() for row in rows} == {a.tobytes() for a in stacked}, "CIFAR's layout holds the same samples")
+    with np.load(objects(corpora.get("unet3d", "npz", samples=1), ".npz")[0]) as arrays:
+        check(arrays["x"].nbytes > 1_000_000, "unet3d's volume")
+    return "NPZ with its CRCs, NPY, CIFAR's layout and unet3d; the same samples in each"
+
+
+def pillow(corpora):
+    image = module("PIL.Image")
+    seen = 0
+    for recipe in ("imagenet", "caltech101"):
+        for key, data in corpora.pictures(recipe).items():
+            with image.open(io.BytesIO(data)) as picture:
+                equal(picture.format, "JPEG", key)
+                picture.load()
+                check(min(picture.size) >= 16, f"size of {key}")
+                seen += 1
+    for path in objects(corpora.get("imagenet", "files", "codec=png", samples=10), ".png"):
+        with image.open(path) as picture:
+            equal((picture.format, picture.mode), ("PNG", "RGB"), path.name)
+            picture.load()
+            seen += 1
+    return f"{seen} JPEG and PNG decoded"
+
+
+def torchvision(corpora):
+    datasets = module("torchvision.datasets")
+    io_module = module("torchvision.io")
+    folder = corpora.get("imagenet", "files")
+    found = datasets.ImageFolder(folder, is_valid_file=lambda path: path.endswith(".JPEG"), allow_empty=True)
+    equal(len(found), SAMPLES, "pictures in ImageFolder")
+    for path, _ in found.samples:
+        equal(io_module.decode_jpeg(io_module.read_file(path)).shape[0], 3, path)
+    return f"{SAMPLES} pictures through ImageFolder and decode_jpeg"
+
+
+CONSUMERS = {f.__name__: f for f in (tensorflow, webdataset, h5py, numpy, pillow, torchvision)}
+
+
+def main():
+    names = sys.argv[1:] or list(CONSUMERS)
+    unknown = [name for name in names if name not in CONSUMERS]
+    if unknown:
+        print(f"interop: no consumer '{unknown[0]}'; there are: {' '.join(CONSUMERS)}", file=sys.stderr)
+        return 2
+    passed = failed = skipped = 0
+    with tempfile.TemporaryDirectory(prefix="penstock-interop-") as folder:
+        corpora = Corpora(folder)
+        for name in names:
+            try:
+                said = CONSUMERS[name](corpora)
+                passed += 1
+                print(f"{name:<12} ok       {said}", flush=True)
+            except Skipped as why:
+                skipped += 1
+                print(f"{name:<12} skipped  {why}", flush=True)
+            except Exception as why:  # whatever a consumer raises, it does not take the data
+                failed += 1
+                print(f"{name:<12} FAILED   {type(why).__name__}: {why}", flush=True)
+    print(f"interop: {passed} passed, {failed} failed, {skipped} skipped")
+    return 1 if failed else 0 if passed else 77
+
+
+if __name__ == "__main__":
+    sys.exit(main())
