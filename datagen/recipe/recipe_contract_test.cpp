@@ -40,6 +40,11 @@ std::unique_ptr<Recipe> make_recipe(std::uint64_t samples, std::uint64_t seed) {
   const Options options = Options::parse(tested->options, words_of(tested->small), "setting").value();
   return tested->make({samples, seed}, options).value();
 }
+// One for all tests that do not ask whether another is like it: its stock can take longer than its samples.
+const Recipe& shared_recipe() {
+  static const std::unique_ptr<Recipe> recipe = make_recipe(kSamples, 7);
+  return *recipe;
+}
 // As users get it who say nothing.
 std::unique_ptr<Recipe> full_recipe(std::uint64_t seed) {
   return tested->make({0, seed}, Options::parse(tested->options, {}, "setting").value()).value();
@@ -62,8 +67,7 @@ SamplePlan planned(const Recipe& recipe, std::uint64_t index) {
 
 const std::vector<Bytes>& first_samples() {
   static const std::vector<Bytes> samples = [] {
-    const auto recipe = make_recipe(kSamples, 7);
-    const auto maker = recipe->maker().value();
+    const auto maker = shared_recipe().maker().value();
     std::vector<Bytes> made_samples;
     for (std::uint64_t i = 0; i < kMade; ++i) made_samples.push_back(made(*maker, i));
     return made_samples;
@@ -126,16 +130,16 @@ TEST(RecipeContract, KeysAreUniqueNamesAndLabelsInRange) {
 
 TEST(RecipeContract, SameBytesInAnyOrderAndByAnyMaker) {
   const std::vector<Bytes>& expected = first_samples();
-  const auto recipe = make_recipe(kSamples, 7);
-  const auto maker = recipe->maker().value();
+  const Recipe& recipe = shared_recipe();
+  const auto maker = recipe.maker().value();
   for (std::uint64_t i = kMade; i-- > 0;) EXPECT_TRUE(made(*maker, i) == expected[i]) << i;
   for (std::uint64_t i = 0; i < kMade; i += 3)
-    EXPECT_TRUE(made(*recipe->maker().value(), i) == expected[i]) << i;
+    EXPECT_TRUE(made(*recipe.maker().value(), i) == expected[i]) << i;
 }
 
 TEST(RecipeContract, SameBytesOnAnyThread) {
   const std::vector<Bytes>& expected = first_samples();
-  const auto recipe = make_recipe(kSamples, 7);
+  const auto recipe = make_recipe(kSamples, 7);  // whose stock the threads make together
   std::vector<Bytes> got(kMade);
   {
     std::vector<std::jthread> threads;
@@ -157,12 +161,12 @@ TEST(RecipeContract, SamplesAndSeedsDiffer) {
 }
 
 TEST(RecipeContract, SizesAreAsPlanned) {
-  const auto recipe = make_recipe(kSamples, 7);
-  const auto maker = recipe->maker().value();
+  const Recipe& recipe = shared_recipe();
+  const auto maker = recipe.maker().value();
   double expected = 0;
   double got = 0;
   for (std::uint64_t i = 0; i < 50; ++i) {
-    const auto plan = static_cast<double>(planned(*recipe, i).bytes_expected);
+    const auto plan = static_cast<double>(planned(recipe, i).bytes_expected);
     double size = 0;
     for (const FieldBytes& field : maker->make(i).value()) size += static_cast<double>(field.bytes);
     EXPECT_NEAR(size / plan, 1.0, 0.2) << i;
@@ -179,8 +183,8 @@ TEST(RecipeContract, SizesAreAsPlanned) {
 }
 
 TEST(RecipeContract, FieldsAreAsDeclared) {
-  const auto recipe = make_recipe(kSamples, 7);
-  const std::span<const Field> fields = recipe->fields();
+  const Recipe& recipe = shared_recipe();
+  const std::span<const Field> fields = recipe.fields();
   ASSERT_FALSE(fields.empty());
   std::set<std::string_view> names;
   for (const Field& field : fields) {
@@ -191,7 +195,7 @@ TEST(RecipeContract, FieldsAreAsDeclared) {
       EXPECT_TRUE(field.shape.empty()) << field.name;
     }
   }
-  const auto maker = recipe->maker().value();
+  const auto maker = recipe.maker().value();
   for (std::uint64_t i = 0; i < kMade; ++i) {
     const std::span<const FieldBytes> sample = maker->make(i).value();
     ASSERT_EQ(sample.size(), fields.size());
@@ -207,9 +211,9 @@ TEST(RecipeContract, FieldsAreAsDeclared) {
 }
 
 TEST(RecipeContract, CompanionsAreAsDeclared) {
-  const auto recipe = make_recipe(kSamples, 7);
+  const Recipe& recipe = shared_recipe();
   std::set<std::string> names;
-  for (const Companion& companion : recipe->companions()) {
+  for (const Companion& companion : recipe.companions()) {
     EXPECT_TRUE(names.insert(companion.name).second) << companion.name;
     EXPECT_TRUE(check_object_name(companion.name).ok()) << companion.name;
     ASSERT_EQ(companion.fields.size(), companion.bytes.size());
@@ -243,11 +247,11 @@ void expect_decodes(const Field& field, const std::vector<std::byte>& bytes) {
 }
 
 TEST(RecipeContract, DecodesByItsCodec) {
-  const auto recipe = make_recipe(kSamples, 7);
-  const auto maker = recipe->maker().value();
+  const Recipe& recipe = shared_recipe();
+  const auto maker = recipe.maker().value();
   for (std::uint64_t i = 0; i < 50; ++i) {
     const std::span<const FieldBytes> sample = maker->make(i).value();
-    for (std::size_t f = 0; f < sample.size(); ++f) expect_decodes(recipe->fields()[f], joined(sample[f]));
+    for (std::size_t f = 0; f < sample.size(); ++f) expect_decodes(recipe.fields()[f], joined(sample[f]));
   }
 }
 
