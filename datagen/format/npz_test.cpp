@@ -195,6 +195,22 @@ TEST_F(Npz, AbsurdNumbersAreErrors) {
   EXPECT_ERRC(Errc::corrupt, with(0, 4, 0), "no ZIP member");
 }
 
+// The same bytes, named again and again, would be work without end.
+TEST_F(Npz, MembersShareNoBytes) {
+  const Field large{.name = "x", .codec = "raw", .extension = ".bin", .shape = {1000}};
+  ScanFixture fixture("npz");
+  ASSERT_OK(make_object(backend_, fixture.format(), "a.npz", {&large, 1}, test_samples({&large, 1}, 1)));
+  const auto whole = content(backend_, "a.npz");
+  const std::size_t end = whole.size() - 22;
+  const std::size_t directory = number_at(whole, end + 16, 4);
+  constexpr std::size_t kEntry = 46 + 5;
+  HeaderBytes twice;
+  twice.append(std::span(whole).first(directory));
+  for (int i = 0; i < 2; ++i) twice.append(std::span(whole).subspan(directory, kEntry));
+  twice.u32(0x06054b50).zeros(4).u16(2).u16(2).u32(2 * kEntry).u32(directory).u16(0);
+  EXPECT_ERRC(Errc::corrupt, fixture.scan(twice.view()), "'x.npy' lies over other members");
+}
+
 TEST(Zip, LargeArchivesUseZip64) {
   std::vector<ZipMember> members{{.name = "big", .header = 0, .bytes = 0x123456789a, .crc32 = 7},
                                  {.name = "far", .header = 0x2345678900, .bytes = 5, .crc32 = 8}};

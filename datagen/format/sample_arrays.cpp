@@ -124,7 +124,7 @@ std::vector<ArrayPlan> SampleArrays::plans() const {
                     .element = field.element,
                     .shape = field.shape,
                     .field = f,
-                    .one_chunk = field.one_chunk};
+                    .one_chunk = field.one_chunk && !field.varies};
     if (field.varies)
       array.shape = {lengths_[f] / element_bytes(field.element)};
     else if (stacked_)

@@ -214,6 +214,7 @@ Result<std::vector<StoredMember>> read_zip(ObjectWindow& window, std::string_vie
   std::vector<StoredMember> members;
   std::uint64_t at = directory.offset;
   const std::uint64_t end = directory.offset + directory.bytes;
+  std::uint64_t left = directory.offset;  // for members; they share no bytes
   for (std::uint64_t i = 0; i < directory.members; ++i) {
     if (end - at < kEntryBytes) return window.corrupt(at, "the ZIP directory ends within a member");
     PENSTOCK_ASSIGN(std::span<const std::byte> entry, window.at(at, kEntryBytes));
@@ -248,6 +249,9 @@ Result<std::vector<StoredMember>> read_zip(ObjectWindow& window, std::string_vie
       if (member.offset > directory.offset || member.bytes > directory.offset - member.offset)
         return window.corrupt(
             at, fmt::format("'{}' has {} bytes, more than there are", member.name, member.bytes));
+      if (member.bytes > left)
+        return window.corrupt(at, fmt::format("'{}' lies over other members", member.name));
+      left -= member.bytes;
       members.push_back(std::move(member));
     }
     at += whole;
