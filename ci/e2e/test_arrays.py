@@ -133,6 +133,17 @@ class ScansFindThem(ArrayTest):
             self.assertIn(f"{made['objects']} right",
                           self.run_cli("verify", out, "--manifest", f"{out}.manifest").stdout)
 
+    def test_recipes_of_several_fields(self):
+        for recipe, *words in (("hepcnn", "samples_per_file=4", "shape=3,8,8"), ("climate", "shape=2,8,8"),
+                               ("hepcnn", "samples_per_file=1", "shape=3,8,8")):
+            out = recipe + str(len(words)) + words[0][-1]
+            sets = [part for word in words for part in ("--set", word)]
+            self.generate(out, *sets, recipe=recipe, small=("--samples", 10))
+            made = self.records("describe", out)[0]
+            scanned = self.records("describe", out, "--scan")[0]
+            for key in ("samples", "bytes", "objects", "size_bytes", "codec", "format"):
+                self.assertEqual(made[key], scanned[key], (out, key))
+
     def test_archives_that_others_made(self):
         code = """
 import io, zipfile

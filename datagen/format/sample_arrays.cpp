@@ -10,6 +10,12 @@
 namespace penstock {
 namespace {
 
+constexpr std::string_view kStatistics = "stats";
+
+std::string_view last_part(std::string_view array_name) {
+  return array_name.substr(array_name.rfind('/') + 1);
+}
+
 void append_i64(std::vector<std::byte>& bytes, std::uint64_t value) {
   for (unsigned i = 0; i < 8; ++i) bytes.push_back(static_cast<std::byte>(value >> (8 * i)));
 }
@@ -31,6 +37,7 @@ bool holds_offsets(std::span<const StoredArray> arrays, const StoredArray& array
 std::optional<std::size_t> largest(std::span<const StoredArray> arrays, bool any) {
   std::optional<std::size_t> best;
   for (std::size_t i = 0; i < arrays.size(); ++i) {
+    if (last_part(arrays[i].name) == kStatistics) continue;
     if (!any && (names_labels(arrays[i].name) || holds_offsets(arrays, arrays[i]))) continue;
     if (!best || arrays[i].bytes > arrays[*best].bytes) best = i;
   }
@@ -40,7 +47,7 @@ std::optional<std::size_t> largest(std::span<const StoredArray> arrays, bool any
 }  // namespace
 
 bool names_labels(std::string_view array_name) {
-  const std::string_view last = array_name.substr(array_name.rfind('/') + 1);
+  const std::string_view last = last_part(array_name);
   return last == "label" || last == "labels" || last == "y";
 }
 
@@ -187,6 +194,7 @@ std::optional<std::size_t> offsets_of(std::span<const StoredArray> arrays, const
 std::optional<SampleChoice> choose_samples(std::span<const StoredArray> arrays) {
   auto payload = largest(arrays, false);
   if (!payload) payload = largest(arrays, true);
+  if (!payload && !arrays.empty()) return SampleChoice{.samples = 0};  // statistics alone
   if (!payload) return std::nullopt;
   SampleChoice choice{.payload = *payload};
   choice.offsets = offsets_of(arrays, arrays[*payload]);
