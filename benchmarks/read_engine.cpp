@@ -1,7 +1,5 @@
 #include "benchmarks/read_engine.hpp"
 
-#include <sys/resource.h>
-
 #include <algorithm>
 #include <cassert>
 #include <condition_variable>
@@ -15,13 +13,6 @@
 
 namespace penstock {
 namespace {
-
-// Half of the descriptors that this process may have.
-std::uint64_t readers_held_open() {
-  rlimit limit{};
-  if (::getrlimit(RLIMIT_NOFILE, &limit) != 0) return 64;
-  return std::clamp<std::uint64_t>(limit.rlim_cur / 2, 16, 1U << 16);
-}
 
 ReadProgress progress_of(std::span<const std::unique_ptr<ReadWorker>> workers, std::int64_t now_ns) {
   ReadProgress progress{.elapsed_s = static_cast<double>(now_ns) * 1e-9};
@@ -121,7 +112,7 @@ Result<std::unique_ptr<ReadEngine>> ReadEngine::make(const ReadWork& work, const
     if (!work.manifest->one_object_a_sample()) {
       const std::uint64_t objects = work.manifest->objects();
       engine->open_readers_.resize(objects);
-      for (std::uint64_t i = 0; i < std::min(objects, readers_held_open()); ++i)
+      for (std::uint64_t i = 0; i < objects_held_open(objects); ++i)
         engine->open_readers_[i] =
             work.backend->open(work.samples->name(static_cast<std::uint32_t>(i))).value_or(nullptr);
     }

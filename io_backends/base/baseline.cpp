@@ -53,16 +53,21 @@ Result<LoopDone> files_by_system_calls(const ReadPlan& plan, unsigned threads, L
 Result<LoopDone> ranges_by_system_calls(const ReadPlan& plan, unsigned threads, LoopControl& control) {
   PENSTOCK_ASSIGN(const Fd root, open_root(plan));
   std::vector<Fd> objects;
-  for (std::uint32_t i = 0; i < plan.samples.objects(); ++i) {
-    PENSTOCK_ASSIGN(Fd fd, open_object(root.get(), plan.samples.name(i).data()));
+  for (std::uint64_t i = 0; i < objects_held_open(plan.samples.objects()); ++i) {
+    PENSTOCK_ASSIGN(Fd fd, open_object(root.get(), plan.samples.name(static_cast<std::uint32_t>(i)).data()));
     objects.push_back(std::move(fd));
   }
   const std::uint64_t largest = plan.samples.largest();
   return control.run(threads, [&](LoopDone& done, unsigned) -> Result<void> {
     Buffer buffer(largest);
     for (Sample sample; control.next(sample);) {
-      PENSTOCK_TRY(read_whole(objects[sample.object].get(), sample, buffer.data(),
-                              plan.samples.name(sample.object).data()));
+      const char* name = plan.samples.name(sample.object).data();
+      if (sample.object < objects.size()) {
+        PENSTOCK_TRY(read_whole(objects[sample.object].get(), sample, buffer.data(), name));
+      } else {
+        PENSTOCK_ASSIGN(const Fd fd, open_object(root.get(), name));
+        PENSTOCK_TRY(read_whole(fd.get(), sample, buffer.data(), name));
+      }
       ++done.samples;
       done.bytes += sample.length;
     }
@@ -71,20 +76,18 @@ Result<LoopDone> ranges_by_system_calls(const ReadPlan& plan, unsigned threads, 
 }
 
 Result<LoopDone> through_backend(const ReadPlan& plan, unsigned threads, LoopControl& control) {
-  std::vector<std::unique_ptr<Reader>> objects;
-  for (std::uint32_t i = 0; !plan.whole_objects && i < plan.samples.objects(); ++i) {
-    PENSTOCK_ASSIGN(auto reader, plan.backend.open(plan.samples.name(i)));
-    objects.push_back(std::move(reader));
-  }
+  PENSTOCK_ASSIGN(const OpenObjects objects, OpenObjects::open(plan));
   const std::uint64_t largest = plan.samples.largest();
   return control.run(threads, [&](LoopDone& done, unsigned) -> Result<void> {
     Buffer buffer(largest);
+    std::unique_ptr<Reader> own;
     for (Sample sample; control.next(sample);) {
       const auto out = buffer.first(sample.length);
       if (plan.whole_objects) {
         PENSTOCK_TRY(plan.backend.read_object(plan.samples.name(sample.object), sample.length, out));
       } else {
-        PENSTOCK_TRY(objects[sample.object]->read_at(sample.offset, out));
+        PENSTOCK_ASSIGN(Reader* const reader, objects.get(sample.object, own));
+        PENSTOCK_TRY(reader->read_at(sample.offset, out));
       }
       ++done.samples;
       done.bytes += sample.length;

@@ -65,31 +65,29 @@ Result<LoopDone> readahead_loop(const ReadPlan& plan, const LoopShape& shape, Lo
 }
 
 Result<LoopDone> streamed_loop(const ReadPlan& plan, const LoopShape& shape, LoopControl& control) {
-  std::vector<std::unique_ptr<Reader>> objects;
+  PENSTOCK_ASSIGN(const OpenObjects objects, OpenObjects::open(plan));
   std::vector<std::uint64_t> sizes;
-  for (std::uint32_t i = 0; i < plan.samples.objects(); ++i) {
-    PENSTOCK_ASSIGN(auto reader, plan.backend.open(plan.samples.name(i)));
-    PENSTOCK_ASSIGN(const std::uint64_t size, reader->size());
-    objects.push_back(std::move(reader));
+  for (std::size_t i = 0; i < objects.held(); ++i) {
+    PENSTOCK_ASSIGN(const std::uint64_t size, objects[i].size());
     sizes.push_back(size);
   }
-  if (objects.empty()) return LoopDone{};
+  if (sizes.empty()) return LoopDone{};
   // Threads go round their own objects; each sample number stands for as many bytes as that sample has.
   return control.run(shape.threads, [&](LoopDone& done, unsigned thread) -> Result<void> {
     Buffer buffer(kStreamBytes);
     std::uint64_t owed = 0;
-    std::size_t object = thread % objects.size();
+    std::size_t object = thread % sizes.size();
     std::uint64_t offset = 0;
     for (Sample sample; control.next(sample);) {
       ++done.samples;
       done.bytes += sample.length;
       for (owed += sample.length; owed >= kStreamBytes;) {
         const std::uint64_t count = std::min<std::uint64_t>(kStreamBytes, sizes[object] - offset);
-        PENSTOCK_TRY(objects[object]->read_at(offset, buffer.first(count)));
+        PENSTOCK_TRY(objects[object].read_at(offset, buffer.first(count)));
         offset += count;
         owed -= std::max<std::uint64_t>(count, 1);
         if (offset < sizes[object]) continue;
-        object = (object + shape.threads) % objects.size();
+        object = (object + shape.threads) % sizes.size();
         offset = 0;
       }
     }
@@ -98,14 +96,11 @@ Result<LoopDone> streamed_loop(const ReadPlan& plan, const LoopShape& shape, Loo
 }
 
 Result<LoopDone> queued_loop(const ReadPlan& plan, const LoopShape& shape, LoopControl& control) {
-  std::vector<std::unique_ptr<Reader>> objects;
-  for (std::uint32_t i = 0; !plan.whole_objects && i < plan.samples.objects(); ++i) {
-    PENSTOCK_ASSIGN(auto reader, plan.backend.open(plan.samples.name(i)));
-    objects.push_back(std::move(reader));
-  }
+  PENSTOCK_ASSIGN(const OpenObjects objects, OpenObjects::open(plan));
   const std::uint64_t largest = plan.samples.largest();
   return control.run(shape.threads, [&](LoopDone& done, unsigned) -> Result<void> {
     std::vector<Buffer> buffers;
+    std::vector<std::unique_ptr<Reader>> own(shape.depth);
     std::vector<std::uint64_t> idle;
     for (std::uint64_t i = 0; i < shape.depth; ++i) {
       buffers.emplace_back(largest);
@@ -118,7 +113,10 @@ Result<LoopDone> queued_loop(const ReadPlan& plan, const LoopShape& shape, LoopC
       while (more && !idle.empty() && (more = control.next(sample))) {
         const auto out = buffers[idle.back()].first(sample.length);
         Operation operation{ReadObject{plan.samples.name(sample.object), sample.length, out}, idle.back()};
-        if (!plan.whole_objects) operation.what = ReadAt{objects[sample.object].get(), sample.offset, out};
+        if (!plan.whole_objects) {
+          PENSTOCK_ASSIGN(Reader* const reader, objects.get(sample.object, own[idle.back()]));
+          operation.what = ReadAt{reader, sample.offset, out};
+        }
         idle.pop_back();
         // As many operations as the queue is deep: there is room.
         while (queue->submit({&operation, 1}) == 0) {

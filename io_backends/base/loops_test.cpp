@@ -72,6 +72,20 @@ TEST_P(Loops, RangesAreReadFromOpenObjects) {
   }
 }
 
+TEST_P(Loops, RangesOfMoreObjectsThanDescriptorsAreReadToo) {
+  EXPECT_TRUE(in_child_process([&] {
+    const struct rlimit limit { 64, 64 };
+    ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &limit), 0);
+    ASSERT_LT(objects_held_open(kObjects), kObjects);
+    const ReadPlan plan{ranges_, backend(), false, {}};
+    for (const LoopShape& shape : every_shape()) {
+      const auto done = ceiling_read(plan, shape, {.samples = ranges_.size()});
+      ASSERT_OK(done) << shape.name();
+      EXPECT_EQ(done->bytes, ranges_.bytes()) << shape.name();
+    }
+  }));
+}
+
 TEST_P(Loops, AStreamReadsAsMuchAsItSays) {
   SampleList large;
   auto writer = backend().create("large");

@@ -1,5 +1,7 @@
 #include "io_backends/base/read_plan.hpp"
 
+#include <sys/resource.h>
+
 #include <algorithm>
 
 #include "io_backends/base/interrupt.hpp"
@@ -24,6 +26,29 @@ std::uint64_t SampleList::largest() const {
   std::uint64_t most = 0;
   for (const Sample& sample : samples_) most = std::max(most, sample.length);
   return most;
+}
+
+std::uint64_t objects_held_open(std::uint64_t objects) {
+  rlimit limit{};
+  if (::getrlimit(RLIMIT_NOFILE, &limit) != 0) return std::min<std::uint64_t>(objects, 64);
+  return std::min(objects, std::clamp<std::uint64_t>(limit.rlim_cur / 4, 16, 1U << 16));
+}
+
+Result<OpenObjects> OpenObjects::open(const ReadPlan& plan) {
+  OpenObjects objects(plan);
+  const std::uint64_t held = plan.whole_objects ? 0 : objects_held_open(plan.samples.objects());
+  for (std::uint64_t i = 0; i < held; ++i) {
+    PENSTOCK_ASSIGN(auto reader, plan.backend.open(plan.samples.name(static_cast<std::uint32_t>(i))));
+    objects.readers_.push_back(std::move(reader));
+  }
+  return objects;
+}
+
+Result<Reader*> OpenObjects::get(std::uint32_t object, std::unique_ptr<Reader>& own) const {
+  if (object < readers_.size()) return readers_[object].get();
+  own.reset();
+  PENSTOCK_ASSIGN(own, plan_->backend.open(plan_->samples.name(object)));
+  return own.get();
 }
 
 bool by_system_calls(const Backend& backend) {

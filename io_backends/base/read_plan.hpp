@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <functional>
+#include <memory>
 #include <mutex>
 #include <string>
 #include <string_view>
@@ -58,6 +59,27 @@ struct ReadPlan {
   // The n-th read is of sample order(n), for n from 0 to size() - 1 and round again; empty: n itself. Give
   // the loops the order that the measured reader has. Any thread.
   std::function<std::uint64_t(std::uint64_t n)> order;
+};
+
+// How many of so many objects a loop may hold open: a quarter of the descriptors that this process may have.
+std::uint64_t objects_held_open(std::uint64_t objects);
+
+// Readers for samples that are ranges of objects: the first objects stay open, others are opened for each
+// read.
+class OpenObjects {
+ public:
+  static Result<OpenObjects> open(const ReadPlan& plan);  // holds none where samples are whole objects
+
+  // The object's reader, put into `own` where it is not held. Any thread, each read with its own `own`.
+  Result<Reader*> get(std::uint32_t object, std::unique_ptr<Reader>& own) const;
+
+  std::size_t held() const { return readers_.size(); }
+  Reader& operator[](std::size_t i) const { return *readers_[i]; }  // i < held()
+
+ private:
+  explicit OpenObjects(const ReadPlan& plan) : plan_(&plan) {}
+  const ReadPlan* plan_;
+  std::vector<std::unique_ptr<Reader>> readers_;
 };
 
 // When a loop ends, whichever comes first. Each read that was begun is finished. SIGINT ends every loop.
