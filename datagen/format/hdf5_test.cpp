@@ -172,6 +172,29 @@ TEST_F(Hdf5, DamageIsAnError) {
   }
 }
 
+// Damage that was there when the checksums were made: bits flipped in the superblock and in every header.
+TEST_F(Hdf5, DamageBehindRightChecksumsIsBounded) {
+  ScanFixture fixture("hdf5");
+  const std::vector<Field> fields{kData, kStats, kTrack};
+  ASSERT_OK(make_object(backend_, fixture.format(), "a.h5", fields, test_samples(fields, 3)));
+  const auto whole = content(backend_, "a.h5");
+  std::vector<std::pair<std::size_t, std::size_t>> blocks{{0, 44}};
+  for (std::size_t at = 48; number_at(whole, at, 4) == 0x5244484f; at = blocks.back().second + 4)
+    blocks.emplace_back(at, at + 10 + number_at(whole, at + 6, 4));
+  ASSERT_EQ(blocks.size(), 1U + 2 + 5);  // groups and data sets
+  std::size_t failed = 0;
+  for (const auto& [begin, end] : blocks)
+    for (std::size_t at = begin; at < end; ++at)
+      for (unsigned bit = 0; bit < 8; ++bit) {
+        std::vector<std::byte> damaged = whole;
+        damaged[at] ^= static_cast<std::byte>(1U << bit);
+        const std::uint32_t sum = hdf5_checksum(std::span(damaged).subspan(begin, end - begin));
+        for (std::size_t i = 0; i < 4; ++i) damaged[end + i] = static_cast<std::byte>(sum >> (8 * i));
+        failed += fixture.scan(damaged).ok() ? 0U : 1U;
+      }
+  EXPECT_GT(failed, 100U);
+}
+
 // ---- Files of the oldest kind, put together by hand ----------------------------------------------------
 // Superblock 0; the root's tree, heap and table of symbols; one contiguous dataset "d" of three bytes whose
 // header goes on in a continuation.
