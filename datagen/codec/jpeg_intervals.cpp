@@ -51,14 +51,19 @@ using HuffmanTable = std::vector<Symbol>;
 class Bits {
  public:
   Bits(std::span<const std::byte> jpeg, const JpegInterval& interval) {
+    constexpr std::size_t kPadding = 4;  // of ones, as a JPEG's own
+    bytes_.resize(interval.bytes + kPadding);
+    origin_.resize(interval.bytes);
     const std::size_t end = interval.begin + interval.bytes;
-    for (std::size_t at = interval.begin; at < end; ++at) {
-      bytes_.push_back(octet(jpeg, at));
-      origin_.push_back(at);
-      if (bytes_.back() == 0xff) ++at;
+    std::size_t count = 0;
+    for (std::size_t at = interval.begin; at < end; ++at, ++count) {
+      bytes_[count] = octet(jpeg, at);
+      origin_[count] = static_cast<std::uint32_t>(at);
+      if (bytes_[count] == 0xff) ++at;
     }
-    size_ = bytes_.size() * 8;
-    bytes_.resize(bytes_.size() + 4, 0xff);  // padding is ones
+    size_ = count * 8;
+    bytes_.resize(count + kPadding);
+    std::fill(bytes_.end() - kPadding, bytes_.end(), std::uint8_t{0xff});
   }
 
   std::uint32_t next_16() const {
@@ -79,7 +84,7 @@ class Bits {
 
  private:
   std::vector<std::uint8_t> bytes_;
-  std::vector<std::size_t> origin_;
+  std::vector<std::uint32_t> origin_;
   std::size_t size_ = 0;
   std::size_t position_ = 0;
 };
@@ -176,7 +181,8 @@ Result<FlippableBits> FlippableBits::of(std::span<const std::byte> header) {
 Result<std::vector<FlippableBit>> FlippableBits::find(std::span<const std::byte> jpeg,
                                                       const JpegInterval& interval, std::size_t units,
                                                       std::size_t spacing) const {
-  if (interval.bytes > jpeg.size() || interval.begin > jpeg.size() - interval.bytes)
+  if (jpeg.size() > UINT32_MAX || interval.bytes > jpeg.size() ||
+      interval.begin > jpeg.size() - interval.bytes)
     return not_ours(jpeg.size(), "the interval is cut short");
   std::vector<FlippableBit> found;
   std::size_t next = interval.begin;

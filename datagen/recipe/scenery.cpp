@@ -2,7 +2,11 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
+#include <new>
 #include <span>
+
+#include "datagen/parallel.hpp"
 
 namespace penstock {
 namespace {
@@ -316,8 +320,15 @@ Scenery::Scenery(std::uint64_t seed) {
   const std::array<Style, kSharp> styles{
       Style{kFoliage, 2, 256, false, 170, 350}, Style{kTown, 4, 384, true, 120, 300},
       Style{kThings, 6, 384, false, 120, 300}, Style{kStones, 3, 192, false, 170, 350}};
-  for (std::size_t i = 0; i < styles.size(); ++i)
-    canvases.push_back(dead_leaves(random.substream(2 + i), styles[i], stock));
+  canvases.resize(styles.size());
+  std::atomic<std::size_t> next{0};
+  const Result<void> painted =
+      on_threads(static_cast<unsigned>(styles.size()), [&](unsigned) -> Result<void> {
+        for (std::size_t i = next++; i < styles.size(); i = next++)
+          canvases[i] = dead_leaves(random.substream(2 + i), styles[i], stock);
+        return success();
+      });
+  if (!painted.ok()) throw std::bad_alloc();
   canvases.push_back(clouds(patches, grain));
   canvases.push_back(out_of_focus(canvases[0], 10));
   canvases.push_back(out_of_focus(canvases[2], 6));

@@ -12,9 +12,9 @@
 namespace penstock {
 namespace {
 
-constexpr std::uint32_t kSheets = 8;          // pictures that a class is cut from
+constexpr std::uint32_t kSheets = 5;          // pictures that a class is cut from
 constexpr std::uint32_t kStripsPerSheet = 4;  // of kStripRows rows
-constexpr std::uint32_t kEnds = 6;            // of each smaller number of rows
+constexpr std::uint32_t kEnds = 5;            // of each smaller number of rows
 constexpr std::uint32_t kLines = 16;          // of a row of coding units
 
 class ClassMaker {
