@@ -45,7 +45,7 @@ Result<std::size_t> for_each_segment(std::span<const std::byte> jpeg, Visit visi
 }
 
 using Symbol = FlippableBits::Symbol;
-using HuffmanTable = std::vector<Symbol>;
+using HuffmanTable = FlippableBits::Table;
 
 // The bits of an interval without the zeros that are stuffed behind 0xFF, and where each byte comes from.
 class Bits {
@@ -98,11 +98,11 @@ bool may_flip(std::span<const std::byte> jpeg, const FlippableBit& bit) {
 // bits are no block.
 template <class Found>
 bool walk_block(const HuffmanTable& dc, const HuffmanTable& ac, Bits& bits, Found found) {
-  const Symbol difference = dc[bits.next_16()];
+  const Symbol difference = dc.find(bits.next_16());
   if (difference.length == 0 || difference.value > 11) return false;
   if (!bits.skip(std::size_t{difference.length} + difference.value)) return false;
   for (unsigned position = 1; position < 64; ++position) {
-    const Symbol symbol = ac[bits.next_16()];
+    const Symbol symbol = ac.find(bits.next_16());
     const unsigned size = symbol.value & 15U;
     if (symbol.length == 0 || !bits.skip(symbol.length + size)) return false;
     if (size == 0 && symbol.value != 0xf0) return true;  // the rest of the block is zero
@@ -147,7 +147,7 @@ Result<void> FlippableBits::read_tables(std::span<const std::byte> payload, std:
     if ((which & 0x0fU) > 1 || (which >> 4U) > 1 || payload.size() - at < 17)
       return not_ours(where + at, "is a Huffman table out of range");
     HuffmanTable& table = (which >> 4U) == 0 ? dc_[which & 1U] : ac_[which & 1U];
-    table.assign(65536, {});
+    table.by_16.assign(65536, {});
     const std::span<const std::byte> counts = payload.subspan(at + 1, 16);
     at += 17;
     std::size_t next =
@@ -155,11 +155,15 @@ Result<void> FlippableBits::read_tables(std::span<const std::byte> payload, std:
     for (std::size_t length = 1; length <= 16; ++length) {
       const std::size_t covers = std::size_t{1} << (16 - length);
       for (std::size_t i = 0; i < octet(counts, length - 1); ++i, next += covers) {
-        if (at == payload.size() || next + covers > table.size())
+        if (at == payload.size() || next + covers > table.by_16.size())
           return not_ours(where + at, "is a Huffman table that makes no sense");
-        std::fill_n(table.begin() + static_cast<std::ptrdiff_t>(next), covers,
+        std::fill_n(table.by_16.begin() + static_cast<std::ptrdiff_t>(next), covers,
                     Symbol{octet(payload, at++), static_cast<std::uint8_t>(length)});
       }
+    }
+    for (std::size_t i = 0; i < table.by_10.size(); ++i) {
+      const Symbol symbol = table.by_16[i << 6U];
+      table.by_10[i] = symbol.length <= 10 ? symbol : Symbol{};
     }
   }
   return success();
@@ -173,7 +177,7 @@ Result<FlippableBits> FlippableBits::of(std::span<const std::byte> header) {
         return marker == kHuffmanTables ? bits.read_tables(payload, where) : success();
       }));
   for (const std::size_t which : {0U, 1U})
-    if (bits.dc_[which].empty() || bits.ac_[which].empty())
+    if (bits.dc_[which].by_16.empty() || bits.ac_[which].by_16.empty())
       return not_ours(header.size(), "the header ends without all Huffman tables");
   return bits;
 }

@@ -51,13 +51,21 @@ class FlippableBits {
     std::uint8_t value = 0;
     std::uint8_t length = 0;
   };
+  struct Table {
+    std::vector<Symbol> by_16;         // by the next 16 bits; empty: no such table
+    std::array<Symbol, 1024> by_10{};  // codes of up to 10 bits, which nearly all are: this fits a cache
+    Symbol find(std::uint32_t next_16) const {
+      const Symbol symbol = by_10[next_16 >> 6U];
+      return symbol.length != 0 ? symbol : by_16[next_16];
+    }
+  };
 
  private:
   FlippableBits() = default;
   Result<void> read_tables(std::span<const std::byte> payload, std::size_t where);
 
-  std::array<std::vector<Symbol>, 2> dc_;  // luma, colour; by the next 16 bits
-  std::array<std::vector<Symbol>, 2> ac_;
+  std::array<Table, 2> dc_;  // luma, colour
+  std::array<Table, 2> ac_;
 };
 
 }  // namespace penstock
