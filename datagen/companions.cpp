@@ -18,6 +18,7 @@ Result<std::uint64_t> write_companion(const Format& format, Backend& backend, co
   if (!removed.ok() && removed.error().code != Errc::not_found) return std::move(removed).error();
   std::vector<std::span<const std::byte>> pieces(companion.bytes.begin(), companion.bytes.end());
   std::vector<FieldBytes> fields;
+  fields.reserve(pieces.size());
   for (const auto& piece : pieces) fields.push_back({.pieces = {&piece, 1}, .bytes = piece.size()});
   PENSTOCK_ASSIGN(const auto writer,
                   format.create(backend, {.name = name, .samples = 1, .fields = companion.fields}));

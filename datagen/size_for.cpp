@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 #include <vector>
 
 #include "io_backends/base/options.hpp"
@@ -51,6 +52,7 @@ Result<SizeFor> parse_size_for(std::string_view text, std::uint64_t own_memory) 
       std::find_if(std::begin(kApps), std::end(kApps), [&](const App& row) { return row.name == app; });
   if (known == std::end(kApps)) {
     std::vector<std::string_view> names;
+    names.reserve(std::size(kApps));
     for (const App& row : kApps) names.push_back(row.name);
     return unknown_name("application of --size-for", app, names);
   }

@@ -48,6 +48,8 @@ ArrayRecipe::ArrayRecipe(std::string_view recipe, const RecipeRequest& request, 
       samples_(request.samples == 0 ? full_samples : request.samples),
       seed_(request.seed),
       stream_(request.seed, recipe) {
+  fields_.reserve(parts.size());
+  noises_.reserve(parts.size());
   for (const ArrayPart& part : parts) {
     fields_.push_back(part.field);
     noises_.push_back(part.noise);

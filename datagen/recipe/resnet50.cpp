@@ -31,6 +31,7 @@ class ResNet50 final : public PhotoRecipe {
 
   std::vector<std::string> label_names() const override {
     std::vector<std::string> names;
+    names.reserve(kClasses);
     for (std::uint64_t label = 0; label < kClasses; ++label)
       names.push_back(fmt::format("class_{:03}", label));
     return names;

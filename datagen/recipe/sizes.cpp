@@ -46,6 +46,7 @@ Result<NormalSizes> normal_sizes(const Options& options, const NormalSizes& real
 ClassMix::ClassMix(std::span<const ClassCount> classes, std::uint64_t seed)
     : classes_(classes), order_(total(classes), RandomStream(seed, "classes").bits(0)) {
   std::uint64_t end = 0;
+  ends_.reserve(classes.size());
   for (const ClassCount& row : classes) ends_.push_back(end += row.samples);
 }
 
@@ -60,6 +61,7 @@ ClassMix::Place ClassMix::at(std::uint64_t index) const {
 
 std::vector<std::string> ClassMix::names() const {
   std::vector<std::string> names;
+  names.reserve(classes_.size());
   for (const ClassCount& row : classes_) names.emplace_back(row.name);
   return names;
 }
