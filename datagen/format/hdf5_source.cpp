@@ -9,16 +9,6 @@
 #include "datagen/format/hdf5_checksum.hpp"
 
 namespace penstock {
-namespace {
-
-// A fuzzer would not get past it.
-#ifdef FUZZING_BUILD_MODE_UNSAFE_FOR_PRODUCTION
-constexpr bool kChecked = false;
-#else
-constexpr bool kChecked = true;
-#endif
-
-}  // namespace
 
 Result<std::span<const std::byte>> Hdf5Source::look(std::uint64_t address, std::uint64_t length) {
   PENSTOCK_ASSIGN(const std::uint64_t offset, extent(address, length));
@@ -40,7 +30,7 @@ Result<std::span<const std::byte>> Hdf5Source::look_checked(std::uint64_t addres
                   [](char a, std::byte b) { return static_cast<std::byte>(a) == b; }))
     return corrupt(address, fmt::format("no '{}' begins here", signature));
   const std::span<const std::byte> covered = bytes.first(bytes.size() - kChecksum);
-  if (kChecked && hdf5_checksum(covered) != number_at(bytes, covered.size(), kChecksum))
+  if (kChecksumsCount && hdf5_checksum(covered) != number_at(bytes, covered.size(), kChecksum))
     return corrupt(address, fmt::format("the checksum of this '{}' is wrong", signature));
   return covered;
 }

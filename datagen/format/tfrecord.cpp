@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "datagen/format/byte_order.hpp"
 #include "datagen/format/format.hpp"
 #include "datagen/format/gathering_writer.hpp"
 #include "datagen/format/object_names.hpp"
@@ -174,8 +175,9 @@ class TfRecord final : public Format {
  private:
   static Result<Extent> next_message(ObjectWindow& window, std::uint64_t at) {
     PENSTOCK_ASSIGN(const auto bytes, window.at(at, kTfRecordHeaderBytes));
-    const auto length = tfrecord_payload_bytes(bytes.first<kTfRecordHeaderBytes>());
-    if (!length) {
+    const std::uint64_t length = number_at(bytes, 0, 8);
+    const bool right = tfrecord_payload_bytes(bytes.first<kTfRecordHeaderBytes>()) == length;
+    if (kChecksumsCount && !right) {
       const bool gzip = at == 0 && bytes[0] == std::byte{0x1f} && bytes[1] == std::byte{0x8b};
       if (gzip)
         return window.error(Errc::unsupported, at,
@@ -183,11 +185,11 @@ class TfRecord final : public Format {
       return window.corrupt(at, "no TFRecord: the checksum of a record's length is wrong");
     }
     const std::uint64_t left = window.size() - at - kTfRecordHeaderBytes;
-    if (left < kTfRecordFooterBytes || *length > left - kTfRecordFooterBytes)
+    if (left < kTfRecordFooterBytes || length > left - kTfRecordFooterBytes)
       return window.error(
           Errc::truncated, at,
-          fmt::format("a record of {} bytes, but the object ends at {}", *length, window.size()));
-    return Extent{at + kTfRecordHeaderBytes, *length};
+          fmt::format("a record of {} bytes, but the object ends at {}", length, window.size()));
+    return Extent{at + kTfRecordHeaderBytes, length};
   }
 
   const Shards shards_;
