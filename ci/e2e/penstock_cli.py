@@ -12,6 +12,7 @@ import unittest
 PENSTOCK = os.environ.get("PENSTOCK", "penstock")
 SOURCE = pathlib.Path(os.environ.get("PENSTOCK_SOURCE", pathlib.Path(__file__).resolve().parents[2]))
 SANITIZED = bool(os.environ.get("PENSTOCK_SANITIZE"))
+PATIENCE_S = 1200 if SANITIZED else 300  # a hung program is told by it, not a slow one
 BUILD = pathlib.Path(os.environ.get("PENSTOCK_BUILD", "build/release"))
 
 
@@ -29,7 +30,7 @@ class CliTest(unittest.TestCase):
         kwargs.setdefault("stderr", subprocess.PIPE)
         return subprocess.Popen([PENSTOCK, *map(str, args)], text=True, **kwargs)
 
-    def run_cli(self, *args, expect=0, timeout=300, **kwargs):
+    def run_cli(self, *args, expect=0, timeout=PATIENCE_S, **kwargs):
         """Runs `penstock ARGS`, checks the exit code, and returns the completed process (stdout, stderr as text)."""
         process = self.start(*args, **kwargs)
         try:
