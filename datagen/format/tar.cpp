@@ -92,7 +92,7 @@ void put_size(Block& block, std::uint64_t bytes) {
 std::size_t split_of(std::string_view name) {
   if (name.size() > kPrefix.bytes + 1 + kName.bytes) return 0;
   const std::size_t slash = name.find('/', name.size() - 1 - kName.bytes);
-  return slash == std::string_view::npos || slash > kPrefix.bytes || slash + 1 == name.size() ? 0 : slash;
+  return slash > kPrefix.bytes || slash + 1 == name.size() ? 0 : slash;  // npos is larger too
 }
 
 void put_block(std::vector<std::byte>& out, std::string_view name, std::string_view prefix, char type,
