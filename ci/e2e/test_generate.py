@@ -14,7 +14,8 @@ import unittest
 
 import penstock_cli
 
-SMALL = ("--seed", "7", "--set", "median=12KB", "--set", "classes=20")
+FULL = ("--set", "encode=full")  # at a pace at which it can be stopped in the middle
+SMALL = ("--seed", "7", "--set", "median=12KB", "--set", "classes=20", *FULL)
 
 
 def tree(folder):
@@ -193,6 +194,16 @@ class Stopped(GenerateTest):
         self.assertRegex(done.stdout, "kept 1[89][0-9] samples")
         self.assert_same_tree(out, self.whole)
 
+    def test_composed_pictures_are_the_same_by_any_threads_and_after_a_failure(self):
+        composed = ("generate", "imagenet", "--samples", 300, "--seed", 7, "--set", "median=12KB")
+        self.run_cli(*composed, "--out", "one", "--threads", 1)
+        self.run_cli(*composed, "--out", "four", "--threads", 4)
+        self.assert_same_tree(self.dir / "four", self.dir / "one")
+        self.run_cli(*composed, "--out", "posix:broken,fail=publish:eio@#170", "--threads", 2, expect=1)
+        self.run_cli(*composed, "--out", "broken", "--resume")
+        self.assert_same_tree(self.dir / "broken", self.dir / "one")
+        self.run_cli("verify", "broken")
+
     def test_resume_of_something_else_is_refused(self):
         out = self.dir / "other"
         process = self.start_slowly(out)
@@ -201,8 +212,8 @@ class Stopped(GenerateTest):
         process.communicate(timeout=60)
         before = tree(out)
         for words, said in ((("--seed", 8), "--seed 7, not 8"), (("--samples", 5), "240 samples, not 5"),
-                            (("--set", "median=13KB", "--set", "classes=20"), "median=12000, not 13000"),
-                            (("--set", "classes=20"), "median=12000, not 112000")):
+                            (("--set", "median=13KB", "--set", "classes=20", *FULL), "median=12000, not 13000"),
+                            (("--set", "classes=20", *FULL), "median=12000, not 112000")):
             done = self.run_cli("generate", "imagenet", "--out", out, "--resume", *words, expect=None)
             self.assertNotEqual(done.returncode, 0, words)
             self.assertIn(said, done.stderr)
