@@ -14,9 +14,9 @@ namespace {
 
 constexpr std::string_view kMagic = "\x93NUMPY";
 constexpr std::size_t kAlignment = 64;
-constexpr std::size_t kMostText = 64 * 1024;  // version 1.0's limit; NumPy itself reads no more than 10 000
-constexpr std::size_t kMostSides = 64;        // NumPy 2 has 64, earlier ones 32
-constexpr std::size_t kDigits = 20;           // of the largest first side
+constexpr std::size_t kMostText = 65536;  // version 1.0's limit; NumPy itself reads no more than 10 000
+constexpr std::size_t kMostSides = 64;    // NumPy 2 has 64, earlier ones 32
+constexpr std::size_t kDigits = 20;       // of the largest first side
 
 std::string_view descr_of(Element element) {
   switch (element) {
