@@ -53,7 +53,8 @@ std::unique_ptr<Recipe> full_recipe(std::uint64_t seed) {
 // All fields of a sample, one behind another.
 Bytes made(SampleMaker& maker, std::uint64_t index) {
   Bytes bytes;
-  for (const FieldBytes& field : maker.make(index).value())
+  const std::span<const FieldBytes> sample = maker.make(index).value();
+  for (const FieldBytes& field : sample)
     for (const std::span<const std::byte> piece : field.pieces)
       bytes.append(reinterpret_cast<const char*>(piece.data()), piece.size());
   return bytes;
@@ -168,7 +169,8 @@ TEST(RecipeContract, SizesAreAsPlanned) {
   for (std::uint64_t i = 0; i < 50; ++i) {
     const auto plan = static_cast<double>(planned(recipe, i).bytes_expected);
     double size = 0;
-    for (const FieldBytes& field : maker->make(i).value()) size += static_cast<double>(field.bytes);
+    const std::span<const FieldBytes> sample = maker->make(i).value();
+    for (const FieldBytes& field : sample) size += static_cast<double>(field.bytes);
     EXPECT_NEAR(size / plan, 1.0, 0.2) << i;
     expected += plan;
     got += size;
