@@ -16,6 +16,7 @@
 #include "datagen/format/patchable_writer.hpp"
 #include "datagen/format/sample_arrays.hpp"
 #include "datagen/format/sample_type.hpp"
+#include "datagen/format/sharded_format.hpp"
 
 namespace penstock {
 
@@ -88,9 +89,9 @@ class Hdf5Writer final : public ObjectWriter {
   bool patched_ = false;  // lengths are known only at the end
 };
 
-class Hdf5 final : public Format {
+class Hdf5 final : public ShardedFormat {
  public:
-  explicit Hdf5(Shards shards) : shards_(shards) {}
+  explicit Hdf5(Shards shards) : ShardedFormat(shards, ".h5") {}
 
   Result<void> check(std::span<const Field> fields) const override {
     PENSTOCK_TRY(check_array_names(fields, "an HDF5 file"));
@@ -101,15 +102,6 @@ class Hdf5 final : public Format {
                      [](const auto& dataset) { return names_labels(dataset.name); }))
       datasets.push_back({.name = std::string(kLabelArray)});
     return Hdf5Layout::check(datasets);
-  }
-
-  std::uint64_t objects(std::uint64_t samples) const override { return shards_.objects(samples); }
-  std::uint64_t first_sample(std::uint64_t object, std::uint64_t samples) const override {
-    return shards_.first_sample(object, samples);
-  }
-  std::string object_name(std::uint64_t object, std::uint64_t objects, std::string_view recipe,
-                          std::string_view first_key, std::string_view /*extension*/) const override {
-    return shards_.name(object, objects, recipe, first_key, ".h5");
   }
 
   Result<std::unique_ptr<ObjectWriter>> create(Backend& backend, const ObjectPlan& plan) const override {
@@ -128,15 +120,7 @@ class Hdf5 final : public Format {
     return scan_arrays(
         window, reader.arrays(), [&](std::size_t array) { return reader.locate(array); }, found);
   }
-
- private:
-  const Shards shards_;
 };
-
-Result<std::unique_ptr<Format>> make_hdf5(const Options& options) {
-  PENSTOCK_ASSIGN(const Shards shards, Shards::parse(options));
-  return std::make_unique<Hdf5>(shards);
-}
 
 }  // namespace
 
@@ -144,7 +128,7 @@ const FormatInfo format_hdf5{
     .name = "hdf5",
     .summary = "HDF5: a dataset a field, of one sample or of several",
     .options = kOptions,
-    .make = make_hdf5,
+    .make = make_sharded<Hdf5>,
 };
 
 }  // namespace penstock

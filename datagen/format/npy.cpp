@@ -14,6 +14,7 @@
 #include "datagen/format/sample_arrays.hpp"
 #include "datagen/format/sample_type.hpp"
 #include "datagen/format/scan_arrays.hpp"
+#include "datagen/format/sharded_format.hpp"
 
 namespace penstock {
 
@@ -55,9 +56,9 @@ class NpyWriter final : public ObjectWriter {
   std::optional<GatheringWriter> writer_;
 };
 
-class Npy final : public Format {
+class Npy final : public ShardedFormat {
  public:
-  explicit Npy(Shards shards) : shards_(shards) {}
+  explicit Npy(Shards shards) : ShardedFormat(shards, ".npy") {}
 
   Result<void> check(std::span<const Field> fields) const override {
     if (fields.size() != 1)
@@ -72,15 +73,6 @@ class Npy final : public Format {
                                     "--set samples_per_file=1",
                                     fields[0].name));
     return success();
-  }
-
-  std::uint64_t objects(std::uint64_t samples) const override { return shards_.objects(samples); }
-  std::uint64_t first_sample(std::uint64_t object, std::uint64_t samples) const override {
-    return shards_.first_sample(object, samples);
-  }
-  std::string object_name(std::uint64_t object, std::uint64_t objects, std::string_view recipe,
-                          std::string_view first_key, std::string_view /*extension*/) const override {
-    return shards_.name(object, objects, recipe, first_key, ".npy");
   }
 
   Result<std::unique_ptr<ObjectWriter>> create(Backend& backend, const ObjectPlan& plan) const override {
@@ -111,15 +103,7 @@ class Npy final : public Format {
       found({.label_name = {}, .placement = {array.header_bytes + i * bytes, bytes}, .codec = codec});
     return success();
   }
-
- private:
-  const Shards shards_;
 };
-
-Result<std::unique_ptr<Format>> make_npy(const Options& options) {
-  PENSTOCK_ASSIGN(const Shards shards, Shards::parse(options));
-  return std::make_unique<Npy>(shards);
-}
 
 }  // namespace
 
@@ -127,7 +111,7 @@ const FormatInfo format_npy{
     .name = "npy",
     .summary = "NumPy arrays: a sample each, or stacked",
     .options = kOptions,
-    .make = make_npy,
+    .make = make_sharded<Npy>,
 };
 
 }  // namespace penstock

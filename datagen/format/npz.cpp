@@ -17,6 +17,7 @@
 #include "datagen/format/sample_arrays.hpp"
 #include "datagen/format/sample_type.hpp"
 #include "datagen/format/scan_arrays.hpp"
+#include "datagen/format/sharded_format.hpp"
 #include "datagen/format/zip_archive.hpp"
 #include "io_backends/base/crc32.hpp"
 
@@ -128,21 +129,12 @@ class NpzWriter final : public ObjectWriter {
   std::uint32_t payload_crc_ = 0;
 };
 
-class Npz final : public Format {
+class Npz final : public ShardedFormat {
  public:
-  explicit Npz(Shards shards) : shards_(shards) {}
+  explicit Npz(Shards shards) : ShardedFormat(shards, ".npz") {}
 
   Result<void> check(std::span<const Field> fields) const override {
     return check_array_names(fields, "an .npz archive");
-  }
-
-  std::uint64_t objects(std::uint64_t samples) const override { return shards_.objects(samples); }
-  std::uint64_t first_sample(std::uint64_t object, std::uint64_t samples) const override {
-    return shards_.first_sample(object, samples);
-  }
-  std::string object_name(std::uint64_t object, std::uint64_t objects, std::string_view recipe,
-                          std::string_view first_key, std::string_view /*extension*/) const override {
-    return shards_.name(object, objects, recipe, first_key, ".npz");
   }
 
   Result<std::unique_ptr<ObjectWriter>> create(Backend& backend, const ObjectPlan& plan) const override {
@@ -174,15 +166,7 @@ class Npz final : public Format {
     return scan_arrays(
         window, arrays, [&](std::size_t array) -> Result<ArrayExtent> { return extents[array]; }, found);
   }
-
- private:
-  const Shards shards_;
 };
-
-Result<std::unique_ptr<Format>> make_npz(const Options& options) {
-  PENSTOCK_ASSIGN(const Shards shards, Shards::parse(options));
-  return std::make_unique<Npz>(shards);
-}
 
 }  // namespace
 
@@ -190,7 +174,7 @@ const FormatInfo format_npz{
     .name = "npz",
     .summary = "NumPy archives: an array a field, of one sample or of several",
     .options = kOptions,
-    .make = make_npz,
+    .make = make_sharded<Npz>,
 };
 
 }  // namespace penstock

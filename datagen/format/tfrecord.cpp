@@ -15,6 +15,7 @@
 #include "datagen/format/object_names.hpp"
 #include "datagen/format/object_window.hpp"
 #include "datagen/format/sample_type.hpp"
+#include "datagen/format/sharded_format.hpp"
 #include "datagen/format/tf_example.hpp"
 #include "io_backends/base/tfrecord_framing.hpp"
 
@@ -121,9 +122,9 @@ bool is_bare_shard(std::string_view name) {
   return extension_of(name).empty() && is_shard_name(name);
 }
 
-class TfRecord final : public Format {
+class TfRecord final : public ShardedFormat {
  public:
-  explicit TfRecord(Shards shards) : shards_(shards) {}
+  explicit TfRecord(Shards shards) : ShardedFormat(shards, ".tfrecord") {}
 
   Result<void> check(std::span<const Field> fields) const override {
     std::uint64_t bytes = 0;
@@ -135,15 +136,6 @@ class TfRecord final : public Format {
             fmt::format("a tf.Example has at most {} bytes, and these samples have more", kMostExampleBytes));
     }
     return success();
-  }
-
-  std::uint64_t objects(std::uint64_t samples) const override { return shards_.objects(samples); }
-  std::uint64_t first_sample(std::uint64_t object, std::uint64_t samples) const override {
-    return shards_.first_sample(object, samples);
-  }
-  std::string object_name(std::uint64_t object, std::uint64_t objects, std::string_view recipe,
-                          std::string_view first_key, std::string_view /*extension*/) const override {
-    return shards_.name(object, objects, recipe, first_key, ".tfrecord");
   }
 
   Result<std::unique_ptr<ObjectWriter>> create(Backend& backend, const ObjectPlan& plan) const override {
@@ -191,14 +183,7 @@ class TfRecord final : public Format {
           fmt::format("a record of {} bytes, but the object ends at {}", length, window.size()));
     return Extent{at + kTfRecordHeaderBytes, length};
   }
-
-  const Shards shards_;
 };
-
-Result<std::unique_ptr<Format>> make_tfrecord(const Options& options) {
-  PENSTOCK_ASSIGN(const Shards shards, Shards::parse(options));
-  return std::make_unique<TfRecord>(shards);
-}
 
 }  // namespace
 
@@ -206,7 +191,7 @@ const FormatInfo format_tfrecord{
     .name = "tfrecord",
     .summary = "TFRecord shards of tf.Example records, as TensorFlow reads them",
     .options = kOptions,
-    .make = make_tfrecord,
+    .make = make_sharded<TfRecord>,
 };
 
 }  // namespace penstock

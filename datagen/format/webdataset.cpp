@@ -16,6 +16,7 @@
 #include "datagen/format/object_names.hpp"
 #include "datagen/format/object_window.hpp"
 #include "datagen/format/sample_type.hpp"
+#include "datagen/format/sharded_format.hpp"
 #include "datagen/format/tar.hpp"
 
 namespace penstock {
@@ -197,20 +198,11 @@ class TarScan {
   Group group_;
 };
 
-class WebDataset final : public Format {
+class WebDataset final : public ShardedFormat {
  public:
-  explicit WebDataset(Shards shards) : shards_(shards) {}
+  explicit WebDataset(Shards shards) : ShardedFormat(shards, ".tar") {}
 
   Result<void> check(std::span<const Field> /*fields*/) const override { return success(); }
-
-  std::uint64_t objects(std::uint64_t samples) const override { return shards_.objects(samples); }
-  std::uint64_t first_sample(std::uint64_t object, std::uint64_t samples) const override {
-    return shards_.first_sample(object, samples);
-  }
-  std::string object_name(std::uint64_t object, std::uint64_t objects, std::string_view recipe,
-                          std::string_view first_key, std::string_view /*extension*/) const override {
-    return shards_.name(object, objects, recipe, first_key, ".tar");
-  }
 
   Result<std::unique_ptr<ObjectWriter>> create(Backend& backend, const ObjectPlan& plan) const override {
     PENSTOCK_ASSIGN(auto writer, backend.create(plan.name));
@@ -226,15 +218,7 @@ class WebDataset final : public Format {
     PENSTOCK_ASSIGN(ObjectWindow window, ObjectWindow::open(backend, object));
     return TarScan(window, found).run();
   }
-
- private:
-  const Shards shards_;
 };
-
-Result<std::unique_ptr<Format>> make_webdataset(const Options& options) {
-  PENSTOCK_ASSIGN(const Shards shards, Shards::parse(options));
-  return std::make_unique<WebDataset>(shards);
-}
 
 }  // namespace
 
@@ -242,7 +226,7 @@ const FormatInfo format_webdataset{
     .name = "webdataset",
     .summary = "tar shards of the files of samples, as WebDataset reads them",
     .options = kOptions,
-    .make = make_webdataset,
+    .make = make_sharded<WebDataset>,
 };
 
 }  // namespace penstock
