@@ -29,10 +29,10 @@ Result<std::unique_ptr<SampleMaker>> PhotoRecipe::maker() const {
   try {
     std::call_once(scenery_once_, [this] {
       scenery_.emplace(set_.seed);
-      stock_.emplace(*scenery_, RandomStream(set_.seed, "strips"));
+      if (set_.composed) stock_.emplace(*scenery_, RandomStream(set_.seed, "strips"));
     });
     if (set_.codec == "png") return std::make_unique<PngPhotoMaker>(*scenery_, stream_, set_.sizes);
-    if (set_.composed)
+    if (stock_)
       return std::make_unique<PhotoComposer>(*stock_, stream_, set_.sizes,
                                              fmt::format("{}, seed {}", set_.recipe, set_.seed));
     return std::make_unique<PhotoMaker>(*scenery_, stream_, set_.sizes);

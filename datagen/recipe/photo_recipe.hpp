@@ -52,8 +52,8 @@ class PhotoRecipe : public Recipe {
   const Field image_;
   const RandomStream stream_;
   mutable std::once_flag scenery_once_;
-  mutable std::optional<Scenery> scenery_;  // made when the first maker needs it: plans go without
-  mutable std::optional<StripStock> stock_;
+  mutable std::optional<Scenery> scenery_;   // made when the first maker needs it: plans go without
+  mutable std::optional<StripStock> stock_;  // where pictures are composed
 };
 
 }  // namespace penstock
