@@ -1,5 +1,6 @@
 #include "datagen/sample.hpp"
 
+#include "io_backends/base/crc32.hpp"
 #include "io_backends/base/crc32c.hpp"
 
 namespace penstock {
@@ -44,6 +45,13 @@ std::uint32_t crc32c_of(const FieldBytes& field) {
   if (field.crc32c) return *field.crc32c;
   std::uint32_t crc = 0;
   for (const std::span<const std::byte> piece : field.pieces) crc = crc32c(piece, crc);
+  return crc;
+}
+
+std::uint32_t crc32_of(const FieldBytes& field) {
+  if (field.crc32 != nullptr) return field.crc32->crc32();
+  std::uint32_t crc = 0;
+  for (const std::span<const std::byte> piece : field.pieces) crc = crc32(piece, crc);
   return crc;
 }
 

@@ -32,14 +32,27 @@ struct Field {
 // Bytes of one sample of a field that does not vary.
 std::uint64_t field_bytes(const Field& field);
 
+// Knows the CRC-32 (crc32.hpp) of the bytes that it made sooner than they are read again, for the few who
+// ask.
+class Crc32Source {
+ public:
+  virtual std::uint32_t crc32() const = 0;  // of all pieces of the FieldBytes that points here
+
+ protected:
+  ~Crc32Source() = default;
+};
+
 // The bytes of one field of one sample. They lie in pieces, to be taken one behind another, so that what is
 // composed of a stock need not be copied before it is written. Borrowed from whoever made them.
 struct FieldBytes {
   std::span<const std::span<const std::byte>> pieces{};
   std::uint64_t bytes = 0;
   std::optional<std::uint32_t> crc32c{};  // of all pieces, where the maker knows it
+  const Crc32Source* crc32 = nullptr;     // likewise
 };
-std::uint32_t crc32c_of(const FieldBytes& field);  // known or computed
+// Of all pieces: known or computed.
+std::uint32_t crc32c_of(const FieldBytes& field);
+std::uint32_t crc32_of(const FieldBytes& field);
 std::vector<std::byte> joined(const FieldBytes& field);
 
 }  // namespace penstock

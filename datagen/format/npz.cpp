@@ -30,11 +30,6 @@ namespace {
 constexpr OptionSpec kOptions[] = {kDirsOption, kShardsOption, kSamplesPerFileOption};
 constexpr std::string_view kSuffix = ".npy";
 
-std::uint32_t crc32_of(const FieldBytes& field, std::uint32_t crc) {
-  for (const std::span<const std::byte> piece : field.pieces) crc = crc32(piece, crc);
-  return crc;
-}
-
 // The payload is streamed where it comes sample by sample; everything else is whole when it is written.
 class NpzWriter final : public ObjectWriter {
  public:
@@ -47,7 +42,7 @@ class NpzWriter final : public ObjectWriter {
     if (arrays_.samples() == 1) return add_only(sample);
     if (!writer_) PENSTOCK_TRY(begin_payload());
     const Placement placement{writer_->offset(), field.bytes};
-    payload_crc_ = crc32_of(field, payload_crc_);
+    payload_crc_ = crc32_combine(payload_crc_, crc32_of(field), field.bytes);
     payload_bytes_ += field.bytes;
     PENSTOCK_TRY(writer_->append(field.pieces));
     return placement;
@@ -108,7 +103,7 @@ class NpzWriter final : public ObjectWriter {
       members_.push_back({.name = plans[i].name + std::string(kSuffix),
                           .header = writer_->offset(),
                           .bytes = head.size() + content.bytes,
-                          .crc32 = crc32_of(content, crc32(head))});
+                          .crc32 = crc32_combine(crc32(head), crc32_of(content), content.bytes)});
       PENSTOCK_TRY(writer_->append(zip_local_header(members_.back())));
       PENSTOCK_TRY(writer_->append(head));
       if (i == 0) payload_offset_ = writer_->offset();

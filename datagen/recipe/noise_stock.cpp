@@ -73,8 +73,10 @@ NoiseStock::NoiseStock(Noise kind, std::uint64_t seed)
     : kind_(kind),
       stamp_bytes_(stamp_bytes_of(kind)),
       bytes_(kBytes),
-      body_shift_(kBlock - stamp_bytes_),
-      body_crcs_(kBlocks) {
+      body_crc32c_shift_(kBlock - stamp_bytes_),
+      body_crc32_shift_(kBlock - stamp_bytes_),
+      body_crc32cs_(kBlocks),
+      body_crc32s_(kBlocks) {
   const RandomStream random(seed, "noise stock");
   switch (kind) {
     case Noise::bytes:
@@ -87,7 +89,10 @@ NoiseStock::NoiseStock(Noise kind, std::uint64_t seed)
       put_classes(noise_ring(kBytes / sizeof(float), random), bytes_.data());
       break;
   }
-  for (std::size_t block = 0; block < kBlocks; ++block) body_crcs_[block] = crc32c(body(block));
+  for (std::size_t block = 0; block < kBlocks; ++block) {
+    body_crc32cs_[block] = crc32c(body(block));
+    body_crc32s_[block] = crc32(body(block));
+  }
 }
 
 void NoiseStock::stamp(std::size_t block, const RandomStream& stamps, std::uint64_t n, std::byte* out) const {
@@ -115,7 +120,8 @@ const FieldBytes& NoiseArray::make(const RandomStream& stream, std::uint64_t byt
   pieces_.clear();
   pieces_.reserve(blocks * 2);
   const RandomStream stamps = stream.substream(1);
-  std::size_t block = static_cast<std::size_t>(stream.below(0, NoiseStock::kBlocks));
+  first_block_ = static_cast<std::size_t>(stream.below(0, NoiseStock::kBlocks));
+  std::size_t block = first_block_;
   std::byte* stamp = stamps_.data();
   std::uint32_t crc = 0;
   std::uint64_t left = bytes;
@@ -125,7 +131,7 @@ const FieldBytes& NoiseArray::make(const RandomStream& stream, std::uint64_t byt
     crc = crc32c(head, crc);
     pieces_.push_back(head);
     if (left >= NoiseStock::kBlock) {
-      crc = stock_.behind(crc, block);
+      crc = stock_.crc32c_behind(crc, block);
       pieces_.push_back(stock_.body(block));
     } else if (left > stamp_bytes) {
       pieces_.push_back(stock_.body(block).first(static_cast<std::size_t>(left - stamp_bytes)));
@@ -134,8 +140,24 @@ const FieldBytes& NoiseArray::make(const RandomStream& stream, std::uint64_t byt
     left -= std::min<std::uint64_t>(left, NoiseStock::kBlock);
     block = (block + 1) % NoiseStock::kBlocks;
   }
-  made_ = {.pieces = pieces_, .bytes = bytes, .crc32c = crc};
+  made_ = {.pieces = pieces_, .bytes = bytes, .crc32c = crc, .crc32 = this};
   return made_;
+}
+
+// Pieces are stamps and bodies by turns, and only the last may be cut.
+std::uint32_t NoiseArray::crc32() const {
+  std::uint32_t crc = 0;
+  std::size_t block = first_block_;
+  for (std::size_t i = 0; i < pieces_.size(); ++i) {
+    if (i % 2 == 0) {
+      crc = penstock::crc32(pieces_[i], crc);
+      continue;
+    }
+    const bool whole = pieces_[i].size() == NoiseStock::kBlock - stock_.stamp_bytes();
+    crc = whole ? stock_.crc32_behind(crc, block) : penstock::crc32(pieces_[i], crc);
+    block = (block + 1) % NoiseStock::kBlocks;
+  }
+  return crc;
 }
 
 }  // namespace penstock

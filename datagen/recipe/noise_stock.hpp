@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "datagen/sample.hpp"
+#include "io_backends/base/crc32.hpp"
 #include "io_backends/base/crc32c.hpp"
 #include "io_backends/base/random.hpp"
 
@@ -34,9 +35,12 @@ class NoiseStock {
   std::span<const std::byte> body(std::size_t block) const {
     return std::span(bytes_).subspan(block * kBlock + stamp_bytes_, kBlock - stamp_bytes_);
   }
-  // CRC32C of A and then a whole body, given that of A.
-  std::uint32_t behind(std::uint32_t crc, std::size_t block) const {
-    return body_shift_.combine(crc, body_crcs_[block]);
+  // The checksum of A and then a whole body, given that of A.
+  std::uint32_t crc32c_behind(std::uint32_t crc, std::size_t block) const {
+    return body_crc32c_shift_.combine(crc, body_crc32cs_[block]);
+  }
+  std::uint32_t crc32_behind(std::uint32_t crc, std::size_t block) const {
+    return body_crc32_shift_.combine(crc, body_crc32s_[block]);
   }
   // The stamp that replaces the block's own beginning: valid elements that hold 64 bits of `stamps` and more,
   // near to what they replace.
@@ -46,23 +50,28 @@ class NoiseStock {
   const Noise kind_;
   const std::size_t stamp_bytes_;
   std::vector<std::byte> bytes_;
-  Crc32cShift body_shift_;
-  std::vector<std::uint32_t> body_crcs_;
+  Crc32cShift body_crc32c_shift_;
+  Crc32Shift body_crc32_shift_;
+  std::vector<std::uint32_t> body_crc32cs_;
+  std::vector<std::uint32_t> body_crc32s_;
 };
 
 // Gathers arrays from a stock, which must outlive it. One thread. Needs 48 bytes for each 4 KiB of the
 // largest array (304 of `classes`).
-class NoiseArray {
+class NoiseArray final : private Crc32Source {
  public:
   explicit NoiseArray(const NoiseStock& stock) : stock_(stock) {}
 
-  // `bytes` of the array that `stream` stands for, with its checksum: two streams share no 4 KiB, wherever in
-  // a file they come to lie. Runs once around the stock from a drawn place, and around again. Valid until the
-  // next call.
+  // `bytes` of the array that `stream` stands for, with its checksums: two streams share no 4 KiB, wherever
+  // in a file they come to lie. Runs once around the stock from a drawn place, and around again. Valid until
+  // the next call.
   const FieldBytes& make(const RandomStream& stream, std::uint64_t bytes);
 
  private:
+  std::uint32_t crc32() const override;
+
   const NoiseStock& stock_;
+  std::size_t first_block_ = 0;
   std::vector<std::byte> stamps_;
   std::vector<std::span<const std::byte>> pieces_;
   FieldBytes made_;

@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "io_backends/base/crc32.hpp"
 #include "io_backends/base/crc32c.hpp"
 
 namespace penstock {
@@ -23,16 +24,19 @@ std::vector<float> floats_of(const std::vector<std::byte>& bytes) {
   return values;
 }
 
-TEST(NoiseArray, KnowsItsChecksumAtEveryLength) {
+TEST(NoiseArray, KnowsItsChecksumsAtEveryLength) {
   for (const Noise kind : kKinds) {
     const NoiseStock stock(kind, 7);
     NoiseArray array(stock);
-    for (const std::uint64_t bytes : {0U, 1U, 15U, 16U, 17U, 256U, 4095U, 4096U, 4097U, 4352U, 100'000U}) {
+    for (const std::uint64_t bytes :
+         {0U, 1U, 15U, 16U, 17U, 256U, 4095U, 4096U, 4097U, 4352U, 100'000U, 8'400'000U}) {
       const FieldBytes& made = array.make(RandomStream(7, bytes), bytes);
       const std::vector<std::byte> all = joined(made);
       EXPECT_EQ(all.size(), bytes);
       EXPECT_EQ(made.bytes, bytes);
       EXPECT_EQ(made.crc32c, crc32c(all)) << bytes;
+      ASSERT_NE(made.crc32, nullptr);
+      EXPECT_EQ(crc32_of(made), crc32(all)) << bytes;
     }
   }
 }

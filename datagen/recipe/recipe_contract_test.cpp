@@ -17,6 +17,7 @@
 #include "datagen/format/format.hpp"
 #include "datagen/recipe/recipe.hpp"
 #include "io_backends/base/backend.hpp"
+#include "io_backends/base/crc32.hpp"
 #include "io_backends/base/crc32c.hpp"
 
 namespace penstock {
@@ -205,6 +206,7 @@ TEST(RecipeContract, FieldsAreAsDeclared) {
       const std::vector<std::byte> bytes = joined(sample[f]);
       EXPECT_EQ(bytes.size(), sample[f].bytes);
       EXPECT_EQ(crc32c_of(sample[f]), crc32c(bytes)) << fields[f].name << " of sample " << i;
+      EXPECT_EQ(crc32_of(sample[f]), crc32(bytes)) << fields[f].name << " of sample " << i;
       if (!fields[f].varies) {
         EXPECT_EQ(bytes.size(), field_bytes(fields[f])) << fields[f].name;
       }

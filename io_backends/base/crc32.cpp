@@ -1,7 +1,5 @@
 #include "io_backends/base/crc32.hpp"
 
-#include "io_backends/base/crc_tables.hpp"
-
 #ifdef PENSTOCK_HAS_ISAL
 #include <isa-l/crc.h>
 #endif
@@ -21,6 +19,8 @@ std::uint32_t crc32_portable(std::span<const std::byte> bytes, std::uint32_t crc
 std::uint32_t crc32_combine(std::uint32_t a, std::uint32_t b, std::uint64_t b_bytes) {
   return crc_combine(kPolynomial, a, b, b_bytes);
 }
+
+Crc32Shift::Crc32Shift(std::uint64_t b_bytes) : CrcShift(kPolynomial, b_bytes) {}
 
 #ifdef PENSTOCK_HAS_ISAL
 

@@ -4,8 +4,6 @@
 #include <climits>
 #include <cstring>
 
-#include "io_backends/base/crc_tables.hpp"
-
 #ifdef PENSTOCK_HAS_ISAL
 #include <isa-l/crc.h>
 #elif defined(__x86_64__)
@@ -91,11 +89,7 @@ std::uint32_t crc32c_shift(std::uint32_t crc, std::uint32_t power) {
   return crc_multiply(kPolynomial, crc, power);
 }
 
-Crc32cShift::Crc32cShift(std::uint64_t b_bytes) {
-  for (std::uint32_t byte = 0; byte < 4; ++byte)
-    for (std::uint32_t value = 0; value < 256; ++value)
-      shifted_[byte][value] = crc32c_combine(value << (8 * byte), 0, b_bytes);
-}
+Crc32cShift::Crc32cShift(std::uint64_t b_bytes) : CrcShift(kPolynomial, b_bytes) {}
 
 const char* crc32c_method() {
 #ifdef PENSTOCK_HAS_ISAL

@@ -1,10 +1,11 @@
 // CRC32C (Castagnoli, polynomial 0x1EDC6F41, reflected): of samples in manifests, and of TFRecord framing.
 #pragma once
 
-#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <span>
+
+#include "io_backends/base/crc_tables.hpp"
 
 namespace penstock {
 
@@ -15,16 +16,8 @@ std::uint32_t crc32c(std::span<const std::byte> bytes, std::uint32_t crc = 0);
 std::uint32_t crc32c_combine(std::uint32_t a, std::uint32_t b, std::uint64_t b_bytes);
 
 // crc32c_combine() for one length of B, in a few table look-ups. Any thread.
-class Crc32cShift {
- public:
+struct Crc32cShift : CrcShift {
   explicit Crc32cShift(std::uint64_t b_bytes);
-  std::uint32_t combine(std::uint32_t a, std::uint32_t b) const {
-    return shifted_[0][a & 0xffU] ^ shifted_[1][a >> 8U & 0xffU] ^ shifted_[2][a >> 16U & 0xffU] ^
-           shifted_[3][a >> 24U] ^ b;
-  }
-
- private:
-  std::array<std::array<std::uint32_t, 256>, 4> shifted_{};  // of each value of each byte of A's CRC
 };
 
 // crc32c_combine() where lengths are many but come again: crc32c(A followed by B) is crc32c_shift(crc32c(A),

@@ -64,4 +64,22 @@ constexpr std::uint32_t crc_combine(std::uint32_t polynomial, std::uint32_t a, s
   return crc_multiply(polynomial, a, shift) ^ b;
 }
 
+// crc_combine() for one length of B, in a few table look-ups. Any thread.
+class CrcShift {
+ public:
+  CrcShift(std::uint32_t polynomial, std::uint64_t b_bytes) {
+    const std::uint32_t power = crc_combine(polynomial, 1U << 31U, 0, b_bytes);
+    for (std::uint32_t byte = 0; byte < 4; ++byte)
+      for (std::uint32_t value = 0; value < 256; ++value)
+        shifted_[byte][value] = crc_multiply(polynomial, value << (8 * byte), power);
+  }
+  std::uint32_t combine(std::uint32_t a, std::uint32_t b) const {
+    return shifted_[0][a & 0xffU] ^ shifted_[1][a >> 8U & 0xffU] ^ shifted_[2][a >> 16U & 0xffU] ^
+           shifted_[3][a >> 24U] ^ b;
+  }
+
+ private:
+  std::array<std::array<std::uint32_t, 256>, 4> shifted_{};  // of each value of each byte of A's CRC
+};
+
 }  // namespace penstock
