@@ -35,6 +35,11 @@ if(PENSTOCK_TESTS)
   penstock_optional(googletest GTest::gtest "the test suite")
 endif()
 
+if(PENSTOCK_BENCHMARKS)
+  find_package(benchmark QUIET)
+  penstock_optional(google-benchmark benchmark::benchmark "penstock_microbench, which measures Penstock's parts")
+endif()
+
 function(penstock_print_summary)
   get_property(rows GLOBAL PROPERTY PENSTOCK_OPTIONAL)
   foreach(row IN LISTS rows)
