@@ -1,0 +1,197 @@
+"""What the commands here share: places to write to, samples taken in turn, and how their rates are shown."""
+
+import contextlib
+import json
+import os
+import pathlib
+import shutil
+import signal
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+BUILD = pathlib.Path(os.environ.get("PENSTOCK_BUILD", ROOT / "build" / "release"))
+PENSTOCK = pathlib.Path(os.environ.get("PENSTOCK", BUILD / "penstock"))
+WRITE_CONSTANT = BUILD / "benchmarks" / "rates" / "penstock_write_constant"
+MIB = 1 << 20
+FEW_FILES = 1000  # so few may be deleted between samples on a disk
+LACKING = 77
+
+
+class Failed(Exception):
+    """What went wrong, in words for people."""
+
+
+def say(words):
+    print(words, file=sys.stderr, flush=True)
+
+
+def parse_size(text):
+    units = {"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40}
+    word = text.strip().lower().removesuffix("ib")
+    unit = word[-1:] if word[-1:].isalpha() else ""
+    if unit not in units or not word.removesuffix(unit).isdigit():
+        raise ValueError(text)
+    return int(word.removesuffix(unit)) * units[unit]
+
+
+def run(words, name, **kwargs):
+    """Runs a program to its end; Failed with its last words unless it exits 0. Returns seconds and standard output."""
+    start = time.perf_counter()
+    try:
+        done = subprocess.run([str(word) for word in words], capture_output=True, text=True, check=False, **kwargs)
+    except OSError as error:
+        raise Failed(f"cannot start {name} ({words[0]}): {error.strerror}") from error
+    seconds = time.perf_counter() - start
+    if done.returncode != 0:
+        last = (done.stderr.strip() or done.stdout.strip()).splitlines()[-3:]
+        raise Failed(f"{name} exited {done.returncode}: {' | '.join(last)}")
+    return seconds, done.stdout
+
+
+def check_programs(*programs):
+    for program in programs:
+        if not os.access(program, os.X_OK):
+            raise Failed(f"no {program}: build it with ci/build release (PENSTOCK_BUILD names another build folder)")
+
+
+def mem_available():
+    with open("/proc/meminfo", encoding="ascii") as lines:
+        return next(int(line.split()[1]) * 1024 for line in lines if line.startswith("MemAvailable:"))
+
+
+class Target:
+    """A folder to write to; everything is left in folders of its own, which close() removes.
+
+    On a disk nothing that has many files is removed before: ext4 looks past every inode that was deleted within the last
+    minutes, one by one, when it makes new ones, which would make all sides of a comparison many times slower."""
+
+    def __init__(self, folder):
+        self.folder = pathlib.Path(folder)
+        try:
+            self._made = not self.folder.exists()
+            self.folder.mkdir(parents=True, exist_ok=True)
+            self.scratch = pathlib.Path(tempfile.mkdtemp(prefix="penstock-rates-", dir=self.folder))
+        except OSError as error:
+            raise Failed(f"cannot write to '{folder}': {error.strerror}") from error
+        self.file_system = subprocess.run(["stat", "--file-system", "--format=%T", str(self.scratch)], capture_output=True,
+                                          text=True, check=False).stdout.strip() or "unknown"
+        self.memory = self.file_system in ("tmpfs", "ramfs")
+        self._count = 0
+
+    def close(self):
+        shutil.rmtree(self.scratch, ignore_errors=True)
+        if self._made:
+            with contextlib.suppress(OSError):  # somebody else's by now
+                self.folder.rmdir()
+
+    def free(self):
+        room = os.statvfs(self.scratch)
+        return room.f_bavail * room.f_frsize
+
+    def room_for_each(self, samples):
+        """The most bytes that each of so many samples may write."""
+        if self.memory:
+            return min(mem_available() // 3, int(self.free() * 0.9))
+        return int(self.free() * 0.85 / samples)
+
+    def new_folder(self):
+        self._count += 1
+        return self.scratch / str(self._count)
+
+    def prepare(self, size):
+        """Right before something of `size` bytes is written and timed."""
+        if size * 1.05 > self.free():
+            raise Failed(f"'{self.folder}' has no room for another {size / MIB:.0f} MiB")
+        if not self.memory:
+            os.sync()
+            return
+        touched = self.new_folder()
+        touched.mkdir()
+        write_constant([(size, "touched")], touched, 1, settle=False)
+        shutil.rmtree(touched)
+
+    def done_with(self, folder):
+        """After what was timed."""
+        if self.memory:
+            shutil.rmtree(folder)
+
+    def forget(self, files):
+        """After a row: makes room for the next where that harms nobody; `files`: how many each sample had."""
+        if not self.memory and files * self._count <= FEW_FILES:
+            shutil.rmtree(self.scratch)
+            self.scratch.mkdir()
+            self._count = 0
+
+
+def listing(folder):
+    """(bytes, name) of every file of a data set, without what Penstock itself keeps beside it."""
+    found = []
+    for path, folders, names in os.walk(folder):
+        folders[:] = sorted(name for name in folders if name != ".penstock")
+        for name in sorted(names):
+            file = os.path.join(path, name)
+            found.append((os.path.getsize(file), os.path.relpath(file, folder)))
+    return found
+
+
+def write_constant(files, folder, threads, settle):
+    """Seconds from the yardstick's first call to its last: its start-up is not counted."""
+    words = [WRITE_CONSTANT, folder, "--threads", threads, *(["--settle"] if settle else [])]
+    lines = "".join(f"{size} {name}\n" for size, name in files)
+    return float(run(words, "the yardstick", input=lines)[1].split()[0])
+
+
+def laps_in_turn(pairs, rng, first, second):
+    """Calls both `pairs` times, right after one another, in random order. Pairs of what they returned; fewer, and why, where
+    one could not be had."""
+    taken = []
+    for _ in range(pairs):
+        order = [first, second]
+        rng.shuffle(order)
+        try:
+            got = {side: side() for side in order}
+        except Failed as failure:
+            if not taken:
+                raise
+            return taken, f"stopped after {len(taken)} of {pairs} pairs: {failure}"
+        taken.append((got[first], got[second]))
+    return taken, ""
+
+
+def spread(values):
+    return {"median": statistics.median(values), "min": min(values), "max": max(values)}
+
+
+def show(rows, columns, as_json):
+    """Rows as JSON, one object a line, or as a table of (heading, text of a row)."""
+    if as_json:
+        for row in rows:
+            print(json.dumps(row))
+        return
+    if not rows:
+        return
+    cells = [[heading for heading, _ in columns]] + [[text(row) for _, text in columns] for row in rows]
+    widths = [max(len(line[i]) for line in cells) for i in range(len(columns))]
+    left = [all(not line[i][:1].isdigit() for line in cells[1:]) for i in range(len(columns))]
+    for line in cells:
+        print("  ".join(cell.ljust(width) if is_left else cell.rjust(width)
+                        for cell, width, is_left in zip(line, widths, left)).rstrip())
+    for row in rows:
+        for note in row["notes"]:
+            print(f"{row['target']}, {row['workload']}: {note}")
+
+
+def main(body):
+    """Ctrl-C and SIGTERM clean up as an error does."""
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
+    try:
+        sys.exit(body())
+    except Failed as failure:
+        say(f"{pathlib.Path(sys.argv[0]).name}: {failure}")
+        sys.exit(1)
+    except KeyboardInterrupt:
+        sys.exit(130)

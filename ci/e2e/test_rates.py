@@ -1,0 +1,62 @@
+"""benchmarks/rates: the commands that measure how fast data sets are made run, compare like with like, and clean up. How
+fast anything was decides nothing here."""
+
+import json
+import os
+import pathlib
+import statistics
+import subprocess
+import unittest
+
+import penstock_cli
+
+RATES = penstock_cli.SOURCE / "benchmarks" / "rates"
+WRITE_CONSTANT = pathlib.Path(penstock_cli.BUILD, "benchmarks", "rates", "penstock_write_constant")
+
+
+def call(*words, text=None):
+    environment = {**os.environ, "PENSTOCK_BUILD": str(penstock_cli.BUILD)}
+    return subprocess.run([str(word) for word in words], input=text, env=environment, capture_output=True, text=True, timeout=300,
+                          check=False)
+
+
+@unittest.skipUnless(WRITE_CONSTANT.exists(), "this build has no benchmarks (PENSTOCK_BENCHMARKS)")
+class Rates(penstock_cli.CliTest):
+    def test_constant_files_have_the_wanted_sizes(self):
+        done = call(WRITE_CONSTANT, self.dir, "--threads", 3, text="10 a/b/c\n2097153 a/d\n0 e f\n")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertEqual(int(done.stdout.split()[1]), 2097163)
+        sizes = {str(path.relative_to(self.dir)): path.stat().st_size for path in self.dir.rglob("*") if path.is_file()}
+        self.assertEqual(sizes, {"a/b/c": 10, "a/d": 2097153, "e f": 0})
+
+    def test_constant_files_replace_nothing(self):
+        (self.dir / "there").write_text("mine", encoding="utf-8")
+        done = call(WRITE_CONSTANT, self.dir, text="10 there\n")
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("'there'", done.stderr)
+        self.assertEqual((self.dir / "there").read_text(encoding="utf-8"), "mine")
+        self.assertEqual(call(WRITE_CONSTANT, self.dir, text="ten there\n").returncode, 2)
+
+    def test_generate_against_constant_bytes(self):
+        out = self.dir / "out"
+        done = call(RATES / "generate", "--out", out, "imagenet:files", "unet3d:npz:mean=1MB", "--pairs", 2, "--min-seconds", 0,
+                    "--most-bytes", "2MiB", "--threads", 2, "--json")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        rows = {row["workload"]: row for row in map(json.loads, done.stdout.splitlines())}
+        self.assertEqual(set(rows), {"imagenet:files", "unet3d:npz:mean=1MB"})
+        for row in rows.values():
+            self.assertEqual((row["pairs"], row["files"]), (2, row["samples"]))
+            self.assertGreater(row["bytes"], 1 << 20)
+            ratios = [b / a for a, b in zip(row["generate_s"], row["constant_s"])]
+            self.assertAlmostEqual(row["ratio"]["median"], statistics.median(ratios))
+        self.assertFalse(out.exists(), "it leaves nothing behind")
+
+    def test_a_recipe_that_is_not_there(self):
+        done = call(RATES / "generate", "--out", self.dir, "imagnet:files")
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("imagenet", done.stderr)
+        self.assertEqual(list(self.dir.iterdir()), [])
+
+
+if __name__ == "__main__":
+    penstock_cli.main()
