@@ -66,7 +66,8 @@ std::string Shards::name(std::uint64_t object, std::uint64_t objects, std::strin
 }
 
 bool is_shard_name(std::string_view object_name) {
-  const std::string_view stem = object_name.substr(0, object_name.rfind('.'));
+  const std::string_view last = object_name.substr(object_name.rfind('/') + 1);  // npos + 1 is 0
+  const std::string_view stem = last.substr(0, last.rfind('.'));
   const auto digits_end = [&](std::size_t end) {
     const std::size_t begin = stem.find_last_not_of("0123456789", end - 1);
     return begin == std::string_view::npos || end - begin - 1 < 5 ? std::string_view::npos : begin + 1;

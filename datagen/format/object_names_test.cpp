@@ -59,7 +59,10 @@ TEST(Shards, NamesOfShardsAreKnown) {
   const Shards three = shards({{"shards", "3"}}).value();
   EXPECT_TRUE(is_shard_name(three.name(0, 3, "r", "k/1", ".npy")));
   EXPECT_TRUE(is_shard_name(three.name(123456, 1234567, "a-of-b", "k/1", ".npy")));
-  for (const char* name : {"k/1.npy", "r-00000-of-0003.npy", "r-0000-of-00003.npy", "r00000-of-00003.npy",
+  EXPECT_TRUE(is_shard_name("set.v2/r-00000-of-00003"));
+  EXPECT_TRUE(is_shard_name("set.v2/part.1/r-00000-of-00003.npy"));
+  for (const char* name : {"r-00000-of-00003.d/1", "r-00000-of-00003.d/1.npy", "r-00000-of-00003/", "k/1.npy",
+                           "r-00000-of-0003.npy", "r-0000-of-00003.npy", "r00000-of-00003.npy",
                            "-of-00003.npy", "00003.npy", "", ".npy", "r-00000-of-00003x.npy"})
     EXPECT_FALSE(is_shard_name(name)) << name;
   EXPECT_TRUE(shards({{"samples_per_file", "1"}})->one_sample());
