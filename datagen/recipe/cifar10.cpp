@@ -1,7 +1,6 @@
 // Recipe: 32x32 pictures in the planes, numbers and classes of CIFAR-10 (docs/recipes.md).
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <array>
 #include <iterator>
 #include <memory>
@@ -55,17 +54,12 @@ class CifarMaker final : public SampleMaker {
     return sum / static_cast<int>(side * side);
   }
 
-  // JFIF's conversion, its factors times 1024.
   void put_pixel(std::size_t x, std::size_t y) {
-    const int luma = mean(0, x, y, kShrink);
-    const int blue = mean(1, x, y, kShrink / 2) - 128;
-    const int red = mean(2, x, y, kShrink / 2) - 128;
-    const std::size_t at = y * kSide + x;
-    planes_[at] = clamped(luma + 1436 * red / 1024);
-    planes_[kPlane + at] = clamped(luma - (352 * blue + 731 * red) / 1024);
-    planes_[2 * kPlane + at] = clamped(luma + 1815 * blue / 1024);
+    const auto pixel =
+        jfif_rgb(mean(0, x, y, kShrink), mean(1, x, y, kShrink / 2), mean(2, x, y, kShrink / 2));
+    for (std::size_t plane = 0; plane < pixel.size(); ++plane)
+      planes_[plane * kPlane + y * kSide + x] = pixel[plane];
   }
-  static std::uint8_t clamped(int value) { return static_cast<std::uint8_t>(std::clamp(value, 0, 255)); }
 
   const RandomStream samples_;
   PicturePainter painter_;

@@ -1,6 +1,8 @@
 // One picture: a foreground and a background cut from the scenery, with light, contrast and grain of its own.
 #pragma once
 
+#include <algorithm>
+#include <array>
 #include <cstdint>
 #include <vector>
 
@@ -8,6 +10,16 @@
 #include "datagen/recipe/scenery.hpp"
 
 namespace penstock {
+
+// A pixel's red, green and blue from its luma and colour differences, by JFIF's conversion.
+constexpr std::array<std::uint8_t, 3> jfif_rgb(int luma, int blue, int red) {
+  const auto clamped = [](int value) { return static_cast<std::uint8_t>(std::clamp(value, 0, 255)); };
+  blue -= 128;
+  red -= 128;
+  // Factors times 1024.
+  return {clamped(luma + 1436 * red / 1024), clamped(luma - (352 * blue + 731 * red) / 1024),
+          clamped(luma + 1815 * blue / 1024)};
+}
 
 // Paints pictures; one thread, nothing allocated once it has grown. The scenery must outlive it.
 class PicturePainter {

@@ -1,6 +1,5 @@
 #include "datagen/recipe/png_photo_maker.hpp"
 
-#include <algorithm>
 #include <cmath>
 
 namespace penstock {
@@ -9,10 +8,6 @@ namespace {
 constexpr double kUsualDensity = 1.7;  // bytes a pixel of the median picture, measured
 constexpr double kCloseEnough = 0.04;
 constexpr int kMostTries = 4;
-
-std::uint8_t clamped(int value) {
-  return static_cast<std::uint8_t>(std::clamp(value, 0, 255));
-}
 
 }  // namespace
 
@@ -25,13 +20,8 @@ void to_rgb(const YccImage& picture, Image& out) {
     const std::uint8_t* luma = picture.planes[0].data() + y * picture.stride();
     const std::uint8_t* blue = picture.planes[1].data() + y / 2 * (picture.stride() / 2);
     const std::uint8_t* red = picture.planes[2].data() + y / 2 * (picture.stride() / 2);
-    for (std::size_t x = 0; x < out.width; ++x, to += 3) {
-      const int b = blue[x / 2] - 128;
-      const int r = red[x / 2] - 128;
-      to[0] = clamped(luma[x] + 1436 * r / 1024);  // factors times 1024
-      to[1] = clamped(luma[x] - (352 * b + 731 * r) / 1024);
-      to[2] = clamped(luma[x] + 1815 * b / 1024);
-    }
+    for (std::size_t x = 0; x < out.width; ++x)
+      for (const std::uint8_t value : jfif_rgb(luma[x], blue[x / 2], red[x / 2])) *to++ = value;
   }
 }
 
