@@ -145,13 +145,8 @@ class Caltech101 final : public PhotoRecipe {
 };
 
 Result<std::unique_ptr<Recipe>> make_caltech101(const RecipeRequest& request, const Options& options) {
-  PENSTOCK_ASSIGN(const PhotoSizes sizes, photo_sizes(options));
-  return std::make_unique<Caltech101>(PhotoSet{.recipe = "caltech101",
-                                               .extension = ".jpg",
-                                               .samples = request.samples == 0 ? kSamples : request.samples,
-                                               .seed = request.seed,
-                                               .sizes = sizes,
-                                               .composed = composed(options)});
+  PENSTOCK_ASSIGN(const PhotoSet set, photo_set("caltech101", kSamples, request, options));
+  return std::make_unique<Caltech101>(set);
 }
 
 }  // namespace

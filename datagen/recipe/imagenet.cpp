@@ -58,20 +58,17 @@ class ImageNet final : public PhotoRecipe {
 };
 
 Result<std::unique_ptr<Recipe>> make_imagenet(const RecipeRequest& request, const Options& options) {
-  PENSTOCK_ASSIGN(const PhotoSizes sizes, photo_sizes(options));
+  PENSTOCK_ASSIGN(PhotoSet set, photo_set("imagenet", kSamples, request, options));
   const auto classes = static_cast<std::uint64_t>(options.integer("classes"));
   if (classes > 1'000'000)
     return make_error(Errc::invalid_argument, fmt::format("classes={}: at most 1000000", classes));
-  const bool png = options.text("codec") == "png";
-  if (png) PENSTOCK_TRY(png_available());
-  return std::make_unique<ImageNet>(PhotoSet{.recipe = "imagenet",
-                                             .extension = png ? ".png" : ".JPEG",
-                                             .codec = png ? "png" : "jpeg",
-                                             .samples = request.samples == 0 ? kSamples : request.samples,
-                                             .seed = request.seed,
-                                             .sizes = sizes,
-                                             .composed = composed(options)},
-                                    classes);
+  set.extension = ".JPEG";
+  if (options.text("codec") == "png") {
+    PENSTOCK_TRY(png_available());
+    set.extension = ".png";
+    set.codec = "png";
+  }
+  return std::make_unique<ImageNet>(set, classes);
 }
 
 }  // namespace

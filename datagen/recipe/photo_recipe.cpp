@@ -15,8 +15,14 @@ PhotoRecipe::PhotoRecipe(const PhotoSet& set)
       image_{.name = "image", .codec = set.codec, .extension = set.extension, .varies = true},
       stream_(set.seed, set.recipe) {}
 
-bool composed(const Options& options) {
-  return options.text("encode") == "composed";
+Result<PhotoSet> photo_set(std::string_view recipe, std::uint64_t full_samples, const RecipeRequest& request,
+                           const Options& options) {
+  PENSTOCK_ASSIGN(const PhotoSizes sizes, photo_sizes(options));
+  return PhotoSet{.recipe = recipe,
+                  .samples = request.samples == 0 ? full_samples : request.samples,
+                  .seed = request.seed,
+                  .sizes = sizes,
+                  .composed = options.text("encode") == "composed"};
 }
 
 void PhotoRecipe::plan(std::uint64_t index, SamplePlan& out) const {

@@ -33,7 +33,10 @@ inline constexpr OptionSpec kEncodeOption{
     .value = "composed|full",
     .fallback = "composed",
     .help = "put pictures together from encoded strips, or paint and encode each (40 times the work)"};
-bool composed(const Options& options);
+
+// JPEG pictures as the request and the options (the rows above and photo_sizes()) want them.
+Result<PhotoSet> photo_set(std::string_view recipe, std::uint64_t full_samples, const RecipeRequest& request,
+                           const Options& options);
 
 // One field, "image". Subclasses say names and classes.
 class PhotoRecipe : public Recipe {

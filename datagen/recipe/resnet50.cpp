@@ -46,13 +46,8 @@ class ResNet50 final : public PhotoRecipe {
 };
 
 Result<std::unique_ptr<Recipe>> make_resnet50(const RecipeRequest& request, const Options& options) {
-  PENSTOCK_ASSIGN(const PhotoSizes sizes, photo_sizes(options));
-  return std::make_unique<ResNet50>(PhotoSet{.recipe = "resnet50",
-                                             .extension = ".jpg",
-                                             .samples = request.samples == 0 ? kSamples : request.samples,
-                                             .seed = request.seed,
-                                             .sizes = sizes,
-                                             .composed = composed(options)});
+  PENSTOCK_ASSIGN(const PhotoSet set, photo_set("resnet50", kSamples, request, options));
+  return std::make_unique<ResNet50>(set);
 }
 
 }  // namespace
