@@ -30,7 +30,8 @@ Result<std::span<const std::byte>> Hdf5Source::look_checked(std::uint64_t addres
                   [](char a, std::byte b) { return static_cast<std::byte>(a) == b; }))
     return corrupt(address, fmt::format("no '{}' begins here", signature));
   const std::span<const std::byte> covered = bytes.first(bytes.size() - kChecksum);
-  if (kChecksumsCount && hdf5_checksum(covered) != number_at(bytes, covered.size(), kChecksum))
+  const bool right = hdf5_checksum(covered) == number_at(bytes, covered.size(), kChecksum);
+  if (kChecksumsCount && !right)
     return corrupt(address, fmt::format("the checksum of this '{}' is wrong", signature));
   return covered;
 }

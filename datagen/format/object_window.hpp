@@ -11,16 +11,10 @@
 
 #include "io_backends/base/backend.hpp"
 #include "io_backends/base/buffer.hpp"
+#include "io_backends/base/checksums_count.hpp"
 #include "io_backends/base/result.hpp"
 
 namespace penstock {
-
-// False where libFuzzer looks for what lies behind checksums, which it would never get right by chance.
-#ifdef FUZZING_BUILD_MODE_UNSAFE_FOR_PRODUCTION
-inline constexpr bool kChecksumsCount = false;
-#else
-inline constexpr bool kChecksumsCount = true;
-#endif
 
 // Bytes of an object.
 struct Extent {

@@ -155,7 +155,8 @@ Result<TarReader::Header> TarReader::read_header() {
   if (header.end) return header;
   const auto sum = number_of(part_of(block, kChecksum));
   const auto is = [&](std::int64_t right) { return sum && *sum == static_cast<std::uint64_t>(right); };
-  if (kChecksumsCount && !is(sum_of<unsigned char>(block)) && !is(sum_of<signed char>(block)))
+  const bool right = is(sum_of<unsigned char>(block)) || is(sum_of<signed char>(block));
+  if (kChecksumsCount && !right)
     return object_.corrupt(at_, "no tar archive, or a damaged one: the checksum of a header is wrong");
   header.type = block[kType.at];
   if (part_of(block, kMagic).starts_with(kPosixMagic) && block[kPrefix.at] != '\0')
