@@ -1,7 +1,16 @@
-# penstock_fuzz(TARGET SOURCE [DEFINITION...]): fuzz_TARGET, from a source that has LLVMFuzzerTestOneInput, against all of
-# datagen. With PENSTOCK_FUZZERS libFuzzer drives it (ci/fuzz runs them all). In every other build a small main feeds it
-# the seeds in datagen/fuzz_seeds/TARGET, and what comes of cutting and flipping them, as the test fuzz.TARGET.
+# penstock_fuzz(TARGET SOURCE [DEFINITION...]): fuzz_TARGET, from a source that has LLVMFuzzerTestOneInput, against the
+# current room. With PENSTOCK_FUZZERS libFuzzer drives it (ci/fuzz runs them all). In every other build a small main feeds
+# it the seeds in the room's fuzz_seeds/TARGET, and what comes of cutting and flipping them, as the test fuzz.TARGET.
+#
+# penstock_unfuzzed(SOURCE...): sources of the current room that no target reaches. A build for libFuzzer goes without them,
+# as without all recipes and commands: they would be half of the work.
 add_custom_target(fuzzers)
+
+function(penstock_unfuzzed)
+  if(NOT PENSTOCK_FUZZERS)
+    target_sources(${PENSTOCK_ROOM} PRIVATE ${ARGN})
+  endif()
+endfunction()
 
 function(penstock_fuzz target source)
   if(NOT PENSTOCK_TESTS AND NOT PENSTOCK_FUZZERS)
@@ -10,13 +19,13 @@ function(penstock_fuzz target source)
   add_executable(fuzz_${target} ${source})
   set_target_properties(fuzz_${target} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/fuzz)
   target_compile_definitions(fuzz_${target} PRIVATE ${ARGN})
-  target_link_libraries(fuzz_${target} PRIVATE penstock_datagen)
+  target_link_libraries(fuzz_${target} PRIVATE ${PENSTOCK_ROOM})
   add_dependencies(fuzzers fuzz_${target})
   if(PENSTOCK_FUZZERS)
     target_link_options(fuzz_${target} PRIVATE -fsanitize=fuzzer)
     return()
   endif()
-  target_sources(fuzz_${target} PRIVATE ${PROJECT_SOURCE_DIR}/datagen/fuzz_seeds_main.cpp)
-  add_test(NAME fuzz.${target} COMMAND fuzz_${target} ${PROJECT_SOURCE_DIR}/datagen/fuzz_seeds/${target})
+  target_sources(fuzz_${target} PRIVATE ${PROJECT_SOURCE_DIR}/io_backends/base/fuzz_seeds_main.cpp)
+  add_test(NAME fuzz.${target} COMMAND fuzz_${target} ${CMAKE_CURRENT_SOURCE_DIR}/fuzz_seeds/${target})
   set_tests_properties(fuzz.${target} PROPERTIES SKIP_RETURN_CODE 77 TIMEOUT 300 LABELS smoke)
 endfunction()

@@ -1,0 +1,52 @@
+// Fuzz target: the input is a JPEG whose restart intervals and flippable bits are looked up. Flipping them
+// leaves every interval where it was.
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <cstdlib>
+#include <span>
+#include <vector>
+
+#include "datagen/codec/jpeg_intervals.hpp"
+
+namespace {
+
+void hold(bool right) {
+  if (!right) std::abort();
+}
+
+bool same(const penstock::JpegLayout& a, const penstock::JpegLayout& b) {
+  return a.header_bytes == b.header_bytes && a.height_at == b.height_at &&
+         std::equal(a.intervals.begin(), a.intervals.end(), b.intervals.begin(), b.intervals.end(),
+                    [](const auto& x, const auto& y) { return x.begin == y.begin && x.bytes == y.bytes; });
+}
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  constexpr std::size_t kSpacing = 16;
+  constexpr std::size_t kMostUnits = 64;
+  const auto input = std::as_bytes(std::span(data, size));
+  std::vector<std::byte> jpeg(input.begin(), input.end());
+  const auto layout = penstock::jpeg_layout(jpeg);
+  const auto bits = penstock::FlippableBits::of(jpeg);
+  if (!layout.ok()) return 0;
+  hold(layout->height_at + 2 <= layout->header_bytes && !layout->intervals.empty());
+  for (const penstock::JpegInterval& interval : layout->intervals) {
+    hold(interval.begin >= layout->header_bytes && interval.bytes <= size - interval.begin);
+    if (!bits.ok()) continue;
+    // As many units as there are, found by trying: the input may hold any number.
+    for (std::size_t units = kMostUnits; units > 0; units /= 2) {
+      const auto found = bits->find(jpeg, interval, units, kSpacing);
+      if (!found.ok()) continue;
+      for (const penstock::FlippableBit& bit : *found) {
+        hold(bit.at >= interval.begin && bit.at < interval.begin + interval.bytes);
+        jpeg[bit.at] ^= std::byte{bit.mask};
+      }
+      break;
+    }
+  }
+  const auto flipped = penstock::jpeg_layout(jpeg);
+  hold(flipped.ok() && same(*layout, *flipped));
+  return 0;
+}

@@ -1,0 +1,58 @@
+// Fuzz target: the input is what an unfinished data set remembers: its state file, and a segment of its
+// journal.
+#include <cstddef>
+#include <cstdint>
+#include <cstdlib>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "datagen/generate_state.hpp"
+#include "io_backends/base/tier.hpp"
+
+namespace penstock {
+namespace {
+
+void hold(bool right) {
+  if (!right) std::abort();
+}
+
+void put(Backend& backend, std::string_view name, std::span<const std::byte> bytes) {
+  const auto writer = backend.create(name, bytes.size());
+  hold(writer.ok() && (*writer)->append(bytes).ok() && (*writer)->publish(Durability::visible).ok());
+}
+
+void read_state(Backend& backend, std::span<const std::byte> bytes) {
+  put(backend, kGenerationStateName, bytes);
+  const auto state = read_generation_state(backend);
+  if (!state.ok()) {
+    hold(state.error().code == Errc::corrupt || state.error().code == Errc::unsupported);
+    return;
+  }
+  hold(state->has_value());
+  const auto again = parse_generation_state(to_text(**state));
+  hold(again.ok() && difference(*again, **state).empty());
+}
+
+void read_segment(Backend& backend, std::span<const std::byte> bytes) {
+  constexpr std::size_t kRow = 32;
+  put(backend, std::string(kJournalFolder) + "/00000003", bytes);
+  std::size_t entries = 0;
+  const auto read = read_journal(backend, [&](const std::vector<JournalEntry>& of_segment) {
+    entries += of_segment.size();
+    return success();
+  });
+  hold(read.ok() && read->next_segment == 4);
+  hold(entries + read->damaged == (bytes.size() + kRow - 1) / kRow);
+}
+
+}  // namespace
+}  // namespace penstock
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  static penstock::Tier tier = penstock::open_tier("mem:unfinished").value();
+  const auto bytes = std::as_bytes(std::span(data, size));
+  penstock::read_state(*tier.backend, bytes);
+  penstock::read_segment(*tier.backend, bytes);
+  return 0;
+}
