@@ -1,6 +1,9 @@
 #include "datagen/codec/jpeg_intervals.hpp"
 
 #include <algorithm>
+#include <array>
+#include <bit>
+#include <cstring>
 #include <iterator>
 #include <string>
 
@@ -47,70 +50,51 @@ Result<std::size_t> for_each_segment(std::span<const std::byte> jpeg, Visit visi
 using Symbol = FlippableBits::Symbol;
 using HuffmanTable = FlippableBits::Table;
 
+constexpr std::size_t kPadding = 2 * sizeof(std::uint64_t);  // behind the bits: no code, and room to look ahead
+
 // The bits of an interval without the zeros that are stuffed behind 0xFF, and where each byte comes from.
 class Bits {
  public:
-  Bits(std::span<const std::byte> jpeg, const JpegInterval& interval) {
-    constexpr std::size_t kPadding = 4;  // of ones, as a JPEG's own
+  Bits(std::span<const std::byte> jpeg, const JpegInterval& interval) : begin_(interval.begin) {
+    const std::span<const std::byte> coded = jpeg.subspan(interval.begin, interval.bytes);
     bytes_.resize(interval.bytes + kPadding);
-    origin_.resize(interval.bytes);
-    const std::size_t end = interval.begin + interval.bytes;
     std::size_t count = 0;
-    for (std::size_t at = interval.begin; at < end; ++at, ++count) {
-      bytes_[count] = octet(jpeg, at);
-      origin_[count] = static_cast<std::uint32_t>(at);
-      if (bytes_[count] == 0xff) ++at;
+    for (std::size_t at = 0; at < coded.size(); ++at) {
+      bytes_[count++] = octet(coded, at);
+      if (bytes_[count - 1] != 0xff) continue;
+      stuffed_.push_back(count);
+      ++at;
     }
     size_ = count * 8;
-    bytes_.resize(count + kPadding);
-    std::fill(bytes_.end() - kPadding, bytes_.end(), std::uint8_t{0xff});
+    std::fill_n(bytes_.begin() + static_cast<std::ptrdiff_t>(count), kPadding, std::uint8_t{0xff});
   }
 
-  std::uint32_t next_16() const {
-    const std::size_t at = position_ / 8;
-    const std::uint32_t word = (std::uint32_t{bytes_[at]} << 16U) | (std::uint32_t{bytes_[at + 1]} << 8U) |
-                               std::uint32_t{bytes_[at + 2]};
-    return (word >> (8 - position_ % 8)) & 0xffffU;
+  // At least 57 bits from `position` on, the first of them highest.
+  std::uint64_t at(std::size_t position) const {
+    std::uint64_t word = 0;
+    std::memcpy(&word, bytes_.data() + position / 8, sizeof word);
+    if constexpr (std::endian::native == std::endian::little) word = __builtin_bswap64(word);
+    return word << (position % 8);
   }
-  // False where the interval ends before.
-  bool skip(std::size_t count) {
-    position_ += count;
-    return position_ <= size_;
-  }
-  FlippableBit last() const {
-    const std::size_t at = position_ - 1;
-    return {origin_[at / 8], static_cast<std::uint8_t>(0x80U >> (at % 8))};
+  std::size_t size() const { return size_; }
+
+  // Where the byte of a bit lies in the JPEG. Positions only grow from call to call.
+  FlippableBit bit(std::size_t position) {
+    while (passed_ < stuffed_.size() && stuffed_[passed_] <= position / 8) ++passed_;
+    return {begin_ + position / 8 + passed_, static_cast<std::uint8_t>(0x80U >> (position % 8))};
   }
 
  private:
+  const std::size_t begin_;
   std::vector<std::uint8_t> bytes_;
-  std::vector<std::uint32_t> origin_;
+  std::vector<std::size_t> stuffed_;  // bytes before each of the zeros
+  std::size_t passed_ = 0;
   std::size_t size_ = 0;
-  std::size_t position_ = 0;
 };
 
 bool may_flip(std::span<const std::byte> jpeg, const FlippableBit& bit) {
   const std::uint8_t here = octet(jpeg, bit.at);
   return here != 0xff && (here ^ bit.mask) != 0xff;
-}
-
-// Calls found(bit) for the lowest bit of each of the block's AC coefficients of at least 2. False where the
-// bits are no block.
-template <class Found>
-bool walk_block(const HuffmanTable& dc, const HuffmanTable& ac, Bits& bits, Found found) {
-  const Symbol difference = dc.find(bits.next_16());
-  if (difference.length == 0 || difference.value > 11) return false;
-  if (!bits.skip(std::size_t{difference.length} + difference.value)) return false;
-  for (unsigned position = 1; position < 64; ++position) {
-    const Symbol symbol = ac.find(bits.next_16());
-    const unsigned size = symbol.value & 15U;
-    if (symbol.length == 0 || !bits.skip(symbol.length + size)) return false;
-    if (size == 0 && symbol.value != 0xf0) return true;  // the rest of the block is zero
-    position += symbol.value >> 4U;
-    if (position > 63) return false;
-    if (size >= 2) found(bits.last());
-  }
-  return true;
 }
 
 }  // namespace
@@ -140,6 +124,16 @@ Result<JpegLayout> jpeg_layout(std::span<const std::byte> jpeg) {
   return not_ours(jpeg.size(), "the end of the image is missing");
 }
 
+// `value`: the zeros before a coefficient and the size of its number, of a DC difference the size alone.
+Symbol symbol_of(std::uint8_t value, std::size_t code_bits) {
+  constexpr std::uint8_t kSixteenZeros = 0xf0;
+  const auto size = static_cast<std::uint8_t>(value & 15U);
+  const bool ends = size == 0 && value != kSixteenZeros;
+  return {.bits = static_cast<std::uint8_t>(code_bits + size),
+          .size = size,
+          .ahead = static_cast<std::uint8_t>(ends ? FlippableBits::kEndOfBlock : (value >> 4U) + 1U)};
+}
+
 Result<void> FlippableBits::read_tables(std::span<const std::byte> payload, std::size_t where) {
   std::size_t at = 0;
   while (at < payload.size()) {
@@ -158,12 +152,12 @@ Result<void> FlippableBits::read_tables(std::span<const std::byte> payload, std:
         if (at == payload.size() || next + covers > table.by_16.size())
           return not_ours(where + at, "is a Huffman table that makes no sense");
         std::fill_n(table.by_16.begin() + static_cast<std::ptrdiff_t>(next), covers,
-                    Symbol{octet(payload, at++), static_cast<std::uint8_t>(length)});
+                    symbol_of(octet(payload, at++), length));
       }
     }
     for (std::size_t i = 0; i < table.by_10.size(); ++i) {
       const Symbol symbol = table.by_16[i << 6U];
-      table.by_10[i] = symbol.length <= 10 ? symbol : Symbol{};
+      table.by_10[i] = symbol.bits - symbol.size <= 10 ? symbol : Symbol{};
     }
   }
   return success();
@@ -189,19 +183,36 @@ Result<std::vector<FlippableBit>> FlippableBits::find(std::span<const std::byte>
       interval.begin > jpeg.size() - interval.bytes)
     return not_ours(jpeg.size(), "the interval is cut short");
   std::vector<FlippableBit> found;
-  std::size_t next = interval.begin;
-  const auto look_at = [&](const FlippableBit& bit) {
-    if (bit.at < next || !may_flip(jpeg, bit)) return;
-    found.push_back(bit);
-    next = bit.at + spacing;
-  };
   Bits bits(jpeg, interval);
-  for (std::size_t unit = 0; unit < units; ++unit) {
-    for (std::size_t block = 0; block < 6; ++block) {  // four of luma, then both colours
-      const std::size_t which = block < 4 ? 0 : 1;
-      if (!walk_block(dc_[which], ac_[which], bits, look_at))
-        return not_ours(interval.begin, "begins an interval that cannot be decoded");
+  std::size_t next = 0;  // bit from which on one is wanted again
+  // Nobody can predict where blocks end, so nothing branches there: what comes next is looked up.
+  constexpr std::size_t kBlocks = 6;  // of a unit: four of luma, then both colours
+  std::array<const Table*, 2 * kBlocks> tables{};
+  for (std::size_t block = 0; block < kBlocks; ++block) {
+    tables[2 * block] = &dc_[block < 4 ? 0 : 1];
+    tables[2 * block + 1] = &ac_[block < 4 ? 0 : 1];
+  }
+  std::size_t position = 0;
+  std::size_t block = 0;
+  unsigned coefficient = 0;  // of the block, those before are known
+  for (std::size_t left = units * kBlocks; left != 0;) {
+    const bool direct = coefficient == 0;
+    const Symbol symbol = tables[2 * block + (direct ? 0 : 1)]->find(bits.at(position));
+    position += symbol.bits;
+    coefficient = direct ? 1 : coefficient + symbol.ahead;
+    if (symbol.bits == 0 || position > bits.size() || (coefficient > 64 && coefficient < kEndOfBlock))
+      return not_ours(interval.begin, "begins an interval that cannot be decoded");
+    if (position > next && !direct && symbol.size >= 2) {
+      const FlippableBit bit = bits.bit(position - 1);
+      if (may_flip(jpeg, bit)) {
+        found.push_back(bit);
+        next = ((position - 1) / 8 + spacing) * 8;
+      }
     }
+    const bool ended = coefficient >= 64;
+    coefficient = ended ? 0 : coefficient;
+    left -= ended ? 1 : 0;
+    block = block + (ended ? 1 : 0) == kBlocks ? 0 : block + (ended ? 1 : 0);
   }
   return found;
 }

@@ -46,17 +46,21 @@ class FlippableBits {
   Result<std::vector<FlippableBit>> find(std::span<const std::byte> jpeg, const JpegInterval& interval,
                                          std::size_t units, std::size_t spacing) const;
 
-  // What 16 bits begin with: a code's value and length; length 0 is no code.
-  struct Symbol {
-    std::uint8_t value = 0;
-    std::uint8_t length = 0;
+  // What 16 bits begin with: a Huffman code and, behind it, a number.
+  struct alignas(4) Symbol {
+    std::uint8_t bits = 0;  // of both; 0 is no code
+    std::uint8_t size = 0;  // bits of the number
+    std::uint8_t ahead = 0;  // coefficients up to and with this one; kEndOfBlock and more: none follows
   };
+  static constexpr unsigned kEndOfBlock = 128;
   struct Table {
     std::vector<Symbol> by_16;         // by the next 16 bits; empty: no such table
     std::array<Symbol, 1024> by_10{};  // codes of up to 10 bits, which nearly all are: this fits a cache
-    Symbol find(std::uint32_t next_16) const {
-      const Symbol symbol = by_10[next_16 >> 6U];
-      return symbol.length != 0 ? symbol : by_16[next_16];
+    Symbol find(std::uint64_t next_64) const {
+      const Symbol symbol = by_10[next_64 >> 54U];
+      if (symbol.bits == 0) [[unlikely]]
+        return by_16[next_64 >> 48U];
+      return symbol;
     }
   };
 

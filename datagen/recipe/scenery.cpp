@@ -3,8 +3,11 @@
 #include <algorithm>
 #include <array>
 #include <atomic>
+#include <bit>
+#include <cmath>
 #include <new>
 #include <span>
+#include <utility>
 
 #include "datagen/parallel.hpp"
 
@@ -12,6 +15,7 @@ namespace penstock {
 namespace {
 
 constexpr std::uint32_t kMask = kScenerySide - 1;
+constexpr std::size_t kBlock = 16;  // pixels that are painted at once
 constexpr std::size_t kArea = std::size_t{kScenerySide} * kScenerySide;
 
 std::size_t at(std::uint32_t x, std::uint32_t y) {
@@ -66,7 +70,7 @@ NoiseField fractal(RandomStream random, std::uint32_t first_side, std::uint32_t 
   std::int64_t magnitude = 0;
   for (const std::int32_t value : field) magnitude += std::abs(value);
   const std::int64_t mean = std::max<std::int64_t>(1, magnitude / static_cast<std::int64_t>(kArea));
-  NoiseField noise(kArea);
+  NoiseField noise(kArea + kBlock);  // runs of leaves look a block too far
   for (std::size_t i = 0; i < kArea; ++i)
     noise[i] =
         static_cast<std::int8_t>(std::clamp<std::int64_t>(std::int64_t{field[i]} * 32 / mean, -127, 127));
@@ -153,42 +157,127 @@ struct Stock {
   const NoiseField& patches;
 };
 
-// Narrows [from, to] to where |slope * x + offset| <= limit may hold: a point or two too much, none too few.
-void narrow(int slope, int offset, int limit, int& from, int& to) {
-  if (slope == 0) return;
-  const int one = (-limit - offset) / slope;
-  const int other = (limit - offset) / slope;
-  from = std::max(from, std::min(one, other) - 1);
-  to = std::min(to, std::max(one, other) + 1);
+// What a leaf is made with along a row, as lines in x. In `float` and without a branch, so that the compiler does
+// four pixels at a time; sums, products and roots alone, which IEEE 754 rounds in one way.
+struct LeafRow {
+  float u, v;  // of the row's first pixel, from the middle, along the leaf's own axes
+  float u_step, v_step;
+  float light_u, light_v;  // slope of the light
+  float luma;              // of the middle
+  float texture;           // strength of the grain
+  float radius;
+  float raggedness;  // what a step of the patches moves the border by, in squares of pixels
+};
+
+// `count` pixels that are neighbours in every field. Looked at in blocks: up to kBlock - 1 pixels behind them
+// are read, and written as they were.
+struct LeafRun {
+  int count;
+  const std::int8_t* grain;
+  const std::int8_t* patches;
+  std::uint8_t* luma;
+  std::uint8_t* colour_index;
+};
+
+// All bits where a number is negative, else none.
+int sign_bits(int number) {
+  return number >> 31;
 }
+int sign_bits(float number) {
+  return sign_bits(std::bit_cast<std::int32_t>(number));
+}
+
+template <bool kBox>
+void paint_run(const LeafRow& leaf, const LeafRun& run, std::uint8_t index) {
+  const LeafRow row = leaf;
+  const float border = row.radius * row.radius;
+  for (int block = 0; block < run.count; block += int{kBlock}) {
+    const std::int8_t* const grain = run.grain + block;
+    const std::int8_t* const patches = run.patches + block;
+    std::array<std::int16_t, kBlock> tones;
+    std::array<std::int16_t, kBlock> outside;
+    const int last = run.count - 1 - block;
+    for (std::size_t i = 0; i < kBlock; ++i) {
+      const int x = static_cast<int>(i);
+      const float u = row.u + static_cast<float>(block + x) * row.u_step;
+      const float v = row.v + static_cast<float>(block + x) * row.v_step;
+      int out = sign_bits(last - x);
+      if constexpr (kBox)
+        out |= sign_bits(row.radius - std::abs(u)) | sign_bits(row.radius - std::abs(v));
+      else
+        out |= sign_bits(border + row.raggedness * static_cast<float>(patches[i]) - (u * u + v * v));
+      const float lit =
+          row.luma + row.light_u * u + row.light_v * v + row.texture * static_cast<float>(grain[i]);
+      outside[i] = static_cast<std::int16_t>(out);
+      tones[i] = static_cast<std::int16_t>(static_cast<int>(lit));
+    }
+    std::uint8_t* const luma = run.luma + block;
+    std::uint8_t* const colour_index = run.colour_index + block;
+    for (std::size_t i = 0; i < kBlock; ++i) {
+      const std::int16_t tone = std::clamp(tones[i], std::int16_t{0}, std::int16_t{255});
+      const auto keep = static_cast<std::uint8_t>(outside[i]);
+      luma[i] = static_cast<std::uint8_t>((static_cast<std::uint8_t>(tone) & ~keep) | (luma[i] & keep));
+      colour_index[i] = static_cast<std::uint8_t>((index & ~keep) | (colour_index[i] & keep));
+    }
+  }
+}
+
+// Where a row may meet a leaf: u^2 + v^2 is (x + lean * dy)^2 * width + dy^2 * height, which no pixel inside has above `reach`
+// squared.
+struct LeafReach {
+  LeafReach(const LeafRow& row, float u_down, float v_down, float reach) : reach_(reach) {
+    width_ = row.u_step * row.u_step + row.v_step * row.v_step;
+    lean_ = (row.u_step * u_down + row.v_step * v_down) / width_;
+    height_ = u_down * u_down + v_down * v_down - lean_ * lean_ * width_;
+  }
+  int rows() const { return static_cast<int>(reach_ / std::sqrt(height_)) + 1; }
+  // The middle of the row and how far it goes from there, a pixel too much.
+  std::pair<int, int> columns(int dy) const {
+    const auto y = static_cast<float>(dy);
+    const float left = std::max(reach_ * reach_ - y * y * height_, 0.0F);
+    return {static_cast<int>(-lean_ * y), static_cast<int>(std::sqrt(left / width_)) + 2};
+  }
+
+ private:
+  float reach_, width_, lean_, height_;
+};
 
 void paint_leaf(const Leaf& leaf, const Stock& stock, std::vector<std::uint8_t>& luma,
                 std::vector<std::uint8_t>& colour_index, std::uint8_t index) {
-  // As far as a corner of a box, or the most ragged border, may reach.
-  const int furthest = leaf.box ? leaf.radius * 10 / 7 : leaf.radius * 4 / 3;
-  const int reach = std::min(furthest + 1, static_cast<int>(kScenerySide) / 2 - 1);
-  const int border = leaf.radius * leaf.radius;
-  for (int dy = -reach; dy <= reach; ++dy) {
+  LeafRow row{};
+  row.radius = static_cast<float>(leaf.radius);
+  const float squeeze = static_cast<float>(leaf.squeeze) / 256.0F;
+  row.u_step = static_cast<float>(leaf.cosine) / 256.0F;
+  row.v_step = static_cast<float>(-leaf.sine) / 256.0F * squeeze;
+  const float u_down = static_cast<float>(leaf.sine) / 256.0F;
+  const float v_down = static_cast<float>(leaf.cosine) / 256.0F * squeeze;
+  row.light_u = static_cast<float>(leaf.light_u) / row.radius;
+  row.light_v = static_cast<float>(leaf.light_v) / row.radius;
+  row.luma = static_cast<float>(leaf.colour.y);
+  row.texture = static_cast<float>(leaf.texture) / 100.0F;
+  row.raggedness = row.radius * row.radius * static_cast<float>(leaf.wobble) / 512.0F;
+  // As far as a corner of a box, or the most ragged border, goes.
+  const float furthest =
+      row.radius * std::sqrt(leaf.box ? 2.0F : 1.0F + 128.0F * static_cast<float>(leaf.wobble) / 512.0F);
+  const LeafReach reach(row, u_down, v_down, furthest);
+  constexpr int kMost = static_cast<int>(kScenerySide) / 2 - 1;
+  const int rows = std::min(reach.rows(), kMost);
+  for (int dy = -rows; dy <= rows; ++dy) {
     const auto y = static_cast<std::uint32_t>(leaf.y + dy);
-    const std::size_t row = at(0, y);
-    const std::int8_t* const grains = stock.grain.data() + at(0, leaf.grain_y + y);
-    int from = -reach;
-    int to = reach;
-    narrow(leaf.cosine, dy * leaf.sine, 256 * (furthest + 1), from, to);
-    narrow(-leaf.sine, dy * leaf.cosine, 256 * (256 * (furthest + 1) / leaf.squeeze + 2), from, to);
-    for (int dx = from; dx <= to; ++dx) {
-      const int u = (dx * leaf.cosine + dy * leaf.sine) >> 8;
-      const int v = (((dy * leaf.cosine - dx * leaf.sine) >> 8) * leaf.squeeze) >> 8;
-      const auto x = static_cast<std::uint32_t>(leaf.x + dx);
-      const std::size_t place = row + (x & kMask);
-      const bool inside =
-          leaf.box ? std::max(std::abs(u), std::abs(v)) < leaf.radius
-                   : u * u + v * v < border + ((border >> 7) * stock.patches[place] * leaf.wobble >> 2);
-      if (!inside) continue;
-      const int grain = grains[(leaf.grain_x + x) & kMask] * leaf.texture / 100;
-      const int light = (leaf.light_u * u + leaf.light_v * v) / leaf.radius;
-      luma[place] = to_byte(leaf.colour.y + light + grain);
-      colour_index[place] = index;
+    const auto [middle, half] = reach.columns(dy);
+    int from = std::max(middle - half, -kMost);
+    const int to = std::min(middle + half, kMost);
+    while (from <= to) {
+      const std::uint32_t x = static_cast<std::uint32_t>(leaf.x + from) & kMask;
+      const std::uint32_t grain_x = (leaf.grain_x + x) & kMask;
+      const int count = std::min(to - from + 1, static_cast<int>(kScenerySide - std::max(x, grain_x)));
+      row.u = static_cast<float>(dy) * u_down + static_cast<float>(from) * row.u_step;
+      row.v = static_cast<float>(dy) * v_down + static_cast<float>(from) * row.v_step;
+      const LeafRun run{count, stock.grain.data() + at(grain_x, leaf.grain_y + y),
+                        stock.patches.data() + at(x, y), luma.data() + at(x, y),
+                        colour_index.data() + at(x, y)};
+      leaf.box ? paint_run<true>(row, run, index) : paint_run<false>(row, run, index);
+      from += count;
     }
   }
 }
@@ -234,8 +323,8 @@ void blur(std::vector<std::uint8_t>& plane, std::uint32_t side, std::uint32_t re
 Canvas dead_leaves(RandomStream random, const Style& style, const Stock& stock) {
   Draws draws(random);
   Canvas canvas;
-  canvas.y.assign(kArea, 128);
-  std::vector<std::uint8_t> colour_index(kArea, 0);
+  canvas.y.assign(kArea + kBlock, 128);
+  std::vector<std::uint8_t> colour_index(kArea + kBlock, 0);
   std::array<Colour, 256> colours{};
   // Density r^-3 is the same painted area for each octave of radii: the octave that is furthest behind is
   // next, so that leaves of all sizes lie over leaves of all sizes.
@@ -263,6 +352,7 @@ Canvas dead_leaves(RandomStream random, const Style& style, const Stock& stock) 
     painted[octave] += std::int64_t{2} * radius * radius;
     total += std::int64_t{2} * radius * radius;
   }
+  canvas.y.resize(kArea);
   canvas.cb.resize(kArea / 4);
   canvas.cr.resize(kArea / 4);
   for (std::uint32_t y = 0; y < kScenerySide / 2; ++y)

@@ -1,6 +1,7 @@
 #include "datagen/recipe/strip_stock.hpp"
 
 #include <algorithm>
+#include <array>
 #include <new>
 #include <numeric>
 #include <optional>
@@ -16,6 +17,22 @@ constexpr std::uint32_t kSheets = 5;          // pictures that a class is cut fr
 constexpr std::uint32_t kStripsPerSheet = 4;  // of kStripRows rows
 constexpr std::uint32_t kEnds = 5;            // of each smaller number of rows
 constexpr std::uint32_t kLines = 16;          // of a row of coding units
+
+// crc32c_power() of the distances that flips mostly have, looked up.
+class ShortPowers {
+ public:
+  ShortPowers() {
+    powers_[0] = crc32c_power(0);
+    const std::uint32_t byte = crc32c_power(1);
+    for (std::size_t i = 1; i < powers_.size(); ++i) powers_[i] = crc32c_shift(powers_[i - 1], byte);
+  }
+  std::uint32_t of(std::size_t bytes) const {
+    return bytes < powers_.size() ? powers_[bytes] : crc32c_power(bytes);
+  }
+
+ private:
+  std::array<std::uint32_t, 4 * kFlipSpacing> powers_{};
+};
 
 class ClassMaker {
  public:
@@ -68,15 +85,22 @@ class ClassMaker {
                       .first_flip = static_cast<std::uint32_t>(made_.flips.size()),
                       .flips = static_cast<std::uint32_t>(bits.size()),
                       .power = crc32c_power(bytes.size() + kMarkerBytes)};
-    for (const FlippableBit& bit : bits) {
-      const std::size_t at = bit.at - interval.begin;
-      // Checksums of equally long bytes are linear: this is what the bit alone, among zeros, adds.
-      const std::byte one{bit.mask};
+    // Checksums of equally long bytes are linear: `effect` is what the bit alone, among zeros, adds. From the last
+    // bit to the first, so that what moves one over the bytes behind it grows from that of the one behind.
+    static const ShortPowers kPowers;
+    made_.flips.resize(made_.flips.size() + bits.size());
+    std::uint32_t power = crc32c_power(0);
+    std::size_t behind = bytes.size() - 1;
+    for (std::size_t i = bits.size(); i-- > 0;) {
+      const std::size_t at = bits[i].at - interval.begin;
+      power = crc32c_shift(power, kPowers.of(behind - at));
+      behind = at;
+      const std::byte one{bits[i].mask};
       const std::byte none{};
       const std::uint32_t effect = crc32c({&one, 1}) ^ crc32c({&none, 1});
-      made_.flips.push_back({.at = strip.begin + static_cast<std::uint32_t>(at),
-                             .crc32c = crc32c_combine(effect, 0, bytes.size() - at - 1),
-                             .mask = bit.mask});
+      made_.flips[strip.first_flip + i] = {.at = strip.begin + static_cast<std::uint32_t>(at),
+                                           .crc32c = crc32c_shift(effect, power),
+                                           .mask = bits[i].mask};
     }
     made_.bytes.insert(made_.bytes.end(), bytes.begin(), bytes.end());
     made_.bytes.resize(made_.bytes.size() + kMarkerBytes);
