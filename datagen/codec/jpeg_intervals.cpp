@@ -50,7 +50,8 @@ Result<std::size_t> for_each_segment(std::span<const std::byte> jpeg, Visit visi
 using Symbol = FlippableBits::Symbol;
 using HuffmanTable = FlippableBits::Table;
 
-constexpr std::size_t kPadding = 2 * sizeof(std::uint64_t);  // behind the bits: no code, and room to look ahead
+constexpr std::size_t kPadding =
+    2 * sizeof(std::uint64_t);  // behind the bits: no code, and room to look ahead
 
 // The bits of an interval without the zeros that are stuffed behind 0xFF, and where each byte comes from.
 class Bits {

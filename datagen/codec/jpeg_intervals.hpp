@@ -48,8 +48,8 @@ class FlippableBits {
 
   // What 16 bits begin with: a Huffman code and, behind it, a number.
   struct alignas(4) Symbol {
-    std::uint8_t bits = 0;  // of both; 0 is no code
-    std::uint8_t size = 0;  // bits of the number
+    std::uint8_t bits = 0;   // of both; 0 is no code
+    std::uint8_t size = 0;   // bits of the number
     std::uint8_t ahead = 0;  // coefficients up to and with this one; kEndOfBlock and more: none follows
   };
   static constexpr unsigned kEndOfBlock = 128;

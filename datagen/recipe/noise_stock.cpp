@@ -1,7 +1,13 @@
 #include "datagen/recipe/noise_stock.hpp"
 
 #include <algorithm>
+#include <array>
+#include <atomic>
 #include <cstring>
+#include <new>
+#include <thread>
+
+#include "datagen/parallel.hpp"
 
 namespace penstock {
 namespace {
@@ -11,48 +17,79 @@ constexpr std::size_t kByteStamp = 16;    // 16 elements, 5 bits of each
 constexpr std::size_t kClassStamp = 256;  // 64 elements, one bit of each
 constexpr unsigned kOctaves = 12;         // 1, 2, 4 ... 2048 elements
 
-// A ring of noise: in each octave random points are joined by straight lines, all octaves added. Points of
-// +-2^18 in twelve octaves stay within +-2^22 with a deviation of about 1.7 * 2^18, and lines over 2^11
-// elements within 32 bits: every step is exact.
-std::vector<std::int32_t> noise_ring(std::size_t elements, const RandomStream& random) {
-  std::vector<std::int32_t> ring(elements, 0);
-  for (unsigned octave = 0; octave < kOctaves; ++octave) {
-    const RandomStream points = random.substream(octave);
-    const std::int32_t step = 1 << octave;
-    const std::size_t count = elements >> octave;
-    const auto point = [&](std::size_t n) {
-      return static_cast<std::int32_t>(points.bits(n % count) >> 45U) - (1 << 18);
-    };
-    std::int32_t here = point(0);
-    std::int32_t* out = ring.data();
-    for (std::size_t n = 0; n < count; ++n, out += step) {
-      const std::int32_t next = point(n + 1);
-      for (std::int32_t i = 0; i < step; ++i) out[i] += (here * step + (next - here) * i) >> octave;
-      here = next;
+constexpr std::size_t kPart = std::size_t{1} << (kOctaves - 1);  // elements: one line of the largest octave
+
+using Part = std::array<std::int32_t, kPart>;
+
+// A ring of noise: in each octave random points of +-2^18 are joined by straight lines, all octaves added.
+// Twelve of them stay within +-2^22, with a deviation of about 1.7 * 2^18. Made from the longest lines to the
+// shortest: the middle of each line is a point of the next octave.
+class NoiseRing {
+ public:
+  NoiseRing(std::size_t elements, const RandomStream& random) {
+    for (unsigned octave = 0; octave < kOctaves; ++octave)
+      octaves_.push_back({random.substream(octave), elements >> octave});
+  }
+
+  // The elements from part * kPart on.
+  void make(std::size_t part, Part& out) const {
+    std::array<std::array<std::int32_t, kPart + 1>, 2> points;
+    points[kOctaves % 2][0] = 0;
+    for (unsigned octave = kOctaves; octave-- > 0;) {
+      const auto& coarse = points[(octave + 1) % 2];
+      auto& fine = points[octave % 2];
+      const std::size_t count = kPart >> octave;
+      fine[0] = coarse[0];
+      for (std::size_t i = 0; i < count / 2; ++i) {
+        fine[2 * i] = coarse[i];
+        fine[2 * i + 1] = (coarse[i] + coarse[i + 1]) >> 1;
+      }
+      fine[count] = coarse[count / 2];
+      octaves_[octave].add(part * count, std::span(fine).first(count + 1));
     }
+    std::copy_n(points[0].begin(), kPart, out.begin());
   }
-  return ring;
-}
 
-void put_floats(const std::vector<std::int32_t>& ring, std::byte* out) {
-  for (const std::int32_t value : ring) {
-    const float element = static_cast<float>(value) * 0x1.0p-19F;
-    std::memcpy(out, &element, sizeof element);
-    out += sizeof element;
+ private:
+  struct Octave {
+    RandomStream random;
+    std::size_t count;  // of the ring's points
+
+    // Four points from each draw.
+    static std::int32_t quarter(std::uint64_t draw, std::size_t which) {
+      return static_cast<std::int16_t>(draw >> (16 * which)) * 8;
+    }
+    std::int32_t point(std::size_t n) const { return quarter(random.bits(n / 4), n % 4); }
+
+    void add(std::size_t first, std::span<std::int32_t> points) const {
+      const std::size_t last = points.size() - 1;
+      std::size_t i = 0;
+      for (; i + 4 <= last; i += 4) {
+        const std::uint64_t draw = random.bits((first + i) / 4);
+        for (std::size_t k = 0; k < 4; ++k) points[i + k] += quarter(draw, k);
+      }
+      for (; i <= last; ++i) points[i] += point((first + i) % count);
+    }
+  };
+  std::vector<Octave> octaves_;
+};
+
+void put_elements(Noise kind, const Part& part, std::byte* out) {
+  std::array<float, kPart> elements;
+  switch (kind) {
+    case Noise::bytes:
+      for (const std::int32_t value : part)
+        *out++ = static_cast<std::byte>(std::clamp((value >> 14) + 128, 0, 255));
+      return;
+    case Noise::floats:
+      for (std::size_t i = 0; i < kPart; ++i) elements[i] = static_cast<float>(part[i]) * 0x1.0p-19F;
+      break;
+    case Noise::classes:
+      for (std::size_t i = 0; i < kPart; ++i)
+        elements[i] = part[i] > 650'000 ? 2.0F : (part[i] > 225'000 ? 1.0F : 0.0F);
+      break;
   }
-}
-
-void put_bytes(const std::vector<std::int32_t>& ring, std::byte* out) {
-  for (const std::int32_t value : ring)
-    *out++ = static_cast<std::byte>(std::clamp((value >> 14) + 128, 0, 255));
-}
-
-void put_classes(const std::vector<std::int32_t>& ring, std::byte* out) {
-  for (const std::int32_t value : ring) {
-    const float element = value > 650'000 ? 2.0F : (value > 225'000 ? 1.0F : 0.0F);
-    std::memcpy(out, &element, sizeof element);
-    out += sizeof element;
-  }
+  std::memcpy(out, elements.data(), sizeof elements);
 }
 
 std::size_t stamp_bytes_of(Noise kind) {
@@ -78,21 +115,26 @@ NoiseStock::NoiseStock(Noise kind, std::uint64_t seed)
       body_crc32cs_(kBlocks),
       body_crc32s_(kBlocks) {
   const RandomStream random(seed, "noise stock");
-  switch (kind) {
-    case Noise::bytes:
-      put_bytes(noise_ring(kBytes, random), bytes_.data());
-      break;
-    case Noise::floats:
-      put_floats(noise_ring(kBytes / sizeof(float), random), bytes_.data());
-      break;
-    case Noise::classes:
-      put_classes(noise_ring(kBytes / sizeof(float), random), bytes_.data());
-      break;
-  }
-  for (std::size_t block = 0; block < kBlocks; ++block) {
-    body_crc32cs_[block] = crc32c(body(block));
-    body_crc32s_[block] = crc32(body(block));
-  }
+  const std::size_t element_bytes = kind == Noise::bytes ? 1 : sizeof(float);
+  const NoiseRing ring(kBytes / element_bytes, random);
+  constexpr std::size_t kStretch = 16;  // blocks that a thread makes at a time
+  std::atomic<std::size_t> next{0};
+  const auto make = [&](unsigned /*worker*/) -> Result<void> {
+    Part part;
+    for (std::size_t first = next.fetch_add(kStretch); first < kBlocks; first = next.fetch_add(kStretch)) {
+      const std::size_t part_bytes = kPart * element_bytes;
+      for (std::size_t at = first * kBlock; at < (first + kStretch) * kBlock; at += part_bytes) {
+        ring.make(at / part_bytes, part);
+        put_elements(kind, part, bytes_.data() + at);
+      }
+      for (std::size_t block = first; block < first + kStretch; ++block) {
+        body_crc32cs_[block] = crc32c(body(block));
+        body_crc32s_[block] = crc32(body(block));
+      }
+    }
+    return success();
+  };
+  if (!on_threads(std::thread::hardware_concurrency(), make).ok()) throw std::bad_alloc();
 }
 
 void NoiseStock::stamp(std::size_t block, const RandomStream& stamps, std::uint64_t n, std::byte* out) const {

@@ -113,7 +113,7 @@ TEST(NoiseArray, SameBytesOnEveryMachine) {
     NoiseArray array(stock);
     crcs.push_back(crc32c_of(array.make(RandomStream(7, "golden"), 9'000'000)));
   }
-  EXPECT_EQ(crcs, (std::vector<std::uint32_t>{2724268455U, 2776479914U, 2581576883U}));
+  EXPECT_EQ(crcs, (std::vector<std::uint32_t>{3334427628U, 2148779270U, 1331856746U}));
 }
 
 }  // namespace

@@ -5,8 +5,11 @@
 #include <atomic>
 #include <bit>
 #include <cmath>
+#include <functional>
+#include <initializer_list>
 #include <new>
 #include <span>
+#include <thread>
 #include <utility>
 
 #include "datagen/parallel.hpp"
@@ -157,8 +160,8 @@ struct Stock {
   const NoiseField& patches;
 };
 
-// What a leaf is made with along a row, as lines in x. In `float` and without a branch, so that the compiler does
-// four pixels at a time; sums, products and roots alone, which IEEE 754 rounds in one way.
+// What a leaf is made with along a row, as lines in x. In `float` and without a branch, so that the compiler
+// does four pixels at a time; sums, products and roots alone, which IEEE 754 rounds in one way.
 struct LeafRow {
   float u, v;  // of the row's first pixel, from the middle, along the leaf's own axes
   float u_step, v_step;
@@ -222,8 +225,8 @@ void paint_run(const LeafRow& leaf, const LeafRun& run, std::uint8_t index) {
   }
 }
 
-// Where a row may meet a leaf: u^2 + v^2 is (x + lean * dy)^2 * width + dy^2 * height, which no pixel inside has above `reach`
-// squared.
+// Where a row may meet a leaf: u^2 + v^2 is (x + lean * dy)^2 * width + dy^2 * height, which no pixel inside
+// has above `reach` squared.
 struct LeafReach {
   LeafReach(const LeafRow& row, float u_down, float v_down, float reach) : reach_(reach) {
     width_ = row.u_step * row.u_step + row.v_step * row.v_step;
@@ -303,21 +306,36 @@ void soften(std::vector<std::uint8_t>& plane, std::uint32_t side) {
 // Mean over 2 * reach + 1 pixels each way, by running sums: a lens out of focus.
 void blur(std::vector<std::uint8_t>& plane, std::uint32_t side, std::uint32_t reach) {
   const std::uint32_t mask = side - 1;
-  const int width = static_cast<int>(2 * reach + 1);
+  const std::uint32_t width = 2 * reach + 1;
+  const std::uint32_t share = (65536 + width / 2) / width;  // of 65536
   std::vector<std::uint8_t> line(side);
-  for (const bool across : {true, false})
-    for (std::uint32_t i = 0; i < side; ++i) {
-      const auto pixel = [&](std::uint32_t j) -> std::uint8_t& {
-        return plane[across ? std::size_t{i} * side + (j & mask) : std::size_t{j & mask} * side + i];
-      };
-      for (std::uint32_t j = 0; j < side; ++j) line[j] = pixel(j);
-      int sum = 0;
-      for (std::uint32_t j = 0; j <= 2 * reach; ++j) sum += line[(j - reach) & mask];
-      for (std::uint32_t j = 0; j < side; ++j) {
-        pixel(j) = static_cast<std::uint8_t>((sum + width / 2) / width);
-        sum += line[(j + reach + 1) & mask] - line[(j - reach) & mask];
-      }
+  for (std::uint32_t y = 0; y < side; ++y) {
+    std::uint8_t* const row = plane.data() + std::size_t{y} * side;
+    std::copy_n(row, side, line.begin());
+    std::uint32_t sum = 0;
+    for (std::uint32_t x = 0; x < width; ++x) sum += line[(x - reach) & mask];
+    for (std::uint32_t x = 0; x < side; ++x) {
+      row[x] = static_cast<std::uint8_t>(std::min((sum * share) >> 16U, 255U));
+      sum += line[(x + reach + 1) & mask];
+      sum -= line[(x - reach) & mask];
     }
+  }
+  // Down, a whole row of sums at a time.
+  const std::vector<std::uint8_t> sharp = plane;
+  const auto row_of = [&](std::uint32_t y) { return sharp.data() + std::size_t{y & mask} * side; };
+  std::vector<std::uint32_t> sums(side, 0);
+  for (std::uint32_t y = 0; y < width; ++y)
+    for (std::uint32_t x = 0; x < side; ++x) sums[x] += row_of(y - reach)[x];
+  for (std::uint32_t y = 0; y < side; ++y) {
+    std::uint8_t* const out = plane.data() + std::size_t{y} * side;
+    const std::uint8_t* const entering = row_of(y + reach + 1);
+    const std::uint8_t* const leaving = row_of(y - reach);
+    for (std::uint32_t x = 0; x < side; ++x) {
+      out[x] = static_cast<std::uint8_t>(std::min((sums[x] * share) >> 16U, 255U));
+      sums[x] += entering[x];
+      sums[x] -= leaving[x];
+    }
+  }
 }
 
 Canvas dead_leaves(RandomStream random, const Style& style, const Stock& stock) {
@@ -395,12 +413,23 @@ Canvas out_of_focus(Canvas canvas, std::uint32_t reach) {
   return canvas;
 }
 
+// On as many threads as there are processors.
+void each_on_a_thread(std::initializer_list<std::function<void()>> tasks) {
+  std::atomic<std::size_t> next{0};
+  const unsigned threads = std::min(static_cast<unsigned>(tasks.size()), std::thread::hardware_concurrency());
+  const Result<void> done = on_threads(threads, [&](unsigned) -> Result<void> {
+    for (std::size_t i = next++; i < tasks.size(); i = next++) tasks.begin()[i]();
+    return success();
+  });
+  if (!done.ok()) throw std::bad_alloc();
+}
+
 }  // namespace
 
 Scenery::Scenery(std::uint64_t seed) {
   const RandomStream random(seed, "scenery");
-  grain = fractal(random.substream(0), kScenerySide / 32, kScenerySide);
-  patches = fractal(random.substream(1), 2, kScenerySide / 32);
+  each_on_a_thread({[&] { grain = fractal(random.substream(0), kScenerySide / 32, kScenerySide); },
+                    [&] { patches = fractal(random.substream(1), 2, kScenerySide / 32); }});
   patches_half.resize(kArea / 4);
   for (std::uint32_t y = 0; y < kScenerySide / 2; ++y)
     for (std::uint32_t x = 0; x < kScenerySide / 2; ++x)
@@ -410,18 +439,20 @@ Scenery::Scenery(std::uint64_t seed) {
   const std::array<Style, kSharp> styles{
       Style{kFoliage, 2, 256, false, 170, 350}, Style{kTown, 4, 384, true, 120, 300},
       Style{kThings, 6, 384, false, 120, 300}, Style{kStones, 3, 192, false, 170, 350}};
-  canvases.resize(styles.size());
-  std::atomic<std::size_t> next{0};
-  const Result<void> painted =
-      on_threads(static_cast<unsigned>(styles.size()), [&](unsigned) -> Result<void> {
-        for (std::size_t i = next++; i < styles.size(); i = next++)
-          canvases[i] = dead_leaves(random.substream(2 + i), styles[i], stock);
-        return success();
-      });
-  if (!painted.ok()) throw std::bad_alloc();
-  canvases.push_back(clouds(patches, grain));
-  canvases.push_back(out_of_focus(canvases[0], 10));
-  canvases.push_back(out_of_focus(canvases[2], 6));
+  canvases.resize(kSharp + 3);
+  const auto paint = [&](std::size_t i) {
+    canvases[i] = dead_leaves(random.substream(2 + i), styles[i], stock);
+  };
+  each_on_a_thread({[&] {
+                      paint(0);
+                      canvases[kSharp + 1] = out_of_focus(canvases[0], 10);
+                    },
+                    [&] { paint(3); },
+                    [&] {
+                      paint(2);
+                      canvases[kSharp + 2] = out_of_focus(canvases[2], 6);
+                    },
+                    [&] { paint(1); }, [&] { canvases[kSharp] = clouds(patches, grain); }});
 }
 
 }  // namespace penstock

@@ -85,8 +85,9 @@ class ClassMaker {
                       .first_flip = static_cast<std::uint32_t>(made_.flips.size()),
                       .flips = static_cast<std::uint32_t>(bits.size()),
                       .power = crc32c_power(bytes.size() + kMarkerBytes)};
-    // Checksums of equally long bytes are linear: `effect` is what the bit alone, among zeros, adds. From the last
-    // bit to the first, so that what moves one over the bytes behind it grows from that of the one behind.
+    // Checksums of equally long bytes are linear: `effect` is what the bit alone, among zeros, adds. From the
+    // last bit to the first, so that what moves one over the bytes behind it grows from that of the one
+    // behind.
     static const ShortPowers kPowers;
     made_.flips.resize(made_.flips.size() + bits.size());
     std::uint32_t power = crc32c_power(0);
