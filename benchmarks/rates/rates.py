@@ -18,6 +18,10 @@ PENSTOCK = pathlib.Path(os.environ.get("PENSTOCK", BUILD / "penstock"))
 WRITE_CONSTANT = BUILD / "benchmarks" / "rates" / "penstock_write_constant"
 MIB = 1 << 20
 FEW_FILES = 1000  # so few may be deleted between samples on a disk
+FIRST_BYTES = 64 * MIB
+MOST_GROWTH = 16
+MARGIN = 1.15  # samples vary: aim above the wanted seconds
+PILOTS = 4  # data sets' room for finding the size
 LACKING = 77
 
 
@@ -77,8 +81,7 @@ class Target:
             self.scratch = pathlib.Path(tempfile.mkdtemp(prefix="penstock-rates-", dir=self.folder))
         except OSError as error:
             raise Failed(f"cannot write to '{folder}': {error.strerror}") from error
-        self.file_system = subprocess.run(["stat", "--file-system", "--format=%T", str(self.scratch)], capture_output=True,
-                                          text=True, check=False).stdout.strip() or "unknown"
+        self.file_system = file_system_of(self.scratch)
         self.memory = self.file_system in ("tmpfs", "ramfs")
         self._count = 0
 
@@ -92,11 +95,13 @@ class Target:
         room = os.statvfs(self.scratch)
         return room.f_bavail * room.f_frsize
 
-    def room_for_each(self, samples):
-        """The most bytes that each of so many samples may write."""
-        if self.memory:
-            return min(mem_available() // 3, int(self.free() * 0.9))
-        return int(self.free() * 0.85 / samples)
+    def room_for_each(self, pairs, at_least):
+        """The most bytes that each sample of so many pairs may write; Failed where that is less than `at_least`."""
+        free = self.free()
+        room = min(mem_available() // 3, int(free * 0.9)) if self.memory else int(free * 0.85 / (2 * pairs + PILOTS))
+        if room < at_least:
+            raise Failed(f"'{self.folder}' has no room for samples of {at_least / MIB:.0f} MiB and more")
+        return room
 
     def new_folder(self):
         self._count += 1
@@ -125,6 +130,31 @@ class Target:
             shutil.rmtree(self.scratch)
             self.scratch.mkdir()
             self._count = 0
+
+
+def file_system_of(path):
+    device = os.stat(path).st_dev
+    wanted = f"{os.major(device)}:{os.minor(device)}"
+    with open("/proc/self/mountinfo", encoding="utf-8") as lines:
+        for line in lines:
+            mount, _, kind = line.partition(" - ")
+            if mount.split()[2] == wanted:
+                return kind.split()[0]
+    return "unknown"
+
+
+def enough_samples(sample_bytes, most_bytes, step, min_seconds, seconds_of):
+    """How many samples, a multiple of `step`, last min_seconds within most_bytes, and how many seconds they took last."""
+    def whole(samples):
+        return max(int(samples) // step, 1) * step
+
+    samples = whole(min(FIRST_BYTES, most_bytes) / sample_bytes)
+    while (seconds := seconds_of(samples)) < min_seconds:
+        more = whole(min(samples * min(MARGIN * min_seconds / seconds, MOST_GROWTH), most_bytes / sample_bytes))
+        if more <= samples:
+            break
+        samples = more
+    return samples, seconds
 
 
 def listing(folder):
@@ -160,6 +190,40 @@ def laps_in_turn(pairs, rng, first, second):
             return taken, f"stopped after {len(taken)} of {pairs} pairs: {failure}"
         taken.append((got[first], got[second]))
     return taken, ""
+
+
+def add_options(parser):
+    """Those that every command here has."""
+    parser.add_argument("--out", action="append", required=True, metavar="DIR", help="where to write; again for another tier")
+    parser.add_argument("--pairs", type=int, default=5, metavar="N", help="default 5")
+    parser.add_argument("--min-seconds", type=float, default=2, metavar="S", help="of a sample, default 2")
+    parser.add_argument("--most-bytes", type=parse_size, default=0, metavar="SIZE",
+                        help="of a data set; default: what there is room for")
+    parser.add_argument("--seed", type=int, metavar="N", help="of the order within pairs")
+    parser.add_argument("--json", action="store_true", help="one object a row instead of the table")
+
+
+def check_options(parser, options):
+    if options.pairs < 1 or not options.min_seconds >= 0:
+        parser.error("--pairs is from 1 on, --min-seconds from 0 on")
+
+
+@contextlib.contextmanager
+def targets_of(folders):
+    with contextlib.ExitStack() as stack:
+        yield [stack.enter_context(contextlib.closing(Target(folder))) for folder in folders]
+
+
+def rows_of(measurements):
+    """Calls each (name, call); those that failed are said and left out. Returns the rows and how many failed."""
+    rows, failed = [], 0
+    for name, measure in measurements:
+        try:
+            rows.append(measure())
+        except Failed as failure:
+            say(f"{name}: {failure}")
+            failed += 1
+    return rows, failed
 
 
 def spread(values):

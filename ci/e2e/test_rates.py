@@ -57,6 +57,17 @@ class Rates(penstock_cli.CliTest):
         self.assertIn("imagenet", done.stderr)
         self.assertEqual(list(self.dir.iterdir()), [])
 
+    def test_dlio_is_skipped_where_it_cannot_be_had(self):
+        venv = self.dir / "venv"
+        (venv / "bin").mkdir(parents=True)
+        pip = venv / "bin" / "pip"
+        pip.write_text("#!/bin/sh\necho no network >&2\nexit 1\n", encoding="utf-8")
+        pip.chmod(0o755)
+        done = call(RATES / "dlio", "--out", self.dir / "out", "--venv", venv)
+        self.assertEqual(done.returncode, 77, done.stderr)
+        self.assertIn("numpy cannot be had from PyPI: no network", done.stderr)
+        self.assertFalse((self.dir / "out").exists())
+
 
 if __name__ == "__main__":
     penstock_cli.main()
