@@ -16,6 +16,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 BUILD = pathlib.Path(os.environ.get("PENSTOCK_BUILD", ROOT / "build" / "release"))
 PENSTOCK = pathlib.Path(os.environ.get("PENSTOCK", BUILD / "penstock"))
 WRITE_CONSTANT = BUILD / "benchmarks" / "rates" / "penstock_write_constant"
+MICROBENCH = BUILD / "benchmarks" / "micro" / "penstock_microbench"  # where there is Google Benchmark
 MIB = 1 << 20
 FEW_FILES = 1000  # so few may be deleted between samples on a disk
 FIRST_BYTES = 64 * MIB

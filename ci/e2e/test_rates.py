@@ -47,7 +47,7 @@ class Rates(penstock_cli.CliTest):
         for row in rows.values():
             self.assertEqual((row["pairs"], row["files"]), (2, row["samples"]))
             self.assertGreater(row["bytes"], 1 << 20)
-            ratios = [b / a for a, b in zip(row["generate_s"], row["constant_s"])]
+            ratios = [b / a for a, b in zip(row["generate_s"], row["yardstick_s"])]
             self.assertAlmostEqual(row["ratio"]["median"], statistics.median(ratios))
         self.assertFalse(out.exists(), "it leaves nothing behind")
 
