@@ -206,6 +206,16 @@ TEST_P(PosixPublishFaults, AFailedFolderSyncIsAFailure) {
 INSTANTIATE_TEST_SUITE_P(Ways, PosixPublishFaults, testing::Values("", ",publish=rename"),
                          [](const auto& row) { return row.param.empty() ? "nameless" : "rename"; });
 
+TEST_F(PosixFaults, WithoutThePrivilegeToLinkADescriptorProcIsTheWay) {
+  InjectedFaults faults;
+  faults.fail(Call::linkat, ENOENT, 1, 1000);
+  ASSERT_OK(put("first", bytes_of("x")));
+  EXPECT_EQ(faults.calls(Call::linkat), 2U);
+  ASSERT_OK(put("second", bytes_of("y")));
+  EXPECT_EQ(faults.calls(Call::linkat), 3U) << "asked once, remembered";
+  EXPECT_EQ(get("first") + get("second"), "xy");
+}
+
 TEST_F(PosixFaults, WithoutNamelessFilesTheTemporaryNameIsHidden) {
   InjectedFaults faults;
   faults.fail(Call::open_nameless, EOPNOTSUPP);

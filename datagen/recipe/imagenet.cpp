@@ -1,5 +1,6 @@
 // Recipe: JPEG or PNG pictures in class folders with the sizes of ImageNet. docs/recipes.md says where the
 // figures come from and in what the pictures are like photographs.
+#include <fmt/compile.h>
 #include <fmt/format.h>
 
 #include <iterator>
@@ -50,7 +51,7 @@ class ImageNet final : public PhotoRecipe {
  private:
   void name(std::uint64_t index, SamplePlan& out) const override {
     const std::uint64_t label = index % classes_;
-    fmt::format_to(std::back_inserter(out.key), "n{0:08}/n{0:08}_{1}", label, index / classes_);
+    fmt::format_to(std::back_inserter(out.key), FMT_COMPILE("n{0:08}/n{0:08}_{1}"), label, index / classes_);
     out.label = static_cast<std::uint32_t>(label);
   }
 

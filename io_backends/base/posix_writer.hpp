@@ -20,6 +20,8 @@ struct PosixWriting {
   // Nameless files (O_TMPFILE) where the file system has them: even SIGKILL leaves nothing behind. Cleared
   // when it turns out that it has not; then the object has a temporary name until it is published.
   std::atomic<bool> nameless{true};
+  // They get their name by their descriptor alone. Cleared where the kernel wants /proc for it.
+  std::atomic<bool> link_by_descriptor{true};
 };
 
 // A Writer for `name`. Reserves `bytes_hint` bytes where that keeps large files in one piece (from 1 MiB, not
