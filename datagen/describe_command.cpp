@@ -3,11 +3,13 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "datagen/command_output.hpp"
+#include "datagen/content.hpp"
 #include "datagen/corpus.hpp"
 #include "io_backends/base/command.hpp"
 #include "io_backends/base/interrupt.hpp"
@@ -35,9 +37,27 @@ constexpr OptionSpec kOptions[] = {
      .help = "with --scan: keep the manifest there, for --manifest",
      .group = "Corpus"},
     kThreadsOption,
+    {.name = "content",
+     .type = OptionType::flag,
+     .help =
+         "read samples: how hard they are to decode, how far they compress, which blocks are empty or equal",
+     .group = "Content"},
+    {.name = "samples",
+     .type = OptionType::integer,
+     .value = "N",
+     .help = "with --content: how many to read, drawn evenly (as many as lie in 256 MiB, if not given)",
+     .group = "Content",
+     .at_least = 1},
+    {.name = "seed",
+     .type = OptionType::integer,
+     .value = "N",
+     .fallback = "0",
+     .help = "with --content: draws other samples",
+     .group = "Content",
+     .at_least = 0},
 };
 
-constexpr double kPercents[] = {1, 5, 25, 50, 75, 95, 99};
+constexpr double kPercents[] = {1, 5, 10, 25, 50, 75, 90, 95, 99};
 
 // Samples whose size lies in [from, 2 * from); from 0 is the empty ones.
 struct Bin {
@@ -84,7 +104,7 @@ Result<Description> look_at(const Manifest& manifest) {
   return out;
 }
 
-Json to_json(const Corpus& corpus, const Description& seen) {
+Json to_json(const Corpus& corpus, const Description& seen, const std::optional<Content>& content) {
   const Manifest& manifest = corpus.manifest;
   Json sizes{{"min", seen.sizes.min()}, {"mean", seen.sizes.mean()}, {"max", seen.sizes.max()}};
   for (const double percent : kPercents)
@@ -119,6 +139,7 @@ Json to_json(const Corpus& corpus, const Description& seen) {
     out["scan"] = {{"left_out", corpus.scan->left_out},
                    {"hidden", corpus.scan->hidden},
                    {"linked_folders", corpus.scan->linked_folders}};
+  if (content) out["content"] = content_json(*content);
   return out;
 }
 
@@ -203,6 +224,9 @@ Result<void> save(const Manifest& manifest, const std::filesystem::path& file) {
 Result<int> run(const CommandContext& context) {
   const Options& options = context.options;
   const bool scan = options.flag("scan");
+  for (const char* name : {"samples", "seed"})
+    if (!options.flag("content") && options.given(name))
+      return make_error(Errc::invalid_argument, fmt::format("--{} goes with --content", name));
   for (const char* name : {"checksum", "save"})
     if (!scan && options.given(name))
       return make_error(
@@ -221,10 +245,20 @@ Result<int> run(const CommandContext& context) {
                                                        .progress = context.output.progress}));
   PENSTOCK_ASSIGN(const Description seen, look_at(corpus.manifest));
   if (options.given("save")) PENSTOCK_TRY(save(corpus.manifest, options.text("save")));
-  if (context.output.json)
-    print_json(to_json(corpus, seen));
-  else
-    print_table(corpus, seen, context.output);
+  std::optional<Content> content;
+  if (options.flag("content")) {
+    const std::int64_t samples = options.has("samples") ? options.integer("samples") : 0;
+    PENSTOCK_ASSIGN(content, measure_content(*corpus.tier.backend, corpus.manifest,
+                                             {.samples = static_cast<std::uint64_t>(samples),
+                                              .seed = static_cast<std::uint64_t>(options.integer("seed")),
+                                              .progress = context.output.progress}));
+  }
+  if (context.output.json) {
+    print_json(to_json(corpus, seen, content));
+    return 0;
+  }
+  print_table(corpus, seen, context.output);
+  if (content) print_text("\n" + content_text(*content, corpus.manifest.samples(), context.output));
   return 0;
 }
 
@@ -235,9 +269,9 @@ const CommandInfo command_describe{
     .summary = "what is in a corpus or any folder: count, bytes, sizes, formats, labels",
     .options = kOptions,
     .run = run,
-    .synopsis = "penstock describe CORPUS|DIR [--scan] [--checksum] [options]",
+    .synopsis = "penstock describe CORPUS|DIR [--scan] [--checksum] [--content] [options]",
     .examples =
-        {"penstock describe corpora/imagenet                 # a corpus that `generate` or `copy` made",
+        {"penstock describe corpora/imagenet --content       # a corpus that `generate` or `copy` made, read",
          "penstock describe /data/photos --scan --checksum --save photos.manifest   # somebody else's "
          "folder"},
     .nouns = "CORPUS",

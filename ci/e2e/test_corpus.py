@@ -174,6 +174,53 @@ class Describe(CorpusTest):
         self.run_cli("copy", folder, "--scan", "--to", self.dir / "photos")
         self.run_cli("verify", self.dir / "photos")
 
+    def test_content_of_pictures_that_we_made(self):
+        self.run_cli("generate", "caltech101", "--out", self.dir / "made", "--samples", 60, "--seed", 3)
+        (corpus,) = self.records("describe", "made", "--content")
+        content = corpus["content"]
+        pictures, blocks = content["pictures"], content["blocks"]
+        self.assertEqual((content["samples"], pictures["jpeg"], pictures["failed"]), (60, 60, 0))
+        self.assertEqual(content["bytes"], corpus["bytes"])
+        self.assertEqual(pictures["restart_interval_share"], 1)
+        self.assertGreater(pictures["decode_cpu_ns_per_pixel"], 0)
+        self.assertAlmostEqual(pictures["decode_cpu_ns_per_pixel"] / pictures["decode_cpu_ns_per_byte"] / pictures["bytes_per_pixel"],
+                               1, delta=0.5)
+        self.assertGreater(blocks["looked_at"], 60)
+        self.assertEqual((blocks["zero"], blocks["duplicate"]), (0, 0))
+        if "zstd_not_measured" in content:
+            self.assertIsNone(content["zstd"])
+        else:
+            self.assertAlmostEqual(content["zstd"]["ratio_alone"], 1.0, delta=0.05)
+        self.assertNotIn("content", *self.records("describe", "made"))
+        text = self.run_cli("describe", "made", "--content", "--samples", 7).stdout
+        for words in ("7 of 60 samples", "100% with restart intervals", "ns a pixel", "zstd -3", "0 all zero, 0 copies"):
+            self.assertIn(words, text)
+
+    def test_content_of_what_storage_could_spare(self):
+        root = self.dir / "spare"
+        root.mkdir()
+        block = random.Random(1).randbytes(4096)
+        (root / "a.bin").write_bytes(block + bytes(8192))
+        (root / "b.bin").write_bytes(block + b"tail")
+        (corpus,) = self.records("describe", root, "--scan", "--types", "any", "--content")
+        content = corpus["content"]
+        self.assertEqual({key: content["blocks"][key] for key in ("looked_at", "zero", "duplicate")},
+                         {"looked_at": 4, "zero": 2, "duplicate": 1})
+        self.assertIsNone(content["pictures"])
+        if content["zstd"]:
+            self.assertGreater(content["zstd"]["ratio_in_line"], 2.4)
+
+    def test_content_stops_when_asked(self):
+        root = self.folder()
+        process = self.started("describe", f"{root},limit=200k", "--scan", "--types", "any", "--content", word="content")
+        self.assertEqual(self.stop(process), "")
+        self.fails("describe", root, "--scan", "--samples", 3, code=2, words=["--samples", "--content"])
+        self.fails("describe", root, "--scan", "--content", "--samples", 0, code=2, words=["samples"])
+        (root / "cat" / "0001.jpg").unlink()
+        self.run_cli("describe", root, "--scan", "--save", "m")
+        (root / "cat" / "0003.jpg").unlink()
+        self.fails("describe", root, "--manifest", "m", "--content", words=["0003.jpg"])
+
     def test_interrupted(self):
         root = self.folder()
         process = self.started("describe", f"{root},limit=200k", "--scan", "--checksum", "--save", "m", "--threads", 2,

@@ -183,8 +183,8 @@ JpegDecoder& JpegDecoder::operator=(JpegDecoder&&) noexcept = default;
 
 Result<JpegHeader> JpegDecoder::header(std::span<const std::byte> jpeg) {
   PENSTOCK_TRY(state_->open(jpeg));
-  const JpegHeader header{state_->codec.image_width, state_->codec.image_height,
-                          state_->codec.num_components};
+  const JpegHeader header{state_->codec.image_width, state_->codec.image_height, state_->codec.num_components,
+                          state_->codec.restart_interval};
   jpeg_abort_decompress(&state_->codec);
   return header;
 }

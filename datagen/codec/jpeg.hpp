@@ -37,6 +37,7 @@ struct JpegHeader {
   std::uint32_t width = 0;
   std::uint32_t height = 0;
   int components = 0;
+  unsigned restart_interval = 0;  // in coding units; 0: the picture is one interval
 };
 
 // A picture above this is refused, and so is one that claims more pixels than its bytes can hold.
