@@ -3,9 +3,9 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
-#include <set>
 #include <string>
 
+#include "datagen/block_census.hpp"
 #include "datagen/codec/jpeg.hpp"
 
 namespace penstock {
@@ -65,13 +65,22 @@ TEST(PhotoComposer, ShapesAreThoseOfPhotographs) {
 
 // What a file system that looks for equal blocks would find: nothing.
 TEST(PhotoComposer, NoBlockOccursTwice) {
-  Composer composer(112000);
-  std::set<std::string> blocks;
-  for (std::uint64_t i = 0; i < 500; ++i) {
-    const std::vector<std::byte> jpeg = joined(composer.maker.make(i).value().front());
-    for (std::size_t at = 0; at + 4096 <= jpeg.size(); at += 4096)
-      EXPECT_TRUE(blocks.emplace(reinterpret_cast<const char*>(jpeg.data()) + at, 4096).second)
-          << "sample " << i << " at " << at;
+  struct Case {
+    double median;
+    std::uint64_t samples;
+  };
+  for (const Case& each : {Case{112000, 500}, Case{12000, 20000}}) {
+    Composer composer(each.median);
+    BlockCensus census;
+    for (std::uint64_t i = 0; i < each.samples; ++i) {
+      const std::vector<std::byte> jpeg = joined(composer.maker.make(i).value().front());
+      for (std::size_t at = 0; at + kBlockBytes <= jpeg.size(); at += kBlockBytes)
+        census.add(std::span(jpeg).subspan(at).first<kBlockBytes>());
+    }
+    const BlockCounts counts = census.counts();
+    EXPECT_GT(counts.compared, each.samples * 2);
+    EXPECT_EQ(counts.duplicate, 0U) << each.median;
+    EXPECT_EQ(counts.zero, 0U) << each.median;
   }
 }
 

@@ -29,7 +29,7 @@ namespace penstock {
 
 inline constexpr std::uint32_t kStripRows = 4;
 inline constexpr std::size_t kMarkerBytes = 2;
-inline constexpr std::size_t kFlipSpacing = 256;
+inline constexpr std::size_t kFlipSpacing = 128;
 
 struct Flip {
   std::uint32_t at = 0;      // byte of StripClass::bytes
