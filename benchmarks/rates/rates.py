@@ -127,7 +127,7 @@ class Target:
 
     def forget(self, files):
         """After a row: makes room for the next where that harms nobody; `files`: how many each sample had."""
-        if not self.memory and files * self._count <= FEW_FILES:
+        if self.memory or files * self._count <= FEW_FILES:
             shutil.rmtree(self.scratch)
             self.scratch.mkdir()
             self._count = 0
@@ -213,6 +213,12 @@ def check_options(parser, options):
 def targets_of(folders):
     with contextlib.ExitStack() as stack:
         yield [stack.enter_context(contextlib.closing(Target(folder))) for folder in folders]
+
+
+def scratch_folder():
+    """For records and logs, which are no part of what is measured: in memory where that can be had."""
+    in_memory = "/dev/shm"
+    return tempfile.TemporaryDirectory(dir=in_memory if os.access(in_memory, os.W_OK) else None)
 
 
 def rows_of(measurements):
