@@ -11,8 +11,8 @@ std::string companion_name(const Format& format, const Companion& companion) {
   return format.object_name(0, 1, companion.name, companion.name, companion.fields.front().extension);
 }
 
-Result<std::uint64_t> write_companion(const Format& format, Backend& backend, const Companion& companion,
-                                      Durability durability) {
+Result<PublishedObject> write_companion(const Format& format, Backend& backend, const Companion& companion,
+                                        Durability durability) {
   const std::string name = companion_name(format, companion);
   Result<void> removed = backend.names().remove(name);
   if (!removed.ok() && removed.error().code != Errc::not_found) return std::move(removed).error();

@@ -13,8 +13,8 @@ namespace penstock {
 
 std::string companion_name(const Format& format, const Companion& companion);
 
-// Writes it, in place of one that is there; its size.
-Result<std::uint64_t> write_companion(const Format& format, Backend& backend, const Companion& companion,
-                                      Durability durability);
+// Writes it, in place of one that is there.
+Result<PublishedObject> write_companion(const Format& format, Backend& backend, const Companion& companion,
+                                        Durability durability);
 
 }  // namespace penstock

@@ -24,10 +24,6 @@ struct Generated {
   double seconds = 0;              // of the making alone
 };
 
-// Looks at the target without changing it. `already_exists` with the remedy when it holds anything but an
-// unfinished data set of `wanted` (with `resume`), or that without `resume`. True: it is complete already.
-Result<bool> check_target(Tier& tier, const GenerationState& wanted, bool resume);
-
 // Makes what is missing. Holds the target's lock meanwhile (`busy` if another process does). `out` says how
 // far it came, also when this fails or is interrupted: then the journal is there and --resume goes on, or,
 // where out.begun is false, nothing is there that was not before.

@@ -13,6 +13,7 @@
 #include "datagen/command_output.hpp"
 #include "datagen/dry_run.hpp"
 #include "datagen/generate.hpp"
+#include "datagen/generate_target.hpp"
 #include "datagen/generation.hpp"
 #include "datagen/manifest/manifest.hpp"
 #include "io_backends/base/command.hpp"

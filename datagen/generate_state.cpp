@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <charconv>
-#include <cstring>
 #include <exception>
 #include <memory>
 #include <utility>
@@ -18,23 +17,70 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr int kSchema = 1;
+constexpr int kSchema = 2;
 constexpr std::size_t kMostStateBytes = 1U << 20;
+constexpr std::size_t kRowsAtOnce = 32768;  // of a journal: 1 MiB
 
-// On disk, little endian as the manifest.
+// On disk, little endian as the manifest: of an object, then of each of its samples.
 struct Row {
-  std::uint64_t index;
-  std::uint64_t offset;
-  std::uint64_t length;
-  std::uint32_t crc32c;
-  std::uint32_t check;  // of the bytes before
+  std::uint64_t index;   // of the sample; the object's first
+  std::uint64_t offset;  // of the sample; how many samples the object has
+  std::uint64_t length;  // of either
+  std::uint32_t crc32c;  // of either
+  std::uint32_t check;   // of the bytes before
 };
 static_assert(sizeof(Row) == 32);
 
-std::uint32_t check_of(const Row& row) {
-  // Not 0 for a row of zeros, which is what a file that lost its bytes is full of.
-  return crc32c(std::as_bytes(std::span(&row, 1)).first(offsetof(Row, check)), 0x70656e73U);
+// Tell the two apart, and from a row of zeros, which is what a file that lost its bytes is full of.
+enum class Kind : std::uint32_t { sample = 0x70656e73U, object = 0x6f626a65U };
+
+std::uint32_t check_of(const Row& row, Kind kind) {
+  return crc32c(std::as_bytes(std::span(&row, 1)).first(offsetof(Row, check)),
+                static_cast<std::uint32_t>(kind));
 }
+
+void put(std::vector<Row>& rows, Kind kind, Row row) {
+  row.check = check_of(row, kind);
+  rows.push_back(row);
+}
+
+// Puts the rows of a segment together again.
+class SegmentRows {
+ public:
+  SegmentRows(JournalSegment& segment, std::uint64_t& damaged) : segment_(segment), damaged_(damaged) {}
+
+  void take(const Row& row) {
+    if (row.check == check_of(row, Kind::object) && row.offset > 0) {
+      give_up();
+      object_ = {{row.length, row.crc32c}, segment_.samples.size(), 0};
+      next_ = row.index;
+      missing_ = row.offset;
+    } else if (row.check == check_of(row, Kind::sample) && missing_ > 0 && row.index == next_) {
+      segment_.samples.push_back({row.index, row.offset, row.length, row.crc32c});
+      ++next_;
+      if (--missing_ > 0) return;
+      object_.end = segment_.samples.size();
+      segment_.objects.push_back(object_);
+    } else {
+      ++damaged_;
+    }
+  }
+
+  // Of an object whose samples are not all there.
+  void give_up() {
+    if (missing_ == 0) return;
+    damaged_ += 1 + segment_.samples.size() - object_.begin;
+    segment_.samples.resize(object_.begin);
+    missing_ = 0;
+  }
+
+ private:
+  JournalSegment& segment_;
+  std::uint64_t& damaged_;
+  JournalObject object_;
+  std::uint64_t next_ = 0;
+  std::uint64_t missing_ = 0;
+};
 
 Result<void> gone_is_fine(Result<void> removed) {
   if (!removed.ok() && removed.error().code == Errc::not_found) return success();
@@ -131,45 +177,63 @@ Result<void> write_generation_state(Backend& backend, const GenerationState& sta
   return writer->publish(Durability::file_and_name);
 }
 
-Result<void> JournalWriter::append(const std::vector<JournalEntry>& entries) {
-  if (entries.empty()) return success();
-  std::vector<Row> rows;
-  rows.reserve(entries.size());
-  for (const JournalEntry& entry : entries) {
-    Row row{entry.index, entry.offset, entry.length, entry.crc32c, 0};
-    row.check = check_of(row);
-    rows.push_back(row);
-  }
+Result<void> JournalWriter::append(const JournalSegment& segment) {
+  if (segment.objects.empty()) return success();
   std::uint64_t number = 0;
   {
     const std::lock_guard lock(mutex_);
     number = next_++;
   }
-  const auto bytes = std::as_bytes(std::span(rows));
-  PENSTOCK_ASSIGN(const auto writer, backend_.create(segment_name(number), bytes.size()));
-  PENSTOCK_TRY(writer->append(bytes));
+  PENSTOCK_ASSIGN(
+      const auto writer,
+      backend_.create(segment_name(number), (segment.objects.size() + segment.samples.size()) * sizeof(Row)));
+  std::vector<Row> rows;
+  for (const JournalObject& object : segment.objects) {
+    const auto samples = segment.samples_of(object);
+    put(rows, Kind::object,
+        {samples.front().index, samples.size(), object.whole.bytes, object.whole.crc32c, 0});
+    for (const JournalSample& sample : samples) {
+      put(rows, Kind::sample, {sample.index, sample.offset, sample.length, sample.crc32c, 0});
+      if (rows.size() < kRowsAtOnce) continue;
+      PENSTOCK_TRY(writer->append(std::as_bytes(std::span(rows))));
+      rows.clear();
+    }
+  }
+  PENSTOCK_TRY(writer->append(std::as_bytes(std::span(rows))));
   return writer->publish(Durability::visible, IfExists::fail);
 }
 
+namespace {
+
+Result<void> read_segment(Backend& backend, std::uint64_t number, JournalSegment& segment,
+                          std::uint64_t& damaged) {
+  PENSTOCK_ASSIGN(const auto reader, backend.open(segment_name(number)));
+  PENSTOCK_ASSIGN(const std::uint64_t size, reader->size());
+  SegmentRows taken(segment, damaged);
+  std::vector<Row> rows;
+  const std::uint64_t count = size / sizeof(Row);
+  for (std::uint64_t at = 0; at < count; at += rows.size()) {
+    rows.resize(std::min<std::uint64_t>(kRowsAtOnce, count - at));
+    PENSTOCK_TRY(reader->read_at(at * sizeof(Row), std::as_writable_bytes(std::span(rows))));
+    for (const Row& row : rows) taken.take(row);
+  }
+  taken.give_up();
+  if (size % sizeof(Row) != 0) ++damaged;
+  return success();
+}
+
+}  // namespace
+
 Result<JournalRead> read_journal(Backend& backend,
-                                 const std::function<Result<void>(const std::vector<JournalEntry>&)>& visit) {
+                                 const std::function<Result<void>(const JournalSegment&)>& visit) {
   PENSTOCK_ASSIGN(const std::vector<std::uint64_t> numbers, segments(backend));
   JournalRead read;
-  std::vector<JournalEntry> entries;
+  JournalSegment segment;
   for (const std::uint64_t number : numbers) {
-    PENSTOCK_ASSIGN(const std::vector<std::byte> bytes, read_whole(backend, segment_name(number)));
-    entries.clear();
-    for (std::size_t at = 0; at + sizeof(Row) <= bytes.size(); at += sizeof(Row)) {
-      Row row{};
-      std::memcpy(&row, bytes.data() + at, sizeof row);
-      if (row.check == check_of(row))
-        entries.push_back({row.index, row.offset, row.length, row.crc32c});
-      else
-        ++read.damaged;
-    }
-    if (bytes.size() % sizeof(Row) != 0) ++read.damaged;
+    segment.clear();
+    PENSTOCK_TRY(read_segment(backend, number, segment, read.damaged));
     read.next_segment = number + 1;
-    PENSTOCK_TRY(visit(entries));
+    PENSTOCK_TRY(visit(segment));
   }
   return read;
 }

@@ -1,5 +1,5 @@
 // What an unfinished data set remembers of itself, under .penstock/: which one it is to become (the state
-// file), and which samples are done (the journal). All of it is gone once the manifest is there.
+// file), and which objects are done (the journal). All of it is gone once the manifest is there.
 #pragma once
 
 #include <cstddef>
@@ -8,10 +8,12 @@
 #include <map>
 #include <mutex>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "datagen/format/format.hpp"
 #include "io_backends/base/backend.hpp"
 #include "io_backends/base/result.hpp"
 
@@ -40,23 +42,42 @@ Result<std::optional<GenerationState>> read_generation_state(Backend& backend);
 Result<void> write_generation_state(Backend& backend, const GenerationState& state);
 
 // A sample that lies in its published object.
-struct JournalEntry {
+struct JournalSample {
   std::uint64_t index = 0;
   std::uint64_t offset = 0;
   std::uint64_t length = 0;
   std::uint32_t crc32c = 0;
 };
 
-// Appends finished samples. A back end's objects appear whole or not at all, so the journal is a row of
-// small objects, one for each flush of each worker. Losing its end costs making those samples again, nothing
+// A published object, with all its samples.
+struct JournalObject {
+  PublishedObject whole;
+  std::size_t begin = 0;  // its samples in the segment
+  std::size_t end = 0;    // beyond begin: an object holds one at least
+};
+
+struct JournalSegment {
+  std::vector<JournalObject> objects;
+  std::vector<JournalSample> samples;
+  std::span<const JournalSample> samples_of(const JournalObject& object) const {
+    return std::span(samples).subspan(object.begin, object.end - object.begin);
+  }
+  void clear() {
+    objects.clear();
+    samples.clear();
+  }
+};
+
+// Appends finished objects. A back end's objects appear whole or not at all, so the journal is a row of
+// small objects, one for each flush of each worker. Losing its end costs making those objects again, nothing
 // else.
 class JournalWriter {
  public:
   // Segments are numbered from `first_segment` on, over all workers.
   JournalWriter(Backend& backend, std::uint64_t first_segment) : backend_(backend), next_(first_segment) {}
 
-  // Publishes the entries as one segment. Any thread.
-  Result<void> append(const std::vector<JournalEntry>& entries);
+  // Publishes the segment; nothing where no object is in it. Any thread.
+  Result<void> append(const JournalSegment& segment);
 
  private:
   Backend& backend_;
@@ -66,13 +87,13 @@ class JournalWriter {
 
 struct JournalRead {
   std::uint64_t next_segment = 0;  // the first number that is free
-  std::uint64_t damaged = 0;       // entries that fail their own check: left out
+  std::uint64_t damaged = 0;       // rows that fail their own check, and those of objects that miss one
 };
 
-// Visits each segment's entries; each entry carries its own checksum, and those that fail it are left out. An
+// Visits each segment; each of its rows carries its own checksum, and objects that miss one are left out. An
 // unreadable segment is an error.
 Result<JournalRead> read_journal(Backend& backend,
-                                 const std::function<Result<void>(const std::vector<JournalEntry>&)>& visit);
+                                 const std::function<Result<void>(const JournalSegment&)>& visit);
 
 // Removes the journal and the state file, in that order. Fine when they are gone.
 Result<void> remove_generation_state(Backend& backend);

@@ -5,7 +5,6 @@
 #include <cstdlib>
 #include <span>
 #include <string>
-#include <vector>
 
 #include "datagen/generate_state.hpp"
 #include "io_backends/base/tier.hpp"
@@ -37,13 +36,21 @@ void read_state(Backend& backend, std::span<const std::byte> bytes) {
 void read_segment(Backend& backend, std::span<const std::byte> bytes) {
   constexpr std::size_t kRow = 32;
   put(backend, std::string(kJournalFolder) + "/00000003", bytes);
-  std::size_t entries = 0;
-  const auto read = read_journal(backend, [&](const std::vector<JournalEntry>& of_segment) {
-    entries += of_segment.size();
+  std::size_t rows = 0;
+  const auto read = read_journal(backend, [&](const JournalSegment& segment) {
+    std::size_t end = 0;
+    for (const JournalObject& object : segment.objects) {
+      hold(object.begin == end && object.end > end && object.end <= segment.samples.size());
+      end = object.end;
+      const auto samples = segment.samples_of(object);
+      for (std::size_t i = 0; i < samples.size(); ++i) hold(samples[i].index == samples[0].index + i);
+    }
+    hold(end == segment.samples.size());
+    rows += segment.objects.size() + segment.samples.size();
     return success();
   });
   hold(read.ok() && read->next_segment == 4);
-  hold(entries + read->damaged == (bytes.size() + kRow - 1) / kRow);
+  hold(rows + read->damaged == (bytes.size() + kRow - 1) / kRow);
 }
 
 }  // namespace

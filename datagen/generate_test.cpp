@@ -9,13 +9,13 @@
 #include <string>
 #include <vector>
 
+#include "datagen/generate_target.hpp"
+#include "datagen/generate_testing.hpp"
 #include "datagen/manifest/manifest.hpp"
 #include "io_backends/base/interrupt.hpp"
 
 namespace penstock {
 namespace {
-
-using Tree = std::map<std::string, std::string>;
 
 // One small data set for all tests: its scenery takes longer than its samples.
 const Generation& small() {
@@ -24,50 +24,8 @@ const Generation& small() {
   return generation;
 }
 
-Tier tier(const std::string& path, const std::string& options = "") {
-  return open_tier("mem:" + path + options).value();
-}
-
-std::string content(Backend& backend, std::string_view name) {
-  const auto reader = backend.open(name).value();
-  std::string bytes(reader->size().value(), '\0');
-  EXPECT_TRUE(reader->read_at(0, std::as_writable_bytes(std::span(bytes))).ok());
-  return bytes;
-}
-
-void put(Backend& backend, std::string_view name, const std::string& bytes) {
-  const auto writer = backend.create(name).value();
-  ASSERT_TRUE(writer->append(std::as_bytes(std::span(bytes))).ok());
-  ASSERT_TRUE(writer->publish(Durability::visible).ok());
-}
-
-void collect(Backend& backend, const std::string& folder, Tree& tree) {
-  std::vector<Entry> entries;
-  const auto listed = backend.names().list(folder, [&](const Entry& entry) {
-    entries.push_back(entry);
-    return true;
-  });
-  ASSERT_TRUE(listed.ok()) << listed.error().what;
-  for (const Entry& entry : entries) {
-    if (entry.folder)
-      collect(backend, entry.name, tree);
-    else
-      tree[entry.name] = content(backend, entry.name);
-  }
-}
-
-Tree tree_of(Tier& tier) {
-  Tree tree;
-  collect(*tier.backend, "", tree);
-  return tree;
-}
-
-Result<Generated> make(Tier& tier, unsigned threads = 2, bool resume = false,
-                       const Generation& generation = small()) {
-  Progress progress(false, "", 0, "");
-  Generated made;
-  PENSTOCK_TRY(generate(generation, tier, threads, resume, progress, made));
-  return made;
+Result<Generated> make(Tier& tier, unsigned threads = 2, bool resume = false) {
+  return penstock::make(tier, small(), threads, resume);
 }
 
 const Tree& expected() {
@@ -79,14 +37,8 @@ const Tree& expected() {
   return tree;
 }
 
-// Not EXPECT_EQ on the trees: a failure would print pictures.
 void expect_complete(Tier& target) {
-  const Tree tree = tree_of(target);
-  for (const auto& [name, bytes] : expected()) {
-    ASSERT_TRUE(tree.contains(name)) << name;
-    EXPECT_TRUE(tree.at(name) == bytes) << name;
-  }
-  for (const auto& [name, bytes] : tree) EXPECT_TRUE(expected().contains(name)) << name;
+  expect_same(tree_of(target), expected());
 }
 
 TEST(Generate, TheTreeIsObjectsAndManifestAlone) {
@@ -120,7 +72,7 @@ TEST(Generate, ThreadsDoNotMatter) {
 TEST(Generate, CompanionsLieBesideTheSamplesAndHoldNone) {
   const Generation weather = plan_generation("climate", "", {{"shape", "2,8,8"}}, {.samples = 3}, 7).value();
   Tier whole = tier("generate-companions");
-  ASSERT_TRUE(make(whole, 2, false, weather).ok());
+  ASSERT_TRUE(penstock::make(whole, weather).ok());
   const Tree tree = tree_of(whole);
   EXPECT_EQ(tree.size(), 5U);
   EXPECT_TRUE(tree.contains("stats.h5"));
@@ -133,10 +85,10 @@ TEST(Generate, CompanionsLieBesideTheSamplesAndHoldNone) {
   for (std::uint64_t at = 1;; ++at) {
     const std::string path = "generate-companions-" + std::to_string(at);
     Tier sick = tier(path, ",fail=any:enospc@#" + std::to_string(at) + "..");
-    if (make(sick, 1, false, weather).ok()) break;
+    if (penstock::make(sick, weather, 1).ok()) break;
     ++failed;
     Tier healthy = tier(path);
-    ASSERT_TRUE(make(healthy, 2, true, weather).ok()) << at;
+    ASSERT_TRUE(penstock::make(healthy, weather, 2, true).ok()) << at;
     EXPECT_TRUE(tree_of(healthy) == tree) << at;
   }
   EXPECT_GT(failed, 20U);
@@ -219,13 +171,13 @@ TEST(Generate, DamagedJournalsCostTimeOnly) {
   }
   const std::string segment = std::string(kJournalFolder) + "/00000000";
   ASSERT_GE(bytes.size(), 3 * 32U);
-  bytes[40] ^= 4;                           // an entry that lies
+  bytes[40] ^= 4;                           // a sample that lies, and takes its object along
   bytes += std::string(64, '\0') + "torn";  // and a tail that never was
   put(*healthy.backend, segment, bytes);
   put(*healthy.backend, std::string(kJournalFolder) + "/notes", "of somebody else");
   const auto read = read_journal(*healthy.backend, [](const auto&) { return success(); });
   ASSERT_TRUE(read.ok());
-  EXPECT_EQ(read->damaged, 4U);
+  EXPECT_EQ(read->damaged, 5U);
   ASSERT_TRUE(healthy.backend->names().remove(std::string(kJournalFolder) + "/notes").ok());
   ASSERT_TRUE(make(healthy, 2, true).ok());
   expect_complete(healthy);
@@ -295,10 +247,15 @@ TEST(GenerationState, SurvivesItsText) {
   const GenerationState state = small().state;
   EXPECT_EQ(difference(parse_generation_state(to_text(state)).value(), state), "");
   for (const std::string& text :
-       {std::string(), std::string("{"), std::string("[]"), std::string("{\"schema\":1}"),
+       {std::string(), std::string("{"), std::string("[]"), std::string("{\"schema\":2}"),
         std::string("{\"schema\":\"x\"}"), to_text(state).substr(0, 40)})
     EXPECT_EQ(parse_generation_state(text).error().code, Errc::corrupt) << text;
-  EXPECT_EQ(parse_generation_state("{\"schema\":99}").error().code, Errc::unsupported);
+  // Versions keep different journals.
+  for (const char* const text : {"{\"schema\":99}", "{\"schema\":1}"}) {
+    const auto refused = parse_generation_state(text);
+    EXPECT_EQ(refused.error().code, Errc::unsupported);
+    EXPECT_NE(refused.error().what.find("another version of penstock"), std::string::npos);
+  }
 }
 
 TEST(Generation, CountsByBytesScaleOrSamples) {

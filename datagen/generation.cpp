@@ -129,6 +129,29 @@ std::uint64_t usual_shards(double bytes) {
 
 }  // namespace
 
+std::uint64_t Generation::first_sample(std::uint64_t object) const {
+  return format->first_sample(object, state.samples);
+}
+
+std::uint64_t Generation::end_sample(std::uint64_t object) const {
+  return object + 1 == objects ? state.samples : first_sample(object + 1);
+}
+
+std::uint64_t Generation::object_of(std::uint64_t sample) const {
+  std::uint64_t low = 0;
+  std::uint64_t high = objects;
+  while (high - low > 1) {
+    const std::uint64_t middle = low + (high - low) / 2;
+    (first_sample(middle) <= sample ? low : high) = middle;
+  }
+  return low;
+}
+
+std::string Generation::object_name(std::uint64_t object, SamplePlan& scratch) const {
+  recipe->plan(first_sample(object), scratch);
+  return format->object_name(object, objects, state.recipe, scratch.key, recipe->fields().front().extension);
+}
+
 Result<Generation> plan_generation(std::string_view recipe, std::string_view format,
                                    std::vector<OptionWord> settings, const HowMany& how_many,
                                    std::uint64_t seed) {

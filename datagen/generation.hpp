@@ -34,6 +34,12 @@ struct Generation {
   std::uint64_t objects = 0;
   std::uint64_t bytes_expected = 0;  // from the plans of at most 65536 samples
   std::string how_many{};            // how HowMany::size_for came to its number; "" without it
+
+  // An object's samples, from the first to just before the end, in order.
+  std::uint64_t first_sample(std::uint64_t object) const;
+  std::uint64_t end_sample(std::uint64_t object) const;
+  std::uint64_t object_of(std::uint64_t sample) const;
+  std::string object_name(std::uint64_t object, SamplePlan& scratch) const;
 };
 
 // `format` "" is the recipe's own. Settings that are not given are the recipe's where the format is its own,

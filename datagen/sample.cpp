@@ -41,9 +41,11 @@ std::uint64_t field_bytes(const Field& field) {
   return bytes;
 }
 
-std::uint32_t crc32c_of(const FieldBytes& field) {
-  if (field.crc32c) return *field.crc32c;
-  std::uint32_t crc = 0;
+std::uint32_t crc32c_of(const FieldBytes& field, std::uint32_t before) {
+  constexpr std::uint64_t kCombinedFrom = 8192;  // shorter ones are read again sooner than they are combined
+  if (field.crc32c && before == 0) return *field.crc32c;
+  if (field.crc32c && field.bytes >= kCombinedFrom) return crc32c_combine(before, *field.crc32c, field.bytes);
+  std::uint32_t crc = before;
   for (const std::span<const std::byte> piece : field.pieces) crc = crc32c(piece, crc);
   return crc;
 }

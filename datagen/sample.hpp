@@ -50,8 +50,8 @@ struct FieldBytes {
   std::optional<std::uint32_t> crc32c{};  // of all pieces, where the maker knows it
   const Crc32Source* crc32 = nullptr;     // likewise
 };
-// Of all pieces: known or computed.
-std::uint32_t crc32c_of(const FieldBytes& field);
+// Of all pieces, known or computed; `before` is the CRC32C of what lies in front of them.
+std::uint32_t crc32c_of(const FieldBytes& field, std::uint32_t before = 0);
 std::uint32_t crc32_of(const FieldBytes& field);
 std::vector<std::byte> joined(const FieldBytes& field);
 

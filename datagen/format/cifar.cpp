@@ -59,11 +59,11 @@ class CifarWriter final : public ObjectWriter {
     const std::array label{static_cast<std::byte>(sample.label)};
     PENSTOCK_TRY(writer_->append(label));
     const Placement placement{writer_->offset(), kPixels};
-    PENSTOCK_TRY(writer_->append(field.pieces));
+    PENSTOCK_TRY(writer_->append(field));
     return placement;
   }
 
-  Result<std::uint64_t> publish(Durability durability) override {
+  Result<PublishedObject> publish(Durability durability) override {
     if (!writer_ || writer_->offset() != samples_ * kRecord)
       return make_error(Errc::internal,
                         fmt::format("'{}' is not whole: its plan says {} records", name_, samples_));

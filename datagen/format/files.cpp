@@ -34,22 +34,22 @@ class FileWriter final : public ObjectWriter {
     const FieldBytes& file = sample.fields.front();
     PENSTOCK_ASSIGN(writer_, backend_.create(name_, file.bytes));
     PENSTOCK_TRY(writer_->append(file.pieces));
-    bytes_ = file.bytes;
-    return Placement{0, bytes_};
+    object_ = {file.bytes, crc32c_of(file)};
+    return Placement{0, file.bytes};
   }
 
-  Result<std::uint64_t> publish(Durability durability) override {
+  Result<PublishedObject> publish(Durability durability) override {
     if (writer_ == nullptr)
       return make_error(Errc::internal, fmt::format("no sample for the file '{}'", name_));
     PENSTOCK_TRY(writer_->publish(durability));
-    return bytes_;
+    return object_;
   }
 
  private:
   Backend& backend_;
   const std::string name_;
   std::unique_ptr<Writer> writer_;
-  std::uint64_t bytes_ = 0;
+  PublishedObject object_;
 };
 
 class Files final : public Format {

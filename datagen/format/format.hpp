@@ -39,13 +39,20 @@ struct Placement {
   std::uint64_t length = 0;
 };
 
+// An object as it stands.
+struct PublishedObject {
+  std::uint64_t bytes = 0;
+  std::uint32_t crc32c = 0;  // of all of them
+};
+
 // Writes the samples of one object, in order: as many as its plan says. One thread.
 class ObjectWriter {
  public:
   virtual ~ObjectWriter() = default;
-  // The sample's bytes are the caller's again when it returns.
+  // The sample's bytes are the caller's again when it returns. Those of known CRC32C are not read for the
+  // object's.
   virtual Result<Placement> add(const SampleBytes& sample) = 0;
-  virtual Result<std::uint64_t> publish(Durability durability) = 0;  // the object's size
+  virtual Result<PublishedObject> publish(Durability durability) = 0;
 };
 
 // A configured format: immutable, any thread.

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "datagen/format/format.hpp"
+#include "io_backends/base/crc32c.hpp"
 #include "io_backends/base/random.hpp"
 #include "io_backends/base/tier.hpp"
 
@@ -35,7 +36,8 @@ Result<Placement> add(ObjectWriter& writer, const Sample& sample) {
   const std::span<const std::byte> bytes(sample.bytes);
   const std::array pieces{bytes.first(bytes.size() / 3), bytes.subspan(bytes.size() / 3, bytes.size() / 2),
                           bytes.subspan(bytes.size() / 3 + bytes.size() / 2)};
-  const FieldBytes field{.pieces = pieces, .bytes = bytes.size()};
+  FieldBytes field{.pieces = pieces, .bytes = bytes.size()};
+  if (sample.label % 2 == 1) field.crc32c = crc32c(bytes);  // some makers know it
   return writer.add(
       {.key = sample.key, .label = sample.label, .label_name = sample.label_name, .fields = {&field, 1}});
 }
@@ -147,12 +149,15 @@ void FormatContract::round_trip(const Field& field) {
       placed.push_back(*placement);
     }
     EXPECT_FALSE(tier_->backend->open(name).ok()) << "visible before it was published";
-    const auto size = (*writer)->publish(Durability::visible);
-    ASSERT_TRUE(size.ok()) << size.error().message();
+    const auto object_made = (*writer)->publish(Durability::visible);
+    ASSERT_TRUE(object_made.ok()) << object_made.error().message();
 
     const auto reader = tier_->backend->open(name);
     ASSERT_TRUE(reader.ok()) << reader.error().message();
-    EXPECT_EQ((*reader)->size().value_or(0), *size);
+    ASSERT_EQ((*reader)->size().value_or(0), object_made->bytes);
+    std::vector<std::byte> whole(object_made->bytes);
+    ASSERT_TRUE((*reader)->read_at(0, whole).ok());
+    EXPECT_EQ(crc32c(whole), object_made->crc32c);
     for (std::uint64_t i = begin; i < end; ++i) {
       std::vector<std::byte> bytes(placed[i - begin].length);
       ASSERT_TRUE((*reader)->read_at(placed[i - begin].offset, bytes).ok());
@@ -162,11 +167,11 @@ void FormatContract::round_trip(const Field& field) {
     EXPECT_TRUE(format_->claims(name)) << name;
     std::vector<Placement> scanned;
     std::vector<std::string> labels;
-    const auto found =
-        format_->scan(*tier_->backend, {.name = name, .bytes = *size}, [&](const Format::Found& sample) {
-          scanned.push_back(sample.placement);
-          labels.emplace_back(sample.label_name);
-        });
+    const auto found = format_->scan(*tier_->backend, {.name = name, .bytes = object_made->bytes},
+                                     [&](const Format::Found& sample) {
+                                       scanned.push_back(sample.placement);
+                                       labels.emplace_back(sample.label_name);
+                                     });
     ASSERT_TRUE(found.ok()) << found.error().message();
     ASSERT_EQ(scanned.size(), placed.size());
     for (std::size_t i = 0; i < placed.size(); ++i) {
@@ -223,7 +228,7 @@ TEST_P(FormatContract, AFullTierIsNoSpaceAndLeavesNothing) {
   ASSERT_TRUE(writer.ok());
   const auto placed = add(**writer, samples[7]);
   const auto published =
-      placed.ok() ? (*writer)->publish(Durability::visible) : Result<std::uint64_t>(placed.error());
+      placed.ok() ? (*writer)->publish(Durability::visible) : Result<PublishedObject>(placed.error());
   ASSERT_FALSE(published.ok());
   EXPECT_EQ(published.error().code, Errc::no_space) << published.error().message();
   EXPECT_FALSE(full->backend->open("full.jpg").ok());

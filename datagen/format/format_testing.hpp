@@ -71,7 +71,8 @@ inline Result<Made> make_object(Backend& backend, const Format& format, std::str
                     writer->add({.key = key, .label = sample.label, .label_name = {}, .fields = bytes}));
     made.placed.push_back(placement);
   }
-  PENSTOCK_ASSIGN(made.bytes, writer->publish(Durability::visible));
+  PENSTOCK_ASSIGN(const PublishedObject object, writer->publish(Durability::visible));
+  made.bytes = object.bytes;
   return made;
 }
 

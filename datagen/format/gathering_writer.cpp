@@ -2,20 +2,21 @@
 
 #include <utility>
 
+#include "io_backends/base/crc32c.hpp"
+
 namespace penstock {
 
-Result<void> GatheringWriter::append(std::span<const std::span<const std::byte>> pieces) {
-  std::uint64_t bytes = 0;
-  for (const std::span<const std::byte> piece : pieces) bytes += piece.size();
-  offset_ += bytes;
-  if (bytes < kLarge) {
-    for (const std::span<const std::byte> piece : pieces)
+Result<void> GatheringWriter::append(const FieldBytes& field) {
+  crc32c_ = crc32c_of(field, crc32c_);
+  offset_ += field.bytes;
+  if (field.bytes < kLarge) {
+    for (const std::span<const std::byte> piece : field.pieces)
       gathered_.insert(gathered_.end(), piece.begin(), piece.end());
     return gathered_.size() < kGathered ? success() : flush();
   }
   together_.clear();
   if (!gathered_.empty()) together_.emplace_back(gathered_);
-  together_.insert(together_.end(), pieces.begin(), pieces.end());
+  together_.insert(together_.end(), field.pieces.begin(), field.pieces.end());
   PENSTOCK_TRY(writer_->append(together_));
   gathered_.clear();
   return success();
@@ -28,15 +29,24 @@ Result<void> GatheringWriter::flush() {
   return success();
 }
 
-Result<void> GatheringWriter::write_at(std::uint64_t offset, std::span<const std::byte> bytes) {
-  PENSTOCK_TRY(flush());
-  return writer_->write_at(offset, bytes);
+Result<void> GatheringWriter::append_draft(std::span<const std::byte> bytes) {
+  draft_ = {.offset = offset_, .bytes = bytes.size(), .crc32c = crc32c(bytes)};
+  return append(bytes);
 }
 
-Result<std::uint64_t> GatheringWriter::publish(Durability durability) {
+Result<void> GatheringWriter::replace_draft(std::span<const std::byte> bytes) {
+  if (bytes.size() != draft_.bytes) return make_error(Errc::internal, "other bytes than a draft held for");
+  // Checksums of equally many bytes differ by what differs in the bytes, moved over all that follows.
+  const std::uint64_t behind = offset_ - draft_.offset - draft_.bytes;
+  crc32c_ ^= crc32c_combine(draft_.crc32c ^ crc32c(bytes), 0, behind);
+  PENSTOCK_TRY(flush());
+  return writer_->write_at(draft_.offset, bytes);
+}
+
+Result<PublishedObject> GatheringWriter::publish(Durability durability) {
   PENSTOCK_TRY(flush());
   PENSTOCK_TRY(writer_->publish(durability));
-  return offset_;
+  return PublishedObject{offset_, crc32c_};
 }
 
 }  // namespace penstock

@@ -1,5 +1,6 @@
 // An object written in pieces of any size: small ones are gathered and written together, large ones go to the
-// storage as they are, uncopied. For the formats that put many samples into one object. One thread.
+// storage as they are, uncopied. For the formats that put many samples into one object. Knows the checksum of
+// all that it was given. One thread.
 #pragma once
 
 #include <cstddef>
@@ -9,6 +10,8 @@
 #include <string_view>
 #include <vector>
 
+#include "datagen/format/format.hpp"
+#include "datagen/sample.hpp"
 #include "io_backends/base/backend.hpp"
 #include "io_backends/base/result.hpp"
 
@@ -26,23 +29,34 @@ class GatheringWriter {
 
   // In the order of the calls. The bytes are the caller's again when they return. Errors are the Writer's and
   // may tell of bytes that an earlier call gave.
-  Result<void> append(std::span<const std::byte> bytes) { return append({&bytes, 1}); }
-  Result<void> append(std::span<const std::span<const std::byte>> pieces);
+  Result<void> append(const FieldBytes& field);
+  Result<void> append(std::span<const std::byte> bytes) {
+    return append(FieldBytes{.pieces = {&bytes, 1}, .bytes = bytes.size()});
+  }
   Result<void> append(std::string_view text) { return append(std::as_bytes(std::span(text))); }
 
-  // Writes over bytes that were taken, where the Writer can.
-  Result<void> write_at(std::uint64_t offset, std::span<const std::byte> bytes);
+  // As append; once an object, in place of what only its end tells: as many bytes, then written over these
+  // where the Writer can.
+  Result<void> append_draft(std::span<const std::byte> bytes);
+  Result<void> replace_draft(std::span<const std::byte> bytes);
 
-  // Writes what is left and gives the object its name; returns its size.
-  Result<std::uint64_t> publish(Durability durability);
+  // Writes what is left and gives the object its name.
+  Result<PublishedObject> publish(Durability durability);
 
  private:
+  struct Draft {
+    std::uint64_t offset = 0;
+    std::uint64_t bytes = 0;
+    std::uint32_t crc32c = 0;
+  };
   Result<void> flush();
 
   std::unique_ptr<Writer> writer_;
   std::vector<std::byte> gathered_;
   std::vector<std::span<const std::byte>> together_;
   std::uint64_t offset_ = 0;
+  std::uint32_t crc32c_ = 0;
+  Draft draft_;
 };
 
 }  // namespace penstock

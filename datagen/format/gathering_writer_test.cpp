@@ -2,12 +2,14 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <array>
 #include <string>
 #include <vector>
 
 #include "datagen/format/object_window.hpp"
 #include "datagen/scripted_backend.hpp"
+#include "io_backends/base/crc32c.hpp"
 #include "io_backends/base/random.hpp"
 
 namespace penstock {
@@ -33,6 +35,10 @@ class SeeingWriter final : public Writer {
       sum += piece.size();
     }
     seen_.calls.push_back(sum);
+    return success();
+  }
+  Result<void> write_at(std::uint64_t offset, std::span<const std::byte> bytes) override {
+    std::copy(bytes.begin(), bytes.end(), seen_.bytes.begin() + static_cast<std::ptrdiff_t>(offset));
     return success();
   }
   Result<void> publish(Durability /*wanted*/, IfExists /*if_exists*/) override {
@@ -61,11 +67,13 @@ TEST(GatheringWriter, SmallPiecesGoTogetherInOrder) {
     all.insert(all.end(), bytes.begin(), bytes.end());
     const std::array pieces{std::span<const std::byte>(bytes).first(bytes.size() / 2),
                             std::span<const std::byte>(bytes).subspan(bytes.size() / 2)};
-    ASSERT_TRUE(writer.append(pieces).ok());
+    ASSERT_TRUE(writer.append({.pieces = pieces, .bytes = bytes.size()}).ok());
     bytes.assign(bytes.size(), std::byte{});  // the caller's again
   }
   EXPECT_FALSE(seen.published);
-  EXPECT_EQ(writer.publish(Durability::visible).value(), all.size());
+  const PublishedObject object = writer.publish(Durability::visible).value();
+  EXPECT_EQ(object.bytes, all.size());
+  EXPECT_EQ(object.crc32c, crc32c(all));
   EXPECT_TRUE(seen.published);
   EXPECT_EQ(seen.bytes, all);
   EXPECT_EQ(seen.calls.size(), all.size() / GatheringWriter::kGathered + 1);
@@ -78,14 +86,35 @@ TEST(GatheringWriter, LargePiecesAreNotCopiedAndTakeTheSmallOnesAlong) {
   const std::span<const std::byte> half = std::span<const std::byte>(large).first(large.size() / 2);
   const std::array pieces{half, std::span<const std::byte>(large).subspan(half.size())};
   ASSERT_TRUE(writer.append("head").ok());
-  ASSERT_TRUE(writer.append(pieces).ok());
+  ASSERT_TRUE(writer.append({.pieces = pieces, .bytes = large.size(), .crc32c = crc32c(large)}).ok());
   ASSERT_TRUE(writer.append("tail").ok());
   EXPECT_EQ(seen.calls, (std::vector<std::size_t>{4 + large.size()}));
   ASSERT_EQ(seen.sources.size(), 3U);
   EXPECT_EQ(seen.sources[1], pieces[0].data());
   EXPECT_EQ(seen.sources[2], pieces[1].data());
-  EXPECT_EQ(writer.publish(Durability::visible).value(), large.size() + 8);
+  const PublishedObject object = writer.publish(Durability::visible).value();
+  EXPECT_EQ(object.bytes, large.size() + 8);
+  EXPECT_EQ(object.crc32c, crc32c(seen.bytes));
   EXPECT_EQ(seen.calls.back(), 4U);
+}
+
+TEST(GatheringWriter, ADraftIsReplacedAndTheChecksumGoesAlong) {
+  for (const std::size_t behind : {std::size_t{0}, std::size_t{1}, GatheringWriter::kLarge}) {
+    Seen seen;
+    GatheringWriter writer(std::make_unique<SeeingWriter>(seen));
+    const std::vector<std::byte> tail = some_bytes(behind, 1);
+    ASSERT_TRUE(writer.append("head").ok());
+    ASSERT_TRUE(writer.append_draft(some_bytes(100, 2)).ok());
+    ASSERT_TRUE(writer.append(tail).ok());
+    EXPECT_EQ(writer.replace_draft(some_bytes(99, 3)).error().code, Errc::internal);
+    ASSERT_TRUE(writer.replace_draft(some_bytes(100, 3)).ok());
+    const PublishedObject object = writer.publish(Durability::visible).value();
+    EXPECT_EQ(object.bytes, 104 + behind);
+    ASSERT_EQ(seen.bytes.size(), object.bytes);
+    EXPECT_EQ(object.crc32c, crc32c(seen.bytes)) << behind;
+    std::vector<std::byte> draft(seen.bytes.begin() + 4, seen.bytes.begin() + 104);
+    EXPECT_EQ(draft, some_bytes(100, 3));
+  }
 }
 
 TEST(ObjectWindow, ReadsNearLooksTogetherAndFarOnesSparsely) {

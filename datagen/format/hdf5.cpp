@@ -47,15 +47,15 @@ class Hdf5Writer final : public ObjectWriter {
     if (!writer_) PENSTOCK_TRY(begin());
     const FieldBytes& field = sample.fields.front();
     const Placement placement{writer_->offset(), field.bytes};
-    PENSTOCK_TRY(writer_->append(field.pieces));
+    PENSTOCK_TRY(writer_->append(field));
     if (arrays_.samples() == 1) PENSTOCK_TRY(append_others(&sample));
     return placement;
   }
 
-  Result<std::uint64_t> publish(Durability durability) override {
+  Result<PublishedObject> publish(Durability durability) override {
     PENSTOCK_TRY(arrays_.complete());
     if (arrays_.samples() > 1) PENSTOCK_TRY(append_others(nullptr));
-    if (patched_) PENSTOCK_TRY(writer_->write_at(0, layout_->metadata()));
+    if (patched_) PENSTOCK_TRY(writer_->replace_draft(layout_->metadata()));
     return writer_->publish(durability);
   }
 
@@ -66,7 +66,7 @@ class Hdf5Writer final : public ObjectWriter {
     PENSTOCK_ASSIGN(auto writer,
                     patched_ ? create_patchable(backend_, name_, 0) : backend_.create(name_, now.end()));
     writer_.emplace(std::move(writer));
-    return writer_->append(now.metadata());
+    return patched_ ? writer_->append_draft(now.metadata()) : writer_->append(now.metadata());
   }
 
   Result<void> append_others(const SampleBytes* sample) {
@@ -75,7 +75,7 @@ class Hdf5Writer final : public ObjectWriter {
     for (std::size_t i = 1; i < plans.size(); ++i) {
       const std::vector<std::byte> padding(static_cast<std::size_t>(layout_->address(i) - writer_->offset()));
       PENSTOCK_TRY(writer_->append(padding));
-      PENSTOCK_TRY(writer_->append(arrays_.content(plans[i], sample).pieces));
+      PENSTOCK_TRY(writer_->append(arrays_.content(plans[i], sample)));
     }
     return success();
   }

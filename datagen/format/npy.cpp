@@ -40,11 +40,11 @@ class NpyWriter final : public ObjectWriter {
       PENSTOCK_TRY(writer_->append(head));
     }
     const Placement placement{writer_->offset(), field.bytes};
-    PENSTOCK_TRY(writer_->append(field.pieces));
+    PENSTOCK_TRY(writer_->append(field));
     return placement;
   }
 
-  Result<std::uint64_t> publish(Durability durability) override {
+  Result<PublishedObject> publish(Durability durability) override {
     PENSTOCK_TRY(arrays_.complete());
     return writer_->publish(durability);
   }

@@ -44,11 +44,11 @@ class NpzWriter final : public ObjectWriter {
     const Placement placement{writer_->offset(), field.bytes};
     payload_crc_ = crc32_combine(payload_crc_, crc32_of(field), field.bytes);
     payload_bytes_ += field.bytes;
-    PENSTOCK_TRY(writer_->append(field.pieces));
+    PENSTOCK_TRY(writer_->append(field));
     return placement;
   }
 
-  Result<std::uint64_t> publish(Durability durability) override {
+  Result<PublishedObject> publish(Durability durability) override {
     PENSTOCK_TRY(arrays_.complete());
     if (arrays_.samples() > 1) {
       PENSTOCK_TRY(end_payload());
@@ -80,15 +80,14 @@ class NpzWriter final : public ObjectWriter {
     PENSTOCK_TRY(create(varies_ ? 0 : head.size() + array.bytes(), varies_));
     members_.push_back({.name = array.name + std::string(kSuffix), .streamed = true});
     PENSTOCK_TRY(writer_->append(zip_local_header(members_.back())));
-    head_offset_ = writer_->offset();
-    return writer_->append(head);
+    return varies_ ? writer_->append_draft(head) : writer_->append(head);
   }
 
   // Only now the first side of an array of samples that vary is known.
   Result<void> end_payload() {
     const ArrayPlan array = arrays_.plans().front();
     const std::vector<std::byte> head = npy_header(array.element, array.shape);
-    if (varies_) PENSTOCK_TRY(writer_->write_at(head_offset_, head));
+    if (varies_) PENSTOCK_TRY(writer_->replace_draft(head));
     ZipMember& member = members_.front();
     member.crc32 = crc32_combine(crc32(head), payload_crc_, payload_bytes_);
     member.bytes = head.size() + payload_bytes_;
@@ -107,7 +106,7 @@ class NpzWriter final : public ObjectWriter {
       PENSTOCK_TRY(writer_->append(zip_local_header(members_.back())));
       PENSTOCK_TRY(writer_->append(head));
       if (i == 0) payload_offset_ = writer_->offset();
-      PENSTOCK_TRY(writer_->append(content.pieces));
+      PENSTOCK_TRY(writer_->append(content));
     }
     return success();
   }
@@ -118,7 +117,6 @@ class NpzWriter final : public ObjectWriter {
   SampleArrays arrays_;
   std::optional<GatheringWriter> writer_;
   std::vector<ZipMember> members_;
-  std::uint64_t head_offset_ = 0;
   std::uint64_t payload_offset_ = 0;
   std::uint64_t payload_bytes_ = 0;
   std::uint32_t payload_crc_ = 0;

@@ -24,9 +24,6 @@ constexpr std::size_t kMostVarintBytes = 10;
 constexpr std::size_t kLongestKey = 256;
 constexpr std::size_t kLongestLabel = 1024;
 
-// Shorter fields are read again sooner than their checksums are combined.
-constexpr std::uint64_t kCombinedFrom = 8192;
-
 std::size_t varint_bytes(std::uint64_t value) {
   std::size_t bytes = 1;
   while ((value >>= 7U) != 0) ++bytes;
@@ -51,12 +48,6 @@ void put_bytes(std::vector<std::byte>& out, std::string_view text) {
 // Of a delimited field, all in all: field numbers below 16 take one byte.
 std::uint64_t delimited_bytes(std::uint64_t bytes) {
   return 1 + varint_bytes(bytes) + bytes;
-}
-
-std::uint32_t crc_with(std::uint32_t crc, const FieldBytes& field) {
-  if (field.crc32c && field.bytes >= kCombinedFrom) return crc32c_combine(crc, *field.crc32c, field.bytes);
-  for (const std::span<const std::byte> piece : field.pieces) crc = crc32c(piece, crc);
-  return crc;
 }
 
 // ---- Looking through -------------------------------------------------------------------------------------
@@ -303,7 +294,7 @@ TfExampleWriter::Message TfExampleWriter::finish(std::vector<std::span<const std
   };
   for (const Borrowed& one : borrowed_) {
     small_up_to(one.before);
-    message.crc32c = crc_with(message.crc32c, one.field);
+    message.crc32c = crc32c_of(one.field, message.crc32c);
     pieces.insert(pieces.end(), one.field.pieces.begin(), one.field.pieces.end());
   }
   small_up_to(small_.size());

@@ -64,7 +64,7 @@ class TfRecordWriter final : public ObjectWriter {
     example_.clear();
     describe(sample);
     for (std::size_t i = 0; i < fields_.size(); ++i) add_field(i, sample.fields[i]);
-    pieces_.assign(1, {});
+    pieces_.clear();
     const TfExampleWriter::Message message = example_.finish(pieces_);
     if (message.bytes > kMostExampleBytes)
       return make_error(Errc::invalid_argument,
@@ -72,14 +72,14 @@ class TfRecordWriter final : public ObjectWriter {
                                     sample.key, name_, message.bytes, kMostExampleBytes));
     const auto header = tfrecord_header(message.bytes);
     const auto footer = tfrecord_footer(message.crc32c);
-    pieces_.front() = header;
-    pieces_.emplace_back(footer);
     const std::uint64_t payload = writer_.offset() + header.size() + message.first_field_at;
-    PENSTOCK_TRY(writer_.append(pieces_));
+    PENSTOCK_TRY(writer_.append(header));
+    PENSTOCK_TRY(writer_.append({.pieces = pieces_, .bytes = message.bytes, .crc32c = message.crc32c}));
+    PENSTOCK_TRY(writer_.append(footer));
     return Placement{payload, sample.fields.front().bytes};
   }
 
-  Result<std::uint64_t> publish(Durability durability) override { return writer_.publish(durability); }
+  Result<PublishedObject> publish(Durability durability) override { return writer_.publish(durability); }
 
  private:
   // What is said about the sample comes before its bytes, so that a scan need not go behind them.

@@ -46,7 +46,7 @@ Written write(std::span<const Field> fields, std::span<const SampleBytes> sample
                     .value();
   Written out;
   for (const SampleBytes& sample : samples) out.placements.push_back(writer->add(sample).value());
-  out.bytes.resize(writer->publish(Durability::visible).value());
+  out.bytes.resize(writer->publish(Durability::visible).value().bytes);
   EXPECT_TRUE(tier.backend->open("o").value()->read_at(0, out.bytes).ok());
   return out;
 }

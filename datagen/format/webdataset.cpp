@@ -79,7 +79,7 @@ class TarWriter final : public ObjectWriter {
     return payload;
   }
 
-  Result<std::uint64_t> publish(Durability durability) override {
+  Result<PublishedObject> publish(Durability durability) override {
     PENSTOCK_TRY(writer_.append(kZeros));
     return writer_.publish(durability);
   }
@@ -98,7 +98,7 @@ class TarWriter final : public ObjectWriter {
     PENSTOCK_TRY(put_header(sample.key, files_[i].suffix, length));
     PENSTOCK_TRY(writer_.append(array));
     const Placement placement{writer_.offset(), bytes.bytes};
-    PENSTOCK_TRY(writer_.append(bytes.pieces));
+    PENSTOCK_TRY(writer_.append(bytes));
     PENSTOCK_TRY(pad(length));
     return placement;
   }

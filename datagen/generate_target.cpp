@@ -1,0 +1,119 @@
+#include "datagen/generate_target.hpp"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <system_error>
+#include <utility>
+
+#include "datagen/manifest/manifest.hpp"
+#include "io_backends/base/fd.hpp"
+#include "io_backends/base/posix_root.hpp"
+
+namespace penstock {
+namespace {
+
+// The first thing below the root that generate did not leave there itself; "" if there is none. What a fresh
+// file system brings along does not count.
+Result<std::string> first_foreign_entry(Backend& backend) {
+  std::string found;
+  const auto look_for = [&found](auto is_ours) {
+    return [&found, is_ours](const Entry& entry) {
+      if (is_ours(entry.name)) return true;
+      found = entry.name;
+      return false;
+    };
+  };
+  Result<void> listed = backend.names().list(
+      "", look_for([](std::string_view name) { return name == ".penstock" || name == "lost+found"; }));
+  if (listed.ok() && found.empty())
+    listed = backend.names().list(".penstock", look_for([](std::string_view name) {
+                                    return name == kGenerationStateName || name == kGenerationLockName ||
+                                           name == kJournalFolder;
+                                  }));
+  if (!listed.ok() && listed.error().code != Errc::not_found) return std::move(listed).error();
+  return found;
+}
+
+Error occupied(const Tier& tier, std::string_view why, std::string_view remedy) {
+  return make_error(Errc::already_exists, fmt::format("'{}' {}: {}", tier.root, why, remedy));
+}
+
+Error a_file(const Tier& tier) {
+  return make_error(Errc::invalid_argument,
+                    fmt::format("'{}' is a file or below one; --out takes a folder", tier.root));
+}
+
+// A finished corpus: is it the one that is wanted?
+Result<bool> check_finished(Tier& tier, const GenerationState& wanted) {
+  PENSTOCK_ASSIGN(const Manifest manifest, Manifest::load(*tier.backend, kManifestName));
+  const ManifestFacts& facts = manifest.facts();
+  const GenerationState there{.recipe = facts.recipe,
+                              .format = facts.format,
+                              .seed = facts.seed,
+                              .samples = manifest.samples(),
+                              .settings = facts.settings};
+  const std::string differs = difference(there, wanted);
+  if (differs.empty()) return true;
+  return occupied(tier, fmt::format("holds a finished corpus of {}", differs), "choose another folder");
+}
+
+}  // namespace
+
+void sweep_temporaries(const Backend& backend) {
+  const auto root = backend.native_path("");
+  if (!root) return;
+  std::error_code failure;
+  std::filesystem::recursive_directory_iterator entry(*root, failure);
+  const std::filesystem::recursive_directory_iterator end;
+  while (!failure && entry != end) {
+    const std::filesystem::path path = entry->path();
+    entry.increment(failure);
+    std::error_code ignored;
+    if (path.filename().native().starts_with(kTemporaryPrefix)) std::filesystem::remove(path, ignored);
+  }
+}
+
+Result<void> settle(const Backend& backend) {
+  const auto root = backend.native_path("");
+  if (!root || backend.caps().volatile_memory) return success();
+  const Fd folder(::open(root->c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (!folder || ::syncfs(folder.get()) != 0) return errno_error(errno, "cannot sync", root->native());
+  return success();
+}
+
+Result<bool> check_target(Tier& tier, const GenerationState& wanted, bool resume) {
+  Backend& backend = *tier.backend;
+  const Result<Entry> root = backend.names().stat("");
+  if (!root.ok()) {
+    if (root.error().sys_errno == ENOTDIR) return a_file(tier);
+    if (root.error().code == Errc::not_found) return false;
+    return root.error();
+  }
+  if (!root->folder) return a_file(tier);
+  PENSTOCK_ASSIGN(const std::optional<GenerationState> state, read_generation_state(backend));
+  if (state) {
+    if (!resume)
+      return occupied(tier, "holds an unfinished data set of 'penstock generate'",
+                      "add --resume to go on with it, or remove the folder");
+    const std::string differs = difference(*state, wanted);
+    if (differs.empty()) return false;
+    return occupied(tier, fmt::format("was begun with {}", differs),
+                    "say the same to --resume, or choose another folder");
+  }
+  const bool finished = backend.names().stat(kManifestName).ok();
+  if (finished && resume) return check_finished(tier, wanted);
+  if (finished) return occupied(tier, "holds a corpus already", "choose another folder, or remove this one");
+  PENSTOCK_ASSIGN(const std::string found, first_foreign_entry(backend));
+  if (found.empty()) return false;
+  return occupied(tier, fmt::format("is not empty (there is '{}')", found),
+                  "choose an empty or a new folder");
+}
+
+}  // namespace penstock

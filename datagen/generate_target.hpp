@@ -1,0 +1,23 @@
+// The place that a data set is made in: what lies there before, and what is done to it around the making.
+#pragma once
+
+#include "datagen/generate_state.hpp"
+#include "io_backends/base/backend.hpp"
+#include "io_backends/base/result.hpp"
+#include "io_backends/base/tier.hpp"
+
+namespace penstock {
+
+// Looks at the target without changing it. `already_exists` with the remedy when it holds anything but an
+// unfinished data set of `wanted` (with `resume`), or that without `resume`. True: it is complete already.
+Result<bool> check_target(Tier& tier, const GenerationState& wanted, bool resume);
+
+// Removes temporary files of a process that was killed, where the file system has no nameless ones. Under the
+// lock.
+void sweep_temporaries(const Backend& backend);
+
+// Every byte written below the root survives a power cut from here on. Where there is a file system to sync
+// as a whole, that is far cheaper than each object by itself; without one this does nothing.
+Result<void> settle(const Backend& backend);
+
+}  // namespace penstock
