@@ -78,6 +78,7 @@ SampleArrays::SampleArrays(const ObjectPlan& plan, bool stacked)
       stacked_(stacked),
       varies_(std::any_of(fields_.begin(), fields_.end(), [](const Field& field) { return field.varies; })),
       kept_(fields_.size()),
+      kept_crc32c_(fields_.size()),
       ends_(fields_.size()),
       lengths_(fields_.size()) {
   for (std::size_t f = 0; f < fields_.size(); ++f)
@@ -104,6 +105,7 @@ Result<void> SampleArrays::add(const SampleBytes& sample) {
           fmt::format("'{}' would have more than {} MiB beside its payload, which wait in memory for "
                       "its end: put fewer samples into an object",
                       name_, kMostKept >> 20U));
+    kept_crc32c_[f] = crc32c_of(field, kept_crc32c_[f]);
     for (const std::span<const std::byte> piece : field.pieces)
       kept_[f].insert(kept_[f].end(), piece.begin(), piece.end());
   }
@@ -154,10 +156,15 @@ std::vector<ArrayPlan> SampleArrays::plans() const {
 
 FieldBytes SampleArrays::content(const ArrayPlan& array, const SampleBytes* sample) {
   if (array.holds == ArrayPlan::Holds::field && samples_ == 1) return sample->fields[array.field];
-  piece_ = array.holds == ArrayPlan::Holds::field     ? kept_[array.field]
-           : array.holds == ArrayPlan::Holds::offsets ? ends_[array.field]
-                                                      : labels_;
-  return {.pieces = {&piece_, 1}, .bytes = piece_.size()};
+  FieldBytes content{.pieces = {&piece_, 1}};
+  if (array.holds == ArrayPlan::Holds::field) {
+    piece_ = kept_[array.field];
+    content.crc32c = kept_crc32c_[array.field];
+  } else {
+    piece_ = array.holds == ArrayPlan::Holds::offsets ? ends_[array.field] : labels_;
+  }
+  content.bytes = piece_.size();
+  return content;
 }
 
 namespace {

@@ -73,6 +73,7 @@ class SampleArrays {
   std::uint64_t added_ = 0;
   std::uint64_t kept_bytes_ = 0;
   std::vector<std::vector<std::byte>> kept_;  // by field
+  std::vector<std::uint32_t> kept_crc32c_;    // likewise
   std::vector<std::vector<std::byte>> ends_;  // by field: offsets in elements, as they lie in the object
   std::vector<std::uint64_t> lengths_;        // by field: bytes of all samples so far
   std::vector<std::byte> labels_;
