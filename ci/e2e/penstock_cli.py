@@ -16,6 +16,12 @@ PATIENCE_S = 1200 if SANITIZED else 300  # a hung program is told by it, not a s
 BUILD = pathlib.Path(os.environ.get("PENSTOCK_BUILD", "build/release"))
 
 
+def tree(folder):
+    """Relative name -> content of every file below the folder, folders as None."""
+    folder = pathlib.Path(folder)
+    return {str(path.relative_to(folder)): None if path.is_dir() else path.read_bytes() for path in folder.rglob("*")}
+
+
 class CliTest(unittest.TestCase):
     """Gives each test an empty folder `self.dir`, which is the working directory of what it runs."""
 
@@ -43,6 +49,12 @@ class CliTest(unittest.TestCase):
         if expect is not None:
             self.assertEqual(done.returncode, expect, f"penstock {' '.join(map(str, args))}\n{out}\n{err}")
         return done
+
+    def assert_same_tree(self, one, other):
+        """The same names with the same bytes; folders are those of the test unless they are absolute."""
+        first, second = tree(self.dir / one), tree(self.dir / other)
+        self.assertEqual(first.keys(), second.keys())
+        self.assertEqual([name for name in first if first[name] != second[name]], [])
 
     def records(self, *args, **kwargs):
         """Runs with --json and returns the records; every line of stdout must be one."""

@@ -231,20 +231,5 @@ json.dump({}, sys.stdout)"""
                 self.assertRegex(told, "at byte [0-9]+")
 
 
-class Resumed(ArrayTest):
-    def test_files_that_are_written_over_at_their_end(self):
-        for name, extension in (("npz", "npz"), ("hdf5", "h5")):
-            words = ("--format", name, "--set", "samples_per_file=2", "--threads", 1)
-            self.generate(f"{name}-whole", *words)
-            self.generate(f"posix:{name},fail=publish:eio@#8", *words, expect=1)
-            done = self.run_cli("generate", "imagenet", "--out", name, "--resume")
-            self.assertRegex(done.stdout, "kept [0-9]+ samples")
-            self.assertNotIn("missing or wrong", done.stderr)
-            whole = {path.name: path.read_bytes() for path in (self.dir / f"{name}-whole").glob(f"*.{extension}")}
-            self.assertEqual(len(whole), 12)
-            for file, content in whole.items():
-                self.assertEqual((self.dir / name / file).read_bytes(), content, file)
-
-
 if __name__ == "__main__":
     penstock_cli.main()

@@ -179,21 +179,5 @@ class ScansFindThem(ContainerTest):
         self.assertIn("leads out of the archive", told)
 
 
-class Resumed(ContainerTest):
-    def test_what_was_whole_is_kept(self):
-        for name, extension in FORMATS.items():
-            words = ("--format", name, "--set", "samples_per_file=1", "--threads", 1)
-            self.generate(f"{name}-whole", *words)
-            self.generate(f"posix:{name},fail=publish:eio@#16", *words, expect=1)
-            done = self.run_cli("generate", "imagenet", "--out", name, "--resume")
-            self.assertRegex(done.stdout, "kept 1[0-9] samples")
-            self.assertNotIn("missing or wrong", done.stderr)
-            whole = {str(path.relative_to(self.dir / f"{name}-whole")): path.read_bytes()
-                     for path in (self.dir / f"{name}-whole").rglob(f"*{extension}")}
-            self.assertEqual(len(whole), 23)
-            for relative, content in whole.items():
-                self.assertEqual((self.dir / name / relative).read_bytes(), content, relative)
-
-
 if __name__ == "__main__":
     penstock_cli.main()

@@ -13,26 +13,15 @@ import time
 import unittest
 
 import penstock_cli
+from penstock_cli import tree
 
 FULL = ("--set", "encode=full")  # at a pace at which it can be stopped in the middle
 SMALL = ("--seed", "7", "--set", "median=12KB", "--set", "classes=20", *FULL)
 
 
-def tree(folder):
-    """Relative name -> content of every file below the folder, folders as None."""
-    folder = pathlib.Path(folder)
-    return {str(path.relative_to(folder)): None if path.is_dir() else path.read_bytes() for path in folder.rglob("*")}
-
-
 class GenerateTest(penstock_cli.CliTest):
     def generate(self, out, samples, *args, **kwargs):
         return self.run_cli("generate", "imagenet", "--out", out, "--samples", samples, *SMALL, *args, **kwargs)
-
-    def assert_same_tree(self, one, other):
-        first, second = tree(one), tree(other)
-        self.assertEqual(first.keys(), second.keys())
-        different = [name for name in first if first[name] != second[name]]
-        self.assertEqual(different, [])
 
     def assert_no_corpus(self, folder):
         self.assertFalse(pathlib.Path(folder, ".penstock", "manifest").exists(), "half a data set is no corpus")

@@ -1,0 +1,154 @@
+"""generate in every format: killed anywhere, on a full disk, on a sick one, over damage; --resume then makes the same tree."""
+
+import os
+import pathlib
+import random
+import subprocess
+import tempfile
+import time
+
+import penstock_cli
+from penstock_cli import tree
+
+# Recipe, settings and samples that make two dozen small objects, of several samples where the format can.
+FORMATS = {
+    "files": ("cosmoflow", ("mean=20kB",), 24),
+    "tfrecord": ("unet3d", ("mean=10kB", "samples_per_file=2"), 48),
+    "webdataset": ("unet3d", ("mean=10kB", "samples_per_file=2"), 48),
+    "npy": ("cosmoflow", ("mean=20kB", "samples_per_file=1"), 24),
+    "npz": ("unet3d", ("mean=10kB", "samples_per_file=2"), 48),
+    "cifar": ("cifar10", ("samples_per_file=2",), 48),
+    "hdf5": ("unet3d", ("mean=10kB", "samples_per_file=2"), 48),
+}
+
+# Where a label's own byte lies in an object, for formats that store labels.
+LABELS = {
+    "tfrecord": lambda content: content.index(b"label") + 11,
+    "webdataset": lambda content: content.index(b".cls") // 512 * 512 + 512,
+    "npz": lambda content: content.rindex(b"PK\x01\x02", 0, content.rindex(b"x.npy")) - 1,
+    "cifar": lambda _: 0,
+    "hdf5": lambda content: len(content) - 1,
+}
+
+
+def objects_of(folder):
+    """Name -> content of everything that stands under its final name."""
+    return {name: content for name, content in tree(folder).items()
+            if content is not None and ".penstock" not in name}
+
+
+def flip(path, position):
+    content = bytearray(path.read_bytes())
+    content[position] ^= 1
+    path.write_bytes(content)
+
+
+class Faults(penstock_cli.CliTest):
+    @classmethod
+    def setUpClass(cls):
+        super().setUpClass()
+        reference = tempfile.TemporaryDirectory(prefix="penstock-test-")
+        cls.addClassCleanup(reference.cleanup)
+        cls.whole = {name: pathlib.Path(reference.name, name) for name in FORMATS}
+        for name, folder in cls.whole.items():
+            words = [penstock_cli.PENSTOCK, *cls.words(name), "--out", folder, "--threads", 1]
+            subprocess.run([str(word) for word in words], check=True, capture_output=True, cwd=reference.name)
+
+    @staticmethod
+    def words(name):
+        recipe, settings, samples = FORMATS[name]
+        return ("generate", recipe, "--format", name, "--samples", samples, "--seed", 7,
+                *(word for setting in settings for word in ("--set", setting)))
+
+    def resume(self, name):
+        """Goes on in the folder of that name, and looks at every byte of what came of it."""
+        done = self.run_cli("generate", FORMATS[name][0], "--out", name, "--resume")
+        self.assert_same_tree(name, self.whole[name])
+        self.run_cli("verify", name)
+        return done
+
+    def assert_nothing_half_made(self, name, but=()):
+        """All that has an object's name is that object, and there is no manifest."""
+        self.assertFalse((self.dir / name / ".penstock" / "manifest").exists(), "half a data set is no corpus")
+        whole = objects_of(self.whole[name])
+        for path, content in objects_of(self.dir / name).items():
+            self.assertTrue(path in but or content == whole[path], f"{name}: {path}")
+
+    def test_threads_do_not_matter(self):
+        for name in FORMATS:
+            for threads in (2, 7):
+                out = f"{name}-{threads}"
+                self.run_cli(*self.words(name), "--out", out, "--threads", threads)
+                self.assert_same_tree(out, self.whole[name])
+
+    def test_killed_and_damaged_anywhere(self):
+        chance = random.Random(20)
+        damaged = {name: set() for name in FORMATS}
+        killed = 0
+        for publish in ("", ",publish=rename", "", ""):
+            running = {name: self.start(*self.words(name), "--threads", 2, "--resume",
+                                        "--out", f"posix:{name},latency=15ms{publish}") for name in FORMATS}
+            time.sleep(0.3)
+            for name in chance.sample(sorted(running), len(running)):
+                time.sleep(chance.uniform(0, 0.3))
+                running[name].kill()
+                running[name].communicate()
+                killed += running[name].returncode != 0
+                if running[name].returncode == 0:
+                    continue
+                self.assert_nothing_half_made(name, but=damaged[name])
+                there = sorted(objects_of(self.dir / name))
+                if there:
+                    victim = self.dir / name / chance.choice(there)
+                    damaged[name].add(victim.name)
+                    flip(victim, chance.randrange(victim.stat().st_size))
+        self.assertGreater(killed, len(FORMATS))
+        for name in FORMATS:
+            self.resume(name)
+
+    def test_a_sick_disk_and_damage_before_the_resume(self):
+        for name in FORMATS:
+            done = self.run_cli(*self.words(name), "--out", f"posix:{name},fail=publish:eio@#16", "--threads", 1, expect=1)
+            self.assertIn("Input/output error", done.stderr)
+            self.assertIn("--resume", done.stderr)
+            self.assert_nothing_half_made(name)
+            there = sorted(objects_of(self.dir / name))
+            self.assertGreater(len(there), 6, name)
+            framing, cut, grown, gone, inside, label = (self.dir / name / victim for victim in there[:6])
+            flip(framing, 0)
+            cut.write_bytes(cut.read_bytes()[:-1])
+            grown.write_bytes(grown.read_bytes() + b"\0")
+            gone.unlink()
+            flip(inside, inside.stat().st_size // 2)
+            if name in LABELS:
+                flip(label, LABELS[name](label.read_bytes()))
+            done = self.resume(name)
+            wrong = 6 if name in LABELS else 5
+            self.assertIn(f"{wrong} objects of before were missing or wrong and were made again", done.stderr)
+            self.assertIn(f"kept {(len(there) - wrong) * FORMATS[name][2] // 24} samples", done.stdout)
+
+    def small_disk(self, name):
+        """A tier that is full before the data set is whole: a file system where this user may mount one."""
+        room = sum(len(content) for content in objects_of(self.whole[name]).values()) // 2048
+        out = self.dir / name
+        out.mkdir()
+        if os.geteuid() == 0 and subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={room}k", "penstock-test", str(out)],
+                                                capture_output=True, check=False).returncode == 0:
+            self.addCleanup(subprocess.run, ["umount", str(out)], check=False)
+            return out
+        return f"posix:{out},capacity={room}KiB"
+
+    def test_a_full_disk(self):
+        for name in FORMATS:
+            disk = self.small_disk(name)
+            done = self.run_cli(*self.words(name), "--out", disk, "--threads", 2, expect=1)
+            self.assertIn("No space left", done.stderr)
+            self.assertIn("--resume", done.stderr)
+            self.assert_nothing_half_made(name)
+            if disk == self.dir / name:
+                subprocess.run(["mount", "-o", "remount,size=8m", str(disk)], check=True)
+            self.resume(name)
+
+
+if __name__ == "__main__":
+    penstock_cli.main()
