@@ -36,14 +36,15 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     hold(interval.begin >= layout->header_bytes && interval.bytes <= size - interval.begin);
     if (!bits.ok()) continue;
     // As many units as there are, found by trying: the input may hold any number.
-    for (std::size_t units = kMostUnits; units > 0; units /= 2) {
+    std::vector<penstock::FlippableBit> flips;
+    for (std::size_t units = 1; units <= kMostUnits; units *= 2) {
       const auto found = bits->find(jpeg, interval, units, kSpacing);
-      if (!found.ok()) continue;
-      for (const penstock::FlippableBit& bit : *found) {
-        hold(bit.at >= interval.begin && bit.at < interval.begin + interval.bytes);
-        jpeg[bit.at] ^= std::byte{bit.mask};
-      }
-      break;
+      if (!found.ok()) break;
+      flips = *found;
+    }
+    for (const penstock::FlippableBit& bit : flips) {
+      hold(bit.at >= interval.begin && bit.at < interval.begin + interval.bytes);
+      jpeg[bit.at] ^= std::byte{bit.mask};
     }
   }
   const auto flipped = penstock::jpeg_layout(jpeg);
