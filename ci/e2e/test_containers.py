@@ -5,7 +5,6 @@ import shutil
 import struct
 import subprocess
 import tarfile
-import unittest
 
 import penstock_cli
 
