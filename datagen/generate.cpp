@@ -160,8 +160,9 @@ class Generator {
     if (first != generation_.first_sample(object) || samples.size() != generation_.end_sample(object) - first)
       return success();
     if (done_.get(object)) return success();
-    PENSTOCK_ASSIGN(const bool right, is_right(worker, generation_.object_name(object, worker.first), whole));
-    if (!right) {
+    const auto right = is_right(worker, generation_.object_name(object, worker.first), whole);
+    if (!right.ok() && !tells_of_object(right.error())) return right.error();
+    if (!right.ok() || !*right) {
       ++worker.made.damaged;
       return success();
     }
@@ -172,14 +173,10 @@ class Generator {
   }
 
   Result<bool> is_right(Worker& worker, std::string_view name, PublishedObject whole) {
-    const auto reader = backend_.open(name);
-    if (!reader.ok()) {
-      if (reader.error().code == Errc::not_found) return false;
-      return reader.error();
-    }
-    PENSTOCK_ASSIGN(const std::uint64_t size, (*reader)->size());
+    PENSTOCK_ASSIGN(const auto reader, backend_.open(name));
+    PENSTOCK_ASSIGN(const std::uint64_t size, reader->size());
     if (size != whole.bytes) return false;
-    PENSTOCK_ASSIGN(const std::uint32_t crc, crc32c_of(**reader, 0, size, worker.buffer));
+    PENSTOCK_ASSIGN(const std::uint32_t crc, crc32c_of(*reader, 0, size, worker.buffer));
     return crc == whole.crc32c;
   }
 

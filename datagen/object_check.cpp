@@ -60,19 +60,19 @@ Result<std::uint32_t> crc32c_of(Reader& reader, std::uint64_t offset, std::uint6
   return crc;
 }
 
+bool tells_of_object(const Error& error) {
+  return error.code != Errc::interrupted && error.code != Errc::exhausted && error.code != Errc::internal;
+}
+
 namespace {
 
-// What a failed call says about the object, or the error itself where it says nothing.
 Result<ObjectVerdict> verdict_of(const Error& error) {
+  if (!tells_of_object(error)) return error;
   switch (error.code) {
     case Errc::not_found:
       return ObjectVerdict{ObjectState::vanished, error.message()};
     case Errc::truncated:
       return ObjectVerdict{ObjectState::shrunk, error.message()};
-    case Errc::interrupted:
-    case Errc::exhausted:
-    case Errc::internal:
-      return error;
     default:
       return ObjectVerdict{ObjectState::unreadable, error.message()};
   }

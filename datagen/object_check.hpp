@@ -54,8 +54,12 @@ struct ObjectVerdict {
 // CRC32C. Errc::interrupted between pieces.
 Result<std::uint32_t> crc32c_of(Reader& reader, std::uint64_t offset, std::uint64_t length, Buffer& buffer);
 
+// Whether a failed call says something about the object that it read: that it is gone, cut or unreadable.
+// Else we were interrupted, this machine has run out of something, or we are wrong.
+bool tells_of_object(const Error& error);
+
 // Opens the object, and compares its size and, where the manifest has them, the checksums of its samples. An
-// error only for what is no answer: interrupted, or this machine has run out of something.
+// error only where that tells nothing of the object.
 Result<ObjectVerdict> check_object(Backend& backend, const Manifest& manifest, const ObjectIndex& index,
                                    std::uint64_t object, std::string_view name, Buffer& buffer);
 
