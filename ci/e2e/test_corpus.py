@@ -229,6 +229,30 @@ class Describe(CorpusTest):
         self.assertFalse((self.dir / "m").exists())
 
 
+class CorporaTable(CorpusTest):
+    def table(self, *words, penstock=PENSTOCK):
+        return subprocess.run([SOURCE / "ci" / "corpora_table", "--dir", self.dir, *words], capture_output=True, text=True, timeout=600,
+                              env={**os.environ, "PENSTOCK": str(penstock)}, check=False)
+
+    def test_what_it_promises_holds_and_nothing_is_left(self):
+        done = self.table("--check", "cifar10")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn("| cifar10 | 10,000 |", done.stdout)
+        self.assertIn("3,072 (+0.0%)", done.stdout)
+        self.assertEqual(list(self.dir.iterdir()), [])
+
+    def test_what_does_not_hold_is_said(self):
+        liar = self.dir / "liar"
+        liar.write_text(f"#!/bin/sh\n'{PENSTOCK}' \"$@\" | sed 's/\"zero\":0/\"zero\":5/; s/\"p50\":3072.0/\"p50\":3300.0/'\n")
+        liar.chmod(0o755)
+        done = self.table("--check", "cifar10", penstock=liar)
+        self.assertEqual(done.returncode, 1, done.stderr)
+        self.assertIn("cifar10: 5 of", done.stderr)
+        self.assertIn("p50 is 3,300, the source says 3,072", done.stderr)
+        self.assertEqual(self.table("cifar10", penstock=liar).returncode, 0, "without --check it only shows")
+        self.assertEqual(self.table("nosuch").returncode, 2)
+
+
 class ManifestFile(CorpusTest):
     def test_a_read_only_folder_has_its_manifest_elsewhere(self):
         root = self.folder()
