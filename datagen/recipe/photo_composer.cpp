@@ -25,7 +25,7 @@ std::uint32_t step_of_width(std::uint32_t width) {
   double step = 500;
   while (step * 1.118 < width) step *= 1.25;
   while (step > 20 && step > 1.118 * width) step /= 1.25;
-  return static_cast<std::uint32_t>(step + 0.5);
+  return static_cast<std::uint32_t>(std::floor(step + 0.5));
 }
 
 // Quantizers that pictures have, with the bytes a pixel that they take on average of the scenery's pictures

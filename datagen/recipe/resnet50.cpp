@@ -15,7 +15,7 @@ extern const RecipeInfo recipe_resnet50;
 
 namespace {
 
-constexpr std::uint64_t kSamples = 1024 * 1251;
+constexpr std::uint64_t kSamples = std::uint64_t{1024} * 1251;
 constexpr std::uint64_t kClasses = 1000;
 
 constexpr OptionSpec kOptions[] = {
