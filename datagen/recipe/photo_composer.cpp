@@ -82,6 +82,7 @@ Result<PhotoComposer::Own*> PhotoComposer::own(std::uint32_t width, int percent)
   for (const Strip& strip : stock->strips) {
     made->first_word.push_back(static_cast<std::uint32_t>(made->flipped.size()));
     made->flipped.resize(made->flipped.size() + (strip.flips + 63) / 64);
+    made->crcs.push_back(strip.crc32c);
   }
   const std::size_t segment = kCommentHead + comment_.size();
   made->header = stock->header;
@@ -193,7 +194,7 @@ void PhotoComposer::put_strip(Own& own, std::uint32_t which, std::size_t place, 
   const bool again = !own.used[which];  // the mark of the first time is taken back below
   own.used[which] = false;
   const std::span<std::byte> bytes = room(own, strip, again);
-  std::uint32_t crc = strip.crc32c;
+  std::uint32_t crc = own.crcs[which];
   for (std::uint32_t first = 0; first < strip.flips; first += 64) {
     const std::uint32_t left = strip.flips - first;
     std::uint64_t& state = own.flipped[own.first_word[which] + first / 64];
@@ -202,10 +203,11 @@ void PhotoComposer::put_strip(Own& own, std::uint32_t which, std::size_t place, 
     for (std::uint64_t changed = wanted ^ state; changed != 0; changed &= changed - 1) {
       const Flip& flip = flips[std::countr_zero(changed)];
       bytes[flip.at - strip.begin] ^= std::byte{flip.mask};
+      crc ^= flip.crc32c;
     }
-    for (std::uint64_t on = wanted; on != 0; on &= on - 1) crc ^= flips[std::countr_zero(on)].crc32c;
     if (!again) state = wanted;
   }
+  if (!again) own.crcs[which] = crc;
   const bool last = place + 1 == chosen_.size();
   bytes[strip.bytes] = std::byte{0xff};
   bytes[strip.bytes + 1] = static_cast<std::byte>(last ? 0xd9 : 0xd0 + place % 8);

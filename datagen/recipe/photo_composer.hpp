@@ -36,6 +36,7 @@ class PhotoComposer final : public SampleMaker {
     std::vector<std::byte> bytes;
     std::vector<std::uint64_t> flipped;     // a bit for each flip, by strip
     std::vector<std::uint32_t> first_word;  // of each strip, in `flipped`
+    std::vector<std::uint32_t> crcs;        // of each strip, as flipped
     std::vector<bool> used;                 // by the sample at hand
   };
 
