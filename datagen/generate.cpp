@@ -43,7 +43,7 @@ class DoneBits {
 struct alignas(128) Worker {
   std::unique_ptr<SampleMaker> maker;
   SamplePlan plan;
-  SamplePlan first;
+  std::uint64_t planned = UINT64_MAX;  // the sample that `plan` is of
   std::vector<FieldBytes> fields;
   JournalSegment unflushed;
   Clock::time_point last_flush;
@@ -118,6 +118,7 @@ class Generator {
     SamplePlan plan;
     for (std::uint64_t object = 0; object < generation_.objects; ++object) {
       if (object % 1024 == 0) PENSTOCK_TRY(check_interrupt());
+      generation_.recipe->plan(generation_.first_sample(object), plan);
       builder_.add_object(generation_.object_name(object, plan), 0);
     }
     for (const Companion& companion : companions_)
@@ -126,16 +127,26 @@ class Generator {
     return success();
   }
 
+  // Where a file is a sample, its plan is wanted for the name, for the sample and for the manifest.
+  const SamplePlan& plan(Worker& worker, std::uint64_t index) const {
+    if (worker.planned != index) generation_.recipe->plan(index, worker.plan);
+    worker.planned = index;
+    return worker.plan;
+  }
+
+  std::string object_name(Worker& worker, std::uint64_t object) const {
+    return generation_.object_name(object, plan(worker, generation_.first_sample(object)));
+  }
+
   // An object that stands as it shall.
   void enter(Worker& worker, std::uint64_t object, PublishedObject whole,
              std::span<const JournalSample> samples) {
     builder_.set_object_bytes(static_cast<std::uint32_t>(object), whole.bytes);
     for (const JournalSample& sample : samples) {
-      generation_.recipe->plan(sample.index, worker.plan);
       builder_.set_sample(sample.index, {.offset = sample.offset,
                                          .length = sample.length,
                                          .object = static_cast<std::uint32_t>(object),
-                                         .label = worker.plan.label,
+                                         .label = plan(worker, sample.index).label,
                                          .crc32c = sample.crc32c});
     }
     progress_.advance(samples.size());
@@ -160,7 +171,7 @@ class Generator {
     if (first != generation_.first_sample(object) || samples.size() != generation_.end_sample(object) - first)
       return success();
     if (done_.get(object)) return success();
-    const auto right = is_right(worker, generation_.object_name(object, worker.first), whole);
+    const auto right = is_right(worker, object_name(worker, object), whole);
     if (!right.ok() && !tells_of_object(right.error())) return right.error();
     if (!right.ok() || !*right) {
       ++worker.made.damaged;
@@ -184,7 +195,7 @@ class Generator {
     if (worker.maker == nullptr) {
       PENSTOCK_ASSIGN(worker.maker, generation_.recipe->maker());
     }
-    const std::string name = generation_.object_name(object, worker.first);
+    const std::string name = object_name(worker, object);
     // Removed rather than replaced: replacing takes a temporary name for an instant.
     if (resume_) {
       Result<void> removed = backend_.names().remove(name);
@@ -210,17 +221,16 @@ class Generator {
   }
 
   Result<PublishedObject> fill(Worker& worker, std::uint64_t object, ObjectWriter& writer) {
-    const Recipe& recipe = *generation_.recipe;
     const std::uint64_t end = generation_.end_sample(object);
     for (std::uint64_t index = generation_.first_sample(object); index < end; ++index) {
-      recipe.plan(index, worker.plan);
+      const SamplePlan& sample = plan(worker, index);
       PENSTOCK_ASSIGN(const std::span<const FieldBytes> made, worker.maker->make(index));
       worker.fields.assign(made.begin(), made.end());
       // Of the payload and of the whole object: once.
       for (FieldBytes& field : worker.fields) field.crc32c = crc32c_of(field);
-      const std::uint32_t label = worker.plan.label;
+      const std::uint32_t label = sample.label;
       PENSTOCK_ASSIGN(const Placement placement,
-                      writer.add({.key = worker.plan.key,
+                      writer.add({.key = sample.key,
                                   .label = label,
                                   .label_name = label < labels_.size() ? labels_[label] : std::string_view{},
                                   .fields = worker.fields}));

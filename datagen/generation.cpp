@@ -147,9 +147,8 @@ std::uint64_t Generation::object_of(std::uint64_t sample) const {
   return low;
 }
 
-std::string Generation::object_name(std::uint64_t object, SamplePlan& scratch) const {
-  recipe->plan(first_sample(object), scratch);
-  return format->object_name(object, objects, state.recipe, scratch.key, recipe->fields().front().extension);
+std::string Generation::object_name(std::uint64_t object, const SamplePlan& first) const {
+  return format->object_name(object, objects, state.recipe, first.key, recipe->fields().front().extension);
 }
 
 Result<Generation> plan_generation(std::string_view recipe, std::string_view format,

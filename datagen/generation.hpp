@@ -39,7 +39,8 @@ struct Generation {
   std::uint64_t first_sample(std::uint64_t object) const;
   std::uint64_t end_sample(std::uint64_t object) const;
   std::uint64_t object_of(std::uint64_t sample) const;
-  std::string object_name(std::uint64_t object, SamplePlan& scratch) const;
+  std::string object_name(std::uint64_t object,
+                          const SamplePlan& first) const;  // `first`: of its first sample
 };
 
 // `format` "" is the recipe's own. Settings that are not given are the recipe's where the format is its own,
