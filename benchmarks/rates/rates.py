@@ -221,12 +221,18 @@ def scratch_folder():
     return tempfile.TemporaryDirectory(dir=in_memory if os.access(in_memory, os.W_OK) else None)
 
 
-def rows_of(measurements):
-    """Calls each (name, call); those that failed are said and left out. Returns the rows and how many failed."""
+def rows_of(measurements, as_json):
+    """Calls each (name, call); those that failed are said and left out. What is there is said at once, since all may take
+    an hour: rows as JSON, or the ratio on stderr. Returns the rows and how many failed."""
     rows, failed = [], 0
     for name, measure in measurements:
         try:
-            rows.append(measure())
+            row = measure()
+            rows.append(row)
+            if as_json:
+                print(json.dumps(row), flush=True)
+            else:
+                say(f"{name}: ratio {row['ratio']['median']:.2f}")
         except Failed as failure:
             say(f"{name}: {failure}")
             failed += 1
@@ -237,12 +243,8 @@ def spread(values):
     return {"median": statistics.median(values), "min": min(values), "max": max(values)}
 
 
-def show(rows, columns, as_json):
-    """Rows as JSON, one object a line, or as a table of (heading, text of a row)."""
-    if as_json:
-        for row in rows:
-            print(json.dumps(row))
-        return
+def show(rows, columns):
+    """A table of (heading, text of a row)."""
     if not rows:
         return
     cells = [[heading for heading, _ in columns]] + [[text(row) for _, text in columns] for row in rows]

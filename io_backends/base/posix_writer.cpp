@@ -19,7 +19,7 @@ namespace {
 
 constexpr std::uint64_t kReserveFrom = 1U << 20U;
 constexpr std::size_t kDirectBlock = 1U << 20U;
-constexpr std::size_t kPiecesAtOnce = 64;
+constexpr std::size_t kPiecesAtOnce = 256;
 
 // Unique among the processes and hosts that share the folder, for all that matters: time, process and count.
 std::string temporary_name(std::string_view object) {
@@ -205,7 +205,7 @@ Result<void> PosixWriter::append(std::span<const std::span<const std::byte>> pie
   PENSTOCK_TRY(usable());
   if (writing_.direct) return Writer::append(pieces);
   while (!pieces.empty()) {
-    std::array<struct iovec, kPiecesAtOnce> parts{};
+    std::array<struct iovec, kPiecesAtOnce> parts;
     const std::size_t count = std::min(pieces.size(), parts.size());
     for (std::size_t i = 0; i < count; ++i) {
       // writev only reads from its pieces, but its type does not say so.
