@@ -46,7 +46,7 @@ class ScriptedBackend final : public Backend, private Namespace {
     PENSTOCK_ASSIGN(const std::span<const std::byte> bytes, find(name));
     return std::unique_ptr<Reader>(std::make_unique<ObjectReader>(*this, std::string(name), bytes));
   }
-  Result<std::unique_ptr<Writer>> create(std::string_view, std::uint64_t, Naming) override { return refuse(); }
+  Result<std::unique_ptr<Writer>> create(std::string_view, std::uint64_t) override { return refuse(); }
   Result<std::uint64_t> read_object(std::string_view name, std::uint64_t length_hint,
                                     std::span<std::byte> out) override {
     PENSTOCK_ASSIGN(const std::span<const std::byte> bytes, find(name));

@@ -256,24 +256,6 @@ TEST_P(Contract, PublishReplacesOrFailsAsAsked) {
   EXPECT_EQ(listed(""), (std::vector<std::string>{"fresh", "object"}));
 }
 
-TEST_P(Contract, AnObjectThatIsNamedAtOnceNeverReplaces) {
-  const auto write = [&](std::string_view name, std::string_view text) -> Result<void> {
-    PENSTOCK_ASSIGN(const auto writer, backend().create(name, text.size(), Naming::at_once));
-    PENSTOCK_TRY(writer->append(bytes_of(text)));
-    return writer->publish(Durability::file, IfExists::fail);
-  };
-  ASSERT_OK(write("folder/object", "water"));
-  EXPECT_EQ(*get("folder/object"), "water");
-  EXPECT_ERRC(Errc::already_exists, write("folder/object", "fire"));
-  EXPECT_EQ(*get("folder/object"), "water");
-  {
-    auto unpublished = backend().create("folder/half", 5, Naming::at_once);
-    ASSERT_OK(unpublished);
-    ASSERT_OK((*unpublished)->append(bytes_of("wat")));
-  }
-  EXPECT_EQ(listed("folder"), std::vector<std::string>{"folder/object"});
-}
-
 TEST_P(Contract, AWriterIsSpentOncePublished) {
   auto writer = backend().create("object");
   ASSERT_OK(writer);

@@ -344,8 +344,7 @@ class MemBackend final : public Backend {
     return std::make_unique<MemReader>(std::move(blob), name, moved_);
   }
 
-  Result<std::unique_ptr<Writer>> create(std::string_view name, std::uint64_t bytes_hint,
-                                         Naming /*naming*/) override {
+  Result<std::unique_ptr<Writer>> create(std::string_view name, std::uint64_t bytes_hint) override {
     PENSTOCK_TRY(check_object_name(name));
     auto writer = std::make_unique<MemWriter>(*store_, name, moved_);
     PENSTOCK_TRY(writer->reserve(bytes_hint));

@@ -82,9 +82,8 @@ class PosixBackend final : public Backend {
     return std::make_unique<PosixReader>(std::move(fd), direct_, root_.full(name), moved_);
   }
 
-  Result<std::unique_ptr<Writer>> create(std::string_view name, std::uint64_t bytes_hint,
-                                         Naming naming) override {
-    return create_posix_object(writing_, name, bytes_hint, naming);
+  Result<std::unique_ptr<Writer>> create(std::string_view name, std::uint64_t bytes_hint) override {
+    return create_posix_object(writing_, name, bytes_hint);
   }
 
   Result<std::uint64_t> read_object(std::string_view name, std::uint64_t length_hint,

@@ -32,9 +32,7 @@ class FileWriter final : public ObjectWriter {
     if (writer_ != nullptr)
       return make_error(Errc::internal, fmt::format("a second sample for the file '{}'", name_));
     const FieldBytes& file = sample.fields.front();
-    // Nobody takes a file of a data set without a manifest for whole, and a name given at the end costs a
-    // third more.
-    PENSTOCK_ASSIGN(writer_, backend_.create(name_, file.bytes, Naming::at_once));
+    PENSTOCK_ASSIGN(writer_, backend_.create(name_, file.bytes));
     PENSTOCK_TRY(writer_->append(file.pieces));
     object_ = {file.bytes, crc32c_of(file)};
     return Placement{0, file.bytes};
@@ -43,7 +41,7 @@ class FileWriter final : public ObjectWriter {
   Result<PublishedObject> publish(Durability durability) override {
     if (writer_ == nullptr)
       return make_error(Errc::internal, fmt::format("no sample for the file '{}'", name_));
-    PENSTOCK_TRY(writer_->publish(durability, IfExists::fail));
+    PENSTOCK_TRY(writer_->publish(durability));
     return object_;
   }
 

@@ -45,8 +45,7 @@ struct PublishedObject {
   std::uint32_t crc32c = 0;  // of all of them
 };
 
-// Writes the samples of one object, in order: as many as its plan says. Others may see it before publish(),
-// but it counts from then on; destroyed unpublished, it leaves nothing behind. One thread.
+// Writes the samples of one object, in order: as many as its plan says. One thread.
 class ObjectWriter {
  public:
   virtual ~ObjectWriter() = default;

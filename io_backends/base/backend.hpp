@@ -73,14 +73,8 @@ class Reader {
 
 enum class IfExists : std::uint8_t { fail, replace };
 
-// When an object gets its name. `at_once` may be cheaper: where it is, the name stands from create() on, and
-// whoever looks may see half of the object; for those that nobody takes for whole before something else, a
-// manifest, says so. It never replaces: create(), or publish() with IfExists::fail, the only one that it
-// allows, says `already_exists`.
-enum class Naming : std::uint8_t { at_publish, at_once };
-
-// An object in the making. Nobody sees it before publish() (but for Naming::at_once); destroyed unpublished,
-// it leaves nothing behind. One thread.
+// An object in the making. Nobody sees it before publish(); destroyed unpublished, it leaves nothing behind.
+// One thread.
 class Writer {
  public:
   virtual ~Writer() = default;
@@ -188,8 +182,7 @@ class Backend {
   virtual Result<std::unique_ptr<Reader>> open(std::string_view name) = 0;
 
   // Missing folders on the way are made. `bytes_hint` (0: unknown) lets the back end reserve space.
-  virtual Result<std::unique_ptr<Writer>> create(std::string_view name, std::uint64_t bytes_hint = 0,
-                                                 Naming naming = Naming::at_publish) = 0;
+  virtual Result<std::unique_ptr<Writer>> create(std::string_view name, std::uint64_t bytes_hint = 0) = 0;
 
   // ReadObject, done now; returns the bytes read. The default opens a Reader; back ends that can spare that,
   // do.

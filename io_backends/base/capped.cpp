@@ -159,12 +159,11 @@ class CappedBackend final : public BackendWrapper {
         meter_(inner().names(), capacity),
         names_(inner().names(), meter_) {}
 
-  Result<std::unique_ptr<Writer>> create(std::string_view name, std::uint64_t bytes_hint,
-                                         Naming naming) override {
+  Result<std::unique_ptr<Writer>> create(std::string_view name, std::uint64_t bytes_hint) override {
     PENSTOCK_TRY(check_object_name(name));
     PENSTOCK_TRY(meter_.begin());
     if (bytes_hint > meter_.left()) return errno_error(ENOSPC, "cannot reserve space for", name);
-    PENSTOCK_ASSIGN(auto writer, inner().create(name, bytes_hint, naming));
+    PENSTOCK_ASSIGN(auto writer, inner().create(name, bytes_hint));
     return std::make_unique<CappedWriter>(std::move(writer), name, meter_);
   }
   Namespace& names() override { return names_; }

@@ -243,10 +243,9 @@ class FaultyBackend final : public BackendWrapper {
     PENSTOCK_ASSIGN(auto reader, inner().open(name));
     return std::make_unique<FaultyReader>(std::move(reader), name, faults_);
   }
-  Result<std::unique_ptr<Writer>> create(std::string_view name, std::uint64_t bytes_hint,
-                                         Naming naming) override {
+  Result<std::unique_ptr<Writer>> create(std::string_view name, std::uint64_t bytes_hint) override {
     PENSTOCK_TRY(faults_.meet(Scope::open, "cannot create", name));
-    PENSTOCK_ASSIGN(auto writer, inner().create(name, bytes_hint, naming));
+    PENSTOCK_ASSIGN(auto writer, inner().create(name, bytes_hint));
     return std::make_unique<FaultyWriter>(std::move(writer), name, faults_);
   }
   Result<std::uint64_t> read_object(std::string_view name, std::uint64_t length_hint,

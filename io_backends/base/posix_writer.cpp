@@ -39,8 +39,7 @@ bool lacks_nameless(int sys_errno) {
 
 class PosixWriter final : public Writer {
  public:
-  PosixWriter(PosixWriting& writing, std::string_view name, Naming naming)
-      : writing_(writing), name_(name), naming_(naming) {}
+  PosixWriter(PosixWriting& writing, std::string_view name) : writing_(writing), name_(name) {}
   ~PosixWriter() override { discard(); }
 
   Result<void> begin(std::uint64_t bytes_hint);
@@ -51,7 +50,6 @@ class PosixWriter final : public Writer {
 
  private:
   Result<void> open_file();
-  Result<void> open_named(std::string name);
   Result<void> usable() const;
   Result<void> finish_bytes(Durability wanted);
   Result<void> give_name(IfExists if_exists);
@@ -74,10 +72,9 @@ class PosixWriter final : public Writer {
 
   PosixWriting& writing_;
   const std::string name_;
-  const Naming naming_;
   int root_ = -1;
   Fd fd_;
-  std::string temporary_;  // what to remove unless it is published; "" while nameless
+  std::string temporary_;  // "" while nameless
   std::uint64_t position_ = 0;
   std::uint64_t end_ = 0;
   std::uint64_t reserved_ = 0;
@@ -87,35 +84,30 @@ class PosixWriter final : public Writer {
 };
 
 Result<void> PosixWriter::open_file() {
-  if (naming_ == Naming::at_once) return open_named(name_);
+  const std::string_view parent = parent_of(name_);
+  const int direct = writing_.direct ? O_DIRECT : 0;
   if (writing_.nameless.load(std::memory_order_relaxed)) {
-    const int direct = writing_.direct ? O_DIRECT : 0;
-    auto opened =
-        writing_.root.open(parent_of(name_), O_TMPFILE | O_WRONLY | direct, "cannot create a file in");
+    auto opened = writing_.root.open(parent, O_TMPFILE | O_WRONLY | direct, "cannot create a file in");
     if (opened) {
       fd_ = *std::move(opened);
       return success();
     }
     if (!lacks_nameless(opened.error().sys_errno)) return std::move(opened).error();
   }
-  PENSTOCK_TRY(open_named(temporary_name(name_)));
-  // Told apart only now: a failure may have been about O_DIRECT.
-  writing_.nameless.store(false, std::memory_order_relaxed);
-  return success();
-}
-
-Result<void> PosixWriter::open_named(std::string name) {
-  const int direct = writing_.direct ? O_DIRECT : 0;
-  auto opened = writing_.root.open(name, O_CREAT | O_EXCL | O_WRONLY | direct, "cannot create a file in");
+  temporary_ = temporary_name(name_);
+  auto opened =
+      writing_.root.open(temporary_, O_CREAT | O_EXCL | O_WRONLY | direct, "cannot create a file in");
   if (!opened) {
+    temporary_.clear();
     Error failure = error(opened.error().sys_errno, "cannot create");
     if (failure.sys_errno == EINVAL && writing_.direct)
       failure = make_error(Errc::unsupported, "the file system of '" + writing_.root.full(name_) +
                                                   "' has no direct I/O; leave direct=1 out");
     return failure;
   }
+  // Told apart only now: EINVAL above may have been about O_DIRECT.
+  writing_.nameless.store(false, std::memory_order_relaxed);
   fd_ = *std::move(opened);
-  temporary_ = std::move(name);
   return success();
 }
 
@@ -245,10 +237,6 @@ Result<void> PosixWriter::finish_bytes(Durability wanted) {
   // fdatasync brings the length along, which is all the metadata that a reader needs.
   if (wanted != Durability::visible && retry_eintr([&] { return ::fdatasync(fd_.get()); }) != 0)
     return error(errno, "cannot sync");
-  if (naming_ == Naming::at_once) {
-    if (const int failed = fd_.close(); failed != 0) return error(failed, "cannot close");
-    return success();
-  }
   // Closing any descriptor of a file makes network file systems say what went wrong with its bytes.
   Fd twin(::fcntl(fd_.get(), F_DUPFD_CLOEXEC, 0));
   if (!twin) return error(errno, "cannot close");
@@ -287,10 +275,6 @@ Result<void> PosixWriter::rename_new(const std::string& from) {
 }
 
 Result<void> PosixWriter::give_name(IfExists if_exists) {
-  if (naming_ == Naming::at_once) {
-    temporary_.clear();
-    return success();
-  }
   if (temporary_.empty()) {
     auto linked = link_nameless(name_);
     if (linked || linked.error().sys_errno != EEXIST || if_exists == IfExists::fail) return linked;
@@ -324,9 +308,9 @@ void PosixWriter::discard() {
 }  // namespace
 
 Result<std::unique_ptr<Writer>> create_posix_object(PosixWriting& writing, std::string_view name,
-                                                    std::uint64_t bytes_hint, Naming naming) {
+                                                    std::uint64_t bytes_hint) {
   PENSTOCK_TRY(check_object_name(name));
-  auto writer = std::make_unique<PosixWriter>(writing, name, naming);
+  auto writer = std::make_unique<PosixWriter>(writing, name);
   PENSTOCK_TRY(writer->begin(bytes_hint));
   return std::unique_ptr<Writer>(std::move(writer));
 }

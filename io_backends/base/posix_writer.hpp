@@ -24,10 +24,9 @@ struct PosixWriting {
   std::atomic<bool> link_by_descriptor{true};
 };
 
-// A Writer for `name`; Naming::at_once spares the system a third of its work for a small object. Reserves
-// `bytes_hint` bytes where that keeps large files in one piece (from 1 MiB, not in memory). With `direct`,
-// appended bytes go out in aligned blocks of 1 MiB.
+// A Writer for `name`. Reserves `bytes_hint` bytes where that keeps large files in one piece (from 1 MiB, not
+// in memory). With `direct`, appended bytes go out in aligned blocks of 1 MiB.
 Result<std::unique_ptr<Writer>> create_posix_object(PosixWriting& writing, std::string_view name,
-                                                    std::uint64_t bytes_hint, Naming naming);
+                                                    std::uint64_t bytes_hint);
 
 }  // namespace penstock

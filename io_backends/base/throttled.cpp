@@ -217,10 +217,9 @@ class ThrottledBackend final : public BackendWrapper {
       return std::make_unique<ThrottledReader>(std::move(reader), pace_);
     });
   }
-  Result<std::unique_ptr<Writer>> create(std::string_view name, std::uint64_t bytes_hint,
-                                         Naming naming) override {
+  Result<std::unique_ptr<Writer>> create(std::string_view name, std::uint64_t bytes_hint) override {
     return pace_.called([&]() -> Result<std::unique_ptr<Writer>> {
-      PENSTOCK_ASSIGN(auto writer, inner().create(name, bytes_hint, naming));
+      PENSTOCK_ASSIGN(auto writer, inner().create(name, bytes_hint));
       return std::make_unique<ThrottledWriter>(std::move(writer), pace_);
     });
   }

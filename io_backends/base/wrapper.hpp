@@ -82,9 +82,8 @@ class BackendWrapper : public Backend {
 
   const Caps& caps() const override { return caps_; }
   Result<std::unique_ptr<Reader>> open(std::string_view name) override { return inner_->open(name); }
-  Result<std::unique_ptr<Writer>> create(std::string_view name, std::uint64_t bytes_hint,
-                                         Naming naming) override {
-    return inner_->create(name, bytes_hint, naming);
+  Result<std::unique_ptr<Writer>> create(std::string_view name, std::uint64_t bytes_hint) override {
+    return inner_->create(name, bytes_hint);
   }
   Result<std::uint64_t> read_object(std::string_view name, std::uint64_t length_hint,
                                     std::span<std::byte> out) override {
