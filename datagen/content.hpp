@@ -54,7 +54,8 @@ struct Content {
 
 // Draws samples evenly over the corpus and reads them once, in the order in which they lie in objects. Each
 // sample brings the blocks from its beginning to the next one's, the first one of an object also what lies
-// before it. Memory: a piece of 1 MiB, one picture, kBlockBytes' census, and 32 bytes a sample looked at.
+// before it. Memory: a piece of 1 MiB, one picture and its pixels, BlockCensus's 50 MiB,
+// what two zstd streams need, and 32 bytes a sample looked at.
 // Errors are the back end's, `exhausted`, or Errc::interrupted when the user stops us.
 Result<Content> measure_content(Backend& backend, const Manifest& manifest, const ContentRequest& request);
 

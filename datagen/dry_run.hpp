@@ -9,7 +9,7 @@
 namespace penstock {
 
 // How fast this machine makes a recipe's samples into memory: a few of them, made and copied by one thread
-// for about a quarter of a second. Nothing is written anywhere.
+// for about a quarter of a second, after as long a warm-up. Nothing is written anywhere.
 struct MakingRate {
   std::uint64_t samples = 0;
   std::uint64_t bytes = 0;

@@ -6,6 +6,7 @@
 #include <charconv>
 #include <exception>
 #include <memory>
+#include <stdexcept>
 #include <utility>
 
 #include <nlohmann/json.hpp>
@@ -17,7 +18,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr int kSchema = 2;
+constexpr std::uint64_t kSchema = 2;
 constexpr std::size_t kMostStateBytes = 1U << 20;
 constexpr std::size_t kRowsAtOnce = 32768;  // of a journal: 1 MiB
 
@@ -122,17 +123,27 @@ std::string to_text(const GenerationState& state) {
   return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 
+namespace {
+
+// get() alone takes any number, and makes another one of it.
+std::uint64_t whole_number(const Json& json) {
+  if (!json.is_number_unsigned()) throw std::invalid_argument("a number that is none to count with");
+  return json.get<std::uint64_t>();
+}
+
+}  // namespace
+
 Result<GenerationState> parse_generation_state(std::string_view text) {
   try {
     const Json json = Json::parse(text);
-    if (json.at("schema").get<int>() != kSchema)
+    if (whole_number(json.at("schema")) != kSchema)
       return make_error(
           Errc::unsupported,
           fmt::format("{} is of another version of penstock: remove the folder", kGenerationStateName));
     return GenerationState{.recipe = json.at("recipe").get<std::string>(),
                            .format = json.at("format").get<std::string>(),
-                           .seed = json.at("seed").get<std::uint64_t>(),
-                           .samples = json.at("samples").get<std::uint64_t>(),
+                           .seed = whole_number(json.at("seed")),
+                           .samples = whole_number(json.at("samples")),
                            .settings = json.at("settings").get<std::map<std::string, std::string>>()};
   } catch (const std::exception& problem) {
     return make_error(Errc::corrupt, fmt::format("cannot read {} ({}): remove the folder and start again",

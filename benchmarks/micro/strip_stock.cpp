@@ -12,7 +12,7 @@ extern const MicrobenchInfo microbench_strip_stock;
 
 namespace {
 
-constexpr int kQuantizerPercents[] = {2, 8, 24, 192};
+constexpr int kQuantizerPercents[] = {2, 5, 24, 192};
 constexpr std::uint32_t kWidth = 500;
 constexpr std::uint64_t kSamples = 2048;  // nearly every class of ImageNet is met by then
 constexpr std::uint64_t kSmokeSamples = 4;

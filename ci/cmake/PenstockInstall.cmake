@@ -7,8 +7,8 @@ install(EXPORT penstock-targets NAMESPACE penstock:: DESTINATION ${CMAKE_INSTALL
 foreach(room io_backends results datagen profiling miniapps benchmarks)
   install(DIRECTORY ${PROJECT_SOURCE_DIR}/${room} DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/penstock
           FILES_MATCHING PATTERN "*.hpp" PATTERN "*.h"
-          PATTERN "*_test.hpp" EXCLUDE PATTERN "*_fixture.hpp" EXCLUDE PATTERN "testing.hpp" EXCLUDE
-          PATTERN "micro" EXCLUDE)
+          PATTERN "*_test.hpp" EXCLUDE PATTERN "*_fixture.hpp" EXCLUDE PATTERN "*testing.hpp" EXCLUDE
+          PATTERN "scripted_backend.hpp" EXCLUDE PATTERN "micro" EXCLUDE)
 endforeach()
 
 set(PENSTOCK_EXPORT_FINDS "")

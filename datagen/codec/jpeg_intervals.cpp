@@ -98,6 +98,16 @@ bool may_flip(std::span<const std::byte> jpeg, const FlippableBit& bit) {
   return here != 0xff && (here ^ bit.mask) != 0xff;
 }
 
+// `value`: the zeros before a coefficient and the size of its number, of a DC difference the size alone.
+Symbol symbol_of(std::uint8_t value, std::size_t code_bits) {
+  constexpr std::uint8_t kSixteenZeros = 0xf0;
+  const auto size = static_cast<std::uint8_t>(value & 15U);
+  const bool ends = size == 0 && value != kSixteenZeros;
+  return {.bits = static_cast<std::uint8_t>(code_bits + size),
+          .size = size,
+          .ahead = static_cast<std::uint8_t>(ends ? FlippableBits::kEndOfBlock : (value >> 4U) + 1U)};
+}
+
 }  // namespace
 
 Result<JpegLayout> jpeg_layout(std::span<const std::byte> jpeg) {
@@ -123,16 +133,6 @@ Result<JpegLayout> jpeg_layout(std::span<const std::byte> jpeg) {
     ++at;
   }
   return not_ours(jpeg.size(), "the end of the image is missing");
-}
-
-// `value`: the zeros before a coefficient and the size of its number, of a DC difference the size alone.
-Symbol symbol_of(std::uint8_t value, std::size_t code_bits) {
-  constexpr std::uint8_t kSixteenZeros = 0xf0;
-  const auto size = static_cast<std::uint8_t>(value & 15U);
-  const bool ends = size == 0 && value != kSixteenZeros;
-  return {.bits = static_cast<std::uint8_t>(code_bits + size),
-          .size = size,
-          .ahead = static_cast<std::uint8_t>(ends ? FlippableBits::kEndOfBlock : (value >> 4U) + 1U)};
 }
 
 Result<void> FlippableBits::read_tables(std::span<const std::byte> payload, std::size_t where) {

@@ -27,8 +27,8 @@ struct JpegLayout {
 Result<JpegLayout> jpeg_layout(std::span<const std::byte> jpeg);
 
 // A bit that may be flipped, and the JPEG stays valid and as long: the lowest bit of a coefficient that is at
-// least 2, so that the picture changes by one quantization step in one wave. Never in or beside a byte that
-// is or would become 0xFF.
+// least 2, so that the picture changes by one quantization step in one wave. Never in a byte that is or
+// would become 0xFF.
 struct FlippableBit {
   std::size_t at = 0;  // byte of the JPEG
   std::uint8_t mask = 0;

@@ -20,7 +20,8 @@ enum class Noise : std::uint8_t {
   classes,  // f32 that is 0, 1 or 2, in runs: a segmentation
 };
 
-// Takes up to 0.2 s to make and 8 MiB to keep. The same on every machine for a seed. Immutable afterwards;
+// Takes some 30 ms of processor time to make, on a thread for each processor, and 8 MiB to keep;
+// std::bad_alloc where memory or threads run out. The same on every machine for a seed. Immutable afterwards;
 // any thread.
 class NoiseStock {
  public:

@@ -92,8 +92,8 @@ TEST(PhotoComposer, NoBlockOccursTwice) {
 TEST(PhotoComposer, EveryBlockOfAStripHasEnoughBitsOfItsOwn) {
   const StripStock stock(scenery(), RandomStream(7, "strips"));
   constexpr std::uint32_t kBlock = kBlockBytes;
-  for (const std::uint32_t width : {256U, 500U})
-    for (const int percent : {2, 14, 40}) {
+  for (const std::uint32_t width : {354U, 500U, 707U})
+    for (const int percent : {2, 5, 11, 24}) {
       const StripClass& made = *stock.get(width, percent).value();
       std::size_t fewest = kBlock;
       for (const Strip& strip : made.strips)

@@ -39,7 +39,8 @@ struct Canvas {
 using NoiseField = std::vector<std::int8_t>;
 
 // Integer arithmetic and exactly rounded operations only: the same on every machine for a seed. Takes about
-// 0.2 s to make and 13 MiB to keep. Immutable afterwards; any thread.
+// 0.2 s of processor time to make, on a thread for each processor, and 13 MiB to keep; std::bad_alloc where
+// memory or threads run out. Immutable afterwards; any thread.
 //
 // The canvases are "dead leaves": opaque shapes of random place, colour and texture laid over one another,
 // their radii r drawn with density r^-3. Such pictures have the edges, flat parts and the scale-free 1/f^2
