@@ -185,7 +185,7 @@ Result<std::vector<OptionWord>> setting_words(const std::vector<std::string>& gi
   return words;
 }
 
-// What the line leaves open is taken from the unfinished data set that --resume finds.
+// What the line leaves open is taken from the data set that --resume finds.
 Result<Generation> decide(const CommandContext& context, const std::optional<GenerationState>& begun) {
   const Options& options = context.options;
   HowMany how_many{
@@ -359,13 +359,14 @@ Result<int> run_generate(const CommandContext& context) {
   PENSTOCK_ASSIGN(Tier tier, open_tier(options.text("out")));
   std::optional<GenerationState> begun;
   if (options.flag("resume")) {
-    PENSTOCK_ASSIGN(begun, read_generation_state(*tier.backend));
+    PENSTOCK_ASSIGN(begun, what_was_begun(tier));
   }
   PENSTOCK_ASSIGN(const Generation generation, decide(context, begun));
   if (options.flag("dry-run")) return show_plan(context.output, generation, tier, threads_of(options));
   if (!generation.how_many.empty()) note(generation.how_many);
   PENSTOCK_ASSIGN(const bool complete, check_target(tier, generation.state, options.flag("resume")));
   if (complete) {
+    sweep_lock(*tier.backend);
     note(fmt::format("'{}' holds all {} samples already: nothing to do", tier.root,
                      format_count(generation.state.samples)));
     return 0;

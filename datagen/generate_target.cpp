@@ -50,15 +50,20 @@ Error a_file(const Tier& tier) {
                     fmt::format("'{}' is a file or below one; --out takes a folder", tier.root));
 }
 
-// A finished corpus: is it the one that is wanted?
-Result<bool> check_finished(Tier& tier, const GenerationState& wanted) {
+// Of a finished corpus.
+Result<GenerationState> load_finished(Tier& tier) {
   PENSTOCK_ASSIGN(const Manifest manifest, Manifest::load(*tier.backend, kManifestName));
   const ManifestFacts& facts = manifest.facts();
-  const GenerationState there{.recipe = facts.recipe,
-                              .format = facts.format,
-                              .seed = facts.seed,
-                              .samples = manifest.samples(),
-                              .settings = facts.settings};
+  return GenerationState{.recipe = facts.recipe,
+                         .format = facts.format,
+                         .seed = facts.seed,
+                         .samples = manifest.samples(),
+                         .settings = facts.settings};
+}
+
+// A finished corpus: is it the one that is wanted?
+Result<bool> check_finished(Tier& tier, const GenerationState& wanted) {
+  PENSTOCK_ASSIGN(const GenerationState there, load_finished(tier));
   const std::string differs = difference(there, wanted);
   if (differs.empty()) return true;
   return occupied(tier, fmt::format("holds a finished corpus of {}", differs), "choose another folder");
@@ -80,12 +85,27 @@ void sweep_temporaries(const Backend& backend) {
   }
 }
 
+void sweep_lock(Backend& backend) {
+  if (!backend.names().stat(kGenerationLockName).ok()) return;
+  const auto lock = backend.names().lock(kGenerationLockName);
+  if (lock.ok()) static_cast<void>(backend.names().remove(kGenerationLockName));
+}
+
 Result<void> settle(const Backend& backend) {
   const auto root = backend.native_path("");
   if (!root || backend.caps().volatile_memory) return success();
   const Fd folder(::open(root->c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   if (!folder || ::syncfs(folder.get()) != 0) return errno_error(errno, "cannot sync", root->native());
   return success();
+}
+
+Result<std::optional<GenerationState>> what_was_begun(Tier& tier) {
+  PENSTOCK_ASSIGN(std::optional<GenerationState> state, read_generation_state(*tier.backend));
+  if (state) return state;
+  // What cannot be read is check_target()'s to say.
+  const Result<GenerationState> finished = load_finished(tier);
+  if (finished.ok() && !finished->recipe.empty()) state = *finished;
+  return state;
 }
 
 Result<bool> check_target(Tier& tier, const GenerationState& wanted, bool resume) {

@@ -1,12 +1,18 @@
 // The place that a data set is made in: what lies there before, and what is done to it around the making.
 #pragma once
 
+#include <optional>
+
 #include "datagen/generate_state.hpp"
 #include "io_backends/base/backend.hpp"
 #include "io_backends/base/result.hpp"
 #include "io_backends/base/tier.hpp"
 
 namespace penstock {
+
+// What the data set at the target was begun with, finished or not; nothing where there is none, or none of
+// ours.
+Result<std::optional<GenerationState>> what_was_begun(Tier& tier);
 
 // Looks at the target without changing it. `already_exists` with the remedy when it holds anything but an
 // unfinished data set of `wanted` (with `resume`), or that without `resume`. True: it is complete already.
@@ -15,6 +21,10 @@ Result<bool> check_target(Tier& tier, const GenerationState& wanted, bool resume
 // Removes temporary files of a process that was killed, where the file system has no nameless ones. Under the
 // lock.
 void sweep_temporaries(const Backend& backend);
+
+// Removes the lock's file that a process left which was killed behind its last step; where another one holds
+// it, or the folder cannot be written, it stays.
+void sweep_lock(Backend& backend);
 
 // Every byte written below the root survives a power cut from here on. Where there is a file system to sync
 // as a whole, that is far cheaper than each object by itself; without one this does nothing.

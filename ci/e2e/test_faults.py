@@ -104,7 +104,7 @@ class Faults(penstock_cli.CliTest):
                     victim = self.dir / name / chance.choice(there)
                     damaged[name].add(victim.name)
                     flip(victim, chance.randrange(victim.stat().st_size))
-        self.assertGreater(killed, len(FORMATS))
+        self.assertGreater(killed, 0)
         for name in FORMATS:
             self.resume(name)
 

@@ -212,6 +212,11 @@ class Stopped(GenerateTest):
         before = tree(self.whole)
         done = self.generate(self.whole, self.SAMPLES, "--resume")
         self.assertIn("nothing to do", done.stderr)
+        # As a run leaves it that is killed behind its last step: what the line leaves open is what it was begun with.
+        lock = self.whole / ".penstock" / "generate.lock"
+        lock.touch()
+        self.assertIn("nothing to do", self.run_cli("generate", "imagenet", "--out", self.whole, "--resume").stderr)
+        self.assertFalse(lock.exists())
         self.assertEqual(tree(self.whole), before)
         self.run_cli("generate", "imagenet", "--out", self.whole, "--resume", "--samples", 5, expect=1)
 
