@@ -1,7 +1,5 @@
 #include "datagen/content.hpp"
 
-#include <time.h>
-
 #include <algorithm>
 #include <array>
 #include <cstring>
@@ -18,6 +16,7 @@
 #include "io_backends/base/interrupt.hpp"
 #include "io_backends/base/progress.hpp"
 #include "io_backends/base/random.hpp"
+#include "io_backends/base/threads.hpp"
 
 namespace penstock {
 
@@ -30,12 +29,6 @@ double median(std::vector<double>& values) {
   const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
   std::nth_element(values.begin(), middle, values.end());
   return *middle;
-}
-
-double thread_cpu_ns() {
-  timespec now{};
-  ::clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
-  return static_cast<double>(now.tv_sec) * 1e9 + static_cast<double>(now.tv_nsec);
 }
 
 bool begins_with(std::span<const std::byte> bytes, std::string_view magic) {
@@ -61,9 +54,9 @@ class PictureMeter {
     std::array<double, kDecodes> times{};
     for (double& time : times) {
       PENSTOCK_TRY(check_interrupt());
-      const double start = thread_cpu_ns();
+      const double start = thread_seconds();
       const Result<void> done = png ? decode_png(picture, image_) : jpeg_.decode(picture, image_);
-      time = thread_cpu_ns() - start;
+      time = (thread_seconds() - start) * 1e9;
       if (!done.ok()) {
         fail(done.error().message());
         return success();

@@ -2,8 +2,6 @@
 // Benchmark, whose flags it takes as well.
 #include "benchmarks/micro/microbench.hpp"
 
-#include <time.h>
-
 #include <atomic>
 #include <cstdio>
 #include <cstring>
@@ -62,12 +60,6 @@ std::string Microbench::full_name(std::string_view which) const {
 void give_up(benchmark::State& state, const Error& error) {
   something_failed = true;
   state.SkipWithError(error.what.c_str());
-}
-
-double thread_seconds() {
-  timespec now{};
-  ::clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
-  return static_cast<double>(now.tv_sec) + static_cast<double>(now.tv_nsec) * 1e-9;
 }
 
 Result<std::unique_ptr<Recipe>> default_recipe(std::string_view name) {

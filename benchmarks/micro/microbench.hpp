@@ -58,9 +58,6 @@ const Registry<MicrobenchInfo>& microbench_registry();
 // Ends the benchmark: its row says why, and penstock_microbench exits 1.
 void give_up(benchmark::State& state, const Error& error);
 
-// Seconds of processor time that this thread has used.
-double thread_seconds();
-
 // A recipe with its default settings and seed 1.
 Result<std::unique_ptr<Recipe>> default_recipe(std::string_view name);
 // The payloads of its first samples.

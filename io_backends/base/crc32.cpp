@@ -9,6 +9,7 @@ namespace {
 
 constexpr std::uint32_t kPolynomial = 0xedb88320U;  // 0x04C11DB7 with its bits reversed
 constexpr CrcTables kTables = make_crc_tables(kPolynomial);
+constexpr CrcPowers kPowers = make_crc_powers(kPolynomial);
 
 }  // namespace
 
@@ -17,10 +18,11 @@ std::uint32_t crc32_portable(std::span<const std::byte> bytes, std::uint32_t crc
 }
 
 std::uint32_t crc32_combine(std::uint32_t a, std::uint32_t b, std::uint64_t b_bytes) {
-  return crc_combine(kPolynomial, a, b, b_bytes);
+  return crc_multiply(kPolynomial, a, crc_power(kPolynomial, kPowers, b_bytes)) ^ b;
 }
 
-Crc32Shift::Crc32Shift(std::uint64_t b_bytes) : CrcShift(kPolynomial, b_bytes) {}
+Crc32Shift::Crc32Shift(std::uint64_t b_bytes)
+    : CrcShift(kPolynomial, crc_power(kPolynomial, kPowers, b_bytes)) {}
 
 #ifdef PENSTOCK_HAS_ISAL
 

@@ -16,6 +16,7 @@ namespace {
 constexpr std::uint32_t kPolynomial = 0x82f63b78U;  // 0x1EDC6F41 with its bits reversed
 
 constexpr CrcTables kTables = make_crc_tables(kPolynomial);
+constexpr CrcPowers kPowers = make_crc_powers(kPolynomial);
 
 std::uint32_t update_portable(std::uint32_t crc, std::span<const std::byte> bytes) {
   return crc_update(kTables, crc, bytes);
@@ -78,18 +79,18 @@ std::uint32_t crc32c_portable(std::span<const std::byte> bytes, std::uint32_t cr
 }
 
 std::uint32_t crc32c_combine(std::uint32_t a, std::uint32_t b, std::uint64_t b_bytes) {
-  return crc_combine(kPolynomial, a, b, b_bytes);
+  return crc32c_shift(a, crc32c_power(b_bytes)) ^ b;
 }
 
 std::uint32_t crc32c_power(std::uint64_t bytes) {
-  return crc_combine(kPolynomial, 1U << 31U, 0, bytes);
+  return crc_power(kPolynomial, kPowers, bytes);
 }
 
 std::uint32_t crc32c_shift(std::uint32_t crc, std::uint32_t power) {
   return crc_multiply(kPolynomial, crc, power);
 }
 
-Crc32cShift::Crc32cShift(std::uint64_t b_bytes) : CrcShift(kPolynomial, b_bytes) {}
+Crc32cShift::Crc32cShift(std::uint64_t b_bytes) : CrcShift(kPolynomial, crc32c_power(b_bytes)) {}
 
 const char* crc32c_method() {
 #ifdef PENSTOCK_HAS_ISAL

@@ -52,23 +52,31 @@ constexpr std::uint32_t crc_multiply(std::uint32_t polynomial, std::uint32_t a, 
   return product;
 }
 
-// The CRC of A followed by B, given both CRCs and B's length in bytes.
-constexpr std::uint32_t crc_combine(std::uint32_t polynomial, std::uint32_t a, std::uint32_t b,
-                                    std::uint64_t b_bytes) {
-  std::uint32_t shift = 1U << 31U;   // becomes x^(8 b_bytes)
-  std::uint32_t square = 1U << 23U;  // x^8
-  for (; b_bytes != 0; b_bytes >>= 1U) {
-    if ((b_bytes & 1U) != 0) shift = crc_multiply(polynomial, shift, square);
-    square = crc_multiply(polynomial, square, square);
+// x^(8 * 2^k) for each k: what moves a CRC over 2^k bytes.
+using CrcPowers = std::array<std::uint32_t, 64>;
+constexpr CrcPowers make_crc_powers(std::uint32_t polynomial) {
+  CrcPowers powers{};
+  std::uint32_t power = 1U << 23U;  // x^8
+  for (std::uint32_t& each : powers) {
+    each = power;
+    power = crc_multiply(polynomial, power, power);
   }
-  return crc_multiply(polynomial, a, shift) ^ b;
+  return powers;
 }
 
-// crc_combine() for one length of B, in a few table look-ups. Any thread.
+// x^(8 bytes): what moves a CRC over so many bytes.
+constexpr std::uint32_t crc_power(std::uint32_t polynomial, const CrcPowers& powers, std::uint64_t bytes) {
+  std::uint32_t power = 1U << 31U;
+  for (std::size_t k = 0; bytes != 0; bytes >>= 1U, ++k)
+    if ((bytes & 1U) != 0) power = crc_multiply(polynomial, power, powers[k]);
+  return power;
+}
+
+// Combines CRCs of A and B for one length of B, in a few table look-ups. Any thread.
 class CrcShift {
  public:
-  CrcShift(std::uint32_t polynomial, std::uint64_t b_bytes) {
-    const std::uint32_t power = crc_combine(polynomial, 1U << 31U, 0, b_bytes);
+  // `power`: crc_power() of B's length.
+  CrcShift(std::uint32_t polynomial, std::uint32_t power) {
     for (std::uint32_t byte = 0; byte < 4; ++byte)
       for (std::uint32_t value = 0; value < 256; ++value)
         shifted_[byte][value] = crc_multiply(polynomial, value << (8 * byte), power);

@@ -1,5 +1,7 @@
 #include "io_backends/base/threads.hpp"
 
+#include <time.h>
+
 #include <atomic>
 #include <new>
 #include <string>
@@ -7,6 +9,12 @@
 #include <vector>
 
 namespace penstock {
+
+double thread_seconds() {
+  timespec time{};
+  ::clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
+  return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_nsec) * 1e-9;
+}
 
 Error no_more_threads(const std::system_error& error, std::size_t wanted) {
   return Error{Errc::exhausted, error.code().value(),

@@ -15,6 +15,9 @@ namespace penstock {
 Result<void> on_threads(unsigned threads, const std::function<void(unsigned)>& work,
                         const std::function<void()>& give_up);
 
+// Seconds of processor time that the calling thread has used.
+double thread_seconds();
+
 Error no_more_threads(const std::system_error& error, std::size_t wanted);
 
 }  // namespace penstock

@@ -1,23 +1,17 @@
 #include "miniapps/pipeline/accelerator.hpp"
 
 #include <gtest/gtest.h>
-#include <time.h>
 
 #include <vector>
 
 #include "io_backends/base/interrupt.hpp"
+#include "io_backends/base/threads.hpp"
 
 namespace penstock {
 namespace {
 
 using namespace std::chrono_literals;
 using Clock = std::chrono::steady_clock;
-
-double thread_cpu_s() {
-  timespec time{};
-  ::clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
-  return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_nsec) * 1e-9;
-}
 
 std::unique_ptr<Accelerator> make(std::string_view text) {
   Result<std::unique_ptr<Accelerator>> made = make_accelerator(text);
@@ -81,9 +75,9 @@ TEST(Accelerator, WaitsWithoutBurningAProcessor) {
   const std::unique_ptr<Accelerator> accelerator = make("emulated:step=100ms");
   Batch batch;
   batch.ready = Clock::now();
-  const double before = thread_cpu_s();
+  const double before = thread_seconds();
   for (int i = 0; i < 3; ++i) ASSERT_TRUE(accelerator->step(batch).ok());
-  EXPECT_LT(thread_cpu_s() - before, 0.03) << "of 0.3 s of waiting";
+  EXPECT_LT(thread_seconds() - before, 0.03) << "of 0.3 s of waiting";
 }
 
 TEST(Accelerator, StopsWaitingWhenInterrupted) {
