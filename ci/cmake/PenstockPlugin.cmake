@@ -103,6 +103,9 @@ function(penstock_test target)
   gtest_discover_tests(${target} DISCOVERY_MODE PRE_TEST DISCOVERY_TIMEOUT 60 PROPERTIES TIMEOUT 300)
 endfunction()
 
+# What the smoke tests run: every plug-in's contract test, every fuzz target's seeds, the program. `ci/test --smoke` builds no more.
+add_custom_target(smoke)
+
 # penstock_contract_tests(KIND COMMAND...): one ctest case a plug-in of KIND: contract.<kind>.<name>. COMMAND takes the name
 # as its last argument and exits 77 for what this build or machine lacks, which ctest shows as a skip.
 function(penstock_contract_tests kind)
@@ -112,6 +115,11 @@ function(penstock_contract_tests kind)
   foreach(row IN LISTS missing)
     string(REGEX REPLACE "\\|.*" "" name "${row}")
     list(APPEND names ${name})
+  endforeach()
+  foreach(program IN LISTS ARGN)
+    if(TARGET ${program})
+      add_dependencies(smoke ${program})
+    endif()
   endforeach()
   foreach(name IN LISTS names)
     add_test(NAME contract.${kind}.${name} COMMAND ${ARGN} ${name})
