@@ -18,7 +18,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr std::uint64_t kSchema = 2;
+constexpr std::uint64_t kSchema = 3;
 constexpr std::size_t kMostStateBytes = 1U << 20;
 constexpr std::size_t kRowsAtOnce = 32768;  // of a journal: 1 MiB
 
@@ -118,8 +118,9 @@ Result<std::vector<std::uint64_t>> segments(Backend& backend) {
 }  // namespace
 
 std::string to_text(const GenerationState& state) {
-  Json json{{"schema", kSchema},  {"recipe", state.recipe},   {"format", state.format},
-            {"seed", state.seed}, {"samples", state.samples}, {"settings", state.settings}};
+  Json json{{"schema", kSchema},         {"recipe", state.recipe}, {"fingerprint", state.fingerprint},
+            {"format", state.format},    {"seed", state.seed},     {"samples", state.samples},
+            {"settings", state.settings}};
   return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 
@@ -129,6 +130,12 @@ namespace {
 std::uint64_t whole_number(const Json& json) {
   if (!json.is_number_unsigned()) throw std::invalid_argument("a number that is none to count with");
   return json.get<std::uint64_t>();
+}
+
+std::uint32_t fingerprint_of(const Json& json) {
+  const std::uint64_t number = whole_number(json.at("fingerprint"));
+  if (number > UINT32_MAX) throw std::invalid_argument("a fingerprint that is none");
+  return static_cast<std::uint32_t>(number);
 }
 
 }  // namespace
@@ -141,6 +148,7 @@ Result<GenerationState> parse_generation_state(std::string_view text) {
           Errc::unsupported,
           fmt::format("{} is of another version of penstock: remove the folder", kGenerationStateName));
     return GenerationState{.recipe = json.at("recipe").get<std::string>(),
+                           .fingerprint = fingerprint_of(json),
                            .format = json.at("format").get<std::string>(),
                            .seed = whole_number(json.at("seed")),
                            .samples = whole_number(json.at("samples")),

@@ -26,6 +26,7 @@ inline constexpr std::string_view kJournalFolder = ".penstock/generate.journal";
 // Decides every byte of a data set.
 struct GenerationState {
   std::string recipe;
+  std::uint32_t fingerprint = 0;  // of that recipe's bytes in the build that began; 0 of a finished data set
   std::string format;
   std::uint64_t seed = 0;
   std::uint64_t samples = 0;

@@ -55,6 +55,7 @@ Result<GenerationState> load_finished(Tier& tier) {
   PENSTOCK_ASSIGN(const Manifest manifest, Manifest::load(*tier.backend, kManifestName));
   const ManifestFacts& facts = manifest.facts();
   return GenerationState{.recipe = facts.recipe,
+                         .fingerprint = 0,
                          .format = facts.format,
                          .seed = facts.seed,
                          .samples = manifest.samples(),
@@ -123,6 +124,10 @@ Result<bool> check_target(Tier& tier, const GenerationState& wanted, bool resume
       return occupied(tier, "holds an unfinished data set of 'penstock generate'",
                       "add --resume to go on with it, or remove the folder");
     const std::string differs = difference(*state, wanted);
+    if (differs.empty() && state->fingerprint != wanted.fingerprint)
+      return occupied(tier,
+                      fmt::format("was begun by another build, whose '{}' makes other bytes", wanted.recipe),
+                      "go on with that build, or remove the folder");
     if (differs.empty()) return false;
     return occupied(tier, fmt::format("was begun with {}", differs),
                     "say the same to --resume, or choose another folder");

@@ -258,6 +258,9 @@ TEST(Generate, UnfinishedOnesNeedResumeAndTheSameWords) {
   EXPECT_NE(check_target(healthy, other, true).error().what.find("classes=3, not 4"), std::string::npos);
   other.settings.erase("classes");
   EXPECT_NE(check_target(healthy, other, true).error().what.find("classes=3"), std::string::npos);
+  other = small().state;
+  ++other.fingerprint;
+  EXPECT_NE(check_target(healthy, other, true).error().what.find("another build"), std::string::npos);
 }
 
 TEST(Generate, OneAtATime) {
@@ -269,12 +272,13 @@ TEST(Generate, OneAtATime) {
 TEST(GenerationState, SurvivesItsText) {
   const GenerationState state = small().state;
   EXPECT_EQ(difference(parse_generation_state(to_text(state)).value(), state), "");
+  EXPECT_EQ(parse_generation_state(to_text(state)).value().fingerprint, state.fingerprint);
   for (const std::string& text :
-       {std::string(), std::string("{"), std::string("[]"), std::string("{\"schema\":2}"),
+       {std::string(), std::string("{"), std::string("[]"), std::string("{\"schema\":3}"),
         std::string("{\"schema\":\"x\"}"), to_text(state).substr(0, 40)})
     EXPECT_EQ(parse_generation_state(text).error().code, Errc::corrupt) << text;
   // Versions keep different journals.
-  for (const char* const text : {"{\"schema\":99}", "{\"schema\":1}"}) {
+  for (const char* const text : {"{\"schema\":99}", "{\"schema\":2}"}) {
     const auto refused = parse_generation_state(text);
     EXPECT_EQ(refused.error().code, Errc::unsupported);
     EXPECT_NE(refused.error().what.find("another version of penstock"), std::string::npos);

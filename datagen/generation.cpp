@@ -177,6 +177,7 @@ Result<Generation> plan_generation(std::string_view recipe, std::string_view for
   PENSTOCK_ASSIGN(generation.format, format_info->make(options));
   PENSTOCK_TRY(generation.format->check(generation.recipe->fields()));
   generation.state = {.recipe = std::string(recipe),
+                      .fingerprint = recipe_info->fingerprint,
                       .format = std::string(format),
                       .seed = seed,
                       .samples = generation.recipe->samples(),

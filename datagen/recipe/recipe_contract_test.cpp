@@ -154,6 +154,15 @@ TEST(RecipeContract, SameBytesOnAnyThread) {
   for (std::uint64_t i = 0; i < kMade; ++i) EXPECT_TRUE(got[i] == expected[i]) << i;
 }
 
+// What makes sure that other bytes get another fingerprint.
+TEST(RecipeContract, BytesAreThoseOfTheFingerprint) {
+  std::uint32_t crc = 0;
+  for (const Bytes& sample : first_samples()) crc = crc32c(std::as_bytes(std::span(sample)), crc);
+  EXPECT_EQ(tested->fingerprint, crc)
+      << "the recipe makes other bytes than it did: if it shall, give RecipeInfo this fingerprint: 0x"
+      << std::hex << crc;
+}
+
 TEST(RecipeContract, SamplesAndSeedsDiffer) {
   std::vector<Bytes> samples = first_samples();
   const auto other = make_recipe(kSamples, 8);

@@ -66,6 +66,7 @@ const RecipeInfo recipe_unet3d{
     .format_settings = [](const Options&) { return std::span<const RecipeSetting>(kFormatSettings); },
     .small = kSmall,
     .mean_sample_bytes = kSizes.mean,
+    .fingerprint = 0xaf6b622a,
     .make = make_unet3d,
 };
 
