@@ -15,7 +15,7 @@
 namespace penstock {
 namespace {
 
-constexpr std::uint64_t kPlansLookedAt = 65536;
+constexpr std::uint64_t kPlansLookedAt = 16384;
 constexpr std::uint64_t kMostBytes = std::numeric_limits<std::int64_t>::max();
 constexpr std::uint64_t kMostObjects = 0xfffffffe;  // a manifest counts them in 32 bits
 constexpr std::uint64_t kManifestBytesPerSample = 64;

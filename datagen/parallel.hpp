@@ -2,6 +2,7 @@
 // share.
 #pragma once
 
+#include <algorithm>
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
@@ -67,17 +68,31 @@ Result<void> on_threads(unsigned threads, Work work) {
   return first.result();
 }
 
-// Calls each(worker, index) for every index below `count`, in runs of `run` neighbours, until one fails or
-// the user stops us (Errc::interrupted).
+// The next of `count` indices for one of `threads` threads: `run` neighbours, and fewer towards the end, so
+// that all threads end at about the same time. Begins at `count` or beyond when there are no more.
+inline std::uint64_t take_run(std::atomic<std::uint64_t>& next, std::uint64_t count, unsigned threads,
+                              std::uint64_t& run) {
+  const std::uint64_t most = run;
+  std::uint64_t begin = next.load(std::memory_order_relaxed);
+  do {
+    if (begin >= count) return begin;
+    run = std::clamp<std::uint64_t>((count - begin) / (std::uint64_t{4} * threads), 1, most);
+  } while (!next.compare_exchange_weak(begin, begin + run, std::memory_order_relaxed));
+  return begin;
+}
+
+// Calls each(worker, index) for every index below `count`, in runs of up to `run` neighbours, until one fails
+// or the user stops us (Errc::interrupted).
 template <class Each>
 Result<void> parallel_for(std::uint64_t count, unsigned threads, std::uint64_t run, Each each) {
   std::atomic<std::uint64_t> next{0};
   std::atomic<bool> stop{false};
   return on_threads(threads, [&](unsigned worker) -> Result<void> {
     while (!stop.load(std::memory_order_relaxed)) {
-      const std::uint64_t begin = next.fetch_add(run, std::memory_order_relaxed);
+      std::uint64_t taken = run;
+      const std::uint64_t begin = take_run(next, count, threads, taken);
       if (begin >= count) break;
-      for (std::uint64_t index = begin; index < count && index - begin < run; ++index) {
+      for (std::uint64_t index = begin; index < begin + taken; ++index) {
         Result<void> done = check_interrupt();
         if (done.ok()) done = each(worker, index);
         if (!done.ok()) {

@@ -28,6 +28,14 @@ if(PENSTOCK_SANITIZE)
   target_link_options(penstock_build INTERFACE $<BUILD_INTERFACE:-fsanitize=${PENSTOCK_SANITIZE}>)
 endif()
 
+# penstock_unthreaded(SOURCE...): sources of the current room that know of no other thread: plain arithmetic on arrays that
+# one has. The thread sanitizer goes without them; with each pixel looked at, every data set would take a quarter of a minute.
+function(penstock_unthreaded)
+  if(PENSTOCK_SANITIZE MATCHES "thread")
+    set_source_files_properties(${ARGN} TARGET_DIRECTORY ${PENSTOCK_ROOM} PROPERTIES COMPILE_OPTIONS -fno-sanitize=thread)
+  endif()
+endfunction()
+
 if(PENSTOCK_FUZZERS)
   if(NOT CMAKE_CXX_COMPILER_ID STREQUAL "Clang")
     message(FATAL_ERROR "PENSTOCK_FUZZERS needs Clang, whose runtime has libFuzzer: use the preset 'fuzz'")

@@ -33,6 +33,12 @@ std::uint32_t scaled(std::uint32_t side, double factor) {
 
 }  // namespace
 
+// Data sets of smaller files have smaller pictures, and fewer bytes for a pixel.
+PhotoSizes::PhotoSizes(double median_bytes, double sigma_of_log)
+    : median(median_bytes),
+      sigma(sigma_of_log),
+      pixels(kUsualPixels * portable_exp(0.6 * portable_log(median_bytes / kUsualMedian))) {}
+
 Result<PhotoSizes> photo_sizes(const Options& options) {
   const std::uint64_t median = options.size("median");
   const double sigma = options.real("sigma");
@@ -40,7 +46,7 @@ Result<PhotoSizes> photo_sizes(const Options& options) {
     return make_error(Errc::invalid_argument, fmt::format("median={}: from 4 kB to 64 MB", median));
   if (!(sigma >= 0.0 && sigma <= 1.5))
     return make_error(Errc::invalid_argument, fmt::format("sigma={}: from 0 to 1.5", sigma));
-  return PhotoSizes{static_cast<double>(median), sigma};
+  return PhotoSizes(static_cast<double>(median), sigma);
 }
 
 double photo_bytes(const PhotoSizes& sizes, const RandomStream& samples, std::uint64_t index) {
@@ -55,11 +61,9 @@ PhotoShape resized(PhotoShape shape, double pixels) {
 
 PhotoShape draw_photo_shape(Draws& draws, const PhotoSizes& sizes, double bytes) {
   PhotoShape shape = draw_proportions(draws);
-  // Data sets of smaller files have smaller pictures, and fewer bytes for a pixel.
-  const double usual_pixels = kUsualPixels * portable_exp(0.6 * portable_log(sizes.median / kUsualMedian));
   if (sizes.median < 0.99 * kUsualMedian || sizes.median > 1.01 * kUsualMedian)
-    shape = resized(shape, shape.pixels() * usual_pixels / kUsualPixels);
-  const double usual = std::clamp(sizes.median / usual_pixels, 0.12, 0.60);
+    shape = resized(shape, shape.pixels() * sizes.pixels / kUsualPixels);
+  const double usual = std::clamp(sizes.median / sizes.pixels, 0.12, 0.60);
   const double density = bytes / shape.pixels();
   const double most = usual * (1.10 + 0.20 * draws.uniform());
   const double least = usual * (0.55 + 0.25 * draws.uniform());

@@ -12,8 +12,11 @@ namespace penstock {
 
 // Log-normal. docs/recipes.md says where ImageNet's figures come from.
 struct PhotoSizes {
-  double median = 0;  // bytes
-  double sigma = 0;   // standard deviation of the logarithm
+  PhotoSizes(double median_bytes, double sigma_of_log);
+
+  double median;  // bytes
+  double sigma;   // standard deviation of the logarithm
+  double pixels;  // of a usual picture
 };
 
 // Rows for a recipe's option table; `fallback` in the recipe's own words.

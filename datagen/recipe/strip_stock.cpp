@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
+#include <condition_variable>
 #include <new>
 #include <numeric>
 #include <optional>
@@ -34,36 +36,33 @@ class ShortPowers {
   std::array<std::uint32_t, 4 * kFlipSpacing> powers_{};
 };
 
-class ClassMaker {
- public:
-  ClassMaker(const Scenery& scenery, RandomStream stream, std::uint32_t width, int percent)
-      : stream_(stream), percent_(percent), painter_(scenery) {
-    made_.width = width;
-  }
+// A class is cut from so many pictures, in this order: sheets of whole strips, then ends of 1, 2, ... rows.
+constexpr std::uint32_t kCuts = kSheets + kEnds * (kStripRows - 1);
 
-  Result<StripClass> make() {
-    for (std::uint32_t sheet = 0; sheet < kSheets; ++sheet)
-      PENSTOCK_TRY(cut(stream_.substream(sheet), kStripRows * kStripsPerSheet));
-    made_.full = made_.strips.size();
-    for (std::uint32_t rows = 1; rows < kStripRows; ++rows)
-      for (std::uint32_t end = 0; end < kEnds; ++end)
-        PENSTOCK_TRY(cut(stream_.substream(kSheets + kEnds * rows + end), rows));
-    made_.by_size.resize(made_.strips.size());
-    std::iota(made_.by_size.begin(), made_.by_size.end(), 0U);
-    std::stable_sort(made_.by_size.begin(), made_.by_size.end(), [this](std::uint32_t a, std::uint32_t b) {
-      return made_.strips[a].bytes < made_.strips[b].bytes;
-    });
+// Makes what comes of one picture, as a class of its own. One thread.
+class CutMaker {
+ public:
+  CutMaker(const Scenery& scenery, RandomStream stream, std::uint32_t width, int percent)
+      : stream_(stream), width_(width), percent_(percent), painter_(scenery) {}
+
+  Result<StripClass> make(std::uint32_t which) {
+    made_ = {};
+    made_.width = width_;
+    const bool sheet = which < kSheets;
+    const std::uint32_t rows = sheet ? kStripRows * kStripsPerSheet : 1 + (which - kSheets) / kEnds;
+    PENSTOCK_TRY(cut(stream_.substream(sheet ? which : which + kEnds), rows));
+    if (sheet) made_.full = made_.strips.size();
     return std::move(made_);
   }
 
  private:
   Result<void> cut(RandomStream picture, std::uint32_t rows) {
-    painter_.paint(picture, made_.width, rows * kLines, image_);
+    painter_.paint(picture, width_, rows * kLines, image_);
     PENSTOCK_ASSIGN(const std::span<const std::byte> jpeg, encoder_.encode(image_, percent_, kStripRows));
     PENSTOCK_ASSIGN(const JpegLayout layout, jpeg_layout(jpeg));
-    if (made_.header.empty()) {
-      made_.header.assign(jpeg.begin(), jpeg.begin() + static_cast<std::ptrdiff_t>(layout.header_bytes));
-      made_.height_at = layout.height_at;
+    made_.header.assign(jpeg.begin(), jpeg.begin() + static_cast<std::ptrdiff_t>(layout.header_bytes));
+    made_.height_at = layout.height_at;
+    if (!flippable_) {
       PENSTOCK_ASSIGN(flippable_, FlippableBits::of(made_.header));
     }
     for (const JpegInterval& interval : layout.intervals) {
@@ -75,7 +74,7 @@ class ClassMaker {
   }
 
   Result<void> keep(std::span<const std::byte> jpeg, const JpegInterval& interval, std::uint32_t rows) {
-    const std::size_t units = std::size_t{rows} * ((made_.width + kLines - 1) / kLines);
+    const std::size_t units = std::size_t{rows} * ((width_ + kLines - 1) / kLines);
     PENSTOCK_ASSIGN(const auto bits, flippable_->find(jpeg, interval, units, kFlipSpacing));
     const std::span<const std::byte> bytes = jpeg.subspan(interval.begin, interval.bytes);
     const Strip strip{.begin = static_cast<std::uint32_t>(made_.bytes.size()),
@@ -110,6 +109,7 @@ class ClassMaker {
   }
 
   const RandomStream stream_;
+  const std::uint32_t width_;
   const int percent_;
   PicturePainter painter_;
   JpegEncoder encoder_;
@@ -118,7 +118,97 @@ class ClassMaker {
   StripClass made_;
 };
 
+void append(StripClass& whole, StripClass part) {
+  if (whole.strips.empty()) {
+    whole = std::move(part);
+    return;
+  }
+  const auto bytes = static_cast<std::uint32_t>(whole.bytes.size());
+  const auto flips = static_cast<std::uint32_t>(whole.flips.size());
+  for (Strip& strip : part.strips) {
+    strip.begin += bytes;
+    strip.first_flip += flips;
+  }
+  for (Flip& flip : part.flips) flip.at += bytes;
+  whole.bytes.insert(whole.bytes.end(), part.bytes.begin(), part.bytes.end());
+  whole.flips.insert(whole.flips.end(), part.flips.begin(), part.flips.end());
+  whole.strips.insert(whole.strips.end(), part.strips.begin(), part.strips.end());
+  whole.full += part.full;
+}
+
+Result<StripClass> put_together(std::vector<Result<StripClass>>& cuts) {
+  StripClass whole;
+  for (Result<StripClass>& cut : cuts) {
+    PENSTOCK_TRY(cut);
+    append(whole, *std::move(cut));
+  }
+  cuts.clear();
+  whole.by_size.resize(whole.strips.size());
+  std::iota(whole.by_size.begin(), whole.by_size.end(), 0U);
+  std::stable_sort(whole.by_size.begin(), whole.by_size.end(), [&](std::uint32_t a, std::uint32_t b) {
+    return whole.strips[a].bytes < whole.strips[b].bytes;
+  });
+  return whole;
+}
+
 }  // namespace
+
+// A class in the making: every thread that wants it makes cuts until none is left, and the last to end puts
+// them together in their order.
+class StripStock::Slot {
+ public:
+  Result<const StripClass*> get(const Scenery& scenery, RandomStream stream, std::uint32_t width,
+                                int percent) {
+    make_cuts(scenery, stream, width, percent);
+    std::unique_lock lock(mutex_);
+    ready_.wait(lock, [this] { return ended_ == kCuts; });
+    if (!made_.ok()) return made_.error();
+    return &*made_;
+  }
+
+ private:
+  void make_cuts(const Scenery& scenery, RandomStream stream, std::uint32_t width, int percent) {
+    std::optional<CutMaker> maker;
+    for (std::uint32_t which = next_++; which < kCuts; which = next_++) {
+      Result<StripClass> cut = StripClass{};
+      try {
+        if (!maker) maker.emplace(scenery, stream, width, percent);
+        cut = maker->make(which);
+      } catch (const std::bad_alloc&) {
+        cut = no_memory(width);
+      }
+      end(which, std::move(cut), width);
+    }
+  }
+
+  void end(std::uint32_t which, Result<StripClass> cut, std::uint32_t width) {
+    const std::lock_guard lock(mutex_);
+    cuts_[which] = std::move(cut);
+    if (++ended_ < kCuts) return;
+    try {
+      made_ = put_together(cuts_);
+    } catch (const std::bad_alloc&) {
+      made_ = no_memory(width);
+    }
+    ready_.notify_all();
+  }
+
+  static Error no_memory(std::uint32_t width) {
+    return make_error(Errc::exhausted,
+                      "no memory for the stock of pictures " + std::to_string(width) + " wide");
+  }
+
+  std::atomic<std::uint32_t> next_{0};
+  std::mutex mutex_;  // of all below
+  std::condition_variable ready_;
+  std::uint32_t ended_ = 0;
+  std::vector<Result<StripClass>> cuts_ =
+      std::vector<Result<StripClass>>(kCuts, Result<StripClass>(StripClass{}));
+  Result<StripClass> made_ = StripClass{};
+};
+
+StripStock::StripStock(const Scenery& scenery, RandomStream stream) : scenery_(scenery), stream_(stream) {}
+StripStock::~StripStock() = default;
 
 Result<const StripClass*> StripStock::get(std::uint32_t width, int quantizer_percent) const {
   const std::uint64_t key = (std::uint64_t{width} << 32U) | static_cast<std::uint32_t>(quantizer_percent);
@@ -130,14 +220,9 @@ Result<const StripClass*> StripStock::get(std::uint32_t width, int quantizer_per
       if (place == nullptr) place = std::make_unique<Slot>();
       slot = place.get();
     }
-    std::call_once(slot->once, [&] {
-      slot->made = ClassMaker(scenery_, stream_.substream(key), width, quantizer_percent).make();
-    });
-    if (!slot->made.ok()) return slot->made.error();
-    return &*slot->made;
+    return slot->get(scenery_, stream_.substream(key), width, quantizer_percent);
   } catch (const std::bad_alloc&) {
-    return make_error(Errc::exhausted,
-                      "no memory for the stock of pictures " + std::to_string(width) + " wide");
+    return make_error(Errc::exhausted, "no memory for the stock of pictures");
   }
 }
 

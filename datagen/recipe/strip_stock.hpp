@@ -59,20 +59,19 @@ struct StripClass {
   std::vector<std::uint32_t> by_size;  // all strips, the smallest first
 };
 
-// Any thread. Classes are made when they are first asked for, which takes some 20 ms for 500 pixels of width;
-// they depend on the scenery, `stream`, width and percentage alone. The scenery must outlive it.
+// Any thread. Classes are made when they are first asked for, by all threads that ask meanwhile, which takes
+// some 20 ms of processor time for 500 pixels of width; they depend on the scenery, `stream`, width and
+// percentage alone. The scenery must outlive it.
 class StripStock {
  public:
-  StripStock(const Scenery& scenery, RandomStream stream) : scenery_(scenery), stream_(stream) {}
+  StripStock(const Scenery& scenery, RandomStream stream);
+  ~StripStock();
 
   // exhausted where memory runs out. The class lives as long as the stock.
   Result<const StripClass*> get(std::uint32_t width, int quantizer_percent) const;
 
  private:
-  struct Slot {
-    std::once_flag once;
-    Result<StripClass> made = StripClass{};
-  };
+  class Slot;
   const Scenery& scenery_;
   const RandomStream stream_;
   mutable std::mutex mutex_;  // of the map, not of what is in it

@@ -52,23 +52,27 @@ constexpr std::uint32_t crc_multiply(std::uint32_t polynomial, std::uint32_t a, 
   return product;
 }
 
-// x^(8 * 2^k) for each k: what moves a CRC over 2^k bytes.
-using CrcPowers = std::array<std::uint32_t, 64>;
+// x^(8 n * 256^k) for each k and n: what moves a CRC over n * 256^k bytes.
+using CrcPowers = std::array<std::array<std::uint32_t, 256>, 8>;
 constexpr CrcPowers make_crc_powers(std::uint32_t polynomial) {
   CrcPowers powers{};
-  std::uint32_t power = 1U << 23U;  // x^8
-  for (std::uint32_t& each : powers) {
-    each = power;
-    power = crc_multiply(polynomial, power, power);
+  std::uint32_t step = 1U << 23U;  // x^8
+  for (auto& digit : powers) {
+    std::uint32_t power = 1U << 31U;
+    for (std::uint32_t& each : digit) {
+      each = power;
+      power = crc_multiply(polynomial, power, step);
+    }
+    step = power;
   }
   return powers;
 }
 
 // x^(8 bytes): what moves a CRC over so many bytes.
 constexpr std::uint32_t crc_power(std::uint32_t polynomial, const CrcPowers& powers, std::uint64_t bytes) {
-  std::uint32_t power = 1U << 31U;
-  for (std::size_t k = 0; bytes != 0; bytes >>= 1U, ++k)
-    if ((bytes & 1U) != 0) power = crc_multiply(polynomial, power, powers[k]);
+  std::uint32_t power = powers[0][bytes & 0xffU];
+  for (std::size_t k = 1; (bytes >>= 8U) != 0; ++k)
+    power = crc_multiply(polynomial, power, powers[k][bytes & 0xffU]);
   return power;
 }
 

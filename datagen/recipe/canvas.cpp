@@ -1,0 +1,129 @@
+#include "datagen/recipe/canvas.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+namespace penstock {
+namespace {
+
+// Twice as large on the torus, each new point between its neighbours at a quarter and three quarters.
+std::vector<std::int32_t> twice(const std::vector<std::int32_t>& small, std::uint32_t side) {
+  const std::uint32_t mask = side - 1;
+  std::vector<std::int32_t> wide(std::size_t{side} * 2 * side);
+  for (std::uint32_t y = 0; y < side; ++y) {
+    const std::int32_t* row = small.data() + std::size_t{y} * side;
+    std::int32_t* out = wide.data() + std::size_t{y} * side * 2;
+    for (std::uint32_t x = 0; x < side; ++x) {
+      *out++ = row[(x - 1) & mask] + 3 * row[x];
+      *out++ = 3 * row[x] + row[(x + 1) & mask];
+    }
+  }
+  std::vector<std::int32_t> large(wide.size() * 2);
+  const std::size_t stride = std::size_t{side} * 2;
+  for (std::uint32_t y = 0; y < side; ++y) {
+    const std::int32_t* above = wide.data() + ((y - 1) & mask) * stride;
+    const std::int32_t* here = wide.data() + y * stride;
+    const std::int32_t* below = wide.data() + ((y + 1) & mask) * stride;
+    std::int32_t* upper = large.data() + std::size_t{y} * 2 * stride;
+    std::int32_t* lower = upper + stride;
+    for (std::size_t x = 0; x < stride; ++x) {
+      upper[x] = (above[x] + 3 * here[x]) / 16;
+      lower[x] = (3 * here[x] + below[x]) / 16;
+    }
+  }
+  return large;
+}
+
+// Rounds off what no lens resolves: (1 2 1) / 4 each way on the torus.
+void soften_plane(std::vector<std::uint8_t>& plane, std::uint32_t side) {
+  const std::uint32_t mask = side - 1;
+  std::vector<std::uint8_t> wide(plane.size());
+  for (std::uint32_t y = 0; y < side; ++y)
+    for (std::uint32_t x = 0; x < side; ++x) {
+      const std::uint8_t* row = plane.data() + std::size_t{y} * side;
+      wide[std::size_t{y} * side + x] =
+          static_cast<std::uint8_t>((row[(x - 1) & mask] + 2 * row[x] + row[(x + 1) & mask] + 2) / 4);
+    }
+  for (std::uint32_t y = 0; y < side; ++y)
+    for (std::uint32_t x = 0; x < side; ++x)
+      plane[std::size_t{y} * side + x] = static_cast<std::uint8_t>(
+          (wide[std::size_t{(y - 1) & mask} * side + x] + 2 * wide[std::size_t{y} * side + x] +
+           wide[std::size_t{(y + 1) & mask} * side + x] + 2) /
+          4);
+}
+
+// Mean over 2 * reach + 1 pixels each way, by running sums: a lens out of focus.
+void blur_plane(std::vector<std::uint8_t>& plane, std::uint32_t side, std::uint32_t reach) {
+  const std::uint32_t mask = side - 1;
+  const std::uint32_t width = 2 * reach + 1;
+  const std::uint32_t share = (65536 + width / 2) / width;  // of 65536
+  std::vector<std::uint8_t> line(side);
+  for (std::uint32_t y = 0; y < side; ++y) {
+    std::uint8_t* const row = plane.data() + std::size_t{y} * side;
+    std::copy_n(row, side, line.begin());
+    std::uint32_t sum = 0;
+    for (std::uint32_t x = 0; x < width; ++x) sum += line[(x - reach) & mask];
+    for (std::uint32_t x = 0; x < side; ++x) {
+      row[x] = static_cast<std::uint8_t>(std::min((sum * share) >> 16U, 255U));
+      sum += line[(x + reach + 1) & mask];
+      sum -= line[(x - reach) & mask];
+    }
+  }
+  // Down, a whole row of sums at a time.
+  const std::vector<std::uint8_t> sharp = plane;
+  const auto row_of = [&](std::uint32_t y) { return sharp.data() + std::size_t{y & mask} * side; };
+  std::vector<std::uint32_t> sums(side, 0);
+  for (std::uint32_t y = 0; y < width; ++y)
+    for (std::uint32_t x = 0; x < side; ++x) sums[x] += row_of(y - reach)[x];
+  for (std::uint32_t y = 0; y < side; ++y) {
+    std::uint8_t* const out = plane.data() + std::size_t{y} * side;
+    const std::uint8_t* const entering = row_of(y + reach + 1);
+    const std::uint8_t* const leaving = row_of(y - reach);
+    for (std::uint32_t x = 0; x < side; ++x) {
+      out[x] = static_cast<std::uint8_t>(std::min((sums[x] * share) >> 16U, 255U));
+      sums[x] += entering[x];
+      sums[x] -= leaving[x];
+    }
+  }
+}
+
+}  // namespace
+
+std::uint8_t to_byte(int value) {
+  return static_cast<std::uint8_t>(std::clamp(value, 0, 255));
+}
+
+NoiseField fractal_noise(RandomStream random, std::uint32_t first_side, std::uint32_t last_side) {
+  std::vector<std::int32_t> field(std::size_t{first_side} * first_side);
+  std::uint64_t draw = 0;
+  std::uint32_t side = first_side;
+  while (true) {
+    if (side <= last_side)
+      for (std::int32_t& value : field) value += static_cast<std::int32_t>(random.below(draw++, 8193)) - 4096;
+    if (side == kScenerySide) break;
+    field = twice(field, side);
+    side *= 2;
+  }
+  std::int64_t magnitude = 0;
+  for (const std::int32_t value : field) magnitude += std::abs(value);
+  const std::int64_t mean = std::max<std::int64_t>(1, magnitude / static_cast<std::int64_t>(kSceneryArea));
+  NoiseField noise(kSceneryArea + kSceneryBlock);
+  for (std::size_t i = 0; i < kSceneryArea; ++i)
+    noise[i] =
+        static_cast<std::int8_t>(std::clamp<std::int64_t>(std::int64_t{field[i]} * 32 / mean, -127, 127));
+  return noise;
+}
+
+void soften(Canvas& canvas) {
+  soften_plane(canvas.y, kScenerySide);
+  soften_plane(canvas.cb, kScenerySide / 2);
+  soften_plane(canvas.cr, kScenerySide / 2);
+}
+
+void blur(Canvas& canvas, std::uint32_t reach) {
+  blur_plane(canvas.y, kScenerySide, reach);
+  blur_plane(canvas.cb, kScenerySide / 2, reach / 2);
+  blur_plane(canvas.cr, kScenerySide / 2, reach / 2);
+}
+
+}  // namespace penstock

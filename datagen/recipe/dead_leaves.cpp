@@ -1,0 +1,229 @@
+#include "datagen/recipe/dead_leaves.hpp"
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <cmath>
+#include <utility>
+
+namespace penstock {
+namespace {
+
+// One leaf: an ellipse or a box, lit from one side, with a grain of its own.
+struct Leaf {
+  int x, y, radius;
+  int cosine, sine;  // of its rotation, times 256
+  int squeeze;       // width over height, times 256
+  bool box;
+  int wobble;  // how ragged its border is
+  Colour colour;
+  int light_u, light_v;  // slope of the light over the leaf, from middle to border
+  int texture;
+  std::uint32_t grain_x, grain_y;
+};
+
+Leaf draw_leaf(Draws& draws, const LeafStyle& style, const NoiseField& patches, int radius) {
+  Leaf leaf{};
+  leaf.x = draws.between(0, static_cast<int>(kSceneryMask));
+  leaf.y = draws.between(0, static_cast<int>(kSceneryMask));
+  leaf.radius = radius;
+  // A point of the unit circle without sine and cosine: ((1 - t^2), 2t) / (1 + t^2). Boxes stand nearly
+  // upright.
+  const double t = (draws.uniform() * 2.0 - 1.0) * (style.boxes ? 0.02 : 1.0);
+  leaf.cosine = static_cast<int>(256.0 * (1.0 - t * t) / (1.0 + t * t));
+  leaf.sine = static_cast<int>(512.0 * t / (1.0 + t * t));
+  leaf.squeeze = draws.between(256, 640);
+  leaf.box = style.boxes && !draws.percent(15);
+  if (leaf.box && draws.percent(40)) std::swap(leaf.cosine, leaf.sine);
+  leaf.wobble = leaf.box ? 0 : draws.between(0, 3);
+  const Colour base =
+      style.colours[static_cast<std::size_t>(draws.between(0, static_cast<int>(style.colours.size()) - 1))];
+  // Neighbours stand in the same light: this puts power where the eye has it, into the largest scales.
+  const int around =
+      patches[scenery_at(static_cast<std::uint32_t>(leaf.x), static_cast<std::uint32_t>(leaf.y))] * 3 / 4;
+  leaf.colour = {base.y / 2 + 60 + around + draws.between(-16, 16), base.cb + draws.between(-5, 5),
+                 base.cr + draws.between(-5, 5)};
+  leaf.light_u = draws.between(-28, 28);
+  leaf.light_v = draws.between(-28, 28);
+  // Most surfaces are nearly smooth, few are rough.
+  const int roughness = draws.between(0, 100);
+  leaf.texture = style.texture * roughness * roughness / 10000 + 4;
+  leaf.grain_x = static_cast<std::uint32_t>(draws.between(0, static_cast<int>(kSceneryMask)));
+  leaf.grain_y = static_cast<std::uint32_t>(draws.between(0, static_cast<int>(kSceneryMask)));
+  return leaf;
+}
+
+// What a leaf is made with along a row, as lines in x. In `float` and without a branch, so that the compiler
+// does four pixels at a time; sums, products and roots alone, which IEEE 754 rounds in one way.
+struct LeafRow {
+  float u, v;  // of the row's first pixel, from the middle, along the leaf's own axes
+  float u_step, v_step;
+  float light_u, light_v;  // slope of the light
+  float luma;              // of the middle
+  float texture;           // strength of the grain
+  float radius;
+  float raggedness;  // what a step of the patches moves the border by, in squares of pixels
+};
+
+// `count` pixels that are neighbours in every field. Looked at in blocks: up to kSceneryBlock - 1 pixels
+// behind them are read, and written as they were.
+struct LeafRun {
+  int count;
+  const std::int8_t* grain;
+  const std::int8_t* patches;
+  std::uint8_t* luma;
+  std::uint8_t* colour_index;
+};
+
+// All bits where a number is negative, else none.
+int sign_bits(int number) {
+  return number >> 31;
+}
+int sign_bits(float number) {
+  return sign_bits(std::bit_cast<std::int32_t>(number));
+}
+
+template <bool kBox>
+void paint_run(const LeafRow& leaf, const LeafRun& run, std::uint8_t index) {
+  const LeafRow row = leaf;
+  const float border = row.radius * row.radius;
+  for (int block = 0; block < run.count; block += int{kSceneryBlock}) {
+    const std::int8_t* const grain = run.grain + block;
+    const std::int8_t* const patches = run.patches + block;
+    std::array<std::int16_t, kSceneryBlock> tones;
+    std::array<std::int16_t, kSceneryBlock> outside;
+    const int last = run.count - 1 - block;
+    for (std::size_t i = 0; i < kSceneryBlock; ++i) {
+      const int x = static_cast<int>(i);
+      const float u = row.u + static_cast<float>(block + x) * row.u_step;
+      const float v = row.v + static_cast<float>(block + x) * row.v_step;
+      int out = sign_bits(last - x);
+      if constexpr (kBox)
+        out |= sign_bits(row.radius - std::abs(u)) | sign_bits(row.radius - std::abs(v));
+      else
+        out |= sign_bits(border + row.raggedness * static_cast<float>(patches[i]) - (u * u + v * v));
+      const float lit =
+          row.luma + row.light_u * u + row.light_v * v + row.texture * static_cast<float>(grain[i]);
+      outside[i] = static_cast<std::int16_t>(out);
+      tones[i] = static_cast<std::int16_t>(static_cast<int>(lit));
+    }
+    std::uint8_t* const luma = run.luma + block;
+    std::uint8_t* const colour_index = run.colour_index + block;
+    for (std::size_t i = 0; i < kSceneryBlock; ++i) {
+      const std::int16_t tone = std::clamp(tones[i], std::int16_t{0}, std::int16_t{255});
+      const auto keep = static_cast<std::uint8_t>(outside[i]);
+      luma[i] = static_cast<std::uint8_t>((static_cast<std::uint8_t>(tone) & ~keep) | (luma[i] & keep));
+      colour_index[i] = static_cast<std::uint8_t>((index & ~keep) | (colour_index[i] & keep));
+    }
+  }
+}
+
+// Where a row may meet a leaf: u^2 + v^2 is (x + lean * dy)^2 * width + dy^2 * height, which no pixel inside
+// has above `reach` squared.
+struct LeafReach {
+  LeafReach(const LeafRow& row, float u_down, float v_down, float reach) : reach_(reach) {
+    width_ = row.u_step * row.u_step + row.v_step * row.v_step;
+    lean_ = (row.u_step * u_down + row.v_step * v_down) / width_;
+    height_ = u_down * u_down + v_down * v_down - lean_ * lean_ * width_;
+  }
+  int rows() const { return static_cast<int>(reach_ / std::sqrt(height_)) + 1; }
+  // The middle of the row and how far it goes from there, a pixel too much.
+  std::pair<int, int> columns(int dy) const {
+    const auto y = static_cast<float>(dy);
+    const float left = std::max(reach_ * reach_ - y * y * height_, 0.0F);
+    return {static_cast<int>(-lean_ * y), static_cast<int>(std::sqrt(left / width_)) + 2};
+  }
+
+ private:
+  float reach_, width_, lean_, height_;
+};
+
+void paint_leaf(const Leaf& leaf, const LeafNoise& noise, std::vector<std::uint8_t>& luma,
+                std::vector<std::uint8_t>& colour_index, std::uint8_t index) {
+  LeafRow row{};
+  row.radius = static_cast<float>(leaf.radius);
+  const float squeeze = static_cast<float>(leaf.squeeze) / 256.0F;
+  row.u_step = static_cast<float>(leaf.cosine) / 256.0F;
+  row.v_step = static_cast<float>(-leaf.sine) / 256.0F * squeeze;
+  const float u_down = static_cast<float>(leaf.sine) / 256.0F;
+  const float v_down = static_cast<float>(leaf.cosine) / 256.0F * squeeze;
+  row.light_u = static_cast<float>(leaf.light_u) / row.radius;
+  row.light_v = static_cast<float>(leaf.light_v) / row.radius;
+  row.luma = static_cast<float>(leaf.colour.y);
+  row.texture = static_cast<float>(leaf.texture) / 100.0F;
+  row.raggedness = row.radius * row.radius * static_cast<float>(leaf.wobble) / 512.0F;
+  // As far as a corner of a box, or the most ragged border, goes.
+  const float furthest =
+      row.radius * std::sqrt(leaf.box ? 2.0F : 1.0F + 128.0F * static_cast<float>(leaf.wobble) / 512.0F);
+  const LeafReach reach(row, u_down, v_down, furthest);
+  constexpr int kMost = static_cast<int>(kScenerySide) / 2 - 1;
+  const int rows = std::min(reach.rows(), kMost);
+  for (int dy = -rows; dy <= rows; ++dy) {
+    const auto y = static_cast<std::uint32_t>(leaf.y + dy);
+    const auto [middle, half] = reach.columns(dy);
+    int from = std::max(middle - half, -kMost);
+    const int to = std::min(middle + half, kMost);
+    while (from <= to) {
+      const std::uint32_t x = static_cast<std::uint32_t>(leaf.x + from) & kSceneryMask;
+      const std::uint32_t grain_x = (leaf.grain_x + x) & kSceneryMask;
+      const int count = std::min(to - from + 1, static_cast<int>(kScenerySide - std::max(x, grain_x)));
+      row.u = static_cast<float>(dy) * u_down + static_cast<float>(from) * row.u_step;
+      row.v = static_cast<float>(dy) * v_down + static_cast<float>(from) * row.v_step;
+      const LeafRun run{count, noise.grain.data() + scenery_at(grain_x, leaf.grain_y + y),
+                        noise.patches.data() + scenery_at(x, y), luma.data() + scenery_at(x, y),
+                        colour_index.data() + scenery_at(x, y)};
+      leaf.box ? paint_run<true>(row, run, index) : paint_run<false>(row, run, index);
+      from += count;
+    }
+  }
+}
+
+}  // namespace
+
+Canvas dead_leaves(RandomStream random, const LeafStyle& style, const LeafNoise& noise) {
+  Draws draws(random);
+  Canvas canvas;
+  canvas.y.assign(kSceneryArea + kSceneryBlock, 128);
+  std::vector<std::uint8_t> colour_index(kSceneryArea + kSceneryBlock, 0);
+  std::array<Colour, 256> colours{};
+  // Density r^-3 is the same painted area for each octave of radii: the octave that is furthest behind is
+  // next, so that leaves of all sizes lie over leaves of all sizes.
+  const std::int64_t wanted = static_cast<std::int64_t>(kSceneryArea) * style.layers_percent / 100;
+  std::array<std::int64_t, kSceneryBits> painted{};
+  unsigned octaves = 0;
+  for (int radius = style.largest; radius >= style.smallest; radius /= 2) ++octaves;
+  unsigned next = 0;
+  for (std::int64_t total = 0; total < wanted; ++next) {
+    std::size_t octave = 0;
+    for (std::size_t i = 1; i < octaves; ++i)
+      if (painted[i] < painted[octave]) octave = i;
+    const int largest = style.largest >> octave;
+    const int radius = std::max(draws.between(largest / 2, largest), 2);
+    Leaf leaf = draw_leaf(draws, style, noise.patches, radius);
+    // Colours are kept by index: 256 of them are plenty to the eye.
+    const std::uint8_t index = static_cast<std::uint8_t>(next % 256);
+    if (next < 256)
+      colours[index] = leaf.colour;
+    else {
+      leaf.colour.cb = colours[index].cb;
+      leaf.colour.cr = colours[index].cr;
+    }
+    paint_leaf(leaf, noise, canvas.y, colour_index, index);
+    painted[octave] += std::int64_t{2} * radius * radius;
+    total += std::int64_t{2} * radius * radius;
+  }
+  canvas.y.resize(kSceneryArea);
+  canvas.cb.resize(kSceneryArea / 4);
+  canvas.cr.resize(kSceneryArea / 4);
+  for (std::uint32_t y = 0; y < kScenerySide / 2; ++y)
+    for (std::uint32_t x = 0; x < kScenerySide / 2; ++x) {
+      const Colour& colour = colours[colour_index[scenery_at(2 * x, 2 * y)]];
+      // Colour follows the light a little, as it does on real surfaces.
+      const int tone = noise.patches[scenery_at(2 * x + 77, 2 * y + 301)] / 16;
+      canvas.cb[std::size_t{y} * (kScenerySide / 2) + x] = to_byte(colour.cb - tone);
+      canvas.cr[std::size_t{y} * (kScenerySide / 2) + x] = to_byte(colour.cr + tone);
+    }
+  return canvas;
+}
+
+}  // namespace penstock
