@@ -45,6 +45,7 @@ struct alignas(128) Worker {
   SamplePlan plan;
   std::uint64_t planned = UINT64_MAX;  // the sample that `plan` is of
   std::vector<FieldBytes> fields;
+  std::vector<std::uint32_t> labels;  // of the samples of the object at hand
   JournalSegment unflushed;
   Clock::time_point last_flush;
   Generated made;
@@ -138,17 +139,16 @@ class Generator {
     return generation_.object_name(object, plan(worker, generation_.first_sample(object)));
   }
 
-  // An object that stands as it shall.
-  void enter(Worker& worker, std::uint64_t object, PublishedObject whole,
+  // An object that stands as it shall; worker.labels holds its samples'.
+  void enter(const Worker& worker, std::uint64_t object, PublishedObject whole,
              std::span<const JournalSample> samples) {
     builder_.set_object_bytes(static_cast<std::uint32_t>(object), whole.bytes);
-    for (const JournalSample& sample : samples) {
-      builder_.set_sample(sample.index, {.offset = sample.offset,
-                                         .length = sample.length,
-                                         .object = static_cast<std::uint32_t>(object),
-                                         .label = plan(worker, sample.index).label,
-                                         .crc32c = sample.crc32c});
-    }
+    for (std::size_t i = 0; i < samples.size(); ++i)
+      builder_.set_sample(samples[i].index, {.offset = samples[i].offset,
+                                             .length = samples[i].length,
+                                             .object = static_cast<std::uint32_t>(object),
+                                             .label = worker.labels[i],
+                                             .crc32c = samples[i].crc32c});
     progress_.advance(samples.size());
   }
 
@@ -177,6 +177,8 @@ class Generator {
       ++worker.made.damaged;
       return success();
     }
+    worker.labels.clear();
+    for (const JournalSample& sample : samples) worker.labels.push_back(plan(worker, sample.index).label);
     enter(worker, object, whole, samples);
     done_.set(object);
     worker.made.samples_kept += samples.size();
@@ -222,6 +224,7 @@ class Generator {
 
   Result<PublishedObject> fill(Worker& worker, std::uint64_t object, ObjectWriter& writer) {
     const std::uint64_t end = generation_.end_sample(object);
+    worker.labels.clear();
     for (std::uint64_t index = generation_.first_sample(object); index < end; ++index) {
       const SamplePlan& sample = plan(worker, index);
       PENSTOCK_ASSIGN(const std::span<const FieldBytes> made, worker.maker->make(index));
@@ -229,6 +232,7 @@ class Generator {
       // Of the payload and of the whole object: once.
       for (FieldBytes& field : worker.fields) field.crc32c = crc32c_of(field);
       const std::uint32_t label = sample.label;
+      worker.labels.push_back(label);
       PENSTOCK_ASSIGN(const Placement placement,
                       writer.add({.key = sample.key,
                                   .label = label,

@@ -100,7 +100,7 @@ TEST(PhotoComposer, EveryBlockOfAStripHasEnoughBitsOfItsOwn) {
         for (std::uint32_t at = strip.begin; at + kBlock <= strip.begin + strip.bytes; at += kBlock / 4) {
           const auto flips = std::span(made.flips).subspan(strip.first_flip, strip.flips);
           const auto inside = std::count_if(flips.begin(), flips.end(), [&](const Flip& flip) {
-            return flip.at >= at && flip.at < at + kBlock;
+            return flip.at() >= at && flip.at() < at + kBlock;
           });
           fewest = std::min(fewest, static_cast<std::size_t>(inside));
         }

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <atomic>
+#include <bit>
 #include <condition_variable>
 #include <new>
 #include <numeric>
@@ -98,9 +99,9 @@ class CutMaker {
       const std::byte one{bits[i].mask};
       const std::byte none{};
       const std::uint32_t effect = crc32c({&one, 1}) ^ crc32c({&none, 1});
-      made_.flips[strip.first_flip + i] = {.at = strip.begin + static_cast<std::uint32_t>(at),
-                                           .crc32c = crc32c_shift(effect, power),
-                                           .mask = bits[i].mask};
+      made_.flips[strip.first_flip + i] = {.bit = 8 * (strip.begin + static_cast<std::uint32_t>(at)) +
+                                                  static_cast<std::uint32_t>(std::countr_zero(bits[i].mask)),
+                                           .crc32c = crc32c_shift(effect, power)};
     }
     made_.bytes.insert(made_.bytes.end(), bytes.begin(), bytes.end());
     made_.bytes.resize(made_.bytes.size() + kMarkerBytes);
@@ -129,7 +130,7 @@ void append(StripClass& whole, StripClass part) {
     strip.begin += bytes;
     strip.first_flip += flips;
   }
-  for (Flip& flip : part.flips) flip.at += bytes;
+  for (Flip& flip : part.flips) flip.bit += 8 * bytes;
   whole.bytes.insert(whole.bytes.end(), part.bytes.begin(), part.bytes.end());
   whole.flips.insert(whole.flips.end(), part.flips.begin(), part.flips.end());
   whole.strips.insert(whole.strips.end(), part.strips.begin(), part.strips.end());

@@ -6,8 +6,10 @@
 
 #ifdef PENSTOCK_HAS_ISAL
 #include <isa-l/crc.h>
-#elif defined(__x86_64__)
+#endif
+#ifdef __x86_64__
 #include <nmmintrin.h>
+#include <wmmintrin.h>
 #endif
 
 namespace penstock {
@@ -21,6 +23,30 @@ constexpr CrcPowers kPowers = make_crc_powers(kPolynomial);
 std::uint32_t update_portable(std::uint32_t crc, std::span<const std::byte> bytes) {
   return crc_update(kTables, crc, bytes);
 }
+
+#if defined(__x86_64__)
+
+// A product of 32 times 32 bits lies with x^0 in bit 63; what the instruction does to the lower half is times
+// x^32 modulo the polynomial.
+__attribute__((target("sse4.2,pclmul"))) std::uint32_t multiply_clmul(std::uint32_t a, std::uint32_t b) {
+  const __m128i product =
+      _mm_clmulepi64_si128(_mm_cvtsi32_si128(static_cast<int>(a)), _mm_cvtsi32_si128(static_cast<int>(b)), 0);
+  const std::uint64_t bits = static_cast<std::uint64_t>(_mm_cvtsi128_si64(product)) << 1U;
+  return static_cast<std::uint32_t>(bits >> 32U) ^ _mm_crc32_u32(0, static_cast<std::uint32_t>(bits));
+}
+
+std::uint32_t multiply(std::uint32_t a, std::uint32_t b) {
+  static const bool has = __builtin_cpu_supports("sse4.2") != 0 && __builtin_cpu_supports("pclmul") != 0;
+  return has ? multiply_clmul(a, b) : crc_multiply(kPolynomial, a, b);
+}
+
+#else
+
+std::uint32_t multiply(std::uint32_t a, std::uint32_t b) {
+  return crc_multiply(kPolynomial, a, b);
+}
+
+#endif
 
 #ifdef PENSTOCK_HAS_ISAL
 
@@ -83,11 +109,13 @@ std::uint32_t crc32c_combine(std::uint32_t a, std::uint32_t b, std::uint64_t b_b
 }
 
 std::uint32_t crc32c_power(std::uint64_t bytes) {
-  return crc_power(kPolynomial, kPowers, bytes);
+  std::uint32_t power = kPowers[0][bytes & 0xffU];
+  for (std::size_t k = 1; (bytes >>= 8U) != 0; ++k) power = multiply(power, kPowers[k][bytes & 0xffU]);
+  return power;
 }
 
 std::uint32_t crc32c_shift(std::uint32_t crc, std::uint32_t power) {
-  return crc_multiply(kPolynomial, crc, power);
+  return multiply(crc, power);
 }
 
 Crc32cShift::Crc32cShift(std::uint64_t b_bytes) : CrcShift(kPolynomial, crc32c_power(b_bytes)) {}
