@@ -75,6 +75,7 @@ class Generator {
     if (resume_) {
       PENSTOCK_ASSIGN(const JournalRead read, keep_what_is_right());
       next_segment = read.next_segment;
+      out.journal_damaged = read.damaged;
     }
     journal_.emplace(backend_, next_segment);
     const Clock::time_point start = Clock::now();

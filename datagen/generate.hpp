@@ -20,6 +20,7 @@ struct Generated {
   std::uint64_t bytes_made = 0;
   std::uint64_t samples_kept = 0;  // found right from before
   std::uint64_t damaged = 0;       // objects journaled before, but no longer right: made again
+  std::uint64_t journal_damaged = 0;  // what the journal lost of objects that may be there: made again
   bool begun = false;              // the target holds what --resume goes on with
   double seconds = 0;              // of the making alone
 };

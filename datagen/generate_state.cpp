@@ -224,6 +224,7 @@ Result<void> JournalWriter::append(const JournalSegment& segment) {
 
 namespace {
 
+// What stands before an error is taken.
 Result<void> read_segment(Backend& backend, std::uint64_t number, JournalSegment& segment,
                           std::uint64_t& damaged) {
   PENSTOCK_ASSIGN(const auto reader, backend.open(segment_name(number)));
@@ -250,8 +251,10 @@ Result<JournalRead> read_journal(Backend& backend,
   JournalSegment segment;
   for (const std::uint64_t number : numbers) {
     segment.clear();
-    PENSTOCK_TRY(read_segment(backend, number, segment, read.damaged));
     read.next_segment = number + 1;
+    const Result<void> done = read_segment(backend, number, segment, read.damaged);
+    if (!done.ok() && done.error().code != Errc::io) return done.error();
+    if (!done.ok()) ++read.damaged;
     PENSTOCK_TRY(visit(segment));
   }
   return read;

@@ -88,11 +88,12 @@ class JournalWriter {
 
 struct JournalRead {
   std::uint64_t next_segment = 0;  // the first number that is free
-  std::uint64_t damaged = 0;       // rows that fail their own check, and those of objects that miss one
+  // Rows that fail their own check, those of objects that miss one, and segments that cannot be read on.
+  std::uint64_t damaged = 0;
 };
 
-// Visits each segment; each of its rows carries its own checksum, and objects that miss one are left out. An
-// unreadable segment is an error.
+// Visits each segment; each of its rows carries its own checksum, and objects that miss one are left out, as
+// is what the storage does not give back (Errc::io).
 Result<JournalRead> read_journal(Backend& backend,
                                  const std::function<Result<void>(const JournalSegment&)>& visit);
 

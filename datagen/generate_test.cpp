@@ -156,21 +156,24 @@ TEST(Generate, WhatCannotBeReadIsMadeAgain) {
   Tier healthy = tier("generate-unreadable");
   const Tree before = tree_of(healthy);
   std::uint64_t made_again = 0;
+  std::uint64_t lost_journals = 0;
   for (int at = 1; at <= 12; ++at) {
     for (const auto& [name, bytes] : tree_of(healthy))
       ASSERT_TRUE(healthy.backend->names().remove(name).ok());
     for (const auto& [name, bytes] : before) put(*healthy.backend, name, bytes);
     Tier sick = tier("generate-unreadable", ",fail=read:eio@#" + std::to_string(at));
     const auto resumed = make(sick, 1, true);
-    if (!resumed.ok()) {  // what it resumes by could not be read
+    if (!resumed.ok()) {  // the state could not be read
       EXPECT_EQ(resumed.error().code, Errc::io);
       ASSERT_TRUE(make(healthy, 1, true).ok());
     } else {
       made_again += resumed->damaged;
+      lost_journals += resumed->journal_damaged;
     }
     expect_complete(healthy);
   }
   EXPECT_GE(made_again, 5U);
+  EXPECT_GE(lost_journals, 1U);
 }
 
 TEST(Generate, DamagedJournalsCostTimeOnly) {
