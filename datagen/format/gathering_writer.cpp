@@ -1,5 +1,6 @@
 #include "datagen/format/gathering_writer.hpp"
 
+#include <algorithm>
 #include <utility>
 
 #include "io_backends/base/crc32c.hpp"
@@ -17,9 +18,24 @@ Result<void> GatheringWriter::append(const FieldBytes& field) {
   together_.clear();
   if (!gathered_.empty()) together_.emplace_back(gathered_);
   together_.insert(together_.end(), field.pieces.begin(), field.pieces.end());
+  hold_back(offset_ % kPage);
   PENSTOCK_TRY(writer_->append(together_));
-  gathered_.clear();
+  gathered_.swap(held_back_);
   return success();
+}
+
+// Takes the last bytes out of together_, into held_back_; it has more.
+void GatheringWriter::hold_back(std::size_t bytes) {
+  held_back_.resize(bytes);
+  while (bytes > 0) {
+    std::span<const std::byte>& last = together_.back();
+    const std::size_t taken = std::min(bytes, last.size());
+    bytes -= taken;
+    std::copy_n(last.end() - static_cast<std::ptrdiff_t>(taken), taken,
+                held_back_.begin() + static_cast<std::ptrdiff_t>(bytes));
+    last = last.first(last.size() - taken);
+    if (last.empty()) together_.pop_back();
+  }
 }
 
 Result<void> GatheringWriter::flush() {

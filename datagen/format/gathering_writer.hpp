@@ -1,6 +1,7 @@
 // An object written in pieces of any size: small ones are gathered and written together, large ones go to the
-// storage as they are, uncopied. For the formats that put many samples into one object. Knows the checksum of
-// all that it was given. One thread.
+// storage as they are, uncopied but for what is left of their last page, so that no page is written twice.
+// For the formats that put many samples into one object. Knows the checksum of all that it was given. One
+// thread.
 #pragma once
 
 #include <cstddef>
@@ -20,7 +21,8 @@ namespace penstock {
 class GatheringWriter {
  public:
   static constexpr std::size_t kGathered = std::size_t{1} << 20;  // written once there are so many
-  static constexpr std::size_t kLarge = std::size_t{64} << 10;    // what one call needs to pass uncopied
+  static constexpr std::size_t kLarge = std::size_t{16} << 10;    // what one call needs to pass uncopied
+  static constexpr std::size_t kPage = 4096;
 
   explicit GatheringWriter(std::unique_ptr<Writer> writer) : writer_(std::move(writer)) {}
 
@@ -50,9 +52,11 @@ class GatheringWriter {
     std::uint32_t crc32c = 0;
   };
   Result<void> flush();
+  void hold_back(std::size_t bytes);
 
   std::unique_ptr<Writer> writer_;
   std::vector<std::byte> gathered_;
+  std::vector<std::byte> held_back_;
   std::vector<std::span<const std::byte>> together_;
   std::uint64_t offset_ = 0;
   std::uint32_t crc32c_ = 0;
