@@ -322,8 +322,7 @@ Result<int> make_it(const CommandContext& context, const Generation& generation,
   if (made.damaged != 0)
     warn(fmt::format("{} objects of before were missing or wrong and were made again", made.damaged));
   if (made.journal_damaged != 0)
-    warn(fmt::format("the journal of before is damaged in {} places; what it no longer names was made again",
-                     made.journal_damaged));
+    warn("the journal of before is damaged; what it no longer names was made again");
   measure(trial, made);
   trial.parameter("samples_kept", made.samples_kept);
   if (done.ok()) {

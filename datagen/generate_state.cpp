@@ -18,7 +18,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr std::uint64_t kSchema = 3;
+constexpr std::uint64_t kSchema = 3;  // raised too when a format writes the same samples in another way
 constexpr std::size_t kMostStateBytes = 1U << 20;
 constexpr std::size_t kRowsAtOnce = 32768;  // of a journal: 1 MiB
 
@@ -224,6 +224,11 @@ Result<void> JournalWriter::append(const JournalSegment& segment) {
 
 namespace {
 
+// Cut, gone or unreadable, rather than anything that all segments would meet with.
+bool tells_of_segment(const Error& error) {
+  return error.code == Errc::io || error.code == Errc::truncated || error.code == Errc::not_found;
+}
+
 // What stands before an error is taken.
 Result<void> read_segment(Backend& backend, std::uint64_t number, JournalSegment& segment,
                           std::uint64_t& damaged) {
@@ -253,7 +258,7 @@ Result<JournalRead> read_journal(Backend& backend,
     segment.clear();
     read.next_segment = number + 1;
     const Result<void> done = read_segment(backend, number, segment, read.damaged);
-    if (!done.ok() && done.error().code != Errc::io) return done.error();
+    if (!done.ok() && !tells_of_segment(done.error())) return done.error();
     if (!done.ok()) ++read.damaged;
     PENSTOCK_TRY(visit(segment));
   }

@@ -93,7 +93,7 @@ struct JournalRead {
 };
 
 // Visits each segment; each of its rows carries its own checksum, and objects that miss one are left out, as
-// is what the storage does not give back (Errc::io).
+// is what the storage does not give back.
 Result<JournalRead> read_journal(Backend& backend,
                                  const std::function<Result<void>(const JournalSegment&)>& visit);
 

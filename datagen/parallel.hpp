@@ -68,17 +68,23 @@ Result<void> on_threads(unsigned threads, Work work) {
   return first.result();
 }
 
-// The next of `count` indices for one of `threads` threads: `run` neighbours, and fewer towards the end, so
-// that all threads end at about the same time. Begins at `count` or beyond when there are no more.
-inline std::uint64_t take_run(std::atomic<std::uint64_t>& next, std::uint64_t count, unsigned threads,
-                              std::uint64_t& run) {
-  const std::uint64_t most = run;
+// Neighbours that a thread works on: [begin, end), none when begin is end.
+struct IndexRun {
+  std::uint64_t begin;
+  std::uint64_t end;
+};
+
+// The next of `count` indices for one of `threads` threads: up to `most`, and fewer towards the end, so that
+// all threads end at about the same time.
+inline IndexRun take_run(std::atomic<std::uint64_t>& next, std::uint64_t count, unsigned threads,
+                         std::uint64_t most) {
   std::uint64_t begin = next.load(std::memory_order_relaxed);
-  do {
-    if (begin >= count) return begin;
-    run = std::clamp<std::uint64_t>((count - begin) / (std::uint64_t{4} * threads), 1, most);
-  } while (!next.compare_exchange_weak(begin, begin + run, std::memory_order_relaxed));
-  return begin;
+  while (begin < count) {
+    const std::uint64_t share = (count - begin) / (std::uint64_t{4} * std::max(threads, 1U));
+    const std::uint64_t end = begin + std::clamp<std::uint64_t>(share, 1, most);
+    if (next.compare_exchange_weak(begin, end, std::memory_order_relaxed)) return {begin, end};
+  }
+  return {count, count};
 }
 
 // Calls each(worker, index) for every index below `count`, in runs of up to `run` neighbours, until one fails
@@ -89,10 +95,9 @@ Result<void> parallel_for(std::uint64_t count, unsigned threads, std::uint64_t r
   std::atomic<bool> stop{false};
   return on_threads(threads, [&](unsigned worker) -> Result<void> {
     while (!stop.load(std::memory_order_relaxed)) {
-      std::uint64_t taken = run;
-      const std::uint64_t begin = take_run(next, count, threads, taken);
-      if (begin >= count) break;
-      for (std::uint64_t index = begin; index < begin + taken; ++index) {
+      const IndexRun mine = take_run(next, count, threads, run);
+      if (mine.begin == mine.end) break;
+      for (std::uint64_t index = mine.begin; index < mine.end; ++index) {
         Result<void> done = check_interrupt();
         if (done.ok()) done = each(worker, index);
         if (!done.ok()) {

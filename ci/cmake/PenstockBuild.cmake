@@ -28,8 +28,9 @@ if(PENSTOCK_SANITIZE)
   target_link_options(penstock_build INTERFACE $<BUILD_INTERFACE:-fsanitize=${PENSTOCK_SANITIZE}>)
 endif()
 
-# penstock_unthreaded(SOURCE...): sources of the current room that know of no other thread: plain arithmetic on arrays that
-# one has. The thread sanitizer goes without them; with each pixel looked at, every data set would take a quarter of a minute.
+# penstock_unthreaded(SOURCE...): sources of the current room that start no thread and write nothing that two have: arithmetic
+# on a thread's own arrays. The thread sanitizer does not watch them; with each pixel looked at, every data set would take
+# a quarter of a minute.
 function(penstock_unthreaded)
   if(PENSTOCK_SANITIZE MATCHES "thread")
     set_source_files_properties(${ARGN} TARGET_DIRECTORY ${PENSTOCK_ROOM} PROPERTIES COMPILE_OPTIONS -fno-sanitize=thread)

@@ -13,11 +13,11 @@ Result<void> GatheringWriter::append(const FieldBytes& field) {
   if (field.bytes < kLarge) {
     for (const std::span<const std::byte> piece : field.pieces)
       gathered_.insert(gathered_.end(), piece.begin(), piece.end());
-    return gathered_.size() < kGathered ? success() : flush();
+    if (gathered_.size() < kGathered) return success();
   }
   together_.clear();
   if (!gathered_.empty()) together_.emplace_back(gathered_);
-  together_.insert(together_.end(), field.pieces.begin(), field.pieces.end());
+  if (field.bytes >= kLarge) together_.insert(together_.end(), field.pieces.begin(), field.pieces.end());
   hold_back(offset_ % kPage);
   PENSTOCK_TRY(writer_->append(together_));
   gathered_.swap(held_back_);

@@ -89,10 +89,6 @@ void blur_plane(std::vector<std::uint8_t>& plane, std::uint32_t side, std::uint3
 
 }  // namespace
 
-std::uint8_t to_byte(int value) {
-  return static_cast<std::uint8_t>(std::clamp(value, 0, 255));
-}
-
 NoiseField fractal_noise(RandomStream random, std::uint32_t first_side, std::uint32_t last_side) {
   std::vector<std::int32_t> field(std::size_t{first_side} * first_side);
   std::uint64_t draw = 0;

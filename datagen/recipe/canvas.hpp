@@ -2,6 +2,7 @@
 // has.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <vector>
@@ -12,6 +13,10 @@ namespace penstock {
 
 inline constexpr std::uint32_t kSceneryBits = 10;
 inline constexpr std::uint32_t kScenerySide = 1U << kSceneryBits;  // canvases and fields wrap around at this
+
+inline constexpr std::uint32_t kSceneryMask = kScenerySide - 1;
+inline constexpr std::size_t kSceneryArea = std::size_t{kScenerySide} * kScenerySide;
+inline constexpr std::size_t kSceneryBlock = 16;  // pixels that are painted at once
 
 // Numbers of one stream, one after another. A value.
 class Draws {
@@ -39,15 +44,13 @@ struct Canvas {
 // Signed noise without borders, kScenerySide squared.
 using NoiseField = std::vector<std::int8_t>;
 
-inline constexpr std::uint32_t kSceneryMask = kScenerySide - 1;
-inline constexpr std::size_t kSceneryArea = std::size_t{kScenerySide} * kScenerySide;
-inline constexpr std::size_t kSceneryBlock = 16;  // pixels that are painted at once
-
 inline std::size_t scenery_at(std::uint32_t x, std::uint32_t y) {
   return (std::size_t{y & kSceneryMask} << kSceneryBits) | (x & kSceneryMask);
 }
 
-std::uint8_t to_byte(int value);  // the nearest there is
+inline std::uint8_t to_byte(int value) {
+  return static_cast<std::uint8_t>(std::clamp(value, 0, 255));
+}
 
 // White noise of the same strength joins at every doubling between the two sides, so that each octave of
 // wavelengths holds the same power: 1/f^2 in two dimensions. Brought to a deviation of about 40. A block more

@@ -64,7 +64,7 @@ const RecipeInfo recipe_cosmoflow{
     .format_settings = [](const Options&) { return std::span<const RecipeSetting>(kFormatSettings); },
     .small = kSmall,
     .mean_sample_bytes = kSizes.mean,
-    .fingerprint = 0xe248eaf7,
+    .fingerprint = 0xef66cb84,
     .make = make_cosmoflow,
 };
 

@@ -124,7 +124,7 @@ const RecipeInfo recipe_hepcnn{
     .format_settings = files_of,
     .small = kSmall,
     .mean_sample_bytes = 4.0 * 3 * 224 * 224 + 36,
-    .fingerprint = 0x8b3c0384,
+    .fingerprint = 0xef7a7d31,
     .make = make_hepcnn,
 };
 

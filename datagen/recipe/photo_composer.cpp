@@ -207,7 +207,7 @@ void PhotoComposer::put_strip(Own& own, std::uint32_t which, std::size_t place, 
   const bool last = place + 1 == chosen_.size();
   bytes[strip.bytes] = std::byte{0xff};
   bytes[strip.bytes + 1] = static_cast<std::byte>(last ? 0xd9 : 0xd0 + place % 8);
-  // Of two bytes tables are faster.
+  // For two bytes the tables are faster.
   made_.crc32c = crc32c_shift(*made_.crc32c, strip.power) ^ crc32c_portable(bytes.last(kMarkerBytes), crc);
   made_.bytes += bytes.size();
   pieces_.emplace_back(bytes);

@@ -157,10 +157,19 @@ TEST(RecipeContract, SameBytesOnAnyThread) {
 // What makes sure that other bytes get another fingerprint.
 TEST(RecipeContract, BytesAreThoseOfTheFingerprint) {
   std::uint32_t crc = 0;
-  for (const Bytes& sample : first_samples()) crc = crc32c(std::as_bytes(std::span(sample)), crc);
-  EXPECT_EQ(tested->fingerprint, crc)
-      << "the recipe makes other bytes than it did: if it shall, give RecipeInfo this fingerprint: 0x"
-      << std::hex << crc;
+  const auto add = [&](const auto& bytes) { crc = crc32c(std::as_bytes(std::span(bytes)), crc); };
+  for (const Bytes& sample : first_samples()) add(sample);
+  for (std::uint64_t i = 0; i < kMade; ++i) {
+    const SamplePlan plan = planned(shared_recipe(), i);
+    add(plan.key);
+    add(std::to_string(plan.label));
+  }
+  for (const Companion& companion : shared_recipe().companions())
+    for (const std::vector<std::byte>& bytes : companion.bytes) add(bytes);
+  EXPECT_EQ(tested->fingerprint, crc) << "the recipe (or this machine's libjpeg-turbo) makes other bytes "
+                                         "than it did: if the recipe shall, give "
+                                         "RecipeInfo this fingerprint: 0x"
+                                      << std::hex << crc;
 }
 
 TEST(RecipeContract, SamplesAndSeedsDiffer) {

@@ -63,7 +63,7 @@ const RecipeInfo recipe_resnet50{
     .format_settings = [](const Options&) { return std::span<const RecipeSetting>(kFormatSettings); },
     .small = {},
     .mean_sample_bytes = 114660,
-    .fingerprint = 0xcb5b34d7,
+    .fingerprint = 0x28255825,
     .make = make_resnet50,
 };
 

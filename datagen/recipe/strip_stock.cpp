@@ -1,5 +1,7 @@
 #include "datagen/recipe/strip_stock.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <array>
 #include <atomic>
@@ -140,7 +142,7 @@ void append(StripClass& whole, StripClass part) {
 Result<StripClass> put_together(std::vector<Result<StripClass>>& cuts) {
   StripClass whole;
   for (Result<StripClass>& cut : cuts) {
-    PENSTOCK_TRY(cut);
+    if (!cut.ok()) return std::move(cut).error();
     append(whole, *std::move(cut));
   }
   cuts.clear();
@@ -155,9 +157,13 @@ Result<StripClass> put_together(std::vector<Result<StripClass>>& cuts) {
 }  // namespace
 
 // A class in the making: every thread that wants it makes cuts until none is left, and the last to end puts
-// them together in their order.
+// them together in their order. Whatever is thrown, each cut ends, and what was not made stays an error.
 class StripStock::Slot {
  public:
+  explicit Slot(std::uint32_t width)
+      : made_(make_error(Errc::exhausted, fmt::format("no memory for the stock of pictures {} wide", width))),
+        cuts_(kCuts, made_) {}
+
   Result<const StripClass*> get(const Scenery& scenery, RandomStream stream, std::uint32_t width,
                                 int percent) {
     make_cuts(scenery, stream, width, percent);
@@ -171,41 +177,31 @@ class StripStock::Slot {
   void make_cuts(const Scenery& scenery, RandomStream stream, std::uint32_t width, int percent) {
     std::optional<CutMaker> maker;
     for (std::uint32_t which = next_++; which < kCuts; which = next_++) {
-      Result<StripClass> cut = StripClass{};
       try {
         if (!maker) maker.emplace(scenery, stream, width, percent);
-        cut = maker->make(which);
-      } catch (const std::bad_alloc&) {
-        cut = no_memory(width);
+        cuts_[which] = maker->make(which);  // this thread's alone until it ends
+      } catch (const std::exception&) {     // no memory: the place says so already
       }
-      end(which, std::move(cut), width);
+      end();
     }
   }
 
-  void end(std::uint32_t which, Result<StripClass> cut, std::uint32_t width) {
+  void end() {
     const std::lock_guard lock(mutex_);
-    cuts_[which] = std::move(cut);
     if (++ended_ < kCuts) return;
     try {
       made_ = put_together(cuts_);
-    } catch (const std::bad_alloc&) {
-      made_ = no_memory(width);
+    } catch (const std::exception&) {
     }
     ready_.notify_all();
   }
 
-  static Error no_memory(std::uint32_t width) {
-    return make_error(Errc::exhausted,
-                      "no memory for the stock of pictures " + std::to_string(width) + " wide");
-  }
-
   std::atomic<std::uint32_t> next_{0};
-  std::mutex mutex_;  // of all below
+  std::mutex mutex_;  // of ended_, and of made_ until all have
   std::condition_variable ready_;
   std::uint32_t ended_ = 0;
-  std::vector<Result<StripClass>> cuts_ =
-      std::vector<Result<StripClass>>(kCuts, Result<StripClass>(StripClass{}));
-  Result<StripClass> made_ = StripClass{};
+  Result<StripClass> made_;
+  std::vector<Result<StripClass>> cuts_;
 };
 
 StripStock::StripStock(const Scenery& scenery, RandomStream stream) : scenery_(scenery), stream_(stream) {}
@@ -218,7 +214,7 @@ Result<const StripClass*> StripStock::get(std::uint32_t width, int quantizer_per
     {
       const std::lock_guard lock(mutex_);
       std::unique_ptr<Slot>& place = slots_[key];
-      if (place == nullptr) place = std::make_unique<Slot>();
+      if (place == nullptr) place = std::make_unique<Slot>(width);
       slot = place.get();
     }
     return slot->get(scenery_, stream_.substream(key), width, quantizer_percent);

@@ -32,7 +32,7 @@ inline constexpr std::size_t kMarkerBytes = 2;
 inline constexpr std::size_t kFlipSpacing = 128;
 
 struct Flip {
-  std::uint32_t bit = 0;     // of StripClass::bytes: eight times the byte, plus 0 for its lowest bit
+  std::uint32_t bit = 0;     // of StripClass::bytes: 8 * byte + place in it, 0 the lowest
   std::uint32_t crc32c = 0;  // what flipping does to the checksum of its strip
   std::uint32_t at() const { return bit / 8; }
   std::byte mask() const { return std::byte{1} << (bit % 8); }

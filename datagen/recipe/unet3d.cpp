@@ -66,7 +66,7 @@ const RecipeInfo recipe_unet3d{
     .format_settings = [](const Options&) { return std::span<const RecipeSetting>(kFormatSettings); },
     .small = kSmall,
     .mean_sample_bytes = kSizes.mean,
-    .fingerprint = 0xaf6b622a,
+    .fingerprint = 0xcd75ca5d,
     .make = make_unet3d,
 };
 

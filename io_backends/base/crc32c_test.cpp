@@ -59,6 +59,13 @@ TEST(Crc32c, CombinesTwo) {
               crc32c(all));
 }
 
+TEST(Crc32c, PowersMultiply) {
+  for (const std::uint64_t a :
+       {std::uint64_t{1} << 24U, (std::uint64_t{1} << 40U) + 77, std::uint64_t{1} << 62U})
+    for (const std::uint64_t b : {std::uint64_t{0}, std::uint64_t{255}, (std::uint64_t{1} << 32U) + 3})
+      EXPECT_EQ(crc32c_power(a + b), crc32c_shift(crc32c_power(a), crc32c_power(b))) << a << " + " << b;
+}
+
 TEST(Crc32c, ShiftsByAFixedLengthAsCombineDoes) {
   for (const std::uint64_t length :
        {std::uint64_t{0}, std::uint64_t{1}, std::uint64_t{4'080}, std::uint64_t{1} << 40U}) {
