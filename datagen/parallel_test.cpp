@@ -38,14 +38,20 @@ TEST(Parallel, RunsAreLongAtFirstAndShortAtTheEnd) {
 }
 
 TEST(Parallel, TheFirstErrorEndsIt) {
-  std::atomic<std::uint64_t> called{0};
-  const Result<void> done = parallel_for(1'000'000, 2, 4, [&](unsigned, std::uint64_t index) -> Result<void> {
-    ++called;
-    if (index == 5) return make_error(Errc::io, "the sixth");
-    return success();
-  });
-  EXPECT_EQ(done.error().what, "the sixth");
-  EXPECT_LT(called, 1'000'000U);
+  for (const unsigned threads : {1U, 2U}) {
+    std::atomic<std::uint64_t> called{0};
+    const Result<void> done =
+        parallel_for(1'000'000, threads, 4, [&](unsigned, std::uint64_t index) -> Result<void> {
+          ++called;
+          if (index == 5) return make_error(Errc::io, "the sixth");
+          return success();
+        });
+    EXPECT_EQ(done.error().what, "the sixth");
+    EXPECT_LT(called, 1'000'000U);
+    if (threads == 1) {
+      EXPECT_EQ(called, 6U) << "nothing behind the error";
+    }
+  }
 }
 
 }  // namespace

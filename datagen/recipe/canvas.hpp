@@ -18,22 +18,6 @@ inline constexpr std::uint32_t kSceneryMask = kScenerySide - 1;
 inline constexpr std::size_t kSceneryArea = std::size_t{kScenerySide} * kScenerySide;
 inline constexpr std::size_t kSceneryBlock = 16;  // pixels that are painted at once
 
-// Numbers of one stream, one after another. A value.
-class Draws {
- public:
-  explicit Draws(RandomStream stream) : stream_(stream) {}
-  // In [low, high].
-  int between(int low, int high) {
-    return low + static_cast<int>(stream_.below(next_++, static_cast<std::uint64_t>(high - low) + 1));
-  }
-  bool percent(int chance) { return between(0, 99) < chance; }
-  double uniform() { return stream_.uniform(next_++); }
-
- private:
-  RandomStream stream_;
-  std::uint64_t next_ = 0;
-};
-
 // A picture without borders: kScenerySide squared in Y, half of that on each side in Cb and Cr.
 struct Canvas {
   std::vector<std::uint8_t> y;

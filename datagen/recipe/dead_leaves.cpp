@@ -6,6 +6,8 @@
 #include <cmath>
 #include <utility>
 
+#include "datagen/recipe/draws.hpp"
+
 namespace penstock {
 namespace {
 

@@ -3,7 +3,7 @@
 
 #include <cstdint>
 
-#include "datagen/recipe/scenery.hpp"
+#include "datagen/recipe/draws.hpp"
 #include "io_backends/base/options.hpp"
 #include "io_backends/base/random.hpp"
 #include "io_backends/base/result.hpp"

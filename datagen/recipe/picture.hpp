@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "datagen/codec/jpeg.hpp"
+#include "datagen/recipe/draws.hpp"
 #include "datagen/recipe/scenery.hpp"
 
 namespace penstock {

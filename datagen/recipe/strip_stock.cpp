@@ -191,7 +191,7 @@ class StripStock::Slot {
     if (++ended_ < kCuts) return;
     try {
       made_ = put_together(cuts_);
-    } catch (const std::exception&) {
+    } catch (const std::exception&) {  // as above
     }
     ready_.notify_all();
   }

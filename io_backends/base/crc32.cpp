@@ -11,6 +11,10 @@ constexpr std::uint32_t kPolynomial = 0xedb88320U;  // 0x04C11DB7 with its bits 
 constexpr CrcTables kTables = make_crc_tables(kPolynomial);
 constexpr CrcPowers kPowers = make_crc_powers(kPolynomial);
 
+std::uint32_t multiply(std::uint32_t a, std::uint32_t b) {
+  return crc_multiply(kPolynomial, a, b);
+}
+
 }  // namespace
 
 std::uint32_t crc32_portable(std::span<const std::byte> bytes, std::uint32_t crc) {
@@ -18,11 +22,11 @@ std::uint32_t crc32_portable(std::span<const std::byte> bytes, std::uint32_t crc
 }
 
 std::uint32_t crc32_combine(std::uint32_t a, std::uint32_t b, std::uint64_t b_bytes) {
-  return crc_multiply(kPolynomial, a, crc_power(kPolynomial, kPowers, b_bytes)) ^ b;
+  return multiply(a, crc_power(kPowers, b_bytes, multiply)) ^ b;
 }
 
 Crc32Shift::Crc32Shift(std::uint64_t b_bytes)
-    : CrcShift(kPolynomial, crc_power(kPolynomial, kPowers, b_bytes)) {}
+    : CrcShift(kPolynomial, crc_power(kPowers, b_bytes, multiply)) {}
 
 #ifdef PENSTOCK_HAS_ISAL
 

@@ -109,9 +109,7 @@ std::uint32_t crc32c_combine(std::uint32_t a, std::uint32_t b, std::uint64_t b_b
 }
 
 std::uint32_t crc32c_power(std::uint64_t bytes) {
-  std::uint32_t power = kPowers[0][bytes & 0xffU];
-  for (std::size_t k = 1; (bytes >>= 8U) != 0; ++k) power = multiply(power, kPowers[k][bytes & 0xffU]);
-  return power;
+  return crc_power(kPowers, bytes, multiply);
 }
 
 std::uint32_t crc32c_shift(std::uint32_t crc, std::uint32_t power) {

@@ -68,11 +68,12 @@ constexpr CrcPowers make_crc_powers(std::uint32_t polynomial) {
   return powers;
 }
 
-// x^(8 bytes): what moves a CRC over so many bytes.
-constexpr std::uint32_t crc_power(std::uint32_t polynomial, const CrcPowers& powers, std::uint64_t bytes) {
+// x^(8 bytes): what moves a CRC over so many bytes. multiply(a, b) is crc_multiply() for the polynomial, or
+// what is faster.
+template <class Multiply>
+std::uint32_t crc_power(const CrcPowers& powers, std::uint64_t bytes, Multiply multiply) {
   std::uint32_t power = powers[0][bytes & 0xffU];
-  for (std::size_t k = 1; (bytes >>= 8U) != 0; ++k)
-    power = crc_multiply(polynomial, power, powers[k][bytes & 0xffU]);
+  for (std::size_t k = 1; (bytes >>= 8U) != 0; ++k) power = multiply(power, powers[k][bytes & 0xffU]);
   return power;
 }
 

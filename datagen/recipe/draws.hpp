@@ -1,0 +1,26 @@
+// Random numbers drawn one after another, where nobody needs the n-th alone.
+#pragma once
+
+#include <cstdint>
+
+#include "io_backends/base/random.hpp"
+
+namespace penstock {
+
+// Numbers of one stream, one after another. A value.
+class Draws {
+ public:
+  explicit Draws(RandomStream stream) : stream_(stream) {}
+  // In [low, high].
+  int between(int low, int high) {
+    return low + static_cast<int>(stream_.below(next_++, static_cast<std::uint64_t>(high - low) + 1));
+  }
+  bool percent(int chance) { return between(0, 99) < chance; }
+  double uniform() { return stream_.uniform(next_++); }
+
+ private:
+  RandomStream stream_;
+  std::uint64_t next_ = 0;
+};
+
+}  // namespace penstock
