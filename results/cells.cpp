@@ -180,6 +180,34 @@ std::string emulation(const Record& record) {
   return text;
 }
 
+namespace {
+
+// What the data tier is, beside its name and path; "" where the record does not say.
+std::string tier_kind(const Record& record) {
+  const auto data = record.tiers.find("data");
+  if (data == record.tiers.end() || !data->is_object()) return "";
+  const auto tier = parse_tier(member_text(*data, "spec"));
+  if (!tier) return "";
+  std::string kind = tier->backend;
+  for (const OptionWord& option : tier->options)
+    kind.append(", ").append(option.key).append("=").append(option.value);
+  return kind;
+}
+
+}  // namespace
+
+void tell_tiers_apart(std::span<Record* const> records) {
+  std::map<std::string, std::set<std::string>> kinds;
+  for (const Record* const record : records)
+    if (std::string kind = tier_kind(*record); !kind.empty())
+      kinds[tier_name(*record)].insert(std::move(kind));
+  for (Record* const record : records) {
+    const std::string kind = tier_kind(*record);
+    const std::string name = tier_name(*record);
+    if (!kind.empty() && kinds[name].size() > 1) record->tiers["data"]["name"] = name + " (" + kind + ")";
+  }
+}
+
 const ReadCurve* ReadGroup::find(std::string_view tier) const {
   for (const ReadCurve& curve : curves)
     if (curve.tier == tier) return &curve;

@@ -26,6 +26,10 @@ std::string environment_text(const Record& record, std::string_view name);
 
 // The data tier's name; "data" where none is given.
 std::string tier_name(const Record& record);
+// Gives data tiers that share no more than their name names of their own, by back end and options: "disk
+// (posix)" and "disk (posix, direct=1)". Their paths may differ: the next run has another folder on the same
+// disk.
+void tell_tiers_apart(std::span<Record* const> records);
 // The corpus by its recipe, "data" where none is given.
 std::string corpus_name(const Record& record);
 // The cache state that was asked for: the `cache` parameter, else what the client's data was.

@@ -13,6 +13,7 @@
 #include "io_backends/base/command.hpp"
 #include "io_backends/base/interrupt.hpp"
 #include "io_backends/base/progress.hpp"
+#include "results/cells.hpp"
 #include "results/report/page.hpp"
 #include "results/store.hpp"
 #include "results/verdicts.hpp"
@@ -67,7 +68,10 @@ std::string listed(const std::vector<fs::path>& paths) {
 Result<int> run_report(const CommandContext& context) {
   std::vector<fs::path> paths(context.positionals.begin(), context.positionals.end());
   if (paths.empty()) paths.emplace_back("penstock-results");
-  PENSTOCK_ASSIGN(const RecordSet set, read_records(paths));
+  PENSTOCK_ASSIGN(RecordSet set, read_records(paths));
+  std::vector<Record*> all;
+  for (StoredRecord& stored : set.records) all.push_back(&stored.record);
+  tell_tiers_apart(all);
   for (const std::string& problem : set.problems) warn(problem);
   if (set.records.empty())
     return make_error(

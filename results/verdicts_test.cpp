@@ -381,6 +381,32 @@ TEST(Sentences, AnEmulatedTierIsCalledSo) {
   EXPECT_TRUE(said({slow}, "emulated").empty());
 }
 
+TEST(Cells, TiersOfOneNameAreToldApartByWhatTheyAre) {
+  const auto cell = [](const std::string& spec, int threads, double mib_per_s) {
+    Record record = read_cell("root", threads, "warm", mib_per_s);
+    record.tiers["data"]["spec"] = spec;
+    return record;
+  };
+  std::vector<Record> records{cell("posix:/a", 1, 900), cell("/b", 2, 1800), cell("direct:/a", 1, 200),
+                              cell("posix:/a,limit=50MB/s", 1, 47)};
+  records.push_back(read_cell("root", 4, "warm", 1900));  // of which nobody knows
+  std::vector<Record*> all;
+  for (Record& record : records) all.push_back(&record);
+  tell_tiers_apart(std::span(all).first(2));
+  EXPECT_EQ(tier_name(records[0]), "root");
+  EXPECT_EQ(tier_name(records[1]), "root");
+  tell_tiers_apart(all);
+  EXPECT_EQ(tier_name(records[0]), "root (posix)");
+  EXPECT_EQ(tier_name(records[1]), "root (posix)");
+  EXPECT_EQ(tier_name(records[2]), "root (posix, direct=1)");
+  EXPECT_EQ(tier_name(records[3]), "root (posix, limit=50MB/s)");
+  EXPECT_EQ(tier_name(records[4]), "root");
+  const auto groups = read_groups(records);
+  ASSERT_EQ(groups.size(), 1U);
+  EXPECT_EQ(groups[0].find("root (posix)")->at.size(), 2U);
+  EXPECT_EQ(groups[0].find("root (posix, direct=1)")->at.size(), 1U);
+}
+
 TEST(Cells, TrainingFromMemoryIsNotCalledCold) {
   Record fast = train_cell(4, 0.06);
   fast.parameters["cache"] = "cold";
