@@ -62,7 +62,8 @@ Result<MakingRate> measure_making(const Recipe& recipe) {
   return make_for_a_while();
 }
 
-Result<int> show_plan(const Output& output, const Generation& generation, Tier& tier, unsigned threads) {
+Result<void> show_plan(const Output& output, const Generation& generation, Tier& tier, unsigned threads,
+                       std::string_view refused) {
   const GenerationState& state = generation.state;
   const Result<std::uint64_t> free = tier.backend->names().free_bytes();
   PENSTOCK_ASSIGN(const MakingRate rate, measure_making(*generation.recipe));
@@ -82,8 +83,9 @@ Result<int> show_plan(const Output& output, const Generation& generation, Tier& 
              {"out", tier.root}};
     if (!generation.how_many.empty()) row["size_for"] = generation.how_many;
     if (free.ok()) row["free_bytes"] = *free;
+    if (!refused.empty()) row["refused"] = refused;
     print_json(row);
-    return 0;
+    return success();
   }
   Table table({{"", Align::left}, {"", Align::left}});
   table.row({"recipe", state.recipe});
@@ -103,7 +105,7 @@ Result<int> show_plan(const Output& output, const Generation& generation, Tier& 
   table.row({"out", tier.root});
   if (free.ok()) table.row({"free there", format_bytes(static_cast<double>(*free), output)});
   print_text(table.text());
-  return 0;
+  return success();
 }
 
 }  // namespace penstock

@@ -1,6 +1,8 @@
 // generate --dry-run: what would be made, how large it is, and how long making it takes at least.
 #pragma once
 
+#include <string_view>
+
 #include "datagen/generation.hpp"
 #include "io_backends/base/command.hpp"
 #include "io_backends/base/result.hpp"
@@ -17,7 +19,8 @@ struct MakingRate {
 };
 Result<MakingRate> measure_making(const Recipe& recipe);
 
-// Prints the plan and returns the exit code.
-Result<int> show_plan(const Output& output, const Generation& generation, Tier& tier, unsigned threads);
+// Prints the plan; `refused` says why it would not be carried out, "" if it would.
+Result<void> show_plan(const Output& output, const Generation& generation, Tier& tier, unsigned threads,
+                       std::string_view refused);
 
 }  // namespace penstock

@@ -315,7 +315,11 @@ Result<void> generate(const Generation& generation, Tier& tier, unsigned threads
                       Progress& progress, Generated& out) {
   Namespace& names = tier.backend->names();
   try {
-    PENSTOCK_ASSIGN(const std::unique_ptr<Lock> lock, names.lock(kGenerationLockName));
+    const Result<std::unique_ptr<Lock>> lock = names.lock(kGenerationLockName);
+    if (!lock.ok()) {
+      if (lock.error().code != Errc::busy) static_cast<void>(names.remove(".penstock"));
+      return lock.error();
+    }
     Result<void> done = generate_alone(generation, tier, threads, resume, progress, out);
     if (out.begun) return done;
     Result<void> removed = names.remove(kGenerationLockName);

@@ -8,11 +8,10 @@
 #include <utility>
 #include <vector>
 
-#include <nlohmann/json.hpp>
-
 #include "datagen/command_output.hpp"
 #include "datagen/dry_run.hpp"
 #include "datagen/generate.hpp"
+#include "datagen/generate_list.hpp"
 #include "datagen/generate_target.hpp"
 #include "datagen/generation.hpp"
 #include "datagen/manifest/manifest.hpp"
@@ -70,7 +69,7 @@ constexpr OptionSpec kOptions[] = {
      .help = "a setting of the recipe or the format (--list shows them)",
      .group = kWhat,
      .repeated = true},
-    {.name = "list", .type = OptionType::flag, .help = "show the recipes", .group = kWhat},
+    {.name = "list", .type = OptionType::flag, .help = "show the recipes, or all of RECIPE", .group = kWhat},
     {.name = "threads",
      .type = OptionType::integer,
      .value = "N",
@@ -79,99 +78,15 @@ constexpr OptionSpec kOptions[] = {
      .at_least = 1},
     {.name = "resume",
      .type = OptionType::flag,
-     .help = "go on with an unfinished data set; what is there and right is kept",
+     .help =
+         "go on with an unfinished data set; what is there and right is kept; where none was begun, begin "
+         "it if the line says how many",
      .group = kHow},
     {.name = "dry-run",
      .type = OptionType::flag,
-     .help = "say what would be made, write nothing",
+     .help = "say what would be made, or what for it would be refused; write nothing",
      .group = kHow},
 };
-
-// ---- --list --------------------------------------------------------------------------------------------
-// Those that can hold its samples.
-std::vector<const FormatInfo*> formats_for(const RecipeInfo& recipe) {
-  std::vector<const FormatInfo*> formats;
-  const auto defaults = Options::parse(recipe.options, {}, "setting");
-  if (!defaults.ok()) return formats;
-  const auto made = recipe.make({1, 0}, *defaults);
-  if (!made.ok()) return formats;
-  for (const FormatInfo* info : format_registry().present()) {
-    const auto options = Options::parse(info->options, {}, "setting");
-    if (!options.ok()) continue;
-    const auto format = info->make(*options);
-    if (format.ok() && (*format)->check((*made)->fields()).ok()) formats.push_back(info);
-  }
-  return formats;
-}
-
-std::string other_formats(const RecipeInfo& recipe) {
-  std::string names;
-  for (const FormatInfo* format : formats_for(recipe))
-    if (format->name != recipe.format) names += fmt::format("{}{}", names.empty() ? "" : " ", format->name);
-  return names;
-}
-
-Json list_row(const RecipeInfo& recipe) {
-  Json settings = Json::array();
-  for (const OptionSpec& spec : recipe.options)
-    settings.push_back(
-        {{"name", spec.name}, {"value", spec.value}, {"default", spec.fallback}, {"help", spec.help}});
-  Json formats = Json::array();
-  for (const FormatInfo* format : formats_for(recipe)) {
-    Json keys = Json::array();
-    for (const OptionSpec& spec : format->options)
-      keys.push_back(
-          {{"name", spec.name}, {"value", spec.value}, {"default", spec.fallback}, {"help", spec.help}});
-    formats.push_back({{"name", format->name}, {"summary", format->summary}, {"settings", std::move(keys)}});
-  }
-  const double bytes = static_cast<double>(recipe.full_samples) * recipe.mean_sample_bytes;
-  return Json{{"kind", "recipe"},
-              {"name", recipe.name},
-              {"summary", recipe.summary},
-              {"source", recipe.source},
-              {"samples", recipe.full_samples},
-              {"bytes", static_cast<std::uint64_t>(bytes)},
-              {"sizes", recipe.sizes},
-              {"format", recipe.format},
-              {"formats", std::move(formats)},
-              {"settings", std::move(settings)}};
-}
-
-void append_settings(std::string& text, OptionTable options) {
-  for (const OptionSpec& spec : options) {
-    text += fmt::format("    --set {:<24}{}", fmt::format("{}={}", spec.name, spec.value), spec.help);
-    if (!spec.fallback.empty() && spec.fallback.size() < 24)
-      text += fmt::format(" (default {})", spec.fallback);
-    text += '\n';
-  }
-}
-
-int list_recipes(const Output& output) {
-  if (output.json) {
-    for (const RecipeInfo* recipe : recipe_registry().present()) print_json(list_row(*recipe));
-    return 0;
-  }
-  Table table({{"recipe", Align::left},
-               {"samples", Align::right},
-               {"bytes", Align::right},
-               {"sizes", Align::left},
-               {"format", Align::left},
-               {"also", Align::left}});
-  std::string text;
-  for (const RecipeInfo* recipe : recipe_registry().present()) {
-    const double bytes = static_cast<double>(recipe->full_samples) * recipe->mean_sample_bytes;
-    table.row({std::string(recipe->name), format_count(recipe->full_samples), format_bytes(bytes, output),
-               std::string(recipe->sizes), std::string(recipe->format), other_formats(*recipe)});
-    text += fmt::format("\n{}: {}\n    after {}\n", recipe->name, recipe->summary, recipe->source);
-    append_settings(text, recipe->options);
-  }
-  for (const FormatInfo* format : format_registry().present()) {
-    text += fmt::format("\n--format {}: {}\n", format->name, format->summary);
-    append_settings(text, format->options);
-  }
-  print_text(table.text() + text);
-  return 0;
-}
 
 // ---- What is asked for ---------------------------------------------------------------------------------
 Result<std::vector<OptionWord>> setting_words(const std::vector<std::string>& given) {
@@ -211,26 +126,36 @@ Result<Generation> decide(const CommandContext& context, const std::optional<Gen
   return plan_generation(context.positionals[0], format, settings, how_many, seed);
 }
 
-// The whole data set of a recipe is large: asked for by default alone, it must at least fit.
-Result<void> check_room(const CommandContext& context, const Generation& generation, Tier& tier) {
-  const Options& options = context.options;
-  const bool by_default = !options.given("samples") && !options.given("bytes") && !options.given("scale") &&
-                          !options.given("size-for") && !options.flag("resume");
-  const Result<std::uint64_t> free = tier.backend->names().free_bytes();
-  if (!free.ok() || generation.bytes_expected <= *free) {
-    if (by_default)
-      note(fmt::format("the whole data set: {} samples, about {} (--samples, --bytes and --scale make less)",
-                       format_count(generation.state.samples), format_size(generation.bytes_expected)));
-    return success();
-  }
-  const std::string words = fmt::format(
-      "{} samples of '{}' take about {}, and '{}' has {} free", format_count(generation.state.samples),
-      generation.state.recipe, format_size(generation.bytes_expected), tier.root, format_size(*free));
-  if (!by_default) {
-    warn(words);
-    return success();
-  }
-  return make_error(Errc::no_space, words + ": say how many with --samples, --bytes or --scale");
+bool says_how_many(const Options& options) {
+  return options.given("samples") || options.given("bytes") || options.given("scale") ||
+         options.given("size-for");
+}
+
+// Where what was asked for is not what comes of it.
+void say_what_differs(const Options& options, const Generation& generation) {
+  const std::uint64_t bytes = generation.bytes_expected;
+  if (options.given("bytes") && bytes > options.size("bytes"))
+    note(fmt::format("one sample is the least, and takes about {}: more than --bytes {}", format_size(bytes),
+                     format_size(options.size("bytes"))));
+  for (const std::string& setting : options.texts("set"))
+    if (setting.starts_with("shards=") && setting != fmt::format("shards={}", generation.objects))
+      note(fmt::format("{} samples make {} shards: no shard is empty", generation.state.samples,
+                       generation.objects));
+}
+
+// Whether all of it is there already. What a run would be refused for.
+Result<bool> look_at_target(const Options& options, const Generation& generation, Tier& tier, bool begun) {
+  const bool resume = options.flag("resume");
+  PENSTOCK_ASSIGN(const bool complete, check_target(tier, generation.state, resume));
+  if (complete) return true;
+  if (resume && !begun && !says_how_many(options))
+    return make_error(Errc::not_found,
+                      fmt::format("nothing was begun in '{}' that --resume could go on with: say how many "
+                                  "samples to begin with (--samples, --bytes, --scale or --size-for), or "
+                                  "leave --resume out for the whole data set",
+                                  tier.root));
+  PENSTOCK_TRY(check_room(tier, generation, begun));
+  return false;
 }
 
 // ---- Making it -----------------------------------------------------------------------------------------
@@ -345,7 +270,14 @@ Result<int> make_it(const CommandContext& context, const Generation& generation,
 
 Result<int> run_generate(const CommandContext& context) {
   const Options& options = context.options;
-  if (options.flag("list")) return list_recipes(context.output);
+  if (options.flag("list")) {
+    const RecipeInfo* only = nullptr;
+    if (!context.positionals.empty()) {
+      PENSTOCK_ASSIGN(only, recipe_registry().find(context.positionals[0]));
+    }
+    list_recipes(context.output, only);
+    return 0;
+  }
   if (context.positionals.empty()) {
     std::vector<std::string> names;
     for (const RecipeInfo* recipe : recipe_registry().present()) names.emplace_back(recipe->name);
@@ -364,16 +296,24 @@ Result<int> run_generate(const CommandContext& context) {
     PENSTOCK_ASSIGN(begun, what_was_begun(tier));
   }
   PENSTOCK_ASSIGN(const Generation generation, decide(context, begun));
-  if (options.flag("dry-run")) return show_plan(context.output, generation, tier, threads_of(options));
-  if (!generation.how_many.empty()) note(generation.how_many);
-  PENSTOCK_ASSIGN(const bool complete, check_target(tier, generation.state, options.flag("resume")));
-  if (complete) {
-    sweep_lock(*tier.backend);
+  say_what_differs(options, generation);
+  const Result<bool> complete = look_at_target(options, generation, tier, begun.has_value());
+  const std::string refused = complete.ok() ? "" : complete.error().message();
+  if (options.flag("dry-run"))
+    PENSTOCK_TRY(show_plan(context.output, generation, tier, threads_of(options), refused));
+  if (!complete.ok()) return complete.error();
+  if (*complete)
     note(fmt::format("'{}' holds all {} samples already: nothing to do", tier.root,
                      format_count(generation.state.samples)));
+  if (options.flag("dry-run")) return 0;
+  if (*complete) {
+    sweep_lock(*tier.backend);
     return 0;
   }
-  PENSTOCK_TRY(check_room(context, generation, tier));
+  if (!generation.how_many.empty()) note(generation.how_many);
+  if (!begun && !says_how_many(options))
+    note(fmt::format("the whole data set: {} samples, about {} (--samples, --bytes and --scale make less)",
+                     format_count(generation.state.samples), format_size(generation.bytes_expected)));
   return make_it(context, generation, tier);
 }
 

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <filesystem>
 #include <optional>
@@ -12,9 +13,12 @@
 #include <system_error>
 #include <utility>
 
+#include "datagen/folder_walk.hpp"
 #include "datagen/manifest/manifest.hpp"
+#include "datagen/parallel.hpp"
 #include "io_backends/base/fd.hpp"
 #include "io_backends/base/posix_root.hpp"
+#include "io_backends/base/units.hpp"
 
 namespace penstock {
 namespace {
@@ -71,6 +75,26 @@ Result<bool> check_finished(Tier& tier, const GenerationState& wanted) {
 }
 
 }  // namespace
+
+Result<void> check_room(Tier& tier, const Generation& generation, bool begun) {
+  Namespace& names = tier.backend->names();
+  const Result<std::uint64_t> free = names.free_bytes();
+  if (!free.ok()) return success();
+  std::uint64_t missing = generation.bytes_expected;
+  if (begun && missing > *free) {
+    PENSTOCK_ASSIGN(const FolderWalk there,
+                    walk_folders(names, worker_threads(0), [](const Entry&) { return std::uint16_t{0}; }));
+    for (const FolderListing& folder : there.folders)
+      for (const FolderListing::Item& item : folder.items) missing -= std::min(missing, item.bytes);
+  }
+  if (missing <= *free) return success();
+  return make_error(
+      Errc::no_space,
+      fmt::format("{} samples of '{}' take about {}{}, and '{}' has {} free: make fewer with --samples, "
+                  "--bytes or --scale, make room, or choose another place",
+                  format_count(generation.state.samples), generation.state.recipe, format_size(missing),
+                  begun ? " more" : "", tier.root, format_size(*free)));
+}
 
 void sweep_temporaries(const Backend& backend) {
   const auto root = backend.native_path("");

@@ -4,6 +4,7 @@
 #include <optional>
 
 #include "datagen/generate_state.hpp"
+#include "datagen/generation.hpp"
 #include "io_backends/base/backend.hpp"
 #include "io_backends/base/result.hpp"
 #include "io_backends/base/tier.hpp"
@@ -17,6 +18,10 @@ Result<std::optional<GenerationState>> what_was_begun(Tier& tier);
 // Looks at the target without changing it. `already_exists` with the remedy when it holds anything but an
 // unfinished data set of `wanted` (with `resume`), or that without `resume`. True: it is complete already.
 Result<bool> check_target(Tier& tier, const GenerationState& wanted, bool resume);
+
+// no_space, naming both sizes and the remedy, where the data set does not fit into what is free there; of one
+// that was begun, what is missing. A back end that cannot say what is free passes.
+Result<void> check_room(Tier& tier, const Generation& generation, bool begun);
 
 // Removes temporary files of a process that was killed, where the file system has no nameless ones. Under the
 // lock.

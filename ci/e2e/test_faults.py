@@ -1,5 +1,6 @@
 """generate in every format: killed anywhere, on a full disk, on a sick one, over damage; --resume then makes the same tree."""
 
+import json
 import os
 import pathlib
 import random
@@ -130,15 +131,17 @@ class Faults(penstock_cli.CliTest):
             self.assertIn(f"kept {(len(there) - wrong) * FORMATS[name][2] // 24} samples", done.stdout)
 
     def small_disk(self, name):
-        """A tier that is full before the data set is whole: a file system where this user may mount one."""
-        room = sum(len(content) for content in objects_of(self.whole[name]).values()) // 2048
+        """A tier that is full before the data set is whole: a file system where this user may mount one, with room for its
+        samples, but not for the rest of the pages that they end in."""
+        plan = json.loads(self.run_cli(*self.words(name), "--out", "nowhere", "--dry-run", "--json").stdout)
+        room = plan["bytes"] // 1024 + 8
         out = self.dir / name
         out.mkdir()
         if os.geteuid() == 0 and subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={room}k", "penstock-test", str(out)],
                                                 capture_output=True, check=False).returncode == 0:
             self.addCleanup(subprocess.run, ["umount", str(out)], check=False)
             return out
-        return f"posix:{out},capacity={room}KiB"
+        return f"posix:{out},fail=write:enospc@#40.."
 
     def test_a_full_disk(self):
         for name in FORMATS:

@@ -222,11 +222,43 @@ class Stopped(GenerateTest):
 
 
 class Targets(GenerateTest):
+    def bytes_of(self, samples):
+        """That so many pictures are planned to take."""
+        words = ("generate", "imagenet", "--out", "nowhere", "--samples", samples, *SMALL, "--dry-run", "--json")
+        return json.loads(self.run_cli(*words).stdout)["bytes"]
+
+    def test_what_does_not_fit_is_refused_before_anything_is_made(self):
+        small = f"posix:{self.dir / 'small'},capacity=300KB"
+        for words in ((), ("--resume",)):
+            done = self.generate(small, 60, *words, expect=1)
+            self.assertRegex(done.stderr, "60 samples of 'imagenet' take about [0-9.]+ KiB, and '.*small' has 293 KiB free")
+            self.assertIn("--samples", done.stderr)
+            planned = self.generate(small, 60, *words, "--dry-run", expect=1)
+            self.assertEqual(planned.stderr, done.stderr)
+            self.assertIn("bytes", planned.stdout)
+        plan = json.loads(self.generate(small, 60, "--dry-run", "--json", expect=1).stdout)
+        self.assertIn("300", str(plan["free_bytes"]))
+        self.assertIn("293 KiB free", plan["refused"])
+        self.assertFalse((self.dir / "small").exists())
+        self.assertNotIn("refused", json.loads(self.generate(small, 20, "--dry-run", "--json").stdout))
+        self.generate(small, 20)
+
+    def test_a_resume_needs_room_for_what_is_missing_alone(self):
+        self.generate("whole", 60)
+        whole = self.bytes_of(60)
+        out = self.dir / "part"
+        self.generate(f"posix:{out},fail=publish:eio@#40", 60, "--threads", 1, expect=1)
+        for words in ((), ("--dry-run",)):
+            done = self.generate(f"posix:{out},capacity={whole * 9 // 10}B", 60, "--resume", *words, expect=1)
+            self.assertRegex(done.stderr, "take about [0-9.]+ KiB more, and")
+        self.generate(f"posix:{out},capacity={whole + 65536}B", 60, "--resume")
+        self.assert_same_tree(out, self.dir / "whole")
+
     def test_a_full_tier_can_be_resumed(self):
         self.generate("whole", 60)
         out = self.dir / "full"
-        done = self.generate(f"posix:{out},capacity=300KB", 60, expect=1)
-        self.assertRegex(done.stderr, "(?i)no space|full|capacity")
+        done = self.generate(f"posix:{out},fail=write:enospc@#30..", 60, expect=1)
+        self.assertIn("No space left", done.stderr)
         self.assertIn("--resume", done.stderr)
         self.assert_no_corpus(out)
         self.assert_whole_objects(out, self.dir / "whole")
@@ -238,14 +270,14 @@ class Targets(GenerateTest):
         self.generate("whole", 60)
         out = self.dir / "mounted"
         out.mkdir()
-        mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=400k", "penstock-test", str(out)],
+        room = self.bytes_of(60) // 1024 + 8  # and its last pages are taken by the ends of files
+        mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={room}k", "penstock-test", str(out)],
                                  capture_output=True, text=True, check=False)
         if mounted.returncode != 0:
             self.skipTest(f"cannot mount here: {mounted.stderr.strip()}")
         try:
             done = self.generate(out, 60, expect=1)
             self.assertIn("No space left", done.stderr)
-            self.assertIn("warning", done.stderr)
             self.assert_no_corpus(out)
             self.assert_whole_objects(out, self.dir / "whole")
             subprocess.run(["mount", "-o", "remount,size=8m", str(out)], check=True)
@@ -258,7 +290,7 @@ class Targets(GenerateTest):
     def test_without_room_to_begin_nothing_stays(self):
         out = self.dir / "mounted"
         out.mkdir()
-        mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=4k", "penstock-test", str(out)],
+        mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", "nr_inodes=2", "penstock-test", str(out)],
                                  capture_output=True, text=True, check=False)
         if mounted.returncode != 0:
             self.skipTest(f"cannot mount here: {mounted.stderr.strip()}")
@@ -287,14 +319,31 @@ class Targets(GenerateTest):
     def test_a_folder_with_something_in_it_is_left_alone(self):
         (self.dir / "mine").mkdir()
         (self.dir / "mine" / "thesis.tex").write_text("years of work", encoding="utf-8")
-        for resume in ((), ("--resume",)):
-            done = self.generate("mine", 5, *resume, expect=1)
+        for words in ((), ("--resume",), ("--dry-run",), ("--dry-run", "--resume")):
+            done = self.generate("mine", 5, *words, expect=1)
             self.assertIn("thesis.tex", done.stderr)
             self.assertIn("empty", done.stderr)
         self.assertEqual(os.listdir(self.dir / "mine"), ["thesis.tex"])
         self.generate("corpus", 5)
-        self.assertIn("corpus already", self.generate("corpus", 5, expect=1).stderr)
-        self.assertIn("is a file", self.generate("mine/thesis.tex", 5, expect=2).stderr)
+        before = tree(self.dir)
+        for words in ((), ("--dry-run",)):
+            self.assertIn("corpus already", self.generate("corpus", 5, *words, expect=1).stderr)
+            for file in ("mine/thesis.tex", "mine/thesis.tex/below"):
+                self.assertIn("is a file", self.generate(file, 5, *words, expect=2).stderr)
+        self.assertIn("nothing to do", self.generate("corpus", 5, "--dry-run", "--resume").stderr)
+        self.assertEqual(tree(self.dir), before)
+
+    def test_resume_begins_nothing_that_nobody_asked_for(self):
+        (self.dir / "empty").mkdir()
+        for out in ("none", "empty"):
+            for words in ((), ("--dry-run",)):
+                done = self.run_cli("generate", "imagenet", "--out", out, "--resume", *words, expect=1)
+                self.assertIn("nothing was begun", done.stderr)
+                self.assertIn("--samples", done.stderr)
+        self.assertEqual(tree(self.dir), {"empty": None})
+        for out in ("none", "empty"):  # a script says the same line until it is done
+            self.generate(out, 5, "--resume")
+            self.assertIn("nothing to do", self.generate(out, 5, "--resume").stderr)
 
     def test_the_target_is_one_process_at_a_time(self):
         process = self.start("generate", "imagenet", "--out", "posix:out,latency=6ms", "--samples", 400, *SMALL)
@@ -349,7 +398,7 @@ class Words(GenerateTest):
         self.assertAlmostEqual(plan["bytes"], 1e9, delta=2e7)
         self.assertAlmostEqual(plan["samples"], 1e9 / 121328, delta=100)
         self.assertEqual(plan["settings"]["median"], "112000")
-        self.assertIn("samples", self.run_cli("generate", "imagenet", "--out", "out", "--dry-run").stdout)
+        self.assertIn("9 144", self.run_cli("generate", "caltech101", "--out", "out", "--dry-run").stdout)
         odd = self.run_cli("generate", "imagenet", "--out", b"odd\xff".decode(errors="surrogateescape"), "--samples", 3,
                            "--dry-run", "--json")
         self.assertTrue(json.loads(odd.stdout)["out"].endswith("odd\ufffd"))
@@ -364,10 +413,11 @@ class Words(GenerateTest):
 
     def test_size_for_asks_for_what_mlperf_storage_wants(self):
         words = ("generate", "unet3d", "--set", "mean=1MB", "--out", "out", "--dry-run", "--json", "--size-for")
-        plan = json.loads(self.run_cli(*words, "unet3d,accelerators=2,hosts=1,memory=1GiB").stdout)
+        asked = "unet3d,accelerators=2,hosts=1,memory=1GiB"
+        plan = json.loads(self.run_cli(*words, asked, expect=None).stdout)  # 7 GB, for which there may be no room
         self.assertEqual(plan["samples"], 500 * 7 * 2)
         self.assertIn("500 steps x batch 7 x 2 accelerators = 7000", plan["size_for"])
-        plan = json.loads(self.run_cli(*words, "unet3d,accelerators=2,hosts=4,memory=1GiB").stdout)
+        plan = json.loads(self.run_cli(*words, "unet3d,accelerators=2,hosts=4,memory=1GiB", expect=None).stdout)
         self.assertAlmostEqual(plan["samples"], 20 * 2**30 / 1e6, delta=300)
         self.assertIn("accelerators", self.run_cli(*words, "unet3d", expect=2).stderr)
         self.assertIn("unet3d", self.run_cli(*words, "unet,accelerators=1", expect=2).stderr)
@@ -381,10 +431,24 @@ class Words(GenerateTest):
         self.assertIn("nothing to do", again.stderr)
         self.assertEqual(tree(self.dir / "whole"), tree(self.dir / "stopped/part"))
 
+    def test_what_comes_out_otherwise_is_said(self):
+        words = ("generate", "imagenet", "--out", "out", "--dry-run")
+        self.assertRegex(self.run_cli(*words, "--bytes", 5).stderr, "one sample is the least, and takes about [0-9.]+ KiB")
+        self.assertNotIn("least", self.run_cli(*words, "--bytes", "1MB").stderr)
+        shards = ("--format", "tfrecord", "--set", "shards=20", "--samples")
+        self.assertIn("10 samples make 10 shards", self.run_cli(*words, *shards, 10).stderr)
+        self.assertEqual(self.run_cli(*words, *shards, 20).stderr, "")
+
     def test_list(self):
         text = self.run_cli("generate", "--list").stdout
         for word in ("imagenet", "1 281 167", "112 KB", "files", "median", "dirs"):
             self.assertIn(word, text)
+        self.assertIn("did you mean 'imagenet'?", self.run_cli("generate", "imagent", "--list", expect=2).stderr)
+        one = self.run_cli("generate", "climate", "--list").stdout
+        self.assertIn("--format hdf5", one)
+        self.assertNotIn("imagenet", one)
+        self.assertNotIn("--format cifar", one)
+        self.assertEqual([row["name"] for row in self.records("generate", "climate", "--list")], ["climate"])
         rows = self.records("generate", "--list")
         row = next(row for row in rows if row["name"] == "imagenet")
         self.assertEqual(row["samples"], 1281167)
