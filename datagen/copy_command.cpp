@@ -7,6 +7,7 @@
 #include "datagen/command_output.hpp"
 #include "datagen/copy_engine.hpp"
 #include "datagen/corpus.hpp"
+#include "datagen/target_folder.hpp"
 #include "io_backends/base/command.hpp"
 #include "io_backends/base/units.hpp"
 #include "results/table.hpp"
@@ -21,7 +22,7 @@ constexpr OptionSpec kOptions[] = {
     {.name = "to", .value = "TIER", .help = "where the copy goes: a folder or a TIER", .group = "Copy"},
     {.name = "replace",
      .type = OptionType::flag,
-     .help = "replace objects of other content in a folder where no copy of this corpus was begun",
+     .help = "begin a copy also in a folder that holds other things, and replace objects of other content",
      .group = "Copy"},
     {.name = "resume",
      .type = OptionType::flag,
@@ -76,6 +77,7 @@ std::string to_text(const Corpus& corpus, const Tier& to, const CopyOutcome& out
 }
 
 Result<void> check_begun(const Corpus& corpus, Tier& to) {
+  PENSTOCK_TRY(folder_is_there(to, "--to"));
   for (const std::string_view name : {kCopyingName, kManifestName}) {
     const auto there = to.backend->names().stat(name);
     if (there.ok()) return success();

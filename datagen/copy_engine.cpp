@@ -14,6 +14,7 @@
 #include "datagen/folder_walk.hpp"
 #include "datagen/object_check.hpp"
 #include "datagen/parallel.hpp"
+#include "datagen/target_folder.hpp"
 #include "io_backends/base/crc32c.hpp"
 #include "io_backends/base/interrupt.hpp"
 #include "io_backends/base/progress.hpp"
@@ -40,6 +41,15 @@ Result<void> put_object(Backend& backend, std::string_view name, std::span<const
   PENSTOCK_ASSIGN(const auto writer, backend.create(name, bytes.size()));
   PENSTOCK_TRY(writer->append(bytes));
   return writer->publish(durability);
+}
+
+// Whether `inner` is `outer` or lies below it, however either is spelled.
+bool within(const std::filesystem::path& inner, const std::filesystem::path& outer) {
+  std::error_code failed;
+  if (std::filesystem::equivalent(inner, outer, failed)) return true;
+  const auto below = std::filesystem::weakly_canonical(inner, failed);
+  const auto above = std::filesystem::canonical(outer, failed);
+  return !failed && std::ranges::mismatch(above, below).in1 == above.end();
 }
 
 class Copy {
@@ -80,11 +90,13 @@ class Copy {
 Result<Target> Copy::look_at_target() {
   const auto here = from_.tier.backend->native_path("");
   const auto there = to_.backend->native_path("");
-  std::error_code absent;
-  if (here && there ? std::filesystem::equivalent(*here, *there, absent)
+  if (here && there ? within(*there, *here)
                     : from_.tier.backend_name == to_.backend_name && from_.tier.root == to_.root)
-    return make_error(Errc::invalid_argument,
-                      fmt::format("'{}' is the corpus itself: copy it somewhere else", to_.root));
+    return make_error(
+        Errc::invalid_argument,
+        fmt::format("'{}' is the corpus itself, or lies in it: copy it somewhere else", to_.root));
+  PENSTOCK_ASSIGN(const bool is_there, folder_is_there(to_, "--to"));
+  if (!is_there) return Target::fresh;
   const std::string remedy = "copy to another folder, or empty that one first";
   const auto manifest = Manifest::load(*to_.backend, kManifestName);
   if (manifest.ok()) {
@@ -100,7 +112,14 @@ Result<Target> Copy::look_at_target() {
     return make_error(Errc::already_exists,
                       fmt::format("a copy of another corpus was begun in '{}': {}", to_.root, remedy));
   if (begun.error().code != Errc::not_found) return begun.error();
-  if (manifest.error().code == Errc::not_found) return Target::fresh;
+  if (manifest.error().code == Errc::not_found) {
+    PENSTOCK_ASSIGN(const std::string found, first_foreign_entry(to_, {}));
+    if (found.empty() || how_.replace) return Target::fresh;
+    return make_error(Errc::already_exists,
+                      fmt::format("'{}' is not empty (there is '{}'), and no copy of this corpus was begun "
+                                  "there: choose an empty or a new folder, or say --replace",
+                                  to_.root, found));
+  }
   return make_error(Errc::already_exists, fmt::format("'{}' holds a manifest that cannot be read ({}): {}",
                                                       to_.root, manifest.error().what, remedy));
 }
@@ -124,7 +143,6 @@ Result<void> Copy::check_room() {
                   format_size(needed), to_.root, format_size(*free)));
 }
 
-// Whether the target's object is right. An error where it is not and nobody said that it may be replaced.
 Result<bool> Copy::is_there(Worker& worker, std::uint64_t object, std::string_view name) {
   PENSTOCK_ASSIGN(ObjectVerdict verdict,
                   check_object(*to_.backend, manifest_, index_, object, name, worker.buffer));
@@ -137,13 +155,7 @@ Result<bool> Copy::is_there(Worker& worker, std::uint64_t object, std::string_vi
     PENSTOCK_ASSIGN(const std::uint32_t crc, crc32c_of(*copy, 0, bytes, worker.buffer));
     if (crc != wanted) verdict = {ObjectState::wrong_bytes, "other bytes than the source's"};
   }
-  if (verdict.state == ObjectState::right) return true;
-  if (target_ != Target::fresh || how_.replace) return false;
-  return make_error(
-      Errc::already_exists,
-      fmt::format("'{}' is in '{}' already with other content ({}), and no copy of this corpus was begun "
-                  "there: choose another folder, or say --replace",
-                  name, to_.root, verdict.detail));
+  return verdict.state == ObjectState::right;
 }
 
 // Returns the CRC32C of all the object's bytes, as read from the source.

@@ -17,7 +17,7 @@ inline constexpr std::string_view kCopyingName = ".penstock/copying";
 struct CopyHow {
   unsigned threads = 1;
   Durability durability = Durability::visible;  // of every object, and of the manifest behind them
-  bool replace = false;  // objects of other content, also where no copy of this corpus was begun
+  bool replace = false;  // begin also where others keep things, and replace objects of other content
   bool progress = false;
 };
 
@@ -33,9 +33,9 @@ struct CopyOutcome {
 // published, and read back. On an error no manifest is there, half an object never is, and running it again
 // goes on from there.
 //
-// invalid_argument: the target is the source. already_exists: it holds another corpus, or objects of other
-// content that no copy of this one put there. no_space: what is missing does not fit. corrupt: the source
-// does not match its manifest, or the target gives other bytes than it was given.
+// invalid_argument: the target is the source or lies in it, or is a file. already_exists: it holds another
+// corpus, or anything else and no copy of this one was begun there. no_space: what is missing does not fit.
+// corrupt: the source does not match its manifest, or the target gives other bytes than it was given.
 Result<CopyOutcome> copy_corpus(Corpus& from, Tier& to, const CopyHow& how);
 
 }  // namespace penstock

@@ -153,7 +153,7 @@ TEST_F(CopyTest, AFailureTouchesNothingOfOthers) {
   Tier to = tier(target_);
   put(*to.backend, "c0", "a file where the copy wants a folder");
   ASSERT_TRUE(to.backend->names().make_folders("empty").ok());
-  ASSERT_FALSE(copy_corpus(from, to, {}).ok());
+  ASSERT_FALSE(copy_corpus(from, to, {.replace = true}).ok());
   EXPECT_EQ(get(*to.backend, "c0"), "a file where the copy wants a folder");
   EXPECT_TRUE(to.backend->names().stat("empty").ok());
   EXPECT_FALSE(to.backend->names().stat(kCopyingName).ok());
@@ -176,8 +176,15 @@ TEST_F(CopyTest, RefusesFoldersThatHoldOtherThings) {
   const auto refused = copy_corpus(from, to, {});
   ASSERT_FALSE(refused.ok());
   EXPECT_EQ(refused.error().code, Errc::already_exists);
-  EXPECT_NE(refused.error().what.find("c0/2.jpg"), std::string::npos);
+  EXPECT_NE(refused.error().what.find("there is 'c0'"), std::string::npos) << refused.error().what;
   EXPECT_EQ(get(*to.backend, "c0/2.jpg"), "somebody's only copy");
+  Tier begun = tier(target_ + "-generated");
+  put(*begun.backend, ".penstock/generate.json", "{}");
+  EXPECT_EQ(copy_corpus(from, begun, {}).error().code, Errc::already_exists);
+  Tier fresh = tier(target_ + "-fresh");
+  ASSERT_TRUE(fresh.backend->names().make_folders("lost+found").ok());
+  put(*fresh.backend, ".penstock/.penstock-tmp-1", "of a copy that was killed at once");
+  EXPECT_TRUE(copy_corpus(from, fresh, {}).ok());
 }
 
 TEST_F(CopyTest, ReplacesOnlyWhenTold) {

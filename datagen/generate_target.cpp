@@ -16,6 +16,7 @@
 #include "datagen/folder_walk.hpp"
 #include "datagen/manifest/manifest.hpp"
 #include "datagen/parallel.hpp"
+#include "datagen/target_folder.hpp"
 #include "io_backends/base/fd.hpp"
 #include "io_backends/base/posix_root.hpp"
 #include "io_backends/base/units.hpp"
@@ -23,35 +24,11 @@
 namespace penstock {
 namespace {
 
-// The first thing below the root that generate did not leave there itself; "" if there is none. What a fresh
-// file system brings along does not count.
-Result<std::string> first_foreign_entry(Backend& backend) {
-  std::string found;
-  const auto look_for = [&found](auto is_ours) {
-    return [&found, is_ours](const Entry& entry) {
-      if (is_ours(entry.name)) return true;
-      found = entry.name;
-      return false;
-    };
-  };
-  Result<void> listed = backend.names().list(
-      "", look_for([](std::string_view name) { return name == ".penstock" || name == "lost+found"; }));
-  if (listed.ok() && found.empty())
-    listed = backend.names().list(".penstock", look_for([](std::string_view name) {
-                                    return name == kGenerationStateName || name == kGenerationLockName ||
-                                           name == kJournalFolder;
-                                  }));
-  if (!listed.ok() && listed.error().code != Errc::not_found) return std::move(listed).error();
-  return found;
-}
+// What generate leaves below .penstock of an unfinished data set.
+constexpr std::string_view kOurs[] = {kGenerationStateName, kGenerationLockName, kJournalFolder};
 
 Error occupied(const Tier& tier, std::string_view why, std::string_view remedy) {
   return make_error(Errc::already_exists, fmt::format("'{}' {}: {}", tier.root, why, remedy));
-}
-
-Error a_file(const Tier& tier) {
-  return make_error(Errc::invalid_argument,
-                    fmt::format("'{}' is a file or below one; --out takes a folder", tier.root));
 }
 
 // Of a finished corpus.
@@ -135,13 +112,8 @@ Result<std::optional<GenerationState>> what_was_begun(Tier& tier) {
 
 Result<bool> check_target(Tier& tier, const GenerationState& wanted, bool resume) {
   Backend& backend = *tier.backend;
-  const Result<Entry> root = backend.names().stat("");
-  if (!root.ok()) {
-    if (root.error().sys_errno == ENOTDIR) return a_file(tier);
-    if (root.error().code == Errc::not_found) return false;
-    return root.error();
-  }
-  if (!root->folder) return a_file(tier);
+  PENSTOCK_ASSIGN(const bool there, folder_is_there(tier, "--out"));
+  if (!there) return false;
   PENSTOCK_ASSIGN(const std::optional<GenerationState> state, read_generation_state(backend));
   if (state) {
     if (!resume)
@@ -159,7 +131,7 @@ Result<bool> check_target(Tier& tier, const GenerationState& wanted, bool resume
   const bool finished = backend.names().stat(kManifestName).ok();
   if (finished && resume) return check_finished(tier, wanted);
   if (finished) return occupied(tier, "holds a corpus already", "choose another folder, or remove this one");
-  PENSTOCK_ASSIGN(const std::string found, first_foreign_entry(backend));
+  PENSTOCK_ASSIGN(const std::string found, first_foreign_entry(tier, kOurs));
   if (found.empty()) return false;
   return occupied(tier, fmt::format("is not empty (there is '{}')", found),
                   "choose an empty or a new folder");

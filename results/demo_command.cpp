@@ -170,6 +170,10 @@ class Demo {
     PENSTOCK_ASSIGN(program_, this_program());
     out_ = fs::absolute(context_.options.text("out")).lexically_normal();
     std::error_code failed;
+    const fs::file_status there = fs::status(out_, failed);
+    if ((fs::exists(there) && !fs::is_directory(there)) || failed == std::errc::not_a_directory)
+      return make_error(Errc::invalid_argument,
+                        fmt::format("'{}' is a file or below one; --out takes a folder", out_.string()));
     const bool earlier = fs::exists(out_ / kLog, failed);
     if (fs::exists(out_, failed) && !fs::is_empty(out_, failed) && !earlier) {
       return make_error(

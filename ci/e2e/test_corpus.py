@@ -450,12 +450,12 @@ class Copy(CorpusTest):
         to = self.dir / "to"
         (to / "dog").mkdir(parents=True)
         (to / "dog" / "0010.jpg").write_bytes(b"the only picture of my dog")
-        (to / "mine.txt").write_text("x")
-        self.fails("copy", root, "--to", to, "--threads", 1, words=["dog/0010.jpg", "--replace"])
-        self.assertEqual((to / "dog" / "0010.jpg").read_bytes(), b"the only picture of my dog")
+        self.fails("copy", root, "--to", to, words=["there is 'dog'", "--replace"])
+        self.assertEqual(self.tree(to), {"dog/0010.jpg": b"the only picture of my dog"})
+        (to / "dog" / "mine.txt").write_text("x")
         self.run_cli("copy", root, "--to", to, "--replace")
         self.assertEqual((to / "dog" / "0010.jpg").read_bytes(), content(10))
-        self.assertTrue((to / "mine.txt").exists())
+        self.assertEqual((to / "dog" / "mine.txt").read_text(), "x")
         other = self.corpus("other", files=3)
         self.fails("copy", other, "--to", to, words=["another corpus"])
 
@@ -480,7 +480,10 @@ class Copy(CorpusTest):
     def test_usage(self):
         root = self.corpus()
         self.fails("copy", root, code=2, words=["--to"])
-        self.fails("copy", root, "--to", root, code=2, words=["itself"])
+        (self.dir / "alias").symlink_to(root)
+        for itself in (root, f"{root}/", self.dir / "alias", root / "new", root / "dog" / "deep" / "new", self.dir / "alias" / "new"):
+            self.fails("copy", root, "--to", itself, code=2, words=["itself"])
+        self.fails("copy", root / "dog", "--scan", "--to", root / "dog" / "new", code=2, words=["itself"])
         self.fails("copy", root, "--to", "nosuch:/x", code=2, words=["nosuch"])
         self.fails("copy", root, "--to", f"{self.dir / 'x'},limt=1", code=2, words=["limt", "limit"])
         self.fails("copy", root, "--to", self.dir / "x", "--threads", 0, code=2)
@@ -488,7 +491,9 @@ class Copy(CorpusTest):
         self.fails("copy", self.folder("bare"), "--to", self.dir / "x", words=["no manifest"])
         file = self.dir / "file"
         file.write_text("x")
-        self.fails("copy", root, "--to", file, words=["file"])
+        for below in (file, file / "below", file / "far" / "below"):
+            for words in ((), ("--resume",)):
+                self.fails("copy", root, "--to", below, *words, code=2, words=["is a file or below one; --to takes a folder"])
         self.assertFalse((self.dir / "x").exists())
 
 

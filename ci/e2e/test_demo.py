@@ -39,6 +39,12 @@ class Demo(penstock_cli.CliTest):
         self.assertIn("--out", done.stderr)
         self.assertEqual([path.name for path in pathlib.Path(self.dir, "mine").iterdir()], ["thesis.txt"])
 
+    def test_refuses_a_file(self):
+        pathlib.Path(self.dir, "thesis.txt").write_text("precious", encoding="utf-8")
+        for out in ("thesis.txt", "thesis.txt/below", "thesis.txt/far/below"):
+            self.assertIn("is a file or below one; --out takes a folder", self.run_cli(*self.SMALL, "--out", out, expect=2).stderr)
+        self.assertEqual(pathlib.Path(self.dir, "thesis.txt").read_text(encoding="utf-8"), "precious")
+
     def test_control_c_takes_the_data_away(self):
         before = leftovers()
         process = self.start("demo", "--samples", "500", "--progress", "never", "--out", "demo")
