@@ -209,6 +209,20 @@ void print_table(const Corpus& corpus, const Description& seen, const Output& ou
   print_text("\n" + histogram.text());
 }
 
+// Checksums that were made once are not lost to a scan without them.
+Result<void> check_save(const Options& options) {
+  if (!options.given("save")) return success();
+  const std::string file = options.text("save");
+  if (!std::filesystem::path(file).has_filename())
+    return make_error(Errc::invalid_argument, fmt::format("--save names a file, not the folder '{}'", file));
+  const auto there = Manifest::open(file);
+  if (options.flag("checksum") || !there.ok() || !there->facts().checksums) return success();
+  return make_error(Errc::already_exists,
+                    fmt::format("'{}' is a manifest with checksums, and without --checksum --save would "
+                                "replace it by one that has none: add --checksum, or name another file",
+                                file));
+}
+
 Result<void> save(const Manifest& manifest, const std::filesystem::path& file) {
   TierSpec spec;
   spec.path = file.has_parent_path() ? file.parent_path().string() : ".";
@@ -233,9 +247,7 @@ Result<int> run(const CommandContext& context) {
           Errc::invalid_argument,
           fmt::format("--{} goes with --scan (to check a corpus that has a manifest: penstock verify)",
                       name));
-  if (options.given("save") && !std::filesystem::path(options.text("save")).has_filename())
-    return make_error(Errc::invalid_argument,
-                      fmt::format("--save names a file, not the folder '{}'", options.text("save")));
+  PENSTOCK_TRY(check_save(options));
   PENSTOCK_ASSIGN(const Corpus corpus,
                   open_corpus(context.positionals[0], {.scan = scan,
                                                        .manifest_file = options.text("manifest"),
@@ -247,9 +259,13 @@ Result<int> run(const CommandContext& context) {
   if (options.given("save")) PENSTOCK_TRY(save(corpus.manifest, options.text("save")));
   std::optional<Content> content;
   if (options.flag("content")) {
-    const std::int64_t samples = options.has("samples") ? options.integer("samples") : 0;
+    const auto samples =
+        options.has("samples") ? static_cast<std::uint64_t>(options.integer("samples")) : std::uint64_t{0};
+    if (samples > corpus.manifest.samples())
+      note(fmt::format("{} has {} samples: all of them are read", printable(corpus.name),
+                       format_count(corpus.manifest.samples())));
     PENSTOCK_ASSIGN(content, measure_content(*corpus.tier.backend, corpus.manifest,
-                                             {.samples = static_cast<std::uint64_t>(samples),
+                                             {.samples = samples,
                                               .seed = static_cast<std::uint64_t>(options.integer("seed")),
                                               .progress = context.output.progress}));
   }

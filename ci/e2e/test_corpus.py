@@ -192,6 +192,8 @@ class Describe(CorpusTest):
         else:
             self.assertAlmostEqual(content["zstd"]["ratio_alone"], 1.0, delta=0.05)
         self.assertNotIn("content", *self.records("describe", "made"))
+        told = self.run_cli("describe", "made", "--content", "--samples", 5000)
+        self.assertIn("60 samples: all of them are read", told.stderr)
         text = self.run_cli("describe", "made", "--content", "--samples", 7).stdout
         for words in ("7 of 60 samples", "100% with restart intervals", "ns a pixel", "zstd -3", "0 all zero, 0 copies"):
             self.assertIn(words, text)
@@ -261,6 +263,14 @@ class ManifestFile(CorpusTest):
         (corpus,) = self.records("describe", root, "--manifest", "photos.manifest")
         self.assertTrue(corpus["checksums"])
         self.run_cli("verify", root, "--manifest", "photos.manifest")
+        before = (self.dir / "photos.manifest").read_bytes()
+        self.fails("describe", root, "--scan", "--save", "photos.manifest", words=["photos.manifest", "--checksum"])
+        self.assertEqual((self.dir / "photos.manifest").read_bytes(), before, "its checksums are still there")
+        (root / "dog" / "0000.jpg").unlink()
+        self.run_cli("describe", root, "--scan", "--checksum", "--save", "photos.manifest")
+        self.assertNotEqual((self.dir / "photos.manifest").read_bytes(), before)
+        for _ in range(2):
+            self.run_cli("describe", root, "--scan", "--save", "other.manifest")
 
     def test_damaged_cut_and_newer_manifests(self):
         root = self.corpus()

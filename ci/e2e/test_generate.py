@@ -57,6 +57,12 @@ class SameBytes(GenerateTest):
         self.generate("flat", 9, "--set", "dirs=flat")
         self.assertEqual(len(list((self.dir / "flat").glob("*.JPEG"))), 9)
 
+        words = ("--samples", 9, "--set", "median=20kB", "--set", "dirs=flat")
+        self.run_cli("generate", "malware", "--out", "dumps", *words)
+        for path in (self.dir / "dumps").glob("*.bytes"):
+            self.assertRegex(path.name, r"^[A-Z][A-Za-z0-9_.]+_[0-9A-Za-z]{20}\.bytes$")
+        self.assertEqual(len(list((self.dir / "dumps").iterdir())), 10)
+
     def test_verify_finds_one_flipped_bit(self):
         self.generate("data", 30)
         self.run_cli("verify", "data")
