@@ -4,6 +4,7 @@ import json
 import os
 import pathlib
 import random
+import signal
 import subprocess
 import tempfile
 import time
@@ -36,6 +37,10 @@ def objects_of(folder):
     """Name -> content of everything that stands under its final name."""
     return {name: content for name, content in tree(folder).items()
             if content is not None and ".penstock" not in name}
+
+
+def count_objects(folder):
+    return sum(not path.is_dir() for path in folder.rglob("*") if ".penstock" not in str(path.relative_to(folder)))
 
 
 def flip(path, position):
@@ -82,31 +87,56 @@ class Faults(penstock_cli.CliTest):
                 self.run_cli(*self.words(name), "--out", out, "--threads", threads)
                 self.assert_same_tree(out, self.whole[name])
 
+    def start_slowly(self, name, options):
+        """Makes the data set, or the rest of it, at a pace at which all of it takes ten seconds on any machine."""
+        slow = sum(len(content) for content in objects_of(self.whole[name]).values()) // 10
+        return self.start(*self.words(name), "--threads", 2, "--resume", "--out", f"posix:{name},write_limit={slow}B{options}")
+
+    def kill_behind(self, objects, running, chance):
+        """Kills each process at some moment within 0.3 s behind that of so many objects; yields name and exit code."""
+        due = {}
+        deadline = time.monotonic() + penstock_cli.PATIENCE_S
+        while running:
+            self.assertLess(time.monotonic(), deadline, f"waiting for objects of {sorted(running)}")
+            time.sleep(0.01)
+            for name, process in sorted(running.items()):
+                if name not in due and (process.poll() is not None or count_objects(self.dir / name) >= objects[name]):
+                    due[name] = time.monotonic() + chance.uniform(0, 0.3)
+                if name in due and time.monotonic() >= due[name]:
+                    del running[name]
+                    process.kill()
+                    process.communicate()
+                    yield name, process.returncode
+
+    def damage(self, name, chance):
+        """Flips a bit of an object, and returns which."""
+        there = sorted(objects_of(self.dir / name))
+        if not there:
+            return None
+        victim = self.dir / name / chance.choice(there)
+        flip(victim, chance.randrange(victim.stat().st_size))
+        return victim.name
+
     def test_killed_and_damaged_anywhere(self):
         chance = random.Random(20)
         damaged = {name: set() for name in FORMATS}
-        killed = 0
-        for publish in ("", ",publish=rename", "", ""):
-            running = {name: self.start(*self.words(name), "--threads", 2, "--resume",
-                                        "--out", f"posix:{name},latency=15ms{publish}") for name in FORMATS}
-            time.sleep(0.3)
-            for name in chance.sample(sorted(running), len(running)):
-                time.sleep(chance.uniform(0, 0.3))
-                running[name].kill()
-                running[name].communicate()
-                killed += running[name].returncode != 0
-                if running[name].returncode == 0:
-                    continue
-                if (self.dir / name / ".penstock" / "manifest").exists():  # killed behind its last step but one
-                    continue
+        for options in ("", ",publish=rename", "", ""):
+            objects = {name: count_objects(self.dir / name) + chance.randrange(4) for name in FORMATS}
+            running = {name: self.start_slowly(name, options) for name in FORMATS}
+            for name, code in self.kill_behind(objects, running, chance):
+                self.assertEqual(code, -signal.SIGKILL, f"{name} was to be killed in the middle")
                 self.assert_nothing_half_made(name, but=damaged[name])
-                there = sorted(objects_of(self.dir / name))
-                if there:
-                    victim = self.dir / name / chance.choice(there)
-                    damaged[name].add(victim.name)
-                    flip(victim, chance.randrange(victim.stat().st_size))
-        self.assertGreater(killed, 0)
+                damaged[name].add(self.damage(name, chance))
         for name in FORMATS:
+            self.resume(name)
+
+    def test_killed_at_the_end(self):
+        """With all objects there, before the manifest or behind it."""
+        running = {name: self.start_slowly(name, "") for name in FORMATS}
+        objects = {name: count_objects(self.whole[name]) for name in FORMATS}
+        for name, _ in self.kill_behind(objects, running, random.Random(21)):
+            if not (self.dir / name / ".penstock" / "manifest").exists():
+                self.assert_nothing_half_made(name)
             self.resume(name)
 
     def test_a_sick_disk_and_damage_before_the_resume(self):
