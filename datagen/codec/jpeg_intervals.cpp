@@ -6,6 +6,7 @@
 #include <cstring>
 #include <iterator>
 #include <string>
+#include <utility>
 
 namespace penstock {
 namespace {
@@ -98,6 +99,38 @@ bool may_flip(std::span<const std::byte> jpeg, const FlippableBit& bit) {
   return here != 0xff && (here ^ bit.mask) != 0xff;
 }
 
+// Takes the bits that make up the groups, of those that it is offered in order.
+class Wanted {
+ public:
+  explicit Wanted(FlipGroups groups) : groups_(groups) {}
+
+  // Position before which it takes none.
+  std::size_t from() const { return from_; }
+
+  void offer(const FlippableBit& bit, std::size_t position) {
+    const std::size_t byte = position / 8;
+    if (of_group_ == 0) first_ = byte;
+    const bool fits = byte < first_ + groups_.within;
+    if (fits) {
+      taken_.push_back(bit);
+      from_ = (byte + 1) * 8;
+      ++of_group_;
+    }
+    if (fits && of_group_ < groups_.together) return;
+    from_ = std::max(from_, (first_ + groups_.spacing) * 8);
+    of_group_ = 0;
+  }
+
+  std::vector<FlippableBit> taken() && { return std::move(taken_); }
+
+ private:
+  const FlipGroups groups_;
+  std::vector<FlippableBit> taken_;
+  std::size_t from_ = 0;
+  std::size_t first_ = 0;     // byte of the group at hand
+  std::size_t of_group_ = 0;  // taken of it
+};
+
 // `value`: the zeros before a coefficient and the size of its number, of a DC difference the size alone.
 Symbol symbol_of(std::uint8_t value, std::size_t code_bits) {
   constexpr std::uint8_t kSixteenZeros = 0xf0;
@@ -179,13 +212,12 @@ Result<FlippableBits> FlippableBits::of(std::span<const std::byte> header) {
 
 Result<std::vector<FlippableBit>> FlippableBits::find(std::span<const std::byte> jpeg,
                                                       const JpegInterval& interval, std::size_t units,
-                                                      std::size_t spacing) const {
+                                                      FlipGroups groups) const {
   if (jpeg.size() > UINT32_MAX || interval.bytes > jpeg.size() ||
       interval.begin > jpeg.size() - interval.bytes)
     return not_ours(jpeg.size(), "the interval is cut short");
-  std::vector<FlippableBit> found;
   Bits bits(jpeg, interval);
-  std::size_t next = 0;  // bit from which on one is wanted again
+  Wanted wanted(groups);
   // Nobody can predict where blocks end, so nothing branches there: what comes next is looked up.
   constexpr std::size_t kBlocks = 6;  // of a unit: four of luma, then both colours
   std::array<const Table*, 2 * kBlocks> tables{};
@@ -203,19 +235,16 @@ Result<std::vector<FlippableBit>> FlippableBits::find(std::span<const std::byte>
     coefficient = direct ? 1 : coefficient + symbol.ahead;
     if (symbol.bits == 0 || position > bits.size() || (coefficient > 64 && coefficient < kEndOfBlock))
       return not_ours(interval.begin, "begins an interval that cannot be decoded");
-    if (position > next && !direct && symbol.size >= 2) {
+    if (position > wanted.from() && !direct && symbol.size >= 2) {
       const FlippableBit bit = bits.bit(position - 1);
-      if (may_flip(jpeg, bit)) {
-        found.push_back(bit);
-        next = ((position - 1) / 8 + spacing) * 8;
-      }
+      if (may_flip(jpeg, bit)) wanted.offer(bit, position - 1);
     }
     const bool ended = coefficient >= 64;
     coefficient = ended ? 0 : coefficient;
     left -= ended ? 1 : 0;
     block = block + (ended ? 1 : 0) == kBlocks ? 0 : block + (ended ? 1 : 0);
   }
-  return found;
+  return std::move(wanted).taken();
 }
 
 }  // namespace penstock

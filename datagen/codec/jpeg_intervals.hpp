@@ -34,6 +34,14 @@ struct FlippableBit {
   std::uint8_t mask = 0;
 };
 
+// Which of such bits are wanted: in each `spacing` bytes the first `together` that lie within `within` bytes,
+// at most one of a byte (two could make 0xFF of it together). Those of a group lie in one cache line or two.
+struct FlipGroups {
+  std::size_t spacing = 0;
+  std::size_t together = 0;
+  std::size_t within = 0;
+};
+
 // Finds such bits in pictures of 4:2:0 and three components that have the same Huffman tables. Immutable.
 class FlippableBits {
  public:
@@ -41,10 +49,10 @@ class FlippableBits {
   // missing.
   static Result<FlippableBits> of(std::span<const std::byte> header);
 
-  // The first such bit in each `spacing` bytes of the interval, in order. `units` is how many coding units
-  // (MCUs) it holds; `corrupt` where it does not.
+  // Those of the interval, in order. `units` is how many coding units (MCUs) it holds; `corrupt` where it
+  // does not.
   Result<std::vector<FlippableBit>> find(std::span<const std::byte> jpeg, const JpegInterval& interval,
-                                         std::size_t units, std::size_t spacing) const;
+                                         std::size_t units, FlipGroups groups) const;
 
   // What 16 bits begin with: a Huffman code and, behind it, a number.
   struct alignas(4) Symbol {

@@ -24,7 +24,7 @@ bool same(const penstock::JpegLayout& a, const penstock::JpegLayout& b) {
 }  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
-  constexpr std::size_t kSpacing = 16;
+  constexpr penstock::FlipGroups kGroups{.spacing = 16, .together = 3, .within = 8};
   constexpr std::size_t kMostUnits = 64;
   const auto input = std::as_bytes(std::span(data, size));
   std::vector<std::byte> jpeg(input.begin(), input.end());
@@ -38,7 +38,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     // As many units as there are, found by trying: the input may hold any number.
     std::vector<penstock::FlippableBit> flips;
     for (std::size_t units = 1; units <= kMostUnits; units *= 2) {
-      const auto found = bits->find(jpeg, interval, units, kSpacing);
+      const auto found = bits->find(jpeg, interval, units, kGroups);
       if (!found.ok()) break;
       flips = *found;
     }

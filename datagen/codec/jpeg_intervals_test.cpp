@@ -10,6 +10,8 @@
 namespace penstock {
 namespace {
 
+constexpr FlipGroups kSingly{.spacing = 64, .together = 1, .within = 64};
+
 YccImage noisy(std::uint32_t width, std::uint32_t height, std::uint64_t seed) {
   YccImage image;
   image.reshape(width, height);
@@ -56,9 +58,9 @@ TEST(JpegIntervals, EveryFlippedBitLeavesAValidPictureThatDiffers) {
   const FlippableBits finder = FlippableBits::of(jpeg).value();
   std::size_t flipped = 0;
   for (const JpegInterval& interval : layout.intervals) {
-    const auto bits = finder.find(jpeg, interval, 6 * 2, 64).value();
+    const auto bits = finder.find(jpeg, interval, 6 * 2, kSingly).value();
     ASSERT_FALSE(bits.empty());
-    for (std::size_t i = 1; i < bits.size(); ++i) EXPECT_GE(bits[i].at, bits[i - 1].at + 64);
+    for (std::size_t i = 1; i < bits.size(); ++i) EXPECT_GE(bits[i].at, bits[i - 1].at + kSingly.spacing);
     std::vector<std::byte> all = jpeg;
     for (const FlippableBit& bit : bits) {
       std::vector<std::byte> one = jpeg;
@@ -77,19 +79,39 @@ TEST(JpegIntervals, EveryFlippedBitLeavesAValidPictureThatDiffers) {
   EXPECT_GT(flipped, 20U);
 }
 
+TEST(JpegIntervals, BitsOfAGroupLieTogetherAndInBytesOfTheirOwn) {
+  const std::vector<std::byte> jpeg = encode(noisy(320, 64, 4), 10, 4);
+  const JpegInterval interval = jpeg_layout(jpeg).value().intervals.front();
+  constexpr FlipGroups kGroups{.spacing = 256, .together = 3, .within = 32};
+  const auto bits = FlippableBits::of(jpeg)->find(jpeg, interval, 20 * 4, kGroups).value();
+  std::size_t whole = 0;
+  for (std::size_t i = 0; i < bits.size();) {
+    const std::size_t first = bits[i].at;
+    std::size_t together = 1;
+    for (; ++i < bits.size() && bits[i].at < first + kGroups.spacing; ++together) {
+      EXPECT_GT(bits[i].at, bits[i - 1].at);
+      EXPECT_LT(bits[i].at, first + kGroups.within + 8) << "zeros that are stuffed between them do not count";
+    }
+    EXPECT_LE(together, kGroups.together);
+    whole += together == kGroups.together ? 1 : 0;
+  }
+  EXPECT_GT(whole, interval.bytes / (2 * kGroups.spacing));
+}
+
 TEST(JpegIntervals, RefuseWhatIsNotOfOurEncoder) {
   std::vector<std::byte> jpeg = encode(noisy(64, 64, 3), 20, 1);
   for (std::size_t cut = 0; cut + 1 < jpeg.size(); cut += 7)
     EXPECT_FALSE(jpeg_layout(std::span(jpeg).first(cut)).ok()) << cut;
   const JpegInterval first = jpeg_layout(jpeg).value().intervals.front();
-  EXPECT_FALSE(FlippableBits::of(jpeg)->find(jpeg, first, 1000, 64).ok()) << "so many units are not in there";
+  EXPECT_FALSE(FlippableBits::of(jpeg)->find(jpeg, first, 1000, kSingly).ok())
+      << "so many units are not in there";
   for (std::size_t at = 0; at < first.begin; ++at) {
     std::vector<std::byte> bent = jpeg;
     bent[at] ^= std::byte{0x81};
     const auto layout = jpeg_layout(bent);
     const auto finder = FlippableBits::of(bent);
     if (layout.ok() && finder.ok())
-      static_cast<void>(finder->find(bent, layout->intervals.front(), 4, 64).ok());  // must not crash
+      static_cast<void>(finder->find(bent, layout->intervals.front(), 4, kSingly).ok());  // must not crash
   }
 }
 

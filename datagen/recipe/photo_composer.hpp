@@ -54,7 +54,6 @@ class PhotoComposer final : public SampleMaker {
   std::string comment_;
   std::size_t comment_digits_;  // where the sample's number stands
   std::vector<std::unique_ptr<Own>> classes_;
-  Own* last_ = nullptr;
   std::vector<std::uint32_t> chosen_;
   std::vector<std::span<const std::byte>> pieces_;
   std::vector<std::vector<std::byte>> copies_;  // of strips that a picture has twice

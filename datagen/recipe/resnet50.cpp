@@ -63,7 +63,7 @@ const RecipeInfo recipe_resnet50{
     .format_settings = [](const Options&) { return std::span<const RecipeSetting>(kFormatSettings); },
     .small = {},
     .mean_sample_bytes = 114660,
-    .fingerprint = 0x28255825,
+    .fingerprint = 0x2fe27525,
     .make = make_resnet50,
 };
 

@@ -76,8 +76,8 @@ Scenery::Scenery(std::uint64_t seed) {
 
   const LeafNoise noise{grain, patches};
   const std::array<LeafStyle, kSharp> styles{
-      LeafStyle{kFoliage, 2, 256, false, 170, 350}, LeafStyle{kTown, 4, 384, true, 120, 300},
-      LeafStyle{kThings, 6, 384, false, 120, 300}, LeafStyle{kStones, 3, 192, false, 170, 350}};
+      LeafStyle{kFoliage, 4, 256, false, 170, 300}, LeafStyle{kTown, 4, 384, true, 120, 300},
+      LeafStyle{kThings, 6, 384, false, 120, 300}, LeafStyle{kStones, 6, 192, false, 170, 300}};
   canvases.resize(kSharp + 3);
   const auto paint = [&](std::size_t i) {
     canvases[i] = dead_leaves(random.substream(2 + i), styles[i], noise);

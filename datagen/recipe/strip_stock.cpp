@@ -12,7 +12,6 @@
 #include <optional>
 
 #include "datagen/codec/jpeg.hpp"
-#include "datagen/codec/jpeg_intervals.hpp"
 #include "datagen/recipe/picture.hpp"
 
 namespace penstock {
@@ -36,17 +35,36 @@ class ShortPowers {
   }
 
  private:
-  std::array<std::uint32_t, 4 * kFlipSpacing> powers_{};
+  std::array<std::uint32_t, 4 * kFlipGroups.spacing> powers_{};
 };
 
 // A class is cut from so many pictures, in this order: sheets of whole strips, then ends of 1, 2, ... rows.
 constexpr std::uint32_t kCuts = kSheets + kEnds * (kStripRows - 1);
 
-// Makes what comes of one picture, as a class of its own. One thread.
-class CutMaker {
+}  // namespace
+
+// The tables of the encoder's codes, which all classes have in common: a MiB that takes a while to fill.
+class StripStock::Codes {
  public:
-  CutMaker(const Scenery& scenery, RandomStream stream, std::uint32_t width, int percent)
-      : stream_(stream), width_(width), percent_(percent), painter_(scenery) {}
+  // Of the first header that anybody gives.
+  Result<const FlippableBits*> get(std::span<const std::byte> header) {
+    const std::lock_guard lock(mutex_);
+    if (!bits_) {
+      PENSTOCK_ASSIGN(bits_, FlippableBits::of(header));
+    }
+    return &*bits_;
+  }
+
+ private:
+  std::mutex mutex_;
+  std::optional<FlippableBits> bits_;
+};
+
+// Makes what comes of one picture, as a class of its own. One thread.
+class StripStock::CutMaker {
+ public:
+  CutMaker(const StripStock& stock, RandomStream stream, std::uint32_t width, int percent)
+      : stream_(stream), width_(width), percent_(percent), painter_(stock.scenery_), codes_(*stock.codes_) {}
 
   Result<StripClass> make(std::uint32_t which) {
     made_ = {};
@@ -65,9 +83,7 @@ class CutMaker {
     PENSTOCK_ASSIGN(const JpegLayout layout, jpeg_layout(jpeg));
     made_.header.assign(jpeg.begin(), jpeg.begin() + static_cast<std::ptrdiff_t>(layout.header_bytes));
     made_.height_at = layout.height_at;
-    if (!flippable_) {
-      PENSTOCK_ASSIGN(flippable_, FlippableBits::of(made_.header));
-    }
+    PENSTOCK_ASSIGN(flippable_, codes_.get(made_.header));
     for (const JpegInterval& interval : layout.intervals) {
       const std::uint32_t here = std::min(rows, kStripRows);
       PENSTOCK_TRY(keep(jpeg, interval, here));
@@ -78,7 +94,7 @@ class CutMaker {
 
   Result<void> keep(std::span<const std::byte> jpeg, const JpegInterval& interval, std::uint32_t rows) {
     const std::size_t units = std::size_t{rows} * ((width_ + kLines - 1) / kLines);
-    PENSTOCK_ASSIGN(const auto bits, flippable_->find(jpeg, interval, units, kFlipSpacing));
+    PENSTOCK_ASSIGN(const auto bits, flippable_->find(jpeg, interval, units, kFlipGroups));
     const std::span<const std::byte> bytes = jpeg.subspan(interval.begin, interval.bytes);
     const Strip strip{.begin = static_cast<std::uint32_t>(made_.bytes.size()),
                       .bytes = static_cast<std::uint32_t>(bytes.size()),
@@ -117,9 +133,12 @@ class CutMaker {
   PicturePainter painter_;
   JpegEncoder encoder_;
   YccImage image_;
-  std::optional<FlippableBits> flippable_;
+  Codes& codes_;
+  const FlippableBits* flippable_ = nullptr;
   StripClass made_;
 };
+
+namespace {
 
 void append(StripClass& whole, StripClass part) {
   if (whole.strips.empty()) {
@@ -164,9 +183,9 @@ class StripStock::Slot {
       : made_(make_error(Errc::exhausted, fmt::format("no memory for the stock of pictures {} wide", width))),
         cuts_(kCuts, made_) {}
 
-  Result<const StripClass*> get(const Scenery& scenery, RandomStream stream, std::uint32_t width,
+  Result<const StripClass*> get(const StripStock& stock, RandomStream stream, std::uint32_t width,
                                 int percent) {
-    make_cuts(scenery, stream, width, percent);
+    make_cuts(stock, stream, width, percent);
     std::unique_lock lock(mutex_);
     ready_.wait(lock, [this] { return ended_ == kCuts; });
     if (!made_.ok()) return made_.error();
@@ -174,11 +193,11 @@ class StripStock::Slot {
   }
 
  private:
-  void make_cuts(const Scenery& scenery, RandomStream stream, std::uint32_t width, int percent) {
+  void make_cuts(const StripStock& stock, RandomStream stream, std::uint32_t width, int percent) {
     std::optional<CutMaker> maker;
     for (std::uint32_t which = next_++; which < kCuts; which = next_++) {
       try {
-        if (!maker) maker.emplace(scenery, stream, width, percent);
+        if (!maker) maker.emplace(stock, stream, width, percent);
         cuts_[which] = maker->make(which);  // this thread's alone until it ends
       } catch (const std::exception&) {     // no memory: the place says so already
       }
@@ -204,7 +223,8 @@ class StripStock::Slot {
   std::vector<Result<StripClass>> cuts_;
 };
 
-StripStock::StripStock(const Scenery& scenery, RandomStream stream) : scenery_(scenery), stream_(stream) {}
+StripStock::StripStock(const Scenery& scenery, RandomStream stream)
+    : scenery_(scenery), stream_(stream), codes_(std::make_unique<Codes>()) {}
 StripStock::~StripStock() = default;
 
 Result<const StripClass*> StripStock::get(std::uint32_t width, int quantizer_percent) const {
@@ -217,7 +237,7 @@ Result<const StripClass*> StripStock::get(std::uint32_t width, int quantizer_per
       if (place == nullptr) place = std::make_unique<Slot>(width);
       slot = place.get();
     }
-    return slot->get(scenery_, stream_.substream(key), width, quantizer_percent);
+    return slot->get(*this, stream_.substream(key), width, quantizer_percent);
   } catch (const std::bad_alloc&) {
     return make_error(Errc::exhausted, "no memory for the stock of pictures");
   }
