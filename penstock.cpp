@@ -198,11 +198,10 @@ int finish(Result<int> result, std::string_view command) {
     code = *result;
   } else {
     code = exit_code(result.error().code);
-    if (!interrupted() || result.error().code != Errc::interrupted) {
-      const std::string text =
-          fmt::format("penstock{}{}: {}\n", command.empty() ? "" : " ", command, result.error().message());
-      std::fwrite(text.data(), 1, text.size(), stderr);
-    }
+    const bool stopped = interrupted() && result.error().code == Errc::interrupted;
+    const std::string text = fmt::format("penstock{}{}: {}\n", command.empty() ? "" : " ", command,
+                                         stopped ? "interrupted" : result.error().message());
+    std::fwrite(text.data(), 1, text.size(), stderr);
   }
   if (std::fflush(stdout) != 0 || std::ferror(stdout) != 0) {
     std::perror("penstock: cannot write to standard output");

@@ -5,6 +5,7 @@
 #include <cstring>
 #include <memory>
 #include <new>
+#include <optional>
 #include <string_view>
 #include <utility>
 #include <vector>
@@ -12,6 +13,7 @@
 #include "datagen/codec/jpeg.hpp"
 #include "datagen/codec/png.hpp"
 #include "datagen/codec/zstd_size.hpp"
+#include "datagen/object_check.hpp"
 #include "io_backends/base/buffer.hpp"
 #include "io_backends/base/interrupt.hpp"
 #include "io_backends/base/progress.hpp"
@@ -142,14 +144,23 @@ class ContentReader {
 
   Result<Content> run(const ContentRequest& request) {
     Content content{.seed = request.seed};
-    content.samples = how_many(manifest_, request.samples);
-    const std::vector<std::uint64_t> drawn = draw(manifest_, content.samples, request.seed);
+    const std::vector<std::uint64_t> drawn =
+        draw(manifest_, how_many(manifest_, request.samples), request.seed);
     Progress shown(request.progress, "content", drawn.size(), "samples");
+    std::optional<Error> unreadable;
     for (const std::uint64_t index : drawn) {
-      PENSTOCK_TRY(look_at(index));
-      content.bytes += manifest_.sample(index).length;
       shown.advance(1);
+      if (Result<void> seen = look_at(index); !seen.ok()) {
+        if (!tells_of_object(seen.error())) return std::move(seen).error();
+        ++content.unreadable;
+        if (!unreadable) unreadable = std::move(seen).error();
+        continue;
+      }
+      ++(manifest_.sample(index).length == 0 ? content.empty : content.samples);
+      content.bytes += manifest_.sample(index).length;
     }
+    if (unreadable && content.samples + content.empty == 0) return *std::move(unreadable);
+    if (unreadable) content.failure = unreadable->message();
     content.pictures = pictures_.facts();
     content.blocks = census_.counts();
     if (!zstd_.ok()) {
@@ -197,7 +208,10 @@ class ContentReader {
     for (std::uint64_t at = pieces.begin; at < pieces.end;) {
       PENSTOCK_TRY(check_interrupt());
       const auto piece = piece_.first(std::min(kPieceBytes, pieces.end - at));
-      PENSTOCK_TRY(reader_->read_at(at, piece));
+      if (Result<void> read = reader_->read_at(at, piece); !read.ok()) {
+        if (zstd_.ok() && at > sample.offset) PENSTOCK_TRY(zstd_->alone.end());
+        return read;
+      }
       count_blocks(piece, at, blocks);
       const std::uint64_t begin = std::clamp(sample.offset, at, at + piece.size());
       const std::uint64_t end = std::clamp(sample.offset + sample.length, begin, at + piece.size());

@@ -46,6 +46,9 @@ struct Compression {
 struct Content {
   std::uint64_t seed = 0;                    // as requested
   std::uint64_t samples = 0;                 // looked at
+  std::uint64_t empty = 0;                   // drawn, but of no bytes
+  std::uint64_t unreadable = 0;              // drawn, but could not be read
+  std::string failure{};                     // of the first of them
   std::uint64_t bytes = 0;                   // in them
   PictureFacts pictures{};                   // jpeg + png + failed == 0 where samples are no pictures
   Result<Compression> zstd = Compression{};  // or why it was not measured
@@ -56,7 +59,8 @@ struct Content {
 // sample brings the blocks from its beginning to the next one's, the first one of an object also what lies
 // before it. Memory: a piece of 1 MiB, one picture and its pixels, BlockCensus's 50 MiB,
 // what two zstd streams need, and 32 bytes a sample looked at.
-// Errors are the back end's, `exhausted`, or Errc::interrupted when the user stops us.
+// Errors are the back end's where no sample can be read, `exhausted`, or Errc::interrupted when the user
+// stops us.
 Result<Content> measure_content(Backend& backend, const Manifest& manifest, const ContentRequest& request);
 
 Json content_json(const Content& content);

@@ -115,6 +115,21 @@ TEST_F(ContentTest, OverlappingAndUnorderedSamplesAreNoCopies) {
   EXPECT_EQ(content.blocks.duplicate, 0U);
 }
 
+TEST_F(ContentTest, EmptyAndUnreadableSamplesArePassedOverAndCounted) {
+  put(noise(20'000, 1));
+  put({});
+  put(noise(20'000, 2));
+  backend_.fail_on("object102");
+  const Content content = measure("raw").value();
+  EXPECT_EQ(content.samples, 1U);
+  EXPECT_EQ(content.empty, 1U);
+  EXPECT_EQ(content.unreadable, 1U);
+  EXPECT_EQ(content.bytes, 20'000U);
+  EXPECT_NE(content.failure.find("object102"), std::string::npos) << content.failure;
+  const std::string text = content_text(content, 3, {});
+  EXPECT_NE(text.find("object102"), std::string::npos) << text;
+}
+
 TEST_F(ContentTest, SamplesLargerThanAPiece) {
   put(noise((5U << 20U) + 1'000, 1), {{777, 5U << 20U}});
   const Content content = measure("raw").value();
@@ -187,7 +202,8 @@ TEST_F(ContentTest, EmptySamples) {
   put({}, {{0, 0}});
   put(noise(5'000, 1), {{0, 0}, {5'000, 0}});
   const Content content = measure("jpeg").value();
-  EXPECT_EQ(content.samples, 3U);
+  EXPECT_EQ(content.samples, 0U);
+  EXPECT_EQ(content.empty, 3U);
   EXPECT_EQ(content.blocks.looked_at, 1U);
 }
 

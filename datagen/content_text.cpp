@@ -34,6 +34,8 @@ Json pictures_json(const PictureFacts& pictures) {
 Json content_json(const Content& content) {
   Json out{{"seed", content.seed},
            {"samples", content.samples},
+           {"empty", content.empty},
+           {"unreadable", content.unreadable},
            {"bytes", content.bytes},
            {"pictures", pictures_json(content.pictures)},
            {"zstd", nullptr},
@@ -60,6 +62,10 @@ std::string content_text(const Content& content, std::uint64_t samples_in_all, c
        {fmt::format("{} of {} samples, {}", format_count(content.samples), format_count(samples_in_all),
                     format_bytes(static_cast<double>(content.bytes), output)),
         Align::left}});
+  if (content.empty > 0) table.row({"empty", fmt::format("{} more", format_count(content.empty))});
+  if (content.unreadable > 0)
+    table.row({"unreadable", fmt::format("{} more; the first: {}", format_count(content.unreadable),
+                                         printable(content.failure))});
   const PictureFacts& pictures = content.pictures;
   if (pictures.jpeg + pictures.png > 0) {
     table.row({"pictures", fmt::format("{} JPEG ({} with restart intervals), {} PNG; {:.2f} bytes a pixel",

@@ -17,6 +17,8 @@ struct ScanReport {
   std::uint64_t left_out = 0;        // objects whose extension is not wanted
   std::uint64_t hidden = 0;          // objects and folders whose name starts with a dot
   std::uint64_t linked_folders = 0;  // links to folders, which are not entered
+  std::uint64_t dangling = 0;        // links to objects that are not there
+  std::uint64_t unreadable = 0;      // objects that could not be read, or are not what their names say
   std::string text;
 };
 
@@ -42,8 +44,9 @@ struct OpenCorpus {
 //
 // A scan takes every object whose extension is a sample's, in byte order of folder and then name, and the
 // parent folder's name for its label (labels in byte order of these names; objects at the root have none).
-// Hidden names are passed over; links to objects are followed, links to folders are not. What was left out is
-// said by note().
+// Hidden names are passed over; links to objects are followed, links to folders are not. What cannot be read
+// or is damaged is left out, as long as something remains: else the first such error comes back. An empty
+// file is a sample of no bytes. What was left out is said by note().
 Result<Corpus> open_corpus(std::string_view corpus, const OpenCorpus& how);
 
 CorpusFacts corpus_facts(const Corpus& corpus);

@@ -126,6 +126,58 @@ TEST_F(CorpusTest, LinksToFilesAreFollowedLinksToFoldersAreNot) {
   EXPECT_NE(corpus->scan->text.find("a/circle"), std::string::npos);
 }
 
+TEST_F(CorpusTest, ALinkThatLeadsNowhereIsLeftOutAndSaid) {
+  put("a/x.jpg", "12345");
+  put("a/empty.jpg", "");
+  fs::create_symlink("gone.jpg", root_ / "a" / "w.jpg");
+  fs::create_symlink("gone.txt", root_ / "a" / "w.txt");
+  for (const bool checksum : {false, true}) {
+    const auto corpus = scan({.checksum = checksum});
+    ASSERT_TRUE(corpus.ok()) << corpus.error().message();
+    EXPECT_EQ(names(corpus->manifest), (std::vector<std::string>{"a/empty.jpg", "a/x.jpg"}));
+    EXPECT_EQ(corpus->scan->dangling, 1U);
+    EXPECT_EQ(corpus->scan->left_out, 1U);
+    EXPECT_NE(corpus->scan->text.find("'a/w.jpg'"), std::string::npos) << corpus->scan->text;
+  }
+  fs::remove(root_ / "a" / "x.jpg");
+  fs::remove(root_ / "a" / "empty.jpg");
+  const auto none = scan();
+  ASSERT_FALSE(none.ok());
+  EXPECT_NE(none.error().what.find("leads nowhere"), std::string::npos) << none.error().what;
+}
+
+TEST_F(CorpusTest, WhatCannotBeReadIsLeftOutAsLongAsSomethingRemains) {
+  put("a/torn.npy", "no array");
+  const auto nothing = scan();
+  ASSERT_FALSE(nothing.ok());
+  EXPECT_NE(nothing.error().what.find("torn.npy"), std::string::npos);
+  put("a/x.jpg", "12345");
+  put("b/torn.npy", "");
+  const auto corpus = scan({.threads = 3});
+  ASSERT_TRUE(corpus.ok()) << corpus.error().message();
+  EXPECT_EQ(names(corpus->manifest), (std::vector<std::string>{"a/x.jpg"}));
+  EXPECT_EQ(corpus->manifest.facts().format, "files");
+  EXPECT_EQ(corpus->scan->unreadable, 2U);
+  EXPECT_NE(corpus->scan->text.find("'a/torn.npy', 'b/torn.npy'"), std::string::npos) << corpus->scan->text;
+}
+
+TEST_F(CorpusTest, WhatGivesNoBytesForItsChecksumIsLeftOut) {
+  for (const char* name : {"a/w.jpg", "a/x.jpg", "b/y.jpg", "b/z.jpg"}) put(name, name);
+  const auto whole = scan({.checksum = true, .threads = 1});
+  ASSERT_TRUE(whole.ok());
+  const auto torn =
+      open_corpus(root_.string() + ",fail=read:eio@#2", {.scan = true, .checksum = true, .threads = 1});
+  ASSERT_TRUE(torn.ok()) << torn.error().message();
+  EXPECT_EQ(names(torn->manifest), (std::vector<std::string>{"a/w.jpg", "b/y.jpg", "b/z.jpg"}));
+  EXPECT_TRUE(torn->manifest.facts().checksums);
+  for (std::uint64_t i = 0; i < 3; ++i)
+    EXPECT_EQ(torn->manifest.sample(i).crc32c, whole->manifest.sample(i == 0 ? 0 : i + 1).crc32c);
+  EXPECT_EQ(torn->manifest.sample(1).label, 1U);
+  EXPECT_EQ(torn->scan->unreadable, 1U);
+  EXPECT_FALSE(
+      open_corpus(root_.string() + ",fail=read:eio@1", {.scan = true, .checksum = true, .threads = 1}).ok());
+}
+
 TEST_F(CorpusTest, SaysWhatIsMissingAndTheRemedy) {
   const auto empty = scan();
   ASSERT_FALSE(empty.ok());

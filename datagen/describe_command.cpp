@@ -138,7 +138,9 @@ Json to_json(const Corpus& corpus, const Description& seen, const std::optional<
   if (corpus.scan)
     out["scan"] = {{"left_out", corpus.scan->left_out},
                    {"hidden", corpus.scan->hidden},
-                   {"linked_folders", corpus.scan->linked_folders}};
+                   {"linked_folders", corpus.scan->linked_folders},
+                   {"dangling", corpus.scan->dangling},
+                   {"unreadable", corpus.scan->unreadable}};
   if (content) out["content"] = content_json(*content);
   return out;
 }
@@ -268,6 +270,11 @@ Result<int> run(const CommandContext& context) {
                                              {.samples = samples,
                                               .seed = static_cast<std::uint64_t>(options.integer("seed")),
                                               .progress = context.output.progress}));
+    if (content->unreadable > 0)
+      warn(fmt::format("{} of {} samples could not be read and are left out of the content; the first: {}",
+                       format_count(content->unreadable),
+                       format_count(content->samples + content->empty + content->unreadable),
+                       content->failure));
   }
   if (context.output.json) {
     print_json(to_json(corpus, seen, content));

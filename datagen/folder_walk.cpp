@@ -100,6 +100,8 @@ Result<void> list_one(Namespace& names, const std::string& folder,
       (entry.link ? walk.links : deeper).push_back(entry.name);
     } else if (const std::uint16_t kind = classify(entry); kind == kNotWanted) {
       leave_out(walk, extension_of(name));
+    } else if (entry.dangling) {
+      walk.dangling.push_back(entry.name);
     } else {
       too_long = too_long || name.size() > UINT16_MAX || listing.names.size() + name.size() > UINT32_MAX;
       listing.items.push_back({entry.bytes, static_cast<std::uint32_t>(listing.names.size()),
@@ -152,12 +154,14 @@ Result<FolderWalk> walk_folders(Namespace& names, unsigned threads,
   for (std::size_t i = 1; i < parts.size(); ++i) {
     std::move(parts[i].folders.begin(), parts[i].folders.end(), std::back_inserter(all.folders));
     std::move(parts[i].links.begin(), parts[i].links.end(), std::back_inserter(all.links));
+    std::move(parts[i].dangling.begin(), parts[i].dangling.end(), std::back_inserter(all.dangling));
     for (const auto& [extension, count] : parts[i].left_out) all.left_out[extension] += count;
     all.hidden += parts[i].hidden;
   }
   std::sort(all.folders.begin(), all.folders.end(),
             [](const auto& a, const auto& b) { return a.path < b.path; });
   std::sort(all.links.begin(), all.links.end());
+  std::sort(all.dangling.begin(), all.dangling.end());
   return all;
 }
 

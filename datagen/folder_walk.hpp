@@ -39,8 +39,9 @@ struct FolderWalk {
   std::vector<FolderListing> folders;  // by path in byte order; those without an item are left out
   // Extension ("" for none, "..." for all beyond the first few) -> objects not wanted.
   std::map<std::string, std::uint64_t, std::less<>> left_out;
-  std::uint64_t hidden = 0;        // objects and folders whose name starts with a dot: never looked at
-  std::vector<std::string> links;  // links to folders: not entered, for they may lead in circles
+  std::uint64_t hidden = 0;           // objects and folders whose name starts with a dot: never looked at
+  std::vector<std::string> links;     // links to folders: not entered, for they may lead in circles
+  std::vector<std::string> dangling;  // wanted links that lead to nothing
   std::uint64_t objects() const;
 };
 

@@ -1,9 +1,13 @@
 #include "datagen/scan.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
+#include <map>
 #include <memory>
+#include <mutex>
+#include <optional>
 #include <set>
 #include <unordered_map>
 #include <utility>
@@ -53,6 +57,32 @@ void agree(std::string& so_far, std::string_view next) {
     so_far = "mixed";
 }
 
+// Objects that are wanted and cannot be had. One thread at a time.
+class LeftOut {
+ public:
+  void add(std::string_view name, Error error) {
+    ++count_;
+    if (names_.size() < kNamed) names_.push_back(fmt::format("'{}'", name));
+    if (!first_) first_ = std::move(error);
+  }
+  std::uint64_t count() const { return count_; }
+  const std::optional<Error>& first() const { return first_; }
+  std::string words() const {
+    return fmt::format("{} that cannot be read ({}{}; {})", count_, fmt::join(names_, ", "),
+                       count_ > names_.size() ? ", ..." : "", first_->message());
+  }
+
+ private:
+  static constexpr std::size_t kNamed = 3;
+  std::uint64_t count_ = 0;
+  std::vector<std::string> names_;
+  std::optional<Error> first_;
+};
+
+void add_part(ScanReport& report, std::string_view part) {
+  report.text.append(report.text.empty() ? "left out: " : "; ").append(part);
+}
+
 ScanReport report_of(const FolderWalk& walk) {
   ScanReport report;
   std::string kinds;
@@ -63,13 +93,19 @@ ScanReport report_of(const FolderWalk& walk) {
   }
   report.hidden = walk.hidden;
   report.linked_folders = walk.links.size();
+  report.dangling = walk.dangling.size();
   std::vector<std::string> parts;
   if (report.left_out > 0) parts.push_back(kinds);
   if (report.hidden > 0) parts.push_back(fmt::format("{} hidden", report.hidden));
   if (report.linked_folders > 0)
     parts.push_back(fmt::format("{} links to folders, which are not followed (first: '{}')",
                                 walk.links.size(), walk.links.front()));
-  for (const std::string& part : parts) report.text += (report.text.empty() ? "left out: " : "; ") + part;
+  if (report.dangling > 0)
+    parts.push_back(fmt::format("{} that {} (first: '{}')",
+                                report.dangling == 1 ? "1 link" : fmt::format("{} links", report.dangling),
+                                report.dangling == 1 ? "leads nowhere" : "lead nowhere",
+                                walk.dangling.front()));
+  for (const std::string& part : parts) add_part(report, part);
   return report;
 }
 
@@ -77,6 +113,8 @@ Error no_samples(const Tier& tier, const OpenCorpus& how, const ScanReport& repo
   const std::string types(how.types.empty() ? kDefaultSampleTypes : std::string_view(how.types));
   if (report.text.empty())
     return make_error(Errc::not_found, fmt::format("no samples: the folder '{}' is empty", tier.root));
+  if (report.dangling > 0)
+    return make_error(Errc::not_found, fmt::format("no samples in '{}' ({})", tier.root, report.text));
   return make_error(
       Errc::not_found,
       fmt::format("no samples in '{}': nothing there ends in {} ({}); --types takes other extensions",
@@ -110,29 +148,39 @@ struct ScannedObject {
   std::vector<SampleEntry> samples;  // labels by the object's own numbers
   Labels labels;
   std::string codec;
+  std::optional<Error> unreadable;
 
+  // Fails where that tells nothing of the object.
   Result<void> scan(Backend& backend, const Format& format) {
     samples.clear();
     labels.clear();
     codec.clear();
+    unreadable.reset();
     Entry entry;
     entry.bytes = item->bytes;
     folder->full_name(*item, entry.name);
     const std::string_view by_name = codec_of(entry.name);
-    return format.scan(backend, entry, [&](const Format::Found& found) {
+    Result<void> done = format.scan(backend, entry, [&](const Format::Found& found) {
       agree(codec, found.codec.empty() ? by_name : found.codec);
       samples.push_back({.offset = found.placement.offset,
                          .length = found.placement.length,
                          .label = labels.number(found.label_name)});
     });
+    if (done.ok() || !tells_of_object(done.error())) return done;
+    unreadable = std::move(done).error();
+    return success();
   }
 };
 
 // Objects are scanned by threads, a batch at a time, and entered in the order of their names.
 class SampleLister {
  public:
-  SampleLister(Tier& tier, const std::vector<NamedFormat>& formats, unsigned threads)
-      : backend_(*tier.backend), formats_(formats), threads_(threads), batch_(std::size_t{2} * threads) {
+  SampleLister(Tier& tier, const std::vector<NamedFormat>& formats, unsigned threads, LeftOut& left_out)
+      : backend_(*tier.backend),
+        formats_(formats),
+        threads_(threads),
+        left_out_(left_out),
+        batch_(std::size_t{2} * threads) {
     builder_.facts().recipe = "scan";
   }
 
@@ -152,6 +200,7 @@ class SampleLister {
     }
     PENSTOCK_TRY(enter_batch());
     walk = {};
+    if (builder_.objects() == 0 && left_out_.first()) return *left_out_.first();
     builder_.facts().label_names = labels_.names();
     PENSTOCK_ASSIGN(auto bytes, builder_.finish());
     return Manifest::from_bytes(std::move(bytes));
@@ -179,8 +228,9 @@ class SampleLister {
     return success();
   }
 
-  void enter(const ScannedObject& scanned) {
+  void enter(ScannedObject& scanned) {
     const std::string_view name = scanned.folder->full_name(*scanned.item, name_);
+    if (scanned.unreadable) return left_out_.add(name, *std::move(scanned.unreadable));
     agree(builder_.facts().format, formats_[scanned.item->kind].name);
     if (!scanned.codec.empty()) agree(builder_.facts().codec, scanned.codec);
     const std::uint32_t object = builder_.add_object(name, scanned.item->bytes);
@@ -197,6 +247,7 @@ class SampleLister {
   Backend& backend_;
   const std::vector<NamedFormat>& formats_;
   const unsigned threads_;
+  LeftOut& left_out_;
   ManifestBuilder builder_{{}};
   Labels labels_;
   std::vector<ScannedObject> batch_;
@@ -205,8 +256,27 @@ class SampleLister {
   std::vector<std::uint32_t> numbers_;  // of the object's labels, among all
 };
 
+// The same manifest without some of its objects and their samples.
+Result<Manifest> without(const Manifest& manifest, const std::map<std::uint64_t, Error>& objects) {
+  ManifestBuilder builder(manifest.facts());
+  std::vector<std::uint32_t> number(static_cast<std::size_t>(manifest.objects()));
+  std::string scratch;
+  for (std::uint64_t i = 0; i < manifest.objects(); ++i)
+    if (!objects.contains(i))
+      number[i] = builder.add_object(manifest.object_name(i, scratch), manifest.object_bytes(i));
+  for (std::uint64_t i = 0; i < manifest.samples(); ++i) {
+    SampleEntry entry = manifest.sample(i);
+    if (objects.contains(entry.object)) continue;
+    entry.object = number[entry.object];
+    builder.add_sample(entry);
+  }
+  PENSTOCK_ASSIGN(auto bytes, builder.finish());
+  return Manifest::from_bytes(std::move(bytes));
+}
+
 // The same manifest with the checksum of every sample as it lies there now.
-Result<Manifest> with_checksums(Tier& tier, const Manifest& manifest, unsigned threads, bool progress) {
+Result<Manifest> with_checksums(Tier& tier, const Manifest& manifest, unsigned threads, bool progress,
+                                LeftOut& left_out) {
   const ObjectIndex index(manifest);
   ManifestFacts facts = manifest.facts();
   facts.checksums = true;
@@ -218,10 +288,11 @@ Result<Manifest> with_checksums(Tier& tier, const Manifest& manifest, unsigned t
 
   std::vector<Buffer> buffers(threads);
   std::vector<std::string> names(threads);
+  std::mutex mutex;
+  std::map<std::uint64_t, Error> unreadable;  // by object
   Progress shown(progress, "checksums", manifest.objects(), "files");
   const auto read = [&](unsigned worker, std::uint64_t object) -> Result<void> {
     PENSTOCK_ASSIGN(const auto reader, tier.backend->open(manifest.object_name(object, names[worker])));
-    shown.advance(1);
     return index.for_each_sample(object, [&](std::uint64_t sample) -> Result<void> {
       SampleEntry entry = manifest.sample(sample);
       PENSTOCK_ASSIGN(entry.crc32c, crc32c_of(*reader, entry.offset, entry.length, buffers[worker]));
@@ -229,9 +300,26 @@ Result<Manifest> with_checksums(Tier& tier, const Manifest& manifest, unsigned t
       return success();
     });
   };
-  PENSTOCK_TRY(parallel_for(manifest.objects(), threads, 8, read));
+  const auto read_or_leave = [&](unsigned worker, std::uint64_t object) -> Result<void> {
+    Result<void> done = read(worker, object);
+    shown.advance(1);
+    if (done.ok() || !tells_of_object(done.error())) return done;
+    PENSTOCK_TRY(index.for_each_sample(object, [&](std::uint64_t sample) {
+      builder.set_sample(sample, manifest.sample(sample));
+      return success();
+    }));
+    std::lock_guard lock(mutex);
+    unreadable.emplace(object, std::move(done).error());
+    return success();
+  };
+  PENSTOCK_TRY(parallel_for(manifest.objects(), threads, 8, read_or_leave));
+  if (!unreadable.empty() && unreadable.size() == manifest.objects()) return unreadable.begin()->second;
   PENSTOCK_ASSIGN(auto bytes, builder.finish());
-  return Manifest::from_bytes(std::move(bytes));
+  PENSTOCK_ASSIGN(Manifest all, Manifest::from_bytes(std::move(bytes)));
+  if (unreadable.empty()) return all;
+  for (auto& [object, error] : unreadable)
+    left_out.add(manifest.object_name(object, scratch), std::move(error));
+  return without(all, unreadable);
 }
 
 }  // namespace
@@ -247,10 +335,13 @@ Result<Scanned> scan_tier(Tier& tier, const OpenCorpus& how) {
   PENSTOCK_ASSIGN(FolderWalk walk, walk_folders(tier.backend->names(), threads, classify));
   ScanReport report = report_of(walk);
   if (walk.folders.empty()) return no_samples(tier, how, report);
-  PENSTOCK_ASSIGN(Manifest manifest, SampleLister(tier, formats, threads).list(walk));
+  LeftOut left_out;
+  PENSTOCK_ASSIGN(Manifest manifest, SampleLister(tier, formats, threads, left_out).list(walk));
   if (how.checksum) {
-    PENSTOCK_ASSIGN(manifest, with_checksums(tier, manifest, threads, how.progress));
+    PENSTOCK_ASSIGN(manifest, with_checksums(tier, manifest, threads, how.progress, left_out));
   }
+  report.unreadable = left_out.count();
+  if (left_out.count() > 0) add_part(report, left_out.words());
   return Scanned{std::move(manifest), std::move(report)};
 }
 

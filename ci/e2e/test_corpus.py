@@ -56,6 +56,7 @@ class CorpusTest(CliTest):
         process.send_signal(how)
         out, err = process.communicate(timeout=60)
         self.assertEqual(process.returncode, 128 + how, err)
+        self.assertIn("interrupted", out + err)
         return out
 
     def tree(self, root):
@@ -80,7 +81,8 @@ class Describe(CorpusTest):
         self.assertEqual(corpus["size_bytes"]["min"], 2000)
         self.assertEqual(corpus["size_bytes"]["max"], len(content(FILES - 1)))
         self.assertEqual(sum(bar["samples"] for bar in corpus["histogram"]), FILES)
-        self.assertEqual(corpus["scan"], {"left_out": 1, "hidden": 1, "linked_folders": 1})
+        self.assertEqual(corpus["scan"], {"left_out": 1, "hidden": 1, "linked_folders": 1, "dangling": 0,
+                                          "unreadable": 0})
         self.assertFalse((root / ".penstock").exists(), "a scan writes nothing")
         table = self.run_cli("describe", root, "--scan")
         self.assertIn("1 .txt", table.stderr)
@@ -221,7 +223,23 @@ class Describe(CorpusTest):
         (root / "cat" / "0001.jpg").unlink()
         self.run_cli("describe", root, "--scan", "--save", "m")
         (root / "cat" / "0003.jpg").unlink()
-        self.fails("describe", root, "--manifest", "m", "--content", words=["0003.jpg"])
+        done = self.run_cli("describe", root, "--manifest", "m", "--content")
+        self.assertIn("0003.jpg", done.stderr)
+        self.assertIn("0003.jpg", done.stdout)
+
+    def test_one_bad_file_does_not_stop_the_others(self):
+        root = self.folder()
+        (root / "cat" / "lost.jpg").symlink_to("nowhere.jpg")
+        (root / "cat" / "empty.jpg").touch()
+        (root / "cat" / "torn.tfrecord").write_bytes(b"x")
+        for args in (("describe", "--content"), ("describe", "--checksum", "--save", "m"), ("copy", "--to", self.dir / "copy")):
+            done = self.run_cli(args[0], root, "--scan", *args[1:])
+            self.assertIn("1 link that leads nowhere (first: 'cat/lost.jpg')", done.stderr)
+            self.assertIn("1 that cannot be read ('cat/torn.tfrecord'", done.stderr)
+        self.assertEqual(len(self.tree(self.dir / "copy")) - 1, FILES + 1)
+        self.run_cli("verify", root, "--manifest", "m")
+        content = self.records("describe", root, "--scan", "--content")[0]["content"]
+        self.assertEqual((content["samples"], content["empty"], content["unreadable"]), (FILES, 1, 0))
 
     def test_interrupted(self):
         root = self.folder()

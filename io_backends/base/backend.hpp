@@ -139,7 +139,8 @@ struct Entry {
   std::string name;  // relative to the back end's root
   std::uint64_t bytes = 0;
   bool folder = false;
-  bool link = false;  // from list(): another name for what lies elsewhere; bytes and folder are of that
+  bool link = false;      // from list(): another name for what lies elsewhere; bytes and folder are of that
+  bool dangling = false;  // from list(): a link to what is not there, or cannot be looked at
 };
 
 // Held until destroyed or the process ends.

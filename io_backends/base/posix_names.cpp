@@ -65,6 +65,7 @@ Result<bool> describe(const PosixRoot& root, int folder, const dirent& found, En
   entry.bytes = 0;
   entry.folder = found.d_type == DT_DIR;
   entry.link = false;
+  entry.dangling = false;
   if (entry.folder) return true;
   if (found.d_type != DT_REG && found.d_type != DT_LNK && found.d_type != DT_UNKNOWN) return false;
   struct stat status {};
@@ -73,7 +74,8 @@ Result<bool> describe(const PosixRoot& root, int folder, const dirent& found, En
     return root.error(errno, "cannot look at", entry.name);
   }
   entry.link = S_ISLNK(status.st_mode);
-  if (entry.link && ::fstatat(folder, found.d_name, &status, 0) != 0) return true;
+  entry.dangling = entry.link && ::fstatat(folder, found.d_name, &status, 0) != 0;
+  if (entry.dangling) return true;
   entry.folder = S_ISDIR(status.st_mode);
   if (entry.folder) return true;
   entry.bytes = static_cast<std::uint64_t>(status.st_size);
