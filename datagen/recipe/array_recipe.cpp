@@ -13,7 +13,7 @@ class ArrayRecipe::Maker final : public SampleMaker {
   explicit Maker(const ArrayRecipe& recipe)
       : recipe_(recipe), arrays_(recipe.fields_.size()), filled_(recipe.fields_.size()) {
     for (std::size_t part = 0; part < arrays_.size(); ++part)
-      if (recipe.noises_[part]) arrays_[part].emplace(recipe.stock(*recipe.noises_[part]));
+      if (const auto noise = recipe.parts_[part].noise) arrays_[part].emplace(recipe.stock(*noise));
     pieces_.resize(arrays_.size());
     made_.resize(arrays_.size());
   }
@@ -27,7 +27,10 @@ class ArrayRecipe::Maker final : public SampleMaker {
         continue;
       }
       filled_[part].resize(static_cast<std::size_t>(bytes));
-      recipe_.fill(index, part, filled_[part]);
+      if (const auto of = recipe_.parts_[part].moments_of)
+        recipe_.tell_moments(*of, *arrays_[*of], filled_[part]);
+      else
+        recipe_.fill(index, part, filled_[part]);
       pieces_[part] = filled_[part];
       made_[part] = {.pieces = {&pieces_[part], 1}, .bytes = bytes};
     }
@@ -47,13 +50,10 @@ ArrayRecipe::ArrayRecipe(std::string_view recipe, const RecipeRequest& request, 
     : recipe_(recipe),
       samples_(request.samples == 0 ? full_samples : request.samples),
       seed_(request.seed),
-      stream_(request.seed, recipe) {
+      stream_(request.seed, recipe),
+      parts_(parts) {
   fields_.reserve(parts.size());
-  noises_.reserve(parts.size());
-  for (const ArrayPart& part : parts) {
-    fields_.push_back(part.field);
-    noises_.push_back(part.noise);
-  }
+  for (const ArrayPart& part : parts) fields_.push_back(part.field);
 }
 
 void ArrayRecipe::plan(std::uint64_t index, SamplePlan& out) const {
@@ -69,6 +69,13 @@ std::uint64_t ArrayRecipe::varying_bytes(std::uint64_t /*index*/) const {
 
 void ArrayRecipe::fill(std::uint64_t /*index*/, std::size_t /*part*/, std::span<std::byte> out) const {
   std::fill(out.begin(), out.end(), std::byte{0});
+}
+
+void ArrayRecipe::tell_moments(std::size_t part, const NoiseArray& array, std::span<std::byte> out) const {
+  const Field& field = fields_[part];
+  const std::uint64_t elements = field_bytes(field) / sizeof(float) / field.shape.front();
+  for (std::uint64_t channel = 0; channel < field.shape.front(); ++channel)
+    put_moments(array.moments(channel * elements, (channel + 1) * elements), out, channel);
 }
 
 const NoiseStock& ArrayRecipe::stock(Noise noise) const {
@@ -100,6 +107,12 @@ Result<void> check_shape(std::span<const std::uint64_t> shape, std::size_t sides
     elements *= side;
   }
   return success();
+}
+
+void put_moments(const Moments& moments, std::span<std::byte> out, std::size_t channel) {
+  const std::array<float, kMoments> row{static_cast<float>(moments.mean()), moments.most, moments.least,
+                                        static_cast<float>(moments.deviation())};
+  for (std::size_t i = 0; i < kMoments; ++i) put_element(row[i], out, channel * kMoments + i);
 }
 
 }  // namespace penstock

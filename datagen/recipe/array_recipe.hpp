@@ -21,7 +21,10 @@ namespace penstock {
 
 struct ArrayPart {
   Field field;
-  std::optional<Noise> noise{};  // none: fill() says its bytes
+  std::optional<Noise> noise{};
+  // The part before it whose channels (its first dimension, of noise that is floats) it tells put_moments()
+  // of. Where there is neither noise nor this, fill() says its bytes.
+  std::optional<std::size_t> moments_of{};
 };
 
 // Subclasses say names, labels and classes. At most one part varies.
@@ -42,10 +45,11 @@ class ArrayRecipe : public Recipe {
   virtual std::uint64_t varying_bytes(std::uint64_t index) const;     // of the part that varies
   // One sample of a part without noise; any thread.
   virtual void fill(std::uint64_t index, std::size_t part, std::span<std::byte> out) const;
+  const NoiseStock& stock(Noise noise) const;  // made when it is first asked for; any thread
 
  private:
   class Maker;
-  const NoiseStock& stock(Noise noise) const;
+  void tell_moments(std::size_t part, const NoiseArray& array, std::span<std::byte> out) const;
   std::uint64_t bytes_of(std::size_t part, std::uint64_t index) const {
     return fields_[part].varies ? varying_bytes(index) : field_bytes(fields_[part]);
   }
@@ -54,8 +58,8 @@ class ArrayRecipe : public Recipe {
   const std::uint64_t samples_;
   const std::uint64_t seed_;
   const RandomStream stream_;
-  std::vector<Field> fields_;
-  std::vector<std::optional<Noise>> noises_;
+  std::vector<ArrayPart> parts_;
+  std::vector<Field> fields_;  // of the parts
   mutable std::mutex stocks_mutex_;
   mutable std::array<std::unique_ptr<const NoiseStock>, 3> stocks_;  // made when a maker needs them
 };
@@ -70,5 +74,9 @@ void put_element(Value value, std::span<std::byte> out, std::size_t element = 0)
   const auto bytes = std::as_bytes(std::span(&value, 1));
   std::copy(bytes.begin(), bytes.end(), out.begin() + static_cast<std::ptrdiff_t>(element * sizeof value));
 }
+
+// Mean, most, least and deviation of one channel, as f32: the order of ClimDeepLearn's statistics script.
+inline constexpr std::size_t kMoments = 4;
+void put_moments(const Moments& moments, std::span<std::byte> out, std::size_t channel);
 
 }  // namespace penstock

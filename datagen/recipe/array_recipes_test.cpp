@@ -3,8 +3,11 @@
 
 #include <algorithm>
 #include <cctype>
+#include <cmath>
+#include <cstring>
 #include <map>
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -141,6 +144,59 @@ TEST(Climate, HasTheShapesOfTheRealOne) {
   ASSERT_EQ(recipe->companions().size(), 1U);
   EXPECT_EQ(recipe->companions()[0].name, "stats");
   EXPECT_EQ(recipe->companions()[0].fields[0].name, "climate/stats");
+}
+
+// By the plainest way: every element, one behind another.
+std::vector<float> moments_of(const std::vector<float>& values, std::size_t channels) {
+  std::vector<float> out;
+  const std::size_t each = values.size() / channels;
+  for (std::size_t channel = 0; channel < channels; ++channel) {
+    const std::span<const float> mine = std::span(values).subspan(channel * each, each);
+    double sum = 0;
+    for (const float value : mine) sum += static_cast<double>(value);
+    const double mean = sum / static_cast<double>(each);
+    double squares = 0;
+    for (const float value : mine) squares += (value - mean) * (value - mean);
+    out.insert(out.end(),
+               {static_cast<float>(mean), *std::ranges::max_element(mine), *std::ranges::min_element(mine),
+                static_cast<float>(std::sqrt(squares / static_cast<double>(each)))});
+  }
+  return out;
+}
+
+std::vector<float> floats_of(const std::vector<std::byte>& bytes) {
+  std::vector<float> values(bytes.size() / sizeof(float));
+  std::memcpy(values.data(), bytes.data(), values.size() * sizeof(float));
+  return values;
+}
+
+TEST(Climate, StatisticsAreThoseOfTheData) {
+  // Channels of whole blocks, of parts of one, beginning within a stamp, and as in the real one.
+  for (const char* const shape : {"2,64,64", "5,7,11", "3,1,1027", "4,32,48", "1,1,1", "16,768,1152"}) {
+    const auto recipe = recipe_of("climate", {{"shape", shape}}, 3);
+    const auto maker = recipe->maker().value();
+    const auto channels = static_cast<std::size_t>(recipe->fields()[0].shape.front());
+    const std::vector<float> all = floats_of(recipe->companions()[0].bytes[0]);
+    for (const std::uint64_t index : {2U, 0U}) {
+      const auto made = maker->make(index).value();
+      const std::vector<float> told = floats_of(joined(made[2]));
+      const std::vector<float> seen = moments_of(floats_of(joined(made[0])), channels);
+      ASSERT_EQ(told.size(), channels * 4);
+      ASSERT_EQ(all.size(), told.size());
+      for (std::size_t i = 0; i < told.size(); i += 4) {
+        EXPECT_NEAR(told[i], seen[i], 1e-6) << shape;
+        EXPECT_EQ(told[i + 1], seen[i + 1]) << shape;
+        EXPECT_EQ(told[i + 2], seen[i + 2]) << shape;
+        EXPECT_NEAR(told[i + 3], seen[i + 3], 1e-6) << shape;
+        EXPECT_LE(told[i + 1], all[i + 1]);
+        EXPECT_GE(told[i + 2], all[i + 2]);
+        if (channels == 16) {
+          EXPECT_NEAR(told[i], all[i], 0.05);
+          EXPECT_NEAR(told[i + 3], all[i + 3], 0.05);
+        }
+      }
+    }
+  }
 }
 
 TEST(UNet3D, SizesAreTheWorkloads) {

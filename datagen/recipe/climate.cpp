@@ -18,9 +18,7 @@ extern const RecipeInfo recipe_climate;
 namespace {
 
 constexpr std::uint64_t kSamples = 62738;
-constexpr std::size_t kStats =
-    4;  // of each channel: mean, most, least, deviation (ClimDeepLearn, its statistics script)
-
+constexpr std::size_t kDataPart = 0;
 constexpr std::size_t kStatsPart = 2;
 
 constexpr OptionSpec kOptions[] = {
@@ -53,7 +51,8 @@ std::vector<ArrayPart> parts_of(const std::vector<std::uint64_t>& shape) {
                      .codec = "raw",
                      .extension = ".h5",
                      .element = Element::f32,
-                     .shape = {shape[0], kStats}}}};
+                     .shape = {shape[0], kMoments}},
+           .moments_of = kDataPart}};
 }
 
 class Climate final : public ArrayRecipe {
@@ -63,12 +62,14 @@ class Climate final : public ArrayRecipe {
 
   std::vector<std::string> label_names() const override { return {}; }
 
-  // The statistics of all samples, which the program reads before any.
+  // What the program normalises all samples by, read before any: of the stock that they are drawn from.
   std::vector<Companion> companions() const override {
     const Field stats = fields()[kStatsPart];
     Companion out{.name = "stats", .fields = {stats}, .bytes = {{}}};
     out.bytes.front().resize(static_cast<std::size_t>(field_bytes(stats)));
-    fill(0, kStatsPart, out.bytes.front());
+    const Moments all = stock(Noise::floats).moments();
+    for (std::size_t channel = 0; channel < stats.shape.front(); ++channel)
+      put_moments(all, out.bytes.front(), channel);
     return {std::move(out)};
   }
 
@@ -76,12 +77,6 @@ class Climate final : public ArrayRecipe {
   void name(std::uint64_t index, SamplePlan& out) const override {
     fmt::format_to(std::back_inserter(out.key), "data-{:05}", index);
     out.label = kNoLabel;
-  }
-
-  // The same for all samples, since all are drawn from one stock, which keeps within -8 and 8.
-  void fill(std::uint64_t /*index*/, std::size_t /*part*/, std::span<std::byte> out) const override {
-    constexpr float kOfTheStock[kStats] = {0.0F, 8.0F, -8.0F, 0.83F};
-    for (std::size_t i = 0; i * sizeof(float) < out.size(); ++i) put_element(kOfTheStock[i % kStats], out, i);
   }
 };
 
@@ -104,7 +99,7 @@ const RecipeInfo recipe_climate{
     .format_settings = [](const Options&) { return std::span<const RecipeSetting>(kFormatSettings); },
     .small = kSmall,
     .mean_sample_bytes = 4.0 * (16 * 768 * 1152 + 768 * 1152 + 16 * 4),
-    .fingerprint = 0xcfc3e614,
+    .fingerprint = 0x93df7ba7,
     .make = make_climate,
 };
 

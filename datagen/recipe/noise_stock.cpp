@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <array>
 #include <atomic>
+#include <bit>
+#include <cmath>
 #include <cstring>
 #include <new>
 #include <thread>
@@ -92,6 +94,15 @@ void put_elements(Noise kind, const Part& part, std::byte* out) {
   std::memcpy(out, elements.data(), sizeof elements);
 }
 
+constexpr std::uint32_t kFloatMask =
+    0x000fffff;  // what stamps change of a float: the last bits of its fraction
+
+float float_at(const std::byte* bytes, std::size_t element) {
+  float value = 0;
+  std::memcpy(&value, bytes + element * sizeof value, sizeof value);
+  return value;
+}
+
 std::size_t stamp_bytes_of(Noise kind) {
   switch (kind) {
     case Noise::bytes:
@@ -106,6 +117,26 @@ std::size_t stamp_bytes_of(Noise kind) {
 
 }  // namespace
 
+void Moments::add(float value) {
+  ++count;
+  sum += static_cast<double>(value);
+  squares += static_cast<double>(value) * static_cast<double>(value);
+  least = std::min(least, value);
+  most = std::max(most, value);
+}
+
+void Moments::add(const Moments& others) {
+  count += others.count;
+  sum += others.sum;
+  squares += others.squares;
+  least = std::min(least, others.least);
+  most = std::max(most, others.most);
+}
+
+double Moments::deviation() const {
+  return std::sqrt(std::max(0.0, squares / static_cast<double>(count) - mean() * mean()));
+}
+
 NoiseStock::NoiseStock(Noise kind, std::uint64_t seed)
     : kind_(kind),
       stamp_bytes_(stamp_bytes_of(kind)),
@@ -113,7 +144,8 @@ NoiseStock::NoiseStock(Noise kind, std::uint64_t seed)
       body_crc32c_shift_(kBlock - stamp_bytes_),
       body_crc32_shift_(kBlock - stamp_bytes_),
       body_crc32cs_(kBlocks),
-      body_crc32s_(kBlocks) {
+      body_crc32s_(kBlocks),
+      body_moments_(kind == Noise::floats ? kBlocks : 0) {
   const RandomStream random(seed, "noise stock");
   const std::size_t element_bytes = kind == Noise::bytes ? 1 : sizeof(float);
   const NoiseRing ring(kBytes / element_bytes, random);
@@ -130,11 +162,31 @@ NoiseStock::NoiseStock(Noise kind, std::uint64_t seed)
       for (std::size_t block = first; block < first + kStretch; ++block) {
         body_crc32cs_[block] = crc32c(body(block));
         body_crc32s_[block] = crc32(body(block));
+        if (kind == Noise::floats)
+          for (std::size_t i = 0; i < body(block).size() / sizeof(float); ++i)
+            body_moments_[block].add(float_at(body(block).data(), i));
       }
     }
     return success();
   };
   if (!on_threads(std::thread::hardware_concurrency(), make).ok()) throw std::bad_alloc();
+}
+
+Moments NoiseStock::moments() const {
+  Moments out;
+  for (std::size_t block = 0; block < kBlocks; ++block) {
+    out.add(body_moments_[block]);
+    for (std::size_t i = 0; i < kFloatStamp / sizeof(float); ++i) {
+      const float value = float_at(bytes_.data() + block * kBlock, i);
+      out.add(value);
+      const auto bits = std::bit_cast<std::uint32_t>(value);
+      for (const std::uint32_t stamped : {bits | kFloatMask, bits & ~kFloatMask}) {
+        out.least = std::min(out.least, std::bit_cast<float>(stamped));
+        out.most = std::max(out.most, std::bit_cast<float>(stamped));
+      }
+    }
+  }
+  return out;
 }
 
 void NoiseStock::stamp(std::size_t block, const RandomStream& stamps, std::uint64_t n, std::byte* out) const {
@@ -147,7 +199,7 @@ void NoiseStock::stamp(std::size_t block, const RandomStream& stamps, std::uint6
     return;
   }
   // Low bits alone: of a float the last 20 of its fraction, of a byte the last 5.
-  const std::uint64_t mask = kind_ == Noise::floats ? 0x000fffff000fffffU : 0x1f1f1f1f1f1f1f1fU;
+  const std::uint64_t mask = kind_ == Noise::floats ? kFloatMask * 0x0000000100000001U : 0x1f1f1f1f1f1f1f1fU;
   std::uint64_t words[2];
   std::memcpy(words, bytes_.data() + block * kBlock, sizeof words);
   words[0] ^= stamps.bits(2 * n) & mask;
@@ -184,6 +236,27 @@ const FieldBytes& NoiseArray::make(const RandomStream& stream, std::uint64_t byt
   }
   made_ = {.pieces = pieces_, .bytes = bytes, .crc32c = crc, .crc32 = this};
   return made_;
+}
+
+Moments NoiseArray::moments(std::uint64_t begin, std::uint64_t end) const {
+  constexpr std::uint64_t kElements = NoiseStock::kBlock / sizeof(float);
+  constexpr std::uint64_t kHead = kFloatStamp / sizeof(float);
+  Moments out;
+  while (begin < end) {
+    const std::uint64_t n = begin / kElements;
+    const std::size_t block = (first_block_ + n) % NoiseStock::kBlocks;
+    const std::uint64_t to = std::min(kElements, begin % kElements + (end - begin));
+    std::uint64_t i = begin % kElements;
+    begin += to - i;
+    const bool whole_body = i <= kHead && to == kElements;
+    for (; i < std::min(kHead, to); ++i) out.add(float_at(stamps_.data() + n * kFloatStamp, i));
+    if (whole_body) {
+      out.add(stock_.moments(block));
+      continue;
+    }
+    for (; i < to; ++i) out.add(float_at(stock_.body(block).data(), i - kHead));
+  }
+  return out;
 }
 
 // Pieces are stamps and bodies by turns, and only the last may be cut.

@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <span>
 #include <vector>
 
@@ -18,6 +19,20 @@ enum class Noise : std::uint8_t {
   bytes,    // u8, as a scan of something has them: neighbours are alike, 7 bits an element
   floats,   // f32 of mean 0 and deviation about 0.8, equal power in each octave from 1 to 2048 elements
   classes,  // f32 that is 0, 1 or 2, in runs: a segmentation
+};
+
+// Of elements that are floats: exact but for the rounding of sums.
+struct Moments {
+  std::uint64_t count = 0;
+  double sum = 0;
+  double squares = 0;
+  float least = std::numeric_limits<float>::infinity();
+  float most = -std::numeric_limits<float>::infinity();
+
+  void add(float value);
+  void add(const Moments& others);
+  double mean() const { return sum / static_cast<double>(count); }
+  double deviation() const;
 };
 
 // Takes some 30 ms of processor time to make, on a thread for each processor, and 8 MiB to keep;
@@ -43,6 +58,11 @@ class NoiseStock {
   std::uint32_t crc32_behind(std::uint32_t crc, std::size_t block) const {
     return body_crc32_shift_.combine(crc, body_crc32s_[block]);
   }
+  // Of a body; `floats` alone.
+  const Moments& moments(std::size_t block) const { return body_moments_[block]; }
+  // Of the whole stock; no element of any array, whatever its stamps, lies outside least and most. `floats`
+  // alone.
+  Moments moments() const;
   // The stamp that replaces the block's own beginning: valid elements that hold 64 bits of `stamps` and more,
   // near to what they replace.
   void stamp(std::size_t block, const RandomStream& stamps, std::uint64_t n, std::byte* out) const;
@@ -55,6 +75,7 @@ class NoiseStock {
   Crc32Shift body_crc32_shift_;
   std::vector<std::uint32_t> body_crc32cs_;
   std::vector<std::uint32_t> body_crc32s_;
+  std::vector<Moments> body_moments_;
 };
 
 // Gathers arrays from a stock, which must outlive it. One thread. Needs 48 bytes for each 4 KiB of the
@@ -67,6 +88,9 @@ class NoiseArray final : private Crc32Source {
   // in a file they come to lie. Runs once around the stock from a drawn place, and around again. Valid until
   // the next call.
   const FieldBytes& make(const RandomStream& stream, std::uint64_t bytes);
+
+  // Of the elements [begin, end) of what was made last, at the cost of one step a block; `floats` alone.
+  Moments moments(std::uint64_t begin, std::uint64_t end) const;
 
  private:
   std::uint32_t crc32() const override;
