@@ -213,12 +213,18 @@ void ReadSweep::judge_tally(ReadCell& cell, const ReadTally& tally) {
         std::find(cell.first_errors.begin(), cell.first_errors.end(), error) == cell.first_errors.end())
       cell.first_errors.push_back(error);
   const std::string first = tally.first_errors.empty() ? "" : tally.first_errors.front();
-  if (tally.wrong > 0) {
+  const bool skipping = settings_.on_error == OnError::skip && tally.samples > 0;
+  if (tally.wrong > 0 && !skipping) {
     cell.judge(Verdict::wrong_bytes, tally.first_wrong);
     give_up(cell.tier, Verdict::wrong_bytes, tally.first_wrong);
   } else if (tally.failure) {
     const Verdict verdict = tally.failure->code == Errc::unsupported ? Verdict::skipped : Verdict::failed;
     give_up(cell.tier, verdict, tally.failure->message());
+  } else if (tally.wrong > 0) {
+    cell.judge(Verdict::degraded,
+               fmt::format("{} skipped, {} of them for wrong bytes; the first: {}",
+                           tally.errors == 1 ? "1 sample was" : fmt::format("{} samples were", tally.errors),
+                           tally.wrong, tally.first_wrong));
   } else if (tally.errors > 0) {
     cell.judge(Verdict::degraded,
                fmt::format("{} could not be read and {} skipped; the first: {}",

@@ -124,15 +124,27 @@ TEST_F(Sweep, WrongBytesAreTheVerdictInsteadOfARate) {
   EXPECT_EQ(all.cells()[2].repeats.size(), 2U);
 }
 
-TEST_F(Sweep, WrongBytesAreNamedAlsoWhereOtherSamplesFailedBeforeThem) {
+TEST_F(Sweep, SkippedWrongBytesDegradeAndAreNamedAlsoWhereOtherSamplesFailedBeforeThem) {
   for (std::uint32_t i = 0; i < 10; ++i) backends_[0]->fail_on(std::string(samples_->name(i)));
   backends_[0]->put("s0010", std::vector<std::byte>(11));
   settings_.on_error = OnError::skip;
   ReadSweep all = sweep();
   ASSERT_TRUE(all.run().ok());
-  EXPECT_EQ(all.cells()[0].verdict, Verdict::wrong_bytes);
+  EXPECT_EQ(all.cells()[0].verdict, Verdict::degraded);
+  EXPECT_EQ(all.cells()[0].repeats.size(), 2U);
   EXPECT_NE(all.cells()[0].reason.find("wrong bytes in"), std::string::npos) << all.cells()[0].reason;
   EXPECT_NE(all.cells()[0].reason.find("s0010"), std::string::npos) << all.cells()[0].reason;
+}
+
+TEST_F(Sweep, NothingButWrongBytesIsNoRateEvenWhenSkipping) {
+  for (std::uint32_t i = 0; i < kFiles; ++i)
+    backends_[0]->put(std::string(samples_->name(i)),
+                      std::vector<std::byte>(samples_->largest(), std::byte{0xff}));
+  settings_.on_error = OnError::skip;
+  ReadSweep all = sweep();
+  ASSERT_TRUE(all.run().ok());
+  EXPECT_EQ(verdict_exit_code(all.cells()[0].verdict), 1);
+  EXPECT_EQ(all.cells()[2].verdict, Verdict::ok);
 }
 
 TEST_F(Sweep, NothingCanBeReadIsAFailureEvenWhenSkipping) {

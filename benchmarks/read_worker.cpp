@@ -70,7 +70,7 @@ Result<void> ReadWorker::prepare() {
   const std::size_t room = std::max<std::size_t>(work_.samples->largest(), 1);
   slots_ = std::vector<Slot>(depth);
   for (Slot& slot : slots_) slot.buffer.grow(room);
-  if (settings_.decode) decoder_ = std::make_unique<JpegDecoder>();
+  if (settings_.decode) decoder_ = std::make_unique<PictureDecoder>();
   if (depth == 1) return success();
   PENSTOCK_ASSIGN(queue_, deep_queue(*work_.backend, depth));
   batch_.reserve(depth);

@@ -12,7 +12,7 @@
 
 #include "benchmarks/read_engine.hpp"
 #include "benchmarks/sample_source.hpp"
-#include "datagen/codec/jpeg.hpp"
+#include "datagen/codec/png.hpp"
 #include "io_backends/base/buffer.hpp"
 
 namespace penstock {
@@ -123,7 +123,7 @@ class ReadWorker {
   std::vector<Operation> batch_;
   std::vector<Completion> completions_;
   std::vector<std::uint32_t> free_slots_;
-  std::unique_ptr<JpegDecoder> decoder_;
+  std::unique_ptr<PictureDecoder> decoder_;
   Image image_;
 
   PassOrder order_;

@@ -4,7 +4,7 @@
 #include <cmath>
 #include <utility>
 
-#include "datagen/codec/jpeg.hpp"
+#include "datagen/codec/png.hpp"
 #include "io_backends/base/baseline.hpp"
 #include "io_backends/base/buffer.hpp"
 #include "io_backends/base/interrupt.hpp"
@@ -86,7 +86,7 @@ Result<LoopDone> Yardsticks::decoding_loop(unsigned threads, const LoopEnd& end)
   LoopControl control(plan_, end);
   return control.run(threads, [&](LoopDone& done, unsigned) -> Result<void> {
     Buffer buffer(std::max<std::size_t>(plan_.samples.largest(), 1));
-    JpegDecoder decoder;
+    PictureDecoder decoder;
     Image image;
     for (SampleList::Sample sample; control.next(sample);) {
       const std::span<std::byte> out = buffer.first(sample.length);

@@ -44,7 +44,7 @@ class PictureMeter {
   PictureMeter(std::string_view codec) : always_(codec == "jpeg" || codec == "png"), never_(codec == "raw") {}
 
   bool wants(std::span<const std::byte> beginning) const {
-    return always_ || (!never_ && (begins_with(beginning, kJpeg) || begins_with(beginning, kPng)));
+    return always_ || (!never_ && (begins_with(beginning, kJpeg) || is_png(beginning)));
   }
 
   void fail(std::string why) {
@@ -52,7 +52,7 @@ class PictureMeter {
   }
 
   Result<void> add(std::span<const std::byte> picture) {
-    const bool png = begins_with(picture, kPng);
+    const bool png = is_png(picture);
     std::array<double, kDecodes> times{};
     for (double& time : times) {
       PENSTOCK_TRY(check_interrupt());
@@ -87,7 +87,6 @@ class PictureMeter {
 
  private:
   static constexpr std::string_view kJpeg = "\xff\xd8\xff";
-  static constexpr std::string_view kPng = "\x89PNG\r\n\x1a\n";
 
   bool always_;
   bool never_;

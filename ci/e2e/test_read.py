@@ -8,9 +8,11 @@ import random
 import re
 import shutil
 import signal
+import struct
 import subprocess
 import time
 import unittest
+import zlib
 
 import penstock_cli
 
@@ -118,6 +120,43 @@ class Rows(ReadTest):
         self.assertEqual(record["verdict"], "ok", record["reason"])
         for wall in record["metrics"]["wall_s"]["samples"]:
             self.assertGreaterEqual(wall, 0.19)
+
+    def test_a_duration_that_is_kept_is_not_short(self):
+        record, = self.records("read", self.corpus(), "--scan", "--threads", 1, "--duration", "100ms", "--repeat", 2,
+                               "--no-ceiling", "--no-baseline")
+        self.assertNotEqual(record["verdict"], "short", record["reason"])
+
+    def test_wrong_bytes_that_are_skipped_degrade(self):
+        folder = self.corpus()
+        self.run_cli("describe", folder, "--scan", "--checksum", "--save", self.dir / "m")
+        victim = folder / "class1" / "0001.jpg"
+        victim.write_bytes(bytes(victim.stat().st_size))
+        flags = (folder, "--manifest", self.dir / "m", "--threads", 1, "--no-ceiling", "--no-baseline")
+        failed, = self.read(*flags, expect=1)
+        self.assertEqual(failed["verdict"], "wrong_bytes")
+        for more in ((), ("--verify",)):
+            record, = self.read(*flags, "--on-error", "skip", *more)
+            self.assertEqual(record["verdict"], "degraded")
+            self.assertIn("wrong bytes in 'class1/0001.jpg'", record["reason"])
+
+    def test_decoding_knows_png_and_refuses_what_is_no_picture(self):
+        def chunk(kind, data):
+            return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
+
+        pictures = self.dir / "pictures"
+        pictures.mkdir()
+        for i in range(8):
+            rows = b"".join(b"\0" + bytes(64 * 3) for _ in range(32 + i))
+            header = struct.pack(">IIBBBBB", 64, 32 + i, 8, 2, 0, 0, 0)
+            (pictures / f"{i}.png").write_bytes(b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", header) + chunk(b"IDAT", zlib.compress(rows))
+                                               + chunk(b"IEND", b""))
+        flags = (pictures, "--scan", "--types", "png", "--threads", 1, "--decode", "full", "--no-ceiling")
+        if "lacks libpng" not in self.run_cli("read", *flags, *QUICK, expect=None).stderr:
+            record, = self.read(*flags)
+            self.assertEqual(record["metrics"]["errors"]["value"], 0)
+            self.assertIn("baseline_samples_per_s", record["metrics"])
+        self.run_cli("generate", "cifar10", "--samples", 20, "--out", self.dir / "arrays")
+        self.assertIn("jpeg and png", self.run_cli("read", self.dir / "arrays", "--decode", "full", expect=2).stderr)
 
     def test_less_than_the_least_time_is_short(self):
         record, = self.records("read", self.corpus(), "--scan", "--threads", "1", "--duration", "50ms", "--min-time", "1h",

@@ -1,12 +1,14 @@
 #include "datagen/codec/png.hpp"
 
+#include <cstring>
+#include <string_view>
+
 #ifdef PENSTOCK_HAS_PNG
 #include <png.h>
 
 #include <algorithm>
 #include <array>
 #include <csetjmp>
-#include <cstring>
 #include <new>
 #include <string>
 
@@ -235,5 +237,14 @@ Result<std::span<const std::byte>> PngEncoder::encode(const Image& image) {
 }
 
 #endif
+
+bool is_png(std::span<const std::byte> bytes) {
+  constexpr std::string_view kMagic = "\x89PNG\r\n\x1a\n";
+  return bytes.size() >= kMagic.size() && std::memcmp(bytes.data(), kMagic.data(), kMagic.size()) == 0;
+}
+
+Result<void> PictureDecoder::decode(std::span<const std::byte> picture, Image& out) {
+  return is_png(picture) ? decode_png(picture, out) : jpeg_.decode(picture, out);
+}
 
 }  // namespace penstock

@@ -21,6 +21,16 @@ Result<void> png_available();
 // memory ran out.
 Result<void> decode_png(std::span<const std::byte> png, Image& out);
 
+// JPEG and PNG, told apart by their first bytes, as JpegDecoder::decode and decode_png say. One thread.
+class PictureDecoder {
+ public:
+  Result<void> decode(std::span<const std::byte> picture, Image& out);
+
+ private:
+  JpegDecoder jpeg_;
+};
+bool is_png(std::span<const std::byte> bytes);  // by how they begin
+
 // One thread. Eight bits a channel, libpng's own choice of filters, no metadata: the same pixels give the
 // same bytes (for one version of libpng and zlib). What is returned stays valid until the next call.
 class PngEncoder {

@@ -49,6 +49,17 @@ TEST_F(Png, ComesBackAsItWas) {
   }
 }
 
+TEST_F(Png, ADecoderOfPicturesTellsThemApart) {
+  const Image image = some_picture(40, 30);
+  Image decoded;
+  PictureDecoder decoder;
+  ASSERT_TRUE(decoder.decode(encoded(image), decoded).ok());
+  EXPECT_EQ(decoded.pixels, image.pixels);
+  const auto neither = decoder.decode(std::vector<std::byte>(100), decoded);
+  ASSERT_FALSE(neither.ok());
+  EXPECT_NE(neither.error().what.find("JPEG"), std::string::npos) << neither.error().what;
+}
+
 TEST_F(Png, OneEncoderForManyPictures) {
   PngEncoder encoder;
   for (const std::uint32_t side : {200U, 10U, 300U}) {
