@@ -40,6 +40,9 @@ constexpr std::size_t kSignature = 8;
 constexpr std::size_t kOverhead =
     4096;  // chunks around the compressed rows, and deflate's own in a small picture
 
+// Of deflate. What looks like a photograph gets 1% smaller with level 6, which takes more than twice as long.
+constexpr int kLevel = 3;
+
 // libpng reports by calling back and expects not to be returned to. Between setjmp and longjmp no object with
 // a destructor may come to life.
 struct Guard {
@@ -170,6 +173,7 @@ struct Writing {
     png_set_write_fn(png, &sink, give, flush);
     png_set_IHDR(png, info, width, height, 8, PNG_COLOR_TYPE_RGB, PNG_INTERLACE_NONE,
                  PNG_COMPRESSION_TYPE_DEFAULT, PNG_FILTER_TYPE_DEFAULT);
+    png_set_compression_level(png, kLevel);
     png_write_info(png, info);
     for (std::uint32_t y = 0; y < height; ++y) png_write_row(png, pixels + std::size_t{y} * width * 3);
     png_write_end(png, nullptr);

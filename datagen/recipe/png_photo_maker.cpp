@@ -1,5 +1,6 @@
 #include "datagen/recipe/png_photo_maker.hpp"
 
+#include <algorithm>
 #include <cmath>
 
 namespace penstock {
@@ -8,6 +9,8 @@ namespace {
 constexpr double kUsualDensity = 1.7;  // bytes a pixel of the median picture, measured
 constexpr double kCloseEnough = 0.04;
 constexpr int kMostTries = 4;
+constexpr std::uint32_t kProbeBands = 8;
+constexpr std::uint32_t kProbeRows = 8;
 
 }  // namespace
 
@@ -25,14 +28,37 @@ void to_rgb(const YccImage& picture, Image& out) {
   }
 }
 
+// Bytes a pixel of the picture at hand, from some of its rows.
+Result<double> PngPhotoMaker::density() {
+  const std::uint32_t rows = std::min(pixels_.height, kProbeBands * kProbeRows);
+  const std::size_t stride = std::size_t{pixels_.width} * 3;
+  probe_.width = pixels_.width;
+  probe_.height = rows;
+  probe_.pixels.clear();
+  for (std::uint32_t row = 0; row < rows; row += kProbeRows) {
+    const std::uint32_t from = (pixels_.height - rows) / kProbeBands * (row / kProbeRows) + row;
+    const auto begin = pixels_.pixels.begin() + static_cast<std::ptrdiff_t>(from * stride);
+    const std::uint32_t count = std::min(kProbeRows, rows - row);
+    probe_.pixels.insert(probe_.pixels.end(), begin, begin + static_cast<std::ptrdiff_t>(count * stride));
+  }
+  PENSTOCK_ASSIGN(const std::span<const std::byte> png, encoder_.encode(probe_));
+  return static_cast<double>(png.size()) / (static_cast<double>(rows) * pixels_.width);
+}
+
 Result<std::span<const FieldBytes>> PngPhotoMaker::make(std::uint64_t index) {
   const RandomStream sample = samples_.substream(index);
   const double wanted = photo_bytes(sizes_, samples_, index);
   Draws draws(sample.substream(1));
   PhotoShape shape = resized(draw_photo_shape(draws, sizes_, wanted), wanted / kUsualDensity);
-  for (int tries = 1;; ++tries) {
+  const auto paint = [&] {
     painter_.paint(sample.substream(2), shape.width, shape.height, picture_);
     to_rgb(picture_, pixels_);
+  };
+  paint();
+  PENSTOCK_ASSIGN(const double expected, density());
+  shape = resized(shape, wanted / expected);
+  for (int tries = 1;; ++tries) {
+    paint();
     PENSTOCK_ASSIGN(png_, encoder_.encode(pixels_));
     const double off = wanted / static_cast<double>(png_.size());
     if (std::abs(off - 1.0) <= kCloseEnough || tries == kMostTries) break;

@@ -22,12 +22,15 @@ class PngPhotoMaker final : public SampleMaker {
   Result<std::span<const FieldBytes>> make(std::uint64_t index) override;
 
  private:
+  Result<double> density();
+
   const RandomStream samples_;
   const PhotoSizes sizes_;
   PicturePainter painter_;
   PngEncoder encoder_;
   YccImage picture_;
   Image pixels_;
+  Image probe_;
   std::span<const std::byte> png_;
   FieldBytes made_;
 };
