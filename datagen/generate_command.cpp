@@ -299,8 +299,13 @@ Result<int> run_generate(const CommandContext& context) {
   say_what_differs(options, generation);
   const Result<bool> complete = look_at_target(options, generation, tier, begun.has_value());
   const std::string refused = complete.ok() ? "" : complete.error().message();
-  if (options.flag("dry-run"))
+  if (options.flag("dry-run")) {
     PENSTOCK_TRY(show_plan(context.output, generation, tier, threads_of(options), refused));
+    if (!complete.ok() && complete.error().code == Errc::no_space) {  // a plan may be for another machine
+      warn(refused);
+      return 0;
+    }
+  }
   if (!complete.ok()) return complete.error();
   if (*complete)
     note(fmt::format("'{}' holds all {} samples already: nothing to do", tier.root,

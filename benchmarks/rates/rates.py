@@ -43,15 +43,15 @@ def parse_size(text):
     return int(word.removesuffix(unit)) * units[unit]
 
 
-def run(words, name, codes=(0,), **kwargs):
-    """Runs a program to its end; Failed with its last words unless it exits with one of the codes. Returns seconds and standard output."""
+def run(words, name, **kwargs):
+    """Runs a program to its end; Failed with its last words unless it exits 0. Returns seconds and standard output."""
     start = time.perf_counter()
     try:
         done = subprocess.run([str(word) for word in words], capture_output=True, text=True, check=False, **kwargs)
     except OSError as error:
         raise Failed(f"cannot start {name} ({words[0]}): {error.strerror}") from error
     seconds = time.perf_counter() - start
-    if done.returncode not in codes or done.returncode and not done.stdout:
+    if done.returncode != 0:
         last = (done.stderr.strip() or done.stdout.strip()).splitlines()[-3:]
         raise Failed(f"{name} exited {done.returncode}: {' | '.join(last)}")
     return seconds, done.stdout

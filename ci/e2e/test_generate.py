@@ -239,10 +239,10 @@ class Targets(GenerateTest):
             done = self.generate(small, 60, *words, expect=1)
             self.assertRegex(done.stderr, "60 samples of 'imagenet' take about [0-9.]+ KiB, and '.*small' has 293 KiB free")
             self.assertIn("--samples", done.stderr)
-            planned = self.generate(small, 60, *words, "--dry-run", expect=1)
-            self.assertEqual(planned.stderr, done.stderr)
+            planned = self.generate(small, 60, *words, "--dry-run")
+            self.assertIn("warning: 60 samples of 'imagenet' take about", planned.stderr)
             self.assertIn("bytes", planned.stdout)
-        plan = json.loads(self.generate(small, 60, "--dry-run", "--json", expect=1).stdout)
+        plan = json.loads(self.generate(small, 60, "--dry-run", "--json").stdout)
         self.assertIn("300", str(plan["free_bytes"]))
         self.assertIn("293 KiB free", plan["refused"])
         self.assertFalse((self.dir / "small").exists())
@@ -254,8 +254,8 @@ class Targets(GenerateTest):
         whole = self.bytes_of(60)
         out = self.dir / "part"
         self.generate(f"posix:{out},fail=publish:eio@#40", 60, "--threads", 1, expect=1)
-        for words in ((), ("--dry-run",)):
-            done = self.generate(f"posix:{out},capacity={whole * 9 // 10}B", 60, "--resume", *words, expect=1)
+        for words, code in (((), 1), (("--dry-run",), 0)):
+            done = self.generate(f"posix:{out},capacity={whole * 9 // 10}B", 60, "--resume", *words, expect=code)
             self.assertRegex(done.stderr, "take about [0-9.]+ KiB more, and")
         self.generate(f"posix:{out},capacity={whole + 65536}B", 60, "--resume")
         self.assert_same_tree(out, self.dir / "whole")
@@ -420,10 +420,10 @@ class Words(GenerateTest):
     def test_size_for_asks_for_what_mlperf_storage_wants(self):
         words = ("generate", "unet3d", "--set", "mean=1MB", "--out", "out", "--dry-run", "--json", "--size-for")
         asked = "unet3d,accelerators=2,hosts=1,memory=1GiB"
-        plan = json.loads(self.run_cli(*words, asked, expect=None).stdout)  # 7 GB, for which there may be no room
+        plan = json.loads(self.run_cli(*words, asked).stdout)
         self.assertEqual(plan["samples"], 500 * 7 * 2)
         self.assertIn("500 steps x batch 7 x 2 accelerators = 7000", plan["size_for"])
-        plan = json.loads(self.run_cli(*words, "unet3d,accelerators=2,hosts=4,memory=1GiB", expect=None).stdout)
+        plan = json.loads(self.run_cli(*words, "unet3d,accelerators=2,hosts=4,memory=1GiB").stdout)
         self.assertAlmostEqual(plan["samples"], 20 * 2**30 / 1e6, delta=300)
         self.assertIn("accelerators", self.run_cli(*words, "unet3d", expect=2).stderr)
         self.assertIn("unet3d", self.run_cli(*words, "unet,accelerators=1", expect=2).stderr)
