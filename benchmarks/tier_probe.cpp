@@ -5,10 +5,8 @@
 #include <algorithm>
 #include <atomic>
 #include <cstring>
-#include <mutex>
 #include <optional>
 #include <random>
-#include <thread>
 #include <utility>
 
 #include "benchmarks/prepared_lap.hpp"
@@ -19,6 +17,7 @@
 #include "io_backends/base/interrupt.hpp"
 #include "io_backends/base/progress.hpp"
 #include "io_backends/base/random.hpp"
+#include "io_backends/base/threads.hpp"
 #include "io_backends/base/units.hpp"
 
 namespace penstock {
@@ -68,24 +67,6 @@ Result<void> write_object(Backend& backend, std::string_view name, std::uint64_t
     done += piece;
   }
   return writer->publish(durability, IfExists::replace);
-}
-
-// Runs body(thread) on `threads` threads and returns the first error.
-template <class Body>
-Result<void> on_threads(unsigned threads, const Body& body) {
-  std::mutex mutex;
-  Result<void> outcome;
-  {
-    std::vector<std::jthread> helpers;
-    for (unsigned i = 0; i < threads; ++i)
-      helpers.emplace_back([&, i] {
-        Result<void> mine = body(i);
-        if (mine.ok()) return;
-        std::lock_guard lock(mutex);
-        if (outcome.ok()) outcome = std::move(mine);
-      });
-  }
-  return outcome;
 }
 
 // The probe's own folder, gone when this is.
@@ -214,9 +195,10 @@ class TierProbe {
     std::vector<Noise> noise;
     for (unsigned i = 0; i < cell.clients; ++i) noise.emplace_back(settings_.seed + i);
     const auto write_all = [&] {
-      return on_threads(cell.clients, [&](unsigned i) {
+      const auto write = [&](unsigned i) {
         return write_object(*tier_.backend, folder_.object("large", i), each, noise[i], Durability::file);
-      });
+      };
+      return on_threads(cell.clients, write, IfFewer::fail);
     };
     say(cell, "writing");
     PENSTOCK_TRY(write_all());  // thrown away: the first touch of memory and of free blocks is slow

@@ -100,6 +100,11 @@ Result<std::vector<OptionWord>> setting_words(const std::vector<std::string>& gi
   return words;
 }
 
+unsigned threads_of(const Options& options) {
+  if (options.given("threads")) return static_cast<unsigned>(options.integer("threads"));
+  return static_cast<unsigned>(std::max<std::size_t>(1, allowed_cpus().size()));
+}
+
 // What the line leaves open is taken from the data set that --resume finds.
 Result<Generation> decide(const CommandContext& context, const std::optional<GenerationState>& begun) {
   const Options& options = context.options;
@@ -123,7 +128,7 @@ Result<Generation> decide(const CommandContext& context, const std::optional<Gen
     if (settings.empty() && begun->recipe == context.positionals[0])
       for (const auto& [key, value] : begun->settings) settings.push_back({key, value});
   }
-  return plan_generation(context.positionals[0], format, settings, how_many, seed);
+  return plan_generation(context.positionals[0], format, settings, how_many, seed, threads_of(options));
 }
 
 bool says_how_many(const Options& options) {
@@ -163,11 +168,6 @@ double peak_memory_bytes() {
   struct rusage usage {};
   ::getrusage(RUSAGE_SELF, &usage);
   return static_cast<double>(usage.ru_maxrss) * 1024.0;
-}
-
-unsigned threads_of(const Options& options) {
-  if (options.given("threads")) return static_cast<unsigned>(options.integer("threads"));
-  return static_cast<unsigned>(std::max<std::size_t>(1, allowed_cpus().size()));
 }
 
 Result<CorpusFacts> facts_of(const Generation& generation, Tier& tier) {

@@ -153,7 +153,7 @@ std::string Generation::object_name(std::uint64_t object, const SamplePlan& firs
 
 Result<Generation> plan_generation(std::string_view recipe, std::string_view format,
                                    std::vector<OptionWord> settings, const HowMany& how_many,
-                                   std::uint64_t seed) {
+                                   std::uint64_t seed, unsigned threads) {
   PENSTOCK_ASSIGN(const RecipeInfo* const recipe_info, recipe_registry().find(recipe));
   const bool own_format = format.empty() || format == recipe_info->format;
   if (format.empty()) format = recipe_info->format;
@@ -169,7 +169,7 @@ Result<Generation> plan_generation(std::string_view recipe, std::string_view for
                                 said ? static_cast<std::uint64_t>(options.integer(per_object)) : 1));
   Generation generation;
   generation.how_many = count.words;
-  PENSTOCK_ASSIGN(generation.recipe, recipe_info->make({count.samples, seed}, options));
+  PENSTOCK_ASSIGN(generation.recipe, recipe_info->make({count.samples, seed, threads}, options));
   const double bytes = expect(*generation.recipe, 0).bytes;
   if (has_option(format_info->options, kShardsOption.name) && !sized(settings))
     settings.push_back({std::string(kShardsOption.name), std::to_string(usual_shards(bytes))});

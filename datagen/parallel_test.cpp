@@ -3,6 +3,10 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <csignal>
+#include <new>
+#include <stdexcept>
+#include <string>
 #include <vector>
 
 namespace penstock {
@@ -52,6 +56,38 @@ TEST(Parallel, TheFirstErrorEndsIt) {
       EXPECT_EQ(called, 6U) << "nothing behind the error";
     }
   }
+}
+
+TEST(Parallel, WhatIsThrownIsAnErrorAndEndsItToo) {
+  for (const unsigned threads : {1U, 3U}) {
+    std::atomic<std::uint64_t> called{0};
+    const Result<void> done =
+        for_each_index(1'000'000, threads, 4, [&](unsigned, std::uint64_t index) -> Result<void> {
+          ++called;
+          if (index == 5) throw std::bad_alloc();
+          return success();
+        });
+    EXPECT_EQ(done.error().code, Errc::exhausted);
+    EXPECT_EQ(done.error().what, "out of memory");
+    EXPECT_LT(called, 1'000'000U);
+  }
+  bool given_up = false;
+  const Result<void> thrown = on_threads(
+      1, [](unsigned) -> Result<void> { throw std::length_error("too long"); }, IfFewer::fail,
+      [&] { given_up = true; });
+  EXPECT_EQ(thrown.error().code, Errc::exhausted);
+  EXPECT_NE(thrown.error().what.find("too long"), std::string::npos);
+  EXPECT_TRUE(given_up);
+}
+
+TEST(Parallel, AnInterruptEndsWhatWaitsForStorageAlone) {
+  simulate_interrupt(SIGINT);
+  const auto nothing = [](unsigned, std::uint64_t) { return success(); };
+  const Result<void> stopped = parallel_for(10, 2, 1, nothing);
+  const Result<void> computed = for_each_index(10, 2, 1, nothing);
+  simulate_interrupt(0);
+  EXPECT_EQ(stopped.error().code, Errc::interrupted);
+  EXPECT_TRUE(computed.ok());
 }
 
 }  // namespace

@@ -50,6 +50,7 @@ ArrayRecipe::ArrayRecipe(std::string_view recipe, const RecipeRequest& request, 
     : recipe_(recipe),
       samples_(request.samples == 0 ? full_samples : request.samples),
       seed_(request.seed),
+      threads_(request.threads),
       stream_(request.seed, recipe),
       parts_(parts) {
   fields_.reserve(parts.size());
@@ -81,7 +82,7 @@ void ArrayRecipe::tell_moments(std::size_t part, const NoiseArray& array, std::s
 const NoiseStock& ArrayRecipe::stock(Noise noise) const {
   const std::scoped_lock lock(stocks_mutex_);
   auto& stock = stocks_[static_cast<std::size_t>(noise)];
-  if (stock == nullptr) stock = std::make_unique<const NoiseStock>(noise, seed_);
+  if (stock == nullptr) stock = std::make_unique<const NoiseStock>(noise, seed_, threads_);
   return *stock;
 }
 

@@ -57,6 +57,7 @@ class ArrayRecipe : public Recipe {
   const std::string_view recipe_;
   const std::uint64_t samples_;
   const std::uint64_t seed_;
+  const unsigned threads_;
   const RandomStream stream_;
   std::vector<ArrayPart> parts_;
   std::vector<Field> fields_;  // of the parts

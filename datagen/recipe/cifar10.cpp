@@ -74,6 +74,7 @@ class Cifar10 final : public Recipe {
   explicit Cifar10(const RecipeRequest& request)
       : samples_(request.samples == 0 ? kSamples : request.samples),
         seed_(request.seed),
+        threads_(request.threads),
         stream_(request.seed, "cifar10") {}
 
   std::uint64_t samples() const override { return samples_; }
@@ -96,7 +97,7 @@ class Cifar10 final : public Recipe {
 
   Result<std::unique_ptr<SampleMaker>> maker() const override {
     try {
-      std::call_once(scenery_once_, [this] { scenery_.emplace(seed_); });
+      std::call_once(scenery_once_, [this] { scenery_.emplace(seed_, threads_); });
       return std::make_unique<CifarMaker>(*scenery_, stream_);
     } catch (const std::bad_alloc&) {
       return make_error(Errc::exhausted, "no memory for the canvases of recipe 'cifar10' (about 20 MiB)");
@@ -106,6 +107,7 @@ class Cifar10 final : public Recipe {
  private:
   const std::uint64_t samples_;
   const std::uint64_t seed_;
+  const unsigned threads_;
   const RandomStream stream_;
   mutable std::once_flag scenery_once_;
   mutable std::optional<Scenery> scenery_;

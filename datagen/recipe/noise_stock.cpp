@@ -2,12 +2,10 @@
 
 #include <algorithm>
 #include <array>
-#include <atomic>
 #include <bit>
 #include <cmath>
 #include <cstring>
 #include <new>
-#include <thread>
 
 #include "datagen/parallel.hpp"
 
@@ -137,7 +135,7 @@ double Moments::deviation() const {
   return std::sqrt(std::max(0.0, squares / static_cast<double>(count) - mean() * mean()));
 }
 
-NoiseStock::NoiseStock(Noise kind, std::uint64_t seed)
+NoiseStock::NoiseStock(Noise kind, std::uint64_t seed, unsigned threads)
     : kind_(kind),
       stamp_bytes_(stamp_bytes_of(kind)),
       bytes_(kBytes),
@@ -150,26 +148,25 @@ NoiseStock::NoiseStock(Noise kind, std::uint64_t seed)
   const std::size_t element_bytes = kind == Noise::bytes ? 1 : sizeof(float);
   const NoiseRing ring(kBytes / element_bytes, random);
   constexpr std::size_t kStretch = 16;  // blocks that a thread makes at a time
-  std::atomic<std::size_t> next{0};
-  const auto make = [&](unsigned /*worker*/) -> Result<void> {
+  const auto make = [&](unsigned /*worker*/, std::uint64_t stretch) {
     Part part;
-    for (std::size_t first = next.fetch_add(kStretch); first < kBlocks; first = next.fetch_add(kStretch)) {
-      const std::size_t part_bytes = kPart * element_bytes;
-      for (std::size_t at = first * kBlock; at < (first + kStretch) * kBlock; at += part_bytes) {
-        ring.make(at / part_bytes, part);
-        put_elements(kind, part, bytes_.data() + at);
-      }
-      for (std::size_t block = first; block < first + kStretch; ++block) {
-        body_crc32cs_[block] = crc32c(body(block));
-        body_crc32s_[block] = crc32(body(block));
-        if (kind == Noise::floats)
-          for (std::size_t i = 0; i < body(block).size() / sizeof(float); ++i)
-            body_moments_[block].add(float_at(body(block).data(), i));
-      }
+    const std::size_t first = stretch * kStretch;
+    const std::size_t part_bytes = kPart * element_bytes;
+    for (std::size_t at = first * kBlock; at < (first + kStretch) * kBlock; at += part_bytes) {
+      ring.make(at / part_bytes, part);
+      put_elements(kind, part, bytes_.data() + at);
+    }
+    for (std::size_t block = first; block < first + kStretch; ++block) {
+      body_crc32cs_[block] = crc32c(body(block));
+      body_crc32s_[block] = crc32(body(block));
+      if (kind == Noise::floats)
+        for (std::size_t i = 0; i < body(block).size() / sizeof(float); ++i)
+          body_moments_[block].add(float_at(body(block).data(), i));
     }
     return success();
   };
-  if (!on_threads(std::thread::hardware_concurrency(), make).ok()) throw std::bad_alloc();
+  static_assert(kBlocks % kStretch == 0);
+  if (!for_each_index(kBlocks / kStretch, compute_threads(threads), 1, make).ok()) throw std::bad_alloc();
 }
 
 Moments NoiseStock::moments() const {

@@ -35,16 +35,15 @@ struct Moments {
   double deviation() const;
 };
 
-// Takes some 30 ms of processor time to make, on a thread for each processor, and 8 MiB to keep;
-// std::bad_alloc where memory or threads run out. The same on every machine for a seed. Immutable afterwards;
-// any thread.
+// Takes some 30 ms of processor time to make, and 8 MiB to keep; std::bad_alloc where memory runs out. The
+// same on every machine for a seed. Immutable afterwards; any thread.
 class NoiseStock {
  public:
   static constexpr std::size_t kBlock = 4096;
   static constexpr std::size_t kBytes = std::size_t{8} << 20U;
   static constexpr std::size_t kBlocks = kBytes / kBlock;
 
-  NoiseStock(Noise kind, std::uint64_t seed);
+  NoiseStock(Noise kind, std::uint64_t seed, unsigned threads = 0);  // 0: as many as there are processors
 
   // A block is a stamp, then a body.
   std::size_t stamp_bytes() const { return stamp_bytes_; }

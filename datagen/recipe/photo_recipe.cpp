@@ -21,6 +21,7 @@ Result<PhotoSet> photo_set(std::string_view recipe, std::uint64_t full_samples, 
   return PhotoSet{.recipe = recipe,
                   .samples = request.samples == 0 ? full_samples : request.samples,
                   .seed = request.seed,
+                  .threads = request.threads,
                   .sizes = sizes,
                   .composed = options.text("encode") == "composed"};
 }
@@ -34,7 +35,7 @@ void PhotoRecipe::plan(std::uint64_t index, SamplePlan& out) const {
 Result<std::unique_ptr<SampleMaker>> PhotoRecipe::maker() const {
   try {
     std::call_once(scenery_once_, [this] {
-      scenery_.emplace(set_.seed);
+      scenery_.emplace(set_.seed, set_.threads);
       if (set_.composed) stock_.emplace(*scenery_, RandomStream(set_.seed, "strips"));
     });
     if (set_.codec == "png") return std::make_unique<PngPhotoMaker>(*scenery_, stream_, set_.sizes);

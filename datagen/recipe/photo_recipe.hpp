@@ -22,6 +22,7 @@ struct PhotoSet {
   std::string_view codec = "jpeg";  // or "png", where png_available()
   std::uint64_t samples = 0;
   std::uint64_t seed = 0;
+  unsigned threads = 0;  // as RecipeRequest::threads
   PhotoSizes sizes;
   bool composed = true;  // of encoded strips; else each picture is painted and encoded by itself
 };

@@ -58,6 +58,7 @@ class Recipe {
 struct RecipeRequest {
   std::uint64_t samples = 0;  // 0: the recipe's own number
   std::uint64_t seed = 0;
+  unsigned threads = 0;  // that stocks are made with; 0: as many as there are processors
 };
 
 struct RecipeSetting {

@@ -2,11 +2,10 @@
 
 #include <algorithm>
 #include <array>
-#include <atomic>
+#include <cstdint>
 #include <functional>
 #include <initializer_list>
 #include <new>
-#include <thread>
 
 #include "datagen/parallel.hpp"
 #include "datagen/recipe/dead_leaves.hpp"
@@ -52,23 +51,23 @@ Canvas out_of_focus(Canvas canvas, std::uint32_t reach) {
   return canvas;
 }
 
-// On as many threads as there are processors.
-void each_on_a_thread(std::initializer_list<std::function<void()>> tasks) {
-  std::atomic<std::size_t> next{0};
-  const unsigned threads = std::min(static_cast<unsigned>(tasks.size()), std::thread::hardware_concurrency());
-  const Result<void> done = on_threads(threads, [&](unsigned) -> Result<void> {
-    for (std::size_t i = next++; i < tasks.size(); i = next++) tasks.begin()[i]();
-    return success();
-  });
+void do_all(std::initializer_list<std::function<void()>> tasks, unsigned threads) {
+  const Result<void> done =
+      for_each_index(tasks.size(), threads, 1, [&](unsigned /*worker*/, std::uint64_t i) {
+        tasks.begin()[i]();
+        return success();
+      });
   if (!done.ok()) throw std::bad_alloc();
 }
 
 }  // namespace
 
-Scenery::Scenery(std::uint64_t seed) {
+Scenery::Scenery(std::uint64_t seed, unsigned threads) {
   const RandomStream random(seed, "scenery");
-  each_on_a_thread({[&] { grain = fractal_noise(random.substream(0), kScenerySide / 32, kScenerySide); },
-                    [&] { patches = fractal_noise(random.substream(1), 2, kScenerySide / 32); }});
+  threads = compute_threads(threads);
+  do_all({[&] { grain = fractal_noise(random.substream(0), kScenerySide / 32, kScenerySide); },
+          [&] { patches = fractal_noise(random.substream(1), 2, kScenerySide / 32); }},
+         threads);
   patches_half.resize(kSceneryArea / 4);
   for (std::uint32_t y = 0; y < kScenerySide / 2; ++y)
     for (std::uint32_t x = 0; x < kScenerySide / 2; ++x)
@@ -83,16 +82,17 @@ Scenery::Scenery(std::uint64_t seed) {
     canvases[i] = dead_leaves(random.substream(2 + i), styles[i], noise);
     soften(canvases[i]);
   };
-  each_on_a_thread({[&] {
-                      paint(0);
-                      canvases[kSharp + 1] = out_of_focus(canvases[0], 10);
-                    },
-                    [&] { paint(3); },
-                    [&] {
-                      paint(2);
-                      canvases[kSharp + 2] = out_of_focus(canvases[2], 6);
-                    },
-                    [&] { paint(1); }, [&] { canvases[kSharp] = clouds(patches, grain); }});
+  do_all({[&] {
+            paint(0);
+            canvases[kSharp + 1] = out_of_focus(canvases[0], 10);
+          },
+          [&] { paint(3); },
+          [&] {
+            paint(2);
+            canvases[kSharp + 2] = out_of_focus(canvases[2], 6);
+          },
+          [&] { paint(1); }, [&] { canvases[kSharp] = clouds(patches, grain); }},
+         threads);
 }
 
 }  // namespace penstock

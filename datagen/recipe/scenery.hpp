@@ -10,15 +10,15 @@
 namespace penstock {
 
 // Integer arithmetic and exactly rounded operations only: the same on every machine for a seed. Takes about
-// 0.2 s of processor time to make, on a thread for each processor, and 13 MiB to keep; std::bad_alloc where
-// memory or threads run out. Immutable afterwards; any thread.
+// 0.2 s of processor time to make, and 13 MiB to keep; std::bad_alloc where memory runs out. Immutable
+// afterwards; any thread.
 //
 // The canvases are "dead leaves": opaque shapes of random place, colour and texture laid over one another,
 // their radii r drawn with density r^-3. Such pictures have the edges, flat parts and the scale-free 1/f^2
 // power spectrum that photographs have (Ruderman, Origins of scaling in natural images, Vision Research 1997;
 // Lee, Mumford, Huang, Occlusion models for natural images, IJCV 2001).
 struct Scenery {
-  explicit Scenery(std::uint64_t seed);
+  explicit Scenery(std::uint64_t seed, unsigned threads = 0);  // 0: as many as there are processors
 
   static constexpr std::size_t kSharp = 4;  // the first so many canvases are in focus, with things in them
   std::vector<Canvas> canvases;             // then backdrops: clouds, and things out of focus

@@ -9,7 +9,6 @@
 #include <algorithm>
 #include <array>
 #include <atomic>
-#include <mutex>
 #include <vector>
 
 #include "io_backends/base/buffer.hpp"
@@ -115,23 +114,20 @@ template <class Work>
 Result<void> for_all(const FileSet& files, unsigned threads, Work work) {
   std::atomic<std::uint64_t> next{0};
   std::atomic<bool> failed{false};
-  std::mutex mutex;
-  Result<void> first;
-  const auto loop = [&](unsigned worker) {
+  const auto stop = [&failed] { failed.store(true, std::memory_order_relaxed); };
+  const auto loop = [&](unsigned worker) -> Result<void> {
     std::string path;
     for (;;) {
       const std::uint64_t i = next.fetch_add(1, std::memory_order_relaxed);
-      if (i >= files.count || failed.load(std::memory_order_relaxed)) return;
+      if (i >= files.count || failed.load(std::memory_order_relaxed)) return success();
       files.path(i, path);
       Result<void> done = interrupted() ? check_interrupt() : work(path.c_str(), worker);
       if (done) continue;
-      const std::lock_guard lock(mutex);
-      if (!failed.exchange(true)) first = std::move(done);
-      return;
+      stop();
+      return done;
     }
   };
-  PENSTOCK_TRY(on_threads(threads, loop, [&] { failed.store(true, std::memory_order_relaxed); }));
-  return first;
+  return on_threads(threads, loop, IfFewer::go_on, stop);
 }
 
 }  // namespace

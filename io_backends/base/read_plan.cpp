@@ -87,8 +87,10 @@ Result<LoopDone> LoopControl::run(unsigned threads,
     LoopDone mine;
     if (auto result = body(mine, thread); !result) fail(std::move(result).error());
     done[thread] = mine;
+    return success();
   };
-  PENSTOCK_TRY(on_threads(threads, work, [&] { over_.store(true, std::memory_order_relaxed); }));
+  PENSTOCK_TRY(
+      on_threads(threads, work, IfFewer::fail, [&] { over_.store(true, std::memory_order_relaxed); }));
   PENSTOCK_TRY(std::move(failed_));
   LoopDone sum;
   for (const LoopDone& one : done) {

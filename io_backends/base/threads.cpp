@@ -2,10 +2,12 @@
 
 #include <time.h>
 
-#include <atomic>
+#include <exception>
+#include <mutex>
 #include <new>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 namespace penstock {
@@ -21,30 +23,40 @@ Error no_more_threads(const std::system_error& error, std::size_t wanted) {
                "cannot start " + std::to_string(wanted) + " threads; ask for fewer"};
 }
 
-Result<void> on_threads(unsigned threads, const std::function<void(unsigned)>& work,
+Result<void> on_threads(unsigned threads, const std::function<Result<void>(unsigned)>& work, IfFewer if_fewer,
                         const std::function<void()>& give_up) {
-  std::atomic<bool> no_memory{false};
+  std::mutex mutex;
+  Result<void> first;
+  const auto fail = [&](Error error) {
+    const std::lock_guard lock(mutex);
+    if (first.ok()) first = std::move(error);
+  };
+  const auto fail_and_give_up = [&](Error error) {
+    fail(std::move(error));
+    if (give_up) give_up();
+  };
   const auto guarded = [&](unsigned thread) {
     try {
-      work(thread);
+      if (Result<void> done = work(thread); !done.ok()) fail(std::move(done).error());
     } catch (const std::bad_alloc&) {
-      no_memory.store(true, std::memory_order_relaxed);
-      give_up();
+      fail_and_give_up(make_error(Errc::exhausted, "out of memory"));
+    } catch (const std::exception& thrown) {
+      fail_and_give_up(
+          make_error(Errc::exhausted, std::string("a thread ran out of something: ") + thrown.what()));
     }
   };
+  bool all = true;
   {
     std::vector<std::jthread> others;
     try {
-      others.reserve(threads);
       for (unsigned thread = 1; thread < threads; ++thread) others.emplace_back(guarded, thread);
     } catch (const std::system_error& error) {
-      give_up();
-      return no_more_threads(error, threads);
+      all = if_fewer == IfFewer::go_on;
+      if (!all) fail_and_give_up(no_more_threads(error, threads));
     }
-    guarded(0);
+    if (all) guarded(0);
   }
-  if (no_memory) return make_error(Errc::exhausted, "out of memory");
-  return success();
+  return first;
 }
 
 }  // namespace penstock

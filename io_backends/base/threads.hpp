@@ -1,6 +1,7 @@
 // Running the same work on several threads.
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <system_error>
 
@@ -8,12 +9,17 @@
 
 namespace penstock {
 
-// Runs work(0) ... work(threads - 1), each on a thread of its own, the first on the caller's, and returns
-// when all have returned. `exhausted` when the machine gives no more threads, or when memory runs out in one
-// (std::bad_alloc): `give_up` is called then, by any thread, so that those which run can end, and they are
-// waited for.
-Result<void> on_threads(unsigned threads, const std::function<void(unsigned)>& work,
-                        const std::function<void()>& give_up);
+// Where the machine gives fewer threads than were asked for.
+enum class IfFewer : std::uint8_t {
+  go_on,  // those that started do the work of all
+  fail,   // exhausted
+};
+
+// Runs work(0) ... work(threads - 1), each on a thread of its own, the first on the caller's, and returns the
+// first error when all have returned. What a work throws (std::bad_alloc) is `exhausted`; then, and where too
+// few threads are a failure, `give_up` is called, by any thread, so that those which run can end.
+Result<void> on_threads(unsigned threads, const std::function<Result<void>(unsigned)>& work,
+                        IfFewer if_fewer = IfFewer::go_on, const std::function<void()>& give_up = {});
 
 // Seconds of processor time that the calling thread has used.
 double thread_seconds();
