@@ -84,7 +84,7 @@ constexpr OptionSpec kOptions[] = {
      .group = kHow},
     {.name = "dry-run",
      .type = OptionType::flag,
-     .help = "say what would be made, or what for it would be refused; write nothing",
+     .help = "say what would be made, or why not; write nothing",
      .group = kHow},
 };
 
