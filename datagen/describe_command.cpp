@@ -214,7 +214,7 @@ void print_table(const Corpus& corpus, const Description& seen, const Output& ou
 // Checksums that were made once are not lost to a scan without them.
 Result<void> check_save(const Options& options) {
   if (!options.given("save")) return success();
-  const std::string file = options.text("save");
+  const std::string& file = options.text("save");
   if (!std::filesystem::path(file).has_filename())
     return make_error(Errc::invalid_argument, fmt::format("--save names a file, not the folder '{}'", file));
   const auto there = Manifest::open(file);
