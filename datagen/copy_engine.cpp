@@ -147,7 +147,7 @@ Result<bool> Copy::is_there(Worker& worker, std::uint64_t object, std::string_vi
   PENSTOCK_ASSIGN(ObjectVerdict verdict,
                   check_object(*to_.backend, manifest_, index_, object, name, worker.buffer));
   if (verdict.state == ObjectState::vanished) return false;
-  if (verdict.state == ObjectState::right && !manifest_.facts().checksums) {
+  if (verdict.state == ObjectState::right && !manifest_.object_crc32c(object)) {
     const std::uint64_t bytes = manifest_.object_bytes(object);
     PENSTOCK_ASSIGN(const auto source, from_.tier.backend->open(name));
     PENSTOCK_ASSIGN(const std::uint32_t wanted, crc32c_of(*source, 0, bytes, worker.buffer));
@@ -178,12 +178,11 @@ Result<std::uint32_t> Copy::write_object(Worker& worker, std::uint64_t object, s
     PENSTOCK_TRY(writer->append(piece));
     offset += piece.size();
   }
-  const bool known = manifest_.facts().checksums && manifest_.one_object_a_sample();
-  if (known && crc != manifest_.sample(object).crc32c)
+  if (const auto wanted = manifest_.object_crc32c(object); wanted && crc != *wanted)
     return make_error(
         Errc::corrupt,
         fmt::format("'{}' in '{}' has checksum {:08x}, its manifest says {:08x} (see penstock verify)", name,
-                    from_.tier.root, crc, manifest_.sample(object).crc32c));
+                    from_.tier.root, crc, *wanted));
   PENSTOCK_TRY(writer->publish(how_.durability));
   return crc;
 }
@@ -195,8 +194,8 @@ Result<void> Copy::transfer(Worker& worker, std::uint64_t object, std::string_vi
     PENSTOCK_ASSIGN(const auto reader, to_.backend->open(name));
     return crc32c_of(*reader, 0, bytes, worker.buffer);
   }();
-  // An object of several samples was not held against the manifest on its way.
-  if (back.ok() && *back == crc && manifest_.facts().checksums && !manifest_.one_object_a_sample()) {
+  // Where only its samples have checksums, it was not held against the manifest on its way.
+  if (back.ok() && *back == crc && manifest_.facts().checksums && !manifest_.object_crc32c(object)) {
     PENSTOCK_ASSIGN(const ObjectVerdict verdict,
                     check_object(*to_.backend, manifest_, index_, object, name, worker.buffer));
     if (verdict.state != ObjectState::right)

@@ -6,8 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "datagen/extra_objects.hpp"
-#include "datagen/object_check.hpp"
+#include "datagen/manifest/manifest_fixture.hpp"
 #include "io_backends/base/crc32c.hpp"
 #include "io_backends/base/interrupt.hpp"
 
@@ -255,83 +254,55 @@ TEST_F(CopyTest, AnInterruptLeavesWholeObjectsAndNoManifest) {
   expect_complete(from, to);
 }
 
-TEST(ObjectCheck, FindsTheSamplesOfObjectsThatHoldSeveral) {
-  Tier place = tier("mem:object-check");
-  put(*place.backend, "a", "aaabbb");
-  put(*place.backend, "b", "cccdd");
-  const auto sample = [](std::uint32_t object, std::uint64_t offset, std::string_view text) {
-    return SampleEntry{
-        .offset = offset, .length = text.size(), .object = object, .crc32c = crc32c(bytes_of(text))};
-  };
-  const std::vector<std::vector<SampleEntry>> orders{
-      {sample(0, 0, "aaa"), sample(0, 3, "bbb"), sample(1, 0, "ccc"), sample(1, 3, "dd")},
-      {sample(1, 3, "dd"), sample(0, 3, "bbb"), sample(1, 0, "ccc"), sample(0, 0, "aaa")}};
-  for (const auto& order : orders) {
-    ManifestBuilder builder({});
-    builder.facts().checksums = true;
-    builder.add_object("a", 6);
-    builder.add_object("b", 5);
-    for (const SampleEntry& entry : order) builder.add_sample(entry);
-    const auto manifest = Manifest::from_bytes(*builder.finish());
-    ASSERT_TRUE(manifest.ok());
-    const ObjectIndex index(*manifest);
-    std::vector<std::uint64_t> seen;
-    for (const std::uint64_t object : {0U, 1U})
-      ASSERT_TRUE(index
-                      .for_each_sample(object,
-                                       [&](std::uint64_t i) -> Result<void> {
-                                         EXPECT_EQ(manifest->sample(i).object, object);
-                                         seen.push_back(i);
-                                         return success();
-                                       })
-                      .ok());
-    EXPECT_EQ(seen.size(), 4U);
-    Buffer buffer(2);  // smaller than a sample
-    const auto right = check_object(*place.backend, *manifest, index, 0, "a", buffer);
-    ASSERT_TRUE(right.ok());
-    EXPECT_EQ(right->state, ObjectState::right) << right->detail;
-    put(*place.backend, "b", "cccdX");
-    const auto wrong = check_object(*place.backend, *manifest, index, 1, "b", buffer);
-    ASSERT_TRUE(wrong.ok());
-    EXPECT_EQ(wrong->state, ObjectState::wrong_bytes);
-    put(*place.backend, "b", "cccdd");
+// Eight bytes of framing around each of two samples; with checksums of objects or of samples alone.
+Corpus shards(const std::string& place, bool whole) {
+  const std::string content = "<header>the first<middle>a second<-tail->";
+  Tier source = tier(place);
+  ManifestBuilder builder(with_checksums(whole));
+  for (const char* const name : {"a.shard", "b.shard"}) {
+    put(*source.backend, name, content);
+    const std::uint32_t object = builder.add_object(name, content.size());
+    builder.set_object_crc32c(object, crc32c(bytes_of(content)));
+    builder.add_sample({.offset = 8, .length = 9, .object = object, .crc32c = crc32c(bytes_of("the first"))});
+    builder.add_sample({.offset = 25, .length = 8, .object = object, .crc32c = crc32c(bytes_of("a second"))});
+  }
+  EXPECT_TRUE(builder.publish(*source.backend).ok());
+  auto opened = open_corpus(place, {});
+  EXPECT_TRUE(opened.ok());
+  return *std::move(opened);
+}
+
+void flip(Backend& backend, std::string_view name, std::size_t at) {
+  std::string content = get(backend, name);
+  content[at] = static_cast<char>(content[at] ^ 1);
+  put(backend, name, content);
+}
+
+TEST_F(CopyTest, TellsADamagedSourceOutsideOfSamplesToo) {
+  Corpus from = shards(source_, true);
+  for (const std::size_t at : {0U, 7U, 8U, 17U, 30U, 40U}) {
+    flip(*from.tier.backend, "b.shard", at);
+    Tier to = tier(target_ + std::to_string(at));
+    const auto failed = copy_corpus(from, to, {});
+    ASSERT_FALSE(failed.ok()) << at;
+    EXPECT_EQ(failed.error().code, Errc::corrupt);
+    EXPECT_NE(failed.error().what.find("b.shard"), std::string::npos);
+    EXPECT_FALSE(to.backend->names().stat("b.shard").ok());
+    flip(*from.tier.backend, "b.shard", at);
   }
 }
 
-TEST(ObjectCheck, TellsStatesApart) {
-  Tier place = tier("mem:object-states");
-  ManifestBuilder builder({});
-  builder.facts().checksums = true;
-  builder.add_sample({.length = 3, .object = builder.add_object("x", 3), .crc32c = crc32c(bytes_of("abc"))});
-  const auto manifest = Manifest::from_bytes(*builder.finish());
-  ASSERT_TRUE(manifest.ok());
-  const ObjectIndex index(*manifest);
-  Buffer buffer;
-  const auto state = [&](Backend& backend) {
-    const auto verdict = check_object(backend, *manifest, index, 0, "x", buffer);
-    EXPECT_TRUE(verdict.ok());
-    return verdict.ok() ? verdict->state : ObjectState::right;
-  };
-  EXPECT_EQ(state(*place.backend), ObjectState::vanished);
-  put(*place.backend, "x", "ab");
-  EXPECT_EQ(state(*place.backend), ObjectState::shrunk);
-  put(*place.backend, "x", "abcd");
-  EXPECT_EQ(state(*place.backend), ObjectState::grown);
-  put(*place.backend, "x", "abd");
-  EXPECT_EQ(state(*place.backend), ObjectState::wrong_bytes);
-  put(*place.backend, "x", "abc");
-  EXPECT_EQ(state(*place.backend), ObjectState::right);
-  const Tier failing = tier("mem:object-states,fail=read:eio@1");
-  EXPECT_EQ(state(*failing.backend), ObjectState::unreadable);
-  const Tier forbidden = tier("mem:object-states,fail=open:eacces@1");
-  EXPECT_EQ(state(*forbidden.backend), ObjectState::unreadable);
-
-  put(*place.backend, "extra/y.jpg", "");
-  put(*place.backend, ".hidden", "");
-  const auto extra = find_extra_objects(place.backend->names(), *manifest, 2);
-  ASSERT_TRUE(extra.ok());
-  EXPECT_EQ(extra->count, 1U);
-  EXPECT_EQ(extra->first, (std::vector<std::string>{"extra/y.jpg"}));
+TEST_F(CopyTest, MendsWhatIsWrongOutsideOfSamples) {
+  for (const bool whole : {true, false}) {
+    Corpus from = shards(source_ + (whole ? "a" : "b"), whole);
+    Tier to = tier(target_ + (whole ? "a" : "b"));
+    ASSERT_TRUE(copy_corpus(from, to, {}).ok());
+    flip(*to.backend, "a.shard", 18);
+    const auto again = copy_corpus(from, to, {});
+    ASSERT_TRUE(again.ok()) << again.error().message();
+    EXPECT_EQ(again->copied, 1U) << whole;
+    EXPECT_EQ(get(*to.backend, "a.shard"), get(*from.tier.backend, "a.shard"));
+  }
 }
 
 }  // namespace

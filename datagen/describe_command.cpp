@@ -175,7 +175,9 @@ void print_table(const Corpus& corpus, const Description& seen, const Output& ou
   facts.row({"bytes", fmt::format("{} ({} bytes)", bytes(static_cast<double>(manifest.payload_bytes())),
                                   format_count(manifest.payload_bytes()))});
   facts.row({"labels", labels(manifest.facts(), seen)});
-  facts.row({"checksums", manifest.facts().checksums ? "CRC32C of every sample" : "none"});
+  facts.row({"checksums", !manifest.facts().checksums         ? "none"
+                          : manifest.facts().object_checksums ? "CRC32C of every sample and of every object"
+                                                              : "CRC32C of every sample"});
   facts.row({"manifest", fmt::format("{}, {:.1f} bytes a sample; checksum {}",
                                      bytes(static_cast<double>(manifest.bytes().size())),
                                      static_cast<double>(manifest.bytes().size()) /

@@ -106,6 +106,7 @@ class Generator {
             .seed = generation_.state.seed,
             .settings = generation_.state.settings,
             .checksums = true,
+            .object_checksums = true,
             .label_names = labels_};
   }
 
@@ -140,10 +141,15 @@ class Generator {
     return generation_.object_name(object, plan(worker, generation_.first_sample(object)));
   }
 
+  void set_object(std::uint64_t object, PublishedObject whole) {
+    builder_.set_object_bytes(static_cast<std::uint32_t>(object), whole.bytes);
+    builder_.set_object_crc32c(static_cast<std::uint32_t>(object), whole.crc32c);
+  }
+
   // An object that stands as it shall; worker.labels holds its samples'.
   void enter(const Worker& worker, std::uint64_t object, PublishedObject whole,
              std::span<const JournalSample> samples) {
-    builder_.set_object_bytes(static_cast<std::uint32_t>(object), whole.bytes);
+    set_object(object, whole);
     for (std::size_t i = 0; i < samples.size(); ++i)
       builder_.set_sample(samples[i].index, {.offset = samples[i].offset,
                                              .length = samples[i].length,
@@ -250,7 +256,7 @@ class Generator {
     for (std::size_t i = 0; i < companions_.size(); ++i) {
       PENSTOCK_ASSIGN(const PublishedObject whole,
                       write_companion(*generation_.format, backend_, companions_[i], durability_));
-      builder_.set_object_bytes(static_cast<std::uint32_t>(generation_.objects + i), whole.bytes);
+      set_object(generation_.objects + i, whole);
     }
     return success();
   }

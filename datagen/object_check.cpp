@@ -60,6 +60,82 @@ Result<std::uint32_t> crc32c_of(Reader& reader, std::uint64_t offset, std::uint6
   return crc;
 }
 
+namespace {
+
+// Goes through an object once, in pieces as large as the buffer.
+class Pass {
+ public:
+  Pass(Reader& reader, std::uint64_t bytes, Buffer& buffer)
+      : reader_(reader), bytes_(bytes), buffer_(buffer) {
+    if (buffer_.capacity() == 0) buffer_.grow(std::size_t{1} << 20);
+  }
+
+  std::uint64_t at() const { return read_ - piece_.size(); }
+  std::uint64_t left() const { return bytes_ - at(); }
+  std::uint32_t whole() const { return whole_; }  // of all that was read
+
+  // The CRC32C of the next `length` bytes, which are at most left().
+  Result<std::uint32_t> next(std::uint64_t length) {
+    std::uint32_t crc = 0;
+    while (length > 0) {
+      if (piece_.empty()) PENSTOCK_TRY(read_piece());
+      const auto part =
+          piece_.first(static_cast<std::size_t>(std::min<std::uint64_t>(length, piece_.size())));
+      crc = crc32c(part, crc);
+      piece_ = piece_.subspan(part.size());
+      length -= part.size();
+    }
+    return crc;
+  }
+
+ private:
+  Result<void> read_piece() {
+    PENSTOCK_TRY(check_interrupt());
+    const auto piece =
+        buffer_.first(static_cast<std::size_t>(std::min<std::uint64_t>(bytes_ - read_, buffer_.capacity())));
+    PENSTOCK_TRY(reader_.read_at(read_, piece));
+    whole_ = crc32c(piece, whole_);
+    read_ += piece.size();
+    piece_ = piece;
+    return success();
+  }
+
+  Reader& reader_;
+  const std::uint64_t bytes_;
+  Buffer& buffer_;
+  std::uint64_t read_ = 0;
+  std::span<const std::byte> piece_;  // of what was read, what next() has not come to
+  std::uint32_t whole_ = 0;
+};
+
+}  // namespace
+
+Result<std::uint32_t> checksums_of(
+    Reader& reader, const Manifest& manifest, const ObjectIndex& index, std::uint64_t object, Buffer& buffer,
+    const std::function<void(std::uint64_t sample, std::uint32_t crc)>& visit) {
+  const std::uint64_t bytes = manifest.object_bytes(object);
+  if (manifest.one_object_a_sample()) {
+    PENSTOCK_ASSIGN(const std::uint32_t crc, crc32c_of(reader, 0, bytes, buffer));
+    visit(object, crc);
+    return crc;
+  }
+  Pass pass(reader, bytes, buffer);
+  Buffer aside;
+  Result<void> visited = index.for_each_sample(object, [&](std::uint64_t sample) -> Result<void> {
+    const SampleEntry& entry = manifest.sample(sample);
+    const bool ahead =
+        entry.offset >= pass.at() && entry.offset <= bytes && entry.length <= bytes - entry.offset;
+    if (ahead) PENSTOCK_TRY(pass.next(entry.offset - pass.at()));
+    PENSTOCK_ASSIGN(const std::uint32_t crc,
+                    ahead ? pass.next(entry.length) : crc32c_of(reader, entry.offset, entry.length, aside));
+    visit(sample, crc);
+    return success();
+  });
+  PENSTOCK_TRY(std::move(visited));
+  PENSTOCK_TRY(pass.next(pass.left()));
+  return pass.whole();
+}
+
 bool tells_of_object(const Error& error) {
   return error.code != Errc::interrupted && error.code != Errc::exhausted && error.code != Errc::internal;
 }
@@ -91,14 +167,27 @@ Result<ObjectVerdict> check_object(Backend& backend, const Manifest& manifest, c
         *size < wanted ? ObjectState::shrunk : ObjectState::grown,
         fmt::format("{} bytes, the manifest says {}", format_count(*size), format_count(wanted))};
   ObjectVerdict verdict;
+  const auto is_wrong = [&](std::uint32_t crc, std::uint32_t wanted, std::string_view where) {
+    verdict = {ObjectState::wrong_bytes,
+               fmt::format("checksum {:08x}, the manifest says {:08x}{}", crc, wanted, where)};
+  };
+  const auto compare_sample = [&](std::uint64_t sample, std::uint32_t crc) {
+    const std::uint32_t wanted = manifest.sample(sample).crc32c;
+    if (!manifest.facts().checksums || crc == wanted || verdict.state != ObjectState::right) return;
+    is_wrong(crc, wanted, manifest.one_object_a_sample() ? "" : fmt::format(" (sample {})", sample));
+  };
+  if (const auto wanted = manifest.object_crc32c(object)) {
+    const auto crc = checksums_of(**reader, manifest, index, object, buffer, compare_sample);
+    if (!crc.ok()) return verdict_of(crc.error());
+    if (*crc != *wanted && verdict.state == ObjectState::right)
+      is_wrong(*crc, *wanted, " (outside of samples)");
+    return verdict;
+  }
   if (!manifest.facts().checksums) return verdict;
   const Result<void> read = index.for_each_sample(object, [&](std::uint64_t sample) -> Result<void> {
     const SampleEntry& entry = manifest.sample(sample);
     PENSTOCK_ASSIGN(const std::uint32_t crc, crc32c_of(**reader, entry.offset, entry.length, buffer));
-    if (crc == entry.crc32c || verdict.state != ObjectState::right) return success();
-    verdict.state = ObjectState::wrong_bytes;
-    verdict.detail = fmt::format("checksum {:08x}, the manifest says {:08x}", crc, entry.crc32c);
-    if (!manifest.one_object_a_sample()) verdict.detail += fmt::format(" (sample {})", sample);
+    compare_sample(sample, crc);
     return success();
   });
   if (!read.ok()) return verdict_of(read.error());

@@ -1,8 +1,8 @@
-// Whether an object holds the samples that the manifest says: what verify asks of every object, and copy of
-// what is there.
+// Whether an object is what the manifest says: what verify asks of every object, and copy of what is there.
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -54,12 +54,18 @@ struct ObjectVerdict {
 // CRC32C. Errc::interrupted between pieces.
 Result<std::uint32_t> crc32c_of(Reader& reader, std::uint64_t offset, std::uint64_t length, Buffer& buffer);
 
+// Reads all of an object in one pass, visits each of its samples with its CRC32C, and returns that of the
+// whole. Only samples that do not lie one behind the other are read a second time. In pieces, as crc32c_of().
+Result<std::uint32_t> checksums_of(Reader& reader, const Manifest& manifest, const ObjectIndex& index,
+                                   std::uint64_t object, Buffer& buffer,
+                                   const std::function<void(std::uint64_t sample, std::uint32_t crc)>& visit);
+
 // Whether a failed call says something about the object that it read: that it is gone, cut or unreadable.
 // Else we were interrupted, this machine has run out of something, or we are wrong.
 bool tells_of_object(const Error& error);
 
-// Opens the object, and compares its size and, where the manifest has them, the checksums of its samples. An
-// error only where that tells nothing of the object.
+// Opens the object, and compares its size and, where the manifest has them, the checksums of its samples and
+// of all of it; what no checksum covers is not read. An error only where that tells nothing of the object.
 Result<ObjectVerdict> check_object(Backend& backend, const Manifest& manifest, const ObjectIndex& index,
                                    std::uint64_t object, std::string_view name, Buffer& buffer);
 

@@ -261,9 +261,11 @@ Result<Manifest> without(const Manifest& manifest, const std::map<std::uint64_t,
   ManifestBuilder builder(manifest.facts());
   std::vector<std::uint32_t> number(static_cast<std::size_t>(manifest.objects()));
   std::string scratch;
-  for (std::uint64_t i = 0; i < manifest.objects(); ++i)
-    if (!objects.contains(i))
-      number[i] = builder.add_object(manifest.object_name(i, scratch), manifest.object_bytes(i));
+  for (std::uint64_t i = 0; i < manifest.objects(); ++i) {
+    if (objects.contains(i)) continue;
+    number[i] = builder.add_object(manifest.object_name(i, scratch), manifest.object_bytes(i));
+    builder.set_object_crc32c(number[i], manifest.object_crc32c(i).value_or(0));
+  }
   for (std::uint64_t i = 0; i < manifest.samples(); ++i) {
     SampleEntry entry = manifest.sample(i);
     if (objects.contains(entry.object)) continue;
@@ -274,12 +276,13 @@ Result<Manifest> without(const Manifest& manifest, const std::map<std::uint64_t,
   return Manifest::from_bytes(std::move(bytes));
 }
 
-// The same manifest with the checksum of every sample as it lies there now.
+// The same manifest with the checksum of every sample and object as they lie there now.
 Result<Manifest> with_checksums(Tier& tier, const Manifest& manifest, unsigned threads, bool progress,
                                 LeftOut& left_out) {
   const ObjectIndex index(manifest);
   ManifestFacts facts = manifest.facts();
   facts.checksums = true;
+  facts.object_checksums = true;
   ManifestBuilder builder(std::move(facts));
   builder.resize_samples(manifest.samples());
   std::string scratch;
@@ -293,12 +296,15 @@ Result<Manifest> with_checksums(Tier& tier, const Manifest& manifest, unsigned t
   Progress shown(progress, "checksums", manifest.objects(), "files");
   const auto read = [&](unsigned worker, std::uint64_t object) -> Result<void> {
     PENSTOCK_ASSIGN(const auto reader, tier.backend->open(manifest.object_name(object, names[worker])));
-    return index.for_each_sample(object, [&](std::uint64_t sample) -> Result<void> {
+    const auto enter = [&](std::uint64_t sample, std::uint32_t crc) {
       SampleEntry entry = manifest.sample(sample);
-      PENSTOCK_ASSIGN(entry.crc32c, crc32c_of(*reader, entry.offset, entry.length, buffers[worker]));
+      entry.crc32c = crc;
       builder.set_sample(sample, entry);
-      return success();
-    });
+    };
+    PENSTOCK_ASSIGN(const std::uint32_t whole,
+                    checksums_of(*reader, manifest, index, object, buffers[worker], enter));
+    builder.set_object_crc32c(static_cast<std::uint32_t>(object), whole);
+    return success();
   };
   const auto read_or_leave = [&](unsigned worker, std::uint64_t object) -> Result<void> {
     Result<void> done = read(worker, object);

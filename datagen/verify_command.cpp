@@ -58,6 +58,11 @@ struct Findings {
   std::uint64_t wrong() const { return checked - counts[static_cast<std::size_t>(ObjectState::right)]; }
 };
 
+// Whether checksums cover every byte of every object, not those of samples alone.
+bool knows_whole_objects(const Manifest& manifest) {
+  return manifest.facts().object_checksums || (manifest.one_object_a_sample() && manifest.facts().checksums);
+}
+
 Result<Findings> check_all(Corpus& corpus, unsigned threads, std::uint64_t most, bool progress) {
   const auto start = std::chrono::steady_clock::now();
   const std::uint64_t read_before = corpus.tier.backend->moved_bytes().read;
@@ -113,21 +118,24 @@ void print_lines(const Corpus& corpus, const Findings& findings) {
   for (const std::string& name : findings.extra.first)
     print_json(
         {{"kind", "problem"}, {"object", name}, {"problem", "extra"}, {"detail", "not in the manifest"}});
+  const bool knows_whole = knows_whole_objects(corpus.manifest);
+  const bool knows_some = knows_whole || corpus.manifest.facts().checksums;
   Json summary{{"kind", "summary"},
                {"root", corpus.tier.root},
                {"objects", corpus.manifest.objects()},
                {"checked", findings.checked},
                {"checksums", corpus.manifest.facts().checksums},
+               {"object_checksums", knows_whole},
                {"checksum", corpus.manifest.checksum()}};
   for (std::size_t i = 0; i < kStates; ++i)
     summary[std::string(object_state_name(static_cast<ObjectState>(i)))] = findings.counts[i];
   summary["extra"] = findings.extra.count;
   summary["bytes_read"] = findings.bytes_read;
   summary["wall_s"] = findings.seconds;
-  summary["verdict"] = findings.wrong() > 0                 ? "failed"
-                       : !findings.complete                 ? "interrupted"
-                       : !corpus.manifest.facts().checksums ? "skipped"
-                                                            : "ok";
+  summary["verdict"] = findings.wrong() > 0 ? "failed"
+                       : !findings.complete ? "interrupted"
+                       : !knows_some        ? "skipped"
+                                            : "ok";
   print_json(summary);
 }
 
@@ -172,12 +180,15 @@ Result<int> run(const CommandContext& context) {
   else
     print_table(corpus, findings, context.output);
   if (findings.wrong() > 0 || !findings.complete) return 1;
-  if (corpus.manifest.facts().checksums) return 0;
-  note(
-      "the manifest holds no checksums: every object is there with the right size, but its bytes could not "
-      "be "
-      "verified (describe --scan --checksum makes a manifest that has them)");
-  return 77;
+  if (knows_whole_objects(corpus.manifest)) return 0;
+  const bool samples = corpus.manifest.facts().checksums;
+  note(fmt::format("{} (describe --scan --checksum --save makes a manifest that holds both)",
+                   samples
+                       ? "the manifest holds checksums of samples alone: the bytes around them, such as "
+                         "headers and labels, could not be verified"
+                       : "the manifest holds no checksums, of samples or of objects: every object is there "
+                         "with the right size, but its bytes could not be verified"));
+  return samples ? 0 : 77;
 }
 
 }  // namespace

@@ -7,28 +7,14 @@ import subprocess
 import tarfile
 
 import penstock_cli
+from manifest_file import crc32c
 
 SMALL = ("--samples", 23, "--seed", 7, "--set", "median=8KB", "--set", "classes=5")
 FORMATS = {"tfrecord": ".tfrecord", "webdataset": ".tar"}
 
 
-def crc32c_table():
-    table = []
-    for value in range(256):
-        for _ in range(8):
-            value = (value >> 1) ^ (0x82F63B78 if value & 1 else 0)
-        table.append(value)
-    return table
-
-
-TABLE = crc32c_table()
-
-
 def masked_crc32c(data):
-    crc = 0xFFFFFFFF
-    for byte in data:
-        crc = (crc >> 8) ^ TABLE[(crc ^ byte) & 0xFF]
-    crc ^= 0xFFFFFFFF
+    crc = crc32c(data)
     return ((crc >> 15 | crc << 17) + 0xA282EAD8) & 0xFFFFFFFF
 
 

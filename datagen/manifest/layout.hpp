@@ -21,20 +21,21 @@ namespace penstock::manifest_layout {
 static_assert(std::endian::native == std::endian::little, "the manifest is used in place, little endian");
 
 inline constexpr std::array<char, 8> kMagic{'P', 'E', 'N', 'S', 'T', 'K', 'M', 'F'};
-inline constexpr std::uint32_t kVersion = 1;
+inline constexpr std::uint32_t kVersion = 2;
+inline constexpr std::uint32_t kVersionWithoutObjectCrcs = 1;  // read as well: one section less
 inline constexpr std::uint32_t kNamesPerBlock = 16;
 inline constexpr std::size_t kLongestName = 4096;  // what any file system takes as a path
 inline constexpr std::size_t kSectionAlignment = 64;
 inline constexpr std::uint64_t kMostFactsBytes = std::uint64_t{64} << 20;  // decoded on opening, so bounded
 
-enum Flag : std::uint32_t { kChecksums = 1, kOneObjectASample = 2 };
+enum Flag : std::uint32_t { kChecksums = 1, kOneObjectASample = 2, kObjectChecksums = 4 };
 
-enum Section : std::uint32_t { kFacts, kEntries, kObjectBytes, kRestarts, kNames, kSections };
+enum Section : std::uint32_t { kFacts, kEntries, kObjectBytes, kObjectCrcs, kRestarts, kNames, kSections };
 
 struct SectionRow {
   std::uint64_t offset = 0;  // from the start of the file, a multiple of kSectionAlignment
   std::uint64_t bytes = 0;   // without the zeros that pad it to the next section
-  std::uint32_t kind = 0;    // enum Section; version 1 has each once, in that order
+  std::uint32_t kind = 0;    // enum Section; each is there once, in that order
   std::uint32_t crc32c = 0;
 };
 static_assert(sizeof(SectionRow) == 24);
@@ -56,7 +57,7 @@ struct Header {
   std::uint32_t names_per_block = kNamesPerBlock;
   std::uint64_t reserved = 0;
   std::array<SectionRow, kSections> rows;
-  std::array<std::uint8_t, 56> padding{};  // zero
+  std::array<std::uint8_t, 32> padding{};  // zero
 };
 static_assert(sizeof(Header) == 256 && std::is_trivially_copyable_v<Header>);
 
@@ -89,7 +90,7 @@ class Cursor {
 // Appends `name` front-coded against `previous` ("" at the start of a block).
 void put_name(std::vector<std::byte>& out, std::string_view previous, std::string_view name);
 
-std::vector<std::byte> encode_facts(const ManifestFacts& facts);  // all but `checksums`, which is a flag
+std::vector<std::byte> encode_facts(const ManifestFacts& facts);  // all but the checksums, which are flags
 bool decode_facts(std::span<const std::byte> bytes, ManifestFacts& out);
 
 }  // namespace penstock::manifest_layout

@@ -57,6 +57,18 @@ class Bytes {
   std::span<const std::byte> all_;
 };
 
+// The section table of a version that had no kObjectCrcs, as if it had an empty one in its place.
+void add_object_crcs(Header& header) {
+  auto& rows = header.rows;
+  for (std::uint32_t i = kSections - 1; i > manifest_layout::kObjectCrcs; --i) {
+    rows[i] = rows[i - 1];
+    ++rows[i].kind;
+  }
+  const SectionRow& before = rows[manifest_layout::kObjectBytes];
+  rows[manifest_layout::kObjectCrcs] = {.offset = aligned(before.offset + before.bytes),
+                                        .kind = manifest_layout::kObjectCrcs};
+}
+
 Result<Header> parse_header(std::span<const std::byte> bytes) {
   Header header;
   if (bytes.size() < 16) return damaged(fmt::format("it has {} bytes, less than any header", bytes.size()));
@@ -68,11 +80,16 @@ Result<Header> parse_header(std::span<const std::byte> bytes) {
   const std::array<std::byte, 4> zero{};
   if (crc32c(bytes.first(header.header_bytes).subspan(16), crc32c(zero, before)) != header.header_crc32c)
     return damaged("its header does not match its checksum");
-  if (header.version != manifest_layout::kVersion)
-    return make_error(Errc::unsupported,
-                      fmt::format("the manifest has version {}, this penstock reads version {}",
-                                  header.version, manifest_layout::kVersion));
-  if (header.header_bytes != sizeof header || header.sections != kSections) return damaged("odd header size");
+  const bool object_crcs = header.version != manifest_layout::kVersionWithoutObjectCrcs;
+  if (object_crcs && header.version != manifest_layout::kVersion)
+    return make_error(
+        Errc::unsupported,
+        fmt::format("the manifest has version {}, this penstock reads versions {} and {}: use a "
+                    "newer penstock, or make the manifest again",
+                    header.version, manifest_layout::kVersionWithoutObjectCrcs, manifest_layout::kVersion));
+  if (header.header_bytes != sizeof header || header.sections != (object_crcs ? kSections : kSections - 1))
+    return damaged("odd header size");
+  if (!object_crcs) add_object_crcs(header);
   if (header.file_bytes != bytes.size())
     return damaged(fmt::format("it has {} bytes, its header says {}", bytes.size(), header.file_bytes));
   if (header.names_per_block == 0) return damaged("no names in a block");
@@ -86,8 +103,10 @@ bool all_zero(std::span<const std::byte> bytes) {
 Result<void> check_sections(const Header& header, std::span<const std::byte> bytes) {
   const std::uint64_t blocks =
       header.objects / header.names_per_block + (header.objects % header.names_per_block == 0 ? 0 : 1);
-  const std::array<std::uint64_t, kSections> counts{0, header.samples, header.objects, blocks, 0};
-  const std::array<std::uint64_t, kSections> sizes{0, sizeof(SampleEntry), 8, 8, 0};
+  const bool object_crcs = (header.flags & manifest_layout::kObjectChecksums) != 0;
+  const std::array<std::uint64_t, kSections> counts{
+      0, header.samples, header.objects, object_crcs ? header.objects : 0, blocks, 0};
+  const std::array<std::uint64_t, kSections> sizes{0, sizeof(SampleEntry), 8, 4, 8, 0};
   std::uint64_t end = header.header_bytes;
   for (std::uint32_t i = 0; i < kSections; ++i) {
     const SectionRow& row = header.rows[i];
@@ -129,6 +148,7 @@ struct Manifest::State {
   ManifestFacts facts;
   std::span<const SampleEntry> entries;
   std::span<const std::uint64_t> object_bytes;
+  std::span<const std::uint32_t> object_crcs;
   std::span<const std::uint64_t> restarts;
   std::span<const std::byte> names;
 };
@@ -148,6 +168,8 @@ Result<Manifest> Manifest::parse(std::unique_ptr<State> state) {
   state->facts.checksums = (state->header.flags & manifest_layout::kChecksums) != 0;
   state->entries = as_array<SampleEntry>(state->section(manifest_layout::kEntries));
   state->object_bytes = as_array<std::uint64_t>(state->section(manifest_layout::kObjectBytes));
+  state->facts.object_checksums = (state->header.flags & manifest_layout::kObjectChecksums) != 0;
+  state->object_crcs = as_array<std::uint32_t>(state->section(manifest_layout::kObjectCrcs));
   state->restarts = as_array<std::uint64_t>(state->section(manifest_layout::kRestarts));
   state->names = state->section(manifest_layout::kNames);
   return Manifest(std::move(state));
@@ -201,8 +223,9 @@ Result<Manifest> Manifest::from_bytes(std::vector<std::byte> bytes) {
 
 Result<void> Manifest::check() const {
   const State& state = *state_;
-  for (const Section which : {manifest_layout::kEntries, manifest_layout::kObjectBytes,
-                              manifest_layout::kRestarts, manifest_layout::kNames})
+  for (const Section which :
+       {manifest_layout::kEntries, manifest_layout::kObjectBytes, manifest_layout::kObjectCrcs,
+        manifest_layout::kRestarts, manifest_layout::kNames})
     if (crc32c(state.section(which)) != state.header.rows[which].crc32c)
       return damaged(fmt::format("section {} does not match its checksum", static_cast<unsigned>(which)));
 
@@ -271,6 +294,12 @@ const SampleEntry& Manifest::sample(std::uint64_t index) const {
 
 std::uint64_t Manifest::object_bytes(std::uint64_t object) const {
   return object < state_->object_bytes.size() ? state_->object_bytes[object] : 0;
+}
+
+std::optional<std::uint32_t> Manifest::object_crc32c(std::uint64_t object) const {
+  if (object < state_->object_crcs.size()) return state_->object_crcs[object];
+  if (one_object_a_sample() && facts().checksums && object < samples()) return sample(object).crc32c;
+  return std::nullopt;
 }
 
 std::string_view Manifest::object_name(std::uint64_t object, std::string& scratch) const {

@@ -8,6 +8,7 @@
 #include <filesystem>
 #include <map>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -40,7 +41,10 @@ struct ManifestFacts {
   std::string codec;   // what a sample is: "jpeg", "png", "raw", "mixed"
   std::uint64_t seed = 0;
   std::map<std::string, std::string> settings;  // the recipe's, resolved
-  bool checksums = false;
+  bool checksums = false;                       // of samples
+  // Of whole objects, beside the samples'. False as well where each object is one sample, and has its
+  // checksum.
+  bool object_checksums = false;
   std::vector<std::string> label_names;  // label n is label_names[n]; may be empty
 };
 
@@ -71,6 +75,8 @@ class Manifest {
   // An entry with no label, object or length (object 0xffffffff) for an index that is out of range.
   const SampleEntry& sample(std::uint64_t index) const;
   std::uint64_t object_bytes(std::uint64_t object) const;  // 0 for an object that is not there
+  // Of all bytes of the object, what lies around its samples too; nothing where the manifest does not know.
+  std::optional<std::uint32_t> object_crc32c(std::uint64_t object) const;
 
   // The object's name, decoded into `scratch` (no allocation once it has grown); "" for an object that is not
   // there. Any thread, each with its own scratch.
@@ -92,12 +98,12 @@ class Manifest {
   std::unique_ptr<State> state_;
 };
 
-// Collects a manifest in as much memory as it will take on disk (and a few MiB). One thread, but for the two
-// set_ calls. Mistakes (a name twice in a row, an improper name, an entry outside its object) are told by
-// finish() and publish(), by name.
+// Collects a manifest in as much memory as it will take on disk (and a few MiB; with checksums of objects, 4
+// bytes an object). One thread, but for the set_ calls. Mistakes (a name twice in a row, an improper name, an
+// entry outside its object) are told by finish() and publish(), by name.
 class ManifestBuilder {
  public:
-  explicit ManifestBuilder(ManifestFacts facts);
+  explicit ManifestBuilder(ManifestFacts facts);  // object_checksums is taken from these, never later
   ManifestBuilder(ManifestBuilder&&) noexcept;
   ManifestBuilder& operator=(ManifestBuilder&&) noexcept;
   ~ManifestBuilder();
@@ -106,10 +112,11 @@ class ManifestBuilder {
   void add_sample(const SampleEntry& entry);
 
   // For makers that know the samples before their sizes: room for `count` samples in all, then any thread
-  // fills any one of them, and sets the size of any object that was added.
+  // fills any one of them, and sets size and checksum of any object that was added.
   void resize_samples(std::uint64_t count);
   void set_sample(std::uint64_t index, const SampleEntry& entry);
   void set_object_bytes(std::uint32_t object, std::uint64_t bytes);
+  void set_object_crc32c(std::uint32_t object, std::uint32_t crc32c);  // nothing unless object_checksums
 
   std::uint64_t samples() const;
   std::uint64_t objects() const;

@@ -32,11 +32,13 @@ std::span<const std::byte> raw(std::span<const T> values) {
 }  // namespace
 
 struct ManifestBuilder::State {
-  explicit State(ManifestFacts given) : facts(std::move(given)) {}
+  explicit State(ManifestFacts given) : facts(std::move(given)), keeps_object_crcs(facts.object_checksums) {}
 
   ManifestFacts facts;
+  const bool keeps_object_crcs;
   Chunks<SampleEntry, 1 << 15> entries;
   Chunks<std::uint64_t, 1 << 16> object_bytes;
+  Chunks<std::uint32_t, 1 << 16> object_crcs;  // one an object, if they are kept
   Chunks<std::uint64_t, 1 << 14> restarts;
   Chunks<std::byte, 1 << 20> names;
   std::string last_name;
@@ -51,7 +53,8 @@ struct ManifestBuilder::State {
   Result<Header> totals() const;
   // Every section's bytes in pieces, in order; `visit` returns false to stop.
   template <class Visit>
-  bool for_each_piece(Section section, std::span<const std::byte> facts_bytes, Visit visit) const;
+  bool for_each_piece(Section section, const Header& totals, std::span<const std::byte> facts_bytes,
+                      Visit visit) const;
   Result<Header> header(std::span<const std::byte> facts_bytes) const;
 };
 
@@ -76,12 +79,13 @@ Result<Header> ManifestBuilder::State::totals() const {
   }
   if (facts.checksums) out.flags |= manifest_layout::kChecksums;
   if (own_objects) out.flags |= manifest_layout::kOneObjectASample;
+  if (keeps_object_crcs && !own_objects) out.flags |= manifest_layout::kObjectChecksums;
   return out;
 }
 
 template <class Visit>
-bool ManifestBuilder::State::for_each_piece(Section section, std::span<const std::byte> facts_bytes,
-                                            Visit visit) const {
+bool ManifestBuilder::State::for_each_piece(Section section, const Header& totals,
+                                            std::span<const std::byte> facts_bytes, Visit visit) const {
   const auto as_raw = [&](auto piece) { return visit(std::as_bytes(piece)); };
   switch (section) {
     case manifest_layout::kFacts:
@@ -90,6 +94,8 @@ bool ManifestBuilder::State::for_each_piece(Section section, std::span<const std
       return entries.for_each_chunk(as_raw);
     case manifest_layout::kObjectBytes:
       return object_bytes.for_each_chunk(as_raw);
+    case manifest_layout::kObjectCrcs:
+      return (totals.flags & manifest_layout::kObjectChecksums) == 0 || object_crcs.for_each_chunk(as_raw);
     case manifest_layout::kRestarts:
       return restarts.for_each_chunk(as_raw);
     default:
@@ -108,7 +114,7 @@ Result<Header> ManifestBuilder::State::header(std::span<const std::byte> facts_b
     auto& row = out.rows[i];
     row.kind = i;
     row.offset = aligned(end);
-    for_each_piece(static_cast<Section>(i), facts_bytes, [&row](std::span<const std::byte> piece) {
+    for_each_piece(static_cast<Section>(i), out, facts_bytes, [&row](std::span<const std::byte> piece) {
       row.bytes += piece.size();
       row.crc32c = crc32c(piece, row.crc32c);
       return true;
@@ -155,6 +161,7 @@ std::uint32_t ManifestBuilder::add_object(std::string_view name, std::uint64_t b
   state.names.append(state.coded);
   state.last_name = name;
   state.object_bytes.push_back(bytes);
+  if (state.keeps_object_crcs) state.object_crcs.push_back(0);
   return static_cast<std::uint32_t>(index);
 }
 
@@ -171,6 +178,10 @@ void ManifestBuilder::set_sample(std::uint64_t index, const SampleEntry& entry) 
 
 void ManifestBuilder::set_object_bytes(std::uint32_t object, std::uint64_t bytes) {
   state_->object_bytes.at(object) = bytes;
+}
+
+void ManifestBuilder::set_object_crc32c(std::uint32_t object, std::uint32_t crc32c) {
+  if (state_->keeps_object_crcs) state_->object_crcs.at(object) = crc32c;
 }
 
 Result<std::vector<std::byte>> ManifestBuilder::finish() {
@@ -198,6 +209,8 @@ Result<std::vector<std::byte>> ManifestBuilder::finish() {
   state.entries.drain(put);
   start(manifest_layout::kObjectBytes);
   state.object_bytes.drain(put);
+  start(manifest_layout::kObjectCrcs);
+  if ((header.flags & manifest_layout::kObjectChecksums) != 0) state.object_crcs.drain(put);
   start(manifest_layout::kRestarts);
   state.restarts.drain(put);
   start(manifest_layout::kNames);
@@ -216,7 +229,7 @@ Result<void> ManifestBuilder::publish(Backend& backend, std::string_view name, D
   for (std::uint32_t i = 0; i < kSections && result.ok(); ++i) {
     const auto gap = static_cast<std::size_t>(header.rows[i].offset - written);
     if (gap > 0) PENSTOCK_TRY(writer->append(std::span(zeros).first(gap)));
-    state_->for_each_piece(static_cast<Section>(i), facts, [&](std::span<const std::byte> piece) {
+    state_->for_each_piece(static_cast<Section>(i), header, facts, [&](std::span<const std::byte> piece) {
       result = writer->append(piece);
       return result.ok();
     });

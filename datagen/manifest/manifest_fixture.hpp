@@ -14,6 +14,14 @@
 
 namespace penstock {
 
+// Facts that are empty, but for which checksums there are.
+inline ManifestFacts with_checksums(bool of_objects) {
+  ManifestFacts facts;
+  facts.checksums = true;
+  facts.object_checksums = of_objects;
+  return facts;
+}
+
 inline manifest_layout::Header header_of(std::span<const std::byte> bytes) {
   manifest_layout::Header header;
   std::memcpy(&header, bytes.data(), sizeof header);
@@ -34,6 +42,20 @@ inline void seal(std::span<std::byte> bytes) {
   put_header(bytes, header);
 }
 
+// What a manifest without checksums of objects was before there were any: without their row in the table.
+inline std::vector<std::byte> as_version_1(std::vector<std::byte> bytes) {
+  manifest_layout::Header header = header_of(bytes);
+  header.version = 1;
+  header.sections = 5;
+  for (std::uint32_t i = 3; i < 5; ++i) {
+    header.rows[i] = header.rows[i + 1];
+    header.rows[i].kind = i;
+  }
+  header.rows[5] = {};
+  put_header(bytes, header);
+  return bytes;
+}
+
 // Calls everything, for every index and some beyond.
 inline void use(const Manifest& manifest) {
   std::string scratch;
@@ -43,10 +65,11 @@ inline void use(const Manifest& manifest) {
     sum += entry.length + manifest.object_name(entry.object, scratch).size() +
            manifest.object_bytes(entry.object);
   }
-  for (std::uint64_t i = 0; i < manifest.objects() + 3; ++i) sum += manifest.object_name(i, scratch).size();
+  for (std::uint64_t i = 0; i < manifest.objects() + 3; ++i)
+    sum += manifest.object_name(i, scratch).size() + manifest.object_crc32c(i).value_or(0);
   for (const std::uint64_t far : {std::uint64_t{1} << 32, std::uint64_t{1} << 63, UINT64_MAX})
-    sum +=
-        manifest.object_name(far, scratch).size() + manifest.object_bytes(far) + manifest.sample(far).length;
+    sum += manifest.object_name(far, scratch).size() + manifest.object_bytes(far) +
+           manifest.object_crc32c(far).value_or(0) + manifest.sample(far).length;
   static volatile std::uint64_t sink = 0;
   sink = sink + sum;
 }

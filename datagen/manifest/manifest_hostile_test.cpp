@@ -38,6 +38,28 @@ std::vector<std::byte> good_manifest(std::uint64_t samples = 50) {
   return *std::move(bytes);
 }
 
+// Five samples an object, and the objects' checksums.
+std::vector<std::byte> good_shards(std::uint64_t objects = 10) {
+  ManifestBuilder builder(with_checksums(true));
+  for (std::uint64_t i = 0; i < objects; ++i) {
+    const std::uint32_t object = builder.add_object("shard-" + std::to_string(i), 1000 + i);
+    builder.set_object_crc32c(object, static_cast<std::uint32_t>(mix64(~i)));
+    for (std::uint64_t at = 0; at < 5; ++at)
+      builder.add_sample({.offset = 100 * at + 12,
+                          .length = 80 + at,
+                          .object = object,
+                          .crc32c = static_cast<std::uint32_t>(mix64(i * 5 + at))});
+  }
+  auto bytes = builder.finish();
+  EXPECT_TRUE(bytes.ok());
+  return *std::move(bytes);
+}
+
+// Of every kind, small.
+std::vector<std::vector<std::byte>> good_ones() {
+  return {good_manifest(20), good_shards(), as_version_1(good_manifest(20))};
+}
+
 class HostileManifest : public ::testing::Test {
  protected:
   void SetUp() override {
@@ -70,66 +92,69 @@ class HostileManifest : public ::testing::Test {
 };
 
 TEST_F(HostileManifest, CutShortAnywhereIsCorrupt) {
-  const auto bytes = good_manifest();
-  std::vector<std::size_t> cuts;
-  for (std::size_t cut = 0; cut <= sizeof(Header); ++cut) cuts.push_back(cut);
-  for (const auto& row : header_of(bytes).rows)
-    for (const std::uint64_t edge : {row.offset, row.offset + row.bytes})
-      for (const std::uint64_t near : {edge - 1, edge, edge + 1})
-        if (near < bytes.size()) cuts.push_back(near);
-  for (const std::size_t cut : cuts) {
-    const std::vector<std::byte> part(bytes.begin(), bytes.begin() + static_cast<std::ptrdiff_t>(cut));
-    const auto mapped = open(part);
-    ASSERT_FALSE(mapped.ok()) << cut;
-    EXPECT_EQ(mapped.error().code, Errc::corrupt) << cut;
-    const auto loaded = Manifest::from_bytes(part);
-    ASSERT_FALSE(loaded.ok()) << cut;
-    EXPECT_EQ(loaded.error().code, Errc::corrupt) << cut;
+  for (const auto& bytes : good_ones()) {
+    std::vector<std::size_t> cuts;
+    for (std::size_t cut = 0; cut <= sizeof(Header); ++cut) cuts.push_back(cut);
+    for (const auto& row : header_of(bytes).rows)
+      for (const std::uint64_t edge : {row.offset, row.offset + row.bytes})
+        for (const std::uint64_t near : {edge - 1, edge, edge + 1})
+          if (near < bytes.size()) cuts.push_back(near);
+    for (const std::size_t cut : cuts) {
+      const std::vector<std::byte> part(bytes.begin(), bytes.begin() + static_cast<std::ptrdiff_t>(cut));
+      const auto mapped = open(part);
+      ASSERT_FALSE(mapped.ok()) << cut;
+      EXPECT_EQ(mapped.error().code, Errc::corrupt) << cut;
+      const auto loaded = Manifest::from_bytes(part);
+      ASSERT_FALSE(loaded.ok()) << cut;
+      EXPECT_EQ(loaded.error().code, Errc::corrupt) << cut;
+    }
+    auto longer = bytes;
+    longer.push_back(std::byte{0});
+    EXPECT_FALSE(Manifest::from_bytes(longer).ok());
   }
-  auto longer = bytes;
-  longer.push_back(std::byte{0});
-  EXPECT_FALSE(Manifest::from_bytes(longer).ok());
 }
 
 TEST_F(HostileManifest, EveryFlippedBitOfTheHeaderIsSeenOnOpening) {
-  const auto good = good_manifest();
-  auto bytes = good;
-  for (std::size_t at = 0; at < sizeof(Header); ++at)
-    for (unsigned bit = 0; bit < 8; ++bit) {
-      bytes[at] = good[at] ^ static_cast<std::byte>(1U << bit);
-      const auto mapped = open(bytes);
-      ASSERT_FALSE(mapped.ok()) << at << "." << bit;
-      EXPECT_EQ(mapped.error().code, Errc::corrupt) << at << "." << bit;
-      bytes[at] = good[at];
-    }
+  for (const auto& good : good_ones()) {
+    auto bytes = good;
+    for (std::size_t at = 0; at < sizeof(Header); ++at)
+      for (unsigned bit = 0; bit < 8; ++bit) {
+        bytes[at] = good[at] ^ static_cast<std::byte>(1U << bit);
+        const auto mapped = open(bytes);
+        ASSERT_FALSE(mapped.ok()) << at << "." << bit;
+        EXPECT_EQ(mapped.error().code, Errc::corrupt) << at << "." << bit;
+        bytes[at] = good[at];
+      }
+  }
 }
 
 TEST_F(HostileManifest, EveryFlippedBitOfTheRestIsSeenByTheCheck) {
-  const auto good = good_manifest(20);
-  auto bytes = good;
-  for (std::size_t at = sizeof(Header); at < bytes.size(); ++at)
-    for (unsigned bit = 0; bit < 8; ++bit) {
-      bytes[at] = good[at] ^ static_cast<std::byte>(1U << bit);
-      const auto loaded = Manifest::from_bytes(bytes);
-      ASSERT_FALSE(loaded.ok()) << at << "." << bit;
-      EXPECT_EQ(loaded.error().code, Errc::corrupt) << at << "." << bit;
-      bytes[at] = good[at];
-    }
+  for (const auto& good : good_ones()) {
+    auto bytes = good;
+    for (std::size_t at = sizeof(Header); at < bytes.size(); ++at)
+      for (unsigned bit = 0; bit < 8; ++bit) {
+        bytes[at] = good[at] ^ static_cast<std::byte>(1U << bit);
+        const auto loaded = Manifest::from_bytes(bytes);
+        ASSERT_FALSE(loaded.ok()) << at << "." << bit;
+        EXPECT_EQ(loaded.error().code, Errc::corrupt) << at << "." << bit;
+        bytes[at] = good[at];
+      }
+  }
 }
 
 TEST_F(HostileManifest, ANewerVersionIsToldFromDamage) {
   auto bytes = good_manifest();
   Header header = header_of(bytes);
-  header.version = 2;
+  header.version = 3;
   put_header(bytes, header);
   const auto mapped = open(bytes);
   ASSERT_FALSE(mapped.ok());
   EXPECT_EQ(mapped.error().code, Errc::unsupported);
-  EXPECT_NE(mapped.error().what.find("version 2"), std::string::npos);
+  EXPECT_NE(mapped.error().what.find("version 3"), std::string::npos);
 }
 
 TEST_F(HostileManifest, ForgedCountsAreRefused) {
-  const auto good = good_manifest();
+  const auto good = good_shards(50);
   const auto forged = [&](auto change) {
     auto bytes = good;
     Header header = header_of(bytes);
@@ -153,6 +178,14 @@ TEST_F(HostileManifest, ForgedCountsAreRefused) {
   EXPECT_FALSE(forged([](Header& h) { h.names_per_block = 1; }));
   EXPECT_FALSE(forged([](Header& h) { h.names_per_block = UINT32_MAX; }));
   EXPECT_FALSE(forged([](Header& h) { h.sections = 4; }));
+  EXPECT_FALSE(forged([](Header& h) { h.sections = 5; }));
+  EXPECT_FALSE(forged([](Header& h) { h.version = 1; }));
+  EXPECT_FALSE(forged([](Header& h) {
+    h.version = 1;
+    h.sections = 5;
+  }));
+  EXPECT_FALSE(forged([](Header& h) { h.flags ^= manifest_layout::kObjectChecksums; }));
+  EXPECT_FALSE(forged([](Header& h) { h.flags ^= manifest_layout::kOneObjectASample; }));
   EXPECT_FALSE(forged([](Header& h) { h.header_bytes = 24; }));
 }
 
@@ -178,6 +211,31 @@ TEST_F(HostileManifest, ForgedEntriesAreRefusedAndHarmlessUnchecked) {
   EXPECT_FALSE(forged([](SampleEntry& e) { e.label = 2; }));
   EXPECT_FALSE(forged(
       [](SampleEntry& e) { e.object = 8; }));  // two samples in one object, and the flag says otherwise
+}
+
+TEST_F(HostileManifest, ForgedVersion1IsRefusedAndHarmless) {
+  const auto good = as_version_1(good_manifest());
+  ASSERT_TRUE(survives(good));
+  const auto forged = [&](auto change) {
+    auto bytes = good;
+    Header header = header_of(bytes);
+    change(header);
+    put_header(bytes, header);
+    return survives(bytes);
+  };
+  EXPECT_FALSE(forged([](Header& h) { h.version = 2; }));
+  EXPECT_FALSE(forged([](Header& h) { h.version = 0; }));
+  EXPECT_FALSE(forged([](Header& h) { h.sections = 6; }));
+  EXPECT_FALSE(forged([](Header& h) { h.flags |= manifest_layout::kObjectChecksums; }));
+  for (std::size_t i = 0; i < 5; ++i) {
+    EXPECT_FALSE(forged([&](Header& h) { ++h.rows[i].kind; })) << i;
+    EXPECT_FALSE(forged([&](Header& h) { h.rows[i].kind = UINT32_MAX; })) << i;
+    for (const std::uint64_t count :
+         {std::uint64_t{1}, std::uint64_t{1} << 32, UINT64_MAX - 63, UINT64_MAX}) {
+      EXPECT_FALSE(forged([&](Header& h) { h.rows[i].offset = count; })) << i << " " << count;
+      EXPECT_FALSE(forged([&](Header& h) { h.rows[i].bytes = count; })) << i << " " << count;
+    }
+  }
 }
 
 // A reader rounds lengths up for its buffers: near 2^64 that would come to nothing.
@@ -230,12 +288,13 @@ TEST_F(HostileManifest, ForgedFactsAreHarmless) {
     }
 }
 
-// Mutations of a good file with fixed seeds, half of them with every checksum made right again.
+// Mutations of good files with fixed seeds, half of them with every checksum made right again.
 TEST_F(HostileManifest, RandomDamageNeverCrashes) {
-  const auto good = good_manifest();
+  const auto good_files = good_ones();
   int passed = 0;
   for (std::uint64_t round = 0; round < 4000; ++round) {
     const RandomStream random(round, "manifest fuzz");
+    const auto& good = good_files[round / 2 % good_files.size()];
     auto bytes = good;
     std::uint64_t draw = 0;
     for (std::uint64_t left = 1 + random.below(draw++, 8); left > 0; --left) {

@@ -9,6 +9,8 @@
 #include <thread>
 #include <vector>
 
+#include "datagen/manifest/manifest_fixture.hpp"
+
 namespace penstock {
 namespace {
 
@@ -184,6 +186,73 @@ TEST(Manifest, SeveralSamplesInAnObject) {
   EXPECT_EQ(manifest->payload_bytes(), 100U);
   EXPECT_EQ(manifest->sample(1).offset, 40U);
   EXPECT_EQ(manifest->sample(1).label, kNoLabel);
+}
+
+TEST(Manifest, ChecksumsOfWholeObjects) {
+  ManifestBuilder builder(with_checksums(true));
+  for (std::uint32_t i = 0; i < 70'000; ++i) {  // more than a chunk
+    builder.add_object("shard-" + std::to_string(i), 100);
+    if (i % 2 == 0) builder.add_sample({.offset = 10, .length = 40, .object = i, .crc32c = 77});
+    builder.set_object_crc32c(i, i * 2654435761U);
+  }
+  const auto manifest = Manifest::from_bytes(*builder.finish());
+  ASSERT_TRUE(manifest.ok()) << manifest.error().what;
+  EXPECT_TRUE(manifest->facts().object_checksums);
+  for (std::uint32_t i = 0; i < 70'000; ++i) ASSERT_EQ(manifest->object_crc32c(i), i * 2654435761U);
+  EXPECT_EQ(manifest->object_crc32c(70'000), std::nullopt);
+  EXPECT_EQ(manifest->object_crc32c(UINT64_MAX), std::nullopt);
+}
+
+TEST(Manifest, AnObjectThatIsItsSampleHasItsChecksumOnce) {
+  ManifestFacts facts = some_facts();
+  facts.object_checksums = true;
+  ManifestBuilder builder(facts);
+  for (std::uint32_t i = 0; i < 100; ++i) {
+    builder.add_sample({.length = 9, .object = builder.add_object(synthetic_name(i), 9), .crc32c = i + 5});
+    builder.set_object_crc32c(i, i + 5);
+  }
+  auto without = synthetic(0);
+  for (std::uint32_t i = 0; i < 100; ++i)
+    without.add_sample({.length = 9, .object = without.add_object(synthetic_name(i), 9), .crc32c = i + 5});
+  const auto bytes = builder.finish();
+  ASSERT_TRUE(bytes.ok());
+  EXPECT_EQ(*bytes, *without.finish());
+  const auto manifest = Manifest::from_bytes(*bytes);
+  ASSERT_TRUE(manifest.ok()) << manifest.error().what;
+  EXPECT_FALSE(manifest->facts().object_checksums);
+  for (std::uint32_t i = 0; i < 100; ++i) EXPECT_EQ(manifest->object_crc32c(i), i + 5);
+  EXPECT_EQ(manifest->object_crc32c(100), std::nullopt);
+}
+
+TEST(Manifest, WithoutChecksumsNoneIsClaimed) {
+  ManifestBuilder shards(with_checksums(false));
+  shards.add_sample({.offset = 2, .length = 7, .object = shards.add_object("a", 9), .crc32c = 5});
+  shards.set_object_crc32c(0, 6);
+  EXPECT_EQ(Manifest::from_bytes(*shards.finish())->object_crc32c(0), std::nullopt);
+  ManifestBuilder files({});
+  files.add_sample({.length = 9, .object = files.add_object("a", 9), .crc32c = 5});
+  EXPECT_EQ(Manifest::from_bytes(*files.finish())->object_crc32c(0), std::nullopt);
+}
+
+TEST_F(ScratchFolder, Version1IsReadAsItAlwaysWas) {
+  auto builder = synthetic(1000);
+  const auto old = as_version_1(*builder.finish());
+  const auto files = Manifest::from_bytes(old);
+  ASSERT_TRUE(files.ok()) << files.error().what;
+  expect_synthetic(*files, 1000, 1);
+  EXPECT_EQ(files->object_crc32c(7), files->sample(7).crc32c);
+  ManifestBuilder other(with_checksums(false));
+  other.add_object("empty", 0);
+  other.add_sample({.offset = 2, .length = 7, .object = other.add_object("shard", 9), .crc32c = 5});
+  const auto shards = Manifest::open(file(as_version_1(*other.finish())));
+  ASSERT_TRUE(shards.ok()) << shards.error().what;
+  ASSERT_TRUE(shards->check().ok());
+  std::string scratch;
+  EXPECT_EQ(shards->object_name(1, scratch), "shard");
+  EXPECT_EQ(shards->sample(0).crc32c, 5U);
+  EXPECT_TRUE(shards->facts().checksums);
+  EXPECT_FALSE(shards->facts().object_checksums);
+  EXPECT_EQ(shards->object_crc32c(1), std::nullopt);
 }
 
 TEST(Manifest, EmptyIsAManifestToo) {
