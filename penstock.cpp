@@ -126,10 +126,15 @@ void add_missing(std::vector<OptionWord>& words, const std::vector<OptionWord>& 
 
 // What the line does not say, from the nearest of --config, ./penstock.yaml and the user's own file that
 // does.
-Result<std::vector<OptionWord>> config_words(const CommandInfo& command, std::span<const std::string> words) {
-  std::vector<OptionWord> found;
+struct Config {
+  std::vector<OptionWord> words;
+  std::string files;  // that they come from: "'a.yaml', 'b.yaml'"
+};
+Result<Config> config_words(const CommandInfo& command, std::span<const std::string> words) {
+  Config found;
   if (const std::string file = raw_value(words, "config"); !file.empty()) {
-    PENSTOCK_ASSIGN(found, read_config_file(file, "", {}));
+    PENSTOCK_ASSIGN(found.words, read_config_file(file, "", {}));
+    found.files = fmt::format("'{}'", file);
   }
   if (std::find(words.begin(), words.end(), "--no-config") != words.end()) return found;
   std::vector<std::string_view> sections;
@@ -142,9 +147,18 @@ Result<std::vector<OptionWord>> config_words(const CommandInfo& command, std::sp
     if (!std::filesystem::is_regular_file(path, none)) continue;
     note(fmt::format("flags from {} (--no-config ignores it)", path.string()));
     PENSTOCK_ASSIGN(const auto more, read_config_file(path, command.name, sections));
-    add_missing(found, more);
+    add_missing(found.words, more);
+    if (!more.empty()) found.files += fmt::format("{}'{}'", found.files.empty() ? "" : ", ", path.string());
   }
   return found;
+}
+
+// Says of what is wrong in a file that it is there.
+Result<CommandLine> parse_with_config(const CommandInfo& command, std::span<const std::string> words,
+                                      const Config& config) {
+  Result<CommandLine> line = parse_command_line(command, words, config.words);
+  if (line.ok() || config.words.empty() || !parse_command_line(command, words, {}).ok()) return line;
+  return make_error(line.error().code, fmt::format("in {}: {}", config.files, line.error().what));
 }
 
 Result<std::uint64_t> resolve_seed(const CommandInfo& command, const Options& options) {
@@ -173,8 +187,8 @@ Result<int> run_command(const CommandInfo& command, std::span<const std::string>
                                   "start it once, without the launcher",
                                   command.name, ranks));
   }
-  PENSTOCK_ASSIGN(const std::vector<OptionWord> config, config_words(command, words));
-  PENSTOCK_ASSIGN(const CommandLine line, parse_command_line(command, words, config));
+  PENSTOCK_ASSIGN(const Config config, config_words(command, words));
+  PENSTOCK_ASSIGN(const CommandLine line, parse_with_config(command, words, config));
   PENSTOCK_ASSIGN(const std::uint64_t seed, resolve_seed(command, line.options));
   PENSTOCK_TRY(place(command, line.options));
   const std::string& progress = line.options.text("progress");

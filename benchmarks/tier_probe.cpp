@@ -69,29 +69,65 @@ Result<void> write_object(Backend& backend, std::string_view name, std::uint64_t
   return writer->publish(durability, IfExists::replace);
 }
 
+constexpr std::string_view kProbePrefix = "penstock-probe-";
+
+Result<void> remove_folder(Namespace& names, const std::string& folder) {
+  std::vector<std::string> objects;
+  const Result<void> listed = names.list(folder, [&](const Entry& entry) {
+    objects.push_back(entry.name);
+    return true;
+  });
+  Result<void> removed = !listed.ok() && listed.error().code != Errc::not_found ? listed : success();
+  for (const std::string& object : objects)
+    if (Result<void> one = names.remove(object); !one.ok()) removed = std::move(one);
+  if (Result<void> last = names.remove(folder); !last.ok() && last.error().code != Errc::not_found)
+    removed = std::move(last);
+  return removed;
+}
+
+std::string lock_of(std::string_view folder) {
+  return fmt::format("{}/lock", folder);
+}
+
+// Folders of probes that were killed: nobody holds their locks. Not on a network, where the locks of other
+// machines may not be seen.
+void sweep_dead_probes(Tier& tier) {
+  if (tier.facts.network) return;
+  Namespace& names = tier.backend->names();
+  std::vector<std::string> folders;
+  const Result<void> listed = names.list("", [&](const Entry& entry) {
+    const std::string_view id =
+        std::string_view(entry.name).substr(std::min(kProbePrefix.size(), entry.name.size()));
+    const bool ours = entry.folder && !entry.link && entry.name.starts_with(kProbePrefix) && id.size() == 8 &&
+                      id.find_first_not_of("0123456789abcdef") == std::string_view::npos;
+    if (ours) folders.push_back(entry.name);
+    return true;
+  });
+  if (!listed.ok()) return;
+  for (const std::string& folder : folders) {
+    const auto lock = names.lock(lock_of(folder));
+    if (!lock.ok()) continue;
+    if (remove_folder(names, folder).ok())
+      note(fmt::format("removed '{}' from '{}': it was left by a probe that was killed", folder, tier.name));
+  }
+}
+
 // The probe's own folder, gone when this is.
 class ProbeFolder {
  public:
   explicit ProbeFolder(Tier& tier) : tier_(tier) {
     std::random_device entropy;
-    name_ = fmt::format("penstock-probe-{:08x}", entropy());
+    name_ = fmt::format("{}{:08x}", kProbePrefix, entropy());
   }
   ProbeFolder(const ProbeFolder&) = delete;
   ProbeFolder& operator=(const ProbeFolder&) = delete;
   ~ProbeFolder() {
-    Namespace& names = tier_.backend->names();
-    std::vector<std::string> objects;
-    const Result<void> listed = names.list(name_, [&](const Entry& entry) {
-      objects.push_back(entry.name);
-      return true;
-    });
-    Result<void> removed = !listed.ok() && listed.error().code != Errc::not_found ? listed : success();
-    for (const std::string& object : objects)
-      if (Result<void> one = names.remove(object); !one.ok()) removed = std::move(one);
-    if (Result<void> folder = names.remove(name_); !folder.ok() && folder.error().code != Errc::not_found)
-      removed = std::move(folder);
-    if (!removed.ok())
+    if (const Result<void> removed = remove_folder(tier_.backend->names(), name_); !removed.ok())
       warn(fmt::format("could not remove '{}' from '{}': {}", name_, tier_.name, removed.error().message()));
+  }
+  // Says to other probes that somebody works here, where the back end has locks.
+  void occupy() {
+    if (auto lock = tier_.backend->names().lock(lock_of(name_)); lock.ok()) lock_ = *std::move(lock);
   }
   std::string object(std::string_view kind, std::uint64_t n) const {
     return fmt::format("{}/{}-{:05}", name_, kind, n);
@@ -100,6 +136,7 @@ class ProbeFolder {
  private:
   Tier& tier_;
   std::string name_;
+  std::unique_ptr<Lock> lock_;
 };
 
 // Objects as samples, with what reads them.
@@ -142,7 +179,9 @@ class TierProbe {
   }
 
   Result<std::vector<ProbeCell>> run() {
+    sweep_dead_probes(tier_);
     PENSTOCK_TRY(check_room());
+    folder_.occupy();
     const Result<void> done = measure();
     if (!done.ok() && !interrupted()) return done.error();
     return std::move(cells_);

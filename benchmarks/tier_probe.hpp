@@ -48,9 +48,9 @@ struct ProbeCell {
 // read.small_files.112k.1  whole files of 112 KiB, the best of the ladder's loops
 //
 // Makes a folder "penstock-probe-<id>" on the tier and takes it away again, also when it fails or is
-// interrupted (only SIGKILL leaves it). `no_space` before anything is written when the tier has not room for
-// both sets and a tenth to spare. Interrupted, it returns the cells as far as they are. `note` gets what is
-// done now.
+// interrupted; what a killed one left is taken away by the next one (not on a network). `no_space` before
+// anything is written when the tier has not room for both sets and a tenth to spare. Interrupted, it returns
+// the cells as far as they are. `note` gets what is done now.
 Result<std::vector<ProbeCell>> probe_tier(Tier& tier, const ProbeSettings& settings,
                                           const std::function<void(std::string_view what)>& note);
 

@@ -33,7 +33,7 @@ Result<void> check_root(Tier& tier) {
   if (!root.ok()) {
     if (root.error().sys_errno == ENOTDIR) return no_folder(tier);
     if (root.error().code != Errc::not_found) return root.error();
-    return make_error(Errc::not_found, fmt::format("there is no folder '{}'", tier.root));
+    return make_error(Errc::invalid_argument, fmt::format("there is no folder '{}'", tier.root));
   }
   if (root->folder) return success();
   return no_folder(tier);
@@ -50,14 +50,16 @@ std::string how_to_finish(Tier& tier) {
       (*begun)->samples, (*begun)->recipe, tier.spec);
 }
 
-Error no_manifest(Tier& tier) {
+Error no_manifest(Tier& tier, const OpenCorpus& how) {
   if (const std::string unfinished = how_to_finish(tier); !unfinished.empty())
     return make_error(Errc::not_found, fmt::format("'{}' {}", tier.root, unfinished));
   return make_error(
       Errc::not_found,
-      fmt::format("no manifest in '{}' ({}): make a corpus with 'penstock generate', or add --scan for a "
-                  "folder that somebody else made",
-                  tier.root, kManifestName));
+      fmt::format("no manifest in '{}' ({}): make a corpus with 'penstock generate', or {} for a folder that "
+                  "somebody else made",
+                  tier.root, kManifestName,
+                  how.scans ? "add --scan"
+                            : "give one with --manifest (penstock describe --scan --checksum --save)"));
 }
 
 Result<Manifest> open_manifest(Tier& tier, const OpenCorpus& how) {
@@ -67,7 +69,7 @@ Result<Manifest> open_manifest(Tier& tier, const OpenCorpus& how) {
     return manifest;
   }
   const Result<Entry> there = tier.backend->names().stat(kManifestName);
-  if (!there.ok()) return there.error().code == Errc::not_found ? no_manifest(tier) : there.error();
+  if (!there.ok()) return there.error().code == Errc::not_found ? no_manifest(tier, how) : there.error();
   if (const auto path = tier.backend->native_path(kManifestName)) {
     PENSTOCK_ASSIGN(Manifest manifest, Manifest::open(*path));
     if (Result<void> checked = manifest.check(); !checked.ok())

@@ -36,6 +36,7 @@ struct OpenCorpus {
   unsigned threads = 0;         // for scanning; 0: as many as there are cpus
   std::string types{};          // with scan: extensions of samples (kTypesOption); "": the default
   bool progress = false;        // with scan and checksum: show it
+  bool scans = true;            // whether the command has --scan, for advice
 };
 
 // The manifest is checked whole (Manifest::check). not_found with the remedy ("no manifest in DIR: generate

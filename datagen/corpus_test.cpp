@@ -193,11 +193,15 @@ TEST_F(CorpusTest, SaysWhatIsMissingAndTheRemedy) {
   const auto unmade = open_corpus(root_.string(), {});
   ASSERT_FALSE(unmade.ok());
   EXPECT_EQ(unmade.error().code, Errc::not_found);
-  EXPECT_NE(unmade.error().what.find("--scan"), std::string::npos);
+  EXPECT_NE(unmade.error().what.find("add --scan"), std::string::npos);
+  const auto unscanned = open_corpus(root_.string(), {.scans = false});
+  ASSERT_FALSE(unscanned.ok());
+  EXPECT_EQ(unscanned.error().what.find("add --scan"), std::string::npos) << unscanned.error().what;
+  EXPECT_NE(unscanned.error().what.find("--manifest"), std::string::npos) << unscanned.error().what;
 
   const auto gone = open_corpus((root_ / "gone").string(), {});
   ASSERT_FALSE(gone.ok());
-  EXPECT_EQ(gone.error().code, Errc::not_found);
+  EXPECT_EQ(gone.error().code, Errc::invalid_argument);
   EXPECT_NE(gone.error().what.find("no folder"), std::string::npos);
 
   const auto file = open_corpus((root_ / "a" / "x.png").string(), {});

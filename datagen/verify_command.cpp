@@ -170,8 +170,8 @@ void print_table(const Corpus& corpus, const Findings& findings, const Output& o
 
 Result<int> run(const CommandContext& context) {
   const Options& options = context.options;
-  PENSTOCK_ASSIGN(Corpus corpus,
-                  open_corpus(context.positionals[0], {.manifest_file = options.text("manifest")}));
+  PENSTOCK_ASSIGN(Corpus corpus, open_corpus(context.positionals[0],
+                                             {.manifest_file = options.text("manifest"), .scans = false}));
   const auto list = static_cast<std::uint64_t>(options.integer("list"));
   PENSTOCK_ASSIGN(const Findings findings, check_all(corpus, threads_of(context),
                                                      list == 0 ? UINT64_MAX : list, context.output.progress));

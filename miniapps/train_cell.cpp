@@ -185,10 +185,9 @@ void Cell::judge(const Passage& passage, const TrainingFigures& figures) {
                                           (passage.losses.named.empty() ? "" : passage.losses.named.front()));
   }
   if (figures.step_overshoot.value_or(0) > kOvershootTolerance) {
-    const std::string reason =
-        "the median step ended " + format_percent(*figures.step_overshoot) +
-        " late: this machine was too busy to emulate the accelerator (fewer --threads leave it "
-        "a processor)";
+    const std::string reason = "the median step ended " + format_percent(*figures.step_overshoot) +
+                               " late: this machine was too busy to emulate the accelerator" +
+                               (setup_.threads > 1 ? " (fewer --threads leave it a processor)" : "");
     warn(reason);
     trial_.verdict(Verdict::client_bound, reason);
   }

@@ -40,6 +40,10 @@ constexpr OptionSpec kOptions[] = {
 // The whole page under its name, or nothing new there.
 Result<void> write_page(const fs::path& path, const std::string& page) {
   const fs::path folder = path.has_parent_path() ? path.parent_path() : fs::path(".");
+  std::error_code none;
+  if (!fs::is_directory(folder, none))
+    return make_error(Errc::invalid_argument, "cannot write the report '" + path.string() +
+                                                  "': there is no folder '" + folder.string() + "'");
   const fs::path temporary = folder / fmt::format(".{}.{}.tmp", path.filename().string(), random_id(8));
   const int fd = ::open(temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
   if (fd < 0) return errno_error(errno, "cannot write the report", path.string());

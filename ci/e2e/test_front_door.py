@@ -134,7 +134,16 @@ class Configuration(penstock_cli.CliTest):
         self.assertIn("did you mean 'read'?", self.run_cli("generate", "--list", expect=2).stderr)
         self.write("penstock.yaml", "read: [\n")
         self.assertIn("penstock.yaml", self.run_cli("generate", "--list", expect=2).stderr)
-        self.run_cli("generate", "--list", "--config", "nowhere.yaml", expect=1)
+        self.run_cli("generate", "--list", "--config", "nowhere.yaml", expect=2)
+        os.unlink(self.dir / "penstock.yaml")
+        for name, text, words in (("no.yaml", None, "No such file"), ("here", None, "is a folder"), ("bad.yaml", "threads: [\n", "line"),
+                                  ("key.yaml", "thraeds: 1\n", "threads"), ("value.yaml", "threads: many\n", "many")):
+            (self.dir / "here").mkdir(exist_ok=True)
+            if text:
+                self.write(name, text)
+            told = self.run_cli("read", "data", "--config", name, expect=2).stderr
+            self.assertIn(name, told)
+            self.assertIn(words, told)
 
 
 if __name__ == "__main__":

@@ -70,6 +70,26 @@ class Tiers(penstock_cli.CliTest):
         self.assertEqual(process.returncode, 130, err)
         self.assertEqual(list(target.iterdir()), [])
 
+    def test_what_a_killed_probe_left_is_swept_by_the_next_and_nothing_else(self):
+        target = self.dir / "target"
+        for name in ("penstock-probe-mine", "penstock-probe-0123abcd", "other"):
+            (target / name).mkdir(parents=True)
+            (target / name / "file").write_text("x")
+        flags = ("tiers", "--tier", target, "--probe", "--probe-size", "8MiB", "--threads", 1)
+        process = self.start(*flags, "--min-time", "1s", "--repeat", "30")
+        until = time.monotonic() + 20
+        while time.monotonic() < until and not list(target.rglob("*-0*/*-0*")):
+            time.sleep(0.05)
+        self.assertFalse((target / "penstock-probe-0123abcd").exists())
+        (alive,) = [folder for folder in target.glob("penstock-probe-*") if folder.name != "penstock-probe-mine"]
+        self.run_cli(*flags, "--min-time", "10ms", "--repeat", 1)
+        self.assertTrue(alive.exists(), "another probe lives there")
+        process.kill()
+        process.communicate(timeout=60)
+        self.assertTrue(alive.exists())
+        self.assertIn(alive.name, self.run_cli(*flags, "--min-time", "10ms", "--repeat", 1).stderr)
+        self.assertEqual(sorted(folder.name for folder in target.iterdir()), ["other", "penstock-probe-mine"])
+
     def test_probe_of_a_full_tier_fails_before_it_writes(self):
         record, = self.records("tiers", "--tier", f"here=posix:{self.dir}/x,capacity=1MiB", *self.PROBE, "--threads", "1", expect=1)
         self.assertEqual(record["verdict"], "failed")

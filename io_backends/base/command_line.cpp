@@ -34,8 +34,11 @@ Error wrong_usage(const CommandInfo& command, std::string_view why) {
 
 Error unknown_flag(const CommandInfo& command, const std::string& word, const std::vector<Collected>& rows) {
   std::vector<std::string> spelled;
-  spelled.reserve(rows.size());
-  for (const Collected& row : rows) spelled.push_back(fmt::format("--{}", row.spec->name));
+  for (const Collected& row : rows) {
+    spelled.push_back(fmt::format("--{}", row.spec->name));
+    if (row.spec->alias.size() > 1) spelled.push_back(fmt::format("--{}", row.spec->alias));
+  }
+  spelled.emplace_back("--help");
   const std::vector<std::string_view> valid(spelled.begin(), spelled.end());
   return unknown_name(fmt::format("option of 'penstock {}'", command.name), word.substr(0, word.find('=')),
                       valid);

@@ -3,8 +3,10 @@
 #include <fmt/format.h>
 
 #ifdef PENSTOCK_HAS_YAML
+#include <unistd.h>
 #include <yaml-cpp/yaml.h>
 
+#include <cerrno>
 #include <exception>
 #endif
 
@@ -37,6 +39,13 @@ Result<std::vector<OptionWord>> flags_of(const YAML::Node& flags, const std::fil
 
 Result<std::vector<OptionWord>> read_config_file(const std::filesystem::path& file, std::string_view section,
                                                  const std::vector<std::string_view>& known_sections) {
+  std::error_code none;
+  if (std::filesystem::is_directory(file, none))
+    return make_error(Errc::invalid_argument,
+                      fmt::format("the configuration file '{}' is a folder", file.string()));
+  if (::access(file.c_str(), R_OK) != 0)
+    return Error{Errc::invalid_argument, errno,
+                 fmt::format("cannot read the configuration file '{}'", file.string())};
   try {
     const YAML::Node document = YAML::LoadFile(file.string());
     if (section.empty()) return flags_of(document, file);
@@ -54,8 +63,6 @@ Result<std::vector<OptionWord>> read_config_file(const std::filesystem::path& fi
       PENSTOCK_ASSIGN(words, flags_of(entry.second, file));
     }
     return words;
-  } catch (const YAML::BadFile&) {
-    return make_error(Errc::not_found, fmt::format("cannot read the configuration file '{}'", file.string()));
   } catch (const std::exception& error) {
     return make_error(Errc::invalid_argument, fmt::format("'{}': {}", file.string(), error.what()));
   }

@@ -14,6 +14,7 @@
 namespace penstock {
 namespace {
 
+constexpr std::string_view kSharedMemory = "/dev/shm";
 constexpr std::uint64_t kWorthNaming = 16U << 20U;
 
 constexpr std::string_view kKernelOwn[] = {
@@ -77,7 +78,16 @@ std::string name_for(const FoundTier& tier) {
 }  // namespace
 
 std::vector<std::string> data_mounts(std::istream& mountinfo) {
-  std::map<std::string, std::string> by_device;
+  struct Mount {
+    std::string root;
+    std::string point;
+  };
+  // The device's own root says more than a folder of it that is mounted elsewhere, /dev/shm more than the
+  // same memory below the root of some container, and a short path is the system's sooner than somebody's.
+  const auto rank = [](const std::string& root, const std::string& point) {
+    return std::tuple(root != "/", point != kSharedMemory, point.size());
+  };
+  std::map<std::string, Mount> by_device;
   std::vector<std::string> devices;
   bool root_listed = false;
   for (std::string line; std::getline(mountinfo, line);) {
@@ -90,14 +100,13 @@ std::vector<std::string> data_mounts(std::istream& mountinfo) {
     root_listed = root_listed || mount_point == "/";
     if (std::find(std::begin(kKernelOwn), std::end(kKernelOwn), fs_type) != std::end(kKernelOwn)) continue;
     // Files are bind-mounted in containers; a place for data is a folder, which look_at_mount() finds out.
-    // The device's own root says more than a folder of it that is mounted elsewhere.
-    const auto [at, fresh] = by_device.try_emplace(device, mount_point);
+    const auto [at, fresh] = by_device.try_emplace(device, Mount{root, mount_point});
     if (fresh) devices.push_back(device);
-    if (!fresh && root == "/") at->second = mount_point;
+    if (rank(root, mount_point) < rank(at->second.root, at->second.point)) at->second = {root, mount_point};
   }
   std::vector<std::string> mounts;
   mounts.reserve(devices.size());
-  for (const std::string& device : devices) mounts.push_back(by_device[device]);
+  for (const std::string& device : devices) mounts.push_back(by_device[device].point);
   // Below a changed root (chroot) the list lacks the mount that "/" lies on.
   if (!root_listed) mounts.emplace_back("/");
   return mounts;
@@ -117,7 +126,8 @@ std::vector<FoundTier> find_tiers() {
     return std::tuple(tier.facts.memory    ? 0
                       : tier.facts.network ? 2
                                            : 1,
-                      tier.writable ? 0 : 1, ~tier.free_bytes);
+                      tier.writable ? 0 : 1, tier.facts.mount_point == kSharedMemory ? 0 : 1,
+                      ~tier.free_bytes);
   };
   std::sort(found.begin(), found.end(),
             [&](const FoundTier& a, const FoundTier& b) { return rank(a) < rank(b); });

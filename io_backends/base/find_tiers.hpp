@@ -23,11 +23,13 @@ struct FoundTier {
 // network file systems, memory; not the kernel's own (proc, sysfs, cgroup ...), not images (squashfs,
 // iso9660), and not what has less than 16 MiB to spare. The folder is the first writable one that lies there
 // of: the working directory, $TMPDIR, /dev/shm, /var/tmp, /tmp, $XDG_RUNTIME_DIR, $HOME, the mount point;
-// else the mount point, and `writable` is false. Memory first, then disks, then networks, each by free space.
+// else the mount point, and `writable` is false. Memory first (/dev/shm where it is one), then disks, then
+// networks, each by free space.
 std::vector<FoundTier> find_tiers();
 
 // The mount points in the text of a mountinfo that could hold data, one a device: where the device's own
-// root is mounted, else the first. "/" is among them even where the text lacks it (chroot).
+// root is mounted rather than a folder of it, then /dev/shm, then the shortest path, then the first. "/" is
+// among them even where the text lacks it (chroot).
 std::vector<std::string> data_mounts(std::istream& mountinfo);
 
 }  // namespace penstock

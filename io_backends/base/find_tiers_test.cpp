@@ -28,6 +28,17 @@ TEST(DataMounts, TheDevicesOwnRootCountsMoreThanAFolderOfIt) {
   EXPECT_EQ(data_mounts(mountinfo), std::vector<std::string>{"/host"});
 }
 
+TEST(DataMounts, SharedMemoryIsTheSystemsAndNotThatOfSomebodysRoot) {
+  std::istringstream mountinfo(
+      "22 1 254:0 / / rw - ext4 /dev/vda rw\n"
+      "26 22 0:7 / /srv/jail/dev/shm rw - tmpfs tmpfs rw\n"
+      "27 22 0:7 / /dev/shm rw - tmpfs tmpfs rw\n"
+      "28 22 0:7 / /a rw - tmpfs tmpfs rw\n"
+      "29 22 0:9 / /srv/jail/run rw - tmpfs tmpfs rw\n"
+      "30 22 0:9 / /run rw - tmpfs tmpfs rw\n");
+  EXPECT_EQ(data_mounts(mountinfo), (std::vector<std::string>{"/", "/dev/shm", "/run"}));
+}
+
 TEST(DataMounts, ABrokenLineIsPassedOver) {
   std::istringstream mountinfo("nonsense\n\n22 1 254:0 / / rw - ext4 /dev/vda rw\n");
   EXPECT_EQ(data_mounts(mountinfo), std::vector<std::string>{"/"});
