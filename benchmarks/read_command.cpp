@@ -210,10 +210,12 @@ Result<Opened> open_all(const CommandContext& context, const SweepSettings& sett
   if (settings.decode) PENSTOCK_TRY(check_codec(corpus));
   PENSTOCK_ASSIGN(SampleList samples, corpus_samples(corpus.manifest));
   if (settings.verify && !corpus.manifest.facts().checksums)
-    return make_error(Errc::unsupported,
-                      fmt::format("'{}' has no checksums to verify against: make them with "
-                                  "penstock describe {} --scan --checksum, or leave --verify out",
-                                  where, where));
+    return make_error(
+        Errc::unsupported,
+        fmt::format("'{}' has no checksums to verify against: make them with "
+                    "'penstock describe {} --scan --checksum --save FILE' for --manifest FILE, or "
+                    "leave --verify out",
+                    where, where));
   if (options.flag("only-tiers") && options.texts("tier").empty())
     return make_error(Errc::invalid_argument, "--only-tiers needs a --tier to measure");
   PENSTOCK_ASSIGN(std::vector<Tier> others, open_tiers(options.texts("tier"), corpus.tier.name));
@@ -250,6 +252,9 @@ void say_what_went_wrong(const ReadSweep& sweep, const std::vector<Tier*>& tiers
 void print_table(const Corpus& corpus, std::span<const Record> records, const Output& output) {
   print(read_heading(corpus, records, output));
   print("\n" + read_table(corpus, records, output));
+  if (records.size() > 1)
+    print(
+        "scaling and baseline: medians of the repeats' own ratios, not ratios of the medians beside them\n");
   for (const Sentence& sentence : sentences(records, output)) print(sentence.text + "\n");
 }
 

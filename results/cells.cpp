@@ -44,6 +44,13 @@ std::string read_work(const Record& record) {
   return key;
 }
 
+// "imagenet of 300 samples".
+std::string corpus_words(const Record& record) {
+  const std::string samples = member_text(record.corpus, "samples");
+  return corpus_name(record) +
+         (samples.empty() ? "" : " of " + samples + (samples == "1" ? " sample" : " samples"));
+}
+
 // The words that may tell one group from another, the most telling first.
 std::vector<std::string> title_words(const Record& record) {
   const auto named = [&](std::string_view name, std::string_view words) {
@@ -51,7 +58,7 @@ std::vector<std::string> title_words(const Record& record) {
     return text.empty() ? text : std::string(words) + text;
   };
   const std::string decode = parameter_text(record, "decode");
-  return {corpus_name(record),
+  return {corpus_words(record),
           member_text(record.corpus, "format"),
           parameter_text(record, "order"),
           decode.empty()     ? decode
@@ -170,8 +177,11 @@ bool is_usable(const Record& record) {
 
 std::string emulation(const Record& record) {
   const auto data = record.tiers.find("data");
-  if (data == record.tiers.end() || !data->is_object()) return "";
-  const auto tier = parse_tier(member_text(*data, "spec"));
+  return data == record.tiers.end() || !data->is_object() ? "" : emulation(*data);
+}
+
+std::string emulation(const Json& facts) {
+  const auto tier = parse_tier(member_text(facts, "spec"));
   if (!tier) return "";
   std::string text;
   for (const OptionWord& option : tier->options)
@@ -260,7 +270,7 @@ std::vector<TrainGroup> train_groups(std::span<const Record> records) {
       if (app.empty()) app = "training";
       groups.push_back(
           {app + " on " + tier_name(record) + (emulation(record).empty() ? "" : " (emulated)"), {}});
-      std::vector<std::string> row;
+      std::vector<std::string> row{corpus_words(record)};
       const std::string state = cache_state(record);
       row.push_back(state == cache_name(record) ? "cache " + state
                                                 : state + " (" + cache_name(record) + " asked for)");

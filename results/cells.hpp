@@ -41,6 +41,7 @@ std::string cache_state(const Record& record);
 // The options that make the data tier slower, smaller or faulty than what it stands on: "limit=50MB/s,
 // latency=2ms"; "" for a real one.
 std::string emulation(const Record& record);
+std::string emulation(const Json& tier);  // of one tier of a record
 
 // Its numbers may be shown and compared: it was measured to the end and nothing about it was wrong.
 bool is_usable(const Record& record);

@@ -11,7 +11,7 @@
 //  - Prefetching hid 1 - (input wait per step with prefetch K) / (the same with prefetch 0); from
 //    `input_overlap` where prefetch 0 was not measured.
 //  - No comparison is said of a difference within the spread of the repeats ((max - min) / median of the rows
-//    compared): such rows cannot be told apart. What rests on rows of one repeat says so.
+//    compared): such rows cannot be told apart. What rests on rows of one repeat says so and is a caution.
 //  - Ceiling: a tier's fastest row against the highest ceiling that any of its rows has. Rows that decode say
 //    how far decoding stays below that.
 //  - "At most N accelerators" is a division of a read rate and says so.

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <initializer_list>
 #include <optional>
 
 #include "results/statistics.hpp"
@@ -54,6 +55,13 @@ bool measured_once(const ReadCurve& curve) {
     const auto* repeats = repeats_of(*row.second);
     return repeats == nullptr || repeats->size() < 2;
   });
+}
+
+// What rests on a single repeat is no finding: nobody knows how far a second would lie apart.
+Tone tone_of(std::initializer_list<const ReadCurve*> about) {
+  return std::any_of(about.begin(), about.end(), [](const ReadCurve* curve) { return measured_once(*curve); })
+             ? Tone::caution
+             : Tone::finding;
 }
 
 bool decodes(const ReadGroup& group) {
@@ -150,7 +158,7 @@ void say_scaling(const ReadGroup& group, const ReadCurve& curve, std::vector<Sen
     if (scaling.stops_at != points.front().threads)
       text += fmt::format(", {} of {}", format_ratio(scaling.gain), first);
   }
-  out.push_back({Tone::finding, "scaling", text + in_group(group, {&curve}) + "."});
+  out.push_back({tone_of({&curve}), "scaling", text + in_group(group, {&curve}) + "."});
 }
 
 // The highest thread count that both were measured at.
@@ -193,8 +201,8 @@ void say_tiers(const ReadGroup& group, std::vector<Sentence>& out) {
       else if (ratio < 1 + kSameRate)
         text = fmt::format("{} and {} feed the same at {}, within {}", fast, slow, threads_text(threads),
                            format_percent(kSameRate));
-      out.push_back(
-          {Tone::finding, "tiers", text + in_group(group, {&group.curves[i], &group.curves[j]}) + "."});
+      out.push_back({tone_of({&group.curves[i], &group.curves[j]}), "tiers",
+                     text + in_group(group, {&group.curves[i], &group.curves[j]}) + "."});
     }
 }
 
@@ -226,7 +234,7 @@ void say_labels(const std::vector<ReadGroup>& groups, std::vector<Sentence>& out
         if (const std::string state = cache_state(*first); !state.empty()) notes.push_back(state);
         if (measured_once(curve) || measured_once(*other)) notes.emplace_back("from one repeat");
         if (!notes.empty()) text += fmt::format(" ({})", fmt::join(notes, "; "));
-        out.push_back({Tone::finding, "labels", text + "."});
+        out.push_back({tone_of({&curve, other}), "labels", text + "."});
       }
     }
 }
@@ -266,7 +274,7 @@ void say_baseline(const ReadGroup& group, std::vector<Sentence>& out) {
     const auto [low, high] = std::minmax_element(ratios.begin(), ratios.end());
     const std::string from = format_percent(*low);
     const std::string to = format_percent(*high);
-    parts.push_back(fmt::format("{} of the plain loop on {}",
+    parts.push_back(fmt::format("{} of the baseline on {}",
                                 from == to ? from : fmt::format("{} to {}", from, to), curve.tier));
   }
   if (!parts.empty())
@@ -339,7 +347,7 @@ void say_cold_warm(const std::vector<ReadGroup>& groups, std::vector<Sentence>& 
         if (cold.title.size() > 6) notes.push_back(cold.title.substr(6));
         if (measured_once(curve) || measured_once(*other)) notes.emplace_back("from one repeat");
         const std::string work = notes.empty() ? "" : fmt::format(" ({})", fmt::join(notes, "; "));
-        out.push_back({Tone::finding, "cold_warm", text + work + "."});
+        out.push_back({tone_of({&curve, other}), "cold_warm", text + work + "."});
       }
     }
   }

@@ -175,6 +175,9 @@ TEST(Sentences, OneRepeatIsSaid) {
             "fast feeds 3.0x of disk at 1 thread (cold; from one repeat).");
   EXPECT_EQ(only({once, read_cell("disk", 1, "warm", 300)}, "cold_warm"),
             "disk is 3.0x faster warm than cold at 1 thread (from one repeat).");
+  const std::vector<Record> records{once, read_cell("fast", 1, "cold", 300)};
+  for (const Sentence& sentence : sentences(records, {}))
+    if (sentence.kind == "tiers") EXPECT_EQ(sentence.tone, Tone::caution);
 }
 
 Record with_ceiling(Record record, double mib_per_s) {
@@ -277,7 +280,7 @@ TEST(Sentences, BaselineIsPairedLapByLap) {
   Record record = read_cell("disk", 2, "warm", 100);
   record.metrics["samples_per_s"].samples = {98, 980, 9800};  // drift that both arms share
   record.metrics["baseline_samples_per_s"] = {"1/s", Better::higher, "repeat", {100, 1000, 10000}};
-  EXPECT_EQ(only({record}, "baseline"), "The client reached 98% of the plain loop on disk (warm).");
+  EXPECT_EQ(only({record}, "baseline"), "The client reached 98% of the baseline on disk (warm).");
 }
 
 TEST(Sentences, CeilingAndInvalidCeiling) {
@@ -447,6 +450,16 @@ TEST(Cells, TheLatestOfRepeatedRunsCounts) {
   const auto groups = read_groups(records);
   ASSERT_EQ(groups.size(), 1U);
   EXPECT_EQ(groups[0].curves[0].at.at(1), &records[0]);
+}
+
+TEST(Cells, GroupsOfDifferentCorporaNameThemAndTheirSizes) {
+  std::vector<Record> records{read_cell("disk", 1, "cold", 100), read_cell("disk", 1, "cold", 100)};
+  records[0].corpus = {{"recipe", "imagenet"}, {"samples", 300}, {"checksum", "a"}};
+  records[1].corpus = {{"recipe", "imagenet"}, {"samples", 128}, {"checksum", "b"}};
+  const auto groups = read_groups(records);
+  ASSERT_EQ(groups.size(), 2U);
+  EXPECT_EQ(groups[0].title, "cold, imagenet of 300 samples");
+  EXPECT_EQ(groups[1].title, "cold, imagenet of 128 samples");
 }
 
 TEST(Cells, GroupsAreNamedByWhatDiffers) {

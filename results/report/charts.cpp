@@ -57,7 +57,7 @@ std::vector<double> thread_counts(const ReadGroup& group) {
 
 void add_curve(Chart& chart, const ReadCurve& curve, std::size_t colour, double unit) {
   ChartSeries rate{curve.tier, colour, Stroke::solid, true, {}, {}, {}};
-  ChartSeries baseline{curve.tier + ": plain loop", colour, Stroke::dashed, false, {}, {}, {}};
+  ChartSeries baseline{curve.tier + ": baseline", colour, Stroke::dashed, false, {}, {}, {}};
   ChartSeries ceiling{curve.tier + ": ceiling", colour, Stroke::dotted, false, {}, {}, {}};
   const auto scaled = [&](std::optional<double> value) {
     return value ? std::optional<double>(*value / unit) : std::nullopt;

@@ -120,9 +120,9 @@ TEST(Page, EveryTierHasItsNumberOnTheFirstScreenColdWhereItWasCold) {
   memory.parameters["cache"] = "warm";
   memory.cache = Json{{"client_data", "memory"}};
   const std::string page = page_of({warm, memory, read_cell("disk", 1, 100 * 1048576.0)});
-  EXPECT_TRUE(has(page, ">disk at its best: 1 thread, cold<"));
-  EXPECT_FALSE(has(page, ">disk at its best: 1 thread, warm<"));
-  EXPECT_TRUE(has(page, ">memory at its best: 2 threads, in memory<"));
+  EXPECT_TRUE(has(page, ">disk at its best cold: 1 thread<"));
+  EXPECT_FALSE(has(page, ">disk at its best warm: 1 thread<"));
+  EXPECT_TRUE(has(page, ">memory at its best in memory: 2 threads<"));
 }
 
 TEST(Page, HugeAndMissingNumbersDoNotBreakIt) {

@@ -49,8 +49,9 @@ std::string tiers_html(const std::vector<Record>& records) {
     const char* title;
   };
   constexpr Column kColumns[] = {
-      {"name", "tier"}, {"backend", "back end"},           {"fs_type", "file system"}, {"device", "device"},
-      {"root", "root"}, {"mount_options", "mounted with"}, {"striping", "striping"},   {"spec", "as given"}};
+      {"name", "tier"},         {"backend", "back end"}, {"fs_type", "file system"},
+      {"device", "device"},     {"root", "root"},        {"mount_options", "mounted with"},
+      {"striping", "striping"}, {"spec", "as given"},    {"emulated", "emulated"}};
   std::vector<HtmlTable::Column> columns;
   for (const Column& column : kColumns) columns.push_back({column.title, Kind::words, ""});
   HtmlTable table("Tiers", columns);
@@ -60,6 +61,10 @@ std::string tiers_html(const std::vector<Record>& records) {
       if (!facts.is_object() || facts.empty()) continue;
       std::vector<std::string> row;
       for (const Column& column : kColumns) {
+        if (std::string_view(column.key) == "emulated") {
+          row.push_back(emulation(facts));
+          continue;
+        }
         const auto at = facts.find(column.key);
         row.push_back(at != facts.end() && at->is_string() ? at->get<std::string>() : "");
       }

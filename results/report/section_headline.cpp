@@ -41,9 +41,11 @@ std::vector<std::string> rate_tiles(std::vector<ReadGroup> groups, PageState& st
         }
       if (at == 0 || !shown.insert(curve.tier).second) continue;
       const std::string cache = cache_state(*best_record);
+      const std::string rest =
+          cache == group.cache && group.title.size() > cache.size() ? group.title.substr(cache.size()) : "";
       tiles.push_back(tile(format_rate(best, state.output), rate_unit(state.output),
-                           fmt::format("{} at its best: {} thread{}, {}", curve.tier, at, at == 1 ? "" : "s",
-                                       cache == group.cache ? group.title : cache),
+                           fmt::format("{} at its best{}{}: {} thread{}{}", curve.tier,
+                                       cache.empty() ? "" : " ", cache, at, at == 1 ? "" : "s", rest),
                            colour_of(state.tiers, curve.tier)));
     }
   return tiles;

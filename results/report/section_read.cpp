@@ -43,7 +43,7 @@ HtmlTable bandwidth_table(const ReadGroup& group, const PageState& state) {
                    {std::string(rate_unit(state.output)), Kind::number, "payload, median of the repeats"},
                    {"spread", Kind::number, "how far the repeats lie apart: (max - min) / median"},
                    {"scaling", Kind::number, "against the fewest threads, the median of the repeats' ratios"},
-                   {"plain loop", Kind::number, "against the simplest possible loop on the same work"},
+                   {"baseline", Kind::number, "against the simplest possible loop on the same work"},
                    {"of ceiling", Kind::number,
                     "this row against the best that probes of this tier reached with the same clients"},
                    {"client cache", Kind::words,
