@@ -1,5 +1,7 @@
 #include "results/cells.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -163,7 +165,7 @@ std::string cache_name(const Record& record) {
 }
 
 std::string cache_state(const Record& record) {
-  const std::string asked = cache_name(record);
+  std::string asked = cache_name(record);
   const std::string found = cache_text(record, "client_data");
   if (found == "memory") return "in memory";
   if (found == "bypassed") return "cache bypassed";
@@ -214,7 +216,8 @@ void tell_tiers_apart(std::span<Record* const> records) {
   for (Record* const record : records) {
     const std::string kind = tier_kind(*record);
     const std::string name = tier_name(*record);
-    if (!kind.empty() && kinds[name].size() > 1) record->tiers["data"]["name"] = name + " (" + kind + ")";
+    if (!kind.empty() && kinds[name].size() > 1)
+      record->tiers["data"]["name"] = fmt::format("{} ({})", name, kind);
   }
 }
 
@@ -233,7 +236,7 @@ std::vector<ReadGroup> read_groups(std::span<const Record> records) {
     const std::string cache = cache_name(record);
     const std::string work = read_work(record);
     const std::string label = label_text(record);
-    const std::string rest = work + "|" + label;
+    const std::string rest = fmt::format("{}|{}", work, label);
     auto group = std::find_if(groups.begin(), groups.end(), [&](const ReadGroup& candidate) {
       return candidate.cache == cache && candidate.rest == rest;
     });
