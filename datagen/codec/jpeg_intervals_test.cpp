@@ -58,7 +58,7 @@ TEST(JpegIntervals, EveryFlippedBitLeavesAValidPictureThatDiffers) {
   const FlippableBits finder = FlippableBits::of(jpeg).value();
   std::size_t flipped = 0;
   for (const JpegInterval& interval : layout.intervals) {
-    const auto bits = finder.find(jpeg, interval, 6 * 2, kSingly).value();
+    const auto bits = finder.find(jpeg, interval, 12, kSingly).value();
     ASSERT_FALSE(bits.empty());
     for (std::size_t i = 1; i < bits.size(); ++i) EXPECT_GE(bits[i].at, bits[i - 1].at + kSingly.spacing);
     std::vector<std::byte> all = jpeg;
@@ -83,7 +83,7 @@ TEST(JpegIntervals, BitsOfAGroupLieTogetherAndInBytesOfTheirOwn) {
   const std::vector<std::byte> jpeg = encode(noisy(320, 64, 4), 10, 4);
   const JpegInterval interval = jpeg_layout(jpeg).value().intervals.front();
   constexpr FlipGroups kGroups{.spacing = 256, .together = 3, .within = 32};
-  const auto bits = FlippableBits::of(jpeg)->find(jpeg, interval, 20 * 4, kGroups).value();
+  const auto bits = FlippableBits::of(jpeg)->find(jpeg, interval, 80, kGroups).value();
   std::size_t whole = 0;
   for (std::size_t i = 0; i < bits.size();) {
     const std::size_t first = bits[i].at;

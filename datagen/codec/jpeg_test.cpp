@@ -75,7 +75,8 @@ Bytes encode_kind(const Kind& kind, JDIMENSION width, JDIMENSION height, std::ve
   if (kind.arithmetic) codec.arith_code = TRUE;
   jpeg_start_compress(&codec, TRUE);
   while (codec.next_scanline < height) {
-    JSAMPROW row = samples.data() + codec.next_scanline * width * static_cast<JDIMENSION>(kind.components);
+    JSAMPROW row =
+        samples.data() + std::size_t{codec.next_scanline} * width * static_cast<std::size_t>(kind.components);
     jpeg_write_scanlines(&codec, &row, 1);
   }
   jpeg_finish_compress(&codec);

@@ -65,6 +65,7 @@ inline Result<Made> make_object(Backend& backend, const Format& format, std::str
   for (const TestSample& sample : samples) {
     std::vector<std::span<const std::byte>> pieces(sample.fields.begin(), sample.fields.end());
     std::vector<FieldBytes> bytes;
+    bytes.reserve(pieces.size());
     for (const auto& piece : pieces) bytes.push_back({.pieces = {&piece, 1}, .bytes = piece.size()});
     const std::string key = "k" + std::to_string(made.placed.size());
     PENSTOCK_ASSIGN(const Placement placement,
