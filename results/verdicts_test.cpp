@@ -176,8 +176,11 @@ TEST(Sentences, OneRepeatIsSaid) {
   EXPECT_EQ(only({once, read_cell("disk", 1, "warm", 300)}, "cold_warm"),
             "disk is 3.0x faster warm than cold at 1 thread (from one repeat).");
   const std::vector<Record> records{once, read_cell("fast", 1, "cold", 300)};
-  for (const Sentence& sentence : sentences(records, {}))
-    if (sentence.kind == "tiers") EXPECT_EQ(sentence.tone, Tone::caution);
+  for (const Sentence& sentence : sentences(records, {})) {
+    if (sentence.kind == "tiers") {
+      EXPECT_EQ(sentence.tone, Tone::caution);
+    }
+  }
 }
 
 Record with_ceiling(Record record, double mib_per_s) {
