@@ -166,7 +166,7 @@ TEST_F(CorpusTest, WhatGivesNoBytesForItsChecksumIsLeftOut) {
   const auto whole = scan({.checksum = true, .threads = 1});
   ASSERT_TRUE(whole.ok());
   const auto torn =
-      open_corpus(root_.string() + ",fail=read:eio@#2", {.scan = true, .checksum = true, .threads = 1});
+      open_corpus(root_.string() + ",fail=read:eacces@#2", {.scan = true, .checksum = true, .threads = 1});
   ASSERT_TRUE(torn.ok()) << torn.error().message();
   EXPECT_EQ(names(torn->manifest), (std::vector<std::string>{"a/w.jpg", "b/y.jpg", "b/z.jpg"}));
   EXPECT_TRUE(torn->manifest.facts().checksums);
@@ -175,7 +175,13 @@ TEST_F(CorpusTest, WhatGivesNoBytesForItsChecksumIsLeftOut) {
   EXPECT_EQ(torn->manifest.sample(1).label, 1U);
   EXPECT_EQ(torn->scan->unreadable, 1U);
   EXPECT_FALSE(
-      open_corpus(root_.string() + ",fail=read:eio@1", {.scan = true, .checksum = true, .threads = 1}).ok());
+      open_corpus(root_.string() + ",fail=read:eacces@1", {.scan = true, .checksum = true, .threads = 1})
+          .ok());
+  // A device that fails makes no data set smaller.
+  const auto broken =
+      open_corpus(root_.string() + ",fail=read:eio@#2", {.scan = true, .checksum = true, .threads = 1});
+  ASSERT_FALSE(broken.ok());
+  EXPECT_EQ(broken.error().code, Errc::io);
 }
 
 TEST_F(CorpusTest, SaysWhatIsMissingAndTheRemedy) {

@@ -227,6 +227,16 @@ Result<void> check_save(const Options& options) {
                                 file));
 }
 
+// Nor are objects that are damaged now: without them in the manifest, nothing would miss them.
+Result<void> check_whole(const Corpus& corpus, const std::string& file) {
+  if (!corpus.scan || corpus.scan->unreadable == 0 || !std::filesystem::exists(file)) return success();
+  return make_error(
+      Errc::already_exists,
+      fmt::format("'{}' exists, and --save would replace it by a manifest without the {} objects "
+                  "that could not be read: mend or remove these, or name another file",
+                  file, format_count(corpus.scan->unreadable)));
+}
+
 Result<void> save(const Manifest& manifest, const std::filesystem::path& file) {
   TierSpec spec;
   spec.path = file.has_parent_path() ? file.parent_path().string() : ".";
@@ -260,7 +270,10 @@ Result<int> run(const CommandContext& context) {
                                                        .types = options.text("types"),
                                                        .progress = context.output.progress}));
   PENSTOCK_ASSIGN(const Description seen, look_at(corpus.manifest));
-  if (options.given("save")) PENSTOCK_TRY(save(corpus.manifest, options.text("save")));
+  if (options.given("save")) {
+    PENSTOCK_TRY(check_whole(corpus, options.text("save")));
+    PENSTOCK_TRY(save(corpus.manifest, options.text("save")));
+  }
   std::optional<Content> content;
   if (options.flag("content")) {
     const auto samples =

@@ -321,9 +321,12 @@ Result<void> generate(const Generation& generation, Tier& tier, unsigned threads
                       Progress& progress, Generated& out) {
   Namespace& names = tier.backend->names();
   try {
+    const Result<Entry> before = names.stat(".penstock");
     const Result<std::unique_ptr<Lock>> lock = names.lock(kGenerationLockName);
     if (!lock.ok()) {
-      if (lock.error().code != Errc::busy) static_cast<void>(names.remove(".penstock"));
+      // A folder that was made for a lock which then could not be made.
+      const bool ours = !before.ok() && before.error().code == Errc::not_found;
+      if (ours && lock.error().code != Errc::busy) static_cast<void>(names.remove(".penstock"));
       return lock.error();
     }
     Result<void> done = generate_alone(generation, tier, threads, resume, progress, out);

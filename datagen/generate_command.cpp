@@ -142,10 +142,14 @@ void say_what_differs(const Options& options, const Generation& generation) {
   if (options.given("bytes") && bytes > options.size("bytes"))
     note(fmt::format("one sample is the least, and takes about {}: more than --bytes {}", format_size(bytes),
                      format_size(options.size("bytes"))));
-  for (const std::string& setting : options.texts("set"))
-    if (setting.starts_with("shards=") && setting != fmt::format("shards={}", generation.objects))
+  constexpr std::string_view kShards = "shards=";
+  for (const std::string& setting : options.texts("set")) {
+    if (!setting.starts_with(kShards)) continue;
+    const Result<std::uint64_t> shards = parse_count(std::string_view(setting).substr(kShards.size()));
+    if (shards.ok() && *shards > generation.objects)
       note(fmt::format("{} samples make {} shards: no shard is empty", generation.state.samples,
                        generation.objects));
+  }
 }
 
 // Whether all of it is there already. What a run would be refused for.

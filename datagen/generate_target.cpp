@@ -57,20 +57,25 @@ Result<void> check_room(Tier& tier, const Generation& generation, bool begun) {
   Namespace& names = tier.backend->names();
   const Result<std::uint64_t> free = names.free_bytes();
   if (!free.ok()) return success();
-  std::uint64_t missing = generation.bytes_expected;
-  if (begun && missing > *free) {
+  double missing = static_cast<double>(generation.bytes_expected);
+  if (begun && missing > static_cast<double>(*free)) {
     PENSTOCK_ASSIGN(const FolderWalk there,
                     walk_folders(names, worker_threads(0), [](const Entry&) { return std::uint16_t{0}; }));
-    for (const FolderListing& folder : there.folders)
-      for (const FolderListing::Item& item : folder.items) missing -= std::min(missing, item.bytes);
+    std::uint64_t objects = 0;
+    for (const FolderListing& folder : there.folders) objects += folder.items.size();
+    // By their number: what the whole is estimated wrongly by must not all fall upon the rest.
+    missing *= 1.0 - static_cast<double>(std::min(objects, generation.objects)) /
+                         static_cast<double>(std::max<std::uint64_t>(generation.objects, 1));
   }
-  if (missing <= *free) return success();
+  constexpr double kSurely = 0.98;  // of what is expected, whatever was estimated wrongly
+  if (missing * kSurely <= static_cast<double>(*free)) return success();
   return make_error(
       Errc::no_space,
       fmt::format("{} samples of '{}' take about {}{}, and '{}' has {} free: make fewer with --samples, "
                   "--bytes or --scale, make room, or choose another place",
-                  format_count(generation.state.samples), generation.state.recipe, format_size(missing),
-                  begun ? " more" : "", tier.root, format_size(*free)));
+                  format_count(generation.state.samples), generation.state.recipe,
+                  format_size(static_cast<std::uint64_t>(missing)), begun ? " more" : "", tier.root,
+                  format_size(*free)));
 }
 
 void sweep_temporaries(const Backend& backend) {

@@ -141,6 +141,13 @@ class Labels {
   std::vector<std::string> names_;
 };
 
+// Whether an error will be there tomorrow as well. A device or a network that fails now must not make a data
+// set smaller: then the scan fails.
+bool lies_in_the_object(const Error& error) {
+  return tells_of_object(error) && error.code != Errc::io && error.code != Errc::timed_out &&
+         error.code != Errc::busy;
+}
+
 // One object on its way through a batch: where it was listed, then what lies in it.
 struct ScannedObject {
   const FolderListing* folder = nullptr;
@@ -166,7 +173,7 @@ struct ScannedObject {
                          .length = found.placement.length,
                          .label = labels.number(found.label_name)});
     });
-    if (done.ok() || !tells_of_object(done.error())) return done;
+    if (done.ok() || !lies_in_the_object(done.error())) return done;
     unreadable = std::move(done).error();
     return success();
   }
@@ -309,7 +316,7 @@ Result<Manifest> with_checksums(Tier& tier, const Manifest& manifest, unsigned t
   const auto read_or_leave = [&](unsigned worker, std::uint64_t object) -> Result<void> {
     Result<void> done = read(worker, object);
     shown.advance(1);
-    if (done.ok() || !tells_of_object(done.error())) return done;
+    if (done.ok() || !lies_in_the_object(done.error())) return done;
     PENSTOCK_TRY(index.for_each_sample(object, [&](std::uint64_t sample) {
       builder.set_sample(sample, manifest.sample(sample));
       return success();

@@ -140,14 +140,19 @@ class Containers(penstock_cli.CliTest):
         root, manifest = self.corpus("webdataset")
         whole = dict(zip(manifest.names, manifest.checksums))
         for failing in range(1, 200):
-            self.run_cli("describe", f"{root},fail=read:eio@#{failing}", "--scan", "--checksum", "--save", "m", "--threads", 1)
-            saved = ManifestFile(self.dir / "m")
+            torn = ("describe", f"{root},fail=read:eacces@#{failing}", "--scan", "--checksum", "--threads", 1, "--save")
+            self.run_cli(*torn, f"m{failing}")
+            saved = ManifestFile(self.dir / f"m{failing}")
             there = dict(zip(saved.names, saved.checksums))
             self.assertLessEqual(there.items(), whole.items())
             if there == whole:
                 break
             self.assertEqual(len(there), len(whole) - 1)
         self.assertEqual(there, whole)
+        refused = self.run_cli("describe", f"{root},fail=read:eacces@#1", "--scan", "--checksum", "--threads", 1, "--save",
+                               f"m{failing}", expect=1)
+        self.assertIn("without the 1 objects that could not be read", refused.stderr)
+        self.assertEqual(ManifestFile(self.dir / f"m{failing}").checksums, saved.checksums)
         self.assertGreater(failing, 2 * len(whole), "each was read at least twice, and each reading failed once")
 
     def test_copy_takes_no_damage_along(self):

@@ -109,21 +109,24 @@ class Wanted {
 
   void offer(const FlippableBit& bit, std::size_t position) {
     const std::size_t byte = position / 8;
-    if (of_group_ == 0) first_ = byte;
-    const bool fits = byte < first_ + groups_.within;
-    if (fits) {
-      taken_.push_back(bit);
-      from_ = (byte + 1) * 8;
-      ++of_group_;
+    if (of_group_ != 0 && byte >= first_ + groups_.within) {
+      close();
+      if (position < from_) return;
     }
-    if (fits && of_group_ < groups_.together) return;
-    from_ = std::max(from_, (first_ + groups_.spacing) * 8);
-    of_group_ = 0;
+    if (of_group_ == 0) first_ = byte;
+    taken_.push_back(bit);
+    from_ = (byte + 1) * 8;
+    if (++of_group_ == groups_.together) close();
   }
 
   std::vector<FlippableBit> taken() && { return std::move(taken_); }
 
  private:
+  void close() {
+    of_group_ = 0;
+    from_ = std::max(from_, (first_ + groups_.spacing) * 8);
+  }
+
   const FlipGroups groups_;
   std::vector<FlippableBit> taken_;
   std::size_t from_ = 0;

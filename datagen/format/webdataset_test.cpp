@@ -128,8 +128,8 @@ TEST(WebDataset, FilesOfASampleShareTheirKey) {
   close(archive);
   const auto samples = scan(archive).value();
   ASSERT_EQ(samples.size(), 3U);
-  EXPECT_EQ(samples[0], (Sample{"12", {3 * 512, 4}, "jpeg"}));
-  EXPECT_EQ(samples[1], (Sample{"", {9 * 512, 9}, "raw"}));
+  EXPECT_EQ(samples[0], (Sample{"12", {1536, 4}, "jpeg"}));
+  EXPECT_EQ(samples[1], (Sample{"", {4608, 9}, "raw"}));
   EXPECT_EQ(samples[2].codec, "png");
 }
 

@@ -16,7 +16,7 @@ class PageCache : public testing::Test {
     if (look_at_path(scratch_.path()).memory) GTEST_SKIP() << "the temporary folder lies in memory";
   }
   std::filesystem::path write(const std::string& name, std::size_t bytes) {
-    const auto path = scratch_.path() / name;
+    auto path = scratch_.path() / name;
     std::ofstream(path, std::ios::binary) << std::string(bytes, 'x');
     return path;
   }

@@ -74,8 +74,12 @@ Result<bool> describe(const PosixRoot& root, int folder, const dirent& found, En
     return root.error(errno, "cannot look at", entry.name);
   }
   entry.link = S_ISLNK(status.st_mode);
-  entry.dangling = entry.link && ::fstatat(folder, found.d_name, &status, 0) != 0;
-  if (entry.dangling) return true;
+  if (entry.link && ::fstatat(folder, found.d_name, &status, 0) != 0) {
+    if (errno != ENOENT && errno != ENOTDIR && errno != ELOOP)
+      return root.error(errno, "cannot look at what is behind", entry.name);
+    entry.dangling = true;
+    return true;
+  }
   entry.folder = S_ISDIR(status.st_mode);
   if (entry.folder) return true;
   entry.bytes = static_cast<std::uint64_t>(status.st_size);

@@ -53,6 +53,9 @@ Result<void> on_threads(unsigned threads, const std::function<Result<void>(unsig
     } catch (const std::system_error& error) {
       all = if_fewer == IfFewer::go_on;
       if (!all) fail_and_give_up(no_more_threads(error, threads));
+    } catch (const std::bad_alloc&) {
+      all = if_fewer == IfFewer::go_on;
+      if (!all) fail_and_give_up(make_error(Errc::exhausted, "no memory for threads"));
     }
     if (all) guarded(0);
   }

@@ -68,8 +68,11 @@ TrainingRun run_training(Stage<const Batch*>& input, Accelerator& accelerator, S
                          .end_ns = since_start(step->end)});
     if (!watcher) continue;
     Result<bool> go_on = watcher(run.steps.size() - 1, **batch);
-    if (!go_on.ok()) run.failure = std::move(go_on).error();
-    if (run.failure || !*go_on) return run;
+    if (!go_on.ok()) {
+      run.failure = std::move(go_on).error();
+      return run;
+    }
+    if (!*go_on) return run;
   }
 }
 
