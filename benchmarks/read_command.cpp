@@ -99,12 +99,14 @@ constexpr OptionSpec kOptions[] = {
      .type = OptionType::duration,
      .value = "TIME",
      .fallback = "2s",
-     .help = "a repeat takes as many whole passes as last this long, or is marked short",
+     .help = "a repeat takes as many whole passes as last this long, or is marked short; unless given, no "
+             "more than 90% of --duration",
      .group = "Duration"},
     {.name = "duration",
      .type = OptionType::duration,
      .value = "TIME",
-     .help = "a repeat takes exactly this long, wherever the pass stands",
+     .help = "a repeat takes exactly this long, wherever the pass stands; one that ends before --min-time is "
+             "marked short",
      .group = "Duration"},
     {.name = "ramp",
      .type = OptionType::duration,
@@ -189,6 +191,7 @@ Result<void> check_codec(const Corpus& corpus) {
   const std::string& codec = corpus.manifest.facts().codec;
   if (codec == "png") return png_available();
   if (codec.empty() || codec == "mixed" || codec == "jpeg") return success();
+  if (corpus.manifest.facts().recipe == "scan") return success();  // 'raw' by its names: the bytes will tell
   return make_error(Errc::invalid_argument,
                     fmt::format("'{}' holds {} samples; --decode full takes jpeg and png: leave it out, and "
                                 "the bytes alone are read",
@@ -231,8 +234,8 @@ std::uint64_t mapped_manifest_bytes(const CommandContext& context, const Corpus&
   return lies_there ? corpus.manifest.bytes().size() : 0;
 }
 
-// What a table has no room for: the samples that were skipped; and, where there is no table, why a row
-// failed.
+// What a table has no room for: the samples that something was wrong with and that ended nothing; and, where
+// there is no table, why a row failed.
 void say_what_went_wrong(const ReadSweep& sweep, const std::vector<Tier*>& tiers, bool table, bool skipping) {
   std::vector<std::string> said;
   const auto say = [&](std::string text) {
@@ -245,16 +248,14 @@ void say_what_went_wrong(const ReadSweep& sweep, const std::vector<Tier*>& tiers
     if (!table && cell.verdict != Verdict::ok)
       say(fmt::format("{}: {}: {}", tier, verdict_name(cell.verdict), cell.reason));
     if (!skipping) continue;
-    for (const std::string& error : cell.first_errors) say(fmt::format("{}: skipped: {}", tier, error));
+    for (const std::string& error : cell.first_errors) say(fmt::format("{}: {}", tier, error));
   }
 }
 
 void print_table(const Corpus& corpus, std::span<const Record> records, const Output& output) {
   print(read_heading(corpus, records, output));
   print("\n" + read_table(corpus, records, output));
-  if (records.size() > 1)
-    print(
-        "scaling and baseline: medians of the repeats' own ratios, not ratios of the medians beside them\n");
+  print(scaling_note(records));
   for (const Sentence& sentence : sentences(records, output)) print(sentence.text + "\n");
 }
 
@@ -283,6 +284,7 @@ Result<int> run(const CommandContext& context) {
   for (std::size_t i = 0; i < cells.size(); ++i) {
     Trial& trial = trials[i];
     trial.corpus(facts);
+    trial.parameter("min_time_s", std::chrono::duration<double>(settings.min_time).count());
     const ReadCell& first = cells[i / settings.threads.size() * settings.threads.size()];
     const Tier& tier = *tiers[cells[i].tier];
     const std::uint64_t bytes_read =

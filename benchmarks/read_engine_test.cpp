@@ -208,6 +208,15 @@ TEST(ReadEngine, TheRampIsThrownAway) {
   EXPECT_EQ(tally.latency_ns.count(), tally.samples);
 }
 
+TEST(ReadEngine, WrongBytesOfTheRampAreErrorsToo) {
+  Bench bench(3);
+  bench.backend.put("s0001", std::vector<std::byte>(bench.manifest.sample(1).length));
+  const ReadTally tally =
+      bench.engine({.on_error = OnError::skip})->run({.deadline = 60ms, .ramp = 50ms, .verify = true});
+  EXPECT_GT(tally.wrong, 0U);
+  EXPECT_EQ(tally.errors, tally.wrong);
+}
+
 TEST(ReadEngine, StopsWhenInterrupted) {
   Bench bench;
   const auto engine = bench.engine({.most_threads = 2, .depth = 2});

@@ -222,4 +222,21 @@ std::string read_table(const Corpus& corpus, std::span<const Record> records, co
   return table.text();
 }
 
+std::string scaling_note(std::span<const Record> records) {
+  std::map<std::string, std::string> first_threads;
+  bool explained = false;
+  bool baseline = false;
+  for (const Record& record : records) {
+    const std::string threads = parameter_text(record, "threads");
+    const bool first = first_threads.try_emplace(tier_name(record), threads).first->second == threads;
+    const Metric* scaling = find_metric(record, "scaling");
+    if (!is_usable(record) && record.verdict != Verdict::interrupted) continue;
+    explained = explained || (!first && scaling != nullptr && scaling->samples.size() > 1);
+    baseline = baseline || baseline_ratio(record).has_value();
+  }
+  if (!explained) return "";
+  return fmt::format("scaling{} of the repeats' own ratios, not ratios of the medians beside them\n",
+                     baseline ? " and baseline: medians" : ": medians");
+}
+
 }  // namespace penstock

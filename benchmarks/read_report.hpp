@@ -22,4 +22,8 @@ std::string read_heading(const Corpus& corpus, std::span<const Record> records, 
 // leaves no number (what an interrupted run measured is shown).
 std::string read_table(const Corpus& corpus, std::span<const Record> records, const Output& output);
 
+// A line about how the table's ratios were made; nothing where no ratio could be worked out from its other
+// columns: no row of other threads than its tier's first, or not more than one repeat.
+std::string scaling_note(std::span<const Record> records);
+
 }  // namespace penstock

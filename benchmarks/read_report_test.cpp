@@ -56,6 +56,25 @@ TEST_F(ReadReport, HowFarRepeatsLieApartStandsBesideTheirRate) {
   EXPECT_NE(table().find("18%"), std::string::npos) << table();
 }
 
+TEST_F(ReadReport, RatiosAreExplainedWhereTheOtherColumnsCannotGiveThem) {
+  const auto note = [this](unsigned threads) {
+    const Record first = record();
+    ReadCell other = cell_;
+    other.threads = threads;
+    Trial trial;
+    record_cell(other, cell_, corpus_.tier, corpus_.manifest, 5000, trial);
+    const Record rows[] = {first, trial.record()};
+    return scaling_note(rows);
+  };
+  EXPECT_EQ(note(cell_.threads + 1), "") << "one repeat is its own median";
+  cell_.repeats.push_back(cell_.repeats.front());
+  cell_.baseline_samples_per_s = {20, 20};
+  EXPECT_EQ(note(cell_.threads), "") << "scaling is 1 by definition";
+  EXPECT_TRUE(note(cell_.threads + 1).starts_with("scaling and baseline: medians"));
+  cell_.baseline_samples_per_s.clear();
+  EXPECT_TRUE(note(cell_.threads + 1).starts_with("scaling: medians"));
+}
+
 TEST_F(ReadReport, AnEmulatedTierIsDescribedAsOne) {
   corpus_.tier.spec = "disk=posix:/p,limit=50MB/s";
   const Record row = record();

@@ -220,6 +220,13 @@ void ReadSweep::judge_tally(ReadCell& cell, const ReadTally& tally) {
   } else if (tally.failure) {
     const Verdict verdict = tally.failure->code == Errc::unsupported ? Verdict::skipped : Verdict::failed;
     give_up(cell.tier, verdict, tally.failure->message());
+  } else if (tally.wrong > 0 && !settings_.verify) {  // the warm-up pass: no other looked
+    cell.judge(Verdict::degraded,
+               fmt::format("the warm-up pass found {} of wrong bytes; the repeats check nothing without "
+                           "--verify, and count {}{}; the first: {}",
+                           tally.wrong == 1 ? "1 sample" : fmt::format("{} samples", tally.wrong),
+                           tally.wrong == 1 ? "it" : "them",
+                           settings_.decode ? " where the decoder takes such bytes" : "", tally.first_wrong));
   } else if (tally.wrong > 0) {
     cell.judge(Verdict::degraded,
                fmt::format("{} skipped, {} of them for wrong bytes; the first: {}",

@@ -222,10 +222,9 @@ Result<void> ReadWorker::inspect(const ReadRun& run, const SampleList::Sample& e
                                            sample_words(work_, entry));
   if (run.lap.verify) {
     if (crc32c(slot.buffer.first(entry.length)) != work_.manifest->sample(slot.sample).crc32c) {
-      Error error = make_error(Errc::corrupt, "wrong bytes in " + sample_words(work_, entry) +
-                                                  ": the checksum differs from the manifest's");
-      if (tally_.wrong++ == 0) tally_.first_wrong = error.message();
-      return error;
+      slot.wrong = true;
+      return make_error(Errc::corrupt, "wrong bytes in " + sample_words(work_, entry) +
+                                           ": the checksum differs from the manifest's");
     }
   }
   if (settings_.decode) {
@@ -236,11 +235,12 @@ Result<void> ReadWorker::inspect(const ReadRun& run, const SampleList::Sample& e
   return success();
 }
 
-void ReadWorker::account(ReadRun& run, const Slot& slot, const Result<void>& outcome, std::int64_t end_ns) {
+void ReadWorker::account(ReadRun& run, Slot& slot, const Result<void>& outcome, std::int64_t end_ns) {
   if (outcome.ok()) return deliver(run, (*work_.samples)[slot.sample].length, slot.begun_ns, end_ns);
   if (outcome.error().code == Errc::interrupted && interrupted()) return;  // next() ends the run
   if (end_ns >= next_boundary_ns_) pass_boundary(run, end_ns);
   ++tally_.errors;
+  if (std::exchange(slot.wrong, false) && tally_.wrong++ == 0) tally_.first_wrong = outcome.error().message();
   run.note_error(outcome.error());
 }
 
@@ -254,7 +254,7 @@ void ReadWorker::deliver(ReadRun& run, std::uint64_t bytes, std::int64_t begun_n
 void ReadWorker::pass_boundary(ReadRun& run, std::int64_t now_ns) {
   if (ramp_ns_ > 0 && now_ns >= ramp_ns_) {
     ReadTally fresh;  // wrong bytes are never excused by the time at which they came
-    fresh.wrong = tally_.wrong;
+    fresh.errors = fresh.wrong = tally_.wrong;
     fresh.first_wrong = std::move(tally_.first_wrong);
     tally_ = std::move(fresh);
     ramp_samples_ = delivered_.samples.load(std::memory_order_relaxed);

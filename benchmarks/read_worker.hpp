@@ -95,6 +95,7 @@ class ReadWorker {
     Buffer buffer;
     std::uint64_t sample = 0;
     std::int64_t begun_ns = 0;
+    bool wrong = false;              // its bytes, which account() counts
     std::unique_ptr<Reader> reader;  // of an object that is not held open by the engine
     std::uint64_t reader_object = UINT64_MAX;
   };
@@ -107,7 +108,7 @@ class ReadWorker {
   Result<std::uint64_t> read(const SampleList::Sample& entry, Slot& slot);
   Result<Operation> operation(Slot& slot, std::uint64_t tag);
   Result<void> inspect(const ReadRun& run, const SampleList::Sample& entry, Slot& slot, std::uint64_t bytes);
-  void account(ReadRun& run, const Slot& slot, const Result<void>& outcome, std::int64_t end_ns);
+  void account(ReadRun& run, Slot& slot, const Result<void>& outcome, std::int64_t end_ns);
   void deliver(ReadRun& run, std::uint64_t bytes, std::int64_t begun_ns, std::int64_t end_ns);
   void pass_boundary(ReadRun& run, std::int64_t now_ns);
   void end_second();

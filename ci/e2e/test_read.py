@@ -125,6 +125,7 @@ class Rows(ReadTest):
         record, = self.records("read", self.corpus(), "--scan", "--threads", 1, "--duration", "100ms", "--repeat", 2,
                                "--no-ceiling", "--no-baseline")
         self.assertNotEqual(record["verdict"], "short", record["reason"])
+        self.assertEqual((record["parameters"]["duration_s"], record["parameters"]["min_time_s"]), (0.1, 0.09))
 
     def test_wrong_bytes_that_are_skipped_degrade(self):
         folder = self.corpus()
@@ -134,10 +135,17 @@ class Rows(ReadTest):
         flags = (folder, "--manifest", self.dir / "m", "--threads", 1, "--no-ceiling", "--no-baseline")
         failed, = self.read(*flags, expect=1)
         self.assertEqual(failed["verdict"], "wrong_bytes")
-        for more in ((), ("--verify",)):
+        for more, sentence in (((), "the warm-up pass found 1 sample of wrong bytes; the repeats check nothing without --verify, and count it;"),
+                               (("--verify",), "1 sample was skipped, 1 of them for wrong bytes;")):
             record, = self.read(*flags, "--on-error", "skip", *more)
             self.assertEqual(record["verdict"], "degraded")
+            self.assertIn(sentence, record["reason"])
             self.assertIn("wrong bytes in 'class1/0001.jpg'", record["reason"])
+            errors = record["metrics"]["errors"]["value"]
+            (self.assertGreaterEqual if more else self.assertLess)(errors, 1)
+            bytes_a_pass = sum(file.stat().st_size for file in folder.rglob("*.jpg")) - (victim.stat().st_size if more else 0)
+            for payload in record["metrics"]["payload_bytes"]["samples"]:
+                self.assertEqual(payload % bytes_a_pass, 0)
 
     def test_decoding_knows_png_and_refuses_what_is_no_picture(self):
         def chunk(kind, data):
@@ -155,6 +163,10 @@ class Rows(ReadTest):
             record, = self.read(*flags)
             self.assertEqual(record["metrics"]["errors"]["value"], 0)
             self.assertIn("baseline_samples_per_s", record["metrics"])
+            for picture in pictures.glob("*.png"):
+                picture.rename(picture.with_suffix(""))
+            record, = self.read(pictures, "--scan", "--types", "any", "--threads", 1, "--decode", "full", "--no-ceiling")
+            self.assertEqual(record["metrics"]["errors"]["value"], 0, record["reason"])
         self.run_cli("generate", "cifar10", "--samples", 20, "--out", self.dir / "arrays")
         self.assertIn("jpeg and png", self.run_cli("read", self.dir / "arrays", "--decode", "full", expect=2).stderr)
 
