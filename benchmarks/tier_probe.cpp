@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <atomic>
 #include <cstring>
+#include <filesystem>
 #include <optional>
 #include <random>
 #include <utility>
@@ -15,6 +16,7 @@
 #include "datagen/corpus_samples.hpp"
 #include "io_backends/base/buffer.hpp"
 #include "io_backends/base/interrupt.hpp"
+#include "io_backends/base/posix_root.hpp"
 #include "io_backends/base/progress.hpp"
 #include "io_backends/base/random.hpp"
 #include "io_backends/base/threads.hpp"
@@ -71,7 +73,23 @@ Result<void> write_object(Backend& backend, std::string_view name, std::uint64_t
 
 constexpr std::string_view kProbePrefix = "penstock-probe-";
 
-Result<void> remove_folder(Namespace& names, const std::string& folder) {
+// A write that was killed leaves a temporary, which no list shows; nobody writes here any more.
+void remove_temporaries(const Backend& backend, const std::string& folder) {
+  const auto path = backend.native_path(folder);
+  if (!path) return;
+  std::error_code failure;
+  std::filesystem::directory_iterator entry(*path, failure);
+  for (const std::filesystem::directory_iterator end; !failure && entry != end;) {
+    const std::filesystem::path file = entry->path();
+    entry.increment(failure);
+    std::error_code ignored;
+    if (file.filename().native().starts_with(kTemporaryPrefix)) std::filesystem::remove(file, ignored);
+  }
+}
+
+Result<void> remove_folder(Backend& backend, const std::string& folder) {
+  Namespace& names = backend.names();
+  remove_temporaries(backend, folder);
   std::vector<std::string> objects;
   const Result<void> listed = names.list(folder, [&](const Entry& entry) {
     objects.push_back(entry.name);
@@ -107,33 +125,46 @@ void sweep_dead_probes(Tier& tier) {
   for (const std::string& folder : folders) {
     const auto lock = names.lock(lock_of(folder));
     if (!lock.ok()) continue;
-    if (remove_folder(names, folder).ok())
+    if (const Result<void> removed = remove_folder(*tier.backend, folder); removed.ok())
       note(fmt::format("removed '{}' from '{}': it was left by a probe that was killed", folder, tier.name));
+    else
+      warn(fmt::format("could not remove '{}' from '{}', which a probe that was killed left: {}", folder,
+                       tier.name, removed.error().message()));
   }
 }
 
 // The probe's own folder, gone when this is.
 class ProbeFolder {
  public:
-  explicit ProbeFolder(Tier& tier) : tier_(tier) {
-    std::random_device entropy;
-    name_ = fmt::format("{}{:08x}", kProbePrefix, entropy());
-  }
+  explicit ProbeFolder(Tier& tier) : tier_(tier), name_(draw_name()) {}
   ProbeFolder(const ProbeFolder&) = delete;
   ProbeFolder& operator=(const ProbeFolder&) = delete;
   ~ProbeFolder() {
-    if (const Result<void> removed = remove_folder(tier_.backend->names(), name_); !removed.ok())
+    if (const Result<void> removed = remove_folder(*tier_.backend, name_); !removed.ok())
       warn(fmt::format("could not remove '{}' from '{}': {}", name_, tier_.name, removed.error().message()));
   }
-  // Says to other probes that somebody works here, where the back end has locks.
+  // Says to other probes that somebody works here, where the back end has locks and sweep_dead_probes() asks
+  // for them. One that sweeps may take the folder for a dead probe's before it is locked, and is left to it.
   void occupy() {
-    if (auto lock = tier_.backend->names().lock(lock_of(name_)); lock.ok()) lock_ = *std::move(lock);
+    if (tier_.facts.network) return;
+    for (int tries = 0; tries < kMostNames; ++tries) {
+      auto lock = tier_.backend->names().lock(lock_of(name_));
+      if (lock.ok()) lock_ = *std::move(lock);
+      if (lock.ok() || lock.error().code != Errc::busy) return;
+      name_ = draw_name();
+    }
   }
   std::string object(std::string_view kind, std::uint64_t n) const {
     return fmt::format("{}/{}-{:05}", name_, kind, n);
   }
 
  private:
+  static constexpr int kMostNames = 8;
+  static std::string draw_name() {
+    std::random_device entropy;
+    return fmt::format("{}{:08x}", kProbePrefix, entropy());
+  }
+
   Tier& tier_;
   std::string name_;
   std::unique_ptr<Lock> lock_;

@@ -77,7 +77,8 @@ std::string name_for(const FoundTier& tier) {
 
 }  // namespace
 
-std::vector<std::string> data_mounts(std::istream& mountinfo) {
+std::vector<std::string> data_mounts(std::istream& mountinfo,
+                                     const std::function<bool(const std::string&)>& is_folder) {
   struct Mount {
     std::string root;
     std::string point;
@@ -99,10 +100,12 @@ std::vector<std::string> data_mounts(std::istream& mountinfo) {
     if (!(words >> fs_type)) continue;
     root_listed = root_listed || mount_point == "/";
     if (std::find(std::begin(kKernelOwn), std::end(kKernelOwn), fs_type) != std::end(kKernelOwn)) continue;
-    // Files are bind-mounted in containers; a place for data is a folder, which look_at_mount() finds out.
-    const auto [at, fresh] = by_device.try_emplace(device, Mount{root, mount_point});
-    if (fresh) devices.push_back(device);
-    if (rank(root, mount_point) < rank(at->second.root, at->second.point)) at->second = {root, mount_point};
+    const auto at = by_device.find(device);
+    const bool best =
+        at == by_device.end() || rank(root, mount_point) < rank(at->second.root, at->second.point);
+    if (!best || !is_folder(mount_point)) continue;  // asked last: a dead server may let the question wait
+    if (at == by_device.end()) devices.push_back(device);
+    by_device[device] = {root, mount_point};
   }
   std::vector<std::string> mounts;
   mounts.reserve(devices.size());
@@ -116,9 +119,11 @@ std::vector<FoundTier> find_tiers() {
   std::ifstream mountinfo("/proc/self/mountinfo");
   const std::vector<std::filesystem::path> usual = usual_folders();
   std::vector<FoundTier> found;
-  for (const std::string& mount_point : data_mounts(mountinfo)) {
+  const auto is_folder = [](const std::string& path) {
     std::error_code none;
-    if (!std::filesystem::is_directory(mount_point, none)) continue;
+    return std::filesystem::is_directory(path, none);
+  };
+  for (const std::string& mount_point : data_mounts(mountinfo, is_folder)) {
     FoundTier tier = look_at_mount(mount_point, usual);
     if (tier.free_bytes >= kWorthNaming) found.push_back(std::move(tier));
   }

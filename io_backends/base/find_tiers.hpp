@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <istream>
 #include <string>
 #include <vector>
@@ -27,9 +28,12 @@ struct FoundTier {
 // networks, each by free space.
 std::vector<FoundTier> find_tiers();
 
-// The mount points in the text of a mountinfo that could hold data, one a device: where the device's own
-// root is mounted rather than a folder of it, then /dev/shm, then the shortest path, then the first. "/" is
-// among them even where the text lacks it (chroot).
-std::vector<std::string> data_mounts(std::istream& mountinfo);
+// The mount points in the text of a mountinfo that could hold data, one a device, of those that `is_folder`
+// (files are mounted too, in containers): where the device's own root is mounted rather than a folder of it,
+// then /dev/shm, then the shortest path, then the first. "/" is among them even where the text lacks it
+// (chroot).
+std::vector<std::string> data_mounts(
+    std::istream& mountinfo, const std::function<bool(const std::string& mount_point)>& is_folder =
+                                 [](const std::string&) { return true; });
 
 }  // namespace penstock

@@ -39,6 +39,17 @@ TEST(DataMounts, SharedMemoryIsTheSystemsAndNotThatOfSomebodysRoot) {
   EXPECT_EQ(data_mounts(mountinfo), (std::vector<std::string>{"/", "/dev/shm", "/run"}));
 }
 
+TEST(DataMounts, AFileIsNoPlaceForDataHoweverShortItsPath) {
+  std::istringstream mountinfo(
+      "22 1 0:30 / / rw - overlay overlay rw\n"
+      "25 22 254:0 /containers/7/hosts /etc/hosts rw - ext4 /dev/vda rw\n"
+      "26 22 254:0 /volumes/3 /srv/volume/data rw - ext4 /dev/vda rw\n"
+      "27 22 254:0 /containers/7/name /etc/hostname rw - ext4 /dev/vda rw\n"
+      "28 22 254:1 /secret /run/secret rw - ext4 /dev/vdb rw\n");
+  const auto is_folder = [](const std::string& path) { return path == "/" || path == "/srv/volume/data"; };
+  EXPECT_EQ(data_mounts(mountinfo, is_folder), (std::vector<std::string>{"/", "/srv/volume/data"}));
+}
+
 TEST(DataMounts, ABrokenLineIsPassedOver) {
   std::istringstream mountinfo("nonsense\n\n22 1 254:0 / / rw - ext4 /dev/vda rw\n");
   EXPECT_EQ(data_mounts(mountinfo), std::vector<std::string>{"/"});
