@@ -8,8 +8,8 @@
 //  - A tier feeds X times another at the highest thread count that both were measured at; within 5% they feed
 //    the same.
 //  - Baseline: samples_per_s over baseline_samples_per_s, lap by lap where both have as many laps.
-//  - Prefetching hid 1 - (input wait per step with prefetch K) / (the same with prefetch 0); from
-//    `input_overlap` where prefetch 0 was not measured.
+//  - Prefetching took away 1 - (input wait per step with prefetch K) / (the same with prefetch 0) of the
+//    waiting; where prefetch 0 was not measured, it hid `input_overlap` of the input's own time.
 //  - No comparison is said of a difference within the spread of the repeats ((max - min) / median of the rows
 //    compared): such rows cannot be told apart. What rests on rows of one repeat says so and is a caution.
 //  - Ceiling: a tier's fastest row against the highest ceiling that any of its rows has. Rows that decode say

@@ -21,15 +21,16 @@ void say_prefetch(const TrainGroup& group, std::vector<Sentence>& out) {
                       prefetch == 1 ? "1 batch" : fmt::format("{} batches", prefetch), format_seconds(*with),
                       format_seconds(*without));
       out.push_back({Tone::finding, "prefetch",
-                     *hidden >= 0 ? fmt::format("Prefetching hid {} of the input time ({}).",
+                     *hidden >= 0 ? fmt::format("Prefetching took away {} of the waiting ({}).",
                                                 format_percent(*hidden), waited)
-                                  : fmt::format("Prefetching hid nothing of the input time ({}).", waited)});
+                                  : fmt::format("Prefetching took away none of the waiting ({}).", waited)});
     } else if (const auto overlap = metric_value(*record, "input_overlap"); overlap && *overlap >= 0) {
       out.push_back(
           {Tone::finding, "prefetch",
-           fmt::format("Prefetching hid {} of the input time ({}, prefetch {}; against the same pipeline "
-                       "without an accelerator).",
-                       format_percent(*overlap), group.title, prefetch)});
+           fmt::format(
+               "Prefetching hid {} of the input's own time behind the steps ({}, prefetch {}; its own "
+               "time is that of the same pipeline without an accelerator).",
+               format_percent(*overlap), group.title, prefetch)});
     }
   }
 }

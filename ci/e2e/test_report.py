@@ -16,7 +16,7 @@ class Report(CliTest):
     def test_writes_one_page_and_says_the_findings(self):
         done = self.report(synthetic.whole_experiment())
         self.assertIn("disk stops scaling at 4 threads", done.stdout)
-        self.assertIn("Prefetching hid 97% of the input time", done.stdout)
+        self.assertIn("Prefetching took away 97% of the waiting", done.stdout)
         page = (self.dir / "r.html").read_text()
         self.assertIn("disk stops scaling at 4 threads", page)
         self.assertEqual([path.name for path in self.dir.iterdir() if path.name != "runs"], ["r.html"])

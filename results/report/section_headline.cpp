@@ -58,7 +58,7 @@ std::vector<std::string> train_tiles(const std::vector<TrainGroup>& groups) {
     const auto& [prefetch, record] = *group.at.rbegin();
     if (const auto hidden = hidden_by_prefetch(group, prefetch); hidden && *hidden > 0)
       tiles.push_back(tile(fmt::format("{:.0f}", *hidden * 100), "%",
-                           fmt::format("of the input time hidden by prefetching, {}", group.title), 2));
+                           fmt::format("of the waiting for input gone by prefetching, {}", group.title), 2));
     if (const auto busy = metric_value(*record, "accelerator_utilization"))
       tiles.push_back(tile(fmt::format("{:.0f}", *busy * 100), "%",
                            fmt::format("accelerator busy, {}, prefetch {}", group.title, prefetch), 2));

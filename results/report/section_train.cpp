@@ -77,7 +77,7 @@ HtmlTable prefetch_table(const TrainGroup& group, const PageState& state) {
                    {std::string(rate_unit(state.output)), Kind::number, "payload"},
                    {"accelerator busy", Kind::number, "steps x nominal step / time, the first step left out"},
                    {"wait a step", Kind::number, "how long the accelerator waited for input, on average"},
-                   {"hidden", Kind::number, "1 - wait / wait with prefetch 0"},
+                   {"less waiting", Kind::number, "1 - wait / wait with prefetch 0"},
                    {"first batch", Kind::number, ""},
                    {"wall", Kind::number, "to the end of the last step"},
                    {"steps", Kind::number, ""},
