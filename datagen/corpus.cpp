@@ -79,6 +79,10 @@ Result<Manifest> open_manifest(Tier& tier, const OpenCorpus& how) {
   return Manifest::load(*tier.backend, kManifestName);
 }
 
+Error without_samples(const Tier& tier) {
+  return make_error(Errc::not_found, fmt::format("the corpus '{}' has no samples", tier.root));
+}
+
 }  // namespace
 
 Result<Corpus> open_corpus(std::string_view corpus, const OpenCorpus& how) {
@@ -95,11 +99,11 @@ Result<Corpus> open_corpus(std::string_view corpus, const OpenCorpus& how) {
     if (const std::string unfinished = how_to_finish(tier); !unfinished.empty())
       warn(fmt::format("'{}' {}; scanned is what is there", tier.root, unfinished));
     if (!scanned.report.text.empty()) note(fmt::format("'{}': {}", tier.root, scanned.report.text));
+    if (scanned.manifest.samples() == 0) return without_samples(tier);
     return Corpus{std::move(tier), std::move(scanned.manifest), std::move(name), std::move(scanned.report)};
   }
   PENSTOCK_ASSIGN(Manifest manifest, open_manifest(tier, how));
-  if (manifest.samples() == 0)
-    return make_error(Errc::not_found, fmt::format("the corpus '{}' has no samples", tier.root));
+  if (manifest.samples() == 0) return without_samples(tier);
   return Corpus{std::move(tier), std::move(manifest), std::move(name), std::nullopt};
 }
 

@@ -184,6 +184,14 @@ TEST_F(CorpusTest, WhatGivesNoBytesForItsChecksumIsLeftOut) {
   EXPECT_EQ(broken.error().code, Errc::io);
 }
 
+TEST_F(CorpusTest, ContainersOfNothingAreNoCorpus) {
+  put("a.tar", std::string(10240, '\0'));
+  const auto nothing = scan();
+  ASSERT_FALSE(nothing.ok());
+  EXPECT_EQ(nothing.error().code, Errc::not_found);
+  EXPECT_NE(nothing.error().what.find("has no samples"), std::string::npos);
+}
+
 TEST_F(CorpusTest, SaysWhatIsMissingAndTheRemedy) {
   const auto empty = scan();
   ASSERT_FALSE(empty.ok());

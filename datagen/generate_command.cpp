@@ -312,8 +312,8 @@ Result<int> run_generate(const CommandContext& context) {
   }
   if (!complete.ok()) return complete.error();
   if (*complete)
-    note(fmt::format("'{}' holds all {} samples already: nothing to do", tier.root,
-                     format_count(generation.state.samples)));
+    note(fmt::format("'{}' holds all {} samples already: nothing to do (penstock verify checks them)",
+                     tier.root, format_count(generation.state.samples)));
   if (options.flag("dry-run")) return 0;
   if (*complete) {
     sweep_lock(*tier.backend);

@@ -115,7 +115,11 @@ class PosixBackend final : public Backend {
 
  private:
   Result<Fd> open_to_read(std::string_view name) {
-    auto fd = root_.open(name, O_RDONLY | (direct_ ? O_DIRECT : 0), "cannot open");
+    // Without waiting: a FIFO in an object's place would keep us until somebody writes to it. On files it
+    // does nothing, but for a lease that somebody has to give back first.
+    const int flags = O_RDONLY | (direct_ ? O_DIRECT : 0);
+    auto fd = root_.open(name, flags | O_NONBLOCK, "cannot open");
+    if (!fd && fd.error().sys_errno == EWOULDBLOCK) fd = root_.open(name, flags, "cannot open");
     if (!fd && direct_ && fd.error().sys_errno == EINVAL)
       return make_error(Errc::unsupported, "the file system of '" + root_.full(name) +
                                                "' has no direct I/O; leave direct=1 out");

@@ -1,5 +1,6 @@
 """verify and copy over containers: a byte that is wrong anywhere, around the samples too, is found and its object named."""
 
+import os
 import pathlib
 import random
 import shutil
@@ -154,6 +155,15 @@ class Containers(penstock_cli.CliTest):
         self.assertIn("without the 1 objects that could not be read", refused.stderr)
         self.assertEqual(ManifestFile(self.dir / f"m{failing}").checksums, saved.checksums)
         self.assertGreater(failing, 2 * len(whole), "each was read at least twice, and each reading failed once")
+
+    def test_a_pipe_in_an_objects_place_keeps_nobody_waiting(self):
+        root, manifest = self.corpus("tfrecord")
+        (root / manifest.names[1]).unlink()
+        os.mkfifo(root / manifest.names[1])
+        self.assertEqual(self.problems(root, expect=1).keys(), {manifest.names[1]})
+        self.run_cli("read", root, "--cache", "asis", "--duration", "1s", expect=1)
+        self.run_cli("read", root, "--cache", "cold", "--duration", "1s", expect=1)
+        self.run_cli("copy", root, "--to", "copied", expect=1)
 
     def test_copy_takes_no_damage_along(self):
         chance = random.Random(34)

@@ -29,7 +29,7 @@ Result<Fd> open_root(const ReadPlan& plan) {
 }
 
 Result<Fd> open_object(int root, const char* name) {
-  Fd fd(retry_eintr([&] { return ::openat(root, name, O_RDONLY | O_CLOEXEC); }));
+  Fd fd(retry_eintr([&] { return ::openat(root, name, O_RDONLY | O_NONBLOCK | O_CLOEXEC); }));
   if (!fd) return errno_error(errno, "cannot open", name);
   return fd;
 }

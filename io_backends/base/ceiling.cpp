@@ -29,7 +29,7 @@ Result<bool> announce(const ReadPlan& plan, int root, LoopControl& control, std:
   Sample sample;
   if (!control.next(sample)) return false;
   const std::string_view name = plan.samples.name(sample.object);
-  Fd fd(retry_eintr([&] { return ::openat(root, name.data(), O_RDONLY | O_CLOEXEC); }));
+  Fd fd(retry_eintr([&] { return ::openat(root, name.data(), O_RDONLY | O_NONBLOCK | O_CLOEXEC); }));
   if (!fd) return errno_error(errno, "cannot open", name);
   ::posix_fadvise(fd.get(), static_cast<off_t>(sample.offset), static_cast<off_t>(sample.length),
                   POSIX_FADV_WILLNEED);

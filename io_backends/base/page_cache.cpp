@@ -41,7 +41,7 @@ std::uint64_t page_bytes() {
 }
 
 Result<Fd> open_file(const char* file, std::string_view operation) {
-  Fd fd(retry_eintr([&] { return ::open(file, O_RDONLY | O_CLOEXEC); }));
+  Fd fd(retry_eintr([&] { return ::open(file, O_RDONLY | O_NONBLOCK | O_CLOEXEC); }));
   if (!fd) return errno_error(errno, operation, file);
   return fd;
 }
