@@ -34,7 +34,7 @@ void copy(const FieldBytes& field, std::span<std::byte> buffer) {
 
 // Of all of it, if the storage takes it as fast as it is made.
 double seconds_at_least(const Generation& generation, const MakingRate& rate, unsigned threads) {
-  return static_cast<double>(generation.bytes_expected) / std::max(1.0, static_cast<double>(rate.bytes)) *
+  return static_cast<double>(generation.payload_expected) / std::max(1.0, static_cast<double>(rate.bytes)) *
          rate.seconds / threads;
 }
 
@@ -75,6 +75,7 @@ Result<void> show_plan(const Output& output, const Generation& generation, Tier&
              {"samples", state.samples},
              {"objects", generation.objects},
              {"bytes", generation.bytes_expected},
+             {"payload_bytes", generation.payload_expected},
              {"labels", generation.recipe->label_names().size()},
              {"seed", state.seed},
              {"settings", state.settings},

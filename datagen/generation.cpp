@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "datagen/format/object_names.hpp"
+#include "datagen/packing.hpp"
 #include "results/environment.hpp"
 
 namespace penstock {
@@ -151,9 +152,12 @@ std::string Generation::object_name(std::uint64_t object, const SamplePlan& firs
   return format->object_name(object, objects, state.recipe, first.key, recipe->fields().front().extension);
 }
 
-Result<Generation> plan_generation(std::string_view recipe, std::string_view format,
-                                   std::vector<OptionWord> settings, const HowMany& how_many,
-                                   std::uint64_t seed, unsigned threads) {
+namespace {
+
+// HowMany::bytes is the payload's here.
+Result<Generation> plan_payload(std::string_view recipe, std::string_view format,
+                                std::vector<OptionWord> settings, const HowMany& how_many, std::uint64_t seed,
+                                unsigned threads) {
   PENSTOCK_ASSIGN(const RecipeInfo* const recipe_info, recipe_registry().find(recipe));
   const bool own_format = format.empty() || format == recipe_info->format;
   if (format.empty()) format = recipe_info->format;
@@ -184,8 +188,26 @@ Result<Generation> plan_generation(std::string_view recipe, std::string_view for
                       .settings = settings_of(*recipe_info, options)};
   generation.objects = generation.format->objects(generation.state.samples);
   PENSTOCK_TRY(check_size(generation, bytes));
-  generation.bytes_expected = static_cast<std::uint64_t>(bytes);
+  PENSTOCK_ASSIGN(const double around, bytes_around(*generation.recipe, *generation.format));
+  generation.payload_expected = static_cast<std::uint64_t>(bytes);
+  generation.bytes_expected = static_cast<std::uint64_t>(bytes + std::max(around, 0.0));
   return generation;
+}
+
+}  // namespace
+
+Result<Generation> plan_generation(std::string_view recipe, std::string_view format,
+                                   std::vector<OptionWord> settings, const HowMany& how_many,
+                                   std::uint64_t seed, unsigned threads) {
+  PENSTOCK_ASSIGN(Generation generation, plan_payload(recipe, format, settings, how_many, seed, threads));
+  const auto wanted = static_cast<double>(how_many.bytes);
+  const auto bytes = static_cast<double>(generation.bytes_expected);
+  if (how_many.bytes == 0 || generation.state.samples == 1 || bytes <= wanted) return generation;
+  // What is around samples is of the same share in a smaller data set, or nearly so.
+  HowMany payload = how_many;
+  payload.bytes = std::max<std::uint64_t>(
+      1, static_cast<std::uint64_t>(wanted * static_cast<double>(generation.payload_expected) / bytes));
+  return plan_payload(recipe, format, std::move(settings), payload, seed, threads);
 }
 
 }  // namespace penstock

@@ -32,8 +32,9 @@ struct Generation {
   std::unique_ptr<Recipe> recipe;
   std::unique_ptr<Format> format;
   std::uint64_t objects = 0;
-  std::uint64_t bytes_expected = 0;  // from the plans of at most 16384 samples
-  std::string how_many{};            // how HowMany::size_for came to its number; "" without it
+  std::uint64_t payload_expected = 0;  // bytes of all fields, from the plans of at most 16384 samples
+  std::uint64_t bytes_expected = 0;    // of all objects: with what the format puts around samples
+  std::string how_many{};              // how HowMany::size_for came to its number; "" without it
 
   // An object's samples, from the first to just before the end, in order.
   std::uint64_t first_sample(std::uint64_t object) const;

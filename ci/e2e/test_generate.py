@@ -249,6 +249,29 @@ class Targets(GenerateTest):
         self.assertNotIn("refused", json.loads(self.generate(small, 20, "--dry-run", "--json").stdout))
         self.generate(small, 20)
 
+    def test_a_plan_knows_what_formats_put_around_samples(self):
+        for recipe, form, settings, samples in (
+                ("cifar10", "webdataset", (), 700), ("cifar10", "webdataset", ("samples_per_file=1",), 40),
+                ("cifar10", "tfrecord", ("shards=3",), 700), ("cifar10", "npz", ("samples_per_file=1",), 40),
+                ("cifar10", "npy", ("samples_per_file=9",), 90), ("cifar10", "cifar", (), 500),
+                ("climate", "hdf5", ("shape=2,8,8",), 20), ("imagenet", "hdf5", ("median=4kB", "shards=2"), 300),
+                ("imagenet", "npz", ("median=4kB", "shards=2"), 300), ("imagenet", "files", ("median=4kB",), 30)):
+            with self.subTest(recipe=recipe, form=form, settings=settings):
+                out = f"{recipe}-{form}-{len(settings and settings[0])}"
+                words = ["generate", recipe, "--format", form, "--seed", 3, "--out", out,
+                         *(word for setting in settings for word in ("--set", setting))]
+                planned = json.loads(self.run_cli(*words, "--samples", samples, "--dry-run", "--json").stdout)["bytes"]
+                self.run_cli(*words, "--samples", samples)
+                corpus = json.loads(self.run_cli("describe", out, "--json").stdout.splitlines()[0])
+                made = sum(path.stat().st_size for path in (self.dir / out).rglob("*")
+                           if path.is_file() and ".penstock" not in path.parts and not path.name.startswith("stats"))
+                self.assertAlmostEqual(planned, made, delta=made * 0.05)
+                self.assertEqual(corpus["samples"], samples)
+                shutil.rmtree(self.dir / out)
+                budget = json.loads(self.run_cli(*words, "--bytes", planned // 2, "--dry-run", "--json").stdout)
+                self.assertLessEqual(budget["bytes"], planned // 2 * 1.05)
+                self.assertGreater(budget["bytes"], planned // 2 * 0.6)
+
     def test_a_resume_needs_room_for_what_is_missing_alone(self):
         self.generate("whole", 60)
         whole = self.bytes_of(60)
