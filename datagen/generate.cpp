@@ -77,7 +77,7 @@ class Generator {
       next_segment = read.next_segment;
       out.journal_damaged = read.damaged;
     }
-    journal_.emplace(backend_, next_segment);
+    journal_.emplace(backend_, journal_key(generation_.state), next_segment);
     const Clock::time_point start = Clock::now();
     start_ = start;
     for (Worker& worker : workers_) worker.last_flush = start;
@@ -160,7 +160,7 @@ class Generator {
   }
 
   Result<JournalRead> keep_what_is_right() {
-    return read_journal(backend_, [this](const JournalSegment& segment) {
+    return read_journal(backend_, journal_key(generation_.state), [this](const JournalSegment& segment) {
       return parallel_for(segment.objects.size(), threads_, 1, [&](unsigned worker, std::uint64_t i) {
         const JournalObject& object = segment.objects[i];
         return keep(workers_[worker], object.whole, segment.samples_of(object));

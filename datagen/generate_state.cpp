@@ -35,28 +35,29 @@ static_assert(sizeof(Row) == 32);
 // Tell the two apart, and from a row of zeros, which is what a file that lost its bytes is full of.
 enum class Kind : std::uint32_t { sample = 0x70656e73U, object = 0x6f626a65U };
 
-std::uint32_t check_of(const Row& row, Kind kind) {
+std::uint32_t check_of(const Row& row, Kind kind, std::uint32_t key) {
   return crc32c(std::as_bytes(std::span(&row, 1)).first(offsetof(Row, check)),
-                static_cast<std::uint32_t>(kind));
+                static_cast<std::uint32_t>(kind) ^ key);
 }
 
-void put(std::vector<Row>& rows, Kind kind, Row row) {
-  row.check = check_of(row, kind);
+void put(std::vector<Row>& rows, Kind kind, std::uint32_t key, Row row) {
+  row.check = check_of(row, kind, key);
   rows.push_back(row);
 }
 
 // Puts the rows of a segment together again.
 class SegmentRows {
  public:
-  SegmentRows(JournalSegment& segment, std::uint64_t& damaged) : segment_(segment), damaged_(damaged) {}
+  SegmentRows(JournalSegment& segment, std::uint32_t key, std::uint64_t& damaged)
+      : segment_(segment), key_(key), damaged_(damaged) {}
 
   void take(const Row& row) {
-    if (row.check == check_of(row, Kind::object) && row.offset > 0) {
+    if (row.check == check_of(row, Kind::object, key_) && row.offset > 0) {
       give_up();
       object_ = {{row.length, row.crc32c}, segment_.samples.size(), 0};
       next_ = row.index;
       missing_ = row.offset;
-    } else if (row.check == check_of(row, Kind::sample) && missing_ > 0 && row.index == next_) {
+    } else if (row.check == check_of(row, Kind::sample, key_) && missing_ > 0 && row.index == next_) {
       segment_.samples.push_back({row.index, row.offset, row.length, row.crc32c});
       ++next_;
       if (--missing_ > 0) return;
@@ -77,6 +78,7 @@ class SegmentRows {
 
  private:
   JournalSegment& segment_;
+  const std::uint32_t key_;
   std::uint64_t& damaged_;
   JournalObject object_;
   std::uint64_t next_ = 0;
@@ -122,6 +124,11 @@ std::string to_text(const GenerationState& state) {
             {"format", state.format},    {"seed", state.seed},     {"samples", state.samples},
             {"settings", state.settings}};
   return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+}
+
+std::uint32_t journal_key(const GenerationState& state) {
+  const std::string text = to_text(state);
+  return crc32c(std::as_bytes(std::span(text)));
 }
 
 namespace {
@@ -209,10 +216,10 @@ Result<void> JournalWriter::append(const JournalSegment& segment) {
   std::vector<Row> rows;
   for (const JournalObject& object : segment.objects) {
     const auto samples = segment.samples_of(object);
-    put(rows, Kind::object,
+    put(rows, Kind::object, key_,
         {samples.front().index, samples.size(), object.whole.bytes, object.whole.crc32c, 0});
     for (const JournalSample& sample : samples) {
-      put(rows, Kind::sample, {sample.index, sample.offset, sample.length, sample.crc32c, 0});
+      put(rows, Kind::sample, key_, {sample.index, sample.offset, sample.length, sample.crc32c, 0});
       if (rows.size() < kRowsAtOnce) continue;
       PENSTOCK_TRY(writer->append(std::as_bytes(std::span(rows))));
       rows.clear();
@@ -230,11 +237,11 @@ bool tells_of_segment(const Error& error) {
 }
 
 // What stands before an error is taken.
-Result<void> read_segment(Backend& backend, std::uint64_t number, JournalSegment& segment,
+Result<void> read_segment(Backend& backend, std::uint32_t key, std::uint64_t number, JournalSegment& segment,
                           std::uint64_t& damaged) {
   PENSTOCK_ASSIGN(const auto reader, backend.open(segment_name(number)));
   PENSTOCK_ASSIGN(const std::uint64_t size, reader->size());
-  SegmentRows taken(segment, damaged);
+  SegmentRows taken(segment, key, damaged);
   std::vector<Row> rows;
   const std::uint64_t count = size / sizeof(Row);
   for (std::uint64_t at = 0; at < count; at += rows.size()) {
@@ -249,7 +256,7 @@ Result<void> read_segment(Backend& backend, std::uint64_t number, JournalSegment
 
 }  // namespace
 
-Result<JournalRead> read_journal(Backend& backend,
+Result<JournalRead> read_journal(Backend& backend, std::uint32_t key,
                                  const std::function<Result<void>(const JournalSegment&)>& visit) {
   PENSTOCK_ASSIGN(const std::vector<std::uint64_t> numbers, segments(backend));
   JournalRead read;
@@ -257,7 +264,7 @@ Result<JournalRead> read_journal(Backend& backend,
   for (const std::uint64_t number : numbers) {
     segment.clear();
     read.next_segment = number + 1;
-    const Result<void> done = read_segment(backend, number, segment, read.damaged);
+    const Result<void> done = read_segment(backend, key, number, segment, read.damaged);
     if (!done.ok() && !tells_of_segment(done.error())) return done.error();
     if (!done.ok()) ++read.damaged;
     PENSTOCK_TRY(visit(segment));

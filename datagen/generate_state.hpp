@@ -34,6 +34,8 @@ struct GenerationState {
 };
 
 std::string to_text(const GenerationState& state);
+// Ties a journal to its state: another one's rows are none.
+std::uint32_t journal_key(const GenerationState& state);
 Result<GenerationState> parse_generation_state(std::string_view text);  // corrupt, saying what is missing
 // What differs, in words ("seed 7, not 8"); "" when nothing does.
 std::string difference(const GenerationState& there, const GenerationState& wanted);
@@ -75,13 +77,15 @@ struct JournalSegment {
 class JournalWriter {
  public:
   // Segments are numbered from `first_segment` on, over all workers.
-  JournalWriter(Backend& backend, std::uint64_t first_segment) : backend_(backend), next_(first_segment) {}
+  JournalWriter(Backend& backend, std::uint32_t key, std::uint64_t first_segment)
+      : backend_(backend), key_(key), next_(first_segment) {}
 
   // Publishes the segment; nothing where no object is in it. Any thread.
   Result<void> append(const JournalSegment& segment);
 
  private:
   Backend& backend_;
+  const std::uint32_t key_;
   std::mutex mutex_;
   std::uint64_t next_;
 };
@@ -92,9 +96,9 @@ struct JournalRead {
   std::uint64_t damaged = 0;
 };
 
-// Visits each segment; each of its rows carries its own checksum, and objects that miss one are left out, as
-// is what the storage does not give back.
-Result<JournalRead> read_journal(Backend& backend,
+// Visits each segment; each of its rows carries its own checksum, under the key with which it was written,
+// and objects that miss one are left out, as is what the storage does not give back.
+Result<JournalRead> read_journal(Backend& backend, std::uint32_t key,
                                  const std::function<Result<void>(const JournalSegment&)>& visit);
 
 // Removes the journal and the state file, in that order. Fine when they are gone.

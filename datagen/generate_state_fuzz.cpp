@@ -37,7 +37,7 @@ void read_segment(Backend& backend, std::span<const std::byte> bytes) {
   constexpr std::size_t kRow = 32;
   put(backend, std::string(kJournalFolder) + "/00000003", bytes);
   std::size_t rows = 0;
-  const auto read = read_journal(backend, [&](const JournalSegment& segment) {
+  const auto read = read_journal(backend, 0, [&](const JournalSegment& segment) {
     std::size_t end = 0;
     for (const JournalObject& object : segment.objects) {
       hold(object.begin == end && object.end > end && object.end <= segment.samples.size());

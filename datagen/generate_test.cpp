@@ -201,12 +201,34 @@ TEST(Generate, DamagedJournalsCostTimeOnly) {
   bytes += std::string(64, '\0') + "torn";  // and a tail that never was
   put(*healthy.backend, segment, bytes);
   put(*healthy.backend, std::string(kJournalFolder) + "/notes", "of somebody else");
-  const auto read = read_journal(*healthy.backend, [](const auto&) { return success(); });
+  const auto read =
+      read_journal(*healthy.backend, journal_key(small().state), [](const auto&) { return success(); });
   ASSERT_TRUE(read.ok());
   EXPECT_EQ(read->damaged, 5U);
   ASSERT_TRUE(healthy.backend->names().remove(std::string(kJournalFolder) + "/notes").ok());
   ASSERT_TRUE(make(healthy, 2, true).ok());
   expect_complete(healthy);
+}
+
+TEST(Generate, AJournalIsThatOfItsStateAlone) {
+  Tier target = tier("generate-other-seed", ",fail=publish:eio@#12");
+  ASSERT_FALSE(make(target, 1).ok());
+  Tier healthy = tier("generate-other-seed");
+  const std::string name(kGenerationStateName);
+  std::string state = content(*healthy.backend, name);
+  const std::size_t seed = state.find("\"seed\": 7");
+  ASSERT_NE(seed, std::string::npos);
+  state[seed + 8] = '8';
+  put(*healthy.backend, name, state);
+  const Generation other =
+      plan_generation("imagenet", "files", {{"median", "4KB"}, {"classes", "3"}}, {.samples = 17}, 8).value();
+  const auto resumed = penstock::make(healthy, other, 2, true);
+  ASSERT_TRUE(resumed.ok()) << resumed.error().message();
+  EXPECT_EQ(resumed->samples_kept, 0U);
+  EXPECT_GT(resumed->journal_damaged, 0U);
+  Tier whole = tier("generate-whole-of-other-seed");
+  ASSERT_TRUE(penstock::make(whole, other, 1).ok());
+  EXPECT_EQ(tree_of(healthy), tree_of(whole));
 }
 
 TEST(Generate, InterruptsStopAndCanGoOn) {
