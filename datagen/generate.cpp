@@ -98,7 +98,56 @@ class Generator {
     return finish();
   }
 
+  // Makes these objects of a finished data set again.
+  Result<void> mend(const Manifest& manifest, std::span<const WrongObject> wrong, Generated& out) {
+    PENSTOCK_TRY(name_objects());
+    if (manifest.objects() != builder_.objects())
+      return of_another_build(kManifestName, "names other objects than this build makes");
+    out.samples_kept = generation_.state.samples;
+    for (const WrongObject& one : wrong)
+      if (one.object < generation_.objects)
+        out.samples_kept -= generation_.end_sample(one.object) - generation_.first_sample(one.object);
+    out.damaged = wrong.size();
+    progress_.advance(out.samples_kept);
+    const Clock::time_point start = Clock::now();
+    Result<void> made = parallel_for(wrong.size(), threads_, 1, [&](unsigned worker, std::uint64_t i) {
+      return make_as(workers_[worker], manifest, wrong[i].object);
+    });
+    if (made.ok()) made = settle(backend_);
+    out.seconds = std::chrono::duration<double>(Clock::now() - start).count();
+    for (const Worker& worker : workers_) add(out, worker.made);
+    return made;
+  }
+
  private:
+  Error of_another_build(std::string_view name, std::string_view why) const {
+    return make_error(Errc::corrupt,
+                      fmt::format("'{}' {}: the data set was made by another build of penstock; go on with "
+                                  "that one, or make all of it anew in another folder",
+                                  name, why));
+  }
+
+  // The same object as the manifest has it, or none.
+  Result<void> make_as(Worker& worker, const Manifest& manifest, std::uint64_t object) {
+    std::string name;
+    manifest.object_name(object, name);
+    PublishedObject whole;
+    if (object < generation_.objects) {
+      if (object_name(worker, object) != name)
+        return of_another_build(name, "is no name that this build gives");
+      PENSTOCK_ASSIGN(whole, make_object(worker, object));
+      worker.unflushed.clear();
+    } else {
+      PENSTOCK_ASSIGN(whole, write_companion(*generation_.format, backend_,
+                                             companions_[object - generation_.objects], durability_));
+    }
+    if (whole.bytes == manifest.object_bytes(object) &&
+        whole.crc32c == manifest.object_crc32c(object).value_or(whole.crc32c))
+      return success();
+    PENSTOCK_TRY(backend_.names().remove(name));
+    return of_another_build(name, "would be made of other bytes than those that the manifest has");
+  }
+
   ManifestFacts facts() const {
     return {.recipe = generation_.state.recipe,
             .format = generation_.state.format,
@@ -201,6 +250,12 @@ class Generator {
   }
 
   Result<void> make(Worker& worker, std::uint64_t object) {
+    PENSTOCK_TRY(make_object(worker, object));
+    return flush_now_and_then(worker);
+  }
+
+  // Its rows for the journal are worker.unflushed's last.
+  Result<PublishedObject> make_object(Worker& worker, std::uint64_t object) {
     if (worker.maker == nullptr) {
       PENSTOCK_ASSIGN(worker.maker, generation_.recipe->maker());
     }
@@ -208,7 +263,7 @@ class Generator {
     // Removed rather than replaced: replacing takes a temporary name for an instant.
     if (resume_) {
       Result<void> removed = backend_.names().remove(name);
-      if (!removed.ok() && removed.error().code != Errc::not_found) return removed;
+      if (!removed.ok() && removed.error().code != Errc::not_found) return std::move(removed).error();
     }
     PENSTOCK_ASSIGN(const auto writer,
                     generation_.format->create(backend_, {.name = name,
@@ -226,7 +281,7 @@ class Generator {
     enter(worker, object, *whole, samples);
     worker.made.samples_made += samples.size();
     for (const JournalSample& sample : samples) worker.made.bytes_made += sample.length;
-    return flush_now_and_then(worker);
+    return *whole;
   }
 
   Result<PublishedObject> fill(Worker& worker, std::uint64_t object, ObjectWriter& writer) {
@@ -297,14 +352,23 @@ class Generator {
   Clock::time_point start_;
 };
 
+Result<void> mend_finished(const Generation& generation, Tier& tier, unsigned threads, Progress& progress,
+                           Generated& out) {
+  PENSTOCK_ASSIGN(const Manifest manifest, Manifest::load(*tier.backend, kManifestName));
+  PENSTOCK_ASSIGN(const std::vector<WrongObject> wrong,
+                  check_object_sizes(tier.backend->names(), manifest, std::max(threads, 1U)));
+  if (wrong.empty()) return success();
+  return Generator(generation, tier, threads, true, progress).mend(manifest, wrong, out);
+}
+
 // What generate() does while it holds the lock.
 Result<void> generate_alone(const Generation& generation, Tier& tier, unsigned threads, bool resume,
                             Progress& progress, Generated& out) {
   Backend& backend = *tier.backend;
   // Another process may have come between the caller's look and the lock.
   PENSTOCK_ASSIGN(const bool complete, check_target(tier, generation.state, resume));
-  if (complete) return success();
   sweep_temporaries(backend);
+  if (complete) return mend_finished(generation, tier, threads, progress, out);
   PENSTOCK_ASSIGN(const std::optional<GenerationState> begun, read_generation_state(backend));
   if (!begun) PENSTOCK_TRY(write_generation_state(backend, generation.state));
   out.begun = true;

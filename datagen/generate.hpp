@@ -19,15 +19,17 @@ struct Generated {
   std::uint64_t samples_made = 0;
   std::uint64_t bytes_made = 0;
   std::uint64_t samples_kept = 0;     // found right from before
-  std::uint64_t damaged = 0;          // objects journaled before, but no longer right: made again
+  std::uint64_t damaged = 0;          // objects of before that are no longer right: made again
   std::uint64_t journal_damaged = 0;  // rows and segments of the journal: what they named is made again
   bool begun = false;                 // the target holds what --resume goes on with
   double seconds = 0;                 // of the making alone
 };
 
-// Makes what is missing. Holds the target's lock meanwhile (`busy` if another process does). `out` says how
-// far it came, also when this fails or is interrupted: then the journal is there and --resume goes on, or,
-// where out.begun is false, nothing is there that was not before.
+// Makes what is missing; with `resume`, of a finished data set what is gone or of another size, by a stat of
+// each object (`corrupt`, naming the object, where this build would make other bytes of it). Holds the
+// target's lock meanwhile (`busy` if another process does). `out` says how far it came, also when this fails
+// or is interrupted: then the journal is there and --resume goes on, or, where out.begun is false, nothing is
+// there that was not before.
 Result<void> generate(const Generation& generation, Tier& tier, unsigned threads, bool resume,
                       Progress& progress, Generated& out);
 

@@ -15,6 +15,7 @@
 #include "datagen/generate_target.hpp"
 #include "datagen/generation.hpp"
 #include "datagen/manifest/manifest.hpp"
+#include "datagen/object_check.hpp"
 #include "io_backends/base/command.hpp"
 #include "io_backends/base/interrupt.hpp"
 #include "io_backends/base/placement.hpp"
@@ -272,6 +273,37 @@ Result<int> make_it(const CommandContext& context, const Generation& generation,
   return std::move(done).error();
 }
 
+// Of a finished data set that is to be resumed: whether it lacks nothing, as far as a look at the names
+// tells.
+Result<bool> has_all_objects(Tier& tier, unsigned threads) {
+  PENSTOCK_ASSIGN(const Manifest manifest, Manifest::load(*tier.backend, kManifestName));
+  PENSTOCK_ASSIGN(const std::vector<WrongObject> wrong,
+                  check_object_sizes(tier.backend->names(), manifest, threads));
+  if (wrong.empty()) return true;
+  std::string name;
+  note(fmt::format(
+      "'{}' lacks {} of its {} objects, or has them in another size (first: '{}', {}): what is "
+      "wrong is made again",
+      tier.root, format_count(wrong.size()), format_count(manifest.objects()),
+      printable(manifest.object_name(wrong.front().object, name)), printable(wrong.front().verdict.detail)));
+  return false;
+}
+
+void say_nothing_to_do(const CommandContext& context, const Generation& generation, const Tier& tier) {
+  const GenerationState& state = generation.state;
+  note(fmt::format("'{}' holds all {} samples already: nothing to do (penstock verify checks their bytes)",
+                   tier.root, format_count(state.samples)));
+  if (context.output.json && !context.options.flag("dry-run"))
+    print_json({{"kind", "complete"},
+                {"recipe", state.recipe},
+                {"format", state.format},
+                {"samples", state.samples},
+                {"objects", generation.objects},
+                {"seed", state.seed},
+                {"settings", state.settings},
+                {"out", tier.root}});
+}
+
 Result<int> run_generate(const CommandContext& context) {
   const Options& options = context.options;
   if (options.flag("list")) {
@@ -301,7 +333,8 @@ Result<int> run_generate(const CommandContext& context) {
   }
   PENSTOCK_ASSIGN(const Generation generation, decide(context, begun));
   say_what_differs(options, generation);
-  const Result<bool> complete = look_at_target(options, generation, tier, begun.has_value());
+  Result<bool> complete = look_at_target(options, generation, tier, begun.has_value());
+  if (complete.ok() && *complete) complete = has_all_objects(tier, threads_of(options));
   const std::string refused = complete.ok() ? "" : complete.error().message();
   if (options.flag("dry-run")) {
     PENSTOCK_TRY(show_plan(context.output, generation, tier, threads_of(options), refused));
@@ -311,9 +344,7 @@ Result<int> run_generate(const CommandContext& context) {
     }
   }
   if (!complete.ok()) return complete.error();
-  if (*complete)
-    note(fmt::format("'{}' holds all {} samples already: nothing to do (penstock verify checks them)",
-                     tier.root, format_count(generation.state.samples)));
+  if (*complete) say_nothing_to_do(context, generation, tier);
   if (options.flag("dry-run")) return 0;
   if (*complete) {
     sweep_lock(*tier.backend);

@@ -3,8 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <mutex>
 #include <utility>
 
+#include "datagen/parallel.hpp"
 #include "io_backends/base/crc32c.hpp"
 #include "io_backends/base/interrupt.hpp"
 #include "io_backends/base/units.hpp"
@@ -142,6 +144,12 @@ bool tells_of_object(const Error& error) {
 
 namespace {
 
+ObjectVerdict verdict_of_size(std::uint64_t bytes, std::uint64_t wanted) {
+  if (bytes == wanted) return {};
+  return {bytes < wanted ? ObjectState::shrunk : ObjectState::grown,
+          fmt::format("{} bytes, the manifest says {}", format_count(bytes), format_count(wanted))};
+}
+
 Result<ObjectVerdict> verdict_of(const Error& error) {
   if (!tells_of_object(error)) return error;
   switch (error.code) {
@@ -156,17 +164,42 @@ Result<ObjectVerdict> verdict_of(const Error& error) {
 
 }  // namespace
 
+Result<ObjectVerdict> check_object_size(Namespace& names, const Manifest& manifest, std::uint64_t object,
+                                        std::string_view name) {
+  const Result<Entry> there = names.stat(name);
+  if (!there.ok() && there.error().code != Errc::not_found) return there.error();
+  if (!there.ok()) return ObjectVerdict{ObjectState::vanished, there.error().message()};
+  if (there->folder) return ObjectVerdict{ObjectState::vanished, "a folder stands in its place"};
+  return verdict_of_size(there->bytes, manifest.object_bytes(object));
+}
+
+Result<std::vector<WrongObject>> check_object_sizes(Namespace& names, const Manifest& manifest,
+                                                    unsigned threads) {
+  std::vector<WrongObject> wrong;
+  std::mutex mutex;
+  std::vector<std::string> scratch(threads);
+  const auto check = [&](unsigned worker, std::uint64_t object) -> Result<void> {
+    const std::string_view name = manifest.object_name(object, scratch[worker]);
+    PENSTOCK_ASSIGN(ObjectVerdict verdict, check_object_size(names, manifest, object, name));
+    if (verdict.state == ObjectState::right) return success();
+    const std::lock_guard lock(mutex);
+    wrong.push_back({object, std::move(verdict)});
+    return success();
+  };
+  PENSTOCK_TRY(parallel_for(manifest.objects(), threads, 64, check));
+  std::sort(wrong.begin(), wrong.end(),
+            [](const WrongObject& a, const WrongObject& b) { return a.object < b.object; });
+  return wrong;
+}
+
 Result<ObjectVerdict> check_object(Backend& backend, const Manifest& manifest, const ObjectIndex& index,
                                    std::uint64_t object, std::string_view name, Buffer& buffer) {
   const auto reader = backend.open(name);
   if (!reader.ok()) return verdict_of(reader.error());
   const auto size = (*reader)->size();
   if (!size.ok()) return verdict_of(size.error());
-  if (const std::uint64_t wanted = manifest.object_bytes(object); *size != wanted)
-    return ObjectVerdict{
-        *size < wanted ? ObjectState::shrunk : ObjectState::grown,
-        fmt::format("{} bytes, the manifest says {}", format_count(*size), format_count(wanted))};
-  ObjectVerdict verdict;
+  ObjectVerdict verdict = verdict_of_size(*size, manifest.object_bytes(object));
+  if (verdict.state != ObjectState::right) return verdict;
   const auto is_wrong = [&](std::uint32_t crc, std::uint32_t wanted, std::string_view where) {
     verdict = {ObjectState::wrong_bytes,
                fmt::format("checksum {:08x}, the manifest says {:08x}{}", crc, wanted, where)};

@@ -209,5 +209,33 @@ TEST(ObjectCheck, TellsStatesApart) {
   EXPECT_EQ(extra->first, (std::vector<std::string>{"extra/y.jpg"}));
 }
 
+TEST(ObjectCheck, SizesAreLookedAtWithoutReading) {
+  Tier place = tier("mem:object-check-sizes,fail=open:eio@#1..+read:eio@#1..");
+  Tier healthy = tier("mem:object-check-sizes");
+  ManifestBuilder builder(with_checksums(false));
+  const std::vector<std::string> contents{"right", "cut", "grown by some", "", "folder"};
+  for (std::size_t i = 0; i < contents.size(); ++i) {
+    const std::string name = "object" + std::to_string(i);
+    builder.add_sample({.length = 5, .object = builder.add_object(name, 5)});
+    if (i < 3) put(*healthy.backend, name, contents[i]);
+    if (i == 4) put(*healthy.backend, name + "/inside", contents[i]);
+  }
+  const Manifest manifest = Manifest::from_bytes(builder.finish().value()).value();
+  const auto wrong = check_object_sizes(place.backend->names(), manifest, 3);
+  ASSERT_TRUE(wrong.ok()) << wrong.error().message();
+  ASSERT_EQ(wrong->size(), 4U);
+  const ObjectState states[] = {ObjectState::shrunk, ObjectState::grown, ObjectState::vanished,
+                                ObjectState::vanished};
+  for (std::size_t i = 0; i < 4; ++i) {
+    EXPECT_EQ((*wrong)[i].object, i + 1);
+    EXPECT_EQ((*wrong)[i].verdict.state, states[i]) << i;
+    EXPECT_NE((*wrong)[i].verdict.detail, "") << i;
+  }
+  Tier closed = tier("mem:object-check-sizes,fail=names:eacces@#1..");
+  const auto unsaid = check_object_sizes(closed.backend->names(), manifest, 1);
+  ASSERT_FALSE(unsaid.ok());
+  EXPECT_EQ(unsaid.error().code, Errc::permission_denied);
+}
+
 }  // namespace
 }  // namespace penstock

@@ -39,16 +39,11 @@ constexpr OptionSpec kOptions[] = {
      .at_least = 0},
 };
 
-struct Problem {
-  std::uint64_t object = 0;
-  ObjectVerdict verdict;
-};
-
 constexpr std::size_t kStates = 6;
 
 struct Findings {
   std::array<std::uint64_t, kStates> counts{};  // by ObjectState
-  std::vector<Problem> problems;                // the first to be found, by object
+  std::vector<WrongObject> problems;            // the first to be found, by object
   std::uint64_t checked = 0;
   ExtraObjects extra;
   bool complete = false;  // false: interrupted
@@ -102,7 +97,7 @@ Result<Findings> check_all(Corpus& corpus, unsigned threads, std::uint64_t most,
     findings.checked += findings.counts[i];
   }
   std::sort(findings.problems.begin(), findings.problems.end(),
-            [](const Problem& a, const Problem& b) { return a.object < b.object; });
+            [](const WrongObject& a, const WrongObject& b) { return a.object < b.object; });
   findings.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   findings.bytes_read = corpus.tier.backend->moved_bytes().read - read_before;
   return findings;
@@ -110,7 +105,7 @@ Result<Findings> check_all(Corpus& corpus, unsigned threads, std::uint64_t most,
 
 void print_lines(const Corpus& corpus, const Findings& findings) {
   std::string scratch;
-  for (const Problem& problem : findings.problems)
+  for (const WrongObject& problem : findings.problems)
     print_json({{"kind", "problem"},
                 {"object", corpus.manifest.object_name(problem.object, scratch)},
                 {"problem", object_state_name(problem.verdict.state)},
@@ -142,7 +137,7 @@ void print_lines(const Corpus& corpus, const Findings& findings) {
 void print_table(const Corpus& corpus, const Findings& findings, const Output& output) {
   Table table({{"object", Align::left}, {"problem", Align::left}, {"detail", Align::left}});
   std::string scratch;
-  for (const Problem& problem : findings.problems)
+  for (const WrongObject& problem : findings.problems)
     table.row({printable(corpus.manifest.object_name(problem.object, scratch)),
                std::string(object_state_name(problem.verdict.state)), printable(problem.verdict.detail)});
   for (const std::string& name : findings.extra.first)

@@ -1,0 +1,39 @@
+"""generate --resume on what is there already: finished, robbed of objects, or begun as something else."""
+
+import json
+
+import penstock_cli
+from penstock_cli import tree
+
+WORDS = ("generate", "climate", "--set", "shape=2,8,8", "--samples", 6, "--seed", 7)
+
+
+class Resume(penstock_cli.CliTest):
+    def test_a_finished_one_says_so_in_json_too(self):
+        self.run_cli(*WORDS, "--out", "data")
+        before = tree(self.dir / "data")
+        done = self.run_cli(*WORDS, "--out", "data", "--resume", "--json")
+        self.assertIn("nothing to do", done.stderr)
+        row = json.loads(done.stdout)
+        self.assertEqual((row["kind"], row["recipe"], row["samples"], row["seed"]), ("complete", "climate", 6, 7))
+        self.assertEqual(tree(self.dir / "data"), before)
+
+    def test_what_a_finished_one_lacks_is_made_again(self):
+        self.run_cli(*WORDS, "--out", "data")
+        before = tree(self.dir / "data")
+        names = sorted(name for name in before if name.endswith(".h5"))
+        (self.dir / "data" / names[0]).unlink()
+        (self.dir / "data" / names[2]).write_bytes(before[names[2]][:-1])
+        planned = self.run_cli("generate", "climate", "--out", "data", "--resume", "--dry-run")
+        self.assertNotIn("nothing to do", planned.stderr)
+        self.assertIn(names[0], planned.stderr)
+        done = self.run_cli("generate", "climate", "--out", "data", "--resume")
+        self.assertIn(f"'{names[0]}'", done.stderr)
+        self.assertIn("2 of its 7 objects", done.stderr)
+        self.assertIn("kept 4 samples", done.stdout)
+        self.assertEqual(tree(self.dir / "data"), before)
+        self.run_cli("verify", "data")
+
+
+if __name__ == "__main__":
+    penstock_cli.main()

@@ -1,0 +1,110 @@
+// --resume of a finished data set: what is gone or of another size is made again, byte for byte.
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+#include "datagen/generate_target.hpp"
+#include "datagen/generate_testing.hpp"
+#include "datagen/manifest/manifest.hpp"
+
+namespace penstock {
+namespace {
+
+// Objects of two samples, and one of none.
+Generation weather(std::uint64_t seed = 7) {
+  return plan_generation("climate", "", {{"shape", "2,8,8"}, {"samples_per_file", "2"}}, {.samples = 7}, seed)
+      .value();
+}
+
+void remove(Tier& tier, const std::string& name) {
+  ASSERT_TRUE(tier.backend->names().remove(name).ok()) << name;
+}
+
+std::vector<std::string> names_of(Tier& tier) {
+  const Manifest manifest = Manifest::load(*tier.backend, kManifestName).value();
+  std::vector<std::string> names(manifest.objects());
+  for (std::size_t i = 0; i < names.size(); ++i) manifest.object_name(i, names[i]);
+  return names;
+}
+
+TEST(GenerateMend, WhatIsGoneOrOfAnotherSizeIsMadeAgain) {
+  const Generation generation = weather();
+  Tier target = tier("mend");
+  ASSERT_TRUE(make(target, generation).ok());
+  const Tree whole = tree_of(target);
+  const std::vector<std::string> names = names_of(target);
+  ASSERT_EQ(names.size(), 5U);
+  remove(target, names[0]);
+  put(*target.backend, names[1], whole.at(names[1]).substr(1));
+  put(*target.backend, names[3], whole.at(names[3]) + "x");  // the last one, of a single sample
+  remove(target, names[4]);
+  ASSERT_TRUE(names[4].starts_with("stats"));
+  const auto mended = make(target, generation, 2, true);
+  ASSERT_TRUE(mended.ok()) << mended.error().message();
+  EXPECT_EQ(mended->damaged, 4U);
+  EXPECT_EQ(mended->samples_made, 5U);
+  EXPECT_EQ(mended->samples_kept, 2U);
+  EXPECT_FALSE(mended->begun);
+  expect_same(tree_of(target), whole);
+}
+
+TEST(GenerateMend, WhereNothingIsWrongNothingIsTouched) {
+  const Generation generation = weather();
+  Tier target = tier("mend-nothing");
+  ASSERT_TRUE(make(target, generation).ok());
+  Tier readable = tier("mend-nothing", ",fail=write:eio@#1..+publish:eio@#1..");
+  const auto looked = make(readable, generation, 2, true);
+  ASSERT_TRUE(looked.ok()) << looked.error().message();
+  EXPECT_EQ(looked->samples_made, 0U);
+  EXPECT_EQ(looked->damaged, 0U);
+}
+
+TEST(GenerateMend, StoppedAnywhereItGoesOn) {
+  const Generation generation = weather();
+  std::uint64_t failed = 0;
+  for (int at = 1;; ++at) {
+    const std::string path = "mend-stopped-" + std::to_string(at);
+    Tier target = tier(path);
+    ASSERT_TRUE(make(target, generation, 1).ok());
+    const Tree whole = tree_of(target);
+    const std::vector<std::string> names = names_of(target);
+    remove(target, names[0]);
+    remove(target, names[2]);
+    Tier sick = tier(path, ",fail=any:enospc@#" + std::to_string(at) + "..");
+    if (make(sick, generation, 1, true).ok()) break;
+    ++failed;
+    EXPECT_TRUE(target.backend->open(kManifestName).ok()) << at;
+    ASSERT_TRUE(make(target, generation, 1, true).ok()) << at;
+    expect_same(tree_of(target), whole);
+  }
+  EXPECT_GT(failed, 10U);
+}
+
+// Whatever the manifest was made by, an object gets the bytes that it names or none.
+TEST(GenerateMend, OtherBytesThanTheManifestsAreNoMending) {
+  Tier target = tier("mend-other");
+  ASSERT_TRUE(make(target, weather(8)).ok());
+  const Manifest manifest = Manifest::load(*target.backend, kManifestName).value();
+  const std::vector<std::string> names = names_of(target);
+  ManifestFacts facts = manifest.facts();
+  facts.seed = 7;
+  ManifestBuilder builder(facts);
+  for (std::uint32_t i = 0; i < names.size(); ++i)
+    builder.set_object_crc32c(builder.add_object(names[i], manifest.object_bytes(i)),
+                              manifest.object_crc32c(i).value());
+  for (std::uint64_t i = 0; i < manifest.samples(); ++i) builder.add_sample(manifest.sample(i));
+  remove(target, std::string(kManifestName));
+  ASSERT_TRUE(builder.publish(*target.backend).ok());
+  remove(target, names[1]);
+  const Tree before = tree_of(target);
+  const auto refused = make(target, weather(7), 2, true);
+  ASSERT_FALSE(refused.ok());
+  EXPECT_EQ(refused.error().code, Errc::corrupt);
+  EXPECT_NE(refused.error().what.find("'" + names[1] + "'"), std::string::npos) << refused.error().what;
+  EXPECT_NE(refused.error().what.find("another build"), std::string::npos) << refused.error().what;
+  expect_same(tree_of(target), before);
+}
+
+}  // namespace
+}  // namespace penstock
