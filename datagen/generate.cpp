@@ -87,7 +87,7 @@ class Generator {
         });
     // Where the target is full, the journal may not fit either: its samples are made again then.
     for (Worker& worker : workers_) {
-      Result<void> flushed = journal_->append(worker.unflushed);
+      Result<void> flushed = flush(worker);
       if (made.ok()) made = std::move(flushed);
     }
     if (made.ok()) made = make_companions();
@@ -163,6 +163,7 @@ class Generator {
     sum.samples_made += one.samples_made;
     sum.bytes_made += one.bytes_made;
     sum.samples_kept += one.samples_kept;
+    sum.samples_journaled += one.samples_journaled;
     sum.damaged += one.damaged;
   }
 
@@ -326,7 +327,12 @@ class Generator {
     if (now - worker.last_flush < patience && worker.unflushed.samples.size() < kMostUnflushed)
       return success();
     worker.last_flush = now;
+    return flush(worker);
+  }
+
+  Result<void> flush(Worker& worker) {
     PENSTOCK_TRY(journal_->append(worker.unflushed));
+    worker.made.samples_journaled += worker.unflushed.samples.size();
     worker.unflushed.clear();
     return success();
   }

@@ -18,11 +18,12 @@ namespace penstock {
 struct Generated {
   std::uint64_t samples_made = 0;
   std::uint64_t bytes_made = 0;
-  std::uint64_t samples_kept = 0;     // found right from before
-  std::uint64_t damaged = 0;          // objects of before that are no longer right: made again
-  std::uint64_t journal_damaged = 0;  // rows and segments of the journal: what they named is made again
-  bool begun = false;                 // the target holds what --resume goes on with
-  double seconds = 0;                 // of the making alone
+  std::uint64_t samples_kept = 0;       // found right from before
+  std::uint64_t samples_journaled = 0;  // of those made: --resume knows of them
+  std::uint64_t damaged = 0;            // objects of before that are no longer right: made again
+  std::uint64_t journal_damaged = 0;    // rows and segments of the journal: what they named is made again
+  bool begun = false;                   // the target holds what --resume goes on with
+  double seconds = 0;                   // of the making alone
 };
 
 // Makes what is missing; with `resume`, of a finished data set what is gone or of another size, by a stat of

@@ -217,6 +217,14 @@ void say_what_was_made(const CommandContext& context, const Generation& generati
   print_text(text);
 }
 
+// Not what was made but never journaled, as where the storage is full: that is made again.
+std::string what_resume_keeps(const Generation& generation, const Generated& made) {
+  const std::uint64_t kept = made.samples_journaled + made.samples_kept;
+  if (kept == 0) return "";
+  return fmt::format("{} of {} samples are there; ", format_count(kept),
+                     format_count(generation.state.samples));
+}
+
 std::string how_to_go_on(const CommandContext& context) {
   std::string line;
   for (const std::string& word : context.argv) {
@@ -264,9 +272,7 @@ Result<int> make_it(const CommandContext& context, const Generation& generation,
     return run.exit_code();
   }
   if (made.begun)
-    note(fmt::format("{} of {} samples are there; go on with: {}",
-                     format_count(made.samples_made + made.samples_kept),
-                     format_count(generation.state.samples), how_to_go_on(context)));
+    note(fmt::format("{}go on with: {}", what_resume_keeps(generation, made), how_to_go_on(context)));
   trial.fail(done.error());
   run.keep(std::move(trial));
   PENSTOCK_TRY(run.finish());

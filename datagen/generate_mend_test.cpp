@@ -1,4 +1,4 @@
-// --resume of a finished data set: what is gone or of another size is made again, byte for byte.
+// What --resume keeps. Of a finished data set: what is gone or of another size is made again, byte for byte.
 #include <gtest/gtest.h>
 
 #include <string>
@@ -79,6 +79,28 @@ TEST(GenerateMend, StoppedAnywhereItGoesOn) {
     expect_same(tree_of(target), whole);
   }
   EXPECT_GT(failed, 10U);
+}
+
+TEST(GenerateMend, WhatIsSaidToBeThereIsWhatResumeKeeps) {
+  const Generation generation = weather();
+  std::uint64_t journaled = 0;
+  std::uint64_t lost = 0;
+  for (const std::string& fault : {std::string("publish:enospc@#4"), std::string("publish:enospc@#4.."),
+                                   std::string("publish:enospc@#5..")}) {
+    const std::string path = "mend-said-" + fault;
+    Tier sick = tier(path, ",fail=" + fault);
+    Progress progress(false, "", 0, "");
+    Generated stopped;
+    ASSERT_FALSE(generate(generation, sick, 1, false, progress, stopped).ok()) << fault;
+    Tier healthy = tier(path);
+    const auto resumed = make(healthy, generation, 1, true);
+    ASSERT_TRUE(resumed.ok()) << resumed.error().message();
+    EXPECT_EQ(stopped.samples_journaled, resumed->samples_kept) << fault;
+    journaled += stopped.samples_journaled;
+    lost += stopped.samples_made - stopped.samples_journaled;
+  }
+  EXPECT_GT(journaled, 0U);
+  EXPECT_GT(lost, 0U);
 }
 
 // Whatever the manifest was made by, an object gets the bytes that it names or none.

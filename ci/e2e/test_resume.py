@@ -1,6 +1,8 @@
 """generate --resume on what is there already: finished, robbed of objects, or begun as something else."""
 
 import json
+import re
+import shutil
 
 import penstock_cli
 from penstock_cli import tree
@@ -17,6 +19,17 @@ class Resume(penstock_cli.CliTest):
         row = json.loads(done.stdout)
         self.assertEqual((row["kind"], row["recipe"], row["samples"], row["seed"]), ("complete", "climate", 6, 7))
         self.assertEqual(tree(self.dir / "data"), before)
+
+    def test_what_is_said_to_be_there_is_what_resume_keeps(self):
+        for fault, said in (("publish:enospc@#4", True), ("publish:enospc@#4..", False)):
+            done = self.run_cli(*WORDS, "--threads", 1, "--out", f"posix:{self.dir}/full,fail={fault}", expect=1)
+            there = re.search(r"(\d+) of 6 samples are there; go on with", done.stderr)
+            self.assertEqual(bool(there), said, done.stderr)
+            self.assertIn("go on with: ", done.stderr)
+            done = self.run_cli("generate", "climate", "--out", "full", "--resume")
+            kept = re.search(r"kept (\d+) samples", done.stdout)
+            self.assertEqual(kept and kept[1], there and there[1])
+            shutil.rmtree(self.dir / "full")
 
     def test_what_a_finished_one_lacks_is_made_again(self):
         self.run_cli(*WORDS, "--out", "data")
