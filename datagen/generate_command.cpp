@@ -125,8 +125,10 @@ Result<Generation> decide(const CommandContext& context, const std::optional<Gen
   if (begun) {
     if (!how_many.given()) how_many.samples = begun->samples;
     if (!options.given("seed")) seed = begun->seed;
-    if (!options.given("format")) format = begun->format;
-    if (settings.empty() && begun->recipe == context.positionals[0])
+    // Another recipe may not go with that format: check_target() says what it was begun with.
+    const bool same_recipe = begun->recipe == context.positionals[0];
+    if (same_recipe && !options.given("format")) format = begun->format;
+    if (same_recipe && settings.empty())
       for (const auto& [key, value] : begun->settings) settings.push_back({key, value});
   }
   return plan_generation(context.positionals[0], format, settings, how_many, seed, threads_of(options));

@@ -31,6 +31,15 @@ class Resume(penstock_cli.CliTest):
             self.assertEqual(kept and kept[1], there and there[1])
             shutil.rmtree(self.dir / "full")
 
+    def test_another_recipe_is_told_by_what_was_begun(self):
+        words = ("generate", "cifar10", "--samples", 6, "--set", "samples_per_file=2")
+        self.run_cli(*words, "--out", "whole")
+        self.run_cli(*words, "--out", f"posix:{self.dir}/half,fail=publish:eio@#3..", expect=1)
+        for out in ("whole", "half"):
+            for recipe in ("climate", "imagenet", "unet3d"):  # none of which the format of cifar10 takes
+                done = self.run_cli("generate", recipe, "--out", out, "--resume", expect=1)
+                self.assertIn(f"recipe cifar10, not {recipe}", done.stderr)
+
     def test_what_a_finished_one_lacks_is_made_again(self):
         self.run_cli(*WORDS, "--out", "data")
         before = tree(self.dir / "data")
