@@ -76,6 +76,14 @@ Result<SizeFor> parse_size_for(std::string_view text, std::uint64_t own_memory) 
   return rule;
 }
 
+std::string doubt_of_size_for(std::string_view app, std::string_view recipe) {
+  if (app == recipe) return "";
+  return fmt::format(
+      "--size-for {0} counts steps of {0}, whose data set is the recipe '{0}': of '{1}' it makes as many "
+      "samples, but no data set by the rules of MLPerf Storage",
+      app, recipe);
+}
+
 SizedFor samples_for(const SizeFor& rule, double mean_sample_bytes, std::uint64_t per_object) {
   const std::uint64_t by_steps = kSteps * rule.batch * rule.accelerators;
   const double memory =

@@ -23,6 +23,10 @@ struct SizeFor {
 // machine, `own_memory`, if absent) and `batch=4`. invalid_argument names what is missing or unknown.
 Result<SizeFor> parse_size_for(std::string_view text, std::uint64_t own_memory);
 
+// Why the number is not the rules' own where other samples than the application's are counted; "" for its
+// own.
+std::string doubt_of_size_for(std::string_view app, std::string_view recipe);
+
 struct SizedFor {
   std::uint64_t samples = 0;
   std::string words{};  // how it came to the number

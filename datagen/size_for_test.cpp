@@ -58,5 +58,12 @@ TEST(SizeFor, CountsADataSetByItsRecipesSamples) {
             Errc::invalid_argument);
 }
 
+TEST(SizeFor, DoubtsTheSamplesOfAnotherRecipe) {
+  EXPECT_EQ(doubt_of_size_for("unet3d", "unet3d"), "");
+  const std::string doubt = doubt_of_size_for("unet3d", "imagenet");
+  for (const char* const word : {"--size-for unet3d", "recipe 'unet3d'", "of 'imagenet'"})
+    EXPECT_NE(doubt.find(word), std::string::npos) << doubt;
+}
+
 }  // namespace
 }  // namespace penstock

@@ -51,6 +51,11 @@ class FrontDoor(penstock_cli.CliTest):
         self.assertIn("cannot write records into 'file/runs'", done.stderr)
         self.assertEqual(done.stdout, "")
 
+    def test_a_size_for_another_application_is_said(self):
+        words = ("--size-for", "unet3d,accelerators=1,memory=1MiB", "--dry-run", "--out", "nowhere")
+        self.assertIn("whose data set is the recipe 'unet3d'", self.run_cli("generate", "cifar10", *words).stderr)
+        self.assertNotIn("whose data set", self.run_cli("generate", "unet3d", "--set", "mean=1MB", *words).stderr)
+
     def test_two_signals_at_once_ask_once(self):
         self.run_cli("generate", "imagenet", "--samples", 8, "--out", "data")
         process = self.start("read", "data,limit=50k", "--duration", "60s", "--threads", 1, "--cache", "asis")
