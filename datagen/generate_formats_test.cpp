@@ -9,6 +9,8 @@
 
 #include "datagen/generate_target.hpp"
 #include "datagen/generate_testing.hpp"
+#include "datagen/manifest/manifest.hpp"
+#include "datagen/scan.hpp"
 
 namespace penstock {
 namespace {
@@ -154,6 +156,59 @@ TEST_P(GenerateFormats, FailuresAnywhereLeaveWholeObjectsAlone) {
 
 INSTANTIATE_TEST_SUITE_P(Every, GenerateFormats, ::testing::ValuesIn(kCases),
                          [](const auto& row) { return row.param.name; });
+
+Tier weather_as(const std::string& format) {
+  const auto* const test = ::testing::UnitTest::GetInstance()->current_test_info();
+  Tier place = tier(std::string(test->name()) + "-" + format);
+  const Generation weather =
+      plan_generation("climate", format, {{"shape", "2,8,8"}, {"samples_per_file", "2"}}, {.samples = 5}, 7)
+          .value();
+  EXPECT_TRUE(make(place, weather, 1).ok());
+  return place;
+}
+
+// That describes the samples and is none, though all that a scan has is what it is called.
+TEST(ScanOfFormats, ACompanionHoldsNoSample) {
+  for (const char* const format : {"tfrecord", "webdataset"}) {
+    Tier place = weather_as(format);
+    const Manifest made = Manifest::load(*place.backend, kManifestName).value();
+    const auto scanned = scan_tier(place, {.threads = 2});
+    ASSERT_TRUE(scanned.ok()) << scanned.error().message();
+    EXPECT_EQ(scanned->manifest.objects(), 4U) << format;
+    ASSERT_EQ(scanned->manifest.samples(), 5U) << format;
+    for (std::uint64_t i = 0; i < 5; ++i) {
+      EXPECT_EQ(scanned->manifest.sample(i).offset, made.sample(i).offset) << format;
+      EXPECT_EQ(scanned->manifest.sample(i).length, made.sample(i).length) << format;
+    }
+    EXPECT_EQ(scanned->manifest.facts().codec, "raw");
+  }
+}
+
+TEST(ScanOfFormats, WhatIsCalledSoAloneHoldsTheSamples) {
+  for (const std::string& format : {std::string("tfrecord"), std::string("webdataset")}) {
+    Tier place = weather_as(format);
+    for (const auto& [name, bytes] : tree_of(place))
+      if (!name.starts_with("stats")) {
+        ASSERT_TRUE(place.backend->names().remove(name).ok());
+      }
+    const auto scanned = scan_tier(place, {.threads = 2});
+    ASSERT_TRUE(scanned.ok()) << scanned.error().message();
+    EXPECT_EQ(scanned->manifest.samples(), 1U) << format;
+    EXPECT_EQ(scanned->manifest.sample(0).length, 32U) << format;
+    EXPECT_EQ(scanned->manifest.facts().codec, "raw");
+  }
+}
+
+// Records like it among others of one object are samples like those.
+TEST(ScanOfFormats, WhatIsCalledSoAmongOthersIsASample) {
+  Tier place = weather_as("tfrecord");
+  const Tree tree = tree_of(place);
+  const std::string& stats = tree.at("stats-00000-of-00001.tfrecord");
+  put(*place.backend, "stats-00000-of-00001.tfrecord", stats + stats);
+  const auto scanned = scan_tier(place, {.threads = 1});
+  ASSERT_TRUE(scanned.ok()) << scanned.error().message();
+  EXPECT_EQ(scanned->manifest.samples(), 7U);
+}
 
 }  // namespace
 }  // namespace penstock

@@ -155,6 +155,7 @@ struct ScannedObject {
   std::vector<SampleEntry> samples;  // labels by the object's own numbers
   Labels labels;
   std::string codec;
+  bool statistics = false;  // of all that lies in it
   std::optional<Error> unreadable;
 
   // Fails where that tells nothing of the object.
@@ -162,6 +163,7 @@ struct ScannedObject {
     samples.clear();
     labels.clear();
     codec.clear();
+    statistics = false;
     unreadable.reset();
     Entry entry;
     entry.bytes = item->bytes;
@@ -169,6 +171,7 @@ struct ScannedObject {
     const std::string_view by_name = codec_of(entry.name);
     Result<void> done = format.scan(backend, entry, [&](const Format::Found& found) {
       agree(codec, found.codec.empty() ? by_name : found.codec);
+      statistics = found.statistics && samples.empty();
       samples.push_back({.offset = found.placement.offset,
                          .length = found.placement.length,
                          .label = labels.number(found.label_name)});
@@ -207,6 +210,11 @@ class SampleLister {
     }
     PENSTOCK_TRY(enter_batch());
     walk = {};
+    // Where all objects are called so, they are the samples.
+    if (builder_.samples() == 0 && !statistics_.empty()) {
+      for (const SampleEntry& sample : statistics_) builder_.add_sample(sample);
+      builder_.facts().codec = statistics_codec_;
+    }
     if (builder_.objects() == 0 && left_out_.first()) return *left_out_.first();
     builder_.facts().label_names = labels_.names();
     PENSTOCK_ASSIGN(auto bytes, builder_.finish());
@@ -239,7 +247,8 @@ class SampleLister {
     const std::string_view name = scanned.folder->full_name(*scanned.item, name_);
     if (scanned.unreadable) return left_out_.add(name, *std::move(scanned.unreadable));
     agree(builder_.facts().format, formats_[scanned.item->kind].name);
-    if (!scanned.codec.empty()) agree(builder_.facts().codec, scanned.codec);
+    if (!scanned.codec.empty())
+      agree(scanned.statistics ? statistics_codec_ : builder_.facts().codec, scanned.codec);
     const std::uint32_t object = builder_.add_object(name, scanned.item->bytes);
     const std::uint32_t of_folder = labels_.number(parent_name(scanned.folder->path));
     numbers_.clear();
@@ -247,7 +256,10 @@ class SampleLister {
     for (SampleEntry sample : scanned.samples) {
       sample.object = object;
       sample.label = sample.label == kNoLabel ? of_folder : numbers_[sample.label];
-      builder_.add_sample(sample);
+      if (scanned.statistics)
+        statistics_.push_back(sample);
+      else
+        builder_.add_sample(sample);
     }
   }
 
@@ -257,6 +269,8 @@ class SampleLister {
   LeftOut& left_out_;
   ManifestBuilder builder_{{}};
   Labels labels_;
+  std::vector<SampleEntry> statistics_;
+  std::string statistics_codec_;
   std::vector<ScannedObject> batch_;
   std::size_t filled_ = 0;
   std::string name_;

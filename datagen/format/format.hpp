@@ -82,6 +82,7 @@ class Format {
     std::string_view label_name;
     Placement placement;
     std::string_view codec = {};  // "jpeg"; "": as the object's name says
+    bool statistics = false;      // is called so: no sample if alone in its object beside others with samples
   };
   virtual Result<void> scan(Backend& backend, const Entry& object,
                             const std::function<void(const Found&)>& found) const = 0;

@@ -10,8 +10,6 @@
 namespace penstock {
 namespace {
 
-constexpr std::string_view kStatistics = "stats";
-
 std::string_view last_part(std::string_view array_name) {
   return array_name.substr(array_name.rfind('/') + 1);
 }

@@ -18,6 +18,7 @@ namespace penstock {
 
 inline constexpr std::string_view kLabelArray = "label";
 inline constexpr std::string_view kOffsetsSuffix = "_offsets";
+inline constexpr std::string_view kStatistics = "stats";  // describes samples, in any format
 
 // Whether an array of this name holds labels: the last part of it is label, labels or y.
 bool names_labels(std::string_view array_name);

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 
+#include "datagen/format/sample_arrays.hpp"
 #include "datagen/format/scan_arrays.hpp"
 #include "io_backends/base/crc32c.hpp"
 
@@ -150,6 +151,18 @@ constexpr std::string_view kPayloadKey = "image/encoded";
 constexpr std::array<std::string_view, 2> kTextKeys{"image/class/text", "label/text"};
 constexpr std::array<std::string_view, 2> kNumberKeys{"image/class/label", "label"};
 
+constexpr std::string_view kFileName = "filename";
+
+// Whether a part of the feature's name is "stats".
+bool is_of_statistics(std::string_view key) {
+  for (;;) {
+    const std::size_t slash = std::min(key.find('/'), key.size());
+    if (key.substr(0, slash) == kStatistics) return true;
+    if (slash == key.size()) return false;
+    key.remove_prefix(slash + 1);
+  }
+}
+
 class Looker {
  public:
   explicit Looker(ObjectWindow& object) : object_(object) {}
@@ -158,7 +171,8 @@ class Looker {
     PENSTOCK_TRY(Message(object_, message).for_each(1, [this](Extent features) {
       return Message(object_, features).for_each(1, [this](Extent entry) { return look_at_entry(entry); });
     }));
-    TfExampleFound found{.payload = payload_, .codec = codec_, .label = {}};
+    TfExampleFound found{
+        .payload = payload_, .codec = codec_, .label = {}, .statistics = has_statistics_ && !has_others_};
     for (const auto* names : {&texts_, &numbers_})
       for (const std::string& name : *names)
         if (found.label.empty()) found.label = name;
@@ -183,7 +197,12 @@ class Looker {
         PENSTOCK_ASSIGN(key, text_of(object_, content));
       }
     }
-    return feature ? look_at_feature(key, *feature) : success();
+    if (!feature) return success();
+    if (is_of_statistics(key))
+      has_statistics_ = true;
+    else if (key != kFileName)
+      has_others_ = true;
+    return look_at_feature(key, *feature);
   }
 
   Result<void> look_at_feature(const std::string& key, Extent feature) {
@@ -236,6 +255,8 @@ class Looker {
   ObjectWindow& object_;
   std::optional<Extent> payload_;
   bool payload_is_named_ = false;
+  bool has_statistics_ = false;
+  bool has_others_ = false;  // features that are neither of these nor a file's name
   std::string_view codec_ = "raw";
   std::array<std::string, kTextKeys.size()> texts_;
   std::array<std::string, kNumberKeys.size()> numbers_;

@@ -58,6 +58,7 @@ struct TfExampleFound {
   std::optional<Extent> payload;  // in the object; none: no feature has bytes
   std::string_view codec;         // by its first bytes: "jpeg", "png" or "raw"
   std::string label;              // "" if none
+  bool statistics = false;        // all features but a file's name are of `stats`: "climate/stats/shape"
 };
 
 // Looks through the message that lies at `message` of the object. `corrupt` or `truncated` where it is no

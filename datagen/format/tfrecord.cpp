@@ -158,7 +158,8 @@ class TfRecord final : public ShardedFormat {
       const Extent payload = example.payload.value_or(message);
       found({.label_name = example.label,
              .placement = {payload.offset, payload.length},
-             .codec = example.codec});
+             .codec = example.codec,
+             .statistics = example.statistics});
       at = message.offset + message.length + kTfRecordFooterBytes;
     }
     return success();

@@ -15,6 +15,7 @@
 #include "datagen/format/npy_header.hpp"
 #include "datagen/format/object_names.hpp"
 #include "datagen/format/object_window.hpp"
+#include "datagen/format/sample_arrays.hpp"
 #include "datagen/format/sample_type.hpp"
 #include "datagen/format/sharded_format.hpp"
 #include "datagen/format/tar.hpp"
@@ -189,7 +190,11 @@ class TarScan {
         group_.codec = "raw";
       }
     }
-    found_({.label_name = group_.label, .placement = *group_.payload, .codec = group_.codec});
+    const std::string_view base = std::string_view(group_.key).substr(group_.key.rfind('/') + 1);
+    found_({.label_name = group_.label,
+            .placement = *group_.payload,
+            .codec = group_.codec,
+            .statistics = base == kStatistics});
     return success();
   }
 
