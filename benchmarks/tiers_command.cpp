@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "benchmarks/tier_probe.hpp"
+#include "datagen/target_folder.hpp"
 #include "io_backends/base/command.hpp"
 #include "io_backends/base/find_tiers.hpp"
 #include "io_backends/base/interrupt.hpp"
@@ -89,6 +90,9 @@ Result<std::vector<Seen>> look(const std::vector<std::string>& texts) {
   if (!texts.empty()) {
     PENSTOCK_ASSIGN(std::vector<Tier> tiers, open_tiers(texts));
     for (Tier& tier : tiers) {
+      // A folder that is not there yet, or cannot be looked at, may still be described; a file is none.
+      const Result<bool> folder = folder_is_there(tier, "--tier");
+      if (!folder.ok() && folder.error().code == Errc::invalid_argument) return folder.error();
       Seen seen{.tier = std::move(tier), .writable = true, .free_bytes = {}};
       if (const Result<std::uint64_t> room = seen.tier.backend->names().free_bytes(); room.ok())
         seen.free_bytes = *room;

@@ -34,6 +34,16 @@ class Tiers(penstock_cli.CliTest):
         done = self.run_cli("tiers", "--tier", "here=poxis:/x", expect=2)
         self.assertIn("posix", done.stderr)
 
+    def test_a_file_is_no_tier(self):
+        (self.dir / "file").write_text("of somebody", encoding="utf-8")
+        for word in ("file", "file/below", f"here=posix:{self.dir}/file,limit=1MB/s"):
+            for how in ((), ("--probe",), ("--json",)):
+                done = self.run_cli("tiers", "--tier", word, *how, expect=2)
+                self.assertIn(f"{self.dir}/file", done.stderr)
+                self.assertIn("--tier takes a folder", done.stderr)
+                self.assertEqual(done.stdout, "")
+        self.run_cli("tiers", "--tier", "not-there-yet")
+
     def test_probe_measures_and_takes_its_files_away(self):
         target = self.dir / "target"
         target.mkdir()
