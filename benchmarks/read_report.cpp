@@ -92,14 +92,6 @@ std::string upper(std::string text) {
   return text;
 }
 
-std::uint64_t median_length(const Manifest& manifest) {
-  std::vector<std::uint64_t> lengths(manifest.samples());
-  for (std::uint64_t i = 0; i < lengths.size(); ++i) lengths[i] = manifest.sample(i).length;
-  const auto middle = lengths.begin() + static_cast<std::ptrdiff_t>(lengths.size() / 2);
-  std::nth_element(lengths.begin(), middle, lengths.end());
-  return *middle;
-}
-
 std::string cache_words(const Record& record) {
   const auto text = [&](const char* layer) { return record.cache.value(layer, "unknown"); };
   const std::string client = text("client_data");
@@ -177,7 +169,7 @@ std::string read_heading(const Corpus& corpus, std::span<const Record> records, 
                                                                         format_count(manifest.objects()));
   std::string text = fmt::format("{}: {} {}, {}, median {}\n", corpus.name, format_count(manifest.samples()),
                                  what, format_bytes(static_cast<double>(manifest.payload_bytes()), output),
-                                 format_bytes(static_cast<double>(median_length(manifest)), output));
+                                 format_bytes(sample_sizes(manifest).percentile(50), output));
   std::vector<std::string> seen;
   for (const Record& record : records) {
     if (record.cache.empty() || !record.metrics.contains("wall_s")) continue;

@@ -119,4 +119,10 @@ CorpusFacts corpus_facts(const Corpus& corpus) {
           .over_ram = memory == 0 ? 0.0 : static_cast<double>(bytes) / static_cast<double>(memory)};
 }
 
+Histogram sample_sizes(const Manifest& manifest) {
+  Histogram sizes;
+  for (std::uint64_t i = 0; i < manifest.samples(); ++i) sizes.add(manifest.sample(i).length);
+  return sizes;
+}
+
 }  // namespace penstock

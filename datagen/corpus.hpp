@@ -8,6 +8,7 @@
 
 #include "datagen/manifest/manifest.hpp"
 #include "io_backends/base/tier.hpp"
+#include "results/histogram.hpp"
 #include "results/record.hpp"
 
 namespace penstock {
@@ -51,6 +52,9 @@ struct OpenCorpus {
 Result<Corpus> open_corpus(std::string_view corpus, const OpenCorpus& how);
 
 CorpusFacts corpus_facts(const Corpus& corpus);
+
+// Bytes of the samples: what every command takes their percentiles from, so that all say the same.
+Histogram sample_sizes(const Manifest& manifest);
 
 // --scan, --manifest, --types: rows that read, train, describe and verify put into their own tables.
 inline constexpr OptionSpec kScanOption{

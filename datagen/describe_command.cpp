@@ -76,12 +76,12 @@ struct Description {
 
 Result<Description> look_at(const Manifest& manifest) {
   Description out;
+  out.sizes = sample_sizes(manifest);
   std::vector<std::uint64_t> of_label(manifest.facts().label_names.size());
   std::vector<std::uint64_t> of_bin(65);
   for (std::uint64_t i = 0; i < manifest.samples(); ++i) {
     if (i % 65536 == 0) PENSTOCK_TRY(check_interrupt());
     const SampleEntry& sample = manifest.sample(i);
-    out.sizes.add(sample.length);
     ++of_bin[sample.length == 0 ? 0 : 64 - static_cast<unsigned>(__builtin_clzll(sample.length))];
     if (sample.label < of_label.size())
       ++of_label[sample.label];

@@ -97,6 +97,15 @@ class Rows(ReadTest):
         done = self.run_cli("read", self.corpus(), "--scan", "--threads", "1", "--units", "si", *QUICK)
         self.assertIn(" MB/s ", done.stdout)
 
+    def test_its_median_size_is_that_of_describe(self):
+        for i, size in enumerate((1000, 102300, 103700, 107990)):
+            (self.dir / f"{i}.jpg").write_bytes(bytes(size))
+        heading = self.run_cli("read", ".", "--scan", "--threads", 1, *QUICK).stdout
+        lines = self.run_cli("describe", ".", "--scan").stdout.splitlines()
+        names = next(number for number, line in enumerate(lines) if " p50 " in line)
+        sizes = dict(zip(lines[names].split(), re.findall(r"[\d.]+ [KMG]?i?B", lines[names + 1])))
+        self.assertEqual(re.search(r"median ([\d.]+ \w+)", heading)[1], sizes["p50"])
+
     def test_tiers_of_one_name_get_rows_of_their_own(self):
         corpus = self.corpus()
         shutil.copytree(corpus, self.dir / "copy")
