@@ -206,15 +206,39 @@ Result<fs::path> write_records(const fs::path& folder, std::span<const Record> r
   }
 }
 
+namespace {
+
+// 0, or the errno of what could not be made. Names in `made` what it made, from the outermost.
+int make_file_in(const fs::path& folder, std::vector<fs::path>& made) {
+  std::error_code code;
+  std::vector<fs::path> missing;
+  for (fs::path at = folder; !fs::exists(fs::status(at, code)) && at.has_relative_path();
+       at = at.parent_path())
+    missing.push_back(at);
+  for (auto at = missing.rbegin(); at != missing.rend(); ++at) {
+    if (::mkdir(at->c_str(), 0777) == 0)
+      made.push_back(*at);
+    else if (errno != EEXIST)
+      return errno;
+  }
+  std::string file = (folder / ".penstock-XXXXXX").string();
+  const Descriptor fd(::mkstemp(file.data()));
+  if (fd.get() < 0) return errno;
+  return ::unlink(file.c_str()) == 0 ? 0 : errno;
+}
+
+}  // namespace
+
 Result<void> check_results_folder(const fs::path& folder) {
   std::error_code code;
-  fs::path there = fs::absolute(folder, code).lexically_normal();
-  while (!fs::exists(fs::status(there, code)) && there.has_relative_path()) there = there.parent_path();
-  int failure = 0;
-  if (!fs::is_directory(there, code))
-    failure = ENOTDIR;
-  else if (::access(there.c_str(), W_OK | X_OK) != 0)
-    failure = errno;
+  const fs::path there = fs::absolute(folder, code).lexically_normal();
+  int failure = ENOENT;
+  // Another process that looks likewise may take a folder away in between.
+  for (int attempt = 0; failure == ENOENT && attempt < 64; ++attempt) {
+    std::vector<fs::path> made;
+    failure = make_file_in(there, made);
+    for (auto at = made.rbegin(); at != made.rend(); ++at) ::rmdir(at->c_str());
+  }
   if (failure == 0) return success();
   Error error = errno_error(failure, "cannot write records into", folder.string());
   error.what += " (--results DIR names another folder)";

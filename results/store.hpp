@@ -29,8 +29,8 @@ using StoreStep = std::function<Result<void>(std::string_view step)>;
 Result<std::filesystem::path> write_records(const std::filesystem::path& folder,
                                             std::span<const Record> records, const StoreStep& step = {});
 
-// Whether write_records() could make its file there, asked before anything is measured: the folder, or the
-// nearest one above it that exists, must be a folder that this process may write. Makes nothing.
+// Whether write_records() could make its file there, asked before anything is measured: by making the folder
+// and an empty file in it, since permissions do not tell what a file system takes. Both are taken away again.
 Result<void> check_results_folder(const std::filesystem::path& folder);
 
 struct StoredRecord {

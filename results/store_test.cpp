@@ -4,6 +4,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <fstream>
 #include <set>
 #include <string>
@@ -167,6 +168,34 @@ TEST_F(Store, HostileNamesCannotLeaveTheFolder) {
   const auto path = write_records(dir_, records);
   ASSERT_TRUE(path.ok());
   EXPECT_EQ(path->parent_path(), dir_);
+}
+
+TEST_F(Store, AFolderIsTriedAndLeftAsItWas) {
+  for (const fs::path& folder : {dir_, dir_ / "a" / "b", dir_ / "a" / "b" / ""}) {
+    const auto tried = check_results_folder(folder);
+    EXPECT_TRUE(tried.ok()) << tried.error().message();
+  }
+  EXPECT_TRUE(fs::is_empty(dir_));
+  std::ofstream(dir_ / "file") << "of somebody";
+  // The last takes no folder from anyone, whatever its permissions say.
+  for (const fs::path& folder : {dir_ / "file", dir_ / "file" / "runs", fs::path("/proc/penstock-runs")}) {
+    const auto refused = check_results_folder(folder);
+    ASSERT_FALSE(refused.ok()) << folder;
+    EXPECT_NE(refused.error().what.find("'" + folder.string() + "'"), std::string::npos);
+    EXPECT_NE(refused.error().what.find("--results DIR"), std::string::npos);
+  }
+}
+
+TEST_F(Store, ManyThatTryAtOnceDoNotRefuseEachOther) {
+  std::vector<std::jthread> threads;
+  std::atomic<int> refused{0};
+  for (int t = 0; t < 4; ++t)
+    threads.emplace_back([&] {
+      for (int i = 0; i < 50; ++i)
+        if (!check_results_folder(dir_ / "a" / "b").ok()) ++refused;
+    });
+  threads.clear();
+  EXPECT_EQ(refused, 0);
 }
 
 TEST(RandomId, IsHexAndDiffers) {

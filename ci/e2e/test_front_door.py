@@ -7,6 +7,7 @@ import signal
 import time
 
 import penstock_cli
+from penstock_cli import tree
 
 
 class FrontDoor(penstock_cli.CliTest):
@@ -50,6 +51,14 @@ class FrontDoor(penstock_cli.CliTest):
         self.assertNotEqual(done.returncode, 0)
         self.assertIn("cannot write records into 'file/runs'", done.stderr)
         self.assertEqual(done.stdout, "")
+        before = tree(self.dir)
+        # Permissions let root make a folder there, and the file system does not.
+        for words in (("generate", "imagenet", "--samples", 8, "--out", "other"), ("read", "data"), ("tiers", "--tier", ".", "--probe"),
+                      ("train", "alexnet", "--data", "data", "--batch", 4, "--steps", 1)):
+            done = self.run_cli(*words, "--results", "/proc/penstock-runs", expect=None)
+            self.assertNotEqual(done.returncode, 0)
+            self.assertIn("cannot write records into '/proc/penstock-runs'", done.stderr)
+            self.assertEqual(tree(self.dir), before)
 
     def test_a_size_for_another_application_is_said(self):
         words = ("--size-for", "unet3d,accelerators=1,memory=1MiB", "--dry-run", "--out", "nowhere")
