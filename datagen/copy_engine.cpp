@@ -11,7 +11,6 @@
 #include <utility>
 #include <vector>
 
-#include "datagen/folder_walk.hpp"
 #include "datagen/object_check.hpp"
 #include "datagen/parallel.hpp"
 #include "datagen/target_folder.hpp"
@@ -66,6 +65,7 @@ class Copy {
   };
 
   Result<Target> look_at_target();
+  Result<std::uint64_t> bytes_there();
   Result<void> check_room();
   Result<void> one_object(Worker& worker, std::uint64_t object);
   Result<bool> is_there(Worker& worker, std::uint64_t object, std::string_view name);
@@ -124,17 +124,29 @@ Result<Target> Copy::look_at_target() {
                                                       to_.root, manifest.error().what, remedy));
 }
 
-// Says now what would otherwise fail in the middle; what is there already counts.
+// Bytes in the target under the names of objects, which stay or are replaced.
+Result<std::uint64_t> Copy::bytes_there() {
+  std::atomic<std::uint64_t> bytes{0};
+  std::vector<std::string> names(how_.threads);
+  const auto look = [&](unsigned worker, std::uint64_t object) -> Result<void> {
+    const auto entry = to_.backend->names().stat(manifest_.object_name(object, names[worker]));
+    if (!entry.ok()) return entry.error().code == Errc::not_found ? success() : Result<void>(entry.error());
+    if (!entry->folder) bytes.fetch_add(entry->bytes, std::memory_order_relaxed);
+    return success();
+  };
+  PENSTOCK_TRY(parallel_for(manifest_.objects(), how_.threads, 64, look));
+  return bytes.load();
+}
+
+// Says now what would otherwise fail in the middle.
 Result<void> Copy::check_room() {
   const auto free = to_.backend->names().free_bytes();
   if (!free.ok()) return success();  // then the middle it is
   std::uint64_t needed = manifest_.bytes().size();
   for (std::uint64_t i = 0; i < manifest_.objects(); ++i) needed += manifest_.object_bytes(i);
-  if (target_ != Target::fresh && needed > *free) {
-    PENSTOCK_ASSIGN(const FolderWalk there, walk_folders(to_.backend->names(), how_.threads,
-                                                         [](const Entry&) { return std::uint16_t{0}; }));
-    for (const FolderListing& folder : there.folders)
-      for (const FolderListing::Item& item : folder.items) needed -= std::min(needed, item.bytes);
+  if ((target_ != Target::fresh || how_.replace) && needed > *free) {
+    PENSTOCK_ASSIGN(const std::uint64_t there, bytes_there());
+    needed -= std::min(needed, there);
   }
   if (needed <= *free) return success();
   return make_error(

@@ -305,5 +305,26 @@ TEST_F(CopyTest, MendsWhatIsWrongOutsideOfSamples) {
   }
 }
 
+// Objects of the same names make room for themselves, and nothing else does.
+TEST_F(CopyTest, WhatIsReplacedIsRoom) {
+  Corpus from = corpus();
+  for (const bool same_names : {true, false}) {
+    const std::string where = target_ + (same_names ? "-same" : "-others");
+    Tier before = tier(where);
+    for (std::uint32_t i = 0; i < 10; ++i)
+      put(*before.backend,
+          "c" + std::to_string(i / 5) + "/" + std::to_string(i) + (same_names ? ".jpg" : ".old"),
+          std::string(content(i).size(), '?'));
+    Tier small = tier(where + ",capacity=75k");  // 55 kB are taken
+    const auto outcome = copy_corpus(from, small, {.replace = true});
+    ASSERT_EQ(outcome.ok(), same_names) << (same_names ? outcome.error().message() : "");
+    if (same_names)
+      expect_complete(from, small);
+    else
+      EXPECT_EQ(outcome.error().code, Errc::no_space);
+    EXPECT_EQ(before.backend->names().stat("c0/0.jpg").ok(), same_names) << "said beforehand";
+  }
+}
+
 }  // namespace
 }  // namespace penstock
