@@ -16,7 +16,8 @@ using Kind = Fault::Kind;
 
 class Faults {
  public:
-  Faults(const std::vector<Fault>& faults, std::uint64_t seed) {
+  // `root`: what errors call the object "".
+  Faults(const std::vector<Fault>& faults, std::uint64_t seed, std::string root) : root_(std::move(root)) {
     for (std::size_t i = 0; i < faults.size(); ++i)
       rules_.push_back(std::make_unique<Rule>(faults[i], RandomStream(seed, "fault").substream(i)));
   }
@@ -29,7 +30,8 @@ class Faults {
       if (!met) continue;
       met = rule->fault.kind == Kind::cut_short
                 ? make_error(Errc::truncated, "'" + std::string(name) + "' ends early (injected fault)")
-                : errno_error(rule->fault.sys_errno, "injected fault: " + std::string(operation), name);
+                : errno_error(rule->fault.sys_errno, "injected fault: " + std::string(operation),
+                              name.empty() ? std::string_view(root_) : name);
     }
     return met;
   }
@@ -59,8 +61,14 @@ class Faults {
     return n + 1 >= rule.fault.first && n + 1 <= rule.fault.last;
   }
 
+  const std::string root_;
   std::vector<std::unique_ptr<Rule>> rules_;
 };
+
+std::string root_of(const Backend& backend) {
+  const auto path = backend.native_path("");
+  return path ? path->string() : "(the tier's root)";
+}
 
 class FaultyReader final : public ReaderWrapper {
  public:
@@ -236,7 +244,9 @@ class FaultyQueue final : public Queue {
 class FaultyBackend final : public BackendWrapper {
  public:
   FaultyBackend(std::unique_ptr<Backend> backend, const std::vector<Fault>& faults, std::uint64_t seed)
-      : BackendWrapper(std::move(backend)), faults_(faults, seed), names_(inner().names(), faults_) {}
+      : BackendWrapper(std::move(backend)),
+        faults_(faults, seed, root_of(inner())),
+        names_(inner().names(), faults_) {}
 
   Result<std::unique_ptr<Reader>> open(std::string_view name) override {
     PENSTOCK_TRY(faults_.meet(Scope::open, "cannot open", name));

@@ -105,6 +105,25 @@ TEST_F(Faulty, StrikesExactlyTheOperationsMeant) {
   }
 }
 
+TEST_F(Faulty, ItsErrorsNameTheObject) {
+  const Tier tier = open("any:eio@1");
+  Namespace& names = tier.backend->names();
+  const auto visit = [](const Entry&) { return true; };
+  for (const auto& failed :
+       {names.list("a/folder", visit), names.make_folders("a/folder"), names.remove("a/folder"),
+        names.rename_noreplace("a/folder", "b"), names.sync_dir("a/folder")})
+    EXPECT_ERRC(Errc::io, failed, "'a/folder'");
+  EXPECT_ERRC(Errc::io, names.stat("object"), "'object'");
+  EXPECT_ERRC(Errc::io, names.lock("object"), "'object'");
+  EXPECT_ERRC(Errc::io, tier.backend->open("object"), "'object'");
+  EXPECT_ERRC(Errc::io, tier.backend->create("object"), "'object'");
+  EXPECT_ERRC(Errc::io, names.list("", visit), "'(the tier's root)'");
+  EXPECT_ERRC(Errc::io, names.stat(""), "'(the tier's root)'");
+  const auto folder = open_tier("posix:/nowhere/at-all,fail=any:eio@1");
+  ASSERT_OK(folder);
+  EXPECT_ERRC(Errc::io, folder->backend->names().stat(""), "'/nowhere/at-all'");
+}
+
 TEST_F(Faulty, ChanceIsSeeded) {
   const auto failures = [](const Tier& tier) {
     std::string failed;
