@@ -54,6 +54,9 @@ using HuffmanTable = FlippableBits::Table;
 constexpr std::size_t kPadding =
     2 * sizeof(std::uint64_t);  // behind the bits: no code, and room to look ahead
 
+constexpr std::size_t kFurthestSkip = FlippableBits::kSkipBits + 16;  // bits: the last number may be behind
+constexpr const char* kCannotBeDecoded = "begins an interval that cannot be decoded";
+
 // The bits of an interval without the zeros that are stuffed behind 0xFF, and where each byte comes from.
 class Bits {
  public:
@@ -210,7 +213,29 @@ Result<FlippableBits> FlippableBits::of(std::span<const std::byte> header) {
   for (const std::size_t which : {0U, 1U})
     if (bits.dc_[which].by_16.empty() || bits.ac_[which].by_16.empty())
       return not_ours(header.size(), "the header ends without all Huffman tables");
+  for (const std::size_t which : {0U, 1U}) {
+    fill_skips(bits.dc_[which], true, bits.ac_[which]);
+    fill_skips(bits.ac_[which], false, bits.ac_[which]);
+  }
   return bits;
+}
+
+// `first` has the symbol that comes first, `ac` those behind it.
+void FlippableBits::fill_skips(Table& first, bool direct, const Table& ac) {
+  for (std::size_t next = 0; next < first.skips.size(); ++next) {
+    Skip skip;
+    bool ended = false;
+    while (!ended && skip.bits < kSkipBits) {
+      const bool of_first = skip.bits == 0;
+      const Symbol symbol = (of_first ? first : ac).by_16[(next << (16 - kSkipBits + skip.bits)) & 0xffffU];
+      const unsigned code_bits = symbol.bits - symbol.size;
+      if (symbol.bits == 0 || skip.bits + code_bits > kSkipBits) break;
+      skip.bits = static_cast<std::uint8_t>(skip.bits + symbol.bits);
+      skip.ahead = static_cast<std::uint8_t>(skip.ahead + (of_first && direct ? 1U : symbol.ahead));
+      ended = skip.ahead >= kEndOfBlock;
+    }
+    first.skips[next] = skip;
+  }
 }
 
 Result<std::vector<FlippableBit>> FlippableBits::find(std::span<const std::byte> jpeg,
@@ -233,11 +258,23 @@ Result<std::vector<FlippableBit>> FlippableBits::find(std::span<const std::byte>
   unsigned coefficient = 0;  // of the block, those before are known
   for (std::size_t left = units * kBlocks; left != 0;) {
     const bool direct = coefficient == 0;
-    const Symbol symbol = tables[2 * block + (direct ? 0 : 1)]->find(bits.at(position));
-    position += symbol.bits;
-    coefficient = direct ? 1 : coefficient + symbol.ahead;
-    if (symbol.bits == 0 || position > bits.size() || (coefficient > 64 && coefficient < kEndOfBlock))
-      return not_ours(interval.begin, "begins an interval that cannot be decoded");
+    const Table& table = *tables[2 * block + (direct ? 0 : 1)];
+    const std::uint64_t next = bits.at(position);
+    const Skip skip = table.skips[next >> (64 - kSkipBits)];
+    Symbol symbol;
+    // Far from what is wanted, and where the block cannot be full behind them: several symbols at once.
+    if (position + kFurthestSkip <= wanted.from() && skip.bits != 0 &&
+        coefficient + skip.ahead % kEndOfBlock < 64) {
+      position += skip.bits;
+      coefficient += skip.ahead;
+    } else {
+      symbol = table.find(next);
+      if (symbol.bits == 0) return not_ours(interval.begin, kCannotBeDecoded);
+      position += symbol.bits;
+      coefficient = direct ? 1 : coefficient + symbol.ahead;
+    }
+    if (position > bits.size() || (coefficient > 64 && coefficient < kEndOfBlock))
+      return not_ours(interval.begin, kCannotBeDecoded);
     if (position > wanted.from() && !direct && symbol.size >= 2) {
       const FlippableBit bit = bits.bit(position - 1);
       if (may_flip(jpeg, bit)) wanted.offer(bit, position - 1);

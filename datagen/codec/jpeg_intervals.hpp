@@ -61,9 +61,16 @@ class FlippableBits {
     std::uint8_t ahead = 0;  // coefficients up to and with this one; kEndOfBlock and more: none follows
   };
   static constexpr unsigned kEndOfBlock = 128;
+  // As many symbols as begin within kSkipBits bits of a block: at least one, or none where a code is longer.
+  struct alignas(2) Skip {
+    std::uint8_t bits = 0;   // of all
+    std::uint8_t ahead = 0;  // coefficients, and kEndOfBlock more where the last of them ends the block
+  };
+  static constexpr unsigned kSkipBits = 11;
   struct Table {
     std::vector<Symbol> by_16;         // by the next 16 bits; empty: no such table
     std::array<Symbol, 1024> by_10{};  // codes of up to 10 bits, which nearly all are: this fits a cache
+    std::array<Skip, 1U << kSkipBits> skips{};
     Symbol find(std::uint64_t next_64) const {
       const Symbol symbol = by_10[next_64 >> 54U];
       if (symbol.bits == 0) [[unlikely]]
@@ -74,6 +81,7 @@ class FlippableBits {
 
  private:
   FlippableBits() = default;
+  static void fill_skips(Table& first, bool direct, const Table& ac);
   Result<void> read_tables(std::span<const std::byte> payload, std::size_t where);
 
   std::array<Table, 2> dc_;  // luma, colour

@@ -98,6 +98,26 @@ TEST(JpegIntervals, BitsOfAGroupLieTogetherAndInBytesOfTheirOwn) {
   EXPECT_GT(whole, interval.bytes / (2 * kGroups.spacing));
 }
 
+// Far from what is wanted, several codes are stepped over at once.
+TEST(JpegIntervals, BitsOfFarGroupsAreAmongThoseOfNearOnes) {
+  for (const int percent : {2, 10, 60, 190}) {
+    const std::vector<std::byte> jpeg = encode(noisy(640, 64, 5), percent, 4);
+    const JpegInterval interval = jpeg_layout(jpeg).value().intervals.front();
+    const FlippableBits finder = FlippableBits::of(jpeg).value();
+    const auto all = finder.find(jpeg, interval, 160, {.spacing = 1, .together = 1, .within = 1}).value();
+    for (const std::size_t spacing : {64U, 300U, 1024U}) {
+      const auto some = finder.find(jpeg, interval, 160, {spacing, 4, 64}).value();
+      EXPECT_GE(some.size(), interval.bytes / spacing / 2) << percent << "%, every " << spacing;
+      // The first of a group is the first of all behind where it may begin, as far as stuffed zeros allow.
+      for (const FlippableBit& bit : some)
+        EXPECT_TRUE(std::any_of(
+            all.begin(), all.end(),
+            [&](const FlippableBit& known) { return known.at == bit.at && known.mask == bit.mask; }))
+            << "byte " << bit.at << ", " << percent << "%, every " << spacing;
+    }
+  }
+}
+
 TEST(JpegIntervals, RefuseWhatIsNotOfOurEncoder) {
   std::vector<std::byte> jpeg = encode(noisy(64, 64, 3), 20, 1);
   for (std::size_t cut = 0; cut + 1 < jpeg.size(); cut += 7)

@@ -38,12 +38,16 @@ std::vector<std::int32_t> twice(const std::vector<std::int32_t>& small, std::uin
 void soften_plane(std::vector<std::uint8_t>& plane, std::uint32_t side) {
   const std::uint32_t mask = side - 1;
   std::vector<std::uint8_t> wide(plane.size());
-  for (std::uint32_t y = 0; y < side; ++y)
-    for (std::uint32_t x = 0; x < side; ++x) {
-      const std::uint8_t* row = plane.data() + std::size_t{y} * side;
-      wide[std::size_t{y} * side + x] =
-          static_cast<std::uint8_t>((row[(x - 1) & mask] + 2 * row[x] + row[(x + 1) & mask] + 2) / 4);
-    }
+  for (std::uint32_t y = 0; y < side; ++y) {
+    const std::uint8_t* const row = plane.data() + std::size_t{y} * side;
+    std::uint8_t* const out = wide.data() + std::size_t{y} * side;
+    const auto mean_of = [](std::uint8_t before, std::uint8_t here, std::uint8_t behind) {
+      return static_cast<std::uint8_t>((before + 2 * here + behind + 2) / 4);
+    };
+    out[0] = mean_of(row[mask], row[0], row[1]);
+    for (std::uint32_t x = 1; x < mask; ++x) out[x] = mean_of(row[x - 1], row[x], row[x + 1]);
+    out[mask] = mean_of(row[mask - 1], row[mask], row[0]);
+  }
   for (std::uint32_t y = 0; y < side; ++y)
     for (std::uint32_t x = 0; x < side; ++x)
       plane[std::size_t{y} * side + x] = static_cast<std::uint8_t>(
@@ -104,9 +108,13 @@ NoiseField fractal_noise(RandomStream random, std::uint32_t first_side, std::uin
   for (const std::int32_t value : field) magnitude += std::abs(value);
   const std::int64_t mean = std::max<std::int64_t>(1, magnitude / static_cast<std::int64_t>(kSceneryArea));
   NoiseField noise(kSceneryArea + kSceneryBlock);
-  for (std::size_t i = 0; i < kSceneryArea; ++i)
-    noise[i] =
-        static_cast<std::int8_t>(std::clamp<std::int64_t>(std::int64_t{field[i]} * 32 / mean, -127, 127));
+  // Quotients of integers as small as these are exact in `double` once their fraction is gone, and several
+  // are had at once.
+  const auto whole = static_cast<double>(mean);
+  for (std::size_t i = 0; i < kSceneryArea; ++i) {
+    const int value = static_cast<int>(static_cast<double>(field[i]) * 32.0 / whole);
+    noise[i] = static_cast<std::int8_t>(std::clamp(value, -127, 127));
+  }
   return noise;
 }
 

@@ -2,11 +2,11 @@
 
 #include <algorithm>
 #include <array>
-#include <bit>
 #include <cmath>
 #include <utility>
 
 #include "datagen/recipe/draws.hpp"
+#include "datagen/recipe/leaf_run.hpp"
 
 namespace penstock {
 namespace {
@@ -53,71 +53,6 @@ Leaf draw_leaf(Draws& draws, const LeafStyle& style, const NoiseField& patches, 
   leaf.grain_x = static_cast<std::uint32_t>(draws.between(0, static_cast<int>(kSceneryMask)));
   leaf.grain_y = static_cast<std::uint32_t>(draws.between(0, static_cast<int>(kSceneryMask)));
   return leaf;
-}
-
-// What a leaf is made with along a row, as lines in x. In `float` and without a branch, so that the compiler
-// does four pixels at a time; sums, products and roots alone, which IEEE 754 rounds in one way.
-struct LeafRow {
-  float u, v;  // of the row's first pixel, from the middle, along the leaf's own axes
-  float u_step, v_step;
-  float light_u, light_v;  // slope of the light
-  float luma;              // of the middle
-  float texture;           // strength of the grain
-  float radius;
-  float raggedness;  // what a step of the patches moves the border by, in squares of pixels
-};
-
-// `count` pixels that are neighbours in every field. Looked at in blocks: up to kSceneryBlock - 1 pixels
-// behind them are read, and written as they were.
-struct LeafRun {
-  int count;
-  const std::int8_t* grain;
-  const std::int8_t* patches;
-  std::uint8_t* luma;
-  std::uint8_t* colour_index;
-};
-
-// All bits where a number is negative, else none.
-int sign_bits(int number) {
-  return number >> 31;
-}
-int sign_bits(float number) {
-  return sign_bits(std::bit_cast<std::int32_t>(number));
-}
-
-template <bool kBox>
-void paint_run(const LeafRow& leaf, const LeafRun& run, std::uint8_t index) {
-  const LeafRow row = leaf;
-  const float border = row.radius * row.radius;
-  for (int block = 0; block < run.count; block += int{kSceneryBlock}) {
-    const std::int8_t* const grain = run.grain + block;
-    const std::int8_t* const patches = run.patches + block;
-    std::array<std::int16_t, kSceneryBlock> tones;
-    std::array<std::int16_t, kSceneryBlock> outside;
-    const int last = run.count - 1 - block;
-    for (std::size_t i = 0; i < kSceneryBlock; ++i) {
-      const int x = static_cast<int>(i);
-      const float u = row.u + static_cast<float>(block + x) * row.u_step;
-      const float v = row.v + static_cast<float>(block + x) * row.v_step;
-      int out = sign_bits(last - x);
-      if constexpr (kBox)
-        out |= sign_bits(row.radius - std::abs(u)) | sign_bits(row.radius - std::abs(v));
-      else
-        out |= sign_bits(border + row.raggedness * static_cast<float>(patches[i]) - (u * u + v * v));
-      const float lit =
-          row.luma + row.light_u * u + row.light_v * v + row.texture * static_cast<float>(grain[i]);
-      outside[i] = static_cast<std::int16_t>(out);
-      tones[i] = static_cast<std::int16_t>(static_cast<int>(lit));
-    }
-    std::uint8_t* const luma = run.luma + block;
-    std::uint8_t* const colour_index = run.colour_index + block;
-    for (std::size_t i = 0; i < kSceneryBlock; ++i) {
-      const std::int16_t tone = std::clamp(tones[i], std::int16_t{0}, std::int16_t{255});
-      const auto keep = static_cast<std::uint8_t>(outside[i]);
-      luma[i] = static_cast<std::uint8_t>((static_cast<std::uint8_t>(tone) & ~keep) | (luma[i] & keep));
-      colour_index[i] = static_cast<std::uint8_t>((index & ~keep) | (colour_index[i] & keep));
-    }
-  }
 }
 
 // Where a row may meet a leaf: u^2 + v^2 is (x + lean * dy)^2 * width + dy^2 * height, which no pixel inside
@@ -174,7 +109,7 @@ void paint_leaf(const Leaf& leaf, const LeafNoise& noise, std::vector<std::uint8
       const LeafRun run{count, noise.grain.data() + scenery_at(grain_x, leaf.grain_y + y),
                         noise.patches.data() + scenery_at(x, y), luma.data() + scenery_at(x, y),
                         colour_index.data() + scenery_at(x, y)};
-      leaf.box ? paint_run<true>(row, run, index) : paint_run<false>(row, run, index);
+      paint_run(row, run, leaf.box, index);
       from += count;
     }
   }

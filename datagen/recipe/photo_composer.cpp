@@ -184,29 +184,43 @@ std::span<std::byte> PhotoComposer::room(Own& own, const Strip& strip, bool agai
   return copy;
 }
 
-void PhotoComposer::put_strip(Own& own, std::uint32_t which, std::size_t place, RandomStream bits) {
-  const StripClass& stock = *own.stock;
-  const Strip& strip = stock.strips[which];
-  const bool again = !own.used[which];  // the mark of the first time is taken back below
-  own.used[which] = false;
-  const std::span<std::byte> bytes = room(own, strip, again);
+// Draws the bits that each strip of the sample is to have. Where they lie is in no cache: asked for all at
+// once, it comes at once.
+void PhotoComposer::draw_bits(Own& own, RandomStream bits) {
+  std::uint64_t draw = 0;
+  changed_.clear();
+  again_.clear();
+  for (const std::uint32_t which : chosen_) {
+    const Strip& strip = own.stock->strips[which];
+    const std::span edges(own.stock->edges.data() + strip.first_edge, strip.edges);
+    for (const std::uint32_t at : edges) __builtin_prefetch(&own.bytes[strip.begin + at], 1);
+    again_.push_back(!own.used[which]);  // the mark of the first time is taken back
+    own.used[which] = false;
+    for (std::uint32_t first = 0; first < strip.flips; first += 64) {
+      const std::uint32_t left = strip.flips - first;
+      std::uint64_t& state = own.flipped[own.first_word[which] + first / 64];
+      const std::uint64_t wanted = bits.bits(draw++) >> (left < 64 ? 64 - left : 0);
+      changed_.push_back(wanted ^ state);
+      if (!again_.back()) state = wanted;
+    }
+  }
+}
+
+// `changed`: of this strip's bits, in words.
+void PhotoComposer::put_strip(Own& own, std::size_t place, const std::uint64_t* changed) {
+  const std::uint32_t which = chosen_[place];
+  const Strip& strip = own.stock->strips[which];
+  const std::span<std::byte> bytes = room(own, strip, again_[place]);
   std::uint32_t crc = own.crcs[which];
   for (std::uint32_t first = 0; first < strip.flips; first += 64) {
-    const std::uint32_t left = strip.flips - first;
-    std::uint64_t& state = own.flipped[own.first_word[which] + first / 64];
-    const std::uint64_t wanted = bits.bits(next_bits_++) >> (left < 64 ? 64 - left : 0);
-    const Flip* const flips = stock.flips.data() + strip.first_flip + first;
-    // They are in no cache. Asked for all at once, they come at once.
-    for (std::uint64_t changed = wanted ^ state; changed != 0; changed &= changed - 1)
-      __builtin_prefetch(&bytes[flips[std::countr_zero(changed)].at() - strip.begin], 1);
-    for (std::uint64_t changed = wanted ^ state; changed != 0; changed &= changed - 1) {
-      const Flip& flip = flips[std::countr_zero(changed)];
-      bytes[flip.at() - strip.begin] ^= flip.mask();
+    const Flip* const flips = own.stock->flips.data() + strip.first_flip + first;
+    for (std::uint64_t left = *changed++; left != 0; left &= left - 1) {
+      const Flip& flip = flips[std::countr_zero(left)];
+      bytes[flip.at()] ^= flip.mask();
       crc ^= flip.crc32c;
     }
-    if (!again) state = wanted;
   }
-  if (!again) own.crcs[which] = crc;
+  if (!again_[place]) own.crcs[which] = crc;
   const bool last = place + 1 == chosen_.size();
   bytes[strip.bytes] = std::byte{0xff};
   bytes[strip.bytes + 1] = static_cast<std::byte>(last ? 0xd9 : 0xd0 + place % 8);
@@ -227,10 +241,13 @@ Result<std::span<const FieldBytes>> PhotoComposer::make(std::uint64_t index) {
   for (const std::uint32_t which : chosen_) rows += from->stock->strips[which].rows;
   pieces_.clear();
   copies_used_ = 0;
-  next_bits_ = 0;
+  draw_bits(*from, sample.substream(2));
   put_header(*from, index, rows * kLines - static_cast<std::uint32_t>(draws.between(0, kLines - 1)));
-  for (std::size_t place = 0; place < chosen_.size(); ++place)
-    put_strip(*from, chosen_[place], place, sample.substream(2));
+  const std::uint64_t* changed = changed_.data();
+  for (std::size_t place = 0; place < chosen_.size(); ++place) {
+    put_strip(*from, place, changed);
+    changed += (from->stock->strips[chosen_[place]].flips + 63) / 64;
+  }
   made_.pieces = pieces_;
   return std::span<const FieldBytes>(&made_, 1);
 }

@@ -45,7 +45,8 @@ class PhotoComposer final : public SampleMaker {
   std::uint32_t fitting(const Own& own, double bytes) const;
   std::uint32_t unused(const Own& own, std::uint32_t first) const;
   void put_header(Own& own, std::uint64_t index, std::uint32_t height);
-  void put_strip(Own& own, std::uint32_t which, std::size_t place, RandomStream bits);
+  void draw_bits(Own& own, RandomStream bits);
+  void put_strip(Own& own, std::size_t place, const std::uint64_t* changed);
   std::span<std::byte> room(Own& own, const Strip& strip, bool again);
 
   const StripStock& stock_;
@@ -54,11 +55,12 @@ class PhotoComposer final : public SampleMaker {
   std::string comment_;
   std::size_t comment_digits_;  // where the sample's number stands
   std::vector<std::unique_ptr<Own>> classes_;
-  std::vector<std::uint32_t> chosen_;
+  std::vector<std::uint32_t> chosen_;   // strips of the sample at hand
+  std::vector<bool> again_;             // for each of them: the picture has it already
+  std::vector<std::uint64_t> changed_;  // bits of theirs, in words
   std::vector<std::span<const std::byte>> pieces_;
   std::vector<std::vector<std::byte>> copies_;  // of strips that a picture has twice
   std::size_t copies_used_ = 0;
-  std::uint64_t next_bits_ = 0;
   FieldBytes made_;
 };
 

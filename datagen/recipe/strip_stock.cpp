@@ -38,6 +38,24 @@ class ShortPowers {
   std::array<std::uint32_t, 4 * kFlipGroups.spacing> powers_{};
 };
 
+// What flipping the bit of a byte does to the checksum of that byte.
+class FlipEffects {
+ public:
+  FlipEffects() {
+    const std::byte none{};
+    for (std::size_t bit = 0; bit < effects_.size(); ++bit) {
+      const std::byte one = std::byte{1} << bit;
+      effects_[bit] = crc32c({&one, 1}) ^ crc32c({&none, 1});
+    }
+  }
+  std::uint32_t of(std::uint8_t mask) const {
+    return effects_[static_cast<std::size_t>(std::countr_zero(mask))];
+  }
+
+ private:
+  std::array<std::uint32_t, 8> effects_{};
+};
+
 // A class is cut from so many pictures, in this order: sheets of whole strips, then ends of 1, 2, ... rows.
 constexpr std::uint32_t kCuts = kSheets + kEnds * (kStripRows - 1);
 
@@ -96,35 +114,44 @@ class StripStock::CutMaker {
     const std::size_t units = std::size_t{rows} * ((width_ + kLines - 1) / kLines);
     PENSTOCK_ASSIGN(const auto bits, flippable_->find(jpeg, interval, units, kFlipGroups));
     const std::span<const std::byte> bytes = jpeg.subspan(interval.begin, interval.bytes);
-    const Strip strip{.begin = static_cast<std::uint32_t>(made_.bytes.size()),
-                      .bytes = static_cast<std::uint32_t>(bytes.size()),
-                      .rows = rows,
-                      .crc32c = crc32c(bytes),
-                      .first_flip = static_cast<std::uint32_t>(made_.flips.size()),
-                      .flips = static_cast<std::uint32_t>(bits.size()),
-                      .power = crc32c_power(bytes.size() + kMarkerBytes)};
-    // Checksums of equally long bytes are linear: `effect` is what the bit alone, among zeros, adds. From the
-    // last bit to the first, so that what moves one over the bytes behind it grows from that of the one
-    // behind.
-    static const ShortPowers kPowers;
-    made_.flips.resize(made_.flips.size() + bits.size());
-    std::uint32_t power = crc32c_power(0);
-    std::size_t behind = bytes.size() - 1;
-    for (std::size_t i = bits.size(); i-- > 0;) {
-      const std::size_t at = bits[i].at - interval.begin;
-      power = crc32c_shift(power, kPowers.of(behind - at));
-      behind = at;
-      const std::byte one{bits[i].mask};
-      const std::byte none{};
-      const std::uint32_t effect = crc32c({&one, 1}) ^ crc32c({&none, 1});
-      made_.flips[strip.first_flip + i] = {.bit = 8 * (strip.begin + static_cast<std::uint32_t>(at)) +
-                                                  static_cast<std::uint32_t>(std::countr_zero(bits[i].mask)),
-                                           .crc32c = crc32c_shift(effect, power)};
-    }
+    Strip strip{.begin = static_cast<std::uint32_t>(made_.bytes.size()),
+                .bytes = static_cast<std::uint32_t>(bytes.size()),
+                .rows = rows,
+                .crc32c = crc32c(bytes),
+                .first_flip = static_cast<std::uint32_t>(made_.flips.size()),
+                .flips = static_cast<std::uint32_t>(bits.size()),
+                .first_edge = static_cast<std::uint32_t>(made_.edges.size()),
+                .power = crc32c_power(bytes.size() + kMarkerBytes)};
+    keep_flips(bits, interval);
+    strip.edges = static_cast<std::uint32_t>(made_.edges.size()) - strip.first_edge;
     made_.bytes.insert(made_.bytes.end(), bytes.begin(), bytes.end());
     made_.bytes.resize(made_.bytes.size() + kMarkerBytes);
     made_.strips.push_back(strip);
     return success();
+  }
+
+  // Checksums of equally long bytes are linear: `effect` is what the bit alone, among zeros, adds. From the
+  // last bit to the first, so that what moves one over the bytes behind it grows from that of the one behind.
+  void keep_flips(const std::vector<FlippableBit>& bits, const JpegInterval& interval) {
+    static const ShortPowers kPowers;
+    static const FlipEffects kEffects;
+    const std::size_t first = made_.flips.size();
+    std::uint32_t power = crc32c_power(0);
+    std::size_t behind = interval.bytes - 1;
+    for (std::size_t i = bits.size(); i-- > 0;) {
+      const std::size_t at = bits[i].at - interval.begin;
+      power = crc32c_shift(power, kPowers.of(behind - at));
+      behind = at;
+      made_.flips.emplace_back(static_cast<std::uint32_t>(at), bits[i].mask,
+                               crc32c_shift(kEffects.of(bits[i].mask), power));
+    }
+    std::reverse(made_.flips.begin() + static_cast<std::ptrdiff_t>(first), made_.flips.end());
+    for (std::size_t i = first; i < made_.flips.size(); ++i) {
+      const std::uint32_t at = made_.flips[i].at();
+      const bool begins = i == first || at >= made_.edges[made_.edges.size() - 2] + kFlipGroups.within;
+      if (begins) made_.edges.insert(made_.edges.end(), 2, at);
+      made_.edges.back() = at;
+    }
   }
 
   const RandomStream stream_;
@@ -147,13 +174,15 @@ void append(StripClass& whole, StripClass part) {
   }
   const auto bytes = static_cast<std::uint32_t>(whole.bytes.size());
   const auto flips = static_cast<std::uint32_t>(whole.flips.size());
+  const auto edges = static_cast<std::uint32_t>(whole.edges.size());
   for (Strip& strip : part.strips) {
     strip.begin += bytes;
     strip.first_flip += flips;
+    strip.first_edge += edges;
   }
-  for (Flip& flip : part.flips) flip.bit += 8 * bytes;
   whole.bytes.insert(whole.bytes.end(), part.bytes.begin(), part.bytes.end());
   whole.flips.insert(whole.flips.end(), part.flips.begin(), part.flips.end());
+  whole.edges.insert(whole.edges.end(), part.edges.begin(), part.edges.end());
   whole.strips.insert(whole.strips.end(), part.strips.begin(), part.strips.end());
   whole.full += part.full;
 }

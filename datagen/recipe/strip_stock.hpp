@@ -33,10 +33,11 @@ inline constexpr std::size_t kMarkerBytes = 2;
 inline constexpr FlipGroups kFlipGroups{.spacing = 1024, .together = 8, .within = 64};
 
 struct Flip {
-  std::uint32_t bit = 0;     // of StripClass::bytes: 8 * byte + place in it, 0 the lowest
+  std::uint32_t where = 0;   // byte of its strip, and the bit in it as a mask
   std::uint32_t crc32c = 0;  // what flipping does to the checksum of its strip
-  std::uint32_t at() const { return bit / 8; }
-  std::byte mask() const { return std::byte{1} << (bit % 8); }
+  Flip(std::uint32_t at, std::uint8_t mask, std::uint32_t crc) : where(at << 8U | mask), crc32c(crc) {}
+  std::uint32_t at() const { return where >> 8U; }
+  std::byte mask() const { return static_cast<std::byte>(where & 0xffU); }
 };
 
 struct Strip {
@@ -46,6 +47,8 @@ struct Strip {
   std::uint32_t crc32c = 0;  // of the interval as it lies in the stock
   std::uint32_t first_flip = 0;
   std::uint32_t flips = 0;
+  std::uint32_t first_edge = 0;
+  std::uint32_t edges = 0;
   std::uint32_t power = 0;  // crc32c_power() of the interval and its marker
 };
 
@@ -55,8 +58,9 @@ struct StripClass {
   std::vector<std::byte> header;  // of a picture of this class, of any height
   std::size_t height_at = 0;      // in the header
   std::vector<std::byte> bytes;
-  std::vector<Flip> flips;    // by strip
-  std::vector<Strip> strips;  // `full` ones of kStripRows rows, then those of fewer
+  std::vector<Flip> flips;           // by strip
+  std::vector<std::uint32_t> edges;  // by strip: bytes of it where groups of flips begin and end
+  std::vector<Strip> strips;         // `full` ones of kStripRows rows, then those of fewer
   std::size_t full = 0;
   std::vector<std::uint32_t> by_size;  // all strips, the smallest first
 };

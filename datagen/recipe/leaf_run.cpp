@@ -1,0 +1,136 @@
+#include "datagen/recipe/leaf_run.hpp"
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <cmath>
+
+#if defined(__x86_64__)
+#include <immintrin.h>
+#endif
+
+namespace penstock {
+namespace {
+
+// All bits where a number is negative, else none.
+int sign_bits(int number) {
+  return number >> 31;
+}
+int sign_bits(float number) {
+  return sign_bits(std::bit_cast<std::int32_t>(number));
+}
+
+template <bool kBox>
+void paint_blocks(const LeafRow& leaf, const LeafRun& run, std::uint8_t index) {
+  const LeafRow row = leaf;
+  const float border = row.radius * row.radius;
+  for (int block = 0; block < run.count; block += int{kSceneryBlock}) {
+    const std::int8_t* const grain = run.grain + block;
+    const std::int8_t* const patches = run.patches + block;
+    std::array<std::int16_t, kSceneryBlock> tones;
+    std::array<std::int16_t, kSceneryBlock> outside;
+    const int last = run.count - 1 - block;
+    for (std::size_t i = 0; i < kSceneryBlock; ++i) {
+      const int x = static_cast<int>(i);
+      const float u = row.u + static_cast<float>(block + x) * row.u_step;
+      const float v = row.v + static_cast<float>(block + x) * row.v_step;
+      int out = sign_bits(last - x);
+      if constexpr (kBox)
+        out |= sign_bits(row.radius - std::abs(u)) | sign_bits(row.radius - std::abs(v));
+      else
+        out |= sign_bits(border + row.raggedness * static_cast<float>(patches[i]) - (u * u + v * v));
+      const float lit =
+          row.luma + row.light_u * u + row.light_v * v + row.texture * static_cast<float>(grain[i]);
+      outside[i] = static_cast<std::int16_t>(out);
+      tones[i] = static_cast<std::int16_t>(static_cast<int>(lit));
+    }
+    std::uint8_t* const luma = run.luma + block;
+    std::uint8_t* const colour_index = run.colour_index + block;
+    for (std::size_t i = 0; i < kSceneryBlock; ++i) {
+      const std::int16_t tone = std::clamp(tones[i], std::int16_t{0}, std::int16_t{255});
+      const auto keep = static_cast<std::uint8_t>(outside[i]);
+      luma[i] = static_cast<std::uint8_t>((static_cast<std::uint8_t>(tone) & ~keep) | (luma[i] & keep));
+      colour_index[i] = static_cast<std::uint8_t>((index & ~keep) | (colour_index[i] & keep));
+    }
+  }
+}
+
+#if defined(__x86_64__)
+
+#define PENSTOCK_AVX2 __attribute__((target("avx2")))
+
+PENSTOCK_AVX2 __m256 floats_of(const std::int8_t* bytes) {
+  return _mm256_cvtepi32_ps(_mm256_cvtepi8_epi32(_mm_loadl_epi64(reinterpret_cast<const __m128i*>(bytes))));
+}
+
+// Of two halves of eight, sixteen of 16 bits in their order.
+PENSTOCK_AVX2 __m256i narrowed(__m256i first, __m256i second) {
+  return _mm256_permute4x64_epi64(_mm256_packs_epi32(first, second), 0b11'01'10'00);
+}
+
+struct Eight {
+  __m256i tones;
+  __m256i outside;  // all bits where a pixel is
+};
+
+// From `begin` on, as paint_blocks() has them, sum by sum.
+template <bool kBox>
+PENSTOCK_AVX2 inline Eight eight_pixels(const LeafRow& row, const LeafRun& run, int begin) {
+  const __m256i x = _mm256_add_epi32(_mm256_set1_epi32(begin), _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7));
+  const __m256 along = _mm256_cvtepi32_ps(x);
+  const __m256 u = _mm256_add_ps(_mm256_set1_ps(row.u), _mm256_mul_ps(along, _mm256_set1_ps(row.u_step)));
+  const __m256 v = _mm256_add_ps(_mm256_set1_ps(row.v), _mm256_mul_ps(along, _mm256_set1_ps(row.v_step)));
+  __m256 out = _mm256_castsi256_ps(_mm256_sub_epi32(_mm256_set1_epi32(run.count - 1), x));
+  if constexpr (kBox) {
+    const __m256 radius = _mm256_set1_ps(row.radius);
+    const __m256 sign = _mm256_set1_ps(-0.0F);
+    out = _mm256_or_ps(out, _mm256_sub_ps(radius, _mm256_andnot_ps(sign, u)));
+    out = _mm256_or_ps(out, _mm256_sub_ps(radius, _mm256_andnot_ps(sign, v)));
+  } else {
+    const __m256 ragged = _mm256_mul_ps(_mm256_set1_ps(row.raggedness), floats_of(run.patches + begin));
+    const __m256 border = _mm256_add_ps(_mm256_set1_ps(row.radius * row.radius), ragged);
+    const __m256 squared = _mm256_add_ps(_mm256_mul_ps(u, u), _mm256_mul_ps(v, v));
+    out = _mm256_or_ps(out, _mm256_sub_ps(border, squared));
+  }
+  __m256 lit = _mm256_add_ps(_mm256_set1_ps(row.luma), _mm256_mul_ps(_mm256_set1_ps(row.light_u), u));
+  lit = _mm256_add_ps(lit, _mm256_mul_ps(_mm256_set1_ps(row.light_v), v));
+  lit = _mm256_add_ps(lit, _mm256_mul_ps(_mm256_set1_ps(row.texture), floats_of(run.grain + begin)));
+  return {_mm256_cvttps_epi32(lit), _mm256_srai_epi32(_mm256_castps_si256(out), 31)};
+}
+
+template <bool kBox>
+PENSTOCK_AVX2 void paint_blocks_avx2(const LeafRow& leaf, const LeafRun& run, std::uint8_t index) {
+  const LeafRow row = leaf;
+  const __m128i indices = _mm_set1_epi8(static_cast<char>(index));
+  for (int block = 0; block < run.count; block += int{kSceneryBlock}) {
+    const Eight first = eight_pixels<kBox>(row, run, block);
+    const Eight second = eight_pixels<kBox>(row, run, block + 8);
+    const __m256i tones = narrowed(first.tones, second.tones);
+    const __m256i outside = narrowed(first.outside, second.outside);
+    const __m128i tone = _mm_packus_epi16(_mm256_castsi256_si128(tones), _mm256_extracti128_si256(tones, 1));
+    const __m128i keep =
+        _mm_packs_epi16(_mm256_castsi256_si128(outside), _mm256_extracti128_si256(outside, 1));
+    auto* const luma = reinterpret_cast<__m128i*>(run.luma + block);
+    auto* const colour_index = reinterpret_cast<__m128i*>(run.colour_index + block);
+    _mm_storeu_si128(luma, _mm_blendv_epi8(tone, _mm_loadu_si128(luma), keep));
+    _mm_storeu_si128(colour_index, _mm_blendv_epi8(indices, _mm_loadu_si128(colour_index), keep));
+  }
+}
+
+#endif
+
+}  // namespace
+
+void paint_run_portable(const LeafRow& row, const LeafRun& run, bool box, std::uint8_t index) {
+  box ? paint_blocks<true>(row, run, index) : paint_blocks<false>(row, run, index);
+}
+
+void paint_run(const LeafRow& row, const LeafRun& run, bool box, std::uint8_t index) {
+#if defined(__x86_64__)
+  static const bool has = __builtin_cpu_supports("avx2") != 0;
+  if (has) return box ? paint_blocks_avx2<true>(row, run, index) : paint_blocks_avx2<false>(row, run, index);
+#endif
+  paint_run_portable(row, run, box, index);
+}
+
+}  // namespace penstock
