@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <atomic>
 #include <cstring>
-#include <filesystem>
 #include <optional>
 #include <random>
 #include <utility>
@@ -73,23 +72,9 @@ Result<void> write_object(Backend& backend, std::string_view name, std::uint64_t
 
 constexpr std::string_view kProbePrefix = "penstock-probe-";
 
-// A write that was killed leaves a temporary, which no list shows; nobody writes here any more.
-void remove_temporaries(const Backend& backend, const std::string& folder) {
-  const auto path = backend.native_path(folder);
-  if (!path) return;
-  std::error_code failure;
-  std::filesystem::directory_iterator entry(*path, failure);
-  for (const std::filesystem::directory_iterator end; !failure && entry != end;) {
-    const std::filesystem::path file = entry->path();
-    entry.increment(failure);
-    std::error_code ignored;
-    if (file.filename().native().starts_with(kTemporaryPrefix)) std::filesystem::remove(file, ignored);
-  }
-}
-
 Result<void> remove_folder(Backend& backend, const std::string& folder) {
   Namespace& names = backend.names();
-  remove_temporaries(backend, folder);
+  sweep_temporaries(backend, folder);  // of a write that was killed; no list shows them
   std::vector<std::string> objects;
   const Result<void> listed = names.list(folder, [&](const Entry& entry) {
     objects.push_back(entry.name);

@@ -7,22 +7,12 @@
 #include <vector>
 
 #include "datagen/manifest/manifest_fixture.hpp"
+#include "datagen/objects_testing.hpp"
 #include "io_backends/base/crc32c.hpp"
 #include "io_backends/base/interrupt.hpp"
 
 namespace penstock {
 namespace {
-
-std::span<const std::byte> bytes_of(std::string_view text) {
-  return std::as_bytes(std::span(text));
-}
-
-void put(Backend& backend, std::string_view name, std::string_view content) {
-  const auto writer = backend.create(name, content.size());
-  ASSERT_TRUE(writer.ok()) << writer.error().message();
-  ASSERT_TRUE((*writer)->append(bytes_of(content)).ok());
-  ASSERT_TRUE((*writer)->publish(Durability::visible).ok());
-}
 
 std::string get(Backend& backend, std::string_view name) {
   std::string text(1 << 20, '\0');
@@ -30,12 +20,6 @@ std::string get(Backend& backend, std::string_view name) {
   if (!read.ok()) return "(" + read.error().message() + ")";
   text.resize(*read);
   return text;
-}
-
-Tier tier(const std::string& text) {
-  auto opened = open_tier(text);
-  EXPECT_TRUE(opened.ok()) << opened.error().message();
-  return *std::move(opened);
 }
 
 // Tiers of this test alone: memory lives as long as the process.

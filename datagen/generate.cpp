@@ -19,6 +19,7 @@
 #include "datagen/parallel.hpp"
 #include "io_backends/base/buffer.hpp"
 #include "io_backends/base/interrupt.hpp"
+#include "io_backends/base/posix_root.hpp"
 
 namespace penstock {
 namespace {

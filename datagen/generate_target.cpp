@@ -78,20 +78,6 @@ Result<void> check_room(Tier& tier, const Generation& generation, bool begun) {
                   format_size(*free)));
 }
 
-void sweep_temporaries(const Backend& backend) {
-  const auto root = backend.native_path("");
-  if (!root) return;
-  std::error_code failure;
-  std::filesystem::recursive_directory_iterator entry(*root, failure);
-  const std::filesystem::recursive_directory_iterator end;
-  while (!failure && entry != end) {
-    const std::filesystem::path path = entry->path();
-    entry.increment(failure);
-    std::error_code ignored;
-    if (path.filename().native().starts_with(kTemporaryPrefix)) std::filesystem::remove(path, ignored);
-  }
-}
-
 void sweep_lock(Backend& backend) {
   if (!backend.names().stat(kGenerationLockName).ok()) return;
   const auto lock = backend.names().lock(kGenerationLockName);

@@ -23,10 +23,6 @@ Result<bool> check_target(Tier& tier, const GenerationState& wanted, bool resume
 // that was begun, what is missing. A back end that cannot say what is free passes.
 Result<void> check_room(Tier& tier, const Generation& generation, bool begun);
 
-// Removes temporary files of a process that was killed, where the file system has no nameless ones. Under the
-// lock.
-void sweep_temporaries(const Backend& backend);
-
 // Removes the lock's file that a process left which was killed behind its last step; where another one holds
 // it, or the folder cannot be written, it stays.
 void sweep_lock(Backend& backend);

@@ -74,19 +74,19 @@ class Pass {
 
   std::uint64_t at() const { return read_ - piece_.size(); }
   std::uint64_t left() const { return bytes_ - at(); }
-  std::uint32_t whole() const { return whole_; }  // of all that was read
+  std::uint32_t whole() const { return whole_; }  // of all that next() went over
 
   // The CRC32C of the next `length` bytes, which are at most left().
   Result<std::uint32_t> next(std::uint64_t length) {
     std::uint32_t crc = 0;
-    while (length > 0) {
+    for (std::uint64_t left = length; left > 0;) {
       if (piece_.empty()) PENSTOCK_TRY(read_piece());
-      const auto part =
-          piece_.first(static_cast<std::size_t>(std::min<std::uint64_t>(length, piece_.size())));
+      const auto part = piece_.first(static_cast<std::size_t>(std::min<std::uint64_t>(left, piece_.size())));
       crc = crc32c(part, crc);
       piece_ = piece_.subspan(part.size());
-      length -= part.size();
+      left -= part.size();
     }
+    whole_ = crc32c_combine(whole_, crc, length);
     return crc;
   }
 
@@ -96,7 +96,6 @@ class Pass {
     const auto piece =
         buffer_.first(static_cast<std::size_t>(std::min<std::uint64_t>(bytes_ - read_, buffer_.capacity())));
     PENSTOCK_TRY(reader_.read_at(read_, piece));
-    whole_ = crc32c(piece, whole_);
     read_ += piece.size();
     piece_ = piece;
     return success();

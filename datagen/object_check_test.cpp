@@ -7,28 +7,11 @@
 
 #include "datagen/extra_objects.hpp"
 #include "datagen/manifest/manifest_fixture.hpp"
+#include "datagen/objects_testing.hpp"
 #include "io_backends/base/crc32c.hpp"
-#include "io_backends/base/tier.hpp"
 
 namespace penstock {
 namespace {
-
-std::span<const std::byte> bytes_of(std::string_view text) {
-  return std::as_bytes(std::span(text));
-}
-
-void put(Backend& backend, std::string_view name, std::string_view content) {
-  const auto writer = backend.create(name, content.size());
-  ASSERT_TRUE(writer.ok()) << writer.error().message();
-  ASSERT_TRUE((*writer)->append(bytes_of(content)).ok());
-  ASSERT_TRUE((*writer)->publish(Durability::visible).ok());
-}
-
-Tier tier(const std::string& text) {
-  auto opened = open_tier(text);
-  EXPECT_TRUE(opened.ok()) << opened.error().message();
-  return *std::move(opened);
-}
 
 struct Range {
   std::uint64_t offset;

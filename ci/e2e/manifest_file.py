@@ -29,7 +29,7 @@ def crc32c(data):
     return crc ^ 0xFFFFFFFF
 
 
-def _varint(data, at):
+def varint(data, at):
     value = shift = 0
     while True:
         value |= (data[at] & 0x7F) << shift
@@ -61,8 +61,8 @@ class ManifestFile:
         self.checksums = [crc for crc, in struct.iter_unpack("<I", parts["checksums"])] if self.flags & 4 else None
         self.names, at = [], 0
         for _ in self.sizes:
-            shared, at = _varint(parts["names"], at)
-            more, at = _varint(parts["names"], at)
+            shared, at = varint(parts["names"], at)
+            more, at = varint(parts["names"], at)
             before = self.names[-1].encode() if self.names else b""
             self.names.append((before[:shared] + parts["names"][at:at + more]).decode())
             at += more

@@ -7,7 +7,7 @@ import subprocess
 import tarfile
 
 import penstock_cli
-from manifest_file import crc32c
+from manifest_file import crc32c, varint
 
 SMALL = ("--samples", 23, "--seed", 7, "--set", "median=8KB", "--set", "classes=5")
 FORMATS = {"tfrecord": ".tfrecord", "webdataset": ".tar"}
@@ -31,16 +31,6 @@ def records_of(path):
         yield payload
         at += 16 + length
     assert at == len(data), path
-
-
-def varint(data, at):
-    value = shift = 0
-    while True:
-        value |= (data[at] & 0x7F) << shift
-        shift += 7
-        at += 1
-        if data[at - 1] < 0x80:
-            return value, at
 
 
 def fields_of(message):

@@ -60,6 +60,14 @@ std::vector<std::vector<std::byte>> good_ones() {
   return {good_manifest(20), good_shards(), as_version_1(good_manifest(20))};
 }
 
+template <class Change>
+std::vector<std::byte> with_header(std::vector<std::byte> bytes, Change change) {
+  Header header = header_of(bytes);
+  change(header);
+  put_header(bytes, header);
+  return bytes;
+}
+
 class HostileManifest : public ::testing::Test {
  protected:
   void SetUp() override {
@@ -155,13 +163,7 @@ TEST_F(HostileManifest, ANewerVersionIsToldFromDamage) {
 
 TEST_F(HostileManifest, ForgedCountsAreRefused) {
   const auto good = good_shards(50);
-  const auto forged = [&](auto change) {
-    auto bytes = good;
-    Header header = header_of(bytes);
-    change(header);
-    put_header(bytes, header);
-    return survives(bytes);
-  };
+  const auto forged = [&](auto change) { return survives(with_header(good, change)); };
   for (const std::uint64_t count :
        {std::uint64_t{0}, std::uint64_t{51}, std::uint64_t{1} << 32, std::uint64_t{1} << 59, UINT64_MAX}) {
     EXPECT_FALSE(forged([&](Header& h) { h.samples = count; })) << count;
@@ -216,13 +218,7 @@ TEST_F(HostileManifest, ForgedEntriesAreRefusedAndHarmlessUnchecked) {
 TEST_F(HostileManifest, ForgedVersion1IsRefusedAndHarmless) {
   const auto good = as_version_1(good_manifest());
   ASSERT_TRUE(survives(good));
-  const auto forged = [&](auto change) {
-    auto bytes = good;
-    Header header = header_of(bytes);
-    change(header);
-    put_header(bytes, header);
-    return survives(bytes);
-  };
+  const auto forged = [&](auto change) { return survives(with_header(good, change)); };
   EXPECT_FALSE(forged([](Header& h) { h.version = 2; }));
   EXPECT_FALSE(forged([](Header& h) { h.version = 0; }));
   EXPECT_FALSE(forged([](Header& h) { h.sections = 6; }));

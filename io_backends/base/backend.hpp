@@ -140,7 +140,7 @@ struct Entry {
   std::uint64_t bytes = 0;
   bool folder = false;
   bool link = false;      // from list(): another name for what lies elsewhere; bytes and folder are of that
-  bool dangling = false;  // from list(): a link to what is not there, or cannot be looked at
+  bool dangling = false;  // from list(): a link to what is not there
 };
 
 // Held until destroyed or the process ends.

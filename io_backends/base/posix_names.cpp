@@ -75,10 +75,8 @@ Result<bool> describe(const PosixRoot& root, int folder, const dirent& found, En
   }
   entry.link = S_ISLNK(status.st_mode);
   if (entry.link && ::fstatat(folder, found.d_name, &status, 0) != 0) {
-    if (errno != ENOENT && errno != ENOTDIR && errno != ELOOP)
-      return root.error(errno, "cannot look at what is behind", entry.name);
-    entry.dangling = true;
-    return true;
+    entry.dangling = errno == ENOENT || errno == ENOTDIR || errno == ELOOP;
+    return true;  // what else keeps us from looking, opening it will say
   }
   entry.folder = S_ISDIR(status.st_mode);
   if (entry.folder) return true;

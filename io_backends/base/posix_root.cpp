@@ -52,6 +52,20 @@ bool PosixRoot::gone() const {
   return fd >= 0 && ::fstat(fd, &status) == 0 && status.st_nlink == 0;
 }
 
+void sweep_temporaries(const Backend& backend, std::string_view folder) {
+  const auto root = backend.native_path(folder);
+  if (!root) return;
+  std::error_code failure;
+  std::filesystem::recursive_directory_iterator entry(*root, failure);
+  const std::filesystem::recursive_directory_iterator end;
+  while (!failure && entry != end) {
+    const std::filesystem::path path = entry->path();
+    entry.increment(failure);
+    std::error_code ignored;
+    if (path.filename().native().starts_with(kTemporaryPrefix)) std::filesystem::remove(path, ignored);
+  }
+}
+
 Result<Fd> PosixRoot::open(std::string_view name, int flags, std::string_view operation) {
   PENSTOCK_ASSIGN(const int root, fd());
   const SystemName system_name(name);

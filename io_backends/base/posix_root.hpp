@@ -13,6 +13,7 @@
 #include <string_view>
 #include <vector>
 
+#include "io_backends/base/backend.hpp"
 #include "io_backends/base/fd.hpp"
 #include "io_backends/base/result.hpp"
 
@@ -21,6 +22,10 @@ namespace penstock {
 // Names that an object has while it is being made where the file system has no O_TMPFILE; lists leave them
 // out. One that stays behind belonged to a process that was killed and may be deleted.
 inline constexpr std::string_view kTemporaryPrefix = ".penstock-tmp-";
+
+// Removes those at and below `folder` ("" is the root), as far as it goes. For whoever knows that nobody is
+// at work there; nothing happens on a back end without native paths.
+void sweep_temporaries(const Backend& backend, std::string_view folder = "");
 
 // A name as the system wants it, without allocating. "" becomes ".". Object names have at most 1024 bytes,
 // and temporary ones little more.

@@ -1,0 +1,180 @@
+"""generate and the place it fills: room, folders that are full, closed or taken, and one process at a time."""
+
+import json
+import os
+import shutil
+import subprocess
+import time
+import unittest
+
+import penstock_cli
+from generate_case import SMALL, GenerateTest
+from penstock_cli import tree
+
+
+class Targets(GenerateTest):
+    def bytes_of(self, samples):
+        """That so many pictures are planned to take."""
+        words = ("generate", "imagenet", "--out", "nowhere", "--samples", samples, *SMALL, "--dry-run", "--json")
+        return json.loads(self.run_cli(*words).stdout)["bytes"]
+
+    def test_what_does_not_fit_is_refused_before_anything_is_made(self):
+        small = f"posix:{self.dir / 'small'},capacity=300KB"
+        for words in ((), ("--resume",)):
+            done = self.generate(small, 60, *words, expect=1)
+            self.assertRegex(done.stderr, "60 samples of 'imagenet' take about [0-9.]+ KiB, and '.*small' has 293 KiB free")
+            self.assertIn("--samples", done.stderr)
+            planned = self.generate(small, 60, *words, "--dry-run")
+            self.assertIn("warning: 60 samples of 'imagenet' take about", planned.stderr)
+            self.assertIn("bytes", planned.stdout)
+        plan = json.loads(self.generate(small, 60, "--dry-run", "--json").stdout)
+        self.assertIn("300", str(plan["free_bytes"]))
+        self.assertIn("293 KiB free", plan["refused"])
+        self.assertFalse((self.dir / "small").exists())
+        self.assertNotIn("refused", json.loads(self.generate(small, 20, "--dry-run", "--json").stdout))
+        self.generate(small, 20)
+
+    def test_a_plan_knows_what_formats_put_around_samples(self):
+        for recipe, form, settings, samples in (
+                ("cifar10", "webdataset", (), 700), ("cifar10", "webdataset", ("samples_per_file=1",), 40),
+                ("cifar10", "tfrecord", ("shards=3",), 700), ("cifar10", "npz", ("samples_per_file=1",), 40),
+                ("cifar10", "npy", ("samples_per_file=9",), 90), ("cifar10", "cifar", (), 500),
+                ("climate", "hdf5", ("shape=2,8,8",), 20), ("imagenet", "hdf5", ("median=4kB", "shards=2"), 300),
+                ("imagenet", "npz", ("median=4kB", "shards=2"), 300), ("imagenet", "files", ("median=4kB",), 30)):
+            with self.subTest(recipe=recipe, form=form, settings=settings):
+                out = f"{recipe}-{form}-{len(settings and settings[0])}"
+                words = ["generate", recipe, "--format", form, "--seed", 3, "--out", out,
+                         *(word for setting in settings for word in ("--set", setting))]
+                planned = json.loads(self.run_cli(*words, "--samples", samples, "--dry-run", "--json").stdout)["bytes"]
+                self.run_cli(*words, "--samples", samples)
+                corpus = json.loads(self.run_cli("describe", out, "--json").stdout.splitlines()[0])
+                made = sum(path.stat().st_size for path in (self.dir / out).rglob("*")
+                           if path.is_file() and ".penstock" not in path.parts and not path.name.startswith("stats"))
+                self.assertAlmostEqual(planned, made, delta=made * 0.05)
+                self.assertEqual(corpus["samples"], samples)
+                shutil.rmtree(self.dir / out)
+                budget = json.loads(self.run_cli(*words, "--bytes", planned // 2, "--dry-run", "--json").stdout)
+                self.assertLessEqual(budget["bytes"], planned // 2 * 1.05)
+                self.assertGreater(budget["bytes"], planned // 2 * 0.6)
+
+    def test_a_resume_needs_room_for_what_is_missing_alone(self):
+        self.generate("whole", 60)
+        whole = self.bytes_of(60)
+        out = self.dir / "part"
+        self.generate(f"posix:{out},fail=publish:eio@#40", 60, "--threads", 1, expect=1)
+        for words, code in (((), 1), (("--dry-run",), 0)):
+            done = self.generate(f"posix:{out},capacity={whole * 9 // 10}B", 60, "--resume", *words, expect=code)
+            self.assertRegex(done.stderr, "take about [0-9.]+ KiB more, and")
+        self.generate(f"posix:{out},capacity={whole + 65536}B", 60, "--resume")
+        self.assert_same_tree(out, self.dir / "whole")
+
+    def test_a_full_tier_can_be_resumed(self):
+        self.generate("whole", 60)
+        out = self.dir / "full"
+        done = self.generate(f"posix:{out},fail=write:enospc@#30..", 60, expect=1)
+        self.assertIn("No space left", done.stderr)
+        self.assertIn("--resume", done.stderr)
+        self.assert_no_corpus(out)
+        self.assert_whole_objects(out, self.dir / "whole")
+        self.generate(out, 60, "--resume")
+        self.assert_same_tree(out, self.dir / "whole")
+
+    @unittest.skipUnless(os.geteuid() == 0, "needs root to mount a small file system")
+    def test_a_full_file_system_can_be_resumed(self):
+        self.generate("whole", 60)
+        out = self.dir / "mounted"
+        out.mkdir()
+        room = self.bytes_of(60) // 1024 + 8  # and its last pages are taken by the ends of files
+        mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={room}k", "penstock-test", str(out)],
+                                 capture_output=True, text=True, check=False)
+        if mounted.returncode != 0:
+            self.skipTest(f"cannot mount here: {mounted.stderr.strip()}")
+        try:
+            done = self.generate(out, 60, expect=1)
+            self.assertIn("No space left", done.stderr)
+            self.assert_no_corpus(out)
+            self.assert_whole_objects(out, self.dir / "whole")
+            subprocess.run(["mount", "-o", "remount,size=8m", str(out)], check=True)
+            self.generate(out, 60, "--resume")
+            self.assert_same_tree(out, self.dir / "whole")
+        finally:
+            subprocess.run(["umount", str(out)], check=False)
+
+    @unittest.skipUnless(os.geteuid() == 0, "needs root to mount a small file system")
+    def test_without_room_to_begin_nothing_stays(self):
+        out = self.dir / "mounted"
+        out.mkdir()
+        mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", "nr_inodes=2", "penstock-test", str(out)],
+                                 capture_output=True, text=True, check=False)
+        if mounted.returncode != 0:
+            self.skipTest(f"cannot mount here: {mounted.stderr.strip()}")
+        try:
+            self.assertIn("No space left", self.generate(out, 5, expect=1).stderr)
+            self.assertEqual(os.listdir(out), [])
+        finally:
+            subprocess.run(["umount", str(out)], check=False)
+
+    def test_a_closed_folder_is_an_error_before_any_work(self):
+        out = self.dir / "closed"
+        out.mkdir(mode=0o555)
+        kwargs = {}
+        if os.geteuid() == 0:
+            self.dir.chmod(0o777)
+            kwargs = {"user": 65534, "group": 65534, "extra_groups": []}
+            try:
+                self.run_cli("--version", expect=None, **kwargs)
+            except PermissionError:
+                self.skipTest("an unprivileged user cannot reach the program here")
+        done = self.generate(out, 5, expect=1, **kwargs)
+        self.assertIn("Permission denied", done.stderr)
+        self.assertIn("closed", done.stderr)
+        self.assertEqual(os.listdir(out), [])
+
+    def test_a_folder_with_something_in_it_is_left_alone(self):
+        (self.dir / "mine").mkdir()
+        (self.dir / "mine" / "thesis.tex").write_text("years of work", encoding="utf-8")
+        for words in ((), ("--resume",), ("--dry-run",), ("--dry-run", "--resume")):
+            done = self.generate("mine", 5, *words, expect=1)
+            self.assertIn("thesis.tex", done.stderr)
+            self.assertIn("empty", done.stderr)
+        self.assertEqual(os.listdir(self.dir / "mine"), ["thesis.tex"])
+        self.generate("corpus", 5)
+        before = tree(self.dir)
+        for words in ((), ("--dry-run",)):
+            self.assertIn("corpus already", self.generate("corpus", 5, *words, expect=1).stderr)
+            for file in ("mine/thesis.tex", "mine/thesis.tex/below"):
+                self.assertIn("is a file", self.generate(file, 5, *words, expect=2).stderr)
+        self.assertIn("nothing to do", self.generate("corpus", 5, "--dry-run", "--resume").stderr)
+        self.assertEqual(tree(self.dir), before)
+
+    def test_resume_begins_nothing_that_nobody_asked_for(self):
+        (self.dir / "empty").mkdir()
+        for out in ("none", "empty"):
+            for words in ((), ("--dry-run",)):
+                done = self.run_cli("generate", "imagenet", "--out", out, "--resume", *words, expect=1)
+                self.assertIn("nothing was begun", done.stderr)
+                self.assertIn("--samples", done.stderr)
+        self.assertEqual(tree(self.dir), {"empty": None})
+        for out in ("none", "empty"):  # a script says the same line until it is done
+            self.generate(out, 5, "--resume")
+            self.assertIn("nothing to do", self.generate(out, 5, "--resume").stderr)
+
+    def test_the_target_is_one_process_at_a_time(self):
+        process = self.start("generate", "imagenet", "--out", "posix:out,latency=6ms", "--samples", 400, *SMALL)
+        deadline = time.monotonic() + 60
+        while not (self.dir / "out" / ".penstock" / "generate.json").exists():
+            self.assertLess(time.monotonic(), deadline)
+            time.sleep(0.01)
+        done = self.generate("out", 400, "--resume", expect=1)
+        process.kill()
+        process.communicate()
+        self.assertIn("locked", done.stderr)
+
+    def test_memory_is_a_back_end_like_any_other(self):
+        record = self.records("generate", "imagenet", "--out", "mem:anything", "--samples", 20, *SMALL)[0]
+        self.assertEqual(record["tiers"]["data"]["backend"], "mem")
+        self.assertEqual(record["corpus"]["samples"], 20)
+
+
+if __name__ == "__main__":
+    penstock_cli.main()
