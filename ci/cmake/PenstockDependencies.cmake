@@ -30,6 +30,9 @@ if(TARGET yaml-cpp AND NOT TARGET yaml-cpp::yaml-cpp)
 endif()
 penstock_optional(yaml-cpp yaml-cpp::yaml-cpp "--config FILE.yaml")
 
+find_package(ZLIB QUIET)
+penstock_optional(zlib ZLIB::ZLIB "TFRecord compressed with gzip (--set compression=gzip)")
+
 find_package(PNG QUIET)
 penstock_optional(libpng PNG::PNG "pictures as PNG (--set codec=png)")
 
@@ -73,7 +76,7 @@ function(penstock_build_info file)
     string(APPEND libraries "    {\"${name}\", ${present}, \"${what}\"},\n")
   endforeach()
   set(versions "")
-  foreach(library fmt nlohmann_json JPEG PNG CLI11 isal zstd yaml-cpp)
+  foreach(library fmt nlohmann_json JPEG ZLIB PNG CLI11 isal zstd yaml-cpp)
     if(${library}_VERSION)
       string(APPEND versions "    {\"${library}\", \"${${library}_VERSION}\"},\n")
     endif()
