@@ -9,6 +9,7 @@
 #include <span>
 #include <string>
 
+#include "datagen/format/byte_window.hpp"
 #include "io_backends/base/backend.hpp"
 #include "io_backends/base/buffer.hpp"
 #include "io_backends/base/checksums_count.hpp"
@@ -16,13 +17,7 @@
 
 namespace penstock {
 
-// Bytes of an object.
-struct Extent {
-  std::uint64_t offset = 0;
-  std::uint64_t length = 0;
-};
-
-class ObjectWindow {
+class ObjectWindow final : public ByteWindow {
  public:
   static constexpr std::size_t kLargest = std::size_t{1} << 20;
 
@@ -30,16 +25,12 @@ class ObjectWindow {
 
   std::uint64_t size() const { return size_; }  // of the object, as its entry says
 
-  // The bytes from `offset` on, valid until the next call. `truncated` where the object ends before them;
-  // length at most kMost.
+  // `truncated` where the object ends before them; length at most kMost.
   static constexpr std::size_t kMost = kLargest - kBufferAlignment;
-  Result<std::span<const std::byte>> at(std::uint64_t offset, std::size_t length);
+  Result<std::span<const std::byte>> at(std::uint64_t offset, std::size_t length) override;
 
-  // "'a.tar' at byte 512: WHAT", an error of that kind.
-  Error error(Errc code, std::uint64_t offset, std::string_view what) const;
-  Error corrupt(std::uint64_t offset, std::string_view what) const {
-    return error(Errc::corrupt, offset, what);
-  }
+  // "'a.tar' at byte 512: WHAT".
+  Error error(Errc code, std::uint64_t offset, std::string_view what) const override;
 
  private:
   ObjectWindow(std::unique_ptr<Reader> reader, const Entry& object)

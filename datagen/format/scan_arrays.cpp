@@ -71,7 +71,7 @@ Placement row_at(const ArrayExtent& extent, std::uint64_t row, std::uint64_t row
 
 }  // namespace
 
-Result<std::string_view> codec_at(ObjectWindow& window, const Placement& placement) {
+Result<std::string_view> codec_at(ByteWindow& window, const Placement& placement) {
   constexpr std::size_t kLook = 8;
   if (placement.length < kLook) return std::string_view("raw");
   PENSTOCK_ASSIGN(const std::span<const std::byte> bytes, window.at(placement.offset, kLook));

@@ -25,7 +25,7 @@ struct ArrayExtent {
 };
 
 // "jpeg", "png" or "raw", by how a sample of plain bytes begins.
-Result<std::string_view> codec_at(ObjectWindow& window, const Placement& placement);
+Result<std::string_view> codec_at(ByteWindow& window, const Placement& placement);
 
 // Calls `found` with every sample (choose_samples), with its label in decimal where there is one. `locate` is
 // asked for the arrays that matter. `corrupt` where offsets do not ascend, `unsupported` where there is no

@@ -60,7 +60,7 @@ struct Tag {
 // Walks over the fields of one message.
 class Message {
  public:
-  Message(ObjectWindow& object, Extent extent)
+  Message(ByteWindow& object, Extent extent)
       : object_(object), at_(extent.offset), end_(extent.offset + extent.length) {}
 
   bool at_end() const { return at_ == end_; }
@@ -135,12 +135,12 @@ class Message {
   }
 
  private:
-  ObjectWindow& object_;
+  ByteWindow& object_;
   std::uint64_t at_;
   const std::uint64_t end_;
 };
 
-Result<std::string> text_of(ObjectWindow& object, Extent extent) {
+Result<std::string> text_of(ByteWindow& object, Extent extent) {
   PENSTOCK_ASSIGN(const auto bytes, object.at(extent.offset, static_cast<std::size_t>(extent.length)));
   // NOLINTNEXTLINE(*-reinterpret-cast)
   return std::string(reinterpret_cast<const char*>(bytes.data()), bytes.size());
@@ -165,7 +165,7 @@ bool is_of_statistics(std::string_view key) {
 
 class Looker {
  public:
-  explicit Looker(ObjectWindow& object) : object_(object) {}
+  explicit Looker(ByteWindow& object) : object_(object) {}
 
   Result<TfExampleFound> look(Extent message) {
     PENSTOCK_TRY(Message(object_, message).for_each(1, [this](Extent features) {
@@ -252,7 +252,7 @@ class Looker {
     return success();
   }
 
-  ObjectWindow& object_;
+  ByteWindow& object_;
   std::optional<Extent> payload_;
   bool payload_is_named_ = false;
   bool has_statistics_ = false;
@@ -322,7 +322,7 @@ TfExampleWriter::Message TfExampleWriter::finish(std::vector<std::span<const std
   return message;
 }
 
-Result<TfExampleFound> look_through_example(ObjectWindow& object, Extent message) {
+Result<TfExampleFound> look_through_example(ByteWindow& object, Extent message) {
   return Looker(object).look(message);
 }
 

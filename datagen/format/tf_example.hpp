@@ -12,7 +12,7 @@
 #include <string_view>
 #include <vector>
 
-#include "datagen/format/object_window.hpp"
+#include "datagen/format/byte_window.hpp"
 #include "datagen/sample.hpp"
 #include "io_backends/base/result.hpp"
 
@@ -63,6 +63,6 @@ struct TfExampleFound {
 
 // Looks through the message that lies at `message` of the object. `corrupt` or `truncated` where it is no
 // Example, with the offset. Its payload is not read.
-Result<TfExampleFound> look_through_example(ObjectWindow& object, Extent message);
+Result<TfExampleFound> look_through_example(ByteWindow& object, Extent message);
 
 }  // namespace penstock
