@@ -13,6 +13,7 @@
 #include "datagen/codec/png.hpp"
 #include "datagen/corpus.hpp"
 #include "datagen/corpus_samples.hpp"
+#include "datagen/format/sample_opener.hpp"
 #include "io_backends/base/command.hpp"
 #include "io_backends/base/progress.hpp"
 #include "results/trial.hpp"
@@ -188,7 +189,8 @@ Result<void> look_for_objects(Tier& tier, const SampleList& samples, std::string
 }
 
 Result<void> check_codec(const Corpus& corpus) {
-  const std::string& codec = corpus.manifest.facts().codec;
+  PENSTOCK_TRY(SampleOpener::make(corpus.manifest.facts().codec));
+  const std::string_view codec = payload_codec(corpus.manifest.facts().codec);
   if (codec == "png") return png_available();
   if (codec.empty() || codec == "mixed" || codec == "jpeg") return success();
   if (corpus.manifest.facts().recipe == "scan") return success();  // 'raw' by its names: the bytes will tell

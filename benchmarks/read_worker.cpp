@@ -70,7 +70,10 @@ Result<void> ReadWorker::prepare() {
   const std::size_t room = std::max<std::size_t>(work_.samples->largest(), 1);
   slots_ = std::vector<Slot>(depth);
   for (Slot& slot : slots_) slot.buffer.grow(room);
-  if (settings_.decode) decoder_ = std::make_unique<PictureDecoder>();
+  if (settings_.decode) {
+    decoder_ = std::make_unique<PictureDecoder>();
+    PENSTOCK_ASSIGN(opener_, SampleOpener::make(work_.manifest->facts().codec));
+  }
   if (depth == 1) return success();
   PENSTOCK_ASSIGN(queue_, deep_queue(*work_.backend, depth));
   batch_.reserve(depth);
@@ -228,7 +231,10 @@ Result<void> ReadWorker::inspect(const ReadRun& run, const SampleList::Sample& e
     }
   }
   if (settings_.decode) {
-    if (Result<void> decoded = decoder_->decode(slot.buffer.first(entry.length), image_); !decoded.ok())
+    const auto opened = opener_->open(slot.buffer.first(entry.length));
+    const Result<void> decoded =
+        opened.ok() ? decoder_->decode(*opened, image_) : Result<void>(opened.error());
+    if (!decoded.ok())
       return make_error(decoded.error().code,
                         "cannot decode " + sample_words(work_, entry) + ": " + decoded.error().what);
   }

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -13,6 +14,7 @@
 #include "benchmarks/read_engine.hpp"
 #include "benchmarks/sample_source.hpp"
 #include "datagen/codec/png.hpp"
+#include "datagen/format/sample_opener.hpp"
 #include "io_backends/base/buffer.hpp"
 
 namespace penstock {
@@ -124,6 +126,7 @@ class ReadWorker {
   std::vector<Operation> batch_;
   std::vector<Completion> completions_;
   std::vector<std::uint32_t> free_slots_;
+  std::optional<SampleOpener> opener_;  // and
   std::unique_ptr<PictureDecoder> decoder_;
   Image image_;
 

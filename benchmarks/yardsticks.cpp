@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "datagen/codec/png.hpp"
+#include "datagen/format/sample_opener.hpp"
 #include "io_backends/base/baseline.hpp"
 #include "io_backends/base/buffer.hpp"
 #include "io_backends/base/interrupt.hpp"
@@ -86,6 +87,7 @@ Result<LoopDone> Yardsticks::decoding_loop(unsigned threads, const LoopEnd& end)
   LoopControl control(plan_, end);
   return control.run(threads, [&](LoopDone& done, unsigned) -> Result<void> {
     Buffer buffer(std::max<std::size_t>(plan_.samples.largest(), 1));
+    PENSTOCK_ASSIGN(SampleOpener opener, SampleOpener::make(work_.manifest->facts().codec));
     PictureDecoder decoder;
     Image image;
     for (SampleList::Sample sample; control.next(sample);) {
@@ -97,7 +99,8 @@ Result<LoopDone> Yardsticks::decoding_loop(unsigned threads, const LoopEnd& end)
         PENSTOCK_ASSIGN(const std::unique_ptr<Reader> reader, plan_.backend.open(name));
         PENSTOCK_TRY(reader->read_at(sample.offset, out));
       }
-      PENSTOCK_TRY(decoder.decode(out, image));
+      PENSTOCK_ASSIGN(const std::span<const std::byte> payload, opener.open(out));
+      PENSTOCK_TRY(decoder.decode(payload, image));
       ++done.samples;
       done.bytes += sample.length;
     }

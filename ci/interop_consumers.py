@@ -87,6 +87,18 @@ def tensorflow(corpora):
             equal(image.shape[2], 3, f"channels of {key}")
             seen.add(key)
         equal(len(seen), SAMPLES, "pictures in TFRecord")
+    packed = corpora.get("imagenet", "tfrecord", "shards=3", "compression=gzip")
+    seen = set()
+    for record in tf.data.TFRecordDataset([str(path) for path in objects(packed, ".tfrecord.gz")], compression_type="GZIP"):
+        features = tf.io.parse_single_example(record, {
+            "image/encoded": tf.io.FixedLenFeature([], tf.string),
+            "image/filename": tf.io.FixedLenFeature([], tf.string)})
+        key = features["image/filename"].numpy().decode().rsplit(".", 1)[0]
+        encoded = features["image/encoded"].numpy()
+        equal(encoded, pictures[key], f"the picture of {key} in compressed TFRecord")
+        equal(tf.io.decode_jpeg(encoded).shape[2], 3, f"channels of {key}")
+        seen.add(key)
+    equal(len(seen), SAMPLES, "pictures in compressed TFRecord")
     count = 0
     for record in tf.data.TFRecordDataset([str(p) for p in objects(corpora.get("cosmoflow", "tfrecord", samples=4),
                                                                    ".tfrecord")]):
@@ -95,7 +107,7 @@ def tensorflow(corpora):
         check(len(payload) > 1_000_000, "cosmoflow's samples are megabytes")
         count += 1
     equal(count, 4, "cosmoflow's samples")
-    return f"{2 * SAMPLES} pictures parsed and decoded, both CRCs of each record checked; 4 of cosmoflow"
+    return f"{3 * SAMPLES} pictures parsed and decoded, both CRCs of each record checked, a third of them in gzip; 4 of cosmoflow"
 
 
 def webdataset(corpora):

@@ -13,6 +13,7 @@
 #include "datagen/codec/jpeg.hpp"
 #include "datagen/codec/png.hpp"
 #include "datagen/codec/zstd_size.hpp"
+#include "datagen/format/sample_opener.hpp"
 #include "datagen/object_check.hpp"
 #include "io_backends/base/buffer.hpp"
 #include "io_backends/base/interrupt.hpp"
@@ -42,6 +43,8 @@ class PictureMeter {
  public:
   // Whether samples of such a codec are to be decoded, going by their bytes where the codec leaves it open.
   PictureMeter(std::string_view codec) : always_(codec == "jpeg" || codec == "png"), never_(codec == "raw") {}
+
+  bool wants_any() const { return !never_; }
 
   bool wants(std::span<const std::byte> beginning) const {
     return always_ || (!never_ && (begins_with(beginning, kJpeg) || is_png(beginning)));
@@ -138,8 +141,12 @@ struct Zstd {
 
 class ContentReader {
  public:
-  ContentReader(Backend& backend, const Manifest& manifest)
-      : backend_(backend), manifest_(manifest), pictures_(manifest.facts().codec), piece_(kPieceBytes) {}
+  ContentReader(Backend& backend, const Manifest& manifest, SampleOpener opener)
+      : backend_(backend),
+        manifest_(manifest),
+        opener_(std::move(opener)),
+        pictures_(payload_codec(manifest.facts().codec)),
+        piece_(kPieceBytes) {}
 
   Result<Content> run(const ContentRequest& request) {
     Content content{.seed = request.seed};
@@ -203,7 +210,7 @@ class ContentReader {
     blocks.begin = std::max(blocks.begin, counted_to_);
     counted_to_ = std::max(counted_to_, blocks.end);
     picture_.clear();
-    bool is_picture = false;
+    bool may_be_picture = false;
     for (std::uint64_t at = pieces.begin; at < pieces.end;) {
       PENSTOCK_TRY(check_interrupt());
       const auto piece = piece_.first(std::min(kPieceBytes, pieces.end - at));
@@ -219,15 +226,28 @@ class ContentReader {
         PENSTOCK_TRY(zstd_->alone.add(payload));
         PENSTOCK_TRY(zstd_->in_line.add(payload));
       }
-      if (!payload.empty() && begin == sample.offset) is_picture = pictures_.wants(payload);
-      if (is_picture && sample.length <= kLargestPicture)
+      if (!payload.empty() && begin == sample.offset)
+        may_be_picture = pictures_.wants_any() && (opener_.wraps(payload) || pictures_.wants(payload));
+      if (may_be_picture && sample.length <= kLargestPicture)
         picture_.insert(picture_.end(), payload.begin(), payload.end());
       at += piece.size();
     }
     if (zstd_.ok() && sample.length > 0) PENSTOCK_TRY(zstd_->alone.end());
-    if (!is_picture) return success();
-    if (sample.length <= kLargestPicture) return pictures_.add(picture_);
-    pictures_.fail("sample " + std::to_string(index) + " is too large to be decoded here");
+    return may_be_picture ? look_at_picture(index) : success();
+  }
+
+  // The sample whose bytes are in picture_.
+  Result<void> look_at_picture(std::uint64_t index) {
+    const SampleEntry& sample = manifest_.sample(index);
+    if (sample.length > kLargestPicture) {
+      pictures_.fail("sample " + std::to_string(index) + " is too large to be decoded here");
+      return success();
+    }
+    const auto opened = opener_.open(picture_);
+    if (opened.ok()) return pictures_.wants(*opened) ? pictures_.add(*opened) : success();
+    if (!tells_of_object(opened.error())) return opened.error();
+    pictures_.fail("'" + std::string(manifest_.object_name(sample.object, name_)) + "' at byte " +
+                   std::to_string(sample.offset) + ": " + opened.error().message());
     return success();
   }
 
@@ -239,6 +259,7 @@ class ContentReader {
 
   Backend& backend_;
   const Manifest& manifest_;
+  SampleOpener opener_;
   PictureMeter pictures_;
   BlockCensus census_;
   Result<Zstd> zstd_ = Zstd::start();
@@ -254,7 +275,8 @@ class ContentReader {
 
 Result<Content> measure_content(Backend& backend, const Manifest& manifest, const ContentRequest& request) {
   try {
-    return ContentReader(backend, manifest).run(request);
+    PENSTOCK_ASSIGN(SampleOpener opener, SampleOpener::make(manifest.facts().codec, kLargestPicture));
+    return ContentReader(backend, manifest, std::move(opener)).run(request);
   } catch (const std::bad_alloc&) {
     return make_error(Errc::exhausted,
                       "no memory to look at the samples' content: ask for fewer (--samples)");

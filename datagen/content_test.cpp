@@ -6,9 +6,11 @@
 #include <string>
 #include <vector>
 
+#include "datagen/codec/gzip.hpp"
 #include "datagen/codec/jpeg.hpp"
 #include "datagen/codec/png.hpp"
 #include "datagen/codec/zstd_size.hpp"
+#include "datagen/format/format_testing.hpp"
 #include "datagen/scripted_backend.hpp"
 #include "io_backends/base/interrupt.hpp"
 #include "io_backends/base/random.hpp"
@@ -72,6 +74,31 @@ TEST_F(ContentTest, NoiseHasNeitherEmptyNorEqualBlocksAndDoesNotCompress) {
   } else {
     EXPECT_EQ(content.zstd.error().message(), "built without zstd");
   }
+}
+
+TEST_F(ContentTest, CompressedPicturesAreDecodedAndDamagedOnesNamed) {
+  if (!gzip_available().ok()) GTEST_SKIP() << gzip_available().error().message();
+  Image image{64, 48, std::vector<std::uint8_t>(std::size_t{64} * 48 * 3, 99)};
+  JpegEncoder encoder;
+  const auto jpeg = encoder.encode(image, 90).value();
+  const Field field{.name = "image", .codec = "jpeg", .extension = ".jpg", .varies = true};
+  const std::vector<TestSample> samples(3, {.label = 0, .fields = {{jpeg.begin(), jpeg.end()}}});
+  const Tier tier = open_tier("mem:content-test").value();
+  const auto format = format_of("tfrecord", {{"compression", "gzip"}});
+  const Made made = make_object(*tier.backend, *format, "o", {&field, 1}, samples).value();
+  Bytes bytes = penstock::content(*tier.backend, "o");
+  bytes[made.placed[1].offset + made.placed[1].length - 1] ^= std::byte{1};
+  std::vector<Piece> pieces;
+  for (const Placement& at : made.placed) pieces.push_back({at.offset, at.length});
+  put(bytes, pieces);
+  const Content seen = measure("jpeg.tfrecord.gz").value();
+  EXPECT_EQ(seen.samples, 3U);
+  EXPECT_EQ(seen.bytes, made.bytes);
+  EXPECT_EQ(seen.pictures.jpeg, 2U);
+  EXPECT_EQ(seen.pictures.failed, 1U);
+  const std::string where = "'object100' at byte " + std::to_string(made.placed[1].offset);
+  EXPECT_NE(seen.pictures.failure.find(where), std::string::npos) << seen.pictures.failure;
+  EXPECT_NEAR(seen.pictures.bytes_per_pixel, static_cast<double>(jpeg.size()) / (64 * 48), 1e-9);
 }
 
 TEST_F(ContentTest, WhatCouldBeSparedIsFound) {

@@ -94,15 +94,18 @@ Result<void> show_plan(const Output& output, const Generation& generation, Tier&
   table.row({"samples", format_count(state.samples)});
   if (!generation.how_many.empty()) table.row({"", generation.how_many});
   table.row({"objects", format_count(generation.objects)});
-  table.row({"bytes", "about " + format_bytes(static_cast<double>(generation.bytes_expected), output)});
+  table.row({"bytes", (generation.bytes_at_most ? "at most about " : "about ") +
+                          format_bytes(static_cast<double>(generation.bytes_expected), output)});
   table.row({"seed", std::to_string(state.seed)});
   for (const auto& [key, value] : state.settings) table.row({key, value});
   table.row(
       {"time",
-       fmt::format("{} or more on {} threads: {} samples made into memory just now, {} {} a thread; "
-                   "storage that takes less makes it longer",
-                   format_seconds(seconds), threads, rate.samples,
-                   format_rate(static_cast<double>(rate.bytes) / rate.seconds, output), rate_unit(output))});
+       fmt::format(
+           "{} or more on {} threads: {} samples made into memory just now, {} {} a thread; "
+           "{} makes it longer",
+           format_seconds(seconds), threads, rate.samples,
+           format_rate(static_cast<double>(rate.bytes) / rate.seconds, output), rate_unit(output),
+           generation.bytes_at_most ? "compressing them, which is not in it," : "storage that takes less")});
   table.row({"out", tier.root});
   if (free.ok()) table.row({"free there", format_bytes(static_cast<double>(*free), output)});
   print_text(table.text());

@@ -152,7 +152,8 @@ class Generator {
   ManifestFacts facts() const {
     return {.recipe = generation_.state.recipe,
             .format = generation_.state.format,
-            .codec = std::string(generation_.recipe->fields().front().codec),
+            .codec = fmt::format("{}{}", generation_.recipe->fields().front().codec,
+                                 generation_.format->wrapping()),
             .seed = generation_.state.seed,
             .settings = generation_.state.settings,
             .checksums = true,
@@ -303,7 +304,8 @@ class Generator {
                                   .label_name = label < labels_.size() ? labels_[label] : std::string_view{},
                                   .fields = worker.fields}));
       worker.unflushed.samples.push_back(
-          {index, placement.offset, placement.length, *worker.fields.front().crc32c});
+          {index, placement.offset, placement.length,
+           placement.crc32c ? *placement.crc32c : *worker.fields.front().crc32c});
     }
     return writer.publish(durability_);
   }

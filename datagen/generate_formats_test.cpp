@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "datagen/codec/gzip.hpp"
 #include "datagen/generate_target.hpp"
 #include "datagen/generate_testing.hpp"
 #include "datagen/manifest/manifest.hpp"
@@ -26,18 +27,27 @@ struct Case {
 
 // Several samples an object where the format can: rows of arrays, and arrays whose length only their end
 // tells.
-const Case kCases[] = {
-    {"files", "cosmoflow", "files", {{"mean", "2kB"}}},
-    {"tfrecord", "unet3d", "tfrecord", {{"mean", "2kB"}, {"samples_per_file", "3"}}},
-    {"webdataset", "unet3d", "webdataset", {{"mean", "2kB"}, {"samples_per_file", "3"}}},
-    {"npy", "cifar10", "npy", {{"samples_per_file", "3"}}},
-    {"npy_of_one", "cosmoflow", "npy", {{"mean", "2kB"}, {"samples_per_file", "1"}}},
-    {"npz", "unet3d", "npz", {{"mean", "2kB"}, {"samples_per_file", "3"}}},
-    {"npz_of_one", "unet3d", "npz", {{"mean", "2kB"}, {"samples_per_file", "1"}}},
-    {"hdf5", "unet3d", "hdf5", {{"mean", "2kB"}, {"samples_per_file", "3"}}},
-    {"hdf5_of_many_fields", "hepcnn", "hdf5", {{"shape", "2,4,4"}, {"samples_per_file", "3"}}},
-    {"cifar", "cifar10", "cifar", {{"samples_per_file", "3"}}},
-};
+std::vector<Case> cases() {
+  std::vector<Case> all{
+      {"files", "cosmoflow", "files", {{"mean", "2kB"}}},
+      {"tfrecord", "unet3d", "tfrecord", {{"mean", "2kB"}, {"samples_per_file", "3"}}},
+      {"webdataset", "unet3d", "webdataset", {{"mean", "2kB"}, {"samples_per_file", "3"}}},
+      {"npy", "cifar10", "npy", {{"samples_per_file", "3"}}},
+      {"npy_of_one", "cosmoflow", "npy", {{"mean", "2kB"}, {"samples_per_file", "1"}}},
+      {"npz", "unet3d", "npz", {{"mean", "2kB"}, {"samples_per_file", "3"}}},
+      {"npz_of_one", "unet3d", "npz", {{"mean", "2kB"}, {"samples_per_file", "1"}}},
+      {"hdf5", "unet3d", "hdf5", {{"mean", "2kB"}, {"samples_per_file", "3"}}},
+      {"hdf5_of_many_fields", "hepcnn", "hdf5", {{"shape", "2,4,4"}, {"samples_per_file", "3"}}},
+      {"cifar", "cifar10", "cifar", {{"samples_per_file", "3"}}},
+  };
+  if (!gzip_available().ok()) return all;
+  for (const char* const samples : {"1", "3"})
+    all.push_back({std::string("tfrecord_gzip_of_") + samples,
+                   "unet3d",
+                   "tfrecord",
+                   {{"mean", "2kB"}, {"samples_per_file", samples}, {"compression", "gzip"}}});
+  return all;
+}
 
 class GenerateFormats : public ::testing::TestWithParam<Case> {
  protected:
@@ -154,15 +164,15 @@ TEST_P(GenerateFormats, FailuresAnywhereLeaveWholeObjectsAlone) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Every, GenerateFormats, ::testing::ValuesIn(kCases),
+INSTANTIATE_TEST_SUITE_P(Every, GenerateFormats, ::testing::ValuesIn(cases()),
                          [](const auto& row) { return row.param.name; });
 
-Tier weather_as(const std::string& format) {
+Tier weather_as(const std::string& format, const std::string& compression = {}) {
   const auto* const test = ::testing::UnitTest::GetInstance()->current_test_info();
   Tier place = tier(std::string(test->name()) + "-" + format);
-  const Generation weather =
-      plan_generation("climate", format, {{"shape", "2,8,8"}, {"samples_per_file", "2"}}, {.samples = 5}, 7)
-          .value();
+  std::vector<OptionWord> settings{{"shape", "2,8,8"}, {"samples_per_file", "2"}};
+  if (!compression.empty()) settings.push_back({"compression", compression});
+  const Generation weather = plan_generation("climate", format, settings, {.samples = 5}, 7).value();
   EXPECT_TRUE(make(place, weather, 1).ok());
   return place;
 }
@@ -182,6 +192,16 @@ TEST(ScanOfFormats, ACompanionHoldsNoSample) {
     }
     EXPECT_EQ(scanned->manifest.facts().codec, "raw");
   }
+}
+
+TEST(ScanOfFormats, NorDoesACompressedOne) {
+  if (!gzip_available().ok()) GTEST_SKIP() << gzip_available().error().what;
+  Tier place = weather_as("tfrecord", "gzip");
+  const auto scanned = scan_tier(place, {.threads = 2});
+  ASSERT_TRUE(scanned.ok()) << scanned.error().message();
+  EXPECT_EQ(scanned->manifest.objects(), 4U);
+  EXPECT_EQ(scanned->manifest.samples(), 5U);
+  EXPECT_EQ(scanned->manifest.facts().codec, "raw.tfrecord.gz");
 }
 
 TEST(ScanOfFormats, WhatIsCalledSoAloneHoldsTheSamples) {

@@ -71,9 +71,10 @@ Result<void> check_room(Tier& tier, const Generation& generation, bool begun) {
   if (missing * kSurely <= static_cast<double>(*free)) return success();
   return make_error(
       Errc::no_space,
-      fmt::format("{} samples of '{}' take about {}{}, and '{}' has {} free: make fewer with --samples, "
+      fmt::format("{} samples of '{}' take {} {}{}, and '{}' has {} free: make fewer with --samples, "
                   "--bytes or --scale, make room, or choose another place",
                   format_count(generation.state.samples), generation.state.recipe,
+                  generation.bytes_at_most ? "at most" : "about",
                   format_size(static_cast<std::uint64_t>(missing)), begun ? " more" : "", tier.root,
                   format_size(*free)));
 }

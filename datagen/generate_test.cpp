@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "datagen/codec/gzip.hpp"
 #include "datagen/generate_target.hpp"
 #include "datagen/generate_testing.hpp"
 #include "datagen/manifest/manifest.hpp"
@@ -330,6 +331,25 @@ TEST(Generation, CountsByBytesScaleOrSamples) {
   plan_generation("imagenet", "files", {}, {.samples = 100000}, 7).value().recipe->plan(9, many);
   EXPECT_EQ(few.key, many.key);
   EXPECT_EQ(few.bytes_expected, many.bytes_expected);
+}
+
+TEST(Generation, PlansForWhatCompressionMakesAtMost) {
+  if (!gzip_available().ok()) GTEST_SKIP() << gzip_available().error().what;
+  const auto planned = [](const char* compression, const HowMany& how_many) {
+    return plan_generation("cifar10", "tfrecord", {{"compression", compression}}, how_many, 7).value();
+  };
+  const Generation plain = planned("none", {.samples = 100});
+  const Generation compressed = planned("gzip", {.samples = 100});
+  EXPECT_FALSE(plain.bytes_at_most);
+  EXPECT_TRUE(compressed.bytes_at_most);
+  EXPECT_GT(compressed.bytes_expected, plain.bytes_expected);
+  EXPECT_LT(compressed.bytes_expected, plain.bytes_expected + 100 * 100);
+  Tier target = tier("compressed");
+  ASSERT_TRUE(make(target, compressed, 2).ok());
+  const Manifest manifest = Manifest::load(*target.backend, kManifestName).value();
+  EXPECT_EQ(manifest.facts().codec, "raw.tfrecord.gz");
+  EXPECT_LE(manifest.object_bytes(0), compressed.bytes_expected);
+  EXPECT_LE(planned("gzip", {.bytes = 1'000'000}).bytes_expected, 1'000'000U);
 }
 
 TEST(Generation, RefusesWhatCannotBe) {

@@ -189,6 +189,7 @@ Result<Generation> plan_payload(std::string_view recipe, std::string_view format
   generation.objects = generation.format->objects(generation.state.samples);
   PENSTOCK_TRY(check_size(generation, bytes));
   PENSTOCK_ASSIGN(const double around, bytes_around(*generation.recipe, *generation.format));
+  generation.bytes_at_most = !generation.format->wrapping().empty();
   generation.payload_expected = static_cast<std::uint64_t>(bytes);
   generation.bytes_expected = static_cast<std::uint64_t>(bytes + std::max(around, 0.0));
   return generation;

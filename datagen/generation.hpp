@@ -34,6 +34,7 @@ struct Generation {
   std::uint64_t objects = 0;
   std::uint64_t payload_expected = 0;  // bytes of all fields, from the plans of at most 16384 samples
   std::uint64_t bytes_expected = 0;    // of all objects: with what the format puts around samples
+  bool bytes_at_most = false;          // that is what they take if nothing shrinks: the format compresses
   std::string how_many{};              // how HowMany::size_for came to its number; "" without it
 
   // An object's samples, from the first to just before the end, in order.

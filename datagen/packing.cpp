@@ -97,8 +97,10 @@ Result<double> around_object(const Recipe& recipe, const Format& format, std::ui
                              const std::vector<std::string>& labels) {
   Nowhere nowhere;
   Zeros zeros(recipe.fields());
-  PENSTOCK_ASSIGN(const auto writer,
-                  format.create(nowhere, {.name = "object", .samples = samples, .fields = recipe.fields()}));
+  PENSTOCK_ASSIGN(
+      const auto writer,
+      format.create(nowhere,
+                    {.name = "object", .samples = samples, .fields = recipe.fields(), .for_size = true}));
   SamplePlan plan;
   double payload = 0;
   for (std::uint64_t i = 0; i < samples; ++i) {

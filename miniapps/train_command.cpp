@@ -5,6 +5,7 @@
 
 #include "datagen/command_output.hpp"
 #include "datagen/corpus.hpp"
+#include "datagen/format/sample_opener.hpp"
 #include "io_backends/base/command.hpp"
 #include "io_backends/base/interrupt.hpp"
 #include "io_backends/base/progress.hpp"
@@ -112,7 +113,8 @@ constexpr OptionSpec kOptions[] = {
 // A corpus of something else than the app takes is a mistake; a scanned folder may be a mixture, whose odd
 // ones then fail one by one.
 Result<void> check_codec(const MiniAppInfo& app, const Corpus& corpus) {
-  const std::string& codec = corpus.manifest.facts().codec;
+  PENSTOCK_TRY(SampleOpener::make(corpus.manifest.facts().codec));
+  const std::string codec(payload_codec(corpus.manifest.facts().codec));
   if (codec.empty() || codec == "mixed" || codec == app.codec) return {};
   return make_error(Errc::invalid_argument, "'" + corpus.name + "' holds " + codec + " samples; " +
                                                 std::string(app.name) + " takes " + std::string(app.codec));

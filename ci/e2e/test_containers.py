@@ -1,13 +1,18 @@
 """Samples in TFRecord and tar shards: other programs read them, scans find them again, damage is told."""
 
+import gzip
 import pathlib
 import shutil
+import signal
 import struct
 import subprocess
 import tarfile
+import time
+import zlib
 
 import penstock_cli
-from manifest_file import crc32c, varint
+from manifest_file import ManifestFile, crc32c, varint
+from penstock_cli import tree
 
 SMALL = ("--samples", 23, "--seed", 7, "--set", "median=8KB", "--set", "classes=5")
 FORMATS = {"tfrecord": ".tfrecord", "webdataset": ".tar"}
@@ -152,6 +157,100 @@ class ScansFindThem(ContainerTest):
             archive.addfile(tarfile.TarInfo("../../etc/passwd.jpg"))
         told = self.run_cli("describe", "theirs", "--scan", expect=1).stderr
         self.assertIn("leads out of the archive", told)
+
+
+class Compressed(ContainerTest):
+    """TFRecord with each record in a gzip member of its own."""
+
+    WORDS = ("--format", "tfrecord", "--set", "shards=3", "--set", "compression=gzip")
+
+    def setUp(self):
+        super().setUp()
+        done = self.generate("data", *self.WORDS, expect=None)
+        if "lacks zlib" in done.stderr:
+            self.assertEqual(done.returncode, 77)
+            self.skipTest("this build lacks zlib")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.shards = sorted((self.dir / "data").glob("*.tfrecord.gz"))
+        self.assertEqual([path.name for path in self.shards], [f"imagenet-{i:05}-of-00003.tfrecord.gz" for i in range(3)])
+
+    def test_gunzip_makes_the_plain_shards_and_each_sample_is_a_member(self):
+        self.generate("plain", "--format", "tfrecord", "--set", "shards=3")
+        manifest = ManifestFile(self.dir / "data" / ".penstock" / "manifest")
+        for path in self.shards:
+            stored = path.read_bytes()
+            plain = (self.dir / "plain" / path.name[:-3]).read_bytes()
+            self.assertEqual(gzip.decompress(stored), plain)
+            records, at = b"", 0
+            for offset, length in manifest.payloads(path.name):
+                self.assertEqual(offset, at)
+                member = zlib.decompressobj(31)
+                records += member.decompress(stored[offset:offset + length])
+                self.assertTrue(member.eof)
+                self.assertEqual(member.unused_data, b"")
+                at += length
+            self.assertEqual((at, records), (len(stored), plain))
+
+    def test_commands_take_it_as_they_take_any(self):
+        made = self.records("describe", "data", "--content")[0]
+        self.assertEqual((made["codec"], made["samples"]), ("jpeg.tfrecord.gz", 23))
+        self.assertEqual((made["content"]["pictures"]["jpeg"], made["content"]["pictures"]["failed"]), (23, 0))
+        scanned = self.records("describe", "data", "--scan", "--checksum", "--save", "scan.manifest")[0]
+        for key in ("samples", "bytes", "objects", "size_bytes", "codec", "format"):
+            self.assertEqual(made[key], scanned[key], key)
+        self.assertEqual(scanned["labels"]["used"], 5)
+        ours, theirs = (ManifestFile(self.dir / name) for name in ("data/.penstock/manifest", "scan.manifest"))
+        self.assertEqual(sorted(ours.checksums), sorted(theirs.checksums))
+        for words in (("data",), ("data", "--scan")):
+            self.run_cli("train", "alexnet", "--data", *words, "--steps", 2, "--batch", 4)
+        record = self.records("read", "data", "--decode", "full", "--threads", 1, "--no-ceiling", "--min-time", "0.05s",
+                              "--repeat", 1, "--verify")[-1]
+        self.assertEqual(record["metrics"]["errors"]["value"], 0, record["reason"])
+        self.assertIn("3 right", self.run_cli("verify", "data").stdout)
+        at = self.shards[1].stat().st_size // 2
+        content = bytearray(self.shards[1].read_bytes())
+        content[at] ^= 4
+        self.shards[1].write_bytes(content)
+        self.assertIn(self.shards[1].name, self.run_cli("verify", "data", expect=1).stdout)
+
+    def test_the_same_bytes_by_any_threads_and_after_a_kill(self):
+        whole = tree(self.dir / "data")
+        self.generate("four", *self.WORDS, "--threads", 4)
+        self.assertEqual(tree(self.dir / "four"), whole)
+        out = self.dir / "killed"
+        words = [penstock_cli.PENSTOCK, "generate", "imagenet", "--out", f"posix:{out},latency=50ms", "--threads", 1, *SMALL,
+                 *self.WORDS]
+        process = subprocess.Popen([str(word) for word in words], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, cwd=self.dir)
+        deadline = time.monotonic() + 60
+        while not list(out.glob("*.gz")) and process.poll() is None and time.monotonic() < deadline:
+            time.sleep(0.005)
+        process.kill()
+        self.assertEqual(process.wait(), -signal.SIGKILL)
+        self.generate("killed", *self.WORDS, "--resume")
+        self.assertEqual(tree(out), whole)
+
+    def test_what_others_compress_is_refused_with_a_remedy(self):
+        plain = [gzip.decompress(path.read_bytes()) for path in self.shards]
+        theirs = self.dir / "theirs"
+        theirs.mkdir()
+        for name in ("a.tfrecord.gz", "a.tfrecord"):
+            (theirs / name).write_bytes(gzip.compress(plain[0]))
+            told = self.run_cli("describe", "theirs", "--scan", expect=None)
+            self.assertEqual(told.returncode, 77, told.stderr)
+            for word in (name, "at byte 0", "gunzip", "compression=gzip"):
+                self.assertIn(word, told.stderr)
+            self.assertNotIn("--types", told.stderr)
+            (theirs / name).unlink()
+        (theirs / "a.tfrecord").write_bytes(plain[0])
+        self.assertEqual(self.records("describe", "theirs", "--scan")[0]["codec"], "jpeg")
+
+    def test_a_plan_is_the_most_that_it_takes(self):
+        words = ("generate", "cifar10", *self.WORDS, "--samples", 200, "--seed", 3, "--out", "arrays")
+        plan = self.records(*words, "--dry-run")[0]
+        self.assertIn("at most about", self.run_cli(*words, "--dry-run").stdout)
+        self.run_cli(*words)
+        made = sum(path.stat().st_size for path in (self.dir / "arrays").glob("*.gz"))
+        self.assertLessEqual(made, plan["bytes"])
 
 
 if __name__ == "__main__":

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -23,6 +24,9 @@ struct ObjectPlan {
   std::string_view name;
   std::uint64_t samples = 0;      // that it will hold
   std::span<const Field> fields;  // of every sample
+  // Only the object's size is wanted, of samples that are stand-ins: what is compressed may be laid down as
+  // it is, followed by as much as compressing adds at most.
+  bool for_size = false;
 };
 
 // One sample on its way into an object.
@@ -33,10 +37,11 @@ struct SampleBytes {
   std::span<const FieldBytes> fields;  // as ObjectPlan::fields
 };
 
-// Where a sample's payload came to lie, relative to its object.
+// Where a sample came to lie, relative to its object: its payload, or what Format::wrapping() says.
 struct Placement {
   std::uint64_t offset = 0;
   std::uint64_t length = 0;
+  std::optional<std::uint32_t> crc32c = {};  // of these bytes; nothing: the payload's own
 };
 
 // An object as it stands.
@@ -63,6 +68,10 @@ class Format {
   // invalid_argument where samples of such fields cannot lie in it, saying why.
   virtual Result<void> check(std::span<const Field> fields) const = 0;
 
+  // How stored samples are wrapped, as the end of their codec: ".tfrecord.gz" (sample_opener.hpp undoes it).
+  // "": they are the payload's bytes.
+  virtual std::string_view wrapping() const { return {}; }
+
   // How `samples` samples are split over objects: object o holds those from first_sample(o) to just before
   // first_sample(o + 1), in order.
   virtual std::uint64_t objects(std::uint64_t samples) const = 0;
@@ -81,7 +90,7 @@ class Format {
   struct Found {
     std::string_view label_name;
     Placement placement;
-    std::string_view codec = {};  // "jpeg"; "": as the object's name says
+    std::string_view codec = {};  // "jpeg", "jpeg.tfrecord.gz"; "": as the object's name says
     bool statistics = false;      // is called so: no sample if alone in its object beside others with samples
   };
   virtual Result<void> scan(Backend& backend, const Entry& object,

@@ -5,10 +5,12 @@
 #include <algorithm>
 #include <array>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "datagen/codec/gzip.hpp"
 #include "datagen/format/byte_order.hpp"
 #include "datagen/format/format.hpp"
 #include "datagen/format/gathering_writer.hpp"
@@ -17,6 +19,8 @@
 #include "datagen/format/sample_type.hpp"
 #include "datagen/format/sharded_format.hpp"
 #include "datagen/format/tf_example.hpp"
+#include "datagen/format/tfrecord_gzip.hpp"
+#include "io_backends/base/crc32c.hpp"
 #include "io_backends/base/tfrecord_framing.hpp"
 
 namespace penstock {
@@ -25,7 +29,14 @@ extern const FormatInfo format_tfrecord;
 
 namespace {
 
-constexpr OptionSpec kOptions[] = {kDirsOption, kShardsOption, kSamplesPerFileOption};
+constexpr OptionSpec kOptions[] = {kDirsOption,
+                                   kShardsOption,
+                                   kSamplesPerFileOption,
+                                   {.name = "compression",
+                                    .type = OptionType::choice,
+                                    .value = "none|gzip",
+                                    .fallback = "none",
+                                    .help = "gzip: each record a gzip member of its own, level 6"}};
 
 constexpr std::string_view kImage = "image";
 
@@ -50,8 +61,13 @@ struct FieldNames {
 
 class TfRecordWriter final : public ObjectWriter {
  public:
-  TfRecordWriter(std::unique_ptr<Writer> writer, const ObjectPlan& plan)
-      : name_(plan.name), writer_(std::move(writer)), fields_(plan.fields) {
+  // `gzip`: what compresses each record; nothing where they lie as they are.
+  TfRecordWriter(std::unique_ptr<Writer> writer, const ObjectPlan& plan, std::optional<GzipMaker> gzip)
+      : name_(plan.name),
+        writer_(std::move(writer)),
+        fields_(plan.fields),
+        gzip_(std::move(gzip)),
+        for_size_(plan.for_size) {
     for (const Field& field : fields_) {
       const std::string name(field.name);
       names_.push_back({is_image(field) ? name + "/encoded" : name, name + "/shape", name + "/dtype"});
@@ -72,10 +88,12 @@ class TfRecordWriter final : public ObjectWriter {
                                     sample.key, name_, message.bytes, kMostExampleBytes));
     const auto header = tfrecord_header(message.bytes);
     const auto footer = tfrecord_footer(message.crc32c);
+    if (gzip_ && !for_size_) return add_member(header, footer);
     const std::uint64_t payload = writer_.offset() + header.size() + message.first_field_at;
     PENSTOCK_TRY(writer_.append(header));
     PENSTOCK_TRY(writer_.append({.pieces = pieces_, .bytes = message.bytes, .crc32c = message.crc32c}));
     PENSTOCK_TRY(writer_.append(footer));
+    if (gzip_) PENSTOCK_TRY(append_what_gzip_adds(header.size() + message.bytes + footer.size()));
     return Placement{payload, sample.fields.front().bytes};
   }
 
@@ -92,6 +110,30 @@ class TfRecordWriter final : public ObjectWriter {
     example_.add(images_ ? "image/class/label" : "label", std::span(&label, 1));
     if (!sample.label_name.empty())
       example_.add(images_ ? "image/class/text" : "label/text", sample.label_name);
+  }
+
+  // The record of pieces_, compressed.
+  Result<Placement> add_member(std::span<const std::byte> header, std::span<const std::byte> footer) {
+    pieces_.insert(pieces_.begin(), header);
+    pieces_.push_back(footer);
+    const std::uint64_t at = writer_.offset();
+    std::uint32_t crc = 0;
+    PENSTOCK_TRY(gzip_->make(pieces_, [this, &crc](std::span<const std::byte> bytes) {
+      const std::uint32_t its = crc32c(bytes);
+      crc = crc32c_combine(crc, its, bytes.size());
+      return writer_.append(FieldBytes{.pieces = {&bytes, 1}, .bytes = bytes.size(), .crc32c = its});
+    }));
+    return Placement{at, writer_.offset() - at, crc};
+  }
+
+  Result<void> append_what_gzip_adds(std::uint64_t record_bytes) {
+    static constexpr std::array<std::byte, 4096> kZeros{};
+    for (std::uint64_t left = gzip_->most(record_bytes) - record_bytes; left > 0;) {
+      const auto some = static_cast<std::size_t>(std::min<std::uint64_t>(left, kZeros.size()));
+      PENSTOCK_TRY(writer_.append(std::span(kZeros).first(some)));
+      left -= some;
+    }
+    return success();
   }
 
   void add_field(std::size_t i, const FieldBytes& bytes) {
@@ -113,6 +155,8 @@ class TfRecordWriter final : public ObjectWriter {
   TfExampleWriter example_;
   std::string file_name_;
   std::vector<std::span<const std::byte>> pieces_;
+  std::optional<GzipMaker> gzip_;
+  const bool for_size_;
 };
 
 // "train-00003-of-01024", as TensorFlow's own scripts call their shards.
@@ -122,9 +166,16 @@ bool is_bare_shard(std::string_view name) {
   return extension_of(name).empty() && is_shard_name(name);
 }
 
+bool is_tfrecord_name(std::string_view object_name) {
+  const std::string_view extension = extension_of(object_name);
+  return extension == ".tfrecord" || extension == ".tfrecords" || extension == ".tfrec" ||
+         is_bare_shard(object_name);
+}
+
 class TfRecord final : public ShardedFormat {
  public:
-  explicit TfRecord(Shards shards) : ShardedFormat(shards, ".tfrecord") {}
+  TfRecord(Shards shards, bool gzip)
+      : ShardedFormat(shards, gzip ? kTfRecordGzip : ".tfrecord"), gzip_(gzip) {}
 
   Result<void> check(std::span<const Field> fields) const override {
     std::uint64_t bytes = 0;
@@ -140,18 +191,25 @@ class TfRecord final : public ShardedFormat {
 
   Result<std::unique_ptr<ObjectWriter>> create(Backend& backend, const ObjectPlan& plan) const override {
     PENSTOCK_ASSIGN(auto writer, backend.create(plan.name));
-    return std::make_unique<TfRecordWriter>(std::move(writer), plan);
+    if (!gzip_) return std::make_unique<TfRecordWriter>(std::move(writer), plan, std::nullopt);
+    PENSTOCK_ASSIGN(GzipMaker gzip, GzipMaker::start());
+    return std::make_unique<TfRecordWriter>(std::move(writer), plan, std::move(gzip));
   }
 
+  std::string_view wrapping() const override { return gzip_ ? kTfRecordGzip : std::string_view{}; }
+
   bool claims(std::string_view object_name) const override {
-    const std::string_view extension = extension_of(object_name);
-    return !hidden(object_name) && (extension == ".tfrecord" || extension == ".tfrecords" ||
-                                    extension == ".tfrec" || is_bare_shard(object_name));
+    const std::string_view plain = extension_of(object_name) == kGz
+                                       ? object_name.substr(0, object_name.size() - kGz.size())
+                                       : object_name;
+    return !hidden(object_name) && is_tfrecord_name(plain);
   }
 
   Result<void> scan(Backend& backend, const Entry& object,
                     const std::function<void(const Found&)>& found) const override {
     PENSTOCK_ASSIGN(ObjectWindow window, ObjectWindow::open(backend, object));
+    PENSTOCK_ASSIGN(const bool gzip, is_gzip(window));
+    if (gzip) return scan_tfrecord_gzip(window, found);
     for (std::uint64_t at = 0; at < window.size();) {
       PENSTOCK_ASSIGN(const Extent message, next_message(window, at));
       PENSTOCK_ASSIGN(const TfExampleFound example, look_through_example(window, message));
@@ -166,17 +224,22 @@ class TfRecord final : public ShardedFormat {
   }
 
  private:
+  static constexpr std::string_view kGz = ".gz";
+
+  // Whatever it is called. A plain record may begin with the same two bytes, but its length has a checksum.
+  static Result<bool> is_gzip(ObjectWindow& window) {
+    const auto look = static_cast<std::size_t>(std::min<std::uint64_t>(window.size(), kTfRecordHeaderBytes));
+    PENSTOCK_ASSIGN(const auto bytes, window.at(0, look));
+    if (!begins_as_gzip(bytes)) return false;
+    return look < kTfRecordHeaderBytes || !tfrecord_payload_bytes(bytes.first<kTfRecordHeaderBytes>());
+  }
+
   static Result<Extent> next_message(ObjectWindow& window, std::uint64_t at) {
     PENSTOCK_ASSIGN(const auto bytes, window.at(at, kTfRecordHeaderBytes));
     const std::uint64_t length = number_at(bytes, 0, 8);
     const bool right = tfrecord_payload_bytes(bytes.first<kTfRecordHeaderBytes>()) == length;
-    if (kChecksumsCount && !right) {
-      const bool gzip = at == 0 && bytes[0] == std::byte{0x1f} && bytes[1] == std::byte{0x8b};
-      if (gzip)
-        return window.error(Errc::unsupported, at,
-                            "compressed with gzip, where no sample has a place of its own; gunzip it first");
+    if (kChecksumsCount && !right)
       return window.corrupt(at, "no TFRecord: the checksum of a record's length is wrong");
-    }
     const std::uint64_t left = window.size() - at - kTfRecordHeaderBytes;
     if (left < kTfRecordFooterBytes || length > left - kTfRecordFooterBytes)
       return window.error(
@@ -184,7 +247,19 @@ class TfRecord final : public ShardedFormat {
           fmt::format("a record of {} bytes, but the object ends at {}", length, window.size()));
     return Extent{at + kTfRecordHeaderBytes, length};
   }
+
+  const bool gzip_;
 };
+
+Result<std::unique_ptr<Format>> make_tfrecord(const Options& options) {
+  PENSTOCK_ASSIGN(const Shards shards, Shards::parse(options));
+  const bool gzip = options.text("compression") == "gzip";
+  if (gzip) {
+    if (const Result<void> there = gzip_available(); !there.ok())
+      return make_error(there.error().code, "compression=gzip: " + there.error().what);
+  }
+  return std::make_unique<TfRecord>(shards, gzip);
+}
 
 }  // namespace
 
@@ -192,7 +267,7 @@ const FormatInfo format_tfrecord{
     .name = "tfrecord",
     .summary = "TFRecord shards of tf.Example records, as TensorFlow reads them",
     .options = kOptions,
-    .make = make_sharded<TfRecord>,
+    .make = make_tfrecord,
 };
 
 }  // namespace penstock

@@ -203,13 +203,5 @@ TEST(TfRecord, AbsurdLengths) {
   }
 }
 
-TEST(TfRecord, GzipIsCalledGzip) {
-  ScanFixture fixture("tfrecord");
-  const auto samples = fixture.scan(from_hex("1f8b0800000000000003" + std::string(60, '0')));
-  ASSERT_FALSE(samples.ok());
-  EXPECT_EQ(samples.error().code, Errc::unsupported);
-  EXPECT_NE(samples.error().what.find("gunzip"), std::string::npos);
-}
-
 }  // namespace
 }  // namespace penstock

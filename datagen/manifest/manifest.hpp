@@ -38,7 +38,7 @@ static_assert(sizeof(SampleEntry) == 32);
 struct ManifestFacts {
   std::string recipe;  // "imagenet"; "scan" for data that somebody else made
   std::string format;  // "files", "tfrecord" ...
-  std::string codec;   // what a sample is: "jpeg", "png", "raw", "mixed"
+  std::string codec;   // what a sample is: "jpeg", "png", "raw", "jpeg.tfrecord.gz", "mixed"
   std::uint64_t seed = 0;
   std::map<std::string, std::string> settings;  // the recipe's, resolved
   bool checksums = false;                       // of samples

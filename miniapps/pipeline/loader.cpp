@@ -47,6 +47,7 @@ Result<std::unique_ptr<BatchLoader>> BatchLoader::make(const LoaderInput& input,
     loader->workers_.resize(settings.threads);
     for (Worker& worker : loader->workers_) {
       PENSTOCK_ASSIGN(worker.transform, input.treatment->transform());
+      PENSTOCK_ASSIGN(worker.opener, SampleOpener::make(input.manifest->facts().codec));
       worker.laps = LapClock(kLapFirstOwn + input.treatment->stages().size());
       worker.spent_ns = worker.laps.spent_ns();
     }
@@ -111,7 +112,10 @@ Result<void> BatchLoader::load(Worker& worker, const Ticket& ticket) {
     PENSTOCK_ASSIGN(const std::span<const std::byte> stored, read(worker, entry, name));
     worker.laps.lap(kLapRead);
     Batch& batch = (*input_.pool)[ticket.place];
-    Result<void> applied = worker.transform->apply(stored, batch.slot(ticket.slot), worker.laps);
+    const auto opened = worker.opener->open(stored);
+    Result<void> applied = opened.ok()
+                               ? worker.transform->apply(*opened, batch.slot(ticket.slot), worker.laps)
+                               : Result<void>(opened.error());
     if (!applied.ok()) {
       Error error = std::move(applied).error();
       error.what = "cannot use '" + std::string(name) + "': " + error.what;

@@ -26,6 +26,7 @@
 #include <thread>
 #include <vector>
 
+#include "datagen/format/sample_opener.hpp"
 #include "datagen/manifest/manifest.hpp"
 #include "io_backends/base/backend.hpp"
 #include "miniapps/pipeline/batch.hpp"
@@ -78,6 +79,7 @@ class BatchLoader final : public Stage<const Batch*> {
  private:
   struct Worker {
     std::unique_ptr<SampleTransform> transform;
+    std::optional<SampleOpener> opener;
     LapClock laps{1};
     Buffer buffer;
     std::string name_scratch;

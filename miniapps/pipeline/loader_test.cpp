@@ -13,6 +13,8 @@
 #include <string>
 #include <thread>
 
+#include "datagen/codec/gzip.hpp"
+#include "datagen/format/format_testing.hpp"
 #include "datagen/scripted_backend.hpp"
 #include "io_backends/base/faulty.hpp"
 #include "io_backends/base/interrupt.hpp"
@@ -168,6 +170,45 @@ TEST(BatchLoader, ReadsRangesOfObjectsThatHoldManySamples) {
   }
   EXPECT_EQ(batches, 8);
   EXPECT_EQ(scripted.moved_bytes().read, 8U * 7U * 10U);
+}
+
+TEST(BatchLoader, OpensWhatIsWrapped) {
+  if (!gzip_available().ok()) GTEST_SKIP() << gzip_available().error().what;
+  const Field field{.name = "x", .codec = "raw", .extension = ".bin", .shape = {20}};
+  const std::vector<TestSample> samples = test_samples({&field, 1}, 8);
+  const Tier tier = open_tier("mem:loader-test").value();
+  const auto format = format_of("tfrecord", {{"compression", "gzip"}});
+  const Made made = make_object(*tier.backend, *format, "shard", {&field, 1}, samples).value();
+  ScriptedBackend scripted;
+  const auto load = [&](std::vector<std::byte> bytes, BadSample bad) {
+    scripted.put("shard", std::move(bytes));
+    ManifestBuilder builder(ManifestFacts{.recipe = "scripted",
+                                          .format = "tfrecord",
+                                          .codec = "raw.tfrecord.gz",
+                                          .settings = {},
+                                          .label_names = {}});
+    builder.add_object("shard", made.bytes);
+    for (const Placement& at : made.placed) builder.add_sample({.offset = at.offset, .length = at.length});
+    const Manifest manifest = Manifest::from_bytes(builder.finish().value()).value();
+    CopyingTreatment treatment;
+    BatchPool pool = BatchPool::make({8, kSlotBytes}, 0).value();
+    const auto loader = BatchLoader::make({&manifest, &scripted, &treatment, &pool},
+                                          {Sampler(manifest.samples(), Shuffle::none, 1), {1, 0}, 2, bad});
+    const Result<const Batch*> batch = (*loader)->next();
+    if (!batch.ok()) return batch.error().message();
+    for (std::size_t i = 0; i < 8; ++i) {
+      EXPECT_EQ((*batch)->slot(i)[0], samples[i].fields[0][0]) << i;
+      EXPECT_EQ((*batch)->slot(i)[1], std::byte{20});
+      EXPECT_EQ((*batch)->length[i], made.placed[i].length) << "what was read";
+    }
+    return std::string();
+  };
+  std::vector<std::byte> bytes = content(*tier.backend, "shard");
+  EXPECT_EQ(load(bytes, BadSample::fail), "");
+  bytes[made.placed[3].offset + made.placed[3].length - 1] ^= std::byte{1};
+  const std::string why = load(bytes, BadSample::fail);
+  EXPECT_NE(why.find("shard"), std::string::npos) << why;
+  EXPECT_NE(why.find("gzip"), std::string::npos) << why;
 }
 
 // The event log: which objects' reads had begun when each step ended.

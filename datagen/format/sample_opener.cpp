@@ -1,0 +1,124 @@
+#include "datagen/format/sample_opener.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <new>
+#include <utility>
+
+#include "datagen/format/byte_order.hpp"
+#include "datagen/format/tf_example.hpp"
+#include "datagen/format/tfrecord_gzip.hpp"
+#include "io_backends/base/crc32c.hpp"
+#include "io_backends/base/tfrecord_framing.hpp"
+
+namespace penstock {
+
+namespace {
+
+constexpr std::uint64_t kFrame = kTfRecordHeaderBytes + kTfRecordFooterBytes;
+
+class RecordWindow final : public ByteWindow {
+ public:
+  explicit RecordWindow(std::span<const std::byte> record) : record_(record) {}
+
+  Result<std::span<const std::byte>> at(std::uint64_t offset, std::size_t length) override {
+    if (offset > record_.size() || length > record_.size() - offset)
+      return error(Errc::truncated, offset, fmt::format("{} bytes should be here", length));
+    return record_.subspan(static_cast<std::size_t>(offset), length);
+  }
+
+  Error error(Errc code, std::uint64_t offset, std::string_view what) const override {
+    return make_error(code, fmt::format("{} (at byte {} of the record)", what, offset));
+  }
+
+ private:
+  const std::span<const std::byte> record_;
+};
+
+Error more_than_a_record() {
+  return make_error(Errc::corrupt, "a compressed sample is more than one record");
+}
+
+// Fills `out` or comes to the end of the member before; goes on behind what it took.
+struct Inflation {
+  std::span<const std::byte> in;
+  bool end = false;
+
+  Result<std::size_t> fill(GzipInflater& inflater, std::span<std::byte> out) {
+    std::size_t made = 0;
+    while (made < out.size() && !end) {
+      PENSTOCK_ASSIGN(const GzipInflater::Step step, inflater.step(in, out.subspan(made)));
+      if (!step.end && step.taken == 0 && step.made == 0)
+        return make_error(Errc::truncated, "a compressed sample breaks off");
+      in = in.subspan(step.taken);
+      made += step.made;
+      end = step.end;
+    }
+    return made;
+  }
+};
+
+}  // namespace
+
+std::string_view payload_codec(std::string_view codec) {
+  return codec.ends_with(kTfRecordGzip) ? codec.substr(0, codec.size() - kTfRecordGzip.size()) : codec;
+}
+
+Result<SampleOpener> SampleOpener::make(std::string_view codec, std::uint64_t most) {
+  SampleOpener opener(codec.ends_with(kTfRecordGzip), codec == "mixed", most);
+  if (opener.all_) {
+    PENSTOCK_ASSIGN(opener.inflater_, GzipInflater::start());
+  }
+  return opener;
+}
+
+Result<std::span<const std::byte>> SampleOpener::open(std::span<const std::byte> stored) {
+  if (!wraps(stored)) return stored;
+  PENSTOCK_ASSIGN(const std::span<const std::byte> record, inflate(stored));
+  const auto payload = record.subspan(kTfRecordHeaderBytes, record.size() - kFrame);
+  const auto footer = tfrecord_footer(crc32c(payload));
+  if (kChecksumsCount && !std::equal(footer.begin(), footer.end(), record.end() - kTfRecordFooterBytes))
+    return make_error(Errc::corrupt, "the checksum of a record is wrong");
+  RecordWindow window(record);
+  const Extent message{kTfRecordHeaderBytes, payload.size()};
+  PENSTOCK_ASSIGN(const TfExampleFound example, look_through_example(window, message));
+  const Extent found = example.payload.value_or(message);
+  return record.subspan(static_cast<std::size_t>(found.offset), static_cast<std::size_t>(found.length));
+}
+
+Result<std::span<std::byte>> SampleOpener::inflate(std::span<const std::byte> stored) {
+  if (!inflater_) {
+    PENSTOCK_ASSIGN(inflater_, GzipInflater::start());
+  }
+  inflater_->begin();
+  Inflation inflation{stored};
+  std::array<std::byte, kTfRecordHeaderBytes> header{};
+  PENSTOCK_ASSIGN(const std::size_t head, inflation.fill(*inflater_, header));
+  if (head < header.size()) return make_error(Errc::truncated, "a compressed sample is no record");
+  const std::uint64_t length = number_at(header, 0, 8);
+  if (kChecksumsCount && !tfrecord_payload_bytes(header))
+    return make_error(Errc::corrupt,
+                      "a compressed sample is no TFRecord: the checksum of its length is wrong");
+  if (length / kMostGzipInflation > stored.size())
+    return make_error(Errc::truncated, fmt::format("a record of {} bytes, but only {} compressed ones",
+                                                   length, stored.size()));
+  if (length > most_)
+    return make_error(Errc::unsupported,
+                      fmt::format("a record of {} bytes, and at most {} are inflated here", length, most_));
+  const auto bytes = static_cast<std::size_t>(length + kFrame);
+  try {
+    record_.grow(bytes + 1);  // one more, which must stay empty
+  } catch (const std::bad_alloc&) {
+    return make_error(Errc::exhausted, fmt::format("no memory for a record of {} bytes", length));
+  }
+  std::copy(header.begin(), header.end(), record_.data());
+  PENSTOCK_ASSIGN(const std::size_t rest,
+                  inflation.fill(*inflater_, record_.first(bytes + 1).subspan(header.size())));
+  if (header.size() + rest < bytes) return make_error(Errc::truncated, "a record ends too early");
+  if (header.size() + rest > bytes || !inflation.in.empty()) return more_than_a_record();
+  return record_.first(bytes);
+}
+
+}  // namespace penstock

@@ -1,0 +1,16 @@
+// Fuzz target: the input is a stored sample, opened as one of compressed TFRecord.
+#include <cstddef>
+#include <cstdint>
+#include <cstdlib>
+#include <span>
+
+#include "datagen/format/sample_opener.hpp"
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  constexpr std::uint64_t kMost = 1 << 20;
+  static auto opener = penstock::SampleOpener::make("jpeg.tfrecord.gz", kMost);
+  if (!opener.ok()) return 0;
+  const auto opened = opener->open(std::as_bytes(std::span(data, size)));
+  if (opened.ok() ? opened->size() > kMost : opened.error().what.empty()) std::abort();
+  return 0;
+}

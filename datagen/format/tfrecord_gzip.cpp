@@ -1,0 +1,142 @@
+#include "datagen/format/tfrecord_gzip.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "datagen/codec/gzip.hpp"
+#include "datagen/format/byte_order.hpp"
+#include "datagen/format/tf_example.hpp"
+#include "io_backends/base/tfrecord_framing.hpp"
+
+namespace penstock {
+
+namespace {
+
+constexpr std::size_t kTaken = std::size_t{64} << 10U;  // of the object, at once
+constexpr std::size_t kRoom = std::size_t{128} << 10U;  // inflated bytes that are there at once
+
+// What a member inflates to, seen while it goes by: looks go forward, or back by less than kRoom.
+class MemberWindow final : public ByteWindow {
+ public:
+  MemberWindow(ObjectWindow& object, GzipInflater inflater)
+      : object_(object), inflater_(std::move(inflater)), bytes_(kRoom) {}
+
+  // The member that begins at this byte of the object.
+  void enter(std::uint64_t offset) {
+    inflater_.begin();
+    member_ = in_ = offset;
+    begin_ = end_ = 0;
+    over_ = false;
+  }
+
+  // At most kRoom / 2 bytes.
+  Result<std::span<const std::byte>> at(std::uint64_t offset, std::size_t length) override {
+    if (offset < begin_)
+      return error(Errc::unsupported, offset,
+                   "the name of a feature stands behind its bytes; gunzip it first");
+    while (end_ < offset + length) {
+      if (over_)
+        return error(Errc::truncated, offset,
+                     fmt::format("{} bytes should be here, but the record ends at {}", length, end_));
+      PENSTOCK_TRY(inflate(offset));
+    }
+    return std::span<const std::byte>(bytes_).subspan(static_cast<std::size_t>(offset - begin_), length);
+  }
+
+  // Whether the member's bytes end here.
+  Result<bool> ends_at(std::uint64_t offset) {
+    while (end_ <= offset && !over_) PENSTOCK_TRY(inflate(offset));
+    return end_ == offset;
+  }
+
+  // Behind it in the object, once ends_at() said so.
+  std::uint64_t behind() const { return in_; }
+
+  Error error(Errc code, std::uint64_t offset, std::string_view what) const override {
+    return object_.error(code, member_,
+                         fmt::format("{} (at byte {} of what is compressed here)", what, offset));
+  }
+
+ private:
+  // Some more, keeping what lies from `keep` on.
+  Result<void> inflate(std::uint64_t keep) {
+    auto held = static_cast<std::size_t>(end_ - begin_);
+    if (held == kRoom) {
+      const auto dropped = static_cast<std::size_t>(std::min(keep, end_) - begin_);
+      std::copy(bytes_.begin() + static_cast<std::ptrdiff_t>(dropped), bytes_.end(), bytes_.begin());
+      begin_ += dropped;
+      held -= dropped;
+    }
+    const auto given = static_cast<std::size_t>(std::min<std::uint64_t>(kTaken, object_.size() - in_));
+    PENSTOCK_ASSIGN(const auto in, object_.at(in_, given));
+    const auto step = inflater_.step(in, std::span(bytes_).subspan(held));
+    if (!step.ok()) return error(step.error().code, end_, step.error().what);
+    in_ += step->taken;
+    end_ += step->made;
+    over_ = step->end;
+    if (!over_ && step->taken == 0 && step->made == 0)
+      return error(Errc::truncated, end_,
+                   fmt::format("a gzip member does not end, but the object does at {}", object_.size()));
+    return success();
+  }
+
+  ObjectWindow& object_;
+  GzipInflater inflater_;
+  std::vector<std::byte> bytes_;  // [begin_, end_) of what the member inflates to
+  std::uint64_t begin_ = 0;
+  std::uint64_t end_ = 0;
+  std::uint64_t member_ = 0;  // where it begins in the object
+  std::uint64_t in_ = 0;      // what was taken of it ends there
+  bool over_ = false;
+};
+
+// The message of the record that the member begins with.
+Result<Extent> message_of(MemberWindow& member, std::uint64_t object_bytes_left) {
+  PENSTOCK_ASSIGN(const auto header, member.at(0, kTfRecordHeaderBytes));
+  const std::uint64_t length = number_at(header, 0, 8);
+  if (kChecksumsCount && !tfrecord_payload_bytes(header.first<kTfRecordHeaderBytes>()))
+    return member.corrupt(0, "gzip, but no TFRecord: the checksum of a record's length is wrong");
+  if (length / kMostGzipInflation > object_bytes_left)
+    return member.error(
+        Errc::truncated, 0,
+        fmt::format("a record of {} bytes, but only {} compressed ones", length, object_bytes_left));
+  return Extent{kTfRecordHeaderBytes, length};
+}
+
+}  // namespace
+
+Result<void> scan_tfrecord_gzip(ObjectWindow& object,
+                                const std::function<void(const Format::Found&)>& found) {
+  auto inflater = GzipInflater::start();
+  if (!inflater.ok())
+    return object.error(inflater.error().code, 0,
+                        "compressed with gzip, and " + inflater.error().what + "; gunzip it first");
+  MemberWindow member(object, *std::move(inflater));
+  std::string codec;
+  for (std::uint64_t at = 0; at < object.size(); at = member.behind()) {
+    member.enter(at);
+    PENSTOCK_ASSIGN(const bool empty, member.ends_at(0));
+    if (empty) continue;
+    PENSTOCK_ASSIGN(const Extent message, message_of(member, object.size() - at));
+    PENSTOCK_ASSIGN(const TfExampleFound example, look_through_example(member, message));
+    const std::uint64_t end = message.offset + message.length + kTfRecordFooterBytes;
+    PENSTOCK_TRY(member.at(end - kTfRecordFooterBytes, kTfRecordFooterBytes));
+    PENSTOCK_ASSIGN(const bool one, member.ends_at(end));
+    if (!one)
+      return object.error(Errc::unsupported, at,
+                          "a gzip member holds more than one record, so that no sample has a place of its "
+                          "own; gunzip it, or make the data set with --set compression=gzip");
+    codec = fmt::format("{}{}", example.codec, kTfRecordGzip);
+    found({.label_name = example.label,
+           .placement = {at, member.behind() - at},
+           .codec = codec,
+           .statistics = example.statistics});
+  }
+  return success();
+}
+
+}  // namespace penstock

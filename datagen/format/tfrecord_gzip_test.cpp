@@ -1,0 +1,333 @@
+// Compressed TFRecord: how it is laid down, scanned, and opened again.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <string>
+#include <vector>
+
+#include "datagen/codec/gzip.hpp"
+#include "datagen/format/format_testing.hpp"
+#include "datagen/format/sample_opener.hpp"
+#include "datagen/format/tf_example.hpp"
+#include "io_backends/base/crc32c.hpp"
+#include "io_backends/base/random.hpp"
+#include "io_backends/base/tfrecord_framing.hpp"
+
+namespace penstock {
+namespace {
+
+using Bytes = std::vector<std::byte>;
+
+const Field kImage{.name = "image", .codec = "jpeg", .extension = ".jpg", .varies = true};
+constexpr std::string_view kCodec = "jpeg.tfrecord.gz";
+
+Bytes operator+(Bytes a, std::span<const std::byte> b) {
+  a.insert(a.end(), b.begin(), b.end());
+  return a;
+}
+
+Bytes bytes_of(std::string_view text) {
+  const auto bytes = std::as_bytes(std::span(text));
+  return {bytes.begin(), bytes.end()};
+}
+
+Bytes framed(std::span<const std::byte> payload) {
+  const auto header = tfrecord_header(payload.size());
+  const auto footer = tfrecord_footer(crc32c(payload));
+  return Bytes(header.begin(), header.end()) + payload + footer;
+}
+
+// A field of a message: its number and what lies in it, at most 2^28 bytes.
+Bytes field(unsigned number, std::span<const std::byte> content) {
+  Bytes out{static_cast<std::byte>(number << 3U | 2U)};
+  for (int shift = 0; shift < 28; shift += 7)
+    out.push_back(static_cast<std::byte>((content.size() >> shift & 0x7fU) | (shift < 21 ? 0x80U : 0U)));
+  return out + content;
+}
+
+class TfRecordGzip : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    if (!gzip_available().ok()) GTEST_SKIP() << gzip_available().error().what;
+    maker_.emplace(GzipMaker::start().value());
+  }
+
+  Bytes gzip(std::span<const std::byte> bytes) {
+    Bytes out;
+    EXPECT_OK(maker_->make({&bytes, 1}, [&](std::span<const std::byte> made) {
+      out = std::move(out) + made;
+      return success();
+    }));
+    return out;
+  }
+
+  // Three pictures, and the same compressed.
+  struct Written {
+    Bytes plain;
+    Bytes compressed;
+    std::vector<TestSample> samples;
+    std::vector<Placement> placed;  // in `compressed`
+  };
+  static Written write() {
+    Written out;
+    out.samples = test_samples({&kImage, 1}, 3);
+    for (TestSample& sample : out.samples)
+      sample.fields[0] = bytes_of("\xff\xd8\xff JPEG") + sample.fields[0];
+    out.samples[1].fields[0] = out.samples[1].fields[0] + Bytes(300, std::byte{'x'});
+    const Tier tier = open_tier("mem:tfrecord-gzip-test").value();
+    EXPECT_OK(make_object(*tier.backend, *format_of("tfrecord"), "plain", {&kImage, 1}, out.samples));
+    const auto format = format_of("tfrecord", {{"compression", "gzip"}});
+    out.placed = make_object(*tier.backend, *format, "compressed", {&kImage, 1}, out.samples).value().placed;
+    out.plain = content(*tier.backend, "plain");
+    out.compressed = content(*tier.backend, "compressed");
+    return out;
+  }
+
+  std::optional<GzipMaker> maker_;
+};
+
+TEST_F(TfRecordGzip, EveryRecordIsAMemberOfItsOwn) {
+  const Written written = write();
+  GzipInflater inflater = GzipInflater::start().value();
+  Bytes all;
+  std::uint64_t at = 0;
+  for (const Placement& placement : written.placed) {
+    EXPECT_EQ(placement.offset, at);
+    at += placement.length;
+    const auto member = std::span(written.compressed).subspan(placement.offset, placement.length);
+    EXPECT_EQ(placement.crc32c, crc32c(member));
+    Bytes record(1000);
+    inflater.begin();
+    const auto step = inflater.step(member, record).value();
+    EXPECT_TRUE(step.end);
+    EXPECT_EQ(step.taken, member.size());
+    record.resize(step.made);
+    all = std::move(all) + record;
+  }
+  EXPECT_EQ(at, written.compressed.size());
+  EXPECT_EQ(all, written.plain);
+}
+
+TEST_F(TfRecordGzip, AScanFindsWhatWasLaidDown) {
+  const Written written = write();
+  ScanFixture fixture("tfrecord");
+  const auto found = fixture.scan(written.compressed).value();
+  ASSERT_EQ(found.size(), 3U);
+  for (std::size_t i = 0; i < found.size(); ++i) {
+    const Placement at{written.placed[i].offset, written.placed[i].length};
+    EXPECT_EQ(found[i],
+              (ScanFixture::Sample{std::to_string(written.samples[i].label), at, std::string(kCodec)}));
+  }
+  EXPECT_EQ(format_of("tfrecord", {{"compression", "gzip"}})->wrapping(), ".tfrecord.gz");
+}
+
+TEST_F(TfRecordGzip, NamesSayIt) {
+  const auto format = format_of("tfrecord", {{"compression", "gzip"}});
+  EXPECT_EQ(format->object_name(0, 54, "imagenet", "a/b", ".JPEG"), "imagenet-00000-of-00054.tfrecord.gz");
+  for (const char* name : {"a.tfrecord.gz", "b/a.tfrecords.gz", "a.tfrec.gz", "train-00003-of-01024.gz"})
+    EXPECT_TRUE(format->claims(name)) << name;
+  for (const char* name : {"a.gz", "a.jpg.gz", ".a.tfrecord.gz", ".gz", "a.tfrecord.gz.gz", "a.tfrecord.zst"})
+    EXPECT_FALSE(format->claims(name)) << name;
+}
+
+TEST_F(TfRecordGzip, CutShortAnywhereIsToldOrWhole) {
+  const Written written = write();
+  ScanFixture fixture("tfrecord");
+  std::size_t whole = 0;
+  for (std::size_t cut = 0; cut < written.compressed.size(); ++cut) {
+    if (whole < 3 && cut == written.placed[whole].offset) {
+      EXPECT_EQ(fixture.scan(std::span(written.compressed).first(cut)).value().size(), whole++);
+      continue;
+    }
+    const auto samples = fixture.scan(std::span(written.compressed).first(cut));
+    ASSERT_FALSE(samples.ok()) << cut;
+    if (cut > 1) {
+      EXPECT_EQ(samples.error().code, Errc::truncated) << samples.error().what;
+    }
+  }
+  EXPECT_EQ(whole, 3U);
+}
+
+TEST_F(TfRecordGzip, EveryFlippedBitIsToldOrHarmless) {
+  const Written written = write();
+  ScanFixture fixture("tfrecord");
+  const auto right = fixture.scan(written.compressed).value();
+  Bytes bytes = written.compressed;
+  std::size_t told = 0;
+  for (std::size_t bit = 0; bit < 8 * bytes.size(); ++bit) {
+    bytes[bit / 8] ^= static_cast<std::byte>(1U << (bit % 8));
+    const auto samples = fixture.scan(bytes);
+    if (samples.ok()) {
+      EXPECT_EQ(*samples, right) << bit;
+    } else {
+      EXPECT_NE(samples.error().what.find("at byte "), std::string::npos);
+      ++told;
+    }
+    bytes[bit / 8] ^= static_cast<std::byte>(1U << (bit % 8));
+  }
+  EXPECT_GE(told, 8 * (bytes.size() - 3 * 7)) << "of a member's header, 7 bytes may say what they like";
+}
+
+TEST_F(TfRecordGzip, SeveralRecordsInAMemberHaveNoPlaces) {
+  const Written written = write();
+  ScanFixture fixture("tfrecord");
+  const Bytes one_member = gzip(written.plain);
+  const auto samples = fixture.scan(one_member);
+  ASSERT_FALSE(samples.ok());
+  EXPECT_EQ(samples.error().code, Errc::unsupported);
+  for (const char* word : {"gunzip", "compression=gzip", "more than one record", "at byte 0"})
+    EXPECT_NE(samples.error().what.find(word), std::string::npos) << samples.error().what;
+  // As soon as that is known: damage further on is not come to.
+  Bytes noise(50000);
+  const RandomStream random(1, "compressed");
+  for (std::size_t i = 0; i < noise.size(); ++i) noise[i] = static_cast<std::byte>(random.bits(i));
+  Bytes large;
+  for (std::size_t i = 0; i < 20; ++i) large = std::move(large) + framed(field(2, noise));
+  const Bytes long_one = gzip(large);
+  EXPECT_EQ(fixture.scan(std::span(long_one).first(300000)).error().code, Errc::unsupported);
+}
+
+TEST_F(TfRecordGzip, WhatLiesBetweenAndBehindMembers) {
+  const Written written = write();
+  ScanFixture fixture("tfrecord");
+  const Bytes nothing = gzip({});
+  EXPECT_TRUE(fixture.scan(nothing).value().empty());
+  EXPECT_EQ(fixture.scan(nothing + written.compressed + nothing).value().size(), 3U);
+  for (const Bytes& behind : {Bytes(512), bytes_of("something else"), written.plain}) {
+    const auto samples = fixture.scan(written.compressed + behind);
+    ASSERT_FALSE(samples.ok());
+    EXPECT_EQ(samples.error().code, Errc::corrupt);
+    const std::string where = "at byte " + std::to_string(written.compressed.size());
+    EXPECT_NE(samples.error().what.find(where), std::string::npos) << samples.error().what;
+  }
+}
+
+TEST_F(TfRecordGzip, LabelsBehindALargePayload) {
+  const Bytes large = bytes_of("\xff\xd8\xff") + pattern(3 << 20, 5);
+  const std::span<const std::byte> content(large);
+  TfExampleWriter example;
+  example.add("image/encoded", FieldBytes{.pieces = {&content, 1}, .bytes = large.size()});
+  const std::uint64_t label = 42;
+  example.add("image/class/label", std::span(&label, 1));
+  std::vector<std::span<const std::byte>> pieces;
+  const auto message = example.finish(pieces);
+  const Bytes member = gzip(framed(joined({.pieces = pieces, .bytes = message.bytes})));
+  ScanFixture fixture("tfrecord");
+  const auto samples = fixture.scan(member + member).value();
+  ASSERT_EQ(samples.size(), 2U);
+  EXPECT_EQ(samples[1], (ScanFixture::Sample{"42", {member.size(), member.size()}, std::string(kCodec)}));
+  EXPECT_TRUE(std::ranges::equal(SampleOpener::make(kCodec).value().open(member).value(), large));
+}
+
+TEST_F(TfRecordGzip, ANameBehindItsBytesIsTold) {
+  const Bytes value = field(2, field(1, field(1, pattern(300000, 1))));
+  const Bytes record = framed(field(1, field(1, value + field(1, bytes_of("image/encoded")))));
+  ScanFixture fixture("tfrecord");
+  ASSERT_OK(fixture.scan(record));  // objects can be looked at in any order
+  const auto samples = fixture.scan(gzip(record));
+  ASSERT_FALSE(samples.ok());
+  EXPECT_EQ(samples.error().code, Errc::unsupported);
+  EXPECT_NE(samples.error().what.find("gunzip"), std::string::npos) << samples.error().what;
+}
+
+TEST_F(TfRecordGzip, AbsurdLengthsAndOtherThingsInside) {
+  ScanFixture fixture("tfrecord");
+  for (const std::uint64_t length : {std::uint64_t{1}, std::uint64_t{1} << 40, UINT64_MAX - 3, UINT64_MAX}) {
+    const auto header = tfrecord_header(length);
+    const Bytes member = gzip(header);
+    EXPECT_EQ(fixture.scan(member).error().code, Errc::truncated) << length;
+    EXPECT_EQ(SampleOpener::make(kCodec).value().open(member).error().code, Errc::truncated) << length;
+  }
+  // Zeros by the hundred, for a byte each: neither kept nor taken for a record.
+  const Bytes zeros = gzip(Bytes(std::size_t{64} << 20U));
+  for (const Bytes& member : {zeros, gzip(bytes_of("12 letters!!")), gzip(bytes_of("short"))}) {
+    EXPECT_FALSE(fixture.scan(member).ok());
+    EXPECT_FALSE(SampleOpener::make(kCodec).value().open(member).ok());
+  }
+}
+
+TEST_F(TfRecordGzip, OpensWhatWasLaidDown) {
+  const Written written = write();
+  for (const std::string_view codec : {kCodec, std::string_view("mixed")}) {
+    SampleOpener opener = SampleOpener::make(codec).value();
+    for (std::size_t i = 0; i < 3; ++i) {
+      const auto member = std::span<const std::byte>(written.compressed)
+                              .subspan(written.placed[i].offset, written.placed[i].length);
+      EXPECT_TRUE(opener.wraps(member));
+      EXPECT_TRUE(std::ranges::equal(opener.open(member).value(), written.samples[i].fields[0])) << i;
+    }
+  }
+  EXPECT_EQ(payload_codec(kCodec), "jpeg");
+}
+
+TEST_F(TfRecordGzip, NothingElseIsOpened) {
+  const Bytes picture = bytes_of("\xff\xd8\xff and so on");
+  const Bytes member = gzip(framed(picture));
+  for (const char* codec : {"jpeg", "raw", ""}) {
+    SampleOpener opener = SampleOpener::make(codec).value();
+    EXPECT_FALSE(opener.wraps(member));
+    EXPECT_EQ(opener.open(member).value().data(), member.data());
+    EXPECT_EQ(payload_codec(codec), codec);
+  }
+  SampleOpener mixed = SampleOpener::make("mixed").value();
+  EXPECT_EQ(mixed.open(picture).value().data(), picture.data());
+  EXPECT_FALSE(SampleOpener::make(kCodec).value().open(picture).ok());
+}
+
+TEST_F(TfRecordGzip, AnOpenedSampleIsRightOrAnError) {
+  const Written written = write();
+  const Bytes whole(written.compressed.begin() + static_cast<std::ptrdiff_t>(written.placed[1].offset),
+                    written.compressed.begin() +
+                        static_cast<std::ptrdiff_t>(written.placed[1].offset + written.placed[1].length));
+  SampleOpener opener = SampleOpener::make(kCodec).value();
+  for (std::size_t cut = 0; cut < whole.size(); ++cut)
+    EXPECT_EQ(opener.open(std::span(whole).first(cut)).error().code, Errc::truncated) << cut;
+  Bytes bytes = whole;
+  for (std::size_t bit = 0; bit < 8 * bytes.size(); ++bit) {
+    bytes[bit / 8] ^= static_cast<std::byte>(1U << (bit % 8));
+    const auto opened = opener.open(bytes);
+    if (opened.ok()) {
+      EXPECT_TRUE(std::ranges::equal(*opened, written.samples[1].fields[0])) << bit;
+    }
+    bytes[bit / 8] ^= static_cast<std::byte>(1U << (bit % 8));
+  }
+  EXPECT_TRUE(opener.open(whole).ok());
+  EXPECT_EQ(opener.open(whole + whole).error().code, Errc::corrupt);
+  EXPECT_EQ(opener.open(gzip(written.plain)).error().code, Errc::corrupt);
+}
+
+TEST_F(TfRecordGzip, ChecksumsOfTheRecordCount) {
+  Bytes record = framed(field(1, field(1, field(1, bytes_of("x")) + field(2, field(1, field(1, Bytes(9)))))));
+  SampleOpener opener = SampleOpener::make(kCodec).value();
+  ASSERT_EQ(opener.open(gzip(record)).value().size(), 9U);
+  for (const std::size_t at : {std::size_t{8}, std::size_t{20}, record.size() - 1}) {
+    Bytes wrong = record;
+    wrong[at] ^= std::byte{1};
+    EXPECT_EQ(opener.open(gzip(wrong)).error().code, Errc::corrupt) << at;
+  }
+}
+
+TEST_F(TfRecordGzip, ARecordLargerThanAllowedIsRefused) {
+  const Bytes member = gzip(framed(field(1, field(1, field(2, field(1, field(1, Bytes(100000))))))));
+  EXPECT_OK(SampleOpener::make(kCodec, 200000).value().open(member));
+  const auto refused = SampleOpener::make(kCodec, 50000).value().open(member);
+  ASSERT_FALSE(refused.ok());
+  EXPECT_EQ(refused.error().code, Errc::unsupported);
+}
+
+TEST(TfRecordWithoutZlib, SaysWhatTheBuildLacks) {
+  if (gzip_available().ok()) GTEST_SKIP() << "this build has zlib";
+  const FormatInfo* const info = format_registry().find("tfrecord").value();
+  const OptionWord word{"compression", "gzip"};
+  const auto refused = info->make(Options::parse(info->options, {&word, 1}, "format option").value());
+  EXPECT_EQ(refused.error().code, Errc::unsupported);
+  EXPECT_NE(refused.error().what.find("zlib"), std::string::npos);
+  ScanFixture fixture("tfrecord");
+  const auto samples = fixture.scan(Bytes{std::byte{0x1f}, std::byte{0x8b}, std::byte{8}});
+  EXPECT_EQ(samples.error().code, Errc::unsupported);
+  EXPECT_NE(samples.error().what.find("gunzip"), std::string::npos);
+  EXPECT_EQ(SampleOpener::make(kCodec).error().code, Errc::unsupported);
+}
+
+}  // namespace
+}  // namespace penstock
