@@ -69,7 +69,13 @@ std::string_view payload_codec(std::string_view codec) {
 Result<SampleOpener> SampleOpener::make(std::string_view codec, std::uint64_t most) {
   SampleOpener opener(codec.ends_with(kTfRecordGzip), codec == "mixed", most);
   if (opener.all_) {
-    PENSTOCK_ASSIGN(opener.inflater_, GzipInflater::start());
+    auto inflater = GzipInflater::start();
+    if (!inflater.ok())
+      return make_error(inflater.error().code,
+                        fmt::format("the samples are {}, compressed with gzip, and {}: gunzip the files and "
+                                    "add --scan, or build with zlib",
+                                    codec, inflater.error().what));
+    opener.inflater_ = *std::move(inflater);
   }
   return opener;
 }

@@ -326,7 +326,10 @@ TEST(TfRecordWithoutZlib, SaysWhatTheBuildLacks) {
   const auto samples = fixture.scan(Bytes{std::byte{0x1f}, std::byte{0x8b}, std::byte{8}});
   EXPECT_EQ(samples.error().code, Errc::unsupported);
   EXPECT_NE(samples.error().what.find("gunzip"), std::string::npos);
-  EXPECT_EQ(SampleOpener::make(kCodec).error().code, Errc::unsupported);
+  const auto opener = SampleOpener::make(kCodec);
+  EXPECT_EQ(opener.error().code, Errc::unsupported);
+  for (const char* part : {"zlib", "gunzip", "--scan"})
+    EXPECT_NE(opener.error().what.find(part), std::string::npos) << opener.error().what;
 }
 
 }  // namespace
