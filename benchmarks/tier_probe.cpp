@@ -134,8 +134,11 @@ class ProbeFolder {
     if (tier_.facts.network) return;
     for (int tries = 0; tries < kMostNames; ++tries) {
       auto lock = tier_.backend->names().lock(lock_of(name_));
-      if (lock.ok()) lock_ = *std::move(lock);
-      if (lock.ok() || lock.error().code != Errc::busy) return;
+      if (lock.ok()) {
+        lock_ = *std::move(lock);
+        return;
+      }
+      if (lock.error().code != Errc::busy) return;
       name_ = draw_name();
     }
   }
