@@ -62,7 +62,7 @@ class Generator {
             static_cast<unsigned>(std::clamp<std::uint64_t>(generation.objects, 1, std::max(threads, 1U)))),
         resume_(resume),
         // Where there is a file system, settle() comes at the end.
-        durability_(backend_.native_path("") ? Durability::visible : Durability::file),
+        durability_(backend_.native_path("") ? Durability::leaving : Durability::file),
         progress_(progress),
         labels_(generation.recipe->label_names()),
         companions_(generation.recipe->companions()),

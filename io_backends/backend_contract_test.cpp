@@ -267,7 +267,8 @@ TEST_P(Contract, AWriterIsSpentOncePublished) {
 }
 
 TEST_P(Contract, HoldsEveryDurability) {
-  for (const Durability wanted : {Durability::visible, Durability::file, Durability::file_and_name}) {
+  for (const Durability wanted :
+       {Durability::visible, Durability::leaving, Durability::file, Durability::file_and_name}) {
     auto writer = backend().create("a/b/durable");
     ASSERT_OK(writer);
     ASSERT_OK((*writer)->append(bytes_of("x")));

@@ -186,8 +186,11 @@ TEST_P(PosixPublishFaults, AFailedNamingLeavesTheOldObject) {
 
 TEST_P(PosixPublishFaults, SyncingTheNameSyncsEveryFolderUpToTheRoot) {
   ASSERT_OK(put("a/b/first", bytes_of("x")));
-  for (const auto& [wanted, data, folders] : std::vector<std::tuple<Durability, unsigned, unsigned>>{
-           {Durability::visible, 0, 0}, {Durability::file, 1, 0}, {Durability::file_and_name, 1, 3}}) {
+  for (const auto& [wanted, data, folders] :
+       std::vector<std::tuple<Durability, unsigned, unsigned>>{{Durability::visible, 0, 0},
+                                                               {Durability::leaving, 0, 0},
+                                                               {Durability::file, 1, 0},
+                                                               {Durability::file_and_name, 1, 3}}) {
     InjectedFaults faults;
     ASSERT_OK(put("a/b/object", bytes_of("x"), wanted));
     EXPECT_EQ(faults.calls(Call::fdatasync), data);

@@ -34,9 +34,14 @@ namespace penstock {
 // every level succeeds and none outlives the machine.
 enum class Durability : std::uint8_t {
   visible,        // readers see the whole object; it survives this process, not a power cut
+  leaving,        // as visible, and its bytes set out for the device: who syncs everything later waits less
   file,           // its bytes survive a power cut, its name perhaps not
   file_and_name,  // its name too: every folder entry on the way from the root is synced
 };
+
+constexpr bool syncs(Durability wanted) {
+  return wanted >= Durability::file;
+}
 
 // What a back end can do beyond the required operations.
 struct Caps {

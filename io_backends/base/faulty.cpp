@@ -117,7 +117,7 @@ class FaultyWriter final : public Writer {
     return inner_->write_at(offset, bytes);
   }
   Result<void> publish(Durability wanted, IfExists if_exists) override {
-    if (wanted != Durability::visible) PENSTOCK_TRY(meet(Scope::sync, "cannot sync"));
+    if (syncs(wanted)) PENSTOCK_TRY(meet(Scope::sync, "cannot sync"));
     PENSTOCK_TRY(meet(Scope::publish, "cannot publish"));
     return inner_->publish(wanted, if_exists);
   }

@@ -234,8 +234,11 @@ Result<void> PosixWriter::finish_bytes(Durability wanted) {
   end_ = std::max(end_, position_);
   if (reserved_ > end_ && ::ftruncate(fd_.get(), static_cast<off_t>(end_)) != 0)
     return error(errno, "cannot give back the space reserved for");
+  // What goes wrong on the way is told by the sync that follows.
+  if (wanted == Durability::leaving)
+    static_cast<void>(::sync_file_range(fd_.get(), 0, 0, SYNC_FILE_RANGE_WRITE));
   // fdatasync brings the length along, which is all the metadata that a reader needs.
-  if (wanted != Durability::visible && retry_eintr([&] { return ::fdatasync(fd_.get()); }) != 0)
+  if (syncs(wanted) && retry_eintr([&] { return ::fdatasync(fd_.get()); }) != 0)
     return error(errno, "cannot sync");
   // Closing any descriptor of a file makes network file systems say what went wrong with its bytes.
   Fd twin(::fcntl(fd_.get(), F_DUPFD_CLOEXEC, 0));
