@@ -66,7 +66,7 @@ struct StripClass {
 };
 
 // Any thread. Classes are made when they are first asked for, by all threads that ask meanwhile, which takes
-// some 20 ms of processor time for 500 pixels of width; they depend on the scenery, `stream`, width and
+// some 7 to 15 ms of processor time for 500 pixels of width; they depend on the scenery, `stream`, width and
 // percentage alone. The scenery must outlive it.
 class StripStock {
  public:
