@@ -343,7 +343,7 @@ TEST(Generation, PlansForWhatCompressionMakesAtMost) {
   EXPECT_FALSE(plain.bytes_at_most);
   EXPECT_TRUE(compressed.bytes_at_most);
   EXPECT_GT(compressed.bytes_expected, plain.bytes_expected);
-  EXPECT_LT(compressed.bytes_expected, plain.bytes_expected + 100 * 100);
+  EXPECT_LT(compressed.bytes_expected, plain.bytes_expected + std::uint64_t{100} * 100);
   Tier target = tier("compressed");
   ASSERT_TRUE(make(target, compressed, 2).ok());
   const Manifest manifest = Manifest::load(*target.backend, kManifestName).value();

@@ -1,9 +1,11 @@
 """What tests of commands over a folder of files share: the folder, a corpus of it, long commands that are stopped."""
 
+import os
 import random
 import signal
+import subprocess
 
-from penstock_cli import CliTest
+from penstock_cli import PENSTOCK, CliTest
 
 FILES = 40
 NOBODY = 65534
@@ -28,6 +30,16 @@ class CorpusTest(CliTest):
         photos = self.folder(name + ".photos", files)
         self.run_cli("copy", photos, "--scan", "--to", self.dir / name)
         return self.dir / name
+
+    def as_another_user(self):
+        """For run_cli(): root may do everything, so that another runs the command. Nobody else needs to change."""
+        if os.geteuid() != 0:
+            return {}
+        self.dir.chmod(0o755)
+        as_user = {"user": NOBODY, "group": NOBODY, "extra_groups": []}
+        if subprocess.run([PENSTOCK, "--version"], capture_output=True, **as_user).returncode != 0:
+            self.skipTest("the program cannot be run by another user here")
+        return as_user
 
     def fails(self, *args, code=1, words=(), **kwargs):
         done = self.run_cli(*args, expect=code, **kwargs)

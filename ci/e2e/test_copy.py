@@ -5,8 +5,8 @@ import pathlib
 import signal
 import subprocess
 
-from corpus_case import FILES, NOBODY, CorpusTest, content
-from penstock_cli import PENSTOCK, main
+from corpus_case import FILES, CorpusTest, content
+from penstock_cli import main
 
 
 class Copy(CorpusTest):
@@ -85,13 +85,8 @@ class Copy(CorpusTest):
         root = self.corpus()
         to = self.dir / "to"
         to.mkdir()
-        as_user = {}
-        if os.geteuid() == 0:
-            self.dir.chmod(0o755)
-            as_user = {"user": NOBODY, "group": NOBODY, "extra_groups": []}
-            if subprocess.run([PENSTOCK, "--version"], capture_output=True, **as_user).returncode != 0:
-                self.skipTest("the program cannot be run by another user here")
-        else:
+        as_user = self.as_another_user()
+        if not as_user:
             to.chmod(0o500)
         self.fails("copy", root, "--to", to, words=["ermission", to], **as_user)
         self.assertEqual(list(to.iterdir()), [])

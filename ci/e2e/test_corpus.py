@@ -6,7 +6,7 @@ import pathlib
 import random
 import subprocess
 
-from corpus_case import FILES, NOBODY, CorpusTest, content
+from corpus_case import FILES, CorpusTest, content
 from penstock_cli import PENSTOCK, SOURCE, main
 
 
@@ -100,13 +100,7 @@ class Describe(CorpusTest):
         self.fails("describe", "psix:/data", code=2, words=["psix", "posix"])
 
     def test_a_folder_that_may_not_be_read_is_named(self):
-        if os.geteuid() == 0:
-            self.dir.chmod(0o755)
-            as_user = {"user": NOBODY, "group": NOBODY, "extra_groups": []}
-            if subprocess.run([PENSTOCK, "--version"], capture_output=True, **as_user).returncode != 0:
-                self.skipTest("the program cannot be run by another user here")
-        else:
-            as_user = {}
+        as_user = self.as_another_user()
         root = self.folder()
         secret = root / "cat"
         secret.chmod(0)
