@@ -30,12 +30,10 @@ struct Expected {
 // How far the recipe's samples go for `budget` bytes (0: no budget, all of them), by its own plans; beyond
 // kPlansLookedAt by their mean.
 Expected expect(const Recipe& recipe, double budget) {
-  SamplePlan plan;
   Expected out;
   const std::uint64_t looked_at = std::min(recipe.samples(), kPlansLookedAt);
   while (out.samples < looked_at) {
-    recipe.plan(out.samples, plan);
-    const double bytes = static_cast<double>(plan.bytes_expected);
+    const auto bytes = static_cast<double>(recipe.bytes_expected(out.samples));
     if (budget > 0 && out.samples > 0 && out.bytes + bytes > budget) return out;
     out.bytes += bytes;
     ++out.samples;

@@ -105,7 +105,7 @@ Result<double> around_object(const Recipe& recipe, const Format& format, std::ui
   double payload = 0;
   for (std::uint64_t i = 0; i < samples; ++i) {
     recipe.plan(i, plan);
-    const std::span<const FieldBytes> fields = zeros.as(plan.bytes_expected);
+    const std::span<const FieldBytes> fields = zeros.as(recipe.bytes_expected(i));
     for (const FieldBytes& field : fields) payload += static_cast<double>(field.bytes);
     const std::string_view label = plan.label < labels.size() ? std::string_view(labels[plan.label]) : "";
     PENSTOCK_TRY(writer->add({.key = plan.key, .label = plan.label, .label_name = label, .fields = fields}));

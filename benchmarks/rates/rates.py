@@ -23,6 +23,8 @@ FEW_FILES = 1000  # so few may be deleted between samples on a disk
 FIRST_BYTES = 64 * MIB
 MOST_GROWTH = 16
 MARGIN = 1.15  # samples vary: aim above the wanted seconds
+MOST_OF_MEMORY = 0.48  # for a data set on tmpfs
+TOUCHED = 1.2  # of what comes: freed memory does not all come back
 PILOTS = 4  # data sets' room for finding the size
 LACKING = 77
 
@@ -106,10 +108,10 @@ class Target:
     def room_for_each(self, pairs, at_least):
         """The most bytes that each sample of so many pairs may write; Failed where that is less than `at_least`."""
         free = self.free()
-        room = min(mem_available() // 3, int(free * 0.9)) if self.memory else int(free * 0.85 / (2 * pairs + PILOTS))
+        room = min(mem_available() * MOST_OF_MEMORY, free * 0.9) if self.memory else free * 0.85 / (2 * pairs + PILOTS)
         if room < at_least:
             raise Failed(f"'{self.folder}' has no room for samples of {at_least / MIB:.0f} MiB and more")
-        return room
+        return int(room)
 
     def new_folder(self):
         self._count += 1
@@ -125,7 +127,7 @@ class Target:
             return
         touched = self.new_folder()
         touched.mkdir()
-        write_constant([(size, "touched")], touched, 1, settle=False)
+        write_constant([(min(int(size * TOUCHED), self.free()), "touched")], touched, 1, settle=False)
         shutil.rmtree(touched)
 
     def done_with(self, folder):

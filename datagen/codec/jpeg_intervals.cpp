@@ -28,6 +28,13 @@ std::uint8_t octet(std::span<const std::byte> bytes, std::size_t at) {
   return std::to_integer<std::uint8_t>(bytes[at]);
 }
 
+// Where the next 0xFF is; the size where there is none.
+std::size_t find_ff(std::span<const std::byte> bytes, std::size_t from) {
+  const void* const found = std::memchr(bytes.data() + from, 0xff, bytes.size() - from);
+  return found == nullptr ? bytes.size()
+                          : static_cast<std::size_t>(static_cast<const std::byte*>(found) - bytes.data());
+}
+
 // Calls visit(marker, its payload, where that begins) for each segment up to the scan's; returns where the
 // entropy-coded bytes begin.
 template <class Visit>
@@ -64,11 +71,13 @@ class Bits {
     const std::span<const std::byte> coded = jpeg.subspan(interval.begin, interval.bytes);
     bytes_.resize(interval.bytes + kPadding);
     std::size_t count = 0;
-    for (std::size_t at = 0; at < coded.size(); ++at) {
-      bytes_[count++] = octet(coded, at);
-      if (bytes_[count - 1] != 0xff) continue;
-      stuffed_.push_back(count);
-      ++at;
+    for (std::size_t at = 0; at < coded.size();) {
+      const std::size_t marker = find_ff(coded, at);
+      const std::size_t run = std::min(marker + 1, coded.size()) - at;
+      std::memcpy(bytes_.data() + count, coded.data() + at, run);
+      count += run;
+      at += run + 1;
+      if (marker < coded.size()) stuffed_.push_back(count);
     }
     size_ = count * 8;
     std::fill_n(bytes_.begin() + static_cast<std::ptrdiff_t>(count), kPadding, std::uint8_t{0xff});
@@ -161,8 +170,9 @@ Result<JpegLayout> jpeg_layout(std::span<const std::byte> jpeg) {
                                    }));
   if (layout.height_at == 0) return not_ours(0, "is no baseline picture");
   JpegInterval interval{layout.header_bytes, 0};
-  for (std::size_t at = layout.header_bytes; at + 1 < jpeg.size(); ++at) {
-    if (octet(jpeg, at) != 0xff || octet(jpeg, at + 1) == 0) continue;
+  for (std::size_t at = find_ff(jpeg, layout.header_bytes); at + 1 < jpeg.size();
+       at = find_ff(jpeg, at + 1)) {
+    if (octet(jpeg, at + 1) == 0) continue;
     const std::uint8_t marker = octet(jpeg, at + 1);
     interval.bytes = at - interval.begin;
     layout.intervals.push_back(interval);

@@ -31,19 +31,20 @@ std::size_t varint_bytes(std::uint64_t value) {
   return bytes;
 }
 
-void put_varint(std::vector<std::byte>& out, std::uint64_t value) {
-  for (; value >= 0x80; value >>= 7U) out.push_back(static_cast<std::byte>(value | 0x80U));
-  out.push_back(static_cast<std::byte>(value));
+// These write where there is room, and return where they stopped.
+std::byte* put_varint(std::byte* at, std::uint64_t value) {
+  for (; value >= 0x80; value >>= 7U) *at++ = static_cast<std::byte>(value | 0x80U);
+  *at++ = static_cast<std::byte>(value);
+  return at;
 }
 
-void put_delimited(std::vector<std::byte>& out, std::uint64_t field, std::uint64_t bytes) {
-  put_varint(out, field << 3U | kDelimited);
-  put_varint(out, bytes);
+std::byte* put_delimited(std::byte* at, std::uint64_t field, std::uint64_t bytes) {
+  *at++ = static_cast<std::byte>(field << 3U | kDelimited);
+  return put_varint(at, bytes);
 }
 
-void put_bytes(std::vector<std::byte>& out, std::string_view text) {
-  const std::span<const std::byte> bytes = std::as_bytes(std::span(text));
-  out.insert(out.end(), bytes.begin(), bytes.end());
+std::byte* put_bytes(std::byte* at, std::string_view text) {
+  return std::copy_n(std::as_bytes(std::span(text)).data(), text.size(), at);
 }
 
 // Of a delimited field, all in all: field numbers below 16 take one byte.
@@ -265,47 +266,53 @@ class Looker {
 }  // namespace
 
 void TfExampleWriter::clear() {
-  small_.clear();
+  used_ = 0;
   borrowed_.clear();
 }
 
-// Everything up to the value itself, which has so many bytes.
-void TfExampleWriter::begin_feature(std::string_view name, std::uint64_t list, std::uint64_t value_bytes) {
+// Everything up to the value itself, which has so many bytes, of which `here` are to follow in small_: room
+// for them is made. Returns where they begin.
+std::byte* TfExampleWriter::begin_feature(std::string_view name, std::uint64_t list,
+                                          std::uint64_t value_bytes, std::uint64_t here) {
   const std::uint64_t list_bytes = delimited_bytes(value_bytes);
   const std::uint64_t feature_bytes = delimited_bytes(list_bytes);
-  put_delimited(small_, 1, delimited_bytes(name.size()) + delimited_bytes(feature_bytes));
-  put_delimited(small_, 1, name.size());
-  put_bytes(small_, name);
-  put_delimited(small_, 2, feature_bytes);
-  put_delimited(small_, list, list_bytes);
-  put_delimited(small_, 1, value_bytes);
+  const std::size_t most = used_ + 5 * (1 + kMostVarintBytes) + name.size() + here;
+  if (small_.size() < most) small_.resize(2 * most);
+  std::byte* at = small_.data() + used_;
+  at = put_delimited(at, 1, delimited_bytes(name.size()) + delimited_bytes(feature_bytes));
+  at = put_delimited(at, 1, name.size());
+  at = put_bytes(at, name);
+  at = put_delimited(at, 2, feature_bytes);
+  at = put_delimited(at, list, list_bytes);
+  at = put_delimited(at, 1, value_bytes);
+  used_ = static_cast<std::size_t>(at - small_.data()) + here;
+  return at;
 }
 
 void TfExampleWriter::add(std::string_view name, std::string_view bytes) {
-  begin_feature(name, kBytesList, bytes.size());
-  put_bytes(small_, bytes);
+  put_bytes(begin_feature(name, kBytesList, bytes.size(), bytes.size()), bytes);
 }
 
 void TfExampleWriter::add(std::string_view name, std::span<const std::uint64_t> values) {
   std::uint64_t bytes = 0;
   for (const std::uint64_t value : values) bytes += varint_bytes(value);
-  begin_feature(name, kInt64List, bytes);
-  for (const std::uint64_t value : values) put_varint(small_, value);
+  std::byte* at = begin_feature(name, kInt64List, bytes, bytes);
+  for (const std::uint64_t value : values) at = put_varint(at, value);
 }
 
 void TfExampleWriter::add(std::string_view name, const FieldBytes& field) {
-  begin_feature(name, kBytesList, field.bytes);
-  borrowed_.push_back({small_.size(), field});
+  begin_feature(name, kBytesList, field.bytes, 0);
+  borrowed_.push_back({used_, field});
 }
 
 TfExampleWriter::Message TfExampleWriter::finish(std::vector<std::span<const std::byte>>& pieces) {
-  std::uint64_t bytes = small_.size();
+  std::uint64_t bytes = used_;
   for (const Borrowed& one : borrowed_) bytes += one.field.bytes;
-  head_.clear();
-  put_delimited(head_, 1, bytes);
-  Message message{.bytes = head_.size() + bytes, .crc32c = crc32c(head_), .first_field_at = 0};
-  if (!borrowed_.empty()) message.first_field_at = head_.size() + borrowed_.front().before;
-  pieces.emplace_back(head_);
+  const std::byte* const head_end = put_delimited(head_.data(), 1, bytes);
+  const std::span<const std::byte> head(head_.data(), static_cast<std::size_t>(head_end - head_.data()));
+  Message message{.bytes = head.size() + bytes, .crc32c = crc32c(head), .first_field_at = 0};
+  if (!borrowed_.empty()) message.first_field_at = head.size() + borrowed_.front().before;
+  pieces.push_back(head);
   std::size_t done = 0;
   const auto small_up_to = [&](std::size_t end) {
     const std::span<const std::byte> run = std::span<const std::byte>(small_).subspan(done, end - done);
@@ -318,7 +325,7 @@ TfExampleWriter::Message TfExampleWriter::finish(std::vector<std::span<const std
     message.crc32c = crc32c_of(one.field, message.crc32c);
     pieces.insert(pieces.end(), one.field.pieces.begin(), one.field.pieces.end());
   }
-  small_up_to(small_.size());
+  small_up_to(used_);
   return message;
 }
 

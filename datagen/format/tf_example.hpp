@@ -4,6 +4,7 @@
 // floats (2) or int64s (3), whose values are field 1.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -44,11 +45,13 @@ class TfExampleWriter {
     std::size_t before;  // bytes of small_ that come first
     FieldBytes field;
   };
-  void begin_feature(std::string_view name, std::uint64_t list, std::uint64_t value_bytes);
+  std::byte* begin_feature(std::string_view name, std::uint64_t list, std::uint64_t value_bytes,
+                           std::uint64_t here);
 
-  std::vector<std::byte> small_;  // all but the fields
+  std::vector<std::byte> small_;  // all but the fields; room is never given back
+  std::size_t used_ = 0;          // of it
   std::vector<Borrowed> borrowed_;
-  std::vector<std::byte> head_;
+  std::array<std::byte, 11> head_{};  // a tag and the longest number
 };
 
 // What a scan wants of an Example: where its payload lies (of `image/encoded`, else of the feature with the

@@ -60,8 +60,12 @@ ArrayRecipe::ArrayRecipe(std::string_view recipe, const RecipeRequest& request, 
 void ArrayRecipe::plan(std::uint64_t index, SamplePlan& out) const {
   out.key.clear();
   name(index, out);
-  out.bytes_expected = 0;
-  for (std::size_t part = 0; part < fields_.size(); ++part) out.bytes_expected += bytes_of(part, index);
+}
+
+std::uint64_t ArrayRecipe::bytes_expected(std::uint64_t index) const {
+  std::uint64_t bytes = 0;
+  for (std::size_t part = 0; part < fields_.size(); ++part) bytes += bytes_of(part, index);
+  return bytes;
 }
 
 std::uint64_t ArrayRecipe::varying_bytes(std::uint64_t /*index*/) const {

@@ -32,6 +32,7 @@ class ArrayRecipe : public Recipe {
  public:
   std::uint64_t samples() const final { return samples_; }
   void plan(std::uint64_t index, SamplePlan& out) const final;
+  std::uint64_t bytes_expected(std::uint64_t index) const final;
   std::span<const Field> fields() const final { return fields_; }
   Result<std::unique_ptr<SampleMaker>> maker() const final;
 

@@ -84,8 +84,8 @@ class Cifar10 final : public Recipe {
     out.key.clear();
     fmt::format_to(std::back_inserter(out.key), "{0}/{0}_{1:05}", kClasses[label], index);
     out.label = static_cast<std::uint32_t>(label);
-    out.bytes_expected = 3 * kPlane;
   }
+  std::uint64_t bytes_expected(std::uint64_t /*index*/) const override { return 3 * kPlane; }
 
   std::vector<std::string> label_names() const override { return {kClasses.begin(), kClasses.end()}; }
 

@@ -66,6 +66,19 @@ PhotoComposer::PhotoComposer(const StripStock& stock, RandomStream samples, Phot
   comment_.resize(comment_digits_ + kSampleDigits, ' ');
 }
 
+PhotoComposer::Changing::Changing(std::span<const std::byte> header, std::size_t where, std::size_t bytes)
+    : at(where),
+      size(bytes),
+      crc(crc32c(header.subspan(at, size))),
+      power(crc32c_power(header.size() - at - size)) {}
+
+// Checksums of equally many bytes differ by what differs in the bytes, moved over all that follows.
+void PhotoComposer::Changing::follow(std::span<const std::byte> header, std::uint32_t& header_crc) {
+  const std::uint32_t now = crc32c(header.subspan(at, size));
+  header_crc ^= crc32c_shift(now ^ crc, power);
+  crc = now;
+}
+
 Result<PhotoComposer::Own*> PhotoComposer::own(std::uint32_t width, int percent) {
   for (const std::unique_ptr<Own>& known : classes_)
     if (known->stock->width == width && known->percent == percent) return known.get();
@@ -89,6 +102,9 @@ Result<PhotoComposer::Own*> PhotoComposer::own(std::uint32_t width, int percent)
   comment[1] = std::byte{0xfe};
   put_number(comment + 2, segment - 2);
   std::memcpy(comment + kCommentHead, comment_.data(), comment_.size());
+  made->header_crc = crc32c(made->header);
+  made->number = Changing(made->header, kJfifBytes + kCommentHead + comment_digits_, kSampleDigits);
+  made->height = Changing(made->header, made->height_at, 2);
   classes_.push_back(std::move(made));
   return classes_.back().get();
 }
@@ -107,7 +123,7 @@ std::uint32_t PhotoComposer::unused(const Own& own, std::uint32_t first) const {
 // The strip whose size is nearest to `bytes`, of those that the sample at hand does not have yet.
 std::uint32_t PhotoComposer::fitting(const Own& own, double bytes) const {
   const std::vector<std::uint32_t>& by_size = own.stock->by_size;
-  const auto size = [&](std::size_t i) { return static_cast<double>(own.stock->strips[by_size[i]].bytes); };
+  const auto size = [&](std::size_t i) { return static_cast<double>(own.stock->sizes[i]); };
   const std::size_t count = by_size.size();
   std::size_t above = 0;
   for (std::size_t step = std::bit_floor(count); step != 0; step /= 2)
@@ -169,9 +185,11 @@ void PhotoComposer::put_header(Own& own, std::uint64_t index, std::uint32_t heig
   const char* const end = std::to_chars(digits, digits + kSampleDigits, index).ptr;
   std::memset(digits + (end - digits), ' ', kSampleDigits - static_cast<std::size_t>(end - digits));
   put_number(own.header.data() + own.height_at, height);
+  own.number.follow(own.header, own.header_crc);
+  own.height.follow(own.header, own.header_crc);
   pieces_.emplace_back(own.header);
   made_.bytes = own.header.size();
-  made_.crc32c = crc32c(own.header);
+  made_.crc32c = own.header_crc;
 }
 
 // Where the strip's bytes and its marker are to lie: in place, or in a copy where the picture has it already.

@@ -27,12 +27,26 @@ class PhotoComposer final : public SampleMaker {
   Result<std::span<const FieldBytes>> make(std::uint64_t index) override;
 
  private:
+  // Bytes of a header that each sample has others of: the header's checksum follows what they become.
+  struct Changing {
+    Changing() = default;
+    Changing(std::span<const std::byte> header, std::size_t where, std::size_t bytes);
+    void follow(std::span<const std::byte> header, std::uint32_t& header_crc);
+    std::size_t at = 0;
+    std::size_t size = 0;
+    std::uint32_t crc = 0;    // of them alone
+    std::uint32_t power = 0;  // crc32c_power() of what is behind them
+  };
+
   // This maker's own copy of a class, as its last sample left it.
   struct Own {
     const StripClass* stock = nullptr;
     int percent = 0;
     std::vector<std::byte> header;  // with the comment
     std::size_t height_at = 0;
+    std::uint32_t header_crc = 0;
+    Changing number;  // of the sample, in the comment
+    Changing height;
     std::vector<std::byte> bytes;
     std::vector<std::uint64_t> flipped;     // a bit for each flip, by strip
     std::vector<std::uint32_t> first_word;  // of each strip, in `flipped`

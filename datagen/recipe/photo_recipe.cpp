@@ -29,7 +29,10 @@ Result<PhotoSet> photo_set(std::string_view recipe, std::uint64_t full_samples, 
 void PhotoRecipe::plan(std::uint64_t index, SamplePlan& out) const {
   out.key.clear();
   name(index, out);
-  out.bytes_expected = static_cast<std::uint64_t>(photo_bytes(set_.sizes, stream_, index));
+}
+
+std::uint64_t PhotoRecipe::bytes_expected(std::uint64_t index) const {
+  return static_cast<std::uint64_t>(photo_bytes(set_.sizes, stream_, index));
 }
 
 Result<std::unique_ptr<SampleMaker>> PhotoRecipe::maker() const {

@@ -44,6 +44,7 @@ class PhotoRecipe : public Recipe {
  public:
   std::uint64_t samples() const final { return set_.samples; }
   void plan(std::uint64_t index, SamplePlan& out) const final;
+  std::uint64_t bytes_expected(std::uint64_t index) const final;
   std::span<const Field> fields() const final { return {&image_, 1}; }
   Result<std::unique_ptr<SampleMaker>> maker() const final;
 

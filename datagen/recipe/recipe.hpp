@@ -20,8 +20,6 @@ namespace penstock {
 struct SamplePlan {
   std::string key;  // unique name without extension, '/'-separated: "n00000012/n00000012_345"
   std::uint32_t label = 0;
-  std::uint64_t bytes_expected =
-      0;  // of all fields, for --bytes and --dry-run; what is made may differ a little
 };
 
 // Makes samples; one thread (each worker has its own), everything reused between samples.
@@ -45,8 +43,10 @@ class Recipe {
  public:
   virtual ~Recipe() = default;
   virtual std::uint64_t samples() const = 0;  // as configured
-  virtual void plan(std::uint64_t index,
-                    SamplePlan& out) const = 0;  // O(1): any sample without those before it
+  // O(1), both: any sample without those before it.
+  virtual void plan(std::uint64_t index, SamplePlan& out) const = 0;
+  // Of all its fields, for --bytes and --dry-run; what is made may differ a little.
+  virtual std::uint64_t bytes_expected(std::uint64_t index) const = 0;
   virtual std::vector<std::string> label_names() const = 0;
   // What every sample consists of; at least one. The first is the payload: what the manifest points to, with
   // its checksum.

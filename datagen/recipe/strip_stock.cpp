@@ -199,6 +199,7 @@ Result<StripClass> put_together(std::vector<Result<StripClass>>& cuts) {
   std::stable_sort(whole.by_size.begin(), whole.by_size.end(), [&](std::uint32_t a, std::uint32_t b) {
     return whole.strips[a].bytes < whole.strips[b].bytes;
   });
+  for (const std::uint32_t which : whole.by_size) whole.sizes.push_back(whole.strips[which].bytes);
   return whole;
 }
 

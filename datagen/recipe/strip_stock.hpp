@@ -63,6 +63,7 @@ struct StripClass {
   std::vector<Strip> strips;         // `full` ones of kStripRows rows, then those of fewer
   std::size_t full = 0;
   std::vector<std::uint32_t> by_size;  // all strips, the smallest first
+  std::vector<std::uint32_t> sizes;    // theirs, in that order
 };
 
 // Any thread. Classes are made when they are first asked for, by all threads that ask meanwhile, which takes
