@@ -67,15 +67,18 @@ ReadWorker::ReadWorker(const ReadWork& work, const ReadSettings& settings,
 
 Result<void> ReadWorker::prepare() {
   const std::size_t depth = settings_.depth;
-  const std::size_t room = std::max<std::size_t>(work_.samples->largest(), 1);
+  const std::size_t room = whole_blocks(std::max<std::uint64_t>(work_.samples->largest(), 1));
+  memory_.grow(depth * room);
   slots_ = std::vector<Slot>(depth);
-  for (Slot& slot : slots_) slot.buffer.grow(room);
+  for (std::size_t i = 0; i < depth; ++i)
+    slots_[i].room = memory_.first(depth * room).subspan(i * room, room);
   if (settings_.decode) {
     decoder_ = std::make_unique<PictureDecoder>();
     PENSTOCK_ASSIGN(opener_, SampleOpener::make(work_.manifest->facts().codec));
   }
   if (depth == 1) return success();
   PENSTOCK_ASSIGN(queue_, deep_queue(*work_.backend, depth));
+  queue_->lend(memory_.first(depth * room));
   batch_.reserve(depth);
   completions_.resize(depth);
   free_slots_.reserve(depth);
@@ -163,7 +166,7 @@ void ReadWorker::loop_queue(ReadRun& run) {
     if (!batch_.empty()) {
       now = run.now_ns();
       for (const Operation& begun : batch_) slots_[begun.tag].begun_ns = now;
-      const std::size_t taken = queue_->submit(batch_);
+      const std::size_t taken = queue_->submit(batch_, Start::with_reap);
       batch_.erase(batch_.begin(), batch_.begin() + static_cast<std::ptrdiff_t>(taken));
     }
     if (queue_->in_flight() == 0) {
@@ -198,22 +201,22 @@ Result<Reader*> ReadWorker::reader_of(const SampleList::Sample& entry, Slot& slo
 }
 
 Result<std::uint64_t> ReadWorker::read(const SampleList::Sample& entry, Slot& slot) {
-  const std::span<std::byte> out = slot.buffer.first(entry.length);
-  if (whole_objects_) return work_.backend->read_object(work_.samples->name(entry.object), entry.length, out);
+  if (whole_objects_)
+    return work_.backend->read_object(work_.samples->name(entry.object), entry.length, slot.room);
   PENSTOCK_ASSIGN(Reader * reader, reader_of(entry, slot));
-  PENSTOCK_TRY(reader->read_at(entry.offset, out));
+  PENSTOCK_TRY(reader->read_at(entry.offset, slot.room.first(entry.length)));
   return entry.length;
 }
 
 Result<Operation> ReadWorker::operation(Slot& slot, std::uint64_t tag) {
   const SampleList::Sample& entry = (*work_.samples)[slot.sample];
-  const std::span<std::byte> out = slot.buffer.first(entry.length);
   if (whole_objects_)
-    return Operation{
-        .what =
-            ReadObject{.name = work_.samples->name(entry.object), .length_hint = entry.length, .out = out},
-        .tag = tag};
+    return Operation{.what = ReadObject{.name = work_.samples->name(entry.object),
+                                        .length_hint = entry.length,
+                                        .out = slot.room},
+                     .tag = tag};
   PENSTOCK_ASSIGN(Reader * reader, reader_of(entry, slot));
+  const auto out = slot.room.first(entry.length);
   return Operation{.what = ReadAt{.reader = reader, .offset = entry.offset, .out = out}, .tag = tag};
 }
 
@@ -224,14 +227,14 @@ Result<void> ReadWorker::inspect(const ReadRun& run, const SampleList::Sample& e
                                            std::to_string(entry.length) + " bytes of " +
                                            sample_words(work_, entry));
   if (run.lap.verify) {
-    if (crc32c(slot.buffer.first(entry.length)) != work_.manifest->sample(slot.sample).crc32c) {
+    if (crc32c(slot.room.first(entry.length)) != work_.manifest->sample(slot.sample).crc32c) {
       slot.wrong = true;
       return make_error(Errc::corrupt, "wrong bytes in " + sample_words(work_, entry) +
                                            ": the checksum differs from the manifest's");
     }
   }
   if (settings_.decode) {
-    const auto opened = opener_->open(slot.buffer.first(entry.length));
+    const auto opened = opener_->open(slot.room.first(entry.length));
     const Result<void> decoded =
         opened.ok() ? decoder_->decode(*opened, image_) : Result<void>(opened.error());
     if (!decoded.ok())

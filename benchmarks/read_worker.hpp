@@ -93,8 +93,8 @@ class ReadWorker {
   std::int64_t last_done_ns() const { return last_done_ns_; }
 
  private:
-  struct Slot {  // room for one read in flight
-    Buffer buffer;
+  struct Slot {                 // of one read in flight
+    std::span<std::byte> room;  // in memory_, for the largest sample, in whole blocks of direct I/O
     std::uint64_t sample = 0;
     std::int64_t begun_ns = 0;
     bool wrong = false;              // its bytes, which account() counts
@@ -121,6 +121,7 @@ class ReadWorker {
   const bool whole_objects_;  // each sample is the whole of an object
   const std::vector<std::unique_ptr<Reader>>& open_readers_;
 
+  Buffer memory_;
   std::vector<Slot> slots_;
   std::unique_ptr<Queue> queue_;
   std::vector<Operation> batch_;

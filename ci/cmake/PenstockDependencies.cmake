@@ -24,6 +24,9 @@ penstock_optional(isa-l PkgConfig::isal "CRC32C at memory speed (a portable tabl
 pkg_check_modules(zstd IMPORTED_TARGET GLOBAL QUIET libzstd)
 penstock_optional(zstd PkgConfig::zstd "how far samples compress (describe --content)")
 
+pkg_check_modules(uring IMPORTED_TARGET GLOBAL QUIET liburing>=2.2)
+penstock_optional(liburing PkgConfig::uring "many reads in flight from one thread (back end uring)")
+
 find_package(yaml-cpp QUIET)
 if(TARGET yaml-cpp AND NOT TARGET yaml-cpp::yaml-cpp)
   add_library(yaml-cpp::yaml-cpp ALIAS yaml-cpp)
@@ -76,7 +79,7 @@ function(penstock_build_info file)
     string(APPEND libraries "    {\"${name}\", ${present}, \"${what}\"},\n")
   endforeach()
   set(versions "")
-  foreach(library fmt nlohmann_json JPEG ZLIB PNG CLI11 isal zstd yaml-cpp)
+  foreach(library fmt nlohmann_json JPEG ZLIB PNG CLI11 isal zstd uring yaml-cpp)
     if(${library}_VERSION)
       string(APPEND versions "    {\"${library}\", \"${${library}_VERSION}\"},\n")
     endif()

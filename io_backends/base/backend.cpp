@@ -46,7 +46,7 @@ class SynchronousQueue final : public Queue {
     done_.reserve(depth);
   }
 
-  std::size_t submit(std::span<const Operation> operations) override {
+  std::size_t submit(std::span<const Operation> operations, Start /*start*/) override {
     const std::size_t taken = std::min(operations.size(), depth_ - done_.size());
     for (const Operation& operation : operations.first(taken))
       done_.push_back({operation.tag, perform(backend_, operation)});

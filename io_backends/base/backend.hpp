@@ -109,7 +109,8 @@ struct ReadAt {  // fills `out` whole from an object that the same back end open
 };
 struct ReadObject {  // opens, reads and closes one object: exactly length_hint bytes (truncated if it is
                      // shorter), or, with hint 0, all of it (invalid_argument if `out` is too small).
-                     // out.size() >= length_hint.
+                     // out.size() >= length_hint; what is behind that may be overwritten, and direct I/O is
+                     // glad of room up to the next multiple of kBufferAlignment.
   std::string_view name;
   std::uint64_t length_hint = 0;
   std::span<std::byte> out;
@@ -123,15 +124,26 @@ struct Completion {
   Result<std::uint64_t> bytes = std::uint64_t{0};  // read into `out`, or why not
 };
 
+// When what is submitted starts.
+enum class Start : std::uint8_t {
+  now,
+  with_reap,  // or when reap() is called next, which is to be soon: that may save a call to the system
+};
+
 // Submit and reap are two calls, so that one thread keeps many reads in flight. Completions come in any
-// order. One thread. Destroyed with operations in flight, it waits for them.
+// order. One thread at a time, and while operations are in flight none but the one that submitted them.
+// Destroyed with operations in flight, it waits for them.
 class Queue {
  public:
   virtual ~Queue() = default;
 
+  // Before anything is submitted: most reads will go to this memory, which outlives the queue. A queue that
+  // is faster for it has the system keep hold of it.
+  virtual void lend(std::span<std::byte> /*memory*/) {}
+
   // Starts operations from the front; returns how many it took (fewer than all when the queue is full).
   // Failures come as completions.
-  virtual std::size_t submit(std::span<const Operation> operations) = 0;
+  virtual std::size_t submit(std::span<const Operation> operations, Start start = Start::now) = 0;
 
   // Waits for at least `at_least` completions (never for more than are in flight), takes at most out.size();
   // returns how many. at_least 0 polls.
@@ -202,6 +214,10 @@ class Backend {
   virtual Namespace& names() = 0;
 
   virtual MovedBytes moved_bytes() const = 0;
+
+  // What it does otherwise than was asked for, because this machine or file system has no better; a sentence
+  // each. For people and for records.
+  virtual std::vector<std::string> remarks() const { return {}; }
 
   // Caps::native_path: where other programs (and the page cache's tools) find the object; "" is the root.
   virtual std::optional<std::filesystem::path> native_path(std::string_view name) const;

@@ -13,6 +13,11 @@ namespace penstock {
 
 inline constexpr std::size_t kBufferAlignment = 4096;  // satisfies O_DIRECT on every device we know of
 
+// The next multiple of kBufferAlignment.
+constexpr std::uint64_t whole_blocks(std::uint64_t bytes) {
+  return (bytes + kBufferAlignment - 1) / kBufferAlignment * kBufferAlignment;
+}
+
 // Owns `capacity()` bytes aligned to kBufferAlignment; growing throws the content away. Pages are not touched
 // until used. Throws std::bad_alloc when the machine has no memory left. One thread at a time.
 class Buffer {

@@ -97,29 +97,27 @@ Result<LoopDone> streamed_loop(const ReadPlan& plan, const LoopShape& shape, Loo
 
 Result<LoopDone> queued_loop(const ReadPlan& plan, const LoopShape& shape, LoopControl& control) {
   PENSTOCK_ASSIGN(const OpenObjects objects, OpenObjects::open(plan));
-  const std::uint64_t largest = plan.samples.largest();
+  const std::size_t room = whole_blocks(std::max<std::uint64_t>(plan.samples.largest(), 1));
   return control.run(shape.threads, [&](LoopDone& done, unsigned) -> Result<void> {
-    std::vector<Buffer> buffers;
+    Buffer memory(shape.depth * room);
     std::vector<std::unique_ptr<Reader>> own(shape.depth);
     std::vector<std::uint64_t> idle;
-    for (std::uint64_t i = 0; i < shape.depth; ++i) {
-      buffers.emplace_back(largest);
-      idle.push_back(i);
-    }
+    for (std::uint64_t i = 0; i < shape.depth; ++i) idle.push_back(i);
     PENSTOCK_ASSIGN(const auto queue, deep_queue(plan.backend, shape.depth));
+    queue->lend(memory.first(shape.depth * room));
     std::vector<Completion> completions(shape.depth);
     for (bool more = true; more || queue->in_flight() > 0;) {
       Sample sample;
       while (more && !idle.empty() && (more = control.next(sample))) {
-        const auto out = buffers[idle.back()].first(sample.length);
+        const auto out = memory.first(shape.depth * room).subspan(idle.back() * room, room);
         Operation operation{ReadObject{plan.samples.name(sample.object), sample.length, out}, idle.back()};
         if (!plan.whole_objects) {
           PENSTOCK_ASSIGN(Reader* const reader, objects.get(sample.object, own[idle.back()]));
-          operation.what = ReadAt{reader, sample.offset, out};
+          operation.what = ReadAt{reader, sample.offset, out.first(sample.length)};
         }
         idle.pop_back();
         // As many operations as the queue is deep: there is room.
-        while (queue->submit({&operation, 1}) == 0) {
+        while (queue->submit({&operation, 1}, Start::with_reap) == 0) {
         }
       }
       const std::size_t count = queue->reap(completions, queue->in_flight() > 0 ? 1 : 0);

@@ -181,7 +181,9 @@ class FaultyQueue final : public Queue {
     struck_.reserve(depth);
   }
 
-  std::size_t submit(std::span<const Operation> operations) override {
+  void lend(std::span<std::byte> memory) override { inner_->lend(memory); }
+
+  std::size_t submit(std::span<const Operation> operations, Start start) override {
     const std::size_t taken = std::min(operations.size(), depth_ - in_flight());
     for (const Operation& operation : operations.first(taken)) {
       if (auto met = meet(operation); !met) {
@@ -190,7 +192,7 @@ class FaultyQueue final : public Queue {
       }
       const Operation forwarded = unwrapped(operation, flights_.add({operation.tag, out_of(operation)}));
       // The wrapped queue is as deep as this one, so it has room.
-      while (inner_->submit({&forwarded, 1}) == 0) {
+      while (inner_->submit({&forwarded, 1}, start) == 0) {
       }
     }
     return taken;

@@ -33,7 +33,7 @@ ssize_t read_aligned(int fd, std::uint64_t offset, std::span<std::byte> out) {
 ssize_t read_bounced(int fd, std::uint64_t offset, std::span<std::byte> out) {
   const std::size_t ahead = offset % kBufferAlignment;
   const std::size_t wanted = std::min(kBounceBytes, ahead + out.size());
-  const std::size_t blocks = (wanted + kBufferAlignment - 1) / kBufferAlignment * kBufferAlignment;
+  const std::size_t blocks = whole_blocks(wanted);
   const ssize_t moved = ::pread(fd, bounce().data(), blocks, static_cast<off_t>(offset - ahead));
   if (moved < 0) return moved;
   if (static_cast<std::size_t>(moved) <= ahead) return 0;

@@ -42,7 +42,7 @@ class ThreadPoolQueue final : public Queue {
       threads_.emplace_back([this](const std::stop_token& stop) { work(stop); });
   }
 
-  std::size_t submit(std::span<const Operation> operations) override {
+  std::size_t submit(std::span<const Operation> operations, Start /*start*/) override {
     const std::size_t taken = std::min(operations.size(), depth_ - in_flight_);
     {
       const std::lock_guard lock(mutex_);

@@ -129,7 +129,8 @@ class ThrottledQueue final : public Queue {
     held_.reserve(depth);
   }
 
-  std::size_t submit(std::span<const Operation> operations) override;
+  void lend(std::span<std::byte> memory) override { inner_->lend(memory); }
+  std::size_t submit(std::span<const Operation> operations, Start start) override;
   std::size_t reap(std::span<Completion> out, std::size_t at_least) override;
   std::size_t in_flight() const override { return flights_.in_flight() + held_.size(); }
 
@@ -155,7 +156,7 @@ class ThrottledQueue final : public Queue {
   std::vector<Held> held_;  // a heap, the earliest in front
 };
 
-std::size_t ThrottledQueue::submit(std::span<const Operation> operations) {
+std::size_t ThrottledQueue::submit(std::span<const Operation> operations, Start start) {
   const Time now = Clock::now();
   operations = operations.first(std::min(operations.size(), scratch_.size() - in_flight()));
   forwarded_.clear();
@@ -169,7 +170,7 @@ std::size_t ThrottledQueue::submit(std::span<const Operation> operations) {
   }
   std::span<const Operation> rest(forwarded_);
   // The wrapped queue is as deep as this one, so it has room for all.
-  while (!rest.empty()) rest = rest.subspan(inner_->submit(rest));
+  while (!rest.empty()) rest = rest.subspan(inner_->submit(rest, start));
   return operations.size();
 }
 

@@ -92,6 +92,7 @@ class BackendWrapper : public Backend {
   Result<std::unique_ptr<Queue>> queue(std::size_t depth) override { return inner_->queue(depth); }
   Namespace& names() override { return inner_->names(); }
   MovedBytes moved_bytes() const override { return inner_->moved_bytes(); }
+  std::vector<std::string> remarks() const override { return inner_->remarks(); }
   std::optional<std::filesystem::path> native_path(std::string_view name) const override {
     return inner_->native_path(name);
   }

@@ -1,0 +1,544 @@
+// Back end: a folder of the operating system, many reads in flight from each thread by io_uring.
+//
+// A whole object is one chain of three requests, open -> read -> close, which the kernel works off by itself:
+// the open puts the file into a slot of the ring's own table, so that no descriptor of the process is taken.
+// Each chain gives one completion where all goes well: its close. Where the open fails, that is the only one;
+// where the read fails or ends early, that comes first, and the close all the same.
+#include <fcntl.h>
+#include <liburing.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <bit>
+#include <cstring>
+#include <limits>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "io_backends/base/buffer.hpp"
+#include "io_backends/base/posix_files.hpp"
+
+namespace penstock {
+
+extern const BackendInfo backend_uring;
+
+namespace {
+
+constexpr OptionSpec kOptions[] = {kDirectOption,
+                                   kPublishOption,
+                                   {.name = "sqpoll",
+                                    .type = OptionType::boolean,
+                                    .value = "0|1",
+                                    .fallback = "0",
+                                    .help = "a thread of the kernel takes submissions (IORING_SETUP_SQPOLL); "
+                                            "it keeps a processor busy"}};
+
+constexpr unsigned kMostEntries = 4096;       // of a ring: what is submitted at once
+constexpr unsigned kMostCompletions = 65536;  // likewise: the kernel takes no more
+constexpr unsigned kMostKnownFiles = 1024;    // opened objects that a ring keeps in its table
+constexpr unsigned kKnownAfter = 4;           // reads of one
+constexpr unsigned kSqpollIdleMs = 1000;
+constexpr std::size_t kLentPiece = std::size_t{1} << 30U;  // the kernel takes no more in one piece
+
+bool aligned(const std::byte* address) {
+  return reinterpret_cast<std::uintptr_t>(address) % kBufferAlignment == 0;  // NOLINT(*-reinterpret-cast)
+}
+
+int thread_id() {
+  thread_local const int id = static_cast<int>(::syscall(SYS_gettid));
+  return id;
+}
+
+// Numbers tell a file from another that got the same descriptor later.
+class UringReader final : public PosixReader {
+ public:
+  UringReader(Fd fd, bool direct, std::string name, MovedCounter& moved)
+      : PosixReader(std::move(fd), direct, std::move(name), moved) {}
+  std::uint64_t number() const { return number_; }
+
+ private:
+  static std::uint64_t next() {
+    static std::atomic<std::uint64_t> count{0};
+    return ++count;
+  }
+  const std::uint64_t number_ = next();
+};
+
+class UringFiles;
+
+// An io_uring with the files and the memory that it knows. One thread.
+class Ring {
+ public:
+  Ring() = default;
+  Ring(const Ring&) = delete;
+  Ring& operator=(const Ring&) = delete;
+  ~Ring() {
+    if (there_) ::io_uring_queue_exit(&ring_);
+  }
+
+  // Slots for `depth` chains, each of three requests. 0, or the errno.
+  int set_up(std::size_t depth, bool sqpoll);
+  bool there() const { return there_; }
+  io_uring& get() { return ring_; }
+  unsigned known_files() const { return known_files_; }
+
+ private:
+  int create(unsigned entries, unsigned completions, unsigned flags);
+
+  io_uring ring_{};
+  bool there_ = false;
+  unsigned known_files_ = 0;  // slots of the table behind those of the chains
+};
+
+int Ring::create(unsigned entries, unsigned completions, unsigned flags) {
+  io_uring_params params{};
+  params.flags = IORING_SETUP_CQSIZE | IORING_SETUP_CLAMP | IORING_SETUP_SUBMIT_ALL | flags;
+  params.cq_entries = completions;
+  params.sq_thread_idle = kSqpollIdleMs;
+  const int result = ::io_uring_queue_init_params(entries, &ring_, &params);
+  there_ = result == 0;
+  if (!there_) return -result;
+  constexpr unsigned kWanted = IORING_FEAT_CQE_SKIP | IORING_FEAT_NODROP | IORING_FEAT_SUBMIT_STABLE;
+  return (ring_.features & kWanted) == kWanted ? 0 : ENOSYS;
+}
+
+int Ring::set_up(std::size_t depth, bool sqpoll) {
+  const auto entries = static_cast<unsigned>(std::min<std::size_t>(3 * depth, kMostEntries));
+  const auto completions = static_cast<unsigned>(std::min<std::size_t>(2 * depth + 1, kMostCompletions));
+  // Completions are worked off by this thread when it asks for them, where the kernel can (6.1).
+  const unsigned best =
+      sqpoll ? IORING_SETUP_SQPOLL : IORING_SETUP_SINGLE_ISSUER | IORING_SETUP_DEFER_TASKRUN;
+  int failed = create(entries, completions, best);
+  if (failed == EINVAL && !sqpoll) failed = create(entries, completions, IORING_SETUP_COOP_TASKRUN);
+  if (failed == EINVAL && !sqpoll) failed = create(entries, completions, 0);
+  if (failed != 0) return failed;
+  rlimit limit{};
+  ::getrlimit(RLIMIT_NOFILE, &limit);
+  const std::uint64_t room = limit.rlim_cur > depth ? limit.rlim_cur - depth : 0;
+  known_files_ = static_cast<unsigned>(std::bit_floor(std::min<std::uint64_t>(room, kMostKnownFiles)));
+  return -::io_uring_register_files_sparse(&ring_, static_cast<unsigned>(depth) + known_files_);
+}
+
+class UringFiles final : public PosixFiles {
+ public:
+  UringFiles(std::string_view path, const Options& options)
+      : PosixFiles(path, options), sqpoll_(options.boolean("sqpoll")) {
+    Ring trial;
+    const int failed = trial.set_up(1, sqpoll_);
+    caps_.async = failed == 0;
+    if (failed == 0) return;
+    remark(std::string("io_uring is not to be had here (") + std::strerror(failed) +
+           "): threads that block keep reads in flight instead");
+  }
+
+  Result<std::unique_ptr<Reader>> open(std::string_view name) override {
+    PENSTOCK_ASSIGN(Fd fd, open_file(name));
+    return std::make_unique<UringReader>(std::move(fd), direct_, root_.full(name), moved_);
+  }
+
+  Result<std::unique_ptr<Queue>> queue(std::size_t depth) override;
+
+  std::vector<std::string> remarks() const override {
+    const std::lock_guard lock(mutex_);
+    return remarks_;
+  }
+
+  // Each is kept once.
+  void remark(std::string sentence) {
+    const std::lock_guard lock(mutex_);
+    if (std::find(remarks_.begin(), remarks_.end(), sentence) == remarks_.end())
+      remarks_.push_back(std::move(sentence));
+  }
+
+  PosixRoot& root() { return root_; }
+  MovedCounter& moved() { return moved_; }
+  bool direct() const { return direct_; }
+  bool sqpoll() const { return sqpoll_; }
+
+  // How the ring opens. Without waiting, as everybody here, until some file system turns out to have reads
+  // that always wait.
+  int open_flags() const {
+    return O_RDONLY | O_LARGEFILE | (direct_ ? O_DIRECT : 0) |
+           (waits_.load(std::memory_order_relaxed) ? 0 : O_NONBLOCK);
+  }
+  void let_wait() { waits_.store(true, std::memory_order_relaxed); }
+
+ private:
+  const bool sqpoll_;
+  std::atomic<bool> waits_{false};
+  mutable std::mutex mutex_;
+  std::vector<std::string> remarks_;
+};
+
+class UringQueue final : public Queue {
+ public:
+  UringQueue(UringFiles& files, std::size_t depth) : files_(files), slots_(depth), done_(depth) {
+    free_.reserve(depth);
+    for (std::size_t i = depth; i > 0; --i) free_.push_back(static_cast<std::uint32_t>(i - 1));
+  }
+  ~UringQueue() override {
+    while (in_kernel_ > 0 && wait(1) == 0) drain();
+  }
+
+  void lend(std::span<std::byte> memory) override { lent_ = memory; }
+  std::size_t submit(std::span<const Operation> operations, Start start) override;
+  std::size_t reap(std::span<Completion> out, std::size_t at_least) override;
+  std::size_t in_flight() const override { return in_kernel_ + done_.size(); }
+
+  // Makes the ring for the thread that calls; before anything else.
+  Result<void> begin();
+
+ private:
+  enum Step : std::uint64_t { kOpen, kRead, kClose };
+  static constexpr unsigned kStepBits = 2;
+  static constexpr int kAll = std::numeric_limits<int>::min();  // the read brought all that it should
+
+  struct Slot {
+    Operation operation;
+    std::byte* into = nullptr;  // where the read goes
+    std::size_t ahead = 0;      // bytes there that come before those wanted
+    std::size_t bytes = 0;      // wanted
+    std::size_t padded = 0;     // asked for
+    int result = kAll;
+    std::string path;  // until the kernel has read it
+    Buffer bounce;     // where direct I/O cannot go straight to its place
+  };
+  struct Known {  // a file of the ring's table
+    std::uint64_t number = 0;
+    std::uint64_t candidate = 0;
+    unsigned reads = 0;  // of the candidate
+  };
+
+  // A first-in, first-out ring of completions.
+  class Done {
+   public:
+    explicit Done(std::size_t capacity) : items_(capacity) {}
+    std::size_t size() const { return size_; }
+    void push(Completion completion) { items_[(first_ + size_++) % items_.size()] = std::move(completion); }
+    Completion pop() {
+      Completion completion = std::move(items_[first_]);
+      first_ = (first_ + 1) % items_.size();
+      --size_;
+      return completion;
+    }
+
+   private:
+    std::vector<Completion> items_;
+    std::size_t first_ = 0;
+    std::size_t size_ = 0;
+  };
+
+  void start(const Operation& operation);
+  Result<bool> start_read(std::uint32_t slot, const ReadAt& read);
+  Result<bool> start_object(std::uint32_t slot, const ReadObject& object);
+  void aim(Slot& slot, std::uint64_t& offset, std::span<std::byte> room);
+  io_uring_sqe* entry(unsigned together);
+  void prepare_read(io_uring_sqe* sqe, int file, const Slot& slot, std::uint64_t offset) const;
+  int file_of(const UringReader& reader, bool& known);
+  void push();
+  int wait(unsigned completions);
+  void drain();
+  void completed(std::uint64_t what, int result);
+  void finish(std::uint32_t index);
+  Result<std::uint64_t> outcome(Slot& slot);
+
+  UringFiles& files_;
+  std::unique_ptr<Ring> ring_;
+  int owner_ = -1;  // thread whose ring it is
+  int root_ = -1;
+  std::span<std::byte> lent_;
+  bool lent_known_ = false;
+  std::vector<Slot> slots_;
+  std::vector<std::uint32_t> free_;
+  std::vector<Known> known_;
+  std::size_t in_kernel_ = 0;
+  Done done_;
+};
+
+Result<void> UringQueue::begin() {
+  auto ring = std::make_unique<Ring>();
+  const int failed = ring->set_up(slots_.size(), files_.sqpoll());
+  if (failed != 0)
+    return errno_error(failed, "cannot set up", "an io_uring of depth " + std::to_string(slots_.size()));
+  ring_ = std::move(ring);
+  owner_ = thread_id();
+  known_.assign(ring_->known_files(), {});
+  lent_known_ = false;
+  if (lent_.empty()) return success();
+  std::vector<iovec> pieces;
+  for (std::size_t at = 0; at < lent_.size(); at += kLentPiece)
+    pieces.push_back({lent_.data() + at, std::min(kLentPiece, lent_.size() - at)});
+  const int kept =
+      ::io_uring_register_buffers(&ring_->get(), pieces.data(), static_cast<unsigned>(pieces.size()));
+  lent_known_ = kept == 0;
+  if (!lent_known_)
+    files_.remark(std::string("reads go without registered buffers (") + std::strerror(-kept) +
+                  "): `ulimit -l` says how much memory may be kept in place");
+  return success();
+}
+
+std::size_t UringQueue::submit(std::span<const Operation> operations, Start start) {
+  const std::size_t taken = std::min(operations.size(), free_.size() - done_.size());
+  if (taken > 0 && owner_ != thread_id() && in_kernel_ == 0) {
+    if (const Result<void> begun = begin(); !begun.ok()) {
+      for (const Operation& operation : operations.first(taken)) done_.push({operation.tag, begun.error()});
+      return taken;
+    }
+  }
+  for (const Operation& operation : operations.first(taken)) this->start(operation);
+  if (start == Start::now) push();
+  return taken;
+}
+
+void UringQueue::start(const Operation& operation) {
+  const std::uint32_t index = free_.back();
+  Slot& slot = slots_[index];
+  slot.operation = operation;
+  slot.result = kAll;
+  const auto* const read = std::get_if<ReadAt>(&operation.what);
+  Result<bool> begun =
+      read != nullptr ? start_read(index, *read) : start_object(index, std::get<ReadObject>(operation.what));
+  if (begun.ok() && *begun) {
+    free_.pop_back();
+    ++in_kernel_;
+    return;
+  }
+  done_.push({operation.tag, begun.ok() ? perform(files_, operation) : Result<std::uint64_t>(begun.error())});
+}
+
+// Whether the ring has it; else it is to be done at once.
+Result<bool> UringQueue::start_read(std::uint32_t index, const ReadAt& read) {
+  if (read.out.empty() || read.offset > static_cast<std::uint64_t>(INT64_MAX) - read.out.size()) return false;
+  Slot& slot = slots_[index];
+  std::uint64_t offset = read.offset;
+  slot.bytes = read.out.size();
+  aim(slot, offset, read.out);
+  const auto& reader = static_cast<const UringReader&>(*read.reader);
+  bool known = false;
+  const int file = file_of(reader, known);
+  io_uring_sqe* const sqe = entry(1);
+  if (sqe == nullptr) return false;
+  prepare_read(sqe, file, slot, offset);
+  if (known) sqe->flags |= IOSQE_FIXED_FILE;
+  ::io_uring_sqe_set_data64(sqe, std::uint64_t{index} << kStepBits | kRead);
+  return true;
+}
+
+Result<bool> UringQueue::start_object(std::uint32_t index, const ReadObject& object) {
+  PENSTOCK_TRY(check_read_object(object.name, object.length_hint, object.out.size()));
+  if (object.length_hint == 0) return false;  // nobody knows yet how much to read
+  PENSTOCK_ASSIGN(root_, files_.root().fd());
+  Slot& slot = slots_[index];
+  std::uint64_t offset = 0;
+  slot.bytes = object.length_hint;
+  aim(slot, offset, object.out);
+  slot.path.assign(object.name);
+  io_uring_sqe* sqe = entry(3);
+  if (sqe == nullptr) return false;
+  const std::uint64_t mark = std::uint64_t{index} << kStepBits;
+  ::io_uring_prep_openat_direct(sqe, root_, slot.path.c_str(), files_.open_flags(), 0, index);
+  sqe->flags |= IOSQE_IO_LINK | IOSQE_CQE_SKIP_SUCCESS;
+  ::io_uring_sqe_set_data64(sqe, mark | kOpen);
+  sqe = ::io_uring_get_sqe(&ring_->get());
+  prepare_read(sqe, static_cast<int>(index), slot, 0);
+  sqe->flags |= IOSQE_FIXED_FILE | IOSQE_IO_HARDLINK | IOSQE_CQE_SKIP_SUCCESS;
+  ::io_uring_sqe_set_data64(sqe, mark | kRead);
+  sqe = ::io_uring_get_sqe(&ring_->get());
+  ::io_uring_prep_close_direct(sqe, index);
+  ::io_uring_sqe_set_data64(sqe, mark | kClose);
+  return true;
+}
+
+// Where the read is to go: straight to `room`, of which the first slot.bytes are wanted, or beside it where
+// direct I/O can't.
+void UringQueue::aim(Slot& slot, std::uint64_t& offset, std::span<std::byte> room) {
+  slot.into = room.data();
+  slot.padded = slot.bytes;
+  slot.ahead = 0;
+  if (!files_.direct()) return;
+  slot.ahead = static_cast<std::size_t>(offset % kBufferAlignment);
+  slot.padded = whole_blocks(slot.ahead + slot.bytes);
+  offset -= slot.ahead;
+  if (slot.ahead == 0 && slot.padded <= room.size() && aligned(room.data())) return;
+  slot.bounce.grow(slot.padded);
+  slot.into = slot.bounce.data();
+}
+
+// The first of so many entries that go in together; none only where the kernel takes nothing any more.
+io_uring_sqe* UringQueue::entry(unsigned together) {
+  io_uring& ring = ring_->get();
+  for (int tries = 0; ::io_uring_sq_space_left(&ring) < together; ++tries) {
+    if (tries > 1000) return nullptr;
+    push();
+    if (files_.sqpoll()) ::io_uring_sqring_wait(&ring);
+  }
+  return ::io_uring_get_sqe(&ring);
+}
+
+void UringQueue::prepare_read(io_uring_sqe* sqe, int file, const Slot& slot, std::uint64_t offset) const {
+  const auto bytes = static_cast<unsigned>(std::min<std::size_t>(slot.padded, INT32_MAX & ~4095));
+  const std::byte* const lent_end = lent_.data() + lent_.size();
+  if (lent_known_ && slot.into >= lent_.data() && slot.into < lent_end) {
+    const auto at = static_cast<std::size_t>(slot.into - lent_.data());
+    if (at / kLentPiece == (at + bytes - 1) / kLentPiece && at + bytes <= lent_.size()) {
+      ::io_uring_prep_read_fixed(sqe, file, slot.into, bytes, offset, static_cast<int>(at / kLentPiece));
+      return;
+    }
+  }
+  ::io_uring_prep_read(sqe, file, slot.into, bytes, offset);
+}
+
+// The file's descriptor, or where it is in the ring's table (`known`): there once it was read a few times.
+int UringQueue::file_of(const UringReader& reader, bool& known) {
+  if (known_.empty()) return reader.fd();
+  const std::size_t place = static_cast<std::size_t>(reader.fd()) & (known_.size() - 1);
+  const auto index = static_cast<int>(slots_.size() + place);
+  Known& here = known_[place];
+  known = here.number == reader.number();
+  if (known) return index;
+  if (here.candidate != reader.number()) here = {here.number, reader.number(), 0};
+  if (++here.reads < kKnownAfter) return reader.fd();
+  push();  // what is prepared means the file that was there
+  int fd = reader.fd();
+  known = ::io_uring_register_files_update(&ring_->get(), static_cast<unsigned>(index), &fd, 1) == 1;
+  if (!known) return reader.fd();
+  here.number = reader.number();
+  return index;
+}
+
+// Hands what is prepared to the kernel.
+void UringQueue::push() {
+  if (ring_ == nullptr) return;
+  io_uring& ring = ring_->get();
+  while (::io_uring_sq_ready(&ring) > 0) {
+    const int result = ::io_uring_submit(&ring);
+    if (result >= 0 && files_.sqpoll()) return;
+    if (result >= 0 || result == -EINTR) continue;
+    if (result != -EAGAIN && result != -EBUSY) return;
+    drain();
+    static_cast<void>(::io_uring_get_events(&ring));
+  }
+}
+
+// Hands over what is prepared and waits for so many completions. 0, or the errno.
+int UringQueue::wait(unsigned completions) {
+  io_uring& ring = ring_->get();
+  for (;;) {
+    const int result = ::io_uring_submit_and_wait(&ring, completions);
+    if (result >= 0) return 0;
+    if (result == -EINTR) continue;
+    if (result == -EAGAIN || result == -EBUSY) {
+      if (::io_uring_cq_ready(&ring) > 0) return 0;
+      static_cast<void>(::io_uring_get_events(&ring));
+      continue;
+    }
+    return -result;
+  }
+}
+
+std::size_t UringQueue::reap(std::span<Completion> out, std::size_t at_least) {
+  const std::size_t wanted = std::min({at_least, in_flight(), out.size()});
+  std::size_t count = 0;
+  const auto take = [&] {
+    while (count < out.size() && done_.size() > 0) out[count++] = done_.pop();
+  };
+  take();
+  if (in_kernel_ == 0) return count;
+  if (count >= wanted) {
+    if (wanted == 0) {
+      push();
+      static_cast<void>(::io_uring_get_events(&ring_->get()));
+    }
+    drain();
+    take();
+    return count;
+  }
+  while (count < wanted) {
+    if (const int failed = wait(static_cast<unsigned>(wanted - count)); failed != 0) break;
+    drain();
+    take();
+  }
+  return count;
+}
+
+void UringQueue::drain() {
+  io_uring& ring = ring_->get();
+  std::array<io_uring_cqe*, 64> entries{};
+  for (unsigned count = 0; (count = ::io_uring_peek_batch_cqe(&ring, entries.data(), entries.size())) > 0;) {
+    for (const io_uring_cqe* const cqe : std::span(entries).first(count))
+      completed(::io_uring_cqe_get_data64(cqe), cqe->res);
+    ::io_uring_cq_advance(&ring, count);
+  }
+}
+
+void UringQueue::completed(std::uint64_t what, int result) {
+  const auto index = static_cast<std::uint32_t>(what >> kStepBits);
+  Slot& slot = slots_[index];
+  switch (static_cast<Step>(what & ((1U << kStepBits) - 1))) {
+    case kOpen:  // failed; nothing follows
+      slot.result = result;
+      return finish(index);
+    case kRead:
+      if (result != static_cast<int>(slot.padded)) slot.result = result;
+      if (std::holds_alternative<ReadAt>(slot.operation.what)) finish(index);
+      return;
+    case kClose:
+      return finish(index);
+  }
+}
+
+void UringQueue::finish(std::uint32_t index) {
+  Slot& slot = slots_[index];
+  done_.push({slot.operation.tag, outcome(slot)});
+  free_.push_back(index);
+  --in_kernel_;
+}
+
+Result<std::uint64_t> UringQueue::outcome(Slot& slot) {
+  const std::size_t got =
+      slot.result == kAll ? slot.padded : static_cast<std::size_t>(std::max(slot.result, 0));
+  if (got >= slot.ahead + slot.bytes) {
+    files_.moved().add_read(slot.bytes);
+    const auto out = std::visit([](const auto& what) { return what.out; }, slot.operation.what);
+    if (slot.into != out.data()) std::memcpy(out.data(), slot.into + slot.ahead, slot.bytes);
+    return std::uint64_t{slot.bytes};
+  }
+  // Whatever is wrong: blocking calls say it in the words of every other back end, and go on where a read was
+  // only short or interrupted.
+  if (slot.result == -EAGAIN) files_.let_wait();
+  return perform(files_, slot.operation);
+}
+
+Result<std::unique_ptr<Queue>> UringFiles::queue(std::size_t depth) {
+  PENSTOCK_TRY(check_queue_depth(depth));
+  if (!caps_.async) return Backend::queue(depth);
+  auto queue = std::make_unique<UringQueue>(*this, depth);
+  PENSTOCK_TRY(queue->begin());
+  return queue;
+}
+
+Result<std::unique_ptr<Backend>> make_uring(std::string_view path, const Options& options) {
+  PENSTOCK_TRY(check_folder_given("uring", path));
+  return std::make_unique<UringFiles>(path, options);
+}
+
+std::string test_path(const std::filesystem::path& scratch) {
+  return (scratch / "uring").string();
+}
+
+}  // namespace
+
+const BackendInfo backend_uring{
+    .name = "uring",
+    .summary = "files in a folder, many reads in flight from each thread by io_uring",
+    .options = kOptions,
+    .make = make_uring,
+    .test_path = test_path,
+};
+
+}  // namespace penstock

@@ -1,0 +1,230 @@
+// The back end uring beyond the contract: what the kernel does for it, and what happens where it does not.
+#include <fcntl.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <map>
+#include <thread>
+
+#include "io_backends/base/buffer.hpp"
+#include "io_backends/base/denied_calls_testing.hpp"
+#include "io_backends/base/testing.hpp"
+#include "io_backends/base/tier.hpp"
+
+namespace penstock {
+namespace {
+
+using Bytes = std::vector<std::byte>;
+
+class Uring : public testing::TestWithParam<std::string> {
+ protected:
+  void SetUp() override {
+    backend_ = make();
+    if (backend_ == nullptr) GTEST_SKIP() << "this build has no back end uring";
+    if (!backend_->caps().async) GTEST_SKIP() << backend_->remarks().front();
+    const Result<void> written = put("probe", pattern(1));
+    ASSERT_OK(written);
+    const auto opened = backend_->open("probe");
+    if (!opened.ok() && opened.error().code == Errc::unsupported) GTEST_SKIP() << opened.error().what;
+  }
+  std::unique_ptr<Backend> make(const std::string& options = GetParam()) const {
+    auto tier = open_tier("t=uring:" + scratch_.path().string() + options);
+    return tier.ok() ? std::move(tier->backend) : nullptr;
+  }
+  Result<void> put(std::string_view name, std::span<const std::byte> bytes) {
+    PENSTOCK_ASSIGN(const auto writer, backend_->create(name, bytes.size()));
+    PENSTOCK_TRY(writer->append(bytes));
+    return writer->publish(Durability::visible);
+  }
+
+  ScratchFolder scratch_;
+  std::unique_ptr<Backend> backend_;
+};
+
+INSTANTIATE_TEST_SUITE_P(, Uring, testing::Values("", ",direct=1", ",sqpoll=1"), [](const auto& variant) {
+  return variant.param.empty() ? std::string("buffered")
+                               : variant.param.substr(1, variant.param.find('=') - 1);
+});
+
+// Reads all, `depth` at once, each to its place in `memory`; the outcomes by tag.
+std::map<std::uint64_t, Result<std::uint64_t>> read_all(Queue& queue, std::span<const Operation> operations) {
+  std::map<std::uint64_t, Result<std::uint64_t>> done;
+  std::vector<Completion> completions(7);
+  while (!operations.empty() || queue.in_flight() > 0) {
+    operations = operations.subspan(queue.submit(operations, Start::with_reap));
+    const std::size_t count = queue.reap(completions, 1);
+    for (Completion& one : std::span(completions).first(count))
+      EXPECT_TRUE(done.emplace(one.tag, std::move(one.bytes)).second);
+  }
+  return done;
+}
+
+TEST_P(Uring, ReadsObjectsOfAnySizeToAnyPlace) {
+  const std::vector<std::size_t> sizes{1, 511, 512, 4095, 4096, 4097, 100'000, 114'688, 1'000'003};
+  const std::size_t room = whole_blocks(sizes.back()) + kBufferAlignment;
+  for (const bool lent : {false, true}) {
+    for (const std::size_t shift : {std::size_t{0}, std::size_t{1}}) {
+      Buffer memory(sizes.size() * room);
+      const auto all = memory.first(sizes.size() * room);
+      auto queue = backend_->queue(4);
+      ASSERT_OK(queue);
+      if (lent) (*queue)->lend(all);
+      std::vector<std::string> names;
+      for (const std::size_t size : sizes) names.push_back("object-" + std::to_string(size));
+      std::vector<Operation> operations;
+      for (std::size_t i = 0; i < sizes.size(); ++i) {
+        ASSERT_OK(put(names[i], pattern(sizes[i], static_cast<unsigned>(i))));
+        const auto out = all.subspan(i * room, room).subspan(shift);
+        operations.push_back({ReadObject{names[i], sizes[i], i % 2 == 0 ? out : out.first(sizes[i])}, i});
+      }
+      const auto done = read_all(**queue, operations);
+      for (std::size_t i = 0; i < sizes.size(); ++i) {
+        ASSERT_OK(done.at(i));
+        EXPECT_EQ(*done.at(i), sizes[i]);
+        const Bytes expected = pattern(sizes[i], static_cast<unsigned>(i));
+        const std::byte* const got = all.data() + i * room + shift;
+        EXPECT_TRUE(std::equal(expected.begin(), expected.end(), got)) << sizes[i] << " at " << shift;
+      }
+    }
+  }
+}
+
+TEST_P(Uring, ReadsRangesOfManyReadersAgainAndAgain) {
+  constexpr std::size_t kReaders = 40;
+  constexpr std::size_t kBytes = 20'000;
+  std::vector<std::unique_ptr<Reader>> readers;
+  for (unsigned i = 0; i < kReaders; ++i) {
+    ASSERT_OK(put(std::to_string(i), pattern(kBytes, i)));
+    readers.push_back(backend_->open(std::to_string(i)).value());
+  }
+  auto queue = backend_->queue(16);
+  ASSERT_OK(queue);
+  for (unsigned round = 0; round < 12; ++round) {
+    // Some are opened anew, and get descriptors that others had before.
+    for (unsigned i = round % 3; i < kReaders; i += 3) readers[i] = nullptr;
+    for (unsigned i = round % 3; i < kReaders; i += 3) readers[i] = backend_->open(std::to_string(i)).value();
+    std::vector<Bytes> outs(kReaders, Bytes(4'000));
+    std::vector<Operation> operations;
+    for (std::size_t i = 0; i < kReaders; ++i)
+      operations.push_back({ReadAt{readers[i].get(), 37 * i + round, outs[i]}, i});
+    const auto done = read_all(**queue, operations);
+    for (std::size_t i = 0; i < kReaders; ++i) {
+      ASSERT_OK(done.at(i));
+      const Bytes expected = pattern(kBytes, static_cast<unsigned>(i));
+      EXPECT_TRUE(std::equal(outs[i].begin(), outs[i].end(),
+                             expected.begin() + static_cast<std::ptrdiff_t>(37 * i + round)));
+    }
+  }
+}
+
+TEST_P(Uring, SaysWhatBlockingCallsSay) {
+  const auto blocking = open_tier("t=posix:" + scratch_.path().string());
+  ASSERT_OK(blocking);
+  ASSERT_OK(put("object", pattern(5'000)));
+  ASSERT_OK(put("folder/object", pattern(10)));
+  std::filesystem::create_symlink("loop", scratch_.path() / "loop");
+  Bytes out(8'000), other(8'000);
+  for (const auto& [name, hint] : std::map<std::string, std::uint64_t>{{"absent", 5},
+                                                                       {"folder", 5},
+                                                                       {"object", 5'001},
+                                                                       {"object/below", 5},
+                                                                       {"loop", 5},
+                                                                       {"../object", 5},
+                                                                       {"object ", 8'001}}) {
+    auto queue = backend_->queue(2);
+    ASSERT_OK(queue);
+    const Operation operation{ReadObject{name, hint, out}, 1};
+    const auto done = read_all(**queue, {&operation, 1});
+    const auto wanted = blocking->backend->read_object(name, hint, other);
+    ASSERT_FALSE(done.at(1).ok()) << name;
+    ASSERT_FALSE(wanted.ok()) << name;
+    EXPECT_EQ(errc_name(done.at(1).error().code), errc_name(wanted.error().code)) << name;
+    EXPECT_EQ(done.at(1).error().what, wanted.error().what);
+  }
+}
+
+TEST_P(Uring, AFifoInAnObjectsPlaceKeepsNobody) {
+  ASSERT_EQ(::mkfifo((scratch_.path() / "fifo").c_str(), 0600), 0);
+  auto queue = backend_->queue(2);
+  ASSERT_OK(queue);
+  Bytes out(100);
+  const Operation operation{ReadObject{"fifo", 100, out}, 1};
+  EXPECT_FALSE(read_all(**queue, {&operation, 1}).at(1).ok());
+}
+
+TEST_P(Uring, TakesNoDescriptorsOfTheProcess) {
+  ASSERT_OK(put("object", pattern(3'000)));
+  EXPECT_TRUE(in_child_process([&] {
+    auto queue = backend_->queue(64);
+    ASSERT_OK(queue);
+    // The root is open by now, and no descriptor is left.
+    Bytes first(3'000);
+    ASSERT_OK(backend_->read_object("object", 3'000, first));
+    const int next = ::dup(0);
+    ASSERT_GE(next, 0);
+    ::close(next);
+    rlimit limit{};
+    ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &limit), 0);
+    limit.rlim_cur = static_cast<rlim_t>(next);
+    ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &limit), 0);
+    EXPECT_ERRC(Errc::exhausted, backend_->open("object"));
+    std::vector<Bytes> outs(200, Bytes(4'096));
+    std::vector<Operation> operations;
+    for (std::uint64_t i = 0; i < outs.size(); ++i)
+      operations.push_back({ReadObject{"object", 3'000, outs[i]}, i});
+    for (const auto& [tag, bytes] : read_all(**queue, operations)) EXPECT_OK(bytes);
+  }));
+}
+
+TEST_P(Uring, AQueueGoesFromThreadToThread) {
+  ASSERT_OK(put("object", pattern(3'000)));
+  auto queue = backend_->queue(4);
+  ASSERT_OK(queue);
+  for (int i = 0; i < 3; ++i)
+    std::thread([&] {
+      Bytes out(4'096);
+      const Operation operation{ReadObject{"object", 3'000, out}, 1};
+      EXPECT_OK(read_all(**queue, {&operation, 1}).at(1));
+    }).join();
+}
+
+TEST_P(Uring, CountsWhatItRead) {
+  ASSERT_OK(put("object", pattern(5'000)));
+  const std::uint64_t before = backend_->moved_bytes().read;
+  auto queue = backend_->queue(4);
+  ASSERT_OK(queue);
+  std::vector<Bytes> outs(10, Bytes(8'192));
+  std::vector<Operation> operations;
+  for (std::uint64_t i = 0; i < outs.size(); ++i)
+    operations.push_back({ReadObject{"object", 5'000, outs[i]}, i});
+  read_all(**queue, operations);
+  EXPECT_EQ(backend_->moved_bytes().read - before, 50'000U);
+}
+
+TEST(UringDenied, ThreadsDoItWhereTheRingIsForbidden) {
+  const ScratchFolder scratch;
+  EXPECT_TRUE(in_child_process([&] {
+    if (!deny_calls({SYS_io_uring_setup})) return;
+    auto tier = open_tier("t=uring:" + scratch.path().string());
+    if (!tier.ok()) return;  // a build without
+    Backend& backend = *tier->backend;
+    EXPECT_FALSE(backend.caps().async);
+    ASSERT_EQ(backend.remarks().size(), 1U);
+    EXPECT_NE(backend.remarks().front().find("Operation not permitted"), std::string::npos);
+    auto writer = backend.create("object", 10);
+    ASSERT_OK(writer);
+    ASSERT_OK((*writer)->append(pattern(10)));
+    ASSERT_OK((*writer)->publish(Durability::visible));
+    auto queue = deep_queue(backend, 4);
+    ASSERT_OK(queue);
+    Bytes out(10);
+    const Operation operation{ReadObject{"object", 10, out}, 1};
+    EXPECT_OK(read_all(**queue, {&operation, 1}).at(1));
+    EXPECT_EQ(out, pattern(10));
+  }));
+}
+
+}  // namespace
+}  // namespace penstock
