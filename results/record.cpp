@@ -287,7 +287,7 @@ Json tier_json(const Tier& tier) {
   json["striping"] = tier.facts.striping;
   json["network"] = tier.facts.network;
   json["memory"] = tier.facts.memory;
-  if (const std::vector<std::string> remarks = tier.backend->remarks(); !remarks.empty())
+  if (const std::vector<std::string> remarks = tier.remarks(); !remarks.empty())
     json["remarks"] = remarks;
   if (!tier.ceilings.empty()) {
     json["ceilings"] = Json::object();

@@ -168,7 +168,7 @@ void Run::keep(Trial trial) {
 
 void Run::measured_tier(const Tier& tier) {
   if (root_)
-    for (const std::string& remark : tier.backend->remarks()) note(tier.name + ": " + remark);
+    for (const std::string& remark : tier.remarks()) note(tier.name + ": " + remark);
   if (tier.facts.memory || tier.facts.fs_type.empty()) return;  // no file system: no place for a folder
   dev_t here = 0;
   dev_t there = 0;

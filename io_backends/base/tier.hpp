@@ -56,6 +56,11 @@ struct Tier {
   std::unique_ptr<Backend> backend;  // with the decorators that the options ask for around it
   TierFacts facts;
   std::vector<Ceiling> ceilings;
+
+  // Of the back end; none where there is none yet.
+  std::vector<std::string> remarks() const {
+    return backend == nullptr ? std::vector<std::string>{} : backend->remarks();
+  }
 };
 
 // Parses, makes the back end, wraps the decorators (throttled, then faulty), looks at the facts. The root
