@@ -56,10 +56,20 @@ constexpr OptionSpec kOptions[] = {
      .at_least = 1},
     {.name = "order",
      .type = OptionType::choice,
-     .value = "shuffled|sequential",
+     .value = "shuffled|sequential|physical",
      .fallback = "shuffled",
-     .help = "shuffled: anew every pass, from the seed; sequential: as in the manifest",
+     .help =
+         "shuffled: anew every pass, from the seed; sequential: as in the manifest; physical: shuffled, then "
+         "--window samples at a time as they lie on the device",
      .group = "Reading"},
+    {.name = "window",
+     .type = OptionType::integer,
+     .value = "N",
+     .fallback = "1024",
+     .help = "of --order physical: samples sorted at a time, where the file system tells by extent, else by "
+             "inode",
+     .group = "Reading",
+     .at_least = 1},
     {.name = "decode",
      .type = OptionType::choice,
      .value = "none|full",
@@ -151,7 +161,11 @@ Result<SweepSettings> sweep_settings(const CommandContext& context) {
                       fmt::format("--depth {} with {} threads: at most {} reads in flight in all", depth,
                                   most, kMostInFlight));
   settings.depth = static_cast<unsigned>(depth);
-  settings.order = options.text("order") == "shuffled" ? SampleOrder::shuffled : SampleOrder::sequential;
+  const std::string& order = options.text("order");
+  settings.order = order == "shuffled"   ? SampleOrder::shuffled
+                   : order == "physical" ? SampleOrder::physical
+                                         : SampleOrder::sequential;
+  settings.window = static_cast<std::uint64_t>(options.integer("window"));
   settings.cache = cache_wish(options.text("cache"));
   settings.cold_by = options.text("cold-by") == "drop" ? ColdMethod::drop : ColdMethod::evict;
   settings.decode = options.text("decode") == "full";
@@ -286,6 +300,8 @@ Result<int> run(const CommandContext& context) {
   for (std::size_t i = 0; i < cells.size(); ++i) {
     Trial& trial = trials[i];
     trial.corpus(facts);
+    if (const std::string_view by = sweep->sorted_by(cells[i].tier); !by.empty())
+      trial.parameter("sorted_by", by);
     trial.parameter("min_time_s", std::chrono::duration<double>(settings.min_time).count());
     const ReadCell& first = cells[i / settings.threads.size() * settings.threads.size()];
     const Tier& tier = *tiers[cells[i].tier];

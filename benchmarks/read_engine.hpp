@@ -37,7 +37,8 @@ struct ReadSettings {
   unsigned depth = 1;         // reads in flight of each thread; above 1 through deep_queue()
   SampleOrder order = SampleOrder::sequential;
   std::uint64_t seed = 0;
-  bool decode = false;  // every sample, JPEG or PNG, to RGB, by the thread that read it
+  PhysicalWindow window{};  // of SampleOrder::physical
+  bool decode = false;      // every sample, JPEG or PNG, to RGB, by the thread that read it
   OnError on_error = OnError::fail;
 };
 

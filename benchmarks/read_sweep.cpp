@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "io_backends/base/interrupt.hpp"
+#include "io_backends/base/physical_places.hpp"
 #include "io_backends/base/random.hpp"
 #include "results/statistics.hpp"
 #include "results/verdicts.hpp"
@@ -40,6 +41,7 @@ struct ReadSweep::Place {
   bool given_up = false;
   bool baseline_said = false;
   bool fallback_said = false;
+  PhysicalPlaces physical;
 };
 
 void ReadCell::judge(Verdict what, std::string_view why) {
@@ -63,12 +65,18 @@ ReadSweep::~ReadSweep() = default;
 
 Result<void> ReadSweep::open_place(std::size_t tier) {
   Place& place = *places_[tier];
+  if (settings_.order == SampleOrder::physical) {
+    if (watch_.progress) watch_.progress->set_note(tiers_[tier]->name + ": looking where samples lie");
+    PENSTOCK_ASSIGN(place.physical, physical_places(samples_, *tiers_[tier]->backend));
+  }
   const ReadWork work{.manifest = &manifest_, .samples = &samples_, .backend = tiers_[tier]->backend.get()};
   const ReadSettings settings{
       .most_threads = *std::max_element(settings_.threads.begin(), settings_.threads.end()),
       .depth = settings_.depth,
       .order = settings_.order,
       .seed = settings_.seed,
+      .window = {.places = &place.physical.of_sample,
+                 .samples = std::max<std::uint64_t>(settings_.window, 1)},
       .decode = settings_.decode,
       .on_error = settings_.on_error};
   PENSTOCK_ASSIGN(place.engine, ReadEngine::make(work, settings));
@@ -76,6 +84,10 @@ Result<void> ReadSweep::open_place(std::size_t tier) {
   place.cache = std::make_unique<CacheControl>(*tiers_[tier], manifest_, samples_, settings_.cache,
                                                settings_.cold_by, settings.most_threads);
   return success();
+}
+
+std::string_view ReadSweep::sorted_by(std::size_t tier) const {
+  return places_[tier]->physical.by;
 }
 
 Result<void> ReadSweep::run() {

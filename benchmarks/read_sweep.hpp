@@ -26,6 +26,7 @@ struct SweepSettings {
   std::vector<unsigned> threads;  // each at least 1
   unsigned depth = 1;
   SampleOrder order = SampleOrder::sequential;
+  std::uint64_t window = 1;  // samples of SampleOrder::physical that are sorted at a time
   CacheWish cache = CacheWish::asis;
   ColdMethod cold_by = ColdMethod::evict;
   bool decode = false;
@@ -77,6 +78,9 @@ class ReadSweep {
   Result<void> run();
 
   const std::vector<ReadCell>& cells() const { return cells_; }
+
+  // Of SampleOrder::physical: what it sorts the tier's samples by (PhysicalPlaces::by); "" where it does not.
+  std::string_view sorted_by(std::size_t tier) const;
 
   // All payload bytes that were read from the tier so far: warm-up, baseline, ceilings, warming and repeats.
   std::uint64_t tier_bytes_read(std::size_t tier) const;

@@ -63,7 +63,7 @@ ReadWorker::ReadWorker(const ReadWork& work, const ReadSettings& settings,
       settings_(settings),
       whole_objects_(work.manifest->one_object_a_sample()),
       open_readers_(open_readers),
-      order_(settings.order, work.manifest->samples(), settings.seed) {}
+      order_(settings.order, work.manifest->samples(), settings.seed, settings.window) {}
 
 Result<void> ReadWorker::prepare() {
   const std::size_t depth = settings_.depth;

@@ -4,12 +4,17 @@
 #include <atomic>
 #include <cstdint>
 #include <mutex>
+#include <vector>
 
 #include "io_backends/base/random.hpp"
 
 namespace penstock {
 
-enum class SampleOrder : std::uint8_t { sequential, shuffled };
+enum class SampleOrder : std::uint8_t {
+  sequential,
+  shuffled,
+  physical,  // shuffled, and each window of the shuffle as it lies on the device
+};
 
 // When a run over a corpus ends. Times in nanoseconds since the run's start.
 struct PassLimits {
@@ -58,20 +63,27 @@ class SampleSource {
   bool ended_ = false;
 };
 
+// How SampleOrder::physical sorts; nothing else looks at it.
+struct PhysicalWindow {
+  const std::vector<std::uint64_t>* places = nullptr;  // by sample, smaller first; outlives the order
+  std::uint64_t samples = 0;                           // sorted at a time; at least 1
+};
+
 // Position in a pass -> sample. Shuffled: another seeded permutation every pass, the same on every machine.
 // One thread.
 class PassOrder {
  public:
-  PassOrder(SampleOrder order, std::uint64_t samples, std::uint64_t seed)
-      : order_(order), seed_(seed), permutation_(samples, pass_seed(seed, 0)) {}
+  PassOrder(SampleOrder order, std::uint64_t samples, std::uint64_t seed, PhysicalWindow window = {})
+      : order_(order), seed_(seed), window_(window), permutation_(samples, pass_seed(seed, 0)) {}
 
   std::uint64_t sample(std::uint64_t pass, std::uint64_t position) {
     if (order_ == SampleOrder::sequential) return position;
     if (pass != pass_) {
       permutation_ = Permutation(permutation_.size(), pass_seed(seed_, pass));
       pass_ = pass;
+      sorted_.clear();
     }
-    return permutation_.at(position);
+    return order_ == SampleOrder::shuffled ? permutation_.at(position) : in_window(position);
   }
 
   static std::uint64_t pass_seed(std::uint64_t seed, std::uint64_t pass) {
@@ -79,10 +91,15 @@ class PassOrder {
   }
 
  private:
+  std::uint64_t in_window(std::uint64_t position);
+
   SampleOrder order_;
   std::uint64_t seed_;
+  PhysicalWindow window_;
   std::uint64_t pass_ = 0;
   Permutation permutation_;
+  std::uint64_t sorted_from_ = 0;
+  std::vector<std::uint64_t> sorted_;  // the window's samples; empty: none yet
 };
 
 }  // namespace penstock

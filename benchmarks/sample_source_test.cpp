@@ -87,6 +87,29 @@ TEST(PassOrder, ShufflesEveryPassAnewAndTheSameForTheSameSeed) {
   EXPECT_EQ(order.sample(0, 3), first[3]) << "going back to an earlier pass gives its order again";
 }
 
+TEST(PassOrder, PhysicalSortsEachWindowOfTheShuffle) {
+  constexpr std::uint64_t kSamples = 100;
+  constexpr std::uint64_t kWindow = 16;
+  std::vector<std::uint64_t> places;
+  for (std::uint64_t i = 0; i < kSamples; ++i) places.push_back((kSamples - i) / 2);
+  PassOrder shuffled(SampleOrder::shuffled, kSamples, 7);
+  PassOrder physical(SampleOrder::physical, kSamples, 7, {&places, kWindow});
+  for (const std::uint64_t pass : {0U, 1U, 0U}) {
+    for (std::uint64_t from = 0; from < kSamples; from += kWindow) {
+      std::set<std::uint64_t> wanted, got;
+      std::uint64_t last = 0;
+      for (std::uint64_t i = from; i < std::min(from + kWindow, kSamples); ++i) {
+        wanted.insert(shuffled.sample(pass, i));
+        const std::uint64_t sample = physical.sample(pass, i);
+        got.insert(sample);
+        EXPECT_GE(places[sample], last);
+        last = places[sample];
+      }
+      EXPECT_EQ(got, wanted) << "pass " << pass << ", window at " << from;
+    }
+  }
+}
+
 TEST(PassOrder, SequentialIsTheManifestsOrder) {
   PassOrder order(SampleOrder::sequential, 10, 7);
   for (std::uint64_t i = 0; i < 10; ++i) EXPECT_EQ(order.sample(i, i), i);

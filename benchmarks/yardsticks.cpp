@@ -17,6 +17,13 @@ using Clock = std::chrono::steady_clock;
 
 std::function<std::uint64_t(std::uint64_t)> order_of(const ReadWork& work, const ReadSettings& settings) {
   if (settings.order == SampleOrder::sequential) return {};
+  if (settings.order == SampleOrder::physical) {
+    // One pass, sorted once: its threads share it.
+    PassOrder order(settings.order, work.samples->size(), settings.seed, settings.window);
+    std::vector<std::uint64_t> pass(work.samples->size());
+    for (std::uint64_t i = 0; i < pass.size(); ++i) pass[i] = order.sample(0, i);
+    return [pass = std::move(pass)](std::uint64_t n) { return pass[n % pass.size()]; };
+  }
   const Permutation permutation(work.samples->size(), PassOrder::pass_seed(settings.seed, 0));
   return [permutation](std::uint64_t n) { return permutation.at(n % permutation.size()); };
 }
