@@ -30,8 +30,13 @@ using Note = std::function<void(std::string_view)>;
 constexpr std::uint64_t kBlock = 1U << 20U;
 constexpr std::uint64_t kPage = 4096;
 constexpr std::uint64_t kSmallFile = 112U << 10U;
-constexpr unsigned kDeep = 16;
 constexpr std::size_t kMostWritePasses = 16;  // of one repeat: a disk wears
+
+// "4k", "1m": as rungs are called.
+std::string block_name(std::uint64_t bytes) {
+  if (bytes % (1U << 20U) == 0) return fmt::format("{}m", bytes >> 20U);
+  return bytes % 1024 == 0 ? fmt::format("{}k", bytes >> 10U) : fmt::format("{}", bytes);
+}
 
 double seconds_since(Clock::time_point start) {
   return std::chrono::duration<double>(Clock::now() - start).count();
@@ -231,13 +236,20 @@ class TierProbe {
     std::vector<std::pair<std::string, std::uint64_t>> large;
     for (unsigned i = 0; i < most_clients_; ++i) large.emplace_back(folder_.object("large", i), each);
     PENSTOCK_ASSIGN(const ProbeSet blocks, make_set(large, kBlock));
-    PENSTOCK_ASSIGN(const ProbeSet pages, make_set(large, kPage));
     PENSTOCK_ASSIGN(const ProbeSet files, make_set(small_files_, 0));
     for (ProbeCell& cell : cells_) {
       PENSTOCK_TRY(measure_best_loop(cell, "read.sequential.1m.1", blocks, SampleOrder::sequential));
-      PENSTOCK_TRY(measure_depth(cell, "read.random.4k.1", pages, 1));
-      PENSTOCK_TRY(measure_depth(cell, fmt::format("read.random.4k.{}", kDeep), pages, kDeep));
       PENSTOCK_TRY(measure_best_loop(cell, "read.small_files.112k.1", files, SampleOrder::shuffled));
+      for (const unsigned depth : settings_.depths)
+        if (depth > 1)
+          PENSTOCK_TRY(measure_depth(cell, fmt::format("read.small_files.112k.{}", depth), files, depth));
+    }
+    for (const std::uint64_t block : settings_.blocks) {
+      PENSTOCK_ASSIGN(const ProbeSet set, make_set(large, block));
+      for (ProbeCell& cell : cells_)
+        for (const unsigned depth : settings_.depths)
+          PENSTOCK_TRY(
+              measure_depth(cell, fmt::format("read.random.{}.{}", block_name(block), depth), set, depth));
     }
     return success();
   }

@@ -22,6 +22,7 @@ namespace penstock {
 namespace {
 
 constexpr std::uint64_t kMostClients = 256;
+constexpr std::uint64_t kMostInFlight = 16384;
 
 constexpr OptionSpec kOptions[] = {
     {.name = "tier",
@@ -47,6 +48,18 @@ constexpr OptionSpec kOptions[] = {
      .help = "of the large files together, and as much again of small ones",
      .group = "Probe",
      .at_least = 1 << 20},
+    {.name = "blocks",
+     .value = "SIZE,...",
+     .fallback = "4KiB,128KiB",
+     .help = "of random reads",
+     .group = "Probe"},
+    {.name = "depths",
+     .type = OptionType::list,
+     .value = "LIST",
+     .fallback = "1,8,32",
+     .help = "reads that each client keeps in flight: of random reads and of small files",
+     .group = "Probe",
+     .at_least = 1},
     {.name = "cache",
      .type = OptionType::choice,
      .value = "cold|warm|asis",
@@ -209,6 +222,22 @@ void print_probe(std::span<const Record> records, const Output& output) {
   print(table.text());
 }
 
+// Sizes with commas between them.
+Result<std::vector<std::uint64_t>> parse_blocks(std::string_view text, std::uint64_t most) {
+  std::vector<std::uint64_t> blocks;
+  while (true) {
+    const std::string_view word = text.substr(0, text.find(','));
+    PENSTOCK_ASSIGN(const std::uint64_t bytes, parse_size(word));
+    if (bytes == 0 || bytes > most)
+      return make_error(Errc::invalid_argument,
+                        fmt::format("--blocks {}: from 1 to a client's share of --probe-size, {}", word,
+                                    format_size(most)));
+    blocks.push_back(bytes);
+    if (word.size() == text.size()) return blocks;
+    text.remove_prefix(word.size() + 1);
+  }
+}
+
 Result<ProbeSettings> probe_settings(const CommandContext& context) {
   const Options& options = context.options;
   ProbeSettings settings;
@@ -219,6 +248,15 @@ Result<ProbeSettings> probe_settings(const CommandContext& context) {
     settings.clients.push_back(static_cast<unsigned>(clients));
   }
   settings.bytes = options.size("probe-size");
+  const std::uint64_t most = *std::max_element(settings.clients.begin(), settings.clients.end());
+  for (const std::uint64_t depth : options.list("depths")) {
+    if (depth > kMostInFlight / most)
+      return make_error(Errc::invalid_argument,
+                        fmt::format("--depths {} with {} clients: at most {} reads in flight in all", depth,
+                                    most, kMostInFlight));
+    settings.depths.push_back(static_cast<unsigned>(depth));
+  }
+  PENSTOCK_ASSIGN(settings.blocks, parse_blocks(options.text("blocks"), settings.bytes / most));
   settings.min_time = options.duration("min-time");
   settings.repeats = static_cast<std::size_t>(options.integer("repeat"));
   settings.cache = cache_wish(options.text("cache"));

@@ -10,7 +10,8 @@ import penstock_cli
 
 
 class Tiers(penstock_cli.CliTest):
-    RUNGS = {"write.sequential.1m.1", "read.sequential.1m.1", "read.random.4k.1", "read.random.4k.16", "read.small_files.112k.1"}
+    RUNGS = {"write.sequential.1m.1", "read.sequential.1m.1",
+             *(f"read.{what}.{depth}" for what in ("random.4k", "random.128k", "small_files.112k") for depth in (1, 8, 32))}
     PROBE = ("--probe", "--probe-size", "2MiB", "--min-time", "20ms", "--repeat", "2", "--progress", "never", "--cache", "asis")
 
     def test_those_of_this_machine_are_found(self):
@@ -107,7 +108,8 @@ class Tiers(penstock_cli.CliTest):
         self.assertIn("--probe-size", record["reason"])
 
     def test_probe_with_nonsense_is_wrong_usage(self):
-        for flags in (("--threads", "0"), ("--probe-size", "1"), ("--probe-size", "99999999999999999999G"), ("--repeat", "0")):
+        for flags in (("--threads", "0"), ("--probe-size", "1"), ("--probe-size", "99999999999999999999G"), ("--repeat", "0"),
+                      ("--blocks", "0"), ("--blocks", "4k,"), ("--blocks", "1TiB"), ("--depths", "0"), ("--depths", "99999")):
             self.run_cli("tiers", "--tier", self.dir, "--probe", *flags, expect=2)
 
 
