@@ -333,5 +333,70 @@ TEST_F(PosixFaults, AFileSystemWithoutDirectModeIsNamed) {
   EXPECT_ERRC(Errc::unsupported, backend().create("other"));
 }
 
+TEST_F(PosixFaults, AFileSystemWithoutDirectModeFallsBackWhereThatIsAskedFor) {
+  ASSERT_OK(put("object", pattern(5'000)));
+  const auto without_direct = [&](InjectedFaults& faults, int nameless) {
+    faults.fail(Call::open_nameless, nameless, 1, 1000);
+    if (nameless != EINVAL) faults.fail(Call::open, EINVAL, 2, 1000);  // the first is that of the folder
+    reopen(",direct=1,fallback=buffered");
+  };
+  for (const int nameless : {EINVAL, EOPNOTSUPP}) {  // what is made there says it, or what is there
+    {
+      InjectedFaults faults;
+      without_direct(faults, nameless);
+    }
+    EXPECT_FALSE(backend().caps().bypasses_cache);
+    ASSERT_EQ(backend().remarks().size(), 1U);
+    EXPECT_NE(backend().remarks().front().find("fallback=buffered"), std::string::npos);
+    std::vector<std::byte> out(5'000);
+    EXPECT_OK(backend().read_object("object", 5'000, out));
+    EXPECT_EQ(out, pattern(5'000));
+    EXPECT_OK(put("other", pattern(10)));
+  }
+  reopen(",fallback=buffered");
+  EXPECT_TRUE(backend().remarks().empty()) << "nothing was asked for that is not there";
+}
+
+TEST_F(PosixFaults, ReadingToTheEndTakesOneCallMore) {
+  ASSERT_OK(put("object", pattern(10'000)));
+  ASSERT_OK(put("empty", {}));
+  std::vector<std::byte> out(10'000);
+  for (const auto& [options, calls] :
+       std::vector<std::pair<std::string, unsigned>>{{"", 1}, {",eof_read=1", 2}}) {
+    reopen(options);
+    for (const std::uint64_t hint : {10'000U, 0U}) {
+      InjectedFaults faults;
+      ASSERT_OK(backend().read_object("object", hint, out));
+      EXPECT_EQ(faults.calls(Call::read), calls) << options;
+      EXPECT_EQ(out, pattern(10'000));
+    }
+    InjectedFaults faults;
+    ASSERT_OK(backend().read_object("empty", 0, out));
+    EXPECT_EQ(faults.calls(Call::read), calls - 1) << options;
+    ASSERT_OK(backend().read_object("object", 9'000, out));
+    EXPECT_EQ(backend().moved_bytes().read, 29'000U) << "what lies behind is not counted";
+  }
+  InjectedFaults faults;
+  faults.fail(Call::read, EIO, 2, 1000);
+  EXPECT_ERRC(Errc::io, backend().read_object("object", 10'000, out));
+}
+
+TEST_F(PosixFaults, ReadaheadIsSaidOfEachObjectThatIsOpened) {
+  ASSERT_OK(put("object", pattern(10)));
+  std::vector<std::byte> out(10);
+  for (const auto& [options, calls] :
+       std::vector<std::pair<std::string, unsigned>>{{"", 0},
+                                                     {",readahead=normal", 0},
+                                                     {",readahead=random", 2},
+                                                     {",readahead=sequential", 2},
+                                                     {",readahead=willneed", 2}}) {
+    reopen(options);
+    InjectedFaults faults;
+    EXPECT_OK(backend().open("object"));
+    EXPECT_OK(backend().read_object("object", 10, out));
+    EXPECT_EQ(faults.calls(Call::fadvise), calls) << options;
+  }
+}
+
 }  // namespace
 }  // namespace penstock

@@ -76,6 +76,14 @@ __attribute__((visibility("default"))) ssize_t pread(int fd, void* out, size_t b
   return syscall(SYS_pread64, fd, out, shortened(Call::read, bytes), offset);
 }
 
+// A short vector read: as much of the first piece as allowed.
+__attribute__((visibility("default"))) ssize_t preadv(int fd, const struct iovec* parts, int count,
+                                                      off_t offset) {
+  if (struck(Call::read)) return -1;
+  if (shortened(Call::read, SIZE_MAX) == SIZE_MAX) return syscall(SYS_preadv, fd, parts, count, offset, 0L);
+  return syscall(SYS_pread64, fd, parts[0].iov_base, shortened(Call::read, parts[0].iov_len), offset);
+}
+
 __attribute__((visibility("default"))) ssize_t pwrite(int fd, const void* data, size_t bytes, off_t offset) {
   if (struck(Call::write)) return -1;
   return syscall(SYS_pwrite64, fd, data, shortened(Call::write, bytes), offset);
@@ -134,6 +142,12 @@ __attribute__((visibility("default"))) int fsync(int fd) {
 __attribute__((visibility("default"))) int fallocate(int fd, int mode, off_t offset, off_t length) {
   if (struck(Call::fallocate)) return -1;
   return static_cast<int>(syscall(SYS_fallocate, fd, mode, offset, length));
+}
+
+__attribute__((visibility("default"))) int posix_fadvise(int fd, off_t offset, off_t length,
+                                                         int advice) noexcept {
+  struck(Call::fadvise);
+  return syscall(SYS_fadvise64, fd, offset, length, advice) == 0 ? 0 : errno;
 }
 
 __attribute__((visibility("default"))) int close(int fd) {

@@ -20,6 +20,7 @@ enum class Call : std::uint8_t {
   fdatasync,
   fsync,
   fallocate,
+  fadvise,  // counted only
   close,
   count,
 };

@@ -16,11 +16,12 @@
 #include <cstring>
 #include <limits>
 #include <memory>
-#include <mutex>
 #include <string>
 #include <vector>
 
 #include "io_backends/base/buffer.hpp"
+#include "io_backends/base/direct_io.hpp"
+#include "io_backends/base/fifo.hpp"
 #include "io_backends/base/posix_files.hpp"
 
 namespace penstock {
@@ -30,6 +31,7 @@ extern const BackendInfo backend_uring;
 namespace {
 
 constexpr OptionSpec kOptions[] = {kDirectOption,
+                                   kFallbackOption,
                                    kPublishOption,
                                    {.name = "sqpoll",
                                     .type = OptionType::boolean,
@@ -45,10 +47,6 @@ constexpr unsigned kKnownAfter = 4;           // reads of one
 constexpr unsigned kSqpollIdleMs = 1000;
 constexpr std::size_t kLentPiece = std::size_t{1} << 30U;  // the kernel takes no more in one piece
 
-bool aligned(const std::byte* address) {
-  return reinterpret_cast<std::uintptr_t>(address) % kBufferAlignment == 0;  // NOLINT(*-reinterpret-cast)
-}
-
 int thread_id() {
   thread_local const int id = static_cast<int>(::syscall(SYS_gettid));
   return id;
@@ -57,8 +55,7 @@ int thread_id() {
 // Numbers tell a file from another that got the same descriptor later.
 class UringReader final : public PosixReader {
  public:
-  UringReader(Fd fd, bool direct, std::string name, MovedCounter& moved)
-      : PosixReader(std::move(fd), direct, std::move(name), moved) {}
+  using PosixReader::PosixReader;
   std::uint64_t number() const { return number_; }
 
  private:
@@ -138,26 +135,13 @@ class UringFiles final : public PosixFiles {
 
   Result<std::unique_ptr<Reader>> open(std::string_view name) override {
     PENSTOCK_ASSIGN(Fd fd, open_file(name));
-    return std::make_unique<UringReader>(std::move(fd), direct_, root_.full(name), moved_);
+    PENSTOCK_ASSIGN(const auto direct, ask_alignment(fd.get(), name));
+    return std::make_unique<UringReader>(std::move(fd), direct, root_.full(name), moved_);
   }
 
   Result<std::unique_ptr<Queue>> queue(std::size_t depth) override;
 
-  std::vector<std::string> remarks() const override {
-    const std::lock_guard lock(mutex_);
-    return remarks_;
-  }
-
-  // Each is kept once.
-  void remark(std::string sentence) {
-    const std::lock_guard lock(mutex_);
-    if (std::find(remarks_.begin(), remarks_.end(), sentence) == remarks_.end())
-      remarks_.push_back(std::move(sentence));
-  }
-
   PosixRoot& root() { return root_; }
-  MovedCounter& moved() { return moved_; }
-  bool direct() const { return direct_; }
   bool sqpoll() const { return sqpoll_; }
 
   // How the ring opens. Without waiting, as everybody here, until some file system turns out to have reads
@@ -171,8 +155,6 @@ class UringFiles final : public PosixFiles {
  private:
   const bool sqpoll_;
   std::atomic<bool> waits_{false};
-  mutable std::mutex mutex_;
-  std::vector<std::string> remarks_;
 };
 
 class UringQueue final : public Queue {
@@ -214,29 +196,11 @@ class UringQueue final : public Queue {
     unsigned reads = 0;  // of the candidate
   };
 
-  // A first-in, first-out ring of completions.
-  class Done {
-   public:
-    explicit Done(std::size_t capacity) : items_(capacity) {}
-    std::size_t size() const { return size_; }
-    void push(Completion completion) { items_[(first_ + size_++) % items_.size()] = std::move(completion); }
-    Completion pop() {
-      Completion completion = std::move(items_[first_]);
-      first_ = (first_ + 1) % items_.size();
-      --size_;
-      return completion;
-    }
-
-   private:
-    std::vector<Completion> items_;
-    std::size_t first_ = 0;
-    std::size_t size_ = 0;
-  };
-
   void start(const Operation& operation);
   Result<bool> start_read(std::uint32_t slot, const ReadAt& read);
   Result<bool> start_object(std::uint32_t slot, const ReadObject& object);
-  void aim(Slot& slot, std::uint64_t& offset, std::span<std::byte> room);
+  void aim(Slot& slot, const std::optional<DirectAlignment>& direct, std::uint64_t& offset,
+           std::span<std::byte> room);
   io_uring_sqe* entry(unsigned together);
   void prepare_read(io_uring_sqe* sqe, int file, const Slot& slot, std::uint64_t offset) const;
   int file_of(const UringReader& reader, bool& known);
@@ -257,7 +221,7 @@ class UringQueue final : public Queue {
   std::vector<std::uint32_t> free_;
   std::vector<Known> known_;
   std::size_t in_kernel_ = 0;
-  Done done_;
+  Fifo<Completion> done_;
 };
 
 Result<void> UringQueue::begin() {
@@ -317,8 +281,8 @@ Result<bool> UringQueue::start_read(std::uint32_t index, const ReadAt& read) {
   Slot& slot = slots_[index];
   std::uint64_t offset = read.offset;
   slot.bytes = read.out.size();
-  aim(slot, offset, read.out);
   const auto& reader = static_cast<const UringReader&>(*read.reader);
+  aim(slot, reader.direct(), offset, read.out);
   bool known = false;
   const int file = file_of(reader, known);
   io_uring_sqe* const sqe = entry(1);
@@ -336,7 +300,7 @@ Result<bool> UringQueue::start_object(std::uint32_t index, const ReadObject& obj
   Slot& slot = slots_[index];
   std::uint64_t offset = 0;
   slot.bytes = object.length_hint;
-  aim(slot, offset, object.out);
+  aim(slot, files_.likely_alignment(), offset, object.out);
   slot.path.assign(object.name);
   io_uring_sqe* sqe = entry(3);
   if (sqe == nullptr) return false;
@@ -354,19 +318,13 @@ Result<bool> UringQueue::start_object(std::uint32_t index, const ReadObject& obj
   return true;
 }
 
-// Where the read is to go: straight to `room`, of which the first slot.bytes are wanted, or beside it where
-// direct I/O can't.
-void UringQueue::aim(Slot& slot, std::uint64_t& offset, std::span<std::byte> room) {
-  slot.into = room.data();
-  slot.padded = slot.bytes;
-  slot.ahead = 0;
-  if (!files_.direct()) return;
-  slot.ahead = static_cast<std::size_t>(offset % kBufferAlignment);
-  slot.padded = whole_blocks(slot.ahead + slot.bytes);
-  offset -= slot.ahead;
-  if (slot.ahead == 0 && slot.padded <= room.size() && aligned(room.data())) return;
-  slot.bounce.grow(slot.padded);
-  slot.into = slot.bounce.data();
+void UringQueue::aim(Slot& slot, const std::optional<DirectAlignment>& direct, std::uint64_t& offset,
+                     std::span<std::byte> room) {
+  const Aim aimed = penstock::aim(direct, offset, slot.bytes, room, slot.bounce);
+  slot.into = aimed.into;
+  slot.ahead = aimed.ahead;
+  slot.padded = aimed.padded;
+  offset = aimed.offset;
 }
 
 // The first of so many entries that go in together; none only where the kernel takes nothing any more.

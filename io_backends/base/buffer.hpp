@@ -13,9 +13,11 @@ namespace penstock {
 
 inline constexpr std::size_t kBufferAlignment = 4096;  // satisfies O_DIRECT on every device we know of
 
-// The next multiple of kBufferAlignment.
+// The next multiple of kBufferAlignment; of what is more than 64 bits hold, the last.
 constexpr std::uint64_t whole_blocks(std::uint64_t bytes) {
-  return (bytes + kBufferAlignment - 1) / kBufferAlignment * kBufferAlignment;
+  const std::uint64_t ragged = bytes % kBufferAlignment;
+  if (ragged == 0 || bytes > UINT64_MAX - kBufferAlignment) return bytes - ragged;
+  return bytes - ragged + kBufferAlignment;
 }
 
 // Owns `capacity()` bytes aligned to kBufferAlignment; growing throws the content away. Pages are not touched

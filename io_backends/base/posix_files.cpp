@@ -3,10 +3,51 @@
 #include <fcntl.h>
 #include <sys/stat.h>
 
+#include <algorithm>
+
 #include "io_backends/base/posix_names.hpp"
 #include "io_backends/base/posix_read.hpp"
 
 namespace penstock {
+namespace {
+
+// Whether the file system at the root, or of the nearest folder above where that is not there yet, says that
+// it has no direct I/O.
+bool lacks_direct_io(const std::filesystem::path& root) {
+  std::error_code ignored;
+  std::filesystem::path folder = root;
+  while (!std::filesystem::is_directory(folder, ignored) && folder.has_relative_path())
+    folder = folder.parent_path();
+  const auto lacks = [](const Fd& file) { return file ? !direct_alignment(file.get()) : errno == EINVAL; };
+  const Fd fresh(::openat(AT_FDCWD, folder.c_str(), O_TMPFILE | O_RDWR | O_DIRECT | O_CLOEXEC, 0600));
+  if (fresh || errno == EINVAL) return lacks(fresh);
+  // Nothing can be made there: some file that is there says it.
+  constexpr int kLooks = 1000;
+  constexpr auto kOptions = std::filesystem::directory_options::skip_permission_denied;
+  std::filesystem::recursive_directory_iterator entry(folder, kOptions, ignored);
+  for (int i = 0; i < kLooks && !ignored && entry != std::filesystem::end(entry);
+       ++i, entry.increment(ignored)) {
+    std::error_code no_file;
+    if (!entry->is_regular_file(no_file)) continue;
+    const Fd file(::openat(AT_FDCWD, entry->path().c_str(), O_RDONLY | O_DIRECT | O_NONBLOCK | O_CLOEXEC));
+    if (file || errno == EINVAL) return lacks(file);
+  }
+  return false;
+}
+
+Error no_direct_io(std::string_view what) {
+  return make_error(Errc::unsupported,
+                    "the file system of '" + std::string(what) +
+                        "' has no direct I/O; leave direct=1 out, or add fallback=buffered");
+}
+
+}  // namespace
+
+PosixSettings posix_settings(const Options& options) {
+  return {.direct = options.boolean("direct"),
+          .fallback_to_buffered = options.text("fallback") == "buffered",
+          .nameless = options.text("publish") == "auto"};
+}
 
 Result<std::uint64_t> PosixReader::size() {
   struct stat status {};
@@ -16,26 +57,66 @@ Result<std::uint64_t> PosixReader::size() {
 
 Result<void> PosixReader::read_at(std::uint64_t offset, std::span<std::byte> out) {
   if (offset > static_cast<std::uint64_t>(INT64_MAX)) return truncated_error(name_, offset, out.size());
-  const FullIo io = direct_ ? pread_direct(fd_.get(), offset, out) : pread_full(fd_.get(), offset, out);
+  const FullIo io = pread_whole(fd_.get(), direct_, offset, out);
   moved_.add_read(io.done);
   if (io.done == out.size()) return success();
   if (io.sys_errno != 0) return errno_error(io.sys_errno, "cannot read", name_);
   return truncated_error(name_, offset, out.size());
 }
 
-PosixFiles::PosixFiles(std::string_view path, const Options& options)
-    : root_(path), direct_(options.boolean("direct")), names_(posix_namespace(root_)) {
+PosixFiles::PosixFiles(std::string_view path, const PosixSettings& settings)
+    : root_(path),
+      direct_(settings.direct && !(settings.fallback_to_buffered && lacks_direct_io(root_.path()))),
+      eof_read_(settings.eof_read),
+      advice_(settings.advice),
+      names_(posix_namespace(root_)) {
   caps_.write_at = true;
   caps_.native_path = true;
   caps_.rename = true;
   caps_.bypasses_cache = direct_;
   writing_.direct = direct_;
-  writing_.nameless = options.text("publish") == "auto";
+  writing_.nameless = settings.nameless;
+  if (settings.direct && !direct_)
+    remark("the file system of '" + root_.full("") +
+           "' has no direct I/O: reads and writes go through the page cache (fallback=buffered)");
+}
+
+std::vector<std::string> PosixFiles::remarks() const {
+  const std::lock_guard lock(mutex_);
+  return remarks_;
+}
+
+void PosixFiles::remark(std::string sentence) {
+  const std::lock_guard lock(mutex_);
+  if (std::find(remarks_.begin(), remarks_.end(), sentence) == remarks_.end())
+    remarks_.push_back(std::move(sentence));
 }
 
 Result<std::unique_ptr<Reader>> PosixFiles::open(std::string_view name) {
   PENSTOCK_ASSIGN(Fd fd, open_file(name));
-  return std::make_unique<PosixReader>(std::move(fd), direct_, root_.full(name), moved_);
+  PENSTOCK_ASSIGN(const auto direct, ask_alignment(fd.get(), name));
+  return std::make_unique<PosixReader>(std::move(fd), direct, root_.full(name), moved_);
+}
+
+Result<std::optional<DirectAlignment>> PosixFiles::alignment(int fd, std::string_view name) {
+  const DirectAlignment known = alignment_.load(std::memory_order_relaxed);
+  return !direct_ || known.offset == 0 ? ask_alignment(fd, name) : std::optional(known);
+}
+
+std::optional<DirectAlignment> PosixFiles::likely_alignment() const {
+  const DirectAlignment known = alignment_.load(std::memory_order_relaxed);
+  if (!direct_) return std::nullopt;
+  return known.offset == 0 ? DirectAlignment{} : known;
+}
+
+Result<std::optional<DirectAlignment>> PosixFiles::ask_alignment(int fd, std::string_view name) {
+  if (!direct_) return std::optional<DirectAlignment>();
+  const auto wanted = direct_alignment(fd);
+  if (!wanted) return no_direct_io(root_.full(name));
+  const DirectAlignment known = alignment_.load(std::memory_order_relaxed);
+  const DirectAlignment both{std::max(known.memory, wanted->memory), std::max(known.offset, wanted->offset)};
+  alignment_.store(both, std::memory_order_relaxed);
+  return std::optional(both);
 }
 
 Result<std::unique_ptr<Writer>> PosixFiles::create(std::string_view name, std::uint64_t bytes_hint) {
@@ -54,12 +135,21 @@ Result<std::uint64_t> PosixFiles::read_object(std::string_view name, std::uint64
     length = static_cast<std::uint64_t>(status.st_size);
     PENSTOCK_TRY(check_fits(name, length, out.size()));
   }
+  PENSTOCK_ASSIGN(auto direct, alignment(fd.get(), name));
   // Not read(2): in a process of several threads that takes a lock for the file's position.
-  const FullIo io =
-      direct_ ? pread_direct(fd.get(), 0, out.first(length)) : pread_full(fd.get(), 0, out.first(length));
+  FullIo io = pread_whole(fd.get(), direct, 0, out.first(length));
+  if (direct && io.sys_errno == EINVAL && io.done == 0) {  // another file system below the same root
+    PENSTOCK_ASSIGN(direct, ask_alignment(fd.get(), name));
+    io = pread_whole(fd.get(), direct, 0, out.first(length));
+  }
   moved_.add_read(io.done);
   if (io.sys_errno != 0) return root_.error(io.sys_errno, "cannot read", name);
   if (io.done != length) return truncated_error(root_.full(name), 0, length);
+  if (eof_read_) {
+    std::byte none{};
+    const FullIo end = pread_whole(fd.get(), direct, length, {&none, 1});
+    if (end.sys_errno != 0) return root_.error(end.sys_errno, "cannot read", name);
+  }
   return length;
 }
 
@@ -85,16 +175,16 @@ Result<Fd> PosixFiles::open_to_read(std::string_view name) {
   if (!fd && direct_ && fd.error().sys_errno == EINVAL) {
     // Folders have none either, and have errors of their own.
     if (auto folder = root_.open(name, O_RDONLY | O_DIRECTORY, "cannot open"); folder.ok()) return folder;
-    return make_error(Errc::unsupported, "the file system of '" + root_.full(name) +
-                                             "' has no direct I/O; leave direct=1 out");
+    return no_direct_io(root_.full(name));
   }
+  if (fd.ok() && advice_ != POSIX_FADV_NORMAL) ::posix_fadvise(fd->get(), 0, 0, advice_);
   return fd;
 }
 
 Result<void> check_folder_given(std::string_view backend, std::string_view path) {
-    if (!path.empty()) return success();
-    return make_error(Errc::invalid_argument, "a " + std::string(backend) + " tier needs a folder: " +
-                                                  std::string(backend) + ":/path/to/folder");
-  }
+  if (!path.empty()) return success();
+  return make_error(Errc::invalid_argument, "a " + std::string(backend) + " tier needs a folder: " +
+                                                std::string(backend) + ":/path/to/folder");
+}
 
 }  // namespace penstock

@@ -2,13 +2,17 @@
 // reads in another way of its own derives from this and overrides what it does otherwise.
 #pragma once
 
+#include <atomic>
 #include <filesystem>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "io_backends/base/backend.hpp"
+#include "io_backends/base/direct_io.hpp"
 #include "io_backends/base/fd.hpp"
 #include "io_backends/base/posix_root.hpp"
 #include "io_backends/base/posix_writer.hpp"
@@ -22,6 +26,12 @@ inline constexpr OptionSpec kDirectOption{.name = "direct",
                                           .value = "0|1",
                                           .fallback = "0",
                                           .help = "bypass the page cache (O_DIRECT)"};
+inline constexpr OptionSpec kFallbackOption{
+    .name = "fallback",
+    .type = OptionType::choice,
+    .value = "none|buffered",
+    .fallback = "none",
+    .help = "what direct=1 does where the file system has no direct I/O: fail, or use the page cache"};
 inline constexpr OptionSpec kPublishOption{
     .name = "publish",
     .type = OptionType::choice,
@@ -29,28 +39,45 @@ inline constexpr OptionSpec kPublishOption{
     .fallback = "auto",
     .help = "how a finished object gets its name: auto uses a nameless file where the system has them"};
 
+// How the files of a back end are written and read.
+struct PosixSettings {
+  bool direct = false;                // O_DIRECT
+  bool fallback_to_buffered = false;  // where the file system has no O_DIRECT; else reads and writes fail
+  bool nameless = true;               // objects in the making have no name where the system has such files
+  bool eof_read = false;              // whole objects: one more read, behind their last byte
+  int advice = 0;                     // POSIX_FADV_... for each file that is opened to be read
+};
+
+// From a table with kDirectOption, kFallbackOption and kPublishOption.
+PosixSettings posix_settings(const Options& options);
+
 class PosixReader : public Reader {
  public:
-  PosixReader(Fd fd, bool direct, std::string name, MovedCounter& moved)
+  // `direct`: what the descriptor, opened with O_DIRECT, wants; none for a buffered one.
+  PosixReader(Fd fd, std::optional<DirectAlignment> direct, std::string name, MovedCounter& moved)
       : fd_(std::move(fd)), direct_(direct), name_(std::move(name)), moved_(moved) {}
 
   Result<std::uint64_t> size() override;
   Result<void> read_at(std::uint64_t offset, std::span<std::byte> out) override;
 
   int fd() const { return fd_.get(); }
+  const std::optional<DirectAlignment>& direct() const { return direct_; }
   const std::string& name() const { return name_; }  // for messages
+
+ protected:
+  MovedCounter& moved() { return moved_; }
 
  private:
   const Fd fd_;
-  const bool direct_;
+  const std::optional<DirectAlignment> direct_;
   const std::string name_;
   MovedCounter& moved_;
 };
 
 class PosixFiles : public Backend {
  public:
-  // `options` from a table with kDirectOption and kPublishOption.
-  PosixFiles(std::string_view path, const Options& options);
+  PosixFiles(std::string_view path, const PosixSettings& settings);
+  PosixFiles(std::string_view path, const Options& options) : PosixFiles(path, posix_settings(options)) {}
 
   const Caps& caps() const override { return caps_; }
   Result<std::unique_ptr<Reader>> open(std::string_view name) override;
@@ -59,11 +86,24 @@ class PosixFiles : public Backend {
                                     std::span<std::byte> out) override;
   Namespace& names() override { return *names_; }
   MovedBytes moved_bytes() const override { return moved_.sum(); }
+  std::vector<std::string> remarks() const override;
   std::optional<std::filesystem::path> native_path(std::string_view name) const override;
 
- protected:
+  // For its queues as well. Each sentence is kept once.
+  void remark(std::string sentence);
+  MovedCounter& moved() { return moved_; }
+
   // O_RDONLY, with O_DIRECT where that is asked for. What is no file may come back too.
   Result<Fd> open_to_read(std::string_view name);
+  // What direct reads from a file that open_to_read() gave must keep to; none where reads are buffered. The
+  // first asks the system, and remembers it together with what others of this back end wanted; the second
+  // asks only where nobody has; the third never does. Right but for another file system below the same root
+  // that wants more: its reads give EINVAL then.
+  Result<std::optional<DirectAlignment>> ask_alignment(int fd, std::string_view name);
+  Result<std::optional<DirectAlignment>> alignment(int fd, std::string_view name);
+  std::optional<DirectAlignment> likely_alignment() const;
+
+ protected:
   // As open_to_read(), and `is a directory` for folders.
   Result<Fd> open_file(std::string_view name);
 
@@ -73,6 +113,11 @@ class PosixFiles : public Backend {
   MovedCounter moved_;
 
  private:
+  const bool eof_read_;
+  const int advice_;
+  std::atomic<DirectAlignment> alignment_{DirectAlignment{0, 0}};  // zeros: nobody has asked yet
+  mutable std::mutex mutex_;
+  std::vector<std::string> remarks_;
   const std::unique_ptr<Namespace> names_;
   PosixWriting writing_{root_, moved_};
 };

@@ -8,30 +8,11 @@
 #include <vector>
 
 #include "io_backends/base/backend.hpp"
+#include "io_backends/base/fifo.hpp"
 #include "io_backends/base/threads.hpp"
 
 namespace penstock {
 namespace {
-
-// A bounded first-in, first-out ring that never allocates after it was made.
-template <class T>
-class Ring {
- public:
-  explicit Ring(std::size_t capacity) : items_(capacity) {}
-  std::size_t size() const { return size_; }
-  void push(T item) { items_[(first_ + size_++) % items_.size()] = std::move(item); }
-  T pop() {
-    T item = std::move(items_[first_]);
-    first_ = (first_ + 1) % items_.size();
-    --size_;
-    return item;
-  }
-
- private:
-  std::vector<T> items_;
-  std::size_t first_ = 0;
-  std::size_t size_ = 0;
-};
 
 class ThreadPoolQueue final : public Queue {
  public:
@@ -87,8 +68,8 @@ class ThreadPoolQueue final : public Queue {
   std::mutex mutex_;
   std::condition_variable_any submitted_;
   std::condition_variable finished_;
-  Ring<Operation> waiting_;
-  Ring<Completion> done_;
+  Fifo<Operation> waiting_;
+  Fifo<Completion> done_;
   std::size_t wanted_ = 0;
   std::vector<std::jthread> threads_;
 };

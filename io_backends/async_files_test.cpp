@@ -1,5 +1,7 @@
-// The back end uring beyond the contract: what the kernel does for it, and what happens where it does not.
+// The back ends whose own queues keep reads of files in flight, beyond the contract: what the kernel does for
+// them, and what happens where it does not.
 #include <fcntl.h>
+#include <linux/aio_abi.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -18,20 +20,19 @@ namespace {
 
 using Bytes = std::vector<std::byte>;
 
-class Uring : public testing::TestWithParam<std::string> {
+class AsyncFiles : public testing::TestWithParam<std::pair<std::string, std::string>> {
  protected:
   void SetUp() override {
-    backend_ = make();
-    if (backend_ == nullptr) GTEST_SKIP() << "this build has no back end uring";
+    const auto& [name, options] = GetParam();
+    if (auto known = backend_registry().find(name); !known.ok()) GTEST_SKIP() << known.error().what;
+    auto tier = open_tier("t=" + name + ":" + scratch_.path().string() + options);
+    ASSERT_OK(tier);
+    backend_ = std::move(tier->backend);
     if (!backend_->caps().async) GTEST_SKIP() << backend_->remarks().front();
     const Result<void> written = put("probe", pattern(1));
     ASSERT_OK(written);
     const auto opened = backend_->open("probe");
     if (!opened.ok() && opened.error().code == Errc::unsupported) GTEST_SKIP() << opened.error().what;
-  }
-  std::unique_ptr<Backend> make(const std::string& options = GetParam()) const {
-    auto tier = open_tier("t=uring:" + scratch_.path().string() + options);
-    return tier.ok() ? std::move(tier->backend) : nullptr;
   }
   Result<void> put(std::string_view name, std::span<const std::byte> bytes) {
     PENSTOCK_ASSIGN(const auto writer, backend_->create(name, bytes.size()));
@@ -43,10 +44,16 @@ class Uring : public testing::TestWithParam<std::string> {
   std::unique_ptr<Backend> backend_;
 };
 
-INSTANTIATE_TEST_SUITE_P(, Uring, testing::Values("", ",direct=1", ",sqpoll=1"), [](const auto& variant) {
-  return variant.param.empty() ? std::string("buffered")
-                               : variant.param.substr(1, variant.param.find('=') - 1);
-});
+using Variant = std::pair<std::string, std::string>;
+std::string variant_name(const testing::TestParamInfo<Variant>& row) {
+  const auto& [name, options] = row.param;
+  return options.empty() ? name : name + "_" + options.substr(1, options.find('=') - 1);
+}
+INSTANTIATE_TEST_SUITE_P(, AsyncFiles,
+                         testing::Values(Variant("uring", ""), Variant("uring", ",direct=1"),
+                                         Variant("uring", ",sqpoll=1"), Variant("libaio", ""),
+                                         Variant("libaio", ",direct=1")),
+                         variant_name);
 
 // Reads all, `depth` at once, each to its place in `memory`; the outcomes by tag.
 std::map<std::uint64_t, Result<std::uint64_t>> read_all(Queue& queue, std::span<const Operation> operations) {
@@ -61,7 +68,7 @@ std::map<std::uint64_t, Result<std::uint64_t>> read_all(Queue& queue, std::span<
   return done;
 }
 
-TEST_P(Uring, ReadsObjectsOfAnySizeToAnyPlace) {
+TEST_P(AsyncFiles, ReadsObjectsOfAnySizeToAnyPlace) {
   const std::vector<std::size_t> sizes{1, 511, 512, 4095, 4096, 4097, 100'000, 114'688, 1'000'003};
   const std::size_t room = whole_blocks(sizes.back()) + kBufferAlignment;
   for (const bool lent : {false, true}) {
@@ -91,7 +98,7 @@ TEST_P(Uring, ReadsObjectsOfAnySizeToAnyPlace) {
   }
 }
 
-TEST_P(Uring, ReadsRangesOfManyReadersAgainAndAgain) {
+TEST_P(AsyncFiles, ReadsRangesOfManyReadersAgainAndAgain) {
   constexpr std::size_t kReaders = 40;
   constexpr std::size_t kBytes = 20'000;
   std::vector<std::unique_ptr<Reader>> readers;
@@ -119,7 +126,7 @@ TEST_P(Uring, ReadsRangesOfManyReadersAgainAndAgain) {
   }
 }
 
-TEST_P(Uring, SaysWhatBlockingCallsSay) {
+TEST_P(AsyncFiles, SaysWhatBlockingCallsSay) {
   const auto blocking = open_tier("t=posix:" + scratch_.path().string());
   ASSERT_OK(blocking);
   ASSERT_OK(put("object", pattern(5'000)));
@@ -145,7 +152,7 @@ TEST_P(Uring, SaysWhatBlockingCallsSay) {
   }
 }
 
-TEST_P(Uring, AFifoInAnObjectsPlaceKeepsNobody) {
+TEST_P(AsyncFiles, AFifoInAnObjectsPlaceKeepsNobody) {
   ASSERT_EQ(::mkfifo((scratch_.path() / "fifo").c_str(), 0600), 0);
   auto queue = backend_->queue(2);
   ASSERT_OK(queue);
@@ -154,8 +161,9 @@ TEST_P(Uring, AFifoInAnObjectsPlaceKeepsNobody) {
   EXPECT_FALSE(read_all(**queue, {&operation, 1}).at(1).ok());
 }
 
-TEST_P(Uring, TakesNoDescriptorsOfTheProcess) {
+TEST_P(AsyncFiles, TakesNoDescriptorsOfTheProcess) {
   ASSERT_OK(put("object", pattern(3'000)));
+  if (GetParam().first != "uring") GTEST_SKIP() << "only a ring has descriptors of its own";
   EXPECT_TRUE(in_child_process([&] {
     auto queue = backend_->queue(64);
     ASSERT_OK(queue);
@@ -178,7 +186,7 @@ TEST_P(Uring, TakesNoDescriptorsOfTheProcess) {
   }));
 }
 
-TEST_P(Uring, AQueueGoesFromThreadToThread) {
+TEST_P(AsyncFiles, AQueueGoesFromThreadToThread) {
   ASSERT_OK(put("object", pattern(3'000)));
   auto queue = backend_->queue(4);
   ASSERT_OK(queue);
@@ -190,7 +198,7 @@ TEST_P(Uring, AQueueGoesFromThreadToThread) {
     }).join();
 }
 
-TEST_P(Uring, CountsWhatItRead) {
+TEST_P(AsyncFiles, CountsWhatItRead) {
   ASSERT_OK(put("object", pattern(5'000)));
   const std::uint64_t before = backend_->moved_bytes().read;
   auto queue = backend_->queue(4);
@@ -203,12 +211,14 @@ TEST_P(Uring, CountsWhatItRead) {
   EXPECT_EQ(backend_->moved_bytes().read - before, 50'000U);
 }
 
-TEST(UringDenied, ThreadsDoItWhereTheRingIsForbidden) {
+// What is left of a back end whose call is forbidden: threads, and a sentence that says so.
+void expect_threads(const std::string& name, int call) {
   const ScratchFolder scratch;
+  if (auto known = backend_registry().find(name); !known.ok()) GTEST_SKIP() << known.error().what;
   EXPECT_TRUE(in_child_process([&] {
-    if (!deny_calls({SYS_io_uring_setup})) return;
-    auto tier = open_tier("t=uring:" + scratch.path().string());
-    if (!tier.ok()) return;  // a build without
+    ASSERT_TRUE(deny_calls({call}));
+    auto tier = open_tier("t=" + name + ":" + scratch.path().string());
+    ASSERT_OK(tier);
     Backend& backend = *tier->backend;
     EXPECT_FALSE(backend.caps().async);
     ASSERT_EQ(backend.remarks().size(), 1U);
@@ -223,6 +233,42 @@ TEST(UringDenied, ThreadsDoItWhereTheRingIsForbidden) {
     const Operation operation{ReadObject{"object", 10, out}, 1};
     EXPECT_OK(read_all(**queue, {&operation, 1}).at(1));
     EXPECT_EQ(out, pattern(10));
+  }));
+}
+
+TEST(AsyncFilesDenied, ThreadsDoItWhereTheRingIsForbidden) {
+  expect_threads("uring", SYS_io_uring_setup);
+}
+
+TEST(AsyncFilesDenied, ThreadsDoItWhereAsynchronousReadsAreForbidden) {
+  expect_threads("libaio", SYS_io_setup);
+}
+
+// fs.aio-max-nr is one limit for the whole machine; this test takes what is left of it for a moment.
+TEST(AsyncFilesExhausted, ThreadsDoItWhereTheMachineHasNoMoreAsynchronousReads) {
+  const ScratchFolder scratch;
+  auto tier = open_tier("t=libaio:" + scratch.path().string());
+  ASSERT_OK(tier);
+  Backend& backend = *tier->backend;
+  if (!backend.caps().async) GTEST_SKIP() << backend.remarks().front();
+  auto writer = backend.create("object", 10);
+  ASSERT_OK(writer);
+  ASSERT_OK((*writer)->append(pattern(10)));
+  ASSERT_OK((*writer)->publish(Durability::visible));
+  EXPECT_TRUE(in_child_process([&] {  // whose end gives all back
+    for (unsigned reads = 1U << 20U; reads > 0; reads /= 2) {
+      aio_context_t context = 0;
+      while (::syscall(SYS_io_setup, reads, &context) == 0) context = 0;
+      ASSERT_TRUE(errno == EAGAIN || errno == EINVAL || errno == ENOMEM);
+    }
+    auto queue = backend.queue(4);
+    ASSERT_OK(queue);
+    ASSERT_EQ(backend.remarks().size(), 1U);
+    EXPECT_NE(backend.remarks().front().find("fs.aio-max-nr"), std::string::npos);
+    Bytes out(10);
+    const Operation operation{ReadObject{"object", 10, out}, 1};
+    EXPECT_OK(read_all(**queue, {&operation, 1}).at(1));
+    queue->reset();  // its threads
   }));
 }
 

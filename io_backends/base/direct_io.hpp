@@ -1,0 +1,58 @@
+// Reads that bypass the page cache (O_DIRECT): what the system wants of their memory, offsets and lengths,
+// and where a read goes that is not so.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+
+#include "io_backends/base/buffer.hpp"
+
+namespace penstock {
+
+// In bytes, powers of two. Lengths are multiples of `offset`. What kBufferAlignment stands for is safe where
+// nobody knows better.
+struct DirectAlignment {
+  std::uint32_t memory = kBufferAlignment;
+  std::uint32_t offset = kBufferAlignment;
+};
+
+// What the file system says of this file (statx with STATX_DIOALIGN, Linux 6.1); kBufferAlignment where it
+// says nothing; none where it says that the file cannot be read so.
+std::optional<DirectAlignment> direct_alignment(int fd);
+
+// Whether a read of whole blocks may go there.
+inline bool aligned(const DirectAlignment& wanted, std::uint64_t offset, const std::byte* memory) {
+  // NOLINTNEXTLINE(*-reinterpret-cast)
+  return offset % wanted.offset == 0 && reinterpret_cast<std::uintptr_t>(memory) % wanted.memory == 0;
+}
+
+// The next multiple of `block`, a power of two.
+constexpr std::uint64_t round_up(std::uint64_t bytes, std::uint64_t block) {
+  return (bytes + block - 1) / block * block;
+}
+
+// A read as it is put to the system, so that `bytes` bytes from `offset` come by it: `padded` bytes from
+// `offset` go to `into`, the first `ahead` of them unwanted.
+struct Aim {
+  std::byte* into = nullptr;
+  std::uint64_t offset = 0;
+  std::size_t ahead = 0;
+  std::size_t padded = 0;
+};
+
+// Straight to `room`, of which the first `bytes` bytes are wanted and all may be overwritten, or to `bounce`,
+// grown as needed, where direct I/O cannot. Without a DirectAlignment: just so.
+inline Aim aim(const std::optional<DirectAlignment>& direct, std::uint64_t offset, std::size_t bytes,
+               std::span<std::byte> room, Buffer& bounce) {
+  if (!direct) return {room.data(), offset, 0, bytes};
+  const auto ahead = static_cast<std::size_t>(offset % direct->offset);
+  const auto padded = static_cast<std::size_t>(round_up(ahead + bytes, direct->offset));
+  if (ahead == 0 && padded <= room.size() && aligned(*direct, offset, room.data()))
+    return {room.data(), offset, 0, padded};
+  bounce.grow(padded);
+  return {bounce.data(), offset - ahead, ahead, padded};
+}
+
+}  // namespace penstock

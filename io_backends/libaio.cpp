@@ -1,0 +1,259 @@
+// Back end: a folder of the operating system, many reads in flight from each thread by the kernel's older
+// asynchronous calls (io_submit, io_getevents): for machines that forbid io_uring. Called without a library.
+//
+// Only direct reads are truly asynchronous: the kernel works off a buffered one while it is submitted.
+#include <linux/aio_abi.h>
+#include <sys/syscall.h>
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "io_backends/base/fifo.hpp"
+#include "io_backends/base/posix_files.hpp"
+
+namespace penstock {
+
+extern const BackendInfo backend_libaio;
+
+namespace {
+
+constexpr OptionSpec kOptions[] = {kDirectOption, kFallbackOption, kPublishOption};
+
+// A context of the kernel for so many reads at once.
+class Context {
+ public:
+  Context() = default;
+  Context(const Context&) = delete;
+  Context& operator=(const Context&) = delete;
+  ~Context() {
+    if (id_ != 0) ::syscall(SYS_io_destroy, id_);
+  }
+
+  // 0, or the errno.
+  int set_up(std::size_t depth) {
+    return ::syscall(SYS_io_setup, static_cast<unsigned>(depth), &id_) == 0 ? 0 : errno;
+  }
+  // As read(2) returns: how many from the front were taken.
+  long submit(std::span<iocb*> reads) {
+    return ::syscall(SYS_io_submit, id_, static_cast<long>(reads.size()), reads.data());
+  }
+  // How many events came; EINTR is tried again. Waits for at least so many.
+  long wait(std::size_t at_least, std::span<io_event> events) {
+    return retry_eintr([&] {
+      return ::syscall(SYS_io_getevents, id_, static_cast<long>(at_least), static_cast<long>(events.size()),
+                       events.data(), nullptr);
+    });
+  }
+
+ private:
+  aio_context_t id_ = 0;
+};
+
+class LibaioFiles final : public PosixFiles {
+ public:
+  LibaioFiles(std::string_view path, const Options& options) : PosixFiles(path, options) {
+    // For no reads at all: invalid, where it is not forbidden. A context that works takes long to give back.
+    Context trial;
+    const int failed = trial.set_up(0);
+    caps_.async = failed == EINVAL;
+    if (!caps_.async) say_threads(failed);
+  }
+
+  Result<std::unique_ptr<Queue>> queue(std::size_t depth) override;
+
+ private:
+  void say_threads(int failed) {
+    const std::string remedy =
+        failed == EAGAIN ? "all that fs.aio-max-nr allows are taken" : std::string(std::strerror(failed));
+    remark("the kernel's asynchronous reads are not to be had here (" + remedy +
+           "): threads that block keep reads in flight instead");
+  }
+};
+
+class LibaioQueue final : public Queue {
+ public:
+  LibaioQueue(LibaioFiles& files, std::unique_ptr<Context> context, std::size_t depth)
+      : files_(files), slots_(depth), events_(depth), done_(depth), context_(std::move(context)) {
+    free_.reserve(depth);
+    prepared_.reserve(depth);
+    for (std::size_t i = depth; i > 0; --i) free_.push_back(i - 1);
+  }
+  ~LibaioQueue() override {
+    while (in_kernel_ > 0 && wait(1)) continue;
+  }
+
+  std::size_t submit(std::span<const Operation> operations, Start start) override;
+  std::size_t reap(std::span<Completion> out, std::size_t at_least) override;
+  std::size_t in_flight() const override { return prepared_.size() + in_kernel_ + done_.size(); }
+
+ private:
+  struct Slot {
+    Operation operation;
+    iocb request{};
+    Aim aim;
+    std::size_t bytes = 0;  // wanted
+    Fd opened;              // of an object
+    Buffer bounce;          // where direct I/O cannot go straight to its place
+  };
+
+  void start(const Operation& operation);
+  Result<bool> prepare(Slot& slot);
+  void push();
+  bool wait(std::size_t at_least);
+  void finish(std::size_t index, std::int64_t result);
+
+  LibaioFiles& files_;
+  std::vector<Slot> slots_;
+  std::vector<std::size_t> free_;
+  std::vector<iocb*> prepared_;  // not with the kernel yet
+  std::vector<io_event> events_;
+  std::size_t in_kernel_ = 0;
+  Fifo<Completion> done_;
+  const std::unique_ptr<Context> context_;  // dies first: the kernel may still write to what is above
+};
+
+std::size_t LibaioQueue::submit(std::span<const Operation> operations, Start start) {
+  const std::size_t taken = std::min(operations.size(), free_.size() - done_.size());
+  for (const Operation& operation : operations.first(taken)) this->start(operation);
+  if (start == Start::now) push();
+  return taken;
+}
+
+void LibaioQueue::start(const Operation& operation) {
+  const std::size_t index = free_.back();
+  Slot& slot = slots_[index];
+  slot.operation = operation;
+  const Result<bool> begun = prepare(slot);
+  if (begun.ok() && *begun) {
+    free_.pop_back();
+    slot.request.aio_data = index;
+    prepared_.push_back(&slot.request);
+    return;
+  }
+  slot.opened.close();
+  done_.push({operation.tag, begun.ok() ? perform(files_, operation) : Result<std::uint64_t>(begun.error())});
+}
+
+// Whether the slot's request is for the kernel; else the operation is to be done at once.
+Result<bool> LibaioQueue::prepare(Slot& slot) {
+  std::uint64_t offset = 0;
+  std::span<std::byte> room;
+  std::optional<DirectAlignment> direct;
+  int fd = -1;
+  if (const auto* const read = std::get_if<ReadAt>(&slot.operation.what)) {
+    const auto& reader = static_cast<const PosixReader&>(*read->reader);
+    room = read->out;
+    offset = read->offset;
+    if (room.empty() || offset > static_cast<std::uint64_t>(INT64_MAX) - room.size()) return false;
+    slot.bytes = room.size();
+    fd = reader.fd();
+    direct = reader.direct();
+  } else {
+    const auto& object = std::get<ReadObject>(slot.operation.what);
+    PENSTOCK_TRY(check_read_object(object.name, object.length_hint, object.out.size()));
+    if (object.length_hint == 0) return false;  // nobody knows yet how much to read
+    PENSTOCK_ASSIGN(slot.opened, files_.open_to_read(object.name));
+    PENSTOCK_ASSIGN(direct, files_.alignment(slot.opened.get(), object.name));
+    room = object.out;
+    slot.bytes = object.length_hint;
+    fd = slot.opened.get();
+  }
+  slot.aim = aim(direct, offset, slot.bytes, room, slot.bounce);
+  slot.request = {};
+  slot.request.aio_lio_opcode = IOCB_CMD_PREAD;
+  slot.request.aio_fildes = static_cast<std::uint32_t>(fd);
+  slot.request.aio_buf = reinterpret_cast<std::uintptr_t>(slot.aim.into);  // NOLINT(*-reinterpret-cast)
+  slot.request.aio_nbytes = slot.aim.padded;
+  slot.request.aio_offset = static_cast<std::int64_t>(slot.aim.offset);
+  return true;
+}
+
+// Hands what is prepared to the kernel. What it refuses is done at once, in the words of blocking calls.
+void LibaioQueue::push() {
+  std::span<iocb*> rest(prepared_);
+  while (!rest.empty()) {
+    const long taken = context_->submit(rest);
+    if (taken > 0) {
+      in_kernel_ += static_cast<std::size_t>(taken);
+      rest = rest.subspan(static_cast<std::size_t>(taken));
+      continue;
+    }
+    if (taken < 0 && errno == EINTR) continue;
+    if (taken < 0 && errno == EAGAIN && in_kernel_ > 0 && wait(1)) continue;
+    finish(rest.front()->aio_data, -EAGAIN);
+    rest = rest.subspan(1);
+  }
+  prepared_.clear();
+}
+
+// Takes what the kernel has done, at least so many. False when it gives no answer.
+bool LibaioQueue::wait(std::size_t at_least) {
+  const long count = context_->wait(at_least, events_);
+  if (count < 0) return false;
+  in_kernel_ -= static_cast<std::size_t>(count);
+  for (const io_event& event : std::span(events_).first(static_cast<std::size_t>(count)))
+    finish(event.data, event.res);
+  return true;
+}
+
+std::size_t LibaioQueue::reap(std::span<Completion> out, std::size_t at_least) {
+  const std::size_t wanted = std::min({at_least, in_flight(), out.size()});
+  push();
+  if (done_.size() < wanted || (wanted == 0 && in_kernel_ > 0))
+    while (wait(wanted - std::min(wanted, done_.size())) && done_.size() < wanted) continue;
+  const std::size_t count = std::min(out.size(), done_.size());
+  for (std::size_t i = 0; i < count; ++i) out[i] = done_.pop();
+  return count;
+}
+
+void LibaioQueue::finish(std::size_t index, std::int64_t result) {
+  Slot& slot = slots_[index];
+  slot.opened.close();
+  free_.push_back(index);
+  if (result < static_cast<std::int64_t>(slot.aim.ahead + slot.bytes)) {
+    // Whatever is wrong: blocking calls say it in the words of every other back end, and go on where a read
+    // was only short.
+    done_.push({slot.operation.tag, perform(files_, slot.operation)});
+    return;
+  }
+  files_.moved().add_read(slot.bytes);
+  const auto out = std::visit([](const auto& what) { return what.out; }, slot.operation.what);
+  if (slot.aim.into != out.data()) std::memcpy(out.data(), slot.aim.into + slot.aim.ahead, slot.bytes);
+  done_.push({slot.operation.tag, std::uint64_t{slot.bytes}});
+}
+
+Result<std::unique_ptr<Queue>> LibaioFiles::queue(std::size_t depth) {
+  PENSTOCK_TRY(check_queue_depth(depth));
+  if (!caps_.async) return Backend::queue(depth);
+  auto context = std::make_unique<Context>();
+  if (const int failed = context->set_up(depth); failed != 0) {
+    say_threads(failed);
+    return thread_pool_queue(*this, depth);
+  }
+  return std::make_unique<LibaioQueue>(*this, std::move(context), depth);
+}
+
+Result<std::unique_ptr<Backend>> make_libaio(std::string_view path, const Options& options) {
+  PENSTOCK_TRY(check_folder_given("libaio", path));
+  return std::make_unique<LibaioFiles>(path, options);
+}
+
+std::string test_path(const std::filesystem::path& scratch) {
+  return (scratch / "libaio").string();
+}
+
+}  // namespace
+
+const BackendInfo backend_libaio{
+    .name = "libaio",
+    .summary = "files in a folder, many reads in flight from each thread by io_submit",
+    .options = kOptions,
+    .make = make_libaio,
+    .test_path = test_path,
+};
+
+}  // namespace penstock
