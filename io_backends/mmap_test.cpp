@@ -1,0 +1,164 @@
+// The back end mmap beyond the contract: files that lose bytes while they are mapped, and its handler of
+// SIGBUS among others.
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <atomic>
+#include <csignal>
+#include <cstring>
+#include <fstream>
+#include <thread>
+
+#include "io_backends/base/fd.hpp"
+#include "io_backends/base/testing.hpp"
+#include "io_backends/base/tier.hpp"
+
+namespace penstock {
+namespace {
+
+constexpr std::size_t kBytes = 1'000'000;
+
+class Mmap : public testing::Test {
+ protected:
+  void SetUp() override { reopen(""); }
+
+  void reopen(const std::string& options) {
+    auto tier = open_tier("t=mmap:" + scratch_.path().string() + options);
+    ASSERT_OK(tier);
+    backend_ = std::move(tier->backend);
+  }
+  void put(const std::string& name, std::size_t bytes = kBytes) {
+    const auto writer = backend_->create(name, bytes);
+    ASSERT_OK(writer);
+    ASSERT_OK((*writer)->append(pattern(bytes)));
+    ASSERT_OK((*writer)->publish(Durability::visible));
+  }
+  std::unique_ptr<Reader> open(const std::string& name) {
+    auto reader = backend_->open(name);
+    EXPECT_OK(reader);
+    return *std::move(reader);
+  }
+  std::string path(const std::string& name) const { return (scratch_.path() / name).string(); }
+
+  ScratchFolder scratch_;
+  std::unique_ptr<Backend> backend_;
+};
+
+TEST_F(Mmap, EveryAdviceGivesTheSameBytes) {
+  put("object");
+  put("empty", 0);
+  std::vector<std::byte> out(kBytes);
+  for (const char* options : {",advice=none", ",advice=sequential", ",advice=random", ",advice=willneed",
+                              ",populate=1", ",hugepage=1", ",populate=1,advice=sequential,hugepage=1"}) {
+    reopen(options);
+    std::fill(out.begin(), out.end(), std::byte{0});
+    ASSERT_OK(backend_->read_object("object", kBytes, out)) << options;
+    EXPECT_EQ(out, pattern(kBytes)) << options;
+    EXPECT_OK(open("empty")->view(0, 0)) << options;
+    EXPECT_ERRC(Errc::truncated, open("empty")->view(0, 1));
+  }
+}
+
+TEST_F(Mmap, WhatAFileGotLaterIsRead) {
+  put("object", 10);
+  const auto reader = open("object");
+  { std::ofstream(path("object"), std::ios::app) << "more"; }
+  std::vector<std::byte> out(14);
+  EXPECT_OK(reader->read_at(0, out));
+  EXPECT_EQ(text_of(std::span(out).last(4)), "more");
+  EXPECT_ERRC(Errc::truncated, reader->view(0, 14));
+}
+
+TEST_F(Mmap, AFileThatShrankIsTruncatedWhereverItEnds) {
+  std::vector<std::byte> out(kBytes);
+  for (const off_t left : {999'999, 500'001, 500'000, 499'712, 1, 0}) {  // with and without a page boundary
+    put("object");
+    const auto reader = open("object");
+    ASSERT_OK(reader->read_at(0, out));
+    ASSERT_EQ(::truncate(path("object").c_str(), left), 0);
+    EXPECT_ERRC(Errc::truncated, reader->read_at(0, out)) << left;
+    EXPECT_ERRC(Errc::truncated, reader->view(0, kBytes)) << left;
+    EXPECT_ERRC(Errc::truncated, backend_->read_object("object", kBytes, out)) << left;
+    const auto rest = std::span(out).first(static_cast<std::size_t>(left));
+    EXPECT_OK(reader->read_at(0, rest)) << "what is left can be read: " << left;
+    EXPECT_TRUE(std::equal(rest.begin(), rest.end(), pattern(kBytes).begin()));
+  }
+}
+
+TEST_F(Mmap, TouchingAViewOfAFileThatShrankGivesZerosAndThenAnError) {
+  put("object");
+  const auto reader = open("object");
+  const auto view = reader->view(0, kBytes);
+  ASSERT_OK(view);
+  ASSERT_EQ(::truncate(path("object").c_str(), 8192), 0);
+  const std::vector<std::byte> seen(view->begin(), view->end());
+  const auto bytes = pattern(kBytes);
+  EXPECT_TRUE(std::equal(bytes.begin(), bytes.begin() + 8192, seen.begin()));
+  EXPECT_TRUE(
+      std::all_of(seen.begin() + 8192, seen.end(), [](std::byte byte) { return byte == std::byte{0}; }));
+  EXPECT_ERRC(Errc::truncated, reader->view(0, kBytes));
+  // The file has its length again, but the view that was touched has not got its bytes.
+  ASSERT_EQ(::truncate(path("object").c_str(), kBytes), 0);
+  EXPECT_ERRC(Errc::io, reader->view(0, kBytes));
+}
+
+TEST_F(Mmap, ReadersSurviveAFileThatComesAndGoes) {
+  put("object");
+  std::atomic<bool> done{false};
+  std::thread shaker([&] {
+    for (int i = 0; i < 300; ++i) {
+      static_cast<void>(
+          ::truncate(path("object").c_str(), i % 2 == 0 ? i * 1'000 : static_cast<off_t>(kBytes)));
+    }
+    done = true;
+  });
+  std::vector<std::thread> readers;
+  for (int t = 0; t < 3; ++t)
+    readers.emplace_back([&] {
+      std::vector<std::byte> out(kBytes);
+      while (!done) {
+        const auto reader = open("object");
+        for (int i = 0; i < 5; ++i) {
+          const auto read = reader->read_at(0, out);
+          EXPECT_TRUE(read.ok() || read.error().code == Errc::truncated);
+        }
+      }
+    });
+  for (std::thread& reader : readers) reader.join();
+  shaker.join();
+}
+
+// A mapping of somebody else in the same process whose file has gone.
+void touch_foreign_mapping(const std::string& path) {
+  std::ofstream(path) << "x";
+  const Fd file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  const void* const memory = ::mmap(nullptr, 4096, PROT_READ, MAP_SHARED, file.get(), 0);
+  static_cast<void>(::truncate(path.c_str(), 0));
+  static_cast<void>(*static_cast<const volatile char*>(memory));
+}
+
+// In a process of its own, as ctest runs each: the handler that was there before the first mapping.
+TEST_F(Mmap, SignalsOfOthersReachTheHandlerThatWasThere) {
+  EXPECT_TRUE(in_child_process([&] {
+    std::signal(SIGBUS, [](int) { ::_exit(42); });
+    put("object");
+    open("object");
+    EXPECT_EXIT(touch_foreign_mapping(path("foreign")), testing::ExitedWithCode(42), "");
+    EXPECT_EXIT(::raise(SIGBUS), testing::ExitedWithCode(42), "");
+  }));
+}
+
+TEST_F(Mmap, SignalsOfOthersEndTheProcessWhereNobodyHandledThem) {
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+  GTEST_SKIP() << "the sanitizer has a handler of its own";
+#endif
+  put("object");
+  open("object");
+  EXPECT_EXIT(touch_foreign_mapping(path("foreign")), testing::KilledBySignal(SIGBUS), "");
+  EXPECT_EXIT(::raise(SIGBUS), testing::KilledBySignal(SIGBUS), "");
+}
+
+}  // namespace
+}  // namespace penstock
