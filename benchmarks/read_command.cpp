@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "benchmarks/block_manifest.hpp"
 #include "benchmarks/live_csv.hpp"
 #include "benchmarks/read_report.hpp"
 #include "benchmarks/read_sweep.hpp"
@@ -68,6 +69,12 @@ constexpr OptionSpec kOptions[] = {
      .fallback = "1024",
      .help = "of --order physical: samples sorted at a time, where the file system tells by extent, else by "
              "inode",
+     .group = "Reading",
+     .at_least = 1},
+    {.name = "block",
+     .type = OptionType::size,
+     .value = "SIZE",
+     .help = "read blocks of this size, whole ones of every object, in place of the samples",
      .group = "Reading",
      .at_least = 1},
     {.name = "decode",
@@ -226,6 +233,11 @@ Result<Opened> open_all(const CommandContext& context, const SweepSettings& sett
   PENSTOCK_ASSIGN(Corpus corpus, open_corpus(where, {.scan = options.flag("scan"),
                                                      .manifest_file = options.text("manifest"),
                                                      .types = options.text("types")}));
+  if (options.has("block")) {
+    if (settings.decode || settings.verify)
+      return make_error(Errc::invalid_argument, "--block reads no samples to decode or to verify");
+    PENSTOCK_ASSIGN(corpus.manifest, block_manifest(corpus.manifest, options.size("block")));
+  }
   if (settings.decode) PENSTOCK_TRY(check_codec(corpus));
   PENSTOCK_ASSIGN(SampleList samples, corpus_samples(corpus.manifest));
   if (settings.verify && !corpus.manifest.facts().checksums)

@@ -9,6 +9,7 @@
 #include <random>
 #include <utility>
 
+#include "benchmarks/block_manifest.hpp"
 #include "benchmarks/prepared_lap.hpp"
 #include "benchmarks/read_engine.hpp"
 #include "benchmarks/yardsticks.hpp"
@@ -171,19 +172,7 @@ struct ProbeSet {
 
 Result<ProbeSet> make_set(const std::vector<std::pair<std::string, std::uint64_t>>& objects,
                           std::uint64_t block) {
-  ManifestFacts facts;
-  facts.recipe = "probe";
-  facts.format = "files";
-  facts.codec = "raw";
-  ManifestBuilder builder(facts);
-  for (const auto& [name, bytes] : objects) {
-    const std::uint32_t object = builder.add_object(name, bytes);
-    const std::uint64_t step = block == 0 ? bytes : block;
-    for (std::uint64_t at = 0; at + step <= bytes; at += step)
-      builder.add_sample({.offset = at, .length = step, .object = object});
-  }
-  PENSTOCK_ASSIGN(std::vector<std::byte> bytes, builder.finish());
-  PENSTOCK_ASSIGN(Manifest manifest, Manifest::from_bytes(std::move(bytes)));
+  PENSTOCK_ASSIGN(Manifest manifest, block_manifest(objects, block));
   PENSTOCK_ASSIGN(SampleList samples, corpus_samples(manifest));
   return ProbeSet{std::move(manifest), std::move(samples)};
 }

@@ -19,7 +19,7 @@ struct ProbeSettings {
   std::vector<unsigned> clients;      // threads, each at least 1
   std::vector<std::uint64_t> blocks;  // of random reads, bytes, each at least 1; none larger than `bytes`
   std::vector<unsigned> depths;       // reads in flight a client, each at least 1
-  std::uint64_t bytes = 0;        // of the large files together, and of the small ones together
+  std::uint64_t bytes = 0;            // of the large files together, and of the small ones together
   std::chrono::nanoseconds min_time{0};
   std::size_t repeats = 1;
   CacheWish cache = CacheWish::cold;
@@ -44,11 +44,12 @@ struct ProbeCell {
   std::string reason;
 };
 
-// write.sequential.1m.1                1 MiB appends, a file a client, until its bytes would survive a power cut
-// read.sequential.1m.1                 the same files, the best of the ladder's loops (io_backends/base/ceiling.hpp)
-// read.random.<block>.<depth>          blocks at random offsets of them, each block and depth of the settings
-// read.small_files.112k.1              whole files of 112 KiB, the best of the ladder's loops
-// read.small_files.112k.<depth>        so many of them in flight a client, for each depth above 1
+// write.sequential.1m.1                1 MiB appends, a file a client, until its bytes would survive a power
+// cut read.sequential.1m.1                 the same files, the best of the ladder's loops
+// (io_backends/base/ceiling.hpp) read.random.<block>.<depth>          blocks at random offsets of them, each
+// block and depth of the settings read.small_files.112k.1              whole files of 112 KiB, the best of
+// the ladder's loops read.small_files.112k.<depth>        so many of them in flight a client, for each depth
+// above 1
 //
 // Makes a folder "penstock-probe-<id>" on the tier and takes it away again, also when it fails or is
 // interrupted; what a killed one left is taken away by the next one (not on a network). `no_space` before
