@@ -130,14 +130,14 @@ void ReadWorker::loop_alone(ReadRun& run) {
   std::int64_t now = run.now_ns();
   while (next(run, now, slot.sample)) {
     slot.begun_ns = now;
-    const SampleList::Sample& entry = (*work_.samples)[slot.sample];
-    const Result<std::uint64_t> got = read(entry, slot);
-    if (got.ok() && *got == entry.length && !inspecting) {
+    slot.entry = (*work_.samples)[slot.sample];
+    const Result<std::uint64_t> got = read(slot);
+    if (got.ok() && *got == slot.entry.length && !inspecting) {
       now = run.now_ns();
-      deliver(run, entry.length, slot.begun_ns, now);
+      deliver(run, slot.entry.length, slot.begun_ns, now);
       continue;
     }
-    const Result<void> outcome = got.ok() ? inspect(run, entry, slot, *got) : Result<void>(got.error());
+    const Result<void> outcome = got.ok() ? inspect(run, slot, *got) : Result<void>(got.error());
     now = run.now_ns();
     account(run, slot, outcome, now);
   }
@@ -180,9 +180,8 @@ void ReadWorker::loop_queue(ReadRun& run) {
     for (std::size_t i = 0; i < reaped; ++i) {
       Completion& completion = completions_[i];
       Slot& slot = slots_[completion.tag];
-      Result<void> outcome = completion.bytes.ok()
-                                 ? inspect(run, (*work_.samples)[slot.sample], slot, *completion.bytes)
-                                 : Result<void>(std::move(completion.bytes).error());
+      Result<void> outcome = completion.bytes.ok() ? inspect(run, slot, *completion.bytes)
+                                                   : Result<void>(std::move(completion.bytes).error());
       if (settings_.decode || run.lap.verify) now = run.now_ns();
       account(run, slot, outcome, now);
       free_slots_.push_back(static_cast<std::uint32_t>(completion.tag));
@@ -190,7 +189,8 @@ void ReadWorker::loop_queue(ReadRun& run) {
   }
 }
 
-Result<Reader*> ReadWorker::reader_of(const SampleList::Sample& entry, Slot& slot) {
+Result<Reader*> ReadWorker::reader_of(Slot& slot) {
+  const SampleList::Sample& entry = slot.entry;
   if (Reader* held = open_readers_[entry.object].get()) return held;
   if (slot.reader == nullptr || slot.reader_object != entry.object) {
     slot.reader = nullptr;
@@ -200,28 +200,29 @@ Result<Reader*> ReadWorker::reader_of(const SampleList::Sample& entry, Slot& slo
   return slot.reader.get();
 }
 
-Result<std::uint64_t> ReadWorker::read(const SampleList::Sample& entry, Slot& slot) {
+Result<std::uint64_t> ReadWorker::read(Slot& slot) {
+  const SampleList::Sample& entry = slot.entry;
   if (whole_objects_)
     return work_.backend->read_object(work_.samples->name(entry.object), entry.length, slot.room);
-  PENSTOCK_ASSIGN(Reader * reader, reader_of(entry, slot));
+  PENSTOCK_ASSIGN(Reader * reader, reader_of(slot));
   PENSTOCK_TRY(reader->read_at(entry.offset, slot.room.first(entry.length)));
   return entry.length;
 }
 
 Result<Operation> ReadWorker::operation(Slot& slot, std::uint64_t tag) {
-  const SampleList::Sample& entry = (*work_.samples)[slot.sample];
+  const SampleList::Sample& entry = slot.entry = (*work_.samples)[slot.sample];
   if (whole_objects_)
     return Operation{.what = ReadObject{.name = work_.samples->name(entry.object),
                                         .length_hint = entry.length,
                                         .out = slot.room},
                      .tag = tag};
-  PENSTOCK_ASSIGN(Reader * reader, reader_of(entry, slot));
+  PENSTOCK_ASSIGN(Reader * reader, reader_of(slot));
   const auto out = slot.room.first(entry.length);
   return Operation{.what = ReadAt{.reader = reader, .offset = entry.offset, .out = out}, .tag = tag};
 }
 
-Result<void> ReadWorker::inspect(const ReadRun& run, const SampleList::Sample& entry, Slot& slot,
-                                 std::uint64_t bytes) {
+Result<void> ReadWorker::inspect(const ReadRun& run, Slot& slot, std::uint64_t bytes) {
+  const SampleList::Sample& entry = slot.entry;
   if (bytes != entry.length)
     return make_error(Errc::truncated, "read " + std::to_string(bytes) + " of the " +
                                            std::to_string(entry.length) + " bytes of " +
@@ -245,7 +246,7 @@ Result<void> ReadWorker::inspect(const ReadRun& run, const SampleList::Sample& e
 }
 
 void ReadWorker::account(ReadRun& run, Slot& slot, const Result<void>& outcome, std::int64_t end_ns) {
-  if (outcome.ok()) return deliver(run, (*work_.samples)[slot.sample].length, slot.begun_ns, end_ns);
+  if (outcome.ok()) return deliver(run, slot.entry.length, slot.begun_ns, end_ns);
   if (outcome.error().code == Errc::interrupted && interrupted()) return;  // next() ends the run
   if (end_ns >= next_boundary_ns_) pass_boundary(run, end_ns);
   ++tally_.errors;

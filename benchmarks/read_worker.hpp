@@ -96,6 +96,7 @@ class ReadWorker {
   struct Slot {                 // of one read in flight
     std::span<std::byte> room;  // in memory_, for the largest sample, in whole blocks of direct I/O
     std::uint64_t sample = 0;
+    SampleList::Sample entry;  // of that sample: the list is too large for a cache
     std::int64_t begun_ns = 0;
     bool wrong = false;              // its bytes, which account() counts
     std::unique_ptr<Reader> reader;  // of an object that is not held open by the engine
@@ -106,10 +107,10 @@ class ReadWorker {
   void loop_alone(ReadRun& run);
   void loop_queue(ReadRun& run);
   bool next(ReadRun& run, std::int64_t now_ns, std::uint64_t& sample);
-  Result<Reader*> reader_of(const SampleList::Sample& entry, Slot& slot);
-  Result<std::uint64_t> read(const SampleList::Sample& entry, Slot& slot);
+  Result<Reader*> reader_of(Slot& slot);
+  Result<std::uint64_t> read(Slot& slot);
   Result<Operation> operation(Slot& slot, std::uint64_t tag);
-  Result<void> inspect(const ReadRun& run, const SampleList::Sample& entry, Slot& slot, std::uint64_t bytes);
+  Result<void> inspect(const ReadRun& run, Slot& slot, std::uint64_t bytes);
   void account(ReadRun& run, Slot& slot, const Result<void>& outcome, std::int64_t end_ns);
   void deliver(ReadRun& run, std::uint64_t bytes, std::int64_t begun_ns, std::int64_t end_ns);
   void pass_boundary(ReadRun& run, std::int64_t now_ns);

@@ -17,6 +17,7 @@
 #include <limits>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "io_backends/base/buffer.hpp"
@@ -167,7 +168,10 @@ class UringQueue final : public Queue {
     while (in_kernel_ > 0 && wait(1) == 0) drain();
   }
 
-  void lend(std::span<std::byte> memory) override { lent_ = memory; }
+  void lend(std::span<std::byte> memory) override {
+    lent_ = memory;
+    if (ring_ != nullptr && owner_ == thread_id()) keep_lent();
+  }
   std::size_t submit(std::span<const Operation> operations, Start start) override;
   std::size_t reap(std::span<Completion> out, std::size_t at_least) override;
   std::size_t in_flight() const override { return in_kernel_ + done_.size(); }
@@ -196,6 +200,7 @@ class UringQueue final : public Queue {
     unsigned reads = 0;  // of the candidate
   };
 
+  void keep_lent();
   void start(const Operation& operation);
   Result<bool> start_read(std::uint32_t slot, const ReadAt& read);
   Result<bool> start_object(std::uint32_t slot, const ReadObject& object);
@@ -233,7 +238,14 @@ Result<void> UringQueue::begin() {
   owner_ = thread_id();
   known_.assign(ring_->known_files(), {});
   lent_known_ = false;
-  if (lent_.empty()) return success();
+  keep_lent();
+  return success();
+}
+
+// Has the kernel keep hold of the memory that was lent, where there is any.
+void UringQueue::keep_lent() {
+  if (std::exchange(lent_known_, false)) ::io_uring_unregister_buffers(&ring_->get());
+  if (lent_.empty()) return;
   std::vector<iovec> pieces;
   for (std::size_t at = 0; at < lent_.size(); at += kLentPiece)
     pieces.push_back({lent_.data() + at, std::min(kLentPiece, lent_.size() - at)});
@@ -243,7 +255,6 @@ Result<void> UringQueue::begin() {
   if (!lent_known_)
     files_.remark(std::string("reads go without registered buffers (") + std::strerror(-kept) +
                   "): `ulimit -l` says how much memory may be kept in place");
-  return success();
 }
 
 std::size_t UringQueue::submit(std::span<const Operation> operations, Start start) {
