@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <string>
 
 namespace penstock {
 
@@ -21,6 +22,12 @@ std::optional<DirectAlignment> direct_alignment(int fd) {
   static_cast<void>(fd);
 #endif
   return DirectAlignment{};
+}
+
+Error no_direct_io(std::string_view file) {
+  return make_error(Errc::unsupported,
+                    "the file system of '" + std::string(file) +
+                        "' has no direct I/O; leave direct=1 out, or add fallback=buffered");
 }
 
 }  // namespace penstock

@@ -6,8 +6,10 @@
 #include <cstdint>
 #include <optional>
 #include <span>
+#include <string_view>
 
 #include "io_backends/base/buffer.hpp"
+#include "io_backends/base/result.hpp"
 
 namespace penstock {
 
@@ -21,6 +23,9 @@ struct DirectAlignment {
 // What the file system says of this file (statx with STATX_DIOALIGN, Linux 6.1); kBufferAlignment where it
 // says nothing; none where it says that the file cannot be read so.
 std::optional<DirectAlignment> direct_alignment(int fd);
+
+// What is said where that is none, or O_DIRECT is refused.
+Error no_direct_io(std::string_view file);
 
 // Whether a read of whole blocks may go there.
 inline bool aligned(const DirectAlignment& wanted, std::uint64_t offset, const std::byte* memory) {

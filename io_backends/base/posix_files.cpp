@@ -35,12 +35,6 @@ bool lacks_direct_io(const std::filesystem::path& root) {
   return false;
 }
 
-Error no_direct_io(std::string_view what) {
-  return make_error(Errc::unsupported,
-                    "the file system of '" + std::string(what) +
-                        "' has no direct I/O; leave direct=1 out, or add fallback=buffered");
-}
-
 }  // namespace
 
 PosixSettings posix_settings(const Options& options) {

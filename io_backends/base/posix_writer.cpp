@@ -13,6 +13,7 @@
 #include <string>
 
 #include "io_backends/base/buffer.hpp"
+#include "io_backends/base/direct_io.hpp"
 
 namespace penstock {
 namespace {
@@ -56,6 +57,7 @@ class PosixWriter final : public Writer {
   Result<void> link_nameless(const std::string& to);
   Result<void> rename_over(const std::string& from);
   Result<void> rename_new(const std::string& from);
+  FullIo write_some(std::uint64_t offset, std::span<const std::byte> bytes);
   Result<void> write_all(std::uint64_t offset, std::span<const std::byte> bytes);
   Result<void> write_direct(std::uint64_t offset, std::span<const std::byte> bytes);
   Result<void> append_staged(std::span<const std::byte> bytes);
@@ -100,9 +102,7 @@ Result<void> PosixWriter::open_file() {
   if (!opened) {
     temporary_.clear();
     Error failure = error(opened.error().sys_errno, "cannot create");
-    if (failure.sys_errno == EINVAL && writing_.direct)
-      failure = make_error(Errc::unsupported, "the file system of '" + writing_.root.full(name_) +
-                                                  "' has no direct I/O; leave direct=1 out");
+    if (failure.sys_errno == EINVAL && writing_.direct) failure = no_direct_io(writing_.root.full(name_));
     return failure;
   }
   // Told apart only now: EINVAL above may have been about O_DIRECT.
@@ -140,21 +140,33 @@ Result<void> PosixWriter::usable() const {
                     "the writer of '" + writing_.root.full(name_) + "' has failed or published before");
 }
 
-Result<void> PosixWriter::write_all(std::uint64_t offset, std::span<const std::byte> bytes) {
+FullIo PosixWriter::write_some(std::uint64_t offset, std::span<const std::byte> bytes) {
   const FullIo io = full_io(bytes.size(), [&](std::size_t done) {
     return ::pwrite(fd_.get(), bytes.data() + done, bytes.size() - done, static_cast<off_t>(offset + done));
   });
   writing_.moved.add_written(io.done);
   end_ = std::max(end_, offset + io.done);
+  return io;
+}
+
+Result<void> PosixWriter::write_all(std::uint64_t offset, std::span<const std::byte> bytes) {
+  const FullIo io = write_some(offset, bytes);
   if (io.done == bytes.size()) return success();
   return spend(error(io.sys_errno != 0 ? io.sys_errno : EIO, "cannot write"));
 }
 
-// What is not aligned goes through the page cache.
+// What is not aligned goes through the page cache; so does what the kernel would not take whole (a limit or
+// the end of the device cuts it between blocks), which then says why.
 Result<void> PosixWriter::write_direct(std::uint64_t offset, std::span<const std::byte> bytes) {
   // NOLINTNEXTLINE(*-reinterpret-cast)
   const auto address = reinterpret_cast<std::uintptr_t>(bytes.data());
-  if ((offset | bytes.size() | address) % kBufferAlignment == 0) return write_all(offset, bytes);
+  if ((offset | bytes.size() | address) % kBufferAlignment == 0) {
+    const FullIo io = write_some(offset, bytes);
+    if (io.done == bytes.size()) return success();
+    if (io.sys_errno != EINVAL) return spend(error(io.sys_errno != 0 ? io.sys_errno : EIO, "cannot write"));
+    offset += io.done;
+    bytes = bytes.subspan(io.done);
+  }
   const int flags = ::fcntl(fd_.get(), F_GETFL);
   if (flags < 0 || ::fcntl(fd_.get(), F_SETFL, flags & ~O_DIRECT) != 0)
     return spend(error(errno, "cannot leave direct mode of"));

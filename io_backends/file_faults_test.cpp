@@ -1,0 +1,360 @@
+// One table over all back ends that read files: the same fault is the same error on each and by each way to
+// read, no descriptor is left open, no byte is lost.
+//
+// Faults are injected into the C library's calls where a way goes through them. What does not is left out,
+// and held to be untouched: the kernel opens and reads for a ring of uring, and reads for a queue of libaio,
+// by itself; mmap copies from memory. They meet the real faults below, which need nobody's help: limits,
+// rights, files that shrink and vanish. ESTALE and EIO have no real cause on a sound machine.
+#include <fcntl.h>
+#include <sched.h>
+#include <sys/mount.h>
+#include <sys/resource.h>
+#include <sys/time.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <csignal>
+#include <fstream>
+#include <optional>
+
+#include "io_backends/base/buffer.hpp"
+#include "io_backends/base/testing.hpp"
+#include "io_backends/base/tier.hpp"
+#include "io_backends/system_faults_test.hpp"
+
+namespace penstock {
+namespace {
+
+using Bytes = std::vector<std::byte>;
+constexpr std::size_t kBytes = 100'003;
+
+enum class Way : std::uint8_t { object, reader, queued_object, queued_reader };
+constexpr Way kWays[] = {Way::object, Way::reader, Way::queued_object, Way::queued_reader};
+std::string way_name(Way way) {
+  constexpr std::string_view kNames[] = {"object", "reader", "queued object", "queued reader"};
+  return std::string(kNames[static_cast<std::size_t>(way)]);
+}
+
+struct Variant {
+  std::string backend;
+  std::string options;
+};
+
+// A back end with a queue of its own. For one thread and one process: a child makes its own.
+struct Subject {
+  std::unique_ptr<Backend> backend;
+  std::unique_ptr<Queue> queue;
+
+  static Result<Subject> make(const Variant& variant, const std::filesystem::path& root) {
+    PENSTOCK_ASSIGN(auto tier, open_tier("t=" + variant.backend + ":" + root.string() + variant.options));
+    PENSTOCK_ASSIGN(auto queue, tier.backend->queue(4));
+    return Subject{std::move(tier.backend), std::move(queue)};
+  }
+
+  Result<void> put(std::string_view name, std::span<const std::byte> bytes) const {
+    PENSTOCK_ASSIGN(const auto writer, backend->create(name, 0));
+    PENSTOCK_TRY(writer->append(bytes));
+    return writer->publish(Durability::visible);
+  }
+
+  // Fills `out` from the object's front.
+  Result<std::uint64_t> read(Way way, std::string_view name, std::span<std::byte> out) const {
+    if (way == Way::object) return backend->read_object(name, out.size(), out);
+    if (way == Way::queued_object) return by_queue({ReadObject{name, out.size(), out}, 1});
+    PENSTOCK_ASSIGN(const auto reader, backend->open(name));
+    return read(way, *reader, 0, out);
+  }
+  Result<std::uint64_t> read(Way way, Reader& reader, std::uint64_t offset, std::span<std::byte> out) const {
+    const Operation operation{ReadAt{&reader, offset, out}, 1};
+    return way == Way::reader ? perform(*backend, operation) : by_queue(operation);
+  }
+  Result<std::uint64_t> by_queue(const Operation& operation) const {
+    EXPECT_EQ(queue->submit({&operation, 1}), 1U);
+    Completion completion;
+    EXPECT_EQ(queue->reap({&completion, 1}, 1), 1U);
+    return std::move(completion.bytes);
+  }
+
+  // Whether this way goes through the C library's call: to open, to read.
+  bool reaches(Way way, Call call, const std::string& name) const {
+    const bool queued = way == Way::queued_object || way == Way::queued_reader;
+    if (call == Call::open) return !(backend->caps().async && name == "uring" && way == Way::queued_object);
+    return name != "mmap" && !(backend->caps().async && queued);
+  }
+};
+
+std::size_t open_descriptors() {
+  const std::filesystem::directory_iterator all("/proc/self/fd");
+  return static_cast<std::size_t>(std::distance(all, {}));
+}
+
+class FileFaults : public testing::TestWithParam<Variant> {
+ protected:
+  void SetUp() override {
+    if (const auto known = backend_registry().find(GetParam().backend); !known.ok())
+      GTEST_SKIP() << known.error().what;
+    auto made = Subject::make(GetParam(), root());
+    ASSERT_OK(made);
+    const Result<void> probe = made->put("object", bytes_);
+    if (!probe.ok() && probe.error().code == Errc::unsupported) GTEST_SKIP() << probe.error().what;
+    ASSERT_OK(probe);
+    if (const auto opened = made->backend->open("object");
+        !opened && opened.error().code == Errc::unsupported)
+      GTEST_SKIP() << opened.error().what;
+    subject_ = *std::move(made);
+    before_ = open_descriptors();
+  }
+  void TearDown() override {
+    if (!subject_) return;
+    EXPECT_EQ(open_descriptors(), before_) << "descriptors were left open";
+  }
+
+  std::filesystem::path root() const { return scratch_.path() / "root"; }
+  const std::string& name() const { return GetParam().backend; }
+  // Every way gives the whole object.
+  void expect_all_is_well() const {
+    for (const Way way : kWays) {
+      Bytes out(kBytes);
+      EXPECT_OK(subject_->read(way, "object", out)) << way_name(way);
+      EXPECT_EQ(out, bytes_) << way_name(way);
+    }
+  }
+
+  const Bytes bytes_ = pattern(kBytes);
+  ScratchFolder scratch_;
+  std::optional<Subject> subject_;
+  std::size_t before_ = 0;
+};
+
+INSTANTIATE_TEST_SUITE_P(, FileFaults,
+                         testing::Values(Variant{"posix", ""}, Variant{"posix", ",direct=1"},
+                                         Variant{"posix", ",eof_read=1"}, Variant{"mmap", ""},
+                                         Variant{"uring", ""}, Variant{"uring", ",direct=1"},
+                                         Variant{"libaio", ""}, Variant{"libaio", ",direct=1"}),
+                         [](const testing::TestParamInfo<Variant>& row) {
+                           const std::string& options = row.param.options;
+                           if (options.empty()) return row.param.backend;
+                           return row.param.backend + "_" + options.substr(1, options.find('=') - 1);
+                         });
+
+TEST_P(FileFaults, InjectedFaultsAreTheSameErrorEverywhere) {
+  struct Row {
+    int sys_errno;
+    Errc errc;
+  };
+  for (const Row& row :
+       {Row{EIO, Errc::io}, Row{ESTALE, Errc::io}, Row{EACCES, Errc::permission_denied},
+        Row{EMFILE, Errc::exhausted}, Row{ENFILE, Errc::exhausted}, Row{ENOMEM, Errc::exhausted},
+        Row{ETIMEDOUT, Errc::timed_out}, Row{ENOENT, Errc::not_found}}) {
+    for (const Call call : {Call::open, Call::read}) {
+      for (const Way way : kWays) {
+        Bytes out(kBytes);
+        InjectedFaults faults;
+        faults.fail(call, row.sys_errno);
+        const auto read = subject_->read(way, "object", out);
+        if (subject_->reaches(way, call, name())) {
+          EXPECT_ERRC(row.errc, read) << way_name(way) << ", errno " << row.sys_errno;
+          EXPECT_EQ(read.ok() ? 0 : read.error().sys_errno, row.sys_errno);
+        } else {
+          EXPECT_OK(read) << way_name(way);
+          EXPECT_EQ(out, bytes_);
+        }
+      }
+    }
+  }
+  for (const auto& [sys_errno, errc] : {std::pair{ENOSPC, Errc::no_space}, std::pair{EIO, Errc::io}}) {
+    InjectedFaults faults;
+    faults.fail(Call::write, sys_errno);
+    EXPECT_ERRC(errc, subject_->put("other", bytes_));
+  }
+  expect_all_is_well();
+}
+
+TEST_P(FileFaults, ShortAndInterruptedCallsLoseNoByte) {
+  // A direct call is only ever short by whole blocks.
+  const std::size_t short_bytes = subject_->backend->caps().bypasses_cache ? 4'096 : 4'099;
+  for (const Way way : kWays) {
+    Bytes out(kBytes);
+    InjectedFaults faults;
+    faults.shorten(Call::read, short_bytes);
+    faults.fail(Call::read, EINTR, 1, 2);
+    faults.fail(Call::open, EINTR, 1, 2);
+    EXPECT_OK(subject_->read(way, "object", out)) << way_name(way);
+    EXPECT_EQ(out, bytes_) << way_name(way);
+  }
+  InjectedFaults faults;
+  faults.shorten(Call::write, short_bytes);
+  faults.fail(Call::write, EINTR, 1, 2);
+  EXPECT_OK(subject_->put("other", bytes_));
+}
+
+// Real signals, as often as the kernel sends them, of a handler that does not restart calls.
+TEST_P(FileFaults, AStormOfSignalsLosesNoByte) {
+  struct sigaction quiet {};
+  quiet.sa_handler = [](int) {};
+  struct sigaction before {};
+  ASSERT_EQ(::sigaction(SIGALRM, &quiet, &before), 0);
+  constexpr itimerval kOften{{0, 100}, {0, 100}};
+  ASSERT_EQ(::setitimer(ITIMER_REAL, &kOften, nullptr), 0);
+  for (int i = 0; i < 50; ++i) expect_all_is_well();
+  EXPECT_OK(subject_->put("other", bytes_));
+  constexpr itimerval kNever{};
+  ::setitimer(ITIMER_REAL, &kNever, nullptr);
+  ::sigaction(SIGALRM, &before, nullptr);
+}
+
+TEST_P(FileFaults, WhatIsNoObjectIsTheSameErrorEverywhere) {
+  ASSERT_OK(subject_->backend->names().make_folders("folder"));
+  std::filesystem::create_symlink("loop", root() / "loop");
+  std::filesystem::create_symlink("nowhere", root() / "dangling");
+  for (const Way way : kWays) {
+    Bytes out(10);
+    EXPECT_ERRC(Errc::not_found, subject_->read(way, "absent", out)) << way_name(way);
+    EXPECT_ERRC(Errc::not_found, subject_->read(way, "dangling", out)) << way_name(way);
+    EXPECT_ERRC(Errc::not_found, subject_->read(way, "object/below", out)) << way_name(way);
+    EXPECT_ERRC(Errc::invalid_argument, subject_->read(way, "folder", out)) << way_name(way);
+    EXPECT_ERRC(Errc::invalid_argument, subject_->read(way, "loop", out)) << way_name(way);
+    EXPECT_ERRC(Errc::invalid_argument, subject_->read(way, "../root/object", out)) << way_name(way);
+  }
+}
+
+TEST_P(FileFaults, AnObjectThatShrinksIsTruncatedAndOneThatVanishesCanBeReadOn) {
+  for (const off_t left : {99'999, 8'192, 1, 0}) {
+    ASSERT_OK(subject_->put("other", bytes_));
+    const auto reader = subject_->backend->open("other");
+    ASSERT_OK(reader);
+    ASSERT_EQ(::truncate((root() / "other").c_str(), left), 0);
+    for (const Way way : kWays) {
+      Bytes out(kBytes);
+      EXPECT_ERRC(Errc::truncated, subject_->read(way, "other", out)) << way_name(way) << " " << left;
+      if (way == Way::object || way == Way::queued_object) continue;
+      EXPECT_ERRC(Errc::truncated, subject_->read(way, **reader, 0, out)) << way_name(way) << " " << left;
+      const auto rest = std::span(out).first(static_cast<std::size_t>(left));
+      EXPECT_OK(subject_->read(way, **reader, 0, rest)) << "what is left";
+      EXPECT_TRUE(std::equal(rest.begin(), rest.end(), bytes_.begin()));
+    }
+  }
+  ASSERT_OK(subject_->put("other", bytes_));
+  const auto reader = subject_->backend->open("other");
+  ASSERT_OK(reader);
+  std::filesystem::remove(root() / "other");
+  for (const Way way : kWays) {
+    Bytes out(kBytes);
+    EXPECT_ERRC(Errc::not_found, subject_->read(way, "other", out)) << way_name(way);
+    if (way == Way::object || way == Way::queued_object) continue;
+    EXPECT_OK(subject_->read(way, **reader, 0, out)) << way_name(way);
+    EXPECT_EQ(out, bytes_) << way_name(way);
+  }
+}
+
+TEST_P(FileFaults, NoOffsetLengthOrMemoryNeedsToBeAligned) {
+  const auto reader = subject_->backend->open("object");
+  ASSERT_OK(reader);
+  Buffer memory(2 * kBytes);
+  for (const std::size_t shift : {0U, 1U, 512U}) {
+    for (const auto& [offset, length] : std::vector<std::pair<std::size_t, std::size_t>>{
+             {0, kBytes}, {0, 1}, {0, 4096}, {1, 4096}, {511, 2}, {512, 512}, {4095, 2}, {100'000, 3}}) {
+      const auto out = memory.first(2 * kBytes).subspan(shift, length);
+      for (const Way way : {Way::reader, Way::queued_reader}) {
+        std::fill(out.begin(), out.end(), std::byte{0});
+        EXPECT_OK(subject_->read(way, **reader, offset, out)) << way_name(way);
+        EXPECT_TRUE(std::equal(out.begin(), out.end(), bytes_.begin() + static_cast<std::ptrdiff_t>(offset)))
+            << way_name(way) << ": " << length << " from " << offset << " to " << shift;
+      }
+    }
+  }
+}
+
+TEST_P(FileFaults, NamesMayBeAnythingThatAFileMayBeCalled) {
+  for (const std::string& odd :
+       {std::string(255, 'x'), std::string("new\nline"), std::string("com,ma"), std::string("a=b"),
+        std::string(",limit=1MB/s"), std::string("%2C \t'\"\\")}) {
+    ASSERT_OK(subject_->put(odd, bytes_)) << odd;
+    for (const Way way : kWays) {
+      Bytes out(kBytes);
+      EXPECT_OK(subject_->read(way, odd, out)) << way_name(way) << " " << odd;
+      EXPECT_EQ(out, bytes_);
+    }
+    EXPECT_OK(subject_->backend->names().remove(odd));
+  }
+}
+
+TEST_P(FileFaults, MissingRightsAreTheSameErrorEverywhere) {
+  ASSERT_OK(subject_->put("closed/object", bytes_));
+  std::filesystem::permissions(root() / "object", std::filesystem::perms::none);
+  std::filesystem::permissions(root() / "closed", std::filesystem::perms::none);
+  EXPECT_TRUE(as_plain_user([&] {
+    const auto mine = Subject::make(GetParam(), root());
+    ASSERT_OK(mine);
+    for (const Way way : kWays) {
+      Bytes out(10);
+      EXPECT_ERRC(Errc::permission_denied, mine->read(way, "object", out)) << way_name(way);
+      EXPECT_ERRC(Errc::permission_denied, mine->read(way, "closed/object", out)) << way_name(way);
+    }
+    EXPECT_ERRC(Errc::permission_denied, mine->put("closed/other", bytes_));
+  }));
+  std::filesystem::permissions(root() / "closed", std::filesystem::perms(0755));
+}
+
+TEST_P(FileFaults, DescriptorsThatRunOutAreExhaustion) {
+#ifdef __SANITIZE_ADDRESS__
+  GTEST_SKIP() << "the undefined-behaviour sanitizer opens pipes of its own";
+#endif
+  EXPECT_TRUE(in_child_process([&] {
+    const auto mine = Subject::make(GetParam(), root());
+    ASSERT_OK(mine);
+    Bytes out(kBytes);
+    for (const Way way : kWays) ASSERT_OK(mine->read(way, "object", out)) << "the root is open by now";
+    const int next = ::dup(0);
+    ASSERT_GE(next, 0);
+    ::close(next);
+    rlimit limit{};
+    ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &limit), 0);
+    limit.rlim_cur = static_cast<rlim_t>(next);
+    ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &limit), 0);
+    for (const Way way : kWays) {
+      const auto read = mine->read(way, "object", out);
+      if (mine->reaches(way, Call::open, name())) {
+        EXPECT_ERRC(Errc::exhausted, read) << way_name(way);
+      } else {
+        EXPECT_OK(read) << "a ring takes no descriptor of the process";
+      }
+    }
+    EXPECT_ERRC(Errc::exhausted, mine->put("other", bytes_));
+  }));
+}
+
+TEST_P(FileFaults, WhatIsFullIsNoSpace) {
+  EXPECT_TRUE(in_child_process([&] {
+    std::signal(SIGXFSZ, SIG_IGN);
+    const rlimit limit{50'000, 50'000};
+    ASSERT_EQ(::setrlimit(RLIMIT_FSIZE, &limit), 0);
+    EXPECT_ERRC(Errc::no_space, subject_->put("other", bytes_));
+  }));
+  EXPECT_FALSE(std::filesystem::exists(root() / "other"));
+  if (::geteuid() != 0) GTEST_SKIP() << "the rest mounts a file system, for which it needs root";
+  const std::filesystem::path small = scratch_.path() / "small";
+  std::filesystem::create_directories(small);
+  EXPECT_TRUE(in_child_process([&] {
+    if (::unshare(CLONE_NEWNS) != 0 || ::mount("none", "/", nullptr, MS_REC | MS_PRIVATE, nullptr) != 0 ||
+        ::mount("small", small.c_str(), "tmpfs", 0, "size=1m") != 0) {
+      std::ofstream(scratch_.path() / "unmounted") << "x";
+      return;
+    }
+    const auto mine = Subject::make(GetParam(), small);
+    ASSERT_OK(mine);
+    const Result<void> probe = mine->put("small", pattern(10));
+    if (!probe.ok() && probe.error().code == Errc::unsupported) return;  // no direct I/O on memory
+    ASSERT_OK(probe);
+    EXPECT_ERRC(Errc::no_space, mine->put("large", pattern(2U << 20U)));
+    for (const Way way : kWays) {
+      Bytes out(10);
+      EXPECT_OK(mine->read(way, "small", out)) << way_name(way);
+      EXPECT_EQ(out, pattern(10));
+    }
+  }));
+  if (std::filesystem::exists(scratch_.path() / "unmounted")) GTEST_SKIP() << "this root may not mount";
+}
+
+}  // namespace
+}  // namespace penstock
