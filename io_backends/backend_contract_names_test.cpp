@@ -143,7 +143,10 @@ TEST_P(Contract, OneHolderOfALock) {
 
 TEST_P(Contract, SaysWhatIsFree) {
   const auto free = names().free_bytes();
-  ASSERT_OK(free);
+  if (!free) {  // nobody knows of an object store
+    EXPECT_ERRC(Errc::unsupported, free);
+    return;
+  }
   EXPECT_GT(*free, 0U);
 }
 

@@ -13,6 +13,7 @@
 #include "io_backends/base/capped.hpp"
 #include "io_backends/base/faulty.hpp"
 #include "io_backends/base/throttled.hpp"
+#include "io_backends/s3/test_server.hpp"
 
 namespace penstock {
 
@@ -370,6 +371,12 @@ int run(int argc, char** argv) {
   std::string scratch = (std::filesystem::temp_directory_path() / "penstock-contract-XXXXXX").string();
   if (::mkdtemp(scratch.data()) == nullptr) return 2;
   contract_subject() = {*info, scratch};
+  // An object store of our own, unless the environment names one.
+  std::unique_ptr<s3::TestServer> server;
+  if (std::string_view(argv[1]) == "s3" && std::getenv("PENSTOCK_TEST_S3") == nullptr) {
+    server = std::make_unique<s3::TestServer>();
+    server->announce();
+  }
   const bool lacking = (*info)->test_path(scratch).empty();
   if (lacking) std::fprintf(stderr, "this machine has nothing to test back end '%s' on\n", argv[1]);
   const int result = lacking ? 77 : RUN_ALL_TESTS();

@@ -144,8 +144,10 @@ class CappedNamespace final : public NamespaceWrapper {
   }
   Result<std::uint64_t> free_bytes() override {
     PENSTOCK_TRY(meter_.begin());
-    PENSTOCK_ASSIGN(const std::uint64_t below, inner().free_bytes());
-    return std::min(below, meter_.left());
+    Result<std::uint64_t> below = inner().free_bytes();
+    if (!below.ok() && below.error().code == Errc::unsupported) return meter_.left();
+    if (!below.ok()) return below;
+    return std::min(*below, meter_.left());
   }
 
  private:

@@ -1,0 +1,130 @@
+// Back end: objects in a bucket of an object store that speaks S3, below a prefix.
+#include <curl/curl.h>
+
+#include <algorithm>
+#include <chrono>
+#include <memory>
+
+#include "io_backends/base/backend.hpp"
+#include "io_backends/s3/store.hpp"
+
+namespace penstock {
+
+extern const BackendInfo backend_s3;
+
+namespace {
+
+constexpr OptionSpec kOptions[] = {
+    {.name = "region",
+     .value = "NAME",
+     .help = "region that requests are signed for, else AWS_REGION, the profile's, us-east-1"},
+    {.name = "part",
+     .type = OptionType::size,
+     .value = "SIZE",
+     .fallback = "8MiB",
+     .help = "larger objects are written, and larger ranges read, in requests of this size",
+     .at_least = 5 << 20},  // what S3 takes of a part that is not the last
+    {.name = "streams",
+     .type = OptionType::integer,
+     .value = "N",
+     .fallback = "4",
+     .help = "such requests in flight at once, of each reader and writer",
+     .at_least = 1},
+    {.name = "retries",
+     .type = OptionType::integer,
+     .value = "N",
+     .fallback = "6",
+     .help = "tries after the first where server or network fail, after growing pauses",
+     .at_least = 0},
+    {.name = "timeout",
+     .type = OptionType::duration,
+     .value = "TIME",
+     .fallback = "30s",
+     .help = "a request in which no byte moves for so long has failed"},
+    {.name = "checks",
+     .type = OptionType::boolean,
+     .value = "0|1",
+     .fallback = "1",
+     .help = "asks before publishing whether the name is a folder's, one request an object"},
+};
+
+class S3Backend final : public Backend {
+ public:
+  S3Backend(s3::Settings settings, s3::Shape shape)
+      : store_(std::move(settings), shape), names_(s3::make_names(store_)) {
+    caps_.async = true;
+  }
+
+  const Caps& caps() const override { return caps_; }
+
+  Result<std::unique_ptr<Reader>> open(std::string_view name) override {
+    PENSTOCK_TRY(check_object_name(name));
+    PENSTOCK_ASSIGN(s3::Answer answer, store_.head(name));
+    if (!answer.ok()) return store_.unreadable(answer, name);
+    return std::make_unique<s3::S3Reader>(store_, name, std::move(answer));
+  }
+
+  Result<std::unique_ptr<Writer>> create(std::string_view name, std::uint64_t bytes_hint) override {
+    PENSTOCK_TRY(check_object_name(name));
+    return s3::make_writer(store_, name, bytes_hint);
+  }
+
+  // One request, but for those that several streams bring sooner.
+  Result<std::uint64_t> read_object(std::string_view name, std::uint64_t length_hint,
+                                    std::span<std::byte> out) override {
+    PENSTOCK_TRY(check_read_object(name, length_hint, out.size()));
+    const std::uint64_t most = length_hint > 0 ? length_hint : out.size();
+    if (store_.shape().streams > 1 && most > store_.shape().part)
+      return Backend::read_object(name, length_hint, out);
+    const ReadObject object{name, length_hint, out};
+    PENSTOCK_ASSIGN(const s3::Answer answer, store_.client().perform(s3::object_request(store_, object)));
+    return s3::object_outcome(store_, answer, object);
+  }
+
+  Result<std::unique_ptr<Queue>> queue(std::size_t depth) override {
+    PENSTOCK_TRY(check_queue_depth(depth));
+    return s3::make_queue(store_, depth);
+  }
+
+  Namespace& names() override { return *names_; }
+  MovedBytes moved_bytes() const override { return store_.moved_bytes(); }
+
+ private:
+  s3::Store store_;
+  const std::unique_ptr<Namespace> names_;
+  Caps caps_;
+};
+
+Result<std::unique_ptr<Backend>> make_s3(std::string_view path, const Options& options) {
+  static const CURLcode ready = ::curl_global_init(CURL_GLOBAL_DEFAULT);  // once, whatever thread comes first
+  if (ready != CURLE_OK) return make_error(Errc::unsupported, "libcurl cannot be used on this machine");
+  const auto environment = s3::process_environment();
+  s3::Settings settings;
+  PENSTOCK_ASSIGN(settings.endpoint, s3::parse_endpoint(path));
+  PENSTOCK_ASSIGN(settings.credentials, s3::find_credentials(environment));
+  settings.region = s3::find_region(options.text("region"), environment);
+  settings.retries = static_cast<unsigned>(options.integer("retries"));
+  settings.timeout =
+      std::max(std::chrono::ceil<std::chrono::seconds>(options.duration("timeout")), std::chrono::seconds(1));
+  const s3::Shape shape{static_cast<std::size_t>(options.size("part")),
+                        static_cast<std::size_t>(options.integer("streams")), options.boolean("checks")};
+  return std::make_unique<S3Backend>(std::move(settings), shape);
+}
+
+// PENSTOCK_TEST_S3 names a bucket where tests may write: http://host:port/bucket
+std::string test_path(const std::filesystem::path& scratch) {
+  const auto url = s3::process_environment()("PENSTOCK_TEST_S3");
+  return url ? *url + scratch.string() : "";
+}
+
+}  // namespace
+
+const BackendInfo backend_s3{
+    .name = "s3",
+    .summary = "objects in a bucket of an S3 object store: s3:http://host:port/bucket/prefix",
+    .options = kOptions,
+    .make = make_s3,
+    .test_path = test_path,
+};
+
+}  // namespace penstock

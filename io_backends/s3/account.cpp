@@ -1,0 +1,133 @@
+#include "io_backends/s3/account.hpp"
+
+#include <cstdlib>
+#include <fstream>
+#include <iterator>
+
+namespace penstock::s3 {
+namespace {
+
+std::string_view stripped(std::string_view text) {
+  const std::size_t first = text.find_first_not_of(" \t\r");
+  if (first == std::string_view::npos) return {};
+  return text.substr(first, text.find_last_not_of(" \t\r") - first + 1);
+}
+
+std::string value_of(const Pairs& section, std::string_view name) {
+  for (const auto& [key, value] : section)
+    if (key == name) return value;
+  return {};
+}
+
+// The text of the file that `variable` names, or of ~/.aws/`name`; "" where there is none.
+std::string file_text(const Environment& environment, const char* variable, const char* name) {
+  std::optional<std::string> path = environment(variable);
+  if (!path) {
+    const auto home = environment("HOME");
+    if (!home) return {};
+    path = *home + "/.aws/" + name;
+  }
+  std::ifstream file(*path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
+}
+
+std::string profile(const Environment& environment) {
+  return environment("AWS_PROFILE").value_or("default");
+}
+
+}  // namespace
+
+Result<Endpoint> parse_endpoint(std::string_view url) {
+  const auto bad = [&](std::string_view why) {
+    return make_error(Errc::invalid_argument, "bad place '" + std::string(url) +
+                                                  "' of a tier s3: " + std::string(why) +
+                                                  "; it is written s3:http://host:port/bucket/prefix");
+  };
+  Endpoint endpoint;
+  std::string_view rest = url;
+  endpoint.tls = rest.starts_with("https://");
+  if (!endpoint.tls && !rest.starts_with("http://"))
+    return bad("it begins with neither http:// nor https://");
+  rest.remove_prefix(endpoint.tls ? 8 : 7);
+  const std::size_t end = std::min(rest.find('/'), rest.size());
+  std::string_view host = rest.substr(0, end);
+  if (host.find_first_of("@?# \t\n") != std::string_view::npos)
+    return bad("the host is wrong (credentials come from the environment or ~/.aws/credentials)");
+  rest.remove_prefix(std::min(end + 1, rest.size()));
+  endpoint.server = (endpoint.tls ? "https://" : "http://") + std::string(host);
+  const std::string_view usual = endpoint.tls ? ":443" : ":80";
+  if (host.ends_with(usual)) host.remove_suffix(usual.size());
+  if (host.empty()) return bad("it names no host");
+  endpoint.host = host;
+  const std::size_t slash = std::min(rest.find('/'), rest.size());
+  endpoint.bucket = rest.substr(0, slash);
+  if (endpoint.bucket.empty()) return bad("it names no bucket");
+  rest.remove_prefix(std::min(slash + 1, rest.size()));
+  while (rest.ends_with('/')) rest.remove_suffix(1);
+  if (rest.starts_with('/') || rest.find("//") != std::string_view::npos)
+    return bad("it holds an empty name");
+  if (!rest.empty()) endpoint.prefix = std::string(rest) + "/";
+  return endpoint;
+}
+
+Pairs ini_section(std::string_view text, std::string_view name) {
+  Pairs pairs;
+  bool inside = false;
+  while (!text.empty()) {
+    const std::size_t end = std::min(text.find('\n'), text.size());
+    const std::string_view line = stripped(text.substr(0, end));
+    text.remove_prefix(std::min(end + 1, text.size()));
+    if (line.starts_with('[') && line.ends_with(']')) {
+      inside = stripped(line.substr(1, line.size() - 2)) == name;
+      continue;
+    }
+    const std::size_t equals = line.find('=');
+    if (!inside || line.starts_with('#') || line.starts_with(';') || equals == std::string_view::npos)
+      continue;
+    pairs.emplace_back(stripped(line.substr(0, equals)), stripped(line.substr(equals + 1)));
+  }
+  return pairs;
+}
+
+Environment process_environment() {
+  return [](const char* name) -> std::optional<std::string> {
+    const char* const value = std::getenv(name);
+    if (value == nullptr || *value == '\0') return std::nullopt;
+    return value;
+  };
+}
+
+Result<Credentials> find_credentials(const Environment& environment) {
+  Credentials found;
+  std::string place = "the environment";
+  if (const auto key = environment("AWS_ACCESS_KEY_ID")) {
+    found = {*key, environment("AWS_SECRET_ACCESS_KEY").value_or(""),
+             environment("AWS_SESSION_TOKEN").value_or("")};
+  } else {
+    const std::string name = profile(environment);
+    const Pairs section =
+        ini_section(file_text(environment, "AWS_SHARED_CREDENTIALS_FILE", "credentials"), name);
+    place = "the profile '" + name + "'";
+    found = {value_of(section, "aws_access_key_id"), value_of(section, "aws_secret_access_key"),
+             value_of(section, "aws_session_token")};
+    if (found.key_id.empty() && environment("AWS_PROFILE"))
+      return make_error(Errc::invalid_argument, "the credentials file has no access key for " + place +
+                                                    " (AWS_PROFILE, AWS_SHARED_CREDENTIALS_FILE)");
+  }
+  if (!found.key_id.empty() && found.secret.empty())
+    return make_error(Errc::invalid_argument, place + " has an access key for s3, but no secret key with it");
+  return found;
+}
+
+std::string find_region(const std::string& wanted, const Environment& environment) {
+  if (!wanted.empty()) return wanted;
+  for (const char* const name : {"AWS_REGION", "AWS_DEFAULT_REGION"})
+    if (const auto region = environment(name)) return *region;
+  const std::string name = profile(environment);
+  const std::string region = value_of(ini_section(file_text(environment, "AWS_CONFIG_FILE", "config"),
+                                                  name == "default" ? name : "profile " + name),
+                                      "region");
+  return region.empty() ? "us-east-1" : region;
+}
+
+}  // namespace penstock::s3

@@ -1,0 +1,89 @@
+// Where a store is, and who asks.
+#include "io_backends/s3/account.hpp"
+
+#include <fstream>
+#include <map>
+
+#include "io_backends/base/testing.hpp"
+
+namespace penstock::s3 {
+namespace {
+
+Environment made_of(std::map<std::string, std::string> variables) {
+  return [variables = std::move(variables)](const char* name) -> std::optional<std::string> {
+    const auto found = variables.find(name);
+    if (found == variables.end()) return std::nullopt;
+    return found->second;
+  };
+}
+
+TEST(S3Account, Places) {
+  const auto plain = parse_endpoint("http://10.0.0.1:9000/bucket/some folder/here/");
+  ASSERT_OK(plain);
+  EXPECT_EQ(plain->server, "http://10.0.0.1:9000");
+  EXPECT_EQ(plain->host, "10.0.0.1:9000");
+  EXPECT_EQ(plain->bucket, "bucket");
+  EXPECT_EQ(plain->prefix, "some folder/here/");
+  EXPECT_FALSE(plain->tls);
+  const auto tls = parse_endpoint("https://s3.example.org:443/b");
+  ASSERT_OK(tls);
+  EXPECT_EQ(tls->host, "s3.example.org");
+  EXPECT_EQ(tls->prefix, "");
+  EXPECT_TRUE(tls->tls);
+  for (const char* const bad :
+       {"", "bucket/prefix", "ftp://host/b", "http://", "http:///b", "http://host", "http://host/",
+        "http://key:secret@host/b", "http://host/b//c", "http://ho st/b"})
+    EXPECT_ERRC(Errc::invalid_argument, parse_endpoint(bad)) << bad;
+}
+
+TEST(S3Account, TheEnvironmentComesFirst) {
+  const auto found = find_credentials(made_of(
+      {{"AWS_ACCESS_KEY_ID", "key"}, {"AWS_SECRET_ACCESS_KEY", "secret"}, {"AWS_SESSION_TOKEN", "token"}}));
+  ASSERT_OK(found);
+  EXPECT_EQ(found->key_id, "key");
+  EXPECT_EQ(found->secret, "secret");
+  EXPECT_EQ(found->session_token, "token");
+  EXPECT_ERRC(Errc::invalid_argument, find_credentials(made_of({{"AWS_ACCESS_KEY_ID", "key"}})),
+              "secret key");
+}
+
+TEST(S3Account, ThenTheProfileFiles) {
+  const ScratchFolder folder;
+  std::filesystem::create_directory(folder.path() / ".aws");
+  std::ofstream(folder.path() / ".aws/credentials")
+      << "# mine\n[default]\naws_access_key_id = one\n aws_secret_access_key=s=1 \r\n"
+         "[ other ]\naws_access_key_id=two\naws_secret_access_key=s2\naws_session_token=t2\n[half]\n"
+         "aws_access_key_id=three\n";
+  std::ofstream(folder.path() / ".aws/config")
+      << "[default]\nregion = eu-north-1\n[profile other]\nregion=us-west-2\n";
+  const std::string home = folder.path().string();
+  const auto first = find_credentials(made_of({{"HOME", home}}));
+  ASSERT_OK(first);
+  EXPECT_EQ(first->key_id, "one");
+  EXPECT_EQ(first->secret, "s=1");
+  const auto other = made_of({{"HOME", home}, {"AWS_PROFILE", "other"}});
+  const auto second = find_credentials(other);
+  ASSERT_OK(second);
+  EXPECT_EQ(second->secret, "s2");
+  EXPECT_EQ(second->session_token, "t2");
+  EXPECT_ERRC(Errc::invalid_argument, find_credentials(made_of({{"HOME", home}, {"AWS_PROFILE", "half"}})));
+  EXPECT_ERRC(Errc::invalid_argument, find_credentials(made_of({{"HOME", home}, {"AWS_PROFILE", "nobody"}})));
+  EXPECT_EQ(find_region("", made_of({{"HOME", home}})), "eu-north-1");
+  EXPECT_EQ(find_region("", other), "us-west-2");
+  const auto elsewhere = made_of({{"HOME", "/nowhere"},
+                                  {"AWS_SHARED_CREDENTIALS_FILE", home + "/.aws/credentials"},
+                                  {"AWS_DEFAULT_REGION", "b"}});
+  EXPECT_EQ(find_credentials(elsewhere)->key_id, "one");
+  EXPECT_EQ(find_region("", elsewhere), "b");
+  EXPECT_EQ(find_region("a", elsewhere), "a");
+}
+
+TEST(S3Account, NobodyIsAnonymous) {
+  const auto nobody = find_credentials(made_of({{"HOME", "/nowhere"}}));
+  ASSERT_OK(nobody);
+  EXPECT_EQ(nobody->key_id, "");
+  EXPECT_EQ(find_region("", made_of({})), "us-east-1");
+}
+
+}  // namespace
+}  // namespace penstock::s3

@@ -1,0 +1,222 @@
+#include "io_backends/s3/answers.hpp"
+
+#include <charconv>
+#include <optional>
+
+#include "io_backends/s3/sigv4.hpp"
+
+namespace penstock::s3 {
+namespace {
+
+constexpr std::size_t kDeepest = 16;  // elements in each other; a listing has 4
+
+Error bad_xml(std::string_view why) {
+  return make_error(Errc::corrupt, "the server's answer is no XML that we know: " + std::string(why));
+}
+
+void append_utf8(std::string& text, std::uint32_t code) {
+  const auto add = [&](std::uint32_t byte) { text += static_cast<char>(static_cast<unsigned char>(byte)); };
+  if (code < 0x80) {
+    add(code);
+  } else if (code < 0x800) {
+    add(0xc0 | code >> 6U);
+    add(0x80 | (code & 0x3fU));
+  } else if (code < 0x10000) {
+    add(0xe0 | code >> 12U);
+    add(0x80 | (code >> 6U & 0x3fU));
+    add(0x80 | (code & 0x3fU));
+  } else {
+    add(0xf0 | code >> 18U);
+    add(0x80 | (code >> 12U & 0x3fU));
+    add(0x80 | (code >> 6U & 0x3fU));
+    add(0x80 | (code & 0x3fU));
+  }
+}
+
+// "lt", "#10", "#xA"
+bool append_entity(std::string& text, std::string_view name) {
+  if (name.starts_with('#')) {
+    const bool hexadecimal = name.size() > 1 && name[1] == 'x';
+    name.remove_prefix(hexadecimal ? 2 : 1);
+    std::uint32_t code = 0;
+    const auto [end, failed] =
+        std::from_chars(name.data(), name.data() + name.size(), code, hexadecimal ? 16 : 10);
+    if (failed != std::errc{} || end != name.data() + name.size() || code > 0x10ffff) return false;
+    append_utf8(text, code);
+    return true;
+  }
+  constexpr std::pair<std::string_view, char> kNamed[] = {
+      {"lt", '<'}, {"gt", '>'}, {"amp", '&'}, {"quot", '"'}, {"apos", '\''}};
+  for (const auto& [known, c] : kNamed) {
+    if (name != known) continue;
+    text += c;
+    return true;
+  }
+  return false;
+}
+
+class Parser {
+ public:
+  using Visit = std::function<void(std::string_view, const std::string&)>;
+  Parser(std::string_view xml, const Visit& visit) : rest_(xml), visit_(visit) {}
+
+  Result<void> run() {
+    bool any = false;
+    while (!rest_.empty()) {
+      if (rest_.front() == '<') {
+        PENSTOCK_TRY(markup());
+        any = true;
+      } else {
+        PENSTOCK_TRY(characters());
+      }
+    }
+    if (!any || !starts_.empty()) return bad_xml("it ends too early");
+    return success();
+  }
+
+ private:
+  // Takes what stands before `end`, and that.
+  std::optional<std::string_view> until(std::string_view end) {
+    const std::size_t at = rest_.find(end);
+    if (at == std::string_view::npos) return std::nullopt;
+    const std::string_view before = rest_.substr(0, at);
+    rest_.remove_prefix(at + end.size());
+    return before;
+  }
+
+  Result<void> skip(std::string_view end) {
+    if (!until(end)) return bad_xml("it ends within a comment");
+    return success();
+  }
+
+  Result<void> characters() {
+    const std::size_t end = std::min(rest_.find('<'), rest_.size());
+    std::string_view piece = rest_.substr(0, end);
+    rest_.remove_prefix(end);
+    while (!piece.empty()) {
+      const std::size_t mark = std::min(piece.find('&'), piece.size());
+      text_.append(piece.substr(0, mark));
+      piece.remove_prefix(mark);
+      if (piece.empty()) break;
+      const std::size_t semicolon = piece.find(';');
+      if (semicolon == std::string_view::npos || !append_entity(text_, piece.substr(1, semicolon - 1)))
+        return bad_xml("it holds an unknown entity");
+      piece.remove_prefix(semicolon + 1);
+    }
+    return success();
+  }
+
+  Result<void> markup() {
+    constexpr std::string_view kData = "<![CDATA[";
+    if (rest_.starts_with("<?")) return skip("?>");
+    if (rest_.starts_with("<!--")) return skip("-->");
+    if (rest_.starts_with(kData)) {
+      rest_.remove_prefix(kData.size());
+      const auto data = until("]]>");
+      if (!data) return bad_xml("it ends within CDATA");
+      text_.append(*data);
+      return success();
+    }
+    if (rest_.starts_with("<!")) return skip(">");
+    rest_.remove_prefix(1);
+    auto tag = until(">");
+    if (!tag) return bad_xml("it ends within a tag");
+    if (tag->starts_with('/')) return close(tag->substr(1));
+    const bool empty = tag->ends_with('/');
+    if (empty) tag->remove_suffix(1);
+    const std::string_view name = tag->substr(0, std::min(tag->find_first_of(" \t\r\n"), tag->size()));
+    if (name.empty() || name.find('<') != std::string_view::npos) return bad_xml("it holds a bad tag");
+    if (starts_.size() == kDeepest) return bad_xml("it is nested too deeply");
+    starts_.push_back(path_.size());
+    if (!path_.empty()) path_ += '/';
+    path_ += name;
+    text_.clear();
+    return empty ? close(name) : success();
+  }
+
+  Result<void> close(std::string_view name) {
+    while (!name.empty() && std::string_view(" \t\r\n").find(name.back()) != std::string_view::npos)
+      name.remove_suffix(1);
+    if (starts_.empty()) return bad_xml("an element ends that never began");
+    const std::size_t start = starts_.back();
+    if (std::string_view(path_).substr(start == 0 ? 0 : start + 1) != name)
+      return bad_xml("its elements overlap");
+    visit_(path_, text_);
+    path_.resize(start);
+    starts_.pop_back();
+    text_.clear();
+    return success();
+  }
+
+  std::string_view rest_;
+  const Visit& visit_;
+  std::string path_;
+  std::vector<std::size_t> starts_;  // where in path_ each open element begins
+  std::string text_;
+};
+
+}  // namespace
+
+Result<void> parse_xml(std::string_view xml,
+                       const std::function<void(std::string_view path, const std::string& text)>& visit) {
+  return Parser(xml, visit).run();
+}
+
+Result<Listing> parse_listing(std::string_view xml) {
+  Listing listing;
+  Listing::Object object;
+  bool known = false, encoded = false, truncated = false, numbers = true;
+  PENSTOCK_TRY(parse_xml(xml, [&](std::string_view path, const std::string& text) {
+    constexpr std::string_view kRoot = "ListBucketResult";
+    if (!path.starts_with(kRoot)) return;
+    path.remove_prefix(kRoot.size());
+    if (path.empty()) {
+      known = true;
+    } else if (path == "/EncodingType") {
+      encoded = text == "url";
+    } else if (path == "/IsTruncated") {
+      truncated = text == "true";
+    } else if (path == "/NextContinuationToken") {
+      listing.next = text;
+    } else if (path == "/CommonPrefixes/Prefix") {
+      listing.prefixes.push_back(text);
+    } else if (path == "/Contents/Key") {
+      object.key = text;
+    } else if (path == "/Contents/Size") {
+      const auto [end, failed] = std::from_chars(text.data(), text.data() + text.size(), object.bytes);
+      numbers = numbers && failed == std::errc{} && end == text.data() + text.size();
+    } else if (path == "/Contents") {
+      listing.objects.push_back(std::exchange(object, {}));
+    }
+  }));
+  if (!known) return bad_xml("it is no listing");
+  if (!numbers) return bad_xml("a size is no number");
+  if (!truncated) listing.next.clear();
+  if (truncated && listing.next.empty()) return bad_xml("a listing goes on, but not where");
+  if (encoded) {
+    for (Listing::Object& one : listing.objects) one.key = uri_decode(one.key, true);
+    for (std::string& prefix : listing.prefixes) prefix = uri_decode(prefix, true);
+  }
+  return listing;
+}
+
+Refusal parse_refusal(std::string_view xml) {
+  Refusal refusal;
+  const auto parsed = parse_xml(xml, [&](std::string_view path, const std::string& text) {
+    if (path == "Error/Code") refusal.code = text;
+    if (path == "Error/Message") refusal.message = text;
+    if (path == "Error/Region") refusal.region = text;
+  });
+  return parsed.ok() ? refusal : Refusal{};
+}
+
+Result<std::string> parse_upload_id(std::string_view xml) {
+  std::string id;
+  PENSTOCK_TRY(parse_xml(xml, [&](std::string_view path, const std::string& text) {
+    if (path == "InitiateMultipartUploadResult/UploadId") id = text;
+  }));
+  if (id.empty()) return bad_xml("it names no upload");
+  return id;
+}
+
+}  // namespace penstock::s3

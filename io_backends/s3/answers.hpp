@@ -1,0 +1,43 @@
+// What an object store answers in XML: listings, errors, upload ids. Made for hostile input: the parser takes
+// any bytes, keeps to the length that it is given, and refuses what is not well formed with `corrupt`.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "io_backends/base/result.hpp"
+
+namespace penstock::s3 {
+
+// Calls `visit` with the path ("ListBucketResult/Contents/Key") and the text of each element that ends, inner
+// ones first. Attributes, comments, processing instructions and a DOCTYPE without brackets are passed over.
+Result<void> parse_xml(std::string_view xml,
+                       const std::function<void(std::string_view path, const std::string& text)>& visit);
+
+struct Listing {
+  struct Object {
+    std::string key;
+    std::uint64_t bytes = 0;
+  };
+  std::vector<Object> objects;
+  std::vector<std::string> prefixes;  // each ends in the delimiter
+  std::string next;                   // token of the page that follows; "": this was the last
+};
+// Of ListObjectsV2.
+Result<Listing> parse_listing(std::string_view xml);
+
+struct Refusal {
+  std::string code;     // "NoSuchKey"
+  std::string message;  // the server's words
+  std::string region;   // the one that the server would have
+};
+// Of an error's body; empty where it is none.
+Refusal parse_refusal(std::string_view xml);
+
+// UploadId of CreateMultipartUpload.
+Result<std::string> parse_upload_id(std::string_view xml);
+
+}  // namespace penstock::s3

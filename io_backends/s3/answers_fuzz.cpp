@@ -1,0 +1,20 @@
+// Fuzz target: the input is what an object store answers.
+#include <cstddef>
+#include <cstdint>
+#include <cstdlib>
+#include <string_view>
+
+#include "io_backends/s3/answers.hpp"
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  using namespace penstock::s3;
+  const std::string_view xml(reinterpret_cast<const char*>(data), size);
+  const auto listing = parse_listing(xml);
+  // Each needs more bytes than it makes.
+  if (listing.ok() && listing->objects.size() + listing->prefixes.size() > size) std::abort();
+  const Refusal refusal = parse_refusal(xml);
+  if (refusal.code.size() + refusal.message.size() > size) std::abort();
+  const auto id = parse_upload_id(xml);
+  if (id.ok() && (id->empty() || id->size() > size)) std::abort();
+  return 0;
+}

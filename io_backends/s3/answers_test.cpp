@@ -1,0 +1,78 @@
+// What object stores answer, as they do and as they should not.
+#include "io_backends/s3/answers.hpp"
+
+#include "io_backends/base/testing.hpp"
+
+namespace penstock::s3 {
+namespace {
+
+std::string listing(const std::string& inner) {
+  return "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<ListBucketResult xmlns=\"http://s3/\">" + inner +
+         "</ListBucketResult>";
+}
+
+TEST(Answers, AListing) {
+  const auto page = parse_listing(listing(
+      "<Name>bucket</Name><Prefix>a/</Prefix><KeyCount>3</KeyCount><IsTruncated>true</IsTruncated>"
+      "<Contents><Key>a/&lt;one&gt; &amp; &#x41;&#66;</Key><LastModified>x</LastModified><Size>12</Size>"
+      "<Owner><ID>me</ID></Owner></Contents>\n  <Contents ><Size>0</Size><Key>a/two</Key></Contents >"
+      "<CommonPrefixes><Prefix>a/b/</Prefix></CommonPrefixes><Empty/>"
+      "<NextContinuationToken>to/ken==</NextContinuationToken><!-- <Contents> --><![CDATA[<x>]]>"));
+  ASSERT_OK(page);
+  ASSERT_EQ(page->objects.size(), 2U);
+  EXPECT_EQ(page->objects[0].key, "a/<one> & AB");
+  EXPECT_EQ(page->objects[0].bytes, 12U);
+  EXPECT_EQ(page->objects[1].key, "a/two");
+  EXPECT_EQ(page->prefixes, std::vector<std::string>{"a/b/"});
+  EXPECT_EQ(page->next, "to/ken==");
+}
+
+TEST(Answers, NamesThatAreEncodedAreDecoded) {
+  const std::string one = "<Contents><Key>a%0Ab+c%2Bd%20e</Key><Size>1</Size></Contents>";
+  const auto encoded = parse_listing(listing(one + "<EncodingType>url</EncodingType>"));
+  ASSERT_OK(encoded);
+  EXPECT_EQ(encoded->objects[0].key, "a\nb c+d e");
+  const auto plain = parse_listing(listing(one));
+  ASSERT_OK(plain);
+  EXPECT_EQ(plain->objects[0].key, "a%0Ab+c%2Bd%20e");
+}
+
+TEST(Answers, WhatIsNoListingIsCorrupt) {
+  const std::string deep = [] {
+    std::string text;
+    for (int i = 0; i < 1000; ++i) text += "<a>";
+    return text;
+  }();
+  for (const std::string& xml :
+       {std::string(), std::string("plain"), std::string("<html></html>"), std::string("<a><b></a></b>"),
+        std::string("<a>"), std::string("</a>"), std::string("<>"), std::string("<"), std::string("<!--"),
+        std::string("<![CDATA["), listing("&nbsp;"), listing("&#xffffffff;"), listing("& "), deep,
+        listing("<Contents><Key>a</Key><Size>-1</Size></Contents>"),
+        listing("<Contents><Key>a</Key><Size>99999999999999999999999</Size></Contents>"),
+        listing("<Contents><Key>a</Key><Size>1x</Size></Contents>"),
+        listing("<IsTruncated>true</IsTruncated>")})
+    EXPECT_ERRC(Errc::corrupt, parse_listing(xml)) << xml.substr(0, 80);
+}
+
+TEST(Answers, Refusals) {
+  const Refusal refusal = parse_refusal(
+      "<Error><Code>AuthorizationHeaderMalformed</Code><Message>wrong</Message><Region>eu-west-1</Region></"
+      "Error>");
+  EXPECT_EQ(refusal.code, "AuthorizationHeaderMalformed");
+  EXPECT_EQ(refusal.message, "wrong");
+  EXPECT_EQ(refusal.region, "eu-west-1");
+  EXPECT_EQ(parse_refusal("502 Bad Gateway").code, "");
+  EXPECT_EQ(parse_refusal("<Error><Code>half").code, "");
+}
+
+TEST(Answers, Uploads) {
+  const auto id = parse_upload_id(
+      "<InitiateMultipartUploadResult><Bucket>b</Bucket><UploadId>a&amp;b</UploadId></"
+      "InitiateMultipartUploadResult>");
+  ASSERT_OK(id);
+  EXPECT_EQ(*id, "a&b");
+  EXPECT_ERRC(Errc::corrupt, parse_upload_id("<InitiateMultipartUploadResult/>"));
+}
+
+}  // namespace
+}  // namespace penstock::s3

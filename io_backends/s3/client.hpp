@@ -1,0 +1,155 @@
+// Requests to an object store: signed, many in flight from one thread, tried again with growing pauses where
+// the network or the server fails.
+#pragma once
+
+#include <curl/curl.h>
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <mutex>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "io_backends/base/result.hpp"
+#include "io_backends/s3/account.hpp"
+#include "io_backends/s3/answers.hpp"
+
+namespace penstock::s3 {
+
+struct Settings {
+  Endpoint endpoint;
+  Credentials credentials;
+  std::string region;
+  unsigned retries = 0;            // after the first try
+  std::chrono::seconds timeout{};  // for a connection, and without a byte moving
+};
+
+enum class Method : std::uint8_t { get, head, put, post, remove };
+
+struct Request {
+  Method method = Method::get;
+  std::string key = {};  // whole, with the prefix; "": the bucket itself
+  Pairs query = {};
+  Pairs headers = {};                    // names in lower case
+  std::span<const std::byte> body = {};  // belongs to the caller until the answer is there, as `out` does
+  std::span<std::byte> out = {};         // where the bytes of a GET go
+  bool wants_text = false;               // the answer is XML for Answer::text, not bytes for `out`
+  bool ranged = false;                   // asks for a range that does not begin at 0: a whole object won't do
+};
+
+// What the server said in the end. A status of 300 and above is for the caller to judge.
+struct Answer {
+  long status = 0;
+  std::uint64_t bytes = 0;  // now in Request::out
+  std::uint64_t total = 0;  // of a HEAD or a GET: the size of what was asked for
+  bool more = false;        // there was more than fits into `out`
+  unsigned tries = 1;
+  std::string etag;
+  std::string mark;  // the header kMark
+  std::string text;
+  Refusal refusal;
+
+  bool ok() const { return status >= 200 && status < 300; }
+};
+
+// A word of ours that an object carries, by which its writer knows it again.
+inline constexpr std::string_view kMark = "x-amz-meta-penstock";
+
+// Requests in flight, driven by the one thread that calls. Keeps its connections for later requests.
+class Transfers {
+ public:
+  explicit Transfers(const Settings& settings);
+  ~Transfers();  // what is in flight is cut off
+  Transfers(const Transfers&) = delete;
+  Transfers& operator=(const Transfers&) = delete;
+
+  struct Done {
+    std::uint64_t tag = 0;
+    Result<Answer> answer = Answer{};
+  };
+
+  void start(std::uint64_t tag, Request request);
+  bool any_done() const { return !done_.empty(); }
+  Done next();  // of any_done()
+  // Moves what can be moved; waits for something to happen where `wait`.
+  void drive(bool wait);
+  std::size_t in_flight() const { return in_flight_; }
+
+ private:
+  using Clock = std::chrono::steady_clock;
+  struct Slot {
+    CURL* easy = nullptr;
+    curl_slist* headers = nullptr;
+    std::uint64_t tag = 0;
+    Request request;
+    Answer answer;
+    std::string payload_hash;
+    std::size_t sent = 0;
+    bool waits = false;  // for its next try
+    Clock::time_point due;
+    char words[CURL_ERROR_SIZE] = {};
+  };
+
+  static std::size_t on_body(char* bytes, std::size_t size, std::size_t count, void* slot);
+  static std::size_t on_header(char* bytes, std::size_t size, std::size_t count, void* slot);
+  static std::size_t on_send(char* bytes, std::size_t size, std::size_t count, void* slot);
+  static int on_rewind(void* slot, curl_off_t offset, int origin);
+
+  void begin(Slot& slot);
+  void set_method(Slot& slot);
+  void set_headers(Slot& slot, const std::string& path, const std::string& query);
+  void start_due();
+  void ended(Slot& slot, CURLcode code);
+  bool try_again(Slot& slot, CURLcode code);
+  void finish(Slot& slot, Result<Answer> answer);
+  Error broken(const Slot& slot, CURLcode code) const;
+
+  const Settings& settings_;
+  CURLM* multi_;
+  std::vector<std::unique_ptr<Slot>> slots_;
+  std::vector<Slot*> free_;
+  std::deque<Done> done_;
+  std::size_t in_flight_ = 0;
+  std::size_t waiting_ = 0;
+  std::uint64_t pauses_ = 0;
+};
+
+// Hands out Transfers, which keep their connections between uses. Any thread.
+class Client {
+ public:
+  explicit Client(Settings settings) : settings_(std::move(settings)) {}
+
+  class Lease {
+   public:
+    explicit Lease(Client& client);
+    ~Lease();
+    Lease(const Lease&) = delete;
+    Lease& operator=(const Lease&) = delete;
+    Transfers* operator->() { return transfers_.get(); }
+    Transfers& operator*() { return *transfers_; }
+
+   private:
+    Client& client_;
+    std::unique_ptr<Transfers> transfers_;
+  };
+
+  // One request, now.
+  Result<Answer> perform(Request request);
+
+  const Settings& settings() const { return settings_; }
+
+ private:
+  const Settings settings_;
+  std::mutex mutex_;
+  std::vector<std::unique_ptr<Transfers>> idle_;
+};
+
+// The refusal in `answer` as an error: "cannot open 'n01/x.jpg': ...", with the remedy where there is one.
+Error refused(const Answer& answer, const Settings& settings, std::string_view operation,
+              std::string_view object);
+
+}  // namespace penstock::s3

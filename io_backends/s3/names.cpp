@@ -1,0 +1,209 @@
+// The names of a bucket below a prefix: folders are what stands before a '/' in the key of some object.
+#include <unistd.h>
+
+#include <cerrno>
+#include <csignal>
+#include <optional>
+
+#include "io_backends/s3/store.hpp"
+
+namespace penstock::s3 {
+namespace {
+
+constexpr unsigned kPage = 1000;  // the most that S3 lists at once
+
+// Who holds a lock: what stands in its object. The mark tells holders apart, host and process whether one of
+// them is gone.
+struct Holder {
+  std::string mark;
+  std::string host;
+  long process = 0;
+};
+
+std::string host_name() {
+  char name[256] = {};
+  ::gethostname(name, sizeof name - 1);
+  return name;
+}
+
+std::string text_of(const Holder& holder) {
+  return holder.mark + " " + std::to_string(holder.process) + " " + holder.host + "\n";
+}
+
+std::optional<Holder> parse_holder(std::string_view text) {
+  const std::size_t first = text.find(' ');
+  const std::size_t second = first == std::string_view::npos ? first : text.find(' ', first + 1);
+  if (second == std::string_view::npos || !text.ends_with('\n')) return std::nullopt;
+  Holder holder{std::string(text.substr(0, first)), std::string(text.substr(second + 1)), 0};
+  holder.host.pop_back();
+  holder.process = std::atol(std::string(text.substr(first + 1, second - first - 1)).c_str());
+  if (holder.process <= 0) return std::nullopt;
+  return holder;
+}
+
+bool is_gone(const Holder& holder) {
+  return holder.host == host_name() && ::kill(static_cast<pid_t>(holder.process), 0) != 0 && errno == ESRCH;
+}
+
+class S3Lock final : public Lock {
+ public:
+  S3Lock(Store& store, std::string_view name, std::string mark)
+      : store_(store), name_(name), mark_(std::move(mark)) {}
+  ~S3Lock() override {
+    const Result<Answer> there = store_.head(name_);
+    if (there.ok() && there->ok() && there->mark == mark_) static_cast<void>(store_.remove(name_));
+  }
+
+ private:
+  Store& store_;
+  const std::string name_;
+  const std::string mark_;
+};
+
+class S3Names final : public Namespace {
+ public:
+  explicit S3Names(Store& store) : store_(store) {}
+
+  Result<void> list(std::string_view folder, const std::function<bool(const Entry&)>& visit) override {
+    PENSTOCK_TRY(check_folder_name(folder));
+    const std::size_t prefix = store_.settings().endpoint.prefix.size();
+    const std::string own = folder.empty() ? store_.key("") : store_.key(folder) + "/";
+    bool any = folder.empty();
+    std::string token;
+    do {
+      PENSTOCK_ASSIGN(const Listing page, store_.page(folder, kPage, true, token));
+      if (!page.next.empty() && page.next == token)
+        return make_error(Errc::corrupt, "the server's listing of '" + std::string(folder) + "' never ends");
+      any = any || !page.objects.empty() || !page.prefixes.empty();
+      for (const std::string& key : page.prefixes)
+        if (key.starts_with(own) && key.size() > own.size() &&
+            !visit({key.substr(prefix, key.size() - prefix - 1), 0, true}))
+          return success();
+      for (const Listing::Object& object : page.objects)
+        if (object.key.starts_with(own) && object.key.size() > own.size() &&
+            !visit({object.key.substr(prefix), object.bytes, false}))
+          return success();
+      token = page.next;
+    } while (!token.empty());
+    return any ? success() : errno_error(ENOENT, "cannot list", folder);
+  }
+
+  Result<Entry> stat(std::string_view name) override {
+    PENSTOCK_TRY(check_folder_name(name));
+    if (!name.empty()) {
+      PENSTOCK_ASSIGN(const Answer answer, store_.head(name));
+      if (answer.ok()) return Entry{std::string(name), answer.total, false};
+      if (answer.status != 404) return refused(answer, store_.settings(), "cannot look at", name);
+    }
+    PENSTOCK_ASSIGN(const bool folder, store_.has_folder(name));
+    if (folder || name.empty()) return Entry{std::string(name), 0, true};
+    return errno_error(ENOENT, "cannot look at", name);
+  }
+
+  // They come with their objects; only what is no folder can be in the way.
+  Result<void> make_folders(std::string_view folder) override {
+    PENSTOCK_TRY(check_folder_name(folder));
+    if (folder.empty()) return success();
+    return store_.check_parents(std::string(folder) + "/", "cannot make folder");
+  }
+
+  // A copy and a removal: not atomic, and for objects alone.
+  Result<void> rename_noreplace(std::string_view from, std::string_view to) override {
+    PENSTOCK_TRY(check_object_name(from));
+    PENSTOCK_TRY(check_object_name(to));
+    PENSTOCK_ASSIGN(const Entry entry, stat(from));
+    if (entry.folder)
+      return make_error(Errc::unsupported,
+                        "cannot rename '" + std::string(from) + "': object stores do not rename folders");
+    const Result<Entry> there = stat(to);
+    if (there.ok()) return errno_error(EEXIST, "cannot rename to", to);
+    if (there.error().code != Errc::not_found) return there.error();
+    PENSTOCK_TRY(store_.check_parents(to, "cannot rename to"));
+    const std::string source =
+        "/" + uri_encode(store_.settings().endpoint.bucket + "/" + store_.key(from), true);
+    PENSTOCK_ASSIGN(
+        const Answer answer,
+        store_.client().perform(
+            {.method = Method::put, .key = store_.key(to), .headers = {{"x-amz-copy-source", source}}}));
+    if (!answer.ok()) return refused(answer, store_.settings(), "cannot rename", from);
+    store_.published(to);
+    return store_.remove(from);
+  }
+
+  Result<void> remove(std::string_view name) override {
+    PENSTOCK_TRY(check_object_name(name));
+    PENSTOCK_ASSIGN(const Answer answer, store_.head(name));
+    if (answer.ok()) return store_.remove(name);
+    if (answer.status != 404) return refused(answer, store_.settings(), "cannot remove", name);
+    PENSTOCK_ASSIGN(const Listing below, store_.page(name, 2, false, ""));
+    if (below.objects.empty()) return errno_error(ENOENT, "cannot remove", name);
+    // An empty folder as other programs make them: an object whose name is the folder's and a '/'.
+    const std::string marker = std::string(name) + "/";
+    if (below.objects.size() == 1 && below.objects.front().key == store_.key(marker))
+      return store_.remove(marker);
+    return errno_error(ENOTEMPTY, "cannot remove", name);
+  }
+
+  // What the server has taken, it keeps.
+  Result<void> sync_dir(std::string_view folder) override { return check_folder_name(folder); }
+
+  Result<std::unique_ptr<Lock>> lock(std::string_view name) override;
+
+  Result<std::uint64_t> free_bytes() override {
+    return make_error(Errc::unsupported, "object stores do not say how much they would still take");
+  }
+
+ private:
+  // Whether nobody holds the lock any more: then its object is gone, too.
+  Result<void> take_over(std::string_view name);
+
+  Store& store_;
+};
+
+Result<void> S3Names::take_over(std::string_view name) {
+  std::vector<std::byte> bytes(1024);
+  const ReadObject object{name, 0, bytes};
+  PENSTOCK_ASSIGN(const Answer answer, store_.client().perform(object_request(store_, object)));
+  if (answer.status == 404) return success();
+  PENSTOCK_ASSIGN(const std::uint64_t length, object_outcome(store_, answer, object));
+  const std::string_view text(reinterpret_cast<const char*>(bytes.data()), static_cast<std::size_t>(length));
+  const auto holder = parse_holder(text);
+  if (holder && is_gone(*holder)) return store_.remove(name);
+  std::string who = "somebody";
+  if (holder) who = "process " + std::to_string(holder->process) + " on " + holder->host;
+  return make_error(Errc::busy, "'" + std::string(name) + "' is locked by " + who +
+                                    "; if that is gone for good, remove the object");
+}
+
+Result<std::unique_ptr<Lock>> S3Names::lock(std::string_view name) {
+  PENSTOCK_TRY(check_object_name(name));
+  PENSTOCK_TRY(store_.check_parents(name, "cannot lock"));
+  PENSTOCK_ASSIGN(const bool folder, store_.has_folder(name));
+  if (folder) return errno_error(EISDIR, "cannot lock", name);
+  PENSTOCK_TRY(take_over(name));
+  const Holder self{draw_mark(), host_name(), static_cast<long>(::getpid())};
+  const std::string text = text_of(self);
+  Request request{.method = Method::put,
+                  .key = store_.key(name),
+                  .headers = {{std::string(kMark), self.mark}, {"if-none-match", "*"}},
+                  .body = std::as_bytes(std::span(text))};
+  PENSTOCK_ASSIGN(Answer answer, store_.client().perform(request));
+  if (answer.status == 501) {
+    request.headers.pop_back();
+    PENSTOCK_ASSIGN(answer, store_.client().perform(std::move(request)));
+  }
+  if (!answer.ok() && answer.status != 412) return refused(answer, store_.settings(), "cannot lock", name);
+  // Whoever wrote last has it, where the server knows no condition; and a first try may have been ours.
+  PENSTOCK_ASSIGN(const Answer there, store_.head(name));
+  if (there.ok() && there.mark == self.mark)
+    return std::unique_ptr<Lock>(std::make_unique<S3Lock>(store_, name, self.mark));
+  return make_error(Errc::busy, "'" + std::string(name) + "' was locked by somebody else just now");
+}
+
+}  // namespace
+
+std::unique_ptr<Namespace> make_names(Store& store) {
+  return std::make_unique<S3Names>(store);
+}
+
+}  // namespace penstock::s3

@@ -1,0 +1,64 @@
+// What the refusals of an object store mean.
+#include <cerrno>
+
+#include "io_backends/s3/client.hpp"
+
+namespace penstock::s3 {
+
+Error refused(const Answer& answer, const Settings& settings, std::string_view operation,
+              std::string_view object) {
+  const Refusal& refusal = answer.refusal;
+  const auto error = [&](Errc code, int number, std::string_view why) {
+    Error made = errno_error(number, operation, object);
+    made.code = code;
+    made.sys_errno = 0;
+    made.what.append(": ").append(why);
+    if (!refusal.code.empty()) made.what.append(" (").append(refusal.code).append(")");
+    return made;
+  };
+  const std::string bucket = "'" + settings.endpoint.bucket + "' at " + settings.endpoint.server;
+  if (refusal.code == "SignatureDoesNotMatch")
+    return error(Errc::permission_denied, 0,
+                 "the server refuses the signature: the secret key is not the one of this access key");
+  if (refusal.code == "InvalidAccessKeyId")
+    return error(Errc::permission_denied, 0, "the server does not know the access key");
+  if (refusal.code == "ExpiredToken" || refusal.code == "InvalidToken")
+    return error(Errc::permission_denied, 0, "the session token is no longer good: get a new one");
+  if (refusal.code == "RequestTimeTooSkewed")
+    return error(Errc::permission_denied, 0, "this machine's clock is not the server's: set it right");
+  if (refusal.code == "NoSuchBucket")
+    return error(Errc::not_found, 0, "there is no bucket " + bucket + ": make it, or name another");
+  if (answer.status == 301 || refusal.code == "AuthorizationHeaderMalformed")
+    return error(Errc::invalid_argument, 0,
+                 "bucket " + bucket + " is in another region than '" + settings.region + "': say region=" +
+                     (refusal.region.empty() ? "..." : refusal.region) + " (" + refusal.message + ")");
+  switch (answer.status) {
+    case 401:
+    case 403:
+      return error(Errc::permission_denied, 0,
+                   settings.credentials.key_id.empty()
+                       ? "the server lets nobody without credentials do that: set AWS_ACCESS_KEY_ID and "
+                         "AWS_SECRET_ACCESS_KEY, or ~/.aws/credentials"
+                       : "this user may not do that in bucket " + bucket);
+    case 404:
+      return errno_error(ENOENT, operation, object);
+    case 412:
+      return errno_error(EEXIST, operation, object);
+    case 409:
+      return error(Errc::busy, 0, "somebody else changes it right now");
+    case 501:
+      return error(Errc::unsupported, 0, "the server cannot do that: " + refusal.message);
+    case 507:
+      return errno_error(ENOSPC, operation, object);
+    default:
+      break;
+  }
+  if (refusal.code == "KeyTooLongError") return errno_error(ENAMETOOLONG, operation, object);
+  if (refusal.code == "QuotaExceeded") return errno_error(ENOSPC, operation, object);
+  std::string why = "the server answers " + std::to_string(answer.status);
+  if (!refusal.message.empty()) why += ", " + refusal.message;
+  if (answer.tries > 1) why += ", " + std::to_string(answer.tries) + " times";
+  return error(answer.status == 400 ? Errc::invalid_argument : Errc::io, 0, why);
+}
+
+}  // namespace penstock::s3

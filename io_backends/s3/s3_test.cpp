@@ -1,0 +1,346 @@
+// The back end s3 against a server of our own that fails on purpose.
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <map>
+#include <thread>
+
+#include "io_backends/base/backend.hpp"
+#include "io_backends/base/testing.hpp"
+#include "io_backends/s3/test_server.hpp"
+
+namespace penstock::s3 {
+namespace {
+
+using Bytes = std::vector<std::byte>;
+constexpr std::size_t kMiB = std::size_t{1} << 20U;
+
+class S3 : public testing::Test {
+ protected:
+  void SetUp() override {
+    const auto info = backend_registry().find("s3");
+    if (!info.ok()) GTEST_SKIP() << info.error().message();
+    server.announce();
+    remake();
+  }
+
+  Result<std::unique_ptr<Backend>> make(const std::string& url, const std::vector<OptionWord>& words = {}) {
+    const BackendInfo* const info = *backend_registry().find("s3");
+    PENSTOCK_ASSIGN(const Options options, Options::parse(info->options, words, "option"));
+    return info->make(url, options);
+  }
+  void remake(const std::vector<OptionWord>& words = {}) {
+    auto made = make(server.url() + "/some prefix", words);
+    ASSERT_OK(made);
+    backend = *std::move(made);
+  }
+
+  Result<void> put(std::string_view name, std::span<const std::byte> bytes,
+                   IfExists if_exists = IfExists::replace) {
+    PENSTOCK_ASSIGN(const auto writer, backend->create(name, bytes.size()));
+    PENSTOCK_TRY(writer->append(bytes));
+    return writer->publish(Durability::visible, if_exists);
+  }
+  Result<void> put(std::string_view name, std::string_view text) { return put(name, bytes_of(text)); }
+
+  Result<Bytes> get(std::string_view name) {
+    PENSTOCK_ASSIGN(const auto reader, backend->open(name));
+    PENSTOCK_ASSIGN(const std::uint64_t size, reader->size());
+    Bytes bytes(size);
+    PENSTOCK_TRY(reader->read_at(0, bytes));
+    return bytes;
+  }
+
+  TestServer server;
+  std::unique_ptr<Backend> backend;
+};
+
+// Every operation, refused alike.
+void expect_all_refused(Backend& backend, Errc errc, std::string_view words) {
+  Bytes out(10);
+  const auto all = [](const Entry& /*entry*/) { return true; };
+  EXPECT_TRUE(fails_with(errc, backend.open("object"), words));
+  EXPECT_TRUE(fails_with(errc, backend.read_object("object", 0, out), words));
+  EXPECT_TRUE(fails_with(errc, backend.read_object("object", 5, out), words));
+  EXPECT_TRUE(fails_with(errc, backend.names().stat("object"), words));
+  EXPECT_TRUE(fails_with(errc, backend.names().list("", all), words));
+  EXPECT_TRUE(fails_with(errc, backend.names().remove("object"), words));
+  EXPECT_TRUE(fails_with(errc, backend.names().lock("lock"), words));
+  const auto writer = backend.create("object");
+  ASSERT_OK(writer);
+  ASSERT_OK((*writer)->append(bytes_of("x")));
+  EXPECT_TRUE(fails_with(errc, (*writer)->publish(Durability::visible), words));
+}
+
+TEST_F(S3, AWrongSecretIsRefusedInWords) {
+  ASSERT_OK(put("object", "water"));
+  ::setenv("AWS_SECRET_ACCESS_KEY", "not-the-secret", 1);
+  remake();
+  expect_all_refused(*backend, Errc::permission_denied, "SignatureDoesNotMatch");
+  const auto opened = backend->open("object");
+  EXPECT_ERRC(Errc::permission_denied, opened, "secret key");
+  EXPECT_EQ(opened.error().message().find("not-the-secret"), std::string::npos);
+  EXPECT_EQ(opened.error().message().find(TestServer::kKeyId), std::string::npos);
+}
+
+TEST_F(S3, AnUnknownKeyAndNoneAtAllAreRefusedInWords) {
+  ASSERT_OK(put("object", "water"));
+  ::setenv("AWS_ACCESS_KEY_ID", "SOMEBODY", 1);
+  remake();
+  expect_all_refused(*backend, Errc::permission_denied, "InvalidAccessKeyId");
+  ::unsetenv("AWS_ACCESS_KEY_ID");
+  ::setenv("AWS_SHARED_CREDENTIALS_FILE", "/nonexistent", 1);
+  remake();
+  expect_all_refused(*backend, Errc::permission_denied, "AWS_ACCESS_KEY_ID");
+}
+
+TEST_F(S3, ABucketThatIsNotThereIsNamed) {
+  auto made = make(server.url() + "-of-nobody/prefix");
+  ASSERT_OK(made);
+  Bytes out(10);
+  EXPECT_ERRC(Errc::not_found, (*made)->open("object"), "bucket-of-nobody");
+  EXPECT_ERRC(Errc::not_found, (*made)->read_object("object", 0, out), "bucket-of-nobody");
+  EXPECT_ERRC(Errc::not_found, (*made)->names().list("", [](const Entry&) { return true; }),
+              "bucket-of-nobody");
+}
+
+TEST_F(S3, NamesOfAnyBytes) {
+  for (const std::string_view name :
+       {"a b", "a,b=c", "line\nbreak", "100%", "a+b", "%2F", "\xc3\xa9\xe6\xb0\xb4", "q?x=1&y=2", "#",
+        "<&>\"'", "tab\there", "~!@$^*()[]{}|\\;:'`"}) {
+    const std::string full = "names/" + std::string(name);
+    ASSERT_OK(put(full, name));
+    const auto back = get(full);
+    ASSERT_OK(back);
+    EXPECT_EQ(text_of(*back), name);
+    std::vector<std::string> listed;
+    ASSERT_OK(backend->names().list("names", [&](const Entry& entry) {
+      listed.push_back(entry.name);
+      return true;
+    }));
+    EXPECT_EQ(listed, std::vector<std::string>{full});
+    EXPECT_OK(backend->names().rename_noreplace(full, full + " moved"));
+    EXPECT_OK(backend->names().remove(full + " moved"));
+  }
+}
+
+TEST_F(S3, ListsPageAfterPage) {
+  server.page = 3;
+  std::map<std::string, bool> wanted;
+  for (unsigned i = 0; i < 10; ++i) {
+    const std::string name = "folder/" + std::to_string(i);
+    ASSERT_OK(put(name, "x"));
+    ASSERT_OK(put(name + "f/below", "x"));
+    wanted[name] = false;
+    wanted[name + "f"] = true;
+  }
+  std::map<std::string, bool> listed;
+  ASSERT_OK(backend->names().list("folder", [&](const Entry& entry) {
+    EXPECT_TRUE(listed.emplace(entry.name, entry.folder).second) << "listed twice";
+    return true;
+  }));
+  EXPECT_EQ(listed, wanted);
+}
+
+TEST_F(S3, FailuresOfServerAndNetworkAreTriedAgain) {
+  const Bytes bytes = pattern(300'000);
+  Bytes out(bytes.size());
+  for (const Mishap mishap :
+       {Mishap::internal_error, Mishap::slow_down, Mishap::cut, Mishap::hang_up, Mishap::lost_answer}) {
+    server.spoil(mishap, 2, "PUT");
+    ASSERT_OK(put("object", bytes));
+    server.spoil(mishap, 2, "GET");
+    ASSERT_OK(backend->read_object("object", bytes.size(), out));
+    EXPECT_EQ(out, bytes);
+    std::fill(out.begin(), out.end(), std::byte{0});
+    server.spoil(mishap, 2, "HEAD");
+    EXPECT_OK(backend->names().stat("object"));
+    server.spoil(mishap, 1, "GET", "list-type");
+    EXPECT_OK(backend->names().list("", [](const Entry&) { return true; }));
+  }
+}
+
+TEST_F(S3, TriesEndAndSaySo) {
+  ASSERT_OK(put("object", pattern(1'000)));
+  remake({{"retries", "1"}});
+  Bytes out(1'000);
+  const auto read = [&] { return backend->read_object("object", 1'000, out); };
+  server.spoil(Mishap::internal_error, 2, "GET");
+  EXPECT_ERRC(Errc::io, read(), "500");
+  server.spoil(Mishap::cut, 2, "GET");
+  EXPECT_ERRC(Errc::io, read(), "2 times");
+  EXPECT_OK(read());
+  server.stop();
+  EXPECT_ERRC(Errc::io, read(), "127.0.0.1");
+}
+
+TEST_F(S3, ASilentServerTimesOut) {
+  ASSERT_OK(put("object", "x"));
+  remake({{"retries", "0"}, {"timeout", "1s"}});
+  Bytes out(1);
+  server.spoil(Mishap::silence, 1, "GET");
+  EXPECT_ERRC(Errc::timed_out, backend->read_object("object", 1, out));
+  EXPECT_OK(backend->read_object("object", 1, out));
+}
+
+TEST_F(S3, AServerThatIsKilledAndComesBack) {
+  const Bytes bytes = pattern(24 * kMiB);
+  ASSERT_OK(put("large", bytes));
+  ASSERT_OK(put("small", pattern(100'000, 3)));
+  std::atomic<bool> done{false};
+  std::jthread killer([&] {
+    for (unsigned round = 0; round < 3; ++round) {
+      const unsigned before = server.requests();
+      while (!done && server.requests() < before + 2) std::this_thread::yield();
+      server.stop();
+      server.start();
+    }
+  });
+  const auto reader = backend->open("large");
+  ASSERT_OK(reader);
+  for (unsigned round = 0; round < 4; ++round) {
+    Bytes out(bytes.size());
+    ASSERT_OK((*reader)->read_at(0, out));
+    ASSERT_EQ(out, bytes);
+  }
+  auto queue = backend->queue(8);
+  ASSERT_OK(queue);
+  std::vector<Bytes> outs(8, Bytes(100'000));
+  std::vector<Operation> operations;
+  for (std::uint64_t i = 0; i < 8; ++i) operations.push_back({ReadObject{"small", 100'000, outs[i]}, i});
+  ASSERT_EQ((*queue)->submit(operations), 8U);
+  std::vector<Completion> completions(8);
+  ASSERT_EQ((*queue)->reap(completions, 8), 8U);
+  for (const Completion& completion : completions) EXPECT_OK(completion.bytes);
+  for (const Bytes& out : outs) EXPECT_EQ(out, pattern(100'000, 3));
+  done = true;
+}
+
+TEST_F(S3, LargeObjectsGoInParts) {
+  remake({{"part", "5MiB"}});
+  const Bytes bytes = pattern(17 * kMiB + 11);
+  server.spoil(Mishap::internal_error, 1, "PUT", "partNumber=2");
+  server.spoil(Mishap::cut, 1, "GET");
+  {
+    const auto writer = backend->create("large");
+    ASSERT_OK(writer);
+    for (std::size_t at = 0; at < bytes.size(); at += 3 * kMiB)
+      ASSERT_OK((*writer)->append(std::span(bytes).subspan(at, std::min(3 * kMiB, bytes.size() - at))));
+    EXPECT_EQ(server.uploads(), 1U);
+    EXPECT_ERRC(Errc::not_found, backend->names().stat("large"));
+    ASSERT_OK((*writer)->publish(Durability::file_and_name));
+  }
+  EXPECT_EQ(server.uploads(), 0U);
+  const auto back = get("large");
+  ASSERT_OK(back);
+  EXPECT_TRUE(*back == bytes);
+  Bytes whole(18 * kMiB);
+  const auto got = backend->read_object("large", 0, whole);
+  ASSERT_OK(got);
+  EXPECT_EQ(*got, bytes.size());
+  EXPECT_TRUE(std::equal(bytes.begin(), bytes.end(), whole.begin()));
+  EXPECT_EQ(backend->moved_bytes().written, bytes.size());
+}
+
+TEST_F(S3, ADroppedWriterAbortsItsUpload) {
+  remake({{"part", "5MiB"}});
+  {
+    const auto writer = backend->create("large");
+    ASSERT_OK(writer);
+    ASSERT_OK((*writer)->append(pattern(12 * kMiB)));
+    EXPECT_EQ(server.uploads(), 1U);
+  }
+  EXPECT_EQ(server.uploads(), 0U);
+  const auto writer = backend->create("large");
+  ASSERT_OK(writer);
+  ASSERT_OK((*writer)->append(pattern(12 * kMiB)));
+  ASSERT_OK(put("large", "quicker"));
+  EXPECT_ERRC(Errc::already_exists, (*writer)->publish(Durability::visible, IfExists::fail));
+  EXPECT_EQ(server.uploads(), 0U);
+  EXPECT_EQ(text_of(*get("large")), "quicker");
+}
+
+TEST_F(S3, APublishingWhoseAnswerWasLostIsOurs) {
+  server.spoil(Mishap::lost_answer, 1, "PUT");
+  EXPECT_OK(put("small", bytes_of("x"), IfExists::fail));
+  EXPECT_ERRC(Errc::already_exists, put("small", bytes_of("y"), IfExists::fail));
+  remake({{"part", "5MiB"}});
+  server.spoil(Mishap::lost_answer, 1, "POST", "uploadId");
+  const Bytes bytes = pattern(6 * kMiB);
+  EXPECT_OK(put("large", bytes, IfExists::fail));
+  EXPECT_TRUE(*get("large") == bytes);
+}
+
+TEST_F(S3, AServerWithoutConditionsIsAskedFirst) {
+  server.knows_conditions = false;
+  ASSERT_OK(put("object", bytes_of("first"), IfExists::fail));
+  EXPECT_ERRC(Errc::already_exists, put("object", bytes_of("second"), IfExists::fail));
+  EXPECT_EQ(text_of(*get("object")), "first");
+  const auto held = backend->names().lock("lock");
+  ASSERT_OK(held);
+  EXPECT_ERRC(Errc::busy, backend->names().lock("lock"));
+}
+
+TEST_F(S3, AReaderNeverMixesTwoObjects) {
+  ASSERT_OK(put("object", pattern(1'000)));
+  const auto reader = backend->open("object");
+  ASSERT_OK(reader);
+  ASSERT_OK(put("object", pattern(1'000, 9)));
+  Bytes out(10);
+  EXPECT_ERRC(Errc::io, (*reader)->read_at(0, out), "replaced");
+}
+
+TEST_F(S3, TheLockOfADeadProcessIsTakenOver) {
+  const pid_t child = ::fork();
+  if (child == 0) ::_exit(0);
+  ASSERT_EQ(::waitpid(child, nullptr, 0), child);
+  char host[256] = {};
+  ::gethostname(host, sizeof host - 1);
+  ASSERT_OK(put("lock", "abc " + std::to_string(child) + " " + host + "\n"));
+  const auto taken = backend->names().lock("lock");
+  ASSERT_OK(taken);
+  EXPECT_ERRC(Errc::busy, backend->names().lock("lock"), std::to_string(::getpid()));
+  ASSERT_OK(put("other", "abc " + std::to_string(child) + " some.other.host\n"));
+  EXPECT_ERRC(Errc::busy, backend->names().lock("other"), "some.other.host");
+}
+
+TEST_F(S3, ALockLetsGoOfItsOwnObjectAlone) {
+  auto held = backend->names().lock("lock");
+  ASSERT_OK(held);
+  ASSERT_OK(backend->names().remove("lock"));
+  const auto next = backend->names().lock("lock");
+  ASSERT_OK(next);
+  held->reset();
+  EXPECT_OK(backend->names().stat("lock"));
+}
+
+TEST_F(S3, OneThreadKeepsManyReadsInFlight) {
+  constexpr std::size_t kDepth = 16;
+  const Bytes bytes = pattern(10'000);
+  ASSERT_OK(put("object", bytes));
+  auto queue = backend->queue(kDepth);
+  ASSERT_OK(queue);
+  std::vector<Bytes> outs(kDepth, Bytes(bytes.size()));
+  std::vector<Operation> operations;
+  for (std::uint64_t i = 0; i < kDepth; ++i)
+    operations.push_back({ReadObject{"object", bytes.size(), outs[i]}, i});
+  server.gather = kDepth;
+  ASSERT_EQ((*queue)->submit(operations), kDepth);
+  std::vector<Completion> completions(kDepth);
+  ASSERT_EQ((*queue)->reap(completions, kDepth), kDepth);
+  for (const Completion& completion : completions) EXPECT_OK(completion.bytes);
+  for (const Bytes& out : outs) EXPECT_EQ(out, bytes);
+  EXPECT_EQ(server.most_at_once(), kDepth);
+}
+
+TEST_F(S3, ConnectionsAreUsedAgain) {
+  ASSERT_OK(put("object", pattern(1'000)));
+  const unsigned before = server.connections();
+  Bytes out(1'000);
+  for (unsigned i = 0; i < 50; ++i) ASSERT_OK(backend->read_object("object", 1'000, out));
+  EXPECT_EQ(server.connections(), before);
+}
+
+}  // namespace
+}  // namespace penstock::s3

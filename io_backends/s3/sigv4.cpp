@@ -1,0 +1,117 @@
+#include "io_backends/s3/sigv4.hpp"
+
+#include <algorithm>
+
+namespace penstock::s3 {
+namespace {
+
+constexpr std::string_view kAlgorithm = "AWS4-HMAC-SHA256";
+
+bool unreserved(char c) {
+  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-' || c == '.' ||
+         c == '_' || c == '~';
+}
+
+int hex_value(char c) {
+  if (c >= '0' && c <= '9') return c - '0';
+  if (c >= 'a' && c <= 'f') return c - 'a' + 10;
+  if (c >= 'A' && c <= 'F') return c - 'A' + 10;
+  return -1;
+}
+
+std::string hex_of_text(std::string_view text) {
+  return hex(sha256(std::as_bytes(std::span(text))));
+}
+
+// Leading and trailing blanks go, runs of blanks become one.
+std::string trimmed(std::string_view value) {
+  std::string text;
+  for (const char c : value) {
+    if (c == ' ' && (text.empty() || text.back() == ' ')) continue;
+    text += c;
+  }
+  if (!text.empty() && text.back() == ' ') text.pop_back();
+  return text;
+}
+
+}  // namespace
+
+std::string uri_encode(std::string_view text, bool keep_slashes) {
+  constexpr std::string_view kDigits = "0123456789ABCDEF";
+  std::string encoded;
+  encoded.reserve(text.size());
+  for (const char c : text) {
+    if (unreserved(c) || (c == '/' && keep_slashes)) {
+      encoded += c;
+      continue;
+    }
+    const auto byte = static_cast<unsigned char>(c);
+    encoded += '%';
+    encoded += kDigits[byte >> 4U];
+    encoded += kDigits[byte & 15U];
+  }
+  return encoded;
+}
+
+std::string uri_decode(std::string_view text, bool plus) {
+  std::string plain;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    const int high = i + 2 < text.size() ? hex_value(text[i + 1]) : -1;
+    const int low = i + 2 < text.size() ? hex_value(text[i + 2]) : -1;
+    if (text[i] == '%' && high >= 0 && low >= 0) {
+      plain += static_cast<char>(high * 16 + low);
+      i += 2;
+    } else {
+      plain += plus && text[i] == '+' ? ' ' : text[i];
+    }
+  }
+  return plain;
+}
+
+std::string query_string(Pairs query) {
+  for (auto& [name, value] : query) {
+    name = uri_encode(name, false);
+    value = uri_encode(value, false);
+  }
+  std::sort(query.begin(), query.end());
+  std::string text;
+  for (const auto& [name, value] : query) {
+    if (!text.empty()) text += '&';
+    text.append(name).append("=").append(value);
+  }
+  return text;
+}
+
+std::string amz_date(std::time_t when) {
+  std::tm parts{};
+  ::gmtime_r(&when, &parts);
+  char text[32];
+  return {text, std::strftime(text, sizeof text, "%Y%m%dT%H%M%SZ", &parts)};
+}
+
+std::string authorization(const ToSign& request, const Credentials& who, std::string_view region,
+                          std::string_view service, std::string_view date) {
+  Pairs headers = request.headers;
+  std::sort(headers.begin(), headers.end());
+  std::string canonical = request.method + "\n" + request.path + "\n" + request.query + "\n";
+  std::string names;
+  for (const auto& [name, value] : headers) {
+    canonical.append(name).append(":").append(trimmed(value)).append("\n");
+    if (!names.empty()) names += ';';
+    names += name;
+  }
+  canonical.append("\n").append(names).append("\n").append(request.payload_hash);
+
+  const std::string day(date.substr(0, 8));
+  const std::string scope = day + "/" + std::string(region) + "/" + std::string(service) + "/aws4_request";
+  const std::string to_sign =
+      std::string(kAlgorithm) + "\n" + std::string(date) + "\n" + scope + "\n" + hex_of_text(canonical);
+  const std::string first = "AWS4" + who.secret;
+  Digest key = hmac_sha256(std::span(reinterpret_cast<const std::uint8_t*>(first.data()), first.size()), day);
+  for (const std::string_view word : {region, service, std::string_view("aws4_request")})
+    key = hmac_sha256(key, word);
+  return std::string(kAlgorithm) + " Credential=" + who.key_id + "/" + scope + ", SignedHeaders=" + names +
+         ", Signature=" + hex(hmac_sha256(key, to_sign));
+}
+
+}  // namespace penstock::s3

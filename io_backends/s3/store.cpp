@@ -1,0 +1,151 @@
+#include "io_backends/s3/store.hpp"
+
+#include <algorithm>
+#include <atomic>
+#include <cerrno>
+#include <random>
+
+#include "io_backends/base/random.hpp"
+
+namespace penstock::s3 {
+
+Result<Answer> Store::head(std::string_view name) {
+  PENSTOCK_ASSIGN(Answer answer, client_.perform({.method = Method::head, .key = key(name)}));
+  if (answer.ok() || answer.status == 404) return answer;
+  Request same{.key = key(name), .headers = {{"range", "bytes=0-0"}}, .wants_text = true};
+  PENSTOCK_ASSIGN(Answer wordy, client_.perform(std::move(same)));
+  if (!wordy.ok()) answer.refusal = std::move(wordy.refusal);
+  return answer;
+}
+
+Result<Listing> Store::page(std::string_view folder, unsigned most, bool level, const std::string& token) {
+  Request request{.wants_text = true};
+  request.query = {{"list-type", "2"},
+                   {"encoding-type", "url"},
+                   {"max-keys", std::to_string(most)},
+                   {"prefix", folder.empty() ? key("") : key(folder) + "/"}};
+  if (level) request.query.emplace_back("delimiter", "/");
+  if (!token.empty()) request.query.emplace_back("continuation-token", token);
+  PENSTOCK_ASSIGN(const Answer answer, client_.perform(std::move(request)));
+  if (!answer.ok()) return refused(answer, settings(), "cannot list", folder);
+  return parse_listing(answer.text);
+}
+
+Result<bool> Store::has_folder(std::string_view name) {
+  PENSTOCK_ASSIGN(const Listing listing, page(name, 1, false, ""));
+  return !listing.objects.empty();
+}
+
+Error Store::no_object(std::string_view name, std::string_view operation) {
+  const Result<bool> folder = has_folder(name);
+  if (!folder.ok()) return folder.error();
+  return errno_error(*folder ? EISDIR : ENOENT, operation, name);
+}
+
+Error Store::unreadable(const Answer& answer, std::string_view name) {
+  if (answer.status == 404 && answer.refusal.code != "NoSuchBucket") return no_object(name, "cannot open");
+  if (answer.status == 412) return errno_error(ESTALE, "somebody replaced, since it was opened,", name);
+  return refused(answer, settings(), "cannot read", name);
+}
+
+Result<void> Store::check_parents(std::string_view name, std::string_view operation) {
+  constexpr std::size_t kMostKnown = 100'000;
+  for (std::size_t end = name.find('/'); end != std::string_view::npos; end = name.find('/', end + 1)) {
+    const std::string_view parent = name.substr(0, end);
+    {
+      const std::lock_guard lock(mutex_);
+      if (no_objects_.contains(parent)) continue;
+    }
+    PENSTOCK_ASSIGN(const Answer answer, head(parent));
+    if (answer.ok()) return errno_error(ENOTDIR, operation, name);
+    const std::lock_guard lock(mutex_);
+    if (no_objects_.size() >= kMostKnown) no_objects_.clear();
+    no_objects_.emplace(parent);
+  }
+  return success();
+}
+
+void Store::published(std::string_view name) {
+  const std::lock_guard lock(mutex_);
+  const auto known = no_objects_.find(name);
+  if (known != no_objects_.end()) no_objects_.erase(known);
+}
+
+Result<void> Store::remove(std::string_view name) {
+  PENSTOCK_ASSIGN(const Answer answer, client_.perform({.method = Method::remove, .key = key(name)}));
+  if (!answer.ok()) return refused(answer, settings(), "cannot remove", name);
+  return success();
+}
+
+Request range_request(const Store& store, std::string_view name, const std::string& etag,
+                      std::uint64_t offset, std::span<std::byte> out) {
+  Request request{.key = store.key(name), .out = out, .ranged = offset > 0};
+  request.headers = {
+      {"range", "bytes=" + std::to_string(offset) + "-" + std::to_string(offset + out.size() - 1)}};
+  if (!etag.empty()) request.headers.emplace_back("if-match", etag);
+  return request;
+}
+
+Result<void> check_range(Store& store, const Answer& answer, std::string_view name, std::uint64_t offset,
+                         std::uint64_t length) {
+  if (answer.status == 416) return truncated_error(name, offset, length);
+  if (!answer.ok()) return store.unreadable(answer, name);
+  if (answer.bytes < length) return truncated_error(name, offset, length);
+  store.moved().add_read(length);
+  return success();
+}
+
+Result<void> read_range(Store& store, std::string_view name, const std::string& etag, std::uint64_t offset,
+                        std::span<std::byte> out) {
+  const std::size_t part = store.shape().streams > 1 ? store.shape().part : out.size();
+  Client::Lease transfers(store.client());
+  Result<void> failed;
+  for (std::size_t begun = 0; begun < out.size() || transfers->in_flight() > 0 || transfers->any_done();) {
+    while (failed.ok() && begun < out.size() && transfers->in_flight() < store.shape().streams) {
+      const auto piece = out.subspan(begun, std::min(part, out.size() - begun));
+      transfers->start(begun, range_request(store, name, etag, offset + begun, piece));
+      begun += piece.size();
+    }
+    if (!failed.ok()) begun = out.size();
+    if (!transfers->any_done()) transfers->drive(true);
+    while (transfers->any_done()) {
+      const Transfers::Done done = transfers->next();
+      const std::size_t length = std::min(part, out.size() - static_cast<std::size_t>(done.tag));
+      Result<void> outcome = done.answer.ok()
+                                 ? check_range(store, *done.answer, name, offset + done.tag, length)
+                                 : Result<void>(done.answer.error());
+      if (failed.ok()) failed = std::move(outcome);
+    }
+  }
+  return failed;
+}
+
+Request object_request(const Store& store, const ReadObject& object) {
+  if (object.length_hint > 0)
+    return range_request(store, object.name, "", 0, object.out.first(object.length_hint));
+  return {.key = store.key(object.name), .out = object.out};
+}
+
+Result<std::uint64_t> object_outcome(Store& store, const Answer& answer, const ReadObject& object) {
+  if (object.length_hint > 0) {
+    PENSTOCK_TRY(check_range(store, answer, object.name, 0, object.length_hint));
+    return object.length_hint;
+  }
+  if (!answer.ok()) return store.unreadable(answer, object.name);
+  if (answer.more)
+    return check_fits(object.name, std::max<std::uint64_t>(answer.total, object.out.size() + 1),
+                      object.out.size())
+        .error();
+  store.moved().add_read(answer.bytes);
+  return answer.bytes;
+}
+
+std::string draw_mark() {
+  static std::atomic<std::uint64_t> count{0};
+  std::random_device device;
+  const std::uint64_t bits = std::uint64_t{device()} << 32U | device();
+  const std::string text = std::to_string(bits ^ mix64(++count));
+  return hex(sha256(std::as_bytes(std::span(text)))).substr(0, 32);
+}
+
+}  // namespace penstock::s3

@@ -1,0 +1,113 @@
+// For tests only: an object store in memory on a port of loopback, which checks signatures and whose answers
+// can be made to fail. As much of S3 as the back end uses, from the same published rules.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <set>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "io_backends/base/fd.hpp"
+#include "io_backends/s3/sigv4.hpp"
+
+namespace penstock::s3 {
+
+enum class Mishap : std::uint8_t {
+  none,
+  internal_error,  // 500
+  slow_down,       // 503
+  cut,             // the connection ends in the middle of the answer's body
+  hang_up,         // and before any answer
+  lost_answer,     // the request is done, then as hang_up
+  silence,         // nothing for four seconds, then as hang_up
+};
+
+class TestServer {
+ public:
+  // Has one bucket, "bucket". Ends the program where loopback gives no port.
+  TestServer();
+  ~TestServer();
+  TestServer(const TestServer&) = delete;
+  TestServer& operator=(const TestServer&) = delete;
+
+  static constexpr const char* kKeyId = "PENSTOCKTEST";
+  static constexpr const char* kSecret = "kept/secret+by=nobody";
+
+  std::string url() const { return "http://127.0.0.1:" + std::to_string(port_) + "/bucket"; }
+  // Sets PENSTOCK_TEST_S3 and the credentials in this process's environment.
+  void announce() const;
+
+  // The next `count` requests of this method ("" any) whose target contains `part` go wrong.
+  void spoil(Mishap mishap, unsigned count, std::string method = "", std::string part = "");
+  // As a server that is killed, and one that comes back on the same port with the same objects.
+  void stop();
+  void start();
+
+  unsigned connections() const { return connections_; }  // taken so far
+  unsigned requests() const { return requests_; }
+  std::size_t uploads();                                   // multipart uploads neither completed nor aborted
+  unsigned most_at_once() const { return most_at_once_; }  // requests in work at the same time
+  std::atomic<bool> knows_conditions{true};                // else it ignores If-None-Match
+  std::atomic<unsigned> page{1000};                        // the most keys that it lists at once
+  std::atomic<unsigned> gather{0};  // requests wait until so many were in work at once, or ten seconds
+
+  struct Request {
+    std::string method, target, path;  // the path decoded
+    std::map<std::string, std::string> query, headers;
+    std::string body;
+  };
+  struct Reply {
+    int status = 200;
+    Pairs headers;
+    std::string body;
+    bool cut = false, hang_up = false;
+  };
+
+ private:
+  struct Object {
+    std::string bytes, etag, mark;
+  };
+  struct Upload {
+    std::string key, mark;
+    std::map<int, std::string> parts;
+  };
+
+  void accept();
+  void serve(int socket);
+  bool serve_one(int socket, std::string& pending);
+  Mishap mishap_of(const Request& request);
+  Reply answer(const Request& request);
+  Reply answer_key(const Request& request, const std::string& key);
+  Reply get(const Request& request, const Object& object);
+  Reply put(const Request& request, const std::string& key);
+  Reply copy(const Request& request, const std::string& key);
+  Reply complete(const Request& request, const std::string& key);
+  Reply list(const Request& request);
+  Reply check_signature(const Request& request) const;
+
+  Fd listener_;
+  int port_ = 0;
+  std::atomic<bool> stopping_{false};
+  std::atomic<unsigned> connections_{0}, requests_{0}, at_once_{0}, most_at_once_{0};
+  std::mutex mutex_;
+  std::map<std::string, Object> objects_;
+  std::map<std::string, Upload> uploads_;
+  unsigned next_upload_ = 0;
+  struct Spoiled {
+    Mishap mishap = Mishap::none;
+    unsigned count = 0;
+    std::string method, part;
+  };
+  std::vector<Spoiled> spoiled_;
+  std::set<int> sockets_;
+  std::vector<std::thread> workers_;
+  std::thread acceptor_;
+};
+
+}  // namespace penstock::s3

@@ -1,0 +1,201 @@
+// An object in the making: one PUT where it is small, a multipart upload where it outgrows a part. Either
+// shows the whole object at once, when it is published.
+#include <algorithm>
+#include <cerrno>
+#include <map>
+#include <new>
+#include <optional>
+#include <utility>
+
+#include "io_backends/s3/store.hpp"
+
+namespace penstock::s3 {
+namespace {
+
+constexpr std::uint64_t kMostParts = 10'000;  // S3's limit
+
+class S3Writer final : public Writer {
+ public:
+  S3Writer(Store& store, std::string_view name, std::uint64_t hint)
+      : store_(store),
+        name_(name),
+        part_(static_cast<std::size_t>(std::max<std::uint64_t>(store.shape().part, hint / kMostParts + 1))),
+        mark_(draw_mark()) {}
+  ~S3Writer() override { give_up(); }
+
+  using Writer::append;
+  Result<void> append(std::span<const std::byte> bytes) override {
+    PENSTOCK_TRY(usable());
+    Result<void> taken = take(bytes);
+    if (!taken.ok()) give_up();
+    return taken;
+  }
+
+  Result<void> publish(Durability /*wanted*/, IfExists if_exists) override {
+    PENSTOCK_TRY(usable());
+    Result<void> done = upload_.empty() ? put(if_exists) : complete(if_exists);
+    if (done.ok()) upload_.clear();
+    give_up();
+    if (done.ok()) store_.published(name_);
+    return done;
+  }
+
+ private:
+  Result<void> usable() const {
+    if (!spent_) return success();
+    return make_error(Errc::invalid_argument, "the writer of '" + name_ + "' has failed or published before");
+  }
+
+  Result<void> take(std::span<const std::byte> bytes) {
+    store_.moved().add_written(bytes.size());
+    while (!bytes.empty()) {
+      const std::size_t now = std::min(part_ - filling_.size(), bytes.size());
+      try {
+        filling_.insert(filling_.end(), bytes.begin(), bytes.begin() + static_cast<std::ptrdiff_t>(now));
+      } catch (const std::bad_alloc&) {
+        return errno_error(ENOMEM, "no memory for a part of", name_);
+      }
+      bytes = bytes.subspan(now);
+      if (filling_.size() == part_ && !bytes.empty()) PENSTOCK_TRY(send_part());
+    }
+    return success();
+  }
+
+  // Hands the full part over and goes on with a free one.
+  Result<void> send_part() {
+    if (upload_.empty()) PENSTOCK_TRY(begin_upload());
+    if (etags_.size() == kMostParts)
+      return make_error(Errc::no_space, "'" + name_ + "' has more than 10000 parts: say part=SIZE, larger");
+    if (!transfers_) transfers_.emplace(store_.client());
+    PENSTOCK_TRY(wait_for_parts(store_.shape().streams - 1));
+    etags_.emplace_back();
+    const std::size_t number = etags_.size();
+    std::vector<std::byte>& part = flying_[number] = std::exchange(filling_, std::exchange(spare_, {}));
+    (*transfers_)
+        ->start(number, {.method = Method::put,
+                         .key = store_.key(name_),
+                         .query = {{"partNumber", std::to_string(number)}, {"uploadId", upload_}},
+                         .body = part});
+    (*transfers_)->drive(false);
+    return success();
+  }
+
+  Result<void> begin_upload() {
+    PENSTOCK_ASSIGN(const Answer answer, store_.client().perform({.method = Method::post,
+                                                                  .key = store_.key(name_),
+                                                                  .query = {{"uploads", ""}},
+                                                                  .headers = {{std::string(kMark), mark_}}}));
+    if (!answer.ok()) return refused(answer, store_.settings(), "cannot create", name_);
+    PENSTOCK_ASSIGN(upload_, parse_upload_id(answer.text));
+    return success();
+  }
+
+  // Until at most so many are in flight.
+  Result<void> wait_for_parts(std::size_t most) {
+    Transfers& transfers = **transfers_;
+    Result<void> failed;
+    while (transfers.in_flight() > most || transfers.any_done()) {
+      if (!transfers.any_done()) transfers.drive(true);
+      while (transfers.any_done()) {
+        Transfers::Done done = transfers.next();
+        spare_ = std::move(flying_.extract(done.tag).mapped());
+        spare_.clear();
+        if (!done.answer.ok()) {
+          failed = done.answer.error();
+        } else if (!done.answer->ok()) {
+          failed = refused(*done.answer, store_.settings(), "cannot write", name_);
+        } else {
+          etags_[static_cast<std::size_t>(done.tag) - 1] = std::move(done.answer->etag);
+        }
+      }
+    }
+    return failed;
+  }
+
+  // Whether `name` may become an object's.
+  Result<void> check_name(IfExists if_exists) {
+    if (if_exists == IfExists::fail) {
+      PENSTOCK_ASSIGN(const Answer there, store_.head(name_));
+      if (there.ok()) return errno_error(EEXIST, "cannot publish", name_);
+    }
+    if (!store_.shape().checks) return success();
+    PENSTOCK_TRY(store_.check_parents(name_, "cannot publish"));
+    PENSTOCK_ASSIGN(const bool folder, store_.has_folder(name_));
+    return folder ? errno_error(EISDIR, "cannot publish", name_) : success();
+  }
+
+  Result<void> put(IfExists if_exists) {
+    PENSTOCK_TRY(check_name(if_exists));
+    return publish_by({.method = Method::put,
+                       .key = store_.key(name_),
+                       .headers = {{std::string(kMark), mark_}},
+                       .body = filling_},
+                      if_exists);
+  }
+
+  Result<void> complete(IfExists if_exists) {
+    PENSTOCK_TRY(check_name(if_exists));
+    if (!filling_.empty()) PENSTOCK_TRY(send_part());
+    PENSTOCK_TRY(wait_for_parts(0));
+    std::string xml = "<CompleteMultipartUpload xmlns=\"http://s3.amazonaws.com/doc/2006-03-01/\">";
+    for (std::size_t i = 0; i < etags_.size(); ++i)
+      xml +=
+          "<Part><PartNumber>" + std::to_string(i + 1) + "</PartNumber><ETag>" + etags_[i] + "</ETag></Part>";
+    xml += "</CompleteMultipartUpload>";
+    return publish_by({.method = Method::post,
+                       .key = store_.key(name_),
+                       .query = {{"uploadId", upload_}},
+                       .body = std::as_bytes(std::span(xml))},
+                      if_exists);
+  }
+
+  // The request that gives the object its name.
+  Result<void> publish_by(Request request, IfExists if_exists) {
+    Request plain = request;
+    if (if_exists == IfExists::fail) request.headers.emplace_back("if-none-match", "*");
+    Result<Answer> answer = store_.client().perform(std::move(request));
+    // A server that knows no such condition was asked by check_name().
+    if (answer.ok() && answer->status == 501 && if_exists == IfExists::fail)
+      answer = store_.client().perform(std::move(plain));
+    if (answer.ok() && answer->ok()) return success();
+    // It may have been done and the answer lost, which libcurl tries again by itself, too: then the object
+    // has our mark.
+    const Result<Answer> there = store_.head(name_);
+    if (there.ok() && there->ok() && there->mark == mark_) return success();
+    if (!answer.ok()) return answer.error();
+    return refused(*answer, store_.settings(), "cannot publish", name_);
+  }
+
+  // Nothing of this object stays at the server, or with us.
+  void give_up() {
+    spent_ = true;
+    if (transfers_) static_cast<void>(wait_for_parts(0));
+    if (!upload_.empty())
+      static_cast<void>(store_.client().perform(
+          {.method = Method::remove, .key = store_.key(name_), .query = {{"uploadId", upload_}}}));
+    upload_.clear();
+    transfers_.reset();
+    filling_ = {};
+    spare_ = {};
+  }
+
+  Store& store_;
+  const std::string name_;
+  const std::size_t part_;
+  const std::string mark_;
+  std::string upload_;              // id of the multipart upload; "": there is none yet
+  std::vector<std::string> etags_;  // of the parts
+  std::vector<std::byte> filling_;
+  std::vector<std::byte> spare_;
+  std::map<std::uint64_t, std::vector<std::byte>> flying_;  // parts by number
+  std::optional<Client::Lease> transfers_;
+  bool spent_ = false;
+};
+
+}  // namespace
+
+std::unique_ptr<Writer> make_writer(Store& store, std::string_view name, std::uint64_t bytes_hint) {
+  return std::make_unique<S3Writer>(store, name, bytes_hint);
+}
+
+}  // namespace penstock::s3
