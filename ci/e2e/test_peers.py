@@ -1,0 +1,71 @@
+"""The commands of docs/why_numbers_differ.md run as they stand there, ours and fio's; benchmarks/peers/fio does what it says."""
+
+import json
+import os
+import pathlib
+import re
+import shutil
+import subprocess
+import unittest
+
+import penstock_cli
+
+PAGE = penstock_cli.SOURCE / "docs" / "why_numbers_differ.md"
+
+
+def commands(program):
+    blocks = re.findall(r"^```sh\n(.*?)^```", PAGE.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)
+    return [line for block in blocks for line in block.splitlines() if line.startswith(program + " ")]
+
+
+class Peers(penstock_cli.CliTest):
+    def setUp(self):
+        super().setUp()
+        (self.dir / "fio").mkdir()
+        (self.dir / "random.bin").write_bytes(os.urandom(4 << 20))
+        program = pathlib.Path(penstock_cli.PENSTOCK).resolve()
+        self.env = {**os.environ, "D": str(self.dir), "S": "2MiB", "N": "2", "T": "1", "PATH": f"{program.parent}:{os.environ['PATH']}"}
+
+    def shell(self, line):
+        done = subprocess.run(["sh", "-c", line], cwd=self.dir, env={**self.env, "T": "0.05"}, capture_output=True, text=True, check=False,
+                              timeout=penstock_cli.PATIENCE_S)
+        # A tier may lack direct I/O or the kernel io_uring: that is said, and no fault of the page.
+        lacking = "has no direct I/O" in done.stdout + done.stderr
+        self.assertTrue(done.returncode == 0 or lacking, f"{line}\n{done.stdout}\n{done.stderr}")
+
+    def test_ours(self):
+        ours = commands("penstock")
+        self.assertGreaterEqual(len(ours), 6)
+        for line in ours:
+            with self.subTest(line):
+                shorter = {"read": " --repeat 1 --min-time 50ms --no-ceiling", "tiers": " --repeat 1"}
+                self.shell(line + shorter.get(line.split()[1], ""))
+
+    @unittest.skipUnless(shutil.which("fio"), "no fio here")
+    def test_fios(self):
+        theirs = commands("fio")
+        self.assertGreaterEqual(len(theirs), 3)
+        for line in theirs:
+            with self.subTest(line):
+                done = subprocess.run(["sh", "-c", line], cwd=self.dir, env=self.env, capture_output=True, text=True, check=False)
+                refused = "Operation not permitted" in done.stderr or "Invalid argument" in done.stderr
+                self.assertTrue(done.returncode == 0 or refused, f"{line}\n{done.stdout}\n{done.stderr}")
+
+    @unittest.skipUnless(shutil.which("fio"), "no fio here")
+    def test_the_comparison_measures_both(self):
+        script = penstock_cli.SOURCE / "benchmarks" / "peers" / "fio"
+        done = subprocess.run([script, "--dir", self.dir, "--size", "2MiB", "--pairs", "1", "--seconds", "1", "--block", "4KiB", "--depth",
+                               "2", "--json", "--no-processor", "posix"], cwd=self.dir,
+                              env={**self.env, "PENSTOCK": str(pathlib.Path(penstock_cli.PENSTOCK).resolve())},
+                              capture_output=True, text=True, check=False)
+        if "direct" in done.stderr.lower():
+            self.skipTest("no direct I/O in the folder for temporary files")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        row = json.loads(done.stdout)
+        self.assertGreater(row["penstock_per_s"], 0)
+        self.assertGreater(row["fio_per_s"], 0)
+        self.assertEqual(list(self.dir.glob("penstock-peers-*")), [])
+
+
+if __name__ == "__main__":
+    penstock_cli.main()
