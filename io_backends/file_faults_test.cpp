@@ -39,6 +39,9 @@ struct Variant {
   std::string backend;
   std::string options;
 };
+void PrintTo(const Variant& variant, std::ostream* out) {
+  *out << variant.backend << variant.options;
+}
 
 // A back end with a queue of its own. For one thread and one process: a child makes its own.
 struct Subject {

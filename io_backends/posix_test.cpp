@@ -93,7 +93,7 @@ TEST_F(Posix, RightsThatLackAreNamed) {
   std::filesystem::permissions(root() / "readonly", std::filesystem::perms(0555));
   std::filesystem::permissions(root() / "closed", std::filesystem::perms::none);
   ASSERT_OK(put(*backend, "names_only/object", "x"));
-  std::filesystem::permissions(root() / "names_only", std::filesystem::perms(0744));
+  std::filesystem::permissions(root() / "names_only", std::filesystem::perms(0444));
   EXPECT_TRUE(as_plain_user([&] {
     const auto mine = posix_at(root());
     EXPECT_OK(read_all(*mine, "open/object"));
