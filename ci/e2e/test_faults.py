@@ -171,7 +171,7 @@ class Faults(penstock_cli.CliTest):
                                                 capture_output=True, check=False).returncode == 0:
             self.addCleanup(subprocess.run, ["umount", str(out)], check=False)
             return out
-        return f"posix:{out},fail=write:enospc@#40.."
+        return f"posix:{out},fail=write:enospc@#20.."
 
     def test_a_full_disk(self):
         for name in FORMATS:
