@@ -79,6 +79,7 @@ TEST_P(AsyncFiles, ReadsObjectsOfAnySizeToAnyPlace) {
       ASSERT_OK(queue);
       if (lent) (*queue)->lend(all);
       std::vector<std::string> names;
+      names.reserve(sizes.size());
       for (const std::size_t size : sizes) names.push_back("object-" + std::to_string(size));
       std::vector<Operation> operations;
       for (std::size_t i = 0; i < sizes.size(); ++i) {

@@ -5,6 +5,7 @@
 #include <sys/stat.h>
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <csignal>
 #include <cstring>
@@ -108,15 +109,15 @@ TEST_F(Mmap, ReadersSurviveAFileThatComesAndGoes) {
   put("object");
   std::atomic<bool> done{false};
   std::thread shaker([&] {
-    for (int i = 0; i < 300; ++i) {
-      static_cast<void>(
-          ::truncate(path("object").c_str(), i % 2 == 0 ? i * 1'000 : static_cast<off_t>(kBytes)));
+    for (off_t i = 0; i < 300; ++i) {
+      const off_t length = i % 2 == 0 ? i * 1'000 : static_cast<off_t>(kBytes);
+      EXPECT_EQ(::truncate(path("object").c_str(), length), 0);
     }
     done = true;
   });
-  std::vector<std::thread> readers;
-  for (int t = 0; t < 3; ++t)
-    readers.emplace_back([&] {
+  std::array<std::thread, 3> readers;
+  for (std::thread& one : readers)
+    one = std::thread([&] {
       std::vector<std::byte> out(kBytes);
       while (!done) {
         const auto reader = open("object");
