@@ -103,6 +103,7 @@ Result<std::unique_ptr<Backend>> make_s3(std::string_view path, const Options& o
   PENSTOCK_ASSIGN(settings.endpoint, s3::parse_endpoint(path));
   PENSTOCK_ASSIGN(settings.credentials, s3::find_credentials(environment));
   settings.region = s3::find_region(options.text("region"), environment);
+  settings.trusted = environment("AWS_CA_BUNDLE").value_or("");
   settings.retries = static_cast<unsigned>(options.integer("retries"));
   settings.timeout =
       std::max(std::chrono::ceil<std::chrono::seconds>(options.duration("timeout")), std::chrono::seconds(1));

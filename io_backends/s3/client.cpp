@@ -136,6 +136,7 @@ void Transfers::begin(Slot& slot) {
                      static_cast<long>(std::min(settings_.timeout, kConnectTimeout).count()));
   ::curl_easy_setopt(slot.easy, CURLOPT_LOW_SPEED_LIMIT, 1L);
   ::curl_easy_setopt(slot.easy, CURLOPT_LOW_SPEED_TIME, static_cast<long>(settings_.timeout.count()));
+  if (!settings_.trusted.empty()) ::curl_easy_setopt(slot.easy, CURLOPT_CAINFO, settings_.trusted.c_str());
   ::curl_easy_setopt(slot.easy, CURLOPT_PRIVATE, &slot);
   ::curl_easy_setopt(slot.easy, CURLOPT_WRITEFUNCTION, &Transfers::on_body);
   ::curl_easy_setopt(slot.easy, CURLOPT_WRITEDATA, &slot);
@@ -335,6 +336,9 @@ Error Transfers::broken(const Slot& slot, CURLcode code) const {
   }
   what += slot.words[0] != '\0' ? slot.words : ::curl_easy_strerror(code);
   if (slot.answer.tries > 1) what += " (tried " + std::to_string(slot.answer.tries) + " times)";
+  if (code == CURLE_PEER_FAILED_VERIFICATION || code == CURLE_SSL_CACERT_BADFILE)
+    return make_error(Errc::permission_denied,
+                      what + ": AWS_CA_BUNDLE names a file of certificates to trust");
   if (code == CURLE_OPERATION_TIMEDOUT) return make_error(Errc::timed_out, std::move(what));
   if (code == CURLE_OUT_OF_MEMORY) return make_error(Errc::exhausted, std::move(what));
   return make_error(Errc::io, std::move(what));

@@ -24,6 +24,7 @@ struct Settings {
   Endpoint endpoint;
   Credentials credentials;
   std::string region;
+  std::string trusted;             // file of certificates that https is checked against; "": the system's
   unsigned retries = 0;            // after the first try
   std::chrono::seconds timeout{};  // for a connection, and without a byte moving
 };
