@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <exception>
@@ -23,6 +24,7 @@
 #include "io_backends/base/communicator.hpp"
 #include "io_backends/base/config_file.hpp"
 #include "io_backends/base/interrupt.hpp"
+#include "io_backends/base/launcher.hpp"
 #include "io_backends/base/placement.hpp"
 #include "io_backends/base/progress.hpp"
 #include "io_backends/base/units.hpp"
@@ -105,16 +107,6 @@ void print_version(bool json) {
                       row.present ? "present" : "missing: " + row.reason));
 }
 
-// mpirun, mpiexec and srun say in the environment how many ranks they started.
-int launched_ranks() {
-  for (const char* name : {"OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "SLURM_STEP_NUM_TASKS"}) {
-    const char* text = std::getenv(name);
-    if (text == nullptr) continue;
-    if (const Result<std::uint64_t> ranks = parse_count(text); ranks.ok()) return static_cast<int>(*ranks);
-  }
-  return 1;
-}
-
 // Adds the words of `more` whose keys `words` lacks.
 void add_missing(std::vector<OptionWord>& words, const std::vector<OptionWord>& more) {
   const std::vector<OptionWord> nearer = words;
@@ -179,31 +171,58 @@ Result<void> place(const CommandInfo& command, const Options& options) {
   return success();
 }
 
-Result<int> run_command(const CommandInfo& command, std::span<const std::string> argv) {
-  const std::span<const std::string> words = argv.subspan(2);
-  if (const int ranks = launched_ranks(); ranks > 1 && !command.ranks) {
-    return make_error(Errc::invalid_argument,
-                      fmt::format("'penstock {}' runs as one process and was launched as {} ranks: "
-                                  "start it once, without the launcher",
-                                  command.name, ranks));
-  }
-  PENSTOCK_ASSIGN(const Config config, config_words(command, words));
-  PENSTOCK_ASSIGN(const CommandLine line, parse_with_config(command, words, config));
-  PENSTOCK_ASSIGN(const std::uint64_t seed, resolve_seed(command, line.options));
-  PENSTOCK_TRY(place(command, line.options));
+// Every rank gets rank 0's: a drawn one is drawn there.
+Result<std::uint64_t> same_seed(Communicator& ranks, std::uint64_t seed) {
+  std::uint64_t agreed = ranks.root() ? seed : 0;
+  PENSTOCK_TRY(ranks.all_reduce(std::span(&agreed, 1), Reduction::max));
+  return agreed;
+}
+
+Result<int> run_over(Communicator& ranks, const CommandInfo& command, const CommandLine& line,
+                     std::span<const std::string> argv) {
+  PENSTOCK_ASSIGN(const std::uint64_t drawn, resolve_seed(command, line.options));
+  PENSTOCK_ASSIGN(const std::uint64_t seed, same_seed(ranks, drawn));
+  PENSTOCK_TRY(agree(ranks, place(command, line.options)));
   const std::string& progress = line.options.text("progress");
-  const std::unique_ptr<Communicator> communicator = single_process();
-  const CommandContext context{
-      .options = line.options,
-      .positionals = line.nouns,
-      .argv = argv,
-      .command = command.name,
-      .output = {.json = line.options.flag("json"),
-                 .si_units = line.options.text("units") == "si",
-                 .progress = progress == "always" || (progress == "auto" && ::isatty(STDERR_FILENO) == 1)},
-      .seed = seed,
-      .communicator = *communicator};
+  const bool terminal = progress == "always" || (progress == "auto" && ::isatty(STDERR_FILENO) == 1);
+  const CommandContext context{.options = line.options,
+                               .positionals = line.nouns,
+                               .argv = argv,
+                               .command = command.name,
+                               .output = {.json = line.options.flag("json"),
+                                          .si_units = line.options.text("units") == "si",
+                                          .progress = terminal && ranks.root()},
+                               .seed = seed,
+                               .communicator = ranks};
   return command.run(context);
+}
+
+Result<int> run_command(Communicator& ranks, const CommandInfo& command, std::span<const std::string> argv) {
+  const std::span<const std::string> words = argv.subspan(2);
+  const auto read_line = [&]() -> Result<CommandLine> {
+    PENSTOCK_ASSIGN(const Config config, config_words(command, words));
+    return parse_with_config(command, words, config);
+  };
+  const Result<CommandLine> line = read_line();
+  PENSTOCK_TRY(agree(ranks, line.ok() ? success() : Result<void>(line.error())));
+  return run_over(ranks, command, *line, argv);
+}
+
+// Waits for the others, and says what any of them failed with. The end of a rank whose others wait elsewhere
+// is the end of all.
+Result<int> leave_together(Communicator& ranks, std::string_view command, Result<int> result) {
+  constexpr std::chrono::seconds kLeftAlone{10};
+  constexpr std::chrono::hours kForever{24 * 365 * 100};
+  const std::chrono::milliseconds patience = result.ok() ? std::chrono::milliseconds(kForever) : kLeftAlone;
+  if (!ranks.meet(patience)) {
+    const std::string text =
+        fmt::format("penstock {}: on rank {} of {} alone: {}\n", command, ranks.rank(), ranks.size(),
+                    result.ok() ? "the others left" : result.error().message());
+    std::fwrite(text.data(), 1, text.size(), stderr);
+    ranks.abandon(result.ok() ? 1 : exit_code(result.error().code));
+  }
+  PENSTOCK_TRY(agree(ranks, result.ok() ? success() : Result<void>(result.error())));
+  return result;
 }
 
 int finish(Result<int> result, std::string_view command) {
@@ -222,6 +241,23 @@ int finish(Result<int> result, std::string_view command) {
     if (code == 0) code = 1;
   }
   return interrupted() ? 128 + interrupt_signal() : code;
+}
+
+// Rank 0 speaks for all, and its exit code is the job's.
+int finish_job(const Launch& launch, const CommandInfo& command, const std::vector<std::string>& argv) {
+  if (launch.rank != 0) leave_words_to_another_rank();
+  if (launch.ranks > 1 && !command.ranks) {
+    if (launch.rank != 0) return 0;
+    return finish(make_error(Errc::invalid_argument,
+                             fmt::format("'penstock {}' runs as one process and was launched as {} ranks: "
+                                         "start it once, without the launcher",
+                                         command.name, launch.ranks)),
+                  command.name);
+  }
+  Result<std::unique_ptr<Communicator>> ranks = join_ranks(launch);
+  if (!ranks.ok()) return finish(std::move(ranks).error(), command.name);  // nobody can speak for this one
+  Result<int> result = leave_together(**ranks, command.name, run_command(**ranks, command, argv));
+  return launch.rank == 0 ? finish(std::move(result), command.name) : 0;
 }
 
 int front_door(const std::vector<std::string>& argv) {
@@ -248,7 +284,7 @@ int front_door(const std::vector<std::string>& argv) {
     print(command_help(**command));
     return finish(0, "");
   }
-  return finish(run_command(**command, argv), (*command)->name);
+  return finish_job(look_for_launcher(), **command, argv);
 }
 
 }  // namespace

@@ -30,6 +30,9 @@ penstock_optional(liburing PkgConfig::uring "many reads in flight from one threa
 pkg_check_modules(curl IMPORTED_TARGET GLOBAL QUIET libcurl>=7.74)
 penstock_optional(libcurl PkgConfig::curl "tiers in object stores (back end s3)")
 
+find_package(MPI QUIET COMPONENTS C)
+penstock_optional(mpi MPI::MPI_C "one job over the ranks that mpirun or srun starts")
+
 find_package(yaml-cpp QUIET)
 if(TARGET yaml-cpp AND NOT TARGET yaml-cpp::yaml-cpp)
   add_library(yaml-cpp::yaml-cpp ALIAS yaml-cpp)
@@ -82,7 +85,7 @@ function(penstock_build_info file)
     string(APPEND libraries "    {\"${name}\", ${present}, \"${what}\"},\n")
   endforeach()
   set(versions "")
-  foreach(library fmt nlohmann_json JPEG ZLIB PNG CLI11 isal zstd uring curl yaml-cpp)
+  foreach(library fmt nlohmann_json JPEG ZLIB PNG CLI11 isal zstd uring curl yaml-cpp MPI_C)
     if(${library}_VERSION)
       string(APPEND versions "    {\"${library}\", \"${${library}_VERSION}\"},\n")
     endif()

@@ -27,7 +27,7 @@ class Bootstrap(penstock_cli.CliTest):
         self.stubs.mkdir()
         self.calls = self.dir / "calls"
         self.stub("compiler", COMPILER)
-        for name in ("apt-get", "dnf", "npm", "cmake", "make", "pkg-config", "ccache"):
+        for name in ("apt-get", "dnf", "npm", "cmake", "make", "pkg-config", "ccache", "mpicc"):
             self.stub(name, RECORDER)
 
     def stub(self, name, text):

@@ -1,7 +1,8 @@
 // The ranks of one job. One process by default; the MPI module supplies the other implementation under a
-// launcher.
+// launcher (launcher.hpp).
 #pragma once
 
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -15,13 +16,15 @@ namespace penstock {
 
 enum class Reduction : std::uint8_t { sum, min, max };
 
-// Collective calls: every rank makes them in the same order, from one thread at a time.
+// Collective calls: every rank makes them in the same order, from one thread at a time. An error is that of
+// the transport.
 class Communicator {
  public:
   virtual ~Communicator() = default;
 
   virtual int rank() const = 0;
   virtual int size() const = 0;
+  virtual int rank_on_node() const = 0;  // among the ranks that share this one's memory; 0 is there once
   bool root() const { return rank() == 0; }
 
   virtual Result<void> barrier() = 0;
@@ -39,8 +42,17 @@ class Communicator {
     std::int64_t error_ns = 0;
   };
   virtual Result<ClockOffset> clock_offset() = 0;
+
+  // Whether all ranks came here within `patience`; no collective call may follow one that did not succeed.
+  virtual bool meet(std::chrono::milliseconds patience) = 0;
+  // Ends every rank, for one that cannot go on alone: returns for a single process only.
+  virtual void abandon(int exit_code) = 0;
 };
 
 std::unique_ptr<Communicator> single_process();
+
+// Collective: the first rank's error on every rank, "on rank 2 of 4: ..." before it where only some ranks
+// have one; success where none has.
+Result<void> agree(Communicator& ranks, const Result<void>& mine);
 
 }  // namespace penstock

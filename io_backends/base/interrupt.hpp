@@ -22,7 +22,8 @@ inline bool interrupted() {
 // Errc::interrupted if we were asked to stop.
 Result<void> check_interrupt();
 
-// For tests: behaves as if `signal` had come (0 takes it back).
+// Behaves as if `signal` had come (0 takes it back): for tests, and for one that came to another rank of the
+// job.
 void simulate_interrupt(int signal);
 
 }  // namespace penstock

@@ -19,7 +19,10 @@ std::int64_t now_ns() {
 constexpr std::string_view kWipe = "\r\x1b[K";
 std::atomic<bool> line_stands{false};  // a progress line is on the terminal
 
+bool silent = false;
+
 void print_line(std::string_view kind, std::string_view text) {
+  if (silent) return;
   const std::string line =
       fmt::format("{}penstock: {}{}\n", line_stands.exchange(false) ? kWipe : "", kind, text);
   std::fwrite(line.data(), 1, line.size(), stderr);
@@ -80,6 +83,9 @@ void warn(std::string_view text) {
 }
 void note(std::string_view text) {
   print_line("", text);
+}
+void leave_words_to_another_rank() {
+  silent = true;
 }
 
 }  // namespace penstock

@@ -41,5 +41,7 @@ class Progress {
 // next redraw comes below. Any thread.
 void warn(std::string_view text);
 void note(std::string_view text);
+// From now on neither says anything: for the ranks of a job that another one speaks for. Before any thread.
+void leave_words_to_another_rank();
 
 }  // namespace penstock

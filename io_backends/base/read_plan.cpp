@@ -16,6 +16,19 @@ std::uint32_t SampleList::add_object(std::string_view name) {
   return static_cast<std::uint32_t>(starts_.size() - 1);
 }
 
+SampleList SampleList::part(std::uint64_t begin, std::uint64_t end) const {
+  SampleList some;
+  std::vector<std::uint32_t> numbers(objects(), UINT32_MAX);
+  for (std::uint64_t i = begin; i < end; ++i) {
+    Sample sample = samples_[i];
+    std::uint32_t& number = numbers[sample.object];
+    if (number == UINT32_MAX) number = some.add_object(name(sample.object));
+    sample.object = number;
+    some.add_sample(sample);
+  }
+  return some;
+}
+
 std::uint64_t SampleList::bytes() const {
   std::uint64_t sum = 0;
   for (const Sample& sample : samples_) sum += sample.length;

@@ -41,6 +41,7 @@ class SampleList {
     const std::uint64_t end = object + 1 < starts_.size() ? starts_[object + 1] : names_.size();
     return {names_.data() + starts_[object], end - starts_[object] - 1};
   }
+  SampleList part(std::uint64_t begin, std::uint64_t end) const;  // those samples and the objects they lie in
   std::uint64_t bytes() const;
   std::uint64_t largest() const;
 

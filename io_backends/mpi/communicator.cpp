@@ -1,0 +1,195 @@
+#include "io_backends/mpi/communicator.hpp"
+
+#include <mpi.h>
+
+#include <climits>
+#include <string>
+#include <thread>
+
+namespace penstock {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+constexpr std::chrono::milliseconds kSpin{1};   // waits shorter than this are awake
+constexpr std::chrono::microseconds kNap{200};  // longer ones sleep so long between two looks
+constexpr std::chrono::hours kForever{24 * 365 * 100};
+constexpr int kClockRounds = 64;
+constexpr int kClockTag = 1;
+
+std::int64_t now_ns() {
+  return std::chrono::duration_cast<std::chrono::nanoseconds>(Clock::now().time_since_epoch()).count();
+}
+
+Result<void> check(int code, std::string_view what) {
+  if (code == MPI_SUCCESS) return success();
+  return mpi_error(code, what);
+}
+
+MPI_Op operation(Reduction how) {
+  if (how == Reduction::min) return MPI_MIN;
+  return how == Reduction::max ? MPI_MAX : MPI_SUM;
+}
+
+class MpiRanks final : public Communicator {
+ public:
+  static Result<std::unique_ptr<Communicator>> join();
+  ~MpiRanks() override { MPI_Finalize(); }
+
+  int rank() const override { return rank_; }
+  int size() const override { return size_; }
+  int rank_on_node() const override { return rank_on_node_; }
+
+  Result<void> barrier() override {
+    arrive();
+    return check(MPI_Barrier(all_), "wait for the ranks");
+  }
+  Result<void> all_reduce(std::span<double> values, Reduction how) override {
+    return reduce(values.data(), values.size(), MPI_DOUBLE, how);
+  }
+  Result<void> all_reduce(std::span<std::uint64_t> values, Reduction how) override {
+    return reduce(values.data(), values.size(), MPI_UINT64_T, how);
+  }
+  Result<std::vector<std::vector<std::byte>>> gather(std::span<const std::byte> bytes) override;
+  Result<void> broadcast(std::vector<std::byte>& bytes) override;
+  Result<ClockOffset> clock_offset() override;
+  bool meet(std::chrono::milliseconds patience) override;
+  void abandon(int exit_code) override { MPI_Abort(MPI_COMM_WORLD, exit_code); }
+
+ private:
+  MpiRanks() = default;
+  // Waits for all ranks without taking a processor from those that still work: MPI's own waiting spins.
+  void arrive() { meet(kForever); }
+  Result<void> reduce(void* values, std::size_t count, MPI_Datatype type, Reduction how) {
+    arrive();
+    return check(MPI_Allreduce(MPI_IN_PLACE, values, static_cast<int>(count), type, operation(how), all_),
+                 "reduce over the ranks");
+  }
+  Result<void> answer(int rank);
+  Result<ClockOffset> ask();
+
+  MPI_Comm all_ = MPI_COMM_NULL;
+  int rank_ = 0;
+  int size_ = 1;
+  int rank_on_node_ = 0;
+};
+
+Result<std::unique_ptr<Communicator>> MpiRanks::join() {
+  int threads = MPI_THREAD_SINGLE;
+  PENSTOCK_TRY(check(MPI_Init_thread(nullptr, nullptr, MPI_THREAD_MULTIPLE, &threads), "start MPI"));
+  std::unique_ptr<MpiRanks> ranks(new MpiRanks);
+  PENSTOCK_TRY(check(MPI_Comm_dup(MPI_COMM_WORLD, &ranks->all_), "join the ranks"));
+  MPI_Comm_set_errhandler(ranks->all_, MPI_ERRORS_RETURN);
+  MPI_Comm_rank(ranks->all_, &ranks->rank_);
+  MPI_Comm_size(ranks->all_, &ranks->size_);
+  MPI_Comm node = MPI_COMM_NULL;
+  PENSTOCK_TRY(
+      check(MPI_Comm_split_type(ranks->all_, MPI_COMM_TYPE_SHARED, ranks->rank_, MPI_INFO_NULL, &node),
+            "find the ranks of this node"));
+  MPI_Comm_rank(node, &ranks->rank_on_node_);
+  MPI_Comm_free(&node);
+  return ranks;
+}
+
+Result<std::vector<std::vector<std::byte>>> MpiRanks::gather(std::span<const std::byte> bytes) {
+  arrive();
+  const std::size_t ranks = rank_ == 0 ? static_cast<std::size_t>(size_) : 0;
+  const std::uint64_t mine = bytes.size();
+  std::vector<std::uint64_t> sizes(ranks);
+  PENSTOCK_TRY(check(MPI_Gather(&mine, 1, MPI_UINT64_T, sizes.data(), 1, MPI_UINT64_T, 0, all_),
+                     "gather over the ranks"));
+  std::vector<int> counts(ranks);
+  std::vector<int> starts(ranks);
+  std::uint64_t sum = 0;
+  for (std::size_t i = 0; i < ranks; ++i) {
+    counts[i] = static_cast<int>(sizes[i]);
+    starts[i] = static_cast<int>(sum);
+    sum += sizes[i];
+  }
+  // A rank has a word for each sample of a histogram at most: nothing near what an int counts.
+  if (sum > INT_MAX) return make_error(Errc::internal, "the ranks gathered more than 2 GiB at once");
+  std::vector<std::byte> flat(sum);
+  PENSTOCK_TRY(check(MPI_Gatherv(bytes.data(), static_cast<int>(mine), MPI_BYTE, flat.data(), counts.data(),
+                                 starts.data(), MPI_BYTE, 0, all_),
+                     "gather over the ranks"));
+  std::vector<std::vector<std::byte>> all(ranks);
+  for (std::size_t i = 0; i < ranks; ++i)
+    all[i].assign(flat.begin() + starts[i], flat.begin() + starts[i] + counts[i]);
+  return all;
+}
+
+Result<void> MpiRanks::broadcast(std::vector<std::byte>& bytes) {
+  arrive();
+  std::uint64_t size = bytes.size();
+  PENSTOCK_TRY(check(MPI_Bcast(&size, 1, MPI_UINT64_T, 0, all_), "broadcast to the ranks"));
+  bytes.resize(size);
+  return check(MPI_Bcast(bytes.data(), static_cast<int>(size), MPI_BYTE, 0, all_), "broadcast to the ranks");
+}
+
+// Rank 0 answers one rank after the other, so that no exchange waits behind another's.
+Result<Communicator::ClockOffset> MpiRanks::clock_offset() {
+  PENSTOCK_TRY(barrier());
+  if (rank_ != 0) return ask();
+  for (int rank = 1; rank < size_; ++rank) PENSTOCK_TRY(answer(rank));
+  return ClockOffset{};
+}
+
+Result<void> MpiRanks::answer(int rank) {
+  char question = 0;
+  for (int i = 0; i < kClockRounds; ++i) {
+    PENSTOCK_TRY(check(MPI_Recv(&question, 1, MPI_CHAR, rank, kClockTag, all_, MPI_STATUS_IGNORE),
+                       "compare clocks with a rank"));
+    const std::int64_t here = now_ns();
+    PENSTOCK_TRY(check(MPI_Send(&here, 1, MPI_INT64_T, rank, kClockTag, all_), "compare clocks with a rank"));
+  }
+  return success();
+}
+
+Result<Communicator::ClockOffset> MpiRanks::ask() {
+  ClockOffset best{.error_ns = INT64_MAX};
+  const char question = 0;
+  for (int i = 0; i < kClockRounds; ++i) {
+    std::int64_t there = 0;
+    const std::int64_t sent = now_ns();
+    PENSTOCK_TRY(check(MPI_Send(&question, 1, MPI_CHAR, 0, kClockTag, all_), "compare clocks with rank 0"));
+    PENSTOCK_TRY(check(MPI_Recv(&there, 1, MPI_INT64_T, 0, kClockTag, all_, MPI_STATUS_IGNORE),
+                       "compare clocks with rank 0"));
+    const std::int64_t back = now_ns();
+    const std::int64_t error = (back - sent + 1) / 2;
+    if (error < best.error_ns) best = {.offset_ns = sent + (back - sent) / 2 - there, .error_ns = error};
+  }
+  return best;
+}
+
+bool MpiRanks::meet(std::chrono::milliseconds patience) {
+  MPI_Request request = MPI_REQUEST_NULL;
+  if (MPI_Ibarrier(all_, &request) != MPI_SUCCESS) return false;
+  const Clock::time_point start = Clock::now();
+  while (true) {
+    int done = 0;
+    if (MPI_Test(&request, &done, MPI_STATUS_IGNORE) != MPI_SUCCESS) return false;
+    if (done != 0) return true;
+    const Clock::duration gone = Clock::now() - start;
+    if (gone >= patience) return false;
+    if (gone < kSpin)
+      std::this_thread::yield();
+    else
+      std::this_thread::sleep_for(kNap);
+  }
+}
+
+}  // namespace
+
+Error mpi_error(int code, std::string_view what) {
+  char words[MPI_MAX_ERROR_STRING] = {};
+  int length = 0;
+  MPI_Error_string(code, words, &length);
+  return make_error(
+      Errc::io, "cannot " + std::string(what) + ": " + std::string(words, static_cast<std::size_t>(length)));
+}
+
+Result<std::unique_ptr<Communicator>> join_mpi() {
+  return MpiRanks::join();
+}
+
+}  // namespace penstock
