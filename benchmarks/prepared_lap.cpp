@@ -2,8 +2,6 @@
 
 #include <algorithm>
 
-#include "io_backends/base/interrupt.hpp"
-
 namespace penstock {
 namespace {
 
@@ -16,6 +14,7 @@ ReadLap next_pass(const LapPlan& plan, const ReadTally& so_far, bool emptied) {
   ReadLap pass{.threads = plan.threads, .max_passes = emptied ? 1U : 0U};
   const std::chrono::nanoseconds gone(static_cast<std::int64_t>(so_far.elapsed_s * 1e9));
   pass.verify = plan.verify;
+  pass.first_pass = plan.first_pass + so_far.passes;
   pass.measured_before = std::chrono::nanoseconds(static_cast<std::int64_t>(so_far.wall_s * 1e9));
   pass.ramp = std::max(plan.ramp - gone, std::chrono::nanoseconds(0));
   if (plan.duration.count() != 0)
@@ -27,14 +26,14 @@ ReadLap next_pass(const LapPlan& plan, const ReadTally& so_far, bool emptied) {
 
 }  // namespace
 
-std::optional<LapFigures> run_lap(Tier& tier, CacheControl& cache, const LapPlan& plan) {
+std::optional<LapFigures> run_lap(Tier& tier, CacheControl& cache, ReadTeam& team, const LapPlan& plan) {
   LapFigures figures;
   figures.device_bytes = 0;
   const std::chrono::nanoseconds wanted = plan.duration.count() != 0 ? plan.duration : plan.at_least;
   const Clock::time_point latest = Clock::now() + kUntimedAtLeast + kUntimedTimes * wanted;
   for (bool first = true;; first = false) {
     if (plan.note) plan.note("preparing the cache");
-    const Result<CacheOutcome> prepared = cache.prepare();
+    const Result<CacheOutcome> prepared = team.prepare(cache);
     if (!prepared.ok()) {
       if (first) return std::nullopt;
       break;
@@ -52,17 +51,27 @@ std::optional<LapFigures> run_lap(Tier& tier, CacheControl& cache, const LapPlan
       };
     const std::uint64_t moved = tier.backend->moved_bytes().read;
     const std::optional<std::uint64_t> device = device_bytes_read();
-    const ReadTally tally = plan.run(next_pass(plan, figures.tally, emptied), watcher);
-    const std::optional<std::uint64_t> device_after = device_bytes_read();
-    figures.read_call_bytes += tier.backend->moved_bytes().read - moved;
-    if (!device || !device_after) figures.device_bytes.reset();
-    if (figures.device_bytes) *figures.device_bytes += *device_after - *device;
+    const ReadTally tally = team.run(next_pass(plan, figures.tally, emptied),
+                                     [&](const ReadLap& pass) { return plan.run(pass, watcher); });
+    std::optional<std::uint64_t> fetched;
+    if (const auto device_after = device_bytes_read(); device && device_after)
+      fetched = *device_after - *device;
+    fetched = team.sum(fetched);
+    figures.read_call_bytes += team.sum(tier.backend->moved_bytes().read - moved);
+    if (!fetched) figures.device_bytes.reset();
+    if (figures.device_bytes) *figures.device_bytes += *fetched;
     figures.tally.append(tally);
-    if (tally.failure || interrupted() || !emptied) break;
-    if (figures.tally.wall_s >= std::chrono::duration<double>(wanted).count() || Clock::now() >= latest)
-      break;
+    if (tally.failure || team.stopped() || !emptied) break;
+    if (figures.tally.wall_s >= std::chrono::duration<double>(wanted).count()) break;
+    if (team.any(Clock::now() >= latest)) break;
   }
   return figures;
+}
+
+std::optional<LapFigures> run_lap(Tier& tier, CacheControl& cache, const LapPlan& plan) {
+  const std::unique_ptr<Communicator> single = single_process();
+  ReadTeam alone(*single);
+  return run_lap(tier, cache, alone, plan);
 }
 
 }  // namespace penstock

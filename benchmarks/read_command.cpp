@@ -16,6 +16,7 @@
 #include "datagen/corpus_samples.hpp"
 #include "datagen/format/sample_opener.hpp"
 #include "io_backends/base/command.hpp"
+#include "io_backends/base/crc32c.hpp"
 #include "io_backends/base/progress.hpp"
 #include "results/trial.hpp"
 #include "results/verdicts.hpp"
@@ -132,6 +133,14 @@ constexpr OptionSpec kOptions[] = {
      .fallback = "0s",
      .help = "what completes in this time at the start of a repeat is thrown away",
      .group = "Duration"},
+    {.name = "rank-shift",
+     .type = OptionType::integer,
+     .value = "N",
+     .fallback = "0",
+     .help = "over several ranks: a rank reads in a pass what the rank N after it read in the pass before; "
+             "leaves baseline and ceiling out",
+     .group = "Ranks",
+     .at_least = 0},
     {.name = "no-baseline",
      .type = OptionType::flag,
      .help = "leave out the simplest loop on the same work",
@@ -190,6 +199,8 @@ Result<SweepSettings> sweep_settings(const CommandContext& context) {
   settings.baseline = !options.flag("no-baseline");
   settings.ceiling = !options.flag("no-ceiling");
   settings.seed = context.seed;
+  settings.rank_shift = static_cast<std::uint64_t>(options.integer("rank-shift"));
+  if (settings.rank_shift != 0) settings.baseline = settings.ceiling = false;
   return settings;
 }
 
@@ -219,6 +230,35 @@ Result<void> check_codec(const Corpus& corpus) {
                     fmt::format("'{}' holds {} samples; --decode full takes jpeg and png: leave it out, and "
                                 "the bytes alone are read",
                                 corpus.name, codec));
+}
+
+// What only one process can do, and what too many cannot share.
+Result<void> check_ranks(const CommandContext& context) {
+  const int ranks = context.communicator.size();
+  if (ranks == 1 && context.options.integer("rank-shift") != 0)
+    return make_error(Errc::invalid_argument,
+                      "--rank-shift needs several ranks: start it with mpirun or srun");
+  if (ranks > 1 && !context.options.text("live-csv").empty())
+    return make_error(Errc::invalid_argument,
+                      "--live-csv follows one process: leave it out under a launcher");
+  return success();
+}
+
+Result<void> check_shares(Communicator& ranks, const Corpus& corpus) {
+  if (corpus.manifest.samples() < static_cast<std::uint64_t>(ranks.size()))
+    return make_error(Errc::invalid_argument,
+                      fmt::format("{} ranks cannot share the {} samples of '{}': start as many at most",
+                                  ranks.size(), corpus.manifest.samples(), corpus.name));
+  std::uint64_t least = crc32c(corpus.manifest.bytes());
+  std::uint64_t most = least;
+  PENSTOCK_TRY(ranks.all_reduce(std::span(&least, 1), Reduction::min));
+  PENSTOCK_TRY(ranks.all_reduce(std::span(&most, 1), Reduction::max));
+  if (least == most) return success();
+  return make_error(
+      Errc::corrupt,
+      fmt::format("the ranks see different data sets in '{}': it must be the same on every node, "
+                  "and at rest",
+                  corpus.name));
 }
 
 struct Opened {
@@ -280,6 +320,12 @@ void say_what_went_wrong(const ReadSweep& sweep, const std::vector<Tier*>& tiers
   }
 }
 
+// What all ranks read from the tier.
+Result<std::uint64_t> bytes_over_ranks(Communicator& ranks, std::uint64_t mine) {
+  PENSTOCK_TRY(ranks.all_reduce(std::span(&mine, 1), Reduction::sum));
+  return mine;
+}
+
 void print_table(const Corpus& corpus, std::span<const Record> records, const Output& output) {
   print(read_heading(corpus, records, output));
   print("\n" + read_table(corpus, records, output));
@@ -288,9 +334,14 @@ void print_table(const Corpus& corpus, std::span<const Record> records, const Ou
 }
 
 Result<int> run(const CommandContext& context) {
+  Communicator& ranks = context.communicator;
+  PENSTOCK_TRY(check_ranks(context));
   PENSTOCK_ASSIGN(const SweepSettings settings, sweep_settings(context));
   PENSTOCK_ASSIGN(LiveCsv live, LiveCsv::open(context.options.text("live-csv")));
-  PENSTOCK_ASSIGN(Opened opened, open_all(context, settings));
+  Result<Opened> all = open_all(context, settings);
+  PENSTOCK_TRY(agree(ranks, all.ok() ? success() : Result<void>(all.error())));
+  Opened opened = *std::move(all);
+  PENSTOCK_TRY(check_shares(ranks, opened.corpus));
   PENSTOCK_ASSIGN(Run run, Run::begin(context));
   std::vector<Tier*> tiers;
   if (!context.options.flag("only-tiers")) tiers.push_back(&opened.corpus.tier);
@@ -302,10 +353,11 @@ Result<int> run(const CommandContext& context) {
   std::unique_ptr<ReadSweep> sweep;
   {
     Progress progress(context.output.progress, "read", rows * settings.repeats, "repeats");
-    sweep = std::make_unique<ReadSweep>(tiers, opened.corpus.manifest, opened.samples, settings,
+    sweep = std::make_unique<ReadSweep>(tiers, opened.corpus.manifest, opened.samples, settings, ranks,
                                         SweepWatch{.progress = &progress, .live = &live});
     PENSTOCK_TRY(sweep->run());
   }
+  PENSTOCK_TRY(run.look_at_ranks());
   say_what_went_wrong(*sweep, tiers, !context.output.json, settings.on_error == OnError::skip);
   const CorpusFacts facts = corpus_facts(opened.corpus);
   const std::vector<ReadCell>& cells = sweep->cells();
@@ -317,13 +369,15 @@ Result<int> run(const CommandContext& context) {
     trial.parameter("min_time_s", std::chrono::duration<double>(settings.min_time).count());
     const ReadCell& first = cells[i / settings.threads.size() * settings.threads.size()];
     const Tier& tier = *tiers[cells[i].tier];
-    const std::uint64_t bytes_read =
-        sweep->tier_bytes_read(cells[i].tier) +
-        (&tier == &opened.corpus.tier ? mapped_manifest_bytes(context, opened.corpus) : 0);
+    PENSTOCK_ASSIGN(
+        const std::uint64_t bytes_read,
+        bytes_over_ranks(
+            ranks, sweep->tier_bytes_read(cells[i].tier) +
+                       (&tier == &opened.corpus.tier ? mapped_manifest_bytes(context, opened.corpus) : 0)));
     record_cell(cells[i], first, tier, opened.corpus.manifest, bytes_read, trial);
     run.keep(std::move(trial));
   }
-  if (!context.output.json) print_table(opened.corpus, run.records(), context.output);
+  if (!context.output.json && ranks.root()) print_table(opened.corpus, run.records(), context.output);
   PENSTOCK_TRY(run.finish());
   return run.exit_code();
 }
@@ -345,6 +399,7 @@ const CommandInfo command_read{
     .nouns_at_least = 1,
     .nouns_at_most = 1,
     .measures = true,
+    .ranks = true,
 };
 
 }  // namespace penstock

@@ -96,6 +96,11 @@ void ReadTally::append(const ReadTally& other) {
   for (const std::string& error : other.first_errors)
     if (first_errors.size() < kErrorsNamed) first_errors.push_back(error);
   if (!failure) failure = other.failure;
+  ranks.resize(std::max(ranks.size(), other.ranks.size()));
+  for (std::size_t i = 0; i < other.ranks.size(); ++i) {
+    ranks[i].bytes += other.ranks[i].bytes;
+    ranks[i].wall_s += other.ranks[i].wall_s;
+  }
 }
 
 ReadEngine::ReadEngine(const ReadWork& work, const ReadSettings& settings)
@@ -132,7 +137,8 @@ Result<std::unique_ptr<ReadEngine>> ReadEngine::make(const ReadWork& work, const
 
 ReadTally ReadEngine::run(const ReadLap& lap, const ReadWatcher& watcher) {
   assert(lap.threads > 0 && lap.threads <= workers_.size());
-  ReadRun run(work_.manifest->samples(), settings_.on_error, lap, passes_run_);
+  passes_run_ = lap.first_pass.value_or(passes_run_);
+  ReadRun run(settings_.share.longest(work_.manifest->samples()), settings_.on_error, lap, passes_run_);
   const std::span<const std::unique_ptr<ReadWorker>> workers = std::span(workers_).first(lap.threads);
   const std::span<const std::unique_ptr<ReadWorker>> others = workers.subspan(1);
   Homecoming homecoming(others.size());
@@ -146,6 +152,7 @@ ReadTally ReadEngine::run(const ReadLap& lap, const ReadWatcher& watcher) {
   } catch (const std::system_error& error) {
     run.call_off();
     threads.clear();
+    if (lap.at_gate) lap.at_gate();  // where the other ranks wait
     ReadTally none;
     none.failure = errno_error(error.code().value(), "cannot start", "a reading thread");
     return none;

@@ -40,6 +40,7 @@ struct ReadSettings {
   PhysicalWindow window{};  // of SampleOrder::physical
   bool decode = false;      // every sample, JPEG or PNG, to RGB, by the thread that read it
   OnError on_error = OnError::fail;
+  RankShare share = {};  // of every pass
 };
 
 // One run: how many threads, and when it ends: either after whole passes that together last `at_least`, or at
@@ -53,6 +54,14 @@ struct ReadLap {
   std::chrono::nanoseconds measured_before{
       0};               // by earlier runs of the cell: the seconds of the series go on
   bool verify = false;  // compare each sample's CRC32C with the manifest's (which must have them)
+  std::optional<std::uint64_t> first_pass{};  // of the shuffle; absent: behind the run before
+  std::function<void()> at_gate{};            // called when all threads are ready, before the clock starts
+};
+
+// What one rank of several did in a run.
+struct RankFigures {
+  std::uint64_t bytes = 0;
+  double wall_s = 0;
 };
 
 // What one run delivered, ramp excluded. Always comes back, also after a failure: what was measured stays
@@ -72,6 +81,7 @@ struct ReadTally {
   std::vector<std::string> first_errors;       // at most kErrorsNamed
   std::string first_wrong;                     // what is said of the first of `wrong`
   std::optional<Error> failure;                // ended the run (OnError::fail), or nothing could be started
+  std::vector<RankFigures> ranks;              // where several ranks ran together (read_team.hpp)
 
   static constexpr std::size_t kErrorsNamed = 5;
   // Joins another run of the same cell behind this one: times and seconds go on, histograms merge.

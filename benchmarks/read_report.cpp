@@ -29,18 +29,7 @@ double per_second(double amount, double seconds) {
 CacheState cell_cache(const ReadCell& cell) {
   if (cell.repeats.empty()) return {};
   CacheState state = cell.repeats.front().cache;
-  for (const LapFigures& repeat : cell.repeats) {
-    const CacheState& other = repeat.cache;
-    if (other.client_data != state.client_data)
-      state.client_data = other.client_data == "unverified" ? "unverified" : "unknown";
-    if (!other.resident_fraction_before) {
-      state.resident_fraction_before.reset();
-    } else if (state.resident_fraction_before) {
-      const double a = *state.resident_fraction_before;
-      const double b = *other.resident_fraction_before;
-      state.resident_fraction_before = state.client_data == "warm" ? std::min(a, b) : std::max(a, b);
-    }
-  }
+  for (const LapFigures& repeat : cell.repeats) blend(state, repeat.cache);
   double device = 0;
   double consumed = 0;
   for (const LapFigures& repeat : cell.repeats) {
@@ -50,6 +39,19 @@ CacheState cell_cache(const ReadCell& cell) {
   }
   if (consumed > 0 && state.client_data != "memory") state.device_bytes_fraction = device / consumed;
   return state;
+}
+
+// One sample a repeat, of the rates that its ranks had each by its own clock.
+void record_ranks(const ReadTally& tally, Trial& trial) {
+  std::vector<double> rates;
+  for (const RankFigures& rank : tally.ranks)
+    rates.push_back(per_second(static_cast<double>(rank.bytes), rank.wall_s));
+  if (rates.empty()) return;
+  const auto [least, most] = std::minmax_element(rates.begin(), rates.end());
+  for (const auto& [name, rate] :
+       {std::pair{"rank_min_bytes_per_s", *least}, std::pair{"rank_median_bytes_per_s", median(rates)},
+        std::pair{"rank_max_bytes_per_s", *most}})
+    trial.sample(name, "B/s", Better::higher, kRepeat, rate);
 }
 
 void record_rates(const LapFigures& repeat, Trial& trial) {
@@ -68,6 +70,7 @@ void record_rates(const LapFigures& repeat, Trial& trial) {
                  per_second(static_cast<double>(*repeat.device_bytes), tally.elapsed_s));
   trial.sample("wall_s", "s", Better::neither, kRepeat, tally.wall_s);
   trial.sample("payload_bytes", "B", Better::neither, kRepeat, static_cast<double>(tally.bytes));
+  record_ranks(tally, trial);
   if (tally.samples == 0) return;
   for (const auto& [name, percent] : {std::pair{"latency_ns_p50", 50.0}, std::pair{"latency_ns_p95", 95.0},
                                       std::pair{"latency_ns_p99", 99.0}, std::pair{"latency_ns_p999", 99.9}})
@@ -129,6 +132,8 @@ void record_cell(const ReadCell& cell, const ReadCell& first, const Tier& tier, 
                  std::uint64_t tier_bytes_read, Trial& trial) {
   trial.parameter("tier", tier.name);
   trial.parameter("threads", cell.threads);
+  if (!cell.repeats.empty() && !cell.repeats.front().tally.ranks.empty())
+    trial.parameter("rank_scaling", "strong");
   trial.tier("data", tier);
   trial.cache(cell_cache(cell));
   for (const LapFigures& repeat : cell.repeats) record_rates(repeat, trial);
@@ -170,6 +175,13 @@ std::string read_heading(const Corpus& corpus, std::span<const Record> records, 
   std::string text = fmt::format("{}: {} {}, {}, median {}\n", corpus.name, format_count(manifest.samples()),
                                  what, format_bytes(static_cast<double>(manifest.payload_bytes()), output),
                                  format_bytes(sample_sizes(manifest).percentile(50), output));
+  if (const std::uint64_t ranks =
+          records.empty() ? 1 : records[0].parameters.value("ranks", std::uint64_t{1});
+      ranks > 1)
+    text += fmt::format(
+        "{} ranks share the samples of every pass (strong scaling); threads are those of a rank, "
+        "and a repeat lasts as long as its slowest rank\n",
+        ranks);
   std::vector<std::string> seen;
   for (const Record& record : records) {
     if (record.cache.empty() || !record.metrics.contains("wall_s")) continue;

@@ -7,7 +7,6 @@
 #include <numeric>
 #include <utility>
 
-#include "io_backends/base/interrupt.hpp"
 #include "io_backends/base/physical_places.hpp"
 #include "io_backends/base/random.hpp"
 #include "results/statistics.hpp"
@@ -36,6 +35,9 @@ void shuffle(std::vector<T>& items, const RandomStream& random) {
 
 struct ReadSweep::Place {
   std::unique_ptr<ReadEngine> engine;
+  std::uint64_t passes = 0;  // that all ranks have begun
+  SampleList share;          // of this rank, for the yardsticks; empty where it has all
+  std::vector<std::uint64_t> share_places;
   std::unique_ptr<Yardsticks> yardsticks;
   std::unique_ptr<CacheControl> cache;
   bool given_up = false;
@@ -49,8 +51,14 @@ void ReadCell::judge(Verdict what, std::string_view why) {
 }
 
 ReadSweep::ReadSweep(std::vector<Tier*> tiers, const Manifest& manifest, const SampleList& samples,
-                     const SweepSettings& settings, SweepWatch watch)
-    : tiers_(std::move(tiers)), manifest_(manifest), samples_(samples), settings_(settings), watch_(watch) {
+                     const SweepSettings& settings, Communicator& ranks, SweepWatch watch)
+    : tiers_(std::move(tiers)),
+      manifest_(manifest),
+      samples_(samples),
+      settings_(settings),
+      ranks_(ranks),
+      team_(ranks),
+      watch_(watch) {
   for (std::size_t tier = 0; tier < tiers_.size(); ++tier) {
     places_.push_back(std::make_unique<Place>());
     for (const unsigned threads : settings_.threads) {
@@ -78,12 +86,31 @@ Result<void> ReadSweep::open_place(std::size_t tier) {
       .window = {.places = &place.physical.of_sample,
                  .samples = std::max<std::uint64_t>(settings_.window, 1)},
       .decode = settings_.decode,
-      .on_error = settings_.on_error};
+      .on_error = settings_.on_error,
+      .share = team_.share(settings_.rank_shift)};
   PENSTOCK_ASSIGN(place.engine, ReadEngine::make(work, settings));
-  place.yardsticks = std::make_unique<Yardsticks>(work, settings);
+  if (team_.alone())
+    place.yardsticks = std::make_unique<Yardsticks>(work, settings);
+  else
+    open_share(place, work, settings);
   place.cache = std::make_unique<CacheControl>(*tiers_[tier], manifest_, samples_, settings_.cache,
                                                settings_.cold_by, settings.most_threads);
   return success();
+}
+
+// The yardsticks' loops know nothing of shares: they get a list that holds no more.
+void ReadSweep::open_share(Place& place, ReadWork work, ReadSettings settings) const {
+  const std::uint64_t begin = settings.share.begin(samples_.size(), 0);
+  const std::uint64_t end = settings.share.end(samples_.size(), 0);
+  place.share = samples_.part(begin, end);
+  work.samples = &place.share;
+  if (settings.order == SampleOrder::physical) {
+    const std::vector<std::uint64_t>& all = place.physical.of_sample;
+    place.share_places.assign(all.begin() + static_cast<std::ptrdiff_t>(begin),
+                              all.begin() + static_cast<std::ptrdiff_t>(end));
+    settings.window.places = &place.share_places;
+  }
+  place.yardsticks = std::make_unique<Yardsticks>(work, settings);
 }
 
 std::string_view ReadSweep::sorted_by(std::size_t tier) const {
@@ -91,15 +118,15 @@ std::string_view ReadSweep::sorted_by(std::size_t tier) const {
 }
 
 Result<void> ReadSweep::run() {
-  for (std::size_t tier = 0; tier < tiers_.size(); ++tier) PENSTOCK_TRY(open_place(tier));
-  for (std::size_t tier = 0; tier < tiers_.size() && !interrupted(); ++tier) warm_up(tier);
+  for (std::size_t tier = 0; tier < tiers_.size(); ++tier) PENSTOCK_TRY(agree(ranks_, open_place(tier)));
+  for (std::size_t tier = 0; tier < tiers_.size() && !team_.stopped(); ++tier) warm_up(tier);
   std::vector<std::size_t> order(cells_.size());
   const RandomStream random(settings_.seed, "cells");
   for (std::size_t repeat = 0; repeat < settings_.repeats; ++repeat) {
     std::iota(order.begin(), order.end(), std::size_t{0});
     shuffle(order, random.substream(repeat));
     for (const std::size_t cell : order) {
-      if (interrupted()) break;
+      if (team_.stopped()) break;
       if (!places_[cells_[cell].tier]->given_up) repeat_cell(cells_[cell], repeat);
       if (watch_.progress) watch_.progress->advance(1);
     }
@@ -119,7 +146,8 @@ void ReadSweep::warm_up(std::size_t tier) {
     pass.max_passes = 0;
     pass.deadline = settings_.duration;
   }
-  const ReadTally tally = place.engine->run(pass);
+  const ReadTally tally = team_.run(pass, [&](const ReadLap& mine) { return place.engine->run(mine); });
+  place.passes += tally.passes;
   for (ReadCell& cell : cells_)
     if (cell.tier == tier) judge_tally(cell, tally);
 }
@@ -144,6 +172,7 @@ void ReadSweep::read_lap(ReadCell& cell) {
   plan.duration = settings_.duration;
   plan.ramp = settings_.ramp;
   plan.verify = settings_.verify;
+  plan.first_pass = place.passes;
   plan.run = [&](const ReadLap& pass, const ReadWatcher& watcher) {
     return place.engine->run(pass, watcher);
   };
@@ -154,15 +183,16 @@ void ReadSweep::read_lap(ReadCell& cell) {
   std::optional<LapFigures> figures = lap(cell, std::move(plan));
   if (!figures) return;
   const ReadTally& tally = figures->tally;
+  place.passes += tally.passes;
   if (watch_.live)
     watch_.live->end({.elapsed_s = tally.elapsed_s, .samples = tally.samples, .bytes = tally.bytes});
   judge_tally(cell, tally);
   cell.errors += tally.errors;
-  if (tally.samples == 0 && tally.errors > 0 && !tally.failure && !interrupted())
+  if (tally.samples == 0 && tally.errors > 0 && !tally.failure && !team_.stopped())
     give_up(cell.tier, Verdict::failed,
             fmt::format("not one sample could be read; the first: {}", tally.first_errors.front()));
   // Done in less time than was asked for; an interrupted or failed repeat has another reason.
-  if (tally.wall_s < seconds(settings_.min_time) && !tally.failure && !interrupted())
+  if (tally.wall_s < seconds(settings_.min_time) && !tally.failure && !team_.stopped())
     cell.judge(Verdict::short_time, fmt::format("a repeat lasted {:.3g} s, less than --min-time {:.3g} s",
                                                 tally.wall_s, seconds(settings_.min_time)));
   cell.repeats.push_back(std::move(*figures));
@@ -173,11 +203,11 @@ void ReadSweep::baseline_lap(ReadCell& cell) {
   LapPlan plan{.what = "baseline", .threads = cell.threads, .at_least = settings_.min_time};
   plan.duration = settings_.duration;
   plan.run = [&](const ReadLap& pass, const ReadWatcher&) { return place.yardsticks->baseline(pass); };
-  if (place.given_up || interrupted()) return;
+  if (place.given_up || team_.stopped()) return;
   const std::optional<LapFigures> figures = lap(cell, std::move(plan));
   if (!figures) return;
   const ReadTally& tally = figures->tally;
-  if (interrupted()) return;
+  if (team_.stopped()) return;
   const bool good = !tally.failure && tally.samples > 0;
   cell.baseline_samples_per_s.push_back(good ? static_cast<double>(tally.samples) / tally.wall_s
                                              : std::numeric_limits<double>::quiet_NaN());
@@ -191,12 +221,12 @@ void ReadSweep::baseline_lap(ReadCell& cell) {
 void ReadSweep::probe_ceiling(ReadCell& cell) {
   Place& place = *places_[cell.tier];
   const auto run_rung = [&](const LoopShape& shape, std::chrono::nanoseconds at_least) {
-    if (interrupted() || place.given_up) return 0.0;
+    if (team_.stopped() || place.given_up) return 0.0;
     LapPlan plan{
         .what = "probing the ceiling, " + shape.name(), .threads = cell.threads, .at_least = at_least};
     plan.run = [&](const ReadLap& pass, const ReadWatcher&) { return place.yardsticks->rung(shape, pass); };
     const std::optional<LapFigures> figures = lap(cell, std::move(plan));
-    if (!figures || figures->tally.failure || interrupted()) return 0.0;
+    if (!figures || figures->tally.failure || team_.stopped()) return 0.0;
     raise_ceiling(cell, figures->tally, shape.name());
     return rate(figures->tally);
   };
@@ -212,7 +242,7 @@ void ReadSweep::probe_ceiling(ReadCell& cell) {
 
 std::optional<LapFigures> ReadSweep::lap(ReadCell& cell, LapPlan plan) {
   plan.note = [&](std::string_view what) { note_lap(cell, what); };
-  std::optional<LapFigures> figures = run_lap(*tiers_[cell.tier], *places_[cell.tier]->cache, plan);
+  std::optional<LapFigures> figures = run_lap(*tiers_[cell.tier], *places_[cell.tier]->cache, team_, plan);
   if (figures) cell.judge(figures->verdict, figures->reason);
   say_fallback(cell.tier);
   return figures;
@@ -288,7 +318,7 @@ void ReadSweep::judge_cells() {
           fmt::format("reads are {:.3g} times as fast as the best rung of the probe ladder ({}): that was "
                       "no ceiling",
                       typical / cell.ceiling_bytes_per_s, cell.ceiling_rung));
-    if (interrupted() && cell.repeats.size() < settings_.repeats)
+    if (team_.stopped() && cell.repeats.size() < settings_.repeats)
       cell.judge(Verdict::interrupted,
                  fmt::format("stopped after {} of {} repeats", cell.repeats.size(), settings_.repeats));
   }

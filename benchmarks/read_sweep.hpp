@@ -13,6 +13,7 @@
 #include "benchmarks/live_csv.hpp"
 #include "benchmarks/prepared_lap.hpp"
 #include "benchmarks/read_engine.hpp"
+#include "benchmarks/read_team.hpp"
 #include "benchmarks/yardsticks.hpp"
 #include "datagen/cache_control.hpp"
 #include "io_backends/base/progress.hpp"
@@ -39,6 +40,7 @@ struct SweepSettings {
   bool baseline = true;
   bool ceiling = true;
   std::uint64_t seed = 0;
+  std::uint64_t rank_shift = 0;  // RankShare; not 0: without baseline and ceiling, which stay where they are
 };
 
 // One tier with one number of threads. The i-th baseline lap was measured right before or right after the
@@ -63,11 +65,12 @@ struct SweepWatch {
   LiveCsv* live = nullptr;
 };
 
-// Borrows the tiers, the manifest and its samples. One thread.
+// Borrows the tiers, the manifest, its samples and the ranks, all of which sweep together: run() is
+// collective and the cells are the same on every rank. One thread.
 class ReadSweep {
  public:
   ReadSweep(std::vector<Tier*> tiers, const Manifest& manifest, const SampleList& samples,
-            const SweepSettings& settings, SweepWatch watch);
+            const SweepSettings& settings, Communicator& ranks, SweepWatch watch);
   ~ReadSweep();
 
   // Repeats that run() will measure: for a progress bar.
@@ -82,13 +85,15 @@ class ReadSweep {
   // Of SampleOrder::physical: what it sorts the tier's samples by (PhysicalPlaces::by); "" where it does not.
   std::string_view sorted_by(std::size_t tier) const;
 
-  // All payload bytes that were read from the tier so far: warm-up, baseline, ceilings, warming and repeats.
+  // All payload bytes that this rank read from the tier so far: warm-up, baseline, ceilings, warming and
+  // repeats.
   std::uint64_t tier_bytes_read(std::size_t tier) const;
 
  private:
   struct Place;  // what belongs to a tier while the sweep lasts
 
   Result<void> open_place(std::size_t tier);
+  void open_share(Place& place, ReadWork work, ReadSettings settings) const;
   void warm_up(std::size_t tier);
   void repeat_cell(ReadCell& cell, std::size_t repeat);
   void read_lap(ReadCell& cell);
@@ -106,6 +111,8 @@ class ReadSweep {
   const Manifest& manifest_;
   const SampleList& samples_;
   const SweepSettings settings_;
+  Communicator& ranks_;
+  ReadTeam team_;
   SweepWatch watch_;
   std::vector<std::unique_ptr<Place>> places_;
   std::vector<ReadCell> cells_;

@@ -38,7 +38,7 @@ class Sweep : public testing::Test {
   }
 
   ReadSweep sweep() {
-    return ReadSweep({&tiers_[0], &tiers_[1]}, manifests_[0], *samples_, settings_, SweepWatch{});
+    return ReadSweep({&tiers_[0], &tiers_[1]}, manifests_[0], *samples_, settings_, *single_, SweepWatch{});
   }
 
   Tier tiers_[2];
@@ -46,6 +46,7 @@ class Sweep : public testing::Test {
   std::vector<Manifest> manifests_;
   std::unique_ptr<SampleList> samples_;
   SweepSettings settings_;
+  std::unique_ptr<Communicator> single_ = single_process();
 };
 
 TEST_F(Sweep, MeasuresEveryCellWithABaselineForEachRepeatAndACeiling) {

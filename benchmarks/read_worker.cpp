@@ -39,6 +39,7 @@ bool ReadRun::wait_at_gate() {
 
 void ReadRun::open_gate(unsigned workers) {
   for (unsigned here = waiting_.load(); here != workers; here = waiting_.load()) waiting_.wait(here);
+  if (lap.at_gate) lap.at_gate();
   start_ = std::chrono::steady_clock::now();
   gate_.store(open);
   gate_.notify_all();
@@ -63,7 +64,7 @@ ReadWorker::ReadWorker(const ReadWork& work, const ReadSettings& settings,
       settings_(settings),
       whole_objects_(work.manifest->one_object_a_sample()),
       open_readers_(open_readers),
-      order_(settings.order, work.manifest->samples(), settings.seed, settings.window) {}
+      order_(settings.order, work.manifest->samples(), settings.seed, settings.window, settings.share) {}
 
 Result<void> ReadWorker::prepare() {
   const std::size_t depth = settings_.depth;
@@ -116,8 +117,9 @@ void ReadWorker::reset() {
 
 bool ReadWorker::next(ReadRun& run, std::int64_t now_ns, std::uint64_t& sample) {
   if (past_deadline_ || run.stopped() || interrupted()) return false;
-  if (position_ == slice_.end) {
+  while (position_ >= slice_.end) {
     if (!run.source.take(now_ns, slice_)) return false;
+    slice_.end = std::min(slice_.end, order_.begin(run.first_pass + slice_.pass));
     position_ = slice_.begin;
   }
   sample = order_.sample(run.first_pass + slice_.pass, position_++);

@@ -27,9 +27,9 @@ SampleSource::SampleSource(std::uint64_t samples, unsigned threads, PassLimits l
 std::uint64_t PassOrder::in_window(std::uint64_t position) {
   const std::uint64_t from = position / window_.samples * window_.samples;
   if (sorted_.empty() || sorted_from_ != from) {
-    const std::uint64_t end = std::min(from + window_.samples, permutation_.size());
+    const std::uint64_t end = std::min(from + window_.samples, length_);
     sorted_.clear();
-    for (std::uint64_t i = from; i < end; ++i) sorted_.push_back(permutation_.at(i));
+    for (std::uint64_t i = from; i < end; ++i) sorted_.push_back(first_ + permutation_.at(i));
     const std::vector<std::uint64_t>& places = *window_.places;
     std::sort(sorted_.begin(), sorted_.end(), [&](std::uint64_t a, std::uint64_t b) {
       return places[a] != places[b] ? places[a] < places[b] : a < b;

@@ -69,21 +69,47 @@ struct PhysicalWindow {
   std::uint64_t samples = 0;                           // sorted at a time; at least 1
 };
 
-// Position in a pass -> sample. Shuffled: another seeded permutation every pass, the same on every machine.
-// One thread.
+// The part of each pass that is this rank's. The corpus is cut into runs of neighbours, one a rank, equally
+// long but for one sample; from a pass to the next a rank moves on by `shift` runs.
+struct RankShare {
+  std::uint64_t rank = 0;
+  std::uint64_t ranks = 1;
+  std::uint64_t shift = 0;
+
+  std::uint64_t run(std::uint64_t pass) const { return (rank + pass % ranks * (shift % ranks)) % ranks; }
+  std::uint64_t begin(std::uint64_t samples, std::uint64_t pass) const { return samples * run(pass) / ranks; }
+  std::uint64_t end(std::uint64_t samples, std::uint64_t pass) const {
+    return samples * (run(pass) + 1) / ranks;
+  }
+  std::uint64_t longest(std::uint64_t samples) const { return (samples + ranks - 1) / ranks; }
+};
+
+// Position in a rank's share of a pass -> sample. Shuffled: another seeded permutation of the share every
+// pass, the same on every machine. One thread.
 class PassOrder {
  public:
-  PassOrder(SampleOrder order, std::uint64_t samples, std::uint64_t seed, PhysicalWindow window = {})
-      : order_(order), seed_(seed), window_(window), permutation_(samples, pass_seed(seed, 0)) {}
+  PassOrder(SampleOrder order, std::uint64_t samples, std::uint64_t seed, PhysicalWindow window = {},
+            RankShare share = {})
+      : order_(order), samples_(samples), seed_(seed), window_(window), share_(share), permutation_(1, 0) {
+    begin(0);
+  }
+
+  // The positions that the pass has here.
+  std::uint64_t begin(std::uint64_t pass) {
+    if (pass == pass_) return length_;
+    pass_ = pass;
+    first_ = share_.begin(samples_, pass);
+    length_ = share_.end(samples_, pass) - first_;
+    sorted_.clear();
+    if (order_ != SampleOrder::sequential)
+      permutation_ = Permutation(length_, pass_seed(seed_, pass * share_.ranks + share_.run(pass)));
+    return length_;
+  }
 
   std::uint64_t sample(std::uint64_t pass, std::uint64_t position) {
-    if (order_ == SampleOrder::sequential) return position;
-    if (pass != pass_) {
-      permutation_ = Permutation(permutation_.size(), pass_seed(seed_, pass));
-      pass_ = pass;
-      sorted_.clear();
-    }
-    return order_ == SampleOrder::shuffled ? permutation_.at(position) : in_window(position);
+    begin(pass);
+    if (order_ == SampleOrder::sequential) return first_ + position;
+    return order_ == SampleOrder::shuffled ? first_ + permutation_.at(position) : in_window(position);
   }
 
   static std::uint64_t pass_seed(std::uint64_t seed, std::uint64_t pass) {
@@ -94,9 +120,13 @@ class PassOrder {
   std::uint64_t in_window(std::uint64_t position);
 
   SampleOrder order_;
+  std::uint64_t samples_;
   std::uint64_t seed_;
   PhysicalWindow window_;
-  std::uint64_t pass_ = 0;
+  RankShare share_;
+  std::uint64_t pass_ = UINT64_MAX;
+  std::uint64_t first_ = 0;   // of the share
+  std::uint64_t length_ = 0;  // of the share
   Permutation permutation_;
   std::uint64_t sorted_from_ = 0;
   std::vector<std::uint64_t> sorted_;  // the window's samples; empty: none yet

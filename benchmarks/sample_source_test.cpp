@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <set>
 #include <thread>
 #include <vector>
@@ -106,6 +107,35 @@ TEST(PassOrder, PhysicalSortsEachWindowOfTheShuffle) {
         last = places[sample];
       }
       EXPECT_EQ(got, wanted) << "pass " << pass << ", window at " << from;
+    }
+  }
+}
+
+TEST(PassOrder, RanksShareEveryPassAndMoveOnByTheShift) {
+  constexpr std::uint64_t kSamples = 103;
+  constexpr std::uint64_t kRanks = 4;
+  std::vector<std::uint64_t> places;
+  for (std::uint64_t i = 0; i < kSamples; ++i) places.push_back(i * 37 % kSamples);
+  for (const SampleOrder how : {SampleOrder::sequential, SampleOrder::shuffled, SampleOrder::physical}) {
+    std::vector<std::set<std::uint64_t>> before(kRanks);
+    for (std::uint64_t pass = 0; pass < 5; ++pass) {
+      std::vector<int> seen(kSamples);
+      std::vector<std::set<std::uint64_t>> now(kRanks);
+      for (std::uint64_t rank = 0; rank < kRanks; ++rank) {
+        const RankShare share{.rank = rank, .ranks = kRanks, .shift = 1};
+        PassOrder order(how, kSamples, 7, {&places, 16}, share);
+        const std::uint64_t positions = order.begin(pass);
+        EXPECT_LE(positions, share.longest(kSamples));
+        for (std::uint64_t i = 0; i < positions; ++i) {
+          ++seen[order.sample(pass, i)];
+          now[rank].insert(order.sample(pass, i));
+        }
+      }
+      EXPECT_EQ(std::count(seen.begin(), seen.end(), 1), static_cast<std::ptrdiff_t>(kSamples));
+      for (std::uint64_t rank = 0; pass > 0 && rank < kRanks; ++rank) {
+        EXPECT_EQ(now[rank], before[(rank + 1) % kRanks]) << "what the next rank had read";
+      }
+      before = now;
     }
   }
 }

@@ -61,6 +61,7 @@ ReadTally Yardsticks::timed(const ReadLap& lap, const Loop& loop) {
   const std::uint64_t pass = work_.samples->size();
   const std::uint64_t counted_before = work_.backend->moved_bytes().read;
   const double wanted_s = std::chrono::duration<double>(lap.at_least + lap.ramp).count();
+  if (lap.at_gate) lap.at_gate();
   const Clock::time_point start = Clock::now();
   std::uint64_t passes_more = 1;
   while (true) {

@@ -138,7 +138,8 @@ Result<Run> Run::begin(const CommandContext& context) {
   if (run.results_.empty()) return make_error(Errc::invalid_argument, "--results needs a folder");
   run.json_ = context.output.json;
   run.root_ = context.communicator.root();
-  if (run.root_) PENSTOCK_TRY(check_results_folder(run.results_));
+  run.communicator_ = &context.communicator;
+  PENSTOCK_TRY(agree(context.communicator, run.root_ ? check_results_folder(run.results_) : success()));
   run.prototype_.id = random_id(16);
   run.prototype_.command = context.command;
   run.prototype_.argv.assign(context.argv.begin(), context.argv.end());
@@ -148,7 +149,34 @@ Result<Run> Run::begin(const CommandContext& context) {
   run.prototype_.parameters["ranks"] = context.communicator.size();
   run.prototype_.environment = look_at_environment();
   run.prototype_.environment["results"] = run.results_;
+  PENSTOCK_TRY(run.look_at_ranks());
   return run;
+}
+
+Result<void> Run::look_at_ranks() {
+  Communicator& ranks = *communicator_;
+  if (ranks.size() == 1) return success();
+  PENSTOCK_ASSIGN(const Communicator::ClockOffset clock, ranks.clock_offset());
+  const Json mine{{"rank", ranks.rank()},
+                  {"host", prototype_.environment["host"]},
+                  {"rank_on_node", ranks.rank_on_node()},
+                  {"offset_ns", clock.offset_ns},
+                  {"error_ns", clock.error_ns}};
+  const std::vector<std::uint8_t> words = Json::to_cbor(mine);
+  PENSTOCK_ASSIGN(const auto all, ranks.gather(std::as_bytes(std::span(words))));
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    Json rank = Json::from_cbor(all[i]);
+    Json clocks = i < ranks_.size() ? ranks_[i]["clock"] : Json::array();
+    clocks.push_back(Json{{"offset_ns", rank["offset_ns"]}, {"error_ns", rank["error_ns"]}});
+    rank.erase("offset_ns");
+    rank.erase("error_ns");
+    rank["clock"] = std::move(clocks);
+    if (i < ranks_.size())
+      ranks_[i] = std::move(rank);
+    else
+      ranks_.push_back(std::move(rank));
+  }
+  return success();
 }
 
 Trial Run::trial() const {
@@ -163,6 +191,7 @@ void Run::keep(Trial trial) {
   Record& record = records_.emplace_back(std::move(trial.record_));
   record.id = prototype_.id + "-" + std::to_string(records_.size() - 1);
   if (!warnings_.empty()) record.environment["warnings"] = warnings_;
+  if (!ranks_.empty()) record.environment["ranks"] = ranks_;
   if (json_ && root_) print_record(record);
 }
 

@@ -50,12 +50,17 @@ class Run {
  public:
   // Looks at the environment once, and whether records can be written at all. `--results`, `--label`,
   // `--json` come from the context; so do the first parameters: every option with a value, typed, '-' as '_',
-  // durations in seconds with "_s" behind the name.
+  // durations in seconds with "_s" behind the name. Collective.
   static Result<Run> begin(const CommandContext& context);
 
   Trial trial() const;  // a cell with this run's command line, seed, labels, environment and resolved options
   void keep(Trial trial);  // done: its record will be written; with --json it is printed now
   std::span<const Record> records() const { return records_; }
+
+  // Where the job has several ranks: who they are and how far their clocks lie apart, which begin() found and
+  // this finds again, for the records that are kept from now on. Collective; call it when the measurement has
+  // ended.
+  Result<void> look_at_ranks();
 
   // Notes in every record when the results folder lies on this tier. Harmless to the figures, since the file
   // is written when the measurement has ended, so it is said once: by the run that makes the folder.
@@ -75,6 +80,8 @@ class Run {
   std::string results_;
   bool json_ = false;
   bool root_ = true;
+  Communicator* communicator_ = nullptr;
+  Json ranks_ = Json::array();  // on rank 0
   std::vector<Record> records_;
   std::vector<std::string> warnings_;
 };

@@ -239,6 +239,24 @@ void say_labels(const std::vector<ReadGroup>& groups, std::vector<Sentence>& out
     }
 }
 
+// Ranks that read equally large parts should end together.
+void say_ranks(const ReadGroup& group, const ReadCurve& curve, const Output& output,
+               std::vector<Sentence>& out) {
+  constexpr double kApart = 0.1;
+  for (const auto& [threads, record] : curve.at) {
+    const auto least = metric_value(*record, "rank_min_bytes_per_s");
+    const auto middle = metric_value(*record, "rank_median_bytes_per_s");
+    const auto most = metric_value(*record, "rank_max_bytes_per_s");
+    if (!least || !middle || !most || *middle <= 0 || *most - *least <= kApart * *middle) continue;
+    out.push_back(
+        {Tone::caution, "ranks",
+         fmt::format("The ranks on {} lie {} apart at {}: the slowest reads {} {}, the fastest {}{}.",
+                     curve.tier, format_percent((*most - *least) / *middle), threads_text(threads),
+                     format_rate(*least, output), rate_unit(output), format_rate(*most, output),
+                     in_group(group, {&curve}))});
+  }
+}
+
 void say_accelerators(const ReadGroup& group, std::vector<Sentence>& out) {
   std::vector<std::string> parts;
   std::vector<const ReadCurve*> about;
@@ -363,6 +381,8 @@ void say_read(const std::vector<ReadGroup>& groups, const Output& output, std::v
     for (const ReadCurve& curve : group.curves) say_scaling(group, curve, out);
   for (const ReadGroup& group : groups)
     for (const ReadCurve& curve : group.curves) say_ceiling(group, curve, output, out);
+  for (const ReadGroup& group : groups)
+    for (const ReadCurve& curve : group.curves) say_ranks(group, curve, output, out);
   for (const ReadGroup& group : groups) say_baseline(group, out);
   for (const ReadGroup& group : groups) say_accelerators(group, out);
 }

@@ -93,6 +93,21 @@ TEST(Scaling, OnePointOrNoRateSaysNothing) {
   EXPECT_EQ(judge_scaling({}).stops_at, 0U);
 }
 
+TEST(Sentences, RanksThatLieApartAreNamed) {
+  const auto over_ranks = [](double least, double most) {
+    Record record = read_cell("pfs", 2, "warm", 400);
+    for (const auto& [name, mib] :
+         {std::pair{"rank_min_bytes_per_s", least}, std::pair{"rank_median_bytes_per_s", 100.0},
+          std::pair{"rank_max_bytes_per_s", most}})
+      record.metrics[name] = {"B/s", Better::higher, "repeat", {mib * 1048576}};
+    return record;
+  };
+  EXPECT_TRUE(
+      has(only({over_ranks(80, 110)}, "ranks"),
+          "The ranks on pfs lie 30% apart at 2 threads: the slowest reads 80.0 MiB/s, the fastest 110.0"));
+  EXPECT_TRUE(said({over_ranks(96, 105)}, "ranks").empty());
+}
+
 TEST(Sentences, ScalingAndTiers) {
   const std::vector<Record> records{read_cell("disk", 1, "cold", 100), read_cell("disk", 2, "cold", 190),
                                     read_cell("disk", 4, "cold", 300), read_cell("disk", 8, "cold", 300),

@@ -1,0 +1,293 @@
+#include "benchmarks/read_team.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <type_traits>
+#include <utility>
+
+#include "io_backends/base/interrupt.hpp"
+#include "results/record.hpp"
+
+namespace penstock {
+namespace {
+
+constexpr std::chrono::hours kNoBound{24 * 365};
+constexpr double kMostPasses = 1e12;
+
+std::chrono::nanoseconds nanoseconds(double seconds) {
+  return std::chrono::nanoseconds(static_cast<std::int64_t>(seconds * 1e9));
+}
+
+// All ranks run the same program, so that a histogram travels as it lies in memory.
+static_assert(std::is_trivially_copyable_v<Histogram>);
+Json packed(const Histogram& histogram) {
+  std::vector<std::uint8_t> bytes(sizeof histogram);
+  std::memcpy(bytes.data(), &histogram, sizeof histogram);
+  return Json::binary(std::move(bytes));
+}
+Histogram histogram_of(const Json& json) {
+  Histogram histogram;
+  std::memcpy(&histogram, json.get_binary().data(), sizeof histogram);
+  return histogram;
+}
+
+Json packed(const Error& error) {
+  return {{"code", static_cast<int>(error.code)}, {"errno", error.sys_errno}, {"what", error.what}};
+}
+Error error_of(const Json& json) {
+  return {static_cast<Errc>(json["code"].get<int>()), json["errno"].get<int>(),
+          json["what"].get<std::string>()};
+}
+
+Json packed(const ReadTally& tally) {
+  Json ranks = Json::array();
+  for (const RankFigures& rank : tally.ranks) ranks.push_back(Json::array({rank.bytes, rank.wall_s}));
+  return {{"samples", tally.samples},
+          {"bytes", tally.bytes},
+          {"errors", tally.errors},
+          {"wrong", tally.wrong},
+          {"passes", tally.passes},
+          {"wall_s", tally.wall_s},
+          {"elapsed_s", tally.elapsed_s},
+          {"first_done_s", tally.first_done_s},
+          {"first_done_bytes", tally.first_done_bytes},
+          {"latency_ns", packed(tally.latency_ns)},
+          {"bytes_by_second", tally.bytes_by_second},
+          {"first_errors", tally.first_errors},
+          {"first_wrong", tally.first_wrong},
+          {"failure", tally.failure ? packed(*tally.failure) : Json()},
+          {"ranks", std::move(ranks)},
+          {"signal", interrupt_signal()}};
+}
+
+ReadTally tally_of(const Json& json) {
+  ReadTally tally;
+  json["samples"].get_to(tally.samples);
+  json["bytes"].get_to(tally.bytes);
+  json["errors"].get_to(tally.errors);
+  json["wrong"].get_to(tally.wrong);
+  json["passes"].get_to(tally.passes);
+  json["wall_s"].get_to(tally.wall_s);
+  json["elapsed_s"].get_to(tally.elapsed_s);
+  json["first_done_s"].get_to(tally.first_done_s);
+  json["first_done_bytes"].get_to(tally.first_done_bytes);
+  tally.latency_ns = histogram_of(json["latency_ns"]);
+  json["bytes_by_second"].get_to(tally.bytes_by_second);
+  json["first_errors"].get_to(tally.first_errors);
+  json["first_wrong"].get_to(tally.first_wrong);
+  if (!json["failure"].is_null()) tally.failure = error_of(json["failure"]);
+  for (const Json& rank : json["ranks"])
+    tally.ranks.push_back({rank[0].get<std::uint64_t>(), rank[1].get<double>()});
+  return tally;
+}
+
+// Ranks that ran at the same time.
+ReadTally side_by_side(const std::vector<ReadTally>& tallies) {
+  ReadTally all;
+  all.first_done_s = tallies.front().first_done_s;
+  for (const ReadTally& one : tallies) {
+    all.samples += one.samples;
+    all.bytes += one.bytes;
+    all.errors += one.errors;
+    all.wrong += one.wrong;
+    all.passes = std::max(all.passes, one.passes);
+    all.wall_s = std::max(all.wall_s, one.wall_s);
+    all.elapsed_s = std::max(all.elapsed_s, one.elapsed_s);
+    all.first_done_s = std::min(all.first_done_s, one.first_done_s);
+    all.latency_ns.merge(one.latency_ns);
+    all.bytes_by_second.resize(std::max(all.bytes_by_second.size(), one.bytes_by_second.size()));
+    for (std::size_t i = 0; i < one.bytes_by_second.size(); ++i)
+      all.bytes_by_second[i] += one.bytes_by_second[i];
+    for (const std::string& error : one.first_errors)
+      if (all.first_errors.size() < ReadTally::kErrorsNamed) all.first_errors.push_back(error);
+    if (all.first_wrong.empty()) all.first_wrong = one.first_wrong;
+    if (!all.failure) all.failure = one.failure;
+    all.ranks.push_back({one.bytes, one.wall_s});
+  }
+  double by_then = 0;
+  for (const ReadTally& one : tallies)
+    if (one.first_done_s > 0)
+      by_then += static_cast<double>(one.first_done_bytes) * all.first_done_s / one.first_done_s;
+  all.first_done_bytes = static_cast<std::uint64_t>(std::llround(by_then));
+  return all;
+}
+
+Json packed(const CacheOutcome& outcome) {
+  const auto number = [](const std::optional<double>& value) { return value ? Json(*value) : Json(); };
+  const CacheState& state = outcome.state;
+  return {{"client_data", state.client_data},
+          {"client_metadata", state.client_metadata},
+          {"server", state.server},
+          {"host", state.host},
+          {"method", state.method},
+          {"before", number(state.resident_fraction_before)},
+          {"after", number(state.resident_fraction_after)},
+          {"verdict", static_cast<int>(outcome.verdict)},
+          {"reason", outcome.reason}};
+}
+
+CacheOutcome outcome_of(const Json& json) {
+  const auto number = [](const Json& value) {
+    return value.is_null() ? std::nullopt : std::optional(value.get<double>());
+  };
+  CacheOutcome outcome;
+  json["client_data"].get_to(outcome.state.client_data);
+  json["client_metadata"].get_to(outcome.state.client_metadata);
+  json["server"].get_to(outcome.state.server);
+  json["host"].get_to(outcome.state.host);
+  json["method"].get_to(outcome.state.method);
+  outcome.state.resident_fraction_before = number(json["before"]);
+  outcome.state.resident_fraction_after = number(json["after"]);
+  outcome.verdict = static_cast<Verdict>(json["verdict"].get<int>());
+  json["reason"].get_to(outcome.reason);
+  return outcome;
+}
+
+// What each rank says, on rank 0 made one by `join`, and that on every rank.
+Result<Json> all_say(Communicator& ranks, const Json& mine,
+                     const std::function<Json(const std::vector<Json>&)>& join) {
+  const std::vector<std::uint8_t> words = Json::to_cbor(mine);
+  PENSTOCK_ASSIGN(const auto gathered, ranks.gather(std::as_bytes(std::span(words))));
+  std::vector<std::byte> answer;
+  if (ranks.root()) {
+    std::vector<Json> each;
+    each.reserve(gathered.size());
+    for (const std::vector<std::byte>& bytes : gathered) each.push_back(Json::from_cbor(bytes));
+    const std::vector<std::uint8_t> joined = Json::to_cbor(join(each));
+    const auto bytes = std::as_bytes(std::span(joined));
+    answer.assign(bytes.begin(), bytes.end());
+  }
+  PENSTOCK_TRY(ranks.broadcast(answer));
+  return Json::from_cbor(answer);
+}
+
+int first_signal(const std::vector<Json>& each) {
+  for (const Json& one : each)
+    if (const int signal = one["signal"].get<int>(); signal != 0) return signal;
+  return 0;
+}
+
+}  // namespace
+
+RankShare ReadTeam::share(std::uint64_t shift) const {
+  return {.rank = static_cast<std::uint64_t>(ranks_.rank()),
+          .ranks = static_cast<std::uint64_t>(ranks_.size()),
+          .shift = shift};
+}
+
+ReadTally ReadTeam::run(const ReadLap& lap, const Mine& mine) {
+  if (alone()) return mine(lap);
+  const bool by_time = lap.max_passes == 0 && lap.deadline.count() == 0;
+  const double wanted_s = std::chrono::duration<double>(lap.at_least + lap.ramp).count();
+  ReadTally all;
+  ReadLap leg = lap;
+  Result<void> together;
+  leg.at_gate = [&] { together = ranks_.barrier(); };
+  if (by_time) {
+    leg.max_passes = 1;
+    leg.at_least = kNoBound;
+  }
+  while (true) {
+    all.append(joined(mine(leg)));
+    if (!together.ok() && !all.failure) all.failure = together.error();
+    if (!by_time || all.failure || stopped_ || all.passes == 0 || all.elapsed_s >= wanted_s) return all;
+    const double a_pass_s = std::max(all.elapsed_s / static_cast<double>(all.passes), 1e-9);
+    leg.max_passes = static_cast<std::uint64_t>(
+        std::clamp(std::ceil((wanted_s - all.elapsed_s) / a_pass_s), 1.0, kMostPasses));
+    leg.measured_before = lap.measured_before + nanoseconds(all.wall_s);
+    leg.ramp = std::max(lap.ramp - nanoseconds(all.elapsed_s), std::chrono::nanoseconds(0));
+    if (lap.first_pass) leg.first_pass = *lap.first_pass + all.passes;
+  }
+}
+
+ReadTally ReadTeam::joined(const ReadTally& mine) {
+  const Result<Json> said = all_say(ranks_, packed(mine), [](const std::vector<Json>& each) {
+    std::vector<ReadTally> tallies;
+    tallies.reserve(each.size());
+    for (const Json& one : each) tallies.push_back(tally_of(one));
+    Json all = packed(side_by_side(tallies));
+    all["signal"] = first_signal(each);
+    return all;
+  });
+  if (!said.ok()) {
+    ReadTally none;
+    none.failure = said.error();
+    return none;
+  }
+  take_signal((*said)["signal"].get<int>());
+  return tally_of(*said);
+}
+
+Result<CacheOutcome> ReadTeam::prepare(CacheControl& cache) {
+  if (alone()) return cache.prepare();
+  Json mine = Json::object();
+  if (ranks_.rank_on_node() == 0) {
+    const Result<CacheOutcome> outcome = cache.prepare();
+    mine = outcome.ok() ? Json{{"outcome", packed(*outcome)}} : Json{{"error", packed(outcome.error())}};
+  }
+  mine["signal"] = interrupt_signal();
+  PENSTOCK_ASSIGN(const Json said, all_say(ranks_, mine, [](const std::vector<Json>& each) {
+                    std::optional<CacheOutcome> all;
+                    const int signal = first_signal(each);
+                    for (const Json& one : each) {
+                      if (one.contains("error")) return Json{{"error", one["error"]}, {"signal", signal}};
+                      if (!one.contains("outcome")) continue;
+                      const CacheOutcome node = outcome_of(one["outcome"]);
+                      if (!all) {
+                        all = node;
+                        continue;
+                      }
+                      blend(all->state, node.state);
+                      judge(all->verdict, all->reason, node.verdict, node.reason);
+                    }
+                    return Json{{"outcome", packed(all.value_or(CacheOutcome{}))}, {"signal", signal}};
+                  }));
+  take_signal(said["signal"].get<int>());
+  if (said.contains("error")) return error_of(said["error"]);
+  return outcome_of(said["outcome"]);
+}
+
+std::uint64_t ReadTeam::reduced(std::uint64_t mine, Reduction how) {
+  // A transport that fails here fails in the next run(), which can say so.
+  static_cast<void>(ranks_.all_reduce(std::span(&mine, 1), how).ok());
+  return mine;
+}
+
+std::uint64_t ReadTeam::sum(std::uint64_t mine) {
+  return reduced(mine, Reduction::sum);
+}
+
+std::optional<std::uint64_t> ReadTeam::sum(std::optional<std::uint64_t> mine) {
+  const bool missing = any(!mine);
+  const std::uint64_t all = sum(mine.value_or(0));
+  return missing ? std::nullopt : std::optional(all);
+}
+
+bool ReadTeam::any(bool mine) {
+  return reduced(mine ? 1 : 0, Reduction::max) != 0;
+}
+
+bool ReadTeam::stopped() const {
+  return alone() ? interrupted() : stopped_;
+}
+
+void ReadTeam::take_signal(int signal) {
+  if (signal == 0) return;
+  stopped_ = true;
+  if (!interrupted()) simulate_interrupt(signal);
+}
+
+void blend(CacheState& state, const CacheState& other) {
+  if (other.client_data != state.client_data)
+    state.client_data = other.client_data == "unverified" ? "unverified" : "unknown";
+  if (!other.resident_fraction_before) {
+    state.resident_fraction_before.reset();
+  } else if (state.resident_fraction_before) {
+    const double a = *state.resident_fraction_before;
+    const double b = *other.resident_fraction_before;
+    state.resident_fraction_before = state.client_data == "warm" ? std::min(a, b) : std::max(a, b);
+  }
+}
+
+}  // namespace penstock

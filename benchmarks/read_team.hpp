@@ -1,0 +1,53 @@
+// The ranks of a job that read one corpus together. With one rank every call is the plain thing.
+#pragma once
+
+#include <functional>
+
+#include "benchmarks/read_engine.hpp"
+#include "datagen/cache_control.hpp"
+#include "io_backends/base/communicator.hpp"
+
+namespace penstock {
+
+// Collective: every rank makes the same calls in the same order, and what a call returns is the same on every
+// rank, so that all decide alike. One thread.
+class ReadTeam {
+ public:
+  explicit ReadTeam(Communicator& ranks) : ranks_(ranks) {}
+
+  bool alone() const { return ranks_.size() == 1; }
+  RankShare share(std::uint64_t shift) const;
+
+  // Runs `mine` on every rank, the clocks started behind a barrier, and joins what they did: bytes, samples
+  // and latencies of all, the wall of the slowest, `ranks` one by one. Where the lap ends by time, rank 0's
+  // figures so far say how many passes all of them add, so that every pass is read whole, by all. The bytes
+  // that the others had delivered when the first rank was done are taken from their own rate up to their own
+  // first thread's end.
+  using Mine = std::function<ReadTally(const ReadLap&)>;
+  ReadTally run(const ReadLap& lap, const Mine& mine);
+
+  // One rank a node prepares that node's cache; the state is the least flattering of the nodes.
+  Result<CacheOutcome> prepare(CacheControl& cache);
+
+  // Sums over the ranks; absent where a rank has none.
+  std::uint64_t sum(std::uint64_t mine);
+  std::optional<std::uint64_t> sum(std::optional<std::uint64_t> mine);
+  bool any(bool mine);  // on any rank
+
+  // A rank was asked to stop. Looked at together, at the end of prepare() and of run(): a signal that comes
+  // to one rank in between must not take it another way than the others.
+  bool stopped() const;
+
+ private:
+  ReadTally joined(const ReadTally& mine);
+  std::uint64_t reduced(std::uint64_t mine, Reduction how);
+  void take_signal(int signal);
+
+  Communicator& ranks_;
+  bool stopped_ = false;
+};
+
+// The less flattering of both, layer by layer.
+void blend(CacheState& state, const CacheState& other);
+
+}  // namespace penstock

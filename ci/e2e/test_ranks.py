@@ -1,0 +1,172 @@
+"""Penstock over the ranks of a real mpirun: one job, one measurement, one record."""
+
+import json
+import os
+import pathlib
+import random
+import shutil
+import subprocess
+import unittest
+
+import penstock_cli
+
+ENVIRONMENT = {**os.environ, "OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
+QUICK = ("--min-time", "100ms", "--repeat", 2, "--seed", 7, "--no-ceiling", "--threads", 2)
+MODULE = pathlib.Path(penstock_cli.PENSTOCK).resolve().parent / "libpenstock_mpi.so"
+
+
+def open_mpi():
+    if penstock_cli.SANITIZED or not MODULE.exists() or shutil.which("mpirun") is None:
+        return False
+    done = subprocess.run(["mpirun", "--version"], capture_output=True, text=True, timeout=60, check=False)
+    return "Open MPI" in done.stdout
+
+
+class RanksTest(penstock_cli.CliTest):
+    def corpus(self, files=100, bytes_each=3000):
+        folder = self.dir / "corpus"
+        numbers = random.Random(1)
+        for i in range(files):
+            file = folder / f"class{i % 3}" / f"{i:04d}.jpg"
+            file.parent.mkdir(parents=True, exist_ok=True)
+            file.write_bytes(numbers.randbytes(bytes_each + i))
+        self.run_cli("describe", folder, "--scan", "--checksum", "--save", self.dir / "manifest")
+        return folder
+
+    def over(self, ranks, *args, expect=0, program=penstock_cli.PENSTOCK):
+        """mpirun of `penstock ARGS`; what the launcher itself says of a failed job stays in stderr."""
+        done = subprocess.run(["mpirun", "--oversubscribe", "--mca", "mpi_yield_when_idle", "1", "-np", str(ranks), str(program),
+                               *map(str, args)], capture_output=True, text=True, cwd=self.dir, env=ENVIRONMENT,
+                              stdin=subprocess.DEVNULL, timeout=penstock_cli.PATIENCE_S, check=False)
+        self.assertEqual(done.returncode, expect, done.stdout + done.stderr)
+        return done
+
+    def read(self, ranks, *args, quick=QUICK, **kwargs):
+        done = self.over(ranks, "read", self.dir / "corpus", "--manifest", self.dir / "manifest", *args, *quick, "--json",
+                         **kwargs)
+        return [json.loads(line) for line in done.stdout.splitlines()]
+
+
+@unittest.skipUnless(open_mpi(), "needs Open MPI's mpirun and a build with the MPI module")
+class Reading(RanksTest):
+    def assert_one_job(self, record, ranks):
+        self.assertEqual(record["parameters"]["ranks"], ranks)
+        self.assertEqual(record["parameters"]["rank_scaling"], "strong")
+        metrics = {name: metric["samples"] for name, metric in record["metrics"].items()}
+        for i, payload in enumerate(metrics["payload_bytes"]):
+            self.assertEqual(payload % record["corpus"]["bytes"], 0, "whole passes, each sample read by one rank")
+            rate = payload / metrics["wall_s"][i]
+            self.assertAlmostEqual(metrics["payload_bytes_per_s"][i], rate, delta=rate * 1e-6)
+            least, middle, most = (metrics[f"rank_{which}_bytes_per_s"][i] for which in ("min", "median", "max"))
+            self.assertTrue(0 < least <= middle <= most)
+            # The slowest rank's wall, whose share is that of the others but for a few per cent; several passes make it longer.
+            slowest = payload / ranks / least
+            self.assertGreaterEqual(metrics["wall_s"][i], slowest * 0.95)
+            if payload == record["corpus"]["bytes"]:
+                self.assertLessEqual(metrics["wall_s"][i], slowest * 1.05)
+
+    def test_one_record_of_all_ranks(self):
+        self.corpus()
+        for ranks in (2, 4):
+            record, = self.read(ranks, "--verify")
+            self.assertEqual(record["verdict"], "ok", record["reason"])
+            self.assert_one_job(record, ranks)
+            self.assertGreaterEqual(min(record["metrics"]["wall_s"]["samples"]), 0.1)
+            self.assertEqual(record["metrics"]["errors"]["value"], 0)
+            self.assertEqual(len(record["metrics"]["baseline_samples_per_s"]["samples"]), 2)
+        files = sorted((self.dir / "penstock-results").glob("*-read-*.jsonl"))
+        self.assertEqual([len(file.read_text().splitlines()) for file in files], [1, 1])
+
+    def test_one_pass_lasts_as_long_as_its_slowest_rank(self):
+        self.corpus()
+        record, = self.read(4, quick=("--min-time", "1us", "--repeat", 3, "--threads", 1, "--no-ceiling", "--no-baseline"))
+        self.assertEqual(set(record["metrics"]["payload_bytes"]["samples"]), {record["corpus"]["bytes"]})
+        self.assert_one_job(record, 4)
+
+    def test_clocks_are_compared_at_the_start_and_at_the_end(self):
+        self.corpus()
+        record, = self.read(4, "--no-baseline")
+        ranks = record["environment"]["ranks"]
+        self.assertEqual([rank["rank"] for rank in ranks], [0, 1, 2, 3])
+        for rank in ranks:
+            self.assertEqual(len(rank["clock"]), 2)
+            for clock in rank["clock"]:
+                # One machine has one clock: the error that is given must cover all that they seem to differ.
+                self.assertLessEqual(abs(clock["offset_ns"]), clock["error_ns"])
+
+    def test_durations_depths_orders_and_shifts(self):
+        self.corpus()
+        for flags in (("--duration", "200ms"), ("--depth", 4), ("--order", "sequential"), ("--order", "physical"), ("--cache", "asis")):
+            record, = self.read(2, *flags)
+            self.assertEqual(record["verdict"], "ok", record["reason"])
+            self.assertGreater(record["metrics"]["rank_min_bytes_per_s"]["value"], 0)
+        record, = self.read(2, "--rank-shift", 1, "--verify")
+        self.assert_one_job(record, 2)
+        self.assertNotIn("baseline_samples_per_s", record["metrics"])
+
+    def test_the_table_is_printed_once_and_says_so(self):
+        self.corpus()
+        done = self.over(2, "read", "corpus", "--manifest", "manifest", *QUICK)
+        self.assertEqual(done.stdout.count("2 ranks share the samples of every pass"), 1)
+        self.assertEqual(done.stderr.count("record: "), 1, done.stderr)
+
+    def test_one_rank_is_a_plain_process(self):
+        self.corpus()
+        record, = self.read(1)
+        self.assertEqual(record["parameters"]["ranks"], 1)
+        self.assertNotIn("ranks", record["environment"])
+
+    def test_a_fault_of_a_share_is_the_fault_of_the_job(self):
+        folder = self.corpus()
+        victim = folder / "class2" / "0098.jpg"  # one of the last rank's
+        victim.write_bytes(bytes(victim.stat().st_size))
+        record, = self.read(4, expect=1)
+        self.assertEqual(record["verdict"], "wrong_bytes")
+        self.assertIn("0098.jpg", record["reason"])
+        victim.unlink()
+        record, = self.read(4, "--on-error", "skip")
+        self.assertEqual(record["verdict"], "degraded")
+        per_pass = record["corpus"]["bytes"] - 3098
+        for payload in record["metrics"]["payload_bytes"]["samples"]:
+            self.assertEqual(payload % per_pass, 0)
+
+    def test_what_cannot_be_shared_is_refused_once(self):
+        self.corpus(files=3)
+        done = self.over(4, "read", "corpus", "--manifest", "manifest", *QUICK, expect=2)
+        self.assertEqual(done.stderr.count("4 ranks cannot share the 3 samples"), 1, done.stderr)
+        done = self.over(2, "read", "nowhere", expect=2)
+        self.assertEqual(done.stderr.count("penstock read:"), 1, done.stderr)
+        done = self.over(2, "tiers", expect=2)
+        self.assertEqual(done.stderr.count("launched as 2 ranks"), 1, done.stderr)
+
+
+class Launchers(RanksTest):
+    def test_several_ranks_without_the_module_are_told_what_is_missing(self):
+        program = self.dir / "bin" / "penstock"
+        program.parent.mkdir()
+        shutil.copy(penstock_cli.PENSTOCK, program)
+        for names in ({"OMPI_COMM_WORLD_SIZE": "2", "OMPI_COMM_WORLD_RANK": "0"}, {"PMI_SIZE": "2", "PMI_RANK": "0"},
+                      {"SLURM_STEP_NUM_TASKS": "2", "SLURM_PROCID": "0"}):
+            done = subprocess.run([str(program), "read", "corpus"], capture_output=True, text=True, cwd=self.dir,
+                                  env={**os.environ, **names}, timeout=60, check=False)
+            self.assertEqual(done.returncode, 77, done.stderr)
+            self.assertIn("MPI module", done.stderr)
+
+    def test_a_batch_script_is_one_process(self):
+        self.corpus(files=4)
+        self.run_cli("read", "corpus", "--scan", *QUICK, env={**os.environ, "SLURM_NTASKS": "4", "SLURM_PROCID": "0"})
+
+    @unittest.skipUnless(open_mpi(), "needs a build with the MPI module")
+    def test_a_launcher_of_another_mpi_is_told_from_a_job(self):
+        done = self.run_cli("read", "corpus", env={**ENVIRONMENT, "PMI_SIZE": "3", "PMI_RANK": "0"}, expect=77)
+        self.assertIn("PMI_SIZE says 3 ranks and MPI knows of 1", done.stderr)
+
+    def test_the_program_itself_does_not_need_mpi(self):
+        done = subprocess.run(["ldd", penstock_cli.PENSTOCK], capture_output=True, text=True, timeout=60, check=False)
+        if done.returncode != 0:
+            self.skipTest("ldd says nothing of this program")
+        self.assertNotIn("libmpi", done.stdout)
+
+
+if __name__ == "__main__":
+    penstock_cli.main()
