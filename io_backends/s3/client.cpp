@@ -177,15 +177,18 @@ void Transfers::set_headers(Slot& slot, const std::string& path, const std::stri
   const auto add = [&](const std::string& line) {
     slot.headers = ::curl_slist_append(slot.headers, line.c_str());
   };
+  const auto add_all = [&](const Pairs& headers) {
+    for (const auto& [name, value] : headers) add(std::string(name).append(": ").append(value));
+  };
   add("Expect:");  // no waiting for the server's leave to send a body
-  for (const auto& [name, value] : slot.request.headers) add(name + ": " + value);
+  add_all(slot.request.headers);
   const Credentials& who = settings_.credentials;
   if (!who.key_id.empty()) {
     const std::string date = amz_date(std::time(nullptr));
     ToSign signing{method_name(slot.request.method), path, query, {}, slot.payload_hash};
     signing.headers = {{"x-amz-content-sha256", slot.payload_hash}, {"x-amz-date", date}};
     if (!who.session_token.empty()) signing.headers.emplace_back("x-amz-security-token", who.session_token);
-    for (const auto& [name, value] : signing.headers) add(name + ": " + value);
+    add_all(signing.headers);
     signing.headers.emplace_back("host", settings_.endpoint.host);
     for (const auto& header : slot.request.headers)
       if (header.first.starts_with("x-amz-")) signing.headers.push_back(header);
