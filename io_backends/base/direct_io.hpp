@@ -15,7 +15,7 @@ namespace penstock {
 
 // In bytes, powers of two. Lengths are multiples of `offset`. What kBufferAlignment stands for is safe where
 // nobody knows better.
-struct DirectAlignment {
+struct alignas(std::uint64_t) DirectAlignment {  // fit to be loaded in one piece
   std::uint32_t memory = kBufferAlignment;
   std::uint32_t offset = kBufferAlignment;
 };
