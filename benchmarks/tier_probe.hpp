@@ -44,12 +44,11 @@ struct ProbeCell {
   std::string reason;
 };
 
-// write.sequential.1m.1                1 MiB appends, a file a client, until its bytes would survive a power
-// cut read.sequential.1m.1                 the same files, the best of the ladder's loops
-// (io_backends/base/ceiling.hpp) read.random.<block>.<depth>          blocks at random offsets of them, each
-// block and depth of the settings read.small_files.112k.1              whole files of 112 KiB, the best of
-// the ladder's loops read.small_files.112k.<depth>        so many of them in flight a client, for each depth
-// above 1
+// write.sequential.1m.1          1 MiB appends, a file a client, until they would survive a power cut
+// read.sequential.1m.1           the same files, the best of the ladder's loops (base/ceiling.hpp)
+// read.random.<block>.<depth>    blocks at random offsets of them, each block and depth of the settings
+// read.small_files.112k.1        whole files of 112 KiB, the best of the ladder's loops
+// read.small_files.112k.<depth>  so many of them in flight a client, for each depth above 1
 //
 // Makes a folder "penstock-probe-<id>" on the tier and takes it away again, also when it fails or is
 // interrupted; what a killed one left is taken away by the next one (not on a network). `no_space` before
