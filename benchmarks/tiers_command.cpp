@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <charconv>
 #include <cstdio>
 #include <string>
 #include <utility>
@@ -188,6 +189,29 @@ Trial record_of(const Run& run, const Tier& tier, const ProbeCell& cell, std::ui
   return trial;
 }
 
+// As a reader counts: "4k" before "128k", depth 8 before 32.
+bool counts_before(std::string_view a, std::string_view b) {
+  const auto number = [](std::string_view text) {
+    std::uint64_t value = 0;
+    const char* const end = std::from_chars(text.data(), text.data() + text.size(), value).ptr;
+    return std::pair(value, static_cast<std::size_t>(end - text.data()));
+  };
+  while (!a.empty() && !b.empty()) {
+    const auto [first, first_digits] = number(a);
+    const auto [second, second_digits] = number(b);
+    if (first_digits > 0 && second_digits > 0) {
+      if (first != second) return first < second;
+      a.remove_prefix(first_digits);
+      b.remove_prefix(second_digits);
+    } else {
+      if (a.front() != b.front()) return a.front() < b.front();
+      a.remove_prefix(1);
+      b.remove_prefix(1);
+    }
+  }
+  return a.size() < b.size();
+}
+
 void print_probe(std::span<const Record> records, const Output& output) {
   Table table({{"tier", Align::left},
                {"clients"},
@@ -208,16 +232,17 @@ void print_probe(std::span<const Record> records, const Output& output) {
             ? record.parameters["threads"].dump()
             : "-";
     constexpr std::string_view kRate = ".bytes_per_s";
-    bool any = false;
-    for (const auto& [name, metric] : record.metrics) {
-      if (!name.ends_with(kRate)) continue;
-      const std::string what = name.substr(0, name.size() - kRate.size());
-      const auto ops = record.metrics.find(what + ".ops_per_s");
-      table.row({text("tier"), clients, what, format_rate(metric.value(), output),
+    std::vector<std::string> rungs;
+    for (const auto& [name, metric] : record.metrics)
+      if (name.ends_with(kRate)) rungs.push_back(name.substr(0, name.size() - kRate.size()));
+    std::sort(rungs.begin(), rungs.end(), counts_before);
+    for (const std::string& rung : rungs) {
+      const auto ops = record.metrics.find(rung + ".ops_per_s");
+      table.row({text("tier"), clients, rung,
+                 format_rate(record.metrics.at(rung + std::string(kRate)).value(), output),
                  ops == record.metrics.end() ? "-" : format_number(ops->second.value()), verdict});
-      any = true;
     }
-    if (!any) table.row({text("tier"), clients, "-", "-", "-", verdict + ": " + record.reason});
+    if (rungs.empty()) table.row({text("tier"), clients, "-", "-", "-", verdict + ": " + record.reason});
   }
   print(table.text());
 }

@@ -64,6 +64,11 @@ class Tiers(penstock_cli.CliTest):
         self.assertGreater(records[0]["metrics"]["tier_bytes_read"]["value"], least)
         self.assertEqual(list(target.iterdir()), [])
 
+    def test_the_table_counts_as_readers_do(self):
+        out = self.run_cli("tiers", "--tier", f"here=posix:{self.dir}", *self.PROBE, "--threads", "1").stdout
+        rungs = re.findall(r"^here +1 +(read\.random\S+)", out, re.MULTILINE)
+        self.assertEqual(rungs, [f"read.random.{block}.{depth}" for block in ("4k", "128k") for depth in (1, 8, 32)])
+
     def test_probe_cold_is_proven(self):
         record, = self.records("tiers", "--tier", f"here={self.dir}", *self.PROBE[:-1], "cold", "--threads", "1")
         self.assertIn(record["cache"]["client_data"], ("cold", "memory"), record["reason"])
