@@ -2,7 +2,6 @@
 // them, and what happens where it does not.
 #include <fcntl.h>
 #include <linux/aio_abi.h>
-#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -174,13 +173,7 @@ TEST_P(AsyncFiles, TakesNoDescriptorsOfTheProcess) {
     // The root is open by now, and no descriptor is left.
     Bytes first(3'000);
     ASSERT_OK(backend_->read_object("object", 3'000, first));
-    const int next = ::dup(0);
-    ASSERT_GE(next, 0);
-    ::close(next);
-    rlimit limit{};
-    ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &limit), 0);
-    limit.rlim_cur = static_cast<rlim_t>(next);
-    ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &limit), 0);
+    ASSERT_TRUE(leave_descriptors(0));
     EXPECT_ERRC(Errc::exhausted, backend_->open("object"));
     std::vector<Bytes> outs(200, Bytes(4'096));
     std::vector<Operation> operations;

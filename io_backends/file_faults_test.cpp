@@ -308,13 +308,7 @@ TEST_P(FileFaults, DescriptorsThatRunOutAreExhaustion) {
     ASSERT_OK(mine);
     Bytes out(kBytes);
     for (const Way way : kWays) ASSERT_OK(mine->read(way, "object", out)) << "the root is open by now";
-    const int next = ::dup(0);
-    ASSERT_GE(next, 0);
-    ::close(next);
-    rlimit limit{};
-    ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &limit), 0);
-    limit.rlim_cur = static_cast<rlim_t>(next);
-    ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &limit), 0);
+    ASSERT_TRUE(leave_descriptors(0));
     for (const Way way : kWays) {
       const auto read = mine->read(way, "object", out);
       if (mine->reaches(way, Call::open, name())) {

@@ -214,16 +214,7 @@ void LibaioQueue::finish(std::size_t index, std::int64_t result) {
   Slot& slot = slots_[index];
   slot.opened.close();
   free_.push_back(index);
-  if (result < static_cast<std::int64_t>(slot.aim.ahead + slot.bytes)) {
-    // Whatever is wrong: blocking calls say it in the words of every other back end, and go on where a read
-    // was only short.
-    done_.push({slot.operation.tag, perform(files_, slot.operation)});
-    return;
-  }
-  files_.moved().add_read(slot.bytes);
-  const auto out = std::visit([](const auto& what) { return what.out; }, slot.operation.what);
-  if (slot.aim.into != out.data()) std::memcpy(out.data(), slot.aim.into + slot.aim.ahead, slot.bytes);
-  done_.push({slot.operation.tag, std::uint64_t{slot.bytes}});
+  done_.push({slot.operation.tag, files_.finish_read(slot.operation, slot.aim, slot.bytes, result)});
 }
 
 Result<std::unique_ptr<Queue>> LibaioFiles::queue(std::size_t depth) {

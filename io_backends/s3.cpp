@@ -53,6 +53,7 @@ class S3Backend final : public Backend {
   S3Backend(s3::Settings settings, s3::Shape shape)
       : store_(std::move(settings), shape), names_(s3::make_names(store_)) {
     caps_.async = true;
+    caps_.network = true;
   }
 
   const Caps& caps() const override { return caps_; }

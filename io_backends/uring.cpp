@@ -81,7 +81,6 @@ class Ring {
 
   // Slots for `depth` chains, each of three requests. 0, or the errno.
   int set_up(std::size_t depth, bool sqpoll);
-  bool there() const { return there_; }
   io_uring& get() { return ring_; }
   unsigned known_files() const { return known_files_; }
 
@@ -186,10 +185,8 @@ class UringQueue final : public Queue {
 
   struct Slot {
     Operation operation;
-    std::byte* into = nullptr;  // where the read goes
-    std::size_t ahead = 0;      // bytes there that come before those wanted
-    std::size_t bytes = 0;      // wanted
-    std::size_t padded = 0;     // asked for
+    Aim aim;
+    std::size_t bytes = 0;  // wanted
     int result = kAll;
     std::string path;  // until the kernel has read it
     Buffer bounce;     // where direct I/O cannot go straight to its place
@@ -204,20 +201,16 @@ class UringQueue final : public Queue {
   void start(const Operation& operation);
   Result<bool> start_read(std::uint32_t slot, const ReadAt& read);
   Result<bool> start_object(std::uint32_t slot, const ReadObject& object);
-  void aim(Slot& slot, const std::optional<DirectAlignment>& direct, std::uint64_t& offset,
-           std::span<std::byte> room);
   io_uring_sqe* entry(unsigned together);
-  void prepare_read(io_uring_sqe* sqe, int file, const Slot& slot, std::uint64_t offset) const;
+  void prepare_read(io_uring_sqe* sqe, int file, const Aim& aim) const;
   int file_of(const UringReader& reader, bool& known);
   void push();
   int wait(unsigned completions);
   void drain();
   void completed(std::uint64_t what, int result);
   void finish(std::uint32_t index);
-  Result<std::uint64_t> outcome(Slot& slot);
 
   UringFiles& files_;
-  std::unique_ptr<Ring> ring_;
   int owner_ = -1;  // thread whose ring it is
   int root_ = -1;
   std::span<std::byte> lent_;
@@ -227,6 +220,7 @@ class UringQueue final : public Queue {
   std::vector<Known> known_;
   std::size_t in_kernel_ = 0;
   Fifo<Completion> done_;
+  std::unique_ptr<Ring> ring_;  // dies first: the kernel may still write to what is above
 };
 
 Result<void> UringQueue::begin() {
@@ -290,15 +284,14 @@ void UringQueue::start(const Operation& operation) {
 Result<bool> UringQueue::start_read(std::uint32_t index, const ReadAt& read) {
   if (read.out.empty() || read.offset > static_cast<std::uint64_t>(INT64_MAX) - read.out.size()) return false;
   Slot& slot = slots_[index];
-  std::uint64_t offset = read.offset;
   slot.bytes = read.out.size();
   const auto& reader = static_cast<const UringReader&>(*read.reader);
-  aim(slot, reader.direct(), offset, read.out);
+  slot.aim = aim(reader.direct(), read.offset, slot.bytes, read.out, slot.bounce);
   bool known = false;
   const int file = file_of(reader, known);
   io_uring_sqe* const sqe = entry(1);
   if (sqe == nullptr) return false;
-  prepare_read(sqe, file, slot, offset);
+  prepare_read(sqe, file, slot.aim);
   if (known) sqe->flags |= IOSQE_FIXED_FILE;
   ::io_uring_sqe_set_data64(sqe, std::uint64_t{index} << kStepBits | kRead);
   return true;
@@ -309,9 +302,8 @@ Result<bool> UringQueue::start_object(std::uint32_t index, const ReadObject& obj
   if (object.length_hint == 0) return false;  // nobody knows yet how much to read
   PENSTOCK_ASSIGN(root_, files_.root().fd());
   Slot& slot = slots_[index];
-  std::uint64_t offset = 0;
   slot.bytes = object.length_hint;
-  aim(slot, files_.likely_alignment(), offset, object.out);
+  slot.aim = aim(files_.likely_alignment(), 0, slot.bytes, object.out, slot.bounce);
   slot.path.assign(object.name);
   io_uring_sqe* sqe = entry(3);
   if (sqe == nullptr) return false;
@@ -320,22 +312,13 @@ Result<bool> UringQueue::start_object(std::uint32_t index, const ReadObject& obj
   sqe->flags |= IOSQE_IO_LINK | IOSQE_CQE_SKIP_SUCCESS;
   ::io_uring_sqe_set_data64(sqe, mark | kOpen);
   sqe = ::io_uring_get_sqe(&ring_->get());
-  prepare_read(sqe, static_cast<int>(index), slot, 0);
+  prepare_read(sqe, static_cast<int>(index), slot.aim);
   sqe->flags |= IOSQE_FIXED_FILE | IOSQE_IO_HARDLINK | IOSQE_CQE_SKIP_SUCCESS;
   ::io_uring_sqe_set_data64(sqe, mark | kRead);
   sqe = ::io_uring_get_sqe(&ring_->get());
   ::io_uring_prep_close_direct(sqe, index);
   ::io_uring_sqe_set_data64(sqe, mark | kClose);
   return true;
-}
-
-void UringQueue::aim(Slot& slot, const std::optional<DirectAlignment>& direct, std::uint64_t& offset,
-                     std::span<std::byte> room) {
-  const Aim aimed = penstock::aim(direct, offset, slot.bytes, room, slot.bounce);
-  slot.into = aimed.into;
-  slot.ahead = aimed.ahead;
-  slot.padded = aimed.padded;
-  offset = aimed.offset;
 }
 
 // The first of so many entries that go in together; none only where the kernel takes nothing any more.
@@ -349,17 +332,17 @@ io_uring_sqe* UringQueue::entry(unsigned together) {
   return ::io_uring_get_sqe(&ring);
 }
 
-void UringQueue::prepare_read(io_uring_sqe* sqe, int file, const Slot& slot, std::uint64_t offset) const {
-  const auto bytes = static_cast<unsigned>(std::min<std::size_t>(slot.padded, INT32_MAX & ~4095));
+void UringQueue::prepare_read(io_uring_sqe* sqe, int file, const Aim& aim) const {
+  const auto bytes = static_cast<unsigned>(std::min<std::size_t>(aim.padded, INT32_MAX & ~4095));
   const std::byte* const lent_end = lent_.data() + lent_.size();
-  if (lent_known_ && slot.into >= lent_.data() && slot.into < lent_end) {
-    const auto at = static_cast<std::size_t>(slot.into - lent_.data());
+  if (lent_known_ && aim.into >= lent_.data() && aim.into < lent_end) {
+    const auto at = static_cast<std::size_t>(aim.into - lent_.data());
     if (at / kLentPiece == (at + bytes - 1) / kLentPiece && at + bytes <= lent_.size()) {
-      ::io_uring_prep_read_fixed(sqe, file, slot.into, bytes, offset, static_cast<int>(at / kLentPiece));
+      ::io_uring_prep_read_fixed(sqe, file, aim.into, bytes, aim.offset, static_cast<int>(at / kLentPiece));
       return;
     }
   }
-  ::io_uring_prep_read(sqe, file, slot.into, bytes, offset);
+  ::io_uring_prep_read(sqe, file, aim.into, bytes, aim.offset);
 }
 
 // The file's descriptor, or where it is in the ring's table (`known`): there once it was read a few times.
@@ -375,7 +358,10 @@ int UringQueue::file_of(const UringReader& reader, bool& known) {
   push();  // what is prepared means the file that was there
   int fd = reader.fd();
   known = ::io_uring_register_files_update(&ring_->get(), static_cast<unsigned>(index), &fd, 1) == 1;
-  if (!known) return reader.fd();
+  if (!known) {
+    here.reads = 0;  // not asked for again at once
+    return reader.fd();
+  }
   here.number = reader.number();
   return index;
 }
@@ -419,10 +405,8 @@ std::size_t UringQueue::reap(std::span<Completion> out, std::size_t at_least) {
   take();
   if (in_kernel_ == 0) return count;
   if (count >= wanted) {
-    if (wanted == 0) {
-      push();
-      static_cast<void>(::io_uring_get_events(&ring_->get()));
-    }
+    push();
+    if (wanted == 0) static_cast<void>(::io_uring_get_events(&ring_->get()));
     drain();
     take();
     return count;
@@ -453,7 +437,7 @@ void UringQueue::completed(std::uint64_t what, int result) {
       slot.result = result;
       return finish(index);
     case kRead:
-      if (result != static_cast<int>(slot.padded)) slot.result = result;
+      if (result != static_cast<int>(slot.aim.padded)) slot.result = result;
       if (std::holds_alternative<ReadAt>(slot.operation.what)) finish(index);
       return;
     case kClose:
@@ -463,24 +447,11 @@ void UringQueue::completed(std::uint64_t what, int result) {
 
 void UringQueue::finish(std::uint32_t index) {
   Slot& slot = slots_[index];
-  done_.push({slot.operation.tag, outcome(slot)});
+  if (slot.result == -EAGAIN) files_.let_wait();
+  const std::int64_t got = slot.result == kAll ? static_cast<std::int64_t>(slot.aim.padded) : slot.result;
+  done_.push({slot.operation.tag, files_.finish_read(slot.operation, slot.aim, slot.bytes, got)});
   free_.push_back(index);
   --in_kernel_;
-}
-
-Result<std::uint64_t> UringQueue::outcome(Slot& slot) {
-  const std::size_t got =
-      slot.result == kAll ? slot.padded : static_cast<std::size_t>(std::max(slot.result, 0));
-  if (got >= slot.ahead + slot.bytes) {
-    files_.moved().add_read(slot.bytes);
-    const auto out = std::visit([](const auto& what) { return what.out; }, slot.operation.what);
-    if (slot.into != out.data()) std::memcpy(out.data(), slot.into + slot.ahead, slot.bytes);
-    return std::uint64_t{slot.bytes};
-  }
-  // Whatever is wrong: blocking calls say it in the words of every other back end, and go on where a read was
-  // only short or interrupted.
-  if (slot.result == -EAGAIN) files_.let_wait();
-  return perform(files_, slot.operation);
 }
 
 Result<std::unique_ptr<Queue>> UringFiles::queue(std::size_t depth) {

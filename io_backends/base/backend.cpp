@@ -71,6 +71,10 @@ class SynchronousQueue final : public Queue {
 
 }  // namespace
 
+std::span<std::byte> out_of(const Operation& operation) {
+  return std::visit([](const auto& what) { return what.out; }, operation.what);
+}
+
 Result<std::uint64_t> perform(Backend& backend, const Operation& operation) {
   if (const auto* read = std::get_if<ReadAt>(&operation.what)) {
     PENSTOCK_TRY(read->reader->read_at(read->offset, read->out));

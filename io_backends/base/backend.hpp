@@ -55,6 +55,7 @@ struct Caps {
   bool volatile_memory =
       false;  // holds its bytes in memory: nothing survives the machine, and nothing is ever cold
   bool bypasses_cache = false;  // its reads leave the page cache alone (direct I/O)
+  bool network = false;         // its objects lie behind a network, whatever this machine has mounted
   bool emulated = false;        // throttled or faulty: its native paths give more than it does
 };
 
@@ -243,11 +244,13 @@ Result<void> check_folder_name(std::string_view name);
 
 // For those who write a back end. check_read_object: what every ReadObject must satisfy before anything is
 // touched; check_fits: that `length` bytes go into `room`; truncated_error: the error of a read behind the
-// end; check_queue_depth: 1 to 65536; perform: one operation of a queue, done now.
+// end; check_queue_depth: 1 to 65536; out_of: where an operation's bytes go; perform: one operation of a
+// queue, done now.
 Result<void> check_read_object(std::string_view name, std::uint64_t length_hint, std::size_t room);
 Result<void> check_fits(std::string_view name, std::uint64_t length, std::size_t room);
 Result<void> check_queue_depth(std::size_t depth);
 Error truncated_error(std::string_view name, std::uint64_t offset, std::uint64_t length);
+std::span<std::byte> out_of(const Operation& operation);
 Result<std::uint64_t> perform(Backend& backend, const Operation& operation);
 
 // `depth` threads with one blocking read each, as a Queue over any Backend. `exhausted` when the machine

@@ -224,10 +224,6 @@ class FaultyQueue final : public Queue {
     std::span<std::byte> out;
   };
 
-  static std::span<std::byte> out_of(const Operation& operation) {
-    return std::visit([](const auto& what) { return what.out; }, operation.what);
-  }
-
   Result<void> meet(const Operation& operation) {
     if (const auto* read = std::get_if<ReadAt>(&operation.what))
       return faults_.meet(Scope::read, "cannot read", static_cast<FaultyReader*>(read->reader)->name());

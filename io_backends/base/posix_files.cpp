@@ -4,6 +4,7 @@
 #include <sys/stat.h>
 
 #include <algorithm>
+#include <cstring>
 
 #include "io_backends/base/posix_names.hpp"
 #include "io_backends/base/posix_read.hpp"
@@ -111,6 +112,15 @@ Result<std::optional<DirectAlignment>> PosixFiles::ask_alignment(int fd, std::st
   const DirectAlignment both{std::max(known.memory, wanted->memory), std::max(known.offset, wanted->offset)};
   alignment_.store(both, std::memory_order_relaxed);
   return std::optional(both);
+}
+
+Result<std::uint64_t> PosixFiles::finish_read(const Operation& operation, const Aim& aim, std::size_t bytes,
+                                              std::int64_t got) {
+  if (got < 0 || static_cast<std::uint64_t>(got) < aim.ahead + bytes) return perform(*this, operation);
+  moved_.add_read(bytes);
+  std::byte* const place = out_of(operation).data();
+  if (aim.into != place) std::memcpy(place, aim.into + aim.ahead, bytes);
+  return std::uint64_t{bytes};
 }
 
 Result<std::unique_ptr<Writer>> PosixFiles::create(std::string_view name, std::uint64_t bytes_hint) {

@@ -91,7 +91,6 @@ class PosixFiles : public Backend {
 
   // For its queues as well. Each sentence is kept once.
   void remark(std::string sentence);
-  MovedCounter& moved() { return moved_; }
 
   // O_RDONLY, with O_DIRECT where that is asked for. What is no file may come back too.
   Result<Fd> open_to_read(std::string_view name);
@@ -102,6 +101,13 @@ class PosixFiles : public Backend {
   Result<std::optional<DirectAlignment>> ask_alignment(int fd, std::string_view name);
   Result<std::optional<DirectAlignment>> alignment(int fd, std::string_view name);
   std::optional<DirectAlignment> likely_alignment() const;
+
+  // The outcome of a read that was put to the system as `aim` and brought `got` bytes (an errno below 0), of
+  // which `bytes` are wanted: brings them to their place, and counts them. Where there are too few, whatever
+  // is wrong, blocking calls do it again: they say it in the words of every other back end, and go on where a
+  // read was only short or interrupted.
+  Result<std::uint64_t> finish_read(const Operation& operation, const Aim& aim, std::size_t bytes,
+                                    std::int64_t got);
 
  protected:
   // As open_to_read(), and `is a directory` for folders.

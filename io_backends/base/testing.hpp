@@ -3,6 +3,7 @@
 
 #include <grp.h>
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -88,6 +89,15 @@ bool in_child_process(Body body) {
   int status = 0;
   ::waitpid(child, &status, 0);
   return WIFEXITED(status) && WEXITSTATUS(status) == 0;
+}
+
+// In a child process: opens at most `count` more descriptors from here on. False where the limit cannot be set.
+inline bool leave_descriptors(rlim_t count) {
+  const int next = ::dup(STDIN_FILENO);
+  if (next < 0) return false;
+  ::close(next);
+  const rlimit limit{static_cast<rlim_t>(next) + count, static_cast<rlim_t>(next) + count};
+  return ::setrlimit(RLIMIT_NOFILE, &limit) == 0;
 }
 
 // The same as a user without rights: nobody, when the tests run as root.

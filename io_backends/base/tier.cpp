@@ -190,7 +190,7 @@ Result<Tier> open_tier(const TierSpec& spec) {
   tier.root = native ? native->string() : spec.path;
   if (native) tier.facts = look_at_path(*native);
   tier.facts.memory = tier.facts.memory || tier.backend->caps().volatile_memory;
-  if (spec.path.starts_with("http://") || spec.path.starts_with("https://")) tier.facts.network = true;
+  tier.facts.network = tier.facts.network || tier.backend->caps().network;
   tier.name = !spec.name.empty() ? spec.name : native ? name_of_mount(tier.facts) : spec.backend;
   PENSTOCK_ASSIGN(tier.backend, decorate(std::move(tier.backend), options));
   return tier;
