@@ -46,6 +46,7 @@ constexpr unsigned kMostCompletions = 65536;  // likewise: the kernel takes no m
 constexpr unsigned kMostKnownFiles = 1024;    // opened objects that a ring keeps in its table
 constexpr unsigned kKnownAfter = 4;           // reads of one
 constexpr unsigned kSqpollIdleMs = 1000;
+constexpr std::size_t kPieces = 8;                         // that a whole depth of reads is submitted in
 constexpr std::size_t kLentPiece = std::size_t{1} << 30U;  // the kernel takes no more in one piece
 
 int thread_id() {
@@ -259,7 +260,13 @@ std::size_t UringQueue::submit(std::span<const Operation> operations, Start star
       return taken;
     }
   }
-  for (const Operation& operation : operations.first(taken)) this->start(operation);
+  // Many devices, virtual ones above all, complete a whole queue at once. Refilled in one go it would find
+  // nothing to do until the last read is prepared; refilled in pieces it begins with the first.
+  const std::size_t piece = std::max<std::size_t>(slots_.size() / kPieces, 1);
+  for (std::size_t i = 0; i < taken; ++i) {
+    this->start(operations[i]);
+    if ((i + 1) % piece == 0 && i + 1 < taken) push();
+  }
   if (start == Start::now) push();
   return taken;
 }
