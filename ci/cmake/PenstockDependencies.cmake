@@ -33,6 +33,9 @@ penstock_optional(libcurl PkgConfig::curl "tiers in object stores (back end s3)"
 find_package(MPI QUIET COMPONENTS C)
 penstock_optional(mpi MPI::MPI_C "one job over the ranks that mpirun or srun starts")
 
+pkg_search_module(hdf5 IMPORTED_TARGET GLOBAL QUIET hdf5-serial hdf5)
+penstock_optional(hdf5 PkgConfig::hdf5 "reading through HDF5's own library, beside Penstock's own reader and writer")
+
 find_package(yaml-cpp QUIET)
 if(TARGET yaml-cpp AND NOT TARGET yaml-cpp::yaml-cpp)
   add_library(yaml-cpp::yaml-cpp ALIAS yaml-cpp)

@@ -12,7 +12,7 @@ foreach(room io_backends results datagen profiling miniapps benchmarks)
 endforeach()
 
 set(PENSTOCK_EXPORT_FINDS "")
-foreach(optional isal:libisal zstd:libzstd uring:liburing curl:libcurl)
+foreach(optional isal:libisal zstd:libzstd uring:liburing curl:libcurl hdf5:${hdf5_MODULE_NAME})
   string(REPLACE ":" ";" parts ${optional})
   list(GET parts 0 prefix)
   list(GET parts 1 module)

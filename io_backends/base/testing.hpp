@@ -91,7 +91,8 @@ bool in_child_process(Body body) {
   return WIFEXITED(status) && WEXITSTATUS(status) == 0;
 }
 
-// In a child process: opens at most `count` more descriptors from here on. False where the limit cannot be set.
+// In a child process: opens at most `count` more descriptors from here on. False where the limit cannot be
+// set.
 inline bool leave_descriptors(rlim_t count) {
   const int next = ::dup(STDIN_FILENO);
   if (next < 0) return false;

@@ -1,0 +1,15 @@
+// In the place of hdf5_input.cpp where a build lacks HDF5's library.
+#include "datagen/hdf5/hdf5_input.hpp"
+
+namespace penstock {
+
+Result<void> hdf5_available() {
+  return make_error(Errc::unsupported, "this build lacks HDF5's library");
+}
+
+Result<std::unique_ptr<Hdf5Input>> Hdf5Input::open(Backend& /*backend*/, std::string_view /*name*/,
+                                                   Hdf5Driver /*driver*/) {
+  return hdf5_available().error();
+}
+
+}  // namespace penstock

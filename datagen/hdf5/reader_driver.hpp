@@ -1,0 +1,30 @@
+// A virtual file driver for HDF5's own library that reads through a Reader: any back end, with its
+// decorators, counters and faults, under an unchanged HDF5.
+#pragma once
+
+#include <hdf5.h>
+
+#include <mutex>
+#include <optional>
+
+#include "io_backends/base/backend.hpp"
+
+namespace penstock {
+
+// HDF5's library as Debian and most others build it has no locks of its own: whoever calls any of its
+// functions holds this meanwhile.
+std::mutex& hdf5_mutex();
+
+// What a file that is read through a Reader is opened with. Both outlive the file.
+struct ReaderSource {
+  Reader* reader = nullptr;
+  std::uint64_t bytes = 0;       // the object's size
+  std::optional<Error> failure;  // the first of the Reader's: HDF5's own stack of errors has no words for it
+};
+
+// Has the property list of file access `access` open files through `source`; the name that H5Fopen() is given
+// then only stands in messages. To read alone. Reads behind the object's end give zeros, as those of HDF5's
+// own drivers do. `internal` where the library refuses. With hdf5_mutex() held.
+Result<void> use_reader_driver(hid_t access, ReaderSource& source);
+
+}  // namespace penstock
