@@ -6,16 +6,13 @@ import mmap
 import os
 import pathlib
 import shutil
-import signal
 import statistics
-import subprocess
 import sys
 import tempfile
-import time
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
-BUILD = pathlib.Path(os.environ.get("PENSTOCK_BUILD", ROOT / "build" / "release"))
-PENSTOCK = pathlib.Path(os.environ.get("PENSTOCK", BUILD / "penstock"))
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
+from side_by_side import (BUILD, Failed, in_turn, parse_size, run, say)
+
 WRITE_CONSTANT = BUILD / "benchmarks" / "rates" / "penstock_write_constant"
 MICROBENCH = BUILD / "benchmarks" / "micro" / "penstock_microbench"  # where there is Google Benchmark
 MIB = 1 << 20
@@ -26,44 +23,6 @@ MARGIN = 1.15  # samples vary: aim above the wanted seconds
 MOST_OF_MEMORY = 0.48  # for a data set on tmpfs
 TOUCHED = 1.2  # of what comes: freed memory does not all come back
 PILOTS = 4  # data sets' room for finding the size
-LACKING = 77
-
-
-class Failed(Exception):
-    """What went wrong, in words for people."""
-
-
-def say(words):
-    print(words, file=sys.stderr, flush=True)
-
-
-def parse_size(text):
-    units = {"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40}
-    word = text.strip().lower().removesuffix("ib")
-    unit = word[-1:] if word[-1:].isalpha() else ""
-    if unit not in units or not word.removesuffix(unit).isdigit():
-        raise ValueError(text)
-    return int(word.removesuffix(unit)) * units[unit]
-
-
-def run(words, name, **kwargs):
-    """Runs a program to its end; Failed with its last words unless it exits 0. Returns seconds and standard output."""
-    start = time.perf_counter()
-    try:
-        done = subprocess.run([str(word) for word in words], capture_output=True, text=True, check=False, **kwargs)
-    except OSError as error:
-        raise Failed(f"cannot start {name} ({words[0]}): {error.strerror}") from error
-    seconds = time.perf_counter() - start
-    if done.returncode != 0:
-        last = (done.stderr.strip() or done.stdout.strip()).splitlines()[-3:]
-        raise Failed(f"{name} exited {done.returncode}: {' | '.join(last)}")
-    return seconds, done.stdout
-
-
-def check_programs(*programs):
-    for program in programs:
-        if not os.access(program, os.X_OK):
-            raise Failed(f"no {program}: build it with ci/build release (PENSTOCK_BUILD names another build folder)")
 
 
 def mem_available():
@@ -187,20 +146,9 @@ def write_constant(files, folder, threads, settle):
 
 
 def laps_in_turn(pairs, rng, first, second):
-    """Calls both `pairs` times, right after one another, in random order. Pairs of what they returned; fewer, and why, where
-    one could not be had."""
-    taken = []
-    for _ in range(pairs):
-        order = [first, second]
-        rng.shuffle(order)
-        try:
-            got = {side: side() for side in order}
-        except Failed as failure:
-            if not taken:
-                raise
-            return taken, f"stopped after {len(taken)} of {pairs} pairs: {failure}"
-        taken.append((got[first], got[second]))
-    return taken, ""
+    """As in_turn(), of two; pairs of what they returned."""
+    taken, stopped = in_turn(pairs, rng, {"first": first, "second": second})
+    return list(zip(taken["first"], taken["second"], strict=True)), stopped
 
 
 def add_options(parser):
@@ -266,15 +214,3 @@ def show(rows, columns):
     for row in rows:
         for note in row["notes"]:
             print(f"{row['target']}, {row['workload']}: {note}")
-
-
-def main(body):
-    """Ctrl-C and SIGTERM clean up as an error does."""
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
-    try:
-        sys.exit(body())
-    except Failed as failure:
-        say(f"{pathlib.Path(sys.argv[0]).name}: {failure}")
-        sys.exit(1)
-    except KeyboardInterrupt:
-        sys.exit(130)

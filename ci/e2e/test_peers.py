@@ -62,8 +62,8 @@ class Peers(penstock_cli.CliTest):
             self.skipTest("no direct I/O in the folder for temporary files")
         self.assertEqual(done.returncode, 0, done.stderr)
         row = json.loads(done.stdout)
-        self.assertGreater(row["penstock_per_s"], 0)
-        self.assertGreater(row["fio_per_s"], 0)
+        self.assertGreater(row["ours"], 0)
+        self.assertGreater(row["theirs"], 0)
         self.assertEqual(list(self.dir.glob("penstock-peers-*")), [])
 
 
