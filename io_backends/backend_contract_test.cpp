@@ -306,8 +306,16 @@ TEST_P(Contract, OffersWhatItsCapsSay) {
   } else {
     EXPECT_ERRC(Errc::unsupported, view);
   }
-  if (!caps().collective) {
-    Bytes out(1);
+  Bytes out(4'000);
+  if (caps().collective) {  // of a job of one rank
+    ASSERT_OK((*reader)->read_at_all(10, out));
+    EXPECT_TRUE(std::equal(out.begin(), out.end(), bytes.begin() + 10));
+    EXPECT_OK((*reader)->read_at_all(0, {}));
+    EXPECT_ERRC(Errc::truncated, (*reader)->read_at_all(4'999, std::span(out).first(2)));
+    EXPECT_ERRC(Errc::truncated, (*reader)->read_at_all(UINT64_MAX, std::span(out).first(2)));
+    EXPECT_OK((*reader)->read_at(1'000, out));
+    EXPECT_TRUE(std::equal(out.begin(), out.end(), bytes.begin() + 1'000));
+  } else {
     EXPECT_ERRC(Errc::unsupported, (*reader)->read_at_all(0, out));
   }
   const auto path = backend().native_path("object");

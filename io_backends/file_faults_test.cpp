@@ -132,8 +132,9 @@ class FileFaults : public testing::TestWithParam<Variant> {
 INSTANTIATE_TEST_SUITE_P(, FileFaults,
                          testing::Values(Variant{"posix", ""}, Variant{"posix", ",direct=1"},
                                          Variant{"posix", ",eof_read=1"}, Variant{"mmap", ""},
-                                         Variant{"uring", ""}, Variant{"uring", ",direct=1"},
-                                         Variant{"libaio", ""}, Variant{"libaio", ",direct=1"}),
+                                         Variant{"mpiio", ""}, Variant{"uring", ""},
+                                         Variant{"uring", ",direct=1"}, Variant{"libaio", ""},
+                                         Variant{"libaio", ",direct=1"}),
                          [](const testing::TestParamInfo<Variant>& row) {
                            const std::string& options = row.param.options;
                            if (options.empty()) return row.param.backend;
@@ -269,9 +270,9 @@ TEST_P(FileFaults, NoOffsetLengthOrMemoryNeedsToBeAligned) {
 }
 
 TEST_P(FileFaults, NamesMayBeAnythingThatAFileMayBeCalled) {
-  for (const std::string& odd :
-       {std::string(255, 'x'), std::string("new\nline"), std::string("com,ma"), std::string("a=b"),
-        std::string(",limit=1MB/s"), std::string("%2C \t'\"\\")}) {
+  for (const std::string& odd : {std::string(255, 'x'), std::string("new\nline"), std::string("com,ma"),
+                                 std::string("a=b"), std::string(",limit=1MB/s"), std::string("ufs:name"),
+                                 std::string("a:b"), std::string("%2C \t'\"\\")}) {
     ASSERT_OK(subject_->put(odd, bytes_)) << odd;
     for (const Way way : kWays) {
       Bytes out(kBytes);

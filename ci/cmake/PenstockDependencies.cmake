@@ -31,7 +31,7 @@ pkg_check_modules(curl IMPORTED_TARGET GLOBAL QUIET libcurl>=7.74)
 penstock_optional(libcurl PkgConfig::curl "tiers in object stores (back end s3)")
 
 find_package(MPI QUIET COMPONENTS C)
-penstock_optional(mpi MPI::MPI_C "one job over the ranks that mpirun or srun starts")
+penstock_optional(mpi MPI::MPI_C "one job over the ranks that mpirun or srun starts, and files by MPI-IO (back end mpiio)")
 
 pkg_search_module(hdf5 IMPORTED_TARGET GLOBAL QUIET hdf5-serial hdf5)
 penstock_optional(hdf5 PkgConfig::hdf5 "reading through HDF5's own library, beside Penstock's own reader and writer")

@@ -45,7 +45,7 @@ class Denied(penstock_cli.CliTest):
 
     def test_every_back_end_reads_what_was_made(self):
         corpus = self.corpus()
-        for backend in sorted(self.backends() & {"posix", "mmap", "uring", "libaio"}):
+        for backend in sorted(self.backends() & {"posix", "mmap", "mpiio", "uring", "libaio"}):
             for depth in ("1", "8"):
                 record, = self.records("read", f"{backend}:{corpus}", "--threads", "1", "--depth", depth, "--verify", *QUICK)
                 self.assertEqual(record["verdict"], "ok", record["reason"])

@@ -39,9 +39,10 @@ int number_in(const char* name, int fallback) {
 Error no_module(std::string_view why) {
   return make_error(
       Errc::unsupported,
-      fmt::format("several ranks need the MPI module, {}: build Penstock where MPI's headers are "
-                  "(Debian: libopenmpi-dev), or start it once, without the launcher",
-                  why));
+      fmt::format(
+          "this needs the MPI module, {}: build Penstock where MPI's headers are (Debian: "
+          "libopenmpi-dev), or start it once, without a launcher, and read files by the back end posix",
+          why));
 }
 
 Result<void*> open_module() {

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "io_backends/base/communicator.hpp"
+#include "io_backends/base/mpi_files.hpp"
 #include "io_backends/base/result.hpp"
 
 namespace penstock {
@@ -21,8 +22,10 @@ Launch look_for_launcher();
 // What libpenstock_mpi.so gives: the symbol `penstock_mpi_module` is a function that returns it.
 struct MpiModule {
   const char* version;  // of the build: another one's classes may look otherwise
-  // Starts MPI in this process, once. The communicator ends it.
+  // Both start MPI in this process where nobody has; it ends with the process. `unsupported` where this MPI
+  // cannot be had from more than one thread.
   Result<std::unique_ptr<Communicator>> (*join)();
+  Result<std::unique_ptr<MpiFiles>> (*files)(MpiHints hints);
 };
 inline constexpr const char* kMpiModuleSymbol = "penstock_mpi_module";
 using MpiModuleFunction = const MpiModule* (*)();

@@ -58,7 +58,7 @@ TEST(ParseTier, MistakesAreNamedWithARemedy) {
       {"=posix:/p", "name"},
       {"posx:/p", "'posix'"},
       {"fast=posx:/p", "'posix'"},
-      {"nosuch:/p", "valid: direct, libaio, mem, mmap, posix"},
+      {"nosuch:/p", "valid: direct, libaio, mem, mmap"},
       {"posix:/p,limit=1MB/s,oops", "%2C"},
       {"posix:/p,limit=1MB/s,=3", "%2C"},
   };

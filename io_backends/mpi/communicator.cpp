@@ -6,6 +6,8 @@
 #include <string>
 #include <thread>
 
+#include "io_backends/mpi/lifetime.hpp"
+
 namespace penstock {
 namespace {
 
@@ -21,11 +23,6 @@ std::int64_t now_ns() {
   return std::chrono::duration_cast<std::chrono::nanoseconds>(Clock::now().time_since_epoch()).count();
 }
 
-Result<void> check(int code, std::string_view what) {
-  if (code == MPI_SUCCESS) return success();
-  return mpi_error(code, what);
-}
-
 MPI_Op operation(Reduction how) {
   if (how == Reduction::min) return MPI_MIN;
   return how == Reduction::max ? MPI_MAX : MPI_SUM;
@@ -34,7 +31,6 @@ MPI_Op operation(Reduction how) {
 class MpiRanks final : public Communicator {
  public:
   static Result<std::unique_ptr<Communicator>> join();
-  ~MpiRanks() override { MPI_Finalize(); }
 
   int rank() const override { return rank_; }
   int size() const override { return size_; }
@@ -42,7 +38,7 @@ class MpiRanks final : public Communicator {
 
   Result<void> barrier() override {
     arrive();
-    return check(MPI_Barrier(all_), "wait for the ranks");
+    return check_mpi(MPI_Barrier(all_), "wait for the ranks");
   }
   Result<void> all_reduce(std::span<double> values, Reduction how) override {
     return reduce(values.data(), values.size(), MPI_DOUBLE, how);
@@ -62,8 +58,8 @@ class MpiRanks final : public Communicator {
   void arrive() { meet(kForever); }
   Result<void> reduce(void* values, std::size_t count, MPI_Datatype type, Reduction how) {
     arrive();
-    return check(MPI_Allreduce(MPI_IN_PLACE, values, static_cast<int>(count), type, operation(how), all_),
-                 "reduce over the ranks");
+    return check_mpi(MPI_Allreduce(MPI_IN_PLACE, values, static_cast<int>(count), type, operation(how), all_),
+                     "reduce over the ranks");
   }
   Result<void> answer(int rank);
   Result<ClockOffset> ask();
@@ -75,17 +71,16 @@ class MpiRanks final : public Communicator {
 };
 
 Result<std::unique_ptr<Communicator>> MpiRanks::join() {
-  int threads = MPI_THREAD_SINGLE;
-  PENSTOCK_TRY(check(MPI_Init_thread(nullptr, nullptr, MPI_THREAD_MULTIPLE, &threads), "start MPI"));
+  PENSTOCK_TRY(start_mpi());
   std::unique_ptr<MpiRanks> ranks(new MpiRanks);
-  PENSTOCK_TRY(check(MPI_Comm_dup(MPI_COMM_WORLD, &ranks->all_), "join the ranks"));
+  PENSTOCK_TRY(check_mpi(MPI_Comm_dup(MPI_COMM_WORLD, &ranks->all_), "join the ranks"));
   MPI_Comm_set_errhandler(ranks->all_, MPI_ERRORS_RETURN);
   MPI_Comm_rank(ranks->all_, &ranks->rank_);
   MPI_Comm_size(ranks->all_, &ranks->size_);
   MPI_Comm node = MPI_COMM_NULL;
   PENSTOCK_TRY(
-      check(MPI_Comm_split_type(ranks->all_, MPI_COMM_TYPE_SHARED, ranks->rank_, MPI_INFO_NULL, &node),
-            "find the ranks of this node"));
+      check_mpi(MPI_Comm_split_type(ranks->all_, MPI_COMM_TYPE_SHARED, ranks->rank_, MPI_INFO_NULL, &node),
+                "find the ranks of this node"));
   MPI_Comm_rank(node, &ranks->rank_on_node_);
   MPI_Comm_free(&node);
   return ranks;
@@ -96,8 +91,8 @@ Result<std::vector<std::vector<std::byte>>> MpiRanks::gather(std::span<const std
   const std::size_t ranks = rank_ == 0 ? static_cast<std::size_t>(size_) : 0;
   const std::uint64_t mine = bytes.size();
   std::vector<std::uint64_t> sizes(ranks);
-  PENSTOCK_TRY(check(MPI_Gather(&mine, 1, MPI_UINT64_T, sizes.data(), 1, MPI_UINT64_T, 0, all_),
-                     "gather over the ranks"));
+  PENSTOCK_TRY(check_mpi(MPI_Gather(&mine, 1, MPI_UINT64_T, sizes.data(), 1, MPI_UINT64_T, 0, all_),
+                         "gather over the ranks"));
   std::vector<int> counts(ranks);
   std::vector<int> starts(ranks);
   std::uint64_t sum = 0;
@@ -109,9 +104,9 @@ Result<std::vector<std::vector<std::byte>>> MpiRanks::gather(std::span<const std
   // A rank has a word for each sample of a histogram at most: nothing near what an int counts.
   if (sum > INT_MAX) return make_error(Errc::internal, "the ranks gathered more than 2 GiB at once");
   std::vector<std::byte> flat(sum);
-  PENSTOCK_TRY(check(MPI_Gatherv(bytes.data(), static_cast<int>(mine), MPI_BYTE, flat.data(), counts.data(),
-                                 starts.data(), MPI_BYTE, 0, all_),
-                     "gather over the ranks"));
+  PENSTOCK_TRY(check_mpi(MPI_Gatherv(bytes.data(), static_cast<int>(mine), MPI_BYTE, flat.data(),
+                                     counts.data(), starts.data(), MPI_BYTE, 0, all_),
+                         "gather over the ranks"));
   std::vector<std::vector<std::byte>> all(ranks);
   for (std::size_t i = 0; i < ranks; ++i)
     all[i].assign(flat.begin() + starts[i], flat.begin() + starts[i] + counts[i]);
@@ -121,9 +116,10 @@ Result<std::vector<std::vector<std::byte>>> MpiRanks::gather(std::span<const std
 Result<void> MpiRanks::broadcast(std::vector<std::byte>& bytes) {
   arrive();
   std::uint64_t size = bytes.size();
-  PENSTOCK_TRY(check(MPI_Bcast(&size, 1, MPI_UINT64_T, 0, all_), "broadcast to the ranks"));
+  PENSTOCK_TRY(check_mpi(MPI_Bcast(&size, 1, MPI_UINT64_T, 0, all_), "broadcast to the ranks"));
   bytes.resize(size);
-  return check(MPI_Bcast(bytes.data(), static_cast<int>(size), MPI_BYTE, 0, all_), "broadcast to the ranks");
+  return check_mpi(MPI_Bcast(bytes.data(), static_cast<int>(size), MPI_BYTE, 0, all_),
+                   "broadcast to the ranks");
 }
 
 // Rank 0 answers one rank after the other, so that no exchange waits behind another's.
@@ -137,10 +133,11 @@ Result<Communicator::ClockOffset> MpiRanks::clock_offset() {
 Result<void> MpiRanks::answer(int rank) {
   char question = 0;
   for (int i = 0; i < kClockRounds; ++i) {
-    PENSTOCK_TRY(check(MPI_Recv(&question, 1, MPI_CHAR, rank, kClockTag, all_, MPI_STATUS_IGNORE),
-                       "compare clocks with a rank"));
+    PENSTOCK_TRY(check_mpi(MPI_Recv(&question, 1, MPI_CHAR, rank, kClockTag, all_, MPI_STATUS_IGNORE),
+                           "compare clocks with a rank"));
     const std::int64_t here = now_ns();
-    PENSTOCK_TRY(check(MPI_Send(&here, 1, MPI_INT64_T, rank, kClockTag, all_), "compare clocks with a rank"));
+    PENSTOCK_TRY(
+        check_mpi(MPI_Send(&here, 1, MPI_INT64_T, rank, kClockTag, all_), "compare clocks with a rank"));
   }
   return success();
 }
@@ -151,9 +148,10 @@ Result<Communicator::ClockOffset> MpiRanks::ask() {
   for (int i = 0; i < kClockRounds; ++i) {
     std::int64_t there = 0;
     const std::int64_t sent = now_ns();
-    PENSTOCK_TRY(check(MPI_Send(&question, 1, MPI_CHAR, 0, kClockTag, all_), "compare clocks with rank 0"));
-    PENSTOCK_TRY(check(MPI_Recv(&there, 1, MPI_INT64_T, 0, kClockTag, all_, MPI_STATUS_IGNORE),
-                       "compare clocks with rank 0"));
+    PENSTOCK_TRY(
+        check_mpi(MPI_Send(&question, 1, MPI_CHAR, 0, kClockTag, all_), "compare clocks with rank 0"));
+    PENSTOCK_TRY(check_mpi(MPI_Recv(&there, 1, MPI_INT64_T, 0, kClockTag, all_, MPI_STATUS_IGNORE),
+                           "compare clocks with rank 0"));
     const std::int64_t back = now_ns();
     const std::int64_t error = (back - sent + 1) / 2;
     if (error < best.error_ns) best = {.offset_ns = sent + (back - sent) / 2 - there, .error_ns = error};
@@ -179,14 +177,6 @@ bool MpiRanks::meet(std::chrono::milliseconds patience) {
 }
 
 }  // namespace
-
-Error mpi_error(int code, std::string_view what) {
-  char words[MPI_MAX_ERROR_STRING] = {};
-  int length = 0;
-  MPI_Error_string(code, words, &length);
-  return make_error(
-      Errc::io, "cannot " + std::string(what) + ": " + std::string(words, static_cast<std::size_t>(length)));
-}
 
 Result<std::unique_ptr<Communicator>> join_mpi() {
   return MpiRanks::join();

@@ -1,9 +1,11 @@
 #include "io_backends/base/build_info.hpp"
 #include "io_backends/base/launcher.hpp"
 #include "io_backends/mpi/communicator.hpp"
+#include "io_backends/mpi/files.hpp"
 
 extern "C" __attribute__((visibility("default"))) const penstock::MpiModule* penstock_mpi_module() {
   static const penstock::MpiModule module{.version = penstock::build_info().version.data(),
-                                          .join = &penstock::join_mpi};
+                                          .join = &penstock::join_mpi,
+                                          .files = &penstock::mpi_files};
   return &module;
 }

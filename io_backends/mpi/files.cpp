@@ -1,0 +1,141 @@
+#include "io_backends/mpi/files.hpp"
+
+#include <mpi.h>
+
+#include <algorithm>
+#include <climits>
+#include <mutex>
+#include <string>
+
+#include "io_backends/mpi/lifetime.hpp"
+
+namespace penstock {
+namespace {
+
+constexpr std::size_t kMostAtOnce = INT_MAX;
+
+// Opening and closing are collective: of one communicator they must not overlap, whichever file they are of.
+// Where MPI is not for several threads, no two calls must.
+class Turns {
+ public:
+  explicit Turns(bool many_threads) : many_threads_(many_threads) {}
+  std::unique_lock<std::mutex> for_collective() const { return std::unique_lock(everyone()); }
+  std::unique_lock<std::mutex> for_any() const {
+    return many_threads_ ? std::unique_lock<std::mutex>() : for_collective();
+  }
+  bool many_threads() const { return many_threads_; }
+
+ private:
+  static std::mutex& everyone() {  // of all files of the process
+    static std::mutex mutex;
+    return mutex;
+  }
+  const bool many_threads_;
+};
+
+class OpenedFile final : public MpiFile {
+ public:
+  OpenedFile(const Turns& turns, MPI_File file, std::string_view name, MpiSharing sharing)
+      : turns_(turns), file_(file), name_(name), sharing_(sharing) {}
+  OpenedFile(const OpenedFile&) = delete;
+  OpenedFile& operator=(const OpenedFile&) = delete;
+  ~OpenedFile() override {
+    const auto turn = turns_.for_collective();
+    MPI_File_close(&file_);
+  }
+
+  Result<std::uint64_t> size() override {
+    const auto turn = turns_.for_any();
+    MPI_Offset bytes = 0;
+    PENSTOCK_TRY(check_mpi(MPI_File_get_size(file_, &bytes), "ask MPI-IO for the size of '" + name_ + "'"));
+    return static_cast<std::uint64_t>(bytes);
+  }
+
+  Result<std::size_t> read_at(std::uint64_t offset, std::span<std::byte> out) override {
+    const auto turn = turns_.for_any();
+    if (sharing_ == MpiSharing::shared) {
+      const bool fits = out.size() <= kMostAtOnce;
+      auto got = some(offset, fits ? out : std::span<std::byte>());  // the others wait for every call
+      if (fits) return got;
+      return make_error(Errc::unsupported, "cannot read " + std::to_string(out.size()) + " bytes of '" +
+                                               name_ + "': one collective read moves at most 2^31 - 1");
+    }
+    std::size_t done = 0;
+    while (done < out.size()) {
+      PENSTOCK_ASSIGN(const std::size_t got, some(offset + done, out.subspan(done)));
+      if (got == 0) break;
+      done += got;
+    }
+    return done;
+  }
+
+ private:
+  // One call.
+  Result<std::size_t> some(std::uint64_t offset, std::span<std::byte> out) {
+    auto* const read = sharing_ == MpiSharing::shared ? &MPI_File_read_at_all : &MPI_File_read_at;
+    const int wanted = static_cast<int>(std::min(out.size(), kMostAtOnce));
+    MPI_Status status{};
+    PENSTOCK_TRY(
+        check_mpi(read(file_, static_cast<MPI_Offset>(offset), out.data(), wanted, MPI_BYTE, &status),
+                  "read '" + name_ + "' by MPI-IO"));
+    int got = 0;
+    PENSTOCK_TRY(
+        check_mpi(MPI_Get_count(&status, MPI_BYTE, &got), "count what MPI-IO read of '" + name_ + "'"));
+    return static_cast<std::size_t>(std::clamp(got, 0, wanted));
+  }
+
+  const Turns& turns_;
+  MPI_File file_;
+  const std::string name_;
+  const MpiSharing sharing_;
+};
+
+class Files final : public MpiFiles {
+ public:
+  Files(MpiHints hints, bool many_threads) : hints_(std::move(hints)), turns_(many_threads) {}
+
+  Result<std::unique_ptr<MpiFile>> open(const std::string& path, std::string_view name,
+                                        MpiSharing sharing) override {
+    const auto turn = turns_.for_collective();
+    const bool shared = sharing == MpiSharing::shared;
+    MPI_Comm ranks = shared ? MPI_COMM_WORLD : MPI_COMM_SELF;
+    MPI_Info info = MPI_INFO_NULL;
+    if (!hints_.empty()) {
+      MPI_Info_create(&info);
+      for (const auto& [key, value] : hints_) MPI_Info_set(info, key.c_str(), value.c_str());
+    }
+    MPI_File file = MPI_FILE_NULL;
+    const int opened = MPI_File_open(ranks, path.c_str(), MPI_MODE_RDONLY, info, &file);
+    if (info != MPI_INFO_NULL) MPI_Info_free(&info);
+    int worst = opened == MPI_SUCCESS ? 0 : 1;
+    if (shared) MPI_Allreduce(MPI_IN_PLACE, &worst, 1, MPI_INT, MPI_MAX, MPI_COMM_WORLD);
+    if (opened != MPI_SUCCESS) return mpi_error(opened, "open '" + std::string(name) + "' by MPI-IO");
+    // Not closed: that would wait for those that have nothing to close.
+    if (worst != 0)
+      return make_error(
+          Errc::io, "cannot open '" + std::string(name) + "' by MPI-IO: another rank of the job could not");
+    return std::unique_ptr<MpiFile>(std::make_unique<OpenedFile>(turns_, file, name, sharing));
+  }
+
+  bool many_threads() const override { return turns_.many_threads(); }
+
+ private:
+  const MpiHints hints_;
+  const Turns turns_;
+};
+
+}  // namespace
+
+Result<std::unique_ptr<MpiFiles>> mpi_files(MpiHints hints) {
+  PENSTOCK_ASSIGN(const int threads, start_mpi());
+  if (threads < MPI_THREAD_SERIALIZED)
+    return make_error(Errc::unsupported,
+                      "this MPI may be called from one thread alone, and Penstock has several: use one that "
+                      "gives MPI_THREAD_SERIALIZED at least, or the back end posix");
+  for (const auto& [key, value] : hints)
+    if (key.size() >= MPI_MAX_INFO_KEY || value.size() >= MPI_MAX_INFO_VAL)
+      return make_error(Errc::invalid_argument, "the hint '" + key + "' is longer than MPI allows");
+  return std::unique_ptr<MpiFiles>(std::make_unique<Files>(std::move(hints), threads >= MPI_THREAD_MULTIPLE));
+}
+
+}  // namespace penstock

@@ -1,0 +1,12 @@
+// MpiFiles over the MPI library that the module is built with.
+#pragma once
+
+#include <memory>
+
+#include "io_backends/base/mpi_files.hpp"
+
+namespace penstock {
+
+Result<std::unique_ptr<MpiFiles>> mpi_files(MpiHints hints);
+
+}  // namespace penstock
