@@ -133,6 +133,10 @@ constexpr OptionSpec kOptions[] = {
      .fallback = "0s",
      .help = "what completes in this time at the start of a repeat is thrown away",
      .group = "Duration"},
+    {.name = "collective",
+     .type = OptionType::flag,
+     .help = "all ranks read each object together, each its part (back end mpiio), one read after the other",
+     .group = "Ranks"},
     {.name = "rank-shift",
      .type = OptionType::integer,
      .value = "N",
@@ -157,6 +161,26 @@ constexpr OptionSpec kOptions[] = {
 
 void print(const std::string& text) {
   std::fwrite(text.data(), 1, text.size(), stdout);
+}
+
+// Collective reads come one after the other on every rank, and as many on each.
+Result<void> set_collective(const Options& options, SweepSettings& settings) {
+  settings.collective = options.flag("collective");
+  if (!settings.collective) return success();
+  if (!options.given("threads")) settings.threads = {1};
+  const bool alone = settings.threads == std::vector<unsigned>{1} && settings.depth == 1;
+  if (alone && settings.order != SampleOrder::physical && settings.duration.count() == 0) return success();
+  return make_error(
+      Errc::invalid_argument,
+      "--collective reads one sample at a time on every rank, in whole passes: leave --threads, "
+      "--depth, --duration and --order physical out, or start more ranks");
+}
+
+Result<void> check_collective(const Tier& tier) {
+  if (tier.backend->caps().collective) return success();
+  return make_error(
+      Errc::unsupported,
+      fmt::format("tier '{}' has no collective reads: only the back end mpiio has (mpiio:PATH)", tier.name));
 }
 
 Result<SweepSettings> sweep_settings(const CommandContext& context) {
@@ -201,6 +225,7 @@ Result<SweepSettings> sweep_settings(const CommandContext& context) {
   settings.seed = context.seed;
   settings.rank_shift = static_cast<std::uint64_t>(options.integer("rank-shift"));
   if (settings.rank_shift != 0) settings.baseline = settings.ceiling = false;
+  PENSTOCK_TRY(set_collective(options, settings));
   return settings;
 }
 
@@ -290,6 +315,10 @@ Result<Opened> open_all(const CommandContext& context, const SweepSettings& sett
   if (options.flag("only-tiers") && options.texts("tier").empty())
     return make_error(Errc::invalid_argument, "--only-tiers needs a --tier to measure");
   PENSTOCK_ASSIGN(std::vector<Tier> others, open_tiers(options.texts("tier"), corpus.tier.name));
+  if (settings.collective) {
+    if (!options.flag("only-tiers")) PENSTOCK_TRY(check_collective(corpus.tier));
+    for (const Tier& tier : others) PENSTOCK_TRY(check_collective(tier));
+  }
   if (settings.on_error == OnError::fail)
     for (Tier& tier : others) PENSTOCK_TRY(look_for_objects(tier, samples, where));
   return Opened{std::move(corpus), std::move(others), std::move(samples)};

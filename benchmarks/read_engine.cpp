@@ -114,13 +114,7 @@ Result<std::unique_ptr<ReadEngine>> ReadEngine::make(const ReadWork& work, const
   if (work.manifest->samples() == 0) return make_error(Errc::not_found, "the corpus has no samples to read");
   try {
     std::unique_ptr<ReadEngine> engine(new ReadEngine(work, settings));
-    if (!work.manifest->one_object_a_sample()) {
-      const std::uint64_t objects = work.manifest->objects();
-      engine->open_readers_.resize(objects);
-      for (std::uint64_t i = 0; i < objects_held_open(objects); ++i)
-        engine->open_readers_[i] =
-            work.backend->open(work.samples->name(static_cast<std::uint32_t>(i))).value_or(nullptr);
-    }
+    PENSTOCK_TRY(engine->open_objects());
     for (unsigned i = 0; i < settings.most_threads; ++i) {
       engine->workers_.push_back(
           std::make_unique<ReadWorker>(engine->work_, engine->settings_, engine->open_readers_));
@@ -135,10 +129,32 @@ Result<std::unique_ptr<ReadEngine>> ReadEngine::make(const ReadWork& work, const
   }
 }
 
+Result<void> ReadEngine::open_objects() {
+  const bool whole_objects = work_.manifest->one_object_a_sample();
+  if (settings_.collective && whole_objects)
+    return make_error(Errc::invalid_argument,
+                      "--collective has all ranks read each object together, and here every object is one "
+                      "sample: read objects that hold many, or --block SIZE of large ones, or leave it out");
+  if (whole_objects) return success();
+  const std::uint64_t objects = work_.manifest->objects();
+  const std::uint64_t held = objects_held_open(objects);
+  if (settings_.collective && held < objects)
+    return make_error(Errc::exhausted, "--collective holds all " + std::to_string(objects) +
+                                           " objects open, and " + std::to_string(held) +
+                                           " are what the limit of descriptors leaves: raise it (ulimit -n)");
+  open_readers_.resize(objects);
+  for (std::uint64_t i = 0; i < held; ++i) {
+    auto opened = work_.backend->open(work_.samples->name(static_cast<std::uint32_t>(i)));
+    if (!opened.ok() && settings_.collective) return opened.error();
+    open_readers_[i] = std::move(opened).value_or(nullptr);
+  }
+  return success();
+}
+
 ReadTally ReadEngine::run(const ReadLap& lap, const ReadWatcher& watcher) {
   assert(lap.threads > 0 && lap.threads <= workers_.size());
   passes_run_ = lap.first_pass.value_or(passes_run_);
-  ReadRun run(settings_.share.longest(work_.manifest->samples()), settings_.on_error, lap, passes_run_);
+  ReadRun run(workers_.front()->positions(), settings_.on_error, lap, passes_run_);
   const std::span<const std::unique_ptr<ReadWorker>> workers = std::span(workers_).first(lap.threads);
   const std::span<const std::unique_ptr<ReadWorker>> others = workers.subspan(1);
   Homecoming homecoming(others.size());

@@ -40,7 +40,9 @@ struct ReadSettings {
   PhysicalWindow window{};  // of SampleOrder::physical
   bool decode = false;      // every sample, JPEG or PNG, to RGB, by the thread that read it
   OnError on_error = OnError::fail;
-  RankShare share = {};  // of every pass
+  RankShare share = {};     // of every pass
+  bool collective = false;  // all ranks read each object together (Caps::collective): one thread, depth 1,
+                            // laps of whole passes, and no object may be one sample
 };
 
 // One run: how many threads, and when it ends: either after whole passes that together last `at_least`, or at
@@ -103,7 +105,8 @@ class ReadEngine {
  public:
   // Makes room for the largest sample, most_threads * depth times, and opens objects that hold several
   // samples (as many as descriptors allow; the rest when their turn comes). An object that cannot be opened
-  // now is an error of its samples later.
+  // now is an error of its samples later, but of a collective reader at once: all stay open, `exhausted`
+  // where that takes too many descriptors.
   static Result<std::unique_ptr<ReadEngine>> make(const ReadWork& work, const ReadSettings& settings);
   ~ReadEngine();
 
@@ -115,6 +118,7 @@ class ReadEngine {
 
  private:
   ReadEngine(const ReadWork& work, const ReadSettings& settings);
+  Result<void> open_objects();
 
   ReadWork work_;
   ReadSettings settings_;

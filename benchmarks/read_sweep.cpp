@@ -87,7 +87,8 @@ Result<void> ReadSweep::open_place(std::size_t tier) {
                  .samples = std::max<std::uint64_t>(settings_.window, 1)},
       .decode = settings_.decode,
       .on_error = settings_.on_error,
-      .share = team_.share(settings_.rank_shift)};
+      .share = team_.share(settings_.rank_shift),
+      .collective = settings_.collective};
   PENSTOCK_ASSIGN(place.engine, ReadEngine::make(work, settings));
   if (team_.alone())
     place.yardsticks = std::make_unique<Yardsticks>(work, settings);

@@ -40,6 +40,7 @@ struct SweepSettings {
   bool baseline = true;
   bool ceiling = true;
   std::uint64_t seed = 0;
+  bool collective = false;       // ReadSettings
   std::uint64_t rank_shift = 0;  // RankShare; not 0: without baseline and ceiling, which stay where they are
 };
 

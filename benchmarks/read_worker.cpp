@@ -66,7 +66,12 @@ ReadWorker::ReadWorker(const ReadWork& work, const ReadSettings& settings,
       open_readers_(open_readers),
       order_(settings.order, work.manifest->samples(), settings.seed, settings.window, settings.share) {}
 
+std::uint64_t ReadWorker::positions() const {
+  return rounds_ ? rounds_->rounds() : settings_.share.longest(work_.manifest->samples());
+}
+
 Result<void> ReadWorker::prepare() {
+  if (settings_.collective) rounds_.emplace(*work_.samples, settings_.order, settings_.seed, settings_.share);
   const std::size_t depth = settings_.depth;
   const std::size_t room = whole_blocks(std::max<std::uint64_t>(work_.samples->largest(), 1));
   memory_.grow(depth * room);
@@ -95,7 +100,9 @@ void ReadWorker::work(ReadRun& run, std::span<const std::unique_ptr<ReadWorker>>
   second_ends_ns_ = ramp_ns_ + kSecondNs - run.lap.measured_before.count() % kSecondNs;
   pass_boundary(run, 0);
   if (!run.wait_at_gate()) return;
-  if (settings_.depth == 1)
+  if (rounds_)
+    loop_together(run);
+  else if (settings_.depth == 1)
     loop_alone(run);
   else
     loop_queue(run);
@@ -142,6 +149,34 @@ void ReadWorker::loop_alone(ReadRun& run) {
     const Result<void> outcome = got.ok() ? inspect(run, slot, *got) : Result<void>(got.error());
     now = run.now_ns();
     account(run, slot, outcome, now);
+  }
+}
+
+// The other ranks wait in every round for this one, also when it has nothing to read there, has failed or was
+// asked to stop: then it goes on with empty reads to the end of the last pass.
+void ReadWorker::loop_together(ReadRun& run) {
+  Slot& slot = slots_.front();
+  std::int64_t now = run.now_ns();
+  while (run.source.take(now, slice_)) {
+    for (position_ = slice_.begin; position_ < slice_.end; ++position_) {
+      const bool ended = run.stopped() || interrupted();
+      if (ended && settings_.share.ranks == 1) return;
+      const Round round = rounds_->round(run.first_pass + slice_.pass, position_);
+      Reader& reader = *open_readers_[round.object];
+      slot.begun_ns = now;
+      if (ended || !round.sample) {
+        const Result<void> waited = reader.read_at_all(0, {});
+        now = run.now_ns();
+        if (!waited.ok() && !ended) run.note_error(waited.error());
+        continue;
+      }
+      slot.sample = *round.sample;
+      slot.entry = (*work_.samples)[slot.sample];
+      Result<void> outcome = reader.read_at_all(slot.entry.offset, slot.room.first(slot.entry.length));
+      if (outcome.ok()) outcome = inspect(run, slot, slot.entry.length);
+      now = run.now_ns();
+      account(run, slot, outcome, now);
+    }
   }
 }
 

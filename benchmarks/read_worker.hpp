@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "benchmarks/collective_order.hpp"
 #include "benchmarks/read_engine.hpp"
 #include "benchmarks/sample_source.hpp"
 #include "datagen/codec/png.hpp"
@@ -64,6 +65,9 @@ class ReadWorker {
 
   Result<void> prepare();  // makes buffers and the queue; before the first run
 
+  // What each pass is given out in: samples of this rank, or rounds of all ranks.
+  std::uint64_t positions() const;
+
   // The body of the thread. `workers` are those of the run, for what was delivered when the first is done.
   // `watch`, where there is one, is called with the time about ten times a second.
   using Watch = std::function<void(std::int64_t now_ns)>;
@@ -106,6 +110,7 @@ class ReadWorker {
   void reset();
   void loop_alone(ReadRun& run);
   void loop_queue(ReadRun& run);
+  void loop_together(ReadRun& run);
   bool next(ReadRun& run, std::int64_t now_ns, std::uint64_t& sample);
   Result<Reader*> reader_of(Slot& slot);
   Result<std::uint64_t> read(Slot& slot);
@@ -133,6 +138,7 @@ class ReadWorker {
   Image image_;
 
   PassOrder order_;
+  std::optional<CollectiveOrder> rounds_;  // in place of order_ where ranks read together
   Slice slice_;
   std::uint64_t position_ = 0;
   bool past_deadline_ = false;

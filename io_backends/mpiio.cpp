@@ -99,9 +99,15 @@ Result<void> MpiioReader::read_at_all(std::uint64_t offset, std::span<std::byte>
   if (!together_) {
     PENSTOCK_ASSIGN(together_, files_.open_file_of_mpi(name_, MpiSharing::shared));
   }
-  if (possible(offset, out.size())) return settle(together_->read_at(offset, out), offset, out);
-  PENSTOCK_TRY(together_->read_at(0, {}));
-  return truncated_error(files_.full(name_), offset, out.size());
+  if (!possible(offset, out.size())) {
+    PENSTOCK_TRY(together_->read_at(0, {}));
+    return truncated_error(files_.full(name_), offset, out.size());
+  }
+  Result<std::size_t> got = together_->read_at(offset, out);
+  // What a collective read of OMPIO says that it read is what it was asked for, also behind the file's end.
+  PENSTOCK_ASSIGN(const std::uint64_t now, together_->size());
+  if (got.ok() && offset + *got > now) got = now > offset ? now - offset : 0;
+  return settle(got, offset, out);
 }
 
 // Open MPI's OMPIO takes an error of the system for the end of the file.

@@ -33,10 +33,10 @@ class RanksTest(penstock_cli.CliTest):
         self.run_cli("describe", folder, "--scan", "--checksum", "--save", self.dir / "manifest")
         return folder
 
-    def over(self, ranks, *args, expect=0, program=penstock_cli.PENSTOCK):
+    def over(self, ranks, *args, expect=0, program=penstock_cli.PENSTOCK, environment=None):
         """mpirun of `penstock ARGS`; what the launcher itself says of a failed job stays in stderr."""
         done = subprocess.run(["mpirun", "--oversubscribe", "--mca", "mpi_yield_when_idle", "1", "-np", str(ranks), str(program),
-                               *map(str, args)], capture_output=True, text=True, cwd=self.dir, env=ENVIRONMENT,
+                               *map(str, args)], capture_output=True, text=True, cwd=self.dir, env={**ENVIRONMENT, **(environment or {})},
                               stdin=subprocess.DEVNULL, timeout=penstock_cli.PATIENCE_S, check=False)
         self.assertEqual(done.returncode, expect, done.stdout + done.stderr)
         return done
@@ -138,6 +138,78 @@ class Reading(RanksTest):
         self.assertEqual(done.stderr.count("penstock read:"), 1, done.stderr)
         done = self.over(2, "tiers", expect=2)
         self.assertEqual(done.stderr.count("launched as 2 ranks"), 1, done.stderr)
+
+
+@unittest.skipUnless(open_mpi(), "needs Open MPI's mpirun and a build with the MPI module")
+class MpiIo(RanksTest):
+    """The back end mpiio over Open MPI's two implementations of MPI-IO."""
+    IMPLEMENTATIONS = ("ompio", "romio321")
+
+    def shards(self):
+        self.run_cli("generate", "cosmoflow", "--samples", 50, "--set", "mean=20kB", "--set", "samples_per_file=13", "--format", "tfrecord",
+                     "--out", "corpus")
+        return self.dir / "corpus"
+
+    def read_by(self, implementation, *args, where=None, expect=0, quick=("--min-time", "50ms", "--repeat", 1, "--no-ceiling", "--seed", 7)):
+        done = self.over(4, "read", f"mpiio:{where or self.dir / 'corpus'}", *args, *quick, "--json", expect=expect,
+                         environment={"OMPI_MCA_io": implementation})
+        record, = (json.loads(line) for line in done.stdout.splitlines())
+        return record
+
+    def test_every_sample_comes_once_a_pass_and_with_the_right_bytes(self):
+        corpus = self.shards()
+        for implementation in self.IMPLEMENTATIONS:
+            for flags in (("--threads", 2, "--depth", 3), ("--collective",), ("--collective", "--order", "sequential", "--rank-shift", 1)):
+                record = self.read_by(implementation, "--verify", *flags)
+                self.assertEqual(record["verdict"], "ok", record["reason"])
+                self.assertEqual(record["tiers"]["data"].get("remarks", []), [])
+                self.assertEqual(record["metrics"]["errors"]["value"], 0)
+                for payload in record["metrics"]["payload_bytes"]["samples"]:
+                    self.assertEqual(payload % record["corpus"]["bytes"], 0, "whole passes, each sample read by one rank")
+        record = self.read_by("ompio", "--collective", "--block", "4k", where=corpus)
+        self.assertEqual(record["verdict"], "ok", record["reason"])
+
+    def test_what_is_wrong_with_a_share_is_told_while_the_others_read_on(self):
+        whole = self.shards()
+        torn = self.dir / "torn"
+        shutil.copytree(whole, torn)
+        shard = sorted(torn.glob("*.tfrecord"))[1]
+        os.truncate(shard, 200_000)
+        for implementation in self.IMPLEMENTATIONS:
+            record = self.read_by(implementation, "--collective", where=torn, expect=1)
+            self.assertEqual(record["verdict"], "failed", record["reason"])
+            self.assertIn(shard.name, record["reason"])
+            self.assertIn("ends before", record["reason"])
+            record = self.read_by(implementation, "--collective", "--on-error", "skip", where=torn)
+            self.assertEqual(record["verdict"], "degraded", record["reason"])
+            self.assertGreater(record["metrics"]["payload_bytes"]["samples"][0], 0)
+
+    def test_hints_reach_the_library(self):
+        corpus = self.shards()
+        done = self.over(2, "read", f"mpiio:{corpus},hints=cb_buffer_size:1234567+romio_cb_read:disable", "--collective", *QUICK[:4],
+                         "--no-baseline", "--no-ceiling", environment={"OMPI_MCA_io": "romio321", "ROMIO_PRINT_HINTS": "1"})
+        said = done.stdout + done.stderr
+        self.assertRegex(said, r"cb_buffer_size\s+value = 1234567")
+        self.assertRegex(said, r"romio_cb_read\s+value = disable")
+
+    def test_what_cannot_be_read_together_is_refused(self):
+        corpus = self.shards()
+        for args, word in ((("posix:" + str(corpus), "--collective"), "only the back end mpiio"),
+                           ((f"mpiio:{corpus}", "--collective", "--threads", "2"), "one sample at a time"),
+                           ((f"mpiio:{corpus}", "--collective", "--duration", "1s"), "one sample at a time")):
+            done = self.run_cli("read", *args, expect=77 if "posix" in args[0] else 2)
+            self.assertIn(word, done.stderr)
+        done = self.run_cli("read", f"mpiio:{corpus},hints=nonsense", expect=2)
+        self.assertIn("hints=KEY:VALUE", done.stderr)
+
+    def test_a_job_of_one_rank_needs_no_launcher(self):
+        corpus = self.shards()
+        for flags in (("--threads", "2"), ("--collective",)):
+            done = self.run_cli("read", f"mpiio:{corpus}", "--verify", "--min-time", "50ms", "--repeat", "2", "--no-ceiling", *flags,
+                                "--json")
+            self.assertEqual(json.loads(done.stdout)["verdict"], "ok")
+        self.assertEqual([file.name for file in corpus.iterdir() if not file.name.endswith(".tfrecord")], [".penstock"],
+                         "nothing is left beside the shards")
 
 
 class Launchers(RanksTest):

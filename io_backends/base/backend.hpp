@@ -73,7 +73,9 @@ class Reader {
   // Caps::zero_copy: the bytes in place, valid while the Reader lives.
   virtual Result<std::span<const std::byte>> view(std::uint64_t offset, std::uint64_t length);
 
-  // Caps::collective: as read_at, called by every rank of the job together.
+  // Caps::collective: as read_at, called by every rank of the job together, for the same object; one that
+  // needs nothing passes an empty span. A Reader that was used so is destroyed by all ranks, too, in the same
+  // order.
   virtual Result<void> read_at_all(std::uint64_t offset, std::span<std::byte> out);
 };
 

@@ -88,7 +88,10 @@ class FaultyReader final : public ReaderWrapper {
     return inner().view(offset, length);
   }
   Result<void> read_at_all(std::uint64_t offset, std::span<std::byte> out) override {
-    PENSTOCK_TRY(faults_.meet(Scope::read, "cannot read", name_));
+    if (auto met = faults_.meet(Scope::read, "cannot read", name_); !met.ok()) {
+      PENSTOCK_TRY(inner().read_at_all(offset, {}));  // the other ranks wait for this one
+      return met;
+    }
     PENSTOCK_TRY(inner().read_at_all(offset, out));
     faults_.touch(out);
     return success();
