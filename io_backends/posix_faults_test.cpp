@@ -210,6 +210,8 @@ INSTANTIATE_TEST_SUITE_P(Ways, PosixPublishFaults, testing::Values("", ",publish
                          [](const auto& row) { return row.param.empty() ? "nameless" : "rename"; });
 
 TEST_F(PosixFaults, WithoutThePrivilegeToLinkADescriptorProcIsTheWay) {
+  if (!has_nameless_files(root().parent_path()))
+    GTEST_SKIP() << "this file system has no files without a name";
   InjectedFaults faults;
   faults.fail(Call::linkat, ENOENT, 1, 1000);
   ASSERT_OK(put("first", bytes_of("x")));

@@ -13,6 +13,7 @@
 
 #include "io_backends/base/testing.hpp"
 #include "io_backends/base/tier.hpp"
+#include "io_backends/system_faults_test.hpp"
 
 namespace penstock {
 namespace {
@@ -175,7 +176,8 @@ TEST_F(Posix, AFullFileSystemIsNoSpaceAndLeavesNothing) {
 
 // What a killed writer leaves: nothing at all, or, without nameless files, a name that lists leave out.
 TEST_F(Posix, AKilledWriterLeavesNoHalfObject) {
-  for (const auto& [way, left] : {std::pair{"", 0U}, std::pair{",publish=rename", 1U}}) {
+  const unsigned named = has_nameless_files(scratch_.path()) ? 0 : 1;
+  for (const auto& [way, left] : {std::pair{"", named}, std::pair{",publish=rename", 1U}}) {
     const auto backend = posix_at(root(), way);
     ASSERT_OK(backend->names().make_folders(""));
     const pid_t child = ::fork();
@@ -193,6 +195,7 @@ TEST_F(Posix, AKilledWriterLeavesNoHalfObject) {
       return true;
     }));
     EXPECT_ERRC(Errc::not_found, backend->names().stat("object"));
+    std::filesystem::remove_all(root());
   }
 }
 

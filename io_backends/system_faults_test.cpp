@@ -11,6 +11,8 @@
 #include <cstdlib>
 #include <new>
 
+#include "io_backends/base/fd.hpp"
+
 namespace penstock {
 namespace {
 
@@ -51,6 +53,11 @@ bool InjectedFaults::strikes(Call call) {
 
 std::size_t InjectedFaults::shortened(Call call, std::size_t bytes) {
   return std::min(bytes, at(call).at_most);
+}
+
+bool has_nameless_files(const std::filesystem::path& folder) {
+  const Fd file(::open(folder.c_str(), O_TMPFILE | O_WRONLY | O_CLOEXEC, 0600));
+  return static_cast<bool>(file);
 }
 
 std::uint64_t allocations() {

@@ -6,6 +6,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <filesystem>
 
 namespace penstock {
 
@@ -55,6 +56,9 @@ class InjectedFaults {
   Plan& at(Call call) { return plans_[static_cast<std::size_t>(call)]; }
   std::array<Plan, static_cast<std::size_t>(Call::count)> plans_{};
 };
+
+// Whether the folder's file system has files without a name (O_TMPFILE).
+bool has_nameless_files(const std::filesystem::path& folder);
 
 // Allocations by operator new on the calling thread so far.
 std::uint64_t allocations();

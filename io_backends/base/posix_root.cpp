@@ -49,7 +49,10 @@ Result<int> PosixRoot::fd() {
 bool PosixRoot::gone() const {
   struct stat status {};
   const int fd = fd_.load(std::memory_order_acquire);
-  return fd >= 0 && ::fstat(fd, &status) == 0 && status.st_nlink == 0;
+  if (fd < 0) return false;
+  if (::fstat(fd, &status) != 0) return errno == ESTALE;
+  // FUSE goes on counting the links of a folder that is no more.
+  return status.st_nlink == 0 || (::stat(path_.c_str(), &status) != 0 && errno == ENOENT);
 }
 
 void sweep_temporaries(const Backend& backend, std::string_view folder) {

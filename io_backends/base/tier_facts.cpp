@@ -101,7 +101,20 @@ TierFacts facts_of_unlisted_mount(const std::filesystem::path& path) {
   return facts;
 }
 
+// Some FUSE file systems say what they are before their source: "mfs#10.0.0.1:9421" with the plain type fuse.
+void split_fuse_source(TierFacts& facts) {
+  const std::size_t end = facts.device.find('#');
+  if (facts.fs_type != "fuse" || end == std::string::npos || end == 0) return;
+  const std::string_view kind = std::string_view(facts.device).substr(0, end);
+  if (!std::all_of(kind.begin(), kind.end(),
+                   [](char c) { return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9'); }))
+    return;
+  facts.fs_type.append(".").append(kind);
+  facts.device.erase(0, end + 1);
+}
+
 TierFacts with_kind(TierFacts facts) {
+  split_fuse_source(facts);
   facts.network = is_network(facts.fs_type);
   facts.memory = std::find(std::begin(kMemory), std::end(kMemory), facts.fs_type) != std::end(kMemory);
   return facts;

@@ -131,6 +131,8 @@ constexpr const char* kMountinfo =
     "26 22 0:42 / /mnt/ssh rw - fuse.ext2 /dev/sdb rw\n"
     "27 22 0:43 / /data rw master:3 propagate_from:2 - xfs /dev/sdc rw\n"
     "28 27 0:44 / /data rw - lustre mgs@tcp:/scratch rw\n"
+    "29 22 0:45 / /mnt/mfs rw - fuse mfs#10.0.0.1:9421 rw,allow_other\n"
+    "30 22 0:46 / /mnt/fuse rw - fuse /dev/disk#1 rw\n"
     "not a line\n";
 
 TierFacts facts_of(const char* path) {
@@ -151,6 +153,11 @@ TEST(TierFacts, FindsTheMountThatAPathLiesOn) {
   EXPECT_TRUE(facts_of("/mnt/with space/x").network);
   EXPECT_TRUE(facts_of("/mnt/glu/x").network);
   EXPECT_FALSE(facts_of("/mnt/ssh/x").network);
+  EXPECT_EQ(facts_of("/mnt/mfs/x").fs_type, "fuse.mfs") << "which MooseFS says before its source";
+  EXPECT_EQ(facts_of("/mnt/mfs/x").device, "10.0.0.1:9421");
+  EXPECT_TRUE(facts_of("/mnt/mfs/x").network);
+  EXPECT_EQ(facts_of("/mnt/fuse/x").device, "/dev/disk#1");
+  EXPECT_FALSE(facts_of("/mnt/fuse/x").network);
   EXPECT_EQ(facts_of("/data/x").fs_type, "lustre") << "the later mount covers the earlier";
   EXPECT_TRUE(facts_of("/data/x").network);
 }
