@@ -1,5 +1,5 @@
 // In the place of hdf5_input.cpp where a build lacks HDF5's library.
-#include "datagen/hdf5/hdf5_input.hpp"
+#include "datagen/hdf5/by_library.hpp"
 
 namespace penstock {
 
@@ -7,7 +7,7 @@ Result<void> hdf5_available() {
   return make_error(Errc::unsupported, "this build lacks HDF5's library");
 }
 
-Result<std::unique_ptr<Hdf5Input>> Hdf5Input::open(Backend& /*backend*/, std::string_view /*name*/,
+Result<std::unique_ptr<Hdf5Input>> open_by_library(Backend& /*backend*/, std::string_view /*name*/,
                                                    Hdf5Driver /*driver*/) {
   return hdf5_available().error();
 }

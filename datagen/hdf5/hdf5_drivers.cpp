@@ -1,12 +1,15 @@
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <array>
 
+#include "datagen/hdf5/by_library.hpp"
 #include "datagen/hdf5/hdf5_input.hpp"
 
 namespace penstock {
 namespace {
 
-constexpr std::array<std::string_view, 3> kDrivers{"reader", "sec2", "core"};
+constexpr std::array<std::string_view, 5> kDrivers{"reader", "sec2", "core", "mpio", "mpio-collective"};
 
 }  // namespace
 
@@ -18,6 +21,20 @@ Result<Hdf5Driver> parse_hdf5_driver(std::string_view name) {
   const auto* const found = std::find(kDrivers.begin(), kDrivers.end(), name);
   if (found != kDrivers.end()) return static_cast<Hdf5Driver>(found - kDrivers.begin());
   return unknown_name("HDF5 driver", name, {kDrivers.begin(), kDrivers.end()});
+}
+
+Result<std::string> path_for_hdf5(const Backend& backend, std::string_view name, Hdf5Driver driver) {
+  if (const auto native = backend.native_path(name)) return native->string();
+  return make_error(Errc::unsupported,
+                    fmt::format("HDF5's driver {} reads files alone, and '{}' is none: use "
+                                "the driver reader",
+                                hdf5_driver_name(driver), name));
+}
+
+Result<std::unique_ptr<Hdf5Input>> Hdf5Input::open(Backend& backend, std::string_view name,
+                                                   Hdf5Driver driver) {
+  const bool parallel = driver == Hdf5Driver::mpio || driver == Hdf5Driver::mpio_collective;
+  return parallel ? open_by_mpio(backend, name, driver) : open_by_library(backend, name, driver);
 }
 
 std::uint64_t Hdf5Shape::elements() const {

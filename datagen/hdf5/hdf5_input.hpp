@@ -19,11 +19,16 @@ enum class Hdf5Driver : std::uint8_t {
   reader,  // through the back end, whatever it is
   sec2,    // by the library's own system calls; needs Caps::native_path
   core,    // likewise, all of the file into memory when it is opened (as the climate benchmark reads)
+  mpio,    // by MPI-IO: all ranks of the job open and close the file together, and each reads on its own;
+           // needs Caps::native_path
+  mpio_collective,  // likewise, and all ranks make every read together; whoever needs nothing asks for a
+                    // block without elements
 };
 std::string_view hdf5_driver_name(Hdf5Driver driver);
 Result<Hdf5Driver> parse_hdf5_driver(std::string_view name);
 
-// unsupported, with the reason, where this build lacks HDF5's library.
+// unsupported, with the reason, where this build lacks HDF5's library. What the drivers over MPI need besides
+// is said by open().
 Result<void> hdf5_available();
 
 struct Hdf5Shape {

@@ -106,7 +106,10 @@ TEST_F(Hdf5, ReadsThroughAnyBackEndAndCountsItThere) {
     EXPECT_GE(backend->moved_bytes().read - before, 5U * 40U * sizeof(float));
   }
   const auto memory = tier("t=mem:hdf5");
-  EXPECT_TRUE(fails_with(Errc::unsupported, Hdf5Input::open(*memory, "file.h5", Hdf5Driver::sec2), "reader"));
+  for (const Hdf5Driver driver : {Hdf5Driver::sec2, Hdf5Driver::mpio, Hdf5Driver::mpio_collective}) {
+    EXPECT_EQ(parse_hdf5_driver(hdf5_driver_name(driver)).value(), driver);
+    EXPECT_TRUE(fails_with(Errc::unsupported, Hdf5Input::open(*memory, "file.h5", driver), "driver reader"));
+  }
 }
 
 TEST_F(Hdf5, TurnsElementsIntoThoseThatAreWanted) {

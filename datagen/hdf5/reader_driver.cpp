@@ -116,11 +116,6 @@ H5FD_class_t driver_class() {
 
 }  // namespace
 
-std::mutex& hdf5_mutex() {
-  static std::mutex mutex;
-  return mutex;
-}
-
 Result<void> use_reader_driver(hid_t access, ReaderSource& source) {
   static const H5FD_class_t kClass = driver_class();
   static const hid_t kDriver = H5FDregister(&kClass);

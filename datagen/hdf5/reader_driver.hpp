@@ -4,16 +4,11 @@
 
 #include <hdf5.h>
 
-#include <mutex>
 #include <optional>
 
 #include "io_backends/base/backend.hpp"
 
 namespace penstock {
-
-// HDF5's library as Debian and most others build it has no locks of its own: whoever calls any of its
-// functions holds this meanwhile.
-std::mutex& hdf5_mutex();
 
 // What a file that is read through a Reader is opened with. Both outlive the file.
 struct ReaderSource {
@@ -24,7 +19,8 @@ struct ReaderSource {
 
 // Has the property list of file access `access` open files through `source`; the name that H5Fopen() is given
 // then only stands in messages. To read alone. Reads behind the object's end give zeros, as those of HDF5's
-// own drivers do. `internal` where the library refuses. With hdf5_mutex() held.
+// own drivers do. `internal` where the library refuses. With hdf5_mutex() held
+// (library_input.hpp).
 Result<void> use_reader_driver(hid_t access, ReaderSource& source);
 
 }  // namespace penstock

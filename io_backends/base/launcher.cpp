@@ -4,17 +4,14 @@
 #include <fmt/format.h>
 
 #include <cstdlib>
-#include <filesystem>
 #include <string_view>
-#include <system_error>
 
 #include "io_backends/base/build_info.hpp"
+#include "io_backends/base/module.hpp"
 #include "io_backends/base/units.hpp"
 
 namespace penstock {
 namespace {
-
-namespace fs = std::filesystem;
 
 constexpr const char* kModuleFile = "libpenstock_mpi.so";
 constexpr std::uint64_t kMostRanks = 1U << 30;
@@ -45,23 +42,6 @@ Error no_module(std::string_view why) {
           why));
 }
 
-Result<void*> open_module() {
-  std::error_code unknown;
-  const fs::path program = fs::read_symlink("/proc/self/exe", unknown).parent_path();
-  for (const fs::path& folder : {program, (program / PENSTOCK_MODULE_FOLDER).lexically_normal()}) {
-    const fs::path file = folder / kModuleFile;
-    if (!fs::exists(file, unknown)) continue;
-    // Components that MPI itself opens look for MPI's symbols among the global ones.
-    void* module = ::dlopen(file.c_str(), RTLD_NOW | RTLD_GLOBAL);
-    if (module != nullptr) return module;
-    const char* said = ::dlerror();
-    return no_module(fmt::format("and '{}' cannot be opened ({})", file.string(),
-                                 said == nullptr ? "the linker does not say why" : said));
-  }
-  return no_module(fmt::format("and {} lies neither beside the program nor in '{}'", kModuleFile,
-                               (program / PENSTOCK_MODULE_FOLDER).lexically_normal().string()));
-}
-
 }  // namespace
 
 Launch look_for_launcher() {
@@ -72,11 +52,10 @@ Launch look_for_launcher() {
 }
 
 Result<const MpiModule*> mpi_module() {
-  static const Result<void*> opened = open_module();
-  PENSTOCK_ASSIGN(void* const module, opened);
-  const auto function = reinterpret_cast<MpiModuleFunction>(::dlsym(module, kMpiModuleSymbol));
-  if (function == nullptr) return no_module(fmt::format("and {} is something else", kModuleFile));
-  const MpiModule* found = function();
+  // Components that MPI itself opens look for MPI's symbols among the global ones.
+  static const Result<void*> symbol = module_symbol(kModuleFile, kMpiModuleSymbol, RTLD_GLOBAL);
+  if (!symbol.ok()) return no_module("and " + symbol.error().what);
+  const MpiModule* found = reinterpret_cast<MpiModuleFunction>(*symbol)();
   if (build_info().version != found->version)
     return no_module(fmt::format("and the one that is there belongs to Penstock {}, not to {}",
                                  found->version, build_info().version));

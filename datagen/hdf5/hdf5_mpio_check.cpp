@@ -1,0 +1,115 @@
+// All ranks of a job read a data set of HDF5 files by the driver mpio, each its share of the samples, and
+// hold every sample against the manifest's checksum; cli.ranks starts it under mpirun:
+//
+//   hdf5_mpio_check CORPUS DATA_SET ELEMENT        hdf5_mpio_check out/climate climate/data float32
+//
+// Rank 0 says for each driver how many samples were right. Exits 77 for what this build or machine lacks.
+#include <fmt/format.h>
+
+#include <cstdio>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "datagen/corpus.hpp"
+#include "datagen/hdf5/hdf5_input.hpp"
+#include "io_backends/base/crc32c.hpp"
+#include "io_backends/base/launcher.hpp"
+
+namespace penstock {
+namespace {
+
+Result<Element> parse_element(std::string_view name) {
+  for (const Element element : {Element::u8, Element::i32, Element::i64, Element::f32, Element::f64})
+    if (element_name(element) == name) return element;
+  return make_error(Errc::invalid_argument, "unknown element '" + std::string(name) + "'");
+}
+
+struct Share {
+  Communicator& ranks;
+  std::uint64_t right = 0;  // samples of this rank so far
+};
+
+// The samples `first` .. `first` + `count` - 1 of the manifest are the rows of the file's data set; or the
+// one sample is all of it.
+Result<void> check_file(const Corpus& corpus, Hdf5Input& file, std::uint64_t first, std::uint64_t count,
+                        const std::string& data_set, Element element, Share& share) {
+  PENSTOCK_ASSIGN(const Hdf5Shape shape, file.shape(data_set));
+  const bool rows = !shape.sides.empty() && shape.sides.front() == count;
+  if (!rows && count != 1)
+    return make_error(Errc::corrupt, fmt::format("'{}' has not {} rows", data_set, count));
+  const auto size = static_cast<std::uint64_t>(share.ranks.size());
+  std::vector<std::byte> bytes;
+  for (std::uint64_t round = 0; round < count; round += size) {
+    const std::uint64_t row = round + static_cast<std::uint64_t>(share.ranks.rank());
+    const bool mine = row < count;
+    std::vector<std::uint64_t> begin(shape.sides.size(), 0);
+    std::vector<std::uint64_t> counts = shape.sides;
+    if (rows) begin.front() = mine ? row : 0;
+    if (rows) counts.front() = 1;
+    if (!mine) counts.front() = 0;
+    bytes.resize(Hdf5Shape{counts}.elements() * element_bytes(element));
+    PENSTOCK_TRY(file.read(data_set, begin, counts, element, bytes));
+    if (!mine) continue;
+    if (crc32c(bytes) != corpus.manifest.sample(first + row).crc32c)
+      return make_error(Errc::corrupt, fmt::format("wrong bytes in row {} of '{}'", row, data_set));
+    ++share.right;
+  }
+  return success();
+}
+
+Result<void> check_driver(Corpus& corpus, Hdf5Driver driver, const std::string& data_set, Element element,
+                          Communicator& ranks) {
+  Share share{ranks};
+  const Manifest& manifest = corpus.manifest;
+  std::string scratch;
+  for (std::uint64_t first = 0; first < manifest.samples();) {
+    const auto object = manifest.sample(first).object;
+    std::uint64_t end = first;
+    while (end < manifest.samples() && manifest.sample(end).object == object) ++end;
+    PENSTOCK_ASSIGN(const auto file,
+                    Hdf5Input::open(*corpus.tier.backend, manifest.object_name(object, scratch), driver));
+    PENSTOCK_TRY(check_file(corpus, *file, first, end - first, data_set, element, share));
+    first = end;
+  }
+  PENSTOCK_TRY(ranks.all_reduce(std::span(&share.right, 1), Reduction::sum));
+  if (share.right != manifest.samples())
+    return make_error(Errc::internal,
+                      fmt::format("{} samples were read, not {}", share.right, manifest.samples()));
+  if (ranks.root())
+    fmt::print("{}: {} samples verified by {} rank{}\n", hdf5_driver_name(driver), share.right, ranks.size(),
+               ranks.size() == 1 ? "" : "s");
+  return success();
+}
+
+Result<void> check(std::span<char*> words, Communicator& ranks) {
+  if (words.size() != 4)
+    return make_error(Errc::invalid_argument, "usage: hdf5_mpio_check CORPUS DATA_SET ELEMENT");
+  PENSTOCK_ASSIGN(Corpus corpus, open_corpus(words[1], {}));
+  PENSTOCK_ASSIGN(const Element element, parse_element(words[3]));
+  std::vector<Hdf5Driver> drivers{Hdf5Driver::mpio, Hdf5Driver::mpio_collective};
+  // The other library in the same process, between two turns of the first.
+  if (hdf5_available().ok()) drivers.insert(drivers.begin() + 1, Hdf5Driver::reader);
+  for (const Hdf5Driver driver : drivers)
+    PENSTOCK_TRY(check_driver(corpus, driver, words[2], element, ranks));
+  return success();
+}
+
+int told(const Error& error) {
+  fmt::print(stderr, "hdf5_mpio_check: {}\n", error.message());
+  return error.code == Errc::unsupported ? 77 : 1;
+}
+
+}  // namespace
+}  // namespace penstock
+
+int main(int argc, char** argv) {
+  using namespace penstock;
+  auto ranks = join_ranks(look_for_launcher());
+  if (!ranks.ok()) return told(ranks.error());
+  const Result<void> done = check({argv, static_cast<std::size_t>(argc)}, **ranks);
+  if (done.ok()) return 0;
+  const int code = told(done.error());
+  (*ranks)->abandon(code);  // the others may wait for this rank
+  return code;
+}

@@ -1,0 +1,95 @@
+// A file that HDF5's own library has opened, by whichever driver: compiled for the program with the library
+// that it links, and for the module of the driver mpio with the parallel one.
+#pragma once
+
+#include <hdf5.h>
+
+#include <memory>
+#include <mutex>
+#include <string>
+#include <utility>
+
+#include "datagen/hdf5/hdf5_input.hpp"
+#include "datagen/hdf5/reader_driver.hpp"
+
+namespace penstock {
+
+// HDF5's library as Debian and most others build it has no locks of its own: whoever calls any of its
+// functions holds this meanwhile.
+std::mutex& hdf5_mutex();
+
+// An identifier of the library's, given back by its own kind of close. With hdf5_mutex() held.
+class Hdf5Id {
+ public:
+  using Close = herr_t (*)(hid_t);
+  Hdf5Id() = default;
+  Hdf5Id(hid_t id, Close close) : id_(id), close_(close) {}
+  Hdf5Id(Hdf5Id&& other) noexcept : id_(std::exchange(other.id_, -1)), close_(other.close_) {}
+  Hdf5Id& operator=(Hdf5Id&& other) noexcept {
+    std::swap(id_, other.id_);
+    std::swap(close_, other.close_);
+    return *this;
+  }
+  ~Hdf5Id() {
+    if (id_ >= 0) close_(id_);
+  }
+  explicit operator bool() const { return id_ >= 0; }
+  hid_t get() const { return id_; }
+
+ private:
+  hid_t id_ = -1;
+  Close close_ = nullptr;
+};
+
+// While it lives the library writes nothing to stderr; what goes wrong is said by our errors.
+class Hdf5Quiet {
+ public:
+  Hdf5Quiet() {
+    H5Eget_auto2(H5E_DEFAULT, &print_, &data_);
+    H5Eset_auto2(H5E_DEFAULT, nullptr, nullptr);
+  }
+  ~Hdf5Quiet() { H5Eset_auto2(H5E_DEFAULT, print_, data_); }
+  Hdf5Quiet(const Hdf5Quiet&) = delete;
+  Hdf5Quiet& operator=(const Hdf5Quiet&) = delete;
+
+ private:
+  H5E_auto2_t print_ = nullptr;
+  void* data_ = nullptr;
+};
+
+class LibraryInput final : public Hdf5Input {
+ public:
+  // `reader` is what the driver `reader` reads through, where that is used.
+  LibraryInput(std::string_view name, std::unique_ptr<Reader> reader)
+      : name_(name), reader_(std::move(reader)) {
+    source_.reader = reader_.get();
+  }
+  ~LibraryInput() override;
+
+  ReaderSource& source() { return source_; }
+
+  // Opens `path` with the property list of file access; reads go by that of transfers, which it takes.
+  // `corrupt` where the library says that this is no HDF5. With hdf5_mutex() held.
+  Result<void> open(const std::string& path, hid_t access, Hdf5Id transfer = {});
+
+  Result<Hdf5Shape> shape(const std::string& data_set) override;
+  Result<void> read(const std::string& data_set, std::span<const std::uint64_t> begin,
+                    std::span<const std::uint64_t> counts, Element element,
+                    std::span<std::byte> out) override;
+
+ private:
+  Result<Hdf5Id> open_set(const std::string& data_set);
+  Result<void> shape_of(const Hdf5Id& space, const std::string& data_set, Hdf5Shape& shape);
+  Result<void> check_block(const std::string& data_set, const Hdf5Shape& shape,
+                           std::span<const std::uint64_t> begin, std::span<const std::uint64_t> counts,
+                           Element element, std::size_t room) const;
+  Error failed(std::string_view what, std::string_view data_set = "");
+
+  const std::string name_;
+  const std::unique_ptr<Reader> reader_;
+  ReaderSource source_;
+  Hdf5Id transfer_;
+  Hdf5Id file_;
+};
+
+}  // namespace penstock

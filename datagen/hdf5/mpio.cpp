@@ -1,0 +1,48 @@
+#include <dlfcn.h>
+
+#include "datagen/hdf5/by_library.hpp"
+#include "io_backends/base/build_info.hpp"
+#include "io_backends/base/launcher.hpp"
+#include "io_backends/base/module.hpp"
+
+namespace penstock {
+namespace {
+
+constexpr const char* kModuleFile = "libpenstock_hdf5_mpio.so";
+
+// The program may have another HDF5, with functions of the same names.
+#ifdef __SANITIZE_ADDRESS__
+constexpr int kOwnNamesFirst = RTLD_LOCAL;  // the sanitizer's names have to come first
+#else
+constexpr int kOwnNamesFirst = RTLD_LOCAL | RTLD_DEEPBIND;
+#endif
+
+Result<const Hdf5MpioModule*> mpio_module() {
+  const auto missing = [](const std::string& why) {
+    return make_error(Errc::unsupported,
+                      "HDF5's driver mpio needs a module, and " + why +
+                          ": build Penstock where MPI and HDF5's parallel library are (Debian: "
+                          "libopenmpi-dev, libhdf5-openmpi-dev), or use the driver reader");
+  };
+  PENSTOCK_ASSIGN(const MpiModule* const mpi, mpi_module());
+  PENSTOCK_TRY(mpi->files({}));  // starts MPI where nobody has
+  static const Result<void*> symbol = module_symbol(kModuleFile, kHdf5MpioModuleSymbol, kOwnNamesFirst);
+  if (!symbol.ok()) return missing(symbol.error().what);
+  const Hdf5MpioModule* const found = reinterpret_cast<Hdf5MpioModuleFunction>(*symbol)();
+  if (build_info().version == found->version) return found;
+  return missing("the one that is there belongs to Penstock " + std::string(found->version));
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Hdf5Input>> open_by_mpio(Backend& backend, std::string_view name, Hdf5Driver driver) {
+  PENSTOCK_ASSIGN(const std::string path, path_for_hdf5(backend, name, driver));
+  PENSTOCK_ASSIGN(const Hdf5MpioModule* const module, mpio_module());
+  // Whether it is there, and may be read, is said in the words of every other driver.
+  const auto there = backend.open(name);
+  auto input = module->open(there.ok() ? path : "", name, driver);
+  if (!there.ok()) return there.error();
+  return input;
+}
+
+}  // namespace penstock
