@@ -128,8 +128,13 @@ bool ReadWorker::next(ReadRun& run, std::int64_t now_ns, std::uint64_t& sample) 
     if (!run.source.take(now_ns, slice_)) return false;
     slice_.end = std::min(slice_.end, order_.begin(run.first_pass + slice_.pass));
     position_ = slice_.begin;
+    if (position_ < slice_.end) ahead_ = order_.sample(run.first_pass + slice_.pass, position_);
   }
-  sample = order_.sample(run.first_pass + slice_.pass, position_++);
+  sample = ahead_;
+  if (++position_ < slice_.end) {
+    ahead_ = order_.sample(run.first_pass + slice_.pass, position_);
+    work_.samples->prefetch(ahead_);
+  }
   return true;
 }
 

@@ -141,6 +141,7 @@ class ReadWorker {
   std::optional<CollectiveOrder> rounds_;  // in place of order_ where ranks read together
   Slice slice_;
   std::uint64_t position_ = 0;
+  std::uint64_t ahead_ = 0;  // the sample at position_, asked for while the one before it is read
   bool past_deadline_ = false;
 
   ReadTally tally_;

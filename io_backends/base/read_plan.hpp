@@ -36,6 +36,11 @@ class SampleList {
   std::uint64_t size() const { return samples_.size(); }
   std::uint64_t objects() const { return starts_.size(); }
   const Sample& operator[](std::uint64_t i) const { return samples_[i]; }
+  // Asks for what [i] and, where samples are whole objects, its name look at: a long list is in no cache.
+  void prefetch(std::uint64_t i) const {
+    __builtin_prefetch(samples_.data() + i);
+    if (i < starts_.size()) __builtin_prefetch(starts_.data() + i);
+  }
   // A zero follows it, so that its data() is a C string.
   std::string_view name(std::uint32_t object) const {
     const std::uint64_t end = object + 1 < starts_.size() ? starts_[object + 1] : names_.size();
