@@ -47,7 +47,8 @@ class OpenedFile final : public MpiFile {
   Result<std::uint64_t> size() override {
     const auto turn = turns_.for_any();
     MPI_Offset bytes = 0;
-    PENSTOCK_TRY(check_mpi(MPI_File_get_size(file_, &bytes), "ask MPI-IO for the size of '" + name_ + "'"));
+    const int code = MPI_File_get_size(file_, &bytes);
+    if (code != MPI_SUCCESS) return mpi_error(code, "ask MPI-IO for the size of '" + name_ + "'");
     return static_cast<std::uint64_t>(bytes);
   }
 
@@ -75,12 +76,10 @@ class OpenedFile final : public MpiFile {
     auto* const read = sharing_ == MpiSharing::shared ? &MPI_File_read_at_all : &MPI_File_read_at;
     const int wanted = static_cast<int>(std::min(out.size(), kMostAtOnce));
     MPI_Status status{};
-    PENSTOCK_TRY(
-        check_mpi(read(file_, static_cast<MPI_Offset>(offset), out.data(), wanted, MPI_BYTE, &status),
-                  "read '" + name_ + "' by MPI-IO"));
     int got = 0;
-    PENSTOCK_TRY(
-        check_mpi(MPI_Get_count(&status, MPI_BYTE, &got), "count what MPI-IO read of '" + name_ + "'"));
+    int code = read(file_, static_cast<MPI_Offset>(offset), out.data(), wanted, MPI_BYTE, &status);
+    if (code == MPI_SUCCESS) code = MPI_Get_count(&status, MPI_BYTE, &got);
+    if (code != MPI_SUCCESS) return mpi_error(code, "read '" + name_ + "' by MPI-IO");
     return static_cast<std::size_t>(std::clamp(got, 0, wanted));
   }
 
@@ -104,6 +103,7 @@ class Files final : public MpiFiles {
       MPI_Info_create(&info);
       for (const auto& [key, value] : hints_) MPI_Info_set(info, key.c_str(), value.c_str());
     }
+    const KeptByMpi kept;
     MPI_File file = MPI_FILE_NULL;
     const int opened = MPI_File_open(ranks, path.c_str(), MPI_MODE_RDONLY, info, &file);
     if (info != MPI_INFO_NULL) MPI_Info_free(&info);

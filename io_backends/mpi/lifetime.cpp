@@ -2,9 +2,6 @@
 
 #include <mpi.h>
 #include <unistd.h>
-#ifdef __SANITIZE_ADDRESS__
-#include <sanitizer/lsan_interface.h>
-#endif
 
 #include <cstdlib>
 #include <string>
@@ -27,9 +24,7 @@ Result<int> start() {
   // For file pointers shared by ranks, which nobody uses here, it would make and remove a file beside each
   // file that is opened.
   ::setenv("OMPI_MCA_sharedfp", "^lockedfile", 0);
-#ifdef __SANITIZE_ADDRESS__
-  const __lsan::ScopedDisabler kept_by_mpi;  // some of it for ever, by plug-ins that are unloaded in the end
-#endif
+  const KeptByMpi kept;
   int threads = MPI_THREAD_SINGLE;
   PENSTOCK_TRY(check_mpi(MPI_Init_thread(nullptr, nullptr, MPI_THREAD_MULTIPLE, &threads), "start MPI"));
   started_by = ::getpid();

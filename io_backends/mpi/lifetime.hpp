@@ -2,6 +2,9 @@
 #pragma once
 
 #include <string_view>
+#ifdef __SANITIZE_ADDRESS__
+#include <sanitizer/lsan_interface.h>
+#endif
 
 #include "io_backends/base/result.hpp"
 
@@ -16,5 +19,16 @@ Result<int> start_mpi();
 // ...".
 Error mpi_error(int code, std::string_view what);
 Result<void> check_mpi(int code, std::string_view what);
+
+// While it lives, what MPI's library allocates and keeps is no leak to a sanitizer: some of it is kept for
+// ever, by plug-ins that are unloaded in the end.
+#ifdef __SANITIZE_ADDRESS__
+using KeptByMpi = __lsan::ScopedDisabler;
+#else
+class KeptByMpi {
+ public:
+  KeptByMpi() {}  // not defaulted: else a variable of it is an unused one
+};
+#endif
 
 }  // namespace penstock
