@@ -93,6 +93,7 @@ void ReadTally::append(const ReadTally& other) {
   first_done_s += other.first_done_s;
   first_done_bytes += other.first_done_bytes;
   latency_ns.merge(other.latency_ns);
+  merge(calls, other.calls);
   for (const std::string& error : other.first_errors)
     if (first_errors.size() < kErrorsNamed) first_errors.push_back(error);
   if (!failure) failure = other.failure;

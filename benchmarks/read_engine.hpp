@@ -16,8 +16,9 @@
 #include "benchmarks/sample_source.hpp"
 #include "datagen/manifest/manifest.hpp"
 #include "io_backends/base/backend.hpp"
+#include "io_backends/base/histogram.hpp"
 #include "io_backends/base/read_plan.hpp"
-#include "results/histogram.hpp"
+#include "io_backends/base/traced.hpp"
 
 namespace penstock {
 
@@ -83,6 +84,7 @@ struct ReadTally {
   std::vector<std::string> first_errors;       // at most kErrorsNamed
   std::string first_wrong;                     // what is said of the first of `wrong`
   std::optional<Error> failure;                // ended the run (OnError::fail), or nothing could be started
+  TimesByCall calls;                           // of the back end, where it is traced; ramp included
   std::vector<RankFigures> ranks;              // where several ranks ran together (read_team.hpp)
 
   static constexpr std::size_t kErrorsNamed = 5;

@@ -54,6 +54,16 @@ void record_ranks(const ReadTally& tally, Trial& trial) {
     trial.sample(name, "B/s", Better::higher, kRepeat, rate);
 }
 
+void record_calls(const TimesByCall& calls, Trial& trial) {
+  for (const auto& [call, times] : calls) {
+    const std::string of_call = "." + std::string(timed_call_name(call));
+    trial.sample("calls" + of_call, "1", Better::neither, kRepeat, static_cast<double>(times.ns.count()));
+    for (const auto& [name, percent] :
+         {std::pair{"call_ns_p50", 50.0}, std::pair{"call_ns_p99", 99.0}, std::pair{"call_ns_p999", 99.9}})
+      trial.sample(name + of_call, "ns", Better::lower, kRepeat, times.ns.percentile(percent));
+  }
+}
+
 void record_rates(const LapFigures& repeat, Trial& trial) {
   const ReadTally& tally = repeat.tally;
   const auto rate = [&](std::string_view name, std::string_view unit, double value) {
@@ -71,6 +81,7 @@ void record_rates(const LapFigures& repeat, Trial& trial) {
   trial.sample("wall_s", "s", Better::neither, kRepeat, tally.wall_s);
   trial.sample("payload_bytes", "B", Better::neither, kRepeat, static_cast<double>(tally.bytes));
   record_ranks(tally, trial);
+  record_calls(tally.calls, trial);
   if (tally.samples == 0) return;
   for (const auto& [name, percent] : {std::pair{"latency_ns_p50", 50.0}, std::pair{"latency_ns_p95", 95.0},
                                       std::pair{"latency_ns_p99", 99.0}, std::pair{"latency_ns_p999", 99.9}})

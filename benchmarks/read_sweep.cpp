@@ -174,8 +174,12 @@ void ReadSweep::read_lap(ReadCell& cell) {
   plan.ramp = settings_.ramp;
   plan.verify = settings_.verify;
   plan.first_pass = place.passes;
+  TimedCalls* const calls = timed_calls(*tiers_[cell.tier]->backend);
   plan.run = [&](const ReadLap& pass, const ReadWatcher& watcher) {
-    return place.engine->run(pass, watcher);
+    if (calls != nullptr) calls->take();  // what was before
+    ReadTally tally = place.engine->run(pass, watcher);
+    if (calls != nullptr) tally.calls = calls->take();
+    return tally;
   };
   if (watch_.live) {
     watch_.live->begin(tiers_[cell.tier]->name, cell.threads);

@@ -16,9 +16,9 @@
 #include "benchmarks/read_team.hpp"
 #include "benchmarks/yardsticks.hpp"
 #include "datagen/cache_control.hpp"
+#include "io_backends/base/histogram.hpp"
 #include "io_backends/base/progress.hpp"
 #include "io_backends/base/tier.hpp"
-#include "results/histogram.hpp"
 #include "results/record.hpp"
 
 namespace penstock {

@@ -32,6 +32,20 @@ Histogram histogram_of(const Json& json) {
   return histogram;
 }
 
+Json packed(const TimesByCall& calls) {
+  Json json = Json::array();
+  for (const auto& [call, times] : calls)
+    json.push_back(Json::array({static_cast<int>(call), packed(times.ns), times.bytes, times.errors}));
+  return json;
+}
+TimesByCall calls_of(const Json& json) {
+  TimesByCall calls;
+  for (const Json& one : json)
+    calls[static_cast<TimedCall>(one[0].get<int>())] = {histogram_of(one[1]), one[2].get<std::uint64_t>(),
+                                                        one[3].get<std::uint64_t>()};
+  return calls;
+}
+
 Json packed(const Error& error) {
   return {{"code", static_cast<int>(error.code)}, {"errno", error.sys_errno}, {"what", error.what}};
 }
@@ -53,6 +67,7 @@ Json packed(const ReadTally& tally) {
           {"first_done_s", tally.first_done_s},
           {"first_done_bytes", tally.first_done_bytes},
           {"latency_ns", packed(tally.latency_ns)},
+          {"calls", packed(tally.calls)},
           {"bytes_by_second", tally.bytes_by_second},
           {"first_errors", tally.first_errors},
           {"first_wrong", tally.first_wrong},
@@ -73,6 +88,7 @@ ReadTally tally_of(const Json& json) {
   json["first_done_s"].get_to(tally.first_done_s);
   json["first_done_bytes"].get_to(tally.first_done_bytes);
   tally.latency_ns = histogram_of(json["latency_ns"]);
+  tally.calls = calls_of(json["calls"]);
   json["bytes_by_second"].get_to(tally.bytes_by_second);
   json["first_errors"].get_to(tally.first_errors);
   json["first_wrong"].get_to(tally.first_wrong);
@@ -96,6 +112,7 @@ ReadTally side_by_side(const std::vector<ReadTally>& tallies) {
     all.elapsed_s = std::max(all.elapsed_s, one.elapsed_s);
     all.first_done_s = std::min(all.first_done_s, one.first_done_s);
     all.latency_ns.merge(one.latency_ns);
+    merge(all.calls, one.calls);
     all.bytes_by_second.resize(std::max(all.bytes_by_second.size(), one.bytes_by_second.size()));
     for (std::size_t i = 0; i < one.bytes_by_second.size(); ++i)
       all.bytes_by_second[i] += one.bytes_by_second[i];

@@ -8,7 +8,7 @@
 
 #include "datagen/manifest/manifest.hpp"
 #include "io_backends/base/tier.hpp"
-#include "results/histogram.hpp"
+#include "io_backends/base/histogram.hpp"
 #include "results/record.hpp"
 
 namespace penstock {

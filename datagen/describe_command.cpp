@@ -15,7 +15,7 @@
 #include "io_backends/base/interrupt.hpp"
 #include "io_backends/base/progress.hpp"
 #include "io_backends/base/units.hpp"
-#include "results/histogram.hpp"
+#include "io_backends/base/histogram.hpp"
 #include "results/table.hpp"
 
 namespace penstock {

@@ -13,6 +13,7 @@
 #include "io_backends/base/capped.hpp"
 #include "io_backends/base/faulty.hpp"
 #include "io_backends/base/throttled.hpp"
+#include "io_backends/base/traced.hpp"
 #include "io_backends/s3/test_server.hpp"
 
 namespace penstock {
@@ -38,10 +39,13 @@ void Contract::SetUp() {
     backend_ = faulty(std::move(backend_), *parse_faults("eio@0+flip@0"), 1);
   } else if (GetParam() == "capped") {
     backend_ = capped(std::move(backend_), kTebi);
+  } else if (GetParam() == "traced") {
+    backend_ = *traced(std::move(backend_), "");
   } else if (GetParam() == "all") {
     backend_ = capped(std::move(backend_), kTebi);
     backend_ = throttled(std::move(backend_), {kTebi, kTebi, std::chrono::microseconds(20)});
     backend_ = faulty(std::move(backend_), *parse_faults("eio@0+flip@0"), 1);
+    backend_ = *traced(std::move(backend_), subject.scratch / "trace.json");
   }
 }
 
@@ -82,7 +86,7 @@ TEST_P(Contract, SaysWhoItIs) {
   const BackendInfo& info = *contract_subject().info;
   EXPECT_FALSE(info.name.empty());
   EXPECT_FALSE(info.summary.empty());
-  EXPECT_EQ(caps().emulated, GetParam() != "plain");
+  EXPECT_EQ(caps().emulated, GetParam() != "plain" && GetParam() != "traced");
 }
 
 TEST_P(Contract, RefusesImproperNamesEverywhere) {
@@ -362,7 +366,7 @@ TEST_P(Contract, FourThreadsAtOnce) {
   EXPECT_EQ(listed("shared").size(), kThreads);
 }
 
-INSTANTIATE_TEST_SUITE_P(Backend, Contract, testing::Values("plain", "throttled", "faulty", "capped", "all"),
+INSTANTIATE_TEST_SUITE_P(Backend, Contract, testing::Values("plain", "throttled", "faulty", "capped", "traced", "all"),
                          [](const auto& row) { return row.param; });
 
 int run(int argc, char** argv) {

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <utility>
 
+#include "io_backends/base/traced.hpp"
 #include "results/statistics.hpp"
 
 namespace penstock {
@@ -274,6 +275,20 @@ std::string record_line(const Record& record) {
   return to_json(record).dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 
+Json calls_json(const TimesByCall& times) {
+  Json json = Json::object();
+  for (const auto& [call, of_call] : times) {
+    const Histogram& ns = of_call.ns;
+    json[std::string(timed_call_name(call))] = {
+        {"count", ns.count()},         {"errors", of_call.errors},
+        {"bytes", of_call.bytes},      {"total_s", ns.mean() * static_cast<double>(ns.count()) * 1e-9},
+        {"ns_p50", ns.percentile(50)}, {"ns_p95", ns.percentile(95)},
+        {"ns_p99", ns.percentile(99)}, {"ns_p999", ns.percentile(99.9)},
+        {"ns_max", ns.max()}};
+  }
+  return json;
+}
+
 Json tier_json(const Tier& tier) {
   Json json = Json::object();
   json["name"] = tier.name;
@@ -287,8 +302,9 @@ Json tier_json(const Tier& tier) {
   json["striping"] = tier.facts.striping;
   json["network"] = tier.facts.network;
   json["memory"] = tier.facts.memory;
-  if (const std::vector<std::string> remarks = tier.remarks(); !remarks.empty())
-    json["remarks"] = remarks;
+  if (const std::vector<std::string> remarks = tier.remarks(); !remarks.empty()) json["remarks"] = remarks;
+  if (TimedCalls* const calls = tier.backend == nullptr ? nullptr : timed_calls(*tier.backend))
+    json["calls"] = calls_json(calls->all());
   if (!tier.ceilings.empty()) {
     json["ceilings"] = Json::object();
     for (const Ceiling& ceiling : tier.ceilings) json["ceilings"][ceiling.what] = ceiling.bytes_per_s;

@@ -1,7 +1,7 @@
 // Micro-benchmark: what keeping a latency costs, for each read.
 #include "benchmarks/micro/microbench.hpp"
 #include "io_backends/base/random.hpp"
-#include "results/histogram.hpp"
+#include "io_backends/base/histogram.hpp"
 
 namespace penstock {
 

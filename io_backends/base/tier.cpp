@@ -7,6 +7,7 @@
 #include "io_backends/base/capped.hpp"
 #include "io_backends/base/faulty.hpp"
 #include "io_backends/base/throttled.hpp"
+#include "io_backends/base/traced.hpp"
 
 namespace penstock {
 namespace {
@@ -39,6 +40,16 @@ constexpr OptionSpec kTierOptions[] = {
      .type = OptionType::text,
      .value = "FAULT@WHEN",
      .help = "make operations fail, for tests: eio@0.01, write:enospc@#3 ... (docs/tiers.md)"},
+    {.name = "times",
+     .type = OptionType::boolean,
+     .value = "0|1",
+     .fallback = "0",
+     .help = "take the time of every call and put the distributions into the records"},
+    {.name = "trace",
+     .type = OptionType::text,
+     .value = "FILE",
+     .help = "times=1, and every call with its object, offset and bytes into FILE, for Perfetto or "
+             "chrome://tracing"},
     {.name = "fail_seed",
      .type = OptionType::integer,
      .value = "N",
@@ -146,6 +157,10 @@ Result<std::unique_ptr<Backend>> decorate(std::unique_ptr<Backend> backend, cons
     PENSTOCK_ASSIGN(const auto faults, parse_faults(options.text("fail")));
     const auto seed = static_cast<std::uint64_t>(options.integer("fail_seed"));
     backend = faulty(std::move(backend), faults, seed);
+  }
+  if (options.boolean("times") || options.has("trace")) {
+    const std::string file = options.has("trace") ? options.text("trace") : "";
+    PENSTOCK_ASSIGN(backend, traced(std::move(backend), file));
   }
   return backend;
 }

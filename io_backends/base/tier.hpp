@@ -63,8 +63,8 @@ struct Tier {
   }
 };
 
-// Parses, makes the back end, wraps the decorators (throttled, then faulty), looks at the facts. The root
-// need not exist.
+// Parses, makes the back end, wraps the decorators (throttled, then faulty, then traced), looks at the facts.
+// The root need not exist.
 Result<Tier> open_tier(std::string_view text);
 Result<Tier> open_tier(const TierSpec& spec);
 
@@ -73,7 +73,7 @@ Result<Tier> open_tier(const TierSpec& spec);
 Result<std::vector<Tier>> open_tiers(std::span<const std::string> texts, const std::string& taken = "");
 
 // The options that every tier takes besides its back end's own: limit, read_limit, write_limit, latency,
-// capacity, fail, fail_seed (docs/tiers.md).
+// capacity, fail, fail_seed, times, trace (docs/tiers.md).
 OptionTable tier_options();
 
 // From /proc/self/mountinfo for the nearest existing folder of `path`.

@@ -15,6 +15,7 @@ class ReaderWrapper : public Reader {
  public:
   explicit ReaderWrapper(std::unique_ptr<Reader> inner) : inner_(std::move(inner)) {}
   Reader& inner() { return *inner_; }
+  void close() { inner_.reset(); }  // and never use it again
 
   Result<std::uint64_t> size() override { return inner_->size(); }
   Result<void> read_at(std::uint64_t offset, std::span<std::byte> out) override {
@@ -28,13 +29,14 @@ class ReaderWrapper : public Reader {
   }
 
  private:
-  const std::unique_ptr<Reader> inner_;
+  std::unique_ptr<Reader> inner_;
 };
 
 class WriterWrapper : public Writer {
  public:
   explicit WriterWrapper(std::unique_ptr<Writer> inner) : inner_(std::move(inner)) {}
   Writer& inner() { return *inner_; }
+  void close() { inner_.reset(); }  // and never use it again
 
   Result<void> append(std::span<const std::byte> bytes) override { return inner_->append(bytes); }
   Result<void> append(std::span<const std::span<const std::byte>> pieces) override {
@@ -48,7 +50,7 @@ class WriterWrapper : public Writer {
   }
 
  private:
-  const std::unique_ptr<Writer> inner_;
+  std::unique_ptr<Writer> inner_;
 };
 
 class NamespaceWrapper : public Namespace {
@@ -75,8 +77,9 @@ class NamespaceWrapper : public Namespace {
 
 class BackendWrapper : public Backend {
  public:
-  explicit BackendWrapper(std::unique_ptr<Backend> inner) : inner_(std::move(inner)), caps_(inner_->caps()) {
-    caps_.emulated = true;
+  explicit BackendWrapper(std::unique_ptr<Backend> inner, bool emulates = true)
+      : inner_(std::move(inner)), caps_(inner_->caps()) {
+    caps_.emulated = caps_.emulated || emulates;
   }
   Backend& inner() { return *inner_; }
 

@@ -1,4 +1,4 @@
-#include "results/histogram.hpp"
+#include "io_backends/base/histogram.hpp"
 
 #include <gtest/gtest.h>
 
