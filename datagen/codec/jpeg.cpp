@@ -91,7 +91,7 @@ struct JpegDecoder::State {
   jpeg_decompress_struct codec{};
   jpeg_progress_mgr progress{};
   bool alive = false;
-  std::vector<std::uint8_t> inks;  // one row of CMYK
+  std::vector<std::uint8_t> line;  // one of CMYK, or of what is cut
 
   State() {
     set_up(guard);
@@ -136,7 +136,7 @@ struct JpegDecoder::State {
       std::uint8_t* row = pixels + codec.output_scanline * stride;
       if (ink_row != nullptr) {
         jpeg_read_scanlines(&codec, &ink_row, 1);
-        print(ink_row, row);
+        print(ink_row, row, codec.output_width);
         continue;
       }
       JSAMPROW rows[kRowsAtOnce];
@@ -148,10 +148,35 @@ struct JpegDecoder::State {
     return true;
   }
 
+  // `row` holds one of the whole width. Colour at half resolution is spread with the help of its neighbours,
+  // so that columns at the edge of what is decoded may look otherwise: one coding unit more is, on each side.
+  bool read_part(const PicturePart& part, std::uint8_t* row, std::uint8_t* pixels) {
+    if (setjmp(guard.escape) != 0) return false;
+    jpeg_start_decompress(&codec);
+    const auto unit = static_cast<JDIMENSION>(codec.max_h_samp_factor * DCTSIZE);
+    JDIMENSION left = part.left - std::min(part.left, unit);
+    JDIMENSION width = std::min(codec.output_width, part.left + part.width + unit) - left;
+    jpeg_crop_scanline(&codec, &left, &width);
+    jpeg_skip_scanlines(&codec, part.top);
+    const bool ink = codec.out_color_space == JCS_CMYK;
+    const std::uint8_t* const first = row + std::size_t{part.left - left} * (ink ? 4 : 3);
+    for (std::size_t y = 0; y < part.height; ++y) {
+      JSAMPROW rows[] = {row};
+      jpeg_read_scanlines(&codec, rows, 1);
+      std::uint8_t* const to = pixels + y * part.width * 3;
+      if (ink)
+        print(first, to, part.width);
+      else
+        std::copy_n(first, std::size_t{part.width} * 3, to);
+    }
+    jpeg_abort_decompress(&codec);
+    return true;
+  }
+
   // Adobe's programs store ink upside down (255 is no ink), and say so by their marker.
-  void print(const std::uint8_t* ink, std::uint8_t* rgb) const {
+  void print(const std::uint8_t* ink, std::uint8_t* rgb, JDIMENSION width) const {
     const unsigned flip = codec.saw_Adobe_marker != 0 ? 0 : 255;
-    for (JDIMENSION x = 0; x < codec.output_width; ++x, ink += 4, rgb += 3)
+    for (JDIMENSION x = 0; x < width; ++x, ink += 4, rgb += 3)
       for (std::size_t i = 0; i < 3; ++i)
         rgb[i] = static_cast<std::uint8_t>((ink[i] ^ flip) * (ink[3] ^ flip) / 255);
   }
@@ -203,8 +228,8 @@ Result<void> JpegDecoder::decode(std::span<const std::byte> jpeg, Image& out, un
       out.height = codec.output_height;
       out.pixels.resize(std::size_t{out.width} * out.height * 3);
       if (codec.out_color_space == JCS_CMYK) {
-        state_->inks.resize(std::size_t{out.width} * 4);
-        ink_row = state_->inks.data();
+        state_->line.resize(std::size_t{out.width} * 4);
+        ink_row = state_->line.data();
       }
     } catch (const std::bad_alloc&) {
       jpeg_abort_decompress(&codec);
@@ -214,6 +239,36 @@ Result<void> JpegDecoder::decode(std::span<const std::byte> jpeg, Image& out, un
     whole = state_->read_rows(out.pixels.data(), ink_row);
   }
   if (whole) return {};
+  jpeg_abort_decompress(&codec);
+  return codec_error(state_->guard, Errc::corrupt, decode_jpeg_of(jpeg.size()));
+}
+
+Result<void> JpegDecoder::decode_part(std::span<const std::byte> jpeg, const PicturePart& part, Image& out) {
+  PENSTOCK_TRY(state_->open(jpeg));
+  jpeg_decompress_struct& codec = state_->codec;
+  const auto lies_within = [](std::uint64_t from, std::uint64_t length, std::uint64_t all) {
+    return length > 0 && from + length <= all;
+  };
+  if (!lies_within(part.left, part.width, codec.image_width) ||
+      !lies_within(part.top, part.height, codec.image_height)) {
+    jpeg_abort_decompress(&codec);
+    return make_error(Errc::invalid_argument, "no part of a picture of " + std::to_string(codec.image_width) +
+                                                  "x" + std::to_string(codec.image_height) +
+                                                  " pixels: " + std::to_string(part.width) + "x" +
+                                                  std::to_string(part.height) + " at " +
+                                                  std::to_string(part.left) + "," + std::to_string(part.top));
+  }
+  try {
+    out.width = part.width;
+    out.height = part.height;
+    out.pixels.resize(std::size_t{part.width} * part.height * 3);
+    state_->line.resize(std::size_t{codec.image_width} * 4);
+  } catch (const std::bad_alloc&) {
+    jpeg_abort_decompress(&codec);
+    return make_error(Errc::exhausted, "no memory for a picture of " + std::to_string(part.width) + "x" +
+                                           std::to_string(part.height) + " pixels");
+  }
+  if (state_->start(1) && state_->read_part(part, state_->line.data(), out.pixels.data())) return {};
   jpeg_abort_decompress(&codec);
   return codec_error(state_->guard, Errc::corrupt, decode_jpeg_of(jpeg.size()));
 }

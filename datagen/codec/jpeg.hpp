@@ -40,6 +40,14 @@ struct JpegHeader {
   unsigned restart_interval = 0;  // in coding units; 0: the picture is one interval
 };
 
+// A rectangle of a picture.
+struct PicturePart {
+  std::uint32_t left = 0;
+  std::uint32_t top = 0;
+  std::uint32_t width = 0;
+  std::uint32_t height = 0;
+};
+
 // A picture above this is refused, and so is one that claims more pixels than its bytes can hold.
 inline constexpr std::uint64_t kMostJpegPixels = std::uint64_t{1} << 30;
 
@@ -59,6 +67,11 @@ class JpegDecoder {
   // undefined after an error. `shrink` 1, 2, 4 or 8 decodes to that fraction of each side, rounded up, which
   // spares most of the inverse transform.
   Result<void> decode(std::span<const std::byte> jpeg, Image& out, unsigned shrink = 1);
+
+  // The same pixels as decode() has in that part, sparing most of the inverse transform outside of it and all
+  // that is coded below it, where damage then goes unnoticed. `invalid_argument` for a part that is empty or
+  // does not lie in the picture.
+  Result<void> decode_part(std::span<const std::byte> jpeg, const PicturePart& part, Image& out);
 
  private:
   struct State;

@@ -1,4 +1,5 @@
-// Fuzz target: the input is a JPEG. Pictures are decoded as long as they are small, whole and shrunk.
+// Fuzz target: the input is a JPEG. Pictures are decoded as long as they are small, whole, shrunk and in
+// part.
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
@@ -20,5 +21,10 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
                        image.pixels.size() == std::size_t{3} * image.width * image.height;
     if (!right) std::abort();
   }
+  const penstock::PicturePart part{header->width / 3, header->height / 3, (header->width + 1) / 2,
+                                   (header->height + 1) / 2};
+  if (decoder.decode_part(jpeg, part, image).ok() &&
+      image.pixels.size() != std::size_t{3} * part.width * part.height)
+    std::abort();
   return 0;
 }

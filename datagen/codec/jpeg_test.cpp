@@ -244,6 +244,74 @@ TEST(Jpeg, ShrinksWhileDecoding) {
   EXPECT_EQ(decoder.decode(bytes, decoded, 3).error().code, Errc::invalid_argument);
 }
 
+// Whatever decode() has there.
+Image cut_out(const Image& image, const PicturePart& part) {
+  Image cut{part.width, part.height, {}};
+  for (std::uint32_t y = part.top; y < part.top + part.height; ++y) {
+    const auto row =
+        image.pixels.begin() + static_cast<std::ptrdiff_t>((std::size_t{y} * image.width + part.left) * 3);
+    cut.pixels.insert(cut.pixels.end(), row, row + static_cast<std::ptrdiff_t>(part.width) * 3);
+  }
+  return cut;
+}
+
+void expect_parts_of(std::span<const std::byte> jpeg) {
+  JpegDecoder decoder;
+  Image whole;
+  ASSERT_TRUE(decoder.decode(jpeg, whole).ok());
+  const RandomStream random(1, "parts");
+  std::vector<PicturePart> parts{{0, 0, whole.width, whole.height},
+                                 {whole.width - 1, whole.height - 1, 1, 1}};
+  for (std::uint64_t i = 0; i < 60; ++i) {
+    PicturePart part;
+    part.left = static_cast<std::uint32_t>(random.below(4 * i, whole.width));
+    part.top = static_cast<std::uint32_t>(random.below(4 * i + 1, whole.height));
+    part.width = static_cast<std::uint32_t>(1 + random.below(4 * i + 2, whole.width - part.left));
+    part.height = static_cast<std::uint32_t>(1 + random.below(4 * i + 3, whole.height - part.top));
+    parts.push_back(part);
+  }
+  for (const PicturePart& part : parts) {
+    Image cut;
+    ASSERT_TRUE(decoder.decode_part(jpeg, part, cut).ok());
+    EXPECT_EQ(cut.width, part.width);
+    EXPECT_EQ(cut.height, part.height);
+    EXPECT_EQ(cut.pixels, cut_out(whole, part).pixels)
+        << part.width << "x" << part.height << " at " << part.left << "," << part.top << " of " << whole.width
+        << "x" << whole.height;
+  }
+}
+
+TEST(Jpeg, APartHasThePixelsOfTheWhole) {
+  JpegEncoder encoder;
+  for (const auto& [width, height] : {std::pair{200U, 150U}, std::pair{33U, 17U}, std::pair{16U, 16U}}) {
+    const auto jpeg = encoder.encode(speckles(width, height, width), 90);
+    ASSERT_TRUE(jpeg.ok());
+    expect_parts_of(copy(*jpeg));
+  }
+  const std::vector<std::uint8_t> samples = speckles(61, 47, 3).pixels;  // more than any of these has
+  expect_parts_of(encode_kind({.progressive = true}, 61, 15, samples));
+  expect_parts_of(
+      encode_kind({.input = JCS_GRAYSCALE, .stored = JCS_GRAYSCALE, .components = 1}, 61, 15, samples));
+  expect_parts_of(
+      encode_kind({.input = JCS_CMYK, .stored = JCS_YCCK, .components = 4, .adobe = true}, 30, 15, samples));
+}
+
+TEST(Jpeg, APartOutsideOfThePictureIsRefused) {
+  JpegEncoder encoder;
+  const auto jpeg = encoder.encode(slopes(40, 30), 90);
+  ASSERT_TRUE(jpeg.ok());
+  JpegDecoder decoder;
+  Image cut;
+  for (const PicturePart& part :
+       {PicturePart{0, 0, 0, 1}, PicturePart{0, 0, 1, 0}, PicturePart{40, 0, 1, 1}, PicturePart{1, 0, 40, 30},
+        PicturePart{0, 29, 1, 2}, PicturePart{UINT32_MAX, 0, 2, 2}}) {
+    const auto done = decoder.decode_part(*jpeg, part, cut);
+    ASSERT_FALSE(done.ok());
+    EXPECT_EQ(done.error().code, Errc::invalid_argument);
+  }
+  EXPECT_TRUE(decoder.decode_part(*jpeg, {39, 29, 1, 1}, cut).ok()) << "the decoder goes on";
+}
+
 TEST(JpegDamage, EveryTruncationIsSaid) {
   const Image picture = speckles(24, 17, 5);
   JpegDecoder decoder;
