@@ -128,6 +128,7 @@ TEST_F(Traced, ThreadsAreCountedTogether) {
   const Tier tier = open(",times=1");
   {
     std::vector<std::jthread> threads;
+    threads.reserve(8);
     for (int i = 0; i < 8; ++i)
       threads.emplace_back([&, i] {
         for (int k = 0; k < 50; ++k) put(*tier.backend, std::to_string(i) + "/" + std::to_string(k), 3);
