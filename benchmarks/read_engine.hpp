@@ -19,6 +19,7 @@
 #include "io_backends/base/histogram.hpp"
 #include "io_backends/base/read_plan.hpp"
 #include "io_backends/base/traced.hpp"
+#include "results/rank_figures.hpp"
 
 namespace penstock {
 
@@ -59,12 +60,6 @@ struct ReadLap {
   bool verify = false;  // compare each sample's CRC32C with the manifest's (which must have them)
   std::optional<std::uint64_t> first_pass{};  // of the shuffle; absent: behind the run before
   std::function<void()> at_gate{};            // called when all threads are ready, before the clock starts
-};
-
-// What one rank of several did in a run.
-struct RankFigures {
-  std::uint64_t bytes = 0;
-  double wall_s = 0;
 };
 
 // What one run delivered, ramp excluded. Always comes back, also after a failure: what was measured stays

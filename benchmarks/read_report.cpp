@@ -41,19 +41,6 @@ CacheState cell_cache(const ReadCell& cell) {
   return state;
 }
 
-// One sample a repeat, of the rates that its ranks had each by its own clock.
-void record_ranks(const ReadTally& tally, Trial& trial) {
-  std::vector<double> rates;
-  for (const RankFigures& rank : tally.ranks)
-    rates.push_back(per_second(static_cast<double>(rank.bytes), rank.wall_s));
-  if (rates.empty()) return;
-  const auto [least, most] = std::minmax_element(rates.begin(), rates.end());
-  for (const auto& [name, rate] :
-       {std::pair{"rank_min_bytes_per_s", *least}, std::pair{"rank_median_bytes_per_s", median(rates)},
-        std::pair{"rank_max_bytes_per_s", *most}})
-    trial.sample(name, "B/s", Better::higher, kRepeat, rate);
-}
-
 void record_calls(const TimesByCall& calls, Trial& trial) {
   for (const auto& [call, times] : calls) {
     const std::string of_call = "." + std::string(timed_call_name(call));
@@ -80,7 +67,7 @@ void record_rates(const LapFigures& repeat, Trial& trial) {
                  per_second(static_cast<double>(*repeat.device_bytes), tally.elapsed_s));
   trial.sample("wall_s", "s", Better::neither, kRepeat, tally.wall_s);
   trial.sample("payload_bytes", "B", Better::neither, kRepeat, static_cast<double>(tally.bytes));
-  record_ranks(tally, trial);
+  record_ranks(tally.ranks, "", kRepeat, trial);
   record_calls(tally.calls, trial);
   if (tally.samples == 0) return;
   for (const auto& [name, percent] : {std::pair{"latency_ns_p50", 50.0}, std::pair{"latency_ns_p95", 95.0},

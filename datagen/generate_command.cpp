@@ -12,16 +12,16 @@
 #include "datagen/dry_run.hpp"
 #include "datagen/generate.hpp"
 #include "datagen/generate_list.hpp"
+#include "datagen/generate_request.hpp"
+#include "datagen/generate_share.hpp"
 #include "datagen/generate_target.hpp"
 #include "datagen/generation.hpp"
 #include "datagen/manifest/manifest.hpp"
-#include "datagen/object_check.hpp"
 #include "io_backends/base/command.hpp"
-#include "io_backends/base/interrupt.hpp"
-#include "io_backends/base/placement.hpp"
 #include "io_backends/base/progress.hpp"
 #include "io_backends/base/units.hpp"
 #include "results/environment.hpp"
+#include "results/rank_figures.hpp"
 #include "results/table.hpp"
 #include "results/trial.hpp"
 
@@ -74,7 +74,7 @@ constexpr OptionSpec kOptions[] = {
     {.name = "threads",
      .type = OptionType::integer,
      .value = "N",
-     .help = "workers; as many as there are processors if absent; the bytes do not depend on it",
+     .help = "workers of each rank; as many as there are processors if absent; the bytes do not depend on it",
      .group = kHow,
      .at_least = 1},
     {.name = "resume",
@@ -89,97 +89,13 @@ constexpr OptionSpec kOptions[] = {
      .group = kHow},
 };
 
-// ---- What is asked for ---------------------------------------------------------------------------------
-Result<std::vector<OptionWord>> setting_words(const std::vector<std::string>& given) {
-  std::vector<OptionWord> words;
-  for (const std::string& word : given) {
-    const std::size_t divider = word.find('=');
-    if (divider == 0 || divider == std::string::npos)
-      return make_error(Errc::invalid_argument, fmt::format("--set takes KEY=VALUE, not '{}'", word));
-    words.push_back({word.substr(0, divider), word.substr(divider + 1)});
-  }
-  return words;
-}
-
-unsigned threads_of(const Options& options) {
-  if (options.given("threads")) return static_cast<unsigned>(options.integer("threads"));
-  return static_cast<unsigned>(std::max<std::size_t>(1, allowed_cpus().size()));
-}
-
-// What the line leaves open is taken from the data set that --resume finds.
-Result<Generation> decide(const CommandContext& context, const std::optional<GenerationState>& begun) {
-  const Options& options = context.options;
-  HowMany how_many{
-      .samples = options.given("samples") ? static_cast<std::uint64_t>(options.integer("samples")) : 0,
-      .bytes = options.given("bytes") ? options.size("bytes") : 0,
-      .scale = options.given("scale") ? options.real("scale") : 0,
-      .size_for = {}};
-  if (options.given("scale") && !(how_many.scale > 0))
-    return make_error(Errc::invalid_argument, fmt::format("--scale must be above 0, not {}", how_many.scale));
-  if (options.given("size-for")) {
-    PENSTOCK_ASSIGN(how_many.size_for, parse_size_for(options.text("size-for"), memory_bytes()));
-  }
-  PENSTOCK_ASSIGN(std::vector<OptionWord> settings, setting_words(options.texts("set")));
-  std::string format = options.text("format");
-  std::uint64_t seed = context.seed;
-  if (begun) {
-    if (!how_many.given()) how_many.samples = begun->samples;
-    if (!options.given("seed")) seed = begun->seed;
-    // Another recipe may not go with that format: check_target() says what it was begun with.
-    const bool same_recipe = begun->recipe == context.positionals[0];
-    if (same_recipe && !options.given("format")) format = begun->format;
-    if (same_recipe && settings.empty())
-      for (const auto& [key, value] : begun->settings) settings.push_back({key, value});
-  }
-  return plan_generation(context.positionals[0], format, settings, how_many, seed, threads_of(options));
-}
-
-bool says_how_many(const Options& options) {
-  return options.given("samples") || options.given("bytes") || options.given("scale") ||
-         options.given("size-for");
-}
-
-// Where what was asked for is not what comes of it.
-void say_what_differs(const Options& options, const Generation& generation) {
-  const std::uint64_t bytes = generation.bytes_expected;
-  if (options.given("bytes") && bytes > options.size("bytes"))
-    note(fmt::format("one sample is the least, and takes about {}: more than --bytes {}", format_size(bytes),
-                     format_size(options.size("bytes"))));
-  if (const std::string& size_for = options.text("size-for"); !size_for.empty()) {
-    const std::string app = size_for.substr(0, size_for.find(','));
-    const std::string doubt = doubt_of_size_for(app, generation.state.recipe);
-    if (!doubt.empty()) warn(doubt);
-  }
-  constexpr std::string_view kShards = "shards=";
-  for (const std::string& setting : options.texts("set")) {
-    if (!setting.starts_with(kShards)) continue;
-    const Result<std::uint64_t> shards = parse_count(std::string_view(setting).substr(kShards.size()));
-    if (shards.ok() && *shards > generation.objects)
-      note(fmt::format("{} samples make {} shards: no shard is empty", generation.state.samples,
-                       generation.objects));
-  }
-}
-
-// Whether all of it is there already. What a run would be refused for.
-Result<bool> look_at_target(const Options& options, const Generation& generation, Tier& tier, bool begun) {
-  const bool resume = options.flag("resume");
-  PENSTOCK_ASSIGN(const bool complete, check_target(tier, generation.state, resume));
-  if (complete) return true;
-  if (resume && !begun && !says_how_many(options))
-    return make_error(Errc::not_found,
-                      fmt::format("nothing was begun in '{}' that --resume could go on with: say how many "
-                                  "samples to begin with (--samples, --bytes, --scale or --size-for), or "
-                                  "leave --resume out for the whole data set",
-                                  tier.root));
-  PENSTOCK_TRY(check_room(tier, generation, begun));
-  return false;
-}
-
-// ---- Making it -----------------------------------------------------------------------------------------
-double peak_memory_bytes() {
+// Of the rank that took most. Collective.
+Result<double> peak_memory_bytes(Communicator& ranks) {
   struct rusage usage {};
   ::getrusage(RUSAGE_SELF, &usage);
-  return static_cast<double>(usage.ru_maxrss) * 1024.0;
+  double bytes = static_cast<double>(usage.ru_maxrss) * 1024.0;
+  PENSTOCK_TRY(ranks.all_reduce(std::span(&bytes, 1), Reduction::max));
+  return bytes;
 }
 
 Result<CorpusFacts> facts_of(const Generation& generation, Tier& tier) {
@@ -196,15 +112,16 @@ Result<CorpusFacts> facts_of(const Generation& generation, Tier& tier) {
                      .over_ram = memory > 0 ? bytes / memory : 0};
 }
 
-void measure(Trial& trial, const Generated& made) {
+void measure(Trial& trial, const Generated& made, double peak_memory) {
   if (made.samples_made != 0 && made.seconds > 0) {
     trial.value("samples_per_s", "1/s", Better::higher,
                 static_cast<double>(made.samples_made) / made.seconds);
     trial.value("payload_bytes_per_s", "B/s", Better::higher,
                 static_cast<double>(made.bytes_made) / made.seconds);
+    record_ranks(made.ranks, "", "run", trial);
   }
   trial.value("wall_s", "s", Better::lower, made.seconds);
-  trial.value("peak_memory_bytes", "B", Better::lower, peak_memory_bytes());
+  trial.value("peak_memory_bytes", "B", Better::lower, peak_memory);
 }
 
 void say_what_was_made(const CommandContext& context, const Generation& generation, const CorpusFacts& facts,
@@ -221,6 +138,15 @@ void say_what_was_made(const CommandContext& context, const Generation& generati
                         format_number(static_cast<double>(made.samples_made) / made.seconds),
                         format_rate(static_cast<double>(made.bytes_made) / made.seconds, context.output),
                         rate_unit(context.output));
+  if (const double apart = ranks_apart(made.ranks); apart > kRanksApart) {
+    const auto slower = [](const RankFigures& a, const RankFigures& b) {
+      return a.bytes_per_s() < b.bytes_per_s();
+    };
+    const auto [least, most] = std::minmax_element(made.ranks.begin(), made.ranks.end(), slower);
+    text += fmt::format("the ranks lie {} apart: the slowest made {} {}, the fastest {}\n",
+                        format_percent(apart), format_rate(least->bytes_per_s(), context.output),
+                        rate_unit(context.output), format_rate(most->bytes_per_s(), context.output));
+  }
   print_text(text);
 }
 
@@ -246,7 +172,8 @@ std::string how_to_go_on(const CommandContext& context) {
 }
 
 Result<int> make_it(const CommandContext& context, const Generation& generation, Tier& tier) {
-  const unsigned threads = threads_of(context.options);
+  Communicator& ranks = context.communicator;
+  const unsigned threads = generate_threads(context.options);
   PENSTOCK_ASSIGN(Run run, Run::begin(context));
   run.measured_tier(tier);
   Trial trial = run.trial();
@@ -257,18 +184,29 @@ Result<int> make_it(const CommandContext& context, const Generation& generation,
   trial.parameter("samples", generation.state.samples);
   trial.parameter("settings", generation.state.settings);
   trial.parameter("generation_seed", generation.state.seed);
+  const auto count = static_cast<std::uint64_t>(ranks.size());
+  if (count > 1) trial.parameter("rank_scaling", "strong");
+  if (generation.objects < count)
+    note(fmt::format("{} object{} for {} ranks: {} of them {} nothing to make", generation.objects,
+                     generation.objects == 1 ? "" : "s", count, count - generation.objects,
+                     count - generation.objects == 1 ? "has" : "have"));
   Generated made;
   Result<void> done = success();
   {
-    Progress progress(context.output.progress, "generate " + generation.state.recipe,
-                      generation.state.samples, "samples");
-    done = generate(generation, tier, threads, context.options.flag("resume"), progress, made);
+    Progress progress(
+        context.output.progress,
+        fmt::format("generate {}{}", generation.state.recipe, count > 1 ? ", the first rank's share" : ""),
+        share_of(generation, 0, ranks.size()).samples(), "samples");
+    done = generate(generation, tier, threads, context.options.flag("resume"), ranks, progress, made);
   }
   if (made.damaged != 0)
     warn(fmt::format("{} objects of before were missing or wrong and were made again", made.damaged));
   if (made.journal_damaged != 0)
     warn("the journal of before is damaged; what it no longer names was made again");
-  measure(trial, made);
+  PENSTOCK_TRY(run.look_at_ranks());
+  PENSTOCK_ASSIGN(const double peak_memory, peak_memory_bytes(ranks));
+  if (!ranks.root()) return done.ok() ? Result<int>(0) : Result<int>(std::move(done).error());
+  measure(trial, made, peak_memory);
   trial.parameter("samples_kept", made.samples_kept);
   if (done.ok()) {
     PENSTOCK_ASSIGN(const CorpusFacts facts, facts_of(generation, tier));
@@ -286,22 +224,6 @@ Result<int> make_it(const CommandContext& context, const Generation& generation,
   return std::move(done).error();
 }
 
-// Of a finished data set that is to be resumed: whether it lacks nothing, as far as a look at the names
-// tells.
-Result<bool> has_all_objects(Tier& tier, unsigned threads) {
-  PENSTOCK_ASSIGN(const Manifest manifest, Manifest::load(*tier.backend, kManifestName));
-  PENSTOCK_ASSIGN(const std::vector<WrongObject> wrong,
-                  check_object_sizes(tier.backend->names(), manifest, threads));
-  if (wrong.empty()) return true;
-  std::string name;
-  note(fmt::format(
-      "'{}' lacks {} of its {} objects, or has them in another size (first: '{}', {}): what is "
-      "wrong is made again",
-      tier.root, format_count(wrong.size()), format_count(manifest.objects()),
-      printable(manifest.object_name(wrong.front().object, name)), printable(wrong.front().verdict.detail)));
-  return false;
-}
-
 void say_nothing_to_do(const CommandContext& context, const Generation& generation, const Tier& tier) {
   const GenerationState& state = generation.state;
   note(fmt::format("'{}' holds all {} samples already: nothing to do (penstock verify checks their bytes)",
@@ -317,9 +239,23 @@ void say_nothing_to_do(const CommandContext& context, const Generation& generati
                 {"out", tier.root}});
 }
 
+Result<void> dry_run(const CommandContext& context, const Generation& generation, Tier& tier,
+                     const Result<bool>& complete) {
+  const std::string refused = complete.ok() ? "" : complete.error().message();
+  PENSTOCK_TRY(show_plan(context.output, generation, tier, generate_threads(context.options), refused));
+  if (!complete.ok() && complete.error().code == Errc::no_space) {  // a plan may be for another machine
+    warn(refused);
+    return success();
+  }
+  if (complete.ok() && *complete) say_nothing_to_do(context, generation, tier);
+  return outcome_of(complete);
+}
+
 Result<int> run_generate(const CommandContext& context) {
   const Options& options = context.options;
+  Communicator& ranks = context.communicator;
   if (options.flag("list")) {
+    if (!ranks.root()) return 0;
     const RecipeInfo* only = nullptr;
     if (!context.positionals.empty()) {
       PENSTOCK_ASSIGN(only, recipe_registry().find(context.positionals[0]));
@@ -342,25 +278,23 @@ Result<int> run_generate(const CommandContext& context) {
   PENSTOCK_ASSIGN(Tier tier, open_tier(options.text("out")));
   std::optional<GenerationState> begun;
   if (options.flag("resume")) {
-    PENSTOCK_ASSIGN(begun, what_was_begun(tier));
+    PENSTOCK_ASSIGN(begun, begun_before(ranks, tier));
   }
-  PENSTOCK_ASSIGN(const Generation generation, decide(context, begun));
+  PENSTOCK_ASSIGN(const Generation generation, decide_generation(context, begun));
   say_what_differs(options, generation);
-  Result<bool> complete = look_at_target(options, generation, tier, begun.has_value());
-  if (complete.ok() && *complete) complete = has_all_objects(tier, threads_of(options));
-  const std::string refused = complete.ok() ? "" : complete.error().message();
+  Result<bool> complete = false;
+  if (ranks.root()) complete = look_at_target(options, generation, tier, begun.has_value());
   if (options.flag("dry-run")) {
-    PENSTOCK_TRY(show_plan(context.output, generation, tier, threads_of(options), refused));
-    if (!complete.ok() && complete.error().code == Errc::no_space) {  // a plan may be for another machine
-      warn(refused);
-      return 0;
-    }
+    const Result<void> shown = ranks.root() ? dry_run(context, generation, tier, complete) : success();
+    PENSTOCK_TRY(as_root_says(ranks, shown));
+    return 0;
   }
-  if (!complete.ok()) return complete.error();
-  if (*complete) say_nothing_to_do(context, generation, tier);
-  if (options.flag("dry-run")) return 0;
-  if (*complete) {
-    sweep_lock(*tier.backend);
+  PENSTOCK_TRY(as_root_says(ranks, outcome_of(complete)));
+  std::uint64_t all_there = complete.ok() && *complete ? 1 : 0;
+  PENSTOCK_TRY(ranks.all_reduce(std::span(&all_there, 1), Reduction::max));
+  if (all_there != 0) {
+    if (ranks.root()) say_nothing_to_do(context, generation, tier);
+    if (ranks.root()) sweep_lock(*tier.backend);
     return 0;
   }
   if (!generation.how_many.empty()) note(generation.how_many);
@@ -387,6 +321,7 @@ const CommandInfo command_generate{
     .nouns_at_least = 0,
     .nouns_at_most = 1,
     .measures = true,
+    .ranks = true,
 };
 
 }  // namespace penstock

@@ -91,7 +91,7 @@ TEST(GenerateMend, WhatIsSaidToBeThereIsWhatResumeKeeps) {
     Tier sick = tier(path, ",fail=" + fault);
     Progress progress(false, "", 0, "");
     Generated stopped;
-    ASSERT_FALSE(generate(generation, sick, 1, false, progress, stopped).ok()) << fault;
+    ASSERT_FALSE(generate(generation, sick, 1, false, *single_process(), progress, stopped).ok()) << fault;
     Tier healthy = tier(path);
     const auto resumed = make(healthy, generation, 1, true);
     ASSERT_TRUE(resumed.ok()) << resumed.error().message();

@@ -208,7 +208,8 @@ Result<void> JournalWriter::append(const JournalSegment& segment) {
   std::uint64_t number = 0;
   {
     const std::lock_guard lock(mutex_);
-    number = next_++;
+    number = next_;
+    next_ += stride_;
   }
   PENSTOCK_ASSIGN(
       const auto writer,

@@ -76,9 +76,10 @@ struct JournalSegment {
 // else.
 class JournalWriter {
  public:
-  // Segments are numbered from `first_segment` on, over all workers.
-  JournalWriter(Backend& backend, std::uint32_t key, std::uint64_t first_segment)
-      : backend_(backend), key_(key), next_(first_segment) {}
+  // Segments are numbered from `first_segment` on, over all workers; of several writers each takes every
+  // `stride`th number.
+  JournalWriter(Backend& backend, std::uint32_t key, std::uint64_t first_segment, std::uint64_t stride = 1)
+      : backend_(backend), key_(key), stride_(stride), next_(first_segment) {}
 
   // Publishes the segment; nothing where no object is in it. Any thread.
   Result<void> append(const JournalSegment& segment);
@@ -86,6 +87,7 @@ class JournalWriter {
  private:
   Backend& backend_;
   const std::uint32_t key_;
+  const std::uint64_t stride_;
   std::mutex mutex_;
   std::uint64_t next_;
 };

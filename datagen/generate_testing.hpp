@@ -54,9 +54,10 @@ inline Tree tree_of(Tier& tier) {
 
 inline Result<Generated> make(Tier& tier, const Generation& generation, unsigned threads = 2,
                               bool resume = false) {
+  const auto ranks = single_process();
   Progress progress(false, "", 0, "");
   Generated made;
-  PENSTOCK_TRY(generate(generation, tier, threads, resume, progress, made));
+  PENSTOCK_TRY(generate(generation, tier, threads, resume, *ranks, progress, made));
   return made;
 }
 

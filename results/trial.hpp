@@ -53,6 +53,8 @@ class Run {
   // durations in seconds with "_s" behind the name. Collective.
   static Result<Run> begin(const CommandContext& context);
 
+  int ranks() const { return communicator_->size(); }
+
   Trial trial() const;  // a cell with this run's command line, seed, labels, environment and resolved options
   void keep(Trial trial);  // done: its record will be written; with --json it is printed now
   std::span<const Record> records() const { return records_; }

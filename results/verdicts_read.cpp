@@ -7,6 +7,7 @@
 #include <initializer_list>
 #include <optional>
 
+#include "results/rank_figures.hpp"
 #include "results/statistics.hpp"
 #include "results/table.hpp"
 #include "results/verdicts_parts.hpp"
@@ -242,12 +243,11 @@ void say_labels(const std::vector<ReadGroup>& groups, std::vector<Sentence>& out
 // Ranks that read equally large parts should end together.
 void say_ranks(const ReadGroup& group, const ReadCurve& curve, const Output& output,
                std::vector<Sentence>& out) {
-  constexpr double kApart = 0.1;
   for (const auto& [threads, record] : curve.at) {
     const auto least = metric_value(*record, "rank_min_bytes_per_s");
     const auto middle = metric_value(*record, "rank_median_bytes_per_s");
     const auto most = metric_value(*record, "rank_max_bytes_per_s");
-    if (!least || !middle || !most || *middle <= 0 || *most - *least <= kApart * *middle) continue;
+    if (!least || !middle || !most || *middle <= 0 || *most - *least <= kRanksApart * *middle) continue;
     out.push_back(
         {Tone::caution, "ranks",
          fmt::format("The ranks on {} lie {} apart at {}: the slowest reads {} {}, the fastest {}{}.",

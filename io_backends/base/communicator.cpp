@@ -1,7 +1,17 @@
 #include "io_backends/base/communicator.hpp"
 
 #include <algorithm>
+#include <array>
+#include <condition_variable>
 #include <cstring>
+#include <exception>
+#include <mutex>
+#include <optional>
+#include <system_error>
+#include <thread>
+
+#include "io_backends/base/interrupt.hpp"
+#include "io_backends/base/threads.hpp"
 
 namespace penstock {
 namespace {
@@ -45,6 +55,39 @@ Error unpacked(std::span<const std::byte> bytes) {
   return error;
 }
 
+// Work on a thread of its own, which is waited for when this dies.
+class WorkBeside {
+ public:
+  explicit WorkBeside(const std::function<Result<void>()>& work) {
+    try {
+      thread_ = std::jthread([this, &work] { finish(on_threads(1, [&](unsigned) { return work(); })); });
+    } catch (const std::system_error& error) {
+      outcome_ = no_more_threads(error, 1);
+    }
+  }
+
+  // Nothing while it runs; looks no longer than `patience`, and no more once there is an outcome.
+  const std::optional<Result<void>>& wait(std::chrono::milliseconds patience) {
+    static const std::optional<Result<void>> none;
+    std::unique_lock lock(mutex_);
+    return done_.wait_for(lock, patience, [this] { return outcome_.has_value(); }) ? outcome_ : none;
+  }
+
+ private:
+  void finish(Result<void> outcome) {
+    {
+      const std::lock_guard lock(mutex_);
+      outcome_ = std::move(outcome);
+    }
+    done_.notify_all();
+  }
+
+  std::mutex mutex_;
+  std::condition_variable done_;
+  std::optional<Result<void>> outcome_;
+  std::jthread thread_;
+};
+
 }  // namespace
 
 std::unique_ptr<Communicator> single_process() {
@@ -69,6 +112,35 @@ Result<void> agree(Communicator& ranks, const Result<void>& mine) {
   PENSTOCK_TRY(ranks.broadcast(verdict));
   if (verdict.empty()) return success();
   return unpacked(verdict);
+}
+
+Result<void> as_root_says(Communicator& ranks, const Result<void>& roots) {
+  if (ranks.size() == 1) return roots;
+  std::vector<std::byte> verdict;
+  if (ranks.root()) verdict = packed(roots);
+  PENSTOCK_TRY(ranks.broadcast(verdict));
+  if (verdict.empty()) return success();
+  return unpacked(verdict);
+}
+
+Result<void> work_together(Communicator& ranks, const std::function<Result<void>()>& work,
+                           const std::function<void()>& stop) {
+  if (ranks.size() == 1) return work();
+  WorkBeside beside(work);
+  while (true) {
+    const std::optional<Result<void>>& mine = beside.wait(std::chrono::milliseconds(100));
+    std::array<std::uint64_t, 3> news{mine ? 0U : 1U, mine && !mine->ok() ? 1U : 0U,
+                                      static_cast<std::uint64_t>(interrupt_signal())};
+    const Result<void> heard = ranks.all_reduce(std::span<std::uint64_t>(news), Reduction::max);
+    if (!heard.ok()) {
+      stop();
+      return heard;
+    }
+    const auto [working, failed, signal] = news;
+    if (failed != 0) stop();
+    if (signal != 0 && !interrupted()) simulate_interrupt(static_cast<int>(signal));
+    if (working == 0) return agree(ranks, *mine);
+  }
 }
 
 }  // namespace penstock

@@ -5,6 +5,7 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
@@ -54,5 +55,19 @@ std::unique_ptr<Communicator> single_process();
 // Collective: the first rank's error on every rank, "on rank 2 of 4: ..." before it where only some ranks
 // have one; success where none has.
 Result<void> agree(Communicator& ranks, const Result<void>& mine);
+// Collective: what rank 0 says of what it alone did, on every rank.
+Result<void> as_root_says(Communicator& ranks, const Result<void>& roots);
+// What agree() takes of what may be more than an outcome.
+template <class T>
+Result<void> outcome_of(const Result<T>& result) {
+  return result.ok() ? success() : Result<void>(result.error());
+}
+
+// Collective: runs `work` on every rank and returns what they agree() on. Meanwhile the ranks hear of each
+// other some ten times a second: as soon as one has failed, `stop` is called on each, by another thread than
+// works, and perhaps more than once; stopped work is to return success soon. A signal that comes to one rank
+// comes to all.
+Result<void> work_together(Communicator& ranks, const std::function<Result<void>()>& work,
+                           const std::function<void()>& stop);
 
 }  // namespace penstock

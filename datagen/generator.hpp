@@ -1,0 +1,126 @@
+// One rank's part in making a data set: its share of the objects, and on rank 0 what belongs to all of them.
+// Only generate.cpp uses it.
+#pragma once
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "datagen/companions.hpp"
+#include "datagen/generate.hpp"
+#include "datagen/generate_share.hpp"
+#include "datagen/generate_state.hpp"
+#include "datagen/generation.hpp"
+#include "datagen/manifest/manifest.hpp"
+#include "datagen/object_maker.hpp"
+#include "io_backends/base/buffer.hpp"
+#include "io_backends/base/communicator.hpp"
+#include "io_backends/base/progress.hpp"
+#include "io_backends/base/result.hpp"
+#include "io_backends/base/tier.hpp"
+
+namespace penstock {
+
+// What `step` returns; what it throws (no memory, no threads) is `exhausted`.
+Result<void> guarded(const std::function<Result<void>()>& step);
+
+class Generator {
+ public:
+  Generator(const Generation& generation, Tier& tier, unsigned threads, bool resume, Communicator& ranks,
+            Progress& progress);
+
+  // Collective.
+  Result<void> run(Generated& out);
+  // Makes objects of a finished data set again. Collective; each rank gets the same ones.
+  Result<void> mend(const Manifest& manifest, std::span<const std::uint64_t> wrong, Generated& out);
+
+ private:
+  using Clock = std::chrono::steady_clock;
+
+  // One bit an object, set by any thread.
+  class DoneBits {
+   public:
+    explicit DoneBits(std::uint64_t count) : words_((count + 63) / 64) {}
+    void set(std::uint64_t i) {
+      words_[i / 64].fetch_or(std::uint64_t{1} << (i % 64), std::memory_order_relaxed);
+    }
+    bool get(std::uint64_t i) const {
+      return ((words_[i / 64].load(std::memory_order_relaxed) >> (i % 64)) & 1) != 0;
+    }
+
+   private:
+    std::vector<std::atomic<std::uint64_t>> words_;
+  };
+
+  struct alignas(128) Worker {
+    explicit Worker(const Making& making) : maker(making) {}
+
+    ObjectMaker maker;
+    std::vector<std::uint32_t> labels;  // of the samples of the object at hand
+    JournalSegment unflushed;
+    Clock::time_point last_flush;
+    Generated made;
+    Buffer buffer;
+  };
+
+  Error of_another_build(std::string_view name, std::string_view why) const;
+  Result<void> check_names(const Manifest& manifest);
+  // The same object as the manifest has it, or none.
+  Result<void> make_as(Worker& worker, const Manifest& manifest, std::uint64_t object);
+  ManifestFacts facts() const;
+  // Over the threads of this rank, then over the ranks. Collective.
+  Result<void> sum_up(Generated& out);
+  bool stopped() const { return stopped_.load(std::memory_order_relaxed); }
+  std::uint64_t samples_of(std::uint64_t object) const;
+  Result<void> name_objects();
+  Result<JournalRead> keep_what_is_right();
+  // Takes an object of the share over where all of its bytes are those that were written. Its checksum was
+  // combined from its samples' while it was made, so this costs the making nothing, and a resume one pass
+  // over what it keeps.
+  Result<void> keep(Worker& worker, PublishedObject whole, std::span<const JournalSample> samples);
+  Result<bool> is_right(Worker& worker, std::string_view name, PublishedObject whole);
+  // An object that stands as it shall; worker.labels holds its samples'.
+  void enter(const Worker& worker, std::uint64_t object, PublishedObject whole,
+             std::span<const JournalSample> samples);
+  Result<void> make_share();
+  Result<void> mend_share(const Manifest& manifest, std::span<const std::uint64_t> wrong);
+  Result<void> make(Worker& worker, std::uint64_t object);
+  // Its rows for the journal are worker.unflushed's last.
+  Result<PublishedObject> make_object(Worker& worker, std::uint64_t object);
+  // Small: made again by every --resume.
+  Result<void> make_companions();
+  // What a kill loses is made again: at most a second of each worker's time, later a twentieth of all of it,
+  // and never more samples than a journal may hold in memory.
+  Result<void> flush_now_and_then(Worker& worker);
+  Result<void> flush(Worker& worker);
+  Result<void> finish();
+
+  const Generation& generation_;
+  Backend& backend_;
+  Communicator& ranks_;
+  const GenerateShare share_;
+  const unsigned threads_;
+  const bool resume_;
+  const Durability durability_;
+  Progress& progress_;
+  const std::vector<std::string> labels_;
+  const std::vector<Companion> companions_;
+  ManifestBuilder builder_;  // of rank 0
+  ObjectLedger ledger_;
+  DoneBits done_;  // of the share
+  std::deque<Worker> workers_;
+  std::optional<JournalWriter> journal_;
+  std::atomic<bool> stopped_{false};  // another rank cannot go on
+  Clock::time_point start_;
+  double seconds_ = 0;
+};
+
+}  // namespace penstock

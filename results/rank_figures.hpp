@@ -1,0 +1,29 @@
+// What the ranks of a job did one by one, and how a record says it.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string_view>
+
+namespace penstock {
+
+class Trial;
+
+// One rank of several, in one run.
+struct RankFigures {
+  std::uint64_t bytes = 0;
+  double wall_s = 0;  // by its own clock
+
+  double bytes_per_s() const { return wall_s > 0 ? static_cast<double>(bytes) / wall_s : 0.0; }
+};
+
+// One sample of "<prefix>rank_min_bytes_per_s", "..median.." and "..max.."; nothing without ranks.
+void record_ranks(std::span<const RankFigures> ranks, std::string_view prefix, std::string_view per,
+                  Trial& trial);
+
+// Ranks with equal work should end together: from where on it is said that they do not.
+inline constexpr double kRanksApart = 0.1;  // of their median rate
+// How far the slowest and the fastest lie apart, in parts of the median; 0 where that says nothing.
+double ranks_apart(std::span<const RankFigures> ranks);
+
+}  // namespace penstock
