@@ -14,6 +14,7 @@ ReadLap next_pass(const LapPlan& plan, const ReadTally& so_far, bool emptied) {
   ReadLap pass{.threads = plan.threads, .max_passes = emptied ? 1U : 0U};
   const std::chrono::nanoseconds gone(static_cast<std::int64_t>(so_far.elapsed_s * 1e9));
   pass.verify = plan.verify;
+  pass.stonewall = plan.stonewall;
   pass.first_pass = plan.first_pass + so_far.passes;
   pass.measured_before = std::chrono::nanoseconds(static_cast<std::int64_t>(so_far.wall_s * 1e9));
   pass.ramp = std::max(plan.ramp - gone, std::chrono::nanoseconds(0));

@@ -22,6 +22,7 @@ struct LapPlan {
   unsigned threads = 1;
   std::chrono::nanoseconds at_least{0};  // whole passes that last this long
   std::chrono::nanoseconds duration{0};  // not 0: exactly this long instead, wherever the pass stands
+  bool stonewall = false;                // the duration is ReadLap::stonewall
   std::chrono::nanoseconds ramp{0};
   bool verify = false;
   std::uint64_t first_pass = 0;  // of the shuffle

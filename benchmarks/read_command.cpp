@@ -127,6 +127,12 @@ constexpr OptionSpec kOptions[] = {
      .help = "a repeat takes exactly this long, wherever the pass stands; one that ends before --min-time is "
              "marked short",
      .group = "Duration"},
+    {.name = "stonewall",
+     .type = OptionType::duration,
+     .value = "TIME",
+     .help = "as --duration, and then each rank goes on until it has read as many samples as the most "
+             "advanced had by then",
+     .group = "Duration"},
     {.name = "ramp",
      .type = OptionType::duration,
      .value = "TIME",
@@ -173,7 +179,7 @@ Result<void> set_collective(const Options& options, SweepSettings& settings) {
   return make_error(
       Errc::invalid_argument,
       "--collective reads one sample at a time on every rank, in whole passes: leave --threads, "
-      "--depth, --duration and --order physical out, or start more ranks");
+      "--depth, --duration, --stonewall and --order physical out, or start more ranks");
 }
 
 Result<void> check_collective(const Tier& tier) {
@@ -212,8 +218,12 @@ Result<SweepSettings> sweep_settings(const CommandContext& context) {
   settings.verify = options.flag("verify");
   settings.on_error = options.text("on-error") == "skip" ? OnError::skip : OnError::fail;
   settings.min_time = options.duration("min-time");
-  if (options.has("duration")) {
-    settings.duration = options.duration("duration");
+  if (options.has("duration") && options.has("stonewall"))
+    return make_error(Errc::invalid_argument,
+                      "--duration and --stonewall say both how long a repeat lasts: leave one out");
+  if (options.has("duration") || options.has("stonewall")) {
+    settings.stonewall = options.has("stonewall");
+    settings.duration = options.duration(settings.stonewall ? "stonewall" : "duration");
     // The bound of `short` that nobody gave; the last sample may end a little before the time is over.
     if (!options.given("min-time"))
       settings.min_time = std::min(settings.min_time, settings.duration * 9 / 10);

@@ -68,6 +68,8 @@ ReadTally gather(const ReadRun& run, std::span<const std::unique_ptr<ReadWorker>
   all.elapsed_s = static_cast<double>(last_done_ns) * 1e-9;
   all.first_done_s = static_cast<double>(std::max<std::int64_t>(run.first_done_ns - from_ns, 0)) * 1e-9;
   all.first_done_bytes = run.first_done_bytes;
+  all.stonewall_s = static_cast<double>(std::max<std::int64_t>(run.wall_at_ns - from_ns, 0)) * 1e-9;
+  all.stonewall_bytes = run.wall_bytes;
   all.first_errors = run.first_errors;
   all.failure = run.failure;
   return all;
@@ -92,6 +94,8 @@ void ReadTally::append(const ReadTally& other) {
   elapsed_s += other.elapsed_s;
   first_done_s += other.first_done_s;
   first_done_bytes += other.first_done_bytes;
+  stonewall_s += other.stonewall_s;
+  stonewall_bytes += other.stonewall_bytes;
   latency_ns.merge(other.latency_ns);
   merge(calls, other.calls);
   for (const std::string& error : other.first_errors)
@@ -170,6 +174,7 @@ ReadTally ReadEngine::run(const ReadLap& lap, const ReadWatcher& watcher) {
     run.call_off();
     threads.clear();
     if (lap.at_gate) lap.at_gate();  // where the other ranks wait
+    if (lap.at_stonewall) static_cast<void>(lap.at_stonewall(0));
     ReadTally none;
     none.failure = errno_error(error.code().value(), "cannot start", "a reading thread");
     return none;

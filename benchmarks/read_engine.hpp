@@ -60,6 +60,11 @@ struct ReadLap {
   bool verify = false;  // compare each sample's CRC32C with the manifest's (which must have them)
   std::optional<std::uint64_t> first_pass{};  // of the shuffle; absent: behind the run before
   std::function<void()> at_gate{};            // called when all threads are ready, before the clock starts
+  // The deadline is a stonewall: there, or where the passes end before it, all threads stop; they hear by
+  // `at_stonewall`, called once by the thread that called run() and given the samples that were taken so far,
+  // how many any rank has, and go on until they have as many, or the passes end.
+  bool stonewall = false;
+  std::function<std::uint64_t(std::uint64_t taken)> at_stonewall{};  // absent: nobody has more
 };
 
 // What one run delivered, ramp excluded. Always comes back, also after a failure: what was measured stays
@@ -74,6 +79,8 @@ struct ReadTally {
   double elapsed_s = 0;                // as wall_s, with the ramp
   double first_done_s = 0;             // ... to the moment the first thread found nothing more to do
   std::uint64_t first_done_bytes = 0;  // delivered by all threads by then
+  double stonewall_s = 0;              // ... to the last completion before the stonewall
+  std::uint64_t stonewall_bytes = 0;   // delivered by then
   Histogram latency_ns;  // a sample: from before open to after close, decode and verify included
   std::vector<std::uint64_t> bytes_by_second;  // [i]: in the i-th second of wall_s; the last may be cut short
   std::vector<std::string> first_errors;       // at most kErrorsNamed

@@ -60,6 +60,9 @@ void record_rates(const LapFigures& repeat, Trial& trial) {
   rate("payload_bytes_per_s", "B/s", per_second(static_cast<double>(tally.bytes), tally.wall_s));
   rate("bytes_per_s_first_done", "B/s",
        per_second(static_cast<double>(tally.first_done_bytes), tally.first_done_s));
+  if (tally.stonewall_bytes != 0)
+    rate("stonewall_bytes_per_s", "B/s",
+         per_second(static_cast<double>(tally.stonewall_bytes), tally.stonewall_s));
   rate("read_call_bytes_per_s", "B/s",
        per_second(static_cast<double>(repeat.read_call_bytes), tally.elapsed_s));
   if (repeat.device_bytes)
@@ -180,6 +183,10 @@ std::string read_heading(const Corpus& corpus, std::span<const Record> records, 
         "{} ranks share the samples of every pass (strong scaling); threads are those of a rank, "
         "and a repeat lasts as long as its slowest rank\n",
         ranks);
+  if (!records.empty() && records[0].parameters.contains("stonewall_s"))
+    text += fmt::format(
+        "stonewall at {}: the rates are of all, worn out to what the most advanced rank had read by then\n",
+        format_seconds(records[0].parameters["stonewall_s"].get<double>()));
   std::vector<std::string> seen;
   for (const Record& record : records) {
     if (record.cache.empty() || !record.metrics.contains("wall_s")) continue;

@@ -171,6 +171,7 @@ void ReadSweep::read_lap(ReadCell& cell) {
   Place& place = *places_[cell.tier];
   LapPlan plan{.what = "reading", .threads = cell.threads, .at_least = settings_.min_time};
   plan.duration = settings_.duration;
+  plan.stonewall = settings_.stonewall;
   plan.ramp = settings_.ramp;
   plan.verify = settings_.verify;
   plan.first_pass = place.passes;

@@ -35,6 +35,7 @@ struct SweepSettings {
   OnError on_error = OnError::fail;
   std::chrono::nanoseconds min_time{0};
   std::chrono::nanoseconds duration{0};  // 0: whole passes; else each repeat lasts this long
+  bool stonewall = false;                // and then goes on until every rank has read as much
   std::chrono::nanoseconds ramp{0};
   std::size_t repeats = 1;
   bool baseline = true;

@@ -66,6 +66,8 @@ Json packed(const ReadTally& tally) {
           {"elapsed_s", tally.elapsed_s},
           {"first_done_s", tally.first_done_s},
           {"first_done_bytes", tally.first_done_bytes},
+          {"stonewall_s", tally.stonewall_s},
+          {"stonewall_bytes", tally.stonewall_bytes},
           {"latency_ns", packed(tally.latency_ns)},
           {"calls", packed(tally.calls)},
           {"bytes_by_second", tally.bytes_by_second},
@@ -87,6 +89,8 @@ ReadTally tally_of(const Json& json) {
   json["elapsed_s"].get_to(tally.elapsed_s);
   json["first_done_s"].get_to(tally.first_done_s);
   json["first_done_bytes"].get_to(tally.first_done_bytes);
+  json["stonewall_s"].get_to(tally.stonewall_s);
+  json["stonewall_bytes"].get_to(tally.stonewall_bytes);
   tally.latency_ns = histogram_of(json["latency_ns"]);
   tally.calls = calls_of(json["calls"]);
   json["bytes_by_second"].get_to(tally.bytes_by_second);
@@ -111,6 +115,8 @@ ReadTally side_by_side(const std::vector<ReadTally>& tallies) {
     all.wall_s = std::max(all.wall_s, one.wall_s);
     all.elapsed_s = std::max(all.elapsed_s, one.elapsed_s);
     all.first_done_s = std::min(all.first_done_s, one.first_done_s);
+    all.stonewall_s = std::max(all.stonewall_s, one.stonewall_s);
+    all.stonewall_bytes += one.stonewall_bytes;
     all.latency_ns.merge(one.latency_ns);
     merge(all.calls, one.calls);
     all.bytes_by_second.resize(std::max(all.bytes_by_second.size(), one.bytes_by_second.size()));
@@ -201,6 +207,7 @@ ReadTally ReadTeam::run(const ReadLap& lap, const Mine& mine) {
   ReadLap leg = lap;
   Result<void> together;
   leg.at_gate = [&] { together = ranks_.barrier(); };
+  if (lap.stonewall) leg.at_stonewall = [&](std::uint64_t taken) { return reduced(taken, Reduction::max); };
   if (by_time) {
     leg.max_passes = 1;
     leg.at_least = kNoBound;

@@ -50,6 +50,27 @@ void ReadRun::call_off() {
   gate_.notify_all();
 }
 
+void ReadRun::stand_at_wall(std::span<const std::unique_ptr<ReadWorker>> workers, const ReadWorker& one) {
+  at_wall_.fetch_add(1);
+  at_wall_.notify_one();
+  if (workers.front().get() != &one) {
+    wall_.wait(closed);
+    return;
+  }
+  for (std::size_t here = at_wall_.load(); here != workers.size(); here = at_wall_.load())
+    at_wall_.wait(here);
+  std::uint64_t taken = 0;
+  for (const std::unique_ptr<ReadWorker>& worker : workers) {
+    taken += worker->taken();
+    wall_at_ns = std::max(wall_at_ns, worker->last_done_ns());
+    wall_bytes += worker->delivered().after_ramp();
+  }
+  const std::uint64_t most = lap.at_stonewall ? lap.at_stonewall(taken) : taken;
+  to_wear_out_ = most > taken ? most - taken : 0;
+  wall_.store(open);
+  wall_.notify_all();
+}
+
 void ReadRun::note_error(Error error) {
   std::lock_guard lock(mutex);
   if (first_errors.size() < ReadTally::kErrorsNamed) first_errors.push_back(error.message());
@@ -100,20 +121,31 @@ void ReadWorker::work(ReadRun& run, std::span<const std::unique_ptr<ReadWorker>>
   second_ends_ns_ = ramp_ns_ + kSecondNs - run.lap.measured_before.count() % kSecondNs;
   pass_boundary(run, 0);
   if (!run.wait_at_gate()) return;
+  loop(run);
+  if (run.lap.stonewall) {
+    run.stand_at_wall(workers, *this);
+    wearing_out_ = true;
+    past_deadline_ = false;
+    loop(run);
+  }
+  done(run, workers);
+}
+
+void ReadWorker::loop(ReadRun& run) {
   if (rounds_)
     loop_together(run);
   else if (settings_.depth == 1)
     loop_alone(run);
   else
     loop_queue(run);
-  done(run, workers);
 }
 
 void ReadWorker::reset() {
   tally_ = ReadTally{};
   slice_ = Slice{};
   position_ = 0;
-  past_deadline_ = false;
+  past_deadline_ = wearing_out_ = false;
+  taken_ = 0;
   last_done_ns_ = 0;
   bytes_before_second_ = 0;
   ramp_samples_ = 0;
@@ -124,6 +156,7 @@ void ReadWorker::reset() {
 
 bool ReadWorker::next(ReadRun& run, std::int64_t now_ns, std::uint64_t& sample) {
   if (past_deadline_ || run.stopped() || interrupted()) return false;
+  if (wearing_out_ && !run.wear_out()) return false;
   while (position_ >= slice_.end) {
     if (!run.source.take(now_ns, slice_)) return false;
     slice_.end = std::min(slice_.end, order_.begin(run.first_pass + slice_.pass));
@@ -135,6 +168,7 @@ bool ReadWorker::next(ReadRun& run, std::int64_t now_ns, std::uint64_t& sample) 
     ahead_ = order_.sample(run.first_pass + slice_.pass, position_);
     work_.samples->prefetch(ahead_);
   }
+  ++taken_;
   return true;
 }
 
@@ -318,7 +352,7 @@ void ReadWorker::pass_boundary(ReadRun& run, std::int64_t now_ns) {
     end_second();
     second_ends_ns_ += kSecondNs;
   }
-  const std::int64_t deadline = run.lap.deadline.count();
+  const std::int64_t deadline = wearing_out_ ? 0 : run.lap.deadline.count();
   past_deadline_ = deadline != 0 && now_ns >= deadline;
   next_boundary_ns_ = ramp_ns_ > 0 ? ramp_ns_ : second_ends_ns_;
   if (now_ns >= next_watch_ns_) {

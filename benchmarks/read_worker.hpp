@@ -30,6 +30,11 @@ class ReadRun {
   void open_gate(unsigned workers);  // waits for them, starts the clock, lets them go
   void call_off();
 
+  // At the stonewall the first worker waits for the others, looks at what `workers` did, and asks what is to
+  // be done yet; then all go on, for as long as wear_out() says.
+  void stand_at_wall(std::span<const std::unique_ptr<ReadWorker>> workers, const ReadWorker& one);
+  bool wear_out() { return worn_out_.fetch_add(1, std::memory_order_relaxed) < to_wear_out_; }
+
   std::int64_t now_ns() const {
     return std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now() - start_)
         .count();
@@ -46,6 +51,9 @@ class ReadRun {
   std::int64_t first_done_ns = 0;
   std::uint64_t first_done_bytes = 0;
 
+  std::int64_t wall_at_ns = 0;  // the last completion before the stonewall
+  std::uint64_t wall_bytes = 0;
+
   std::mutex mutex;  // of the two below
   std::vector<std::string> first_errors;
   std::optional<Error> failure;
@@ -55,6 +63,10 @@ class ReadRun {
   std::atomic<int> gate_{closed};
   std::atomic<unsigned> waiting_{0};
   std::atomic<bool> stop_{false};
+  std::atomic<int> wall_{closed};
+  std::atomic<std::size_t> at_wall_{0};
+  std::uint64_t to_wear_out_ = 0;
+  std::atomic<std::uint64_t> worn_out_{0};
   std::chrono::steady_clock::time_point start_;
 };
 
@@ -95,6 +107,7 @@ class ReadWorker {
   // After the run, from the thread that joined.
   const ReadTally& tally() const { return tally_; }
   std::int64_t last_done_ns() const { return last_done_ns_; }
+  std::uint64_t taken() const { return taken_; }  // samples; also while it stands at the stonewall
 
  private:
   struct Slot {                 // of one read in flight
@@ -108,6 +121,7 @@ class ReadWorker {
   };
 
   void reset();
+  void loop(ReadRun& run);
   void loop_alone(ReadRun& run);
   void loop_queue(ReadRun& run);
   void loop_together(ReadRun& run);
@@ -143,6 +157,8 @@ class ReadWorker {
   std::uint64_t position_ = 0;
   std::uint64_t ahead_ = 0;  // the sample at position_, asked for while the one before it is read
   bool past_deadline_ = false;
+  bool wearing_out_ = false;  // behind the stonewall
+  std::uint64_t taken_ = 0;
 
   ReadTally tally_;
   std::int64_t last_done_ns_ = 0;
