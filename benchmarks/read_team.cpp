@@ -246,7 +246,7 @@ ReadTally ReadTeam::joined(const ReadTally& mine) {
 Result<CacheOutcome> ReadTeam::prepare(CacheControl& cache) {
   if (alone()) return cache.prepare();
   Json mine = Json::object();
-  if (ranks_.rank_on_node() == 0) {
+  if (who_prepares_ == WhoPrepares::every_rank || ranks_.rank_on_node() == 0) {
     const Result<CacheOutcome> outcome = cache.prepare();
     mine = outcome.ok() ? Json{{"outcome", packed(*outcome)}} : Json{{"error", packed(outcome.error())}};
   }

@@ -9,11 +9,15 @@
 
 namespace penstock {
 
+// What lies in a node's cache is one rank's to prepare, unless each has files of its own.
+enum class WhoPrepares : std::uint8_t { one_a_node, every_rank };
+
 // Collective: every rank makes the same calls in the same order, and what a call returns is the same on every
 // rank, so that all decide alike. One thread.
 class ReadTeam {
  public:
-  explicit ReadTeam(Communicator& ranks) : ranks_(ranks) {}
+  explicit ReadTeam(Communicator& ranks, WhoPrepares who_prepares = WhoPrepares::one_a_node)
+      : ranks_(ranks), who_prepares_(who_prepares) {}
 
   bool alone() const { return ranks_.size() == 1; }
   RankShare share(std::uint64_t shift) const;
@@ -26,7 +30,7 @@ class ReadTeam {
   using Mine = std::function<ReadTally(const ReadLap&)>;
   ReadTally run(const ReadLap& lap, const Mine& mine);
 
-  // One rank a node prepares that node's cache; the state is the least flattering of the nodes.
+  // The state is the least flattering of those who prepared.
   Result<CacheOutcome> prepare(CacheControl& cache);
 
   // Sums over the ranks; absent where a rank has none.
@@ -44,6 +48,7 @@ class ReadTeam {
   void take_signal(int signal);
 
   Communicator& ranks_;
+  const WhoPrepares who_prepares_;
   bool stopped_ = false;
 };
 

@@ -6,18 +6,17 @@
 #include <atomic>
 #include <cstring>
 #include <optional>
-#include <random>
 #include <utility>
 
 #include "benchmarks/block_manifest.hpp"
 #include "benchmarks/prepared_lap.hpp"
+#include "benchmarks/probe_folder.hpp"
 #include "benchmarks/read_engine.hpp"
+#include "benchmarks/read_team.hpp"
 #include "benchmarks/yardsticks.hpp"
 #include "datagen/corpus_samples.hpp"
 #include "io_backends/base/buffer.hpp"
 #include "io_backends/base/interrupt.hpp"
-#include "io_backends/base/posix_root.hpp"
-#include "io_backends/base/progress.hpp"
 #include "io_backends/base/random.hpp"
 #include "io_backends/base/threads.hpp"
 #include "io_backends/base/units.hpp"
@@ -76,94 +75,6 @@ Result<void> write_object(Backend& backend, std::string_view name, std::uint64_t
   return writer->publish(durability, IfExists::replace);
 }
 
-constexpr std::string_view kProbePrefix = "penstock-probe-";
-
-Result<void> remove_folder(Backend& backend, const std::string& folder) {
-  Namespace& names = backend.names();
-  sweep_temporaries(backend, folder);  // of a write that was killed; no list shows them
-  std::vector<std::string> objects;
-  const Result<void> listed = names.list(folder, [&](const Entry& entry) {
-    objects.push_back(entry.name);
-    return true;
-  });
-  Result<void> removed = !listed.ok() && listed.error().code != Errc::not_found ? listed : success();
-  for (const std::string& object : objects)
-    if (Result<void> one = names.remove(object); !one.ok()) removed = std::move(one);
-  if (Result<void> last = names.remove(folder); !last.ok() && last.error().code != Errc::not_found)
-    removed = std::move(last);
-  return removed;
-}
-
-std::string lock_of(std::string_view folder) {
-  return fmt::format("{}/lock", folder);
-}
-
-// Folders of probes that were killed: nobody holds their locks. Not on a network, where the locks of other
-// machines may not be seen.
-void sweep_dead_probes(Tier& tier) {
-  if (tier.facts.network) return;
-  Namespace& names = tier.backend->names();
-  std::vector<std::string> folders;
-  const Result<void> listed = names.list("", [&](const Entry& entry) {
-    const std::string_view id =
-        std::string_view(entry.name).substr(std::min(kProbePrefix.size(), entry.name.size()));
-    const bool ours = entry.folder && !entry.link && entry.name.starts_with(kProbePrefix) && id.size() == 8 &&
-                      id.find_first_not_of("0123456789abcdef") == std::string_view::npos;
-    if (ours) folders.push_back(entry.name);
-    return true;
-  });
-  if (!listed.ok()) return;
-  for (const std::string& folder : folders) {
-    const auto lock = names.lock(lock_of(folder));
-    if (!lock.ok()) continue;
-    if (const Result<void> removed = remove_folder(*tier.backend, folder); removed.ok())
-      note(fmt::format("removed '{}' from '{}': it was left by a probe that was killed", folder, tier.name));
-    else
-      warn(fmt::format("could not remove '{}' from '{}', which a probe that was killed left: {}", folder,
-                       tier.name, removed.error().message()));
-  }
-}
-
-// The probe's own folder, gone when this is.
-class ProbeFolder {
- public:
-  explicit ProbeFolder(Tier& tier) : tier_(tier), name_(draw_name()) {}
-  ProbeFolder(const ProbeFolder&) = delete;
-  ProbeFolder& operator=(const ProbeFolder&) = delete;
-  ~ProbeFolder() {
-    if (const Result<void> removed = remove_folder(*tier_.backend, name_); !removed.ok())
-      warn(fmt::format("could not remove '{}' from '{}': {}", name_, tier_.name, removed.error().message()));
-  }
-  // Says to other probes that somebody works here, where the back end has locks and sweep_dead_probes() asks
-  // for them. One that sweeps may take the folder for a dead probe's before it is locked, and is left to it.
-  void occupy() {
-    if (tier_.facts.network) return;
-    for (int tries = 0; tries < kMostNames; ++tries) {
-      auto lock = tier_.backend->names().lock(lock_of(name_));
-      if (lock.ok()) {
-        lock_ = *std::move(lock);
-        return;
-      }
-      if (lock.error().code != Errc::busy) return;
-      name_ = draw_name();
-    }
-  }
-  std::string object(std::string_view kind, std::uint64_t n) const {
-    return fmt::format("{}/{}-{:05}", name_, kind, n);
-  }
-
- private:
-  static constexpr int kMostNames = 8;
-  static std::string draw_name() {
-    std::random_device entropy;
-    return fmt::format("{}{:08x}", kProbePrefix, entropy());
-  }
-
-  Tier& tier_;
-  std::string name_;
-  std::unique_ptr<Lock> lock_;
-};
-
 // Objects as samples, with what reads them.
 struct ProbeSet {
   Manifest manifest;
@@ -179,9 +90,11 @@ Result<ProbeSet> make_set(const std::vector<std::pair<std::string, std::uint64_t
 
 class TierProbe {
  public:
-  TierProbe(Tier& tier, const ProbeSettings& settings, const Note& note)
+  TierProbe(Tier& tier, const ProbeSettings& settings, Communicator& ranks, const Note& note)
       : tier_(tier),
         settings_(settings),
+        ranks_(ranks),
+        team_(ranks, WhoPrepares::every_rank),
         note_(note),
         most_clients_(*std::max_element(settings.clients.begin(), settings.clients.end())),
         folder_(tier) {
@@ -192,26 +105,32 @@ class TierProbe {
   }
 
   Result<std::vector<ProbeCell>> run() {
-    sweep_dead_probes(tier_);
-    PENSTOCK_TRY(check_room());
+    if (ranks_.root()) sweep_dead_probes(tier_);
+    PENSTOCK_TRY(agree(ranks_, check_room()));
     folder_.occupy();
     const Result<void> done = measure();
-    if (!done.ok() && !interrupted()) return done.error();
+    if (!done.ok() && !team_.stopped() && done.error().code != Errc::interrupted) return done.error();
     return std::move(cells_);
   }
 
  private:
   using Pass = std::function<ReadTally(const ReadLap&)>;
 
+  // Of a network all ranks take, of anything else those of a node, whose last looks for all of them.
   Result<void> check_room() {
     const Result<std::uint64_t> room = tier_.backend->names().free_bytes();
     if (!room.ok()) return success();  // the writes will tell
-    if (*room / 11 * 10 >= 2 * settings_.bytes) return success();
+    const int sharing = tier_.facts.network ? ranks_.size() : ranks_.rank_on_node() + 1;
+    const std::uint64_t wanted = 2 * settings_.bytes * static_cast<std::uint64_t>(sharing);
+    if (*room / 11 * 10 >= wanted) return success();
     return make_error(Errc::no_space,
                       fmt::format("'{}' has {} to spare, the probe takes {}: make it smaller with "
                                   "--probe-size",
-                                  tier_.name, format_size(*room), format_size(2 * settings_.bytes)));
+                                  tier_.name, format_size(*room), format_size(wanted)));
   }
+
+  // A signal is heeded when all ranks know of it.
+  Result<void> go_on() const { return team_.stopped() ? check_interrupt() : success(); }
 
   // The cells of most clients write last, so that the files which are read are there once for all.
   Result<void> measure() {
@@ -220,7 +139,7 @@ class TierProbe {
     std::sort(by_clients.begin(), by_clients.end(),
               [](const ProbeCell* a, const ProbeCell* b) { return a->clients < b->clients; });
     for (ProbeCell* cell : by_clients) PENSTOCK_TRY(measure_writes(*cell));
-    PENSTOCK_TRY(make_small_files());
+    PENSTOCK_TRY(agree(ranks_, make_small_files()));
     const std::uint64_t each = large_file_bytes(most_clients_);
     std::vector<std::pair<std::string, std::uint64_t>> large;
     for (unsigned i = 0; i < most_clients_; ++i) large.emplace_back(folder_.object("large", i), each);
@@ -252,28 +171,47 @@ class TierProbe {
     figure.name = "write.sequential.1m.1";
     const std::uint64_t each = large_file_bytes(cell.clients);
     std::vector<Noise> noise;
-    for (unsigned i = 0; i < cell.clients; ++i) noise.emplace_back(settings_.seed + i);
+    for (unsigned i = 0; i < cell.clients; ++i) noise.emplace_back(noise_seed(i));
     const auto write_all = [&] {
       const auto write = [&](unsigned i) {
         return write_object(*tier_.backend, folder_.object("large", i), each, noise[i], Durability::file);
       };
       return on_threads(cell.clients, write, IfFewer::fail);
     };
-    say(cell, "writing");
-    PENSTOCK_TRY(write_all());  // thrown away: the first touch of memory and of free blocks is slow
-    for (std::size_t repeat = 0; repeat < settings_.repeats; ++repeat) {
-      std::uint64_t bytes = 0;
+    const auto write_lap = [&](const ReadLap& lap) {
+      ReadTally tally;
+      if (lap.at_gate) lap.at_gate();
       const Clock::time_point start = Clock::now();
-      for (std::size_t pass = 0; pass < kMostWritePasses; ++pass) {
-        PENSTOCK_TRY(write_all());
-        bytes += each * cell.clients;
-        if (Clock::now() - start >= settings_.min_time) break;
-      }
-      const double wall_s = seconds_since(start);
-      add(figure, bytes, bytes / kBlock, wall_s);
-      judge_time(cell, figure, wall_s);
+      do {
+        if (Result<void> written = write_all(); !written.ok()) {
+          tally.failure = std::move(written).error();
+          break;
+        }
+        ++tally.passes;
+        tally.bytes += each * cell.clients;
+      } while (Clock::now() - start < lap.deadline && tally.passes < kMostWritePasses);
+      tally.samples = tally.bytes / kBlock;
+      tally.wall_s = tally.elapsed_s = seconds_since(start);
+      return tally;
+    };
+    say(cell, "writing");
+    // The first is thrown away: the first touch of memory and of free blocks is slow.
+    for (std::size_t repeat = 0; repeat <= settings_.repeats; ++repeat) {
+      ReadLap lap{.threads = cell.clients};
+      lap.deadline = repeat == 0 ? std::chrono::nanoseconds(1) : settings_.min_time;
+      const ReadTally tally = team_.run(lap, write_lap);
+      PENSTOCK_TRY(go_on());
+      if (tally.failure) return *tally.failure;
+      if (repeat == 0) continue;
+      add(figure, tally);
+      judge_time(cell, figure, tally.wall_s);
     }
     return success();
+  }
+
+  // Another for each client and rank: some storage keeps equal bytes once.
+  std::uint64_t noise_seed(std::uint64_t client) const {
+    return settings_.seed + (static_cast<std::uint64_t>(ranks_.rank()) << 16U) + client;
   }
 
   Result<void> make_small_files() {
@@ -283,7 +221,7 @@ class TierProbe {
       small_files_.emplace_back(folder_.object("small", i), kSmallFile);
     std::atomic<std::uint64_t> next{0};
     return on_threads(most_clients_, [&](unsigned thread) -> Result<void> {
-      Noise noise(settings_.seed + 1000 + thread);
+      Noise noise(noise_seed(1000 + thread));
       for (std::uint64_t i = next.fetch_add(1); i < count; i = next.fetch_add(1))
         PENSTOCK_TRY(
             write_object(*tier_.backend, small_files_[i].first, kSmallFile, noise, Durability::visible));
@@ -296,14 +234,15 @@ class TierProbe {
   }
 
   Result<void> measure_depth(ProbeCell& cell, std::string_view name, const ProbeSet& set, unsigned depth) {
-    PENSTOCK_ASSIGN(const std::unique_ptr<ReadEngine> engine,
-                    ReadEngine::make(work(set), {.most_threads = cell.clients,
-                                                 .depth = depth,
-                                                 .order = SampleOrder::shuffled,
-                                                 .seed = settings_.seed}));
+    const Result<std::unique_ptr<ReadEngine>> engine =
+        ReadEngine::make(work(set), {.most_threads = cell.clients,
+                                     .depth = depth,
+                                     .order = SampleOrder::shuffled,
+                                     .seed = settings_.seed});
+    PENSTOCK_TRY(agree(ranks_, outcome_of(engine)));
     ProbeFigure figure;
     figure.name = name;
-    PENSTOCK_TRY(measure_reads(cell, figure, set, [&](const ReadLap& pass) { return engine->run(pass); }));
+    PENSTOCK_TRY(measure_reads(cell, figure, set, [&](const ReadLap& pass) { return (*engine)->run(pass); }));
     cell.figures.push_back(std::move(figure));
     return success();
   }
@@ -342,26 +281,30 @@ class TierProbe {
                              std::size_t repeats = 0) {
     CacheControl cache(tier_, set.manifest, set.samples, settings_.cache, ColdMethod::evict, most_clients_);
     for (std::size_t repeat = 0; repeat < (repeats == 0 ? settings_.repeats : repeats); ++repeat) {
-      PENSTOCK_TRY(check_interrupt());
+      PENSTOCK_TRY(go_on());
       LapPlan plan{.what = figure.name, .threads = cell.clients};
       plan.duration = settings_.min_time;
       plan.run = [&](const ReadLap& lap, const ReadWatcher&) { return pass(lap); };
       plan.note = [&](std::string_view what) { say(cell, what); };
-      const std::optional<LapFigures> lap = run_lap(tier_, cache, plan);
-      PENSTOCK_TRY(check_interrupt());
+      const std::optional<LapFigures> lap = run_lap(tier_, cache, team_, plan);
+      PENSTOCK_TRY(go_on());
       if (!lap) return success();
       if (lap->tally.failure) return *lap->tally.failure;
       cell.cache = lap->cache;
       judge(cell, lap->verdict, lap->reason);
-      add(figure, lap->tally.bytes, lap->tally.samples, lap->tally.wall_s);
+      add(figure, lap->tally);
     }
     cell.uncounted_bytes += cache.warmed_bytes();
     return success();
   }
 
-  static void add(ProbeFigure& figure, std::uint64_t bytes, std::uint64_t operations, double wall_s) {
-    figure.bytes_per_s.push_back(wall_s > 0 ? static_cast<double>(bytes) / wall_s : 0.0);
-    figure.ops_per_s.push_back(wall_s > 0 ? static_cast<double>(operations) / wall_s : 0.0);
+  static void add(ProbeFigure& figure, const ReadTally& tally) {
+    const auto rate = [&](std::uint64_t amount) {
+      return tally.wall_s > 0 ? static_cast<double>(amount) / tally.wall_s : 0.0;
+    };
+    figure.bytes_per_s.push_back(rate(tally.bytes));
+    figure.ops_per_s.push_back(rate(tally.samples));
+    figure.ranks.push_back(tally.ranks);
   }
 
   void judge_time(ProbeCell& cell, const ProbeFigure& figure, double wall_s) const {
@@ -383,6 +326,8 @@ class TierProbe {
 
   Tier& tier_;
   const ProbeSettings& settings_;
+  Communicator& ranks_;
+  ReadTeam team_;
   const Note& note_;
   const unsigned most_clients_;
   std::vector<ProbeCell> cells_;
@@ -392,8 +337,9 @@ class TierProbe {
 
 }  // namespace
 
-Result<std::vector<ProbeCell>> probe_tier(Tier& tier, const ProbeSettings& settings, const Note& note) {
-  return TierProbe(tier, settings, note).run();
+Result<std::vector<ProbeCell>> probe_tier(Tier& tier, const ProbeSettings& settings, Communicator& ranks,
+                                          const Note& note) {
+  return TierProbe(tier, settings, ranks, note).run();
 }
 
 }  // namespace penstock

@@ -10,16 +10,18 @@
 #include <vector>
 
 #include "datagen/cache_control.hpp"
+#include "io_backends/base/communicator.hpp"
 #include "io_backends/base/tier.hpp"
+#include "results/rank_figures.hpp"
 #include "results/record.hpp"
 
 namespace penstock {
 
 struct ProbeSettings {
-  std::vector<unsigned> clients;      // threads, each at least 1
+  std::vector<unsigned> clients;      // threads of a rank, each at least 1
   std::vector<std::uint64_t> blocks;  // of random reads, bytes, each at least 1; none larger than `bytes`
   std::vector<unsigned> depths;       // reads in flight a client, each at least 1
-  std::uint64_t bytes = 0;            // of the large files together, and of the small ones together
+  std::uint64_t bytes = 0;            // of a rank: of its large files together, and of its small ones
   std::chrono::nanoseconds min_time{0};
   std::size_t repeats = 1;
   CacheWish cache = CacheWish::cold;
@@ -31,8 +33,9 @@ struct ProbeSettings {
 struct ProbeFigure {
   std::string name;
   std::string loop;                 // the shape that was fastest, where several were tried: "readahead.2"
-  std::vector<double> bytes_per_s;  // all clients together, one a repeat
+  std::vector<double> bytes_per_s;  // all clients of all ranks together, one a repeat
   std::vector<double> ops_per_s;
+  std::vector<std::vector<RankFigures>> ranks;  // one a repeat; none in each of a single process
 };
 
 struct ProbeCell {
@@ -54,7 +57,10 @@ struct ProbeCell {
 // interrupted; what a killed one left is taken away by the next one (not on a network). `no_space` before
 // anything is written when the tier has not room for both sets and a tenth to spare. Interrupted, it returns
 // the cells as far as they are. `note` gets what is done now.
-Result<std::vector<ProbeCell>> probe_tier(Tier& tier, const ProbeSettings& settings,
+//
+// Collective: every rank has a folder of its own, works in it at the same time as the others, each rung
+// behind a barrier, and returns the same figures: bytes of all by the wall of the slowest.
+Result<std::vector<ProbeCell>> probe_tier(Tier& tier, const ProbeSettings& settings, Communicator& ranks,
                                           const std::function<void(std::string_view what)>& note);
 
 }  // namespace penstock

@@ -2,12 +2,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
 #include <cstdio>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "benchmarks/probe_report.hpp"
+#include "benchmarks/read_team.hpp"
 #include "benchmarks/tier_probe.hpp"
 #include "datagen/target_folder.hpp"
 #include "io_backends/base/command.hpp"
@@ -39,14 +40,14 @@ constexpr OptionSpec kOptions[] = {
      .type = OptionType::list,
      .value = "LIST",
      .fallback = "1,4",
-     .help = "clients of the probe, one record each",
+     .help = "clients of the probe, in each rank; one record each",
      .group = "Probe",
      .at_least = 1},
     {.name = "probe-size",
      .type = OptionType::size,
      .value = "SIZE",
      .fallback = "256MiB",
-     .help = "of the large files together, and as much again of small ones",
+     .help = "of the large files of a rank together, and as much again of small ones",
      .group = "Probe",
      .at_least = 1 << 20},
     {.name = "blocks",
@@ -163,90 +164,6 @@ void print_json(const std::vector<Seen>& all) {
   }
 }
 
-Trial record_of(const Run& run, const Tier& tier, const ProbeCell& cell, std::uint64_t bytes_read) {
-  Trial trial = run.trial();
-  trial.parameter("tier", tier.name);
-  trial.parameter("threads", cell.clients);
-  trial.tier("data", tier);
-  trial.cache(cell.cache);
-  Json loops = Json::object();
-  for (const ProbeFigure& figure : cell.figures) {
-    if (!figure.loop.empty()) loops[figure.name] = figure.loop;
-    for (const double rate : figure.bytes_per_s) {
-      trial.sample(figure.name + ".bytes_per_s", "B/s", Better::higher, "repeat", rate);
-      trial.sample(figure.name + ".bytes_per_s_per_client", "B/s", Better::higher, "repeat",
-                   rate / cell.clients);
-    }
-    for (const double rate : figure.ops_per_s) {
-      trial.sample(figure.name + ".ops_per_s", "1/s", Better::higher, "repeat", rate);
-      trial.sample(figure.name + ".ops_per_s_per_client", "1/s", Better::higher, "repeat",
-                   rate / cell.clients);
-    }
-  }
-  trial.parameter("loops", std::move(loops));
-  trial.value("tier_bytes_read", "B", Better::neither, static_cast<double>(bytes_read));
-  trial.verdict(cell.verdict, cell.reason);
-  return trial;
-}
-
-// As a reader counts: "4k" before "128k", depth 8 before 32.
-bool counts_before(std::string_view a, std::string_view b) {
-  const auto number = [](std::string_view text) {
-    std::uint64_t value = 0;
-    const char* const end = std::from_chars(text.data(), text.data() + text.size(), value).ptr;
-    return std::pair(value, static_cast<std::size_t>(end - text.data()));
-  };
-  while (!a.empty() && !b.empty()) {
-    const auto [first, first_digits] = number(a);
-    const auto [second, second_digits] = number(b);
-    if (first_digits > 0 && second_digits > 0) {
-      if (first != second) return first < second;
-      a.remove_prefix(first_digits);
-      b.remove_prefix(second_digits);
-    } else {
-      if (a.front() != b.front()) return a.front() < b.front();
-      a.remove_prefix(1);
-      b.remove_prefix(1);
-    }
-  }
-  return a.size() < b.size();
-}
-
-void print_probe(std::span<const Record> records, const Output& output) {
-  Table table({{"tier", Align::left},
-               {"clients"},
-               {"what", Align::left},
-               {std::string(rate_unit(output))},
-               {"ops/s"},
-               {"", Align::left}});
-  for (const Record& record : records) {
-    const auto text = [&](const char* name) {
-      return record.parameters.contains(name) && record.parameters[name].is_string()
-                 ? record.parameters[name].get<std::string>()
-                 : std::string("-");
-    };
-    const std::string verdict =
-        record.verdict == Verdict::ok ? "" : std::string(verdict_name(record.verdict));
-    const std::string clients =
-        record.parameters.contains("threads") && record.parameters["threads"].is_number()
-            ? record.parameters["threads"].dump()
-            : "-";
-    constexpr std::string_view kRate = ".bytes_per_s";
-    std::vector<std::string> rungs;
-    for (const auto& [name, metric] : record.metrics)
-      if (name.ends_with(kRate)) rungs.push_back(name.substr(0, name.size() - kRate.size()));
-    std::sort(rungs.begin(), rungs.end(), counts_before);
-    for (const std::string& rung : rungs) {
-      const auto ops = record.metrics.find(rung + ".ops_per_s");
-      table.row({text("tier"), clients, rung,
-                 format_rate(record.metrics.at(rung + std::string(kRate)).value(), output),
-                 ops == record.metrics.end() ? "-" : format_number(ops->second.value()), verdict});
-    }
-    if (rungs.empty()) table.row({text("tier"), clients, "-", "-", "-", verdict + ": " + record.reason});
-  }
-  print(table.text());
-}
-
 // Sizes with commas between them.
 Result<std::vector<std::uint64_t>> parse_blocks(std::string_view text, std::uint64_t most) {
   std::vector<std::uint64_t> blocks;
@@ -289,50 +206,94 @@ Result<ProbeSettings> probe_settings(const CommandContext& context) {
   return settings;
 }
 
+// What became of one tier.
+struct Probed {
+  Seen* seen = nullptr;
+  Result<std::vector<ProbeCell>> cells = std::vector<ProbeCell>{};
+  std::uint64_t bytes_read = 0;  // by all ranks
+};
+
+Probed probe_one(const CommandContext& context, const ProbeSettings& settings, Seen& seen, ReadTeam& team) {
+  Probed probed{.seen = &seen};
+  {
+    Progress progress(context.output.progress, "probe", 0, "");
+    probed.cells = probe_tier(seen.tier, settings, context.communicator,
+                              [&](std::string_view what) { progress.set_note(what); });
+  }
+  std::uint64_t bytes_read = seen.tier.backend->moved_bytes().read;
+  if (probed.cells.ok())
+    for (const ProbeCell& cell : *probed.cells) bytes_read += cell.uncounted_bytes;
+  probed.bytes_read = team.sum(bytes_read);
+  return probed;
+}
+
+void keep(Run& run, const Probed& probed, const Output& output) {
+  Tier& tier = probed.seen->tier;
+  if (!probed.cells.ok()) {
+    Trial trial = run.trial();
+    trial.parameter("tier", tier.name);
+    trial.tier("data", tier);
+    trial.fail(probed.cells.error());
+    if (output.json) warn(fmt::format("{}: {}", tier.name, probed.cells.error().message()));
+    run.keep(std::move(trial));
+    return;
+  }
+  for (const ProbeCell& cell : *probed.cells)
+    for (const ProbeFigure& figure : cell.figures)
+      if (!figure.bytes_per_s.empty())
+        tier.ceilings.push_back({.what = fmt::format("{}.clients_{}", figure.name, cell.clients),
+                                 .bytes_per_s = median(figure.bytes_per_s)});
+  for (const ProbeCell& cell : *probed.cells) run.keep(probe_record(run, tier, cell, probed.bytes_read));
+}
+
 Result<int> probe(const CommandContext& context, std::vector<Seen>& all) {
+  Communicator& ranks = context.communicator;
   PENSTOCK_ASSIGN(const ProbeSettings settings, probe_settings(context));
   PENSTOCK_ASSIGN(Run run, Run::begin(context));
+  ReadTeam team(ranks);
+  std::vector<Probed> done;
   for (Seen& seen : all) {
-    if (interrupted()) break;
+    if (team.any(interrupted())) break;
     if (!seen.writable) {
       note(fmt::format("{}: not probed, you may not write to {}", seen.tier.name, seen.tier.root));
       continue;
     }
     run.measured_tier(seen.tier);
-    Result<std::vector<ProbeCell>> cells = std::vector<ProbeCell>{};
-    {
-      Progress progress(context.output.progress, "probe", 0, "");
-      cells = probe_tier(seen.tier, settings, [&](std::string_view what) { progress.set_note(what); });
-    }
-    if (!cells.ok()) {
-      Trial trial = run.trial();
-      trial.parameter("tier", seen.tier.name);
-      trial.tier("data", seen.tier);
-      trial.fail(cells.error());
-      if (context.output.json) warn(fmt::format("{}: {}", seen.tier.name, cells.error().message()));
-      run.keep(std::move(trial));
-      continue;
-    }
-    for (const ProbeCell& cell : *cells)
-      for (const ProbeFigure& figure : cell.figures)
-        if (!figure.bytes_per_s.empty())
-          seen.tier.ceilings.push_back({.what = fmt::format("{}.clients_{}", figure.name, cell.clients),
-                                        .bytes_per_s = median(figure.bytes_per_s)});
-    std::uint64_t bytes_read = seen.tier.backend->moved_bytes().read;
-    for (const ProbeCell& cell : *cells) bytes_read += cell.uncounted_bytes;
-    for (const ProbeCell& cell : *cells) run.keep(record_of(run, seen.tier, cell, bytes_read));
+    done.push_back(probe_one(context, settings, seen, team));
   }
-  if (!context.output.json) print_probe(run.records(), context.output);
+  PENSTOCK_TRY(run.look_at_ranks());
+  for (const Probed& probed : done) keep(run, probed, context.output);
+  if (!context.output.json && ranks.root()) print(probe_table(run.records(), context.output));
   PENSTOCK_TRY(run.finish());
   return run.exit_code();
 }
 
+// What several ranks can do together: no more than probe tiers that all of them know.
+Result<void> check_ranks(const CommandContext& context) {
+  const int ranks = context.communicator.size();
+  if (ranks == 1) return success();
+  if (!context.options.flag("probe"))
+    return make_error(
+        Errc::invalid_argument,
+        fmt::format("'penstock tiers' describes one node and was launched as {} ranks: start it "
+                    "without the launcher, or with --probe",
+                    ranks));
+  if (!context.options.texts("tier").empty()) return success();
+  return make_error(Errc::invalid_argument,
+                    "what is found by looking differs by node: say what to probe with --tier");
+}
+
 Result<int> run(const CommandContext& context) {
-  PENSTOCK_ASSIGN(std::vector<Seen> all, look(context.options.texts("tier")));
+  Communicator& ranks = context.communicator;
+  PENSTOCK_TRY(check_ranks(context));
+  Result<std::vector<Seen>> looked = look(context.options.texts("tier"));
+  PENSTOCK_TRY(agree(ranks, outcome_of(looked)));
+  std::vector<Seen> all = *std::move(looked);
   if (all.empty()) return make_error(Errc::not_found, "found no place for data: name one with --tier");
   if (context.options.flag("probe")) {
-    if (!context.output.json) print_tiers(all, context.output);
-    if (!context.output.json) print("\n");
+    const bool shown = !context.output.json && ranks.root();
+    if (shown) print_tiers(all, context.output);
+    if (shown) print("\n");
     return probe(context, all);
   }
   if (context.output.json)
@@ -356,6 +317,7 @@ const CommandInfo command_tiers{
                  "penstock tiers --tier disk=/data --probe --threads 1,8     # what one can do, for 1 and "
                  "for 8 clients"},
     .measures = true,
+    .ranks = true,
 };
 
 }  // namespace penstock

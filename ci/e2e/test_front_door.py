@@ -81,7 +81,7 @@ class FrontDoor(penstock_cli.CliTest):
         self.assertIn("standard output", done.stderr)
 
     def test_a_command_of_one_process_refuses_a_launcher(self):
-        done = self.run_cli("tiers", env={**os.environ, "OMPI_COMM_WORLD_SIZE": "4"}, expect=2)
+        done = self.run_cli("describe", "corpus", env={**os.environ, "OMPI_COMM_WORLD_SIZE": "4"}, expect=2)
         self.assertIn("launched as 4 ranks", done.stderr)
 
 

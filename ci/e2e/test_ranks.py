@@ -5,7 +5,9 @@ import os
 import pathlib
 import random
 import shutil
+import signal
 import subprocess
+import time
 import unittest
 
 import penstock_cli
@@ -137,8 +139,153 @@ class Reading(RanksTest):
         self.assertEqual(done.stderr.count("4 ranks cannot share the 3 samples"), 1, done.stderr)
         done = self.over(2, "read", "nowhere", expect=2)
         self.assertEqual(done.stderr.count("penstock read:"), 1, done.stderr)
+        done = self.over(2, "describe", "corpus", expect=2)
+        self.assertEqual(done.stderr.count("launched as 2 ranks"), 1, done.stderr)
+
+    def test_a_stonewall_is_worn_out(self):
+        self.corpus()
+        record, = self.read(2, "--stonewall", "200ms", "--order", "sequential", quick=("--repeat", 2, "--no-ceiling", "--threads", 2))
+        self.assertEqual(record["verdict"], "ok", record["reason"])
+        self.assertEqual(record["parameters"]["stonewall_s"], 0.2)
+        metrics = {name: metric["samples"] for name, metric in record["metrics"].items()}
+        self.assertEqual(len(metrics["stonewall_bytes_per_s"]), 2)
+        for i, payload in enumerate(metrics["payload_bytes"]):
+            # Equally many samples each, so that the ranks' bytes differ by no more than a pass's samples do.
+            self.assertGreater(metrics["rank_min_bytes_per_s"][i], 0)
+            self.assertGreaterEqual(metrics["wall_s"][i], 0.19)
+            self.assertLessEqual(metrics["stonewall_bytes_per_s"][i] * 0.19, payload)
+        done = self.over(2, "read", "corpus", "--manifest", "manifest", "--stonewall", "1s", "--duration", "1s", expect=2)
+        self.assertEqual(done.stderr.count("leave one out"), 1, done.stderr)
+
+
+SMALL = ("--samples", 60, "--seed", 7, "--set", "median=12KB", "--set", "classes=20")
+SLOW = ("--samples", 400, "--seed", 7, "--set", "median=40KB", "--set", "classes=20", "--set", "encode=full", "--threads", 1)
+
+
+@unittest.skipUnless(open_mpi(), "needs Open MPI's mpirun and a build with the MPI module")
+class Generating(RanksTest):
+    def generate(self, ranks, out, *args, recipe="imagenet", words=SMALL, **kwargs):
+        done = self.over(ranks, "generate", recipe, "--out", out, *words, *args, "--json", **kwargs)
+        return [json.loads(line) for line in done.stdout.splitlines()], done
+
+    def assert_same_tree(self, one, other):
+        self.assertEqual(penstock_cli.tree(self.dir / one), penstock_cli.tree(self.dir / other))
+
+    def test_the_number_of_ranks_does_not_matter(self):
+        for name, words in (("files", SMALL), ("shards", (*SMALL, "--format", "tfrecord", "--set", "shards=7")),
+                            ("hdf5", (*SMALL, "--format", "hdf5", "--set", "samples_per_file=9"))):
+            (alone,), _ = self.generate(1, f"{name}-1", words=words)
+            self.assertNotIn("rank_scaling", alone["parameters"])
+            for ranks in (2, 3):
+                (record,), done = self.generate(ranks, f"{name}-{ranks}", words=words)
+                self.assert_same_tree(f"{name}-1", f"{name}-{ranks}")
+                self.assertEqual(record["corpus"], {**alone["corpus"], "over_ram": record["corpus"]["over_ram"]})
+                self.assertEqual(record["parameters"]["ranks"], ranks)
+                self.assertEqual(record["parameters"]["rank_scaling"], "strong")
+                metrics = {name: metric["value"] for name, metric in record["metrics"].items()}
+                self.assertAlmostEqual(metrics["payload_bytes_per_s"] * metrics["wall_s"], alone["corpus"]["bytes"], delta=1)
+                self.assertTrue(0 < metrics["rank_min_bytes_per_s"] <= metrics["rank_median_bytes_per_s"] <= metrics["rank_max_bytes_per_s"])
+                self.assertEqual(len(record["environment"]["ranks"]), ranks)
+                self.assertEqual(done.stderr.count("record: "), 1, done.stderr)
+        self.run_cli("verify", "shards-3")
+
+    def test_ranks_without_an_object_are_told(self):
+        words = (*SMALL, "--format", "tfrecord", "--set", "shards=2")
+        self.generate(1, "alone", words=words)
+        _, done = self.generate(4, "four", words=words)
+        self.assertEqual(done.stderr.count("2 objects for 4 ranks: 2 of them have nothing to make"), 1, done.stderr)
+        self.assert_same_tree("alone", "four")
+
+    def begin(self, ranks, out):
+        """A job in the middle of its making; its launcher, and its ranks' processes."""
+        job = subprocess.Popen(["mpirun", "--oversubscribe", "--mca", "mpi_yield_when_idle", "1", "-np", str(ranks), penstock_cli.PENSTOCK,
+                                *map(str, ("generate", "imagenet", "--out", out, *SLOW))], cwd=self.dir, env=ENVIRONMENT,
+                               stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+        self.addCleanup(job.kill)
+        deadline = time.monotonic() + penstock_cli.PATIENCE_S
+        while len(list((self.dir / out).rglob("*.JPEG"))) < 20:
+            self.assertIsNone(job.poll(), "it was to be stopped in the middle")
+            self.assertLess(time.monotonic(), deadline)
+            time.sleep(0.02)
+        processes = subprocess.run(["ps", "-o", "pid=", "--ppid", str(job.pid)], capture_output=True, text=True, timeout=60, check=True)
+        return job, sorted(map(int, processes.stdout.split()))
+
+    def test_stopped_by_a_signal_to_one_rank_and_resumed_by_others(self):
+        job, processes = self.begin(2, "stopped")
+        os.kill(processes[-1], signal.SIGTERM)
+        said, _ = job.communicate(timeout=penstock_cli.PATIENCE_S)
+        self.assertEqual(job.returncode, 143, said)
+        self.assertIn("--resume", said)
+        self.assertFalse((self.dir / "stopped" / ".penstock" / "manifest").exists())
+        record = json.loads(next((self.dir / "penstock-results").glob("*-generate-*.jsonl")).read_text())
+        self.assertEqual(record["verdict"], "interrupted")
+        self.assert_resumed("stopped")
+
+    def test_killed_and_resumed(self):
+        job, processes = self.begin(2, "killed")
+        os.kill(processes[-1], signal.SIGKILL)
+        said, _ = job.communicate(timeout=penstock_cli.PATIENCE_S)
+        self.assertNotEqual(job.returncode, 0, said)
+        self.assertFalse((self.dir / "killed" / ".penstock" / "manifest").exists())
+        self.assert_resumed("killed")
+
+    def assert_resumed(self, out):
+        self.run_cli("generate", "imagenet", "--out", "whole", *SLOW)
+        (record,), done = self.generate(3, out, "--resume", words=SLOW)
+        self.assertEqual(record["verdict"], "ok", done.stderr)
+        self.assert_same_tree(out, "whole")
+        done = self.over(2, "generate", "imagenet", "--out", out, "--resume")
+        self.assertEqual(done.stderr.count("nothing to do"), 1, done.stderr)
+
+    def test_what_is_refused_is_said_once(self):
+        self.generate(2, "there")
+        done = self.over(2, "generate", "imagenet", "--out", "there", *SMALL, expect=1)
+        self.assertEqual(done.stderr.count("holds a corpus already"), 1, done.stderr)
+        self.assertNotIn("on rank", done.stderr)
+        done = self.over(2, "generate", "imagenet", "--out", "new", *SMALL, "--dry-run")
+        self.assertFalse((self.dir / "new").exists())
+        self.assertEqual(done.stdout.count("imagenet"), self.run_cli("generate", "imagenet", "--out", "new", *SMALL, "--dry-run").stdout.count("imagenet"))
+
+
+@unittest.skipUnless(open_mpi(), "needs Open MPI's mpirun and a build with the MPI module")
+class Probing(RanksTest):
+    PROBE = ("--probe", "--probe-size", "2MiB", "--min-time", "30ms", "--repeat", 2, "--threads", "1,2", "--depths", "1,4", "--blocks", "4KiB")
+
+    def test_each_rank_works_on_files_of_its_own_and_one_record_has_the_sum(self):
+        (self.dir / "place").mkdir()
+        done = self.over(2, "tiers", "--tier", f"disk={self.dir}/place", *self.PROBE, "--json")
+        records = [json.loads(line) for line in done.stdout.splitlines()]
+        self.assertEqual([record["parameters"]["threads"] for record in records], [1, 2])
+        for record in records:
+            self.assertIn(record["verdict"], ("ok", "short"), record["reason"])
+            self.assertEqual((record["parameters"]["ranks"], record["parameters"]["rank_scaling"]), (2, "weak"))
+            rungs = [name.removesuffix(".bytes_per_s") for name in record["metrics"] if name.endswith(".bytes_per_s")]
+            self.assertIn("write.sequential.1m.1", rungs)
+            self.assertIn("read.random.4k.4", rungs)
+            for rung in rungs:
+                metrics = {name: record["metrics"][f"{rung}.{name}"]["samples"] for name in (
+                    "bytes_per_s", "bytes_per_s_per_client", "rank_min_bytes_per_s", "rank_median_bytes_per_s", "rank_max_bytes_per_s")}
+                for i, rate in enumerate(metrics["bytes_per_s"]):
+                    clients = 2 * record["parameters"]["threads"]
+                    self.assertAlmostEqual(metrics["bytes_per_s_per_client"][i] * clients, rate, delta=rate * 1e-6)
+                    least, middle, most = (metrics[f"rank_{which}_bytes_per_s"][i] for which in ("min", "median", "max"))
+                    self.assertTrue(0 < least <= middle <= most)
+                    # The sum over the slowest rank's wall is no more than the ranks' own rates together.
+                    self.assertLessEqual(rate, (least + most) * (1 + 1e-6))
+        self.assertEqual(list((self.dir / "place").iterdir()), [])
+        self.assertEqual(len(list((self.dir / "penstock-results").glob("*.jsonl"))), 1)
+
+    def test_the_table_says_whose_the_figures_are(self):
+        (self.dir / "place").mkdir()
+        done = self.over(2, "tiers", "--tier", f"disk={self.dir}/place", *self.PROBE)
+        self.assertEqual(done.stdout.count("2 ranks with files of their own (weak scaling)"), 1, done.stdout)
+        self.assertEqual(done.stderr.count("record: "), 1, done.stderr)
+
+    def test_what_ranks_cannot_do_is_said_once(self):
         done = self.over(2, "tiers", expect=2)
         self.assertEqual(done.stderr.count("launched as 2 ranks"), 1, done.stderr)
+        done = self.over(2, "tiers", "--probe", expect=2)
+        self.assertEqual(done.stderr.count("say what to probe with --tier"), 1, done.stderr)
 
 
 @unittest.skipUnless(open_mpi(), "needs Open MPI's mpirun and a build with the MPI module")
