@@ -16,15 +16,19 @@ namespace {
 constexpr int kMostNames = 8;
 constexpr std::string_view kProbePrefix = "penstock-probe-";
 
+// With the folders below it.
 Result<void> remove_folder(Backend& backend, const std::string& folder) {
   Namespace& names = backend.names();
   sweep_temporaries(backend, folder);  // of a write that was killed; no list shows them
   std::vector<std::string> objects;
+  std::vector<std::string> folders;
   const Result<void> listed = names.list(folder, [&](const Entry& entry) {
-    objects.push_back(entry.name);
+    (entry.folder && !entry.link ? folders : objects).push_back(entry.name);
     return true;
   });
   Result<void> removed = !listed.ok() && listed.error().code != Errc::not_found ? listed : success();
+  for (const std::string& below : folders)
+    if (Result<void> one = remove_folder(backend, below); !one.ok()) removed = std::move(one);
   for (const std::string& object : objects)
     if (Result<void> one = names.remove(object); !one.ok()) removed = std::move(one);
   if (Result<void> last = names.remove(folder); !last.ok() && last.error().code != Errc::not_found)

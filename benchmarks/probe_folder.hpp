@@ -27,6 +27,7 @@ class ProbeFolder {
   void occupy();
 
   std::string object(std::string_view kind, std::uint64_t n) const;
+  std::string folder(std::string_view name) const { return name_ + "/" + std::string(name); }
 
  private:
   Tier& tier_;

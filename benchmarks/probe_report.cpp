@@ -57,7 +57,7 @@ std::string ranks_words(const Record& record, const std::string& tier, const std
 
 // The record's rungs, in the order in which readers count.
 std::vector<std::string> rungs_of(const Record& record) {
-  constexpr std::string_view kRate = ".bytes_per_s";
+  constexpr std::string_view kRate = ".ops_per_s";
   std::vector<std::string> rungs;
   for (const auto& [name, metric] : record.metrics)
     if (name.ends_with(kRate)) rungs.push_back(name.substr(0, name.size() - kRate.size()));
@@ -117,10 +117,10 @@ std::string probe_table(std::span<const Record> records, const Output& output) {
             : "-";
     const std::vector<std::string> rungs = rungs_of(record);
     for (const std::string& rung : rungs) {
-      const auto ops = record.metrics.find(rung + ".ops_per_s");
+      const auto bytes = record.metrics.find(rung + ".bytes_per_s");
       table.row({word("tier"), clients, rung,
-                 format_rate(record.metrics.at(rung + ".bytes_per_s").value(), output),
-                 ops == record.metrics.end() ? "-" : format_number(ops->second.value()), verdict});
+                 bytes == record.metrics.end() ? "-" : format_rate(bytes->second.value(), output),
+                 format_number(record.metrics.at(rung + ".ops_per_s").value()), verdict});
     }
     if (rungs.empty()) table.row({word("tier"), clients, "-", "-", "-", verdict + ": " + record.reason});
   }

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "benchmarks/block_manifest.hpp"
+#include "benchmarks/metadata_probe.hpp"
 #include "benchmarks/prepared_lap.hpp"
 #include "benchmarks/probe_folder.hpp"
 #include "benchmarks/read_engine.hpp"
@@ -159,6 +160,7 @@ class TierProbe {
           PENSTOCK_TRY(
               measure_depth(cell, fmt::format("read.random.{}.{}", block_name(block), depth), set, depth));
     }
+    for (ProbeCell& cell : cells_) PENSTOCK_TRY(measure_metadata(cell));
     return success();
   }
 
@@ -305,6 +307,42 @@ class TierProbe {
     figure.bytes_per_s.push_back(rate(tally.bytes));
     figure.ops_per_s.push_back(rate(tally.samples));
     figure.ranks.push_back(tally.ranks);
+  }
+
+  // Objects are made and removed by turns until that has lasted; the others look at those of one more turn.
+  Result<void> measure_metadata(ProbeCell& cell) {
+    using Step = ReadTally (MetadataProbe::*)(const ReadLap&);
+    constexpr std::pair<std::string_view, Step> kSteps[] = {{"metadata.create", &MetadataProbe::create},
+                                                            {"metadata.remove", &MetadataProbe::remove},
+                                                            {"metadata.stat", &MetadataProbe::stat},
+                                                            {"metadata.open", &MetadataProbe::open},
+                                                            {"metadata.list", &MetadataProbe::list}};
+    MetadataProbe probe(*tier_.backend, folder_.folder("metadata"), cell.clients);
+    say(cell, "metadata");
+    std::vector<ProbeFigure> figures(std::size(kSteps));
+    for (std::size_t i = 0; i < figures.size(); ++i) figures[i].name = kSteps[i].first;
+    const auto take = [&](std::size_t step, ReadTally& into) -> Result<void> {
+      ReadLap lap{.threads = cell.clients, .max_passes = 1};
+      lap.deadline = settings_.min_time;
+      into.append(team_.run(lap, [&](const ReadLap& mine) { return (probe.*kSteps[step].second)(mine); }));
+      PENSTOCK_TRY(go_on());
+      return into.failure ? Result<void>(*into.failure) : success();
+    };
+    const double wanted_s = std::chrono::duration<double>(settings_.min_time).count();
+    for (std::size_t repeat = 0; repeat < settings_.repeats; ++repeat) {
+      std::vector<ReadTally> tallies(figures.size());
+      do {
+        for (const std::size_t step : {0U, 1U}) PENSTOCK_TRY(take(step, tallies[step]));
+      } while (tallies[0].wall_s < wanted_s);
+      ReadTally not_counted;
+      PENSTOCK_TRY(take(0, not_counted));
+      for (std::size_t step = 2; step < figures.size(); ++step) PENSTOCK_TRY(take(step, tallies[step]));
+      PENSTOCK_TRY(take(1, not_counted));
+      for (std::size_t i = 0; i < figures.size(); ++i)
+        figures[i].ops_per_s.push_back(static_cast<double>(tallies[i].samples) / tallies[i].wall_s);
+    }
+    for (ProbeFigure& figure : figures) cell.figures.push_back(std::move(figure));
+    return success();
   }
 
   void judge_time(ProbeCell& cell, const ProbeFigure& figure, double wall_s) const {

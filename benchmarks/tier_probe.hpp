@@ -52,6 +52,9 @@ struct ProbeCell {
 // read.random.<block>.<depth>    blocks at random offsets of them, each block and depth of the settings
 // read.small_files.112k.1        whole files of 112 KiB, the best of the ladder's loops
 // read.small_files.112k.<depth>  so many of them in flight a client, for each depth above 1
+// metadata.create, .stat, .open (and close), .list (entries), .remove
+//                                of empty objects, a folder a client, as this machine caches them; these have
+//                                no bytes_per_s
 //
 // Makes a folder "penstock-probe-<id>" on the tier and takes it away again, also when it fails or is
 // interrupted; what a killed one left is taken away by the next one (not on a network). `no_space` before

@@ -57,6 +57,10 @@ class Tiers(penstock_cli.CliTest):
                     samples = record["metrics"][f"{rung}.{what}"]["samples"]
                     self.assertEqual(len(samples), 2)
                     self.assertGreater(min(samples), 0, rung)
+            for what in ("create", "stat", "open", "list", "remove"):
+                for name in (f"metadata.{what}.ops_per_s", f"metadata.{what}.ops_per_s_per_client"):
+                    self.assertGreater(min(record["metrics"][name]["samples"]), 0)
+                self.assertNotIn(f"metadata.{what}.bytes_per_s", record["metrics"])
             self.assertIn("read.random.4k.1.clients_1", record["tiers"]["data"]["ceilings"])
         # Each repeat lasts at least 20 ms.
         least = sum(rate * 0.019 for record in records for rung in self.RUNGS if rung.startswith("read.")
@@ -66,6 +70,7 @@ class Tiers(penstock_cli.CliTest):
 
     def test_the_table_counts_as_readers_do(self):
         out = self.run_cli("tiers", "--tier", f"here=posix:{self.dir}", *self.PROBE, "--threads", "1").stdout
+        self.assertRegex(out, r"(?m)^here +1 +metadata\.create +- +[1-9]")
         rungs = re.findall(r"^here +1 +(read\.random\S+)", out, re.MULTILINE)
         self.assertEqual(rungs, [f"read.random.{block}.{depth}" for block in ("4k", "128k") for depth in (1, 8, 32)])
 
