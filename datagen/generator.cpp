@@ -83,7 +83,7 @@ Result<void> Generator::mend(const Manifest& manifest, std::span<const std::uint
     progress_.advance(workers_.front().made.samples_kept);
   }
   PENSTOCK_TRY(ranks_.barrier());
-  const Result<void> made = work_together(
+  Result<void> made = work_together(
       ranks_, [&] { return mend_share(manifest, mine); },
       [this] { stopped_.store(true, std::memory_order_relaxed); });
   PENSTOCK_TRY(sum_up(out));

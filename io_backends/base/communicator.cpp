@@ -131,7 +131,7 @@ Result<void> work_together(Communicator& ranks, const std::function<Result<void>
     const std::optional<Result<void>>& mine = beside.wait(std::chrono::milliseconds(100));
     std::array<std::uint64_t, 3> news{mine ? 0U : 1U, mine && !mine->ok() ? 1U : 0U,
                                       static_cast<std::uint64_t>(interrupt_signal())};
-    const Result<void> heard = ranks.all_reduce(std::span<std::uint64_t>(news), Reduction::max);
+    Result<void> heard = ranks.all_reduce(std::span<std::uint64_t>(news), Reduction::max);
     if (!heard.ok()) {
       stop();
       return heard;

@@ -20,6 +20,7 @@ class RankThreads {
   static void run(int ranks, const std::function<void(Communicator&)>& body) {
     Shared shared(ranks);
     std::vector<std::jthread> threads;
+    threads.reserve(static_cast<std::size_t>(ranks));
     for (int rank = 0; rank < ranks; ++rank)
       threads.emplace_back([&shared, &body, rank] {
         Member member(shared, rank);
