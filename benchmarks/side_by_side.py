@@ -83,6 +83,14 @@ def in_turn(rounds, rng, sides):
     return taken, ""
 
 
+def in_turn_behind_one(rounds, rng, sides):
+    """As in_turn(), behind a round that is thrown away; Failed where there is none behind it."""
+    got, stopped = in_turn(rounds + 1, rng, sides)
+    if any(len(values) < 2 for values in got.values()):
+        raise Failed(stopped)
+    return {name: values[1:] for name, values in got.items()}, stopped
+
+
 def ratio_of(ours, theirs):
     """Medians of two sides that took turns, that of their ratios, and the interval which holds it with so much confidence: by
     order statistics, at least 95% where there are six pairs or more."""

@@ -75,6 +75,12 @@ class Traced(penstock_cli.CliTest):
         done = self.run_cli("read", "posix:photos,trace=none/trace.json", "--manifest", "manifest", *QUICK, expect=1)
         self.assertIn("none/trace.json", done.stderr)
 
+    def test_two_tiers_have_two_traces(self):
+        self.corpus()
+        done = self.run_cli("read", "posix:photos,trace=trace.json", "--manifest", "manifest", "--tier", "b=posix:photos,trace=trace.json",
+                            *QUICK, expect=1)
+        self.assertIn("'trace.json' is the trace of another tier", done.stderr)
+
     def test_ranks_write_one_each_and_are_counted_together(self):
         module = pathlib.Path(penstock_cli.PENSTOCK).resolve().parent / "libpenstock_mpi.so"
         if penstock_cli.SANITIZED or shutil.which("mpirun") is None or not module.exists():

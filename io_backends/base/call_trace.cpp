@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <sys/file.h>
 
 #include "io_backends/base/launcher.hpp"
 #include "io_backends/base/posix_root.hpp"
@@ -52,8 +53,13 @@ void CallTrace::add(TracedCall call, std::string_view object) {
 Result<TraceFile> TraceFile::create(const std::string& path) {
   const Launch launch = look_for_launcher();
   const std::string mine = launch.ranks > 1 ? path + "." + std::to_string(launch.rank) : path;
-  Fd fd(retry_eintr([&] { return ::open(mine.c_str(), O_CREAT | O_TRUNC | O_WRONLY | O_CLOEXEC, 0666); }));
+  Fd fd(retry_eintr([&] { return ::open(mine.c_str(), O_CREAT | O_WRONLY | O_CLOEXEC, 0666); }));
   if (!fd) return errno_error(errno, "cannot create the trace", mine);
+  if (::flock(fd.get(), LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK)
+    return make_error(Errc::busy,
+                      "'" + mine + "' is the trace of another tier or program: give each one of its own");
+  if (::ftruncate(fd.get(), 0) != 0 && errno != EINVAL)  // a pipe has nothing to empty
+    return errno_error(errno, "cannot empty the trace", mine);
   return TraceFile(mine, launch.rank, std::move(fd));
 }
 

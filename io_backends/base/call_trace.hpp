@@ -45,7 +45,8 @@ class CallTrace {
 
 class TraceFile {
  public:
-  // Makes it, or empties what is there. Under a launcher each rank has one: PATH.RANK.
+  // Makes it, or empties what is there; `busy` where another one writes it. Under a launcher each rank has
+  // one: PATH.RANK.
   static Result<TraceFile> create(const std::string& path);
 
   Result<void> write(const std::vector<const CallTrace*>& traces, std::uint64_t left_out);
