@@ -171,6 +171,26 @@ TEST_F(Hdf5, AFaultOfTheBackEndIsTheErrorWhereverItStrikes) {
   EXPECT_GT(struck, 3U);
 }
 
+TEST_F(Hdf5, AFaultThatHasPassedIsNotTheErrorOfWhatFailsLater) {
+  std::size_t struck = 0;
+  for (std::uint64_t n = 1; n < 40; ++n) {
+    const auto faulty = tier("t=posix:" + folder() + ",fail=read:eio@#" + std::to_string(n));
+    const auto input = Hdf5Input::open(*faulty, "file.h5", Hdf5Driver::reader);
+    if (!input.ok()) continue;
+    std::array<float, 1> out{};
+    const std::array<std::uint64_t, 2> begin{0, 0};
+    const std::array<std::uint64_t, 2> counts{1, 1};
+    const auto read =
+        (*input)->read("plain", begin, counts, Element::f32, std::as_writable_bytes(std::span(out)));
+    if (read.ok()) break;
+    EXPECT_EQ(read.error().sys_errno, EIO) << read.error().message();
+    ++struck;
+    EXPECT_ERRC(Errc::not_found, (*input)->shape("absent"));
+    EXPECT_OK((*input)->shape("plain"));
+  }
+  EXPECT_GT(struck, 0U);
+}
+
 TEST_F(Hdf5, ThreadsReadAtOnce) {
   const auto input = Hdf5Input::open(*files_, "file.h5", Hdf5Driver::reader);
   ASSERT_OK(input);

@@ -45,6 +45,7 @@ Result<void> LibraryInput::open(const std::string& path, hid_t access, Hdf5Id tr
 
 Result<Hdf5Shape> LibraryInput::shape(const std::string& data_set) {
   const std::scoped_lock lock(hdf5_mutex());
+  source_.failure.reset();
   const Hdf5Quiet quiet;
   PENSTOCK_ASSIGN(const Hdf5Id set, open_set(data_set));
   const Hdf5Id space(H5Dget_space(set.get()), &H5Sclose);
@@ -57,6 +58,7 @@ Result<void> LibraryInput::read(const std::string& data_set, std::span<const std
                                 std::span<const std::uint64_t> counts, Element element,
                                 std::span<std::byte> out) {
   const std::scoped_lock lock(hdf5_mutex());
+  source_.failure.reset();
   const Hdf5Quiet quiet;
   PENSTOCK_ASSIGN(const Hdf5Id set, open_set(data_set));
   const Hdf5Id space(H5Dget_space(set.get()), &H5Sclose);

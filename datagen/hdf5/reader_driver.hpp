@@ -13,8 +13,9 @@ namespace penstock {
 // What a file that is read through a Reader is opened with. Both outlive the file.
 struct ReaderSource {
   Reader* reader = nullptr;
-  std::uint64_t bytes = 0;       // the object's size
-  std::optional<Error> failure;  // the first of the Reader's: HDF5's own stack of errors has no words for it
+  std::uint64_t bytes = 0;  // the object's size
+  // The first of the Reader's since this was last empty: HDF5's own stack of errors has no words for it.
+  std::optional<Error> failure;
 };
 
 // Has the property list of file access `access` open files through `source`; the name that H5Fopen() is given
