@@ -22,8 +22,8 @@ Launch look_for_launcher();
 // What libpenstock_mpi.so gives: the symbol `penstock_mpi_module` is a function that returns it.
 struct MpiModule {
   const char* version;  // of the build: another one's classes may look otherwise
-  // Both start MPI in this process where nobody has; it ends with the process. `unsupported` where this MPI
-  // cannot be had from more than one thread.
+  // Both start MPI in this process where nobody has; it ends with the process. `files` is `unsupported` where
+  // this MPI cannot be had from more than one thread.
   Result<std::unique_ptr<Communicator>> (*join)();
   Result<std::unique_ptr<MpiFiles>> (*files)(MpiHints hints);
 };

@@ -38,7 +38,7 @@ class MpiRanks final : public Communicator {
 
   Result<void> barrier() override {
     arrive();
-    return check_mpi(MPI_Barrier(all_), "wait for the ranks");
+    return whole("wait for the ranks", [&](MPI_Request* request) { return MPI_Ibarrier(all_, request); });
   }
   Result<void> all_reduce(std::span<double> values, Reduction how) override {
     return reduce(values.data(), values.size(), MPI_DOUBLE, how);
@@ -50,20 +50,35 @@ class MpiRanks final : public Communicator {
   Result<void> broadcast(std::vector<std::byte>& bytes) override;
   Result<ClockOffset> clock_offset() override;
   bool meet(std::chrono::milliseconds patience) override;
+  // Whose turn it is may be waiting for a rank that waits for this one: nobody is asked.
   void abandon(int exit_code) override { MPI_Abort(MPI_COMM_WORLD, exit_code); }
 
  private:
-  MpiRanks() = default;
+  explicit MpiRanks(bool many_threads) : turns_(many_threads) {}
+
+  // What `start` has begun (one call, which does not block), waited for by looking at it again and again,
+  // with the turn taken for each look alone: other ranks may be waiting for another thread of this one.
+  // Whether it came to its end within `patience`.
+  template <class Start>
+  Result<bool> within(std::chrono::milliseconds patience, std::string_view what, const Start& start);
+  template <class Start>
+  Result<void> whole(std::string_view what, const Start& start) {
+    PENSTOCK_TRY(within(kForever, what, start));
+    return success();
+  }
   // Waits for all ranks without taking a processor from those that still work: MPI's own waiting spins.
   void arrive() { meet(kForever); }
   Result<void> reduce(void* values, std::size_t count, MPI_Datatype type, Reduction how) {
     arrive();
-    return check_mpi(MPI_Allreduce(MPI_IN_PLACE, values, static_cast<int>(count), type, operation(how), all_),
-                     "reduce over the ranks");
+    return whole("reduce over the ranks", [&](MPI_Request* request) {
+      return MPI_Iallreduce(MPI_IN_PLACE, values, static_cast<int>(count), type, operation(how), all_,
+                            request);
+    });
   }
   Result<void> answer(int rank);
   Result<ClockOffset> ask();
 
+  const Turns turns_;
   MPI_Comm all_ = MPI_COMM_NULL;
   int rank_ = 0;
   int size_ = 1;
@@ -71,8 +86,9 @@ class MpiRanks final : public Communicator {
 };
 
 Result<std::unique_ptr<Communicator>> MpiRanks::join() {
-  PENSTOCK_TRY(start_mpi());
-  std::unique_ptr<MpiRanks> ranks(new MpiRanks);
+  PENSTOCK_ASSIGN(const int threads, start_mpi());
+  std::unique_ptr<MpiRanks> ranks(new MpiRanks(threads >= MPI_THREAD_MULTIPLE));
+  const auto turn = ranks->turns_.for_any();
   PENSTOCK_TRY(check_mpi(MPI_Comm_dup(MPI_COMM_WORLD, &ranks->all_), "join the ranks"));
   MPI_Comm_set_errhandler(ranks->all_, MPI_ERRORS_RETURN);
   MPI_Comm_rank(ranks->all_, &ranks->rank_);
@@ -86,13 +102,38 @@ Result<std::unique_ptr<Communicator>> MpiRanks::join() {
   return ranks;
 }
 
+template <class Start>
+Result<bool> MpiRanks::within(std::chrono::milliseconds patience, std::string_view what, const Start& start) {
+  MPI_Request request = MPI_REQUEST_NULL;
+  {
+    const auto turn = turns_.for_any();
+    PENSTOCK_TRY(check_mpi(start(&request), what));
+  }
+  const Clock::time_point began = Clock::now();
+  while (true) {
+    int done = 0;
+    {
+      const auto turn = turns_.for_any();
+      PENSTOCK_TRY(check_mpi(MPI_Test(&request, &done, MPI_STATUS_IGNORE), what));
+    }
+    if (done != 0) return true;
+    const Clock::duration gone = Clock::now() - began;
+    if (gone >= patience) return false;
+    if (gone < kSpin)
+      std::this_thread::yield();
+    else
+      std::this_thread::sleep_for(kNap);
+  }
+}
+
 Result<std::vector<std::vector<std::byte>>> MpiRanks::gather(std::span<const std::byte> bytes) {
   arrive();
   const std::size_t ranks = rank_ == 0 ? static_cast<std::size_t>(size_) : 0;
   const std::uint64_t mine = bytes.size();
   std::vector<std::uint64_t> sizes(ranks);
-  PENSTOCK_TRY(check_mpi(MPI_Gather(&mine, 1, MPI_UINT64_T, sizes.data(), 1, MPI_UINT64_T, 0, all_),
-                         "gather over the ranks"));
+  PENSTOCK_TRY(whole("gather over the ranks", [&](MPI_Request* request) {
+    return MPI_Igather(&mine, 1, MPI_UINT64_T, sizes.data(), 1, MPI_UINT64_T, 0, all_, request);
+  }));
   std::vector<int> counts(ranks);
   std::vector<int> starts(ranks);
   std::uint64_t sum = 0;
@@ -104,9 +145,10 @@ Result<std::vector<std::vector<std::byte>>> MpiRanks::gather(std::span<const std
   // A rank has a word for each sample of a histogram at most: nothing near what an int counts.
   if (sum > INT_MAX) return make_error(Errc::internal, "the ranks gathered more than 2 GiB at once");
   std::vector<std::byte> flat(sum);
-  PENSTOCK_TRY(check_mpi(MPI_Gatherv(bytes.data(), static_cast<int>(mine), MPI_BYTE, flat.data(),
-                                     counts.data(), starts.data(), MPI_BYTE, 0, all_),
-                         "gather over the ranks"));
+  PENSTOCK_TRY(whole("gather over the ranks", [&](MPI_Request* request) {
+    return MPI_Igatherv(bytes.data(), static_cast<int>(mine), MPI_BYTE, flat.data(), counts.data(),
+                        starts.data(), MPI_BYTE, 0, all_, request);
+  }));
   std::vector<std::vector<std::byte>> all(ranks);
   for (std::size_t i = 0; i < ranks; ++i)
     all[i].assign(flat.begin() + starts[i], flat.begin() + starts[i] + counts[i]);
@@ -116,10 +158,13 @@ Result<std::vector<std::vector<std::byte>>> MpiRanks::gather(std::span<const std
 Result<void> MpiRanks::broadcast(std::vector<std::byte>& bytes) {
   arrive();
   std::uint64_t size = bytes.size();
-  PENSTOCK_TRY(check_mpi(MPI_Bcast(&size, 1, MPI_UINT64_T, 0, all_), "broadcast to the ranks"));
+  PENSTOCK_TRY(whole("broadcast to the ranks", [&](MPI_Request* request) {
+    return MPI_Ibcast(&size, 1, MPI_UINT64_T, 0, all_, request);
+  }));
   bytes.resize(size);
-  return check_mpi(MPI_Bcast(bytes.data(), static_cast<int>(size), MPI_BYTE, 0, all_),
-                   "broadcast to the ranks");
+  return whole("broadcast to the ranks", [&](MPI_Request* request) {
+    return MPI_Ibcast(bytes.data(), static_cast<int>(size), MPI_BYTE, 0, all_, request);
+  });
 }
 
 // Rank 0 answers one rank after the other, so that no exchange waits behind another's.
@@ -133,11 +178,13 @@ Result<Communicator::ClockOffset> MpiRanks::clock_offset() {
 Result<void> MpiRanks::answer(int rank) {
   char question = 0;
   for (int i = 0; i < kClockRounds; ++i) {
-    PENSTOCK_TRY(check_mpi(MPI_Recv(&question, 1, MPI_CHAR, rank, kClockTag, all_, MPI_STATUS_IGNORE),
-                           "compare clocks with a rank"));
+    PENSTOCK_TRY(whole("compare clocks with a rank", [&](MPI_Request* request) {
+      return MPI_Irecv(&question, 1, MPI_CHAR, rank, kClockTag, all_, request);
+    }));
     const std::int64_t here = now_ns();
-    PENSTOCK_TRY(
-        check_mpi(MPI_Send(&here, 1, MPI_INT64_T, rank, kClockTag, all_), "compare clocks with a rank"));
+    PENSTOCK_TRY(whole("compare clocks with a rank", [&](MPI_Request* request) {
+      return MPI_Isend(&here, 1, MPI_INT64_T, rank, kClockTag, all_, request);
+    }));
   }
   return success();
 }
@@ -148,10 +195,12 @@ Result<Communicator::ClockOffset> MpiRanks::ask() {
   for (int i = 0; i < kClockRounds; ++i) {
     std::int64_t there = 0;
     const std::int64_t sent = now_ns();
-    PENSTOCK_TRY(
-        check_mpi(MPI_Send(&question, 1, MPI_CHAR, 0, kClockTag, all_), "compare clocks with rank 0"));
-    PENSTOCK_TRY(check_mpi(MPI_Recv(&there, 1, MPI_INT64_T, 0, kClockTag, all_, MPI_STATUS_IGNORE),
-                           "compare clocks with rank 0"));
+    PENSTOCK_TRY(whole("compare clocks with rank 0", [&](MPI_Request* request) {
+      return MPI_Isend(&question, 1, MPI_CHAR, 0, kClockTag, all_, request);
+    }));
+    PENSTOCK_TRY(whole("compare clocks with rank 0", [&](MPI_Request* request) {
+      return MPI_Irecv(&there, 1, MPI_INT64_T, 0, kClockTag, all_, request);
+    }));
     const std::int64_t back = now_ns();
     const std::int64_t error = (back - sent + 1) / 2;
     if (error < best.error_ns) best = {.offset_ns = sent + (back - sent) / 2 - there, .error_ns = error};
@@ -160,20 +209,9 @@ Result<Communicator::ClockOffset> MpiRanks::ask() {
 }
 
 bool MpiRanks::meet(std::chrono::milliseconds patience) {
-  MPI_Request request = MPI_REQUEST_NULL;
-  if (MPI_Ibarrier(all_, &request) != MPI_SUCCESS) return false;
-  const Clock::time_point start = Clock::now();
-  while (true) {
-    int done = 0;
-    if (MPI_Test(&request, &done, MPI_STATUS_IGNORE) != MPI_SUCCESS) return false;
-    if (done != 0) return true;
-    const Clock::duration gone = Clock::now() - start;
-    if (gone >= patience) return false;
-    if (gone < kSpin)
-      std::this_thread::yield();
-    else
-      std::this_thread::sleep_for(kNap);
-  }
+  const Result<bool> met = within(patience, "wait for the ranks",
+                                  [&](MPI_Request* request) { return MPI_Ibarrier(all_, request); });
+  return met.ok() && *met;
 }
 
 }  // namespace

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <climits>
-#include <mutex>
 #include <string>
 
 #include "io_backends/mpi/lifetime.hpp"
@@ -13,25 +12,6 @@ namespace penstock {
 namespace {
 
 constexpr std::size_t kMostAtOnce = INT_MAX;
-
-// Opening and closing are collective: of one communicator they must not overlap, whichever file they are of.
-// Where MPI is not for several threads, no two calls must.
-class Turns {
- public:
-  explicit Turns(bool many_threads) : many_threads_(many_threads) {}
-  std::unique_lock<std::mutex> for_collective() const { return std::unique_lock(everyone()); }
-  std::unique_lock<std::mutex> for_any() const {
-    return many_threads_ ? std::unique_lock<std::mutex>() : for_collective();
-  }
-  bool many_threads() const { return many_threads_; }
-
- private:
-  static std::mutex& everyone() {  // of all files of the process
-    static std::mutex mutex;
-    return mutex;
-  }
-  const bool many_threads_;
-};
 
 class OpenedFile final : public MpiFile {
  public:

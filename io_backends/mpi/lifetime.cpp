@@ -39,6 +39,11 @@ Result<int> start_mpi() {
   return started;
 }
 
+std::mutex& Turns::everyone() {
+  static std::mutex mutex;
+  return mutex;
+}
+
 Error mpi_error(int code, std::string_view what) {
   char words[MPI_MAX_ERROR_STRING] = {};
   int length = 0;

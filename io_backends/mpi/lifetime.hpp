@@ -1,6 +1,7 @@
 // MPI in this process: started once, by whoever needs it first, and ended when the process ends.
 #pragma once
 
+#include <mutex>
 #include <string_view>
 #ifdef __SANITIZE_ADDRESS__
 #include <sanitizer/lsan_interface.h>
@@ -14,6 +15,23 @@ namespace penstock {
 // launcher this process is a job of one rank, for which no daemon is started. `io` where MPI will not start.
 // Any thread.
 Result<int> start_mpi();
+
+// Whose turn it is to call MPI, among all threads of the process. Opening and closing files is collective: of
+// one communicator they must not overlap, whichever file they are of. Where MPI is not for several threads,
+// no two calls must; MpiFile's may then wait for other ranks with the turn taken, so that nothing else does.
+class Turns {
+ public:
+  explicit Turns(bool many_threads) : many_threads_(many_threads) {}
+  std::unique_lock<std::mutex> for_collective() const { return std::unique_lock(everyone()); }
+  std::unique_lock<std::mutex> for_any() const {
+    return many_threads_ ? std::unique_lock<std::mutex>() : for_collective();
+  }
+  bool many_threads() const { return many_threads_; }
+
+ private:
+  static std::mutex& everyone();
+  const bool many_threads_;
+};
 
 // What MPI says of a code that is not MPI_SUCCESS, as an Error of kind `io`: "cannot gather over the ranks:
 // ...".
