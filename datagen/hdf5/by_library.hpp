@@ -13,7 +13,9 @@ namespace penstock {
 Result<std::unique_ptr<Hdf5Input>> open_by_library(Backend& backend, std::string_view name,
                                                    Hdf5Driver driver);
 
-// Collective, for Hdf5Driver::mpio and ::mpio_collective: all ranks get an input or none does.
+// Collective, for Hdf5Driver::mpio and ::mpio_collective: no rank gets an input where one finds no file that
+// may be read. What the library itself finds wrong then it may tell some ranks alone: the job is to be
+// abandoned.
 Result<std::unique_ptr<Hdf5Input>> open_by_mpio(Backend& backend, std::string_view name, Hdf5Driver driver);
 
 // Where the driver, which reads files alone, finds the object; `unsupported` where it is none.

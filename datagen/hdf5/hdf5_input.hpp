@@ -22,7 +22,8 @@ enum class Hdf5Driver : std::uint8_t {
   mpio,    // by MPI-IO: all ranks of the job open and close the file together, and each reads on its own;
            // needs Caps::native_path
   mpio_collective,  // likewise, and all ranks make every read together; whoever needs nothing asks for a
-                    // block without elements
+                    // block without elements. A rank whose read fails may leave the others waiting in theirs:
+                    // the job has to be abandoned (Communicator::abandon)
 };
 std::string_view hdf5_driver_name(Hdf5Driver driver);
 Result<Hdf5Driver> parse_hdf5_driver(std::string_view name);
