@@ -17,7 +17,7 @@ target_link_libraries(consumer PRIVATE penstock::penstock_results)
 CONSUMER = """
 #include <cstdio>
 #include "io_backends/base/tier.hpp"
-#include "results/histogram.hpp"
+#include "io_backends/base/histogram.hpp"
 int main() {
   penstock::Histogram histogram;
   histogram.add(7);
