@@ -41,18 +41,11 @@ bool counts_before(std::string_view a, std::string_view b) {
 // Where ranks with equal work lie apart: in the medians of the repeats.
 std::string ranks_words(const Record& record, const std::string& tier, const std::string& rung,
                         const Output& output) {
-  const auto rate = [&](const char* which) {
-    const auto found = record.metrics.find(fmt::format("{}.rank_{}_bytes_per_s", rung, which));
-    return found == record.metrics.end() ? 0.0 : found->second.value();
-  };
-  const double least = rate("min");
-  const double most = rate("max");
-  const double middle = rate("median");
-  if (middle <= 0 || most - least <= kRanksApart * middle) return "";
-  return fmt::format("{}, {} client{}, {}: the ranks lie {} apart, the slowest at {} {}, the fastest at {}\n",
-                     tier, record.parameters["threads"].dump(), record.parameters["threads"] == 1 ? "" : "s",
-                     rung, format_percent((most - least) / middle), format_rate(least, output),
-                     rate_unit(output), format_rate(most, output));
+  const Json& clients = record.parameters["threads"];
+  const std::string apart = ranks_apart(
+      fmt::format("{}, {} client{}, {}: the ranks", tier, clients.dump(), clients == 1 ? "" : "s", rung),
+      rank_rates(record, rung + "."), output);
+  return apart.empty() ? "" : apart + "\n";
 }
 
 // The record's rungs, in the order in which readers count.

@@ -179,13 +179,13 @@ Result<void> set_collective(const Options& options, SweepSettings& settings) {
   return make_error(
       Errc::invalid_argument,
       "--collective reads one sample at a time on every rank, in whole passes: leave --threads, "
-      "--depth, --duration, --stonewall and --order physical out, or start more ranks");
+      "--depth, --duration, --stonewall and --order physical out; use more ranks for more readers");
 }
 
 Result<void> check_collective(const Tier& tier) {
   if (tier.backend->caps().collective) return success();
   return make_error(
-      Errc::unsupported,
+      Errc::invalid_argument,
       fmt::format("tier '{}' has no collective reads: only the back end mpiio has (mpiio:PATH)", tier.name));
 }
 

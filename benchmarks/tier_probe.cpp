@@ -106,7 +106,7 @@ class TierProbe {
   }
 
   Result<std::vector<ProbeCell>> run() {
-    if (ranks_.root()) sweep_dead_probes(tier_);
+    if (ranks_.rank_on_node() == 0) sweep_dead_probes(tier_);  // each node may have a device of its own
     PENSTOCK_TRY(agree(ranks_, check_room()));
     folder_.occupy();
     const Result<void> done = measure();
@@ -206,7 +206,8 @@ class TierProbe {
       if (tally.failure) return *tally.failure;
       if (repeat == 0) continue;
       add(figure, tally);
-      judge_time(cell, figure, tally.wall_s);
+      judge_time(cell, figure, tally.wall_s,
+                 fmt::format("{} writes of --probe-size are the most", kMostWritePasses));
     }
     return success();
   }
@@ -309,7 +310,7 @@ class TierProbe {
     figure.ranks.push_back(tally.ranks);
   }
 
-  // Objects are made and removed by turns until that has lasted; the others look at those of one more turn.
+  // Objects are made and removed by turns until each has lasted; the others look at those of one more turn.
   Result<void> measure_metadata(ProbeCell& cell) {
     using Step = ReadTally (MetadataProbe::*)(const ReadLap&);
     constexpr std::pair<std::string_view, Step> kSteps[] = {{"metadata.create", &MetadataProbe::create},
@@ -333,7 +334,7 @@ class TierProbe {
       std::vector<ReadTally> tallies(figures.size());
       do {
         for (const std::size_t step : {0U, 1U}) PENSTOCK_TRY(take(step, tallies[step]));
-      } while (tallies[0].wall_s < wanted_s);
+      } while (tallies[0].wall_s < wanted_s);  // removing as many may take far less
       ReadTally not_counted;
       PENSTOCK_TRY(take(0, not_counted));
       for (std::size_t step = 2; step < figures.size(); ++step) PENSTOCK_TRY(take(step, tallies[step]));
@@ -345,12 +346,11 @@ class TierProbe {
     return success();
   }
 
-  void judge_time(ProbeCell& cell, const ProbeFigure& figure, double wall_s) const {
+  void judge_time(ProbeCell& cell, const ProbeFigure& figure, double wall_s, std::string_view why) const {
     const double wanted_s = std::chrono::duration<double>(settings_.min_time).count();
     if (wall_s < wanted_s)
       judge(cell, Verdict::short_time,
-            fmt::format("{} lasted {:.3g} s, less than {:.3g} s: {} writes of --probe-size are the most",
-                        figure.name, wall_s, wanted_s, kMostWritePasses));
+            fmt::format("{} lasted {:.3g} s, less than {:.3g} s: {}", figure.name, wall_s, wanted_s, why));
   }
 
   static void judge(ProbeCell& cell, Verdict verdict, std::string_view reason) {

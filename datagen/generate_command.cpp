@@ -2,7 +2,6 @@
 #include <fmt/format.h>
 #include <sys/resource.h>
 
-#include <algorithm>
 #include <optional>
 #include <string>
 #include <utility>
@@ -138,15 +137,9 @@ void say_what_was_made(const CommandContext& context, const Generation& generati
                         format_number(static_cast<double>(made.samples_made) / made.seconds),
                         format_rate(static_cast<double>(made.bytes_made) / made.seconds, context.output),
                         rate_unit(context.output));
-  if (const double apart = ranks_apart(made.ranks); apart > kRanksApart) {
-    const auto slower = [](const RankFigures& a, const RankFigures& b) {
-      return a.bytes_per_s() < b.bytes_per_s();
-    };
-    const auto [least, most] = std::minmax_element(made.ranks.begin(), made.ranks.end(), slower);
-    text += fmt::format("the ranks lie {} apart: the slowest made {} {}, the fastest {}\n",
-                        format_percent(apart), format_rate(least->bytes_per_s(), context.output),
-                        rate_unit(context.output), format_rate(most->bytes_per_s(), context.output));
-  }
+  if (const std::string apart = ranks_apart("the ranks", rank_rates(made.ranks), context.output);
+      !apart.empty())
+    text += apart + "\n";
   print_text(text);
 }
 
@@ -177,7 +170,6 @@ Result<int> make_it(const CommandContext& context, const Generation& generation,
   PENSTOCK_ASSIGN(Run run, Run::begin(context));
   run.measured_tier(tier);
   Trial trial = run.trial();
-  trial.tier("data", tier);
   trial.parameter("tier", tier.name);
   trial.parameter("recipe", generation.state.recipe);
   trial.parameter("threads", threads);
@@ -206,6 +198,7 @@ Result<int> make_it(const CommandContext& context, const Generation& generation,
   PENSTOCK_TRY(run.look_at_ranks());
   PENSTOCK_ASSIGN(const double peak_memory, peak_memory_bytes(ranks));
   if (!ranks.root()) return done.ok() ? Result<int>(0) : Result<int>(std::move(done).error());
+  trial.tier("data", tier);  // with what was called there
   measure(trial, made, peak_memory);
   trial.parameter("samples_kept", made.samples_kept);
   if (done.ok()) {
@@ -275,7 +268,9 @@ Result<int> run_generate(const CommandContext& context) {
   PENSTOCK_TRY(recipe_registry().find(context.positionals[0]));
   if (options.text("out").empty())
     return make_error(Errc::invalid_argument, "say where to with --out TIER|DIR: a new or empty folder");
-  PENSTOCK_ASSIGN(Tier tier, open_tier(options.text("out")));
+  Result<Tier> opened = open_tier(options.text("out"));
+  PENSTOCK_TRY(agree(ranks, outcome_of(opened)));
+  Tier tier = *std::move(opened);
   std::optional<GenerationState> begun;
   if (options.flag("resume")) {
     PENSTOCK_ASSIGN(begun, begun_before(ranks, tier));

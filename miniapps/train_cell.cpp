@@ -78,7 +78,6 @@ class Cell {
 };
 
 void Cell::describe(std::chrono::nanoseconds step) {
-  trial_.tier("data", tier_);
   trial_.corpus(corpus_facts(corpus_));
   trial_.parameter("app", setup_.app->name);
   trial_.parameter("tier", tier_.name);
@@ -302,7 +301,9 @@ Result<Sampler> make_sampler(const TrainSetup& setup, const Corpus& corpus) {
 Result<void> measure_training(const TrainSetup& setup, const Corpus& corpus, const Tier& tier,
                               BatchPool& pool, Trial& trial) {
   PENSTOCK_ASSIGN(const SampleList samples, corpus_samples(corpus.manifest));
-  return Cell(setup, corpus, samples, tier, pool, trial).measure();
+  const Result<void> measured = Cell(setup, corpus, samples, tier, pool, trial).measure();
+  trial.tier("data", tier);  // with what was called there
+  return measured;
 }
 
 }  // namespace penstock

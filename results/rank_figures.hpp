@@ -5,6 +5,8 @@
 #include <span>
 #include <string_view>
 
+#include "results/rank_spread.hpp"
+
 namespace penstock {
 
 class Trial;
@@ -21,9 +23,6 @@ struct RankFigures {
 void record_ranks(std::span<const RankFigures> ranks, std::string_view prefix, std::string_view per,
                   Trial& trial);
 
-// Ranks with equal work should end together: from where on it is said that they do not.
-inline constexpr double kRanksApart = 0.1;  // of their median rate
-// How far the slowest and the fastest lie apart, in parts of the median; 0 where that says nothing.
-double ranks_apart(std::span<const RankFigures> ranks);
+RankRates rank_rates(std::span<const RankFigures> ranks);
 
 }  // namespace penstock

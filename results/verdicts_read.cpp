@@ -7,7 +7,7 @@
 #include <initializer_list>
 #include <optional>
 
-#include "results/rank_figures.hpp"
+#include "results/rank_spread.hpp"
 #include "results/statistics.hpp"
 #include "results/table.hpp"
 #include "results/verdicts_parts.hpp"
@@ -244,16 +244,9 @@ void say_labels(const std::vector<ReadGroup>& groups, std::vector<Sentence>& out
 void say_ranks(const ReadGroup& group, const ReadCurve& curve, const Output& output,
                std::vector<Sentence>& out) {
   for (const auto& [threads, record] : curve.at) {
-    const auto least = metric_value(*record, "rank_min_bytes_per_s");
-    const auto middle = metric_value(*record, "rank_median_bytes_per_s");
-    const auto most = metric_value(*record, "rank_max_bytes_per_s");
-    if (!least || !middle || !most || *middle <= 0 || *most - *least <= kRanksApart * *middle) continue;
-    out.push_back(
-        {Tone::caution, "ranks",
-         fmt::format("The ranks on {} lie {} apart at {}: the slowest reads {} {}, the fastest {}{}.",
-                     curve.tier, format_percent((*most - *least) / *middle), threads_text(threads),
-                     format_rate(*least, output), rate_unit(output), format_rate(*most, output),
-                     in_group(group, {&curve}))});
+    const std::string apart = ranks_apart(
+        fmt::format("At {} the ranks on {}", threads_text(threads), curve.tier), rank_rates(*record), output);
+    if (!apart.empty()) out.push_back({Tone::caution, "ranks", apart + in_group(group, {&curve}) + "."});
   }
 }
 

@@ -57,12 +57,18 @@ class Traced(penstock_cli.CliTest):
                 self.assertLessEqual(end, begin + 0.002)
 
     def test_what_writes_is_traced_too(self):
-        self.run_cli("generate", "imagenet", "--samples", 5, "--out", "posix:made,trace=made.json")
+        record, = self.records("generate", "imagenet", "--samples", 5, "--out", "posix:made,trace=made.json")
         events = json.loads((self.dir / "made.json").read_text(encoding="utf-8"))["traceEvents"]
         published = [event["args"]["object"] for event in events if event["name"] == "publish"]
         self.assertEqual(len([name for name in published if name.endswith(".JPEG")]), 5)
         written = sum(event["args"]["bytes"] for event in events if event["name"] == "write" and event["args"]["object"].endswith(".JPEG"))
         self.assertEqual(written, sum(file.stat().st_size for file in (self.dir / "made").rglob("*.JPEG")))
+        self.assertEqual(record["tiers"]["data"]["calls"]["publish"]["count"], len(published))
+
+    def test_training_has_its_calls(self):
+        self.run_cli("generate", "imagenet", "--samples", 8, "--out", "made")
+        record, = self.records("train", "alexnet", "--data", "posix:made,times=1", "--batch", 4, "--steps", 2)
+        self.assertGreaterEqual(record["tiers"]["data"]["calls"]["read_object"]["count"], 8)
 
     def test_faults_are_named(self):
         self.corpus()
