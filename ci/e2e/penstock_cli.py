@@ -62,5 +62,10 @@ class CliTest(unittest.TestCase):
         return [json.loads(line) for line in done.stdout.splitlines()]
 
 
-def main():
+def main(lacking=None):
+    """Runs the tests of the script. `lacking()` says why none of them can run here, or nothing: then it exits 77, a skip to ctest."""
+    reason = lacking() if lacking else None
+    if reason:
+        print(reason.strip(), file=sys.stderr)
+        sys.exit(77)
     unittest.main(module="__main__", verbosity=2, argv=[sys.argv[0], *sys.argv[1:]])

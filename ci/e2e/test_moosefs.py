@@ -111,8 +111,4 @@ def lacking():
 
 
 if __name__ == "__main__":
-    reason = lacking()
-    if reason:
-        print(reason.strip(), file=sys.stderr)
-        sys.exit(77)
-    penstock_cli.main()
+    penstock_cli.main(lacking)

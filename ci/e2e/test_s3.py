@@ -3,7 +3,6 @@
 import os
 import pathlib
 import subprocess
-import sys
 import time
 
 from penstock_cli import BUILD, PENSTOCK, SOURCE, CliTest, main
@@ -120,8 +119,4 @@ def lacking():
 
 
 if __name__ == "__main__":
-    reason = lacking()
-    if reason:
-        print(reason.strip(), file=sys.stderr)
-        sys.exit(77)
-    main()
+    main(lacking)
