@@ -84,6 +84,22 @@ class MooseFs(penstock_cli.CliTest):
         subprocess.run([MOOSEFS, "up", folder], check=True, stdout=subprocess.DEVNULL)
         self.assertEqual((self.mount / "kept").read_bytes(), b"water" * 1000)
 
+    def test_what_does_not_end_is_killed(self):
+        folder = self.mount.parent
+        pid = int((folder / "pid").read_text(encoding="utf-8"))
+        os.kill(pid, signal.SIGSTOP)
+        try:
+            done = subprocess.run([MOOSEFS, "down", folder], capture_output=True, text=True, timeout=60, check=False)
+        finally:
+            if pathlib.Path(f"/proc/{pid}").exists():
+                os.kill(pid, signal.SIGCONT)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn("does not end by itself", done.stderr)
+        self.assertFalse(mounted(self.mount))
+        self.assertFalse((folder / "pid").exists())
+        subprocess.run([MOOSEFS, "up", folder], check=True, stdout=subprocess.DEVNULL)
+        self.assertTrue(mounted(self.mount))
+
     def test_an_interrupt_leaves_nothing(self):
         command = [MOOSEFS, "run", sys.executable, "-u", "-c",
                    "import os, time; print(os.environ['PENSTOCK_TEST_MFS']); time.sleep(600)"]
