@@ -20,11 +20,17 @@ struct TracedCall {
   std::int64_t took_ns = 0;
   std::uint64_t offset = 0;
   std::uint64_t bytes = 0;
+  std::uint64_t lane = 0;    // trace_lane()
   std::uint32_t object = 0;  // its number among the names
-  std::uint32_t lane = 0;    // the calling thread, or a place in a queue of its
   std::uint8_t call = 0;     // TimedCall
   std::uint8_t errc = 0;     // Errc + 1; 0: it did not fail
 };
+
+// The row that a viewer draws a call in: of the calling thread, or of a place in a queue of its (from 1; 0: a
+// blocking call). In decimal, so that the number shows whose a place is.
+constexpr std::uint64_t trace_lane(std::uint32_t thread, std::uint32_t place) {
+  return std::uint64_t{thread} * 100'000 + place;
+}
 
 // Those of one shard; whoever holds its lock.
 class CallTrace {

@@ -19,7 +19,6 @@ using Clock = std::chrono::steady_clock;
 using Time = Clock::time_point;
 
 constexpr std::size_t kShards = 64;
-constexpr std::uint32_t kLanesOfAThread = 100'000;  // in decimal, so that a viewer shows whose a place is
 
 std::uint32_t thread_number() {
   static std::atomic<std::uint32_t> next{0};
@@ -68,7 +67,7 @@ class Times final : public TimedCalls {
     call.took_ns = ns;
     call.offset = ended.offset;
     call.bytes = moved;
-    call.lane = thread * kLanesOfAThread + ended.place;
+    call.lane = trace_lane(thread, ended.place);
     call.call = static_cast<std::uint8_t>(ended.call);
     if (ended.error != nullptr)
       call.errc = static_cast<std::uint8_t>(static_cast<int>(ended.error->code) + 1);

@@ -1,6 +1,8 @@
 #include "io_backends/base/traced.hpp"
 
 #include <array>
+#include <fstream>
+#include <sstream>
 #include <thread>
 
 #include "io_backends/base/call_trace.hpp"
@@ -139,6 +141,24 @@ TEST_F(Traced, ThreadsAreCountedTogether) {
 
 TEST_F(Traced, ATraceThatCannotBeWrittenIsAnErrorAtOnce) {
   EXPECT_ERRC(Errc::not_found, open_tier("t=mem:traced,trace=/no/such/folder/trace.json"));
+}
+
+TEST(CallTrace, ThreadsBeyondThirtyTwoBitsOfLanesKeepRowsOfTheirOwn) {
+  const ScratchFolder scratch;
+  const std::string path = (scratch.path() / "trace.json").string();
+  CallTrace trace;
+  TracedCall call;
+  for (const std::uint32_t thread : {0U, 42'950U}) {
+    call.lane = trace_lane(thread, 7);
+    trace.add(call, "object");
+  }
+  auto file = TraceFile::create(path);
+  ASSERT_OK(file);
+  ASSERT_OK(file->write({&trace}, 0));
+  std::ostringstream text;
+  text << std::ifstream(path).rdbuf();
+  EXPECT_NE(text.str().find(R"("tid":7,)"), std::string::npos);
+  EXPECT_NE(text.str().find(R"("tid":4295000007,)"), std::string::npos) << text.str();
 }
 
 TEST(JsonText, EscapesWhatHasToBe) {
