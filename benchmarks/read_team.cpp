@@ -150,7 +150,7 @@ Json packed(const CacheOutcome& outcome) {
           {"reason", outcome.reason}};
 }
 
-CacheOutcome outcome_of(const Json& json) {
+CacheOutcome parse_outcome(const Json& json) {
   const auto number = [](const Json& value) {
     return value.is_null() ? std::nullopt : std::optional(value.get<double>());
   };
@@ -257,7 +257,7 @@ Result<CacheOutcome> ReadTeam::prepare(CacheControl& cache) {
                     for (const Json& one : each) {
                       if (one.contains("error")) return Json{{"error", one["error"]}, {"signal", signal}};
                       if (!one.contains("outcome")) continue;
-                      const CacheOutcome node = outcome_of(one["outcome"]);
+                      const CacheOutcome node = parse_outcome(one["outcome"]);
                       if (!all) {
                         all = node;
                         continue;
@@ -269,7 +269,7 @@ Result<CacheOutcome> ReadTeam::prepare(CacheControl& cache) {
                   }));
   take_signal(said["signal"].get<int>());
   if (said.contains("error")) return error_of(said["error"]);
-  return outcome_of(said["outcome"]);
+  return parse_outcome(said["outcome"]);
 }
 
 std::uint64_t ReadTeam::reduced(std::uint64_t mine, Reduction how) {
