@@ -45,25 +45,18 @@ Result<void> LibraryInput::open(const std::string& path, hid_t access, Hdf5Id tr
 
 Result<Hdf5Shape> LibraryInput::shape(const std::string& data_set) {
   const std::scoped_lock lock(hdf5_mutex());
-  source_.failure.reset();
   const Hdf5Quiet quiet;
-  PENSTOCK_ASSIGN(const Hdf5Id set, open_set(data_set));
-  const Hdf5Id space(H5Dget_space(set.get()), &H5Sclose);
-  Hdf5Shape shape;
-  PENSTOCK_TRY(shape_of(space, data_set, shape));
-  return shape;
+  PENSTOCK_ASSIGN(OpenSet opened, open_set(data_set));
+  return std::move(opened.shape);
 }
 
 Result<void> LibraryInput::read(const std::string& data_set, std::span<const std::uint64_t> begin,
                                 std::span<const std::uint64_t> counts, Element element,
                                 std::span<std::byte> out) {
   const std::scoped_lock lock(hdf5_mutex());
-  source_.failure.reset();
   const Hdf5Quiet quiet;
-  PENSTOCK_ASSIGN(const Hdf5Id set, open_set(data_set));
-  const Hdf5Id space(H5Dget_space(set.get()), &H5Sclose);
-  Hdf5Shape shape;
-  PENSTOCK_TRY(shape_of(space, data_set, shape));
+  PENSTOCK_ASSIGN(const OpenSet opened, open_set(data_set));
+  const auto& [set, space, shape] = opened;
   PENSTOCK_TRY(check_block(data_set, shape, begin, counts, element, out.size()));
   const std::vector<hsize_t> from(begin.begin(), begin.end());
   const std::vector<hsize_t> sides(counts.begin(), counts.end());
@@ -84,21 +77,23 @@ Result<void> LibraryInput::read(const std::string& data_set, std::span<const std
   return success();
 }
 
-Result<Hdf5Id> LibraryInput::open_set(const std::string& data_set) {
-  Hdf5Id set(H5Dopen2(file_.get(), data_set.c_str(), H5P_DEFAULT), &H5Dclose);
-  if (set) return set;
-  if (source_.failure) return *source_.failure;
-  return make_error(Errc::not_found, fmt::format("'{}' has no data set '{}'", name_, data_set));
-}
-
-Result<void> LibraryInput::shape_of(const Hdf5Id& space, const std::string& data_set, Hdf5Shape& shape) {
-  const int sides = space ? H5Sget_simple_extent_ndims(space.get()) : -1;
+Result<LibraryInput::OpenSet> LibraryInput::open_set(const std::string& data_set) {
+  source_.failure.reset();
+  OpenSet opened;
+  opened.set = Hdf5Id(H5Dopen2(file_.get(), data_set.c_str(), H5P_DEFAULT), &H5Dclose);
+  if (!opened.set) {
+    if (source_.failure) return *source_.failure;
+    return make_error(Errc::not_found, fmt::format("'{}' has no data set '{}'", name_, data_set));
+  }
+  opened.space = Hdf5Id(H5Dget_space(opened.set.get()), &H5Sclose);
+  const hid_t space = opened.space.get();
+  const int sides = opened.space ? H5Sget_simple_extent_ndims(space) : -1;
   if (sides < 0) return failed("cannot look at", data_set);
   std::vector<hsize_t> extent(static_cast<std::size_t>(sides));
-  if (sides > 0 && H5Sget_simple_extent_dims(space.get(), extent.data(), nullptr) < 0)
+  if (sides > 0 && H5Sget_simple_extent_dims(space, extent.data(), nullptr) < 0)
     return failed("cannot look at", data_set);
-  shape.sides.assign(extent.begin(), extent.end());
-  return success();
+  opened.shape.sides.assign(extent.begin(), extent.end());
+  return opened;
 }
 
 Result<void> LibraryInput::check_block(const std::string& data_set, const Hdf5Shape& shape,

@@ -78,8 +78,13 @@ class LibraryInput final : public Hdf5Input {
                     std::span<std::byte> out) override;
 
  private:
-  Result<Hdf5Id> open_set(const std::string& data_set);
-  Result<void> shape_of(const Hdf5Id& space, const std::string& data_set, Hdf5Shape& shape);
+  struct OpenSet {
+    Hdf5Id set;
+    Hdf5Id space;  // of all of it
+    Hdf5Shape shape;
+  };
+  // Begins a call: what the Reader failed with before counts no more. With hdf5_mutex() held.
+  Result<OpenSet> open_set(const std::string& data_set);
   Result<void> check_block(const std::string& data_set, const Hdf5Shape& shape,
                            std::span<const std::uint64_t> begin, std::span<const std::uint64_t> counts,
                            Element element, std::size_t room) const;
