@@ -2,50 +2,20 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
-#include <cstring>
 #include <memory>
 #include <optional>
 #include <string>
 #include <utility>
-#include <vector>
 
+#include "datagen/generate_share.hpp"
 #include "datagen/generate_target.hpp"
 #include "datagen/generator.hpp"
 #include "datagen/manifest/manifest.hpp"
-#include "datagen/object_check.hpp"
+#include "datagen/mend.hpp"
 #include "io_backends/base/posix_root.hpp"
 
 namespace penstock {
 namespace {
-
-// Of a finished data set, what is gone or of another size: the same on every rank. Collective.
-Result<std::vector<std::uint64_t>> wrong_objects(const Manifest& manifest, Tier& tier, unsigned threads,
-                                                 Communicator& ranks) {
-  std::vector<std::uint64_t> wrong;
-  const auto look = [&]() -> Result<void> {
-    PENSTOCK_ASSIGN(const std::vector<WrongObject> all,
-                    check_object_sizes(tier.backend->names(), manifest, std::max(threads, 1U)));
-    for (const WrongObject& one : all) wrong.push_back(one.object);
-    return success();
-  };
-  PENSTOCK_TRY(as_root_says(ranks, ranks.root() ? guarded(look) : success()));
-  const auto bytes = std::as_bytes(std::span(wrong));
-  std::vector<std::byte> said(bytes.begin(), bytes.end());
-  PENSTOCK_TRY(ranks.broadcast(said));
-  wrong.resize(said.size() / sizeof(std::uint64_t));
-  if (!said.empty()) std::memcpy(wrong.data(), said.data(), said.size());
-  return wrong;
-}
-
-Result<void> mend_finished(const Generation& generation, Tier& tier, unsigned threads, Communicator& ranks,
-                           Progress& progress, Generated& out) {
-  const Result<Manifest> manifest = Manifest::load(*tier.backend, kManifestName);
-  PENSTOCK_TRY(agree(ranks, outcome_of(manifest)));
-  PENSTOCK_ASSIGN(const std::vector<std::uint64_t> wrong, wrong_objects(*manifest, tier, threads, ranks));
-  if (wrong.empty()) return success();
-  return Generator(generation, tier, threads, true, ranks, progress).mend(*manifest, wrong, out);
-}
 
 enum class Found : std::uint8_t { nothing, begun, finished };
 
@@ -110,6 +80,14 @@ Result<void> remove_lock(Namespace& names, const Result<void>& done) {
 }
 
 }  // namespace
+
+void Generated::count(const Generated& part) {
+  samples_made += part.samples_made;
+  bytes_made += part.bytes_made;
+  samples_kept += part.samples_kept;
+  samples_journaled += part.samples_journaled;
+  damaged += part.damaged;
+}
 
 Result<void> generate(const Generation& generation, Tier& tier, unsigned threads, bool resume,
                       Communicator& ranks, Progress& progress, Generated& out) {

@@ -29,6 +29,8 @@ struct Generated {
   bool begun = false;                   // the target holds what --resume goes on with
   double seconds = 0;                   // of the making alone, by the slowest rank
   std::vector<RankFigures> ranks;       // what each made; none of a single process
+
+  void count(const Generated& part);  // adds samples, bytes and objects
 };
 
 // Makes what is missing; with `resume`, of a finished data set what is gone or of another size, by a stat of

@@ -1,8 +1,11 @@
 #include "datagen/generate_share.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
+#include <array>
 #include <cstring>
-#include <functional>
+#include <exception>
 #include <type_traits>
 
 namespace penstock {
@@ -49,6 +52,34 @@ GenerateShare share_of(const Generation& generation, int rank, int ranks) {
   share.first_sample = first_of(share.first_object);
   share.end_sample = first_of(share.end_object);
   return share;
+}
+
+Result<void> guarded(const std::function<Result<void>()>& step) {
+  try {
+    return step();
+  } catch (const std::exception& thrown) {
+    return make_error(Errc::exhausted, fmt::format("this machine ran out of something: {}", thrown.what()));
+  }
+}
+
+Result<void> sum_over_ranks(Communicator& ranks, const Generated& mine, Generated& out) {
+  std::array<std::uint64_t, 5> sums{mine.samples_made, mine.bytes_made, mine.samples_kept,
+                                    mine.samples_journaled, mine.damaged};
+  out.seconds = mine.seconds;
+  if (ranks.size() > 1) {
+    const RankFigures figures{.bytes = mine.bytes_made, .wall_s = mine.seconds};
+    PENSTOCK_ASSIGN(const auto all, ranks.gather(std::as_bytes(std::span(&figures, 1))));
+    for (const std::vector<std::byte>& one : all)
+      std::memcpy(&out.ranks.emplace_back(), one.data(), sizeof(RankFigures));
+    PENSTOCK_TRY(ranks.all_reduce(std::span<std::uint64_t>(sums), Reduction::sum));
+    PENSTOCK_TRY(ranks.all_reduce(std::span(&out.seconds, 1), Reduction::max));
+  }
+  out.samples_made = sums[0];
+  out.bytes_made = sums[1];
+  out.samples_kept = sums[2];
+  out.samples_journaled = sums[3];
+  out.damaged = sums[4];
+  return success();
 }
 
 ObjectLedger::ObjectLedger(const Generation& generation, Communicator& ranks, ManifestBuilder& manifest)

@@ -2,9 +2,11 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <span>
 #include <vector>
 
+#include "datagen/generate.hpp"
 #include "datagen/generate_state.hpp"
 #include "datagen/generation.hpp"
 #include "datagen/manifest/manifest.hpp"
@@ -23,6 +25,13 @@ struct GenerateShare {
   std::uint64_t samples() const { return end_sample - first_sample; }
 };
 GenerateShare share_of(const Generation& generation, int rank, int ranks);
+
+// What `step` returns; what it throws (no memory, no threads) is `exhausted`: a rank that threw would leave
+// the others waiting.
+Result<void> guarded(const std::function<Result<void>()>& step);
+
+// What all ranks made: out.begun and what was read of the journal stay as they are. Collective.
+Result<void> sum_over_ranks(Communicator& ranks, const Generated& mine, Generated& out);
 
 // What is known of the objects that stand. Rank 0's go straight into its manifest; another rank's wait here
 // until they are handed over.

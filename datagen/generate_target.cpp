@@ -85,6 +85,10 @@ void sweep_lock(Backend& backend) {
   if (lock.ok()) static_cast<void>(backend.names().remove(kGenerationLockName));
 }
 
+Durability durability_of_objects(const Backend& backend) {
+  return backend.native_path("") ? Durability::leaving : Durability::file;
+}
+
 Result<void> settle(const Backend& backend) {
   const auto root = backend.native_path("");
   if (!root || backend.caps().volatile_memory) return success();

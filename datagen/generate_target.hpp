@@ -28,7 +28,9 @@ Result<void> check_room(Tier& tier, const Generation& generation, bool begun);
 void sweep_lock(Backend& backend);
 
 // Every byte written below the root survives a power cut from here on. Where there is a file system to sync
-// as a whole, that is far cheaper than each object by itself; without one this does nothing.
+// as a whole, that is far cheaper than each object by itself; without one this does nothing, and
+// durability_of_objects() makes each of them survive when it is published.
+Durability durability_of_objects(const Backend& backend);
 Result<void> settle(const Backend& backend);
 
 }  // namespace penstock

@@ -3,8 +3,6 @@
 #include <fmt/format.h>
 
 #include <array>
-#include <cstring>
-#include <exception>
 #include <utility>
 
 #include "datagen/generate_target.hpp"
@@ -14,14 +12,6 @@
 
 namespace penstock {
 
-Result<void> guarded(const std::function<Result<void>()>& step) {
-  try {
-    return step();
-  } catch (const std::exception& thrown) {
-    return make_error(Errc::exhausted, fmt::format("this machine ran out of something: {}", thrown.what()));
-  }
-}
-
 Generator::Generator(const Generation& generation, Tier& tier, unsigned threads, bool resume,
                      Communicator& ranks, Progress& progress)
     : generation_(generation),
@@ -30,8 +20,7 @@ Generator::Generator(const Generation& generation, Tier& tier, unsigned threads,
       share_(share_of(generation, ranks.rank(), ranks.size())),
       threads_(static_cast<unsigned>(std::clamp<std::uint64_t>(share_.objects(), 1, std::max(threads, 1U)))),
       resume_(resume),
-      // Where there is a file system, settle() comes at the end.
-      durability_(backend_.native_path("") ? Durability::leaving : Durability::file),
+      durability_(durability_of_objects(backend_)),
       progress_(progress),
       labels_(generation.recipe->label_names()),
       companions_(generation.recipe->companions()),
@@ -69,59 +58,6 @@ Result<void> Generator::run(Generated& out) {
   return as_root_says(ranks_, ranks_.root() ? guarded([&] { return finish(); }) : success());
 }
 
-Result<void> Generator::mend(const Manifest& manifest, std::span<const std::uint64_t> wrong, Generated& out) {
-  PENSTOCK_TRY(agree(ranks_, guarded([&] { return check_names(manifest); })));
-  const auto at = [&](int rank) {
-    return wrong.size() * static_cast<std::size_t>(rank) / static_cast<std::size_t>(ranks_.size());
-  };
-  const auto mine = wrong.subspan(at(ranks_.rank()), at(ranks_.rank() + 1) - at(ranks_.rank()));
-  if (ranks_.root()) {
-    workers_.front().made.samples_kept = generation_.state.samples;
-    for (const std::uint64_t object : wrong)
-      if (object < generation_.objects) workers_.front().made.samples_kept -= samples_of(object);
-    workers_.front().made.damaged = wrong.size();
-    progress_.advance(workers_.front().made.samples_kept);
-  }
-  PENSTOCK_TRY(ranks_.barrier());
-  Result<void> made = work_together(
-      ranks_, [&] { return mend_share(manifest, mine); },
-      [this] { stopped_.store(true, std::memory_order_relaxed); });
-  PENSTOCK_TRY(sum_up(out));
-  return made;
-}
-
-Error Generator::of_another_build(std::string_view name, std::string_view why) const {
-  return make_error(Errc::corrupt,
-                    fmt::format("'{}' {}: the data set was made by another build of penstock; go on with "
-                                "that one, or make all of it anew in another folder",
-                                name, why));
-}
-
-Result<void> Generator::check_names(const Manifest& manifest) {
-  PENSTOCK_TRY(name_objects());
-  if (manifest.objects() == builder_.objects()) return success();
-  return of_another_build(kManifestName, "names other objects than this build makes");
-}
-
-Result<void> Generator::make_as(Worker& worker, const Manifest& manifest, std::uint64_t object) {
-  std::string name;
-  manifest.object_name(object, name);
-  PublishedObject whole;
-  if (object < generation_.objects) {
-    if (worker.maker.name(object) != name) return of_another_build(name, "is no name that this build gives");
-    PENSTOCK_ASSIGN(whole, make_object(worker, object));
-    worker.unflushed.clear();
-  } else {
-    PENSTOCK_ASSIGN(whole, write_companion(*generation_.format, backend_,
-                                           companions_[object - generation_.objects], durability_));
-  }
-  if (whole.bytes == manifest.object_bytes(object) &&
-      whole.crc32c == manifest.object_crc32c(object).value_or(whole.crc32c))
-    return success();
-  PENSTOCK_TRY(backend_.names().remove(name));
-  return of_another_build(name, "would be made of other bytes than those that the manifest has");
-}
-
 ManifestFacts Generator::facts() const {
   return {.recipe = generation_.state.recipe,
           .format = generation_.state.format,
@@ -135,28 +71,10 @@ ManifestFacts Generator::facts() const {
 }
 
 Result<void> Generator::sum_up(Generated& out) {
-  std::array<std::uint64_t, 5> sums{};
-  for (const Worker& worker : workers_) {
-    const Generated& made = worker.made;
-    const std::array<std::uint64_t, 5> one{made.samples_made, made.bytes_made, made.samples_kept,
-                                           made.samples_journaled, made.damaged};
-    for (std::size_t i = 0; i < sums.size(); ++i) sums[i] += one[i];
-  }
-  out.seconds = seconds_;
-  if (ranks_.size() > 1) {
-    const RankFigures mine{.bytes = sums[1], .wall_s = seconds_};
-    PENSTOCK_ASSIGN(const auto all, ranks_.gather(std::as_bytes(std::span(&mine, 1))));
-    for (const std::vector<std::byte>& one : all)
-      std::memcpy(&out.ranks.emplace_back(), one.data(), sizeof(RankFigures));
-    PENSTOCK_TRY(ranks_.all_reduce(std::span<std::uint64_t>(sums), Reduction::sum));
-    PENSTOCK_TRY(ranks_.all_reduce(std::span(&out.seconds, 1), Reduction::max));
-  }
-  out.samples_made = sums[0];
-  out.bytes_made = sums[1];
-  out.samples_kept = sums[2];
-  out.samples_journaled = sums[3];
-  out.damaged = sums[4];
-  return success();
+  Generated mine;
+  for (const Worker& worker : workers_) mine.count(worker.made);
+  mine.seconds = seconds_;
+  return sum_over_ranks(ranks_, mine, out);
 }
 
 std::uint64_t Generator::samples_of(std::uint64_t object) const {
@@ -231,16 +149,6 @@ Result<void> Generator::make_share() {
     if (made.ok()) made = std::move(flushed);
   }
   if (made.ok() && !stopped() && ranks_.root()) made = make_companions();
-  if (made.ok() && !stopped()) made = settle(backend_);
-  seconds_ = std::chrono::duration<double>(Clock::now() - start_).count();
-  return made;
-}
-
-Result<void> Generator::mend_share(const Manifest& manifest, std::span<const std::uint64_t> wrong) {
-  start_ = Clock::now();
-  Result<void> made = parallel_for(wrong.size(), threads_, 1, [&](unsigned worker, std::uint64_t i) {
-    return stopped() ? success() : make_as(workers_[worker], manifest, wrong[i]);
-  });
   if (made.ok() && !stopped()) made = settle(backend_);
   seconds_ = std::chrono::duration<double>(Clock::now() - start_).count();
   return made;

@@ -7,7 +7,6 @@
 #include <chrono>
 #include <cstdint>
 #include <deque>
-#include <functional>
 #include <optional>
 #include <span>
 #include <string>
@@ -29,9 +28,6 @@
 
 namespace penstock {
 
-// What `step` returns; what it throws (no memory, no threads) is `exhausted`.
-Result<void> guarded(const std::function<Result<void>()>& step);
-
 class Generator {
  public:
   Generator(const Generation& generation, Tier& tier, unsigned threads, bool resume, Communicator& ranks,
@@ -39,8 +35,6 @@ class Generator {
 
   // Collective.
   Result<void> run(Generated& out);
-  // Makes objects of a finished data set again. Collective; each rank gets the same ones.
-  Result<void> mend(const Manifest& manifest, std::span<const std::uint64_t> wrong, Generated& out);
 
  private:
   using Clock = std::chrono::steady_clock;
@@ -71,10 +65,6 @@ class Generator {
     Buffer buffer;
   };
 
-  Error of_another_build(std::string_view name, std::string_view why) const;
-  Result<void> check_names(const Manifest& manifest);
-  // The same object as the manifest has it, or none.
-  Result<void> make_as(Worker& worker, const Manifest& manifest, std::uint64_t object);
   ManifestFacts facts() const;
   // Over the threads of this rank, then over the ranks. Collective.
   Result<void> sum_up(Generated& out);
@@ -91,7 +81,6 @@ class Generator {
   void enter(const Worker& worker, std::uint64_t object, PublishedObject whole,
              std::span<const JournalSample> samples);
   Result<void> make_share();
-  Result<void> mend_share(const Manifest& manifest, std::span<const std::uint64_t> wrong);
   Result<void> make(Worker& worker, std::uint64_t object);
   // Its rows for the journal are worker.unflushed's last.
   Result<PublishedObject> make_object(Worker& worker, std::uint64_t object);
