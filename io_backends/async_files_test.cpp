@@ -241,6 +241,34 @@ TEST(AsyncFilesDenied, ThreadsDoItWhereAsynchronousReadsAreForbidden) {
   expect_threads("libaio", SYS_io_setup);
 }
 
+TEST(LibaioQueues, WhatOneHadOfTheKernelTheNextGets) {
+  const ScratchFolder scratch;
+  EXPECT_TRUE(in_child_process([&] {
+    auto tier = open_tier("t=libaio:" + scratch.path().string());
+    ASSERT_OK(tier);
+    Backend& backend = *tier->backend;
+    if (!backend.caps().async) return;
+    auto writer = backend.create("object", 10);
+    ASSERT_OK(writer);
+    ASSERT_OK((*writer)->append(pattern(10)));
+    ASSERT_OK((*writer)->publish(Durability::visible));
+    const auto read_by_queue = [&](std::size_t depth) {
+      auto queue = backend.queue(depth);
+      ASSERT_OK(queue);
+      Bytes out(10);
+      const Operation operation{ReadObject{"object", 10, out}, 1};
+      EXPECT_OK(read_all(**queue, {&operation, 1}).at(1));
+      EXPECT_EQ(out, pattern(10));
+    };
+    read_by_queue(4);
+    ASSERT_TRUE(deny_calls({SYS_io_setup, SYS_io_destroy}));
+    for (const std::size_t depth : {4U, 1U, 2U, 4U}) read_by_queue(depth);
+    EXPECT_TRUE(backend.remarks().empty()) << backend.remarks().front();
+    read_by_queue(5);
+    EXPECT_EQ(backend.remarks().size(), 1U) << "none is as deep as that";
+  }));
+}
+
 // fs.aio-max-nr is one limit for the whole machine; this test takes what is left of it for a moment.
 TEST(AsyncFilesExhausted, ThreadsDoItWhereTheMachineHasNoMoreAsynchronousReads) {
   const ScratchFolder scratch;

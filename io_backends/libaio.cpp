@@ -7,13 +7,16 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <cstring>
 #include <memory>
+#include <mutex>
 #include <string>
 #include <vector>
 
 #include "io_backends/base/fifo.hpp"
 #include "io_backends/base/posix_files.hpp"
+#include "io_backends/base/threads.hpp"
 
 namespace penstock {
 
@@ -35,8 +38,10 @@ class Context {
 
   // 0, or the errno.
   int set_up(std::size_t depth) {
+    depth_ = depth;
     return ::syscall(SYS_io_setup, static_cast<unsigned>(depth), &id_) == 0 ? 0 : errno;
   }
+  std::size_t depth() const { return depth_; }
   // As read(2) returns: how many from the front were taken.
   long submit(std::span<iocb*> reads) {
     return ::syscall(SYS_io_submit, id_, static_cast<long>(reads.size()), reads.data());
@@ -51,6 +56,49 @@ class Context {
 
  private:
   aio_context_t id_ = 0;
+  std::size_t depth_ = 0;
+};
+
+// Contexts that no queue has now. To destroy one, the kernel waits for grace periods of RCU, some 36 ms
+// whatever its depth: for the next queue it is kept, so that a loop which is measured with its queue's end is
+// not charged for it. Any thread.
+class IdleContexts {
+ public:
+  IdleContexts() = default;
+  IdleContexts(const IdleContexts&) = delete;
+  IdleContexts& operator=(const IdleContexts&) = delete;
+  ~IdleContexts() { destroy_all(); }
+
+  // Null where none is deep enough.
+  std::unique_ptr<Context> take(std::size_t depth) {
+    const std::lock_guard lock(mutex_);
+    const auto found = std::find_if(contexts_.begin(), contexts_.end(),
+                                    [&](const auto& context) { return context->depth() >= depth; });
+    if (found == contexts_.end()) return nullptr;
+    std::unique_ptr<Context> context = std::move(*found);
+    contexts_.erase(found);
+    return context;
+  }
+  void keep(std::unique_ptr<Context> context) {
+    const std::lock_guard lock(mutex_);
+    contexts_.push_back(std::move(context));
+  }
+  // As many at once as there are threads to wait for them.
+  void destroy_all() {
+    const std::lock_guard lock(mutex_);
+    std::atomic<std::size_t> next{0};
+    const auto destroy = [&](unsigned) {
+      for (std::size_t i = next++; i < contexts_.size(); i = next++) contexts_[i].reset();
+      return success();
+    };
+    constexpr std::size_t kMostThreads = 64;
+    static_cast<void>(on_threads(static_cast<unsigned>(std::min(contexts_.size(), kMostThreads)), destroy));
+    contexts_.clear();
+  }
+
+ private:
+  std::mutex mutex_;
+  std::vector<std::unique_ptr<Context>> contexts_;
 };
 
 class LibaioFiles final : public PosixFiles {
@@ -64,6 +112,7 @@ class LibaioFiles final : public PosixFiles {
   }
 
   Result<std::unique_ptr<Queue>> queue(std::size_t depth) override;
+  IdleContexts& idle_contexts() { return idle_contexts_; }
 
  private:
   void say_threads(int failed) {
@@ -72,6 +121,8 @@ class LibaioFiles final : public PosixFiles {
     remark("the kernel's asynchronous reads are not to be had here (" + remedy +
            "): threads that block keep reads in flight instead");
   }
+
+  IdleContexts idle_contexts_;
 };
 
 class LibaioQueue final : public Queue {
@@ -84,6 +135,7 @@ class LibaioQueue final : public Queue {
   }
   ~LibaioQueue() override {
     while (in_kernel_ > 0 && wait(1)) continue;
+    if (in_kernel_ == 0) files_.idle_contexts().keep(std::move(context_));
   }
 
   std::size_t submit(std::span<const Operation> operations, Start start) override;
@@ -113,7 +165,7 @@ class LibaioQueue final : public Queue {
   std::vector<io_event> events_;
   std::size_t in_kernel_ = 0;
   Fifo<Completion> done_;
-  const std::unique_ptr<Context> context_;  // dies first: the kernel may still write to what is above
+  std::unique_ptr<Context> context_;  // dies first: the kernel may still write to what is above
 };
 
 std::size_t LibaioQueue::submit(std::span<const Operation> operations, Start start) {
@@ -220,10 +272,18 @@ void LibaioQueue::finish(std::size_t index, std::int64_t result) {
 Result<std::unique_ptr<Queue>> LibaioFiles::queue(std::size_t depth) {
   PENSTOCK_TRY(check_queue_depth(depth));
   if (!caps_.async) return Backend::queue(depth);
-  auto context = std::make_unique<Context>();
-  if (const int failed = context->set_up(depth); failed != 0) {
-    say_threads(failed);
-    return thread_pool_queue(*this, depth);
+  std::unique_ptr<Context> context = idle_contexts_.take(depth);
+  if (context == nullptr) {
+    context = std::make_unique<Context>();
+    int failed = context->set_up(depth);
+    if (failed == EAGAIN) {  // what idle ones have of the machine's reads may be what is lacking
+      idle_contexts_.destroy_all();
+      failed = context->set_up(depth);
+    }
+    if (failed != 0) {
+      say_threads(failed);
+      return thread_pool_queue(*this, depth);
+    }
   }
   return std::make_unique<LibaioQueue>(*this, std::move(context), depth);
 }
