@@ -7,41 +7,15 @@
 #include <vector>
 
 #include "results/cells.hpp"
+#include "results/records_testing.hpp"
 
 namespace penstock {
 namespace {
-
-Record read_cell(const std::string& tier, int threads, const std::string& cache, double mib_per_s) {
-  Record record;
-  record.id = tier + cache + std::to_string(threads);
-  record.started = "2026-11-20T09:30:00Z";
-  record.command = "read";
-  record.parameters = Json{{"tier", tier}, {"threads", threads}, {"cache", cache}, {"order", "shuffled"}};
-  record.tiers["data"] = Json{{"name", tier}};
-  record.cache = Json{{"client_data", cache}};
-  record.corpus = Json{{"recipe", "imagenet"}, {"checksum", "abc"}};
-  record.environment = Json{{"host", "h"}};
-  const double bytes = mib_per_s * 1048576;
-  record.metrics["payload_bytes_per_s"] = {"B/s", Better::higher, "repeat", {bytes, bytes, bytes}};
-  record.metrics["samples_per_s"] = {"1/s", Better::higher, "repeat", {bytes / 115000}};
-  return record;
-}
 
 Record noisy(Record record, double apart) {
   std::vector<double>& repeats = record.metrics["payload_bytes_per_s"].samples;
   const double middle = repeats[1];
   repeats = {middle * (1 - apart / 2), middle, middle * (1 + apart / 2)};
-  return record;
-}
-
-Record train_cell(int prefetch, double wait_s, int steps = 100) {
-  Record record;
-  record.started = "2026-11-20T09:30:00Z";
-  record.command = "train";
-  record.parameters = Json{{"app", "alexnet"}, {"prefetch", prefetch}, {"threads", 4}};
-  record.tiers["data"] = Json{{"name", "disk"}};
-  record.metrics["steps"] = {"1", Better::neither, "run", {static_cast<double>(steps)}};
-  record.metrics["input_wait_s"] = {"s", Better::lower, "run", {wait_s}};
   return record;
 }
 
@@ -406,46 +380,6 @@ TEST(Sentences, AnEmulatedTierIsCalledSo) {
   EXPECT_TRUE(said({slow}, "emulated").empty());
 }
 
-TEST(Cells, TiersOfOneNameAreToldApartByWhatTheyAre) {
-  const auto cell = [](const std::string& spec, int threads, double mib_per_s) {
-    Record record = read_cell("root", threads, "warm", mib_per_s);
-    record.tiers["data"]["spec"] = spec;
-    return record;
-  };
-  std::vector<Record> records{cell("posix:/a", 1, 900), cell("/b", 2, 1800), cell("direct:/a", 1, 200),
-                              cell("posix:/a,limit=50MB/s", 1, 47)};
-  records.push_back(read_cell("root", 4, "warm", 1900));  // of which nobody knows
-  std::vector<Record*> all;
-  for (Record& record : records) all.push_back(&record);
-  tell_tiers_apart(std::span(all).first(2));
-  EXPECT_EQ(tier_name(records[0]), "root");
-  EXPECT_EQ(tier_name(records[1]), "root");
-  tell_tiers_apart(all);
-  EXPECT_EQ(tier_name(records[0]), "root (posix)");
-  EXPECT_EQ(tier_name(records[1]), "root (posix)");
-  EXPECT_EQ(tier_name(records[2]), "root (posix, direct=1)");
-  EXPECT_EQ(tier_name(records[3]), "root (posix, limit=50MB/s)");
-  EXPECT_EQ(tier_name(records[4]), "root");
-  const auto groups = read_groups(records);
-  ASSERT_EQ(groups.size(), 1U);
-  EXPECT_EQ(groups[0].find("root (posix)")->at.size(), 2U);
-  EXPECT_EQ(groups[0].find("root (posix, direct=1)")->at.size(), 1U);
-}
-
-TEST(Cells, TrainingFromMemoryIsNotCalledCold) {
-  Record fast = train_cell(4, 0.06);
-  fast.parameters["cache"] = "cold";
-  fast.cache = Json{{"client_data", "memory"}};
-  Record disk = train_cell(4, 0.06);
-  disk.tiers["data"]["name"] = "root";
-  disk.parameters["cache"] = "cold";
-  disk.cache = Json{{"client_data", "cold"}};
-  const auto groups = train_groups(std::vector<Record>{fast, disk});
-  ASSERT_EQ(groups.size(), 2U);
-  EXPECT_EQ(groups[0].title, "alexnet on disk, in memory (cold asked for)");
-  EXPECT_EQ(groups[1].title, "alexnet on root, cache cold");
-}
-
 TEST(Sentences, CellsWithoutANumberAreNamedAndNotCompared) {
   Record failed = read_cell("fast", 1, "cold", 900);
   failed.verdict = Verdict::failed;
@@ -462,41 +396,6 @@ TEST(Sentences, NothingIsSaidOfNothing) {
   Record bare;
   bare.command = "read";
   EXPECT_TRUE(sentences(std::vector<Record>{bare}, {}).empty());
-}
-
-TEST(Cells, TheLatestOfRepeatedRunsCounts) {
-  Record old = read_cell("disk", 1, "cold", 100);
-  Record fresh = read_cell("disk", 1, "cold", 200);
-  fresh.started = "2026-11-21T00:00:00Z";
-  const std::vector<Record> records{fresh, old};
-  const auto groups = read_groups(records);
-  ASSERT_EQ(groups.size(), 1U);
-  EXPECT_EQ(groups[0].curves[0].at.at(1), &records[0]);
-}
-
-TEST(Cells, GroupsOfDifferentCorporaNameThemAndTheirSizes) {
-  std::vector<Record> records{read_cell("disk", 1, "cold", 100), read_cell("disk", 1, "cold", 100)};
-  records[0].corpus = {{"recipe", "imagenet"}, {"samples", 300}, {"checksum", "a"}};
-  records[1].corpus = {{"recipe", "imagenet"}, {"samples", 128}, {"checksum", "b"}};
-  const auto groups = read_groups(records);
-  ASSERT_EQ(groups.size(), 2U);
-  EXPECT_EQ(groups[0].title, "cold, imagenet of 300 samples");
-  EXPECT_EQ(groups[1].title, "cold, imagenet of 128 samples");
-}
-
-TEST(Cells, GroupsAreNamedByWhatDiffers) {
-  Record sequential = read_cell("disk", 1, "cold", 100);
-  sequential.parameters["order"] = "sequential";
-  const auto groups = read_groups(std::vector<Record>{read_cell("disk", 1, "cold", 1), sequential});
-  ASSERT_EQ(groups.size(), 2U);
-  EXPECT_EQ(groups[0].title, "cold, shuffled");
-  EXPECT_EQ(groups[1].title, "cold, sequential");
-}
-
-TEST(Cells, WaitPerStepFromStepSamples) {
-  Record record = train_cell(4, 0);
-  record.metrics["input_wait_s"] = {"s", Better::lower, "step", {0.1, 0.3}};
-  EXPECT_DOUBLE_EQ(*input_wait_per_step(record), 0.2);
 }
 
 }  // namespace

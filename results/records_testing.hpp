@@ -1,0 +1,38 @@
+// For tests only: records as `read` and `train` leave them, with nothing but what cells and sentences look
+// at.
+#pragma once
+
+#include <string>
+
+#include "results/record.hpp"
+
+namespace penstock {
+
+inline Record read_cell(const std::string& tier, int threads, const std::string& cache, double mib_per_s) {
+  Record record;
+  record.id = tier + cache + std::to_string(threads);
+  record.started = "2026-11-20T09:30:00Z";
+  record.command = "read";
+  record.parameters = Json{{"tier", tier}, {"threads", threads}, {"cache", cache}, {"order", "shuffled"}};
+  record.tiers["data"] = Json{{"name", tier}};
+  record.cache = Json{{"client_data", cache}};
+  record.corpus = Json{{"recipe", "imagenet"}, {"checksum", "abc"}};
+  record.environment = Json{{"host", "h"}};
+  const double bytes = mib_per_s * 1048576;
+  record.metrics["payload_bytes_per_s"] = {"B/s", Better::higher, "repeat", {bytes, bytes, bytes}};
+  record.metrics["samples_per_s"] = {"1/s", Better::higher, "repeat", {bytes / 115000}};
+  return record;
+}
+
+inline Record train_cell(int prefetch, double wait_s, int steps = 100) {
+  Record record;
+  record.started = "2026-11-20T09:30:00Z";
+  record.command = "train";
+  record.parameters = Json{{"app", "alexnet"}, {"prefetch", prefetch}, {"threads", 4}};
+  record.tiers["data"] = Json{{"name", "disk"}};
+  record.metrics["steps"] = {"1", Better::neither, "run", {static_cast<double>(steps)}};
+  record.metrics["input_wait_s"] = {"s", Better::lower, "run", {wait_s}};
+  return record;
+}
+
+}  // namespace penstock
