@@ -7,26 +7,18 @@
 #include <utility>
 #include <vector>
 
-#include "benchmarks/block_manifest.hpp"
 #include "benchmarks/live_csv.hpp"
 #include "benchmarks/read_report.hpp"
+#include "benchmarks/read_request.hpp"
 #include "benchmarks/read_sweep.hpp"
-#include "datagen/codec/png.hpp"
 #include "datagen/corpus.hpp"
-#include "datagen/corpus_samples.hpp"
-#include "datagen/format/sample_opener.hpp"
 #include "io_backends/base/command.hpp"
-#include "io_backends/base/crc32c.hpp"
 #include "io_backends/base/progress.hpp"
 #include "results/trial.hpp"
 #include "results/verdicts.hpp"
 
 namespace penstock {
 namespace {
-
-constexpr std::uint64_t kMostThreads = 1024;
-constexpr std::uint64_t kMostInFlight = 16384;
-constexpr std::uint64_t kObjectsLookedFor = 256;
 
 constexpr OptionSpec kOptions[] = {
     kScanOption,
@@ -169,171 +161,6 @@ void print(const std::string& text) {
   std::fwrite(text.data(), 1, text.size(), stdout);
 }
 
-// Collective reads come one after the other on every rank, and as many on each.
-Result<void> set_collective(const Options& options, SweepSettings& settings) {
-  settings.collective = options.flag("collective");
-  if (!settings.collective) return success();
-  if (!options.given("threads")) settings.threads = {1};
-  const bool alone = settings.threads == std::vector<unsigned>{1} && settings.depth == 1;
-  if (alone && settings.order != SampleOrder::physical && settings.duration.count() == 0) return success();
-  return make_error(
-      Errc::invalid_argument,
-      "--collective reads one sample at a time on every rank, in whole passes: leave --threads, "
-      "--depth, --duration, --stonewall and --order physical out; use more ranks for more readers");
-}
-
-Result<void> check_collective(const Tier& tier) {
-  if (tier.backend->caps().collective) return success();
-  return make_error(
-      Errc::invalid_argument,
-      fmt::format("tier '{}' has no collective reads: only the back end mpiio has (mpiio:PATH)", tier.name));
-}
-
-Result<SweepSettings> sweep_settings(const CommandContext& context) {
-  const Options& options = context.options;
-  SweepSettings settings;
-  for (const std::uint64_t threads : options.list("threads")) {
-    if (threads > kMostThreads)
-      return make_error(Errc::invalid_argument,
-                        fmt::format("--threads {}: at most {} are of use", threads, kMostThreads));
-    const unsigned count = static_cast<unsigned>(threads);
-    if (std::find(settings.threads.begin(), settings.threads.end(), count) == settings.threads.end())
-      settings.threads.push_back(count);
-  }
-  const std::uint64_t most = *std::max_element(settings.threads.begin(), settings.threads.end());
-  const std::uint64_t depth = static_cast<std::uint64_t>(options.integer("depth"));
-  if (depth > kMostInFlight / most)
-    return make_error(Errc::invalid_argument,
-                      fmt::format("--depth {} with {} threads: at most {} reads in flight in all", depth,
-                                  most, kMostInFlight));
-  settings.depth = static_cast<unsigned>(depth);
-  const std::string& order = options.text("order");
-  settings.order = order == "shuffled"   ? SampleOrder::shuffled
-                   : order == "physical" ? SampleOrder::physical
-                                         : SampleOrder::sequential;
-  settings.window = static_cast<std::uint64_t>(options.integer("window"));
-  settings.cache = cache_wish(options.text("cache"));
-  settings.cold_by = options.text("cold-by") == "drop" ? ColdMethod::drop : ColdMethod::evict;
-  settings.decode = options.text("decode") == "full";
-  settings.verify = options.flag("verify");
-  settings.on_error = options.text("on-error") == "skip" ? OnError::skip : OnError::fail;
-  settings.min_time = options.duration("min-time");
-  if (options.has("duration") && options.has("stonewall"))
-    return make_error(Errc::invalid_argument,
-                      "--duration and --stonewall say both how long a repeat lasts: leave one out");
-  if (options.has("duration") || options.has("stonewall")) {
-    settings.stonewall = options.has("stonewall");
-    settings.duration = options.duration(settings.stonewall ? "stonewall" : "duration");
-    // The bound of `short` that nobody gave; the last sample may end a little before the time is over.
-    if (!options.given("min-time"))
-      settings.min_time = std::min(settings.min_time, settings.duration * 9 / 10);
-  }
-  settings.ramp = options.duration("ramp");
-  settings.repeats = static_cast<std::size_t>(options.integer("repeat"));
-  settings.baseline = !options.flag("no-baseline");
-  settings.ceiling = !options.flag("no-ceiling");
-  settings.seed = context.seed;
-  settings.rank_shift = static_cast<std::uint64_t>(options.integer("rank-shift"));
-  if (settings.rank_shift != 0) settings.baseline = settings.ceiling = false;
-  PENSTOCK_TRY(set_collective(options, settings));
-  return settings;
-}
-
-// Whether some of the corpus's objects, spread over all of it, are there: a tier that nobody copied to should
-// be told before anything is measured.
-Result<void> look_for_objects(Tier& tier, const SampleList& samples, std::string_view corpus) {
-  const std::uint64_t looks = std::min<std::uint64_t>(samples.objects(), kObjectsLookedFor);
-  for (std::uint64_t i = 0; i < looks; ++i) {
-    const std::string_view name = samples.name(static_cast<std::uint32_t>(i * samples.objects() / looks));
-    const Result<Entry> there = tier.backend->names().stat(name);
-    if (!there.ok() && there.error().code == Errc::not_found)
-      return make_error(Errc::not_found,
-                        fmt::format("tier '{}' lacks '{}' of the corpus; put a copy there first: "
-                                    "penstock copy {} --to {}",
-                                    tier.name, name, corpus, tier.spec));
-  }
-  return success();
-}
-
-Result<void> check_codec(const Corpus& corpus) {
-  PENSTOCK_TRY(SampleOpener::make(corpus.manifest.facts().codec));
-  const std::string_view codec = payload_codec(corpus.manifest.facts().codec);
-  if (codec == "png") return png_available();
-  if (codec.empty() || codec == "mixed" || codec == "jpeg") return success();
-  if (corpus.manifest.facts().recipe == "scan") return success();  // 'raw' by its names: the bytes will tell
-  return make_error(Errc::invalid_argument,
-                    fmt::format("'{}' holds {} samples; --decode full takes jpeg and png: leave it out, and "
-                                "the bytes alone are read",
-                                corpus.name, codec));
-}
-
-// What only one process can do, and what too many cannot share.
-Result<void> check_ranks(const CommandContext& context) {
-  const int ranks = context.communicator.size();
-  if (ranks == 1 && context.options.integer("rank-shift") != 0)
-    return make_error(Errc::invalid_argument,
-                      "--rank-shift needs several ranks: start it with mpirun or srun");
-  if (ranks > 1 && !context.options.text("live-csv").empty())
-    return make_error(Errc::invalid_argument,
-                      "--live-csv follows one process: leave it out under a launcher");
-  return success();
-}
-
-Result<void> check_shares(Communicator& ranks, const Corpus& corpus) {
-  if (corpus.manifest.samples() < static_cast<std::uint64_t>(ranks.size()))
-    return make_error(Errc::invalid_argument,
-                      fmt::format("{} ranks cannot share the {} samples of '{}': start as many at most",
-                                  ranks.size(), corpus.manifest.samples(), corpus.name));
-  std::uint64_t least = crc32c(corpus.manifest.bytes());
-  std::uint64_t most = least;
-  PENSTOCK_TRY(ranks.all_reduce(std::span(&least, 1), Reduction::min));
-  PENSTOCK_TRY(ranks.all_reduce(std::span(&most, 1), Reduction::max));
-  if (least == most) return success();
-  return make_error(
-      Errc::corrupt,
-      fmt::format("the ranks see different data sets in '{}': it must be the same on every node, "
-                  "and at rest",
-                  corpus.name));
-}
-
-struct Opened {
-  Corpus corpus;
-  std::vector<Tier> others;
-  SampleList samples;
-};
-
-Result<Opened> open_all(const CommandContext& context, const SweepSettings& settings) {
-  const Options& options = context.options;
-  const std::string& where = context.positionals.front();
-  PENSTOCK_ASSIGN(Corpus corpus, open_corpus(where, {.scan = options.flag("scan"),
-                                                     .manifest_file = options.text("manifest"),
-                                                     .types = options.text("types")}));
-  if (options.has("block")) {
-    if (settings.decode || settings.verify)
-      return make_error(Errc::invalid_argument, "--block reads no samples to decode or to verify");
-    PENSTOCK_ASSIGN(corpus.manifest, block_manifest(corpus.manifest, options.size("block")));
-  }
-  if (settings.decode) PENSTOCK_TRY(check_codec(corpus));
-  PENSTOCK_ASSIGN(SampleList samples, corpus_samples(corpus.manifest));
-  if (settings.verify && !corpus.manifest.facts().checksums)
-    return make_error(
-        Errc::unsupported,
-        fmt::format("'{}' has no checksums to verify against: make them with "
-                    "'penstock describe {} --scan --checksum --save FILE' for --manifest FILE, or "
-                    "leave --verify out",
-                    where, where));
-  if (options.flag("only-tiers") && options.texts("tier").empty())
-    return make_error(Errc::invalid_argument, "--only-tiers needs a --tier to measure");
-  PENSTOCK_ASSIGN(std::vector<Tier> others, open_tiers(options.texts("tier"), corpus.tier.name));
-  if (settings.collective) {
-    if (!options.flag("only-tiers")) PENSTOCK_TRY(check_collective(corpus.tier));
-    for (const Tier& tier : others) PENSTOCK_TRY(check_collective(tier));
-  }
-  if (settings.on_error == OnError::fail)
-    for (Tier& tier : others) PENSTOCK_TRY(look_for_objects(tier, samples, where));
-  return Opened{std::move(corpus), std::move(others), std::move(samples)};
-}
-
 // The manifest is mapped, which no back end counts, when it lies in the corpus's own place.
 std::uint64_t mapped_manifest_bytes(const CommandContext& context, const Corpus& corpus) {
   const bool lies_there = !context.options.flag("scan") && context.options.text("manifest").empty() &&
@@ -374,13 +201,9 @@ void print_table(const Corpus& corpus, std::span<const Record> records, const Ou
 
 Result<int> run(const CommandContext& context) {
   Communicator& ranks = context.communicator;
-  PENSTOCK_TRY(check_ranks(context));
   PENSTOCK_ASSIGN(const SweepSettings settings, sweep_settings(context));
   PENSTOCK_ASSIGN(LiveCsv live, LiveCsv::open(context.options.text("live-csv")));
-  Result<Opened> all = open_all(context, settings);
-  PENSTOCK_TRY(agree(ranks, all.ok() ? success() : Result<void>(all.error())));
-  Opened opened = *std::move(all);
-  PENSTOCK_TRY(check_shares(ranks, opened.corpus));
+  PENSTOCK_ASSIGN(ReadSubject opened, open_subject(context, settings));
   PENSTOCK_ASSIGN(Run run, Run::begin(context));
   std::vector<Tier*> tiers;
   if (!context.options.flag("only-tiers")) tiers.push_back(&opened.corpus.tier);
