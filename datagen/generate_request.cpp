@@ -120,9 +120,8 @@ void say_what_differs(const Options& options, const Generation& generation) {
   if (options.given("bytes") && bytes > options.size("bytes"))
     note(fmt::format("one sample is the least, and takes about {}: more than --bytes {}", format_size(bytes),
                      format_size(options.size("bytes"))));
-  if (const std::string& size_for = options.text("size-for"); !size_for.empty()) {
-    const std::string app = size_for.substr(0, size_for.find(','));
-    const std::string doubt = doubt_of_size_for(app, generation.state.recipe);
+  if (!generation.sized_for.empty()) {
+    const std::string doubt = doubt_of_size_for(generation.sized_for, generation.state.recipe);
     if (!doubt.empty()) warn(doubt);
   }
   constexpr std::string_view kShards = "shards=";

@@ -171,6 +171,7 @@ Result<Generation> plan_payload(std::string_view recipe, std::string_view format
                                 said ? static_cast<std::uint64_t>(options.integer(per_object)) : 1));
   Generation generation;
   generation.how_many = count.words;
+  if (how_many.size_for) generation.sized_for = how_many.size_for->app;
   PENSTOCK_ASSIGN(generation.recipe, recipe_info->make({count.samples, seed, threads}, options));
   const double bytes = expect(*generation.recipe, 0).bytes;
   if (has_option(format_info->options, kShardsOption.name) && !sized(settings))

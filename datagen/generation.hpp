@@ -36,6 +36,7 @@ struct Generation {
   std::uint64_t bytes_expected = 0;    // of all objects: with what the format puts around samples
   bool bytes_at_most = false;          // that is what they take if nothing shrinks: the format compresses
   std::string how_many{};              // how HowMany::size_for came to its number; "" without it
+  std::string sized_for{};             // its application; "" without it
 
   // An object's samples, from the first to just before the end, in order.
   std::uint64_t first_sample(std::uint64_t object) const;
