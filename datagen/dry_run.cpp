@@ -75,6 +75,7 @@ Result<void> show_plan(const Output& output, const Generation& generation, Tier&
              {"samples", state.samples},
              {"objects", generation.objects},
              {"bytes", generation.bytes_expected},
+             {"bytes_at_most", generation.bytes_at_most},
              {"payload_bytes", generation.payload_expected},
              {"labels", generation.recipe->label_names().size()},
              {"seed", state.seed},
@@ -94,8 +95,8 @@ Result<void> show_plan(const Output& output, const Generation& generation, Tier&
   table.row({"samples", format_count(state.samples)});
   if (!generation.how_many.empty()) table.row({"", generation.how_many});
   table.row({"objects", format_count(generation.objects)});
-  table.row({"bytes", (generation.bytes_at_most ? "at most about " : "about ") +
-                          format_bytes(static_cast<double>(generation.bytes_expected), output)});
+  table.row({"bytes", fmt::format("{} {}", generation.about(),
+                                  format_bytes(static_cast<double>(generation.bytes_expected), output))});
   table.row({"seed", std::to_string(state.seed)});
   for (const auto& [key, value] : state.settings) table.row({key, value});
   table.row(

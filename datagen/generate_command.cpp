@@ -294,8 +294,9 @@ Result<int> run_generate(const CommandContext& context) {
   }
   if (!generation.how_many.empty()) note(generation.how_many);
   if (!begun && !says_how_many(options))
-    note(fmt::format("the whole data set: {} samples, about {} (--samples, --bytes and --scale make less)",
-                     format_count(generation.state.samples), format_size(generation.bytes_expected)));
+    note(fmt::format("the whole data set: {} samples, {} {} (--samples, --bytes and --scale make less)",
+                     format_count(generation.state.samples), generation.about(),
+                     format_size(generation.bytes_expected)));
   return make_it(context, generation, tier);
 }
 

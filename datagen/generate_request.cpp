@@ -66,6 +66,7 @@ Result<bool> has_all_objects(Tier& tier, unsigned threads) {
   PENSTOCK_ASSIGN(const std::vector<WrongObject> wrong,
                   check_object_sizes(tier.backend->names(), manifest, threads));
   if (wrong.empty()) return true;
+  PENSTOCK_TRY(check_room_to_mend(tier, manifest, wrong));
   std::string name;
   note(fmt::format(
       "'{}' lacks {} of its {} objects, or has them in another size (first: '{}', {}): what is "
@@ -118,8 +119,8 @@ bool says_how_many(const Options& options) {
 void say_what_differs(const Options& options, const Generation& generation) {
   const std::uint64_t bytes = generation.bytes_expected;
   if (options.given("bytes") && bytes > options.size("bytes"))
-    note(fmt::format("one sample is the least, and takes about {}: more than --bytes {}", format_size(bytes),
-                     format_size(options.size("bytes"))));
+    note(fmt::format("one sample is the least, and takes {} {}: more than --bytes {}", generation.about(),
+                     format_size(bytes), format_size(options.size("bytes"))));
   if (!generation.sized_for.empty()) {
     const std::string doubt = doubt_of_size_for(generation.sized_for, generation.state.recipe);
     if (!doubt.empty()) warn(doubt);

@@ -8,6 +8,7 @@
 #include <cerrno>
 #include <filesystem>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <system_error>
@@ -73,10 +74,28 @@ Result<void> check_room(Tier& tier, const Generation& generation, bool begun) {
       Errc::no_space,
       fmt::format("{} samples of '{}' take {} {}{}, and '{}' has {} free: make fewer with --samples, "
                   "--bytes or --scale, make room, or choose another place",
-                  format_count(generation.state.samples), generation.state.recipe,
-                  generation.bytes_at_most ? "at most" : "about",
+                  format_count(generation.state.samples), generation.state.recipe, generation.about(),
                   format_size(static_cast<std::uint64_t>(missing)), begun ? " more" : "", tier.root,
                   format_size(*free)));
+}
+
+Result<void> check_room_to_mend(Tier& tier, const Manifest& manifest, std::span<const WrongObject> wrong) {
+  Namespace& names = tier.backend->names();
+  const Result<std::uint64_t> free = names.free_bytes();
+  if (!free.ok()) return success();
+  std::uint64_t missing = 0;
+  std::string name;
+  for (const WrongObject& one : wrong) {
+    const std::uint64_t wanted = manifest.object_bytes(one.object);
+    const Result<Entry> there = names.stat(manifest.object_name(one.object, name));
+    missing += wanted - (there.ok() && !there->folder ? std::min(there->bytes, wanted) : 0);
+  }
+  if (missing <= *free) return success();
+  return make_error(
+      Errc::no_space,
+      fmt::format("{} objects of '{}' are to be made again and take {} more, and there is {} "
+                  "free: make room",
+                  format_count(wrong.size()), tier.root, format_size(missing), format_size(*free)));
 }
 
 void sweep_lock(Backend& backend) {

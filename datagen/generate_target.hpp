@@ -2,9 +2,12 @@
 #pragma once
 
 #include <optional>
+#include <span>
 
 #include "datagen/generate_state.hpp"
 #include "datagen/generation.hpp"
+#include "datagen/manifest/manifest.hpp"
+#include "datagen/object_check.hpp"
 #include "io_backends/base/backend.hpp"
 #include "io_backends/base/result.hpp"
 #include "io_backends/base/tier.hpp"
@@ -22,6 +25,9 @@ Result<bool> check_target(Tier& tier, const GenerationState& wanted, bool resume
 // no_space, naming both sizes and the remedy, where the data set does not fit into what is free there; of one
 // that was begun, what is missing. A back end that cannot say what is free passes.
 Result<void> check_room(Tier& tier, const Generation& generation, bool begun);
+
+// Likewise of a finished data set whose `wrong` objects are to be made again: no more than they lack counts.
+Result<void> check_room_to_mend(Tier& tier, const Manifest& manifest, std::span<const WrongObject> wrong);
 
 // Removes the lock's file that a process left which was killed behind its last step; where another one holds
 // it, or the folder cannot be written, it stays.

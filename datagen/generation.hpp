@@ -38,6 +38,9 @@ struct Generation {
   std::string how_many{};              // how HowMany::size_for came to its number; "" without it
   std::string sized_for{};             // its application; "" without it
 
+  // Before a number of bytes that is said: "about", or "at most about".
+  std::string_view about() const { return bytes_at_most ? "at most about" : "about"; }
+
   // An object's samples, from the first to just before the end, in order.
   std::uint64_t first_sample(std::uint64_t object) const;
   std::uint64_t end_sample(std::uint64_t object) const;

@@ -247,6 +247,7 @@ class Compressed(ContainerTest):
     def test_a_plan_is_the_most_that_it_takes(self):
         words = ("generate", "cifar10", *self.WORDS, "--samples", 200, "--seed", 3, "--out", "arrays")
         plan = self.records(*words, "--dry-run")[0]
+        self.assertIs(plan["bytes_at_most"], True)
         self.assertIn("at most about", self.run_cli(*words, "--dry-run").stdout)
         self.run_cli(*words)
         made = sum(path.stat().st_size for path in (self.dir / "arrays").glob("*.gz"))

@@ -29,6 +29,7 @@ class Targets(GenerateTest):
             self.assertIn("bytes", planned.stdout)
         plan = json.loads(self.generate(small, 60, "--dry-run", "--json").stdout)
         self.assertIn("300", str(plan["free_bytes"]))
+        self.assertIs(plan["bytes_at_most"], False)
         self.assertIn("293 KiB free", plan["refused"])
         self.assertFalse((self.dir / "small").exists())
         self.assertNotIn("refused", json.loads(self.generate(small, 20, "--dry-run", "--json").stdout))

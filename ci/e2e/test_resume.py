@@ -56,6 +56,27 @@ class Resume(penstock_cli.CliTest):
         self.assertEqual(tree(self.dir / "data"), before)
         self.run_cli("verify", "data")
 
+    def test_mending_looks_for_room_first(self):
+        self.run_cli(*WORDS, "--out", "data")
+        before = tree(self.dir / "data")
+        names = sorted(name for name in before if name.endswith(".h5"))
+        for name in names[:2]:
+            (self.dir / "data" / name).unlink()
+        (self.dir / "data" / names[2]).write_bytes(before[names[2]][:-1])
+        robbed = tree(self.dir / "data")
+        missing = sum(len(before[name]) for name in names[:2]) + 1
+        used = sum(len(content) for content in robbed.values() if content is not None)
+        small = f"posix:{self.dir / 'data'},capacity={used + missing - 1}"
+        done = self.run_cli("generate", "climate", "--out", small, "--resume", expect=1)
+        self.assertIn("3 objects of", done.stderr)
+        self.assertIn("free: make room", done.stderr)
+        self.assertEqual(tree(self.dir / "data"), robbed)
+        planned = self.run_cli("generate", "climate", "--out", small, "--resume", "--dry-run", "--json")
+        self.assertIn("warning: 3 objects of", planned.stderr)
+        self.assertIn("make room", json.loads(planned.stdout)["refused"])
+        self.run_cli("generate", "climate", "--out", f"posix:{self.dir / 'data'},capacity={used + missing + 8192}", "--resume")
+        self.assertEqual(tree(self.dir / "data"), before)
+
 
 if __name__ == "__main__":
     penstock_cli.main()
