@@ -125,10 +125,19 @@ void paint_run_portable(const LeafRow& row, const LeafRun& run, bool box, std::u
   box ? paint_blocks<true>(row, run, index) : paint_blocks<false>(row, run, index);
 }
 
-void paint_run(const LeafRow& row, const LeafRun& run, bool box, std::uint8_t index) {
+bool paint_run_has_avx2() {
 #if defined(__x86_64__)
   static const bool has = __builtin_cpu_supports("avx2") != 0;
-  if (has) return box ? paint_blocks_avx2<true>(row, run, index) : paint_blocks_avx2<false>(row, run, index);
+  return has;
+#else
+  return false;
+#endif
+}
+
+void paint_run(const LeafRow& row, const LeafRun& run, bool box, std::uint8_t index) {
+#if defined(__x86_64__)
+  if (paint_run_has_avx2())
+    return box ? paint_blocks_avx2<true>(row, run, index) : paint_blocks_avx2<false>(row, run, index);
 #endif
   paint_run_portable(row, run, box, index);
 }

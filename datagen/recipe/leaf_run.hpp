@@ -29,8 +29,9 @@ struct LeafRun {
   std::uint8_t* colour_index;
 };
 
-// `box`: rather than a blob. With AVX2 where the processor has it.
+// `box`: rather than a blob. With AVX2 where the processor has it (paint_run_has_avx2()).
 void paint_run(const LeafRow& row, const LeafRun& run, bool box, std::uint8_t index);
+bool paint_run_has_avx2();
 // The same on any processor.
 void paint_run_portable(const LeafRow& row, const LeafRun& run, bool box, std::uint8_t index);
 

@@ -55,8 +55,9 @@ Painted paint_many(Paint paint) {
 
 TEST(LeafRun, EveryProcessorPaintsTheSame) {
   const Painted any = paint_many(paint_run_portable);
-  EXPECT_TRUE(paint_many(paint_run) == any);
   EXPECT_NE(any.luma, std::vector<std::uint8_t>(any.luma.size(), 128)) << "nothing was painted";
+  if (!paint_run_has_avx2()) GTEST_SKIP() << "this processor has no AVX2: there is only one way";
+  EXPECT_TRUE(paint_many(paint_run) == any);
 }
 
 TEST(LeafRun, NothingOutsideIsChanged) {
