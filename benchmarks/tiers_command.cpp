@@ -123,8 +123,11 @@ Result<std::vector<Seen>> look(const std::vector<std::string>& texts) {
   return all;
 }
 
-std::string kind_of(const TierFacts& facts) {
-  return facts.memory ? "memory" : facts.network ? "network" : facts.fs_type.empty() ? "-" : "disk";
+std::string kind_of(const Tier& tier) {
+  const Caps& caps = tier.backend->caps();
+  if (tier.facts.memory) return "memory";
+  if (caps.network && !caps.native_path) return "object store";
+  return tier.facts.network ? "network" : tier.facts.fs_type.empty() ? "-" : "disk";
 }
 
 std::string or_dash(const std::string& text) {
@@ -144,7 +147,7 @@ void print_tiers(const std::vector<Seen>& all, const Output& output) {
   for (const Seen& seen : all) {
     const Tier& tier = seen.tier;
     table.row(
-        {tier.name, kind_of(tier.facts), or_dash(tier.facts.fs_type), or_dash(tier.facts.device),
+        {tier.name, kind_of(tier), or_dash(tier.facts.fs_type), or_dash(tier.facts.device),
          or_dash(tier.facts.mount_point),
          seen.free_bytes ? format_bytes(static_cast<double>(*seen.free_bytes), output) : "-",
          or_dash(tier.facts.striping),

@@ -35,6 +35,15 @@ class Tiers(penstock_cli.CliTest):
         done = self.run_cli("tiers", "--tier", "here=poxis:/x", expect=2)
         self.assertIn("posix", done.stderr)
 
+    def test_what_a_url_names_is_no_disk_of_this_machine(self):
+        words = ("tiers", "--tier", "far=s3:http://127.0.0.1:9/bucket,retries=0")
+        done = self.run_cli(*words, "--json", expect=None)
+        if done.returncode == 77:
+            self.skipTest(done.stderr)
+        tier = json.loads(done.stdout)
+        self.assertEqual((tier["network"], tier["memory"], tier["fs_type"], tier["mount_point"]), (True, False, "", ""))
+        self.assertRegex(self.run_cli(*words).stdout, r"(?m)^far +object store +- ")
+
     def test_a_file_is_no_tier(self):
         (self.dir / "file").write_text("of somebody", encoding="utf-8")
         for word in ("file", "file/below", f"here=posix:{self.dir}/file,limit=1MB/s"):
