@@ -268,7 +268,6 @@ void ReadSweep::judge_tally(ReadCell& cell, const ReadTally& tally) {
   const std::string first = tally.first_errors.empty() ? "" : tally.first_errors.front();
   const bool skipping = settings_.on_error == OnError::skip && tally.samples > 0;
   if (tally.wrong > 0 && !skipping) {
-    cell.judge(Verdict::wrong_bytes, tally.first_wrong);
     give_up(cell.tier, Verdict::wrong_bytes, tally.first_wrong);
   } else if (tally.failure) {
     const Verdict verdict = tally.failure->code == Errc::unsupported ? Verdict::skipped : Verdict::failed;

@@ -75,9 +75,6 @@ class ReadSweep {
             const SweepSettings& settings, Communicator& ranks, SweepWatch watch);
   ~ReadSweep();
 
-  // Repeats that run() will measure: for a progress bar.
-  std::uint64_t repeats() const { return cells_.size() * settings_.repeats; }
-
   // Measures all cells. A failure of a tier ends that tier's cells with the verdict, not the sweep;
   // interrupted, it stops where it is. Cells keep what they have.
   Result<void> run();

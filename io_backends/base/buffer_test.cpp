@@ -2,7 +2,8 @@
 
 #include <gtest/gtest.h>
 
-#include <thread>
+#include <cstdint>
+#include <new>
 
 namespace penstock {
 namespace {
@@ -23,30 +24,6 @@ TEST(Buffer, MoreThanAnyMachineHasIsRefusedNotRoundedToNothing) {
   Buffer buffer(1);
   EXPECT_THROW(buffer.grow(SIZE_MAX), std::bad_alloc);
   EXPECT_EQ(buffer.capacity(), kBufferAlignment);
-}
-
-TEST(Pool, LendsEachItemOnceAndTakesItBack) {
-  int made = 0;
-  Pool<int> pool(2, [&] { return made++; });
-  auto first = pool.take();
-  auto second = pool.take();
-  EXPECT_NE(*first, *second);
-  EXPECT_FALSE(pool.try_take());
-  const int number = *first;
-  first.release();
-  auto again = pool.try_take();
-  ASSERT_TRUE(again);
-  EXPECT_EQ(*again, number);
-}
-
-TEST(Pool, AWaitingTakerGetsWhatAnotherReturns) {
-  Pool<int> pool(1, [] { return 42; });
-  auto lease = pool.take();
-  int got = 0;
-  std::thread taker([&] { got = *pool.take(); });
-  lease.release();
-  taker.join();
-  EXPECT_EQ(got, 42);
 }
 
 }  // namespace

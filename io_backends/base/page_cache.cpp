@@ -7,14 +7,11 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <array>
-#include <atomic>
+#include <string_view>
 #include <vector>
 
 #include "io_backends/base/buffer.hpp"
 #include "io_backends/base/fd.hpp"
-#include "io_backends/base/interrupt.hpp"
-#include "io_backends/base/threads.hpp"
 
 namespace penstock {
 namespace {
@@ -40,9 +37,9 @@ std::uint64_t page_bytes() {
   return bytes;
 }
 
-Result<Fd> open_file(const char* file, std::string_view operation) {
-  Fd fd(retry_eintr([&] { return ::open(file, O_RDONLY | O_NONBLOCK | O_CLOEXEC); }));
-  if (!fd) return errno_error(errno, operation, file);
+Result<Fd> open_file(const std::filesystem::path& file, std::string_view operation) {
+  Fd fd(retry_eintr([&] { return ::open(file.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC); }));
+  if (!fd) return errno_error(errno, operation, file.native());
   return fd;
 }
 
@@ -76,10 +73,12 @@ Residency by_mincore(int fd, const struct stat& status) {
   return found;
 }
 
-Result<Residency> residency_of_file(const char* file) {
+}  // namespace
+
+Result<Residency> residency(const std::filesystem::path& file) {
   PENSTOCK_ASSIGN(const Fd fd, open_file(file, "cannot ask for the cached pages of"));
   struct stat status {};
-  if (::fstat(fd.get(), &status) != 0) return errno_error(errno, "cannot look at", file);
+  if (::fstat(fd.get(), &status) != 0) return errno_error(errno, "cannot look at", file.native());
   CachestatRange whole;
   Cachestat cache;
   if (::syscall(kCachestat, fd.get(), &whole, &cache, 0U) != 0) return by_mincore(fd.get(), status);
@@ -87,62 +86,27 @@ Result<Residency> residency_of_file(const char* file) {
   return Residency{std::min(cache.cached * page_bytes(), total), total, true};
 }
 
-Result<void> evict_file(const char* file) {
+Result<void> evict(const std::filesystem::path& file) {
   PENSTOCK_ASSIGN(const Fd fd, open_file(file, "cannot evict"));
   // Dirty pages cannot be forgotten. Writing them back needs no promise that they survive a power cut, so
   // this spares the device's flush that fdatasync brings.
   constexpr unsigned kWriteBack =
       SYNC_FILE_RANGE_WAIT_BEFORE | SYNC_FILE_RANGE_WRITE | SYNC_FILE_RANGE_WAIT_AFTER;
   if (::sync_file_range(fd.get(), 0, 0, kWriteBack) != 0 && (errno == EIO || errno == ENOSPC))
-    return errno_error(errno, "cannot write back", file);
+    return errno_error(errno, "cannot write back", file.native());
   if (const int failed = ::posix_fadvise(fd.get(), 0, 0, POSIX_FADV_DONTNEED); failed != 0)
-    return errno_error(failed, "cannot evict", file);
+    return errno_error(failed, "cannot evict", file.native());
   return success();
 }
 
-Result<void> warm_file(const char* file, Buffer& buffer) {
+Result<void> warm(const std::filesystem::path& file) {
   PENSTOCK_ASSIGN(const Fd fd, open_file(file, "cannot read"));
+  Buffer buffer(kWarmBytes);
   for (;;) {
     const ssize_t got = retry_eintr([&] { return ::read(fd.get(), buffer.data(), buffer.capacity()); });
-    if (got < 0) return errno_error(errno, "cannot read", file);
+    if (got < 0) return errno_error(errno, "cannot read", file.native());
     if (got == 0) return success();
   }
-}
-
-// Calls work(path, worker) for every file of the set from `threads` threads.
-template <class Work>
-Result<void> for_all(const FileSet& files, unsigned threads, Work work) {
-  std::atomic<std::uint64_t> next{0};
-  std::atomic<bool> failed{false};
-  const auto stop = [&failed] { failed.store(true, std::memory_order_relaxed); };
-  const auto loop = [&](unsigned worker) -> Result<void> {
-    std::string path;
-    for (;;) {
-      const std::uint64_t i = next.fetch_add(1, std::memory_order_relaxed);
-      if (i >= files.count || failed.load(std::memory_order_relaxed)) return success();
-      files.path(i, path);
-      Result<void> done = interrupted() ? check_interrupt() : work(path.c_str(), worker);
-      if (done) continue;
-      stop();
-      return done;
-    }
-  };
-  return on_threads(threads, loop, IfFewer::go_on, stop);
-}
-
-}  // namespace
-
-Result<Residency> residency(const std::filesystem::path& file) {
-  return residency_of_file(file.c_str());
-}
-
-Result<void> evict(const std::filesystem::path& file) {
-  return evict_file(file.c_str());
-}
-
-Result<void> warm(const std::filesystem::path& file) {
-  Buffer buffer(kWarmBytes);
-  return warm_file(file.c_str(), buffer);
 }
 
 Result<void> drop_caches() {
@@ -153,47 +117,6 @@ Result<void> drop_caches() {
   if (::write(fd.get(), "3", 1) != 1)
     return errno_error(errno, "cannot drop the machine's caches through", kDoor);
   return success();
-}
-
-Result<SetResidency> residency_of(const FileSet& files, unsigned threads) {
-  struct alignas(64) Part {
-    SetResidency found;
-  };
-  threads = std::max(threads, 1U);
-  std::vector<Part> parts(threads);
-  PENSTOCK_TRY(for_all(files, threads, [&](const char* file, unsigned worker) -> Result<void> {
-    PENSTOCK_ASSIGN(const Residency one, residency_of_file(file));
-    SetResidency& mine = parts[worker].found;
-    ++mine.files;
-    mine.sum.total_bytes += one.total_bytes;
-    if (one.verified) {
-      mine.sum.resident_bytes += one.resident_bytes;
-    } else {
-      ++mine.unverified_files;
-    }
-    return success();
-  }));
-  SetResidency all;
-  for (const Part& part : parts) {
-    all.files += part.found.files;
-    all.unverified_files += part.found.unverified_files;
-    all.sum.resident_bytes += part.found.sum.resident_bytes;
-    all.sum.total_bytes += part.found.sum.total_bytes;
-  }
-  all.sum.verified = all.unverified_files == 0;
-  return all;
-}
-
-Result<void> evict_all(const FileSet& files, unsigned threads) {
-  return for_all(files, std::max(threads, 1U), [](const char* file, unsigned) { return evict_file(file); });
-}
-
-Result<void> warm_all(const FileSet& files, unsigned threads) {
-  threads = std::max(threads, 1U);
-  std::vector<Buffer> buffers;
-  for (unsigned i = 0; i < threads; ++i) buffers.emplace_back(kWarmBytes);
-  return for_all(files, threads,
-                 [&](const char* file, unsigned worker) { return warm_file(file, buffers[worker]); });
 }
 
 }  // namespace penstock

@@ -3,16 +3,14 @@
 
 #include <cstdint>
 #include <filesystem>
-#include <functional>
 #include <optional>
 #include <string>
-#include <string_view>
 
 #include "io_backends/base/result.hpp"
 
 namespace penstock {
 
-// How much of a file (or many) lies in this machine's page cache.
+// How much of a file lies in this machine's page cache.
 struct Residency {
   std::uint64_t resident_bytes = 0;
   std::uint64_t total_bytes = 0;
@@ -37,31 +35,6 @@ Result<void> drop_caches();
 
 // Reads the file once through the page cache.
 Result<void> warm(const std::filesystem::path& file);
-
-// Some files, by number: path(i, out) puts the path of file i into `out`. Any thread.
-struct FileSet {
-  std::uint64_t count = 0;
-  std::function<void(std::uint64_t i, std::string& out)> path;
-};
-
-// What one pass over a set of files found. `verified` of the sum holds only if every file was verified.
-struct SetResidency {
-  Residency sum;
-  std::uint64_t files = 0;
-  std::uint64_t unverified_files = 0;
-
-  static constexpr double kColdAtMost = 0.01;
-  static constexpr double kWarmAtLeast = 0.99;
-  bool cold() const { return sum.verified && sum.fraction() <= kColdAtMost; }
-  bool warm() const { return sum.verified && (sum.total_bytes == 0 || sum.fraction() >= kWarmAtLeast); }
-};
-
-// The same for every file of a set (no sampling), by `threads` threads with one descriptor each: about 3 us a
-// file and thread for residency. The first error ends the pass and names its file; SIGINT ends it with
-// `interrupted`.
-Result<SetResidency> residency_of(const FileSet& files, unsigned threads);
-Result<void> evict_all(const FileSet& files, unsigned threads);
-Result<void> warm_all(const FileSet& files, unsigned threads);
 
 // What a measurement was: each layer "cold", "warm", "unknown", "none", "memory", "bypassed", "unverified" or
 // "asis".
