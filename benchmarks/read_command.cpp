@@ -2,7 +2,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cstdio>
 #include <string>
 #include <utility>
 #include <vector>
@@ -11,6 +10,7 @@
 #include "benchmarks/read_report.hpp"
 #include "benchmarks/read_request.hpp"
 #include "benchmarks/read_sweep.hpp"
+#include "datagen/command_output.hpp"
 #include "datagen/corpus.hpp"
 #include "io_backends/base/command.hpp"
 #include "io_backends/base/progress.hpp"
@@ -157,10 +157,6 @@ constexpr OptionSpec kOptions[] = {
      .group = "Output"},
 };
 
-void print(const std::string& text) {
-  std::fwrite(text.data(), 1, text.size(), stdout);
-}
-
 // The manifest is mapped, which no back end counts, when it lies in the corpus's own place.
 std::uint64_t mapped_manifest_bytes(const CommandContext& context, const Corpus& corpus) {
   const bool lies_there = !context.options.flag("scan") && context.options.text("manifest").empty() &&
@@ -193,10 +189,10 @@ Result<std::uint64_t> bytes_over_ranks(Communicator& ranks, std::uint64_t mine) 
 }
 
 void print_table(const Corpus& corpus, std::span<const Record> records, const Output& output) {
-  print(read_heading(corpus, records, output));
-  print("\n" + read_table(corpus, records, output));
-  print(scaling_note(records));
-  for (const Sentence& sentence : sentences(records, output)) print(sentence.text + "\n");
+  print_text(read_heading(corpus, records, output));
+  print_text("\n" + read_table(corpus, records, output));
+  print_text(scaling_note(records));
+  for (const Sentence& sentence : sentences(records, output)) print_text(sentence.text + "\n");
 }
 
 Result<int> run(const CommandContext& context) {

@@ -2,7 +2,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cstdio>
 #include <string>
 #include <utility>
 #include <vector>
@@ -10,6 +9,7 @@
 #include "benchmarks/probe_report.hpp"
 #include "benchmarks/read_team.hpp"
 #include "benchmarks/tier_probe.hpp"
+#include "datagen/command_output.hpp"
 #include "datagen/target_folder.hpp"
 #include "io_backends/base/command.hpp"
 #include "io_backends/base/find_tiers.hpp"
@@ -90,10 +90,6 @@ struct Seen {
   std::optional<std::uint64_t> free_bytes;
 };
 
-void print(const std::string& text) {
-  std::fwrite(text.data(), 1, text.size(), stdout);
-}
-
 std::string escape_commas(const std::string& path) {
   std::string text;
   for (const char c : path) text += c == ',' ? std::string("%2C") : std::string(1, c);
@@ -154,16 +150,16 @@ void print_tiers(const std::vector<Seen>& all, const Output& output) {
          fmt::format("{}:{}{}", tier.backend_name, tier.root, seen.writable ? "" : " (read-only for you)"),
          or_dash(tier.facts.mount_options)});
   }
-  print(table.text());
+  print_text(table.text());
 }
 
-void print_json(const std::vector<Seen>& all) {
+void print_as_json(const std::vector<Seen>& all) {
   for (const Seen& seen : all) {
     Json json{{"kind", "tier"}};
     json.update(tier_json(seen.tier));
     json["writable"] = seen.writable;
     json["free_bytes"] = seen.free_bytes ? Json(*seen.free_bytes) : Json();
-    print(json.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n");
+    print_json(json);
   }
 }
 
@@ -266,7 +262,7 @@ Result<int> probe(const CommandContext& context, std::vector<Seen>& all) {
   }
   PENSTOCK_TRY(run.look_at_ranks());
   for (const Probed& probed : done) keep(run, probed, context.output);
-  if (!context.output.json && ranks.root()) print(probe_table(run.records(), context.output));
+  if (!context.output.json && ranks.root()) print_text(probe_table(run.records(), context.output));
   PENSTOCK_TRY(run.finish());
   return run.exit_code();
 }
@@ -296,11 +292,11 @@ Result<int> run(const CommandContext& context) {
   if (context.options.flag("probe")) {
     const bool shown = !context.output.json && ranks.root();
     if (shown) print_tiers(all, context.output);
-    if (shown) print("\n");
+    if (shown) print_text("\n");
     return probe(context, all);
   }
   if (context.output.json)
-    print_json(all);
+    print_as_json(all);
   else
     print_tiers(all, context.output);
   return 0;
