@@ -69,10 +69,4 @@ std::optional<LapFigures> run_lap(Tier& tier, CacheControl& cache, ReadTeam& tea
   return figures;
 }
 
-std::optional<LapFigures> run_lap(Tier& tier, CacheControl& cache, const LapPlan& plan) {
-  const std::unique_ptr<Communicator> single = single_process();
-  ReadTeam alone(*single);
-  return run_lap(tier, cache, alone, plan);
-}
-
 }  // namespace penstock

@@ -45,7 +45,5 @@ struct LapFigures {
 // what is, and half a minute, before the lap ends as it is. Absent when interrupted before anything was
 // measured. Collective over the team, whose figures it returns.
 std::optional<LapFigures> run_lap(Tier& tier, CacheControl& cache, ReadTeam& team, const LapPlan& plan);
-// The same, by this process alone.
-std::optional<LapFigures> run_lap(Tier& tier, CacheControl& cache, const LapPlan& plan);
 
 }  // namespace penstock

@@ -60,6 +60,12 @@ class PreparedLap : public testing::Test {
     return plan;
   }
 
+  std::optional<LapFigures> run(CacheControl& cache, const LapPlan& plan) {
+    return run_lap(tier_, cache, team_, plan);
+  }
+
+  const std::unique_ptr<Communicator> single_ = single_process();
+  ReadTeam team_{*single_};
   Tier tier_;
   std::unique_ptr<Manifest> manifest_;
   std::unique_ptr<SampleList> samples_;
@@ -73,7 +79,7 @@ TEST_F(PreparedLap, EvictsBetweenColdPassesUntilTheyHaveLastedLongEnough) {
   std::vector<double> seen;
   LapPlan wanted = plan();
   wanted.watcher = [&](const ReadProgress& now) { seen.push_back(now.elapsed_s); };
-  const auto figures = run_lap(tier_, cache, wanted);
+  const auto figures = run(cache, wanted);
   ASSERT_TRUE(figures);
   EXPECT_EQ(passes_.size(), 3U);
   EXPECT_EQ(evictions_, 3 * static_cast<int>(kFiles));
@@ -91,7 +97,7 @@ TEST_F(PreparedLap, EvictsBetweenColdPassesUntilTheyHaveLastedLongEnough) {
 TEST_F(PreparedLap, WarmPassesAreOneTurnOfAsManyAsItTakes) {
   resident_ = true;
   CacheControl cache = control(CacheWish::warm);
-  const auto figures = run_lap(tier_, cache, plan());
+  const auto figures = run(cache, plan());
   ASSERT_TRUE(figures);
   ASSERT_EQ(passes_.size(), 1U);
   EXPECT_EQ(passes_[0].max_passes, 0U);
@@ -103,7 +109,7 @@ TEST_F(PreparedLap, DurationAndRampGoOnFromPassToPass) {
   LapPlan wanted = plan();
   wanted.duration = 1s;
   wanted.ramp = 500ms;
-  ASSERT_TRUE(run_lap(tier_, cache, wanted));
+  ASSERT_TRUE(run(cache, wanted));
   ASSERT_EQ(passes_.size(), 3U);
   EXPECT_EQ(passes_[0].deadline, 1500ms);
   EXPECT_EQ(passes_[0].ramp, 500ms);
@@ -116,7 +122,7 @@ TEST_F(PreparedLap, DurationAndRampGoOnFromPassToPass) {
 TEST_F(PreparedLap, MeasuresAndSaysSoWhatWouldNotGetCold) {
   resident_ = true;
   CacheControl cache = control(CacheWish::cold);
-  const auto figures = run_lap(tier_, cache, plan());
+  const auto figures = run(cache, plan());
   ASSERT_TRUE(figures);
   EXPECT_EQ(figures->verdict, Verdict::not_cold);
   EXPECT_EQ(figures->tally.samples, 3 * kFiles);
@@ -130,7 +136,7 @@ TEST_F(PreparedLap, AFailureEndsItAndIsKept) {
     tally.failure = make_error(Errc::io, "cannot read 'x'");
     return tally;
   };
-  const auto figures = run_lap(tier_, cache, wanted);
+  const auto figures = run(cache, wanted);
   ASSERT_TRUE(figures);
   ASSERT_TRUE(figures->tally.failure);
   EXPECT_EQ(figures->tally.failure->what, "cannot read 'x'");
@@ -139,7 +145,7 @@ TEST_F(PreparedLap, AFailureEndsItAndIsKept) {
 TEST_F(PreparedLap, InterruptedBeforeAnythingThereIsNothing) {
   CacheControl cache = control(CacheWish::cold);
   simulate_interrupt(SIGINT);
-  const auto figures = run_lap(tier_, cache, plan());
+  const auto figures = run(cache, plan());
   simulate_interrupt(0);
   EXPECT_FALSE(figures);
   EXPECT_TRUE(passes_.empty());

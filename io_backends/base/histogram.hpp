@@ -23,7 +23,6 @@ class Histogram {
     if (value < min_) min_ = value;
   }
   void merge(const Histogram& other);
-  void clear() { *this = Histogram{}; }
 
   std::uint64_t count() const { return total_; }
   std::uint64_t min() const { return total_ == 0 ? 0 : min_; }
