@@ -28,8 +28,14 @@ constexpr OptionSpec kOptions[] = {
      .type = OptionType::integer,
      .value = "N",
      .fallback = "4",
-     .help = "such requests in flight at once, of each reader and writer",
+     .help = "such requests in flight at once, for each object that is read or written",
      .at_least = 1},
+    {.name = "connections",
+     .type = OptionType::integer,
+     .value = "N",
+     .fallback = "0",
+     .help = "the most requests in flight at once of each reader, queue and writer, 0 for no limit",
+     .at_least = 0},
     {.name = "retries",
      .type = OptionType::integer,
      .value = "N",
@@ -70,16 +76,9 @@ class S3Backend final : public Backend {
     return s3::make_writer(store_, name, bytes_hint);
   }
 
-  // One request, but for those that several streams bring sooner.
   Result<std::uint64_t> read_object(std::string_view name, std::uint64_t length_hint,
                                     std::span<std::byte> out) override {
-    PENSTOCK_TRY(check_read_object(name, length_hint, out.size()));
-    const std::uint64_t most = length_hint > 0 ? length_hint : out.size();
-    if (store_.shape().streams > 1 && most > store_.shape().part)
-      return Backend::read_object(name, length_hint, out);
-    const ReadObject object{name, length_hint, out};
-    PENSTOCK_ASSIGN(const s3::Answer answer, store_.client().perform(s3::object_request(store_, object)));
-    return s3::object_outcome(store_, answer, object);
+    return s3::read_object(store_, {name, length_hint, out});
   }
 
   Result<std::unique_ptr<Queue>> queue(std::size_t depth) override {
@@ -109,7 +108,8 @@ Result<std::unique_ptr<Backend>> make_s3(std::string_view path, const Options& o
   settings.timeout =
       std::max(std::chrono::ceil<std::chrono::seconds>(options.duration("timeout")), std::chrono::seconds(1));
   const s3::Shape shape{static_cast<std::size_t>(options.size("part")),
-                        static_cast<std::size_t>(options.integer("streams")), options.boolean("checks")};
+                        static_cast<std::size_t>(options.integer("streams")),
+                        static_cast<std::size_t>(options.integer("connections")), options.boolean("checks")};
   return std::make_unique<S3Backend>(std::move(settings), shape);
 }
 

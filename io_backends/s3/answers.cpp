@@ -1,7 +1,6 @@
 #include "io_backends/s3/answers.hpp"
 
 #include <charconv>
-#include <optional>
 
 #include "io_backends/s3/sigv4.hpp"
 
@@ -208,6 +207,20 @@ Refusal parse_refusal(std::string_view xml) {
     if (path == "Error/Region") refusal.region = text;
   });
   return parsed.ok() ? refusal : Refusal{};
+}
+
+ContentRange parse_content_range(std::string_view text) {
+  constexpr std::string_view kUnit = "bytes ";
+  const std::size_t slash = text.rfind('/');
+  if (!text.starts_with(kUnit) || slash == std::string_view::npos) return {};
+  const auto number = [](std::string_view digits) -> std::optional<std::uint64_t> {
+    std::uint64_t value = 0;
+    const auto [end, failed] = std::from_chars(digits.data(), digits.data() + digits.size(), value);
+    if (failed != std::errc{} || end != digits.data() + digits.size()) return std::nullopt;
+    return value;
+  };
+  const std::string_view range = text.substr(kUnit.size(), slash - kUnit.size());
+  return {number(range.substr(0, range.find('-'))), number(text.substr(slash + 1))};
 }
 
 Result<std::string> parse_upload_id(std::string_view xml) {

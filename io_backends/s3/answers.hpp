@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -36,6 +37,14 @@ struct Refusal {
 };
 // Of an error's body; empty where it is none.
 Refusal parse_refusal(std::string_view xml);
+
+// Of the header Content-Range ("bytes 0-99/1000", "bytes */1000"): the first byte that there is, and the
+// object's size; each is empty where it is not said, and both where it is no such header.
+struct ContentRange {
+  std::optional<std::uint64_t> first;
+  std::optional<std::uint64_t> whole;
+};
+ContentRange parse_content_range(std::string_view text);
 
 // UploadId of CreateMultipartUpload.
 Result<std::string> parse_upload_id(std::string_view xml);

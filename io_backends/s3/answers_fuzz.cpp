@@ -14,6 +14,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   if (listing.ok() && listing->objects.size() + listing->prefixes.size() > size) std::abort();
   const Refusal refusal = parse_refusal(xml);
   if (refusal.code.size() + refusal.message.size() > size) std::abort();
+  const ContentRange range = parse_content_range(xml);
+  if ((range.first || range.whole) && !xml.starts_with("bytes ")) std::abort();
   const auto id = parse_upload_id(xml);
   if (id.ok() && (id->empty() || id->size() > size)) std::abort();
   return 0;

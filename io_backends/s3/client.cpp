@@ -98,7 +98,8 @@ void Transfers::start(std::uint64_t tag, Request request) {
   slot.request = std::move(request);
   if (slot.request.method != Method::get) slot.request.wants_text = true;
   slot.answer = {};
-  slot.waits = false;
+  slot.flies = true;
+  slot.waits = slot.last = false;
   // What goes through TLS needs no checksum of ours against change on the way.
   slot.payload_hash = settings_.endpoint.tls && !slot.request.body.empty() ? std::string(kUnsignedPayload)
                                                                            : hex(sha256(slot.request.body));
@@ -112,11 +113,36 @@ Transfers::Done Transfers::next() {
   return done;
 }
 
+void Transfers::cancel(std::uint64_t tag) {
+  for (const auto& slot : slots_) {
+    if (!slot->flies || slot->tag != tag) continue;
+    if (slot->waits) --waiting_;
+    if (!slot->waits) ::curl_multi_remove_handle(multi_, slot->easy);
+    free(*slot);
+  }
+  std::erase_if(done_, [tag](const Done& done) { return done.tag == tag; });
+}
+
+void Transfers::wind_up() {
+  for (const auto& slot : slots_) {
+    if (!slot->flies) continue;
+    slot->last = true;
+    if (slot->waits || slot->sent < slot->request.body.size()) cancel(slot->tag);
+  }
+}
+
+void Transfers::wake() {
+  ::curl_multi_wakeup(multi_);
+}
+
 void Transfers::begin(Slot& slot) {
   const unsigned tries = slot.answer.tries;
   slot.answer = {};
   slot.answer.tries = tries;
   slot.sent = 0;
+  slot.headed = slot.astray = false;
+  slot.first.reset();
+  slot.whole.reset();
   slot.words[0] = '\0';
   if (slot.easy == nullptr || multi_ == nullptr)
     return finish(slot, errno_error(ENOMEM, "cannot ask", settings_.endpoint.server));
@@ -182,6 +208,9 @@ void Transfers::set_headers(Slot& slot, const std::string& path, const std::stri
   };
   add("Expect:");  // no waiting for the server's leave to send a body
   add_all(slot.request.headers);
+  if (slot.request.from)
+    add("range: bytes=" + std::to_string(*slot.request.from) + "-" +
+        std::to_string(*slot.request.from + slot.request.out.size() - 1));
   const Credentials& who = settings_.credentials;
   if (!who.key_id.empty()) {
     const std::string date = amz_date(std::time(nullptr));
@@ -200,13 +229,13 @@ void Transfers::set_headers(Slot& slot, const std::string& path, const std::stri
 std::size_t Transfers::on_body(char* bytes, std::size_t size, std::size_t count, void* to) {
   Slot& slot = *static_cast<Slot*>(to);
   const std::size_t length = size * count;
-  ::curl_easy_getinfo(slot.easy, CURLINFO_RESPONSE_CODE, &slot.answer.status);
+  if (!slot.headed) look_at_head(slot);
+  if (slot.astray) return 0;
   if (slot.request.wants_text || !slot.answer.ok()) {
     if (slot.answer.text.size() + length > kLongestText) return 0;
     slot.answer.text.append(bytes, length);
     return length;
   }
-  if (slot.request.ranged && slot.answer.status == 200) return 0;
   const std::size_t room = slot.request.out.size() - slot.answer.bytes;
   const std::size_t fits = std::min(room, length);
   std::copy_n(reinterpret_cast<const std::byte*>(bytes), fits,
@@ -216,9 +245,30 @@ std::size_t Transfers::on_body(char* bytes, std::size_t size, std::size_t count,
   return fits;
 }
 
+void Transfers::look_at_head(Slot& slot) {
+  Answer& answer = slot.answer;
+  slot.headed = true;
+  ::curl_easy_getinfo(slot.easy, CURLINFO_RESPONSE_CODE, &answer.status);
+  curl_off_t length = -1;
+  ::curl_easy_getinfo(slot.easy, CURLINFO_CONTENT_LENGTH_DOWNLOAD_T, &length);
+  answer.total = length > 0 ? static_cast<std::uint64_t>(length) : 0;
+  if (!answer.ok()) return;
+  if (slot.request.from) {
+    if (answer.status == 206) answer.total = slot.whole.value_or(0);
+    slot.astray = answer.status == 206 ? slot.first != slot.request.from : *slot.request.from > 0;
+  }
+  if (!slot.astray && slot.request.on_head) slot.request.on_head(answer);
+}
+
 std::size_t Transfers::on_header(char* bytes, std::size_t size, std::size_t count, void* to) {
   Slot& slot = *static_cast<Slot*>(to);
   const std::string_view line(bytes, size * count);
+  if (line.starts_with("HTTP/")) slot.first = slot.whole = std::nullopt;
+  if (is_header(line, "content-range")) {
+    const auto [first, whole] = parse_content_range(trimmed_value(line, 14));
+    slot.first = first;
+    slot.whole = whole;
+  }
   if (is_header(line, "etag")) slot.answer.etag = trimmed_value(line, 5);
   if (is_header(line, kMark)) slot.answer.mark = trimmed_value(line, kMark.size() + 1);
   if (is_header(line, "x-amz-bucket-region")) slot.answer.refusal.region = trimmed_value(line, 20);
@@ -284,12 +334,11 @@ void Transfers::drive(bool wait) {
 
 void Transfers::ended(Slot& slot, CURLcode code) {
   Answer& answer = slot.answer;
-  ::curl_easy_getinfo(slot.easy, CURLINFO_RESPONSE_CODE, &answer.status);
+  if (!slot.headed) look_at_head(slot);
   ::curl_multi_remove_handle(multi_, slot.easy);
   if (code == CURLE_WRITE_ERROR && answer.more) code = CURLE_OK;
-  curl_off_t length = -1;
-  ::curl_easy_getinfo(slot.easy, CURLINFO_CONTENT_LENGTH_DOWNLOAD_T, &length);
-  answer.total = length > 0 ? static_cast<std::uint64_t>(length) : answer.bytes;
+  if (code == CURLE_OK && slot.astray) code = CURLE_WRITE_ERROR;
+  if (answer.total == 0 && answer.status != 206) answer.total = answer.bytes;
   const bool maybe_refused = !answer.text.empty() && (!answer.ok() || slot.request.method != Method::get);
   if (code == CURLE_OK && maybe_refused) {
     const std::string region = answer.refusal.region;
@@ -307,7 +356,7 @@ void Transfers::ended(Slot& slot, CURLcode code) {
 bool Transfers::try_again(Slot& slot, CURLcode code) {
   const bool worth =
       code == CURLE_OK ? worth_another_try(slot.answer.status, slot.answer.refusal) : worth_another_try(code);
-  if (!worth || slot.answer.tries > settings_.retries || interrupted()) return false;
+  if (!worth || slot.last || slot.answer.tries > settings_.retries || interrupted()) return false;
   const unsigned doublings = std::min(slot.answer.tries - 1, 10U);
   const auto longest = std::min(kFirstPause * (1U << doublings), kLongestPause);
   // Somewhere in its second half, so that those who failed together don't come back together.
@@ -325,6 +374,12 @@ bool Transfers::try_again(Slot& slot, CURLcode code) {
 
 void Transfers::finish(Slot& slot, Result<Answer> answer) {
   done_.push_back({slot.tag, std::move(answer)});
+  free(slot);
+}
+
+void Transfers::free(Slot& slot) {
+  slot.flies = slot.waits = false;
+  slot.request = {};
   free_.push_back(&slot);
   --in_flight_;
 }
@@ -333,9 +388,10 @@ Error Transfers::broken(const Slot& slot, CURLcode code) const {
   std::string what = "cannot " + std::string(method_name(slot.request.method)) + " '" + slot.request.key +
                      "' at " + settings_.endpoint.server + ": ";
   if (code == CURLE_WRITE_ERROR) {
-    return make_error(slot.request.wants_text ? Errc::corrupt : Errc::unsupported,
-                      what + (slot.request.wants_text ? "its answer is too long"
-                                                      : "the server gives no parts of objects (Range)"));
+    if (slot.request.wants_text) return make_error(Errc::corrupt, what + "its answer is too long");
+    if (slot.answer.status != 206)
+      return make_error(Errc::unsupported, what + "the server gives no parts of objects (Range)");
+    return make_error(Errc::corrupt, what + "the server sends other bytes than it was asked for");
   }
   what += slot.words[0] != '\0' ? slot.words : ::curl_easy_strerror(code);
   if (slot.answer.tries > 1) what += " (tried " + std::to_string(slot.answer.tries) + " times)";

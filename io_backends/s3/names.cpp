@@ -162,11 +162,10 @@ class S3Names final : public Namespace {
 
 Result<void> S3Names::take_over(std::string_view name) {
   std::vector<std::byte> bytes(1024);
-  const ReadObject object{name, 0, bytes};
-  PENSTOCK_ASSIGN(const Answer answer, store_.client().perform(object_request(store_, object)));
-  if (answer.status == 404) return success();
-  PENSTOCK_ASSIGN(const std::uint64_t length, object_outcome(store_, answer, object));
-  const std::string_view text(reinterpret_cast<const char*>(bytes.data()), static_cast<std::size_t>(length));
+  const Result<std::uint64_t> length = read_object(store_, {name, 0, bytes});
+  if (!length.ok() && length.error().code == Errc::not_found) return success();
+  if (!length.ok()) return length.error();
+  const std::string_view text(reinterpret_cast<const char*>(bytes.data()), static_cast<std::size_t>(*length));
   const auto holder = parse_holder(text);
   if (holder && is_gone(*holder)) return store_.remove(name);
   std::string who = "somebody";

@@ -77,69 +77,6 @@ Result<void> Store::remove(std::string_view name) {
   return success();
 }
 
-Request range_request(const Store& store, std::string_view name, const std::string& etag,
-                      std::uint64_t offset, std::span<std::byte> out) {
-  Request request{.key = store.key(name), .out = out, .ranged = offset > 0};
-  request.headers = {
-      {"range", "bytes=" + std::to_string(offset) + "-" + std::to_string(offset + out.size() - 1)}};
-  if (!etag.empty()) request.headers.emplace_back("if-match", etag);
-  return request;
-}
-
-Result<void> check_range(Store& store, const Answer& answer, std::string_view name, std::uint64_t offset,
-                         std::uint64_t length) {
-  if (answer.status == 416) return truncated_error(name, offset, length);
-  if (!answer.ok()) return store.unreadable(answer, name);
-  if (answer.bytes < length) return truncated_error(name, offset, length);
-  store.moved().add_read(length);
-  return success();
-}
-
-Result<void> read_range(Store& store, std::string_view name, const std::string& etag, std::uint64_t offset,
-                        std::span<std::byte> out) {
-  const std::size_t part = store.shape().streams > 1 ? store.shape().part : out.size();
-  Client::Lease transfers(store.client());
-  Result<void> failed;
-  for (std::size_t begun = 0; begun < out.size() || transfers->in_flight() > 0 || transfers->any_done();) {
-    while (failed.ok() && begun < out.size() && transfers->in_flight() < store.shape().streams) {
-      const auto piece = out.subspan(begun, std::min(part, out.size() - begun));
-      transfers->start(begun, range_request(store, name, etag, offset + begun, piece));
-      begun += piece.size();
-    }
-    if (!failed.ok()) begun = out.size();
-    if (!transfers->any_done()) transfers->drive(true);
-    while (transfers->any_done()) {
-      const Transfers::Done done = transfers->next();
-      const std::size_t length = std::min(part, out.size() - static_cast<std::size_t>(done.tag));
-      Result<void> outcome = done.answer.ok()
-                                 ? check_range(store, *done.answer, name, offset + done.tag, length)
-                                 : Result<void>(done.answer.error());
-      if (failed.ok()) failed = std::move(outcome);
-    }
-  }
-  return failed;
-}
-
-Request object_request(const Store& store, const ReadObject& object) {
-  if (object.length_hint > 0)
-    return range_request(store, object.name, "", 0, object.out.first(object.length_hint));
-  return {.key = store.key(object.name), .out = object.out};
-}
-
-Result<std::uint64_t> object_outcome(Store& store, const Answer& answer, const ReadObject& object) {
-  if (object.length_hint > 0) {
-    PENSTOCK_TRY(check_range(store, answer, object.name, 0, object.length_hint));
-    return object.length_hint;
-  }
-  if (!answer.ok()) return store.unreadable(answer, object.name);
-  if (answer.more)
-    return check_fits(object.name, std::max<std::uint64_t>(answer.total, object.out.size() + 1),
-                      object.out.size())
-        .error();
-  store.moved().add_read(answer.bytes);
-  return answer.bytes;
-}
-
 std::string draw_mark() {
   static std::atomic<std::uint64_t> count{0};
   std::random_device device;

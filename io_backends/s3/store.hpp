@@ -1,6 +1,7 @@
 // What reader, writer, queue and names of the back end s3 share: a bucket's keys below a prefix.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -16,9 +17,15 @@
 namespace penstock::s3 {
 
 struct Shape {
-  std::size_t part = 0;     // bytes of a request that is one of several for an object
-  std::size_t streams = 0;  // such requests in flight at once, of one reader or writer
-  bool checks = true;       // look before publishing whether the name is free to be an object's
+  std::size_t part = 0;         // bytes of a request that is one of several for an object
+  std::size_t streams = 0;      // such requests in flight at once, for one object
+  std::size_t connections = 0;  // requests in flight at once, of one reader, queue or writer; 0: no limit
+  bool checks = true;           // look before publishing whether the name is free to be an object's
+
+  // How many of so many may be in flight at once.
+  std::size_t at_once(std::size_t requests) const {
+    return connections == 0 ? requests : std::min(requests, connections);
+  }
 };
 
 class Store {
@@ -57,17 +64,6 @@ class Store {
   std::set<std::string, std::less<>> no_objects_;  // names on the way that were no objects when looked at
 };
 
-// The bytes [offset, offset + out.size()) of an object that had this ETag when it was opened; several
-// requests at once where they are many.
-Result<void> read_range(Store& store, std::string_view name, const std::string& etag, std::uint64_t offset,
-                        std::span<std::byte> out);
-// A GET of a part of an object (length > 0), to compare with what comes.
-Request range_request(const Store& store, std::string_view name, const std::string& etag,
-                      std::uint64_t offset, std::span<std::byte> out);
-// Whether the answer to it has all that was asked for.
-Result<void> check_range(Store& store, const Answer& answer, std::string_view name, std::uint64_t offset,
-                         std::uint64_t length);
-
 // A word that nobody else draws.
 std::string draw_mark();
 
@@ -80,10 +76,7 @@ class S3Reader final : public Reader {
       : store_(store), name_(name), etag_(std::move(head.etag)), size_(head.total) {}
 
   Result<std::uint64_t> size() override { return size_; }
-  Result<void> read_at(std::uint64_t offset, std::span<std::byte> out) override {
-    PENSTOCK_TRY(check(offset, out.size()));
-    return read_range(store_, name_, etag_, offset, out);
-  }
+  Result<void> read_at(std::uint64_t offset, std::span<std::byte> out) override;
 
   Result<void> check(std::uint64_t offset, std::uint64_t length) const {
     if (offset <= size_ && length <= size_ - offset) return success();
@@ -99,11 +92,12 @@ class S3Reader final : public Reader {
   const std::uint64_t size_;
 };
 
-// A GET of an object, or of its first length_hint bytes; and what its answer comes to.
-Request object_request(const Store& store, const ReadObject& object);
-Result<std::uint64_t> object_outcome(Store& store, const Answer& answer, const ReadObject& object);
+// One read, now: ReadObject as Backend::read_object has it.
+Result<std::uint64_t> read_object(Store& store, const ReadObject& object);
 
-// `depth` reads in flight from one thread. The Readers that it is given are S3Readers.
+// `depth` reads in flight from one thread, and of those that are longer than a part several GETs each: in all
+// no more than `depth`, or Shape::streams where that is more, nor than Shape::connections. The Readers that
+// it is given are S3Readers. Destroyed with reads in flight, it cuts them off.
 std::unique_ptr<Queue> make_queue(Store& store, std::size_t depth);
 
 }  // namespace penstock::s3

@@ -155,6 +155,51 @@ void TestServer::spoil(Mishap mishap, unsigned count, std::string method, std::s
   spoiled_.push_back({mishap, count, std::move(method), std::move(part)});
 }
 
+void TestServer::die(unsigned times, unsigned every) {
+  const std::lock_guard lock(mutex_);
+  deaths_ = times;
+  every_ = until_death_ = every;
+}
+
+unsigned TestServer::deaths_to_come() {
+  const std::lock_guard lock(mutex_);
+  return deaths_;
+}
+
+bool TestServer::dies() {
+  const std::lock_guard lock(mutex_);
+  if (deaths_ == 0 || --until_death_ > 0) return false;
+  --deaths_;
+  until_death_ = every_;
+  turns_away_ = true;
+  for (const int socket : sockets_) ::shutdown(socket, SHUT_RDWR);
+  return true;
+}
+
+bool TestServer::turns_away(int socket) {
+  if (!std::exchange(turns_away_, false)) return false;
+  const linger at_once{1, 0};  // a reset, as from a machine where nobody listens
+  ::setsockopt(socket, SOL_SOCKET, SO_LINGER, &at_once, sizeof at_once);
+  ::close(socket);
+  return true;
+}
+
+void TestServer::set_visitor(Visitor visitor) {
+  const std::lock_guard lock(mutex_);
+  visitor_ = std::move(visitor);
+}
+
+TestServer::Visitor TestServer::visitor_now() {
+  const std::lock_guard lock(mutex_);
+  return visitor_;
+}
+
+void TestServer::replace(const std::string& key, std::string bytes) {
+  const std::lock_guard lock(mutex_);
+  std::string etag = "\"replaced-" + std::to_string(++replaced_) + "\"";
+  objects_[key] = {std::move(bytes), std::move(etag), ""};
+}
+
 std::size_t TestServer::uploads() {
   const std::lock_guard lock(mutex_);
   return uploads_.size();
@@ -166,8 +211,9 @@ void TestServer::accept() {
     if (socket < 0) continue;
     const int yes = 1;
     ::setsockopt(socket, IPPROTO_TCP, TCP_NODELAY, &yes, sizeof yes);
-    ++connections_;
     const std::lock_guard lock(mutex_);
+    if (turns_away(socket)) continue;
+    ++connections_;
     sockets_.insert(socket);
     workers_.emplace_back([this, socket] { serve(socket); });
   }
@@ -194,6 +240,7 @@ bool TestServer::serve_one(int socket, std::string& pending) {
   request.body = pending.substr(0, length);
   pending.erase(0, length);
 
+  if (dies()) return false;
   ++requests_;
   const unsigned now = ++at_once_;
   for (unsigned most = most_at_once_; now > most && !most_at_once_.compare_exchange_weak(most, now);) {
@@ -202,14 +249,19 @@ bool TestServer::serve_one(int socket, std::string& pending) {
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
   const Mishap mishap = mishap_of(request);
   Reply reply;
+  if (const auto visitor = visitor_now()) visitor(request.method, header(request, "range"));
   if (mishap == Mishap::silence) std::this_thread::sleep_for(std::chrono::seconds(4));
   if (mishap == Mishap::internal_error) {
     reply = refuse(500, "InternalError");
   } else if (mishap == Mishap::slow_down) {
     reply = refuse(503, "SlowDown");
+  } else if (mishap == Mishap::forbidden) {
+    reply = refuse(403, "AccessDenied");
   } else if (mishap != Mishap::hang_up && mishap != Mishap::silence) {
     reply = check_signature(request);
+    if (mishap == Mishap::no_ranges) request.headers.erase("range");
     if (reply.status == 200) reply = answer(request);
+    if (reply.status == 206) spoil_range(mishap, reply);
   }
   --at_once_;
   if (mishap == Mishap::hang_up || mishap == Mishap::silence || mishap == Mishap::lost_answer) return false;
@@ -227,7 +279,7 @@ Mishap TestServer::mishap_of(const Request& request) {
   const std::lock_guard lock(mutex_);
   for (Spoiled& one : spoiled_) {
     const bool meant = (one.method.empty() || one.method == request.method) &&
-                       request.target.find(one.part) != std::string::npos;
+                       (request.target + " " + header(request, "range")).find(one.part) != std::string::npos;
     if (!meant || one.count == 0) continue;
     --one.count;
     return one.mishap;
@@ -314,7 +366,25 @@ TestServer::Reply TestServer::get(const Request& request, const Object& object) 
   if (first >= object.bytes.size()) return refuse(416, "InvalidRange");
   reply.status = 206;
   reply.body = object.bytes.substr(first, last - first + 1);
+  reply.headers.emplace_back("Content-Range", "bytes " + std::to_string(first) + "-" +
+                                                  std::to_string(first + reply.body.size() - 1) + "/" +
+                                                  std::to_string(object.bytes.size()));
   return reply;
+}
+
+void TestServer::spoil_range(Mishap mishap, Reply& reply) {
+  std::string& said = reply.headers.back().second;
+  const ContentRange range = parse_content_range(said);
+  const std::string whole = "/" + std::to_string(*range.whole);
+  if (mishap == Mishap::wrong_range)
+    said = "bytes " + std::to_string(*range.first + 1) + "-" +
+           std::to_string(*range.first + reply.body.size()) + whole;
+  if (mishap == Mishap::short_range) {
+    reply.body.resize(reply.body.size() / 2);
+    said = "bytes " + std::to_string(*range.first) + "-" +
+           std::to_string(*range.first + reply.body.size() - 1) + whole;
+  }
+  if (mishap == Mishap::unsaid_range) reply.headers.pop_back();
 }
 
 TestServer::Reply TestServer::put(const Request& request, const std::string& key) {

@@ -5,6 +5,7 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -22,10 +23,15 @@ enum class Mishap : std::uint8_t {
   none,
   internal_error,  // 500
   slow_down,       // 503
+  forbidden,       // 403
   cut,             // the connection ends in the middle of the answer's body
   hang_up,         // and before any answer
   lost_answer,     // the request is done, then as hang_up
   silence,         // nothing for four seconds, then as hang_up
+  no_ranges,       // the whole object, whatever part of it was asked for
+  wrong_range,     // the bytes one further than those that were asked for, and says so
+  short_range,     // half of them, and says so
+  unsaid_range,    // does not say which bytes these are
 };
 
 class TestServer {
@@ -43,11 +49,22 @@ class TestServer {
   // Sets PENSTOCK_TEST_S3 and the credentials in this process's environment.
   void announce() const;
 
-  // The next `count` requests of this method ("" any) whose target contains `part` go wrong.
+  // The next `count` requests of this method ("" any) go wrong whose target, or whose header Range, contains
+  // `part`.
   void spoil(Mishap mishap, unsigned count, std::string method = "", std::string part = "");
   // As a server that is killed, and one that comes back on the same port with the same objects.
   void stop();
   void start();
+  // Dies at each `every`th request, `times` times: all connections are cut, the first client that comes then
+  // is turned away, and it is back. Its life is counted in requests, so that no load of the machine matters.
+  void die(unsigned times, unsigned every);
+  unsigned deaths_to_come();
+
+  // Called with each request before it is answered, by the thread that answers it.
+  using Visitor = std::function<void(const std::string& method, const std::string& range)>;
+  void set_visitor(Visitor visitor);
+  // As a client elsewhere would.
+  void replace(const std::string& key, std::string bytes);
 
   unsigned connections() const { return connections_; }  // taken so far
   unsigned requests() const { return requests_; }
@@ -81,10 +98,14 @@ class TestServer {
   void accept();
   void serve(int socket);
   bool serve_one(int socket, std::string& pending);
+  bool dies();
+  Visitor visitor_now();
+  bool turns_away(int socket);
   Mishap mishap_of(const Request& request);
   Reply answer(const Request& request);
   Reply answer_key(const Request& request, const std::string& key);
   Reply get(const Request& request, const Object& object);
+  static void spoil_range(Mishap mishap, Reply& reply);
   Reply put(const Request& request, const std::string& key);
   Reply copy(const Request& request, const std::string& key);
   Reply complete(const Request& request, const std::string& key);
@@ -98,13 +119,16 @@ class TestServer {
   std::mutex mutex_;
   std::map<std::string, Object> objects_;
   std::map<std::string, Upload> uploads_;
-  unsigned next_upload_ = 0;
+  unsigned next_upload_ = 0, replaced_ = 0;
   struct Spoiled {
     Mishap mishap = Mishap::none;
     unsigned count = 0;
     std::string method, part;
   };
   std::vector<Spoiled> spoiled_;
+  Visitor visitor_;
+  unsigned deaths_ = 0, every_ = 0, until_death_ = 0;
+  bool turns_away_ = false;
   std::set<int> sockets_;
   std::vector<std::thread> workers_;
   std::thread acceptor_;

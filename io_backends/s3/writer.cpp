@@ -1,13 +1,11 @@
-// An object in the making: one PUT where it is small, a multipart upload where it outgrows a part. Either
-// shows the whole object at once, when it is published.
+// An object in the making: one PUT where it is small, a multipart upload where it outgrows a part, whose
+// parts are sent while the next is filled. Either shows the whole object at once, when it is published.
 #include <algorithm>
 #include <cerrno>
-#include <map>
+#include <memory>
 #include <new>
-#include <optional>
-#include <utility>
 
-#include "io_backends/s3/store.hpp"
+#include "io_backends/s3/parts.hpp"
 
 namespace penstock::s3 {
 namespace {
@@ -47,10 +45,13 @@ class S3Writer final : public Writer {
   }
 
   Result<void> take(std::span<const std::byte> bytes) {
+    if (parts_) PENSTOCK_TRY(parts_->state());
     store_.moved().add_written(bytes.size());
     while (!bytes.empty()) {
       const std::size_t now = std::min(part_ - filling_.size(), bytes.size());
       try {
+        if (filling_.size() + now > filling_.capacity())
+          filling_.reserve(std::min(part_, std::max(filling_.size() + now, 2 * filling_.capacity())));
         filling_.insert(filling_.end(), bytes.begin(), bytes.begin() + static_cast<std::ptrdiff_t>(now));
       } catch (const std::bad_alloc&) {
         return errno_error(ENOMEM, "no memory for a part of", name_);
@@ -61,23 +62,11 @@ class S3Writer final : public Writer {
     return success();
   }
 
-  // Hands the full part over and goes on with a free one.
   Result<void> send_part() {
     if (upload_.empty()) PENSTOCK_TRY(begin_upload());
-    if (etags_.size() == kMostParts)
+    if (parts_->sent() == kMostParts)
       return make_error(Errc::no_space, "'" + name_ + "' has more than 10000 parts: say part=SIZE, larger");
-    if (!transfers_) transfers_.emplace(store_.client());
-    PENSTOCK_TRY(wait_for_parts(store_.shape().streams - 1));
-    etags_.emplace_back();
-    const std::size_t number = etags_.size();
-    std::vector<std::byte>& part = flying_[number] = std::exchange(filling_, std::exchange(spare_, {}));
-    (*transfers_)
-        ->start(number, {.method = Method::put,
-                         .key = store_.key(name_),
-                         .query = {{"partNumber", std::to_string(number)}, {"uploadId", upload_}},
-                         .body = part});
-    (*transfers_)->drive(false);
-    return success();
+    return parts_->send(filling_);
   }
 
   Result<void> begin_upload() {
@@ -87,29 +76,8 @@ class S3Writer final : public Writer {
                                                                   .headers = {{std::string(kMark), mark_}}}));
     if (!answer.ok()) return refused(answer, store_.settings(), "cannot create", name_);
     PENSTOCK_ASSIGN(upload_, parse_upload_id(answer.text));
+    PENSTOCK_ASSIGN(parts_, Parts::make(store_, name_, upload_));
     return success();
-  }
-
-  // Until at most so many are in flight.
-  Result<void> wait_for_parts(std::size_t most) {
-    Transfers& transfers = **transfers_;
-    Result<void> failed;
-    while (transfers.in_flight() > most || transfers.any_done()) {
-      if (!transfers.any_done()) transfers.drive(true);
-      while (transfers.any_done()) {
-        Transfers::Done done = transfers.next();
-        spare_ = std::move(flying_.extract(done.tag).mapped());
-        spare_.clear();
-        if (!done.answer.ok()) {
-          failed = done.answer.error();
-        } else if (!done.answer->ok()) {
-          failed = refused(*done.answer, store_.settings(), "cannot write", name_);
-        } else {
-          etags_[static_cast<std::size_t>(done.tag) - 1] = std::move(done.answer->etag);
-        }
-      }
-    }
-    return failed;
   }
 
   // Whether `name` may become an object's.
@@ -136,11 +104,11 @@ class S3Writer final : public Writer {
   Result<void> complete(IfExists if_exists) {
     PENSTOCK_TRY(check_name(if_exists));
     if (!filling_.empty()) PENSTOCK_TRY(send_part());
-    PENSTOCK_TRY(wait_for_parts(0));
+    PENSTOCK_ASSIGN(const std::vector<std::string> etags, parts_->finish());
     std::string xml = "<CompleteMultipartUpload xmlns=\"http://s3.amazonaws.com/doc/2006-03-01/\">";
-    for (std::size_t i = 0; i < etags_.size(); ++i)
+    for (std::size_t i = 0; i < etags.size(); ++i)
       xml +=
-          "<Part><PartNumber>" + std::to_string(i + 1) + "</PartNumber><ETag>" + etags_[i] + "</ETag></Part>";
+          "<Part><PartNumber>" + std::to_string(i + 1) + "</PartNumber><ETag>" + etags[i] + "</ETag></Part>";
     xml += "</CompleteMultipartUpload>";
     return publish_by({.method = Method::post,
                        .key = store_.key(name_),
@@ -169,26 +137,21 @@ class S3Writer final : public Writer {
   // Nothing of this object stays at the server, or with us.
   void give_up() {
     spent_ = true;
-    if (transfers_) static_cast<void>(wait_for_parts(0));
+    parts_.reset();
     if (!upload_.empty())
       static_cast<void>(store_.client().perform(
           {.method = Method::remove, .key = store_.key(name_), .query = {{"uploadId", upload_}}}));
     upload_.clear();
-    transfers_.reset();
     filling_ = {};
-    spare_ = {};
   }
 
   Store& store_;
   const std::string name_;
   const std::size_t part_;
   const std::string mark_;
-  std::string upload_;              // id of the multipart upload; "": there is none yet
-  std::vector<std::string> etags_;  // of the parts
-  std::vector<std::byte> filling_;
-  std::vector<std::byte> spare_;
-  std::map<std::uint64_t, std::vector<std::byte>> flying_;  // parts by number
-  std::optional<Client::Lease> transfers_;
+  std::string upload_;  // id of the multipart upload; "": there is none yet
+  Part filling_;
+  std::unique_ptr<Parts> parts_;
   bool spent_ = false;
 };
 

@@ -1,0 +1,337 @@
+// Reads of large objects in several ranged GETs at once, by reader and queue of the back end s3.
+#include <atomic>
+#include <mutex>
+#include <set>
+#include <thread>
+
+#include "io_backends/s3/s3_fixture.hpp"
+
+namespace penstock::s3 {
+namespace {
+
+constexpr std::size_t kPart = 5 * kMiB;
+constexpr std::string_view kSecond = "bytes=5242880-";
+
+// Holds the requests that it is shown until let go, or for a minute.
+class Gate {
+ public:
+  void pass() {
+    for (unsigned ms = 0; !open_ && ms < 60'000; ++ms)
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    if (!open_) expired_ = true;
+  }
+  void open() { open_ = true; }
+  bool expired() const { return expired_; }
+
+ private:
+  std::atomic<bool> open_{false}, expired_{false};
+};
+
+// How an object is read: by which call, and with its length given or not.
+struct How {
+  enum class Call : std::uint8_t { queued_object, object, queued_at, at } call;
+  bool known = true;
+};
+std::string how_name(const testing::TestParamInfo<How>& info) {
+  constexpr const char* kNames[] = {"queued_object", "object", "queued_at", "at"};
+  return std::string(kNames[static_cast<std::size_t>(info.param.call)]) +
+         (info.param.known ? "" : "_unknown");
+}
+
+class Streams : public S3, public testing::WithParamInterface<How> {
+ protected:
+  void SetUp() override {
+    S3::SetUp();
+    if (backend) remake({{"part", "5MiB"}});
+  }
+
+  static bool by_reader() { return GetParam().call >= How::Call::queued_at; }
+  static bool queued() {
+    return GetParam().call == How::Call::queued_object || GetParam().call == How::Call::queued_at;
+  }
+
+  // Opens where the way of reading does that, so that what the test breaks are the reads.
+  void open(std::string_view name) {
+    if (!by_reader()) return;
+    auto opened = backend->open(name);
+    ASSERT_OK(opened);
+    reader = *std::move(opened);
+  }
+
+  Result<std::uint64_t> read(std::string_view name, std::span<std::byte> out, std::uint64_t length) {
+    const std::uint64_t hint = GetParam().known ? length : 0;
+    if (!queued() && !by_reader()) return backend->read_object(name, hint, out);
+    if (!queued()) {
+      PENSTOCK_TRY(reader->read_at(0, out.first(length)));
+      return length;
+    }
+    if (!queue) {
+      PENSTOCK_ASSIGN(queue, backend->queue(4));
+    }
+    Operation operation{ReadObject{name, hint, out}, 77};
+    if (by_reader()) operation.what = ReadAt{reader.get(), 0, out.first(length)};
+    EXPECT_EQ(queue->submit({&operation, 1}), 1U);
+    std::vector<Completion> completions(4);
+    EXPECT_EQ(queue->reap(completions, 4), 1U) << "one completion, whatever the streams";
+    EXPECT_EQ(completions[0].tag, 77U);
+    EXPECT_EQ(queue->in_flight(), 0U);
+    return completions[0].bytes;
+  }
+  // All of it, by the way of this test.
+  void expect_read(std::string_view name, const Bytes& bytes) {
+    Bytes out(bytes.size() + (GetParam().known ? 0 : 1000));
+    const auto got = read(name, out, bytes.size());
+    ASSERT_OK(got);
+    EXPECT_EQ(*got, bytes.size());
+    EXPECT_TRUE(std::equal(bytes.begin(), bytes.end(), out.begin()));
+  }
+
+  std::unique_ptr<Reader> reader;
+  std::unique_ptr<Queue> queue;
+};
+
+TEST_P(Streams, BringOneObject) {
+  for (const std::size_t size : {2 * kPart, 3 * kPart + 11, kPart + 1, kPart, std::size_t{10}, 7 * kPart}) {
+    const Bytes bytes = pattern(size);
+    store("large", bytes);
+    open("large");
+    const std::uint64_t before = backend->moved_bytes().read;
+    expect_read("large", bytes);
+    EXPECT_EQ(backend->moved_bytes().read - before, size);
+  }
+}
+
+TEST_P(Streams, AreInFlightTogether) {
+  const Bytes bytes = pattern(5 * kPart);
+  store("large", bytes);
+  open("large");
+  std::set<std::string> ranges;
+  std::mutex mutex;
+  server.set_visitor([&](const std::string&, const std::string& range) {
+    const std::lock_guard lock(mutex);
+    ranges.insert(range);
+  });
+  // The first of an object of unknown length is there when the others begin.
+  if (GetParam().known) server.gather = 4;
+  expect_read("large", bytes);
+  EXPECT_EQ(ranges.size(), 5U);
+  if (GetParam().known) {
+    EXPECT_EQ(server.most_at_once(), 4U);
+  }
+}
+
+TEST_P(Streams, OneThatBreaksIsTriedAgain) {
+  const Bytes bytes = pattern(3 * kPart + 5);
+  store("large", bytes);
+  open("large");
+  for (const Mishap mishap :
+       {Mishap::cut, Mishap::slow_down, Mishap::hang_up, Mishap::lost_answer, Mishap::internal_error}) {
+    server.spoil(mishap, 2, "GET", std::string(kSecond));
+    server.spoil(mishap, 1, "GET", "bytes=0-");
+    expect_read("large", bytes);
+  }
+}
+
+TEST_P(Streams, AnEndThatIsNotWhereItShouldBe) {
+  store("large", pattern(2 * kPart + 100));
+  open("large");
+  store("other", pattern(3 * kPart));
+  Bytes out(3 * kPart);
+  if (by_reader()) {
+    EXPECT_ERRC(Errc::truncated, read("large", out, 2 * kPart + 101));
+  } else if (GetParam().known) {
+    EXPECT_ERRC(Errc::truncated, read("large", out, 2 * kPart + 101), "10485861");
+    EXPECT_ERRC(Errc::truncated, read("large", out, 3 * kPart), "15728640");
+    const auto less = read("large", out, kPart + 10);
+    ASSERT_OK(less);
+    EXPECT_EQ(*less, kPart + 10);
+  } else {
+    EXPECT_ERRC(Errc::invalid_argument, read("other", std::span(out).first(2 * kPart), 0), "15728640");
+    EXPECT_ERRC(Errc::invalid_argument, read("large", std::span(out).first(2 * kPart + 99), 0), "10485860");
+  }
+}
+
+TEST_P(Streams, AnEmptyObjectAndNone) {
+  ASSERT_OK(put("empty", ""));
+  ASSERT_OK(put("folder/object", "x"));
+  if (by_reader()) return;
+  Bytes out(3 * kPart);
+  const auto got = read("empty", out, out.size());
+  if (GetParam().known) {
+    EXPECT_ERRC(Errc::truncated, got);
+  } else {
+    ASSERT_OK(got);
+    EXPECT_EQ(*got, 0U);
+  }
+  EXPECT_ERRC(Errc::not_found, read("nothing", out, out.size()), "nothing");
+  EXPECT_FALSE(read("folder", out, out.size()).ok());
+}
+
+// Every byte of either object differs from the other's in its place.
+TEST_P(Streams, NeverMixTwoObjects) {
+  const Bytes bytes = pattern(3 * kPart);
+  for (const std::string range : {"bytes=5242880-", "bytes=10485760-"}) {
+    store("large", bytes);
+    open("large");
+    const Bytes other = pattern(3 * kPart, 9);
+    server.set_visitor([&](const std::string&, const std::string& asked) {
+      if (asked.starts_with(range)) store("large", other);
+    });
+    Bytes out(3 * kPart);
+    const auto got = read("large", out, out.size());
+    server.set_visitor({});
+    if (got.ok()) {  // all of them came before, or all behind
+      EXPECT_TRUE(out == bytes || out == other);
+    } else {
+      EXPECT_ERRC(Errc::io, got, "replaced");
+    }
+  }
+}
+
+// As above, with the first piece there before the second is asked for.
+TEST_P(Streams, AnObjectReplacedBetweenThem) {
+  remake({{"part", "5MiB"}, {"connections", "1"}});
+  store("large", pattern(3 * kPart));
+  open("large");
+  const Bytes other = pattern(3 * kPart, 9);
+  server.set_visitor([&](const std::string&, const std::string& asked) {
+    if (asked.starts_with(kSecond)) store("large", other);
+  });
+  Bytes out(3 * kPart);
+  EXPECT_ERRC(Errc::io, read("large", out, out.size()), "replaced");
+}
+
+// One at a time: else the server might still be at a request of a read that has failed when the next is
+// spoiled.
+TEST_P(Streams, AServerThatSendsOtherBytesIsFoundOut) {
+  remake({{"part", "5MiB"}, {"connections", "1"}});
+  store("large", pattern(3 * kPart));
+  open("large");
+  Bytes out(3 * kPart);
+  const auto spoiled = [&](Mishap mishap, std::string_view range) {
+    server.spoil(mishap, 1, "GET", std::string(range));
+    return read("large", out, out.size());
+  };
+  EXPECT_ERRC(Errc::corrupt, spoiled(Mishap::wrong_range, kSecond), "other bytes");
+  EXPECT_ERRC(Errc::corrupt, spoiled(Mishap::wrong_range, "bytes=0-"), "other bytes");
+  EXPECT_ERRC(Errc::corrupt, spoiled(Mishap::unsaid_range, kSecond), "other bytes");
+  EXPECT_ERRC(Errc::corrupt, spoiled(Mishap::short_range, kSecond), "large");
+  EXPECT_ERRC(Errc::unsupported, spoiled(Mishap::no_ranges, kSecond), "Range");
+  EXPECT_OK(read("large", out, out.size()));
+}
+
+// One fails for good, and what the others bring later goes nowhere.
+TEST_P(Streams, AFailureEndsThemAll) {
+  const Bytes bytes = pattern(4 * kPart);
+  store("large", bytes);
+  open("large");
+  Gate gate;
+  server.set_visitor([&](const std::string&, const std::string& range) {
+    if (!range.starts_with(kSecond) && !range.starts_with("bytes=0-")) gate.pass();
+  });
+  server.spoil(Mishap::forbidden, 1, "GET", std::string(kSecond));
+  Bytes out(4 * kPart);
+  EXPECT_ERRC(Errc::permission_denied, read("large", out, out.size()), "large");
+  EXPECT_FALSE(gate.expired()) << "waits for streams that nobody needs";
+  const Bytes then = out;
+  gate.open();
+  expect_read("large", bytes);
+  EXPECT_EQ(out, then);
+}
+
+TEST_P(Streams, AServerThatIsGoneForGood) {
+  remake({{"part", "5MiB"}, {"retries", "1"}});
+  store("large", pattern(3 * kPart));
+  open("large");
+  server.die(1, 2);  // with a stream or two in flight
+  server.spoil(Mishap::hang_up, 1'000);
+  Bytes out(3 * kPart);
+  EXPECT_ERRC(Errc::io, read("large", out, out.size()), "2 times");
+  server.stop();
+  EXPECT_ERRC(Errc::io, read("large", out, out.size()), "127.0.0.1");
+}
+
+INSTANTIATE_TEST_SUITE_P(, Streams,
+                         testing::Values(How{How::Call::queued_object}, How{How::Call::queued_object, false},
+                                         How{How::Call::object}, How{How::Call::object, false},
+                                         How{How::Call::queued_at}, How{How::Call::at}),
+                         how_name);
+
+using S3Queues = S3;
+
+TEST_F(S3Queues, DestroyedWithStreamsInFlightCutThemOff) {
+  remake({{"part", "5MiB"}});
+  store("large", pattern(8 * kPart));
+  Gate gate;
+  std::atomic<unsigned> held{0};
+  server.set_visitor([&](const std::string&, const std::string& range) {
+    if (range.empty()) return;
+    ++held;
+    gate.pass();
+  });
+  std::vector<Bytes> outs(2, Bytes(8 * kPart));
+  auto queue = backend->queue(2);
+  ASSERT_OK(queue);
+  const std::vector<Operation> operations{{ReadObject{"large", 8 * kPart, outs[0]}, 0},
+                                          {ReadObject{"large", 0, outs[1]}, 1}};
+  ASSERT_EQ((*queue)->submit(operations), 2U);
+  std::vector<Completion> completions(2);
+  while (held < 4) EXPECT_EQ((*queue)->reap(completions, 0), 0U);
+  queue->reset();
+  EXPECT_FALSE(gate.expired());
+  outs = {};
+  gate.open();
+  Bytes out(10);
+  EXPECT_OK(backend->read_object("large", 10, out));
+}
+
+// Works off eight objects of three parts each, and says how many requests there were at once.
+unsigned most_at_once(Backend& backend, TestServer& server) {
+  const Bytes bytes = pattern(3 * kPart);
+  auto queue = backend.queue(8);
+  EXPECT_OK(queue);
+  std::vector<Bytes> outs(8, Bytes(bytes.size()));
+  std::vector<Operation> operations;
+  for (std::uint64_t i = 0; i < 8; ++i)
+    operations.push_back({ReadObject{"large", i % 2 == 0 ? bytes.size() : 0, outs[i]}, i});
+  EXPECT_EQ((*queue)->submit(operations), 8U);
+  std::vector<Completion> completions(8);
+  EXPECT_EQ((*queue)->reap(completions, 8), 8U);
+  for (const Completion& completion : completions) EXPECT_OK(completion.bytes);
+  for (const Bytes& out : outs) EXPECT_TRUE(out == bytes);
+  return server.most_at_once();
+}
+
+TEST_F(S3Queues, HaveNoMoreRequestsInFlightThanTheyAreDeep) {
+  remake({{"part", "5MiB"}});
+  store("large", pattern(3 * kPart));
+  server.gather = 8;
+  EXPECT_EQ(most_at_once(*backend, server), 8U);
+}
+
+TEST_F(S3Queues, KeepToOneConnection) {
+  remake({{"part", "5MiB"}, {"connections", "1"}});
+  store("large", pattern(3 * kPart));
+  const unsigned before = server.connections();
+  EXPECT_EQ(most_at_once(*backend, server), 1U);
+  EXPECT_LE(server.connections() - before, 1U);
+}
+
+TEST_F(S3Queues, OneStreamIsOneRequest) {
+  remake({{"part", "5MiB"}, {"streams", "1"}});
+  const Bytes bytes = pattern(3 * kPart);
+  store("large", bytes);
+  const unsigned before = server.requests();
+  Bytes out(bytes.size() + 1);
+  auto queue = backend->queue(2);
+  ASSERT_OK(queue);
+  const Operation operation{ReadObject{"large", 0, out}, 0};
+  ASSERT_EQ((*queue)->submit({&operation, 1}), 1U);
+  Completion completion;
+  ASSERT_EQ((*queue)->reap({&completion, 1}, 1), 1U);
+  ASSERT_OK(completion.bytes);
+  EXPECT_EQ(server.requests() - before, 1U);
+}
+
+}  // namespace
+}  // namespace penstock::s3

@@ -1,0 +1,133 @@
+// Objects that the back end s3 writes in parts, while the parts' maker does something else.
+#include <atomic>
+#include <thread>
+
+#include "io_backends/s3/s3_fixture.hpp"
+
+namespace penstock::s3 {
+namespace {
+
+constexpr std::size_t kPart = 5 * kMiB;
+
+class S3Writers : public S3 {
+ protected:
+  void SetUp() override {
+    S3::SetUp();
+    if (backend) remake({{"part", "5MiB"}, {"streams", "2"}});
+  }
+  // Until the server has seen so many requests of this method, or for a minute.
+  bool wait_for_puts(unsigned wanted) {
+    for (unsigned ms = 0; puts < wanted && ms < 60'000; ++ms)
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    return puts >= wanted;
+  }
+  void count_puts() {
+    server.set_visitor([this](const std::string& method, const std::string&) { puts += method == "PUT"; });
+  }
+
+  std::atomic<unsigned> puts{0};
+};
+
+TEST_F(S3Writers, SendPartsWhileTheirCallerComputes) {
+  count_puts();
+  const auto writer = backend->create("large");
+  ASSERT_OK(writer);
+  const Bytes bytes = pattern(2 * kPart + 1);
+  ASSERT_OK((*writer)->append(bytes));
+  EXPECT_TRUE(wait_for_puts(2)) << "nothing is sent unless the writer is called";
+  ASSERT_OK((*writer)->publish(Durability::visible));
+  EXPECT_EQ(puts, 3U);
+  EXPECT_TRUE(*get("large") == bytes);
+}
+
+TEST_F(S3Writers, HaveNoMorePartsInFlightThanStreams) {
+  count_puts();
+  server.gather = 2;
+  const Bytes bytes = pattern(7 * kPart);
+  ASSERT_OK(put("large", bytes));
+  EXPECT_EQ(server.most_at_once(), 2U);
+  server.gather = 0;
+  EXPECT_TRUE(*get("large") == bytes);
+}
+
+TEST_F(S3Writers, APartsErrorComesOutOfTheNextCall) {
+  server.spoil(Mishap::forbidden, 1, "PUT", "partNumber=2");
+  count_puts();
+  const auto writer = backend->create("large");
+  ASSERT_OK(writer);
+  ASSERT_OK((*writer)->append(pattern(2 * kPart + 1)));
+  ASSERT_TRUE(wait_for_puts(2));
+  Result<void> appended = success();
+  for (unsigned ms = 0; appended.ok() && ms < 60'000; ++ms) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    appended = (*writer)->append(bytes_of("x"));
+  }
+  EXPECT_ERRC(Errc::permission_denied, appended, "part 2 of 'large'");
+  EXPECT_EQ(server.uploads(), 0U);
+  EXPECT_ERRC(Errc::invalid_argument, (*writer)->append(bytes_of("x")));
+  EXPECT_ERRC(Errc::invalid_argument, (*writer)->publish(Durability::visible));
+  EXPECT_ERRC(Errc::not_found, backend->names().stat("large"));
+}
+
+TEST_F(S3Writers, APartsErrorComesOutOfPublishing) {
+  for (const Mishap mishap : {Mishap::forbidden, Mishap::internal_error, Mishap::hang_up}) {
+    remake({{"part", "5MiB"}, {"retries", "1"}});
+    const auto writer = backend->create("large");
+    ASSERT_OK(writer);
+    server.spoil(mishap, mishap == Mishap::forbidden ? 1 : 2, "PUT", "partNumber=3");
+    ASSERT_OK((*writer)->append(pattern(2 * kPart + 1)));
+    const auto published = (*writer)->publish(Durability::visible);
+    EXPECT_ERRC(mishap == Mishap::forbidden ? Errc::permission_denied : Errc::io, published,
+                "part 3 of 'large'");
+    EXPECT_EQ(server.uploads(), 0U);
+    EXPECT_ERRC(Errc::not_found, backend->names().stat("large"));
+  }
+}
+
+TEST_F(S3Writers, PartsThatFailAreSentAgain) {
+  const Bytes bytes = pattern(4 * kPart + 3);
+  for (const Mishap mishap :
+       {Mishap::slow_down, Mishap::hang_up, Mishap::lost_answer, Mishap::internal_error, Mishap::cut}) {
+    server.spoil(mishap, 2, "PUT", "partNumber=2");
+    ASSERT_OK(put("large", bytes));
+    EXPECT_TRUE(*get("large") == bytes);
+  }
+}
+
+// The server holds the parts while their writer is dropped.
+TEST_F(S3Writers, DroppedWithPartsInFlightLeaveNothing) {
+  std::atomic<bool> dropping{false};
+  server.set_visitor([&](const std::string& method, const std::string&) {
+    puts += method == "PUT";
+    for (unsigned ms = 0; method == "PUT" && !dropping && ms < 60'000; ++ms)
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  });
+  {
+    const auto writer = backend->create("large");
+    ASSERT_OK(writer);
+    ASSERT_OK((*writer)->append(pattern(3 * kPart)));
+    ASSERT_TRUE(wait_for_puts(2));
+    EXPECT_EQ(server.uploads(), 1U);
+    dropping = true;
+  }
+  EXPECT_EQ(server.uploads(), 0U);
+  EXPECT_ERRC(Errc::not_found, backend->names().stat("large"));
+}
+
+// One that waits for its next try does not keep its writer from going.
+TEST_F(S3Writers, DroppedWithPartsThatWaitTheyLeaveNothing) {
+  count_puts();
+  server.spoil(Mishap::slow_down, 5, "PUT", "partNumber");
+  const unsigned before = server.requests();
+  {
+    const auto writer = backend->create("large");
+    ASSERT_OK(writer);
+    ASSERT_OK((*writer)->append(pattern(2 * kPart + 1)));
+    ASSERT_TRUE(wait_for_puts(1));
+  }
+  EXPECT_EQ(server.uploads(), 0U);
+  EXPECT_LE(server.requests() - before, 7U);
+}
+
+}  // namespace
+}  // namespace penstock::s3
