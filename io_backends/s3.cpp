@@ -1,4 +1,5 @@
-// Back end: objects in a bucket of an object store that speaks S3, below a prefix.
+// Back end: objects in a bucket of an object store that speaks S3, below a prefix. Large objects are read by
+// several streams (s3/reads.hpp) and written in parts that a thread sends (s3/parts.hpp).
 #include <curl/curl.h>
 
 #include <algorithm>

@@ -64,6 +64,8 @@ class S3(CliTest):
         self.run_s3("copy", "photos", "--scan", "--types", "bin", "--to", f"s3:{url}/parts,part=5MiB")
         self.assertEqual(self.stored("parts/large.bin").read_bytes(), large.read_bytes())
         self.assertIn("1 right", self.run_s3("verify", f"s3:{url}/parts,part=5MiB").stdout)
+        for options in ("part=5MiB", "part=5MiB,connections=1"):
+            self.run_s3("read", f"s3:{url}/parts,{options}", "--depth", 2, "--verify", "--min-time", "100ms", "--repeat", 1)
 
     def test_a_wrong_secret(self):
         url = self.serve()

@@ -78,12 +78,16 @@ class TestServer {
     std::string method, target, path;  // the path decoded
     std::map<std::string, std::string> query, headers;
     std::string body;
+
+    std::string header(const std::string& name) const;  // "" where there is none, as
+    std::string argument(const std::string& name) const;
   };
   struct Reply {
     int status = 200;
     Pairs headers;
     std::string body;
-    bool cut = false, hang_up = false;
+
+    static Reply refuse(int status, const std::string& code);
   };
 
  private:

@@ -1,0 +1,222 @@
+// What the server of the tests answers: signatures, objects, uploads, listings.
+#include <algorithm>
+#include <cstdlib>
+#include <ctime>
+
+#include "io_backends/s3/answers.hpp"
+#include "io_backends/s3/test_server.hpp"
+
+namespace penstock::s3 {
+namespace {
+
+std::string hash_of(const std::string& bytes) {
+  return hex(sha256(std::as_bytes(std::span(bytes))));
+}
+
+// The value behind "name=" in a list divided by ", ".
+std::string field(const std::string& list, const std::string& name) {
+  const std::size_t at = list.find(name + "=");
+  if (at == std::string::npos) return "";
+  const std::size_t begin = at + name.size() + 1;
+  return list.substr(begin, list.find(',', begin) - begin);
+}
+
+std::string xml_text(std::string_view text) {
+  std::string escaped;
+  for (const char c : text) escaped += c == '&' ? "&amp;" : c == '<' ? "&lt;" : std::string(1, c);
+  return escaped;
+}
+
+}  // namespace
+
+std::string TestServer::Request::header(const std::string& name) const {
+  const auto found = headers.find(name);
+  return found == headers.end() ? "" : found->second;
+}
+
+std::string TestServer::Request::argument(const std::string& name) const {
+  const auto found = query.find(name);
+  return found == query.end() ? "" : found->second;
+}
+
+TestServer::Reply TestServer::Reply::refuse(int status, const std::string& code) {
+  return {
+      status, {}, "<?xml version=\"1.0\"?>\n<Error><Code>" + code + "</Code><Message>no</Message></Error>"};
+}
+
+TestServer::Reply TestServer::check_signature(const Request& request) const {
+  const std::string given = request.header("authorization");
+  if (given.empty()) return Reply::refuse(403, "AccessDenied");
+  const std::string credential = field(given, "Credential");
+  if (credential.substr(0, credential.find('/')) != kKeyId) return Reply::refuse(403, "InvalidAccessKeyId");
+  const std::string date = request.header("x-amz-date");
+  if (std::llabs(std::atoll(amz_date(std::time(nullptr)).substr(0, 8).c_str()) -
+                 std::atoll(date.substr(0, 8).c_str())) > 1)
+    return Reply::refuse(403, "RequestTimeTooSkewed");
+  const std::string hash = request.header("x-amz-content-sha256");
+  if (hash != kUnsignedPayload && hash != hash_of(request.body))
+    return Reply::refuse(400, "XAmzContentSHA256Mismatch");
+  Pairs sorted(request.query.begin(), request.query.end());
+  ToSign signing{request.method, uri_encode(request.path, true), query_string(sorted), {}, hash};
+  std::string names = field(given, "SignedHeaders") + ";";
+  for (std::size_t end = 0; (end = names.find(';')) != std::string::npos; names.erase(0, end + 1))
+    signing.headers.emplace_back(names.substr(0, end), request.header(names.substr(0, end)));
+  for (const auto& [name, value] : request.headers)
+    if ((name == "host" || name.starts_with("x-amz-")) &&
+        std::find(signing.headers.begin(), signing.headers.end(), std::pair(name, value)) ==
+            signing.headers.end())
+      return Reply::refuse(403, "AccessDenied");
+  if (authorization(signing, {kKeyId, kSecret, ""}, "us-east-1", "s3", date) != given)
+    return Reply::refuse(403, "SignatureDoesNotMatch");
+  return {};
+}
+
+TestServer::Reply TestServer::answer(const Request& request) {
+  const std::size_t slash = std::min(request.path.find('/', 1), request.path.size());
+  if (request.path.substr(0, slash) != "/bucket") return Reply::refuse(404, "NoSuchBucket");
+  const std::string key = request.path.substr(std::min(slash + 1, request.path.size()));
+  if (key.size() > 1024) return Reply::refuse(400, "KeyTooLongError");
+  const std::lock_guard lock(mutex_);
+  return key.empty() ? list(request) : answer_key(request, key);
+}
+
+TestServer::Reply TestServer::answer_key(const Request& request, const std::string& key) {
+  const auto found = objects_.find(key);
+  if (request.method == "GET" || request.method == "HEAD")
+    return found == objects_.end() ? Reply::refuse(404, "NoSuchKey") : get(request, found->second);
+  if (request.method == "DELETE") {
+    if (request.query.contains("uploadId")) {
+      if (uploads_.erase(request.argument("uploadId")) == 0) return Reply::refuse(404, "NoSuchUpload");
+    } else if (found != objects_.end()) {
+      objects_.erase(found);
+    }
+    return {204, {}, ""};
+  }
+  if (request.method == "POST" && request.query.contains("uploads")) {
+    const std::string id = "upload/" + std::to_string(++next_upload_);
+    uploads_[id] = {key, request.header("x-amz-meta-penstock"), {}};
+    return {200,
+            {},
+            "<InitiateMultipartUploadResult><UploadId>" + id + "</UploadId></InitiateMultipartUploadResult>"};
+  }
+  if (request.header("if-none-match") == "*" && knows_conditions && found != objects_.end())
+    return Reply::refuse(412, "PreconditionFailed");
+  if (request.method == "POST") return complete(request, key);
+  if (request.headers.contains("x-amz-copy-source")) return copy(request, key);
+  return put(request, key);
+}
+
+TestServer::Reply TestServer::get(const Request& request, const Object& object) {
+  Reply reply{200, {{"ETag", object.etag}}, object.bytes};
+  if (!object.mark.empty()) reply.headers.emplace_back("X-Amz-Meta-Penstock", object.mark);
+  const std::string match = request.header("if-match");
+  if (!match.empty() && match != object.etag) return Reply::refuse(412, "PreconditionFailed");
+  if (request.method == "HEAD") {
+    reply.headers.emplace_back("Content-Length", std::to_string(object.bytes.size()));
+    return reply;
+  }
+  const std::string range = request.header("range");
+  if (range.empty()) return reply;
+  const std::size_t dash = range.find('-');
+  const std::uint64_t first = std::strtoull(range.c_str() + 6, nullptr, 10);
+  const std::uint64_t last = std::strtoull(range.c_str() + dash + 1, nullptr, 10);
+  if (first >= object.bytes.size()) return Reply::refuse(416, "InvalidRange");
+  reply.status = 206;
+  reply.body = object.bytes.substr(first, last - first + 1);
+  reply.headers.emplace_back("Content-Range", "bytes " + std::to_string(first) + "-" +
+                                                  std::to_string(first + reply.body.size() - 1) + "/" +
+                                                  std::to_string(object.bytes.size()));
+  return reply;
+}
+
+void TestServer::spoil_range(Mishap mishap, Reply& reply) {
+  std::string& said = reply.headers.back().second;
+  const ContentRange range = parse_content_range(said);
+  const std::string whole = "/" + std::to_string(*range.whole);
+  if (mishap == Mishap::wrong_range)
+    said = "bytes " + std::to_string(*range.first + 1) + "-" +
+           std::to_string(*range.first + reply.body.size()) + whole;
+  if (mishap == Mishap::short_range) {
+    reply.body.resize(reply.body.size() / 2);
+    said = "bytes " + std::to_string(*range.first) + "-" +
+           std::to_string(*range.first + reply.body.size() - 1) + whole;
+  }
+  if (mishap == Mishap::unsaid_range) reply.headers.pop_back();
+}
+
+TestServer::Reply TestServer::put(const Request& request, const std::string& key) {
+  const std::string etag = "\"" + hash_of(request.body).substr(0, 32) + "\"";
+  if (request.query.contains("partNumber")) {
+    const auto upload = uploads_.find(request.argument("uploadId"));
+    if (upload == uploads_.end() || upload->second.key != key) return Reply::refuse(404, "NoSuchUpload");
+    upload->second.parts[std::atoi(request.argument("partNumber").c_str())] = request.body;
+  } else {
+    objects_[key] = {request.body, etag, request.header("x-amz-meta-penstock")};
+  }
+  return {200, {{"ETag", etag}}, ""};
+}
+
+TestServer::Reply TestServer::copy(const Request& request, const std::string& key) {
+  const std::string source = uri_decode(request.header("x-amz-copy-source"), false);
+  const auto from = objects_.find(source.substr(std::string("/bucket/").size()));
+  if (from == objects_.end()) return Reply::refuse(404, "NoSuchKey");
+  objects_[key] = from->second;
+  return {200, {}, "<CopyObjectResult><ETag>x</ETag></CopyObjectResult>"};
+}
+
+TestServer::Reply TestServer::complete(const Request& request, const std::string& key) {
+  constexpr std::size_t kLeast = std::size_t{5} << 20U;
+  const auto upload = uploads_.find(request.argument("uploadId"));
+  if (upload == uploads_.end() || upload->second.key != key) return Reply::refuse(404, "NoSuchUpload");
+  std::string bytes;
+  int number = 0;
+  bool right = true;
+  const auto parsed = parse_xml(request.body, [&](std::string_view path, const std::string& text) {
+    if (path == "CompleteMultipartUpload/Part/PartNumber") {
+      right = right && (number == 0 || upload->second.parts[number].size() >= kLeast);
+      number = std::atoi(text.c_str());
+      bytes += upload->second.parts[number];
+    } else if (path == "CompleteMultipartUpload/Part/ETag") {
+      right = right && text == "\"" + hash_of(upload->second.parts[number]).substr(0, 32) + "\"";
+    }
+  });
+  if (!parsed.ok() || !right) return Reply::refuse(400, "InvalidPart");
+  const std::string etag = "\"" + hash_of(bytes).substr(0, 32) + "-" + std::to_string(number) + "\"";
+  objects_[key] = {std::move(bytes), etag, upload->second.mark};
+  uploads_.erase(upload);
+  return {200, {}, "<CompleteMultipartUploadResult><ETag>x</ETag></CompleteMultipartUploadResult>"};
+}
+
+TestServer::Reply TestServer::list(const Request& request) {
+  if (request.method != "GET" || request.argument("list-type") != "2")
+    return Reply::refuse(501, "NotImplemented");
+  const std::string prefix = request.argument("prefix"), delimiter = request.argument("delimiter");
+  const std::string after = request.argument("continuation-token");
+  const std::size_t most =
+      std::min<std::size_t>(page, std::strtoull(request.argument("max-keys").c_str(), nullptr, 10));
+  std::string xml =
+      "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<ListBucketResult "
+      "xmlns=\"http://s3.amazonaws.com/doc/2006-03-01/\"><EncodingType>url</EncodingType>";
+  std::string last;
+  std::size_t count = 0;
+  bool more = false;
+  for (auto at = objects_.lower_bound(prefix); at != objects_.end() && at->first.starts_with(prefix); ++at) {
+    const std::size_t end = delimiter.empty() ? std::string::npos : at->first.find(delimiter, prefix.size());
+    const std::string name = end == std::string::npos ? at->first : at->first.substr(0, end + 1);
+    if (name <= after || name == last) continue;
+    more = count == most;
+    if (more) break;
+    ++count;
+    last = name;
+    const std::string text = xml_text(uri_encode(name, true));
+    xml += end != std::string::npos ? "<CommonPrefixes><Prefix>" + text + "</Prefix></CommonPrefixes>"
+                                    : "<Contents><Key>" + text + "</Key><Size>" +
+                                          std::to_string(at->second.bytes.size()) + "</Size></Contents>";
+  }
+  xml += more ? "<IsTruncated>true</IsTruncated><NextContinuationToken>" + xml_text(last) +
+                    "</NextContinuationToken>"
+              : "<IsTruncated>false</IsTruncated>";
+  return {200, {}, xml + "</ListBucketResult>"};
+}
+
+}  // namespace penstock::s3

@@ -1,0 +1,404 @@
+#include <algorithm>
+#include <cerrno>
+#include <ctime>
+#include <random>
+
+#include "io_backends/base/interrupt.hpp"
+#include "io_backends/base/random.hpp"
+#include "io_backends/s3/client.hpp"
+
+namespace penstock::s3 {
+namespace {
+
+constexpr std::size_t kLongestText = std::size_t{16} << 20U;  // a listing of 1000 long names has 2 MB
+constexpr long kReceiveBuffer = 512L << 10U;                  // the most that libcurl takes
+constexpr std::chrono::milliseconds kFirstPause{100};
+constexpr std::chrono::milliseconds kLongestPause{10'000};
+constexpr std::chrono::seconds kConnectTimeout{10};  // where `timeout` is not shorter
+
+const char* method_name(Method method) {
+  switch (method) {
+    case Method::get:
+      return "GET";
+    case Method::head:
+      return "HEAD";
+    case Method::put:
+      return "PUT";
+    case Method::post:
+      return "POST";
+    case Method::remove:
+      return "DELETE";
+  }
+  return "GET";
+}
+
+bool worth_another_try(CURLcode code) {
+  switch (code) {
+    case CURLE_COULDNT_CONNECT:
+    case CURLE_PARTIAL_FILE:
+    case CURLE_GOT_NOTHING:
+    case CURLE_SEND_ERROR:
+    case CURLE_RECV_ERROR:
+    case CURLE_OPERATION_TIMEDOUT:
+    case CURLE_WEIRD_SERVER_REPLY:
+      return true;
+    default:
+      return false;
+  }
+}
+
+bool worth_another_try(long status, const Refusal& refusal) {
+  return (status >= 500 && status != 501 && status != 505 && status != 507) || status == 429 ||
+         status == 408 || refusal.code == "RequestTimeout";
+}
+
+std::string_view trimmed_value(std::string_view line, std::size_t from) {
+  line.remove_prefix(from);
+  const std::size_t first = line.find_first_not_of(" \t");
+  if (first == std::string_view::npos) return {};
+  line.remove_prefix(first);
+  return line.substr(0, line.find_last_not_of(" \t\r\n") + 1);
+}
+
+// Where `line` is the header `name`: what follows the colon.
+bool is_header(std::string_view line, std::string_view name) {
+  return line.size() > name.size() && line[name.size()] == ':' &&
+         std::equal(name.begin(), name.end(), line.begin(), [](char a, char b) {
+           return a == (b >= 'A' && b <= 'Z' ? static_cast<char>(b - 'A' + 'a') : b);
+         });
+}
+
+}  // namespace
+
+Transfers::Transfers(const Settings& settings)
+    : settings_(settings), multi_(::curl_multi_init()), pauses_(std::random_device{}()) {}
+
+Transfers::~Transfers() {
+  for (const auto& slot : slots_) {
+    ::curl_multi_remove_handle(multi_, slot->easy);
+    ::curl_easy_cleanup(slot->easy);
+    ::curl_slist_free_all(slot->headers);
+  }
+  ::curl_multi_cleanup(multi_);
+}
+
+void Transfers::start(std::uint64_t tag, Request request) {
+  if (free_.empty()) {
+    auto fresh = std::make_unique<Slot>();
+    fresh->easy = ::curl_easy_init();
+    free_.push_back(fresh.get());
+    slots_.push_back(std::move(fresh));
+    ::curl_multi_setopt(multi_, CURLMOPT_MAXCONNECTS, std::max(8L, static_cast<long>(slots_.size())));
+  }
+  Slot& slot = *free_.back();
+  free_.pop_back();
+  slot.tag = tag;
+  slot.request = std::move(request);
+  if (slot.request.method != Method::get) slot.request.wants_text = true;
+  slot.answer = {};
+  slot.flies = true;
+  slot.waits = slot.last = false;
+  // What goes through TLS needs no checksum of ours against change on the way.
+  slot.payload_hash = settings_.endpoint.tls && !slot.request.body.empty() ? std::string(kUnsignedPayload)
+                                                                           : hex(sha256(slot.request.body));
+  ++in_flight_;
+  begin(slot);
+}
+
+Transfers::Done Transfers::next() {
+  Done done = std::move(done_.front());
+  done_.pop_front();
+  return done;
+}
+
+void Transfers::cancel(std::uint64_t tag) {
+  for (const auto& slot : slots_) {
+    if (!slot->flies || slot->tag != tag) continue;
+    if (slot->waits) --waiting_;
+    if (!slot->waits) ::curl_multi_remove_handle(multi_, slot->easy);
+    free(*slot);
+  }
+  std::erase_if(done_, [tag](const Done& done) { return done.tag == tag; });
+}
+
+void Transfers::wind_up() {
+  for (const auto& slot : slots_) {
+    if (!slot->flies) continue;
+    slot->last = true;
+    if (slot->waits || slot->sent < slot->request.body.size()) cancel(slot->tag);
+  }
+}
+
+void Transfers::wake() {
+  ::curl_multi_wakeup(multi_);
+}
+
+void Transfers::begin(Slot& slot) {
+  const unsigned tries = slot.answer.tries;
+  slot.answer = {};
+  slot.answer.tries = tries;
+  slot.sent = 0;
+  slot.headed = slot.astray = false;
+  slot.first.reset();
+  slot.whole.reset();
+  slot.words[0] = '\0';
+  if (slot.easy == nullptr || multi_ == nullptr)
+    return finish(slot, errno_error(ENOMEM, "cannot ask", settings_.endpoint.server));
+  const std::string path =
+      "/" + uri_encode(settings_.endpoint.bucket, false) +
+      (slot.request.key.empty() ? std::string() : "/" + uri_encode(slot.request.key, true));
+  const std::string query = query_string(slot.request.query);
+  ::curl_easy_reset(slot.easy);
+  const std::string url = settings_.endpoint.server + path + (query.empty() ? "" : "?" + query);
+  ::curl_easy_setopt(slot.easy, CURLOPT_URL, url.c_str());
+  ::curl_easy_setopt(slot.easy, CURLOPT_PATH_AS_IS, 1L);
+  ::curl_easy_setopt(slot.easy, CURLOPT_HTTP_VERSION, static_cast<long>(CURL_HTTP_VERSION_1_1));
+  ::curl_easy_setopt(slot.easy, CURLOPT_NOSIGNAL, 1L);
+  ::curl_easy_setopt(slot.easy, CURLOPT_ERRORBUFFER, slot.words);
+  ::curl_easy_setopt(slot.easy, CURLOPT_BUFFERSIZE, kReceiveBuffer);
+  ::curl_easy_setopt(slot.easy, CURLOPT_CONNECTTIMEOUT,
+                     static_cast<long>(std::min(settings_.timeout, kConnectTimeout).count()));
+  ::curl_easy_setopt(slot.easy, CURLOPT_LOW_SPEED_LIMIT, 1L);
+  ::curl_easy_setopt(slot.easy, CURLOPT_LOW_SPEED_TIME, static_cast<long>(settings_.timeout.count()));
+  if (!settings_.trusted.empty()) ::curl_easy_setopt(slot.easy, CURLOPT_CAINFO, settings_.trusted.c_str());
+  ::curl_easy_setopt(slot.easy, CURLOPT_PRIVATE, &slot);
+  ::curl_easy_setopt(slot.easy, CURLOPT_WRITEFUNCTION, &Transfers::on_body);
+  ::curl_easy_setopt(slot.easy, CURLOPT_WRITEDATA, &slot);
+  ::curl_easy_setopt(slot.easy, CURLOPT_HEADERFUNCTION, &Transfers::on_header);
+  ::curl_easy_setopt(slot.easy, CURLOPT_HEADERDATA, &slot);
+  set_method(slot);
+  set_headers(slot, path, query);
+  ::curl_multi_add_handle(multi_, slot.easy);
+}
+
+void Transfers::set_method(Slot& slot) {
+  switch (slot.request.method) {
+    case Method::get:
+      return;
+    case Method::head:
+      ::curl_easy_setopt(slot.easy, CURLOPT_NOBODY, 1L);
+      return;
+    case Method::remove:
+      ::curl_easy_setopt(slot.easy, CURLOPT_CUSTOMREQUEST, "DELETE");
+      return;
+    case Method::post:
+      ::curl_easy_setopt(slot.easy, CURLOPT_CUSTOMREQUEST, "POST");
+      [[fallthrough]];
+    case Method::put:
+      ::curl_easy_setopt(slot.easy, CURLOPT_UPLOAD, 1L);
+      ::curl_easy_setopt(slot.easy, CURLOPT_INFILESIZE_LARGE,
+                         static_cast<curl_off_t>(slot.request.body.size()));
+      ::curl_easy_setopt(slot.easy, CURLOPT_READFUNCTION, &Transfers::on_send);
+      ::curl_easy_setopt(slot.easy, CURLOPT_READDATA, &slot);
+      ::curl_easy_setopt(slot.easy, CURLOPT_SEEKFUNCTION, &Transfers::on_rewind);
+      ::curl_easy_setopt(slot.easy, CURLOPT_SEEKDATA, &slot);
+      ::curl_easy_setopt(slot.easy, CURLOPT_UPLOAD_BUFFERSIZE, kReceiveBuffer);
+  }
+}
+
+void Transfers::set_headers(Slot& slot, const std::string& path, const std::string& query) {
+  ::curl_slist_free_all(std::exchange(slot.headers, nullptr));
+  const auto add = [&](const std::string& line) {
+    slot.headers = ::curl_slist_append(slot.headers, line.c_str());
+  };
+  const auto add_all = [&](const Pairs& headers) {
+    for (const auto& [name, value] : headers) add(std::string(name).append(": ").append(value));
+  };
+  add("Expect:");  // no waiting for the server's leave to send a body
+  add_all(slot.request.headers);
+  if (slot.request.from)
+    add("range: bytes=" + std::to_string(*slot.request.from) + "-" +
+        std::to_string(*slot.request.from + slot.request.out.size() - 1));
+  const Credentials& who = settings_.credentials;
+  if (!who.key_id.empty()) {
+    const std::string date = amz_date(std::time(nullptr));
+    ToSign signing{method_name(slot.request.method), path, query, {}, slot.payload_hash};
+    signing.headers = {{"x-amz-content-sha256", slot.payload_hash}, {"x-amz-date", date}};
+    if (!who.session_token.empty()) signing.headers.emplace_back("x-amz-security-token", who.session_token);
+    add_all(signing.headers);
+    signing.headers.emplace_back("host", settings_.endpoint.host);
+    for (const auto& header : slot.request.headers)
+      if (header.first.starts_with("x-amz-")) signing.headers.push_back(header);
+    add("Authorization: " + authorization(signing, who, settings_.region, "s3", date));
+  }
+  ::curl_easy_setopt(slot.easy, CURLOPT_HTTPHEADER, slot.headers);
+}
+
+std::size_t Transfers::on_body(char* bytes, std::size_t size, std::size_t count, void* to) {
+  Slot& slot = *static_cast<Slot*>(to);
+  const std::size_t length = size * count;
+  if (!slot.headed) look_at_head(slot);
+  if (slot.astray) return 0;
+  if (slot.request.wants_text || !slot.answer.ok()) {
+    if (slot.answer.text.size() + length > kLongestText) return 0;
+    slot.answer.text.append(bytes, length);
+    return length;
+  }
+  const std::size_t room = slot.request.out.size() - slot.answer.bytes;
+  const std::size_t fits = std::min(room, length);
+  std::copy_n(reinterpret_cast<const std::byte*>(bytes), fits,
+              slot.request.out.begin() + static_cast<std::ptrdiff_t>(slot.answer.bytes));
+  slot.answer.bytes += fits;
+  slot.answer.more = fits < length;
+  return fits;
+}
+
+void Transfers::look_at_head(Slot& slot) {
+  Answer& answer = slot.answer;
+  slot.headed = true;
+  ::curl_easy_getinfo(slot.easy, CURLINFO_RESPONSE_CODE, &answer.status);
+  curl_off_t length = -1;
+  ::curl_easy_getinfo(slot.easy, CURLINFO_CONTENT_LENGTH_DOWNLOAD_T, &length);
+  answer.total = length > 0 ? static_cast<std::uint64_t>(length) : 0;
+  if (!answer.ok()) return;
+  if (slot.request.from) {
+    if (answer.status == 206) answer.total = slot.whole.value_or(0);
+    slot.astray = answer.status == 206 ? slot.first != slot.request.from : *slot.request.from > 0;
+  }
+  if (!slot.astray && slot.request.on_head) slot.request.on_head(answer);
+}
+
+std::size_t Transfers::on_header(char* bytes, std::size_t size, std::size_t count, void* to) {
+  Slot& slot = *static_cast<Slot*>(to);
+  const std::string_view line(bytes, size * count);
+  if (line.starts_with("HTTP/")) slot.first = slot.whole = std::nullopt;
+  if (is_header(line, "content-range")) {
+    const auto [first, whole] = parse_content_range(trimmed_value(line, 14));
+    slot.first = first;
+    slot.whole = whole;
+  }
+  if (is_header(line, "etag")) slot.answer.etag = trimmed_value(line, 5);
+  if (is_header(line, kMark)) slot.answer.mark = trimmed_value(line, kMark.size() + 1);
+  if (is_header(line, "x-amz-bucket-region")) slot.answer.refusal.region = trimmed_value(line, 20);
+  return line.size();
+}
+
+std::size_t Transfers::on_send(char* bytes, std::size_t size, std::size_t count, void* from) {
+  Slot& slot = *static_cast<Slot*>(from);
+  const auto rest = slot.request.body.subspan(slot.sent);
+  const std::size_t now = std::min(rest.size(), size * count);
+  std::copy_n(rest.begin(), now, reinterpret_cast<std::byte*>(bytes));
+  slot.sent += now;
+  return now;
+}
+
+int Transfers::on_rewind(void* from, curl_off_t offset, int origin) {
+  Slot& slot = *static_cast<Slot*>(from);
+  if (origin != SEEK_SET || offset < 0 || static_cast<std::uint64_t>(offset) > slot.request.body.size())
+    return CURL_SEEKFUNC_FAIL;
+  slot.sent = static_cast<std::size_t>(offset);
+  return CURL_SEEKFUNC_OK;
+}
+
+void Transfers::start_due() {
+  if (waiting_ == 0) return;
+  const auto now = Clock::now();
+  for (const auto& slot : slots_) {
+    if (!slot->waits || (slot->due > now && !interrupted())) continue;
+    slot->waits = false;
+    --waiting_;
+    if (const Result<void> go_on = check_interrupt(); !go_on.ok())
+      finish(*slot, go_on.error());
+    else
+      begin(*slot);
+  }
+}
+
+void Transfers::drive(bool wait) {
+  constexpr std::chrono::milliseconds kPatience{500};  // then look whether somebody interrupts
+  start_due();
+  int running = 0;
+  ::curl_multi_perform(multi_, &running);
+  const auto collect = [&] {
+    int left = 0;
+    while (const CURLMsg* const message = ::curl_multi_info_read(multi_, &left)) {
+      void* slot = nullptr;
+      ::curl_easy_getinfo(message->easy_handle, CURLINFO_PRIVATE, &slot);
+      ended(*static_cast<Slot*>(slot), message->data.result);
+    }
+  };
+  collect();
+  if (!wait || any_done() || in_flight_ == 0) return;
+  auto pause = kPatience;
+  const auto now = Clock::now();
+  for (const auto& slot : slots_)
+    if (slot->waits)
+      pause = std::clamp(std::chrono::ceil<std::chrono::milliseconds>(slot->due - now), {}, pause);
+  ::curl_multi_poll(multi_, nullptr, 0, static_cast<int>(pause.count()), nullptr);
+  start_due();
+  ::curl_multi_perform(multi_, &running);
+  collect();
+}
+
+void Transfers::ended(Slot& slot, CURLcode code) {
+  Answer& answer = slot.answer;
+  if (!slot.headed) look_at_head(slot);
+  ::curl_multi_remove_handle(multi_, slot.easy);
+  if (code == CURLE_WRITE_ERROR && answer.more) code = CURLE_OK;
+  if (code == CURLE_OK && slot.astray) code = CURLE_WRITE_ERROR;
+  if (answer.total == 0 && answer.status != 206) answer.total = answer.bytes;
+  const bool maybe_refused = !answer.text.empty() && (!answer.ok() || slot.request.method != Method::get);
+  if (code == CURLE_OK && maybe_refused) {
+    const std::string region = answer.refusal.region;
+    answer.refusal = parse_refusal(answer.text);
+    if (answer.refusal.region.empty()) answer.refusal.region = region;
+    // Copies and completed uploads may turn out to have failed when the status was sent long ago.
+    if (answer.ok() && !answer.refusal.code.empty()) answer.status = 500;
+  }
+  if (try_again(slot, code)) return;
+  if (code != CURLE_OK) return finish(slot, broken(slot, code));
+  finish(slot, std::move(answer));
+}
+
+// Whether there is to be another try, which then has its time.
+bool Transfers::try_again(Slot& slot, CURLcode code) {
+  const bool worth =
+      code == CURLE_OK ? worth_another_try(slot.answer.status, slot.answer.refusal) : worth_another_try(code);
+  if (!worth || slot.last || slot.answer.tries > settings_.retries || interrupted()) return false;
+  const unsigned doublings = std::min(slot.answer.tries - 1, 10U);
+  const auto longest = std::min(kFirstPause * (1U << doublings), kLongestPause);
+  // Somewhere in its second half, so that those who failed together don't come back together.
+  const double share = 0.5 + 0.5 * RandomStream(++pauses_, "pauses").uniform(0);
+  auto pause = std::chrono::duration_cast<Clock::duration>(longest * share);
+  curl_off_t asked = 0;
+  ::curl_easy_getinfo(slot.easy, CURLINFO_RETRY_AFTER, &asked);
+  if (asked > 0) pause = std::min<Clock::duration>(std::chrono::seconds(asked), kLongestPause);
+  slot.due = Clock::now() + pause;
+  slot.waits = true;
+  ++slot.answer.tries;
+  ++waiting_;
+  return true;
+}
+
+void Transfers::finish(Slot& slot, Result<Answer> answer) {
+  done_.push_back({slot.tag, std::move(answer)});
+  free(slot);
+}
+
+void Transfers::free(Slot& slot) {
+  slot.flies = slot.waits = false;
+  slot.request = {};
+  free_.push_back(&slot);
+  --in_flight_;
+}
+
+Error Transfers::broken(const Slot& slot, CURLcode code) const {
+  std::string what = "cannot " + std::string(method_name(slot.request.method)) + " '" + slot.request.key +
+                     "' at " + settings_.endpoint.server + ": ";
+  if (code == CURLE_WRITE_ERROR) {
+    if (slot.request.wants_text) return make_error(Errc::corrupt, what + "its answer is too long");
+    if (slot.answer.status != 206)
+      return make_error(Errc::unsupported, what + "the server gives no parts of objects (Range)");
+    return make_error(Errc::corrupt, what + "the server sends other bytes than it was asked for");
+  }
+  what += slot.words[0] != '\0' ? slot.words : ::curl_easy_strerror(code);
+  if (slot.answer.tries > 1) what += " (tried " + std::to_string(slot.answer.tries) + " times)";
+  if (code == CURLE_PEER_FAILED_VERIFICATION || code == CURLE_SSL_CACERT_BADFILE)
+    return make_error(Errc::permission_denied,
+                      what + ": AWS_CA_BUNDLE names a file of certificates to trust");
+  if (code == CURLE_OPERATION_TIMEDOUT) return make_error(Errc::timed_out, std::move(what));
+  if (code == CURLE_OUT_OF_MEMORY) return make_error(Errc::exhausted, std::move(what));
+  return make_error(Errc::io, std::move(what));
+}
+
+}  // namespace penstock::s3
