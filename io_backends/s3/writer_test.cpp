@@ -43,7 +43,7 @@ TEST_F(S3Writers, SendPartsWhileTheirCallerComputes) {
 TEST_F(S3Writers, HaveNoMorePartsInFlightThanStreams) {
   count_puts();
   server.gather = 2;
-  const Bytes bytes = pattern(7 * kPart);
+  const Bytes bytes = pattern(4 * kPart);
   ASSERT_OK(put("large", bytes));
   EXPECT_EQ(server.most_at_once(), 2U);
   server.gather = 0;
@@ -85,7 +85,7 @@ TEST_F(S3Writers, APartsErrorComesOutOfPublishing) {
 }
 
 TEST_F(S3Writers, PartsThatFailAreSentAgain) {
-  const Bytes bytes = pattern(4 * kPart + 3);
+  const Bytes bytes = pattern(2 * kPart + 3);
   for (const Mishap mishap :
        {Mishap::slow_down, Mishap::hang_up, Mishap::lost_answer, Mishap::internal_error, Mishap::cut}) {
     server.spoil(mishap, 2, "PUT", "partNumber=2");
