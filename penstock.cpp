@@ -254,6 +254,10 @@ int finish_job(const Launch& launch, const CommandInfo& command, const std::vect
                                          command.name, launch.ranks)),
                   command.name);
   }
+  const auto here = [&](Error error) {
+    return launch.rank == 0 ? finish(std::move(error), command.name) : exit_code(error.code);
+  };
+  if (Result<void> joinable = check_launch(launch); !joinable.ok()) return here(std::move(joinable).error());
   Result<std::unique_ptr<Communicator>> ranks = join_ranks(launch);
   if (!ranks.ok()) return finish(std::move(ranks).error(), command.name);  // nobody can speak for this one
   Result<int> result = leave_together(**ranks, command.name, run_command(**ranks, command, argv));

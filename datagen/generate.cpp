@@ -50,9 +50,14 @@ Result<void> generate_locked(const Generation& generation, Tier& tier, unsigned 
   PENSTOCK_TRY(ranks.all_reduce(std::span(&found, 1), Reduction::max));
   if (found == static_cast<std::uint64_t>(Found::finished))
     return mend_finished(generation, tier, threads, ranks, progress, out);
-  out.begun = true;
-  PENSTOCK_TRY(agree(ranks, ranks.root() ? success() : check_same_place(generation, tier)));
   const bool resumed = found == static_cast<std::uint64_t>(Found::begun);
+  out.begun = resumed;
+  if (Result<void> same = agree(ranks, ranks.root() ? success() : check_same_place(generation, tier));
+      !same.ok()) {
+    if (ranks.root() && !resumed) static_cast<void>(remove_generation_state(*tier.backend));
+    return same;
+  }
+  out.begun = true;
   Generator generator(generation, tier, threads, resumed, ranks, progress);
   PENSTOCK_TRY(generator.run(out));
   PENSTOCK_TRY(as_root_says(ranks, ranks.root() ? remove_generation_state(*tier.backend) : success()));

@@ -217,6 +217,13 @@ class Generating(RanksTest):
         self.assertEqual(done.stderr.count("penstock generate:"), 1, done.stderr)
         self.assertFalse((self.dir / "out").exists())
 
+    def test_a_place_that_only_rank_0_sees_ends_all_and_nothing_was_begun(self):
+        words = ("generate", "imagenet", *SMALL, "--out")
+        done = self.over(1, *words, "one", ":", "-np", 1, penstock_cli.PENSTOCK, *words, "other", expect=1)
+        self.assertIn("'other' is not the place where rank 0 began the data set", done.stderr)
+        self.assertNotIn("--resume", done.stderr)
+        self.generate(2, "one")
+
     def test_ranks_without_an_object_are_told(self):
         words = (*SMALL, "--format", "tfrecord", "--set", "shards=2")
         self.generate(1, "alone", words=words)

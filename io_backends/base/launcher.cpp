@@ -62,6 +62,12 @@ Result<const MpiModule*> mpi_module() {
   return found;
 }
 
+Result<void> check_launch(const Launch& launch) {
+  if (launch.ranks <= 1) return success();
+  const Result<const MpiModule*> module = mpi_module();
+  return module.ok() ? (*module)->can_meet(launch) : success();
+}
+
 Result<std::unique_ptr<Communicator>> join_ranks(const Launch& launch) {
   if (launch.ranks <= 1) return single_process();
   PENSTOCK_ASSIGN(const MpiModule* const module, mpi_module());

@@ -7,6 +7,7 @@
 #include <string>
 
 #include "io_backends/base/launcher.hpp"
+#include "io_backends/mpi/srun.hpp"
 
 namespace penstock {
 namespace {
@@ -19,8 +20,10 @@ void end_mpi() {
 }
 
 Result<int> start() {
+  const Launch launch = look_for_launcher();
+  be_alone_without_pmix(launch);
   // Open MPI would start a daemon beside a process that no launcher started; it is for spawning more.
-  if (look_for_launcher().said_by.empty()) ::setenv("OMPI_MCA_ess_singleton_isolated", "1", 0);
+  if (launch.ranks <= 1) ::setenv("OMPI_MCA_ess_singleton_isolated", "1", 0);
   // For file pointers shared by ranks, which nobody uses here, it would make and remove a file beside each
   // file that is opened.
   ::setenv("OMPI_MCA_sharedfp", "^lockedfile", 0);

@@ -1,0 +1,75 @@
+#include "io_backends/mpi/srun.hpp"
+
+#include <fmt/format.h>
+#include <mpi.h>
+
+#include <array>
+#include <cstdlib>
+#include <string_view>
+
+namespace penstock {
+namespace {
+
+#ifdef OPEN_MPI
+
+// By this Open MPI tells a task of srun. mpirun's ranks have it too, as srun starts mpirun's daemons.
+bool task_without_pmix(const Launch& launch) {
+  return std::getenv("SLURM_STEP_ID") != nullptr && std::getenv("PMIX_NAMESPACE") == nullptr &&
+         launch.said_by != "OMPI_COMM_WORLD_SIZE";
+}
+
+// Open MPI 4 may be built with Slurm's own older interfaces, Cray's or Flux's: components that have variables
+// of their own. Debian's has Flux's, which srun does not serve.
+bool speaks_what_is_older() {
+  int threads = 0;
+  if (MPI_T_init_thread(MPI_THREAD_SINGLE, &threads) != MPI_SUCCESS) return false;
+  int variables = 0;
+  MPI_T_cvar_get_num(&variables);
+  bool found = false;
+  for (int i = 0; i < variables && !found; ++i) {
+    std::array<char, 256> name{};
+    int length = name.size();
+    int verbosity = 0;
+    int bind = 0;
+    int scope = 0;
+    MPI_Datatype type = MPI_DATATYPE_NULL;
+    if (MPI_T_cvar_get_info(i, name.data(), &length, &verbosity, &type, nullptr, nullptr, nullptr, &bind,
+                            &scope) != MPI_SUCCESS)
+      continue;
+    for (const std::string_view component : {"pmix_s1_", "pmix_s2_", "pmix_cray_"})
+      found = found || std::string_view(name.data()).starts_with(component);
+  }
+  MPI_T_finalize();
+  return found;
+}
+
+#endif
+
+}  // namespace
+
+#ifdef OPEN_MPI
+
+Result<void> ranks_can_meet(const Launch& launch) {
+  if (!task_without_pmix(launch) || speaks_what_is_older()) return success();
+  return make_error(
+      Errc::unsupported,
+      fmt::format("{} says {} ranks, and Open MPI cannot join them without PMIx: say srun --mpi=pmix (srun "
+                  "--mpi=list tells what there is), or start them by mpirun within salloc or sbatch",
+                  launch.said_by, launch.ranks));
+}
+
+void be_alone_without_pmix(const Launch& launch) {
+  if (launch.ranks <= 1 && task_without_pmix(launch)) ::unsetenv("SLURM_STEP_ID");
+}
+
+#else
+
+Result<void> ranks_can_meet(const Launch&) {
+  return success();
+}
+
+void be_alone_without_pmix(const Launch&) {}
+
+#endif
+
+}  // namespace penstock
