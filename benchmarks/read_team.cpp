@@ -203,6 +203,7 @@ ReadTally ReadTeam::run(const ReadLap& lap, const Mine& mine) {
   if (alone()) return mine(lap);
   const bool by_time = lap.max_passes == 0 && lap.deadline.count() == 0;
   const double wanted_s = std::chrono::duration<double>(lap.at_least + lap.ramp).count();
+  const SignalsForAll signals(ranks_);
   ReadTally all;
   ReadLap leg = lap;
   Result<void> together;

@@ -164,6 +164,26 @@ class Reading(RanksTest):
         done = self.over(2, "describe", "corpus", expect=2)
         self.assertEqual(done.stderr.count("launched as 2 ranks"), 1, done.stderr)
 
+    def test_a_signal_to_one_rank_stops_all_in_the_middle_of_a_repeat(self):
+        self.corpus()
+        job = subprocess.Popen(["mpirun", "--oversubscribe", "--mca", "mpi_yield_when_idle", "1", "-np", "2", penstock_cli.PENSTOCK, "read", "corpus",
+                                "--manifest", "manifest", "--duration", "1h", "--threads", "1", "--no-ceiling", "--no-baseline"], cwd=self.dir,
+                               env=ENVIRONMENT, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+        self.addCleanup(job.kill)
+        ranks = []
+        deadline = time.monotonic() + penstock_cli.PATIENCE_S
+        while len(ranks) < 2 or min(seconds for seconds, _ in ranks) < 1:  # of a processor: nothing before the repeat takes that
+            self.assertIsNone(job.poll())
+            self.assertLess(time.monotonic(), deadline)
+            time.sleep(0.05)
+            listed = subprocess.run(["ps", "-o", "cputimes=,pid=", "--ppid", str(job.pid)], capture_output=True, text=True, timeout=60, check=False)
+            ranks = sorted([tuple(map(int, line.split())) for line in listed.stdout.splitlines()], key=lambda rank: rank[1])
+        os.kill(ranks[-1][1], signal.SIGTERM)
+        said, _ = job.communicate(timeout=penstock_cli.PATIENCE_S)
+        self.assertEqual(job.returncode, 143, said)
+        record = json.loads(next((self.dir / "penstock-results").glob("*-read-*.jsonl")).read_text())
+        self.assertEqual((record["verdict"], record["parameters"]["ranks"]), ("interrupted", 2))
+
     def test_a_stonewall_is_worn_out(self):
         self.corpus()
         record, = self.read(2, "--stonewall", "200ms", "--order", "sequential", quick=("--repeat", 2, "--no-ceiling", "--threads", 2))
@@ -220,7 +240,7 @@ class Generating(RanksTest):
     def test_a_place_that_only_rank_0_sees_ends_all_and_nothing_was_begun(self):
         words = ("generate", "imagenet", *SMALL, "--out")
         done = self.over(1, *words, "one", ":", "-np", 1, penstock_cli.PENSTOCK, *words, "other", expect=1)
-        self.assertIn("'other' is not the place where rank 0 began the data set", done.stderr)
+        self.assertIn("other' is not the place where rank 0 began the data set", done.stderr)
         self.assertNotIn("--resume", done.stderr)
         self.generate(2, "one")
 

@@ -169,6 +169,15 @@ class Reading(SlurmTest):
         self.assertEqual(tasks(), {})
         self.assertEqual((self.results(), self.left_behind()), ([], []))
 
+    def test_a_signal_to_a_rank_of_another_node_stops_all(self):
+        self.corpus()
+        job = self.begin_reading()
+        os.kill(tasks()[3], signal.SIGTERM)
+        said = self.end(job)
+        self.assertEqual(job.returncode, 143, said)
+        record, = records_in(self.results()[0].read_text())
+        self.assertEqual((record["verdict"], record["parameters"]["ranks"]), ("interrupted", 4))
+
     def test_an_interrupt_is_a_record_of_what_was_measured(self):
         """srun -X hands a Ctrl-C to its tasks; without it a second one kills them, and no record is better than half of one."""
         self.corpus()
@@ -287,7 +296,7 @@ touch finished
         self.there("exec", "sbatch", script)
         deadline = time.monotonic() + penstock_cli.PATIENCE_S
         while not (self.dir / "finished").exists():  # `sbatch --wait` looks every few seconds alone
-            self.assertLess(time.monotonic(), deadline, (self.dir / "out").read_text())
+            self.assertLess(time.monotonic(), deadline)
             time.sleep(0.05)
         cells = [(record["parameters"]["ranks"], record["parameters"]["threads"], record["verdict"])
                  for record in records_in((self.dir / "out").read_text())]

@@ -29,6 +29,8 @@ class SingleProcess final : public Communicator {
   }
   Result<void> broadcast(std::vector<std::byte>&) override { return success(); }
   Result<ClockOffset> clock_offset() override { return ClockOffset{}; }
+  void tell_signal(int) override {}
+  int heard_signal() override { return 0; }
   bool meet(std::chrono::milliseconds) override { return true; }
   void abandon(int) override {}
 };
@@ -88,7 +90,27 @@ class WorkBeside {
   std::jthread thread_;
 };
 
+void pass_signals_on(Communicator& ranks, const std::stop_token& stop) {
+  std::mutex mutex;
+  std::condition_variable_any stopping;
+  std::unique_lock lock(mutex);
+  do {
+    if (const int mine = interrupt_signal(); mine != 0) return ranks.tell_signal(mine);
+    if (const int heard = ranks.heard_signal(); heard != 0) return simulate_interrupt(heard);
+  } while (
+      !stopping.wait_for(lock, stop, std::chrono::milliseconds(100), [&] { return stop.stop_requested(); }));
+}
+
 }  // namespace
+
+SignalsForAll::SignalsForAll(Communicator& ranks) {
+  if (ranks.size() == 1) return;
+  try {
+    thread_ = std::jthread([&ranks](const std::stop_token& stop) { pass_signals_on(ranks, stop); });
+  } catch (const std::system_error&) {
+    // Without a thread to spare the ranks hear of a signal when they meet.
+  }
+}
 
 std::unique_ptr<Communicator> single_process() {
   return std::make_unique<SingleProcess>();

@@ -9,6 +9,7 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "io_backends/base/result.hpp"
@@ -44,6 +45,12 @@ class Communicator {
   };
   virtual Result<ClockOffset> clock_offset() = 0;
 
+  // Says to all other ranks that this signal came here, and waits for none of them; only the first is said.
+  // heard_signal() is what another one has said, or 0. From any thread, whatever collective call is under
+  // way.
+  virtual void tell_signal(int signal) = 0;
+  virtual int heard_signal() = 0;
+
   // Whether all ranks came here within `patience`; no collective call may follow one that did not succeed.
   virtual bool meet(std::chrono::milliseconds patience) = 0;
   // Ends every rank, for one that cannot go on alone: returns for a single process only.
@@ -69,5 +76,16 @@ Result<void> outcome_of(const Result<T>& result) {
 // comes to all.
 Result<void> work_together(Communicator& ranks, const std::function<Result<void>()>& work,
                            const std::function<void()>& stop);
+
+// While it lives, a signal that comes to one rank comes to all in some tenths of a second, whatever they are
+// at, without a collective call. It asks ten times a second, on a thread of its own; nothing where there is
+// one rank.
+class SignalsForAll {
+ public:
+  explicit SignalsForAll(Communicator& ranks);
+
+ private:
+  std::jthread thread_;
+};
 
 }  // namespace penstock

@@ -96,5 +96,25 @@ TEST(Communicator, ASignalStopsTheWorkOfAll) {
   simulate_interrupt(0);
 }
 
+TEST(Communicator, ASignalIsHeardWhateverARankIsAt) {
+  RankThreads::run(2, [](Communicator& ranks) {
+    if (!ranks.root()) return ranks.tell_signal(SIGTERM);
+    const SignalsForAll signals(ranks);
+    while (!interrupted()) std::this_thread::sleep_for(1ms);
+    EXPECT_EQ(interrupt_signal(), SIGTERM);
+  });
+  RankThreads::run(2,
+                   [](Communicator& ranks) {  // the signal is still there, and the rank that has it says so
+                     if (ranks.root()) {
+                       const SignalsForAll signals(ranks);
+                       EXPECT_TRUE(ranks.barrier().ok());
+                     } else {
+                       while (ranks.heard_signal() == 0) std::this_thread::sleep_for(1ms);
+                       EXPECT_TRUE(ranks.barrier().ok());
+                     }
+                   });
+  simulate_interrupt(0);
+}
+
 }  // namespace
 }  // namespace penstock

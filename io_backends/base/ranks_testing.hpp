@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <atomic>
 #include <barrier>
 #include <functional>
 #include <thread>
@@ -35,6 +36,7 @@ class RankThreads {
     explicit Shared(int ranks) : said(static_cast<std::size_t>(ranks)), all_here(ranks) {}
     std::vector<Bytes> said;  // by rank
     std::barrier<> all_here;
+    std::atomic<int> signal = 0;
   };
 
   class Member final : public Communicator {
@@ -61,6 +63,11 @@ class RankThreads {
       return success();
     }
     Result<ClockOffset> clock_offset() override { return ClockOffset{}; }
+    void tell_signal(int signal) override {
+      int none = 0;
+      shared_.signal.compare_exchange_strong(none, signal);
+    }
+    int heard_signal() override { return shared_.signal; }
     bool meet(std::chrono::milliseconds) override { return barrier().ok(); }
     void abandon(int exit_code) override { ADD_FAILURE() << "rank " << rank_ << " left with " << exit_code; }
 

@@ -3,6 +3,7 @@
 #include <mpi.h>
 
 #include <climits>
+#include <mutex>
 #include <string>
 #include <thread>
 
@@ -18,6 +19,7 @@ constexpr std::chrono::microseconds kNap{200};  // longer ones sleep so long bet
 constexpr std::chrono::hours kForever{24 * 365 * 100};
 constexpr int kClockRounds = 64;
 constexpr int kClockTag = 1;
+constexpr int kSignalTag = 2;
 
 std::int64_t now_ns() {
   return std::chrono::duration_cast<std::chrono::nanoseconds>(Clock::now().time_since_epoch()).count();
@@ -31,6 +33,10 @@ MPI_Op operation(Reduction how) {
 class MpiRanks final : public Communicator {
  public:
   static Result<std::unique_ptr<Communicator>> join();
+
+  MpiRanks(const MpiRanks&) = delete;
+  MpiRanks& operator=(const MpiRanks&) = delete;
+  ~MpiRanks() override;
 
   int rank() const override { return rank_; }
   int size() const override { return size_; }
@@ -49,6 +55,8 @@ class MpiRanks final : public Communicator {
   Result<std::vector<std::vector<std::byte>>> gather(std::span<const std::byte> bytes) override;
   Result<void> broadcast(std::vector<std::byte>& bytes) override;
   Result<ClockOffset> clock_offset() override;
+  void tell_signal(int signal) override;
+  int heard_signal() override;
   bool meet(std::chrono::milliseconds patience) override;
   // Whose turn it is may be waiting for a rank that waits for this one: nobody is asked.
   void abandon(int exit_code) override { MPI_Abort(MPI_COMM_WORLD, exit_code); }
@@ -83,6 +91,10 @@ class MpiRanks final : public Communicator {
   int rank_ = 0;
   int size_ = 1;
   int rank_on_node_ = 0;
+  std::once_flag told_once_;
+  int heard_ = 0;                             // where another one's arrives
+  MPI_Request listening_ = MPI_REQUEST_NULL;  // null once it has; guarded by the mutex, as is heard_
+  std::mutex hearing_;
 };
 
 Result<std::unique_ptr<Communicator>> MpiRanks::join() {
@@ -99,6 +111,9 @@ Result<std::unique_ptr<Communicator>> MpiRanks::join() {
                 "find the ranks of this node"));
   MPI_Comm_rank(node, &ranks->rank_on_node_);
   MPI_Comm_free(&node);
+  PENSTOCK_TRY(check_mpi(
+      MPI_Irecv(&ranks->heard_, 1, MPI_INT, MPI_ANY_SOURCE, kSignalTag, ranks->all_, &ranks->listening_),
+      "join the ranks"));
   return ranks;
 }
 
@@ -206,6 +221,37 @@ Result<Communicator::ClockOffset> MpiRanks::ask() {
     if (error < best.error_ns) best = {.offset_ns = sent + (back - sent) / 2 - there, .error_ns = error};
   }
   return best;
+}
+
+MpiRanks::~MpiRanks() {
+  if (listening_ == MPI_REQUEST_NULL) return;
+  const auto turn = turns_.for_any();
+  MPI_Cancel(&listening_);
+  MPI_Wait(&listening_, MPI_STATUS_IGNORE);
+}
+
+// Nobody looks whether it was sent: who has left needs no signal.
+void MpiRanks::tell_signal(int signal) {
+  std::call_once(told_once_, [&] {
+    static int told = 0;  // what has not left when the ranks do leaves as MPI ends
+    told = signal;
+    for (int rank = 0; rank < size_; ++rank) {
+      if (rank == rank_) continue;
+      const auto turn = turns_.for_any();
+      MPI_Request sent = MPI_REQUEST_NULL;
+      if (MPI_Isend(&told, 1, MPI_INT, rank, kSignalTag, all_, &sent) == MPI_SUCCESS) MPI_Request_free(&sent);
+    }
+  });
+}
+
+int MpiRanks::heard_signal() {
+  const std::lock_guard lock(hearing_);
+  if (listening_ != MPI_REQUEST_NULL) {
+    const auto turn = turns_.for_any();
+    int arrived = 0;
+    if (MPI_Test(&listening_, &arrived, MPI_STATUS_IGNORE) != MPI_SUCCESS || arrived == 0) return 0;
+  }
+  return heard_;
 }
 
 bool MpiRanks::meet(std::chrono::milliseconds patience) {
