@@ -19,7 +19,8 @@ MODULE = pathlib.Path(penstock_cli.PENSTOCK).resolve().parent / "libpenstock_mpi
 QUICK = ("--min-time", "30ms", "--repeat", 2, "--seed", 7, "--no-ceiling", "--threads", 2)
 FOUR = ("-N", 2, "-n", 4, "--ntasks-per-node", 2)  # two on each node
 SMALL = ("--samples", 60, "--seed", 7, "--set", "median=12KB", "--set", "classes=20")
-SLOW = ("--samples", 300, "--seed", 7, "--set", "median=40KB", "--set", "classes=20", "--set", "encode=full", "--threads", 1)
+MANY = ("--samples", 300, "--seed", 7, "--set", "median=12KB", "--set", "classes=20", "--threads", 1)
+SLOWLY = ",latency=10ms"  # of a tier: so that a job is in the middle of its work without work for the processors
 CLOCK_STEP_NS = 1000 * 10**9  # node 2's monotonic clock is so far ahead of node 1's
 BOUND_S = 30  # more than Slurm or Penstock waits for anything: KillWait, ranks that are left alone
 
@@ -232,8 +233,8 @@ class Generating(SlurmTest):
         self.assertEqual(self.there("run", "-N", 2, "-n", 2, "find", "/dev/shm", "-type", "f").stdout, "", "nothing was begun")
 
     def test_killed_on_one_node_and_resumed_by_others(self):
-        self.corpus("whole", SLOW)
-        job = self.begin("generate", "imagenet", "--out", "killed", *SLOW)
+        self.corpus("whole", MANY)
+        job = self.begin("generate", "imagenet", "--out", f"posix:{self.dir}/killed{SLOWLY}", *MANY)
         self.wait_for(job, lambda: len(list((self.dir / "killed").rglob("*.JPEG"))) >= 20)
         os.kill(tasks()[2], signal.SIGKILL)
         self.end(job)
@@ -243,8 +244,8 @@ class Generating(SlurmTest):
         self.assert_resumed("killed")
 
     def test_cancelled_and_resumed_by_others(self):
-        self.corpus("whole", SLOW)
-        job = self.begin("generate", "imagenet", "--out", "cancelled", *SLOW)
+        self.corpus("whole", MANY)
+        job = self.begin("generate", "imagenet", "--out", f"posix:{self.dir}/cancelled{SLOWLY}", *MANY)
         self.wait_for(job, lambda: len(list((self.dir / "cancelled").rglob("*.JPEG"))) >= 20)
         number = self.there("exec", "squeue", "-h", "-o", "%A").stdout.split()
         self.there("exec", "scancel", *number)
@@ -256,7 +257,7 @@ class Generating(SlurmTest):
         self.assert_resumed("cancelled")
 
     def assert_resumed(self, out):
-        record, = records_in(self.srun("generate", "imagenet", "--out", out, "--resume", *SLOW, "--json", launch=("-N", 2, "-n", 2)).stdout)
+        record, = records_in(self.srun("generate", "imagenet", "--out", out, "--resume", *MANY, "--json", launch=("-N", 2, "-n", 2)).stdout)
         self.assertEqual(record["verdict"], "ok", record["reason"])
         self.assert_same_tree(out, "whole")
 
