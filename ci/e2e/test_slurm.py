@@ -20,7 +20,7 @@ QUICK = ("--min-time", "30ms", "--repeat", 2, "--seed", 7, "--no-ceiling", "--th
 FOUR = ("-N", 2, "-n", 4, "--ntasks-per-node", 2)  # two on each node
 SMALL = ("--samples", 60, "--seed", 7, "--set", "median=12KB", "--set", "classes=20")
 MANY = ("--samples", 300, "--seed", 7, "--set", "median=12KB", "--set", "classes=20", "--threads", 1)
-SLOWLY = ",latency=10ms"  # of a tier: so that a job is in the middle of its work without work for the processors
+SLOWLY = ",latency=50ms"  # of a tier: so that a job is in the middle of its work without work for the processors
 CLOCK_STEP_NS = 1000 * 10**9  # node 2's monotonic clock is so far ahead of node 1's
 BOUND_S = 30  # more than Slurm or Penstock waits for anything: KillWait, ranks that are left alone
 
