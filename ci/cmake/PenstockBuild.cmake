@@ -51,9 +51,11 @@ if(PENSTOCK_TIDY)
   set(CMAKE_CXX_CLANG_TIDY ${PENSTOCK_CLANG_TIDY})
 endif()
 
-# Paths below the tree are hashed relative to it, so that another checkout of the same sources finds its objects made.
+# Paths below the tree are hashed relative to it, so that another checkout of the same sources finds its objects made; with
+# the sloppiness it looks through precompiled headers.
 find_program(PENSTOCK_CCACHE ccache)
 if(PENSTOCK_CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
   set(CMAKE_CXX_COMPILER_LAUNCHER ${CMAKE_COMMAND} -E env CCACHE_BASEDIR=${PROJECT_SOURCE_DIR} CCACHE_NOHASHDIR=1
+                                  CCACHE_SLOPPINESS=pch_defines,time_macros
                                   ${PENSTOCK_CCACHE})
 endif()

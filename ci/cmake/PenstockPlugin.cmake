@@ -21,6 +21,7 @@ macro(penstock_room target)
   add_library(${target} STATIC)
   add_library(penstock::${target} ALIAS ${target})
   target_link_libraries(${target} PUBLIC penstock_build)
+  penstock_precompiled(${target} room)
   set_property(GLOBAL APPEND PROPERTY PENSTOCK_ROOMS ${target})
 endmacro()
 
@@ -92,14 +93,25 @@ const Registry<@type@>& @kind@_registry() {
 ]=])
 endfunction()
 
+# penstock_test_program(TARGET SOURCES...): a program of GoogleTest's cases. What it tests is optimised, it is not: that would be
+# half of a build's work.
+set(PENSTOCK_TEST_OPTIONS -O0)
+
+function(penstock_test_program target)
+  add_executable(${target} ${ARGN})
+  target_link_libraries(${target} PRIVATE penstock_build GTest::gtest Threads::Threads)
+  target_compile_options(${target} PRIVATE ${PENSTOCK_TEST_OPTIONS})
+  penstock_precompiled(${target} test)
+endfunction()
+
 # penstock_test(TARGET SOURCES... [LINK libs...]): a GoogleTest binary whose cases ctest lists one by one.
 function(penstock_test target)
   if(NOT PENSTOCK_TESTS OR NOT TARGET GTest::gtest)
     return()
   endif()
   cmake_parse_arguments(ARG "" "" "LINK" ${ARGN})
-  add_executable(${target} ${ARG_UNPARSED_ARGUMENTS})
-  target_link_libraries(${target} PRIVATE ${ARG_LINK} penstock_build GTest::gtest GTest::gtest_main Threads::Threads)
+  penstock_test_program(${target} ${ARG_UNPARSED_ARGUMENTS})
+  target_link_libraries(${target} PRIVATE ${ARG_LINK} GTest::gtest_main)
   include(GoogleTest)
   gtest_discover_tests(${target} DISCOVERY_MODE PRE_TEST DISCOVERY_TIMEOUT 60 PROPERTIES TIMEOUT 300)
 endfunction()

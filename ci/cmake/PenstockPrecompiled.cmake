@@ -1,0 +1,27 @@
+# What nearly every file includes, parsed once a build instead of once a file (PENSTOCK_PRECOMPILE; the presets of the
+# sanitizers have it). Other builds go without, so that each file has to include what it uses.
+option(PENSTOCK_PRECOMPILE "Parse the headers that nearly every file includes once a build" OFF)
+set(PENSTOCK_PRECOMPILED <algorithm> <array> <atomic> <chrono> <filesystem> <functional> <map> <memory> <mutex> <optional>
+                         <set> <span> <string> <string_view> <thread> <utility> <vector> <fmt/format.h> <nlohmann/json.hpp>)
+
+# penstock_precompiled(TARGET KIND): gives TARGET the headers of KIND: `room` (libraries) or `test` (GoogleTest as well; as
+# executables are compiled, and not optimised).
+function(penstock_precompiled target kind)
+  if(NOT PENSTOCK_PRECOMPILE)
+    return()
+  endif()
+  set(headers penstock_${kind}_headers)
+  if(NOT TARGET ${headers})
+    file(WRITE ${PROJECT_BINARY_DIR}/${headers}.cpp "")
+    add_library(${headers} OBJECT ${PROJECT_BINARY_DIR}/${headers}.cpp)
+    target_link_libraries(${headers} PRIVATE penstock_build Threads::Threads fmt::fmt nlohmann_json::nlohmann_json)
+    target_precompile_headers(${headers} PRIVATE ${PENSTOCK_PRECOMPILED})
+    if(kind STREQUAL test)
+      target_link_libraries(${headers} PRIVATE GTest::gtest)
+      target_precompile_headers(${headers} PRIVATE <gtest/gtest.h>)
+      target_compile_options(${headers} PRIVATE -fPIE ${PENSTOCK_TEST_OPTIONS})
+    endif()
+  endif()
+  target_link_libraries(${target} PRIVATE Threads::Threads fmt::fmt nlohmann_json::nlohmann_json)  # whose definitions they have
+  target_precompile_headers(${target} REUSE_FROM ${headers})
+endfunction()
