@@ -125,8 +125,9 @@ void Reads::collect() {
 Result<void> Reads::outcome(const Piece& piece, const Answer& answer) {
   Read& read = *piece.read;
   const Wanted& wanted = read.wanted;
-  if (answer.status == 416 && wanted.whole && piece.begin == 0) {
-    read.length = 0;  // an empty object has no range
+  if (answer.status == 416 && wanted.whole) {
+    if (read.length) return replaced(wanted.name);  // by a shorter one, as a later try finds out
+    read.length = 0;                                // an empty object has no range
     return success();
   }
   if (answer.status == 416) return truncated_error(wanted.name, wanted.offset, *read.length);

@@ -170,11 +170,12 @@ TEST_P(Streams, AnEmptyObjectAndNone) {
 // It is replaced when all its ranges are asked for, where that is at once, and one is yet to be answered.
 TEST_P(Streams, NeverMixTwoObjects) {
   const Bytes bytes = pattern(3 * kPart), other = pattern(3 * kPart, 9);
+  std::atomic<unsigned> asked{0};
   for (const std::string_view late : {"bytes=0-", "bytes=5242880-", "bytes=10485760-"}) {
     store("large", bytes);
     open("large");
-    std::atomic<unsigned> asked{0};
-    server.set_visitor([&](const std::string&, const std::string& range) {
+    asked = 0;
+    server.set_visitor([&, late](const std::string&, const std::string& range) {
       ++asked;
       if (!range.starts_with(late)) return;
       for (unsigned ms = 0; asked < 3 && ms < 1'000; ++ms)
@@ -191,6 +192,7 @@ TEST_P(Streams, NeverMixTwoObjects) {
       EXPECT_ERRC(Errc::io, got, "replaced");
     }
   }
+  server.stop();  // nobody counts any more
 }
 
 // As above, with the first piece there before the second is asked for.
@@ -204,6 +206,32 @@ TEST_P(Streams, AnObjectReplacedBetweenThem) {
   });
   Bytes out(3 * kPart);
   EXPECT_ERRC(Errc::io, read("large", out, out.size()), "replaced");
+}
+
+// By an empty one, when its first piece has broken and the others are there.
+TEST_P(Streams, AnObjectReplacedBetweenTries) {
+  store("large", pattern(3 * kPart));
+  open("large");
+  std::atomic<unsigned> firsts{0}, others{0};
+  server.set_visitor([&](const std::string&, const std::string& asked) {
+    if (!asked.starts_with("bytes=0-")) {
+      ++others;
+    } else if (++firsts == 2) {
+      for (unsigned ms = 0; others < 2 && ms < 1'000; ++ms)
+        std::this_thread::sleep_for(std::chrono::milliseconds(1));
+      std::this_thread::sleep_for(std::chrono::milliseconds(50));
+      store("large", {});
+    }
+  });
+  server.spoil(Mishap::cut, 1, "GET", "bytes=0-");
+  Bytes out(3 * kPart);
+  const auto got = read("large", out, out.size());
+  if (by_reader() || !GetParam().known) {
+    EXPECT_ERRC(Errc::io, got, "replaced");
+  } else {
+    EXPECT_ERRC(Errc::truncated, got);
+  }
+  server.stop();
 }
 
 // One at a time: else the server might still be at a request of a read that has failed when the next is
@@ -242,6 +270,7 @@ TEST_P(Streams, AFailureEndsThemAll) {
   gate.open();
   expect_read("large", bytes);
   EXPECT_EQ(out, then);
+  server.stop();  // nobody is at the gate any more
 }
 
 TEST_P(Streams, AServerThatIsGoneForGood) {
@@ -288,6 +317,7 @@ TEST_F(S3Queues, DestroyedWithStreamsInFlightCutThemOff) {
   gate.open();
   Bytes out(10);
   EXPECT_OK(backend->read_object("large", 10, out));
+  server.stop();  // nobody is at the gate any more
 }
 
 // Works off eight objects of three parts each, and says how many requests there were at once.
