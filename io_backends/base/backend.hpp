@@ -135,7 +135,7 @@ enum class Start : std::uint8_t {
 
 // Submit and reap are two calls, so that one thread keeps many reads in flight. Completions come in any
 // order. One thread at a time, and while operations are in flight none but the one that submitted them.
-// Destroyed with operations in flight, it waits for them.
+// Destroyed with operations in flight, it waits for them or cuts them off: their memory is touched no more.
 class Queue {
  public:
   virtual ~Queue() = default;
