@@ -1,6 +1,7 @@
 #include "io_backends/s3/parts.hpp"
 
 #include <algorithm>
+#include <new>
 #include <system_error>
 #include <utility>
 
@@ -18,7 +19,13 @@ Parts::Parts(Store& store, std::string_view name, std::string_view upload)
 Result<std::unique_ptr<Parts>> Parts::make(Store& store, std::string_view name, std::string_view upload) {
   std::unique_ptr<Parts> parts(new Parts(store, name, upload));
   try {
-    parts->thread_ = std::jthread([raw = parts.get()](const std::stop_token& stop) { raw->work(stop); });
+    parts->thread_ = std::jthread([raw = parts.get()](const std::stop_token& stop) {
+      try {
+        raw->work(stop);
+      } catch (const std::bad_alloc&) {
+        raw->run_out();
+      }
+    });
   } catch (const std::system_error& error) {
     return no_more_threads(error, 1);
   }
@@ -36,8 +43,8 @@ Result<void> Parts::send(Part& part) {
     changed_.wait(lock, [&] { return failed_ || parts_.size() < most_; });
     PENSTOCK_TRY(failure());
     etags_.emplace_back();
+    parts_[sent_ + 1] = std::exchange(part, {});
     waiting_.push_back(++sent_);
-    parts_[sent_] = std::exchange(part, {});
     if (!spare_.empty()) {
       part = std::move(spare_.back());
       spare_.pop_back();
@@ -81,6 +88,14 @@ void Parts::work(const std::stop_token& stop) {
     transfers_->drive(true);
     collect();
   }
+}
+
+void Parts::run_out() {
+  {
+    const std::lock_guard lock(mutex_);
+    if (!failed_) failed_ = make_error(Errc::exhausted, "out of memory");
+  }
+  changed_.notify_all();
 }
 
 void Parts::start(std::size_t number) {

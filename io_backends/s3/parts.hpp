@@ -29,13 +29,14 @@ class Parts {
   // `exhausted` where the machine gives no thread.
   static Result<std::unique_ptr<Parts>> make(Store& store, std::string_view name, std::string_view upload);
   // What is not on its way whole is cut off, and what is has its answer or its time out: then the upload can
-  // be aborted.
+  // be aborted. Of a thread that ran out of memory, all is cut off.
   ~Parts();
   Parts(const Parts&) = delete;
   Parts& operator=(const Parts&) = delete;
 
   // Sends `part` as the next one, and leaves an empty one in its place; waits while too many are here. Fails
-  // when an earlier part failed, as the other calls do, with the part's number.
+  // when an earlier part failed, as the other calls do, with the part's number, or when the thread has no
+  // memory.
   Result<void> send(Part& part);
   Result<void> state();
   std::size_t sent() const { return sent_; }
@@ -46,6 +47,7 @@ class Parts {
   Parts(Store& store, std::string_view name, std::string_view upload);
 
   void work(const std::stop_token& stop);
+  void run_out();
   void start(std::size_t number);
   void collect();
   Result<void> arrived(std::size_t number, Result<Answer>& answer);

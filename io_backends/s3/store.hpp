@@ -19,7 +19,7 @@ namespace penstock::s3 {
 struct Shape {
   std::size_t part = 0;         // bytes of a request that is one of several for an object
   std::size_t streams = 0;      // such requests in flight at once, for one object
-  std::size_t connections = 0;  // requests in flight at once, of one reader, queue or writer; 0: no limit
+  std::size_t connections = 0;  // requests in flight at once, of one read, queue or writer; 0: no limit
   bool checks = true;           // look before publishing whether the name is free to be an object's
 
   // How many of so many may be in flight at once.

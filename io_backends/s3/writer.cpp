@@ -102,9 +102,12 @@ class S3Writer final : public Writer {
   }
 
   Result<void> complete(IfExists if_exists) {
-    PENSTOCK_TRY(check_name(if_exists));
+    // Its requests come on top of those of the parts, which may have all connections there are to be.
+    const bool check_first = store_.shape().connections == 0;
+    if (check_first) PENSTOCK_TRY(check_name(if_exists));
     if (!filling_.empty()) PENSTOCK_TRY(send_part());
     PENSTOCK_ASSIGN(const std::vector<std::string> etags, parts_->finish());
+    if (!check_first) PENSTOCK_TRY(check_name(if_exists));
     std::string xml = "<CompleteMultipartUpload xmlns=\"http://s3.amazonaws.com/doc/2006-03-01/\">";
     for (std::size_t i = 0; i < etags.size(); ++i)
       xml +=

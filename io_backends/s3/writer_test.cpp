@@ -1,5 +1,12 @@
 // Objects that the back end s3 writes in parts, while the parts' maker does something else.
+#include <sys/prctl.h>
+#include <unistd.h>
+
 #include <atomic>
+#include <chrono>
+#include <cstdlib>
+#include <new>
+#include <string_view>
 #include <thread>
 
 #include "io_backends/s3/s3_fixture.hpp"
@@ -8,6 +15,35 @@ namespace penstock::s3 {
 namespace {
 
 constexpr std::size_t kPart = 5 * kMiB;
+
+// The thread that made a Starvation; 0: there is none.
+std::atomic<pid_t> spared{0};
+constexpr const char* kStarving = "starving";
+
+// While it is there, operator new fails on threads that the calling thread starts: they inherit its name.
+class Starvation {
+ public:
+  Starvation() {
+    ::prctl(PR_GET_NAME, name_);
+    ::prctl(PR_SET_NAME, kStarving);
+    spared = ::gettid();
+  }
+  ~Starvation() {
+    spared = 0;
+    ::prctl(PR_SET_NAME, name_);
+  }
+  Starvation(const Starvation&) = delete;
+  Starvation& operator=(const Starvation&) = delete;
+
+  static bool strikes() {
+    char name[16] = {};
+    return spared != 0 && spared != ::gettid() && ::prctl(PR_GET_NAME, name) == 0 &&
+           std::string_view(name) == kStarving;
+  }
+
+ private:
+  char name_[16] = {};
+};
 
 class S3Writers : public S3 {
  protected:
@@ -48,6 +84,25 @@ TEST_F(S3Writers, HaveNoMorePartsInFlightThanStreams) {
   EXPECT_EQ(server.most_at_once(), 2U);
   server.gather = 0;
   EXPECT_TRUE(*get("large") == bytes);
+}
+
+// Also when they are published, where the looks at the name wait for parts that are yet to come.
+TEST_F(S3Writers, KeepToTheirConnections) {
+  server.set_visitor([this](const std::string& method, const std::string&) {
+    puts += method == "PUT";
+    for (unsigned ms = 0; method == "HEAD" && puts < 3 && ms < 1'000; ++ms)
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  });
+  const Bytes bytes = pattern(2 * kPart + 1);
+  for (const IfExists if_exists : {IfExists::replace, IfExists::fail}) {
+    remake({{"part", "5MiB"}, {"connections", "1"}});
+    puts = 0;
+    const std::string name = if_exists == IfExists::fail ? "folder/new" : "folder/large";
+    ASSERT_OK(put(name, bytes, if_exists));
+    EXPECT_EQ(puts, 3U);
+    EXPECT_TRUE(*get(name) == bytes);
+  }
+  EXPECT_EQ(server.most_at_once(), 1U);
 }
 
 TEST_F(S3Writers, APartsErrorComesOutOfTheNextCall) {
@@ -128,5 +183,29 @@ TEST_F(S3Writers, DroppedWithPartsThatWaitLeaveNothing) {
   EXPECT_EQ(server.uploads(), 0U);
 }
 
+TEST_F(S3Writers, WithoutMemoryForTheirThreadFail) {
+  const auto writer = backend->create("large");
+  ASSERT_OK(writer);
+  const Starvation starvation;
+  ASSERT_OK((*writer)->append(pattern(kPart + 1)));
+  EXPECT_ERRC(Errc::exhausted, (*writer)->publish(Durability::visible), "memory");
+  EXPECT_EQ(server.uploads(), 0U);
+}
+
 }  // namespace
 }  // namespace penstock::s3
+
+// NOLINTBEGIN(cppcoreguidelines-*,cert-*,misc-*)
+// What is aligned beyond the default keeps the library's own operator.
+void* operator new(std::size_t bytes) {
+  void* memory = penstock::s3::Starvation::strikes() ? nullptr : std::malloc(bytes == 0 ? 1 : bytes);
+  if (memory == nullptr) throw std::bad_alloc();
+  return memory;
+}
+void operator delete(void* memory) noexcept {
+  std::free(memory);
+}
+void operator delete(void* memory, std::size_t /*bytes*/) noexcept {
+  std::free(memory);
+}
+// NOLINTEND(cppcoreguidelines-*,cert-*,misc-*)
