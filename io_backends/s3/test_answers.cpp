@@ -87,6 +87,7 @@ TestServer::Reply TestServer::answer_key(const Request& request, const std::stri
   if (request.method == "DELETE") {
     if (request.query.contains("uploadId")) {
       if (uploads_.erase(request.argument("uploadId")) == 0) return Reply::refuse(404, "NoSuchUpload");
+      aborted_.insert(request.argument("uploadId"));
     } else if (found != objects_.end()) {
       objects_.erase(found);
     }
@@ -148,6 +149,7 @@ TestServer::Reply TestServer::put(const Request& request, const std::string& key
   const std::string etag = "\"" + hash_of(request.body).substr(0, 32) + "\"";
   if (request.query.contains("partNumber")) {
     const auto upload = uploads_.find(request.argument("uploadId"));
+    if (aborted_.contains(request.argument("uploadId"))) ++late_parts_;
     if (upload == uploads_.end() || upload->second.key != key) return Reply::refuse(404, "NoSuchUpload");
     upload->second.parts[std::atoi(request.argument("partNumber").c_str())] = request.body;
   } else {

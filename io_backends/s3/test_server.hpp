@@ -69,6 +69,7 @@ class TestServer {
   unsigned connections() const { return connections_; }  // taken so far
   unsigned requests() const { return requests_; }
   std::size_t uploads();                                   // multipart uploads neither completed nor aborted
+  unsigned late_parts() const { return late_parts_; }      // that came after their upload was aborted
   unsigned most_at_once() const { return most_at_once_; }  // requests in work at the same time
   std::atomic<bool> knows_conditions{true};                // else it ignores If-None-Match
   std::atomic<unsigned> page{1000};                        // the most keys that it lists at once
@@ -119,10 +120,11 @@ class TestServer {
   Fd listener_;
   int port_ = 0;
   std::atomic<bool> stopping_{false};
-  std::atomic<unsigned> connections_{0}, requests_{0}, at_once_{0}, most_at_once_{0};
+  std::atomic<unsigned> connections_{0}, requests_{0}, at_once_{0}, most_at_once_{0}, late_parts_{0};
   std::mutex mutex_;
   std::map<std::string, Object> objects_;
   std::map<std::string, Upload> uploads_;
+  std::set<std::string> aborted_;
   unsigned next_upload_ = 0, replaced_ = 0;
   struct Spoiled {
     Mishap mishap = Mishap::none;

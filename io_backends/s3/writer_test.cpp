@@ -61,7 +61,7 @@ class S3Writers : public S3 {
     server.set_visitor([this](const std::string& method, const std::string&) { puts += method == "PUT"; });
   }
 
-  std::atomic<unsigned> puts{0};
+  std::atomic<unsigned> puts{0}, held{0}, most_held{0};
 };
 
 TEST_F(S3Writers, SendPartsWhileTheirCallerComputes) {
@@ -77,12 +77,19 @@ TEST_F(S3Writers, SendPartsWhileTheirCallerComputes) {
 }
 
 TEST_F(S3Writers, HaveNoMorePartsInFlightThanStreams) {
-  count_puts();
-  server.gather = 2;
+  server.set_visitor([this](const std::string& method, const std::string&) {
+    if (method != "PUT") return;
+    ++puts;
+    const unsigned now = ++held;
+    for (unsigned most = most_held; now > most && !most_held.compare_exchange_weak(most, now);) {
+    }
+    wait_for_puts(2);
+    std::this_thread::sleep_for(std::chrono::milliseconds(50));  // in which a third might come
+    --held;
+  });
   const Bytes bytes = pattern(4 * kPart);
   ASSERT_OK(put("large", bytes));
-  EXPECT_EQ(server.most_at_once(), 2U);
-  server.gather = 0;
+  EXPECT_EQ(most_held, 2U);
   EXPECT_TRUE(*get("large") == bytes);
 }
 
@@ -149,12 +156,16 @@ TEST_F(S3Writers, PartsThatFailAreSentAgain) {
   }
 }
 
-// The server holds the parts while their writer is dropped.
+// The server holds the parts until their writer is being dropped, and goes on for as long as an abort that
+// does not wait for them would need.
 TEST_F(S3Writers, DroppedWithPartsInFlightLeaveNothing) {
   std::atomic<bool> dropping{false};
   server.set_visitor([&](const std::string& method, const std::string&) {
-    puts += method == "PUT";
-    for (unsigned ms = 0; method == "PUT" && !dropping && ms < 60'000; ++ms)
+    if (method != "PUT") return;
+    ++puts;
+    for (unsigned ms = 0; !dropping && ms < 60'000; ++ms)
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    for (unsigned ms = 0; server.uploads() > 0 && ms < 200; ++ms)
       std::this_thread::sleep_for(std::chrono::milliseconds(1));
   });
   {
@@ -167,6 +178,8 @@ TEST_F(S3Writers, DroppedWithPartsInFlightLeaveNothing) {
   }
   EXPECT_EQ(server.uploads(), 0U);
   EXPECT_ERRC(Errc::not_found, backend->names().stat("large"));
+  server.stop();
+  EXPECT_EQ(server.late_parts(), 0U) << "they may stay at the server for good";
 }
 
 // Those that wait for one of their thousand tries do not keep their writer.
