@@ -6,6 +6,8 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <fstream>
+#include <iterator>
 #include <map>
 #include <thread>
 
@@ -243,11 +245,11 @@ TEST(AsyncFilesDenied, ThreadsDoItWhereAsynchronousReadsAreForbidden) {
 
 TEST(LibaioQueues, WhatOneHadOfTheKernelTheNextGets) {
   const ScratchFolder scratch;
+  const auto tier = open_tier("t=libaio:" + scratch.path().string());
+  ASSERT_OK(tier);
+  Backend& backend = *tier->backend;
+  if (!backend.caps().async) GTEST_SKIP() << backend.remarks().front();
   EXPECT_TRUE(in_child_process([&] {
-    auto tier = open_tier("t=libaio:" + scratch.path().string());
-    ASSERT_OK(tier);
-    Backend& backend = *tier->backend;
-    if (!backend.caps().async) return;
     auto writer = backend.create("object", 10);
     ASSERT_OK(writer);
     ASSERT_OK((*writer)->append(pattern(10)));
@@ -267,6 +269,29 @@ TEST(LibaioQueues, WhatOneHadOfTheKernelTheNextGets) {
     read_by_queue(5);
     EXPECT_EQ(backend.remarks().size(), 1U) << "none is as deep as that";
   }));
+}
+
+// Of this process: the kernel maps the ring of each.
+std::ptrdiff_t contexts_of_the_kernel() {
+  std::ifstream maps("/proc/self/maps");
+  const std::istream_iterator<std::string> words(maps);
+  return std::count(words, {}, "/[aio]");
+}
+
+TEST(LibaioQueues, DeeperOnesLeaveNoneOfTheShallowerBehind) {
+  const ScratchFolder scratch;
+  const auto tier = open_tier("t=libaio:" + scratch.path().string());
+  ASSERT_OK(tier);
+  Backend& backend = *tier->backend;
+  if (!backend.caps().async) GTEST_SKIP() << backend.remarks().front();
+  const std::ptrdiff_t before = contexts_of_the_kernel();
+  for (std::size_t depth = 1; depth <= 64; depth *= 2) {
+    ASSERT_OK(backend.queue(depth));
+    EXPECT_EQ(contexts_of_the_kernel() - before, 1) << depth;
+  }
+  auto one = backend.queue(64);
+  auto other = backend.queue(64);
+  EXPECT_EQ(contexts_of_the_kernel() - before, 2);
 }
 
 // fs.aio-max-nr is one limit for the whole machine; this test takes what is left of it for a moment.

@@ -69,12 +69,19 @@ class IdleContexts {
   IdleContexts& operator=(const IdleContexts&) = delete;
   ~IdleContexts() { destroy_all(); }
 
-  // Null where none is deep enough.
+  // Null where none is deep enough; one of those that are not is destroyed then, so that idle ones and those
+  // in use are never more than the most queues that were at once.
   std::unique_ptr<Context> take(std::size_t depth) {
+    std::unique_ptr<Context> too_shallow;  // outlives the lock
     const std::lock_guard lock(mutex_);
     const auto found = std::find_if(contexts_.begin(), contexts_.end(),
                                     [&](const auto& context) { return context->depth() >= depth; });
-    if (found == contexts_.end()) return nullptr;
+    if (found == contexts_.end()) {
+      if (contexts_.empty()) return nullptr;
+      too_shallow = std::move(contexts_.back());
+      contexts_.pop_back();
+      return nullptr;
+    }
     std::unique_ptr<Context> context = std::move(*found);
     contexts_.erase(found);
     return context;
