@@ -166,7 +166,7 @@ class Reading(RanksTest):
 
     def test_a_signal_to_one_rank_stops_all_in_the_middle_of_a_repeat(self):
         self.corpus()
-        job = subprocess.Popen(["mpirun", "--oversubscribe", "--mca", "mpi_yield_when_idle", "1", "-np", "2", penstock_cli.PENSTOCK, "read", "corpus",
+        job = subprocess.Popen(["mpirun", "--oversubscribe", "--mca", "mpi_yield_when_idle", "1", "-np", "3", penstock_cli.PENSTOCK, "read", "corpus",
                                 "--manifest", "manifest", "--duration", "1h", "--threads", "1", "--no-ceiling", "--no-baseline"], cwd=self.dir,
                                env=ENVIRONMENT, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
         self.addCleanup(job.kill)
@@ -182,7 +182,7 @@ class Reading(RanksTest):
         said, _ = job.communicate(timeout=penstock_cli.PATIENCE_S)
         self.assertEqual(job.returncode, 143, said)
         record = json.loads(next((self.dir / "penstock-results").glob("*-read-*.jsonl")).read_text())
-        self.assertEqual((record["verdict"], record["parameters"]["ranks"]), ("interrupted", 2))
+        self.assertEqual((record["verdict"], record["parameters"]["ranks"]), ("interrupted", 3))
 
     def test_a_stonewall_is_worn_out(self):
         self.corpus()

@@ -46,8 +46,9 @@ class Communicator {
   virtual Result<ClockOffset> clock_offset() = 0;
 
   // Says to all other ranks that this signal came here, and waits for none of them; only the first is said.
-  // heard_signal() is what another one has said, or 0. From any thread, whatever collective call is under
-  // way.
+  // heard_signal() is what another one has said, or 0; rank 0 may have to ask for it before the others hear.
+  // From any thread, whatever collective call is under way. Nothing is said nor heard where the transport is
+  // for one thread alone (MPI below MPI_THREAD_SERIALIZED).
   virtual void tell_signal(int signal) = 0;
   virtual int heard_signal() = 0;
 
@@ -78,8 +79,8 @@ Result<void> work_together(Communicator& ranks, const std::function<Result<void>
                            const std::function<void()>& stop);
 
 // While it lives, a signal that comes to one rank comes to all in some tenths of a second, whatever they are
-// at, without a collective call. It asks ten times a second, on a thread of its own; nothing where there is
-// one rank.
+// at, without a collective call: every rank needs one. It asks ten times a second, on a thread of its own;
+// nothing where there is one rank, or where tell_signal() does nothing.
 class SignalsForAll {
  public:
   explicit SignalsForAll(Communicator& ranks);

@@ -6,6 +6,7 @@
 #include <mutex>
 #include <string>
 #include <thread>
+#include <vector>
 
 #include "io_backends/mpi/lifetime.hpp"
 
@@ -64,6 +65,8 @@ class MpiRanks final : public Communicator {
  private:
   explicit MpiRanks(bool many_threads) : turns_(many_threads) {}
 
+  // Signals go to rank 0 and from there to all: each rank says one at most, and each message is received.
+  Result<void> listen();
   // What `start` has begun (one call, which does not block), waited for by looking at it again and again,
   // with the turn taken for each look alone: other ranks may be waiting for another thread of this one.
   // Whether it came to its end within `patience`.
@@ -92,8 +95,9 @@ class MpiRanks final : public Communicator {
   int size_ = 1;
   int rank_on_node_ = 0;
   std::once_flag told_once_;
-  int heard_ = 0;                             // where another one's arrives
-  MPI_Request listening_ = MPI_REQUEST_NULL;  // null once it has; guarded by the mutex, as is heard_
+  std::vector<int> arriving_;           // where others' signals do
+  std::vector<MPI_Request> listening_;  // one each; none where only one thread may call MPI
+  int heard_ = 0;                       // the first that arrived; guarded by the mutex, as are both above
   std::mutex hearing_;
 };
 
@@ -111,10 +115,20 @@ Result<std::unique_ptr<Communicator>> MpiRanks::join() {
                 "find the ranks of this node"));
   MPI_Comm_rank(node, &ranks->rank_on_node_);
   MPI_Comm_free(&node);
-  PENSTOCK_TRY(check_mpi(
-      MPI_Irecv(&ranks->heard_, 1, MPI_INT, MPI_ANY_SOURCE, kSignalTag, ranks->all_, &ranks->listening_),
-      "join the ranks"));
+  if (threads >= MPI_THREAD_SERIALIZED) PENSTOCK_TRY(ranks->listen());
   return ranks;
+}
+
+Result<void> MpiRanks::listen() {
+  const std::size_t sources = root() ? static_cast<std::size_t>(size_) - 1 : 1;
+  arriving_.resize(sources);
+  listening_.assign(sources, MPI_REQUEST_NULL);
+  for (std::size_t i = 0; i < sources; ++i) {
+    const int source = root() ? static_cast<int>(i) + 1 : 0;
+    PENSTOCK_TRY(check_mpi(MPI_Irecv(&arriving_[i], 1, MPI_INT, source, kSignalTag, all_, &listening_[i]),
+                           "join the ranks"));
+  }
+  return success();
 }
 
 template <class Start>
@@ -224,19 +238,22 @@ Result<Communicator::ClockOffset> MpiRanks::ask() {
 }
 
 MpiRanks::~MpiRanks() {
-  if (listening_ == MPI_REQUEST_NULL) return;
   const auto turn = turns_.for_any();
-  MPI_Cancel(&listening_);
-  MPI_Wait(&listening_, MPI_STATUS_IGNORE);
+  for (MPI_Request& request : listening_) {
+    if (request == MPI_REQUEST_NULL) continue;
+    MPI_Cancel(&request);
+    MPI_Wait(&request, MPI_STATUS_IGNORE);
+  }
 }
 
 // Nobody looks whether it was sent: who has left needs no signal.
 void MpiRanks::tell_signal(int signal) {
+  if (listening_.empty()) return;
   std::call_once(told_once_, [&] {
     static int told = 0;  // what has not left when the ranks do leaves as MPI ends
     told = signal;
-    for (int rank = 0; rank < size_; ++rank) {
-      if (rank == rank_) continue;
+    const int last = root() ? size_ - 1 : 0;
+    for (int rank = root() ? 1 : 0; rank <= last; ++rank) {
       const auto turn = turns_.for_any();
       MPI_Request sent = MPI_REQUEST_NULL;
       if (MPI_Isend(&told, 1, MPI_INT, rank, kSignalTag, all_, &sent) == MPI_SUCCESS) MPI_Request_free(&sent);
@@ -246,11 +263,17 @@ void MpiRanks::tell_signal(int signal) {
 
 int MpiRanks::heard_signal() {
   const std::lock_guard lock(hearing_);
-  if (listening_ != MPI_REQUEST_NULL) {
+  if (listening_.empty() || heard_ != 0) return heard_;
+  int which = MPI_UNDEFINED;
+  int arrived = 0;
+  {
     const auto turn = turns_.for_any();
-    int arrived = 0;
-    if (MPI_Test(&listening_, &arrived, MPI_STATUS_IGNORE) != MPI_SUCCESS || arrived == 0) return 0;
+    const int tested = MPI_Testany(static_cast<int>(listening_.size()), listening_.data(), &which, &arrived,
+                                   MPI_STATUS_IGNORE);
+    if (tested != MPI_SUCCESS || arrived == 0 || which == MPI_UNDEFINED) return 0;
   }
+  heard_ = arriving_[static_cast<std::size_t>(which)];
+  if (root()) tell_signal(heard_);
   return heard_;
 }
 
