@@ -49,6 +49,23 @@ TEST(GenerateMend, WhatIsGoneOrOfAnotherSizeIsMadeAgain) {
   expect_same(tree_of(target), whole);
 }
 
+TEST(GenerateMend, RoomIsNeededForWhatWasFoundToLackAlone) {
+  ManifestBuilder builder({});
+  for (const char* name : {"cut", "gone", "grown"}) builder.add_object(name, 100);
+  const Manifest manifest = Manifest::from_bytes(builder.finish().value()).value();
+  const std::vector<WrongObject> wrong{{0, {ObjectState::shrunk, "cut"}, 60},
+                                       {1, {ObjectState::vanished, "gone"}, 0},
+                                       {2, {ObjectState::grown, "grown"}, 130}};
+  // Nothing is there by now, nor does anybody look again.
+  Tier enough = tier("mend-enough", ",capacity=140");
+  const auto fits = check_room_to_mend(enough, manifest, wrong);
+  EXPECT_TRUE(fits.ok()) << fits.error().message();
+  Tier full = tier("mend-full", ",capacity=139");
+  const auto refused = check_room_to_mend(full, manifest, wrong);
+  ASSERT_FALSE(refused.ok());
+  EXPECT_EQ(refused.error().code, Errc::no_space);
+}
+
 TEST(GenerateMend, WhereNothingIsWrongNothingIsTouched) {
   const Generation generation = weather();
   Tier target = tier("mend-nothing");

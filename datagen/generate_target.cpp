@@ -80,15 +80,12 @@ Result<void> check_room(Tier& tier, const Generation& generation, bool begun) {
 }
 
 Result<void> check_room_to_mend(Tier& tier, const Manifest& manifest, std::span<const WrongObject> wrong) {
-  Namespace& names = tier.backend->names();
-  const Result<std::uint64_t> free = names.free_bytes();
+  const Result<std::uint64_t> free = tier.backend->names().free_bytes();
   if (!free.ok()) return success();
   std::uint64_t missing = 0;
-  std::string name;
   for (const WrongObject& one : wrong) {
     const std::uint64_t wanted = manifest.object_bytes(one.object);
-    const Result<Entry> there = names.stat(manifest.object_name(one.object, name));
-    missing += wanted - (there.ok() && !there->folder ? std::min(there->bytes, wanted) : 0);
+    missing += wanted - std::min(one.bytes, wanted);
   }
   if (missing <= *free) return success();
   return make_error(

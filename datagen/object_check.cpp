@@ -161,16 +161,17 @@ Result<ObjectVerdict> verdict_of(const Error& error) {
   }
 }
 
-}  // namespace
-
-Result<ObjectVerdict> check_object_size(Namespace& names, const Manifest& manifest, std::uint64_t object,
-                                        std::string_view name) {
+// Wrong only if its verdict says so.
+Result<WrongObject> check_object_size(Namespace& names, const Manifest& manifest, std::uint64_t object,
+                                      std::string_view name) {
   const Result<Entry> there = names.stat(name);
   if (!there.ok() && there.error().code != Errc::not_found) return there.error();
-  if (!there.ok()) return ObjectVerdict{ObjectState::vanished, there.error().message()};
-  if (there->folder) return ObjectVerdict{ObjectState::vanished, "a folder stands in its place"};
-  return verdict_of_size(there->bytes, manifest.object_bytes(object));
+  if (!there.ok()) return WrongObject{object, {ObjectState::vanished, there.error().message()}};
+  if (there->folder) return WrongObject{object, {ObjectState::vanished, "a folder stands in its place"}};
+  return WrongObject{object, verdict_of_size(there->bytes, manifest.object_bytes(object)), there->bytes};
 }
+
+}  // namespace
 
 Result<std::vector<WrongObject>> check_object_sizes(Namespace& names, const Manifest& manifest,
                                                     unsigned threads) {
@@ -179,10 +180,10 @@ Result<std::vector<WrongObject>> check_object_sizes(Namespace& names, const Mani
   std::vector<std::string> scratch(threads);
   const auto check = [&](unsigned worker, std::uint64_t object) -> Result<void> {
     const std::string_view name = manifest.object_name(object, scratch[worker]);
-    PENSTOCK_ASSIGN(ObjectVerdict verdict, check_object_size(names, manifest, object, name));
-    if (verdict.state == ObjectState::right) return success();
+    PENSTOCK_ASSIGN(WrongObject looked_at, check_object_size(names, manifest, object, name));
+    if (looked_at.verdict.state == ObjectState::right) return success();
     const std::lock_guard lock(mutex);
-    wrong.push_back({object, std::move(verdict)});
+    wrong.push_back(std::move(looked_at));
     return success();
   };
   PENSTOCK_TRY(parallel_for(manifest.objects(), threads, 64, check));

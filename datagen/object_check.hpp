@@ -64,17 +64,15 @@ Result<std::uint32_t> checksums_of(Reader& reader, const Manifest& manifest, con
 // Else we were interrupted, this machine has run out of something, or we are wrong.
 bool tells_of_object(const Error& error);
 
-// Only that the object is there and of the manifest's size, which costs a stat: `right` says nothing of its
-// bytes. An error where the back end does not say.
-Result<ObjectVerdict> check_object_size(Namespace& names, const Manifest& manifest, std::uint64_t object,
-                                        std::string_view name);
-
 struct WrongObject {
   std::uint64_t object = 0;
   ObjectVerdict verdict;
+  std::uint64_t bytes = 0;  // that check_object_sizes() found
 };
 
-// Of every object, as check_object_size() has it: those that are not right, in the manifest's order.
+// Of every object, whether it is there and of the manifest's size, which costs a stat: those that are not, in
+// the manifest's order. The others' bytes may be wrong all the same. An error where the back end does not
+// say.
 Result<std::vector<WrongObject>> check_object_sizes(Namespace& names, const Manifest& manifest,
                                                     unsigned threads);
 

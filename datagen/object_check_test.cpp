@@ -213,6 +213,7 @@ TEST(ObjectCheck, SizesAreLookedAtWithoutReading) {
     EXPECT_EQ((*wrong)[i].object, i + 1);
     EXPECT_EQ((*wrong)[i].verdict.state, states[i]) << i;
     EXPECT_NE((*wrong)[i].verdict.detail, "") << i;
+    EXPECT_EQ((*wrong)[i].bytes, i < 2 ? contents[i + 1].size() : 0) << i;
   }
   Tier closed = tier("mem:object-check-sizes,fail=names:eacces@#1..");
   const auto unsaid = check_object_sizes(closed.backend->names(), manifest, 1);
