@@ -208,20 +208,26 @@ Result<fs::path> write_records(const fs::path& folder, std::span<const Record> r
 
 namespace {
 
-// 0, or the errno of what could not be made. Names in `made` what it made, from the outermost.
+// 0, or the errno of what could not be made. What is missing of the folder is made below a name that nobody
+// else has: another process that looks likewise, or writes, must not meet a folder that goes away again.
+// Names in `made` what it made, from the outermost.
 int make_file_in(const fs::path& folder, std::vector<fs::path>& made) {
   std::error_code code;
-  std::vector<fs::path> missing;
-  for (fs::path at = folder; !fs::exists(fs::status(at, code)) && at.has_relative_path();
-       at = at.parent_path())
-    missing.push_back(at);
-  for (auto at = missing.rbegin(); at != missing.rend(); ++at) {
-    if (::mkdir(at->c_str(), 0777) == 0)
-      made.push_back(*at);
-    else if (errno != EEXIST)
-      return errno;
+  fs::path at = folder;
+  while (!fs::exists(fs::symlink_status(at, code)) && at.has_relative_path()) at = at.parent_path();
+  if (at != folder) {
+    const fs::path missing = folder.lexically_relative(at);
+    std::string own = (at / ".penstock-XXXXXX").string();
+    if (::mkdtemp(own.data()) == nullptr) return errno;
+    made.push_back(at = own);
+    for (const fs::path& name : missing) {
+      if (name.empty()) continue;  // behind a slash at the end
+      at /= name;
+      if (::mkdir(at.c_str(), 0777) != 0) return errno;
+      made.push_back(at);
+    }
   }
-  std::string file = (folder / ".penstock-XXXXXX").string();
+  std::string file = (at / ".penstock-XXXXXX").string();
   const Descriptor fd(::mkstemp(file.data()));
   if (fd.get() < 0) return errno;
   return ::unlink(file.c_str()) == 0 ? 0 : errno;
@@ -231,14 +237,9 @@ int make_file_in(const fs::path& folder, std::vector<fs::path>& made) {
 
 Result<void> check_results_folder(const fs::path& folder) {
   std::error_code code;
-  const fs::path there = fs::absolute(folder, code).lexically_normal();
-  int failure = ENOENT;
-  // Another process that looks likewise may take a folder away in between.
-  for (int attempt = 0; failure == ENOENT && attempt < 64; ++attempt) {
-    std::vector<fs::path> made;
-    failure = make_file_in(there, made);
-    for (auto at = made.rbegin(); at != made.rend(); ++at) ::rmdir(at->c_str());
-  }
+  std::vector<fs::path> made;
+  const int failure = make_file_in(fs::absolute(folder, code).lexically_normal(), made);
+  for (auto at = made.rbegin(); at != made.rend(); ++at) ::rmdir(at->c_str());
   if (failure == 0) return success();
   Error error = errno_error(failure, "cannot write records into", folder.string());
   error.what += " (--results DIR names another folder)";

@@ -29,8 +29,9 @@ using StoreStep = std::function<Result<void>(std::string_view step)>;
 Result<std::filesystem::path> write_records(const std::filesystem::path& folder,
                                             std::span<const Record> records, const StoreStep& step = {});
 
-// Whether write_records() could make its file there, asked before anything is measured: by making the folder
-// and an empty file in it, since permissions do not tell what a file system takes. Both are taken away again.
+// Whether write_records() could make its file there, asked before anything is measured: by making what is
+// missing of the folder, below a name of its own beside it, and an empty file in it, since permissions do not
+// tell what a file system takes. All is taken away again; others that do the same at once do not matter.
 Result<void> check_results_folder(const std::filesystem::path& folder);
 
 struct StoredRecord {

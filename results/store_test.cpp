@@ -177,8 +177,10 @@ TEST_F(Store, AFolderIsTriedAndLeftAsItWas) {
   }
   EXPECT_TRUE(fs::is_empty(dir_));
   std::ofstream(dir_ / "file") << "of somebody";
+  fs::create_symlink("nowhere", dir_ / "link");
   // The last takes no folder from anyone, whatever its permissions say.
-  for (const fs::path& folder : {dir_ / "file", dir_ / "file" / "runs", fs::path("/proc/penstock-runs")}) {
+  for (const fs::path& folder : {dir_ / "file", dir_ / "file" / "runs", dir_ / "link", dir_ / "link" / "runs",
+                                 dir_ / std::string(300, 'x'), fs::path("/proc/penstock-runs")}) {
     const auto refused = check_results_folder(folder);
     ASSERT_FALSE(refused.ok()) << folder;
     EXPECT_NE(refused.error().what.find("'" + folder.string() + "'"), std::string::npos);
@@ -196,6 +198,20 @@ TEST_F(Store, ManyThatTryAtOnceDoNotRefuseEachOther) {
     });
   threads.clear();
   EXPECT_EQ(refused, 0);
+  EXPECT_TRUE(fs::is_empty(dir_)) << "each takes away what it made";
+}
+
+TEST_F(Store, AFolderThatIsTriedIsNeverThereForOthers) {
+  std::atomic<bool> done{false};
+  int seen = 0;
+  {
+    const std::jthread watcher([&] {
+      while (!done) seen += fs::exists(dir_ / "a") ? 1 : 0;
+    });
+    for (int i = 0; i < 500; ++i) EXPECT_TRUE(check_results_folder(dir_ / "a" / "b").ok());
+    done = true;
+  }
+  EXPECT_EQ(seen, 0);
 }
 
 TEST(RandomId, IsHexAndDiffers) {
