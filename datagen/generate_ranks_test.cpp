@@ -155,8 +155,14 @@ TEST(GenerateRanks, ASignalToOneStopsAll) {
     if (!job.root())
       signal = std::jthread([] {
         Tier watched = tier("ranks-signal");
-        while (!watched.backend->names().stat(kGenerationStateName).ok())
+        bool made = false;  // pictures are in folders of their classes
+        while (!made) {
           std::this_thread::sleep_for(std::chrono::milliseconds(1));
+          static_cast<void>(watched.backend->names().list("", [&](const Entry& entry) {
+            made = made || !entry.name.starts_with(".penstock");
+            return true;
+          }));
+        }
         simulate_interrupt(SIGTERM);
       });
     mine.done = generate(generation, target, 1, false, job, progress, mine.made);
@@ -170,6 +176,32 @@ TEST(GenerateRanks, ASignalToOneStopsAll) {
   ASSERT_TRUE(make_over(3, "ranks-signal", generation, true)[0].done.ok());
   Tier target = tier("ranks-signal");
   expect_same(tree_of(target), tree_by_one("ranks-signal-whole", generation));
+}
+
+TEST(GenerateRanks, ASignalAtTheStartSaysWhetherThereIsSomethingToGoOnWith) {
+  std::vector<Outcome> outcomes(2);
+  RankThreads::run(2, [&](Communicator& job) {
+    Tier target = tier("ranks-early-signal", job.root() ? "" : ",latency=100ms");
+    Outcome& mine = outcomes[static_cast<std::size_t>(job.rank())];
+    Progress progress(false, "", 0, "");
+    std::jthread signal;
+    if (job.root())
+      signal = std::jthread([] {
+        Tier watched = tier("ranks-early-signal");
+        while (!watched.backend->names().stat(kGenerationStateName).ok())
+          std::this_thread::sleep_for(std::chrono::microseconds(100));
+        simulate_interrupt(SIGTERM);
+      });
+    mine.done = generate(pictures(), target, 1, false, job, progress, mine.made);
+  });
+  simulate_interrupt(0);
+  Tier target = tier("ranks-early-signal");
+  const bool left = target.backend->names().stat(kGenerationStateName).ok();
+  for (const Outcome& outcome : outcomes) {
+    ASSERT_FALSE(outcome.done.ok());
+    EXPECT_EQ(outcome.done.error().code, Errc::interrupted);
+    EXPECT_EQ(outcome.made.begun, left) << "what can be gone on with is said to have begun";
+  }
 }
 
 TEST(GenerateRanks, AFinishedOneIsMendedByAll) {
