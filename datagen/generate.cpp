@@ -7,11 +7,11 @@
 #include <string>
 #include <utility>
 
+#include "datagen/generate_mend.hpp"
 #include "datagen/generate_share.hpp"
 #include "datagen/generate_target.hpp"
 #include "datagen/generator.hpp"
 #include "datagen/manifest/manifest.hpp"
-#include "datagen/mend.hpp"
 #include "io_backends/base/posix_root.hpp"
 
 namespace penstock {

@@ -1,4 +1,4 @@
-#include "datagen/mend.hpp"
+#include "datagen/generate_mend.hpp"
 
 #include <fmt/format.h>
 
