@@ -17,7 +17,6 @@ namespace penstock {
 namespace {
 
 constexpr std::uint64_t kMostThreads = 1024;
-constexpr std::uint64_t kMostInFlight = 16384;
 constexpr std::uint64_t kObjectsLookedFor = 256;
 
 // Collective reads come one after the other on every rank, and as many on each.

@@ -1,6 +1,7 @@
 // The ranks of a job that read one corpus together. With one rank every call is the plain thing.
 #pragma once
 
+#include <cstdint>
 #include <functional>
 
 #include "benchmarks/read_engine.hpp"
@@ -8,6 +9,9 @@
 #include "io_backends/base/communicator.hpp"
 
 namespace penstock {
+
+// Reads in flight of one process, over all its threads: what commands allow.
+inline constexpr std::uint64_t kMostInFlight = 16384;
 
 // What lies in a node's cache is one rank's to prepare, unless each has files of its own.
 enum class WhoPrepares : std::uint8_t { one_a_node, every_rank };

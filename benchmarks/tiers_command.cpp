@@ -24,7 +24,6 @@ namespace penstock {
 namespace {
 
 constexpr std::uint64_t kMostClients = 256;
-constexpr std::uint64_t kMostInFlight = 16384;
 
 constexpr OptionSpec kOptions[] = {
     {.name = "tier",

@@ -243,12 +243,20 @@ TEST(AsyncFilesDenied, ThreadsDoItWhereAsynchronousReadsAreForbidden) {
   expect_threads("libaio", SYS_io_setup);
 }
 
-TEST(LibaioQueues, WhatOneHadOfTheKernelTheNextGets) {
-  const ScratchFolder scratch;
-  const auto tier = open_tier("t=libaio:" + scratch.path().string());
-  ASSERT_OK(tier);
-  Backend& backend = *tier->backend;
-  if (!backend.caps().async) GTEST_SKIP() << backend.remarks().front();
+class LibaioQueues : public testing::Test {
+ protected:
+  void SetUp() override {
+    auto opened = open_tier("t=libaio:" + scratch_.path().string());
+    ASSERT_OK(opened);
+    tier_ = std::move(*opened);
+    if (!tier_.backend->caps().async) GTEST_SKIP() << tier_.backend->remarks().front();
+  }
+  ScratchFolder scratch_;
+  Tier tier_;
+};
+
+TEST_F(LibaioQueues, WhatOneHadOfTheKernelTheNextGets) {
+  Backend& backend = *tier_.backend;
   EXPECT_TRUE(in_child_process([&] {
     auto writer = backend.create("object", 10);
     ASSERT_OK(writer);
@@ -278,12 +286,8 @@ std::ptrdiff_t contexts_of_the_kernel() {
   return std::count(words, {}, "/[aio]");
 }
 
-TEST(LibaioQueues, DeeperOnesLeaveNoneOfTheShallowerBehind) {
-  const ScratchFolder scratch;
-  const auto tier = open_tier("t=libaio:" + scratch.path().string());
-  ASSERT_OK(tier);
-  Backend& backend = *tier->backend;
-  if (!backend.caps().async) GTEST_SKIP() << backend.remarks().front();
+TEST_F(LibaioQueues, DeeperOnesLeaveNoneOfTheShallowerBehind) {
+  Backend& backend = *tier_.backend;
   const std::ptrdiff_t before = contexts_of_the_kernel();
   for (std::size_t depth = 1; depth <= 64; depth *= 2) {
     ASSERT_OK(backend.queue(depth));

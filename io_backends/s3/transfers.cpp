@@ -1,3 +1,5 @@
+#include "io_backends/s3/transfers.hpp"
+
 #include <algorithm>
 #include <cerrno>
 #include <ctime>
@@ -5,7 +7,6 @@
 
 #include "io_backends/base/interrupt.hpp"
 #include "io_backends/base/random.hpp"
-#include "io_backends/s3/client.hpp"
 
 namespace penstock::s3 {
 namespace {
