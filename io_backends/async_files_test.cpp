@@ -165,7 +165,7 @@ TEST_P(AsyncFiles, AFifoInAnObjectsPlaceKeepsNobody) {
 
 TEST_P(AsyncFiles, TakesNoDescriptorsOfTheProcess) {
   ASSERT_OK(put("object", pattern(3'000)));
-#ifdef __SANITIZE_ADDRESS__
+#ifdef PENSTOCK_ADDRESS_SANITIZER
   GTEST_SKIP() << "the undefined-behaviour sanitizer opens pipes of its own";
 #endif
   if (GetParam().first != "uring") GTEST_SKIP() << "only a ring has descriptors of its own";

@@ -301,7 +301,7 @@ TEST_P(FileFaults, MissingRightsAreTheSameErrorEverywhere) {
 }
 
 TEST_P(FileFaults, DescriptorsThatRunOutAreExhaustion) {
-#ifdef __SANITIZE_ADDRESS__
+#ifdef PENSTOCK_ADDRESS_SANITIZER
   GTEST_SKIP() << "the undefined-behaviour sanitizer opens pipes of its own";
 #endif
   EXPECT_TRUE(in_child_process([&] {

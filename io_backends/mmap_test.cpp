@@ -152,7 +152,7 @@ TEST_F(Mmap, SignalsOfOthersReachTheHandlerThatWasThere) {
 }
 
 TEST_F(Mmap, SignalsOfOthersEndTheProcessWhereNobodyHandledThem) {
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#if defined(PENSTOCK_ADDRESS_SANITIZER) || defined(PENSTOCK_THREAD_SANITIZER)
   GTEST_SKIP() << "the sanitizer has a handler of its own";
 #endif
   put("object");

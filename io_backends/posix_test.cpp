@@ -118,7 +118,7 @@ TEST_F(Posix, RightsThatLackAreNamed) {
 }
 
 TEST_F(Posix, ALowLimitOfDescriptorsIsExhaustion) {
-#ifdef __SANITIZE_ADDRESS__
+#ifdef PENSTOCK_ADDRESS_SANITIZER
   GTEST_SKIP() << "the undefined-behaviour sanitizer opens pipes of its own";
 #endif
   const auto backend = posix_at(root());

@@ -26,6 +26,13 @@ if(PENSTOCK_SANITIZE)
   target_compile_options(penstock_build INTERFACE
     $<BUILD_INTERFACE:-fsanitize=${PENSTOCK_SANITIZE} -fno-sanitize-recover=all -fno-omit-frame-pointer -UNDEBUG>)
   target_link_options(penstock_build INTERFACE $<BUILD_INTERFACE:-fsanitize=${PENSTOCK_SANITIZE}>)
+  # One name for all compilers: PENSTOCK_ADDRESS_SANITIZER, PENSTOCK_THREAD_SANITIZER.
+  foreach(name address thread)
+    if(PENSTOCK_SANITIZE MATCHES ${name})
+      string(TOUPPER ${name} name)
+      target_compile_definitions(penstock_build INTERFACE $<BUILD_INTERFACE:PENSTOCK_${name}_SANITIZER>)
+    endif()
+  endforeach()
 endif()
 
 # penstock_arithmetic(SOURCE...): sources of the current room that are arithmetic on a thread's own arrays: they start no thread

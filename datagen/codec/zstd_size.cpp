@@ -14,7 +14,7 @@ namespace penstock {
 
 struct ZstdSize::State {
   struct Free {
-    void operator()(ZSTD_CCtx* context) const { ZSTD_freeCCtx(context); }
+    void operator()(ZSTD_CCtx* spent) const { ZSTD_freeCCtx(spent); }
   };
   std::unique_ptr<ZSTD_CCtx, Free> context{ZSTD_createCCtx()};
   std::vector<std::byte> out = std::vector<std::byte>(ZSTD_CStreamOutSize());

@@ -11,7 +11,7 @@ namespace {
 constexpr const char* kModuleFile = "libpenstock_hdf5_mpio.so";
 
 // The program may have another HDF5, with functions of the same names.
-#ifdef __SANITIZE_ADDRESS__
+#ifdef PENSTOCK_ADDRESS_SANITIZER
 constexpr int kOwnNamesFirst = RTLD_LOCAL;  // the sanitizer's names have to come first
 #else
 constexpr int kOwnNamesFirst = RTLD_LOCAL | RTLD_DEEPBIND;

@@ -45,7 +45,7 @@ Made make_samples(const Recipe& recipe, std::uint64_t count) {
   return made;
 }
 
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#if defined(PENSTOCK_ADDRESS_SANITIZER) || defined(PENSTOCK_THREAD_SANITIZER)
 constexpr std::uint64_t kMany = 512;  // there a picture takes tens of milliseconds
 #else
 constexpr std::uint64_t kMany = 2000;

@@ -57,7 +57,8 @@ class Layout {
       std::array<std::byte, sizeof(fiemap) + kExtentsAtOnce * sizeof(fiemap_extent)> bytes;
     } room;
     for (std::uint64_t from = 0; from < bytes;) {
-      fiemap head{};
+      fiemap head;  // {} would be an array of no extents to some compilers
+      std::memset(&head, 0, sizeof head);
       head.fm_start = from;
       head.fm_length = bytes - from;
       head.fm_extent_count = kExtentsAtOnce;

@@ -3,7 +3,7 @@
 
 #include <mutex>
 #include <string_view>
-#ifdef __SANITIZE_ADDRESS__
+#ifdef PENSTOCK_ADDRESS_SANITIZER
 #include <sanitizer/lsan_interface.h>
 #endif
 
@@ -40,7 +40,7 @@ Result<void> check_mpi(int code, std::string_view what);
 
 // While it lives, what MPI's library allocates and keeps is no leak to a sanitizer: some of it is kept for
 // ever, by plug-ins that are unloaded in the end.
-#ifdef __SANITIZE_ADDRESS__
+#ifdef PENSTOCK_ADDRESS_SANITIZER
 using KeptByMpi = __lsan::ScopedDisabler;
 #else
 class KeptByMpi {
