@@ -35,6 +35,12 @@ if(PENSTOCK_SANITIZE)
   endforeach()
 endif()
 
+# Seconds after which a test is taken to hang: a sanitizer makes it ten times as slow, a loaded machine that again.
+set(PENSTOCK_TEST_PATIENCE 600)
+if(PENSTOCK_SANITIZE)
+  set(PENSTOCK_TEST_PATIENCE 2400)
+endif()
+
 # penstock_arithmetic(SOURCE...): sources of the current room that are arithmetic on a thread's own arrays: they start no thread
 # and write nothing that two have. The thread sanitizer does not watch them (with each pixel looked at, every data set would
 # take a quarter of a minute), and for the others they are optimised, as tests wait for little else.

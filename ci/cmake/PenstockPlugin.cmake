@@ -113,7 +113,7 @@ function(penstock_test target)
   penstock_test_program(${target} ${ARG_UNPARSED_ARGUMENTS})
   target_link_libraries(${target} PRIVATE ${ARG_LINK} GTest::gtest_main)
   include(GoogleTest)
-  gtest_discover_tests(${target} DISCOVERY_MODE PRE_TEST DISCOVERY_TIMEOUT 60 PROPERTIES TIMEOUT 300)
+  gtest_discover_tests(${target} DISCOVERY_MODE PRE_TEST DISCOVERY_TIMEOUT 300 PROPERTIES TIMEOUT ${PENSTOCK_TEST_PATIENCE})
 endfunction()
 
 # What the smoke tests run: every plug-in's contract test, every fuzz target's seeds, the program. `ci/test --smoke` builds no more.
@@ -136,7 +136,7 @@ function(penstock_contract_tests kind)
   endforeach()
   foreach(name IN LISTS names)
     add_test(NAME contract.${kind}.${name} COMMAND ${ARGN} ${name})
-    set_tests_properties(contract.${kind}.${name} PROPERTIES SKIP_RETURN_CODE 77 TIMEOUT 300 LABELS smoke
+    set_tests_properties(contract.${kind}.${name} PROPERTIES SKIP_RETURN_CODE 77 TIMEOUT ${PENSTOCK_TEST_PATIENCE} LABELS smoke
       ENVIRONMENT "PENSTOCK=${PROJECT_BINARY_DIR}/penstock;PENSTOCK_SOURCE=${PROJECT_SOURCE_DIR}")
   endforeach()
 endfunction()
