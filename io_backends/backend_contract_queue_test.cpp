@@ -55,7 +55,7 @@ TEST_P(Contract, QueuesReadAtAndReadObject) {
     ASSERT_OK(reader);
     readers.push_back(*std::move(reader));
   }
-  for (const std::size_t depth : {std::size_t{1}, std::size_t{8}}) {
+  for (const std::size_t depth : {std::size_t{1}, std::size_t{7}, std::size_t{8}}) {
     for (auto& [kind, queue] : all_queues(backend(), depth)) {
       std::vector<Bytes> outs;
       for (std::size_t i = 0; i < 3 * kObjects; ++i) outs.emplace_back(20'000);

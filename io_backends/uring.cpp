@@ -107,7 +107,9 @@ int Ring::create(unsigned entries, unsigned completions, unsigned flags) {
 
 int Ring::set_up(std::size_t depth, bool sqpoll) {
   const auto entries = static_cast<unsigned>(std::min<std::size_t>(3 * depth, kMostEntries));
-  const auto completions = static_cast<unsigned>(std::min<std::size_t>(2 * depth + 1, kMostCompletions));
+  // The kernel refuses fewer than entries, which it rounds up to a power of two.
+  const auto completions = static_cast<unsigned>(
+      std::min<std::size_t>(std::max<std::size_t>(2 * depth + 1, std::bit_ceil(entries)), kMostCompletions));
   // Completions are worked off by this thread when it asks for them, where the kernel can (6.1).
   const unsigned best =
       sqpoll ? IORING_SETUP_SQPOLL : IORING_SETUP_SINGLE_ISSUER | IORING_SETUP_DEFER_TASKRUN;
