@@ -243,7 +243,7 @@ void Cell::report_input_alone(const std::vector<TrainingRun>& parts, std::uint64
 }
 
 Result<void> Cell::measure() {
-  PENSTOCK_ASSIGN(const std::unique_ptr<Accelerator> accelerator, make_accelerator(setup_.accelerator));
+  PENSTOCK_ASSIGN(const std::unique_ptr<Accelerator> accelerator, make_accelerator(setup_.accelerator, setup_.seed));
   const std::chrono::nanoseconds step = accelerator->nominal_step();
   describe(step);
   std::optional<SampleLog> log;

@@ -61,8 +61,10 @@ constexpr OptionSpec kOptions[] = {
          "order of an epoch: the manifest's, each rank's part permuted, or all permuted (default: global)",
      .group = "Training"},
     {.name = "accelerator",
-     .value = "none|emulated:step=TIME",
-     .help = "what consumes the batches: nothing at all, or something that is busy that long with each",
+     .value = "none|emulated:step=TIME[,jitter=TIME][,burn=cpu:CORES]",
+     .help = "what consumes the batches: nothing at all, or something that is busy that long with each; "
+             "jitter: more or "
+             "less by up to that; burn: with so many processors busy beside it",
      .group = "Training"},
     {.name = "sample-log",
      .value = "FILE",

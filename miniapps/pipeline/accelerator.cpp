@@ -4,11 +4,15 @@
 #include <time.h>
 
 #include <algorithm>
+#include <charconv>
+#include <cstdint>
 #include <optional>
 #include <utility>
 #include <vector>
 
 #include "io_backends/base/interrupt.hpp"
+#include "io_backends/base/random.hpp"
+#include "miniapps/pipeline/burner.hpp"
 
 namespace penstock {
 namespace {
@@ -20,10 +24,19 @@ constexpr std::chrono::microseconds kSpin{20};
 constexpr std::chrono::milliseconds kInterruptPoll{50};
 constexpr std::chrono::hours kLongestStep{24};
 
-constexpr OptionSpec kEmulatedOptions[] = {{.name = "step",
-                                            .type = OptionType::duration,
-                                            .value = "TIME",
-                                            .help = "how long one batch keeps the accelerator busy"}};
+constexpr OptionSpec kEmulatedOptions[] = {
+    {.name = "step",
+     .type = OptionType::duration,
+     .value = "TIME",
+     .help = "how long one batch keeps the accelerator busy"},
+    {.name = "jitter",
+     .type = OptionType::duration,
+     .value = "TIME",
+     .fallback = "0s",
+     .help = "steps take up to so much more or less"},
+    {.name = "burn", .value = "cpu:CORES", .fallback = "", .help = "processors that are busy during a step"}};
+constexpr std::string_view kBurnCpu = "cpu:";
+constexpr double kMostCores = 4096;
 
 // The kernel may deliver a sleeping thread's timer up to 50 us late to spare wake-ups; an accelerator's clock
 // may not drift by that. Only for the calling thread, and given back.
@@ -74,25 +87,51 @@ class NoAccelerator final : public Accelerator {
 
 class EmulatedAccelerator final : public Accelerator {
  public:
-  explicit EmulatedAccelerator(nanoseconds step) : step_(step) {}
+  EmulatedAccelerator(nanoseconds step, nanoseconds jitter, std::unique_ptr<Burner> burner,
+                      std::uint64_t seed)
+      : step_(step), jitter_(jitter), burner_(std::move(burner)), random_(seed, "train.accelerator") {}
 
   nanoseconds nominal_step() const override { return step_; }
   Result<Step> step(const Batch& batch) override {
     Step step;
     step.begin = free_ && batch.ready <= *free_ ? *free_ : Clock::now();
-    step.deadline = step.begin + step_;
-    PENSTOCK_TRY(wait_until(step.deadline));
+    step.deadline = step.begin + next_step();
+    PENSTOCK_TRY(burner_ ? burner_->until(step.deadline) : wait_until(step.deadline));
     step.end = Clock::now();
     free_ = step.deadline;
     return step;
   }
 
  private:
+  nanoseconds next_step() {
+    if (jitter_.count() == 0) return step_;
+    const double share = 2 * random_.uniform(steps_++) - 1;
+    return step_ + nanoseconds(static_cast<std::int64_t>(share * static_cast<double>(jitter_.count())));
+  }
+
   const nanoseconds step_;
+  const nanoseconds jitter_;
+  const std::unique_ptr<Burner> burner_;
+  const RandomStream random_;
+  std::uint64_t steps_ = 0;
   std::optional<SteadyTime> free_;  // when the step before was due
 };
 
-Result<std::unique_ptr<Accelerator>> make_emulated(std::string_view options_text) {
+Result<std::unique_ptr<Burner>> make_burner(const std::string& text) {
+  if (text.empty()) return std::unique_ptr<Burner>();
+  double cores = 0;
+  const char* const end = text.data() + text.size();
+  const bool proper = text.starts_with(kBurnCpu) &&
+                      std::from_chars(text.data() + kBurnCpu.size(), end, cores).ptr == end && cores > 0 &&
+                      cores <= kMostCores;
+  if (!proper)
+    return make_error(
+        Errc::invalid_argument,
+        "'" + text + "' is nothing to burn: burn=cpu:0.5 occupies half a processor during each step");
+  return Burner::make(cores);
+}
+
+Result<std::unique_ptr<Accelerator>> make_emulated(std::string_view options_text, std::uint64_t seed) {
   std::vector<OptionWord> words;
   while (!options_text.empty()) {
     const std::string_view word = options_text.substr(0, options_text.find(','));
@@ -108,18 +147,24 @@ Result<std::unique_ptr<Accelerator>> make_emulated(std::string_view options_text
         Errc::invalid_argument,
         "an emulated accelerator needs a step above 0 and up to 24h: --accelerator emulated:step=10ms");
   }
-  return std::unique_ptr<Accelerator>(std::make_unique<EmulatedAccelerator>(options.duration("step")));
+  const nanoseconds step = options.duration("step");
+  const nanoseconds jitter = options.duration("jitter");
+  if (jitter < nanoseconds{0} || jitter >= step)
+    return make_error(Errc::invalid_argument, "an accelerator's jitter must be shorter than its step");
+  PENSTOCK_ASSIGN(std::unique_ptr<Burner> burner, make_burner(options.text("burn")));
+  return std::unique_ptr<Accelerator>(
+      std::make_unique<EmulatedAccelerator>(step, jitter, std::move(burner), seed));
 }
 
 }  // namespace
 
-Result<std::unique_ptr<Accelerator>> make_accelerator(std::string_view text) {
+Result<std::unique_ptr<Accelerator>> make_accelerator(std::string_view text, std::uint64_t seed) {
   const std::size_t colon = std::min(text.find(':'), text.size());
   const std::string_view kind = text.substr(0, colon);
   if (kind == "none" && colon == text.size())
     return std::unique_ptr<Accelerator>(std::make_unique<NoAccelerator>());
   if (kind == "none") return make_error(Errc::invalid_argument, "accelerator 'none' takes no options");
-  if (kind == "emulated") return make_emulated(text.substr(std::min(text.size(), colon + 1)));
+  if (kind == "emulated") return make_emulated(text.substr(std::min(text.size(), colon + 1)), seed);
   return unknown_name("accelerator", kind, {"none", "emulated"});
 }
 

@@ -18,7 +18,7 @@ using SteadyTime = std::chrono::steady_clock::time_point;
 // One step as it went.
 struct Step {
   SteadyTime begin;     // when the accelerator had both its batch and nothing else to do
-  SteadyTime deadline;  // begin + the nominal step
+  SteadyTime deadline;  // begin + what the step was to take
   SteadyTime end;       // when the caller was told that it is done
 };
 
@@ -27,7 +27,7 @@ class Accelerator {
  public:
   virtual ~Accelerator() = default;
 
-  virtual std::chrono::nanoseconds nominal_step() const = 0;  // 0: it consumes as fast as batches come
+  virtual std::chrono::nanoseconds nominal_step() const = 0;  // mean; 0: it consumes as fast as batches come
   // Occupies the accelerator with `batch`, which has just been handed over, and returns when the step is
   // over; Errc::interrupted within a tenth of a second once interrupted().
   virtual Result<Step> step(const Batch& batch) = 0;
@@ -42,7 +42,11 @@ class Accelerator {
 // the accelerator (Verdict::client_bound). Waiting burns no core: it sleeps towards the deadline and spins
 // for the last 20 microseconds at most.
 //
+// With "jitter=2ms" steps take up to so much more or less, evenly spread, drawn by `seed`. With
+// "burn=cpu:0.5" a step occupies that many processors of this machine, as real training does beside its
+// accelerator, instead of sleeping: what the input pipeline has left is less then.
+//
 // invalid_argument with the nearest name where the text is no accelerator.
-Result<std::unique_ptr<Accelerator>> make_accelerator(std::string_view text);
+Result<std::unique_ptr<Accelerator>> make_accelerator(std::string_view text, std::uint64_t seed = 0);
 
 }  // namespace penstock

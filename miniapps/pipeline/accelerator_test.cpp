@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <vector>
 
 #include "io_backends/base/interrupt.hpp"
@@ -24,7 +25,9 @@ TEST(Accelerator, UnderstandsWhatItIsAskedFor) {
   EXPECT_EQ(make("emulated:step=250us")->nominal_step(), 250us);
   for (const char* wrong :
        {"", "gpu", "emulted:step=1ms", "none:step=1ms", "emulated", "emulated:", "emulated:step=0",
-        "emulated:step=10", "emulated:stp=10ms", "emulated:step=10ms,jitter=1", "emulated:step=25h"}) {
+        "emulated:step=10", "emulated:stp=10ms", "emulated:step=10ms,jitter=1", "emulated:step=25h",
+        "emulated:step=10ms,jitter=10ms", "emulated:step=10ms,burn=1",
+        "emulated:step=10ms,burn=cpu:", "emulated:step=10ms,burn=cpu:0", "emulated:step=10ms,burn=cpu:1x"}) {
     const Result<std::unique_ptr<Accelerator>> made = make_accelerator(wrong);
     ASSERT_FALSE(made.ok()) << wrong;
     EXPECT_EQ(made.error().code, Errc::invalid_argument) << wrong;
@@ -78,6 +81,52 @@ TEST(Accelerator, WaitsWithoutBurningAProcessor) {
   const double before = thread_seconds();
   for (int i = 0; i < 3; ++i) ASSERT_TRUE(accelerator->step(batch).ok());
   EXPECT_LT(thread_seconds() - before, 0.03) << "of 0.3 s of waiting";
+}
+
+TEST(Accelerator, BurnsAsManyProcessorsAsItIsTold) {
+  const std::unique_ptr<Accelerator> accelerator = make("emulated:step=100ms,burn=cpu:1");
+  Batch batch;
+  batch.ready = Clock::now();
+  const double before = thread_seconds();
+  for (int i = 0; i < 3; ++i) {
+    const Result<Step> step = accelerator->step(batch);
+    ASSERT_TRUE(step.ok());
+    EXPECT_GE(step->end, step->deadline);
+  }
+  EXPECT_GT(thread_seconds() - before, 0.03) << "of 0.3 s: it burns where it had slept";
+  EXPECT_TRUE(make("emulated:step=1ms,burn=cpu:2.5")->step(batch).ok());
+}
+
+TEST(Accelerator, JitterIsDrawnBySeedAndStaysWithinItsBounds) {
+  const auto steps = [](std::uint64_t seed) {
+    const auto accelerator = make_accelerator("emulated:step=400us,jitter=300us", seed).value();
+    EXPECT_EQ(accelerator->nominal_step(), 400us);
+    Batch batch;
+    batch.ready = Clock::now();
+    std::vector<std::chrono::nanoseconds> all;
+    for (int i = 0; i < 50; ++i) {
+      const Step step = accelerator->step(batch).value();
+      all.push_back(step.deadline - step.begin);
+    }
+    return all;
+  };
+  const auto first = steps(1);
+  EXPECT_EQ(steps(1), first);
+  EXPECT_NE(steps(2), first);
+  EXPECT_GE(*std::min_element(first.begin(), first.end()), 100us);
+  EXPECT_LE(*std::max_element(first.begin(), first.end()), 700us);
+  EXPECT_LT(*std::min_element(first.begin(), first.end()), 250us);
+  EXPECT_GT(*std::max_element(first.begin(), first.end()), 550us);
+}
+
+TEST(Accelerator, StopsBurningWhenInterrupted) {
+  const std::unique_ptr<Accelerator> accelerator = make("emulated:step=10h,burn=cpu:2");
+  simulate_interrupt(2);
+  Batch batch;
+  const Result<Step> step = accelerator->step(batch);
+  simulate_interrupt(0);
+  ASSERT_FALSE(step.ok());
+  EXPECT_EQ(step.error().code, Errc::interrupted);
 }
 
 TEST(Accelerator, StopsWaitingWhenInterrupted) {

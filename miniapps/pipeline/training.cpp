@@ -94,15 +94,18 @@ TrainingFigures figures(const TrainingRun& run, std::chrono::nanoseconds nominal
   result.samples = static_cast<double>(run.steps.size()) * static_cast<double>(run.batch);
   if (nominal_step.count() <= 0) return result;
 
-  const auto nominal = static_cast<double>(nominal_step.count());
   std::vector<double> overshoots;
   overshoots.reserve(run.steps.size());
-  for (const StepTimes& step : run.steps)
-    overshoots.push_back(static_cast<double>(step.end_ns - step.deadline_ns) / nominal);
+  std::int64_t nominal_sum = 0;
+  for (const StepTimes& step : run.steps) {
+    const std::int64_t nominal = step.deadline_ns - step.begin_ns;
+    nominal_sum += nominal;
+    overshoots.push_back(static_cast<double>(step.end_ns - step.deadline_ns) / static_cast<double>(nominal));
+  }
   result.step_overshoot = median(overshoots);
   if (run.steps.size() < 2) return result;
-  result.utilization =
-      static_cast<double>(run.steps.size() - 1) * nominal / static_cast<double>(last.end_ns - first.end_ns);
+  result.utilization = static_cast<double>(nominal_sum - (first.deadline_ns - first.begin_ns)) /
+                       static_cast<double>(last.end_ns - first.end_ns);
   result.utilization_dlio = dlio_utilization(run.steps);
   return result;
 }

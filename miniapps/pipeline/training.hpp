@@ -48,10 +48,11 @@ struct TrainingFigures {
   double input_wait_s = 0;   // the accelerator had nothing to do, the wait for the first batch included
   double samples = 0;
   double payload_bytes = 0;
-  std::optional<double>
-      step_overshoot;  // median of (end - deadline) / nominal; absent without a nominal step
-  // (steps - 1) * nominal / (end of the last step - end of the first): the first step is left out on both
-  // sides. Absent below two steps or without a nominal step.
+  std::optional<double> step_overshoot;  // median of (end - deadline) / what the step was to take; absent
+                                         // without a nominal step
+  // What the steps were to take, (steps - 1) * nominal where they all take as long, over end of the last step
+  // - end of the first: the first step is left out on both sides. Absent below two steps or without a nominal
+  // step.
   std::optional<double> utilization;
   // As DLIO reckons (its utils/statscounter.py, compute_metrics_train, one block an epoch): of each epoch the
   // measured computing time without the first step, over the epoch's wall time less its first step's loading
