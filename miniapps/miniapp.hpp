@@ -10,6 +10,7 @@
 #include "io_backends/base/options.hpp"
 #include "io_backends/base/plugin.hpp"
 #include "io_backends/base/result.hpp"
+#include "miniapps/pipeline/picture.hpp"
 #include "miniapps/pipeline/transform.hpp"
 
 namespace penstock {
@@ -22,6 +23,13 @@ struct MiniAppDefaults {
   std::string_view shuffle = "global";
 };
 
+// What `train` asks of all apps, of which each takes what concerns it.
+struct AppRequest {
+  DecodeMode decode = DecodeMode::full;
+  ResizeFilter resize = ResizeFilter::bilinear;
+  std::uint64_t seed = 0;
+};
+
 // Descriptor of a mini-app plug-in. `options` are its own, given as `--set key=value`, beside those that
 // `train` gives to all.
 struct MiniAppInfo {
@@ -29,9 +37,9 @@ struct MiniAppInfo {
   std::string_view summary;
   OptionTable options;
   std::string_view reproduces;  // the paper's application and figure
-  std::string_view codec;       // what its samples must be, as ManifestFacts::codec has it
+  std::string_view codec;       // what its samples must be, as ManifestFacts::codec has it: "jpeg|png"
   MiniAppDefaults defaults;
-  Result<std::unique_ptr<Treatment>> (*make)(const Options& options);
+  Result<std::unique_ptr<Treatment>> (*make)(const Options& options, const AppRequest& request);
 };
 
 const Registry<MiniAppInfo>& miniapp_registry();

@@ -26,7 +26,8 @@ namespace {
 constexpr double kOvershootTolerance = 0.01;
 constexpr std::chrono::seconds kAloneLongest{20};  // of input without an accelerator, once it made
 constexpr std::uint64_t kAloneBatches = 8;         // at least these batches
-constexpr std::size_t kStepsKept = 100'000;        // raw step times in a record
+constexpr std::size_t kDepthOfQueues = 16;
+constexpr std::size_t kStepsKept = 100'000;  // raw step times in a record
 
 // What one run through the pipeline left behind.
 struct Passage {
@@ -58,6 +59,7 @@ class Cell {
   void describe(std::chrono::nanoseconds step);
   Result<Passage> pass(Accelerator& accelerator, const PlanLimits& limits, const StepWatcher& watcher);
   Result<Passage> train(Accelerator& accelerator, std::optional<SampleLog> log);
+  std::size_t depth() const;
   std::uint64_t steps_an_epoch() const;
   std::uint64_t planned_steps() const;
   bool alone_on_both_sides(const CacheState& state) const;
@@ -86,6 +88,7 @@ void Cell::describe(std::chrono::nanoseconds step) {
   trial_.parameter("batch", setup_.batch);
   trial_.parameter("prefetch", setup_.prefetch);
   trial_.parameter("threads", setup_.threads);
+  trial_.parameter("depth", depth());
   trial_.parameter("shuffle", setup_.shuffle == Shuffle::none    ? "none"
                               : setup_.shuffle == Shuffle::local ? "local"
                                                                  : "global");
@@ -98,7 +101,7 @@ Result<Passage> Cell::pass(Accelerator& accelerator, const PlanLimits& limits, c
   const SteadyTime start = std::chrono::steady_clock::now();
   PENSTOCK_ASSIGN(const std::unique_ptr<BatchLoader> loader,
                   BatchLoader::make({&corpus_.manifest, tier_.backend.get(), setup_.treatment.get(), &pool_},
-                                    {sampler, limits, setup_.threads, setup_.bad_sample}));
+                                    {sampler, limits, setup_.threads, setup_.bad_sample, depth()}));
   Passage passage;
   passage.run = run_training(*loader, accelerator, start, watcher);
   passage.stages = loader->times();
@@ -192,6 +195,12 @@ void Cell::judge(const Passage& passage, const TrainingFigures& figures) {
   }
 }
 
+// A queue costs something where reads come at once, and is what a tier that has one is best read by.
+std::size_t Cell::depth() const {
+  if (setup_.depth != 0) return setup_.depth;
+  return tier_.backend->caps().async ? kDepthOfQueues : 1;
+}
+
 std::uint64_t Cell::steps_an_epoch() const {
   return corpus_.manifest.samples() / static_cast<std::uint64_t>(setup_.ranks) / setup_.batch;
 }
@@ -243,7 +252,8 @@ void Cell::report_input_alone(const std::vector<TrainingRun>& parts, std::uint64
 }
 
 Result<void> Cell::measure() {
-  PENSTOCK_ASSIGN(const std::unique_ptr<Accelerator> accelerator, make_accelerator(setup_.accelerator, setup_.seed));
+  PENSTOCK_ASSIGN(const std::unique_ptr<Accelerator> accelerator,
+                  make_accelerator(setup_.accelerator, setup_.seed));
   const std::chrono::nanoseconds step = accelerator->nominal_step();
   describe(step);
   std::optional<SampleLog> log;

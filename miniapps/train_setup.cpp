@@ -12,6 +12,7 @@ namespace penstock {
 namespace {
 
 constexpr std::int64_t kMostThreads = 4096;
+constexpr std::int64_t kMostDepth = 1024;
 constexpr std::int64_t kLargestBatch = std::int64_t{1} << 24;
 
 Result<Options> app_options(const MiniAppInfo& app, const std::vector<std::string>& words) {
@@ -43,7 +44,11 @@ Result<TrainSetup> resolve_train_setup(const CommandContext& context, const Mini
   TrainSetup setup;
   setup.app = &app;
   PENSTOCK_ASSIGN(const Options own, app_options(app, options.texts("set")));
-  PENSTOCK_ASSIGN(setup.treatment, app.make(own));
+  AppRequest request;
+  request.seed = context.seed;
+  PENSTOCK_ASSIGN(request.decode, parse_decode(options.text("decode")));
+  PENSTOCK_ASSIGN(request.resize, parse_resize(options.text("resize")));
+  PENSTOCK_ASSIGN(setup.treatment, app.make(own, request));
   setup.accelerator =
       options.given("accelerator") ? options.text("accelerator") : std::string(app.defaults.accelerator);
   PENSTOCK_TRY(make_accelerator(setup.accelerator));
@@ -52,6 +57,7 @@ Result<TrainSetup> resolve_train_setup(const CommandContext& context, const Mini
   PENSTOCK_ASSIGN(const std::uint64_t threads,
                   bounded(options, "threads", kMostThreads, std::max<std::size_t>(1, allowed_cpus().size())));
   setup.threads = static_cast<unsigned>(threads);
+  PENSTOCK_ASSIGN(setup.depth, bounded(options, "depth", kMostDepth, 0));
   PENSTOCK_ASSIGN(setup.limits.batches, bounded(options, "steps", kUnbounded, 0));
   PENSTOCK_ASSIGN(setup.limits.epochs,
                   bounded(options, "epochs", kUnbounded, setup.limits.batches == 0 ? 1 : 0));

@@ -22,6 +22,7 @@ struct TrainSetup {
   std::uint64_t batch = 0;
   std::uint64_t prefetch = 0;
   unsigned threads = 0;
+  std::size_t depth = 0;  // reads on their way a thread; 0: as the tier is best read
   PlanLimits limits;
   Shuffle shuffle = Shuffle::none;
   BadSample bad_sample = BadSample::fail;

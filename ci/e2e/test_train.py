@@ -82,6 +82,53 @@ class Order(TrainTest):
         self.assertEqual(value(record, "dropped_tail_samples"), 2 * (SAMPLES - 32))
 
 
+class Ways(TrainTest):
+    def test_every_way_to_treat_pictures(self):
+        for words, layout in (((), "f32 NHWC 224x224x3"), (("--decode", "scaled", "--set", "image=64"), "f32 NHWC 64x64x3"),
+                              (("--decode", "crop", "--set", "mirror=1"), "f32 NHWC 224x224x3"),
+                              (("--resize", "antialias", "--set", "type=u8"), "u8 NHWC 224x224x3"),
+                              (("--set", "crop=random", "--set", "type=f16", "--set", "axes=nchw"), "f16 NCHW 3x224x224")):
+            [record] = self.train("--batch", "8", "--epochs", "1", *words)
+            self.assertEqual(record["verdict"], "ok", record["reason"])
+            self.assertEqual(record["parameters"]["layout"], layout)
+            self.assertEqual(value(record, "steps"), SAMPLES // 8)
+
+    def test_the_order_and_the_samples_are_the_same_at_any_depth(self):
+        first = self.log("--batch", "8", "--depth", "1")
+        for backend in ("posix", "uring", "libaio"):
+            place = f"{backend}:{self.made / 'corpus'}"
+            if self.run_cli("describe", place, expect=None).returncode == 0:
+                for depth in ("3", "64"):
+                    self.assertEqual(self.log("--batch", "8", "--iodepth", depth, data=place), first)
+
+    def test_a_back_end_with_queues_is_read_through_them(self):
+        corpus = self.made / "corpus"
+        present = {row["name"] for row in map(json.loads, self.run_cli("--version", "--json").stdout.splitlines())
+                   if row.get("kind") == "backend" and row["present"]}
+        for backend, depth in (("posix", 1), ("libaio", 16)):
+            if backend in present:
+                [record] = self.train("--batch", "8", "--epochs", "1", data=f"{backend}:{corpus}")
+                self.assertEqual(record["parameters"]["depth"], depth)
+        [record] = self.train("--batch", "8", "--epochs", "1", "--depth", "40", "--threads", "1", data=f"posix:{corpus},latency=20ms")
+        self.assertEqual(record["parameters"]["depth"], 40)
+        self.assertEqual(value(record, "steps"), SAMPLES // 8)
+
+    def test_jitter_and_burning(self):
+        [record] = self.train("--batch", "8", "--steps", "10", "--accelerator", "emulated:step=20ms,jitter=15ms,burn=cpu:0.5")
+        self.assertEqual(record["parameters"]["step_s"], 0.02)
+        steps = record["metrics"]["step_s"]["samples"]
+        self.assertGreater(max(steps) - min(steps), 0.003)
+        self.assertIn(record["verdict"], ("ok", "client_bound"))
+
+    def test_words_that_are_wrong(self):
+        for words, said in ((("--decode", "half"), "full|scaled|crop"), (("--resize", "cubic"), "bilinear|antialias"),
+                            (("--set", "type=f64"), "f32|f16|u8"), (("--depth", "0"), "depth"), (("--depth", "5000"), "at most 1024"),
+                            (("--accelerator", "emulated:step=1ms,burn=gpu"), "burn=cpu:0.5"),
+                            (("--accelerator", "emulated:step=1ms,jitter=1ms"), "shorter than its step")):
+            done = self.run_cli("train", "alexnet", "--data", self.made / "corpus", *words, expect=2)
+            self.assertIn(said, done.stderr)
+
+
 class Figures(TrainTest):
     def test_the_record_says_what_the_contract_says(self):
         [record] = self.train("--batch", "8", "--steps", "10", "--prefetch", "2", "--threads", "2",

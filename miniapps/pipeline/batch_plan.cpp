@@ -66,6 +66,13 @@ bool BatchPlan::can_take() const {
   return head_ != Head::barren && (!refills_.empty() || filling_ < next_ + open_.size());
 }
 
+std::uint64_t BatchPlan::to_take() const {
+  if (!can_take()) return 0;
+  const std::uint64_t unfilled = next_ + open_.size() - filling_;
+  const std::uint64_t begun = unfilled > 0 ? open_[static_cast<std::size_t>(filling_ - next_)].taken : 0;
+  return refills_.size() + unfilled * batch_ - begun;
+}
+
 std::optional<Ticket> BatchPlan::take() {
   if (!can_take()) return std::nullopt;
   if (!refills_.empty()) {
@@ -76,6 +83,7 @@ std::optional<Ticket> BatchPlan::take() {
   Open& batch = open_[static_cast<std::size_t>(filling_ - next_)];
   Ticket ticket;
   ticket.batch = filling_;
+  ticket.epoch = batch.epoch;
   ticket.slot = batch.taken;
   ticket.place = batch.place;
   ticket.index = epoch(batch.epoch).order.at(batch.first + batch.taken);
@@ -115,7 +123,7 @@ void BatchPlan::settle() {
     }
     std::sort(batch.holes.begin(), batch.holes.end());
     for (const std::uint32_t slot : batch.holes) {
-      refills_.push_back({next_, from.order.at(from.cursor++), slot, batch.place});
+      refills_.push_back({next_, batch.epoch, from.order.at(from.cursor++), slot, batch.place});
     }
     batch.unsettled = static_cast<std::uint32_t>(batch.holes.size());
     batch.holes.clear();

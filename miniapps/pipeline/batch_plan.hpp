@@ -30,6 +30,7 @@ namespace penstock {
 // One sample to be loaded.
 struct Ticket {
   std::uint64_t batch = 0;  // running number of its batch
+  std::uint64_t epoch = 0;
   std::uint64_t index = 0;  // in the manifest
   std::uint32_t slot = 0;
   std::size_t place = 0;  // of its batch in the pool
@@ -65,6 +66,7 @@ class BatchPlan {
   // The next sample to load, if one may be begun now: by batch, then slot.
   std::optional<Ticket> take();
   bool can_take() const;
+  std::uint64_t to_take() const;  // how many such samples there are now
   // The ticket's slot is filled, or never will be. True: head() or can_take() may have changed for the
   // better.
   bool done(const Ticket& ticket);

@@ -28,7 +28,7 @@ bool blames_sample(Errc code) {
 BatchLoader::BatchLoader(const LoaderInput& input, const LoaderSettings& settings)
     : input_(input),
       settings_(settings),
-      whole_objects_(input.manifest->one_object_a_sample()),
+      objects_(*input.manifest, *input.backend),
       plan_(settings.sampler, static_cast<std::uint32_t>(input.pool->shape().samples), input.pool->size() - 1,
             settings.limits) {}
 
@@ -47,6 +47,9 @@ Result<std::unique_ptr<BatchLoader>> BatchLoader::make(const LoaderInput& input,
     loader->workers_.resize(settings.threads);
     for (Worker& worker : loader->workers_) {
       PENSTOCK_ASSIGN(worker.transform, input.treatment->transform());
+      PENSTOCK_ASSIGN(worker.reader,
+                      SampleReader::make(*input.manifest, *input.backend, loader->objects_, settings.depth));
+      worker.taken.reserve(settings.depth);
       PENSTOCK_ASSIGN(worker.opener, SampleOpener::make(input.manifest->facts().codec));
       worker.laps = LapClock(kLapFirstOwn + input.treatment->stages().size());
       worker.spent_ns = worker.laps.spent_ns();
@@ -68,59 +71,54 @@ BatchLoader::~BatchLoader() {
   for (std::jthread& thread : threads_) thread.request_stop();  // all at once, before the first is joined
 }
 
+// No worker takes more than its share of what there is to do, so that they come to an end together.
+bool BatchLoader::take(Worker& worker) {
+  worker.taken.clear();
+  const std::uint64_t share = (plan_.to_take() + settings_.threads - 1) / settings_.threads;
+  const std::size_t room = worker.reader->depth() - worker.reader->on_their_way();
+  while (worker.taken.size() < std::min<std::uint64_t>(room, share)) {
+    const std::optional<Ticket> ticket = plan_.take();
+    if (!ticket) break;
+    worker.taken.push_back(*ticket);
+  }
+  return !worker.taken.empty() || worker.reader->on_their_way() > 0;
+}
+
 void BatchLoader::work(const std::stop_token& stop, Worker& worker) {
   std::unique_lock lock(mutex_);
   while (!stop.stop_requested() && !failure_) {
-    const std::optional<Ticket> ticket = plan_.take();
-    if (!ticket) {
+    if (!take(worker)) {
       const auto since = LapClock::Clock::now();
       const bool more = work_there_.wait(lock, stop, [this] { return failure_ || plan_.can_take(); });
       if (more) worker.waited_ns += static_cast<std::uint64_t>((LapClock::Clock::now() - since).count());
       continue;
     }
     lock.unlock();
-    Result<void> outcome = load(worker, *ticket);
-    lock.lock();
-    settle(worker, *ticket, std::move(outcome));
-  }
-}
-
-Result<std::span<const std::byte>> BatchLoader::read(Worker& worker, const SampleEntry& entry,
-                                                     std::string_view name) {
-  const auto length = static_cast<std::size_t>(entry.length);
-  if (length == 0) return make_error(Errc::truncated, "'" + std::string(name) + "' is empty");
-  const std::size_t room = (length + kBufferAlignment - 1) / kBufferAlignment * kBufferAlignment;
-  worker.buffer.grow(room);
-  if (whole_objects_) {
-    PENSTOCK_TRY(input_.backend->read_object(name, entry.length, worker.buffer.first(room)));
-  } else {
-    if (worker.reader_object != entry.object) {
-      worker.reader_object = UINT64_MAX;
-      PENSTOCK_ASSIGN(worker.reader, input_.backend->open(name));
-      worker.reader_object = entry.object;
-    }
-    PENSTOCK_TRY(worker.reader->read_at(entry.offset, worker.buffer.first(length)));
-  }
-  return std::span<const std::byte>(worker.buffer.first(length));
-}
-
-Result<void> BatchLoader::load(Worker& worker, const Ticket& ticket) {
-  try {
     worker.laps.restart();
-    const SampleEntry& entry = input_.manifest->sample(ticket.index);
-    const std::string_view name = input_.manifest->object_name(entry.object, worker.name_scratch);
-    PENSTOCK_ASSIGN(const std::span<const std::byte> stored, read(worker, entry, name));
+    for (const Ticket& ticket : worker.taken) worker.reader->begin(ticket);
+    SampleReader::Arrival arrival = worker.reader->next();
     worker.laps.lap(kLapRead);
+    Result<void> outcome = fill(worker, arrival);
+    lock.lock();
+    settle(worker, arrival.ticket, std::move(outcome));
+  }
+}
+
+Result<void> BatchLoader::fill(Worker& worker, SampleReader::Arrival& arrival) {
+  const Ticket& ticket = arrival.ticket;
+  try {
+    if (!arrival.bytes.ok()) return std::move(arrival.bytes).error();
     Batch& batch = (*input_.pool)[ticket.place];
-    const auto opened = worker.opener->open(stored);
-    Result<void> applied = opened.ok()
-                               ? worker.transform->apply(*opened, batch.slot(ticket.slot), worker.laps)
-                               : Result<void>(opened.error());
+    const auto opened = worker.opener->open(*arrival.bytes);
+    Result<void> applied = opened.ok() ? worker.transform->apply({ticket.epoch, ticket.index}, *opened,
+                                                                 batch.slot(ticket.slot), worker.laps)
+                                       : Result<void>(opened.error());
     if (!applied.ok()) {
       Error error = std::move(applied).error();
-      error.what = "cannot use '" + std::string(name) + "': " + error.what;
+      error.what = "cannot use '" + std::string(arrival.name) + "': " + error.what;
       return error;
     }
+    const SampleEntry& entry = input_.manifest->sample(ticket.index);
     batch.index[ticket.slot] = ticket.index;
     batch.label[ticket.slot] = entry.label;
     batch.length[ticket.slot] = entry.length;

@@ -1,8 +1,8 @@
 // The loader: worker threads that turn samples into batches, at most K batches ahead of whoever pulls.
 //
-// Each worker takes the next sample in order, reads it, and transforms it straight into its slot of the
-// batch: there is no copy and no collating step, and the composition of a batch does not depend on which
-// worker was faster (batch_plan.hpp states it exactly).
+// Each worker takes the next samples in order, keeps up to `depth` reads of them on their way, and transforms
+// what comes straight into its slot of the batch: there is no copy and no collating step, and the composition
+// of a batch does not depend on which worker or read was faster (batch_plan.hpp states it exactly).
 //
 // Prefetch. Batches that are ready or in the making, and not yet handed over, are at most K, the prefetch
 // depth. A batch is handed over when next() returns it; from then on it is the accelerator's, until next() is
@@ -10,10 +10,10 @@
 // 0: no stage runs ahead; the workers touch no sample of batch n + 1 before next() asks for it, which is
 // after step n ended.
 //
-// Time. A worker's day is divided among `read`, the transform's own stages, and waiting for a place in an
-// open batch, by one clock read at each change. Of each of these stages the others count as starved (those
-// before it) or blocked (those behind it, and the wait for a place), so that a stage's three times always add
-// up to the workers' time. Waiting for the end of the run is not counted.
+// Time. A worker's day is divided among `read` (waiting for one included), the transform's own stages, and
+// waiting for a place in an open batch, by one clock read at each change. Of each of these stages the others
+// count as starved (those before it) or blocked (those behind it, and the wait for a place), so that a
+// stage's three times always add up to the workers' time. Waiting for the end of the run is not counted.
 #pragma once
 
 #include <condition_variable>
@@ -31,6 +31,7 @@
 #include "io_backends/base/backend.hpp"
 #include "miniapps/pipeline/batch.hpp"
 #include "miniapps/pipeline/batch_plan.hpp"
+#include "miniapps/pipeline/sample_reader.hpp"
 #include "miniapps/pipeline/sampler.hpp"
 #include "miniapps/pipeline/stage.hpp"
 #include "miniapps/pipeline/transform.hpp"
@@ -55,6 +56,7 @@ struct LoaderSettings {
   PlanLimits limits;
   unsigned threads = 1;
   BadSample bad_sample = BadSample::fail;
+  std::size_t depth = 1;  // reads on their way, a thread
 };
 
 // What the loader left out, so far.
@@ -80,24 +82,22 @@ class BatchLoader final : public Stage<const Batch*> {
   struct Worker {
     std::unique_ptr<SampleTransform> transform;
     std::optional<SampleOpener> opener;
+    std::unique_ptr<SampleReader> reader;
+    std::vector<Ticket> taken;
     LapClock laps{1};
-    Buffer buffer;
-    std::string name_scratch;
-    std::unique_ptr<Reader> reader;  // of the object that the last sample was in, where objects hold several
-    std::uint64_t reader_object = UINT64_MAX;
     std::vector<std::uint64_t> spent_ns;  // of laps, and
     std::uint64_t waited_ns = 0;          // for a place: both under the mutex
   };
 
   BatchLoader(const LoaderInput& input, const LoaderSettings& settings);
   void work(const std::stop_token& stop, Worker& worker);
-  Result<void> load(Worker& worker, const Ticket& ticket);
-  Result<std::span<const std::byte>> read(Worker& worker, const SampleEntry& entry, std::string_view name);
+  bool take(Worker& worker);
+  Result<void> fill(Worker& worker, SampleReader::Arrival& arrival);
   void settle(Worker& worker, const Ticket& ticket, Result<void> outcome);
 
   const LoaderInput input_;
   const LoaderSettings settings_;
-  const bool whole_objects_;
+  HeldObjects objects_;
   std::vector<Worker> workers_;
 
   mutable std::mutex mutex_;  // of all below

@@ -52,7 +52,7 @@ class CopyingTreatment final : public Treatment {
   class Copy final : public SampleTransform {
    public:
     explicit Copy(const CopyingTreatment& owner) : owner_(owner) {}
-    Result<void> apply(std::span<const std::byte> stored, std::span<std::byte> slot,
+    Result<void> apply(const SampleKey&, std::span<const std::byte> stored, std::span<std::byte> slot,
                        LapClock& laps) override {
       {
         std::unique_lock lock(owner_.mutex_);
@@ -92,9 +92,9 @@ struct Pipe {
 
   Result<std::unique_ptr<BatchLoader>> start(PlanLimits limits, unsigned threads,
                                              BadSample bad = BadSample::fail,
-                                             Shuffle shuffle = Shuffle::global) {
+                                             Shuffle shuffle = Shuffle::global, std::size_t depth = 1) {
     return BatchLoader::make({&manifest, backend, &treatment, &pool},
-                             {Sampler(manifest.samples(), shuffle, 77), limits, threads, bad});
+                             {Sampler(manifest.samples(), shuffle, 77), limits, threads, bad, depth});
   }
 };
 
@@ -122,19 +122,27 @@ Indices drain(BatchLoader& loader, const Manifest& manifest) {
   }
 }
 
+using Way = std::tuple<unsigned, std::uint64_t, std::size_t>;  // threads, prefetch, depth
+
+std::vector<Way> every_way() {
+  std::vector<Way> ways;
+  for (const unsigned threads : {1U, 2U, 5U, 16U})
+    for (const std::uint64_t prefetch : {0U, 1U, 4U})
+      for (const std::size_t depth : {1U, 3U, 40U}) ways.emplace_back(threads, prefetch, depth);
+  return ways;
+}
+
 TEST(BatchLoader, GivesTheSameBatchesWhateverTheThreads) {
   Indices first;
-  for (const unsigned threads : {1U, 2U, 5U, 16U}) {
-    for (const std::uint64_t prefetch : {0U, 1U, 4U}) {
-      Pipe pipe(230, 16, prefetch);
-      const auto loader = pipe.start({0, 2}, threads);
-      ASSERT_TRUE(loader.ok());
-      const Indices batches = drain(**loader, pipe.manifest);
-      EXPECT_EQ(batches.size(), 2U * 14U);
-      if (first.empty()) first = batches;
-      EXPECT_EQ(batches, first);
-      EXPECT_EQ((*loader)->losses().dropped_tail, 2U * (230U - 14U * 16U));
-    }
+  for (const auto& [threads, prefetch, depth] : every_way()) {
+    Pipe pipe(230, 16, prefetch);
+    const auto loader = pipe.start({0, 2}, threads, BadSample::fail, Shuffle::global, depth);
+    ASSERT_TRUE(loader.ok());
+    const Indices batches = drain(**loader, pipe.manifest);
+    EXPECT_EQ(batches.size(), 2U * 14U);
+    if (first.empty()) first = batches;
+    EXPECT_EQ(batches, first);
+    EXPECT_EQ((*loader)->losses().dropped_tail, 2U * (230U - 14U * 16U));
   }
 }
 
@@ -156,20 +164,24 @@ TEST(BatchLoader, ReadsRangesOfObjectsThatHoldManySamples) {
   ScriptedBackend scripted;
   const Manifest manifest = scripted_shards(scripted, 6);
   CopyingTreatment treatment;
-  BatchPool pool = BatchPool::make({7, kSlotBytes}, 2).value();
-  const auto loader =
-      BatchLoader::make({&manifest, &scripted, &treatment, &pool},
-                        {Sampler(manifest.samples(), Shuffle::global, 1), {0, 1}, 3, BadSample::fail});
-  ASSERT_TRUE(loader.ok());
-  int batches = 0;
-  while (true) {
-    const Result<const Batch*> batch = (*loader)->next();
-    ASSERT_TRUE(batch.ok());
-    if (*batch == nullptr) break;
-    ++batches;
+  std::uint64_t read = 0;
+  for (const std::size_t depth : {1U, 5U}) {
+    BatchPool pool = BatchPool::make({7, kSlotBytes}, 2).value();
+    const auto loader = BatchLoader::make(
+        {&manifest, &scripted, &treatment, &pool},
+        {Sampler(manifest.samples(), Shuffle::global, 1), {0, 1}, 3, BadSample::fail, depth});
+    ASSERT_TRUE(loader.ok());
+    int batches = 0;
+    while (true) {
+      const Result<const Batch*> batch = (*loader)->next();
+      ASSERT_TRUE(batch.ok());
+      if (*batch == nullptr) break;
+      ++batches;
+    }
+    EXPECT_EQ(batches, 8);
+    EXPECT_EQ(scripted.moved_bytes().read - read, 8U * 7U * 10U);
+    read = scripted.moved_bytes().read;
   }
-  EXPECT_EQ(batches, 8);
-  EXPECT_EQ(scripted.moved_bytes().read, 8U * 7U * 10U);
 }
 
 TEST(BatchLoader, OpensWhatIsWrapped) {

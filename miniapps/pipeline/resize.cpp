@@ -1,12 +1,24 @@
 #include "miniapps/pipeline/resize.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <cstring>
+
+#include "io_backends/base/options.hpp"
 
 namespace penstock {
 namespace {
 
 using Lanes = float __attribute__((vector_size(16)));  // GCC and clang turn it into what the machine has
+
+// Loops over whole lines: nearly all of the work. Compiled for wider vectors as well, where the loader can
+// choose.
+#if defined(__x86_64__) && defined(__gnu_linux__) && !defined(__clang__) && \
+    !defined(PENSTOCK_ADDRESS_SANITIZER) && !defined(PENSTOCK_THREAD_SANITIZER)
+#define PENSTOCK_WIDE __attribute__((target_clones("avx2", "default")))
+#else
+#define PENSTOCK_WIDE
+#endif
 
 Lanes load(const float* from) {
   Lanes lanes;
@@ -14,9 +26,12 @@ Lanes load(const float* from) {
   return lanes;
 }
 
-// Contiguous, so that compilers vectorise it: nearly all of the work is here.
-void blend_lines(const std::uint8_t* __restrict upper, const std::uint8_t* __restrict lower, float towards,
-                 std::size_t count, float* __restrict out) {
+void store(float* to, Lanes lanes) {
+  std::memcpy(to, &lanes, sizeof(lanes));
+}
+
+PENSTOCK_WIDE void blend_lines(const std::uint8_t* __restrict upper, const std::uint8_t* __restrict lower,
+                               float towards, std::size_t count, float* __restrict out) {
   for (std::size_t i = 0; i < count; ++i) {
     const auto a = static_cast<float>(static_cast<int>(upper[i]));
     const auto b = static_cast<float>(static_cast<int>(lower[i]));
@@ -24,19 +39,77 @@ void blend_lines(const std::uint8_t* __restrict upper, const std::uint8_t* __res
   }
 }
 
-}  // namespace
-
-BilinearResizer::BilinearResizer(std::uint32_t width, std::uint32_t height,
-                                 const Normalisation& normalisation)
-    : width_(width), height_(height) {
-  for (std::size_t c = 0; c < 3; ++c) {
-    scale_[c] = 1.0F / (255.0F * normalisation.deviation[c]);
-    shift_[c] = -normalisation.mean[c] / normalisation.deviation[c];
-  }
+// out[i] = sum over t of weights[t] * source[t * stride + i], some of them at a time, which stay in
+// registers.
+PENSTOCK_WIDE void add_up_lines(const std::uint8_t* __restrict source, std::size_t stride,
+                                std::span<const float> weights, std::size_t count, float* __restrict out) {
+  constexpr std::size_t kAtOnce = 32;
+  const auto some = [&](std::size_t from, std::size_t many) {
+    float sum[kAtOnce] = {};
+    for (std::size_t t = 0; t < weights.size(); ++t) {
+      const std::uint8_t* const at = source + t * stride + from;
+      for (std::size_t i = 0; i < many; ++i)
+        sum[i] += static_cast<float>(static_cast<int>(at[i])) * weights[t];
+    }
+    for (std::size_t i = 0; i < many; ++i) out[from + i] = sum[i];
+  };
+  std::size_t from = 0;
+  for (; from + kAtOnce <= count; from += kAtOnce) some(from, kAtOnce);
+  some(from, count - from);
 }
 
-void BilinearResizer::Axis::prepare(std::uint32_t source_size, std::uint32_t target_size,
-                                    std::uint32_t unit) {
+class Bilinear final : public Resizer {
+ public:
+  Bilinear(std::uint32_t width, std::uint32_t height) : width_(width), height_(height) {}
+
+  void begin(const PictureView& picture, bool mirrored) override {
+    picture_ = picture;
+    columns_.prepare(picture.width, width_, 3);
+    rows_.prepare(picture.height, height_, 1);
+    mirrored_ = mirrored;
+    // Four lanes are read where three are meant.
+    line_.resize(std::max(line_.size(), std::size_t{3} * picture.width + 4));
+  }
+
+  void line(std::uint32_t y, std::span<float> out) override {
+    const std::uint8_t* const upper = picture_.pixels + rows_.first[y] * picture_.stride;
+    blend_lines(upper, upper + rows_.step * picture_.stride, rows_.towards[y],
+                std::size_t{3} * picture_.width, line_.data());
+    for (std::uint32_t x = 0; x < width_; ++x) {
+      const float* const at = line_.data() + columns_.first[x];
+      const Lanes left = load(at);
+      const Lanes right = load(at + columns_.step);
+      // The fourth is overwritten by the next pixel, or is the one more; mirrored, it would be the pixel's
+      // before.
+      const Lanes value = left + (right - left) * columns_.towards[x];
+      if (mirrored_) {
+        std::memcpy(out.data() + std::size_t{3} * (width_ - 1 - x), &value, 3 * sizeof(float));
+      } else {
+        store(out.data() + std::size_t{3} * x, value);
+      }
+    }
+  }
+
+ private:
+  // Where the two neighbours of each target position are, and how far it is towards the second.
+  struct Axis {
+    std::uint32_t source = 0;
+    std::uint32_t step = 0;  // from the first neighbour to the second: 0 when the source is one wide
+    std::vector<std::uint32_t> first;
+    std::vector<float> towards;
+    void prepare(std::uint32_t source_size, std::uint32_t target_size, std::uint32_t unit);
+  };
+
+  const std::uint32_t width_;
+  const std::uint32_t height_;
+  PictureView picture_;
+  bool mirrored_ = false;
+  Axis columns_;
+  Axis rows_;
+  std::vector<float> line_;  // one line between two source lines, all of its pixels
+};
+
+void Bilinear::Axis::prepare(std::uint32_t source_size, std::uint32_t target_size, std::uint32_t unit) {
   if (source_size == source) return;
   source = source_size;
   step = source_size > 1 ? unit : 0;
@@ -52,29 +125,105 @@ void BilinearResizer::Axis::prepare(std::uint32_t source_size, std::uint32_t tar
   }
 }
 
-void BilinearResizer::run(const Image& image, std::span<float> out) {
-  const std::size_t line_bytes = std::size_t{3} * image.width;
-  columns_.prepare(image.width, width_, 3);
-  rows_.prepare(image.height, height_, 1);
-  if (line_.size() < line_bytes + 4)
-    line_.resize(line_bytes + 4);  // four lanes are read where three are meant
-  const Lanes scale = load(scale_.data());
-  const Lanes shift = load(shift_.data());
-  float* target = out.data();
-  for (std::uint32_t y = 0; y < height_; ++y) {
-    const std::uint8_t* upper = image.pixels.data() + rows_.first[y] * line_bytes;
-    blend_lines(upper, upper + rows_.step * line_bytes, rows_.towards[y], line_bytes, line_.data());
-    const bool last_line = y + 1 == height_;
-    for (std::uint32_t x = 0; x < width_; ++x, target += 3) {
-      const float* at = line_.data() + columns_.first[x];
-      const Lanes left = load(at);
-      const Lanes right = load(at + columns_.step);
-      const Lanes value = (left + (right - left) * columns_.towards[x]) * scale + shift;
-      // Three floats are meant; the fourth is overwritten by the next pixel, which the very last one does not
-      // have.
-      std::memcpy(target, &value, last_line && x + 1 == width_ ? 3 * sizeof(float) : sizeof(value));
+class Antialias final : public Resizer {
+ public:
+  Antialias(std::uint32_t width, std::uint32_t height) : width_(width), height_(height) {}
+
+  void begin(const PictureView& picture, bool mirrored) override {
+    picture_ = picture;
+    columns_.prepare(picture.width, width_);
+    rows_.prepare(picture.height, height_);
+    mirrored_ = mirrored;
+    line_.resize(std::max(line_.size(), std::size_t{3} * picture.width + 4));
+  }
+
+  void line(std::uint32_t y, std::span<float> out) override {
+    const Axis::Taps& lines = rows_.taps[y];
+    add_up_lines(picture_.pixels + lines.first * picture_.stride, picture_.stride,
+                 std::span(rows_.weights).subspan(lines.weights, lines.count),
+                 std::size_t{3} * picture_.width, line_.data());
+    for (std::uint32_t x = 0; x < width_; ++x) {
+      const Axis::Taps& taps = columns_.taps[x];
+      const float* at = line_.data() + std::size_t{3} * taps.first;
+      const float* const weights = columns_.weights.data() + taps.weights;
+      Lanes sum = load(at) * weights[0];
+      for (std::uint32_t i = 1; i < taps.count; ++i) sum += load(at + std::size_t{3} * i) * weights[i];
+      if (mirrored_) {
+        std::memcpy(out.data() + std::size_t{3} * (width_ - 1 - x), &sum, 3 * sizeof(float));
+      } else {
+        store(out.data() + std::size_t{3} * x, sum);
+      }
     }
   }
+
+ private:
+  // Which source positions each target position is made of, and their weights, which add up to 1.
+  struct Axis {
+    struct Taps {
+      std::uint32_t first = 0;
+      std::uint32_t count = 0;
+      std::size_t weights = 0;  // where they begin
+    };
+    std::uint32_t source = 0;
+    std::vector<Taps> taps;
+    std::vector<float> weights;
+    void prepare(std::uint32_t source_size, std::uint32_t target_size);
+  };
+
+  const std::uint32_t width_;
+  const std::uint32_t height_;
+  PictureView picture_;
+  bool mirrored_ = false;
+  Axis columns_;
+  Axis rows_;
+  std::vector<float> line_;  // the lines that one line of the result is made of, weighed and added up
+};
+
+// Pillow's precompute_coeffs (its Resample.c) has the same support, centres and bounds.
+void Antialias::Axis::prepare(std::uint32_t source_size, std::uint32_t target_size) {
+  if (source_size == source) return;
+  source = source_size;
+  taps.resize(target_size);
+  weights.clear();
+  const double ratio = static_cast<double>(source_size) / target_size;
+  const double reach = std::max(ratio, 1.0);  // of the triangle, to each side
+  for (std::uint32_t i = 0; i < target_size; ++i) {
+    const double centre = (i + 0.5) * ratio;
+    const auto first = static_cast<std::uint32_t>(std::max(centre - reach + 0.5, 0.0));
+    const auto end = std::min(static_cast<std::uint32_t>(centre + reach + 0.5), source_size);
+    taps[i] = {first, end - first, weights.size()};
+    double sum = 0;
+    for (std::uint32_t at = first; at < end; ++at) {
+      const double weight = std::max(0.0, 1.0 - std::abs((at + 0.5 - centre) / reach));
+      weights.push_back(static_cast<float>(weight));
+      sum += weight;
+    }
+    for (std::size_t at = taps[i].weights; at < weights.size(); ++at)
+      weights[at] = static_cast<float>(weights[at] / sum);
+  }
+}
+
+}  // namespace
+
+Result<ResizeFilter> parse_resize(std::string_view name) {
+  if (name == "bilinear") return ResizeFilter::bilinear;
+  if (name == "antialias") return ResizeFilter::antialias;
+  return unknown_name("way to resize", name, {"bilinear", "antialias"});
+}
+
+PictureView view_of(const Image& image) {
+  return view_of(image, {0, 0, image.width, image.height});
+}
+
+PictureView view_of(const Image& image, const PicturePart& part) {
+  const std::size_t stride = std::size_t{3} * image.width;
+  return {part.width, part.height, image.pixels.data() + part.top * stride + std::size_t{3} * part.left,
+          stride};
+}
+
+std::unique_ptr<Resizer> make_resizer(ResizeFilter filter, std::uint32_t width, std::uint32_t height) {
+  if (filter == ResizeFilter::antialias) return std::make_unique<Antialias>(width, height);
+  return std::make_unique<Bilinear>(width, height);
 }
 
 }  // namespace penstock

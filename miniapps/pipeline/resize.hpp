@@ -1,54 +1,56 @@
-// Pictures to the size that a network takes, normalised on the way.
+// Pictures, and parts of them, to the size that a network takes.
 #pragma once
 
-#include <array>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <span>
+#include <string_view>
 #include <vector>
 
 #include "datagen/codec/jpeg.hpp"
+#include "io_backends/base/result.hpp"
 
 namespace penstock {
 
-// out = (pixel / 255 - mean) / deviation, by channel (red, green, blue).
-struct Normalisation {
-  std::array<float, 3> mean{0, 0, 0};
-  std::array<float, 3> deviation{1, 1, 1};
+enum class ResizeFilter : std::uint8_t {
+  // Between the two nearest pixel centres, edges repeated, no filter against aliasing:
+  //   source = (target + 1/2) * source_size / target_size - 1/2, clamped to [0, source_size - 1]
+  // which is what OpenCV calls INTER_LINEAR and PyTorch bilinear without antialias.
+  bilinear,
+  // A triangle over all pixels that fall on the target's pixel (twice as wide as the ratio where the picture
+  // shrinks), cut off
+  // at the edges and normalised: Pillow's BILINEAR, which torchvision has by default, within one of 255
+  // levels
+  // (Pillow rounds between its two passes, this does not).
+  antialias,
 };
+Result<ResizeFilter> parse_resize(std::string_view name);
 
-// Bilinear interpolation between pixel centres, edges repeated, the aspect not kept, no filter against
-// aliasing:
-//   source = (target + 1/2) * source_size / target_size - 1/2, clamped to [0, source_size - 1]
-// which is what OpenCV calls INTER_LINEAR and PyTorch bilinear without antialias. The result is one picture
-// of f32 in the order height, width, channel (NHWC once pictures stand in a batch, as TensorFlow, the paper's
-// framework, has them by default). One thread; memory is reused from picture to picture.
-class BilinearResizer {
+// A picture, or a part of one, in somebody's memory: lines of 3 * width bytes, `stride` bytes from each to
+// the next.
+struct PictureView {
+  std::uint32_t width = 0;  // at least 1
+  std::uint32_t height = 0;
+  const std::uint8_t* pixels = nullptr;
+  std::size_t stride = 0;
+};
+PictureView view_of(const Image& image);
+PictureView view_of(const Image& image, const PicturePart& part);  // which lies in it
+
+// Resizes one picture after the other to one size, the aspect not kept, a line at a time. One thread; memory
+// is reused.
+class Resizer {
  public:
-  BilinearResizer(std::uint32_t width, std::uint32_t height, const Normalisation& normalisation);
+  virtual ~Resizer() = default;
 
-  std::size_t out_floats() const { return std::size_t{3} * width_ * height_; }
-
-  // `image` has at least one pixel and holds width * height * 3 bytes; `out` holds out_floats().
-  void run(const Image& image, std::span<float> out);
-
- private:
-  // Where the two neighbours of each target position are, and how far it is towards the second.
-  struct Axis {
-    std::uint32_t source = 0;
-    std::uint32_t step = 0;  // from the first neighbour to the second: 0 when the source is one wide
-    std::vector<std::uint32_t> first;
-    std::vector<float> towards;
-    void prepare(std::uint32_t source_size, std::uint32_t target_size, std::uint32_t unit);
-  };
-
-  const std::uint32_t width_;
-  const std::uint32_t height_;
-  std::array<float, 4> scale_{};  // out = value * scale + shift; the fourth lane is padding
-  std::array<float, 4> shift_{};
-  Axis columns_;
-  Axis rows_;
-  std::vector<float> line_;  // one line between two source lines, all of its pixels
+  // `picture` stays until the last line. With `mirrored` left and right are exchanged.
+  virtual void begin(const PictureView& picture, bool mirrored) = 0;
+  // Line `y` of the result: red, green, blue by pixel, 0 to 255. `out` holds three numbers a pixel, and one
+  // more, which is undefined. Lines from the top to the bottom, each once.
+  virtual void line(std::uint32_t y, std::span<float> out) = 0;
 };
+
+std::unique_ptr<Resizer> make_resizer(ResizeFilter filter, std::uint32_t width, std::uint32_t height);
 
 }  // namespace penstock

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdint>
 #include <utility>
 #include <vector>
 
@@ -12,7 +13,7 @@
 namespace penstock {
 namespace {
 
-const Normalisation kSome{{0.5F, 0.4F, 0.3F}, {0.2F, 0.25F, 0.3F}};
+using Sides = std::pair<std::uint32_t, std::uint32_t>;
 
 Image noise(std::uint32_t width, std::uint32_t height) {
   Image image{width, height, std::vector<std::uint8_t>(std::size_t{3} * width * height)};
@@ -22,83 +23,197 @@ Image noise(std::uint32_t width, std::uint32_t height) {
   return image;
 }
 
+double pixel(const PictureView& picture, std::size_t x, std::size_t y, std::size_t channel) {
+  return picture.pixels[y * picture.stride + 3 * x + channel];
+}
+
 // Straight from the definition, in double, one value at a time.
-double reference(const Image& image, std::uint32_t out_width, std::uint32_t out_height, std::uint32_t x,
-                 std::uint32_t y, std::uint32_t channel, const Normalisation& normalisation) {
+double bilinear(const PictureView& picture, Sides out, std::uint32_t x, std::uint32_t y,
+                std::uint32_t channel) {
   const auto place = [](std::uint32_t target, std::uint32_t target_size, std::uint32_t size) {
     return std::clamp((target + 0.5) * size / target_size - 0.5, 0.0, size - 1.0);
   };
-  const auto pixel = [&](double px, double py) {
-    const auto ix = static_cast<std::size_t>(std::min(px, image.width - 1.0));
-    const auto iy = static_cast<std::size_t>(std::min(py, image.height - 1.0));
-    return static_cast<double>(image.pixels[(iy * image.width + ix) * 3 + channel]);
+  const auto at = [&](double px, double py) {
+    return pixel(picture, static_cast<std::size_t>(std::min(px, picture.width - 1.0)),
+                 static_cast<std::size_t>(std::min(py, picture.height - 1.0)), channel);
   };
-  const double sx = place(x, out_width, image.width);
-  const double sy = place(y, out_height, image.height);
+  const double sx = place(x, out.first, picture.width);
+  const double sy = place(y, out.second, picture.height);
   const double fx = sx - std::floor(sx);
   const double fy = sy - std::floor(sy);
-  const double top = pixel(sx, sy) * (1 - fx) + pixel(sx + 1, sy) * fx;
-  const double bottom = pixel(sx, sy + 1) * (1 - fx) + pixel(sx + 1, sy + 1) * fx;
-  return ((top * (1 - fy) + bottom * fy) / 255.0 - normalisation.mean[channel]) /
-         normalisation.deviation[channel];
+  const double top = at(sx, sy) * (1 - fx) + at(sx + 1, sy) * fx;
+  const double bottom = at(sx, sy + 1) * (1 - fx) + at(sx + 1, sy + 1) * fx;
+  return top * (1 - fy) + bottom * fy;
 }
 
-void expect_as_reference(std::uint32_t width, std::uint32_t height, std::uint32_t out_width,
-                         std::uint32_t out_height) {
-  SCOPED_TRACE(::testing::Message() << width << "x" << height << " to " << out_width << "x" << out_height);
-  const Image image = noise(width, height);
-  BilinearResizer resizer(out_width, out_height, kSome);
+// As Pillow does it: first along the lines, then across them, each in whole numbers with 22 bits behind the
+// point, rounded to a level in between.
+class AsPillow {
+ public:
+  AsPillow(const PictureView& picture, Sides out) : width_(out.first) {
+    const std::vector<std::vector<Tap>> columns = taps(picture.width, out.first);
+    std::vector<std::uint8_t> lines;
+    for (std::size_t y = 0; y < picture.height; ++y)
+      for (std::size_t x = 0; x < out.first; ++x)
+        for (std::size_t channel = 0; channel < 3; ++channel)
+          lines.push_back(level(columns[x], [&](std::size_t at) { return pixel(picture, at, y, channel); }));
+    const std::vector<std::vector<Tap>> rows = taps(picture.height, out.second);
+    for (std::size_t y = 0; y < out.second; ++y)
+      for (std::size_t i = 0; i < std::size_t{3} * out.first; ++i)
+        pixels_.push_back(level(rows[y], [&](std::size_t at) { return lines[at * 3 * out.first + i]; }));
+  }
+
+  double at(std::uint32_t x, std::uint32_t y, std::uint32_t channel) const {
+    return pixels_[(std::size_t{y} * width_ + x) * 3 + channel];
+  }
+
+ private:
+  struct Tap {
+    std::size_t at = 0;
+    std::int64_t weight = 0;
+  };
+  static constexpr int kBits = 22;
+
+  static std::vector<std::vector<Tap>> taps(std::uint32_t source, std::uint32_t target) {
+    std::vector<std::vector<Tap>> all(target);
+    const double scale = static_cast<double>(source) / target;
+    const double filter_scale = std::max(scale, 1.0);
+    for (std::size_t i = 0; i < target; ++i) {
+      const double centre = (static_cast<double>(i) + 0.5) * scale;
+      const auto first = static_cast<std::int64_t>(std::max(0.0, std::floor(centre - filter_scale + 0.5)));
+      const auto end = std::min<std::int64_t>(source, static_cast<std::int64_t>(centre + filter_scale + 0.5));
+      std::vector<double> weights;
+      double sum = 0;
+      for (std::int64_t at = first; at < end; ++at) {
+        weights.push_back(
+            std::max(0.0, 1.0 - std::abs((static_cast<double>(at) - centre + 0.5) / filter_scale)));
+        sum += weights.back();
+      }
+      for (std::size_t k = 0; k < weights.size(); ++k)
+        all[i].push_back({static_cast<std::size_t>(first) + k,
+                          static_cast<std::int64_t>(std::floor(weights[k] / sum * (1 << kBits) + 0.5))});
+    }
+    return all;
+  }
+
+  template <class Level>
+  static std::uint8_t level(const std::vector<Tap>& taps, const Level& of) {
+    std::int64_t sum = std::int64_t{1} << (kBits - 1);
+    for (const Tap& tap : taps) sum += static_cast<std::int64_t>(of(tap.at)) * tap.weight;
+    return static_cast<std::uint8_t>(std::clamp<std::int64_t>(sum >> kBits, 0, 255));
+  }
+
+  std::size_t width_;
+  std::vector<std::uint8_t> pixels_;
+};
+
+std::vector<float> resized(Resizer& resizer, const PictureView& picture, Sides out, bool mirrored = false) {
   constexpr float kGuard = 12345.0F;
-  std::vector<float> out(resizer.out_floats() + 1, kGuard);
-  resizer.run(image, {out.data(), resizer.out_floats()});
-  EXPECT_EQ(out.back(), kGuard) << "wrote behind its slot";
+  const std::size_t line_floats = std::size_t{3} * out.first;
+  std::vector<float> all;
+  std::vector<float> line(line_floats + 2, kGuard);
+  resizer.begin(picture, mirrored);
+  for (std::uint32_t y = 0; y < out.second; ++y) {
+    resizer.line(y, std::span(line).first(line_floats + 1));
+    EXPECT_EQ(line.back(), kGuard) << "wrote behind its line";
+    all.insert(all.end(), line.begin(), line.end() - 2);
+  }
+  return all;
+}
+
+std::vector<float> resized(ResizeFilter filter, const PictureView& picture, Sides out,
+                           bool mirrored = false) {
+  return resized(*make_resizer(filter, out.first, out.second), picture, out, mirrored);
+}
+
+template <class Reference>
+double worst_difference(const std::vector<float>& got, Sides out, const Reference& reference) {
   double worst = 0;
-  for (std::uint32_t y = 0; y < out_height; ++y)
-    for (std::uint32_t x = 0; x < out_width; ++x)
+  for (std::uint32_t y = 0; y < out.second; ++y)
+    for (std::uint32_t x = 0; x < out.first; ++x)
       for (std::uint32_t c = 0; c < 3; ++c)
-        worst = std::max(worst, std::abs(out[(std::size_t{y} * out_width + x) * 3 + c] -
-                                         reference(image, out_width, out_height, x, y, c, kSome)));
-  EXPECT_LT(worst, 2e-5);
+        worst = std::max(
+            worst, std::abs(double{got[(std::size_t{y} * out.first + x) * 3 + c]} - reference(x, y, c)));
+  return worst;
 }
 
-TEST(BilinearResizer, DoesWhatItsDefinitionSays) {
-  for (const auto& [width, height] : std::vector<std::pair<std::uint32_t, std::uint32_t>>{
-           {500, 375}, {375, 500}, {224, 224}, {223, 225}, {100, 70}, {448, 448}})
-    expect_as_reference(width, height, 224, 224);
+class Resizers : public testing::TestWithParam<std::pair<Sides, Sides>> {
+ protected:
+  const Image image_ = noise(GetParam().first.first, GetParam().first.second);
+  const Sides out_ = GetParam().second;
+};
+
+TEST_P(Resizers, BilinearDoesWhatItsDefinitionSays) {
+  const PictureView picture = view_of(image_);
+  EXPECT_LT(worst_difference(resized(ResizeFilter::bilinear, picture, out_), out_,
+                             [&](std::uint32_t x, std::uint32_t y, std::uint32_t channel) {
+                               return bilinear(picture, out_, x, y, channel);
+                             }),
+            2e-3);
 }
 
-TEST(BilinearResizer, TakesTheSmallestAndTheOddestPictures) {
-  for (const auto& [width, height] : std::vector<std::pair<std::uint32_t, std::uint32_t>>{
-           {1, 1}, {1, 2}, {2, 1}, {2, 2}, {3, 1}, {1, 5000}, {20000, 1}, {20000, 2}})
-    expect_as_reference(width, height, 224, 224);
+TEST_P(Resizers, AntialiasIsWithinOneLevelOfPillow) {
+  const AsPillow pillow(view_of(image_), out_);
+  EXPECT_LE(worst_difference(resized(ResizeFilter::antialias, view_of(image_), out_), out_,
+                             [&](std::uint32_t x, std::uint32_t y, std::uint32_t channel) {
+                               return pillow.at(x, y, channel);
+                             }),
+            1.0);
 }
 
-TEST(BilinearResizer, MakesTheSmallestPictures) {
-  expect_as_reference(500, 375, 1, 1);
-  expect_as_reference(1, 1, 1, 1);
-  expect_as_reference(17, 9, 3, 2);
+TEST_P(Resizers, MirroredIsTheSameTheOtherWayRound) {
+  for (const ResizeFilter filter : {ResizeFilter::bilinear, ResizeFilter::antialias}) {
+    const std::vector<float> plain = resized(filter, view_of(image_), out_);
+    EXPECT_EQ(worst_difference(resized(filter, view_of(image_), out_, true), out_,
+                               [&](std::uint32_t x, std::uint32_t y, std::uint32_t channel) {
+                                 const std::size_t other = std::size_t{out_.first} - 1 - x;
+                                 return plain[(std::size_t{y} * out_.first + other) * 3 + channel];
+                               }),
+              0);
+  }
 }
 
-TEST(BilinearResizer, KeepsItsTablesStraightFromPictureToPicture) {
-  BilinearResizer resizer(16, 16, kSome);
-  std::vector<float> first(resizer.out_floats());
-  std::vector<float> other(resizer.out_floats());
-  std::vector<float> again(resizer.out_floats());
-  resizer.run(noise(40, 30), first);
-  resizer.run(noise(7, 90), other);
-  resizer.run(noise(40, 30), again);
-  EXPECT_EQ(first, again);
-  EXPECT_NE(first, other);
+INSTANTIATE_TEST_SUITE_P(
+    Photographs, Resizers,
+    testing::Values(std::pair{Sides{500, 375}, Sides{224, 224}}, std::pair{Sides{375, 500}, Sides{224, 224}},
+                    std::pair{Sides{224, 224}, Sides{224, 224}}, std::pair{Sides{223, 225}, Sides{224, 224}},
+                    std::pair{Sides{100, 70}, Sides{224, 224}}, std::pair{Sides{448, 448}, Sides{224, 224}}));
+
+INSTANTIATE_TEST_SUITE_P(
+    TheSmallestAndTheOddest, Resizers,
+    testing::Values(std::pair{Sides{1, 1}, Sides{224, 224}}, std::pair{Sides{1, 2}, Sides{22, 24}},
+                    std::pair{Sides{2, 1}, Sides{22, 24}}, std::pair{Sides{2, 2}, Sides{22, 24}},
+                    std::pair{Sides{3, 1}, Sides{22, 24}}, std::pair{Sides{1, 5000}, Sides{22, 24}},
+                    std::pair{Sides{20000, 1}, Sides{22, 24}}, std::pair{Sides{20000, 2}, Sides{22, 24}},
+                    std::pair{Sides{500, 375}, Sides{1, 1}}, std::pair{Sides{1, 1}, Sides{1, 1}},
+                    std::pair{Sides{17, 9}, Sides{3, 2}}));
+
+TEST(Resizer, TakesAPartAsAPictureOfItsOwn) {
+  const Image image = noise(90, 60);
+  const PicturePart part{11, 7, 50, 40};
+  Image alone{part.width, part.height, {}};
+  for (std::size_t y = 0; y < part.height; ++y)
+    for (std::size_t i = 0; i < std::size_t{3} * part.width; ++i)
+      alone.pixels.push_back(image.pixels[(part.top + y) * 270 + std::size_t{3} * part.left + i]);
+  for (const ResizeFilter filter : {ResizeFilter::bilinear, ResizeFilter::antialias})
+    EXPECT_EQ(resized(filter, view_of(image, part), {32, 32}), resized(filter, view_of(alone), {32, 32}));
 }
 
-TEST(BilinearResizer, NormalisesByChannel) {
-  Image image{1, 1, {255, 0, 51}};
-  BilinearResizer resizer(1, 1, kSome);
-  std::vector<float> out(3);
-  resizer.run(image, out);
-  EXPECT_NEAR(out[0], (1.0 - 0.5) / 0.2, 1e-5);
-  EXPECT_NEAR(out[1], (0.0 - 0.4) / 0.25, 1e-5);
-  EXPECT_NEAR(out[2], (0.2 - 0.3) / 0.3, 1e-5);
+TEST(Resizer, KeepsItsTablesStraightFromPictureToPicture) {
+  const Image one = noise(40, 30);
+  const Image other = noise(7, 90);
+  for (const ResizeFilter filter : {ResizeFilter::bilinear, ResizeFilter::antialias}) {
+    const auto resizer = make_resizer(filter, 16, 16);
+    const std::vector<float> first = resized(*resizer, view_of(one), {16, 16});
+    EXPECT_NE(resized(*resizer, view_of(other), {16, 16}), first);
+    EXPECT_EQ(resized(*resizer, view_of(one), {16, 16}), first);
+  }
+}
+
+TEST(Resizer, NamesTheFiltersThatThereAre) {
+  EXPECT_EQ(parse_resize("antialias").value(), ResizeFilter::antialias);
+  ASSERT_FALSE(parse_resize("bicubic").ok());
+  EXPECT_NE(parse_resize("bicubic").error().what.find("bilinear"), std::string::npos);
 }
 
 }  // namespace

@@ -40,6 +40,12 @@ class LapClock {
 inline constexpr std::size_t kLapRead = 0;
 inline constexpr std::size_t kLapFirstOwn = 1;
 
+// Which sample it is, for what is drawn at random.
+struct SampleKey {
+  std::uint64_t epoch = 0;
+  std::uint64_t index = 0;  // in the manifest
+};
+
 // From stored bytes to one slot of the batch. One thread; each worker has its own, with everything reused
 // from sample to sample.
 class SampleTransform {
@@ -49,8 +55,8 @@ class SampleTransform {
   // Fills `slot` whole, or fails: corrupt when the sample is not what the app takes. laps.lap(kLapFirstOwn +
   // i) ends its i-th stage (in the order of Treatment::stages()); the last one ends before it returns. After
   // an error the slot's content is undefined.
-  virtual Result<void> apply(std::span<const std::byte> stored, std::span<std::byte> slot,
-                             LapClock& laps) = 0;
+  virtual Result<void> apply(const SampleKey& key, std::span<const std::byte> stored,
+                             std::span<std::byte> slot, LapClock& laps) = 0;
 };
 
 // How an app treats its samples. Immutable; any thread.

@@ -1,0 +1,124 @@
+#include "miniapps/pipeline/picture.hpp"
+
+#include <algorithm>
+#include <array>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "datagen/codec/jpeg.hpp"
+#include "datagen/codec/png.hpp"
+#include "miniapps/pipeline/augment.hpp"
+
+namespace penstock {
+namespace {
+
+constexpr std::array<std::string_view, 2> kStages{"decode", "resize"};
+constexpr std::size_t kLapDecode = kLapFirstOwn;
+constexpr std::size_t kLapResize = kLapFirstOwn + 1;
+
+// The most that sides may be divided by so that as many pixels are left as the result has.
+unsigned most_shrink(const PicturePart& part, const PictureTensor& tensor) {
+  for (const unsigned shrink : {8U, 4U, 2U})
+    if (part.width / shrink >= tensor.width && part.height / shrink >= tensor.height) return shrink;
+  return 1;
+}
+
+// The part of a picture that was shrunk while decoding, to the nearest pixel that is left.
+PicturePart shrunk(const PicturePart& part, unsigned shrink, const Image& image) {
+  const auto nearest = [shrink](std::uint32_t at) { return (at + shrink / 2) / shrink; };
+  PicturePart small;
+  small.left = std::min(nearest(part.left), image.width - 1);
+  small.top = std::min(nearest(part.top), image.height - 1);
+  small.width = std::clamp(nearest(part.left + part.width), small.left + 1, image.width) - small.left;
+  small.height = std::clamp(nearest(part.top + part.height), small.top + 1, image.height) - small.top;
+  return small;
+}
+
+class PictureTransform final : public SampleTransform {
+ public:
+  explicit PictureTransform(const PictureSettings& settings)
+      : settings_(settings),
+        resizer_(make_resizer(settings.resize, settings.tensor.width, settings.tensor.height)),
+        writer_(settings.tensor, settings.normalisation),
+        line_(std::size_t{3} * settings.tensor.width + 1) {}
+
+  Result<void> apply(const SampleKey& key, std::span<const std::byte> stored, std::span<std::byte> slot,
+                     LapClock& laps) override {
+    const RandomStream random = augment_stream(settings_.seed, key);
+    PENSTOCK_ASSIGN(const PictureView picture, decode(stored, random));
+    laps.lap(kLapDecode);
+    const bool mirrored = settings_.mirror && random.substream(1).bits(0) % 2 == 1;
+    resizer_->begin(picture, mirrored);
+    for (std::uint32_t y = 0; y < settings_.tensor.height; ++y) {
+      resizer_->line(y, line_);
+      writer_.write(y, std::span(line_).first(line_.size() - 1), slot);
+    }
+    laps.lap(kLapResize);
+    return success();
+  }
+
+ private:
+  Result<PictureView> decode(std::span<const std::byte> stored, const RandomStream& random) {
+    const bool png = is_png(stored);
+    if (png || settings_.decode == DecodeMode::full) {
+      PENSTOCK_TRY(png ? decode_png(stored, image_) : jpeg_.decode(stored, image_));
+      return view_of(image_, part(image_.width, image_.height, random));
+    }
+    PENSTOCK_ASSIGN(const JpegHeader header, jpeg_.header(stored));
+    const PicturePart wanted = part(header.width, header.height, random);
+    if (settings_.decode == DecodeMode::crop) {
+      PENSTOCK_TRY(jpeg_.decode_part(stored, wanted, image_));
+      return view_of(image_);
+    }
+    const unsigned shrink = most_shrink(wanted, settings_.tensor);
+    PENSTOCK_TRY(jpeg_.decode(stored, image_, shrink));
+    return view_of(image_, shrunk(wanted, shrink, image_));
+  }
+
+  PicturePart part(std::uint32_t width, std::uint32_t height, const RandomStream& random) const {
+    if (settings_.crop == Crop::whole) return {0, 0, width, height};
+    return random_resized_crop(width, height, random);
+  }
+
+  const PictureSettings settings_;
+  JpegDecoder jpeg_;
+  Image image_;
+  std::unique_ptr<Resizer> resizer_;
+  LineWriter writer_;
+  std::vector<float> line_;
+};
+
+class PictureTreatment final : public Treatment {
+ public:
+  explicit PictureTreatment(const PictureSettings& settings)
+      : settings_(settings), layout_(settings.tensor.text()) {}
+
+  std::size_t slot_bytes() const override { return settings_.tensor.bytes(); }
+  std::string_view layout() const override { return layout_; }
+  std::span<const std::string_view> stages() const override { return kStages; }
+  Result<std::unique_ptr<SampleTransform>> transform() const override {
+    return std::unique_ptr<SampleTransform>(std::make_unique<PictureTransform>(settings_));
+  }
+
+ private:
+  const PictureSettings settings_;
+  const std::string layout_;
+};
+
+}  // namespace
+
+Result<DecodeMode> parse_decode(std::string_view name) {
+  if (name == "full") return DecodeMode::full;
+  if (name == "scaled") return DecodeMode::scaled;
+  if (name == "crop") return DecodeMode::crop;
+  return unknown_name("way to decode", name, {"full", "scaled", "crop"});
+}
+
+std::unique_ptr<Treatment> make_picture_treatment(const PictureSettings& settings) {
+  PictureSettings resolved = settings;
+  if (settings.decode == DecodeMode::crop) resolved.crop = Crop::random;
+  return std::make_unique<PictureTreatment>(resolved);
+}
+
+}  // namespace penstock

@@ -1,0 +1,46 @@
+// Pictures on their way into a batch: decoded, cropped, mirrored, resized, normalised. What the mini-apps
+// that train on pictures have in common.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string_view>
+
+#include "io_backends/base/options.hpp"
+#include "io_backends/base/result.hpp"
+#include "miniapps/pipeline/picture_tensor.hpp"
+#include "miniapps/pipeline/resize.hpp"
+#include "miniapps/pipeline/transform.hpp"
+
+namespace penstock {
+
+// How much of a picture is decoded.
+enum class DecodeMode : std::uint8_t {
+  full,    // every pixel
+  scaled,  // at half, a quarter or an eighth of the size where that still has the pixels that are asked for:
+           // most of the inverse transform falls away, Huffman decoding stays
+  crop,    // only what a random crop needs of it (which it makes, too)
+};
+
+Result<DecodeMode> parse_decode(std::string_view name);
+
+enum class Crop : std::uint8_t {
+  whole,   // none: the whole picture
+  random,  // random_resized_crop()
+};
+
+struct PictureSettings {
+  PictureTensor tensor;
+  Normalisation normalisation;
+  DecodeMode decode = DecodeMode::full;
+  ResizeFilter resize = ResizeFilter::bilinear;
+  Crop crop = Crop::whole;
+  bool mirror = false;     // every second picture, at random
+  std::uint64_t seed = 0;  // of crops and mirroring
+};
+
+// Takes JPEG and PNG (of which every pixel is decoded whatever the mode), told apart by their first bytes.
+// Its stages are "decode" and "resize", the latter with cropping, mirroring and normalising in one pass.
+std::unique_ptr<Treatment> make_picture_treatment(const PictureSettings& settings);
+
+}  // namespace penstock

@@ -1,0 +1,88 @@
+// What a worker reads its samples by: up to `depth` of them on their way at once.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "datagen/manifest/manifest.hpp"
+#include "io_backends/base/backend.hpp"
+#include "io_backends/base/buffer.hpp"
+#include "io_backends/base/result.hpp"
+#include "miniapps/pipeline/batch_plan.hpp"
+
+namespace penstock {
+
+// Objects that hold several samples, opened when the first of them is wanted and held until the end, for all
+// workers of a pipeline: as many as objects_held_open(). Any thread.
+class HeldObjects {
+ public:
+  HeldObjects(const Manifest& manifest, Backend& backend);
+
+  bool holds(std::uint64_t object) const { return object < readers_.size(); }
+  // Of an object of that name which it holds.
+  Result<Reader*> reader(std::uint64_t object, std::string_view name);
+
+ private:
+  Backend& backend_;
+  std::mutex mutex_;
+  std::vector<std::unique_ptr<Reader>> readers_;  // by object
+};
+
+// One thread.
+class SampleReader {
+ public:
+  // All of it is borrowed.
+  static Result<std::unique_ptr<SampleReader>> make(const Manifest& manifest, Backend& backend,
+                                                    HeldObjects& objects, std::size_t depth);
+
+  // One that came. Its bytes stay until the next call of next(), at a depth of 1 until begin(). An error
+  // names the object.
+  struct Arrival {
+    Ticket ticket;
+    std::string_view name;
+    Result<std::span<const std::byte>> bytes;
+  };
+
+  std::size_t depth() const { return depth_; }
+  std::size_t on_their_way() const { return on_their_way_; }  // begun, and not yet had from next()
+  // Needs on_their_way() < depth(). Starts at once or with next(). Failures come with next(), too.
+  void begin(const Ticket& ticket);
+  // Waits for one of those on their way.
+  Arrival next();
+
+ private:
+  struct Slot {
+    Ticket ticket;
+    std::string name;
+    std::uint64_t length = 0;
+    Buffer buffer;
+    std::unique_ptr<Reader> reader;  // of an object that is not held open
+    std::uint64_t reader_object = UINT64_MAX;
+    std::string name_scratch;
+  };
+  SampleReader(const Manifest& manifest, Backend& backend, HeldObjects& objects, std::size_t depth);
+  Result<Operation> operation(Slot& slot);
+  Result<Reader*> reader_of(Slot& slot);
+  Arrival arrival(Slot& slot, Result<std::uint64_t> bytes);
+
+  const Manifest& manifest_;
+  Backend& backend_;
+  HeldObjects& objects_;
+  const bool whole_objects_;
+  const std::size_t depth_;
+  std::vector<Slot> slots_;  // one more than the depth: the caller has it
+  std::vector<std::uint32_t> free_;
+  std::vector<Operation> to_submit_;
+  std::vector<Completion> completions_;  // reaped, the last first
+  std::size_t on_their_way_ = 0;
+  std::optional<std::uint32_t> lent_;  // the slot whose bytes the caller has
+  std::unique_ptr<Queue> queue_;       // last: it may still write to the slots' buffers
+};
+
+}  // namespace penstock
