@@ -37,7 +37,8 @@ struct MiniAppInfo {
   std::string_view summary;
   OptionTable options;
   std::string_view reproduces;  // the paper's application and figure
-  std::string_view codec;       // what its samples must be, as ManifestFacts::codec has it: "jpeg|png"
+  std::string_view
+      codec;  // what its samples must be, as ManifestFacts::codec has it: "jpeg|png"; "": anything
   MiniAppDefaults defaults;
   Result<std::unique_ptr<Treatment>> (*make)(const Options& options, const AppRequest& request);
 };

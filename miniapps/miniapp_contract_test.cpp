@@ -46,7 +46,6 @@ LapClock laps_of(const Treatment& how) {
 TEST(MiniAppContract, DescribesItself) {
   EXPECT_FALSE(tested->summary.empty());
   EXPECT_FALSE(tested->reproduces.empty());
-  EXPECT_FALSE(tested->codec.empty());
   EXPECT_GT(tested->defaults.batch, 0U);
   EXPECT_TRUE(make_accelerator(tested->defaults.accelerator).ok());
   EXPECT_TRUE(parse_shuffle(tested->defaults.shuffle).ok());
@@ -54,9 +53,9 @@ TEST(MiniAppContract, DescribesItself) {
 
 TEST(MiniAppContract, HasATreatmentByDefault) {
   const auto how = treatment();
-  EXPECT_GT(how->slot_bytes(), 0U);
   EXPECT_FALSE(how->layout().empty());
-  EXPECT_FALSE(how->stages().empty());
+  EXPECT_EQ(how->stages().empty(), how->slot_bytes() == 0) << "what is left as it is stored has no stages";
+  EXPECT_EQ(how->transform().value() == nullptr, how->slot_bytes() == 0);
   for (const std::string_view stage : how->stages()) {
     EXPECT_NE(stage, "read") << "the loader's own";
     EXPECT_NE(stage, "accelerator") << "the consumer's own";
@@ -64,8 +63,9 @@ TEST(MiniAppContract, HasATreatmentByDefault) {
 }
 
 TEST(MiniAppContract, FillsItsSlotAndNothingElse) {
-  ASSERT_EQ(tested->codec.substr(0, 4), "jpeg") << "teach this test what a sample of the new codec is";
   const auto how = treatment();
+  if (how->slot_bytes() == 0) GTEST_SKIP() << "samples are left as they are stored";
+  ASSERT_EQ(tested->codec.substr(0, 4), "jpeg") << "teach this test what a sample of the new codec is";
   const auto transform = how->transform().value();
   constexpr std::size_t kGuard = 64;
   const std::size_t bytes = how->slot_bytes();
@@ -88,6 +88,7 @@ TEST(MiniAppContract, FillsItsSlotAndNothingElse) {
 
 TEST(MiniAppContract, RefusesWhatItDoesNotTakeAndGoesOn) {
   const auto how = treatment();
+  if (how->slot_bytes() == 0) GTEST_SKIP() << "it takes everything";
   const auto transform = how->transform().value();
   std::vector<std::byte> slot(how->slot_bytes());
   const std::vector<std::byte> good = good_sample();

@@ -1,4 +1,5 @@
 // `penstock train`: the input pipeline of a mini-app in front of an accelerator, measured on each tier.
+#include <algorithm>
 #include <string>
 #include <utility>
 #include <vector>
@@ -124,6 +125,7 @@ constexpr OptionSpec kOptions[] = {
 // A corpus of something else than the app takes is a mistake; a scanned folder may be a mixture, whose odd
 // ones then fail one by one.
 Result<void> check_codec(const MiniAppInfo& app, const Corpus& corpus) {
+  if (app.codec.empty()) return {};
   PENSTOCK_TRY(SampleOpener::make(corpus.manifest.facts().codec));
   const std::string codec(payload_codec(corpus.manifest.facts().codec));
   if (codec.empty() || codec == "mixed" ||
@@ -148,9 +150,12 @@ Result<void> measure_on(const TrainSetup& setup, const Corpus& corpus, const Tie
 
 Result<void> measure_all(const TrainSetup& setup, const Corpus& corpus, const std::vector<Tier>& others,
                          Run& run) {
-  PENSTOCK_ASSIGN(BatchPool pool,
-                  BatchPool::make({static_cast<std::size_t>(setup.batch), setup.treatment->slot_bytes()},
-                                  setup.prefetch));
+  const Manifest& manifest = corpus.manifest;
+  const std::uint64_t mean_bytes = manifest.payload_bytes() / std::max<std::uint64_t>(1, manifest.samples());
+  PENSTOCK_ASSIGN(BatchPool pool, BatchPool::make({.samples = static_cast<std::size_t>(setup.batch),
+                                                   .slot_bytes = setup.treatment->slot_bytes(),
+                                                   .stored_bytes = mean_bytes},
+                                                  setup.prefetch));
   PENSTOCK_TRY(measure_on(setup, corpus, corpus.tier, pool, run));
   for (const Tier& tier : others) {
     PENSTOCK_TRY(check_interrupt());

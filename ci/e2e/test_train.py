@@ -120,6 +120,18 @@ class Ways(TrainTest):
         self.assertGreater(max(steps) - min(steps), 0.003)
         self.assertIn(record["verdict"], ("ok", "client_bound"))
 
+    def test_stream_takes_anything_as_it_is_stored(self):
+        self.run_cli("generate", "unet3d", "--out", "shards", "--format", "npz", "--samples", "24", "--set", "mean=20kB", "--seed", "7")
+        for data in (self.made / "corpus", self.dir / "shards"):
+            [record] = self.records("train", "stream", "--data", data, "--batch", "8", "--steps", "6", "--seed", "3")
+            self.assertEqual(record["verdict"], "ok", record["reason"])
+            self.assertEqual(record["parameters"]["layout"], "as stored")
+            self.assertEqual(value(record, "steps"), 6)
+            self.assertIn("stage_busy_s.read", record["metrics"])
+            self.assertNotIn("stage_busy_s.decode", record["metrics"])
+        done = self.run_cli("train", "alexnet", "--data", "shards", expect=2)
+        self.assertIn("takes jpeg|png", done.stderr)
+
     def test_words_that_are_wrong(self):
         for words, said in ((("--decode", "half"), "full|scaled|crop"), (("--resize", "cubic"), "bilinear|antialias"),
                             (("--set", "type=f64"), "f32|f16|u8"), (("--depth", "0"), "depth"), (("--depth", "5000"), "at most 1024"),
@@ -351,7 +363,7 @@ class BadInput(TrainTest):
                             (("alexnet", *data, "--prefetch", "-1"), "prefetch"),
                             (("alexnet", *data, "--steps", "0"), "steps"),
                             (("alexnet", *data, "--prefech", "1"), "--prefetch"),
-                            (("alexnet", *data, "--decode", "scaled"), "full"),
+                            (("alexnet", *data, "--decode", "half"), "full"),
                             (("alexnet", *data, "--accelerator", "gpu"), "emulated"),
                             (("alexnet", *data, "--accelerator", "emulated"), "step"),
                             (("alexnet", *data, "--accelerator", "emulated:step=10"), "step"),

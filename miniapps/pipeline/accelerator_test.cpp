@@ -93,7 +93,7 @@ TEST(Accelerator, BurnsAsManyProcessorsAsItIsTold) {
     ASSERT_TRUE(step.ok());
     EXPECT_GE(step->end, step->deadline);
   }
-  EXPECT_GT(thread_seconds() - before, 0.03) << "of 0.3 s: it burns where it had slept";
+  EXPECT_GT(thread_seconds() - before, 0.005) << "a sleeper's are 60 us";
   EXPECT_TRUE(make("emulated:step=1ms,burn=cpu:2.5")->step(batch).ok());
 }
 

@@ -23,7 +23,8 @@ std::uint64_t machine_memory_bytes() {
 
 Result<BatchPool> BatchPool::make(const BatchShape& shape, std::uint64_t prefetch) {
   __extension__ using Wide = unsigned __int128;
-  const Wide wanted = (static_cast<Wide>(prefetch) + 1) * shape.samples * shape.slot_bytes;
+  const Wide wanted = (static_cast<Wide>(prefetch) + 1) * shape.samples *
+                      (shape.slot_bytes != 0 ? shape.slot_bytes : shape.stored_bytes);
   const std::uint64_t memory = machine_memory_bytes();
   const std::string what = "a prefetch queue of " + std::to_string(prefetch) + " batches of " +
                            std::to_string(shape.samples) + " samples";
@@ -37,8 +38,12 @@ Result<BatchPool> BatchPool::make(const BatchShape& shape, std::uint64_t prefetc
     pool.batches_.resize(static_cast<std::size_t>(prefetch) + 1);
     const std::size_t bytes = shape.samples * shape.slot_bytes;
     for (Batch& batch : pool.batches_) {
-      batch.memory.grow(bytes);
-      std::memset(batch.memory.data(), 0, bytes);
+      if (bytes == 0) {
+        batch.stored.resize(shape.samples);
+      } else {
+        batch.memory.grow(bytes);
+        std::memset(batch.memory.data(), 0, bytes);
+      }
       batch.slot_bytes = shape.slot_bytes;
       batch.index.resize(shape.samples);
       batch.label.resize(shape.samples);

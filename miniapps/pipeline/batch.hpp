@@ -13,15 +13,18 @@
 namespace penstock {
 
 // The shape of a batch in memory: `samples` slots of `slot_bytes` each, one behind the other without gaps, so
-// that the whole is one tensor whose outermost dimension is the sample.
+// that the whole is one tensor whose outermost dimension is the sample. With `slot_bytes` 0 samples lie in it
+// as they are stored, each in memory of its own, some `stored_bytes` each.
 struct BatchShape {
   std::size_t samples = 0;
   std::size_t slot_bytes = 0;
+  std::uint64_t stored_bytes = 0;
 };
 
-// One batch. `memory` is aligned to kBufferAlignment. The three vectors have one entry a slot.
+// One batch. `memory` is aligned to kBufferAlignment. The vectors have one entry a slot.
 struct Batch {
   Buffer memory;
+  std::vector<Buffer> stored;  // only with slot_bytes 0
   std::size_t slot_bytes = 0;
   std::vector<std::uint64_t> index;             // of the sample in the manifest
   std::vector<std::uint32_t> label;             // kNoLabel where there is none
@@ -34,13 +37,14 @@ struct Batch {
     return memory.first(samples() * slot_bytes).subspan(i * slot_bytes, slot_bytes);
   }
   std::span<const std::byte> slot(std::size_t i) const {
+    if (slot_bytes == 0) return stored[i].first(static_cast<std::size_t>(length[i]));
     return memory.first(samples() * slot_bytes).subspan(i * slot_bytes, slot_bytes);
   }
 };
 
 // A fixed number of batches. Its memory is touched when it is made, because the first touch of a page costs
-// more than filling it and would be charged to the first batches. Lent to one stage at a time, which it must
-// outlive.
+// more than filling it and would be charged to the first batches (memory of samples as they are stored grows
+// with them, and is recycled, too). Lent to one stage at a time, which it must outlive.
 class BatchPool {
  public:
   // `prefetch` + 1 batches: those ahead, and the one that the accelerator has. exhausted, with the sum, when
@@ -50,7 +54,6 @@ class BatchPool {
   const BatchShape& shape() const { return shape_; }
   std::size_t size() const { return batches_.size(); }
   Batch& operator[](std::size_t i) { return batches_[i]; }
-  std::uint64_t bytes() const { return batches_.size() * shape_.samples * shape_.slot_bytes; }
 
  private:
   BatchPool() = default;

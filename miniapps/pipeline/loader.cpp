@@ -104,19 +104,27 @@ void BatchLoader::work(const std::stop_token& stop, Worker& worker) {
   }
 }
 
+Result<void> BatchLoader::transform(Worker& worker, const SampleReader::Arrival& arrival, Batch& batch) {
+  const Ticket& ticket = arrival.ticket;
+  const auto opened = worker.opener->open(*arrival.bytes);
+  Result<void> applied = opened.ok() ? worker.transform->apply({ticket.epoch, ticket.index}, *opened,
+                                                               batch.slot(ticket.slot), worker.laps)
+                                     : Result<void>(opened.error());
+  if (applied.ok()) return applied;
+  Error error = std::move(applied).error();
+  error.what = "cannot use '" + std::string(arrival.name) + "': " + error.what;
+  return error;
+}
+
 Result<void> BatchLoader::fill(Worker& worker, SampleReader::Arrival& arrival) {
   const Ticket& ticket = arrival.ticket;
   try {
     if (!arrival.bytes.ok()) return std::move(arrival.bytes).error();
     Batch& batch = (*input_.pool)[ticket.place];
-    const auto opened = worker.opener->open(*arrival.bytes);
-    Result<void> applied = opened.ok() ? worker.transform->apply({ticket.epoch, ticket.index}, *opened,
-                                                                 batch.slot(ticket.slot), worker.laps)
-                                       : Result<void>(opened.error());
-    if (!applied.ok()) {
-      Error error = std::move(applied).error();
-      error.what = "cannot use '" + std::string(arrival.name) + "': " + error.what;
-      return error;
+    if (worker.transform) {
+      PENSTOCK_TRY(transform(worker, arrival, batch));
+    } else {
+      worker.reader->exchange(batch.stored[ticket.slot]);
     }
     const SampleEntry& entry = input_.manifest->sample(ticket.index);
     batch.index[ticket.slot] = ticket.index;

@@ -93,6 +93,7 @@ class BatchLoader final : public Stage<const Batch*> {
   void work(const std::stop_token& stop, Worker& worker);
   bool take(Worker& worker);
   Result<void> fill(Worker& worker, SampleReader::Arrival& arrival);
+  Result<void> transform(Worker& worker, const SampleReader::Arrival& arrival, Batch& batch);
   void settle(Worker& worker, const Ticket& ticket, Result<void> outcome);
 
   const LoaderInput input_;

@@ -16,6 +16,7 @@
 #include "datagen/codec/gzip.hpp"
 #include "datagen/format/format_testing.hpp"
 #include "datagen/scripted_backend.hpp"
+#include "io_backends/base/crc32c.hpp"
 #include "io_backends/base/faulty.hpp"
 #include "io_backends/base/interrupt.hpp"
 
@@ -181,6 +182,31 @@ TEST(BatchLoader, ReadsRangesOfObjectsThatHoldManySamples) {
     EXPECT_EQ(batches, 8);
     EXPECT_EQ(scripted.moved_bytes().read - read, 8U * 7U * 10U);
     read = scripted.moved_bytes().read;
+  }
+}
+
+TEST(BatchLoader, LeavesSamplesAsTheyAreStoredWhereNobodyTreatsThem) {
+  for (const std::size_t depth : {1U, 5U}) {
+    Pipe pipe(100, 8, 2);
+    const auto as_stored = leave_as_stored();
+    BatchPool pool = BatchPool::make({.samples = 8, .slot_bytes = 0, .stored_bytes = 50}, 2).value();
+    const auto loader =
+        BatchLoader::make({&pipe.manifest, &pipe.scripted, as_stored.get(), &pool},
+                          {Sampler(100, Shuffle::global, 1), {0, 3}, 3, BadSample::fail, depth});
+    ASSERT_TRUE(loader.ok());
+    std::uint64_t batches = 0;
+    for (Result<const Batch*> batch = (*loader)->next(); *batch != nullptr;
+         batch = (*loader)->next(), ++batches) {
+      for (std::size_t i = 0; i < 8; ++i) {
+        const std::span<const std::byte> got = (*batch)->slot(i);
+        const SampleEntry& entry = pipe.manifest.sample((*batch)->index[i]);
+        ASSERT_EQ(got.size(), entry.length);
+        EXPECT_EQ(crc32c(got), entry.crc32c);
+      }
+    }
+    EXPECT_EQ(batches, 36U);
+    ASSERT_EQ((*loader)->times().size(), 1U);
+    EXPECT_EQ((*loader)->times().front().stage, "read");
   }
 }
 

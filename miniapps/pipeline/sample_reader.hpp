@@ -8,6 +8,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "datagen/manifest/manifest.hpp"
@@ -55,6 +56,8 @@ class SampleReader {
   void begin(const Ticket& ticket);
   // Waits for one of those on their way.
   Arrival next();
+  // Gives the memory of the last arrival away, with its bytes, and takes the other for later ones.
+  void exchange(Buffer& other) { std::swap(slots_[*lent_].buffer, other); }
 
  private:
   struct Slot {

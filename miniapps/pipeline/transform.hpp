@@ -64,10 +64,15 @@ class Treatment {
  public:
   virtual ~Treatment() = default;
 
-  virtual std::size_t slot_bytes() const = 0;                    // what one sample takes in a batch
+  virtual std::size_t slot_bytes()
+      const = 0;  // what one sample takes in a batch; 0: it is left as it is stored
   virtual std::string_view layout() const = 0;                   // for the record: "f32 NHWC 224x224x3"
   virtual std::span<const std::string_view> stages() const = 0;  // of its transform: "decode", "resize"
-  virtual Result<std::unique_ptr<SampleTransform>> transform() const = 0;  // one a worker
+  // One a worker; null with slot_bytes() 0.
+  virtual Result<std::unique_ptr<SampleTransform>> transform() const = 0;
 };
+
+// Samples as they are stored, whatever they are: no stages, no copies.
+std::unique_ptr<Treatment> leave_as_stored();
 
 }  // namespace penstock

@@ -1,0 +1,28 @@
+// Reading and batching alone: what the tier and the loader give, with nothing behind them.
+#include <memory>
+
+#include "miniapps/miniapp.hpp"
+#include "miniapps/pipeline/transform.hpp"
+
+namespace penstock {
+namespace {
+
+Result<std::unique_ptr<Treatment>> make(const Options&, const AppRequest&) {
+  return leave_as_stored();
+}
+
+}  // namespace
+
+extern const MiniAppInfo miniapp_stream;
+const MiniAppInfo miniapp_stream{
+    .name = "stream",
+    .summary =
+        "samples of any kind, read in N threads and batched as they are stored: no decoding, no copies",
+    .options = {},
+    .reproduces =
+        "STREAM of Chien et al., tf-Darshan, CLUSTER 2020: read and batch, over small and large files",
+    .codec = "",
+    .defaults = {.batch = 128, .prefetch = 10},
+    .make = &make};
+
+}  // namespace penstock
