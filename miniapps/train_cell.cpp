@@ -34,6 +34,7 @@ struct Passage {
   TrainingRun run;
   std::vector<StageTally> stages;
   LoaderLosses losses;
+  std::vector<LostTime> lost;
 };
 
 double peak_memory_bytes() {
@@ -67,6 +68,7 @@ class Cell {
   void report(const Passage& passage, const TrainingFigures& figures);
   void report_steps(const TrainingRun& run);
   void report_stages(const Passage& passage, const TrainingFigures& figures);
+  void report_lost(const Passage& passage, const TrainingFigures& figures);
   void judge(const Passage& passage, const TrainingFigures& figures);
   void report_input_alone(const std::vector<TrainingRun>& parts, std::uint64_t steps, double input_wait_s);
   std::string log_path() const;
@@ -106,6 +108,7 @@ Result<Passage> Cell::pass(Accelerator& accelerator, const PlanLimits& limits, c
   passage.run = run_training(*loader, accelerator, start, watcher);
   passage.stages = loader->times();
   passage.losses = loader->losses();
+  passage.lost = loader->lost();
   return passage;
 }
 
@@ -155,6 +158,15 @@ void Cell::report_stages(const Passage& passage, const TrainingFigures& figures)
   }
 }
 
+// The loader's parts of what it was waited for, as parts of what the accelerator waited.
+void Cell::report_lost(const Passage& passage, const TrainingFigures& figures) {
+  double sum = 0;
+  for (const LostTime& part : passage.lost) sum += part.seconds;
+  for (const LostTime& part : passage.lost)
+    trial_.value("lost_s." + part.to, "s", Better::lower,
+                 sum > 0 ? part.seconds / sum * figures.input_wait_s : 0.0);
+}
+
 void Cell::report(const Passage& passage, const TrainingFigures& figures) {
   trial_.value("steps", "1", Better::neither, static_cast<double>(passage.run.steps.size()));
   trial_.value("skipped_samples", "1", Better::lower, static_cast<double>(passage.losses.skipped));
@@ -169,6 +181,7 @@ void Cell::report(const Passage& passage, const TrainingFigures& figures) {
     trial_.value("input_wait_s", "s", Better::lower, figures.input_wait_s);
     report_steps(passage.run);
     report_stages(passage, figures);
+    report_lost(passage, figures);
   }
   if (figures.utilization) trial_.value("accelerator_utilization", "1", Better::higher, *figures.utilization);
   if (figures.utilization_dlio) trial_.value("au_dlio", "1", Better::higher, *figures.utilization_dlio);

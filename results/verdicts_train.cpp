@@ -46,6 +46,34 @@ void say_utilization(const TrainGroup& group, std::vector<Sentence>& out) {
                    fmt::format("The accelerator of {} was busy {}.", group.title, enumerate(parts))});
 }
 
+// "lost_s.decode" -> what the accelerator lost to decoding, the most first.
+std::vector<std::pair<double, std::string>> lost_parts(const Record& record) {
+  constexpr std::string_view kLost = "lost_s.";
+  std::vector<std::pair<double, std::string>> parts;
+  for (const auto& [name, metric] : record.metrics)
+    if (name.starts_with(kLost)) parts.emplace_back(metric_value(record, name).value_or(0), name.substr(kLost.size()));
+  std::sort(parts.rbegin(), parts.rend());
+  return parts;
+}
+
+// Where utilization went: only of accelerators that have a step, and only what is worth a word.
+void say_lost(const TrainGroup& group, std::vector<Sentence>& out) {
+  constexpr double kWorthAWord = 0.01;
+  for (const auto& [prefetch, record] : group.at) {
+    const auto wall = metric_value(*record, "wall_s");
+    const auto waited = metric_value(*record, "input_wait_s");
+    if (!metric_value(*record, "accelerator_utilization") || !wall || !waited || *wall <= 0) continue;
+    std::vector<std::string> parts;
+    for (const auto& [lost_s, to] : lost_parts(*record))
+      if (lost_s >= kWorthAWord * *wall)
+        parts.push_back(fmt::format("{} to {}", format_percent(lost_s / *wall), to));
+    if (*waited < kWorthAWord * *wall || parts.empty()) continue;
+    out.push_back({Tone::finding, "lost",
+                   fmt::format("With prefetch {}, the accelerator of {} lost {} of its time: {}.", prefetch,
+                               group.title, format_percent(*waited / *wall), enumerate(parts))});
+  }
+}
+
 // The stage that was busy most is what the others wait for, if it was busy more than half of the time.
 void say_bottleneck(const TrainGroup& group, std::vector<Sentence>& out) {
   if (group.at.empty()) return;
@@ -72,6 +100,7 @@ void say_bottleneck(const TrainGroup& group, std::vector<Sentence>& out) {
 void say_train(const std::vector<TrainGroup>& groups, std::vector<Sentence>& out) {
   for (const TrainGroup& group : groups) say_prefetch(group, out);
   for (const TrainGroup& group : groups) say_utilization(group, out);
+  for (const TrainGroup& group : groups) say_lost(group, out);
   for (const TrainGroup& group : groups) say_bottleneck(group, out);
 }
 

@@ -4,6 +4,7 @@
 #include <chrono>
 #include <exception>
 #include <new>
+#include <numeric>
 #include <system_error>
 #include <utility>
 
@@ -16,6 +17,10 @@ constexpr std::chrono::milliseconds kInterruptPoll{50};
 
 double seconds(std::uint64_t nanoseconds) {
   return static_cast<double>(nanoseconds) * 1e-9;
+}
+
+std::uint64_t nanoseconds_since(LapClock::Clock::time_point then) {
+  return static_cast<std::uint64_t>((LapClock::Clock::now() - then).count());
 }
 
 // A sample can be bad; a machine out of memory or a bug of ours is not the sample's fault.
@@ -88,9 +93,10 @@ void BatchLoader::work(const std::stop_token& stop, Worker& worker) {
   std::unique_lock lock(mutex_);
   while (!stop.stop_requested() && !failure_) {
     if (!take(worker)) {
-      const auto since = LapClock::Clock::now();
+      worker.waiting_since = LapClock::Clock::now();
       const bool more = work_there_.wait(lock, stop, [this] { return failure_ || plan_.can_take(); });
-      if (more) worker.waited_ns += static_cast<std::uint64_t>((LapClock::Clock::now() - since).count());
+      if (more) worker.waited_ns += nanoseconds_since(*worker.waiting_since);
+      worker.waiting_since.reset();
       continue;
     }
     lock.unlock();
@@ -156,10 +162,57 @@ void BatchLoader::settle(Worker& worker, const Ticket& ticket, Result<void> outc
   if (failure_ || plan_.can_take()) work_there_.notify_all();
 }
 
+// By stage, then what workers waited for a place.
+std::vector<std::uint64_t> BatchLoader::spent_ns() const {
+  std::vector<std::uint64_t> sum(workers_.front().spent_ns.size() + 1, 0);
+  for (const Worker& worker : workers_) {
+    for (std::size_t i = 0; i + 1 < sum.size(); ++i) sum[i] += worker.spent_ns[i];
+    sum.back() += worker.waited_ns;
+    if (worker.waiting_since) sum.back() += nanoseconds_since(*worker.waiting_since);
+  }
+  return sum;
+}
+
+void BatchLoader::account_wait(LapClock::Clock::time_point since, const std::vector<std::uint64_t>& before,
+                               const Batch* got) {
+  const std::vector<std::uint64_t> after = spent_ns();
+  worked_ns_.resize(after.size(), 0);
+  for (std::size_t i = 0; i < after.size(); ++i) worked_ns_[i] += after[i] - before[i];
+  const std::uint64_t waited = nanoseconds_since(since);
+  const std::uint64_t late =
+      got == nullptr ? 0 : std::min(waited, nanoseconds_since(std::max(since, got->ready)));
+  woke_late_ns_ += late;
+  consumer_waited_ns_ += waited - late;
+}
+
+std::vector<LostTime> BatchLoader::lost() const {
+  std::vector<LostTime> parts{{"read", 0}};
+  for (const std::string_view stage : input_.treatment->stages()) parts.push_back({std::string(stage), 0});
+  parts.push_back({"straggler", 0});
+  const std::lock_guard lock(mutex_);
+  const auto all =
+      static_cast<double>(std::accumulate(worked_ns_.begin(), worked_ns_.end(), std::uint64_t{0}));
+  double late = seconds(woke_late_ns_);
+  if (all <= 0) late += seconds(consumer_waited_ns_);  // too short for a worker to say what it was at
+  for (std::size_t i = 0; all > 0 && i < parts.size(); ++i)
+    parts[i].seconds = seconds(consumer_waited_ns_) * static_cast<double>(worked_ns_[i]) / all;
+  parts.push_back({"queue", late});
+  return parts;
+}
+
 Result<const Batch*> BatchLoader::next() {
   std::unique_lock lock(mutex_);
   plan_.request();
   if (plan_.can_take()) work_there_.notify_all();
+  if (failure_ || plan_.head() != BatchPlan::Head::pending) return pull(lock);
+  const std::vector<std::uint64_t> before = spent_ns();
+  const auto since = LapClock::Clock::now();
+  Result<const Batch*> got = pull(lock);
+  account_wait(since, before, got.ok() ? *got : nullptr);
+  return got;
+}
+
+Result<const Batch*> BatchLoader::pull(std::unique_lock<std::mutex>& lock) {
   while (true) {
     if (failure_) return *failure_;
     switch (plan_.head()) {

@@ -67,6 +67,14 @@ struct LoaderLosses {
   static constexpr std::size_t kNamed = 10;
 };
 
+// What the consumer waited for in next(), in seconds. "read" and the transform's own stages: what the workers
+// were at meanwhile, each by its share. "straggler": workers that had nothing to do while others were at the
+// last samples of the batch. "queue": the batch was there, and the consumer had not woken up.
+struct LostTime {
+  std::string to;
+  double seconds = 0;
+};
+
 class BatchLoader final : public Stage<const Batch*> {
  public:
   // Starts the workers. invalid_argument when the sampler's epoch is smaller than a batch.
@@ -77,6 +85,8 @@ class BatchLoader final : public Stage<const Batch*> {
   Result<const Batch*> next() override;
   std::vector<StageTally> times() const override;
   LoaderLosses losses() const;
+  // So far; all parts add up to what next() waited in all.
+  std::vector<LostTime> lost() const;
 
  private:
   struct Worker {
@@ -85,8 +95,9 @@ class BatchLoader final : public Stage<const Batch*> {
     std::unique_ptr<SampleReader> reader;
     std::vector<Ticket> taken;
     LapClock laps{1};
-    std::vector<std::uint64_t> spent_ns;  // of laps, and
-    std::uint64_t waited_ns = 0;          // for a place: both under the mutex
+    std::vector<std::uint64_t> spent_ns;                       // of laps, and
+    std::uint64_t waited_ns = 0;                               // for a place
+    std::optional<LapClock::Clock::time_point> waiting_since;  // for one, now: all three under the mutex
   };
 
   BatchLoader(const LoaderInput& input, const LoaderSettings& settings);
@@ -94,6 +105,10 @@ class BatchLoader final : public Stage<const Batch*> {
   bool take(Worker& worker);
   Result<void> fill(Worker& worker, SampleReader::Arrival& arrival);
   Result<void> transform(Worker& worker, const SampleReader::Arrival& arrival, Batch& batch);
+  Result<const Batch*> pull(std::unique_lock<std::mutex>& lock);
+  std::vector<std::uint64_t> spent_ns() const;
+  void account_wait(LapClock::Clock::time_point since, const std::vector<std::uint64_t>& before,
+                    const Batch* got);
   void settle(Worker& worker, const Ticket& ticket, Result<void> outcome);
 
   const LoaderInput input_;
@@ -107,6 +122,9 @@ class BatchLoader final : public Stage<const Batch*> {
   BatchPlan plan_;
   std::optional<Error> failure_;
   std::vector<std::string> named_;
+  std::vector<std::uint64_t> worked_ns_;  // by stage, and by workers without work, while the consumer waited
+  std::uint64_t consumer_waited_ns_ = 0;  // until batches were there, and
+  std::uint64_t woke_late_ns_ = 0;        // from then on
 
   std::vector<std::jthread> threads_;  // last: joined before what they use dies
 };

@@ -37,6 +37,7 @@ class CopyingTreatment final : public Treatment {
   }
 
   std::set<std::size_t> refused_lengths;
+  std::chrono::milliseconds slow_decode{0};
   bool throws = false;
   mutable std::atomic<std::uint64_t> applied{0};
 
@@ -59,6 +60,7 @@ class CopyingTreatment final : public Treatment {
         std::unique_lock lock(owner_.mutex_);
         owner_.gate_.wait(lock, [&] { return !owner_.gate_closed_; });
       }
+      if (owner_.slow_decode.count() > 0) std::this_thread::sleep_for(owner_.slow_decode);
       laps.lap(kLapFirstOwn);
       ++owner_.applied;
       if (owner_.throws) throw std::runtime_error("a bug");
@@ -460,6 +462,43 @@ TEST(BatchLoader, EveryStagesTimesAddUpToTheSameWorkerTime) {
     EXPECT_GT(stage.busy_s, 0) << stage.stage;
     EXPECT_NEAR(stage.busy_s + stage.starved_s + stage.blocked_s, total, 1e-9) << stage.stage;
   }
+}
+
+TEST(BatchLoader, SaysWhatItWasWaitedFor) {
+  for (const std::uint64_t prefetch : {0U, 2U}) {
+    Pipe pipe(64, 8, prefetch);
+    pipe.treatment.slow_decode = std::chrono::milliseconds(4);
+    const auto begin = std::chrono::steady_clock::now();
+    const auto loader = pipe.start({0, 1}, 2);
+    ASSERT_TRUE(loader.ok());
+    EXPECT_EQ(drain(**loader, pipe.manifest).size(), 8U);
+    const double wall_s = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+    const std::vector<LostTime> lost = (*loader)->lost();
+    std::vector<std::string> names;
+    double sum = 0;
+    for (const LostTime& part : lost) {
+      names.push_back(part.to);
+      EXPECT_GE(part.seconds, 0) << part.to;
+      sum += part.seconds;
+    }
+    EXPECT_EQ(names, (std::vector<std::string>{"read", "decode", "resize", "straggler", "queue"}));
+    EXPECT_LE(sum, wall_s);
+    EXPECT_GE(sum, 0.06) << "64 samples of 4 ms in two threads, and nobody works meanwhile";
+    EXPECT_EQ(std::max_element(lost.begin(), lost.end(),
+                               [](const auto& a, const auto& b) { return a.seconds < b.seconds; })
+                  ->to,
+              "decode");
+  }
+}
+
+TEST(BatchLoader, NothingIsLostToWhatWasThereInTime) {
+  Pipe pipe(64, 8, 4);
+  const auto loader = pipe.start({4, 0}, 2);
+  ASSERT_TRUE(loader.ok());
+  while (pipe.treatment.applied < 32) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  for (int i = 0; i < 4; ++i) ASSERT_TRUE((*loader)->next().ok());
+  for (const LostTime& part : (*loader)->lost()) EXPECT_LT(part.seconds, 0.02) << part.to;
 }
 
 TEST(BatchPool, RefusesMoreThanTheMachineHas) {
