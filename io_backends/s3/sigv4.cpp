@@ -1,5 +1,7 @@
 #include "io_backends/s3/sigv4.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 
 namespace penstock::s3 {
@@ -104,14 +106,13 @@ std::string authorization(const ToSign& request, const Credentials& who, std::st
 
   const std::string day(date.substr(0, 8));
   const std::string scope = day + "/" + std::string(region) + "/" + std::string(service) + "/aws4_request";
-  const std::string to_sign =
-      std::string(kAlgorithm) + "\n" + std::string(date) + "\n" + scope + "\n" + hex_of_text(canonical);
+  const std::string to_sign = fmt::format("{}\n{}\n{}\n{}", kAlgorithm, date, scope, hex_of_text(canonical));
   const std::string first = "AWS4" + who.secret;
   Digest key = hmac_sha256(std::span(reinterpret_cast<const std::uint8_t*>(first.data()), first.size()), day);
   for (const std::string_view word : {region, service, std::string_view("aws4_request")})
     key = hmac_sha256(key, word);
-  return std::string(kAlgorithm) + " Credential=" + who.key_id + "/" + scope + ", SignedHeaders=" + names +
-         ", Signature=" + hex(hmac_sha256(key, to_sign));
+  return fmt::format("{} Credential={}/{}, SignedHeaders={}, Signature={}", kAlgorithm, who.key_id, scope,
+                     names, hex(hmac_sha256(key, to_sign)));
 }
 
 }  // namespace penstock::s3
