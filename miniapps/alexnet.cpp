@@ -1,5 +1,5 @@
-// The input side of the AlexNet mini-app: each sample is a JPEG file that becomes a normalised picture of
-// 224x224.
+// The input side of the AlexNet mini-app: each sample is a JPEG or PNG file that becomes a normalised picture
+// of 224x224.
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -25,7 +25,7 @@ constexpr OptionSpec kOptions[] = {
     {.name = "mirror",
      .type = OptionType::boolean,
      .fallback = "0",
-     .help = "exchange left and right of every second one"},
+     .help = "exchange left and right of half of them, at random"},
     {.name = "type",
      .type = OptionType::choice,
      .value = "f32|f16|u8",
@@ -54,6 +54,9 @@ Result<std::unique_ptr<Treatment>> make(const Options& options, const AppRequest
   settings.decode = request.decode;
   settings.resize = request.resize;
   settings.crop = options.text("crop") == "random" ? Crop::random : Crop::whole;
+  if (request.decode == DecodeMode::crop && options.given("crop") && settings.crop == Crop::whole)
+    return make_error(Errc::invalid_argument,
+                      "--decode crop is for random crops: leave out --set crop=whole");
   settings.mirror = options.boolean("mirror");
   settings.seed = request.seed;
   return make_picture_treatment(settings);

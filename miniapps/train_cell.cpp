@@ -162,9 +162,10 @@ void Cell::report_stages(const Passage& passage, const TrainingFigures& figures)
 void Cell::report_lost(const Passage& passage, const TrainingFigures& figures) {
   double sum = 0;
   for (const LostTime& part : passage.lost) sum += part.seconds;
-  for (const LostTime& part : passage.lost)
-    trial_.value("lost_s." + part.to, "s", Better::lower,
-                 sum > 0 ? part.seconds / sum * figures.input_wait_s : 0.0);
+  for (const LostTime& part : passage.lost) {
+    const double share = sum > 0 ? part.seconds / sum : part.to == "queue" ? 1 : 0;
+    trial_.value("lost_s." + part.to, "s", Better::lower, share * figures.input_wait_s);
+  }
 }
 
 void Cell::report(const Passage& passage, const TrainingFigures& figures) {

@@ -44,6 +44,11 @@ Result<TrainSetup> resolve_train_setup(const CommandContext& context, const Mini
   TrainSetup setup;
   setup.app = &app;
   PENSTOCK_ASSIGN(const Options own, app_options(app, options.texts("set")));
+  for (const char* name : {"decode", "resize"})
+    if (app.codec.empty() && options.given(name))
+      return make_error(Errc::invalid_argument, "--" + std::string(name) + " is nothing for '" +
+                                                    std::string(app.name) +
+                                                    "', which leaves samples as they are stored");
   AppRequest request;
   request.seed = context.seed;
   PENSTOCK_ASSIGN(request.decode, parse_decode(options.text("decode")));

@@ -26,9 +26,9 @@ constexpr std::array<std::string_view, 9> kReadWork{"order", "decode", "depth", 
                                                     "rate",  "cpus",   "rank_shift", "numa"};
 
 // The same for a mini-app, beside the prefetch depth.
-constexpr std::array<std::string_view, 15> kTrainWork{
+constexpr std::array<std::string_view, 16> kTrainWork{
     "app",    "threads", "batch", "accelerator", "step_s", "accelerators",     "shuffle", "cache",
-    "decode", "resize",  "ranks", "cpus",        "numa",   "checkpoint_every", "set"};
+    "decode", "resize",  "ranks", "cpus",        "numa",   "checkpoint_every", "set",     "depth"};
 
 std::string label_text(const Record& record) {
   std::string text;
@@ -278,7 +278,7 @@ std::vector<TrainGroup> train_groups(std::span<const Record> records) {
       row.push_back(state == cache_name(record) ? "cache " + state
                                                 : state + " (" + cache_name(record) + " asked for)");
       if (state.empty()) row.back().clear();
-      for (const char* name : {"threads", "batch", "accelerator", "decode", "resize", "ranks"})
+      for (const char* name : {"threads", "depth", "batch", "accelerator", "decode", "resize", "ranks"})
         row.push_back(parameter_text(record, name).empty()
                           ? ""
                           : std::string(name) + " " + parameter_text(record, name));

@@ -64,7 +64,6 @@ void sleep_until(SteadyTime until) {
 }
 
 Result<void> wait_until(SteadyTime deadline) {
-  const PreciseTimers precise;
   const SteadyTime wake = deadline - kSpin;
   for (SteadyTime now = Clock::now(); now < wake; now = Clock::now()) {
     PENSTOCK_TRY(check_interrupt());
@@ -96,7 +95,11 @@ class EmulatedAccelerator final : public Accelerator {
     Step step;
     step.begin = free_ && batch.ready <= *free_ ? *free_ : Clock::now();
     step.deadline = step.begin + next_step();
-    PENSTOCK_TRY(burner_ ? burner_->until(step.deadline) : wait_until(step.deadline));
+    const PreciseTimers precise;
+    if (burner_) {
+      PENSTOCK_TRY(burner_->until(step.deadline - kSpin));
+    }
+    PENSTOCK_TRY(wait_until(step.deadline));
     step.end = Clock::now();
     free_ = step.deadline;
     return step;

@@ -39,8 +39,8 @@ class Accelerator {
 // (a device with its next batch in hand does not wait for the host to wake up), else when the batch was
 // handed over. Waking up late thus neither shortens a step nor adds up over steps; it shows as overshoot (end
 // - deadline), and a median overshoot above 1% of the step means that this machine was too busy to emulate
-// the accelerator (Verdict::client_bound). Waiting burns no core: it sleeps towards the deadline and spins
-// for the last 20 microseconds at most.
+// the accelerator (Verdict::client_bound). Waiting burns no core (unless told to): it sleeps towards the
+// deadline and spins for the last 20 microseconds at most.
 //
 // With "jitter=2ms" steps take up to so much more or less, evenly spread, drawn by `seed`. With
 // "burn=cpu:0.5" a step occupies that many processors of this machine, as real training does beside its

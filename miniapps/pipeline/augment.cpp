@@ -34,11 +34,12 @@ PicturePart middle(std::uint32_t width, std::uint32_t height) {
 
 PicturePart random_resized_crop(std::uint32_t width, std::uint32_t height, const RandomStream& random) {
   const double whole = static_cast<double>(width) * height;
+  const double narrowest = portable_log(kNarrowest);
+  const double widest = portable_log(kWidest);
   std::uint64_t n = 0;
   for (int draw = 0; draw < kDraws; ++draw) {
     const double area = whole * (kLeastArea + (1.0 - kLeastArea) * random.uniform(n++));
-    const double aspect =
-        std::exp(std::log(kNarrowest) + (std::log(kWidest) - std::log(kNarrowest)) * random.uniform(n++));
+    const double aspect = portable_exp(narrowest + (widest - narrowest) * random.uniform(n++));
     const std::uint32_t part_width = rounded(std::sqrt(area * aspect));
     const std::uint32_t part_height = rounded(std::sqrt(area / aspect));
     if (part_width == 0 || part_height == 0 || part_width > width || part_height > height) continue;

@@ -34,6 +34,7 @@ struct Batch {
 
   std::size_t samples() const { return index.size(); }
   std::span<std::byte> slot(std::size_t i) {
+    if (slot_bytes == 0) return stored[i].first(static_cast<std::size_t>(length[i]));
     return memory.first(samples() * slot_bytes).subspan(i * slot_bytes, slot_bytes);
   }
   std::span<const std::byte> slot(std::size_t i) const {

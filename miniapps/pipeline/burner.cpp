@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <new>
 #include <string>
 #include <system_error>
 
@@ -35,6 +36,8 @@ Result<std::unique_ptr<Burner>> Burner::make(double cores) {
   try {
     for (double i = 1; i < whole; ++i)
       burner->threads_.emplace_back([self = burner.get()](const std::stop_token& stop) { self->work(stop); });
+  } catch (const std::bad_alloc&) {
+    return make_error(Errc::exhausted, "no memory left for threads that occupy processors");
   } catch (const std::system_error& error) {
     return make_error(Errc::exhausted, "cannot start threads to occupy " + std::to_string(cores) +
                                            " processors: " + error.what());

@@ -52,8 +52,6 @@ Result<std::unique_ptr<BatchLoader>> BatchLoader::make(const LoaderInput& input,
     loader->workers_.resize(settings.threads);
     for (Worker& worker : loader->workers_) {
       PENSTOCK_ASSIGN(worker.transform, input.treatment->transform());
-      PENSTOCK_ASSIGN(worker.reader,
-                      SampleReader::make(*input.manifest, *input.backend, loader->objects_, settings.depth));
       worker.taken.reserve(settings.depth);
       PENSTOCK_ASSIGN(worker.opener, SampleOpener::make(input.manifest->facts().codec));
       worker.laps = LapClock(kLapFirstOwn + input.treatment->stages().size());
@@ -89,7 +87,32 @@ bool BatchLoader::take(Worker& worker) {
   return !worker.taken.empty() || worker.reader->on_their_way() > 0;
 }
 
+// The reader, whose queue belongs to the thread that submits, lives and dies here.
 void BatchLoader::work(const std::stop_token& stop, Worker& worker) {
+  std::optional<Error> failure;
+  try {
+    Result<std::unique_ptr<SampleReader>> reader =
+        SampleReader::make(*input_.manifest, *input_.backend, objects_, settings_.depth);
+    if (reader.ok()) {
+      worker.reader = *std::move(reader);
+      serve(stop, worker);
+    } else {
+      failure = std::move(reader).error();
+    }
+  } catch (const std::bad_alloc&) {
+    failure = Error{Errc::exhausted, 0, "no memory left to read samples into"};
+  } catch (const std::exception& error) {
+    failure = Error{Errc::internal, 0, std::string("reading samples: ") + error.what()};
+  }
+  worker.reader.reset();
+  if (!failure) return;
+  const std::lock_guard lock(mutex_);
+  if (!failure_) failure_ = std::move(failure);
+  head_moved_.notify_one();
+  work_there_.notify_all();
+}
+
+void BatchLoader::serve(const std::stop_token& stop, Worker& worker) {
   std::unique_lock lock(mutex_);
   while (!stop.stop_requested() && !failure_) {
     if (!take(worker)) {

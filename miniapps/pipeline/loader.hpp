@@ -6,9 +6,9 @@
 //
 // Prefetch. Batches that are ready or in the making, and not yet handed over, are at most K, the prefetch
 // depth. A batch is handed over when next() returns it; from then on it is the accelerator's, until next() is
-// called again. So during a step up to K batches are worked on or wait, and the memory is K + 1 batches. K =
-// 0: no stage runs ahead; the workers touch no sample of batch n + 1 before next() asks for it, which is
-// after step n ended.
+// called again. So during a step up to K batches are worked on or wait, and the memory is K + 1 batches (and
+// what reads go to: a sample more than `depth`, a thread). K = 0: no stage runs ahead; the workers touch no
+// sample of batch n + 1 before next() asks for it, which is after step n ended.
 //
 // Time. A worker's day is divided among `read` (waiting for one included), the transform's own stages, and
 // waiting for a place in an open batch, by one clock read at each change. Of each of these stages the others
@@ -67,9 +67,10 @@ struct LoaderLosses {
   static constexpr std::size_t kNamed = 10;
 };
 
-// What the consumer waited for in next(), in seconds. "read" and the transform's own stages: what the workers
-// were at meanwhile, each by its share. "straggler": workers that had nothing to do while others were at the
-// last samples of the batch. "queue": the batch was there, and the consumer had not woken up.
+// What the consumer waited for in next(), in seconds. "read" and the transform's own stages: by the
+// shares that they have in the samples which workers finished meanwhile. "straggler": workers that had
+// nothing to do while others were at the last samples of the batch. "queue": the batch was there, and the
+// consumer had not woken up.
 struct LostTime {
   std::string to;
   double seconds = 0;
@@ -92,7 +93,7 @@ class BatchLoader final : public Stage<const Batch*> {
   struct Worker {
     std::unique_ptr<SampleTransform> transform;
     std::optional<SampleOpener> opener;
-    std::unique_ptr<SampleReader> reader;
+    std::unique_ptr<SampleReader> reader;  // while its thread lives
     std::vector<Ticket> taken;
     LapClock laps{1};
     std::vector<std::uint64_t> spent_ns;                       // of laps, and
@@ -102,6 +103,7 @@ class BatchLoader final : public Stage<const Batch*> {
 
   BatchLoader(const LoaderInput& input, const LoaderSettings& settings);
   void work(const std::stop_token& stop, Worker& worker);
+  void serve(const std::stop_token& stop, Worker& worker);
   bool take(Worker& worker);
   Result<void> fill(Worker& worker, SampleReader::Arrival& arrival);
   Result<void> transform(Worker& worker, const SampleReader::Arrival& arrival, Batch& batch);

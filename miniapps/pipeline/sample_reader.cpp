@@ -1,5 +1,6 @@
 #include "miniapps/pipeline/sample_reader.hpp"
 
+#include <algorithm>
 #include <new>
 #include <string>
 #include <utility>
@@ -8,18 +9,20 @@
 
 namespace penstock {
 
-HeldObjects::HeldObjects(const Manifest& manifest, Backend& backend) : backend_(backend) {
-  if (!manifest.one_object_a_sample())
-    readers_.resize(static_cast<std::size_t>(objects_held_open(manifest.objects())));
-}
+HeldObjects::HeldObjects(const Manifest& manifest, Backend& backend)
+    : backend_(backend),
+      held_(manifest.one_object_a_sample() ? 0 : objects_held_open(manifest.objects())),
+      readers_(std::make_unique<std::atomic<Reader*>[]>(static_cast<std::size_t>(held_))) {}
 
 Result<Reader*> HeldObjects::reader(std::uint64_t object, std::string_view name) {
+  std::atomic<Reader*>& at = readers_[static_cast<std::size_t>(object)];
+  if (Reader* const open = at.load(std::memory_order_acquire)) return open;
+  PENSTOCK_ASSIGN(std::unique_ptr<Reader> mine, backend_.open(name));
   const std::lock_guard lock(mutex_);
-  std::unique_ptr<Reader>& reader = readers_[static_cast<std::size_t>(object)];
-  if (!reader) {
-    PENSTOCK_ASSIGN(reader, backend_.open(name));
-  }
-  return reader.get();
+  if (Reader* const others = at.load(std::memory_order_relaxed)) return others;
+  open_.push_back(std::move(mine));
+  at.store(open_.back().get(), std::memory_order_release);
+  return open_.back().get();
 }
 
 SampleReader::SampleReader(const Manifest& manifest, Backend& backend, HeldObjects& objects,
@@ -71,11 +74,12 @@ Result<Operation> SampleReader::operation(Slot& slot) {
 }
 
 void SampleReader::begin(const Ticket& ticket) {
-  if (free_.empty()) free_.push_back(*std::exchange(lent_, std::nullopt));
+  if (free_.empty()) set_free(*std::exchange(lent_, std::nullopt));
   const std::uint32_t place = free_.back();
   free_.pop_back();
   ++on_their_way_;
   slots_[place].ticket = ticket;
+  slots_[place].on_its_way = true;
   try {
     Result<Operation> wanted = operation(slots_[place]);
     if (wanted.ok()) return to_submit_.push_back(*std::move(wanted));
@@ -98,11 +102,32 @@ SampleReader::Arrival SampleReader::arrival(Slot& slot, Result<std::uint64_t> by
   return arrival;
 }
 
+// At a depth of 1 the object stays open for the next sample of it; at others there may be as many open as
+// slots.
+void SampleReader::set_free(std::uint32_t place) {
+  if (depth_ > 1) {
+    slots_[place].reader.reset();
+    slots_[place].reader_object = UINT64_MAX;
+  }
+  free_.push_back(place);
+}
+
+// Its slot is not used again: the read may still come.
+SampleReader::Arrival SampleReader::broken() {
+  --on_their_way_;
+  const auto lost =
+      std::find_if(slots_.begin(), slots_.end(), [](const Slot& slot) { return slot.on_its_way; });
+  return {
+      lost->ticket, lost->name,
+      make_error(Errc::internal, "the queue gave nothing back while '" + lost->name + "' was on its way")};
+}
+
 SampleReader::Arrival SampleReader::next() {
-  if (lent_) free_.push_back(*std::exchange(lent_, std::nullopt));
+  if (lent_) set_free(*std::exchange(lent_, std::nullopt));
   if (!to_submit_.empty()) {
     if (queue_) {
-      const std::size_t taken = queue_->submit(to_submit_, Start::with_reap);
+      const std::size_t taken =
+          queue_->submit(to_submit_, completions_.empty() ? Start::with_reap : Start::now);
       to_submit_.erase(to_submit_.begin(), to_submit_.begin() + static_cast<std::ptrdiff_t>(taken));
     } else {
       const Operation operation = to_submit_.front();
@@ -113,11 +138,14 @@ SampleReader::Arrival SampleReader::next() {
   if (completions_.empty()) {
     completions_.resize(slots_.size());
     completions_.resize(queue_->reap(completions_, 1));
+    if (completions_.empty()) return broken();
+    std::reverse(completions_.begin(), completions_.end());
   }
   Completion done = std::move(completions_.back());
   completions_.pop_back();
   --on_their_way_;
   lent_ = static_cast<std::uint32_t>(done.tag);
+  slots_[*lent_].on_its_way = false;
   return arrival(slots_[*lent_], std::move(done.bytes));
 }
 

@@ -1,6 +1,7 @@
 // What a worker reads its samples by: up to `depth` of them on their way at once.
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -25,20 +26,23 @@ class HeldObjects {
  public:
   HeldObjects(const Manifest& manifest, Backend& backend);
 
-  bool holds(std::uint64_t object) const { return object < readers_.size(); }
+  bool holds(std::uint64_t object) const { return object < held_; }
   // Of an object of that name which it holds.
   Result<Reader*> reader(std::uint64_t object, std::string_view name);
 
  private:
   Backend& backend_;
-  std::mutex mutex_;
-  std::vector<std::unique_ptr<Reader>> readers_;  // by object
+  const std::uint64_t held_;
+  std::unique_ptr<std::atomic<Reader*>[]> readers_;  // by object; null: not open yet
+  std::mutex mutex_;                                 // of
+  std::vector<std::unique_ptr<Reader>> open_;
 };
 
-// One thread.
+// One thread, from make() to the end: its queue may be the kernel's, which knows whose it is. Destroyed with
+// samples on their way, it waits for them or cuts them off.
 class SampleReader {
  public:
-  // All of it is borrowed.
+  // All of it is borrowed. `depth` from 1 to what deep_queue() takes; errors are that one's.
   static Result<std::unique_ptr<SampleReader>> make(const Manifest& manifest, Backend& backend,
                                                     HeldObjects& objects, std::size_t depth);
 
@@ -54,9 +58,11 @@ class SampleReader {
   std::size_t on_their_way() const { return on_their_way_; }  // begun, and not yet had from next()
   // Needs on_their_way() < depth(). Starts at once or with next(). Failures come with next(), too.
   void begin(const Ticket& ticket);
-  // Waits for one of those on their way.
+  // Waits for one of those on their way, of which there is one. Those that have been begun are started by
+  // now. An error of kind `internal` where the queue is broken: then nothing may be begun any more.
   Arrival next();
-  // Gives the memory of the last arrival away, with its bytes, and takes the other for later ones.
+  // Gives the memory of the last arrival, which has bytes, away with them, and takes the other for later
+  // ones.
   void exchange(Buffer& other) { std::swap(slots_[*lent_].buffer, other); }
 
  private:
@@ -64,12 +70,15 @@ class SampleReader {
     Ticket ticket;
     std::string name;
     std::uint64_t length = 0;
+    bool on_its_way = false;
     Buffer buffer;
     std::unique_ptr<Reader> reader;  // of an object that is not held open
     std::uint64_t reader_object = UINT64_MAX;
     std::string name_scratch;
   };
   SampleReader(const Manifest& manifest, Backend& backend, HeldObjects& objects, std::size_t depth);
+  void set_free(std::uint32_t place);
+  Arrival broken();
   Result<Operation> operation(Slot& slot);
   Result<Reader*> reader_of(Slot& slot);
   Arrival arrival(Slot& slot, Result<std::uint64_t> bytes);
@@ -79,10 +88,10 @@ class SampleReader {
   HeldObjects& objects_;
   const bool whole_objects_;
   const std::size_t depth_;
-  std::vector<Slot> slots_;  // one more than the depth: the caller has it
+  std::vector<Slot> slots_;  // one more than the depth, unless that is 1: the caller has it
   std::vector<std::uint32_t> free_;
   std::vector<Operation> to_submit_;
-  std::vector<Completion> completions_;  // reaped, the last first
+  std::vector<Completion> completions_;  // reaped, the first last
   std::size_t on_their_way_ = 0;
   std::optional<std::uint32_t> lent_;  // the slot whose bytes the caller has
   std::unique_ptr<Queue> queue_;       // last: it may still write to the slots' buffers
