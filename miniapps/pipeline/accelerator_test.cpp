@@ -93,7 +93,7 @@ TEST(Accelerator, BurnsAsManyProcessorsAsItIsTold) {
     ASSERT_TRUE(step.ok());
     EXPECT_GE(step->end, step->deadline);
   }
-  EXPECT_GT(thread_seconds() - before, 0.005) << "a sleeper's are 60 us";
+  EXPECT_GT(thread_seconds() - before, 0.002) << "a sleeper's are 60 us";
   EXPECT_TRUE(make("emulated:step=1ms,burn=cpu:2.5")->step(batch).ok());
 }
 
@@ -119,24 +119,16 @@ TEST(Accelerator, JitterIsDrawnBySeedAndStaysWithinItsBounds) {
   EXPECT_GT(*std::max_element(first.begin(), first.end()), 550us);
 }
 
-TEST(Accelerator, StopsBurningWhenInterrupted) {
-  const std::unique_ptr<Accelerator> accelerator = make("emulated:step=10h,burn=cpu:2");
-  simulate_interrupt(2);
-  Batch batch;
-  const Result<Step> step = accelerator->step(batch);
-  simulate_interrupt(0);
-  ASSERT_FALSE(step.ok());
-  EXPECT_EQ(step.error().code, Errc::interrupted);
-}
-
-TEST(Accelerator, StopsWaitingWhenInterrupted) {
-  const std::unique_ptr<Accelerator> accelerator = make("emulated:step=10h");
-  simulate_interrupt(2);
-  Batch batch;
-  const Result<Step> step = accelerator->step(batch);
-  simulate_interrupt(0);
-  ASSERT_FALSE(step.ok());
-  EXPECT_EQ(step.error().code, Errc::interrupted);
+TEST(Accelerator, StopsWaitingAndBurningWhenInterrupted) {
+  for (const char* text : {"emulated:step=10h", "emulated:step=10h,burn=cpu:2"}) {
+    const std::unique_ptr<Accelerator> accelerator = make(text);
+    simulate_interrupt(2);
+    Batch batch;
+    const Result<Step> step = accelerator->step(batch);
+    simulate_interrupt(0);
+    ASSERT_FALSE(step.ok()) << text;
+    EXPECT_EQ(step.error().code, Errc::interrupted) << text;
+  }
 }
 
 }  // namespace

@@ -53,7 +53,9 @@ Result<std::unique_ptr<BatchLoader>> BatchLoader::make(const LoaderInput& input,
     for (Worker& worker : loader->workers_) {
       PENSTOCK_ASSIGN(worker.transform, input.treatment->transform());
       worker.taken.reserve(settings.depth);
-      PENSTOCK_ASSIGN(worker.opener, SampleOpener::make(input.manifest->facts().codec));
+      if (worker.transform) {
+        PENSTOCK_ASSIGN(worker.opener, SampleOpener::make(input.manifest->facts().codec));
+      }
       worker.laps = LapClock(kLapFirstOwn + input.treatment->stages().size());
       worker.spent_ns = worker.laps.spent_ns();
     }

@@ -26,10 +26,6 @@ Lanes load(const float* from) {
   return lanes;
 }
 
-void store(float* to, Lanes lanes) {
-  std::memcpy(to, &lanes, sizeof(lanes));
-}
-
 PENSTOCK_WIDE void blend_lines(const std::uint8_t* __restrict upper, const std::uint8_t* __restrict lower,
                                float towards, std::size_t count, float* __restrict out) {
   for (std::size_t i = 0; i < count; ++i) {
@@ -58,35 +54,57 @@ PENSTOCK_WIDE void add_up_lines(const std::uint8_t* __restrict source, std::size
   some(from, count - from);
 }
 
-class Bilinear final : public Resizer {
- public:
-  Bilinear(std::uint32_t width, std::uint32_t height) : width_(width), height_(height) {}
+// What all filters have in common: first lines are blended into one, then that one's pixels.
+class LineResizer : public Resizer {
+ protected:
+  LineResizer(std::uint32_t width, std::uint32_t height) : width_(width), height_(height) {}
 
-  void begin(const PictureView& picture, bool mirrored) override {
+  void show(const PictureView& picture, bool mirrored) {
     picture_ = picture;
-    columns_.prepare(picture.width, width_, 3);
-    rows_.prepare(picture.height, height_, 1);
     mirrored_ = mirrored;
     // Four lanes are read where three are meant.
-    line_.resize(std::max(line_.size(), std::size_t{3} * picture.width + 4));
+    line_.resize(std::max(line_.size(), line_floats() + 4));
+  }
+  std::size_t line_floats() const { return std::size_t{3} * picture_.width; }
+  const std::uint8_t* source_line(std::uint32_t y) const { return picture_.pixels + y * picture_.stride; }
+
+  // Pixel x of the result. The fourth lane is overwritten by the next pixel, or is the one more; mirrored, it
+  // would be the pixel's before.
+  void put(std::uint32_t x, Lanes pixel, std::span<float> out) const {
+    if (mirrored_) {
+      std::memcpy(out.data() + std::size_t{3} * (width_ - 1 - x), &pixel, 3 * sizeof(float));
+    } else {
+      std::memcpy(out.data() + std::size_t{3} * x, &pixel, sizeof(pixel));
+    }
+  }
+
+  const std::uint32_t width_;
+  const std::uint32_t height_;
+  PictureView picture_;
+  std::vector<float> line_;  // what one line of the result is made of, all of its pixels
+
+ private:
+  bool mirrored_ = false;
+};
+
+class Bilinear final : public LineResizer {
+ public:
+  Bilinear(std::uint32_t width, std::uint32_t height) : LineResizer(width, height) {}
+
+  void begin(const PictureView& picture, bool mirrored) override {
+    show(picture, mirrored);
+    columns_.prepare(picture.width, width_, 3);
+    rows_.prepare(picture.height, height_, 1);
   }
 
   void line(std::uint32_t y, std::span<float> out) override {
-    const std::uint8_t* const upper = picture_.pixels + rows_.first[y] * picture_.stride;
-    blend_lines(upper, upper + rows_.step * picture_.stride, rows_.towards[y],
-                std::size_t{3} * picture_.width, line_.data());
+    const std::uint8_t* const upper = source_line(rows_.first[y]);
+    blend_lines(upper, upper + rows_.step * picture_.stride, rows_.towards[y], line_floats(), line_.data());
     for (std::uint32_t x = 0; x < width_; ++x) {
       const float* const at = line_.data() + columns_.first[x];
       const Lanes left = load(at);
       const Lanes right = load(at + columns_.step);
-      // The fourth is overwritten by the next pixel, or is the one more; mirrored, it would be the pixel's
-      // before.
-      const Lanes value = left + (right - left) * columns_.towards[x];
-      if (mirrored_) {
-        std::memcpy(out.data() + std::size_t{3} * (width_ - 1 - x), &value, 3 * sizeof(float));
-      } else {
-        store(out.data() + std::size_t{3} * x, value);
-      }
+      put(x, left + (right - left) * columns_.towards[x], out);
     }
   }
 
@@ -100,13 +118,8 @@ class Bilinear final : public Resizer {
     void prepare(std::uint32_t source_size, std::uint32_t target_size, std::uint32_t unit);
   };
 
-  const std::uint32_t width_;
-  const std::uint32_t height_;
-  PictureView picture_;
-  bool mirrored_ = false;
   Axis columns_;
   Axis rows_;
-  std::vector<float> line_;  // one line between two source lines, all of its pixels
 };
 
 void Bilinear::Axis::prepare(std::uint32_t source_size, std::uint32_t target_size, std::uint32_t unit) {
@@ -125,34 +138,27 @@ void Bilinear::Axis::prepare(std::uint32_t source_size, std::uint32_t target_siz
   }
 }
 
-class Antialias final : public Resizer {
+class Antialias final : public LineResizer {
  public:
-  Antialias(std::uint32_t width, std::uint32_t height) : width_(width), height_(height) {}
+  Antialias(std::uint32_t width, std::uint32_t height) : LineResizer(width, height) {}
 
   void begin(const PictureView& picture, bool mirrored) override {
-    picture_ = picture;
+    show(picture, mirrored);
     columns_.prepare(picture.width, width_);
     rows_.prepare(picture.height, height_);
-    mirrored_ = mirrored;
-    line_.resize(std::max(line_.size(), std::size_t{3} * picture.width + 4));
   }
 
   void line(std::uint32_t y, std::span<float> out) override {
     const Axis::Taps& lines = rows_.taps[y];
-    add_up_lines(picture_.pixels + lines.first * picture_.stride, picture_.stride,
-                 std::span(rows_.weights).subspan(lines.weights, lines.count),
-                 std::size_t{3} * picture_.width, line_.data());
+    add_up_lines(source_line(lines.first), picture_.stride,
+                 std::span(rows_.weights).subspan(lines.weights, lines.count), line_floats(), line_.data());
     for (std::uint32_t x = 0; x < width_; ++x) {
       const Axis::Taps& taps = columns_.taps[x];
       const float* at = line_.data() + std::size_t{3} * taps.first;
       const float* const weights = columns_.weights.data() + taps.weights;
       Lanes sum = load(at) * weights[0];
       for (std::uint32_t i = 1; i < taps.count; ++i) sum += load(at + std::size_t{3} * i) * weights[i];
-      if (mirrored_) {
-        std::memcpy(out.data() + std::size_t{3} * (width_ - 1 - x), &sum, 3 * sizeof(float));
-      } else {
-        store(out.data() + std::size_t{3} * x, sum);
-      }
+      put(x, sum, out);
     }
   }
 
@@ -170,13 +176,8 @@ class Antialias final : public Resizer {
     void prepare(std::uint32_t source_size, std::uint32_t target_size);
   };
 
-  const std::uint32_t width_;
-  const std::uint32_t height_;
-  PictureView picture_;
-  bool mirrored_ = false;
   Axis columns_;
   Axis rows_;
-  std::vector<float> line_;  // the lines that one line of the result is made of, weighed and added up
 };
 
 // Pillow's precompute_coeffs (its Resample.c) has the same support, centres and bounds.

@@ -20,14 +20,15 @@
 
 namespace penstock {
 
-// Objects that hold several samples, opened when the first of them is wanted and held until the end, for all
-// workers of a pipeline: as many as objects_held_open(). Any thread.
+// Objects that hold several samples, held open for all workers of a pipeline: as many as objects_held_open().
+// Unlike OpenObjects (read_plan.hpp) it opens each when the first sample of it is wanted, so that a run of
+// few steps does not wait for all. Any thread.
 class HeldObjects {
  public:
   HeldObjects(const Manifest& manifest, Backend& backend);
 
   bool holds(std::uint64_t object) const { return object < held_; }
-  // Of an object of that name which it holds.
+  // Of an object of that name which it holds; errors are those of Backend::open(). Lives as long as this.
   Result<Reader*> reader(std::uint64_t object, std::string_view name);
 
  private:

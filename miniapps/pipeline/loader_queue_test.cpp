@@ -1,0 +1,127 @@
+// What the loader does with the queues of a back end.
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <thread>
+#include <vector>
+
+#include "miniapps/pipeline/loader_testing.hpp"
+#include "miniapps/pipeline/sample_reader.hpp"
+
+namespace penstock {
+namespace {
+
+// Tells of its queues which thread made, used and destroyed them, and how much was started when.
+class WatchedBackend final : public Backend {
+ public:
+  explicit WatchedBackend(ScriptedBackend& inner) : inner_(inner) { caps_.async = true; }
+  const Caps& caps() const override { return caps_; }
+  Result<std::unique_ptr<Reader>> open(std::string_view name) override { return inner_.open(name); }
+  Result<std::unique_ptr<Writer>> create(std::string_view name, std::uint64_t bytes) override {
+    return inner_.create(name, bytes);
+  }
+  Result<std::unique_ptr<Queue>> queue(std::size_t depth) override {
+    return std::unique_ptr<Queue>(std::make_unique<Watched>(*this, depth));
+  }
+  Namespace& names() override { return inner_.names(); }
+  MovedBytes moved_bytes() const override { return inner_.moved_bytes(); }
+
+  void saw(std::size_t started) {
+    std::size_t before = most;
+    while (before < started && !most.compare_exchange_weak(before, started)) {
+    }
+  }
+
+  std::atomic<int> foreign{0};       // calls by another thread than the one that made the queue
+  std::atomic<bool> broken{false};   // reap gives nothing
+  std::atomic<std::size_t> most{0};  // started and not reaped
+
+ private:
+  class Watched final : public Queue {
+   public:
+    Watched(WatchedBackend& owner, std::size_t depth) : owner_(owner), depth_(depth) {}
+    ~Watched() override { check(); }
+    std::size_t submit(std::span<const Operation> operations, Start start) override {
+      check();
+      const std::size_t taken = std::min(operations.size(), depth_ - waiting_.size());
+      waiting_.insert(waiting_.end(), operations.begin(),
+                      operations.begin() + static_cast<std::ptrdiff_t>(taken));
+      if (start == Start::now) started_ = waiting_.size();
+      owner_.saw(started_);
+      return taken;
+    }
+    std::size_t reap(std::span<Completion> out, std::size_t) override {
+      check();
+      started_ = waiting_.size();
+      owner_.saw(started_);
+      if (owner_.broken) return 0;
+      const std::size_t count = std::min(out.size(), (waiting_.size() + 1) / 2);
+      for (std::size_t i = 0; i < count; ++i) out[i] = {waiting_[i].tag, perform(owner_.inner_, waiting_[i])};
+      waiting_.erase(waiting_.begin(), waiting_.begin() + static_cast<std::ptrdiff_t>(count));
+      started_ -= count;
+      return count;
+    }
+    std::size_t in_flight() const override { return waiting_.size(); }
+
+   private:
+    void check() const {
+      if (std::this_thread::get_id() != thread_) ++owner_.foreign;
+    }
+    WatchedBackend& owner_;
+    const std::size_t depth_;
+    const std::thread::id thread_ = std::this_thread::get_id();
+    std::vector<Operation> waiting_;
+    std::size_t started_ = 0;
+  };
+
+  ScriptedBackend& inner_;
+  Caps caps_;
+};
+
+TEST(BatchLoader, AQueueBelongsToOneThreadFromBeginningToEnd) {
+  for (const bool to_the_end : {true, false}) {
+    Pipe pipe(400, 8, 4);
+    WatchedBackend watched(pipe.scripted);
+    pipe.backend = &watched;
+    {
+      const auto loader = pipe.start({0, 1}, 3, BadSample::fail, Shuffle::global, 12);
+      ASSERT_TRUE(loader.ok());
+      if (to_the_end) {
+        EXPECT_EQ(drain(**loader, pipe.manifest).size(), 50U);
+      } else {
+        ASSERT_TRUE((*loader)->next().ok());
+      }
+    }
+    EXPECT_EQ(watched.foreign, 0);
+    EXPECT_GT(watched.most, 4U) << "several are on their way at a time";
+  }
+}
+
+TEST(BatchLoader, WhatIsBegunIsStartedBeforeTheNextSampleIsWorkedOn) {
+  Pipe pipe(64, 8, 4);
+  WatchedBackend watched(pipe.scripted);
+  HeldObjects objects(pipe.manifest, watched);
+  const auto reader = SampleReader::make(pipe.manifest, watched, objects, 8).value();
+  std::uint64_t next = 0;
+  for (; next < 8; ++next) reader->begin({.index = next});
+  ASSERT_TRUE(reader->next().bytes.ok());  // four came
+  watched.most = 0;
+  reader->begin({.index = next++});
+  ASSERT_TRUE(reader->next().bytes.ok());
+  EXPECT_EQ(watched.most, 5U) << "it is on its way while the second of the four is worked on";
+}
+
+TEST(BatchLoader, ABrokenQueueEndsTheRun) {
+  Pipe pipe(64, 8, 4);
+  WatchedBackend watched(pipe.scripted);
+  watched.broken = true;
+  pipe.backend = &watched;
+  const auto loader = pipe.start({0, 1}, 2, BadSample::skip, Shuffle::global, 5);
+  ASSERT_TRUE(loader.ok());
+  const Result<const Batch*> batch = (*loader)->next();
+  ASSERT_FALSE(batch.ok());
+  EXPECT_EQ(batch.error().code, Errc::internal);
+}
+
+}  // namespace
+}  // namespace penstock

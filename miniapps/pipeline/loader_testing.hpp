@@ -1,0 +1,121 @@
+// For the tests of the loader: samples that need no decoder, and a pipeline of them.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <condition_variable>
+#include <memory>
+#include <mutex>
+#include <set>
+#include <stdexcept>
+#include <vector>
+
+#include "datagen/scripted_backend.hpp"
+#include "miniapps/pipeline/loader.hpp"
+
+namespace penstock {
+
+inline constexpr std::size_t kSlotBytes = 8;
+
+// Keeps a sample's first byte and length; refuses samples that begin with `refused`. `gate` holds every
+// worker up while it is closed.
+class CopyingTreatment final : public Treatment {
+ public:
+  std::size_t slot_bytes() const override { return kSlotBytes; }
+  std::string_view layout() const override { return "test"; }
+  std::span<const std::string_view> stages() const override { return kStages; }
+  Result<std::unique_ptr<SampleTransform>> transform() const override {
+    return std::unique_ptr<SampleTransform>(std::make_unique<Copy>(*this));
+  }
+
+  std::set<std::size_t> refused_lengths;
+  bool throws = false;
+  mutable std::atomic<std::uint64_t> applied{0};
+
+  void close_gate() { gate_closed_ = true; }
+  void open_gate() {
+    {
+      const std::lock_guard lock(mutex_);
+      gate_closed_ = false;
+    }
+    gate_.notify_all();
+  }
+
+ private:
+  class Copy final : public SampleTransform {
+   public:
+    explicit Copy(const CopyingTreatment& owner) : owner_(owner) {}
+    Result<void> apply(const SampleKey&, std::span<const std::byte> stored, std::span<std::byte> slot,
+                       LapClock& laps) override {
+      {
+        std::unique_lock lock(owner_.mutex_);
+        owner_.gate_.wait(lock, [&] { return !owner_.gate_closed_; });
+      }
+      laps.lap(kLapFirstOwn);
+      ++owner_.applied;
+      if (owner_.throws) throw std::runtime_error("a bug");
+      if (owner_.refused_lengths.contains(stored.size())) return make_error(Errc::corrupt, "not a picture");
+      std::fill(slot.begin(), slot.end(), std::byte{0});
+      slot[0] = stored[0];
+      slot[1] = static_cast<std::byte>(stored.size());
+      laps.lap(kLapFirstOwn + 1);
+      return {};
+    }
+
+   private:
+    const CopyingTreatment& owner_;
+  };
+
+  static constexpr std::array<std::string_view, 2> kStages{"decode", "resize"};
+  mutable std::mutex mutex_;
+  mutable std::condition_variable gate_;
+  bool gate_closed_ = false;
+};
+
+struct Pipe {
+  ScriptedBackend scripted;
+  Manifest manifest;
+  Backend* backend = &scripted;
+  CopyingTreatment treatment;
+  BatchPool pool;
+
+  Pipe(std::uint64_t samples, std::size_t batch, std::uint64_t prefetch)
+      : manifest(scripted_files(scripted, samples)),
+        pool(BatchPool::make({batch, kSlotBytes}, prefetch).value()) {}
+
+  Result<std::unique_ptr<BatchLoader>> start(PlanLimits limits, unsigned threads,
+                                             BadSample bad = BadSample::fail,
+                                             Shuffle shuffle = Shuffle::global, std::size_t depth = 1) {
+    return BatchLoader::make({&manifest, backend, &treatment, &pool},
+                             {Sampler(manifest.samples(), shuffle, 77), limits, threads, bad, depth});
+  }
+};
+
+using Indices = std::vector<std::vector<std::uint64_t>>;
+
+// Pulls to the end; every slot must hold what its index says.
+inline Indices drain(BatchLoader& loader, const Manifest& manifest) {
+  Indices batches;
+  while (true) {
+    const Result<const Batch*> batch = loader.next();
+    if (!batch.ok()) {
+      ADD_FAILURE() << batch.error().message();
+      return batches;
+    }
+    if (*batch == nullptr) return batches;
+    const Batch& got = **batch;
+    for (std::size_t i = 0; i < got.samples(); ++i) {
+      const std::uint64_t index = got.index[i];
+      EXPECT_EQ(got.slot(i)[0], static_cast<std::byte>(index * 31));
+      EXPECT_EQ(got.slot(i)[1], static_cast<std::byte>(manifest.sample(index).length));
+      EXPECT_EQ(got.length[i], manifest.sample(index).length);
+      EXPECT_EQ(got.label[i], kNoLabel);
+    }
+    batches.push_back(got.index);
+  }
+}
+
+}  // namespace penstock
