@@ -53,9 +53,10 @@ void put(std::span<const float> from, std::byte* to, PixelType type) {
     for (std::size_t i = 0; i < from.size(); ++i) out[i] = static_cast<std::uint16_t>(half_bits(from[i]));
   } else {
     auto* const out = reinterpret_cast<std::uint8_t*>(to);
+    constexpr float kHalf = 0.5F;  // what is kept is not negative: it rounds as lround() does, without a call
     for (std::size_t i = 0; i < from.size(); ++i) {
       const float kept = from[i] < 0.0F ? 0.0F : from[i] > 255.0F ? 255.0F : from[i];
-      out[i] = static_cast<std::uint8_t>(static_cast<int>(kept + 0.5F));
+      out[i] = static_cast<std::uint8_t>(static_cast<int>(kept + kHalf));
     }
   }
 }

@@ -190,8 +190,8 @@ void Antialias::Axis::prepare(std::uint32_t source_size, std::uint32_t target_si
   const double reach = std::max(ratio, 1.0);  // of the triangle, to each side
   for (std::uint32_t i = 0; i < target_size; ++i) {
     const double centre = (i + 0.5) * ratio;
-    const auto first = static_cast<std::uint32_t>(std::max(centre - reach + 0.5, 0.0));
-    const auto end = std::min(static_cast<std::uint32_t>(centre + reach + 0.5), source_size);
+    const auto first = static_cast<std::uint32_t>(std::max(std::lround(centre - reach), 0L));
+    const auto end = std::min(static_cast<std::uint32_t>(std::lround(centre + reach)), source_size);
     taps[i] = {first, end - first, weights.size()};
     double sum = 0;
     for (std::uint32_t at = first; at < end; ++at) {
