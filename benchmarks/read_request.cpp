@@ -11,7 +11,7 @@
 #include "datagen/codec/png.hpp"
 #include "datagen/corpus_samples.hpp"
 #include "datagen/format/sample_opener.hpp"
-#include "io_backends/base/crc32c.hpp"
+#include "datagen/shared_corpus.hpp"
 
 namespace penstock {
 namespace {
@@ -77,23 +77,6 @@ Result<void> check_ranks(const CommandContext& context) {
     return make_error(Errc::invalid_argument,
                       "--live-csv follows one process: leave it out under a launcher");
   return success();
-}
-
-Result<void> check_shares(Communicator& ranks, const Corpus& corpus) {
-  if (corpus.manifest.samples() < static_cast<std::uint64_t>(ranks.size()))
-    return make_error(Errc::invalid_argument,
-                      fmt::format("{} ranks cannot share the {} samples of '{}': start as many at most",
-                                  ranks.size(), corpus.manifest.samples(), corpus.name));
-  std::uint64_t least = crc32c(corpus.manifest.bytes());
-  std::uint64_t most = least;
-  PENSTOCK_TRY(ranks.all_reduce(std::span(&least, 1), Reduction::min));
-  PENSTOCK_TRY(ranks.all_reduce(std::span(&most, 1), Reduction::max));
-  if (least == most) return success();
-  return make_error(
-      Errc::corrupt,
-      fmt::format("the ranks see different data sets in '{}': it must be the same on every node, "
-                  "and at rest",
-                  corpus.name));
 }
 
 Result<ReadSubject> open_all(const CommandContext& context, const SweepSettings& settings) {

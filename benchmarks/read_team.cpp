@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "io_backends/base/interrupt.hpp"
-#include "results/record.hpp"
+#include "results/rank_words.hpp"
 
 namespace penstock {
 namespace {
@@ -46,14 +46,6 @@ TimesByCall calls_of(const Json& json) {
   return calls;
 }
 
-Json packed(const Error& error) {
-  return {{"code", static_cast<int>(error.code)}, {"errno", error.sys_errno}, {"what", error.what}};
-}
-Error error_of(const Json& json) {
-  return {static_cast<Errc>(json["code"].get<int>()), json["errno"].get<int>(),
-          json["what"].get<std::string>()};
-}
-
 Json packed(const ReadTally& tally) {
   Json ranks = Json::array();
   for (const RankFigures& rank : tally.ranks) ranks.push_back(Json::array({rank.bytes, rank.wall_s}));
@@ -74,8 +66,7 @@ Json packed(const ReadTally& tally) {
           {"first_errors", tally.first_errors},
           {"first_wrong", tally.first_wrong},
           {"failure", tally.failure ? packed(*tally.failure) : Json()},
-          {"ranks", std::move(ranks)},
-          {"signal", interrupt_signal()}};
+          {"ranks", std::move(ranks)}};
 }
 
 ReadTally tally_of(const Json& json) {
@@ -136,61 +127,6 @@ ReadTally side_by_side(const std::vector<ReadTally>& tallies) {
   return all;
 }
 
-Json packed(const CacheOutcome& outcome) {
-  const auto number = [](const std::optional<double>& value) { return value ? Json(*value) : Json(); };
-  const CacheState& state = outcome.state;
-  return {{"client_data", state.client_data},
-          {"client_metadata", state.client_metadata},
-          {"server", state.server},
-          {"host", state.host},
-          {"method", state.method},
-          {"before", number(state.resident_fraction_before)},
-          {"after", number(state.resident_fraction_after)},
-          {"verdict", static_cast<int>(outcome.verdict)},
-          {"reason", outcome.reason}};
-}
-
-CacheOutcome parse_outcome(const Json& json) {
-  const auto number = [](const Json& value) {
-    return value.is_null() ? std::nullopt : std::optional(value.get<double>());
-  };
-  CacheOutcome outcome;
-  json["client_data"].get_to(outcome.state.client_data);
-  json["client_metadata"].get_to(outcome.state.client_metadata);
-  json["server"].get_to(outcome.state.server);
-  json["host"].get_to(outcome.state.host);
-  json["method"].get_to(outcome.state.method);
-  outcome.state.resident_fraction_before = number(json["before"]);
-  outcome.state.resident_fraction_after = number(json["after"]);
-  outcome.verdict = static_cast<Verdict>(json["verdict"].get<int>());
-  json["reason"].get_to(outcome.reason);
-  return outcome;
-}
-
-// What each rank says, on rank 0 made one by `join`, and that on every rank.
-Result<Json> all_say(Communicator& ranks, const Json& mine,
-                     const std::function<Json(const std::vector<Json>&)>& join) {
-  const std::vector<std::uint8_t> words = Json::to_cbor(mine);
-  PENSTOCK_ASSIGN(const auto gathered, ranks.gather(std::as_bytes(std::span(words))));
-  std::vector<std::byte> answer;
-  if (ranks.root()) {
-    std::vector<Json> each;
-    each.reserve(gathered.size());
-    for (const std::vector<std::byte>& bytes : gathered) each.push_back(Json::from_cbor(bytes));
-    const std::vector<std::uint8_t> joined = Json::to_cbor(join(each));
-    const auto bytes = std::as_bytes(std::span(joined));
-    answer.assign(bytes.begin(), bytes.end());
-  }
-  PENSTOCK_TRY(ranks.broadcast(answer));
-  return Json::from_cbor(answer);
-}
-
-int first_signal(const std::vector<Json>& each) {
-  for (const Json& one : each)
-    if (const int signal = one["signal"].get<int>(); signal != 0) return signal;
-  return 0;
-}
-
 }  // namespace
 
 RankShare ReadTeam::share(std::uint64_t shift) const {
@@ -227,50 +163,25 @@ ReadTally ReadTeam::run(const ReadLap& lap, const Mine& mine) {
 }
 
 ReadTally ReadTeam::joined(const ReadTally& mine) {
-  const Result<Json> said = all_say(ranks_, packed(mine), [](const std::vector<Json>& each) {
+  const Result<JoinedWords> said = all_say(ranks_, packed(mine), [](const std::vector<Json>& each) {
     std::vector<ReadTally> tallies;
     tallies.reserve(each.size());
     for (const Json& one : each) tallies.push_back(tally_of(one));
-    Json all = packed(side_by_side(tallies));
-    all["signal"] = first_signal(each);
-    return all;
+    return packed(side_by_side(tallies));
   });
   if (!said.ok()) {
     ReadTally none;
     none.failure = said.error();
     return none;
   }
-  take_signal((*said)["signal"].get<int>());
-  return tally_of(*said);
+  stopped_ |= said->signal != 0;
+  return tally_of(said->json);
 }
 
 Result<CacheOutcome> ReadTeam::prepare(CacheControl& cache) {
-  if (alone()) return cache.prepare();
-  Json mine = Json::object();
-  if (who_prepares_ == WhoPrepares::every_rank || ranks_.rank_on_node() == 0) {
-    const Result<CacheOutcome> outcome = cache.prepare();
-    mine = outcome.ok() ? Json{{"outcome", packed(*outcome)}} : Json{{"error", packed(outcome.error())}};
-  }
-  mine["signal"] = interrupt_signal();
-  PENSTOCK_ASSIGN(const Json said, all_say(ranks_, mine, [](const std::vector<Json>& each) {
-                    std::optional<CacheOutcome> all;
-                    const int signal = first_signal(each);
-                    for (const Json& one : each) {
-                      if (one.contains("error")) return Json{{"error", one["error"]}, {"signal", signal}};
-                      if (!one.contains("outcome")) continue;
-                      const CacheOutcome node = parse_outcome(one["outcome"]);
-                      if (!all) {
-                        all = node;
-                        continue;
-                      }
-                      blend(all->state, node.state);
-                      judge(all->verdict, all->reason, node.verdict, node.reason);
-                    }
-                    return Json{{"outcome", packed(all.value_or(CacheOutcome{}))}, {"signal", signal}};
-                  }));
-  take_signal(said["signal"].get<int>());
-  if (said.contains("error")) return error_of(said["error"]);
-  return parse_outcome(said["outcome"]);
+  PreparedTogether prepared = prepare_together(ranks_, cache, who_prepares_);
+  stopped_ |= prepared.signal != 0;
+  return std::move(prepared.outcome);
 }
 
 std::uint64_t ReadTeam::reduced(std::uint64_t mine, Reduction how) {
@@ -295,24 +206,6 @@ bool ReadTeam::any(bool mine) {
 
 bool ReadTeam::stopped() const {
   return alone() ? interrupted() : stopped_;
-}
-
-void ReadTeam::take_signal(int signal) {
-  if (signal == 0) return;
-  stopped_ = true;
-  if (!interrupted()) simulate_interrupt(signal);
-}
-
-void blend(CacheState& state, const CacheState& other) {
-  if (other.client_data != state.client_data)
-    state.client_data = other.client_data == "unverified" ? "unverified" : "unknown";
-  if (!other.resident_fraction_before) {
-    state.resident_fraction_before.reset();
-  } else if (state.resident_fraction_before) {
-    const double a = *state.resident_fraction_before;
-    const double b = *other.resident_fraction_before;
-    state.resident_fraction_before = state.client_data == "warm" ? std::min(a, b) : std::max(a, b);
-  }
 }
 
 }  // namespace penstock

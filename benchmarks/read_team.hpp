@@ -5,16 +5,13 @@
 #include <functional>
 
 #include "benchmarks/read_engine.hpp"
-#include "datagen/cache_control.hpp"
+#include "datagen/prepare_together.hpp"
 #include "io_backends/base/communicator.hpp"
 
 namespace penstock {
 
 // Reads in flight of one process, over all its threads: what commands allow.
 inline constexpr std::uint64_t kMostInFlight = 16384;
-
-// What lies in a node's cache is one rank's to prepare, unless each has files of its own.
-enum class WhoPrepares : std::uint8_t { one_a_node, every_rank };
 
 // Collective: every rank makes the same calls in the same order, and what a call returns is the same on every
 // rank, so that all decide alike. One thread.
@@ -49,14 +46,10 @@ class ReadTeam {
  private:
   ReadTally joined(const ReadTally& mine);
   std::uint64_t reduced(std::uint64_t mine, Reduction how);
-  void take_signal(int signal);
 
   Communicator& ranks_;
   const WhoPrepares who_prepares_;
   bool stopped_ = false;
 };
-
-// The less flattering of both, layer by layer.
-void blend(CacheState& state, const CacheState& other);
 
 }  // namespace penstock

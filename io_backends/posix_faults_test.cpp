@@ -5,6 +5,7 @@
 #include <cerrno>
 #include <fstream>
 
+#include "io_backends/base/buffer.hpp"
 #include "io_backends/base/testing.hpp"
 #include "io_backends/base/tier.hpp"
 #include "io_backends/system_faults_test.hpp"
@@ -322,6 +323,50 @@ TEST_F(PosixFaults, DirectModeReadsAndWritesWhatIsNotAligned) {
     EXPECT_ERRC(Errc::truncated, (*reader)->read_at(2'500'000, std::span(out).first(2)));
     EXPECT_ERRC(Errc::truncated, (*reader)->read_at(9'000'000, std::span(out).first(2)));
   }
+}
+
+TEST_F(PosixFaults, DirectModeWritesLargeAlignedBytesFromWhereTheyLie) {
+  reopen(",direct=1");
+  if (const auto probe = put("probe", bytes_of("x")); !probe && probe.error().code == Errc::unsupported)
+    GTEST_SKIP() << probe.error().message();
+  constexpr std::size_t kMiB = 1 << 20;
+  const auto bytes = pattern(6 * kMiB);
+  Buffer memory(bytes.size());
+  const std::span<const std::byte> all = memory.first(bytes.size());
+  std::copy(bytes.begin(), bytes.end(), memory.data());
+  struct Case {
+    std::vector<std::size_t> appended;  // up to which byte each
+    std::uint64_t writes;
+  };
+  for (const Case& one : std::vector<Case>{
+           {{5 * kMiB}, 1},                             // one call, not one for each block
+           {{5 * kMiB + 4096}, 1},                      // blocks of 4 KiB
+           {{5 * kMiB + 100}, 2},                       // the rest is staged
+           {{2 * kMiB, 4 * kMiB + 8192, 6 * kMiB}, 3},  // each from where it lies
+           {{kMiB - 4096, kMiB}, 1},                    // few are gathered
+           {{100, 4 * kMiB + 100}, 4 + 1},              // behind a part of a block all are
+           {{4096, 4 * kMiB}, 4},                       // and what is staged goes first
+       }) {
+    auto writer = backend().create("object");
+    ASSERT_OK(writer);
+    InjectedFaults faults;
+    std::size_t from = 0;
+    for (const std::size_t to : one.appended) {
+      ASSERT_OK((*writer)->append(all.subspan(from, to - from)));
+      from = to;
+    }
+    ASSERT_OK((*writer)->publish(Durability::visible));
+    EXPECT_EQ(faults.calls(Call::write), one.writes) << from;
+    EXPECT_TRUE(get("object") == text_of(all.first(from))) << from;
+  }
+  // What the caller does with the memory afterwards is his own business; memory that is not aligned is
+  // copied.
+  auto writer = backend().create("object");
+  ASSERT_OK(writer);
+  ASSERT_OK((*writer)->append(all.subspan(1, 3 * kMiB)));
+  std::fill_n(memory.data(), bytes.size(), std::byte{0});
+  ASSERT_OK((*writer)->publish(Durability::visible));
+  EXPECT_TRUE(get("object") == text_of(std::span(bytes).subspan(1, 3 * kMiB)));
 }
 
 TEST_F(PosixFaults, AFileSystemWithoutDirectModeIsNamed) {

@@ -34,6 +34,9 @@ constexpr KindRow kKinds[] = {
     {"etimedout", Kind::error, ETIMEDOUT, Scope::any},
     {"short", Kind::cut_short, 0, Scope::read},
     {"flip", Kind::flip, 0, Scope::read},
+    {"kill", Kind::kill, 0, Scope::any},
+    {"hang", Kind::hang, 0, Scope::any},
+    {"lie", Kind::lie, 0, Scope::sync},
 };
 
 struct ScopeRow {
@@ -75,6 +78,29 @@ Result<void> parse_when(std::string_view text, std::string_view when, Fault& fau
   return success();
 }
 
+// `value`: what stands behind the kind's name.
+Result<void> parse_time(std::string_view text, std::string_view value, Fault& fault) {
+  if ((fault.kind == Kind::hang) == value.empty())
+    return bad_fault(text, "hang takes a time, as in hang=2s@#1; no other fault does");
+  if (value.empty()) return success();
+  PENSTOCK_ASSIGN(fault.hang, parse_duration(value.substr(1)));
+  return success();
+}
+
+Result<void> parse_where(std::string_view text, std::string_view where, Fault& fault) {
+  const std::size_t slash = std::min(where.find('/'), where.size());
+  PENSTOCK_ASSIGN(const auto* const row, find_row(kScopes, "fault scope", where.substr(0, slash)));
+  fault.scope = row->scope;
+  fault.name = where.substr(std::min(slash + 1, where.size()));
+  if (slash != where.size() && fault.name.empty())
+    return bad_fault(text, "a part of an object's name follows the '/'");
+  if ((fault.kind == Kind::cut_short || fault.kind == Kind::flip) && fault.scope != Scope::read)
+    return bad_fault(text, "short and flip only strike at read");
+  if (fault.kind == Kind::lie && fault.scope != Scope::sync)
+    return bad_fault(text, "lie only strikes at sync");
+  return success();
+}
+
 Result<Fault> parse_fault(std::string_view text) {
   const std::size_t at = text.find('@');
   if (at == std::string_view::npos)
@@ -87,16 +113,13 @@ Result<Fault> parse_fault(std::string_view text) {
     scope = kind.substr(0, colon);
     kind.remove_prefix(colon + 1);
   }
-  PENSTOCK_ASSIGN(const auto* const row, find_row(kKinds, "fault", kind));
+  const std::size_t equals = std::min(kind.find('='), kind.size());
+  PENSTOCK_ASSIGN(const auto* const row, find_row(kKinds, "fault", kind.substr(0, equals)));
   fault.kind = row->kind;
   fault.sys_errno = row->sys_errno;
   fault.scope = row->scope;
-  if (colon != std::string_view::npos) {
-    PENSTOCK_ASSIGN(const auto* const scope_row, find_row(kScopes, "fault scope", scope));
-    fault.scope = scope_row->scope;
-    if (fault.kind != Kind::error && fault.scope != Scope::read)
-      return bad_fault(text, "short and flip only strike at read");
-  }
+  PENSTOCK_TRY(parse_time(text, kind.substr(equals), fault));
+  if (colon != std::string_view::npos) PENSTOCK_TRY(parse_where(text, scope, fault));
   PENSTOCK_TRY(parse_when(text, text.substr(at + 1), fault));
   return fault;
 }
@@ -107,8 +130,8 @@ Result<std::vector<Fault>> parse_faults(std::string_view text) {
   std::vector<Fault> faults;
   for (;;) {
     const std::size_t plus = std::min(text.find('+'), text.size());
-    PENSTOCK_ASSIGN(const Fault fault, parse_fault(text.substr(0, plus)));
-    faults.push_back(fault);
+    PENSTOCK_ASSIGN(Fault fault, parse_fault(text.substr(0, plus)));
+    faults.push_back(std::move(fault));
     if (plus == text.size()) return faults;
     text.remove_prefix(plus + 1);
   }

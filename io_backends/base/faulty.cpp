@@ -3,8 +3,10 @@
 #include <algorithm>
 #include <atomic>
 #include <cerrno>
+#include <csignal>
 #include <string>
 
+#include "io_backends/base/interrupt.hpp"
 #include "io_backends/base/random.hpp"
 #include "io_backends/base/wrapper.hpp"
 
@@ -22,24 +24,42 @@ class Faults {
       rules_.push_back(std::make_unique<Rule>(faults[i], RandomStream(seed, "fault").substream(i)));
   }
 
-  // The error that the next operation of this scope meets, if any.
+  // What the next operation of this scope meets: an error, a wait or the end of the process, if anything.
   Result<void> meet(Scope scope, std::string_view operation, std::string_view name) {
     Result<void> met;
     for (const auto& rule : rules_) {
-      if (rule->fault.kind == Kind::flip || !concerns(rule->fault, scope) || !strikes(*rule)) continue;
-      if (!met) continue;
-      met = rule->fault.kind == Kind::cut_short
-                ? make_error(Errc::truncated, "'" + std::string(name) + "' ends early (injected fault)")
-                : errno_error(rule->fault.sys_errno, "injected fault: " + std::string(operation),
-                              name.empty() ? std::string_view(root_) : name);
+      const Fault& fault = rule->fault;
+      if (fault.kind == Kind::flip || fault.kind == Kind::lie) continue;
+      if (!concerns(fault, scope, name) || !strikes(*rule) || !met) continue;
+      if (fault.kind == Kind::kill) {
+        ::raise(SIGKILL);
+      } else if (fault.kind == Kind::hang) {
+        met = sleep_until(std::chrono::steady_clock::now() + fault.hang);
+      } else if (fault.kind == Kind::cut_short) {
+        met = make_error(Errc::truncated, "'" + std::string(name) + "' ends early (injected fault)");
+      } else {
+        met = errno_error(fault.sys_errno, "injected fault: " + std::string(operation),
+                          name.empty() ? std::string_view(root_) : name);
+      }
     }
     return met;
   }
 
+  // Whether the next sync only says that it was done.
+  bool lies(std::string_view name) {
+    bool any = false;
+    for (const auto& rule : rules_)
+      any = (rule->fault.kind == Kind::lie && concerns(rule->fault, Scope::sync, name) && strikes(*rule)) ||
+            any;
+    return any;
+  }
+
   // After a good read: flips a bit where a rule says so.
-  void touch(std::span<std::byte> out) {
+  void touch(std::string_view name, std::span<std::byte> out) {
     for (const auto& rule : rules_) {
-      if (rule->fault.kind != Kind::flip || !strikes(*rule) || out.empty()) continue;
+      if (rule->fault.kind != Kind::flip || !concerns(rule->fault, Scope::read, name) || !strikes(*rule))
+        continue;
+      if (out.empty()) continue;
       const std::uint64_t bit = rule->random.substream(1).below(0, out.size() * 8);
       out[bit / 8] ^= std::byte{1} << (bit % 8);
     }
@@ -52,8 +72,8 @@ class Faults {
     const RandomStream random;
     std::atomic<std::uint64_t> count{0};
   };
-  static bool concerns(const Fault& fault, Scope scope) {
-    return fault.scope == Scope::any || fault.scope == scope;
+  static bool concerns(const Fault& fault, Scope scope, std::string_view name) {
+    return (fault.scope == Scope::any || fault.scope == scope) && name.find(fault.name) != std::string::npos;
   }
   static bool strikes(Rule& rule) {
     const std::uint64_t n = rule.count.fetch_add(1, std::memory_order_relaxed);
@@ -80,7 +100,7 @@ class FaultyReader final : public ReaderWrapper {
   Result<void> read_at(std::uint64_t offset, std::span<std::byte> out) override {
     PENSTOCK_TRY(faults_.meet(Scope::read, "cannot read", name_));
     PENSTOCK_TRY(inner().read_at(offset, out));
-    faults_.touch(out);
+    faults_.touch(name_, out);
     return success();
   }
   Result<std::span<const std::byte>> view(std::uint64_t offset, std::uint64_t length) override {
@@ -93,7 +113,7 @@ class FaultyReader final : public ReaderWrapper {
       return met;
     }
     PENSTOCK_TRY(inner().read_at_all(offset, out));
-    faults_.touch(out);
+    faults_.touch(name_, out);
     return success();
   }
 
@@ -120,9 +140,10 @@ class FaultyWriter final : public Writer {
     return inner_->write_at(offset, bytes);
   }
   Result<void> publish(Durability wanted, IfExists if_exists) override {
+    const bool lie = inner_ && syncs(wanted) && faults_.lies(name_);
     if (syncs(wanted)) PENSTOCK_TRY(meet(Scope::sync, "cannot sync"));
     PENSTOCK_TRY(meet(Scope::publish, "cannot publish"));
-    return inner_->publish(wanted, if_exists);
+    return inner_->publish(lie ? Durability::visible : wanted, if_exists);
   }
 
  private:
@@ -165,8 +186,9 @@ class FaultyNamespace final : public NamespaceWrapper {
     return inner().remove(name);
   }
   Result<void> sync_dir(std::string_view folder) override {
+    const bool lie = faults_.lies(folder);
     PENSTOCK_TRY(faults_.meet(Scope::sync, "cannot sync folder", folder));
-    return inner().sync_dir(folder);
+    return lie ? success() : inner().sync_dir(folder);
   }
   Result<std::unique_ptr<Lock>> lock(std::string_view name) override {
     PENSTOCK_TRY(faults_.meet(Scope::names, "cannot lock", name));
@@ -193,7 +215,8 @@ class FaultyQueue final : public Queue {
         struck_.push_back({operation.tag, std::move(met).error()});
         continue;
       }
-      const Operation forwarded = unwrapped(operation, flights_.add({operation.tag, out_of(operation)}));
+      const Flight flight{operation.tag, out_of(operation), name_of(operation)};
+      const Operation forwarded = unwrapped(operation, flights_.add(flight));
       // The wrapped queue is as deep as this one, so it has room.
       while (inner_->submit({&forwarded, 1}, start) == 0) {
       }
@@ -213,7 +236,7 @@ class FaultyQueue final : public Queue {
       const auto slot = static_cast<std::size_t>(done.tag);
       const Flight& flight = flights_.at(slot);
       done.tag = flight.tag;
-      if (done.bytes.ok()) faults_.touch(flight.out.first(*done.bytes));
+      if (done.bytes.ok()) faults_.touch(flight.name, flight.out.first(*done.bytes));
       flights_.remove(slot);
     }
     return count + more;
@@ -225,13 +248,19 @@ class FaultyQueue final : public Queue {
   struct Flight {
     std::uint64_t tag = 0;
     std::span<std::byte> out;
+    std::string_view name;
   };
 
-  Result<void> meet(const Operation& operation) {
+  static std::string_view name_of(const Operation& operation) {
     if (const auto* read = std::get_if<ReadAt>(&operation.what))
-      return faults_.meet(Scope::read, "cannot read", static_cast<FaultyReader*>(read->reader)->name());
-    const std::string_view name = std::get<ReadObject>(operation.what).name;
-    PENSTOCK_TRY(faults_.meet(Scope::open, "cannot open", name));
+      return static_cast<FaultyReader*>(read->reader)->name();
+    return std::get<ReadObject>(operation.what).name;
+  }
+
+  Result<void> meet(const Operation& operation) {
+    const std::string_view name = name_of(operation);
+    if (std::holds_alternative<ReadObject>(operation.what))
+      PENSTOCK_TRY(faults_.meet(Scope::open, "cannot open", name));
     return faults_.meet(Scope::read, "cannot read", name);
   }
 
@@ -264,7 +293,7 @@ class FaultyBackend final : public BackendWrapper {
     PENSTOCK_TRY(faults_.meet(Scope::open, "cannot open", name));
     PENSTOCK_TRY(faults_.meet(Scope::read, "cannot read", name));
     PENSTOCK_ASSIGN(const std::uint64_t bytes, inner().read_object(name, length_hint, out));
-    faults_.touch(out.first(bytes));
+    faults_.touch(name, out.first(bytes));
     return bytes;
   }
   Result<std::unique_ptr<Queue>> queue(std::size_t depth) override {

@@ -1,9 +1,12 @@
 #include "io_backends/base/faulty.hpp"
 
 #include <cerrno>
+#include <csignal>
 
+#include "io_backends/base/interrupt.hpp"
 #include "io_backends/base/testing.hpp"
 #include "io_backends/base/tier.hpp"
+#include "io_backends/base/wrapper.hpp"
 
 namespace penstock {
 namespace {
@@ -24,6 +27,21 @@ TEST(FaultGrammar, ReadsScopesKindsAndMoments) {
   EXPECT_EQ((*faults)[4].scope, Fault::Scope::open);
 }
 
+TEST(FaultGrammar, ReadsNamesAndTimes) {
+  const auto faults = parse_faults("sync/MANIFEST:lie@1+hang=20ms@#2+any/ckpt/run:kill@#3+lie@0.5");
+  ASSERT_OK(faults);
+  ASSERT_EQ(faults->size(), 4U);
+  EXPECT_EQ((*faults)[0].kind, Fault::Kind::lie);
+  EXPECT_EQ((*faults)[0].name, "MANIFEST");
+  EXPECT_EQ((*faults)[1].kind, Fault::Kind::hang);
+  EXPECT_EQ((*faults)[1].hang, std::chrono::milliseconds(20));
+  EXPECT_EQ((*faults)[1].scope, Fault::Scope::any);
+  EXPECT_EQ((*faults)[2].kind, Fault::Kind::kill);
+  EXPECT_EQ((*faults)[2].name, "ckpt/run");
+  EXPECT_EQ((*faults)[3].scope, Fault::Scope::sync);
+  EXPECT_EQ((*faults)[3].name, "");
+}
+
 TEST(FaultGrammar, RefusesTheRestWithARemedy) {
   for (const auto& [text, hint] : std::vector<std::pair<std::string, std::string>>{{"", "eio@0.01"},
                                                                                    {"eio", "eio@0.01"},
@@ -35,6 +53,12 @@ TEST(FaultGrammar, RefusesTheRestWithARemedy) {
                                                                                    {"eio@x", "x"},
                                                                                    {"eio@0.1+", "eio@0.01"},
                                                                                    {"write:flip@0.1", "read"},
+                                                                                   {"hang@1", "hang=2s@#1"},
+                                                                                   {"hang=@1", ""},
+                                                                                   {"eio=2s@1", "hang=2s@#1"},
+                                                                                   {"names:lie@1", "sync"},
+                                                                                   {"sync/:lie@1", "name"},
+                                                                                   {"any/x:flip@1", "read"},
                                                                                    {"eio@#-3", "-3"},
                                                                                    {"eio@nan", ""}}) {
     const auto faults = parse_faults(text);
@@ -204,6 +228,114 @@ TEST_F(Faulty, AFlipChangesOneBitAndSaysNothing) {
   ASSERT_EQ((*queue)->reap({&completion, 1}, 1), 1U);
   EXPECT_OK(completion.bytes);
   EXPECT_EQ(changed_bits(out), 1);
+}
+
+TEST_F(Faulty, ANameLeavesAllOthersAlone) {
+  const Tier tier = open("publish/MANIFEST:eio@#2+read/obj:flip@#2+names/folder/deep:ebusy@1");
+  Backend& backend = *tier.backend;
+  for (const char* name : {"a/MANIFEST", "a/rank-0.bin", "MANIFEST.old"})
+    EXPECT_EQ(put(backend, name).ok(), name != std::string_view("MANIFEST.old")) << name;
+  EXPECT_OK(put(backend, "a/MANIFEST"));
+  EXPECT_ERRC(Errc::busy, backend.names().make_folders("folder/deep/er"));
+  EXPECT_OK(backend.names().make_folders("folder/other"));
+  std::vector<std::byte> out(1'000);
+  for (const auto& [name, wrong] : std::vector<std::pair<std::string, bool>>{
+           {"object", false}, {"a/MANIFEST", false}, {"object", true}, {"object", false}}) {
+    EXPECT_OK(backend.read_object(name, 1'000, out));
+    EXPECT_EQ(out != pattern(1'000), wrong) << name;
+  }
+}
+
+TEST_F(Faulty, KillsTheProcessBeforeTheOperationIsDone) {
+  const ScratchFolder scratch;
+  const pid_t child = ::fork();
+  if (child == 0) {
+    const auto tier = open_tier("t=posix:" + scratch.path().string() + ",fail=publish:kill@#2");
+    for (const char* name : {"first", "second", "third"})
+      if (!put(*tier->backend, name)) break;
+    ::_exit(0);
+  }
+  int status = 0;
+  ASSERT_EQ(::waitpid(child, &status, 0), child);
+  EXPECT_TRUE(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL) << status;
+  EXPECT_TRUE(std::filesystem::exists(scratch.path() / "first"));
+  EXPECT_FALSE(std::filesystem::exists(scratch.path() / "second"));
+}
+
+TEST_F(Faulty, HangsThatLongAndGoesOn) {
+  const Tier tier = open("write:hang=30ms@#1");
+  const auto begin = std::chrono::steady_clock::now();
+  EXPECT_OK(put(*tier.backend, "other"));
+  EXPECT_GE(std::chrono::steady_clock::now() - begin, std::chrono::milliseconds(30));
+  EXPECT_OK(tier.backend->names().stat("other"));
+}
+
+TEST_F(Faulty, AHangEndsWhenTheProcessIsAskedToStop) {
+  const Tier tier = open("publish:hang=1h@1+names:hang=1h@1");
+  simulate_interrupt(SIGTERM);
+  EXPECT_ERRC(Errc::interrupted, put(*tier.backend, "other"));
+  EXPECT_ERRC(Errc::interrupted, tier.backend->names().make_folders("folder"));
+  simulate_interrupt(0);
+  EXPECT_OK(get(*tier.backend));
+  EXPECT_ERRC(Errc::not_found, tier.backend->open("other"));
+}
+
+// What of each publish and sync_dir a back end below the faults is asked for.
+class Asked final : public BackendWrapper {
+ public:
+  Asked(std::unique_ptr<Backend> inner, std::vector<std::string>& asked)
+      : BackendWrapper(std::move(inner)), asked_(asked), names_(this->inner().names(), asked) {}
+  Result<std::unique_ptr<Writer>> create(std::string_view name, std::uint64_t bytes_hint) override {
+    PENSTOCK_ASSIGN(auto writer, inner().create(name, bytes_hint));
+    return std::make_unique<AskedWriter>(std::move(writer), name, asked_);
+  }
+  Namespace& names() override { return names_; }
+
+ private:
+  struct AskedWriter final : WriterWrapper {
+    AskedWriter(std::unique_ptr<Writer> inner, std::string_view its_name, std::vector<std::string>& list)
+        : WriterWrapper(std::move(inner)), name(its_name), asked(list) {}
+    Result<void> publish(Durability wanted, IfExists if_exists) override {
+      asked.push_back(name + (syncs(wanted) ? " durable" : " visible"));
+      return inner().publish(wanted, if_exists);
+    }
+    const std::string name;
+    std::vector<std::string>& asked;
+  };
+  struct AskedNames final : NamespaceWrapper {
+    AskedNames(Namespace& inner, std::vector<std::string>& list) : NamespaceWrapper(inner), asked(list) {}
+    Result<void> sync_dir(std::string_view folder) override {
+      asked.push_back("folder '" + std::string(folder) + "'");
+      return inner().sync_dir(folder);
+    }
+    std::vector<std::string>& asked;
+  };
+  std::vector<std::string>& asked_;
+  AskedNames names_;
+};
+
+TEST_F(Faulty, ALiarSyncsNothingAndReportsSuccess) {
+  std::vector<std::string> asked;
+  const auto through = [&](const char* faults) {
+    asked.clear();
+    auto tier = open_tier("t=mem:liar");
+    EXPECT_OK(tier);
+    const auto backend =
+        faulty(std::make_unique<Asked>(std::move(tier->backend), asked), *parse_faults(faults), 1);
+    EXPECT_OK(put(*backend, "a/MANIFEST", Durability::file_and_name));
+    EXPECT_OK(put(*backend, "a/data", Durability::file));
+    EXPECT_OK(put(*backend, "a/data", Durability::visible));
+    EXPECT_OK(backend->names().sync_dir("a"));
+    EXPECT_OK(backend->names().sync_dir(""));
+    std::string all;
+    for (const std::string& one : asked) all += one + "; ";
+    return all;
+  };
+  EXPECT_EQ(through("lie@0"), "a/MANIFEST durable; a/data durable; a/data visible; folder 'a'; folder ''; ");
+  EXPECT_EQ(through("lie@1"), "a/MANIFEST visible; a/data visible; a/data visible; ");
+  EXPECT_EQ(through("sync/MANIFEST:lie@1"),
+            "a/MANIFEST visible; a/data durable; a/data visible; folder 'a'; folder ''; ");
+  EXPECT_EQ(through("lie@#3"), "a/MANIFEST durable; a/data durable; a/data visible; folder ''; ");
 }
 
 TEST_F(Faulty, QueuedOperationsFailAsCompletions) {

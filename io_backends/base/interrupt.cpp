@@ -2,10 +2,12 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <csignal>
 #include <cstdint>
 #include <ctime>
+#include <thread>
 
 namespace penstock {
 namespace {
@@ -13,6 +15,8 @@ namespace {
 std::atomic<int> caught{0};
 std::atomic<std::int64_t> caught_at_ns{0};
 static_assert(std::atomic<int>::is_always_lock_free && std::atomic<std::int64_t>::is_always_lock_free);
+
+thread_local const std::atomic<bool>* working_on = nullptr;  // this thread, until that is set
 
 void remember(int signal) {
   constexpr std::int64_t kSameWishNs = 1'000'000'000;
@@ -56,8 +60,26 @@ int interrupt_signal() {
 
 Result<void> check_interrupt() {
   const int signal = interrupt_signal();
-  if (signal == 0) return success();
+  if (signal == 0 || (working_on != nullptr && !working_on->load())) return success();
   return make_error(Errc::interrupted, signal == SIGINT ? "interrupted" : "terminated");
+}
+
+Result<void> sleep_until(std::chrono::steady_clock::time_point due) {
+  using Clock = std::chrono::steady_clock;
+  constexpr std::chrono::milliseconds kSlice{50};
+  for (auto now = Clock::now(); now < due; now = Clock::now()) {
+    PENSTOCK_TRY(check_interrupt());
+    std::this_thread::sleep_until(std::min(due, now + kSlice));
+  }
+  return success();
+}
+
+WorkOn::WorkOn(const std::atomic<bool>& over) {
+  working_on = &over;
+}
+
+WorkOn::~WorkOn() {
+  working_on = nullptr;
 }
 
 void simulate_interrupt(int signal) {

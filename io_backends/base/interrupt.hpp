@@ -2,6 +2,9 @@
 // exits 128 + signal.
 #pragma once
 
+#include <atomic>
+#include <chrono>
+
 #include "io_backends/base/result.hpp"
 
 namespace penstock {
@@ -21,6 +24,19 @@ inline bool interrupted() {
 
 // Errc::interrupted if we were asked to stop.
 Result<void> check_interrupt();
+
+// Sleeps until `due`; Errc::interrupted within 50 ms if we were asked to stop. Any thread.
+Result<void> sleep_until(std::chrono::steady_clock::time_point due);
+
+// While it lives, this thread works on although we were asked to stop, as far as check_interrupt() and
+// sleep_until() go, and until `over` is set: for work that is given some time to end in. One a thread.
+class WorkOn {
+ public:
+  explicit WorkOn(const std::atomic<bool>& over);
+  ~WorkOn();
+  WorkOn(const WorkOn&) = delete;
+  WorkOn& operator=(const WorkOn&) = delete;
+};
 
 // Behaves as if `signal` had come (0 takes it back): for tests, and for one that came to another rank of the
 // job.

@@ -1,5 +1,6 @@
 #include "io_backends/base/interrupt.hpp"
 
+#include <atomic>
 #include <chrono>
 #include <csignal>
 #include <thread>
@@ -33,6 +34,22 @@ TEST(Interrupt, AskedAgainLaterItEndsAtOnce) {
     std::this_thread::sleep_for(1100ms);
     ::raise(SIGTERM);
   }));
+}
+
+TEST(Interrupt, WhoWorksOnIsAskedWhenThatIsOver) {
+  simulate_interrupt(SIGTERM);
+  std::atomic<bool> over{false};
+  {
+    const WorkOn work(over);
+    EXPECT_OK(check_interrupt());
+    EXPECT_OK(sleep_until(Clock::now() + 1ms));
+    std::thread([] { EXPECT_ERRC(Errc::interrupted, check_interrupt()); }).join();
+    over = true;
+    EXPECT_ERRC(Errc::interrupted, check_interrupt());
+    over = false;
+  }
+  EXPECT_ERRC(Errc::interrupted, sleep_until(Clock::now() + 1h));
+  simulate_interrupt(0);
 }
 
 }  // namespace

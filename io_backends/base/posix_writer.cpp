@@ -21,6 +21,7 @@ namespace {
 constexpr std::uint64_t kReserveFrom = 1U << 20U;
 constexpr std::size_t kDirectBlock = 1U << 20U;
 constexpr std::size_t kPiecesAtOnce = 256;
+constexpr std::uint64_t kLeavesBy = 16U << 20U;
 
 // Unique among the processes and hosts that share the folder, for all that matters: time, process and count.
 std::string temporary_name(std::string_view object) {
@@ -60,8 +61,11 @@ class PosixWriter final : public Writer {
   FullIo write_some(std::uint64_t offset, std::span<const std::byte> bytes);
   Result<void> write_all(std::uint64_t offset, std::span<const std::byte> bytes);
   Result<void> write_direct(std::uint64_t offset, std::span<const std::byte> bytes);
+  std::size_t unstaged(std::span<const std::byte> bytes) const;
+  Result<void> append_direct(std::span<const std::byte> bytes);
   Result<void> append_staged(std::span<const std::byte> bytes);
   Result<void> flush_stage();
+  void send_on();
   void discard();
 
   Error error(int sys_errno, std::string_view operation) const {
@@ -80,6 +84,7 @@ class PosixWriter final : public Writer {
   std::uint64_t position_ = 0;
   std::uint64_t end_ = 0;
   std::uint64_t reserved_ = 0;
+  std::uint64_t sent_ = 0;  // bytes whose way to the device has begun
   Buffer stage_;
   std::size_t staged_ = 0;
   bool spent_ = false;
@@ -185,6 +190,22 @@ Result<void> PosixWriter::flush_stage() {
   return success();
 }
 
+// How many of the bytes the device can take from where they lie. Few are better staged: a call for each would
+// cost more than the copy.
+std::size_t PosixWriter::unstaged(std::span<const std::byte> bytes) const {
+  // NOLINTNEXTLINE(*-reinterpret-cast)
+  const auto address = reinterpret_cast<std::uintptr_t>(bytes.data());
+  if (staged_ != 0 || bytes.size() < kDirectBlock || (position_ | address) % kBufferAlignment != 0) return 0;
+  return bytes.size() / kBufferAlignment * kBufferAlignment;
+}
+
+Result<void> PosixWriter::append_direct(std::span<const std::byte> bytes) {
+  const std::size_t straight = unstaged(bytes);
+  if (straight != 0) PENSTOCK_TRY(write_direct(position_, bytes.first(straight)));
+  position_ += straight;
+  return append_staged(bytes.subspan(straight));
+}
+
 Result<void> PosixWriter::append_staged(std::span<const std::byte> bytes) {
   while (!bytes.empty()) {
     const std::size_t count = std::min(bytes.size(), kDirectBlock - staged_);
@@ -197,11 +218,21 @@ Result<void> PosixWriter::append_staged(std::span<const std::byte> bytes) {
   return success();
 }
 
+// Large objects leave for the device while they are made, so that it does not idle until they are whole and
+// is not asked for all at once then. What goes wrong on the way is told by the sync that publishes them.
+void PosixWriter::send_on() {
+  if (position_ - sent_ < kLeavesBy) return;
+  static_cast<void>(::sync_file_range(fd_.get(), static_cast<off_t>(sent_),
+                                      static_cast<off_t>(position_ - sent_), SYNC_FILE_RANGE_WRITE));
+  sent_ = position_;
+}
+
 Result<void> PosixWriter::append(std::span<const std::byte> bytes) {
   PENSTOCK_TRY(usable());
-  if (writing_.direct) return append_staged(bytes);
+  if (writing_.direct) return append_direct(bytes);
   PENSTOCK_TRY(write_all(position_, bytes));
   position_ += bytes.size();
+  send_on();
   return success();
 }
 
@@ -230,6 +261,7 @@ Result<void> PosixWriter::append(std::span<const std::span<const std::byte>> pie
       if (skip < pieces[i].size()) PENSTOCK_TRY(append(pieces[i].subspan(skip)));
     }
     pieces = pieces.subspan(count);
+    send_on();
   }
   return success();
 }

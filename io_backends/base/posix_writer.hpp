@@ -25,7 +25,8 @@ struct PosixWriting {
 };
 
 // A Writer for `name`. Reserves `bytes_hint` bytes where that keeps large files in one piece (from 1 MiB, not
-// in memory). With `direct`, appended bytes go out in aligned blocks of 1 MiB.
+// in memory). With `direct`, appended bytes go out in aligned blocks of 1 MiB; 1 MiB and more at once that
+// lies aligned in memory, and comes behind whole blocks of 4 KiB, goes out from there without a copy.
 Result<std::unique_ptr<Writer>> create_posix_object(PosixWriting& writing, std::string_view name,
                                                     std::uint64_t bytes_hint);
 

@@ -64,8 +64,9 @@ double RandomStream::log_normal(std::uint64_t n, double median, double sigma) co
   return median * portable_exp(sigma * normal(n));
 }
 
-Permutation::Permutation(std::uint64_t size, std::uint64_t seed)
-    : size_(size), half_bits_(1), keys_(seed, "permutation") {
+Permutation::Permutation(std::uint64_t size, std::uint64_t seed) : size_(size), half_bits_(1) {
+  const RandomStream keys(seed, "permutation");
+  for (std::size_t round = 0; round < keys_.size(); ++round) keys_[round] = keys.bits(round);
   while (half_bits_ < 32 && (std::uint64_t{1} << (2 * half_bits_)) < size) ++half_bits_;
 }
 
@@ -74,8 +75,8 @@ std::uint64_t Permutation::at(std::uint64_t i) const {
   do {
     std::uint64_t left = i >> half_bits_;
     std::uint64_t right = i & mask;
-    for (std::uint64_t round = 0; round < 4; ++round) {
-      const std::uint64_t mixed = left ^ (mix64(right + keys_.bits(round)) & mask);
+    for (const std::uint64_t key : keys_) {
+      const std::uint64_t mixed = left ^ (mix64(right + key) & mask);
       left = right;
       right = mixed;
     }

@@ -3,6 +3,7 @@
 // libm, no fused multiply-add).
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <string_view>
 
@@ -56,7 +57,7 @@ class Permutation {
  private:
   std::uint64_t size_;
   unsigned half_bits_;
-  RandomStream keys_;
+  std::array<std::uint64_t, 4> keys_;  // of the rounds
 };
 
 // exp and log by series on exact operations alone, equal on every machine to the last bit; relative error

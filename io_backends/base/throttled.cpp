@@ -13,15 +13,6 @@ namespace {
 using Clock = std::chrono::steady_clock;
 using Time = Clock::time_point;
 
-Result<void> wait_until(Time due) {
-  constexpr std::chrono::milliseconds kSlice{50};
-  for (Time now = Clock::now(); now < due; now = Clock::now()) {
-    PENSTOCK_TRY(check_interrupt());
-    std::this_thread::sleep_until(std::min(due, now + kSlice));
-  }
-  return success();
-}
-
 // What the parts of one throttled back end share.
 struct Pace {
   explicit Pace(const Throttling& throttling)
@@ -32,13 +23,13 @@ struct Pace {
   auto moved(TokenBucket& pipe, std::uint64_t bytes, Call call) -> decltype(call()) {
     const Time due = pipe.pass(bytes, Clock::now()) + latency;
     auto result = call();
-    if (result.ok()) PENSTOCK_TRY(wait_until(due));
+    if (result.ok()) PENSTOCK_TRY(sleep_until(due));
     return result;
   }
   // Waits first: what an interrupt ended has changed no name.
   template <class Call>
   auto called(Call call) -> decltype(call()) {
-    PENSTOCK_TRY(wait_until(Clock::now() + latency));
+    PENSTOCK_TRY(sleep_until(Clock::now() + latency));
     return call();
   }
 
@@ -199,7 +190,7 @@ std::size_t ThrottledQueue::reap(std::span<Completion> out, std::size_t at_least
     const Time due = held_.front().due;
     if (count >= wanted && due > Clock::now()) break;
     // Interrupted, it does not wait: the bytes are there.
-    if (!wait_until(due)) held_.front().due = Time::min();
+    if (!sleep_until(due)) held_.front().due = Time::min();
     std::pop_heap(held_.begin(), held_.end(), later);
     out[count++] = std::move(held_.back().completion);
     held_.pop_back();
@@ -231,7 +222,7 @@ class ThrottledBackend final : public BackendWrapper {
     auto bytes = inner().read_object(name, length_hint, out);
     if (!bytes) return bytes;
     const Time all_due = length_hint == 0 ? pace_.read.pass(*bytes, begin) : due;
-    PENSTOCK_TRY(wait_until(all_due + pace_.latency));
+    PENSTOCK_TRY(sleep_until(all_due + pace_.latency));
     return bytes;
   }
   Result<std::unique_ptr<Queue>> queue(std::size_t depth) override {

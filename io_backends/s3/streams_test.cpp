@@ -278,7 +278,7 @@ TEST_P(Streams, AServerThatIsGoneForGood) {
   store("large", pattern(3 * kPart));
   open("large");
   server.die(1, 2);  // with a stream or two in flight
-  server.spoil(Mishap::hang_up, 1'000);
+  server.spoil(Mishap::hang_up, TestServer::kAll);
   Bytes out(3 * kPart);
   EXPECT_ERRC(Errc::io, read("large", out, out.size()), "2 times");
   server.stop();

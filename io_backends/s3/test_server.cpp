@@ -119,6 +119,11 @@ void TestServer::spoil(Mishap mishap, unsigned count, std::string method, std::s
   spoiled_.push_back({mishap, count, std::move(method), std::move(part)});
 }
 
+void TestServer::forgive() {
+  const std::lock_guard lock(mutex_);
+  spoiled_.clear();
+}
+
 void TestServer::die(unsigned times, unsigned every) {
   const std::lock_guard lock(mutex_);
   deaths_ = times;

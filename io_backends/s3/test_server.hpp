@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <limits>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -50,8 +51,13 @@ class TestServer {
   void announce() const;
 
   // The next `count` requests of this method ("" any) go wrong whose target, or whose header Range, contains
-  // `part`.
+  // `part`. libcurl by itself sends a request again that finds no answer on a connection it had kept, so that
+  // one try of ours may use up several of hang_up, lost_answer and silence: who wants all tries to fail says
+  // kAll.
+  static constexpr unsigned kAll = std::numeric_limits<unsigned>::max();
   void spoil(Mishap mishap, unsigned count, std::string method = "", std::string part = "");
+  // What spoil() said is over.
+  void forgive();
   // As a server that is killed, and one that comes back on the same port with the same objects.
   void stop();
   void start();
