@@ -9,6 +9,7 @@
 
 #include "datagen/format/hdf5_object.hpp"
 #include "datagen/format/hdf5_source.hpp"
+#include "datagen/format/object_window.hpp"
 #include "datagen/format/scan_arrays.hpp"
 #include "io_backends/base/result.hpp"
 
@@ -16,7 +17,8 @@ namespace penstock {
 
 class Hdf5Reader {
  public:
-  explicit Hdf5Reader(ObjectWindow& window) : source_(window) {}
+  explicit Hdf5Reader(ObjectWindow& window) : source_(window, window.size()) {}
+  Hdf5Reader(ByteWindow& window, std::uint64_t size) : source_(window, size) {}  // of an object that large
 
   // Finds every dataset of numbers that hard links lead to. Others (strings, compounds, references) are left
   // out.

@@ -7,6 +7,7 @@
 
 #include "datagen/format/byte_order.hpp"
 #include "datagen/format/hdf5_checksum.hpp"
+#include "io_backends/base/checksums_count.hpp"
 
 namespace penstock {
 
@@ -37,10 +38,10 @@ Result<std::span<const std::byte>> Hdf5Source::look_checked(std::uint64_t addres
 }
 
 Result<std::uint64_t> Hdf5Source::extent(std::uint64_t address, std::uint64_t length) const {
-  const std::uint64_t there = window_.size() - std::min(base_, window_.size());
+  const std::uint64_t there = size_ - std::min(base_, size_);
   if (address > there || length > there - address)
     return error(Errc::truncated, address,
-                 fmt::format("{} bytes should be here, but the object ends at {}", length, window_.size()));
+                 fmt::format("{} bytes should be here, but the object ends at {}", length, size_));
   return base_ + address;
 }
 

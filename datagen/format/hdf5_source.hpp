@@ -6,7 +6,7 @@
 #include <span>
 #include <string_view>
 
-#include "datagen/format/object_window.hpp"
+#include "datagen/format/byte_window.hpp"
 #include "io_backends/base/result.hpp"
 
 namespace penstock {
@@ -15,11 +15,12 @@ inline constexpr std::uint64_t kHdf5Nowhere = UINT64_MAX;  // the address of wha
 
 class Hdf5Source {
  public:
-  explicit Hdf5Source(ObjectWindow& window) : window_(window), budget_(4 * window.size() + (1U << 20U)) {}
+  Hdf5Source(ByteWindow& window, std::uint64_t size)
+      : window_(window), size_(size), budget_(4 * size + (1U << 20U)) {}
 
   // Addresses count from here.
   void set_base(std::uint64_t base) { base_ = base; }
-  std::uint64_t size() const { return window_.size(); }
+  std::uint64_t size() const { return size_; }
 
   // The bytes at an address, valid until the next look. At most kMostLooked.
   static constexpr std::size_t kMostLooked = std::size_t{512} << 10;
@@ -37,7 +38,8 @@ class Hdf5Source {
   }
 
  private:
-  ObjectWindow& window_;
+  ByteWindow& window_;
+  const std::uint64_t size_;  // of the object
   std::uint64_t base_ = 0;
   std::uint64_t budget_;
 };

@@ -1,0 +1,105 @@
+#include "datagen/format/hdf5_view.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <string>
+#include <utility>
+
+#include "datagen/format/hdf5_reader.hpp"
+
+namespace penstock {
+namespace {
+
+class MemoryWindow final : public ByteWindow {
+ public:
+  explicit MemoryWindow(std::span<const std::byte> bytes) : bytes_(bytes) {}
+
+  Result<std::span<const std::byte>> at(std::uint64_t offset, std::size_t length) override {
+    if (offset > bytes_.size() || length > bytes_.size() - offset)
+      return error(Errc::truncated, offset, fmt::format("{} bytes should be here", length));
+    return bytes_.subspan(static_cast<std::size_t>(offset), length);
+  }
+  Error error(Errc code, std::uint64_t offset, std::string_view what) const override {
+    return {code, 0, fmt::format("at byte {}: {}", offset, what)};
+  }
+
+ private:
+  const std::span<const std::byte> bytes_;
+};
+
+bool is_float(Element element) {
+  return element == Element::f32 || element == Element::f64;
+}
+
+Result<std::size_t> find(const Hdf5Reader& reader, std::string_view name) {
+  std::string names;
+  for (std::size_t i = 0; i < reader.arrays().size(); ++i) {
+    const std::string& there = reader.arrays()[i].name;
+    if (there == name) return i;
+    names += (names.empty() ? "'" : ", '") + there + "'";
+  }
+  return make_error(Errc::not_found, fmt::format("it has no data set '{}'; those of numbers in it: {}", name,
+                                                 names.empty() ? "none" : names));
+}
+
+Result<Hdf5Rows> rows_of(std::span<const std::byte> file, const StoredArray& stored,
+                         const ArrayExtent& extent) {
+  Hdf5Rows rows{.shape = stored.shape, .row_bytes = extent.item_bytes, .chunks = {}};
+  for (std::size_t i = 1; i < stored.shape.size(); ++i) rows.row_bytes *= stored.shape[i];
+  const auto part = [&](std::uint64_t offset, std::uint64_t bytes) {
+    return file.subspan(static_cast<std::size_t>(offset), static_cast<std::size_t>(bytes));
+  };
+  if (extent.chunks.empty()) {
+    rows.chunks.push_back(part(extent.offset, stored.bytes));
+    return rows;
+  }
+  rows.rows_per_chunk = extent.rows_per_chunk;
+  for (std::size_t i = 0; i < extent.chunks.size(); ++i) {
+    const std::uint64_t before = i * extent.rows_per_chunk;
+    const std::uint64_t here = std::min(extent.rows_per_chunk, rows.rows() - std::min(before, rows.rows()));
+    rows.chunks.push_back(part(extent.chunks[i], here * rows.row_bytes));
+  }
+  return rows;
+}
+
+}  // namespace
+
+Result<std::vector<Hdf5Rows>> hdf5_arrays(std::span<const std::byte> file,
+                                          std::span<const Hdf5Wanted> wanted) {
+  MemoryWindow window(file);
+  Hdf5Reader reader(window, file.size());
+  PENSTOCK_TRY(reader.open());
+  std::vector<Hdf5Rows> found;
+  for (const Hdf5Wanted& one : wanted) {
+    PENSTOCK_ASSIGN(const std::size_t at, find(reader, one.array));
+    PENSTOCK_ASSIGN(const ArrayExtent extent, reader.locate(at));
+    if (one.element && (extent.item_bytes != element_bytes(*one.element) ||
+                        reader.arrays()[at].integers == is_float(*one.element)))
+      return make_error(Errc::unsupported,
+                        fmt::format("the data set '{}' holds {} of {} bytes, not {}", one.array,
+                                    reader.arrays()[at].integers ? "integers" : "floats", extent.item_bytes,
+                                    element_name(*one.element)));
+    if (extent.big_endian || extent.rows_apart)
+      return make_error(Errc::unsupported,
+                        fmt::format("the data set '{}' {}", one.array,
+                                    extent.big_endian ? "is big endian" : "has chunks that cut its rows"));
+    PENSTOCK_ASSIGN(Hdf5Rows rows, rows_of(file, reader.arrays()[at], extent));
+    found.push_back(std::move(rows));
+  }
+  return found;
+}
+
+Result<std::vector<std::uint64_t>> hdf5_shape(Backend& backend, std::string_view object,
+                                              std::string_view array) {
+  PENSTOCK_ASSIGN(const std::unique_ptr<Reader> reader, backend.open(object));
+  PENSTOCK_ASSIGN(const std::uint64_t bytes, reader->size());
+  PENSTOCK_ASSIGN(ObjectWindow window, ObjectWindow::open(backend, {std::string(object), bytes}));
+  Hdf5Reader headers(window);
+  PENSTOCK_TRY(headers.open());
+  const Result<std::size_t> at = find(headers, array);
+  if (!at.ok()) return make_error(at.error().code, "'" + std::string(object) + "': " + at.error().what);
+  return headers.arrays()[*at].shape;
+}
+
+}  // namespace penstock
