@@ -7,6 +7,7 @@
 #include <cmath>
 
 #include "io_backends/base/tier.hpp"
+#include "results/saving_cells.hpp"
 
 namespace penstock {
 namespace {
@@ -26,18 +27,13 @@ constexpr std::array<std::string_view, 9> kReadWork{"order", "decode", "depth", 
                                                     "rate",  "cpus",   "rank_shift", "numa"};
 
 // The same for a mini-app, beside the prefetch depth.
-constexpr std::array<std::string_view, 16> kTrainWork{
-    "app",    "threads", "batch", "accelerator", "step_s", "accelerators",     "shuffle", "cache",
-    "decode", "resize",  "ranks", "cpus",        "numa",   "checkpoint_every", "set",     "depth"};
-
-std::string label_text(const Record& record) {
-  std::string text;
-  for (const auto& [key, value] : record.label) {
-    if (!text.empty()) text += ' ';
-    text.append(key).append("=").append(value);
-  }
-  return text;
-}
+constexpr std::array<std::string_view, 22> kTrainWork{
+    "app",      "threads",      "batch",   "accelerator",
+    "step_s",   "accelerators", "shuffle", "find_accelerators",
+    "cache",    "decode",       "resize",  "checkpoint_every",
+    "ranks",    "cpus",         "numa",    "checkpoint_to",
+    "set",      "depth",        "payload", "burst_buffer",
+    "workload", "validation"};
 
 std::string read_work(const Record& record) {
   std::string key = corpus_name(record) + "|" + member_text(record.corpus, "checksum") + "|" +
@@ -74,19 +70,6 @@ std::vector<std::string> title_words(const Record& record) {
           label_text(record)};
 }
 
-// Titles of only those words that differ somewhere.
-std::vector<std::string> titles_of(const std::vector<std::vector<std::string>>& words) {
-  std::vector<std::string> titles(words.size());
-  for (std::size_t word = 0; !words.empty() && word < words[0].size(); ++word) {
-    const bool differs =
-        std::any_of(words.begin(), words.end(), [&](const auto& row) { return row[word] != words[0][word]; });
-    if (!differs) continue;
-    for (std::size_t i = 0; i < words.size(); ++i)
-      if (!words[i][word].empty()) titles[i] += (titles[i].empty() ? "" : ", ") + words[i][word];
-  }
-  return titles;
-}
-
 const Record*& later(const Record*& there, const Record& fresh) {
   if (there == nullptr || there->started <= fresh.started) there = &fresh;
   return there;
@@ -106,14 +89,61 @@ std::optional<std::uint64_t> train_prefetch(const Record& record) {
   return record.command == "train" ? whole_number(record, "prefetch", 0) : std::nullopt;
 }
 
-std::string train_key(const Record& record) {
+// `but`: a parameter that may differ.
+std::string train_key(const Record& record, std::string_view but = "") {
   std::string key = tier_name(record) + "|" + member_text(record.corpus, "checksum") + "|" +
                     environment_text(record, "host") + "|" + label_text(record);
-  for (const std::string_view name : kTrainWork) key += "|" + parameter_text(record, name);
+  for (const std::string_view name : kTrainWork)
+    if (name != but) key += "|" + parameter_text(record, name);
   return key;
 }
 
+std::string train_title(const Record& record) {
+  const std::string app = parameter_text(record, "app");
+  return (app.empty() ? "training" : app) + " on " + tier_name(record) +
+         (emulation(record).empty() ? "" : " (emulated)");
+}
+
+// What may tell train records apart, in words.
+std::vector<std::string> train_words(const Record& record, std::string_view but = "") {
+  std::vector<std::string> words{corpus_words(record)};
+  const std::string state = cache_state(record);
+  words.push_back(state == cache_name(record) ? "cache " + state
+                                              : state + " (" + cache_name(record) + " asked for)");
+  if (state.empty()) words.back().clear();
+  for (const std::string_view name :
+       {"threads", "depth", "batch", "shuffle", "accelerator", "accelerators", "decode", "resize", "set",
+        "workload", "validation", "checkpoint_to", "checkpoint_every", "burst_buffer", "payload", "ranks"}) {
+    std::string value = name == but ? "" : parameter_text(record, name);
+    if (value == "1" && (name == "accelerators" || name == "ranks")) value.clear();
+    words.push_back(value.empty() ? "" : std::string(name) + " " + value);
+  }
+  words.push_back(label_text(record));
+  return words;
+}
+
 }  // namespace
+
+std::string label_text(const Record& record) {
+  std::string text;
+  for (const auto& [key, value] : record.label) {
+    if (!text.empty()) text += ' ';
+    text.append(key).append("=").append(value);
+  }
+  return text;
+}
+
+std::vector<std::string> titles_of(const std::vector<std::vector<std::string>>& words) {
+  std::vector<std::string> titles(words.size());
+  for (std::size_t word = 0; !words.empty() && word < words[0].size(); ++word) {
+    const bool differs =
+        std::any_of(words.begin(), words.end(), [&](const auto& row) { return row[word] != words[0][word]; });
+    if (!differs) continue;
+    for (std::size_t i = 0; i < words.size(); ++i)
+      if (!words[i][word].empty()) titles[i] += (titles[i].empty() ? "" : ", ") + words[i][word];
+  }
+  return titles;
+}
 
 std::string parameter_text(const Record& record, std::string_view name) {
   return member_text(record.parameters, name);
@@ -269,21 +299,8 @@ std::vector<TrainGroup> train_groups(std::span<const Record> records) {
     const std::string key = train_key(record);
     auto at = std::find(keys.begin(), keys.end(), key);
     if (at == keys.end()) {
-      std::string app = parameter_text(record, "app");
-      if (app.empty()) app = "training";
-      groups.push_back(
-          {app + " on " + tier_name(record) + (emulation(record).empty() ? "" : " (emulated)"), {}});
-      std::vector<std::string> row{corpus_words(record)};
-      const std::string state = cache_state(record);
-      row.push_back(state == cache_name(record) ? "cache " + state
-                                                : state + " (" + cache_name(record) + " asked for)");
-      if (state.empty()) row.back().clear();
-      for (const char* name : {"threads", "depth", "batch", "accelerator", "decode", "resize", "ranks"})
-        row.push_back(parameter_text(record, name).empty()
-                          ? ""
-                          : std::string(name) + " " + parameter_text(record, name));
-      row.push_back(label_text(record));
-      words.push_back(std::move(row));
+      groups.push_back({train_title(record), {}});
+      words.push_back(train_words(record));
       keys.push_back(key);
       at = keys.end() - 1;
     }
@@ -295,22 +312,53 @@ std::vector<TrainGroup> train_groups(std::span<const Record> records) {
   return groups;
 }
 
+std::vector<TrainGrid> train_grids(std::span<const Record> records) {
+  std::vector<TrainGrid> grids;
+  std::vector<std::string> keys;
+  std::vector<std::vector<std::string>> words;
+  for (const Record& record : records) {
+    const auto prefetch = train_prefetch(record);
+    const auto threads = parameter_number(record, "threads");
+    if (!prefetch || !threads || *threads < 1) continue;
+    const std::string key = train_key(record, "threads");
+    auto at = std::find(keys.begin(), keys.end(), key);
+    if (at == keys.end()) {
+      grids.push_back({train_title(record), {}, {}});
+      words.push_back(train_words(record, "threads"));
+      keys.push_back(key);
+      at = keys.end() - 1;
+    }
+    TrainGrid& grid = grids[static_cast<std::size_t>(at - keys.begin())];
+    grid.prefetches.insert(*prefetch);
+    later(grid.at[static_cast<std::uint64_t>(*threads)][*prefetch], record);
+  }
+  const std::vector<std::string> titles = titles_of(words);
+  for (std::size_t i = 0; i < grids.size(); ++i)
+    if (!titles[i].empty()) grids[i].title += ", " + titles[i];
+  std::erase_if(grids, [](const TrainGrid& grid) { return grid.at.size() < 2; });
+  return grids;
+}
+
 std::set<const Record*> superseded(std::span<const Record> records) {
   std::set<const Record*> older;
   for (const Record& record : records)
-    if (read_threads(record) || train_prefetch(record)) older.insert(&record);
+    if (read_threads(record) || train_prefetch(record) || is_saving(record)) older.insert(&record);
   for (const ReadGroup& group : read_groups(records))
     for (const ReadCurve& curve : group.curves)
       for (const auto& [threads, record] : curve.at) older.erase(record);
   for (const TrainGroup& group : train_groups(records))
     for (const auto& [prefetch, record] : group.at) older.erase(record);
+  for (const SavingGroup& group : saving_groups(records))
+    for (const SavingRuns& arm : group.arms)
+      for (const Record* const record : arm.runs) older.erase(record);
   return older;
 }
 
 std::vector<StageTimes> stage_times(const Record& record) {
   constexpr std::string_view kBusy = "stage_busy_s.";
-  constexpr std::array<std::string_view, 9> kOrder{"list",      "open",  "read",        "decode",    "resize",
-                                                   "transform", "batch", "accelerator", "checkpoint"};
+  constexpr std::array<std::string_view, 11> kOrder{"list",   "open",        "read",      "decode",
+                                                    "resize", "transpose",   "normalise", "transform",
+                                                    "batch",  "accelerator", "checkpoint"};
   const auto rank = [&](const std::string& stage) { return std::find(kOrder.begin(), kOrder.end(), stage); };
   std::vector<StageTimes> stages;
   for (const auto& [name, metric] : record.metrics) {

@@ -24,6 +24,11 @@ const Metric* find_metric(const Record& record, std::string_view name);
 std::string cache_text(const Record& record, std::string_view layer);
 std::string environment_text(const Record& record, std::string_view name);
 
+// "disk=old": the labels in one line.
+std::string label_text(const Record& record);
+// Of rows of words, one for each title: only those words that differ somewhere.
+std::vector<std::string> titles_of(const std::vector<std::vector<std::string>>& words);
+
 // The data tier's name; "data" where none is given.
 std::string tier_name(const Record& record);
 // Gives data tiers that share no more than their name names of their own, by back end and options: "disk
@@ -71,7 +76,15 @@ struct TrainGroup {
 };
 std::vector<TrainGroup> train_groups(std::span<const Record> records);
 
-// Usable read and train records that stand in no group because a later one did the same work.
+// Train records that differ in threads and prefetch depth only, where there are several numbers of threads.
+struct TrainGrid {
+  std::string title;
+  std::map<std::uint64_t, std::map<std::uint64_t, const Record*>> at;  // threads -> prefetch -> the latest
+  std::set<std::uint64_t> prefetches;                                  // of all of them
+};
+std::vector<TrainGrid> train_grids(std::span<const Record> records);
+
+// Usable read, train and bench records that stand in no group because a later one did the same work.
 std::set<const Record*> superseded(std::span<const Record> records);
 
 // A mini-app's stages, from stage_busy_s.<stage> and its sisters, the pipeline's order as far as known (list,

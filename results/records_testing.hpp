@@ -3,6 +3,8 @@
 #pragma once
 
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "results/record.hpp"
 
@@ -32,6 +34,26 @@ inline Record train_cell(int prefetch, double wait_s, int steps = 100) {
   record.tiers["data"] = Json{{"name", "disk"}};
   record.metrics["steps"] = {"1", Better::neither, "run", {static_cast<double>(steps)}};
   record.metrics["input_wait_s"] = {"s", Better::lower, "run", {wait_s}};
+  return record;
+}
+
+// One run of an arm of `checkpoint bench`: saves of 100 MB, ceilings of 1 GB/s and 100 MB/s.
+inline Record saving_cell(const std::string& arm, int pair, std::vector<double> block_s) {
+  Record record;
+  record.id = "c0ffee-" + std::to_string(pair) + (arm == "direct" ? "0" : "1");
+  record.started = "2026-11-20T09:30:00Z";
+  record.command = "checkpoint";
+  record.parameters =
+      Json{{"payload", "alexnet-adam"}, {"arm", arm}, {"every", 5}, {"steps", 20}, {"mtbf_s", 86400.0}};
+  record.pair = Json{{"suite", "checkpoint"}, {"index", pair}, {"arm", arm}};
+  record.tiers["checkpoint"] = Json{{"name", "disk"}, {"memory", false}};
+  record.metrics["ceiling_bytes_per_s.slow"] = {"B/s", Better::higher, "run", {1e8}};
+  if (arm != "direct") {
+    record.tiers["burst_buffer"] = Json{{"name", "shm"}, {"memory", true}};
+    record.metrics["ceiling_bytes_per_s.fast"] = {"B/s", Better::higher, "run", {1e9}};
+  }
+  record.metrics["checkpoint_bytes"] = {"B", Better::neither, "checkpoint", {1e8}};
+  record.metrics["checkpoint_block_s"] = {"s", Better::lower, "checkpoint", std::move(block_s)};
   return record;
 }
 

@@ -51,6 +51,8 @@ std::string cell_text(const Record& record) {
       record.command == "read" && threads && *threads >= 0 && *threads < 1e9)
     return fmt::format("{}{} at {}", tier_name(record), cache.empty() ? "" : " " + cache,
                        threads_text(static_cast<std::uint64_t>(*threads)));
+  if (const std::string arm = parameter_text(record, "arm"); record.command == "checkpoint" && !arm.empty())
+    return fmt::format("{} {}", parameter_text(record, "payload"), saved_how(record, arm));
   return record.command;
 }
 
@@ -162,9 +164,14 @@ void say_hosts(const Shown& records, std::vector<Sentence>& out) {
 
 void say_emulated(const Shown& records, std::vector<Sentence>& out) {
   std::set<std::string> tiers;
-  for (const Record* record : records)
+  for (const Record* record : records) {
     if (const std::string how = emulation(*record); !how.empty())
       tiers.insert(fmt::format("{} is emulated ({})", tier_name(*record), how));
+    for (const std::string role : {"checkpoint", "burst_buffer"})
+      if (const auto tier = record->tiers.find(role); tier != record->tiers.end() && tier->is_object())
+        if (const std::string how = emulation(*tier); !how.empty())
+          tiers.insert(fmt::format("{} is emulated ({})", role_name(*record, role), how));
+  }
   for (const std::string& tier : tiers)
     out.push_back(
         {Tone::caution, "emulated", tier + ": its numbers are what was asked for, not a device's."});
@@ -203,7 +210,9 @@ Scaling judge_scaling(std::span<const ScalingPoint> curve) {
 std::vector<Sentence> sentences(std::span<const Record> records, const Output& output) {
   std::vector<Sentence> out;
   verdicts::say_read(read_groups(records), output, out);
-  verdicts::say_train(train_groups(records), out);
+  const std::vector<TrainGroup> trained = train_groups(records);
+  verdicts::say_train(trained, out);
+  verdicts::say_saving(saving_groups(records), trained, output, out);
   const std::set<const Record*> older = superseded(records);
   Shown shown;
   for (const Record& record : records)

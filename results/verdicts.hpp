@@ -15,6 +15,10 @@
 //  - Ceiling: a tier's fastest row against the highest ceiling that any of its rows has. Rows that decode say
 //    how far decoding stays below that.
 //  - "At most N accelerators" is a division of a read rate and says so.
+//  - Saves hold the training X times shorter than direct ones: direct over the other arm, pair by pair, by
+//  the
+//    medians of either run. Pairs on both sides of 1 cannot be told apart; of one pair it is a caution.
+//    Ceilings that something surpassed are not spoken of.
 //  - Repeats that lie more than 20% apart are noise worth a word.
 #pragma once
 
@@ -47,6 +51,7 @@ inline constexpr double kSameRate = 0.05;
 inline constexpr double kNoisySpread = 0.20;
 inline constexpr double kCeilingTolerance = 1.02;
 inline constexpr double kDecodingLimits = 2;  // a ceiling this many times the decoded rate: decoding limits
+inline constexpr double kSlowerSteps = 0.05;  // steps beside a drain: less is not worth a word
 inline constexpr double kAcceleratorImages = 200;  // samples/s that one accelerator takes, for "at most N"
 
 // Findings first, then cautions, then failures.

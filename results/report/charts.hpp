@@ -7,6 +7,7 @@
 
 #include "io_backends/base/command.hpp"
 #include "results/cells.hpp"
+#include "results/saving_cells.hpp"
 
 namespace penstock::report {
 
@@ -29,6 +30,7 @@ struct Chart {
   std::string x_label;
   std::string y_label;
   bool x_doubles = false;    // x is drawn by its logarithm to base 2, with a tick at every value
+  bool low = false;          // half as high as others: stands above one with the same x
   bool logarithmic = false;  // y starts as powers of ten; the reader may switch
   std::vector<double> x;
   std::vector<ChartSeries> series;
@@ -55,5 +57,17 @@ struct NamedSeries {
   const Series* series = nullptr;
 };
 Chart series_chart(const std::vector<NamedSeries>& rows, const Output& output);
+
+// What one run of `arm` wrote to either tier over time, and the steps of its training above: of the first
+// pair, out of `pairs`. `until_s`: where x ends, so that arms can be held against each other. Empty x: no
+// series.
+struct SavingCharts {
+  Chart steps;
+  Chart rates;
+};
+SavingCharts saving_charts(const SavingRuns& arm, double until_s, std::vector<std::string>& tiers,
+                           const Output& output);
+// The length of what saving_charts() would draw, in seconds.
+double saving_length_s(const SavingRuns& arm);
 
 }  // namespace penstock::report

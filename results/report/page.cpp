@@ -120,6 +120,7 @@ std::string render_page(const RecordSet& set, const Output& output, const std::s
   std::string body = headline_section(records, set.problems, state);
   body += read_section(records, state);
   body += train_section(records, state);
+  body += saving_section(records, state);
   body += series_section(records, state);
   body += other_section(records, state);
   body += environment_section(records, state);

@@ -129,7 +129,13 @@
 
     size() {
       const width = Math.max(260, this.place.clientWidth);
-      return { width, height: Math.round(Math.min(430, Math.max(300, width * 0.6))) };
+      const height = Math.min(430, Math.max(300, width * 0.6));
+      return { width, height: Math.round(this.chart.low ? height / 2 : height) };
+    }
+
+    // Charts in one stack share their time: their axes begin at one place.
+    wide() {
+      return this.figure.parentElement.classList.contains("stack");
     }
 
     resize() {
@@ -174,7 +180,7 @@
             ...(doubles ? { splits: () => this.xs, values: (_, at) => at.map((x) => tick(Math.round(2 ** x))) }
                         : { values: (_, at) => at.map(tick) }) },
           { ...axis, label: this.chart.y_label, values: (_, at) => at.map((y) => (y === null ? "" : tick(y))),
-            size: (_, values) => 18 + 7.4 * Math.max(3, ...(values || []).map((text) => text.length)) },
+            size: (_, values) => 18 + 7.4 * Math.max(this.wide() ? 6 : 3, ...(values || []).map((text) => text.length)) },
         ],
         series: [{}, ...this.chart.series.map((series, i) => ({
           label: series.label, stroke: colourOf(series), width: series.stroke === "solid" ? 2.4 : 1.8,

@@ -3,6 +3,7 @@
 #include <string>
 #include <vector>
 
+#include "results/records_testing.hpp"
 #include "results/report/assets.hpp"
 #include "results/report/charts.hpp"
 #include "results/report/html.hpp"
@@ -204,6 +205,93 @@ TEST(Chart, LeavesOutACeilingThatWouldSquashTheLinesAndSaysSo) {
     EXPECT_EQ(chart.series.size(), times < 5 ? 2U : 1U);
     EXPECT_EQ(has(chart.title, "left out"), times > 5);
   }
+}
+
+Record trained(int threads, int prefetch, double busy) {
+  Record record = read_cell("disk", threads, 1e9);
+  record.id = std::to_string(threads) + "-" + std::to_string(prefetch);
+  record.command = "train";
+  record.parameters =
+      Json{{"app", "alexnet"}, {"threads", threads}, {"prefetch", prefetch}, {"step_s", 0.01}};
+  record.metrics["accelerator_utilization"] = {"1", Better::higher, "run", {busy}};
+  return record;
+}
+
+TEST(Page, TrainingOverThreadsAndPrefetchIsOneTable) {
+  const std::vector<Record> records{trained(1, 0, 0.31), trained(1, 4, 0.47), trained(16, 4, 0.98)};
+  const std::string page = page_of(records);
+  const std::string caption = "alexnet on disk: how busy the accelerator was";
+  ASSERT_TRUE(has(page, caption));
+  const std::string table = page.substr(page.find(caption), 1500);
+  for (const char* part : {"prefetch 0", "prefetch 4", "31%", "47%", "98%"})
+    EXPECT_TRUE(has(table, part)) << part;
+  EXPECT_FALSE(has(page_of({records[0], records[1]}), caption)) << "one number of threads needs none";
+}
+
+TEST(Page, ATimelineIsATableOfMergedAndSummedReading) {
+  Record record = trained(2, 4, 0.5);
+  EXPECT_FALSE(has(page_of({record}), "Reading in the timeline"));
+  for (const auto& [name, value] : {std::pair{"read_merged_s", 2.0}, std::pair{"read_share", 0.25},
+                                    std::pair{"read_train_overlap_s", 1.5}, std::pair{"read_summed_s", 6.0},
+                                    std::pair{"train_merged_s", 4.0}})
+    record.metrics[name] = {"s", Better::neither, "run", {value}};
+  record.metrics["read_merged_bytes_per_s"] = {"B/s", Better::neither, "run", {300 * 1048576.0}};
+  record.metrics["read_summed_bytes_per_s"] = {"B/s", Better::neither, "run", {100 * 1048576.0}};
+  const std::string page = page_of({record});
+  const std::string caption = "Reading in the timeline of alexnet on disk";
+  ASSERT_TRUE(has(page, caption));
+  const std::string table = page.substr(page.find(caption), 2500);
+  for (const char* part :
+       {">2 s<", ">25%<", ">75%<", ">6 s<", ">4 s<", ">300.0<", ">100.0<", "no device time"})
+    EXPECT_TRUE(has(table, part)) << part;
+}
+
+Record saved(const std::string& arm, std::vector<double> block_s) {
+  Record record = saving_cell(arm, 0, std::move(block_s));
+  record.series["slow_bytes_written"] = {0.5, {0, 5e7, 2.5e7}};
+  record.series["steps_ended"] = {0.5, {4, 0, 2}};
+  if (arm != "direct") record.series["fast_bytes_written"] = {0.5, {1e8, 0}};
+  return record;
+}
+
+TEST(Page, CheckpointsHaveASectionAndAreNotAlsoMeasured) {
+  const std::string page = page_of({saved("direct", {2}), saved("burst-buffer", {0.25, 0.25, 1})});
+  ASSERT_TRUE(has(page, "id=\"checkpoints\""));
+  EXPECT_FALSE(has(page, "id=\"other\""));
+  const std::string section = page.substr(page.find("id=\"checkpoints\""));
+  for (const char* part : {"straight to disk", "through shm (volatile)", "more, up to the median 150 ms",
+                           "more, up to the longest 750 ms", "what its tier&#39;s ceiling allows 100 ms"})
+    EXPECT_TRUE(has(section, part)) << part;
+  EXPECT_TRUE(has(page, ">8.0<small>x shorter</small>"));
+  Record odd = saved("direct", {1});
+  odd.parameters.erase("arm");
+  EXPECT_TRUE(has(page_of({odd}), "id=\"other\"")) << "what is of no bench is still shown";
+}
+
+TEST(Chart, SavesAreDrawnAsRatesOfBothTiersWithTheStepsAbove) {
+  const std::vector<Record> records{saved("burst-buffer", {0.25})};
+  const SavingRuns arm{"burst-buffer", {&records[0]}};
+  EXPECT_DOUBLE_EQ(saving_length_s(arm), 1.5);
+  std::vector<std::string> tiers;
+  const SavingCharts charts = saving_charts(arm, 2, tiers, Output{.si_units = true});
+  EXPECT_EQ(charts.rates.x, (std::vector<double>{0.5, 1, 1.5, 2}));
+  EXPECT_EQ(charts.steps.x, charts.rates.x);
+  EXPECT_TRUE(charts.steps.low);
+  const Json rates = chart_json(charts.rates)["series"];
+  ASSERT_EQ(rates.size(), 4U);
+  EXPECT_EQ(rates[0]["y"].dump(), "[0.0,100.0,50.0,null]");
+  EXPECT_EQ(rates[1]["label"], "disk: at best");
+  EXPECT_EQ(rates[2]["y"].dump(), "[200.0,0.0,null,null]");
+  EXPECT_EQ(chart_json(charts.steps)["series"][0]["y"].dump(), "[8.0,0.0,4.0,null]");
+}
+
+TEST(Chart, SavesOfOddIntervalsAreNotDrawn) {
+  Record record = saved("direct", {1});
+  record.series["slow_bytes_written"].interval_s = 0;
+  record.series["steps_ended"].interval_s = 1e300;
+  std::vector<std::string> tiers;
+  EXPECT_TRUE(saving_charts({"direct", {&record}}, 1e300, tiers, Output{}).rates.x.empty());
+  EXPECT_TRUE(has(page_of({record}), "id=\"checkpoints\""));
 }
 
 }  // namespace

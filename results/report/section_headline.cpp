@@ -7,6 +7,7 @@
 #include "results/cells.hpp"
 #include "results/report/html.hpp"
 #include "results/report/sections.hpp"
+#include "results/saving_cells.hpp"
 #include "results/table.hpp"
 #include "results/verdicts.hpp"
 
@@ -66,6 +67,18 @@ std::vector<std::string> train_tiles(const std::vector<TrainGroup>& groups) {
   return tiles;
 }
 
+std::vector<std::string> saving_tiles(const std::vector<SavingGroup>& groups) {
+  std::vector<std::string> tiles;
+  for (const SavingGroup& group : groups)
+    for (const SavingRuns& arm : group.arms)
+      if (const auto by = shorter_than_direct(group, arm); by && by->least > 1)
+        tiles.push_back(tile(fmt::format("{:.1f}", by->ratio.median), "x shorter",
+                             fmt::format("held by a save of {} {} than by a direct one", group.name,
+                                         saved_how(arm.first(), arm.arm)),
+                             2));
+  return tiles;
+}
+
 std::string_view tone_words(Tone tone) {
   switch (tone) {
     case Tone::finding:
@@ -106,6 +119,7 @@ std::string headline_section(const std::vector<Record>& records, const std::vect
   const std::vector<Sentence> all = sentences(records, state.output);
   std::vector<std::string> tiles = rate_tiles(read_groups(records), state);
   for (std::string& tile : train_tiles(train_groups(records))) tiles.push_back(std::move(tile));
+  for (std::string& tile : saving_tiles(saving_groups(records))) tiles.push_back(std::move(tile));
   std::string out = state.open_section("findings", "Findings", "");
   if (!tiles.empty()) {
     out += "<ul class=\"tiles\">\n";

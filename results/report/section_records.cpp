@@ -11,6 +11,7 @@
 #include "results/cells.hpp"
 #include "results/report/html.hpp"
 #include "results/report/sections.hpp"
+#include "results/saving_cells.hpp"
 #include "results/statistics.hpp"
 #include "results/table.hpp"
 
@@ -39,7 +40,8 @@ std::string metric_text(const std::string& name, const Metric& metric, const Out
 
 // The number that a record is about, in words.
 std::string main_value(const Record& record, const Output& output) {
-  for (const char* name : {"payload_bytes_per_s", "samples_per_s", "drain_bytes_per_s", "wall_s"})
+  for (const char* name :
+       {"payload_bytes_per_s", "samples_per_s", "checkpoint_block_s", "drain_bytes_per_s", "wall_s"})
     if (const Metric* metric = find_metric(record, name)) return metric_text(name, *metric, output);
   for (const auto& [name, metric] : record.metrics)
     if (find_metric(record, name) != nullptr) return metric_text(name, metric, output);
@@ -66,6 +68,8 @@ std::string cell_label(const Record& record) {
   };
   add(parameter_text(record, "app"));
   if (record.tiers.contains("data") || record.parameters.contains("tier")) add(tier_name(record));
+  if (const std::string arm = parameter_text(record, "arm"); record.command == "checkpoint" && !arm.empty())
+    add(fmt::format("{} {}", parameter_text(record, "payload"), saved_how(record, arm)));
   if (const auto threads = parameter_number(record, "threads"))
     add(fmt::format("{:.0f} thread{}", *threads, *threads == 1 ? "" : "s"));
   if (const auto prefetch = parameter_number(record, "prefetch"); prefetch && record.command == "train")
@@ -120,7 +124,8 @@ std::string series_section(const std::vector<Record>& records, PageState& state)
 std::string other_section(const std::vector<Record>& records, PageState& state) {
   std::map<std::string, std::vector<const Record*>> by_command;
   for (const Record& record : records)
-    if (record.command != "read" && record.command != "train" && !record.metrics.empty())
+    if (record.command != "read" && record.command != "train" && !is_saving(record) &&
+        !record.metrics.empty())
       by_command[record.command].push_back(&record);
   if (by_command.empty()) return "";
   std::string out = state.open_section("other", "Also measured", "");

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "results/cells.hpp"
+#include "results/report/bars.hpp"
 #include "results/report/html.hpp"
 #include "results/report/sections.hpp"
 #include "results/table.hpp"
@@ -13,49 +14,6 @@ namespace penstock::report {
 namespace {
 
 using Kind = HtmlTable::Kind;
-
-struct Segment {
-  std::string_view kind;  // a class of the page: "busy", "starved", "blocked"
-  std::string_view words;
-  double seconds = 0;
-};
-struct Bar {
-  std::string label;
-  std::vector<Segment> segments;
-};
-
-// Stacked bars as plain HTML: they need neither script nor library. All bars share one scale.
-std::string bars_html(const std::string& caption, const std::vector<Bar>& bars) {
-  double longest = 0;
-  for (const Bar& bar : bars) {
-    double total = 0;
-    for (const Segment& segment : bar.segments) total += segment.seconds;
-    longest = std::max(longest, total);
-  }
-  if (longest <= 0) return "";
-  std::string out =
-      "<figure class=\"bars\"><figcaption>" + escape(caption) + "</figcaption>\n<div class=\"legend\">";
-  for (const Segment& segment : bars.front().segments)
-    out += "<span class=\"key\"><i class=\"segment " + std::string(segment.kind) + "\"></i>" +
-           escape(segment.words) + "</span>";
-  out += "</div>\n";
-  for (const Bar& bar : bars) {
-    std::string what = bar.label + ":";
-    std::string segments;
-    for (const Segment& segment : bar.segments) {
-      if (segment.seconds <= 0) continue;
-      const std::string words = fmt::format(" {} {}", segment.words, format_seconds(segment.seconds));
-      what += words;
-      segments += fmt::format("<span class=\"segment {}\" style=\"width:{:.3f}%\" title=\"{}\"></span>",
-                              segment.kind, 100 * segment.seconds / longest, escape(bar.label + words));
-    }
-    out += "<div class=\"bar\"><span class=\"bar-label\">" + escape(bar.label) +
-           "</span><span class=\"track\" role=\"img\" aria-label=\"" + escape(what) + "\">" + segments +
-           "</span></div>\n";
-  }
-  return out + "<div class=\"bar-scale\"><span>0</span><span>" + escape(format_seconds(longest)) +
-         "</span></div></figure>\n";
-}
 
 std::optional<double> computing_per_step(const Record& record) {
   if (const auto step = metric_value(record, "step_s")) return step;
@@ -68,6 +26,10 @@ std::string seconds_or_dash(std::optional<double> seconds) {
 
 std::string percent_or_dash(std::optional<double> fraction) {
   return fraction ? format_percent(*fraction) : "-";
+}
+
+std::string rate_or_dash(std::optional<double> rate, const Output& output) {
+  return rate ? format_rate(*rate, output) : "-";
 }
 
 HtmlTable prefetch_table(const TrainGroup& group, const PageState& state) {
@@ -136,6 +98,67 @@ std::string stages_html(const TrainGroup& group) {
   return out;
 }
 
+// Reading by merged intervals and by their sum, side by side.
+std::string timeline_html(const TrainGroup& group, const PageState& state) {
+  const std::string rate(rate_unit(state.output));
+  HtmlTable table(
+      "Reading in the timeline of " + group.title,
+      {{"prefetch", Kind::number, "batches that may be ready ahead of the accelerator"},
+       {"read, merged", Kind::number, "at least one worker was reading; waiting for a processor counts"},
+       {"read share", Kind::number, "of the wall"},
+       {"under steps", Kind::number, "of the merged time: an accelerator computed meanwhile"},
+       {"read, summed", Kind::number, "over all workers"},
+       {"steps, merged", Kind::number, "the accelerator computed"},
+       {rate + " merged", Kind::number, "bytes read over merged time: of all workers"},
+       {rate + " summed", Kind::number, "bytes read over summed time: of one worker"}});
+  for (const auto& [prefetch, record] : group.at) {
+    const auto read = metric_value(*record, "read_merged_s");
+    if (!read) continue;
+    const auto both = metric_value(*record, "read_train_overlap_s");
+    table.row({std::to_string(prefetch), format_seconds(*read),
+               percent_or_dash(metric_value(*record, "read_share")),
+               both && *read > 0 ? format_percent(*both / *read) : "-",
+               seconds_or_dash(metric_value(*record, "read_summed_s")),
+               seconds_or_dash(metric_value(*record, "train_merged_s")),
+               rate_or_dash(metric_value(*record, "read_merged_bytes_per_s"), state.output),
+               rate_or_dash(metric_value(*record, "read_summed_bytes_per_s"), state.output)});
+  }
+  if (table.empty()) return "";
+  return table.html() +
+         "<p class=\"lead\">Merged intervals count what several workers do at a time once. They hold what "
+         "reads "
+         "wait for: the device, its queue, the network, and, beside decoding and steps, a free processor. So "
+         "they are no device time, and bytes over them are no device's bandwidth.</p>\n";
+}
+
+// One number each: how busy the accelerator was, or, where none has a step, the rate.
+std::string grid_cell(const Record& record, bool busy) {
+  const auto value = metric_value(record, busy ? "accelerator_utilization" : "samples_per_s");
+  if (!value) return "-";
+  return busy ? format_percent(*value) : format_number(*value);
+}
+
+std::string grid_html(const TrainGrid& grid) {
+  bool busy = false;
+  for (const auto& [threads, row] : grid.at)
+    for (const auto& [prefetch, record] : row)
+      busy |= metric_value(*record, "accelerator_utilization").has_value();
+  std::vector<HtmlTable::Column> columns{{"threads", Kind::number, "that read and decode"}};
+  for (const std::uint64_t prefetch : grid.prefetches)
+    columns.push_back(
+        {fmt::format("prefetch {}", prefetch), Kind::number, "batches that may be ready ahead"});
+  HtmlTable table(grid.title + (busy ? ": how busy the accelerator was" : ": samples/s"), columns);
+  for (const auto& [threads, row] : grid.at) {
+    std::vector<std::string> cells{std::to_string(threads)};
+    for (const std::uint64_t prefetch : grid.prefetches) {
+      const auto at = row.find(prefetch);
+      cells.push_back(at == row.end() ? "-" : grid_cell(*at->second, busy));
+    }
+    table.row(cells);
+  }
+  return table.html();
+}
+
 }  // namespace
 
 std::string train_section(const std::vector<Record>& records, PageState& state) {
@@ -147,9 +170,11 @@ std::string train_section(const std::vector<Record>& records, PageState& state) 
                                        "lets the next batches form while a step runs. A stage is busy, "
                                        "starved by the stage before it, or blocked by the "
                                        "queue behind it; the times are summed over its threads.");
+  for (const TrainGrid& grid : train_grids(records)) out += grid_html(grid);
   for (const TrainGroup& group : groups) {
     out += "<h3>" + escape(group.title) + "</h3>\n<div class=\"beside\">\n" + prefetch_bars(group) +
-           prefetch_table(group, state).html() + "</div>\n" + stages_html(group);
+           prefetch_table(group, state).html() + "</div>\n" + stages_html(group) +
+           timeline_html(group, state);
   }
   return out + "</section>\n";
 }

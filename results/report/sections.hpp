@@ -27,6 +27,7 @@ std::string headline_section(const std::vector<Record>& records, const std::vect
                              PageState& state);
 std::string read_section(const std::vector<Record>& records, PageState& state);
 std::string train_section(const std::vector<Record>& records, PageState& state);
+std::string saving_section(const std::vector<Record>& records, PageState& state);
 std::string series_section(const std::vector<Record>& records, PageState& state);
 std::string other_section(const std::vector<Record>& records, PageState& state);
 std::string environment_section(const std::vector<Record>& records, PageState& state);

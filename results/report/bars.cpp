@@ -1,0 +1,44 @@
+#include "results/report/bars.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "results/report/html.hpp"
+#include "results/table.hpp"
+
+namespace penstock::report {
+
+std::string bars_html(const std::string& caption, const std::vector<Bar>& bars) {
+  double longest = 0;
+  for (const Bar& bar : bars) {
+    double total = 0;
+    for (const Segment& segment : bar.segments) total += segment.seconds;
+    longest = std::max(longest, total);
+  }
+  if (longest <= 0) return "";
+  std::string out =
+      "<figure class=\"bars\"><figcaption>" + escape(caption) + "</figcaption>\n<div class=\"legend\">";
+  for (const Segment& segment : bars.front().segments)
+    out += "<span class=\"key\"><i class=\"segment " + std::string(segment.kind) + "\"></i>" +
+           escape(segment.words) + "</span>";
+  out += "</div>\n";
+  for (const Bar& bar : bars) {
+    std::string what = bar.label + ":";
+    std::string segments;
+    for (const Segment& segment : bar.segments) {
+      if (segment.seconds <= 0) continue;
+      const std::string words = fmt::format(" {} {}", segment.words, format_seconds(segment.seconds));
+      what += words;
+      segments += fmt::format("<span class=\"segment {}\" style=\"width:{:.3f}%\" title=\"{}\"></span>",
+                              segment.kind, 100 * segment.seconds / longest, escape(bar.label + words));
+    }
+    out += "<div class=\"bar\"><span class=\"bar-label\">" + escape(bar.label) +
+           "</span><span class=\"track\" role=\"img\" aria-label=\"" + escape(what) + "\">" + segments +
+           "</span></div>\n";
+  }
+  return out + "<div class=\"bar-scale\"><span>0</span><span>" + escape(format_seconds(longest)) +
+         "</span></div></figure>\n";
+}
+
+}  // namespace penstock::report
