@@ -1,0 +1,237 @@
+#include "miniapps/checkpoint/checkpoint_manifest.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+#include <set>
+#include <stdexcept>
+#include <tuple>
+
+#include "io_backends/base/backend.hpp"
+#include "miniapps/checkpoint/sealed_json.hpp"
+
+namespace penstock {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+constexpr std::string_view kManifestKind = "checkpoint";
+constexpr std::string_view kPartKind = "part of a checkpoint";
+constexpr std::size_t kLongestRun = 100;
+constexpr std::size_t kLongestFile = 200;
+constexpr std::size_t kCrcDigits = 8;
+
+bool letter_or_digit(char c) {
+  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
+}
+
+Error no_good(std::string_view object, std::string_view why) {
+  return make_error(Errc::corrupt, fmt::format("'{}' is wrong: {}", object, why));
+}
+
+// All chunks one behind the other, 8 hexadecimal digits each: a checkpoint of a terabyte has 250 000.
+std::string hex_of(const std::vector<std::uint32_t>& chunks) {
+  std::string text;
+  text.reserve(chunks.size() * kCrcDigits);
+  for (const std::uint32_t crc : chunks)
+    for (int shift = 28; shift >= 0; shift -= 4) text += "0123456789abcdef"[(crc >> shift) & 15U];
+  return text;
+}
+
+std::vector<std::uint32_t> chunks_from(const std::string& text) {
+  if (text.size() % kCrcDigits != 0) throw std::invalid_argument("checksums that are cut short");
+  std::vector<std::uint32_t> chunks(text.size() / kCrcDigits);
+  const char* at = text.data();
+  for (std::uint32_t& crc : chunks) {
+    const auto [stop, failure] = std::from_chars(at, at + kCrcDigits, crc, 16);
+    if (failure != std::errc{} || stop != at + kCrcDigits)
+      throw std::invalid_argument("a checksum that is none");
+    at += kCrcDigits;
+  }
+  return chunks;
+}
+
+Json json_of(std::span<const CheckpointFile> files) {
+  Json rows = Json::array();
+  for (const CheckpointFile& file : files)
+    rows.push_back(Json{
+        {"name", file.name}, {"rank", file.rank}, {"bytes", file.bytes}, {"chunks", hex_of(file.chunks)}});
+  return rows;
+}
+
+std::vector<CheckpointFile> files_from(const Json& rows) {
+  if (!rows.is_array()) throw std::invalid_argument("'files' is no list");
+  std::vector<CheckpointFile> files;
+  files.reserve(rows.size());
+  for (const Json& row : rows)
+    files.push_back({.name = row.at("name").get<std::string>(),
+                     .rank = count_at(row, "rank"),
+                     .bytes = count_at(row, "bytes"),
+                     .chunks = chunks_from(row.at("chunks").get_ref<const std::string&>())});
+  return files;
+}
+
+// What a list of files of a manifest, or of one rank, must satisfy.
+Result<void> check_files(std::span<const CheckpointFile> files, std::string_view object) {
+  std::set<std::string_view> names;
+  const CheckpointFile* before = nullptr;
+  for (const CheckpointFile& file : files) {
+    if (const auto named = check_checkpoint_file_name(file.name); !named)
+      return no_good(object, named.error().what);
+    if (!names.insert(file.name).second)
+      return no_good(object, fmt::format("'{}' is there twice", file.name));
+    if (file.chunks.size() != whole_chunks(file.bytes))
+      return no_good(object, fmt::format("'{}' has {} checksums for {} bytes", file.name, file.chunks.size(),
+                                         file.bytes));
+    if (before != nullptr && std::tie(before->rank, before->name) > std::tie(file.rank, file.name))
+      return no_good(object, fmt::format("'{}' is not where it belongs in the list", file.name));
+    before = &file;
+  }
+  return success();
+}
+
+}  // namespace
+
+std::string folder_of(const CheckpointId& id) {
+  return fmt::format("{:012}.{}", id.step, id.generation);
+}
+
+Result<CheckpointId> parse_checkpoint_folder(std::string_view folder) {
+  CheckpointId id;
+  const char* const end = folder.data() + folder.size();
+  const auto step = std::from_chars(folder.data(), end, id.step);
+  if (step.ec == std::errc{} && step.ptr != end && *step.ptr == '.') {
+    const auto generation = std::from_chars(step.ptr + 1, end, id.generation);
+    if (generation.ec == std::errc{} && generation.ptr == end && folder_of(id) == folder) return id;
+  }
+  return make_error(Errc::invalid_argument,
+                    fmt::format("'{}' is no checkpoint: write it as {}", folder, folder_of({120, 0})));
+}
+
+Result<void> check_run_name(std::string_view run) {
+  const bool good = !run.empty() && run.size() <= kLongestRun && run.front() != '.' &&
+                    std::all_of(run.begin(), run.end(), [](char c) {
+                      return letter_or_digit(c) || c == '-' || c == '_' || c == '.';
+                    });
+  if (good) return success();
+  return make_error(Errc::invalid_argument,
+                    fmt::format("'{}' is no name of a run: 1 to {} letters, digits, '-', '_' and '.', "
+                                "and no '.' in front",
+                                run, kLongestRun));
+}
+
+Result<void> check_checkpoint_file_name(std::string_view name) {
+  const bool good =
+      !name.empty() && name.size() <= kLongestFile && name.front() != '.' && !name.starts_with("part-") &&
+      name != kCheckpointManifest &&
+      std::all_of(name.begin(), name.end(), [](char c) { return c > ' ' && c <= '~' && c != '/'; });
+  if (good) return check_object_name(name);
+  return make_error(Errc::invalid_argument,
+                    fmt::format("'{}' is no name of a file in a checkpoint: 1 to {} printable characters "
+                                "without '/', not {}, and neither '.' nor \"part-\" in front",
+                                name, kLongestFile, kCheckpointManifest));
+}
+
+std::uint64_t CheckpointManifest::bytes() const {
+  std::uint64_t sum = 0;
+  for (const CheckpointFile& file : files) sum += file.bytes;
+  return sum;
+}
+
+Result<void> check_manifest(const CheckpointManifest& manifest, std::string_view object) {
+  if (const auto named = check_run_name(manifest.run); !named) return no_good(object, named.error().what);
+  PENSTOCK_TRY(check_files(manifest.files, object));
+  // In order of ranks, as check_files() has seen to.
+  std::uint64_t next = 0;
+  for (const CheckpointFile& file : manifest.files) {
+    if (file.rank > next) break;
+    if (file.rank == next) ++next;
+  }
+  if (manifest.ranks == 0) return no_good(object, "it is of no rank");
+  if (next < manifest.ranks) return no_good(object, fmt::format("rank {} has no file", next));
+  if (manifest.files.back().rank >= manifest.ranks)
+    return no_good(object, fmt::format("'{}' is of rank {}, and there are {}", manifest.files.back().name,
+                                       manifest.files.back().rank, manifest.ranks));
+  return success();
+}
+
+std::string serialize(const CheckpointManifest& manifest) {
+  return seal_json(kManifestKind, Json{{"store", manifest.store},
+                                       {"run", manifest.run},
+                                       {"step", manifest.id.step},
+                                       {"generation", manifest.id.generation},
+                                       {"ranks", manifest.ranks},
+                                       {"bytes", manifest.bytes()},
+                                       {"trainer", Json{{"epoch", manifest.trainer.epoch},
+                                                        {"step_of_epoch", manifest.trainer.step_of_epoch},
+                                                        {"consumed", manifest.trainer.consumed},
+                                                        {"seed", manifest.trainer.seed}}},
+                                       {"payload", manifest.payload},
+                                       {"payload_seed", manifest.payload_seed},
+                                       {"snapshot_time", manifest.snapshot_time},
+                                       {"commit_time", manifest.commit_time},
+                                       {"writer", manifest.writer},
+                                       {"chunk_bytes", kCheckpointChunk},
+                                       {"files", json_of(manifest.files)}});
+}
+
+Result<CheckpointManifest> parse_checkpoint_manifest(std::string_view text, std::string_view object) {
+  PENSTOCK_ASSIGN(const Json json, unseal_json(kManifestKind, text, object));
+  CheckpointManifest manifest;
+  try {
+    const Json& trainer = json.at("trainer");
+    manifest = {.store = json.at("store").get<std::string>(),
+                .run = json.at("run").get<std::string>(),
+                .id = {count_at(json, "step"), count_at(json, "generation")},
+                .ranks = count_at(json, "ranks"),
+                .files = files_from(json.at("files")),
+                .trainer = {.epoch = count_at(trainer, "epoch"),
+                            .step_of_epoch = count_at(trainer, "step_of_epoch"),
+                            .consumed = count_at(trainer, "consumed"),
+                            .seed = count_at(trainer, "seed")},
+                .payload = json.at("payload").get<std::string>(),
+                .payload_seed = count_at(json, "payload_seed"),
+                .snapshot_time = json.at("snapshot_time").get<std::string>(),
+                .commit_time = json.at("commit_time").get<std::string>(),
+                .writer = json.at("writer").get<std::string>()};
+    if (count_at(json, "chunk_bytes") != kCheckpointChunk)
+      return no_good(object, "its checksums are of chunks of another size");
+    PENSTOCK_TRY(check_manifest(manifest, object));
+    if (count_at(json, "bytes") != manifest.bytes())
+      return no_good(object, "its files do not add up to its bytes");
+  } catch (const std::exception& problem) {
+    return no_good(object, problem.what());
+  }
+  return manifest;
+}
+
+std::string serialize_part(std::uint64_t rank, std::span<const CheckpointFile> files) {
+  return seal_json(kPartKind, Json{{"rank", rank}, {"files", json_of(files)}});
+}
+
+Result<std::vector<CheckpointFile>> parse_checkpoint_part(std::string_view text, std::uint64_t rank,
+                                                          std::string_view object) {
+  PENSTOCK_ASSIGN(const Json json, unseal_json(kPartKind, text, object));
+  std::vector<CheckpointFile> files;
+  try {
+    files = files_from(json.at("files"));
+    if (count_at(json, "rank") != rank) return no_good(object, "it is of another rank");
+  } catch (const std::exception& problem) {
+    return no_good(object, problem.what());
+  }
+  PENSTOCK_TRY(check_files(files, object));
+  const bool own =
+      std::all_of(files.begin(), files.end(), [&](const auto& file) { return file.rank == rank; });
+  if (!own) return no_good(object, "a file in it is of another rank");
+  return files;
+}
+
+Result<void> check_chunk(const CheckpointFile& file, std::uint64_t index, std::uint32_t crc,
+                         std::string_view object) {
+  if (index < file.chunks.size() && file.chunks[index] == crc) return success();
+  return make_error(Errc::corrupt, fmt::format("'{}' is not what was saved, from byte {} on", object,
+                                               index * kCheckpointChunk));
+}
+
+}  // namespace penstock

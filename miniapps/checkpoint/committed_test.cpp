@@ -1,0 +1,241 @@
+// What lies in ckpt/: listed, read, proven, taken away.
+#include <gtest/gtest.h>
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "io_backends/base/interrupt.hpp"
+#include "miniapps/checkpoint/store_testing.hpp"
+
+namespace penstock {
+namespace {
+
+class CommittedCheckpoint : public testing::TestWithParam<const char*> {
+ protected:
+  CheckpointManifest saved(std::uint64_t step = 1) { return save(*store_, "run", {step, 0}); }
+  std::string at(const std::string& name) { return "ckpt/run/000000000001.0/" + name; }
+  // What is listed when something has been done to the files of one.
+  Result<CheckpointManifest> listed_after(const std::function<void()>& how) {
+    static_cast<void>(store_->remove("run", {1, 0}));
+    saved();
+    how();
+    const auto listed = store_->list("run");
+    EXPECT_OK(listed);
+    if (!listed || listed->size() != 1) return make_error(Errc::internal, "not one checkpoint in the list");
+    EXPECT_EQ(listed->front().id, (CheckpointId{1, 0}));
+    EXPECT_EQ(listed->front().run, "run");
+    return listed->front().manifest;
+  }
+
+  TestStore store_{StoreRole::slow, GetParam()};
+};
+INSTANTIATE_TEST_SUITE_P(On, CommittedCheckpoint, testing::Values("mem", "posix"),
+                         [](const auto& on) { return std::string(on.param); });
+
+TEST_P(CommittedCheckpoint, IsListedInOrderOfStepAndGeneration) {
+  for (const CheckpointId& id : {CheckpointId{1234567890123, 0}, {100, 10}, {100, 9}, {9, 0}})
+    save(*store_, "run", id, {{"a", pattern(3)}});
+  save(*store_, "a.run", {5, 0}, {{"a", pattern(3)}});
+  for (const char* stranger : {"ckpt/run/notes", "ckpt/run/120.0", "ckpt/run/000000000001.0.old"})
+    ASSERT_OK(store_.backend().names().make_folders(stranger));
+  put_text(store_.backend(), "ckpt/readme", "x");
+  const auto listed = store_->list("run");
+  ASSERT_OK(listed);
+  std::vector<CheckpointId> ids;
+  for (const Listed& one : *listed) {
+    EXPECT_OK(one.manifest);
+    ids.push_back(one.id);
+  }
+  EXPECT_EQ(ids, (std::vector<CheckpointId>{{9, 0}, {100, 9}, {100, 10}, {1234567890123, 0}}));
+  EXPECT_EQ(*store_->runs(), (std::vector<std::string>{"a.run", "run"}));
+  EXPECT_TRUE(store_->list("none")->empty());
+}
+
+TEST_P(CommittedCheckpoint, ThatIsDamagedIsListedWithWhatIsWrong) {
+  Backend& backend = store_.backend();
+  EXPECT_OK(listed_after([] {}));
+  EXPECT_ERRC(Errc::corrupt, listed_after([&] { ASSERT_OK(backend.names().remove(at("MANIFEST"))); }),
+              "missing");
+  EXPECT_ERRC(Errc::corrupt, listed_after([&] { put_text(backend, at("MANIFEST"), ""); }), "empty");
+  EXPECT_ERRC(Errc::corrupt,
+              listed_after([&] { change(backend, at("MANIFEST"), [](auto& text) { text.resize(200); }); }));
+  EXPECT_ERRC(Errc::corrupt, listed_after([&] { ASSERT_OK(backend.names().remove(at("small"))); }),
+              "'ckpt/run/");
+  EXPECT_ERRC(Errc::truncated, listed_after([&] { put_text(backend, at("small"), "short"); }), "5 bytes");
+  EXPECT_ERRC(Errc::corrupt,
+              listed_after([&] { change(backend, at("small"), [](auto& text) { text += "tail"; }); }));
+  EXPECT_ERRC(Errc::corrupt, listed_after([&] {
+                ASSERT_OK(backend.names().remove(at("small")));
+                ASSERT_OK(backend.names().make_folders(at("small")));
+              }),
+              "is a folder");
+  EXPECT_ERRC(Errc::corrupt, listed_after([&] {
+                ASSERT_OK(store_->remove("run", {1, 0}));
+                put_text(backend, "ckpt/run/000000000001.0", "a file");
+              }),
+              "no folder");
+}
+
+TEST_P(CommittedCheckpoint, ThatLiesWhereItDoesNotBelongIsCorrupt) {
+  TestStore other(StoreRole::slow);
+  const CheckpointManifest elsewhere = save(*other, "run", {1, 0});
+  EXPECT_ERRC(Errc::corrupt,
+              listed_after([&] { put_text(store_.backend(), at("MANIFEST"), serialize(elsewhere)); }),
+              "not of what lies here");
+  saved(2);
+  ASSERT_OK(store_.backend().names().rename_noreplace("ckpt/run/000000000002.0", "ckpt/run/000000000003.0"));
+  EXPECT_ERRC(Errc::corrupt, store_->manifest("run", {3, 0}), "000000000002.0");
+  ASSERT_OK(store_.backend().names().make_folders("ckpt/bad"));
+  ASSERT_OK(store_.backend().names().rename_noreplace("ckpt/run/000000000003.0", "ckpt/bad/000000000002.0"));
+  EXPECT_ERRC(Errc::corrupt, store_->manifest("bad", {2, 0}), "of run 'run'");
+}
+
+TEST(CommittedCheckpointLinks, AreNotFollowed) {
+  TestStore store(StoreRole::slow, "posix");
+  const std::filesystem::path root = store.place().path() / "store";
+  const CheckpointManifest first = save(*store, "run", {1, 0});
+  const std::filesystem::path folder = root / CheckpointStore::folder("run", {1, 0});
+  std::filesystem::rename(folder / "small", root / "elsewhere");
+  std::filesystem::create_symlink(root / "elsewhere", folder / "small");
+  EXPECT_ERRC(Errc::corrupt, store->manifest("run", {1, 0}), "symbolic link");
+  EXPECT_ERRC(Errc::corrupt, store->verify("run", first), "symbolic link");
+  EXPECT_ERRC(Errc::corrupt, store->list("run")->front().manifest, "symbolic link");
+  // Removing takes the link away, not what it leads to; so for a folder that is none.
+  std::filesystem::create_directory_symlink(folder, root / CheckpointStore::folder("run", {2, 0}));
+  EXPECT_ERRC(Errc::corrupt, store->list("run")->back().manifest, "no folder");
+  ASSERT_OK(store->remove("run", {2, 0}));
+  EXPECT_TRUE(std::filesystem::exists(folder / "rank-0.bin"));
+  ASSERT_OK(store->remove("run", {1, 0}));
+  EXPECT_TRUE(std::filesystem::exists(root / "elsewhere"));
+  EXPECT_TRUE(store->list("run")->empty());
+}
+
+TEST_P(CommittedCheckpoint, IsNeverAbsentBecauseTheStoreCannotBeRead) {
+  saved();
+  const Tier faulty = store_.place().tier("slow", "fail=names:eio@#1..");
+  const auto store = CheckpointStore::open(faulty);
+  ASSERT_OK(store);
+  EXPECT_ERRC(Errc::io, (*store)->list("run"), "store 'slow'");
+  EXPECT_ERRC(Errc::io, (*store)->runs());
+  EXPECT_ERRC(Errc::io, (*store)->has("run", {1, 0}));
+  const Tier second = store_.place().tier("slow", "fail=open:eio@#2..");
+  const auto unreadable = CheckpointStore::open(second);
+  ASSERT_OK(unreadable);
+  const auto listed = (*unreadable)->list("run");
+  ASSERT_OK(listed);
+  ASSERT_EQ(listed->size(), 1U);
+  EXPECT_ERRC(Errc::io, listed->front().manifest);
+}
+
+TEST_P(CommittedCheckpoint, IsReadChunkByChunkAndProven) {
+  const CheckpointManifest manifest = saved();
+  const TestFiles files = two_files();
+  std::string read;
+  std::vector<std::uint64_t> offsets;
+  ASSERT_OK(store_->read_file("run", {1, 0}, manifest.files[0], [&](std::uint64_t offset, auto bytes) {
+    offsets.push_back(offset);
+    read += text_of(bytes);
+    return success();
+  }));
+  EXPECT_EQ(read, text_of(files[0].second));
+  EXPECT_EQ(offsets, (std::vector<std::uint64_t>{0, kCheckpointChunk}));
+  EXPECT_ERRC(Errc::timed_out, store_->read_file("run", {1, 0}, manifest.files[0], [](auto, auto) {
+    return Result<void>(make_error(Errc::timed_out, "enough"));
+  }));
+  simulate_interrupt(SIGTERM);
+  EXPECT_ERRC(Errc::interrupted, store_->read_file("run", {1, 0}, manifest.files[0], nullptr));
+  simulate_interrupt(0);
+}
+
+TEST_P(CommittedCheckpoint, WithAFlippedBitIsCorruptFromThatChunkOn) {
+  for (const std::size_t where : {std::size_t{0}, std::size_t{kCheckpointChunk - 1},
+                                  std::size_t{kCheckpointChunk}, std::size_t{kCheckpointChunk + 76}}) {
+    static_cast<void>(store_->remove("run", {1, 0}));
+    const CheckpointManifest manifest = saved();
+    damage(store_.backend(), manifest, "rank-0.bin", where);
+    EXPECT_OK(store_->manifest("run", {1, 0}));  // of the right size
+    std::uint64_t seen = 0;
+    const auto read = store_->read_file("run", {1, 0}, manifest.files[0], [&](auto, auto bytes) {
+      seen += bytes.size();
+      return success();
+    });
+    const std::uint64_t chunk = where / kCheckpointChunk * kCheckpointChunk;
+    EXPECT_ERRC(Errc::corrupt, read, "from byte " + std::to_string(chunk) + " on");
+    EXPECT_EQ(seen, chunk);
+    EXPECT_ERRC(Errc::corrupt, store_->verify("run", manifest), "rank-0.bin");
+  }
+}
+
+TEST_P(CommittedCheckpoint, OfAnotherLengthIsNotRead) {
+  const CheckpointManifest manifest = saved();
+  put_text(store_.backend(), at("small"), "");
+  EXPECT_ERRC(Errc::truncated, store_->read_file("run", {1, 0}, manifest.files[1], nullptr),
+              "100 were saved");
+  put_text(store_.backend(), at("small"), std::string(101, 'x'));
+  EXPECT_ERRC(Errc::corrupt, store_->read_file("run", {1, 0}, manifest.files[1], nullptr));
+  ASSERT_OK(store_.backend().names().remove(at("small")));
+  EXPECT_ERRC(Errc::corrupt, store_->read_file("run", {1, 0}, manifest.files[1], nullptr), "missing");
+  CheckpointFile hostile = manifest.files[0];
+  hostile.name = "../000000000001.0/rank-0.bin";
+  EXPECT_ERRC(Errc::invalid_argument, store_->read_file("run", {1, 0}, hostile, nullptr));
+}
+
+TEST_P(CommittedCheckpoint, IsVerifiedAgainstWhatWasSaidOfIt) {
+  CheckpointManifest manifest = saved();
+  EXPECT_OK(store_->verify("run", manifest));
+  manifest.files[0].chunks[0] ^= 1;
+  EXPECT_ERRC(Errc::corrupt, store_->verify("run", manifest), "what its manifest said");
+  EXPECT_ERRC(Errc::not_found, store_->verify("run", manifest_of("run", {2, 0})));
+}
+
+TEST_P(CommittedCheckpoint, IsRemovedWhole) {
+  saved(1);
+  saved(2);
+  ASSERT_OK(store_->remove("run", {1, 0}));
+  EXPECT_EQ(names_in(store_.backend(), "ckpt/run"), std::set<std::string>{"000000000002.0"});
+  EXPECT_TRUE(names_in(store_.backend(), "trash").empty());
+  EXPECT_ERRC(Errc::not_found, store_->remove("run", {1, 0}));
+  EXPECT_ERRC(Errc::invalid_argument, store_->remove("..", {1, 0}));
+}
+
+TEST_P(CommittedCheckpoint, ThatCannotBeUnlinkedIsGoneAllTheSame) {
+  saved();
+  const Tier faulty = store_.place().tier("slow", "fail=names:eio@#4..");  // make trash, rename, list, remove
+  const auto store = CheckpointStore::open(faulty);
+  ASSERT_OK(store);
+  EXPECT_ERRC(Errc::io, (*store)->remove("run", {1, 0}));
+  EXPECT_TRUE(store_->list("run")->empty());
+  EXPECT_EQ(names_in(store_.backend(), "trash").size(), 1U);
+  EXPECT_EQ(*store_->sweep("any", "save"), 1U);
+  EXPECT_TRUE(names_in(store_.backend(), "trash").empty());
+}
+
+TEST_P(CommittedCheckpoint, InQuarantineSaysWhy) {
+  saved();
+  ASSERT_OK(store_->quarantine("run", {1, 0}, "a bit flipped"));
+  EXPECT_TRUE(store_->list("run")->empty());
+  const auto kept = names_in(store_.backend(), "quarantine");
+  ASSERT_EQ(kept.size(), 2U);
+  EXPECT_TRUE(kept.begin()->starts_with("run.000000000001.0."));
+  EXPECT_EQ(*kept.rbegin(), *kept.begin() + ".why.txt");
+  EXPECT_EQ(text_in(store_.backend(), "quarantine/" + *kept.rbegin()), "a bit flipped\n");
+  EXPECT_EQ(names_in(store_.backend(), "quarantine/" + *kept.begin()).size(), 3U);
+  saved();  // the place is free again
+  ASSERT_OK(store_->quarantine("run", {1, 0}, "again"));
+  EXPECT_EQ(names_in(store_.backend(), "quarantine").size(), 4U);
+}
+
+TEST_P(CommittedCheckpoint, HintsAreForPeople) {
+  saved();
+  store_->hint_latest("run", {1, 0});
+  EXPECT_EQ(text_in(store_.backend(), "LATEST"), "run 000000000001.0\n");
+  const Tier faulty = store_.place().tier("slow", "fail=write:eio@#1..");
+  const auto store = CheckpointStore::open(faulty);
+  ASSERT_OK(store);
+  (*store)->hint_latest("run", {2, 0});
+  EXPECT_EQ(text_in(store_.backend(), "LATEST"), "run 000000000001.0\n");
+}
+
+}  // namespace
+}  // namespace penstock

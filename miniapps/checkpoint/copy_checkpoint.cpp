@@ -1,0 +1,173 @@
+// A checkpoint's way from one store to another: a thread reads and proves, the caller's writes.
+#include <fmt/format.h>
+
+#include <array>
+#include <chrono>
+#include <condition_variable>
+#include <mutex>
+#include <optional>
+#include <system_error>
+#include <thread>
+
+#include "io_backends/base/interrupt.hpp"
+#include "io_backends/base/page_cache.hpp"
+#include "io_backends/base/threads.hpp"
+#include "miniapps/checkpoint/store.hpp"
+#include "miniapps/checkpoint/store_files.hpp"
+
+namespace penstock {
+namespace {
+
+constexpr std::size_t kRing = 4;  // chunks that are read ahead or being written
+constexpr std::chrono::milliseconds kLookAround{50};
+
+// The chunks of all files of a checkpoint, in order, read ahead by a thread of its own. One thread takes
+// them.
+class ReadAhead {
+ public:
+  ReadAhead(const StoreFiles& files, std::string folder, std::span<const CheckpointFile> what)
+      : files_(files), folder_(std::move(folder)), what_(what) {}
+
+  // `over`: the thread works on until then though we were asked to stop; null where it does not.
+  Result<void> start(const std::atomic<bool>* over) {
+    try {
+      thread_ = std::jthread([this, over](const std::stop_token& stop) {
+        std::optional<WorkOn> works_on;
+        if (over != nullptr) works_on.emplace(*over);
+        finish(read_all(stop));
+      });
+    } catch (const std::system_error& failure) {
+      return no_more_threads(failure, 1);
+    }
+    return success();
+  }
+
+  // The next chunk, which stays until the call after this one; or what went wrong on the way to it.
+  Result<std::span<const std::byte>> next(bool interruptible) {
+    std::unique_lock lock(mutex_);
+    if (taken_ != 0) ++free_;
+    changed_.notify_all();
+    while (read_ == taken_ && !failure_) {
+      changed_.wait_for(lock, kLookAround);
+      if (interruptible) PENSTOCK_TRY(check_interrupt());
+    }
+    if (read_ == taken_) return *failure_;
+    return slots_[taken_++ % kRing].chunk;
+  }
+
+ private:
+  struct Slot {
+    Buffer buffer;
+    std::span<const std::byte> chunk;
+  };
+
+  Result<void> read_all(const std::stop_token& stop) {
+    for (const CheckpointFile& file : what_) {
+      PENSTOCK_ASSIGN(ChunkReader reader, ChunkReader::open(files_, below(folder_, file.name), file));
+      for (std::uint64_t index = 0; index < reader.chunks(); ++index) {
+        Slot& slot = slots_[read_ % kRing];  // read_ is changed by this thread alone
+        {
+          std::unique_lock lock(mutex_);
+          if (!changed_.wait(lock, stop, [&] { return free_ != 0; })) return success();
+          --free_;
+        }
+        PENSTOCK_ASSIGN(slot.chunk, reader.read(index, slot.buffer));
+        const std::lock_guard lock(mutex_);
+        ++read_;
+        changed_.notify_all();
+      }
+    }
+    return success();
+  }
+
+  void finish(const Result<void>& done) {
+    const std::lock_guard lock(mutex_);
+    failure_ = done ? files_.error(Errc::internal, "more was asked for than was saved") : done.error();
+    changed_.notify_all();
+  }
+
+  const StoreFiles files_;
+  const std::string folder_;
+  const std::span<const CheckpointFile> what_;
+  std::array<Slot, kRing> slots_;
+  std::mutex mutex_;
+  std::condition_variable_any changed_;
+  std::size_t free_ = kRing;
+  std::uint64_t read_ = 0;
+  std::uint64_t taken_ = 0;
+  std::optional<Error> failure_;
+  std::jthread thread_;  // last: it ends before what it uses
+};
+
+// That checkpoint where it was to go: success where its manifest names the same bytes. Who brought it there
+// may have been killed before its name was on the disk.
+Result<CheckpointManifest> same_there(const CheckpointStore& to, const CheckpointManifest& manifest) {
+  auto there = to.manifest(manifest.run, manifest.id);
+  if (there && there->files == manifest.files) {
+    const StoreFiles files(to.tier());
+    PENSTOCK_TRY(files.sync_dir(below(kStoreCommitted, manifest.run)));
+    PENSTOCK_TRY(files.sync_dir(kStoreCommitted));
+    return there;
+  }
+  if (!there && there.error().code == Errc::not_found) return there;
+  const std::string why = there ? "it is of other bytes" : there.error().message();
+  return StoreFiles(to.tier()).error(
+      Errc::already_exists,
+      fmt::format("'{}' is there already: {}", CheckpointStore::folder(manifest.run, manifest.id), why));
+}
+
+// From the device, where the system can be made to forget.
+Result<void> read_again(const StoreFiles& files, const std::string& folder,
+                        std::span<const CheckpointFile> written, bool interruptible) {
+  for (const CheckpointFile& file : written) {
+    const std::string object = below(folder, file.name);
+    const auto path = files.backend().native_path(object);
+    if (path && !files.tier().facts.memory) static_cast<void>(evict(*path));
+    PENSTOCK_TRY(read_chunks(files, object, file, interruptible, nullptr));
+  }
+  return success();
+}
+
+}  // namespace
+
+Result<void> Staged::copy_in(const StoreFiles& from, const CheckpointManifest& manifest,
+                             const CopyWishes& wishes) {
+  interruptible_ = wishes.interruptible;
+  const auto written = [&](std::uint64_t bytes) -> Result<void> {
+    return wishes.gone_on && bytes != 0 ? wishes.gone_on(bytes) : success();
+  };
+  ReadAhead ahead(from, CheckpointStore::folder(manifest.run, manifest.id), manifest.files);
+  PENSTOCK_TRY(ahead.start(wishes.over));
+  for (const CheckpointFile& file : manifest.files) {
+    std::uint64_t before = 0;  // bytes of the piece that has just been written
+    PENSTOCK_ASSIGN(
+        const CheckpointFile copy,
+        write(file.name, file.rank, file.bytes, [&](std::uint64_t) -> Result<std::span<const std::byte>> {
+          PENSTOCK_TRY(written(before));
+          PENSTOCK_ASSIGN(const auto chunk, ahead.next(wishes.interruptible));
+          before = chunk.size();
+          return chunk;
+        }));
+    if (copy != file)
+      return from.error(Errc::corrupt, fmt::format("'{}' of step {} changed between reading and writing it",
+                                                   file.name, manifest.id.step));
+    PENSTOCK_TRY(written(before));
+  }
+  return success();
+}
+
+Result<CheckpointManifest> copy_checkpoint(const CheckpointStore& from, CheckpointStore& to,
+                                           const CheckpointManifest& manifest, const CopyWishes& wishes) {
+  PENSTOCK_TRY(to.still_there());
+  auto there = same_there(to, manifest);
+  if (there || there.error().code != Errc::not_found) return there;
+  PENSTOCK_ASSIGN(const auto staged, to.stage(manifest.run, "drain", manifest.bytes(), wishes.headroom));
+  PENSTOCK_TRY(staged->copy_in(StoreFiles(from.tier()), manifest, wishes));
+  if (wishes.read_back)
+    PENSTOCK_TRY(read_again(StoreFiles(to.tier()), staged->folder(), manifest.files, wishes.interruptible));
+  auto committed = staged->commit(manifest);
+  if (!committed && committed.error().code == Errc::already_exists) return same_there(to, manifest);
+  return committed;
+}
+
+}  // namespace penstock

@@ -1,0 +1,185 @@
+// Rows 19 to 22, 25, 27 and 39 to 42: devices that fail, tiers that are gone, calls that are cut short,
+// threads that die.
+#include <sys/resource.h>
+#include <sys/time.h>
+
+#include <csignal>
+#include <filesystem>
+#include <stdexcept>
+#include <string>
+
+#include "io_backends/base/ranks_testing.hpp"
+#include "miniapps/checkpoint/faults/world.hpp"
+
+namespace penstock {
+namespace {
+
+using namespace std::chrono_literals;
+
+TEST_F(FaultMatrix, Row19FastTierFailsAtWrite) {
+  const Outcome outcome =
+      train({.steps = {20, 40, 60}, .fast_options = ",fail=write/rank-0:eio@#4", .stops_at_error = false});
+  ASSERT_EQ(outcome.saves.size(), 3U);
+  EXPECT_TRUE(outcome.saves[0].ok());
+  ASSERT_FALSE(outcome.saves[1].ok()) << "the trainer is told";
+  EXPECT_EQ(outcome.saves[1].error().code, Errc::io);
+  EXPECT_TRUE(outcome.saves[2].ok());
+  EXPECT_EQ(last_acknowledged(Reached::durable), 60U);
+  expect_nothing_lost();
+  expect_nothing_lost_without_fast_tier();
+}
+
+TEST_F(FaultMatrix, Row20SlowTierFailsToSyncOnce) {
+  const Outcome outcome = train({.slow_options = ",fail=sync/rank-0:eio@#1"});
+  EXPECT_TRUE(outcome.all_well()) << outcome.complaint();
+  EXPECT_EQ(outcome.counts.drain_failures, 1U) << "a new file is written, the failed one is not synced again";
+  EXPECT_EQ(outcome.counts.drained, 1U);
+  expect_nothing_lost_without_fast_tier();
+}
+
+TEST_F(FaultMatrix, Row21PublishAndRenameFail) {
+  for (const std::string scope : {"publish", "names/tmp/", "sync/ckpt", "sync/tmp"}) {
+    for (std::uint64_t n = 1; n <= 12; ++n) {
+      SCOPED_TRACE(scope + " " + std::to_string(n));
+      fresh();
+      const Outcome outcome = train({.steps = {20, 40},
+                                     .fast_options = ",fail=" + scope + ":eio@#" + std::to_string(n),
+                                     .stops_at_error = false});
+      if (outcome.opened.ok()) {
+        for (const Result<Saved>& saved : outcome.saves) {
+          if (!saved.ok()) {
+            EXPECT_EQ(saved.error().code, Errc::io) << saved.error().message();
+          }
+        }
+      }
+      expect_nothing_lost();
+      expect_nothing_lost_without_fast_tier();
+    }
+  }
+}
+
+TEST_F(FaultMatrix, Row22SlowTierIsGone) {
+  const std::filesystem::path away = slow_root().parent_path() / "away";
+  ASSERT_TRUE(train({.steps = {20}}).all_well());
+  std::filesystem::rename(slow_root(), away);
+  const auto refused = [&] {
+    const Outcome outcome = train({.steps = {40}});
+    ASSERT_FALSE(outcome.opened.ok());
+    EXPECT_NE(outcome.opened.error().what.find("mount it"), std::string::npos) << outcome.opened.error().what;
+  };
+  refused();
+  std::filesystem::remove_all(slow_root());
+  std::filesystem::create_directory(slow_root());  // what lies beneath a mount point
+  refused();
+  EXPECT_TRUE(std::filesystem::is_empty(slow_root())) << "nothing is written there";
+  std::filesystem::remove(slow_root());
+  std::filesystem::rename(away, slow_root());
+  EXPECT_TRUE(train({.steps = {40}}).all_well());
+  expect_nothing_lost_without_fast_tier();
+  EXPECT_EQ(last_acknowledged(Reached::durable), 40U);
+}
+
+TEST_F(FaultMatrix, Row22SlowTierIsReadOnlyForATime) {
+  const Outcome outcome = train({.steps = {20, 40}, .slow_options = ",fail=open/rank-0:erofs@#1"});
+  EXPECT_TRUE(outcome.all_well()) << outcome.complaint();
+  EXPECT_EQ(outcome.counts.drain_failures, 1U);
+  expect_nothing_lost_without_fast_tier();
+}
+
+// A timer that interrupts whatever the process is at, ten thousand times a second, and calls that are not
+// resumed.
+class Storm {
+ public:
+  Storm() {
+    struct sigaction action {};
+    action.sa_handler = [](int) {};
+    ::sigaction(SIGALRM, &action, &before_);
+    const itimerval often{{0, 100}, {0, 100}};
+    ::setitimer(ITIMER_REAL, &often, nullptr);
+  }
+  ~Storm() {
+    const itimerval never{};
+    ::setitimer(ITIMER_REAL, &never, nullptr);
+    ::sigaction(SIGALRM, &before_, nullptr);
+  }
+  Storm(const Storm&) = delete;
+  Storm& operator=(const Storm&) = delete;
+
+ private:
+  struct sigaction before_ {};
+};
+
+TEST_F(FaultMatrix, Row25InterruptedCalls) {
+  {
+    const Storm storm;
+    const Outcome outcome = train({.steps = {20, 40, 60}});
+    EXPECT_TRUE(outcome.all_well()) << outcome.complaint();
+  }
+  EXPECT_EQ(whole_steps(slow()), (std::vector<std::uint64_t>{20, 40, 60}));
+  EXPECT_EQ(restart_step(), 60U);
+  expect_nothing_lost_without_fast_tier();
+}
+
+TEST_F(FaultMatrix, Row27NoDescriptors) {
+  const Outcome outcome =
+      train({.steps = {20, 40}, .fast_options = ",fail=open/rank-0:emfile@#1", .stops_at_error = false});
+  ASSERT_EQ(outcome.saves.size(), 2U);
+  EXPECT_EQ(outcome.saves[0].error().code, Errc::exhausted);
+  EXPECT_TRUE(outcome.saves[1].ok());
+  fresh();
+  const Outcome draining = train({.slow_options = ",fail=open/rank-0:emfile@#1"});
+  EXPECT_TRUE(draining.all_well()) << draining.complaint();
+  EXPECT_EQ(draining.counts.drain_failures, 1U);
+  expect_nothing_lost_without_fast_tier();
+}
+
+TEST_F(FaultMatrix, Row39BufferChangedBehindTheSave) {
+  for (const bool snapshot : {false, true}) {
+    fresh();
+    policy_.snapshot = snapshot;  // run() overwrites what it saved as soon as save() returns
+    EXPECT_TRUE(train({.steps = {20, 40}, .slow_options = ",fail=write/rank-0:hang=20ms@1.0"}).all_well());
+    EXPECT_EQ(restart_step(), 40U);
+    expect_nothing_lost_without_fast_tier();
+  }
+}
+
+TEST_F(FaultMatrix, Row40DrainingThreadDies) {
+  const Tier slow_tier = slow();
+  const Tier fast_tier = fast();
+  RankThreads::run(ranks(), [&](Communicator& all) {
+    const auto saver = Checkpointer::open(policy_, slow_tier, &fast_tier, all,
+                                          [](const CheckpointId&, Reached level) -> Result<void> {
+                                            if (level == Reached::durable)
+                                              throw std::runtime_error("out of luck");
+                                            return success();
+                                          })
+                           .value();
+    const std::vector<std::byte> bytes = state(20, all.rank());
+    const SaveRequest request{.step = 20, .files = {{"rank-" + std::to_string(all.rank()) + ".bin", bytes}}};
+    EXPECT_TRUE(saver->save(request).ok());
+    EXPECT_FALSE(saver->finalize(kLong).ok());
+    const Result<Saved> next = saver->save(request);
+    ASSERT_FALSE(next.ok());
+    EXPECT_NE(next.error().what.find("out of luck"), std::string::npos) << next.error().what;
+  });
+  expect_nothing_lost();
+}
+
+TEST_F(FaultMatrix, Row41GraceShorterThanTheDrain) {
+  const Outcome outcome =
+      train({.steps = {20, 40}, .slow_options = ",fail=write/rank-0:hang=500ms@1.0", .finalize = 50ms});
+  EXPECT_EQ(outcome.finalized.error().code, Errc::timed_out);
+  EXPECT_EQ(restart_step(), 40U);
+  expect_nothing_lost();
+  EXPECT_EQ(last_acknowledged(Reached::durable), 40U) << "the next one went on";
+}
+
+TEST_F(FaultMatrix, Row42ClocksAndStepsThatComeAgain) {
+  EXPECT_TRUE(train({.steps = {40, 20, 40}}).all_well());
+  const Restart chosen = restart();
+  EXPECT_EQ(chosen.manifest.id, (CheckpointId{40, 1})) << "by step and generation, whatever clocks said";
+  expect_bytes(chosen);
+}
+
+}  // namespace
+}  // namespace penstock

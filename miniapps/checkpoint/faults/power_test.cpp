@@ -1,0 +1,75 @@
+// Row 10: the power fails at any operation of saving, draining, evicting and pruning.
+#include <string>
+
+#include "io_backends/base/forgetful_testing.hpp"
+#include "miniapps/checkpoint/faults/world.hpp"
+
+namespace penstock {
+namespace {
+
+class PowerCuts : public FaultMatrix {
+ protected:
+  void SetUp() override {
+    FaultMatrix::SetUp();
+    bytes_ = 50'000;
+    policy_.keep = 2;
+    policy_.keep_fast = 0;
+  }
+  Trained three(std::function<bool()> off) {
+    return {.steps = {20, 40, 60}, .slow_options = "", .fast_options = "", .hopeless = std::move(off)};
+  }
+  // What was acknowledged is there when the power is back, with the fast tier (whose disk lost the same
+  // power) and without.
+  void expect_all_is_there(std::uint64_t operation) {
+    SCOPED_TRACE("cut at operation " + std::to_string(operation));
+    expect_nothing_lost();
+    EXPECT_GE(restart_step(), last_acknowledged(Reached::durable));
+  }
+};
+
+// Memory forgets everything at a power cut; a disk in memory that forgets what was not synced stands for it.
+TEST_F(PowerCuts, Row10OfADiskInMemory) {
+  if (disk() != nullptr) GTEST_SKIP() << "on a real disk";
+  std::uint64_t last = 0;
+  for (std::uint64_t n = 1; last == 0; ++n) {
+    ASSERT_LT(n, 2000U);
+    fresh();
+    ForgetfulMachine machine;
+    wrap_ = [&](Tier& tier) { tier.backend = machine.backend(tier.name); };
+    machine.cut_at(n);
+    train(three([&] { return machine.off(); }));
+    if (!machine.off()) last = n;
+    machine.power_on(n % 2 == 0 ? Kept::none : Kept::some, n);
+    expect_all_is_there(n);
+    machine.wipe("fast");
+    EXPECT_GE(restart_step(), last_acknowledged(Reached::durable)) << "without the fast tier, cut at " << n;
+    if (HasFailure()) break;
+    forget_stores();
+  }
+  EXPECT_GT(last, 50U);
+}
+
+TEST_F(PowerCuts, Row10OfAFileSystem) {
+  if (disk() == nullptr) GTEST_SKIP() << "in memory";
+  std::uint64_t last = 0;
+  for (std::uint64_t n = 1; last == 0; ++n) {
+    ASSERT_LT(n, 2000U);
+    fresh();
+    ASSERT_TRUE(disk()->sync().ok());
+    PowerCut power(n, [&] { static_cast<void>(disk()->cut().ok()); });
+    wrap_ = [&](Tier& tier) { tier.backend = cut_off(std::move(tier.backend), power); };
+    train(three([&] { return power.happened(); }));
+    if (!power.happened()) last = n;
+    wrap_ = {};
+    forget_stores();
+    ASSERT_TRUE(disk()->restart().ok());
+    expect_all_is_there(n);
+    expect_nothing_lost_without_fast_tier();
+    forget_stores();
+    if (HasFailure()) break;
+  }
+  EXPECT_GT(last, 50U);
+}
+
+}  // namespace
+}  // namespace penstock

@@ -1,0 +1,210 @@
+// Rows 12 to 18, 23, 24, 26 and 37: tiers that are full, small, slow or shared.
+#include <sys/resource.h>
+
+#include <filesystem>
+#include <fstream>
+#include <string>
+
+#include "io_backends/base/throttled.hpp"
+#include "miniapps/checkpoint/faults/world.hpp"
+
+namespace penstock {
+namespace {
+
+using namespace std::chrono_literals;
+
+class FullTier : public FaultMatrix {
+ protected:
+  // A fast tier that holds so many whole checkpoints, and half a one.
+  std::string room_for(std::uint64_t checkpoints) const {
+    return ",capacity=" + std::to_string(checkpoints * bytes_of_all() + bytes_of_all() / 2);
+  }
+  static constexpr const char* kNoDrain = ",fail=publish/drain.:eio@1.0";
+
+  // Whatever the policy, no byte that was acknowledged is lost, and the training is told.
+  void under_each_policy(const std::string& fault) {
+    for (const OnFull policy : {OnFull::block, OnFull::skip, OnFull::writethrough}) {
+      SCOPED_TRACE(static_cast<int>(policy));
+      fresh();
+      policy_.on_full = policy;
+      policy_.block_for = 200ms;
+      const Outcome outcome = train({.steps = {20, 40, 60},
+                                     .slow_options = kNoDrain,
+                                     .fast_options = ",fail=" + fault,
+                                     .stops_at_error = false,
+                                     .finalize = 1ns});
+      ASSERT_EQ(outcome.saves.size(), 3U);
+      EXPECT_TRUE(outcome.saves[0].ok());
+      EXPECT_TRUE(outcome.saves[2].ok()) << "full for a time is not for ever: " << outcome.complaint();
+      if (policy == OnFull::skip) {
+        EXPECT_EQ(outcome.counts.skips, 1U);
+      }
+      if (policy == OnFull::writethrough) {
+        EXPECT_EQ(outcome.counts.written_through, 1U);
+      }
+      expect_nothing_lost();
+      expect_nothing_lost_without_fast_tier();
+    }
+  }
+};
+
+TEST_F(FullTier, Row12NoSpaceAtWrite) {
+  under_each_policy("write/rank-0:enospc@#4");
+}
+
+TEST_F(FullTier, Row13NoSpaceAtSync) {
+  under_each_policy("publish/rank-0:enospc@#2");
+}
+
+TEST_F(FullTier, Row14NoSpaceOnSlowMidDrain) {
+  policy_.block_for = 200ms;
+  const Outcome outcome = train({.steps = {20, 40},
+                                 .slow_options = ",fail=write/rank-0:enospc@#2..",
+                                 .fast_options = room_for(1),
+                                 .stops_at_error = false,
+                                 .finalize = 100ms});
+  ASSERT_EQ(outcome.saves.size(), 2U);
+  EXPECT_TRUE(outcome.saves[0].ok());
+  ASSERT_FALSE(outcome.saves[1].ok()) << "nothing that is not durable makes room";
+  EXPECT_EQ(outcome.saves[1].error().code, Errc::timed_out);
+  EXPECT_NE(outcome.saves[1].error().what.find("the drain says"), std::string::npos);
+  EXPECT_GE(outcome.counts.drain_failures, 2U) << "it tries again";
+  EXPECT_EQ(restart_step(), 20U);
+  expect_nothing_lost();
+  EXPECT_EQ(whole_steps(slow()), std::vector<std::uint64_t>{20});
+}
+
+TEST_F(FullTier, Row15FastFullOfWhatIsNotDurable) {
+  for (const OnFull policy : {OnFull::block, OnFull::skip, OnFull::writethrough}) {
+    SCOPED_TRACE(static_cast<int>(policy));
+    fresh();
+    policy_.on_full = policy;
+    policy_.block_for = 200ms;
+    const auto since = std::chrono::steady_clock::now();
+    const Outcome outcome = train({.steps = {20, 40},
+                                   .slow_options = kNoDrain,
+                                   .fast_options = room_for(1),
+                                   .stops_at_error = false,
+                                   .finalize = 50ms});
+    EXPECT_LT(std::chrono::steady_clock::now() - since, kLong) << "a bounded wait";
+    ASSERT_EQ(outcome.saves.size(), 2U);
+    if (policy == OnFull::block) {
+      EXPECT_EQ(outcome.saves[1].error().code, Errc::timed_out);
+    } else {
+      ASSERT_TRUE(outcome.saves[1].ok()) << outcome.complaint();
+      EXPECT_EQ(outcome.saves[1]->skipped, policy == OnFull::skip);
+      EXPECT_EQ(restart_step(), policy == OnFull::skip ? 20U : 40U);
+    }
+    EXPECT_EQ(whole_steps(fast()), std::vector<std::uint64_t>{20}) << "what is not durable stays";
+    expect_nothing_lost();
+  }
+}
+
+TEST_F(FullTier, Row16LargerThanTheFastTier) {
+  const std::string small = ",capacity=" + std::to_string(bytes_of_all() / 2);
+  const Outcome through = train({.steps = {20}, .fast_options = small});
+  ASSERT_TRUE(through.all_well()) << through.complaint();
+  EXPECT_EQ(through.saves[0]->reached, Reached::durable);
+  policy_.oversize = Oversize::fail;
+  const Outcome refused = train({.steps = {40}, .fast_options = small});
+  ASSERT_EQ(refused.saves.size(), 1U);
+  EXPECT_EQ(refused.saves[0].error().code, Errc::no_space);
+  expect_no_litter(fast_root());
+  EXPECT_EQ(restart_step(), 20U);
+}
+
+TEST_F(FullTier, Row17RoomForExactlyOne) {
+  const Outcome outcome = train({.steps = {20, 40, 60, 80}, .fast_options = room_for(1)});
+  EXPECT_TRUE(outcome.all_well()) << outcome.complaint();
+  EXPECT_EQ(outcome.counts.backlog_most, bytes_of_all()) << "one at a time";
+  for (std::size_t i = 1; i < outcome.times.size(); ++i) {
+    const CheckpointTimes& before = outcome.times[i - 1];
+    ASSERT_TRUE(before.durable_s && outcome.times[i].fast_s);
+    EXPECT_LE(before.asked_s + *before.durable_s, outcome.times[i].asked_s + *outcome.times[i].fast_s);
+  }
+  expect_nothing_lost();
+}
+
+TEST_F(FullTier, Row18ForeignFileTakesRoom) {
+  if (!own_file_system()) GTEST_SKIP() << "needs a file system of its own";
+  policy_.on_full = OnFull::writethrough;
+  Trained trained{.steps = {20, 40, 60}, .finalize = 1s};
+  trained.behind = [&](std::uint64_t step) {
+    if (step != 20) return;
+    const std::filesystem::space_info space = std::filesystem::space(fast_root());
+    std::ofstream hog(fast_root().parent_path() / "hog", std::ios::binary);
+    const std::vector<char> piece(1U << 20U, 'x');
+    for (std::uint64_t left = space.available - bytes_of_all() / 2; left > piece.size(); left -= piece.size())
+      hog.write(piece.data(), static_cast<std::streamsize>(piece.size()));
+  };
+  const Outcome outcome = train(trained);
+  for (const Result<Saved>& saved : outcome.saves)
+    EXPECT_TRUE(saved.ok() || saved.error().code == Errc::no_space) << saved.error().message();
+  std::filesystem::remove(fast_root().parent_path() / "hog");
+  expect_nothing_lost();
+}
+
+TEST_F(FullTier, Row23SlowTierHangs) {
+  policy_.block_for = 200ms;
+  const Outcome outcome = train({.steps = {20, 40, 60},
+                                 .slow_options = ",fail=write/rank-0:hang=1s@1.0",
+                                 .fast_options = room_for(2),
+                                 .stops_at_error = false,
+                                 .finalize = 50ms});
+  ASSERT_EQ(outcome.saves.size(), 3U);
+  EXPECT_TRUE(outcome.saves[0].ok());
+  EXPECT_TRUE(outcome.saves[1].ok()) << "the training goes on until the fast tier is full";
+  ASSERT_FALSE(outcome.saves[2].ok());
+  EXPECT_EQ(outcome.saves[2].error().code, Errc::timed_out);
+  EXPECT_EQ(outcome.finalized.error().code, Errc::timed_out);
+  EXPECT_EQ(restart_step(), 40U);
+  expect_nothing_lost();
+}
+
+std::uint64_t peak_memory_kib() {
+  rusage usage{};
+  ::getrusage(RUSAGE_SELF, &usage);
+  return static_cast<std::uint64_t>(usage.ru_maxrss);
+}
+
+TEST_F(FullTier, Row24SlowTierAHundredTimesSlower) {
+  bytes_ = 100'000;
+  policy_.on_full = OnFull::skip;
+  Trained trained{.slow_options = ",write_limit=" + std::to_string(bytes_of_all()) + "B/s",
+                  .fast_options = room_for(4),
+                  .finalize = 1ns};
+  trained.steps.clear();
+  for (std::uint64_t step = 1; step <= 500; ++step) trained.steps.push_back(step);
+  std::uint64_t early = 0;
+  trained.behind = [&](std::uint64_t step) {
+    if (step == 50) early = peak_memory_kib();
+  };
+  const Outcome outcome = train(trained);
+  EXPECT_EQ(outcome.saves.size(), 500U) << outcome.complaint();
+  EXPECT_GE(outcome.counts.skips, 400U);
+  EXPECT_LE(outcome.counts.backlog_most, 5 * bytes_of_all()) << "bounded by the fast tier";
+#ifndef PENSTOCK_ADDRESS_SANITIZER  // which keeps what is freed for a while
+  EXPECT_LE(peak_memory_kib(), early + 8192) << "memory is flat";
+#endif
+}
+
+TEST_F(FullTier, Row26QuotaAndFileSizeLimit) {
+  under_each_policy("write/rank-0:edquot@#4");
+  under_each_policy("write/rank-0:efbig@#4");
+}
+
+TEST_F(FullTier, Row37TwoRunsOnOneFastTier) {
+  policy_.keep_fast = 5;
+  policy_.quota = bytes_of_all();
+  ASSERT_TRUE(train({.steps = {20}, .fast_options = room_for(3)}).all_well());
+  policy_.run = "other";
+  const Outcome other = train({.steps = {30, 50, 70}, .fast_options = room_for(3)});
+  EXPECT_TRUE(other.all_well()) << other.complaint();
+  EXPECT_EQ(whole_steps(fast()), std::vector<std::uint64_t>{20})
+      << "of the first run: nobody evicts another's";
+  policy_.run = "default";
+  EXPECT_EQ(restart_step(), 20U);
+}
+
+}  // namespace
+}  // namespace penstock

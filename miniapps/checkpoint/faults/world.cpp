@@ -1,0 +1,330 @@
+#include "miniapps/checkpoint/faults/world.hpp"
+
+#include <fcntl.h>
+#include <sched.h>
+#include <sys/mount.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <csignal>
+#include <cstdlib>
+#include <cstring>
+#include <fstream>
+#include <utility>
+
+#include "io_backends/base/random.hpp"
+#include "io_backends/base/ranks_testing.hpp"
+
+namespace penstock {
+namespace {
+
+std::string setting(const char* name, const char* usual) {
+  const char* const value = std::getenv(name);  // NOLINT(concurrency-mt-unsafe): before any thread
+  return value == nullptr ? usual : value;
+}
+
+std::string complaint_of(const Result<void>& result) {
+  return result.ok() ? "" : result.error().message() + "; ";
+}
+
+// A line is there whole and on the device, or not at all, before anybody hears of what it says.
+Result<void> append_synced(const std::string& file, const std::string& line) {
+  const int fd = ::open(file.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
+  if (fd < 0) return errno_error(errno, "cannot open", file);
+  const bool written =
+      ::write(fd, line.data(), line.size()) == static_cast<ssize_t>(line.size()) && ::fsync(fd) == 0;
+  ::close(fd);
+  return written ? success() : Result<void>(errno_error(errno, "cannot write", file));
+}
+
+// Of 512 MiB; for who is not root, in a user namespace of its own, where the machine gives one. Root makes
+// none: a namespace keeps all mounts that there are, and with them the disks of tests that run beside.
+bool mount_tmpfs(const std::filesystem::path& folder) {
+  std::filesystem::create_directory(folder);
+  if (::geteuid() != 0 && (::unshare(CLONE_NEWNS | CLONE_NEWUSER) != 0 ||
+                           ::mount(nullptr, "/", nullptr, MS_REC | MS_SLAVE, nullptr) != 0))
+    return false;
+  return ::mount("penstock", folder.c_str(), "tmpfs", 0, "size=512m") == 0;
+}
+
+}  // namespace
+
+bool Outcome::all_well() const {
+  return opened.ok() && finalized.ok() &&
+         std::all_of(saves.begin(), saves.end(),
+                     [](const Result<Saved>& one) { return one.ok() && !one->skipped; });
+}
+
+std::string Outcome::complaint() const {
+  std::string all = complaint_of(opened) + complaint_of(finalized);
+  for (const Result<Saved>& one : saves)
+    if (!one.ok()) all += one.error().message() + "; ";
+  return all;
+}
+
+int FaultMatrix::ranks() {
+  return std::atoi(setting("PENSTOCK_FAULT_RANKS", "1").c_str());
+}  // NOLINT(cert-err34-c)
+
+void FaultMatrix::SetUp() {
+  policy_.retry_after = std::chrono::milliseconds(5);
+  policy_.keep = 5;
+  const std::string fs = setting("PENSTOCK_FAULT_FS", "tmpfs");
+  if (fs == "tmpfs") {
+    own_ = mount_tmpfs(scratch_.path() / "mount");
+    if (own_) {
+      root_ = scratch_.path() / "mount";
+      return;
+    }
+    const TierFacts facts = look_at_path("/dev/shm");
+    if (!facts.memory || ::access("/dev/shm", W_OK) != 0) GTEST_SKIP() << "no tmpfs at /dev/shm to write to";
+    root_ = std::filesystem::path("/dev/shm") / scratch_.path().filename();
+    std::filesystem::create_directory(root_);
+    return;
+  }
+  Result<std::unique_ptr<LoopDisk>> disk = LoopDisk::make(fs);
+  if (!disk.ok() && disk.error().code == Errc::unsupported) GTEST_SKIP() << disk.error().message();
+  ASSERT_TRUE(disk.ok()) << disk.error().message();
+  disk_ = *std::move(disk);
+  root_ = disk_->path();
+  own_ = true;
+}
+
+void FaultMatrix::TearDown() {
+  forget_stores();
+  if (disk_ != nullptr || root_.empty()) return;
+  if (own_)
+    ::umount2(root_.c_str(), MNT_DETACH);
+  else
+    std::filesystem::remove_all(root_);
+}
+
+void FaultMatrix::forget_stores() {
+  kept_stores_.clear();
+  kept_tiers_.clear();
+}
+
+void FaultMatrix::fresh() {
+  forget_stores();
+  for (const std::filesystem::path& folder : {slow_root(), fast_root()}) std::filesystem::remove_all(folder);
+  std::filesystem::remove(scratch_.path() / "acknowledged");
+}
+
+Tier FaultMatrix::open(const std::filesystem::path& root, const std::string& options) const {
+  Tier tier = open_tier(root.filename().string() + "=posix:" + root.string() + options).value();
+  if (wrap_) wrap_(tier);
+  return tier;
+}
+
+Tier FaultMatrix::slow(const std::string& options) const {
+  return open(slow_root(), options);
+}
+
+Tier FaultMatrix::fast(const std::string& options) const {
+  return open(fast_root(), options);
+}
+
+std::filesystem::path FaultMatrix::checkpoint(const std::filesystem::path& store, std::uint64_t step) const {
+  return store / CheckpointStore::folder(policy_.run, {step, 0});
+}
+
+std::filesystem::path FaultMatrix::file_of(const std::filesystem::path& store, std::uint64_t step,
+                                           int rank) const {
+  return checkpoint(store, step) / ("rank-" + std::to_string(rank) + ".bin");
+}
+
+std::vector<std::byte> FaultMatrix::state(std::uint64_t step, int rank) const {
+  const RandomStream random(step, static_cast<std::uint64_t>(rank));
+  std::vector<std::byte> all(bytes_);
+  for (std::size_t at = 0; at < all.size(); at += sizeof(std::uint64_t)) {
+    const std::uint64_t bits = random.bits(at);
+    std::memcpy(all.data() + at, &bits, std::min(sizeof bits, all.size() - at));
+  }
+  return all;
+}
+
+Outcome FaultMatrix::run(const Trained& trained) const {
+  Outcome outcome;
+  const Tier slow_tier = slow(trained.slow_options);
+  const Tier fast_tier = fast(trained.fast_options);
+  const std::string log = (scratch_.path() / "acknowledged").string();
+  const auto acknowledge = [&](const CheckpointId& id, Reached level) {
+    return append_synced(log, std::to_string(id.step) + " " + std::string(reached_name(level)) + "\n");
+  };
+  RankThreads::run(ranks(), [&](Communicator& all) {
+    Result<std::unique_ptr<Checkpointer>> saver =
+        Checkpointer::open(policy_, slow_tier, trained.fast ? &fast_tier : nullptr, all, acknowledge);
+    if (all.root()) outcome.opened = outcome_of(saver);
+    if (!saver.ok()) return;
+    for (const std::uint64_t step : trained.steps) {
+      std::vector<std::byte> bytes = state(step, all.rank());
+      Result<Saved> saved =
+          (*saver)->save({.step = step, .files = {{"rank-" + std::to_string(all.rank()) + ".bin", bytes}}});
+      std::fill(bytes.begin(), bytes.end(), std::byte{0});  // the training has gone on
+      const bool stop = !saved.ok() && trained.stops_at_error;
+      if (all.root()) outcome.saves.push_back(std::move(saved));
+      if (all.root() && trained.behind) trained.behind(step);
+      if (stop) break;
+    }
+    if (trained.finalize.count() > 0) {
+      const Result<void> over = finalize(**saver, trained, all);
+      if (all.root()) outcome.finalized = over;
+    }
+    if (!all.root()) return;
+    outcome.counts = (*saver)->counts();
+    outcome.times = (*saver)->times();
+  });
+  return outcome;
+}
+
+// Collective. Looks now and then whether there is still hope.
+Result<void> FaultMatrix::finalize(Checkpointer& saver, const Trained& trained, Communicator& all) const {
+  if (!trained.hopeless) return saver.finalize(trained.finalize);
+  for (;;) {
+    Result<void> over = saver.finalize(std::chrono::milliseconds(5));
+    std::uint64_t hopeless = all.root() && trained.hopeless() ? 1 : 0;
+    PENSTOCK_TRY(all.all_reduce(std::span(&hopeless, 1), Reduction::max));
+    if (over.ok() || over.error().code != Errc::timed_out || hopeless != 0) return over;
+  }
+}
+
+Outcome FaultMatrix::train(const Trained& trained) {
+  return run(trained);
+}
+
+bool FaultMatrix::train_is_killed(const Trained& trained) {
+  const pid_t child = ::fork();
+  if (child == 0) {
+    run(trained);
+    ::_exit(0);
+  }
+  int status = 0;
+  ::waitpid(child, &status, 0);
+  if (WIFSIGNALED(status)) {
+    EXPECT_EQ(WTERMSIG(status), SIGKILL);
+    return true;
+  }
+  EXPECT_EQ(status, 0);
+  return false;
+}
+
+std::vector<Acknowledged> FaultMatrix::acknowledged() const {
+  std::vector<Acknowledged> all;
+  std::ifstream log(scratch_.path() / "acknowledged");
+  std::string level;
+  for (std::uint64_t step = 0; log >> step >> level;)
+    all.push_back({.step = step, .level = level == "durable" ? Reached::durable : Reached::fast});
+  return all;
+}
+
+std::uint64_t FaultMatrix::last_acknowledged(Reached level) const {
+  std::uint64_t last = 0;
+  for (const Acknowledged& one : acknowledged())
+    if (one.level >= level) last = std::max(last, one.step);
+  return last;
+}
+
+Result<Restart> FaultMatrix::try_restart(bool put_aside) {
+  forget_stores();
+  std::vector<CheckpointStore*> stores;
+  for (const bool is_fast : {true, false}) {
+    kept_tiers_.push_back(std::make_unique<Tier>(is_fast ? fast() : slow()));
+    Result<std::unique_ptr<CheckpointStore>> store = CheckpointStore::open(*kept_tiers_.back());
+    if (!store.ok()) {
+      EXPECT_EQ(store.error().code, Errc::not_found) << store.error().message();
+      continue;
+    }
+    stores.push_back(store->get());
+    kept_stores_.push_back(*std::move(store));
+  }
+  return choose_restart(stores, policy_.run, {.put_aside = put_aside});
+}
+
+Restart FaultMatrix::restart(bool put_aside) {
+  Result<Restart> chosen = try_restart(put_aside);
+  EXPECT_TRUE(chosen.ok()) << (chosen.ok() ? "" : chosen.error().message());
+  return chosen.ok() ? *std::move(chosen) : Restart{};
+}
+
+void FaultMatrix::expect_bytes(const Restart& chosen) {
+  ASSERT_EQ(chosen.manifest.files.size(), static_cast<std::size_t>(ranks()));
+  for (const CheckpointFile& file : chosen.manifest.files) {
+    const std::vector<std::byte> wanted = state(chosen.manifest.id.step, static_cast<int>(file.rank));
+    const Result<void> read = chosen.store->read_file(
+        policy_.run, chosen.manifest.id, file, [&](std::uint64_t offset, std::span<const std::byte> bytes) {
+          EXPECT_TRUE(
+              std::equal(bytes.begin(), bytes.end(), wanted.begin() + static_cast<std::ptrdiff_t>(offset)));
+          return success();
+        });
+    EXPECT_TRUE(read.ok()) << (read.ok() ? "" : read.error().message());
+  }
+}
+
+std::uint64_t FaultMatrix::restart_step(bool put_aside) {
+  const Restart chosen = restart(put_aside);
+  if (chosen.store == nullptr) return 0;
+  expect_bytes(chosen);
+  return chosen.manifest.id.step;
+}
+
+void FaultMatrix::expect_no_litter(const std::filesystem::path& store) {
+  for (const char* const folder : {"tmp", "reserved", "trash"}) {
+    if (!std::filesystem::exists(store / folder)) continue;
+    for (const auto& entry : std::filesystem::directory_iterator(store / folder))
+      ADD_FAILURE() << "left behind: " << entry.path();
+  }
+}
+
+void FaultMatrix::expect_nothing_lost() {
+  EXPECT_GE(restart_step(), last_acknowledged(Reached::fast));
+  const Outcome again = train({.steps = {}});
+  EXPECT_TRUE(again.all_well()) << again.complaint();
+  if (!wrap_)
+    for (const auto& store : {slow_root(), fast_root()}) expect_no_litter(store);
+  EXPECT_GE(restart_step(), last_acknowledged(Reached::fast));
+}
+
+void FaultMatrix::expect_nothing_lost_without_fast_tier() {
+  wipe_fast();
+  EXPECT_GE(restart_step(), last_acknowledged(Reached::durable));
+  const Outcome again = train({.steps = {}});
+  EXPECT_TRUE(again.all_well()) << again.complaint();
+  expect_no_litter(slow_root());
+}
+
+std::vector<std::uint64_t> FaultMatrix::whole_steps(const Tier& tier) {
+  const auto store = CheckpointStore::open(tier).value();
+  const std::vector<Listed> found = store->list("default").value();
+  std::vector<std::uint64_t> all;
+  for (const Listed& one : found)
+    if (one.manifest.ok() && store->verify("default", *one.manifest).ok()) all.push_back(one.id.step);
+  return all;
+}
+
+std::uint64_t FaultMatrix::kill_at_each(const std::string& scope, bool on_fast, Trained trained) {
+  constexpr std::uint64_t kMost = 200;
+  for (std::uint64_t n = 1; n <= kMost; ++n) {
+    fresh();
+    (on_fast ? trained.fast_options : trained.slow_options) =
+        ",fail=" + scope + ":kill@#" + std::to_string(n);
+    const bool killed = train_is_killed(trained);
+    SCOPED_TRACE(scope + " killed at operation " + std::to_string(n));
+    expect_nothing_lost();
+    expect_nothing_lost_without_fast_tier();
+    if (!killed) return n - 1;
+  }
+  ADD_FAILURE() << "more than " << kMost << " operations of " << scope;
+  return kMost;
+}
+
+void FaultMatrix::overwrite(const std::filesystem::path& file, std::uint64_t offset,
+                            const std::string& bytes) {
+  std::fstream stream(file, std::ios::in | std::ios::out | std::ios::binary);
+  stream.seekp(static_cast<std::streamoff>(offset));
+  stream << bytes;
+  stream.close();
+  EXPECT_TRUE(stream.good()) << file;
+}
+
+}  // namespace penstock

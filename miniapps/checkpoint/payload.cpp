@@ -1,0 +1,292 @@
+#include "miniapps/checkpoint/payload.hpp"
+
+#include <fmt/format.h>
+#include <sys/mman.h>
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <cstring>
+#include <fstream>
+#include <new>
+#include <utility>
+
+#include "io_backends/base/buffer.hpp"
+#include "io_backends/base/options.hpp"
+#include "io_backends/base/placement.hpp"
+#include "io_backends/base/random.hpp"
+#include "io_backends/base/threads.hpp"
+#include "io_backends/base/units.hpp"
+#include "results/environment.hpp"
+
+namespace penstock {
+namespace {
+
+// Adam keeps two moments beside each weight, all of 4 bytes.
+constexpr std::uint64_t kAdam = 3 * 4;
+// Mixed precision: the weight in 2 bytes, and in 4 each a copy of it and Adam's two moments.
+constexpr std::uint64_t kMixedAdam = 2 + 3 * 4;
+
+constexpr std::uint64_t layer(std::uint64_t inputs, std::uint64_t outputs) {
+  return inputs * outputs + outputs;  // with a bias for each output
+}
+
+// Krizhevsky's network in one tower, for the 102 folders of Caltech-101.
+constexpr std::uint64_t kAlexnet =
+    layer(std::uint64_t{11} * 11 * 3, 96) + layer(std::uint64_t{5} * 5 * 96, 256) +
+    layer(std::uint64_t{3} * 3 * 256, 384) + layer(std::uint64_t{3} * 3 * 384, 384) +
+    layer(std::uint64_t{3} * 3 * 384, 256) + layer(9216, 4096) + layer(4096, 4096) + layer(4096, 102);
+static_assert(kAlexnet * kAdam == 704'390'856);
+
+// What tf.train.Saver of TensorFlow 2.21 writes for the same (ci/tensorflow_checkpoint_sizes): the tensors
+// and, as Adam's two powers of beta, 8 bytes; where each of the 50 lies; the graph.
+constexpr std::uint64_t kTensorflowData = kAlexnet * kAdam + 8;
+constexpr std::uint64_t kTensorflowIndex = 1'876;
+constexpr std::uint64_t kTensorflowMeta = 153'226;
+constexpr std::uint64_t kTensorflow = kTensorflowData + kTensorflowIndex + kTensorflowMeta;
+constexpr std::string_view kTensorflowName = "alexnet-adam-tensorflow";
+
+// He's network for 1000 classes, as torchvision counts it: 25,557,032 weights with their momentum, mean and
+// variance of the 26,560 channels that are normalised, and the 53 counters of batches.
+constexpr std::uint64_t kResnet50 =
+    std::uint64_t{25'557'032} * 2 * 4 + std::uint64_t{26'560} * 2 * 4 + 53 * 8;
+
+// What the UNet3D workloads of MLPerf Storage name (and a slip in their key keeps DLIO from writing).
+constexpr std::uint64_t kUnet3d = 499'153'191;
+
+// Weights of a transformer as Llama 3 is one: gated feed-forward, two norms a layer, embedding and head
+// apart. `shared` is the width of the keys, and of the values.
+constexpr std::uint64_t transformer(std::uint64_t layers, std::uint64_t hidden, std::uint64_t inner,
+                                    std::uint64_t shared) {
+  const std::uint64_t attention = 2 * hidden * hidden + 2 * hidden * shared;
+  return layers * (attention + 3 * hidden * inner + 2 * hidden) + 2 * 128'256 * hidden + hidden;
+}
+constexpr std::uint64_t kLlama8b = transformer(32, 4'096, 14'336, 1'024);
+constexpr std::uint64_t kLlama70b = transformer(80, 8'192, 28'672, 1'024);
+constexpr std::uint64_t kLlama405b = transformer(126, 16'384, 53'248, 1'024);
+constexpr std::uint64_t kLlama1t = transformer(128, 25'872, 98'304, 25'872);
+static_assert(kLlama8b == 8'030'261'248 && kLlama70b == 70'553'706'496 && kLlama405b == 405'853'388'800);
+
+constexpr std::array kPayloads = {
+    PayloadInfo{"resnet50", "ResNet-50: 25,557,032 weights and SGD's momentum in fp32, and batch norms",
+                kResnet50},
+    PayloadInfo{"unet3d", "UNet3D: the size that MLPerf Storage's workloads name", kUnet3d},
+    PayloadInfo{"alexnet-adam", "AlexNet for 102 classes: 58,699,238 weights and Adam's moments in fp32",
+                kAlexnet* kAdam},
+    PayloadInfo{kTensorflowName, "the same in TensorFlow's three files, as its Saver writes them",
+                kTensorflow},
+    PayloadInfo{"llama3-8b", "8,030,261,248 weights in fp16, with copy and Adam's moments in fp32",
+                kLlama8b* kMixedAdam},
+    PayloadInfo{"llama3-70b", "70,553,706,496 weights, likewise", kLlama70b* kMixedAdam},
+    PayloadInfo{"llama3-405b", "405,853,388,800 weights, likewise", kLlama405b* kMixedAdam},
+    PayloadInfo{"llama3-1t", "DLIO's llama_1t, 1.3e12 weights, likewise", kLlama1t* kMixedAdam},
+};
+static_assert(std::is_sorted(kPayloads.begin(), kPayloads.end(),
+                             [](const auto& a, const auto& b) { return a.bytes < b.bytes; }));
+
+constexpr std::uint64_t part(std::uint64_t bytes, std::uint64_t rank, std::uint64_t ranks) {
+  return bytes / ranks + (rank < bytes % ranks ? 1 : 0);
+}
+
+Error no_such_payload(std::string_view text) {
+  std::vector<std::string_view> names;
+  for (const PayloadInfo& info : kPayloads) names.push_back(info.name);
+  Error error = unknown_name("payload", text, names);
+  error.what += "; NAME/N is an N-th of one; or a size as \"512MiB\"";
+  return error;
+}
+
+constexpr std::uint64_t kPage = 4096;
+constexpr std::uint64_t kWords = kPage / sizeof(std::uint64_t);
+constexpr std::uint64_t kHugePage = std::uint64_t{2} << 20;
+using Page = std::array<std::uint64_t, kWords>;
+
+void draw(RandomStream stream, std::uint64_t first, std::uint64_t* words) {
+  for (std::uint64_t i = 0; i < kWords; ++i) words[i] = stream.bits(first + i);
+}
+
+// What a file holds: bits that stay, and in front of each page a stamp that changes with the step. Two steps
+// never have the same stamp, for bits() gives different numbers at different places.
+class Content {
+ public:
+  Content(std::uint64_t seed, std::uint64_t rank, std::string_view file)
+      : bits_(RandomStream(seed, file).substream(rank).substream(0)),
+        stamps_(RandomStream(seed, file).substream(rank).substream(1)) {}
+
+  void fill(std::uint64_t page, std::uint64_t step, std::uint64_t* words) const {
+    draw(bits_, page * kWords, words);
+    words[0] = stamp(page, step);
+  }
+  std::uint64_t stamp(std::uint64_t page, std::uint64_t step) const {
+    return stamps_.substream(page).bits(step);
+  }
+
+ private:
+  RandomStream bits_;
+  RandomStream stamps_;
+};
+
+// What may be taken without the system having to end somebody for it; 0: nobody knows.
+std::uint64_t memory_left() {
+  std::uint64_t left = 0;
+  std::ifstream meminfo("/proc/meminfo");
+  std::string key;
+  std::uint64_t kib = 0;
+  for (std::string rest; left == 0 && meminfo >> key >> kib && std::getline(meminfo, rest);)
+    if (key == "MemAvailable:") left = kib * 1024;
+  const Json limits = cgroup_limits("/");
+  if (limits.contains("memory_bytes")) left = std::min(left, limits["memory_bytes"].get<std::uint64_t>());
+  return left;
+}
+
+}  // namespace
+
+std::span<const PayloadInfo> payloads() {
+  return kPayloads;
+}
+
+std::vector<PayloadFile> Payload::shard(std::uint64_t rank, std::uint64_t ranks) const {
+  const std::string stem = fmt::format("rank-{}", rank);
+  if (!name.starts_with(kTensorflowName)) return {{stem + ".bin", part(bytes, rank, ranks)}};
+  const std::uint64_t index = bytes * kTensorflowIndex / kTensorflow;
+  const std::uint64_t meta = bytes * kTensorflowMeta / kTensorflow;
+  return {{stem + ".data-00000-of-00001", part(bytes - index - meta, rank, ranks)},
+          {stem + ".index", part(index, rank, ranks)},
+          {stem + ".meta", part(meta, rank, ranks)}};
+}
+
+Result<Payload> find_payload(std::string_view text) {
+  const std::size_t slash = text.find('/');
+  const std::string_view word = text.substr(0, slash);
+  const auto* const found = std::find_if(kPayloads.begin(), kPayloads.end(),
+                                         [&](const PayloadInfo& info) { return info.name == word; });
+  if (found == kPayloads.end()) {
+    const Result<std::uint64_t> size = parse_size(text);
+    if (!size.ok() || *size == 0) return no_such_payload(text);
+    return Payload{std::string(text), *size};
+  }
+  if (slash == std::string_view::npos) return Payload{std::string(word), found->bytes};
+  const Result<std::uint64_t> divisor = parse_count(text.substr(slash + 1));
+  if (!divisor.ok() || *divisor == 0 || *divisor > found->bytes)
+    return make_error(Errc::invalid_argument,
+                      fmt::format("payload '{}': behind '/' stands a number from 1 to {}, as in '{}/8'", text,
+                                  found->bytes, word));
+  return Payload{std::string(text), found->bytes / *divisor};
+}
+
+// Files lie one behind the other, each from a page on.
+struct TrainedState::Memory {
+  struct Part {
+    Content content;
+    std::byte* begin;
+    std::uint64_t pages;
+  };
+
+  static Result<Memory*> map(std::uint64_t bytes);
+  ~Memory() { ::munmap(mapped, static_cast<std::size_t>(length)); }
+
+  void* mapped = nullptr;
+  std::uint64_t length = 0;
+  std::vector<Part> parts;
+  std::uint64_t step = 0;
+};
+
+Result<TrainedState::Memory*> TrainedState::Memory::map(std::uint64_t bytes) {
+  const auto none = [&](std::uint64_t left) {
+    return make_error(Errc::exhausted,
+                      fmt::format("no memory for {} of trained state{}; take more ranks or an N-th of the "
+                                  "payload, as in 'NAME/8'",
+                                  format_size(bytes),
+                                  left == 0 ? "" : fmt::format(" ({} are available)", format_size(left))));
+  };
+  const std::uint64_t left = memory_left();
+  if (bytes > static_cast<std::uint64_t>(PTRDIFF_MAX) - kHugePage || (left != 0 && bytes > left))
+    return none(left);
+  const std::uint64_t length = bytes + kHugePage;
+  void* const mapped = ::mmap(nullptr, static_cast<std::size_t>(length), PROT_READ | PROT_WRITE,
+                              MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (mapped == MAP_FAILED) return none(left);
+  // Fewer faults and misses; where there are none, small pages do.
+  static_cast<void>(::madvise(mapped, static_cast<std::size_t>(length), MADV_HUGEPAGE));
+  auto* const memory = new (std::nothrow) Memory;
+  if (memory == nullptr) {
+    ::munmap(mapped, static_cast<std::size_t>(length));
+    return none(left);
+  }
+  memory->mapped = mapped;
+  memory->length = length;
+  return memory;
+}
+
+TrainedState::TrainedState(std::vector<PayloadFile> files, std::uint64_t rank, std::uint64_t seed)
+    : files_(std::move(files)), rank_(rank), seed_(seed), memory_(nullptr, [](Memory* it) { delete it; }) {}
+
+Result<std::unique_ptr<TrainedState>> TrainedState::make(std::vector<PayloadFile> files, std::uint64_t rank,
+                                                         std::uint64_t seed) {
+  std::unique_ptr<TrainedState> state(new TrainedState(std::move(files), rank, seed));
+  std::uint64_t bytes = 0;
+  for (const PayloadFile& file : state->files_) bytes += whole_blocks(file.bytes);
+  PENSTOCK_ASSIGN(Memory* const memory, Memory::map(bytes));
+  state->memory_.reset(memory);
+  // NOLINTNEXTLINE(*-reinterpret-cast)
+  const std::uint64_t ragged = reinterpret_cast<std::uintptr_t>(memory->mapped) % kHugePage;
+  std::byte* begin = static_cast<std::byte*>(memory->mapped) + (ragged == 0 ? 0 : kHugePage - ragged);
+  for (const PayloadFile& file : state->files_) {
+    const std::uint64_t pages = whole_blocks(file.bytes) / kPage;
+    memory->parts.push_back({Content(state->seed_, state->rank_, file.name), begin, pages});
+    begin += pages * kPage;
+  }
+  // Threads take a huge page at a time.
+  constexpr std::uint64_t kAtOnce = kHugePage / kPage;
+  for (const Memory::Part& part : memory->parts) {
+    std::atomic<std::uint64_t> next{0};
+    const std::uint64_t threads = std::min<std::uint64_t>(allowed_cpus().size(), part.pages / kAtOnce + 1);
+    PENSTOCK_TRY(on_threads(static_cast<unsigned>(threads), [&](unsigned) {
+      for (std::uint64_t first = 0; (first = next.fetch_add(kAtOnce)) < part.pages;) {
+        const std::uint64_t end = std::min(first + kAtOnce, part.pages);
+        for (std::uint64_t page = first; page < end; ++page) {
+          // NOLINTNEXTLINE(*-reinterpret-cast)
+          part.content.fill(page, 0, reinterpret_cast<std::uint64_t*>(part.begin + page * kPage));
+        }
+      }
+      return success();
+    }));
+  }
+  return state;
+}
+
+void TrainedState::advance_to(std::uint64_t step) {
+  if (step == memory_->step) return;
+  for (const Memory::Part& part : memory_->parts)
+    for (std::uint64_t page = 0; page < part.pages; ++page) {
+      const std::uint64_t stamp = part.content.stamp(page, step);
+      std::memcpy(part.begin + page * kPage, &stamp, sizeof stamp);
+    }
+  memory_->step = step;
+}
+
+std::span<const std::byte> TrainedState::file(std::size_t index) const {
+  return {memory_->parts[index].begin, static_cast<std::size_t>(files_[index].bytes)};
+}
+
+Result<void> prove_state(std::span<const std::byte> bytes, std::uint64_t offset, std::string_view file,
+                         std::uint64_t rank, std::uint64_t seed, std::uint64_t step) {
+  if (offset % kPage != 0)
+    return make_error(Errc::internal,
+                      fmt::format("'{}' is proven from byte {}, which is within a page", file, offset));
+  const Content content(seed, rank, file);
+  Page page;
+  for (std::uint64_t at = 0; at < bytes.size(); at += kPage) {
+    const auto piece = bytes.subspan(at, std::min<std::size_t>(kPage, bytes.size() - at));
+    content.fill((offset + at) / kPage, step, page.data());
+    if (std::memcmp(piece.data(), page.data(), piece.size()) == 0) continue;
+    const auto wanted = std::as_bytes(std::span(page));
+    const auto wrong = std::mismatch(piece.begin(), piece.end(), wanted.begin()).first - piece.begin();
+    return make_error(Errc::corrupt,
+                      fmt::format("'{}' is not what rank {} had at step {} (seed {}): byte {} differs", file,
+                                  rank, step, seed, offset + at + static_cast<std::uint64_t>(wrong)));
+  }
+  return success();
+}
+
+}  // namespace penstock

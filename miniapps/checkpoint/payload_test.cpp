@@ -1,0 +1,195 @@
+#include "miniapps/checkpoint/payload.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <numeric>
+#include <set>
+
+#include "io_backends/base/testing.hpp"
+
+namespace penstock {
+namespace {
+
+constexpr std::uint64_t kPage = 4096;
+constexpr std::uint64_t kSeed = 7;
+constexpr std::uint64_t kBytes = 9 * kPage + 13;  // with a last page of few bytes
+
+std::vector<std::byte> copy(std::span<const std::byte> bytes) {
+  return {bytes.begin(), bytes.end()};
+}
+
+std::unique_ptr<TrainedState> state_of(std::uint64_t rank,
+                                       std::vector<PayloadFile> files = {{"a.bin", kBytes}}) {
+  return TrainedState::make(std::move(files), rank, kSeed).value();
+}
+
+std::uint64_t sum(const std::vector<PayloadFile>& files) {
+  return std::accumulate(files.begin(), files.end(), std::uint64_t{0},
+                         [](std::uint64_t bytes, const PayloadFile& file) { return bytes + file.bytes; });
+}
+
+TEST(Payload, SizesAreThePublishedOnes) {
+  const auto bytes = [](std::string_view name) { return find_payload(name).value().bytes; };
+  EXPECT_EQ(bytes("alexnet-adam"), 704'390'856U);
+  EXPECT_EQ(bytes("alexnet-adam-tensorflow"), 704'390'864U + 1'876U + 153'226U);
+  EXPECT_EQ(bytes("resnet50"), 204'669'160U);
+  EXPECT_EQ(bytes("unet3d"), 499'153'191U);
+  // MLPerf Storage rounds: 105, 912 and 5,290 "GB" are GiB, 18 TB are not.
+  const double gib = 0x1p30;
+  EXPECT_NEAR(static_cast<double>(bytes("llama3-8b")) / gib, 105, 105 * 0.01);
+  EXPECT_NEAR(static_cast<double>(bytes("llama3-70b")) / gib, 912, 912 * 0.01);
+  EXPECT_NEAR(static_cast<double>(bytes("llama3-405b")) / gib, 5290, 5290 * 0.01);
+  EXPECT_NEAR(static_cast<double>(bytes("llama3-1t")), 18e12, 18e12 * 0.04);
+}
+
+TEST(Payload, NamesAndSizesAreFound) {
+  for (const PayloadInfo& info : payloads()) {
+    const Payload found = find_payload(info.name).value();
+    EXPECT_EQ(found.name, info.name);
+    EXPECT_EQ(found.bytes, info.bytes);
+  }
+  const Payload eighth = find_payload("alexnet-adam/8").value();
+  EXPECT_EQ(eighth.name, "alexnet-adam/8");
+  EXPECT_EQ(eighth.bytes, 704'390'856U / 8);
+  EXPECT_EQ(find_payload("512MiB").value().bytes, std::uint64_t{512} << 20);
+}
+
+TEST(Payload, WhatIsNoneIsRefusedWithTheNames) {
+  EXPECT_ERRC(Errc::invalid_argument, find_payload("alexnet-adm"), "did you mean 'alexnet-adam'?");
+  EXPECT_ERRC(Errc::invalid_argument, find_payload("gpt"), "llama3-405b");
+  for (const char* const wrong : {"", "0", "-5", "/2", "unet3d/", "unet3d/0", "unet3d/x", "unet3d/499153192"})
+    EXPECT_ERRC(Errc::invalid_argument, find_payload(wrong), "unet3d");
+}
+
+TEST(Payload, ShardsSumToTheWhole) {
+  for (const char* const name : {"alexnet-adam", "alexnet-adam-tensorflow", "alexnet-adam-tensorflow/7",
+                                 "unet3d", "llama3-1t", "1000003", "5"}) {
+    const Payload payload = find_payload(name).value();
+    for (const std::uint64_t ranks : {1U, 2U, 3U, 7U, 64U}) {
+      std::uint64_t all = 0;
+      std::uint64_t least = UINT64_MAX;
+      std::uint64_t most = 0;
+      for (std::uint64_t rank = 0; rank < ranks; ++rank) {
+        const auto files = payload.shard(rank, ranks);
+        all += sum(files);
+        least = std::min(least, files[0].bytes);
+        most = std::max(most, files[0].bytes);
+      }
+      EXPECT_EQ(all, payload.bytes) << name << " of " << ranks;
+      EXPECT_LE(most - least, 1U) << name << " of " << ranks;
+    }
+  }
+}
+
+TEST(Payload, FilesAreNamedByRank) {
+  EXPECT_EQ(find_payload("unet3d").value().shard(3, 4),
+            (std::vector<PayloadFile>{{"rank-3.bin", 499'153'191 / 4}}));
+  EXPECT_EQ(
+      find_payload("alexnet-adam-tensorflow").value().shard(0, 1),
+      (std::vector<PayloadFile>{
+          {"rank-0.data-00000-of-00001", 704'390'864}, {"rank-0.index", 1'876}, {"rank-0.meta", 153'226}}));
+}
+
+TEST(TrainedState, IsProvenAtEachStepInAnyPart) {
+  const auto state = state_of(2, {{"a.bin", kBytes}, {"b.bin", 5}, {"c.bin", 0}, {"d.bin", 3 << 20}});
+  for (const std::uint64_t step : {0U, 1U, 20U, 1U}) {
+    state->advance_to(step);
+    for (std::size_t i = 0; i < state->files().size(); ++i) {
+      const auto bytes = state->file(i);
+      const std::string& name = state->files()[i].name;
+      EXPECT_EQ(bytes.size(), state->files()[i].bytes);
+      EXPECT_OK(prove_state(bytes, 0, name, 2, kSeed, step));
+      if (bytes.size() <= 2 * kPage) continue;
+      EXPECT_OK(prove_state(bytes.subspan(kPage, kPage + 1), kPage, name, 2, kSeed, step));
+      EXPECT_OK(prove_state(bytes.subspan(2 * kPage), 2 * kPage, name, 2, kSeed, step));
+    }
+  }
+}
+
+TEST(TrainedState, EachWrongByteIsNamed) {
+  const auto state = state_of(0);
+  state->advance_to(3);
+  auto bytes = copy(state->file(0));
+  for (const std::size_t at : {std::size_t{0}, std::size_t{7}, std::size_t{8}, std::size_t{kPage - 1},
+                               std::size_t{kPage}, std::size_t{5 * kPage + 1234}, std::size_t{kBytes - 1}}) {
+    for (const int bit : {0, 7}) {
+      bytes[at] ^= std::byte{1} << bit;
+      EXPECT_ERRC(
+          Errc::corrupt, prove_state(bytes, 0, "a.bin", 0, kSeed, 3),
+          "'a.bin' is not what rank 0 had at step 3 (seed 7): byte " + std::to_string(at) + " differs");
+      bytes[at] ^= std::byte{1} << bit;
+    }
+  }
+  bytes[6 * kPage + 1] ^= std::byte{1};
+  EXPECT_ERRC(Errc::corrupt,
+              prove_state(std::span(bytes).subspan(2 * kPage), 2 * kPage, "a.bin", 0, kSeed, 3),
+              "byte " + std::to_string(6 * kPage + 1) + " differs");
+}
+
+TEST(TrainedState, WrongStepRankSeedFileAndPlaceAreFound) {
+  const auto state = state_of(1);
+  state->advance_to(20);
+  const auto bytes = state->file(0);
+  ASSERT_OK(prove_state(bytes, 0, "a.bin", 1, kSeed, 20));
+  EXPECT_ERRC(Errc::corrupt, prove_state(bytes, 0, "a.bin", 1, kSeed, 19));
+  EXPECT_ERRC(Errc::corrupt, prove_state(bytes, 0, "a.bin", 0, kSeed, 20));
+  EXPECT_ERRC(Errc::corrupt, prove_state(bytes, 0, "a.bin", 1, kSeed + 1, 20));
+  EXPECT_ERRC(Errc::corrupt, prove_state(bytes, 0, "b.bin", 1, kSeed, 20));
+  EXPECT_ERRC(Errc::corrupt, prove_state(bytes, kPage, "a.bin", 1, kSeed, 20), "byte 4096 differs");
+  EXPECT_ERRC(Errc::internal, prove_state(bytes, 8, "a.bin", 1, kSeed, 20));
+  // A page of another step among the right ones, as a torn write leaves it.
+  const auto older = copy(bytes);
+  state->advance_to(40);
+  auto torn = copy(state->file(0));
+  std::copy_n(older.begin() + 4 * kPage, kPage, torn.begin() + 4 * kPage);
+  EXPECT_ERRC(Errc::corrupt, prove_state(torn, 0, "a.bin", 1, kSeed, 40),
+              "byte " + std::to_string(4 * kPage));
+}
+
+TEST(TrainedState, NoPageIsLikeAnotherOfAnyStepFileOrRank) {
+  std::set<std::vector<std::byte>> pages;
+  std::size_t count = 0;
+  for (const std::uint64_t rank : {0U, 1U}) {
+    const auto state = state_of(rank, {{"a.bin", 40 * kPage}, {"b.bin", 40 * kPage}});
+    for (const std::uint64_t step : {0U, 1U, 2U}) {
+      state->advance_to(step);
+      for (const std::size_t file : {0U, 1U})
+        for (std::size_t at = 0; at < 40 * kPage; at += kPage, ++count)
+          pages.insert(copy(state->file(file).subspan(at, kPage)));
+    }
+  }
+  EXPECT_EQ(pages.size(), count);
+}
+
+// What compresses has words that come again, or bytes that are more frequent than others.
+TEST(TrainedState, DoesNotShrink) {
+  constexpr std::size_t kWords = 1 << 17;
+  const auto state = state_of(0, {{"a.bin", kWords * 8}});
+  state->advance_to(5);
+  std::vector<std::uint64_t> words(kWords);
+  std::memcpy(words.data(), state->file(0).data(), kWords * 8);
+  std::array<double, 256> counts{};
+  for (const std::byte byte : state->file(0)) ++counts[std::to_integer<std::size_t>(byte)];
+  constexpr double kEach = kWords * 8 / 256.0;
+  double chi_squared = 0;
+  for (const double count : counts) chi_squared += (count - kEach) * (count - kEach) / kEach;
+  EXPECT_LT(chi_squared, 255 + 6 * 22.6) << "six standard deviations";
+  std::sort(words.begin(), words.end());
+  EXPECT_EQ(std::adjacent_find(words.begin(), words.end()), words.end());
+}
+
+TEST(TrainedState, FilesBeginWhereDirectIoCanTakeThem) {
+  const auto state = state_of(0, {{"a.bin", 5}, {"b.bin", kBytes}});
+  for (const std::size_t file : {0U, 1U})
+    // NOLINTNEXTLINE(*-reinterpret-cast)
+    EXPECT_EQ(reinterpret_cast<std::uintptr_t>(state->file(file).data()) % kPage, 0U);
+}
+
+TEST(TrainedState, WhatIsLargerThanMemoryIsRefused) {
+  EXPECT_ERRC(Errc::exhausted, TrainedState::make({{"a.bin", std::uint64_t{1} << 50}}, 0, 1), "1.0 PiB");
+  EXPECT_ERRC(Errc::exhausted, TrainedState::make({{"a.bin", UINT64_MAX / 2}}, 0, 1));
+}
+
+}  // namespace
+}  // namespace penstock

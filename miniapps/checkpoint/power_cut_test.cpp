@@ -1,0 +1,174 @@
+// Stores through kills and power cuts at every operation: what was acknowledged is there afterwards, what is
+// listed is whole, and each sync that the order asks for is missed when it is left out.
+#include <sys/mman.h>
+
+#include <csignal>
+
+#include "io_backends/base/forgetful_testing.hpp"
+#include "io_backends/base/random.hpp"
+#include "miniapps/checkpoint/power_cut_trial_testing.hpp"
+
+namespace penstock {
+namespace {
+
+// --- A machine in memory, which loses whatever a file system may.
+
+class InMemory : public testing::Test {
+ protected:
+  struct Trial {
+    ForgetfulMachine machine{};
+    Acknowledged told{};
+
+    Tiers tiers(const Mutant& mutant) {
+      const auto tier = [&](const char* name) {
+        Tier made;
+        made.name = name;
+        made.backend_name = "forgetful";
+        made.backend = lying(machine.backend(name), mutant.skips);
+        return made;
+      };
+      return {tier("fast"), tier("slow")};
+    }
+  };
+
+  static std::uint64_t operations(const Mutant& mutant = {}) {
+    Trial trial;
+    EXPECT_OK(train(trial.tiers(mutant), mutant, trial.told));
+    EXPECT_TRUE(trial.told.durable.at(kSteps - 1) && trial.told.fast.at(kSteps));
+    return trial.machine.operations();
+  }
+  // Trains until the n-th operation, and starts again with what is kept.
+  static void train_until(Trial& trial, std::uint64_t n, const Mutant& mutant, Kept kept,
+                          std::uint64_t seed) {
+    trial.machine.cut_at(n);
+    static_cast<void>(train(trial.tiers(mutant), mutant, trial.told).ok());
+    trial.machine.power_on(kept, seed);
+  }
+  static std::string at(std::uint64_t n, std::uint64_t seed = 0) {
+    return "operation " + std::to_string(n) + (seed == 0 ? "" : ", seed " + std::to_string(seed));
+  }
+  static Sweep sweep(const Mutant& mutant, Kept kept, std::uint64_t seeds) {
+    Sweep sweep;
+    const std::uint64_t last = operations(mutant) + 1;
+    for (std::uint64_t n = 1; n <= last; ++n) {
+      for (std::uint64_t seed = 1; seed <= seeds; ++seed) {
+        Trial trial;
+        train_until(trial, n, mutant, kept, seed);
+        sweep.add(at(n, seeds == 1 ? 0 : seed), check(trial.tiers({}), trial.told));
+      }
+    }
+    return sweep;
+  }
+};
+
+TEST_F(InMemory, EveryKillLeavesWhatWasAcknowledged) {
+  const Sweep swept = sweep({}, Kept::all, 1);
+  swept.say("killed");
+  EXPECT_EQ(swept.bad, 0U) << swept.first;
+}
+
+TEST_F(InMemory, EveryPowerCutLeavesWhatWasAcknowledged) {
+  const Sweep swept = sweep({}, Kept::none, 1);
+  swept.say("cut, nothing else kept");
+  EXPECT_EQ(swept.bad, 0U) << swept.first;
+}
+
+TEST_F(InMemory, EveryPowerCutThatKeepsSomethingByChanceDoesToo) {
+  const Sweep swept = sweep({}, Kept::some, full() ? 200 : 5);
+  swept.say("cut, some kept");
+  EXPECT_EQ(swept.bad, 0U) << swept.first;
+}
+
+// The one that goes on has not made what it finds there: it may not be on the disk.
+TEST_F(InMemory, WhatIsAcknowledgedAfterAKillSurvivesThePowerCutThatFollows) {
+  Sweep swept;
+  const std::uint64_t last = operations() + 1;
+  for (std::uint64_t n = 1; n <= last; ++n) {
+    Trial trial;
+    train_until(trial, n, {}, Kept::all, 0);
+    const auto recovered = recover(trial.tiers({}), trial.told);
+    if (!recovered) swept.add(at(n), {"does not recover: " + recovered.error().message()});
+    trial.machine.power_on(Kept::none);
+    swept.add(at(n), check(trial.tiers({}), trial.told));
+  }
+  swept.say("killed, recovered, cut");
+  EXPECT_EQ(swept.bad, 0U) << swept.first;
+}
+
+TEST_F(InMemory, RecoveriesMayBeCutAgainAndAgain) {
+  Sweep swept;
+  const std::uint64_t last = operations() + 1;
+  const std::uint64_t rounds = full() ? 60 : 2;
+  for (std::uint64_t n = 1; n <= last; ++n) {
+    for (std::uint64_t round = 1; round <= rounds; ++round) {
+      const RandomStream random = RandomStream(round, "recovery").substream(n);
+      Trial trial;
+      train_until(trial, n, {}, random.below(0, 2) == 0 ? Kept::all : Kept::some, round);
+      for (std::uint64_t again = 1; again <= 5; ++again) {
+        trial.machine.cut_at(1 + random.below(again, 80));
+        static_cast<void>(recover(trial.tiers({}), trial.told).ok());
+        trial.machine.power_on(random.below(again + 10, 2) == 0 ? Kept::all : Kept::some, round + again);
+      }
+      swept.add(at(n, round), check(trial.tiers({}), trial.told));
+      trial.machine.power_on(Kept::none);
+      swept.add(at(n, round) + ", then cut", check(trial.tiers({}), trial.told));
+    }
+  }
+  swept.say("cut, recovery cut five times");
+  EXPECT_EQ(swept.bad, 0U) << swept.first;
+}
+
+TEST_F(InMemory, EverySyncThatIsLeftOutIsMissed) {
+  for (const Mutant& mutant : mutants()) {
+    const Sweep swept = sweep(mutant, Kept::none, 1);
+    swept.say(mutant.name);
+    EXPECT_GT(swept.bad, 0U) << mutant.name << " does no harm";
+  }
+}
+
+// --- A real process that kills itself.
+
+TEST(Killed, AtEveryOperationARealProcessLeavesWhatWasAcknowledged) {
+  void* const shared =
+      ::mmap(nullptr, sizeof(Acknowledged), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+  ASSERT_NE(shared, MAP_FAILED);
+  auto* const told = static_cast<Acknowledged*>(shared);
+  Sweep swept;
+  for (bool ended = false; !ended;) {
+    *told = {};
+    const ScratchFolder scratch;
+    const auto tiers = [&](PowerCut* power) -> Result<Tiers> {
+      const std::string path = "=posix:" + scratch.path().string() + "/";
+      PENSTOCK_ASSIGN(Tier fast, open_tier("fast" + path + "fast"));
+      PENSTOCK_ASSIGN(Tier slow, open_tier("slow" + path + "slow"));
+      for (Tier* tier : {&fast, &slow}) {
+        // No kill takes what the system has: to sync it would only take time.
+        tier->backend = lying(std::move(tier->backend), [](Synced, std::string_view) { return true; });
+        if (power != nullptr) tier->backend = cut_off(std::move(tier->backend), *power);
+      }
+      return Tiers{std::move(fast), std::move(slow)};
+    };
+    const pid_t child = ::fork();
+    if (child == 0) {
+      PowerCut power(swept.points + 1, [] { ::raise(SIGKILL); });
+      const auto its_own = tiers(&power);
+      const bool good = its_own.ok() && train(*its_own, {}, *told).ok();
+      ::_exit(good ? 0 : 1);
+    }
+    int status = 0;
+    ASSERT_EQ(::waitpid(child, &status, 0), child);
+    ended = WIFEXITED(status);
+    ASSERT_TRUE(ended ? WEXITSTATUS(status) == 0 : WTERMSIG(status) == SIGKILL) << status;
+    const auto after = tiers(nullptr);
+    ASSERT_OK(after);
+    swept.add("operation " + std::to_string(swept.points + 1), check(*after, *told));
+  }
+  swept.say("processes killed");
+  EXPECT_EQ(swept.bad, 0U) << swept.first;
+  EXPECT_GT(swept.points, 50U);
+  EXPECT_TRUE(told->durable.at(kSteps - 1) && told->fast.at(kSteps));
+  ::munmap(shared, sizeof(Acknowledged));
+}
+
+}  // namespace
+}  // namespace penstock

@@ -1,0 +1,183 @@
+#include "miniapps/checkpoint/restart.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstddef>
+#include <functional>
+#include <map>
+
+namespace penstock {
+namespace {
+
+using Json = nlohmann::json;
+
+// One store's copy of a checkpoint, as its list has it.
+struct Copy {
+  CheckpointStore* store = nullptr;
+  Result<CheckpointManifest> manifest;
+};
+using Copies = std::map<CheckpointId, std::vector<Copy>, std::greater<>>;  // the newest first
+
+// Of each, the fast tiers' copies first.
+Result<Copies> all_copies(std::span<CheckpointStore* const> stores, std::string_view run) {
+  Copies copies;
+  for (const StoreRole role : {StoreRole::fast, StoreRole::slow}) {
+    for (CheckpointStore* const store : stores) {
+      if (store->facts().role != role) continue;
+      PENSTOCK_ASSIGN(std::vector<Listed> listed, store->list(run));
+      for (Listed& one : listed) copies[one.id].push_back({store, std::move(one.manifest)});
+    }
+  }
+  return copies;
+}
+
+// Whether it was this process that could not look: nothing is known of the checkpoint then.
+bool ours(Errc code) {
+  return code == Errc::interrupted || code == Errc::exhausted || code == Errc::internal;
+}
+
+// Why this copy is not gone on from: success where it is.
+Result<void> examine(const Copy& copy, std::string_view run, const RestartWishes& wishes) {
+  if (!copy.manifest) return copy.manifest.error();
+  if (wishes.ranks && copy.manifest->ranks != *wishes.ranks)
+    return make_error(Errc::invalid_argument,
+                      fmt::format("it is of {} ranks, not {}", copy.manifest->ranks, *wishes.ranks));
+  return wishes.read ? copy.store->verify(run, *copy.manifest) : success();
+}
+
+// What was wrong, and what became of it.
+std::string reject(const Copy& copy, std::string_view run, const CheckpointId& id, const Error& error,
+                   bool put_aside) {
+  std::string why = error.message();
+  if (!put_aside || !found_wrong(error.code)) return why;
+  const auto moved = copy.store->quarantine(run, id, why);
+  return why +
+         (moved ? " (now in quarantine)" : fmt::format(" (left where it is: {})", moved.error().message()));
+}
+
+Json json_of(const std::vector<RejectedCheckpoint>& rejected) {
+  Json rows = Json::array();
+  for (const RejectedCheckpoint& one : rejected)
+    rows.push_back(
+        {{"tier", one.tier}, {"step", one.id.step}, {"generation", one.id.generation}, {"why", one.why}});
+  return rows;
+}
+
+using Bytes = std::vector<std::byte>;
+
+Bytes bytes_of(const Restart& restart) {
+  const Json json{{"run", restart.run},
+                  {"store", restart.store == nullptr ? "" : restart.store->facts().uuid},
+                  {"manifest", restart.store == nullptr ? "" : serialize(restart.manifest)},
+                  {"rejected", json_of(restart.rejected)},
+                  {"lost_steps", restart.lost_steps}};
+  const std::string text = json.dump(-1, ' ', false, Json::error_handler_t::replace);
+  const auto bytes = std::as_bytes(std::span(text));
+  return {bytes.begin(), bytes.end()};
+}
+
+// What rank 0 chose, in this rank's own store, where it must be seen.
+Result<Restart> restart_from(const Bytes& bytes, std::span<CheckpointStore* const> stores) {
+  Restart restart;
+  std::string uuid;
+  std::string manifest;
+  try {
+    const Json json = Json::parse(reinterpret_cast<const char*>(bytes.data()),
+                                  reinterpret_cast<const char*>(bytes.data()) + bytes.size());
+    restart.run = json.at("run").get<std::string>();
+    restart.lost_steps = json.at("lost_steps").get<std::uint64_t>();
+    for (const Json& row : json.at("rejected"))
+      restart.rejected.push_back(
+          {row.at("tier").get<std::string>(),
+           {row.at("step").get<std::uint64_t>(), row.at("generation").get<std::uint64_t>()},
+           row.at("why").get<std::string>()});
+    uuid = json.at("store").get<std::string>();
+    manifest = json.at("manifest").get<std::string>();
+  } catch (const Json::exception& problem) {
+    return make_error(Errc::internal, fmt::format("cannot read what rank 0 chose: {}", problem.what()));
+  }
+  if (uuid.empty()) return restart;
+  PENSTOCK_ASSIGN(restart.manifest, parse_checkpoint_manifest(manifest, "the manifest that rank 0 chose"));
+  const auto here = std::find_if(stores.begin(), stores.end(),
+                                 [&](const CheckpointStore* store) { return store->facts().uuid == uuid; });
+  if (here == stores.end())
+    return make_error(Errc::not_found,
+                      "the store that rank 0 chose is not this rank's: give all ranks the same");
+  restart.store = *here;
+  PENSTOCK_ASSIGN(const bool seen, restart.store->has(restart.run, restart.manifest.id));
+  if (seen) return restart;
+  return make_error(Errc::not_found, fmt::format("'{}', which rank 0 chose, is not seen here in store '{}'",
+                                                 CheckpointStore::folder(restart.run, restart.manifest.id),
+                                                 restart.store->tier().name));
+}
+
+}  // namespace
+
+Result<Restart> choose_restart(std::span<CheckpointStore* const> stores, std::string_view run,
+                               const RestartWishes& wishes) {
+  PENSTOCK_ASSIGN(const Copies copies, all_copies(stores, run));
+  Restart restart;
+  restart.run = run;
+  if (copies.empty()) return restart;
+  const std::uint64_t newest = copies.begin()->first.step;
+  std::optional<Error> unread;
+  for (const auto& [id, of_id] : copies) {
+    if (wishes.step && id.step != *wishes.step) continue;
+    for (const Copy& copy : of_id) {
+      const auto good = examine(copy, run, wishes);
+      if (good) {
+        restart.store = copy.store;
+        restart.manifest = *copy.manifest;
+        restart.lost_steps = newest - id.step;
+        return restart;
+      }
+      if (ours(good.error().code)) return good.error();
+      if (!unread && !found_wrong(good.error().code) && good.error().code != Errc::invalid_argument)
+        unread = good.error();
+      restart.rejected.push_back(
+          {copy.store->tier().name, id, reject(copy, run, id, good.error(), wishes.put_aside)});
+    }
+  }
+  // What could not be read may be whole: that is no reason to begin anew.
+  if (unread) return *std::move(unread);
+  restart.lost_steps = newest;
+  return restart;
+}
+
+Result<Restart> choose_restart(std::span<CheckpointStore* const> stores, std::string_view run,
+                               const RestartWishes& wishes, Communicator& ranks) {
+  Result<Restart> roots = Restart{};
+  Bytes bytes;
+  if (ranks.root()) {
+    roots = choose_restart(stores, run, wishes);
+    if (roots) bytes = bytes_of(*roots);
+  }
+  PENSTOCK_TRY(as_root_says(ranks, outcome_of(roots)));
+  PENSTOCK_TRY(ranks.broadcast(bytes));
+  Result<Restart> mine = ranks.root() ? std::move(roots) : restart_from(bytes, stores);
+  PENSTOCK_TRY(agree(ranks, outcome_of(mine)));
+  return mine;
+}
+
+Json restart_json(const Restart& restart) {
+  Json chosen;
+  if (restart.store != nullptr)
+    chosen = {{"tier", restart.store->tier().name},
+              {"role", role_name(restart.store->facts().role)},
+              {"durability", durability_name(restart.store->facts().durability)},
+              {"step", restart.manifest.id.step},
+              {"generation", restart.manifest.id.generation},
+              {"ranks", restart.manifest.ranks},
+              {"bytes", restart.manifest.bytes()},
+              {"epoch", restart.manifest.trainer.epoch},
+              {"step_of_epoch", restart.manifest.trainer.step_of_epoch},
+              {"consumed", restart.manifest.trainer.consumed},
+              {"snapshot_time", restart.manifest.snapshot_time}};
+  return {{"run", restart.run},
+          {"chosen", chosen},
+          {"rejected", json_of(restart.rejected)},
+          {"lost_steps", restart.lost_steps}};
+}
+
+}  // namespace penstock

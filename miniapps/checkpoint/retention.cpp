@@ -1,0 +1,29 @@
+#include "miniapps/checkpoint/retention.hpp"
+
+#include <algorithm>
+#include <mutex>
+#include <utility>
+#include <vector>
+
+namespace penstock {
+
+Result<std::uint64_t> prune_checkpoints(CheckpointStore& store, std::string_view run, std::uint64_t keep,
+                                        const std::optional<CheckpointId>& saved) {
+  static std::mutex one_at_a_time;
+  const std::lock_guard lock(one_at_a_time);
+  if (keep == 0) return make_error(Errc::invalid_argument, "at least one checkpoint is to be kept");
+  PENSTOCK_ASSIGN(std::vector<Listed> found, store.list(run));
+  std::erase_if(found, [](const Listed& one) { return !one.manifest.ok(); });
+  if (found.size() <= keep) return std::uint64_t{0};
+  if (keep == 1) PENSTOCK_TRY(store.verify(run, *found.back().manifest));
+  std::uint64_t gone = 0;
+  for (std::uint64_t i = 0; i < found.size() - keep; ++i) {
+    if (saved && found[i].id >= *saved) break;
+    const Result<void> removed = store.remove(run, found[i].id);
+    if (!removed.ok() && removed.error().code != Errc::not_found) return removed.error();
+    if (removed.ok()) ++gone;
+  }
+  return gone;
+}
+
+}  // namespace penstock

@@ -1,0 +1,94 @@
+#include "miniapps/checkpoint/saving_figures.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+#include "results/statistics.hpp"
+
+namespace penstock {
+namespace {
+
+// When a checkpoint began to be safe from the failure; nothing where it never was.
+std::optional<double> safe_since(const CheckpointTimes& times, Failure failure, bool fast_is_volatile) {
+  const bool fast_counts = failure == Failure::process || (failure == Failure::power && !fast_is_volatile);
+  std::optional<double> after = times.durable_s;
+  if (fast_counts && times.fast_s && (!after || *times.fast_s < *after)) after = times.fast_s;
+  if (!after) return std::nullopt;
+  return times.asked_s + *after;
+}
+
+std::vector<Stretch> drains(std::span<const CheckpointTimes> times) {
+  std::vector<Stretch> all;
+  for (const CheckpointTimes& one : times)
+    if (one.drain_begin_s && one.drain_s)
+      all.push_back({*one.drain_begin_s, *one.drain_begin_s + *one.drain_s});
+  return all;
+}
+
+double shared(const Stretch& a, const Stretch& b) {
+  return std::max(0.0, std::min(a.end_s, b.end_s) - std::max(a.begin_s, b.begin_s));
+}
+
+}  // namespace
+
+LostWork lost_work(std::span<const CheckpointTimes> times, double wall_s, Failure failure,
+                   bool fast_is_volatile) {
+  std::vector<std::pair<double, double>> safe;  // since when, and the work up to where
+  for (const CheckpointTimes& one : times)
+    if (const auto since = safe_since(one, failure, fast_is_volatile); since && *since < wall_s)
+      safe.emplace_back(*since, one.asked_s);
+  std::sort(safe.begin(), safe.end());
+  safe.emplace_back(wall_s, 0.0);
+  double area = 0;
+  double most = 0;
+  double kept = 0;  // work that is safe
+  double at = 0;
+  for (const auto& [since, work] : safe) {
+    area += (since - at) * ((since + at) / 2 - kept);
+    most = std::max(most, since - kept);
+    at = since;
+    kept = std::max(kept, work);
+  }
+  return {.mean_s = wall_s > 0 ? area / wall_s : 0.0, .most_s = most};
+}
+
+std::optional<double> drain_overlap(std::span<const CheckpointTimes> times) {
+  double drained = 0;
+  double stalled = 0;
+  for (const Stretch& drain : drains(times)) {
+    drained += drain.end_s - drain.begin_s;
+    for (const CheckpointTimes& one : times)
+      stalled += shared(drain, {one.asked_s, one.asked_s + one.block_s});
+  }
+  if (drained <= 0) return std::nullopt;
+  return 1.0 - stalled / drained;
+}
+
+std::optional<double> step_inflation(std::span<const Stretch> steps, std::span<const CheckpointTimes> times) {
+  constexpr std::size_t kFewest = 3;
+  const std::vector<Stretch> busy = drains(times);
+  std::vector<double> beside;
+  std::vector<double> alone;
+  for (const Stretch& step : steps) {
+    const bool in_one =
+        std::any_of(busy.begin(), busy.end(), [&](const Stretch& drain) { return shared(step, drain) > 0; });
+    (in_one ? beside : alone).push_back(step.end_s - step.begin_s);
+  }
+  if (beside.size() < kFewest || alone.size() < kFewest) return std::nullopt;
+  const double usual = median(alone);
+  if (usual <= 0) return std::nullopt;
+  return median(beside) / usual;
+}
+
+double young_interval_s(double cost_s, double mtbf_s) {
+  return std::sqrt(2 * cost_s * mtbf_s);
+}
+
+double daly_interval_s(double cost_s, double mtbf_s) {
+  if (cost_s >= 2 * mtbf_s) return mtbf_s;
+  const double ratio = cost_s / (2 * mtbf_s);
+  return young_interval_s(cost_s, mtbf_s) * (1 + std::sqrt(ratio) / 3 + ratio / 9) - cost_s;
+}
+
+}  // namespace penstock

@@ -1,0 +1,77 @@
+#include "miniapps/checkpoint/saving_figures.hpp"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <vector>
+
+namespace penstock {
+namespace {
+
+CheckpointTimes burst(double asked_s, double fast_s, double durable_s) {
+  return {.asked_s = asked_s,
+          .block_s = fast_s,
+          .fast_s = fast_s,
+          .durable_s = durable_s,
+          .drain_begin_s = asked_s + fast_s,
+          .drain_s = durable_s - fast_s};
+}
+
+TEST(LostWork, IsSinceTheBeginWhereNothingWasSaved) {
+  const LostWork lost = lost_work({}, 10, Failure::process, false);
+  EXPECT_DOUBLE_EQ(lost.mean_s, 5);
+  EXPECT_DOUBLE_EQ(lost.most_s, 10);
+}
+
+TEST(LostWork, IsSinceTheNewestThatIsLeft) {
+  const std::vector<CheckpointTimes> times = {
+      burst(4, 1, 3)};  // fast at 5, durable at 7, of the work up to 4
+  // Process: 0..5 grows from 0 to 5, then 1 to 6 until 10.
+  const LostWork process = lost_work(times, 10, Failure::process, false);
+  EXPECT_DOUBLE_EQ(process.mean_s, (12.5 + 17.5) / 10);
+  EXPECT_DOUBLE_EQ(process.most_s, 6);
+  const LostWork node = lost_work(times, 10, Failure::node, false);
+  EXPECT_DOUBLE_EQ(node.mean_s, (24.5 + (3 + 6) / 2.0 * 3) / 10);
+  EXPECT_DOUBLE_EQ(node.most_s, 7);
+  EXPECT_DOUBLE_EQ(lost_work(times, 10, Failure::power, false).mean_s, process.mean_s);
+  EXPECT_DOUBLE_EQ(lost_work(times, 10, Failure::power, true).mean_s, node.mean_s);
+}
+
+TEST(LostWork, OlderCheckpointsThatBecomeSafeLaterChangeNothing) {
+  const std::vector<CheckpointTimes> times = {burst(4, 1, 1), burst(2, 1, 7)};
+  EXPECT_DOUBLE_EQ(lost_work(times, 10, Failure::node, false).mean_s,
+                   lost_work(std::vector{burst(4, 1, 1)}, 10, Failure::node, false).mean_s);
+}
+
+TEST(LostWork, SkippedOnesAreNowhere) {
+  const std::vector<CheckpointTimes> times = {{.asked_s = 5, .skipped = true}};
+  EXPECT_DOUBLE_EQ(lost_work(times, 10, Failure::process, false).most_s, 10);
+}
+
+TEST(DrainOverlap, IsTheShareOfTheDrainsBesideTheTraining) {
+  // Drains from 1 to 11; the second save holds the training from 6 to 8.
+  std::vector<CheckpointTimes> times = {burst(0, 1, 11)};
+  EXPECT_DOUBLE_EQ(*drain_overlap(times), 1);
+  times.push_back({.asked_s = 6, .block_s = 2, .fast_s = 2.0});
+  EXPECT_DOUBLE_EQ(*drain_overlap(times), 0.8);
+  EXPECT_FALSE(drain_overlap(std::vector<CheckpointTimes>{{.asked_s = 6, .block_s = 2, .durable_s = 2.0}}));
+}
+
+TEST(StepInflation, ComparesStepsInADrainWithOthers) {
+  const std::vector<CheckpointTimes> times = {burst(9, 1, 7)};  // drains from 10 to 16
+  std::vector<Stretch> steps;
+  for (int i = 0; i < 10; ++i) steps.push_back({i + 0.0, i + 0.8});
+  for (int i = 10; i < 16; ++i) steps.push_back({i + 0.0, i + 0.88});
+  EXPECT_NEAR(*step_inflation(steps, times), 1.1, 1e-9);
+  EXPECT_FALSE(step_inflation(std::span(steps).first(12), times));
+}
+
+TEST(CheckpointInterval, YoungAndDaly) {
+  EXPECT_DOUBLE_EQ(young_interval_s(2, 3600), 120);
+  // Daly's table: the correction is small where the cost is.
+  EXPECT_NEAR(daly_interval_s(2, 3600), 120 * (1 + std::sqrt(2 / 7200.0) / 3 + 2 / 7200.0 / 9) - 2, 1e-9);
+  EXPECT_DOUBLE_EQ(daly_interval_s(300, 100), 100);
+}
+
+}  // namespace
+}  // namespace penstock

@@ -1,0 +1,70 @@
+#include "miniapps/checkpoint/sealed_json.hpp"
+
+#include <fmt/format.h>
+
+#include <stdexcept>
+
+#include "io_backends/base/crc32c.hpp"
+
+namespace penstock {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+constexpr int kDepth = 8;  // more than any of ours has; deeper ones would only exhaust the stack
+constexpr std::string_view kSealBegins = "crc32c ";
+constexpr std::size_t kSealBytes = kSealBegins.size() + 8 + 1;  // with the line's end
+
+std::string seal_of(std::string_view body) {
+  return fmt::format("{}{:08x}\n", kSealBegins, crc32c(std::as_bytes(std::span(body))));
+}
+
+Error no_good(std::string_view object, std::string_view why) {
+  return make_error(Errc::corrupt, fmt::format("'{}' {}", object, why));
+}
+
+}  // namespace
+
+std::string seal_json(std::string_view kind, const Json& json) {
+  Json whole{{"penstock", kind}, {"format", kSealedFormat}};
+  whole.update(json);
+  std::string text = whole.dump(1, ' ', false, Json::error_handler_t::replace) + "\n";
+  text += seal_of(text);
+  return text;
+}
+
+Result<Json> unseal_json(std::string_view kind, std::string_view text, std::string_view object) {
+  if (text.empty()) return no_good(object, "is empty");
+  if (text.size() < kSealBytes || !text.substr(text.size() - kSealBytes).starts_with(kSealBegins))
+    return no_good(object, "does not end with its checksum: it is cut short, or none of ours");
+  const std::string_view body = text.substr(0, text.size() - kSealBytes);
+  if (text.substr(body.size()) != seal_of(body))
+    return no_good(object, "is not what was written: wrong checksum");
+  bool too_deep = false;
+  const auto watch = [&](int depth, Json::parse_event_t, Json&) {
+    too_deep = too_deep || depth > kDepth;
+    return depth <= kDepth;
+  };
+  Json json = Json::parse(body.begin(), body.end(), watch, false);
+  if (json.is_discarded() || too_deep || !json.is_object())
+    return no_good(object, "is no JSON object of ours");
+  try {
+    if (json.at("penstock").get<std::string>() != kind) return no_good(object, fmt::format("is no {}", kind));
+    if (const std::uint64_t format = count_at(json, "format"); format != kSealedFormat)
+      return make_error(Errc::unsupported, fmt::format("'{}' is of format {}, and this penstock reads {}: "
+                                                       "use the version that wrote it",
+                                                       object, format, kSealedFormat));
+  } catch (const std::exception& problem) {
+    return no_good(object, fmt::format("is no {} ({})", kind, problem.what()));
+  }
+  return json;
+}
+
+std::uint64_t count_at(const Json& json, const char* key) {
+  const Json& number = json.at(key);
+  // get() alone takes any number, and makes another one of it.
+  if (!number.is_number_unsigned()) throw std::invalid_argument(fmt::format("'{}' is no count", key));
+  return number.get<std::uint64_t>();
+}
+
+}  // namespace penstock

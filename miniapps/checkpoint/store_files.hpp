@@ -1,0 +1,119 @@
+// What a store does to its tier, in words of files and folders: each error says which store it was. And the
+// names of its folders.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "io_backends/base/backend.hpp"
+#include "io_backends/base/buffer.hpp"
+#include "io_backends/base/result.hpp"
+#include "io_backends/base/tier.hpp"
+#include "miniapps/checkpoint/checkpoint_manifest.hpp"
+
+namespace penstock {
+
+inline constexpr std::string_view kStoreFile = "STORE.json";
+inline constexpr std::string_view kStoreLock = "lock";
+inline constexpr std::string_view kStoreLatest = "LATEST";
+inline constexpr std::string_view kStoreLocks = "locks";
+inline constexpr std::string_view kStoreReserved = "reserved";
+inline constexpr std::string_view kStoreTmp = "tmp";
+inline constexpr std::string_view kStoreCommitted = "ckpt";
+inline constexpr std::string_view kStoreTrash = "trash";
+inline constexpr std::string_view kStoreQuarantine = "quarantine";
+inline constexpr std::string_view kStoreFolders[] = {kStoreLocks,     kStoreReserved, kStoreTmp,
+                                                     kStoreCommitted, kStoreTrash,    kStoreQuarantine};
+
+// "a/b".
+std::string below(std::string_view folder, std::string_view name);
+// "b" of "a/b".
+std::string_view last_part(std::string_view name);
+
+// invalid_argument unless `what` is 1 to 20 small letters: so that "<run>.<what>" is never two things.
+Result<void> check_what(std::string_view what);
+// "<run>.<what>.<uuid>", of a new uuid; and whether a name is one of those of run and what.
+std::string new_making(std::string_view run, std::string_view what);
+bool is_making(std::string_view name, std::string_view run, std::string_view what);
+
+// Any thread, as the Backend. The tier outlives it.
+class StoreFiles {
+ public:
+  explicit StoreFiles(const Tier& tier) : tier_(&tier) {}
+
+  // "store 'fast': ..." in front of what went wrong.
+  Error named(Error error) const;
+  Error error(Errc code, std::string_view what) const;
+  template <class T>
+  Result<T> named(Result<T> result) const {
+    if (!result.ok()) return named(std::move(result).error());
+    return result;
+  }
+
+  Backend& backend() const { return *tier_->backend; }
+  const Tier& tier() const { return *tier_; }
+
+  // Of at most `most` bytes: larger is corrupt.
+  Result<std::string> read_text(std::string_view name, std::uint64_t most) const;
+  Result<void> write_text(std::string_view name, std::string_view text, Durability wanted,
+                          IfExists if_exists) const;
+
+  // All at once, by name.
+  Result<std::vector<Entry>> list(std::string_view folder) const;
+  // As list(); nothing where the folder is not there.
+  Result<std::vector<Entry>> list_if_there(std::string_view folder) const;
+  Result<bool> is_there(std::string_view name) const;
+
+  Result<void> make_folders(std::string_view folder) const {
+    return named(backend().names().make_folders(folder));
+  }
+  Result<void> rename(std::string_view from, std::string_view to) const {
+    return named(backend().names().rename_noreplace(from, to));
+  }
+  Result<void> sync_dir(std::string_view folder) const { return named(backend().names().sync_dir(folder)); }
+  // An object or an empty folder; gone already is fine.
+  Result<void> remove(std::string_view name) const;
+  // With all that it holds, where nobody else is at work but perhaps others who remove it, too. What links
+  // lead to stays. Gone already is fine.
+  Result<void> remove_tree(const Entry& entry) const;
+  Result<void> remove_tree(std::string_view name) const;
+
+ private:
+  const Tier* tier_;
+};
+
+// Reads a checkpoint's file chunk by chunk; each is proven. One thread.
+class ChunkReader {
+ public:
+  // corrupt or truncated where the object is not as long as the manifest says, or missing.
+  static Result<ChunkReader> open(const StoreFiles& files, std::string object, const CheckpointFile& file);
+
+  std::uint64_t chunks() const { return whole_chunks(file_->bytes); }
+  // Grows the buffer as need be; what is returned lies in it.
+  Result<std::span<const std::byte>> read(std::uint64_t index, Buffer& buffer);
+
+ private:
+  ChunkReader(const StoreFiles& files, std::string object, const CheckpointFile& file,
+              std::unique_ptr<Reader> reader)
+      : files_(files), object_(std::move(object)), file_(&file), reader_(std::move(reader)) {}
+
+  StoreFiles files_;
+  std::string object_;
+  const CheckpointFile* file_;
+  std::unique_ptr<Reader> reader_;
+};
+
+// The whole file through one buffer; `take` may be null. Interrupts are looked at between chunks where
+// wanted.
+using TakeChunk = std::function<Result<void>(std::uint64_t offset, std::span<const std::byte> bytes)>;
+Result<void> read_chunks(const StoreFiles& files, const std::string& object, const CheckpointFile& file,
+                         bool interruptible, const TakeChunk& take);
+
+}  // namespace penstock

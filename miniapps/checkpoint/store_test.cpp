@@ -1,0 +1,289 @@
+// Making and opening stores; their locks, room and sweeping.
+#include "miniapps/checkpoint/store.hpp"
+
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <thread>
+
+#include "io_backends/base/interrupt.hpp"
+#include "io_backends/base/wrapper.hpp"
+#include "miniapps/checkpoint/store_testing.hpp"
+
+namespace penstock {
+namespace {
+
+class CheckpointStores : public testing::TestWithParam<const char*> {
+ protected:
+  const TestPlace place_{GetParam()};
+};
+INSTANTIATE_TEST_SUITE_P(On, CheckpointStores, testing::Values("mem", "posix"),
+                         [](const auto& on) { return std::string(on.param); });
+
+TEST_P(CheckpointStores, AreMadeOnceAndThenOpened) {
+  const Tier tier = place_.tier();
+  EXPECT_ERRC(Errc::not_found, CheckpointStore::open(tier), "there is no checkpoint store in");
+  const auto made = CheckpointStore::open_or_make(tier, StoreRole::fast);
+  ASSERT_OK(made);
+  EXPECT_EQ((*made)->facts().uuid.size(), 32U);
+  EXPECT_EQ((*made)->facts().role, StoreRole::fast);
+  for (const auto& again :
+       {CheckpointStore::open(tier), CheckpointStore::open_or_make(tier, StoreRole::fast)}) {
+    ASSERT_OK(again);
+    EXPECT_EQ((*again)->facts(), (*made)->facts());
+  }
+  EXPECT_ERRC(Errc::invalid_argument, CheckpointStore::open_or_make(tier, StoreRole::slow),
+              "is a fast store, not a slow one");
+  EXPECT_OK((*made)->still_there());
+}
+
+TEST_P(CheckpointStores, WantAFolderOfTheirOwn) {
+  const Tier tier = place_.tier();
+  put_text(*tier.backend, "thesis.tex", "years of work");
+  EXPECT_ERRC(Errc::invalid_argument, CheckpointStore::open_or_make(tier, StoreRole::slow), "thesis.tex");
+  EXPECT_EQ(names_in(*tier.backend, ""), std::set<std::string>{"thesis.tex"});
+}
+
+TEST_P(CheckpointStores, GoOnWhereMakingOneEndedEarly) {
+  const Tier tier = place_.tier();
+  for (const char* folder : {"locks", "reserved", "tmp", "lost+found"})
+    ASSERT_OK(tier.backend->names().make_folders(folder));
+  EXPECT_OK(CheckpointStore::open_or_make(tier, StoreRole::slow));
+}
+
+TEST_P(CheckpointStores, AreNotMadeOverCheckpointsThatLostTheirs) {
+  const Tier tier = place_.tier();
+  const auto store = CheckpointStore::open_or_make(tier, StoreRole::slow);
+  ASSERT_OK(store);
+  save(**store, "run", {1, 0});
+  ASSERT_OK(tier.backend->names().remove("STORE.json"));
+  EXPECT_ERRC(Errc::invalid_argument, CheckpointStore::open_or_make(tier, StoreRole::slow), "no STORE.json");
+}
+
+TEST_P(CheckpointStores, AreNotGuessedAt) {
+  const Tier tier = place_.tier();
+  ASSERT_OK(CheckpointStore::open_or_make(tier, StoreRole::slow));
+  const std::string good = text_in(*tier.backend, "STORE.json");
+  const auto with = [&](std::string_view old, std::string_view now) {
+    std::string text = good;
+    text.replace(text.find(old), old.size(), now);
+    put_text(*tier.backend, "STORE.json", text);
+    return CheckpointStore::open_or_make(tier, StoreRole::slow);
+  };
+  EXPECT_ERRC(Errc::unsupported, with("\"format\": 1", "\"format\": 7"), "format 7");
+  EXPECT_ERRC(Errc::corrupt, with("\"slow\"", "\"medium\""), "role");
+  EXPECT_ERRC(Errc::corrupt, with("checkpoint store", "cake store"));
+  EXPECT_ERRC(Errc::corrupt, with("\"uuid\": \"", "\"uuid\": \"0"), "uuid");
+  EXPECT_ERRC(Errc::corrupt, with("}", ""));
+  EXPECT_ERRC(Errc::corrupt, with(good, ""));
+  EXPECT_OK(with(good, good));
+}
+
+TEST_P(CheckpointStores, MadeByTwoAtOnceAreOne) {
+  const Tier tier = place_.tier();
+  std::vector<std::string> uuids(8);
+  {
+    std::vector<std::jthread> makers;
+    for (std::string& uuid : uuids)
+      makers.emplace_back([&tier, &uuid] {
+        const auto store = CheckpointStore::open_or_make(tier, StoreRole::slow);
+        EXPECT_OK(store);
+        if (store) uuid = (*store)->facts().uuid;
+      });
+  }
+  for (const std::string& uuid : uuids) EXPECT_EQ(uuid, uuids.front());
+}
+
+TEST(CheckpointStore, KnowsWhatMemoryOutlives) {
+  TestStore store;
+  EXPECT_EQ(store->facts().durability, StoreDurability::volatile_memory);
+}
+
+class Unrenamed final : public BackendWrapper {
+ public:
+  explicit Unrenamed(std::unique_ptr<Backend> inner) : BackendWrapper(std::move(inner)) {
+    caps_ = this->inner().caps();
+    caps_.rename = false;
+  }
+  const Caps& caps() const override { return caps_; }
+
+ private:
+  Caps caps_;
+};
+
+TEST(CheckpointStore, IsNotForTiersThatCannotRename) {
+  const TestPlace place;
+  Tier tier = place.tier();
+  tier.backend = std::make_unique<Unrenamed>(std::move(tier.backend));
+  EXPECT_ERRC(Errc::unsupported, CheckpointStore::open_or_make(tier, StoreRole::slow), "cannot rename");
+}
+
+TEST_P(CheckpointStores, ThatAreGoneAreNotWrittenTo) {
+  const Tier tier = place_.tier();
+  const auto made = CheckpointStore::open_or_make(tier, StoreRole::slow);
+  ASSERT_OK(made);
+  CheckpointStore& store = **made;
+  save(store, "run", {1, 0});
+  const std::string facts = text_in(*tier.backend, "STORE.json");
+  const auto refused = [&] {
+    EXPECT_ERRC(Errc::io, store.still_there(), "is it mounted?");
+    EXPECT_ERRC(Errc::io, store.stage("run", "save", 1, 0), "is it mounted?");
+    EXPECT_ERRC(Errc::io, store.sweep("run", "save"));
+    EXPECT_ERRC(Errc::io, store.remove("run", {1, 0}));
+    EXPECT_ERRC(Errc::io, store.quarantine("run", {1, 0}, "why"));
+    EXPECT_ERRC(Errc::io, store.lock_run("run", "save"));
+    EXPECT_TRUE(names_in(*tier.backend, "tmp").empty());
+  };
+  ASSERT_OK(tier.backend->names().remove("STORE.json"));
+  refused();
+  // An empty list would be a lie, too.
+  EXPECT_ERRC(Errc::io, store.list("another"));
+  std::string another = facts;
+  const std::size_t uuid = another.find(store.facts().uuid);
+  another[uuid] = another[uuid] == '0' ? '1' : '0';
+  put_text(*tier.backend, "STORE.json", another);
+  refused();
+}
+
+TEST_P(CheckpointStores, LockRunsByWhatIsDone) {
+  const Tier tier = place_.tier();
+  const auto store = CheckpointStore::open_or_make(tier, StoreRole::slow);
+  ASSERT_OK(store);
+  auto saving = (*store)->lock_run("a", "save");
+  ASSERT_OK(saving);
+  EXPECT_ERRC(Errc::busy, (*store)->lock_run("a", "save"), "run 'a'");
+  EXPECT_OK((*store)->lock_run("a", "drain"));
+  EXPECT_OK((*store)->lock_run("b", "save"));
+  saving->reset();
+  EXPECT_OK((*store)->lock_run("a", "save"));
+  EXPECT_ERRC(Errc::invalid_argument, (*store)->lock_run("../a", "save"));
+  EXPECT_ERRC(Errc::invalid_argument, (*store)->lock_run("a", "x.y"));
+}
+
+TEST(CheckpointRoom, IsWhatIsLeftOfWhatIsPromised) {
+  TestStore store(StoreRole::fast, "mem", "capacity=1MiB");
+  const auto empty = store->room();
+  ASSERT_OK(empty);
+  EXPECT_LT(*empty, 1U << 20);  // STORE.json is in it
+  EXPECT_ERRC(Errc::no_space, store->stage("run", "save", 1U << 20, 0), "no room");
+  EXPECT_ERRC(Errc::no_space, store->stage("run", "save", 300 << 10, 900 << 10), "to stay free");
+  EXPECT_ERRC(Errc::no_space, store->stage("run", "save", UINT64_MAX, UINT64_MAX));
+  EXPECT_TRUE(names_in(store.backend(), "tmp").empty());
+  EXPECT_TRUE(names_in(store.backend(), "reserved").empty());
+  {
+    const auto first = store->stage("run", "save", 600 << 10, 0);
+    ASSERT_OK(first);
+    EXPECT_ERRC(Errc::no_space, store->stage("other", "save", 600 << 10, 0));
+    EXPECT_LE(*store->room(), *empty - (600U << 10));
+    EXPECT_OK(store->stage("other", "save", 300 << 10, 0));
+  }
+  EXPECT_EQ(*store->room(), *empty);
+}
+
+TEST(CheckpointRoom, IsGivenBackByACommit) {
+  TestStore store(StoreRole::fast, "mem", "capacity=100MiB");
+  const std::uint64_t before = *store->room();
+  const CheckpointManifest saved = save(*store, "run", {1, 0});
+  EXPECT_LE(*store->room(), before - saved.bytes());
+  EXPECT_GT(*store->room(), before - saved.bytes() - 4096);
+  EXPECT_TRUE(names_in(store.backend(), "reserved").empty());
+  ASSERT_OK(store->remove("run", {1, 0}));
+  EXPECT_EQ(*store->room(), before);
+}
+
+TEST(CheckpointRoom, TornPromisesPromiseNothing) {
+  TestStore store(StoreRole::fast, "mem", "capacity=1MiB");
+  const std::uint64_t before = *store->room();
+  put_text(store.backend(), "reserved/a", "");
+  put_text(store.backend(), "reserved/b", "99999999999999999999999\n");
+  put_text(store.backend(), "reserved/c", "5000");
+  put_text(store.backend(), "reserved/d", "cake\n");
+  EXPECT_GT(*store->room(), before - 1000);
+  put_text(store.backend(), "reserved/e", "5000\n");
+  EXPECT_LT(*store->room(), before - 5000);
+}
+
+TEST(CheckpointRoom, IsCountedByOneAtATime) {
+  TestStore store;
+  auto held = store.backend().names().lock("lock");
+  ASSERT_OK(held);
+  std::jthread frees([&] {
+    std::this_thread::sleep_for(std::chrono::milliseconds(50));
+    held->reset();
+  });
+  EXPECT_OK(store->stage("run", "save", 1, 0));
+}
+
+TEST(CheckpointRoom, IsNotWaitedForThroughASignal) {
+  TestStore store;
+  const auto held = store.backend().names().lock("lock");
+  ASSERT_OK(held);
+  simulate_interrupt(SIGTERM);
+  EXPECT_ERRC(Errc::interrupted, store->stage("run", "save", 1, 0));
+  simulate_interrupt(0);
+}
+
+TEST_P(CheckpointStores, AreSweptOfWhatOneRunLeft) {
+  const Tier tier = place_.tier();
+  const auto made = CheckpointStore::open_or_make(tier, StoreRole::slow);
+  ASSERT_OK(made);
+  CheckpointStore& store = **made;
+  const std::string uuid(32, 'a');
+  const std::string mine = "a.save." + uuid;
+  const std::set<std::string> others = {"a.drain." + uuid,
+                                        "a.save.save." + uuid,
+                                        "b.a.save." + uuid,
+                                        "a.save." + uuid + "0",
+                                        "a.save." + std::string(32, 'g'),
+                                        "b.save." + uuid};
+  for (const std::string folder : {"tmp/", "reserved/"}) {
+    put_text(*tier.backend, folder + mine + (folder == "tmp/" ? "/rank-0.bin" : ""), "8\n");
+    for (const std::string& other : others)
+      put_text(*tier.backend, folder + other + (folder == "tmp/" ? "/rank-0.bin" : ""), "8\n");
+  }
+  put_text(*tier.backend, "reserved/a.save." + std::string(32, '0'), "9\n");  // died before it had a folder
+  put_text(*tier.backend, "trash/b.000000000001.0." + uuid + "/deep/down", "x");
+  put_text(*tier.backend, "quarantine/b.000000000001.0." + uuid + "/rank-0.bin", "x");
+  auto swept = store.sweep("a", "save");
+  ASSERT_OK(swept);
+  EXPECT_EQ(*swept, 2U);
+  EXPECT_EQ(names_in(*tier.backend, "tmp"), others);
+  EXPECT_EQ(names_in(*tier.backend, "reserved"), others);
+  EXPECT_TRUE(names_in(*tier.backend, "trash").empty());
+  EXPECT_EQ(names_in(*tier.backend, "quarantine").size(), 1U);
+  swept = store.sweep("a", "save");
+  ASSERT_OK(swept);
+  EXPECT_EQ(*swept, 0U);
+}
+
+TEST(CheckpointSweep, FindsWhatListsDoNotShowAndFollowsNoLinks) {
+  TestStore store(StoreRole::slow, "posix");
+  const std::filesystem::path root = store.place().path() / "store";
+  const std::string uuid(32, 'b');
+  put_text(store.backend(), "ckpt/keep/me", "x");
+  put_text(store.backend(), "tmp/a.save." + uuid + "/.penstock-tmp-1-2-3-4", "x");
+  std::filesystem::create_directory_symlink(root / "ckpt", root / "trash" / "link");
+  std::filesystem::create_directory_symlink(root / "ckpt", root / "tmp" / ("a.save." + uuid) / "link");
+  std::filesystem::create_directory_symlink(root / "nowhere", root / "trash" / "dangling");
+  ASSERT_OK(store->sweep("a", "save"));
+  EXPECT_TRUE(std::filesystem::is_empty(root / "tmp"));
+  EXPECT_TRUE(std::filesystem::is_empty(root / "trash"));
+  EXPECT_EQ(text_in(store.backend(), "ckpt/keep/me"), "x");
+}
+
+TEST(CheckpointSweep, ByTwoAtOnceIsDoneByBoth) {
+  for (int round = 0; round < 5; ++round) {
+    TestStore store(StoreRole::slow, "posix");
+    for (int i = 0; i < 40; ++i)
+      put_text(store.backend(), "trash/t" + std::to_string(i % 5) + "/f" + std::to_string(i), "x");
+    {
+      std::vector<std::jthread> sweepers;
+      for (const char* run : {"a", "b", "c"})
+        sweepers.emplace_back([&store, run] { EXPECT_OK(store->sweep(run, "save")); });
+    }
+    EXPECT_TRUE(names_in(store.backend(), "trash").empty());
+  }
+}
+
+}  // namespace
+}  // namespace penstock

@@ -1,0 +1,135 @@
+// For tests only: stores on tiers of memory and of a scratch folder, checkpoints in them, and damage.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <functional>
+#include <memory>
+#include <set>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "io_backends/base/testing.hpp"
+#include "io_backends/base/tier.hpp"
+#include "miniapps/checkpoint/store.hpp"
+
+namespace penstock {
+
+// A tier that this test has for its own, and more eyes on the same place, with other options.
+class TestPlace {
+ public:
+  explicit TestPlace(std::string backend = "mem") : backend_(std::move(backend)) {}
+
+  const std::filesystem::path& path() const { return scratch_.path(); }
+  // "fail=sync:eio@#1".
+  Tier tier(std::string_view name = "fast", std::string_view options = "") const {
+    std::string text = std::string(name) + "=" + backend_ + ":" + (path() / "store").string();
+    if (!options.empty()) text += "," + std::string(options);
+    auto tier = open_tier(text);
+    EXPECT_OK(tier);
+    return *std::move(tier);
+  }
+
+ private:
+  const ScratchFolder scratch_;
+  const std::string backend_;
+};
+
+// A store on it. Faulty eyes see it through an `options` of their own.
+class TestStore {
+ public:
+  explicit TestStore(StoreRole role = StoreRole::fast, const std::string& backend = "mem",
+                     std::string_view options = "")
+      : place_(backend), tier_(place_.tier(role_name(role), options)) {
+    auto made = CheckpointStore::open_or_make(tier_, role);
+    EXPECT_OK(made);
+    store_ = *std::move(made);
+  }
+
+  CheckpointStore& operator*() { return *store_; }
+  CheckpointStore* operator->() { return store_.get(); }
+  const TestPlace& place() const { return place_; }
+  Backend& backend() { return *tier_.backend; }
+
+ private:
+  const TestPlace place_;
+  const Tier tier_;
+  std::unique_ptr<CheckpointStore> store_;
+};
+
+using TestFiles = std::vector<std::pair<std::string, std::vector<std::byte>>>;
+
+inline TestFiles two_files(unsigned seed = 1) {
+  return {{"rank-0.bin", pattern(kCheckpointChunk + 77, seed)}, {"small", pattern(100, seed + 1)}};
+}
+
+inline CheckpointManifest manifest_of(std::string run, const CheckpointId& id) {
+  CheckpointManifest manifest;
+  manifest.run = std::move(run);
+  manifest.id = id;
+  return manifest;
+}
+
+// Saves them as rank 0 of one.
+inline Result<CheckpointManifest> try_save(CheckpointStore& store, const std::string& run,
+                                           const CheckpointId& id, const TestFiles& files = two_files()) {
+  std::uint64_t bytes = 0;
+  for (const auto& file : files) bytes += file.second.size();
+  PENSTOCK_ASSIGN(const auto staged, store.stage(run, "save", bytes, 0));
+  CheckpointManifest manifest = manifest_of(run, id);
+  for (const auto& [name, content] : files) {
+    PENSTOCK_ASSIGN(CheckpointFile file, staged->write(name, 0, content));
+    manifest.files.push_back(std::move(file));
+  }
+  return staged->commit(std::move(manifest));
+}
+
+inline CheckpointManifest save(CheckpointStore& store, const std::string& run, const CheckpointId& id,
+                               const TestFiles& files = two_files()) {
+  auto saved = try_save(store, run, id, files);
+  EXPECT_OK(saved);
+  return saved.ok() ? *std::move(saved) : CheckpointManifest{};
+}
+
+// The names in a folder, without it; empty where it is not there.
+inline std::set<std::string> names_in(Backend& backend, const std::string& folder) {
+  std::set<std::string> names;
+  static_cast<void>(backend.names().list(folder, [&](const Entry& entry) {
+    names.insert(entry.name.substr(folder.empty() ? 0 : folder.size() + 1));
+    return true;
+  }));
+  return names;
+}
+
+inline std::string text_in(Backend& backend, const std::string& name) {
+  const auto reader = backend.open(name);
+  if (!reader) return "";
+  std::string text((*reader)->size().value_or(0), '\0');
+  EXPECT_OK((*reader)->read_at(0, std::as_writable_bytes(std::span(text))));
+  return text;
+}
+
+inline void put_text(Backend& backend, const std::string& name, std::string_view text) {
+  const auto writer = backend.create(name);
+  ASSERT_OK(writer);
+  ASSERT_OK((*writer)->append(bytes_of(text)));
+  ASSERT_OK((*writer)->publish(Durability::visible));
+}
+
+inline void change(Backend& backend, const std::string& name, const std::function<void(std::string&)>& how) {
+  std::string text = text_in(backend, name);
+  how(text);
+  put_text(backend, name, text);
+}
+
+// Flips a bit of a committed file.
+inline void damage(Backend& backend, const CheckpointManifest& manifest, const std::string& file,
+                   std::size_t at = 10) {
+  change(backend, CheckpointStore::folder(manifest.run, manifest.id) + "/" + file,
+         [&](std::string& text) { text.at(at) = static_cast<char>(text.at(at) ^ 1); });
+}
+
+}  // namespace penstock
