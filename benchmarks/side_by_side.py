@@ -41,6 +41,8 @@ def run(words, name, **kwargs):
         done = subprocess.run([str(word) for word in words], capture_output=True, text=True, check=False, **kwargs)
     except OSError as error:
         raise Failed(f"cannot start {name} ({words[0]}): {error.strerror}") from error
+    except subprocess.TimeoutExpired as error:
+        raise Failed(f"{name} did not end within {error.timeout} s") from error
     seconds = time.perf_counter() - start
     if done.returncode != 0:
         last = (done.stderr.strip() or done.stdout.strip()).splitlines()[-3:]
@@ -112,7 +114,12 @@ def ratio_text(row):
 
 def main(body):
     """Ctrl-C and SIGTERM clean up as an error does."""
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
+
+    def end(*_):
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)  # one more, as timeout(1) sends, would interrupt the cleaning
+        sys.exit(143)
+
+    signal.signal(signal.SIGTERM, end)
     try:
         sys.exit(body())
     except Failed as failure:

@@ -71,6 +71,7 @@ const MiniAppInfo miniapp_alexnet{
     .options = kOptions,
     .reproduces = "the AlexNet mini-app of Chien et al., PDSW-DISCS 2018: what prefetching hides",
     .codec = "jpeg|png",
+    .pictures = true,
     .defaults = {.batch = 64, .prefetch = 1},
     .make = &make};
 

@@ -23,6 +23,11 @@ Result<void> SampleLog::step(std::uint64_t step, const Batch& batch) {
   return {};
 }
 
+Result<void> SampleLog::flush() {
+  if (std::fflush(file_.get()) != 0) return errno_error(errno, "cannot write the sample log", path_);
+  return {};
+}
+
 Result<void> SampleLog::close() {
   if (std::fclose(file_.release()) != 0) return errno_error(errno, "cannot write the sample log", path_);
   return {};

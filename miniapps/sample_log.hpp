@@ -20,6 +20,7 @@ class SampleLog {
   static Result<SampleLog> open(const std::string& path, int rank);
 
   Result<void> step(std::uint64_t step, const Batch& batch);
+  Result<void> flush();  // what step() has written is the system's, and outlives this process
   Result<void> close();  // all lines are with the system, or why not
 
  private:

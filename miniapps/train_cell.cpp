@@ -4,38 +4,39 @@
 
 #include <algorithm>
 #include <chrono>
-#include <cmath>
+#include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "datagen/cache_control.hpp"
 #include "datagen/corpus_samples.hpp"
+#include "datagen/prepare_together.hpp"
 #include "io_backends/base/interrupt.hpp"
 #include "io_backends/base/progress.hpp"
 #include "io_backends/base/units.hpp"
+#include "miniapps/epoch_checkpoints.hpp"
+#include "miniapps/epoch_counter.hpp"
 #include "miniapps/pipeline/accelerator.hpp"
 #include "miniapps/pipeline/training.hpp"
 #include "miniapps/sample_log.hpp"
-#include "results/table.hpp"
+#include "miniapps/step_checkpoints.hpp"
+#include "miniapps/timeline.hpp"
+#include "miniapps/train_input.hpp"
+#include "miniapps/train_outcome.hpp"
+#include "miniapps/train_record.hpp"
+#include "miniapps/validating.hpp"
 
 namespace penstock {
 namespace {
 
-constexpr double kOvershootTolerance = 0.01;
 constexpr std::chrono::seconds kAloneLongest{20};  // of input without an accelerator, once it made
 constexpr std::uint64_t kAloneBatches = 8;         // at least these batches
-constexpr std::size_t kDepthOfQueues = 16;
-constexpr std::size_t kStepsKept = 100'000;  // raw step times in a record
-
-// What one run through the pipeline left behind.
-struct Passage {
-  TrainingRun run;
-  std::vector<StageTally> stages;
-  LoaderLosses losses;
-  std::vector<LostTime> lost;
-};
+constexpr std::chrono::milliseconds kClosingPoll{100};
+constexpr std::chrono::milliseconds kClosingInterrupted{400};  // for workers, once the user wants to go
+constexpr std::size_t kStepsKept = 100'000;                    // raw step times in a record
 
 double peak_memory_bytes() {
   rusage usage{};
@@ -48,286 +49,364 @@ class Cell {
   Cell(const TrainSetup& setup, const Corpus& corpus, const SampleList& samples, const Tier& tier,
        BatchPool& pool, Trial& trial)
       : setup_(setup),
+        ranks_(*setup.ranks),
         corpus_(corpus),
         tier_(tier),
-        pool_(pool),
+        input_(setup, corpus, tier, pool),
         trial_(trial),
-        cache_(tier, corpus.manifest, samples, setup.cache, ColdMethod::evict, setup.threads) {}
+        cache_(tier, corpus.manifest, samples, setup.cache, ColdMethod::evict, setup.threads),
+        read_before_(tier.backend->moved_bytes().read) {}
+
+  // What hangs may go on to write spans.
+  ~Cell() {
+    if (stuck_) static_cast<void>(timeline_.release());
+  }
+  Cell(const Cell&) = delete;
+  Cell& operator=(const Cell&) = delete;
 
   Result<void> measure();
+  bool stuck() const { return stuck_; }
 
  private:
   void describe(std::chrono::nanoseconds step);
-  Result<Passage> pass(Accelerator& accelerator, const PlanLimits& limits, const StepWatcher& watcher);
-  Result<Passage> train(Accelerator& accelerator, std::optional<SampleLog> log);
-  std::size_t depth() const;
-  std::uint64_t steps_an_epoch() const;
-  std::uint64_t planned_steps() const;
+  Result<CacheOutcome> prepare();
+  Result<std::unique_ptr<BatchSource>> start_input(const PlanLimits& limits, SpanLog* spans = nullptr);
+  Result<TrainOutcome> train(Accelerator& accelerator, SampleLog* log);
+  Result<void> write_step(SampleLog& log, std::uint64_t step, const Batch& batch) const;
+  void end_saving(const TrainingRun& run, SteadyTime start, TrainOutcome& mine);
   bool alone_on_both_sides(const CacheState& state) const;
-  Result<TrainingRun> input_alone(std::uint64_t steps, unsigned parts);
-  void report(const Passage& passage, const TrainingFigures& figures);
-  void report_steps(const TrainingRun& run);
-  void report_stages(const Passage& passage, const TrainingFigures& figures);
-  void report_lost(const Passage& passage, const TrainingFigures& figures);
-  void judge(const Passage& passage, const TrainingFigures& figures);
-  void report_input_alone(const std::vector<TrainingRun>& parts, std::uint64_t steps, double input_wait_s);
+  Result<void> input_alone(std::uint64_t steps, unsigned parts, std::vector<TrainingRun>& alone);
+  template <class Source>
+  void let_go(std::unique_ptr<Source> source);
+  Result<void> put_away(std::unique_ptr<BatchSource> input, std::unique_ptr<Validating> validating = nullptr);
+  template <class Source>
+  bool closed(Source& source) const;
+  Result<std::unique_ptr<Accelerator>> make_accelerators() const;
+  Result<void> report_totals();
+  void report(const TrainOutcome& outcome, CacheState cache);
+  std::string of_this_tier(const std::string& path, std::size_t before) const;
   std::string log_path() const;
+  Result<void> make_timeline();
+  Result<void> write_timeline();
 
   const TrainSetup& setup_;
+  Communicator& ranks_;
   const Corpus& corpus_;
   const Tier& tier_;
-  BatchPool& pool_;
+  TrainInput input_;
   Trial& trial_;
   CacheControl cache_;
+  const std::uint64_t read_before_;  // from the tier, by whatever came before
+  bool stuck_ = false;
+  std::unique_ptr<Timeline> timeline_;  // with --timeline
 };
 
 void Cell::describe(std::chrono::nanoseconds step) {
-  trial_.corpus(corpus_facts(corpus_));
+  trial_.corpus(setup_.files ? setup_.files->facts : corpus_facts(corpus_));
   trial_.parameter("app", setup_.app->name);
   trial_.parameter("tier", tier_.name);
   trial_.parameter("accelerator", setup_.accelerator);
+  trial_.parameter("accelerators", setup_.accelerators);
+  trial_.parameter("au", setup_.busy_at_least);
   trial_.parameter("step_s", std::chrono::duration<double>(step).count());
   trial_.parameter("batch", setup_.batch);
   trial_.parameter("prefetch", setup_.prefetch);
   trial_.parameter("threads", setup_.threads);
-  trial_.parameter("depth", depth());
-  trial_.parameter("shuffle", setup_.shuffle == Shuffle::none    ? "none"
-                              : setup_.shuffle == Shuffle::local ? "local"
-                                                                 : "global");
-  trial_.parameter("layout", setup_.treatment->layout());
-  trial_.parameter("labels", corpus_.manifest.facts().label_names.size());
+  trial_.parameter("depth", input_.depth());
+  trial_.parameter("shuffle", shuffle_text(setup_.shuffle));
+  trial_.parameter("layout", setup_.treats().layout());
+  if (setup_.files) {
+    trial_.parameter("files", setup_.files->plan.training.files.held.size());
+    const std::optional<Validation>& validation = setup_.files->plan.validation;
+    trial_.parameter("validation_files", validation ? validation->set.files.held.size() : 0);
+  } else {
+    trial_.parameter("labels", corpus_.manifest.facts().label_names.size());
+  }
+  if (ranks_.size() > 1) trial_.parameter("rank_scaling", "strong");
+  describe_saving(setup_, trial_);
 }
 
-Result<Passage> Cell::pass(Accelerator& accelerator, const PlanLimits& limits, const StepWatcher& watcher) {
-  PENSTOCK_ASSIGN(const Sampler sampler, make_sampler(setup_, corpus_));
-  const SteadyTime start = std::chrono::steady_clock::now();
-  PENSTOCK_ASSIGN(const std::unique_ptr<BatchLoader> loader,
-                  BatchLoader::make({&corpus_.manifest, tier_.backend.get(), setup_.treatment.get(), &pool_},
-                                    {sampler, limits, setup_.threads, setup_.bad_sample, depth()}));
-  Passage passage;
-  passage.run = run_training(*loader, accelerator, start, watcher);
-  passage.stages = loader->times();
-  passage.losses = loader->losses();
-  passage.lost = loader->lost();
-  return passage;
+Result<CacheOutcome> Cell::prepare() {
+  return prepare_together(ranks_, cache_, WhoPrepares::one_a_node).outcome;
 }
 
+// On all ranks, or on none.
+Result<std::unique_ptr<BatchSource>> Cell::start_input(const PlanLimits& limits, SpanLog* spans) {
+  Result<std::unique_ptr<BatchSource>> input = input_.make(limits, spans);
+  const Result<void> all = agree(ranks_, outcome_of(input));
+  if (all.ok()) return input;
+  PENSTOCK_TRY(put_away(input.ok() ? *std::move(input) : nullptr));
+  return all.error();
+}
+
+// Whether its workers came to their end, in a time that does not try the user's patience.
+template <class Source>
+bool Cell::closed(Source& source) const {
+  const auto since = std::chrono::steady_clock::now();
+  while (!source.close(kClosingPoll)) {
+    if (source.stalled()) return false;
+    if (interrupted()) return source.close(kClosingInterrupted);
+    const auto waited = std::chrono::steady_clock::now() - since;
+    if (setup_.patience.count() != 0 && waited >= setup_.patience) return false;
+  }
+  return true;
+}
+
+// One that does not come to its end is left as it is: the cell is stuck.
+template <class Source>
+void Cell::let_go(std::unique_ptr<Source> source) {
+  if (!source || closed(*source)) return;
+  static_cast<void>(source.release());
+  stuck_ = true;
+}
+
+// Collective: where one rank is stuck, all are.
+Result<void> Cell::put_away(std::unique_ptr<BatchSource> input, std::unique_ptr<Validating> validating) {
+  let_go(std::move(input));
+  let_go(std::move(validating));
+  std::uint64_t any = stuck_ ? 1 : 0;
+  PENSTOCK_TRY(ranks_.all_reduce(std::span(&any, 1), Reduction::max));
+  stuck_ = any != 0;
+  return success();
+}
+
+// The path, for tiers beside the corpus's own with their name in it, before that position.
+std::string Cell::of_this_tier(const std::string& path, std::size_t before) const {
+  if (&tier_ == &corpus_.tier) return path;
+  return path.substr(0, before) + "." + tier_.name + path.substr(before);
+}
+
+// Under a launcher each rank has a file of its own.
 std::string Cell::log_path() const {
-  return &tier_ == &corpus_.tier ? setup_.sample_log : setup_.sample_log + "." + tier_.name;
+  const std::string path = of_this_tier(setup_.sample_log, setup_.sample_log.size());
+  return ranks_.size() == 1 ? path : path + "." + std::to_string(ranks_.rank());
 }
 
-Result<Passage> Cell::train(Accelerator& accelerator, std::optional<SampleLog> log) {
-  Progress progress(setup_.progress, std::string(setup_.app->name) + " on " + tier_.name, planned_steps(),
-                    "steps");
+Result<void> Cell::make_timeline() {
+  PENSTOCK_ASSIGN(timeline_,
+                  Timeline::make({.path = of_this_tier(setup_.timeline, setup_.timeline.rfind('.')),
+                                  .memory = setup_.timeline_memory,
+                                  .threads = setup_.threads,
+                                  .stages = setup_.treats().stages().size(),
+                                  .samples = input_.planned_loads(),
+                                  .epochs = input_.planned_steps() / input_.steps_an_epoch() + 2},
+                                 ranks_));
+  return success();
+}
+
+Result<void> Cell::write_timeline() {
+  const auto stages = setup_.treats().stages();
+  return timeline_->write(
+      {.manifest = corpus_.manifest, .stages = {stages.begin(), stages.end()}, .shuffle = setup_.shuffle});
+}
+
+// The training, over all ranks: what it came to is the same on each. An error is one of ours.
+Result<TrainOutcome> Cell::train(Accelerator& accelerator, SampleLog* log) {
+  const std::string many =
+      setup_.accelerators == 1 ? "" : ", " + std::to_string(setup_.accelerators) + " accelerators";
+  Progress progress(setup_.progress, std::string(setup_.app->name) + " on " + tier_.name + many,
+                    input_.planned_steps(), "steps");
+  StepBarrier together(ranks_);
   std::optional<Error> log_failure;
-  PENSTOCK_ASSIGN(Passage passage, pass(accelerator, setup_.limits,
-                                        [&](std::uint64_t step, const Batch& batch) -> Result<bool> {
-                                          progress.advance(1);
-                                          if (!log) return true;
-                                          Result<void> written = log->step(step, batch);
-                                          if (written.ok()) return true;
-                                          log_failure = written.error();
-                                          return *log_failure;
-                                        }));
-  if (log_failure) return *std::move(log_failure);
-  if (log) PENSTOCK_TRY(log->close());
-  return passage;
+  EpochCounter epochs(tier_);
+  Result<std::unique_ptr<Validating>> made = input_.make_validating(accelerator.nominal_step());
+  PENSTOCK_TRY(agree(ranks_, outcome_of(made)));
+  std::unique_ptr<Validating> validating = *std::move(made);
+  Result<std::unique_ptr<EpochCheckpoints>> saves = input_.make_checkpoints();
+  PENSTOCK_TRY(agree(ranks_, outcome_of(saves)));
+  const std::unique_ptr<EpochCheckpoints> checkpoints = *std::move(saves);
+  PENSTOCK_ASSIGN(const SteadyTime start, together.begin());
+  PENSTOCK_ASSIGN(std::unique_ptr<BatchSource> input,
+                  start_input(setup_.limits, timeline_ ? &timeline_->log() : nullptr));
+  const TrainingRun run = run_training(
+      *input, accelerator, start,
+      [&](std::uint64_t step, const Batch& batch) -> Result<bool> {
+        progress.advance(1);
+        epochs.step(batch);
+        if (setup_.saves != nullptr) setup_.saves->step(batch);
+        const Result<void> written = log == nullptr ? success() : write_step(*log, step, batch);
+        if (!written.ok()) {
+          log_failure = written.error();
+          return *log_failure;
+        }
+        return setup_.enough_steps == 0 || step + 1 < setup_.enough_steps ||
+               std::chrono::steady_clock::now() - start < setup_.enough;
+      },
+      ranks_.size() == 1 ? nullptr : &together,
+      between_steps(setup_, validating.get(), checkpoints.get(), epochs),
+      setup_.saves == nullptr ? Gathering{} : setup_.saves->gathering());
+  TrainOutcome mine = train_outcome(run, accelerator.nominal_step(), *input, epochs.finish());
+  if (validating) add_validation(*validating, mine);
+  if (checkpoints) mine.checkpoints = checkpoints->figures();
+  PENSTOCK_TRY(put_away(std::move(input), std::move(validating)));
+  if (timeline_)
+    mine.timeline =
+        timeline_->end(run, start, checkpoints || setup_.saves ? PENSTOCK_CHECKPOINT : PENSTOCK_VALIDATION);
+  if (setup_.saves != nullptr) end_saving(run, start, mine);
+  PENSTOCK_TRY(agree(ranks_, log_failure ? Result<void>(*log_failure) : success()));
+  for (std::size_t i = 0; i < std::min(run.steps.size(), kStepsKept); ++i)
+    trial_.sample("step_s", "s", Better::neither, "step",
+                  static_cast<double>(run.steps[i].end_ns - run.steps[i].begin_ns) * 1e-9);
+  return joined(ranks_, mine);
 }
 
-void Cell::report_steps(const TrainingRun& run) {
-  std::vector<double> per_second;
-  for (std::size_t i = 0; i < run.steps.size(); ++i) {
-    const StepTimes& step = run.steps[i];
-    if (i < kStepsKept)
-      trial_.sample("step_s", "s", Better::neither, "step",
-                    static_cast<double>(step.end_ns - step.begin_ns) * 1e-9);
-    const auto second = static_cast<std::size_t>(step.end_ns / 1'000'000'000);
-    if (per_second.size() <= second) per_second.resize(second + 1, 0.0);
-    per_second[second] += static_cast<double>(step.payload_bytes);
+// A checkpoint behind this step says that its samples were used: their lines outlive the process, too.
+Result<void> Cell::write_step(SampleLog& log, std::uint64_t step, const Batch& batch) const {
+  PENSTOCK_TRY(log.step(setup_.limits.start.batches + step, batch));
+  return setup_.saves != nullptr && setup_.saves->due(step + 1) ? log.flush() : success();
+}
+
+// What is not durable when the user wants to go is not lost, and no failure.
+void Cell::end_saving(const TrainingRun& run, SteadyTime start, TrainOutcome& mine) {
+  const Result<void> drained = setup_.saves->drain();
+  setup_.saves->record(run, start, trial_);
+  if (drained.ok()) return;
+  if (interrupted() && drained.error().code == Errc::timed_out) {
+    warn(drained.error().message());
+  } else if (!mine.failure) {
+    mine.failure = drained.error();
   }
-  trial_.series("payload_bytes", {1.0, std::move(per_second)});
-}
-
-void Cell::report_stages(const Passage& passage, const TrainingFigures& figures) {
-  std::vector<StageTally> stages = passage.stages;
-  stages.push_back({"accelerator", figures.wall_s - figures.input_wait_s, figures.input_wait_s, 0});
-  for (const StageTally& stage : stages) {
-    trial_.value("stage_busy_s." + stage.stage, "s", Better::neither, stage.busy_s);
-    trial_.value("stage_starved_s." + stage.stage, "s", Better::neither, stage.starved_s);
-    trial_.value("stage_blocked_s." + stage.stage, "s", Better::neither, stage.blocked_s);
-  }
-}
-
-// The loader's parts of what it was waited for, as parts of what the accelerator waited.
-void Cell::report_lost(const Passage& passage, const TrainingFigures& figures) {
-  double sum = 0;
-  for (const LostTime& part : passage.lost) sum += part.seconds;
-  for (const LostTime& part : passage.lost) {
-    const double share = sum > 0 ? part.seconds / sum : part.to == "queue" ? 1 : 0;
-    trial_.value("lost_s." + part.to, "s", Better::lower, share * figures.input_wait_s);
-  }
-}
-
-void Cell::report(const Passage& passage, const TrainingFigures& figures) {
-  trial_.value("steps", "1", Better::neither, static_cast<double>(passage.run.steps.size()));
-  trial_.value("skipped_samples", "1", Better::lower, static_cast<double>(passage.losses.skipped));
-  trial_.value("dropped_tail_samples", "1", Better::lower, static_cast<double>(passage.losses.dropped_tail));
-  trial_.value("payload_bytes", "B", Better::neither, figures.payload_bytes);
-  trial_.value("accelerators", "1", Better::neither, 1);
-  if (figures.wall_s > 0) {
-    trial_.value("wall_s", "s", Better::lower, figures.wall_s);
-    trial_.value("samples_per_s", "1/s", Better::higher, figures.samples / figures.wall_s);
-    trial_.value("payload_bytes_per_s", "B/s", Better::higher, figures.payload_bytes / figures.wall_s);
-    trial_.value("first_batch_s", "s", Better::lower, figures.first_batch_s);
-    trial_.value("input_wait_s", "s", Better::lower, figures.input_wait_s);
-    report_steps(passage.run);
-    report_stages(passage, figures);
-    report_lost(passage, figures);
-  }
-  if (figures.utilization) trial_.value("accelerator_utilization", "1", Better::higher, *figures.utilization);
-  if (figures.utilization_dlio) trial_.value("au_dlio", "1", Better::higher, *figures.utilization_dlio);
-  if (figures.step_overshoot) trial_.value("step_overshoot", "1", Better::lower, *figures.step_overshoot);
-  judge(passage, figures);
-}
-
-void Cell::judge(const Passage& passage, const TrainingFigures& figures) {
-  if (passage.run.failure) trial_.fail(*passage.run.failure);
-  if (passage.losses.skipped > 0) {
-    for (const std::string& why : passage.losses.named) warn("skipped: " + why);
-    if (passage.losses.skipped > passage.losses.named.size())
-      warn("skipped: " + std::to_string(passage.losses.skipped - passage.losses.named.size()) + " more");
-    trial_.verdict(Verdict::degraded, std::to_string(passage.losses.skipped) +
-                                          " samples were skipped, the first: " +
-                                          (passage.losses.named.empty() ? "" : passage.losses.named.front()));
-  }
-  if (figures.step_overshoot.value_or(0) > kOvershootTolerance) {
-    const std::string reason = "the median step ended " + format_percent(*figures.step_overshoot) +
-                               " late: this machine was too busy to emulate the accelerator" +
-                               (setup_.threads > 1 ? " (fewer --threads leave it a processor)" : "");
-    warn(reason);
-    trial_.verdict(Verdict::client_bound, reason);
-  }
-}
-
-// A queue costs something where reads come at once, and is what a tier that has one is best read by.
-std::size_t Cell::depth() const {
-  if (setup_.depth != 0) return setup_.depth;
-  return tier_.backend->caps().async ? kDepthOfQueues : 1;
-}
-
-std::uint64_t Cell::steps_an_epoch() const {
-  return corpus_.manifest.samples() / static_cast<std::uint64_t>(setup_.ranks) / setup_.batch;
-}
-
-std::uint64_t Cell::planned_steps() const {
-  return setup_.limits.batches != 0 ? setup_.limits.batches : setup_.limits.epochs * steps_an_epoch();
 }
 
 // Whether the pipeline can also run by itself before the training, without leaving it another cache: because
 // that is prepared anew, has nothing to change, or holds everything already. A cold cache gets warm over the
 // epochs, so that more than one of them cannot be divided.
 bool Cell::alone_on_both_sides(const CacheState& state) const {
-  if (planned_steps() < kAloneBatches) return false;
-  if (setup_.cache == CacheWish::cold) return planned_steps() <= steps_an_epoch();
+  if (input_.planned_steps() < kAloneBatches) return false;
+  if (setup_.cache == CacheWish::cold) return input_.planned_steps() <= input_.steps_an_epoch();
   return setup_.cache == CacheWish::warm || state.client_data == "memory" ||
          state.client_data == "bypassed" || state.resident_fraction_before.value_or(0) >= kWarmAtLeast;
 }
 
 // One of `parts` samples of the pipeline without an accelerator: so many steps, or as many as fit into its
 // share of the time, save for the epochs of a cold cache.
-Result<TrainingRun> Cell::input_alone(std::uint64_t steps, unsigned parts) {
-  const bool all = setup_.cache == CacheWish::cold && steps > steps_an_epoch();
+Result<void> Cell::input_alone(std::uint64_t steps, unsigned parts, std::vector<TrainingRun>& alone) {
+  const bool all = setup_.cache == CacheWish::cold && steps > input_.steps_an_epoch();
   const std::uint64_t least = kAloneBatches / parts;
   Progress progress(setup_.progress, std::string(setup_.app->name) + "'s input alone on " + tier_.name, steps,
                     "steps");
   PENSTOCK_ASSIGN(const std::unique_ptr<Accelerator> nothing, make_accelerator("none"));
-  PlanLimits limits;
-  limits.batches = steps;
-  const SteadyTime enough = std::chrono::steady_clock::now() + kAloneLongest / parts;
-  PENSTOCK_ASSIGN(Passage passage,
-                  pass(*nothing, limits, [&](std::uint64_t step, const Batch&) -> Result<bool> {
-                    progress.advance(1);
-                    return all || step + 1 < least || std::chrono::steady_clock::now() < enough;
-                  }));
-  return std::move(passage.run);
+  PlanLimits limits{.start = setup_.limits.start};
+  limits.batches = limits.start.batches + steps;
+  PENSTOCK_TRY(ranks_.barrier());
+  const SteadyTime start = std::chrono::steady_clock::now();
+  const SteadyTime enough = start + kAloneLongest / parts;
+  PENSTOCK_ASSIGN(std::unique_ptr<BatchSource> input, start_input(limits));
+  alone.push_back(
+      run_training(*input, *nothing, start, [&](std::uint64_t step, const Batch&) -> Result<bool> {
+        progress.advance(1);
+        return all || step + 1 < least || std::chrono::steady_clock::now() < enough;
+      }));
+  PENSTOCK_TRY(put_away(std::move(input)));
+  if (stuck_ && alone.back().failure) trial_.fail(*alone.back().failure);
+  return success();
 }
 
-void Cell::report_input_alone(const std::vector<TrainingRun>& parts, std::uint64_t steps,
-                              double input_wait_s) {
-  double sum_s = 0;
-  for (const TrainingRun& part : parts) {
-    if (part.failure) return trial_.fail(*part.failure);
-    const double part_s = input_alone_s(part, steps);
-    trial_.value("input_alone_s", "s", Better::lower, part_s);
-    sum_s += part_s;
-  }
-  trial_.value("input_overlap", "1", Better::higher,
-               input_overlap(input_wait_s, sum_s / static_cast<double>(parts.size())));
+// Of this process so far; of a search, whose runs follow each other in it, what this run read.
+Result<void> Cell::report_totals() {
+  std::uint64_t read = tier_.backend->moved_bytes().read + cache_.warmed_bytes();
+  if (setup_.find_accelerators) read -= read_before_;
+  PENSTOCK_TRY(ranks_.all_reduce(std::span(&read, 1), Reduction::sum));
+  trial_.value("tier_bytes_read", "B", Better::neither, static_cast<double>(read));
+  if (setup_.find_accelerators) return success();
+  double memory = peak_memory_bytes();
+  PENSTOCK_TRY(ranks_.all_reduce(std::span(&memory, 1), Reduction::max));
+  trial_.value("peak_memory_bytes", "B", Better::lower, memory);
+  return success();
 }
 
+// The accelerators of this process, among those of all ranks, ready for its batches.
+Result<std::unique_ptr<Accelerator>> Cell::make_accelerators() const {
+  const std::uint64_t count = setup_.accelerators;
+  PENSTOCK_ASSIGN(
+      std::unique_ptr<Accelerator> made,
+      make_accelerator(setup_.accelerator, {.seed = setup_.seed,
+                                            .count = count,
+                                            .first = static_cast<std::uint64_t>(ranks_.rank()) * count,
+                                            .in_all = static_cast<std::uint64_t>(ranks_.size()) * count}));
+  PENSTOCK_TRY(made->prepare(setup_.treats().layout(), static_cast<std::size_t>(setup_.step_samples())));
+  return made;
+}
+
+// Ends early where it is stuck.
 Result<void> Cell::measure() {
-  PENSTOCK_ASSIGN(const std::unique_ptr<Accelerator> accelerator,
-                  make_accelerator(setup_.accelerator, setup_.seed));
-  const std::chrono::nanoseconds step = accelerator->nominal_step();
+  const Result<std::unique_ptr<Accelerator>> made = make_accelerators();
+  PENSTOCK_TRY(agree(ranks_, outcome_of(made)));
+  Accelerator& accelerator = **made;
+  const std::chrono::nanoseconds step = accelerator.nominal_step();
   describe(step);
   std::optional<SampleLog> log;
   if (!setup_.sample_log.empty()) {
-    PENSTOCK_ASSIGN(log, SampleLog::open(log_path(), setup_.rank));
+    Result<SampleLog> opened = SampleLog::open(log_path(), ranks_.rank());
+    PENSTOCK_TRY(agree(ranks_, outcome_of(opened)));
+    log = *std::move(opened);
   }
-  PENSTOCK_ASSIGN(CacheOutcome cache, cache_.prepare());
+  if (!setup_.timeline.empty()) PENSTOCK_TRY(make_timeline());
+  PENSTOCK_TRY(agree(ranks_, input_.reserve()));
+  PENSTOCK_ASSIGN(CacheOutcome cache, prepare());
   std::vector<TrainingRun> alone;
-  const bool both_sides = step.count() > 0 && alone_on_both_sides(cache.state);
+  const bool with_alone = !setup_.find_accelerators && accelerator.computes();
+  const bool both_sides = with_alone && alone_on_both_sides(cache.state);
   if (both_sides) {
-    PENSTOCK_ASSIGN(TrainingRun before, input_alone(planned_steps() / 2, 2));
-    alone.push_back(std::move(before));
-    PENSTOCK_ASSIGN(cache, cache_.prepare());
+    PENSTOCK_TRY(input_alone(input_.planned_steps() / 2, 2, alone));
+    if (stuck_) return success();
+    const std::optional<Error>& failed = alone.back().failure;
+    if (const Result<void> all = agree(ranks_, failed ? Result<void>(*failed) : success()); !all.ok()) {
+      Error error = all.error();
+      error.what = "before the training, while the input alone was measured: " + error.what;
+      trial_.fail(error);
+      return success();
+    }
+    PENSTOCK_ASSIGN(cache, prepare());
   }
   trial_.cache(cache.state);
   trial_.verdict(cache.verdict, cache.reason);
-  const std::optional<std::uint64_t> device_before = device_bytes_read();
-  PENSTOCK_ASSIGN(const Passage passage, train(*accelerator, std::move(log)));
-  const std::optional<std::uint64_t> device_after = device_bytes_read();
-  const TrainingFigures figures = penstock::figures(passage.run, step);
-  if (device_before && device_after && figures.payload_bytes > 0 && cache.state.client_data != "memory") {
-    cache.state.device_bytes_fraction =
-        static_cast<double>(*device_after - *device_before) / figures.payload_bytes;
-    trial_.cache(cache.state);
+  PENSTOCK_ASSIGN(const TrainOutcome outcome, train(accelerator, log ? &*log : nullptr));
+  report(outcome, cache.state);
+  for (const AcceleratorFact& fact : accelerator.facts())
+    trial_.value(fact.name, "1", Better::neither, fact.value);
+  if (timeline_) PENSTOCK_TRY(write_timeline());
+  if (stuck_) return success();
+  if (log) PENSTOCK_TRY(agree(ranks_, log->close()));
+  if (with_alone && !outcome.failure && outcome.steps > 0) {
+    if (setup_.cache != CacheWish::asis) PENSTOCK_TRY(prepare());
+    const std::uint64_t rest = both_sides ? outcome.steps - outcome.steps / 2 : outcome.steps;
+    PENSTOCK_TRY(input_alone(rest, both_sides ? 2 : 1, alone));
+    if (stuck_) return success();
+    PENSTOCK_TRY(record_input_alone(ranks_, alone, outcome, trial_));
   }
-  report(passage, figures);
-  if (step.count() > 0 && !passage.run.failure && !passage.run.steps.empty()) {
-    const std::uint64_t steps = passage.run.steps.size();
-    if (setup_.cache != CacheWish::asis) PENSTOCK_TRY(cache_.prepare());
-    PENSTOCK_ASSIGN(TrainingRun after,
-                    input_alone(both_sides ? steps - steps / 2 : steps, both_sides ? 2 : 1));
-    alone.push_back(std::move(after));
-    report_input_alone(alone, steps, figures.input_wait_s);
+  return report_totals();
+}
+
+// A search's record has several runs: what is of one alone is left out.
+void Cell::report(const TrainOutcome& outcome, CacheState cache) {
+  record_outcome(outcome, setup_, trial_);
+  const bool in_memory = tier_.facts.memory || tier_.backend->caps().volatile_memory;
+  const std::optional<double> fraction = device_bytes_fraction(outcome.epochs, cache);
+  if (fraction && !in_memory && !setup_.app->in_memory && !tier_.backend->caps().network) {
+    cache.device_bytes_fraction = fraction;
+    trial_.cache(cache);
   }
-  trial_.value("peak_memory_bytes", "B", Better::lower, peak_memory_bytes());
-  trial_.value("tier_bytes_read", "B", Better::neither,
-               static_cast<double>(tier_.backend->moved_bytes().read + cache_.warmed_bytes()));
-  return {};
+  if (setup_.find_accelerators) return;
+  if (fraction && !in_memory && !setup_.app->in_memory) record_epochs(outcome.epochs, trial_);
+  if (outcome.figures.wall_s > 0) trial_.series("payload_bytes", {1.0, outcome.bytes_by_second});
 }
 
 }  // namespace
 
-Result<Sampler> make_sampler(const TrainSetup& setup, const Corpus& corpus) {
-  const Sampler sampler(corpus.manifest.samples(), setup.shuffle, setup.seed, setup.rank, setup.ranks);
-  if (sampler.per_epoch() < setup.batch) {
-    const std::string count = format_count(sampler.per_epoch());
-    return make_error(Errc::invalid_argument, "'" + corpus.name + "' has " + count +
-                                                  " samples, fewer than one batch of " +
-                                                  std::to_string(setup.batch) + ": choose --batch " +
-                                                  std::to_string(sampler.per_epoch()) + " or smaller");
-  }
-  return sampler;
-}
-
-Result<void> measure_training(const TrainSetup& setup, const Corpus& corpus, const Tier& tier,
-                              BatchPool& pool, Trial& trial) {
-  PENSTOCK_ASSIGN(const SampleList samples, corpus_samples(corpus.manifest));
-  const Result<void> measured = Cell(setup, corpus, samples, tier, pool, trial).measure();
+Result<CellEnd> measure_training(const TrainSetup& setup, const Corpus& corpus, const Tier& tier,
+                                 BatchPool& pool, Trial& trial) {
+  const Result<SampleList> samples = corpus_samples(corpus.manifest);
+  PENSTOCK_TRY(agree(*setup.ranks, outcome_of(samples)));
+  Cell cell(setup, corpus, *samples, tier, pool, trial);
+  const Result<void> measured = cell.measure();
   trial.tier("data", tier);  // with what was called there
-  return measured;
+  if (setup.checkpoints) trial.tier("checkpoint", *setup.checkpoints);
+  if (!cell.stuck()) return measured.ok() ? Result<CellEnd>(CellEnd::done) : measured.error();
+  if (!measured.ok()) trial.fail(measured.error());
+  if (verdict_exit_code(trial.record().verdict) == 0)
+    trial.fail(make_error(Errc::timed_out, "a call into the back end has not come back"));
+  return CellEnd::stuck;
 }
 
 }  // namespace penstock

@@ -1,5 +1,11 @@
 // `penstock train`: the input pipeline of a mini-app in front of an accelerator, measured on each tier.
-#include <algorithm>
+#include <bit>
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <memory>
+#include <optional>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -7,120 +13,43 @@
 #include "datagen/command_output.hpp"
 #include "datagen/corpus.hpp"
 #include "datagen/format/sample_opener.hpp"
+#include "datagen/shared_corpus.hpp"
 #include "io_backends/base/command.hpp"
+#include "io_backends/base/crc32c.hpp"
 #include "io_backends/base/interrupt.hpp"
 #include "io_backends/base/progress.hpp"
+#include "io_backends/base/units.hpp"
+#include "miniapps/checkpoint_verbs/verbs.hpp"
+#include "miniapps/epoch_checkpoints.hpp"
 #include "miniapps/miniapp.hpp"
+#include "miniapps/pipeline/accelerator.hpp"
+#include "miniapps/resume.hpp"
+#include "miniapps/step_checkpoints.hpp"
 #include "miniapps/train_cell.hpp"
+#include "miniapps/train_input.hpp"
+#include "miniapps/train_options.hpp"
 #include "miniapps/train_report.hpp"
+#include "miniapps/train_runs.hpp"
 #include "miniapps/train_setup.hpp"
 #include "results/trial.hpp"
 
 namespace penstock {
 namespace {
 
-constexpr OptionSpec kOptions[] = {
-    {.name = "data",
-     .value = "CORPUS",
-     .help = "what to train on: a folder or TIER with a manifest, or with --scan any folder of pictures",
-     .group = "Corpus"},
-    kScanOption,
-    kManifestOption,
-    {.name = "tier",
-     .value = "TIER",
-     .help = "one more place that holds the same objects, measured beside the corpus's own",
-     .group = "Corpus",
-     .repeated = true},
-    {.name = "cache",
-     .type = OptionType::choice,
-     .value = "cold|warm|asis",
-     .fallback = "asis",
-     .help = "bring this machine's page cache into that state first, and prove it",
-     .group = "Corpus"},
-    {.name = "epochs",
-     .type = OptionType::integer,
-     .value = "E",
-     .help = "go through the corpus this often; 1 where --steps is not given either",
-     .group = "Training",
-     .at_least = 1},
-    {.name = "steps",
-     .type = OptionType::integer,
-     .value = "N",
-     .help = "end after this many batches, going on into further epochs as needed",
-     .group = "Training",
-     .at_least = 1},
-    {.name = "batch",
-     .type = OptionType::integer,
-     .value = "B",
-     .help = "samples a step (the app's own default: train --list)",
-     .group = "Training",
-     .at_least = 1},
-    {.name = "shuffle",
-     .type = OptionType::choice,
-     .value = "none|local|global",
-     .help =
-         "order of an epoch: the manifest's, each rank's part permuted, or all permuted (default: global)",
-     .group = "Training"},
-    {.name = "accelerator",
-     .value = "none|emulated:step=TIME[,jitter=TIME][,burn=cpu:CORES]",
-     .help = "what consumes the batches: nothing at all, or something that is busy that long with each; "
-             "jitter: more or "
-             "less by up to that; burn: with so many processors busy beside it",
-     .group = "Training"},
-    {.name = "sample-log",
-     .value = "FILE",
-     .help = "write a line 'epoch step rank index' for each sample consumed (FILE.NAME for further tiers)",
-     .group = "Training"},
-    {.name = "threads",
-     .type = OptionType::integer,
-     .value = "N",
-     .help = "workers that read and decode (default: as many as there are cpus)",
-     .group = "Input pipeline",
-     .at_least = 1},
-    {.name = "prefetch",
-     .type = OptionType::integer,
-     .value = "K",
-     .help = "batches that may be ahead of the accelerator; 0: input and steps alternate (default: the app's "
-             "own)",
-     .group = "Input pipeline",
-     .at_least = 0},
-    {.name = "depth",
-     .type = OptionType::integer,
-     .value = "N",
-     .help =
-         "reads on their way at a time, a thread (default: 16 on back ends with queues of their own, else 1)",
-     .group = "Input pipeline",
-     .alias = "iodepth",
-     .at_least = 1},
-    {.name = "decode",
-     .type = OptionType::choice,
-     .value = "full|scaled|crop",
-     .fallback = "full",
-     .help = "every pixel; at half, a quarter or an eighth where that is enough; or only what a random crop "
-             "needs",
-     .group = "Input pipeline"},
-    {.name = "resize",
-     .type = OptionType::choice,
-     .value = "bilinear|antialias",
-     .fallback = "bilinear",
-     .help = "between the four nearest pixels; or over all that fall on a pixel, as Pillow does",
-     .group = "Input pipeline"},
-    {.name = "on-error",
-     .type = OptionType::choice,
-     .value = "fail|skip",
-     .fallback = "fail",
-     .help = "a sample that cannot be read or decoded ends the run, or is counted, named and replaced",
-     .group = "Input pipeline"},
-    {.name = "set",
-     .value = "KEY=VALUE",
-     .help = "an option of the mini-app itself (train --list shows them)",
-     .group = "Input pipeline",
-     .repeated = true},
-    {.name = "list",
-     .type = OptionType::flag,
-     .help = "the mini-apps, what they reproduce, their defaults and options",
-     .group = "Training"},
-};
+// A corpus of other files than the app takes is a mistake, and so are samples of another size. A scan knows
+// no format.
+Result<void> check_kind(const MiniAppInfo& app, const Corpus& corpus) {
+  const std::string& format = corpus.manifest.facts().format;
+  if (!app.format.empty() && format != app.format && corpus.manifest.facts().recipe != "scan")
+    return make_error(Errc::invalid_argument, "'" + corpus.name + "' holds " + format + "; " +
+                                                  std::string(app.name) + " takes " +
+                                                  std::string(app.format));
+  if (app.sample_bytes == 0 || corpus.manifest.largest_sample() == app.sample_bytes) return success();
+  return make_error(Errc::invalid_argument, "'" + corpus.name + "' holds samples of up to " +
+                                                std::to_string(corpus.manifest.largest_sample()) +
+                                                " bytes; those of " + std::string(app.name) + " have " +
+                                                std::to_string(app.sample_bytes));
+}
 
 // A corpus of something else than the app takes is a mistake; a scanned folder may be a mixture, whose odd
 // ones then fail one by one.
@@ -135,33 +64,225 @@ Result<void> check_codec(const MiniAppInfo& app, const Corpus& corpus) {
                                                 std::string(app.name) + " takes " + std::string(app.codec));
 }
 
-// Keeps a record whatever happens; the error that comes back is not the tier's fault.
-Result<void> measure_on(const TrainSetup& setup, const Corpus& corpus, const Tier& tier, BatchPool& pool,
-                        Run& run) {
-  run.measured_tier(tier);
-  Trial trial = run.trial();
-  Result<void> measured = measure_training(setup, corpus, tier, pool, trial);
-  if (!measured.ok()) trial.fail(measured.error());
-  if (measured.ok() && verdict_exit_code(trial.record().verdict) == 1 && !interrupted())
-    warn(tier.name + ": " + trial.record().reason);
-  run.keep(std::move(trial));
-  return measured;
+Result<CellEnd> measure_all(const TrainSetup& setup, const Corpus& corpus, const std::vector<Tier>& others,
+                            TrainRuns& runs) {
+  std::vector<const Tier*> tiers{&corpus.tier};
+  for (const Tier& tier : others) tiers.push_back(&tier);
+  const Tier* stuck = nullptr;
+  for (const Tier* tier : tiers) {
+    if (stuck != nullptr) {
+      runs.skip(*tier, "not measured: '" + stuck->name + "' was given up, and is still being waited for");
+      continue;
+    }
+    PENSTOCK_TRY(agree(*setup.ranks, check_interrupt()));
+    PENSTOCK_ASSIGN(const CellEnd end,
+                    setup.find_accelerators ? runs.find_accelerators(*tier) : runs.measure(*tier));
+    if (end == CellEnd::stuck) stuck = tier;
+  }
+  return stuck == nullptr ? CellEnd::done : CellEnd::stuck;
 }
 
-Result<void> measure_all(const TrainSetup& setup, const Corpus& corpus, const std::vector<Tier>& others,
-                         Run& run) {
-  const Manifest& manifest = corpus.manifest;
-  const std::uint64_t mean_bytes = manifest.payload_bytes() / std::max<std::uint64_t>(1, manifest.samples());
-  PENSTOCK_ASSIGN(BatchPool pool, BatchPool::make({.samples = static_cast<std::size_t>(setup.batch),
-                                                   .slot_bytes = setup.treatment->slot_bytes(),
-                                                   .stored_bytes = mean_bytes},
-                                                  setup.prefetch));
-  PENSTOCK_TRY(measure_on(setup, corpus, corpus.tier, pool, run));
-  for (const Tier& tier : others) {
-    PENSTOCK_TRY(check_interrupt());
-    PENSTOCK_TRY(measure_on(setup, corpus, tier, pool, run));
+// Threads hang in calls that cannot be ended: they are neither joined nor is what they use freed.
+[[noreturn]] void leave(Communicator& ranks, int exit_code) {
+  static_cast<void>(std::fflush(nullptr));
+  static_cast<void>(ranks.barrier());  // all have written what they have
+  ranks.abandon(exit_code);
+  std::_Exit(exit_code);
+}
+
+// What a workload names lies as DLIO has made it, without a manifest, or as `generate` has.
+Result<Corpus> open_data(const Options& options, const TrainSetup& setup) {
+  if (setup.data.empty()) return make_error(Errc::invalid_argument, "train needs --data CORPUS");
+  OpenCorpus how{.scan = options.flag("scan"),
+                 .manifest_file = options.text("manifest"),
+                 .threads = setup.threads,
+                 .types = options.text("types")};
+  Result<Corpus> opened = open_corpus(setup.data, how);
+  if (opened.ok() || opened.error().code != Errc::not_found || setup.workload.empty() || how.scan ||
+      !how.manifest_file.empty())
+    return opened;
+  how.scan = true;
+  return open_corpus(setup.data, how);
+}
+
+// What is written about the work, all of which must be the same on all ranks.
+std::string words_of(const Options& options, const TrainSetup& setup) {
+  std::string words = std::string(setup.app->name) + "|" + setup.accelerator + "|" + setup.workload;
+  for (const std::string& word : options.texts("set")) words += "|" + word;
+  for (const char* name : {"decode", "resize", "on-error", "payload", "run"})
+    words += "|" + options.text(name);
+  if (setup.files && setup.files->plan.validation)
+    words += "|" + setup.files->plan.validation->set.files.manifest.checksum();
+  return words;
+}
+
+// A job whose ranks were told different things measures nothing, or never ends.
+Result<void> check_same_work(const Options& options, const TrainSetup& setup, std::size_t others) {
+  const std::string words = words_of(options, setup);
+  const std::vector<std::uint64_t> numbers{crc32c(std::as_bytes(std::span(words))),
+                                           setup.batch,
+                                           setup.accelerators,
+                                           setup.prefetch,
+                                           setup.limits.batches,
+                                           setup.limits.epochs,
+                                           static_cast<std::uint64_t>(setup.shuffle.kind),
+                                           setup.shuffle.places,
+                                           setup.seed,
+                                           static_cast<std::uint64_t>(setup.cache),
+                                           setup.find_accelerators ? 1U : 0U,
+                                           std::bit_cast<std::uint64_t>(setup.busy_at_least),
+                                           setup.sample_log.empty() ? 0U : 1U,
+                                           setup.timeline.empty() ? 0U : 1U,
+                                           setup.checkpoints ? 1U : 0U,
+                                           setup.saving ? setup.saving->every : 0U,
+                                           setup.saving ? setup.saving->payload.bytes : 0U,
+                                           setup.saving && setup.saving->fast ? 1U : 0U,
+                                           setup.saving && setup.saving->resume ? 1U : 0U,
+                                           others};
+  std::vector<std::uint64_t> least = numbers;
+  std::vector<std::uint64_t> most = numbers;
+  PENSTOCK_TRY(setup.ranks->all_reduce(std::span(least), Reduction::min));
+  PENSTOCK_TRY(setup.ranks->all_reduce(std::span(most), Reduction::max));
+  if (least == most) return success();
+  return make_error(
+      Errc::invalid_argument,
+      "the ranks were started with different flags: but for where data lie, all must do the same work");
+}
+
+// What a workload says of its data, and what is there.
+void compare_with_workload(const TrainSetup& setup, const Corpus& corpus) {
+  if (setup.described_samples == 0) return;
+  const std::uint64_t samples = corpus.manifest.samples();
+  const std::string& format = corpus.manifest.facts().format;
+  if (samples == setup.described_samples && format == setup.described_format) return;
+  warn("the workload is about " + format_count(setup.described_samples) + " samples in " +
+       setup.described_format + ", '" + corpus.name + "' has " + format_count(samples) +
+       (format.empty() ? "" : " in " + format));
+}
+
+struct Subject {
+  Corpus corpus;
+  std::vector<Tier> others;
+  std::optional<Corpus> validation;
+};
+
+Result<void> open_files(const Options& options, TrainSetup& setup, Subject& subject) {
+  if (options.given("validation")) {
+    PENSTOCK_ASSIGN(subject.validation,
+                    open_corpus(options.text("validation"), {.scan = options.flag("scan"),
+                                                             .threads = setup.threads,
+                                                             .types = options.text("types")}));
+    PENSTOCK_TRY(check_codec(*setup.app, *subject.validation));
+    PENSTOCK_TRY(check_kind(*setup.app, *subject.validation));
   }
-  return {};
+  PENSTOCK_ASSIGN(setup.files, take_files(*setup.app, setup.own, setup.seed, setup.shuffle, subject.corpus,
+                                          subject.validation ? &*subject.validation : nullptr));
+  return success();
+}
+
+Result<Subject> open_subject(const Options& options, TrainSetup& setup) {
+  PENSTOCK_ASSIGN(Corpus corpus, open_data(options, setup));
+  PENSTOCK_TRY(check_codec(*setup.app, corpus));
+  PENSTOCK_TRY(check_kind(*setup.app, corpus));
+  PENSTOCK_ASSIGN(std::vector<Tier> others, open_tiers(options.texts("tier"), corpus.tier.name));
+  Subject subject{std::move(corpus), std::move(others), std::nullopt};
+  if (setup.checkpoints && setup.ranks->root()) {
+    PENSTOCK_ASSIGN(const std::unique_ptr<EpochCheckpoints> checkpoints,
+                    EpochCheckpoints::make(*setup.checkpoints, setup.checkpoint_name(),
+                                           setup.own.size(kModelOption.name), setup.seed));
+    PENSTOCK_TRY(checkpoints->try_place());
+  }
+  if (setup.app->plan_files != nullptr) {
+    PENSTOCK_TRY(open_files(options, setup, subject));
+    PENSTOCK_ASSIGN(const std::unique_ptr<Accelerator> accelerator,
+                    make_accelerator(setup.accelerator, {.count = setup.accelerators}));
+    PENSTOCK_TRY(accelerator->takes(setup.treats().layout()));
+  }
+  return subject;
+}
+
+// What went wrong with a run's checkpoints before the training, which ends it as it ends `penstock
+// checkpoint`.
+Result<int> refuse(const CommandContext& context, const Error& error) {
+  const bool usage = error.code == Errc::invalid_argument || error.code == Errc::interrupted;
+  const bool locked = error.code == Errc::busy;
+  if (usage || (!locked && !context.options.flag("resume"))) return error;
+  say_failed(context, error);
+  return locked ? kLocked : kNothingRestorable;
+}
+
+// Where a run with checkpoints goes on, or that there is none yet.
+Result<void> look_for_run(TrainSetup& setup, const Corpus& corpus) {
+  if (!setup.saving->resume) return check_unused(*setup.saving, *setup.ranks);
+  PENSTOCK_ASSIGN(setup.resumed, resume_run(*setup.saving, *setup.ranks));
+  setup.limits.start = setup.resumed->start();
+  PENSTOCK_TRY(
+      check_resumable(setup, setup.files ? setup.files->samples->samples() : corpus.manifest.samples()));
+  note("run '" + setup.saving->policy.run + "' goes on behind step " +
+       std::to_string(setup.resumed->manifest.id.step) + ", from '" + setup.resumed->tier + "'");
+  return success();
+}
+
+Result<std::unique_ptr<StepCheckpoints>> begin_saving(const TrainSetup& setup) {
+  TrainerState at{.seed = setup.seed};
+  if (setup.resumed) at = setup.resumed->manifest.trainer;
+  return StepCheckpoints::open(*setup.saving, setup.limits.start.batches, at, *setup.ranks);
+}
+
+// What was saved of a run that has made all its steps, and is not durable yet.
+Result<int> nothing_left(const TrainSetup& setup, StepCheckpoints& saves) {
+  note("run '" + setup.saving->policy.run +
+       "' has made all its steps: --steps and --epochs are the whole "
+       "run's");
+  PENSTOCK_TRY(saves.drain());
+  return 0;
+}
+
+Result<int> train(const CommandContext& context, const MiniAppInfo& app) {
+  const Options& options = context.options;
+  Result<TrainSetup> resolved = resolve_train_setup(context, app);
+  PENSTOCK_TRY(agree(context.communicator, outcome_of(resolved)));
+  TrainSetup& setup = *resolved;
+  const Result<Subject> subject = open_subject(options, setup);
+  PENSTOCK_TRY(agree(context.communicator, outcome_of(subject)));
+  const Corpus& corpus = subject->corpus;
+  PENSTOCK_TRY(check_same_work(options, setup, subject->others.size()));
+  PENSTOCK_TRY(check_shares(context.communicator, corpus, setup.files ? "files" : "samples"));
+  compare_with_workload(setup, corpus);
+  PENSTOCK_TRY(make_sampler(setup, corpus));
+  if (setup.files && setup.files->plan.validation && !setup.files->plan.validation->at_the_end &&
+      setup.limits.epochs == 1)
+    note("'" + std::string(app.name) +
+         "' validates between epochs, of which there is one: nothing is validated");
+  if (app.checkpoints && !setup.checkpoints && !setup.saving)
+    note("without --checkpoint-to DIR '" + std::string(app.name) + "' writes no checkpoints");
+  if (!setup.files && corpus.manifest.facts().label_names.empty())
+    note("'" + corpus.name + "' has no labels: its batches carry none");
+
+  const SignalsForAll signals(context.communicator);
+  std::unique_ptr<StepCheckpoints> saves;
+  if (setup.saving) {
+    if (const Result<void> found = look_for_run(setup, corpus); !found.ok())
+      return refuse(context, found.error());
+    Result<std::unique_ptr<StepCheckpoints>> begun = begin_saving(setup);
+    if (!begun.ok() && begun.error().code == Errc::busy) return refuse(context, begun.error());
+    PENSTOCK_ASSIGN(saves, std::move(begun));
+    setup.saves = saves.get();
+    if (planned_steps(setup, corpus) == 0) return nothing_left(setup, *saves);
+  }
+  PENSTOCK_ASSIGN(Run run, Run::begin(context));
+  TrainRuns runs(setup, corpus, run);
+  const Result<CellEnd> measured = measure_all(setup, corpus, subject->others, runs);
+  const Result<std::string> written = run.finish();
+  if (!context.output.json && context.communicator.root())
+    print_text(training_report(run.records(), context.output));
+  if (measured.ok() && *measured == CellEnd::stuck) {
+    if (!written.ok()) warn(written.error().message());
+    leave(context.communicator, interrupted() ? 128 + interrupt_signal() : run.exit_code());
+  }
+  PENSTOCK_TRY(written);
+  if (!measured.ok() && measured.error().code != Errc::interrupted) return measured.error();
+  return run.exit_code();
 }
 
 Result<int> run(const CommandContext& context) {
@@ -173,24 +294,14 @@ Result<int> run(const CommandContext& context) {
   if (context.positionals.empty())
     return make_error(Errc::invalid_argument, "train needs the name of a mini-app: train --list shows them");
   PENSTOCK_ASSIGN(const MiniAppInfo* app, miniapp_registry().find(context.positionals[0]));
-  PENSTOCK_ASSIGN(const TrainSetup setup, resolve_train_setup(context, *app));
-  if (!options.given("data")) return make_error(Errc::invalid_argument, "train needs --data CORPUS");
-  PENSTOCK_ASSIGN(const Corpus corpus,
-                  open_corpus(options.text("data"), {.scan = options.flag("scan"),
-                                                     .manifest_file = options.text("manifest"),
-                                                     .threads = setup.threads}));
-  PENSTOCK_TRY(check_codec(*app, corpus));
-  PENSTOCK_TRY(make_sampler(setup, corpus));
-  if (corpus.manifest.facts().label_names.empty())
-    note("'" + corpus.name + "' has no labels: its batches carry none");
-  PENSTOCK_ASSIGN(const std::vector<Tier> others, open_tiers(options.texts("tier"), corpus.tier.name));
-
-  PENSTOCK_ASSIGN(Run run, Run::begin(context));
-  const Result<void> measured = measure_all(setup, corpus, others, run);
-  PENSTOCK_TRY(run.finish());
-  if (!context.output.json) print_text(training_report(run.records(), context.output));
-  if (!measured.ok() && measured.error().code != Errc::interrupted) return measured.error();
-  return run.exit_code();
+  if (!options.flag("resume") || options.given("seed")) return train(context, *app);
+  Result<std::optional<StepSaving>> saving = step_saving(options);
+  PENSTOCK_TRY(agree(context.communicator, outcome_of(saving)));
+  const Result<std::uint64_t> seed = seed_of_run(**saving, context.communicator);
+  if (!seed.ok()) return refuse(context, seed.error());
+  CommandContext of_run = context;
+  of_run.seed = *seed;
+  return train(of_run, *app);
 }
 
 }  // namespace
@@ -201,16 +312,19 @@ const CommandInfo command_train{
     .summary =
         "runs a mini-app's input pipeline in front of an accelerator: samples/s, utilization, what was "
         "hidden",
-    .options = kOptions,
+    .options = kTrainOptions,
     .run = &run,
-    .synopsis = "penstock train APP --data CORPUS [--tier TIER]... [options]  |  penstock train --list",
+    .synopsis =
+        "penstock train APP --data CORPUS [options] | penstock train dlio --workload FILE [++KEY=VALUE...] | "
+        "train --list",
     .examples =
         {"penstock train alexnet --data corpora/imagenet --prefetch 4   # as fast as the pipeline delivers",
          "penstock train alexnet --data photos --scan --steps 50 --accelerator emulated:step=100ms   # what "
          "waits"},
     .nouns = "APP",
     .nouns_at_least = 0,
-    .nouns_at_most = 1,
-    .measures = true};
+    .nouns_at_most = 100,
+    .measures = true,
+    .ranks = true};
 
 }  // namespace penstock

@@ -25,18 +25,36 @@ std::string whole(double value) {
   return format_count(static_cast<std::uint64_t>(value));
 }
 
+// "3 ranks of 2 accelerators, each with " where there are several.
+std::string shared_out(const Record& record) {
+  const auto ranks = static_cast<std::uint64_t>(parameter_number(record, "ranks").value_or(1));
+  const auto accelerators = static_cast<std::uint64_t>(parameter_number(record, "accelerators").value_or(1));
+  if (ranks < 2 && accelerators < 2) return "";
+  const std::string several = fmt::format("{} accelerators", accelerators);
+  if (ranks < 2) return several + ", each with ";
+  return fmt::format("{} ranks{}, each with ", ranks, accelerators < 2 ? "" : " of " + several);
+}
+
 std::string heading(const Record& record, const Output& output) {
+  if (record.corpus.empty()) return "";  // it failed before anything was known
   const auto member = [&](const char* name) -> double {
     const auto at = record.corpus.find(name);
     return at != record.corpus.end() && at->is_number() ? at->get<double>() : 0.0;
   };
   const std::string cache = cache_text(record, "client_data");
   return fmt::format(
-      "{}: {} samples, {}; batches of {} ({}), {} threads, prefetch {}, accelerator {}; client data {}\n\n",
+      "{}: {} samples, {}; {}batches of {} ({}), {} threads, prefetch {}, accelerator {}; client data {}\n\n",
       parameter_text(record, "app"), format_count(static_cast<std::uint64_t>(member("samples"))),
-      format_bytes(member("bytes"), output), parameter_text(record, "batch"),
+      format_bytes(member("bytes"), output), shared_out(record), parameter_text(record, "batch"),
       parameter_text(record, "layout"), parameter_text(record, "threads"), parameter_text(record, "prefetch"),
       parameter_text(record, "accelerator"), cache.empty() ? "unknown" : cache);
+}
+
+// Less than none says only that a run so short cannot be compared with another.
+std::string overlap(const Record& record) {
+  const std::optional<double> hidden = metric_value(record, "input_overlap");
+  if (!hidden) return "-";
+  return *hidden < 0 ? "none" : format_percent(*hidden);
 }
 
 std::string summary_table(std::span<const Record> records, const Output& output) {
@@ -52,13 +70,13 @@ std::string summary_table(std::span<const Record> records, const Output& output)
                {"verdict", Align::left}});
   for (const Record& record : records) {
     const std::optional<double> rate = metric_value(record, "payload_bytes_per_s");
-    table.row(
-        {tier_name(record), cell(record, "steps", whole), cell(record, "samples_per_s", format_number),
-         rate ? format_rate(*rate, output) : "-", cell(record, "accelerator_utilization", format_percent),
-         cell(record, "first_batch_s", format_seconds), cell(record, "input_wait_s", format_seconds),
-         cell(record, "wall_s", format_seconds),
-         parameter_text(record, "prefetch") == "0" ? "-" : cell(record, "input_overlap", format_percent),
-         std::string(verdict_name(record.verdict))});
+    table.row({tier_name(record), cell(record, "steps", whole), cell(record, "samples_per_s", format_number),
+               rate ? format_rate(*rate, output) : "-",
+               cell(record, "accelerator_utilization", format_percent),
+               cell(record, "first_batch_s", format_seconds), cell(record, "input_wait_s", format_seconds),
+               cell(record, "wall_s", format_seconds),
+               parameter_text(record, "prefetch") == "0" ? "-" : overlap(record),
+               std::string(verdict_name(record.verdict))});
   }
   return table.text();
 }
@@ -77,7 +95,8 @@ std::string stage_table(std::span<const Record> records) {
 }
 
 std::string option_text(const OptionSpec& spec) {
-  return fmt::format("--set {}={} ({}{})", spec.name, spec.value, spec.help,
+  const std::string_view value = spec.type == OptionType::boolean ? "0|1" : spec.value;
+  return fmt::format("--set {}={} ({}{})", spec.name, value, spec.help,
                      spec.fallback.empty() ? "" : fmt::format("; default {}", spec.fallback));
 }
 
@@ -87,11 +106,39 @@ std::string alternation(const Record& record) {
   const std::optional<double> wall = metric_value(record, "wall_s");
   const std::optional<double> step = parameter_number(record, "step_s");
   const std::optional<double> steps = metric_value(record, "steps");
+  if (parameter_number(record, "ranks").value_or(1) > 1 ||
+      parameter_number(record, "accelerators").value_or(1) > 1 || metric_value(record, "validation_s") ||
+      metric_value(record, "checkpoint_s") || metric_value(record, "checkpoint_block_s"))
+    return "";  // they also wait for each other, or do other things
   if (parameter_text(record, "prefetch") != "0" || !waited || !wall || !steps || step.value_or(0) <= 0)
     return "";
   return fmt::format(
       "Without prefetching input and steps alternate on {}: {} of input and {} of steps make {}.\n",
       tier_name(record), format_seconds(*waited), format_seconds(*steps * *step), format_seconds(*wall));
+}
+
+// "4 checkpoints of 64 MiB held the training on disk for 31 ms each (median); ..."
+std::string saving(const Record& record, const Output& output) {
+  const std::optional<double> blocked = metric_value(record, "checkpoint_block_s");
+  const std::optional<double> bytes = metric_value(record, "checkpoint_bytes");
+  if (!blocked || !bytes) return "";
+  const std::optional<double> durable = metric_value(record, "checkpoint_durable_s");
+  const std::optional<double> at_the_end = metric_value(record, "checkpoint_finalize_s");
+  return fmt::format(
+      "{} checkpoints of {} held the training on {} for {} each (median){}{}.\n",
+      cell(record, "checkpoints", whole), format_bytes(*bytes, output), tier_name(record),
+      format_seconds(*blocked),
+      durable ? fmt::format(", and were durable after {}", format_seconds(*durable)) : "",
+      at_the_end ? fmt::format("; the drain behind the last step took {}", format_seconds(*at_the_end)) : "");
+}
+
+// Those of the defaults that only some apps have.
+std::string numbers_of(const MiniAppDefaults& defaults) {
+  std::string text;
+  if (defaults.threads != 0) text += fmt::format(" --threads {}", defaults.threads);
+  if (defaults.epochs != 0) text += fmt::format(" --epochs {}", defaults.epochs);
+  if (defaults.steps != 0) text += fmt::format(" --steps {}", defaults.steps);
+  return text;
 }
 
 }  // namespace
@@ -102,6 +149,7 @@ std::string training_report(std::span<const Record> records, const Output& outpu
   const std::vector<Sentence> said = sentences(records, output);
   out += "\n";
   for (const Record& record : records) out += alternation(record);
+  for (const Record& record : records) out += saving(record, output);
   for (const Sentence& sentence : said) out += sentence.text + "\n";
   return out;
 }
@@ -121,15 +169,18 @@ std::string list_miniapps(bool json) {
                                     {"prefetch", app->defaults.prefetch},
                                     {"accelerator", app->defaults.accelerator},
                                     {"shuffle", app->defaults.shuffle},
+                                    {"threads", app->defaults.threads},
+                                    {"epochs", app->defaults.epochs},
+                                    {"steps", app->defaults.steps},
                                     {"options", options}}
                  .dump() +
              "\n";
       continue;
     }
     out += fmt::format(
-        "{}: {}\n  reproduces  {}\n  defaults    --batch {} --prefetch {} --shuffle {} --accelerator {}\n",
+        "{}: {}\n  reproduces  {}\n  defaults    --batch {} --prefetch {} --shuffle {} --accelerator {}{}\n",
         app->name, app->summary, app->reproduces, app->defaults.batch, app->defaults.prefetch,
-        app->defaults.shuffle, app->defaults.accelerator);
+        app->defaults.shuffle, app->defaults.accelerator, numbers_of(app->defaults));
     for (const OptionSpec& spec : app->options) out += "  options     " + option_text(spec) + "\n";
   }
   for (const MissingPlugin& missing : miniapp_registry().missing())

@@ -13,6 +13,7 @@
 #include "io_backends/base/interrupt.hpp"
 #include "io_backends/base/random.hpp"
 #include "miniapps/pipeline/burner.hpp"
+#include "miniapps/pipeline/cpu_accelerator.hpp"
 
 namespace penstock {
 namespace {
@@ -82,19 +83,26 @@ class NoAccelerator final : public Accelerator {
     const SteadyTime now = Clock::now();
     return Step{now, now, now};
   }
+  void over(SteadyTime) override {}
 };
 
 class EmulatedAccelerator final : public Accelerator {
  public:
   EmulatedAccelerator(nanoseconds step, nanoseconds jitter, std::unique_ptr<Burner> burner,
-                      std::uint64_t seed)
-      : step_(step), jitter_(jitter), burner_(std::move(burner)), random_(seed, "train.accelerator") {}
+                      const AcceleratorGroup& group)
+      : step_(step),
+        jitter_(jitter),
+        burner_(std::move(burner)),
+        group_(group),
+        random_(group.seed, "train.accelerator") {}
 
   nanoseconds nominal_step() const override { return step_; }
   Result<Step> step(const Batch& batch) override {
     Step step;
     step.begin = free_ && batch.ready <= *free_ ? *free_ : Clock::now();
-    step.deadline = step.begin + next_step();
+    const Computing computing = compute();
+    step.deadline = step.begin + computing.longest;
+    step.busy = computing.mean;
     const PreciseTimers precise;
     if (burner_) {
       PENSTOCK_TRY(burner_->until(step.deadline - kSpin));
@@ -104,23 +112,39 @@ class EmulatedAccelerator final : public Accelerator {
     free_ = step.deadline;
     return step;
   }
+  void over(SteadyTime when) override { free_ = when; }
 
  private:
-  nanoseconds next_step() {
-    if (jitter_.count() == 0) return step_;
-    const double share = 2 * random_.uniform(steps_++) - 1;
-    return step_ + nanoseconds(static_cast<std::int64_t>(share * static_cast<double>(jitter_.count())));
+  // What the next step takes, over the accelerators of the group.
+  struct Computing {
+    nanoseconds longest;
+    nanoseconds mean;
+  };
+  Computing compute() {
+    if (jitter_.count() == 0) return {step_, step_};
+    nanoseconds longest{0};
+    nanoseconds sum{0};
+    for (std::uint64_t i = 0; i < group_.count; ++i) {
+      const double share = 2 * random_.uniform(steps_ * group_.in_all + group_.first + i) - 1;
+      const nanoseconds own =
+          step_ + nanoseconds(static_cast<std::int64_t>(share * static_cast<double>(jitter_.count())));
+      longest = std::max(longest, own);
+      sum += own;
+    }
+    ++steps_;
+    return {longest, sum / static_cast<std::int64_t>(group_.count)};
   }
 
   const nanoseconds step_;
   const nanoseconds jitter_;
   const std::unique_ptr<Burner> burner_;
+  const AcceleratorGroup group_;
   const RandomStream random_;
   std::uint64_t steps_ = 0;
-  std::optional<SteadyTime> free_;  // when the step before was due
+  std::optional<SteadyTime> free_;  // when the step before was due, or over for all
 };
 
-Result<std::unique_ptr<Burner>> make_burner(const std::string& text) {
+Result<std::unique_ptr<Burner>> make_burner(const std::string& text, std::uint64_t accelerators) {
   if (text.empty()) return std::unique_ptr<Burner>();
   double cores = 0;
   const char* const end = text.data() + text.size();
@@ -131,10 +155,10 @@ Result<std::unique_ptr<Burner>> make_burner(const std::string& text) {
     return make_error(
         Errc::invalid_argument,
         "'" + text + "' is nothing to burn: burn=cpu:0.5 occupies half a processor during each step");
-  return Burner::make(cores);
+  return Burner::make(cores * static_cast<double>(accelerators));
 }
 
-Result<std::unique_ptr<Accelerator>> make_emulated(std::string_view options_text, std::uint64_t seed) {
+std::vector<OptionWord> words_of(std::string_view options_text) {
   std::vector<OptionWord> words;
   while (!options_text.empty()) {
     const std::string_view word = options_text.substr(0, options_text.find(','));
@@ -143,6 +167,11 @@ Result<std::unique_ptr<Accelerator>> make_emulated(std::string_view options_text
     words.push_back(
         {std::string(word.substr(0, equals)), std::string(word.substr(std::min(word.size(), equals + 1)))});
   }
+  return words;
+}
+
+Result<std::unique_ptr<Accelerator>> make_emulated(const std::vector<OptionWord>& words,
+                                                   const AcceleratorGroup& group) {
   PENSTOCK_ASSIGN(const Options options, Options::parse(kEmulatedOptions, words, "accelerator option"));
   if (!options.given("step") || options.duration("step") <= nanoseconds{0} ||
       options.duration("step") > kLongestStep) {
@@ -154,21 +183,23 @@ Result<std::unique_ptr<Accelerator>> make_emulated(std::string_view options_text
   const nanoseconds jitter = options.duration("jitter");
   if (jitter < nanoseconds{0} || jitter >= step)
     return make_error(Errc::invalid_argument, "an accelerator's jitter must be shorter than its step");
-  PENSTOCK_ASSIGN(std::unique_ptr<Burner> burner, make_burner(options.text("burn")));
+  PENSTOCK_ASSIGN(std::unique_ptr<Burner> burner, make_burner(options.text("burn"), group.count));
   return std::unique_ptr<Accelerator>(
-      std::make_unique<EmulatedAccelerator>(step, jitter, std::move(burner), seed));
+      std::make_unique<EmulatedAccelerator>(step, jitter, std::move(burner), group));
 }
 
 }  // namespace
 
-Result<std::unique_ptr<Accelerator>> make_accelerator(std::string_view text, std::uint64_t seed) {
+Result<std::unique_ptr<Accelerator>> make_accelerator(std::string_view text, const AcceleratorGroup& group) {
   const std::size_t colon = std::min(text.find(':'), text.size());
   const std::string_view kind = text.substr(0, colon);
   if (kind == "none" && colon == text.size())
     return std::unique_ptr<Accelerator>(std::make_unique<NoAccelerator>());
   if (kind == "none") return make_error(Errc::invalid_argument, "accelerator 'none' takes no options");
-  if (kind == "emulated") return make_emulated(text.substr(std::min(text.size(), colon + 1)), seed);
-  return unknown_name("accelerator", kind, {"none", "emulated"});
+  const std::vector<OptionWord> words = words_of(text.substr(std::min(text.size(), colon + 1)));
+  if (kind == "emulated") return make_emulated(words, group);
+  if (kind == "cpu") return make_cpu_accelerator(words, group);
+  return unknown_name("accelerator", kind, {"none", "emulated", "cpu"});
 }
 
 }  // namespace penstock

@@ -6,6 +6,7 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "io_backends/base/options.hpp"
 #include "io_backends/base/result.hpp"
@@ -17,9 +18,16 @@ using SteadyTime = std::chrono::steady_clock::time_point;
 
 // One step as it went.
 struct Step {
-  SteadyTime begin;     // when the accelerator had both its batch and nothing else to do
-  SteadyTime deadline;  // begin + what the step was to take
-  SteadyTime end;       // when the caller was told that it is done
+  SteadyTime begin;                  // when the accelerator had both its batch and nothing else to do
+  SteadyTime deadline;               // begin + what the step was to take
+  SteadyTime end;                    // when the caller was told that it is done
+  std::chrono::nanoseconds busy{0};  // of that the accelerators computed; the mean where they are several
+};
+
+// What an accelerator has to tell when all steps are over, for the record: "loss_first", without a unit.
+struct AcceleratorFact {
+  std::string name;
+  double value = 0;
 };
 
 // Consumes one batch after another. One thread.
@@ -27,10 +35,29 @@ class Accelerator {
  public:
   virtual ~Accelerator() = default;
 
-  virtual std::chrono::nanoseconds nominal_step() const = 0;  // mean; 0: it consumes as fast as batches come
+  virtual std::chrono::nanoseconds nominal_step() const = 0;  // mean; 0: none is known
+  // Whether steps take time, which input can hide behind.
+  virtual bool computes() const { return nominal_step().count() > 0; }
+  // Whether it can take batches of that layout (Treatment::layout()); invalid_argument with the remedy.
+  virtual Result<void> takes(std::string_view /*layout*/) const { return success(); }
+  // Makes ready for batches of that layout and of so many samples, which may take memory and seconds. Once,
+  // before the first step; fails like takes(), and with exhausted.
+  virtual Result<void> prepare(std::string_view layout, std::size_t /*samples*/) { return takes(layout); }
   // Occupies the accelerator with `batch`, which has just been handed over, and returns when the step is
-  // over; Errc::interrupted within a tenth of a second once interrupted().
+  // over; Errc::interrupted within a tenth of a second once interrupted() (`cpu`: when a part of a layer is
+  // computed).
   virtual Result<Step> step(const Batch& batch) = 0;
+  virtual std::vector<AcceleratorFact> facts() const { return {}; }
+  // The step was over only then, for all that make it together: the next one begins no sooner.
+  virtual void over(SteadyTime when) = 0;
+};
+
+// The accelerators of one process among all of the job, which differ in what they draw by `seed`.
+struct AcceleratorGroup {
+  std::uint64_t seed = 0;
+  std::uint64_t count = 1;
+  std::uint64_t first = 0;   // number of the first of them
+  std::uint64_t in_all = 1;  // over all processes
 };
 
 // "none" takes each batch and is done. "emulated:step=10ms" is busy for exactly that long:
@@ -42,11 +69,19 @@ class Accelerator {
 // the accelerator (Verdict::client_bound). Waiting burns no core (unless told to): it sleeps towards the
 // deadline and spins for the last 20 microseconds at most.
 //
-// With "jitter=2ms" steps take up to so much more or less, evenly spread, drawn by `seed`. With
+// With "jitter=2ms" steps take up to so much more or less, evenly spread, drawn by the seed. With
 // "burn=cpu:0.5" a step occupies that many processors of this machine, as real training does beside its
 // accelerator, instead of sleeping: what the input pipeline has left is less then.
 //
-// invalid_argument with the nearest name where the text is no accelerator.
-Result<std::unique_ptr<Accelerator>> make_accelerator(std::string_view text, std::uint64_t seed = 0);
+// "cpu" trains AlexNet on this machine's processors (cpu_accelerator.hpp): its steps take what they take, and
+// there is one of them a process.
+//
+// Several of one process have a part of each batch each, and a step ends with the slowest of them: each draws
+// its own jitter, and burns what it is told to.
+//
+// invalid_argument with the nearest name where the text is no accelerator, unsupported where this build lacks
+// what it needs.
+Result<std::unique_ptr<Accelerator>> make_accelerator(std::string_view text,
+                                                      const AcceleratorGroup& group = {});
 
 }  // namespace penstock

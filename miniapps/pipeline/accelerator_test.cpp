@@ -99,7 +99,7 @@ TEST(Accelerator, BurnsAsManyProcessorsAsItIsTold) {
 
 TEST(Accelerator, JitterIsDrawnBySeedAndStaysWithinItsBounds) {
   const auto steps = [](std::uint64_t seed) {
-    const auto accelerator = make_accelerator("emulated:step=400us,jitter=300us", seed).value();
+    const auto accelerator = make_accelerator("emulated:step=400us,jitter=300us", {.seed = seed}).value();
     EXPECT_EQ(accelerator->nominal_step(), 400us);
     Batch batch;
     batch.ready = Clock::now();
@@ -117,6 +117,41 @@ TEST(Accelerator, JitterIsDrawnBySeedAndStaysWithinItsBounds) {
   EXPECT_LE(*std::max_element(first.begin(), first.end()), 700us);
   EXPECT_LT(*std::min_element(first.begin(), first.end()), 250us);
   EXPECT_GT(*std::max_element(first.begin(), first.end()), 550us);
+}
+
+TEST(Accelerator, SeveralDrawTheirOwnJitterAndEndWithTheSlowest) {
+  const auto group = [](std::uint64_t first, std::uint64_t count) {
+    return make_accelerator("emulated:step=300us,jitter=200us",
+                            {.seed = 3, .count = count, .first = first, .in_all = 5})
+        .value();
+  };
+  const auto all = group(0, 5);
+  std::vector<std::unique_ptr<Accelerator>> single;
+  for (std::uint64_t i = 0; i < 5; ++i) single.push_back(group(i, 1));
+  Batch batch;
+  for (int i = 0; i < 10; ++i) {
+    std::chrono::nanoseconds longest{0};
+    std::chrono::nanoseconds sum{0};
+    for (const auto& one : single) {
+      const Step step = one->step(batch).value();
+      EXPECT_EQ(step.busy, step.deadline - step.begin);
+      longest = std::max(longest, step.busy);
+      sum += step.busy;
+    }
+    const Step step = all->step(batch).value();
+    EXPECT_EQ(step.deadline - step.begin, longest);
+    EXPECT_EQ(step.busy, sum / 5);
+  }
+}
+
+TEST(Accelerator, BeginsNoSoonerThanTheOthersHaveEnded) {
+  const std::unique_ptr<Accelerator> accelerator = make("emulated:step=1ms");
+  Batch batch;
+  batch.ready = Clock::now();
+  const Step first = accelerator->step(batch).value();
+  const SteadyTime together = first.deadline + 3ms;
+  accelerator->over(together);
+  EXPECT_EQ(accelerator->step(batch).value().begin, together);
 }
 
 TEST(Accelerator, StopsWaitingAndBurningWhenInterrupted) {

@@ -10,7 +10,6 @@
 #include "io_backends/base/units.hpp"
 
 namespace penstock {
-namespace {
 
 std::uint64_t machine_memory_bytes() {
   const long pages = ::sysconf(_SC_PHYS_PAGES);
@@ -18,8 +17,6 @@ std::uint64_t machine_memory_bytes() {
   if (pages <= 0 || page <= 0) return std::numeric_limits<std::uint64_t>::max();
   return static_cast<std::uint64_t>(pages) * static_cast<std::uint64_t>(page);
 }
-
-}  // namespace
 
 Result<BatchPool> BatchPool::make(const BatchShape& shape, std::uint64_t prefetch) {
   __extension__ using Wide = unsigned __int128;

@@ -12,6 +12,9 @@
 
 namespace penstock {
 
+// What this machine has; an allocation of more could succeed and end the process later.
+std::uint64_t machine_memory_bytes();
+
 // The shape of a batch in memory: `samples` slots of `slot_bytes` each, one behind the other without gaps, so
 // that the whole is one tensor whose outermost dimension is the sample. With `slot_bytes` 0 samples lie in it
 // as they are stored, each in memory of its own, some `stored_bytes` each.
@@ -24,7 +27,8 @@ struct BatchShape {
 // One batch. `memory` is aligned to kBufferAlignment. The vectors have one entry a slot.
 struct Batch {
   Buffer memory;
-  std::vector<Buffer> stored;  // only with slot_bytes 0
+  std::span<const std::byte> elsewhere{};  // where the slots lie instead, one behind another, if they do
+  std::vector<Buffer> stored;              // only with slot_bytes 0
   std::size_t slot_bytes = 0;
   std::vector<std::uint64_t> index;             // of the sample in the manifest
   std::vector<std::uint32_t> label;             // kNoLabel where there is none
@@ -39,7 +43,11 @@ struct Batch {
   }
   std::span<const std::byte> slot(std::size_t i) const {
     if (slot_bytes == 0) return stored[i].first(static_cast<std::size_t>(length[i]));
-    return memory.first(samples() * slot_bytes).subspan(i * slot_bytes, slot_bytes);
+    return tensor().subspan(i * slot_bytes, slot_bytes);
+  }
+  // All slots. Needs slot_bytes.
+  std::span<const std::byte> tensor() const {
+    return elsewhere.empty() ? memory.first(samples() * slot_bytes) : elsewhere;
   }
 };
 

@@ -1,11 +1,19 @@
 #include "miniapps/pipeline/batch_plan.hpp"
 
 #include <algorithm>
+#include <chrono>
+#include <utility>
 
 namespace penstock {
 
-BatchPlan::BatchPlan(Sampler sampler, std::uint32_t batch, std::uint64_t prefetch, PlanLimits limits)
-    : sampler_(sampler), batch_(batch), prefetch_(prefetch), limits_(limits) {
+BatchPlan::BatchPlan(Sampler sampler, std::uint32_t batch, std::uint64_t prefetch, PlanLimits limits,
+                     SpanBuffer* spans)
+    : sampler_(sampler),
+      batch_(batch),
+      prefetch_(prefetch),
+      limits_(limits),
+      spans_(spans),
+      next_epoch_(limits.start.epoch) {
   for (std::size_t place = static_cast<std::size_t>(prefetch) + 1; place > 0; --place)
     free_places_.push_back(place - 1);
   admit();
@@ -16,26 +24,61 @@ BatchPlan::Epoch& BatchPlan::epoch(std::uint64_t number) {
 }
 
 void BatchPlan::close_if_short(Epoch& from) const {
-  if (from.order.size() - from.cursor < batch_) from.closed = true;
+  if (from.order.left() < batch_) from.closed = true;
+}
+
+EpochOrder BatchPlan::order_of(std::uint64_t number) const {
+  if (number != limits_.start.epoch) return sampler_.epoch(number);
+  EpochOrder order = sampler_.epoch(number, limits_.start.used);
+  order.skip(limits_.start.own);
+  return order;
+}
+
+EpochOrder BatchPlan::next_order() const {
+  if (spans_ == nullptr) return order_of(next_epoch_);
+  const auto begin = std::chrono::steady_clock::now();
+  EpochOrder order = order_of(next_epoch_);
+  spans_->add({.begin_ns = span_ns(begin),
+               .end_ns = span_ns(std::chrono::steady_clock::now()),
+               .number = PENSTOCK_NO_NUMBER,
+               .bytes = 0,
+               .epoch = static_cast<std::uint32_t>(next_epoch_),
+               .thread = span_thread(),
+               .component = PENSTOCK_SHUFFLE,
+               .detail = 0,
+               .reserved = 0});
+  return order;
+}
+
+// False: there is no further one. One that was begun before may have no batch left.
+bool BatchPlan::begin_epoch() {
+  while (limits_.epochs == 0 || next_epoch_ < limits_.epochs) {
+    Epoch fresh;
+    fresh.number = next_epoch_;
+    fresh.order = next_order();
+    fresh.useful = next_epoch_ == limits_.start.epoch && limits_.start.used + limits_.start.own > 0;
+    ++next_epoch_;
+    if (fresh.order.left() < batch_ && fresh.useful) {
+      counts_.dropped_tail += fresh.order.left();
+      continue;
+    }
+    epochs_.push_back(std::move(fresh));
+    return true;
+  }
+  return false;
 }
 
 bool BatchPlan::open_next() {
-  if (limits_.batches != 0 && next_ + open_.size() - given_up_ >= limits_.batches) return false;
-  if (epochs_.empty() || epochs_.back().closed) {
-    if (limits_.epochs != 0 && next_epoch_ >= limits_.epochs) return false;
-    Epoch& fresh = epochs_.emplace_back();
-    fresh.number = next_epoch_;
-    fresh.order = sampler_.epoch(next_epoch_);
-    ++next_epoch_;
-  }
+  if (limits_.reached(next_ + open_.size() - given_up_)) return false;
+  if ((epochs_.empty() || epochs_.back().closed) && !begin_epoch()) return false;
   Epoch& from = epochs_.back();
   Open& batch = open_.emplace_back();
   batch.epoch = from.number;
   batch.place = free_places_.back();
   free_places_.pop_back();
-  batch.first = from.cursor;
+  batch.indices.reserve(batch_);
+  for (std::uint32_t slot = 0; slot < batch_; ++slot) batch.indices.push_back(from.order.next());
   batch.unsettled = batch_;
-  from.cursor += batch_;
   ++from.open;
   close_if_short(from);
   return true;
@@ -86,7 +129,7 @@ std::optional<Ticket> BatchPlan::take() {
   ticket.epoch = batch.epoch;
   ticket.slot = batch.taken;
   ticket.place = batch.place;
-  ticket.index = epoch(batch.epoch).order.at(batch.first + batch.taken);
+  ticket.index = batch.indices[batch.taken];
   if (++batch.taken == batch_) ++filling_;
   return ticket;
 }
@@ -116,14 +159,14 @@ void BatchPlan::settle() {
       return;
     }
     Epoch& from = epoch(batch.epoch);
-    if (from.order.size() - from.cursor < batch.holes.size()) {
+    if (from.order.left() < batch.holes.size()) {
       counts_.dropped_tail += batch_ - batch.holes.size();
       retire(false);
       continue;
     }
     std::sort(batch.holes.begin(), batch.holes.end());
     for (const std::uint32_t slot : batch.holes) {
-      refills_.push_back({next_, batch.epoch, from.order.at(from.cursor++), slot, batch.place});
+      refills_.push_back({next_, batch.epoch, from.order.next(), slot, batch.place});
     }
     batch.unsettled = static_cast<std::uint32_t>(batch.holes.size());
     batch.holes.clear();
@@ -142,15 +185,12 @@ void BatchPlan::retire(bool handed) {
   ++next_;
   Epoch& from = epoch(number);
   --from.open;
-  if (handed) {
-    ++from.handed;
-  } else {
-    ++given_up_;
-  }
+  from.useful = from.useful || handed;
+  if (!handed) ++given_up_;
   close_if_short(from);
   if (from.closed && from.open == 0) {
-    counts_.dropped_tail += from.order.size() - from.cursor;
-    if (from.handed == 0) {
+    counts_.dropped_tail += from.order.left();
+    if (!from.useful) {
       head_ = Head::barren;
       return;
     }

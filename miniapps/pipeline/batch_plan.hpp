@@ -24,6 +24,7 @@
 #include <vector>
 
 #include "miniapps/pipeline/sampler.hpp"
+#include "profiling/span_log.hpp"
 
 namespace penstock {
 
@@ -36,10 +37,23 @@ struct Ticket {
   std::size_t place = 0;  // of its batch in the pool
 };
 
-// When to stop; whichever comes first. 0: no bound.
+// Where a run goes on that others have begun.
+struct PlanStart {
+  std::uint64_t batches = 0;  // that were handed over before
+  std::uint64_t epoch = 0;    // the one to go on in, of which
+  std::uint64_t used = 0;     // all ranks together have used so many samples (Sampler::epoch()), and
+  std::uint64_t own = 0;      // this rank so many more, which counts where ranks do not use equally many
+
+  friend bool operator==(const PlanStart&, const PlanStart&) = default;
+};
+
+// When to stop; whichever comes first. 0: no bound. Both count from the begin of the whole run.
 struct PlanLimits {
   std::uint64_t batches = 0;  // handed over
   std::uint64_t epochs = 0;
+  PlanStart start{};
+
+  bool reached(std::uint64_t made) const { return batches != 0 && start.batches + made >= batches; }
 };
 
 // What an attempt to use samples came to.
@@ -58,8 +72,10 @@ class BatchPlan {
     barren,   // a whole epoch came to nothing
   };
 
-  // Needs batch > 0 and sampler.per_epoch() >= batch. The pool has prefetch + 1 places.
-  BatchPlan(Sampler sampler, std::uint32_t batch, std::uint64_t prefetch, PlanLimits limits);
+  // Needs batch > 0 and sampler.per_epoch() >= batch. The pool has prefetch + 1 places. `spans` may be null;
+  // it gets one of PENSTOCK_SHUFFLE for each epoch whose order is made, and is borrowed.
+  BatchPlan(Sampler sampler, std::uint32_t batch, std::uint64_t prefetch, PlanLimits limits,
+            SpanBuffer* spans = nullptr);
 
   // The consumer waits for the next batch, and is done with the one before.
   void request();
@@ -84,22 +100,24 @@ class BatchPlan {
  private:
   struct Epoch {
     std::uint64_t number = 0;
-    EpochOrder order;
-    std::uint64_t cursor = 0;  // positions below belong to a batch, or were drawn to fill a hole
-    std::uint64_t open = 0;    // its batches in open_
-    std::uint64_t handed = 0;
-    bool closed = false;  // no further batch will open
+    EpochOrder order;        // what is left of it belongs to no batch, and was not drawn to fill a hole
+    std::uint64_t open = 0;  // its batches in open_
+    bool useful = false;     // a batch of it was handed over, perhaps by a run before this one
+    bool closed = false;     // no further batch will open
   };
   struct Open {
     std::uint64_t epoch = 0;
     std::size_t place = 0;
-    std::uint64_t first = 0;      // position of slot 0
-    std::uint32_t taken = 0;      // slots whose first ticket was given out
-    std::uint32_t unsettled = 0;  // slots neither filled nor known to be holes
+    std::vector<std::uint64_t> indices;  // of its slots' first tickets
+    std::uint32_t taken = 0;             // slots whose first ticket was given out
+    std::uint32_t unsettled = 0;         // slots neither filled nor known to be holes
     std::vector<std::uint32_t> holes;
   };
 
   Epoch& epoch(std::uint64_t number);
+  EpochOrder order_of(std::uint64_t number) const;
+  EpochOrder next_order() const;
+  bool begin_epoch();
   void admit();
   bool open_next();
   void close_if_short(Epoch& from) const;
@@ -110,6 +128,7 @@ class BatchPlan {
   const std::uint32_t batch_;
   const std::uint64_t prefetch_;
   const PlanLimits limits_;
+  SpanBuffer* const spans_;
 
   std::deque<Epoch> epochs_;  // those with open batches, and the one that batches open from
   std::uint64_t next_epoch_ = 0;

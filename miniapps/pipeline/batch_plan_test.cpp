@@ -87,20 +87,22 @@ TEST(BatchPlan, PutsPositionIIntoSlotIModuloB) {
 }
 
 TEST(BatchPlan, UsesEverySampleOnceAnEpoch) {
-  const Outcome result =
-      play({.samples = 103, .prefetch = 2, .limits = {0, 3}, .shuffle = Shuffle::global}, {}, 5, 4);
-  ASSERT_EQ(result.batches.size(), 3U * 25U);
-  std::vector<std::vector<std::uint64_t>> orders(3);
-  for (std::size_t b = 0; b < result.batches.size(); ++b) {
-    EXPECT_EQ(result.epochs[b], b / 25);
-    for (const std::uint64_t index : result.batches[b]) orders[result.epochs[b]].push_back(index);
+  for (const Shuffle shuffle : {Shuffle::global, Shuffle::buffer(10)}) {
+    const Outcome result =
+        play({.samples = 103, .prefetch = 2, .limits = {0, 3}, .shuffle = shuffle}, {}, 5, 4);
+    ASSERT_EQ(result.batches.size(), 3U * 25U);
+    std::vector<std::vector<std::uint64_t>> orders(3);
+    for (std::size_t b = 0; b < result.batches.size(); ++b) {
+      EXPECT_EQ(result.epochs[b], b / 25);
+      for (const std::uint64_t index : result.batches[b]) orders[result.epochs[b]].push_back(index);
+    }
+    for (const std::vector<std::uint64_t>& order : orders) {
+      EXPECT_EQ(std::set<std::uint64_t>(order.begin(), order.end()).size(), 100U);
+      EXPECT_LT(*std::max_element(order.begin(), order.end()), 103U);
+    }
+    EXPECT_NE(orders[0], orders[1]) << "an epoch is shuffled anew";
+    EXPECT_EQ(result.counts.dropped_tail, 9U);
   }
-  for (const std::vector<std::uint64_t>& order : orders) {
-    EXPECT_EQ(std::set<std::uint64_t>(order.begin(), order.end()).size(), 100U);
-    EXPECT_LT(*std::max_element(order.begin(), order.end()), 103U);
-  }
-  EXPECT_NE(orders[0], orders[1]) << "an epoch is shuffled anew";
-  EXPECT_EQ(result.counts.dropped_tail, 9U);
 }
 
 TEST(BatchPlan, StepsGoOnIntoTheNextEpochs) {
@@ -146,30 +148,36 @@ TEST(BatchPlan, OpensAtMostTheDepthAhead) {
   }
 }
 
+// What a game with holes came to: no bad sample, none twice an epoch, and all are accounted for.
+void check_holes(const Game& game, const std::set<std::uint64_t>& bad, const Outcome& outcome) {
+  std::map<std::uint64_t, std::multiset<std::uint64_t>> used;
+  for (std::size_t b = 0; b < outcome.batches.size(); ++b)
+    for (const std::uint64_t index : outcome.batches[b]) {
+      EXPECT_FALSE(bad.contains(index));
+      used[outcome.epochs[b]].insert(index);
+    }
+  for (const auto& [epoch, indices] : used)
+    EXPECT_EQ(std::set<std::uint64_t>(indices.begin(), indices.end()).size(), indices.size());
+  for (const auto& [index, times] : outcome.tries) EXPECT_LE(times, 2) << "once an epoch";
+  const std::uint64_t consumed = outcome.batches.size() * game.batch;
+  EXPECT_EQ(consumed + outcome.counts.skipped + outcome.counts.dropped_tail, 2U * game.samples);
+}
+
 TEST(BatchPlan, FillsHolesTheSameWayWhateverTheTiming) {
   std::set<std::uint64_t> bad;
   for (std::uint64_t i = 0; i < 211; i += 7) bad.insert(i);
-  for (const std::uint64_t prefetch : {0U, 1U, 3U, 20U}) {
-    const Game game{
-        .samples = 211, .batch = 5, .prefetch = prefetch, .limits = {0, 2}, .shuffle = Shuffle::global};
-    const Outcome alone = play(game, bad, 0, 1);
-    for (unsigned timing = 1; timing < 40; ++timing) {
-      const Outcome other = play(game, bad, timing, 1 + timing % 7);
-      ASSERT_EQ(other.batches, alone.batches) << "prefetch " << prefetch << " timing " << timing;
-      EXPECT_EQ(other.counts.skipped, alone.counts.skipped);
-      EXPECT_EQ(other.counts.dropped_tail, alone.counts.dropped_tail);
-    }
-    std::map<std::uint64_t, std::multiset<std::uint64_t>> used;
-    for (std::size_t b = 0; b < alone.batches.size(); ++b)
-      for (const std::uint64_t index : alone.batches[b]) {
-        EXPECT_FALSE(bad.contains(index));
-        used[alone.epochs[b]].insert(index);
+  for (const Shuffle shuffle : {Shuffle::global, Shuffle::buffer(20)}) {
+    for (const std::uint64_t prefetch : {0U, 1U, 3U, 20U}) {
+      const Game game{.samples = 211, .batch = 5, .prefetch = prefetch, .limits = {0, 2}, .shuffle = shuffle};
+      const Outcome alone = play(game, bad, 0, 1);
+      for (unsigned timing = 1; timing < 40; ++timing) {
+        const Outcome other = play(game, bad, timing, 1 + timing % 7);
+        ASSERT_EQ(other.batches, alone.batches) << "prefetch " << prefetch << " timing " << timing;
+        EXPECT_EQ(other.counts.skipped, alone.counts.skipped);
+        EXPECT_EQ(other.counts.dropped_tail, alone.counts.dropped_tail);
       }
-    for (const auto& [epoch, indices] : used)
-      EXPECT_EQ(std::set<std::uint64_t>(indices.begin(), indices.end()).size(), indices.size());
-    for (const auto& [index, times] : alone.tries) EXPECT_LE(times, 2) << "once an epoch";
-    const std::uint64_t consumed = alone.batches.size() * 5;
-    EXPECT_EQ(consumed + alone.counts.skipped + alone.counts.dropped_tail, 2U * 211U);
+      check_holes(game, bad, alone);
+    }
   }
 }
 
@@ -207,6 +215,43 @@ TEST(BatchPlan, EndsWhenAWholeEpochIsBad) {
 TEST(BatchPlan, GoodEpochsThatLackASampleGoOn) {
   const Outcome result = play({.samples = 9, .batch = 4, .prefetch = 5, .limits = {6, 0}}, {0, 5}, 2, 2);
   EXPECT_EQ(result.batches.size(), 6U) << "one batch an epoch is left";
+}
+
+// The batches of a run of 3 epochs from each place on where it may have been left.
+TEST(BatchPlan, GoesOnAsIfItHadNeverStopped) {
+  for (const Shuffle shuffle : {Shuffle::none, Shuffle::buffer(5), Shuffle::global}) {
+    const Game game{.samples = 22, .prefetch = 2, .limits = {0, 3}, .shuffle = shuffle};
+    const Outcome whole = play(game, {}, 1, 3);
+    ASSERT_EQ(whole.batches.size(), 15U);
+    for (std::uint64_t made = 0; made <= 15; ++made) {
+      Game rest = game;
+      rest.limits.start = {.batches = made, .epoch = made / 5, .used = made % 5 * 4};
+      if (made > 0 && made % 5 == 0)  // as behind the last step of an epoch
+        rest.limits.start = {.batches = made, .epoch = made / 5 - 1, .used = 20};
+      const Outcome result = play(rest, {}, 2, 3);
+      EXPECT_EQ(result.end, BatchPlan::Head::ended);
+      const auto from = static_cast<std::ptrdiff_t>(made);
+      EXPECT_EQ(result.batches, std::vector(whole.batches.begin() + from, whole.batches.end())) << made;
+      EXPECT_EQ(result.epochs, std::vector(whole.epochs.begin() + from, whole.epochs.end())) << made;
+    }
+  }
+}
+
+TEST(BatchPlan, LimitsAreOfTheWholeRun) {
+  Game game{.samples = 22, .prefetch = 2, .limits = {12, 0}};
+  game.limits.start = {.batches = 10, .epoch = 2, .used = 0};
+  const Outcome rest = play(game, {}, 1, 2);
+  EXPECT_EQ(rest.epochs, (std::vector<std::uint64_t>{2, 2}));
+  game.limits.start.batches = 12;
+  EXPECT_TRUE(play(game, {}, 1, 2).batches.empty());
+  game.limits = {0, 2, {.batches = 10, .epoch = 2}};
+  EXPECT_TRUE(play(game, {}, 1, 2).batches.empty());
+}
+
+TEST(BatchPlan, LeavesOutWhatOneRankAloneHasUsed) {
+  Game game{.samples = 22, .batch = 1, .limits = {0, 1}};
+  game.limits.start = {.own = 20};
+  EXPECT_EQ(play(game, {}, 1, 2).batches, (std::vector<std::vector<std::uint64_t>>{{20}, {21}}));
 }
 
 }  // namespace

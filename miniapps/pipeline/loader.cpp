@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "io_backends/base/interrupt.hpp"
+#include "results/table.hpp"
 
 namespace penstock {
 namespace {
@@ -35,7 +36,7 @@ BatchLoader::BatchLoader(const LoaderInput& input, const LoaderSettings& setting
       settings_(settings),
       objects_(*input.manifest, *input.backend),
       plan_(settings.sampler, static_cast<std::uint32_t>(input.pool->shape().samples), input.pool->size() - 1,
-            settings.limits) {}
+            settings.limits, settings.spans == nullptr ? nullptr : &(*settings.spans)[settings.threads]) {}
 
 Result<std::unique_ptr<BatchLoader>> BatchLoader::make(const LoaderInput& input,
                                                        const LoaderSettings& settings) {
@@ -53,12 +54,14 @@ Result<std::unique_ptr<BatchLoader>> BatchLoader::make(const LoaderInput& input,
     for (Worker& worker : loader->workers_) {
       PENSTOCK_ASSIGN(worker.transform, input.treatment->transform());
       worker.taken.reserve(settings.depth);
+      worker.asked.reserve(settings.depth);
       if (worker.transform) {
         PENSTOCK_ASSIGN(worker.opener, SampleOpener::make(input.manifest->facts().codec));
       }
       worker.laps = LapClock(kLapFirstOwn + input.treatment->stages().size());
       worker.spent_ns = worker.laps.spent_ns();
     }
+    loader->working_ = settings.threads;
     for (Worker& worker : loader->workers_) {
       loader->threads_.emplace_back(
           [self = loader.get(), &worker](const std::stop_token& stop) { self->work(stop, worker); });
@@ -76,6 +79,17 @@ BatchLoader::~BatchLoader() {
   for (std::jthread& thread : threads_) thread.request_stop();  // all at once, before the first is joined
 }
 
+bool BatchLoader::close(std::chrono::nanoseconds patience) {
+  for (std::jthread& thread : threads_) thread.request_stop();
+  std::unique_lock lock(mutex_);
+  return head_moved_.wait_for(lock, patience, [this] { return working_ == 0; });
+}
+
+bool BatchLoader::stalled() const {
+  const std::lock_guard lock(mutex_);
+  return stalled_;
+}
+
 // No worker takes more than its share of what there is to do, so that they come to an end together.
 bool BatchLoader::take(Worker& worker) {
   worker.taken.clear();
@@ -85,14 +99,26 @@ bool BatchLoader::take(Worker& worker) {
     const std::optional<Ticket> ticket = plan_.take();
     if (!ticket) break;
     worker.taken.push_back(*ticket);
+    worker.asked.push_back(*ticket);
   }
   return !worker.taken.empty() || worker.reader->on_their_way() > 0;
+}
+
+// Each lap of the worker is a span, where anyone wants them.
+void BatchLoader::follow(Worker& worker) {
+  if (settings_.spans == nullptr) return;
+  std::vector<std::uint16_t> components{PENSTOCK_READ};
+  for (const std::string_view stage : input_.treatment->stages())
+    components.push_back(stage == "decode" ? PENSTOCK_DECODE : PENSTOCK_TRANSFORM);
+  worker.laps.follow((*settings_.spans)[static_cast<std::size_t>(&worker - workers_.data())],
+                     std::move(components));
 }
 
 // The reader, whose queue belongs to the thread that submits, lives and dies here.
 void BatchLoader::work(const std::stop_token& stop, Worker& worker) {
   std::optional<Error> failure;
   try {
+    follow(worker);
     Result<std::unique_ptr<SampleReader>> reader =
         SampleReader::make(*input_.manifest, *input_.backend, objects_, settings_.depth);
     if (reader.ok()) {
@@ -107,29 +133,40 @@ void BatchLoader::work(const std::stop_token& stop, Worker& worker) {
     failure = Error{Errc::internal, 0, std::string("reading samples: ") + error.what()};
   }
   worker.reader.reset();
-  if (!failure) return;
   const std::lock_guard lock(mutex_);
-  if (!failure_) failure_ = std::move(failure);
+  --working_;
+  if (failure && !failure_) failure_ = std::move(failure);
   head_moved_.notify_one();
-  work_there_.notify_all();
+  if (failure_) work_there_.notify_all();
+}
+
+void BatchLoader::wait_for_room(std::unique_lock<std::mutex>& lock, const std::stop_token& stop,
+                                Worker& worker) {
+  worker.waiting_since = LapClock::Clock::now();
+  if (work_there_.wait(lock, stop, [this] { return failure_ || plan_.can_take(); })) {
+    const LapClock::Clock::time_point now = LapClock::Clock::now();
+    worker.waited_ns += static_cast<std::uint64_t>((now - *worker.waiting_since).count());
+    worker.laps.span(PENSTOCK_WAIT, PENSTOCK_WAIT_ROOM, *worker.waiting_since, now, false);
+  }
+  worker.waiting_since.reset();
 }
 
 void BatchLoader::serve(const std::stop_token& stop, Worker& worker) {
   std::unique_lock lock(mutex_);
   while (!stop.stop_requested() && !failure_) {
     if (!take(worker)) {
-      worker.waiting_since = LapClock::Clock::now();
-      const bool more = work_there_.wait(lock, stop, [this] { return failure_ || plan_.can_take(); });
-      if (more) worker.waited_ns += nanoseconds_since(*worker.waiting_since);
-      worker.waiting_since.reset();
+      wait_for_room(lock, stop, worker);
       continue;
     }
     lock.unlock();
     worker.laps.restart();
+    const LapClock::Clock::time_point begin = worker.laps.last();
     for (const Ticket& ticket : worker.taken) worker.reader->begin(ticket);
     SampleReader::Arrival arrival = worker.reader->next();
-    worker.laps.lap(kLapRead);
+    worker.laps.sample(arrival.ticket.epoch, arrival.ticket.index);
+    worker.laps.lap(kLapRead, arrival.bytes.ok() ? arrival.bytes->size() : 0);
     Result<void> outcome = fill(worker, arrival);
+    worker.laps.span(PENSTOCK_LOAD, 0, begin, worker.laps.last(), true);
     lock.lock();
     settle(worker, arrival.ticket, std::move(outcome));
   }
@@ -171,6 +208,14 @@ Result<void> BatchLoader::fill(Worker& worker, SampleReader::Arrival& arrival) {
 
 void BatchLoader::settle(Worker& worker, const Ticket& ticket, Result<void> outcome) {
   worker.spent_ns = worker.laps.spent_ns();
+  last_sample_ = worker.laps.last();
+  const auto asked = std::find_if(worker.asked.begin(), worker.asked.end(), [&](const Ticket& one) {
+    return one.batch == ticket.batch && one.slot == ticket.slot && one.index == ticket.index;
+  });
+  if (asked != worker.asked.end()) {
+    std::swap(*asked, worker.asked.back());
+    worker.asked.pop_back();
+  }
   bool moved = true;
   if (outcome.ok()) {
     Batch& batch = (*input_.pool)[ticket.place];
@@ -213,7 +258,7 @@ void BatchLoader::account_wait(LapClock::Clock::time_point since, const std::vec
 std::vector<LostTime> BatchLoader::lost() const {
   std::vector<LostTime> parts{{"read", 0}};
   for (const std::string_view stage : input_.treatment->stages()) parts.push_back({std::string(stage), 0});
-  parts.push_back({"straggler", 0});
+  parts.push_back({"collate", 0});
   const std::lock_guard lock(mutex_);
   const auto all =
       static_cast<double>(std::accumulate(worked_ns_.begin(), worked_ns_.end(), std::uint64_t{0}));
@@ -237,7 +282,26 @@ Result<const Batch*> BatchLoader::next() {
   return got;
 }
 
+void BatchLoader::check_progress(LapClock::Clock::time_point waiting_since) {
+  const auto since = std::max(waiting_since, last_sample_);
+  if (settings_.patience.count() == 0 || LapClock::Clock::now() - since < settings_.patience) return;
+  std::string what = "no sample has come for " +
+                     format_seconds(std::chrono::duration<double>(settings_.patience).count()) +
+                     ": the back end is stuck";
+  const auto asked = std::find_if(workers_.begin(), workers_.end(),
+                                  [](const Worker& worker) { return !worker.asked.empty(); });
+  if (asked != workers_.end()) {
+    std::string scratch;
+    const std::uint64_t object = input_.manifest->sample(asked->asked.front().index).object;
+    what += "; among those asked for is '" + std::string(input_.manifest->object_name(object, scratch)) + "'";
+  }
+  failure_ = Error{Errc::timed_out, 0, std::move(what)};
+  stalled_ = true;
+  work_there_.notify_all();
+}
+
 Result<const Batch*> BatchLoader::pull(std::unique_lock<std::mutex>& lock) {
+  const auto since = LapClock::Clock::now();
   while (true) {
     if (failure_) return *failure_;
     switch (plan_.head()) {
@@ -261,7 +325,8 @@ Result<const Batch*> BatchLoader::pull(std::unique_lock<std::mutex>& lock) {
         break;
     }
     PENSTOCK_TRY(check_interrupt());
-    head_moved_.wait_for(lock, kInterruptPoll);
+    check_progress(since);
+    if (!failure_) head_moved_.wait_for(lock, kInterruptPoll);
   }
 }
 

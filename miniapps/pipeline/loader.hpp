@@ -16,6 +16,7 @@
 // stage's three times always add up to the workers' time. Waiting for the end of the run is not counted.
 #pragma once
 
+#include <chrono>
 #include <condition_variable>
 #include <cstdint>
 #include <memory>
@@ -31,10 +32,11 @@
 #include "io_backends/base/backend.hpp"
 #include "miniapps/pipeline/batch.hpp"
 #include "miniapps/pipeline/batch_plan.hpp"
+#include "miniapps/pipeline/batch_source.hpp"
 #include "miniapps/pipeline/sample_reader.hpp"
 #include "miniapps/pipeline/sampler.hpp"
-#include "miniapps/pipeline/stage.hpp"
 #include "miniapps/pipeline/transform.hpp"
+#include "profiling/span_log.hpp"
 
 namespace penstock {
 
@@ -56,45 +58,33 @@ struct LoaderSettings {
   PlanLimits limits;
   unsigned threads = 1;
   BadSample bad_sample = BadSample::fail;
-  std::size_t depth = 1;  // reads on their way, a thread
+  std::size_t depth = 1;                 // reads on their way, a thread
+  std::chrono::nanoseconds patience{0};  // next() fails when no sample came for so long; 0: waits for ever
+  SpanLog* spans = nullptr;  // where what the workers do is kept, span by span: a buffer each, and one behind
+                             // them for the order of epochs; borrowed, as LoaderInput is
 };
 
-// What the loader left out, so far.
-struct LoaderLosses {
-  std::uint64_t skipped = 0;       // samples that failed (each time that one did)
-  std::uint64_t dropped_tail = 0;  // good samples that filled no batch
-  std::vector<std::string> named;  // why, for the first kNamed of them
-  static constexpr std::size_t kNamed = 10;
-};
-
-// What the consumer waited for in next(), in seconds. "read" and the transform's own stages: by the
-// shares that they have in the samples which workers finished meanwhile. "straggler": workers that had
-// nothing to do while others were at the last samples of the batch. "queue": the batch was there, and the
-// consumer had not woken up.
-struct LostTime {
-  std::string to;
-  double seconds = 0;
-};
-
-class BatchLoader final : public Stage<const Batch*> {
+class BatchLoader final : public BatchSource {
  public:
   // Starts the workers. invalid_argument when the sampler's epoch is smaller than a batch.
   static Result<std::unique_ptr<BatchLoader>> make(const LoaderInput& input, const LoaderSettings& settings);
+  // Waits for the workers however long they take: see close().
   ~BatchLoader() override;
 
-  // The batch is the caller's to read until the next call. Null at the end.
+  bool close(std::chrono::nanoseconds patience) override;
+  bool stalled() const override;
   Result<const Batch*> next() override;
   std::vector<StageTally> times() const override;
-  LoaderLosses losses() const;
-  // So far; all parts add up to what next() waited in all.
-  std::vector<LostTime> lost() const;
+  LoaderLosses losses() const override;
+  std::vector<LostTime> lost() const override;
 
  private:
   struct Worker {
     std::unique_ptr<SampleTransform> transform;
     std::optional<SampleOpener> opener;
     std::unique_ptr<SampleReader> reader;  // while its thread lives
-    std::vector<Ticket> taken;
+    std::vector<Ticket> taken;             // to be begun
+    std::vector<Ticket> asked;             // begun and not settled; under the mutex
     LapClock laps{1};
     std::vector<std::uint64_t> spent_ns;                       // of laps, and
     std::uint64_t waited_ns = 0;                               // for a place
@@ -102,12 +92,15 @@ class BatchLoader final : public Stage<const Batch*> {
   };
 
   BatchLoader(const LoaderInput& input, const LoaderSettings& settings);
+  void follow(Worker& worker);
   void work(const std::stop_token& stop, Worker& worker);
   void serve(const std::stop_token& stop, Worker& worker);
+  void wait_for_room(std::unique_lock<std::mutex>& lock, const std::stop_token& stop, Worker& worker);
   bool take(Worker& worker);
   Result<void> fill(Worker& worker, SampleReader::Arrival& arrival);
   Result<void> transform(Worker& worker, const SampleReader::Arrival& arrival, Batch& batch);
   Result<const Batch*> pull(std::unique_lock<std::mutex>& lock);
+  void check_progress(LapClock::Clock::time_point waiting_since);
   std::vector<std::uint64_t> spent_ns() const;
   void account_wait(LapClock::Clock::time_point since, const std::vector<std::uint64_t>& before,
                     const Batch* got);
@@ -124,6 +117,9 @@ class BatchLoader final : public Stage<const Batch*> {
   BatchPlan plan_;
   std::optional<Error> failure_;
   std::vector<std::string> named_;
+  bool stalled_ = false;
+  std::size_t working_ = 0;                  // workers that have not ended
+  LapClock::Clock::time_point last_sample_;  // when one was settled
   std::vector<std::uint64_t> worked_ns_;  // by stage, and by workers without work, while the consumer waited
   std::uint64_t consumer_waited_ns_ = 0;  // until batches were there, and
   std::uint64_t woke_late_ns_ = 0;        // from then on

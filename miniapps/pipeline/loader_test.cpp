@@ -24,6 +24,8 @@
 namespace penstock {
 namespace {
 
+using namespace std::chrono_literals;
+
 using Way = std::tuple<unsigned, std::uint64_t, std::size_t>;  // threads, prefetch, depth
 
 std::vector<Way> every_way() {
@@ -388,7 +390,7 @@ TEST(BatchLoader, SaysWhatItWasWaitedFor) {
       sum += part.seconds;
       if (part.to == "decode") decode = part.seconds;
     }
-    EXPECT_EQ(names, (std::vector<std::string>{"read", "decode", "resize", "straggler", "queue"}));
+    EXPECT_EQ(names, (std::vector<std::string>{"read", "decode", "resize", "collate", "queue"}));
     EXPECT_GT(decode, 0) << "they stood at the gate there";
     EXPECT_LE(sum, wall_s);
   }
@@ -403,5 +405,39 @@ TEST(BatchPool, RefusesMoreThanTheMachineHas) {
   }
 }
 
+TEST(Loader, SaysThatABackEndIsStuckAndWaitsNoLongerThanItIsTold) {
+  Pipe pipe(20, 4, 2);
+  pipe.treatment.close_gate();  // as a call that does not come back
+  const auto loader =
+      BatchLoader::make(
+          {&pipe.manifest, pipe.backend, &pipe.treatment, &pipe.pool},
+          {.sampler = Sampler(20, Shuffle::none, 7), .limits = {}, .threads = 2, .patience = 50ms})
+          .value();
+  EXPECT_FALSE(loader->stalled());
+  const Result<const Batch*> batch = loader->next();
+  ASSERT_FALSE(batch.ok());
+  EXPECT_EQ(batch.error().code, Errc::timed_out);
+  EXPECT_NE(batch.error().what.find("50 ms"), std::string::npos) << batch.error().what;
+  EXPECT_NE(batch.error().what.find("'s000"), std::string::npos) << batch.error().what;
+  EXPECT_TRUE(loader->stalled());
+  EXPECT_FALSE(loader->close(1ms)) << "its workers hang";
+  pipe.treatment.open_gate();
+  EXPECT_TRUE(loader->close(60s));
+}
+
+TEST(Loader, IsNotStuckWhileTheConsumerTakesItsTime) {
+  Pipe pipe(20, 4, 8);  // the whole epoch may be ahead
+  const auto loader =
+      BatchLoader::make(
+          {&pipe.manifest, pipe.backend, &pipe.treatment, &pipe.pool},
+          {.sampler = Sampler(20, Shuffle::none, 7), .limits = {.epochs = 1}, .patience = 100ms})
+          .value();
+  while (pipe.treatment.applied < 20) std::this_thread::sleep_for(1ms);
+  std::this_thread::sleep_for(300ms);
+  for (int i = 0; i < 5; ++i) ASSERT_NE(loader->next().value(), nullptr);
+  EXPECT_EQ(loader->next().value(), nullptr);
+  EXPECT_FALSE(loader->stalled());
+  EXPECT_TRUE(loader->close(60s));
+}
 }  // namespace
 }  // namespace penstock

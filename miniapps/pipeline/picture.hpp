@@ -17,8 +17,8 @@ namespace penstock {
 // How much of a picture is decoded.
 enum class DecodeMode : std::uint8_t {
   full,    // every pixel
-  scaled,  // at half, a quarter or an eighth of the size where that still has the pixels that are asked for:
-           // most of the inverse transform falls away, Huffman decoding stays
+  scaled,  // at half, a quarter or an eighth of the size where that leaves no side shorter than four fifths
+           // of what is asked for: most of the inverse transform falls away, Huffman decoding stays
   crop,    // only what a random crop needs of it (which it makes, too)
 };
 

@@ -58,7 +58,7 @@ class LineWriter {
   const PictureTensor tensor_;
   std::array<float, 12> scale_{};  // of 12 numbers on end, which are four pixels
   std::array<float, 12> shift_{};
-  std::vector<float> planar_;  // the line by channel
+  std::vector<float> planar_;  // the line, channel by channel
 };
 
 // The nearest binary16, ties to even; infinity beyond 65504.

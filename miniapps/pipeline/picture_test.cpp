@@ -98,6 +98,15 @@ TEST(Picture, ScaledLeavesSmallPicturesWhole) {
   EXPECT_EQ(applied(scaled, jpeg), applied(to_48(), jpeg));
 }
 
+TEST(Picture, ScaledTakesALittleLessThanIsAskedFor) {
+  const Bytes jpeg = as_jpeg(waves(100, 80));  // half of it is 50x40
+  PictureSettings scaled = to_48();
+  scaled.decode = DecodeMode::scaled;
+  const Bytes got = applied(scaled, jpeg);
+  EXPECT_NE(got, applied(to_48(), jpeg)) << "it was decoded whole";
+  EXPECT_LE(worst_difference(got, applied(to_48(), jpeg)), 40);
+}
+
 TEST(Picture, EverySecondIsMirrored) {
   const Bytes jpeg = as_jpeg(waves(200, 150));
   const Bytes plain = applied(to_48(), jpeg);

@@ -18,8 +18,11 @@ double seconds(std::int64_t nanoseconds) {
 // One epoch, which has at least one step.
 double dlio_epoch(std::span<const StepTimes> steps) {
   std::int64_t computing = 0;
-  for (const StepTimes& step : steps.subspan(1)) computing += step.end_ns - step.handed_ns;
-  const std::int64_t wall = steps.back().end_ns - steps.front().end_ns;
+  std::int64_t wall = steps.back().end_ns - steps.front().end_ns;
+  for (const StepTimes& step : steps.subspan(1)) {
+    computing += step.end_ns - step.handed_ns;
+    wall -= step.aside_ns;
+  }
   return wall > 0 ? static_cast<double>(computing) / static_cast<double>(wall) : 0.0;
 }
 
@@ -37,43 +40,147 @@ double dlio_utilization(std::span<const StepTimes> steps) {
   return sum / epochs;
 }
 
+double median_overshoot(std::span<const StepTimes> steps) {
+  std::vector<double> overshoots;
+  overshoots.reserve(steps.size());
+  for (const StepTimes& step : steps)
+    overshoots.push_back(static_cast<double>(step.end_ns - step.deadline_ns) /
+                         static_cast<double>(step.deadline_ns - step.begin_ns));
+  return median(overshoots);
+}
+
+class Loop {
+ public:
+  Loop(Stage<const Batch*>& input, Accelerator& accelerator, SteadyTime start, const StepWatcher& watcher,
+       StepBarrier* together, const Interlude& interlude, const Gathering& gathering)
+      : input_(input),
+        accelerator_(accelerator),
+        start_(start),
+        watcher_(watcher),
+        together_(together),
+        interlude_(interlude),
+        gathering_(gathering) {}
+
+  TrainingRun run() {
+    Result<bool> more = true;
+    while (more.ok() && *more) more = step();
+    if (together_ != nullptr && !told_) {
+      const Result<StepBarrier::Over> left = together_->arrive(false);
+      if (more.ok() && !left.ok()) more = left.error();
+    }
+    if (!more.ok()) run_.failure = std::move(more).error();
+    return std::move(run_);
+  }
+
+ private:
+  // Whether there may be another.
+  Result<bool> step();
+  Result<bool> end_together(StepTimes& times);
+  Result<std::int64_t> turn_aside(const Batch* next);
+  Result<bool> gather();
+  std::int64_t since_start(SteadyTime time) const {
+    return std::chrono::duration_cast<std::chrono::nanoseconds>(time - start_).count();
+  }
+
+  Stage<const Batch*>& input_;
+  Accelerator& accelerator_;
+  const SteadyTime start_;
+  const StepWatcher& watcher_;
+  StepBarrier* const together_;
+  const Interlude& interlude_;
+  const Gathering& gathering_;
+  std::int64_t gathering_ns_ = 0;  // since the last step
+  bool told_ = false;              // the other ranks know that there is no further step
+  TrainingRun run_;
+};
+
+Result<bool> Loop::step() {
+  PENSTOCK_ASSIGN(const Batch* const batch, input_.next());
+  PENSTOCK_ASSIGN(const std::int64_t aside_ns, turn_aside(batch));
+  if (batch == nullptr) {
+    run_.aside_after_ns = gathering_ns_ + aside_ns;
+    return false;
+  }
+  const SteadyTime handed = std::chrono::steady_clock::now();
+  PENSTOCK_ASSIGN(const Step step, accelerator_.step(*batch));
+  StepTimes times{
+      .epoch = batch->epoch,
+      .payload_bytes = std::accumulate(batch->length.begin(), batch->length.end(), std::uint64_t{0}),
+      .handed_ns = since_start(handed),
+      .begin_ns = since_start(step.begin),
+      .deadline_ns = since_start(step.deadline),
+      .end_ns = since_start(step.end),
+      .busy_ns = step.busy.count(),
+      .over_ns = since_start(step.deadline),
+      .aside_ns = gathering_ns_ + aside_ns,
+      .gathering_ns = gathering_ns_};
+  if (together_ != nullptr) {
+    PENSTOCK_ASSIGN(const bool by_all, end_together(times));
+    if (!by_all) {  // the input has ended for another rank, and so for all
+      PENSTOCK_ASSIGN(const std::int64_t after_ns, turn_aside(nullptr));
+      run_.aside_after_ns = gathering_ns_ + after_ns;
+      return false;
+    }
+  }
+  gathering_ns_ = 0;
+  run_.batch = batch->samples();
+  run_.steps.push_back(times);
+  if (watcher_) {
+    PENSTOCK_ASSIGN(const bool more, watcher_(run_.steps.size() - 1, *batch));
+    if (!more) return false;
+  }
+  return gather();
+}
+
+// Whether the run goes on.
+Result<bool> Loop::gather() {
+  const std::uint64_t steps = run_.steps.size();
+  if (!gathering_.due || !gathering_.due(steps)) return true;
+  const SteadyTime since = std::chrono::steady_clock::now();
+  if (together_ != nullptr) {
+    const Result<StepBarrier::Over> all = together_->arrive(true);
+    told_ = !all.ok() || !all->for_all;
+    if (!all.ok()) return all.error();
+    if (!all->for_all) return false;
+  }
+  PENSTOCK_TRY(gathering_.hold(steps));
+  const SteadyTime over = std::chrono::steady_clock::now();
+  accelerator_.over(over);
+  gathering_ns_ = std::chrono::duration_cast<std::chrono::nanoseconds>(over - since).count();
+  return true;
+}
+
+// How long it took; nothing where there is nothing to do. The step behind it begins no sooner than it ends.
+Result<std::int64_t> Loop::turn_aside(const Batch* next) {
+  if (!interlude_) return 0;
+  const SteadyTime since = std::chrono::steady_clock::now();
+  PENSTOCK_ASSIGN(const bool did, interlude_(run_.steps.size(), next));
+  if (!did) return 0;
+  const SteadyTime over = std::chrono::steady_clock::now();
+  accelerator_.over(over);
+  return std::chrono::duration_cast<std::chrono::nanoseconds>(over - since).count();
+}
+
+// Whether all ranks made the step.
+Result<bool> Loop::end_together(StepTimes& times) {
+  const Result<StepBarrier::Over> over = together_->arrive(true);
+  told_ = !over.ok() || !over->for_all;
+  if (!over.ok()) return over.error();
+  if (!over->for_all) return false;
+  accelerator_.over(over->at);
+  times.over_ns = since_start(over->at);
+  times.straggler_ns = over->straggler.count();
+  times.barrier_ns = over->barrier.count();
+  if (over->last) ++run_.last;
+  return true;
+}
+
 }  // namespace
 
 TrainingRun run_training(Stage<const Batch*>& input, Accelerator& accelerator, SteadyTime start,
-                         const StepWatcher& watcher) {
-  TrainingRun run;
-  const auto since_start = [start](SteadyTime time) {
-    return std::chrono::duration_cast<std::chrono::nanoseconds>(time - start).count();
-  };
-  while (true) {
-    Result<const Batch*> batch = input.next();
-    if (!batch.ok()) {
-      run.failure = std::move(batch).error();
-      return run;
-    }
-    if (*batch == nullptr) return run;
-    const SteadyTime handed = std::chrono::steady_clock::now();
-    Result<Step> step = accelerator.step(**batch);
-    if (!step.ok()) {
-      run.failure = std::move(step).error();
-      return run;
-    }
-    const std::vector<std::uint64_t>& lengths = (*batch)->length;
-    run.batch = (*batch)->samples();
-    run.steps.push_back({.epoch = (*batch)->epoch,
-                         .payload_bytes = std::accumulate(lengths.begin(), lengths.end(), std::uint64_t{0}),
-                         .handed_ns = since_start(handed),
-                         .begin_ns = since_start(step->begin),
-                         .deadline_ns = since_start(step->deadline),
-                         .end_ns = since_start(step->end)});
-    if (!watcher) continue;
-    Result<bool> go_on = watcher(run.steps.size() - 1, **batch);
-    if (!go_on.ok()) {
-      run.failure = std::move(go_on).error();
-      return run;
-    }
-    if (!*go_on) return run;
-  }
+                         const StepWatcher& watcher, StepBarrier* together, const Interlude& interlude,
+                         const Gathering& gathering) {
+  return Loop(input, accelerator, start, watcher, together, interlude, gathering).run();
 }
 
 TrainingFigures figures(const TrainingRun& run, std::chrono::nanoseconds nominal_step) {
@@ -81,31 +188,30 @@ TrainingFigures figures(const TrainingRun& run, std::chrono::nanoseconds nominal
   if (run.steps.empty()) return result;
   const StepTimes& first = run.steps.front();
   const StepTimes& last = run.steps.back();
-  result.wall_s = seconds(last.end_ns);
+  result.wall_s = seconds(std::max(last.end_ns, last.over_ns) + run.aside_after_ns);
   result.first_batch_s = seconds(first.handed_ns);
   std::int64_t waited = 0;
   std::int64_t free = 0;
+  std::int64_t computed = 0;
+  std::int64_t straggled = 0;
+  std::int64_t aside = 0;
   for (const StepTimes& step : run.steps) {
-    waited += step.begin_ns - free;
-    free = step.deadline_ns;
+    waited += step.begin_ns - free - step.aside_ns;
+    aside += step.aside_ns;
+    free = step.over_ns;
+    computed += step.busy_ns;
+    straggled += step.straggler_ns;
     result.payload_bytes += static_cast<double>(step.payload_bytes);
   }
   result.input_wait_s = seconds(waited);
+  result.straggler_s = seconds(straggled);
+  result.barrier_s = seconds(free - waited - computed - straggled - aside);
+  result.aside_s = seconds(aside + run.aside_after_ns);
   result.samples = static_cast<double>(run.steps.size()) * static_cast<double>(run.batch);
-  if (nominal_step.count() <= 0) return result;
-
-  std::vector<double> overshoots;
-  overshoots.reserve(run.steps.size());
-  std::int64_t nominal_sum = 0;
-  for (const StepTimes& step : run.steps) {
-    const std::int64_t nominal = step.deadline_ns - step.begin_ns;
-    nominal_sum += nominal;
-    overshoots.push_back(static_cast<double>(step.end_ns - step.deadline_ns) / static_cast<double>(nominal));
-  }
-  result.step_overshoot = median(overshoots);
-  if (run.steps.size() < 2) return result;
-  result.utilization = static_cast<double>(nominal_sum - (first.deadline_ns - first.begin_ns)) /
-                       static_cast<double>(last.end_ns - first.end_ns);
+  if (nominal_step.count() > 0) result.step_overshoot = median_overshoot(run.steps);
+  if (computed == 0 || run.steps.size() < 2) return result;
+  result.utilization = static_cast<double>(computed - first.busy_ns) /
+                       static_cast<double>(last.end_ns - first.end_ns - aside + first.aside_ns);
   result.utilization_dlio = dlio_utilization(run.steps);
   return result;
 }

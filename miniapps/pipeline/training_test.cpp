@@ -2,7 +2,11 @@
 
 #include <gtest/gtest.h>
 
+#include <thread>
 #include <utility>
+#include <vector>
+
+#include "miniapps/pipeline/training_testing.hpp"
 
 namespace penstock {
 namespace {
@@ -18,7 +22,9 @@ StepTimes step(std::uint64_t epoch, std::int64_t handed_ms, std::int64_t begin_m
           .handed_ns = handed_ms * kMs,
           .begin_ns = begin_ms * kMs,
           .deadline_ns = deadline_ms * kMs,
-          .end_ns = end_ms * kMs};
+          .end_ns = end_ms * kMs,
+          .busy_ns = (deadline_ms - begin_ms) * kMs,
+          .over_ns = deadline_ms * kMs};
 }
 
 TEST(Figures, WallIsWaitingAndStepsAndTheLastOvershoot) {
@@ -41,6 +47,22 @@ TEST(Figures, UtilizationLeavesTheFirstStepOutOnBothSides) {
   const TrainingFigures f = figures(run, 100ms);
   ASSERT_TRUE(f.utilization);
   EXPECT_NEAR(*f.utilization, 2 * 0.1 / 0.3, 1e-12);
+}
+
+TEST(Figures, InterludesAreNeitherWaitingNorComputing) {
+  TrainingRun run;
+  run.steps = {step(0, 50, 50, 150, 150), step(0, 150, 150, 250, 250), step(0, 1260, 1260, 1360, 1360)};
+  run.steps[2].aside_ns = 1000 * kMs;
+  run.aside_after_ns = 500 * kMs;
+  const TrainingFigures f = figures(run, 100ms);
+  EXPECT_DOUBLE_EQ(f.wall_s, 1.360 + 0.5);
+  EXPECT_NEAR(f.aside_s, 1.5, 1e-12);
+  EXPECT_NEAR(f.input_wait_s, 0.050 + 0.010, 1e-12);
+  EXPECT_NEAR(f.wall_s, f.input_wait_s + 3 * 0.1 + f.barrier_s + f.aside_s, 1e-12);
+  EXPECT_NEAR(f.barrier_s, 0, 1e-12);
+  ASSERT_TRUE(f.utilization && f.utilization_dlio);
+  EXPECT_NEAR(*f.utilization, 0.2 / 0.210, 1e-12);
+  EXPECT_NEAR(*f.utilization_dlio, 0.2 / 0.210, 1e-12);
 }
 
 TEST(Figures, DlioAveragesItsEpochs) {
@@ -73,6 +95,19 @@ TEST(Figures, SayNothingOfAnAcceleratorThatIsNotThere) {
   EXPECT_DOUBLE_EQ(f.wall_s, 0.030);
 }
 
+TEST(Figures, OfStepsThatTakeWhatTheyTakeHaveAUtilizationAndNoOvershoot) {
+  TrainingRun run;
+  run.steps = {step(0, 50, 50, 150, 150), step(0, 150, 150, 280, 280), step(0, 300, 320, 400, 400)};
+  const TrainingFigures f = figures(run, 0ns);
+  ASSERT_TRUE(f.utilization);
+  EXPECT_NEAR(*f.utilization, (130.0 + 80.0) / 250.0, 1e-12);
+  ASSERT_TRUE(f.utilization_dlio);
+  EXPECT_NEAR(*f.utilization_dlio, (130.0 + 100.0) / 250.0, 1e-12);
+  EXPECT_FALSE(f.step_overshoot);
+  EXPECT_DOUBLE_EQ(f.input_wait_s, 0.050 + 0.0 + 0.040);
+  EXPECT_DOUBLE_EQ(f.wall_s, 0.400);
+}
+
 TEST(Figures, OfARunThatNeverSteppedAreZero) {
   const TrainingFigures f = figures({}, 10ms);
   EXPECT_EQ(f.wall_s, 0);
@@ -94,28 +129,8 @@ TEST(InputOverlap, IsTheHiddenShare) {
   EXPECT_DOUBLE_EQ(input_overlap(1.0, 0.0), 0.0);
 }
 
-// Batches out of nothing, and an end or an error after some.
-class ScriptedInput final : public Stage<const Batch*> {
- public:
-  ScriptedInput(int batches, std::optional<Error> then) : left_(batches), then_(std::move(then)) {
-    batch_.index = {1, 2, 3};
-    batch_.length = {10, 20, 30};
-  }
-  Result<const Batch*> next() override {
-    if (left_-- > 0) return static_cast<const Batch*>(&batch_);
-    if (then_) return *then_;
-    return static_cast<const Batch*>(nullptr);
-  }
-  std::vector<StageTally> times() const override { return {}; }
-
- private:
-  int left_;
-  std::optional<Error> then_;
-  Batch batch_;
-};
-
 TEST(RunTraining, CountsStepsAndBytesToTheEnd) {
-  ScriptedInput input(5, std::nullopt);
+  ScriptedInput input(5);
   Result<std::unique_ptr<Accelerator>> none = make_accelerator("none");
   std::vector<std::uint64_t> seen;
   const TrainingRun run = run_training(input, **none, std::chrono::steady_clock::now(),
@@ -140,7 +155,7 @@ TEST(RunTraining, KeepsWhatWasMeasuredBeforeAnError) {
 }
 
 TEST(RunTraining, EndsWhenItsWatcherFails) {
-  ScriptedInput input(9, std::nullopt);
+  ScriptedInput input(9);
   Result<std::unique_ptr<Accelerator>> none = make_accelerator("none");
   const TrainingRun run = run_training(
       input, **none, std::chrono::steady_clock::now(),
@@ -150,13 +165,84 @@ TEST(RunTraining, EndsWhenItsWatcherFails) {
 }
 
 TEST(RunTraining, EndsWhenItsWatcherHasEnough) {
-  ScriptedInput input(9, std::nullopt);
+  ScriptedInput input(9);
   Result<std::unique_ptr<Accelerator>> none = make_accelerator("none");
   const TrainingRun run =
       run_training(input, **none, std::chrono::steady_clock::now(),
                    [](std::uint64_t step, const Batch&) -> Result<bool> { return step < 3; });
   EXPECT_FALSE(run.failure);
   EXPECT_EQ(run.steps.size(), 4U);
+}
+
+TEST(Interludes, ComeBeforeEachStepAndBehindTheLast) {
+  ScriptedInput input(3);
+  const auto accelerator = make_accelerator("emulated:step=1ms").value();
+  std::vector<std::pair<std::uint64_t, bool>> calls;
+  const TrainingRun run = run_training(input, *accelerator, std::chrono::steady_clock::now(), {}, nullptr,
+                                       [&](std::uint64_t step, const Batch* next) -> Result<bool> {
+                                         calls.emplace_back(step, next != nullptr);
+                                         if (step != 1 && next != nullptr) return false;
+                                         std::this_thread::sleep_for(3ms);
+                                         return true;
+                                       });
+  EXPECT_FALSE(run.failure);
+  EXPECT_EQ(calls,
+            (std::vector<std::pair<std::uint64_t, bool>>{{0, true}, {1, true}, {2, true}, {3, false}}));
+  ASSERT_EQ(run.steps.size(), 3U);
+  EXPECT_EQ(run.steps[0].aside_ns, 0);
+  EXPECT_GE(run.steps[1].aside_ns, 3 * kMs);
+  EXPECT_GE(run.steps[1].begin_ns, run.steps[0].end_ns + 3 * kMs) << "no step begins before it is over";
+  EXPECT_EQ(run.steps[2].aside_ns, 0);
+  EXPECT_GE(run.aside_after_ns, 3 * kMs);
+}
+
+TEST(Interludes, AnErrorEndsTheRun) {
+  ScriptedInput input(3);
+  const auto accelerator = make_accelerator("none").value();
+  const TrainingRun run = run_training(input, *accelerator, std::chrono::steady_clock::now(), {}, nullptr,
+                                       [](std::uint64_t step, const Batch*) -> Result<bool> {
+                                         if (step == 2) return make_error(Errc::io, "no validation");
+                                         return false;
+                                       });
+  ASSERT_TRUE(run.failure);
+  EXPECT_EQ(run.failure->code, Errc::io);
+  EXPECT_EQ(run.steps.size(), 2U);
+}
+
+TEST(Gatherings, AreHeldWhenTheyAreDueAndBelongToTheStepBehind) {
+  ScriptedInput input(4);
+  const auto accelerator = make_accelerator("emulated:step=1ms").value();
+  std::vector<std::uint64_t> held;
+  const Gathering gathering{.due = [](std::uint64_t steps) { return steps % 2 == 0; },
+                            .hold = [&](std::uint64_t steps) -> Result<void> {
+                              held.push_back(steps);
+                              std::this_thread::sleep_for(3ms);
+                              return success();
+                            }};
+  const TrainingRun run =
+      run_training(input, *accelerator, std::chrono::steady_clock::now(), {}, nullptr, {}, gathering);
+  EXPECT_FALSE(run.failure);
+  EXPECT_EQ(held, (std::vector<std::uint64_t>{2, 4}));
+  ASSERT_EQ(run.steps.size(), 4U);
+  EXPECT_EQ(run.steps[1].aside_ns, 0);
+  EXPECT_GE(run.steps[2].aside_ns, 3 * kMs);
+  EXPECT_EQ(run.steps[2].gathering_ns, run.steps[2].aside_ns);
+  EXPECT_GE(run.steps[2].begin_ns, run.steps[1].end_ns + 3 * kMs) << "no step begins before it is over";
+  EXPECT_EQ(run.steps[3].aside_ns, 0);
+  EXPECT_GE(run.aside_after_ns, 3 * kMs);
+}
+
+TEST(Gatherings, AnErrorEndsTheRun) {
+  ScriptedInput input(4);
+  const auto accelerator = make_accelerator("none").value();
+  const Gathering gathering{
+      .due = [](std::uint64_t steps) { return steps == 3; },
+      .hold = [](std::uint64_t) -> Result<void> { return make_error(Errc::no_space, "full"); }};
+  const TrainingRun run =
+      run_training(input, *accelerator, std::chrono::steady_clock::now(), {}, nullptr, {}, gathering);
+  ASSERT_TRUE(run.failure);
+  EXPECT_EQ(run.failure->code, Errc::no_space);
+  EXPECT_EQ(run.steps.size(), 3U);
 }
 
 }  // namespace

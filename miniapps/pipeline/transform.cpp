@@ -1,5 +1,7 @@
 #include "miniapps/pipeline/transform.hpp"
 
+#include <utility>
+
 namespace penstock {
 namespace {
 
@@ -14,6 +16,37 @@ class AsStored final : public Treatment {
 };
 
 }  // namespace
+
+void LapClock::follow(SpanBuffer& spans, std::vector<std::uint16_t> components) {
+  spans_ = &spans;
+  components_ = std::move(components);
+  thread_ = span_thread();
+}
+
+void LapClock::note(std::size_t part, std::uint64_t bytes, Clock::time_point now) {
+  spans_->add({.begin_ns = span_ns(last_),
+               .end_ns = span_ns(now),
+               .number = index_,
+               .bytes = bytes,
+               .epoch = static_cast<std::uint32_t>(epoch_),
+               .thread = thread_,
+               .component = components_[part],
+               .detail = static_cast<std::uint16_t>(part < kLapFirstOwn ? 0 : part - kLapFirstOwn),
+               .reserved = 0});
+}
+
+void LapClock::note_span(penstock_component component, unsigned detail, Clock::time_point begin,
+                         Clock::time_point end, bool of_sample) {
+  spans_->add({.begin_ns = span_ns(begin),
+               .end_ns = span_ns(end),
+               .number = of_sample ? index_ : PENSTOCK_NO_NUMBER,
+               .bytes = 0,
+               .epoch = of_sample ? static_cast<std::uint32_t>(epoch_) : PENSTOCK_NO_EPOCH,
+               .thread = thread_,
+               .component = static_cast<std::uint16_t>(component),
+               .detail = static_cast<std::uint16_t>(detail),
+               .reserved = 0});
+}
 
 std::unique_ptr<Treatment> leave_as_stored() {
   return std::make_unique<AsStored>();

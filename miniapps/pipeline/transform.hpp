@@ -10,30 +10,56 @@
 #include <vector>
 
 #include "io_backends/base/result.hpp"
+#include "profiling/session_abi.h"
+#include "profiling/span_log.hpp"
 
 namespace penstock {
 
 // Times the parts of one worker's day, back to back: lap(part) charges everything since the lap before to
-// `part`. One clock read a lap, some 25 ns. One thread.
+// `part`. One clock read a lap, some 25 ns. One thread. Once it has a buffer, each lap is also a span there,
+// of the sample that was named last.
 class LapClock {
  public:
   using Clock = std::chrono::steady_clock;
 
   explicit LapClock(std::size_t parts) : spent_ns_(parts, 0) {}
 
+  // `components` (session_abi.h) has one for each part. Borrows; call it in the thread that takes the laps.
+  void follow(SpanBuffer& spans, std::vector<std::uint16_t> components);
+  void sample(std::uint64_t epoch, std::uint64_t index) {
+    epoch_ = epoch;
+    index_ = index;
+  }
+
   void restart() { last_ = Clock::now(); }
-  Clock::time_point lap(std::size_t part) {
+  // `bytes` are for the span.
+  Clock::time_point lap(std::size_t part, std::uint64_t bytes = 0) {
     const Clock::time_point now = Clock::now();
     spent_ns_[part] += static_cast<std::uint64_t>((now - last_).count());
+    if (spans_ != nullptr) note(part, bytes, now);
     last_ = now;
     return now;
+  }
+  // A span of this thread beside the laps; nothing without a buffer.
+  void span(penstock_component component, unsigned detail, Clock::time_point begin, Clock::time_point end,
+            bool of_sample) {
+    if (spans_ != nullptr) note_span(component, detail, begin, end, of_sample);
   }
   Clock::time_point last() const { return last_; }
   const std::vector<std::uint64_t>& spent_ns() const { return spent_ns_; }
 
  private:
+  void note(std::size_t part, std::uint64_t bytes, Clock::time_point now);
+  void note_span(penstock_component component, unsigned detail, Clock::time_point begin,
+                 Clock::time_point end, bool of_sample);
+
   Clock::time_point last_{};
   std::vector<std::uint64_t> spent_ns_;
+  SpanBuffer* spans_ = nullptr;
+  std::vector<std::uint16_t> components_;
+  std::uint32_t thread_ = 0;
+  std::uint64_t epoch_ = 0;
+  std::uint64_t index_ = 0;
 };
 
 // The parts of a worker's day that every app has come first; those of the transform follow.
@@ -52,9 +78,9 @@ class SampleTransform {
  public:
   virtual ~SampleTransform() = default;
 
-  // Fills `slot` whole, or fails: corrupt when the sample is not what the app takes. laps.lap(kLapFirstOwn +
-  // i) ends its i-th stage (in the order of Treatment::stages()); the last one ends before it returns. After
-  // an error the slot's content is undefined.
+  // Fills `slot` whole (of a file: as far as its samples go), or fails: corrupt when the sample is not what
+  // the app takes. laps.lap(kLapFirstOwn + i) ends its i-th stage (in the order of Treatment::stages()); the
+  // last one ends before it returns. After an error the slot's content is undefined.
   virtual Result<void> apply(const SampleKey& key, std::span<const std::byte> stored,
                              std::span<std::byte> slot, LapClock& laps) = 0;
 };

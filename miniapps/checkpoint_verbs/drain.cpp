@@ -1,0 +1,242 @@
+// penstock checkpoint drain: makes durable what a training left on the fast tier, and frees its room.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "datagen/command_output.hpp"
+#include "io_backends/base/interrupt.hpp"
+#include "io_backends/base/progress.hpp"
+#include "io_backends/base/units.hpp"
+#include "miniapps/checkpoint_verbs/stores.hpp"
+#include "miniapps/checkpoint_verbs/verbs.hpp"
+#include "results/table.hpp"
+
+namespace penstock {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+struct Drained {
+  std::uint64_t copied = 0, bytes = 0, evicted = 0, quarantined = 0, left = 0;
+  bool timed_out = false;
+  std::vector<std::string> problems;
+  double seconds = 0;
+};
+
+class Drain {
+ public:
+  Drain(CheckpointStore& fast, CheckpointStore& slow, std::string run, const CommandContext& context)
+      : fast_(fast), slow_(slow), run_(std::move(run)), context_(context) {}
+
+  // Both tiers' locks are held while it works.
+  Result<Drained> work();
+
+ private:
+  Result<void> drain(const FoundCheckpoint& found, Progress& shown);
+  // Of what was asked to end: the deadline, or a signal.
+  Result<void> go_on() const;
+  Result<void> set_aside(const FoundCheckpoint& found, const Error& why);
+  Result<void> evict(const std::vector<FoundCheckpoint>& all);
+
+  CheckpointStore& fast_;
+  CheckpointStore& slow_;
+  const std::string run_;
+  const CommandContext& context_;
+  const Clock::time_point start_ = Clock::now();
+  std::vector<CheckpointId> durable_;  // on the fast tier, too
+  Drained drained_;
+};
+
+const FoundCopy* copy_on(const FoundCheckpoint& found, const CheckpointStore& store) {
+  for (const FoundCopy& copy : found.copies)
+    if (copy.store == &store) return &copy;
+  return nullptr;
+}
+
+Result<void> Drain::go_on() const {
+  PENSTOCK_TRY(check_interrupt());
+  if (context_.options.has("timeout") && Clock::now() - start_ >= context_.options.duration("timeout"))
+    return make_error(Errc::timed_out, "--timeout is over");
+  return success();
+}
+
+Result<void> Drain::set_aside(const FoundCheckpoint& found, const Error& why) {
+  drained_.problems.push_back(why.message());
+  if (!found_wrong(why.code)) {
+    ++drained_.left;
+    return success();
+  }
+  ++drained_.quarantined;
+  return fast_.quarantine(run_, found.id, why.message());
+}
+
+Result<void> Drain::drain(const FoundCheckpoint& found, Progress& shown) {
+  const FoundCopy& source = *copy_on(found, fast_);
+  if (!source.manifest.ok()) return set_aside(found, source.manifest.error());
+  const FoundCopy* target = copy_on(found, slow_);
+  if (target != nullptr && target->manifest.ok() && same_content(*source.manifest, *target->manifest)) {
+    durable_.push_back(found.id);
+    return success();
+  }
+  if (target != nullptr && target->manifest.ok()) {
+    drained_.problems.push_back(fmt::format(
+        "checkpoint {} of '{}' on '{}' is another one than that on '{}': both are left as they are",
+        short_name(found.id), run_, fast_.tier().name, slow_.tier().name));
+    ++drained_.left;
+    return success();
+  }
+  if (target != nullptr) {
+    const Error& why = target->manifest.error();
+    drained_.problems.push_back(why.message());
+    if (!found_wrong(why.code)) {
+      ++drained_.left;
+      return success();
+    }
+    // It stands where the right one is to be.
+    PENSTOCK_TRY(slow_.quarantine(run_, found.id, why.message()));
+    ++drained_.quarantined;
+  }
+  CopyWishes wishes{.read_back = context_.options.flag("read-back")};
+  wishes.gone_on = [&](std::uint64_t bytes) {
+    shown.advance(bytes);
+    return go_on();
+  };
+  const Result<CheckpointManifest> copied = copy_checkpoint(fast_, slow_, *source.manifest, wishes);
+  if (!copied.ok()) {
+    if (!found_wrong(copied.error().code)) return copied.error();
+    // The copy may be what is wrong: then the fast one stays, for another try.
+    const Result<void> whole = fast_.verify(run_, *source.manifest);
+    if (!whole.ok() && found_wrong(whole.error().code)) return set_aside(found, whole.error());
+    drained_.problems.push_back(copied.error().message());
+    ++drained_.left;
+    return success();
+  }
+  ++drained_.copied;
+  drained_.bytes += copied->bytes();
+  durable_.push_back(found.id);
+  slow_.hint_latest(run_, found.id);
+  return success();
+}
+
+Result<void> Drain::evict(const std::vector<FoundCheckpoint>& all) {
+  std::uint64_t stay = context_.options.given("keep-fast")
+                           ? static_cast<std::uint64_t>(context_.options.integer("keep-fast"))
+                           : 0;
+  for (auto found = all.rbegin(); found != all.rend(); ++found) {
+    if (std::find(durable_.begin(), durable_.end(), found->id) == durable_.end()) continue;
+    if (stay > 0) {
+      --stay;
+      continue;
+    }
+    PENSTOCK_TRY(fast_.remove(run_, found->id));
+    ++drained_.evicted;
+  }
+  return success();
+}
+
+Result<Drained> Drain::work() {
+  PENSTOCK_ASSIGN(const std::optional<std::string> before, fast_.paired(run_));
+  if (before && *before != slow_.facts().uuid)
+    return make_error(
+        Errc::invalid_argument,
+        fmt::format("run '{}' drains from '{}' to the store {}, and '{}' is another one: name that one", run_,
+                    fast_.tier().name, *before, slow_.tier().name));
+  PENSTOCK_TRY(slow_.sweep(run_, "drain"));
+  const std::vector<CheckpointStore*> both{&fast_, &slow_};
+  PENSTOCK_ASSIGN(std::vector<FoundCheckpoint> all, find_checkpoints(both, run_));
+  std::erase_if(all, [&](const FoundCheckpoint& found) { return copy_on(found, fast_) == nullptr; });
+  std::uint64_t bytes = 0;
+  for (const FoundCheckpoint& found : all)
+    if (!found.durable() && found.manifest() != nullptr) bytes += found.manifest()->bytes();
+  Progress shown(context_.output.progress, "drain", bytes, "B");
+  Result<void> done = success();
+  for (std::size_t i = 0; i < all.size() && done.ok(); ++i) {
+    done = drain(all[i], shown);
+    if (!done.ok()) drained_.left += all.size() - i;
+  }
+  drained_.timed_out = !done.ok() && done.error().code == Errc::timed_out;
+  PENSTOCK_TRY(evict(all));
+  if (!done.ok() && !drained_.timed_out) return done.error();
+  drained_.seconds = std::chrono::duration<double>(Clock::now() - start_).count();
+  return drained_;
+}
+
+Json to_json(const std::string& run, const Drained& drained) {
+  return {{"kind", "drain"},
+          {"run", run},
+          {"copied", drained.copied},
+          {"bytes", drained.bytes},
+          {"evicted", drained.evicted},
+          {"quarantined", drained.quarantined},
+          {"left", drained.left},
+          {"problems", drained.problems},
+          {"wall_s", drained.seconds},
+          {"verdict", drained.timed_out           ? "timed_out"
+                      : !drained.problems.empty() ? "failed"
+                                                  : "ok"}};
+}
+
+void print_drained(const std::string& run, const Drained& drained, const Output& output) {
+  for (const std::string& problem : drained.problems) print_text("wrong: " + printable(problem) + "\n");
+  std::string text =
+      fmt::format("{}: {} ({}) made durable in {}", run,
+                  drained.copied == 1 ? "1 checkpoint" : format_count(drained.copied) + " checkpoints",
+                  format_bytes(static_cast<double>(drained.bytes), output), format_seconds(drained.seconds));
+  if (drained.copied > 0 && drained.seconds > 0)
+    text += fmt::format(", {} {}", format_rate(static_cast<double>(drained.bytes) / drained.seconds, output),
+                        rate_unit(output));
+  text += fmt::format("; {} evicted from the fast tier", format_count(drained.evicted));
+  if (drained.quarantined > 0) text += fmt::format("; {} put into quarantine", drained.quarantined);
+  if (drained.left > 0) text += fmt::format("; {} not durable", format_count(drained.left));
+  print_text(text + "\n");
+}
+
+struct Pair {
+  CheckpointStore* fast = nullptr;
+  CheckpointStore* slow = nullptr;
+};
+
+Result<Pair> fast_and_slow(const NamedStores& stores) {
+  Pair pair;
+  const std::vector<CheckpointStore*> there = stores.there();
+  for (CheckpointStore* store : there)
+    (store->facts().role == StoreRole::fast ? pair.fast : pair.slow) = store;
+  if (there.size() == 2 && pair.fast != nullptr && pair.slow != nullptr) return pair;
+  std::string roles;
+  for (const CheckpointStore* store : there)
+    roles += fmt::format("{}'{}' is {}", roles.empty() ? "" : ", ", store->tier().name,
+                         role_name(store->facts().role));
+  return make_error(Errc::invalid_argument,
+                    fmt::format("drain takes one fast and one slow store: {}", roles));
+}
+
+}  // namespace
+
+Result<int> checkpoint_drain(const CommandContext& context, StoreNouns nouns) {
+  PENSTOCK_ASSIGN(const NamedStores stores, open_stores(nouns, false));
+  PENSTOCK_ASSIGN(const Pair pair, fast_and_slow(stores));
+  PENSTOCK_ASSIGN(const std::string run, one_run(stores.there(), context.options));
+  PENSTOCK_ASSIGN(const auto fast_lock, pair.fast->lock_run(run, "drain"));
+  PENSTOCK_ASSIGN(const auto slow_lock, pair.slow->lock_run(run, "drain"));
+  PENSTOCK_ASSIGN(const Drained drained, Drain(*pair.fast, *pair.slow, run, context).work());
+  if (context.output.json)
+    print_json(to_json(run, drained));
+  else
+    print_drained(run, drained, context.output);
+  if (drained.timed_out) {
+    say_failed(context, make_error(Errc::timed_out,
+                                   fmt::format("{} of run '{}' were not durable within {}: the same "
+                                               "command goes on from there",
+                                               drained.left, run,
+                                               format_duration(context.options.duration("timeout")))));
+    return kNotDurable;
+  }
+  return drained.problems.empty() ? 0 : 1;
+}
+
+}  // namespace penstock

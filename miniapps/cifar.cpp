@@ -1,0 +1,92 @@
+// Small pictures that are loaded once and held in memory, with a checkpoint behind every epoch: a training
+// that writes more than it reads.
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "miniapps/miniapp.hpp"
+
+namespace penstock {
+namespace {
+
+constexpr std::size_t kSide = 32;
+constexpr std::size_t kPixels = kSide * kSide;
+constexpr std::size_t kChannels = 3;
+constexpr std::array<std::string_view, 1> kStages{"decode"};
+
+constexpr OptionSpec kOptions[] = {{.name = "type",
+                                    .type = OptionType::choice,
+                                    .value = "f32|u8",
+                                    .fallback = "f32",
+                                    .help = "numbers in the batch: floats from 0 to 1, or octets"},
+                                   kModelOption};
+
+// From three planes of octets to pixels.
+class PictureTransform final : public SampleTransform {
+ public:
+  explicit PictureTransform(bool octets) : octets_(octets) {}
+
+  Result<void> apply(const SampleKey&, std::span<const std::byte> stored, std::span<std::byte> slot,
+                     LapClock& laps) override {
+    if (stored.size() != kChannels * kPixels)
+      return make_error(Errc::corrupt,
+                        "it has " + std::to_string(stored.size()) + " bytes; a picture of CIFAR-10 has 3072");
+    if (octets_)
+      fill(stored, slot.data(), [](std::byte value) { return value; });
+    else
+      fill(stored, reinterpret_cast<float*>(slot.data()), [](std::byte value) {
+        return static_cast<float>(std::to_integer<unsigned>(value)) * (1.0F / 255.0F);
+      });
+    laps.lap(kLapFirstOwn);
+    return success();
+  }
+
+ private:
+  template <class Number, class Convert>
+  static void fill(std::span<const std::byte> stored, Number* out, Convert convert) {
+    for (std::size_t i = 0; i < kPixels; ++i)
+      for (std::size_t c = 0; c < kChannels; ++c) out[i * kChannels + c] = convert(stored[c * kPixels + i]);
+  }
+
+  const bool octets_;
+};
+
+class PictureTreatment final : public Treatment {
+ public:
+  explicit PictureTreatment(bool octets) : octets_(octets) {}
+
+  std::size_t slot_bytes() const override { return kChannels * kPixels * (octets_ ? 1 : sizeof(float)); }
+  std::string_view layout() const override { return octets_ ? "u8 NHWC 32x32x3" : "f32 NHWC 32x32x3"; }
+  std::span<const std::string_view> stages() const override { return kStages; }
+  Result<std::unique_ptr<SampleTransform>> transform() const override {
+    return std::unique_ptr<SampleTransform>(std::make_unique<PictureTransform>(octets_));
+  }
+
+ private:
+  const bool octets_;
+};
+
+Result<std::unique_ptr<Treatment>> make(const Options& options, const AppRequest&) {
+  return std::unique_ptr<Treatment>(std::make_unique<PictureTreatment>(options.text("type") == "u8"));
+}
+
+}  // namespace
+
+extern const MiniAppInfo miniapp_cifar;
+const MiniAppInfo miniapp_cifar{
+    .name = "cifar",
+    .summary =
+        "pictures of 32x32 that are read once and held in memory, with a checkpoint behind every epoch",
+    .options = kOptions,
+    .reproduces =
+        "CIFAR-10 as Layton profiled it for ADMIN 65/2021: little is read, nearly all I/O is writing",
+    .codec = "raw",
+    .sample_bytes = kChannels * kPixels,
+    .defaults = {.batch = 128, .prefetch = 0, .shuffle = "global", .epochs = 20},
+    .make = &make,
+    .in_memory = true,
+    .checkpoints = true};
+
+}  // namespace penstock

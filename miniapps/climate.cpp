@@ -1,0 +1,231 @@
+// Fields of weather out of HDF5 files that are loaded whole, one sample each, as ClimDeepLearn does.
+#include <algorithm>
+#include <array>
+#include <cstdint>
+#include <cstring>
+#include <memory>
+#include <numeric>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "io_backends/base/random.hpp"
+#include "miniapps/miniapp.hpp"
+#include "miniapps/pipeline/pixels.hpp"
+#include "miniapps/published_bandwidth.hpp"
+
+namespace penstock {
+namespace {
+
+constexpr std::string_view kStatistics = "stats.h5";
+constexpr std::array<Hdf5Wanted, 2> kWanted{
+    {{"climate/data", Element::f32}, {"climate/labels", Element::f32}}};
+constexpr Hdf5Wanted kMoments{"climate/stats", Element::f32};
+constexpr std::size_t kMost = 1;  // columns of the statistics: mean, largest, smallest, deviation
+constexpr std::size_t kLeast = 2;
+constexpr std::array<std::string_view, 1> kStages{"normalise"};
+constexpr std::uint64_t kSplitSeed = 12345;  // the program's own
+constexpr std::uint64_t kEpochSteps = 10;    // of training, whatever the number of files
+
+constexpr OptionSpec kOptions[] = {{.name = "channels",
+                                    .type = OptionType::list,
+                                    .value = "C,C,...",
+                                    .fallback = "0,1,2,10",
+                                    .help = "which fields the network takes, counted from 0"}};
+
+struct Fields {
+  std::size_t height = 0;
+  std::size_t width = 0;
+  std::uint64_t stored = 0;  // channels in a file
+
+  std::size_t pixels() const { return height * width; }
+};
+
+// What is taken of them: value * scale + shift lies in 0 to 1.
+struct Channel {
+  std::uint64_t number = 0;
+  float scale = 1;
+  float shift = 0;
+};
+
+// The channels as pixels, and behind them the label of each pixel, a 32-bit integer.
+class FieldsTransform final : public SampleTransform {
+ public:
+  FieldsTransform(const Fields& fields, const std::vector<Channel>& channels)
+      : fields_(fields), channels_(channels), planes_(channels.size()) {}
+
+  Result<void> apply(const SampleKey&, std::span<const std::byte> stored, std::span<std::byte> slot,
+                     LapClock& laps) override {
+    PENSTOCK_ASSIGN(const std::vector<Hdf5Rows> arrays, file_arrays(stored, kWanted));
+    const std::vector<std::uint64_t> data{fields_.stored, fields_.height, fields_.width};
+    const std::vector<std::uint64_t> labels{fields_.height, fields_.width};
+    if (arrays[0].shape != data || arrays[1].shape != labels)
+      return make_error(Errc::corrupt, "its data or labels have another shape than those of the first file");
+    for (std::size_t c = 0; c < channels_.size(); ++c)
+      planes_[c] = {arrays[0].row(channels_[c].number).data(), channels_[c].scale, channels_[c].shift};
+    planes_to_pixels(planes_, fields_.pixels(), reinterpret_cast<float*>(slot.data()));
+    copy_labels(arrays[1], slot.subspan(channels_.size() * fields_.pixels() * sizeof(float)));
+    laps.lap(kLapFirstOwn);
+    return success();
+  }
+
+ private:
+  void copy_labels(const Hdf5Rows& labels, std::span<std::byte> out) const {
+    auto* to = reinterpret_cast<std::int32_t*>(out.data());
+    for (std::size_t y = 0; y < fields_.height; ++y) {
+      const std::byte* row = labels.row(y).data();
+      for (std::size_t x = 0; x < fields_.width; ++x) {
+        float value = 0;
+        std::memcpy(&value, row + x * sizeof value, sizeof value);
+        // What is no class (a NaN, or far beyond any) is none of them.
+        *to++ = value > -1e6F && value < 1e6F ? static_cast<std::int32_t>(value) : -1;
+      }
+    }
+  }
+
+  const Fields fields_;
+  const std::vector<Channel>& channels_;
+  std::vector<Plane> planes_;
+};
+
+class FieldsTreatment final : public Treatment {
+ public:
+  FieldsTreatment(const Fields& fields, std::vector<Channel> channels)
+      : fields_(fields),
+        channels_(std::move(channels)),
+        layout_("f32 NHWC " + std::to_string(fields.height) + "x" + std::to_string(fields.width) + "x" +
+                std::to_string(channels_.size()) + " and i32 labels") {}
+
+  std::size_t slot_bytes() const override {
+    return fields_.pixels() * (channels_.size() * sizeof(float) + sizeof(std::int32_t));
+  }
+  std::string_view layout() const override { return layout_; }
+  std::span<const std::string_view> stages() const override { return kStages; }
+  Result<std::unique_ptr<SampleTransform>> transform() const override {
+    return std::unique_ptr<SampleTransform>(std::make_unique<FieldsTransform>(fields_, channels_));
+  }
+
+ private:
+  const Fields fields_;
+  const std::vector<Channel> channels_;
+  const std::string layout_;
+};
+
+Result<Fields> fields_of(Backend& backend, const WholeObjects& files) {
+  std::string scratch;
+  const std::string_view first = files.manifest.object_name(0, scratch);
+  if (files.most_held() != 1)
+    return make_error(Errc::invalid_argument, "climate takes files of one sample; some of these hold " +
+                                                  std::to_string(files.most_held()));
+  PENSTOCK_ASSIGN(const std::vector<std::uint64_t> shape, hdf5_shape(backend, first, kWanted[0].array));
+  const Fields fields = shape.size() == 3 ? Fields{static_cast<std::size_t>(shape[1]),
+                                                   static_cast<std::size_t>(shape[2]), shape[0]}
+                                          : Fields{};
+  if (fields.pixels() != 0) return fields;
+  return make_error(Errc::invalid_argument, "'" + std::string(first) + "': its '" +
+                                                std::string(kWanted[0].array) +
+                                                "' are no fields: channels, height, width");
+}
+
+// The channels that are asked for, with what brings them to 0 to 1 by the statistics of all samples.
+Result<std::vector<Channel>> channels_of(const FileRequest& request, const Fields& fields) {
+  const std::vector<std::uint64_t>& asked = request.options.list("channels");
+  for (const std::uint64_t channel : asked)
+    if (channel >= fields.stored)
+      return make_error(Errc::invalid_argument, "there is no channel " + std::to_string(channel) +
+                                                    " among the " + std::to_string(fields.stored) +
+                                                    " of these files: choose others by --set channels=0,1");
+  const auto failed = [](const Error& error) {
+    return make_error(error.code, "cannot read '" + std::string(kStatistics) +
+                                      "', which says what all samples lie between: " + error.what);
+  };
+  Result<std::unique_ptr<Reader>> reader = request.backend.open(kStatistics);
+  if (!reader.ok()) return failed(reader.error());
+  const Result<std::uint64_t> size = (*reader)->size();
+  if (!size.ok()) return failed(size.error());
+  constexpr std::uint64_t kMostStatistics = std::uint64_t{16} << 20;
+  std::vector<std::byte> file(static_cast<std::size_t>(std::min(*size, kMostStatistics)));
+  if (const Result<void> read = (*reader)->read_at(0, file); !read.ok()) return failed(read.error());
+  const Result<std::vector<Hdf5Rows>> arrays = hdf5_arrays(file, {&kMoments, 1});
+  if (!arrays.ok()) return failed(arrays.error());
+  const Hdf5Rows& moments = arrays->front();
+  if (moments.shape.size() != 2 || moments.shape[0] != fields.stored || moments.shape[1] <= kLeast)
+    return failed(
+        {Errc::corrupt, 0, "its statistics are not of " + std::to_string(fields.stored) + " channels"});
+  std::vector<Channel> channels;
+  for (const std::uint64_t number : asked) {
+    std::array<float, kLeast + 1> row{};
+    std::memcpy(row.data(), moments.row(number).data(), sizeof row);
+    const float range = row[kMost] - row[kLeast];
+    const float scale = range > 0 ? 1.0F / range : 1.0F;
+    channels.push_back({number, scale, -row[kLeast] * scale});
+  }
+  return channels;
+}
+
+// Both kinds of files are of one size, and a sample is what is used of one.
+StudiedBytes studied_bytes(const FilePlan& plan, std::uint64_t training_reads,
+                           std::uint64_t validation_reads) {
+  const std::uint64_t reads = training_reads + validation_reads;
+  constexpr std::uint64_t kStatisticsBytes = 32;
+  return {climate_published_bytes(reads, plan.training.sample_bytes + kStatisticsBytes),
+          climate_corrected_bytes(reads, plan.training.file_bytes)};
+}
+
+// Four fifths of the files are trained on and a tenth is validated on, of a permutation that is always the
+// same.
+Result<FilePlan> plan(const FileRequest& request) {
+  if (request.validation_samples != nullptr)
+    return make_error(Errc::invalid_argument,
+                      "climate validates on a tenth of --data itself: leave out --validation");
+  PENSTOCK_ASSIGN(const WholeObjects all, whole_objects(request.samples));
+  PENSTOCK_ASSIGN(const Fields fields, fields_of(request.backend, all));
+  PENSTOCK_ASSIGN(const std::vector<Channel> channels, channels_of(request, fields));
+  const std::uint64_t files = all.held.size();
+  const std::uint64_t training = files * 8 / 10;
+  const std::uint64_t validation = files / 10;
+  if (validation == 0)
+    return make_error(Errc::invalid_argument,
+                      "climate needs at least 10 files, of which it validates on one; "
+                      "there are " +
+                          std::to_string(files));
+  const Permutation order(files, kSplitSeed);
+  std::vector<std::uint64_t> places(static_cast<std::size_t>(training + validation));
+  for (std::uint64_t i = 0; i < places.size(); ++i) places[static_cast<std::size_t>(i)] = order.at(i);
+
+  const auto set_of = [&](std::span<const std::uint64_t> chosen) -> Result<FileSet> {
+    PENSTOCK_ASSIGN(WholeObjects set, selected(all, chosen));
+    auto treatment = std::make_unique<FieldsTreatment>(fields, channels);
+    const std::size_t bytes = treatment->slot_bytes();
+    const std::uint64_t file_bytes = set.manifest.object_bytes(0);
+    return FileSet{std::move(set), std::move(treatment), bytes, file_bytes};
+  };
+  const std::span<const std::uint64_t> chosen(places);
+  PENSTOCK_ASSIGN(FileSet trained, set_of(chosen.first(static_cast<std::size_t>(training))));
+  PENSTOCK_ASSIGN(FileSet validated, set_of(chosen.subspan(static_cast<std::size_t>(training))));
+  return FilePlan{.training = std::move(trained),
+                  .validation = Validation{.set = std::move(validated),
+                                           .every_steps = kEpochSteps,
+                                           .at_the_end = true,
+                                           .starts_anew = true},
+                  .bytes = &studied_bytes};
+}
+
+}  // namespace
+
+extern const MiniAppInfo miniapp_climate;
+const MiniAppInfo miniapp_climate{
+    .name = "climate",
+    .summary =
+        "fields of weather in HDF5 files that are loaded whole: four channels of each, normalised, and "
+        "its map of labels",
+    .options = kOptions,
+    .reproduces =
+        "ClimDeepLearn (CDB) as Chowdhury et al. measured it at NERSC: three times ten steps of "
+        "training and a validation",
+    .codec = "raw",
+    .format = "hdf5",
+    .defaults = {.batch = 1, .prefetch = 16, .shuffle = "buffer:100", .threads = 4, .steps = 29},
+    .plan_files = &plan};
+
+}  // namespace penstock

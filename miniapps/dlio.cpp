@@ -1,0 +1,88 @@
+// DLIO's workloads (MLPerf Storage's among them), from their own YAML files: samples are read and batched as
+// they are stored, and steps take as long as the file says.
+#include <fmt/format.h>
+
+#include <cmath>
+#include <filesystem>
+#include <memory>
+#include <string>
+
+#include "miniapps/dlio_workload.hpp"
+#include "miniapps/miniapp.hpp"
+#include "miniapps/pipeline/transform.hpp"
+
+namespace penstock {
+namespace {
+
+Result<std::unique_ptr<Treatment>> make(const Options&, const AppRequest&) {
+  return leave_as_stored();
+}
+
+std::string duration_of(double seconds) {
+  const auto us = static_cast<std::uint64_t>(std::llround(seconds * 1e6));
+  return us % 1000 == 0 ? fmt::format("{}ms", us / 1000) : fmt::format("{}us", us);
+}
+
+// Jitter is evenly spread: as wide as has the workload's standard deviation.
+double jitter_of(const DlioWorkload& workload) {
+  return std::sqrt(3.0) * workload.deviation_s;
+}
+
+std::string accelerator_of(const DlioWorkload& workload) {
+  if (workload.computation_s <= 0) return "none";
+  std::string text = "emulated:step=" + duration_of(workload.computation_s);
+  if (workload.deviation_s > 0) text += ",jitter=" + duration_of(jitter_of(workload));
+  return text;
+}
+
+// DLIO has what it trains on in a folder of its own.
+std::string data_of(const DlioWorkload& workload) {
+  if (workload.data_folder.empty()) return "";
+  const std::filesystem::path train = std::filesystem::path(workload.data_folder) / "train";
+  std::error_code none;
+  return std::filesystem::is_directory(train, none) ? train.string() : workload.data_folder;
+}
+
+Result<RunDefaults> workload(const WorkloadRequest& request) {
+  PENSTOCK_ASSIGN(const DlioWorkload from, read_dlio_workload(request.file, request.overrides));
+  if (from.deviation_s > 0 && jitter_of(from) >= from.computation_s)
+    return make_error(Errc::invalid_argument,
+                      fmt::format("workload '{}': a stdev of {} s is too wide for a computation_time of {} s",
+                                  request.file, from.deviation_s, from.computation_s));
+  RunDefaults defaults;
+  defaults.batch = from.batch;
+  defaults.prefetch = from.prefetch;
+  defaults.threads = from.threads;
+  defaults.epochs = from.epochs;
+  defaults.steps = from.steps;
+  defaults.accelerator = accelerator_of(from);
+  defaults.shuffle = from.shuffles ? "global" : "none";
+  defaults.data = data_of(from);
+  defaults.au = from.au;
+  defaults.samples = from.files * from.samples_per_file;
+  defaults.format = from.format;
+  if (from.deviation_s > 0)
+    defaults.notes.push_back(fmt::format("{}: its stdev of {} s becomes an evenly spread jitter of up to {}",
+                                         from.name, from.deviation_s, duration_of(jitter_of(from))));
+  for (const std::string& note : from.notes) defaults.notes.push_back(from.name + ": " + note);
+  if (const std::uint64_t left = files_left_by_dlio(from, request.accelerators); left < from.files)
+    defaults.notes.push_back(fmt::format(
+        "{}: DLIO (from its commit ad8ce8b on) would leave {} of the workload's {} files; here all are used",
+        from.name, left, from.files));
+  return defaults;
+}
+
+}  // namespace
+
+extern const MiniAppInfo miniapp_dlio;
+const MiniAppInfo miniapp_dlio{
+    .name = "dlio",
+    .summary = "DLIO's workloads from their own files: --workload FILE.yaml [++workload.KEY=VALUE...]",
+    .options = {},
+    .reproduces = "DLIO (Devarajan et al., CCGrid 2021) and the training workloads of MLPerf Storage",
+    .codec = "",
+    .defaults = {.batch = 1, .prefetch = 2},
+    .make = &make,
+    .workload = &workload};
+
+}  // namespace penstock

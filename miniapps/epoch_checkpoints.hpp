@@ -1,0 +1,51 @@
+// A checkpoint behind every epoch of a training: the model's bytes, written and made durable while it waits.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "io_backends/base/backend.hpp"
+#include "io_backends/base/result.hpp"
+#include "io_backends/base/tier.hpp"
+#include "miniapps/pipeline/batch.hpp"
+
+namespace penstock {
+
+struct CheckpointFigures {
+  std::uint64_t bytes = 0;        // of all of them
+  std::vector<double> seconds{};  // each, from its begin until it and its name survive a power cut
+};
+
+// One thread.
+class EpochCheckpoints {
+ public:
+  // The object `name` gets `model_bytes` of what no file system can shrink, drawn by the seed, differing a
+  // little each time as weights do. exhausted where there is no memory for them.
+  static Result<std::unique_ptr<EpochCheckpoints>> make(const Tier& tier, std::string name,
+                                                        std::uint64_t model_bytes, std::uint64_t seed);
+
+  // Whether the place takes one, as far as it can be told without writing it. Leaves nothing behind.
+  Result<void> try_place() const;
+
+  // As an Interlude (training.hpp): when an epoch is over, the last one included, the object is replaced.
+  // Errors name it; `interrupted` between two pieces. A tier that hangs holds the caller.
+  Result<bool> between(std::uint64_t step, const Batch* next);
+
+  const CheckpointFigures& figures() const { return figures_; }
+
+ private:
+  EpochCheckpoints(const Tier& tier, std::string name, std::vector<std::byte> model)
+      : tier_(tier), name_(std::move(name)), model_(std::move(model)) {}
+  Result<void> save();
+
+  const Tier& tier_;
+  const std::string name_;
+  std::vector<std::byte> model_;
+  std::optional<std::uint64_t> epoch_;  // of the training
+  CheckpointFigures figures_;
+};
+
+}  // namespace penstock

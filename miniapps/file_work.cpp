@@ -1,0 +1,44 @@
+#include "miniapps/file_work.hpp"
+
+#include <string>
+#include <utility>
+
+#include "miniapps/miniapp.hpp"
+
+namespace penstock {
+
+Result<std::vector<Hdf5Rows>> file_arrays(std::span<const std::byte> file,
+                                          std::span<const Hdf5Wanted> wanted) {
+  Result<std::vector<Hdf5Rows>> arrays = hdf5_arrays(file, wanted);
+  if (arrays.ok()) return arrays;
+  Error error = std::move(arrays).error();
+  if (error.code == Errc::not_found || error.code == Errc::unsupported) error.code = Errc::corrupt;
+  return error;
+}
+
+Result<FileWork> take_files(const MiniAppInfo& app, const Options& options, std::uint64_t seed,
+                            Shuffle shuffle, Corpus& corpus, Corpus* validation) {
+  FileRequest request{.options = options,
+                      .backend = *corpus.tier.backend,
+                      .samples = corpus.manifest,
+                      .seed = seed,
+                      .shuffle = shuffle};
+  if (validation != nullptr) {
+    request.validation_backend = validation->tier.backend.get();
+    request.validation_samples = &validation->manifest;
+  }
+  PENSTOCK_ASSIGN(FilePlan plan, app.plan_files(request));
+  FileWork work{.facts = corpus_facts(corpus),
+                .samples = nullptr,
+                .plan = std::move(plan),
+                .validation_samples = nullptr};
+  work.samples = std::make_unique<const Manifest>(
+      std::exchange(corpus.manifest, std::move(work.plan.training.files.manifest)));
+  if (validation != nullptr) {
+    work.validation_backend = validation->tier.backend.get();
+    work.validation_samples = std::make_unique<const Manifest>(std::move(validation->manifest));
+  }
+  return work;
+}
+
+}  // namespace penstock

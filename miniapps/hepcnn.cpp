@@ -1,0 +1,170 @@
+// Detector images out of HDF5 files that are loaded whole, as HEPCNNB does.
+#include <array>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "miniapps/miniapp.hpp"
+#include "miniapps/pipeline/file_batches.hpp"
+#include "miniapps/pipeline/pixels.hpp"
+#include "miniapps/published_bandwidth.hpp"
+
+namespace penstock {
+namespace {
+
+// What the program reads of the nine data sets in a file; all have a row a sample.
+constexpr std::array<Hdf5Wanted, 5> kWanted{
+    {{"data", Element::f32}, {"label"}, {"normweight"}, {"weight"}, {"psr"}}};
+constexpr std::array<std::string_view, 1> kStages{"transpose"};
+
+struct Images {
+  std::size_t channels = 0;
+  std::size_t height = 0;
+  std::size_t width = 0;
+
+  std::size_t pixels() const { return height * width; }
+  std::size_t bytes() const { return channels * pixels() * sizeof(float); }
+  bool are(const std::vector<std::uint64_t>& shape) const {
+    return shape.size() == 4 && shape[1] == channels && shape[2] == height && shape[3] == width;
+  }
+};
+
+std::string text_of(const std::vector<std::uint64_t>& shape) {
+  std::string text;
+  for (const std::uint64_t side : shape) text += (text.empty() ? "" : "x") + std::to_string(side);
+  return text;
+}
+
+// From planes to pixels, in an order of the file's own.
+class FileTransform final : public SampleTransform {
+ public:
+  FileTransform(const Images& images, const std::vector<WholeObjects::Held>& held, std::uint64_t seed)
+      : images_(images), held_(held), seed_(seed), planes_(images.channels) {}
+
+  Result<void> apply(const SampleKey& key, std::span<const std::byte> stored, std::span<std::byte> slot,
+                     LapClock& laps) override {
+    PENSTOCK_ASSIGN(const std::vector<Hdf5Rows> arrays, file_arrays(stored, kWanted));
+    const std::uint32_t samples = held_[static_cast<std::size_t>(key.index)].samples;
+    PENSTOCK_TRY(check(arrays, samples));
+    const Permutation order = file_order(seed_, key.epoch, key.index, samples);
+    for (std::uint32_t i = 0; i < samples; ++i)
+      turn(arrays.front().row(order.at(i)), slot.subspan(i * images_.bytes(), images_.bytes()));
+    laps.lap(kLapFirstOwn);
+    return success();
+  }
+
+ private:
+  Result<void> check(const std::vector<Hdf5Rows>& arrays, std::uint32_t samples) const {
+    if (!images_.are(arrays.front().shape))
+      return make_error(Errc::corrupt,
+                        "its data are " + text_of(arrays.front().shape) + ", not " +
+                            text_of({samples, images_.channels, images_.height, images_.width}));
+    for (std::size_t i = 0; i < arrays.size(); ++i)
+      if (arrays[i].rows() != samples)
+        return make_error(Errc::corrupt, "the data set '" + std::string(kWanted[i].array) + "' has " +
+                                             std::to_string(arrays[i].rows()) + " rows, not the " +
+                                             std::to_string(samples) + " that the manifest says");
+    return success();
+  }
+  void turn(std::span<const std::byte> stored, std::span<std::byte> image) {
+    for (std::size_t c = 0; c < planes_.size(); ++c)
+      planes_[c].values = stored.data() + c * images_.pixels() * sizeof(float);
+    planes_to_pixels(planes_, images_.pixels(), reinterpret_cast<float*>(image.data()));
+  }
+
+  const Images images_;
+  const std::vector<WholeObjects::Held>& held_;
+  const std::uint64_t seed_;
+  std::vector<Plane> planes_;
+};
+
+class FileTreatment final : public Treatment {
+ public:
+  FileTreatment(const Images& images, const WholeObjects& files, std::uint64_t seed)
+      : images_(images),
+        held_(files.held),
+        most_(files.most_held()),
+        seed_(seed),
+        layout_("f32 NHWC " + text_of({images.height, images.width, images.channels})) {}
+
+  std::size_t slot_bytes() const override { return most_ * images_.bytes(); }
+  std::string_view layout() const override { return layout_; }
+  std::span<const std::string_view> stages() const override { return kStages; }
+  Result<std::unique_ptr<SampleTransform>> transform() const override {
+    return std::unique_ptr<SampleTransform>(std::make_unique<FileTransform>(images_, held_, seed_));
+  }
+
+ private:
+  const Images images_;
+  const std::vector<WholeObjects::Held> held_;
+  const std::size_t most_;
+  const std::uint64_t seed_;
+  const std::string layout_;
+};
+
+Result<FileSet> file_set(Backend& backend, const Manifest& samples, std::uint64_t seed) {
+  PENSTOCK_ASSIGN(WholeObjects files, whole_objects(samples));
+  std::string scratch;
+  PENSTOCK_ASSIGN(const std::vector<std::uint64_t> shape,
+                  hdf5_shape(backend, files.manifest.object_name(0, scratch), kWanted.front().array));
+  if (shape.size() != 4)
+    return make_error(Errc::invalid_argument, "'" + scratch + "': its data are " + text_of(shape) +
+                                                  "; hepcnn takes images: samples, channels, height, width");
+  const Images images{static_cast<std::size_t>(shape[1]), static_cast<std::size_t>(shape[2]),
+                      static_cast<std::size_t>(shape[3])};
+  if (images.bytes() == 0)
+    return make_error(Errc::invalid_argument, "'" + scratch + "': its images are empty");
+  auto treatment = std::make_unique<FileTreatment>(images, files, seed);
+  const std::uint64_t bytes = files.manifest.object_bytes(0);
+  return FileSet{std::move(files), std::move(treatment), images.bytes(), bytes};
+}
+
+std::uint64_t file_bytes(const FileSet& set) {
+  return set.files.most_held() * set.sample_bytes;
+}
+
+StudiedBytes studied_bytes(const FilePlan& plan, std::uint64_t training_reads,
+                           std::uint64_t validation_reads) {
+  const std::uint64_t files = plan.training.files.held.size();
+  const HepcnnReads reads{.training_files = files,
+                          .reads = training_reads + validation_reads,
+                          .epochs = training_reads / files,
+                          .training_bytes = file_bytes(plan.training),
+                          .validation_bytes = plan.validation ? file_bytes(plan.validation->set) : 0};
+  return {hepcnn_published_bytes(reads), hepcnn_corrected_bytes(reads)};
+}
+
+// The published counts are those of a program that goes round its validation files after each epoch that
+// another one follows. With global shuffling, which makes every epoch a list of files of its own, the last
+// one is none less.
+Result<FilePlan> plan(const FileRequest& request) {
+  PENSTOCK_ASSIGN(FileSet training, file_set(request.backend, request.samples, request.seed));
+  FilePlan plan{.training = std::move(training), .bytes = &studied_bytes};
+  if (request.validation_samples == nullptr) return plan;
+  PENSTOCK_ASSIGN(FileSet validation,
+                  file_set(*request.validation_backend, *request.validation_samples, request.seed));
+  plan.validation.emplace(
+      Validation{.set = std::move(validation), .at_the_end = request.shuffle == Shuffle::global});
+  return plan;
+}
+
+}  // namespace
+
+extern const MiniAppInfo miniapp_hepcnn;
+const MiniAppInfo miniapp_hepcnn{
+    .name = "hepcnn",
+    .summary =
+        "detector images in HDF5 files that are loaded whole: transposed, permuted in memory, and "
+        "used up batch by batch",
+    .options = {},
+    .reproduces =
+        "HEPCNNB as Chowdhury et al. measured it at NERSC: what loading costs, with local and "
+        "global shuffling",
+    .codec = "raw",
+    .format = "hdf5",
+    .defaults = {.batch = 128, .prefetch = 0, .shuffle = "local", .threads = 1, .epochs = 5},
+    .plan_files = &plan};
+
+}  // namespace penstock

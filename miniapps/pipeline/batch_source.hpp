@@ -1,0 +1,56 @@
+// What gives batches to the training loop, and tells what that cost.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "miniapps/pipeline/batch.hpp"
+#include "miniapps/pipeline/stage.hpp"
+
+namespace penstock {
+
+// What was left out, so far.
+struct LoaderLosses {
+  std::uint64_t skipped = 0;       // samples that failed (each time that one did)
+  std::uint64_t dropped_tail = 0;  // good samples that filled no batch
+  std::vector<std::string> named;  // why, for the first kNamed of them
+  static constexpr std::size_t kNamed = 10;
+
+  void add(const LoaderLosses& more) {
+    skipped += more.skipped;
+    dropped_tail += more.dropped_tail;
+    for (const std::string& why : more.named)
+      if (named.size() < kNamed) named.push_back(why);
+  }
+};
+
+// What the consumer waited for in next(), in seconds. "read" and the transform's own stages: by the
+// shares that they have in the samples which workers finished meanwhile. "collate": workers that had
+// nothing to do while others were at the last samples of the batch, and copies. "queue": the batch was there,
+// and the consumer had not woken up.
+struct LostTime {
+  std::string to;
+  double seconds = 0;
+};
+
+class BatchSource : public Stage<const Batch*> {
+ public:
+  // The batch is the caller's to read until the next call. Null at the end.
+  Result<const Batch*> next() override = 0;
+
+  virtual LoaderLosses losses() const = 0;
+  // So far; all parts add up to what next() waited in all.
+  virtual std::vector<LostTime> lost() const = 0;
+
+  // Whole files that samples were taken out of, so far; 0 where they are read one by one.
+  virtual std::uint64_t files_used() const { return 0; }
+
+  // Stops the workers and waits until all have ended, or so long. False: a call into the back end does not
+  // come back; the source and all that it was given must then outlive the process, which can only _exit().
+  virtual bool close(std::chrono::nanoseconds patience) = 0;
+  virtual bool stalled() const = 0;  // next() has run out of patience
+};
+
+}  // namespace penstock

@@ -1,0 +1,15 @@
+// What a hexadecimal dump may hold, and what anything else does to its parser.
+#include <cstddef>
+#include <cstdint>
+#include <cstdlib>
+#include <span>
+#include <vector>
+
+#include "miniapps/pipeline/hex_dump.hpp"
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  std::vector<std::uint8_t> octets;
+  const auto count = penstock::parse_hex_dump(std::as_bytes(std::span(data, size)), octets);
+  if (count.ok() && *count > octets.size()) std::abort();
+  return 0;
+}

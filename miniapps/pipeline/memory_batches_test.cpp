@@ -1,0 +1,156 @@
+#include "miniapps/pipeline/memory_batches.hpp"
+
+#include <algorithm>
+#include <cstring>
+#include <set>
+#include <utility>
+#include <vector>
+
+#include "io_backends/base/testing.hpp"
+
+namespace penstock {
+namespace {
+
+constexpr std::size_t kBytes = 16;
+
+// Samples 0 to `count` - 1, one a batch; fails instead of sample `bad`.
+class SampleSource final : public BatchSource {
+ public:
+  explicit SampleSource(std::uint64_t count, std::uint64_t bad = UINT64_MAX) : count_(count), bad_(bad) {
+    sample_.index.resize(1);
+    sample_.label.resize(1);
+    sample_.length.resize(1);
+    sample_.slot_bytes = kBytes;
+    sample_.memory.grow(kBytes);
+  }
+
+  Result<const Batch*> next() override {
+    if (given_ == bad_) return make_error(Errc::corrupt, "sample 3 is bad");
+    if (given_ == count_) return static_cast<const Batch*>(nullptr);
+    std::memset(sample_.memory.data(), static_cast<int>(given_), kBytes);
+    sample_.index[0] = given_;
+    sample_.label[0] = static_cast<std::uint32_t>(given_ + 100);
+    sample_.length[0] = 7;
+    ++given_;
+    return static_cast<const Batch*>(&sample_);
+  }
+  std::vector<StageTally> times() const override { return {}; }
+  LoaderLosses losses() const override { return {}; }
+  std::vector<LostTime> lost() const override { return {{"read", 1}, {"collate", 0}}; }
+  bool close(std::chrono::nanoseconds) override { return true; }
+  bool stalled() const override { return false; }
+
+ private:
+  const std::uint64_t count_;
+  const std::uint64_t bad_;
+  std::uint64_t given_ = 0;
+  Batch sample_;
+};
+
+// With the room that they borrow.
+struct Batches {
+  MemoryRoom room;
+  MemoryBatches batches;
+
+  Batches(std::unique_ptr<BatchSource> source, std::uint64_t samples, std::size_t batch,
+          const MemoryBatchesSettings& settings)
+      : room(memory_room(samples, kBytes, batch).value()), batches(std::move(source), room, settings) {}
+};
+
+std::unique_ptr<Batches> batches_of(std::uint64_t samples, std::size_t batch, PlanLimits limits, int rank = 0,
+                                    int ranks = 1, Shuffle shuffle = Shuffle::global) {
+  const MemoryBatchesSettings settings{
+      .shuffle = shuffle, .seed = 3, .rank = rank, .ranks = ranks, .limits = limits};
+  return std::make_unique<Batches>(std::make_unique<SampleSource>(samples), samples, batch, settings);
+}
+
+// Of all batches to the end, by epoch; every slot must hold what its index says.
+std::vector<std::vector<std::uint64_t>> drain(Batches& all) {
+  MemoryBatches& batches = all.batches;
+  std::vector<std::vector<std::uint64_t>> epochs;
+  while (true) {
+    const Result<const Batch*> got = batches.next();
+    if (!got.ok()) {
+      ADD_FAILURE() << got.error().message();
+      return epochs;
+    }
+    if (*got == nullptr) return epochs;
+    const Batch& batch = **got;
+    epochs.resize(std::max<std::size_t>(epochs.size(), static_cast<std::size_t>(batch.epoch) + 1));
+    for (std::size_t i = 0; i < batch.samples(); ++i) {
+      EXPECT_EQ(batch.slot(i)[kBytes - 1], static_cast<std::byte>(batch.index[i]));
+      EXPECT_EQ(batch.label[i], batch.index[i] + 100);
+      EXPECT_EQ(batch.length[i], 7U);
+      epochs[static_cast<std::size_t>(batch.epoch)].push_back(batch.index[i]);
+    }
+  }
+}
+
+TEST(MemoryBatches, EveryEpochIsAnotherOrderOfAll) {
+  const auto batches = batches_of(24, 4, {.epochs = 3});
+  const auto epochs = drain(*batches);
+  ASSERT_EQ(epochs.size(), 3U);
+  for (const auto& epoch : epochs) EXPECT_EQ(std::set(epoch.begin(), epoch.end()).size(), 24U);
+  EXPECT_NE(epochs[0], epochs[1]);
+  EXPECT_NE(epochs[1], epochs[2]);
+}
+
+TEST(MemoryBatches, RanksShareAnEpoch) {
+  std::vector<std::uint64_t> both;
+  for (int rank = 0; rank < 2; ++rank) {
+    const auto epochs = drain(*batches_of(24, 4, {.epochs = 1}, rank, 2));
+    both.insert(both.end(), epochs.at(0).begin(), epochs.at(0).end());
+  }
+  EXPECT_EQ(std::set(both.begin(), both.end()).size(), 24U);
+  EXPECT_EQ(both.size(), 24U);
+}
+
+TEST(MemoryBatches, TailsAreDroppedAndCounted) {
+  const auto batches = batches_of(10, 4, {.epochs = 2});
+  const auto epochs = drain(*batches);
+  ASSERT_EQ(epochs.size(), 2U);
+  EXPECT_EQ(epochs[0].size(), 8U);
+  EXPECT_EQ(batches->batches.losses().dropped_tail, 4U);
+}
+
+TEST(MemoryBatches, StepsGoOnIntoFurtherEpochs) {
+  const auto epochs = drain(*batches_of(8, 4, {.batches = 5}, 0, 1, Shuffle::none));
+  ASSERT_EQ(epochs.size(), 3U);
+  EXPECT_EQ(epochs[0], (std::vector<std::uint64_t>{0, 1, 2, 3, 4, 5, 6, 7}));
+  EXPECT_EQ(epochs[2].size(), 4U);
+}
+
+TEST(MemoryBatches, TheEndIsTheEnd) {
+  const auto all = batches_of(10, 4, {.epochs = 1});
+  drain(*all);
+  for (int i = 0; i < 3; ++i) EXPECT_EQ(all->batches.next().value(), nullptr);
+  EXPECT_EQ(all->batches.losses().dropped_tail, 2U);
+}
+
+TEST(MemoryBatches, ErrorsComeOutOfTheFirstCall) {
+  Batches broken(std::make_unique<SampleSource>(8, 3), 8, 2, {.limits = {.epochs = 1}});
+  EXPECT_ERRC(Errc::corrupt, broken.batches.next(), "sample 3");
+  Batches few(std::make_unique<SampleSource>(3), 8, 4, {.limits = {.epochs = 1}});
+  EXPECT_ERRC(Errc::corrupt, few.batches.next(), "only 3 samples");
+}
+
+TEST(MemoryBatches, WhatDoesNotFitIsSaid) {
+  EXPECT_ERRC(Errc::exhausted, memory_room(std::uint64_t{1} << 50, kBytes, 1), "do not fit");
+}
+
+TEST(MemoryBatches, GoOnInTheMiddleOfAnEpoch) {
+  const auto whole = drain(*batches_of(23, 4, {.epochs = 3}));
+  PlanLimits limits{.epochs = 3, .start = {.batches = 7, .epoch = 1, .used = 8}};
+  const auto rest = drain(*batches_of(23, 4, limits));
+  ASSERT_EQ(rest.size(), 3U);
+  EXPECT_TRUE(rest[0].empty());
+  EXPECT_EQ(rest[1], std::vector<std::uint64_t>(whole[1].begin() + 8, whole[1].end()));
+  EXPECT_EQ(rest[2], whole[2]);
+  limits.start = {.batches = 10, .epoch = 1, .used = 20};  // as behind the last step of the epoch
+  EXPECT_EQ(drain(*batches_of(23, 4, limits)).at(2), whole[2]);
+  limits.batches = 10;
+  EXPECT_TRUE(drain(*batches_of(23, 4, limits)).empty());
+}
+
+}  // namespace
+}  // namespace penstock

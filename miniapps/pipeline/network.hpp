@@ -1,0 +1,34 @@
+// A network as data: what an accelerator that really computes is given to train.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+namespace penstock {
+
+struct Layer {
+  enum class Kind : std::uint8_t { convolution, max_pool, dense };
+  Kind kind = Kind::dense;
+  std::uint32_t outputs = 0;  // channels or units; a pool keeps those that it gets
+  std::uint32_t kernel = 1;   // height and width, like stride and padding; nothing to dense layers
+  std::uint32_t stride = 1;
+  std::uint32_t padding = 0;  // at each side
+  bool relu = false;
+};
+
+// Of square pictures of red, green and blue. The last layer is dense, has no ReLU, and gives one number a
+// class.
+struct Network {
+  std::uint32_t side = 0;
+  std::vector<Layer> layers;
+
+  std::uint32_t classes() const { return layers.back().outputs; }
+};
+inline constexpr std::uint32_t kPictureChannels = 3;
+
+// Krizhevsky, Sutskever and Hinton, NIPS 2012, in one tower: 224x224, five convolutions (11x11/4 x96, 5x5
+// x256, 3x3 x384, x384, x256), three pools, dense layers of 9216-4096-4096-`classes`. Without local response
+// normalisation and without dropout.
+Network alexnet(std::uint32_t classes);
+
+}  // namespace penstock

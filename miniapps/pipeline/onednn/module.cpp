@@ -1,0 +1,11 @@
+// libpenstock_onednn.so: what it gives to the program that opens it.
+#include "io_backends/base/build_info.hpp"
+#include "miniapps/pipeline/network_trainer.hpp"
+#include "miniapps/pipeline/onednn/trainer.hpp"
+
+extern "C" __attribute__((visibility("default"))) const penstock::NetworkTrainerModule*
+penstock_onednn_module() {
+  static const penstock::NetworkTrainerModule module{.version = penstock::build_info().version.data(),
+                                                     .make = &penstock::make_onednn_trainer};
+  return &module;
+}

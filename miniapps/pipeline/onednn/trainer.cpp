@@ -1,0 +1,378 @@
+#include "miniapps/pipeline/onednn/trainer.hpp"
+
+#include <dlfcn.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <new>
+#include <string>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "io_backends/base/random.hpp"
+#include "miniapps/pipeline/onednn/primitives.hpp"
+
+namespace penstock {
+namespace {
+
+using dnnl::algorithm;
+using dnnl::memory;
+using dnnl::prop_kind;
+using Dims = memory::dims;
+using Tag = memory::format_tag;
+
+struct Job {
+  dnnl::primitive primitive;
+  std::unordered_map<int, memory> arguments;
+};
+
+// What goes from one layer to the next, and in training comes back. The gradient has the value's layout; of
+// what nobody learns from there is none.
+struct Tensor {
+  Dims dims;
+  memory value;
+  memory gradient;
+
+  bool learns() const { return gradient.get(true) != nullptr; }
+};
+
+struct LayerJobs {
+  std::vector<Job> forward;
+  std::vector<Job> backward;  // the update of its weights included
+};
+
+memory::desc layout(const Dims& dims, Tag tag) {
+  return {dims, memory::data_type::f32, tag};
+}
+memory::desc any(const Dims& dims) {
+  return layout(dims, Tag::any);
+}
+
+// The side of what a window that slides gives.
+memory::dim slid(memory::dim side, const Layer& layer) {
+  return (side + 2 * static_cast<memory::dim>(layer.padding) - static_cast<memory::dim>(layer.kernel)) /
+             static_cast<memory::dim>(layer.stride) +
+         1;
+}
+
+memory::dim product(const Dims& dims, std::size_t from) {
+  memory::dim all = 1;
+  for (std::size_t i = from; i < dims.size(); ++i) all *= dims[i];
+  return all;
+}
+
+std::span<float> numbers(const memory& of) {
+  return {static_cast<float*>(of.get_data_handle()), of.get_desc().get_size() / sizeof(float)};
+}
+
+class OneDnnTrainer final : public NetworkTrainer {
+ public:
+  explicit OneDnnTrainer(const TrainerRequest& request);
+  Result<double> step(std::span<const float> pictures, std::span<const std::uint32_t> labels) override;
+
+ private:
+  void convolution(const Layer& layer);
+  void max_pool(const Layer& layer);
+  void dense(const Layer& layer);
+  void flatten();
+  template <class Forward, class BackData, class BackWeights>
+  void weighted(const Layer& layer, const Dims& weight_dims, const Dims& dims,
+                const typename Forward::primitive_desc& forward,
+                const typename BackData::primitive_desc& back_data,
+                const typename BackWeights::primitive_desc& back_weights);
+
+  memory room(const memory::desc& desc);
+  memory drawn_weights(const Dims& dims, const memory::desc& desc);
+  memory laid_out(std::vector<Job>& jobs, const memory& from, const memory::desc& wanted);
+  void update(std::vector<Job>& jobs, const memory& weights, const memory& gradient);
+  Result<void> run(const std::vector<Job>& jobs);
+  double loss_and_gradient(std::span<const std::uint32_t> labels);
+
+  const TrainerRequest request_;
+  const RandomStream random_;
+  dnnl::engine engine_{dnnl::engine::kind::cpu, 0};
+  dnnl::stream stream_{engine_};
+  memory input_;            // where the batch lies
+  Tensor last_;             // what the last of layers_ gives
+  std::size_t number_ = 0;  // of the network's layer that is being made
+  std::vector<LayerJobs> layers_;
+};
+
+OneDnnTrainer::OneDnnTrainer(const TrainerRequest& request)
+    : request_(request), random_(request.seed, "train.network") {
+  const auto side = static_cast<memory::dim>(request.network.side);
+  last_.dims = {static_cast<memory::dim>(request.samples), kPictureChannels, side, side};
+  input_ = memory(layout(last_.dims, request.axes == Axes::nhwc ? Tag::nhwc : Tag::nchw), engine_,
+                  DNNL_MEMORY_NONE);
+  last_.value = input_;
+  for (number_ = 0; number_ < request.network.layers.size(); ++number_) {
+    const Layer& layer = request.network.layers[number_];
+    switch (layer.kind) {
+      case Layer::Kind::convolution:
+        convolution(layer);
+        break;
+      case Layer::Kind::max_pool:
+        max_pool(layer);
+        break;
+      case Layer::Kind::dense:
+        dense(layer);
+        break;
+    }
+  }
+  stream_.wait();
+}
+
+// Touched, so that no step pays for it.
+memory OneDnnTrainer::room(const memory::desc& desc) {
+  memory made(desc, engine_);
+  std::memset(made.get_data_handle(), 0, desc.get_size());
+  return made;
+}
+
+memory OneDnnTrainer::drawn_weights(const Dims& dims, const memory::desc& desc) {
+  memory plain(layout(dims, dims.size() == 4 ? Tag::oihw : Tag::oi), engine_);
+  const auto bound = std::sqrt(3.0F / static_cast<float>(product(dims, 1)));
+  const RandomStream own = random_.substream(number_);
+  std::uint64_t n = 0;
+  for (float& weight : numbers(plain)) weight = bound * (2 * static_cast<float>(own.uniform(n++)) - 1);
+  memory weights = room(desc);
+  dnnl::reorder(plain, weights).execute(stream_, plain, weights);
+  stream_.wait();
+  return weights;
+}
+
+// `from` itself, or its copy in the layout that is wanted.
+memory OneDnnTrainer::laid_out(std::vector<Job>& jobs, const memory& from, const memory::desc& wanted) {
+  if (from.get_desc() == wanted) return from;
+  memory to = room(wanted);
+  jobs.push_back({dnnl::reorder(from, to), {{DNNL_ARG_FROM, from}, {DNNL_ARG_TO, to}}});
+  return to;
+}
+
+void OneDnnTrainer::update(std::vector<Job>& jobs, const memory& weights, const memory& gradient) {
+  const memory same = laid_out(jobs, gradient, weights.get_desc());
+  jobs.push_back(
+      {dnnl::sum(onednn::added(engine_, weights.get_desc(), -request_.rate)),
+       {{DNNL_ARG_MULTIPLE_SRC, weights}, {DNNL_ARG_MULTIPLE_SRC + 1, same}, {DNNL_ARG_DST, weights}}});
+}
+
+// A layer that has weights, and gives `dims`.
+template <class Forward, class BackData, class BackWeights>
+void OneDnnTrainer::weighted(const Layer& layer, const Dims& weight_dims, const Dims& dims,
+                             const typename Forward::primitive_desc& forward,
+                             const typename BackData::primitive_desc& back_data,
+                             const typename BackWeights::primitive_desc& back_weights) {
+  const Tensor in = last_;
+  LayerJobs jobs;
+  const memory weights = drawn_weights(weight_dims, forward.weights_desc());
+  const memory bias = room(forward.bias_desc());
+  const Tensor out{dims, room(forward.dst_desc()), room(forward.dst_desc())};
+
+  const memory source = laid_out(jobs.forward, in.value, forward.src_desc());
+  jobs.forward.push_back({Forward(forward),
+                          {{DNNL_ARG_SRC, source},
+                           {DNNL_ARG_WEIGHTS, weights},
+                           {DNNL_ARG_BIAS, bias},
+                           {DNNL_ARG_DST, out.value}}});
+  std::vector<Job>& backward = jobs.backward;
+  if (layer.relu) {
+    const auto relu = onednn::relu_forward(engine_, forward.dst_desc());
+    jobs.forward.push_back(
+        {dnnl::eltwise_forward(relu), {{DNNL_ARG_SRC, out.value}, {DNNL_ARG_DST, out.value}}});
+    backward.push_back(
+        {dnnl::eltwise_backward(onednn::relu_backward(relu, engine_, forward.dst_desc())),
+         {{DNNL_ARG_DST, out.value}, {DNNL_ARG_DIFF_DST, out.gradient}, {DNNL_ARG_DIFF_SRC, out.gradient}}});
+  }
+  if (in.learns()) {
+    const bool direct = in.gradient.get_desc() == back_data.diff_src_desc();
+    const memory to = direct ? in.gradient : room(back_data.diff_src_desc());
+    const memory from = laid_out(backward, out.gradient, back_data.diff_dst_desc());
+    const memory with = laid_out(backward, weights, back_data.weights_desc());
+    backward.push_back({BackData(back_data),
+                        {{DNNL_ARG_DIFF_DST, from}, {DNNL_ARG_WEIGHTS, with}, {DNNL_ARG_DIFF_SRC, to}}});
+    if (!direct)
+      backward.push_back({dnnl::reorder(to, in.gradient), {{DNNL_ARG_FROM, to}, {DNNL_ARG_TO, in.gradient}}});
+  }
+  const memory weights_gradient = room(back_weights.diff_weights_desc());
+  const memory bias_gradient = room(back_weights.diff_bias_desc());
+  const memory seen = laid_out(backward, in.value, back_weights.src_desc());
+  const memory told = laid_out(backward, out.gradient, back_weights.diff_dst_desc());
+  backward.push_back({BackWeights(back_weights),
+                      {{DNNL_ARG_SRC, seen},
+                       {DNNL_ARG_DIFF_DST, told},
+                       {DNNL_ARG_DIFF_WEIGHTS, weights_gradient},
+                       {DNNL_ARG_DIFF_BIAS, bias_gradient}}});
+  update(backward, weights, weights_gradient);
+  update(backward, bias, bias_gradient);
+  last_ = out;
+  layers_.push_back(std::move(jobs));
+}
+
+void OneDnnTrainer::convolution(const Layer& layer) {
+  const auto outputs = static_cast<memory::dim>(layer.outputs);
+  const auto kernel = static_cast<memory::dim>(layer.kernel);
+  const Dims stride(2, static_cast<memory::dim>(layer.stride));
+  const Dims padding(2, static_cast<memory::dim>(layer.padding));
+  const Dims& in = last_.dims;
+  const Dims out{in[0], outputs, slid(in[2], layer), slid(in[3], layer)};
+  const Dims weights{outputs, in[1], kernel, kernel};
+  const memory::desc bias = layout({outputs}, Tag::x);
+
+  const auto forward = onednn::described<dnnl::convolution_forward>(
+      engine_, prop_kind::forward_training, algorithm::convolution_auto, any(in), any(weights), bias,
+      any(out), stride, padding, padding);
+  const auto back_data = onednn::described_after<dnnl::convolution_backward_data>(
+      forward, engine_, algorithm::convolution_auto, any(in), any(weights), any(out), stride, padding,
+      padding);
+  const auto back_weights = onednn::described_after<dnnl::convolution_backward_weights>(
+      forward, engine_, algorithm::convolution_auto, any(in), any(weights), bias, any(out), stride, padding,
+      padding);
+  weighted<dnnl::convolution_forward, dnnl::convolution_backward_data, dnnl::convolution_backward_weights>(
+      layer, weights, out, forward, back_data, back_weights);
+}
+
+void OneDnnTrainer::max_pool(const Layer& layer) {
+  const Dims kernel(2, static_cast<memory::dim>(layer.kernel));
+  const Dims stride(2, static_cast<memory::dim>(layer.stride));
+  const Dims padding(2, static_cast<memory::dim>(layer.padding));
+  const Dims dense(2, 0);
+  const Dims& in = last_.dims;
+  const Dims dims{in[0], in[1], slid(in[2], layer), slid(in[3], layer)};
+  const memory::desc from = last_.value.get_desc();
+  const auto forward =
+      onednn::described<onednn::PoolForward>(engine_, prop_kind::forward_training, algorithm::pooling_max,
+                                             from, any(dims), stride, kernel, dense, padding, padding);
+  const Tensor out{dims, room(forward.dst_desc()), room(forward.dst_desc())};
+  const memory where = room(forward.workspace_desc());
+  LayerJobs jobs;
+  jobs.forward.push_back(
+      {onednn::PoolForward(forward),
+       {{DNNL_ARG_SRC, last_.value}, {DNNL_ARG_DST, out.value}, {DNNL_ARG_WORKSPACE, where}}});
+  if (last_.learns()) {
+    const auto backward = onednn::described_after<onednn::PoolBackward>(
+        forward, engine_, algorithm::pooling_max, from, forward.dst_desc(), stride, kernel, dense, padding,
+        padding);
+    jobs.backward.push_back({onednn::PoolBackward(backward),
+                             {{DNNL_ARG_DIFF_DST, out.gradient},
+                              {DNNL_ARG_DIFF_SRC, last_.gradient},
+                              {DNNL_ARG_WORKSPACE, where}}});
+  }
+  last_ = out;
+  layers_.push_back(std::move(jobs));
+}
+
+// One row a sample, its numbers in the order channel, height, width.
+void OneDnnTrainer::flatten() {
+  const Dims rows{last_.dims[0], product(last_.dims, 1)};
+  const memory value = room(layout(last_.dims, Tag::nchw));
+  const auto seen_as_rows = [&](const memory& of) {
+    return memory(layout(rows, Tag::nc), engine_, of.get_data_handle());
+  };
+  LayerJobs jobs;
+  jobs.forward.push_back(
+      {dnnl::reorder(last_.value, value), {{DNNL_ARG_FROM, last_.value}, {DNNL_ARG_TO, value}}});
+  Tensor out{rows, seen_as_rows(value), {}};
+  if (last_.learns()) {
+    const memory gradient = room(value.get_desc());
+    jobs.backward.push_back({dnnl::reorder(gradient, last_.gradient),
+                             {{DNNL_ARG_FROM, gradient}, {DNNL_ARG_TO, last_.gradient}}});
+    out.gradient = seen_as_rows(gradient);
+  }
+  last_ = out;
+  layers_.push_back(std::move(jobs));
+}
+
+void OneDnnTrainer::dense(const Layer& layer) {
+  if (last_.dims.size() != 2) flatten();
+  const auto outputs = static_cast<memory::dim>(layer.outputs);
+  const memory::desc in = layout(last_.dims, Tag::nc);
+  const Dims dims{last_.dims[0], outputs};
+  const memory::desc out = layout(dims, Tag::nc);
+  const Dims weight_dims{outputs, last_.dims[1]};
+  const memory::desc weights = layout(weight_dims, Tag::oi);
+  const memory::desc bias = layout({outputs}, Tag::x);
+
+  const auto forward = onednn::described<dnnl::inner_product_forward>(engine_, prop_kind::forward_training,
+                                                                      in, weights, bias, out);
+  const auto back_data =
+      onednn::described_after<dnnl::inner_product_backward_data>(forward, engine_, in, weights, out);
+  const auto back_weights =
+      onednn::described_after<dnnl::inner_product_backward_weights>(forward, engine_, in, weights, bias, out);
+  weighted<dnnl::inner_product_forward, dnnl::inner_product_backward_data,
+           dnnl::inner_product_backward_weights>(layer, weight_dims, dims, forward, back_data, back_weights);
+}
+
+// Softmax and cross entropy: the mean over the samples, and what it is to the last layer.
+double OneDnnTrainer::loss_and_gradient(std::span<const std::uint32_t> labels) {
+  const std::size_t classes = request_.network.classes();
+  const auto samples = static_cast<double>(labels.size());
+  double loss = 0;
+  for (std::size_t i = 0; i < labels.size(); ++i) {
+    const std::span<const float> said = numbers(last_.value).subspan(i * classes, classes);
+    const std::span<float> gradient = numbers(last_.gradient).subspan(i * classes, classes);
+    const double most = *std::ranges::max_element(said);
+    double sum = 0;
+    for (const float one : said) sum += std::exp(one - most);
+    loss += std::log(sum) + most - said[labels[i]];
+    for (std::size_t of = 0; of < classes; ++of)
+      gradient[of] =
+          static_cast<float>((std::exp(said[of] - most) / sum - (of == labels[i] ? 1.0 : 0.0)) / samples);
+  }
+  return loss / samples;
+}
+
+Result<void> OneDnnTrainer::run(const std::vector<Job>& jobs) {
+  for (const Job& job : jobs) {
+    if (request_.may_go_on != nullptr) PENSTOCK_TRY(request_.may_go_on());
+    job.primitive.execute(stream_, job.arguments);
+    stream_.wait();
+  }
+  return success();
+}
+
+// What oneDNN throws, as an error of ours.
+template <class Action>
+auto caught(Action action) -> decltype(action()) {
+  try {
+    return action();
+  } catch (const dnnl::error& error) {
+    const std::string what = std::string("training by oneDNN: ") + error.what();
+    if (error.status == dnnl_out_of_memory) return make_error(Errc::exhausted, what);
+    return make_error(error.status == dnnl_unimplemented ? Errc::unsupported : Errc::internal, what);
+  } catch (const std::bad_alloc&) {
+    return make_error(Errc::exhausted, "training needs more memory than there is: choose a smaller --batch");
+  }
+}
+
+Result<double> OneDnnTrainer::step(std::span<const float> pictures, std::span<const std::uint32_t> labels) {
+  return caught([&]() -> Result<double> {
+    input_.set_data_handle(const_cast<float*>(pictures.data()));  // which it only reads
+    for (const LayerJobs& layer : layers_) PENSTOCK_TRY(run(layer.forward));
+    const double loss = loss_and_gradient(labels);
+    for (auto layer = layers_.rbegin(); layer != layers_.rend(); ++layer) PENSTOCK_TRY(run(layer->backward));
+    return loss;
+  });
+}
+
+// By what threads oneDNN was built is OpenMP as a rule, of one make or another.
+Result<void> set_threads(unsigned threads) {
+  void* const found = ::dlsym(RTLD_DEFAULT, "omp_set_num_threads");
+  if (found == nullptr)
+    return make_error(Errc::unsupported,
+                      "this oneDNN does not say how to set its threads: leave out threads=");
+  reinterpret_cast<void (*)(int)>(found)(static_cast<int>(threads));
+  return success();
+}
+
+}  // namespace
+
+Result<std::unique_ptr<NetworkTrainer>> make_onednn_trainer(const TrainerRequest& request) {
+  if (request.threads != 0) PENSTOCK_TRY(set_threads(request.threads));
+  return caught([&]() -> Result<std::unique_ptr<NetworkTrainer>> {
+    return std::unique_ptr<NetworkTrainer>(std::make_unique<OneDnnTrainer>(request));
+  });
+}
+
+}  // namespace penstock

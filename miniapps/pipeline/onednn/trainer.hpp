@@ -1,0 +1,14 @@
+// Training by oneDNN's primitives (versions 2 and 3).
+#pragma once
+
+#include <memory>
+
+#include "io_backends/base/result.hpp"
+#include "miniapps/pipeline/network_trainer.hpp"
+
+namespace penstock {
+
+// As make_network_trainer().
+Result<std::unique_ptr<NetworkTrainer>> make_onednn_trainer(const TrainerRequest& request);
+
+}  // namespace penstock

@@ -1,0 +1,44 @@
+#include "miniapps/pipeline/pixels.hpp"
+
+#include <array>
+#include <cstring>
+
+namespace penstock {
+namespace {
+
+float value_at(const std::byte* values, std::size_t i) {
+  float value = 0;
+  std::memcpy(&value, values + i * sizeof value, sizeof value);
+  return value;
+}
+
+// With the number of planes known the loop becomes loads, shuffles and stores.
+template <std::size_t N>
+void interleave(std::span<const Plane> given, std::size_t pixels, float* out) {
+  std::array<Plane, N> planes;
+  for (std::size_t c = 0; c < N; ++c) planes[c] = given[c];
+  for (std::size_t i = 0; i < pixels; ++i)
+    for (std::size_t c = 0; c < N; ++c)
+      out[i * N + c] = value_at(planes[c].values, i) * planes[c].scale + planes[c].shift;
+}
+
+void interleave_any(std::span<const Plane> planes, std::size_t pixels, float* out) {
+  for (std::size_t c = 0; c < planes.size(); ++c)
+    for (std::size_t i = 0; i < pixels; ++i)
+      out[i * planes.size() + c] = value_at(planes[c].values, i) * planes[c].scale + planes[c].shift;
+}
+
+}  // namespace
+
+void planes_to_pixels(std::span<const Plane> planes, std::size_t pixels, float* out) {
+  switch (planes.size()) {
+    case 3:
+      return interleave<3>(planes, pixels, out);
+    case 4:
+      return interleave<4>(planes, pixels, out);
+    default:
+      return interleave_any(planes, pixels, out);
+  }
+}
+
+}  // namespace penstock

@@ -1,0 +1,124 @@
+#include "miniapps/pipeline/step_barrier.hpp"
+
+#include <gtest/gtest.h>
+
+#include <array>
+#include <atomic>
+#include <optional>
+#include <thread>
+
+#include "io_backends/base/ranks_testing.hpp"
+#include "miniapps/pipeline/training.hpp"
+#include "miniapps/pipeline/training_testing.hpp"
+
+namespace penstock {
+namespace {
+
+using namespace std::chrono_literals;
+
+TrainingRun run_rank(Communicator& ranks, Stage<const Batch*>& input, std::string_view accelerator,
+                     const StepWatcher& watcher = {}, const Gathering& gathering = {}) {
+  StepBarrier together(ranks);
+  const SteadyTime start = together.begin().value();
+  const auto made = make_accelerator(accelerator).value();
+  return run_training(input, *made, start, watcher, &together, {}, gathering);
+}
+
+TEST(StepBarrier, DividesTheWaitByWhoCameLast) {
+  std::atomic<int> last{0};
+  RankThreads::run(3, [&](Communicator& ranks) {
+    StepBarrier together(ranks);
+    ASSERT_TRUE(together.begin().ok());
+    if (ranks.rank() == 1) std::this_thread::sleep_for(30ms);
+    const SteadyTime came = std::chrono::steady_clock::now();
+    const StepBarrier::Over over = together.arrive(true).value();
+    EXPECT_TRUE(over.for_all);
+    EXPECT_GE(over.straggler, 0ns);
+    EXPECT_GE(over.barrier, 0ns);
+    EXPECT_LE(over.straggler + over.barrier, over.at - came);
+    EXPECT_EQ(over.straggler == 0ns, over.last) << "who waits for nobody was the last";
+    if (over.last) ++last;
+  });
+  EXPECT_EQ(last, 1);
+}
+
+TEST(TrainingTogether, EndsWithTheRankThatEndsFirst) {
+  RankThreads::run(3, [](Communicator& ranks) {
+    ScriptedInput input(ranks.rank() == 2 ? 4 : 9);
+    const TrainingRun run = run_rank(ranks, input, "emulated:step=1ms");
+    EXPECT_EQ(run.steps.size(), 4U) << "rank " << ranks.rank();
+    EXPECT_FALSE(run.failure);
+  });
+}
+
+TEST(TrainingTogether, AnErrorOnOneRankEndsAllAndIsThatRanks) {
+  RankThreads::run(2, [](Communicator& ranks) {
+    ScriptedInput input(3, ranks.root() ? std::nullopt : std::optional(Error{Errc::io, 0, "gone"}));
+    const TrainingRun run = run_rank(ranks, input, "none");
+    EXPECT_EQ(run.steps.size(), 3U);
+    EXPECT_EQ(run.failure.has_value(), !ranks.root());
+  });
+}
+
+TEST(TrainingTogether, AWatcherThatHasEnoughEndsAllOneStepLater) {
+  RankThreads::run(2, [](Communicator& ranks) {
+    ScriptedInput input(9);
+    const TrainingRun run = run_rank(ranks, input, "none", [&](std::uint64_t step, const Batch&) {
+      return Result<bool>(!ranks.root() || step < 2);
+    });
+    EXPECT_EQ(run.steps.size(), 3U) << "rank " << ranks.rank();
+  });
+}
+
+TEST(TrainingTogether, EverySecondOfTheWallIsInOnePart) {
+  RankThreads::run(3, [](Communicator& ranks) {
+    ScriptedInput input(20);
+    const TrainingRun run = run_rank(ranks, input, "emulated:step=2ms,jitter=1ms");
+    const TrainingFigures f = figures(run, 2ms);
+    double computed = 0;
+    for (const StepTimes& step : run.steps) computed += static_cast<double>(step.busy_ns) * 1e-9;
+    EXPECT_NEAR(f.wall_s, f.input_wait_s + computed + f.straggler_s + f.barrier_s, 1e-9);
+    EXPECT_GE(f.straggler_s, 0);
+    EXPECT_GE(f.barrier_s, 0);
+    EXPECT_LE(*f.utilization, 1);
+    for (std::size_t i = 1; i < run.steps.size(); ++i)
+      EXPECT_GE(run.steps[i].begin_ns, run.steps[i - 1].over_ns) << "nobody goes ahead";
+  });
+}
+
+TEST(TrainingTogether, TheLastRankIsCountedStepByStep) {
+  std::array<std::uint64_t, 2> last{};
+  RankThreads::run(2, [&](Communicator& ranks) {
+    ScriptedInput input(10);
+    const TrainingRun run = run_rank(ranks, input, ranks.root() ? "emulated:step=1ms" : "emulated:step=15ms");
+    last[static_cast<std::size_t>(ranks.rank())] = run.last;
+  });
+  EXPECT_EQ(last[0] + last[1], 10U) << "one of both, each time";
+}
+
+// Collective work that one rank is not there for would never end.
+TEST(TrainingTogether, NobodyHoldsAGatheringThatOneCannotComeTo) {
+  RankThreads::run(3, [](Communicator& ranks) {
+    ScriptedInput input(9);
+    std::vector<std::uint64_t> held;
+    const Gathering gathering{.due = [](std::uint64_t steps) { return steps % 2 == 0; },
+                              .hold =
+                                  [&](std::uint64_t steps) {
+                                    held.push_back(steps);
+                                    return ranks.barrier();
+                                  }};
+    const TrainingRun run = run_rank(
+        ranks, input, "none",
+        [&](std::uint64_t step, const Batch&) -> Result<bool> {
+          if (ranks.rank() == 1 && step == 3) return make_error(Errc::io, "no log");
+          return true;
+        },
+        gathering);
+    EXPECT_EQ(held, std::vector<std::uint64_t>{2}) << "rank " << ranks.rank();
+    EXPECT_EQ(run.steps.size(), 4U);
+    EXPECT_EQ(run.failure.has_value(), ranks.rank() == 1);
+  });
+}
+
+}  // namespace
+}  // namespace penstock

@@ -1,0 +1,32 @@
+// --checkpoint-every and what goes with it: how a training saves its state every so many steps.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "io_backends/base/options.hpp"
+#include "io_backends/base/result.hpp"
+#include "io_backends/base/tier.hpp"
+#include "miniapps/checkpoint/checkpointer.hpp"
+#include "miniapps/checkpoint/payload.hpp"
+
+namespace penstock {
+
+struct StepSaving {
+  std::uint64_t every = 1;  // steps of the whole run, from its first
+  Tier slow;
+  std::optional<Tier> fast;
+  CheckpointPolicy policy;
+  Payload payload;
+  std::string ack_log;                // "" for none
+  std::chrono::nanoseconds grace{0};  // to drain in, once a signal has come
+  bool resume = false;
+};
+
+// Nothing where --checkpoint-every is not given. invalid_argument where it, or what goes with it, lacks its
+// companion, and for words that are none.
+Result<std::optional<StepSaving>> step_saving(const Options& options);
+
+}  // namespace penstock
