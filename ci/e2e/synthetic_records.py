@@ -78,6 +78,67 @@ def train(number, prefetch, wait_s, step_s=0.05, steps=200, **more):
                                     "accelerator": "emulated:step=50ms", "ranks": 1}, metrics, tiers={"data": TIERS["disk"]}, **more)
 
 
+def saving(number, arm, pair, block_s, **more):
+    """A run of an arm of `checkpoint bench`: four saves of 704 MB, each after five steps of 0.1 s."""
+    size, interval = 704390856, 0.1
+    fast = arm != "direct"
+    slow_ceiling, fast_ceiling = 4.2e8, 2.4e9
+    starts, at, steps = [], 0.0, []
+    for _ in range(4):
+        steps += [at + 0.1 * (i + 1) for i in range(5)]
+        starts.append(at + 0.5)
+        at += 0.5 + block_s
+    drain_s = size / (0.9 * slow_ceiling)
+    values = {name: [0.0] * (int((at + 4 * drain_s) / interval) + 1) for name in ("slow_bytes_written", "fast_bytes_written", "steps_ended")}
+
+    def pour(name, begin, seconds):
+        for i in range(max(1, round(seconds / interval))):
+            values[name][min(int(begin / interval) + i, len(values[name]) - 1)] += size / max(1, round(seconds / interval))
+
+    free = 0.0
+    for start in starts:
+        pour("fast_bytes_written" if fast else "slow_bytes_written", start, block_s)
+        if fast:
+            free = max(free, start + block_s)
+            pour("slow_bytes_written", free, drain_s)
+            free += drain_s
+    for end in steps:
+        values["steps_ended"][int(end / interval)] += 1
+    metrics = {
+        "checkpoint_bytes": metric("B", "neither", "checkpoint", *[float(size)] * 4),
+        "checkpoint_block_s": metric("s", "lower", "checkpoint", block_s, block_s * 1.02, block_s * 0.98, block_s * 1.6),
+        "checkpoint_durable_s": metric("s", "lower", "checkpoint", *[block_s + (drain_s if fast else 0)] * 4),
+        "ceiling_bytes_per_s.slow": metric("B/s", "higher", "run", slow_ceiling), "wall_s": metric("s", "lower", "run", at),
+        "checkpoints": metric("1", "neither", "run", 4), "checkpoint_skips": metric("1", "lower", "run", 0),
+        "drain_failures": metric("1", "lower", "run", 0),
+        "checkpoint_interval_s.young": metric("s", "neither", "run", math.sqrt(2 * block_s * 86400)),
+        "checkpoint_interval_s.daly": metric("s", "neither", "run", math.sqrt(2 * block_s * 86400) - block_s),
+        **{f"lost_work_s.{kind}": metric("s", "lower", "run", seconds) for kind, seconds in
+           zip(("process", "node", "power"), (0.9, 1.7, 1.7) if fast else (2.5, 2.5, 2.5))},
+        "lost_work_most_s.power": metric("s", "lower", "run", 4.6),
+        "block_of_ceiling": metric("1", "lower", "checkpoint", block_s * (fast_ceiling if fast else slow_ceiling) / size),
+    }
+    if fast:
+        metrics["ceiling_bytes_per_s.fast"] = metric("B/s", "higher", "run", fast_ceiling)
+        metrics["checkpoint_fast_s"] = metric("s", "lower", "checkpoint", *[block_s] * 4)
+        metrics["drain_bytes_per_s"] = metric("B/s", "higher", "checkpoint", *[0.9 * slow_ceiling] * 4)
+        metrics["drain_of_ceiling"] = metric("1", "higher", "checkpoint", *[0.9] * 4)
+        metrics["drain_overlap"] = metric("1", "higher", "run", 0.75)
+        metrics["step_inflation"] = metric("1", "lower", "run", 1.12)
+    series = {name: {"interval_s": interval, "values": found} for name, found in values.items() if fast or name != "fast_bytes_written"}
+    return record(
+        "checkpoint", number, {"payload": "alexnet-adam", "payload_bytes": size, "steps": 20, "every": 5, "step_time_s": 0.1, "mtbf_s": 86400.0,
+                               "burst_buffer": "/dev/shm/p", "arm": arm, "ranks": 1}, metrics, series=series, corpus={},
+        tiers={"checkpoint": TIERS["disk"], **({"burst_buffer": TIERS["fast"]} if fast else {})},
+        pair={"suite": "checkpoint", "index": pair, "arm": arm}, **more)
+
+
+def saving_experiment():
+    """Direct saves against those through a burst buffer, three pairs."""
+    return [saving(2 * pair + (arm != "direct"), arm, pair, block_s) for pair, (direct, burst) in
+            enumerate(((2.0, 0.4), (1.9, 0.5), (2.1, 0.35))) for arm, block_s in (("direct", direct), ("burst-buffer", burst))]
+
+
 def whole_experiment():
     """Two tiers, cold and warm, five thread counts, a mini-app with and without prefetching, and cells that went wrong."""
     disk = {"cold": {1: 410, 2: 690, 4: 980, 8: 1010, 16: 1005}, "warm": {1: 2900, 2: 5400, 4: 6100, 8: 6000, 16: 5300}}

@@ -58,7 +58,7 @@ class Bootstrap(penstock_cli.CliTest):
         done, calls = self.bootstrap("build", missing="CLI/CLI.hpp yaml-cpp/yaml.h", uid=1000)
         self.assertEqual((done.returncode, calls), (0, []))
         for words in ("libcli11-dev libyaml-cpp-dev", "cli11-devel yaml-cpp-devel", "cli11 yaml-cpp", "CLI11 (required)",
-                      "configuration files (optional)"):
+                      "configuration files, DLIO's workloads (optional)"):
             self.assertIn(words, done.stderr)
 
     def test_dry_run_installs_nothing(self):

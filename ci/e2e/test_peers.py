@@ -84,6 +84,31 @@ class Peers(penstock_cli.CliTest):
         self.assertGreater(min(sides.values()), 0)
         self.assertEqual(list(self.dir.glob("penstock-peers-*")), [])
 
+    def test_dlio_says_what_is_wrong(self):
+        script = penstock_cli.SOURCE / "benchmarks" / "peers" / "dlio"
+        for words, said in ((("--dir", "nowhere"), "there is no folder 'nowhere'"), (("fast", "--dir", "."), "no comparison 'fast'"),
+                            (("--dir", ".", "--cpus", "0"), "--cpus is from 1 to"), (("--dir", ".", "--rounds", "0"), "--rounds"),
+                            (("--dir", ".", "--read-threads", "1,x"), "--read-threads is a list"), ((), "--dir"),
+                            (("--dir", ".", "--wanted-au", "1"), "--wanted-au"), (("--dir", ".", "--workload", "bert"), "bert")):
+            with self.subTest(words):
+                done = subprocess.run([script, *words], cwd=self.dir, env=self.env, capture_output=True, text=True, check=False)
+                self.assertEqual(done.returncode, 2, done.stderr)
+                self.assertIn(said, done.stderr)
+
+    def test_dlio_is_skipped_where_it_cannot_be_had(self):
+        venv = self.dir / "venv"
+        (venv / "bin").mkdir(parents=True)
+        pip = venv / "bin" / "pip"
+        pip.write_text("#!/bin/sh\necho no network >&2\nexit 1\n", encoding="utf-8")
+        pip.chmod(0o755)
+        script = penstock_cli.SOURCE / "benchmarks" / "peers" / "dlio"
+        done = subprocess.run([script, "sustained", "--dir", self.dir, "--venv", venv], cwd=self.dir,
+                              env={**self.env, "PENSTOCK": str(pathlib.Path(penstock_cli.PENSTOCK).resolve())},
+                              capture_output=True, text=True, check=False)
+        self.assertEqual(done.returncode, 77, done.stderr)
+        self.assertIn("cannot be had from PyPI: no network", done.stderr)
+        self.assertEqual(list(self.dir.glob("penstock-peers-*")), [])
+
 
 if __name__ == "__main__":
     penstock_cli.main()

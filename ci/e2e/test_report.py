@@ -21,6 +21,20 @@ class Report(CliTest):
         self.assertIn("disk stops scaling at 4 threads", page)
         self.assertEqual([path.name for path in self.dir.iterdir() if path.name != "runs"], ["r.html"])
 
+    def test_saves_by_arm(self):
+        done = self.report(synthetic.saving_experiment(), "--units", "si")
+        self.assertIn("Saving alexnet-adam through fast (volatile) holds the training 5.00x shorter than straight to disk", done.stdout)
+        self.assertIn("3 pairs, which lie between 3.80x and 6.00x", done.stdout)
+        self.assertIn("(2 400 and 420.0 MB/s) would allow 5.71x shorter", done.stdout)
+        self.assertIn("drained to disk at 378.0 MB/s, 90% of what it takes at best; for 75% of that time", done.stdout)
+        self.assertIn("a step took 12% longer", done.stdout)
+        for absent in ("skipped", "failed", "nothing is said of ceilings"):
+            self.assertNotIn(absent, done.stdout)
+        page = (self.dir / "r.html").read_text()
+        self.assertIn('id="checkpoints"', page)
+        self.assertNotIn('id="other"', page)
+        self.assertIn("holds the training 5.00x shorter", page)
+
     def test_json_names_page_records_and_problems(self):
         synthetic.write(self.dir / "runs", synthetic.whole_experiment())
         with open(self.dir / "runs" / "20261120T090000Z-read-00c0ffee.jsonl", "a") as file:

@@ -74,6 +74,24 @@ class Page(CliTest):
                 backgrounds.add(self.browser.evaluate("getComputedStyle(document.body).backgroundColor"))
         self.assertEqual(len(backgrounds), 2)
 
+    def test_saves_have_steps_above_rates_that_begin_at_one_place(self):
+        self.show(synthetic.saving_experiment())
+        self.check_quiet()
+        self.check_painted(at_least=4)
+        self.assertEqual(self.browser.evaluate("document.querySelectorAll('figure.bars').length"), 1)
+        if not self.charts:
+            return
+        stacks = self.browser.evaluate("""[...document.querySelectorAll('.stack')].map((stack) =>
+          [...stack.querySelectorAll('.u-over')].map((over) => {
+            const box = over.getBoundingClientRect();
+            return [Math.round(box.left), Math.round(box.right), Math.round(box.top), Math.round(box.height)];
+          }))""")
+        self.assertEqual(len(stacks), 2)
+        for steps, rates in stacks:
+            self.assertEqual(steps[:2], rates[:2])
+            self.assertLess(steps[2] + steps[3], rates[2])
+            self.assertLess(steps[3], rates[3])
+
     def test_the_toggle_redraws_in_the_other_colours(self):
         self.show(synthetic.whole_experiment())
         before = self.browser.evaluate("getComputedStyle(document.body).backgroundColor")
@@ -85,9 +103,10 @@ class Page(CliTest):
         self.check_painted(at_least=5)
 
     def test_every_chart_has_a_table_and_fits_narrow_screens(self):
-        self.show(synthetic.whole_experiment(), width=420, height=900)
-        self.check_quiet()
-        self.assertLessEqual(self.browser.evaluate("document.documentElement.scrollWidth"), 420)
+        for records in (synthetic.saving_experiment(), synthetic.whole_experiment()):
+            self.show(records, width=420, height=900)
+            self.check_quiet()
+            self.assertLessEqual(self.browser.evaluate("document.documentElement.scrollWidth"), 420)
         alone = self.browser.evaluate("[...document.querySelectorAll('.beside > figure')].filter((figure) => !figure.parentElement.querySelector('table')).length")
         self.assertEqual(alone, 0)
 

@@ -213,7 +213,7 @@ class WithoutPmix(SlurmTest):
         for corpus in ("corpus", f"mpiio:{self.dir}/corpus"):
             record, = records_in(self.srun("read", corpus, *QUICK, "--json", launch=("-n", 1), mpi="none").stdout)
             self.assertEqual((record["verdict"], record["parameters"]["ranks"]), ("ok", 1), record["reason"])
-            self.assertEqual(record["environment"]["host"], "node1")
+            self.assertIn(record["environment"]["host"], ("node1", "node2"))
 
 
 class Generating(SlurmTest):
@@ -299,10 +299,13 @@ touch finished
         while not (self.dir / "finished").exists():  # `sbatch --wait` looks every few seconds alone
             self.assertLess(time.monotonic(), deadline)
             time.sleep(0.05)
+        # As the files have them: mpirun may lose the end of what its ranks print when they are gone.
+        files = sorted(self.results(), key=lambda file: file.stat().st_mtime_ns)
         cells = [(record["parameters"]["ranks"], record["parameters"]["threads"], record["verdict"])
-                 for record in records_in((self.dir / "out").read_text())]
+                 for file in files for record in records_in(file.read_text())]
         self.assertEqual(cells, [(1, 1, "ok"), (4, 1, "ok"), (4, 2, "ok"), (4, 1, "ok")])
-        self.assertEqual(len(self.results()), 3)
+        self.assertEqual(len(files), 3)
+        self.assertGreaterEqual((self.dir / "out").read_text().count('{"schema":1,'), 4)
 
     def test_a_sweep_over_ranks(self):
         self.corpus()

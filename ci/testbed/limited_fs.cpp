@@ -1,0 +1,288 @@
+// limited_fs SOURCE MOUNT --bytes-per-second RATE [--latency TIME] [--foreground]: a FUSE file system that
+// shows SOURCE at MOUNT, for reading only, and no faster than RATE. Whoever reads there shares one link: each
+// request takes its place behind those that came before it, for as long as its bytes take at RATE. With a
+// latency its answer comes by so much later, during which the link serves others. Files are opened with
+// direct I/O: nothing that was read stays in the page cache, so that a second pass is as slow as the first.
+// Names and attributes cost nothing extra.
+//
+// Without --foreground it goes on in the background as soon as it is mounted. SIGINT, SIGTERM and
+// `fusermount3 -u MOUNT` unmount and end it. Exits 0, 1 after a failure, 2 for words that it does not know,
+// 77 where there is no FUSE. In the foreground it prints a line once it is mounted.
+#define FUSE_USE_VERSION 312
+#include <dirent.h>
+#include <fcntl.h>
+#include <fuse.h>
+#include <fuse_lowlevel.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <chrono>
+#include <climits>
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <string_view>
+#include <thread>
+
+#include "io_backends/base/fd.hpp"
+#include "io_backends/base/units.hpp"
+
+namespace penstock {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+using std::chrono::nanoseconds;
+
+constexpr int kLacking = 77;
+// A request that waits holds a thread.
+constexpr unsigned kMostThreads = 256;
+// What the link may make up for after it stood still: threads wake up late, and it would fall behind the
+// rate.
+constexpr nanoseconds kBurst = std::chrono::milliseconds(2);
+
+struct Wanted {
+  std::string source, mount;
+  std::uint64_t bytes_per_second = 0;
+  nanoseconds latency{0};
+  bool foreground = false;
+};
+
+// A link that serves one request after another. Any thread.
+class Link {
+ public:
+  explicit Link(const Wanted& wanted)
+      : rate_(static_cast<double>(wanted.bytes_per_second)), latency_(wanted.latency) {}
+
+  // Returns when so many bytes have come through, in the order of the calls.
+  void pass(std::size_t bytes) {
+    const auto takes = nanoseconds(static_cast<std::int64_t>(static_cast<double>(bytes) * 1e9 / rate_));
+    const Clock::time_point now = Clock::now();
+    Clock::time_point end;
+    {
+      const std::scoped_lock lock(mutex_);
+      free_ = std::max(free_, now - kBurst) + takes;
+      end = free_;
+    }
+    std::this_thread::sleep_until(std::max(end, now) + latency_);
+  }
+
+ private:
+  const double rate_;
+  const nanoseconds latency_;
+  std::mutex mutex_;
+  Clock::time_point free_ = Clock::now();
+};
+
+struct Mounted {
+  explicit Mounted(const Wanted& wanted_) : wanted(wanted_), link(wanted_) {}
+
+  const Wanted& wanted;
+  Link link;
+};
+
+Mounted& mounted() {
+  return *static_cast<Mounted*>(fuse_get_context()->private_data);
+}
+
+std::string below_source(const char* path) {
+  return mounted().wanted.source + path;
+}
+
+int negative_errno(int result) {
+  return result < 0 ? -errno : 0;
+}
+
+int get_attributes(const char* path, struct stat* out, fuse_file_info*) {
+  return negative_errno(::lstat(below_source(path).c_str(), out));
+}
+
+int read_link(const char* path, char* out, std::size_t size) {
+  const ssize_t length = ::readlink(below_source(path).c_str(), out, size - 1);
+  if (length < 0) return -errno;
+  out[length] = '\0';
+  return 0;
+}
+
+int list_folder(const char* path, void* out, fuse_fill_dir_t fill, off_t, fuse_file_info*,
+                fuse_readdir_flags) {
+  const std::unique_ptr<DIR, int (*)(DIR*)> folder(::opendir(below_source(path).c_str()), &::closedir);
+  if (!folder) return -errno;
+  errno = 0;
+  while (const dirent* entry = ::readdir(folder.get())) {
+    struct stat kind {};
+    kind.st_ino = entry->d_ino;
+    kind.st_mode = static_cast<mode_t>(DTTOIF(entry->d_type));
+    if (fill(out, entry->d_name, &kind, 0, fuse_fill_dir_flags{}) != 0) return -ENOMEM;
+    errno = 0;
+  }
+  return -errno;
+}
+
+int open_file(const char* path, fuse_file_info* file) {
+  if ((file->flags & O_ACCMODE) != O_RDONLY) return -EROFS;
+  // Not with its O_DIRECT: the source may lie in memory.
+  const int fd = ::open(below_source(path).c_str(), O_RDONLY | O_CLOEXEC);
+  if (fd < 0) return -errno;
+  file->fh = static_cast<std::uint64_t>(fd);
+  file->direct_io = 1;
+  return 0;
+}
+
+int read_file(const char*, char* out, std::size_t size, off_t offset, fuse_file_info* file) {
+  std::size_t done = 0;
+  while (done < size) {
+    const ssize_t got = retry_eintr([&] {
+      return ::pread(static_cast<int>(file->fh), out + done, size - done, offset + static_cast<off_t>(done));
+    });
+    if (got < 0) return -errno;
+    if (got == 0) break;
+    done += static_cast<std::size_t>(got);
+  }
+  mounted().link.pass(done);
+  return static_cast<int>(done);
+}
+
+int close_file(const char*, fuse_file_info* file) {
+  return negative_errno(::close(static_cast<int>(file->fh)));
+}
+
+int file_system_room(const char* path, struct statvfs* out) {
+  return negative_errno(::statvfs(below_source(path).c_str(), out));
+}
+
+void* begin(fuse_conn_info*, fuse_config* config) {
+  config->use_ino = 1;
+  Mounted& it = mounted();
+  std::printf("limited_fs: '%s' is at '%s'\n", it.wanted.source.c_str(), it.wanted.mount.c_str());
+  std::fflush(stdout);
+  return &it;
+}
+
+fuse_operations operations() {
+  fuse_operations out{};
+  out.getattr = &get_attributes;
+  out.readlink = &read_link;
+  out.readdir = &list_folder;
+  out.open = &open_file;
+  out.read = &read_file;
+  out.release = &close_file;
+  out.statfs = &file_system_room;
+  out.init = &begin;
+  return out;
+}
+
+int complain(int status, const std::string& words) {
+  std::fprintf(stderr, "limited_fs: %s\n", words.c_str());
+  return status;
+}
+
+// The complaint, or "".
+std::string parse_line(int argc, char** argv, Wanted& out) {
+  for (int i = 1; i < argc; ++i) {
+    const std::string_view word = argv[i];
+    if (word == "--foreground") {
+      out.foreground = true;
+    } else if (word == "--bytes-per-second" || word == "--latency") {
+      if (++i == argc) return std::string(word) + " needs a value";
+      if (word == "--latency") {
+        const Result<nanoseconds> latency = parse_duration(argv[i]);
+        if (!latency.ok()) return "--latency: " + latency.error().what;
+        out.latency = latency.value();
+        continue;
+      }
+      const Result<std::uint64_t> rate = parse_size(argv[i]);
+      if (!rate.ok()) return "--bytes-per-second: " + rate.error().what;
+      out.bytes_per_second = rate.value();
+    } else if (word.starts_with("-")) {
+      return "no option '" + std::string(word) + "'";
+    } else if (out.source.empty()) {
+      out.source = word;
+    } else if (out.mount.empty()) {
+      out.mount = word;
+    } else {
+      return "'" + std::string(word) + "' is one word too many";
+    }
+  }
+  if (out.mount.empty()) return "needs SOURCE and MOUNT";
+  if (out.bytes_per_second == 0) return "needs --bytes-per-second, from 1 on";
+  return "";
+}
+
+// Relative names would be lost behind the move to the background, which is to "/".
+bool make_absolute(std::string& folder) {
+  char whole[PATH_MAX];
+  struct stat found {};
+  if (::realpath(folder.c_str(), whole) == nullptr || ::stat(whole, &found) != 0) return false;
+  folder = whole;
+  errno = ENOTDIR;
+  return S_ISDIR(found.st_mode);
+}
+
+int serve(fuse* it, const Wanted& wanted) {
+  if (fuse_daemonize(wanted.foreground ? 1 : 0) != 0) return complain(1, "cannot go to the background");
+  fuse_session* const session = fuse_get_session(it);
+  if (fuse_set_signal_handlers(session) != 0) return complain(1, "cannot take signals");
+  fuse_loop_config* const loop = fuse_loop_cfg_create();
+  fuse_loop_cfg_set_max_threads(loop, kMostThreads);
+  fuse_loop_cfg_set_idle_threads(loop, kMostThreads);
+  const int ended = fuse_loop_mt(it, loop);  // a signal's number, or a negative errno
+  fuse_loop_cfg_destroy(loop);
+  fuse_remove_signal_handlers(session);
+  return ended < 0 ? complain(1, std::string("gave up: ") + std::strerror(-ended)) : 0;
+}
+
+int mount_and_serve(Wanted& wanted) {
+  std::string options = "ro,default_permissions,subtype=limited_fs,fsname=" + wanted.source;
+  std::string program = "limited_fs", option = "-o";
+  char* words[] = {program.data(), option.data(), options.data(), nullptr};
+  fuse_args arguments = FUSE_ARGS_INIT(3, words);
+  const fuse_operations calls = operations();
+  Mounted state(wanted);
+  fuse* const it = fuse_new(&arguments, &calls, sizeof(calls), &state);
+  if (it == nullptr) return complain(1, "libfuse does not start");
+  int status = 1;
+  if (fuse_mount(it, wanted.mount.c_str()) == 0) {
+    status = serve(it, wanted);
+    fuse_unmount(it);
+  } else {
+    complain(1, "cannot mount at '" + wanted.mount + "': root may, others need fusermount3 (package fuse3)");
+  }
+  fuse_destroy(it);
+  fuse_opt_free_args(&arguments);
+  return status;
+}
+
+constexpr const char* kUsage =
+    "usage: limited_fs SOURCE MOUNT --bytes-per-second RATE [--latency TIME] [--foreground]\n"
+    "Shows SOURCE at MOUNT, for reading only, behind one link of RATE (200MB: a second) that all readers\n"
+    "share, with direct I/O. Ends, and unmounts, on SIGINT, SIGTERM and fusermount3 -u MOUNT.\n";
+
+int run(int argc, char** argv) {
+  Wanted wanted;
+  if (argc == 2 && std::string_view(argv[1]) == "--help") {
+    std::fputs(kUsage, stdout);
+    return 0;
+  }
+  const std::string complaint = parse_line(argc, argv, wanted);
+  if (!complaint.empty()) return complain(2, complaint + "\n" + kUsage);
+  for (std::string* const folder : {&wanted.source, &wanted.mount})
+    if (!make_absolute(*folder))
+      return complain(1, "'" + *folder + "' is no folder to use: " + std::strerror(errno));
+  if (::access("/dev/fuse", R_OK | W_OK) != 0)
+    return complain(kLacking, std::string("skipped: /dev/fuse: ") + std::strerror(errno));
+  return mount_and_serve(wanted);
+}
+
+}  // namespace
+}  // namespace penstock
+
+int main(int argc, char** argv) {
+  return penstock::run(argc, argv);
+}
