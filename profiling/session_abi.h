@@ -49,12 +49,255 @@ struct penstock_span {
   uint32_t reserved;   // 0
 };
 
+// --- A session: a folder of mode 0700 with one file of mode 0600 for each image of a process (a fork begins
+// a new one, and so does an exec). A file is a header and, behind it, blocks. It is mapped while it is
+// written, so that what stands in it survives any end of its process; docs/session_format.md says how it is
+// read.
+
+#define PENSTOCK_SESSION_MAGIC "PNSTKSES"  // 8 bytes, without the NUL
+#define PENSTOCK_SESSION_VERSION 1
+#define PENSTOCK_SESSION_BYTE_ORDER 0x01020304u
+#define PENSTOCK_SESSION_SUFFIX ".session"  // of a process's file; <pid>-<begin_monotonic_ns><suffix>
+
+// A block begins at a multiple of this behind the header, and its size is a multiple of it.
+#define PENSTOCK_BLOCK_GRANULE 16384u
+#define PENSTOCK_HEADER_BYTES 16384u
+
+enum penstock_process_state {
+  PENSTOCK_RUNNING = 0,   // or killed: nobody could say any more
+  PENSTOCK_ENDED = 1,     // by exit(), _exit() or quick_exit()
+  PENSTOCK_EXECUTED = 2,  // its process went on as another program, which has a file of its own
+  PENSTOCK_STOPPED = 3    // recording was ended, the process goes on
+};
+
+enum penstock_clock {
+  PENSTOCK_CLOCK_MONOTONIC = 0,  // ticks are nanoseconds of CLOCK_MONOTONIC
+  PENSTOCK_CLOCK_TSC = 1         // ticks are of the processor's invariant time stamp counter
+};
+
+// What the kernel counts of a process, reaped children included (/proc/PID/io).
+struct penstock_kernel_io {
+  uint64_t rchar;
+  uint64_t wchar;
+  uint64_t syscr;
+  uint64_t syscw;
+  uint64_t read_bytes;
+  uint64_t write_bytes;
+};
+
+// Two readings of one moment: ticks to CLOCK_MONOTONIC is a line through two of these.
+struct penstock_moment {
+  uint64_t ticks;
+  int64_t monotonic_ns;
+};
+
+// At the file's begin. What is 0 or empty nobody could say. Texts end with NUL or with their field.
+struct penstock_session_header {
+  char magic[8];
+  uint32_t version;
+  uint32_t byte_order;    // PENSTOCK_SESSION_BYTE_ORDER as its writer saw it
+  uint32_t header_bytes;  // where the first block begins
+  uint32_t granule;
+  uint32_t pid;
+  uint32_t parent_pid;
+  uint32_t state;             // enum penstock_process_state
+  uint32_t clock;             // enum penstock_clock
+  uint32_t forked;            // 1: begun by a fork within a watched process, not by an exec
+  uint32_t control;           // bit 0: segments are kept; whoever may write the file may switch it
+  uint64_t process_start;     // of /proc/PID/stat (field 22), which tells two processes of one pid apart
+  int64_t begin_realtime_ns;  // CLOCK_REALTIME at `begin`
+  struct penstock_moment begin;
+  struct penstock_moment later[2];  // [later_index] is the newest whole reading
+  uint32_t later_index;
+  uint32_t kernel_end_known;               // 1: kernel_end holds
+  uint64_t ticks_per_s;                    // measured when the library was loaded: good to a thousandth
+  int64_t end_monotonic_ns;                // 0 while state is running
+  struct penstock_kernel_io kernel_begin;  // when the library was loaded, or 0 after a fork
+  struct penstock_kernel_io kernel_end;    // the last that was read
+  uint64_t file_end;                       // no block begins here or behind it
+  uint64_t dropped_records;  // (thread, file) pairs that found no room: their operations are counted nowhere
+  uint64_t
+      dropped_operations;  // operations of such pairs, and those that came upon an update in their own thread
+  uint64_t dropped_segments;
+  uint64_t dropped_spans;
+  uint64_t unnamed;  // operations on descriptors that nobody saw being opened and /proc could not name
+  uint32_t rank;     // of the launcher's job, and how many there are; 0 of 0 without one
+  uint32_t ranks;
+  uint32_t command_bytes;  // the arguments with a NUL behind each, cut at the field's end
+  uint32_t reserved;
+  char host[64];
+  char executable[1024];
+  char directory[1024];  // the working directory at `begin`
+  char command[4096];
+};
+
+enum penstock_block_kind {
+  PENSTOCK_BLOCK_FREE = 0,      // nobody has begun it
+  PENSTOCK_BLOCK_COUNTERS = 1,  // struct penstock_counters
+  PENSTOCK_BLOCK_NAMES = 2,     // struct penstock_name and its text, one behind the other
+  PENSTOCK_BLOCK_SEGMENTS = 3,  // struct penstock_segment
+  PENSTOCK_BLOCK_SPANS = 4,     // struct penstock_span
+  PENSTOCK_BLOCK_THREADS = 5,   // struct penstock_thread
+  PENSTOCK_BLOCK_EVENTS = 6     // struct penstock_event and its text, one behind the other
+};
+
+#define PENSTOCK_BLOCK_MAGIC 0x4b4c4250u  // "PBLK" where the low byte comes first
+
+// 64 bytes at the begin of each block; what it holds stands behind it without gaps.
+struct penstock_block {
+  uint32_t magic;
+  uint16_t kind;
+  uint16_t entry_bytes;  // of a fixed entry; 0 where entries have sizes of their own
+  uint64_t bytes;        // of the whole block
+  uint64_t used;         // bytes behind this header that hold whole entries; it grows after they are written
+  uint64_t reserved[5];
+};
+
+enum penstock_layer {
+  PENSTOCK_POSIX = 0,  // descriptors
+  PENSTOCK_STDIO = 1,  // streams: bytes that the program received or gave
+  PENSTOCK_RING = 2,   // io_uring and libaio
+  PENSTOCK_MPIIO = 3,  // above POSIX: the same bytes once more
+  PENSTOCK_HDF5 = 4,   // likewise
+  PENSTOCK_LAYERS = 5
+};
+
+#define PENSTOCK_SIZE_BUCKETS \
+  10                      // up to 100, 1 Ki, 10 Ki, 100 Ki, 1 Mi, 4 Mi, 10 Mi, 100 Mi, 1 Gi bytes, and more
+#define PENSTOCK_NEVER 0  // a time in ticks that has not come
+
+// What one thread did to one file through one layer. There may be several of one (thread, file, layer): they
+// are to be added. Rules of `sequential` and `consecutive` are Darshan's: a read is sequential if it begins
+// behind the last byte that the one before it read, consecutive if it begins right behind that, where "the
+// last byte" of a file of which nothing has been read yet is byte 0.
+struct penstock_counters {
+  uint64_t file;  // of struct penstock_name
+  uint64_t name;  // where in this file the struct penstock_name begins; 0 where no room was left for it
+  uint32_t thread;
+  uint16_t layer;     // enum penstock_layer
+  uint16_t last_was;  // 1: its last operation was a read, 2: a write
+  uint64_t bytes_read;
+  uint64_t bytes_written;
+  uint64_t read_ticks;
+  uint64_t write_ticks;
+  uint64_t meta_ticks;
+
+  uint32_t reads;
+  uint32_t writes;
+  uint32_t sequential_reads;
+  uint32_t consecutive_reads;
+  uint32_t sequential_writes;
+  uint32_t consecutive_writes;
+  uint32_t read_write_switches;
+  uint32_t opens;
+  uint32_t closes;
+  uint32_t stats;
+  uint32_t seeks;
+  uint32_t syncs;
+  uint32_t maps;
+  uint32_t other;        // metadata operations that have no counter of their own: access, rename, unlink, ...
+  uint32_t failures;     // calls that failed; they are counted nowhere else
+  uint32_t descriptors;  // that came of dup() and inheritance
+  uint32_t read_sizes[PENSTOCK_SIZE_BUCKETS];
+  uint32_t write_sizes[PENSTOCK_SIZE_BUCKETS];
+
+  uint64_t last_read;  // the last byte that was read, and written
+  uint64_t last_written;
+  uint64_t size;  // of the file, as far as it has been seen: by stat, or by the last byte that was moved
+  uint64_t mapped_bytes;
+  uint64_t first_ticks;  // begin of the first operation, end of the last one
+  uint64_t last_ticks;
+  uint64_t first_read_ticks;
+  uint64_t last_read_ticks;
+  uint64_t first_write_ticks;
+  uint64_t last_write_ticks;
+};
+
+enum penstock_file_kind {
+  PENSTOCK_REGULAR = 0,  // or nobody knows
+  PENSTOCK_DIRECTORY = 1,
+  PENSTOCK_OTHER_FILE = 2,  // a pipe, a socket, a terminal, a device: what no tier holds
+};
+
+// A file's absolute name, as the program called it. `file` is the same for the same name in every process.
+struct penstock_name {
+  uint64_t file;    // XXH3_64bits of the text; 0 is none
+  uint32_t length;  // of the text behind this, without NUL
+  uint16_t kind;    // enum penstock_file_kind
+  uint16_t reserved;
+  // then the text, and zeros up to a multiple of 8
+};
+
+// A thread, for as long as it lives. Bytes on all descriptors, named or not.
+struct penstock_thread {
+  uint32_t thread;  // gettid()
+  uint32_t reserved;
+  uint64_t begin_ticks;
+  uint64_t end_ticks;       // PENSTOCK_NEVER while it runs
+  uint64_t kernel_read;     // through calls that the kernel adds to rchar, streams' own reads included
+  uint64_t kernel_written;  // likewise wchar
+  uint64_t ring_read;       // through io_uring and libaio, which it does not add
+  uint64_t ring_written;
+  uint64_t spliced;  // through splice, tee and vmsplice, which it does not add
+  uint64_t mapped;   // bytes that were mapped of files
+  char name[16];
+  uint64_t spare[5];
+};
+
+// One call, where segments are kept.
+struct penstock_segment {
+  uint64_t file;
+  uint64_t offset;  // UINT64_MAX where it has none
+  uint64_t length;  // that was moved
+  uint64_t begin_ticks;
+  uint64_t end_ticks;
+  uint32_t thread;
+  uint8_t call;     // enum penstock_call
+  uint8_t layer;    // enum penstock_layer
+  uint16_t failed;  // errno; 0 where it succeeded
+};
+
+enum penstock_call {
+  PENSTOCK_CALL_OPEN = 0,
+  PENSTOCK_CALL_CLOSE = 1,
+  PENSTOCK_CALL_READ = 2,
+  PENSTOCK_CALL_WRITE = 3,
+  PENSTOCK_CALL_STAT = 4,
+  PENSTOCK_CALL_SEEK = 5,
+  PENSTOCK_CALL_SYNC = 6,
+  PENSTOCK_CALL_MAP = 7,
+  PENSTOCK_CALL_OTHER = 8,
+  PENSTOCK_CALLS = 9
+};
+
+enum penstock_event_kind {
+  PENSTOCK_EVENT_FORK = 0,   // `pid` is the child's
+  PENSTOCK_EVENT_EXEC = 1,   // text: what is executed
+  PENSTOCK_EVENT_SPAWN = 2,  // `pid` is the child's, text: what it executes
+  PENSTOCK_EVENT_MARK = 3    // text: what the program or its user said
+};
+
+struct penstock_event {
+  uint64_t ticks;
+  uint32_t pid;
+  uint16_t kind;    // enum penstock_event_kind
+  uint16_t length;  // of the text behind this
+  // then the text, and zeros up to a multiple of 8
+};
+
 #ifdef __cplusplus
 static_assert(sizeof(penstock_span) == 48 && offsetof(penstock_span, epoch) == 32 &&
                   offsetof(penstock_span, component) == 40,
               "spans lie in files");
+static_assert(sizeof(penstock_session_header) <= PENSTOCK_HEADER_BYTES && sizeof(penstock_block) == 64 &&
+                  sizeof(penstock_counters) == 288 && sizeof(penstock_name) == 16 &&
+                  sizeof(penstock_thread) == 128 && sizeof(penstock_segment) == 48 &&
+                  sizeof(penstock_event) == 16,
+              "sessions lie in files");
 #else
 _Static_assert(sizeof(struct penstock_span) == 48, "spans lie in files");
+_Static_assert(sizeof(struct penstock_counters) == 288 && sizeof(struct penstock_thread) == 128,
+               "sessions lie in files");
 #endif
 
 #endif
