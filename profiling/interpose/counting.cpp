@@ -1,0 +1,231 @@
+#include "profiling/interpose/counting.hpp"
+
+#include <fcntl.h>
+
+#include "profiling/interpose/paths.hpp"
+
+namespace penstock::interpose {
+
+namespace {
+
+constexpr SizeBuckets make_size_buckets() {
+  constexpr std::uint64_t kLimits[PENSTOCK_SIZE_BUCKETS - 1] = {
+      100, 1024, 10240, 102400, 1U << 20U, 4194304, 10485760, 104857600, 1073741824};
+  SizeBuckets made;
+  std::size_t bucket = 0;
+  for (std::size_t width = 0; width <= 64; ++width) {
+    made.of_width[width] = {.limit = ~std::uint64_t{0}, .bucket = bucket};
+    // Numbers of so many binary digits that lie at or above a limit: the bucket changes behind it.
+    if (bucket < PENSTOCK_SIZE_BUCKETS - 1 && std::size_t(std::bit_width(kLimits[bucket])) == width) {
+      made.of_width[width].limit = kLimits[bucket];
+      bucket += 1;
+    }
+  }
+  return made;
+}
+
+}  // namespace
+
+constinit const SizeBuckets size_buckets = make_size_buckets();
+
+void add_other(penstock_counters& c, const Operation& operation) noexcept {
+  switch (operation.call) {
+    case PENSTOCK_CALL_OPEN:
+      c.opens += 1;
+      break;
+    case PENSTOCK_CALL_CLOSE:
+      c.closes += 1;
+      break;
+    case PENSTOCK_CALL_STAT:
+      c.stats += 1;
+      break;
+    case PENSTOCK_CALL_SEEK:
+      c.seeks += 1;
+      break;
+    case PENSTOCK_CALL_SYNC:
+      c.syncs += 1;
+      break;
+    case PENSTOCK_CALL_MAP:
+      c.maps += 1;
+      c.mapped_bytes += static_cast<std::uint64_t>(operation.length);
+      break;
+    default:
+      c.other += 1;
+      break;
+  }
+  c.meta_ticks += operation.end - operation.begin;
+  c.last_ticks = operation.end;
+}
+
+void Update::put_by(std::uint64_t file, std::uint64_t name, const Operation& operation) noexcept {
+  const std::uint32_t at = log_.put_by_count;
+  if (at == ThreadLog::kPutBy) {
+    count_drop(session.header->dropped_operations);
+    return;
+  }
+  log_.put_by[at] = {.operation = operation, .file = file, .name = name};
+  log_.put_by_count = at + 1;
+}
+
+void Update::count_what_was_put_by() noexcept {
+  for (std::uint32_t i = 0; i < log_.put_by_count; ++i) {
+    const ThreadLog::PutBy& one = log_.put_by[i];
+    penstock_counters* c =
+        counters_of(log_, one.file, one.operation.layer, one.name, nullptr, 0, PENSTOCK_REGULAR);
+    if (c == nullptr) {
+      count_drop(session.header->dropped_operations);
+      continue;
+    }
+    add_to(*c, one.operation);
+    if (segments_wanted()) {
+      add_segment(log_, one.file, one.operation);
+    }
+  }
+  log_.put_by_count = 0;
+}
+
+void count_slowly(ThreadLog& log, int fd, const Operation& operation) noexcept {
+  Update update(log);
+  if (update.nested()) {
+    const Description* description = described(fd);
+    if (description == nullptr) {
+      count_drop(session.header->dropped_operations);
+    } else if (description->file != 0) {
+      update.put_by(description->file, description->name, operation);
+    }
+    return;
+  }
+  penstock_counters* c = find_counters(log, fd, operation.layer);
+  if (c == nullptr) {
+    const Description* description = described(fd);
+    if (description != nullptr && description->file != 0) {
+      count_drop(session.header->dropped_operations);
+    }
+    return;
+  }
+  add_to(*c, operation);
+  if (segments_wanted()) {
+    add_segment(log, c->file, operation);
+  }
+}
+
+namespace {
+
+void count_name(ThreadLog& log, const AbsoluteName& name, const Operation& operation, penstock_file_kind kind,
+                std::int64_t size) noexcept {
+  if (!is_wanted(name)) {
+    return;
+  }
+  penstock_counters* c = operation.failed != 0
+                             ? existing_counters(log, name.file, operation.layer)
+                             : counters_of(log, name.file, operation.layer, 0, name.text, name.length, kind);
+  if (c == nullptr) {
+    return;
+  }
+  add_to(*c, operation);
+  if (kind == PENSTOCK_REGULAR && size > static_cast<std::int64_t>(c->size)) {
+    c->size = static_cast<std::uint64_t>(size);
+  }
+  if (segments_wanted()) {
+    add_segment(log, name.file, operation);
+  }
+}
+
+}  // namespace
+
+void count_path(ThreadLog& log, int at, const char* path, const Operation& operation, penstock_file_kind kind,
+                std::int64_t size) noexcept {
+  Update update(log);
+  if (update.nested()) {
+    count_drop(session.header->dropped_operations);
+    return;
+  }
+  AbsoluteName name;
+  if (absolute_name(at, path, name)) {
+    count_name(log, name, operation, kind, size);
+  }
+}
+
+void note_size(ThreadLog& log, int fd, penstock_layer layer, std::int64_t size) noexcept {
+  const ThreadLog::Cached& known = cached(log, fd, layer);
+  const Description* description = described(fd);
+  if (description != nullptr && known.counters != nullptr &&
+      size > static_cast<std::int64_t>(known.counters->size) &&
+      known.tag == cache_tag(description->serial.load(std::memory_order_relaxed), layer)) {
+    known.counters->size = static_cast<std::uint64_t>(size);
+  }
+}
+
+void count_open(ThreadLog& log, int at, const char* path, int flags, int fd,
+                const Operation& operation) noexcept {
+  Update update(log);
+  if (update.nested()) {
+    count_drop(session.header->dropped_operations);
+    forget(fd);
+    return;
+  }
+  AbsoluteName name;
+  bool named = absolute_name(at, path, name);
+  if (fd < 0) {
+    if (named) {
+      count_name(log, name, operation, PENSTOCK_REGULAR, -1);
+    }
+    return;
+  }
+#ifdef O_TMPFILE
+  const bool nameless = (flags & O_TMPFILE) == O_TMPFILE;  // `path` is its directory
+#else
+  const bool nameless = false;
+#endif
+  if (!named || name.climbed || nameless) {
+    named = name_of_descriptor(fd, name);
+  }
+  Description* description = make_description();
+  if (description == nullptr) {
+    forget(fd);
+    count_drop(session.header->dropped_operations);
+    return;
+  }
+  description->kind = (flags & O_DIRECTORY) != 0 && !nameless ? PENSTOCK_DIRECTORY : PENSTOCK_REGULAR;
+  description->appends = (flags & O_APPEND) != 0;
+  penstock_counters* c = nullptr;
+  if (named && is_wanted(name)) {
+    description->file = name.file;
+    c = counters_of(log, name.file, operation.layer, 0, name.text, name.length,
+                    static_cast<penstock_file_kind>(description->kind));
+    if (c == nullptr) {
+      count_drop(session.header->dropped_operations);
+    } else {
+      description->name = c->name;
+      add_to(*c, operation);
+      if (segments_wanted()) {
+        add_segment(log, name.file, operation);
+      }
+    }
+  }
+  ThreadLog::Cached& entry = cached(log, fd, operation.layer);
+  entry.counters = c;
+  entry.tag = c == nullptr && description->file != 0
+                  ? 0
+                  : cache_tag(description->serial.load(std::memory_order_relaxed), operation.layer);
+  describe(fd, description);
+}
+
+penstock_counters* counters_now(ThreadLog& log, int fd, penstock_layer layer) noexcept {
+  Update update(log);
+  return update.nested() ? nullptr : find_counters(log, fd, layer);
+}
+
+Description* known_description(ThreadLog& log, int fd) noexcept {
+  Description* description = described(fd);
+  if (description == nullptr && fd >= 0) [[unlikely]] {
+    Update update(log);
+    if (!update.nested()) {
+      find_counters(log, fd, PENSTOCK_POSIX);
+      description = described(fd);
+    }
+  }
+  return description;
+}
+
+}  // namespace penstock::interpose

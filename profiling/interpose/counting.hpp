@@ -1,0 +1,198 @@
+// What an operation adds to the counters. The rules of what is sequential and consecutive, the sizes' buckets
+// and the switches between reads and writes are Darshan's (darshan-runtime, POSIX module), kept per thread
+// and file.
+#pragma once
+
+#include <errno.h>
+
+#include <bit>
+
+#include "profiling/interpose/thread_log.hpp"
+
+namespace penstock::interpose {
+
+inline const char* stack_top() noexcept {
+  const char* top = nullptr;
+#if defined(__x86_64__)
+  __asm__ volatile("mov %%rsp, %0" : "=r"(top));
+#else
+  __asm__ volatile("mov %0, sp" : "=r"(top));
+#endif
+  return top;
+}
+
+// Each number of binary digits holds at most one limit between buckets.
+struct SizeBucket {
+  std::uint64_t limit = 0;  // above it the next one begins
+  std::uint64_t bucket = 0;
+};
+struct SizeBuckets {
+  SizeBucket of_width[65] = {};
+};
+extern const SizeBuckets size_buckets;
+
+inline std::size_t size_bucket(std::uint64_t bytes) noexcept {
+  const SizeBucket& at = size_buckets.of_width[std::bit_width(bytes)];
+  return at.bucket + (bytes > at.limit ? 1 : 0);
+}
+
+inline void add_read(penstock_counters& c, std::int64_t offset, std::int64_t bytes, std::uint64_t begin,
+                     std::uint64_t end) noexcept {
+  const auto last = static_cast<std::int64_t>(c.last_read);
+  c.reads += 1;
+  c.sequential_reads += offset > last ? 1U : 0U;
+  c.consecutive_reads += offset == last + 1 ? 1U : 0U;
+  c.last_read = static_cast<std::uint64_t>(offset + bytes - 1);
+  c.bytes_read += static_cast<std::uint64_t>(bytes);
+  const auto reached = static_cast<std::uint64_t>(offset + bytes);
+  c.size = reached > c.size ? reached : c.size;
+  c.read_sizes[size_bucket(static_cast<std::uint64_t>(bytes))] += 1;
+  c.read_write_switches += c.last_was == 2 ? 1U : 0U;
+  c.last_was = 1;
+  c.read_ticks += end - begin;
+  c.first_read_ticks = c.first_read_ticks == PENSTOCK_NEVER ? begin : c.first_read_ticks;
+  c.last_read_ticks = end;
+}
+
+inline void add_write(penstock_counters& c, std::int64_t offset, std::int64_t bytes, std::uint64_t begin,
+                      std::uint64_t end) noexcept {
+  const auto last = static_cast<std::int64_t>(c.last_written);
+  c.writes += 1;
+  c.sequential_writes += offset > last ? 1U : 0U;
+  c.consecutive_writes += offset == last + 1 ? 1U : 0U;
+  c.last_written = static_cast<std::uint64_t>(offset + bytes - 1);
+  c.bytes_written += static_cast<std::uint64_t>(bytes);
+  const auto reached = static_cast<std::uint64_t>(offset + bytes);
+  c.size = reached > c.size ? reached : c.size;
+  c.write_sizes[size_bucket(static_cast<std::uint64_t>(bytes))] += 1;
+  c.read_write_switches += c.last_was == 1 ? 1U : 0U;
+  c.last_was = 2;
+  c.write_ticks += end - begin;
+  c.first_write_ticks = c.first_write_ticks == PENSTOCK_NEVER ? begin : c.first_write_ticks;
+  c.last_write_ticks = end;
+}
+
+// All calls but reads and writes.
+void add_other(penstock_counters& c, const Operation& operation) noexcept;
+
+inline void add_to(penstock_counters& c, const Operation& operation) noexcept {
+  if (operation.failed != 0) [[unlikely]] {
+    c.failures += 1;
+  } else if (operation.call == PENSTOCK_CALL_READ) {
+    add_read(c, operation.offset, operation.length, operation.begin, operation.end);
+  } else if (operation.call == PENSTOCK_CALL_WRITE) {
+    add_write(c, operation.offset, operation.length, operation.begin, operation.end);
+  } else {
+    add_other(c, operation);
+  }
+}
+
+// An update of this thread's log, in which a signal's handler may come.
+class Update {
+ public:
+  explicit Update(ThreadLog& log) noexcept : log_(log) {
+    const char* top = stack_top();
+    // Handlers run further down the stack. What is not above has been left by a longjmp().
+    nested_ = log.updating != nullptr && log.updating > top;
+    if (!nested_) [[likely]] {
+      log.updating = top;
+    }
+    std::atomic_signal_fence(std::memory_order_seq_cst);
+  }
+  ~Update() {
+    std::atomic_signal_fence(std::memory_order_seq_cst);
+    if (!nested_) [[likely]] {
+      if (log_.put_by_count != 0) [[unlikely]] {
+        count_what_was_put_by();
+      }
+      log_.updating = nullptr;
+    }
+  }
+  Update(const Update&) = delete;
+  Update& operator=(const Update&) = delete;
+  // Came upon another: only put_by() is allowed.
+  bool nested() const noexcept { return nested_; }
+  void put_by(std::uint64_t file, std::uint64_t name, const Operation& operation) noexcept;
+
+ private:
+  void count_what_was_put_by() noexcept;
+  ThreadLog& log_;
+  bool nested_;
+};
+
+// The rare ways of count(): an unknown descriptor, an update that is under way, segments.
+void count_slowly(ThreadLog& log, int fd, const Operation& operation) noexcept;
+
+inline std::uint64_t cache_tag(std::uint64_t serial, penstock_layer layer) noexcept {
+  return serial * 8 + static_cast<std::uint64_t>(layer);
+}
+inline ThreadLog::Cached& cached(ThreadLog& log, int fd, penstock_layer layer) noexcept {
+  return log.cache[(static_cast<unsigned>(fd) + unsigned{layer} * 97U) % ThreadLog::kCached];
+}
+
+// More of these and another record is begun, so that no counter of 32 bits overflows.
+constexpr std::uint32_t kMostOperations = 1U << 31U;
+inline bool is_full(const penstock_counters& c) noexcept {
+  return ((c.reads | c.writes) & kMostOperations) != 0;
+}
+
+// An operation on a descriptor.
+inline void count(ThreadLog& log, int fd, const Operation& operation) noexcept {
+  const Description* description = described(fd);
+  const ThreadLog::Cached& known = cached(log, fd, operation.layer);
+  if (description == nullptr ||
+      known.tag != cache_tag(description->serial.load(std::memory_order_relaxed), operation.layer) ||
+      segments_wanted()) [[unlikely]] {
+    count_slowly(log, fd, operation);
+    return;
+  }
+  if (known.counters == nullptr) {
+    return;
+  }
+  Update update(log);
+  if (update.nested() || is_full(*known.counters)) [[unlikely]] {
+    if (update.nested()) {
+      update.put_by(description->file, description->name, operation);
+      return;
+    }
+    find_counters(log, fd, operation.layer);
+  }
+  add_to(*known.counters, operation);
+}
+
+// For what is counted after its descriptor is gone: its counters (null: for no file), and an operation on
+// them.
+penstock_counters* counters_now(ThreadLog& log, int fd, penstock_layer layer) noexcept;
+inline void count_in(ThreadLog& log, penstock_counters& counters, const Operation& operation) noexcept {
+  Update update(log);
+  if (update.nested()) [[unlikely]] {
+    update.put_by(counters.file, counters.name, operation);
+    return;
+  }
+  add_to(counters, operation);
+  if (segments_wanted()) [[unlikely]] {
+    add_segment(log, counters.file, operation);
+  }
+}
+
+// The kernel adds these to rchar and wchar, whatever the descriptor is.
+inline void add_kernel_read(ThreadLog& log, std::int64_t bytes) noexcept {
+  log.totals->kernel_read += static_cast<std::uint64_t>(bytes);
+}
+inline void add_kernel_written(ThreadLog& log, std::int64_t bytes) noexcept {
+  log.totals->kernel_written += static_cast<std::uint64_t>(bytes);
+}
+
+// An operation on a name, from the directory `at` (AT_FDCWD or a descriptor). Where it failed, it is counted
+// only if the file is known to this thread.
+void count_path(ThreadLog& log, int at, const char* path, const Operation& operation,
+                penstock_file_kind kind = PENSTOCK_REGULAR, std::int64_t size = -1) noexcept;
+// open() and its kin, which made `fd` (or failed: -1): from now on that is known, its position is 0.
+void count_open(ThreadLog& log, int at, const char* path, int flags, int fd,
+                const Operation& operation) noexcept;
+// What a descriptor stands for, asked of /proc if nobody knows; null where that does not know either.
+Description* known_description(ThreadLog& log, int fd) noexcept;
+// What stat said of a descriptor's file.
+void note_size(ThreadLog& log, int fd, penstock_layer layer, std::int64_t size) noexcept;
+
+}  // namespace penstock::interpose

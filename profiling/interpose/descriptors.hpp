@@ -1,0 +1,68 @@
+// What the process's descriptors stand for. A Description is what the kernel calls an open file description:
+// it is shared by the descriptors that dup() made of one, and knows the file and the position. Looking one up
+// takes no lock.
+//
+// Descriptors that were opened before the library was loaded, or by ways that nobody sees, are asked of /proc
+// at their first use.
+#pragma once
+
+#include <sys/types.h>
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+
+#include "profiling/session_abi.h"
+
+namespace penstock::interpose {
+
+struct alignas(64) Description {
+  std::uint64_t file = 0;  // key of its name; 0: its operations are kept for no file (excluded, or a pipe)
+  std::uint64_t name = 0;  // where its name stands in this process's session
+  std::atomic<std::uint64_t> serial{0};  // changes when this memory becomes another description
+  std::atomic<std::int64_t> position{0};
+  std::atomic<std::uint32_t> references{0};
+  std::uint16_t kind = PENSTOCK_REGULAR;
+  bool appends = false;
+  Description* next_free = nullptr;
+
+  void advance(std::int64_t bytes) noexcept {
+    position.store(position.load(std::memory_order_relaxed) + bytes, std::memory_order_relaxed);
+  }
+};
+
+constexpr int kDescriptorPages = 1024;
+constexpr int kDescriptorsPerPage = 1024;
+struct DescriptorPage {
+  std::atomic<Description*> at[kDescriptorsPerPage];
+};
+extern std::atomic<DescriptorPage*> descriptor_pages[kDescriptorPages];
+
+// Null for one that nobody knows (yet).
+inline Description* described(int fd) noexcept {
+  const auto number = static_cast<unsigned>(fd);
+  if (number >= unsigned{kDescriptorPages} * kDescriptorsPerPage) [[unlikely]] {
+    return nullptr;
+  }
+  DescriptorPage* page = descriptor_pages[number / kDescriptorsPerPage].load(std::memory_order_acquire);
+  return page == nullptr ? nullptr : page->at[number % kDescriptorsPerPage].load(std::memory_order_acquire);
+}
+
+// A new description, with one reference; null without memory. `serial` is set.
+Description* make_description() noexcept;
+void drop_reference(Description* description) noexcept;
+
+// fd is a descriptor of `description` from now on, which gives it the caller's reference. What it was before
+// is let go of.
+void describe(int fd, Description* description) noexcept;
+// fd is closed, or about to be.
+void forget(int fd) noexcept;
+// `to` was made by dup() and its kin from `from`.
+void describe_duplicate(int from, int to) noexcept;
+// All from first to last were closed (close_range, closefrom).
+void forget_range(unsigned first, unsigned last) noexcept;
+
+// For each descriptor that is described; nothing else may happen meanwhile (a fork's child).
+void for_each_description(void (*visit)(Description& description, void* with), void* with) noexcept;
+
+}  // namespace penstock::interpose

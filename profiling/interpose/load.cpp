@@ -1,0 +1,29 @@
+// The library's own begin and end within a process.
+#include <pthread.h>
+
+#include "profiling/interpose/environment.hpp"
+#include "profiling/interpose/paths.hpp"
+#include "profiling/interpose/processes.hpp"
+#include "profiling/interpose/session.hpp"
+#include "profiling/interpose/thread_log.hpp"
+
+namespace penstock::interpose {
+
+namespace {
+
+__attribute__((constructor)) void loaded() noexcept {
+  keep_environment();
+  take_filters();
+  note_working_directory();
+  watch_threads();
+  pthread_atfork(nullptr, nullptr, &after_fork_in_child);
+  open_session();
+}
+
+__attribute__((destructor)) void unloaded() noexcept {
+  end_session(PENSTOCK_ENDED);
+}
+
+}  // namespace
+
+}  // namespace penstock::interpose

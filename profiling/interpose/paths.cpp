@@ -1,0 +1,207 @@
+#include "profiling/interpose/paths.hpp"
+
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <atomic>
+
+#define XXH_INLINE_ALL
+#include <xxhash.h>
+
+#include "profiling/interpose/descriptors.hpp"
+#include "profiling/interpose/session.hpp"
+#include "profiling/interpose/system.hpp"
+
+namespace penstock::interpose {
+
+namespace {
+
+// The newest of a few, so that who reads one while others are set keeps a whole text.
+constexpr std::size_t kDirectories = 8;
+constexpr std::size_t kDirectoryRoom = 4096;
+char directories[kDirectories][kDirectoryRoom];
+std::atomic<unsigned> directory{0};
+
+const char* included = nullptr;
+const char* excluded = nullptr;
+
+void seal(AbsoluteName& name) noexcept {
+  name.file = XXH3_64bits(name.text, name.length);
+  name.file = name.file == 0 ? 1 : name.file;
+}
+
+// Appends the parts of `path` to the text, which has no "/" at its end ("" is the root).
+bool append(AbsoluteName& name, const char* path) noexcept {
+  std::size_t length = name.length;
+  while (*path != 0) {
+    while (*path == '/') {
+      ++path;
+    }
+    const char* end = strchrnul(path, '/');
+    const auto part = static_cast<std::size_t>(end - path);
+    if (part == 2 && path[0] == '.' && path[1] == '.') {
+      name.climbed = true;
+      while (length != 0 && name.text[--length] != '/') {
+      }
+    } else if (part != 0 && !(part == 1 && path[0] == '.')) {
+      if (length + 1 + part >= AbsoluteName::kRoom) {
+        return false;
+      }
+      name.text[length] = '/';
+      memcpy(name.text + length + 1, path, part);
+      length += part + 1;
+    }
+    path = end;
+  }
+  name.length = static_cast<std::uint32_t>(length);
+  return true;
+}
+
+bool append_directory_of(AbsoluteName& name, int at) noexcept {
+  if (at == AT_FDCWD) {
+    const unsigned newest = directory.load(std::memory_order_acquire);
+    if (directories[newest][0] == 0) {
+      note_working_directory();
+    }
+    return append(name, directories[directory.load(std::memory_order_acquire)]);
+  }
+  const Description* known = described(at);
+  if (known != nullptr && known->name != 0 &&
+      session.state.load(std::memory_order_acquire) == SessionState::running) {
+    const auto* in_session = at_offset<penstock_name>(known->name);
+    if (in_session->length >= AbsoluteName::kRoom) {
+      return false;
+    }
+    memcpy(name.text, reinterpret_cast<const char*>(in_session + 1), in_session->length);
+    name.length = in_session->length == 1 ? 0 : in_session->length;
+    return true;
+  }
+  return name_of_descriptor(at, name) && name.text[0] == '/';
+}
+
+// `*` stands for any bytes, `/` among them, `?` for one, `[abc]` and `[a-c]` for one of them.
+bool matches(const char* glob, const char* glob_end, const char* text, const char* end) noexcept {
+  const char* star = nullptr;
+  const char* from = nullptr;
+  while (text != end) {
+    if (glob != glob_end && *glob == '*') {
+      star = ++glob;
+      from = text;
+      continue;
+    }
+    bool same = false;
+    const char* next = glob;
+    if (glob != glob_end && *glob == '[') {
+      const bool inverted = glob + 1 != glob_end && (glob[1] == '!' || glob[1] == '^');
+      const char* at = glob + (inverted ? 2 : 1);
+      bool found = false;
+      for (bool first = true; at != glob_end && (first || *at != ']'); first = false) {
+        if (at + 2 < glob_end && at[1] == '-' && at[2] != ']') {
+          found = found || (*text >= at[0] && *text <= at[2]);
+          at += 3;
+        } else {
+          found = found || *at == *text;
+          ++at;
+        }
+      }
+      same = at != glob_end && found != inverted;
+      next = at == glob_end ? at : at + 1;
+    } else if (glob != glob_end) {
+      same = *glob == '?' || *glob == *text;
+      next = glob + 1;
+    }
+    if (same) {
+      glob = next;
+      ++text;
+    } else if (star != nullptr) {
+      glob = star;
+      text = ++from;
+    } else {
+      return false;
+    }
+  }
+  while (glob != glob_end && *glob == '*') {
+    ++glob;
+  }
+  return glob == glob_end;
+}
+
+bool matches_any(const char* globs, const AbsoluteName& name) noexcept {
+  for (const char* at = globs; *at != 0;) {
+    const char* end = strchrnul(at, '\n');
+    if (end != at && matches(at, end, name.text, name.text + name.length)) {
+      return true;
+    }
+    at = *end == 0 ? end : end + 1;
+  }
+  return false;
+}
+
+const char* filter(const char* variable) noexcept {
+  const char* value = getenv(variable);
+  return value != nullptr && *value != 0 ? strdup(value)
+                                         : nullptr;  // when the library is loaded; the environment may change
+}
+
+}  // namespace
+
+bool absolute_name(int at, const char* path, AbsoluteName& name) noexcept {
+  name.length = 0;
+  name.climbed = false;
+  if (path == nullptr || (path[0] != '/' && !append_directory_of(name, at)) || !append(name, path)) {
+    return false;
+  }
+  if (name.length == 0) {
+    name.text[name.length++] = '/';
+  }
+  seal(name);
+  return true;
+}
+
+bool name_of_descriptor(int fd, AbsoluteName& name) noexcept {
+  char link[32] = "/proc/self/fd/";
+  char digits[12];
+  std::size_t count = 0;
+  for (unsigned left = static_cast<unsigned>(fd); count == 0 || left != 0; left /= 10) {
+    digits[count++] = static_cast<char>('0' + left % 10);
+  }
+  for (std::size_t i = 0; i < count; ++i) {
+    link[14 + i] = digits[count - 1 - i];
+  }
+  const long n = system_call(SYS_readlinkat, AT_FDCWD, word(link), word(name.text), AbsoluteName::kRoom - 1);
+  if (n <= 0) {
+    return false;
+  }
+  name.length = static_cast<std::uint32_t>(n);
+  name.text[n] = 0;
+  constexpr char kDeleted[] = " (deleted)";
+  constexpr std::uint32_t kDeletedBytes = sizeof(kDeleted) - 1;
+  if (name.length > kDeletedBytes &&
+      memcmp(name.text + name.length - kDeletedBytes, kDeleted, kDeletedBytes) == 0) {
+    name.length -= kDeletedBytes;
+  }
+  name.climbed = false;
+  seal(name);
+  return true;
+}
+
+bool is_wanted(const AbsoluteName& name) noexcept {
+  return (included == nullptr || matches_any(included, name)) &&
+         (excluded == nullptr || !matches_any(excluded, name));
+}
+
+void note_working_directory() noexcept {
+  const unsigned next = (directory.load(std::memory_order_relaxed) + 1) % kDirectories;
+  if (system_call(SYS_getcwd, word(directories[next]), kDirectoryRoom) <= 0) {
+    directories[next][0] = 0;
+  }
+  directory.store(next, std::memory_order_release);
+}
+
+void take_filters() noexcept {
+  included = filter("PENSTOCK_PROFILE_INCLUDE");
+  excluded = filter("PENSTOCK_PROFILE_EXCLUDE");
+}
+
+}  // namespace penstock::interpose

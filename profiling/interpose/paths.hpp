@@ -1,0 +1,31 @@
+// A file's absolute name as the program called it: from the root, without "//", "." and "..", links not
+// followed.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+namespace penstock::interpose {
+
+struct AbsoluteName {
+  static constexpr std::size_t kRoom = 4352;
+  std::uint64_t file = 0;  // XXH3_64bits of the text, never 0
+  std::uint32_t length = 0;
+  bool climbed = false;  // there was a "..": behind a link the text may be another file's
+  char text[kRoom];
+};
+
+// False where it cannot be told: a name that is too long, or a directory that nobody knows.
+bool absolute_name(int at, const char* path, AbsoluteName& name) noexcept;
+// Of a descriptor, as /proc says: also "pipe:[7]" and what else has no place in a file system.
+bool name_of_descriptor(int fd, AbsoluteName& name) noexcept;
+// Whether --include and --exclude let this file be recorded.
+bool is_wanted(const AbsoluteName& name) noexcept;
+
+// The working directory has changed (or may have).
+void note_working_directory() noexcept;
+// Once: the filters of the environment (PENSTOCK_PROFILE_INCLUDE, PENSTOCK_PROFILE_EXCLUDE: globs with a
+// newline between).
+void take_filters() noexcept;
+
+}  // namespace penstock::interpose

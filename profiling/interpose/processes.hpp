@@ -1,0 +1,9 @@
+#pragma once
+
+namespace penstock::interpose {
+
+// A fork's child: it writes nothing more to its parent's session, and begins one of its own when it does
+// something.
+void after_fork_in_child() noexcept;
+
+}  // namespace penstock::interpose

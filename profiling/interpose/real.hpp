@@ -1,0 +1,68 @@
+// How a call is wrapped: the wrapper bears the name of the libc function that it stands in for as its symbol,
+// and another in C++, so that it needs to agree with no declaration of libc's headers.
+//
+//   PENSTOCK_WRAP(ssize_t, pread, (int fd, void* out, size_t bytes, off_t offset)) {
+//     ... real_pread(fd, out, bytes, offset) ...
+//   }
+#pragma once
+
+#include <dlfcn.h>
+#include <errno.h>
+
+#include <atomic>
+
+namespace penstock::interpose {
+
+template <typename Signature>
+class Real;
+
+// The function that the program would have called without us. Found at the first call, from any thread.
+template <typename Result, typename... Args>
+class Real<Result(Args...)> {
+ public:
+  constexpr explicit Real(const char* name) : name_(name) {}
+  // Null where no library of the process has it.
+  auto pointer() noexcept {
+    using Function = Result (*)(Args...);
+    void* found = found_.load(std::memory_order_relaxed);
+    if (found == nullptr) [[unlikely]] {
+      found = dlsym(RTLD_NEXT, name_);
+      found_.store(found, std::memory_order_relaxed);
+    }
+    return reinterpret_cast<Function>(found);
+  }
+  Result operator()(Args... args) noexcept { return pointer()(args...); }
+
+ private:
+  const char* name_;
+  std::atomic<void*> found_{nullptr};
+};
+
+template <typename Result, typename... Args>
+class Real<Result(Args..., ...)> {
+ public:
+  constexpr explicit Real(const char* name) : name_(name) {}
+  template <typename... More>
+  Result operator()(Args... args, More... more) noexcept {
+    void* found = found_.load(std::memory_order_relaxed);
+    if (found == nullptr) [[unlikely]] {
+      found = dlsym(RTLD_NEXT, name_);
+      found_.store(found, std::memory_order_relaxed);
+    }
+    using Function = Result (*)(Args..., ...);
+    return reinterpret_cast<Function>(found)(args..., more...);
+  }
+
+ private:
+  const char* name_;
+  std::atomic<void*> found_{nullptr};
+};
+
+}  // namespace penstock::interpose
+
+#define PENSTOCK_WRAP(result, name, parameters)                                                   \
+  extern "C" __attribute__((visibility("default"))) result wrap_##name parameters __asm__(#name); \
+  namespace {                                                                                     \
+  constinit ::penstock::interpose::Real<result parameters> real_##name(#name);                    \
+  }                                                                                               \
+  extern "C" result wrap_##name parameters

@@ -1,0 +1,350 @@
+#include "profiling/interpose/session.hpp"
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "profiling/interpose/system.hpp"
+#include "profiling/interpose/ticks.hpp"
+
+namespace penstock::interpose {
+
+constinit Session session;
+
+namespace {
+
+constexpr std::uint64_t kFirstBytes = 8 * std::uint64_t{PENSTOCK_BLOCK_GRANULE};
+constexpr std::uint64_t kMostGrowth = 16U << 20U;
+constexpr std::uint64_t kMostReserved = std::uint64_t{1} << 38U;
+constexpr std::uint64_t kLeastReserved = 64U << 20U;
+
+// What only the thread that holds the lock touches.
+struct File {
+  char path[1152] = {};
+  std::uint64_t reserved = 0;
+  std::uint64_t bytes = 0;  // that the file has and that are mapped
+  std::uint64_t limit = 0;  // the file does not grow beyond
+  std::uint64_t ticks_per_s = 0;
+  std::uint64_t own_read = 0;  // bytes that the kernel adds to rchar for what is read here
+  penstock_block* events = nullptr;
+};
+constinit File file;
+constinit std::atomic_flag locked;
+
+class Lock {
+ public:
+  Lock() noexcept {
+    while (locked.test_and_set(std::memory_order_acquire)) {
+      system_call(SYS_sched_yield);
+    }
+  }
+  ~Lock() { locked.clear(std::memory_order_release); }
+  Lock(const Lock&) = delete;
+  Lock& operator=(const Lock&) = delete;
+};
+
+void copy_text(char* to, std::size_t room, const char* from) noexcept {
+  const std::size_t length = strnlen(from, room - 1);
+  memcpy(to, from, length);
+  to[length] = 0;
+}
+
+// Reads what a file of /proc says; the bytes read.
+std::size_t read_text(const char* path, char* to, std::size_t room) noexcept {
+  const long fd = system_call(SYS_openat, AT_FDCWD, word(path), O_RDONLY | O_CLOEXEC);
+  if (fd < 0) {
+    return 0;
+  }
+  std::size_t all = 0;
+  while (all < room) {
+    const long n = system_call(SYS_read, fd, word(to + all), static_cast<long>(room - all));
+    if (n <= 0) {
+      break;
+    }
+    all += static_cast<std::size_t>(n);
+  }
+  system_call(SYS_close, fd);
+  file.own_read += all;
+  return all;
+}
+
+bool read_kernel_io(penstock_kernel_io& io) noexcept {
+  char text[512] = {};
+  if (read_text("/proc/self/io", text, sizeof(text) - 1) == 0) {
+    return false;
+  }
+  const auto value = [&text](const char* name) -> std::uint64_t {
+    const char* at = strstr(text, name);
+    return at == nullptr ? 0 : strtoull(at + strlen(name), nullptr, 10);
+  };
+  io = penstock_kernel_io{.rchar = value("rchar: "),
+                          .wchar = value("wchar: "),
+                          .syscr = value("syscr: "),
+                          .syscw = value("syscw: "),
+                          .read_bytes = value("\nread_bytes: "),
+                          .write_bytes = value("\nwrite_bytes: ")};
+  return true;
+}
+
+std::uint64_t process_start() noexcept {
+  char text[1024] = {};
+  read_text("/proc/self/stat", text, sizeof(text) - 1);
+  const char* at = strrchr(text, ')');  // a command's name may hold anything
+  for (int field = 2; at != nullptr && field < 22; ++field) {
+    at = strchr(at + 1, ' ');
+  }
+  return at == nullptr ? 0 : strtoull(at, nullptr, 10);
+}
+
+bool reserve() noexcept {
+  for (std::uint64_t bytes = kMostReserved; bytes >= kLeastReserved; bytes /= 4) {
+    void* at = mmap(nullptr, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (at != MAP_FAILED) {
+      session.base = static_cast<char*>(at);
+      file.reserved = bytes;
+      return true;
+    }
+  }
+  return false;
+}
+
+// Makes the file so long, with its place on the device, and maps what is new. Raw calls, for mmap itself is
+// wrapped.
+bool grow_to(std::uint64_t bytes, int flags) noexcept {
+  if (bytes > file.reserved || bytes > file.limit) {
+    return false;
+  }
+  const long fd =
+      system_call(SYS_openat, AT_FDCWD, word(file.path), O_RDWR | O_CLOEXEC | O_NOFOLLOW | flags, 0600);
+  if (fd < 0) {
+    return false;
+  }
+  const auto from = static_cast<long>(file.bytes);
+  const auto length = static_cast<long>(bytes - file.bytes);
+  long done = 0;
+  do {
+    done = system_call(SYS_fallocate, fd, 0, from, length);
+  } while (done == -EINTR);
+  if (done == -EOPNOTSUPP || done == -ENOSYS) {
+    static const char zeros[PENSTOCK_BLOCK_GRANULE] = {};
+    done = 0;
+    for (long at = from; at < from + length && done >= 0; at += static_cast<long>(sizeof(zeros))) {
+      done = system_call(SYS_pwrite64, fd, word(zeros), sizeof(zeros), at);
+      if (session.header != nullptr && file.bytes != 0) {
+        session.header->kernel_begin.wchar += sizeof(zeros);  // it is not the program's
+      }
+    }
+  }
+  if (done >= 0) {
+    done = system_call(SYS_mmap, word(session.base + from), length, PROT_READ | PROT_WRITE,
+                       MAP_SHARED | MAP_FIXED, fd, from);
+  }
+  system_call(SYS_close, fd);
+  if (done < 0 && done > -4096) {
+    return false;
+  }
+#ifdef MADV_POPULATE_WRITE
+  system_call(SYS_madvise, word(session.base + from), length, MADV_POPULATE_WRITE);
+#endif
+  file.bytes = bytes;
+  return true;
+}
+
+std::uint32_t from_environment(const char* a, const char* b) noexcept {
+  for (const char* name : {a, b}) {
+    if (const char* value = getenv(name); value != nullptr && *value != 0) {
+      return static_cast<std::uint32_t>(strtoul(value, nullptr, 10));
+    }
+  }
+  return 0;
+}
+
+void fill_header(bool forked) noexcept {
+  penstock_session_header& h = *session.header;
+  h.version = PENSTOCK_SESSION_VERSION;
+  h.byte_order = PENSTOCK_SESSION_BYTE_ORDER;
+  h.header_bytes = PENSTOCK_HEADER_BYTES;
+  h.granule = PENSTOCK_BLOCK_GRANULE;
+  h.pid = static_cast<std::uint32_t>(system_call(SYS_getpid));
+  h.parent_pid = static_cast<std::uint32_t>(system_call(SYS_getppid));
+  h.clock = use_tsc ? PENSTOCK_CLOCK_TSC : PENSTOCK_CLOCK_MONOTONIC;
+  h.forked = forked ? 1 : 0;
+  h.process_start = process_start();
+  h.begin_realtime_ns = nanoseconds(CLOCK_REALTIME);
+  h.begin = penstock_moment{.ticks = ticks(), .monotonic_ns = nanoseconds(CLOCK_MONOTONIC)};
+  h.later[0] = h.later[1] = h.begin;
+  h.ticks_per_s = file.ticks_per_s;
+  h.file_end = PENSTOCK_HEADER_BYTES;
+  h.rank = from_environment("OMPI_COMM_WORLD_RANK", "PMI_RANK");
+  h.ranks = from_environment("OMPI_COMM_WORLD_SIZE", "PMI_SIZE");
+  gethostname(h.host, sizeof(h.host) - 1);
+  system_call(SYS_readlinkat, AT_FDCWD, word("/proc/self/exe"), word(h.executable), sizeof(h.executable) - 1);
+  system_call(SYS_getcwd, word(h.directory), sizeof(h.directory));
+  h.command_bytes = static_cast<std::uint32_t>(read_text("/proc/self/cmdline", h.command, sizeof(h.command)));
+  // What the kernel has counted so far is nobody's but ours; a forked process's counters began with it.
+  file.own_read = forked ? file.own_read : 0;
+  if (!forked && read_kernel_io(h.kernel_begin)) {
+    h.kernel_begin.syscr += 2;
+  }
+  h.kernel_begin.rchar += file.own_read;
+  const char* trace = getenv("PENSTOCK_PROFILE_TRACE");
+  h.control = trace != nullptr && *trace == '1' ? 1 : 0;
+  memcpy(h.magic, PENSTOCK_SESSION_MAGIC, sizeof(h.magic));  // last: from now on it is one
+}
+
+// The state is the caller's to set.
+bool begin_file(bool forked) noexcept {
+  file.bytes = 0;
+  file.own_read = 0;
+  file.events = nullptr;
+  const char* limit = getenv("PENSTOCK_PROFILE_LIMIT");
+  file.limit = limit != nullptr ? strtoull(limit, nullptr, 10) : ~std::uint64_t{0};
+  if (!reserve()) {
+    return false;
+  }
+  snprintf(file.path, sizeof(file.path), "%s/%ld-%lld" PENSTOCK_SESSION_SUFFIX, session.folder,
+           system_call(SYS_getpid), static_cast<long long>(nanoseconds(CLOCK_MONOTONIC)));
+  if (!grow_to(kFirstBytes, O_CREAT | O_EXCL)) {
+    system_call(SYS_unlinkat, AT_FDCWD, word(file.path), 0);
+    system_call(SYS_munmap, word(session.base), static_cast<long>(file.reserved));
+    session.base = nullptr;
+    return false;
+  }
+  session.header = reinterpret_cast<penstock_session_header*>(session.base);
+  fill_header(forked);
+  return true;
+}
+
+std::uint64_t whole_granules(std::uint64_t bytes) noexcept {
+  return (bytes + PENSTOCK_BLOCK_GRANULE - 1) / PENSTOCK_BLOCK_GRANULE * PENSTOCK_BLOCK_GRANULE;
+}
+
+}  // namespace
+
+void open_session() noexcept {
+  const char* folder = getenv("PENSTOCK_PROFILE_SESSION");
+  if (folder == nullptr || *folder != '/' || strlen(folder) >= sizeof(session.folder)) {
+    return;
+  }
+  copy_text(session.folder, sizeof(session.folder), folder);
+  file.ticks_per_s = start_ticks();
+  if (begin_file(false)) {
+    session.state.store(SessionState::running, std::memory_order_release);
+    return;
+  }
+  char said[1280];
+  const int length =
+      snprintf(said, sizeof(said), "penstock: nothing is profiled: no file can be written to '%s'\n", folder);
+  system_call(SYS_write, STDERR_FILENO, word(said), length);
+}
+
+void leave_parents_session() noexcept {
+  locked.clear();
+  session.state.store(SessionState::forked, std::memory_order_relaxed);
+}
+
+bool begin_forked(void (*take_along)(const char* parents_base)) noexcept {
+  char* parents = session.base;
+  const std::uint64_t parents_bytes = file.reserved;
+  const bool begun = begin_file(true);
+  if (begun) {
+    take_along(parents);
+  }
+  system_call(SYS_munmap, word(parents), static_cast<long>(parents_bytes));
+  session.state.store(begun ? SessionState::running : SessionState::off, std::memory_order_release);
+  return begun;
+}
+
+penstock_block* new_block(penstock_block_kind kind, std::uint16_t entry_bytes, std::uint64_t bytes) noexcept {
+  const Lock lock;
+  const std::uint64_t whole = whole_granules(bytes + sizeof(penstock_block));
+  const std::uint64_t at = session.header->file_end;
+  if (at + whole > file.bytes) {
+    std::uint64_t growth = whole_granules(file.bytes / 4);
+    growth = growth > kMostGrowth ? kMostGrowth : growth;
+    growth = growth < whole ? whole : growth;
+    if (!grow_to(file.bytes + growth, 0) && !grow_to(at + whole, 0)) {
+      return nullptr;
+    }
+  }
+  auto* block = at_offset<penstock_block>(at);
+  block->bytes = whole;
+  block->used = 0;
+  block->entry_bytes = entry_bytes;
+  block->kind = static_cast<std::uint16_t>(kind);
+  __atomic_store_n(&block->magic, PENSTOCK_BLOCK_MAGIC, __ATOMIC_RELEASE);
+  __atomic_store_n(&session.header->file_end, at + whole, __ATOMIC_RELEASE);
+  return block;
+}
+
+void note_moment(std::uint64_t now) noexcept {
+  penstock_session_header& h = *session.header;
+  const std::uint32_t newest = __atomic_load_n(&h.later_index, __ATOMIC_ACQUIRE) & 1U;
+  if (now - h.later[newest].ticks < h.ticks_per_s / 8 || locked.test_and_set(std::memory_order_acquire)) {
+    return;
+  }
+  const std::uint32_t next = 1 - newest;
+  h.later[next] = penstock_moment{.ticks = ticks(), .monotonic_ns = nanoseconds(CLOCK_MONOTONIC)};
+  __atomic_store_n(&h.later_index, next, __ATOMIC_RELEASE);
+  locked.clear(std::memory_order_release);
+}
+
+void end_session(penstock_process_state state) noexcept {
+  if (session.state.load(std::memory_order_acquire) != SessionState::running) {
+    return;
+  }
+  penstock_session_header& h = *session.header;
+  const std::uint32_t next = 1 - (__atomic_load_n(&h.later_index, __ATOMIC_ACQUIRE) & 1U);
+  h.later[next] = penstock_moment{.ticks = ticks(), .monotonic_ns = nanoseconds(CLOCK_MONOTONIC)};
+  __atomic_store_n(&h.later_index, next, __ATOMIC_RELEASE);
+  penstock_kernel_io io{};
+  if (read_kernel_io(io)) {
+    h.kernel_end = io;
+    __atomic_store_n(&h.kernel_end_known, 1U, __ATOMIC_RELEASE);
+  }
+  h.end_monotonic_ns = nanoseconds(CLOCK_MONOTONIC);
+  __atomic_store_n(&h.state, static_cast<std::uint32_t>(state), __ATOMIC_RELEASE);
+}
+
+void resume_session() noexcept {
+  if (session.state.load(std::memory_order_acquire) == SessionState::running) {
+    session.header->end_monotonic_ns = 0;
+    __atomic_store_n(&session.header->kernel_end_known, 0U, __ATOMIC_RELEASE);
+    __atomic_store_n(&session.header->state, std::uint32_t{PENSTOCK_RUNNING}, __ATOMIC_RELEASE);
+  }
+}
+
+void add_event(penstock_event_kind kind, std::uint32_t pid, const char* text) noexcept {
+  if (session.state.load(std::memory_order_acquire) != SessionState::running) {
+    return;
+  }
+  const std::size_t length = text == nullptr ? 0 : strnlen(text, 4096);
+  const std::uint64_t bytes = sizeof(penstock_event) + (length + 7) / 8 * 8;
+  penstock_block* block = file.events;
+  if (block == nullptr || sizeof(penstock_block) + block->used + bytes > block->bytes) {
+    block = new_block(PENSTOCK_BLOCK_EVENTS, 0, bytes);
+    if (block == nullptr) {
+      return;
+    }
+    file.events = block;
+  }
+  const Lock lock;
+  if (sizeof(penstock_block) + block->used + bytes > block->bytes) {
+    return;  // another thread was quicker, by a rare chance
+  }
+  char* at = reinterpret_cast<char*>(block) + sizeof(penstock_block) + block->used;
+  const penstock_event event{.ticks = ticks(),
+                             .pid = pid,
+                             .kind = static_cast<std::uint16_t>(kind),
+                             .length = static_cast<std::uint16_t>(length)};
+  memcpy(at, &event, sizeof(event));
+  if (length != 0) {
+    memcpy(at + sizeof(event), text, length);
+  }
+  __atomic_store_n(&block->used, block->used + bytes, __ATOMIC_RELEASE);
+}
+
+}  // namespace penstock::interpose

@@ -1,0 +1,70 @@
+// The file that this process writes its session to, as memory: a range of addresses is reserved once, and the
+// file is mapped into it from its begin as it grows, so that nothing that was handed out ever moves. What is
+// mapped has its place on the device already (fallocate), so that a full disk is a counted drop and never a
+// SIGBUS.
+//
+// All functions may be called by any thread; none allocates from the program's heap, or holds a descriptor
+// open.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+
+#include "profiling/session_abi.h"
+
+namespace penstock::interpose {
+
+enum class SessionState : std::uint32_t {
+  off,     // nothing is recorded: no folder was named, or it could not be written
+  forked,  // this process was forked from a recorded one and has not done anything yet
+  running,
+};
+
+struct Session {
+  std::atomic<SessionState> state{SessionState::off};
+  char* base = nullptr;                       // of the mapped file
+  penstock_session_header* header = nullptr;  // likewise
+  char folder[1024] = {};                     // absolute
+};
+extern Session session;
+
+// When the library is loaded: takes the folder from PENSTOCK_PROFILE_SESSION and begins a file in it. Without
+// that variable, or where no file can be made (said on stderr once), nothing is recorded.
+void open_session() noexcept;
+// In a child that was forked: nothing more is written to its parent's file. The child's own begins with
+// begin_forked(), which lets `take_along` copy what it needs before the parent's is unmapped.
+void leave_parents_session() noexcept;
+bool begin_forked(void (*take_along)(const char* parents_base)) noexcept;
+
+// A new block with room for at least so many bytes of entries; its header is written. Null where there is no
+// room left. The caller must not be interrupted by a handler that comes here (ThreadLog sees to it).
+penstock_block* new_block(penstock_block_kind kind, std::uint16_t entry_bytes, std::uint64_t bytes) noexcept;
+
+inline std::uint64_t offset_in_session(const void* in_session) noexcept {
+  return static_cast<std::uint64_t>(static_cast<const char*>(in_session) - session.base);
+}
+template <typename T>
+T* at_offset(std::uint64_t offset) noexcept {
+  return reinterpret_cast<T*>(session.base + offset);
+}
+
+inline bool segments_wanted() noexcept {
+  return (__atomic_load_n(&session.header->control, __ATOMIC_RELAXED) & 1U) != 0;
+}
+
+inline void count_drop(std::uint64_t& counter, std::uint64_t by = 1) noexcept {
+  __atomic_fetch_add(&counter, by, __ATOMIC_RELAXED);
+}
+
+// A newer pair of readings of both clocks, if the last is old enough to be worth it.
+void note_moment(std::uint64_t now) noexcept;
+// The end of recording, as far as this process can foresee it; it may be called again, and what is counted
+// behind it is kept.
+void end_session(penstock_process_state state) noexcept;
+// An exec that failed: the session goes on.
+void resume_session() noexcept;
+
+void add_event(penstock_event_kind kind, std::uint32_t pid, const char* text) noexcept;
+
+}  // namespace penstock::interpose

@@ -1,0 +1,44 @@
+// System calls as the kernel takes them: no libc function in between that somebody (we) might stand in the
+// way of, errno left alone. A result from -4095 to -1 is a negated errno.
+#pragma once
+
+#include <sys/syscall.h>
+
+namespace penstock::interpose {
+
+#if defined(__x86_64__)
+inline long system_call(long number, long a = 0, long b = 0, long c = 0, long d = 0, long e = 0,
+                        long f = 0) noexcept {
+  long result = 0;
+  register long r10 __asm__("r10") = d;
+  register long r8 __asm__("r8") = e;
+  register long r9 __asm__("r9") = f;
+  __asm__ volatile("syscall"
+                   : "=a"(result)
+                   : "a"(number), "D"(a), "S"(b), "d"(c), "r"(r10), "r"(r8), "r"(r9)
+                   : "rcx", "r11", "memory");
+  return result;
+}
+#elif defined(__aarch64__)
+inline long system_call(long number, long a = 0, long b = 0, long c = 0, long d = 0, long e = 0,
+                        long f = 0) noexcept {
+  register long x8 __asm__("x8") = number;
+  register long x0 __asm__("x0") = a;
+  register long x1 __asm__("x1") = b;
+  register long x2 __asm__("x2") = c;
+  register long x3 __asm__("x3") = d;
+  register long x4 __asm__("x4") = e;
+  register long x5 __asm__("x5") = f;
+  __asm__ volatile("svc #0" : "+r"(x0) : "r"(x8), "r"(x1), "r"(x2), "r"(x3), "r"(x4), "r"(x5) : "memory");
+  return x0;
+}
+#else
+#error "the profiler knows the system calls of x86-64 and of aarch64"
+#endif
+
+template <typename T>
+long word(T* pointer) noexcept {
+  return reinterpret_cast<long>(pointer);
+}
+
+}  // namespace penstock::interpose

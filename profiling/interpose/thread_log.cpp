@@ -1,0 +1,436 @@
+#include "profiling/interpose/thread_log.hpp"
+
+#include <pthread.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <new>
+
+#include "profiling/interpose/counting.hpp"
+#include "profiling/interpose/paths.hpp"
+#include "profiling/interpose/private_memory.hpp"
+#include "profiling/interpose/ticks.hpp"
+
+namespace penstock::interpose {
+
+thread_local ThreadLog* own_log __attribute__((tls_model("initial-exec"))) = nullptr;
+
+namespace {
+
+thread_local ThreadLog* suspended_log __attribute__((tls_model("initial-exec"))) = nullptr;
+thread_local bool suspended __attribute__((tls_model("initial-exec"))) = false;
+thread_local bool beginning __attribute__((tls_model("initial-exec"))) = false;
+
+pthread_key_t ended_key;
+bool watching = false;
+
+constinit std::atomic_flag logs_locked;
+constinit ThreadLog* free_logs = nullptr;
+constinit penstock_block* threads_block = nullptr;
+
+constexpr std::uint64_t kMostBlock = 1U << 20U;
+constexpr std::uint64_t kFirstSlots = 512;
+constexpr unsigned kPlaceBits = 40;
+constexpr std::uint64_t kPlaceMask = (std::uint64_t{1} << kPlaceBits) - 1;
+constexpr std::uint64_t kPlaceUnit = 32;
+static_assert(sizeof(penstock_counters) % kPlaceUnit == 0 && sizeof(penstock_block) % kPlaceUnit == 0);
+
+class LogsLock {
+ public:
+  LogsLock() noexcept {
+    while (logs_locked.test_and_set(std::memory_order_acquire)) {
+      system_call(SYS_sched_yield);
+    }
+  }
+  ~LogsLock() { logs_locked.clear(std::memory_order_release); }
+  LogsLock(const LogsLock&) = delete;
+  LogsLock& operator=(const LogsLock&) = delete;
+};
+
+std::uint64_t room_left(const penstock_block* block) noexcept {
+  return block == nullptr ? 0 : block->bytes - sizeof(penstock_block) - block->used;
+}
+char* free_part(penstock_block* block) noexcept {
+  return reinterpret_cast<char*>(block) + sizeof(penstock_block) + block->used;
+}
+void use(penstock_block* block, std::uint64_t bytes) noexcept {
+  __atomic_store_n(&block->used, block->used + bytes, __ATOMIC_RELEASE);
+}
+
+// A block with room for `bytes`: the one that there is, or a new one, twice as large as the last. Null
+// without room.
+penstock_block* with_room(penstock_block*& block, std::uint64_t& last_bytes, penstock_block_kind kind,
+                          std::uint16_t entry_bytes, std::uint64_t bytes) noexcept {
+  if (room_left(block) >= bytes) {
+    return block;
+  }
+  std::uint64_t want = last_bytes == 0 ? PENSTOCK_BLOCK_GRANULE : last_bytes * 2;
+  want = want > kMostBlock ? kMostBlock : want;
+  penstock_block* fresh = new_block(
+      kind, entry_bytes, (want > bytes + sizeof(penstock_block) ? want - sizeof(penstock_block) : bytes));
+  if (fresh != nullptr) {
+    block = fresh;
+    last_bytes = fresh->bytes;
+  }
+  return fresh;
+}
+
+std::uint64_t mixed(std::uint64_t file, penstock_layer layer) noexcept {
+  const std::uint64_t h = (file + static_cast<std::uint64_t>(layer)) * 0x9e3779b97f4a7c15U;
+  return h ^ (h >> 32U);
+}
+std::uint64_t tag_of(std::uint64_t hash) noexcept {
+  return hash & 0xffffffU;
+}
+penstock_counters* at_place(std::uint64_t slot) noexcept {
+  return at_offset<penstock_counters>((slot & kPlaceMask) * kPlaceUnit);
+}
+
+// The slot of (file, layer), or the free one where it belongs.
+std::uint64_t* slot_of(const ThreadLog& log, std::uint64_t file, penstock_layer layer) noexcept {
+  const std::uint64_t hash = mixed(file, layer);
+  for (std::uint64_t i = hash & (log.slot_count - 1);; i = (i + 1) & (log.slot_count - 1)) {
+    const std::uint64_t slot = log.slots[i];
+    if (slot == 0) {
+      return log.slots + i;
+    }
+    if (slot >> kPlaceBits == tag_of(hash)) {
+      const penstock_counters* c = at_place(slot);
+      if (c->file == file && c->layer == layer) {
+        return log.slots + i;
+      }
+    }
+  }
+}
+
+bool grow_slots(ThreadLog& log) noexcept {
+  const std::uint64_t count = log.slot_count == 0 ? kFirstSlots : log.slot_count * 2;
+  auto* fresh = static_cast<std::uint64_t*>(private_memory(count * sizeof(std::uint64_t)));
+  if (fresh == nullptr) {
+    return false;
+  }
+  for (std::uint64_t i = 0; i < log.slot_count; ++i) {
+    const std::uint64_t slot = log.slots[i];
+    if (slot == 0) {
+      continue;
+    }
+    // The tag holds as much of the hash as all but the largest tables need.
+    std::uint64_t hash = slot >> kPlaceBits;
+    if (count > 0x1000000U) {
+      const penstock_counters* c = at_place(slot);
+      hash = mixed(c->file, static_cast<penstock_layer>(c->layer));
+    }
+    std::uint64_t at = hash & (count - 1);
+    while (fresh[at] != 0) {
+      at = (at + 1) & (count - 1);
+    }
+    fresh[at] = slot;
+  }
+  if (log.slots != nullptr) {
+    give_back_private_memory(log.slots, log.slot_count * sizeof(std::uint64_t));
+  }
+  log.slots = fresh;
+  log.slot_count = count;
+  return true;
+}
+
+std::uint64_t add_name(ThreadLog& log, std::uint64_t file, const char* text, std::uint32_t length,
+                       penstock_file_kind kind) noexcept {
+  const std::uint64_t bytes = sizeof(penstock_name) + (length + 7) / 8 * 8;
+  penstock_block* block = with_room(log.names, log.names_bytes, PENSTOCK_BLOCK_NAMES, 0, bytes);
+  if (block == nullptr) {
+    return 0;
+  }
+  char* at = free_part(block);
+  const penstock_name name{
+      .file = file, .length = length, .kind = static_cast<std::uint16_t>(kind), .reserved = 0};
+  memcpy(at, &name, sizeof(name));
+  memcpy(at + sizeof(name), text, length);
+  use(block, bytes);
+  return offset_in_session(at);
+}
+
+penstock_counters* add_counters(ThreadLog& log, std::uint64_t file, std::uint64_t name,
+                                penstock_layer layer) noexcept {
+  penstock_block* block = with_room(log.counters, log.counters_bytes, PENSTOCK_BLOCK_COUNTERS,
+                                    sizeof(penstock_counters), sizeof(penstock_counters));
+  if (block == nullptr) {
+    count_drop(session.header->dropped_records);
+    return nullptr;
+  }
+  auto* c = reinterpret_cast<penstock_counters*>(free_part(block));
+  c->file = file;
+  c->name = name;
+  c->thread = log.thread;
+  c->layer = static_cast<std::uint16_t>(layer);
+  c->first_ticks = ticks();
+  use(block, sizeof(penstock_counters));
+  note_moment(c->first_ticks);
+  return c;
+}
+
+penstock_thread* add_thread(std::uint32_t thread) noexcept {
+  const LogsLock lock;
+  if (room_left(threads_block) < sizeof(penstock_thread)) {
+    penstock_block* fresh = new_block(PENSTOCK_BLOCK_THREADS, sizeof(penstock_thread),
+                                      PENSTOCK_BLOCK_GRANULE - sizeof(penstock_block));
+    if (fresh == nullptr) {
+      return nullptr;
+    }
+    threads_block = fresh;
+  }
+  auto* entry = reinterpret_cast<penstock_thread*>(free_part(threads_block));
+  entry->thread = thread;
+  entry->begin_ticks = ticks();
+  use(threads_block, sizeof(penstock_thread));
+  return entry;
+}
+
+void end_thread(void* ended) noexcept {
+  auto* log = static_cast<ThreadLog*>(ended);
+  own_log = nullptr;  // what other destructors of this thread do begins another log
+  if (session.state.load(std::memory_order_acquire) != SessionState::running) {
+    return;
+  }
+  log->totals->end_ticks = ticks();
+  system_call(SYS_prctl, 16 /* PR_GET_NAME */, word(log->totals->name));
+  note_moment(log->totals->end_ticks);
+  memset(log->slots, 0, log->slot_count * sizeof(std::uint64_t));
+  log->filled = 0;
+  for (ThreadLog::Cached& cached : log->cache) {
+    cached = {};
+  }
+  log->updating = nullptr;
+  log->put_by_count = 0;
+  const LogsLock lock;
+  log->next_free = free_logs;
+  free_logs = log;
+}
+
+ThreadLog* take_log() noexcept {
+  {
+    const LogsLock lock;
+    if (free_logs != nullptr) {
+      ThreadLog* log = free_logs;
+      free_logs = log->next_free;
+      return log;
+    }
+  }
+  void* memory = private_memory(sizeof(ThreadLog));
+  if (memory == nullptr) {
+    return nullptr;
+  }
+  auto* log = new (memory) ThreadLog;
+  return grow_slots(*log) ? log : nullptr;
+}
+
+// Names that the descriptors of a fork's child have are copied from its parent's session.
+void take_names_along(const char* parents_base) noexcept {
+  static constinit ThreadLog* log = nullptr;
+  log = own_log;
+  for_each_description(
+      [](Description& description, void* with) {
+        if (description.name == 0) {
+          return;
+        }
+        const auto* name =
+            reinterpret_cast<const penstock_name*>(static_cast<const char*>(with) + description.name);
+        description.name = log == nullptr
+                               ? 0
+                               : add_name(*log, name->file, reinterpret_cast<const char*>(name + 1),
+                                          name->length, static_cast<penstock_file_kind>(name->kind));
+      },
+      const_cast<char*>(parents_base));
+}
+
+}  // namespace
+
+void watch_threads() noexcept {
+  watching = pthread_key_create(&ended_key, &end_thread) == 0;
+}
+
+ThreadLog* begin_log() noexcept {
+  if (suspended || beginning || session.state.load(std::memory_order_acquire) == SessionState::off) {
+    return nullptr;
+  }
+  beginning = true;
+  ThreadLog* log = take_log();
+  if (log != nullptr) {
+    log->thread = static_cast<std::uint32_t>(system_call(SYS_gettid));
+    if (session.state.load(std::memory_order_acquire) == SessionState::forked) {
+      own_log = log;
+      if (!begin_forked(&take_names_along)) {
+        own_log = nullptr;
+        log = nullptr;
+      }
+    }
+  }
+  if (log != nullptr) {
+    log->totals = add_thread(log->thread);
+    own_log = log->totals == nullptr ? nullptr : log;
+    log = own_log;
+    if (watching && log != nullptr) {
+      pthread_setspecific(ended_key, log);
+    }
+  }
+  beginning = false;
+  return log;
+}
+
+void forget_parents_logs() noexcept {
+  logs_locked.clear();
+  ThreadLog* log = own_log;
+  own_log = nullptr;
+  free_logs = nullptr;  // those of the parent's other threads are not reachable, theirs is memory that nobody
+                        // wrote to
+  threads_block = nullptr;
+  if (log != nullptr) {
+    std::uint64_t* slots = log->slots;
+    const std::uint64_t slot_count = log->slot_count;
+    memset(slots, 0, slot_count * sizeof(std::uint64_t));
+    new (log) ThreadLog;
+    log->slots = slots;
+    log->slot_count = slot_count;
+    free_logs = log;
+  }
+}
+
+void suspend_log() noexcept {
+  suspended_log = own_log;
+  own_log = nullptr;
+  suspended = true;
+}
+void restore_log() noexcept {
+  suspended = false;
+  own_log = suspended_log;
+}
+bool log_suspended() noexcept {
+  return suspended;
+}
+
+penstock_counters* counters_of(ThreadLog& log, std::uint64_t file, penstock_layer layer, std::uint64_t name,
+                               const char* text, std::uint32_t length, penstock_file_kind kind) noexcept {
+  std::uint64_t* slot = slot_of(log, file, layer);
+  if (*slot != 0) {
+    penstock_counters* c = at_place(*slot);
+    if (!is_full(*c)) {
+      return c;
+    }
+    name = c->name;
+  } else if ((log.filled + 1) * 4 > log.slot_count * 3) {
+    if (!grow_slots(log)) {
+      count_drop(session.header->dropped_records);
+      return nullptr;
+    }
+    slot = slot_of(log, file, layer);
+  }
+  if (name == 0 && text != nullptr) {
+    name = add_name(log, file, text, length, kind);
+  }
+  penstock_counters* c = add_counters(log, file, name, layer);
+  if (c != nullptr) {
+    log.filled += *slot == 0 ? 1 : 0;
+    *slot = tag_of(mixed(file, layer)) << kPlaceBits | offset_in_session(c) / kPlaceUnit;
+  }
+  return c;
+}
+
+penstock_counters* existing_counters(ThreadLog& log, std::uint64_t file, penstock_layer layer) noexcept {
+  const std::uint64_t slot = *slot_of(log, file, layer);
+  return slot == 0 ? nullptr : at_place(slot);
+}
+
+namespace {
+
+// A descriptor that nobody has seen opened.
+Description* learn(int fd) noexcept {
+  AbsoluteName name;
+  if (!name_of_descriptor(fd, name)) {
+    count_drop(session.header->unnamed);
+    return nullptr;
+  }
+  Description* description = make_description();
+  if (description == nullptr) {
+    return nullptr;
+  }
+  struct stat about {};
+#if defined(SYS_newfstatat)
+  const bool known = system_call(SYS_newfstatat, fd, word(""), word(&about), 0x1000 /* AT_EMPTY_PATH */) == 0;
+#else
+  const bool known = system_call(SYS_fstatat, fd, word(""), word(&about), 0x1000) == 0;
+#endif
+  description->kind = known && S_ISDIR(about.st_mode)   ? PENSTOCK_DIRECTORY
+                      : known && S_ISREG(about.st_mode) ? PENSTOCK_REGULAR
+                                                        : PENSTOCK_OTHER_FILE;
+  if (name.text[0] == '/' && is_wanted(name)) {
+    description->file = name.file;
+    if (penstock_counters* c =
+            own_log == nullptr ? nullptr
+                               : counters_of(*own_log, name.file, PENSTOCK_POSIX, 0, name.text, name.length,
+                                             static_cast<penstock_file_kind>(description->kind))) {
+      description->name = c->name;
+      c->descriptors += 1;
+      const auto size = static_cast<std::uint64_t>(about.st_size);
+      c->size = description->kind == PENSTOCK_REGULAR && size > c->size ? size : c->size;
+    }
+  }
+  const long at = system_call(SYS_lseek, fd, 0, SEEK_CUR);
+  description->position.store(at > 0 ? at : 0, std::memory_order_relaxed);
+  describe(fd, description);
+  return description;
+}
+
+}  // namespace
+
+penstock_counters* find_counters(ThreadLog& log, int fd, penstock_layer layer) noexcept {
+  Description* description = described(fd);
+  if (description == nullptr) {
+    description = learn(fd);
+    if (description == nullptr) {
+      return nullptr;
+    }
+  }
+  ThreadLog::Cached& known = cached(log, fd, layer);
+  const std::uint64_t tag = cache_tag(description->serial.load(std::memory_order_relaxed), layer);
+  if (known.tag == tag && (known.counters == nullptr || !is_full(*known.counters))) {
+    return known.counters;
+  }
+  penstock_counters* c = description->file == 0
+                             ? nullptr
+                             : counters_of(log, description->file, layer, description->name, nullptr, 0,
+                                           static_cast<penstock_file_kind>(description->kind));
+  if (c == nullptr && description->file != 0) {
+    return nullptr;  // there was no room; there may be again
+  }
+  known.counters = c;
+  known.tag = tag;
+  return c;
+}
+
+void add_segment(ThreadLog& log, std::uint64_t file, const Operation& operation) noexcept {
+  penstock_block* block = log.segments;
+  if (room_left(block) < sizeof(penstock_segment)) {
+    block = with_room(log.segments, log.segments_bytes, PENSTOCK_BLOCK_SEGMENTS, sizeof(penstock_segment),
+                      sizeof(penstock_segment));
+    if (block == nullptr) {
+      count_drop(session.header->dropped_segments);
+      return;
+    }
+    note_moment(operation.end);
+  }
+  auto* segment = reinterpret_cast<penstock_segment*>(free_part(block));
+  *segment = penstock_segment{.file = file,
+                              .offset = static_cast<std::uint64_t>(operation.offset),
+                              .length = static_cast<std::uint64_t>(operation.length),
+                              .begin_ticks = operation.begin,
+                              .end_ticks = operation.end,
+                              .thread = log.thread,
+                              .call = static_cast<std::uint8_t>(operation.call),
+                              .layer = static_cast<std::uint8_t>(operation.layer),
+                              .failed = static_cast<std::uint16_t>(operation.failed)};
+  use(block, sizeof(penstock_segment));
+}
+
+}  // namespace penstock::interpose

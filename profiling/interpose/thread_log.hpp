@@ -1,0 +1,99 @@
+// What one thread has to write to: the counters of the files that it uses, its names, segments, spans and
+// totals. Only its thread writes; nothing here takes a lock that another thread takes as often as once in
+// thousands of operations.
+//
+// A signal's handler may come at any instant and do I/O of its own. An operation that comes while its thread
+// is in the midst of another one's update is put by, and counted when that is done.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+
+#include "profiling/interpose/descriptors.hpp"
+#include "profiling/interpose/session.hpp"
+#include "profiling/session_abi.h"
+
+namespace penstock::interpose {
+
+// A call that was made. What does not apply stays 0.
+struct Operation {
+  penstock_call call = PENSTOCK_CALL_OTHER;
+  penstock_layer layer = PENSTOCK_POSIX;
+  int failed = 0;            // errno
+  std::int64_t offset = -1;  // where it began in its file; -1: it has none
+  std::int64_t length = 0;   // that was moved, or mapped
+  std::uint64_t begin = 0;   // ticks
+  std::uint64_t end = 0;
+};
+
+struct ThreadLog {
+  struct Cached {
+    std::uint64_t tag = 0;  // serial of a description and the layer
+    penstock_counters* counters = nullptr;
+  };
+  struct PutBy {
+    Operation operation;
+    std::uint64_t file;
+    std::uint64_t name;
+  };
+  static constexpr std::size_t kCached = 512;
+  static constexpr std::size_t kPutBy = 32;
+
+  penstock_thread* totals = nullptr;
+  const char* volatile updating = nullptr;  // the stack's top in the update that is under way
+  std::uint32_t thread = 0;
+  volatile std::uint32_t put_by_count = 0;
+
+  // The counters of this thread by file and layer: open addressing; a slot holds 24 bits of the hash and, in
+  // units of 32 bytes, where in the session they stand; 0 is free.
+  std::uint64_t* slots = nullptr;
+  std::uint64_t slot_count = 0;
+  std::uint64_t filled = 0;
+
+  penstock_block* counters = nullptr;
+  penstock_block* names = nullptr;
+  penstock_block* segments = nullptr;
+  penstock_block* spans = nullptr;
+  std::uint64_t counters_bytes = 0;  // of the last block
+  std::uint64_t names_bytes = 0;
+  std::uint64_t segments_bytes = 0;
+  std::uint64_t spans_bytes = 0;
+
+  ThreadLog* next_free = nullptr;
+  Cached cache[kCached];
+  PutBy put_by[kPutBy];
+};
+
+extern thread_local ThreadLog* own_log __attribute__((tls_model("initial-exec")));
+
+// The caller's, begun if need be; null where nothing is recorded. Leaves errno alone.
+ThreadLog* begin_log() noexcept;
+inline ThreadLog* thread_log() noexcept {
+  ThreadLog* log = own_log;
+  return log != nullptr ? log : begin_log();
+}
+
+// Once, before anything is recorded: what happens when threads end.
+void watch_threads() noexcept;
+// In a fork's child.
+void forget_parents_logs() noexcept;
+// A child of vfork() runs in its parent's memory, with descriptors of its own: it records nothing.
+void suspend_log() noexcept;
+void restore_log() noexcept;
+// Whether this is such a child: then descriptors are not to be described either.
+bool log_suspended() noexcept;
+
+// The counters of (file, layer) in this thread, made if need be; null where there is no room. `name`: where
+// its name stands in the session, or 0 and then `text` (absolute, `length` bytes) is written there.
+penstock_counters* counters_of(ThreadLog& log, std::uint64_t file, penstock_layer layer, std::uint64_t name,
+                               const char* text, std::uint32_t length, penstock_file_kind kind) noexcept;
+// Those that are there already, or null.
+penstock_counters* existing_counters(ThreadLog& log, std::uint64_t file, penstock_layer layer) noexcept;
+// The same for a descriptor, which may be one that nobody has seen opened; remembered in the cache. Null as
+// well where its operations are kept for no file.
+penstock_counters* find_counters(ThreadLog& log, int fd, penstock_layer layer) noexcept;
+
+void add_segment(ThreadLog& log, std::uint64_t file, const Operation& operation) noexcept;
+
+}  // namespace penstock::interpose

@@ -1,0 +1,36 @@
+// The clock of a session: ticks of the processor's time stamp counter where that is invariant, of
+// CLOCK_MONOTONIC elsewhere.
+#pragma once
+
+#include <time.h>
+
+#include <cstdint>
+
+#if defined(__x86_64__)
+#include <x86intrin.h>
+#endif
+
+namespace penstock::interpose {
+
+extern bool use_tsc;  // decided once, before anything is counted
+
+inline std::int64_t nanoseconds(clockid_t clock) noexcept {
+  timespec time{};
+  clock_gettime(clock, &time);
+  return static_cast<std::int64_t>(time.tv_sec) * 1'000'000'000 + time.tv_nsec;
+}
+
+inline std::uint64_t ticks() noexcept {
+#if defined(__x86_64__)
+  if (use_tsc) [[likely]] {
+    return __rdtsc();
+  }
+#endif
+  return static_cast<std::uint64_t>(nanoseconds(CLOCK_MONOTONIC));
+}
+
+// Decides, and says how many ticks a second has: what PENSTOCK_PROFILE_TICKS_PER_S says, or measured for a
+// tenth of a millisecond.
+std::uint64_t start_ticks() noexcept;
+
+}  // namespace penstock::interpose

@@ -1,0 +1,70 @@
+// What the wrappers have in common: the time of the call, and what is counted of it. errno is left as the
+// call left it.
+#pragma once
+
+#include "profiling/interpose/counting.hpp"
+#include "profiling/interpose/real.hpp"
+#include "profiling/interpose/ticks.hpp"
+
+namespace penstock::interpose {
+
+// Where a call that goes on from the descriptor's position begins; -1 where nobody knows the descriptor.
+inline Description* positioned(ThreadLog& log, int fd, std::int64_t& offset) noexcept {
+  Description* description = known_description(log, fd);
+  offset = description == nullptr ? -1 : description->position.load(std::memory_order_relaxed);
+  return description;
+}
+
+// After a read from, or a write to, the descriptor's position (description, offset: from positioned()), or
+// any other (description null). `bytes` < 0: it failed.
+inline void count_transfer(ThreadLog& log, penstock_call call, int fd, Description* description,
+                           std::int64_t offset, std::int64_t bytes, std::uint64_t begin,
+                           std::uint64_t end) noexcept {
+  if (bytes < 0) [[unlikely]] {
+    count(log, fd, {.call = call, .failed = errno, .offset = offset, .begin = begin, .end = end});
+    return;
+  }
+  if (call == PENSTOCK_CALL_READ) {
+    add_kernel_read(log, bytes);
+  } else {
+    add_kernel_written(log, bytes);
+  }
+  if (description != nullptr) {
+    description->advance(bytes);
+  }
+  count(log, fd, {.call = call, .offset = offset, .length = bytes, .begin = begin, .end = end});
+}
+
+// A call on a descriptor that moves nothing, and what it gave (-1: it failed).
+template <typename Call>
+auto counted(penstock_call kind, int fd, Call call) noexcept {
+  ThreadLog* log = thread_log();
+  if (log == nullptr) {
+    return call();
+  }
+  const std::uint64_t begin = ticks();
+  const auto result = call();
+  const std::uint64_t end = ticks();
+  count(*log, fd, {.call = kind, .failed = result < 0 ? errno : 0, .begin = begin, .end = end});
+  return result;
+}
+
+// The same on a name. `failed` says of a result whether it is a failure.
+template <typename Call>
+auto counted_path(penstock_call kind, int at, const char* path, penstock_file_kind file_kind,
+                  Call call) noexcept {
+  ThreadLog* log = thread_log();
+  if (log == nullptr) {
+    return call();
+  }
+  const std::uint64_t begin = ticks();
+  const auto result = call();
+  const std::uint64_t end = ticks();
+  const int saved = errno;
+  count_path(*log, at, path, {.call = kind, .failed = result < 0 ? saved : 0, .begin = begin, .end = end},
+             file_kind);
+  errno = saved;
+  return result;
+}
+
+}  // namespace penstock::interpose

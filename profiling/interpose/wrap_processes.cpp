@@ -1,0 +1,225 @@
+// How processes begin, become others, and end.
+#include <errno.h>
+#include <spawn.h>
+#include <stdarg.h>
+#include <unistd.h>
+
+#include "profiling/interpose/environment.hpp"
+#include "profiling/interpose/processes.hpp"
+#include "profiling/interpose/real.hpp"
+#include "profiling/interpose/session.hpp"
+#include "profiling/interpose/system.hpp"
+#include "profiling/interpose/thread_log.hpp"
+
+using namespace penstock::interpose;  // NOLINT: wrappers are outside of any namespace, as what they stand in
+                                      // for
+
+namespace penstock::interpose {
+
+void after_fork_in_child() noexcept {
+  if (session.state.load(std::memory_order_relaxed) == SessionState::running) {
+    leave_parents_session();
+    forget_parents_logs();
+  }
+}
+
+}  // namespace penstock::interpose
+
+PENSTOCK_WRAP(pid_t, fork, ()) {
+  const pid_t pid = real_fork();  // runs after_fork_in_child() in the child
+  if (pid > 0) {
+    const int saved = errno;
+    add_event(PENSTOCK_EVENT_FORK, static_cast<std::uint32_t>(pid), nullptr);
+    errno = saved;
+  }
+  return pid;
+}
+PENSTOCK_WRAP(pid_t, _Fork, ()) {
+  const pid_t pid = real__Fork();
+  if (pid == 0) {
+    after_fork_in_child();
+  }
+  return pid;
+}
+
+// vfork() returns twice on one stack: what it leaves there the child overwrites. So the return address is
+// kept aside, in the thread's own memory, which both have in common as well, but which the child has no
+// reason to write to.
+#if defined(__x86_64__)
+extern "C" {
+struct VforkEnd {
+  long result;
+  void* back;
+};
+thread_local void* penstock_vfork_back __attribute__((tls_model("initial-exec"))) = nullptr;
+__attribute__((used)) void penstock_before_vfork(void* back) noexcept {
+  penstock_vfork_back = back;
+  suspend_log();
+}
+__attribute__((used)) VforkEnd penstock_after_vfork(long result) noexcept {
+  restore_log();
+  if (result < 0) {
+    errno = static_cast<int>(-result);
+    result = -1;
+  } else {
+    add_event(PENSTOCK_EVENT_FORK, static_cast<std::uint32_t>(result), nullptr);
+  }
+  return {.result = result, .back = penstock_vfork_back};
+}
+__attribute__((visibility("default"), naked, returns_twice)) pid_t wrap_vfork() __asm__("vfork");
+__attribute__((visibility("default"), naked, returns_twice)) pid_t wrap_vfork() {
+  __asm__(
+      "movq (%rsp), %rdi\n"
+      "subq $8, %rsp\n"
+      "call penstock_before_vfork\n"
+      "addq $8, %rsp\n"
+      "movl $58, %eax\n"  // SYS_vfork
+      "syscall\n"
+      "testq %rax, %rax\n"
+      "jz 1f\n"
+      "movq %rax, %rdi\n"
+      "subq $8, %rsp\n"
+      "call penstock_after_vfork\n"
+      "addq $8, %rsp\n"
+      "movq %rdx, (%rsp)\n"
+      "1: ret\n");
+}
+}
+#else
+PENSTOCK_WRAP(pid_t, vfork, ()) {
+  return wrap_fork();
+}
+#endif
+
+namespace {
+
+void before_exec(const char* path) noexcept {
+  if (!log_suspended()) {
+    add_event(PENSTOCK_EVENT_EXEC, 0, path);
+    end_session(PENSTOCK_EXECUTED);
+  }
+}
+int after_failed_exec(int result) noexcept {
+  if (!log_suspended()) {
+    resume_session();
+  }
+  return result;
+}
+
+}  // namespace
+
+PENSTOCK_WRAP(int, execve, (const char* path, char* const arguments[], char* const environment[])) {
+  PENSTOCK_WATCHED_ENVIRONMENT(watched, environment);
+  before_exec(path);
+  return after_failed_exec(real_execve(path, arguments, watched.get()));
+}
+PENSTOCK_WRAP(int, execvpe, (const char* file, char* const arguments[], char* const environment[])) {
+  PENSTOCK_WATCHED_ENVIRONMENT(watched, environment);
+  before_exec(file);
+  return after_failed_exec(real_execvpe(file, arguments, watched.get()));
+}
+PENSTOCK_WRAP(int, execv, (const char* path, char* const arguments[])) {
+  return wrap_execve(path, arguments, environ);
+}
+PENSTOCK_WRAP(int, execvp, (const char* file, char* const arguments[])) {
+  return wrap_execvpe(file, arguments, environ);
+}
+PENSTOCK_WRAP(int, fexecve, (int fd, char* const arguments[], char* const environment[])) {
+  PENSTOCK_WATCHED_ENVIRONMENT(watched, environment);
+  before_exec("");
+  return after_failed_exec(real_fexecve(fd, arguments, watched.get()));
+}
+PENSTOCK_WRAP(int, execveat,
+              (int at, const char* path, char* const arguments[], char* const environment[], int flags)) {
+  PENSTOCK_WATCHED_ENVIRONMENT(watched, environment);
+  before_exec(path);
+  return after_failed_exec(real_execveat(at, path, arguments, watched.get(), flags));
+}
+
+// NOLINTBEGIN(cert-dcl50-cpp): these are variadic
+#define PENSTOCK_ARGUMENTS(first)                                                        \
+  va_list more;                                                                          \
+  va_start(more, first);                                                                 \
+  std::size_t count = 1;                                                                 \
+  while (va_arg(more, char*) != nullptr) {                                               \
+    ++count;                                                                             \
+  }                                                                                      \
+  va_end(more);                                                                          \
+  char** arguments = static_cast<char**>(__builtin_alloca((count + 1) * sizeof(char*))); \
+  va_start(more, first);                                                                 \
+  arguments[0] = const_cast<char*>(first);                                               \
+  for (std::size_t i = 1; i <= count; ++i) {                                             \
+    arguments[i] = va_arg(more, char*);                                                  \
+  }
+
+PENSTOCK_WRAP(int, execl, (const char* path, const char* first, ...)) {
+  PENSTOCK_ARGUMENTS(first)
+  va_end(more);
+  return wrap_execve(path, arguments, environ);
+}
+PENSTOCK_WRAP(int, execlp, (const char* file, const char* first, ...)) {
+  PENSTOCK_ARGUMENTS(first)
+  va_end(more);
+  return wrap_execvpe(file, arguments, environ);
+}
+PENSTOCK_WRAP(int, execle, (const char* path, const char* first, ...)) {
+  PENSTOCK_ARGUMENTS(first)
+  char* const* environment = va_arg(more, char* const*);
+  va_end(more);
+  return wrap_execve(path, arguments, environment);
+}
+// NOLINTEND(cert-dcl50-cpp)
+
+namespace {
+template <typename Spawn>
+int spawned(pid_t* pid, const char* path, Spawn spawn) noexcept {
+  pid_t child = 0;
+  const int result = spawn(&child);
+  if (result == 0 && !log_suspended()) {
+    add_event(PENSTOCK_EVENT_SPAWN, static_cast<std::uint32_t>(child), path);
+  }
+  if (result == 0 && pid != nullptr) {
+    *pid = child;
+  }
+  return result;
+}
+}  // namespace
+PENSTOCK_WRAP(int, posix_spawn,
+              (pid_t * pid, const char* path, const posix_spawn_file_actions_t* actions,
+               const posix_spawnattr_t* attributes, char* const arguments[], char* const environment[])) {
+  PENSTOCK_WATCHED_ENVIRONMENT(watched, environment);
+  return spawned(pid, path, [&](pid_t* child) {
+    return real_posix_spawn(child, path, actions, attributes, arguments, watched.get());
+  });
+}
+PENSTOCK_WRAP(int, posix_spawnp,
+              (pid_t * pid, const char* file, const posix_spawn_file_actions_t* actions,
+               const posix_spawnattr_t* attributes, char* const arguments[], char* const environment[])) {
+  PENSTOCK_WATCHED_ENVIRONMENT(watched, environment);
+  return spawned(pid, file, [&](pid_t* child) {
+    return real_posix_spawnp(child, file, actions, attributes, arguments, watched.get());
+  });
+}
+
+namespace {
+void before_end() noexcept {
+  if (!log_suspended()) {
+    end_session(PENSTOCK_ENDED);
+  }
+}
+}  // namespace
+PENSTOCK_WRAP(void, _exit, (int status)) {
+  before_end();
+  real__exit(status);
+  __builtin_unreachable();
+}
+PENSTOCK_WRAP(void, _Exit, (int status)) {
+  before_end();
+  real__Exit(status);
+  __builtin_unreachable();
+}
+PENSTOCK_WRAP(void, quick_exit, (int status)) {
+  before_end();
+  real_quick_exit(status);
+  __builtin_unreachable();
+}
