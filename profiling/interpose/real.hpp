@@ -16,6 +16,12 @@ namespace penstock::interpose {
 template <typename Signature>
 class Real;
 
+[[gnu::cold, gnu::noinline]] inline void* find_real(const char* name, std::atomic<void*>& found) noexcept {
+  void* function = dlsym(RTLD_NEXT, name);
+  found.store(function, std::memory_order_relaxed);
+  return function;
+}
+
 // The function that the program would have called without us. Found at the first call, from any thread.
 template <typename Result, typename... Args>
 class Real<Result(Args...)> {
@@ -26,8 +32,7 @@ class Real<Result(Args...)> {
     using Function = Result (*)(Args...);
     void* found = found_.load(std::memory_order_relaxed);
     if (found == nullptr) [[unlikely]] {
-      found = dlsym(RTLD_NEXT, name_);
-      found_.store(found, std::memory_order_relaxed);
+      found = find_real(name_, found_);
     }
     return reinterpret_cast<Function>(found);
   }
@@ -46,8 +51,7 @@ class Real<Result(Args..., ...)> {
   Result operator()(Args... args, More... more) noexcept {
     void* found = found_.load(std::memory_order_relaxed);
     if (found == nullptr) [[unlikely]] {
-      found = dlsym(RTLD_NEXT, name_);
-      found_.store(found, std::memory_order_relaxed);
+      found = find_real(name_, found_);
     }
     using Function = Result (*)(Args..., ...);
     return reinterpret_cast<Function>(found)(args..., more...);

@@ -15,7 +15,7 @@
 
 namespace penstock::interpose {
 
-thread_local ThreadLog* own_log __attribute__((tls_model("initial-exec"))) = nullptr;
+constinit thread_local ThreadLog* own_log __attribute__((tls_model("initial-exec"))) = nullptr;
 
 namespace {
 

@@ -32,7 +32,7 @@ ssize_t read_on(int fd, Call call) noexcept {
   const std::uint64_t begin = ticks();
   const ssize_t bytes = call();
   const std::uint64_t end = ticks();
-  count_transfer(*log, PENSTOCK_CALL_READ, fd, description, offset, bytes, begin, end);
+  count_transfer<PENSTOCK_CALL_READ>(*log, fd, description, offset, bytes, begin, end);
   return bytes;
 }
 
@@ -50,12 +50,12 @@ ssize_t write_on(int fd, Call call) noexcept {
   if (description != nullptr && description->appends && bytes > 0) [[unlikely]] {
     follow_append(fd, *description, bytes, offset);
   }
-  count_transfer(*log, PENSTOCK_CALL_WRITE, fd, description, offset, bytes, begin, end);
+  count_transfer<PENSTOCK_CALL_WRITE>(*log, fd, description, offset, bytes, begin, end);
   return bytes;
 }
 
-template <typename Call>
-ssize_t transfer_at(penstock_call kind, int fd, std::int64_t offset, Call call) noexcept {
+template <penstock_call kCall, typename Call>
+ssize_t transfer_at(int fd, std::int64_t offset, Call call) noexcept {
   ThreadLog* log = thread_log();
   if (log == nullptr) {
     return call();
@@ -63,17 +63,17 @@ ssize_t transfer_at(penstock_call kind, int fd, std::int64_t offset, Call call) 
   const std::uint64_t begin = ticks();
   const ssize_t bytes = call();
   const std::uint64_t end = ticks();
-  count_transfer(*log, kind, fd, nullptr, offset, bytes, begin, end);
+  count_transfer<kCall>(*log, fd, nullptr, offset, bytes, begin, end);
   return bytes;
 }
 
 // preadv2 and pwritev2 take -1 for the descriptor's position.
-template <typename Call>
-ssize_t vector2(penstock_call kind, int fd, std::int64_t offset, Call call) noexcept {
+template <penstock_call kCall, typename Call>
+ssize_t vector2(int fd, std::int64_t offset, Call call) noexcept {
   if (offset != -1) {
-    return transfer_at(kind, fd, offset, call);
+    return transfer_at<kCall>(fd, offset, call);
   }
-  return kind == PENSTOCK_CALL_READ ? read_on(fd, call) : write_on(fd, call);
+  return kCall == PENSTOCK_CALL_READ ? read_on(fd, call) : write_on(fd, call);
 }
 
 }  // namespace
@@ -95,53 +95,53 @@ PENSTOCK_WRAP(ssize_t, writev, (int fd, const iovec* parts, int count)) {
 }
 
 PENSTOCK_WRAP(ssize_t, pread, (int fd, void* out, size_t bytes, off64_t offset)) {
-  return transfer_at(PENSTOCK_CALL_READ, fd, offset, [&] { return real_pread(fd, out, bytes, offset); });
+  return transfer_at<PENSTOCK_CALL_READ>(fd, offset, [&] { return real_pread(fd, out, bytes, offset); });
 }
 PENSTOCK_WRAP(ssize_t, pread64, (int fd, void* out, size_t bytes, off64_t offset)) {
-  return transfer_at(PENSTOCK_CALL_READ, fd, offset, [&] { return real_pread64(fd, out, bytes, offset); });
+  return transfer_at<PENSTOCK_CALL_READ>(fd, offset, [&] { return real_pread64(fd, out, bytes, offset); });
 }
 PENSTOCK_WRAP(ssize_t, __pread_chk, (int fd, void* out, size_t bytes, off64_t offset, size_t room)) {
-  return transfer_at(PENSTOCK_CALL_READ, fd, offset,
-                     [&] { return real___pread_chk(fd, out, bytes, offset, room); });
+  return transfer_at<PENSTOCK_CALL_READ>(fd, offset,
+                                         [&] { return real___pread_chk(fd, out, bytes, offset, room); });
 }
 PENSTOCK_WRAP(ssize_t, __pread64_chk, (int fd, void* out, size_t bytes, off64_t offset, size_t room)) {
-  return transfer_at(PENSTOCK_CALL_READ, fd, offset,
-                     [&] { return real___pread64_chk(fd, out, bytes, offset, room); });
+  return transfer_at<PENSTOCK_CALL_READ>(fd, offset,
+                                         [&] { return real___pread64_chk(fd, out, bytes, offset, room); });
 }
 PENSTOCK_WRAP(ssize_t, preadv, (int fd, const iovec* parts, int count, off64_t offset)) {
-  return transfer_at(PENSTOCK_CALL_READ, fd, offset, [&] { return real_preadv(fd, parts, count, offset); });
+  return transfer_at<PENSTOCK_CALL_READ>(fd, offset, [&] { return real_preadv(fd, parts, count, offset); });
 }
 PENSTOCK_WRAP(ssize_t, preadv64, (int fd, const iovec* parts, int count, off64_t offset)) {
-  return transfer_at(PENSTOCK_CALL_READ, fd, offset, [&] { return real_preadv64(fd, parts, count, offset); });
+  return transfer_at<PENSTOCK_CALL_READ>(fd, offset, [&] { return real_preadv64(fd, parts, count, offset); });
 }
 PENSTOCK_WRAP(ssize_t, preadv2, (int fd, const iovec* parts, int count, off64_t offset, int flags)) {
-  return vector2(PENSTOCK_CALL_READ, fd, offset,
-                 [&] { return real_preadv2(fd, parts, count, offset, flags); });
+  return vector2<PENSTOCK_CALL_READ>(fd, offset,
+                                     [&] { return real_preadv2(fd, parts, count, offset, flags); });
 }
 PENSTOCK_WRAP(ssize_t, preadv64v2, (int fd, const iovec* parts, int count, off64_t offset, int flags)) {
-  return vector2(PENSTOCK_CALL_READ, fd, offset,
-                 [&] { return real_preadv64v2(fd, parts, count, offset, flags); });
+  return vector2<PENSTOCK_CALL_READ>(fd, offset,
+                                     [&] { return real_preadv64v2(fd, parts, count, offset, flags); });
 }
 PENSTOCK_WRAP(ssize_t, pwrite, (int fd, const void* data, size_t bytes, off64_t offset)) {
-  return transfer_at(PENSTOCK_CALL_WRITE, fd, offset, [&] { return real_pwrite(fd, data, bytes, offset); });
+  return transfer_at<PENSTOCK_CALL_WRITE>(fd, offset, [&] { return real_pwrite(fd, data, bytes, offset); });
 }
 PENSTOCK_WRAP(ssize_t, pwrite64, (int fd, const void* data, size_t bytes, off64_t offset)) {
-  return transfer_at(PENSTOCK_CALL_WRITE, fd, offset, [&] { return real_pwrite64(fd, data, bytes, offset); });
+  return transfer_at<PENSTOCK_CALL_WRITE>(fd, offset, [&] { return real_pwrite64(fd, data, bytes, offset); });
 }
 PENSTOCK_WRAP(ssize_t, pwritev, (int fd, const iovec* parts, int count, off64_t offset)) {
-  return transfer_at(PENSTOCK_CALL_WRITE, fd, offset, [&] { return real_pwritev(fd, parts, count, offset); });
+  return transfer_at<PENSTOCK_CALL_WRITE>(fd, offset, [&] { return real_pwritev(fd, parts, count, offset); });
 }
 PENSTOCK_WRAP(ssize_t, pwritev64, (int fd, const iovec* parts, int count, off64_t offset)) {
-  return transfer_at(PENSTOCK_CALL_WRITE, fd, offset,
-                     [&] { return real_pwritev64(fd, parts, count, offset); });
+  return transfer_at<PENSTOCK_CALL_WRITE>(fd, offset,
+                                          [&] { return real_pwritev64(fd, parts, count, offset); });
 }
 PENSTOCK_WRAP(ssize_t, pwritev2, (int fd, const iovec* parts, int count, off64_t offset, int flags)) {
-  return vector2(PENSTOCK_CALL_WRITE, fd, offset,
-                 [&] { return real_pwritev2(fd, parts, count, offset, flags); });
+  return vector2<PENSTOCK_CALL_WRITE>(fd, offset,
+                                      [&] { return real_pwritev2(fd, parts, count, offset, flags); });
 }
 PENSTOCK_WRAP(ssize_t, pwritev64v2, (int fd, const iovec* parts, int count, off64_t offset, int flags)) {
-  return vector2(PENSTOCK_CALL_WRITE, fd, offset,
-                 [&] { return real_pwritev64v2(fd, parts, count, offset, flags); });
+  return vector2<PENSTOCK_CALL_WRITE>(fd, offset,
+                                      [&] { return real_pwritev64v2(fd, parts, count, offset, flags); });
 }
 
 namespace {
