@@ -433,4 +433,15 @@ void add_segment(ThreadLog& log, std::uint64_t file, const Operation& operation)
   use(block, sizeof(penstock_segment));
 }
 
+void add_span(ThreadLog& log, const penstock_span& span) noexcept {
+  penstock_block* block = with_room(log.spans, log.spans_bytes, PENSTOCK_BLOCK_SPANS, sizeof(penstock_span),
+                                    sizeof(penstock_span));
+  if (block == nullptr) {
+    count_drop(session.header->dropped_spans);
+    return;
+  }
+  memcpy(free_part(block), &span, sizeof(span));
+  use(block, sizeof(span));
+}
+
 }  // namespace penstock::interpose

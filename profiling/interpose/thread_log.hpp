@@ -99,4 +99,6 @@ penstock_counters* find_counters(ThreadLog& log, int fd, penstock_layer layer) n
 
 void add_segment(ThreadLog& log, std::uint64_t file, const Operation& operation) noexcept;
 
+void add_span(ThreadLog& log, const penstock_span& span) noexcept;
+
 }  // namespace penstock::interpose
