@@ -16,11 +16,10 @@ namespace penstock::interpose {
 template <typename Signature>
 class Real;
 
-[[gnu::cold, gnu::noinline]] inline void* find_real(const char* name, std::atomic<void*>& found) noexcept {
-  void* function = dlsym(RTLD_NEXT, name);
-  found.store(function, std::memory_order_relaxed);
-  return function;
-}
+// The next function of that name: of the libraries behind this one, or, where there is none, of those that
+// were loaded later for somebody's own use (dlopen() with RTLD_LOCAL), as MPI and HDF5 are within Python.
+// Null where no library has it.
+[[gnu::cold]] void* find_real(const char* name, std::atomic<void*>& found) noexcept;
 
 // The function that the program would have called without us. Found at the first call, from any thread.
 template <typename Result, typename... Args>
