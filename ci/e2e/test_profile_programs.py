@@ -23,6 +23,7 @@ MOVES = {"read": "r", "pread64": "r", "readv": "r", "preadv": "r", "preadv2": "r
 BETWEEN = {"sendfile": (1, 0), "copy_file_range": (0, 1)}  # which argument is read from, and which written to
 CALL = re.compile(r"^(\w+)\((.*)\)\s+= (\d+)$")
 DESCRIPTOR = re.compile(r"\b\d+<([^>]*)>")
+MADE_UP = re.compile(r"/tmp_obj_\w+$")  # git's, before an object has its name
 MIB = 1 << 20
 
 
@@ -38,6 +39,7 @@ def needs(*programs):
 class ProgramsTest(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
+        cls.maxDiff = None
         if SANITIZED:
             raise unittest.SkipTest("other people's programs have no sanitizer's runtime")
         if not LIBRARY.exists():
@@ -83,7 +85,15 @@ class ProgramsTest(unittest.TestCase):
                     source, target = BETWEEN[call[1]]
                     moved[names[source], "r"] += int(call[3])
                     moved[names[target], "w"] += int(call[3])
-        return {key: count for key, count in moved.items() if count and self.is_data(key[0])}
+        return self.of_data(moved)
+
+    def of_data(self, moved):
+        """Without what moved nothing; names that are made up at each run are one."""
+        data = collections.Counter()
+        for (path, way), count in moved.items():
+            if count and self.is_data(path):
+                data[MADE_UP.sub("/tmp_obj_*", path), way] += count
+        return dict(data)
 
     def is_data(self, path):
         return path.startswith(str(self.folder)) and not path.startswith((str(self.folder / "session"), str(self.folder / "strace")))
@@ -91,9 +101,8 @@ class ProgramsTest(unittest.TestCase):
     def bytes_of(self, files):
         moved = {}
         for path, row in files.items():
-            if self.is_data(path):
-                moved[path, "r"], moved[path, "w"] = row["bytes_read"], row["bytes_written"]
-        return {key: count for key, count in moved.items() if count}
+            moved[path, "r"], moved[path, "w"] = row["bytes_read"], row["bytes_written"]
+        return self.of_data(moved)
 
     def same_as_strace(self, words, again=lambda: None, **kwargs):
         if not has("strace"):
@@ -177,12 +186,6 @@ class AgainstWhatIsThere(ProgramsTest):
                 _, files, _ = self.profiled(words, session=f"session-{words[0]}")
                 for path in names:
                     self.assertEqual(files[str(path)]["bytes_read"], path.stat().st_size, path)
-
-    @needs("convert")
-    def test_image_magick(self):
-        pixel = self.folder / "a.ppm"
-        pixel.write_bytes(b"P6 64 64 255\n" + bytes(64 * 64 * 3))
-        self.same_as_strace(["convert", pixel, self.folder / "a.png"], lambda: (self.folder / "a.png").unlink(missing_ok=True))
 
     def test_what_is_given_out_stays_the_same(self):
         for words in (["find", self.tree, "-type", "f"], ["sha256sum", *sorted(p for p in self.tree.rglob("f*"))], ["git", "--version"],
