@@ -8,6 +8,7 @@
 #include "profiling/interpose/processes.hpp"
 #include "profiling/interpose/real.hpp"
 #include "profiling/interpose/session.hpp"
+#include "profiling/interpose/streams.hpp"
 #include "profiling/interpose/system.hpp"
 #include "profiling/interpose/thread_log.hpp"
 
@@ -16,10 +17,17 @@ using namespace penstock::interpose;  // NOLINT: wrappers are outside of any nam
 
 namespace penstock::interpose {
 
+void settle() noexcept {
+  if (session.state.load(std::memory_order_acquire) == SessionState::running) {
+    settle_streams();
+  }
+}
+
 void after_fork_in_child() noexcept {
   if (session.state.load(std::memory_order_relaxed) == SessionState::running) {
     leave_parents_session();
     forget_parents_logs();
+    stream_process += 1;
   }
 }
 
@@ -96,6 +104,7 @@ namespace {
 void before_exec(const char* path) noexcept {
   if (!log_suspended()) {
     add_event(PENSTOCK_EVENT_EXEC, 0, path);
+    settle();
     end_session(PENSTOCK_EXECUTED);
   }
 }
@@ -204,6 +213,7 @@ PENSTOCK_WRAP(int, posix_spawnp,
 namespace {
 void before_end() noexcept {
   if (!log_suspended()) {
+    settle();
     end_session(PENSTOCK_ENDED);
   }
 }
