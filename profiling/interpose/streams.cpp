@@ -106,15 +106,13 @@ void OnStream::settle(ThreadLog& log, Stream& stream, const FILE& f, int fd) noe
   count(log, fd, operation);
 }
 
-std::int64_t received(const OnStream& on, const FILE& f, const char* read_ptr,
-                      const char* read_end) noexcept {
-  const bool in_backup = (f._flags & kInBackup) != 0;
-  if (!in_backup && f._IO_read_end == read_end && f._IO_read_ptr >= read_ptr) {
-    return f._IO_read_ptr - read_ptr;  // all from what was in the buffer
+std::int64_t received(const OnStream& on, const FILE& f, const Filled& before) noexcept {
+  const Filled now(f);
+  if (now.end == before.end && now.at >= before.at) {
+    return on.unread_before() - unread(f);  // all from what was in the buffer
   }
   // The buffer was filled at least once. How much is in it now the last time brought.
-  const std::int64_t filled = (in_backup ? f._IO_save_end : f._IO_read_end) - f._IO_buf_base;
-  const std::int64_t at_least = on.unread_before() + filled - unread(f);
+  const std::int64_t at_least = on.unread_before() + (now.end - f._IO_buf_base) - unread(f);
   const std::int64_t at = kernel_position(f._fileno);
   // Before the last time the whole buffer was used up, as often as need be. What does not fit is a position
   // that other processes move as well.

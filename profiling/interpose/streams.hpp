@@ -42,6 +42,7 @@ Stream* stream_at(int fd) noexcept;
 void settle_streams() noexcept;
 
 constexpr int kInBackup = 0x100;  // _flags: the pointers are those of what ungetc() pushed back
+constexpr int kCurrentlyPutting = 0x800;
 constexpr int kErrorSeen = 0x20;
 constexpr int kUserLocks = 0x8000;  // __fsetlocking(FSETLOCKING_BYCALLER)
 
@@ -58,6 +59,15 @@ inline std::int64_t unread(const FILE& f) noexcept {
 inline std::int64_t unwritten(const FILE& f) noexcept {
   return f._IO_write_ptr - f._IO_write_base;
 }
+
+// Where the program is in what the buffer holds of the file, whatever it pushed back.
+struct Filled {
+  explicit Filled(const FILE& f) noexcept
+      : at((f._flags & kInBackup) != 0 ? f._IO_save_base : f._IO_read_ptr),
+        end((f._flags & kInBackup) != 0 ? f._IO_save_end : f._IO_read_end) {}
+  const char* at;
+  const char* end;
+};
 
 // A call on a stream, whose lock is held as long as this lives where there are other threads; then the call
 // itself takes it once more. A thread that is cancelled meanwhile lets go of it.
@@ -225,9 +235,8 @@ class OnStream {
 
 // Where the kernel is in the file; -1 where it has no position.
 std::int64_t kernel_position(int fd) noexcept;
-// For calls that do not say how many bytes they gave the program: after one, these, by the pointers before
-// it. Of a file it is exact; of a pipe as long as the call filled the buffer no more than once.
-std::int64_t received(const OnStream& on, const FILE& file, const char* read_ptr,
-                      const char* read_end) noexcept;
+// For calls that do not say how many bytes they gave the program: after one, these, by what was in the buffer
+// before it. Of a file it is exact; of a pipe as long as the call filled the buffer no more than once.
+std::int64_t received(const OnStream& on, const FILE& file, const Filled& before) noexcept;
 
 }  // namespace penstock::interpose

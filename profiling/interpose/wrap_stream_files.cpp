@@ -122,12 +122,23 @@ FILE* opened_again(const char* path, const char* mode, FILE* file, Call call) no
   return again;
 }
 
-// After a seek: what it read to stand at its place in the buffer. glibc reads the whole block that the place
-// is in, and sets _offset behind it; within the buffer it reads nothing and leaves that as it is.
-std::int64_t read_by_seek(const FILE& f, const char* read_end, std::int64_t offset) noexcept {
-  const std::int64_t filled = f._IO_read_end - f._IO_buf_base;
-  return filled > 0 && (f._offset != offset || f._IO_read_end != read_end) ? filled : 0;
-}
+// What a seek read to stand at its place in the buffer. glibc reads from the begin of the block that the
+// place is in, and sets _offset behind what it read; within what it has it reads nothing and leaves both as
+// they are, unless it was writing.
+class ReadBySeek {
+ public:
+  explicit ReadBySeek(const FILE& f) noexcept
+      : end_(Filled(f).end), offset_(f._offset), was_writing_((f._flags & kCurrentlyPutting) != 0) {}
+  std::int64_t bytes(const FILE& f) const noexcept {
+    const std::int64_t filled = f._IO_read_end - f._IO_buf_base;
+    return filled > 0 && (was_writing_ || f._offset != offset_ || f._IO_read_end != end_) ? filled : 0;
+  }
+
+ private:
+  const char* end_;
+  std::int64_t offset_;
+  bool was_writing_;
+};
 
 template <typename Call>
 int sought(FILE* file, Call call) noexcept {
@@ -135,12 +146,11 @@ int sought(FILE* file, Call call) noexcept {
   if (!on.watched()) {
     return call();
   }
-  const char* const read_end = file->_IO_read_end;
-  const std::int64_t offset = file->_offset;
+  const ReadBySeek read(*file);
   on.time_it();
   const int result = call();
   const int saved = errno;
-  if (const std::int64_t bytes = read_by_seek(*file, read_end, offset); bytes > 0) {
+  if (const std::int64_t bytes = read.bytes(*file); bytes > 0) {
     on.kernel_read(bytes);
   }
   on.was(PENSTOCK_CALL_SEEK, result != 0 ? saved : 0);

@@ -29,12 +29,11 @@ int scanned(FILE* file, Call call) noexcept {
   if (!on.watched()) [[unlikely]] {
     return call();
   }
-  const char* const read_ptr = file->_IO_read_ptr;
-  const char* const read_end = file->_IO_read_end;
+  const Filled filled(*file);
   on.time_it();
   const int result = call();
   const int saved = errno;
-  on.was_read(received(on, *file, read_ptr, read_end));
+  on.was_read(received(on, *file, filled));
   errno = saved;
   return result;
 }
@@ -47,15 +46,14 @@ auto wide_read(FILE* file, Call call) noexcept {
   if (!on.watched()) {
     return call();
   }
-  const char* const read_ptr = file->_IO_read_ptr;
-  const char* const read_end = file->_IO_read_end;
+  const Filled filled(*file);
   const std::int64_t before = kernel_position(file->_fileno);
   on.time_it();
   const auto result = call();
   const int saved = errno;
   const std::int64_t after = before < 0 ? -1 : kernel_position(file->_fileno);
   const std::int64_t bytes = after < before || before < 0
-                                 ? received(on, *file, read_ptr, read_end)
+                                 ? received(on, *file, filled)
                                  : after - before + on.unread_before() - unread(*file);
   if (bytes > 0) {
     on.was_read(bytes);

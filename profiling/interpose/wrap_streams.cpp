@@ -43,14 +43,13 @@ char* read_line(FILE* file, size_t room, Call call) noexcept {
   if (!on.watched()) [[unlikely]] {
     return call();
   }
-  const char* const read_ptr = file->_IO_read_ptr;
-  const char* const read_end = file->_IO_read_end;
+  const Filled filled(*file);
   on.time_read(room - 1);
   char* line = call();
   std::int64_t bytes = 0;
   if (line != nullptr) {
     const auto visible = static_cast<std::int64_t>(strlen(line));
-    bytes = received(on, *file, read_ptr, read_end);
+    bytes = received(on, *file, filled);
     bytes = bytes < visible || bytes >= static_cast<std::int64_t>(room) ? visible : bytes;
   }
   on.was_read(bytes);
