@@ -7,15 +7,9 @@
 namespace penstock::interpose {
 
 std::uint32_t stream_process = 1;
+constinit std::atomic<StreamPage*> stream_pages[kStreamPages];
 
 namespace {
-
-constexpr unsigned kPages = 1024;
-constexpr unsigned kStreamsPerPage = 1024;
-struct StreamPage {
-  Stream at[kStreamsPerPage];
-};
-constinit std::atomic<StreamPage*> pages[kPages];
 
 // Copies a stream that may be gone, and its memory with it.
 bool look_at(const FILE* from, FILE& copy) noexcept {
@@ -31,10 +25,10 @@ constexpr unsigned kMagic = 0xfbad0000U;  // the upper half of _flags
 
 Stream* stream_at(int fd) noexcept {
   const auto number = static_cast<unsigned>(fd);
-  if (number >= kPages * kStreamsPerPage) {
+  if (number >= kStreamPages * kStreamsPerPage) {
     return nullptr;
   }
-  std::atomic<StreamPage*>& entry = pages[number / kStreamsPerPage];
+  std::atomic<StreamPage*>& entry = stream_pages[number / kStreamsPerPage];
   StreamPage* page = entry.load(std::memory_order_acquire);
   if (page == nullptr) [[unlikely]] {
     auto* fresh = static_cast<StreamPage*>(private_memory(sizeof(StreamPage)));
@@ -60,6 +54,7 @@ void OnStream::meet(Stream& stream) noexcept {
   stream.file = file_;
   stream.process = stream_process;
   stream.pushed_back = 0;
+  stream.ticks = ticks();
   stream.position = at < 0 ? 0 : at - unread(*file_) + unwritten(*file_);
   stream_ = &stream;
   keep();
@@ -102,7 +97,7 @@ void OnStream::settle(ThreadLog& log, Stream& stream, const FILE& f, int fd) noe
       return;
     }
   }
-  operation.begin = operation.end = ticks();
+  operation.begin = operation.end = stream.ticks = ticks();
   count(log, fd, operation);
 }
 
@@ -126,8 +121,8 @@ void settle_streams() noexcept {
   if (log == nullptr) {
     return;
   }
-  for (unsigned p = 0; p < kPages; ++p) {
-    StreamPage* page = pages[p].load(std::memory_order_acquire);
+  for (unsigned p = 0; p < kStreamPages; ++p) {
+    StreamPage* page = stream_pages[p].load(std::memory_order_acquire);
     if (page == nullptr) {
       continue;
     }

@@ -33,11 +33,27 @@ struct Stream {
   const char* write_ptr;
   std::uint32_t process;      // stream_process when this was written: a fork's child counts anew
   std::uint32_t pushed_back;  // bytes that were received already and will be once more
+  std::uint64_t ticks;        // when somebody last looked at the clock for it
 };
 extern std::uint32_t stream_process;
 
+constexpr unsigned kStreamPages = 1024;
+constexpr unsigned kStreamsPerPage = 1024;
+struct StreamPage {
+  Stream at[kStreamsPerPage];
+};
+extern std::atomic<StreamPage*> stream_pages[kStreamPages];
 // Of the stream on `fd`; null without memory.
 Stream* stream_at(int fd) noexcept;
+// The same, null where nobody has asked for it before.
+inline Stream* known_stream(int fd) noexcept {
+  const auto number = static_cast<unsigned>(fd);
+  if (number >= kStreamPages * kStreamsPerPage) [[unlikely]] {
+    return nullptr;
+  }
+  StreamPage* page = stream_pages[number / kStreamsPerPage].load(std::memory_order_acquire);
+  return page == nullptr ? nullptr : &page->at[number % kStreamsPerPage];
+}
 // What macros have moved so far, of all streams: before the process ends.
 void settle_streams() noexcept;
 
@@ -115,8 +131,8 @@ class OnStream {
   ThreadLog& log() const noexcept { return *log_; }
   Stream& stream() const noexcept { return *stream_; }
 
-  // Before a call that will likely go to the kernel. What the buffer alone answers takes less time than two
-  // looks at the clock: it is counted with none.
+  // Before a call that will likely go to the kernel. What the buffer alone answers takes less time than a
+  // look at the clock: it is counted with none, and as of the last look, unless segments are kept.
   void time_it() noexcept { begin_ = ticks(); }
   void time_read(std::size_t bytes) noexcept {
     if (static_cast<std::int64_t>(bytes) > unread_) {
@@ -217,7 +233,10 @@ class OnStream {
     }
   }
   void count_it(Operation operation) noexcept {
-    operation.end = ticks();
+    if (begin_ != 0 || segments_wanted()) {
+      stream_->ticks = ticks();
+    }
+    operation.end = stream_->ticks;
     operation.begin = begin_ == 0 ? operation.end : begin_;
     count(*log_, fd_, operation);
   }

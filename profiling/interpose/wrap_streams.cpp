@@ -1,4 +1,5 @@
 // Bytes from and to streams: fread, fgets, getline, getc and their twins.
+#include <stdint.h>
 #include <string.h>
 
 #include "profiling/interpose/streams.hpp"
@@ -8,13 +9,81 @@ using namespace penstock::interpose;  // NOLINT: wrappers are outside of any nam
 
 namespace {
 
+// The short way, of what the buffer alone answers in a process of one thread: our copy instead of glibc's,
+// and the counters of a file that this thread has just used. What is out of the ordinary is left to OnStream.
+class Short {
+ public:
+  explicit Short(FILE* file) noexcept {
+    ThreadLog* log = own_log;
+    if (log == nullptr || threads_may_be()) [[unlikely]] {
+      return;
+    }
+    const int fd = file->_fileno;
+    Stream* stream = known_stream(fd);
+    const Description* description = described(fd);
+    if (stream == nullptr || description == nullptr || stream->file != file ||
+        stream->process != stream_process || stream->read_ptr != file->_IO_read_ptr ||
+        stream->write_ptr != file->_IO_write_ptr || stream->pushed_back != 0 ||
+        (file->_flags & kInBackup) != 0 || log->updating != nullptr || segments_wanted()) [[unlikely]] {
+      return;
+    }
+    const ThreadLog::Cached& known = cached(*log, fd, PENSTOCK_STDIO);
+    if (known.tag != cache_tag(description->serial.load(std::memory_order_relaxed), PENSTOCK_STDIO) ||
+        known.counters == nullptr || is_full(*known.counters)) [[unlikely]] {
+      return;
+    }
+    log_ = log;
+    stream_ = stream;
+    counters_ = known.counters;
+  }
+  bool is_open() const noexcept { return stream_ != nullptr; }
+  void read(FILE* file, void* out, size_t bytes) noexcept {
+    memcpy(out, file->_IO_read_ptr, bytes);
+    stream_->read_ptr = file->_IO_read_ptr += bytes;
+    const Update update(*log_);
+    add_read(*counters_, stream_->position, static_cast<std::int64_t>(bytes), stream_->ticks, stream_->ticks);
+    stream_->position += static_cast<std::int64_t>(bytes);
+  }
+  void write(FILE* file, const void* data, size_t bytes) noexcept {
+    memcpy(file->_IO_write_ptr, data, bytes);
+    stream_->write_ptr = file->_IO_write_ptr += bytes;
+    const Update update(*log_);
+    add_write(*counters_, stream_->position, static_cast<std::int64_t>(bytes), stream_->ticks,
+              stream_->ticks);
+    stream_->position += static_cast<std::int64_t>(bytes);
+  }
+
+ private:
+  ThreadLog* log_ = nullptr;
+  Stream* stream_ = nullptr;
+  penstock_counters* counters_ = nullptr;
+};
+
+size_t in_buffer(const FILE* file) noexcept {
+  return static_cast<size_t>(file->_IO_read_end - file->_IO_read_ptr);
+}
+size_t room_in_buffer(const FILE* file) noexcept {  // of those that write line by line: none
+  return file->_IO_write_end > file->_IO_write_ptr
+             ? static_cast<size_t>(file->_IO_write_end - file->_IO_write_ptr)
+             : 0;
+}
+
 // Asked for as single bytes, so that what comes of an item that the file ends in is known as well: glibc
 // gives the same either way.
 template <typename Call>
-size_t read_items(FILE* file, size_t size, size_t count, Call call) noexcept {
+size_t read_items(FILE* file, void* out, size_t room, size_t size, size_t count, Call call) noexcept {
   size_t bytes = 0;
+  if (__builtin_mul_overflow(size, count, &bytes) || bytes == 0 || bytes > room) [[unlikely]] {
+    return call(size, count);
+  }
+  if (bytes <= in_buffer(file)) {
+    if (Short way(file); way.is_open()) [[likely]] {
+      way.read(file, out, bytes);
+      return count;
+    }
+  }
   OnStream on(file);
-  if (!on.watched() || __builtin_mul_overflow(size, count, &bytes) || bytes == 0) [[unlikely]] {
+  if (!on.watched()) {
     return call(size, count);
   }
   on.time_read(bytes);
@@ -24,10 +93,19 @@ size_t read_items(FILE* file, size_t size, size_t count, Call call) noexcept {
 }
 
 template <typename Call>
-size_t write_items(FILE* file, size_t size, size_t count, Call call) noexcept {
+size_t write_items(FILE* file, const void* data, size_t size, size_t count, Call call) noexcept {
   size_t bytes = 0;
+  if (__builtin_mul_overflow(size, count, &bytes) || bytes == 0) [[unlikely]] {
+    return call(size, count);
+  }
+  if (bytes <= room_in_buffer(file)) {
+    if (Short way(file); way.is_open()) [[likely]] {
+      way.write(file, data, bytes);
+      return count;
+    }
+  }
   OnStream on(file);
-  if (!on.watched() || __builtin_mul_overflow(size, count, &bytes) || bytes == 0) [[unlikely]] {
+  if (!on.watched()) {
     return call(size, count);
   }
   on.time_write(bytes);
@@ -38,7 +116,20 @@ size_t write_items(FILE* file, size_t size, size_t count, Call call) noexcept {
 
 // A line into `room` bytes, with a NUL behind it; the file's own NULs stay in it.
 template <typename Call>
-char* read_line(FILE* file, size_t room, Call call) noexcept {
+char* read_line(FILE* file, char* out, size_t size, size_t room, Call call) noexcept {
+  if (room > size) [[unlikely]] {
+    return call();  // which is fortified and ends the program
+  }
+  const size_t there = in_buffer(file);
+  const size_t most = there < room - 1 ? there : room - 1;  // `room` is at least 2 where `most` is not 0
+  if (const void* end = most == 0 || room == 0 ? nullptr : memchr(file->_IO_read_ptr, '\n', most)) {
+    if (Short way(file); way.is_open()) [[likely]] {
+      const auto bytes = static_cast<size_t>(static_cast<const char*>(end) - file->_IO_read_ptr) + 1;
+      way.read(file, out, bytes);
+      out[bytes] = 0;
+      return out;
+    }
+  }
   OnStream on(file);
   if (!on.watched()) [[unlikely]] {
     return call();
@@ -122,39 +213,44 @@ int write_text(FILE* file, const char* text, size_t more, Call call) noexcept {
 }  // namespace
 
 PENSTOCK_WRAP(size_t, fread, (void* out, size_t size, size_t count, FILE* file)) {
-  return read_items(file, size, count, [&](size_t s, size_t n) { return real_fread(out, s, n, file); });
+  return read_items(file, out, SIZE_MAX, size, count,
+                    [&](size_t s, size_t n) { return real_fread(out, s, n, file); });
 }
 PENSTOCK_WRAP(size_t, fread_unlocked, (void* out, size_t size, size_t count, FILE* file)) {
-  return read_items(file, size, count,
+  return read_items(file, out, SIZE_MAX, size, count,
                     [&](size_t s, size_t n) { return real_fread_unlocked(out, s, n, file); });
 }
 PENSTOCK_WRAP(size_t, __fread_chk, (void* out, size_t room, size_t size, size_t count, FILE* file)) {
-  return read_items(file, size, count,
+  return read_items(file, out, room, size, count,
                     [&](size_t s, size_t n) { return real___fread_chk(out, room, s, n, file); });
 }
 PENSTOCK_WRAP(size_t, __fread_unlocked_chk, (void* out, size_t room, size_t size, size_t count, FILE* file)) {
-  return read_items(file, size, count,
+  return read_items(file, out, room, size, count,
                     [&](size_t s, size_t n) { return real___fread_unlocked_chk(out, room, s, n, file); });
 }
 PENSTOCK_WRAP(size_t, fwrite, (const void* data, size_t size, size_t count, FILE* file)) {
-  return write_items(file, size, count, [&](size_t s, size_t n) { return real_fwrite(data, s, n, file); });
+  return write_items(file, data, size, count,
+                     [&](size_t s, size_t n) { return real_fwrite(data, s, n, file); });
 }
 PENSTOCK_WRAP(size_t, fwrite_unlocked, (const void* data, size_t size, size_t count, FILE* file)) {
-  return write_items(file, size, count,
+  return write_items(file, data, size, count,
                      [&](size_t s, size_t n) { return real_fwrite_unlocked(data, s, n, file); });
 }
 
 PENSTOCK_WRAP(char*, fgets, (char* out, int room, FILE* file)) {
-  return read_line(file, static_cast<size_t>(room), [&] { return real_fgets(out, room, file); });
+  return read_line(file, out, SIZE_MAX, static_cast<size_t>(room),
+                   [&] { return real_fgets(out, room, file); });
 }
 PENSTOCK_WRAP(char*, fgets_unlocked, (char* out, int room, FILE* file)) {
-  return read_line(file, static_cast<size_t>(room), [&] { return real_fgets_unlocked(out, room, file); });
+  return read_line(file, out, SIZE_MAX, static_cast<size_t>(room),
+                   [&] { return real_fgets_unlocked(out, room, file); });
 }
 PENSTOCK_WRAP(char*, __fgets_chk, (char* out, size_t size, int room, FILE* file)) {
-  return read_line(file, static_cast<size_t>(room), [&] { return real___fgets_chk(out, size, room, file); });
+  return read_line(file, out, size, static_cast<size_t>(room),
+                   [&] { return real___fgets_chk(out, size, room, file); });
 }
 PENSTOCK_WRAP(char*, __fgets_unlocked_chk, (char* out, size_t size, int room, FILE* file)) {
-  return read_line(file, static_cast<size_t>(room),
+  return read_line(file, out, size, static_cast<size_t>(room),
                    [&] { return real___fgets_unlocked_chk(out, size, room, file); });
 }
 PENSTOCK_WRAP(ssize_t, getline, (char** line, size_t* room, FILE* file)) {
