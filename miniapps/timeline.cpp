@@ -110,6 +110,12 @@ std::vector<penstock_span> step_spans(const TrainingRun& run, SteadyTime start, 
   return spans;
 }
 
+void profile_steps(const TrainingRun& run, SteadyTime start, penstock_component interlude) {
+  if (!spans_are_profiled()) return;
+  for (const penstock_span& span : step_spans(run, start, span_thread(), interlude))
+    penstock_profile_span(&span);
+}
+
 TimelineFigures timeline_figures(const SpanLog& workers, std::span<const penstock_span> steps,
                                  std::int64_t start_ns, std::int64_t wall_ns) {
   TimelineFigures figures;

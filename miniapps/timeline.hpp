@@ -84,6 +84,9 @@ class Timeline {
 std::vector<penstock_span> step_spans(const TrainingRun& run, SteadyTime start, std::uint32_t thread,
                                       penstock_component interlude = PENSTOCK_VALIDATION);
 
+// The same, given to the profiler where this process runs under it. Of the thread that made the steps.
+void profile_steps(const TrainingRun& run, SteadyTime start, penstock_component interlude);
+
 // Of one rank: `wall_ns` from `start_ns` on is what counts.
 TimelineFigures timeline_figures(const SpanLog& workers, std::span<const penstock_span> steps,
                                  std::int64_t start_ns, std::int64_t wall_ns);

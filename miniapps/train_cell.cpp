@@ -59,7 +59,9 @@ class Cell {
 
   // What hangs may go on to write spans.
   ~Cell() {
-    if (stuck_) static_cast<void>(timeline_.release());
+    if (!stuck_) return;
+    static_cast<void>(timeline_.release());
+    static_cast<void>(profiled_.release());
   }
   Cell(const Cell&) = delete;
   Cell& operator=(const Cell&) = delete;
@@ -99,6 +101,7 @@ class Cell {
   const std::uint64_t read_before_;  // from the tier, by whatever came before
   bool stuck_ = false;
   std::unique_ptr<Timeline> timeline_;  // with --timeline
+  std::unique_ptr<SpanLog> profiled_;   // without, but under the profiler: it keeps nothing itself
 };
 
 void Cell::describe(std::chrono::nanoseconds step) {
@@ -215,9 +218,12 @@ Result<TrainOutcome> Cell::train(Accelerator& accelerator, SampleLog* log) {
   Result<std::unique_ptr<EpochCheckpoints>> saves = input_.make_checkpoints();
   PENSTOCK_TRY(agree(ranks_, outcome_of(saves)));
   const std::unique_ptr<EpochCheckpoints> checkpoints = *std::move(saves);
+  if (!timeline_ && spans_are_profiled()) {
+    PENSTOCK_ASSIGN(profiled_, SpanLog::make(std::vector<std::size_t>(setup_.threads + 1)));
+  }
   PENSTOCK_ASSIGN(const SteadyTime start, together.begin());
   PENSTOCK_ASSIGN(std::unique_ptr<BatchSource> input,
-                  start_input(setup_.limits, timeline_ ? &timeline_->log() : nullptr));
+                  start_input(setup_.limits, timeline_ ? &timeline_->log() : profiled_.get()));
   const TrainingRun run = run_training(
       *input, accelerator, start,
       [&](std::uint64_t step, const Batch& batch) -> Result<bool> {
@@ -239,9 +245,10 @@ Result<TrainOutcome> Cell::train(Accelerator& accelerator, SampleLog* log) {
   if (validating) add_validation(*validating, mine);
   if (checkpoints) mine.checkpoints = checkpoints->figures();
   PENSTOCK_TRY(put_away(std::move(input), std::move(validating)));
-  if (timeline_)
-    mine.timeline =
-        timeline_->end(run, start, checkpoints || setup_.saves ? PENSTOCK_CHECKPOINT : PENSTOCK_VALIDATION);
+  const penstock_component interlude =
+      checkpoints || setup_.saves ? PENSTOCK_CHECKPOINT : PENSTOCK_VALIDATION;
+  if (timeline_) mine.timeline = timeline_->end(run, start, interlude);
+  profile_steps(run, start, interlude);
   if (setup_.saves != nullptr) end_saving(run, start, mine);
   PENSTOCK_TRY(agree(ranks_, log_failure ? Result<void>(*log_failure) : success()));
   for (std::size_t i = 0; i < std::min(run.steps.size(), kStepsKept); ++i)

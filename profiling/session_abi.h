@@ -285,6 +285,20 @@ struct penstock_event {
   // then the text, and zeros up to a multiple of 8
 };
 
+// A program that has spans of its own gives them to the profiler where it runs under it; elsewhere this is
+// null:
+//
+//   if (penstock_profile_span != NULL) penstock_profile_span(&span);
+//
+// The span is copied to the session, as one of the calling thread's. Takes no lock and allocates nothing.
+#ifdef __cplusplus
+extern "C" {
+#endif
+__attribute__((weak, visibility("default"))) void penstock_profile_span(const struct penstock_span* span);
+#ifdef __cplusplus
+}
+#endif
+
 #ifdef __cplusplus
 static_assert(sizeof(penstock_span) == 48 && offsetof(penstock_span, epoch) == 32 &&
                   offsetof(penstock_span, component) == 40,

@@ -32,8 +32,10 @@ class alignas(64) SpanBuffer {
   // Touches its memory.
   explicit SpanBuffer(std::size_t capacity) : spans_(capacity) {}
 
-  // Drops and counts what there is no room for.
+  // Drops and counts what there is no room for. Under the profiler, that gets it as well.
   void add(const penstock_span& span) noexcept {
+    if (penstock_profile_span != nullptr) [[unlikely]]
+      penstock_profile_span(&span);
     const std::size_t at = kept_.load(std::memory_order_relaxed);
     if (at == spans_.size()) {
       dropped_.store(dropped_.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
@@ -54,6 +56,11 @@ class alignas(64) SpanBuffer {
   std::atomic<std::size_t> kept_{0};
   std::atomic<std::uint64_t> dropped_{0};
 };
+
+// Whether somebody else listens to spans: this process runs under the profiler.
+inline bool spans_are_profiled() {
+  return penstock_profile_span != nullptr;
+}
 
 class SpanLog {
  public:

@@ -67,21 +67,21 @@ void Update::put_by(std::uint64_t file, std::uint64_t name, const Operation& ope
   log_.put_by_count = at + 1;
 }
 
-void Update::count_what_was_put_by() noexcept {
-  for (std::uint32_t i = 0; i < log_.put_by_count; ++i) {
-    const ThreadLog::PutBy& one = log_.put_by[i];
+void count_what_was_put_by(ThreadLog& log) noexcept {
+  for (std::uint32_t i = 0; i < log.put_by_count; ++i) {
+    const ThreadLog::PutBy& one = log.put_by[i];
     penstock_counters* c =
-        counters_of(log_, one.file, one.operation.layer, one.name, nullptr, 0, PENSTOCK_REGULAR);
+        counters_of(log, one.file, one.operation.layer, one.name, nullptr, 0, PENSTOCK_REGULAR);
     if (c == nullptr) {
       count_drop(session.header->dropped_operations);
       continue;
     }
     add_to(*c, one.operation);
     if (segments_wanted()) {
-      add_segment(log_, one.file, one.operation);
+      add_segment(log, one.file, one.operation);
     }
   }
-  log_.put_by_count = 0;
+  log.put_by_count = 0;
 }
 
 void count_slowly(ThreadLog& log, int fd, const Operation& operation) noexcept {

@@ -87,6 +87,8 @@ inline void add_to(penstock_counters& c, const Operation& operation) noexcept {
   }
 }
 
+[[gnu::cold]] void count_what_was_put_by(ThreadLog& log) noexcept;
+
 // An update of this thread's log, in which a signal's handler may come.
 class Update {
  public:
@@ -103,7 +105,7 @@ class Update {
     std::atomic_signal_fence(std::memory_order_seq_cst);
     if (!nested_) [[likely]] {
       if (log_.put_by_count != 0) [[unlikely]] {
-        count_what_was_put_by();
+        count_what_was_put_by(log_);
       }
       log_.updating = nullptr;
     }
@@ -115,13 +117,12 @@ class Update {
   void put_by(std::uint64_t file, std::uint64_t name, const Operation& operation) noexcept;
 
  private:
-  void count_what_was_put_by() noexcept;
   ThreadLog& log_;
   bool nested_;
 };
 
 // The rare ways of count(): an unknown descriptor, an update that is under way, segments.
-void count_slowly(ThreadLog& log, int fd, const Operation& operation) noexcept;
+[[gnu::noinline]] void count_slowly(ThreadLog& log, int fd, const Operation& operation) noexcept;
 
 inline std::uint64_t cache_tag(std::uint64_t serial, penstock_layer layer) noexcept {
   return serial * 8 + static_cast<std::uint64_t>(layer);
@@ -173,6 +174,40 @@ inline void count_in(ThreadLog& log, penstock_counters& counters, const Operatio
   if (segments_wanted()) [[unlikely]] {
     add_segment(log, counters.file, operation);
   }
+}
+
+// A read or a write on a descriptor: count() without detours.
+template <penstock_call kCall>
+[[gnu::always_inline]] inline void count_moved(ThreadLog& log, int fd, penstock_layer layer,
+                                               std::int64_t offset, std::int64_t bytes, std::uint64_t begin,
+                                               std::uint64_t end) noexcept {
+  const Description* description = described(fd);
+  const ThreadLog::Cached& known = cached(log, fd, layer);
+  penstock_counters* counters = known.counters;
+  if (description == nullptr ||
+      known.tag != cache_tag(description->serial.load(std::memory_order_relaxed), layer) ||
+      segments_wanted() || log.updating != nullptr || (counters != nullptr && is_full(*counters)))
+      [[unlikely]] {
+    count_slowly(
+        log, fd,
+        {.call = kCall, .layer = layer, .offset = offset, .length = bytes, .begin = begin, .end = end});
+    return;
+  }
+  if (counters == nullptr) {
+    return;
+  }
+  log.updating = stack_top();
+  std::atomic_signal_fence(std::memory_order_seq_cst);
+  if constexpr (kCall == PENSTOCK_CALL_READ) {
+    add_read(*counters, offset, bytes, begin, end);
+  } else {
+    add_write(*counters, offset, bytes, begin, end);
+  }
+  std::atomic_signal_fence(std::memory_order_seq_cst);
+  if (log.put_by_count != 0) [[unlikely]] {
+    count_what_was_put_by(log);
+  }
+  log.updating = nullptr;
 }
 
 // The kernel adds these to rchar and wchar, whatever the descriptor is.

@@ -16,6 +16,11 @@ namespace penstock::interpose {
 template <typename Signature>
 class Real;
 
+// The next function of that name: of the libraries behind this one, or, where there is none, of those that
+// were loaded later for somebody's own use (dlopen() with RTLD_LOCAL), as MPI and HDF5 are within Python.
+// Null where no library has it.
+[[gnu::cold]] void* find_real(const char* name, std::atomic<void*>& found) noexcept;
+
 // The function that the program would have called without us. Found at the first call, from any thread.
 template <typename Result, typename... Args>
 class Real<Result(Args...)> {
@@ -26,8 +31,7 @@ class Real<Result(Args...)> {
     using Function = Result (*)(Args...);
     void* found = found_.load(std::memory_order_relaxed);
     if (found == nullptr) [[unlikely]] {
-      found = dlsym(RTLD_NEXT, name_);
-      found_.store(found, std::memory_order_relaxed);
+      found = find_real(name_, found_);
     }
     return reinterpret_cast<Function>(found);
   }
@@ -46,8 +50,7 @@ class Real<Result(Args..., ...)> {
   Result operator()(Args... args, More... more) noexcept {
     void* found = found_.load(std::memory_order_relaxed);
     if (found == nullptr) [[unlikely]] {
-      found = dlsym(RTLD_NEXT, name_);
-      found_.store(found, std::memory_order_relaxed);
+      found = find_real(name_, found_);
     }
     using Function = Result (*)(Args..., ...);
     return reinterpret_cast<Function>(found)(args..., more...);

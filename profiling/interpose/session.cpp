@@ -218,6 +218,15 @@ bool begin_file(bool forked) noexcept {
   return true;
 }
 
+// Who comes later grows the file again.
+void give_back_spare_room() noexcept {
+  const Lock lock;
+  const std::uint64_t end = session.header->file_end;
+  if (end < file.bytes && system_call(SYS_truncate, word(file.path), static_cast<long>(end)) == 0) {
+    file.bytes = end;
+  }
+}
+
 std::uint64_t whole_granules(std::uint64_t bytes) noexcept {
   return (bytes + PENSTOCK_BLOCK_GRANULE - 1) / PENSTOCK_BLOCK_GRANULE * PENSTOCK_BLOCK_GRANULE;
 }
@@ -307,6 +316,7 @@ void end_session(penstock_process_state state) noexcept {
   }
   h.end_monotonic_ns = nanoseconds(CLOCK_MONOTONIC);
   __atomic_store_n(&h.state, static_cast<std::uint32_t>(state), __ATOMIC_RELEASE);
+  give_back_spare_room();
 }
 
 void resume_session() noexcept {

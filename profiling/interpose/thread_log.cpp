@@ -15,7 +15,7 @@
 
 namespace penstock::interpose {
 
-thread_local ThreadLog* own_log __attribute__((tls_model("initial-exec"))) = nullptr;
+constinit thread_local ThreadLog* own_log __attribute__((tls_model("initial-exec"))) = nullptr;
 
 namespace {
 
@@ -431,6 +431,17 @@ void add_segment(ThreadLog& log, std::uint64_t file, const Operation& operation)
                               .layer = static_cast<std::uint8_t>(operation.layer),
                               .failed = static_cast<std::uint16_t>(operation.failed)};
   use(block, sizeof(penstock_segment));
+}
+
+void add_span(ThreadLog& log, const penstock_span& span) noexcept {
+  penstock_block* block = with_room(log.spans, log.spans_bytes, PENSTOCK_BLOCK_SPANS, sizeof(penstock_span),
+                                    sizeof(penstock_span));
+  if (block == nullptr) {
+    count_drop(session.header->dropped_spans);
+    return;
+  }
+  memcpy(free_part(block), &span, sizeof(span));
+  use(block, sizeof(span));
 }
 
 }  // namespace penstock::interpose

@@ -65,13 +65,16 @@ struct ThreadLog {
   PutBy put_by[kPutBy];
 };
 
-extern thread_local ThreadLog* own_log __attribute__((tls_model("initial-exec")));
+extern constinit thread_local ThreadLog* own_log __attribute__((tls_model("initial-exec")));
 
 // The caller's, begun if need be; null where nothing is recorded. Leaves errno alone.
-ThreadLog* begin_log() noexcept;
+[[gnu::cold]] ThreadLog* begin_log() noexcept;
 inline ThreadLog* thread_log() noexcept {
   ThreadLog* log = own_log;
-  return log != nullptr ? log : begin_log();
+  if (log != nullptr) [[likely]] {
+    return log;
+  }
+  return begin_log();
 }
 
 // Once, before anything is recorded: what happens when threads end.
@@ -95,5 +98,7 @@ penstock_counters* existing_counters(ThreadLog& log, std::uint64_t file, penstoc
 penstock_counters* find_counters(ThreadLog& log, int fd, penstock_layer layer) noexcept;
 
 void add_segment(ThreadLog& log, std::uint64_t file, const Operation& operation) noexcept;
+
+void add_span(ThreadLog& log, const penstock_span& span) noexcept;
 
 }  // namespace penstock::interpose

@@ -55,7 +55,10 @@ std::uint64_t measured() noexcept {
 
 std::uint64_t start_ticks() noexcept {
 #if defined(__x86_64__)
-  if (invariant()) {
+  // Said by who knows better than the processor: an emulator that denies it (valgrind), a test of the other
+  // clock.
+  const char* wanted = getenv("PENSTOCK_PROFILE_CLOCK");
+  if (wanted == nullptr ? invariant() : strcmp(wanted, "tsc") == 0) {
     use_tsc = true;
     if (const char* said = getenv("PENSTOCK_PROFILE_TICKS_PER_S"); said != nullptr) {
       if (const unsigned long long value = strtoull(said, nullptr, 10); value > 1'000'000) {

@@ -29,7 +29,7 @@ ssize_t read_on(int fd, Call call) noexcept {
   const std::uint64_t begin = ticks();
   const ssize_t bytes = call();
   const std::uint64_t end = ticks();
-  count_transfer(*log, PENSTOCK_CALL_READ, fd, description, offset, bytes, begin, end);
+  count_transfer<PENSTOCK_CALL_READ>(*log, fd, description, offset, bytes, begin, end);
   return bytes;
 }
 
@@ -47,12 +47,12 @@ ssize_t write_on(int fd, Call call) noexcept {
   if (description != nullptr && description->appends && bytes > 0) [[unlikely]] {
     follow_append(fd, *description, bytes, offset);
   }
-  count_transfer(*log, PENSTOCK_CALL_WRITE, fd, description, offset, bytes, begin, end);
+  count_transfer<PENSTOCK_CALL_WRITE>(*log, fd, description, offset, bytes, begin, end);
   return bytes;
 }
 
-template <typename Call>
-ssize_t transfer_at(penstock_call kind, int fd, std::int64_t offset, Call call) noexcept {
+template <penstock_call kCall, typename Call>
+ssize_t transfer_at(int fd, std::int64_t offset, Call call) noexcept {
   ThreadLog* log = thread_log();
   if (log == nullptr) {
     return call();
@@ -60,17 +60,17 @@ ssize_t transfer_at(penstock_call kind, int fd, std::int64_t offset, Call call) 
   const std::uint64_t begin = ticks();
   const ssize_t bytes = call();
   const std::uint64_t end = ticks();
-  count_transfer(*log, kind, fd, nullptr, offset, bytes, begin, end);
+  count_transfer<kCall>(*log, fd, nullptr, offset, bytes, begin, end);
   return bytes;
 }
 
 // preadv2 and pwritev2 take -1 for the descriptor's position.
-template <typename Call>
-ssize_t vector2(penstock_call kind, int fd, std::int64_t offset, Call call) noexcept {
+template <penstock_call kCall, typename Call>
+ssize_t vector2(int fd, std::int64_t offset, Call call) noexcept {
   if (offset != -1) {
-    return transfer_at(kind, fd, offset, call);
+    return transfer_at<kCall>(fd, offset, call);
   }
-  return kind == PENSTOCK_CALL_READ ? read_on(fd, call) : write_on(fd, call);
+  return kCall == PENSTOCK_CALL_READ ? read_on(fd, call) : write_on(fd, call);
 }
 
 // From one descriptor to another, within the kernel. `in_at` and `out_at` point to positions that the kernel

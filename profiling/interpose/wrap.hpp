@@ -17,14 +17,15 @@ inline Description* positioned(ThreadLog& log, int fd, std::int64_t& offset) noe
 
 // After a read from, or a write to, the descriptor's position (description, offset: from positioned()), or
 // any other (description null). `bytes` < 0: it failed.
-inline void count_transfer(ThreadLog& log, penstock_call call, int fd, Description* description,
-                           std::int64_t offset, std::int64_t bytes, std::uint64_t begin,
-                           std::uint64_t end) noexcept {
+template <penstock_call kCall>
+[[gnu::always_inline]] inline void count_transfer(ThreadLog& log, int fd, Description* description,
+                                                  std::int64_t offset, std::int64_t bytes,
+                                                  std::uint64_t begin, std::uint64_t end) noexcept {
   if (bytes < 0) [[unlikely]] {
-    count(log, fd, {.call = call, .failed = errno, .offset = offset, .begin = begin, .end = end});
+    count_slowly(log, fd, {.call = kCall, .failed = errno, .offset = offset, .begin = begin, .end = end});
     return;
   }
-  if (call == PENSTOCK_CALL_READ) {
+  if constexpr (kCall == PENSTOCK_CALL_READ) {
     add_kernel_read(log, bytes);
   } else {
     add_kernel_written(log, bytes);
@@ -32,7 +33,7 @@ inline void count_transfer(ThreadLog& log, penstock_call call, int fd, Descripti
   if (description != nullptr) {
     description->advance(bytes);
   }
-  count(log, fd, {.call = call, .offset = offset, .length = bytes, .begin = begin, .end = end});
+  count_moved<kCall>(log, fd, PENSTOCK_POSIX, offset, bytes, begin, end);
 }
 
 // A call on a descriptor that moves nothing, and what it gave (-1: it failed).

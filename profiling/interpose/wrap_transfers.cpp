@@ -26,53 +26,53 @@ PENSTOCK_WRAP(ssize_t, writev, (int fd, const iovec* parts, int count)) {
 }
 
 PENSTOCK_WRAP(ssize_t, pread, (int fd, void* out, size_t bytes, off64_t offset)) {
-  return transfer_at(PENSTOCK_CALL_READ, fd, offset, [&] { return real_pread(fd, out, bytes, offset); });
+  return transfer_at<PENSTOCK_CALL_READ>(fd, offset, [&] { return real_pread(fd, out, bytes, offset); });
 }
 PENSTOCK_WRAP(ssize_t, pread64, (int fd, void* out, size_t bytes, off64_t offset)) {
-  return transfer_at(PENSTOCK_CALL_READ, fd, offset, [&] { return real_pread64(fd, out, bytes, offset); });
+  return transfer_at<PENSTOCK_CALL_READ>(fd, offset, [&] { return real_pread64(fd, out, bytes, offset); });
 }
 PENSTOCK_WRAP(ssize_t, __pread_chk, (int fd, void* out, size_t bytes, off64_t offset, size_t room)) {
-  return transfer_at(PENSTOCK_CALL_READ, fd, offset,
-                     [&] { return real___pread_chk(fd, out, bytes, offset, room); });
+  return transfer_at<PENSTOCK_CALL_READ>(fd, offset,
+                                         [&] { return real___pread_chk(fd, out, bytes, offset, room); });
 }
 PENSTOCK_WRAP(ssize_t, __pread64_chk, (int fd, void* out, size_t bytes, off64_t offset, size_t room)) {
-  return transfer_at(PENSTOCK_CALL_READ, fd, offset,
-                     [&] { return real___pread64_chk(fd, out, bytes, offset, room); });
+  return transfer_at<PENSTOCK_CALL_READ>(fd, offset,
+                                         [&] { return real___pread64_chk(fd, out, bytes, offset, room); });
 }
 PENSTOCK_WRAP(ssize_t, preadv, (int fd, const iovec* parts, int count, off64_t offset)) {
-  return transfer_at(PENSTOCK_CALL_READ, fd, offset, [&] { return real_preadv(fd, parts, count, offset); });
+  return transfer_at<PENSTOCK_CALL_READ>(fd, offset, [&] { return real_preadv(fd, parts, count, offset); });
 }
 PENSTOCK_WRAP(ssize_t, preadv64, (int fd, const iovec* parts, int count, off64_t offset)) {
-  return transfer_at(PENSTOCK_CALL_READ, fd, offset, [&] { return real_preadv64(fd, parts, count, offset); });
+  return transfer_at<PENSTOCK_CALL_READ>(fd, offset, [&] { return real_preadv64(fd, parts, count, offset); });
 }
 PENSTOCK_WRAP(ssize_t, preadv2, (int fd, const iovec* parts, int count, off64_t offset, int flags)) {
-  return vector2(PENSTOCK_CALL_READ, fd, offset,
-                 [&] { return real_preadv2(fd, parts, count, offset, flags); });
+  return vector2<PENSTOCK_CALL_READ>(fd, offset,
+                                     [&] { return real_preadv2(fd, parts, count, offset, flags); });
 }
 PENSTOCK_WRAP(ssize_t, preadv64v2, (int fd, const iovec* parts, int count, off64_t offset, int flags)) {
-  return vector2(PENSTOCK_CALL_READ, fd, offset,
-                 [&] { return real_preadv64v2(fd, parts, count, offset, flags); });
+  return vector2<PENSTOCK_CALL_READ>(fd, offset,
+                                     [&] { return real_preadv64v2(fd, parts, count, offset, flags); });
 }
 PENSTOCK_WRAP(ssize_t, pwrite, (int fd, const void* data, size_t bytes, off64_t offset)) {
-  return transfer_at(PENSTOCK_CALL_WRITE, fd, offset, [&] { return real_pwrite(fd, data, bytes, offset); });
+  return transfer_at<PENSTOCK_CALL_WRITE>(fd, offset, [&] { return real_pwrite(fd, data, bytes, offset); });
 }
 PENSTOCK_WRAP(ssize_t, pwrite64, (int fd, const void* data, size_t bytes, off64_t offset)) {
-  return transfer_at(PENSTOCK_CALL_WRITE, fd, offset, [&] { return real_pwrite64(fd, data, bytes, offset); });
+  return transfer_at<PENSTOCK_CALL_WRITE>(fd, offset, [&] { return real_pwrite64(fd, data, bytes, offset); });
 }
 PENSTOCK_WRAP(ssize_t, pwritev, (int fd, const iovec* parts, int count, off64_t offset)) {
-  return transfer_at(PENSTOCK_CALL_WRITE, fd, offset, [&] { return real_pwritev(fd, parts, count, offset); });
+  return transfer_at<PENSTOCK_CALL_WRITE>(fd, offset, [&] { return real_pwritev(fd, parts, count, offset); });
 }
 PENSTOCK_WRAP(ssize_t, pwritev64, (int fd, const iovec* parts, int count, off64_t offset)) {
-  return transfer_at(PENSTOCK_CALL_WRITE, fd, offset,
-                     [&] { return real_pwritev64(fd, parts, count, offset); });
+  return transfer_at<PENSTOCK_CALL_WRITE>(fd, offset,
+                                          [&] { return real_pwritev64(fd, parts, count, offset); });
 }
 PENSTOCK_WRAP(ssize_t, pwritev2, (int fd, const iovec* parts, int count, off64_t offset, int flags)) {
-  return vector2(PENSTOCK_CALL_WRITE, fd, offset,
-                 [&] { return real_pwritev2(fd, parts, count, offset, flags); });
+  return vector2<PENSTOCK_CALL_WRITE>(fd, offset,
+                                      [&] { return real_pwritev2(fd, parts, count, offset, flags); });
 }
 PENSTOCK_WRAP(ssize_t, pwritev64v2, (int fd, const iovec* parts, int count, off64_t offset, int flags)) {
-  return vector2(PENSTOCK_CALL_WRITE, fd, offset,
-                 [&] { return real_pwritev64v2(fd, parts, count, offset, flags); });
+  return vector2<PENSTOCK_CALL_WRITE>(fd, offset,
+                                      [&] { return real_pwritev64v2(fd, parts, count, offset, flags); });
 }
 
 PENSTOCK_WRAP(ssize_t, sendfile, (int out, int in, off64_t* offset, size_t bytes)) {

@@ -1,0 +1,119 @@
+#include "profiling/interpose/handles.hpp"
+
+#include <fcntl.h>
+
+#include "profiling/interpose/counting.hpp"
+#include "profiling/interpose/paths.hpp"
+#include "profiling/interpose/system.hpp"
+
+namespace penstock::interpose {
+
+namespace {
+
+constexpr std::size_t kMost = 4096;
+struct Entry {
+  std::uint64_t handle = 0;
+  unsigned kind = 0;
+  bool used = false;
+  HandleFile file;
+};
+Entry entries[kMost];
+std::size_t reached = 0;  // none behind it is used
+constinit std::atomic_flag locked;
+
+class Lock {
+ public:
+  Lock() noexcept {
+    while (locked.test_and_set(std::memory_order_acquire)) {
+      system_call(SYS_sched_yield);
+    }
+  }
+  ~Lock() { locked.clear(std::memory_order_release); }
+  Lock(const Lock&) = delete;
+  Lock& operator=(const Lock&) = delete;
+};
+
+}  // namespace
+
+void remember_handle(unsigned kind, std::uint64_t handle, HandleFile file) noexcept {
+  const Lock lock;
+  Entry* place = nullptr;
+  for (std::size_t i = 0; i < reached; ++i) {
+    if (entries[i].used && entries[i].kind == kind && entries[i].handle == handle) {
+      place = &entries[i];
+      break;
+    }
+    if (!entries[i].used && place == nullptr) {
+      place = &entries[i];
+    }
+  }
+  if (place == nullptr) {
+    if (reached == kMost) {
+      return;
+    }
+    place = &entries[reached++];
+  }
+  *place = {.handle = handle, .kind = kind, .used = true, .file = file};
+}
+
+HandleFile find_handle(unsigned kind, std::uint64_t handle) noexcept {
+  const Lock lock;
+  for (std::size_t i = 0; i < reached; ++i) {
+    if (entries[i].used && entries[i].kind == kind && entries[i].handle == handle) {
+      return entries[i].file;
+    }
+  }
+  return {};
+}
+
+void forget_handle(unsigned kind, std::uint64_t handle) noexcept {
+  const Lock lock;
+  for (std::size_t i = 0; i < reached; ++i) {
+    if (entries[i].used && entries[i].kind == kind && entries[i].handle == handle) {
+      entries[i].used = false;
+      return;
+    }
+  }
+}
+
+HandleFile count_named(ThreadLog& log, const char* path, const Operation& operation) noexcept {
+  Update update(log);
+  AbsoluteName name;
+  if (update.nested() || !absolute_name(AT_FDCWD, path, name) || !is_wanted(name)) {
+    return {};
+  }
+  penstock_counters* c =
+      counters_of(log, name.file, operation.layer, 0, name.text, name.length, PENSTOCK_REGULAR);
+  if (c == nullptr) {
+    count_drop(session.header->dropped_operations);
+    return {};
+  }
+  add_to(*c, operation);
+  if (segments_wanted()) {
+    add_segment(log, name.file, operation);
+  }
+  return {.file = name.file, .name = c->name};
+}
+
+void count_handle(ThreadLog& log, const HandleFile& file, const Operation& operation) noexcept {
+  if (file.file == 0) {
+    return;
+  }
+  Update update(log);
+  if (update.nested()) {
+    update.put_by(file.file, file.name, operation);
+    return;
+  }
+  penstock_counters* c =
+      counters_of(log, file.file, operation.layer, file.name, nullptr, 0, PENSTOCK_REGULAR);
+  if (c == nullptr) {
+    count_drop(session.header->dropped_operations);
+    return;
+  }
+  add_to(*c, operation);
+  if (segments_wanted()) {
+    add_segment(log, file.file, operation);
+  }
+}
+
+}  // namespace penstock::interpose

@@ -1,0 +1,264 @@
+// The parts of the library that need no process to be loaded into. ci/e2e/test_profile_*.py try the whole.
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <limits>
+#include <string>
+#include <vector>
+
+#include "profiling/interpose/counting.hpp"
+#include "profiling/interpose/descriptors.hpp"
+#include "profiling/interpose/environment.hpp"
+#include "profiling/interpose/paths.hpp"
+#include "profiling/interpose/session.hpp"
+#include "profiling/interpose/thread_log.hpp"
+#include "profiling/interpose/ticks.hpp"
+
+namespace penstock::interpose {
+namespace {
+
+std::size_t bucket_by_hand(std::uint64_t bytes) {
+  std::size_t bucket = 0;
+  for (const std::uint64_t limit :
+       {100ULL, 1024ULL, 10240ULL, 102400ULL, 1ULL << 20, 4ULL << 20, 10ULL << 20, 100ULL << 20, 1ULL << 30})
+    bucket += bytes > limit ? 1 : 0;
+  return bucket;
+}
+
+TEST(SizeBucket, IsThatOfTheLimits) {
+  for (std::uint64_t bytes = 0; bytes < 200'000; ++bytes)
+    ASSERT_EQ(size_bucket(bytes), bucket_by_hand(bytes)) << bytes;
+  for (unsigned bit = 17; bit < 64; ++bit)
+    for (const std::uint64_t near :
+         {(std::uint64_t{1} << bit) - 1, std::uint64_t{1} << bit, (std::uint64_t{1} << bit) + 1})
+      EXPECT_EQ(size_bucket(near), bucket_by_hand(near)) << near;
+  for (const std::uint64_t limit : {10ULL << 20, 100ULL << 20})
+    for (const std::uint64_t near : {limit - 1, limit, limit + 1})
+      EXPECT_EQ(size_bucket(near), bucket_by_hand(near)) << near;
+  EXPECT_EQ(size_bucket(std::numeric_limits<std::uint64_t>::max()), 9U);
+}
+
+TEST(ReadRules, AreDarshans) {
+  penstock_counters c{};
+  add_read(c, 0, 100, 10, 20);  // the first of a file is neither: its last byte is taken for byte 0
+  EXPECT_EQ(c.sequential_reads, 0U);
+  EXPECT_EQ(c.consecutive_reads, 0U);
+  add_read(c, 100, 0, 20, 25);  // at its end
+  EXPECT_EQ(c.sequential_reads, 1U);
+  EXPECT_EQ(c.consecutive_reads, 1U);
+  add_read(c, 500, 10, 30, 31);  // behind a gap
+  EXPECT_EQ(c.sequential_reads, 2U);
+  EXPECT_EQ(c.consecutive_reads, 1U);
+  add_read(c, 40, 10, 40, 41);  // back
+  EXPECT_EQ(c.sequential_reads, 2U);
+  add_write(c, 50, 10, 50, 60);
+  add_read(c, 60, 10, 70, 71);
+  EXPECT_EQ(c.read_write_switches, 2U);
+  EXPECT_EQ(c.bytes_read, 130U);
+  EXPECT_EQ(c.bytes_written, 10U);
+  EXPECT_EQ(c.size, 510U);
+  EXPECT_EQ(c.read_ticks, 10U + 5 + 1 + 1 + 1);
+  EXPECT_EQ(c.first_read_ticks, 10U);
+  EXPECT_EQ(c.last_read_ticks, 71U);
+}
+
+std::string absolute(const char* path, bool* climbed = nullptr) {
+  AbsoluteName name;
+  if (!absolute_name(AT_FDCWD, path, name)) return "?";
+  if (climbed != nullptr) *climbed = name.climbed;
+  return {name.text, name.length};
+}
+
+TEST(AbsoluteName, HasNoEmptyPartsAndNoDots) {
+  EXPECT_EQ(absolute("/a/b"), "/a/b");
+  EXPECT_EQ(absolute("//a///b/"), "/a/b");
+  EXPECT_EQ(absolute("/./a/./b/."), "/a/b");
+  EXPECT_EQ(absolute("/"), "/");
+  EXPECT_EQ(absolute("/.."), "/");
+  bool climbed = false;
+  EXPECT_EQ(absolute("/a/c/../b", &climbed), "/a/b");
+  EXPECT_TRUE(climbed);
+  EXPECT_EQ(absolute("/...", &climbed), "/...");
+  EXPECT_FALSE(climbed);
+  EXPECT_EQ(absolute(("/" + std::string(5000, 'x')).c_str()), "?");
+  EXPECT_EQ(absolute(nullptr), "?");
+}
+
+TEST(AbsoluteName, BeginsInTheWorkingDirectory) {
+  note_working_directory();
+  const std::string here = std::filesystem::current_path();
+  EXPECT_EQ(absolute("a/b"), here + "/a/b");
+  EXPECT_EQ(absolute("./a"), here + "/a");
+  EXPECT_EQ(absolute("../a"), std::filesystem::path(here).parent_path() / "a");
+}
+
+TEST(AbsoluteName, SameTextSameKeyOtherTextOther) {
+  AbsoluteName a;
+  AbsoluteName b;
+  ASSERT_TRUE(absolute_name(AT_FDCWD, "/a//b", a));
+  ASSERT_TRUE(absolute_name(AT_FDCWD, "/a/b", b));
+  EXPECT_EQ(a.file, b.file);
+  ASSERT_TRUE(absolute_name(AT_FDCWD, "/a/c", b));
+  EXPECT_NE(a.file, b.file);
+}
+
+TEST(Filters, AreGlobs) {
+  ::setenv("PENSTOCK_PROFILE_INCLUDE", "/data/*\n*.jp[eg]g\n/x/?", 1);
+  ::setenv("PENSTOCK_PROFILE_EXCLUDE", "*/cache/*", 1);
+  take_filters();
+  const auto wanted = [](const char* path) {
+    AbsoluteName name;
+    return absolute_name(AT_FDCWD, path, name) && is_wanted(name);
+  };
+  EXPECT_TRUE(wanted("/data/a/b"));
+  EXPECT_TRUE(wanted("/else/a.jpeg.jpeg"));
+  EXPECT_FALSE(wanted("/else/a.jpfg"));
+  EXPECT_TRUE(wanted("/x/1"));
+  EXPECT_FALSE(wanted("/x/12"));
+  EXPECT_FALSE(wanted("/data/cache/b"));
+  EXPECT_FALSE(wanted("/other"));
+  ::unsetenv("PENSTOCK_PROFILE_INCLUDE");
+  ::unsetenv("PENSTOCK_PROFILE_EXCLUDE");
+  take_filters();
+  EXPECT_TRUE(wanted("/other"));
+}
+
+TEST(Descriptors, ShareWhatDupMadeOfOne) {
+  Description* description = make_description();
+  ASSERT_NE(description, nullptr);
+  describe(900, description);
+  describe_duplicate(900, 901);
+  EXPECT_EQ(described(901), description);
+  forget(900);
+  EXPECT_EQ(described(900), nullptr);
+  EXPECT_EQ(described(901), description);
+  const std::uint64_t serial = description->serial.load();
+  forget_range(901, 5000);
+  EXPECT_EQ(described(901), nullptr);
+  EXPECT_NE(description->serial.load(), serial);  // who has it in a cache sees that it is gone
+  EXPECT_EQ(described(-1), nullptr);
+  EXPECT_EQ(described(std::numeric_limits<int>::max()), nullptr);
+}
+
+TEST(WatchedEnvironment, AddsWhatIsMissing) {
+  ::setenv("PENSTOCK_PROFILE_SESSION", "/nowhere", 1);
+  keep_environment();
+  const auto environment = [](std::vector<const char*> given) {
+    given.push_back(nullptr);
+    char* const* words = const_cast<char* const*>(given.data());
+    PENSTOCK_WATCHED_ENVIRONMENT(watched, words);
+    std::vector<std::string> all;
+    for (char* const* at = watched.get(); *at != nullptr; ++at) all.emplace_back(*at);
+    return all;
+  };
+  const std::vector<std::string> bare = environment({"A=1"});
+  ASSERT_GE(bare.size(), 3U);
+  EXPECT_EQ(bare[0], "A=1");
+  EXPECT_EQ(bare[1].rfind("LD_PRELOAD=", 0), 0U);
+  const std::string library = bare[1].substr(11);
+  const std::vector<std::string> other =
+      environment({"LD_PRELOAD=/lib/other.so", "PENSTOCK_PROFILE_SESSION=/mine"});
+  EXPECT_EQ(other[0], "PENSTOCK_PROFILE_SESSION=/mine");
+  EXPECT_EQ(other[1], "LD_PRELOAD=" + library + ":/lib/other.so");
+  const std::string preload = "LD_PRELOAD=" + library;
+  EXPECT_EQ(environment({preload.c_str(), "PENSTOCK_PROFILE_SESSION=/x"}).front(), preload);
+}
+
+// A session in a folder of its own; this process has one from then on.
+class InSession : public ::testing::Test {
+ protected:
+  static void SetUpTestSuite() {
+    char folder[] = "/tmp/penstock-interpose-XXXXXX";
+    folder_ = ::mkdtemp(folder);
+    ::setenv("PENSTOCK_PROFILE_SESSION", folder_.c_str(), 1);
+    open_session();
+  }
+  static void TearDownTestSuite() { std::filesystem::remove_all(folder_); }
+  void SetUp() override { ASSERT_EQ(session.state.load(), SessionState::running); }
+  static inline std::string folder_;
+};
+
+TEST_F(InSession, KeepsAsManyFilesAsThereAre) {
+  ThreadLog* log = thread_log();
+  ASSERT_NE(log, nullptr);
+  constexpr std::uint64_t kFiles = 100'000;
+  for (std::uint64_t i = 0; i < kFiles; ++i) {
+    const std::string path = "/data/" + std::to_string(i);
+    count_path(*log, AT_FDCWD, path.c_str(), {.call = PENSTOCK_CALL_STAT, .begin = 1, .end = 3},
+               PENSTOCK_REGULAR, 77);
+  }
+  EXPECT_EQ(session.header->dropped_records, 0U);
+  for (std::uint64_t i = 0; i < kFiles; i += 997) {
+    AbsoluteName name;
+    ASSERT_TRUE(absolute_name(AT_FDCWD, ("/data/" + std::to_string(i)).c_str(), name));
+    const penstock_counters* c = existing_counters(*log, name.file, PENSTOCK_POSIX);
+    ASSERT_NE(c, nullptr) << i;
+    EXPECT_EQ(c->stats, 1U);
+    EXPECT_EQ(c->size, 77U);
+    const auto* stored = at_offset<penstock_name>(c->name);
+    EXPECT_EQ(std::string(reinterpret_cast<const char*>(stored + 1), stored->length),
+              "/data/" + std::to_string(i));
+  }
+  EXPECT_EQ(existing_counters(*log, 12345, PENSTOCK_POSIX), nullptr);
+}
+
+TEST_F(InSession, ARecordThatIsFullIsFollowedByAnother) {
+  ThreadLog* log = thread_log();
+  ASSERT_NE(log, nullptr);
+  const char text[] = "/full";
+  penstock_counters* first =
+      counters_of(*log, 4711, PENSTOCK_POSIX, 0, text, sizeof(text) - 1, PENSTOCK_REGULAR);
+  ASSERT_NE(first, nullptr);
+  EXPECT_EQ(counters_of(*log, 4711, PENSTOCK_POSIX, 0, text, sizeof(text) - 1, PENSTOCK_REGULAR), first);
+  first->reads = kMostOperations;
+  penstock_counters* second =
+      counters_of(*log, 4711, PENSTOCK_POSIX, 0, text, sizeof(text) - 1, PENSTOCK_REGULAR);
+  ASSERT_NE(second, first);
+  EXPECT_EQ(second->name, first->name);
+  EXPECT_EQ(existing_counters(*log, 4711, PENSTOCK_POSIX), second);
+  EXPECT_NE(counters_of(*log, 4711, PENSTOCK_STDIO, first->name, nullptr, 0, PENSTOCK_REGULAR), second);
+}
+
+TEST_F(InSession, AnOperationWithinAnUpdateIsCountedBehindIt) {
+  ThreadLog* log = thread_log();
+  ASSERT_NE(log, nullptr);
+  const char text[] = "/nested";
+  penstock_counters* c = counters_of(*log, 99, PENSTOCK_POSIX, 0, text, sizeof(text) - 1, PENSTOCK_REGULAR);
+  ASSERT_NE(c, nullptr);
+  const Operation read{.call = PENSTOCK_CALL_READ, .offset = 0, .length = 5, .begin = 1, .end = 2};
+  {
+    log->updating =
+        reinterpret_cast<const char*>(std::numeric_limits<std::uintptr_t>::max());  // a frame far up
+    count_in(*log, *c, read);
+    EXPECT_EQ(c->reads, 0U);
+    EXPECT_EQ(log->put_by_count, 1U);
+    log->updating = nullptr;
+  }
+  count_in(*log, *c, read);
+  EXPECT_EQ(c->reads, 2U);
+  EXPECT_EQ(c->bytes_read, 10U);
+  EXPECT_EQ(log->put_by_count, 0U);
+  // What a longjmp() left behind stops nothing: its frame is below.
+  log->updating = reinterpret_cast<const char*>(1);
+  count_in(*log, *c, read);
+  EXPECT_EQ(c->reads, 3U);
+  EXPECT_EQ(log->updating, nullptr);
+}
+
+TEST_F(InSession, TheFolderIsItsOwnersAlone) {
+  std::size_t files = 0;
+  for (const auto& entry : std::filesystem::directory_iterator(folder_)) {
+    struct stat about {};
+    ASSERT_EQ(::stat(entry.path().c_str(), &about), 0);
+    EXPECT_EQ(about.st_mode & 0777U, 0600U);
+    ++files;
+  }
+  EXPECT_EQ(files, 1U);
+}
+
+}  // namespace
+}  // namespace penstock::interpose

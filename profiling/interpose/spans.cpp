@@ -1,0 +1,16 @@
+// What programs say of themselves: session_abi.h, penstock_profile_span().
+#include "profiling/interpose/counting.hpp"
+
+extern "C" void penstock_profile_span(const penstock_span* span) {
+  using namespace penstock::interpose;
+  ThreadLog* log = thread_log();
+  if (log == nullptr) {
+    return;
+  }
+  Update update(*log);
+  if (update.nested()) {
+    count_drop(session.header->dropped_spans);
+    return;
+  }
+  add_span(*log, *span);
+}
