@@ -1,7 +1,6 @@
 #include "profiling/interpose/streams.hpp"
 
-#include <sys/uio.h>
-
+#include "profiling/interpose/blocks.hpp"
 #include "profiling/interpose/private_memory.hpp"
 
 namespace penstock::interpose {
@@ -10,14 +9,6 @@ std::uint32_t stream_process = 1;
 constinit std::atomic<StreamPage*> stream_pages[kStreamPages];
 
 namespace {
-
-// Copies a stream that may be gone, and its memory with it.
-bool look_at(const FILE* from, FILE& copy) noexcept {
-  iovec here{.iov_base = &copy, .iov_len = sizeof(copy)};
-  iovec there{.iov_base = const_cast<FILE*>(from), .iov_len = sizeof(copy)};
-  return system_call(SYS_process_vm_readv, system_call(SYS_getpid), word(&here), 1, word(&there), 1, 0) ==
-         static_cast<long>(sizeof(copy));
-}
 
 constexpr unsigned kMagic = 0xfbad0000U;  // the upper half of _flags
 
@@ -130,7 +121,8 @@ void settle_streams() noexcept {
       Stream& stream = page->at[i];
       const int fd = static_cast<int>(p * kStreamsPerPage + i);
       FILE copy;
-      if (stream.file == nullptr || stream.process != stream_process || !look_at(stream.file, copy)) {
+      if (stream.file == nullptr || stream.process != stream_process ||
+          !copy_memory(stream.file, &copy, sizeof(copy))) {
         continue;
       }
       if ((static_cast<unsigned>(copy._flags) & 0xffff0000U) == kMagic && copy._fileno == fd) {

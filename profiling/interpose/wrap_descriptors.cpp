@@ -4,6 +4,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "profiling/interpose/rings.hpp"
 #include "profiling/interpose/wrap.hpp"
 
 using namespace penstock::interpose;  // NOLINT: wrappers are outside of any namespace, as what they stand in
@@ -45,6 +46,9 @@ int close_with(Real<int(int)>& real, int fd) noexcept {
       forget(fd);
     }
     return real(fd);
+  }
+  if (any_rings()) [[unlikely]] {
+    ring_ends(fd);
   }
   // Before it is closed: the next moment another thread may have another file under this number.
   penstock_counters* counters = described(fd) == nullptr ? nullptr : counters_now(*log, fd, PENSTOCK_POSIX);

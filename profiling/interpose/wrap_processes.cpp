@@ -4,6 +4,7 @@
 #include <stdarg.h>
 #include <unistd.h>
 
+#include "profiling/interpose/asynchronous.hpp"
 #include "profiling/interpose/environment.hpp"
 #include "profiling/interpose/processes.hpp"
 #include "profiling/interpose/real.hpp"
@@ -20,6 +21,7 @@ namespace penstock::interpose {
 void settle() noexcept {
   if (session.state.load(std::memory_order_acquire) == SessionState::running) {
     settle_streams();
+    settle_asynchronous();
   }
 }
 
@@ -28,6 +30,7 @@ void after_fork_in_child() noexcept {
     leave_parents_session();
     forget_parents_logs();
     stream_process += 1;
+    forget_asynchronous();
   }
 }
 
