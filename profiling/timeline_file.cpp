@@ -8,6 +8,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "profiling/csv_text.hpp"
 #include "profiling/span_log.hpp"
 
 namespace penstock {
@@ -20,16 +21,6 @@ std::string decimal(std::int64_t value, int places) {
   const std::int64_t unit = places == 9 ? kSecond : 1000;
   const std::int64_t size = value < 0 ? -value : value;
   return fmt::format("{}{}.{:0{}}", value < 0 ? "-" : "", size / unit, size % unit, places);
-}
-
-std::string csv_text(std::string_view text) {
-  if (text.find_first_of(",\"\r\n") == std::string_view::npos) return std::string(text);
-  std::string out = "\"";
-  for (const char c : text) {
-    if (c == '"') out += '"';
-    out += c;
-  }
-  return out + "\"";
 }
 
 // Names of files need not be UTF-8; JSON is.

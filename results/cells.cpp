@@ -83,7 +83,8 @@ std::optional<std::uint64_t> whole_number(const Record& record, std::string_view
 
 // Of the records that may stand in a group.
 std::optional<std::uint64_t> read_threads(const Record& record) {
-  return record.command == "read" ? whole_number(record, "threads", 1) : std::nullopt;
+  return record.command == "read" || record.command == "profile" ? whole_number(record, "threads", 1)
+                                                                 : std::nullopt;
 }
 std::optional<std::uint64_t> train_prefetch(const Record& record) {
   return record.command == "train" ? whole_number(record, "prefetch", 0) : std::nullopt;

@@ -1,9 +1,6 @@
 // penstock report RESULTS... -o report.html
-#include <fcntl.h>
 #include <fmt/format.h>
-#include <unistd.h>
 
-#include <cerrno>
 #include <climits>
 #include <cstdio>
 #include <filesystem>
@@ -11,8 +8,8 @@
 #include <vector>
 
 #include "io_backends/base/command.hpp"
-#include "io_backends/base/interrupt.hpp"
 #include "io_backends/base/progress.hpp"
+#include "io_backends/base/whole_file.hpp"
 #include "results/cells.hpp"
 #include "results/report/page.hpp"
 #include "results/store.hpp"
@@ -37,32 +34,6 @@ constexpr OptionSpec kOptions[] = {
      .group = "Report"},
 };
 
-// The whole page under its name, or nothing new there.
-Result<void> write_page(const fs::path& path, const std::string& page) {
-  const fs::path folder = path.has_parent_path() ? path.parent_path() : fs::path(".");
-  std::error_code none;
-  if (!fs::is_directory(folder, none))
-    return make_error(Errc::invalid_argument, "cannot write the report '" + path.string() +
-                                                  "': there is no folder '" + folder.string() + "'");
-  const fs::path temporary = folder / fmt::format(".{}.{}.tmp", path.filename().string(), random_id(8));
-  const int fd = ::open(temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
-  if (fd < 0) return errno_error(errno, "cannot write the report", path.string());
-  std::FILE* file = ::fdopen(fd, "w");
-  if (file == nullptr) {
-    ::close(fd);
-    ::unlink(temporary.c_str());
-    return make_error(Errc::exhausted, "cannot write the report '" + path.string() + "': no memory");
-  }
-  const bool wrote = std::fwrite(page.data(), 1, page.size(), file) == page.size();
-  int failure = wrote ? 0 : errno;
-  if (std::fclose(file) != 0 && failure == 0) failure = errno;
-  if (failure == 0 && !interrupted() && ::rename(temporary.c_str(), path.c_str()) == 0) return success();
-  if (failure == 0) failure = errno;
-  ::unlink(temporary.c_str());
-  PENSTOCK_TRY(check_interrupt());
-  return errno_error(failure, "cannot write the report", path.string());
-}
-
 std::string listed(const std::vector<fs::path>& paths) {
   std::string text;
   for (const fs::path& path : paths) text += (text.empty() ? "'" : ", '") + path.string() + "'";
@@ -86,7 +57,9 @@ Result<int> run_report(const CommandContext& context) {
   const fs::path output = context.options.text("output");
   if (output.empty() || !output.has_filename())
     return make_error(Errc::invalid_argument, "--output names a file, not '" + output.string() + "'");
-  PENSTOCK_TRY(write_page(output, report::render_page(set, context.output, context.options.text("title"))));
+  PENSTOCK_ASSIGN(WholeFile page, WholeFile::create(output.string(), "the report"));
+  PENSTOCK_TRY(page.write(report::render_page(set, context.output, context.options.text("title"))));
+  PENSTOCK_TRY(page.publish());
   std::vector<Record> records;
   for (const StoredRecord& stored : set.records) records.push_back(stored.record);
   const std::vector<Sentence> said = sentences(records, context.output);

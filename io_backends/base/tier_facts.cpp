@@ -11,6 +11,7 @@
 #include <sstream>
 #include <utility>
 
+#include "io_backends/base/mounts.hpp"
 #include "io_backends/base/tier.hpp"
 #include "io_backends/base/units.hpp"
 
@@ -181,6 +182,17 @@ TierFacts facts_from_mountinfo(std::istream& mountinfo, std::string_view path) {
     if (!super_options.empty()) facts.mount_options.append(";").append(super_options);
   }
   return with_kind(std::move(facts));
+}
+
+std::vector<std::string> mount_points(std::istream& mountinfo) {
+  std::vector<std::string> points;
+  for (std::string line; std::getline(mountinfo, line);) {
+    std::istringstream words(line);
+    std::string id, parent, major_minor, root, mount_point;
+    if (words >> id >> parent >> major_minor >> root >> mount_point)
+      points.push_back(unescape_octal(mount_point));
+  }
+  return points;
 }
 
 TierFacts look_at_path(const std::filesystem::path& path) {

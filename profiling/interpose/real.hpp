@@ -66,6 +66,6 @@ class Real<Result(Args..., ...)> {
 #define PENSTOCK_WRAP(result, name, parameters)                                                   \
   extern "C" __attribute__((visibility("default"))) result wrap_##name parameters __asm__(#name); \
   namespace {                                                                                     \
-  constinit ::penstock::interpose::Real<result parameters> real_##name(#name);                    \
+  [[maybe_unused]] constinit ::penstock::interpose::Real<result parameters> real_##name(#name);   \
   }                                                                                               \
   extern "C" result wrap_##name parameters

@@ -350,7 +350,7 @@
       dialog.querySelector("pre").textContent = JSON.stringify(records[Number(show.dataset.record)], null, 2);
       dialog.showModal();
     });
-  document.getElementById("save-records").addEventListener("click", () => {
+  document.getElementById("save-records")?.addEventListener("click", () => {
     const link = element("a");
     link.href = URL.createObjectURL(new Blob(records.map((record) => JSON.stringify(record) + "\n"), { type: "application/x-ndjson" }));
     link.download = "penstock-records.jsonl";

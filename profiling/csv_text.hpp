@@ -1,0 +1,20 @@
+// Text as a field of a CSV file.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+namespace penstock {
+
+// Quoted as in RFC 4180 where it holds a comma, a quote or a line's end.
+inline std::string csv_text(std::string_view text) {
+  if (text.find_first_of(",\"\r\n") == std::string_view::npos) return std::string(text);
+  std::string out = "\"";
+  for (const char c : text) {
+    if (c == '"') out += '"';
+    out += c;
+  }
+  return out + "\"";
+}
+
+}  // namespace penstock

@@ -1,0 +1,154 @@
+// `penstock profile VERB ...`: what the I/O of any program does.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <climits>
+#include <string>
+#include <vector>
+
+#include "io_backends/base/command.hpp"
+#include "profiling/profile_verbs.hpp"
+
+namespace penstock {
+namespace {
+
+constexpr std::string_view kOutput = "Where to";
+constexpr std::string_view kWhich = "Which files (run: what a report shows later; all are recorded)";
+constexpr std::string_view kRun = "run: a program and all that it begins";
+constexpr std::string_view kReport = "report: what was seen";
+constexpr std::string_view kExport = "export: for other tools";
+constexpr std::string_view kTop = "top: while it runs";
+
+constexpr OptionSpec kOptions[] = {
+    {.name = "output",
+     .value = "PATH",
+     .help = "run: the folder of the session (penstock-profile-TIME-PID if not given); export: the file, or "
+             "for records the folder",
+     .group = kOutput,
+     .alias = "o"},
+    {.name = "include",
+     .value = "GLOB",
+     .help = "only files that match: '*.jpg', '/data/*', 'train/*' ('*' stands for '/' as well)",
+     .group = kWhich,
+     .repeated = true},
+    {.name = "exclude", .value = "GLOB", .help = "not these", .group = kWhich, .repeated = true},
+    {.name = "all",
+     .type = OptionType::flag,
+     .help = "also pipes, sockets and devices, and what Python reads to start (.py, .pyc, .so of its library "
+             "folders, /proc, /sys)",
+     .group = kWhich},
+    {.name = "trace",
+     .type = OptionType::flag,
+     .help = "keep every single call: offset, length, begin and end",
+     .group = kRun},
+    {.name = "by",
+     .type = OptionType::choice,
+     .value = "file|mount|process|directory",
+     .fallback = "file",
+     .help = "what a row stands for",
+     .group = kReport},
+    {.name = "top",
+     .type = OptionType::integer,
+     .value = "N",
+     .help = "rows (tables: 20, --json: all, if not given)",
+     .group = kReport,
+     .at_least = 1},
+    {.name = "html", .value = "FILE", .help = "write one self-contained page", .group = kReport},
+    {.name = "to",
+     .type = OptionType::choice,
+     .value = "chrome|csv|records",
+     .help = "a trace for Chrome and Perfetto, a row for each file, or records that 'penstock report' draws",
+     .group = kExport},
+    {.name = "tier",
+     .value = "NAME=PATH",
+     .help = "records: a tier is what lies below PATH (mounts, if not given)",
+     .group = kExport,
+     .repeated = true},
+    {.name = "once", .type = OptionType::flag, .help = "one table, and no more", .group = kTop},
+    {.name = "interval",
+     .type = OptionType::duration,
+     .value = "TIME",
+     .fallback = "1s",
+     .help = "from one table to the next",
+     .group = kTop},
+};
+
+struct Verb {
+  std::string_view name;
+  Result<int> (*run)(const CommandContext& context, ProfileNouns nouns);
+  std::vector<std::string_view> takes;  // of kOptions
+};
+
+const std::vector<Verb>& verbs() {
+  static const std::vector<Verb> all{
+      {"run", profile_run, {"output", "include", "exclude", "trace"}},
+      {"report", profile_report, {"include", "exclude", "all", "by", "top", "html"}},
+      {"export", profile_export, {"output", "include", "exclude", "all", "to", "tier"}},
+      {"top", profile_top, {"include", "exclude", "all", "top", "once", "interval"}},
+  };
+  return all;
+}
+
+Result<const Verb*> find_verb(const std::string& word) {
+  std::vector<std::string_view> names;
+  for (const Verb& verb : verbs()) {
+    if (verb.name == word) return &verb;
+    names.push_back(verb.name);
+  }
+  return unknown_name("verb of 'penstock profile'", word, names);
+}
+
+bool takes(const Verb& verb, std::string_view name) {
+  return std::find(verb.takes.begin(), verb.takes.end(), name) != verb.takes.end();
+}
+
+// An option of another verb that stands on the line is a mistake; one from a file is meant for that verb.
+Result<void> check_options(const Verb& verb, std::span<const std::string> argv) {
+  for (const std::string& word : argv) {
+    if (word == "--") break;
+    std::string_view name = word;
+    if (word == "-o") {
+      name = "output";
+    } else if (word.starts_with("--")) {
+      name = name.substr(2, word.find('=') - 2);
+    } else {
+      continue;
+    }
+    const bool known = std::any_of(std::begin(kOptions), std::end(kOptions),
+                                   [&](const OptionSpec& spec) { return spec.name == name; });
+    if (!known || takes(verb, name)) continue;
+    std::string takers;
+    for (const Verb& other : verbs())
+      if (takes(other, name))
+        takers += fmt::format("{}{}", takers.empty() ? ": that is for " : ", ", other.name);
+    return make_error(Errc::invalid_argument, fmt::format("'{}' takes no --{}{}", verb.name, name, takers));
+  }
+  return success();
+}
+
+Result<int> run(const CommandContext& context) {
+  PENSTOCK_ASSIGN(const Verb* const verb, find_verb(context.positionals[0]));
+  PENSTOCK_TRY(check_options(*verb, context.argv));
+  return verb->run(context, context.positionals.subspan(1));
+}
+
+}  // namespace
+
+extern const CommandInfo command_profile;
+const CommandInfo command_profile{
+    .name = "profile",
+    .summary = "what the I/O of any program does: every file, every byte, and how much of it was seen",
+    .options = kOptions,
+    .run = &run,
+    .synopsis =
+        "penstock profile run [-o SESSION] [--trace] -- COMMAND... | report|export|top SESSION... [options]",
+    .examples =
+        {"penstock profile run -o session -- python train.py   # records every call of all its processes",
+         "penstock profile report session --by mount           # bytes, times and patterns, and the "
+         "coverage"},
+    .nouns = "VERB ...",
+    .nouns_at_least = 1,
+    .nouns_at_most = INT_MAX,
+};
+
+}  // namespace penstock

@@ -1,0 +1,29 @@
+// The verbs of `penstock profile`, one file each.
+#pragma once
+
+#include <filesystem>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "io_backends/base/command.hpp"
+#include "profiling/session.hpp"
+#include "profiling/session_filter.hpp"
+
+namespace penstock {
+
+// As CommandInfo::run; the verb itself is no longer among the nouns.
+using ProfileNouns = std::span<const std::string>;
+Result<int> profile_run(const CommandContext& context, ProfileNouns nouns);
+Result<int> profile_report(const CommandContext& context, ProfileNouns nouns);
+Result<int> profile_export(const CommandContext& context, ProfileNouns nouns);
+Result<int> profile_top(const CommandContext& context, ProfileNouns nouns);
+
+// The sessions that the nouns name, with a warning for each file of them that cannot be read.
+Result<Session> open_named_sessions(ProfileNouns nouns);
+
+// --include, --exclude and --all; where none of them is given, what `profile run` was told.
+SessionFilter filter_of(const Options& options, ProfileNouns nouns);
+
+}  // namespace penstock

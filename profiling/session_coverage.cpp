@@ -1,0 +1,203 @@
+#include "profiling/session_coverage.hpp"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <fstream>
+#include <limits>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace penstock {
+namespace {
+
+// What one process adds to the comparison. A parent gives to its children, so that a sum may fall below zero
+// on the way: it then wraps, and comes back.
+struct Share {
+  std::uint64_t kernel_read = 0;
+  std::uint64_t kernel_written = 0;
+  std::uint64_t seen_read = 0;
+  std::uint64_t seen_written = 0;
+  bool known = true;    // to its end
+  bool broken = false;  // there is an image whose end nobody knows, and it is not the last
+  std::optional<std::size_t> counted_with;  // a process whose counters hold the end of this one's
+};
+
+std::string this_host() {
+  std::array<char, 256> name{};
+  return ::gethostname(name.data(), name.size() - 1) == 0 ? name.data() : "";
+}
+
+bool lives(const SessionImage& image, const std::string& host) {
+  const penstock_session_header& header = image.header();
+  return header.state == PENSTOCK_RUNNING && image.host() == host && header.process_start != 0 &&
+         process_start(header.pid) == header.process_start;
+}
+
+// The image's last word, or what the kernel says now.
+std::optional<penstock_kernel_io> end_of(const SessionImage& image, const std::string& host) {
+  if (image.header().kernel_end_known != 0) return image.header().kernel_end;
+  penstock_kernel_io now{};
+  if (lives(image, host) && read_kernel_io(image.header().pid, now)) return now;
+  return std::nullopt;
+}
+
+void add_seen(const SessionImage& image, Share& share, SessionCoverage& all) {
+  image.view().each<penstock_thread>(PENSTOCK_BLOCK_THREADS,
+                                     [&](const penstock_thread& thread, std::uint64_t) {
+                                       share.seen_read += thread.kernel_read;
+                                       share.seen_written += thread.kernel_written;
+                                       all.ring_bytes += thread.ring_read + thread.ring_written;
+                                       all.spliced_bytes += thread.spliced;
+                                       all.mapped_bytes += thread.mapped;
+                                       ++all.threads;
+                                     });
+}
+
+class Tree {
+ public:
+  explicit Tree(const Session& session) : processes_(session.processes) {
+    for (std::size_t i = 0; i < processes_.size(); ++i)
+      by_pid_.emplace(std::pair(processes_[i].first().host(), processes_[i].first().header().pid), i);
+  }
+
+  // The process that `child` was begun by: of those with that number the one that lived then.
+  std::optional<std::size_t> parent_of(std::size_t child) const {
+    const SessionImage& born = processes_[child].first();
+    const std::int64_t when = born.header().begin.monotonic_ns;
+    std::optional<std::size_t> best;
+    const auto [from, to] = by_pid_.equal_range(std::pair(born.host(), born.header().parent_pid));
+    for (auto at = from; at != to; ++at) {
+      const std::int64_t begun = processes_[at->second].first().header().begin.monotonic_ns;
+      if (at->second == child || begun > when) continue;
+      if (!best || begun > processes_[*best].first().header().begin.monotonic_ns) best = at->second;
+    }
+    return best;
+  }
+
+ private:
+  const std::vector<SessionProcess>& processes_;
+  std::multimap<std::pair<std::string_view, std::uint32_t>, std::size_t> by_pid_;
+};
+
+// From each image's begin to its end, as far as ends are known.
+void add_kernel(const SessionProcess& process, const std::string& host, Share& share) {
+  for (const SessionImage* const image : process.images) {
+    const auto end = end_of(*image, host);
+    if (!end) {
+      share.known = false;
+      share.broken = share.broken || image != process.images.back();
+      continue;
+    }
+    share.kernel_read += end->rchar - image->header().kernel_begin.rchar;
+    share.kernel_written += end->wchar - image->header().kernel_begin.wchar;
+  }
+}
+
+// What the kernel handed on to whoever reaped it, as far as it is known.
+penstock_kernel_io handed_on(const SessionProcess& process, const std::string& host) {
+  return end_of(process.last(), host).value_or(process.last().header().kernel_begin);
+}
+
+// Whether the end of this process's counters is known, or part of those of one that is.
+bool is_compared(const std::vector<Share>& shares, std::size_t process) {
+  constexpr int kDeepest = 64;
+  for (int steps = 0; steps < kDeepest; ++steps) {
+    if (shares[process].broken) return false;
+    if (shares[process].known) return true;
+    if (!shares[process].counted_with) return false;
+    process = *shares[process].counted_with;
+  }
+  return false;
+}
+
+// More was given away than there was: what was taken for reaped was not.
+std::uint64_t whole(std::uint64_t sum) {
+  return sum > static_cast<std::uint64_t>(INT64_MAX) ? 0 : sum;
+}
+
+}  // namespace
+
+double Coverage::fraction() const {
+  if (kernel == 0) return seen == 0 ? 1 : std::numeric_limits<double>::quiet_NaN();
+  return static_cast<double>(seen) / static_cast<double>(kernel);
+}
+
+SessionCoverage coverage_of(const Session& session) {
+  SessionCoverage all;
+  const std::string host = this_host();
+  const Tree tree(session);
+  std::vector<Share> shares(session.processes.size());
+  for (std::size_t i = 0; i < shares.size(); ++i) {
+    for (const SessionImage* const image : session.processes[i].images) add_seen(*image, shares[i], all);
+    add_kernel(session.processes[i], host, shares[i]);
+    all.seen_read += shares[i].seen_read;
+    all.seen_written += shares[i].seen_written;
+  }
+  for (std::size_t i = 0; i < shares.size(); ++i) {
+    const SessionProcess& process = session.processes[i];
+    const auto parent = tree.parent_of(i);
+    if (!parent) continue;
+    const SessionProcess& begetter = session.processes[*parent];
+    const bool reaped = begetter.last().end_monotonic_ns() >= process.last().end_monotonic_ns() &&
+                        process.last().header().state != PENSTOCK_STOPPED && !lives(process.last(), host);
+    if (!reaped) continue;
+    if (shares[i].broken)
+      shares[*parent].broken = true;  // it holds bytes, and nobody can tell whose they are
+    const penstock_kernel_io given = handed_on(process, host);
+    shares[*parent].kernel_read -= given.rchar;
+    shares[*parent].kernel_written -= given.wchar;
+    if (!shares[i].known) shares[i].counted_with = parent;
+  }
+  std::uint64_t kernel_read = 0;
+  std::uint64_t kernel_written = 0;
+  for (std::size_t i = 0; i < shares.size(); ++i) {
+    if (!is_compared(shares, i)) {
+      ++all.unknown_processes;
+      continue;
+    }
+    kernel_read += shares[i].kernel_read;
+    kernel_written += shares[i].kernel_written;
+    all.rchar.seen += shares[i].seen_read;
+    all.wchar.seen += shares[i].seen_written;
+  }
+  all.rchar.kernel = whole(kernel_read);
+  all.wchar.kernel = whole(kernel_written);
+  return all;
+}
+
+bool read_kernel_io(std::uint32_t pid, penstock_kernel_io& io) {
+  std::ifstream in(fmt::format("/proc/{}/io", pid));
+  std::string name;
+  std::uint64_t value = 0;
+  bool any = false;
+  while (in >> name >> value) {
+    any = true;
+    if (name == "rchar:") io.rchar = value;
+    if (name == "wchar:") io.wchar = value;
+    if (name == "syscr:") io.syscr = value;
+    if (name == "syscw:") io.syscw = value;
+    if (name == "read_bytes:") io.read_bytes = value;
+    if (name == "write_bytes:") io.write_bytes = value;
+  }
+  return any;
+}
+
+std::uint64_t process_start(std::uint32_t pid) {
+  std::ifstream in(fmt::format("/proc/{}/stat", pid));
+  std::string text;
+  std::getline(in, text);
+  const std::size_t name_end = text.rfind(')');  // a program's name may hold anything
+  if (name_end == std::string::npos) return 0;
+  std::size_t at = name_end;
+  for (int field = 2; field < 22 && at != std::string::npos; ++field) at = text.find(' ', at + 1);
+  return at == std::string::npos ? 0 : std::strtoull(text.c_str() + at, nullptr, 10);
+}
+
+}  // namespace penstock

@@ -1,0 +1,60 @@
+// For tests only: sessions as the library inside a process writes them, made by the text of session_abi.h.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "profiling/session_abi.h"
+
+namespace penstock {
+
+// The key of a name: any function of the text will do, as long as it is the same everywhere.
+std::uint64_t key_for_test(std::string_view text);
+
+class SessionBytes {
+ public:
+  // Of process 100, begun at tick 1000 = 1 s of CLOCK_MONOTONIC = 1001 s since 1970; a tick is a nanosecond
+  // unless the header is told otherwise.
+  explicit SessionBytes(std::uint32_t pid = 100, std::uint64_t block_bytes = PENSTOCK_BLOCK_GRANULE);
+
+  penstock_session_header& header();
+  void set_command(const std::vector<std::string>& words);
+  void set_kernel(std::uint64_t read_at_begin, std::uint64_t read_at_end);
+
+  // Returns where the name begins.
+  std::uint64_t add_name(std::string_view text, unsigned kind = PENSTOCK_REGULAR);
+  std::uint64_t add_name(std::uint64_t key, std::string_view text, unsigned kind = PENSTOCK_REGULAR);
+  void add(const penstock_counters& counters);
+  void add(const penstock_thread& thread);
+  void add(const penstock_segment& segment);
+  void add(const penstock_span& span);
+  void add_event(penstock_event_kind kind, std::uint64_t ticks, std::uint32_t pid, std::string_view text);
+
+  // Counters of a file that was opened, read so often for so many bytes each and closed, with its name.
+  penstock_counters counters_of(std::string_view path, std::uint32_t thread, std::uint32_t reads,
+                                std::uint64_t bytes_each);
+  void add_file(std::string_view path, std::uint32_t thread, std::uint32_t reads, std::uint64_t bytes_each,
+                unsigned layer = PENSTOCK_POSIX);
+  void add_thread(std::uint32_t thread, std::uint64_t read, std::uint64_t written);
+
+  const std::vector<std::byte>& bytes() const { return bytes_; }
+  std::vector<std::byte>& bytes() { return bytes_; }
+  // As <folder>/<pid>-<begin>.session.
+  std::filesystem::path write(const std::filesystem::path& folder);
+
+ private:
+  std::uint64_t append(penstock_block_kind kind, std::size_t entry_bytes, const void* entry,
+                       std::size_t bytes, std::string_view text = {});
+
+  std::uint64_t block_bytes_;
+  std::vector<std::byte> bytes_;
+  std::map<penstock_block_kind, std::uint64_t> open_;
+  std::map<std::uint64_t, std::uint64_t> names_;
+};
+
+}  // namespace penstock

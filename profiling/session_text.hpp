@@ -1,0 +1,39 @@
+// A session as people read it: a few lines and tables.
+#pragma once
+
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "io_backends/base/command.hpp"
+#include "profiling/roll_up.hpp"
+#include "profiling/session_summary.hpp"
+
+namespace penstock {
+
+// Who ran, how much moved, how long, what is missing. One line each, "words  figures".
+struct Fact {
+  std::string title;
+  std::string text;
+};
+std::vector<Fact> session_facts(const Session& session, const SessionSummary& summary,
+                                const SessionFilter& filter, const Output& output);
+
+// Rows of words for a table whose first column is a name and whose others are numbers.
+struct Rows {
+  std::vector<std::string> titles;
+  std::vector<std::vector<std::string>> rows;
+};
+Rows file_rows(std::span<const FileSum> files, const Output& output);
+Rows roll_up_rows(std::string_view title, std::span<const RollUp> rows, const Output& output);
+Rows process_rows(std::span<const ProcessSum> processes, std::size_t most, const Output& output);
+Rows size_rows(const SessionSummary& summary);
+
+// A name in one line that a terminal does not obey.
+std::string printable_path(std::string_view path);
+
+std::string facts_text(std::span<const Fact> facts);
+std::string rows_text(const Rows& rows);
+
+}  // namespace penstock

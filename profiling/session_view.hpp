@@ -1,0 +1,117 @@
+// One process's part of a session (session_abi.h), looked at where it lies. Nothing that stands there is
+// trusted: the bytes may be cut off, torn, half written, written at this moment, or made by somebody hostile.
+// Every offset and length is checked against the bytes that are there, every entry is copied out before it is
+// looked at, and no loop runs longer than the bytes reach.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <functional>
+#include <span>
+#include <string_view>
+#include <type_traits>
+#include <vector>
+
+#include "io_backends/base/result.hpp"
+#include "profiling/session_abi.h"
+
+namespace penstock {
+
+// Entries of one kind, one behind the other.
+struct SessionBlock {
+  unsigned kind = PENSTOCK_BLOCK_FREE;
+  std::uint64_t offset = 0;            // of the block, in the file
+  std::uint64_t bytes = 0;             // of the block, those that the file has
+  std::size_t entry_bytes = 0;         // as its writer says; 0 where entries have sizes of their own
+  std::span<const std::byte> entries;  // whole ones, as far as their writer says
+};
+
+// The line from ticks to CLOCK_MONOTONIC, and from there to CLOCK_REALTIME.
+class SessionClock {
+ public:
+  SessionClock() = default;
+  explicit SessionClock(const penstock_session_header& header);
+
+  std::int64_t monotonic_ns(std::uint64_t ticks) const;
+  std::int64_t realtime_ns(std::int64_t monotonic_ns) const;  // since 1970
+  double duration_ns(std::uint64_t ticks) const { return static_cast<double>(ticks) * ns_per_tick_; }
+  bool known() const { return known_; }  // false: nobody measured the ticks, and they are taken for ns
+
+ private:
+  penstock_moment begin_{};
+  std::int64_t begin_realtime_ns_ = 0;
+  double ns_per_tick_ = 1;
+  bool known_ = true;
+};
+
+// Where data begin at or behind an offset: leaps over holes of sparse files. Returns the size where none do.
+using NextData = std::function<std::uint64_t(std::uint64_t offset)>;
+
+class SessionView {
+ public:
+  // Borrows the bytes. corrupt: no session; unsupported: of a later version or of a machine with another byte
+  // order.
+  static Result<SessionView> look(std::span<const std::byte> bytes, const NextData& next_data = {});
+
+  // As it stood when this was made.
+  const penstock_session_header& header() const { return header_; }
+  const SessionClock& clock() const { return clock_; }
+  const std::vector<SessionBlock>& blocks() const { return blocks_; }
+  std::uint64_t torn_bytes() const { return torn_bytes_; }  // that hold data but no block
+
+  // The name at that offset (penstock_counters::name) and its kind; "" where there is none.
+  struct Name {
+    std::uint64_t file = 0;
+    std::string_view text;  // lies in the bytes
+    unsigned kind = PENSTOCK_REGULAR;
+  };
+  Name name_at(std::uint64_t offset) const;
+
+  // Of an offset that each() gave. Zeros where the bytes end before.
+  penstock_counters counters_at(std::uint64_t offset) const;
+
+  // Calls `each(entry, offset)` for all entries of a kind. Entries that are longer than we know lose their
+  // end, shorter ones are filled with zeros.
+  template <class Entry, class Each>
+  void each(penstock_block_kind kind, Each each) const {
+    for (const SessionBlock& block : blocks_)
+      if (block.kind == static_cast<unsigned>(kind)) each_in<Entry>(block, each);
+  }
+  template <class Entry, class Each>
+  static void each_in(const SessionBlock& block, Each each);
+
+  void each_name(const std::function<void(const Name&)>& each) const;
+  void each_event(const std::function<void(const penstock_event&, std::string_view text)>& each) const;
+
+ private:
+  static constexpr std::size_t kLeastEntry = 16;
+  void find_blocks(const NextData& next_data);
+
+  std::span<const std::byte> bytes_;
+  penstock_session_header header_{};
+  SessionClock clock_;
+  std::vector<SessionBlock> blocks_;
+  std::uint64_t torn_bytes_ = 0;
+};
+
+// Text of a field that ends with NUL or with the field.
+std::string_view field_text(const char* field, std::size_t bytes);
+template <std::size_t N>
+std::string_view field_text(const char (&field)[N]) {
+  return field_text(field, N);
+}
+
+template <class Entry, class Each>
+void SessionView::each_in(const SessionBlock& block, Each each) {
+  static_assert(std::is_trivially_copyable_v<Entry>);
+  // A later writer may have made entries longer; one that says next to nothing means ours.
+  const std::size_t step = block.entry_bytes < kLeastEntry ? sizeof(Entry) : block.entry_bytes;
+  for (std::size_t at = 0; at + step <= block.entries.size(); at += step) {
+    Entry entry{};
+    std::memcpy(&entry, block.entries.data() + at, step < sizeof entry ? step : sizeof entry);
+    each(static_cast<const Entry&>(entry), block.offset + sizeof(penstock_block) + at);
+  }
+}
+
+}  // namespace penstock

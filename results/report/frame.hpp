@@ -1,0 +1,26 @@
+// What every page of ours is: one HTML file with its style, script and charts in it, that asks no network for
+// anything (its content security policy forbids it) and stays readable without script.
+#pragma once
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "results/record.hpp"
+#include "results/report/charts.hpp"
+
+namespace penstock::report {
+
+struct PageFrame {
+  std::string title;
+  std::vector<std::string> subtitles;                         // lines below it
+  std::vector<std::pair<std::string, std::string>> contents;  // id and title of every section, in order
+  std::string body;                                           // finished HTML
+  std::vector<Chart> charts;                                  // that the body has places for
+  Json records = Json::array();                               // raw ones, for the page's buttons
+};
+
+// Deterministic but for the nonce of the script policy.
+std::string frame_page(const PageFrame& frame);
+
+}  // namespace penstock::report
