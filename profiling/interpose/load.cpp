@@ -21,6 +21,7 @@ __attribute__((constructor)) void loaded() noexcept {
 }
 
 __attribute__((destructor)) void unloaded() noexcept {
+  settle();
   end_session(PENSTOCK_ENDED);
 }
 

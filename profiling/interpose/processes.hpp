@@ -5,5 +5,7 @@ namespace penstock::interpose {
 // A fork's child: it writes nothing more to its parent's session, and begins one of its own when it does
 // something.
 void after_fork_in_child() noexcept;
+// Before a process ends or becomes another program: what its streams and rings have moved without a call.
+void settle() noexcept;
 
 }  // namespace penstock::interpose

@@ -4,7 +4,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "profiling/interpose/wrap.hpp"
+#include "profiling/interpose/descriptor_calls.hpp"
 
 using namespace penstock::interpose;  // NOLINT: wrappers are outside of any namespace, as what they stand in
                                       // for
@@ -17,62 +17,6 @@ constexpr bool takes_mode(int flags) {
 #else
   return (flags & O_CREAT) != 0;
 #endif
-}
-
-template <typename Call>
-int opened(int at, const char* path, int flags, Call call) noexcept {
-  ThreadLog* log = thread_log();
-  if (log == nullptr) {
-    return call();
-  }
-  const std::uint64_t begin = ticks();
-  const int fd = call();
-  const std::uint64_t end = ticks();
-  const int saved = errno;
-  count_open(*log, at, path, flags, fd,
-             {.call = PENSTOCK_CALL_OPEN, .failed = fd < 0 ? saved : 0, .begin = begin, .end = end});
-  errno = saved;
-  return fd;
-}
-
-int close_with(Real<int(int)>& real, int fd) noexcept {
-  // A fork's child that closes what it does not need, before it executes another program, needs no session
-  // for that.
-  const bool quiet = session.state.load(std::memory_order_relaxed) != SessionState::running;
-  ThreadLog* log = quiet ? nullptr : thread_log();
-  if (log == nullptr) {
-    if (!log_suspended()) {
-      forget(fd);
-    }
-    return real(fd);
-  }
-  // Before it is closed: the next moment another thread may have another file under this number.
-  penstock_counters* counters = described(fd) == nullptr ? nullptr : counters_now(*log, fd, PENSTOCK_POSIX);
-  forget(fd);
-  Operation operation{.call = PENSTOCK_CALL_CLOSE, .begin = ticks()};
-  const int result = real(fd);
-  operation.end = ticks();
-  operation.failed = result < 0 ? errno : 0;
-  if (counters != nullptr) {
-    count_in(*log, *counters, operation);
-  }
-  return result;
-}
-
-int duplicated(int from, int to) noexcept {
-  if (to >= 0 && !log_suspended()) {
-    const int saved = errno;
-    ThreadLog* log =
-        session.state.load(std::memory_order_relaxed) == SessionState::running ? thread_log() : nullptr;
-    if (log != nullptr) {
-      known_description(*log, from);
-    }
-    if (from != to) {
-      describe_duplicate(from, to);
-    }
-    errno = saved;
-  }
-  return to;
 }
 
 }  // namespace
@@ -143,7 +87,7 @@ PENSTOCK_WRAP(int, mkostemps, (char* path, int suffix, int flags)) {
 }
 
 PENSTOCK_WRAP(int, close, (int fd)) {
-  return close_with(real_close, fd);
+  return closed(fd, [&] { return real_close(fd); });
 }
 PENSTOCK_WRAP(int, close_range, (unsigned first, unsigned last, int flags)) {
   if (!log_suspended() && (flags & 4) == 0) {  // CLOSE_RANGE_CLOEXEC closes nothing yet
@@ -169,20 +113,6 @@ PENSTOCK_WRAP(int, dup3, (int from, int to, int flags)) {
 }
 
 // NOLINTBEGIN(cert-dcl50-cpp): these are variadic
-namespace {
-int after_fcntl(int fd, int command, void* argument, int result) noexcept {
-  if (command == F_DUPFD || command == F_DUPFD_CLOEXEC) {
-    return duplicated(fd, result);
-  }
-  if (command == F_SETFL && result == 0) {
-    if (Description* description = described(fd)) {
-      description->appends = (reinterpret_cast<long>(argument) & O_APPEND) != 0;
-    }
-  }
-  return result;
-}
-}  // namespace
-
 PENSTOCK_WRAP(int, fcntl, (int fd, int command, ...)) {
   va_list more;
   va_start(more, command);
@@ -199,15 +129,6 @@ PENSTOCK_WRAP(int, fcntl64, (int fd, int command, ...)) {
 }
 // NOLINTEND(cert-dcl50-cpp)
 
-// What opens none of a file's: whatever had the number before is gone.
-namespace {
-int fresh(int fd) noexcept {
-  if (fd >= 0 && !log_suspended()) {
-    forget(fd);
-  }
-  return fd;
-}
-}  // namespace
 PENSTOCK_WRAP(int, socket, (int domain, int type, int protocol)) {
   return fresh(real_socket(domain, type, protocol));
 }
@@ -240,23 +161,6 @@ PENSTOCK_WRAP(int, eventfd, (unsigned count, int flags)) {
   return fresh(real_eventfd(count, flags));
 }
 
-namespace {
-template <typename Call>
-off64_t sought(int fd, Call call) noexcept {
-  ThreadLog* log = thread_log();
-  if (log == nullptr) {
-    return call();
-  }
-  const std::uint64_t begin = ticks();
-  const off64_t at = call();
-  const std::uint64_t end = ticks();
-  count(*log, fd, {.call = PENSTOCK_CALL_SEEK, .failed = at < 0 ? errno : 0, .begin = begin, .end = end});
-  if (Description* description = at < 0 ? nullptr : described(fd)) {
-    description->position.store(at, std::memory_order_relaxed);
-  }
-  return at;
-}
-}  // namespace
 PENSTOCK_WRAP(off64_t, lseek, (int fd, off64_t offset, int whence)) {
   return sought(fd, [&] { return real_lseek(fd, offset, whence); });
 }

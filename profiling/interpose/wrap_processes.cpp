@@ -4,10 +4,12 @@
 #include <stdarg.h>
 #include <unistd.h>
 
+#include "profiling/interpose/asynchronous.hpp"
 #include "profiling/interpose/environment.hpp"
 #include "profiling/interpose/processes.hpp"
 #include "profiling/interpose/real.hpp"
 #include "profiling/interpose/session.hpp"
+#include "profiling/interpose/streams.hpp"
 #include "profiling/interpose/system.hpp"
 #include "profiling/interpose/thread_log.hpp"
 
@@ -16,10 +18,19 @@ using namespace penstock::interpose;  // NOLINT: wrappers are outside of any nam
 
 namespace penstock::interpose {
 
+void settle() noexcept {
+  if (session.state.load(std::memory_order_acquire) == SessionState::running) {
+    settle_streams();
+    settle_asynchronous();
+  }
+}
+
 void after_fork_in_child() noexcept {
   if (session.state.load(std::memory_order_relaxed) == SessionState::running) {
     leave_parents_session();
     forget_parents_logs();
+    stream_process += 1;
+    forget_asynchronous();
   }
 }
 
@@ -96,6 +107,7 @@ namespace {
 void before_exec(const char* path) noexcept {
   if (!log_suspended()) {
     add_event(PENSTOCK_EVENT_EXEC, 0, path);
+    settle();
     end_session(PENSTOCK_EXECUTED);
   }
 }
@@ -204,6 +216,7 @@ PENSTOCK_WRAP(int, posix_spawnp,
 namespace {
 void before_end() noexcept {
   if (!log_suspended()) {
+    settle();
     end_session(PENSTOCK_ENDED);
   }
 }
