@@ -177,8 +177,10 @@ Result<ChromeCounts> export_chrome(const Session& session, const FileSums& sums,
   sums.each([&](std::string_view path, unsigned kind, bool moved,
                 const SessionImage& image) { return filter.wants(path, kind, moved, image); },
             [&](const FileSum& file) {
-              if (files.empty() || files.back().file != file.file) files.push_back({file.file, file.path});
+              files.push_back({file.file, file.path});
             });
+  std::stable_sort(files.begin(), files.end(),
+                   [](const NamedFile& a, const NamedFile& b) { return a.file < b.file; });
   Writer writer(session, std::move(files), to);
   writer.name_tracks();
   for (const auto& image : session.images) {

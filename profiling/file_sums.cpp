@@ -15,10 +15,6 @@ constexpr std::array<std::uint64_t, PENSTOCK_SIZE_BUCKETS - 1> kBucketEnds{
     100,         1ULL << 10U,  10ULL << 10U,  100ULL << 10U, 1ULL << 20U,
     4ULL << 20U, 10ULL << 20U, 100ULL << 20U, 1ULL << 30U};
 
-penstock_counters counters_at(const SessionImage& image, std::uint64_t offset) {
-  return image.view().counters_at(offset);
-}
-
 // One entry with what it belongs to.
 struct Found {
   penstock_counters counters;
@@ -28,7 +24,7 @@ struct Found {
 
 Found found_at(const Session& session, const CountersAt& at) {
   const SessionImage& image = *session.images[at.place >> kOffsetBits];
-  Found found{counters_at(image, at.place & kOffsetMask), &image, {}};
+  Found found{image.view().counters_at(at.place & kOffsetMask), &image, {}};
   if (found.counters.name != 0) found.name = image.view().name_at(found.counters.name);
   // A name that is another file's is none: the file was torn, or somebody made it up.
   if (found.name.file != at.file) found.name = {};
@@ -183,17 +179,23 @@ FileSums::FileSums(const Session& session) : session_(&session) {
   std::sort(entries_.begin(), entries_.end(), [](const CountersAt& a, const CountersAt& b) {
     return a.file != b.file ? a.file < b.file : a.place < b.place;
   });
+  add_groups();
 }
 
-std::span<const CountersAt> FileSums::part_of(std::size_t part, std::size_t parts) const {
-  const auto border = [&](std::size_t i) {
-    std::size_t at = entries_.size() / parts * i;
-    if (i == parts) at = entries_.size();
-    while (at > 0 && at < entries_.size() && entries_[at].file == entries_[at - 1].file) ++at;
-    return at;
-  };
-  const std::size_t from = border(part);
-  return std::span(entries_).subspan(from, border(part + 1) - from);
+void FileSums::add_groups() {
+  constexpr std::size_t kMostEntries = UINT32_MAX;  // a terabyte of them
+  if (entries_.size() > kMostEntries) entries_.resize(kMostEntries);
+  for (std::size_t from = 0, to = 0; from < entries_.size(); from = to) {
+    while (to < entries_.size() && entries_[to].file == entries_[from].file) ++to;
+    groups_.push_back(
+        {entries_[from].place, static_cast<std::uint32_t>(from), static_cast<std::uint32_t>(to - from)});
+  }
+  std::sort(groups_.begin(), groups_.end(), [](const Group& a, const Group& b) { return a.place < b.place; });
+}
+
+std::span<const FileSums::Group> FileSums::part_of(std::size_t part, std::size_t parts) const {
+  const auto border = [&](std::size_t i) { return i == parts ? groups_.size() : groups_.size() / parts * i; };
+  return std::span(groups_).subspan(border(part), border(part + 1) - border(part));
 }
 
 void FileSums::each(const FileWanted& wanted, const Each& each, const Each& left_out) const {
@@ -202,7 +204,6 @@ void FileSums::each(const FileWanted& wanted, const Each& each, const Each& left
 
 void FileSums::each_of_part(std::size_t part, std::size_t parts, const FileWanted& wanted, const Each& each,
                             const Each& left_out) const {
-  std::span<const CountersAt> rest = part_of(part, parts);
   std::vector<Found> group;
   Adder in;
   Adder out;
@@ -230,13 +231,10 @@ void FileSums::each_of_part(std::size_t part, std::size_t parts, const FileWante
     if (!in.empty()) each(in.finish(same[0].counters.file, path, kind, shares_key));
     if (!out.empty()) left_out(out.finish(same[0].counters.file, path, kind, shares_key));
   };
-  while (!rest.empty()) {
-    const std::uint64_t file = rest.front().file;
+  for (const Group& entries : part_of(part, parts)) {
     group.clear();
-    while (!rest.empty() && rest.front().file == file) {
-      group.push_back(found_at(*session_, rest.front()));
-      rest = rest.subspan(1);
-    }
+    for (const CountersAt& at : std::span(entries_).subspan(entries.from, entries.count))
+      group.push_back(found_at(*session_, at));
     // Two names of one key are two files; what has no name goes with the first.
     const auto text = [](const Found& found) { return found.name.text; };
     const auto other = [&](const Found& found) {
@@ -263,14 +261,16 @@ void FileSums::each_of_part(std::size_t part, std::size_t parts, const FileWante
 }
 
 void FileSums::each_entry(const EachEntry& each) const {
-  for (std::size_t i = 0; i < entries_.size();) {
-    // The name that any of them has is that of all, unless they differ: then each has its own or none.
-    std::size_t end = i;
+  std::vector<Found> group;
+  for (const Group& entries : groups_) {
+    // The name that any of them has is that of all that have none.
     SessionView::Name name;
-    for (; end < entries_.size() && entries_[end].file == entries_[i].file; ++end)
-      if (name.text.empty()) name = found_at(*session_, entries_[end]).name;
-    for (; i < end; ++i) {
-      const Found found = found_at(*session_, entries_[i]);
+    group.clear();
+    for (const CountersAt& at : std::span(entries_).subspan(entries.from, entries.count)) {
+      group.push_back(found_at(*session_, at));
+      if (name.text.empty()) name = group.back().name;
+    }
+    for (const Found& found : group) {
       const SessionView::Name& own = found.name.text.empty() ? name : found.name;
       each(found.counters, *found.image, own.text, own.kind);
     }

@@ -1,5 +1,5 @@
 // What a session's processes did to each file, added up. Counters are kept by thread, file and layer; here
-// those of one file meet, in the order of their keys, without anything being kept for a file but two words.
+// those of one file meet, without anything being kept for an entry or a file but a few words.
 #pragma once
 
 #include <array>
@@ -77,13 +77,14 @@ using FileWanted =
 
 class FileSums {
  public:
-  // Borrows the session. Sorts 16 bytes an entry.
+  // Borrows the session. Takes 16 bytes an entry and 16 a file.
   explicit FileSums(const Session& session);
 
   std::size_t entries() const { return entries_.size(); }
 
-  // Calls `each` for every file that has something that is wanted, by rising key; and `left_out` for what is
-  // not, likewise. Any thread, several at once; the FileSum is gone after the call.
+  // Calls `each` for every file that has something that is wanted, in the order in which they were first
+  // used, image by image (so that memory is read from its begin to its end); and `left_out` for what is not,
+  // likewise. Any thread, several at once; the FileSum is gone after the call.
   using Each = std::function<void(const FileSum&)>;
   void each(const FileWanted& wanted, const Each& each, const Each& left_out = {}) const;
   // The same for one of `parts` parts of the files.
@@ -95,10 +96,18 @@ class FileSums {
   void each_entry(const EachEntry& each) const;
 
  private:
-  std::span<const CountersAt> part_of(std::size_t part, std::size_t parts) const;
+  // Entries of one key.
+  struct Group {
+    std::uint64_t place = 0;  // of the first
+    std::uint32_t from = 0;
+    std::uint32_t count = 0;
+  };
+  std::span<const Group> part_of(std::size_t part, std::size_t parts) const;
+  void add_groups();
 
   const Session* session_;
-  std::vector<CountersAt> entries_;
+  std::vector<CountersAt> entries_;  // by key, then by place
+  std::vector<Group> groups_;        // by place
 };
 
 // Bucket names of read_sizes and write_sizes: "0_100", "100_1k", ...

@@ -63,27 +63,45 @@ void add_seen(const SessionImage& image, Share& share, SessionCoverage& all) {
 class Tree {
  public:
   explicit Tree(const Session& session) : processes_(session.processes) {
-    for (std::size_t i = 0; i < processes_.size(); ++i)
-      by_pid_.emplace(std::pair(processes_[i].first().host(), processes_[i].first().header().pid), i);
+    for (std::size_t i = 0; i < processes_.size(); ++i) {
+      by_pid_.emplace(key(processes_[i].first(), processes_[i].first().header().pid), i);
+      for (const SessionImage* const image : processes_[i].images)
+        image->view().each_event([&](const penstock_event& event, std::string_view) {
+          if (event.kind == PENSTOCK_EVENT_FORK || event.kind == PENSTOCK_EVENT_SPAWN)
+            begot_.emplace(key(*image, event.pid), i);
+        });
+    }
   }
 
-  // The process that `child` was begun by: of those with that number the one that lived then.
+  // The process that `child` was begun by. One that did nothing but fork left no file: then its own parent,
+  // which has noted it, stands for it.
   std::optional<std::size_t> parent_of(std::size_t child) const {
     const SessionImage& born = processes_[child].first();
-    const std::int64_t when = born.header().begin.monotonic_ns;
+    const auto parent = key(born, born.header().parent_pid);
+    const auto found = latest(by_pid_, parent, child);
+    return found ? found : latest(begot_, parent, child);
+  }
+
+ private:
+  using Key = std::pair<std::string_view, std::uint32_t>;
+  static Key key(const SessionImage& image, std::uint32_t pid) { return {image.host(), pid}; }
+
+  // Of those of that number the one that was begun last before the child.
+  std::optional<std::size_t> latest(const std::multimap<Key, std::size_t>& among, const Key& pid,
+                                    std::size_t child) const {
+    const auto begun = [&](std::size_t i) { return processes_[i].first().header().begin.monotonic_ns; };
     std::optional<std::size_t> best;
-    const auto [from, to] = by_pid_.equal_range(std::pair(born.host(), born.header().parent_pid));
+    const auto [from, to] = among.equal_range(pid);
     for (auto at = from; at != to; ++at) {
-      const std::int64_t begun = processes_[at->second].first().header().begin.monotonic_ns;
-      if (at->second == child || begun > when) continue;
-      if (!best || begun > processes_[*best].first().header().begin.monotonic_ns) best = at->second;
+      if (at->second == child || begun(at->second) > begun(child)) continue;
+      if (!best || begun(at->second) > begun(*best)) best = at->second;
     }
     return best;
   }
 
- private:
   const std::vector<SessionProcess>& processes_;
-  std::multimap<std::pair<std::string_view, std::uint32_t>, std::size_t> by_pid_;
+  std::multimap<Key, std::size_t> by_pid_;
+  std::multimap<Key, std::size_t> begot_;
 };
 
 // From each image's begin to its end, as far as ends are known.

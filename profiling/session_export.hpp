@@ -8,9 +8,9 @@
 
 namespace penstock {
 
-// A row for each wanted file, by rising key; the columns of the first line: path, type, size, processes,
-// threads, first_ns, last_ns (since 1970), then what `profile report --json` calls its members, for all
-// layers together, and each layer's bytes.
+// A row for each wanted file, in the order of FileSums; the columns of the first line: path, type, size,
+// processes, threads, first_ns, last_ns (since 1970), then what `profile report --json` calls its members,
+// for all layers together, and each layer's bytes.
 Result<void> export_csv(const FileSums& sums, const SessionFilter& filter, WholeFile& to);
 
 // A trace for Chrome and Perfetto ("traceEvents"), times in microseconds since the session's begin. Each call

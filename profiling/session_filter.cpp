@@ -16,6 +16,10 @@ bool below(std::string_view path, std::string_view folder) {
   return path.starts_with(folder) && (path.size() == folder.size() || path[folder.size()] == '/');
 }
 
+bool is_device(std::string_view path) {
+  return below(path, "/dev") && !below(path, "/dev/shm");
+}
+
 bool has_digit_behind(std::string_view path, std::string_view part) {
   const std::size_t at = path.find(part);
   return at != std::string_view::npos && at + part.size() < path.size() && path[at + part.size()] >= '0' &&
@@ -66,7 +70,7 @@ bool matches(std::string_view pattern, std::string_view path) {
 }
 
 bool is_start_up_noise(std::string_view path, unsigned kind, bool moved_bytes) {
-  if (below(path, "/dev") && !below(path, "/dev/shm")) return true;
+  if (is_device(path)) return true;
   if (std::any_of(kSystem.begin(), kSystem.end(), [&](std::string_view own) { return below(path, own); }))
     return true;
   if (is_interpreters_own(path)) return true;
@@ -81,7 +85,7 @@ bool SessionFilter::wants(std::string_view path, unsigned kind, bool moved, cons
   if (!include.empty() && !any(include)) return false;
   if (any(exclude)) return false;
   if (everything) return true;
-  if (kind == PENSTOCK_OTHER_FILE) return false;
+  if (kind == PENSTOCK_OTHER_FILE || is_device(path)) return false;
   return !image.is_python() || !is_start_up_noise(path, kind, moved);
 }
 

@@ -19,24 +19,36 @@ constexpr std::string_view kLayerNames[PENSTOCK_LAYERS] = {"posix", "stdio", "ri
 constexpr std::size_t kLayerOrder[PENSTOCK_LAYERS] = {PENSTOCK_POSIX, PENSTOCK_STDIO, PENSTOCK_MPIIO,
                                                       PENSTOCK_HDF5, PENSTOCK_RING};
 
+// Members end in a comma and a blank, which close() takes away from the last.
 void key(std::string& out, std::string_view name) {
-  out += '"';
-  out += name;
-  out += "\": ";
+  const std::size_t at = out.size();
+  out.resize(at + name.size() + 4);
+  char* to = out.data() + at;
+  *to++ = '"';
+  name.copy(to, name.size());
+  to += name.size();
+  *to++ = '"';
+  *to++ = ':';
+  *to = ' ';
 }
 
+template <class Whole>
+void whole_number(std::string& out, std::string_view name, Whole value) {
+  key(out, name);
+  if (value >= 0 && value < 10) {  // most are 0 or 1
+    const char digit[] = {static_cast<char>('0' + value), ',', ' '};
+    out.append(digit, sizeof digit);
+    return;
+  }
+  const fmt::format_int text(value);
+  out.append(text.data(), text.size());
+  out.append(", ", 2);
+}
 void number(std::string& out, std::string_view name, std::uint64_t value) {
-  key(out, name);
-  const fmt::format_int text(value);
-  out.append(text.data(), text.size());
-  out += ", ";
+  whole_number(out, name, value);
 }
-
 void number(std::string& out, std::string_view name, std::int64_t value) {
-  key(out, name);
-  const fmt::format_int text(value);
-  out.append(text.data(), text.size());
-  out += ", ";
+  whole_number(out, name, value);
 }
 
 // To the nanosecond, which is as well as anybody knows.
@@ -68,15 +80,25 @@ void flag(std::string& out, std::string_view name, bool value) {
   out += value ? "true, " : "false, ";
 }
 
-// Ends an object: a comma and a blank were behind the last member.
 void close(std::string& out) {
-  if (out.ends_with(", ")) out.resize(out.size() - 2);
+  if (out.back() == ' ') out.resize(out.size() - 2);
   out += '}';
 }
 
 void histogram(std::string& out, std::string_view name,
                const std::array<std::uint64_t, PENSTOCK_SIZE_BUCKETS>& counts) {
   key(out, name);
+  static const std::string none = [] {
+    std::string text = "{";
+    for (std::size_t i = 0; i < PENSTOCK_SIZE_BUCKETS; ++i)
+      number(text, size_bucket_name(i), std::uint64_t{0});
+    close(text);
+    return text + ", ";
+  }();
+  if (std::all_of(counts.begin(), counts.end(), [](std::uint64_t count) { return count == 0; })) {
+    out += none;  // of most files nothing is written
+    return;
+  }
   out += '{';
   for (std::size_t i = 0; i < counts.size(); ++i) number(out, size_bucket_name(i), counts[i]);
   close(out);

@@ -21,7 +21,7 @@ void append_process_json(std::string& out, const ProcessSum& process);
 // `kind`: "mount" or "directory".
 void append_roll_up_json(std::string& out, std::string_view kind, const RollUp& row);
 
-// A line for every wanted file, by rising key, in several threads.
+// A line for every wanted file, in the order of FileSums, made by several threads.
 Result<void> write_files_json(const FileSums& sums, const SessionFilter& filter, std::FILE* out);
 
 }  // namespace penstock

@@ -176,6 +176,24 @@ TEST_F(SessionTest, AKilledChildIsComparedTogetherWithTheParentThatReapedIt) {
   EXPECT_EQ(coverage.unknown_processes, 0U);
 }
 
+TEST_F(SessionTest, AForkThatDidNothingStandsBetweenNobody) {
+  SessionBytes parent(100);
+  parent.set_kernel(0, 10'000);
+  parent.add_thread(100, 4000, 0);
+  parent.add_event(PENSTOCK_EVENT_FORK, 2'000'000'000, 150, "");
+  parent.write(folder_.path());
+  SessionBytes grandchild(200);
+  grandchild.header().parent_pid = 150;
+  grandchild.header().begin.monotonic_ns = 2'000'000'000;
+  grandchild.header().end_monotonic_ns = 3'000'000'000;
+  grandchild.set_kernel(1000, 6000);
+  grandchild.add_thread(200, 5000, 0);
+  grandchild.write(folder_.path());
+  const SessionCoverage coverage = coverage_of(opened());
+  EXPECT_EQ(coverage.rchar.kernel, 4000U + 5000U);
+  EXPECT_EQ(coverage.rchar.seen, 9000U);
+}
+
 TEST_F(SessionTest, WhatNobodyCanTellIsUnknown) {
   SessionBytes killed(100);
   killed.header().state = PENSTOCK_RUNNING;

@@ -7,6 +7,8 @@
 #include <cmath>
 #include <string_view>
 
+#include <nlohmann/json.hpp>
+
 #include "io_backends/base/units.hpp"
 #include "results/table.hpp"
 
@@ -59,7 +61,7 @@ std::string pattern(const LayerSum& all) {
   const auto of = [](std::string_view what, std::uint64_t ops, std::uint64_t sequential,
                      std::uint64_t consecutive) {
     const std::uint64_t neither = ops > sequential ? ops - sequential : 0;
-    return fmt::format("{}: {} sequential, {} of them consecutive; {} neither", what, share(sequential, ops),
+    return fmt::format("{}: {} sequential ({} of all consecutive), {} not", what, share(sequential, ops),
                        share(consecutive, ops), share(neither, ops));
   };
   std::string text;
@@ -142,11 +144,12 @@ bool is_there(std::string_view path) {
 }  // namespace
 
 std::string printable_path(std::string_view path) {
-  std::string out;
-  for (const char c : path) {
-    const auto byte = static_cast<unsigned char>(c);
-    out += byte < 0x20 || byte == 0x7f ? '?' : c;
-  }
+  // Through JSON and back, which leaves no byte that is no UTF-8.
+  const std::string quoted =
+      nlohmann::json(path).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+  std::string out = nlohmann::json::parse(quoted).get<std::string>();
+  for (char& c : out)
+    if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f) c = '?';
   return out;
 }
 

@@ -95,10 +95,14 @@ Look look_at(const Session& session, const SessionFilter& filter) {
               look.bytes_read += file.all.bytes_read;
               look.bytes_written += file.all.bytes_written;
               look.operations += file.all.operations();
-              if (!look.points.empty() && look.points.back().file == file.file) return;
               look.points.push_back(
                   {file.file, file.all.bytes_read, file.all.bytes_written, file.all.operations(), file.path});
             });
+  // Two names of one key are one here: a rate needs no more.
+  const auto same = [](const Look::Point& a, const Look::Point& b) { return a.file == b.file; };
+  std::stable_sort(look.points.begin(), look.points.end(),
+                   [](const Look::Point& a, const Look::Point& b) { return a.file < b.file; });
+  look.points.erase(std::unique(look.points.begin(), look.points.end(), same), look.points.end());
   return look;
 }
 

@@ -1,0 +1,209 @@
+"""`penstock profile` from outside: how it runs a program, and what it makes of sessions, whole ones and damaged ones."""
+
+import csv
+import ctypes.util
+import json
+import os
+import pathlib
+import shutil
+import signal
+import stat
+import subprocess
+import time
+import unittest
+
+import penstock_cli
+
+SEEDS = penstock_cli.SOURCE / "profiling" / "fuzz_seeds" / "session"
+LIBRARY = pathlib.Path(penstock_cli.PENSTOCK).resolve().parent / "libpenstock_profile.so"
+
+
+class Run(penstock_cli.CliTest):
+    """Any library does to see how a program is run: nothing is recorded then."""
+
+    def profile(self, *command, session="s", library=ctypes.util.find_library("m"), expect=None, **kwargs):
+        environment = dict(os.environ, PENSTOCK_PROFILE_LIBRARY=f"{self.dir}/any.so")
+        (self.dir / "any.so").unlink(missing_ok=True)
+        found = next(folder / library for folder in map(pathlib.Path, ("/lib/x86_64-linux-gnu", "/lib/aarch64-linux-gnu",
+                     "/lib64", "/usr/lib64", "/usr/lib", "/lib")) if (folder / library).exists())
+        (self.dir / "any.so").symlink_to(found)
+        return self.run_cli("profile", "run", "-o", session, "--", *command, expect=expect, env=environment, **kwargs)
+
+    def test_exits_as_the_command_did(self):
+        for script, code in (("exit 0", 0), ("exit 7", 7), ("kill -KILL $$", 137), ("kill -TERM $$", 143), ("kill -INT $$", 130)):
+            shutil.rmtree(self.dir / "s", ignore_errors=True)
+            self.profile("sh", "-c", script, expect=code)
+
+    def test_the_commands_words_are_its_own(self):
+        done = self.profile("printf", "%s|", "--json", "--", "-o", "", "a b", expect=0)
+        self.assertEqual(done.stdout, "--json|--|-o||a b|")
+        self.assertEqual(len(done.stderr.splitlines()), 2, done.stderr)
+
+    def test_the_session_is_its_owners(self):
+        os.umask(0o000)
+        self.addCleanup(os.umask, 0o022)
+        self.profile("true", expect=0)
+        self.assertEqual(stat.S_IMODE((self.dir / "s").stat().st_mode), 0o700)
+        note = json.loads((self.dir / "s" / "session.json").read_text())
+        self.assertEqual((note["command"], note["exit_code"]), (["true"], 0))
+        self.assertEqual(stat.S_IMODE((self.dir / "s" / "session.json").stat().st_mode), 0o600)
+        done = self.profile("true", expect=2)
+        self.assertIn("not empty", done.stderr)
+        self.assertIn("-o", done.stderr)
+
+    def test_says_why_a_program_cannot_be_run_or_watched(self):
+        self.assertIn("no program", self.profile("no-such-program", expect=127).stderr)
+        (self.dir / "data").write_text("x")
+        self.profile("./data", expect=126)
+        (self.dir / "data").chmod(0o755)
+        self.profile("./data", expect=126)
+        self.assertFalse((self.dir / "s").exists())
+        if shutil.which("cc"):
+            (self.dir / "m.c").write_text("int main(void) { return 0; }\n")
+            if subprocess.run(["cc", "-static", "-o", "fixed", "m.c"], cwd=self.dir, capture_output=True, check=False).returncode == 0:
+                self.assertIn("statically", self.profile("./fixed", expect=2).stderr)
+        self.run_cli("profile", "run", "--", expect=2)
+        self.run_cli("profile", "run", "--by", "mount", "--", "true", expect=2)
+
+    def test_signals_reach_the_program_and_its_end_is_ours(self):
+        environment = dict(os.environ, PENSTOCK_PROFILE_LIBRARY="/no/such/library")
+        self.run_cli("profile", "run", "--", "true", expect=1, env=environment)
+        for how in (signal.SIGTERM, signal.SIGINT, signal.SIGUSR1, signal.SIGHUP):
+            shutil.rmtree(self.dir / "s", ignore_errors=True)
+            name = signal.Signals(how).name[3:]
+            done = self.profile("sh", "-c", f"trap 'exit 42' {name}; kill -{name} $PPID; while :; do sleep 0.05; done")
+            self.assertEqual(done.returncode, 42, done.stderr)
+
+    def test_descriptors_are_inherited(self):
+        with open(self.dir / "out", "w", encoding="utf-8") as out:
+            os.set_inheritable(out.fileno(), True)
+            self.profile("sh", "-c", f"echo here >&{out.fileno()}", expect=0, pass_fds=(out.fileno(),))
+        self.assertEqual((self.dir / "out").read_text(), "here\n")
+
+
+class Report(penstock_cli.CliTest):
+    def setUp(self):
+        super().setUp()
+        (self.dir / "s").mkdir()
+        shutil.copy(SEEDS / "traced", self.dir / "s" / "100-5.session")
+
+    def lines(self, *args):
+        return [json.loads(line) for line in self.run_cli("profile", "report", *args, "--json").stdout.splitlines()]
+
+    def test_the_session_then_its_files(self):
+        session, *files = self.lines("s")
+        self.assertEqual(session["kind"], "session")
+        self.assertEqual({file["kind"] for file in files}, {"file"})
+        self.assertEqual(session["bytes_read"], sum(file["bytes_read"] for file in files))
+        self.assertEqual(session["files"], sum(file["type"] == "file" for file in files))
+        self.assertEqual(session["coverage"]["rchar"]["fraction"], round(60000 / 89900, 6))
+        self.assertNotIn("/usr/lib/python3.11/os.py", {file["path"] for file in files})
+        every = self.lines("s", "--all")
+        self.assertIn("/usr/lib/python3.11/os.py", {file["path"] for file in every[1:]})
+        only = self.lines("s", "--include", "/data/a")
+        self.assertEqual([file["path"] for file in only[1:]], ["/data/a"])
+
+    def test_other_rows(self):
+        self.assertEqual([row["kind"] for row in self.lines("s", "--by", "process")], ["session", "process"])
+        self.assertIn("/data", [row["path"] for row in self.lines("s", "--by", "directory")[1:]])
+        self.assertEqual([row["kind"] for row in self.lines("s", "--by", "mount")], ["session", "mount"])
+        self.assertEqual(len(self.lines("s", "--top", "1")), 2)
+        for by in ("file", "mount", "process", "directory"):
+            text = self.run_cli("profile", "report", "s", "--by", by).stdout
+            self.assertIn("coverage", text)
+            self.assertIn("--all shows them", text)
+
+    def test_a_damaged_file_does_not_hide_the_others(self):
+        shutil.copy(SEEDS / "torn", self.dir / "s" / "200-5.session")
+        (self.dir / "s" / "300-5.session").write_bytes(b"\0" * 20000)
+        (self.dir / "s" / "session.json").write_text("{")
+        done = self.run_cli("profile", "report", "s", "--json")
+        self.assertIn("300-5.session", done.stderr)
+        self.assertEqual(len(json.loads(done.stdout.splitlines()[0])["problems"]), 1)
+        self.run_cli("profile", "report", "none", expect=1)
+        self.run_cli("profile", "report", expect=2)
+
+    def test_a_page_holds_all_that_it_shows(self):
+        self.run_cli("profile", "report", "s", "--html", "r.html")
+        page = (self.dir / "r.html").read_text(encoding="utf-8")
+        self.assertIn("/data/a", page)
+        self.assertNotIn("http://", page.replace("http://www.w3.org", ""))
+        self.assertEqual(sorted(path.name for path in self.dir.iterdir()), ["r.html", "s"])
+
+    def test_exports(self):
+        self.run_cli("profile", "export", "--to", "csv", "s", "-o", "f.csv")
+        with open(self.dir / "f.csv", newline="", encoding="latin-1") as file:
+            rows = list(csv.DictReader(file))
+        self.assertEqual({row["path"] for row in rows if row["type"] == "directory"}, {"/data"})
+        self.assertTrue(all(None not in row and None not in row.values() for row in rows))
+        self.run_cli("profile", "export", "--to", "chrome", "s", "-o", "t.json")
+        events = json.loads((self.dir / "t.json").read_text(encoding="utf-8"))["traceEvents"]
+        self.assertTrue(any(event["ph"] == "X" and event["name"] == "read" for event in events))
+        self.run_cli("profile", "export", "s", "-o", "x", expect=2)
+        self.run_cli("profile", "export", "--to", "csv", "s", expect=2)
+        self.run_cli("profile", "export", "--to", "darshan", "s", "-o", "x", expect=2)
+
+    def test_records_are_drawn_by_the_report(self):
+        self.run_cli("profile", "export", "--to", "records", "--tier", "fast=/data", "s", "-o", "runs")
+        record, = [json.loads(line) for path in (self.dir / "runs").iterdir() for line in path.read_text().splitlines()]
+        self.assertEqual((record["command"], record["parameters"]["tier"]), ("profile", "fast"))
+        self.run_cli("report", "runs", "-o", "r.html")
+        self.assertTrue('id="reading"' in (self.dir / "r.html").read_text(encoding="utf-8"), "no bandwidth by threads and tiers")
+
+    def test_top_shows_what_has_ended_once(self):
+        for words in ((), ("--once",)):
+            line, = self.run_cli("profile", "top", "s", "--json", *words).stdout.splitlines()
+            top = json.loads(line)
+            self.assertEqual((top["processes"], top["bytes_read"]), (0, 49152))
+            self.assertEqual(len(top["hottest"]), 3)
+        self.assertIn("/data/a", self.run_cli("profile", "top", "s").stdout)
+        self.run_cli("profile", "top", os.getpid(), expect=1)
+
+
+@unittest.skipUnless(LIBRARY.exists(), "this build has no libpenstock_profile.so")
+class Watched(penstock_cli.CliTest):
+    """The whole way: a program, its session, the report."""
+
+    def report(self, session, *args):
+        return [json.loads(line) for line in self.run_cli("profile", "report", session, "--json", *args).stdout.splitlines()]
+
+    def test_every_byte_of_a_copy(self):
+        (self.dir / "data").mkdir()
+        for i in range(64):
+            (self.dir / "data" / str(i)).write_bytes(bytes(1000 + i))
+        self.run_cli("profile", "run", "-o", "s", "--", "sh", "-c", "cat data/* > all; exit 3", expect=3)
+        session, *files = self.report("s", "--include", f"{self.dir}/*")
+        sizes = {file["path"]: file for file in files}
+        for i in range(64):
+            self.assertEqual(sizes[f"{self.dir}/data/{i}"]["bytes_read"], 1000 + i)
+        written = sum(1000 + i for i in range(64))
+        self.assertEqual(sizes[f"{self.dir}/all"]["bytes_written"], written)
+        self.assertEqual((session["bytes_written"], session["dropped"]), (written, 0))
+
+    def test_a_killed_program_leaves_what_it_did(self):
+        (self.dir / "data").write_bytes(bytes(300_000))
+        self.run_cli("profile", "run", "-o", "s", "--", "sh", "-c", "cat data data | wc -c; read x < data; kill -KILL $$", expect=137)
+        session, *files = self.report("s")
+        self.assertEqual(session["coverage"]["unknown_processes"], 0)
+        found, = [file for file in files if file["path"] == f"{self.dir}/data"]
+        self.assertGreaterEqual(found["bytes_read"], 600_000)
+
+    def test_top_looks_at_a_program_that_runs(self):
+        (self.dir / "data").write_bytes(bytes(100_000))
+        process = self.start("profile", "run", "-o", "s", "--", "sh", "-c", "while :; do read x < data; done")
+        try:
+            until = time.monotonic() + penstock_cli.PATIENCE_S
+            top = {"operations": 0}
+            while top["operations"] == 0 and time.monotonic() < until:
+                done = self.run_cli("profile", "top", "s", "--once", "--interval", "200ms", "--json", expect=None)
+                top = json.loads(done.stdout.splitlines()[-1]) if done.returncode == 0 else top
+            self.assertGreater(top["processes"], 0)
+            self.assertIn(f"{self.dir}/data", [file["path"] for file in top["hottest"]])
+        finally:
+            process.terminate()
+            self.assertEqual(process.wait(timeout=penstock_cli.PATIENCE_S), 143)
+            process.communicate()
+
+
+if __name__ == "__main__":
+    penstock_cli.main()
