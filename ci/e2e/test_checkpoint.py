@@ -198,7 +198,7 @@ class Saving(CheckpointTest):
         self.drain_stuck(1)
         skipped = self.save(2, "--on-full", "skip", fast=small, slow=FULL)
         self.assertEqual((skipped["skipped"], skipped["verdict"], skipped["reached"]), (True, "skipped", "nothing"))
-        self.fails(1, "save", FULL, "--burst-buffer", small, *PAYLOAD, "--step", 3, "--block-for", "50ms", words=["fast"])
+        self.fails(1, "save", FULL, "--burst-buffer", small, *PAYLOAD, "--step", 3, "--on-full-timeout", "50ms", words=["fast"])
         self.assertEqual(self.states(), {("default", 1, 0): "fast_committed"})
         through = self.save(4, "--on-full", "writethrough", "--wait", "fast", fast=small, slow=f"slow,{SLOWLY}")
         self.assertEqual(through["reached"], "durable")
@@ -544,7 +544,12 @@ class Usage(CheckpointTest):
                             (("save", "slow", "--payload", "nosuch"), ["nosuch", "alexnet"]), (("save", "slow", *PAYLOAD, "--step", "x"), ["step"]),
                             (("save", "slow", *PAYLOAD, "--run", ".x"), [".x"]), (("save", "a", "b", *PAYLOAD), ["--burst-buffer"]),
                             (("save", "a", "b", "c", *PAYLOAD), ["save takes"]), (("save", "a", "b", "--burst-buffer", "c", *PAYLOAD), ["one STORE"]),
-                            (("save", "a", *PAYLOAD, "--keep", 0), ["keep"]), (("save", "a", *PAYLOAD, "--on-full", "x"), ["writethrough"]),
+                            (("save", "a", *PAYLOAD, "--keep", 0), ["keep"]), (("save", "a", *PAYLOAD, "--step", -1), ["step"]),
+                            (("save", "a", *PAYLOAD, "--keep-fast", -1), ["keep-fast"]), (("save", "a", *PAYLOAD, "--timeout", "-1s"), ["timeout"]),
+                            (("save", "a", "--payload", "0"), ["payload"]), (("save", "a", "--payload", "alexnet-adam/0"), ["payload"]),
+                            (("save", "a", *PAYLOAD, "--headroom", "-1"), ["headroom"]), (("restore", "a", "--step", -1), ["step"]),
+                            (("gc", "a", "--keep", 0), ["keep"]), (("gc", "a", "--keep-fast", -1), ["keep-fast"]),
+                            (("save", "a", *PAYLOAD, "--on-full", "x"), ["writethrough"]),
                             (("save", "nosuch:/x", *PAYLOAD), ["nosuch"])):
             self.fails(2, *args, words=words)
         self.assertEqual(list(self.dir.iterdir()), [])
