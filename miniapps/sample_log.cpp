@@ -1,17 +1,86 @@
 #include "miniapps/sample_log.hpp"
 
+#include <unistd.h>
+
+#include <array>
 #include <cerrno>
+#include <charconv>
 #include <cinttypes>
+#include <fstream>
+#include <optional>
+#include <string_view>
+
+#include "io_backends/base/fd.hpp"
 
 namespace penstock {
+namespace {
 
-Result<SampleLog> SampleLog::open(const std::string& path, int rank) {
+// The step of "epoch step rank index".
+std::optional<std::uint64_t> step_of(std::string_view line) {
+  constexpr std::size_t kStep = 1;
+  std::array<std::uint64_t, 4> numbers{};
+  const char* at = line.data();
+  const char* const end = at + line.size();
+  for (std::size_t i = 0; i < numbers.size(); ++i) {
+    const auto [behind, failure] = std::from_chars(at, end, numbers[i]);
+    if (failure != std::errc{} || (i + 1 < numbers.size() ? behind == end || *behind != ' ' : behind != end))
+      return std::nullopt;
+    at = behind + 1;
+  }
+  return numbers[kStep];
+}
+
+// How many bytes of the log are of the first `steps` steps, whole lines all.
+Result<std::uint64_t> bytes_of_steps(std::istream& log, const std::string& path, std::uint64_t steps) {
+  std::uint64_t kept = 0;
+  std::optional<std::uint64_t> last;
+  std::string line;
+  for (std::uint64_t number = 1; std::getline(log, line) && !log.eof(); ++number) {
+    const std::optional<std::uint64_t> step = step_of(line);
+    if (!step || (last && *step < *last))
+      return make_error(Errc::invalid_argument,
+                        "'" + path + "' cannot be gone on with: line " + std::to_string(number) +
+                            " is none of a sample log. Name another --sample-log, or remove it");
+    if (*step >= steps) break;
+    kept += line.size() + 1;
+    last = step;
+  }
+  if (last && *last + 1 < steps)
+    return make_error(Errc::invalid_argument,
+                      "'" + path + "' cannot be gone on with: it ends with step " + std::to_string(*last) +
+                          ", counted from 0, and the training goes on with step " + std::to_string(steps) +
+                          ". Name another --sample-log for the rest, or remove it");
+  return kept;
+}
+
+}  // namespace
+
+Result<void> keep_steps(const std::string& path, std::uint64_t steps) {
+  std::ifstream log(path, std::ios::binary);
+  if (!log && errno == ENOENT) return success();
+  if (!log) return errno_error(errno, "cannot read the sample log", path);
+  PENSTOCK_ASSIGN(const std::uint64_t bytes, bytes_of_steps(log, path, steps));
+  if (retry_eintr([&] { return ::truncate(path.c_str(), static_cast<off_t>(bytes)); }) != 0)
+    return errno_error(errno, "cannot write the sample log", path);
+  return success();
+}
+
+Result<SampleLog> SampleLog::open_as(const char* mode, const std::string& path, int rank) {
   SampleLog log;
   log.path_ = path;
   log.rank_ = rank;
-  log.file_.reset(std::fopen(path.c_str(), "we"));
+  log.file_.reset(std::fopen(path.c_str(), mode));
   if (!log.file_) return errno_error(errno, "cannot write the sample log", path);
   return log;
+}
+
+Result<SampleLog> SampleLog::open(const std::string& path, int rank) {
+  return open_as("we", path, rank);
+}
+
+Result<SampleLog> SampleLog::go_on(const std::string& path, int rank, std::uint64_t steps) {
+  PENSTOCK_TRY(keep_steps(path, steps));
+  return open_as("ae", path, rank);
 }
 
 Result<void> SampleLog::step(std::uint64_t step, const Batch& batch) {

@@ -39,7 +39,8 @@ class StepCheckpoints {
   Result<void> drain();
 
   // Rank 0's metrics, and on all what was asked for. `start`: as for run_training().
-  void record(const TrainingRun& run, SteadyTime start, Trial& trial) const;
+  // `steps_are_work`: as in SavingFacts.
+  void record(const TrainingRun& run, SteadyTime start, bool steps_are_work, Trial& trial) const;
 
  private:
   StepCheckpoints(const StepSaving& saving, std::uint64_t made, const TrainerState& at, Communicator& ranks);

@@ -85,7 +85,8 @@ class Cell {
   Result<void> report_totals();
   void report(const TrainOutcome& outcome, CacheState cache);
   std::string of_this_tier(const std::string& path, std::size_t before) const;
-  std::string log_path() const;
+  std::string log_path(int rank, int ranks) const;
+  Result<SampleLog> open_log() const;
   Result<void> make_timeline();
   Result<void> write_timeline();
 
@@ -177,9 +178,23 @@ std::string Cell::of_this_tier(const std::string& path, std::size_t before) cons
 }
 
 // Under a launcher each rank has a file of its own.
-std::string Cell::log_path() const {
+std::string Cell::log_path(int rank, int ranks) const {
   const std::string path = of_this_tier(setup_.sample_log, setup_.sample_log.size());
-  return ranks_.size() == 1 ? path : path + "." + std::to_string(ranks_.rank());
+  return ranks == 1 ? path : path + "." + std::to_string(rank);
+}
+
+// That of a run that goes on holds the steps up to the checkpoint, and so do those of ranks that there are no
+// more.
+Result<SampleLog> Cell::open_log() const {
+  const std::string mine = log_path(ranks_.rank(), ranks_.size());
+  if (!setup_.resumed) return SampleLog::open(mine, ranks_.rank());
+  const std::uint64_t made = setup_.limits.start.batches;
+  const auto before = static_cast<int>(setup_.resumed->manifest.ranks);
+  for (int rank = ranks_.rank(); rank < before; rank += ranks_.size()) {
+    const bool goes_on = rank < ranks_.size() && log_path(rank, before) == log_path(rank, ranks_.size());
+    if (!goes_on) PENSTOCK_TRY(keep_steps(log_path(rank, before), made));
+  }
+  return SampleLog::go_on(mine, ranks_.rank(), made);
 }
 
 Result<void> Cell::make_timeline() {
@@ -259,7 +274,7 @@ Result<void> Cell::write_step(SampleLog& log, std::uint64_t step, const Batch& b
 // What is not durable when the user wants to go is not lost, and no failure.
 void Cell::end_saving(const TrainingRun& run, SteadyTime start, TrainOutcome& mine) {
   const Result<void> drained = setup_.saves->drain();
-  setup_.saves->record(run, start, trial_);
+  setup_.saves->record(run, start, setup_.steps_are_work(), trial_);
   if (drained.ok()) return;
   if (interrupted() && drained.error().code == Errc::timed_out) {
     warn(drained.error().message());
@@ -337,7 +352,7 @@ Result<void> Cell::measure() {
   describe(step);
   std::optional<SampleLog> log;
   if (!setup_.sample_log.empty()) {
-    Result<SampleLog> opened = SampleLog::open(log_path(), ranks_.rank());
+    Result<SampleLog> opened = open_log();
     PENSTOCK_TRY(agree(ranks_, outcome_of(opened)));
     log = *std::move(opened);
   }
@@ -364,7 +379,7 @@ Result<void> Cell::measure() {
   PENSTOCK_ASSIGN(const TrainOutcome outcome, train(accelerator, log ? &*log : nullptr));
   report(outcome, cache.state);
   for (const AcceleratorFact& fact : accelerator.facts())
-    trial_.value(fact.name, "1", Better::neither, fact.value);
+    trial_.value(fact.name, fact.unit, Better::neither, fact.value);
   if (timeline_) PENSTOCK_TRY(write_timeline());
   if (stuck_) return success();
   if (log) PENSTOCK_TRY(agree(ranks_, log->close()));

@@ -82,6 +82,11 @@ class Saving(CheckpointCase):
         self.assertGreater(value(record, "backlog_most_bytes"), 0)
         self.assertIn("checkpoint_finalize_s", record["metrics"])
         self.assertEqual(record["parameters"]["checkpoint_every"], 3)
+        self.assertEqual(record["parameters"]["mtbf_s"], 24 * 3600)
+        young, daly = (value(record, f"checkpoint_interval_s.{name}") for name in ("young", "daly"))
+        self.assertAlmostEqual(young, (2 * value(record, "checkpoint_block_s") * 24 * 3600) ** 0.5, places=6)
+        self.assertLess(daly, 1.1 * young)
+        self.assertNotIn("step_inflation", record["metrics"], "these steps end at deadlines")
         self.assertEqual(record["parameters"]["payload_bytes"], 2 << 20)
         self.assertEqual([record["tiers"][role]["root"] for role in ("checkpoint", "burst_buffer")], [str(self.dir / "slow"), str(self.dir / "fast")])
         self.assertEqual(acks(self.dir / "acks"), {"fast": [3, 6, 9, 12], "durable": [3, 6, 9, 12]})
@@ -120,7 +125,9 @@ class Saving(CheckpointCase):
             done = self.run_cli(*self.words("--steps", 3, *args, tiers=(), every=None), expect=2)
             self.assertIn(words, done.stderr)
         for args, words in ((("--tier", "more=posix:."), "--tier"), (("--on-error", "skip"), "--on-error skip"), (("--run", "../x"), "../x"),
-                            (("--payload", "nonsense"), "nonsense"), (("--burst-buffer", "slow"), "two places")):
+                            (("--payload", "nonsense"), "nonsense"), (("--burst-buffer", "slow"), "two places"), (("--mtbf", "0s"), "--mtbf 0"),
+                            (("--mtbf", "-1h"), "mtbf"), (("--keep", 0), "keep"), (("--keep-fast", -1), "keep-fast"), (("--grace", "-1s"), "grace"),
+                            (("--on-full-timeout", "-1s"), "on-full-timeout"), (("--payload", 0), "payload")):
             self.assertIn(words, self.run_cli(*self.words("--steps", 3, *args, tiers=("--checkpoint-to", "slow")), expect=2).stderr)
         self.assertFalse((self.dir / "slow").exists(), "said before anything is made")
 
@@ -133,19 +140,22 @@ class Saving(CheckpointCase):
 
 class GoingOn(CheckpointCase):
     def assert_goes_on(self, *args, first=10, ranks=1, total=30, every=3, suffixes=("",), **kwargs):
-        """Runs to `first`, then from its last checkpoint to `total`: together exactly what one run does."""
+        """Runs to `first`, then from its last checkpoint to `total`: together exactly what one run does, in one log."""
         shutil.rmtree(self.dir / "slow", ignore_errors=True)
         shutil.rmtree(self.dir / "fast", ignore_errors=True)
         self.train("--steps", total, "--sample-log", "whole", *args, ranks=ranks, tiers=(), every=None, **kwargs)
-        self.train("--steps", first, "--sample-log", "first", *args, ranks=ranks, every=every, **kwargs)
-        record = self.train("--steps", total, "--resume", "--sample-log", "rest", *args, ranks=ranks, every=every, **kwargs)
+        self.train("--steps", first, "--sample-log", "log", *args, ranks=ranks, every=every, **kwargs)
+        for suffix in suffixes:
+            self.assertEqual(lines(self.dir / f"log{suffix}")[-1][1], first - 1)
+            with (self.dir / f"log{suffix}").open("a") as log:
+                log.write(f"0 {first} 0")  # as a kill leaves it
+        record = self.train("--steps", total, "--resume", "--sample-log", "log", *args, ranks=ranks, every=every, **kwargs)
         restored = first // every * every
         self.assertEqual(record["parameters"]["resumed_step"], restored)
         self.assertEqual(value(record, "steps"), total - restored)
         self.assertEqual(value(record, "checkpoints"), total // every - first // every)
         for suffix in suffixes:
-            before = [line for line in lines(self.dir / f"first{suffix}") if line[1] < restored]
-            self.assertEqual(before + lines(self.dir / f"rest{suffix}"), lines(self.dir / f"whole{suffix}"), (args, suffix))
+            self.assertEqual(lines(self.dir / f"log{suffix}"), lines(self.dir / f"whole{suffix}"), (args, suffix))
         self.assertEqual(self.saved("slow")[-1], total // every * every)
 
     def test_with_the_very_next_sample(self):
@@ -182,9 +192,9 @@ class GoingOn(CheckpointCase):
 
     @unittest.skipUnless(open_mpi(), "needs Open MPI's mpirun and a build with the MPI module")
     def test_over_fewer_ranks(self):
-        self.train("--steps", 4, "--sample-log", "first", ranks=2, every=4)
-        self.train("--epochs", 1, "--resume", "--sample-log", "rest", every=4)
-        used = [index for name in ("first.0", "first.1", "rest") for _, _, _, index in lines(self.dir / name)]
+        self.train("--steps", 5, "--sample-log", "log", ranks=2, every=4)
+        self.train("--epochs", 1, "--resume", "--sample-log", "log", every=4)
+        used = [index for name in ("log.0", "log.1", "log") for _, _, _, index in lines(self.dir / name)]
         self.assertEqual(len(used), 48)
         self.assertEqual(len(set(used)), 48, "no sample twice")
         shutil.rmtree(self.dir / "slow")
@@ -206,8 +216,52 @@ class GoingOn(CheckpointCase):
         record = self.train("--epochs", 2, "--resume")
         self.assertEqual(value(record, "steps"), 12)
 
+    def test_another_training_is_refused_by_what_differs(self):
+        other = self.dir / "other"
+        subprocess.run([PENSTOCK, "generate", "imagenet", "--out", str(other), "--samples", str(SAMPLES), "--set", "median=8KiB", "--seed", "8"],
+                       check=True, capture_output=True, cwd=self.dir)
+        self.train("--steps", 6, "--shuffle", "global", "--sample-log", "log")
+        log = (self.dir / "log").read_text()
+        for args, kwargs, words in (((), {"data": other}, ("--data", "checksum", "'other'")), (("--shuffle", "buffer:5"), {}, ("--shuffle global", "buffer:5")),
+                                    ((), {"batch": 8}, ("take 4 samples", "not 8", "--batch")), (("--accelerators", 2), {}, ("take 4 samples", "--accelerators")),
+                                    ((), {"seed": 4}, ("--seed 3",)), ((), {"app": "alexnet"}, ("train stream",))):
+            done = self.run_cli(*self.words("--steps", 9, "--resume", "--sample-log", "log", *args, **kwargs), expect=2)
+            for word in ("run 'default' cannot go on here", *words):
+                self.assertIn(word, done.stderr)
+        self.assertEqual((self.dir / "log").read_text(), log, "nothing was begun")
+        shutil.copytree(self.made / "pictures", self.dir / "copy")
+        record = self.train("--steps", 9, "--resume", "--prefetch", 3, data="copy")
+        self.assertEqual(value(record, "steps"), 3, "the same corpus elsewhere, and another pipeline, are the same training")
+
+    def test_logs_of_something_else(self):
+        self.train("--steps", 6)
+        (self.dir / "log").write_text("0 0 0 1\n")
+        self.assertIn("another --sample-log", self.run_cli(*self.words("--steps", 9, "--resume", "--sample-log", "log"), expect=2).stderr)
+        self.assertEqual((self.dir / "log").read_text(), "0 0 0 1\n")
+        (self.dir / "acks").write_text("notes")
+        self.assertIn("another --ack-log", self.run_cli(*self.words("--steps", 9, "--resume", "--ack-log", "acks"), expect=2).stderr)
+        (self.dir / "acks").write_text("3 fast\n3 dur")
+        self.train("--steps", 9, "--resume", "--ack-log", "acks")
+        self.assertEqual((self.dir / "acks").read_text(), "3 fast\n9 fast\n9 durable\n")
+
+    def test_validation_goes_on_where_it_stood(self):
+        self.run_cli("generate", "hepcnn", "--samples", 84, "--set", "samples_per_file=21", "--set", "shape=3,16,16", "--out", "hepcnn", "--seed", 7)
+        self.run_cli("generate", "hepcnn", "--samples", 42, "--set", "samples_per_file=21", "--set", "shape=3,16,16", "--set", "split=validation",
+                     "--out", "held-out", "--seed", 7)
+        self.run_cli("generate", "climate", "--samples", 20, "--set", "shape=11,16,24", "--out", "climate", "--seed", 7)
+        # Of hepcnn an epoch has ten steps, and between them it validates; climate behind every tenth step, and at the end.
+        for app, args, batch, passes in (("hepcnn", ("--validation", "held-out"), 8, (2, 0, 2)), ("climate", (), 1, (3, 1, 3))):
+            with self.subTest(app=app):
+                shutil.rmtree(self.dir / "slow", ignore_errors=True)
+                shutil.rmtree(self.dir / "fast", ignore_errors=True)
+                whole = self.train("--steps", 30, *args, app=app, data=app, batch=batch, tiers=(), every=None)
+                first = self.train("--steps", 10, *args, app=app, data=app, batch=batch, every=10)
+                rest = self.train("--steps", 30, "--resume", *args, app=app, data=app, batch=batch, every=10)
+                self.assertEqual(tuple(value(record, "validation_passes") if "validation_passes" in record["metrics"] else 0
+                                       for record in (whole, first, rest)), passes)
+
     def test_what_a_checkpoint_does_not_hold(self):
-        self.train("--steps", 3)
+        self.train("--steps", 3, app="alexnet", batch=2)
         done = self.run_cli(*self.words("--steps", 6, "--resume", "--accelerator", "cpu", app="alexnet", batch=2), expect=None)
         if done.returncode != 77:  # a build without oneDNN
             self.assertEqual(done.returncode, 2, done.stderr)
@@ -279,7 +333,9 @@ class Ending(CheckpointCase):
         record, = [json.loads(line) for file in (self.dir / "penstock-results").glob("*.jsonl") for line in file.read_text().splitlines()]
         self.assertEqual(record["verdict"], "interrupted")
         last = seen["fast"][-1]
-        record = self.train("--steps", last + 2, "--resume", "--sample-log", "rest", "--ack-log", "acks")
+        record = self.train("--steps", last + 2, "--resume", "--sample-log", "first", "--ack-log", "acks")
+        used = [step for _, step, _, _ in lines(self.dir / "first")]
+        self.assertEqual(used, sorted(list(range(last + 2)) * 4), "each step once, in one log")
         self.assertEqual(record["parameters"]["resumed_step"], last)
         self.assertEqual(acks(self.dir / "acks")["durable"][-1], last, "drained by the one that went on")
         self.assertEqual(self.saved("slow")[-1], last)
@@ -294,7 +350,7 @@ class Ending(CheckpointCase):
     @unittest.skipUnless(open_mpi(), "needs Open MPI's mpirun and a build with the MPI module")
     def test_killed_ranks_go_on_where_they_stood(self):
         # Epochs of three steps of 4 x 4 of the 50 pictures; a drain of 2 MiB takes half a second.
-        words = self.endless("--sample-log", "first", slow="posix:slow,write_limit=4MiB/s", step="40ms", every=2)
+        words = self.endless("--sample-log", "log", slow="posix:slow,write_limit=4MiB/s", step="40ms", every=2)
         process = subprocess.Popen(["mpirun", "--oversubscribe", "--mca", "mpi_yield_when_idle", "1", "-np", "4", str(PENSTOCK), *map(str, words)],
                                    cwd=self.dir, env=ENVIRONMENT, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
                                    text=True, start_new_session=True)
@@ -317,19 +373,14 @@ class Ending(CheckpointCase):
         self.assert_whole_epochs(seen["durable"][-1])
 
     def assert_whole_epochs(self, at_least):
-        """Goes on over 4 ranks to the end of the epoch behind the restored step's: each sample of an epoch once."""
+        """Goes on over 4 ranks to the end of the epoch behind the restored step's: each sample of an epoch once in its logs."""
         end = (at_least // 3 + 3) * 3
-        record = self.train("--steps", end, "--resume", "--sample-log", "rest", ranks=4, every=2)
+        record = self.train("--steps", end, "--resume", "--sample-log", "log", ranks=4, every=2)
         restored = record["parameters"]["resumed_step"]
         self.assertGreaterEqual(restored, at_least)
         used = collections.defaultdict(list)
         for rank in range(4):
-            for epoch, step, _, index in lines(self.dir / f"first.{rank}"):
-                if step < restored:
-                    used[epoch].append(index)
-            rest = lines(self.dir / f"rest.{rank}")
-            self.assertEqual(rest[0][1], restored)
-            for epoch, _, _, index in rest:
+            for epoch, _, _, index in lines(self.dir / f"log.{rank}"):
                 used[epoch].append(index)
         self.assertEqual({epoch: len(indices) for epoch, indices in used.items()}, {epoch: 48 for epoch in range(end // 3)})
         self.assertEqual({epoch: len(set(indices)) for epoch, indices in used.items()}, {epoch: 48 for epoch in range(end // 3)})

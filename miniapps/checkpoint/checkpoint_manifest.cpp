@@ -72,6 +72,22 @@ std::vector<CheckpointFile> files_from(const Json& rows) {
   return files;
 }
 
+Json json_of(const TrainedWork& work) {
+  return {{"app", work.app},
+          {"corpus", work.corpus},
+          {"shuffle", work.shuffle},
+          {"step_samples", work.step_samples}};
+}
+
+TrainedWork work_from(const Json& trainer) {
+  if (!trainer.contains("work")) return {};
+  const Json& work = trainer.at("work");
+  return {.app = work.at("app").get<std::string>(),
+          .corpus = work.at("corpus").get<std::string>(),
+          .shuffle = work.at("shuffle").get<std::string>(),
+          .step_samples = count_at(work, "step_samples")};
+}
+
 // What a list of files of a manifest, or of one rank, must satisfy.
 Result<void> check_files(std::span<const CheckpointFile> files, std::string_view object) {
   std::set<std::string_view> names;
@@ -166,7 +182,8 @@ std::string serialize(const CheckpointManifest& manifest) {
                                        {"trainer", Json{{"epoch", manifest.trainer.epoch},
                                                         {"step_of_epoch", manifest.trainer.step_of_epoch},
                                                         {"consumed", manifest.trainer.consumed},
-                                                        {"seed", manifest.trainer.seed}}},
+                                                        {"seed", manifest.trainer.seed},
+                                                        {"work", json_of(manifest.trainer.work)}}},
                                        {"payload", manifest.payload},
                                        {"payload_seed", manifest.payload_seed},
                                        {"snapshot_time", manifest.snapshot_time},
@@ -189,7 +206,8 @@ Result<CheckpointManifest> parse_checkpoint_manifest(std::string_view text, std:
                 .trainer = {.epoch = count_at(trainer, "epoch"),
                             .step_of_epoch = count_at(trainer, "step_of_epoch"),
                             .consumed = count_at(trainer, "consumed"),
-                            .seed = count_at(trainer, "seed")},
+                            .seed = count_at(trainer, "seed"),
+                            .work = work_from(trainer)},
                 .payload = json.at("payload").get<std::string>(),
                 .payload_seed = count_at(json, "payload_seed"),
                 .snapshot_time = json.at("snapshot_time").get<std::string>(),
