@@ -99,6 +99,13 @@ class Saving(CheckpointCase):
         self.assertNotIn("checkpoint_fast_s", record["metrics"])
         self.assertFalse((self.dir / "fast").exists())
 
+    def test_steps_that_work_tell_how_much_longer_a_drain_makes_them(self):
+        # A drain takes two seconds, and the ten steps that it begins beside much less.
+        record = self.train("--steps", 20, "--accelerator", "emulated:step=2ms,burn=cpu:1", every=10,
+                            tiers=("--checkpoint-to", "slow,write_limit=1MiB/s", "--burst-buffer", "fast", "--payload", "2MiB"))
+        for name in ("step_inflation", "burn_rounds_per_s", "step_overshoot"):
+            self.assertIn(name, record["metrics"])
+
     def test_the_time_of_saves_is_no_wait_for_input(self):
         slow = ("--checkpoint-to", "posix:slow,write_limit=8MiB/s", "--payload", "2MiB")
         record = self.train("--steps", 6, "--accelerator", "emulated:step=1ms", tiers=slow)
