@@ -104,16 +104,20 @@ void Burner::wait_for_all() {
   done_.wait(lock, [&] { return busy_ == 0; });
 }
 
-// Rounds a second, of the thread that makes the fewest.
+// Rounds a second and thread, the mean of all: where they are more than processors, some do not come to run
+// at all in so short a time.
 double Burner::look(nanoseconds length) {
   const Job job{.rounds = UINT64_MAX, .until = Clock::now() + length};
   begin(job);
   workers_.front()->work_off(job, {});
   wait_for_all();
-  double least = HUGE_VAL;
-  for (const std::unique_ptr<Worker>& worker : workers_)
-    least = std::min(least, static_cast<double>(worker->rounds) / std::max(seconds(worker->took), 1e-9));
-  return least;
+  double rounds = 0;
+  double longest_s = 1e-9;
+  for (const std::unique_ptr<Worker>& worker : workers_) {
+    rounds += static_cast<double>(worker->rounds);
+    longest_s = std::max(longest_s, seconds(worker->took));
+  }
+  return rounds / longest_s / static_cast<double>(workers_.size());
 }
 
 Result<void> Burner::calibrate() {

@@ -17,7 +17,7 @@ namespace penstock {
 // How much a thread gets done, in rounds of arithmetic over 4 KiB of its own: they stay in its processor's
 // first cache, so that nothing but the processor limits them.
 struct BurnPace {
-  double rounds_per_s = 0;  // of the slowest thread, in the look in which that was fastest
+  double rounds_per_s = 0;  // of a thread, the mean of all, in the fastest look
   double spread = 0;        // that look less the slowest, over it: what else this machine was doing
 };
 
