@@ -9,11 +9,16 @@
 #include <fstream>
 #include <optional>
 #include <string_view>
+#include <utility>
 
 #include "io_backends/base/fd.hpp"
 
 namespace penstock {
 namespace {
+
+std::string file_of(const std::string& path, int rank, int ranks) {
+  return ranks == 1 ? path : path + "." + std::to_string(rank);
+}
 
 // The step of "epoch step rank index".
 std::optional<std::uint64_t> step_of(std::string_view line) {
@@ -65,22 +70,25 @@ Result<void> keep_steps(const std::string& path, std::uint64_t steps) {
   return success();
 }
 
-Result<SampleLog> SampleLog::open_as(const char* mode, const std::string& path, int rank) {
+Result<SampleLog> SampleLog::open_as(const char* mode, std::string path, int rank) {
   SampleLog log;
-  log.path_ = path;
+  log.path_ = std::move(path);
   log.rank_ = rank;
-  log.file_.reset(std::fopen(path.c_str(), mode));
-  if (!log.file_) return errno_error(errno, "cannot write the sample log", path);
+  log.file_.reset(std::fopen(log.path_.c_str(), mode));
+  if (!log.file_) return errno_error(errno, "cannot write the sample log", log.path_);
   return log;
 }
 
-Result<SampleLog> SampleLog::open(const std::string& path, int rank) {
-  return open_as("we", path, rank);
+Result<SampleLog> SampleLog::open(const std::string& path, int rank, int ranks) {
+  return open_as("we", file_of(path, rank, ranks), rank);
 }
 
-Result<SampleLog> SampleLog::go_on(const std::string& path, int rank, std::uint64_t steps) {
-  PENSTOCK_TRY(keep_steps(path, steps));
-  return open_as("ae", path, rank);
+Result<SampleLog> SampleLog::go_on(const std::string& path, int rank, int ranks, const Before& before) {
+  const std::string mine = file_of(path, rank, ranks);
+  PENSTOCK_TRY(keep_steps(mine, before.steps));
+  for (int other = rank; other < before.ranks; other += ranks)
+    PENSTOCK_TRY(keep_steps(file_of(path, other, before.ranks), before.steps));
+  return open_as("ae", mine, rank);
 }
 
 Result<void> SampleLog::step(std::uint64_t step, const Batch& batch) {

@@ -16,17 +16,22 @@ namespace penstock {
 // thread.
 class SampleLog {
  public:
-  // Replaces the file.
-  static Result<SampleLog> open(const std::string& path, int rank);
-  // Goes on with it, as keep_steps() leaves it.
-  static Result<SampleLog> go_on(const std::string& path, int rank, std::uint64_t steps);
+  // Replaces the rank's file, which is `path`, or of several ranks that with .RANK behind it.
+  static Result<SampleLog> open(const std::string& path, int rank, int ranks);
+  // Goes on with it, as keep_steps() leaves it, and leaves so, too, what ranks wrote that there are no more;
+  // of a run that had made so many steps over so many ranks.
+  struct Before {
+    std::uint64_t steps = 0;
+    int ranks = 1;
+  };
+  static Result<SampleLog> go_on(const std::string& path, int rank, int ranks, const Before& before);
 
   Result<void> step(std::uint64_t step, const Batch& batch);
   Result<void> flush();  // what step() has written is the system's, and outlives this process
   Result<void> close();  // all lines are with the system, or why not
 
  private:
-  static Result<SampleLog> open_as(const char* mode, const std::string& path, int rank);
+  static Result<SampleLog> open_as(const char* mode, std::string path, int rank);
   struct Close {
     void operator()(std::FILE* file) const { std::fclose(file); }
   };

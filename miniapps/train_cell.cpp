@@ -85,7 +85,6 @@ class Cell {
   Result<void> report_totals();
   void report(const TrainOutcome& outcome, CacheState cache);
   std::string of_this_tier(const std::string& path, std::size_t before) const;
-  std::string log_path(int rank, int ranks) const;
   Result<SampleLog> open_log() const;
   Result<void> make_timeline();
   Result<void> write_timeline();
@@ -177,24 +176,12 @@ std::string Cell::of_this_tier(const std::string& path, std::size_t before) cons
   return path.substr(0, before) + "." + tier_.name + path.substr(before);
 }
 
-// Under a launcher each rank has a file of its own.
-std::string Cell::log_path(int rank, int ranks) const {
-  const std::string path = of_this_tier(setup_.sample_log, setup_.sample_log.size());
-  return ranks == 1 ? path : path + "." + std::to_string(rank);
-}
-
-// That of a run that goes on holds the steps up to the checkpoint, and so do those of ranks that there are no
-// more.
 Result<SampleLog> Cell::open_log() const {
-  const std::string mine = log_path(ranks_.rank(), ranks_.size());
-  if (!setup_.resumed) return SampleLog::open(mine, ranks_.rank());
-  const std::uint64_t made = setup_.limits.start.batches;
-  const auto before = static_cast<int>(setup_.resumed->manifest.ranks);
-  for (int rank = ranks_.rank(); rank < before; rank += ranks_.size()) {
-    const bool goes_on = rank < ranks_.size() && log_path(rank, before) == log_path(rank, ranks_.size());
-    if (!goes_on) PENSTOCK_TRY(keep_steps(log_path(rank, before), made));
-  }
-  return SampleLog::go_on(mine, ranks_.rank(), made);
+  const std::string path = of_this_tier(setup_.sample_log, setup_.sample_log.size());
+  if (!setup_.resumed) return SampleLog::open(path, ranks_.rank(), ranks_.size());
+  return SampleLog::go_on(
+      path, ranks_.rank(), ranks_.size(),
+      {.steps = setup_.limits.start.batches, .ranks = static_cast<int>(setup_.resumed->manifest.ranks)});
 }
 
 Result<void> Cell::make_timeline() {
