@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "io_backends/base/interrupt.hpp"
+#include "io_backends/base/progress.hpp"
 #include "miniapps/saving_record.hpp"
 
 namespace penstock {
@@ -116,6 +117,13 @@ Result<void> StepCheckpoints::drain() {
   }
   drained_s_ = std::chrono::duration<double>(Clock::now() - since).count();
   return left;
+}
+
+Result<void> StepCheckpoints::drain_or_leave() {
+  Result<void> drained = drain();
+  if (drained.ok() || drained.error().code != Errc::timed_out || !interrupted()) return drained;
+  warn(drained.error().message());
+  return success();
 }
 
 void StepCheckpoints::record(const TrainingRun& run, SteadyTime start, bool steps_are_work,

@@ -258,16 +258,10 @@ Result<void> Cell::write_step(SampleLog& log, std::uint64_t step, const Batch& b
   return setup_.saves != nullptr && setup_.saves->due(step + 1) ? log.flush() : success();
 }
 
-// What is not durable when the user wants to go is not lost, and no failure.
 void Cell::end_saving(const TrainingRun& run, SteadyTime start, TrainOutcome& mine) {
-  const Result<void> drained = setup_.saves->drain();
+  const Result<void> drained = setup_.saves->drain_or_leave();
   setup_.saves->record(run, start, setup_.steps_are_work(), trial_);
-  if (drained.ok()) return;
-  if (interrupted() && drained.error().code == Errc::timed_out) {
-    warn(drained.error().message());
-  } else if (!mine.failure) {
-    mine.failure = drained.error();
-  }
+  if (!drained.ok() && !mine.failure) mine.failure = drained.error();
 }
 
 // Whether the pipeline can also run by itself before the training, without leaving it another cache: because

@@ -229,12 +229,13 @@ Result<std::unique_ptr<StepCheckpoints>> begin_saving(const TrainSetup& setup, c
   return StepCheckpoints::open(*setup.saving, setup.limits.start.batches, at, *setup.ranks);
 }
 
-// What was saved of a run that has made all its steps, and is not durable yet.
+// What was saved of a run that has made all its steps, and is not durable yet. It ends as a training does:
+// after a signal within --grace.
 Result<int> nothing_left(const TrainSetup& setup, StepCheckpoints& saves) {
   note("run '" + setup.saving->policy.run +
        "' has made all its steps: --steps and --epochs are the whole "
        "run's");
-  PENSTOCK_TRY(saves.drain());
+  PENSTOCK_TRY(saves.drain_or_leave());
   return 0;
 }
 

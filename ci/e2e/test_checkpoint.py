@@ -1,11 +1,14 @@
 #!/usr/bin/env python3
 """penstock checkpoint from outside: what ls, verify and status say of stores, what gc takes away, and wrong words."""
 
+import json
 import os
 import shutil
+import signal
+import time
 
 import penstock_cli
-from checkpoint_case import CheckpointTest, NOTHING, PAYLOAD, flip
+from checkpoint_case import CheckpointTest, NEVER, NOTHING, PAYLOAD, flip
 from manifest_file import crc32c
 
 
@@ -101,6 +104,66 @@ class Clearing(CheckpointTest):
             self.drain_stuck(step)
         self.run_cli("checkpoint", "gc", "fast", "slow", "--keep", 1, "--keep-fast", 0)
         self.assertEqual(len(self.states("fast")), 3)
+
+
+    def test_what_another_slow_store_has_is_not_durable_for_the_run(self):
+        self.drain_stuck(1)
+        self.save(1, slow="other", fast=None)
+        self.assertEqual(self.states("fast", "other"), {("default", 1, 0): "both"}, "the same bytes")
+        line, = self.verb("gc", "fast", "other", "--keep-fast", 0)
+        self.assertEqual(line["evicted"], 0)
+        self.run_cli("checkpoint", "drain", "fast", "slow")
+        self.assertEqual(self.states("fast", "slow"), {("default", 1, 0): "durable"})
+
+    def test_what_a_killed_measurement_left_goes_when_it_is_old(self):
+        self.save(1, fast=None)
+        folder = self.dir / "slow" / "penstock-ceiling"
+        process = self.started("bench", f"slow,{NEVER}", "--payload", "6MiB", "--steps", 2, "--every", 1)
+        self.until(lambda: folder.exists() or process.poll() is not None, "never measured")
+        process.kill()
+        process.wait()
+        (folder / "rank-7.bin").write_bytes(b"of another rank")
+        self.assertNotIn("ceiling", self.run_cli("checkpoint", "gc", "slow").stderr)
+        self.assertTrue(folder.exists(), "somebody may be measuring")
+        for path in (*folder.iterdir(), folder):
+            os.utime(path, (time.time() - 7200,) * 2)
+        self.assertIn("ceiling of 'slow'", self.run_cli("checkpoint", "gc", "slow").stderr)
+        self.assertFalse(folder.exists())
+        self.assertEqual(self.verb("verify", "slow")[-1]["wrong"], 0)
+
+
+class BesideATraining(CheckpointTest):
+    """verify takes no lock: what it reads may be pruned and evicted meanwhile."""
+
+    def test_what_is_taken_away_meanwhile_is_not_wrong(self):
+        for step in (1, 2, 3):
+            self.save(step, "--keep", 5, fast=None)
+        process = self.started("verify", "slow,fail=read/rank-0:hang=3s@#1", "--json")
+        self.until(lambda: any("000000000001.0/rank-0.bin" in name for name in self.open_files(process)), "never read")
+        process.send_signal(signal.SIGSTOP)
+        line, = self.verb("gc", "slow", "--keep", 1)
+        self.assertEqual(line["pruned"], 2)
+        process.send_signal(signal.SIGCONT)
+        out, err = process.communicate(timeout=penstock_cli.PATIENCE_S)
+        self.assertEqual(process.returncode, 0, out + err)
+        *copies, summary = [json.loads(line) for line in out.splitlines()]
+        self.assertEqual([(line["step"], line["gone"], line["problem"]) for line in copies], [(1, False, ""), (2, True, ""), (3, False, "")],
+                         "of the first it had its file open")
+        self.assertEqual((summary["copies"], summary["gone"], summary["wrong"], summary["verdict"]), (2, 1, 0, "ok"))
+
+    def test_a_training_that_saves_and_prunes_is_left_alone(self):
+        process = self.started("bench", "slow", "--burst-buffer", "fast", "--payload", "1MiB", "--steps", 400, "--every", 1, "--step-time", "2ms",
+                               "--repeat", 1, "--keep", 1, "--keep-fast", 0, "--arms", "burst-buffer", "--seed", 5)
+        stores = [self.dir / "slow", self.dir / "fast"]
+        self.until(lambda: all(list(store.glob("ckpt/*/*/MANIFEST")) for store in stores) or process.poll() is not None, "never saved")
+        looks = 0
+        while process.poll() is None:
+            self.assertEqual(self.verb("verify", *stores)[-1]["wrong"], 0)
+            self.verb("ls", *stores)
+            looks += 1
+        out, err = process.communicate(timeout=penstock_cli.PATIENCE_S)
+        self.assertEqual(process.returncode, 0, out + err)
+        self.assertGreater(looks, 0)
 
 
 class Usage(CheckpointTest):

@@ -7,6 +7,7 @@ import os
 import shutil
 import signal
 import subprocess
+import time
 import unittest
 
 import penstock_cli
@@ -131,6 +132,41 @@ class Ending(CheckpointCase):
         self.assertEqual(record["parameters"]["resumed_step"], last)
         self.assertEqual(acks(self.dir / "acks")["durable"][-1], last, "drained by the one that went on")
         self.assertEqual(self.saved("slow")[-1], last)
+
+    def test_a_grace_that_is_shorter_than_the_drain(self):
+        # A checkpoint of 2 MiB is drained in a second: of three, some are not by then.
+        since = time.monotonic()
+        code, err = self.stop("--grace", "1s", slow="posix:slow,write_limit=2MiB/s", what=lambda seen: len(seen["fast"]) >= 5)
+        self.assertEqual(code, 143, err)
+        self.assertGreaterEqual(time.monotonic() - since, 1, "it takes the time that it is given")
+        seen = acks(self.dir / "acks")
+        self.assertLess(len(seen["durable"]), len(seen["fast"]))
+        self.assertIn("not durable", err)
+        last = seen["fast"][-1]
+        record = self.train("--steps", last + 2, "--resume", "--ack-log", "acks")
+        self.assertEqual(record["parameters"]["resumed_step"], last)
+        self.assertEqual(acks(self.dir / "acks")["durable"][-1], last, "drained by the one that went on")
+
+    def test_a_run_that_has_made_all_its_steps_drains_in_its_grace_alike(self):
+        self.stop(slow="posix:slow,write_limit=256KiB/s", what=lambda seen: len(seen["fast"]) >= 3)
+        last = acks(self.dir / "acks")["fast"][-1]
+        for grace in ((), ("--grace", "500ms")):
+            words = self.words("--steps", last, "--resume", "--ack-log", "acks", *grace,
+                               tiers=("--checkpoint-to", "slow,write_limit=256KiB/s", "--burst-buffer", "fast", "--payload", "2MiB"))
+            process = self.start(*words)
+            self.wait_for(lambda: any((self.dir / "slow" / "tmp").iterdir()), process)
+            since = time.monotonic()
+            process.send_signal(signal.SIGTERM)
+            _, err = process.communicate(timeout=penstock_cli.PATIENCE_S)
+            self.assertEqual(process.returncode, 143, err)
+            self.assertGreaterEqual(time.monotonic() - since, 0.5 if grace else 0)
+            self.assertIn("all its steps", err)
+            self.assertIn("warning: ", err)
+            self.assertIn("not durable", err)
+            self.assertNotIn("penstock train: ", err, "no failure")
+            self.assertLess(len(acks(self.dir / "acks")["durable"]), len(acks(self.dir / "acks")["fast"]))
+        self.run_cli(*self.words("--steps", last, "--resume", "--ack-log", "acks"))
+        self.assertEqual(acks(self.dir / "acks")["durable"][-1], last)
 
     def test_with_grace_the_drain_ends(self):
         code, err = self.stop("--grace", "60s", slow="posix:slow,write_limit=2MiB/s", what=lambda seen: len(seen["fast"]) >= 2)

@@ -9,7 +9,7 @@ import penstock_cli
 from penstock_cli import PENSTOCK
 from test_ranks import open_mpi
 from train_case import value
-from train_checkpoint_case import CheckpointCase, SAMPLES, acks, lines
+from train_checkpoint_case import CheckpointCase, SAMPLES, lines
 
 
 class GoingOn(CheckpointCase):

@@ -9,6 +9,7 @@
 #include <tuple>
 
 #include "io_backends/base/backend.hpp"
+#include "io_backends/base/units.hpp"
 #include "miniapps/checkpoint/sealed_json.hpp"
 
 namespace penstock {
@@ -21,6 +22,8 @@ constexpr std::string_view kPartKind = "part of a checkpoint";
 constexpr std::size_t kLongestRun = 100;
 constexpr std::size_t kLongestFile = 200;
 constexpr std::size_t kCrcDigits = 8;
+constexpr std::size_t kEntryBesides = 160;       // of a file's entry: keys, two counts and white space
+constexpr std::size_t kManifestBesides = 16384;  // all that is no file's
 
 bool letter_or_digit(char c) {
   return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
@@ -191,6 +194,19 @@ std::string serialize(const CheckpointManifest& manifest) {
                                        {"writer", manifest.writer},
                                        {"chunk_bytes", kCheckpointChunk},
                                        {"files", json_of(manifest.files)}});
+}
+
+std::uint64_t manifest_entry_bytes(std::string_view name, std::uint64_t bytes) {
+  return whole_chunks(bytes) * kCrcDigits + 2 * name.size() + kEntryBesides;
+}
+
+Result<void> check_manifest_bytes(std::uint64_t bytes, std::uint64_t entries_bytes, std::uint64_t files) {
+  if (entries_bytes <= kMostSealedBytes - kManifestBesides) return success();
+  return make_error(
+      Errc::unsupported,
+      fmt::format("a checkpoint of {} in {} files has a manifest of up to {}, and no more than {} are read "
+                  "back: save less at a time, each part as a --run of its own",
+                  format_size(bytes), files, format_size(entries_bytes), format_size(kMostSealedBytes)));
 }
 
 Result<CheckpointManifest> parse_checkpoint_manifest(std::string_view text, std::string_view object) {

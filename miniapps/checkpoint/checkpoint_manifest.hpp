@@ -103,6 +103,12 @@ Result<void> check_manifest(const CheckpointManifest& manifest, std::string_view
 // JSON and, on a line of its own, the CRC32C of what stands before it.
 std::string serialize(const CheckpointManifest& manifest);
 
+// At most so many bytes of a manifest are a file's entry: 8 digits a chunk, its name, and some more.
+std::uint64_t manifest_entry_bytes(std::string_view name, std::uint64_t bytes);
+// unsupported where a manifest whose entries have that many bytes may be too long to be read back: to be
+// asked before anything is written. `bytes` and `files` of the checkpoint are for the message.
+Result<void> check_manifest_bytes(std::uint64_t bytes, std::uint64_t entries_bytes, std::uint64_t files);
+
 // Takes nothing on trust: a wrong or missing trailer, a rank without a file, names with folders or twice,
 // chunks that do not go with the bytes are `corrupt`; another version of the format is `unsupported`.
 // `object` is for messages.
