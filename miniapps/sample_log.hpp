@@ -16,14 +16,22 @@ namespace penstock {
 // thread.
 class SampleLog {
  public:
-  // Replaces the file.
-  static Result<SampleLog> open(const std::string& path, int rank);
+  // Replaces the rank's file, which is `path`, or of several ranks that with .RANK behind it.
+  static Result<SampleLog> open(const std::string& path, int rank, int ranks);
+  // Goes on with it, as keep_steps() leaves it, and leaves so, too, what ranks wrote that there are no more;
+  // of a run that had made so many steps over so many ranks.
+  struct Before {
+    std::uint64_t steps = 0;
+    int ranks = 1;
+  };
+  static Result<SampleLog> go_on(const std::string& path, int rank, int ranks, const Before& before);
 
   Result<void> step(std::uint64_t step, const Batch& batch);
   Result<void> flush();  // what step() has written is the system's, and outlives this process
   Result<void> close();  // all lines are with the system, or why not
 
  private:
+  static Result<SampleLog> open_as(const char* mode, std::string path, int rank);
   struct Close {
     void operator()(std::FILE* file) const { std::fclose(file); }
   };
@@ -31,5 +39,10 @@ class SampleLog {
   int rank_ = 0;
   std::unique_ptr<std::FILE, Close> file_;
 };
+
+// Leaves the lines of the first `steps` steps in a log, which a training that is killed may have written
+// further, to the middle of a line. Nothing where there is no such file. invalid_argument, and the file as it
+// was, where it is no sample log, or has lines and ends before that step.
+Result<void> keep_steps(const std::string& path, std::uint64_t steps);
 
 }  // namespace penstock

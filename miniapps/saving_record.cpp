@@ -60,6 +60,12 @@ void record_losses(const SavingFacts& facts, Trial& trial) {
 
 }  // namespace
 
+Result<void> check_mtbf(std::chrono::nanoseconds mtbf) {
+  if (mtbf.count() > 0) return success();
+  return make_error(Errc::invalid_argument,
+                    "--mtbf 0 leaves no time between two failures: say how long it is, such as 24h");
+}
+
 void record_saving(const SavingFacts& facts, Trial& trial) {
   record_counts(facts.counts, trial);
   const std::vector<CheckpointTimes> all = saved(facts.checkpoints);
@@ -76,7 +82,7 @@ void record_saving(const SavingFacts& facts, Trial& trial) {
                    static_cast<double>(one.bytes) / *one.drain_s / *facts.slow_ceiling);
   }
   if (const auto overlap = drain_overlap(all)) trial.value("drain_overlap", "1", Better::higher, *overlap);
-  if (const auto inflation = step_inflation(facts.steps, all))
+  if (const auto inflation = step_inflation(facts.steps, all); inflation && facts.steps_are_work)
     trial.value("step_inflation", "1", Better::lower, *inflation);
   if (facts.wall_s > 0) record_losses(facts, trial);
   if (blocked.empty() || facts.mtbf_s <= 0) return;

@@ -1,9 +1,11 @@
 // What a record says of a run's checkpoints: of `train` and of `checkpoint bench` alike.
 #pragma once
 
+#include <chrono>
 #include <optional>
 #include <span>
 
+#include "io_backends/base/result.hpp"
 #include "miniapps/checkpoint/checkpointer.hpp"
 #include "miniapps/checkpoint/saving_figures.hpp"
 #include "results/trial.hpp"
@@ -18,10 +20,14 @@ struct SavingFacts {
   bool fast_tier = false;
   bool fast_is_volatile = false;
   bool snapshot = false;                 // saves are to memory: no tier's ceiling is theirs
+  bool steps_are_work = true;            // else nothing could make them longer, and nothing is said of it
   double mtbf_s = 0;                     // what advice is for
   std::optional<double> fast_ceiling{};  // bytes a second, measured in the same run
   std::optional<double> slow_ceiling{};
 };
+
+// invalid_argument where --mtbf leaves no time between two failures.
+Result<void> check_mtbf(std::chrono::nanoseconds mtbf);
 
 // One sample a checkpoint: checkpoint_bytes, checkpoint_block_s, checkpoint_fast_s, checkpoint_durable_s,
 // drain_bytes_per_s (while it drains) and drain_queued_bytes_per_s (since its fast commit). One a run:

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "io_backends/base/interrupt.hpp"
+#include "io_backends/base/progress.hpp"
 #include "miniapps/saving_record.hpp"
 
 namespace penstock {
@@ -58,7 +59,10 @@ Result<std::unique_ptr<StepCheckpoints>> StepCheckpoints::open(const StepSaving&
 }
 
 void StepCheckpoints::step(const Batch& batch) {
-  if (batch.epoch != at_.epoch) at_ = {.epoch = batch.epoch, .seed = at_.seed};
+  if (batch.epoch != at_.epoch) {
+    at_.epoch = batch.epoch;
+    at_.step_of_epoch = at_.consumed = 0;
+  }
   ++at_.step_of_epoch;
   at_.consumed += batch.samples() * static_cast<std::uint64_t>(ranks_.size());
 }
@@ -115,7 +119,15 @@ Result<void> StepCheckpoints::drain() {
   return left;
 }
 
-void StepCheckpoints::record(const TrainingRun& run, SteadyTime start, Trial& trial) const {
+Result<void> StepCheckpoints::drain_or_leave() {
+  Result<void> drained = drain();
+  if (drained.ok() || drained.error().code != Errc::timed_out || !interrupted()) return drained;
+  warn(drained.error().message());
+  return success();
+}
+
+void StepCheckpoints::record(const TrainingRun& run, SteadyTime start, bool steps_are_work,
+                             Trial& trial) const {
   trial.tier("checkpoint", saving_.slow);
   if (saving_.fast) trial.tier("burst_buffer", *saving_.fast);
   if (!ranks_.root()) return;
@@ -129,6 +141,8 @@ void StepCheckpoints::record(const TrainingRun& run, SteadyTime start, Trial& tr
   const std::vector<Stretch> steps = stretches(run, 0);
   SavingFacts facts{.checkpoints = times, .counts = saver_->counts(), .steps = steps};
   facts.wall_s = steps.empty() ? 0 : steps.back().end_s;
+  facts.steps_are_work = steps_are_work;
+  facts.mtbf_s = std::chrono::duration<double>(saving_.mtbf).count();
   facts.fast_tier = saving_.fast.has_value();
   facts.fast_is_volatile =
       saving_.fast && (saving_.fast->facts.memory || saving_.fast->backend->caps().volatile_memory);

@@ -37,9 +37,13 @@ class StepCheckpoints {
   // --grace at most. timed_out where it is not durable by then, or where nothing has moved on the slow tier
   // for as long as a save would wait; the next one goes on with it.
   Result<void> drain();
+  // As drain(), for what ends then: what is not durable when a signal's --grace is over is warned of, and no
+  // failure. It stays on the fast tier.
+  Result<void> drain_or_leave();
 
   // Rank 0's metrics, and on all what was asked for. `start`: as for run_training().
-  void record(const TrainingRun& run, SteadyTime start, Trial& trial) const;
+  // `steps_are_work`: as in SavingFacts.
+  void record(const TrainingRun& run, SteadyTime start, bool steps_are_work, Trial& trial) const;
 
  private:
   StepCheckpoints(const StepSaving& saving, std::uint64_t made, const TrainerState& at, Communicator& ranks);

@@ -122,6 +122,7 @@ TEST(StepCheckpoints, AfterASignalTheDrainHasItsGrace) {
       } else {
         EXPECT_ERRC(Errc::timed_out, drained, "durable");
       }
+      EXPECT_OK(saves->drain_or_leave()) << "who wants to go may";
     }
     simulate_interrupt(0);
     EXPECT_EQ(text_at(saving.ack_log), grace ? "2 fast\n2 durable\n" : "2 fast\n");
@@ -137,6 +138,7 @@ TEST(StepCheckpoints, ADrainThatDoesNotMoveIsGivenUp) {
   const auto saves = StepCheckpoints::open(saving, 0, {.seed = kSeed}, *ranks).value();
   ASSERT_OK(make_steps(*saves, 2, 0));
   EXPECT_ERRC(Errc::timed_out, saves->drain(), "durable");
+  EXPECT_ERRC(Errc::timed_out, saves->drain_or_leave(), "durable");
 }
 
 TEST(Resume, AsksForWords) {

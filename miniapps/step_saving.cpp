@@ -3,13 +3,13 @@
 #include <utility>
 
 #include "miniapps/checkpoint/checkpoint_manifest.hpp"
+#include "miniapps/saving_record.hpp"
 
 namespace penstock {
 namespace {
 
-constexpr const char* kCompanions[] = {"burst-buffer", "payload",         "keep",     "keep-fast", "run",
-                                       "on-full",      "on-full-timeout", "oversize", "grace",     "ack-log",
-                                       "resume"};
+constexpr const char* kCompanions[] = {"burst-buffer",    "payload",  "keep",  "keep-fast", "run",  "on-full",
+                                       "on-full-timeout", "oversize", "grace", "ack-log",   "mtbf", "resume"};
 
 Result<void> check_companions(const Options& options) {
   const bool every = options.given("checkpoint-every");
@@ -62,6 +62,8 @@ Result<std::optional<StepSaving>> step_saving(const Options& options) {
   }
   saving.ack_log = options.text("ack-log");
   if (options.given("grace")) saving.grace = options.duration("grace");
+  if (options.given("mtbf")) saving.mtbf = options.duration("mtbf");
+  PENSTOCK_TRY(check_mtbf(saving.mtbf));
   saving.resume = options.flag("resume");
   return std::optional<StepSaving>(std::move(saving));
 }

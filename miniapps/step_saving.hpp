@@ -20,8 +20,9 @@ struct StepSaving {
   std::optional<Tier> fast;
   CheckpointPolicy policy;
   Payload payload;
-  std::string ack_log;                // "" for none
-  std::chrono::nanoseconds grace{0};  // to drain in, once a signal has come
+  std::string ack_log;                                     // "" for none
+  std::chrono::nanoseconds grace{0};                       // to drain in, once a signal has come
+  std::chrono::nanoseconds mtbf = std::chrono::hours(24);  // from one failure to the next, for advice
   bool resume = false;
 };
 

@@ -87,7 +87,7 @@ class Cell {
   Result<void> report_totals();
   void report(const TrainOutcome& outcome, CacheState cache);
   std::string of_this_tier(const std::string& path, std::size_t before) const;
-  std::string log_path() const;
+  Result<SampleLog> open_log() const;
   Result<void> make_timeline();
   Result<void> write_timeline();
 
@@ -179,10 +179,12 @@ std::string Cell::of_this_tier(const std::string& path, std::size_t before) cons
   return path.substr(0, before) + "." + tier_.name + path.substr(before);
 }
 
-// Under a launcher each rank has a file of its own.
-std::string Cell::log_path() const {
+Result<SampleLog> Cell::open_log() const {
   const std::string path = of_this_tier(setup_.sample_log, setup_.sample_log.size());
-  return ranks_.size() == 1 ? path : path + "." + std::to_string(ranks_.rank());
+  if (!setup_.resumed) return SampleLog::open(path, ranks_.rank(), ranks_.size());
+  return SampleLog::go_on(
+      path, ranks_.rank(), ranks_.size(),
+      {.steps = setup_.limits.start.batches, .ranks = static_cast<int>(setup_.resumed->manifest.ranks)});
 }
 
 Result<void> Cell::make_timeline() {
@@ -263,16 +265,10 @@ Result<void> Cell::write_step(SampleLog& log, std::uint64_t step, const Batch& b
   return setup_.saves != nullptr && setup_.saves->due(step + 1) ? log.flush() : success();
 }
 
-// What is not durable when the user wants to go is not lost, and no failure.
 void Cell::end_saving(const TrainingRun& run, SteadyTime start, TrainOutcome& mine) {
-  const Result<void> drained = setup_.saves->drain();
-  setup_.saves->record(run, start, trial_);
-  if (drained.ok()) return;
-  if (interrupted() && drained.error().code == Errc::timed_out) {
-    warn(drained.error().message());
-  } else if (!mine.failure) {
-    mine.failure = drained.error();
-  }
+  const Result<void> drained = setup_.saves->drain_or_leave();
+  setup_.saves->record(run, start, setup_.steps_are_work(), trial_);
+  if (!drained.ok() && !mine.failure) mine.failure = drained.error();
 }
 
 // Whether the pipeline can also run by itself before the training, without leaving it another cache: because
@@ -344,7 +340,7 @@ Result<void> Cell::measure() {
   describe(step);
   std::optional<SampleLog> log;
   if (!setup_.sample_log.empty()) {
-    Result<SampleLog> opened = SampleLog::open(log_path(), ranks_.rank());
+    Result<SampleLog> opened = open_log();
     PENSTOCK_TRY(agree(ranks_, outcome_of(opened)));
     log = *std::move(opened);
   }
@@ -371,7 +367,7 @@ Result<void> Cell::measure() {
   PENSTOCK_ASSIGN(const TrainOutcome outcome, train(accelerator, log ? &*log : nullptr));
   report(outcome, cache.state);
   for (const AcceleratorFact& fact : accelerator.facts())
-    trial_.value(fact.name, "1", Better::neither, fact.value);
+    trial_.value(fact.name, fact.unit, Better::neither, fact.value);
   if (timeline_) PENSTOCK_TRY(write_timeline());
   if (stuck_) return success();
   if (log) PENSTOCK_TRY(agree(ranks_, log->close()));

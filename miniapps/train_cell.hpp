@@ -9,9 +9,6 @@
 
 namespace penstock {
 
-// A median step that ended later than this part of it was not emulated: the machine was too busy.
-inline constexpr double kOvershootTolerance = 0.01;
-
 enum class CellEnd : std::uint8_t {
   done,
   // A call into the back end does not come back, on one of the ranks: threads may still be using what they

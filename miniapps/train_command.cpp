@@ -216,25 +216,26 @@ Result<void> look_for_run(TrainSetup& setup, const Corpus& corpus) {
   if (!setup.saving->resume) return check_unused(*setup.saving, *setup.ranks);
   PENSTOCK_ASSIGN(setup.resumed, resume_run(*setup.saving, *setup.ranks));
   setup.limits.start = setup.resumed->start();
-  PENSTOCK_TRY(
-      check_resumable(setup, setup.files ? setup.files->samples->samples() : corpus.manifest.samples()));
+  PENSTOCK_TRY(check_resumable(setup, corpus));
   note("run '" + setup.saving->policy.run + "' goes on behind step " +
        std::to_string(setup.resumed->manifest.id.step) + ", from '" + setup.resumed->tier + "'");
   return success();
 }
 
-Result<std::unique_ptr<StepCheckpoints>> begin_saving(const TrainSetup& setup) {
+Result<std::unique_ptr<StepCheckpoints>> begin_saving(const TrainSetup& setup, const Corpus& corpus) {
   TrainerState at{.seed = setup.seed};
   if (setup.resumed) at = setup.resumed->manifest.trainer;
+  at.work = trained_work(setup, corpus);
   return StepCheckpoints::open(*setup.saving, setup.limits.start.batches, at, *setup.ranks);
 }
 
-// What was saved of a run that has made all its steps, and is not durable yet.
+// What was saved of a run that has made all its steps, and is not durable yet. It ends as a training does:
+// after a signal within --grace.
 Result<int> nothing_left(const TrainSetup& setup, StepCheckpoints& saves) {
   note("run '" + setup.saving->policy.run +
        "' has made all its steps: --steps and --epochs are the whole "
        "run's");
-  PENSTOCK_TRY(saves.drain());
+  PENSTOCK_TRY(saves.drain_or_leave());
   return 0;
 }
 
@@ -264,7 +265,7 @@ Result<int> train(const CommandContext& context, const MiniAppInfo& app) {
   if (setup.saving) {
     if (const Result<void> found = look_for_run(setup, corpus); !found.ok())
       return refuse(context, found.error());
-    Result<std::unique_ptr<StepCheckpoints>> begun = begin_saving(setup);
+    Result<std::unique_ptr<StepCheckpoints>> begun = begin_saving(setup, corpus);
     if (!begun.ok() && begun.error().code == Errc::busy) return refuse(context, begun.error());
     PENSTOCK_ASSIGN(saves, std::move(begun));
     setup.saves = saves.get();

@@ -167,18 +167,19 @@ Result<std::unique_ptr<Validating>> TrainInput::make_validating(std::chrono::nan
   const FileWork& work = *setup_.files;
   const std::string third = std::to_string(step.count() / 3) + "ns";
   Backend& backend = work.validation_backend == nullptr ? *tier_.backend : *work.validation_backend;
-  return Validating::make(*work.plan.validation, backend, work.validated(),
-                          step.count() >= 3 ? "emulated:step=" + third : "none",
-                          {.batch = setup_.step_samples(),
-                           .prefetch = setup_.prefetch,
-                           .seed = setup_.seed,
-                           .rank = setup_.ranks->rank(),
-                           .ranks = setup_.ranks->size(),
-                           .threads = setup_.threads,
-                           .depth = depth(),
-                           .bad_sample = setup_.bad_sample,
-                           .patience = setup_.patience,
-                           .made = setup_.limits.start.batches});
+  return Validating::make(
+      *work.plan.validation, backend, work.validated(), step.count() >= 3 ? "emulated:step=" + third : "none",
+      {.batch = setup_.step_samples(),
+       .prefetch = setup_.prefetch,
+       .seed = setup_.seed,
+       .rank = setup_.ranks->rank(),
+       .ranks = setup_.ranks->size(),
+       .threads = setup_.threads,
+       .depth = depth(),
+       .bad_sample = setup_.bad_sample,
+       .patience = setup_.patience,
+       .made = setup_.limits.start.batches,
+       .epoch = setup_.resumed ? std::optional(setup_.limits.start.epoch) : std::nullopt});
 }
 
 // Rank 0 writes for all, as the optimiser's state is the same on each.

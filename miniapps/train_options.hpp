@@ -87,7 +87,8 @@ inline constexpr OptionSpec kTrainOptions[] = {
      .value = "FILE",
      .help =
          "write a line 'epoch step rank index' for each sample consumed (FILE.NAME for further tiers, and "
-         "under a launcher .RANK behind it; of a search the last run's)",
+         "under a launcher .RANK behind it; of a search the last run's); with --resume it goes on behind the "
+         "steps that the checkpoint holds",
      .group = "Training"},
     {.name = "timeline",
      .value = "FILE.csv|FILE.json",
@@ -147,8 +148,8 @@ inline constexpr OptionSpec kTrainOptions[] = {
     {.name = "on-full-timeout",
      .type = OptionType::duration,
      .value = "TIME",
-     .help = "give up when a save waited so long, or when at the end nothing was drained for so long "
-             "(default: 600s)",
+     .help = "fail when a save waited so long for room, or when at the end nothing was drained for so long "
+             "(default: 10m)",
      .group = "Checkpoints"},
     {.name = "oversize",
      .type = OptionType::choice,
@@ -159,6 +160,11 @@ inline constexpr OptionSpec kTrainOptions[] = {
      .type = OptionType::duration,
      .value = "TIME",
      .help = "go on draining for so long after SIGTERM or SIGINT (default: 0s)",
+     .group = "Checkpoints"},
+    {.name = "mtbf",
+     .type = OptionType::duration,
+     .value = "TIME",
+     .help = "from one failure to the next, for the advice how often to save (default: 24h)",
      .group = "Checkpoints"},
     {.name = "ack-log",
      .value = "FILE",

@@ -111,7 +111,7 @@ void judge(const TrainOutcome& outcome, const TrainSetup& setup, Trial& trial) {
                       " were skipped, the first: " + (losses.named.empty() ? "" : losses.named.front()));
   }
   const double overshoot = outcome.figures.step_overshoot.value_or(0);
-  if (overshoot <= kOvershootTolerance) return;
+  if (overshoot <= setup.overshoot_tolerance()) return;
   const std::string reason = "the median step ended " + format_percent(overshoot) +
                              " late: this machine was too busy to emulate the accelerator" +
                              (setup.threads > 1 ? " (fewer --threads leave it a processor)" : "");
@@ -147,6 +147,7 @@ void describe_saving(const TrainSetup& setup, Trial& trial) {
   trial.parameter("on_full_timeout_s", std::chrono::duration<double>(policy.block_for).count());
   trial.parameter("oversize", policy.oversize == Oversize::fail ? "fail" : "writethrough");
   trial.parameter("grace_s", std::chrono::duration<double>(saving.grace).count());
+  trial.parameter("mtbf_s", std::chrono::duration<double>(saving.mtbf).count());
   trial.parameter("resume", saving.resume);
   if (!setup.resumed) return;
   trial.parameter("restart", setup.resumed->restart);

@@ -110,7 +110,7 @@ Result<bool> TrainRuns::feeds(Search& search, std::uint64_t accelerators, Trial&
   // Of several ranks the least busy one counts.
   const std::optional<double> least = latest(record, "accelerator_utilization_min");
   const double utilization = least ? *least : latest(record, "accelerator_utilization").value_or(0);
-  if (latest(record, "step_overshoot").value_or(0) > kOvershootTolerance) {
+  if (latest(record, "step_overshoot").value_or(0) > setup_.overshoot_tolerance()) {
     search.missed[accelerators] = {.by = "client", .utilization = utilization};
     return false;
   }

@@ -151,16 +151,37 @@ Result<void> take_checkpoints(const Options& options, TrainSetup& setup) {
 
 }  // namespace
 
-Result<void> check_resumable(const TrainSetup& setup, std::uint64_t samples) {
+TrainedWork trained_work(const TrainSetup& setup, const Corpus& corpus) {
+  return {.app = std::string(setup.app->name),
+          .corpus = corpus.manifest.checksum(),
+          .shuffle = shuffle_text(setup.shuffle),
+          .step_samples = setup.step_samples()};
+}
+
+Result<void> check_resumable(const TrainSetup& setup, const Corpus& corpus) {
   if (!setup.resumed) return success();
   const CheckpointManifest& from = setup.resumed->manifest;
   const auto refuse = [&](const std::string& why) {
     return make_error(Errc::invalid_argument, "run '" + from.run + "' cannot go on here: " + why);
   };
+  const TrainedWork& was = from.trainer.work;
+  const TrainedWork now = trained_work(setup, corpus);
+  if (!was.app.empty()) {  // else it is no training's, and nobody said
+    if (was.app != now.app) return refuse("it is one of 'train " + was.app + "'");
+    if (was.corpus != now.corpus)
+      return refuse("the manifest of its corpus has the checksum " + was.corpus + ", that of '" +
+                    corpus.name + "' has " + now.corpus + ": --data names another corpus");
+    if (was.shuffle != now.shuffle)
+      return refuse("its order is that of --shuffle " + was.shuffle + ", not of " + now.shuffle);
+    if (was.step_samples != now.step_samples)
+      return refuse("its steps take " + std::to_string(was.step_samples) + " samples of each rank, not " +
+                    std::to_string(now.step_samples) + " (--batch times --accelerators)");
+  }
   if (from.trainer.seed != setup.seed)
     return refuse("its order is that of --seed " + std::to_string(from.trainer.seed));
   if (setup.accelerator.starts_with("cpu"))
     return refuse("what --accelerator cpu learns is not in a checkpoint, whose bytes stand for a network");
+  const std::uint64_t samples = setup.files ? setup.files->samples->samples() : corpus.manifest.samples();
   if (from.trainer.consumed > samples)
     return refuse("it had used " + std::to_string(from.trainer.consumed) +
                   " samples of an epoch, and here are " + std::to_string(samples));

@@ -21,6 +21,11 @@
 
 namespace penstock {
 
+// A median step that ended later than this part of it was not emulated: the machine was too busy. What is
+// work takes what it takes, and processors do not always go as fast as when they were calibrated.
+inline constexpr double kOvershootTolerance = 0.01;
+inline constexpr double kWorkOvershootTolerance = 0.05;
+
 // Samples on their way to memory.
 inline constexpr std::uint64_t kLoadedAhead = 255;
 
@@ -68,13 +73,21 @@ struct TrainSetup {
   std::uint64_t pool_prefetch() const { return app->in_memory ? kLoadedAhead : prefetch; }
   std::string checkpoint_name() const { return "penstock-" + std::string(app->name) + ".ckpt"; }
   std::uint64_t step_samples() const { return batch * accelerators; }
+  bool burns() const { return accelerator.find("burn=") != std::string::npos; }
+  // Whether something that takes processors away makes steps longer: not where they sleep.
+  bool steps_are_work() const { return burns() || !accelerator.starts_with("emulated"); }
+  // What step_overshoot may be, of accelerators that sleep and of those that work.
+  double overshoot_tolerance() const { return burns() ? kWorkOvershootTolerance : kOvershootTolerance; }
 };
 
 // invalid_argument where the words make no sense together.
 Result<TrainSetup> resolve_train_setup(const CommandContext& context, const MiniAppInfo& app);
 
-// The same of a run that goes on and this setup, once its corpus is open: whether the very next sample can be
-// told.
-Result<void> check_resumable(const TrainSetup& setup, std::uint64_t samples);
+// What a checkpoint of it has to say; of a setup whose corpus is open.
+TrainedWork trained_work(const TrainSetup& setup, const Corpus& corpus);
+
+// invalid_argument, naming what differs, where a run that goes on is not this one, or its very next sample
+// cannot be told. Likewise.
+Result<void> check_resumable(const TrainSetup& setup, const Corpus& corpus);
 
 }  // namespace penstock

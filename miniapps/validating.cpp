@@ -17,7 +17,8 @@ Validating::Validating(const Validation& how, Backend& backend, const Manifest& 
       sampler_(sampler),
       pool_(std::move(pool)),
       accelerator_(std::move(accelerator)),
-      settings_(settings) {}
+      settings_(settings),
+      epoch_(settings.epoch) {}
 
 Result<std::unique_ptr<Validating>> Validating::make(const Validation& how, Backend& backend,
                                                      const Manifest& samples, const std::string& accelerator,
@@ -40,16 +41,15 @@ Result<std::unique_ptr<Validating>> Validating::make(const Validation& how, Back
 
 bool Validating::due(std::uint64_t step, const Batch* next) {
   if (next == nullptr) return how_.at_the_end && step > settings_.made;
-  if (how_.every_steps != 0) return step > settings_.made && step % how_.every_steps == 0;
-  const bool another = epoch_ && *epoch_ != next->epoch;
-  epoch_ = next->epoch;
-  return another;
+  if (how_.every_steps != 0) return step > 0 && step % how_.every_steps == 0;
+  return epoch_ && *epoch_ != next->epoch;
 }
 
 Result<bool> Validating::between(std::uint64_t step, const Batch* next) {
-  if (!due(step, next)) return false;
-  PENSTOCK_TRY(pass());
-  return true;
+  const bool now = due(step, next);
+  if (now) PENSTOCK_TRY(pass());
+  if (next != nullptr) epoch_ = next->epoch;
+  return now;
 }
 
 Result<void> Validating::begin() {
@@ -57,7 +57,9 @@ Result<void> Validating::begin() {
   figures_ = figures();
   losses_ = losses();
   source_.reset();
-  const PlanLimits limits{.epochs = how_.starts_anew ? 1U : 0U};
+  // What goes on gives every file another order in each pass (file_order()), as in each epoch.
+  const PlanLimits limits =
+      how_.starts_anew ? PlanLimits{.epochs = 1} : PlanLimits{.start = {.epoch = epoch_.value_or(0)}};
   PENSTOCK_ASSIGN(std::unique_ptr<BatchLoader> loader,
                   BatchLoader::make({&how_.set.files.manifest, &backend_, how_.set.treatment.get(), &pool_},
                                     {sampler_, limits, settings_.threads, settings_.bad_sample,

@@ -24,7 +24,10 @@ struct ValidatingSettings {
   std::size_t depth = 1;
   BadSample bad_sample = BadSample::fail;
   std::chrono::nanoseconds patience{0};
-  std::uint64_t made = 0;  // steps of the training by a process before this one, which validated behind them
+  // Where a training goes on that another process began: so many steps are made, in this epoch, and nothing
+  // has been validated since.
+  std::uint64_t made = 0;
+  std::optional<std::uint64_t> epoch{};
 };
 
 struct ValidationFigures {
@@ -69,7 +72,7 @@ class Validating {
   const std::unique_ptr<Accelerator> accelerator_;
   const ValidatingSettings settings_;
   std::unique_ptr<FileBatches> source_;
-  std::optional<std::uint64_t> epoch_;  // of the training
+  std::optional<std::uint64_t> epoch_;  // of the training: the pass behind it has the same number
   ValidationFigures figures_;           // of sources that are gone, and of what was worked on
   LoaderLosses losses_;                 // of sources that are gone
 };

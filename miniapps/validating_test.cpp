@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <chrono>
+#include <mutex>
 #include <string>
 #include <thread>
 #include <vector>
@@ -17,28 +18,38 @@ constexpr std::size_t kSampleBytes = 8;
 
 class CopyTransform final : public SampleTransform {
  public:
-  Result<void> apply(const SampleKey&, std::span<const std::byte> stored, std::span<std::byte> slot,
+  explicit CopyTransform(std::vector<std::uint64_t>& epochs) : epochs_(epochs) {}
+  Result<void> apply(const SampleKey& key, std::span<const std::byte> stored, std::span<std::byte> slot,
                      LapClock& laps) override {
+    {
+      static std::mutex mutex;
+      const std::lock_guard lock(mutex);
+      epochs_.push_back(key.epoch);
+    }
     std::copy(stored.begin(), stored.end(), slot.begin());
     laps.lap(kLapFirstOwn);
     return success();
   }
+
+ private:
+  std::vector<std::uint64_t>& epochs_;
 };
 
-// Files as they are.
+// Files as they are; notes the epoch that each was read in, which decides on the order of its samples.
 class CopyTreatment final : public Treatment {
  public:
-  explicit CopyTreatment(std::size_t bytes) : bytes_(bytes) {}
+  CopyTreatment(std::size_t bytes, std::vector<std::uint64_t>& epochs) : bytes_(bytes), epochs_(epochs) {}
   std::size_t slot_bytes() const override { return bytes_; }
   std::string_view layout() const override { return "test"; }
   std::span<const std::string_view> stages() const override { return kStages; }
   Result<std::unique_ptr<SampleTransform>> transform() const override {
-    return std::unique_ptr<SampleTransform>(std::make_unique<CopyTransform>());
+    return std::unique_ptr<SampleTransform>(std::make_unique<CopyTransform>(epochs_));
   }
 
  private:
   static constexpr std::array<std::string_view, 1> kStages{"copy"};
   const std::size_t bytes_;
+  std::vector<std::uint64_t>& epochs_;
 };
 
 // So many files to validate on, of so many samples each.
@@ -60,15 +71,21 @@ struct Place {
     return Manifest::from_bytes(builder.finish().value()).value();
   }
 
-  Validation validation() const {
+  std::vector<std::uint64_t> passes_read() const { return passes_; }
+  void forget_passes() { passes_.clear(); }
+
+  Validation validation() {
     WholeObjects files = whole_objects(samples).value();
-    auto treatment = std::make_unique<CopyTreatment>(files.most_held() * kSampleBytes);
+    auto treatment = std::make_unique<CopyTreatment>(files.most_held() * kSampleBytes, passes_);
     return {
         .set = {.files = std::move(files), .treatment = std::move(treatment), .sample_bytes = kSampleBytes}};
   }
   std::unique_ptr<Validating> start(const Validation& how, const ValidatingSettings& settings) {
     return Validating::make(how, backend, samples, "none", settings).value();
   }
+
+ private:
+  std::vector<std::uint64_t> passes_;  // of each file that was read, by one worker in order
 };
 
 // The first batch of an epoch of the training.
@@ -111,6 +128,41 @@ TEST(Validating, ThatGoesOnHoldsTheNextPassesFirstFile) {
     EXPECT_EQ(validating->figures().files, 3 * 3 + 1U) << "prefetch " << prefetch;
     EXPECT_EQ(validating->figures().samples, 3 * 8U) << "what fills no batch is left out";
   }
+}
+
+// A checkpoint stands behind a step, and in front of what is validated behind that.
+TEST(Validating, GoesOnAsIfNothingHadEnded) {
+  const std::array<Batch, 4> epochs{of_epoch(0), of_epoch(1), of_epoch(2), of_epoch(3)};
+  Place place(3, 4);
+  const Validation how = place.validation();
+  const auto whole = place.start(how, {.batch = 4});
+  for (std::uint64_t i = 0; i < epochs.size(); ++i)
+    ASSERT_OK(whole->between(i, &epochs[static_cast<std::size_t>(i)]));
+  ASSERT_EQ(whole->figures().passes, 3U);
+  const std::vector<std::uint64_t> in_whole = place.passes_read();
+  place.forget_passes();
+  // Of one step an epoch, saved behind the second one.
+  const auto rest = place.start(how, {.batch = 4, .made = 2, .epoch = 1});
+  ASSERT_OK(rest->between(2, &epochs[2]));
+  EXPECT_EQ(rest->figures().passes, 1U);
+  ASSERT_OK(rest->between(3, &epochs[3]));
+  EXPECT_EQ(rest->figures().passes, 2U);
+  EXPECT_EQ(place.passes_read(), std::vector<std::uint64_t>(in_whole.begin() + 3, in_whole.end()))
+      << "each file in the order that it has in that pass";
+}
+
+TEST(Validating, BehindStepsGoesOnAsIfNothingHadEnded) {
+  Place place(3, 1);
+  Validation how = place.validation();
+  how.every_steps = 10;
+  how.at_the_end = how.starts_anew = true;
+  const auto rest = place.start(how, {.batch = 1, .made = 20, .epoch = 0});
+  const Batch batch = of_epoch(0);
+  for (std::uint64_t step = 20; step < 35; ++step)
+    EXPECT_EQ(rest->between(step, &batch).value(), step == 20 || step == 30) << step;
+  EXPECT_TRUE(rest->between(35, nullptr).value());
+  const auto nothing = place.start(how, {.batch = 1, .made = 20, .epoch = 0});
+  EXPECT_FALSE(nothing->between(20, nullptr).value()) << "nothing was trained since";
 }
 
 TEST(Validating, ThatStartsAnewLoadsAllFilesEachTime) {

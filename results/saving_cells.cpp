@@ -13,8 +13,8 @@ namespace {
 
 // What must be equal for two runs to be compared, beside tiers, machine and labels.
 constexpr std::array<std::string_view, 15> kSavingWork{
-    "payload", "payload_bytes", "burst_buffer", "wait",     "steps", "every",     "step_time_s", "burn",
-    "on_full", "block_for_s",   "oversize",     "headroom", "keep",  "keep_fast", "ranks"};
+    "payload", "payload_bytes",     "burst_buffer", "wait",     "steps", "every",     "step_time_s", "burn",
+    "on_full", "on_full_timeout_s", "oversize",     "headroom", "keep",  "keep_fast", "ranks"};
 
 const Json* role_of(const Record& record, std::string_view role) {
   const auto tier = record.tiers.find(std::string(role));

@@ -82,7 +82,20 @@ class Records(BenchTest):
         self.assertGreaterEqual(sum(series["slow_bytes_written"]["values"]), SAVES << 20)
         self.assertEqual("fast_bytes_written" in series, not direct)
         # What saves hold a training for is what their time tells; what is durable is later.
-        self.assertGreaterEqual(value(record, "wall_s"), sum(metrics["checkpoint_block_s"]["samples"]) + 4 * SAVES * 0.002)
+        self.assertGreaterEqual(value(record, "wall_s"), sum(metrics["checkpoint_block_s"]["samples"]) + sum(metrics["step_s"]["samples"]) - 1e-6)
+
+    def test_how_much_longer_steps_get_is_said_of_steps_that_work(self):
+        # A drain takes a second, and 20 steps take much less.
+        quick = ("--payload", "1MiB", "--steps", 40, "--every", 20, "--step-time", "2ms", "--repeat", 1, "--seed", 7)
+        for burn, work in ((("--burn", 0), False), ((), True), (("--burn", 1.5), True)):
+            for record in self.bench("slow,write_limit=1MiB/s", "--burst-buffer", "fast", *burn, quick=quick):
+                drains = record["parameters"]["arm"] == "burst-buffer"
+                self.assertEqual("step_inflation" in record["metrics"], work and drains, (burn, record["metrics"]))
+                for name in ("burn_rounds_per_s", "burn_calibration_spread"):
+                    self.assertEqual(name in record["metrics"], work, name)
+                self.assertEqual(record["parameters"]["burn"], burn[1] if burn else 1)
+                if not work:
+                    self.assertGreaterEqual(min(record["metrics"]["step_s"]["samples"]), 0.002)
 
     def test_one_tier_alone(self):
         records = self.bench("slow")
@@ -108,8 +121,8 @@ class Records(BenchTest):
 
     def test_the_table(self):
         done = self.run_cli("checkpoint", "bench", *BOTH, *QUICK, "--units", "si")
-        for words in ("every 4 of 12 steps", "direct", "burst-buffer", "of ceiling", "lost on average when", "every (Young)", "drain MB/s",
-                      "would allow"):
+        for words in ("every 4 of 12 steps", "direct", "burst-buffer", "of ceiling", "lost on average when", "save every (Young)", "drain MB/s",
+                      "allowed", "a step is work for 1 processor", "through fast"):
             self.assertIn(words, done.stdout)
 
     @unittest.skipUnless(open_mpi(), "needs Open MPI's mpirun and a build with the MPI module")
@@ -184,6 +197,11 @@ class Words(BenchTest):
         for args, words in (((), "STORE"), (("slow", "fast"), "--burst-buffer"), (("slow", "--arms", "x"), "'x'"),
                             (("slow", "--arms", "direct,direct"), "at most once"), (("slow", "--arms", "direct,"), "''"),
                             (("slow", "--arms", "burst-buffer"), "--burst-buffer TIER"), (("slow", "--every", 101), "--steps 100"),
+                            (("slow", "--burn", -1), "burn"), (("slow", "--burn", "nan"), "burn"), (("slow", "--burn", "1e9"), "too large"),
+                            (("slow", "--mtbf", "0s"), "--mtbf 0"), (("slow", "--step-time", "-1s"), "step-time"), (("slow", "--step-time", "25h"), "too long"),
+                            (("slow", "--payload", 0), "payload"), (("slow", "--headroom", -1), "headroom"), (("slow", "--keep-fast", -1), "keep-fast"),
+                            (("slow", "--on-full-timeout", "-1s"), "on-full-timeout"), (("slow", "--block-for", "1s"), "block-for"),
+                            (("slow", "--steps", "1e3"), "steps"), (("slow", "--repeat", -1), "repeat"),
                             (("slow", "--every", 0), "every"), (("slow", "--steps", 0), "steps"), (("slow", "--repeat", 0), "repeat"),
                             (("slow", "--step", 1), "takes no --step"), (("slow", "--timeout", "1s"), "takes no --timeout"),
                             (("slow", "--from", "x"), "takes no --from"),

@@ -14,7 +14,7 @@ import sys
 import time
 
 import penstock_cli
-from test_train_checkpoint import CheckpointCase, acks, lines
+from train_checkpoint_case import CheckpointCase, acks, lines
 
 SEED = int(os.environ.get("PENSTOCK_SEED", "1811"))
 KILLS = 200 if os.environ.get("PENSTOCK_FULL") else 12

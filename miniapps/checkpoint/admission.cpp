@@ -4,7 +4,6 @@
 #include <string>
 #include <thread>
 #include <utility>
-#include <vector>
 
 #include "io_backends/base/interrupt.hpp"
 #include "io_backends/base/units.hpp"
@@ -27,13 +26,7 @@ Clock::time_point after(std::chrono::nanoseconds patience) {
 // Whether the fast tier would take it if all went that can go.
 Result<bool> Admission::fits_ever(std::uint64_t bytes) const {
   if (policy_.quota != 0 && bytes > policy_.quota) return false;
-  PENSTOCK_ASSIGN(std::uint64_t most, fast_->room());
-  PENSTOCK_ASSIGN(const std::vector<std::string> runs, fast_->runs());
-  for (const std::string& run : runs) {
-    PENSTOCK_ASSIGN(const std::vector<Listed> found, fast_->list(run));
-    for (const Listed& one : found)
-      if (one.manifest.ok()) most += one.manifest->bytes();
-  }
+  PENSTOCK_ASSIGN(const std::uint64_t most, fast_->room_if_all_went());
   return most >= bytes && most - bytes >= policy_.headroom;
 }
 

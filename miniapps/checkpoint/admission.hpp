@@ -30,12 +30,13 @@ class Admission {
   // with interrupted.
   // `was_full`: the fast tier turned out to have no room when this checkpoint was written to it.
   Result<Admitted> admit(std::uint64_t bytes, bool was_full, std::chrono::steady_clock::time_point until);
+  // To the slow tier, whatever room the fast one has.
+  Result<Admitted> write_through(std::uint64_t bytes);
 
  private:
   Result<bool> fits_ever(std::uint64_t bytes) const;
   Result<std::unique_ptr<Staged>> stage_fast(std::uint64_t bytes);
   Result<bool> wait_for_room(std::chrono::steady_clock::time_point until);
-  Result<Admitted> write_through(std::uint64_t bytes);
   Result<Admitted> oversized(std::uint64_t bytes);
   Error stayed_full() const;
 

@@ -9,6 +9,7 @@
 #include <tuple>
 
 #include "io_backends/base/backend.hpp"
+#include "io_backends/base/units.hpp"
 #include "miniapps/checkpoint/sealed_json.hpp"
 
 namespace penstock {
@@ -21,6 +22,8 @@ constexpr std::string_view kPartKind = "part of a checkpoint";
 constexpr std::size_t kLongestRun = 100;
 constexpr std::size_t kLongestFile = 200;
 constexpr std::size_t kCrcDigits = 8;
+constexpr std::size_t kEntryBesides = 160;       // of a file's entry: keys, two counts and white space
+constexpr std::size_t kManifestBesides = 16384;  // all that is no file's
 
 bool letter_or_digit(char c) {
   return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
@@ -70,6 +73,22 @@ std::vector<CheckpointFile> files_from(const Json& rows) {
                      .bytes = count_at(row, "bytes"),
                      .chunks = chunks_from(row.at("chunks").get_ref<const std::string&>())});
   return files;
+}
+
+Json json_of(const TrainedWork& work) {
+  return {{"app", work.app},
+          {"corpus", work.corpus},
+          {"shuffle", work.shuffle},
+          {"step_samples", work.step_samples}};
+}
+
+TrainedWork work_from(const Json& trainer) {
+  if (!trainer.contains("work")) return {};
+  const Json& work = trainer.at("work");
+  return {.app = work.at("app").get<std::string>(),
+          .corpus = work.at("corpus").get<std::string>(),
+          .shuffle = work.at("shuffle").get<std::string>(),
+          .step_samples = count_at(work, "step_samples")};
 }
 
 // What a list of files of a manifest, or of one rank, must satisfy.
@@ -166,7 +185,8 @@ std::string serialize(const CheckpointManifest& manifest) {
                                        {"trainer", Json{{"epoch", manifest.trainer.epoch},
                                                         {"step_of_epoch", manifest.trainer.step_of_epoch},
                                                         {"consumed", manifest.trainer.consumed},
-                                                        {"seed", manifest.trainer.seed}}},
+                                                        {"seed", manifest.trainer.seed},
+                                                        {"work", json_of(manifest.trainer.work)}}},
                                        {"payload", manifest.payload},
                                        {"payload_seed", manifest.payload_seed},
                                        {"snapshot_time", manifest.snapshot_time},
@@ -174,6 +194,19 @@ std::string serialize(const CheckpointManifest& manifest) {
                                        {"writer", manifest.writer},
                                        {"chunk_bytes", kCheckpointChunk},
                                        {"files", json_of(manifest.files)}});
+}
+
+std::uint64_t manifest_entry_bytes(std::string_view name, std::uint64_t bytes) {
+  return whole_chunks(bytes) * kCrcDigits + 2 * name.size() + kEntryBesides;
+}
+
+Result<void> check_manifest_bytes(std::uint64_t bytes, std::uint64_t entries_bytes, std::uint64_t files) {
+  if (entries_bytes <= kMostSealedBytes - kManifestBesides) return success();
+  return make_error(
+      Errc::unsupported,
+      fmt::format("a checkpoint of {} in {} files has a manifest of up to {}, and no more than {} are read "
+                  "back: save less at a time, each part as a --run of its own",
+                  format_size(bytes), files, format_size(entries_bytes), format_size(kMostSealedBytes)));
 }
 
 Result<CheckpointManifest> parse_checkpoint_manifest(std::string_view text, std::string_view object) {
@@ -189,7 +222,8 @@ Result<CheckpointManifest> parse_checkpoint_manifest(std::string_view text, std:
                 .trainer = {.epoch = count_at(trainer, "epoch"),
                             .step_of_epoch = count_at(trainer, "step_of_epoch"),
                             .consumed = count_at(trainer, "consumed"),
-                            .seed = count_at(trainer, "seed")},
+                            .seed = count_at(trainer, "seed"),
+                            .work = work_from(trainer)},
                 .payload = json.at("payload").get<std::string>(),
                 .payload_seed = count_at(json, "payload_seed"),
                 .snapshot_time = json.at("snapshot_time").get<std::string>(),

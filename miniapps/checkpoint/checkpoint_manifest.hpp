@@ -56,6 +56,17 @@ struct CheckpointFile {
   friend bool operator==(const CheckpointFile&, const CheckpointFile&) = default;
 };
 
+// What the order of a training's samples follows from, beside its seed and its ranks. Whoever goes on with it
+// has to have the same. "" and 0 of checkpoints that are of no training.
+struct TrainedWork {
+  std::string app;                 // "alexnet"
+  std::string corpus;              // checksum of its manifest
+  std::string shuffle;             // "buffer:100"
+  std::uint64_t step_samples = 0;  // of one rank
+
+  friend bool operator==(const TrainedWork&, const TrainedWork&) = default;
+};
+
 // Where the training stood: what it takes to go on with the very next sample. Random numbers are drawn from
 // indexed streams (random.hpp), so that the seed is all of their state.
 struct TrainerState {
@@ -63,6 +74,7 @@ struct TrainerState {
   std::uint64_t step_of_epoch = 0;  // steps of the epoch that were made
   std::uint64_t consumed = 0;       // samples of the epoch, over all ranks
   std::uint64_t seed = 0;
+  TrainedWork work{};
 
   friend bool operator==(const TrainerState&, const TrainerState&) = default;
 };
@@ -90,6 +102,12 @@ Result<void> check_manifest(const CheckpointManifest& manifest, std::string_view
 
 // JSON and, on a line of its own, the CRC32C of what stands before it.
 std::string serialize(const CheckpointManifest& manifest);
+
+// At most so many bytes of a manifest are a file's entry: 8 digits a chunk, its name, and some more.
+std::uint64_t manifest_entry_bytes(std::string_view name, std::uint64_t bytes);
+// unsupported where a manifest whose entries have that many bytes may be too long to be read back: to be
+// asked before anything is written. `bytes` and `files` of the checkpoint are for the message.
+Result<void> check_manifest_bytes(std::uint64_t bytes, std::uint64_t entries_bytes, std::uint64_t files);
 
 // Takes nothing on trust: a wrong or missing trailer, a rank without a file, names with folders or twice,
 // chunks that do not go with the bytes are `corrupt`; another version of the format is `unsupported`.

@@ -10,6 +10,7 @@
 
 #include "io_backends/base/crc32c.hpp"
 #include "io_backends/base/testing.hpp"
+#include "miniapps/checkpoint/payload.hpp"
 
 namespace penstock {
 namespace {
@@ -20,7 +21,14 @@ CheckpointManifest two_ranks() {
           .id = {120, 1},
           .ranks = 2,
           .files = {{"rank-0.bin", 0, kCheckpointChunk + 1, {1, 0xffffffff}}, {"rank-1.bin", 1, 0, {}}},
-          .trainer = {.epoch = 3, .step_of_epoch = 20, .consumed = 640, .seed = UINT64_MAX},
+          .trainer = {.epoch = 3,
+                      .step_of_epoch = 20,
+                      .consumed = 640,
+                      .seed = UINT64_MAX,
+                      .work = {.app = "hepcnn",
+                               .corpus = "0123456789abcdef",
+                               .shuffle = "buffer:7",
+                               .step_samples = 32}},
           .payload = "alexnet-adam",
           .payload_seed = 42,
           .snapshot_time = "2026-11-20T09:30:00Z",
@@ -172,6 +180,47 @@ TEST(CheckpointRun, NamesAreShortAndPlain) {
   for (const std::string& run : {std::string(), std::string("."), std::string(".."), std::string(".a"),
                                  std::string("a/b"), std::string("a b"), std::string(101, 'a')})
     EXPECT_ERRC(Errc::invalid_argument, check_run_name(run)) << run;
+}
+
+// 18.6 TB in 4 MiB a checksum, 8 digits each: 35 MB, of the 256 MiB that are read back.
+TEST(CheckpointManifestSize, OfTheLargestPayloadIsReadBack) {
+  const Payload largest = find_payload(payloads().back().name).value();
+  for (const std::uint64_t ranks : {1U, 1000U}) {
+    CheckpointManifest manifest = two_ranks();
+    manifest.ranks = ranks;
+    manifest.files.clear();
+    std::uint64_t entries = 0;
+    for (std::uint64_t rank = 0; rank < ranks; ++rank) {
+      const PayloadFile file = largest.shard(rank, ranks)[0];
+      manifest.files.push_back(
+          {file.name, rank, file.bytes, std::vector<std::uint32_t>(whole_chunks(file.bytes), 0xfedcba98)});
+      entries += manifest_entry_bytes(file.name, file.bytes);
+    }
+    EXPECT_OK(check_manifest_bytes(manifest.bytes(), entries, ranks));
+    const std::string text = serialize(manifest);
+    EXPECT_LT(text.size(), 40U << 20U);
+    EXPECT_LE(text.size(), entries + 16384);
+    const auto back = parse_checkpoint_manifest(text, "MANIFEST");
+    ASSERT_OK(back);
+    EXPECT_EQ(*back, manifest);
+  }
+}
+
+TEST(CheckpointManifestSize, IsNeverMoreThanWasSaidBefore) {
+  CheckpointManifest manifest = two_ranks();
+  manifest.run = std::string(100, 'r');
+  manifest.writer = std::string(1000, '"');
+  manifest.files = {{std::string(199, '"') + "a", 0, UINT64_MAX >> 24U, {}},
+                    {std::string(199, '\\') + "b", 1, 1, {0xffffffff}}};
+  manifest.files[0].chunks.resize(whole_chunks(manifest.files[0].bytes));
+  std::uint64_t entries = 0;
+  for (const CheckpointFile& file : manifest.files) entries += manifest_entry_bytes(file.name, file.bytes);
+  EXPECT_LE(serialize(manifest).size(), entries + 16384);
+  EXPECT_ERRC(Errc::unsupported, check_manifest_bytes(UINT64_MAX, 256U << 20U, 1), "read back");
+  const std::uint64_t most = std::uint64_t{120} << 40U;
+  EXPECT_OK(check_manifest_bytes(most, manifest_entry_bytes("a", most), 1));
+  EXPECT_ERRC(Errc::unsupported, check_manifest_bytes(2 * most, manifest_entry_bytes("a", 2 * most), 1),
+              "--run");
 }
 
 TEST(CheckpointChunk, WrongOnesAreNamedByTheirFirstByte) {

@@ -6,94 +6,17 @@
 #include <atomic>
 #include <filesystem>
 #include <fstream>
-#include <mutex>
 #include <string>
-#include <thread>
 #include <utility>
 #include <vector>
 
-#include "io_backends/base/interrupt.hpp"
-#include "io_backends/base/random.hpp"
 #include "io_backends/base/ranks_testing.hpp"
-#include "io_backends/base/testing.hpp"
-#include "miniapps/checkpoint/restart.hpp"
+#include "miniapps/checkpoint/checkpointer_testing.hpp"
 
 namespace penstock {
 namespace {
 
 using namespace std::chrono_literals;
-
-constexpr std::chrono::nanoseconds kLong = std::chrono::seconds(60);
-
-std::vector<std::byte> noise(std::size_t bytes, std::uint64_t step, int rank = 0) {
-  const RandomStream random(step, static_cast<std::uint64_t>(rank));
-  std::vector<std::byte> all(bytes);
-  for (std::size_t i = 0; i < bytes; ++i) all[i] = static_cast<std::byte>(random.bits(i));
-  return all;
-}
-
-class CheckpointerTest : public ::testing::Test {
- protected:
-  static constexpr std::size_t kBytes = 300'000;
-
-  void SetUp() override { policy_.retry_after = 5ms; }
-
-  Tier tier(const std::string& name, const std::string& options = "") const {
-    return open_tier(name + "=posix:" + (dir_.path() / name).string() + options).value();
-  }
-
-  Result<std::unique_ptr<Checkpointer>> open(const Tier& slow, const Tier* fast) {
-    return Checkpointer::open(policy_, slow, fast, *alone_,
-                              [this](const CheckpointId& id, Reached level) -> Result<void> {
-                                const std::lock_guard lock(mutex_);
-                                told_.emplace_back(id.step, level);
-                                return success();
-                              });
-  }
-
-  static Result<Saved> save(Checkpointer& saver, std::uint64_t step, std::size_t bytes = kBytes) {
-    const std::vector<std::byte> state = noise(bytes, step);
-    return saver.save(
-        {.step = step, .files = {{"rank-0.bin", state}}, .trainer = {.epoch = 1, .consumed = step}});
-  }
-
-  std::vector<std::pair<std::uint64_t, Reached>> told() {
-    const std::lock_guard lock(mutex_);
-    return told_;
-  }
-
-  static std::vector<std::uint64_t> steps(const Tier& tier, const std::string& run = "default") {
-    const auto store = CheckpointStore::open(tier).value();
-    std::vector<std::uint64_t> all;
-    const std::vector<Listed> found = store->list(run).value();
-    for (const Listed& one : found)
-      if (one.manifest.ok() && store->verify(run, *one.manifest).ok()) all.push_back(one.id.step);
-    return all;
-  }
-
-  // What the newest checkpoint's file holds.
-  static std::vector<std::byte> newest(const Tier& tier, const std::string& file = "rank-0.bin") {
-    const auto store = CheckpointStore::open(tier).value();
-    std::vector<Listed> found = store->list("default").value();
-    std::vector<std::byte> all;
-    const CheckpointManifest& manifest = *found.back().manifest;
-    const auto wanted = std::find_if(manifest.files.begin(), manifest.files.end(),
-                                     [&](const CheckpointFile& one) { return one.name == file; });
-    const Result<void> read = store->read_file("default", manifest.id, *wanted,
-                                               [&](std::uint64_t, std::span<const std::byte> bytes) {
-                                                 all.insert(all.end(), bytes.begin(), bytes.end());
-                                                 return success();
-                                               });
-    EXPECT_TRUE(read.ok());
-    return all;
-  }
-
-  ScratchFolder dir_;
-  std::unique_ptr<Communicator> alone_ = single_process();
-  CheckpointPolicy policy_;
-  std::mutex mutex_;
-  std::vector<std::pair<std::uint64_t, Reached>> told_;
-};
 
 TEST_F(CheckpointerTest, WithoutAFastTierASaveIsDurableWhenItReturns) {
   const Tier slow = tier("slow");
@@ -376,16 +299,17 @@ TEST_F(CheckpointerTest, ARunDoesNotEvictAnothers) {
   EXPECT_LE(steps(fast, "two").size(), 2U);
 }
 
-TEST_F(CheckpointerTest, SnapshotsAreOfTheInstantOfTheSave) {
-  policy_.snapshot = true;
-  const Tier slow = tier("slow", ",fail=write:hang=20ms@1.0");
+TEST_F(CheckpointerTest, WhatCouldNotBeReadBackIsRefusedBeforeAByteIsWritten) {
+  const Tier slow = tier("slow");
   const auto saver = open(slow, nullptr).value();
-  std::vector<std::byte> state = noise(kBytes, 20);
-  const Saved saved = saver->save({.step = 20, .files = {{"rank-0.bin", state}}}).value();
-  std::fill(state.begin(), state.end(), std::byte{0});
-  EXPECT_EQ(saved.reached, Reached::nothing);
-  ASSERT_TRUE(saver->wait(saved.id, Reached::durable, kLong).ok());
-  EXPECT_EQ(newest(slow), noise(kBytes, 20));
+  const std::vector<std::byte> some(16);
+  const std::span<const std::byte> huge(some.data(), std::size_t{1} << 47U);  // never looked at
+  const Result<Saved> refused = saver->save({.step = 20, .files = {{"rank-0.bin", huge}}});
+  ASSERT_FALSE(refused.ok());
+  EXPECT_EQ(refused.error().code, Errc::unsupported) << refused.error().what;
+  EXPECT_NE(refused.error().what.find("read back"), std::string::npos);
+  EXPECT_EQ(saver->counts().saves, 0U);
+  EXPECT_TRUE(save(*saver, 20).ok());
 }
 
 TEST_F(CheckpointerTest, BytesThatChangeBehindASaveAreNotInIt) {

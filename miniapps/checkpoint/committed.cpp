@@ -5,6 +5,7 @@
 #include <map>
 #include <new>
 
+#include "miniapps/checkpoint/chunk_reader.hpp"
 #include "miniapps/checkpoint/sealed_json.hpp"
 #include "miniapps/checkpoint/store.hpp"
 #include "miniapps/checkpoint/store_files.hpp"
@@ -53,8 +54,8 @@ Result<std::vector<std::string>> CheckpointStore::runs() const {
   return runs;
 }
 
-Result<CheckpointManifest> CheckpointStore::manifest(std::string_view run, const CheckpointId& id) const {
-  PENSTOCK_TRY(check_run_name(run));
+Result<CheckpointManifest> CheckpointStore::read_manifest(std::string_view run,
+                                                          const CheckpointId& id) const {
   const StoreFiles files(tier_);
   const std::string folder = CheckpointStore::folder(run, id);
   PENSTOCK_ASSIGN(const std::vector<Entry> entries, files.list(folder));
@@ -74,6 +75,22 @@ Result<CheckpointManifest> CheckpointStore::manifest(std::string_view run, const
                        fmt::format("'{}' is of {} of run '{}' in store {}, not of what lies here", object,
                                    folder_of(manifest.id), manifest.run, manifest.store));
   PENSTOCK_TRY(check_entries(files, entries, manifest, folder));
+  return manifest;
+}
+
+// What was taken away while it was looked at has nothing wrong with it.
+Error CheckpointStore::or_gone(std::string_view run, const CheckpointId& id, Error error) const {
+  if (!found_wrong(error.code) && error.code != Errc::io) return error;
+  const auto there = has(run, id);
+  if (!there.ok() || *there) return error;
+  return StoreFiles(tier_).error(Errc::not_found,
+                                 fmt::format("'{}' was taken away while it was looked at", folder(run, id)));
+}
+
+Result<CheckpointManifest> CheckpointStore::manifest(std::string_view run, const CheckpointId& id) const {
+  PENSTOCK_TRY(check_run_name(run));
+  auto manifest = read_manifest(run, id);
+  if (!manifest) return or_gone(run, id, std::move(manifest).error());
   return manifest;
 }
 
@@ -108,7 +125,9 @@ Result<bool> CheckpointStore::has(std::string_view run, const CheckpointId& id) 
 Result<void> CheckpointStore::read_file(std::string_view run, const CheckpointId& id,
                                         const CheckpointFile& file, const Take& take) const {
   PENSTOCK_TRY(check_run_name(run));
-  return read_chunks(StoreFiles(tier_), below(folder(run, id), file.name), file, true, take);
+  auto read = read_chunks(StoreFiles(tier_), below(folder(run, id), file.name), file, true, take);
+  if (!read) return or_gone(run, id, std::move(read).error());
+  return read;
 }
 
 Result<void> CheckpointStore::verify(std::string_view run, const CheckpointManifest& manifest) const {

@@ -52,6 +52,40 @@ TEST_P(CommittedCheckpoint, IsListedInOrderOfStepAndGeneration) {
   EXPECT_TRUE(store_->list("none")->empty());
 }
 
+// A training prunes and evicts while others look.
+TEST_P(CommittedCheckpoint, ThatIsTakenAwayMeanwhileIsNotThereAndNotWrong) {
+  saved(1);
+  const CheckpointManifest second = saved(2);
+  const CheckpointManifest third = saved(3);
+  Tier tier = store_.place().tier("slow");
+  std::string at_listing;
+  std::string at_opening;
+  tier.backend = std::make_unique<WatchedBackend>(
+      std::move(tier.backend),
+      [&](std::string_view name) {
+        if (name != at_opening) return;
+        EXPECT_OK(store_->remove("run", {2, 0}));
+      },
+      [&](std::string_view folder) {
+        if (folder != at_listing) return;
+        at_listing.clear();
+        EXPECT_OK(store_->remove("run", {1, 0}));
+      });
+  const auto seen = CheckpointStore::open(tier);
+  ASSERT_OK(seen);
+  at_listing = "ckpt/run/000000000001.0";
+  const auto listed = (*seen)->list("run");
+  ASSERT_OK(listed);
+  ASSERT_EQ(listed->size(), 2U);
+  EXPECT_OK(listed->front().manifest);
+  EXPECT_ERRC(Errc::not_found, (*seen)->manifest("run", {1, 0}));
+  at_opening = "ckpt/run/000000000002.0/small";
+  EXPECT_ERRC(Errc::not_found, (*seen)->verify("run", second), "taken away");
+  EXPECT_OK((*seen)->verify("run", third));
+  ASSERT_OK(store_.backend().names().remove("ckpt/run/000000000003.0/small"));
+  EXPECT_ERRC(Errc::corrupt, (*seen)->manifest("run", {3, 0}), "missing");
+}
+
 TEST_P(CommittedCheckpoint, ThatIsDamagedIsListedWithWhatIsWrong) {
   Backend& backend = store_.backend();
   EXPECT_OK(listed_after([] {}));

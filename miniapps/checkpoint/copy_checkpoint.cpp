@@ -12,6 +12,7 @@
 #include "io_backends/base/interrupt.hpp"
 #include "io_backends/base/page_cache.hpp"
 #include "io_backends/base/threads.hpp"
+#include "miniapps/checkpoint/chunk_reader.hpp"
 #include "miniapps/checkpoint/store.hpp"
 #include "miniapps/checkpoint/store_files.hpp"
 

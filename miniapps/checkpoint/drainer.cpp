@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "io_backends/base/interrupt.hpp"
+#include "miniapps/checkpoint/quarantine.hpp"
 #include "miniapps/checkpoint/retention.hpp"
 
 namespace penstock {
@@ -37,8 +38,8 @@ Result<void> Drainer::begin() {
     if (!one.manifest.ok()) {
       const Error& error = one.manifest.error();
       if (error.code == Errc::unsupported) continue;  // another version's: it stays as it is
-      if (!found_wrong(error.code)) return error;
-      PENSTOCK_TRY(fast_.quarantine(policy_.run, one.id, error.message()));
+      PENSTOCK_ASSIGN(const bool moved, quarantine_if_wrong(fast_, policy_.run, one.id, error));
+      if (!moved) return error;
       ledger_.count([](CheckpointCounts& counts) { ++counts.quarantined; });
       continue;
     }
@@ -177,33 +178,15 @@ void Drainer::drain(const CheckpointManifest& next) {
   changed_.notify_all();
 }
 
-// Whether trying again is of no use. What is wrong on the slow tier goes out of the way of another try; what
-// is wrong on the fast one is gone.
-bool Drainer::is_lost(const CheckpointManifest& manifest, const Error& error) {
-  if (error.code == Errc::already_exists) {
-    const Result<CheckpointManifest> there = slow_.manifest(policy_.run, manifest.id);
-    const Result<void> whole = there.ok() ? slow_.verify(policy_.run, *there) : Result<void>(there.error());
-    if (whole.ok()) return true;  // somebody's, of the same name
-    if (!found_wrong(whole.error().code)) return false;
-    if (slow_.quarantine(policy_.run, manifest.id, error.message()).ok())
-      ledger_.count([](CheckpointCounts& counts) { ++counts.quarantined; });
-    return false;
-  }
-  if (error.code != Errc::corrupt && error.code != Errc::truncated) return false;
-  const Result<void> whole = fast_.verify(policy_.run, manifest);
-  if (whole.ok() || !found_wrong(whole.error().code)) return false;
-  if (fast_.quarantine(policy_.run, manifest.id, error.message()).ok())
-    ledger_.count([](CheckpointCounts& counts) { ++counts.quarantined; });
-  return true;
-}
-
 void Drainer::failed(const CheckpointManifest& manifest, Error error) {
   {
     const std::lock_guard lock(mutex_);
     if (stop_) return;
   }
   ledger_.count([](CheckpointCounts& counts) { ++counts.drain_failures; });
-  const bool lost = is_lost(manifest, error);
+  const FailedDrain found = look_into_failed_drain(fast_, slow_, manifest, error);
+  if (found.quarantined) ledger_.count([](CheckpointCounts& counts) { ++counts.quarantined; });
+  const bool lost = found.fate == DrainFate::lost || found.fate == DrainFate::taken;
   if (lost) {
     error.what = "the checkpoint of step " + std::to_string(manifest.id.step) +
                  " cannot become durable: " + error.what;

@@ -59,7 +59,6 @@ class Drainer {
   void work() noexcept;
   void drain(const CheckpointManifest& next);
   Result<void> tidy(const CheckpointId& newest);
-  bool is_lost(const CheckpointManifest& manifest, const Error& error);
   void failed(const CheckpointManifest& manifest, Error error);
   bool sleep_unless_stopped(std::chrono::nanoseconds length);
 

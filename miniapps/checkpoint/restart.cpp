@@ -6,11 +6,18 @@
 #include <cstddef>
 #include <functional>
 #include <map>
+#include <optional>
+#include <utility>
+
+#include "io_backends/base/interrupt.hpp"
+#include "miniapps/checkpoint/quarantine.hpp"
 
 namespace penstock {
 namespace {
 
 using Json = nlohmann::json;
+
+constexpr int kMostLooks = 100;  // at stores in which somebody else is at work
 
 // One store's copy of a checkpoint, as its list has it.
 struct Copy {
@@ -50,10 +57,10 @@ Result<void> examine(const Copy& copy, std::string_view run, const RestartWishes
 std::string reject(const Copy& copy, std::string_view run, const CheckpointId& id, const Error& error,
                    bool put_aside) {
   std::string why = error.message();
-  if (!put_aside || !found_wrong(error.code)) return why;
-  const auto moved = copy.store->quarantine(run, id, why);
-  return why +
-         (moved ? " (now in quarantine)" : fmt::format(" (left where it is: {})", moved.error().message()));
+  if (!put_aside) return why;
+  const Result<bool> moved = quarantine_if_wrong(*copy.store, run, id, error);
+  if (!moved) return why + fmt::format(" (left where it is: {})", moved.error().message());
+  return *moved ? why + " (now in quarantine)" : why;
 }
 
 Json json_of(const std::vector<RejectedCheckpoint>& rejected) {
@@ -114,12 +121,16 @@ Result<Restart> restart_from(const Bytes& bytes, std::span<CheckpointStore* cons
 
 }  // namespace
 
-Result<Restart> choose_restart(std::span<CheckpointStore* const> stores, std::string_view run,
-                               const RestartWishes& wishes) {
+namespace {
+
+// Nothing where a copy that was listed is not there any more: somebody who is at work has taken it away, and
+// may have put others there.
+Result<std::optional<Restart>> look_once(std::span<CheckpointStore* const> stores, std::string_view run,
+                                         const RestartWishes& wishes) {
   PENSTOCK_ASSIGN(const Copies copies, all_copies(stores, run));
   Restart restart;
   restart.run = run;
-  if (copies.empty()) return restart;
+  if (copies.empty()) return std::optional(std::move(restart));
   const std::uint64_t newest = copies.begin()->first.step;
   std::optional<Error> unread;
   for (const auto& [id, of_id] : copies) {
@@ -130,9 +141,10 @@ Result<Restart> choose_restart(std::span<CheckpointStore* const> stores, std::st
         restart.store = copy.store;
         restart.manifest = *copy.manifest;
         restart.lost_steps = newest - id.step;
-        return restart;
+        return std::optional(std::move(restart));
       }
       if (ours(good.error().code)) return good.error();
+      if (good.error().code == Errc::not_found) return std::optional<Restart>();
       if (!unread && !found_wrong(good.error().code) && good.error().code != Errc::invalid_argument)
         unread = good.error();
       restart.rejected.push_back(
@@ -142,7 +154,21 @@ Result<Restart> choose_restart(std::span<CheckpointStore* const> stores, std::st
   // What could not be read may be whole: that is no reason to begin anew.
   if (unread) return *std::move(unread);
   restart.lost_steps = newest;
-  return restart;
+  return std::optional(std::move(restart));
+}
+
+}  // namespace
+
+Result<Restart> choose_restart(std::span<CheckpointStore* const> stores, std::string_view run,
+                               const RestartWishes& wishes) {
+  for (int looks = 0; looks < kMostLooks; ++looks) {
+    PENSTOCK_ASSIGN(std::optional<Restart> found, look_once(stores, run, wishes));
+    if (found) return *std::move(found);
+    PENSTOCK_TRY(check_interrupt());
+  }
+  return make_error(Errc::io, fmt::format("checkpoints of run '{}' are taken away faster than they can be "
+                                          "read: let the training or drain that does it end first",
+                                          run));
 }
 
 Result<Restart> choose_restart(std::span<CheckpointStore* const> stores, std::string_view run,

@@ -32,7 +32,8 @@ struct Restart {
 
 // Looks at all stores: the greatest (step, generation) first, of its copies the fast tier's first; each is
 // read whole and checked (with `read` false, its manifest alone). Copies found wrong are put into quarantine
-// where `put_aside`. An error is that of a store that cannot be read: never "nothing there".
+// where `put_aside`. What others take away meanwhile is not rejected: the stores are looked at anew. An error
+// is that of a store that cannot be read: never "nothing there".
 struct RestartWishes {
   bool read = true;
   bool put_aside = false;

@@ -62,6 +62,29 @@ TEST_F(Restarts, TakeTheNewestWhereverItIs) {
   EXPECT_EQ(choose()->manifest.id, (CheckpointId{60, 1}));
 }
 
+TEST_F(Restarts, LookAnewWhereSomebodyTakesAwayWhatWasListed) {
+  on_both(20);
+  const CheckpointManifest newest = save(*fast_, "run", {40, 0}, two_files(40));
+  // A drain ends when the slow tier has been listed: the fast copy is evicted, the slow one not seen yet.
+  Tier tier = slow_.place().tier("slow");
+  bool drained = false;
+  tier.backend =
+      std::make_unique<WatchedBackend>(std::move(tier.backend), nullptr, [&](std::string_view folder) {
+        if (folder != "ckpt/run" || drained) return;
+        drained = true;
+        EXPECT_OK(copy_checkpoint(*fast_, *slow_, newest));
+        EXPECT_OK(fast_->remove("run", newest.id));
+      });
+  const auto slow = CheckpointStore::open(tier).value();
+  CheckpointStore* const stores[] = {slow.get(), &*fast_};
+  const auto restart = choose_restart(stores, "run");
+  ASSERT_OK(restart);
+  EXPECT_TRUE(drained);
+  EXPECT_EQ(restart->store, slow.get());
+  EXPECT_EQ(restart->manifest.id, newest.id);
+  EXPECT_TRUE(restart->rejected.empty());
+}
+
 TEST_F(Restarts, FromADamagedFastCopyTakeTheSlowOneOfTheSameStep) {
   on_both(20);
   const CheckpointManifest newest = on_both(40);

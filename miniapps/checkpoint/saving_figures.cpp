@@ -26,6 +26,19 @@ std::vector<Stretch> drains(std::span<const CheckpointTimes> times) {
   return all;
 }
 
+// Those that touch each other are one.
+std::vector<Stretch> merged(std::vector<Stretch> all) {
+  std::sort(all.begin(), all.end(), [](const Stretch& a, const Stretch& b) { return a.begin_s < b.begin_s; });
+  std::vector<Stretch> apart;
+  for (const Stretch& one : all) {
+    if (!apart.empty() && one.begin_s <= apart.back().end_s)
+      apart.back().end_s = std::max(apart.back().end_s, one.end_s);
+    else
+      apart.push_back(one);
+  }
+  return apart;
+}
+
 double shared(const Stretch& a, const Stretch& b) {
   return std::max(0.0, std::min(a.end_s, b.end_s) - std::max(a.begin_s, b.begin_s));
 }
@@ -67,18 +80,30 @@ std::optional<double> drain_overlap(std::span<const CheckpointTimes> times) {
 
 std::optional<double> step_inflation(std::span<const Stretch> steps, std::span<const CheckpointTimes> times) {
   constexpr std::size_t kFewest = 3;
-  const std::vector<Stretch> busy = drains(times);
-  std::vector<double> beside;
-  std::vector<double> alone;
+  const std::vector<Stretch> busy = merged(drains(times));
+  std::vector<double> ratios;
+  // Steps by the gap that they lie in, the first one in front of all drains, and by the drain.
+  std::vector<std::vector<double>> alone(busy.size() + 1);
+  std::vector<std::vector<double>> beside(busy.size());
   for (const Stretch& step : steps) {
-    const bool in_one =
-        std::any_of(busy.begin(), busy.end(), [&](const Stretch& drain) { return shared(step, drain) > 0; });
-    (in_one ? beside : alone).push_back(step.end_s - step.begin_s);
+    const double length = step.end_s - step.begin_s;
+    const auto next = std::find_if(busy.begin(), busy.end(),
+                                   [&](const Stretch& drain) { return drain.end_s > step.begin_s; });
+    const auto at = static_cast<std::size_t>(next - busy.begin());
+    const double together = next == busy.end() ? 0 : shared(step, *next);
+    if (together <= 0)
+      alone[at].push_back(length);
+    else if (together >= length / 2)
+      beside[at].push_back(length);
   }
-  if (beside.size() < kFewest || alone.size() < kFewest) return std::nullopt;
-  const double usual = median(alone);
-  if (usual <= 0) return std::nullopt;
-  return median(beside) / usual;
+  for (std::size_t i = 0; i < busy.size(); ++i) {
+    std::vector<double> around = alone[i];
+    around.insert(around.end(), alone[i + 1].begin(), alone[i + 1].end());
+    if (beside[i].size() < kFewest || around.size() < kFewest) continue;
+    if (const double usual = median(around); usual > 0) ratios.push_back(median(beside[i]) / usual);
+  }
+  if (ratios.empty()) return std::nullopt;
+  return median(ratios);
 }
 
 double young_interval_s(double cost_s, double mtbf_s) {

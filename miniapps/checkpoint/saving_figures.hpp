@@ -34,8 +34,9 @@ LostWork lost_work(std::span<const CheckpointTimes> times, double wall_s, Failur
 // where nothing was drained.
 std::optional<double> drain_overlap(std::span<const CheckpointTimes> times);
 
-// Median step that lay in a drain, whole or in part, over the median of the others; nothing where there are
-// fewer than three of either.
+// How much longer steps are beside a drain: for each drain, or several without a gap between them, the median
+// of the steps that lay in it, by half at least, over that of those in the gaps before and behind it; the
+// median of these ratios. Nothing where no drain has three of either.
 std::optional<double> step_inflation(std::span<const Stretch> steps, std::span<const CheckpointTimes> times);
 
 // Seconds between checkpoints that lose the least to saving (which holds the training for cost_s) and to

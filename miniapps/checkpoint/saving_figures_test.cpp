@@ -66,6 +66,32 @@ TEST(StepInflation, ComparesStepsInADrainWithOthers) {
   EXPECT_FALSE(step_inflation(std::span(steps).first(12), times));
 }
 
+TEST(StepInflation, ComparesEachDrainWithWhatLiesAroundIt) {
+  // The machine gets slower all the while; beside the first two drains steps take a tenth longer.
+  std::vector<CheckpointTimes> times;
+  std::vector<Stretch> steps;
+  for (int gap = 0; gap < 4; ++gap) {
+    const double begin = 100.0 * gap;
+    const double length = 1.0 + gap;
+    for (int i = 0; i < 5; ++i) steps.push_back({begin + 8 * i, begin + 8 * i + length});
+    if (gap == 3) break;
+    times.push_back(burst(begin + 40, 0, 40));
+    const double beside = (length + 0.5) * (gap < 2 ? 1.1 : 1.5);
+    for (int i = 0; i < 5; ++i) steps.push_back({begin + 41 + 7 * i, begin + 41 + 7 * i + beside});
+  }
+  EXPECT_NEAR(*step_inflation(steps, times), 1.1, 1e-9);
+}
+
+TEST(StepInflation, StepsAtTheEdgeOfADrainCountForNeither) {
+  const std::vector<CheckpointTimes> times = {burst(9, 1, 5), burst(14, 0, 3)};  // one drain, from 10 to 17
+  std::vector<Stretch> steps;
+  for (int i = 0; i < 9; ++i) steps.push_back({i + 0.0, i + 1.0});
+  steps.push_back({9.0, 10.1});
+  for (int i = 0; i < 3; ++i) steps.push_back({10.1 + 2 * i, 12.1 + 2 * i});
+  steps.push_back({16.9, 30});
+  EXPECT_NEAR(*step_inflation(steps, times), 2, 1e-9);
+}
+
 TEST(CheckpointInterval, YoungAndDaly) {
   EXPECT_DOUBLE_EQ(young_interval_s(2, 3600), 120);
   // Daly's table: the correction is small where the cost is.

@@ -10,6 +10,7 @@
 
 #include "io_backends/base/crc32c.hpp"
 #include "io_backends/base/interrupt.hpp"
+#include "miniapps/checkpoint/room.hpp"
 #include "miniapps/checkpoint/sealed_json.hpp"
 #include "miniapps/checkpoint/store.hpp"
 #include "miniapps/checkpoint/store_files.hpp"
@@ -29,7 +30,10 @@ bool by_rank_and_name(const CheckpointFile& a, const CheckpointFile& b) {
 }  // namespace
 
 Staged::Staged(CheckpointStore& store, std::string folder, bool owner)
-    : store_(store), folder_(std::move(folder)), owner_(owner) {}
+    : store_(store),
+      folder_(std::move(folder)),
+      owner_(owner),
+      taken_(std::make_unique<TakenRoom>(StoreFiles(store.tier()), last_part(folder_))) {}
 
 Staged::~Staged() {
   if (!spent_) discard();
@@ -41,7 +45,7 @@ void Staged::discard() {
   if (!owner_) return;
   const StoreFiles files(store_.tier());
   static_cast<void>(files.remove_tree(folder_));
-  static_cast<void>(files.remove(below(kStoreReserved, last_part(folder_))));
+  forget_promise(files, last_part(folder_));
 }
 
 Result<CheckpointFile> Staged::write(std::string_view name, std::uint64_t rank, std::uint64_t bytes,
@@ -60,7 +64,9 @@ Result<CheckpointFile> Staged::write_pieces(std::string_view name, std::uint64_t
   PENSTOCK_TRY(files.named(check_checkpoint_file_name(name)));
   CheckpointFile file{.name = std::string(name), .rank = rank, .bytes = bytes, .chunks = {}};
   const std::string object = below(folder_, name);
+  taken_->begins(rank, bytes);
   PENSTOCK_ASSIGN(const auto writer, files.named(files.backend().create(object, bytes)));
+  taken_->created();
   for (std::uint64_t offset = 0; offset < bytes; offset += kCheckpointChunk) {
     if (interruptible_) PENSTOCK_TRY(check_interrupt());
     PENSTOCK_ASSIGN(const auto piece, more(offset));
@@ -68,6 +74,7 @@ Result<CheckpointFile> Staged::write_pieces(std::string_view name, std::uint64_t
       return files.error(Errc::internal, fmt::format("'{}' was given in pieces of wrong sizes", object));
     if (chunks != nullptr) chunks->push_back(crc32c(piece));
     PENSTOCK_TRY(files.named(writer->append(piece)));
+    taken_->wrote(piece.size());
   }
   PENSTOCK_TRY(files.named(writer->publish(Durability::file, IfExists::fail)));
   return file;
@@ -159,7 +166,7 @@ Result<CheckpointManifest> Staged::commit(CheckpointManifest manifest) {
     done = files.error(Errc::internal, fmt::format("'{}' is not of run '{}'", folder_, manifest.run));
   if (done) done = publish(manifest);
   if (!spent_) discard();
-  static_cast<void>(files.remove(below(kStoreReserved, last_part(folder_))));
+  forget_promise(files, last_part(folder_));
   PENSTOCK_TRY(std::move(done));
   return manifest;
 }

@@ -1,17 +1,12 @@
-// A store as a whole: making and opening it, its locks and its room.
+// A store as a whole: making and opening it, and its locks.
 #include "miniapps/checkpoint/store.hpp"
 
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
-#include <chrono>
-#include <thread>
 
 #include <nlohmann/json.hpp>
 
-#include "io_backends/base/interrupt.hpp"
-#include "io_backends/base/units.hpp"
 #include "miniapps/checkpoint/store_files.hpp"
 #include "results/store.hpp"
 
@@ -22,10 +17,8 @@ using Json = nlohmann::ordered_json;
 
 constexpr std::uint64_t kStoreFormat = 1;
 constexpr std::string_view kStoreKind = "checkpoint store";
-constexpr std::uint64_t kMostSmallText = 64U << 10;  // of STORE.json and of a reservation
+constexpr std::uint64_t kMostSmallText = 64U << 10;  // of STORE.json
 constexpr std::size_t kUuidDigits = 32;
-constexpr std::chrono::seconds kLockPatience{5};
-constexpr std::chrono::milliseconds kLockPause{10};
 
 constexpr StoreRole kRoles[] = {StoreRole::fast, StoreRole::slow};
 constexpr StoreDurability kDurabilities[] = {StoreDurability::volatile_memory, StoreDurability::node,
@@ -108,6 +101,7 @@ Result<void> check_empty(const StoreFiles& files) {
   PENSTOCK_ASSIGN(const std::vector<Entry> entries, files.list_if_there(""));
   for (const Entry& entry : entries) {
     const bool ours =
+        entry.name == kCeilingFolder ||
         std::find(std::begin(kStoreFolders), std::end(kStoreFolders), entry.name) != std::end(kStoreFolders);
     if ((ours || entry.name == "lost+found") && entry.folder && !entry.link) continue;
     return files.error(Errc::invalid_argument,
@@ -120,35 +114,6 @@ Result<void> check_empty(const StoreFiles& files) {
 Result<void> make_store_folders(const StoreFiles& files) {
   for (const std::string_view folder : kStoreFolders) PENSTOCK_TRY(files.make_folders(folder));
   return success();
-}
-
-// The bytes that a reservation holds; 0 where a power cut tore it: nobody who made it is left then.
-std::uint64_t promised_by(std::string_view text) {
-  std::uint64_t bytes = 0;
-  const auto [stop, failure] = std::from_chars(text.data(), text.data() + text.size(), bytes);
-  return failure == std::errc{} && stop != text.data() + text.size() && *stop == '\n' ? bytes : 0;
-}
-
-Result<std::uint64_t> promised(const StoreFiles& files) {
-  PENSTOCK_ASSIGN(const std::vector<Entry> entries, files.list_if_there(kStoreReserved));
-  std::uint64_t sum = 0;
-  for (const Entry& entry : entries) {
-    const auto text = files.read_text(entry.name, kMostSmallText);
-    if (!text && text.error().code == Errc::not_found) continue;  // kept meanwhile
-    if (!text) return text.error();
-    const std::uint64_t bytes = promised_by(*text);
-    sum = bytes > UINT64_MAX - sum ? UINT64_MAX : sum + bytes;
-  }
-  return sum;
-}
-
-// What a process that was killed has renamed, into ckpt/ or out of it, may not be on the disk yet: nothing is
-// acknowledged or removed on the strength of it before.
-Result<void> sync_committed(const StoreFiles& files) {
-  PENSTOCK_ASSIGN(const std::vector<Entry> runs, files.list_if_there(kStoreCommitted));
-  for (const Entry& run : runs)
-    if (run.folder && !run.link) PENSTOCK_TRY(files.sync_dir(run.name));
-  return runs.empty() ? success() : files.sync_dir(kStoreCommitted);
 }
 
 }  // namespace
@@ -227,67 +192,6 @@ Result<std::unique_ptr<Lock>> CheckpointStore::lock_run(std::string_view run, st
     return make_error(Errc::busy, fmt::format("run '{}' has somebody else at its {} in store '{}': {}", run,
                                               what, tier_.name, lock.error().message()));
   return StoreFiles(tier_).named(std::move(lock));
-}
-
-Result<std::unique_ptr<Lock>> CheckpointStore::lock_space() const {
-  const auto give_up = std::chrono::steady_clock::now() + kLockPatience;
-  for (;;) {
-    auto lock = StoreFiles(tier_).named(tier_.backend->names().lock(kStoreLock));
-    if (lock || lock.error().code != Errc::busy || std::chrono::steady_clock::now() >= give_up) return lock;
-    PENSTOCK_TRY(check_interrupt());
-    std::this_thread::sleep_for(kLockPause);
-  }
-}
-
-Result<std::uint64_t> CheckpointStore::room() const {
-  const StoreFiles files(tier_);
-  const auto free = files.named(tier_.backend->names().free_bytes());
-  if (!free && free.error().code == Errc::unsupported) return UINT64_MAX;
-  if (!free) return free.error();
-  PENSTOCK_ASSIGN(const std::uint64_t taken, promised(files));
-  return *free - std::min(*free, taken);
-}
-
-Result<std::unique_ptr<Staged>> CheckpointStore::stage(std::string_view run, std::string_view what,
-                                                       std::uint64_t bytes, std::uint64_t headroom) {
-  PENSTOCK_TRY(check_run_name(run));
-  PENSTOCK_TRY(check_what(what));
-  PENSTOCK_TRY(still_there());
-  const StoreFiles files(tier_);
-  const std::string name = new_making(run, what);
-  std::unique_ptr<Staged> staged(new Staged(*this, below(kStoreTmp, name), true));
-  {
-    PENSTOCK_ASSIGN(const auto lock, lock_space());
-    PENSTOCK_ASSIGN(const std::uint64_t left, room());
-    if (headroom > left || bytes > left - headroom)
-      return files.error(
-          Errc::no_space,
-          fmt::format("no room for a checkpoint of {} of run '{}': {} left{}", format_size(bytes), run,
-                      format_size(left),
-                      headroom == 0 ? "" : fmt::format(", {} to stay free", format_size(headroom))));
-    PENSTOCK_TRY(files.write_text(below(kStoreReserved, name), fmt::format("{}\n", bytes),
-                                  Durability::visible, IfExists::fail));
-  }
-  PENSTOCK_TRY(files.make_folders(staged->folder()));
-  return staged;
-}
-
-Result<std::uint64_t> CheckpointStore::sweep(std::string_view run, std::string_view what) {
-  PENSTOCK_TRY(check_run_name(run));
-  PENSTOCK_TRY(check_what(what));
-  PENSTOCK_TRY(still_there());
-  const StoreFiles files(tier_);
-  std::uint64_t swept = 0;
-  for (const std::string_view folder : {kStoreReserved, kStoreTmp, kStoreTrash}) {
-    PENSTOCK_ASSIGN(const std::vector<Entry> entries, files.list_if_there(folder));
-    if (folder == kStoreTrash) PENSTOCK_TRY(sync_committed(files));
-    for (const Entry& entry : entries) {
-      if (folder != kStoreTrash && !is_making(last_part(entry.name), run, what)) continue;
-      PENSTOCK_TRY(files.remove_tree(entry));
-      if (folder != kStoreReserved) ++swept;
-    }
-  }
-  return swept;
 }
 
 }  // namespace penstock

@@ -3,9 +3,10 @@
 //
 //   STORE.json                              uuid, format, role, durability
 //   lock                                    held while space is counted and taken
-//   pairs/<run>                             the uuid of the slow store that the run drains to, from a fast
-//   one locks/<run>.<what>                      held by who saves to a run, or drains it
+//   pairs/<run>                             of a fast one: the uuid of the slow store that the run drains to
+//   locks/<run>.<what>                      held by who saves to a run, or drains it
 //   reserved/<run>.<what>.<uuid>            bytes promised to the folder of that name in tmp/
+//   taken/<run>.<what>.<uuid>.<rank>        how many of these the rank has taken from the tier
 //   tmp/<run>.<what>.<uuid>/                in the making; what = save, drain
 //   ckpt/<run>/<step>.<generation>/         committed: files and MANIFEST
 //   trash/ quarantine/                      on the way out; found wrong, kept for people
@@ -68,6 +69,7 @@ struct Listed {
 
 class CheckpointStore;
 class StoreFiles;
+class TakenRoom;
 struct CopyWishes;
 
 // A checkpoint in the making, of one process; destroyed uncommitted, it is removed as well as it can be.
@@ -117,6 +119,7 @@ class Staged {
   CheckpointStore& store_;
   const std::string folder_;
   const bool owner_;  // not of one that joined
+  std::unique_ptr<TakenRoom> taken_;
   bool interruptible_ = true;
   bool spent_ = false;
 };
@@ -150,25 +153,35 @@ class CheckpointStore {
   // left when all that is promised to others is taken off. The caller holds the run's lock for `what`.
   Result<std::unique_ptr<Staged>> stage(std::string_view run, std::string_view what, std::uint64_t bytes,
                                         std::uint64_t headroom);
-  // What stage() would find left, without headroom.
+  // What stage() would find left, without headroom. What is in the making counts once: as taken from the tier
+  // as far as it is, as promised for the rest.
   Result<std::uint64_t> room() const;
+  // What it would find if all went that is committed or in the making.
+  Result<std::uint64_t> room_if_all_went() const;
 
-  // Removes what processes that are no more left in tmp/ and reserved/ of this run, for `what`, whose lock
-  // the caller holds; and all that is in trash/. Returns how many folders went. What lies in ckpt/ then
-  // survives a power cut, also where its maker was killed before it could say so.
+  // Removes what processes that are no more left in tmp/, reserved/ and taken/ of this run, for `what`,
+  // whose lock the caller holds; and all that is in trash/. Returns how many folders went. What lies in ckpt/
+  // then survives a power cut, also where its maker was killed before it could say so.
   Result<std::uint64_t> sweep(std::string_view run, std::string_view what);
+
+  // Removes what a measurement of the tier's ceiling left that was killed, an hour ago at least; sweep() does
+  // so, too. Whether there was any.
+  Result<bool> sweep_ceiling();
 
   Result<std::vector<std::string>> runs() const;
   // Those of the run, oldest first, each with its manifest read anew or with what is wrong with it: corrupt
   // or truncated (no MANIFEST, another place's, symbolic links, files that are missing or of other sizes),
-  // unsupported, or why it cannot be read. Names that are none of ours are left out.
+  // unsupported, or why it cannot be read. Names that are none of ours are left out, and so is what somebody
+  // takes away meanwhile.
   Result<std::vector<Listed>> list(std::string_view run) const;
+  // not_found where it is not there, or was taken away while it was looked at; as are the next two.
   Result<CheckpointManifest> manifest(std::string_view run, const CheckpointId& id) const;
   Result<bool> has(std::string_view run, const CheckpointId& id) const;
   static std::string folder(std::string_view run, const CheckpointId& id);
 
   // Reads a file of a committed checkpoint from front to back and checks each chunk before `take` sees it
-  // (`take` may be null). corrupt or truncated, naming the file and the byte.
+  // (`take` may be null). corrupt or truncated, naming the file and the byte; not_found where the checkpoint
+  // was taken away meanwhile.
   using Take = std::function<Result<void>(std::uint64_t offset, std::span<const std::byte> bytes)>;
   Result<void> read_file(std::string_view run, const CheckpointId& id, const CheckpointFile& file,
                          const Take& take) const;
@@ -190,6 +203,8 @@ class CheckpointStore {
   friend class Staged;
   CheckpointStore(const Tier& tier, StoreFacts facts) : tier_(tier), facts_(std::move(facts)) {}
   Result<std::unique_ptr<Lock>> lock_space() const;
+  Result<CheckpointManifest> read_manifest(std::string_view run, const CheckpointId& id) const;
+  Error or_gone(std::string_view run, const CheckpointId& id, Error error) const;
   Result<std::string> put_aside(std::string_view run, const CheckpointId& id, std::string_view where);
 
   const Tier& tier_;

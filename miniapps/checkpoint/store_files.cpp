@@ -3,10 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <new>
 
-#include "io_backends/base/crc32c.hpp"
-#include "io_backends/base/interrupt.hpp"
 #include "io_backends/base/posix_root.hpp"
 #include "results/store.hpp"
 
@@ -110,46 +107,6 @@ Result<void> StoreFiles::remove_tree(std::string_view name) const {
   PENSTOCK_ASSIGN(const std::vector<Entry> beside, list_if_there(parent_of(name)));
   for (const Entry& entry : beside)
     if (entry.name == name) return remove_tree(entry);
-  return success();
-}
-
-Result<ChunkReader> ChunkReader::open(const StoreFiles& files, std::string object,
-                                      const CheckpointFile& file) {
-  PENSTOCK_TRY(files.named(check_checkpoint_file_name(file.name)));
-  auto reader = files.named(files.backend().open(object));
-  if (!reader && reader.error().code == Errc::not_found)
-    return files.error(Errc::corrupt, fmt::format("'{}' is missing", object));
-  if (!reader) return std::move(reader).error();
-  PENSTOCK_ASSIGN(const std::uint64_t bytes, files.named((*reader)->size()));
-  if (bytes != file.bytes)
-    return files.error(bytes < file.bytes ? Errc::truncated : Errc::corrupt,
-                       fmt::format("'{}' has {} bytes, and {} were saved", object, bytes, file.bytes));
-  return ChunkReader(files, std::move(object), file, *std::move(reader));
-}
-
-Result<std::span<const std::byte>> ChunkReader::read(std::uint64_t index, Buffer& buffer) {
-  const std::uint64_t offset = index * kCheckpointChunk;
-  const std::uint64_t bytes = std::min(kCheckpointChunk, file_->bytes - offset);
-  try {
-    buffer.grow(std::min(kCheckpointChunk, whole_blocks(file_->bytes)));
-  } catch (const std::bad_alloc&) {
-    return files_.error(Errc::exhausted, fmt::format("no memory to read '{}'", object_));
-  }
-  PENSTOCK_TRY(files_.named(reader_->read_at(offset, buffer.first(bytes))));
-  const std::span<const std::byte> chunk = std::as_const(buffer).first(bytes);
-  PENSTOCK_TRY(files_.named(check_chunk(*file_, index, crc32c(chunk), object_)));
-  return chunk;
-}
-
-Result<void> read_chunks(const StoreFiles& files, const std::string& object, const CheckpointFile& file,
-                         bool interruptible, const TakeChunk& take) {
-  PENSTOCK_ASSIGN(ChunkReader reader, ChunkReader::open(files, object, file));
-  Buffer buffer;
-  for (std::uint64_t index = 0; index < reader.chunks(); ++index) {
-    if (interruptible) PENSTOCK_TRY(check_interrupt());
-    PENSTOCK_ASSIGN(const auto chunk, reader.read(index, buffer));
-    if (take) PENSTOCK_TRY(take(index * kCheckpointChunk, chunk));
-  }
   return success();
 }
 

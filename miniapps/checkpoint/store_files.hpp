@@ -4,19 +4,13 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <functional>
-#include <memory>
-#include <span>
 #include <string>
 #include <string_view>
-#include <utility>
 #include <vector>
 
 #include "io_backends/base/backend.hpp"
-#include "io_backends/base/buffer.hpp"
 #include "io_backends/base/result.hpp"
 #include "io_backends/base/tier.hpp"
-#include "miniapps/checkpoint/checkpoint_manifest.hpp"
 
 namespace penstock {
 
@@ -25,12 +19,15 @@ inline constexpr std::string_view kStoreLock = "lock";
 inline constexpr std::string_view kStoreLatest = "LATEST";
 inline constexpr std::string_view kStoreLocks = "locks";
 inline constexpr std::string_view kStoreReserved = "reserved";
+inline constexpr std::string_view kStoreTaken = "taken";
 inline constexpr std::string_view kStoreTmp = "tmp";
 inline constexpr std::string_view kStoreCommitted = "ckpt";
 inline constexpr std::string_view kStoreTrash = "trash";
 inline constexpr std::string_view kStoreQuarantine = "quarantine";
-inline constexpr std::string_view kStoreFolders[] = {kStoreLocks,     kStoreReserved, kStoreTmp,
-                                                     kStoreCommitted, kStoreTrash,    kStoreQuarantine};
+// Beside them, while `penstock checkpoint bench` measures what the tier takes at best.
+inline constexpr std::string_view kCeilingFolder = "penstock-ceiling";
+inline constexpr std::string_view kStoreFolders[] = {
+    kStoreLocks, kStoreReserved, kStoreTaken, kStoreTmp, kStoreCommitted, kStoreTrash, kStoreQuarantine};
 
 // "a/b".
 std::string below(std::string_view folder, std::string_view name);
@@ -88,32 +85,5 @@ class StoreFiles {
  private:
   const Tier* tier_;
 };
-
-// Reads a checkpoint's file chunk by chunk; each is proven. One thread.
-class ChunkReader {
- public:
-  // corrupt or truncated where the object is not as long as the manifest says, or missing.
-  static Result<ChunkReader> open(const StoreFiles& files, std::string object, const CheckpointFile& file);
-
-  std::uint64_t chunks() const { return whole_chunks(file_->bytes); }
-  // Grows the buffer as need be; what is returned lies in it.
-  Result<std::span<const std::byte>> read(std::uint64_t index, Buffer& buffer);
-
- private:
-  ChunkReader(const StoreFiles& files, std::string object, const CheckpointFile& file,
-              std::unique_ptr<Reader> reader)
-      : files_(files), object_(std::move(object)), file_(&file), reader_(std::move(reader)) {}
-
-  StoreFiles files_;
-  std::string object_;
-  const CheckpointFile* file_;
-  std::unique_ptr<Reader> reader_;
-};
-
-// The whole file through one buffer; `take` may be null. Interrupts are looked at between chunks where
-// wanted.
-using TakeChunk = std::function<Result<void>(std::uint64_t offset, std::span<const std::byte> bytes)>;
-Result<void> read_chunks(const StoreFiles& files, const std::string& object, const CheckpointFile& file,
-                         bool interruptible, const TakeChunk& take);
 
 }  // namespace penstock

@@ -4,7 +4,10 @@
 #include <gtest/gtest.h>
 
 #include <chrono>
+#include <filesystem>
+#include <fstream>
 #include <thread>
+#include <utility>
 
 #include "io_backends/base/interrupt.hpp"
 #include "io_backends/base/wrapper.hpp"
@@ -191,6 +194,57 @@ TEST(CheckpointRoom, IsGivenBackByACommit) {
   EXPECT_EQ(*store->room(), before);
 }
 
+// What is in the making is taken from the tier as it is written: it counts once, not once more as promised.
+TEST(CheckpointRoom, OfWhatIsInTheWritingCountsOnce) {
+  constexpr std::uint64_t kMiB = 1U << 20U;
+  for (const std::string backend : {"mem", "posix"}) {
+    SCOPED_TRACE(backend);
+    TestStore store(StoreRole::fast, backend, "capacity=100MiB");
+    const std::uint64_t empty = *store->room();
+    const std::vector<std::byte> bytes = pattern(40 * kMiB);
+    {
+      const auto staged = store->stage("run", "save", bytes.size(), 0);
+      ASSERT_OK(staged);
+      std::uint64_t least = empty;
+      const auto written = (*staged)->write(
+          "a", 0, bytes.size(), [&](std::uint64_t offset) -> Result<std::span<const std::byte>> {
+            least = std::min(least, *store->room());
+            return std::span(bytes).subspan(offset, std::min(kCheckpointChunk, bytes.size() - offset));
+          });
+      ASSERT_OK(written);
+      EXPECT_GE(least, empty - bytes.size() - 20 * kMiB) << "but for what is not worth a note yet";
+      EXPECT_LE(*store->room(), empty - bytes.size()) << "and not less than once";
+      EXPECT_GE(*store->room(), empty - bytes.size() - 20 * kMiB);
+      EXPECT_OK(store->stage("other", "save", 35 * kMiB, 0));
+      EXPECT_ERRC(Errc::no_space, store->stage("other", "save", 65 * kMiB, 0));
+      EXPECT_GE(*store->room_if_all_went(), empty - kMiB - 20 * kMiB);
+      EXPECT_EQ(names_in(store.backend(), "taken").size(), 1U);
+    }
+    EXPECT_TRUE(names_in(store.backend(), "taken").empty());
+    EXPECT_EQ(*store->room(), empty);
+  }
+}
+
+TEST(CheckpointRoom, NotesOfNoPromiseAreOfNoConsequence) {
+  TestStore store(StoreRole::fast, "mem", "capacity=1MiB");
+  const std::string making = "a.save." + std::string(32, 'a');
+  put_text(store.backend(), "reserved/" + making, "500000\n");
+  const std::uint64_t before = *store->room();
+  put_text(store.backend(), "taken/" + making + "0.0", "400000\n");
+  put_text(store.backend(), "taken/" + making + ".x", "400000\n");
+  put_text(store.backend(), "taken/" + making, "400000\n");
+  put_text(store.backend(), "taken/b.save." + std::string(32, 'a') + ".0", "400000\n");
+  EXPECT_LE(*store->room(), before);
+  put_text(store.backend(), "taken/" + making + ".0", "300000\n");
+  put_text(store.backend(), "taken/" + making + ".12", "100000\n");
+  EXPECT_GT(*store->room(), before + 390'000);
+  put_text(store.backend(), "taken/" + making + ".1", "99999999999\n");
+  EXPECT_GT(*store->room(), before + 490'000);
+  EXPECT_LT(*store->room(), before + 500'000);
+  ASSERT_OK(store->sweep("a", "save"));
+  EXPECT_EQ(names_in(store.backend(), "taken").size(), 3U) << "what is of nobody, or another run's";
+}
+
 TEST(CheckpointRoom, TornPromisesPromiseNothing) {
   TestStore store(StoreRole::fast, "mem", "capacity=1MiB");
   const std::uint64_t before = *store->room();
@@ -269,6 +323,35 @@ TEST(CheckpointSweep, FindsWhatListsDoNotShowAndFollowsNoLinks) {
   EXPECT_TRUE(std::filesystem::is_empty(root / "tmp"));
   EXPECT_TRUE(std::filesystem::is_empty(root / "trash"));
   EXPECT_EQ(text_in(store.backend(), "ckpt/keep/me"), "x");
+}
+
+// `bench` measures in the store's folder, and before there is a store.
+TEST(CheckpointSweep, TakesWhatAMeasurementOfTheCeilingLeft) {
+  TestPlace place("posix");
+  const std::filesystem::path folder = place.path() / "store" / "penstock-ceiling";
+  std::filesystem::create_directories(folder);
+  { std::ofstream(folder / "rank-3.bin") << "x"; }
+  const Tier tier = place.tier("slow");
+  const auto made = CheckpointStore::open_or_make(tier, StoreRole::slow);
+  ASSERT_OK(made);
+  CheckpointStore& store = **made;
+  const auto age = [&](std::chrono::minutes folders, std::chrono::minutes files) {
+    const auto now = std::filesystem::file_time_type::clock::now();
+    std::filesystem::last_write_time(folder / "rank-3.bin", now - files);
+    std::filesystem::last_write_time(folder, now - folders);
+  };
+  using std::chrono::minutes;
+  for (const auto& [folders, files] :
+       {std::pair{minutes(0), minutes(0)}, {minutes(90), minutes(1)}, {minutes(1), minutes(90)}}) {
+    age(folders, files);
+    EXPECT_EQ(*store.sweep("run", "save"), 0U) << "somebody may be at it";
+    EXPECT_FALSE(*store.sweep_ceiling());
+    EXPECT_TRUE(std::filesystem::exists(folder));
+  }
+  age(minutes(61), minutes(61));
+  EXPECT_EQ(*store.sweep("run", "save"), 1U);
+  EXPECT_FALSE(std::filesystem::exists(folder));
+  EXPECT_FALSE(*store.sweep_ceiling());
 }
 
 TEST(CheckpointSweep, ByTwoAtOnceIsDoneByBoth) {

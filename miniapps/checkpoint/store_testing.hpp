@@ -14,6 +14,7 @@
 
 #include "io_backends/base/testing.hpp"
 #include "io_backends/base/tier.hpp"
+#include "io_backends/base/wrapper.hpp"
 #include "miniapps/checkpoint/store.hpp"
 
 namespace penstock {
@@ -58,6 +59,37 @@ class TestStore {
   const TestPlace place_;
   const Tier tier_;
   std::unique_ptr<CheckpointStore> store_;
+};
+
+// Tells of what is opened and of which folders have been listed, so that a test can do something meanwhile.
+class WatchedBackend final : public BackendWrapper {
+ public:
+  using Watch = std::function<void(std::string_view name)>;
+  WatchedBackend(std::unique_ptr<Backend> backend, Watch opening, Watch listed)
+      : BackendWrapper(std::move(backend)),
+        opening_(std::move(opening)),
+        names_(inner().names(), std::move(listed)) {}
+  Result<std::unique_ptr<Reader>> open(std::string_view name) override {
+    if (opening_) opening_(name);
+    return inner().open(name);
+  }
+  Namespace& names() override { return names_; }
+
+ private:
+  class Names final : public NamespaceWrapper {
+   public:
+    Names(Namespace& names, Watch listed) : NamespaceWrapper(names), listed_(std::move(listed)) {}
+    Result<void> list(std::string_view folder, const std::function<bool(const Entry&)>& visit) override {
+      auto done = inner().list(folder, visit);
+      if (listed_) listed_(folder);
+      return done;
+    }
+
+   private:
+    const Watch listed_;
+  };
+  const Watch opening_;
+  Names names_;
 };
 
 using TestFiles = std::vector<std::pair<std::string, std::vector<std::byte>>>;

@@ -12,6 +12,7 @@
 #include "io_backends/base/interrupt.hpp"
 #include "io_backends/base/progress.hpp"
 #include "io_backends/base/units.hpp"
+#include "miniapps/checkpoint/quarantine.hpp"
 #include "miniapps/checkpoint_verbs/stores.hpp"
 #include "miniapps/checkpoint_verbs/verbs.hpp"
 #include "results/table.hpp"
@@ -40,7 +41,9 @@ class Drain {
   Result<void> drain(const FoundCheckpoint& found, Progress& shown);
   // Of what was asked to end: the deadline, or a signal.
   Result<void> go_on() const;
-  Result<void> set_aside(const FoundCheckpoint& found, const Error& why);
+  // Not durable, and left as it is.
+  Result<void> stays(std::string problem);
+  void made_durable(const FoundCheckpoint& found, const CheckpointManifest& copy);
   Result<void> evict(const std::vector<FoundCheckpoint>& all);
 
   CheckpointStore& fast_;
@@ -65,62 +68,61 @@ Result<void> Drain::go_on() const {
   return success();
 }
 
-Result<void> Drain::set_aside(const FoundCheckpoint& found, const Error& why) {
-  drained_.problems.push_back(why.message());
-  if (!found_wrong(why.code)) {
-    ++drained_.left;
-    return success();
-  }
-  ++drained_.quarantined;
-  return fast_.quarantine(run_, found.id, why.message());
+Result<void> Drain::stays(std::string problem) {
+  drained_.problems.push_back(std::move(problem));
+  ++drained_.left;
+  return success();
 }
 
 Result<void> Drain::drain(const FoundCheckpoint& found, Progress& shown) {
   const FoundCopy& source = *copy_on(found, fast_);
-  if (!source.manifest.ok()) return set_aside(found, source.manifest.error());
-  const FoundCopy* target = copy_on(found, slow_);
-  if (target != nullptr && target->manifest.ok() && same_content(*source.manifest, *target->manifest)) {
-    durable_.push_back(found.id);
-    return success();
-  }
-  if (target != nullptr && target->manifest.ok()) {
-    drained_.problems.push_back(fmt::format(
-        "checkpoint {} of '{}' on '{}' is another one than that on '{}': both are left as they are",
-        short_name(found.id), run_, fast_.tier().name, slow_.tier().name));
-    ++drained_.left;
-    return success();
-  }
-  if (target != nullptr) {
-    const Error& why = target->manifest.error();
+  if (!source.manifest.ok()) {
+    const Error& why = source.manifest.error();
+    PENSTOCK_ASSIGN(const bool moved, quarantine_if_wrong(fast_, run_, found.id, why));
+    if (!moved) return stays(why.message());
     drained_.problems.push_back(why.message());
-    if (!found_wrong(why.code)) {
-      ++drained_.left;
-      return success();
-    }
-    // It stands where the right one is to be.
-    PENSTOCK_TRY(slow_.quarantine(run_, found.id, why.message()));
     ++drained_.quarantined;
+    return success();
   }
   CopyWishes wishes{.read_back = context_.options.flag("read-back")};
   wishes.gone_on = [&](std::uint64_t bytes) {
     shown.advance(bytes);
     return go_on();
   };
-  const Result<CheckpointManifest> copied = copy_checkpoint(fast_, slow_, *source.manifest, wishes);
-  if (!copied.ok()) {
-    if (!found_wrong(copied.error().code)) return copied.error();
-    // The copy may be what is wrong: then the fast one stays, for another try.
-    const Result<void> whole = fast_.verify(run_, *source.manifest);
-    if (!whole.ok() && found_wrong(whole.error().code)) return set_aside(found, whole.error());
-    drained_.problems.push_back(copied.error().message());
-    ++drained_.left;
-    return success();
+  for (;;) {
+    const Result<CheckpointManifest> copied = copy_checkpoint(fast_, slow_, *source.manifest, wishes);
+    if (copied.ok()) {
+      made_durable(found, *copied);
+      return success();
+    }
+    const FailedDrain failed = look_into_failed_drain(fast_, slow_, *source.manifest, copied.error());
+    drained_.quarantined += failed.quarantined ? 1U : 0U;
+    PENSTOCK_TRY(failed.moved);
+    switch (failed.fate) {
+      case DrainFate::cleared:
+        drained_.problems.push_back(failed.why);
+        continue;
+      case DrainFate::lost:
+        drained_.problems.push_back(failed.why);
+        return success();
+      case DrainFate::taken:
+        return stays(fmt::format(
+            "checkpoint {} of '{}' on '{}' is another one than that on '{}': both are left as they are",
+            short_name(found.id), run_, fast_.tier().name, slow_.tier().name));
+      case DrainFate::later:
+        if (!found_wrong(copied.error().code) && copied.error().code != Errc::already_exists)
+          return copied.error();
+        return stays(failed.why);
+    }
   }
-  ++drained_.copied;
-  drained_.bytes += copied->bytes();
+}
+
+void Drain::made_durable(const FoundCheckpoint& found, const CheckpointManifest& copy) {
   durable_.push_back(found.id);
+  if (found.durable()) return;  // it was so before
+  ++drained_.copied;
+  drained_.bytes += copy.bytes();
   slow_.hint_latest(run_, found.id);
-  return success();
 }
 
 Result<void> Drain::evict(const std::vector<FoundCheckpoint>& all) {

@@ -1,6 +1,7 @@
 // penstock checkpoint gc: takes away what dead processes left, and with --keep what is older than wanted.
 #include <fmt/format.h>
 
+#include <optional>
 #include <set>
 #include <string>
 #include <utility>
@@ -82,7 +83,8 @@ Result<std::uint64_t> prune(CheckpointStore& slow, const std::string& run, std::
   return pruned;
 }
 
-// Copies on the fast tier that the slow one has, too.
+// Copies on the fast tier that the slow one has, too: the one that the run drains to, for only there does the
+// run look for them.
 Result<std::uint64_t> evict(std::span<CheckpointStore* const> stores, const std::string& run,
                             std::uint64_t stay) {
   PENSTOCK_ASSIGN(const std::vector<FoundCheckpoint> all, find_checkpoints(stores, run));
@@ -91,6 +93,8 @@ Result<std::uint64_t> evict(std::span<CheckpointStore* const> stores, const std:
     const FoundCopy* const fast = found->in(StoreRole::fast);
     const FoundCopy* const slow = found->in(StoreRole::slow);
     if (fast == nullptr || slow == nullptr || !same_content(*fast->manifest, *slow->manifest)) continue;
+    PENSTOCK_ASSIGN(const std::optional<std::string> pair, fast->store->paired(run));
+    if (pair && *pair != slow->store->facts().uuid) continue;
     if (stay > 0) {
       --stay;
       continue;
@@ -138,6 +142,11 @@ Result<Cleared> clear(std::span<CheckpointStore* const> stores, const std::strin
 Result<int> checkpoint_gc(const CommandContext& context, StoreNouns nouns) {
   PENSTOCK_ASSIGN(const NamedStores stores, open_stores(nouns, false));
   const std::vector<CheckpointStore*> there = stores.there();
+  for (CheckpointStore* store : there) {
+    PENSTOCK_ASSIGN(const bool ceiling, store->sweep_ceiling());
+    if (ceiling)
+      note(fmt::format("removed what a measurement of the ceiling of '{}' left", store->tier().name));
+  }
   PENSTOCK_ASSIGN(const std::vector<std::string> runs, runs_to_clear(there, context.options));
   Table table({{"run", Align::left}, {"swept"}, {"pruned"}, {"evicted"}, {"", Align::left}});
   for (const std::string& run : runs) {

@@ -9,7 +9,6 @@
 #include "io_backends/base/interrupt.hpp"
 #include "miniapps/checkpoint/checkpoint_manifest.hpp"
 #include "miniapps/checkpoint/store.hpp"
-#include "miniapps/pipeline/burner.hpp"
 
 namespace penstock {
 namespace {
@@ -121,17 +120,12 @@ class Training {
 
   // Collective: what goes wrong on one rank ends all, at the next save or at the end.
   Result<void> run(Clock::time_point begin, SavingRun& into, const std::function<void()>& tick) {
-    std::unique_ptr<Burner> burner;
     Result<void> mine = success();
-    if (schedule_.burn > 0) {
-      Result<std::unique_ptr<Burner>> made = Burner::make(schedule_.burn);
-      mine = outcome_of(made);
-      if (made.ok()) burner = *std::move(made);
-    }
     for (std::uint64_t step = 1; step <= schedule_.steps; ++step) {
       if (mine.ok()) {
         const Clock::time_point from = Clock::now();
-        mine = one_step(from + schedule_.step, burner.get());
+        mine = schedule_.burner == nullptr ? sleep_until(from + schedule_.step)
+                                           : schedule_.burner->work(schedule_.step);
         into.steps.push_back({seconds_since(begin, from), seconds_since(begin, Clock::now())});
       }
       tick();
@@ -144,12 +138,6 @@ class Training {
   }
 
  private:
-  Result<void> one_step(Clock::time_point deadline, Burner* burner) {
-    if (burner != nullptr) return burner->until(deadline);
-    PENSTOCK_TRY(check_interrupt());
-    std::this_thread::sleep_until(deadline);
-    return success();
-  }
   Result<void> save(std::uint64_t step) {
     PENSTOCK_ASSIGN([[maybe_unused]] const Saved saved,
                     saver_.save(request_of(state_, step, payload_, state_.seed())));
@@ -188,7 +176,8 @@ Result<SavingRun> run_saving(SavingArm arm, const CheckpointPolicy& policy, cons
     PENSTOCK_ASSIGN(const std::unique_ptr<Checkpointer> saver, Checkpointer::open(own, slow, through, ranks));
     const MovedBytes slow_before = slow.backend->moved_bytes();
     const MovedBytes fast_before = through == nullptr ? MovedBytes{} : through->backend->moved_bytes();
-    const bool is_long = schedule.step * static_cast<std::int64_t>(schedule.steps) >= kLongRun;
+    const bool is_long =
+        std::chrono::duration<double>(schedule.step) * static_cast<double>(schedule.steps) >= kLongRun;
     const std::chrono::nanoseconds interval = std::chrono::milliseconds(is_long ? 1000 : 100);
     ByteSeries series(slow, through, interval);
     const double offset_s = saver->now_s();

@@ -16,6 +16,7 @@
 #include "miniapps/checkpoint/checkpointer.hpp"
 #include "miniapps/checkpoint/payload.hpp"
 #include "miniapps/checkpoint/saving_figures.hpp"
+#include "miniapps/pipeline/burner.hpp"
 
 namespace penstock {
 
@@ -23,12 +24,13 @@ namespace penstock {
 enum class SavingArm : std::uint8_t { direct, burst_buffer, snapshot };
 std::string_view arm_name(SavingArm arm);
 
-// A training of emulated steps: each ends at an absolute deadline, and occupies `burn` processors meanwhile.
+// A training of emulated steps: each is a fixed amount of work, of so long when nothing else goes on; without
+// a burner it sleeps for as long.
 struct SavingSchedule {
   std::uint64_t steps = 100;
   std::uint64_t every = 20;
   std::chrono::nanoseconds step{0};
-  double burn = 0;
+  Burner* burner = nullptr;  // calibrated
 };
 
 struct SavingRun {

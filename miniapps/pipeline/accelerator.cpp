@@ -35,7 +35,10 @@ constexpr OptionSpec kEmulatedOptions[] = {
      .value = "TIME",
      .fallback = "0s",
      .help = "steps take up to so much more or less"},
-    {.name = "burn", .value = "cpu:CORES", .fallback = "", .help = "processors that are busy during a step"}};
+    {.name = "burn",
+     .value = "cpu:CORES",
+     .fallback = "",
+     .help = "processors that work during a step, which is over when their work is done"}};
 constexpr std::string_view kBurnCpu = "cpu:";
 constexpr double kMostCores = 4096;
 
@@ -97,22 +100,39 @@ class EmulatedAccelerator final : public Accelerator {
         random_(group.seed, "train.accelerator") {}
 
   nanoseconds nominal_step() const override { return step_; }
+  Result<void> prepare(std::string_view layout, std::size_t /*samples*/) override {
+    PENSTOCK_TRY(takes(layout));
+    if (!burner_) return success();
+    PENSTOCK_TRY(burner_->calibrate());
+    calibrated_ = true;
+    return success();
+  }
   Result<Step> step(const Batch& batch) override {
+    if (burner_ && !calibrated_) PENSTOCK_TRY(prepare({}, 0));
     Step step;
     step.begin = free_ && batch.ready <= *free_ ? *free_ : Clock::now();
     const Computing computing = compute();
-    step.deadline = step.begin + computing.longest;
-    step.busy = computing.mean;
-    const PreciseTimers precise;
+    step.nominal = computing.longest;
     if (burner_) {
-      PENSTOCK_TRY(burner_->until(step.deadline - kSpin));
+      PENSTOCK_TRY(burner_->work(computing.longest));
+      step.end = step.deadline = Clock::now();
+      step.busy = std::min<nanoseconds>(computing.mean, step.end - step.begin);
+    } else {
+      const PreciseTimers precise;
+      step.deadline = step.begin + computing.longest;
+      PENSTOCK_TRY(wait_until(step.deadline));
+      step.end = Clock::now();
+      step.busy = computing.mean;
     }
-    PENSTOCK_TRY(wait_until(step.deadline));
-    step.end = Clock::now();
     free_ = step.deadline;
     return step;
   }
   void over(SteadyTime when) override { free_ = when; }
+  std::vector<AcceleratorFact> facts() const override {
+    if (!calibrated_) return {};
+    return {{"burn_rounds_per_s", burner_->pace().rounds_per_s, "1/s"},
+            {"burn_calibration_spread", burner_->pace().spread, "1"}};
+  }
 
  private:
   // What the next step takes, over the accelerators of the group.
@@ -140,6 +160,7 @@ class EmulatedAccelerator final : public Accelerator {
   const std::unique_ptr<Burner> burner_;
   const AcceleratorGroup group_;
   const RandomStream random_;
+  bool calibrated_ = false;
   std::uint64_t steps_ = 0;
   std::optional<SteadyTime> free_;  // when the step before was due, or over for all
 };

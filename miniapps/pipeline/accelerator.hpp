@@ -18,16 +18,19 @@ using SteadyTime = std::chrono::steady_clock::time_point;
 
 // One step as it went.
 struct Step {
-  SteadyTime begin;                  // when the accelerator had both its batch and nothing else to do
-  SteadyTime deadline;               // begin + what the step was to take
-  SteadyTime end;                    // when the caller was told that it is done
-  std::chrono::nanoseconds busy{0};  // of that the accelerators computed; the mean where they are several
+  SteadyTime begin;  // when the accelerator had both its batch and nothing else to do
+  SteadyTime
+      deadline;    // begin + what the step was to take; of work that takes what it takes, when it was done
+  SteadyTime end;  // when the caller was told that it is done
+  std::chrono::nanoseconds busy{0};     // of that the accelerators computed; the mean where they are several
+  std::chrono::nanoseconds nominal{0};  // what the step was to take; 0: what it takes
 };
 
-// What an accelerator has to tell when all steps are over, for the record: "loss_first", without a unit.
+// What an accelerator has to tell when all steps are over, for the record: "loss_first".
 struct AcceleratorFact {
   std::string name;
   double value = 0;
+  std::string unit = "1";
 };
 
 // Consumes one batch after another. One thread.
@@ -41,7 +44,7 @@ class Accelerator {
   // Whether it can take batches of that layout (Treatment::layout()); invalid_argument with the remedy.
   virtual Result<void> takes(std::string_view /*layout*/) const { return success(); }
   // Makes ready for batches of that layout and of so many samples, which may take memory and seconds. Once,
-  // before the first step; fails like takes(), and with exhausted.
+  // before the first step; fails like takes(), and with exhausted and interrupted.
   virtual Result<void> prepare(std::string_view layout, std::size_t /*samples*/) { return takes(layout); }
   // Occupies the accelerator with `batch`, which has just been handed over, and returns when the step is
   // over; Errc::interrupted within a tenth of a second once interrupted() (`cpu`: when a part of a layer is
@@ -71,7 +74,10 @@ struct AcceleratorGroup {
 //
 // With "jitter=2ms" steps take up to so much more or less, evenly spread, drawn by the seed. With
 // "burn=cpu:0.5" a step occupies that many processors of this machine, as real training does beside its
-// accelerator, instead of sleeping: what the input pipeline has left is less then.
+// accelerator, instead of sleeping: what the input pipeline has left is less then. That is a fixed amount of
+// work, which prepare() finds out for this machine before anything else goes on (burner.hpp), and the step is
+// over when it is done: where something else takes the processors, steps get longer. Of what one takes beyond
+// its nominal time the accelerator counts as waiting, not as busy.
 //
 // "cpu" trains AlexNet on this machine's processors (cpu_accelerator.hpp): its steps take what they take, and
 // there is one of them a process.

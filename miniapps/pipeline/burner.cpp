@@ -1,6 +1,7 @@
 #include "miniapps/pipeline/burner.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <new>
 #include <string>
@@ -11,66 +12,160 @@
 namespace penstock {
 namespace {
 
-using Clock = std::chrono::steady_clock;
+using std::chrono::nanoseconds;
 
-constexpr std::chrono::nanoseconds kSlice = std::chrono::milliseconds(1);
+constexpr nanoseconds kSlice = std::chrono::milliseconds(1);
+constexpr nanoseconds kWarmUp = std::chrono::milliseconds(100);  // until processors have their speed
+constexpr nanoseconds kLook = std::chrono::milliseconds(20);
+constexpr std::size_t kLooks = 9;
+constexpr std::size_t kWords = 512;  // 4 KiB
 
-// Busy for its share of each slice, from the slice's beginning.
-void burn(Clock::time_point deadline, double share, const std::stop_token& stop) {
-  const auto busy = std::chrono::duration_cast<Clock::duration>(kSlice * share);
-  for (Clock::time_point begin = Clock::now(); begin < deadline && !interrupted() && !stop.stop_requested();
-       begin = Clock::now()) {
-    const Clock::time_point end = std::min(deadline, begin + kSlice);
-    const Clock::time_point rest = std::min(deadline, begin + busy);
-    while (Clock::now() < rest) {
-    }
-    if (share < 1) std::this_thread::sleep_until(end);
-  }
+double seconds(nanoseconds time) {
+  return std::chrono::duration<double>(time).count();
 }
 
 }  // namespace
 
+// A thread's own numbers, and how far it has come with the job.
+struct Burner::Worker {
+  alignas(64) std::array<std::uint64_t, kWords> words{};
+  std::uint64_t rounds = 0;
+  nanoseconds took{0};
+
+  // Some microseconds of multiplying and adding, of which no step can be left out: each round begins with
+  // the numbers of the round before.
+  void round() {
+    constexpr int kPasses = 8;
+    for (int pass = 0; pass < kPasses; ++pass)
+      for (std::uint64_t& word : words) word = word * 6364136223846793005U + 1442695040888963407U;
+  }
+
+  void work_off(const Job& job, const std::stop_token& stop) {
+    constexpr std::uint64_t kBetweenLooks = 16;  // at the clock and for who wants to go
+    const Clock::time_point begin = Clock::now();
+    for (rounds = 0; rounds < job.rounds;) {
+      if (stop.stop_requested() || interrupted() || Clock::now() >= job.until) break;
+      for (const std::uint64_t end = std::min(job.rounds, rounds + kBetweenLooks); rounds < end; ++rounds)
+        round();
+    }
+    took = Clock::now() - begin;
+  }
+};
+
+Burner::Burner(double caller_share) : caller_share_(caller_share) {}
+
 Result<std::unique_ptr<Burner>> Burner::make(double cores) {
   const double whole = std::ceil(cores);
-  std::unique_ptr<Burner> burner(new Burner(cores - (whole - 1)));
   try {
-    for (double i = 1; i < whole; ++i)
-      burner->threads_.emplace_back([self = burner.get()](const std::stop_token& stop) { self->work(stop); });
+    std::unique_ptr<Burner> burner(new Burner(cores - (whole - 1)));
+    for (double i = 0; i < whole; ++i) burner->workers_.push_back(std::make_unique<Worker>());
+    for (std::size_t i = 1; i < burner->workers_.size(); ++i)
+      burner->threads_.emplace_back([self = burner.get(), worker = burner->workers_[i].get()](
+                                        const std::stop_token& stop) { self->serve(*worker, stop); });
+    return burner;
   } catch (const std::bad_alloc&) {
     return make_error(Errc::exhausted, "no memory left for threads that occupy processors");
   } catch (const std::system_error& error) {
     return make_error(Errc::exhausted, "cannot start threads to occupy " + std::to_string(cores) +
                                            " processors: " + error.what());
   }
-  return burner;
 }
 
 Burner::~Burner() {
   for (std::jthread& thread : threads_) thread.request_stop();
 }
 
-void Burner::work(const std::stop_token& stop) {
+void Burner::serve(Worker& worker, const std::stop_token& stop) {
   std::uint64_t seen = 0;
   std::unique_lock lock(mutex_);
-  while (told_.wait(lock, stop, [&] { return round_ != seen; })) {
-    seen = round_;
-    const Clock::time_point deadline = deadline_;
+  while (told_.wait(lock, stop, [&] { return number_ != seen; })) {
+    seen = number_;
+    const Job job = job_;
     lock.unlock();
-    burn(deadline, 1.0, stop);
+    worker.work_off(job, stop);
     lock.lock();
+    if (--busy_ == 0) done_.notify_all();
   }
 }
 
-Result<void> Burner::until(Clock::time_point deadline) {
-  if (!threads_.empty()) {
-    {
-      const std::lock_guard lock(mutex_);
-      deadline_ = deadline;
-      ++round_;
-    }
-    told_.notify_all();
+void Burner::begin(const Job& job) {
+  if (threads_.empty()) return;
+  {
+    const std::lock_guard lock(mutex_);
+    job_ = job;
+    busy_ = threads_.size();
+    ++number_;
   }
-  burn(deadline, caller_share_, {});
+  told_.notify_all();
+}
+
+void Burner::wait_for_all() {
+  std::unique_lock lock(mutex_);
+  done_.wait(lock, [&] { return busy_ == 0; });
+}
+
+// Rounds a second and thread, the mean of all: where they are more than processors, some do not come to run
+// at all in so short a time.
+double Burner::look(nanoseconds length) {
+  const Job job{.rounds = UINT64_MAX, .until = Clock::now() + length};
+  begin(job);
+  workers_.front()->work_off(job, {});
+  wait_for_all();
+  double rounds = 0;
+  double longest_s = 1e-9;
+  for (const std::unique_ptr<Worker>& worker : workers_) {
+    rounds += static_cast<double>(worker->rounds);
+    longest_s = std::max(longest_s, seconds(worker->took));
+  }
+  return rounds / longest_s / static_cast<double>(workers_.size());
+}
+
+Result<void> Burner::calibrate() {
+  look(kWarmUp);
+  std::vector<double> looks;
+  for (std::size_t i = 0; i < kLooks; ++i) {
+    PENSTOCK_TRY(check_interrupt());
+    looks.push_back(look(kLook));
+  }
+  PENSTOCK_TRY(check_interrupt());
+  const auto [least, most] = std::minmax_element(looks.begin(), looks.end());
+  pace_ = {.rounds_per_s = *most, .spread = (*most - *least) / *most};
+  return success();
+}
+
+// The caller's part, of which each millisecond is work and sleep. A sleep that ended late shortens the next
+// ones: they make up what the work left, and what the work took longer stays.
+void Burner::work_in_slices(nanoseconds idle) {
+  while (idle.count() > 0 && !interrupted()) {
+    const nanoseconds slice = std::min(kSlice, idle);
+    idle -= slice;
+    const double busy_s = seconds(slice) * caller_share_;
+    workers_.front()->work_off(
+        {.rounds = static_cast<std::uint64_t>(std::llround(busy_s * pace_.rounds_per_s))}, {});
+    rounds_ += workers_.front()->rounds;
+    const nanoseconds rest(static_cast<std::int64_t>(seconds(slice) * (1 - caller_share_) * 1e9));
+    const nanoseconds left = rest - asleep_too_long_;
+    if (left.count() <= 0) {
+      asleep_too_long_ -= rest;
+      continue;
+    }
+    const Clock::time_point since = Clock::now();
+    std::this_thread::sleep_until(since + left);
+    asleep_too_long_ = Clock::now() - since - left;
+  }
+}
+
+Result<void> Burner::work(nanoseconds idle) {
+  const auto rounds = static_cast<std::uint64_t>(std::llround(seconds(idle) * pace_.rounds_per_s));
+  begin({.rounds = rounds});
+  if (caller_share_ < 1) {
+    work_in_slices(idle);
+  } else {
+    workers_.front()->work_off({.rounds = rounds}, {});
+    rounds_ += workers_.front()->rounds;
+  }
+  wait_for_all();
+  for (std::size_t i = 1; i < workers_.size(); ++i) rounds_ += workers_[i]->rounds;
   return check_interrupt();
 }
 

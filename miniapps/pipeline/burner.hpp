@@ -1,4 +1,4 @@
-// Occupies processors, as the host's share of a training step does.
+// Occupies processors with a fixed amount of work, as the host's share of a training step does.
 #pragma once
 
 #include <chrono>
@@ -14,28 +14,62 @@
 
 namespace penstock {
 
+// How much a thread gets done, in rounds of arithmetic over 4 KiB of its own: they stay in its processor's
+// first cache, so that nothing but the processor limits them.
+struct BurnPace {
+  double rounds_per_s = 0;  // of a thread, the mean of all, in the fastest look
+  double spread = 0;        // that look less the slowest, over it: what else this machine was doing
+};
+
+// What ends at a deadline gets no longer, whatever else this machine does meanwhile. So a stretch of time is
+// turned into rounds once, by calibrate(), and from then on as many rounds take what they take.
+//
 // One thread calls.
 class Burner {
  public:
-  // So many processors at a time, 0 < cores; what is over a whole number is a share of each millisecond.
-  // Takes one thread less than that, rounded up: the caller burns, too. `exhausted` where there are no more
-  // threads.
+  // So many processors at a time, 0 < cores; what is over a whole number is a share of each millisecond,
+  // which the caller's thread sleeps for the rest. Takes one thread less than that, rounded up: the caller
+  // burns, too. `exhausted` where there are no more threads.
   static Result<std::unique_ptr<Burner>> make(double cores);
   ~Burner();
 
-  // Burns until `deadline` and returns then; Errc::interrupted within some milliseconds once interrupted().
-  Result<void> until(std::chrono::steady_clock::time_point deadline);
+  // Looks what all its threads get done at a time, for some 0.3 s in which nothing else should go on. Before
+  // work(). Errc::interrupted once interrupted().
+  Result<void> calibrate();
+  const BurnPace& pace() const { return pace_; }
+
+  // As many rounds on each thread as took so long when it was calibrated (with the sleep that belongs to
+  // them). Returns when all are done; Errc::interrupted within some milliseconds once interrupted().
+  Result<void> work(std::chrono::nanoseconds idle);
+  std::uint64_t rounds() const { return rounds_; }  // that work() has made on all threads
 
  private:
-  explicit Burner(double caller_share) : caller_share_(caller_share) {}
-  void work(const std::stop_token& stop);
+  using Clock = std::chrono::steady_clock;
+  struct Job {
+    std::uint64_t rounds = 0;
+    Clock::time_point until = Clock::time_point::max();  // or until then, if that is sooner
+  };
+  struct Worker;
+
+  explicit Burner(double caller_share);
+  void serve(Worker& worker, const std::stop_token& stop);
+  void begin(const Job& job);
+  void wait_for_all();
+  double look(std::chrono::nanoseconds length);
+  void work_in_slices(std::chrono::nanoseconds idle);
 
   const double caller_share_;
-  std::mutex mutex_;  // of the two below
+  BurnPace pace_;
+  std::uint64_t rounds_ = 0;
+  std::chrono::nanoseconds asleep_too_long_{0};  // what sleeps took beyond their ends, to be made up for
+  std::mutex mutex_;                             // of the next four
   std::condition_variable_any told_;
-  std::uint64_t round_ = 0;
-  std::chrono::steady_clock::time_point deadline_;
-  std::vector<std::jthread> threads_;  // last: joined before what they use dies
+  std::condition_variable_any done_;
+  Job job_;
+  std::uint64_t number_ = 0;                      // of the job
+  std::uint64_t busy_ = 0;                        // threads that have not ended it yet
+  std::vector<std::unique_ptr<Worker>> workers_;  // the caller's first
+  std::vector<std::jthread> threads_;             // last: joined before what they use dies
 };
 
 }  // namespace penstock

@@ -44,8 +44,8 @@ double median_overshoot(std::span<const StepTimes> steps) {
   std::vector<double> overshoots;
   overshoots.reserve(steps.size());
   for (const StepTimes& step : steps)
-    overshoots.push_back(static_cast<double>(step.end_ns - step.deadline_ns) /
-                         static_cast<double>(step.deadline_ns - step.begin_ns));
+    overshoots.push_back(static_cast<double>(step.end_ns - step.begin_ns - step.nominal_ns) /
+                         static_cast<double>(step.nominal_ns));
   return median(overshoots);
 }
 
@@ -110,6 +110,7 @@ Result<bool> Loop::step() {
       .begin_ns = since_start(step.begin),
       .deadline_ns = since_start(step.deadline),
       .end_ns = since_start(step.end),
+      .nominal_ns = step.nominal.count(),
       .busy_ns = step.busy.count(),
       .over_ns = since_start(step.deadline),
       .aside_ns = gathering_ns_ + aside_ns,

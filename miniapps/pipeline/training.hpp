@@ -23,6 +23,7 @@ struct StepTimes {
   std::int64_t begin_ns = 0;   // as in Step
   std::int64_t deadline_ns = 0;
   std::int64_t end_ns = 0;
+  std::int64_t nominal_ns = 0;
   std::int64_t busy_ns = 0;       // as in Step
   std::int64_t over_ns = 0;       // the next one could begin: the deadline, or when all ranks had ended it
   std::int64_t straggler_ns = 0;  // of the time from end to over, as StepBarrier divides it
@@ -77,8 +78,8 @@ struct TrainingFigures {
   double aside_s = 0;        // interludes
   double samples = 0;
   double payload_bytes = 0;
-  std::optional<double> step_overshoot;  // median of (end - deadline) / what the step was to take; absent
-                                         // without a nominal step
+  std::optional<double> step_overshoot;  // median of (end - begin) / nominal - 1; absent without a nominal
+                                         // step
   // What the accelerators computed, (steps - 1) * nominal where they all take as long, over end of the last
   // step - end of the first, less the interludes between: the first step is left out on both sides. Absent
   // below two steps and where nothing computed.

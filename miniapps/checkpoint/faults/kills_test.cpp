@@ -87,7 +87,7 @@ TEST_F(FaultMatrix, Row09KillInRecovery) {
 
 TEST_F(FaultMatrix, Row11NodeLoss) {
   Trained trained{.steps = {20, 40, 60},
-                  .slow_options = ",fail=publish/drain.:eio@#" + std::to_string(ranks() + 3) + "..",
+                  .slow_options = ",fail=publish/MANIFEST:eio@#2..",
                   .finalize = std::chrono::seconds(0)};
   trained.behind = [&](std::uint64_t step) {
     for (int i = 0; step == 20 && i < 2000 && last_acknowledged(Reached::durable) < 20; ++i)

@@ -125,22 +125,74 @@ TEST_F(FullTier, Row17RoomForExactlyOne) {
   expect_nothing_lost();
 }
 
+// Somebody else's file beside the stores, which leaves so many bytes free.
+class Hog {
+ public:
+  explicit Hog(const std::filesystem::path& file) : file_(file) {}
+  ~Hog() { go(); }
+  Hog(const Hog&) = delete;
+  Hog& operator=(const Hog&) = delete;
+
+  void leave(std::uint64_t bytes) {
+    const std::filesystem::space_info space = std::filesystem::space(file_.parent_path());
+    std::ofstream stream(file_, std::ios::binary | std::ios::app);
+    const std::vector<char> piece(1U << 18U, 'x');
+    for (std::uint64_t left = space.available; left > bytes + piece.size(); left -= piece.size())
+      stream.write(piece.data(), static_cast<std::streamsize>(piece.size()));
+    stream.close();
+    ASSERT_TRUE(stream.good());
+  }
+  void go() { std::filesystem::remove(file_); }
+
+ private:
+  const std::filesystem::path file_;
+};
+
+// Nothing is drained, so that nobody but the training and the file takes room or leaves it.
 TEST_F(FullTier, Row18ForeignFileTakesRoom) {
   if (!own_file_system()) GTEST_SKIP() << "needs a file system of its own";
-  policy_.on_full = OnFull::writethrough;
-  Trained trained{.steps = {20, 40, 60}, .finalize = 1s};
-  trained.behind = [&](std::uint64_t step) {
-    if (step != 20) return;
-    const std::filesystem::space_info space = std::filesystem::space(fast_root());
-    std::ofstream hog(fast_root().parent_path() / "hog", std::ios::binary);
-    const std::vector<char> piece(1U << 20U, 'x');
-    for (std::uint64_t left = space.available - bytes_of_all() / 2; left > piece.size(); left -= piece.size())
-      hog.write(piece.data(), static_cast<std::streamsize>(piece.size()));
-  };
-  const Outcome outcome = train(trained);
-  for (const Result<Saved>& saved : outcome.saves)
-    EXPECT_TRUE(saved.ok() || saved.error().code == Errc::no_space) << saved.error().message();
-  std::filesystem::remove(fast_root().parent_path() / "hog");
+  const char* const stuck = ",fail=open/drain.:eio@1.0";
+  policy_.on_full = OnFull::skip;
+  Hog hog(fast_root().parent_path() / "hog");
+  // The room is measured anew before a byte is written: the second checkpoint's first write would fail.
+  const Outcome outcome = train({.steps = {20, 40},
+                                 .slow_options = stuck,
+                                 .fast_options = ",fail=write/rank-0:eio@#3",
+                                 .stops_at_error = false,
+                                 .finalize = 1ns,
+                                 .behind = [&](std::uint64_t step) {
+                                   if (step == 20) hog.leave(bytes_of_all() / 2);
+                                 }});
+  ASSERT_EQ(outcome.saves.size(), 2U) << outcome.complaint();
+  EXPECT_TRUE(outcome.saves[0].ok() && !outcome.saves[0]->skipped) << outcome.complaint();
+  ASSERT_TRUE(outcome.saves[1].ok()) << "written where there was no room: " << outcome.complaint();
+  EXPECT_TRUE(outcome.saves[1]->skipped);
+  EXPECT_EQ(whole_steps(fast()), std::vector<std::uint64_t>{20});
+
+  // What the file leaves is not given away twice: another run has been promised most of it.
+  hog.go();
+  const Tier tier = fast();
+  const auto store = CheckpointStore::open(tier).value();
+  std::unique_ptr<Staged> promised;
+  const Outcome later = train({.steps = {60, 80, 100},
+                               .slow_options = stuck,
+                               .stops_at_error = false,
+                               .finalize = 1ns,
+                               .behind = [&](std::uint64_t step) {
+                                 if (step == 60) {
+                                   hog.leave(bytes_of_all() + bytes_of_all() / 2);
+                                   promised = store->stage("other", "save", bytes_of_all(), 0).value();
+                                 } else {
+                                   promised.reset();
+                                 }
+                               }});
+  ASSERT_EQ(later.saves.size(), 3U) << later.complaint();
+  for (const Result<Saved>& saved : later.saves) ASSERT_TRUE(saved.ok()) << saved.error().message();
+  EXPECT_FALSE(later.saves[0]->skipped) << "the file is gone";
+  EXPECT_TRUE(later.saves[1]->skipped) << "it is back, and what it leaves is promised to another run";
+  EXPECT_FALSE(later.saves[2]->skipped) << "which did not take it";
+  EXPECT_EQ(whole_steps(fast()), (std::vector<std::uint64_t>{20, 60, 100}));
+  hog.go();
   expect_nothing_lost();
 }
 

@@ -1,0 +1,128 @@
+#include "miniapps/checkpoint/chunk_reader.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <new>
+#include <optional>
+
+#include "io_backends/base/crc32c.hpp"
+#include "io_backends/base/interrupt.hpp"
+
+namespace penstock {
+namespace {
+
+constexpr std::size_t kAhead = 4;  // chunks on their way at once
+
+// Chunks of one file, asked for ahead and handed out in order.
+class ChunksAhead {
+ public:
+  static Result<std::unique_ptr<ChunksAhead>> begin(const StoreFiles& files, ChunkReader& reader) {
+    const std::size_t depth = std::min<std::size_t>(kAhead, reader.chunks());
+    PENSTOCK_ASSIGN(std::unique_ptr<Queue> queue, files.named(deep_queue(files.backend(), depth)));
+    return std::unique_ptr<ChunksAhead>(new ChunksAhead(reader, std::move(queue), depth));
+  }
+
+  // The next one; it stays until the call after this one.
+  Result<std::span<const std::byte>> next() {
+    const std::uint64_t index = taken_++;
+    // The slot of the chunk before this one is free again now.
+    while (asked_ < reader_.chunks() && asked_ < index + depth_) PENSTOCK_TRY(ask());
+    Slot& slot = slots_[index % depth_];
+    while (!slot.read) reap();
+    return reader_.prove(index, slot.buffer, *slot.read);
+  }
+
+ private:
+  struct Slot {
+    Buffer buffer;
+    std::optional<Result<std::uint64_t>> read;
+  };
+
+  ChunksAhead(ChunkReader& reader, std::unique_ptr<Queue> queue, std::size_t depth)
+      : reader_(reader), depth_(depth), queue_(std::move(queue)) {}
+
+  Result<void> ask() {
+    Slot& slot = slots_[asked_ % depth_];
+    slot.read.reset();
+    PENSTOCK_ASSIGN(const ReadAt what, reader_.to_read(asked_, slot.buffer));
+    const Operation operation{what, asked_ % depth_};
+    while (queue_->submit(std::span(&operation, 1)) == 0) reap();
+    ++asked_;
+    return success();
+  }
+  void reap() {
+    std::array<Completion, kAhead> done;
+    const std::size_t count = queue_->reap(done, 1);
+    for (std::size_t i = 0; i < count; ++i) slots_[done[i].tag].read = std::move(done[i].bytes);
+  }
+
+  ChunkReader& reader_;
+  const std::size_t depth_;
+  std::array<Slot, kAhead> slots_;
+  std::uint64_t asked_ = 0;
+  std::uint64_t taken_ = 0;
+  const std::unique_ptr<Queue> queue_;  // last: it waits for what is on its way to the slots
+};
+
+}  // namespace
+
+Result<ChunkReader> ChunkReader::open(const StoreFiles& files, std::string object,
+                                      const CheckpointFile& file) {
+  PENSTOCK_TRY(files.named(check_checkpoint_file_name(file.name)));
+  auto reader = files.named(files.backend().open(object));
+  if (!reader && reader.error().code == Errc::not_found)
+    return files.error(Errc::corrupt, fmt::format("'{}' is missing", object));
+  if (!reader) return std::move(reader).error();
+  PENSTOCK_ASSIGN(const std::uint64_t bytes, files.named((*reader)->size()));
+  if (bytes != file.bytes)
+    return files.error(bytes < file.bytes ? Errc::truncated : Errc::corrupt,
+                       fmt::format("'{}' has {} bytes, and {} were saved", object, bytes, file.bytes));
+  return ChunkReader(files, std::move(object), file, *std::move(reader));
+}
+
+Result<ReadAt> ChunkReader::to_read(std::uint64_t index, Buffer& buffer) {
+  const std::uint64_t offset = index * kCheckpointChunk;
+  const std::uint64_t bytes = std::min(kCheckpointChunk, file_->bytes - offset);
+  try {
+    buffer.grow(std::min(kCheckpointChunk, whole_blocks(file_->bytes)));
+  } catch (const std::bad_alloc&) {
+    return files_.error(Errc::exhausted, fmt::format("no memory to read '{}'", object_));
+  }
+  return ReadAt{reader_.get(), offset, buffer.first(bytes)};
+}
+
+Result<std::span<const std::byte>> ChunkReader::prove(std::uint64_t index, const Buffer& buffer,
+                                                      const Result<std::uint64_t>& read) const {
+  if (!read) return files_.named(read.error());
+  const std::uint64_t bytes = std::min(kCheckpointChunk, file_->bytes - index * kCheckpointChunk);
+  const std::span<const std::byte> chunk = buffer.first(bytes);
+  PENSTOCK_TRY(files_.named(check_chunk(*file_, index, crc32c(chunk), object_)));
+  return chunk;
+}
+
+Result<std::span<const std::byte>> ChunkReader::read(std::uint64_t index, Buffer& buffer) {
+  PENSTOCK_ASSIGN(const ReadAt what, to_read(index, buffer));
+  const Result<void> read = reader_->read_at(what.offset, what.out);
+  return prove(index, buffer, read ? Result<std::uint64_t>(what.out.size()) : read.error());
+}
+
+Result<void> read_chunks(const StoreFiles& files, const std::string& object, const CheckpointFile& file,
+                         bool interruptible, const TakeChunk& take) {
+  PENSTOCK_ASSIGN(ChunkReader reader, ChunkReader::open(files, object, file));
+  std::unique_ptr<ChunksAhead> ahead;
+  if (reader.chunks() > 1) {
+    // Without a queue, for want of threads or descriptors, it takes longer.
+    if (auto begun = ChunksAhead::begin(files, reader); begun) ahead = *std::move(begun);
+  }
+  Buffer buffer;
+  for (std::uint64_t index = 0; index < reader.chunks(); ++index) {
+    if (interruptible) PENSTOCK_TRY(check_interrupt());
+    PENSTOCK_ASSIGN(const auto chunk, ahead != nullptr ? ahead->next() : reader.read(index, buffer));
+    if (take) PENSTOCK_TRY(take(index * kCheckpointChunk, chunk));
+  }
+  return success();
+}
+
+}  // namespace penstock

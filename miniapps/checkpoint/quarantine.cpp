@@ -1,0 +1,51 @@
+#include "miniapps/checkpoint/quarantine.hpp"
+
+namespace penstock {
+namespace {
+
+void put_away(CheckpointStore& store, const CheckpointManifest& manifest, const Error& why,
+              FailedDrain& failed) {
+  failed.why = why.message();
+  const Result<bool> moved = quarantine_if_wrong(store, manifest.run, manifest.id, why);
+  failed.quarantined = moved.ok() && *moved;
+  if (!moved.ok()) failed.moved = moved.error();
+}
+
+// Whether all that the store has of it is what its manifest says.
+Result<void> whole_there(const CheckpointStore& store, const CheckpointManifest& manifest) {
+  PENSTOCK_ASSIGN(const CheckpointManifest there, store.manifest(manifest.run, manifest.id));
+  return store.verify(manifest.run, there);
+}
+
+}  // namespace
+
+Result<bool> quarantine_if_wrong(CheckpointStore& store, std::string_view run, const CheckpointId& id,
+                                 const Error& why) {
+  if (!found_wrong(why.code)) return false;
+  PENSTOCK_TRY(store.quarantine(run, id, why.message()));
+  return true;
+}
+
+FailedDrain look_into_failed_drain(CheckpointStore& fast, CheckpointStore& slow,
+                                   const CheckpointManifest& manifest, const Error& error) {
+  FailedDrain failed{.why = error.message()};
+  if (error.code == Errc::already_exists) {
+    const Result<void> whole = whole_there(slow, manifest);
+    if (whole.ok()) {
+      failed.fate = DrainFate::taken;
+    } else if (found_wrong(whole.error().code)) {
+      put_away(slow, manifest, whole.error(), failed);
+      if (failed.quarantined) failed.fate = DrainFate::cleared;
+    }
+    return failed;
+  }
+  // What went wrong may be the copy; the fast one then stays, for another try.
+  if (!found_wrong(error.code)) return failed;
+  const Result<void> whole = fast.verify(manifest.run, manifest);
+  if (whole.ok() || !found_wrong(whole.error().code)) return failed;
+  failed.fate = DrainFate::lost;
+  put_away(fast, manifest, whole.error(), failed);
+  return failed;
+}
+
+}  // namespace penstock

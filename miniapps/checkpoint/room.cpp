@@ -1,0 +1,169 @@
+#include "miniapps/checkpoint/room.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+#include <map>
+#include <thread>
+#include <vector>
+
+#include "io_backends/base/interrupt.hpp"
+#include "io_backends/base/units.hpp"
+#include "miniapps/checkpoint/store.hpp"
+
+namespace penstock {
+namespace {
+
+constexpr std::uint64_t kMostSmallText = 64U << 10;
+constexpr std::uint64_t kWorthANote = 16U << 20;  // bytes; fewer are promised and taken for a while
+constexpr std::chrono::seconds kLockPatience{5};
+constexpr std::chrono::milliseconds kLockPause{10};
+
+std::uint64_t sum_of(std::uint64_t a, std::uint64_t b) {
+  return a > UINT64_MAX - b ? UINT64_MAX : a + b;
+}
+
+// The bytes that a promise or a note says; 0 where a power cut tore it: nobody who made it is left then.
+std::uint64_t bytes_said(std::string_view text) {
+  std::uint64_t bytes = 0;
+  const auto [stop, failure] = std::from_chars(text.data(), text.data() + text.size(), bytes);
+  return failure == std::errc{} && stop != text.data() + text.size() && *stop == '\n' ? bytes : 0;
+}
+
+// What the objects of a folder say, by their names' last parts.
+Result<std::map<std::string, std::uint64_t>> said_in(const StoreFiles& files, std::string_view folder) {
+  PENSTOCK_ASSIGN(const std::vector<Entry> entries, files.list_if_there(folder));
+  std::map<std::string, std::uint64_t> said;
+  for (const Entry& entry : entries) {
+    const auto text = files.read_text(entry.name, kMostSmallText);
+    if (!text && text.error().code == Errc::not_found) continue;  // kept meanwhile
+    if (!text) return text.error();
+    said.emplace(last_part(entry.name), bytes_said(*text));
+  }
+  return said;
+}
+
+}  // namespace
+
+Result<Promises> promises(const StoreFiles& files) {
+  PENSTOCK_ASSIGN(const auto promised, said_in(files, kStoreReserved));
+  PENSTOCK_ASSIGN(const auto notes, said_in(files, kStoreTaken));
+  Promises all;
+  for (const auto& [making, bytes] : promised) {
+    std::uint64_t taken = 0;
+    for (auto note = notes.lower_bound(making); note != notes.end() && note->first.starts_with(making);
+         ++note)
+      if (is_note_of(note->first, making)) taken = sum_of(taken, note->second);
+    all.outstanding = sum_of(all.outstanding, bytes - std::min(bytes, taken));
+    all.taken = sum_of(all.taken, taken);
+  }
+  return all;
+}
+
+void forget_promise(const StoreFiles& files, std::string_view making) {
+  static_cast<void>(files.remove(below(kStoreReserved, making)));
+  const auto notes = files.list_if_there(kStoreTaken);
+  if (!notes) return;
+  for (const Entry& entry : *notes)
+    if (is_note_of(last_part(entry.name), making)) static_cast<void>(files.remove(entry.name));
+}
+
+bool is_note_of(std::string_view name, std::string_view making) {
+  return name.size() > making.size() + 1 && name.starts_with(making) && name[making.size()] == '.' &&
+         name.find_first_not_of("0123456789", making.size() + 1) == std::string_view::npos;
+}
+
+void TakenRoom::begins(std::uint64_t rank, std::uint64_t bytes) {
+  if (!rank_) rank_ = rank;
+  file_bytes_ = bytes;
+  whole_ = false;
+  free_ = 0;
+  if (bytes < kWorthANote) return;
+  free_ = files_.backend().names().free_bytes().value_or(0);
+}
+
+// Who reserves a file's room when it is created says so nowhere: but that room is not free any more.
+void TakenRoom::created() {
+  if (free_ == 0) return;
+  const std::uint64_t left = files_.backend().names().free_bytes().value_or(free_);
+  whole_ = left < free_ && free_ - left >= file_bytes_;
+  if (!whole_) return;
+  taken_ += file_bytes_;
+  note();
+}
+
+void TakenRoom::wrote(std::uint64_t bytes) {
+  if (whole_) return;
+  taken_ += bytes;
+  if (taken_ - noted_ >= kWorthANote) note();
+}
+
+void TakenRoom::note() {
+  noted_ = taken_;
+  static_cast<void>(files_.write_text(below(kStoreTaken, fmt::format("{}.{}", making_, rank_.value_or(0))),
+                                      fmt::format("{}\n", taken_), Durability::visible, IfExists::replace));
+}
+
+// Promises are looked at first: what is taken meanwhile is then found missing in what is free, and not the
+// other way round.
+Result<std::uint64_t> CheckpointStore::room() const {
+  const StoreFiles files(tier_);
+  PENSTOCK_ASSIGN(const Promises made, promises(files));
+  const auto free = files.named(tier_.backend->names().free_bytes());
+  if (!free && free.error().code == Errc::unsupported) return UINT64_MAX;
+  if (!free) return free.error();
+  return *free - std::min(*free, made.outstanding);
+}
+
+Result<std::uint64_t> CheckpointStore::room_if_all_went() const {
+  const StoreFiles files(tier_);
+  PENSTOCK_ASSIGN(const Promises made, promises(files));
+  const auto free = files.named(tier_.backend->names().free_bytes());
+  if (!free && free.error().code == Errc::unsupported) return UINT64_MAX;
+  if (!free) return free.error();
+  std::uint64_t most = sum_of(*free, made.taken);
+  PENSTOCK_ASSIGN(const std::vector<std::string> all, runs());
+  for (const std::string& run : all) {
+    PENSTOCK_ASSIGN(const std::vector<Listed> found, list(run));
+    for (const Listed& one : found)
+      if (one.manifest.ok()) most = sum_of(most, one.manifest->bytes());
+  }
+  return most;
+}
+
+Result<std::unique_ptr<Lock>> CheckpointStore::lock_space() const {
+  const auto give_up = std::chrono::steady_clock::now() + kLockPatience;
+  for (;;) {
+    auto lock = StoreFiles(tier_).named(tier_.backend->names().lock(kStoreLock));
+    if (lock || lock.error().code != Errc::busy || std::chrono::steady_clock::now() >= give_up) return lock;
+    PENSTOCK_TRY(check_interrupt());
+    std::this_thread::sleep_for(kLockPause);
+  }
+}
+
+Result<std::unique_ptr<Staged>> CheckpointStore::stage(std::string_view run, std::string_view what,
+                                                       std::uint64_t bytes, std::uint64_t headroom) {
+  PENSTOCK_TRY(check_run_name(run));
+  PENSTOCK_TRY(check_what(what));
+  PENSTOCK_TRY(still_there());
+  const StoreFiles files(tier_);
+  const std::string name = new_making(run, what);
+  std::unique_ptr<Staged> staged(new Staged(*this, below(kStoreTmp, name), true));
+  {
+    PENSTOCK_ASSIGN(const auto lock, lock_space());
+    PENSTOCK_ASSIGN(const std::uint64_t left, room());
+    if (headroom > left || bytes > left - headroom)
+      return files.error(
+          Errc::no_space,
+          fmt::format("no room for a checkpoint of {} of run '{}': {} left{}", format_size(bytes), run,
+                      format_size(left),
+                      headroom == 0 ? "" : fmt::format(", {} to stay free", format_size(headroom))));
+    PENSTOCK_TRY(files.write_text(below(kStoreReserved, name), fmt::format("{}\n", bytes),
+                                  Durability::visible, IfExists::fail));
+  }
+  PENSTOCK_TRY(files.make_folders(staged->folder()));
+  return staged;
+}
+
+}  // namespace penstock

@@ -1,0 +1,105 @@
+// Who works on a run keeps everybody else from it, and who is kept out changes nothing.
+#include "miniapps/checkpoint/run_stores.hpp"
+
+#include <gtest/gtest.h>
+
+#include <barrier>
+#include <filesystem>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "io_backends/base/testing.hpp"
+#include "miniapps/checkpoint/store_testing.hpp"
+
+namespace penstock {
+namespace {
+
+class Runs : public testing::Test {
+ protected:
+  Tier tier(const std::string& name) const {
+    return open_tier(name + "=posix:" + (dir_.path() / name).string()).value();
+  }
+  bool is_there(const std::string& name) const { return std::filesystem::exists(dir_.path() / name); }
+
+  ScratchFolder dir_;
+  const Tier slow_ = tier("slow");
+  const Tier fast_ = tier("fast");
+};
+
+TEST_F(Runs, AreTakenWhole) {
+  const auto first = take_run("run", slow_, &fast_);
+  ASSERT_OK(first);
+  EXPECT_EQ(first->locks.size(), 4U);
+  EXPECT_EQ(*first->fast->paired("run"), first->slow->facts().uuid);
+  EXPECT_ERRC(Errc::busy, take_run("run", slow_, &fast_), "run 'run'");
+  EXPECT_ERRC(Errc::busy, take_run("run", slow_, nullptr), "run 'run'");
+  for (const char* what : {"save", "drain"}) {
+    EXPECT_ERRC(Errc::busy, first->slow->lock_run("run", what));
+    EXPECT_ERRC(Errc::busy, first->fast->lock_run("run", what));
+  }
+  EXPECT_OK(take_run("another", slow_, &fast_));
+  const auto seen = see_run(slow_, &fast_);
+  ASSERT_OK(seen);
+  EXPECT_TRUE(seen->locks.empty());
+  EXPECT_EQ(seen->slow->facts(), first->slow->facts());
+}
+
+// A drain holds the fast store's lock before it has the slow one's.
+TEST_F(Runs, ThatSomebodyHasAreLeftAsTheyAre) {
+  const std::string litter = "tmp/run.save." + std::string(32, 'a');
+  const auto slow = CheckpointStore::open_or_make(slow_, StoreRole::slow).value();
+  const auto fast = CheckpointStore::open_or_make(fast_, StoreRole::fast).value();
+  ASSERT_OK(slow_.backend->names().make_folders(litter));
+  for (CheckpointStore* const store : {slow.get(), fast.get()}) {
+    for (const char* what : {"save", "drain"}) {
+      SCOPED_TRACE(store->tier().name + " " + what);
+      const auto lock = store->lock_run("run", what);
+      ASSERT_OK(lock);
+      EXPECT_ERRC(Errc::busy, take_run("run", slow_, &fast_));
+      EXPECT_TRUE(is_there("slow/" + litter)) << "nothing is swept beside who is at work";
+      EXPECT_FALSE(fast->paired("run")->has_value()) << "nothing is noted either";
+    }
+  }
+  {
+    const Tier other = tier("other");
+    const auto lock = fast->lock_run("run", "drain");
+    ASSERT_OK(lock);
+    EXPECT_ERRC(Errc::busy, take_run("run", other, &fast_));
+    EXPECT_FALSE(is_there("other")) << "no store is made for a run that somebody has";
+  }
+  EXPECT_OK(take_run("run", slow_, &fast_));
+  EXPECT_FALSE(is_there("slow/" + litter));
+}
+
+// All take the fast store's locks first, and never wait for one: none can keep another out and be kept out by
+// it.
+TEST_F(Runs, ThatTwoWantAtOnceAreOnesOfThem) {
+  const auto slow = CheckpointStore::open_or_make(slow_, StoreRole::slow).value();
+  const auto fast = CheckpointStore::open_or_make(fast_, StoreRole::fast).value();
+  for (int round = 0; round < 200; ++round) {
+    std::barrier meet(2);
+    bool trains = false;
+    bool drains = false;
+    {
+      const std::jthread training([&] {
+        meet.arrive_and_wait();
+        const auto taken = take_run("run", slow_, &fast_);
+        trains = taken.ok();
+        meet.arrive_and_wait();
+      });
+      const std::jthread drain([&] {  // as `penstock checkpoint drain`
+        meet.arrive_and_wait();
+        const auto on_fast = fast->lock_run("run", "drain");
+        const auto on_slow =
+            on_fast.ok() ? slow->lock_run("run", "drain") : Result<std::unique_ptr<Lock>>(on_fast.error());
+        drains = on_slow.ok();
+        meet.arrive_and_wait();
+      });
+    }
+    ASSERT_NE(trains, drains) << (trains ? "both have it" : "neither has it") << " in round " << round;
+  }
+}
+
+}  // namespace
+}  // namespace penstock

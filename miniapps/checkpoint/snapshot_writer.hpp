@@ -1,0 +1,72 @@
+// A copy of the training's state in memory, and the thread that writes it on while the training goes on.
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <condition_variable>
+#include <functional>
+#include <mutex>
+#include <thread>
+
+#include "io_backends/base/buffer.hpp"
+#include "io_backends/base/result.hpp"
+#include "miniapps/checkpoint/save_work.hpp"
+
+namespace penstock {
+
+// Of one rank. One thread, but for given_up(), which is for what writes.
+class SnapshotWriter {
+ public:
+  // free: the next one may be taken; of a rank that has only written its part, it is known later whether all
+  // have. busy: being written. full: the tier had no room, and the copy is kept for another try. failed.
+  enum class State : std::uint8_t { free, busy, full, failed };
+
+  // `write` is called on the thread, through a signal too (WorkOn); what it throws or says beyond no_space
+  // goes to `failed`.
+  using Write = std::function<Result<void>(SaveWork&)>;
+  using Failed = std::function<void(Error)>;
+  SnapshotWriter(Write write, Failed failed);
+  ~SnapshotWriter();  // ends what it writes where we were asked to stop, else when it is written
+  SnapshotWriter(const SnapshotWriter&) = delete;
+  SnapshotWriter& operator=(const SnapshotWriter&) = delete;
+
+  // Memory for it (exhausted: there is none), and then its bytes, which the thread begins to write; the last
+  // one is forgotten. Not while busy.
+  Result<void> make_room(const SaveWork& work);
+  void take(SaveWork work);
+
+  // Waits until it is not busy, but no longer than until then.
+  State look(std::chrono::steady_clock::time_point until);
+
+  // The one that was taken last. What is more of it than its id is to be touched only when it is not busy;
+  // its files are the copy's.
+  bool has_taken(const CheckpointId& id) const { return taken_ && id_ == id; }
+  const CheckpointId& taken_id() const { return id_; }
+  SaveWork& taken() { return work_; }
+  // Nothing is to be tried again.
+  void let_go();
+
+  // Waiting for other ranks' parts is of no use: one of them has none.
+  void give_up() { given_up_ = true; }
+  bool given_up() const { return given_up_; }
+
+ private:
+  void work() noexcept;
+
+  const Write write_;
+  const Failed failed_;
+  Buffer memory_;
+  SaveWork work_;
+  CheckpointId id_;
+  bool taken_ = false;
+  std::atomic<bool> given_up_ = false;
+  std::atomic<bool> over_ = false;
+
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  State state_ = State::free;
+  bool stop_ = false;
+  std::jthread thread_;  // last: it ends before what it uses
+};
+
+}  // namespace penstock

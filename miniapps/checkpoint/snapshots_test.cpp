@@ -1,0 +1,216 @@
+// Saves that go on from a copy in memory: who waits for it, and what becomes of it where there is no room.
+#include <csignal>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "io_backends/base/interrupt.hpp"
+#include "io_backends/base/ranks_testing.hpp"
+#include "miniapps/checkpoint/checkpointer_testing.hpp"
+
+namespace penstock {
+namespace {
+
+using namespace std::chrono_literals;
+
+class Snapshots : public CheckpointerTest {
+ protected:
+  void SetUp() override {
+    CheckpointerTest::SetUp();
+    policy_.snapshot = true;
+  }
+  // Writes the first checkpoint's file for as long as that.
+  Tier busy(const std::string& time = "1s") {
+    return tier("slow", ",fail=write/rank-0.bin:hang=" + time + "@#1");
+  }
+};
+
+TEST_F(Snapshots, AreOfTheInstantOfTheSave) {
+  const Tier slow = tier("slow", ",fail=write:hang=20ms@1.0");
+  const auto saver = open(slow, nullptr).value();
+  std::vector<std::byte> state = noise(kBytes, 20);
+  const Saved saved = saver->save({.step = 20, .files = {{"rank-0.bin", state}}}).value();
+  std::fill(state.begin(), state.end(), std::byte{0});
+  EXPECT_EQ(saved.reached, Reached::nothing);
+  ASSERT_TRUE(saver->wait(saved.id, Reached::durable, kLong).ok());
+  EXPECT_EQ(newest(slow), noise(kBytes, 20));
+}
+
+TEST_F(Snapshots, AreWaitedForNoLongerThanForRoom) {
+  policy_.block_for = 100ms;
+  const Tier slow = busy();
+  const auto saver = open(slow, nullptr).value();
+  const Saved first = save(*saver, 20).value();
+  const Result<Saved> second = save(*saver, 40);
+  ASSERT_FALSE(second.ok());
+  EXPECT_EQ(second.error().code, Errc::timed_out);
+  EXPECT_NE(second.error().what.find("step 20 is still on its way from memory"), std::string::npos)
+      << second.error().what;
+  const Result<void> early = saver->finalize(1ms);
+  ASSERT_FALSE(early.ok());
+  EXPECT_EQ(early.error().code, Errc::timed_out);
+  ASSERT_TRUE(saver->wait(first.id, Reached::durable, kLong).ok());
+  EXPECT_TRUE(save(*saver, 60).ok()) << "a save that took too long is no failed run";
+  ASSERT_TRUE(saver->finalize(kLong).ok());
+  EXPECT_EQ(steps(slow), (std::vector<std::uint64_t>{20, 60}));
+}
+
+TEST_F(Snapshots, AreNotWaitedForThroughASignal) {
+  const Tier slow = busy();
+  {
+    const auto saver = open(slow, nullptr).value();
+    ASSERT_TRUE(save(*saver, 20).ok());
+    simulate_interrupt(SIGTERM);
+    const Result<Saved> second = save(*saver, 40);
+    ASSERT_FALSE(second.ok());
+    EXPECT_EQ(second.error().code, Errc::interrupted) << second.error().what;
+    EXPECT_TRUE(saver->finalize(kLong).ok()) << "what was saved has its grace";
+  }
+  simulate_interrupt(0);
+  EXPECT_EQ(steps(slow), (std::vector<std::uint64_t>{20}));
+}
+
+TEST_F(Snapshots, LeaveNothingWhereTheGraceIsOver) {
+  const Tier slow = busy("600s");
+  {
+    const auto saver = open(slow, nullptr).value();
+    ASSERT_TRUE(save(*saver, 20).ok());
+    simulate_interrupt(SIGTERM);
+    EXPECT_EQ(saver->finalize(10ms).error().code, Errc::timed_out);
+  }
+  simulate_interrupt(0);
+  EXPECT_TRUE(steps(slow).empty());
+  EXPECT_TRUE(std::filesystem::is_empty(dir_.path() / "slow" / "tmp"));
+}
+
+TEST_F(Snapshots, AreLeftOutWhileTheMemoryIsTaken) {
+  policy_.on_full = OnFull::skip;
+  const Tier slow = busy("500ms");
+  const auto saver = open(slow, nullptr).value();
+  ASSERT_TRUE(save(*saver, 20).ok());
+  const Saved second = save(*saver, 40).value();
+  EXPECT_TRUE(second.skipped);
+  EXPECT_EQ(saver->counts().skips, 1U);
+  ASSERT_TRUE(saver->finalize(kLong).ok());
+  EXPECT_EQ(steps(slow), (std::vector<std::uint64_t>{20}));
+}
+
+TEST_F(Snapshots, AreWrittenThroughWhileTheMemoryIsTaken) {
+  policy_.on_full = OnFull::writethrough;
+  const Tier slow = busy("500ms");
+  const auto saver = open(slow, nullptr).value();
+  ASSERT_TRUE(save(*saver, 20).ok());
+  const Saved second = save(*saver, 40).value();
+  EXPECT_EQ(second.reached, Reached::durable);
+  const Saved again = save(*saver, 20).value();
+  EXPECT_EQ(again.id.generation, 1U) << "of the first, which may not be there yet";
+  ASSERT_TRUE(saver->finalize(kLong).ok());
+  EXPECT_EQ(newest(slow), noise(kBytes, 40));
+  EXPECT_EQ(steps(slow), (std::vector<std::uint64_t>{20, 20, 40}));
+}
+
+TEST_F(Snapshots, ThatFindTheFastTierFullAreTreatedAsThePolicySays) {
+  for (const OnFull policy : {OnFull::block, OnFull::skip, OnFull::writethrough}) {
+    for (const bool at_the_end : {false, true}) {
+      SCOPED_TRACE(static_cast<int>(policy));
+      policy_.on_full = policy;
+      policy_.run = "run" + std::to_string(static_cast<int>(policy)) + (at_the_end ? "e" : "n");
+      const Tier slow = tier("slow");
+      const Tier fast = tier("fast", ",fail=write/rank-0.bin:enospc@#1");
+      const auto saver = open(slow, &fast).value();
+      const Saved first = save(*saver, 20).value();
+      if (at_the_end) {
+        const Result<void> waited = saver->wait(first.id, Reached::durable, kLong);
+        EXPECT_EQ(waited.ok(), policy != OnFull::skip);
+      } else {
+        // What became of the first is known now, or with policies that wait for nothing, at the end.
+        EXPECT_TRUE(save(*saver, 40).ok());
+      }
+      ASSERT_TRUE(saver->finalize(kLong).ok());
+      EXPECT_TRUE(save(*saver, 60).ok());
+      ASSERT_TRUE(saver->finalize(kLong).ok());
+      const std::vector<std::uint64_t> there = steps(slow, policy_.run);
+      EXPECT_EQ(there.back(), 60U);
+      const CheckpointCounts counts = saver->counts();
+      EXPECT_EQ(counts.written_through >= 1, policy == OnFull::writethrough);
+      EXPECT_EQ(counts.skips >= 1, policy == OnFull::skip);
+      EXPECT_EQ(counts.saves, at_the_end ? 2U : 3U);
+    }
+  }
+}
+
+TEST_F(Snapshots, ThatWaitForRoomInVainStayInMemory) {
+  policy_.block_for = 150ms;
+  const Tier stuck = tier("slow", ",fail=publish/drain.:eio@#1..");
+  const Tier fast = tier("fast", ",fail=write/rank-0.bin:enospc@#2..");
+  const auto saver = open(stuck, &fast).value();
+  const Saved first = save(*saver, 20).value();
+  ASSERT_TRUE(saver->wait(first.id, Reached::fast, kLong).ok());
+  ASSERT_TRUE(save(*saver, 40).ok());
+  for (int times = 0; times < 2; ++times) {
+    EXPECT_EQ(save(*saver, 60).error().code, Errc::timed_out) << "that of 40 is still there";
+    EXPECT_EQ(saver->finalize(10ms).error().code, Errc::timed_out);
+  }
+  EXPECT_EQ(saver->counts().saves, 2U);
+  EXPECT_EQ(steps(fast), (std::vector<std::uint64_t>{20}));
+}
+
+TEST_F(Snapshots, ThatFindTheSlowTierFullAreTriedOnceMoreAndThenLost) {
+  const Tier once = tier("slow", ",fail=write/rank-0.bin:enospc@#1");
+  {
+    const auto saver = open(once, nullptr).value();
+    ASSERT_TRUE(save(*saver, 20).ok());
+    EXPECT_TRUE(save(*saver, 40).ok());
+    EXPECT_TRUE(saver->finalize(kLong).ok());
+    EXPECT_EQ(steps(once), (std::vector<std::uint64_t>{20, 40}));
+  }
+  const Tier full = tier("slow", ",fail=write/rank-0.bin:enospc@1.0");
+  const auto saver = open(full, nullptr).value();
+  ASSERT_TRUE(save(*saver, 60).ok());
+  for (int times = 0; times < 2; ++times) {
+    const Result<void> over = saver->finalize(kLong);
+    ASSERT_FALSE(over.ok());
+    EXPECT_EQ(over.error().code, Errc::no_space);
+    EXPECT_NE(over.error().what.find("step 60 was lost"), std::string::npos) << over.error().what;
+    EXPECT_NE(over.error().what.find("make room"), std::string::npos) << over.error().what;
+  }
+  EXPECT_EQ(save(*saver, 80).error().code, Errc::no_space) << "sticky, as all that went wrong behind a save";
+}
+
+// The others' threads do not wait for the part of a rank that has none.
+TEST_F(Snapshots, OfRanksAreTriedAgainByAllWhereOneFoundNoRoom) {
+  const Tier slow = tier("slow");
+  const Tier fast = tier("fast", ",fail=write/rank-2.bin:enospc@#1");
+  RankThreads::run(4, [&](Communicator& ranks) {
+    const auto saver = Checkpointer::open(policy_, slow, &fast, ranks).value();
+    for (const std::uint64_t step : {20U, 40U}) {
+      const std::vector<std::byte> state = noise(kBytes, step, ranks.rank());
+      const Result<Saved> saved =
+          saver->save({.step = step, .files = {{"rank-" + std::to_string(ranks.rank()) + ".bin", state}}});
+      EXPECT_TRUE(saved.ok()) << saved.error().what;
+    }
+    const Result<void> over = saver->finalize(kLong);
+    EXPECT_TRUE(over.ok()) << over.error().what;
+  });
+  EXPECT_EQ(steps(slow), (std::vector<std::uint64_t>{20, 40}));
+  for (int rank = 0; rank < 4; ++rank)
+    EXPECT_EQ(newest(slow, "rank-" + std::to_string(rank) + ".bin"), noise(kBytes, 40, rank));
+}
+
+TEST_F(Snapshots, OfRanksFailForAllWhereOneFails) {
+  const Tier slow = tier("slow", ",fail=write/rank-2.bin:eio@#1");
+  RankThreads::run(4, [&](Communicator& ranks) {
+    const auto saver = Checkpointer::open(policy_, slow, nullptr, ranks).value();
+    const std::vector<std::byte> state = noise(kBytes, 20, ranks.rank());
+    const SaveRequest request{.step = 20,
+                              .files = {{"rank-" + std::to_string(ranks.rank()) + ".bin", state}}};
+    EXPECT_TRUE(saver->save(request).ok());
+    const Result<Saved> next = saver->save(request);
+    ASSERT_FALSE(next.ok());
+    EXPECT_EQ(next.error().code, Errc::io) << next.error().what;
+  });
+  EXPECT_TRUE(steps(slow).empty());
+}
+
+}  // namespace
+}  // namespace penstock
