@@ -11,7 +11,6 @@ import signal
 import struct
 import subprocess
 import time
-import unittest
 import zlib
 
 import penstock_cli
