@@ -144,14 +144,21 @@ bool fell_short(const Pending& one, std::int64_t result) noexcept {
   return one.call == PENSTOCK_CALL_READ || one.call == PENSTOCK_CALL_WRITE ? result < one.length : result < 0;
 }
 
-// The request that a completion speaks of: of several with one number the oldest that can have it.
+// The request that a completion speaks of: of several with one number the oldest that was to have one, else
+// the oldest that has one because it fell short.
 std::uint32_t request_of(Ring& ring, const RingCompletion& completion) noexcept {
-  std::uint32_t index = ring.pending.find(completion.user_data);
-  while (index != 0 && (ring.pending.at(index).flags & kSilent) != 0 &&
-         !fell_short(ring.pending.at(index), completion.result)) {
-    index = ring.pending.find_after(index);
+  std::uint32_t fallen_short = 0;
+  for (std::uint32_t index = ring.pending.find(completion.user_data); index != 0;
+       index = ring.pending.find_after(index)) {
+    const Pending& one = ring.pending.at(index);
+    if ((one.flags & kSilent) == 0) {
+      return index;
+    }
+    if (fallen_short == 0 && fell_short(one, completion.result)) {
+      fallen_short = index;
+    }
   }
-  return index;
+  return fallen_short;
 }
 
 }  // namespace
