@@ -31,17 +31,22 @@ void block_begins(ThreadLog& log, const KernelBlock& block) noexcept;
 void block_dropped(ThreadLog& log, const KernelBlock& block) noexcept;
 void blocks_ended(const KernelEvent* events, long count) noexcept;
 
+// libaio may make its system calls by syscall(), which is watched as well.
+extern thread_local bool handing_over __attribute__((tls_model("initial-exec")));
+
 // `call` hands over the first of so many blocks, and returns how many.
 template <typename Call>
 auto hand_over(long count, const KernelBlock* const* blocks, Call call) noexcept {
-  ThreadLog* log = thread_log();
+  ThreadLog* log = handing_over ? nullptr : thread_log();
   if (log == nullptr) {
     return call();
   }
+  handing_over = true;
   for (long i = 0; i < count; ++i) {
     block_begins(*log, *blocks[i]);
   }
   const auto taken = call();
+  handing_over = false;
   for (long i = taken < 0 ? 0 : taken; i < count; ++i) {
     block_dropped(*log, *blocks[i]);
   }

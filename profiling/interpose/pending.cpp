@@ -62,6 +62,14 @@ std::uint32_t PendingTable::find(std::uint64_t key) const noexcept {
   return index;
 }
 
+std::uint32_t PendingTable::find_after(std::uint32_t index) const noexcept {
+  const std::uint64_t key = nodes_[index].key;
+  do {
+    index = nodes_[index].next;
+  } while (index != 0 && nodes_[index].key != key);
+  return index;
+}
+
 void PendingTable::remove(std::uint32_t index) noexcept {
   Pending& gone = nodes_[index];
   std::uint32_t* at = buckets_ + bucket(gone.key);

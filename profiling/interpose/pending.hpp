@@ -34,6 +34,8 @@ class PendingTable {
   // 0 where there is no room.
   std::uint32_t add(std::uint64_t key) noexcept;
   std::uint32_t find(std::uint64_t key) const noexcept;
+  // The next one with the same key.
+  std::uint32_t find_after(std::uint32_t index) const noexcept;
   void remove(std::uint32_t index) noexcept;
   Pending& at(std::uint32_t index) noexcept { return nodes_[index]; }
   std::uint32_t reached() const noexcept { return used_; }  // no index is above it

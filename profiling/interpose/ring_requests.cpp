@@ -140,6 +140,27 @@ void silently_succeeded(ThreadLog& log, Ring& ring, std::uint32_t index) noexcep
   ring.pending.remove(index);
 }
 
+bool fell_short(const Pending& one, std::int64_t result) noexcept {
+  return one.call == PENSTOCK_CALL_READ || one.call == PENSTOCK_CALL_WRITE ? result < one.length : result < 0;
+}
+
+// The request that a completion speaks of: of several with one number the oldest that was to have one, else
+// the oldest that has one because it fell short.
+std::uint32_t request_of(Ring& ring, const RingCompletion& completion) noexcept {
+  std::uint32_t fallen_short = 0;
+  for (std::uint32_t index = ring.pending.find(completion.user_data); index != 0;
+       index = ring.pending.find_after(index)) {
+    const Pending& one = ring.pending.at(index);
+    if ((one.flags & kSilent) == 0) {
+      return index;
+    }
+    if (fallen_short == 0 && fell_short(one, completion.result)) {
+      fallen_short = index;
+    }
+  }
+  return fallen_short;
+}
+
 }  // namespace
 
 void request_begins(ThreadLog& log, Ring& ring, const RingEntry& entry) noexcept {
@@ -215,7 +236,7 @@ void request_completed(ThreadLog& log, Ring& ring, const RingCompletion& complet
   if ((completion.flags & kCompletionNotice) != 0 || completion.user_data == ~std::uint64_t{0}) {
     return;  // the second of a request, and liburing's own timeouts
   }
-  const std::uint32_t index = ring.pending.find(completion.user_data);
+  const std::uint32_t index = request_of(ring, completion);
   if (index == 0) {
     count_drop(session.header->dropped_operations);
     return;
@@ -242,10 +263,7 @@ void request_completed(ThreadLog& log, Ring& ring, const RingCompletion& complet
     return;
   }
   // What fails within a chain takes those behind it along, without a word if it was to be silent itself.
-  const bool short_of = one.call == PENSTOCK_CALL_READ || one.call == PENSTOCK_CALL_WRITE
-                            ? completion.result < one.length
-                            : completion.result < 0;
-  if (short_of && (one.flags & (kSoftLink | kSilent)) == (kSoftLink | kSilent)) {
+  if (fell_short(one, completion.result) && (one.flags & (kSoftLink | kSilent)) == (kSoftLink | kSilent)) {
     while (ring.pending.at(index).behind != 0) {
       ring.pending.remove(ring.pending.at(index).behind);
     }

@@ -13,6 +13,8 @@ constinit Blocks kernel_blocks(PENSTOCK_RING);
 
 namespace penstock::interpose {
 
+thread_local bool handing_over __attribute__((tls_model("initial-exec"))) = false;
+
 void block_begins(ThreadLog& log, const KernelBlock& block) noexcept {
   penstock_call call = PENSTOCK_CALL_OTHER;
   switch (block.opcode) {

@@ -1,0 +1,199 @@
+#!/usr/bin/env python3
+"""The coverage matrix: a program moves 4,096 bytes of a file of its own by each route that there is, and the profiler must have
+seen them to the byte. Named on the command line: the groups of rows (`posix`, `stdio`, ...) or `python`."""
+
+import json
+import multiprocessing
+import os
+import pathlib
+import shutil
+import subprocess
+import sys
+import tempfile
+import unittest
+
+from penstock_cli import BUILD, PENSTOCK, SANITIZED
+
+LIBRARY = BUILD / "libpenstock_profile.so"
+PROGRAM = BUILD / "profiling" / "interpose" / "penstock_profile_matrix"
+BYTES = 4096
+CONTENT = bytes(10 if i % 64 == 63 else ord("a") + i % 26 for i in range(BYTES))
+
+# Whose bytes the kernel does not add to rchar and wchar, or whose processes end without telling it.
+UNCOUNTED = {"inline", "processes"}
+IN_LAYER = {"queues": "ring", "rings": "ring", "stdio": "stdio"}
+LAYER = {"iostream": "posix", "iostream_write": "posix", "fread_chk": "stdio", "fread_unlocked_chk": "stdio", "fgets_chk": "stdio",
+         "fprintf_chk_write": "stdio"}
+# What differs from "one open, 4,096 bytes read (or written), nothing else".
+EXPECTED = {
+    "mmap": {"bytes_read": 0, "mmaps": 1, "mapped_bytes": BYTES},
+    "mmap_write": {"bytes_written": 0, "mmaps": 1, "mapped_bytes": BYTES},
+    "inline_read": {"bytes_read": 0},
+    "syscall_statx": {"opens": 0, "bytes_read": 0, "stats": 1},
+    "stat": {"opens": 0, "bytes_read": 0, "stats": 1},
+    "lstat": {"opens": 0, "bytes_read": 0, "stats": 1},
+    "fstat": {"bytes_read": 0, "stats": 1},
+    "fstatat": {"opens": 0, "bytes_read": 0, "stats": 1},
+    "statx": {"opens": 0, "bytes_read": 0, "stats": 1},
+    "access": {"opens": 0, "bytes_read": 0, "other": 1},
+    "rename": {"opens": 0, "bytes_read": 0, "other": 1},
+    "unlink": {"opens": 0, "bytes_read": 0, "other": 1},
+    "fread_small": {"sequential_reads": 63},
+    "fread_small_write": {"sequential_writes": 63},
+    "fseek": {"seeks": 2},
+}
+BESIDE = {  # rows whose other file counts as well
+    "sendfile": (".to", {"opens": 1, "bytes_written": BYTES}),
+    "copy_file_range": (".to", {"opens": 1, "bytes_written": BYTES}),
+    "splice": (".to", {"opens": 1, "bytes_written": BYTES}),
+    "syscall_sendfile": (".to", {"opens": 1, "bytes_written": BYTES}),
+    "readdir": (".folder", {"opens": 1, "closes": 1}),
+    "mkdir": (".folder", {"other": 1}),
+}
+
+TOUCH = """
+import multiprocessing, sys
+def size_of(path):
+    with open(path, "rb") as file:
+        return len(file.read())
+if __name__ == "__main__":
+    how, end, folder = sys.argv[1:]
+    pool = multiprocessing.get_context(how).Pool(4)
+    sizes = pool.map(size_of, [f"{folder}/file-{i}" for i in range(64)], chunksize=1)
+    if end == "terminated":
+        pool.terminate()
+    else:
+        pool.close()
+    pool.join()
+    assert sizes == [4096] * 64, sizes
+"""
+
+
+def groups():
+    listed = subprocess.run([PROGRAM, "list"], capture_output=True, text=True, check=True).stdout
+    rows = {}
+    for line in listed.splitlines():
+        group, row = line.split()
+        rows.setdefault(group, []).append(row)
+    return rows
+
+
+class Profiled(unittest.TestCase):
+    def setUp(self):
+        if SANITIZED:
+            self.skipTest("a sanitizer's runtime wants to be the first library")
+        if not LIBRARY.exists() or not PROGRAM.exists():
+            self.skipTest("this build has no profiler")
+        self.folder = pathlib.Path(tempfile.mkdtemp(prefix="penstock-profile-matrix-")).resolve()
+        self.addCleanup(shutil.rmtree, self.folder, ignore_errors=True)
+        self.data = self.folder / "data"
+        self.data.mkdir()
+
+    def profiled(self, *words, session="session"):
+        """The report's first row, those of the files by path, and what was said on stderr."""
+        done = subprocess.run([PENSTOCK, "profile", "run", "-o", self.folder / session, "--", *map(str, words)], capture_output=True,
+                              text=True, check=False)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        report = subprocess.run([PENSTOCK, "profile", "report", "--json", "--all", self.folder / session], capture_output=True, text=True,
+                                check=False)
+        self.assertEqual(report.returncode, 0, report.stderr)
+        rows = [json.loads(line) for line in report.stdout.splitlines()]
+        return rows[0], {row["path"]: row for row in rows[1:] if row["kind"] == "file"}, done.stderr
+
+
+class Matrix(Profiled):
+    def check_group(self, group):
+        rows = groups()[group]
+        for row in rows:
+            if not row.endswith("_write"):
+                (self.data / row).write_bytes(CONTENT)
+        session, files, said = self.profiled(PROGRAM, "run", self.data, *rows)
+        left_out = {line.split(": ")[1] for line in said.splitlines() if line.startswith("left out: ")}
+        for row in rows:
+            with self.subTest(row=row):
+                if row in left_out:
+                    print(f"{group} {row}: skipped, what it needs is not to be had here", file=sys.stderr)
+                    continue
+                self.check_row(group, row, files)
+        self.assertEqual(session["dropped"], 0)
+        self.assertEqual(session["unnamed_ops"], 0)
+        self.assertEqual(session["problems"], [])
+        return session
+
+    def check_row(self, group, row, files):
+        suffix, beside = BESIDE.get(row, ("", {}))
+        for key, value in beside.items():
+            self.assertEqual(files[str(self.data / row) + suffix][key], value, (suffix, key))
+        if suffix == ".folder":
+            return
+        seen = files[str(self.data / row)]
+        writes = row.endswith("_write")
+        wanted = {"opens": 1, "stats": 0, "failures": 0, "bytes_read": 0 if writes else BYTES, "bytes_written": BYTES if writes else 0}
+        wanted |= EXPECTED.get(row, {})
+        self.assertEqual({key: seen[key] for key in wanted}, wanted)
+        moved = wanted["bytes_written" if writes else "bytes_read"]
+        if moved:  # in one layer, and in no other
+            layer = LAYER.get(row, IN_LAYER.get(group, "posix"))
+            kind = "bytes_written" if writes else "bytes_read"
+            by_layer = {name: counts.get(kind, 0) for name, counts in seen["layers"].items()}
+            self.assertEqual({name: bytes for name, bytes in by_layer.items() if bytes}, {layer: moved})
+
+    def check_coverage(self, coverage):
+        for way in ("rchar", "wchar"):
+            self.assertEqual(coverage[way]["seen"], coverage[way]["kernel"], way)
+            self.assertEqual(coverage[way]["fraction"], 1.0, way)
+
+    def test_what_no_library_makes_shows_in_coverage(self):
+        session = self.check_group("inline")
+        self.assertEqual(session["coverage"]["rchar"]["kernel"] - session["coverage"]["rchar"]["seen"], BYTES)
+        self.assertLess(session["coverage"]["rchar"]["fraction"], 1.0)
+
+
+def group_test(group):
+    def test(self):
+        session = self.check_group(group)
+        if group not in UNCOUNTED:
+            self.check_coverage(session["coverage"])
+        if group in ("queues", "rings"):
+            rows = groups()[group]
+            self.assertLessEqual(session["coverage"]["ring_bytes"], BYTES * len(rows))
+            self.assertEqual(session["coverage"]["ring_bytes"], session["bytes_read"] + session["bytes_written"])
+
+    return test
+
+
+for name in ("posix", "stdio", "fortified", "kernel", "number", "aio", "queues", "rings", "metadata", "processes"):
+    setattr(Matrix, f"test_{name}", group_test(name))
+
+
+class PythonPools(Profiled):
+    """Pool(4) over 64 files: all of them are there, however the pool begins and ends."""
+
+    def check(self, how, end):
+        script = self.folder / "touch.py"
+        script.write_text(TOUCH)
+        for i in range(64):
+            (self.data / f"file-{i}").write_bytes(CONTENT)
+        for run in range(3):
+            _, files, _ = self.profiled(sys.executable, script, how, end, self.data, session=f"session-{run}")
+            seen = {i: files.get(str(self.data / f"file-{i}"), {}).get("bytes_read") for i in range(64)}
+            self.assertEqual(seen, {i: BYTES for i in range(64)})
+
+
+def pool_test(how, end):
+    return lambda self: self.check(how, end)
+
+
+for method in multiprocessing.get_all_start_methods():
+    for ending in ("joined", "terminated"):
+        setattr(PythonPools, f"test_{method}_{ending}", pool_test(method, ending))
+
+if __name__ == "__main__":
+    wanted = sys.argv[1:]
+    tests = [f"PythonPools.{name}" for name in unittest.TestLoader().getTestCaseNames(PythonPools)] if wanted == ["python"] else [
+        "Matrix.test_what_no_library_makes_shows_in_coverage" if name == "inline" else f"Matrix.test_{name}" for name in wanted]
+    suite = unittest.defaultTestLoader.loadTestsFromNames(tests, sys.modules[__name__]) if tests else \
+        unittest.defaultTestLoader.loadTestsFromModule(sys.modules[__name__])
+    result = unittest.TextTestRunner(verbosity=2).run(suite)
+    skipped = result.testsRun > 0 and len(result.skipped) == result.testsRun
+    sys.exit(77 if skipped else 0 if result.wasSuccessful() else 1)

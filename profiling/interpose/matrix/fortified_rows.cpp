@@ -1,0 +1,101 @@
+// Built with _FORTIFY_SOURCE: libc's headers make these the functions whose names end in _chk, and
+// __open64_2.
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <cstdlib>
+
+#include "profiling/interpose/matrix/matrix.hpp"
+
+namespace penstock::matrix {
+
+namespace {
+
+// What the compiler cannot know: then the check is made when the program runs.
+volatile std::size_t whole = kBytes;
+volatile int read_only = O_RDONLY;
+char room[kBytes];
+
+template <typename Move>
+bool moved(const std::string& path, int flags, Move move) {
+  const int fd = ::open(path.c_str(), flags, 0600);
+  MATRIX_CHECK(fd >= 0 && move(fd) == static_cast<ssize_t>(kBytes) && ::close(fd) == 0);
+  return true;
+}
+
+template <typename Move>
+bool through(const std::string& path, const char* mode, Move move) {
+  std::FILE* file = std::fopen(path.c_str(), mode);
+  MATRIX_CHECK(file != nullptr);
+  move(file);
+  MATRIX_CHECK(std::fclose(file) == 0);
+  return true;
+}
+
+constexpr Row kRows[] = {
+    {"fortified", "read_chk",
+     [](const std::string& path) {
+       return moved(path, O_RDONLY, [](int fd) { return ::read(fd, room, whole); });
+     }},
+    {"fortified", "pread_chk",
+     [](const std::string& path) {
+       return moved(path, O_RDONLY, [](int fd) { return ::pread(fd, room, whole, 0); });
+     }},
+    {"fortified", "pread64_chk",
+     [](const std::string& path) {
+       return moved(path, O_RDONLY, [](int fd) { return ::pread64(fd, room, whole, 0); });
+     }},
+    {"fortified", "open64_2",
+     [](const std::string& path) {
+       const int flags = read_only;
+       const int fd = ::open64(path.c_str(), flags);
+       MATRIX_CHECK(fd >= 0 && ::read(fd, block, kBytes) == static_cast<ssize_t>(kBytes));
+       return ::close(fd) == 0;
+     }},
+    {"fortified", "openat_2",
+     [](const std::string& path) {
+       const int flags = read_only;
+       const int fd = ::openat(AT_FDCWD, path.c_str(), flags);
+       MATRIX_CHECK(fd >= 0 && ::read(fd, block, kBytes) == static_cast<ssize_t>(kBytes));
+       return ::close(fd) == 0;
+     }},
+    {"fortified", "fread_chk",
+     [](const std::string& path) {
+       return through(path, "r",
+                      [](std::FILE* file) { MATRIX_CHECK(std::fread(room, 1, whole, file) == kBytes); });
+     }},
+    {"fortified", "fread_unlocked_chk",
+     [](const std::string& path) {
+       return through(path, "r", [](std::FILE* file) {
+         MATRIX_CHECK(::fread_unlocked(room, 1, whole, file) == kBytes);
+       });
+     }},
+    {"fortified", "fgets_chk",
+     [](const std::string& path) {
+       return through(path, "r", [](std::FILE* file) {
+         while (std::fgets(room, static_cast<int>(whole), file) != nullptr) {
+         }
+       });
+     }},
+    {"fortified", "fprintf_chk_write",
+     [](const std::string& path) {
+       return through(path, "w", [](std::FILE* file) {
+         MATRIX_CHECK(std::fprintf(file, "%.*s", static_cast<int>(kBytes), block) ==
+                      static_cast<int>(kBytes));
+       });
+     }},
+    {"fortified", "dprintf_chk_write",
+     [](const std::string& path) {
+       return moved(path, O_WRONLY | O_CREAT | O_TRUNC,
+                    [](int fd) -> ssize_t { return ::dprintf(fd, "%.*s", static_cast<int>(kBytes), block); });
+     }},
+};
+
+}  // namespace
+
+std::span<const Row> fortified_rows() {
+  return kRows;
+}
+
+}  // namespace penstock::matrix

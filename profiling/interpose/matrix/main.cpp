@@ -1,0 +1,76 @@
+// penstock_profile_matrix list             the rows: group and name, one a line
+// penstock_profile_matrix run FOLDER ROW...  each on FOLDER/ROW; says which were left out
+// penstock_profile_matrix read PATH        reads it: what other rows execute
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <array>
+#include <climits>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <string_view>
+
+#include "profiling/interpose/matrix/matrix.hpp"
+
+namespace penstock::matrix {
+
+alignas(4096) char block[kBytes];
+
+void check(bool right, const char* what) {
+  if (!right) {
+    std::perror(what);
+    std::exit(1);
+  }
+}
+
+void open_and_read(const std::string& path) {
+  const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  MATRIX_CHECK(::read(fd, block, kBytes) == static_cast<ssize_t>(kBytes));
+  MATRIX_CHECK(::close(fd) == 0);
+}
+
+const char* own_program() {
+  static std::array<char, PATH_MAX> path{};
+  MATRIX_CHECK(::readlink("/proc/self/exe", path.data(), path.size() - 1) > 0);
+  return path.data();
+}
+
+namespace {
+
+const Row* find(std::string_view name) {
+  for (const auto rows : {posix_rows(), stdio_rows(), fortified_rows(), kernel_rows(), async_rows(),
+                          ring_rows(), metadata_rows(), process_rows()}) {
+    for (const Row& row : rows) {
+      if (name == row.name) return &row;
+      if (name.empty()) std::printf("%s %s\n", row.group, row.name);
+    }
+  }
+  return nullptr;
+}
+
+}  // namespace
+
+}  // namespace penstock::matrix
+
+int main(int count, char** words) {
+  using namespace penstock::matrix;
+  const std::string_view verb = count < 2 ? "" : words[1];
+  if (verb == "list") {
+    find("");
+    return 0;
+  }
+  if (verb == "read" && count == 3) {
+    open_and_read(words[2]);
+    return 0;
+  }
+  if (verb != "run" || count < 4) return 2;
+  for (std::size_t i = 0; i < kBytes; ++i) block[i] = static_cast<char>(i % 64 == 63 ? '\n' : 'a' + i % 26);
+  const std::string folder = words[2];
+  for (int i = 3; i < count; ++i) {
+    const Row* row = find(words[i]);
+    if (row == nullptr) return 2;
+    if (!row->run(folder + "/" + row->name)) std::fprintf(stderr, "left out: %s\n", row->name);
+  }
+  return 0;
+}

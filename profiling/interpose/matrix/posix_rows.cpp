@@ -1,0 +1,151 @@
+#include <fcntl.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+
+#include "profiling/interpose/matrix/matrix.hpp"
+
+namespace penstock::matrix {
+
+namespace {
+
+constexpr auto kWhole = static_cast<ssize_t>(kBytes);
+constexpr int kNew = O_WRONLY | O_CREAT | O_TRUNC;
+
+// Opens with `open`, moves the block with `move`, closes.
+template <typename Open, typename Move>
+bool moved(Open open, Move move) {
+  const int fd = open();
+  MATRIX_CHECK(fd >= 0);
+  MATRIX_CHECK(move(fd) == kWhole);
+  MATRIX_CHECK(::close(fd) == 0);
+  return true;
+}
+template <typename Move>
+bool read_by(const std::string& path, Move move) {
+  return moved([&] { return ::open(path.c_str(), O_RDONLY); }, move);
+}
+template <typename Move>
+bool write_by(const std::string& path, Move move) {
+  return moved([&] { return ::open(path.c_str(), kNew, 0600); }, move);
+}
+ssize_t read_it(int fd) {
+  return ::read(fd, block, kBytes);
+}
+ssize_t write_it(int fd) {
+  return ::write(fd, block, kBytes);
+}
+
+std::array<iovec, 2> halves() {
+  return {iovec{.iov_base = block, .iov_len = 1000},
+          iovec{.iov_base = block + 1000, .iov_len = kBytes - 1000}};
+}
+
+// The name within its folder, and a descriptor of that.
+struct Folder {
+  explicit Folder(const std::string& path)
+      : fd(::open(path.substr(0, path.rfind('/')).c_str(), O_RDONLY | O_DIRECTORY)),
+        name(path.substr(path.rfind('/') + 1)) {
+    MATRIX_CHECK(fd >= 0);
+  }
+  ~Folder() { ::close(fd); }
+  Folder(const Folder&) = delete;
+  Folder& operator=(const Folder&) = delete;
+  const int fd;
+  const std::string name;
+};
+
+// Moves by a copy of the descriptor, whose original is closed before.
+template <typename Copy, typename Move>
+ssize_t by_copy(int fd, Copy copy, Move move) {
+  const int other = copy(fd);
+  MATRIX_CHECK(other >= 0 && other != fd);
+  const ssize_t bytes = move(other);
+  MATRIX_CHECK(::close(other) == 0);
+  return bytes;
+}
+constexpr int kHigh = 900;
+
+#define READ(body) [](const std::string& path) { return read_by(path, [](int fd) -> ssize_t { body; }); }
+#define WRITE(body) [](const std::string& path) { return write_by(path, [](int fd) -> ssize_t { body; }); }
+#define OPEN(expression, move) [](const std::string& path) { return moved([&] { return expression; }, move); }
+#define IN_FOLDER(expression, move)                 \
+  [](const std::string& path) {                     \
+    const Folder folder(path);                      \
+    return moved([&] { return expression; }, move); \
+  }
+
+bool direct(const std::string& path, int flags) {
+  const int fd = ::open(path.c_str(), flags | O_DIRECT, 0600);
+  if (fd < 0 && errno == EINVAL) return false;  // not this file system
+  MATRIX_CHECK(fd >= 0);
+  MATRIX_CHECK((((flags & O_ACCMODE) == O_RDONLY) ? read_it(fd) : write_it(fd)) == kWhole);
+  MATRIX_CHECK(::close(fd) == 0);
+  return true;
+}
+
+constexpr Row kRows[] = {
+    {"posix", "read", READ(return read_it(fd))},
+    {"posix", "read_write", WRITE(return write_it(fd))},
+    {"posix", "open64", OPEN(::open64(path.c_str(), O_RDONLY), read_it)},
+    {"posix", "open64_write", OPEN(::open64(path.c_str(), kNew, 0600), write_it)},
+    {"posix", "openat", OPEN(::openat(AT_FDCWD, path.c_str(), O_RDONLY), read_it)},
+    {"posix", "openat_write", OPEN(::openat(AT_FDCWD, path.c_str(), kNew, 0600), write_it)},
+    {"posix", "openat_folder", IN_FOLDER(::openat(folder.fd, folder.name.c_str(), O_RDONLY), read_it)},
+    {"posix", "openat_folder_write",
+     IN_FOLDER(::openat(folder.fd, folder.name.c_str(), kNew, 0600), write_it)},
+    {"posix", "openat64", IN_FOLDER(::openat64(folder.fd, folder.name.c_str(), O_RDONLY), read_it)},
+    {"posix", "openat64_write", IN_FOLDER(::openat64(folder.fd, folder.name.c_str(), kNew, 0600), write_it)},
+    {"posix", "creat_write", OPEN(::creat(path.c_str(), 0600), write_it)},
+    {"posix", "creat64_write", OPEN(::creat64(path.c_str(), 0600), write_it)},
+    {"posix", "pread", READ(return ::pread(fd, block, kBytes, 0))},
+    {"posix", "pread_write", WRITE(return ::pwrite(fd, block, kBytes, 0))},
+    {"posix", "pread64", READ(return ::pread64(fd, block, kBytes, 0))},
+    {"posix", "pread64_write", WRITE(return ::pwrite64(fd, block, kBytes, 0))},
+    {"posix", "readv", READ(const auto parts = halves(); return ::readv(fd, parts.data(), 2))},
+    {"posix", "readv_write", WRITE(const auto parts = halves(); return ::writev(fd, parts.data(), 2))},
+    {"posix", "preadv", READ(const auto parts = halves(); return ::preadv(fd, parts.data(), 2, 0))},
+    {"posix", "preadv_write", WRITE(const auto parts = halves(); return ::pwritev(fd, parts.data(), 2, 0))},
+    {"posix", "preadv64", READ(const auto parts = halves(); return ::preadv64(fd, parts.data(), 2, 0))},
+    {"posix", "preadv64_write",
+     WRITE(const auto parts = halves(); return ::pwritev64(fd, parts.data(), 2, 0))},
+    {"posix", "preadv2", READ(const auto parts = halves(); return ::preadv2(fd, parts.data(), 2, 0, 0))},
+    {"posix", "preadv2_write",
+     WRITE(const auto parts = halves(); return ::pwritev2(fd, parts.data(), 2, 0, 0))},
+    {"posix", "preadv2_position",
+     READ(const auto parts = halves(); return ::preadv2(fd, parts.data(), 2, -1, 0))},
+    {"posix", "preadv2_position_write",
+     WRITE(const auto parts = halves(); return ::pwritev2(fd, parts.data(), 2, -1, 0))},
+    {"posix", "dup", READ(return by_copy(fd, ::dup, read_it))},
+    {"posix", "dup_write", WRITE(return by_copy(fd, ::dup, write_it))},
+    {"posix", "dup2",
+     READ(return by_copy(
+         fd, [](int from) { return ::dup2(from, kHigh); }, read_it))},
+    {"posix", "dup2_write",
+     WRITE(return by_copy(
+         fd, [](int from) { return ::dup2(from, kHigh); }, write_it))},
+    {"posix", "dup3",
+     READ(return by_copy(
+         fd, [](int from) { return ::dup3(from, kHigh, O_CLOEXEC); }, read_it))},
+    {"posix", "dup3_write",
+     WRITE(return by_copy(
+         fd, [](int from) { return ::dup3(from, kHigh, O_CLOEXEC); }, write_it))},
+    {"posix", "fcntl_dup",
+     READ(return by_copy(
+         fd, [](int from) { return ::fcntl(from, F_DUPFD, kHigh); }, read_it))},
+    {"posix", "fcntl_dup_write",
+     WRITE(return by_copy(
+         fd, [](int from) { return ::fcntl(from, F_DUPFD_CLOEXEC, kHigh); }, write_it))},
+    {"posix", "direct", [](const std::string& path) { return direct(path, O_RDONLY); }},
+    {"posix", "direct_write", [](const std::string& path) { return direct(path, kNew); }},
+};
+
+}  // namespace
+
+std::span<const Row> posix_rows() {
+  return kRows;
+}
+
+}  // namespace penstock::matrix

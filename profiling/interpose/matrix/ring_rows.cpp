@@ -1,0 +1,192 @@
+// io_uring, through liburing and by its numbers.
+#ifdef PENSTOCK_WITH_URING
+#include <fcntl.h>
+#include <liburing.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <atomic>
+#endif
+
+#include "profiling/interpose/matrix/matrix.hpp"
+
+namespace penstock::matrix {
+
+namespace {
+
+#ifdef PENSTOCK_WITH_URING
+
+constexpr auto kWhole = static_cast<int>(kBytes);
+
+int open_for(const std::string& path, bool writes) {
+  const int fd = ::open(path.c_str(), writes ? O_WRONLY | O_CREAT | O_TRUNC : O_RDONLY, 0600);
+  MATRIX_CHECK(fd >= 0);
+  return fd;
+}
+
+int next_result(io_uring& ring) {
+  io_uring_cqe* completion = nullptr;
+  MATRIX_CHECK(::io_uring_wait_cqe(&ring, &completion) == 0);
+  const int result = completion->res;
+  ::io_uring_cqe_seen(&ring, completion);
+  return result;
+}
+
+class Ring {
+ public:
+  explicit Ring(unsigned flags = 0) : there_(::io_uring_queue_init(8, &ring_, flags) == 0) {}
+  ~Ring() {
+    if (there_) ::io_uring_queue_exit(&ring_);
+  }
+  Ring(const Ring&) = delete;
+  Ring& operator=(const Ring&) = delete;
+  bool there() const { return there_; }
+  io_uring& get() { return ring_; }
+
+ private:
+  io_uring ring_{};
+  bool there_;
+};
+
+bool plain(const std::string& path, bool writes, unsigned flags = 0) {
+  Ring ring(flags);
+  if (!ring.there()) return false;
+  const int fd = open_for(path, writes);
+  io_uring_sqe* request = ::io_uring_get_sqe(&ring.get());
+  if (writes) {
+    ::io_uring_prep_write(request, fd, block, kBytes, 0);
+  } else {
+    ::io_uring_prep_read(request, fd, block, kBytes, 0);
+  }
+  MATRIX_CHECK(::io_uring_submit(&ring.get()) == 1);
+  MATRIX_CHECK(next_result(ring.get()) == kWhole && ::close(fd) == 0);
+  return true;
+}
+
+// Completions are taken without a call: whoever watches sees them in the ring.
+bool without_calls(const std::string& path) {
+  Ring ring;
+  if (!ring.there()) return false;
+  const int fd = open_for(path, false);
+  for (unsigned i = 0; i < 4; ++i) {
+    io_uring_sqe* request = ::io_uring_get_sqe(&ring.get());
+    ::io_uring_prep_read(request, fd, block + i * 1024, 1024, i * 1024);
+    ::io_uring_sqe_set_data64(request, 7);
+  }
+  MATRIX_CHECK(::io_uring_submit(&ring.get()) == 4);
+  for (unsigned came = 0; came < 4;) {
+    unsigned head = 0;
+    unsigned now = 0;
+    io_uring_cqe* completion = nullptr;
+    io_uring_for_each_cqe(&ring.get(), head, completion) {
+      MATRIX_CHECK(completion->res == 1024);
+      ++now;
+    }
+    ::io_uring_cq_advance(&ring.get(), now);
+    came += now;
+  }
+  return ::close(fd) == 0;
+}
+
+bool registered(const std::string& path) {
+  Ring ring;
+  if (!ring.there()) return false;
+  const int fd = open_for(path, false);
+  MATRIX_CHECK(::io_uring_register_files(&ring.get(), &fd, 1) == 0);
+  MATRIX_CHECK(::close(fd) == 0);
+  io_uring_sqe* request = ::io_uring_get_sqe(&ring.get());
+  ::io_uring_prep_read(request, 0, block, kBytes, 0);
+  request->flags |= IOSQE_FIXED_FILE;
+  MATRIX_CHECK(::io_uring_submit_and_wait(&ring.get(), 1) == 1 && next_result(ring.get()) == kWhole);
+  return true;
+}
+
+// Open, read and close by one chain, which completes once: the file never has a descriptor.
+bool chain(const std::string& path) {
+  Ring ring;
+  if (!ring.there() || ::io_uring_register_files_sparse(&ring.get(), 4) != 0) return false;
+  io_uring_sqe* request = ::io_uring_get_sqe(&ring.get());
+  ::io_uring_prep_openat_direct(request, AT_FDCWD, path.c_str(), O_RDONLY, 0, 2);
+  request->flags |= IOSQE_IO_LINK | IOSQE_CQE_SKIP_SUCCESS;
+  request = ::io_uring_get_sqe(&ring.get());
+  ::io_uring_prep_read(request, 2, block, kBytes, 0);
+  request->flags |= IOSQE_FIXED_FILE | IOSQE_IO_HARDLINK | IOSQE_CQE_SKIP_SUCCESS;
+  request = ::io_uring_get_sqe(&ring.get());
+  ::io_uring_prep_close_direct(request, 2);
+  MATRIX_CHECK(::io_uring_submit_and_wait(&ring.get(), 1) == 3 && next_result(ring.get()) == 0);
+  return true;
+}
+
+bool opened_by_ring(const std::string& path) {
+  Ring ring;
+  if (!ring.there()) return false;
+  io_uring_sqe* request = ::io_uring_get_sqe(&ring.get());
+  ::io_uring_prep_openat(request, AT_FDCWD, path.c_str(), O_RDONLY, 0);
+  MATRIX_CHECK(::io_uring_submit(&ring.get()) == 1);
+  const int fd = next_result(ring.get());
+  MATRIX_CHECK(fd >= 0);
+  request = ::io_uring_get_sqe(&ring.get());
+  ::io_uring_prep_read(request, fd, block, kBytes, static_cast<__u64>(-1));
+  MATRIX_CHECK(::io_uring_submit(&ring.get()) == 1 && next_result(ring.get()) == kWhole);
+  request = ::io_uring_get_sqe(&ring.get());
+  ::io_uring_prep_close(request, fd);
+  MATRIX_CHECK(::io_uring_submit(&ring.get()) == 1 && next_result(ring.get()) == 0);
+  return true;
+}
+
+// The ring that the program maps and fills by itself.
+bool by_number(const std::string& path, bool writes) {
+  io_uring_params about{};
+  const int ring = static_cast<int>(::syscall(SYS_io_uring_setup, 4U, &about));
+  if (ring < 0) return false;
+  const std::size_t bytes = about.cq_off.cqes + about.cq_entries * sizeof(io_uring_cqe) + 4096;
+  const auto map = [&](std::size_t length, off_t offset) {
+    void* at = ::mmap(nullptr, length, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_POPULATE, ring, offset);
+    MATRIX_CHECK(at != MAP_FAILED);
+    return static_cast<char*>(at);
+  };
+  char* memory = map(bytes, IORING_OFF_SQ_RING);
+  char* requests = map(about.sq_entries * sizeof(io_uring_sqe), IORING_OFF_SQES);
+  const auto number = [&](unsigned offset) { return reinterpret_cast<unsigned*>(memory + offset); };
+  const int fd = open_for(path, writes);
+  auto* request = reinterpret_cast<io_uring_sqe*>(requests);
+  *request = io_uring_sqe{};
+  if (writes) {
+    ::io_uring_prep_write(request, fd, block, kBytes, 0);
+  } else {
+    ::io_uring_prep_read(request, fd, block, kBytes, 0);
+  }
+  *number(about.sq_off.array) = 0;
+  std::atomic_ref(*number(about.sq_off.tail)).store(1, std::memory_order_release);
+  MATRIX_CHECK(::syscall(SYS_io_uring_enter, ring, 1U, 1U, IORING_ENTER_GETEVENTS, nullptr, 0) == 1);
+  MATRIX_CHECK(reinterpret_cast<io_uring_cqe*>(memory + about.cq_off.cqes)->res == kWhole);
+  MATRIX_CHECK(::munmap(memory, bytes) == 0 &&
+               ::munmap(requests, about.sq_entries * sizeof(io_uring_sqe)) == 0);
+  return ::close(fd) == 0 && ::close(ring) == 0;
+}
+
+#define RING(expression) [](const std::string& path) { return expression; }
+#else
+#define RING(expression) [](const std::string&) { return false; }
+#endif
+
+constexpr Row kRows[] = {
+    {"rings", "uring", RING(plain(path, false))},
+    {"rings", "uring_write", RING(plain(path, true))},
+    {"rings", "uring_sqpoll", RING(plain(path, false, IORING_SETUP_SQPOLL))},
+    {"rings", "uring_without_calls", RING(without_calls(path))},
+    {"rings", "uring_registered", RING(registered(path))},
+    {"rings", "uring_chain", RING(chain(path))},
+    {"rings", "uring_opened", RING(opened_by_ring(path))},
+    {"rings", "syscall_io_uring", RING(by_number(path, false))},
+    {"rings", "syscall_io_uring_write", RING(by_number(path, true))},
+};
+
+}  // namespace
+
+std::span<const Row> ring_rows() {
+  return kRows;
+}
+
+}  // namespace penstock::matrix

@@ -1,0 +1,148 @@
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <fstream>
+
+#include "profiling/interpose/matrix/matrix.hpp"
+
+namespace penstock::matrix {
+
+namespace {
+
+template <typename Move>
+bool through(std::FILE* file, Move move) {
+  MATRIX_CHECK(file != nullptr);
+  move(file);
+  MATRIX_CHECK(std::fclose(file) == 0);
+  return true;
+}
+
+#define READ(body)                                                                                 \
+  [](const std::string& path) {                                                                    \
+    return through(std::fopen(path.c_str(), "r"), []([[maybe_unused]] std::FILE* file) { body; }); \
+  }
+#define WRITE(body)                                                                                \
+  [](const std::string& path) {                                                                    \
+    return through(std::fopen(path.c_str(), "w"), []([[maybe_unused]] std::FILE* file) { body; }); \
+  }
+
+// So many bytes by what gives one at a time, and then the end of the file.
+template <typename Get>
+void get_all(Get get) {
+  for (std::size_t i = 0; i < kBytes; ++i) MATRIX_CHECK(get() == block[i]);
+  MATRIX_CHECK(get() == EOF);
+}
+template <typename Put>
+void put_all(Put put) {
+  for (const char byte : block) MATRIX_CHECK(put(byte) == byte);
+}
+constexpr std::size_t kLine = 64;
+constexpr std::size_t kLines = kBytes / kLine;
+
+void scan_all(std::FILE* file) {
+  char word[kLine];
+  for (std::size_t i = 0; i < kLines; ++i) MATRIX_CHECK(std::fscanf(file, "%63s ", word) == 1);
+}
+void get_lines(std::FILE* file, int delimiter) {
+  char* line = nullptr;
+  std::size_t room = 0;
+  std::size_t bytes = 0;
+  for (ssize_t n = 0; n >= 0; bytes += static_cast<std::size_t>(n < 0 ? 0 : n))
+    n = delimiter == '\n' ? ::getline(&line, &room, file) : ::getdelim(&line, &room, delimiter, file);
+  std::free(line);
+  MATRIX_CHECK(bytes == kBytes);
+}
+void print_lines(std::FILE* file) {
+  for (std::size_t i = 0; i < kLines; ++i)
+    MATRIX_CHECK(std::fprintf(file, "%.63s\n", block + i * kLine) == static_cast<int>(kLine));
+}
+const char* line_of_block() {
+  static char line[kLine + 1] = {};
+  for (std::size_t i = 0; i < kLine; ++i) line[i] = block[i];
+  return line;
+}
+
+bool by_descriptor(const std::string& path, bool writes) {
+  const int fd = ::open(path.c_str(), writes ? O_WRONLY | O_CREAT | O_TRUNC : O_RDONLY, 0600);
+  return through(::fdopen(fd, writes ? "w" : "r"), [&](std::FILE* file) {
+    MATRIX_CHECK((writes ? std::fwrite(block, 1, kBytes, file) : std::fread(block, 1, kBytes, file)) ==
+                 kBytes);
+  });
+}
+
+bool not_closed(const std::string& path) {  // what a process has got when it ends counts as well
+  std::FILE* file = std::fopen(path.c_str(), "r");
+  MATRIX_CHECK(file != nullptr);
+  get_all([&] { return getc_unlocked(file); });
+  return true;
+}
+
+constexpr Row kRows[] = {
+    {"stdio", "fread", READ(MATRIX_CHECK(std::fread(block, 1, kBytes, file) == kBytes))},
+    {"stdio", "fread_write", WRITE(MATRIX_CHECK(std::fwrite(block, 1, kBytes, file) == kBytes))},
+    {"stdio", "fread_small", READ(for (std::size_t i = 0; i < kLines;
+                                       ++i) MATRIX_CHECK(std::fread(block + i * kLine, kLine, 1, file) == 1))},
+    {"stdio", "fread_small_write",
+     WRITE(for (std::size_t i = 0; i < kLines;
+                ++i) MATRIX_CHECK(std::fwrite(block + i * kLine, kLine, 1, file) == 1))},
+    {"stdio", "fread_part", READ(char more[kBytes + 100]; MATRIX_CHECK(std::fread(more, sizeof(more), 1, file) == 0))},
+    {"stdio", "fread_unlocked", READ(MATRIX_CHECK(::fread_unlocked(block, 1, kBytes, file) == kBytes))},
+    {"stdio", "fread_unlocked_write",
+     WRITE(MATRIX_CHECK(::fwrite_unlocked(block, 1, kBytes, file) == kBytes))},
+    {"stdio", "fgets", READ(char line[100]; while (std::fgets(line, sizeof(line), file) != nullptr) {})},
+    {"stdio", "fgets_write",
+     WRITE(for (std::size_t i = 0; i < kLines; ++i) MATRIX_CHECK(std::fputs(line_of_block(), file) >= 0))},
+    {"stdio", "getline", READ(get_lines(file, '\n'))},
+    {"stdio", "getdelim", READ(get_lines(file, 'q'))},
+    {"stdio", "getc", READ(get_all([&] { return std::getc(file); }))},
+    {"stdio", "getc_write", WRITE(put_all([&](char byte) { return std::putc(byte, file); }))},
+    {"stdio", "getc_unlocked", READ(get_all([&] { return getc_unlocked(file); }))},
+    {"stdio", "getc_unlocked_write", WRITE(put_all([&](char byte) { return putc_unlocked(byte, file); }))},
+    {"stdio", "getc_not_closed", not_closed},
+    {"stdio", "fgetc", READ(get_all([&] { return std::fgetc(file); }))},
+    {"stdio", "fgetc_write", WRITE(put_all([&](char byte) { return std::fputc(byte, file); }))},
+    {"stdio", "ungetc", READ(get_all([&] {
+       const int byte = std::getc(file);
+       if (byte == EOF) return EOF;
+       MATRIX_CHECK(std::ungetc(byte, file) == byte);
+       return std::getc(file);
+     }))},
+    {"stdio", "fscanf", READ(scan_all(file))},
+    {"stdio", "fscanf_write", WRITE(print_lines(file))},
+    {"stdio", "fflush_write", WRITE(MATRIX_CHECK(std::fwrite(block, 1, 96, file) == 96);
+                                    MATRIX_CHECK(std::fflush(nullptr) == 0);
+                                    MATRIX_CHECK(std::fwrite(block, 1, kBytes - 96, file) == kBytes - 96);
+                                    MATRIX_CHECK(std::fflush(file) == 0))},
+    {"stdio", "fseek", READ(MATRIX_CHECK(std::fseek(file, 96, SEEK_SET) == 0);
+                            MATRIX_CHECK(std::fread(block + 96, 1, kBytes - 96, file) == kBytes - 96);
+                            std::rewind(file); MATRIX_CHECK(std::fread(block, 1, 96, file) == 96))},
+    {"stdio", "fdopen", [](const std::string& path) { return by_descriptor(path, false); }},
+    {"stdio", "fdopen_write", [](const std::string& path) { return by_descriptor(path, true); }},
+    {"stdio", "iostream",
+     [](const std::string& path) {
+       std::ifstream file(path);
+       std::string line;
+       std::size_t bytes = 0;
+       while (std::getline(file, line)) bytes += line.size() + 1;
+       MATRIX_CHECK(bytes == kBytes);
+       return true;
+     }},
+    {"stdio", "iostream_write",
+     [](const std::string& path) {
+       std::ofstream file(path);
+       file.write(block, kBytes);
+       file.close();
+       MATRIX_CHECK(file.good());
+       return true;
+     }},
+};
+
+}  // namespace
+
+std::span<const Row> stdio_rows() {
+  return kRows;
+}
+
+}  // namespace penstock::matrix
