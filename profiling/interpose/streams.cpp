@@ -52,6 +52,12 @@ void OnStream::meet(Stream& stream) noexcept {
   stream_ = nullptr;
 }
 
+std::int64_t OnStream::written_before_failure(std::int64_t at_most) const noexcept {
+  const std::int64_t at = kernel_position(fd_);
+  const std::int64_t bytes = at < 0 ? 0 : at - (stream_->position - unwritten_);
+  return bytes < 0 ? 0 : bytes > at_most ? at_most : bytes;
+}
+
 void OnStream::settle(ThreadLog& log, Stream& stream, const FILE& f, int fd) noexcept {
   Operation operation{.layer = PENSTOCK_STDIO, .offset = stream.position};
   if (stream.read_end == f._IO_read_end && f._IO_read_ptr > stream.read_ptr) {
@@ -92,9 +98,9 @@ void OnStream::settle(ThreadLog& log, Stream& stream, const FILE& f, int fd) noe
   count(log, fd, operation);
 }
 
-std::int64_t received(const OnStream& on, const FILE& f, const Filled& before) noexcept {
+std::int64_t received(const OnStream& on, const FILE& f, const Before& before) noexcept {
   const Filled now(f);
-  if (now.end == before.end && now.at >= before.at) {
+  if (before.same(f)) {
     return on.unread_before() - unread(f);  // all from what was in the buffer
   }
   // The buffer was filled at least once. How much is in it now the last time brought.
@@ -125,7 +131,7 @@ void settle_streams() noexcept {
           !copy_memory(stream.file, &copy, sizeof(copy))) {
         continue;
       }
-      if ((static_cast<unsigned>(copy._flags) & 0xffff0000U) == kMagic && copy._fileno == fd) {
+      if ((static_cast<unsigned>(copy._flags) & 0xffff0000U) == kMagic && descriptor_of(copy) == fd) {
         OnStream::settle(*log, stream, copy, fd);
       }
     }

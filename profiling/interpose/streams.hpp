@@ -58,13 +58,20 @@ inline Stream* known_stream(int fd) noexcept {
 void settle_streams() noexcept;
 
 constexpr int kInBackup = 0x100;  // _flags: the pointers are those of what ungetc() pushed back
+constexpr int kIsFile = 0x2000;   // not of memory, whose _fileno is left as it happens to be
 constexpr int kCurrentlyPutting = 0x800;
+constexpr int kNoReads = 0x4;
 constexpr int kErrorSeen = 0x20;
 constexpr int kUserLocks = 0x8000;  // __fsetlocking(FSETLOCKING_BYCALLER)
 
 // Other threads may be at the same stream.
 inline bool threads_may_be() noexcept {
   return &__libc_single_threaded == nullptr || __libc_single_threaded == 0;
+}
+
+// -1: no descriptor's, but memory, or a program's own functions.
+inline int descriptor_of(const FILE& f) noexcept {
+  return (f._flags & kIsFile) != 0 ? f._fileno : -1;
 }
 
 // Bytes in the buffer that the program has not received, or not given to the kernel yet.
@@ -85,13 +92,33 @@ struct Filled {
   const char* end;
 };
 
+// The same, and what tells that the buffer was filled anew, as often as may be, while a call was made: where
+// glibc knows the kernel to be, or else what the buffer begins with.
+struct Before : Filled {
+  explicit Before(const FILE& f) noexcept : Filled(f), offset(f._offset) {
+    room = f._IO_buf_end - f._IO_buf_base;
+    if (room >= static_cast<std::int64_t>(sizeof(begin))) {
+      __builtin_memcpy(begin, f._IO_buf_base, sizeof(begin));
+    }
+  }
+  bool same(const FILE& f) const noexcept {
+    const Filled now(f);
+    return now.end == end && now.at >= at && f._offset == offset &&
+           (offset >= 0 || room < static_cast<std::int64_t>(sizeof(begin)) ||
+            __builtin_memcmp(begin, f._IO_buf_base, sizeof(begin)) == 0);
+  }
+  std::int64_t offset;
+  std::int64_t room;
+  char begin[16] = {};
+};
+
 // A call on a stream, whose lock is held as long as this lives where there are other threads; then the call
 // itself takes it once more. A thread that is cancelled meanwhile lets go of it.
 class OnStream {
  public:
-  explicit OnStream(FILE* file) noexcept : file_(file), fd_(file->_fileno) {
+  explicit OnStream(FILE* file) noexcept : file_(file), fd_(descriptor_of(*file)) {
     if (fd_ < 0) {
-      return;  // memory, or a program's own functions
+      return;
     }
     ThreadLog* log = thread_log();
     if (log == nullptr) {
@@ -116,6 +143,7 @@ class OnStream {
     }
     unread_ = unread(*file);
     unwritten_ = unwritten(*file);
+    had_failed_ = (file->_flags & kErrorSeen) != 0;
   }
   ~OnStream() {
     if (locked_) [[unlikely]] {
@@ -227,11 +255,16 @@ class OnStream {
   void meet(Stream& stream) noexcept;
   int failure() const noexcept { return (file_->_flags & kErrorSeen) != 0 ? errno : 0; }
   void wrote_from(std::int64_t unwritten_then) noexcept {
-    const std::int64_t bytes = unwritten_then - unwritten(*file_);
+    std::int64_t bytes = unwritten_then - unwritten(*file_);
     if (bytes > 0) {
+      if (!had_failed_ && (file_->_flags & kErrorSeen) != 0) [[unlikely]] {
+        bytes = written_before_failure(bytes);
+      }
       kernel_written(bytes);
     }
   }
+  // glibc lets go of what it could not write. Where the kernel is in the file tells how far it came.
+  [[gnu::cold]] std::int64_t written_before_failure(std::int64_t at_most) const noexcept;
   void count_it(Operation operation) noexcept {
     if (begin_ != 0 || segments_wanted()) {
       stream_->ticks = ticks();
@@ -244,6 +277,7 @@ class OnStream {
   FILE* file_;
   int fd_;
   bool locked_ = false;
+  bool had_failed_ = false;
   ThreadLog* log_ = nullptr;
   Stream* stream_ = nullptr;
   std::int64_t unread_ = 0;
@@ -256,6 +290,6 @@ class OnStream {
 std::int64_t kernel_position(int fd) noexcept;
 // For calls that do not say how many bytes they gave the program: after one, these, by what was in the buffer
 // before it. Of a file it is exact; of a pipe as long as the call filled the buffer no more than once.
-std::int64_t received(const OnStream& on, const FILE& file, const Filled& before) noexcept;
+std::int64_t received(const OnStream& on, const FILE& file, const Before& before) noexcept;
 
 }  // namespace penstock::interpose

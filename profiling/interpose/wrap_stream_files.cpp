@@ -1,6 +1,7 @@
 // Streams that are opened, closed, moved about in and flushed.
 #include <fcntl.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "profiling/interpose/streams.hpp"
 #include "profiling/interpose/system.hpp"
@@ -25,8 +26,8 @@ int flags_of(const char* mode) noexcept {
 // A new stream: nobody has moved its pointers yet. Those that append stand at the end already.
 void met(FILE* file) noexcept {
   const int saved = errno;
-  if (file != nullptr && file->_fileno >= 0) {
-    if (Stream* stream = stream_at(file->_fileno)) {
+  if (file != nullptr && descriptor_of(*file) >= 0) {
+    if (Stream* stream = stream_at(descriptor_of(*file))) {
       stream->file = nullptr;
     }
     const OnStream on(file);
@@ -56,11 +57,18 @@ FILE* opened(const char* path, const char* mode, Call call) noexcept {
   return file;
 }
 
+bool has_failed(int result) noexcept {
+  return result == -1;
+}
+bool has_failed(const FILE* result) noexcept {
+  return result == nullptr;
+}
+
 // Around what closes a stream. What it still holds goes to the kernel; wide characters of it become bytes
 // before, and only the file's position says how many.
 template <typename Result, typename Call>
 Result closing(FILE* file, bool opens_again, Call call) noexcept {
-  const int fd = file->_fileno;
+  const int fd = descriptor_of(*file);
   ThreadLog* log = fd < 0 ? nullptr : thread_log();
   if (log == nullptr) {
     if (fd >= 0 && !opens_again && !log_suspended()) {
@@ -89,6 +97,10 @@ Result closing(FILE* file, bool opens_again, Call call) noexcept {
   const Result result = call();
   operation.end = ticks();
   const int saved = errno;
+  if (has_failed(result)) {
+    operation.failed = saved;
+    held = 0;  // as far as anybody can tell
+  }
   std::int64_t more = 0;  // of wide characters
   if (twin >= 0) {
     const std::int64_t after = kernel_position(static_cast<int>(twin));
@@ -124,33 +136,50 @@ FILE* opened_again(const char* path, const char* mode, FILE* file, Call call) no
 
 // What a seek read to stand at its place in the buffer. glibc reads from the begin of the block that the
 // place is in, and sets _offset behind what it read; within what it has it reads nothing and leaves both as
-// they are, unless it was writing.
+// they are, unless it was writing. Where the file ends before the place, what it read of the block is
+// forgotten.
 class ReadBySeek {
  public:
-  explicit ReadBySeek(const FILE& f) noexcept
-      : end_(Filled(f).end), offset_(f._offset), was_writing_((f._flags & kCurrentlyPutting) != 0) {}
+  ReadBySeek(const FILE& f, int whence) noexcept
+      : end_(Filled(f).end),
+        offset_(f._offset),
+        was_writing_((f._flags & kCurrentlyPutting) != 0),
+        may_read_((f._flags & kNoReads) == 0 && (whence != SEEK_CUR || f._offset >= 0)) {}
+  // After it succeeded.
   std::int64_t bytes(const FILE& f) const noexcept {
     const std::int64_t filled = f._IO_read_end - f._IO_buf_base;
-    return filled > 0 && (was_writing_ || f._offset != offset_ || f._IO_read_end != end_) ? filled : 0;
+    const std::int64_t block = f._IO_buf_end - f._IO_buf_base;
+    if (filled > 0) {
+      const bool at_end = f._IO_read_ptr == f._IO_read_end;  // to glibc that lies not within it
+      return was_writing_ || at_end || f._offset != offset_ || f._IO_read_end != end_ ? filled : 0;
+    }
+    if (!may_read_ || f._offset < 0 || f._offset % block == 0) {
+      return 0;
+    }
+    struct stat about {};
+    const std::int64_t begin = f._offset / block * block;
+    const bool known = system_call(SYS_fstat, f._fileno, word(&about)) == 0 && S_ISREG(about.st_mode);
+    return known && about.st_size > begin && about.st_size < f._offset ? about.st_size - begin : 0;
   }
 
  private:
   const char* end_;
   std::int64_t offset_;
   bool was_writing_;
+  bool may_read_;
 };
 
 template <typename Call>
-int sought(FILE* file, Call call) noexcept {
+int sought(FILE* file, int whence, Call call) noexcept {
   OnStream on(file);
   if (!on.watched()) {
     return call();
   }
-  const ReadBySeek read(*file);
+  const ReadBySeek read(*file, whence);
   on.time_it();
   const int result = call();
   const int saved = errno;
-  if (const std::int64_t bytes = read.bytes(*file); bytes > 0) {
+  if (const std::int64_t bytes = result == 0 ? read.bytes(*file) : 0; bytes > 0) {
     on.kernel_read(bytes);
   }
   on.was(PENSTOCK_CALL_SEEK, result != 0 ? saved : 0);
@@ -269,22 +298,22 @@ PENSTOCK_WRAP(int, fflush_unlocked, (FILE * file)) {
 }
 
 PENSTOCK_WRAP(int, fseek, (FILE * file, long offset, int whence)) {
-  return sought(file, [&] { return real_fseek(file, offset, whence); });
+  return sought(file, whence, [&] { return real_fseek(file, offset, whence); });
 }
 PENSTOCK_WRAP(int, fseeko, (FILE * file, off64_t offset, int whence)) {
-  return sought(file, [&] { return real_fseeko(file, offset, whence); });
+  return sought(file, whence, [&] { return real_fseeko(file, offset, whence); });
 }
 PENSTOCK_WRAP(int, fseeko64, (FILE * file, off64_t offset, int whence)) {
-  return sought(file, [&] { return real_fseeko64(file, offset, whence); });
+  return sought(file, whence, [&] { return real_fseeko64(file, offset, whence); });
 }
 PENSTOCK_WRAP(int, fsetpos, (FILE * file, const fpos_t* position)) {
-  return sought(file, [&] { return real_fsetpos(file, position); });
+  return sought(file, SEEK_SET, [&] { return real_fsetpos(file, position); });
 }
 PENSTOCK_WRAP(int, fsetpos64, (FILE * file, const fpos64_t* position)) {
-  return sought(file, [&] { return real_fsetpos64(file, position); });
+  return sought(file, SEEK_SET, [&] { return real_fsetpos64(file, position); });
 }
 PENSTOCK_WRAP(void, rewind, (FILE * file)) {
-  sought(file, [&] {
+  sought(file, SEEK_SET, [&] {
     real_rewind(file);
     return 0;
   });

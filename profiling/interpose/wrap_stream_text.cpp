@@ -29,11 +29,11 @@ int scanned(FILE* file, Call call) noexcept {
   if (!on.watched()) [[unlikely]] {
     return call();
   }
-  const Filled filled(*file);
+  const Before before_it(*file);
   on.time_it();
   const int result = call();
   const int saved = errno;
-  on.was_read(received(on, *file, filled));
+  on.was_read(received(on, *file, before_it));
   errno = saved;
   return result;
 }
@@ -46,14 +46,14 @@ auto wide_read(FILE* file, Call call) noexcept {
   if (!on.watched()) {
     return call();
   }
-  const Filled filled(*file);
+  const Before before_it(*file);
   const std::int64_t before = kernel_position(file->_fileno);
   on.time_it();
   const auto result = call();
   const int saved = errno;
   const std::int64_t after = before < 0 ? -1 : kernel_position(file->_fileno);
   const std::int64_t bytes = after < before || before < 0
-                                 ? received(on, *file, filled)
+                                 ? received(on, *file, before_it)
                                  : after - before + on.unread_before() - unread(*file);
   if (bytes > 0) {
     on.was_read(bytes);

@@ -134,13 +134,13 @@ char* read_line(FILE* file, char* out, size_t size, size_t room, Call call) noex
   if (!on.watched()) [[unlikely]] {
     return call();
   }
-  const Filled filled(*file);
+  const Before before_it(*file);
   on.time_read(room - 1);
   char* line = call();
   std::int64_t bytes = 0;
   if (line != nullptr) {
     const auto visible = static_cast<std::int64_t>(strlen(line));
-    bytes = received(on, *file, filled);
+    bytes = received(on, *file, before_it);
     bytes = bytes < visible || bytes >= static_cast<std::int64_t>(room) ? visible : bytes;
   }
   on.was_read(bytes);
