@@ -143,6 +143,20 @@ class Matrix(Profiled):
             self.assertEqual(coverage[way]["seen"], coverage[way]["kernel"], way)
             self.assertEqual(coverage[way]["fraction"], 1.0, way)
 
+    def test_random(self):
+        """Thousands of calls at random: what the kernel moved beneath streams is known to the byte, and what rings gave."""
+        session, files, said = self.profiled(PROGRAM, "run", self.data, *groups()["random"])
+        self.check_coverage(session["coverage"])
+        self.assertEqual(session["dropped"], 0)
+        self.assertEqual(files[str(self.data / "stream_of_threads_write")]["bytes_read"], 300000)
+        told = [line.split()[-1] for line in said.splitlines() if line.startswith("read: rings_at_random ")]
+        if told:
+            seen = files[str(self.data / "rings_at_random_write")]
+            self.assertEqual((seen["bytes_read"], seen["reads"]), (int(told[0]), 3 * 6000))
+            self.assertEqual(session["coverage"]["ring_bytes"], int(told[0]))
+        else:
+            print("rings: skipped, no io_uring here", file=sys.stderr)
+
     def test_what_no_library_makes_shows_in_coverage(self):
         session = self.check_group("inline")
         self.assertEqual(session["coverage"]["rchar"]["kernel"] - session["coverage"]["rchar"]["seen"], BYTES)

@@ -106,11 +106,14 @@ std::int64_t received(const OnStream& on, const FILE& f, const Before& before) n
   // The buffer was filled at least once. How much is in it now the last time brought.
   const std::int64_t at_least = on.unread_before() + (now.end - f._IO_buf_base) - unread(f);
   const std::int64_t at = kernel_position(f._fileno);
-  // Before the last time the whole buffer was used up, as often as need be. What does not fit is a position
-  // that other processes move as well.
+  // Before the last time the whole buffer was used up, as often as need be; at the end of the file the last
+  // time brought nothing, and the one before it less than the whole. What does not fit is a position that
+  // other processes move as well.
   const std::int64_t before_that = at < 0 ? -1 : at - unread(f) - on.stream().position - at_least;
   const std::int64_t room = f._IO_buf_end - f._IO_buf_base;
-  return at_least + (before_that > 0 && room > 0 && before_that % room == 0 ? before_that : 0);
+  const bool fits = before_that > 0 && room > 0 &&
+                    (before_that % room == 0 || ((f._flags & kEndSeen) != 0 && before_that < room));
+  return at_least + (fits ? before_that : 0);
 }
 
 void settle_streams() noexcept {

@@ -61,6 +61,7 @@ constexpr int kInBackup = 0x100;  // _flags: the pointers are those of what unge
 constexpr int kIsFile = 0x2000;   // not of memory, whose _fileno is left as it happens to be
 constexpr int kCurrentlyPutting = 0x800;
 constexpr int kNoReads = 0x4;
+constexpr int kEndSeen = 0x10;
 constexpr int kErrorSeen = 0x20;
 constexpr int kUserLocks = 0x8000;  // __fsetlocking(FSETLOCKING_BYCALLER)
 

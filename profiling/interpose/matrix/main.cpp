@@ -40,7 +40,7 @@ namespace {
 
 const Row* find(std::string_view name) {
   for (const auto rows : {posix_rows(), stdio_rows(), fortified_rows(), kernel_rows(), async_rows(),
-                          ring_rows(), metadata_rows(), process_rows()}) {
+                          ring_rows(), metadata_rows(), process_rows(), random_rows()}) {
     for (const Row& row : rows) {
       if (name == row.name) return &row;
       if (name.empty()) std::printf("%s %s\n", row.group, row.name);

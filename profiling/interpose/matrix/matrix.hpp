@@ -26,6 +26,7 @@ std::span<const Row> async_rows();
 std::span<const Row> ring_rows();
 std::span<const Row> metadata_rows();
 std::span<const Row> process_rows();
+std::span<const Row> random_rows();
 
 // Whatever fails ends the program.
 void check(bool right, const char* what);
