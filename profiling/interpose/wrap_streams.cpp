@@ -9,13 +9,34 @@ using namespace penstock::interpose;  // NOLINT: wrappers are outside of any nam
 
 namespace {
 
-// The short way, of what the buffer alone answers in a process of one thread: our copy instead of glibc's,
-// and the counters of a file that this thread has just used. What is out of the ordinary is left to OnStream.
+// The lock of a stream, where there are other threads, for as long as no call of libc's is made.
+class Locked {
+ public:
+  explicit Locked(FILE* file) noexcept
+      : file_(threads_may_be() && (file->_flags & kUserLocks) == 0 ? file : nullptr) {
+    if (file_ != nullptr) {
+      flockfile(file_);
+    }
+  }
+  ~Locked() {
+    if (file_ != nullptr) {
+      funlockfile(file_);
+    }
+  }
+  Locked(const Locked&) = delete;
+  Locked& operator=(const Locked&) = delete;
+
+ private:
+  FILE* file_;
+};
+
+// The short way, of what the buffer alone answers: our copy instead of glibc's, and the counters of a file
+// that this thread has just used. What is out of the ordinary is left to OnStream.
 class Short {
  public:
-  explicit Short(FILE* file) noexcept {
+  explicit Short(FILE* file) noexcept : lock_(file) {
     ThreadLog* log = own_log;
-    if (log == nullptr || threads_may_be()) [[unlikely]] {
+    if (log == nullptr) [[unlikely]] {
       return;
     }
     const int fd = file->_fileno;
@@ -54,6 +75,7 @@ class Short {
   }
 
  private:
+  const Locked lock_;
   ThreadLog* log_ = nullptr;
   Stream* stream_ = nullptr;
   penstock_counters* counters_ = nullptr;
@@ -77,7 +99,7 @@ size_t read_items(FILE* file, void* out, size_t room, size_t size, size_t count,
     return call(size, count);
   }
   if (bytes <= in_buffer(file)) {
-    if (Short way(file); way.is_open()) [[likely]] {
+    if (Short way(file); way.is_open() && bytes <= in_buffer(file)) [[likely]] {
       way.read(file, out, bytes);
       return count;
     }
@@ -99,7 +121,7 @@ size_t write_items(FILE* file, const void* data, size_t size, size_t count, Call
     return call(size, count);
   }
   if (bytes <= room_in_buffer(file)) {
-    if (Short way(file); way.is_open()) [[likely]] {
+    if (Short way(file); way.is_open() && bytes <= room_in_buffer(file)) [[likely]] {
       way.write(file, data, bytes);
       return count;
     }
@@ -120,14 +142,16 @@ char* read_line(FILE* file, char* out, size_t size, size_t room, Call call) noex
   if (room > size) [[unlikely]] {
     return call();  // which is fortified and ends the program
   }
-  const size_t there = in_buffer(file);
-  const size_t most = there < room - 1 ? there : room - 1;  // `room` is at least 2 where `most` is not 0
-  if (const void* end = most == 0 || room == 0 ? nullptr : memchr(file->_IO_read_ptr, '\n', most)) {
+  if (room > 1 && in_buffer(file) != 0) {
     if (Short way(file); way.is_open()) [[likely]] {
-      const auto bytes = static_cast<size_t>(static_cast<const char*>(end) - file->_IO_read_ptr) + 1;
-      way.read(file, out, bytes);
-      out[bytes] = 0;
-      return out;
+      const size_t there = in_buffer(file);
+      const void* end = memchr(file->_IO_read_ptr, '\n', there < room - 1 ? there : room - 1);
+      if (end != nullptr) [[likely]] {
+        const auto bytes = static_cast<size_t>(static_cast<const char*>(end) - file->_IO_read_ptr) + 1;
+        way.read(file, out, bytes);
+        out[bytes] = 0;
+        return out;
+      }
     }
   }
   OnStream on(file);
@@ -162,15 +186,15 @@ ssize_t read_delimited(FILE* file, Call call) noexcept {
 // From a buffer that holds something, a byte is taken as the macros take it; the next call counts it.
 template <typename Call>
 int read_byte(FILE* file, Call call) noexcept {
-  if (file->_IO_read_ptr < file->_IO_read_end && !threads_may_be()) [[likely]] {
-    return static_cast<unsigned char>(*file->_IO_read_ptr++);
+  if (file->_IO_read_ptr < file->_IO_read_end) [[likely]] {
+    const Locked lock(file);
+    if (file->_IO_read_ptr < file->_IO_read_end) [[likely]] {
+      return static_cast<unsigned char>(*file->_IO_read_ptr++);
+    }
   }
   OnStream on(file);
   if (!on.watched()) {
     return call();
-  }
-  if (file->_IO_read_ptr < file->_IO_read_end) {
-    return static_cast<unsigned char>(*file->_IO_read_ptr++);
   }
   on.time_it();
   const int byte = call();
@@ -180,15 +204,15 @@ int read_byte(FILE* file, Call call) noexcept {
 
 template <typename Call>
 int write_byte(FILE* file, int byte, Call call) noexcept {
-  if (file->_IO_write_ptr < file->_IO_write_end && !threads_may_be()) [[likely]] {
-    return static_cast<unsigned char>(*file->_IO_write_ptr++ = static_cast<char>(byte));
+  if (file->_IO_write_ptr < file->_IO_write_end) [[likely]] {
+    const Locked lock(file);
+    if (file->_IO_write_ptr < file->_IO_write_end) [[likely]] {
+      return static_cast<unsigned char>(*file->_IO_write_ptr++ = static_cast<char>(byte));
+    }
   }
   OnStream on(file);
   if (!on.watched()) {
     return call();
-  }
-  if (file->_IO_write_ptr < file->_IO_write_end) {
-    return static_cast<unsigned char>(*file->_IO_write_ptr++ = static_cast<char>(byte));
   }
   on.time_it();
   const int result = call();
