@@ -137,6 +137,7 @@ void count_path(ThreadLog& log, int at, const char* path, const Operation& opera
     count_drop(session.header->dropped_operations);
     return;
   }
+  note_moment(operation.end);
   AbsoluteName name;
   if (absolute_name(at, path, name)) {
     count_name(log, name, operation, kind, size);
@@ -161,6 +162,7 @@ void count_open(ThreadLog& log, int at, const char* path, int flags, int fd,
     forget(fd);
     return;
   }
+  note_moment(operation.end);
   AbsoluteName name;
   bool named = absolute_name(at, path, name);
   if (fd < 0) {
