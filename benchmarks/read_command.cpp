@@ -157,13 +157,6 @@ constexpr OptionSpec kOptions[] = {
      .group = "Output"},
 };
 
-// The manifest is mapped, which no back end counts, when it lies in the corpus's own place.
-std::uint64_t mapped_manifest_bytes(const CommandContext& context, const Corpus& corpus) {
-  const bool lies_there = !context.options.flag("scan") && context.options.text("manifest").empty() &&
-                          corpus.tier.backend->native_path(kManifestName).has_value();
-  return lies_there ? corpus.manifest.bytes().size() : 0;
-}
-
 // What a table has no room for: the samples that something was wrong with and that ended nothing; and, where
 // there is no table, why a row failed.
 void say_what_went_wrong(const ReadSweep& sweep, const std::vector<Tier*>& tiers, bool table, bool skipping) {
@@ -229,9 +222,8 @@ Result<int> run(const CommandContext& context) {
     const Tier& tier = *tiers[cells[i].tier];
     PENSTOCK_ASSIGN(
         const std::uint64_t bytes_read,
-        bytes_over_ranks(
-            ranks, sweep->tier_bytes_read(cells[i].tier) +
-                       (&tier == &opened.corpus.tier ? mapped_manifest_bytes(context, opened.corpus) : 0)));
+        bytes_over_ranks(ranks, sweep->tier_bytes_read(cells[i].tier) +
+                                    (&tier == &opened.corpus.tier ? opened.corpus.mapped_bytes : 0)));
     record_cell(cells[i], first, tier, opened.corpus.manifest, bytes_read, trial);
     run.keep(std::move(trial));
   }

@@ -100,11 +100,14 @@ Result<Corpus> open_corpus(std::string_view corpus, const OpenCorpus& how) {
       warn(fmt::format("'{}' {}; scanned is what is there", tier.root, unfinished));
     if (!scanned.report.text.empty()) note(fmt::format("'{}': {}", tier.root, scanned.report.text));
     if (scanned.manifest.samples() == 0) return without_samples(tier);
-    return Corpus{std::move(tier), std::move(scanned.manifest), std::move(name), std::move(scanned.report)};
+    return Corpus{std::move(tier), std::move(scanned.manifest), std::move(name), std::move(scanned.report),
+                  0};
   }
   PENSTOCK_ASSIGN(Manifest manifest, open_manifest(tier, how));
   if (manifest.samples() == 0) return without_samples(tier);
-  return Corpus{std::move(tier), std::move(manifest), std::move(name), std::nullopt};
+  const bool mapped = how.manifest_file.empty() && tier.backend->native_path(kManifestName).has_value();
+  const std::uint64_t mapped_bytes = mapped ? manifest.bytes().size() : 0;
+  return Corpus{std::move(tier), std::move(manifest), std::move(name), std::nullopt, mapped_bytes};
 }
 
 CorpusFacts corpus_facts(const Corpus& corpus) {

@@ -28,6 +28,7 @@ struct Corpus {
   Manifest manifest;
   std::string name;                // last part of the root's path, for tables
   std::optional<ScanReport> scan;  // there with OpenCorpus::scan
+  std::uint64_t mapped_bytes = 0;  // of the manifest, where it is mapped from that place: no back end counts it
 };
 
 struct OpenCorpus {

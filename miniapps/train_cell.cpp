@@ -308,6 +308,7 @@ Result<void> Cell::input_alone(std::uint64_t steps, unsigned parts, std::vector<
 // Of this process so far; of a search, whose runs follow each other in it, what this run read.
 Result<void> Cell::report_totals() {
   std::uint64_t read = tier_.backend->moved_bytes().read + cache_.warmed_bytes();
+  if (&tier_ == &corpus_.tier) read += corpus_.mapped_bytes;
   if (setup_.find_accelerators) read -= read_before_;
   PENSTOCK_TRY(ranks_.all_reduce(std::span(&read, 1), Reduction::sum));
   trial_.value("tier_bytes_read", "B", Better::neither, static_cast<double>(read));

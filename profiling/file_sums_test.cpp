@@ -3,14 +3,17 @@
 #include <gtest/gtest.h>
 
 #include <map>
-#include <mutex>
 #include <set>
+#include <sstream>
 #include <string>
+#include <vector>
 
+#include "io_backends/base/mounts.hpp"
 #include "io_backends/base/testing.hpp"
 #include "profiling/roll_up.hpp"
 #include "profiling/session_summary.hpp"
 #include "profiling/session_testing.hpp"
+#include "profiling/session_top.hpp"
 
 namespace penstock {
 namespace {
@@ -219,6 +222,40 @@ TEST(MountTable, TheLongestMountPointHoldsAPath) {
   EXPECT_EQ(table.mount_of("/data"), "/data");
   EXPECT_EQ(table.mount_of("/database"), "/");
   EXPECT_EQ(table.mount_of("pipe:[7]"), "");
+}
+
+TEST(MountTable, IsReadFromAMountinfo) {
+  std::istringstream text(
+      "22 1 254:1 / / rw shared:1 - ext4 /dev/root rw\n"
+      "30 22 0:25 / /mnt/two\\040words rw - tmpfs tmpfs rw\n"
+      "broken\n");
+  EXPECT_EQ(mount_points(text), (std::vector<std::string>{"/", "/mnt/two words"}));
+}
+
+TEST_F(FileSumsTest, TwoLooksTellWhatHappenedBetween) {
+  SessionBytes bytes(100);
+  bytes.add_file("/data/a", 100, 1, 100);
+  bytes.add_file("/data/b", 100, 1, 5000);
+  bytes.write(folder_.path());
+  const Session before = opened();
+  const Look first = look_at(before, {});
+  EXPECT_EQ(first.processes, 0U);
+  const Change since_begin = change_of(nullptr, first, 1);
+  EXPECT_DOUBLE_EQ(since_begin.seconds, 10);
+  EXPECT_EQ(since_begin.bytes_read, 5100U);
+  EXPECT_EQ(since_begin.files, 2U);
+  ASSERT_EQ(since_begin.hottest.size(), 1U);
+  EXPECT_EQ(since_begin.hottest[0].path, "/data/b");
+  bytes.add_file("/data/a", 101, 2, 300);
+  bytes.write(folder_.path());
+  const Session after = opened();
+  const Look second = look_at(after, {});
+  const Change change = change_of(&first, second, 10);
+  EXPECT_EQ(change.bytes_read, 600U);
+  EXPECT_EQ(change.files, 1U);
+  ASSERT_EQ(change.hottest.size(), 1U);
+  EXPECT_EQ(change.hottest[0].path, "/data/a");
+  EXPECT_EQ(change.hottest[0].bytes_read, 600U);
 }
 
 TEST(Folders, OfPaths) {

@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <system_error>
@@ -16,6 +17,7 @@
 #include "profiling/session_coverage.hpp"
 #include "profiling/session_folder.hpp"
 #include "profiling/session_summary.hpp"
+#include "profiling/span_log.hpp"
 #include "profiling/watched_run.hpp"
 #include "results/store.hpp"
 #include "results/table.hpp"
@@ -145,7 +147,8 @@ Result<int> profile_run(const CommandContext& context, ProfileNouns nouns) {
   const auto on_end = [&](std::uint32_t pid) {
     penstock_kernel_io kernel_end{};
     if (!read_kernel_io(pid, kernel_end)) return;
-    if (const Result<void> done = complete_image(folder, pid, kernel_end); !done.ok())
+    const std::int64_t now_ns = span_ns(std::chrono::steady_clock::now());
+    if (const Result<void> done = complete_image(folder, pid, kernel_end, now_ns); !done.ok())
       warn(done.error().message());
   };
   const Result<int> code = run_watched({.program = *program,

@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <map>
 #include <set>
 #include <tuple>
 #include <utility>
@@ -76,6 +77,32 @@ Result<std::set<fs::path>> files_of(std::span<const fs::path> paths) {
   return files;
 }
 
+// All processes of a machine have the same two clocks, and what the first one and the last one read of them
+// makes the best line. A process that lived for long and was killed may have nothing but a rate of its own.
+void refine_clocks(Session& session) {
+  struct Reach {
+    penstock_moment first{0, INT64_MAX};
+    penstock_moment last{0, INT64_MIN};
+    void add(const penstock_moment& moment) {
+      if (moment.monotonic_ns < first.monotonic_ns) first = moment;
+      if (moment.monotonic_ns > last.monotonic_ns) last = moment;
+    }
+  };
+  std::map<std::string_view, Reach> hosts;
+  for (const auto& image : session.images) {
+    const penstock_session_header& header = image->header();
+    if (header.clock != PENSTOCK_CLOCK_TSC) continue;
+    hosts[image->host()].add(header.begin);
+    hosts[image->host()].add(header.later[header.later_index & 1U]);
+  }
+  for (const auto& image : session.images) {
+    const auto reach = hosts.find(image->host());
+    if (reach == hosts.end()) continue;
+    image->refine_clock(reach->second.first);
+    image->refine_clock(reach->second.last);
+  }
+}
+
 void group_processes(Session& session) {
   for (const auto& image : session.images) {
     if (session.processes.empty() || !same_process(session.processes.back().last(), *image))
@@ -141,18 +168,28 @@ std::vector<std::string_view> SessionImage::command() const {
   return words;
 }
 
+void SessionImage::refine_clock(const penstock_moment& moment) {
+  view_.clock().refine(moment);
+  end_monotonic_ns_ = header().end_monotonic_ns != 0 ? end_monotonic_ns_ : end_of_ticks();
+}
+
+std::int64_t SessionImage::end_of_ticks() const {
+  return std::max(header().begin.monotonic_ns, view_.clock().monotonic_ns(last_ticks_));
+}
+
 void SessionImage::look_at_end() {
   end_monotonic_ns_ = std::max(header().begin.monotonic_ns, header().end_monotonic_ns);
   if (header().end_monotonic_ns != 0) return;
   const penstock_moment& later = header().later[header().later_index & 1U];
-  std::uint64_t last = std::max(later.ticks, header().begin.ticks);
+  std::uint64_t& last = last_ticks_;
+  last = std::max(later.ticks, header().begin.ticks);
   view_.each<penstock_thread>(PENSTOCK_BLOCK_THREADS, [&](const penstock_thread& thread, std::uint64_t) {
     last = std::max({last, thread.begin_ticks, thread.end_ticks});
   });
   view_.each<penstock_counters>(
       PENSTOCK_BLOCK_COUNTERS,
       [&](const penstock_counters& counters, std::uint64_t) { last = std::max(last, counters.last_ticks); });
-  end_monotonic_ns_ = std::max(end_monotonic_ns_, view_.clock().monotonic_ns(last));
+  end_monotonic_ns_ = end_of_ticks();
 }
 
 Result<std::unique_ptr<SessionImage>> SessionImage::open(const fs::path& path) {
@@ -226,12 +263,14 @@ Session session_of(std::vector<std::unique_ptr<SessionImage>> images) {
   session.images = std::move(images);
   std::stable_sort(session.images.begin(), session.images.end(),
                    [](const auto& a, const auto& b) { return image_before(*a, *b); });
+  refine_clocks(session);
   group_processes(session);
   find_unwatched(session);
   return session;
 }
 
-Result<void> complete_image(const fs::path& folder, std::uint32_t pid, const penstock_kernel_io& kernel_end) {
+Result<void> complete_image(const fs::path& folder, std::uint32_t pid, const penstock_kernel_io& kernel_end,
+                            std::int64_t end_monotonic_ns) {
   std::set<fs::path> files;
   PENSTOCK_TRY(add_folder(folder, files));
   fs::path newest;
@@ -249,10 +288,13 @@ Result<void> complete_image(const fs::path& folder, std::uint32_t pid, const pen
   const Fd fd(retry_eintr([&] { return ::open(newest.c_str(), O_WRONLY | O_CLOEXEC | O_NOFOLLOW); }));
   if (!fd) return errno_error(errno, "cannot open", newest.string());
   const std::uint32_t known = 1;
-  constexpr auto kEnd = static_cast<off_t>(offsetof(penstock_session_header, kernel_end));
-  constexpr auto kKnown = static_cast<off_t>(offsetof(penstock_session_header, kernel_end_known));
-  if (::pwrite(fd.get(), &kernel_end, sizeof kernel_end, kEnd) != sizeof kernel_end ||
-      ::pwrite(fd.get(), &known, sizeof known, kKnown) != sizeof known)
+  const auto put = [&](std::size_t offset, const void* value, std::size_t bytes) {
+    return ::pwrite(fd.get(), value, bytes, static_cast<off_t>(offset)) == static_cast<ssize_t>(bytes);
+  };
+  using Header = penstock_session_header;
+  if (!put(offsetof(Header, kernel_end), &kernel_end, sizeof kernel_end) ||
+      !put(offsetof(Header, end_monotonic_ns), &end_monotonic_ns, sizeof end_monotonic_ns) ||
+      !put(offsetof(Header, kernel_end_known), &known, sizeof known))
     return errno_error(errno, "cannot write", newest.string());
   return success();
 }

@@ -36,17 +36,21 @@ class SessionImage {
   std::vector<std::string_view> command() const;
   // The file's last word: when recording ended, or the last thing that it saw.
   std::int64_t end_monotonic_ns() const { return end_monotonic_ns_; }
+  // As of SessionClock; what was said of times before does not hold any more.
+  void refine_clock(const penstock_moment& moment);
 
  private:
   SessionImage() = default;
   Result<void> look(std::span<const std::byte> bytes, const NextData& next_data);
   void look_at_end();
+  std::int64_t end_of_ticks() const;
 
   std::filesystem::path path_;
   MappedFile file_;
   SessionView view_;
   bool python_ = false;
   std::int64_t end_monotonic_ns_ = 0;
+  std::uint64_t last_ticks_ = 0;  // of anything that it did
 };
 
 // A process: its images in order.
@@ -75,9 +79,10 @@ Result<Session> open_session(std::span<const std::filesystem::path> paths);
 // At least one.
 Session session_of(std::vector<std::unique_ptr<SessionImage>> images);
 
-// For the kernel's last word on a process that could not write it itself: sets kernel_end of the newest image
-// of that process in the folder, if it has none. Never makes or lengthens a file.
+// For the kernel's last word on a process that has just ended and could not write it itself: sets kernel_end
+// and end_monotonic_ns of the newest image of that process in the folder, if it has none. Never makes or
+// lengthens a file.
 Result<void> complete_image(const std::filesystem::path& folder, std::uint32_t pid,
-                            const penstock_kernel_io& kernel_end);
+                            const penstock_kernel_io& kernel_end, std::int64_t end_monotonic_ns);
 
 }  // namespace penstock

@@ -111,7 +111,7 @@ struct penstock_session_header {
   uint32_t later_index;
   uint32_t kernel_end_known;               // 1: kernel_end holds
   uint64_t ticks_per_s;                    // measured when the library was loaded: good to a thousandth
-  int64_t end_monotonic_ns;                // 0 while state is running
+  int64_t end_monotonic_ns;                // 0 while the process runs, or nobody saw its end
   struct penstock_kernel_io kernel_begin;  // when the library was loaded, or 0 after a fork
   struct penstock_kernel_io kernel_end;    // the last that was read
   uint64_t file_end;                       // no block begins here or behind it

@@ -62,6 +62,18 @@ Chart rate_chart(const SegmentFacts& segments, const Output& output) {
   return chart;
 }
 
+std::string peak_html(const SegmentFacts& segments, const Output& output) {
+  const auto most = [&](const std::vector<double>& bytes) {
+    const double peak = bytes.empty() ? 0 : *std::max_element(bytes.begin(), bytes.end());
+    return fmt::format("{} {}", format_rate(peak / segments.interval_s, output), rate_unit(output));
+  };
+  return "<p>" +
+         report::escape(fmt::format("In the busiest {}: {} read, {} written.",
+                                    format_seconds(segments.interval_s), most(segments.bytes_read),
+                                    most(segments.bytes_written))) +
+         "</p>\n";
+}
+
 std::string closed(std::string section) {
   return section + "</section>\n";
 }
@@ -79,6 +91,7 @@ Result<void> write_session_page(const Session& session, const FileSums& sums, co
   std::string time = state.open_section("time", "Over time", "");
   if (report.summary.segments) {
     time += state.place(rate_chart(*report.summary.segments, output));
+    time += peak_html(*report.summary.segments, output);
   } else {
     time +=
         "<p>What moved when was not kept: <code>penstock profile run --trace</code> keeps every call.</p>\n";

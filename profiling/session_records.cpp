@@ -24,6 +24,33 @@ namespace fs = std::filesystem;
 
 using ThreadKey = std::pair<const SessionImage*, std::uint32_t>;
 
+// When one thread read, and how much.
+struct ThreadReading {
+  std::int64_t first_ns = INT64_MAX;
+  std::int64_t last_ns = INT64_MIN;
+  std::uint64_t bytes = 0;
+};
+using ThreadReadings = std::map<ThreadKey, ThreadReading>;
+
+// How many threads read at the same time, at most: from their first read to their last. A pool that is made
+// anew for each epoch counts once. Who reads next to nothing (a configuration file) is no reader.
+std::uint64_t threads_at_once(const ThreadReadings& threads, std::uint64_t all_bytes) {
+  std::vector<std::pair<std::int64_t, int>> turns;
+  for (const auto& [key, thread] : threads) {
+    if (thread.bytes == 0 || thread.bytes < all_bytes / 100) continue;
+    turns.emplace_back(thread.first_ns, 1);
+    turns.emplace_back(std::max(thread.first_ns, thread.last_ns), -1);
+  }
+  // At one moment who begins comes before who ends.
+  std::sort(turns.begin(), turns.end(), [](const auto& a, const auto& b) {
+    return a.first != b.first ? a.first < b.first : a.second > b.second;
+  });
+  int now = 0;
+  int most = 0;
+  for (const auto& [when, turn] : turns) most = std::max(most, now += turn);
+  return static_cast<std::uint64_t>(most);
+}
+
 struct TierSum {
   std::string_view name;
   std::string root;
@@ -32,7 +59,8 @@ struct TierSum {
   std::uint64_t last_file = 0;
   std::int64_t first_read_ns = INT64_MAX;
   std::int64_t last_read_ns = INT64_MIN;
-  std::map<ThreadKey, std::uint64_t> bytes_by_thread;
+  ThreadReadings threads;
+  std::uint64_t mapped_bytes = 0;
   std::set<const SessionImage*> images;
 
   void add(const penstock_counters& counters, const SessionImage& image) {
@@ -41,19 +69,17 @@ struct TierSum {
     images.insert(&image);
     if (files == 0 || last_file != counters.file) ++files;
     last_file = counters.file;
+    mapped_bytes += counters.mapped_bytes;
     if (counters.bytes_read == 0) return;
-    bytes_by_thread[{&image, counters.thread}] += counters.bytes_read;
+    ThreadReading& thread = threads[{&image, counters.thread}];
+    thread.bytes += counters.bytes_read;
     const auto realtime = [&](std::uint64_t ticks) { return clock.realtime_ns(clock.monotonic_ns(ticks)); };
     if (counters.first_read_ticks != PENSTOCK_NEVER)
-      first_read_ns = std::min(first_read_ns, realtime(counters.first_read_ticks));
+      thread.first_ns = std::min(thread.first_ns, realtime(counters.first_read_ticks));
     if (counters.last_read_ticks != PENSTOCK_NEVER)
-      last_read_ns = std::max(last_read_ns, realtime(counters.last_read_ticks));
-  }
-  // Who reads next to nothing (a configuration file) is no reader.
-  std::uint64_t threads() const {
-    return static_cast<std::uint64_t>(
-        std::count_if(bytes_by_thread.begin(), bytes_by_thread.end(),
-                      [&](const auto& thread) { return thread.second >= all.bytes_read / 100; }));
+      thread.last_ns = std::max(thread.last_ns, realtime(counters.last_read_ticks));
+    first_read_ns = std::min(first_read_ns, thread.first_ns);
+    last_read_ns = std::max(last_read_ns, thread.last_ns);
   }
 };
 
@@ -65,7 +91,7 @@ struct Reading {
 };
 
 Reading reading_of(const TierSum& tier) {
-  Reading reading{tier.all.bytes_read, 0, tier.threads()};
+  Reading reading{tier.all.bytes_read, 0, threads_at_once(tier.threads, tier.all.bytes_read)};
   if (tier.first_read_ns < tier.last_read_ns)
     reading.wall_s = (static_cast<double>(tier.last_read_ns) - static_cast<double>(tier.first_read_ns)) / 1e9;
   return reading;
@@ -74,22 +100,23 @@ Reading reading_of(const TierSum& tier) {
 // From spans of reading; no bytes where there are none.
 Reading reading_of_spans(const Session& session) {
   Reading reading;
-  std::set<ThreadKey> threads;
-  double begin = 0;
-  double end = 0;
+  ThreadReadings threads;
+  std::int64_t begin = INT64_MAX;
+  std::int64_t end = INT64_MIN;
   for (const auto& image : session.images)
     image->view().each<penstock_span>(PENSTOCK_BLOCK_SPANS, [&](const penstock_span& span, std::uint64_t) {
       if (span.component != PENSTOCK_READ || span.bytes == 0) return;
       const SessionClock& clock = image->view().clock();
-      const auto from = static_cast<double>(clock.realtime_ns(span.begin_ns));
-      const auto to = static_cast<double>(clock.realtime_ns(span.end_ns));
-      begin = reading.bytes == 0 ? from : std::min(begin, from);
-      end = reading.bytes == 0 ? to : std::max(end, to);
+      ThreadReading& thread = threads[{image.get(), span.thread}];
+      thread.bytes += span.bytes;
+      thread.first_ns = std::min(thread.first_ns, clock.realtime_ns(span.begin_ns));
+      thread.last_ns = std::max(thread.last_ns, clock.realtime_ns(span.end_ns));
+      begin = std::min(begin, thread.first_ns);
+      end = std::max(end, thread.last_ns);
       reading.bytes += span.bytes;
-      threads.insert({image.get(), span.thread});
     });
-  reading.threads = threads.size();
-  reading.wall_s = (end - begin) / 1e9;
+  reading.threads = threads_at_once(threads, reading.bytes);
+  if (end > begin) reading.wall_s = (static_cast<double>(end) - static_cast<double>(begin)) / 1e9;
   return reading;
 }
 
@@ -158,6 +185,7 @@ Record record_of(const Session& session, const TierSum& tier, const Reading& rea
   value("payload_bytes", "B", Better::neither, bytes);
   value("wall_s", "s", Better::neither, reading.wall_s);
   value("tier_bytes_read", "B", Better::neither, all_bytes);
+  value("tier_bytes_mapped", "B", Better::neither, static_cast<double>(tier.mapped_bytes));
   value("tier_bytes_written", "B", Better::neither, static_cast<double>(tier.all.bytes_written));
   value("read_s", "s", Better::neither, tier.all.read_ns / 1e9);
   value("reads", "1", Better::neither, static_cast<double>(tier.all.reads));
@@ -197,7 +225,7 @@ std::vector<Record> records_of(const Session& session, const FileSums& sums, con
   };
   sums.each_entry([&](const penstock_counters& counters, const SessionImage& image, std::string_view path,
                       unsigned kind) {
-    const bool moved = (counters.bytes_read | counters.bytes_written) != 0;
+    const bool moved = (counters.bytes_read | counters.bytes_written | counters.mapped_bytes) != 0;
     const bool below = counters.layer == PENSTOCK_MPIIO || counters.layer >= PENSTOCK_HDF5;
     if (below || !moved || !filter.wants(path, kind, moved, image)) return;
     if (TierSum* const tier = tier_of(path); tier != nullptr) tier->add(counters, image);

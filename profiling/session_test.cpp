@@ -129,12 +129,13 @@ TEST_F(SessionTest, TheKernelsLastWordIsWrittenIntoTheNewestImageAlone) {
   second.write(folder_.path());
   penstock_kernel_io io{};
   io.rchar = 77;
-  ASSERT_OK(complete_image(folder_.path(), 100, io));
-  ASSERT_OK(complete_image(folder_.path(), 999, io));
+  ASSERT_OK(complete_image(folder_.path(), 100, io, 12'000'000'000));
+  ASSERT_OK(complete_image(folder_.path(), 999, io, 1));
   const Session session = opened();
   EXPECT_EQ(session.images[0]->header().kernel_end.rchar, 2U);
   EXPECT_EQ(session.images[1]->header().kernel_end.rchar, 77U);
   EXPECT_EQ(session.images[1]->header().kernel_end_known, 1U);
+  EXPECT_EQ(session.images[1]->end_monotonic_ns(), 12'000'000'000);
 }
 
 TEST_F(SessionTest, CoverageTakesReapedChildrenFromTheirParent) {
@@ -174,6 +175,24 @@ TEST_F(SessionTest, AKilledChildIsComparedTogetherWithTheParentThatReapedIt) {
   EXPECT_EQ(coverage.rchar.kernel, 10'000U);
   EXPECT_EQ(coverage.rchar.seen, 10'000U);
   EXPECT_EQ(coverage.unknown_processes, 0U);
+}
+
+TEST_F(SessionTest, AChildThatWasNotReapedIsToldByItsParentsCounters) {
+  SessionBytes parent(100);
+  parent.set_kernel(0, 5000);  // the first child's alone
+  parent.write(folder_.path());
+  for (std::uint32_t child = 0; child < 2; ++child) {
+    SessionBytes bytes(200 + child);
+    bytes.header().parent_pid = 100;
+    bytes.header().begin.monotonic_ns = 2'000'000'000;
+    bytes.header().end_monotonic_ns = 3'000'000'000 + child;
+    bytes.set_kernel(0, 5000);
+    bytes.add_thread(200, 5000, 0);
+    bytes.write(folder_.path());
+  }
+  const SessionCoverage coverage = coverage_of(opened());
+  EXPECT_EQ(coverage.rchar.kernel, 10'000U);
+  EXPECT_EQ(coverage.rchar.seen, 10'000U);
 }
 
 TEST_F(SessionTest, AForkThatDidNothingStandsBetweenNobody) {

@@ -34,11 +34,14 @@ std::string seconds_text(double ns) {
 
 std::string who(const Session& session) {
   const SessionProcess& first = session.processes.front();
-  std::string command;
-  for (const std::string_view word : first.last().command())
-    command += fmt::format("{}{}", command.empty() ? "" : " ", printable_path(word));
   constexpr std::size_t kMost = 100;
-  if (command.size() > kMost) command = command.substr(0, kMost) + "...";
+  std::string command;
+  for (const std::string_view word : first.last().command()) {
+    if (command.size() > kMost) break;
+    command.append(command.empty() ? "" : " ").append(word);
+  }
+  command =
+      command.size() > kMost ? printable_path(command.substr(0, kMost)) + "..." : printable_path(command);
   if (command.empty()) command = printable_path(first.last().executable());
   return fmt::format("{}; {}", command, counted(session.processes.size(), "process", "processes"));
 }
@@ -144,6 +147,8 @@ bool is_there(std::string_view path) {
 }  // namespace
 
 std::string printable_path(std::string_view path) {
+  const bool plain = std::all_of(path.begin(), path.end(), [](char c) { return c >= 0x20 && c < 0x7f; });
+  if (plain) return std::string(path);
   // Through JSON and back, which leaves no byte that is no UTF-8.
   const std::string quoted =
       nlohmann::json(path).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);

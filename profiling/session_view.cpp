@@ -50,6 +50,7 @@ Result<void> check_header(const penstock_session_header& header) {
 SessionClock::SessionClock(const penstock_session_header& header)
     : begin_(header.begin), begin_realtime_ns_(header.begin_realtime_ns) {
   if (header.clock == PENSTOCK_CLOCK_MONOTONIC) return;
+  ticks_are_ns_ = false;
   known_ = false;
   const penstock_moment& later = header.later[header.later_index & 1U];
   std::int64_t passed = 0;
@@ -57,12 +58,28 @@ SessionClock::SessionClock(const penstock_session_header& header)
       !__builtin_sub_overflow(later.monotonic_ns, begin_.monotonic_ns, &passed) && passed >= kLongEnoughNs) {
     ns_per_tick_ = static_cast<double>(passed) / static_cast<double>(later.ticks - begin_.ticks);
     known_ = ns_per_tick_ <= kMostNsPerTick;
+    if (known_) baseline_ns_ = passed;
   }
   if (!known_ && header.ticks_per_s != 0) {
     ns_per_tick_ = 1e9 / static_cast<double>(header.ticks_per_s);
     known_ = true;
   }
   if (!known_) ns_per_tick_ = 1;
+}
+
+void SessionClock::refine(const penstock_moment& moment) {
+  constexpr double kAgrees = 0.005;  // a rate that was measured at once is good to a thousandth
+  if (ticks_are_ns_ || !known_ || moment.ticks == begin_.ticks) return;
+  std::int64_t passed = 0;
+  if (__builtin_sub_overflow(moment.monotonic_ns, begin_.monotonic_ns, &passed) || passed == INT64_MIN)
+    return;
+  if ((passed < 0) != (moment.ticks < begin_.ticks)) return;
+  const std::uint64_t ticks = passed < 0 ? begin_.ticks - moment.ticks : moment.ticks - begin_.ticks;
+  const std::int64_t apart = passed < 0 ? -passed : passed;
+  const double rate = static_cast<double>(apart) / static_cast<double>(ticks);
+  if (apart < kLongEnoughNs || apart <= baseline_ns_ || std::abs(rate / ns_per_tick_ - 1) > kAgrees) return;
+  baseline_ns_ = apart;
+  ns_per_tick_ = rate;
 }
 
 std::int64_t SessionClock::monotonic_ns(std::uint64_t ticks) const {

@@ -33,6 +33,10 @@ class SessionClock {
   SessionClock() = default;
   explicit SessionClock(const penstock_session_header& header);
 
+  // Another reading of the same two clocks, by another process of this machine: where it lies further from
+  // this one's begin than any of its own, and agrees with what they say, it makes the line better.
+  void refine(const penstock_moment& moment);
+
   std::int64_t monotonic_ns(std::uint64_t ticks) const;
   std::int64_t realtime_ns(std::int64_t monotonic_ns) const;  // since 1970
   double duration_ns(std::uint64_t ticks) const { return static_cast<double>(ticks) * ns_per_tick_; }
@@ -41,7 +45,9 @@ class SessionClock {
  private:
   penstock_moment begin_{};
   std::int64_t begin_realtime_ns_ = 0;
+  std::int64_t baseline_ns_ = 0;  // between the two moments of the line
   double ns_per_tick_ = 1;
+  bool ticks_are_ns_ = true;
   bool known_ = true;
 };
 
@@ -57,6 +63,7 @@ class SessionView {
   // As it stood when this was made.
   const penstock_session_header& header() const { return header_; }
   const SessionClock& clock() const { return clock_; }
+  SessionClock& clock() { return clock_; }
   const std::vector<SessionBlock>& blocks() const { return blocks_; }
   std::uint64_t torn_bytes() const { return torn_bytes_; }  // that hold data but no block
 

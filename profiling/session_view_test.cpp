@@ -191,6 +191,22 @@ TEST(SessionClock, MomentsThatLieTooNearGiveWayToTheMeasuredRate) {
   EXPECT_FALSE(SessionClock(header).known());
 }
 
+TEST(SessionClock, AnotherProcesssReadingMakesTheLineBetter) {
+  penstock_session_header header{};
+  header.clock = PENSTOCK_CLOCK_TSC;
+  header.begin = {1000, 1000};
+  header.ticks_per_s = 2'002'000'000;  // measured for an instant, a thousandth off
+  SessionClock clock(header);
+  clock.refine({1000 + 20'000'000'000, 1000 + 10'000'000'000});
+  EXPECT_DOUBLE_EQ(clock.duration_ns(2'000'000'000), 1e9);
+  clock.refine({1000 + 2'000'000, 1000 + 1'001'000});  // nearer: says less
+  EXPECT_DOUBLE_EQ(clock.duration_ns(2'000'000'000), 1e9);
+  clock.refine({5, 1'000'000'000'000});  // of another machine, or another boot
+  clock.refine({UINT64_MAX, 1'000'000'000'000});
+  clock.refine({1000, INT64_MIN});
+  EXPECT_DOUBLE_EQ(clock.duration_ns(2'000'000'000), 1e9);
+}
+
 TEST(SessionClock, TimesThatCannotBeAreBounded) {
   penstock_session_header header{};
   header.clock = PENSTOCK_CLOCK_TSC;

@@ -113,9 +113,6 @@ namespace {
 
 void count_name(ThreadLog& log, const AbsoluteName& name, const Operation& operation, penstock_file_kind kind,
                 std::int64_t size) noexcept {
-  if (!is_wanted(name)) {
-    return;
-  }
   penstock_counters* c = operation.failed != 0
                              ? existing_counters(log, name.file, operation.layer)
                              : counters_of(log, name.file, operation.layer, 0, name.text, name.length, kind);
@@ -140,6 +137,7 @@ void count_path(ThreadLog& log, int at, const char* path, const Operation& opera
     count_drop(session.header->dropped_operations);
     return;
   }
+  note_moment(operation.end);
   AbsoluteName name;
   if (absolute_name(at, path, name)) {
     count_name(log, name, operation, kind, size);
@@ -164,6 +162,7 @@ void count_open(ThreadLog& log, int at, const char* path, int flags, int fd,
     forget(fd);
     return;
   }
+  note_moment(operation.end);
   AbsoluteName name;
   bool named = absolute_name(at, path, name);
   if (fd < 0) {
@@ -189,7 +188,7 @@ void count_open(ThreadLog& log, int at, const char* path, int flags, int fd,
   description->kind = (flags & O_DIRECTORY) != 0 && !nameless ? PENSTOCK_DIRECTORY : PENSTOCK_REGULAR;
   description->appends = (flags & O_APPEND) != 0;
   penstock_counters* c = nullptr;
-  if (named && is_wanted(name)) {
+  if (named) {
     description->file = name.file;
     c = counters_of(log, name.file, operation.layer, 0, name.text, name.length,
                     static_cast<penstock_file_kind>(description->kind));

@@ -79,7 +79,7 @@ void forget_handle(unsigned kind, std::uint64_t handle) noexcept {
 HandleFile count_named(ThreadLog& log, const char* path, const Operation& operation) noexcept {
   Update update(log);
   AbsoluteName name;
-  if (update.nested() || !absolute_name(AT_FDCWD, path, name) || !is_wanted(name)) {
+  if (update.nested() || !absolute_name(AT_FDCWD, path, name)) {
     return {};
   }
   penstock_counters* c =

@@ -106,27 +106,6 @@ TEST(AbsoluteName, SameTextSameKeyOtherTextOther) {
   EXPECT_NE(a.file, b.file);
 }
 
-TEST(Filters, AreGlobs) {
-  ::setenv("PENSTOCK_PROFILE_INCLUDE", "/data/*\n*.jp[eg]g\n/x/?", 1);
-  ::setenv("PENSTOCK_PROFILE_EXCLUDE", "*/cache/*", 1);
-  take_filters();
-  const auto wanted = [](const char* path) {
-    AbsoluteName name;
-    return absolute_name(AT_FDCWD, path, name) && is_wanted(name);
-  };
-  EXPECT_TRUE(wanted("/data/a/b"));
-  EXPECT_TRUE(wanted("/else/a.jpeg.jpeg"));
-  EXPECT_FALSE(wanted("/else/a.jpfg"));
-  EXPECT_TRUE(wanted("/x/1"));
-  EXPECT_FALSE(wanted("/x/12"));
-  EXPECT_FALSE(wanted("/data/cache/b"));
-  EXPECT_FALSE(wanted("/other"));
-  ::unsetenv("PENSTOCK_PROFILE_INCLUDE");
-  ::unsetenv("PENSTOCK_PROFILE_EXCLUDE");
-  take_filters();
-  EXPECT_TRUE(wanted("/other"));
-}
-
 TEST(Descriptors, ShareWhatDupMadeOfOne) {
   Description* description = make_description();
   ASSERT_NE(description, nullptr);

@@ -13,7 +13,6 @@ namespace {
 
 __attribute__((constructor)) void loaded() noexcept {
   keep_environment();
-  take_filters();
   note_working_directory();
   watch_threads();
   pthread_atfork(nullptr, nullptr, &after_fork_in_child);

@@ -1,7 +1,6 @@
 #include "profiling/interpose/paths.hpp"
 
 #include <fcntl.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include <atomic>
@@ -22,9 +21,6 @@ constexpr std::size_t kDirectories = 8;
 constexpr std::size_t kDirectoryRoom = 4096;
 char directories[kDirectories][kDirectoryRoom];
 std::atomic<unsigned> directory{0};
-
-const char* included = nullptr;
-const char* excluded = nullptr;
 
 void seal(AbsoluteName& name) noexcept {
   name.file = XXH3_64bits(name.text, name.length);
@@ -80,70 +76,6 @@ bool append_directory_of(AbsoluteName& name, int at) noexcept {
   return name_of_descriptor(at, name) && name.text[0] == '/';
 }
 
-// `*` stands for any bytes, `/` among them, `?` for one, `[abc]` and `[a-c]` for one of them.
-bool matches(const char* glob, const char* glob_end, const char* text, const char* end) noexcept {
-  const char* star = nullptr;
-  const char* from = nullptr;
-  while (text != end) {
-    if (glob != glob_end && *glob == '*') {
-      star = ++glob;
-      from = text;
-      continue;
-    }
-    bool same = false;
-    const char* next = glob;
-    if (glob != glob_end && *glob == '[') {
-      const bool inverted = glob + 1 != glob_end && (glob[1] == '!' || glob[1] == '^');
-      const char* at = glob + (inverted ? 2 : 1);
-      bool found = false;
-      for (bool first = true; at != glob_end && (first || *at != ']'); first = false) {
-        if (at + 2 < glob_end && at[1] == '-' && at[2] != ']') {
-          found = found || (*text >= at[0] && *text <= at[2]);
-          at += 3;
-        } else {
-          found = found || *at == *text;
-          ++at;
-        }
-      }
-      same = at != glob_end && found != inverted;
-      next = at == glob_end ? at : at + 1;
-    } else if (glob != glob_end) {
-      same = *glob == '?' || *glob == *text;
-      next = glob + 1;
-    }
-    if (same) {
-      glob = next;
-      ++text;
-    } else if (star != nullptr) {
-      glob = star;
-      text = ++from;
-    } else {
-      return false;
-    }
-  }
-  while (glob != glob_end && *glob == '*') {
-    ++glob;
-  }
-  return glob == glob_end;
-}
-
-bool matches_any(const char* globs, const AbsoluteName& name) noexcept {
-  for (const char* at = globs; *at != 0;) {
-    const char* end = strchrnul(at, '\n');
-    if (end != at && matches(at, end, name.text, name.text + name.length)) {
-      return true;
-    }
-    at = *end == 0 ? end : end + 1;
-  }
-  return false;
-}
-
-const char* filter(const char* variable) noexcept {
-  const char* value = getenv(variable);
-  return value != nullptr && *value != 0 ? strdup(value)
-                                         : nullptr;  // when the library is loaded; the environment may change
-}
-
 }  // namespace
 
 bool absolute_name(int at, const char* path, AbsoluteName& name) noexcept {
@@ -186,22 +118,12 @@ bool name_of_descriptor(int fd, AbsoluteName& name) noexcept {
   return true;
 }
 
-bool is_wanted(const AbsoluteName& name) noexcept {
-  return (included == nullptr || matches_any(included, name)) &&
-         (excluded == nullptr || !matches_any(excluded, name));
-}
-
 void note_working_directory() noexcept {
   const unsigned next = (directory.load(std::memory_order_relaxed) + 1) % kDirectories;
   if (system_call(SYS_getcwd, word(directories[next]), kDirectoryRoom) <= 0) {
     directories[next][0] = 0;
   }
   directory.store(next, std::memory_order_release);
-}
-
-void take_filters() noexcept {
-  included = filter("PENSTOCK_PROFILE_INCLUDE");
-  excluded = filter("PENSTOCK_PROFILE_EXCLUDE");
 }
 
 }  // namespace penstock::interpose

@@ -19,13 +19,8 @@ struct AbsoluteName {
 bool absolute_name(int at, const char* path, AbsoluteName& name) noexcept;
 // Of a descriptor, as /proc says: also "pipe:[7]" and what else has no place in a file system.
 bool name_of_descriptor(int fd, AbsoluteName& name) noexcept;
-// Whether --include and --exclude let this file be recorded.
-bool is_wanted(const AbsoluteName& name) noexcept;
 
 // The working directory has changed (or may have).
 void note_working_directory() noexcept;
-// Once: the filters of the environment (PENSTOCK_PROFILE_INCLUDE, PENSTOCK_PROFILE_EXCLUDE: globs with a
-// newline between).
-void take_filters() noexcept;
 
 }  // namespace penstock::interpose

@@ -23,7 +23,7 @@ HandleFile named(ThreadLog& log, int at, std::uint64_t path) noexcept {
   Update update(log);
   AbsoluteName name;
   const auto* text = reinterpret_cast<const char*>(path);
-  if (update.nested() || text == nullptr || !absolute_name(at, text, name) || !is_wanted(name)) {
+  if (update.nested() || text == nullptr || !absolute_name(at, text, name)) {
     return {};
   }
   const penstock_counters* c =

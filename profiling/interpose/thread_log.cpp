@@ -364,7 +364,7 @@ Description* learn(int fd) noexcept {
   description->kind = known && S_ISDIR(about.st_mode)   ? PENSTOCK_DIRECTORY
                       : known && S_ISREG(about.st_mode) ? PENSTOCK_REGULAR
                                                         : PENSTOCK_OTHER_FILE;
-  if (name.text[0] == '/' && is_wanted(name)) {
+  if (name.text[0] == '/') {
     description->file = name.file;
     if (penstock_counters* c =
             own_log == nullptr ? nullptr
