@@ -105,7 +105,7 @@ void say_outcome(const fs::path& folder, const CommandContext& context) {
                   format_bytes(static_cast<double>(summary.in.all.bytes_written), context.output));
   if (fraction >= 0) text += fmt::format("; {} of the kernel's bytes seen", format_percent(fraction));
   if (const std::uint64_t lost = summary.drops.records + summary.drops.operations; lost > 0)
-    text += fmt::format("; {} found no room", plural(lost, "operation", "operations"));
+    text += fmt::format("; {} not counted", plural(lost, "operation", "operations"));
   if (!session->unwatched.empty())
     text +=
         fmt::format("; {} could not be watched", plural(session->unwatched.size(), "program", "programs"));

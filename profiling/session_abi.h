@@ -274,7 +274,9 @@ enum penstock_event_kind {
   PENSTOCK_EVENT_FORK = 0,   // `pid` is the child's
   PENSTOCK_EVENT_EXEC = 1,   // text: what is executed
   PENSTOCK_EVENT_SPAWN = 2,  // `pid` is the child's, text: what it executes
-  PENSTOCK_EVENT_MARK = 3    // text: what the program or its user said
+  PENSTOCK_EVENT_MARK = 3,   // text: what the program or its user said
+  PENSTOCK_EVENT_REAP =
+      4  // the child `pid` has ended and was waited for: its counters are now this process's, too
 };
 
 struct penstock_event {

@@ -9,6 +9,7 @@
 #include <limits>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -67,8 +68,12 @@ class Tree {
       by_pid_.emplace(key(processes_[i].first(), processes_[i].first().header().pid), i);
       for (const SessionImage* const image : processes_[i].images)
         image->view().each_event([&](const penstock_event& event, std::string_view) {
-          if (event.kind == PENSTOCK_EVENT_FORK || event.kind == PENSTOCK_EVENT_SPAWN)
+          if (event.kind == PENSTOCK_EVENT_FORK || event.kind == PENSTOCK_EVENT_SPAWN) {
             begot_.emplace(key(*image, event.pid), i);
+            children_.emplace(i, event.pid);
+          } else if (event.kind == PENSTOCK_EVENT_REAP) {
+            reaped_.emplace(i, event.pid);
+          }
         });
     }
   }
@@ -80,6 +85,13 @@ class Tree {
     const auto parent = key(born, born.header().parent_pid);
     const auto found = latest(by_pid_, parent, child);
     return found ? found : latest(begot_, parent, child);
+  }
+
+  // A child that its parent was seen to begin and not to wait for. Those that libc began (system, popen) it
+  // reaps unseen.
+  bool left_alone(std::size_t parent, std::size_t child) const {
+    const std::pair both{parent, processes_[child].first().header().pid};
+    return children_.contains(both) && !reaped_.contains(both);
   }
 
  private:
@@ -102,6 +114,8 @@ class Tree {
   const std::vector<SessionProcess>& processes_;
   std::multimap<Key, std::size_t> by_pid_;
   std::multimap<Key, std::size_t> begot_;
+  std::set<std::pair<std::size_t, std::uint32_t>> children_;  // of which process, their number
+  std::set<std::pair<std::size_t, std::uint32_t>> reaped_;
 };
 
 // From each image's begin to its end, as far as ends are known.
@@ -191,7 +205,8 @@ SessionCoverage coverage_of(const Session& session) {
     if (!parent) continue;
     const SessionProcess& begetter = session.processes[*parent];
     const bool reaped = begetter.last().end_monotonic_ns() >= process.last().end_monotonic_ns() &&
-                        process.last().header().state != PENSTOCK_STOPPED && !lives(process.last(), host);
+                        process.last().header().state != PENSTOCK_STOPPED && !lives(process.last(), host) &&
+                        !tree.left_alone(*parent, i);
     if (!reaped) continue;
     if (shares[i].broken)
       shares[*parent].broken = true;  // it holds bytes, and nobody can tell whose they are

@@ -213,6 +213,28 @@ TEST_F(SessionTest, AForkThatDidNothingStandsBetweenNobody) {
   EXPECT_EQ(coverage.rchar.seen, 9000U);
 }
 
+// The kernel adds what it counted of a child to its parent when that waits for it, and not before.
+TEST_F(SessionTest, AChildThatNobodyWaitedForIsNotTakenOff) {
+  for (const bool waited : {false, true}) {
+    SessionBytes parent(100);
+    parent.set_kernel(0, waited ? 9000 : 4000);
+    parent.add_thread(100, 4000, 0);
+    parent.add_event(PENSTOCK_EVENT_FORK, 2'000'000'000, 200, "");
+    if (waited) parent.add_event(PENSTOCK_EVENT_REAP, 4'000'000'000, 200, "");
+    parent.write(folder_.path());
+    SessionBytes child(200);
+    child.header().parent_pid = 100;
+    child.header().begin.monotonic_ns = 2'000'000'000;
+    child.header().end_monotonic_ns = 3'000'000'000;
+    child.set_kernel(0, 5000);
+    child.add_thread(200, 5000, 0);
+    child.write(folder_.path());
+    const SessionCoverage coverage = coverage_of(opened());
+    EXPECT_EQ(coverage.rchar.kernel, 9000U) << waited;
+    EXPECT_EQ(coverage.rchar.seen, 9000U) << waited;
+  }
+}
+
 TEST_F(SessionTest, WhatNobodyCanTellIsUnknown) {
   SessionBytes killed(100);
   killed.header().state = PENSTOCK_RUNNING;

@@ -120,9 +120,12 @@ std::string missing_text(const Session& session, const SessionSummary& summary) 
   std::string text;
   const auto add = [&](const std::string& words) { text += (text.empty() ? "" : "; ") + words; };
   const Drops& drops = summary.drops;
-  if (drops.records + drops.operations > 0)
+  if (drops.records > 0)
     add(fmt::format("{} on {} found no room", counted(drops.operations, "operation", "operations"),
                     counted(drops.records, "file", "files")));
+  else if (drops.operations > 0)
+    add(fmt::format("what {} did (of rings that are entered without libc, most often)",
+                    counted(drops.operations, "operation", "operations")));
   if (drops.segments > 0) add(fmt::format("{} of the trace", counted(drops.segments, "call", "calls")));
   if (drops.spans > 0) add(counted(drops.spans, "span", "spans"));
   if (drops.unnamed > 0)

@@ -1,7 +1,10 @@
 // How processes begin, become others, and end.
 #include <errno.h>
+#include <signal.h>
 #include <spawn.h>
 #include <stdarg.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "profiling/interpose/asynchronous.hpp"
@@ -211,6 +214,58 @@ PENSTOCK_WRAP(int, posix_spawnp,
   return spawned(pid, file, [&](pid_t* child) {
     return real_posix_spawnp(child, file, actions, attributes, arguments, watched.get());
   });
+}
+
+// Children that were waited for: the kernel adds what it counted of them to their parent's.
+namespace {
+void note_reaped(pid_t pid) noexcept {
+  if (pid > 0 && !log_suspended()) {
+    add_event(PENSTOCK_EVENT_REAP, static_cast<std::uint32_t>(pid), nullptr);
+  }
+}
+bool has_ended(int status) noexcept {
+  return WIFEXITED(status) || WIFSIGNALED(status);
+}
+
+template <typename Wait>
+pid_t waited(int* status, Wait wait) noexcept {
+  int told = 0;
+  const pid_t pid = wait(&told);
+  if (pid > 0) {
+    const int saved = errno;
+    if (has_ended(told)) {
+      note_reaped(pid);
+    }
+    errno = saved;
+    if (status != nullptr) {
+      *status = told;
+    }
+  }
+  return pid;
+}
+}  // namespace
+PENSTOCK_WRAP(pid_t, wait, (int* status)) {
+  return waited(status, [&](int* told) { return real_wait(told); });
+}
+PENSTOCK_WRAP(pid_t, waitpid, (pid_t which, int* status, int flags)) {
+  return waited(status, [&](int* told) { return real_waitpid(which, told, flags); });
+}
+PENSTOCK_WRAP(pid_t, wait3, (int* status, int flags, rusage* usage)) {
+  return waited(status, [&](int* told) { return real_wait3(told, flags, usage); });
+}
+PENSTOCK_WRAP(pid_t, wait4, (pid_t which, int* status, int flags, rusage* usage)) {
+  return waited(status, [&](int* told) { return real_wait4(which, told, flags, usage); });
+}
+PENSTOCK_WRAP(int, waitid, (int kind, unsigned which, siginfo_t* info, int flags)) {
+  siginfo_t own{};
+  siginfo_t* told = info != nullptr ? info : &own;
+  told->si_pid = 0;
+  const int result = real_waitid(kind, which, told, flags);
+  if (result == 0 && told->si_pid > 0 && (flags & WNOWAIT) == 0 &&
+      (told->si_code == CLD_EXITED || told->si_code == CLD_KILLED || told->si_code == CLD_DUMPED)) {
+    note_reaped(told->si_pid);
+  }
+  return result;
 }
 
 namespace {
