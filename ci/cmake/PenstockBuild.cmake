@@ -12,15 +12,16 @@ target_include_directories(penstock_build INTERFACE
 target_compile_features(penstock_build INTERFACE cxx_std_20)
 # Recipes promise the same bytes on every machine: a multiply-add must not be fused on one and split on another.
 target_compile_options(penstock_build INTERFACE $<BUILD_INTERFACE:-ffp-contract=off>)
-target_compile_options(penstock_build INTERFACE $<BUILD_INTERFACE:-Wall -Wextra -Wpedantic -Wshadow -Wconversion
-  -Wsign-conversion -Wold-style-cast -Wnon-virtual-dtor -Woverloaded-virtual -Wcast-align -Wnull-dereference>)
+set(PENSTOCK_WARNINGS -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wsign-conversion -Wold-style-cast -Wnon-virtual-dtor
+                      -Woverloaded-virtual -Wcast-align -Wnull-dereference)
 if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
   # GCC 12 reports impossible null dereferences and overlaps inside its own <string> and <variant> once it inlines.
-  target_compile_options(penstock_build INTERFACE $<BUILD_INTERFACE:-Wno-null-dereference -Wno-restrict -Wno-maybe-uninitialized>)
+  list(APPEND PENSTOCK_WARNINGS -Wno-null-dereference -Wno-restrict -Wno-maybe-uninitialized)
 endif()
 if(PENSTOCK_WARNINGS_AS_ERRORS)
-  target_compile_options(penstock_build INTERFACE $<BUILD_INTERFACE:-Werror>)
+  list(APPEND PENSTOCK_WARNINGS -Werror)
 endif()
+target_compile_options(penstock_build INTERFACE "$<BUILD_INTERFACE:${PENSTOCK_WARNINGS}>")
 
 if(PENSTOCK_SANITIZE)
   target_compile_options(penstock_build INTERFACE

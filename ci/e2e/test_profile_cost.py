@@ -61,7 +61,7 @@ class InstructionsPerCall(unittest.TestCase):
         self.check(self.added("pread", "big", PENSTOCK_PROFILE_TRACE="1"), 300)
 
     def test_fread_of_64_bytes(self):
-        self.check(self.added("fread", "big", 64), 115)
+        self.check(self.added("fread", "big", 64), 125)
 
     def test_open_fstat_read_close(self):
         self.check(self.added("small", "small"), 1800)
