@@ -55,7 +55,7 @@ class OwnReaders(unittest.TestCase):
 
     def test_read_on_two_tiers_at_several_threads(self):
         _, records, files = self.profiled("read", "read", self.corpus, "--tier", f"posix:{self.copy}", "--threads", "1,2,4", "--min-time", "0.05s")
-        self.assertLessEqual({record["verdict"] for record in records}, {"ok", "short"})
+        self.assertNotIn("failed", {record["verdict"] for record in records})
         told = {record["parameters"]["tier"]: record["metrics"]["tier_bytes_read"]["value"] for record in records}
         self.assertEqual(len(told), 2)
         self.assertEqual(sorted(told.values()), sorted((self.below(files, self.corpus), self.below(files, self.copy))))

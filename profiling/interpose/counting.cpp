@@ -130,15 +130,19 @@ void count_name(ThreadLog& log, const AbsoluteName& name, const Operation& opera
 
 }  // namespace
 
+// The program's pointer is looked at only where the kernel has done so without complaint.
 void count_path(ThreadLog& log, int at, const char* path, const Operation& operation, penstock_file_kind kind,
                 std::int64_t size) noexcept {
+  if (operation.failed == EFAULT) {
+    return;
+  }
   Update update(log);
   if (update.nested()) {
     count_drop(session.header->dropped_operations);
     return;
   }
   note_moment(operation.end);
-  AbsoluteName name;
+  AbsoluteName& name = log.name;
   if (absolute_name(at, path, name)) {
     count_name(log, name, operation, kind, size);
   }
@@ -156,6 +160,9 @@ void note_size(ThreadLog& log, int fd, penstock_layer layer, std::int64_t size) 
 
 void count_open(ThreadLog& log, int at, const char* path, int flags, int fd,
                 const Operation& operation) noexcept {
+  if (operation.failed == EFAULT) {
+    return;
+  }
   Update update(log);
   if (update.nested()) {
     count_drop(session.header->dropped_operations);
@@ -163,7 +170,7 @@ void count_open(ThreadLog& log, int at, const char* path, int flags, int fd,
     return;
   }
   note_moment(operation.end);
-  AbsoluteName name;
+  AbsoluteName& name = log.name;
   bool named = absolute_name(at, path, name);
   if (fd < 0) {
     if (named) {

@@ -134,7 +134,7 @@ inline ThreadLog::Cached& cached(ThreadLog& log, int fd, penstock_layer layer) n
 // More of these and another record is begun, so that no counter of 32 bits overflows.
 constexpr std::uint32_t kMostOperations = 1U << 31U;
 inline bool is_full(const penstock_counters& c) noexcept {
-  return ((c.reads | c.writes) & kMostOperations) != 0;
+  return ((c.reads | c.writes | c.seeks | c.stats | c.opens | c.other) & kMostOperations) != 0;
 }
 
 // An operation on a descriptor.

@@ -3,8 +3,8 @@
 #include <fcntl.h>
 
 #include "profiling/interpose/counting.hpp"
+#include "profiling/interpose/owned_lock.hpp"
 #include "profiling/interpose/paths.hpp"
-#include "profiling/interpose/system.hpp"
 
 namespace penstock::interpose {
 
@@ -19,24 +19,15 @@ struct Entry {
 };
 Entry entries[kMost];
 std::size_t reached = 0;  // none behind it is used
-constinit std::atomic_flag locked;
-
-class Lock {
- public:
-  Lock() noexcept {
-    while (locked.test_and_set(std::memory_order_acquire)) {
-      system_call(SYS_sched_yield);
-    }
-  }
-  ~Lock() { locked.clear(std::memory_order_release); }
-  Lock(const Lock&) = delete;
-  Lock& operator=(const Lock&) = delete;
-};
+constinit OwnedLock handles_lock;
 
 }  // namespace
 
 void remember_handle(unsigned kind, std::uint64_t handle, HandleFile file) noexcept {
-  const Lock lock;
+  const Hold hold(handles_lock);
+  if (!hold.held()) {
+    return;
+  }
   Entry* place = nullptr;
   for (std::size_t i = 0; i < reached; ++i) {
     if (entries[i].used && entries[i].kind == kind && entries[i].handle == handle) {
@@ -57,7 +48,10 @@ void remember_handle(unsigned kind, std::uint64_t handle, HandleFile file) noexc
 }
 
 HandleFile find_handle(unsigned kind, std::uint64_t handle) noexcept {
-  const Lock lock;
+  const Hold hold(handles_lock);
+  if (!hold.held()) {
+    return {};
+  }
   for (std::size_t i = 0; i < reached; ++i) {
     if (entries[i].used && entries[i].kind == kind && entries[i].handle == handle) {
       return entries[i].file;
@@ -66,8 +60,15 @@ HandleFile find_handle(unsigned kind, std::uint64_t handle) noexcept {
   return {};
 }
 
+void free_handles_after_fork() noexcept {
+  handles_lock.reset();
+}
+
 void forget_handle(unsigned kind, std::uint64_t handle) noexcept {
-  const Lock lock;
+  const Hold hold(handles_lock);
+  if (!hold.held()) {
+    return;
+  }
   for (std::size_t i = 0; i < reached; ++i) {
     if (entries[i].used && entries[i].kind == kind && entries[i].handle == handle) {
       entries[i].used = false;
@@ -78,7 +79,7 @@ void forget_handle(unsigned kind, std::uint64_t handle) noexcept {
 
 HandleFile count_named(ThreadLog& log, const char* path, const Operation& operation) noexcept {
   Update update(log);
-  AbsoluteName name;
+  AbsoluteName& name = log.name;
   if (update.nested() || !absolute_name(AT_FDCWD, path, name)) {
     return {};
   }

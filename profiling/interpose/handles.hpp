@@ -17,6 +17,8 @@ struct HandleFile {
 void remember_handle(unsigned kind, std::uint64_t handle, HandleFile file) noexcept;
 HandleFile find_handle(unsigned kind, std::uint64_t handle) noexcept;
 void forget_handle(unsigned kind, std::uint64_t handle) noexcept;
+// In a fork's child, whose parent's other threads may have been at the table.
+void free_handles_after_fork() noexcept;
 
 // An operation in a layer above POSIX on a named file. What it counts for is returned, 0 where it is not
 // recorded.

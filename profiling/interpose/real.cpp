@@ -6,30 +6,36 @@ namespace penstock::interpose {
 
 namespace {
 
-struct Search {
-  const char* name;
-  void* found;
+// Names that live as long as their libraries are loaded. Libraries are opened after they were listed: within
+// the listing the loader's locks would be taken the wrong way round.
+constexpr std::size_t kMostLibraries = 512;
+struct Libraries {
+  const char* names[kMostLibraries];
+  std::size_t count = 0;
 };
 
-int look_into(dl_phdr_info* about, std::size_t, void* with) noexcept {
-  auto* search = static_cast<Search*>(with);
-  if (about->dlpi_name == nullptr || about->dlpi_name[0] == 0) {
-    return 0;
+int list(dl_phdr_info* about, std::size_t, void* with) noexcept {
+  auto* libraries = static_cast<Libraries*>(with);
+  if (about->dlpi_name != nullptr && about->dlpi_name[0] != 0 && libraries->count < kMostLibraries) {
+    libraries->names[libraries->count++] = about->dlpi_name;
   }
-  void* library = dlopen(about->dlpi_name, RTLD_LAZY | RTLD_NOLOAD);
+  return 0;
+}
+
+// Null for what is not there, and for our own.
+void* function_in(const char* library_name, const char* name) noexcept {
+  void* library = dlopen(library_name, RTLD_LAZY | RTLD_NOLOAD);
   if (library == nullptr) {
-    return 0;
+    return nullptr;
   }
-  void* function = dlsym(library, search->name);
+  void* function = dlsym(library, name);
   dlclose(library);
   Dl_info owner{};
   Dl_info ours{};
-  if (function == nullptr || dladdr(function, &owner) == 0 ||
-      dladdr(reinterpret_cast<void*>(&look_into), &ours) == 0 || owner.dli_fbase == ours.dli_fbase) {
-    return 0;
-  }
-  search->found = function;
-  return 1;
+  return function != nullptr && dladdr(function, &owner) != 0 &&
+                 dladdr(reinterpret_cast<void*>(&list), &ours) != 0 && owner.dli_fbase != ours.dli_fbase
+             ? function
+             : nullptr;
 }
 
 }  // namespace
@@ -37,9 +43,11 @@ int look_into(dl_phdr_info* about, std::size_t, void* with) noexcept {
 void* find_real(const char* name, std::atomic<void*>& found) noexcept {
   void* function = dlsym(RTLD_NEXT, name);
   if (function == nullptr) {
-    Search search{.name = name, .found = nullptr};
-    dl_iterate_phdr(&look_into, &search);
-    function = search.found;
+    Libraries libraries{};
+    dl_iterate_phdr(&list, &libraries);
+    for (std::size_t i = 0; i < libraries.count && function == nullptr; ++i) {
+      function = function_in(libraries.names[i], name);
+    }
   }
   found.store(function, std::memory_order_relaxed);
   return function;

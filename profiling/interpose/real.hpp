@@ -10,6 +10,7 @@
 #include <errno.h>
 
 #include <atomic>
+#include <type_traits>
 
 namespace penstock::interpose {
 
@@ -35,7 +36,21 @@ class Real<Result(Args...)> {
     }
     return reinterpret_cast<Function>(found);
   }
-  Result operator()(Args... args) noexcept { return pointer()(args...); }
+  // Where there is none: as a call that the kernel does not know.
+  Result operator()(Args... args) noexcept {
+    auto* function = pointer();
+    if (function == nullptr) [[unlikely]] {
+      errno = ENOSYS;
+      if constexpr (std::is_void_v<Result>) {
+        return;
+      } else if constexpr (std::is_pointer_v<Result>) {
+        return nullptr;
+      } else {
+        return static_cast<Result>(-ENOSYS);
+      }
+    }
+    return function(args...);
+  }
 
  private:
   const char* name_;

@@ -5,8 +5,11 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
+#include "profiling/interpose/owned_lock.hpp"
 #include "profiling/interpose/system.hpp"
 #include "profiling/interpose/ticks.hpp"
 
@@ -19,7 +22,7 @@ namespace {
 constexpr std::uint64_t kFirstBytes = 8 * std::uint64_t{PENSTOCK_BLOCK_GRANULE};
 constexpr std::uint64_t kMostGrowth = 16U << 20U;
 constexpr std::uint64_t kMostReserved = std::uint64_t{1} << 38U;
-constexpr std::uint64_t kLeastReserved = 64U << 20U;
+constexpr std::uint64_t kLeastReserved = 4U << 20U;
 
 // What only the thread that holds the lock touches.
 struct File {
@@ -28,23 +31,13 @@ struct File {
   std::uint64_t bytes = 0;  // that the file has and that are mapped
   std::uint64_t limit = 0;  // the file does not grow beyond
   std::uint64_t ticks_per_s = 0;
+  dev_t device = 0;
+  ino_t number = 0;
   std::uint64_t own_read = 0;  // bytes that the kernel adds to rchar for what is read here
   penstock_block* events = nullptr;
 };
 constinit File file;
-constinit std::atomic_flag locked;
-
-class Lock {
- public:
-  Lock() noexcept {
-    while (locked.test_and_set(std::memory_order_acquire)) {
-      system_call(SYS_sched_yield);
-    }
-  }
-  ~Lock() { locked.clear(std::memory_order_release); }
-  Lock(const Lock&) = delete;
-  Lock& operator=(const Lock&) = delete;
-};
+constinit OwnedLock file_lock;
 
 void copy_text(char* to, std::size_t room, const char* from) noexcept {
   const std::size_t length = strnlen(from, room - 1);
@@ -100,10 +93,18 @@ std::uint64_t process_start() noexcept {
 }
 
 bool reserve() noexcept {
-  for (std::uint64_t bytes = kMostReserved; bytes >= kLeastReserved; bytes /= 4) {
-    void* at = mmap(nullptr, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    if (at != MAP_FAILED) {
-      session.base = static_cast<char*>(at);
+  // Where the program's addresses are limited, little of them is ours.
+  rlimit limit{};
+  std::uint64_t most = kMostReserved;
+  if (system_call(SYS_prlimit64, 0, RLIMIT_AS, 0, word(&limit)) == 0 && limit.rlim_cur != RLIM_INFINITY) {
+    most = limit.rlim_cur / 16 / PENSTOCK_BLOCK_GRANULE * PENSTOCK_BLOCK_GRANULE;
+  }
+  for (std::uint64_t bytes = most; bytes >= kLeastReserved;
+       bytes = bytes / 4 / PENSTOCK_BLOCK_GRANULE * PENSTOCK_BLOCK_GRANULE) {
+    const long at = system_call(SYS_mmap, 0, static_cast<long>(bytes), PROT_NONE,
+                                MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (at > 0 || at < -4095) {
+      session.base = reinterpret_cast<char*>(at);
       file.reserved = bytes;
       return true;
     }
@@ -111,14 +112,42 @@ bool reserve() noexcept {
   return false;
 }
 
+// The session's file, by its name: no descriptor is kept, since programs close all they find. It is the same
+// file only if it has the same number on the same device: the name may mean another one by now (chroot, a
+// mount).
+long open_own(int flags) noexcept {
+  long fd = system_call(SYS_openat, AT_FDCWD, word(file.path), O_RDWR | O_CLOEXEC | O_NOFOLLOW | flags, 0600);
+  if (fd >= 0 && fd <= STDERR_FILENO) {  // these numbers are what somebody is about to open
+    const long higher = system_call(SYS_fcntl, fd, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
+    system_call(SYS_close, fd);
+    fd = higher;
+  }
+  if (fd < 0) {
+    return fd;
+  }
+  struct stat about {};
+  const bool known = system_call(SYS_fstat, fd, word(&about)) == 0;
+  if (known && (flags & O_CREAT) != 0) {
+    file.device = about.st_dev;
+    file.number = about.st_ino;
+    system_call(SYS_fchmod, fd, 0600);  // whatever the umask is
+  } else if (!known || file.device != about.st_dev || file.number != about.st_ino) {
+    system_call(SYS_close, fd);
+    return -ENOENT;
+  }
+  return fd;
+}
+
 // Makes the file so long, with its place on the device, and maps what is new. Raw calls, for mmap itself is
 // wrapped.
 bool grow_to(std::uint64_t bytes, int flags) noexcept {
-  if (bytes > file.reserved || bytes > file.limit) {
+  // A file that grows beyond what the program may write would end it by SIGXFSZ.
+  rlimit most{};
+  if (bytes > file.reserved || bytes > file.limit ||
+      (system_call(SYS_prlimit64, 0, RLIMIT_FSIZE, 0, word(&most)) == 0 && bytes > most.rlim_cur)) {
     return false;
   }
-  const long fd =
-      system_call(SYS_openat, AT_FDCWD, word(file.path), O_RDWR | O_CLOEXEC | O_NOFOLLOW | flags, 0600);
+  const long fd = open_own(flags);
   if (fd < 0) {
     return false;
   }
@@ -132,7 +161,10 @@ bool grow_to(std::uint64_t bytes, int flags) noexcept {
     static const char zeros[PENSTOCK_BLOCK_GRANULE] = {};
     done = 0;
     for (long at = from; at < from + length && done >= 0; at += static_cast<long>(sizeof(zeros))) {
-      done = system_call(SYS_pwrite64, fd, word(zeros), sizeof(zeros), at);
+      do {
+        done = system_call(SYS_pwrite64, fd, word(zeros), sizeof(zeros), at);
+      } while (done == -EINTR);
+      done = done == static_cast<long>(sizeof(zeros)) ? done : -ENOSPC;  // a short write is a full device
       if (session.header != nullptr && file.bytes != 0) {
         session.header->kernel_begin.wchar += sizeof(zeros);  // it is not the program's
       }
@@ -218,12 +250,15 @@ bool begin_file(bool forked) noexcept {
   return true;
 }
 
-// Who comes later grows the file again.
+// Who comes later grows the file again. The lock is held.
 void give_back_spare_room() noexcept {
-  const Lock lock;
   const std::uint64_t end = session.header->file_end;
-  if (end < file.bytes && system_call(SYS_truncate, word(file.path), static_cast<long>(end)) == 0) {
-    file.bytes = end;
+  const long fd = end < file.bytes ? open_own(0) : -1;
+  if (fd >= 0) {
+    if (system_call(SYS_ftruncate, fd, static_cast<long>(end)) == 0) {
+      file.bytes = end;
+    }
+    system_call(SYS_close, fd);
   }
 }
 
@@ -251,7 +286,7 @@ void open_session() noexcept {
 }
 
 void leave_parents_session() noexcept {
-  locked.clear();
+  file_lock.reset();
   session.state.store(SessionState::forked, std::memory_order_relaxed);
 }
 
@@ -267,8 +302,18 @@ bool begin_forked(void (*take_along)(const char* parents_base)) noexcept {
   return begun;
 }
 
-penstock_block* new_block(penstock_block_kind kind, std::uint16_t entry_bytes, std::uint64_t bytes) noexcept {
-  const Lock lock;
+namespace {
+
+// Who was cloned past all wrappers has its parent's memory, but not its file.
+bool is_own_session() noexcept {
+  return session.header->pid == static_cast<std::uint32_t>(system_call(SYS_getpid));
+}
+
+// The lock is held.
+penstock_block* add_block(penstock_block_kind kind, std::uint16_t entry_bytes, std::uint64_t bytes) noexcept {
+  if (!is_own_session()) {
+    return nullptr;
+  }
   const std::uint64_t whole = whole_granules(bytes + sizeof(penstock_block));
   const std::uint64_t at = session.header->file_end;
   if (at + whole > file.bytes) {
@@ -289,26 +334,46 @@ penstock_block* new_block(penstock_block_kind kind, std::uint16_t entry_bytes, s
   return block;
 }
 
-void note_moment(std::uint64_t now) noexcept {
-  penstock_session_header& h = *session.header;
-  const std::uint32_t newest = __atomic_load_n(&h.later_index, __ATOMIC_ACQUIRE) & 1U;
-  if (now - h.later[newest].ticks < h.ticks_per_s / 8 || locked.test_and_set(std::memory_order_acquire)) {
-    return;
-  }
-  const std::uint32_t next = 1 - newest;
-  h.later[next] = penstock_moment{.ticks = ticks(), .monotonic_ns = nanoseconds(CLOCK_MONOTONIC)};
-  __atomic_store_n(&h.later_index, next, __ATOMIC_RELEASE);
-  locked.clear(std::memory_order_release);
+}  // namespace
+
+penstock_block* new_block(penstock_block_kind kind, std::uint16_t entry_bytes, std::uint64_t bytes) noexcept {
+  const Hold hold(file_lock);
+  return hold.held() ? add_block(kind, entry_bytes, bytes) : nullptr;
 }
 
-void end_session(penstock_process_state state) noexcept {
-  if (session.state.load(std::memory_order_acquire) != SessionState::running) {
-    return;
-  }
+namespace {
+
+// The lock is held.
+void set_moment() noexcept {
   penstock_session_header& h = *session.header;
   const std::uint32_t next = 1 - (__atomic_load_n(&h.later_index, __ATOMIC_ACQUIRE) & 1U);
   h.later[next] = penstock_moment{.ticks = ticks(), .monotonic_ns = nanoseconds(CLOCK_MONOTONIC)};
   __atomic_store_n(&h.later_index, next, __ATOMIC_RELEASE);
+}
+
+}  // namespace
+
+void note_moment(std::uint64_t now) noexcept {
+  const penstock_session_header& h = *session.header;
+  const std::uint32_t newest = __atomic_load_n(&h.later_index, __ATOMIC_ACQUIRE) & 1U;
+  if (now - h.later[newest].ticks < h.ticks_per_s / 8) {
+    return;
+  }
+  const Hold hold(file_lock);
+  if (hold.held()) {
+    set_moment();
+  }
+}
+
+void end_session(penstock_process_state state) noexcept {
+  if (session.state.load(std::memory_order_acquire) != SessionState::running || !is_own_session()) {
+    return;
+  }
+  penstock_session_header& h = *session.header;
+  const Hold hold(file_lock);
+  if (hold.held()) {
+    set_moment();
+  }
   penstock_kernel_io io{};
   if (read_kernel_io(io)) {
     h.kernel_end = io;
@@ -316,7 +381,9 @@ void end_session(penstock_process_state state) noexcept {
   }
   h.end_monotonic_ns = nanoseconds(CLOCK_MONOTONIC);
   __atomic_store_n(&h.state, static_cast<std::uint32_t>(state), __ATOMIC_RELEASE);
-  give_back_spare_room();
+  if (hold.held()) {
+    give_back_spare_room();
+  }
 }
 
 void resume_session() noexcept {
@@ -331,19 +398,19 @@ void add_event(penstock_event_kind kind, std::uint32_t pid, const char* text) no
   if (session.state.load(std::memory_order_acquire) != SessionState::running) {
     return;
   }
+  const Hold hold(file_lock);
   const std::size_t length = text == nullptr ? 0 : strnlen(text, 4096);
   const std::uint64_t bytes = sizeof(penstock_event) + (length + 7) / 8 * 8;
-  penstock_block* block = file.events;
-  if (block == nullptr || sizeof(penstock_block) + block->used + bytes > block->bytes) {
-    block = new_block(PENSTOCK_BLOCK_EVENTS, 0, bytes);
-    if (block == nullptr) {
-      return;
+  if (hold.held() &&
+      (file.events == nullptr || sizeof(penstock_block) + file.events->used + bytes > file.events->bytes)) {
+    if (penstock_block* fresh = add_block(PENSTOCK_BLOCK_EVENTS, 0, bytes); fresh != nullptr) {
+      file.events = fresh;
     }
-    file.events = block;
   }
-  const Lock lock;
-  if (sizeof(penstock_block) + block->used + bytes > block->bytes) {
-    return;  // another thread was quicker, by a rare chance
+  penstock_block* block = hold.held() ? file.events : nullptr;
+  if (block == nullptr || sizeof(penstock_block) + block->used + bytes > block->bytes) {
+    count_drop(session.header->dropped_operations);
+    return;
   }
   char* at = reinterpret_cast<char*>(block) + sizeof(penstock_block) + block->used;
   const penstock_event event{.ticks = ticks(),

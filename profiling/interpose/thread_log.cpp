@@ -1,5 +1,6 @@
 #include "profiling/interpose/thread_log.hpp"
 
+#include <errno.h>
 #include <pthread.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -9,6 +10,7 @@
 #include <new>
 
 #include "profiling/interpose/counting.hpp"
+#include "profiling/interpose/owned_lock.hpp"
 #include "profiling/interpose/paths.hpp"
 #include "profiling/interpose/private_memory.hpp"
 #include "profiling/interpose/ticks.hpp"
@@ -20,13 +22,14 @@ constinit thread_local ThreadLog* own_log __attribute__((tls_model("initial-exec
 namespace {
 
 thread_local ThreadLog* suspended_log __attribute__((tls_model("initial-exec"))) = nullptr;
-thread_local bool suspended __attribute__((tls_model("initial-exec"))) = false;
+thread_local unsigned suspended __attribute__((tls_model("initial-exec"))) = 0;  // vforks within vforks
 thread_local bool beginning __attribute__((tls_model("initial-exec"))) = false;
 
 pthread_key_t ended_key;
 bool watching = false;
 
-constinit std::atomic_flag logs_locked;
+constinit OwnedLock logs_lock;
+constinit OwnedLock begin_lock;
 constinit ThreadLog* free_logs = nullptr;
 constinit penstock_block* threads_block = nullptr;
 
@@ -36,18 +39,6 @@ constexpr unsigned kPlaceBits = 40;
 constexpr std::uint64_t kPlaceMask = (std::uint64_t{1} << kPlaceBits) - 1;
 constexpr std::uint64_t kPlaceUnit = 32;
 static_assert(sizeof(penstock_counters) % kPlaceUnit == 0 && sizeof(penstock_block) % kPlaceUnit == 0);
-
-class LogsLock {
- public:
-  LogsLock() noexcept {
-    while (logs_locked.test_and_set(std::memory_order_acquire)) {
-      system_call(SYS_sched_yield);
-    }
-  }
-  ~LogsLock() { logs_locked.clear(std::memory_order_release); }
-  LogsLock(const LogsLock&) = delete;
-  LogsLock& operator=(const LogsLock&) = delete;
-};
 
 std::uint64_t room_left(const penstock_block* block) noexcept {
   return block == nullptr ? 0 : block->bytes - sizeof(penstock_block) - block->used;
@@ -172,7 +163,10 @@ penstock_counters* add_counters(ThreadLog& log, std::uint64_t file, std::uint64_
 }
 
 penstock_thread* add_thread(std::uint32_t thread) noexcept {
-  const LogsLock lock;
+  const Hold hold(logs_lock);
+  if (!hold.held()) {
+    return nullptr;
+  }
   if (room_left(threads_block) < sizeof(penstock_thread)) {
     penstock_block* fresh = new_block(PENSTOCK_BLOCK_THREADS, sizeof(penstock_thread),
                                       PENSTOCK_BLOCK_GRANULE - sizeof(penstock_block));
@@ -190,8 +184,10 @@ penstock_thread* add_thread(std::uint32_t thread) noexcept {
 
 void end_thread(void* ended) noexcept {
   auto* log = static_cast<ThreadLog*>(ended);
+  beginning = true;   // a handler that comes now finds nothing to write to
   own_log = nullptr;  // what other destructors of this thread do begins another log
   if (session.state.load(std::memory_order_acquire) != SessionState::running) {
+    beginning = false;
     return;
   }
   log->totals->end_ticks = ticks();
@@ -204,14 +200,20 @@ void end_thread(void* ended) noexcept {
   }
   log->updating = nullptr;
   log->put_by_count = 0;
-  const LogsLock lock;
-  log->next_free = free_logs;
-  free_logs = log;
+  {
+    const Hold hold(logs_lock);
+    log->next_free = free_logs;
+    free_logs = log;
+  }
+  beginning = false;
 }
 
 ThreadLog* take_log() noexcept {
   {
-    const LogsLock lock;
+    const Hold hold(logs_lock);
+    if (!hold.held()) {
+      return nullptr;
+    }
     if (free_logs != nullptr) {
       ThreadLog* log = free_logs;
       free_logs = log->next_free;
@@ -251,36 +253,53 @@ void watch_threads() noexcept {
   watching = pthread_key_create(&ended_key, &end_thread) == 0;
 }
 
+namespace {
+
+// The first to do something in a fork's child begins its session; the others wait for that.
+bool session_runs(ThreadLog& log) noexcept {
+  if (session.state.load(std::memory_order_acquire) == SessionState::forked) {
+    const Hold hold(begin_lock);
+    if (!hold.held()) {
+      return false;
+    }
+    if (session.state.load(std::memory_order_acquire) == SessionState::forked) {
+      own_log = &log;  // takes the names along
+      begin_forked(&take_names_along);
+      own_log = nullptr;
+    }
+  }
+  return session.state.load(std::memory_order_acquire) == SessionState::running;
+}
+
+}  // namespace
+
 ThreadLog* begin_log() noexcept {
-  if (suspended || beginning || session.state.load(std::memory_order_acquire) == SessionState::off) {
+  if (suspended != 0 || beginning || session.state.load(std::memory_order_acquire) == SessionState::off) {
     return nullptr;
   }
   beginning = true;
+  const int saved = errno;
   ThreadLog* log = take_log();
   if (log != nullptr) {
     log->thread = static_cast<std::uint32_t>(system_call(SYS_gettid));
-    if (session.state.load(std::memory_order_acquire) == SessionState::forked) {
-      own_log = log;
-      if (!begin_forked(&take_names_along)) {
-        own_log = nullptr;
-        log = nullptr;
-      }
-    }
-  }
-  if (log != nullptr) {
-    log->totals = add_thread(log->thread);
+    log->totals = session_runs(*log) ? add_thread(log->thread) : nullptr;
     own_log = log->totals == nullptr ? nullptr : log;
     log = own_log;
     if (watching && log != nullptr) {
       pthread_setspecific(ended_key, log);
     }
   }
+  errno = saved;
   beginning = false;
   return log;
 }
 
 void forget_parents_logs() noexcept {
-  logs_locked.clear();
+  logs_lock.reset();
+  begin_lock.reset();
+  if (watching) {
+    pthread_setspecific(ended_key, nullptr);  // another thread may have that log by the time this one ends
+  }
   ThreadLog* log = own_log;
   own_log = nullptr;
   free_logs = nullptr;  // those of the parent's other threads are not reachable, theirs is memory that nobody
@@ -298,16 +317,18 @@ void forget_parents_logs() noexcept {
 }
 
 void suspend_log() noexcept {
-  suspended_log = own_log;
-  own_log = nullptr;
-  suspended = true;
+  if (suspended++ == 0) {
+    suspended_log = own_log;
+    own_log = nullptr;
+  }
 }
 void restore_log() noexcept {
-  suspended = false;
-  own_log = suspended_log;
+  if (--suspended == 0) {
+    own_log = suspended_log;
+  }
 }
 bool log_suspended() noexcept {
-  return suspended;
+  return suspended != 0;
 }
 
 penstock_counters* counters_of(ThreadLog& log, std::uint64_t file, penstock_layer layer, std::uint64_t name,
@@ -345,8 +366,8 @@ penstock_counters* existing_counters(ThreadLog& log, std::uint64_t file, penstoc
 namespace {
 
 // A descriptor that nobody has seen opened.
-Description* learn(int fd) noexcept {
-  AbsoluteName name;
+Description* learn(ThreadLog& log, int fd) noexcept {
+  AbsoluteName& name = log.name;
   if (!name_of_descriptor(fd, name)) {
     count_drop(session.header->unnamed);
     return nullptr;
@@ -387,7 +408,7 @@ Description* learn(int fd) noexcept {
 penstock_counters* find_counters(ThreadLog& log, int fd, penstock_layer layer) noexcept {
   Description* description = described(fd);
   if (description == nullptr) {
-    description = learn(fd);
+    description = learn(log, fd);
     if (description == nullptr) {
       return nullptr;
     }

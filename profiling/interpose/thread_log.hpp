@@ -11,6 +11,7 @@
 #include <cstdint>
 
 #include "profiling/interpose/descriptors.hpp"
+#include "profiling/interpose/paths.hpp"
 #include "profiling/interpose/session.hpp"
 #include "profiling/session_abi.h"
 
@@ -63,6 +64,7 @@ struct ThreadLog {
   ThreadLog* next_free = nullptr;
   Cached cache[kCached];
   PutBy put_by[kPutBy];
+  AbsoluteName name;  // of what an update is about: handlers may have small stacks
 };
 
 extern constinit thread_local ThreadLog* own_log __attribute__((tls_model("initial-exec")));

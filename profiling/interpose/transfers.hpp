@@ -86,8 +86,6 @@ ssize_t between(int in, const off64_t* in_at, int out, const off64_t* out_at, bo
   std::int64_t out_offset = 0;
   Description* from = positioned(*log, in, in_offset);
   Description* to = positioned(*log, out, out_offset);
-  in_offset = in_at != nullptr ? *in_at : in_offset;
-  out_offset = out_at != nullptr ? *out_at : out_offset;
   const std::uint64_t begin = ticks();
   const ssize_t bytes = call();
   const std::uint64_t end = ticks();
@@ -95,6 +93,9 @@ ssize_t between(int in, const off64_t* in_at, int out, const off64_t* out_at, bo
     count(*log, in, {.call = PENSTOCK_CALL_READ, .failed = errno, .begin = begin, .end = end});
     return bytes;
   }
+  // The kernel has moved these on by now, and so they are pointers that may be followed.
+  in_offset = in_at != nullptr ? *in_at - bytes : in_offset;
+  out_offset = out_at != nullptr ? *out_at - bytes : out_offset;
   if (kernel_counts) {
     add_kernel_read(*log, bytes);
     add_kernel_written(*log, bytes);

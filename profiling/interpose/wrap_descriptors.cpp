@@ -157,6 +157,26 @@ PENSTOCK_WRAP(int, pipe2, (int ends[2], int flags)) {
 PENSTOCK_WRAP(int, memfd_create, (const char* name, unsigned flags)) {
   return fresh(real_memfd_create(name, flags));
 }
+PENSTOCK_WRAP(int, socketpair, (int domain, int type, int protocol, int ends[2])) {
+  const int result = real_socketpair(domain, type, protocol, ends);
+  if (result == 0) {
+    fresh(ends[0]);
+    fresh(ends[1]);
+  }
+  return result;
+}
+PENSTOCK_WRAP(int, epoll_create, (int size)) {
+  return fresh(real_epoll_create(size));
+}
+PENSTOCK_WRAP(int, epoll_create1, (int flags)) {
+  return fresh(real_epoll_create1(flags));
+}
+PENSTOCK_WRAP(int, timerfd_create, (int clock, int flags)) {
+  return fresh(real_timerfd_create(clock, flags));
+}
+PENSTOCK_WRAP(int, inotify_init1, (int flags)) {
+  return fresh(real_inotify_init1(flags));
+}
 PENSTOCK_WRAP(int, eventfd, (unsigned count, int flags)) {
   return fresh(real_eventfd(count, flags));
 }

@@ -197,14 +197,14 @@ PENSTOCK_WRAP(int, closedir, (DIR * opened)) {
 
 PENSTOCK_WRAP(int, chdir, (const char* path)) {
   const int result = real_chdir(path);
-  if (result == 0) {
+  if (result == 0 && !log_suspended()) {  // a vfork's child has a directory of its own
     note_working_directory();
   }
   return result;
 }
 PENSTOCK_WRAP(int, fchdir, (int fd)) {
   const int result = real_fchdir(fd);
-  if (result == 0) {
+  if (result == 0 && !log_suspended()) {  // a vfork's child has a directory of its own
     note_working_directory();
   }
   return result;

@@ -1,14 +1,20 @@
 // How processes begin, become others, and end.
+#include <elf.h>
 #include <errno.h>
+#include <fcntl.h>
+#include <sched.h>
 #include <signal.h>
 #include <spawn.h>
 #include <stdarg.h>
+#include <string.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "profiling/interpose/asynchronous.hpp"
 #include "profiling/interpose/environment.hpp"
+#include "profiling/interpose/handles.hpp"
 #include "profiling/interpose/processes.hpp"
 #include "profiling/interpose/real.hpp"
 #include "profiling/interpose/session.hpp"
@@ -32,6 +38,7 @@ void after_fork_in_child() noexcept {
   if (session.state.load(std::memory_order_relaxed) == SessionState::running) {
     leave_parents_session();
     forget_parents_logs();
+    free_handles_after_fork();
     stream_process += 1;
     forget_asynchronous();
   }
@@ -56,6 +63,48 @@ PENSTOCK_WRAP(pid_t, _Fork, ()) {
   return pid;
 }
 
+// Without CLONE_VM it is a fork; with it and CLONE_VFORK what vfork() is. Anything else are threads.
+namespace {
+struct Started {
+  int (*function)(void*);
+  void* argument;
+};
+int begin_clone(void* with) noexcept {
+  const Started started = *static_cast<Started*>(with);
+  after_fork_in_child();
+  return started.function(started.argument);
+}
+}  // namespace
+// NOLINTBEGIN(cert-dcl50-cpp): it is variadic
+PENSTOCK_WRAP(int, clone, (int (*function)(void*), void* stack, int flags, void* argument, ...)) {
+  va_list more;
+  va_start(more, argument);
+  void* parent_tid = va_arg(more, void*);
+  void* tls = va_arg(more, void*);
+  void* child_tid = va_arg(more, void*);
+  va_end(more);
+  if ((flags & CLONE_VM) == 0) {
+    Started started{.function = function, .argument = argument};
+    const int pid = real_clone(&begin_clone, stack, flags, &started, parent_tid, tls, child_tid);
+    if (pid > 0 && !log_suspended()) {
+      const int saved = errno;
+      add_event(PENSTOCK_EVENT_FORK, static_cast<std::uint32_t>(pid), nullptr);
+      errno = saved;
+    }
+    return pid;
+  }
+  const bool suspends = (flags & CLONE_VFORK) != 0 && (flags & CLONE_THREAD) == 0;
+  if (suspends) {
+    suspend_log();
+  }
+  const int pid = real_clone(function, stack, flags, argument, parent_tid, tls, child_tid);
+  if (suspends) {
+    restore_log();
+  }
+  return pid;
+}
+// NOLINTEND(cert-dcl50-cpp)
+
 // vfork() returns twice on one stack: what it leaves there the child overwrites. So the return address is
 // kept aside, in the thread's own memory, which both have in common as well, but which the child has no
 // reason to write to.
@@ -65,20 +114,24 @@ struct VforkEnd {
   long result;
   void* back;
 };
-thread_local void* penstock_vfork_back __attribute__((tls_model("initial-exec"))) = nullptr;
+// Children of vfork may vfork in turn; deeper than this nobody goes.
+constexpr unsigned kVforks = 16;
+thread_local void* penstock_vfork_back[kVforks] __attribute__((tls_model("initial-exec"))) = {};
+thread_local unsigned penstock_vforks __attribute__((tls_model("initial-exec"))) = 0;
 __attribute__((used)) void penstock_before_vfork(void* back) noexcept {
-  penstock_vfork_back = back;
+  penstock_vfork_back[penstock_vforks++ % kVforks] = back;
   suspend_log();
 }
 __attribute__((used)) VforkEnd penstock_after_vfork(long result) noexcept {
   restore_log();
+  void* back = penstock_vfork_back[--penstock_vforks % kVforks];
   if (result < 0) {
     errno = static_cast<int>(-result);
     result = -1;
-  } else {
+  } else if (!log_suspended()) {
     add_event(PENSTOCK_EVENT_FORK, static_cast<std::uint32_t>(result), nullptr);
   }
-  return {.result = result, .back = penstock_vfork_back};
+  return {.result = result, .back = back};
 }
 __attribute__((visibility("default"), naked, returns_twice)) pid_t wrap_vfork() __asm__("vfork");
 __attribute__((visibility("default"), naked, returns_twice)) pid_t wrap_vfork() {
@@ -107,7 +160,48 @@ PENSTOCK_WRAP(pid_t, vfork, ()) {
 
 namespace {
 
+// What is executed can take a library, as far as its first bytes tell: no static program, none that gains
+// rights.
+bool is_watchable(const char* path) noexcept {
+  const long fd = system_call(SYS_openat, AT_FDCWD, word(path), O_RDONLY | O_CLOEXEC);
+  if (fd < 0) {
+    return true;  // the kernel says what is wrong with it
+  }
+  struct stat about {};
+  alignas(8) char begin[1024];
+  const long bytes = system_call(SYS_pread64, fd, word(begin), sizeof(begin), 0);
+  const bool known = system_call(SYS_fstat, fd, word(&about)) == 0;
+  system_call(SYS_close, fd);
+  if (known && (about.st_mode & (S_ISUID | S_ISGID)) != 0) {
+    return false;
+  }
+  Elf64_Ehdr header{};
+  if (bytes < static_cast<long>(sizeof(header)) || memcmp(begin, ELFMAG, SELFMAG) != 0 ||
+      begin[EI_CLASS] != ELFCLASS64) {
+    return true;
+  }
+  memcpy(&header, begin, sizeof(header));
+  for (unsigned i = 0; i < header.e_phnum; ++i) {
+    const std::uint64_t at = header.e_phoff + std::uint64_t{i} * sizeof(Elf64_Phdr);
+    Elf64_Phdr part{};
+    if (at + sizeof(part) > static_cast<std::uint64_t>(bytes)) {
+      return true;
+    }
+    memcpy(&part, begin + at, sizeof(part));
+    if (part.p_type == PT_INTERP) {
+      return true;
+    }
+  }
+  return header.e_type != ET_EXEC && header.e_type != ET_DYN;
+}
+
 void before_exec(const char* path) noexcept {
+  // A fork's child that has done nothing leaves no file, unless it becomes what leaves none either: then it
+  // says which.
+  if (!log_suspended() && session.state.load(std::memory_order_acquire) == SessionState::forked &&
+      path != nullptr && !is_watchable(path)) {
+    begin_log();
+  }
   if (!log_suspended()) {
     add_event(PENSTOCK_EVENT_EXEC, 0, path);
     settle();

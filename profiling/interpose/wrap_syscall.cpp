@@ -103,7 +103,14 @@ long of_descriptors(const Arguments& made) noexcept {
 #ifdef SYS_openat2
     case SYS_openat2:
       return opened(made.fd(), pointer<const char>(made.b),
-                    static_cast<int>(*pointer<const std::uint64_t>(made.c)), call);
+                    made.c == 0 ? 0 : static_cast<int>(*pointer<const std::uint64_t>(made.c)), call);
+#endif
+#ifdef SYS_close_range
+    case SYS_close_range:
+      if (!log_suspended() && (made.c & 4) == 0) {  // CLOSE_RANGE_CLOEXEC closes nothing yet
+        forget_range(static_cast<unsigned>(made.a), static_cast<unsigned>(made.b));
+      }
+      return call();
 #endif
     case SYS_close:
       return closed(made.fd(), call);
@@ -260,6 +267,9 @@ __attribute__((used)) long penstock_syscall(long number, long a, long b, long c,
 #endif
     case SYS_pipe2:
     case SYS_openat:
+#ifdef SYS_close_range
+    case SYS_close_range:
+#endif
     case SYS_close:
     case SYS_dup:
     case SYS_dup3:
@@ -350,7 +360,9 @@ __attribute__((visibility("default"), naked)) long wrap_syscall() {
       "1: testq $0x100, %rsi\n"
       "jnz 3f\n"
       "jmp 0b\n"
-      "2: testq $0x100, (%rsi)\n"
+      "2: testq %rsi, %rsi\n"  // a probe: the kernel says what it thinks of it
+      "jz 3f\n"
+      "testq $0x100, (%rsi)\n"
       "jz 0b\n"
       "3: movq %rdi, %rax\n"
       "movq %rsi, %rdi\n"
