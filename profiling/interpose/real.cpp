@@ -38,16 +38,23 @@ void* function_in(const char* library_name, const char* name) noexcept {
              : nullptr;
 }
 
+// A frame of its own: who finds a function at once may have little stack.
+[[gnu::noinline]] void* search(const char* name) noexcept {
+  Libraries libraries{};
+  dl_iterate_phdr(&list, &libraries);
+  void* function = nullptr;
+  for (std::size_t i = 0; i < libraries.count && function == nullptr; ++i) {
+    function = function_in(libraries.names[i], name);
+  }
+  return function;
+}
+
 }  // namespace
 
 void* find_real(const char* name, std::atomic<void*>& found) noexcept {
   void* function = dlsym(RTLD_NEXT, name);
   if (function == nullptr) {
-    Libraries libraries{};
-    dl_iterate_phdr(&list, &libraries);
-    for (std::size_t i = 0; i < libraries.count && function == nullptr; ++i) {
-      function = function_in(libraries.names[i], name);
-    }
+    function = search(name);
   }
   found.store(function, std::memory_order_relaxed);
   return function;

@@ -21,7 +21,7 @@ constexpr std::uint16_t kAppends = 16;
 // A file by its name, which a request is about to use; its record is made where it is not known yet.
 HandleFile named(ThreadLog& log, int at, std::uint64_t path) noexcept {
   Update update(log);
-  AbsoluteName name;
+  AbsoluteName& name = log.name;
   const auto* text = reinterpret_cast<const char*>(path);
   if (update.nested() || text == nullptr || !absolute_name(at, text, name)) {
     return {};
