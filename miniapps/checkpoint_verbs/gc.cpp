@@ -84,7 +84,7 @@ Result<std::uint64_t> prune(CheckpointStore& slow, const std::string& run, std::
 }
 
 // Copies on the fast tier that the slow one has, too: the one that the run drains to, for only there does the
-// run look for them.
+// run look for them. That one is read first.
 Result<std::uint64_t> evict(std::span<CheckpointStore* const> stores, const std::string& run,
                             std::uint64_t stay) {
   PENSTOCK_ASSIGN(const std::vector<FoundCheckpoint> all, find_checkpoints(stores, run));
@@ -97,6 +97,14 @@ Result<std::uint64_t> evict(std::span<CheckpointStore* const> stores, const std:
     if (pair && *pair != slow->store->facts().uuid) continue;
     if (stay > 0) {
       --stay;
+      continue;
+    }
+    PENSTOCK_TRY(check_interrupt());
+    // Its manifest may be all that is right of it.
+    if (const Result<void> whole = slow->store->verify(run, *slow->manifest); !whole.ok()) {
+      if (!found_wrong(whole.error().code)) return whole.error();
+      warn(fmt::format("{}; the copy on '{}' stays: penstock checkpoint drain makes a new one of it",
+                       whole.error().message(), fast->store->tier().name));
       continue;
     }
     PENSTOCK_TRY(fast->store->remove(run, found->id));
