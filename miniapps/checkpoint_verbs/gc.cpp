@@ -11,6 +11,7 @@
 #include "io_backends/base/interrupt.hpp"
 #include "io_backends/base/progress.hpp"
 #include "io_backends/base/units.hpp"
+#include "miniapps/checkpoint_verbs/bench_runs.hpp"
 #include "miniapps/checkpoint_verbs/stores.hpp"
 #include "miniapps/checkpoint_verbs/verbs.hpp"
 #include "results/table.hpp"
@@ -154,6 +155,11 @@ Result<int> checkpoint_gc(const CommandContext& context, StoreNouns nouns) {
     PENSTOCK_ASSIGN(const bool ceiling, store->sweep_ceiling());
     if (ceiling)
       note(fmt::format("removed what a measurement of the ceiling of '{}' left", store->tier().name));
+    if (context.options.has("run")) continue;
+    PENSTOCK_ASSIGN(const std::uint64_t runs, sweep_bench_runs(*store));
+    if (runs > 0)
+      note(fmt::format("removed {} that a bench left in '{}' when it was killed",
+                       runs == 1 ? "the run" : format_count(runs) + " runs", store->tier().name));
   }
   PENSTOCK_ASSIGN(const std::vector<std::string> runs, runs_to_clear(there, context.options));
   Table table({{"run", Align::left}, {"swept"}, {"pruned"}, {"evicted"}, {"", Align::left}});
