@@ -127,7 +127,7 @@ class Staged {
 class CheckpointStore {
  public:
   // What is at the tier's root. not_found where there is no STORE.json; corrupt or unsupported where it is
-  // not one of ours. Keeps the tier, which outlives it.
+  // not one of ours, and corrupt where it is missing beside checkpoints. Keeps the tier, which outlives it.
   static Result<std::unique_ptr<CheckpointStore>> open(const Tier& tier);
   // As open(), made first where nothing of a store is there: its folders, then STORE.json, synced. A folder
   // that holds other things is invalid_argument; the role of one that is there must be `role`. Durability
