@@ -145,7 +145,9 @@ constexpr OptionSpec kOptions[] = {
      .group = kDrain},
     {.name = "read-back",
      .type = OptionType::flag,
-     .help = "read each copy again, and check it, before it counts as durable",
+     .help =
+         "read each copy again, and check it, before it counts as durable (drain reads slow copies that were "
+         "there before anyway, unless the fast one stays)",
      .group = kDrain},
     {.name = "keep",
      .type = OptionType::integer,

@@ -183,6 +183,38 @@ class Stopping(BenchTest):
     def test_by_sigterm(self):
         self.stopped(signal.SIGTERM)
 
+    def killed(self):
+        process = self.start("checkpoint", "bench", "slow,write_limit=2MiB/s", "--burst-buffer", "fast", "--payload", "6MiB", "--steps", 100000,
+                             "--every", 2, "--step-time", "5ms", "--arms", "burst-buffer", "--seed", 7)
+        deadline = time.monotonic() + penstock_cli.PATIENCE_S
+        while not list((self.dir / "fast").glob("ckpt/bench-*/*/MANIFEST")):
+            self.assertIsNone(process.poll(), "ended too early")
+            self.assertLess(time.monotonic(), deadline)
+            time.sleep(0.02)
+        # One that is at work keeps what is its own.
+        self.run_cli("checkpoint", "gc", "slow", "fast")
+        self.assertTrue(list((self.dir / "fast").glob("ckpt/bench-*/*")))
+        process.kill()
+        process.communicate(timeout=penstock_cli.PATIENCE_S)
+        self.assertTrue(list((self.dir / "fast").glob("ckpt/bench-*/*/MANIFEST")))
+
+    def test_what_a_killed_one_left_is_no_run_and_is_swept(self):
+        self.run_cli("checkpoint", "save", *BOTH, "--payload", "1MiB", "--step", 3, "--run", "mine")
+        self.killed()
+        restored, = self.records("checkpoint", "restore", "slow", "fast")
+        self.assertEqual(restored["run"], "mine")
+        done = self.run_cli("checkpoint", "gc", "slow", "fast")
+        self.assertIn("a bench left", done.stderr)
+        line, = self.records("checkpoint", "ls", "slow", "fast")
+        self.assertEqual(line["run"], "mine")
+        left = [path for store in ("slow", "fast") for path in (self.dir / store).rglob("bench-*")]
+        self.assertEqual(left, [])
+
+    def test_the_next_one_sweeps_what_a_killed_one_left(self):
+        self.killed()
+        self.bench("slow", "--burst-buffer", "fast", quick=(*QUICK[:-1], 8))
+        self.assert_clean("slow", "fast")
+
     def test_a_tier_that_fails(self):
         # Two files of the ceiling, the first save, and then:
         done = self.run_cli("checkpoint", "bench", "slow,fail=publish/rank-0.bin:eio@#4", *QUICK[:-4], "--repeat", 1, "--seed", 7, expect=1)

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """penstock checkpoint drain from outside: what a save left on the fast tier, and what a kill left of a save or a drain."""
 
+import json
 import signal
 
 import penstock_cli
@@ -57,6 +58,43 @@ class Draining(CheckpointTest):
         drained, = self.verb("drain", "fast", "slow", expect=1)
         self.assertEqual((drained["copied"], drained["quarantined"], drained["left"]), (1, 1, 0))
         self.assertEqual(self.verb("verify", "fast", "slow")[-1]["wrong"], 0)
+
+    def test_a_slow_copy_that_went_bad_is_made_anew_before_the_fast_one_goes(self):
+        for args in ((), ("--read-back",), ("--read-back", "--keep-fast", 1)):
+            with self.subTest(args=args):
+                self.save(1, "--run", "r" + str(len(args)), "--keep-fast", 1)
+                flip(self.file("slow", 1, run="r" + str(len(args))))
+                drained, = self.verb("drain", "slow", "fast", *args, "--run", "r" + str(len(args)), expect=1)
+                self.assertIn("rank-0.bin", drained["problems"][0])
+                self.assertEqual((drained["copied"], drained["quarantined"], drained["left"]), (1, 1, 0))
+                self.assertEqual(drained["evicted"], 0 if "--keep-fast" in args else 1)
+                self.assertTrue(self.restore("--run", "r" + str(len(args)), stores=("slow",))["proven"])
+
+    def test_a_slow_copy_that_cannot_be_read_keeps_the_fast_one(self):
+        self.save(1, "--keep-fast", 1)
+        self.fails(1, "drain", "fast", "slow,fail=read/rank-0:eio@1", words=["rank-0.bin"])
+        self.assertEqual(self.states(), {("default", 1, 0): "both"})
+        # One reading that goes wrong on the way is no reason to throw the copy away.
+        drained, = self.verb("drain", "fast", "slow,fail=read/rank-0:flip@#1", expect=1)
+        self.assertEqual((drained["evicted"], drained["quarantined"], drained["left"]), (0, 0, 1))
+        self.assertEqual(self.states(), {("default", 1, 0): "both"})
+
+    def test_gc_evicts_none_whose_slow_copy_went_bad(self):
+        self.save(1, "--keep-fast", 1)
+        flip(self.file("slow", 1))
+        done = self.run_cli("checkpoint", "gc", "fast", "slow", "--keep-fast", 0, "--json")
+        self.assertEqual(json.loads(done.stdout)["evicted"], 0)
+        self.assertIn("stays", done.stderr)
+        self.assertTrue(self.restore()["proven"])
+
+    def test_a_save_evicts_none_whose_slow_copy_went_bad(self):
+        self.save(1, "--keep-fast", 1)
+        flip(self.file("slow", 1))
+        # It makes room on the fast tier before it begins, and then nothing newer is durable.
+        self.save(2, "--keep-fast", 0, "--run", "default")
+        self.assertEqual(self.verb("verify", "slow")[-1]["wrong"], 0)
+        self.assertEqual({key: state for key, state in self.states().items() if state == "invalid"}, {})
+        self.assertTrue(self.restore("--step", 1)["proven"])
 
     def test_a_full_slow_tier_keeps_the_fast_copy(self):
         self.drain_stuck(1)

@@ -51,7 +51,11 @@ class Restoring(CheckpointTest):
             self.save(step, fast=None)
         self.restore("--step", 1, "--to", "out", stores=("slow",))
         self.assertEqual((self.dir / "out" / "rank-0.bin").read_bytes(), self.file("slow", 1).read_bytes())
-        self.fails(NOTHING, "restore", "slow", "--step", 3, words=["no checkpoint"])
+        self.fails(NOTHING, "restore", "slow", "--step", 3, words=["no step 3", "1, 2"])
+        flip(self.file("slow", 2))
+        done = self.run_cli("checkpoint", "restore", "slow", "--step", 2, expect=NOTHING)
+        for word in ("step 2 of run 'default' is not whole", "rank-0.bin", "that are there: 1"):
+            self.assertIn(word, done.stderr)
 
     def test_a_store_that_cannot_be_read_is_no_fresh_start(self):
         self.save(1)
@@ -60,6 +64,19 @@ class Restoring(CheckpointTest):
         self.fails(1, "ls", "fast", "slow", words=["STORE.json"])
         self.assertEqual(self.restore(stores=("fast",))["bytes"], 6 << 20)
         self.fails(NOTHING, "restore", "fast,fail=read:eio@1", words=["fast"])
+
+    def test_a_store_that_lost_what_says_that_it_is_one(self):
+        self.save(1)
+        facts = self.dir / "slow" / "STORE.json"
+        text = facts.read_text()
+        facts.unlink()
+        for stores in (("slow",), ("fast", "slow")):
+            for verb in ("ls", "verify", "status", "gc"):
+                self.fails(1, verb, *stores, words=["has checkpoints but no STORE.json", "put that back"])
+            self.fails(NOTHING, "restore", *stores, words=["has checkpoints but no STORE.json"])
+        self.fails(1, "save", "slow", *PAYLOAD, words=["has checkpoints but no STORE.json"])
+        facts.write_text(text)
+        self.assertTrue(self.restore(stores=("slow",))["proven"])
 
     def test_runs(self):
         for run in ("one", "two"):

@@ -119,14 +119,30 @@ Result<CheckpointManifest> same_there(const CheckpointStore& to, const Checkpoin
 
 // From the device, where the system can be made to forget.
 Result<void> read_again(const StoreFiles& files, const std::string& folder,
-                        std::span<const CheckpointFile> written, bool interruptible) {
+                        std::span<const CheckpointFile> written, bool interruptible,
+                        const TakeChunk& take = nullptr) {
   for (const CheckpointFile& file : written) {
     const std::string object = below(folder, file.name);
     const auto path = files.backend().native_path(object);
     if (path && !files.tier().facts.memory) static_cast<void>(evict(*path));
-    PENSTOCK_TRY(read_chunks(files, object, file, interruptible, nullptr));
+    PENSTOCK_TRY(read_chunks(files, object, file, interruptible, take));
   }
   return success();
+}
+
+// Whether what stands there is what its manifest says: already_exists where it is not, so that it stands in
+// the way as another checkpoint would.
+Result<void> prove_there(const CheckpointStore& to, const CheckpointManifest& manifest,
+                         const CopyWishes& wishes) {
+  const StoreFiles files(to.tier());
+  const std::string folder = CheckpointStore::folder(manifest.run, manifest.id);
+  const auto take = [&](std::uint64_t, std::span<const std::byte> bytes) -> Result<void> {
+    return wishes.gone_on ? wishes.gone_on(bytes.size()) : success();
+  };
+  const auto whole = read_again(files, folder, manifest.files, wishes.interruptible, take);
+  if (whole || !found_wrong(whole.error().code)) return whole;
+  return files.error(Errc::already_exists,
+                     fmt::format("'{}' is there already: {}", folder, whole.error().message()));
 }
 
 }  // namespace
@@ -161,6 +177,7 @@ Result<CheckpointManifest> copy_checkpoint(const CheckpointStore& from, Checkpoi
                                            const CheckpointManifest& manifest, const CopyWishes& wishes) {
   PENSTOCK_TRY(to.still_there());
   auto there = same_there(to, manifest);
+  if (there && wishes.read_there) PENSTOCK_TRY(prove_there(to, manifest, wishes));
   if (there || there.error().code != Errc::not_found) return there;
   PENSTOCK_ASSIGN(const auto staged, to.stage(manifest.run, "drain", manifest.bytes(), wishes.headroom));
   PENSTOCK_TRY(staged->copy_in(StoreFiles(from.tier()), manifest, wishes));

@@ -49,6 +49,7 @@ Result<void> Drainer::begin() {
       return copy.error();
     (same ? durable_ : pending_).push_back(*std::move(one.manifest));
   }
+  found_ = durable_.size();
   // A copy that a drain committed and was not let to clean up behind.
   while (durable_.size() > policy_.keep_fast) {
     PENSTOCK_ASSIGN(const bool went, evict_one());
@@ -72,21 +73,48 @@ void Drainer::add(CheckpointManifest manifest) {
 }
 
 Result<bool> Drainer::evict_one() {
-  CheckpointManifest oldest;
-  {
-    const std::lock_guard lock(mutex_);
-    if (durable_.empty()) return false;
-    oldest = std::move(durable_.front());
-    durable_.pop_front();
+  for (;;) {
+    CheckpointManifest oldest;
+    bool found = false;   // it was durable before this process began
+    bool unread = false;  // and nobody has looked whether it still is
+    {
+      const std::lock_guard lock(mutex_);
+      if (durable_.empty()) return false;
+      oldest = std::move(durable_.front());
+      durable_.pop_front();
+      found = found_ > 0;
+      if (found) --found_;
+      unread = found && (policy_.read_back || !drained_one_);
+    }
+    const auto back = [&](std::deque<CheckpointManifest>& there) {
+      const std::lock_guard lock(mutex_);
+      if (&there == &pending_) return pending_.push_back(std::move(oldest));
+      durable_.push_front(std::move(oldest));
+      if (found) ++found_;
+    };
+    const Result<void> whole = unread ? slow_.verify(policy_.run, oldest) : success();
+    if (!whole.ok() && (found_wrong(whole.error().code) || whole.error().code == Errc::not_found)) {
+      const Result<bool> moved = quarantine_if_wrong(slow_, policy_.run, oldest.id, whole.error());
+      if (moved.ok() && *moved) ledger_.count([](CheckpointCounts& counts) { ++counts.quarantined; });
+      back(pending_);
+      changed_.notify_all();
+      continue;
+    }
+    if (!whole.ok()) {
+      back(durable_);
+      if (whole.error().code == Errc::interrupted) return whole.error();
+      const std::lock_guard lock(mutex_);
+      trouble_ = whole.error();
+      return false;
+    }
+    const Result<void> removed = fast_.remove(policy_.run, oldest.id);
+    if (!removed.ok() && removed.error().code != Errc::not_found) {
+      back(durable_);
+      return removed.error();
+    }
+    ledger_.count([](CheckpointCounts& counts) { ++counts.evicted; });
+    return true;
   }
-  const Result<void> removed = fast_.remove(policy_.run, oldest.id);
-  if (!removed.ok() && removed.error().code != Errc::not_found) {
-    const std::lock_guard lock(mutex_);
-    durable_.push_front(std::move(oldest));
-    return removed.error();
-  }
-  ledger_.count([](CheckpointCounts& counts) { ++counts.evicted; });
-  return true;
 }
 
 Drainer::Held Drainer::held() const {
@@ -163,6 +191,7 @@ void Drainer::drain(const CheckpointManifest& next) {
     const std::lock_guard lock(mutex_);
     pending_.pop_front();
     durable_.push_back(next);
+    drained_one_ = true;
     trouble_.reset();
     pause_ = std::chrono::nanoseconds{0};
     const std::uint64_t backlog = bytes_of(pending_);
@@ -213,7 +242,8 @@ Result<void> Drainer::tidy(const CheckpointId& newest) {
       const std::lock_guard lock(mutex_);
       if (durable_.size() <= policy_.keep_fast) return success();
     }
-    PENSTOCK_TRY(evict_one());
+    PENSTOCK_ASSIGN(const bool went, evict_one());
+    if (!went) return success();
   }
 }
 

@@ -38,7 +38,10 @@ class Drainer {
   // Committed on the fast tier: to be drained.
   void add(CheckpointManifest manifest);
 
-  // Removes the oldest copy that the slow tier has, too; false where there is none.
+  // Removes the oldest copy that the slow tier has, too; false where there is none. As long as nothing newer
+  // has been drained here, what an earlier process drained may be the last good one: its slow copy is read
+  // first (with read_back, always). One that is wrong goes to quarantine, and is drained anew from the fast
+  // one; one that cannot be read keeps it.
   Result<bool> evict_one();
 
   // Bytes of the run on the fast tier, and those of them that are not durable.
@@ -71,6 +74,8 @@ class Drainer {
   std::condition_variable changed_;
   std::deque<CheckpointManifest> pending_;  // the first may be on its way
   std::deque<CheckpointManifest> durable_;  // on the fast tier and on the slow one, oldest first
+  std::size_t found_ = 0;                   // of durable_, the first: those of earlier processes
+  bool drained_one_ = false;                // by this one
   std::optional<Error> trouble_;
   std::chrono::nanoseconds pause_{0};
   std::uint64_t ended_ = 0;  // drains, well or not

@@ -12,9 +12,10 @@ void put_away(CheckpointStore& store, const CheckpointManifest& manifest, const 
 }
 
 // Whether all that the store has of it is what its manifest says.
-Result<void> whole_there(const CheckpointStore& store, const CheckpointManifest& manifest) {
-  PENSTOCK_ASSIGN(const CheckpointManifest there, store.manifest(manifest.run, manifest.id));
-  return store.verify(manifest.run, there);
+Result<CheckpointManifest> whole_there(const CheckpointStore& store, const CheckpointManifest& manifest) {
+  PENSTOCK_ASSIGN(CheckpointManifest there, store.manifest(manifest.run, manifest.id));
+  PENSTOCK_TRY(store.verify(manifest.run, there));
+  return there;
 }
 
 }  // namespace
@@ -30,9 +31,10 @@ FailedDrain look_into_failed_drain(CheckpointStore& fast, CheckpointStore& slow,
                                    const CheckpointManifest& manifest, const Error& error) {
   FailedDrain failed{.why = error.message()};
   if (error.code == Errc::already_exists) {
-    const Result<void> whole = whole_there(slow, manifest);
+    const Result<CheckpointManifest> whole = whole_there(slow, manifest);
     if (whole.ok()) {
-      failed.fate = DrainFate::taken;
+      // The same bytes after all: it was the reading that went wrong, once.
+      if (whole->files != manifest.files) failed.fate = DrainFate::taken;
     } else if (found_wrong(whole.error().code)) {
       put_away(slow, manifest, whole.error(), failed);
       if (failed.quarantined) failed.fate = DrainFate::cleared;

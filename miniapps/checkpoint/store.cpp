@@ -91,13 +91,18 @@ Result<void> check_tier(const StoreFiles& files) {
                                  files.tier().backend_name));
 }
 
+// What has checkpoints and no STORE.json is neither a store nor the lack of one: corrupt.
+Result<void> check_lost_facts(const StoreFiles& files) {
+  PENSTOCK_ASSIGN(const std::vector<Entry> committed, files.list_if_there(kStoreCommitted));
+  if (committed.empty()) return success();
+  return files.error(Errc::corrupt,
+                     fmt::format("'{}' has checkpoints but no {}: put that back, or take another folder",
+                                 files.tier().root, kStoreFile));
+}
+
 // Whether a store may be made at the root: nothing lies there but what making one left behind.
 Result<void> check_empty(const StoreFiles& files) {
-  PENSTOCK_ASSIGN(const std::vector<Entry> committed, files.list_if_there(kStoreCommitted));
-  if (!committed.empty())
-    return files.error(Errc::invalid_argument,
-                       fmt::format("'{}' has checkpoints but no {}: put that back, or take another folder",
-                                   files.tier().root, kStoreFile));
+  PENSTOCK_TRY(check_lost_facts(files));
   PENSTOCK_ASSIGN(const std::vector<Entry> entries, files.list_if_there(""));
   for (const Entry& entry : entries) {
     const bool ours =
@@ -138,9 +143,11 @@ Result<std::unique_ptr<CheckpointStore>> CheckpointStore::open(const Tier& tier)
   const StoreFiles files(tier);
   PENSTOCK_TRY(check_tier(files));
   auto facts = read_facts(files);
-  if (!facts && facts.error().code == Errc::not_found)
+  if (!facts && facts.error().code == Errc::not_found) {
+    PENSTOCK_TRY(check_lost_facts(files));
     return files.error(Errc::not_found, fmt::format("there is no checkpoint store in '{}': it has no {}",
                                                     tier.root, kStoreFile));
+  }
   if (!facts) return std::move(facts).error();
   return std::unique_ptr<CheckpointStore>(new CheckpointStore(tier, *std::move(facts)));
 }

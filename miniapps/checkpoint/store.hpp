@@ -127,7 +127,7 @@ class Staged {
 class CheckpointStore {
  public:
   // What is at the tier's root. not_found where there is no STORE.json; corrupt or unsupported where it is
-  // not one of ours. Keeps the tier, which outlives it.
+  // not one of ours, and corrupt where it is missing beside checkpoints. Keeps the tier, which outlives it.
   static Result<std::unique_ptr<CheckpointStore>> open(const Tier& tier);
   // As open(), made first where nothing of a store is there: its folders, then STORE.json, synced. A folder
   // that holds other things is invalid_argument; the role of one that is there must be `role`. Durability
@@ -213,6 +213,7 @@ class CheckpointStore {
 
 struct CopyWishes {
   bool read_back = false;     // the copy is read again and checked before it is committed
+  bool read_there = false;    // one that is there already is read and checked before it counts
   bool interruptible = true;  // false: a signal does not end it (who has a grace ends it by `gone_on`)
   const std::atomic<bool>* over = nullptr;  // where not: until when the thread that reads works on (WorkOn)
   std::uint64_t headroom = 0;
@@ -222,8 +223,8 @@ struct CopyWishes {
 
 // Copies a committed checkpoint from one store to another and commits it there: reading checks every chunk,
 // the copy has the same run, id and bytes. Where that checkpoint is there already: success if its manifest
-// names the same bytes (and it is synced, whoever brought it there), else already_exists. The caller holds
-// the run's drain lock of `to`.
+// names the same bytes (and it is synced, whoever brought it there), and where `read_there`, if these are
+// what it has; else already_exists. The caller holds the run's drain lock of `to`.
 Result<CheckpointManifest> copy_checkpoint(const CheckpointStore& from, CheckpointStore& to,
                                            const CheckpointManifest& manifest, const CopyWishes& wishes = {});
 

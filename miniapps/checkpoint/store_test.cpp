@@ -60,7 +60,8 @@ TEST_P(CheckpointStores, AreNotMadeOverCheckpointsThatLostTheirs) {
   ASSERT_OK(store);
   save(**store, "run", {1, 0});
   ASSERT_OK(tier.backend->names().remove("STORE.json"));
-  EXPECT_ERRC(Errc::invalid_argument, CheckpointStore::open_or_make(tier, StoreRole::slow), "no STORE.json");
+  EXPECT_ERRC(Errc::corrupt, CheckpointStore::open_or_make(tier, StoreRole::slow), "no STORE.json");
+  EXPECT_ERRC(Errc::corrupt, CheckpointStore::open(tier), "no STORE.json");
 }
 
 TEST_P(CheckpointStores, AreNotGuessedAt) {

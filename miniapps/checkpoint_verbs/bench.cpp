@@ -10,6 +10,7 @@
 #include "datagen/command_output.hpp"
 #include "io_backends/base/progress.hpp"
 #include "io_backends/base/random.hpp"
+#include "miniapps/checkpoint_verbs/bench_runs.hpp"
 #include "miniapps/checkpoint_verbs/bench_setup.hpp"
 #include "miniapps/checkpoint_verbs/saving_run.hpp"
 #include "miniapps/checkpoint_verbs/verbs.hpp"
@@ -76,7 +77,7 @@ class Bench {
     if (fast) trial.tier("burst_buffer", *setup_.fast());
     trial.pair("checkpoint", pair, arm_name(arm));
     CheckpointPolicy policy = setup_.policy;
-    policy.run = fmt::format("bench-{}-{:016x}", arm_name(arm), mix64(context_.seed + pair));
+    policy.run = bench_run_name(arm, mix64(context_.seed + pair));
     const Result<SavingRun> done =
         run_saving(arm, policy, setup_.schedule, setup_.slow(), fast ? setup_.fast() : nullptr,
                    setup_.payload, state_, context_.communicator, [&] { progress.advance(1); });
@@ -165,6 +166,17 @@ class Bench {
   const RandomStream order_;
 };
 
+// What benches that were killed left in the stores, of which there need be none yet.
+Result<void> sweep_dead_runs(const BenchSetup& setup) {
+  for (const Tier& tier : setup.tiers) {
+    Result<std::unique_ptr<CheckpointStore>> store = CheckpointStore::open(tier);
+    if (!store.ok() && store.error().code == Errc::not_found) continue;
+    PENSTOCK_TRY(outcome_of(store));
+    PENSTOCK_TRY(outcome_of(sweep_bench_runs(**store)));
+  }
+  return success();
+}
+
 }  // namespace
 
 Result<int> checkpoint_bench(const CommandContext& context, StoreNouns nouns) {
@@ -174,6 +186,7 @@ Result<int> checkpoint_bench(const CommandContext& context, StoreNouns nouns) {
   const BenchSetup& setup = *resolved;
   const auto rank = static_cast<std::uint64_t>(ranks.rank());
   const SignalsForAll signals(ranks);
+  PENSTOCK_TRY(as_root_says(ranks, ranks.root() ? sweep_dead_runs(setup) : success()));
   PENSTOCK_ASSIGN(Run run, Run::begin(context));
   for (const Tier& tier : setup.tiers) run.measured_tier(tier);
   Result<std::unique_ptr<TrainedState>> state = TrainedState::make(

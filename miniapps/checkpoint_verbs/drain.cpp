@@ -38,12 +38,14 @@ class Drain {
   Result<Drained> work();
 
  private:
-  Result<void> drain(const FoundCheckpoint& found, Progress& shown);
+  // `read_there`: the slow copy is read before it counts, also where it was there before.
+  Result<void> drain(const FoundCheckpoint& found, bool read_there, Progress& shown);
   // Of what was asked to end: the deadline, or a signal.
   Result<void> go_on() const;
   // Not durable, and left as it is.
   Result<void> stays(std::string problem);
-  void made_durable(const FoundCheckpoint& found, const CheckpointManifest& copy);
+  void made_durable(const CheckpointManifest& copy, bool written);
+  std::uint64_t keep_fast() const;
   Result<void> evict(const std::vector<FoundCheckpoint>& all);
 
   CheckpointStore& fast_;
@@ -74,7 +76,7 @@ Result<void> Drain::stays(std::string problem) {
   return success();
 }
 
-Result<void> Drain::drain(const FoundCheckpoint& found, Progress& shown) {
+Result<void> Drain::drain(const FoundCheckpoint& found, bool read_there, Progress& shown) {
   const FoundCopy& source = *copy_on(found, fast_);
   if (!source.manifest.ok()) {
     const Error& why = source.manifest.error();
@@ -84,7 +86,8 @@ Result<void> Drain::drain(const FoundCheckpoint& found, Progress& shown) {
     ++drained_.quarantined;
     return success();
   }
-  CopyWishes wishes{.read_back = context_.options.flag("read-back")};
+  CopyWishes wishes{.read_back = context_.options.flag("read-back"), .read_there = read_there};
+  bool written = !found.durable();
   wishes.gone_on = [&](std::uint64_t bytes) {
     shown.advance(bytes);
     return go_on();
@@ -92,7 +95,7 @@ Result<void> Drain::drain(const FoundCheckpoint& found, Progress& shown) {
   for (;;) {
     const Result<CheckpointManifest> copied = copy_checkpoint(fast_, slow_, *source.manifest, wishes);
     if (copied.ok()) {
-      made_durable(found, *copied);
+      made_durable(*copied, written);
       return success();
     }
     const FailedDrain failed = look_into_failed_drain(fast_, slow_, *source.manifest, copied.error());
@@ -101,6 +104,7 @@ Result<void> Drain::drain(const FoundCheckpoint& found, Progress& shown) {
     switch (failed.fate) {
       case DrainFate::cleared:
         drained_.problems.push_back(failed.why);
+        written = true;
         continue;
       case DrainFate::lost:
         drained_.problems.push_back(failed.why);
@@ -117,18 +121,22 @@ Result<void> Drain::drain(const FoundCheckpoint& found, Progress& shown) {
   }
 }
 
-void Drain::made_durable(const FoundCheckpoint& found, const CheckpointManifest& copy) {
-  durable_.push_back(found.id);
-  if (found.durable()) return;  // it was so before
+void Drain::made_durable(const CheckpointManifest& copy, bool written) {
+  durable_.push_back(copy.id);
+  if (!written) return;  // it was so before
   ++drained_.copied;
   drained_.bytes += copy.bytes();
-  slow_.hint_latest(run_, found.id);
+  slow_.hint_latest(run_, copy.id);
+}
+
+std::uint64_t Drain::keep_fast() const {
+  return context_.options.given("keep-fast")
+             ? static_cast<std::uint64_t>(context_.options.integer("keep-fast"))
+             : 0;
 }
 
 Result<void> Drain::evict(const std::vector<FoundCheckpoint>& all) {
-  std::uint64_t stay = context_.options.given("keep-fast")
-                           ? static_cast<std::uint64_t>(context_.options.integer("keep-fast"))
-                           : 0;
+  std::uint64_t stay = keep_fast();
   for (auto found = all.rbegin(); found != all.rend(); ++found) {
     if (std::find(durable_.begin(), durable_.end(), found->id) == durable_.end()) continue;
     if (stay > 0) {
@@ -152,13 +160,19 @@ Result<Drained> Drain::work() {
   const std::vector<CheckpointStore*> both{&fast_, &slow_};
   PENSTOCK_ASSIGN(std::vector<FoundCheckpoint> all, find_checkpoints(both, run_));
   std::erase_if(all, [&](const FoundCheckpoint& found) { return copy_on(found, fast_) == nullptr; });
+  // A slow copy that was there before may have gone bad since: it is read before the fast one goes. What
+  // is evicted has as many newer ones in front of it as stay, whichever of these become durable.
+  const auto read_there = [&](std::size_t i) {
+    return context_.options.flag("read-back") || all.size() - i > keep_fast();
+  };
   std::uint64_t bytes = 0;
-  for (const FoundCheckpoint& found : all)
-    if (!found.durable() && found.manifest() != nullptr) bytes += found.manifest()->bytes();
+  for (std::size_t i = 0; i < all.size(); ++i)
+    if (all[i].manifest() != nullptr && (!all[i].durable() || read_there(i)))
+      bytes += all[i].manifest()->bytes();
   Progress shown(context_.output.progress, "drain", bytes, "B");
   Result<void> done = success();
   for (std::size_t i = 0; i < all.size() && done.ok(); ++i) {
-    done = drain(all[i], shown);
+    done = drain(all[i], read_there(i), shown);
     if (!done.ok()) drained_.left += all.size() - i;
   }
   drained_.timed_out = !done.ok() && done.error().code == Errc::timed_out;

@@ -11,6 +11,7 @@
 #include "io_backends/base/interrupt.hpp"
 #include "io_backends/base/progress.hpp"
 #include "io_backends/base/units.hpp"
+#include "miniapps/checkpoint_verbs/bench_runs.hpp"
 #include "miniapps/checkpoint_verbs/stores.hpp"
 #include "miniapps/checkpoint_verbs/verbs.hpp"
 #include "results/table.hpp"
@@ -84,7 +85,7 @@ Result<std::uint64_t> prune(CheckpointStore& slow, const std::string& run, std::
 }
 
 // Copies on the fast tier that the slow one has, too: the one that the run drains to, for only there does the
-// run look for them.
+// run look for them. That one is read first.
 Result<std::uint64_t> evict(std::span<CheckpointStore* const> stores, const std::string& run,
                             std::uint64_t stay) {
   PENSTOCK_ASSIGN(const std::vector<FoundCheckpoint> all, find_checkpoints(stores, run));
@@ -97,6 +98,14 @@ Result<std::uint64_t> evict(std::span<CheckpointStore* const> stores, const std:
     if (pair && *pair != slow->store->facts().uuid) continue;
     if (stay > 0) {
       --stay;
+      continue;
+    }
+    PENSTOCK_TRY(check_interrupt());
+    // Its manifest may be all that is right of it.
+    if (const Result<void> whole = slow->store->verify(run, *slow->manifest); !whole.ok()) {
+      if (!found_wrong(whole.error().code)) return whole.error();
+      warn(fmt::format("{}; the copy on '{}' stays: penstock checkpoint drain makes a new one of it",
+                       whole.error().message(), fast->store->tier().name));
       continue;
     }
     PENSTOCK_TRY(fast->store->remove(run, found->id));
@@ -146,6 +155,11 @@ Result<int> checkpoint_gc(const CommandContext& context, StoreNouns nouns) {
     PENSTOCK_ASSIGN(const bool ceiling, store->sweep_ceiling());
     if (ceiling)
       note(fmt::format("removed what a measurement of the ceiling of '{}' left", store->tier().name));
+    if (context.options.has("run")) continue;
+    PENSTOCK_ASSIGN(const std::uint64_t runs, sweep_bench_runs(*store));
+    if (runs > 0)
+      note(fmt::format("removed {} that a bench left in '{}' when it was killed",
+                       runs == 1 ? "the run" : format_count(runs) + " runs", store->tier().name));
   }
   PENSTOCK_ASSIGN(const std::vector<std::string> runs, runs_to_clear(there, context.options));
   Table table({{"run", Align::left}, {"swept"}, {"pruned"}, {"evicted"}, {"", Align::left}});

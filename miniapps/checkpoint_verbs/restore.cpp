@@ -1,8 +1,10 @@
 // penstock checkpoint restore: finds the newest checkpoint that is whole, and gives its files back.
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <chrono>
 #include <optional>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -114,6 +116,23 @@ void print_restored(const Restart& restart, const Tier* to, double seconds, cons
   print_text(text + "\n");
 }
 
+// Of --step N alone: why it is not, and which others are there. Their manifests are believed.
+Error step_not_restorable(const Restart& restart, std::uint64_t step,
+                          std::span<CheckpointStore* const> stores) {
+  std::string text = restart.rejected.empty()
+                         ? fmt::format("there is no step {} of run '{}'", step, restart.run)
+                         : fmt::format("step {} of run '{}' is not whole ({})", step, restart.run,
+                                       restart.rejected.front().why);
+  const Result<std::vector<FoundCheckpoint>> all = find_checkpoints(stores, restart.run);
+  if (!all.ok()) return all.error();
+  std::set<std::uint64_t> others;
+  for (const FoundCheckpoint& found : *all)
+    if (found.manifest() != nullptr && found.id.step != step) others.insert(found.id.step);
+  text += others.empty() ? "; there are no others"
+                         : fmt::format("; other steps that are there: {}", fmt::join(others, ", "));
+  return make_error(Errc::not_found, std::move(text));
+}
+
 Error nothing_restorable(const Restart& restart) {
   return make_error(
       Errc::not_found,
@@ -181,7 +200,12 @@ Result<int> checkpoint_restore(const CommandContext& context, StoreNouns nouns) 
   if (restart.store == nullptr) {
     if (speaks && context.output.json) print_json(report(restart, context, to, 0));
     if (speaks && !context.output.json) print_rejected(restart);
-    return fail_with_4(context, nothing_restorable(restart));
+    const Error why =
+        speaks && context.options.given("step")
+            ? step_not_restorable(restart, static_cast<std::uint64_t>(context.options.integer("step")),
+                                  asked->stores.there())
+            : nothing_restorable(restart);
+    return fail_with_4(context, why);
   }
 
   PENSTOCK_TRY(give_back(restart, context, to));

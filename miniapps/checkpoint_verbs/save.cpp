@@ -12,6 +12,7 @@
 #include "io_backends/base/units.hpp"
 #include "miniapps/ack_log.hpp"
 #include "miniapps/checkpoint/checkpointer.hpp"
+#include "miniapps/checkpoint_verbs/bench_runs.hpp"
 #include "miniapps/checkpoint_verbs/content.hpp"
 #include "miniapps/checkpoint_verbs/stores.hpp"
 #include "miniapps/checkpoint_verbs/verbs.hpp"
@@ -79,7 +80,8 @@ Result<std::string> run_to_save(const Places& places, const Options& options) {
     opened.push_back(*std::move(store));
     stores.push_back(opened.back().get());
   }
-  PENSTOCK_ASSIGN(const std::vector<std::string> runs, runs_in(stores));
+  PENSTOCK_ASSIGN(std::vector<std::string> runs, runs_in(stores));
+  std::erase_if(runs, is_bench_run);
   return runs.empty() ? std::string(kFirstRun) : one_run(stores, options);
 }
 

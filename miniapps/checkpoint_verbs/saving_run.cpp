@@ -9,6 +9,7 @@
 #include "io_backends/base/interrupt.hpp"
 #include "miniapps/checkpoint/checkpoint_manifest.hpp"
 #include "miniapps/checkpoint/store.hpp"
+#include "miniapps/checkpoint_verbs/bench_runs.hpp"
 
 namespace penstock {
 namespace {
@@ -75,13 +76,8 @@ MovedBytes moved_since(const MovedBytes& before, const MovedBytes& now) {
 
 Result<void> remove_run(const Tier& tier, const std::string& run) {
   PENSTOCK_ASSIGN(const std::unique_ptr<CheckpointStore> store, CheckpointStore::open(tier));
-  for (const std::string_view what : {"save", "drain"}) {
-    PENSTOCK_ASSIGN(const std::unique_ptr<Lock> lock, store->lock_run(run, what));
-    PENSTOCK_TRY(store->sweep(run, what));
-  }
-  PENSTOCK_ASSIGN(const std::vector<Listed> found, store->list(run));
-  for (const Listed& one : found) PENSTOCK_TRY(store->remove(run, one.id));
-  return store->forget(run);
+  // Who else holds its locks by now is sweeping it away.
+  return outcome_of(remove_bench_run(*store, run));
 }
 
 SaveRequest request_of(const TrainedState& state, std::uint64_t step, const Payload& payload,

@@ -11,6 +11,7 @@
 
 #include "datagen/command_output.hpp"
 #include "io_backends/base/progress.hpp"
+#include "miniapps/checkpoint_verbs/bench_runs.hpp"
 
 namespace penstock {
 namespace {
@@ -96,7 +97,8 @@ Result<std::vector<std::string>> wanted_runs(std::span<CheckpointStore* const> s
 }
 
 Result<std::string> one_run(std::span<CheckpointStore* const> stores, const Options& options) {
-  PENSTOCK_ASSIGN(const std::vector<std::string> runs, wanted_runs(stores, options));
+  PENSTOCK_ASSIGN(std::vector<std::string> runs, wanted_runs(stores, options));
+  if (!options.has("run")) std::erase_if(runs, is_bench_run);
   if (runs.empty()) return make_error(Errc::not_found, "no checkpoint of any run is there");
   if (runs.size() > 1)
     return make_error(Errc::invalid_argument, fmt::format("there are {} runs: say which with --run NAME: {}",

@@ -35,8 +35,8 @@ Result<NamedStores> open_stores(std::span<const std::string> nouns, bool some_su
 // The names of the runs that have a checkpoint in any of them, by name.
 Result<std::vector<std::string>> runs_in(std::span<CheckpointStore* const> stores);
 
-// --run, or the only run there is; invalid_argument where there are several, and lists them. not_found where
-// there is none, or not that one.
+// --run, or the only run there is, those of `bench` not counted; invalid_argument where there are several,
+// and lists them. not_found where there is none, or not that one.
 Result<std::string> one_run(std::span<CheckpointStore* const> stores, const Options& options);
 // --run, or all; not_found where --run is not there.
 Result<std::vector<std::string>> wanted_runs(std::span<CheckpointStore* const> stores,
