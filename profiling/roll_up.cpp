@@ -3,10 +3,10 @@
 #include <algorithm>
 #include <fstream>
 #include <map>
-#include <set>
 #include <utility>
 
 #include "io_backends/base/mounts.hpp"
+#include "io_backends/base/tier.hpp"
 
 namespace penstock {
 
@@ -21,7 +21,20 @@ MountTable MountTable::of_this_machine() {
   std::ifstream mountinfo("/proc/self/mountinfo");
   std::vector<std::string> points = mount_points(mountinfo);
   points.emplace_back("/");
-  return MountTable(std::move(points));
+  MountTable table(std::move(points));
+  for (const std::string& point : table.longest_first_) {
+    mountinfo.clear();
+    mountinfo.seekg(0);
+    // Below /sys there is a tmpfs as well (/sys/fs/cgroup), that holds folders for other mounts.
+    if (point.starts_with("/proc/") || point.starts_with("/sys/") ||
+        is_pseudo_file_system(facts_from_mountinfo(mountinfo, point).fs_type))
+      table.pseudo_.insert(point);
+  }
+  return table;
+}
+
+bool MountTable::is_pseudo(std::string_view mount) const {
+  return pseudo_.contains(mount);
 }
 
 std::string_view MountTable::mount_of(std::string_view path) const {

@@ -2,6 +2,8 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -20,9 +22,13 @@ class MountTable {
   static MountTable of_this_machine();
   // The mount point that an absolute path lies on; "" for any other text. Lives as long as the table.
   std::string_view mount_of(std::string_view path) const;
+  // Whether such a mount point holds what the kernel says of itself: /proc, /sys and what is mounted below
+  // them, /dev (but not /dev/shm). Known of this machine alone.
+  bool is_pseudo(std::string_view mount) const;
 
  private:
   std::vector<std::string> longest_first_;
+  std::set<std::string, std::less<>> pseudo_;
 };
 
 // A row of a roll-up: a mount, a folder, a process or a file.
