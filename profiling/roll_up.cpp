@@ -161,7 +161,13 @@ bool TopFiles::before(const FileSum& a, const FileSum& b) const {
 }
 
 void TopFiles::add(const FileSum& file) {
-  if (most_ == 0 || figure_(file) <= 0) return;
+  if (figure_(file) <= 0) return;
+  ++seen_;
+  keep(file);
+}
+
+void TopFiles::keep(const FileSum& file) {
+  if (most_ == 0) return;
   const auto higher = [this](const FileSum& a, const FileSum& b) { return before(a, b); };
   if (heap_.size() == most_) {
     if (!before(file, heap_.front())) return;
@@ -173,7 +179,8 @@ void TopFiles::add(const FileSum& file) {
 }
 
 void TopFiles::add(const TopFiles& more) {
-  for (const FileSum& file : more.heap_) add(file);
+  seen_ += more.seen_;
+  for (const FileSum& file : more.heap_) keep(file);
 }
 
 std::vector<FileSum> TopFiles::ranked() const {

@@ -87,10 +87,13 @@ class TopFiles {
   void add(const FileSum& file);
   void add(const TopFiles& more);
   std::vector<FileSum> ranked() const;  // the highest first; none whose figure is 0
+  std::uint64_t passed_over() const { return seen_ - heap_.size(); }  // that rank below them
 
  private:
   bool before(const FileSum& a, const FileSum& b) const;  // ranks higher
+  void keep(const FileSum& file);
   std::size_t most_;
+  std::uint64_t seen_ = 0;  // whose figure is not 0
   double (*figure_)(const FileSum&);
   std::vector<FileSum> heap_;  // the lowest in front
 };
