@@ -60,6 +60,9 @@ struct ReadLap {
   bool verify = false;  // compare each sample's CRC32C with the manifest's (which must have them)
   std::optional<std::uint64_t> first_pass{};  // of the shuffle; absent: behind the run before
   std::function<void()> at_gate{};            // called when all threads are ready, before the clock starts
+  // Of a run that is measured: under the profiler, each thread gives a span of what it delivered after the
+  // ramp (PENSTOCK_READ without a number; its epoch is this one, of the repeat).
+  std::optional<std::uint32_t> measured{};
   // The deadline is a stonewall: there, or where the passes end before it, all threads stop; they hear by
   // `at_stonewall`, called once by the thread that called run() and given the samples that were taken so far,
   // how many any rank has, and go on until they have as many, or the passes end.

@@ -176,9 +176,11 @@ void ReadSweep::read_lap(ReadCell& cell) {
   plan.verify = settings_.verify;
   plan.first_pass = place.passes;
   TimedCalls* const calls = timed_calls(*tiers_[cell.tier]->backend);
-  plan.run = [&](const ReadLap& pass, const ReadWatcher& watcher) {
+  plan.run = [&, number = laps_measured_++](const ReadLap& pass, const ReadWatcher& watcher) {
     if (calls != nullptr) calls->take();  // what was before
-    ReadTally tally = place.engine->run(pass, watcher);
+    ReadLap measured = pass;
+    measured.measured = number;
+    ReadTally tally = place.engine->run(measured, watcher);
     if (calls != nullptr) tally.calls = calls->take();
     return tally;
   };

@@ -115,6 +115,7 @@ class ReadSweep {
   SweepWatch watch_;
   std::vector<std::unique_ptr<Place>> places_;
   std::vector<ReadCell> cells_;
+  std::uint32_t laps_measured_ = 0;  // whose spans a profiler was given
 };
 
 }  // namespace penstock

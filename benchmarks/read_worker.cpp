@@ -129,6 +129,7 @@ void ReadWorker::work(ReadRun& run, std::span<const std::unique_ptr<ReadWorker>>
     loop(run);
   }
   done(run, workers);
+  if (run.lap.measured && spans_are_profiled()) give_span(run);
 }
 
 void ReadWorker::loop(ReadRun& run) {
@@ -372,6 +373,22 @@ void ReadWorker::done(ReadRun& run, std::span<const std::unique_ptr<ReadWorker>>
   run.first_done_ns = now;
   for (const std::unique_ptr<ReadWorker>& worker : workers)
     run.first_done_bytes += worker->delivered().after_ramp();
+}
+
+// From the common start, as the run's own wall time counts.
+void ReadWorker::give_span(const ReadRun& run) const {
+  const std::int64_t from_ns = run.lap.ramp.count();
+  if (tally_.bytes == 0 || last_done_ns_ < from_ns) return;
+  const penstock_span span{.begin_ns = run.start_ns() + from_ns,
+                           .end_ns = run.start_ns() + last_done_ns_,
+                           .number = PENSTOCK_NO_NUMBER,
+                           .bytes = tally_.bytes,
+                           .epoch = *run.lap.measured,
+                           .thread = span_thread(),
+                           .component = PENSTOCK_READ,
+                           .detail = 0,
+                           .reserved = 0};
+  penstock_profile_span(&span);
 }
 
 void ReadWorker::end_second() {

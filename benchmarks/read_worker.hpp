@@ -17,6 +17,7 @@
 #include "datagen/codec/png.hpp"
 #include "datagen/format/sample_opener.hpp"
 #include "io_backends/base/buffer.hpp"
+#include "profiling/span_log.hpp"
 
 namespace penstock {
 
@@ -39,6 +40,7 @@ class ReadRun {
     return std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now() - start_)
         .count();
   }
+  std::int64_t start_ns() const { return span_ns(start_); }  // when the gate was opened
   bool stopped() const { return stop_.load(std::memory_order_relaxed); }
   void note_error(Error error);  // keeps the first few; stops the run unless errors are skipped
 
@@ -135,6 +137,7 @@ class ReadWorker {
   void pass_boundary(ReadRun& run, std::int64_t now_ns);
   void end_second();
   void done(ReadRun& run, std::span<const std::unique_ptr<ReadWorker>> workers);
+  void give_span(const ReadRun& run) const;
 
   const ReadWork work_;
   const ReadSettings& settings_;

@@ -119,6 +119,8 @@ void LayerSum::add(const penstock_counters& counters, const SessionClock& clock)
   other += counters.other;
   failures += counters.failures;
   sequential_reads += counters.sequential_reads;
+  first_reads += counters.reads > counters.sequential_reads ? 1U : 0U;
+  first_writes += counters.writes > counters.sequential_writes ? 1U : 0U;
   consecutive_reads += counters.consecutive_reads;
   sequential_writes += counters.sequential_writes;
   consecutive_writes += counters.consecutive_writes;
@@ -146,6 +148,8 @@ void LayerSum::add(const LayerSum& more) {
   other += more.other;
   failures += more.failures;
   sequential_reads += more.sequential_reads;
+  first_reads += more.first_reads;
+  first_writes += more.first_writes;
   consecutive_reads += more.consecutive_reads;
   sequential_writes += more.sequential_writes;
   consecutive_writes += more.consecutive_writes;

@@ -33,6 +33,10 @@ struct LayerSum {
   std::uint64_t consecutive_reads = 0;
   std::uint64_t sequential_writes = 0;
   std::uint64_t consecutive_writes = 0;
+  // The first ones of a thread in a file, which follow no other: Darshan's rule counts them as neither
+  // sequential nor consecutive where they are at the file's begin.
+  std::uint64_t first_reads = 0;
+  std::uint64_t first_writes = 0;
   std::uint64_t read_write_switches = 0;
   double read_ns = 0;  // added over threads
   double write_ns = 0;

@@ -224,6 +224,14 @@ TEST(MountTable, TheLongestMountPointHoldsAPath) {
   EXPECT_EQ(table.mount_of("pipe:[7]"), "");
 }
 
+TEST(MountTable, KnowsWhatTheKernelSaysOfItself) {
+  const MountTable table = MountTable::of_this_machine();
+  EXPECT_TRUE(table.is_pseudo(table.mount_of("/proc/self/status")));
+  EXPECT_FALSE(table.is_pseudo("/"));
+  EXPECT_TRUE(is_pseudo_file_system("cgroup2"));
+  EXPECT_FALSE(is_pseudo_file_system("tmpfs"));
+}
+
 TEST(MountTable, IsReadFromAMountinfo) {
   std::istringstream text(
       "22 1 254:1 / / rw shared:1 - ext4 /dev/root rw\n"

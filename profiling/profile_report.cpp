@@ -52,11 +52,11 @@ void report_text(const Session& session, const FileSums& sums, const SessionFilt
   if (by == "process") {
     out += rows_text(process_rows(report.processes, most, output));
   } else if (by != "file") {
-    out += rows_text(roll_up_rows(by, report.rows, output));
+    out += rows_text(roll_up_rows(by, report.rows, output, report.not_shown.rows));
   } else {
     out += rows_text(roll_up_rows("mount", report.mounts, output));
-    out += "\nMost bytes:\n" + rows_text(file_rows(report.most_bytes, output));
-    out += "\nMost time:\n" + rows_text(file_rows(report.most_time, output));
+    out += "\nMost bytes:\n" + rows_text(file_rows(report.most_bytes, output, report.not_shown.most_bytes));
+    out += "\nMost time:\n" + rows_text(file_rows(report.most_time, output, report.not_shown.most_time));
   }
   print(out);
 }

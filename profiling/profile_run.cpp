@@ -17,6 +17,7 @@
 #include "profiling/session_coverage.hpp"
 #include "profiling/session_folder.hpp"
 #include "profiling/session_summary.hpp"
+#include "profiling/session_text.hpp"
 #include "profiling/span_log.hpp"
 #include "profiling/watched_run.hpp"
 #include "results/store.hpp"
@@ -97,13 +98,13 @@ void say_outcome(const fs::path& folder, const CommandContext& context) {
   }
   const FileSums sums(*session);
   const SessionSummary summary = summarise(*session, sums, {});
-  const double fraction = summary.coverage.rchar.fraction();
   std::string text =
       fmt::format("{}, {}: {} read, {} written", plural(session->processes.size(), "process", "processes"),
                   plural(summary.in.files, "file", "files"),
                   format_bytes(static_cast<double>(summary.in.all.bytes_read), context.output),
                   format_bytes(static_cast<double>(summary.in.all.bytes_written), context.output));
-  if (fraction >= 0) text += fmt::format("; {} of the kernel's bytes seen", format_percent(fraction));
+  if (summary.coverage.unknown_processes < session->processes.size())
+    text += "; seen: " + coverage_words(summary.coverage.rchar, "read", context.output);
   if (const std::uint64_t lost = summary.drops.records + summary.drops.operations; lost > 0)
     text += fmt::format("; {} not counted", plural(lost, "operation", "operations"));
   if (!session->unwatched.empty())

@@ -3,10 +3,10 @@
 #include <algorithm>
 #include <fstream>
 #include <map>
-#include <set>
 #include <utility>
 
 #include "io_backends/base/mounts.hpp"
+#include "io_backends/base/tier.hpp"
 
 namespace penstock {
 
@@ -21,7 +21,20 @@ MountTable MountTable::of_this_machine() {
   std::ifstream mountinfo("/proc/self/mountinfo");
   std::vector<std::string> points = mount_points(mountinfo);
   points.emplace_back("/");
-  return MountTable(std::move(points));
+  MountTable table(std::move(points));
+  for (const std::string& point : table.longest_first_) {
+    mountinfo.clear();
+    mountinfo.seekg(0);
+    // Below /sys there is a tmpfs as well (/sys/fs/cgroup), that holds folders for other mounts.
+    if (point.starts_with("/proc/") || point.starts_with("/sys/") ||
+        is_pseudo_file_system(facts_from_mountinfo(mountinfo, point).fs_type))
+      table.pseudo_.insert(point);
+  }
+  return table;
+}
+
+bool MountTable::is_pseudo(std::string_view mount) const {
+  return pseudo_.contains(mount);
 }
 
 std::string_view MountTable::mount_of(std::string_view path) const {
@@ -148,7 +161,13 @@ bool TopFiles::before(const FileSum& a, const FileSum& b) const {
 }
 
 void TopFiles::add(const FileSum& file) {
-  if (most_ == 0 || figure_(file) <= 0) return;
+  if (figure_(file) <= 0) return;
+  ++seen_;
+  keep(file);
+}
+
+void TopFiles::keep(const FileSum& file) {
+  if (most_ == 0) return;
   const auto higher = [this](const FileSum& a, const FileSum& b) { return before(a, b); };
   if (heap_.size() == most_) {
     if (!before(file, heap_.front())) return;
@@ -160,7 +179,8 @@ void TopFiles::add(const FileSum& file) {
 }
 
 void TopFiles::add(const TopFiles& more) {
-  for (const FileSum& file : more.heap_) add(file);
+  seen_ += more.seen_;
+  for (const FileSum& file : more.heap_) keep(file);
 }
 
 std::vector<FileSum> TopFiles::ranked() const {

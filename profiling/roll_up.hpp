@@ -2,6 +2,8 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -20,9 +22,13 @@ class MountTable {
   static MountTable of_this_machine();
   // The mount point that an absolute path lies on; "" for any other text. Lives as long as the table.
   std::string_view mount_of(std::string_view path) const;
+  // Whether such a mount point holds what the kernel says of itself: /proc, /sys and what is mounted below
+  // them, /dev (but not /dev/shm). Known of this machine alone.
+  bool is_pseudo(std::string_view mount) const;
 
  private:
   std::vector<std::string> longest_first_;
+  std::set<std::string, std::less<>> pseudo_;
 };
 
 // A row of a roll-up: a mount, a folder, a process or a file.
@@ -81,10 +87,13 @@ class TopFiles {
   void add(const FileSum& file);
   void add(const TopFiles& more);
   std::vector<FileSum> ranked() const;  // the highest first; none whose figure is 0
+  std::uint64_t passed_over() const { return seen_ - heap_.size(); }  // that rank below them
 
  private:
   bool before(const FileSum& a, const FileSum& b) const;  // ranks higher
+  void keep(const FileSum& file);
   std::size_t most_;
+  std::uint64_t seen_ = 0;  // whose figure is not 0
   double (*figure_)(const FileSum&);
   std::vector<FileSum> heap_;  // the lowest in front
 };

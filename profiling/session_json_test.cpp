@@ -168,6 +168,40 @@ TEST_F(SessionJsonTest, RecordsMakeAGroupThatTheReportDraws) {
   EXPECT_EQ(groups[0].curves[0].tier, "fast");
 }
 
+TEST(SessionRecords, RepeatsHaveRatesAndWhatWasBetweenThemIsNoTimeOfTheirs) {
+  ScratchFolder folder;
+  SessionBytes bytes(100);
+  bytes.add_file("/data/a", 100, 1, 7000);
+  bytes.add_file("/proc/self/status", 100, 1, 5000);
+  bytes.add_file("/other/small", 100, 1, 10);
+  const auto span = [&](std::int64_t begin, std::int64_t end, std::uint32_t repeat, std::uint32_t thread) {
+    bytes.add(penstock_span{1'000'000'000 + begin, 1'000'000'000 + end, PENSTOCK_NO_NUMBER, 1000, repeat,
+                            thread, PENSTOCK_READ, 0, 0});
+  };
+  span(0, 1000, 0, 100);
+  span(0, 900, 0, 101);
+  span(50'000, 52'000, 1, 100);
+  span(50'000, 51'900, 1, 102);
+  bytes.write(folder.path());
+  const fs::path paths[] = {folder.path()};
+  const Session session = open_session(paths).value();
+  const FileSums sums(session);
+  const std::vector<Record> all = records_of(session, sums, {}, {}, {"penstock"});
+  ASSERT_EQ(all.size(), 1U) << "/proc is no tier";
+  EXPECT_EQ(parameter_number(all[0], "threads"), 2);
+  EXPECT_EQ(metric_value(all[0], "payload_bytes"), 4000);
+  EXPECT_NEAR(metric_value(all[0], "wall_s").value(), 3e-6, 1e-12);
+  const Metric* rate = find_metric(all[0], "payload_bytes_per_s");
+  ASSERT_NE(rate, nullptr);
+  ASSERT_EQ(rate->samples.size(), 2U);
+  EXPECT_NEAR(rate->samples[0], 2e9, 1);
+  EXPECT_NEAR(rate->samples[1], 1e9, 1);
+  const std::vector<NamedTier> named{{"small", "/other"}};
+  const std::vector<Record> only = records_of(session, sums, {}, named, {"penstock"});
+  ASSERT_EQ(only.size(), 1U) << "what was named, however little it holds, and nothing else";
+  EXPECT_EQ(only[0].parameters["tier"], "small");
+}
+
 TEST(JsonText, IsJsonWhateverTheNameIs) {
   std::string out;
   append_json_text(out, "/plain/name");

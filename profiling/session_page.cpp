@@ -33,7 +33,8 @@ std::string table_html(const std::string& caption, const Rows& rows) {
     columns.push_back({title, columns.empty() ? HtmlTable::Kind::words : HtmlTable::Kind::number, ""});
   HtmlTable table(caption, std::move(columns));
   for (const auto& row : rows.rows) table.row(row);
-  return table.html();
+  const std::string more = not_shown_text(rows);
+  return table.html() + (more.empty() ? "" : "<p>" + report::escape(more) + "</p>\n");
 }
 
 std::string facts_html(const std::vector<Fact>& facts) {
@@ -65,7 +66,7 @@ Chart rate_chart(const SegmentFacts& segments, const Output& output) {
 std::string peak_html(const SegmentFacts& segments, const Output& output) {
   const auto most = [&](const std::vector<double>& bytes) {
     const double peak = bytes.empty() ? 0 : *std::max_element(bytes.begin(), bytes.end());
-    return fmt::format("{} {}", format_rate(peak / segments.interval_s, output), rate_unit(output));
+    return rate_words(peak / segments.interval_s, output);
   };
   return "<p>" +
          report::escape(fmt::format("In the busiest {}: {} read, {} written.",
@@ -100,17 +101,17 @@ Result<void> write_session_page(const Session& session, const FileSums& sums, co
   body += closed(
       state.open_section("sizes", "Sizes", "") +
       table_html("Bytes of a call, and of the files that were read or written", size_rows(report.summary)));
-  body += closed(
-      state.open_section("places", "Places", "By mount as this machine has them now, and by folder.") +
-      table_html("Mounts", roll_up_rows("mount", report.mounts, output)) +
-      table_html("Folders that most bytes were moved in", roll_up_rows("folder", report.rows, output)));
+  body +=
+      closed(state.open_section("places", "Places", "By mount as this machine has them now, and by folder.") +
+             table_html("Mounts", roll_up_rows("mount", report.mounts, output)) +
+             table_html("Folders that most bytes were moved in",
+                        roll_up_rows("folder", report.rows, output, report.not_shown.rows)));
   body += closed(state.open_section("files", "Files", "") +
-                 table_html("Most bytes", file_rows(report.most_bytes, output)) +
-                 table_html("Most time", file_rows(report.most_time, output)) +
-                 table_html("Biggest", file_rows(report.biggest, output)));
-  body += closed(
-      state.open_section("processes", "Processes", "") +
-      table_html("Processes, in the order of their begin", process_rows(report.processes, kRows, output)));
+                 table_html("Most bytes", file_rows(report.most_bytes, output, report.not_shown.most_bytes)) +
+                 table_html("Most time", file_rows(report.most_time, output, report.not_shown.most_time)) +
+                 table_html("Biggest", file_rows(report.biggest, output, report.not_shown.biggest)));
+  body += closed(state.open_section("processes", "Processes", "") +
+                 table_html("Processes that moved most", process_rows(report.processes, kRows, output)));
   report::PageFrame frame{.title = "What the I/O did",
                           .subtitles = {facts.front().text},
                           .contents = std::move(state.contents),

@@ -12,6 +12,7 @@
 #include <set>
 #include <utility>
 
+#include "profiling/intervals.hpp"
 #include "profiling/roll_up.hpp"
 #include "profiling/session_summary.hpp"
 #include "results/environment.hpp"
@@ -32,14 +33,12 @@ struct ThreadReading {
 };
 using ThreadReadings = std::map<ThreadKey, ThreadReading>;
 
-// How many threads read at the same time, at most: from their first read to their last. A pool that is made
-// anew for each epoch counts once. Who reads next to nothing (a configuration file) is no reader.
-std::uint64_t threads_at_once(const ThreadReadings& threads, std::uint64_t all_bytes) {
+// How many of them there are at one time, at most.
+std::uint64_t most_at_once(const std::vector<Interval>& times) {
   std::vector<std::pair<std::int64_t, int>> turns;
-  for (const auto& [key, thread] : threads) {
-    if (thread.bytes == 0 || thread.bytes < all_bytes / 100) continue;
-    turns.emplace_back(thread.first_ns, 1);
-    turns.emplace_back(std::max(thread.first_ns, thread.last_ns), -1);
+  for (const Interval& time : times) {
+    turns.emplace_back(time.begin, 1);
+    turns.emplace_back(std::max(time.begin, time.end), -1);
   }
   // At one moment who begins comes before who ends.
   std::sort(turns.begin(), turns.end(), [](const auto& a, const auto& b) {
@@ -51,8 +50,19 @@ std::uint64_t threads_at_once(const ThreadReadings& threads, std::uint64_t all_b
   return static_cast<std::uint64_t>(most);
 }
 
+// How many threads read at the same time, at most: from their first read to their last. A pool that is made
+// anew for each epoch counts once. Who reads next to nothing (a configuration file) is no reader.
+std::uint64_t threads_at_once(const ThreadReadings& threads, std::uint64_t all_bytes) {
+  std::vector<Interval> times;
+  for (const auto& [key, thread] : threads)
+    if (thread.bytes > 0 && thread.bytes >= all_bytes / 100)
+      times.push_back({thread.first_ns, thread.last_ns});
+  return most_at_once(times);
+}
+
 struct TierSum {
   std::string_view name;
+  bool named = false;  // by --tier
   std::string root;
   LayerSum all;
   std::uint64_t files = 0;
@@ -83,40 +93,85 @@ struct TierSum {
   }
 };
 
+// A mount that less than a hundredth of all bytes moved on (a few hundred bytes of /etc, a log) is no tier,
+// unless it was named.
+void leave_out_the_small(std::map<std::string_view, TierSum>& by_root) {
+  std::uint64_t all_moved = 0;
+  std::uint64_t all_mapped = 0;
+  for (const auto& [root, tier] : by_root) {
+    all_moved += tier.all.bytes_read + tier.all.bytes_written;
+    all_mapped += tier.mapped_bytes;
+  }
+  const auto counts = [](std::uint64_t part, std::uint64_t whole) { return part > 0 && part >= whole / 100; };
+  std::erase_if(by_root, [&](const auto& entry) {
+    const TierSum& tier = entry.second;
+    return !tier.named && !counts(tier.all.bytes_read + tier.all.bytes_written, all_moved) &&
+           !counts(tier.mapped_bytes, all_mapped);
+  });
+}
+
 // What a measurement was about.
 struct Reading {
   std::uint64_t bytes = 0;
   double wall_s = 0;
   std::uint64_t threads = 0;
+  std::vector<double> bytes_per_s{};  // of each repeat that the program told apart; none: all as one
 };
 
+// Spans of one repeat.
+struct Repeat {
+  std::vector<Interval> times;
+  std::uint64_t bytes = 0;
+};
+
+double seconds_of(std::vector<Interval> times) {
+  return static_cast<double>(length(merged(std::move(times)))) / 1e9;
+}
+
 Reading reading_of(const TierSum& tier) {
-  Reading reading{tier.all.bytes_read, 0, threads_at_once(tier.threads, tier.all.bytes_read)};
+  Reading reading{.bytes = tier.all.bytes_read,
+                  .threads = threads_at_once(tier.threads, tier.all.bytes_read)};
   if (tier.first_read_ns < tier.last_read_ns)
     reading.wall_s = (static_cast<double>(tier.last_read_ns) - static_cast<double>(tier.first_read_ns)) / 1e9;
   return reading;
 }
 
-// From spans of reading; no bytes where there are none.
+// From spans of reading; no bytes where there are none. A span of one sample has its number, and the time of
+// all of them is from the first one's begin to the last one's end; those without a number are repeats of a
+// measurement, told apart by their epochs, and what was between them is no time of theirs.
 Reading reading_of_spans(const Session& session) {
   Reading reading;
   ThreadReadings threads;
-  std::int64_t begin = INT64_MAX;
-  std::int64_t end = INT64_MIN;
+  Interval samples{INT64_MAX, INT64_MIN};
+  std::vector<Interval> laps;
+  std::map<std::uint32_t, Repeat> repeats;
+  std::uint64_t sample_bytes = 0;
   for (const auto& image : session.images)
     image->view().each<penstock_span>(PENSTOCK_BLOCK_SPANS, [&](const penstock_span& span, std::uint64_t) {
       if (span.component != PENSTOCK_READ || span.bytes == 0) return;
       const SessionClock& clock = image->view().clock();
+      const Interval time{clock.realtime_ns(span.begin_ns), clock.realtime_ns(span.end_ns)};
+      reading.bytes += span.bytes;
+      if (span.number == PENSTOCK_NO_NUMBER) {
+        laps.push_back(time);
+        repeats[span.epoch].times.push_back(time);
+        repeats[span.epoch].bytes += span.bytes;
+        return;
+      }
       ThreadReading& thread = threads[{image.get(), span.thread}];
       thread.bytes += span.bytes;
-      thread.first_ns = std::min(thread.first_ns, clock.realtime_ns(span.begin_ns));
-      thread.last_ns = std::max(thread.last_ns, clock.realtime_ns(span.end_ns));
-      begin = std::min(begin, thread.first_ns);
-      end = std::max(end, thread.last_ns);
-      reading.bytes += span.bytes;
+      thread.first_ns = std::min(thread.first_ns, time.begin);
+      thread.last_ns = std::max(thread.last_ns, time.end);
+      samples = {std::min(samples.begin, time.begin), std::max(samples.end, time.end)};
+      sample_bytes += span.bytes;
     });
-  reading.threads = threads_at_once(threads, reading.bytes);
-  if (end > begin) reading.wall_s = (static_cast<double>(end) - static_cast<double>(begin)) / 1e9;
+  reading.threads = std::max(threads_at_once(threads, sample_bytes), most_at_once(laps));
+  if (sample_bytes == 0)
+    for (auto& [number, repeat] : repeats)
+      if (const double wall_s = seconds_of(std::move(repeat.times)); wall_s > 0)
+        reading.bytes_per_s.push_back(static_cast<double>(repeat.bytes) / wall_s);
+  if (samples.begin < samples.end) laps.push_back(samples);
+  reading.wall_s = seconds_of(std::move(laps));
   return reading;
 }
 
@@ -180,7 +235,10 @@ Record record_of(const Session& session, const TierSum& tier, const Reading& rea
   const auto bytes = static_cast<double>(reading.bytes);
   const auto all_bytes = static_cast<double>(tier.all.bytes_read);
   const Reading calls = reading_of(tier);
-  if (reading.wall_s > 0) value("payload_bytes_per_s", "B/s", Better::higher, bytes / reading.wall_s);
+  if (!reading.bytes_per_s.empty())
+    record.metrics["payload_bytes_per_s"] = Metric{"B/s", Better::higher, "repeat", reading.bytes_per_s};
+  else if (reading.wall_s > 0)
+    value("payload_bytes_per_s", "B/s", Better::higher, bytes / reading.wall_s);
   if (calls.wall_s > 0) value("read_call_bytes_per_s", "B/s", Better::higher, all_bytes / calls.wall_s);
   value("payload_bytes", "B", Better::neither, bytes);
   value("wall_s", "s", Better::neither, reading.wall_s);
@@ -215,10 +273,11 @@ std::vector<Record> records_of(const Session& session, const FileSums& sums, con
       if (lies_below(path, tier.path)) {
         TierSum& sum = by_root[tier.path];
         sum.name = tier.name;
+        sum.named = true;
         return &sum;
       }
     const std::string_view mount = mounts.mount_of(path);
-    if (mount.empty()) return nullptr;
+    if (mount.empty() || mounts.is_pseudo(mount)) return nullptr;
     TierSum& sum = by_root[mount];
     if (sum.name.empty()) sum.name = mount == "/" ? mount : base_name(mount);
     return &sum;
@@ -230,6 +289,7 @@ std::vector<Record> records_of(const Session& session, const FileSums& sums, con
     if (below || !moved || !filter.wants(path, kind, moved, image)) return;
     if (TierSum* const tier = tier_of(path); tier != nullptr) tier->add(counters, image);
   });
+  leave_out_the_small(by_root);
   std::vector<Record> records;
   const Json environment = environment_of(session.processes.front().last());
   const Reading spans = reading_of_spans(session);
@@ -238,6 +298,7 @@ std::vector<Record> records_of(const Session& session, const FileSums& sums, con
   std::int64_t begun = INT64_MAX;
   for (const auto& image : session.images) begun = std::min(begun, image->header().begin_realtime_ns);
   for (auto& [root, tier] : by_root) {
+    if (!tiers.empty() && !tier.named) continue;
     tier.root = root;
     const bool by_spans = spans.bytes > 0 && readers == 1 && tier.all.bytes_read > 0;
     Record record = record_of(session, tier, by_spans ? spans : reading_of(tier));

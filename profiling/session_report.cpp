@@ -29,7 +29,8 @@ SessionReport look_at_session(const Session& session, const FileSums& sums, cons
                        .processes = {},
                        .most_bytes = {},
                        .most_time = {},
-                       .biggest = {}};
+                       .biggest = {},
+                       .not_shown = {}};
   const bool by_folder = by == "directory" || by == "all";
   std::vector<Gathered> parts(summing_threads(), Gathered(std::min(most, kMostListed)));
   report.summary = summarise(session, sums, filter, [&](std::size_t place, const FileSum& file) {
@@ -51,10 +52,23 @@ SessionReport look_at_session(const Session& session, const FileSums& sums, cons
   report.mounts = all.mounts.largest(by == "mount" ? most : SIZE_MAX);
   if (by == "mount") report.rows = report.mounts;
   if (by_folder) report.rows = all.folders.largest(most);
-  if (by == "process" || by == "all") report.processes = sum_by_process(session, sums, filter);
+  report.not_shown.rows = (by_folder ? all.folders.size() : all.mounts.size()) -
+                          std::min(most, by_folder ? all.folders.size() : all.mounts.size());
+  if (by == "process" || by == "all") {
+    report.processes = sum_by_process(session, sums, filter);
+    std::stable_sort(
+        report.processes.begin(), report.processes.end(), [](const ProcessSum& a, const ProcessSum& b) {
+          const auto bytes = [](const LayerSum& sum) { return sum.bytes_read + sum.bytes_written; };
+          if (bytes(a.all) != bytes(b.all)) return bytes(a.all) > bytes(b.all);
+          return a.all.io_ns() > b.all.io_ns();
+        });
+  }
   report.most_bytes = all.bytes.ranked();
   report.most_time = all.time.ranked();
   report.biggest = all.size.ranked();
+  report.not_shown.most_bytes = all.bytes.passed_over();
+  report.not_shown.most_time = all.time.passed_over();
+  report.not_shown.biggest = all.size.passed_over();
   return report;
 }
 

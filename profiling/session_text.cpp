@@ -25,7 +25,7 @@ std::string counted(std::uint64_t count, std::string_view one, std::string_view 
 
 std::string rate_text(std::uint64_t bytes, double seconds, const Output& output) {
   if (seconds <= 0) return "-";
-  return fmt::format("{} {}", format_rate(static_cast<double>(bytes) / seconds, output), rate_unit(output));
+  return rate_words(static_cast<double>(bytes) / seconds, output);
 }
 
 std::string seconds_text(double ns) {
@@ -62,32 +62,27 @@ std::string share(std::uint64_t part, std::uint64_t whole) {
 
 std::string pattern(const LayerSum& all) {
   const auto of = [](std::string_view what, std::uint64_t ops, std::uint64_t sequential,
-                     std::uint64_t consecutive) {
-    const std::uint64_t neither = ops > sequential ? ops - sequential : 0;
-    return fmt::format("{}: {} sequential ({} of all consecutive), {} not", what, share(sequential, ops),
-                       share(consecutive, ops), share(neither, ops));
+                     std::uint64_t consecutive, std::uint64_t first) {
+    const std::uint64_t neither = ops > sequential + first ? ops - sequential - first : 0;
+    return fmt::format(
+        "{}: {} first of a thread in a file, {} sequential behind it ({} of all consecutive), {} not", what,
+        share(first, ops), share(sequential, ops), share(consecutive, ops), share(neither, ops));
   };
   std::string text;
-  if (all.reads > 0) text = of("reads", all.reads, all.sequential_reads, all.consecutive_reads);
+  if (all.reads > 0)
+    text = of("reads", all.reads, all.sequential_reads, all.consecutive_reads, all.first_reads);
   if (all.writes > 0)
-    text +=
-        (text.empty() ? "" : "; ") + of("writes", all.writes, all.sequential_writes, all.consecutive_writes);
+    text += (text.empty() ? "" : "; ") +
+            of("writes", all.writes, all.sequential_writes, all.consecutive_writes, all.first_writes);
   return text;
-}
-
-std::string covered(const Coverage& coverage, std::string_view word, const Output& output) {
-  const double fraction = coverage.fraction();
-  if (!std::isfinite(fraction))
-    return fmt::format("{} {} that the kernel did not count", bytes_text(coverage.seen, output), word);
-  return fmt::format("{:.2f}% of what the kernel counted as {} ({} of {})", 100 * fraction, word,
-                     bytes_text(coverage.seen, output), bytes_text(coverage.kernel, output));
 }
 
 std::string coverage_text(const Session& session, const SessionCoverage& coverage, const Output& output) {
   const std::size_t all = session.processes.size();
   std::string text;
   if (coverage.unknown_processes < all)
-    text = covered(coverage.rchar, "read", output) + "; " + covered(coverage.wchar, "written", output);
+    text = coverage_words(coverage.rchar, "read", output) + "; " +
+           coverage_words(coverage.wchar, "written", output);
   if (coverage.unknown_processes > 0)
     text += fmt::format(
         "{}unknown for {}, killed before anybody could ask the kernel", text.empty() ? "" : "; ",
@@ -161,6 +156,27 @@ std::string printable_path(std::string_view path) {
   return out;
 }
 
+std::string rate_words(double bytes_per_s, const Output& output) {
+  constexpr double kSmall = 100'000;
+  if (bytes_per_s < kSmall) return format_bytes(bytes_per_s, output) + "/s";
+  return fmt::format("{} {}", format_rate(bytes_per_s, output), rate_unit(output));
+}
+
+std::string coverage_words(const Coverage& coverage, std::string_view word, const Output& output) {
+  constexpr std::uint64_t kFewBytes = 64U << 10U;
+  const double fraction = coverage.fraction();
+  if (!std::isfinite(fraction))
+    return fmt::format("{} {} that the kernel did not count", bytes_text(coverage.seen, output), word);
+  if (coverage.kernel == coverage.seen)
+    return fmt::format("all that the kernel counted as {} ({})", word, bytes_text(coverage.seen, output));
+  if (coverage.kernel > coverage.seen && coverage.kernel - coverage.seen < kFewBytes)
+    return fmt::format("all that the kernel counted as {} but {} ({} seen{})", word,
+                       bytes_text(coverage.kernel - coverage.seen, output), bytes_text(coverage.seen, output),
+                       word == "read" ? "; the rest most likely the loader's and libc's own" : "");
+  return fmt::format("{:.2f}% of what the kernel counted as {} ({} of {})", 100 * fraction, word,
+                     bytes_text(coverage.seen, output), bytes_text(coverage.kernel, output));
+}
+
 std::vector<Fact> session_facts(const Session& session, const SessionSummary& summary,
                                 const SessionFilter& filter, const Output& output) {
   const LayerSum& all = summary.in.all;
@@ -190,10 +206,11 @@ std::vector<Fact> session_facts(const Session& session, const SessionSummary& su
   return facts;
 }
 
-Rows file_rows(std::span<const FileSum> files, const Output& output) {
+Rows file_rows(std::span<const FileSum> files, const Output& output, std::uint64_t not_shown) {
   Rows rows{
       {"file", "size", "opens", "reads", "read", "writes", "written", "read time", "write time", "metadata"},
-      {}};
+      {},
+      not_shown};
   for (const FileSum& file : files) {
     std::string name =
         file.path.empty() ? fmt::format("(no name) {:016x}", file.file) : printable_path(file.path);
@@ -210,8 +227,11 @@ Rows file_rows(std::span<const FileSum> files, const Output& output) {
   return rows;
 }
 
-Rows roll_up_rows(std::string_view title, std::span<const RollUp> rolled, const Output& output) {
-  Rows rows{{std::string(title), "files", "reads", "read", "writes", "written", "operations", "time"}, {}};
+Rows roll_up_rows(std::string_view title, std::span<const RollUp> rolled, const Output& output,
+                  std::uint64_t not_shown) {
+  Rows rows{{std::string(title), "files", "reads", "read", "writes", "written", "operations", "time"},
+            {},
+            not_shown};
   for (const RollUp& row : rolled) {
     std::string name = row.name.empty() ? "(no path)" : printable_path(row.name);
     if (!row.name.empty() && !is_there(row.name)) {
@@ -229,7 +249,8 @@ Rows roll_up_rows(std::string_view title, std::span<const RollUp> rolled, const 
 
 Rows process_rows(std::span<const ProcessSum> processes, std::size_t most, const Output& output) {
   Rows rows{{"process", "pid", "parent", "threads", "files", "reads", "read", "writes", "written", "time"},
-            {}};
+            {},
+            processes.size() - std::min(most, processes.size())};
   for (const ProcessSum& row : processes) {
     if (rows.rows.size() == most) break;
     const SessionImage& last = row.process->last();
@@ -245,7 +266,7 @@ Rows process_rows(std::span<const ProcessSum> processes, std::size_t most, const
 }
 
 Rows size_rows(const SessionSummary& summary) {
-  Rows rows{{"bytes", "reads", "writes", "files of that size"}, {}};
+  Rows rows{{"bytes", "reads", "writes", "files of that size"}, {}, 0};
   for (std::size_t i = 0; i < PENSTOCK_SIZE_BUCKETS; ++i) {
     const std::uint64_t reads = summary.in.all.read_sizes[i];
     const std::uint64_t writes = summary.in.all.write_sizes[i];
@@ -270,7 +291,11 @@ std::string rows_text(const Rows& rows) {
     columns.push_back({title, columns.empty() ? Align::left : Align::right});
   Table table(std::move(columns));
   for (const auto& row : rows.rows) table.row(row);
-  return table.text();
+  return table.text() + not_shown_text(rows) + (rows.not_shown > 0 ? "\n" : "");
+}
+
+std::string not_shown_text(const Rows& rows) {
+  return rows.not_shown > 0 ? fmt::format("{} more not shown", format_count(rows.not_shown)) : "";
 }
 
 }  // namespace penstock

@@ -24,14 +24,24 @@ std::vector<Fact> session_facts(const Session& session, const SessionSummary& su
 struct Rows {
   std::vector<std::string> titles;
   std::vector<std::vector<std::string>> rows;
+  std::uint64_t not_shown = 0;  // rows that found no room
 };
-Rows file_rows(std::span<const FileSum> files, const Output& output);
-Rows roll_up_rows(std::string_view title, std::span<const RollUp> rows, const Output& output);
+Rows file_rows(std::span<const FileSum> files, const Output& output, std::uint64_t not_shown = 0);
+Rows roll_up_rows(std::string_view title, std::span<const RollUp> rows, const Output& output,
+                  std::uint64_t not_shown = 0);
 Rows process_rows(std::span<const ProcessSum> processes, std::size_t most, const Output& output);
 Rows size_rows(const SessionSummary& summary);
 
 // A name in one line that a terminal does not obey.
 std::string printable_path(std::string_view path);
+
+// "20 more not shown"; "" where all are.
+std::string not_shown_text(const Rows& rows);
+// A rate in the usual unit, or where that would be a small fraction in one that suits it.
+std::string rate_words(double bytes_per_s, const Output& output);
+// How much of what the kernel counted as `word` ("read", "written") was seen: a share of it, or where only
+// some KiB are missing, how many.
+std::string coverage_words(const Coverage& coverage, std::string_view word, const Output& output);
 
 std::string facts_text(std::span<const Fact> facts);
 std::string rows_text(const Rows& rows);

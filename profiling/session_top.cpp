@@ -136,7 +136,7 @@ Change change_of(const Look* before, const Look& now, std::size_t most) {
 
 std::string change_text(const Look& now, const Change& change, const Output& output) {
   const auto rate = [&](std::uint64_t bytes) {
-    return fmt::format("{} {}", format_rate(per_second(bytes, change.seconds), output), rate_unit(output));
+    return rate_words(per_second(bytes, change.seconds), output);
   };
   std::string text = fmt::format(
       "{} running for {}; {} read, {} written in {} files\nlast {}: {} read, {} written, {} operations/s on "
@@ -146,13 +146,9 @@ std::string change_text(const Look& now, const Change& change, const Output& out
       format_bytes(static_cast<double>(now.bytes_written), output), format_count(now.points.size()),
       format_seconds(change.seconds), rate(change.bytes_read), rate(change.bytes_written),
       format_number(per_second(change.operations, change.seconds)), format_count(change.files));
-  Rows rows{{"file", fmt::format("read {}", rate_unit(output)), fmt::format("written {}", rate_unit(output)),
-             "operations/s"},
-            {}};
+  Rows rows{{"file", "read", "written", "operations/s"}, {}, 0};
   for (const Look::Point& point : change.hottest)
-    rows.rows.push_back({printable_path(point.path),
-                         format_rate(per_second(point.bytes_read, change.seconds), output),
-                         format_rate(per_second(point.bytes_written, change.seconds), output),
+    rows.rows.push_back({printable_path(point.path), rate(point.bytes_read), rate(point.bytes_written),
                          format_number(per_second(point.operations, change.seconds))});
   return text + rows_text(rows);
 }

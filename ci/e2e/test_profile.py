@@ -180,6 +180,22 @@ class Watched(penstock_cli.CliTest):
         self.assertEqual(sizes[f"{self.dir}/all"]["bytes_written"], written)
         self.assertEqual((session["bytes_written"], session["dropped"]), (written, 0))
 
+    def test_records_of_a_reading_are_those_that_it_wrote_itself(self):
+        (self.dir / "photos").mkdir()
+        for i in range(20):
+            (self.dir / "photos" / f"{i}.jpg").write_bytes(os.urandom(100_000))
+        self.run_cli("profile", "run", "-o", "s", "--", penstock_cli.PENSTOCK, "read", "photos", "--scan", "--threads", "2", "--min-time", "20ms",
+                     "--repeat", "3", "--results", "own", expect=0)
+        self.run_cli("profile", "export", "--to", "records", "s", "-o", "exported")
+        own, exported = ([json.loads(line) for path in (self.dir / folder).iterdir() for line in path.read_text().splitlines()]
+                         for folder in ("own", "exported"))
+        self.assertEqual(len(exported), 1, "neither /proc nor /etc is a tier")
+        self.assertEqual([record["parameters"]["threads"] for record in own + exported], [2, 2])
+        rates = [record["metrics"]["payload_bytes_per_s"] for record in own + exported]
+        self.assertEqual(len(rates[0]["samples"]), len(rates[1]["samples"]))
+        for one, other in zip(rates[0]["samples"], rates[1]["samples"]):
+            self.assertAlmostEqual(one / other, 1, delta=0.01)
+
     def test_a_killed_program_leaves_what_it_did(self):
         (self.dir / "data").write_bytes(bytes(300_000))
         self.run_cli("profile", "run", "-o", "s", "--", "sh", "-c", "cat data data | wc -c; read x < data; kill -KILL $$", expect=137)

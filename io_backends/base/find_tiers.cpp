@@ -11,19 +11,17 @@
 #include <sstream>
 #include <tuple>
 
+#include "io_backends/base/mounts.hpp"
+
 namespace penstock {
 namespace {
 
 constexpr std::string_view kSharedMemory = "/dev/shm";
 constexpr std::uint64_t kWorthNaming = 16U << 20U;
 
-constexpr std::string_view kKernelOwn[] = {
-    "proc",        "sysfs",      "cgroup",       "cgroup2",  "devpts",
-    "devtmpfs",    "mqueue",     "debugfs",      "tracefs",  "pstore",
-    "bpf",         "securityfs", "configfs",     "fusectl",  "binfmt_misc",
-    "hugetlbfs",   "autofs",     "nsfs",         "efivarfs", "selinuxfs",
-    "rpc_pipefs",  "squashfs",   "iso9660",      "erofs",    "fuse.gvfsd-fuse",
-    "fuse.portal", "fuse.lxcfs", "fuse.snapfuse"};
+// Beside pseudo file systems: images of programs, desktops, and memory that is no folder for files.
+constexpr std::string_view kNoTiers[] = {"hugetlbfs", "squashfs",        "iso9660",
+                                         "erofs",     "fuse.gvfsd-fuse", "fuse.snapfuse"};
 
 bool may_write(const std::filesystem::path& folder) {
   struct stat facts {};
@@ -99,7 +97,8 @@ std::vector<std::string> data_mounts(std::istream& mountinfo,
     }
     if (!(words >> fs_type)) continue;
     root_listed = root_listed || mount_point == "/";
-    if (std::find(std::begin(kKernelOwn), std::end(kKernelOwn), fs_type) != std::end(kKernelOwn)) continue;
+    if (is_pseudo_file_system(fs_type)) continue;
+    if (std::find(std::begin(kNoTiers), std::end(kNoTiers), fs_type) != std::end(kNoTiers)) continue;
     const auto at = by_device.find(device);
     const bool best =
         at == by_device.end() || rank(root, mount_point) < rank(at->second.root, at->second.point);

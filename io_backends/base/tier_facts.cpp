@@ -24,6 +24,11 @@ constexpr std::string_view kNetwork[] = {"nfs",    "nfs4", "cifs", "smb3",   "lu
 constexpr std::string_view kNetworkFuse[] = {"gluster", "mfs",    "sshfs",  "ceph",    "s3fs",  "juicefs",
                                              "gcsfuse", "goofys", "rclone", "moosefs", "dfuse", "nfs"};
 constexpr std::string_view kMemory[] = {"tmpfs", "ramfs", "devtmpfs", "hugetlbfs"};
+constexpr std::string_view kPseudo[] = {"proc",     "sysfs",       "cgroup",     "cgroup2",     "devpts",
+                                        "devtmpfs", "mqueue",      "debugfs",    "tracefs",     "pstore",
+                                        "bpf",      "configfs",    "fusectl",    "securityfs",  "autofs",
+                                        "nsfs",     "binfmt_misc", "selinuxfs",  "efivarfs",    "pipefs",
+                                        "sockfs",   "resctrl",     "rpc_pipefs", "fuse.portal", "fuse.lxcfs"};
 
 // mountinfo writes space, tab, newline and backslash as \ and three octal digits.
 std::string unescape_octal(std::string_view text) {
@@ -193,6 +198,10 @@ std::vector<std::string> mount_points(std::istream& mountinfo) {
       points.push_back(unescape_octal(mount_point));
   }
   return points;
+}
+
+bool is_pseudo_file_system(std::string_view fs_type) {
+  return std::find(std::begin(kPseudo), std::end(kPseudo), fs_type) != std::end(kPseudo);
 }
 
 TierFacts look_at_path(const std::filesystem::path& path) {
