@@ -141,7 +141,11 @@ constexpr OptionSpec kOptions[] = {
     {.name = "timeout",
      .type = OptionType::duration,
      .value = "TIME",
-     .help = "exit 3 unless all is durable by then; what is not stays on the fast tier",
+     .help =
+         "wait for the drain until then, counted from the begin, and exit 3 if not all is durable; what is "
+         "not stays on the fast tier (a save's waiting for room and its writing count, and are not cut "
+         "short: "
+         "see --on-full-timeout)",
      .group = kDrain},
     {.name = "read-back",
      .type = OptionType::flag,

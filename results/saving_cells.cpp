@@ -1,9 +1,12 @@
 #include "results/saving_cells.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <array>
 #include <cmath>
 #include <map>
+#include <numeric>
 
 #include "results/cells.hpp"
 #include "results/verdicts.hpp"
@@ -188,11 +191,23 @@ std::optional<double> allowed_block_s(const SavingRuns& arm) {
   return *bytes / *ceiling;
 }
 
+std::string skipped_words(std::span<const Record* const> runs) {
+  const auto sum = [&](std::string_view metric) {
+    const std::vector<double> all = samples_of(runs, metric);
+    return std::accumulate(all.begin(), all.end(), 0.0);
+  };
+  const double skips = sum("checkpoint_skips");
+  if (skips <= 0) return "";
+  return fmt::format(" ({:.0f} of {:.0f} saves were skipped, and held nothing)", skips,
+                     std::max(skips, sum("checkpoints")));
+}
+
 std::optional<ShorterBy> shorter_than_direct(const SavingGroup& group, const SavingRuns& arm) {
   const SavingRuns* const direct = group.find("direct");
   if (direct == nullptr || direct == &arm) return std::nullopt;
   std::vector<double> over, under, ratios, allowed;
-  const bool hold = arm.arm == "burst-buffer" && ceilings_hold(direct->runs) && ceilings_hold(arm.runs);
+  const bool through = arm.arm == "burst-buffer";
+  const bool hold = through && ceilings_hold(direct->runs) && ceilings_hold(arm.runs);
   for (const Record* const record : arm.runs) {
     const auto partner = std::find_if(direct->runs.begin(), direct->runs.end(), [&](const Record* candidate) {
       return pair_of(*candidate) == pair_of(*record);
@@ -204,12 +219,14 @@ std::optional<ShorterBy> shorter_than_direct(const SavingGroup& group, const Sav
     ratios.push_back(over.back() / under.back());
     const auto slow = metric_value(*record, "ceiling_bytes_per_s.slow");
     const auto fast = metric_value(*record, "ceiling_bytes_per_s.fast");
-    if (hold && slow && fast && *slow > 0) allowed.push_back(*fast / *slow);
+    if (through && slow && fast && *slow > 0) allowed.push_back(*fast / *slow);
   }
   const auto ratio = paired_ratio(over, under);
   if (!ratio || ratio->median <= 0) return std::nullopt;
   ShorterBy shorter{*ratio, percentile(ratios, 0), percentile(ratios, 100), std::nullopt};
-  if (!allowed.empty()) shorter.allowed = median(allowed);
+  if (allowed.empty()) return shorter;
+  shorter.ceiling_too_low = shorter.ratio.median > kCeilingTolerance * median(allowed);
+  if (hold) shorter.allowed = median(allowed);
   return shorter;
 }
 

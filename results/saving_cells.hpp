@@ -50,12 +50,16 @@ bool ceilings_hold(std::span<const Record* const> runs);
 // where there is one. Absent without ceilings that hold, and where a copy in memory is what holds it.
 std::optional<double> allowed_block_s(const SavingRuns& arm);
 
+// " (3 of 5 saves were skipped, and held nothing)" of these runs; "" where none were.
+std::string skipped_words(std::span<const Record* const> runs);
+
 // Block time of direct saves over that of `arm`, pair by pair, by the medians of either run.
 struct ShorterBy {
   PairedRatio ratio;
   double least = 0;
   double most = 0;
   std::optional<double> allowed;  // fast ceiling over slow ceiling; of saves through a fast tier
+  bool ceiling_too_low = false;   // saves through it gained more than that by more than a tolerance
   bool told_apart() const { return least > 1 || most < 1; }
 };
 std::optional<ShorterBy> shorter_than_direct(const SavingGroup& group, const SavingRuns& arm);

@@ -36,6 +36,20 @@ std::string spread_of(const ShorterBy& by) {
                                            by.ratio.pairs, format_ratio(by.least), format_ratio(by.most));
 }
 
+// What the ceilings would allow; "" where they do not hold. A gain beyond that is said to be one.
+std::string allowed_words(const ShorterBy& by, const SavingRuns& arm, const Output& output) {
+  const std::string ceilings = fmt::format(
+      "hat either tier takes at best ({} and {} {})",
+      format_rate(middle_of(arm.runs, "ceiling_bytes_per_s.fast").value_or(0), output),
+      format_rate(middle_of(arm.runs, "ceiling_bytes_per_s.slow").value_or(0), output), rate_unit(output));
+  if (by.ceiling_too_low)
+    return fmt::format(
+        " That is more than w{} would allow: a ceiling was measured too low, or direct saves met a slower "
+        "tier than it.",
+        ceilings);
+  return by.allowed ? fmt::format(" W{} would allow {}.", ceilings, shorter_or_longer(*by.allowed)) : "";
+}
+
 void say_block(const SavingGroup& group, const Output& output, std::vector<Sentence>& out) {
   for (const SavingRuns& arm : group.arms) {
     const auto by = shorter_than_direct(group, arm);
@@ -46,24 +60,21 @@ void say_block(const SavingGroup& group, const Output& output, std::vector<Sente
                                           format_seconds(*middle_of(direct.runs, "checkpoint_block_s")));
     const std::string how = saved_how(arm.first(), arm.arm);
     const std::string straight = saved_how(direct.first(), "direct");
-    std::string allowed;
-    if (by->allowed)
-      allowed = fmt::format(" What either tier takes at best ({} and {} {}) would allow {}.",
-                            format_rate(*middle_of(arm.runs, "ceiling_bytes_per_s.fast"), output),
-                            format_rate(*middle_of(arm.runs, "ceiling_bytes_per_s.slow"), output),
-                            rate_unit(output), shorter_or_longer(*by->allowed));
-    const Tone tone = by->ratio.pairs == 1 ? Tone::caution : Tone::finding;
+    const std::string allowed = allowed_words(*by, arm, output);
+    const std::string skipped = skipped_words(arm.runs);
+    const bool sure = by->ratio.pairs > 1 && skipped.empty() && !by->ceiling_too_low;
+    const Tone tone = sure ? Tone::finding : Tone::caution;
     if (by->ratio.pairs > 1 && !by->told_apart())
       out.push_back(
           {tone, "saving.block",
            fmt::format("Saving {} {} and {} cannot be told apart by how long it holds the training: "
-                       "{}, {}.{}",
-                       group.name, how, straight, times, spread_of(*by), allowed)});
+                       "{}, {}{}.{}",
+                       group.name, how, straight, times, spread_of(*by), skipped, allowed)});
     else
-      out.push_back(
-          {tone, "saving.block",
-           fmt::format("Saving {} {} holds the training {} than {}: {}, {}.{}", group.name, how,
-                       shorter_or_longer(by->ratio.median), straight, times, spread_of(*by), allowed)});
+      out.push_back({tone, "saving.block",
+                     fmt::format("Saving {} {} holds the training {} than {}: {}, {}{}.{}", group.name, how,
+                                 shorter_or_longer(by->ratio.median), straight, times, spread_of(*by),
+                                 skipped, allowed)});
   }
 }
 

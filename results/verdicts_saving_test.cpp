@@ -103,6 +103,18 @@ TEST(SavingSentences, ACopyInMemoryIsNotHeldAgainstATier) {
   EXPECT_TRUE(said({copy}, "saving.ceiling").empty());
 }
 
+TEST(SavingSentences, AGainBesideSkippedSavesOrBeyondTheCeilingsSaysSo) {
+  const Record direct = saving_cell("direct", 0, {2});
+  Record burst = saving_cell("burst-buffer", 0, {0.1});  // 20x, and the ceilings allow 10x
+  EXPECT_NE(only({direct, burst}, "saving.block").find("a ceiling was measured too low"), std::string::npos);
+  burst = saving_cell("burst-buffer", 0, {0.5});
+  EXPECT_EQ(only({direct, burst}, "saving.block").find("too low"), std::string::npos);
+  EXPECT_EQ(only({direct, burst}, "saving.block").find("skipped"), std::string::npos);
+  give(burst, "checkpoint_skips", {3});
+  give(burst, "checkpoints", {5});
+  EXPECT_NE(only({direct, burst}, "saving.block").find("(3 of 5 saves were skipped"), std::string::npos);
+}
+
 TEST(SavingSentences, SlowerStepsSkipsAndFailuresAreSaidWhereThereAreAny) {
   Record record = saving_cell("burst-buffer", 0, {1});
   give(record, "step_inflation", {1.04});

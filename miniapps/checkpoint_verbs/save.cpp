@@ -1,6 +1,7 @@
 // penstock checkpoint save: one checkpoint, and how long it took to hold.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <chrono>
 #include <optional>
 #include <string>
@@ -147,6 +148,7 @@ Result<Outcome> save(Asked& asked, const std::string& run, const CommandContext&
   PENSTOCK_ASSIGN(const std::unique_ptr<Checkpointer> checkpointer,
                   Checkpointer::open(policy, asked.places.slow(), asked.places.fast(), context.communicator,
                                      acknowledged));
+  const auto begin = std::chrono::steady_clock::now();
   PENSTOCK_ASSIGN(const Saved saved, checkpointer->save({.step = step_of(options),
                                                          .files = asked.content.files(),
                                                          .trainer = {.seed = context.seed},
@@ -154,8 +156,11 @@ Result<Outcome> save(Asked& asked, const std::string& run, const CommandContext&
                                                          .payload_seed = context.seed}));
   outcome.reached = saved.reached;
   if (!saved.skipped && options.text("wait") == "durable" && saved.reached != Reached::durable) {
-    const std::chrono::nanoseconds patience =
+    // Waiting for room and writing to the fast tier are not cut short by it, but count.
+    const std::chrono::nanoseconds whole =
         options.has("timeout") ? options.duration("timeout") : std::chrono::nanoseconds(kForever);
+    const std::chrono::nanoseconds patience =
+        std::max(std::chrono::nanoseconds(0), whole - (std::chrono::steady_clock::now() - begin));
     const Result<void> waited = checkpointer->wait(saved.id, Reached::durable, patience);
     if (!waited.ok() && waited.error().code != Errc::timed_out) return waited.error();
     if (waited.ok())

@@ -72,10 +72,12 @@ std::vector<std::string> saving_tiles(const std::vector<SavingGroup>& groups) {
   for (const SavingGroup& group : groups)
     for (const SavingRuns& arm : group.arms)
       if (const auto by = shorter_than_direct(group, arm); by && by->least > 1)
-        tiles.push_back(tile(fmt::format("{:.1f}", by->ratio.median), "x shorter",
-                             fmt::format("held by a save of {} {} than by a direct one", group.name,
-                                         saved_how(arm.first(), arm.arm)),
-                             2));
+        tiles.push_back(
+            tile(fmt::format("{:.1f}", by->ratio.median), "x shorter",
+                 fmt::format("held by a save of {} {} than by a direct one{}{}", group.name,
+                             saved_how(arm.first(), arm.arm), skipped_words(arm.runs),
+                             by->ceiling_too_low ? " (more than the ceilings measured allow)" : ""),
+                 2));
   return tiles;
 }
 
