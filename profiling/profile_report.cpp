@@ -69,6 +69,10 @@ Result<Session> open_named_sessions(ProfileNouns nouns) {
                       "this needs a SESSION: the folder that 'penstock profile run' wrote to");
   const std::vector<std::filesystem::path> paths(nouns.begin(), nouns.end());
   PENSTOCK_ASSIGN(Session session, open_session(paths));
+  for (const std::string& noun : nouns) {
+    const SessionNote told = read_note(noun);
+    if (!told.command.empty()) session.exit_codes.push_back(told.exit_code);
+  }
   for (const std::string& problem : session.problems) warn(problem);
   return session;
 }

@@ -70,6 +70,7 @@ struct Session {
   std::vector<std::unique_ptr<SessionImage>> images;  // by host, process and begin
   std::vector<SessionProcess> processes;              // by begin
   std::vector<UnwatchedProgram> unwatched;
+  std::vector<int> exit_codes;        // of what was run, as session.json says; -1: not known
   std::vector<std::string> problems;  // files that could not be read, and why
 };
 

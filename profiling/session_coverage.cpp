@@ -201,6 +201,7 @@ SessionCoverage coverage_of(const Session& session) {
   }
   for (std::size_t i = 0; i < shares.size(); ++i) {
     const SessionProcess& process = session.processes[i];
+    if (lives(process.last(), host)) ++all.running_processes;
     const auto parent = tree.parent_of(i);
     if (!parent) continue;
     const SessionProcess& begetter = session.processes[*parent];

@@ -28,6 +28,7 @@ struct SessionCoverage {
   std::uint64_t seen_read = 0;  // of all processes, known or not
   std::uint64_t seen_written = 0;
   std::size_t unknown_processes = 0;
+  std::size_t running_processes = 0;  // on this machine, now
   std::size_t threads = 0;
 };
 

@@ -192,6 +192,14 @@ void append_session_json(std::string& out, const Session& session, const Session
   number(out, "processes", session.processes.size());
   number(out, "images", session.images.size());
   number(out, "threads", coverage.threads);
+  number(out, "running_processes", coverage.running_processes);
+  key(out, "exit_codes");
+  out += '[';
+  for (std::size_t i = 0; i < session.exit_codes.size(); ++i) {
+    out += i == 0 ? "" : ", ";
+    out += session.exit_codes[i] < 0 ? "null" : std::to_string(session.exit_codes[i]);
+  }
+  out += "], ";
   number(out, "files", summary.in.files);
   number(out, "directories", summary.in.directories);
   number(out, "bytes_read", all.bytes_read);

@@ -1,7 +1,11 @@
 #include "profiling/session_summary.hpp"
 
 #include <algorithm>
+#include <filesystem>
+#include <map>
 #include <thread>
+
+#include "profiling/intervals.hpp"
 
 namespace penstock {
 namespace {
@@ -19,11 +23,16 @@ struct Part {
 
 void look_at_images(const Session& session, SessionSummary& summary) {
   std::int64_t end_ns = INT64_MIN;
+  std::map<std::filesystem::path, Interval> sessions;
   summary.begin_ns = INT64_MAX;
   for (const auto& image : session.images) {
     const penstock_session_header& header = image->header();
     summary.begin_ns = std::min(summary.begin_ns, header.begin_realtime_ns);
-    end_ns = std::max(end_ns, image->view().clock().realtime_ns(image->end_monotonic_ns()));
+    const std::int64_t image_end_ns = image->view().clock().realtime_ns(image->end_monotonic_ns());
+    end_ns = std::max(end_ns, image_end_ns);
+    Interval& whole =
+        sessions.try_emplace(image->path().parent_path(), Interval{INT64_MAX, INT64_MIN}).first->second;
+    whole = {std::min(whole.begin, header.begin_realtime_ns), std::max(whole.end, image_end_ns)};
     summary.python = summary.python || image->is_python();
     summary.drops.records += header.dropped_records;
     summary.drops.operations += header.dropped_operations;
@@ -31,7 +40,12 @@ void look_at_images(const Session& session, SessionSummary& summary) {
     summary.drops.spans += header.dropped_spans;
     summary.drops.unnamed += header.unnamed;
   }
-  summary.wall_s = std::max(0.0, (static_cast<double>(end_ns) - static_cast<double>(summary.begin_ns)) / 1e9);
+  summary.span_s = std::max(0.0, (static_cast<double>(end_ns) - static_cast<double>(summary.begin_ns)) / 1e9);
+  summary.wall_s = summary.span_s;
+  if (sessions.size() < 2) return;
+  std::vector<Interval> times;
+  for (const auto& [folder, time] : sessions) times.push_back(time);
+  summary.wall_s = std::min(summary.span_s, static_cast<double>(length(merged(std::move(times)))) / 1e9);
 }
 
 bool has_segments(const Session& session) {
@@ -122,7 +136,7 @@ SessionSummary summarise(const Session& session, const FileSums& sums, const Ses
   const auto wanted = [&](std::uint64_t file) {
     return !std::binary_search(keys_left_out.begin(), keys_left_out.end(), file);
   };
-  summary.segments = look_at_segments(session, wanted, summary.begin_ns, summary.wall_s);
+  summary.segments = look_at_segments(session, wanted, summary.begin_ns, summary.span_s);
   // Segments that are missing (dropped, or the trace was switched on later) would make the time too short.
   const std::uint64_t calls = summary.in.all.reads + summary.in.all.writes;
   if (summary.drops.segments == 0 && summary.segments->reads_and_writes >= calls) {

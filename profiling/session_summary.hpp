@@ -40,7 +40,8 @@ struct SessionSummary {
   std::uint64_t tried_in_vain = 0;                                // names of which every call failed
   std::array<std::uint64_t, PENSTOCK_SIZE_BUCKETS> file_sizes{};  // of files that were read or written
   std::int64_t begin_ns = 0;                                      // realtime: the first process's begin
-  double wall_s = 0;                                              // to the last one's end
+  double span_s = 0;                                              // to the last one's end
+  double wall_s = 0;  // during which any session went on: span_s without the time between sessions
   double io_s = 0;
   bool io_is_union = false;  // of the threads of each process; else their sum
   std::optional<SegmentFacts> segments;

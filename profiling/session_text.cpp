@@ -5,6 +5,9 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstring>
+#include <filesystem>
+#include <set>
 #include <string_view>
 
 #include <nlohmann/json.hpp>
@@ -32,8 +35,7 @@ std::string seconds_text(double ns) {
   return format_seconds(ns / 1e9);
 }
 
-std::string who(const Session& session) {
-  const SessionProcess& first = session.processes.front();
+std::string program_words(const SessionProcess& first) {
   constexpr std::size_t kMost = 100;
   std::string command;
   for (const std::string_view word : first.last().command()) {
@@ -42,8 +44,18 @@ std::string who(const Session& session) {
   }
   command =
       command.size() > kMost ? printable_path(command.substr(0, kMost)) + "..." : printable_path(command);
-  if (command.empty()) command = printable_path(first.last().executable());
-  return fmt::format("{}; {}", command, counted(session.processes.size(), "process", "processes"));
+  return command.empty() ? printable_path(first.last().executable()) : command;
+}
+
+// Of each session the process that was begun first.
+std::string who(const Session& session) {
+  std::set<std::filesystem::path> folders;
+  std::string programs;
+  for (const SessionProcess& process : session.processes)
+    if (folders.insert(process.first().path().parent_path()).second)
+      programs += (programs.empty() ? "" : " | ") + program_words(process);
+  if (folders.size() > 1) programs = fmt::format("{} sessions: {}", folders.size(), programs);
+  return fmt::format("{}; {}", programs, counted(session.processes.size(), "process", "processes"));
 }
 
 std::string moved(std::uint64_t bytes, std::uint64_t calls, std::string_view call, double ns, double wall_s,
@@ -137,6 +149,22 @@ std::string missing_text(const Session& session, const SessionSummary& summary) 
   return text;
 }
 
+// How the programs ended that `profile run` began.
+std::string end_text(const Session& session, const SessionSummary& summary) {
+  std::string text;
+  for (const int code : session.exit_codes) {
+    std::string one = code < 0 ? std::string("nobody saw how") : fmt::format("exit code {}", code);
+    if (code < 0 && summary.coverage.running_processes > 0) one = "not yet";
+    if (code > 128 && code <= 128 + 64)
+      one += fmt::format(" (as by signal {}, {})", code - 128, ::strsignal(code - 128));
+    text += (text.empty() ? "" : "; ") + one;
+  }
+  if (summary.coverage.running_processes > 0)
+    text += fmt::format("{}{} still run", text.empty() ? "" : "; ",
+                        counted(summary.coverage.running_processes, "process", "processes"));
+  return text;
+}
+
 bool is_there(std::string_view path) {
   struct stat status {};
   return ::lstat(std::string(path).c_str(), &status) == 0;
@@ -157,7 +185,7 @@ std::string printable_path(std::string_view path) {
 }
 
 std::string rate_words(double bytes_per_s, const Output& output) {
-  constexpr double kSmall = 100'000;
+  constexpr double kSmall = 1 << 20;
   if (bytes_per_s < kSmall) return format_bytes(bytes_per_s, output) + "/s";
   return fmt::format("{} {}", format_rate(bytes_per_s, output), rate_unit(output));
 }
@@ -181,9 +209,14 @@ std::vector<Fact> session_facts(const Session& session, const SessionSummary& su
                                 const SessionFilter& filter, const Output& output) {
   const LayerSum& all = summary.in.all;
   std::vector<Fact> facts{{"program", who(session)}};
-  facts.push_back({"files", fmt::format("{} and {}, in {}", counted(summary.in.files, "file", "files"),
-                                        counted(summary.in.directories, "folder", "folders"),
-                                        format_seconds(summary.wall_s))});
+  if (std::string text = end_text(session, summary); !text.empty())
+    facts.push_back({"ended", std::move(text)});
+  facts.push_back(
+      {"files",
+       fmt::format("{} and {}, in {}", counted(summary.in.files, "file", "files"),
+                   counted(summary.in.directories, "folder", "folders"),
+                   format_seconds(summary.wall_s) +
+                       (summary.wall_s < summary.span_s ? ", without the time between the sessions" : ""))});
   facts.push_back({"read", moved(all.bytes_read, all.reads, "read", all.read_ns, summary.wall_s, output)});
   facts.push_back(
       {"written", moved(all.bytes_written, all.writes, "write", all.write_ns, summary.wall_s, output)});
