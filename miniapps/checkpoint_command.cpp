@@ -1,13 +1,13 @@
 // `penstock checkpoint VERB STORE...`: the state of a training on a slow tier and a fast one in front of it.
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <cstdio>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "io_backends/base/command.hpp"
+#include "io_backends/base/verbs.hpp"
 #include "miniapps/checkpoint_verbs/verbs.hpp"
 
 namespace penstock {
@@ -168,13 +168,10 @@ constexpr OptionSpec kOptions[] = {
      .at_least = 0},
 };
 
-// Of the measuring commands' options, those that not every verb has a use for.
-constexpr std::string_view kMeasuring[] = {"seed", "results", "label"};
-
 struct Verb {
   std::string_view name;
   Result<int> (*run)(const CommandContext& context, StoreNouns nouns);
-  std::vector<std::string_view> takes;  // of kOptions and kMeasuring, beside --run
+  std::vector<std::string_view> takes;  // long names, beside --run
   bool ranks = false;
 };
 
@@ -210,36 +207,15 @@ Result<const Verb*> find_verb(const std::string& word) {
   return unknown_name("verb of 'penstock checkpoint'", word, names);
 }
 
-// Whether only some verbs take it.
-bool is_for_some(std::string_view name) {
-  if (std::find(std::begin(kMeasuring), std::end(kMeasuring), name) != std::end(kMeasuring)) return true;
-  return name != "run" && std::any_of(std::begin(kOptions), std::end(kOptions),
-                                      [&](const OptionSpec& spec) { return spec.name == name; });
-}
-
-bool takes(const Verb& verb, std::string_view name) {
-  return std::find(verb.takes.begin(), verb.takes.end(), name) != verb.takes.end();
-}
-
-// An option of another verb that stands on the line is a mistake; one from a file is meant for that verb.
-Result<void> check_options(const Verb& verb, std::span<const std::string> argv) {
-  for (const std::string& word : argv) {
-    if (word == "--") break;
-    if (!word.starts_with("--")) continue;
-    const std::string_view name = std::string_view(word).substr(2, word.find('=') - 2);
-    if (!is_for_some(name) || takes(verb, name)) continue;
-    std::string takers;
-    for (const Verb& other : verbs())
-      if (takes(other, name))
-        takers += fmt::format("{}{}", takers.empty() ? ": that is for " : ", ", other.name);
-    return make_error(Errc::invalid_argument, fmt::format("'{}' takes no --{}{}", verb.name, name, takers));
-  }
-  return success();
+std::vector<VerbOptions> options_of_verbs() {
+  std::vector<VerbOptions> all;
+  for (const Verb& verb : verbs()) all.push_back({verb.name, verb.takes});
+  return all;
 }
 
 Result<int> run(const CommandContext& context) {
   PENSTOCK_ASSIGN(const Verb* const verb, find_verb(context.positionals[0]));
-  PENSTOCK_TRY(check_options(*verb, context.argv));
+  PENSTOCK_TRY(check_verb_options(verb->name, options_of_verbs(), context.argv));
   if (context.positionals.size() < 2)
     return make_error(
         Errc::invalid_argument,

@@ -1,12 +1,10 @@
 // `penstock profile VERB ...`: what the I/O of any program does.
-#include <fmt/format.h>
-
-#include <algorithm>
 #include <climits>
 #include <string>
 #include <vector>
 
 #include "io_backends/base/command.hpp"
+#include "io_backends/base/verbs.hpp"
 #include "profiling/profile_verbs.hpp"
 
 namespace penstock {
@@ -98,37 +96,15 @@ Result<const Verb*> find_verb(const std::string& word) {
   return unknown_name("verb of 'penstock profile'", word, names);
 }
 
-bool takes(const Verb& verb, std::string_view name) {
-  return std::find(verb.takes.begin(), verb.takes.end(), name) != verb.takes.end();
-}
-
-// An option of another verb that stands on the line is a mistake; one from a file is meant for that verb.
-Result<void> check_options(const Verb& verb, std::span<const std::string> argv) {
-  for (const std::string& word : argv) {
-    if (word == "--") break;
-    std::string_view name = word;
-    if (word == "-o") {
-      name = "output";
-    } else if (word.starts_with("--")) {
-      name = name.substr(2, word.find('=') - 2);
-    } else {
-      continue;
-    }
-    const bool known = std::any_of(std::begin(kOptions), std::end(kOptions),
-                                   [&](const OptionSpec& spec) { return spec.name == name; });
-    if (!known || takes(verb, name)) continue;
-    std::string takers;
-    for (const Verb& other : verbs())
-      if (takes(other, name))
-        takers += fmt::format("{}{}", takers.empty() ? ": that is for " : ", ", other.name);
-    return make_error(Errc::invalid_argument, fmt::format("'{}' takes no --{}{}", verb.name, name, takers));
-  }
-  return success();
+std::vector<VerbOptions> options_of_verbs() {
+  std::vector<VerbOptions> all;
+  for (const Verb& verb : verbs()) all.push_back({verb.name, verb.takes});
+  return all;
 }
 
 Result<int> run(const CommandContext& context) {
   PENSTOCK_ASSIGN(const Verb* const verb, find_verb(context.positionals[0]));
-  PENSTOCK_TRY(check_options(*verb, context.argv));
+  PENSTOCK_TRY(check_verb_options(verb->name, options_of_verbs(), context.argv));
   return verb->run(context, context.positionals.subspan(1));
 }
 
