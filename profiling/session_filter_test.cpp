@@ -21,15 +21,14 @@ TEST(FilePatterns, AreHeldAgainstWhatTheySpeakOf) {
 
 TEST(PythonStartUp, IsWhatTheInterpreterReadsAndNotWhatTheProgramDoes) {
   for (const char* noise :
-       {"/usr/lib/python3.11/os.py",
-        "/root/.pyenv/versions/3.11.4/lib/python3.11/__pycache__/os.cpython-311.pyc",
+       {"/usr/lib/python3.11/os.py", "/opt/pythons/3.11.4/lib/python3.11/__pycache__/os.cpython-311.pyc",
         "/venv/lib/python3.12/site-packages/numpy/core/_multiarray_umath.cpython-312-x86_64-linux-gnu.so",
         "/venv/lib/python3.12/site-packages/numpy.libs/libopenblas64_p-r0.so.3", "/proc/self/maps",
         "/sys/devices/x", "/dev/urandom", "/etc/ld.so.cache", "/usr/lib/locale/locale-archive",
         "/venv/pyvenv.cfg", "/usr/lib/python311.zip"})
     EXPECT_TRUE(is_start_up_noise(noise, PENSTOCK_REGULAR, true)) << noise;
   for (const char* own :
-       {"/home/me/train.py", "/home/me/__pycache__/model.pyc", "/data/a.jpg", "/dev/shm/p/a.jpg",
+       {"/project/train.py", "/project/__pycache__/model.pyc", "/data/a.jpg", "/dev/shm/p/a.jpg",
         "/processed/a", "/venv/lib/python3.12/site-packages/sklearn/datasets/data/iris.csv"})
     EXPECT_FALSE(is_start_up_noise(own, PENSTOCK_REGULAR, true)) << own;
   EXPECT_TRUE(is_start_up_noise("/venv/lib/python3.12/site-packages/x.csv", PENSTOCK_REGULAR, false));

@@ -105,8 +105,8 @@ class ProgramsTest(unittest.TestCase):
         return self.of_data(moved)
 
     def same_as_strace(self, words, again=lambda: None, **kwargs):
-        if not has("strace"):
-            self.skipTest("no strace here")
+        if not has("strace") or subprocess.run(["strace", "-o", "/dev/null", "true"], capture_output=True, check=False).returncode != 0:
+            self.skipTest("no strace here, or it may not trace")
         again()
         expected = self.traced(words, **kwargs)
         self.assertTrue(expected, "it moved nothing")
@@ -196,6 +196,18 @@ class AgainstWhatIsThere(ProgramsTest):
                 plain = subprocess.run(list(map(str, words)), capture_output=True, check=True).stdout
                 _, _, out = self.profiled(words, session=f"session-{words[0]}")
                 self.assertEqual(hashlib.sha256(out).digest(), hashlib.sha256(plain).digest())
+
+
+class WithoutRoom(ProgramsTest):
+    def test_what_finds_no_room_is_counted(self):
+        calls, files = BUILD / "benchmarks" / "rates" / "penstock_io_calls", 2000
+        subprocess.run([calls, "make", self.folder / "small", str(files)], check=True)
+        session, rows, _ = self.profiled([calls, "small", self.folder / "small", str(files)],
+                                         env=os.environ | {"PENSTOCK_PROFILE_LIMIT": str(256 << 10)})
+        seen = sum(1 for path in rows if path.startswith(str(self.folder / "small")))
+        self.assertLess(seen, files)
+        self.assertGreater(seen, 0)
+        self.assertGreaterEqual(session["dropped"], files - seen)
 
 
 @needs("fio")

@@ -21,7 +21,7 @@ std::uint64_t key_of(const void* block) noexcept {
 void Blocks::begin(ThreadLog& log, const void* block, penstock_call call, int fd, std::int64_t offset,
                    std::int64_t length) noexcept {
   const HandleFile file = file_of(log, fd);
-  const OneAtATime lock(owner_, log.thread);
+  const Hold lock(lock_);
   std::uint32_t index = 0;
   if (lock.held()) {
     pending_.make(kMost);
@@ -44,8 +44,8 @@ void Blocks::begin(ThreadLog& log, const void* block, penstock_call call, int fd
   one.begin = ticks();
 }
 
-bool Blocks::take(ThreadLog& log, const void* block, Pending& taken) noexcept {
-  const OneAtATime lock(owner_, log.thread);
+bool Blocks::take(const void* block, Pending& taken) noexcept {
+  const Hold lock(lock_);
   const std::uint32_t index = lock.held() ? pending_.find(key_of(block)) : 0;
   if (index == 0) {
     return false;
@@ -76,18 +76,18 @@ void Blocks::count_end(ThreadLog& log, const Pending& one, std::int64_t result) 
 }
 
 void Blocks::end(ThreadLog& log, const void* block, std::int64_t result) noexcept {
-  if (Pending one; take(log, block, one)) {
+  if (Pending one; take(block, one)) {
     count_end(log, one, result);
   }
 }
 
-void Blocks::drop(ThreadLog& log, const void* block) noexcept {
+void Blocks::drop(const void* block) noexcept {
   Pending one;
-  take(log, block, one);
+  take(block, one);
 }
 
 void Blocks::settle(ThreadLog& log, bool (*ended)(const Pending& one, std::int64_t& result)) noexcept {
-  const OneAtATime lock(owner_, log.thread);
+  const Hold lock(lock_);
   if (!lock.held()) {
     return;
   }
@@ -106,7 +106,7 @@ void Blocks::settle(ThreadLog& log, bool (*ended)(const Pending& one, std::int64
 }
 
 void Blocks::forget_all() noexcept {
-  owner_.store(0, std::memory_order_relaxed);
+  lock_.reset();
   pending_.give_back();
 }
 

@@ -2,6 +2,7 @@
 // for until the program learns that they have ended.
 #pragma once
 
+#include "profiling/interpose/owned_lock.hpp"
 #include "profiling/interpose/pending.hpp"
 
 namespace penstock::interpose {
@@ -15,7 +16,7 @@ class Blocks {
   // What came of it: bytes, or a negated errno. It is counted if it is known, and then not known any more.
   void end(ThreadLog& log, const void* block, std::int64_t result) noexcept;
   // It has not begun after all.
-  void drop(ThreadLog& log, const void* block) noexcept;
+  void drop(const void* block) noexcept;
   // For each that is known, before the process ends: `ended` says whether it has, and gives what came of it.
   // The others are dropped operations.
   void settle(ThreadLog& log, bool (*ended)(const Pending& one, std::int64_t& result)) noexcept;
@@ -23,11 +24,11 @@ class Blocks {
   void forget_all() noexcept;
 
  private:
-  bool take(ThreadLog& log, const void* block, Pending& taken) noexcept;
+  bool take(const void* block, Pending& taken) noexcept;
   void count_end(ThreadLog& log, const Pending& one, std::int64_t result) noexcept;
 
   const penstock_layer layer_;
-  std::atomic<std::uint32_t> owner_{0};
+  OwnedLock lock_;
   PendingTable pending_;
 };
 

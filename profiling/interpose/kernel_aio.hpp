@@ -28,7 +28,7 @@ struct KernelEvent {
 static_assert(sizeof(KernelBlock) == 64 && sizeof(KernelEvent) == 32);
 
 void block_begins(ThreadLog& log, const KernelBlock& block) noexcept;
-void block_dropped(ThreadLog& log, const KernelBlock& block) noexcept;
+void block_dropped(const KernelBlock& block) noexcept;
 void blocks_ended(const KernelEvent* events, long count) noexcept;
 
 // libaio may make its system calls by syscall(), which is watched as well.
@@ -48,7 +48,7 @@ auto hand_over(long count, const KernelBlock* const* blocks, Call call) noexcept
   const auto taken = call();
   handing_over = false;
   for (long i = taken < 0 ? 0 : taken; i < count; ++i) {
-    block_dropped(*log, *blocks[i]);
+    block_dropped(*blocks[i]);
   }
   return taken;
 }

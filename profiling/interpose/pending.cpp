@@ -88,20 +88,6 @@ void PendingTable::remove(std::uint32_t index) noexcept {
   free_ = index;
 }
 
-OneAtATime::OneAtATime(std::atomic<std::uint32_t>& owner, std::uint32_t thread) noexcept : owner_(owner) {
-  for (;;) {
-    std::uint32_t nobody = 0;
-    if (owner.compare_exchange_weak(nobody, thread, std::memory_order_acquire)) {
-      held_ = true;
-      return;
-    }
-    if (nobody == thread) {
-      return;
-    }
-    system_call(SYS_sched_yield);
-  }
-}
-
 HandleFile file_of(ThreadLog& log, int fd) noexcept {
   const Description* description = known_description(log, fd);
   return description == nullptr ? HandleFile{} : HandleFile{description->file, description->name};

@@ -53,24 +53,6 @@ class PendingTable {
   std::uint32_t free_ = 0;
 };
 
-// A lock that a signal's handler does not wait for in vain: the thread that holds it does not get it again.
-class OneAtATime {
- public:
-  OneAtATime(std::atomic<std::uint32_t>& owner, std::uint32_t thread) noexcept;
-  ~OneAtATime() {
-    if (held_) {
-      owner_.store(0, std::memory_order_release);
-    }
-  }
-  OneAtATime(const OneAtATime&) = delete;
-  OneAtATime& operator=(const OneAtATime&) = delete;
-  bool held() const noexcept { return held_; }
-
- private:
-  std::atomic<std::uint32_t>& owner_;
-  bool held_ = false;
-};
-
 // The file of a descriptor, which need not be one any more when the operation ends.
 HandleFile file_of(ThreadLog& log, int fd) noexcept;
 

@@ -1,6 +1,7 @@
 // What requests of a ring mean, from when they are handed over until they are completed.
 #pragma once
 
+#include "profiling/interpose/owned_lock.hpp"
 #include "profiling/interpose/pending.hpp"
 #include "profiling/interpose/ring_layout.hpp"
 
@@ -10,7 +11,7 @@ namespace penstock::interpose {
 struct Ring {
   Ring* next = nullptr;
   std::atomic<int> fd{-1};  // -1: none
-  std::atomic<std::uint32_t> owner{0};
+  OwnedLock lock;
   RingParameters parameters{};
   bool by_library = false;  // its requests are looked at where liburing keeps them
   const char* sq_memory = nullptr;

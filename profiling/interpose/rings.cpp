@@ -16,7 +16,7 @@ bool ring_was_seen = false;
 namespace {
 
 constinit std::atomic<Ring*> first_ring{nullptr};
-constinit std::atomic<std::uint32_t> rings_owner{0};  // of whoever changes the list
+constinit OwnedLock rings_lock;  // of whoever changes the list
 
 // Rings are never given back, for somebody may be looking: a ring that ended is used again.
 Ring* find_ring(int fd) noexcept {
@@ -28,9 +28,9 @@ Ring* find_ring(int fd) noexcept {
   return nullptr;
 }
 
-Ring* new_ring(ThreadLog& log, int fd, const RingParameters& parameters) noexcept {
+Ring* new_ring(int fd, const RingParameters& parameters) noexcept {
   ring_ends(fd);  // that one is gone, where it is known
-  const OneAtATime lock(rings_owner, log.thread);
+  const Hold lock(rings_lock);
   Ring* ring = lock.held() ? find_ring(-1) : nullptr;
   if (lock.held() && ring == nullptr) {
     if (void* memory = private_memory(sizeof(Ring))) {
@@ -141,7 +141,7 @@ void with_ring(int fd, Do what) noexcept {
   if (ring == nullptr) {
     return;
   }
-  const OneAtATime lock(ring->owner, log->thread);
+  const Hold lock(ring->lock);
   if (lock.held() && ring->fd.load(std::memory_order_relaxed) == fd) {
     what(*log, *ring);
   }
@@ -154,7 +154,7 @@ void with_library_ring(const LibraryRing& library, Do what) noexcept {
   for (Ring* ring = log == nullptr ? nullptr : first_ring.load(std::memory_order_acquire); ring != nullptr;
        ring = ring->next) {
     if (ring->fd.load(std::memory_order_acquire) >= 0 && ring->cq_tail == library.cq.tail) {
-      const OneAtATime lock(ring->owner, log->thread);
+      const Hold lock(ring->lock);
       if (lock.held()) {
         what(*log, *ring);
       }
@@ -168,7 +168,7 @@ void with_all_rings(Do what) noexcept {
   ThreadLog* log = any_rings() ? thread_log() : nullptr;
   for (Ring* ring = log == nullptr ? nullptr : first_ring.load(std::memory_order_acquire); ring != nullptr;
        ring = ring->next) {
-    const OneAtATime lock(ring->owner, log->thread);
+    const Hold lock(ring->lock);
     if (lock.held() && ring->fd.load(std::memory_order_relaxed) >= 0) {
       what(*log, *ring);
     }
@@ -179,7 +179,7 @@ void with_all_rings(Do what) noexcept {
 
 void ring_begins(const LibraryRing& library, const RingParameters& parameters) noexcept {
   ThreadLog* log = thread_log();
-  Ring* ring = log == nullptr ? nullptr : new_ring(*log, library.fd, parameters);
+  Ring* ring = log == nullptr ? nullptr : new_ring(library.fd, parameters);
   if (ring == nullptr) {
     return;
   }
@@ -194,7 +194,7 @@ void ring_begins(const LibraryRing& library, const RingParameters& parameters) n
 
 void ring_set_up(int fd, const RingParameters& parameters) noexcept {
   ThreadLog* log = thread_log();
-  Ring* ring = log == nullptr ? nullptr : new_ring(*log, fd, parameters);
+  Ring* ring = log == nullptr ? nullptr : new_ring(fd, parameters);
   if (ring == nullptr) {
     return;
   }
@@ -335,9 +335,9 @@ void settle_rings() noexcept {
 }
 
 void forget_rings() noexcept {
-  rings_owner.store(0, std::memory_order_relaxed);
+  rings_lock.reset();
   for (Ring* ring = first_ring.load(std::memory_order_acquire); ring != nullptr; ring = ring->next) {
-    ring->owner.store(0, std::memory_order_relaxed);
+    ring->lock.reset();
     ring->fd.store(-2, std::memory_order_relaxed);  // its memory is the parent's
   }
   ring_was_seen = false;

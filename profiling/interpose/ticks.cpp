@@ -60,11 +60,6 @@ std::uint64_t start_ticks() noexcept {
   const char* wanted = getenv("PENSTOCK_PROFILE_CLOCK");
   if (wanted == nullptr ? invariant() : strcmp(wanted, "tsc") == 0) {
     use_tsc = true;
-    if (const char* said = getenv("PENSTOCK_PROFILE_TICKS_PER_S"); said != nullptr) {
-      if (const unsigned long long value = strtoull(said, nullptr, 10); value > 1'000'000) {
-        return value;
-      }
-    }
     return measured();
   }
 #endif

@@ -29,8 +29,8 @@ inline std::uint64_t ticks() noexcept {
   return static_cast<std::uint64_t>(nanoseconds(CLOCK_MONOTONIC));
 }
 
-// Decides, and says how many ticks a second has: what PENSTOCK_PROFILE_TICKS_PER_S says, or measured for a
-// tenth of a millisecond.
+// Decides (PENSTOCK_PROFILE_CLOCK=tsc or =monotonic does, where it is set), and says how many ticks a second
+// has, measured for a tenth of a millisecond.
 std::uint64_t start_ticks() noexcept;
 
 }  // namespace penstock::interpose

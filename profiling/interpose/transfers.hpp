@@ -18,8 +18,9 @@ inline void follow_append(int fd, Description& description, ssize_t bytes, std::
   }
 }
 
-template <typename Call>
-ssize_t read_on(int fd, Call call) noexcept {
+// From the descriptor's position on.
+template <penstock_call kCall, typename Call>
+ssize_t transfer_on(int fd, Call call) noexcept {
   ThreadLog* log = thread_log();
   if (log == nullptr) {
     return call();
@@ -29,25 +30,12 @@ ssize_t read_on(int fd, Call call) noexcept {
   const std::uint64_t begin = ticks();
   const ssize_t bytes = call();
   const std::uint64_t end = ticks();
-  count_transfer<PENSTOCK_CALL_READ>(*log, fd, description, offset, bytes, begin, end);
-  return bytes;
-}
-
-template <typename Call>
-ssize_t write_on(int fd, Call call) noexcept {
-  ThreadLog* log = thread_log();
-  if (log == nullptr) {
-    return call();
+  if constexpr (kCall == PENSTOCK_CALL_WRITE) {
+    if (description != nullptr && description->appends && bytes > 0) [[unlikely]] {
+      follow_append(fd, *description, bytes, offset);
+    }
   }
-  std::int64_t offset = 0;
-  Description* description = positioned(*log, fd, offset);
-  const std::uint64_t begin = ticks();
-  const ssize_t bytes = call();
-  const std::uint64_t end = ticks();
-  if (description != nullptr && description->appends && bytes > 0) [[unlikely]] {
-    follow_append(fd, *description, bytes, offset);
-  }
-  count_transfer<PENSTOCK_CALL_WRITE>(*log, fd, description, offset, bytes, begin, end);
+  count_transfer<kCall>(*log, fd, description, offset, bytes, begin, end);
   return bytes;
 }
 
@@ -70,7 +58,7 @@ ssize_t vector2(int fd, std::int64_t offset, Call call) noexcept {
   if (offset != -1) {
     return transfer_at<kCall>(fd, offset, call);
   }
-  return kCall == PENSTOCK_CALL_READ ? read_on(fd, call) : write_on(fd, call);
+  return transfer_on<kCall>(fd, call);
 }
 
 // From one descriptor to another, within the kernel. `in_at` and `out_at` point to positions that the kernel

@@ -37,8 +37,8 @@ void block_begins(ThreadLog& log, const KernelBlock& block) noexcept {
                       static_cast<std::int64_t>(block.bytes));
 }
 
-void block_dropped(ThreadLog& log, const KernelBlock& block) noexcept {
-  kernel_blocks.drop(log, &block);
+void block_dropped(const KernelBlock& block) noexcept {
+  kernel_blocks.drop(&block);
 }
 
 void blocks_ended(const KernelEvent* events, long count) noexcept {

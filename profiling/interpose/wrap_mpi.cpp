@@ -51,62 +51,46 @@ std::uint64_t handle_at(const void* file) noexcept {
 // MPI knows the position of a handle; counted are the bytes and where they are known to lie.
 constexpr std::int64_t kUnknownOffset = 0;
 
-template <typename Call>
-int moved(penstock_call kind, Handle file, std::int64_t offset, int count, Handle type, void* status,
-          Call call) noexcept {
+// `bytes` is asked for what was moved, behind a call that succeeded.
+template <typename Call, typename Bytes>
+int timed(penstock_call kind, Handle file, std::int64_t offset, Call call, Bytes bytes) noexcept {
   ThreadLog* log = thread_log();
   if (log == nullptr) {
-    return call(status);
+    return call();
   }
-  Status own{};
-  void* told = is_ignored(status) ? &own : status;
   const std::uint64_t begin = ticks();
-  const int result = call(told);
+  const int result = call();
   const std::uint64_t end = ticks();
   count_handle(*log, find_handle(kMpi, static_cast<std::uint64_t>(file)),
                {.call = kind,
                 .layer = PENSTOCK_MPIIO,
                 .failed = result,
                 .offset = offset,
-                .length = result == 0 ? moved_bytes(told, type, count) : 0,
+                .length = result == 0 ? bytes() : 0,
                 .begin = begin,
                 .end = end});
   return result;
+}
+
+template <typename Call>
+int moved(penstock_call kind, Handle file, std::int64_t offset, int count, Handle type, void* status,
+          Call call) noexcept {
+  Status own{};
+  void* told = is_ignored(status) ? &own : status;
+  return timed(
+      kind, file, offset, [&] { return call(told); }, [&] { return moved_bytes(told, type, count); });
 }
 
 // Started here, finished in MPI's wait: what was asked for counts.
 template <typename Call>
 int started(penstock_call kind, Handle file, std::int64_t offset, int count, Handle type,
             Call call) noexcept {
-  ThreadLog* log = thread_log();
-  if (log == nullptr) {
-    return call();
-  }
-  const std::uint64_t begin = ticks();
-  const int result = call();
-  const std::uint64_t end = ticks();
-  count_handle(*log, find_handle(kMpi, static_cast<std::uint64_t>(file)),
-               {.call = kind,
-                .layer = PENSTOCK_MPIIO,
-                .failed = result,
-                .offset = offset,
-                .length = result == 0 ? moved_bytes(nullptr, type, count) : 0,
-                .begin = begin,
-                .end = end});
-  return result;
+  return timed(kind, file, offset, call, [&] { return moved_bytes(nullptr, type, count); });
 }
 
 template <typename Call>
 int other(penstock_call kind, Handle file, Call call) noexcept {
-  ThreadLog* log = thread_log();
-  if (log == nullptr) {
-    return call();
-  }
-  const std::uint64_t begin = ticks();
-  const int result = call();
-  count_handle(*log, find_handle(kMpi, static_cast<std::uint64_t>(file)),
-               {.call = kind, .layer = PENSTOCK_MPIIO, .failed = result, .begin = begin, .end = ticks()});
-  return result;
+  return timed(kind, file, -1, call, [] { return std::int64_t{0}; });
 }
 
 }  // namespace

@@ -131,21 +131,24 @@ PENSTOCK_WRAP(int, __printf_chk, (int flag, const char* format, ...)) {
 
 // Straight to a descriptor, whose writes they are.
 PENSTOCK_WRAP(int, vdprintf, (int fd, const char* format, va_list more)) {
-  return static_cast<int>(write_on(fd, [&] { return ssize_t{real_vdprintf(fd, format, more)}; }));
+  return static_cast<int>(
+      transfer_on<PENSTOCK_CALL_WRITE>(fd, [&] { return ssize_t{real_vdprintf(fd, format, more)}; }));
 }
 PENSTOCK_WRAP(int, dprintf, (int fd, const char* format, ...)) {
   PENSTOCK_MORE(format)
-  const auto bytes = static_cast<int>(write_on(fd, [&] { return ssize_t{real_vdprintf(fd, format, more)}; }));
+  const auto bytes = static_cast<int>(
+      transfer_on<PENSTOCK_CALL_WRITE>(fd, [&] { return ssize_t{real_vdprintf(fd, format, more)}; }));
   va_end(more);
   return bytes;
 }
 PENSTOCK_WRAP(int, __vdprintf_chk, (int fd, int flag, const char* format, va_list more)) {
-  return static_cast<int>(write_on(fd, [&] { return ssize_t{real___vdprintf_chk(fd, flag, format, more)}; }));
+  return static_cast<int>(transfer_on<PENSTOCK_CALL_WRITE>(
+      fd, [&] { return ssize_t{real___vdprintf_chk(fd, flag, format, more)}; }));
 }
 PENSTOCK_WRAP(int, __dprintf_chk, (int fd, int flag, const char* format, ...)) {
   PENSTOCK_MORE(format)
-  const auto bytes =
-      static_cast<int>(write_on(fd, [&] { return ssize_t{real___vdprintf_chk(fd, flag, format, more)}; }));
+  const auto bytes = static_cast<int>(transfer_on<PENSTOCK_CALL_WRITE>(
+      fd, [&] { return ssize_t{real___vdprintf_chk(fd, flag, format, more)}; }));
   va_end(more);
   return bytes;
 }

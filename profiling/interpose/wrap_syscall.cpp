@@ -48,10 +48,10 @@ long transfer(const Arguments& made) noexcept {
   switch (made.number) {
     case SYS_read:
     case SYS_readv:
-      return read_on(made.fd(), made);
+      return transfer_on<PENSTOCK_CALL_READ>(made.fd(), made);
     case SYS_write:
     case SYS_writev:
-      return write_on(made.fd(), made);
+      return transfer_on<PENSTOCK_CALL_WRITE>(made.fd(), made);
     case SYS_pread64:
     case SYS_preadv:
       return transfer_at<PENSTOCK_CALL_READ>(made.fd(), made.d, made);

@@ -10,19 +10,19 @@ using namespace penstock::interpose;  // NOLINT: wrappers are outside of any nam
                                       // for
 
 PENSTOCK_WRAP(ssize_t, read, (int fd, void* out, size_t bytes)) {
-  return read_on(fd, [&] { return real_read(fd, out, bytes); });
+  return transfer_on<PENSTOCK_CALL_READ>(fd, [&] { return real_read(fd, out, bytes); });
 }
 PENSTOCK_WRAP(ssize_t, __read_chk, (int fd, void* out, size_t bytes, size_t room)) {
-  return read_on(fd, [&] { return real___read_chk(fd, out, bytes, room); });
+  return transfer_on<PENSTOCK_CALL_READ>(fd, [&] { return real___read_chk(fd, out, bytes, room); });
 }
 PENSTOCK_WRAP(ssize_t, readv, (int fd, const iovec* parts, int count)) {
-  return read_on(fd, [&] { return real_readv(fd, parts, count); });
+  return transfer_on<PENSTOCK_CALL_READ>(fd, [&] { return real_readv(fd, parts, count); });
 }
 PENSTOCK_WRAP(ssize_t, write, (int fd, const void* data, size_t bytes)) {
-  return write_on(fd, [&] { return real_write(fd, data, bytes); });
+  return transfer_on<PENSTOCK_CALL_WRITE>(fd, [&] { return real_write(fd, data, bytes); });
 }
 PENSTOCK_WRAP(ssize_t, writev, (int fd, const iovec* parts, int count)) {
-  return write_on(fd, [&] { return real_writev(fd, parts, count); });
+  return transfer_on<PENSTOCK_CALL_WRITE>(fd, [&] { return real_writev(fd, parts, count); });
 }
 
 PENSTOCK_WRAP(ssize_t, pread, (int fd, void* out, size_t bytes, off64_t offset)) {
