@@ -70,8 +70,8 @@ void Update::put_by(std::uint64_t file, std::uint64_t name, const Operation& ope
 void count_what_was_put_by(ThreadLog& log) noexcept {
   for (std::uint32_t i = 0; i < log.put_by_count; ++i) {
     const ThreadLog::PutBy& one = log.put_by[i];
-    penstock_counters* c =
-        counters_of(log, one.file, one.operation.layer, one.name, nullptr, 0, PENSTOCK_REGULAR);
+    penstock_counters* c = counters_of(log, one.file, one.operation.layer, one.name, nullptr, 0,
+                                       PENSTOCK_REGULAR, one.operation.begin);
     if (c == nullptr) {
       count_drop(session.header->dropped_operations);
       continue;
@@ -113,9 +113,9 @@ namespace {
 
 void count_name(ThreadLog& log, const AbsoluteName& name, const Operation& operation, penstock_file_kind kind,
                 std::int64_t size) noexcept {
-  penstock_counters* c = operation.failed != 0
-                             ? existing_counters(log, name.file, operation.layer)
-                             : counters_of(log, name.file, operation.layer, 0, name.text, name.length, kind);
+  penstock_counters* c = operation.failed != 0 ? existing_counters(log, name.file, operation.layer)
+                                               : counters_of(log, name.file, operation.layer, 0, name.text,
+                                                             name.length, kind, operation.begin);
   if (c == nullptr) {
     return;
   }
@@ -186,6 +186,9 @@ void count_open(ThreadLog& log, int at, const char* path, int flags, int fd,
   if (!named || name.climbed || nameless) {
     named = name_of_descriptor(fd, name);
   }
+  if (named) {
+    expect_file(log, name.file, operation.layer);
+  }
   Description* description = make_description();
   if (description == nullptr) {
     forget(fd);
@@ -198,7 +201,7 @@ void count_open(ThreadLog& log, int at, const char* path, int flags, int fd,
   if (named) {
     description->file = name.file;
     c = counters_of(log, name.file, operation.layer, 0, name.text, name.length,
-                    static_cast<penstock_file_kind>(description->kind));
+                    static_cast<penstock_file_kind>(description->kind), operation.begin);
     if (c == nullptr) {
       count_drop(session.header->dropped_operations);
     } else {

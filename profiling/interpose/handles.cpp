@@ -83,8 +83,8 @@ HandleFile count_named(ThreadLog& log, const char* path, const Operation& operat
   if (update.nested() || !absolute_name(AT_FDCWD, path, name)) {
     return {};
   }
-  penstock_counters* c =
-      counters_of(log, name.file, operation.layer, 0, name.text, name.length, PENSTOCK_REGULAR);
+  penstock_counters* c = counters_of(log, name.file, operation.layer, 0, name.text, name.length,
+                                     PENSTOCK_REGULAR, operation.begin);
   if (c == nullptr) {
     count_drop(session.header->dropped_operations);
     return {};
@@ -106,7 +106,7 @@ void count_handle(ThreadLog& log, const HandleFile& file, const Operation& opera
     return;
   }
   penstock_counters* c =
-      counters_of(log, file.file, operation.layer, file.name, nullptr, 0, PENSTOCK_REGULAR);
+      counters_of(log, file.file, operation.layer, file.name, nullptr, 0, PENSTOCK_REGULAR, operation.begin);
   if (c == nullptr) {
     count_drop(session.header->dropped_operations);
     return;

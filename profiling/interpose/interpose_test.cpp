@@ -190,23 +190,24 @@ TEST_F(InSession, ARecordThatIsFullIsFollowedByAnother) {
   ASSERT_NE(log, nullptr);
   const char text[] = "/full";
   penstock_counters* first =
-      counters_of(*log, 4711, PENSTOCK_POSIX, 0, text, sizeof(text) - 1, PENSTOCK_REGULAR);
+      counters_of(*log, 4711, PENSTOCK_POSIX, 0, text, sizeof(text) - 1, PENSTOCK_REGULAR, 1);
   ASSERT_NE(first, nullptr);
-  EXPECT_EQ(counters_of(*log, 4711, PENSTOCK_POSIX, 0, text, sizeof(text) - 1, PENSTOCK_REGULAR), first);
+  EXPECT_EQ(counters_of(*log, 4711, PENSTOCK_POSIX, 0, text, sizeof(text) - 1, PENSTOCK_REGULAR, 1), first);
   first->reads = kMostOperations;
   penstock_counters* second =
-      counters_of(*log, 4711, PENSTOCK_POSIX, 0, text, sizeof(text) - 1, PENSTOCK_REGULAR);
+      counters_of(*log, 4711, PENSTOCK_POSIX, 0, text, sizeof(text) - 1, PENSTOCK_REGULAR, 1);
   ASSERT_NE(second, first);
   EXPECT_EQ(second->name, first->name);
   EXPECT_EQ(existing_counters(*log, 4711, PENSTOCK_POSIX), second);
-  EXPECT_NE(counters_of(*log, 4711, PENSTOCK_STDIO, first->name, nullptr, 0, PENSTOCK_REGULAR), second);
+  EXPECT_NE(counters_of(*log, 4711, PENSTOCK_STDIO, first->name, nullptr, 0, PENSTOCK_REGULAR, 1), second);
 }
 
 TEST_F(InSession, AnOperationWithinAnUpdateIsCountedBehindIt) {
   ThreadLog* log = thread_log();
   ASSERT_NE(log, nullptr);
   const char text[] = "/nested";
-  penstock_counters* c = counters_of(*log, 99, PENSTOCK_POSIX, 0, text, sizeof(text) - 1, PENSTOCK_REGULAR);
+  penstock_counters* c =
+      counters_of(*log, 99, PENSTOCK_POSIX, 0, text, sizeof(text) - 1, PENSTOCK_REGULAR, 1);
   ASSERT_NE(c, nullptr);
   const Operation read{.call = PENSTOCK_CALL_READ, .offset = 0, .length = 5, .begin = 1, .end = 2};
   {

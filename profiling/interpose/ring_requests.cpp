@@ -27,7 +27,7 @@ HandleFile named(ThreadLog& log, int at, std::uint64_t path) noexcept {
     return {};
   }
   const penstock_counters* c =
-      counters_of(log, name.file, PENSTOCK_RING, 0, name.text, name.length, PENSTOCK_REGULAR);
+      counters_of(log, name.file, PENSTOCK_RING, 0, name.text, name.length, PENSTOCK_REGULAR, ticks());
   return {.file = name.file, .name = c == nullptr ? 0 : c->name};
 }
 

@@ -7,6 +7,8 @@
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/uio.h>
+#include <sys/vfs.h>
 #include <unistd.h>
 
 #include "profiling/interpose/owned_lock.hpp"
@@ -20,6 +22,9 @@ constinit Session session;
 namespace {
 
 constexpr std::uint64_t kFirstBytes = 8 * std::uint64_t{PENSTOCK_BLOCK_GRANULE};
+// What has just been written is still in the processor's cache when the first records come to stand there;
+// but each growth is a mapping of its own, of which a process has some ten thousands.
+constexpr std::uint64_t kUsualGrowth = 512U << 10U;
 constexpr std::uint64_t kMostGrowth = 16U << 20U;
 constexpr std::uint64_t kMostReserved = std::uint64_t{1} << 38U;
 constexpr std::uint64_t kLeastReserved = 4U << 20U;
@@ -33,7 +38,9 @@ struct File {
   std::uint64_t ticks_per_s = 0;
   dev_t device = 0;
   ino_t number = 0;
-  std::uint64_t own_read = 0;  // bytes that the kernel adds to rchar for what is read here
+  std::uint64_t own_read = 0;     // bytes that the kernel adds to rchar for what is read here
+  std::uint64_t own_written = 0;  // and to wchar
+  bool in_memory = false;         // it lies on tmpfs
   penstock_block* events = nullptr;
 };
 constinit File file;
@@ -138,6 +145,51 @@ long open_own(int flags) noexcept {
   return fd;
 }
 
+// Writes so many zeros there, which takes their place on the device and half the time of pages that are first
+// touched in a mapping.
+bool write_zeros(long fd, std::uint64_t from, std::uint64_t bytes) noexcept {
+  static const char zeros[PENSTOCK_BLOCK_GRANULE] = {};
+  constexpr std::size_t kAtOnce = 64;
+  iovec pieces[kAtOnce];
+  for (std::uint64_t done = 0; done < bytes;) {
+    std::size_t count = 0;
+    for (std::uint64_t left = bytes - done; left != 0 && count < kAtOnce; ++count) {
+      const std::uint64_t piece = left < sizeof(zeros) ? left : sizeof(zeros);
+      pieces[count] = {.iov_base = const_cast<char*>(zeros), .iov_len = piece};
+      left -= piece;
+    }
+    const long n = system_call(SYS_pwritev, fd, word(pieces), static_cast<long>(count),
+                               static_cast<long>(from + done), 0);
+    if (n == -EINTR) {
+      continue;
+    }
+    if (n <= 0) {
+      return false;
+    }
+    done += static_cast<std::uint64_t>(n);
+    file.own_written += static_cast<std::uint64_t>(n);
+    if (session.header != nullptr && file.bytes != 0) {
+      session.header->kernel_begin.wchar += static_cast<std::uint64_t>(n);  // it is not the program's
+    }
+  }
+  return true;
+}
+
+// Maps pages before the program waits for each of them. Where files lie in memory the kernel maps a stretch
+// of those that are there at the first look at one, ready for writes; elsewhere a write must be announced.
+void touch(char* at, std::uint64_t bytes) noexcept {
+  if (file.in_memory) {
+    constexpr std::uint64_t kStretch = 65536;  // fault_around_bytes
+    for (std::uint64_t i = 0; i < bytes; i += kStretch) {
+      static_cast<void>(*static_cast<const volatile char*>(at + i));
+    }
+    return;
+  }
+#ifdef MADV_POPULATE_WRITE
+  system_call(SYS_madvise, word(at), static_cast<long>(bytes), MADV_POPULATE_WRITE);
+#endif
+}
+
 // Makes the file so long, with its place on the device, and maps what is new. Raw calls, for mmap itself is
 // wrapped.
 bool grow_to(std::uint64_t bytes, int flags) noexcept {
@@ -151,38 +203,27 @@ bool grow_to(std::uint64_t bytes, int flags) noexcept {
   if (fd < 0) {
     return false;
   }
-  const auto from = static_cast<long>(file.bytes);
-  const auto length = static_cast<long>(bytes - file.bytes);
-  long done = 0;
-  do {
-    done = system_call(SYS_fallocate, fd, 0, from, length);
-  } while (done == -EINTR);
-  if (done == -EOPNOTSUPP || done == -ENOSYS) {
-    static const char zeros[PENSTOCK_BLOCK_GRANULE] = {};
-    done = 0;
-    for (long at = from; at < from + length && done >= 0; at += static_cast<long>(sizeof(zeros))) {
-      do {
-        done = system_call(SYS_pwrite64, fd, word(zeros), sizeof(zeros), at);
-      } while (done == -EINTR);
-      done = done == static_cast<long>(sizeof(zeros)) ? done : -ENOSPC;  // a short write is a full device
-      if (session.header != nullptr && file.bytes != 0) {
-        session.header->kernel_begin.wchar += sizeof(zeros);  // it is not the program's
-      }
-    }
+  if ((flags & O_CREAT) != 0) {
+    constexpr decltype(statfs::f_type) kTmpfs = 0x01021994;
+    struct statfs about {};
+    file.in_memory = system_call(SYS_fstatfs, fd, word(&about)) == 0 && about.f_type == kTmpfs;
   }
-  if (done >= 0) {
-    done = system_call(SYS_mmap, word(session.base + from), length, PROT_READ | PROT_WRITE,
-                       MAP_SHARED | MAP_FIXED, fd, from);
+  const std::uint64_t growth = bytes - file.bytes;
+  char* fresh = session.base + file.bytes;
+  bool grown = write_zeros(fd, file.bytes, growth);
+  if (grown) {
+    const long at = system_call(SYS_mmap, word(fresh), static_cast<long>(growth), PROT_READ | PROT_WRITE,
+                                MAP_SHARED | MAP_FIXED, fd, static_cast<long>(file.bytes));
+    grown = at > 0 || at < -4095;
+  }
+  if (grown) {
+    touch(fresh, growth);
+    file.bytes = bytes;
+  } else {
+    system_call(SYS_ftruncate, fd, static_cast<long>(file.bytes));  // what there was room for is not kept
   }
   system_call(SYS_close, fd);
-  if (done < 0 && done > -4096) {
-    return false;
-  }
-#ifdef MADV_POPULATE_WRITE
-  system_call(SYS_madvise, word(session.base + from), length, MADV_POPULATE_WRITE);
-#endif
-  file.bytes = bytes;
-  return true;
+  return grown;
 }
 
 std::uint32_t from_environment(const char* a, const char* b) noexcept {
@@ -222,6 +263,7 @@ void fill_header(bool forked) noexcept {
     h.kernel_begin.syscr += 2;
   }
   h.kernel_begin.rchar += file.own_read;
+  h.kernel_begin.wchar += forked ? file.own_written : 0;
   const char* trace = getenv("PENSTOCK_PROFILE_TRACE");
   h.control = trace != nullptr && *trace == '1' ? 1 : 0;
   memcpy(h.magic, PENSTOCK_SESSION_MAGIC, sizeof(h.magic));  // last: from now on it is one
@@ -231,6 +273,7 @@ void fill_header(bool forked) noexcept {
 bool begin_file(bool forked) noexcept {
   file.bytes = 0;
   file.own_read = 0;
+  file.own_written = 0;
   file.events = nullptr;
   const char* limit = getenv("PENSTOCK_PROFILE_LIMIT");
   file.limit = limit != nullptr ? strtoull(limit, nullptr, 10) : ~std::uint64_t{0};
@@ -317,8 +360,10 @@ penstock_block* add_block(penstock_block_kind kind, std::uint16_t entry_bytes, s
   const std::uint64_t whole = whole_granules(bytes + sizeof(penstock_block));
   const std::uint64_t at = session.header->file_end;
   if (at + whole > file.bytes) {
-    std::uint64_t growth = whole_granules(file.bytes / 4);
-    growth = growth > kMostGrowth ? kMostGrowth : growth;
+    std::uint64_t growth = file.bytes / 4;
+    growth = growth > kUsualGrowth ? kUsualGrowth : growth;
+    growth = growth < file.bytes / 64 ? file.bytes / 64 : growth;
+    growth = whole_granules(growth > kMostGrowth ? kMostGrowth : growth);
     growth = growth < whole ? whole : growth;
     if (!grow_to(file.bytes + growth, 0) && !grow_to(at + whole, 0)) {
       return nullptr;

@@ -1,6 +1,6 @@
 // The file that this process writes its session to, as memory: a range of addresses is reserved once, and the
 // file is mapped into it from its begin as it grows, so that nothing that was handed out ever moves. What is
-// mapped has its place on the device already (fallocate), so that a full disk is a counted drop and never a
+// mapped has its place on the device already (zeros were written there), so that a full disk is a counted drop and never a
 // SIGBUS.
 //
 // All functions may be called by any thread; none allocates from the program's heap, or holds a descriptor

@@ -33,7 +33,7 @@ constinit OwnedLock begin_lock;
 constinit ThreadLog* free_logs = nullptr;
 constinit penstock_block* threads_block = nullptr;
 
-constexpr std::uint64_t kMostBlock = 1U << 20U;
+constexpr std::uint64_t kMostBlock = 256U << 10U;
 constexpr std::uint64_t kFirstSlots = 512;
 constexpr unsigned kPlaceBits = 40;
 constexpr std::uint64_t kPlaceMask = (std::uint64_t{1} << kPlaceBits) - 1;
@@ -127,6 +127,14 @@ bool grow_slots(ThreadLog& log) noexcept {
   return true;
 }
 
+// Where the next entry will stand, while there is time: its memory is as cold as its file is new.
+void fetch_for_writing(const void* at, std::uint64_t room) noexcept {
+  constexpr std::uint64_t kLine = 64;
+  for (std::uint64_t i = 0; i < sizeof(penstock_counters) && i < room; i += kLine) {
+    __builtin_prefetch(static_cast<const char*>(at) + i, 1);
+  }
+}
+
 std::uint64_t add_name(ThreadLog& log, std::uint64_t file, const char* text, std::uint32_t length,
                        penstock_file_kind kind) noexcept {
   const std::uint64_t bytes = sizeof(penstock_name) + (length + 7) / 8 * 8;
@@ -143,8 +151,8 @@ std::uint64_t add_name(ThreadLog& log, std::uint64_t file, const char* text, std
   return offset_in_session(at);
 }
 
-penstock_counters* add_counters(ThreadLog& log, std::uint64_t file, std::uint64_t name,
-                                penstock_layer layer) noexcept {
+penstock_counters* add_counters(ThreadLog& log, std::uint64_t file, std::uint64_t name, penstock_layer layer,
+                                std::uint64_t begin) noexcept {
   penstock_block* block = with_room(log.counters, log.counters_bytes, PENSTOCK_BLOCK_COUNTERS,
                                     sizeof(penstock_counters), sizeof(penstock_counters));
   if (block == nullptr) {
@@ -156,9 +164,9 @@ penstock_counters* add_counters(ThreadLog& log, std::uint64_t file, std::uint64_
   c->name = name;
   c->thread = log.thread;
   c->layer = static_cast<std::uint16_t>(layer);
-  c->first_ticks = ticks();
+  c->first_ticks = begin;
   use(block, sizeof(penstock_counters));
-  note_moment(c->first_ticks);
+  fetch_for_writing(c + 1, room_left(block));
   return c;
 }
 
@@ -331,8 +339,13 @@ bool log_suspended() noexcept {
   return suspended != 0;
 }
 
+void expect_file(const ThreadLog& log, std::uint64_t file, penstock_layer layer) noexcept {
+  __builtin_prefetch(log.slots + (mixed(file, layer) & (log.slot_count - 1)), 1);
+}
+
 penstock_counters* counters_of(ThreadLog& log, std::uint64_t file, penstock_layer layer, std::uint64_t name,
-                               const char* text, std::uint32_t length, penstock_file_kind kind) noexcept {
+                               const char* text, std::uint32_t length, penstock_file_kind kind,
+                               std::uint64_t begin) noexcept {
   std::uint64_t* slot = slot_of(log, file, layer);
   if (*slot != 0) {
     penstock_counters* c = at_place(*slot);
@@ -350,7 +363,7 @@ penstock_counters* counters_of(ThreadLog& log, std::uint64_t file, penstock_laye
   if (name == 0 && text != nullptr) {
     name = add_name(log, file, text, length, kind);
   }
-  penstock_counters* c = add_counters(log, file, name, layer);
+  penstock_counters* c = add_counters(log, file, name, layer, begin);
   if (c != nullptr) {
     log.filled += *slot == 0 ? 1 : 0;
     *slot = tag_of(mixed(file, layer)) << kPlaceBits | offset_in_session(c) / kPlaceUnit;
@@ -382,6 +395,8 @@ Description* learn(ThreadLog& log, int fd) noexcept {
 #else
   const bool known = system_call(SYS_fstatat, fd, word(""), word(&about), 0x1000) == 0;
 #endif
+  const std::uint64_t now = ticks();
+  note_moment(now);
   description->kind = known && S_ISDIR(about.st_mode)   ? PENSTOCK_DIRECTORY
                       : known && S_ISREG(about.st_mode) ? PENSTOCK_REGULAR
                                                         : PENSTOCK_OTHER_FILE;
@@ -390,7 +405,7 @@ Description* learn(ThreadLog& log, int fd) noexcept {
     if (penstock_counters* c =
             own_log == nullptr ? nullptr
                                : counters_of(*own_log, name.file, PENSTOCK_POSIX, 0, name.text, name.length,
-                                             static_cast<penstock_file_kind>(description->kind))) {
+                                             static_cast<penstock_file_kind>(description->kind), now)) {
       description->name = c->name;
       c->descriptors += 1;
       const auto size = static_cast<std::uint64_t>(about.st_size);
@@ -421,7 +436,7 @@ penstock_counters* find_counters(ThreadLog& log, int fd, penstock_layer layer) n
   penstock_counters* c = description->file == 0
                              ? nullptr
                              : counters_of(log, description->file, layer, description->name, nullptr, 0,
-                                           static_cast<penstock_file_kind>(description->kind));
+                                           static_cast<penstock_file_kind>(description->kind), ticks());
   if (c == nullptr && description->file != 0) {
     return nullptr;  // there was no room; there may be again
   }

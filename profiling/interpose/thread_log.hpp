@@ -90,9 +90,13 @@ void restore_log() noexcept;
 bool log_suspended() noexcept;
 
 // The counters of (file, layer) in this thread, made if need be; null where there is no room. `name`: where
-// its name stands in the session, or 0 and then `text` (absolute, `length` bytes) is written there.
+// its name stands in the session, or 0 and then `text` (absolute, `length` bytes) is written there. `begin`:
+// in ticks, of the operation that this is for.
 penstock_counters* counters_of(ThreadLog& log, std::uint64_t file, penstock_layer layer, std::uint64_t name,
-                               const char* text, std::uint32_t length, penstock_file_kind kind) noexcept;
+                               const char* text, std::uint32_t length, penstock_file_kind kind,
+                               std::uint64_t begin) noexcept;
+// They will be asked for soon.
+void expect_file(const ThreadLog& log, std::uint64_t file, penstock_layer layer) noexcept;
 // Those that are there already, or null.
 penstock_counters* existing_counters(ThreadLog& log, std::uint64_t file, penstock_layer layer) noexcept;
 // The same for a descriptor, which may be one that nobody has seen opened; remembered in the cache. Null as
