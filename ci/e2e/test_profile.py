@@ -18,6 +18,19 @@ SEEDS = penstock_cli.SOURCE / "profiling" / "fuzz_seeds" / "session"
 LIBRARY = pathlib.Path(penstock_cli.PENSTOCK).resolve().parent / "libpenstock_profile.so"
 
 
+def ended_processes_tell():
+    """Whether this kernel says what a process moved that has ended and was not waited for; some tell only root."""
+    child = subprocess.Popen(["true"])
+    os.waitid(os.P_PID, child.pid, os.WEXITED | os.WNOWAIT)
+    try:
+        pathlib.Path(f"/proc/{child.pid}/io").read_text(encoding="utf-8")
+        return True
+    except PermissionError:
+        return False
+    finally:
+        child.wait()
+
+
 class Run(penstock_cli.CliTest):
     """Any library does to see how a program is run: nothing is recorded then."""
 
@@ -200,7 +213,7 @@ class Watched(penstock_cli.CliTest):
         (self.dir / "data").write_bytes(bytes(300_000))
         self.run_cli("profile", "run", "-o", "s", "--", "sh", "-c", "cat data data | wc -c; read x < data; kill -KILL $$", expect=137)
         session, *files = self.report("s")
-        self.assertEqual(session["coverage"]["unknown_processes"], 0)
+        self.assertEqual(session["coverage"]["unknown_processes"], 0 if ended_processes_tell() else 1)
         found, = [file for file in files if file["path"] == f"{self.dir}/data"]
         self.assertGreaterEqual(found["bytes_read"], 600_000)
 
