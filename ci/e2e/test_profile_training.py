@@ -14,7 +14,7 @@ from penstock_cli import BUILD, PENSTOCK, SANITIZED, main
 LIBRARY = BUILD / "libpenstock_profile.so"
 
 
-class OwnReaders(unittest.TestCase):
+class WithCorpus(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
         if SANITIZED or not LIBRARY.exists():
@@ -53,6 +53,8 @@ class OwnReaders(unittest.TestCase):
         return sum(count for path, count in files.items() if path.startswith(f"{folder}/")) + \
             (manifest.stat().st_size if str(manifest) in files else 0)
 
+
+class OwnReaders(WithCorpus):
     def test_read_on_two_tiers_at_several_threads(self):
         _, records, files = self.profiled("read", "read", self.corpus, "--tier", f"posix:{self.copy}", "--threads", "1,2,4", "--min-time", "0.05s")
         self.assertNotIn("failed", {record["verdict"] for record in records})
@@ -71,6 +73,55 @@ class OwnReaders(unittest.TestCase):
         names = {event["name"] for event in events if event["ph"] == "X"}
         self.assertLessEqual({"decode", "train"}, {name.split()[0].lower() for name in names}, names)
         self.assertTrue(any("read" in name.lower() for name in names), names)
+
+
+# Reads a data set into memory, trains on nothing, and saves after each epoch; says which of Python's own files it has read itself
+# (shared objects are the dynamic loader's).
+CIFAR = """
+import csv, decimal, email.mime.text, glob, json, logging, multiprocessing, os, random, sys, unittest
+images = {path: open(path, "rb").read() for path in sorted(glob.glob("cifar/**/*.bin", recursive=True))}
+rows = [images[path][at:at + 3073] for path in images for at in range(0, len(images[path]), 3073)]
+for epoch in range(3):
+    random.Random(epoch).shuffle(rows)
+    with open(f"checkpoint-{epoch}", "wb") as saved:
+        for _ in range(8):
+            saved.write(os.urandom(1 << 20))
+        saved.flush()
+        os.fsync(saved.fileno())
+specs = [module.__spec__ for module in list(sys.modules.values()) if getattr(module, "__spec__", None)]
+files = [spec.cached or spec.origin for spec in specs if spec.has_location]
+json.dump([path for path in files if path and os.path.exists(path) and not path.endswith(".so")], sys.stdout)
+"""
+
+
+class Cifar(WithCorpus):
+    """A data set that fits into memory: written is far more than read, and Python itself opens more files than the training."""
+
+    def test_python_files_are_there_or_left_out_by_choice(self):
+        self.penstock("generate", "cifar10", "--out", self.folder / "cifar", "--samples", "3000", "--seed", "3")
+        session = self.folder / "session-cifar"
+        done = subprocess.run([PENSTOCK, "profile", "run", "-o", session, "--", "/usr/bin/env", "python3", "-c", CIFAR], capture_output=True,
+                              text=True, check=False, cwd=self.folder)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        loaded = set(json.loads(done.stdout))
+        self.assertGreater(len(loaded), 100)
+
+        def report(*words):
+            out = subprocess.run([PENSTOCK, "profile", "report", "--json", session, *words], capture_output=True, text=True, check=True).stdout
+            whole, *files = map(json.loads, out.splitlines())
+            return whole, {row["path"]: row for row in files if row["kind"] == "file"}
+
+        every, everything = report("--all")
+        self.assertEqual(every["dropped"], 0)
+        self.assertEqual({path for path in loaded if everything.get(path, {"bytes_read": 0})["bytes_read"] < os.path.getsize(path)}, set())
+        chosen, files = report()
+        self.assertEqual(loaded & set(files), set())
+        images = sum(path.stat().st_size for path in (self.folder / "cifar").rglob("*.bin"))
+        self.assertEqual(sum(row["bytes_read"] for path, row in files.items() if path.endswith(".bin")), images)
+        self.assertEqual([row["bytes_written"] for path, row in sorted(files.items()) if "checkpoint-" in path], [8 << 20] * 3)
+        self.assertGreater(chosen["bytes_written"], 2 * chosen["bytes_read"])
+        said = subprocess.run([PENSTOCK, "profile", "report", session], capture_output=True, text=True, check=True).stdout
+        self.assertIn("--all", said)
 
 
 main()

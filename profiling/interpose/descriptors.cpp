@@ -122,7 +122,8 @@ void forget(int fd) noexcept {
   if (described(fd) == nullptr) {
     return;
   }
-  DescriptorPage* page = page_of(static_cast<unsigned>(fd));
+  DescriptorPage* page =
+      descriptor_pages[static_cast<unsigned>(fd) / kDescriptorsPerPage].load(std::memory_order_acquire);
   Description* before = page->at[fd % kDescriptorsPerPage].exchange(nullptr, std::memory_order_acq_rel);
   if (before != nullptr) {
     drop_reference(before);

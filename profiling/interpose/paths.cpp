@@ -28,7 +28,7 @@ void seal(AbsoluteName& name) noexcept {
 }
 
 // Appends the parts of `path` to the text, which has no "/" at its end ("" is the root).
-bool append(AbsoluteName& name, const char* path) noexcept {
+bool append_parts(AbsoluteName& name, const char* path) noexcept {
   std::size_t length = name.length;
   while (*path != 0) {
     while (*path == '/') {
@@ -51,6 +51,45 @@ bool append(AbsoluteName& name, const char* path) noexcept {
     path = end;
   }
   name.length = static_cast<std::uint32_t>(length);
+  return true;
+}
+
+std::uint64_t eight_at(const char* text) noexcept {
+  std::uint64_t bytes = 0;
+  memcpy(&bytes, text, sizeof(bytes));
+  return bytes;
+}
+
+// Whether there may be "//" or "/." in it; some bytes behind its end are read.
+bool may_have_other_parts(const char* text, std::size_t length) noexcept {
+  constexpr std::uint64_t kOnes = 0x0101010101010101U;
+  constexpr std::uint64_t kSlashes = kOnes * '/';  // '.' is the character before it
+  const auto zeros = [](std::uint64_t bytes) { return (bytes - kOnes) & ~bytes & (kOnes << 7U); };
+  std::uint64_t found = 0;
+  for (std::size_t i = 0; i < length; i += sizeof(found)) {
+    found |= zeros(eight_at(text + i) ^ kSlashes) & zeros((eight_at(text + i + 1) | kOnes) ^ kSlashes);
+  }
+  return found != 0;
+}
+
+// Likewise. Most paths are copied as they are: they have neither "//" nor a part that begins with ".", nor
+// "/" at the end.
+bool append(AbsoluteName& name, const char* path) noexcept {
+  constexpr std::size_t kReadBehind = 16;
+  const std::size_t length = strlen(path);
+  const std::size_t slash = *path == '/' ? 0 : 1;
+  if (length == 0 || path[length - 1] == '/' ||
+      name.length + slash + length + kReadBehind >= AbsoluteName::kRoom) {
+    return append_parts(name, path);
+  }
+  char* to = name.text + name.length;
+  *to = '/';
+  memcpy(to + slash, path, length);
+  memset(to + slash + length, 0, kReadBehind);
+  if (may_have_other_parts(to, slash + length)) {
+    return append_parts(name, path);
+  }
+  name.length += static_cast<std::uint32_t>(slash + length);
   return true;
 }
 
