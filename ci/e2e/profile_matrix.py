@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """The coverage matrix: a program moves 4,096 bytes of a file of its own by each route that there is, and the profiler must have
-seen them to the byte. Named on the command line: the groups of rows (`posix`, `stdio`, ...) or `python`."""
+seen them to the byte. Named on the command line: the groups of rows (`posix`, `stdio`, ...), `python` or `valgrind`."""
 
 import json
 import multiprocessing
@@ -101,12 +101,16 @@ class Profiled(unittest.TestCase):
         return rows[0], {row["path"]: row for row in rows[1:] if row["kind"] == "file"}, done.stderr
 
 
-class Matrix(Profiled):
-    def check_group(self, group):
-        rows = groups()[group]
+    def make_files(self, rows):
         for row in rows:
             if not row.endswith("_write"):
                 (self.data / row).write_bytes(CONTENT)
+
+
+class Matrix(Profiled):
+    def check_group(self, group):
+        rows = groups()[group]
+        self.make_files(rows)
         session, files, said = self.profiled(PROGRAM, "run", self.data, *rows)
         left_out = {line.split(": ")[1] for line in said.splitlines() if line.startswith("left out: ")}
         for row in rows:
@@ -156,6 +160,22 @@ class Matrix(Profiled):
             self.assertEqual(session["coverage"]["ring_bytes"], int(told[0]))
         else:
             print("rings: skipped, no io_uring here", file=sys.stderr)
+
+    @unittest.skipUnless(shutil.which("valgrind"), "no valgrind here")
+    def test_valgrind(self):
+        """The library and its program under memcheck, which knows neither rings nor processes that share their parent's memory."""
+        (self.folder / "session").mkdir()
+        environment = os.environ | {"LD_PRELOAD": str(LIBRARY), "PENSTOCK_PROFILE_SESSION": str(self.folder / "session"),
+                                    "PENSTOCK_PROFILE_CLOCK": "tsc"}
+        words = ["valgrind", "-q", "--error-exitcode=99", "--trace-children=yes"]
+        for group, rows in groups().items():
+            if group in ("rings", "inline", "random"):
+                continue
+            rows = [row for row in rows if "uring" not in row and "clone" not in row]
+            self.make_files(rows)
+            with self.subTest(group=group):
+                done = subprocess.run([*words, PROGRAM, "run", self.data, *rows], env=environment, capture_output=True, text=True, check=False)
+                self.assertEqual((done.returncode, "== " in done.stderr), (0, False), done.stderr)
 
     def test_what_no_library_makes_shows_in_coverage(self):
         session = self.check_group("inline")
