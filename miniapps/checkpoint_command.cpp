@@ -184,7 +184,7 @@ const std::vector<Verb>& verbs() {
        true},
       {"bench",
        checkpoint_bench,
-       {"payload", "seed", "results", "label", "burst-buffer", "steps", "every", "step-time", "burn", "arms",
+       {"payload", "seed", "results", "label", "pair", "burst-buffer", "steps", "every", "step-time", "burn", "arms",
         "repeat", "mtbf", "on-full", "on-full-timeout", "oversize", "headroom", "read-back", "keep",
         "keep-fast"},
        true},
