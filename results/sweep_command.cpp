@@ -104,7 +104,8 @@ class Sweep {
     return error;
   }
 
-  // A line that its command would refuse is refused before anything is measured. Other programs know their own.
+  // A line that its command would refuse is refused before anything is measured. Other programs know their
+  // own.
   Result<void> check_lines() const {
     for (const SweepCell& cell : work_.cells)
       for (std::size_t arm = 0; arm < arms_of_a_turn(spec()); ++arm) {
@@ -155,15 +156,16 @@ class Sweep {
     const std::optional<double> left = seconds_of_job_left(work_.job);
     if (!left || (work_.budget_s && *work_.budget_s <= *left - kMargin_s)) return;
     work_.budget_s = *left - kMargin_s;
-    work_.budget_is = "the allocation's time";
+    work_.budget_is = kByAllocation;
   }
 
   // --- On a login node.
 
   std::vector<std::string> line_of_job() const {
     std::error_code none;
-    std::vector<std::string> line{work_.program.string(), "sweep", fs::absolute(file_, none).string(), "--slurm",
-                                  "--results", spec().results};
+    std::vector<std::string> line{
+        work_.program.string(), "sweep", fs::absolute(file_, none).string(), "--slurm", "--results",
+        spec().results};
     if (context_.options.given("budget"))
       line.insert(line.end(), {"--budget", fmt::format("{}ns", context_.options.duration("budget").count())});
     if (work_.no_config) line.emplace_back("--no-config");
@@ -223,20 +225,22 @@ class Sweep {
       }
       PENSTOCK_ASSIGN(const SweepHistory after, SweepState::look(spec().results, spec().name));
       const std::uint64_t left = turns_left(work_, after);
-      const bool itself = after.end && after.end->job == job;
       if (left == 0) return conclude(after, 0, "");
-      const bool by_budget = itself && after.end->why == "the budget";
+      const bool itself = after.end && after.end->job == job && after.end->why != kByInterrupt;
+      const bool by_budget = itself && after.end->why == kByBudget;
       const bool moved = after.turns.size() > before->turns.size();
       if (!by_budget && moved && submissions < context_.options.integer("resubmit")) {
-        note(fmt::format("job {} ended as {}; {} turns are left, submitting again", job, followed->words, left));
+        note(fmt::format("job {} ended as {}; {} turns are left, submitting again", job, followed->words,
+                         left));
         continue;
       }
-      PENSTOCK_ASSIGN(const int code, conclude(after, left, itself ? after.end->why : followed->words));
+      const std::string by = itself ? after.end->why : fmt::format("job {}, {}", job, followed->words);
+      PENSTOCK_ASSIGN(const int code, conclude(after, left, by));
       if (!moved)
         note(fmt::format("job {} did nothing; what it said is in {}", job,
                          batch_files(spec().results, spec().name).log.string()));
       // A job that was cut off has not done what it was asked for.
-      return itself && after.end->why != "interrupted" ? code : std::max(1, code == 77 ? 1 : code);
+      return itself ? code : 1;
     }
   }
 
@@ -297,7 +301,7 @@ class Sweep {
     const int code = sweep_exit_code(history);
     if (context_.output.json) {
       for (const SweepRow& row : rows) fmt::print("{}\n", sweep_row_line(row));
-      const Json last{{"kind", "sweep"},   {"name", spec().name},
+      const Json last{{"kind", "sweep"},    {"name", spec().name},
                       {"results", folders}, {"done", history.turns.size()},
                       {"left", left},       {"ended_by", why}};
       fmt::print("{}\n", last.dump(-1, ' ', false, Json::error_handler_t::replace));
@@ -317,8 +321,8 @@ class Sweep {
 
   void say_what_next(const std::vector<std::string>& folders) const {
     const std::string words = shell_line(folders);
-    fmt::print("Records: {} (label sweep={})\nReport:  penstock report {} -o report.html\n", words, spec().name,
-               words);
+    fmt::print("Records: {} (label sweep={})\nReport:  penstock report {} -o report.html\n", words,
+               spec().name, words);
     if (folders.size() == 2) fmt::print("Compare: penstock compare {}\n", words);
   }
 
@@ -336,12 +340,15 @@ Result<int> run(const CommandContext& context) {
 extern const CommandInfo command_sweep;
 const CommandInfo command_sweep{
     .name = "sweep",
-    .summary = "runs a measuring command over a grid, interleaved in random order, resumable; also under Slurm",
+    .summary =
+        "runs a measuring command over a grid, interleaved in random order, resumable; also under Slurm",
     .options = kOptions,
     .run = &run,
     .synopsis = "penstock sweep FILE.yaml [--dry-run] [--slurm] [options]",
-    .examples = {"penstock sweep threads.yaml                # every cell in turn; the same line goes on after Ctrl-C",
-                 "penstock sweep threads.yaml --slurm         # the same in one exclusive allocation, and follows it"},
+    .examples = {"penstock sweep threads.yaml                # every cell in turn; the same line goes on "
+                 "after Ctrl-C",
+                 "penstock sweep threads.yaml --slurm         # the same in one exclusive allocation, and "
+                 "follows it"},
     .nouns = "FILE.yaml",
     .nouns_at_least = 1,
     .nouns_at_most = 1,

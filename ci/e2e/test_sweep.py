@@ -1,5 +1,6 @@
 """penstock sweep on one machine: real cells, kills, arms, budgets."""
 
+import contextlib
 import json
 import os
 import pathlib
@@ -28,6 +29,15 @@ CELLS = [(threads, tier) for threads in (1, 2) for tier in ("one", "two")]
 
 def read_cell(record):
     return record["parameters"]["threads"], record["tiers"]["data"]["name"]
+
+
+def children_of(pid):
+    found = []
+    for stat in pathlib.Path("/proc").glob("[0-9]*/stat"):
+        with contextlib.suppress(OSError):
+            if stat.read_text(encoding="utf-8").rsplit(")", 1)[1].split()[1] == str(pid):
+                found.append(stat.parent.name)
+    return found
 
 
 class Sweep(SweepTest):
@@ -115,10 +125,7 @@ class Sweep(SweepTest):
         work = self.dir / "penstock-results" / ".sweep-read"
         while not list(work.glob("*/output")):
             self.assertIsNone(process.poll())
-        children = pathlib.Path(f"/proc/{process.pid}/task/{process.pid}/children")
-        child = None
-        while not child:
-            child = children.read_text(encoding="utf-8").strip()
+        child, = children_of(process.pid)
         process.kill()
         process.communicate()
         # Its lock is the child's, too: whoever gets it is alone.

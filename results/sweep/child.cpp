@@ -38,8 +38,7 @@ struct Streams {
   constexpr char kWords[] = "cannot run this program: ";
   const char* const why = ::strerror(errno);
   static_cast<void>(::write(STDERR_FILENO, kWords, sizeof kWords - 1) < 0 ||
-                    ::write(STDERR_FILENO, why, std::strlen(why)) < 0 ||
-                    ::write(STDERR_FILENO, "\n", 1) < 0);
+                    ::write(STDERR_FILENO, why, std::strlen(why)) < 0 || ::write(STDERR_FILENO, "\n", 1) < 0);
   ::_exit(kCannotRun);
 }
 
@@ -133,7 +132,7 @@ Result<ToolAnswer> ask_tool(std::span<const std::string> argv) {
   return ToolAnswer{code, out.text(), err.text()};
 }
 
-std::string find_program(std::string_view name) {
+std::string program_in_path(std::string_view name) {
   const char* const path = std::getenv("PATH");
   std::string_view rest = path == nullptr ? "/usr/bin:/bin" : path;
   while (!rest.empty()) {

@@ -20,7 +20,8 @@ constexpr std::size_t kLeastTurns = 6;  // below, no interval covers the median 
 
 // What a command's runs are compared by, the first that a record has.
 constexpr std::array<std::string_view, 6> kHeadlines{
-    "samples_per_s",       "checkpoint_block_s", "restore_s", "read.sequential.1m.1.bytes_per_s",
+    "samples_per_s",       "checkpoint_block_s",
+    "restore_s",           "read.sequential.1m.1.bytes_per_s",
     "payload_bytes_per_s", "wall_s"};
 
 std::string headline_of(const Record& record) {
@@ -150,8 +151,10 @@ std::vector<SweepRow> sweep_rows(const SweepSpec& spec, std::span<const SweepCel
             auto row = std::find_if(rows.begin() + static_cast<std::ptrdiff_t>(begin), rows.end(),
                                     [&](const SweepRow& known) { return known.first.what == figure.what; });
             if (row == rows.end()) {
-              rows.push_back(SweepRow{.cell = &cell, .arm = arm, .first = figure});
-              row = rows.end() - 1;
+              row = rows.emplace(rows.end());
+              row->cell = &cell;
+              row->arm = arm;
+              row->first = figure;
             }
             ++row->turns;
             if (figure.value) row->values.push_back(*figure.value);
@@ -165,10 +168,13 @@ std::vector<SweepRow> sweep_rows(const SweepSpec& spec, std::span<const SweepCel
 }
 
 std::string sweep_table(std::span<const SweepRow> rows, const Output& output) {
-  const bool arms = std::any_of(rows.begin(), rows.end(), [](const SweepRow& row) { return !row.arm.empty(); });
+  const bool arms =
+      std::any_of(rows.begin(), rows.end(), [](const SweepRow& row) { return !row.arm.empty(); });
   std::vector<Table::Column> columns{{"cell", Align::left}};
   if (arms) columns.push_back({"arm", Align::left});
-  columns.insert(columns.end(), {{"repeats"}, {"metric", Align::left}, {"median"}, {"95% interval"}, {"verdict", Align::left}});
+  columns.insert(
+      columns.end(),
+      {{"repeats"}, {"metric", Align::left}, {"median"}, {"95% interval"}, {"verdict", Align::left}});
   Table table(columns);
   for (const SweepRow& row : rows) {
     std::vector<std::string> words{row.cell->title +

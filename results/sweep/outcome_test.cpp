@@ -19,7 +19,11 @@ SweepRun run_of(const std::string& arm, std::optional<double> value, double seco
   SweepRun run;
   run.arm = arm;
   run.seconds = seconds;
-  SweepFigure figure{.what = "", .metric = "m", .unit = "1/s", .better = Better::higher, .value = value};
+  SweepFigure figure;
+  figure.metric = "m";
+  figure.unit = "1/s";
+  figure.better = Better::higher;
+  figure.value = value;
   if (!value) {
     figure.verdict = Verdict::failed;
     figure.reason = "broken";
@@ -49,7 +53,8 @@ TEST(SweepUntil, StopsACellWhoseIntervalIsNarrow) {
   const SweepSpec spec = spec_of("until: {metric: m, interval: 5%}\n");
   EXPECT_FALSE(settled(spec, history_of({100, 100, 100, 100, 100}))) << "five turns say nothing";
   EXPECT_TRUE(settled(spec, history_of({100, 101, 102, 101, 100, 99})));
-  EXPECT_FALSE(settled(spec, history_of({100, 101, 110, 101, 100, 99}))) << "the whole range is the interval of six";
+  EXPECT_FALSE(settled(spec, history_of({100, 101, 110, 101, 100, 99})))
+      << "the whole range is the interval of six";
   EXPECT_TRUE(settled(spec, history_of({100, 101, 110, 101, 100, 99, 100, 101, 100, 100, 99, 100})));
   EXPECT_FALSE(settled(spec_of("repeats: 20\n"), history_of({1, 1, 1, 1, 1, 1, 1, 1})));
 }
@@ -121,7 +126,8 @@ TEST(SweepTimesTest, ACellsOwnMedianThenAllsThenAGuess) {
   EXPECT_EQ(none.seconds(cells[0], 3), 3);
   SweepHistory history;
   for (std::uint64_t i = 0; i < 3; ++i)
-    history.add(SweepTurn{"threads=1", i, {run_of("a", 1, 1.0 + static_cast<double>(i)), run_of("b", 1, 10)}});
+    history.add(
+        SweepTurn{"threads=1", i, {run_of("a", 1, 1.0 + static_cast<double>(i)), run_of("b", 1, 10)}});
   SweepTimes times(history);
   EXPECT_EQ(times.seconds(cells[0], 100), 12) << "both arms, one after the other";
   EXPECT_EQ(times.seconds(cells[1], 3), 12);

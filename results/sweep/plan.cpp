@@ -36,8 +36,8 @@ std::string short_values(const std::vector<std::string>& values) {
 void add_part(SweepCell& cell, const std::string& key, const std::vector<std::string>& values) {
   cell.key += fmt::format("{}{}={}", cell.key.empty() ? "" : " ", key, fmt::join(values, "|"));
   cell.title += cell.title.empty() ? "" : ", ";
-  cell.title += key == "tier" || key == kNouns ? short_values(values)
-                                               : fmt::format("{} {}", key, short_values(values));
+  cell.title +=
+      key == "tier" || key == kNouns ? short_values(values) : fmt::format("{} {}", key, short_values(values));
 }
 
 struct Job {
@@ -179,7 +179,8 @@ Result<std::vector<SweepCell>> sweep_cells(const SweepSpec& spec) {
   std::set<std::string_view> keys;
   for (const SweepCell& cell : all)
     if (!keys.insert(cell.key).second)
-      return make_error(Errc::invalid_argument, fmt::format("two cells of the grid read alike: {}", cell.key));
+      return make_error(Errc::invalid_argument,
+                        fmt::format("two cells of the grid read alike: {}", cell.key));
   if (all.size() == 1 && all.front().title.empty()) all.front().title = "all";
   return all;
 }
@@ -240,8 +241,8 @@ Json sweep_identity(const SweepSpec& spec) {
   json["tasks-per-node"] = spec.tasks_per_node;
   json["launcher"] = spec.launcher;
   json["repeats"] = spec.repeats;
-  json["until"] = spec.until ? Json{{"metric", spec.until->metric}, {"interval", spec.until->interval}}
-                             : Json::object();
+  json["until"] =
+      spec.until ? Json{{"metric", spec.until->metric}, {"interval", spec.until->interval}} : Json::object();
   if (spec.seed) json["seed"] = *spec.seed;
   return json;
 }

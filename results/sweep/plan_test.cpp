@@ -45,7 +45,8 @@ std::vector<SweepCell> cells_of(const SweepSpec& spec) {
 }
 
 TEST(SweepPlan, IsTheProductOfItsAxes) {
-  const SweepSpec spec = spec_of("grid: {threads: [1, 2, 4], tier: [fast=posix:/p, disk=posix:/d]}\nranks: [1, 2]\n");
+  const SweepSpec spec =
+      spec_of("grid: {threads: [1, 2, 4], tier: [fast=posix:/p, disk=posix:/d]}\nranks: [1, 2]\n");
   const auto cells = cells_of(spec);
   ASSERT_EQ(cells.size(), 12U);
   EXPECT_EQ(cells[0].key, "threads=1 tier=fast=posix:/p ranks=1");
@@ -132,7 +133,8 @@ TEST(SweepPlan, WordsAreSpelledByTheCommandsTable) {
   const auto cells = cells_of(spec);
   using Words = std::vector<std::string>;
   EXPECT_EQ(run_words(spec, cells[0], 0, kCommand),
-            (Words{"read", "data", "--cache", "cold", "--only-tiers", "--threads", "1,2", "--tier", "a", "--tier", "b"}));
+            (Words{"read", "data", "--cache", "cold", "--only-tiers", "--threads", "1,2", "--tier", "a",
+                   "--tier", "b"}));
   EXPECT_EQ(run_words(spec, cells[0], 1, kCommand),
             (Words{"read", "data", "--cache", "warm", "--other", "x", "--other", "y", "--threads", "1,2",
                    "--tier", "a", "--tier", "b"}));
@@ -146,11 +148,13 @@ TEST(SweepPlan, TheLeastTimeIsWhatTheOptionsSay) {
 }
 
 TEST(SweepPlan, LaunchersHavePlaces) {
-  const SweepSpec mpirun = spec_of("ranks: [3]\nlauncher: 'mpirun -np {ranks} --map-by ppr:{tasks-per-node}:node'\n");
+  const SweepSpec mpirun =
+      spec_of("ranks: [3]\nlauncher: 'mpirun -np {ranks} --map-by ppr:{tasks-per-node}:node'\n");
   EXPECT_EQ(launcher_words(mpirun, cells_of(mpirun)[0], true),
             (std::vector<std::string>{"mpirun", "-np", "3", "--map-by", "ppr:3:node"}));
   const SweepSpec plain = spec_of("ranks: [3]\n");
-  EXPECT_EQ(launcher_words(plain, cells_of(plain)[0], false), (std::vector<std::string>{"mpirun", "-np", "3"}));
+  EXPECT_EQ(launcher_words(plain, cells_of(plain)[0], false),
+            (std::vector<std::string>{"mpirun", "-np", "3"}));
   const SweepSpec srun = spec_of("nodes: [2]\ntasks-per-node: 4\nslurm: {srun: [--exact]}\n");
   const auto words = launcher_words(srun, cells_of(srun)[0], true);
   EXPECT_EQ(words[0], "srun");
@@ -165,9 +169,12 @@ TEST(SweepPlan, LaunchersHavePlaces) {
 TEST(SweepPlan, AChangeIsRefusedByNameUnlessItOnlyAdds) {
   const std::string base = "fixed: {cache: cold}\ngrid: {threads: [1, 2]}\nrepeats: 3\n";
   const Json before = sweep_identity(spec_of(base));
-  const auto check = [&](const std::string& now) { return check_only_added(before, sweep_identity(spec_of(now))); };
+  const auto check = [&](const std::string& now) {
+    return check_only_added(before, sweep_identity(spec_of(now)));
+  };
   EXPECT_OK(check(base));
-  EXPECT_OK(check("fixed: {cache: cold}\ngrid: {threads: [4, 2, 1]}\nrepeats: 5\nbudget: 2h\nslurm: {time: 1h}\n"));
+  EXPECT_OK(
+      check("fixed: {cache: cold}\ngrid: {threads: [4, 2, 1]}\nrepeats: 5\nbudget: 2h\nslurm: {time: 1h}\n"));
   const std::pair<const char*, const char*> refused[] = {
       {"fixed: {cache: warm}\ngrid: {threads: [1, 2]}\nrepeats: 3\n", "fixed.cache"},
       {"fixed: {cache: cold, depth: 2}\ngrid: {threads: [1, 2]}\nrepeats: 3\n", "fixed.depth"},

@@ -69,6 +69,13 @@ std::vector<std::string> words_of_run(const SweepWork& work, std::size_t arm, st
   return words;
 }
 
+// How long a turn takes at least.
+double guess_of(const SweepWork& work, const SweepCell& cell) {
+  const std::vector<std::string> words = run_words(work.spec, cell, 0, *work.command);
+  return static_cast<double>(arms_of_a_turn(work.spec)) *
+         least_seconds(*work.command, std::span(words).subspan(1));
+}
+
 class Runner {
  public:
   Runner(const SweepWork& work, SweepState& state, const Output& output)
@@ -98,11 +105,11 @@ class Runner {
       for (const std::size_t index : round_order(work_.cells, work_.seed, round)) {
         const SweepCell& cell = work_.cells[index];
         if (state_.history().has(cell.key, round) || settled(cell)) continue;
-        if (interrupted()) return std::string("interrupted");
+        if (interrupted()) return std::string(kByInterrupt);
         if (work_.budget_s && seconds_since(start_) + expected(cell) > *work_.budget_s)
-          return work_.budget_is;
+          return std::string(work_.budget_is);
         PENSTOCK_ASSIGN(const Ran ran, turn(cell, round));
-        if (ran == Ran::stopped) return std::string("interrupted");
+        if (ran == Ran::stopped) return std::string(kByInterrupt);
       }
     }
     return std::string();
@@ -115,11 +122,7 @@ class Runner {
     return true;
   }
 
-  double expected(const SweepCell& cell) const {
-    const double guess = static_cast<double>(arms_of_a_turn(work_.spec)) *
-                         least_seconds(*work_.command, run_words(work_.spec, cell, 0, *work_.command));
-    return times_.seconds(cell, guess);
-  }
+  double expected(const SweepCell& cell) const { return times_.seconds(cell, guess_of(work_, cell)); }
 
   void show(const SweepCell& cell) {
     if (!output_.progress) return;
@@ -155,7 +158,9 @@ class Runner {
       const std::vector<std::string> line = run_line(work_, cell, arm, round, place);
       const auto begin = Clock::now();
       PENSTOCK_ASSIGN(const int code, run_child(line, place / kLog, cell.ranks > 0 ? SIGTERM : 0));
-      SweepRun run{.arm = arm_name(work_.spec, arm), .folder = folder, .files = {}};
+      SweepRun run;
+      run.arm = arm_name(work_.spec, arm);
+      run.folder = folder;
       run.seconds = seconds_since(begin);
       run.exit_code = code;
       PENSTOCK_ASSIGN(RecordSet records, read_records(std::span(&place, 1)));
@@ -174,20 +179,22 @@ class Runner {
     }
   }
 
-  static bool was_cut(int code, const RecordSet& records) {
+  // A run that was ended by a signal, which its record or its exit code says. In an allocation that ends,
+  // srun fails in other ways, too.
+  bool was_cut(int code, const RecordSet& records) const {
     const bool by_record =
-        std::any_of(records.records.begin(), records.records.end(), [](const StoredRecord& stored) {
-          return stored.record.verdict == Verdict::interrupted;
-        });
+        std::any_of(records.records.begin(), records.records.end(),
+                    [](const StoredRecord& stored) { return stored.record.verdict == Verdict::interrupted; });
     return by_record || code == 128 + SIGTERM || code == 128 + SIGINT || code == 128 + SIGKILL ||
-           (records.records.empty() && code != 0 && code != 2 && code != 77);
+           (!work_.job.empty() && records.records.empty() && code != 0 && code != 2 && code != 77);
   }
 
   // Whether what ended a run is about to end this process, too: the signals of a terminal, a launcher and a
   // cluster come one after the other.
   bool end_is_near() const {
     const auto patience = Clock::now() + std::chrono::seconds(work_.job.empty() ? 1 : 3);
-    while (!interrupted() && Clock::now() < patience) std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    while (!interrupted() && Clock::now() < patience)
+      std::this_thread::sleep_for(std::chrono::milliseconds(20));
     return interrupted() || (!work_.job.empty() && !is_running(work_.job));
   }
 
@@ -312,9 +319,7 @@ double seconds_left(const SweepWork& work, const SweepHistory& history, const Sw
   double seconds = 0;
   for (const SweepCell& cell : work.cells) {
     if (is_settled(work.spec, turns_of(history, cell))) continue;
-    const double guess = static_cast<double>(arms_of_a_turn(work.spec)) *
-                         least_seconds(*work.command, run_words(work.spec, cell, 0, *work.command));
-    const double each = times.seconds(cell, guess);
+    const double each = times.seconds(cell, guess_of(work, cell));
     for (std::uint64_t round = 0; round < work.spec.repeats; ++round)
       if (!history.has(cell.key, round)) seconds += each;
   }

@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "io_backends/base/command.hpp"
@@ -14,6 +15,11 @@
 #include "results/sweep/state.hpp"
 
 namespace penstock {
+
+// What may end a session before all is done (SweepEnd::why).
+inline constexpr std::string_view kByBudget = "the budget";
+inline constexpr std::string_view kByAllocation = "the time of the allocation";
+inline constexpr std::string_view kByInterrupt = "an interrupt";
 
 // What is to be done. Outlives the runner.
 struct SweepWork {
@@ -27,7 +33,7 @@ struct SweepWork {
   std::string job;  // of Slurm, in whose allocation this process runs; "": none
   // This session's time, from its begin; the allocation's own end among it.
   std::optional<double> budget_s;
-  std::string budget_is = "the budget";  // or "the allocation's time"
+  std::string_view budget_is = kByBudget;  // or kByAllocation
 };
 
 // The whole line of one run.
@@ -39,9 +45,9 @@ std::uint64_t turns_left(const SweepWork& work, const SweepHistory& history);
 // How long they take, as far as can be told.
 double seconds_left(const SweepWork& work, const SweepHistory& history, const SweepTimes& times);
 
-// Until all is done, the budget does not suffice for the next turn, or this process is asked to stop. Runs that
-// fail are records, and the sweep goes on. What ended it is in the journal. With output.json a line for each
-// run on stdout; output.progress: a line on stderr.
+// Until all is done, the budget does not suffice for the next turn, or this process is asked to stop. Runs
+// that fail are records, and the sweep goes on. What ended it is in the journal. With output.json a line for
+// each run on stdout; output.progress: a line on stderr.
 Result<SweepEnd> run_sweep(const SweepWork& work, SweepState& state, const Output& output);
 
 }  // namespace penstock

@@ -17,7 +17,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr std::array<std::string_view, 12> kOver{
-    "COMPLETED", "CANCELLED", "FAILED",  "TIMEOUT",       "NODE_FAIL", "PREEMPTED",
+    "COMPLETED", "CANCELLED", "FAILED",  "TIMEOUT",       "NODE_FAIL",    "PREEMPTED",
     "BOOT_FAIL", "DEADLINE",  "REVOKED", "OUT_OF_MEMORY", "SPECIAL_EXIT", "LAUNCH_FAILED"};
 constexpr std::array<std::string_view, 4> kWaiting{"PENDING", "CONFIGURING", "REQUEUED", "REQUEUE_HOLD"};
 
@@ -53,7 +53,7 @@ std::string quoted(const std::string& text, bool file_name) {
 
 Result<void> check_slurm() {
   for (const std::string_view needed : {"sbatch", "squeue", "srun"})
-    if (find_program(needed).empty())
+    if (program_in_path(needed).empty())
       return make_error(Errc::unsupported,
                         fmt::format("--slurm needs Slurm's commands, and '{}' is not here: run it on a login "
                                     "node, or without --slurm",
@@ -82,7 +82,8 @@ std::string batch_script(const SweepSpec& spec, const std::vector<SweepCell>& ce
   std::error_code none;
   std::string script = fmt::format(
       "#!/bin/sh\n"
-      "# The sweep '{}': one allocation of its own, in which its runs come one after another. Submitted again,\n"
+      "# The sweep '{}': one allocation of its own, in which its runs come one after another. Submitted "
+      "again,\n"
       "# also by hand, it goes on with what is left.\n",
       spec.name);
   const auto option = [&](std::string_view name, const std::string& value, bool file_name = false) {
@@ -119,9 +120,11 @@ Result<std::string> submit_batch(const fs::path& script) {
 JobState look_at_job(const std::string& job) {
   std::string words = answer_of({"squeue", "--noheader", "--jobs=" + job, "--format=%T (%r)"});
   if (words.ends_with(" (None)")) words.resize(words.size() - 7);
-  if (words.empty()) words = word_behind(answer_of({"scontrol", "--oneliner", "show", "job", job}), "JobState=");
   if (words.empty())
-    words = answer_of({"sacct", "--noheader", "--allocations", "--parsable2", "--jobs=" + job, "--format=State"});
+    words = word_behind(answer_of({"scontrol", "--oneliner", "show", "job", job}), "JobState=");
+  if (words.empty())
+    words =
+        answer_of({"sacct", "--noheader", "--allocations", "--parsable2", "--jobs=" + job, "--format=State"});
   return {phase_of(words), words.empty() ? "unknown" : words};
 }
 

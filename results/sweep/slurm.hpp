@@ -47,6 +47,7 @@ std::optional<double> parse_slurm_time(std::string_view text);
 
 // Until the job is over, interrupted, or nobody knows of it any more. With `progress` a line on stderr: its
 // phase, and the turns done of `turns`.
-Result<JobState> follow_job(const std::string& job, const SweepSpec& spec, std::uint64_t turns, bool progress);
+Result<JobState> follow_job(const std::string& job, const SweepSpec& spec, std::uint64_t turns,
+                            bool progress);
 
 }  // namespace penstock

@@ -15,14 +15,15 @@ namespace {
 using Clock = std::chrono::steady_clock;
 using std::chrono::milliseconds;
 
-constexpr milliseconds kLook{250};  // at the journal, which is a file
+constexpr milliseconds kLook{250};       // at the journal, which is a file
 constexpr milliseconds kAskFirst{1000};  // the controller
 constexpr milliseconds kAskLast{10'000};
 constexpr int kPatience = 6;  // answers in a row that know nothing of the job
 
 }  // namespace
 
-Result<JobState> follow_job(const std::string& job, const SweepSpec& spec, std::uint64_t turns, bool progress) {
+Result<JobState> follow_job(const std::string& job, const SweepSpec& spec, std::uint64_t turns,
+                            bool progress) {
   Progress line(progress, fmt::format("sweep {}, job {}", spec.name, job), turns, "turns");
   std::uint64_t shown = 0;
   int unknown = 0;

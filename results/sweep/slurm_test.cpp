@@ -34,11 +34,12 @@ TEST(Slurm, TheScriptAsksForTheLargestCellAlone) {
   ASSERT_OK(spec);
   const auto cells = sweep_cells(*spec);
   ASSERT_OK(cells);
-  const std::string script = batch_script(*spec, *cells, batch_files("out dir", "s"), {"/bin/p", "sweep", "a b.yaml"});
+  const std::string script =
+      batch_script(*spec, *cells, batch_files("out dir", "s"), {"/bin/p", "sweep", "a b.yaml"});
   EXPECT_TRUE(script.starts_with("#!/bin/sh\n"));
   for (const char* line :
-       {"#SBATCH --nodes=4\n", "#SBATCH --ntasks-per-node=8\n", "#SBATCH --exclusive\n", "#SBATCH --time=30\n",
-        "#SBATCH --partition=p\n", "#SBATCH --account=a\n", "#SBATCH --constraint=x\n",
+       {"#SBATCH --nodes=4\n", "#SBATCH --ntasks-per-node=8\n", "#SBATCH --exclusive\n",
+        "#SBATCH --time=30\n", "#SBATCH --partition=p\n", "#SBATCH --account=a\n", "#SBATCH --constraint=x\n",
         "/out dir/sweep-s.log\"\n", "#SBATCH --output=\"/", "exec /bin/p sweep 'a b.yaml'\n"})
     EXPECT_NE(script.find(line), std::string::npos) << line << script;
 }
@@ -99,7 +100,9 @@ TEST_F(SlurmTools, SbatchNamesTheJobOrSaysWhyNot) {
 
 TEST_F(SlurmTools, ChildrenAreWaitedForAndTold) {
   const fs::path log = scratch_.path() / "log";
-  EXPECT_EQ(run_child(std::vector<std::string>{"sh", "-c", "echo said; echo so >&2; exit 3"}, log, 0).value_or(-1), 3);
+  EXPECT_EQ(
+      run_child(std::vector<std::string>{"sh", "-c", "echo said; echo so >&2; exit 3"}, log, 0).value_or(-1),
+      3);
   EXPECT_EQ(run_child(std::vector<std::string>{"sh", "-c", "kill -9 $$"}, log, 0).value_or(-1), 137);
   EXPECT_EQ(run_child(std::vector<std::string>{"no-such-program"}, log, 0).value_or(-1), 127);
   std::ifstream in(log);

@@ -146,13 +146,14 @@ Result<void> check_free(const std::string& key, const std::string& where) {
 
 Result<std::vector<SweepSetting>> settings_of(const YAML::Node& node, const std::string& where) {
   std::vector<SweepSetting> settings;
-  PENSTOCK_TRY(each_pair(node, where, [&](const std::string& word, const YAML::Node& value) -> Result<void> {
+  const auto take = [&](const std::string& word, const YAML::Node& value) -> Result<void> {
     const std::string key = option_name(word);
     PENSTOCK_TRY(check_free(key, where));
     PENSTOCK_ASSIGN(std::vector<std::string> words, words_of(value, where + "." + key));
     settings.push_back({key, std::move(words)});
     return success();
-  }));
+  };
+  PENSTOCK_TRY(each_pair(node, where, take));
   return settings;
 }
 
@@ -192,7 +193,7 @@ constexpr Key<SweepArm> kArmKeys[] = {
 };
 
 Result<void> read_arms(SweepSpec& spec, const YAML::Node& node, const std::string& where) {
-  PENSTOCK_TRY(each_pair(node, where, [&](const std::string& name, const YAML::Node& value) -> Result<void> {
+  const auto take = [&](const std::string& name, const YAML::Node& value) -> Result<void> {
     SweepArm arm{.name = name, .program = {}, .fixed = {}};
     if (name.empty() || name.find_first_of(", ") != std::string::npos)
       return wrong(where, fmt::format("cannot have the name '{}': no comma, no blank", name));
@@ -200,7 +201,8 @@ Result<void> read_arms(SweepSpec& spec, const YAML::Node& node, const std::strin
       PENSTOCK_TRY(read_keys<SweepArm>(arm, value, where + "." + name, std::span(kArmKeys)));
     spec.arms.push_back(std::move(arm));
     return success();
-  }));
+  };
+  PENSTOCK_TRY(each_pair(node, where, take));
   if (spec.arms.size() < 2) return wrong(where, "needs two arms at least");
   return success();
 }

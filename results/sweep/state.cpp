@@ -43,12 +43,9 @@ std::optional<Json> entry_of(std::string_view line) {
 }
 
 Json figure_json(const SweepFigure& figure) {
-  Json json{{"what", figure.what},
-            {"metric", figure.metric},
-            {"unit", figure.unit},
-            {"better", static_cast<int>(figure.better)},
-            {"value", nullptr},
-            {"verdict", verdict_name(figure.verdict)},
+  Json json{{"what", figure.what},    {"metric", figure.metric},
+            {"unit", figure.unit},    {"better", static_cast<int>(figure.better)},
+            {"value", nullptr},       {"verdict", verdict_name(figure.verdict)},
             {"reason", figure.reason}};
   if (figure.value) json["value"] = *figure.value;
   return json;
@@ -82,9 +79,8 @@ Json turn_json(const SweepTurn& turn) {
 }
 
 SweepTurn turn_of(const Json& json) {
-  SweepTurn turn{.cell = json.at("cell").get<std::string>(),
-                 .round = json.at("round").get<std::uint64_t>(),
-                 .runs = {}};
+  SweepTurn turn{
+      .cell = json.at("cell").get<std::string>(), .round = json.at("round").get<std::uint64_t>(), .runs = {}};
   for (const Json& each : json.at("runs")) {
     SweepRun& run = turn.runs.emplace_back();
     run.arm = each.at("arm").get<std::string>();
@@ -143,8 +139,7 @@ Result<Journal> parse_journal(std::string_view text, const fs::path& file) {
       if (const auto taken = take_entry(journal.history, *entry); !taken.ok())
         return make_error(taken.error().code, fmt::format("'{}' {}", file.string(), taken.error().what));
     } catch (const Json::exception& error) {
-      return make_error(Errc::corrupt,
-                        fmt::format("'{}', line {}: {}", file.string(), number, error.what()));
+      return make_error(Errc::corrupt, fmt::format("'{}', line {}: {}", file.string(), number, error.what()));
     }
     journal.whole = at;
   }
@@ -168,16 +163,16 @@ Result<void> sync_folder(const fs::path& folder) {
 
 // Waits as long as it is said, for a run that a killed sweep left has the lock too.
 Result<void> lock(int fd, const fs::path& file, double patience_s) {
-  const auto until = std::chrono::steady_clock::now() +
-                     std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::duration<double>(patience_s));
+  const auto until = std::chrono::steady_clock::now() + std::chrono::duration_cast<std::chrono::nanoseconds>(
+                                                            std::chrono::duration<double>(patience_s));
   bool said = false;
   while (::flock(fd, LOCK_EX | LOCK_NB) != 0) {
     if (errno == EINTR) continue;
     if (errno == ENOSYS || errno == ENOLCK || errno == EOPNOTSUPP) return success();  // as this place allows
     if (errno != EWOULDBLOCK) return errno_error(errno, "cannot lock", file.string());
     if (std::chrono::steady_clock::now() >= until)
-      return make_error(Errc::busy, fmt::format("another process works on this sweep ('{}' is locked)",
-                                                file.string()));
+      return make_error(Errc::busy,
+                        fmt::format("another process works on this sweep ('{}' is locked)", file.string()));
     if (!said) note("waiting for another process that works on this sweep");
     said = true;
     PENSTOCK_TRY(sleep_until(std::chrono::steady_clock::now() + std::chrono::milliseconds(50)));

@@ -1,11 +1,12 @@
 // What a sweep has done, so that it goes on where it was stopped: a journal beside the records.
 //
 // RESULTS/sweep-NAME.state has one entry a line, each behind its own checksum, written whole and synced
-// before anything builds on it; what a crash leaves of the last line is cut off. A run writes its records into
-// a folder of its own below RESULTS/.sweep-NAME. A turn counts from the moment when its entry is durable:
-// that names the runs' folders and files, which are then moved to RESULTS (with arms to RESULTS/NAME/ARM, so
-// that sides can be compared), and moved again by the next opening where a crash came between. Folders that no entry names are runs that never counted; they are removed. So
-// whatever is killed and when, each turn's records are in RESULTS once or not at all.
+// before anything builds on it; what a crash leaves of the last line is cut off. A run writes its records
+// into a folder of its own below RESULTS/.sweep-NAME. A turn counts from the moment when its entry is
+// durable: that names the runs' folders and files, which are then moved to RESULTS (with arms to
+// RESULTS/NAME/ARM, so that sides can be compared), and moved again by the next opening where a crash came
+// between. Folders that no entry names are runs that never counted; they are removed. So whatever is killed
+// and when, each turn's records are in RESULTS once or not at all.
 #pragma once
 
 #include <cstdint>
@@ -50,16 +51,16 @@ struct SweepTurn {
 
 // How a session of work ended by itself.
 struct SweepEnd {
-  std::string job;        // of Slurm, "" without
+  std::string job;         // of Slurm, "" without
   std::uint64_t left = 0;  // turns
-  std::string why;        // "" when all is done: "budget", "interrupted", ...
+  std::string why;         // "" when all is done
 };
 
 struct SweepHistory {
   Json identity;  // sweep_identity() as it was last; null: nothing was begun
   std::uint64_t seed = 0;
   std::vector<SweepTurn> turns;
-  std::string job;  // of Slurm, submitted last; "": none
+  std::string job;              // of Slurm, submitted last; "": none
   std::optional<SweepEnd> end;  // of the last session that ended by itself and was the last to write
   bool has(const std::string& cell, std::uint64_t round) const { return done_.contains({cell, round}); }
   void add(SweepTurn turn);

@@ -23,7 +23,9 @@ class SweepJournal : public testing::Test {
   fs::path results() const { return scratch_.path() / "results"; }
   fs::path journal() const { return SweepState::journal_file(results(), "s"); }
 
-  Result<SweepState> open(double patience_s = 0) const { return SweepState::open(results(), "s", patience_s); }
+  Result<SweepState> open(double patience_s = 0) const {
+    return SweepState::open(results(), "s", patience_s);
+  }
 
   // One turn with a run of each arm, whose records are written as a child would.
   static SweepTurn turn(SweepState& state, const std::string& cell, std::uint64_t round,
@@ -37,7 +39,10 @@ class SweepJournal : public testing::Test {
       record.label = {{"cell", cell}, {"round", std::to_string(round)}, {"arm", arm}};
       const auto file = write_records(state.path_of(*folder), std::span(&record, 1));
       EXPECT_OK(file);
-      SweepRun run{.arm = arm, .folder = *folder, .files = {file->filename().string()}};
+      SweepRun run;
+      run.arm = arm;
+      run.folder = *folder;
+      run.files.push_back(file->filename().string());
       run.seconds = 1.5;
       run.figures.push_back({"", "samples_per_s", "1/s", Better::higher, 12.5, Verdict::ok, ""});
       turn.runs.push_back(std::move(run));
