@@ -85,6 +85,9 @@ class Sweep {
     auto cells = sweep_cells(spec());
     if (!cells.ok()) return in_file(cells.error());
     work_.cells = *std::move(cells);
+    constexpr std::uint64_t kLeastForInterval = 6;
+    if (spec().until && spec().repeats < kLeastForInterval)
+      warn(fmt::format("{}: 'until' looks at six repeats at least, and there are {}", file_, spec().repeats));
     PENSTOCK_ASSIGN(work_.program, this_program());
     work_.no_config = context_.options.flag("no-config");
     work_.job = own_slurm_job();
@@ -250,6 +253,8 @@ class Sweep {
     SweepHistory history;
     if (const auto known = SweepState::look(spec().results, spec().name); known.ok()) history = *known;
     work_.seed = history.identity.is_null() ? spec().seed.value_or(0) : history.seed;
+    if (history.identity.is_null() && !spec().seed)
+      note("without a 'seed' the order is drawn when the sweep begins; this is one of many");
     const SweepTimes times(history);
     const std::uint64_t left = turns_left(work_, history);
     const double seconds = seconds_left(work_, history, times);
@@ -263,7 +268,7 @@ class Sweep {
                left + history.turns.size(), history.turns.empty() ? "at least" : "about",
                about_so_long(seconds));
     for_each_turn(history, [&](const SweepCell& cell, std::uint64_t round, std::size_t arm) {
-      fmt::print("{}\n", shell_line(run_line(work_, cell, arm, round, spec().results)));
+      fmt::print("{}\n", shell_line(run_line(work_, cell, arm, round, spec().results, "{run}")));
     });
     return 0;
   }
@@ -272,7 +277,7 @@ class Sweep {
     for_each_turn(history, [&](const SweepCell& cell, std::uint64_t round, std::size_t arm) {
       Json json{{"kind", "run"}, {"cell", cell.key}, {"title", cell.title}, {"repeat", round}};
       if (!spec().arms.empty()) json["arm"] = spec().arms[arm].name;
-      json["argv"] = run_line(work_, cell, arm, round, spec().results);
+      json["argv"] = run_line(work_, cell, arm, round, spec().results, "{run}");
       fmt::print("{}\n", json.dump(-1, ' ', false, Json::error_handler_t::replace));
     });
   }

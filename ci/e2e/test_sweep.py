@@ -213,6 +213,16 @@ class Sweep(SweepTest):
         self.assertIn("failed", done.stdout)
         self.assertEqual(self.run_cli("sweep", "sweep.yaml", expect=1).returncode, 1, "and it stays so")
 
+    def test_each_run_may_have_a_place_of_its_own(self):
+        self.file("name: g\ncommand: generate\nnouns: [imagenet]\nfixed: {samples: 8, out: 'made-{run}', set: [median=12KB, classes=2]}\n"
+                  "grid: {threads: [1, 2]}\nrepeats: 2\nafter: mv made-{run} gone-{run}\n")
+        done = self.run_cli("sweep", "sweep.yaml")
+        self.assertEqual((len(list(self.dir.glob("made-*"))), len(list(self.dir.glob("gone-*")))), (0, 4), done.stderr)
+        self.assertEqual([record["verdict"] for record in self.records_in()], ["ok"] * 4)
+        self.file((self.dir / "sweep.yaml").read_text(encoding="utf-8").replace("name: g", "name: h").replace("mv", "mvx"))
+        done = self.run_cli("sweep", "sweep.yaml")
+        self.assertIn("'after' ended with exit code 127", done.stderr)
+
     def test_without_slurm_it_says_so(self):
         (self.dir / "bin").mkdir()
         done = self.run_cli("sweep", self.file(READ), "--slurm", expect=77, env={**os.environ, "PATH": str(self.dir / "bin")})

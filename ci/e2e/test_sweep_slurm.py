@@ -152,6 +152,12 @@ class SlurmSweep(SweepTest):
         self.assert_each_once(self.records_in(), read_cell, [(1, "one", 1), (1, "one", 2)], 2)
         self.assertEqual(json.loads(done.stdout.splitlines()[-1])["left"], 0)
 
+    def test_nothing_begins_that_the_allocation_would_cut_off(self):
+        self.file(SMALLER.replace("min-time: 30ms", "min-time: 600s"))
+        done = self.slurm("salloc", "--nodes=2", "--exclusive", "--time=1", penstock_cli.PENSTOCK, "sweep", "sweep.yaml", "--slurm")
+        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+        self.assertIn("0 turns are done and 4 are left (ended by: the time of the allocation)", done.stderr)
+
     def test_mpirun_starts_the_ranks_where_it_is_asked_to(self):
         self.file(SMALLER + "tasks-per-node: 2\nlauncher: mpirun -np {ranks} --map-by ppr:{tasks-per-node}:node\n")
         self.end(self.begin("sweep.yaml", "--slurm"))

@@ -218,6 +218,13 @@ std::vector<std::string> run_words(const SweepSpec& spec, const SweepCell& cell,
   return words;
 }
 
+std::string with_run(std::string text, std::string_view run) {
+  constexpr std::string_view kRun = "{run}";
+  for (std::size_t at = 0; (at = text.find(kRun, at)) != std::string::npos; at += run.size())
+    text.replace(at, kRun.size(), run);
+  return text;
+}
+
 bool is_given(const SweepSpec& spec, std::size_t arm, std::string_view key) {
   const auto named = [&](const auto& setting) { return setting.key == key; };
   return std::any_of(spec.fixed.begin(), spec.fixed.end(), named) ||

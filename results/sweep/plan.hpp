@@ -49,6 +49,8 @@ std::vector<std::size_t> arm_order(const SweepSpec& spec, const SweepCell& cell,
 // it is repeated once for each value.
 std::vector<std::string> run_words(const SweepSpec& spec, const SweepCell& cell, std::size_t arm,
                                    const CommandInfo& command);
+// The text with {run} replaced by `run`: a word that no other run has, for what each run needs anew.
+std::string with_run(std::string text, std::string_view run);
 // Whether the file gives `key` to this arm's runs itself.
 bool is_given(const SweepSpec& spec, std::size_t arm, std::string_view key);
 

@@ -142,6 +142,11 @@ TEST(SweepPlan, WordsAreSpelledByTheCommandsTable) {
   EXPECT_FALSE(is_given(spec, 0, "other"));
 }
 
+TEST(SweepPlan, ARunHasAWordOfItsOwn) {
+  EXPECT_EQ(with_run("/a-{run}/{run}", "x{run}"), "/a-x{run}/x{run}");
+  EXPECT_EQ(with_run("/a-{ru}", "x"), "/a-{ru}");
+}
+
 TEST(SweepPlan, TheLeastTimeIsWhatTheOptionsSay) {
   const std::vector<std::string> words{"read", "data", "--threads", "1,2", "--min-time", "500ms"};
   EXPECT_DOUBLE_EQ(least_seconds(kCommand, std::span(words).subspan(1)), 0.5 * 3 * 2);

@@ -155,7 +155,7 @@ class Runner {
     for (int attempt = 0;; ++attempt) {
       PENSTOCK_ASSIGN(const std::string folder, state_.run_folder());
       const fs::path place = state_.path_of(folder);
-      const std::vector<std::string> line = run_line(work_, cell, arm, round, place);
+      const std::vector<std::string> line = run_line(work_, cell, arm, round, place, folder);
       const auto begin = Clock::now();
       PENSTOCK_ASSIGN(const int code, run_child(line, place / kLog, cell.ranks > 0 ? SIGTERM : 0));
       SweepRun run;
@@ -163,6 +163,7 @@ class Runner {
       run.folder = folder;
       run.seconds = seconds_since(begin);
       run.exit_code = code;
+      PENSTOCK_TRY(clean_up(cell, folder));
       PENSTOCK_ASSIGN(RecordSet records, read_records(std::span(&place, 1)));
       const bool cut = was_cut(code, records);
       if (interrupted() || (cut && end_is_near())) {
@@ -177,6 +178,16 @@ class Runner {
       PENSTOCK_TRY(keep_records(run, records, cell, arm, round, line));
       return std::optional<SweepRun>(std::move(run));
     }
+  }
+
+  Result<void> clean_up(const SweepCell& cell, const std::string& folder) const {
+    if (work_.spec.after.empty()) return success();
+    const fs::path log = state_.path_of(folder) / "after";
+    const std::vector<std::string> words{"sh", "-c", with_run(work_.spec.after, folder)};
+    PENSTOCK_ASSIGN(const int code, run_child(words, log, 0));
+    if (code != 0)
+      warn(fmt::format("{}: 'after' ended with exit code {}: {}", cell.title, code, last_line(log)));
+    return success();
   }
 
   // A run that was ended by a signal, which its record or its exit code says. In an allocation that ends,
@@ -228,6 +239,7 @@ class Runner {
                              std::uint64_t round, const std::vector<std::string>& line, const Error& why) {
     std::vector<std::string> words = run_words(work_.spec, cell, arm, *work_.command);
     words.erase(words.begin());
+    for (std::string& word : words) word = with_run(std::move(word), place.filename().string());
     const std::vector<std::string> more = words_of_run(work_, arm, round, place);
     words.insert(words.end(), more.begin(), more.end());
     Result<CommandLine> parsed = parse_command_line(*work_.command, words, {});
@@ -292,13 +304,13 @@ class Runner {
 }  // namespace
 
 std::vector<std::string> run_line(const SweepWork& work, const SweepCell& cell, std::size_t arm,
-                                  std::uint64_t round, const fs::path& results) {
+                                  std::uint64_t round, const fs::path& results, std::string_view run) {
   const SweepSpec& spec = work.spec;
   std::vector<std::string> line = launcher_words(spec, cell, work.by_srun);
   const bool own = arm >= spec.arms.size() || spec.arms[arm].program.empty();
   line.push_back(own ? work.program.string() : spec.arms[arm].program);
-  const std::vector<std::string> words = run_words(spec, cell, arm, *work.command);
-  line.insert(line.end(), words.begin(), words.end());
+  for (std::string& word : run_words(spec, cell, arm, *work.command))
+    line.push_back(with_run(std::move(word), run));
   const std::vector<std::string> more = words_of_run(work, arm, round, results);
   line.insert(line.end(), more.begin(), more.end());
   return line;

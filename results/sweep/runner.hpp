@@ -36,9 +36,10 @@ struct SweepWork {
   std::string_view budget_is = kByBudget;  // or kByAllocation
 };
 
-// The whole line of one run.
+// The whole line of one run; `run` is what its {run} stands for.
 std::vector<std::string> run_line(const SweepWork& work, const SweepCell& cell, std::size_t arm,
-                                  std::uint64_t round, const std::filesystem::path& results);
+                                  std::uint64_t round, const std::filesystem::path& results,
+                                  std::string_view run);
 
 // Turns that are not done and whose cell has not settled.
 std::uint64_t turns_left(const SweepWork& work, const SweepHistory& history);

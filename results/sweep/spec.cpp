@@ -270,6 +270,11 @@ constexpr Key<SweepSlurm> kSlurmKeys[] = {
 using Node = YAML::Node;
 using Where = std::string;
 constexpr Key<SweepSpec> kKeys[] = {
+    {"after",
+     [](SweepSpec& spec, const Node& node, const Where& where) -> Result<void> {
+       PENSTOCK_ASSIGN(spec.after, word_of(node, where));
+       return success();
+     }},
     {"arms", &read_arms},
     {"budget",
      [](SweepSpec& spec, const Node& node, const Where& where) -> Result<void> {

@@ -59,6 +59,7 @@ struct SweepSpec {
   std::vector<std::uint64_t> nodes;
   std::uint64_t tasks_per_node = 0;  // 0: as many as there are ranks
   std::string launcher;              // "mpirun -np {ranks}"; "": srun in an allocation, else mpirun
+  std::string after;                 // a line for sh behind every run, whatever came of it
   std::uint64_t repeats = 1;
   std::optional<std::uint64_t> seed;
   std::optional<std::chrono::nanoseconds> budget;
