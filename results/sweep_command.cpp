@@ -240,7 +240,7 @@ class Sweep {
       const std::string by = itself ? after.end->why : fmt::format("job {}, {}", job, followed->words);
       PENSTOCK_ASSIGN(const int code, conclude(after, left, by));
       if (!moved)
-        note(fmt::format("job {} did nothing; what it said is in {}", job,
+        note(fmt::format("job {} got nothing done; what it said is in {}", job,
                          batch_files(spec().results, spec().name).log.string()));
       // A job that was cut off has not done what it was asked for.
       return itself ? code : 1;

@@ -277,6 +277,7 @@ Result<void> SweepState::started(const std::string& job) {
 Result<void> SweepState::done(SweepTurn turn) {
   // The names of the runs' folders have to be as durable as their files.
   PENSTOCK_TRY(sync_folder(work_));
+  PENSTOCK_TRY(sync_folder(results_));
   PENSTOCK_TRY(append(turn_json(turn)));
   return move_records(turn);
 }
