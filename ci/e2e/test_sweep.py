@@ -4,6 +4,7 @@ import contextlib
 import json
 import os
 import pathlib
+import re
 import shutil
 import signal
 import subprocess
@@ -239,6 +240,17 @@ class Sweep(SweepTest):
         self.run_cli("sweep", "sweep.yaml", env=environment)
         cells = [(record["parameters"]["ranks"], record["parameters"]["threads"]) for record in self.records_in()]
         self.assertEqual(sorted(cells), [(1, 1), (1, 2), (2, 1), (2, 2)])
+
+    def test_the_files_of_the_docs_are_right(self):
+        texts = []
+        for name in ("sweeps", "run_on_slurm"):
+            text = (penstock_cli.SOURCE / "docs" / f"{name}.md").read_text(encoding="utf-8")
+            texts += [block for block in re.findall(r"```yaml\n(.*?)```", text, re.DOTALL) if "command:" in block]
+        texts += [file.read_text(encoding="utf-8") for file in (penstock_cli.SOURCE / "ci" / "slurm").glob("*.yaml")]
+        self.assertEqual(len(texts), 4)
+        for text in texts:
+            done = self.run_cli("sweep", self.file(text), "--dry-run")
+            self.assertIn("turns are left", done.stdout)
 
     def test_progress_tells_the_time(self):
         done = self.run_cli("sweep", self.file(READ.replace(", two=posix:copy", "")), "--progress", "always")
