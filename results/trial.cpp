@@ -22,7 +22,7 @@ namespace fs = std::filesystem;
 
 // Options that say how to talk or where to write; what they mean for the result has its own field.
 bool belongs_elsewhere(std::string_view name) {
-  if (name == "results" || name == "label" || name == "seed") return true;
+  if (name == "results" || name == "label" || name == "pair" || name == "seed") return true;
   const OptionTable common = common_options();
   return std::any_of(common.begin(), common.end(), [&](const OptionSpec& spec) { return spec.name == name; });
 }
@@ -83,6 +83,21 @@ Result<std::map<std::string, std::string>> parse_labels(const std::vector<std::s
   return labels;
 }
 
+Json pair_json(std::string_view suite, std::uint64_t index, std::string_view arm) {
+  return Json{{"suite", suite}, {"index", index}, {"arm", arm}};
+}
+
+// "SUITE,INDEX,ARM"; a suite may have commas in its name. "" is no pair.
+Result<Json> parse_pair(const std::string& text) {
+  if (text.empty()) return Json::object();
+  const auto behind = text.rfind(',');
+  const auto before = behind == std::string::npos || behind == 0 ? behind : text.rfind(',', behind - 1);
+  if (before != std::string::npos && before > 0 && behind > before && behind + 1 < text.size())
+    if (const auto index = parse_count(std::string_view(text).substr(before + 1, behind - before - 1)))
+      return pair_json(text.substr(0, before), *index, text.substr(behind + 1));
+  return make_error(Errc::invalid_argument, "--pair takes SUITE,INDEX,ARM, not '" + text + "'");
+}
+
 // The device of the nearest folder that exists.
 bool device_of(fs::path path, dev_t& device) {
   std::error_code code;
@@ -108,7 +123,7 @@ constexpr std::string_view kStopped = "stopped before its measurement was comple
 }  // namespace
 
 void Trial::pair(std::string_view suite, std::uint64_t index, std::string_view arm) {
-  record_.pair = Json{{"suite", suite}, {"index", index}, {"arm", arm}};
+  record_.pair = pair_json(suite, index, arm);
 }
 
 void Trial::sample(std::string_view metric, std::string_view unit, Better better, std::string_view per,
@@ -134,6 +149,7 @@ void Trial::fail(const Error& error) {
 Result<Run> Run::begin(const CommandContext& context) {
   Run run;
   PENSTOCK_ASSIGN(run.prototype_.label, parse_labels(context.options.texts("label")));
+  PENSTOCK_ASSIGN(run.prototype_.pair, parse_pair(context.options.text("pair")));
   run.results_ = context.options.text("results");
   if (run.results_.empty()) return make_error(Errc::invalid_argument, "--results needs a folder");
   run.json_ = context.output.json;

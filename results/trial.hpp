@@ -49,8 +49,8 @@ class Trial {
 class Run {
  public:
   // Looks at the environment once, and whether records can be written at all. `--results`, `--label`,
-  // `--json` come from the context; so do the first parameters: every option with a value, typed, '-' as '_',
-  // durations in seconds with "_s" behind the name. Collective.
+  // `--pair` and `--json` come from the context; so do the first parameters: every option with a value,
+  // typed, '-' as '_', durations in seconds with "_s" behind the name. Collective.
   static Result<Run> begin(const CommandContext& context);
 
   int ranks() const { return communicator_->size(); }

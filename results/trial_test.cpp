@@ -88,6 +88,20 @@ TEST_F(RunTest, RecordsCarryTheRunAndTypedParameters) {
   EXPECT_EQ(set.records[1].record.parameters["threads"].dump(), "[1,2]");
 }
 
+TEST_F(RunTest, APairIsInEveryRecordAndNoParameter) {
+  auto run = begin({{"pair", "a,b,12,base"}});
+  ASSERT_TRUE(run.ok()) << run.error().message();
+  const Record record = run->trial().record();
+  EXPECT_EQ(record.pair.dump(), R"({"suite":"a,b","index":12,"arm":"base"})");
+  EXPECT_FALSE(record.parameters.contains("pair"));
+  EXPECT_TRUE(begin()->trial().record().pair.empty());
+  for (const char* wrong : {"base", "12,base", "a,x,base", "a,-1,base", "a,1,", ",1,base", "a,,base"}) {
+    const auto refused = begin({{"pair", wrong}});
+    ASSERT_FALSE(refused.ok()) << wrong;
+    EXPECT_EQ(refused.error().code, Errc::invalid_argument);
+  }
+}
+
 TEST_F(RunTest, NothingMeasuredLeavesNoFile) {
   auto run = begin();
   ASSERT_TRUE(run.ok());

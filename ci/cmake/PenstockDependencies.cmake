@@ -65,7 +65,7 @@ find_package(yaml-cpp QUIET)
 if(TARGET yaml-cpp AND NOT TARGET yaml-cpp::yaml-cpp)
   add_library(yaml-cpp::yaml-cpp ALIAS yaml-cpp)
 endif()
-penstock_optional(yaml-cpp yaml-cpp::yaml-cpp "--config FILE.yaml, and train dlio")
+penstock_optional(yaml-cpp yaml-cpp::yaml-cpp "--config FILE.yaml, sweep, and train dlio")
 
 find_package(ZLIB QUIET)
 penstock_optional(zlib ZLIB::ZLIB "TFRecord compressed with gzip (--set compression=gzip)")

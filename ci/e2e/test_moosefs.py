@@ -1,5 +1,6 @@
 """A network file system of several hosts on this machine (ci/testbed/moosefs). Skipped where that is not to be had."""
 
+import json
 import os
 import pathlib
 import signal
@@ -13,6 +14,8 @@ import penstock_cli
 
 TESTBED = penstock_cli.SOURCE / "ci" / "testbed"
 MOOSEFS = TESTBED / "moosefs"
+MPI_HOSTS = TESTBED / "mpi_hosts"
+MODULE = pathlib.Path(penstock_cli.PENSTOCK).resolve().parent / "libpenstock_mpi.so"
 
 
 def mounted(path):
@@ -73,6 +76,62 @@ class MooseFs(penstock_cli.CliTest):
         cells = [line.split()[1:3] for line in done.stdout.splitlines()[1:]]
         self.assertEqual(cells, [["1", "1"], ["1", "2"], ["2", "1"], ["2", "2"]])
         self.assertEqual(len(list((self.dir / "records").iterdir())), 2)
+
+    @unittest.skipIf(penstock_cli.SANITIZED, "the launcher's own libraries do not pass the sanitizers")
+    def test_a_sweep_over_hosts(self):
+        """mpirun over two hosts, each with a client of its own, started, killed in the middle and resumed by `penstock sweep`."""
+        probe = subprocess.run([MPI_HOSTS, "check"], capture_output=True, text=True, check=False)
+        if probe.returncode == 77 or not MODULE.exists():
+            self.skipTest(probe.stderr.strip() or "the MPI module is not built")
+        self.run_cli("generate", "imagenet", "--samples", 32, "--out", self.mount / "hosts", "--set", "median=12KB")
+        self.run_cli("copy", self.mount / "hosts", "--to", self.mount / "copied")
+        (self.dir / "sweep.yaml").write_text(f"""
+name: hosts
+command: read
+nouns: ["{self.mount}/hosts"]
+fixed: {{min-time: 30ms, repeat: 1, no-baseline: true, no-ceiling: true, cache: asis, only-tiers: true}}
+grid: {{threads: [1, 2, 4], tier: ["one=posix:{self.mount}/hosts", "two=posix:{self.mount}/copied"]}}
+ranks: [1, 2]
+launcher: mpirun --map-by node -np {{ranks}}
+seed: 7
+""", encoding="utf-8")
+        (self.dir / "train.yaml").write_text(f"""
+name: train
+command: train
+nouns: [alexnet]
+fixed: {{data: "{self.mount}/hosts", steps: 2, batch: 4}}
+ranks: [2]
+launcher: mpirun --map-by node -np {{ranks}}
+seed: 7
+""", encoding="utf-8")
+        words = [MPI_HOSTS, self.mount.parent, penstock_cli.PENSTOCK, "sweep"]
+        results = self.dir / "penstock-results"
+        journal = results / "sweep-hosts.state"
+        killed = subprocess.Popen([*words, "sweep.yaml"], cwd=self.dir, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+                                  start_new_session=True)
+        deadline = time.monotonic() + penstock_cli.PATIENCE_S
+        while not journal.exists() or journal.read_text(encoding="utf-8").count('"kind":"done"') < 3:
+            if killed.poll() is not None:
+                self.fail(killed.stdout.read())
+            self.assertLess(time.monotonic(), deadline)
+            time.sleep(0.02)
+        os.killpg(killed.pid, signal.SIGKILL)
+        killed.communicate()
+        for file in ("sweep.yaml", "train.yaml"):
+            done = subprocess.run([*words, file], cwd=self.dir, capture_output=True, text=True, timeout=penstock_cli.PATIENCE_S, check=False)
+            self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+        records = [json.loads(line) for file in results.glob("*.jsonl") for line in file.read_text(encoding="utf-8").splitlines()]
+        cells = [(record["parameters"]["threads"], record["tiers"]["data"]["name"], record["parameters"]["ranks"])
+                 for record in records if record["command"] == "read"]
+        self.assertEqual(sorted(cells), sorted((threads, tier, ranks) for threads in (1, 2, 4) for tier in ("one", "two") for ranks in (1, 2)))
+        for record in records:
+            self.assertEqual(record["verdict"], "ok", record["reason"])
+            self.assertEqual(record["tiers"]["data"]["fs_type"], "fuse.mfs")
+            if record["parameters"]["ranks"] == 2:
+                self.assertEqual([rank["host"] for rank in record["environment"]["ranks"]], ["mpi1", "mpi2"])
+        trained, = [record for record in records if record["command"] == "train"]
+        self.assertEqual(trained["parameters"]["ranks"], 2)
+        self.run_cli("report", results, "-o", "report.html")
 
     def test_down_and_up_again(self):
         """What is stored stays, and nothing runs in between."""

@@ -52,7 +52,7 @@ struct CommandInfo {
 const Registry<CommandInfo>& command_registry();
 
 // The options that all commands share (--json, --units, --progress, --config ...), and those of measuring
-// commands (--results, --label, --seed, --cpus, --numa).
+// commands (--results, --label, --pair, --seed, --cpus, --numa).
 OptionTable common_options();
 OptionTable measuring_options();
 

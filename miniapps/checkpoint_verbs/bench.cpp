@@ -75,7 +75,7 @@ class Bench {
     trial.tier("checkpoint", setup_.slow());
     const bool fast = arm != SavingArm::direct && setup_.fast() != nullptr;
     if (fast) trial.tier("burst_buffer", *setup_.fast());
-    trial.pair("checkpoint", pair, arm_name(arm));
+    if (!context_.options.given("pair")) trial.pair("checkpoint", pair, arm_name(arm));
     CheckpointPolicy policy = setup_.policy;
     policy.run = bench_run_name(arm, mix64(context_.seed + pair));
     const Result<SavingRun> done =

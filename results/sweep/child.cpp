@@ -1,0 +1,148 @@
+#include "results/sweep/child.hpp"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <csignal>
+#include <cstdlib>
+#include <cstring>
+#include <fstream>
+#include <iterator>
+#include <vector>
+
+#include "io_backends/base/interrupt.hpp"
+
+namespace penstock {
+namespace {
+
+constexpr int kCannotRun = 127;
+
+struct Streams {
+  int out = -1;
+  int err = -1;
+};
+
+// Between fork and exec: calls that are safe there alone.
+[[noreturn]] void become(char* const* words, const Streams& streams, pid_t parent) {
+  const int nothing = ::open("/dev/null", O_RDONLY | O_CLOEXEC);
+  if (nothing < 0 || ::dup2(nothing, STDIN_FILENO) < 0 || ::dup2(streams.out, STDOUT_FILENO) < 0 ||
+      ::dup2(streams.err, STDERR_FILENO) < 0 || ::prctl(PR_SET_PDEATHSIG, SIGTERM) != 0 ||
+      ::getppid() != parent)
+    ::_exit(kCannotRun);
+  ::execvp(words[0], words);
+  constexpr char kWords[] = "cannot run this program: ";
+  const char* const why = ::strerror(errno);
+  static_cast<void>(::write(STDERR_FILENO, kWords, sizeof kWords - 1) < 0 ||
+                    ::write(STDERR_FILENO, why, std::strlen(why)) < 0 || ::write(STDERR_FILENO, "\n", 1) < 0);
+  ::_exit(kCannotRun);
+}
+
+Result<pid_t> start(std::span<const std::string> argv, const Streams& streams) {
+  std::vector<char*> words;
+  for (const std::string& word : argv) words.push_back(const_cast<char*>(word.c_str()));
+  words.push_back(nullptr);
+  const pid_t parent = ::getpid();
+  const pid_t child = ::fork();
+  if (child < 0) return errno_error(errno, "cannot start a process for", argv[0]);
+  if (child == 0) become(words.data(), streams, parent);
+  return child;
+}
+
+// Sleeps until the child may have ended or a signal came; without pidfds for a moment.
+class Watch {
+ public:
+  explicit Watch(pid_t child) : fd_(static_cast<int>(::syscall(SYS_pidfd_open, child, 0))) {}
+  ~Watch() {
+    if (fd_ >= 0) ::close(fd_);
+  }
+  Watch(const Watch&) = delete;
+  Watch& operator=(const Watch&) = delete;
+  void wait() const {
+    struct pollfd at {};
+    at.fd = fd_;
+    at.events = POLLIN;
+    ::poll(&at, fd_ >= 0 ? 1 : 0, fd_ >= 0 ? 250 : 5);
+  }
+
+ private:
+  int fd_;
+};
+
+Result<int> wait_for(pid_t child, const std::string& name, int stop_signal) {
+  const Watch watch(child);
+  bool told = false;
+  while (true) {
+    int status = 0;
+    const pid_t ended = ::waitpid(child, &status, WNOHANG);
+    if (ended == child) return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
+    if (ended < 0 && errno != EINTR) return errno_error(errno, "cannot wait for", name);
+    if (const int signal = interrupt_signal(); signal != 0 && !told) {
+      ::kill(child, stop_signal == 0 ? signal : stop_signal);
+      told = true;
+    }
+    watch.wait();
+  }
+}
+
+// A file without a name, for what a tool prints.
+class Scratch {
+ public:
+  Scratch() : file_(std::tmpfile()) {}
+  ~Scratch() {
+    if (file_ != nullptr) std::fclose(file_);
+  }
+  Scratch(const Scratch&) = delete;
+  Scratch& operator=(const Scratch&) = delete;
+  int fd() const { return file_ == nullptr ? -1 : ::fileno(file_); }
+  std::string text() const {
+    std::string text;
+    char part[4096];
+    std::rewind(file_);
+    for (std::size_t got = 0; (got = std::fread(part, 1, sizeof part, file_)) > 0;) text.append(part, got);
+    while (text.ends_with('\n')) text.pop_back();
+    return text;
+  }
+
+ private:
+  std::FILE* file_;
+};
+
+}  // namespace
+
+Result<int> run_child(std::span<const std::string> argv, const std::filesystem::path& log, int stop_signal) {
+  const int fd = ::open(log.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
+  if (fd < 0) return errno_error(errno, "cannot open", log.string());
+  const Result<pid_t> child = start(argv, {fd, fd});
+  ::close(fd);
+  PENSTOCK_TRY(child);
+  return wait_for(*child, argv[0], stop_signal);
+}
+
+Result<ToolAnswer> ask_tool(std::span<const std::string> argv) {
+  const Scratch out;
+  const Scratch err;
+  if (out.fd() < 0 || err.fd() < 0) return errno_error(errno, "cannot keep what it says of", argv[0]);
+  PENSTOCK_ASSIGN(const pid_t child, start(argv, {out.fd(), err.fd()}));
+  PENSTOCK_ASSIGN(const int code, wait_for(child, argv[0], 0));
+  return ToolAnswer{code, out.text(), err.text()};
+}
+
+std::string program_in_path(std::string_view name) {
+  const char* const path = std::getenv("PATH");
+  std::string_view rest = path == nullptr ? "/usr/bin:/bin" : path;
+  while (!rest.empty()) {
+    const std::size_t colon = rest.find(':');
+    const std::string folder(rest.substr(0, colon));
+    rest = colon == std::string_view::npos ? "" : rest.substr(colon + 1);
+    const std::string file = (folder.empty() ? "." : folder) + "/" + std::string(name);
+    if (::access(file.c_str(), X_OK) == 0) return file;
+  }
+  return "";
+}
+
+}  // namespace penstock

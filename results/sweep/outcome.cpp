@@ -1,0 +1,270 @@
+#include "results/sweep/outcome.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <set>
+#include <utility>
+
+#include "io_backends/base/command_line.hpp"
+#include "io_backends/base/units.hpp"
+#include "results/cells.hpp"
+#include "results/table.hpp"
+
+namespace penstock {
+namespace {
+
+constexpr std::size_t kLeastTurns = 6;  // below, no interval covers the median with 95%
+
+// What a command's runs are compared by, the first that a record has.
+constexpr std::array<std::string_view, 6> kHeadlines{
+    "samples_per_s",       "checkpoint_block_s",
+    "restore_s",           "read.sequential.1m.1.bytes_per_s",
+    "payload_bytes_per_s", "wall_s"};
+
+std::string headline_of(const Record& record) {
+  for (const std::string_view name : kHeadlines)
+    if (find_metric(record, name) != nullptr) return std::string(name);
+  for (const auto& [name, metric] : record.metrics)
+    if (metric.better != Better::neither) return name;
+  return "";
+}
+
+// What tells the records of one run from each other.
+std::vector<std::string> distinctions(std::span<const StoredRecord> records) {
+  std::set<std::string> names;
+  for (const StoredRecord& stored : records)
+    for (const auto& [name, value] : stored.record.parameters.items()) names.insert(name);
+  std::vector<std::vector<std::string>> words;
+  for (const StoredRecord& stored : records) {
+    std::vector<std::string>& row = words.emplace_back();
+    row.push_back(tier_name(stored.record));
+    for (const std::string& name : names)
+      if (name != "tier") row.push_back(fmt::format("{} {}", name, parameter_text(stored.record, name)));
+  }
+  return titles_of(words);
+}
+
+// The values of one figure of one arm, by turn.
+using Figures = std::map<std::string, std::map<std::uint64_t, double>>;  // what -> round -> value
+
+Figures figures_by_turn(std::span<const SweepTurn* const> turns, std::string_view arm) {
+  Figures figures;
+  for (const SweepTurn* turn : turns)
+    for (const SweepRun& run : turn->runs)
+      for (const SweepFigure& figure : run.figures)
+        if (run.arm == arm) {
+          auto& values = figures[figure.what];
+          if (figure.value) values[turn->round] = *figure.value;
+        }
+  return figures;
+}
+
+bool is_narrow(const std::vector<double>& values, double wanted) {
+  const std::optional<Interval> interval = median_interval(values);
+  return values.size() >= kLeastTurns && interval &&
+         interval->high - interval->low <= wanted * std::abs(median(values));
+}
+
+std::string value_text(double value, const SweepFigure& figure, const Output& output) {
+  if (figure.unit == "B/s") return format_rate(value, output);
+  if (figure.unit == "s") return format_seconds(value);
+  return format_number(value);
+}
+
+std::string metric_text(const SweepFigure& figure, const Output& output) {
+  if (figure.metric.empty()) return "-";
+  if (figure.unit == "B/s") return fmt::format("{} ({})", figure.metric, rate_unit(output));
+  return figure.metric;
+}
+
+}  // namespace
+
+std::vector<SweepFigure> figures_of(std::span<const StoredRecord> records, std::string_view metric) {
+  std::vector<SweepFigure> figures;
+  const std::vector<std::string> titles = distinctions(records);
+  for (std::size_t i = 0; i < records.size(); ++i) {
+    const Record& record = records[i].record;
+    SweepFigure& figure = figures.emplace_back();
+    figure.what = titles[i];
+    figure.metric = metric.empty() ? headline_of(record) : std::string(metric);
+    figure.verdict = record.verdict;
+    figure.reason = record.reason;
+    const Metric* const found = find_metric(record, figure.metric);
+    if (found == nullptr) continue;
+    figure.unit = found->unit;
+    figure.better = found->better;
+    if (is_usable(record) && std::isfinite(found->value())) figure.value = found->value();
+  }
+  return figures;
+}
+
+std::vector<const SweepTurn*> turns_of(const SweepHistory& history, const SweepCell& cell) {
+  std::vector<const SweepTurn*> turns;
+  for (const SweepTurn& turn : history.turns)
+    if (turn.cell == cell.key) turns.push_back(&turn);
+  std::sort(turns.begin(), turns.end(),
+            [](const SweepTurn* one, const SweepTurn* other) { return one->round < other->round; });
+  return turns;
+}
+
+bool is_settled(const SweepSpec& spec, std::span<const SweepTurn* const> turns) {
+  if (!spec.until || turns.size() < kLeastTurns) return false;
+  const Figures first = figures_by_turn(turns, spec.arms.empty() ? "" : spec.arms.front().name);
+  if (first.empty()) return false;
+  if (spec.arms.empty())
+    return std::all_of(first.begin(), first.end(), [&](const auto& figure) {
+      std::vector<double> values;
+      for (const auto& [round, value] : figure.second) values.push_back(value);
+      return is_narrow(values, spec.until->interval);
+    });
+  for (std::size_t arm = 1; arm < spec.arms.size(); ++arm) {
+    const Figures other = figures_by_turn(turns, spec.arms[arm].name);
+    for (const auto& [what, base] : first) {
+      std::vector<double> ratios;
+      if (const auto same = other.find(what); same != other.end())
+        for (const auto& [round, value] : same->second)
+          if (const auto partner = base.find(round); partner != base.end() && partner->second != 0)
+            ratios.push_back(value / partner->second);
+      if (!is_narrow(ratios, spec.until->interval)) return false;
+    }
+  }
+  return true;
+}
+
+std::vector<SweepRow> sweep_rows(const SweepSpec& spec, std::span<const SweepCell> cells,
+                                 const SweepHistory& history) {
+  std::vector<std::string> arms;
+  for (const SweepArm& arm : spec.arms) arms.push_back(arm.name);
+  if (arms.empty()) arms.emplace_back();
+  std::vector<SweepRow> rows;
+  for (const SweepCell& cell : cells) {
+    const std::vector<const SweepTurn*> turns = turns_of(history, cell);
+    for (const std::string& arm : arms) {
+      const std::size_t begin = rows.size();
+      for (const SweepTurn* turn : turns)
+        for (const SweepRun& run : turn->runs)
+          for (const SweepFigure& figure : run.figures) {
+            if (run.arm != arm) continue;
+            auto row = std::find_if(rows.begin() + static_cast<std::ptrdiff_t>(begin), rows.end(),
+                                    [&](const SweepRow& known) { return known.first.what == figure.what; });
+            if (row == rows.end()) {
+              row = rows.emplace(rows.end());
+              row->cell = &cell;
+              row->arm = arm;
+              row->first = figure;
+            }
+            ++row->turns;
+            if (figure.value) row->values.push_back(*figure.value);
+            if (row->first.unit.empty()) row->first = figure;
+            judge(row->verdict, row->reason, figure.verdict, figure.reason);
+          }
+    }
+  }
+  for (SweepRow& row : rows) row.interval = median_interval(row.values);
+  return rows;
+}
+
+std::string sweep_table(std::span<const SweepRow> rows, const Output& output) {
+  const bool arms =
+      std::any_of(rows.begin(), rows.end(), [](const SweepRow& row) { return !row.arm.empty(); });
+  std::vector<Table::Column> columns{{"cell", Align::left}};
+  if (arms) columns.push_back({"arm", Align::left});
+  columns.insert(
+      columns.end(),
+      {{"repeats"}, {"metric", Align::left}, {"median"}, {"95% interval"}, {"verdict", Align::left}});
+  Table table(columns);
+  for (const SweepRow& row : rows) {
+    std::vector<std::string> words{row.cell->title +
+                                   (row.first.what.empty() ? "" : fmt::format(" ({})", row.first.what))};
+    if (arms) words.push_back(row.arm);
+    words.push_back(std::to_string(row.turns));
+    words.push_back(metric_text(row.first, output));
+    words.push_back(row.values.empty() ? "-" : value_text(median(row.values), row.first, output));
+    words.push_back(row.interval ? fmt::format("{} .. {}", value_text(row.interval->low, row.first, output),
+                                               value_text(row.interval->high, row.first, output))
+                                 : "-");
+    words.emplace_back(verdict_name(row.verdict));
+    table.row(std::move(words));
+  }
+  return table.text();
+}
+
+std::string sweep_row_line(const SweepRow& row) {
+  Json json{{"kind", "cell"}, {"cell", row.cell->key}, {"title", row.cell->title}};
+  if (!row.arm.empty()) json["arm"] = row.arm;
+  if (!row.first.what.empty()) json["what"] = row.first.what;
+  json["repeats"] = row.turns;
+  json["metric"] = row.first.metric;
+  json["unit"] = row.first.unit;
+  json["median"] = row.values.empty() ? Json() : Json(median(row.values));
+  json["interval"] = row.interval ? Json::array({row.interval->low, row.interval->high}) : Json();
+  json["values"] = row.values;
+  json["verdict"] = verdict_name(row.verdict);
+  json["reason"] = row.reason;
+  return json.dump(-1, ' ', false, Json::error_handler_t::replace);
+}
+
+int sweep_exit_code(const SweepHistory& history) {
+  int worst = 0;
+  for (const SweepTurn& turn : history.turns)
+    for (const SweepRun& run : turn.runs)
+      for (const SweepFigure& figure : run.figures) {
+        const int code = verdict_exit_code(figure.verdict);
+        if (code == 1) return 1;
+        worst = std::max(worst, code);
+      }
+  return worst;
+}
+
+SweepTimes::SweepTimes(const SweepHistory& history) {
+  for (const SweepTurn& turn : history.turns) keep(turn);
+  median_of_all_ = median(all_);
+}
+
+void SweepTimes::add(const SweepTurn& turn) {
+  keep(turn);
+  median_of_all_ = median(all_);
+}
+
+void SweepTimes::keep(const SweepTurn& turn) {
+  double seconds = 0;
+  for (const SweepRun& run : turn.runs) seconds += run.seconds;
+  of_cell_[turn.cell].push_back(seconds);
+  all_.push_back(seconds);
+}
+
+double SweepTimes::seconds(const SweepCell& cell, double guess) const {
+  if (const auto own = of_cell_.find(cell.key); own != of_cell_.end()) return median(own->second);
+  return std::max(median_of_all_, guess);
+}
+
+double least_seconds(const CommandInfo& command, std::span<const std::string> words) {
+  const Result<CommandLine> line = parse_command_line(command, words, {});
+  if (!line.ok()) return 0;
+  double measured = 0;
+  double times = 1;
+  for (const ResolvedOption& option : line->options.resolved()) {
+    const auto seconds = [&] {
+      const auto duration = parse_duration(option.text);
+      return duration.ok() ? std::chrono::duration<double>(*duration).count() : 0.0;
+    };
+    if (option.name == "min-time" || option.name == "duration") measured = std::max(measured, seconds());
+    if (option.name == "repeat")
+      if (const auto repeats = parse_real(option.text); repeats.ok()) times *= std::max(1.0, *repeats);
+    if (option.name == "threads")
+      times *= 1.0 + static_cast<double>(std::count(option.text.begin(), option.text.end(), ','));
+  }
+  return measured * times;
+}
+
+std::string about_so_long(double seconds) {
+  if (seconds < 100) return fmt::format("{:.0f} s", std::ceil(seconds));
+  const auto minutes = static_cast<std::uint64_t>(std::ceil(seconds / 60));
+  if (minutes < 100) return fmt::format("{} min", minutes);
+  return fmt::format("{} h {} min", minutes / 60, minutes % 60);
+}
+
+}  // namespace penstock

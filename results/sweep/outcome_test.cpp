@@ -1,0 +1,152 @@
+#include "results/sweep/outcome.hpp"
+
+#include <gtest/gtest.h>
+
+#include "io_backends/base/testing.hpp"
+#include "results/records_testing.hpp"
+#include "results/sweep/runner.hpp"
+
+namespace penstock {
+namespace {
+
+SweepSpec spec_of(const std::string& more) {
+  auto spec = parse_sweep("name: s\ncommand: read\n" + more, "x.yaml");
+  EXPECT_OK(spec);
+  return *std::move(spec);
+}
+
+SweepRun run_of(const std::string& arm, std::optional<double> value, double seconds = 2) {
+  SweepRun run;
+  run.arm = arm;
+  run.seconds = seconds;
+  SweepFigure figure;
+  figure.metric = "m";
+  figure.unit = "1/s";
+  figure.better = Better::higher;
+  figure.value = value;
+  if (!value) {
+    figure.verdict = Verdict::failed;
+    figure.reason = "broken";
+  }
+  run.figures.push_back(figure);
+  return run;
+}
+
+// One turn a value, of the cell without a grid.
+SweepHistory history_of(const std::vector<double>& values, const std::string& cell = "") {
+  SweepHistory history;
+  for (std::size_t i = 0; i < values.size(); ++i)
+    history.add(SweepTurn{.cell = cell, .round = i, .runs = {run_of("", values[i])}});
+  return history;
+}
+
+std::vector<SweepCell> cells_of(const SweepSpec& spec) {
+  return *sweep_cells(spec);
+}
+
+bool settled(const SweepSpec& spec, const SweepHistory& history) {
+  const auto cells = cells_of(spec);
+  return is_settled(spec, turns_of(history, cells[0]));
+}
+
+TEST(SweepUntil, StopsACellWhoseIntervalIsNarrow) {
+  const SweepSpec spec = spec_of("until: {metric: m, interval: 5%}\n");
+  EXPECT_FALSE(settled(spec, history_of({100, 100, 100, 100, 100}))) << "five turns say nothing";
+  EXPECT_TRUE(settled(spec, history_of({100, 101, 102, 101, 100, 99})));
+  EXPECT_FALSE(settled(spec, history_of({100, 101, 110, 101, 100, 99})))
+      << "the whole range is the interval of six";
+  EXPECT_TRUE(settled(spec, history_of({100, 101, 110, 101, 100, 99, 100, 101, 100, 100, 99, 100})));
+  EXPECT_FALSE(settled(spec_of("repeats: 20\n"), history_of({1, 1, 1, 1, 1, 1, 1, 1})));
+}
+
+TEST(SweepUntil, WithArmsLooksAtTheirRatio) {
+  const SweepSpec spec = spec_of("until: {metric: m, interval: 5%}\narms: {base: {}, new: {}}\n");
+  SweepHistory drifting;
+  SweepHistory apart;
+  for (std::uint64_t i = 0; i < 8; ++i) {
+    const double drift = 100.0 * static_cast<double>(i + 1);
+    drifting.add(SweepTurn{"", i, {run_of("new", 1.1 * drift), run_of("base", drift)}});
+    apart.add(SweepTurn{"", i, {run_of("base", 100), run_of("new", i % 2 == 0 ? 100 : 120)}});
+  }
+  EXPECT_TRUE(settled(spec, drifting)) << "both drift alike";
+  EXPECT_FALSE(settled(spec, apart));
+}
+
+TEST(SweepUntil, AFailedCellIsNeverSettled) {
+  const SweepSpec spec = spec_of("until: {metric: m, interval: 5%}\n");
+  SweepHistory history;
+  for (std::uint64_t i = 0; i < 8; ++i) history.add(SweepTurn{"", i, {run_of("", std::nullopt)}});
+  EXPECT_FALSE(settled(spec, history));
+  EXPECT_EQ(sweep_exit_code(history), 1);
+  EXPECT_EQ(sweep_exit_code(history_of({1})), 0);
+}
+
+TEST(SweepRows, HaveMediansIntervalsAndTheWorstVerdict) {
+  const SweepSpec spec = spec_of("grid: {threads: [1, 2]}\n");
+  const auto cells = cells_of(spec);
+  SweepHistory history = history_of({5, 1, 3, 2, 4, 6}, "threads=2");
+  history.add(SweepTurn{"threads=1", 0, {run_of("", 7)}});
+  history.add(SweepTurn{"threads=1", 1, {run_of("", std::nullopt)}});
+  history.add(SweepTurn{"threads=9", 1, {run_of("", 1)}});  // not of this grid
+  const auto rows = sweep_rows(spec, cells, history);
+  ASSERT_EQ(rows.size(), 2U);
+  EXPECT_EQ(rows[0].cell->title, "threads 1");
+  EXPECT_EQ(rows[0].turns, 2U);
+  EXPECT_EQ(rows[0].values, std::vector<double>{7});
+  EXPECT_FALSE(rows[0].interval);
+  EXPECT_EQ(rows[0].verdict, Verdict::failed);
+  EXPECT_EQ(rows[1].interval->low, 1);
+  EXPECT_EQ(rows[1].interval->high, 6);
+  const std::string table = sweep_table(rows, Output{});
+  EXPECT_NE(table.find("threads 2"), std::string::npos);
+  EXPECT_NE(table.find("failed"), std::string::npos);
+  EXPECT_EQ(Json::parse(sweep_row_line(rows[1]))["median"], 3.5);
+}
+
+TEST(SweepFigures, AreOfTheCommandsOwnMetricOrOfTheOneAskedFor) {
+  std::vector<StoredRecord> records(2);
+  records[0].record = read_cell("fast", 1, "cold", 100);
+  records[1].record = read_cell("disk", 1, "cold", 50);
+  auto figures = figures_of(records, "");
+  ASSERT_EQ(figures.size(), 2U);
+  EXPECT_EQ(figures[0].metric, "samples_per_s");
+  EXPECT_EQ(figures[0].what, "fast");
+  EXPECT_EQ(figures[1].what, "disk");
+  figures = figures_of(std::span(records).first(1), "payload_bytes_per_s");
+  EXPECT_EQ(figures[0].what, "");
+  EXPECT_DOUBLE_EQ(*figures[0].value, 100.0 * 1048576);
+  EXPECT_FALSE(figures_of(records, "nothing")[0].value);
+  records[0].record.verdict = Verdict::not_cold;
+  EXPECT_FALSE(figures_of(records, "")[0].value) << "its number may not be used";
+}
+
+TEST(SweepTimesTest, ACellsOwnMedianThenAllsThenAGuess) {
+  const auto cells = cells_of(spec_of("grid: {threads: [1, 2]}\n"));
+  SweepTimes none{SweepHistory{}};
+  EXPECT_EQ(none.seconds(cells[0], 3), 3);
+  SweepHistory history;
+  for (std::uint64_t i = 0; i < 3; ++i)
+    history.add(
+        SweepTurn{"threads=1", i, {run_of("a", 1, 1.0 + static_cast<double>(i)), run_of("b", 1, 10)}});
+  SweepTimes times(history);
+  EXPECT_EQ(times.seconds(cells[0], 100), 12) << "both arms, one after the other";
+  EXPECT_EQ(times.seconds(cells[1], 3), 12);
+  EXPECT_EQ(times.seconds(cells[1], 100), 100);
+  times.add(SweepTurn{"threads=2", 0, {run_of("a", 1, 5)}});
+  EXPECT_EQ(times.seconds(cells[1], 100), 5);
+  EXPECT_EQ(about_so_long(0.2), "1 s");
+  EXPECT_EQ(about_so_long(130), "3 min");
+  EXPECT_EQ(about_so_long(7300), "2 h 2 min");
+}
+
+TEST(SweepTurnsLeft, CountsWhatIsNeitherDoneNorSettled) {
+  SweepWork work;
+  work.spec = spec_of("grid: {threads: [1, 2]}\nrepeats: 10\nuntil: {metric: m, interval: 5%}\n");
+  work.cells = cells_of(work.spec);
+  EXPECT_EQ(turns_left(work, SweepHistory{}), 20U);
+  EXPECT_EQ(turns_left(work, history_of({1, 9}, "threads=1")), 18U);
+  EXPECT_EQ(turns_left(work, history_of({1, 1, 1, 1, 1, 1}, "threads=1")), 10U);
+}
+
+}  // namespace
+}  // namespace penstock

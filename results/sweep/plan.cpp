@@ -1,0 +1,280 @@
+#include "results/sweep/plan.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <numeric>
+#include <set>
+#include <string_view>
+#include <utility>
+
+#include "io_backends/base/command_line.hpp"
+#include "io_backends/base/random.hpp"
+
+namespace penstock {
+namespace {
+
+constexpr std::size_t kMostCells = 1'000'000;
+constexpr std::string_view kNouns = "nouns";
+
+// "fast=posix:/dev/shm/p" is shown as "fast", another long value by its end.
+std::string short_value(const std::string& value) {
+  const auto equals = value.find('=');
+  const auto colon = value.find(':');
+  if (equals != std::string::npos && equals > 0 && colon != std::string::npos && equals < colon)
+    return value.substr(0, equals);
+  constexpr std::size_t kLong = 40;
+  return value.size() <= kLong ? value : "..." + value.substr(value.size() - kLong + 3);
+}
+
+std::string short_values(const std::vector<std::string>& values) {
+  std::vector<std::string> parts;
+  for (const std::string& value : values) parts.push_back(short_value(value));
+  return fmt::format("{}", fmt::join(parts, "+"));
+}
+
+void add_part(SweepCell& cell, const std::string& key, const std::vector<std::string>& values) {
+  cell.key += fmt::format("{}{}={}", cell.key.empty() ? "" : " ", key, fmt::join(values, "|"));
+  cell.title += cell.title.empty() ? "" : ", ";
+  cell.title +=
+      key == "tier" || key == kNouns ? short_values(values) : fmt::format("{} {}", key, short_values(values));
+}
+
+struct Job {
+  std::uint64_t ranks = 0;
+  std::uint64_t nodes = 0;
+};
+
+std::vector<Job> jobs_of(const SweepSpec& spec) {
+  std::vector<Job> jobs;
+  const std::uint64_t per_node = std::max<std::uint64_t>(1, spec.tasks_per_node);
+  if (spec.nodes.empty() && spec.ranks.empty()) return {{0, 0}};
+  if (spec.nodes.empty())
+    for (const std::uint64_t ranks : spec.ranks) jobs.push_back({ranks, 0});
+  for (const std::uint64_t nodes : spec.nodes) {
+    if (spec.ranks.empty()) jobs.push_back({nodes * per_node, nodes});
+    for (const std::uint64_t ranks : spec.ranks)
+      if (ranks >= nodes && (spec.tasks_per_node == 0 || ranks <= nodes * per_node))
+        jobs.push_back({ranks, nodes});
+  }
+  return jobs;
+}
+
+void add_job(SweepCell& cell, const SweepSpec& spec, const Job& job) {
+  cell.ranks = job.ranks;
+  cell.nodes = job.nodes;
+  // In the key only what the file varies: `ranks` that follow from `nodes` say nothing more.
+  if (!spec.ranks.empty()) add_part(cell, "ranks", {std::to_string(job.ranks)});
+  if (!spec.nodes.empty()) add_part(cell, "nodes", {std::to_string(job.nodes)});
+}
+
+const OptionSpec* find_option(const CommandInfo& command, std::string_view key) {
+  for (const OptionTable table : tables_of(command))
+    for (const OptionSpec& option : table)
+      if (option.name == key || (!option.alias.empty() && option.alias == key)) return &option;
+  return nullptr;
+}
+
+bool is_no(const std::string& word) {
+  return word == "false" || word == "no" || word == "off" || word == "0";
+}
+
+void add_option(std::vector<std::string>& words, const SweepSetting& setting, const CommandInfo& command) {
+  const OptionSpec* const option = find_option(command, setting.key);
+  const std::string flag = "--" + setting.key;
+  if (option != nullptr && option->type == OptionType::flag) {
+    if (setting.values.size() != 1 || !is_no(setting.values.front())) words.push_back(flag);
+    return;
+  }
+  if (option != nullptr && !option->repeated) {
+    words.insert(words.end(), {flag, fmt::format("{}", fmt::join(setting.values, ","))});
+    return;
+  }
+  for (const std::string& value : setting.values) words.insert(words.end(), {flag, value});
+}
+
+// What an arm says wins over what all cells have, and the grid over both.
+std::vector<SweepSetting> settings_of(const SweepSpec& spec, const SweepCell& cell, std::size_t arm) {
+  std::vector<SweepSetting> settings = spec.fixed;
+  const auto overlay = [&](const std::vector<SweepSetting>& more) {
+    for (const SweepSetting& setting : more) {
+      if (setting.key == kNouns) continue;
+      const auto there = std::find_if(settings.begin(), settings.end(),
+                                      [&](const SweepSetting& known) { return known.key == setting.key; });
+      if (there == settings.end())
+        settings.push_back(setting);
+      else
+        *there = setting;
+    }
+  };
+  if (arm < spec.arms.size()) overlay(spec.arms[arm].fixed);
+  overlay(cell.settings);
+  return settings;
+}
+
+Json words_json(const std::vector<SweepSetting>& settings) {
+  Json json = Json::object();
+  for (const SweepSetting& setting : settings) json[setting.key] = setting.values;
+  return json;
+}
+
+Error changed(std::string_view what, std::string_view how) {
+  return make_error(Errc::invalid_argument, fmt::format("'{}' {}", what, how));
+}
+
+Result<void> check_values(std::string_view what, const Json& before, const Json& now) {
+  for (const Json& value : before)
+    if (std::find(now.begin(), now.end(), value) == now.end())
+      return changed(what, fmt::format("lacks {}, which it had", value.dump()));
+  return success();
+}
+
+// Of a mapping: the same keys with the same values.
+Result<void> check_same(std::string_view what, const Json& before, const Json& now) {
+  if (before == now) return success();
+  if (!before.is_object() || !now.is_object())
+    return changed(what, fmt::format("was {} and is {}", before.dump(), now.dump()));
+  for (const auto& [key, value] : before.items()) {
+    const std::string inner = fmt::format("{}.{}", what, key);
+    if (!now.contains(key)) return changed(inner, "is gone");
+    PENSTOCK_TRY(check_same(inner, value, now[key]));
+  }
+  for (const auto& [key, value] : now.items())
+    if (!before.contains(key)) return changed(fmt::format("{}.{}", what, key), "is new");
+  return success();  // in another order
+}
+
+}  // namespace
+
+Result<std::vector<SweepCell>> sweep_cells(const SweepSpec& spec) {
+  for (const SweepAxis& axis : spec.grid)
+    for (const SweepSetting& setting : spec.fixed)
+      if (axis.key == setting.key)
+        return make_error(Errc::invalid_argument,
+                          fmt::format("'{}' stands in 'fixed' and in 'grid'", axis.key));
+  std::vector<SweepCell> cells{SweepCell{.key = "", .title = "", .settings = {}, .nouns = spec.nouns}};
+  for (const SweepAxis& axis : spec.grid) {
+    std::vector<SweepCell> grown;
+    if (cells.size() * axis.values.size() > kMostCells)
+      return make_error(Errc::invalid_argument, "the grid has more than a million cells");
+    for (const SweepCell& cell : cells)
+      for (const std::vector<std::string>& values : axis.values) {
+        SweepCell& more = grown.emplace_back(cell);
+        add_part(more, axis.key, values);
+        if (axis.key == kNouns)
+          more.nouns = values;
+        else
+          more.settings.push_back({axis.key, values});
+      }
+    cells = std::move(grown);
+  }
+  const std::vector<Job> jobs = jobs_of(spec);
+  if (jobs.empty())
+    return make_error(Errc::invalid_argument,
+                      "'ranks' and 'nodes' make no job: fewer ranks than nodes, or more than "
+                      "'tasks-per-node' allows");
+  std::vector<SweepCell> all;
+  for (const SweepCell& cell : cells)
+    for (const Job& job : jobs) add_job(all.emplace_back(cell), spec, job);
+  std::set<std::string_view> keys;
+  for (const SweepCell& cell : all)
+    if (!keys.insert(cell.key).second)
+      return make_error(Errc::invalid_argument,
+                        fmt::format("two cells of the grid read alike: {}", cell.key));
+  if (all.size() == 1 && all.front().title.empty()) all.front().title = "all";
+  return all;
+}
+
+std::size_t arms_of_a_turn(const SweepSpec& spec) {
+  return std::max<std::size_t>(1, spec.arms.size());
+}
+
+std::vector<std::size_t> round_order(const std::vector<SweepCell>& cells, std::uint64_t seed,
+                                     std::uint64_t round) {
+  std::vector<std::pair<std::uint64_t, std::size_t>> drawn;
+  for (std::size_t i = 0; i < cells.size(); ++i)
+    drawn.emplace_back(RandomStream(seed, "order " + cells[i].key).bits(round), i);
+  std::sort(drawn.begin(), drawn.end());
+  std::vector<std::size_t> order;
+  for (const auto& [number, cell] : drawn) order.push_back(cell);
+  return order;
+}
+
+std::vector<std::size_t> arm_order(const SweepSpec& spec, const SweepCell& cell, std::uint64_t seed,
+                                   std::uint64_t round) {
+  std::vector<std::size_t> order(arms_of_a_turn(spec));
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  const RandomStream coins = RandomStream(seed, "arms " + cell.key).substream(round / 2);
+  for (std::size_t i = order.size(); i > 1; --i) std::swap(order[i - 1], order[coins.below(i, i)]);
+  if (round % 2 == 1) std::reverse(order.begin(), order.end());
+  return order;
+}
+
+std::vector<std::string> run_words(const SweepSpec& spec, const SweepCell& cell, std::size_t arm,
+                                   const CommandInfo& command) {
+  std::vector<std::string> words{spec.command};
+  words.insert(words.end(), cell.nouns.begin(), cell.nouns.end());
+  for (const SweepSetting& setting : settings_of(spec, cell, arm)) add_option(words, setting, command);
+  return words;
+}
+
+std::string with_run(std::string text, std::string_view run) {
+  constexpr std::string_view kRun = "{run}";
+  for (std::size_t at = 0; (at = text.find(kRun, at)) != std::string::npos; at += run.size())
+    text.replace(at, kRun.size(), run);
+  return text;
+}
+
+bool is_given(const SweepSpec& spec, std::size_t arm, std::string_view key) {
+  const auto named = [&](const auto& setting) { return setting.key == key; };
+  return std::any_of(spec.fixed.begin(), spec.fixed.end(), named) ||
+         std::any_of(spec.grid.begin(), spec.grid.end(), named) ||
+         (arm < spec.arms.size() &&
+          std::any_of(spec.arms[arm].fixed.begin(), spec.arms[arm].fixed.end(), named));
+}
+
+Json sweep_identity(const SweepSpec& spec) {
+  Json json = Json::object();
+  json["command"] = spec.command;
+  json["nouns"] = spec.nouns;
+  json["fixed"] = words_json(spec.fixed);
+  json["grid"] = Json::object();
+  for (const SweepAxis& axis : spec.grid) json["grid"][axis.key] = axis.values;
+  json["arms"] = Json::object();
+  for (const SweepArm& arm : spec.arms)
+    json["arms"][arm.name] = Json{{"program", arm.program}, {"fixed", words_json(arm.fixed)}};
+  json["ranks"] = spec.ranks;
+  json["nodes"] = spec.nodes;
+  json["tasks-per-node"] = spec.tasks_per_node;
+  json["launcher"] = spec.launcher;
+  json["repeats"] = spec.repeats;
+  json["until"] =
+      spec.until ? Json{{"metric", spec.until->metric}, {"interval", spec.until->interval}} : Json::object();
+  if (spec.seed) json["seed"] = *spec.seed;
+  return json;
+}
+
+Result<void> check_only_added(const Json& before, const Json& now) {
+  for (const auto& [key, was] : before.items()) {
+    const Json is = now.contains(key) ? now[key] : Json();
+    if (key == "grid") {
+      for (const auto& [axis, values] : was.items()) {
+        const std::string what = "grid." + axis;
+        if (!is.contains(axis)) return changed(what, "is gone");
+        PENSTOCK_TRY(check_values(what, values, is[axis]));
+      }
+      for (const auto& [axis, values] : is.items())
+        if (!was.contains(axis)) return changed("grid." + axis, "is new, and would change every cell");
+    } else if (key == "ranks" || key == "nodes") {
+      if (was.empty() != is.empty()) return check_same(key, was, is);
+      PENSTOCK_TRY(check_values(key, was, is));
+    } else if (key == "repeats") {
+      if (is.get<std::uint64_t>() < was.get<std::uint64_t>()) return check_same(key, was, is);
+    } else if (key != "seed" || !is.is_null()) {
+      PENSTOCK_TRY(check_same(key, was, is));
+    }
+  }
+  return success();
+}
+
+}  // namespace penstock

@@ -1,0 +1,345 @@
+#include "results/sweep/runner.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <csignal>
+#include <cstdio>
+#include <fstream>
+#include <memory>
+#include <set>
+#include <span>
+#include <string_view>
+#include <thread>
+#include <utility>
+
+#include "io_backends/base/command_line.hpp"
+#include "io_backends/base/interrupt.hpp"
+#include "io_backends/base/progress.hpp"
+#include "io_backends/base/random.hpp"
+#include "results/sweep/child.hpp"
+#include "results/sweep/launching.hpp"
+#include "results/sweep/slurm.hpp"
+#include "results/trial.hpp"
+
+namespace penstock {
+namespace {
+
+namespace fs = std::filesystem;
+using Clock = std::chrono::steady_clock;
+
+constexpr std::string_view kLog = "output";  // of a run, beside its records
+
+double seconds_since(Clock::time_point start) {
+  return std::chrono::duration<double>(Clock::now() - start).count();
+}
+
+std::string arm_name(const SweepSpec& spec, std::size_t arm) {
+  return arm < spec.arms.size() ? spec.arms[arm].name : "";
+}
+
+// The seed of a round's runs, the same for all cells and arms: orders are not what they differ by.
+std::uint64_t round_seed(std::uint64_t seed, std::uint64_t round) {
+  return RandomStream(seed, "runs").bits(round) & 0x7fffffffU;
+}
+
+std::string last_line(const fs::path& file) {
+  std::ifstream in(file, std::ios::binary);
+  std::string last;
+  for (std::string line; std::getline(in, line);)
+    if (line.find_first_not_of(" \t\r") != std::string::npos) last = line;
+  return last.substr(0, 500);
+}
+
+// What the sweep says to each run itself.
+std::vector<std::string> words_of_run(const SweepWork& work, std::size_t arm, std::uint64_t round,
+                                      const fs::path& results) {
+  const SweepSpec& spec = work.spec;
+  std::vector<std::string> words{"--label", "sweep=" + spec.name};
+  if (!spec.arms.empty()) {
+    const std::string& name = spec.arms[arm].name;
+    words.insert(words.end(),
+                 {"--label", "arm=" + name, "--pair", fmt::format("{},{},{}", spec.name, round, name)});
+  }
+  if (!is_given(spec, arm, "seed"))
+    words.insert(words.end(), {"--seed", std::to_string(round_seed(work.seed, round))});
+  words.insert(words.end(), {"--results", results.string(), "--progress", "never"});
+  if (work.no_config) words.emplace_back("--no-config");
+  return words;
+}
+
+// How long a turn takes at least.
+double guess_of(const SweepWork& work, const SweepCell& cell) {
+  const std::vector<std::string> words = run_words(work.spec, cell, 0, *work.command);
+  return static_cast<double>(arms_of_a_turn(work.spec)) *
+         least_seconds(*work.command, std::span(words).subspan(1));
+}
+
+class Runner {
+ public:
+  Runner(const SweepWork& work, SweepState& state, const Output& output)
+      : work_(work),
+        state_(state),
+        output_(output),
+        times_(state.history()),
+        progress_(output.progress, "sweep " + work.spec.name, 0, "turns"),
+        start_(Clock::now()) {}
+
+  Result<SweepEnd> run() {
+    PENSTOCK_TRY(state_.started(work_.job));
+    progress_.advance(state_.history().turns.size());
+    SweepEnd end{.job = work_.job, .left = 0, .why = ""};
+    PENSTOCK_ASSIGN(end.why, all_rounds());
+    end.left = turns_left(work_, state_.history());
+    PENSTOCK_TRY(state_.ended(end));
+    return end;
+  }
+
+ private:
+  enum class Ran : std::uint8_t { done, stopped };
+
+  // Why it ended before all was done; "" when it did not.
+  Result<std::string> all_rounds() {
+    for (std::uint64_t round = 0; round < work_.spec.repeats; ++round) {
+      for (const std::size_t index : round_order(work_.cells, work_.seed, round)) {
+        const SweepCell& cell = work_.cells[index];
+        if (state_.history().has(cell.key, round) || settled(cell)) continue;
+        if (interrupted()) return std::string(kByInterrupt);
+        if (work_.budget_s && seconds_since(start_) + expected(cell) > *work_.budget_s)
+          return std::string(work_.budget_is);
+        PENSTOCK_ASSIGN(const Ran ran, turn(cell, round));
+        if (ran == Ran::stopped) return std::string(kByInterrupt);
+      }
+    }
+    return std::string();
+  }
+
+  bool settled(const SweepCell& cell) {
+    if (settled_.contains(cell.key)) return true;
+    if (!is_settled(work_.spec, turns_of(state_.history(), cell))) return false;
+    settled_.insert(cell.key);
+    return true;
+  }
+
+  double expected(const SweepCell& cell) const { return times_.seconds(cell, guess_of(work_, cell)); }
+
+  void show(const SweepCell& cell) {
+    if (!output_.progress) return;
+    const SweepHistory& history = state_.history();
+    const std::uint64_t all = history.turns.size() + turns_left(work_, history);
+    progress_.set_note(fmt::format("of {}, about {} left; now {}", all,
+                                   about_so_long(seconds_left(work_, history, times_)), cell.title));
+  }
+
+  Result<Ran> turn(const SweepCell& cell, std::uint64_t round) {
+    show(cell);
+    SweepTurn turn{.cell = cell.key, .round = round, .runs = {}};
+    for (const std::size_t arm : arm_order(work_.spec, cell, work_.seed, round)) {
+      PENSTOCK_ASSIGN(std::optional<SweepRun> run, one_run(cell, arm, round));
+      if (!run) {
+        for (const SweepRun& other : turn.runs) state_.drop(other.folder);
+        return Ran::stopped;
+      }
+      turn.runs.push_back(*std::move(run));
+    }
+    times_.add(turn);
+    PENSTOCK_TRY(state_.done(turn));
+    progress_.advance(1);
+    if (output_.json) print(cell, turn);
+    return Ran::done;
+  }
+
+  // Nothing where this process was asked to stop. A run that somebody else ended is made once more.
+  Result<std::optional<SweepRun>> one_run(const SweepCell& cell, std::size_t arm, std::uint64_t round) {
+    for (int attempt = 0;; ++attempt) {
+      PENSTOCK_ASSIGN(const std::string folder, state_.run_folder());
+      const fs::path place = state_.path_of(folder);
+      const std::vector<std::string> line = run_line(work_, cell, arm, round, place, folder);
+      const auto begin = Clock::now();
+      PENSTOCK_ASSIGN(const int code, run_child(line, place / kLog, cell.ranks > 0 ? SIGTERM : 0));
+      SweepRun run;
+      run.arm = arm_name(work_.spec, arm);
+      run.folder = folder;
+      run.seconds = seconds_since(begin);
+      run.exit_code = code;
+      PENSTOCK_TRY(clean_up(cell, folder));
+      PENSTOCK_ASSIGN(RecordSet records, read_records(std::span(&place, 1)));
+      const bool cut = was_cut(code, records);
+      if (interrupted() || (cut && end_is_near())) {
+        state_.drop(folder);
+        return std::optional<SweepRun>();
+      }
+      if (cut && attempt == 0) {
+        warn(fmt::format("{}: this run was ended (exit code {}); it is made once more", cell.title, code));
+        state_.drop(folder);
+        continue;
+      }
+      PENSTOCK_TRY(keep_records(run, records, cell, arm, round, line));
+      return std::optional<SweepRun>(std::move(run));
+    }
+  }
+
+  Result<void> clean_up(const SweepCell& cell, const std::string& folder) const {
+    if (work_.spec.after.empty()) return success();
+    const fs::path log = state_.path_of(folder) / "after";
+    const std::vector<std::string> words{"sh", "-c", with_run(work_.spec.after, folder)};
+    PENSTOCK_ASSIGN(const int code, run_child(words, log, 0));
+    if (code != 0)
+      warn(fmt::format("{}: 'after' ended with exit code {}: {}", cell.title, code, last_line(log)));
+    return success();
+  }
+
+  // A run that was ended by a signal, which its record or its exit code says. In an allocation that ends,
+  // srun fails in other ways, too.
+  bool was_cut(int code, const RecordSet& records) const {
+    const bool by_record =
+        std::any_of(records.records.begin(), records.records.end(),
+                    [](const StoredRecord& stored) { return stored.record.verdict == Verdict::interrupted; });
+    return by_record || code == 128 + SIGTERM || code == 128 + SIGINT || code == 128 + SIGKILL ||
+           (!work_.job.empty() && records.records.empty() && code != 0 && code != 2 && code != 77);
+  }
+
+  // Whether what ended a run is about to end this process, too: the signals of a terminal, a launcher and a
+  // cluster come one after the other.
+  bool end_is_near() const {
+    const auto patience = Clock::now() + std::chrono::seconds(work_.job.empty() ? 1 : 3);
+    while (!interrupted() && Clock::now() < patience)
+      std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    return interrupted() || (!work_.job.empty() && !is_running(work_.job));
+  }
+
+  Result<void> keep_records(SweepRun& run, RecordSet& records, const SweepCell& cell, std::size_t arm,
+                            std::uint64_t round, const std::vector<std::string>& line) {
+    const fs::path place = state_.path_of(run.folder);
+    if (records.records.empty()) {
+      const std::string said = last_line(place / kLog);
+      const Error why = make_error(run.exit_code == 77 ? Errc::unsupported : Errc::io,
+                                   fmt::format("ended with exit code {} and no record{}{}", run.exit_code,
+                                               said.empty() ? "" : ": ", said));
+      warn(fmt::format("{}: {}", cell.title, why.what));
+      PENSTOCK_TRY(write_failure(place, cell, arm, round, line, why));
+      PENSTOCK_ASSIGN(records, read_records(std::span(&place, 1)));
+    }
+    for (const fs::path& file : records.files) run.files.push_back(file.filename().string());
+    run.figures = figures_of(records.records, work_.spec.until ? work_.spec.until->metric : "");
+    for (const StoredRecord& stored : records.records) {
+      if (!work_.spec.until || stored.record.metrics.empty() || said_lacking_) continue;
+      if (stored.record.metrics.contains(work_.spec.until->metric)) continue;
+      std::vector<std::string_view> names;
+      for (const auto& [name, metric] : stored.record.metrics) names.push_back(name);
+      warn(unknown_name("metric of 'until'", work_.spec.until->metric, names).what);
+      said_lacking_ = true;
+    }
+    return success();
+  }
+
+  // A run that left nothing is a record as its command would have written it, with the reason.
+  Result<void> write_failure(const fs::path& place, const SweepCell& cell, std::size_t arm,
+                             std::uint64_t round, const std::vector<std::string>& line, const Error& why) {
+    std::vector<std::string> words = run_words(work_.spec, cell, arm, *work_.command);
+    words.erase(words.begin());
+    for (std::string& word : words) word = with_run(std::move(word), place.filename().string());
+    const std::vector<std::string> more = words_of_run(work_, arm, round, place);
+    words.insert(words.end(), more.begin(), more.end());
+    Result<CommandLine> parsed = parse_command_line(*work_.command, words, {});
+    Record record;
+    record.id = random_id(16) + "-0";
+    record.started = utc_now();
+    record.command = work_.spec.command;
+    record.argv = line;
+    record.verdict = why.code == Errc::unsupported ? Verdict::skipped : Verdict::failed;
+    record.reason = why.what;
+    record.label = {{"sweep", work_.spec.name}};
+    if (parsed.ok()) {  // another program's options may be unknown here
+      const std::unique_ptr<Communicator> alone = single_process();
+      const CommandContext context{.options = parsed->options,
+                                   .positionals = parsed->nouns,
+                                   .argv = line,
+                                   .command = work_.spec.command,
+                                   .output = {},
+                                   .seed = round_seed(work_.seed, round),
+                                   .communicator = *alone};
+      PENSTOCK_ASSIGN(const Run like, Run::begin(context));
+      Trial trial = like.trial();
+      trial.parameter("ranks", std::max<std::uint64_t>(1, cell.ranks));
+      trial.fail(why);
+      record = trial.record();
+      record.id += "-0";
+    }
+    PENSTOCK_TRY(write_records(place, std::span(&record, 1)));
+    return success();
+  }
+
+  void print(const SweepCell& cell, const SweepTurn& turn) const {
+    for (const SweepRun& run : turn.runs) {
+      Json json{{"kind", "run"}, {"cell", cell.key}, {"title", cell.title}, {"repeat", turn.round}};
+      if (!run.arm.empty()) json["arm"] = run.arm;
+      json["seconds"] = run.seconds;
+      json["exit"] = run.exit_code;
+      json["files"] = run.files;
+      json["figures"] = Json::array();
+      for (const SweepFigure& figure : run.figures)
+        json["figures"].push_back(Json{{"what", figure.what},
+                                       {"metric", figure.metric},
+                                       {"value", figure.value ? Json(*figure.value) : Json()},
+                                       {"unit", figure.unit},
+                                       {"verdict", verdict_name(figure.verdict)},
+                                       {"reason", figure.reason}});
+      fmt::print("{}\n", json.dump(-1, ' ', false, Json::error_handler_t::replace));
+    }
+    std::fflush(stdout);
+  }
+
+  const SweepWork& work_;
+  SweepState& state_;
+  const Output& output_;
+  SweepTimes times_;
+  Progress progress_;
+  const Clock::time_point start_;
+  std::set<std::string, std::less<>> settled_;
+  bool said_lacking_ = false;
+};
+
+}  // namespace
+
+std::vector<std::string> run_line(const SweepWork& work, const SweepCell& cell, std::size_t arm,
+                                  std::uint64_t round, const fs::path& results, std::string_view run) {
+  const SweepSpec& spec = work.spec;
+  std::vector<std::string> line = launcher_words(spec, cell, work.by_srun);
+  const bool own = arm >= spec.arms.size() || spec.arms[arm].program.empty();
+  line.push_back(own ? work.program.string() : spec.arms[arm].program);
+  for (std::string& word : run_words(spec, cell, arm, *work.command))
+    line.push_back(with_run(std::move(word), run));
+  const std::vector<std::string> more = words_of_run(work, arm, round, results);
+  line.insert(line.end(), more.begin(), more.end());
+  return line;
+}
+
+std::uint64_t turns_left(const SweepWork& work, const SweepHistory& history) {
+  std::uint64_t left = 0;
+  for (const SweepCell& cell : work.cells) {
+    const std::vector<const SweepTurn*> turns = turns_of(history, cell);
+    if (is_settled(work.spec, turns)) continue;
+    for (std::uint64_t round = 0; round < work.spec.repeats; ++round)
+      left += history.has(cell.key, round) ? 0U : 1U;
+  }
+  return left;
+}
+
+double seconds_left(const SweepWork& work, const SweepHistory& history, const SweepTimes& times) {
+  double seconds = 0;
+  for (const SweepCell& cell : work.cells) {
+    if (is_settled(work.spec, turns_of(history, cell))) continue;
+    const double each = times.seconds(cell, guess_of(work, cell));
+    for (std::uint64_t round = 0; round < work.spec.repeats; ++round)
+      if (!history.has(cell.key, round)) seconds += each;
+  }
+  return seconds;
+}
+
+Result<SweepEnd> run_sweep(const SweepWork& work, SweepState& state, const Output& output) {
+  return Runner(work, state, output).run();
+}
+
+}  // namespace penstock

@@ -1,0 +1,163 @@
+#include "results/sweep/slurm.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cstdlib>
+#include <utility>
+
+#include "io_backends/base/units.hpp"
+#include "results/sweep/child.hpp"
+#include "results/sweep/launching.hpp"
+
+namespace penstock {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::array<std::string_view, 12> kOver{
+    "COMPLETED", "CANCELLED", "FAILED",  "TIMEOUT",       "NODE_FAIL",    "PREEMPTED",
+    "BOOT_FAIL", "DEADLINE",  "REVOKED", "OUT_OF_MEMORY", "SPECIAL_EXIT", "LAUNCH_FAILED"};
+constexpr std::array<std::string_view, 4> kWaiting{"PENDING", "CONFIGURING", "REQUEUED", "REQUEUE_HOLD"};
+
+JobPhase phase_of(std::string_view word) {
+  const auto starts = [&](std::string_view known) { return word.starts_with(known); };
+  if (word.empty()) return JobPhase::unknown;
+  if (std::any_of(kOver.begin(), kOver.end(), starts)) return JobPhase::over;
+  if (std::any_of(kWaiting.begin(), kWaiting.end(), starts)) return JobPhase::waiting;
+  return JobPhase::running;  // COMPLETING, SUSPENDED and so on: not over
+}
+
+// What a tool says, or "" where it fails.
+std::string answer_of(const std::vector<std::string>& words) {
+  const Result<ToolAnswer> answer = ask_tool(words);
+  return answer.ok() && answer->exit_code == 0 ? answer->out : "";
+}
+
+std::string word_behind(const std::string& text, std::string_view key) {
+  const auto at = text.find(key);
+  if (at == std::string::npos) return "";
+  const auto begin = at + key.size();
+  return text.substr(begin, text.find_first_of(" \n", begin) - begin);
+}
+
+// As #SBATCH takes it: blanks only in quotes, and a % in a file's name twice.
+std::string quoted(const std::string& text, bool file_name) {
+  std::string value;
+  for (const char c : text) value += file_name && c == '%' ? "%%" : std::string(1, c);
+  return value.find(' ') == std::string::npos ? value : "\"" + value + "\"";
+}
+
+}  // namespace
+
+Result<void> check_slurm() {
+  for (const std::string_view needed : {"sbatch", "squeue", "srun"})
+    if (program_in_path(needed).empty())
+      return make_error(Errc::unsupported,
+                        fmt::format("--slurm needs Slurm's commands, and '{}' is not here: run it on a login "
+                                    "node, or without --slurm",
+                                    needed));
+  return success();
+}
+
+std::string own_slurm_job() {
+  const char* const job = std::getenv("SLURM_JOB_ID");
+  return job == nullptr ? "" : job;
+}
+
+BatchFiles batch_files(const fs::path& results, std::string_view name) {
+  return {results / fmt::format("sweep-{}.sh", name), results / fmt::format("sweep-{}.log", name)};
+}
+
+std::string batch_script(const SweepSpec& spec, const std::vector<SweepCell>& cells, const BatchFiles& files,
+                         const std::vector<std::string>& line) {
+  std::uint64_t nodes = 1;
+  std::uint64_t per_node = std::max<std::uint64_t>(1, spec.tasks_per_node);
+  for (const SweepCell& cell : cells) nodes = std::max(nodes, cell.nodes);
+  for (const SweepCell& cell : cells) {
+    const std::uint64_t own = std::max<std::uint64_t>(1, cell.nodes);
+    per_node = std::max(per_node, (cell.ranks + own - 1) / own);
+  }
+  std::error_code none;
+  std::string script = fmt::format(
+      "#!/bin/sh\n"
+      "# The sweep '{}': one allocation of its own, in which its runs come one after another. Submitted "
+      "again,\n"
+      "# also by hand, it goes on with what is left.\n",
+      spec.name);
+  const auto option = [&](std::string_view name, const std::string& value, bool file_name = false) {
+    if (!value.empty()) script += fmt::format("#SBATCH --{}={}\n", name, quoted(value, file_name));
+  };
+  option("job-name", "sweep-" + spec.name);
+  option("nodes", std::to_string(nodes));
+  option("ntasks-per-node", std::to_string(per_node));
+  script += "#SBATCH --exclusive\n";
+  option("time", spec.slurm.time);
+  option("partition", spec.slurm.partition);
+  option("account", spec.slurm.account);
+  option("chdir", fs::current_path(none).string());
+  option("output", fs::absolute(files.log, none).string(), true);
+  script += "#SBATCH --open-mode=append\n";
+  for (const std::string& word : spec.slurm.options) script += fmt::format("#SBATCH {}\n", word);
+  return script + fmt::format("exec {}\n", shell_line(line));
+}
+
+Result<std::string> submit_batch(const fs::path& script) {
+  const std::vector<std::string> words{"sbatch", "--parsable", script.string()};
+  PENSTOCK_ASSIGN(const ToolAnswer answer, ask_tool(words));
+  if (answer.exit_code != 0)
+    return make_error(Errc::io, fmt::format("sbatch does not take {}: {}", script.string(),
+                                            answer.err.empty() ? answer.out : answer.err));
+  // "12" or "12;cluster", behind what a site's filter may say.
+  const std::string last = answer.out.substr(answer.out.find_last_of('\n') + 1);
+  std::string job = last.substr(0, last.find(';'));
+  if (job.empty() || job.find_first_not_of("0123456789") != std::string::npos)
+    return make_error(Errc::io, fmt::format("sbatch names no job: {}", answer.out));
+  return job;
+}
+
+JobState look_at_job(const std::string& job) {
+  std::string words = answer_of({"squeue", "--noheader", "--jobs=" + job, "--format=%T (%r)"});
+  if (words.ends_with(" (None)")) words.resize(words.size() - 7);
+  if (words.empty())
+    words = word_behind(answer_of({"scontrol", "--oneliner", "show", "job", job}), "JobState=");
+  if (words.empty())
+    words =
+        answer_of({"sacct", "--noheader", "--allocations", "--parsable2", "--jobs=" + job, "--format=State"});
+  return {phase_of(words), words.empty() ? "unknown" : words};
+}
+
+bool is_running(const std::string& job) {
+  return look_at_job(job).words.starts_with("RUNNING");
+}
+
+std::optional<double> seconds_of_job_left(const std::string& job) {
+  return parse_slurm_time(answer_of({"squeue", "--noheader", "--jobs=" + job, "--format=%L"}));
+}
+
+std::optional<double> parse_slurm_time(std::string_view text) {
+  double seconds = 0;
+  if (const auto dash = text.find('-'); dash != std::string_view::npos) {
+    const auto days = parse_count(text.substr(0, dash));
+    if (!days.ok()) return std::nullopt;
+    seconds = static_cast<double>(*days);
+    text = text.substr(dash + 1);
+    if (std::count(text.begin(), text.end(), ':') != 2) return std::nullopt;
+    seconds *= 24;
+  } else if (std::count(text.begin(), text.end(), ':') == 0) {
+    return std::nullopt;
+  }
+  bool first = true;
+  while (!text.empty()) {
+    const auto colon = text.find(':');
+    const auto part = parse_count(text.substr(0, colon));
+    if (!part.ok()) return std::nullopt;
+    seconds = (first ? seconds : seconds * 60) + static_cast<double>(*part);
+    first = false;
+    text = colon == std::string_view::npos ? "" : text.substr(colon + 1);
+  }
+  return seconds;
+}
+
+}  // namespace penstock

@@ -1,0 +1,53 @@
+// The words that a sweep exchanges with Slurm: a batch script, and questions after jobs.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "io_backends/base/result.hpp"
+#include "results/sweep/plan.hpp"
+#include "results/sweep/spec.hpp"
+
+namespace penstock {
+
+// unsupported, saying which program is not here.
+Result<void> check_slurm();
+
+// The job in whose allocation this process runs; "" in none.
+std::string own_slurm_job();
+
+struct BatchFiles {
+  std::filesystem::path script;
+  std::filesystem::path log;  // what the job says
+};
+BatchFiles batch_files(const std::filesystem::path& results, std::string_view name);
+
+// One exclusive allocation of the largest number of nodes, in which `line` works through the sweep.
+std::string batch_script(const SweepSpec& spec, const std::vector<SweepCell>& cells, const BatchFiles& files,
+                         const std::vector<std::string>& line);
+
+// sbatch: the number of the job.
+Result<std::string> submit_batch(const std::filesystem::path& script);
+
+enum class JobPhase : std::uint8_t { waiting, running, over, unknown };
+struct JobState {
+  JobPhase phase = JobPhase::unknown;
+  std::string words;  // Slurm's: "RUNNING", "PENDING (Resources)"
+};
+JobState look_at_job(const std::string& job);
+bool is_running(const std::string& job);
+// Until the job's time limit; nothing where there is none, or Slurm does not say.
+std::optional<double> seconds_of_job_left(const std::string& job);
+// "29:59", "1-02:03:04"; nothing for UNLIMITED and the like.
+std::optional<double> parse_slurm_time(std::string_view text);
+
+// Until the job is over, interrupted, or nobody knows of it any more. With `progress` a line on stderr: its
+// phase, and the turns done of `turns`.
+Result<JobState> follow_job(const std::string& job, const SweepSpec& spec, std::uint64_t turns,
+                            bool progress);
+
+}  // namespace penstock

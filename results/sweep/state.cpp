@@ -1,0 +1,342 @@
+#include "results/sweep/state.hpp"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <chrono>
+#include <fstream>
+#include <iterator>
+#include <span>
+
+#include "io_backends/base/crc32c.hpp"
+#include "io_backends/base/interrupt.hpp"
+#include "io_backends/base/progress.hpp"
+#include "results/store.hpp"
+
+namespace penstock {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr int kVersion = 1;
+constexpr std::size_t kSumDigits = 8;
+
+std::string line_of(const Json& entry) {
+  const std::string text = entry.dump(-1, ' ', false, Json::error_handler_t::replace);
+  return fmt::format("{:08x} {}\n", crc32c(std::as_bytes(std::span(text))), text);
+}
+
+// The entry of a line without its newline; nothing where the checksum says otherwise.
+std::optional<Json> entry_of(std::string_view line) {
+  if (line.size() < kSumDigits + 2 || line[kSumDigits] != ' ') return std::nullopt;
+  const std::string_view text = line.substr(kSumDigits + 1);
+  if (fmt::format("{:08x}", crc32c(std::as_bytes(std::span(text)))) != line.substr(0, kSumDigits))
+    return std::nullopt;
+  Json entry = Json::parse(text, nullptr, false);
+  if (entry.is_discarded() || !entry.is_object()) return std::nullopt;
+  return entry;
+}
+
+Json figure_json(const SweepFigure& figure) {
+  Json json{{"what", figure.what},    {"metric", figure.metric},
+            {"unit", figure.unit},    {"better", static_cast<int>(figure.better)},
+            {"value", nullptr},       {"verdict", verdict_name(figure.verdict)},
+            {"reason", figure.reason}};
+  if (figure.value) json["value"] = *figure.value;
+  return json;
+}
+
+SweepFigure figure_of(const Json& json) {
+  SweepFigure figure;
+  figure.what = json.at("what").get<std::string>();
+  figure.metric = json.at("metric").get<std::string>();
+  figure.unit = json.at("unit").get<std::string>();
+  figure.better = static_cast<Better>(json.at("better").get<int>());
+  if (json.at("value").is_number()) figure.value = json.at("value").get<double>();
+  figure.verdict = parse_verdict(json.at("verdict").get<std::string>()).value_or(Verdict::failed);
+  figure.reason = json.at("reason").get<std::string>();
+  return figure;
+}
+
+Json turn_json(const SweepTurn& turn) {
+  Json runs = Json::array();
+  for (const SweepRun& run : turn.runs) {
+    Json figures = Json::array();
+    for (const SweepFigure& figure : run.figures) figures.push_back(figure_json(figure));
+    runs.push_back(Json{{"arm", run.arm},
+                        {"folder", run.folder},
+                        {"files", run.files},
+                        {"seconds", run.seconds},
+                        {"exit", run.exit_code},
+                        {"figures", std::move(figures)}});
+  }
+  return Json{{"kind", "done"}, {"cell", turn.cell}, {"round", turn.round}, {"runs", std::move(runs)}};
+}
+
+SweepTurn turn_of(const Json& json) {
+  SweepTurn turn{
+      .cell = json.at("cell").get<std::string>(), .round = json.at("round").get<std::uint64_t>(), .runs = {}};
+  for (const Json& each : json.at("runs")) {
+    SweepRun& run = turn.runs.emplace_back();
+    run.arm = each.at("arm").get<std::string>();
+    run.folder = each.at("folder").get<std::string>();
+    run.files = each.at("files").get<std::vector<std::string>>();
+    run.seconds = each.at("seconds").get<double>();
+    run.exit_code = each.at("exit").get<int>();
+    for (const Json& figure : each.at("figures")) run.figures.push_back(figure_of(figure));
+  }
+  return turn;
+}
+
+Result<void> take_entry(SweepHistory& history, const Json& entry) {
+  const auto kind = entry.at("kind").get<std::string>();
+  if (kind != "end") history.end.reset();
+  if (kind == "sweep") {
+    if (entry.at("version") != kVersion)
+      return make_error(Errc::unsupported, "was written by another version of penstock");
+    history.identity = entry.at("identity");
+    history.seed = entry.at("seed").get<std::uint64_t>();
+  } else if (kind == "job") {
+    history.job = entry.at("job").get<std::string>();
+  } else if (kind == "done") {
+    history.add(turn_of(entry));
+  } else if (kind == "end") {
+    history.end = SweepEnd{entry.at("job").get<std::string>(), entry.at("left").get<std::uint64_t>(),
+                           entry.at("why").get<std::string>()};
+  }
+  return success();  // what else stands there is for people
+}
+
+// What a journal says, and how many of its bytes are whole entries.
+struct Journal {
+  SweepHistory history;
+  std::size_t whole = 0;
+};
+
+Result<Journal> parse_journal(std::string_view text, const fs::path& file) {
+  Journal journal;
+  std::size_t number = 0;
+  std::size_t torn = 0;  // the first line that is no entry
+  for (std::size_t at = 0; at < text.size();) {
+    const std::size_t end = text.find('\n', at);
+    const std::optional<Json> entry =
+        end == std::string_view::npos ? std::nullopt : entry_of(text.substr(at, end - at));
+    ++number;
+    at = end == std::string_view::npos ? text.size() : end + 1;
+    if (!entry) {
+      torn = torn == 0 ? number : torn;
+      continue;
+    }
+    if (torn != 0)
+      return make_error(Errc::corrupt, fmt::format("'{}', line {}: no entry of a sweep, and good ones follow",
+                                                   file.string(), torn));
+    try {
+      if (const auto taken = take_entry(journal.history, *entry); !taken.ok())
+        return make_error(taken.error().code, fmt::format("'{}' {}", file.string(), taken.error().what));
+    } catch (const Json::exception& error) {
+      return make_error(Errc::corrupt, fmt::format("'{}', line {}: {}", file.string(), number, error.what()));
+    }
+    journal.whole = at;
+  }
+  return journal;
+}
+
+Result<std::string> text_of_file(const fs::path& file) {
+  errno = 0;
+  std::ifstream in(file, std::ios::binary);
+  std::string text{std::istreambuf_iterator<char>(in), std::istreambuf_iterator<char>()};
+  if (!in) return errno_error(errno == 0 ? EIO : errno, "cannot read the sweep's journal", file.string());
+  return text;
+}
+
+Result<void> sync_folder(const fs::path& folder) {
+  const int fd = ::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  const int failed = fd < 0 || (::fsync(fd) != 0 && errno != EINVAL && errno != EROFS) ? errno : 0;
+  if (fd >= 0) ::close(fd);
+  return failed == 0 ? success() : Result<void>(errno_error(failed, "cannot sync", folder.string()));
+}
+
+// Waits as long as it is said, for a run that a killed sweep left has the lock too.
+Result<void> lock(int fd, const fs::path& file, double patience_s) {
+  const auto until = std::chrono::steady_clock::now() + std::chrono::duration_cast<std::chrono::nanoseconds>(
+                                                            std::chrono::duration<double>(patience_s));
+  bool said = false;
+  while (::flock(fd, LOCK_EX | LOCK_NB) != 0) {
+    if (errno == EINTR) continue;
+    if (errno == ENOSYS || errno == ENOLCK || errno == EOPNOTSUPP) return success();  // as this place allows
+    if (errno != EWOULDBLOCK) return errno_error(errno, "cannot lock", file.string());
+    if (std::chrono::steady_clock::now() >= until)
+      return make_error(Errc::busy,
+                        fmt::format("another process works on this sweep ('{}' is locked)", file.string()));
+    if (!said) note("waiting for another process that works on this sweep");
+    said = true;
+    PENSTOCK_TRY(sleep_until(std::chrono::steady_clock::now() + std::chrono::milliseconds(50)));
+  }
+  return success();
+}
+
+}  // namespace
+
+void SweepHistory::add(SweepTurn turn) {
+  if (done_.try_emplace({turn.cell, turn.round}, turns.size()).second) turns.push_back(std::move(turn));
+}
+
+fs::path SweepState::journal_file(const fs::path& results, std::string_view name) {
+  return results / fmt::format("sweep-{}.state", name);
+}
+
+fs::path SweepState::work_folder(const fs::path& results, std::string_view name) {
+  return results / fmt::format(".sweep-{}", name);
+}
+
+fs::path SweepState::records_folder(const fs::path& results, std::string_view name, std::string_view arm) {
+  return arm.empty() ? results : results / name / arm;
+}
+
+Result<SweepHistory> SweepState::look(const fs::path& results, std::string_view name) {
+  const fs::path file = journal_file(results, name);
+  PENSTOCK_ASSIGN(const std::string text, text_of_file(file));
+  PENSTOCK_ASSIGN(Journal journal, parse_journal(text, file));
+  return std::move(journal.history);
+}
+
+Result<SweepState> SweepState::open(const fs::path& results, std::string_view name, double patience_s) {
+  SweepState state;
+  state.results_ = results;
+  state.name_ = name;
+  state.work_ = work_folder(results, name);
+  state.journal_ = journal_file(results, name);
+  std::error_code failed;
+  fs::create_directories(state.work_, failed);
+  if (failed) return errno_error(failed.value(), "cannot make the folder", state.work_.string());
+  // Children keep it open, and with it the lock.
+  state.fd_ = ::open(state.journal_.c_str(), O_RDWR | O_CREAT | O_APPEND, 0666);
+  if (state.fd_ < 0) return errno_error(errno, "cannot open", state.journal_.string());
+  PENSTOCK_TRY(lock(state.fd_, state.journal_, patience_s));
+  PENSTOCK_TRY(sync_folder(results));
+  PENSTOCK_ASSIGN(const std::string text, text_of_file(state.journal_));
+  PENSTOCK_ASSIGN(Journal journal, parse_journal(text, state.journal_));
+  if (journal.whole < text.size() && ::ftruncate(state.fd_, static_cast<off_t>(journal.whole)) != 0)
+    return errno_error(errno, "cannot cut off the torn end of", state.journal_.string());
+  state.history_ = std::move(journal.history);
+  PENSTOCK_TRY(state.tidy());
+  return state;
+}
+
+SweepState::~SweepState() {
+  if (fd_ < 0) return;
+  ::close(fd_);
+  std::error_code not_empty;
+  fs::remove(work_, not_empty);
+}
+
+SweepState::SweepState(SweepState&& other) noexcept
+    : results_(std::move(other.results_)),
+      name_(std::move(other.name_)),
+      work_(std::move(other.work_)),
+      journal_(std::move(other.journal_)),
+      fd_(std::exchange(other.fd_, -1)),
+      history_(std::move(other.history_)) {}
+
+Result<void> SweepState::append(const Json& entry) {
+  const std::string line = line_of(entry);
+  const off_t before = ::lseek(fd_, 0, SEEK_END);
+  std::string_view rest = line;
+  while (!rest.empty()) {
+    const ssize_t wrote = ::write(fd_, rest.data(), rest.size());
+    if (wrote < 0 && errno == EINTR) continue;
+    if (wrote < 0) {
+      Error error = errno_error(errno, "cannot write", journal_.string());
+      if (before >= 0 && ::ftruncate(fd_, before) != 0)
+        error.what += "; its last line is torn, and the next opening cuts it off";
+      return error;
+    }
+    rest.remove_prefix(static_cast<std::size_t>(wrote));
+  }
+  if (::fsync(fd_) != 0) return errno_error(errno, "cannot sync", journal_.string());
+  return take_entry(history_, entry);
+}
+
+Result<void> SweepState::begin(const Json& identity, std::uint64_t seed) {
+  return append(Json{{"kind", "sweep"}, {"version", kVersion}, {"seed", seed}, {"identity", identity}});
+}
+
+Result<void> SweepState::submitted(const std::string& job) {
+  return append(Json{{"kind", "job"}, {"job", job}, {"time", utc_now()}});
+}
+
+Result<void> SweepState::started(const std::string& job) {
+  return append(Json{{"kind", "session"}, {"job", job}, {"time", utc_now()}, {"process", ::getpid()}});
+}
+
+Result<void> SweepState::done(SweepTurn turn) {
+  // The names of the runs' folders have to be as durable as their files.
+  PENSTOCK_TRY(sync_folder(work_));
+  PENSTOCK_TRY(sync_folder(results_));
+  PENSTOCK_TRY(append(turn_json(turn)));
+  return move_records(turn);
+}
+
+Result<void> SweepState::ended(const SweepEnd& end) {
+  return append(
+      Json{{"kind", "end"}, {"job", end.job}, {"left", end.left}, {"why", end.why}, {"time", utc_now()}});
+}
+
+Result<std::string> SweepState::run_folder() {
+  std::string name = random_id(12);
+  std::error_code failed;
+  fs::create_directories(work_ / name, failed);
+  if (failed) return errno_error(failed.value(), "cannot make the folder", (work_ / name).string());
+  return name;
+}
+
+void SweepState::drop(const std::string& folder) const {
+  std::error_code ignored;
+  fs::remove_all(work_ / folder, ignored);
+}
+
+Result<void> SweepState::move_records(const SweepTurn& turn) const {
+  for (const SweepRun& run : turn.runs) {
+    const fs::path folder = records_folder(results_, name_, run.arm);
+    std::error_code failed;
+    fs::create_directories(folder, failed);
+    if (failed) return errno_error(failed.value(), "cannot make the folder", folder.string());
+    for (const std::string& file : run.files) {
+      const fs::path from = work_ / run.folder / file;
+      if (!fs::exists(from, failed)) continue;  // it was moved before
+      fs::path to = folder / file;
+      if (fs::exists(to, failed))
+        to.replace_filename(fmt::format("{}-{}.jsonl", to.stem().string(), run.folder));
+      fs::rename(from, to, failed);
+      if (failed) return errno_error(failed.value(), "cannot move", from.string());
+    }
+    PENSTOCK_TRY(sync_folder(folder));
+    if (folder != results_) {
+      PENSTOCK_TRY(sync_folder(folder.parent_path()));
+      PENSTOCK_TRY(sync_folder(results_));
+    }
+  }
+  for (const SweepRun& run : turn.runs) drop(run.folder);
+  return success();
+}
+
+Result<void> SweepState::tidy() const {
+  for (const SweepTurn& turn : history_.turns) {
+    const bool here = std::any_of(turn.runs.begin(), turn.runs.end(), [&](const SweepRun& run) {
+      std::error_code unknown;
+      return fs::exists(work_ / run.folder, unknown);
+    });
+    if (here) PENSTOCK_TRY(move_records(turn));
+  }
+  std::error_code failed;
+  for (fs::directory_iterator at(work_, failed), end; !failed && at != end; at.increment(failed))
+    drop(at->path().filename().string());
+  return success();
+}
+
+}  // namespace penstock

@@ -1,0 +1,362 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <filesystem>
+#include <random>
+#include <set>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "io_backends/base/command.hpp"
+#include "io_backends/base/command_line.hpp"
+#include "io_backends/base/interrupt.hpp"
+#include "io_backends/base/progress.hpp"
+#include "io_backends/base/subprocess.hpp"
+#include "io_backends/base/whole_file.hpp"
+#include "results/sweep/launching.hpp"
+#include "results/sweep/runner.hpp"
+#include "results/sweep/slurm.hpp"
+#include "results/sweep/spec.hpp"
+
+namespace penstock {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr OptionSpec kOptions[] = {
+    {.name = "dry-run",
+     .type = OptionType::flag,
+     .help = "what would be run and how long it takes, nothing more; with --slurm the batch script",
+     .group = "Sweep"},
+    {.name = "results",
+     .value = "DIR",
+     .help = "where the records and the journal go (default: what the file says, else penstock-results)",
+     .group = "Sweep"},
+    {.name = "budget",
+     .type = OptionType::duration,
+     .value = "TIME",
+     .help = "begin no run that by estimate would not end within it (default: what the file says)",
+     .group = "Sweep"},
+    {.name = "slurm",
+     .type = OptionType::flag,
+     .help = "run in one exclusive allocation of Slurm: submit, follow, collect; go on with what was cut off",
+     .group = "Slurm"},
+    {.name = "resubmit",
+     .type = OptionType::integer,
+     .value = "N",
+     .fallback = "0",
+     .help = "submit again by itself, so many times at most, while a job leaves something",
+     .group = "Slurm",
+     .at_least = 0},
+};
+
+constexpr double kLockPatience_s = 60;
+
+class Sweep {
+ public:
+  explicit Sweep(const CommandContext& context) : context_(context) {}
+
+  Result<int> run() {
+    PENSTOCK_TRY(prepare());
+    const bool slurm = context_.options.flag("slurm");
+    if (context_.options.flag("dry-run")) return slurm ? print_script() : print_plan();
+    if (slurm) PENSTOCK_TRY(check_slurm());
+    return slurm && work_.job.empty() ? on_cluster() : here();
+  }
+
+ private:
+  const SweepSpec& spec() const { return work_.spec; }
+  fs::path journal() const { return SweepState::journal_file(spec().results, spec().name); }
+
+  Result<void> prepare() {
+    file_ = context_.positionals[0];
+    PENSTOCK_ASSIGN(work_.spec, read_sweep_file(file_));
+    if (context_.options.given("results")) work_.spec.results = context_.options.text("results");
+    if (context_.options.given("budget")) work_.spec.budget = context_.options.duration("budget");
+    PENSTOCK_TRY(find_command());
+    const auto in_file = [&](const Error& error) {
+      return make_error(error.code, fmt::format("{}: {}", file_, error.what));
+    };
+    if (const auto launcher = check_launcher(spec()); !launcher.ok()) return in_file(launcher.error());
+    auto cells = sweep_cells(spec());
+    if (!cells.ok()) return in_file(cells.error());
+    work_.cells = *std::move(cells);
+    constexpr std::uint64_t kLeastForInterval = 6;
+    if (spec().until && spec().repeats < kLeastForInterval)
+      warn(fmt::format("{}: 'until' looks at six repeats at least, and there are {}", file_, spec().repeats));
+    PENSTOCK_ASSIGN(work_.program, this_program());
+    work_.no_config = context_.options.flag("no-config");
+    work_.job = own_slurm_job();
+    work_.by_srun = !work_.job.empty() || context_.options.flag("slurm");
+    return check_lines();
+  }
+
+  Result<void> find_command() {
+    std::vector<std::string_view> valid;
+    for (const CommandInfo* command : command_registry().present()) {
+      if (command->measures) valid.push_back(command->name);
+      if (command->measures && command->name == spec().command) work_.command = command;
+    }
+    if (work_.command != nullptr) return success();
+    Error error = unknown_name("measuring command", spec().command, valid);
+    error.what = fmt::format("{}: {}", file_, error.what);
+    return error;
+  }
+
+  // A line that its command would refuse is refused before anything is measured. Other programs know their
+  // own.
+  Result<void> check_lines() const {
+    for (const SweepCell& cell : work_.cells)
+      for (std::size_t arm = 0; arm < arms_of_a_turn(spec()); ++arm) {
+        if (arm < spec().arms.size() && !spec().arms[arm].program.empty()) continue;
+        std::vector<std::string> words = run_words(spec(), cell, arm, *work_.command);
+        words.erase(words.begin());
+        if (const auto line = parse_command_line(*work_.command, words, {}); !line.ok())
+          return make_error(line.error().code,
+                            fmt::format("{}, cell '{}': {}", file_, cell.title, line.error().what));
+      }
+    return success();
+  }
+
+  // What was begun may only grow; then it is written down as it is now.
+  Result<void> agree_with_journal(SweepState& state) {
+    Json identity = sweep_identity(spec());
+    const SweepHistory& history = state.history();
+    if (history.identity.is_null()) {
+      std::random_device entropy;
+      work_.seed = spec().seed.value_or(entropy() & 0x7fffffffU);
+      identity["seed"] = work_.seed;
+      return state.begin(identity, work_.seed);
+    }
+    if (const auto added = check_only_added(history.identity, identity); !added.ok())
+      return make_error(Errc::invalid_argument,
+                        fmt::format("{}: the sweep '{}' was begun otherwise: {}; give it another name, or "
+                                    "remove '{}' to begin anew (its records stay)",
+                                    file_, spec().name, added.error().what, journal().string()));
+    work_.seed = history.seed;
+    identity["seed"] = work_.seed;
+    return identity == history.identity ? success() : state.begin(identity, work_.seed);
+  }
+
+  Result<int> here() {
+    PENSTOCK_ASSIGN(SweepState state, SweepState::open(spec().results, spec().name, kLockPatience_s));
+    PENSTOCK_TRY(agree_with_journal(state));
+    if (spec().budget) work_.budget_s = std::chrono::duration<double>(*spec().budget).count();
+    if (!work_.job.empty()) limit_to_allocation();
+    const std::size_t before = state.history().turns.size();
+    if (before > 0) note(fmt::format("going on with the sweep '{}': {} turns are done", spec().name, before));
+    PENSTOCK_ASSIGN(const SweepEnd end, run_sweep(work_, state, context_.output));
+    return conclude(state.history(), end.left, end.why);
+  }
+
+  // Ends by itself a little before the allocation would end it.
+  void limit_to_allocation() {
+    constexpr double kMargin_s = 5;
+    const std::optional<double> left = seconds_of_job_left(work_.job);
+    if (!left || (work_.budget_s && *work_.budget_s <= *left - kMargin_s)) return;
+    work_.budget_s = *left - kMargin_s;
+    work_.budget_is = kByAllocation;
+  }
+
+  // --- On a login node.
+
+  std::vector<std::string> line_of_job() const {
+    std::error_code none;
+    std::vector<std::string> line{
+        work_.program.string(), "sweep", fs::absolute(file_, none).string(), "--slurm", "--results",
+        spec().results};
+    if (context_.options.given("budget"))
+      line.insert(line.end(), {"--budget", fmt::format("{}ns", context_.options.duration("budget").count())});
+    if (work_.no_config) line.emplace_back("--no-config");
+    return line;
+  }
+
+  std::string script() const {
+    return batch_script(spec(), work_.cells, batch_files(spec().results, spec().name), line_of_job());
+  }
+
+  Result<int> print_script() const {
+    const std::string text = script();
+    std::fwrite(text.data(), 1, text.size(), stdout);
+    return 0;
+  }
+
+  // A job that was submitted before and is not over; else "".
+  std::string job_under_way() const {
+    const auto history = SweepState::look(spec().results, spec().name);
+    if (!history.ok() || history->job.empty()) return "";
+    const JobPhase phase = look_at_job(history->job).phase;
+    return phase == JobPhase::waiting || phase == JobPhase::running ? history->job : "";
+  }
+
+  // "" where nothing is left to do.
+  Result<std::string> submit() {
+    PENSTOCK_ASSIGN(SweepState state, SweepState::open(spec().results, spec().name, kLockPatience_s));
+    PENSTOCK_TRY(agree_with_journal(state));
+    if (turns_left(work_, state.history()) == 0) return std::string();
+    const BatchFiles files = batch_files(spec().results, spec().name);
+    PENSTOCK_ASSIGN(WholeFile file, WholeFile::create(files.script.string(), "the batch script"));
+    PENSTOCK_TRY(file.write(script()));
+    PENSTOCK_TRY(file.publish());
+    PENSTOCK_ASSIGN(std::string job, submit_batch(files.script));
+    PENSTOCK_TRY(state.submitted(job));
+    note(fmt::format("job {}: {} (what it says: {})", job, files.script.string(), files.log.string()));
+    return job;
+  }
+
+  Result<int> on_cluster() {
+    for (std::int64_t submissions = 0;; ++submissions) {
+      std::string job = job_under_way();
+      if (!job.empty()) note(fmt::format("job {} is under way: following it", job));
+      if (job.empty()) {
+        PENSTOCK_ASSIGN(job, submit());
+      }
+      const auto before = SweepState::look(spec().results, spec().name);
+      PENSTOCK_TRY(before);
+      work_.seed = before->seed;
+      if (job.empty()) return conclude(*before, 0, "");
+      const std::uint64_t all = before->turns.size() + turns_left(work_, *before);
+      const auto followed = follow_job(job, spec(), all, context_.output.progress);
+      if (!followed.ok()) {
+        if (interrupted())
+          note(fmt::format("job {} goes on: the same line follows it again, `scancel {}` ends it", job, job));
+        return followed.error();
+      }
+      PENSTOCK_ASSIGN(const SweepHistory after, SweepState::look(spec().results, spec().name));
+      const std::uint64_t left = turns_left(work_, after);
+      if (left == 0) return conclude(after, 0, "");
+      const bool itself = after.end && after.end->job == job && after.end->why != kByInterrupt;
+      const bool by_budget = itself && after.end->why == kByBudget;
+      const bool moved = after.turns.size() > before->turns.size();
+      if (!by_budget && moved && submissions < context_.options.integer("resubmit")) {
+        note(fmt::format("job {} ended as {}; {} turns are left, submitting again", job, followed->words,
+                         left));
+        continue;
+      }
+      const std::string by = itself ? after.end->why : fmt::format("job {}, {}", job, followed->words);
+      PENSTOCK_ASSIGN(const int code, conclude(after, left, by));
+      if (!moved)
+        note(fmt::format("job {} got nothing done; what it said is in {}", job,
+                         batch_files(spec().results, spec().name).log.string()));
+      // A job that was cut off has not done what it was asked for.
+      return itself ? code : 1;
+    }
+  }
+
+  // --- What is said.
+
+  Result<int> print_plan() {
+    SweepHistory history;
+    if (const auto known = SweepState::look(spec().results, spec().name); known.ok()) history = *known;
+    work_.seed = history.identity.is_null() ? spec().seed.value_or(0) : history.seed;
+    if (history.identity.is_null() && !spec().seed)
+      note("without a 'seed' the order is drawn when the sweep begins; this is one of many");
+    const SweepTimes times(history);
+    const std::uint64_t left = turns_left(work_, history);
+    const double seconds = seconds_left(work_, history, times);
+    if (context_.output.json) {
+      print_plan_lines(history);
+      return 0;
+    }
+    fmt::print("sweep {}: {} cells, {} repeats at most{}; {} of {} turns are left, {} {}\n", spec().name,
+               work_.cells.size(), spec().repeats,
+               spec().arms.empty() ? "" : fmt::format(", {} arms", spec().arms.size()), left,
+               left + history.turns.size(), history.turns.empty() ? "at least" : "about",
+               about_so_long(seconds));
+    for_each_turn(history, [&](const SweepCell& cell, std::uint64_t round, std::size_t arm) {
+      fmt::print("{}\n", shell_line(run_line(work_, cell, arm, round, spec().results, "{run}")));
+    });
+    return 0;
+  }
+
+  void print_plan_lines(const SweepHistory& history) const {
+    for_each_turn(history, [&](const SweepCell& cell, std::uint64_t round, std::size_t arm) {
+      Json json{{"kind", "run"}, {"cell", cell.key}, {"title", cell.title}, {"repeat", round}};
+      if (!spec().arms.empty()) json["arm"] = spec().arms[arm].name;
+      json["argv"] = run_line(work_, cell, arm, round, spec().results, "{run}");
+      fmt::print("{}\n", json.dump(-1, ' ', false, Json::error_handler_t::replace));
+    });
+  }
+
+  template <class Take>
+  void for_each_turn(const SweepHistory& history, Take take) const {
+    for (std::uint64_t round = 0; round < spec().repeats; ++round)
+      for (const std::size_t cell : round_order(work_.cells, work_.seed, round)) {
+        if (history.has(work_.cells[cell].key, round)) continue;
+        for (const std::size_t arm : arm_order(spec(), work_.cells[cell], work_.seed, round))
+          take(work_.cells[cell], round, arm);
+      }
+  }
+
+  std::vector<std::string> record_folders() const {
+    std::vector<std::string> folders;
+    for (const SweepArm& arm : spec().arms)
+      folders.push_back(SweepState::records_folder(spec().results, spec().name, arm.name).string());
+    if (folders.empty()) folders.push_back(spec().results);
+    return folders;
+  }
+
+  Result<int> conclude(const SweepHistory& history, std::uint64_t left, const std::string& why) const {
+    const std::vector<SweepRow> rows = sweep_rows(spec(), work_.cells, history);
+    const std::vector<std::string> folders = record_folders();
+    const int code = sweep_exit_code(history);
+    if (context_.output.json) {
+      for (const SweepRow& row : rows) fmt::print("{}\n", sweep_row_line(row));
+      const Json last{{"kind", "sweep"},    {"name", spec().name},
+                      {"results", folders}, {"done", history.turns.size()},
+                      {"left", left},       {"ended_by", why}};
+      fmt::print("{}\n", last.dump(-1, ' ', false, Json::error_handler_t::replace));
+    } else if (!rows.empty()) {
+      fmt::print("{}\n", sweep_table(rows, context_.output));
+    }
+    std::set<std::string> said;
+    for (const SweepRow& row : rows)
+      if (!row.reason.empty() && verdict_exit_code(row.verdict) != 0 && said.insert(row.reason).second)
+        note(fmt::format("{}: {}: {}", row.cell->title, verdict_name(row.verdict), row.reason));
+    if (left > 0)
+      note(fmt::format("{} turns are done and {} are left (ended by: {}); the same line goes on with them",
+                       history.turns.size(), left, why));
+    if (!context_.output.json) say_what_next(folders);
+    return code;
+  }
+
+  void say_what_next(const std::vector<std::string>& folders) const {
+    const std::string words = shell_line(folders);
+    fmt::print("Records: {} (label sweep={})\nReport:  penstock report {} -o report.html\n", words,
+               spec().name, words);
+    if (folders.size() == 2) fmt::print("Compare: penstock compare {}\n", words);
+  }
+
+  const CommandContext& context_;
+  std::string file_;
+  SweepWork work_;
+};
+
+Result<int> run(const CommandContext& context) {
+  return Sweep(context).run();
+}
+
+}  // namespace
+
+extern const CommandInfo command_sweep;
+const CommandInfo command_sweep{
+    .name = "sweep",
+    .summary =
+        "runs a measuring command over a grid, interleaved in random order, resumable; also under Slurm",
+    .options = kOptions,
+    .run = &run,
+    .synopsis = "penstock sweep FILE.yaml [--dry-run] [--slurm] [options]",
+    .examples = {"penstock sweep threads.yaml                # every cell in turn; the same line goes on "
+                 "after Ctrl-C",
+                 "penstock sweep threads.yaml --slurm         # the same in one exclusive allocation, and "
+                 "follows it"},
+    .nouns = "FILE.yaml",
+    .nouns_at_least = 1,
+    .nouns_at_most = 1,
+};
+
+}  // namespace penstock
