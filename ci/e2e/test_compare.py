@@ -203,7 +203,7 @@ class Compare(CliTest):
 
     def test_the_table(self):
         done = self.gate(side(100, 1, "base"), side(90, 2, "candidate"), expect=1)
-        self.assertRegex(done.stdout, r"read imagenet.*, disk, threads 4, cache cold +payload_bytes_per_s +\S+ MiB/s +\S+ MiB/s +"
+        self.assertRegex(done.stdout, r"read imagenet.*, disk \(posix\), threads 4, cache cold +payload_bytes_per_s +\S+ MiB/s +\S+ MiB/s +"
                                       r"-\S+% \(-\S+% to -\S+%\) +<0\.0001 +\S+% +20 pairs +REGRESSION")
         self.assertIn("1 regression", done.stdout)
         self.assertTrue(done.stdout.endswith("Regression.\n"))

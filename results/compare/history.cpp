@@ -18,7 +18,7 @@
 namespace penstock {
 namespace {
 
-struct Run {
+struct TimedRun {
   const StoredRecord* stored = nullptr;
   double value = 0;
 };
@@ -34,12 +34,12 @@ bool wanted(const CompareSettings& settings, const std::string& command, const s
 }
 
 // Runs of one cell, machine and arm, in order of time.
-struct Series {
+struct RunsInTime {
   std::string words;
   std::vector<const StoredRecord*> records;
 };
 
-std::vector<Series> series_of(const RecordSet& set, std::vector<std::string>& remarks) {
+std::vector<RunsInTime> series_of(const RecordSet& set, std::vector<std::string>& remarks) {
   std::vector<const Record*> records;
   std::map<const Record*, const StoredRecord*> stored;
   std::set<std::string> hosts;
@@ -51,13 +51,13 @@ std::vector<Series> series_of(const RecordSet& set, std::vector<std::string>& re
   }
   MatchedCells matched = match_cells(records, {});
   remarks = std::move(matched.remarks);
-  std::vector<Series> all;
+  std::vector<RunsInTime> all;
   for (const Cell& cell : matched.cells) {
-    std::map<std::pair<std::string, std::string>, Series> parts;
+    std::map<std::pair<std::string, std::string>, RunsInTime> parts;
     for (const Record* const record : cell.base) {
       const std::string host = environment_text(*record, "host");
       const std::string arm = arm_of(*record);
-      Series& part = parts[{host, arm}];
+      RunsInTime& part = parts[{host, arm}];
       part.words = cell.words + (hosts.size() > 1 ? " on " + host : "") + (arm.empty() ? "" : ", arm " + arm);
       part.records.push_back(stored[record]);
     }
@@ -72,13 +72,13 @@ std::vector<Series> series_of(const RecordSet& set, std::vector<std::string>& re
 }
 
 // Of the latest record's unit and direction: what was measured otherwise before is left out.
-std::optional<HistoryRow> row_of(const Series& series, const std::string& metric,
+std::optional<HistoryRow> row_of(const RunsInTime& series, const std::string& metric,
                                  const CompareSettings& settings) {
   const Metric* latest = nullptr;
   for (const StoredRecord* const stored : series.records)
     if (const Metric* const found = find_metric(stored->record, metric)) latest = found;
   if (latest == nullptr || latest->better == Better::neither) return std::nullopt;
-  std::vector<Run> runs;
+  std::vector<TimedRun> runs;
   std::vector<double> values;
   for (const StoredRecord* const stored : series.records) {
     const Metric* const found = find_metric(stored->record, metric);
@@ -109,7 +109,7 @@ Result<History> look_at_history(const RecordSet& set, const CompareSettings& set
   History history;
   if (set.records.empty()) return make_error(Errc::invalid_argument, "there is no record to look at");
   std::vector<double> p;
-  for (const Series& series : series_of(set, history.remarks)) {
+  for (const RunsInTime& series : series_of(set, history.remarks)) {
     std::set<std::string> metrics;
     for (const StoredRecord* const stored : series.records)
       for (const auto& [name, metric] : stored->record.metrics) metrics.insert(name);

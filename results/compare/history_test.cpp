@@ -44,7 +44,7 @@ TEST(History, NamesTheRunThatChanged) {
   EXPECT_EQ(row.runs, 60U);
   EXPECT_EQ(row.change->at, 40U);
   EXPECT_EQ(row.since, "2026-02-13T03:00:00Z, runs/x.jsonl");
-  EXPECT_TRUE(change_words(row).starts_with("WORSE: -2")) << change_words(row);
+  EXPECT_TRUE(change_words(row).starts_with("WORSE: -19% since run 41")) << change_words(row);
   EXPECT_NE(change_words(row).find("since run 41 of 60 (2026-02-13"), std::string::npos);
 }
 

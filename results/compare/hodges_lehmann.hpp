@@ -13,7 +13,7 @@ namespace penstock {
 
 struct Shift {
   double estimate = 0;
-  std::optional<Interval> interval;  // absent below 6 differences, or 4 samples on either side, at 95%
+  std::optional<Interval> interval;  // absent below 6 differences, or 3 and 5 samples, at 95%
 };
 
 // The median of the Walsh averages (x_i + x_j) / 2, i <= j, and the order statistics of them that the
