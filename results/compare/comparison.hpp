@@ -47,9 +47,10 @@ std::string_view outcome_name(GateOutcome outcome);
 
 struct CompareSettings {
   double alpha = 0.01;
-  double least_effect = 0.05;        // as a fraction: 0.05 is 5%
-  std::vector<std::string> metrics = {};  // glob patterns of metric names; empty: each command's headline metrics
-  bool other_machines = false;       // compare although the machines differ
+  double least_effect = 0.05;  // as a fraction: 0.05 is 5%
+  std::vector<std::string> metrics =
+      {};                       // glob patterns of metric names; empty: each command's headline metrics
+  bool other_machines = false;  // compare although the machines differ
 };
 
 struct ComparedMetric {
