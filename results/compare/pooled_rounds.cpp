@@ -1,0 +1,70 @@
+#include "results/compare/pooled_rounds.hpp"
+
+#include <algorithm>
+#include <map>
+#include <set>
+#include <string>
+#include <utility>
+
+#include "results/cells.hpp"
+#include "results/compare/matched_cells.hpp"
+
+namespace penstock {
+namespace {
+
+// What tells sweeps, their arms and machines apart; "" for what no sweep made.
+std::string sweep_of(const Record& record) {
+  if (!record.label.contains("sweep")) return "";
+  return record.command + "|" + label_text(record) + "|" + arm_of(record) + "|" +
+         environment_text(record, "host");
+}
+
+void append(Record& pooled, const Record& round) {
+  for (const auto& [name, metric] : round.metrics) {
+    const auto [at, fresh] = pooled.metrics.try_emplace(name, metric);
+    if (!fresh && at->second.unit == metric.unit && at->second.per == metric.per)
+      at->second.samples.insert(at->second.samples.end(), metric.samples.begin(), metric.samples.end());
+  }
+  judge(pooled.verdict, pooled.reason, round.verdict, round.reason);
+}
+
+// Of the rounds of one cell, in order of time.
+Record pooled(const std::vector<const Record*>& rounds) {
+  Record all = *rounds.back();
+  all.metrics.clear();
+  all.verdict = Verdict::ok;
+  all.reason.clear();
+  for (const Record* round : rounds) append(all, *round);
+  return all;
+}
+
+}  // namespace
+
+std::size_t pool_rounds(std::vector<StoredRecord>& records) {
+  std::map<std::string, std::vector<const Record*>> sweeps;
+  for (const StoredRecord& stored : records)
+    if (const std::string sweep = sweep_of(stored.record); !sweep.empty() && is_usable(stored.record))
+      sweeps[sweep].push_back(&stored.record);
+  std::map<const Record*, Record> pools;  // by the latest round
+  std::set<const Record*> gone;
+  for (const auto& [sweep, members] : sweeps) {
+    for (Cell& cell : match_cells(members, {}).cells) {
+      if (cell.base.size() < 2) continue;
+      std::stable_sort(cell.base.begin(), cell.base.end(),
+                       [](const Record* a, const Record* b) { return a->started < b->started; });
+      pools.emplace(cell.base.back(), pooled(cell.base));
+      gone.insert(cell.base.begin(), cell.base.end() - 1);
+    }
+  }
+  std::vector<StoredRecord> kept;
+  for (StoredRecord& stored : records) {
+    if (gone.contains(&stored.record)) continue;
+    const auto at = pools.find(&stored.record);
+    StoredRecord& placed = kept.emplace_back(std::move(stored));
+    if (at != pools.end()) placed.record = std::move(at->second);
+  }
+  records = std::move(kept);
+  return gone.size();
+}
+
+}  // namespace penstock
