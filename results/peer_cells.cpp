@@ -20,6 +20,11 @@ std::string size_words(const Record& record, std::string_view name) {
   return *bytes >= 0 && *bytes < 1e18 ? format_size(static_cast<std::uint64_t>(*bytes)) : "";
 }
 
+bool is_direct(const Record& record) {
+  const std::string direct = parameter_text(record, "direct");
+  return direct == "1" || direct == "true";
+}
+
 // Without one it may not stand beside any.
 bool names_tier(const Record& record) {
   return record.parameters.contains("tier") || record.tiers.contains("data");
@@ -46,8 +51,7 @@ std::string peer_work(const Record& record) {
   if (const auto depth = parameter_number(record, "iodepth"); depth && *depth > 1)
     add(work, "depth " + parameter_text(record, "iodepth"));
   add(work, parameter_text(record, "ioengine"));
-  const std::string direct = parameter_text(record, "direct");
-  if (direct == "1" || direct == "true") add(work, "direct");
+  if (is_direct(record)) add(work, "direct");
   return work.empty() ? parameter_text(record, "benchmark") : work;
 }
 
@@ -66,7 +70,8 @@ std::vector<PeerCurve> peer_curves(std::span<const Record> records) {
       ++at;
     if (at == curves.size()) {
       const std::string way = parameter_text(record, "rw");
-      curves.push_back({tier, "", way.empty() || way.find("read") != std::string::npos, {}});
+      curves.push_back(
+          {tier, "", is_direct(record), way.empty() || way.find("read") != std::string::npos, {}});
       programs.push_back(program);
       works.push_back(work);
     }
@@ -82,6 +87,12 @@ std::vector<PeerCurve> peer_curves(std::span<const Record> records) {
       }
   }
   return curves;
+}
+
+bool stands_beside(const PeerCurve& peer, const ReadGroup& group) {
+  const ReadCurve* const ours = group.find(peer.tier);
+  if (!peer.reads || ours == nullptr || (peer.direct && group.cache == "warm")) return false;
+  return parameter_number(*ours->at.begin()->second, "ranks").value_or(1) <= 1;
 }
 
 }  // namespace penstock

@@ -62,7 +62,7 @@ void say_peers(const std::vector<PeerCurve>& peers, const std::vector<ReadGroup>
   for (const PeerCurve& peer : peers)
     for (const ReadGroup& group : groups) {
       const ReadCurve* const ours = group.find(peer.tier);
-      if (!peer.reads || ours == nullptr) continue;
+      if (!stands_beside(peer, group)) continue;
       for (auto at = peer.at.rbegin(); at != peer.at.rend(); ++at) {
         const auto same = ours->at.find(at->first);
         const auto theirs = metric_value(*at->second, "payload_bytes_per_s");

@@ -1,6 +1,7 @@
 """penstock report: what it writes and what it refuses. test_report_page.py opens the page."""
 
 import csv
+import io
 import json
 import os
 import signal
@@ -57,7 +58,7 @@ class Report(CliTest):
     def test_the_numbers_of_every_picture_as_files(self):
         synthetic.write(self.dir / "runs", synthetic.whole_experiment() + synthetic.grid_experiment() + synthetic.saving_experiment())
         self.run_cli("report", "runs", "--to", "csv", "-o", "numbers")
-        files = {path.name: list(csv.reader(path.open(newline=""))) for path in (self.dir / "numbers").iterdir()}
+        files = {path.name: list(csv.reader(io.StringIO(path.read_bytes().decode(), newline=""))) for path in (self.dir / "numbers").iterdir()}
         for words in ("bandwidth-against-threads", "latency-against-threads", "payload-over-time", "how-busy-the-accelerator-was",
                       "where-the-time-went", "stages-of", "how-long-a-save-holds", "written-saved", "steps-saved"):
             self.assertTrue([name for name in files if words in name], words)

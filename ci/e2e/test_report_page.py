@@ -309,13 +309,13 @@ class Page(CliTest):
             self.assertGreater(all_charts, 100)
             self.assertLess(drawn, 24)
         self.browser.evaluate("location.hash = '#record-2777'")
-        self.browser.draw()
-        place = self.browser.evaluate("""(() => {
-          const box = document.getElementById('record-2777').getBoundingClientRect();
-          return [box.height, box.top >= 0 && box.bottom <= innerHeight];
-        })()""")
-        self.assertGreater(place[0], 0)
-        self.assertTrue(place[1])
+        self.browser.evaluate("""new Promise((done) => {
+          const look = () => {
+            const box = document.getElementById('record-2777').getBoundingClientRect();
+            return box.height > 0 && box.top >= 0 && box.bottom <= innerHeight ? done() : setTimeout(look, 20);
+          };
+          look();
+        })""")
         if self.charts:
             self.browser.evaluate("document.getElementById('reading-40').open = true; document.getElementById('reading-40').scrollIntoView()")
             self.browser.evaluate("""new Promise((done) => {

@@ -96,7 +96,7 @@ constexpr std::size_t kPeerMark = 5;
 std::vector<const PeerCurve*> peers_of(const ReadGroup& group, const std::vector<PeerCurve>& peers) {
   std::vector<const PeerCurve*> found;
   for (const PeerCurve& peer : peers)
-    if (peer.reads && group.find(peer.tier) != nullptr) found.push_back(&peer);
+    if (stands_beside(peer, group)) found.push_back(&peer);
   return found;
 }
 

@@ -153,6 +153,21 @@ TEST(Peers, StandBesideTheTierOfTheSameNameAndInATable) {
   EXPECT_FALSE(has(page, "id=\"other\"")) << "not also elsewhere";
 }
 
+TEST(Peers, AreNotHeldAgainstWhatTheyDidNotDo) {
+  const auto beside = [](Record peer, Record ours) {
+    const std::vector<Record> records{std::move(ours), std::move(peer)};
+    return stands_beside(peer_curves(records)[0], read_groups(records)[0]);
+  };
+  EXPECT_TRUE(beside(by_fio(4, 500), read_cell("disk", 4, "cold", 400)));
+  EXPECT_FALSE(beside(by_fio(4, 500), read_cell("disk", 4, "warm", 400))) << "direct against cached";
+  Record cached = by_fio(4, 500);
+  cached.parameters["direct"] = 0;
+  EXPECT_TRUE(beside(cached, read_cell("disk", 4, "warm", 400)));
+  Record job = read_cell("disk", 4, "cold", 400);
+  job.parameters["ranks"] = 8;
+  EXPECT_FALSE(beside(by_fio(4, 500), job));
+}
+
 TEST(Peers, ThatWriteOrHaveNoTierInCommonAreInTheTableAlone) {
   Record writes = by_fio(4, 300);
   writes.parameters["rw"] = "write";
@@ -227,7 +242,7 @@ TEST(Waterfall, FallsFromTheWallToWhatTheAcceleratorComputed) {
   EXPECT_TRUE(waterfall_of(record).losses.empty()) << "without a step nothing is lost of it";
 }
 
-ComparedMetric compared(const std::string& cell, Outcome outcome, double base, double candidate) {
+ComparedMetric compared(const std::string& cell, GateOutcome outcome, double base, double candidate) {
   ComparedMetric row;
   row.cell = cell;
   row.metric = "samples_per_s";
@@ -244,14 +259,14 @@ ComparedMetric compared(const std::string& cell, Outcome outcome, double base, d
 
 TEST(Changes, AreSaidDrawnAndListed) {
   NamedComparison one{"monday", "tuesday", {}};
-  one.comparison.rows = {compared("read <disk>, threads 4", Outcome::regression, 1000, 800),
-                         compared("read fast, threads 4", Outcome::better, 1000, 1300),
-                         compared("read fast, threads 8", Outcome::same, 1000, 1010)};
+  one.comparison.rows = {compared("read <disk>, threads 4", GateOutcome::regression, 1000, 800),
+                         compared("read fast, threads 4", GateOutcome::better, 1000, 1300),
+                         compared("read fast, threads 8", GateOutcome::same, 1000, 1010)};
   one.comparison.rows[2].detectable = 0.07;
   one.comparison.remarks = {"unpaired: drift not excluded"};
   ComparedMetric gone;
   gone.cell = "train alexnet";
-  gone.outcome = Outcome::missing;
+  gone.outcome = GateOutcome::missing;
   gone.base_samples = 5;
   one.comparison.rows.push_back(gone);
   const Page page = make_page(set_of({read_cell("disk", 1, "cold", 100)}), Output{}, "Title", {one});
@@ -272,7 +287,7 @@ TEST(Changes, AreSaidDrawnAndListed) {
 
 TEST(Changes, BeyondMeasureBreakNothing) {
   NamedComparison one{"a", "b", {}};
-  one.comparison.rows = {compared("x", Outcome::regression, 1, 1)};
+  one.comparison.rows = {compared("x", GateOutcome::regression, 1, 1)};
   one.comparison.rows[0].change = std::numeric_limits<double>::infinity();
   one.comparison.rows[0].interval = Interval{-1, std::numeric_limits<double>::infinity()};
   const std::string page = make_page(set_of({read_cell("disk", 1, "cold", 100)}), Output{}, "T", {one}).html;

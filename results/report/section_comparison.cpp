@@ -16,44 +16,44 @@ using Kind = HtmlTable::Kind;
 
 constexpr std::size_t kRows = 100;  // in one table; the others fold away
 
-std::string_view outcome_class(Outcome outcome) {
+std::string_view outcome_class(GateOutcome outcome) {
   switch (outcome) {
-    case Outcome::same:
-    case Outcome::better:
+    case GateOutcome::same:
+    case GateOutcome::better:
       return "good";
-    case Outcome::inconclusive:
-    case Outcome::incomparable:
-    case Outcome::differs:
-    case Outcome::added:
+    case GateOutcome::inconclusive:
+    case GateOutcome::incomparable:
+    case GateOutcome::differs:
+    case GateOutcome::added:
       return "caution";
-    case Outcome::regression:
-    case Outcome::missing:
-    case Outcome::failed:
+    case GateOutcome::regression:
+    case GateOutcome::missing:
+    case GateOutcome::failed:
       break;
   }
   return "failure";
 }
 
 // As outcome_name(), for readers.
-std::string outcome_words(Outcome outcome) {
+std::string outcome_words(GateOutcome outcome) {
   switch (outcome) {
-    case Outcome::same:
+    case GateOutcome::same:
       return "no difference";
-    case Outcome::better:
+    case GateOutcome::better:
       return "better";
-    case Outcome::regression:
+    case GateOutcome::regression:
       return "worse";
-    case Outcome::inconclusive:
+    case GateOutcome::inconclusive:
       return "too few samples";
-    case Outcome::missing:
+    case GateOutcome::missing:
       return "missing";
-    case Outcome::failed:
+    case GateOutcome::failed:
       return "failed";
-    case Outcome::incomparable:
+    case GateOutcome::incomparable:
       return "incomparable";
-    case Outcome::differs:
+    case GateOutcome::differs:
       return "differs";
-    case Outcome::added:
+    case GateOutcome::added:
       break;
   }
   return "new";
@@ -99,7 +99,7 @@ double reach_of(const std::vector<ComparedMetric>& rows) {
   return std::min(reach * 1.05, 2.0);
 }
 
-std::size_t count_of(const Comparison& comparison, Outcome outcome) {
+std::size_t count_of(const Comparison& comparison, GateOutcome outcome) {
   return static_cast<std::size_t>(
       std::count_if(comparison.rows.begin(), comparison.rows.end(),
                     [&](const ComparedMetric& row) { return row.outcome == outcome; }));
@@ -112,7 +112,7 @@ std::string change_words(const ComparedMetric& row) {
 }
 
 // The first two of an outcome, by name.
-std::string most_of(const Comparison& comparison, Outcome outcome) {
+std::string most_of(const Comparison& comparison, GateOutcome outcome) {
   std::vector<std::string> names;
   for (const ComparedMetric& row : comparison.rows)
     if (row.outcome == outcome) names.push_back(change_words(row));
@@ -122,20 +122,20 @@ std::string most_of(const Comparison& comparison, Outcome outcome) {
 std::string said_of(const NamedComparison& one) {
   const Comparison& all = one.comparison;
   std::vector<std::string> parts;
-  const auto add = [&](Outcome outcome, const char* words, bool named) {
+  const auto add = [&](GateOutcome outcome, const char* words, bool named) {
     const std::size_t count = count_of(all, outcome);
     if (count > 0)
       parts.push_back(fmt::format("{} {}{}", count, words, named ? ": " + most_of(all, outcome) : ""));
   };
-  add(Outcome::regression, "worse", true);
-  add(Outcome::better, "better", true);
-  add(Outcome::missing, "missing", true);
-  add(Outcome::failed, "failed", true);
-  add(Outcome::inconclusive, "undecided for too few samples", false);
-  add(Outcome::incomparable, "incomparable", false);
-  add(Outcome::differs, "otherwise", true);
-  add(Outcome::same, "without a difference that counts", false);
-  add(Outcome::added, "new", false);
+  add(GateOutcome::regression, "worse", true);
+  add(GateOutcome::better, "better", true);
+  add(GateOutcome::missing, "missing", true);
+  add(GateOutcome::failed, "failed", true);
+  add(GateOutcome::inconclusive, "undecided for too few samples", false);
+  add(GateOutcome::incomparable, "incomparable", false);
+  add(GateOutcome::differs, "otherwise", true);
+  add(GateOutcome::same, "without a difference that counts", false);
+  add(GateOutcome::added, "new", false);
   std::string text = fmt::format("From {} to {}: ", one.base, one.candidate);
   if (parts.empty()) return text + "nothing to compare.";
   for (std::size_t i = 0; i < parts.size(); ++i) text += (i == 0 ? "" : "; ") + parts[i];
@@ -164,7 +164,7 @@ void add_row(HtmlTable& table, const ComparedMetric& row, double reach, const Ou
   const bool base = row.base_samples > 0;
   const bool candidate = row.candidate_samples > 0;
   std::string words = escape(row.reason);
-  if (row.outcome == Outcome::same && row.detectable)
+  if (row.outcome == GateOutcome::same && row.detectable)
     words +=
         fmt::format("{}{} would have been found", words.empty() ? "" : "; ", format_percent(*row.detectable));
   table.row({text(row.cell), text(row.metric), text(base ? value_text(row.base, row.unit, output) : "-"),

@@ -114,7 +114,7 @@ std::string sentence_list(const std::vector<Sentence>& all, Tone tone) {
     if (sentence.tone != tone) continue;
     const std::string to = sentence.anchor.empty()
                                ? ""
-                               : " <a class=\"to\" href=\"#" + escape(sentence.anchor) + "\">the numbers</a>";
+                               : " <a class=\"to\" href=\"#" + escape(sentence.anchor) + "\">numbers</a>";
     (count++ < kShown ? items : folded) += "<li>" + escape(sentence.text) + to + "</li>\n";
   }
   if (items.empty()) return "";
