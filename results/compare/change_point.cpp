@@ -1,0 +1,87 @@
+#include "results/compare/change_point.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+#include <utility>
+#include <vector>
+
+#include "io_backends/base/random.hpp"
+#include "results/statistics.hpp"
+
+namespace penstock {
+namespace {
+
+// Midranks less their mean, so that they add up to 0.
+std::vector<double> centred_ranks(std::span<const double> values) {
+  std::vector<std::size_t> order(values.size());
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  std::sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) { return values[a] < values[b]; });
+  std::vector<double> ranks(values.size());
+  const double mean = (static_cast<double>(values.size()) + 1) / 2;
+  for (std::size_t from = 0; from < order.size();) {
+    std::size_t to = from;
+    while (to < order.size() && values[order[to]] == values[order[from]]) ++to;
+    for (std::size_t i = from; i < to; ++i) ranks[order[i]] = static_cast<double>(from + 1 + to) / 2 - mean;
+    from = to;
+  }
+  return ranks;
+}
+
+struct Farthest {
+  std::size_t at = kLeastSegment;
+  double sum = 0;
+};
+
+Farthest farthest(std::span<const double> ranks) {
+  Farthest found;
+  double sum = 0;
+  for (std::size_t i = 0; i + kLeastSegment < ranks.size(); ++i) {
+    sum += ranks[i];
+    if (i + 1 >= kLeastSegment && std::abs(sum) > found.sum) found = {i + 1, std::abs(sum)};
+  }
+  return found;
+}
+
+// The ring of values, cut into blocks at a drawn place, its blocks shuffled.
+void shuffle_blocks(std::span<const double> ring, std::size_t block, const RandomStream& draw,
+                    std::vector<std::size_t>& starts, std::vector<double>& out) {
+  const std::size_t n = ring.size();
+  const std::size_t turn = draw.below(0, n);
+  std::iota(starts.begin(), starts.end(), std::size_t{0});
+  for (std::size_t i = starts.size(); i > 1; --i) std::swap(starts[i - 1], starts[draw.below(i, i)]);
+  out.clear();
+  for (const std::size_t start : starts)
+    for (std::size_t i = start * block; i < std::min(n, (start + 1) * block); ++i)
+      out.push_back(ring[(turn + i) % n]);
+}
+
+}  // namespace
+
+std::optional<ChangePoint> find_change(std::span<const double> values, std::uint64_t seed,
+                                       std::size_t permutations) {
+  const std::size_t n = values.size();
+  if (n < kLeastHistory) return std::nullopt;
+  if (!std::all_of(values.begin(), values.end(), [](double value) { return std::isfinite(value); }))
+    return std::nullopt;
+  const std::vector<double> ranks = centred_ranks(values);
+  const Farthest seen = farthest(ranks);
+  const std::size_t block = std::max<std::size_t>(5, n / 10);
+  std::vector<std::size_t> starts((n + block - 1) / block);
+  std::vector<double> shuffled;
+  shuffled.reserve(n);
+  const RandomStream draws(seed, "change point");
+  std::size_t as_far = 0;
+  for (std::size_t i = 0; i < permutations; ++i) {
+    shuffle_blocks(ranks, block, draws.substream(i), starts, shuffled);
+    if (farthest(shuffled).sum >= seen.sum) ++as_far;
+  }
+  ChangePoint change;
+  change.at = seen.at;
+  change.p = static_cast<double>(as_far + 1) / static_cast<double>(permutations + 1);
+  change.before = median(values.first(seen.at));
+  change.after = median(values.subspan(seen.at));
+  return change;
+}
+
+}  // namespace penstock

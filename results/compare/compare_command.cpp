@@ -1,0 +1,279 @@
+// penstock compare BASE NEW: the regression gate. The rules are in comparison.hpp.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <climits>
+#include <cstdio>
+#include <cstdlib>
+#include <filesystem>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "io_backends/base/command.hpp"
+#include "io_backends/base/interrupt.hpp"
+#include "io_backends/base/progress.hpp"
+#include "io_backends/base/whole_file.hpp"
+#include "results/compare/comparison.hpp"
+#include "results/compare/gate_formats.hpp"
+#include "results/compare/gate_words.hpp"
+#include "results/compare/history.hpp"
+#include "results/compare/matched_cells.hpp"
+#include "results/store.hpp"
+
+namespace penstock {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::string_view kWhat = "What to compare";
+constexpr std::string_view kRule = "What counts";
+constexpr std::string_view kOut = "Output";
+
+constexpr OptionSpec kOptions[] = {
+    {.name = "arms",
+     .value = "BASE,NEW",
+     .help = "of records that were measured in turn, the arm to hold against and the arm to judge",
+     .group = kWhat},
+    {.name = "metric",
+     .value = "GLOB",
+     .help = "compare these metrics and not those that a command is usually judged by",
+     .group = kWhat,
+     .repeated = true},
+    {.name = "other-machines",
+     .type = OptionType::flag,
+     .help = "compare although the machines differ",
+     .group = kWhat},
+    {.name = "history",
+     .type = OptionType::flag,
+     .help = "the nouns are results of many days: say where they changed (advisory, exit 0; needs 30 runs)",
+     .group = kWhat},
+    {.name = "alpha",
+     .type = OptionType::real,
+     .value = "P",
+     .fallback = "0.01",
+     .help = "the probability of a false alarm in the whole comparison, at most",
+     .group = kRule},
+    {.name = "least-effect",
+     .type = OptionType::real,
+     .value = "SHARE",
+     .fallback = "0.05",
+     .help = "changes below it are none: 0.05 is 5%",
+     .group = kRule},
+    {.name = "junit",
+     .value = "FILE",
+     .help =
+         "JUnit XML: regression is a failure; missing, failed, incomparable an error; inconclusive skipped",
+     .group = kOut},
+    {.name = "markdown", .value = "FILE", .help = "the table as Markdown", .group = kOut},
+    {.name = "github",
+     .type = OptionType::flag,
+     .help = "annotations for GitHub Actions on stdout (with --json on stderr), and the step summary",
+     .group = kOut},
+};
+
+// The noun itself, and of a folder also what lies in its folders and theirs: sweeps keep an arm in
+// RESULTS/NAME/ARM.
+std::vector<fs::path> with_folders(const fs::path& noun) {
+  constexpr int kDeep = 1;  // below the noun's own folders
+  std::vector<fs::path> paths{noun};
+  std::error_code code;
+  if (!fs::is_directory(noun, code)) return paths;
+  for (fs::recursive_directory_iterator at(noun, code), end; !code && at != end; at.increment(code)) {
+    std::error_code unknown;
+    const bool folder = at->is_directory(unknown) && !at->path().filename().string().starts_with('.');
+    if (folder) paths.push_back(at->path());
+    if (!folder || at.depth() >= kDeep) at.disable_recursion_pending();
+  }
+  std::sort(paths.begin() + 1, paths.end());
+  return paths;
+}
+
+RecordSet of_arm(const RecordSet& set, const std::string& arm) {
+  RecordSet part;
+  part.files = set.files;
+  part.problems = set.problems;
+  for (const StoredRecord& stored : set.records)
+    if (arm_of(stored.record) == arm) part.records.push_back(stored);
+  return part;
+}
+
+std::string arms_text(const std::set<std::string>& arms) {
+  std::string text;
+  for (const std::string& arm : arms) text += (text.empty() ? "'" : ", '") + arm + "'";
+  return arms.empty() ? "no arms" : "the arms " + text;
+}
+
+// The two arms of one set: those that were named, else two of which one is called "base".
+Result<std::pair<std::string, std::string>> which_arms(const std::string& named, const RecordSet& set) {
+  std::set<std::string> arms;
+  for (const StoredRecord& stored : set.records)
+    if (const std::string arm = arm_of(stored.record); !arm.empty()) arms.insert(arm);
+  if (named.empty()) {
+    if (arms.size() == 2 && arms.contains("base"))
+      return std::pair{std::string("base"), *std::find_if(arms.begin(), arms.end(),
+                                                          [](const auto& arm) { return arm != "base"; })};
+    return make_error(
+        Errc::invalid_argument,
+        fmt::format("the records have {}: --arms BASE,NEW names two of them, and two nouns compare "
+                    "two sets of results",
+                    arms_text(arms)));
+  }
+  const std::size_t comma = named.find(',');
+  if (comma == std::string::npos || comma == 0 || comma + 1 == named.size() ||
+      named.find(',', comma + 1) != std::string::npos)
+    return make_error(Errc::invalid_argument, "--arms takes two names, as in --arms base,candidate");
+  const std::pair both{named.substr(0, comma), named.substr(comma + 1)};
+  for (const std::string& arm : {both.first, both.second})
+    if (!arms.contains(arm))
+      return make_error(
+          Errc::invalid_argument,
+          fmt::format("no record is of the arm '{}'; the records have {}", arm, arms_text(arms)));
+  if (both.first == both.second)
+    return make_error(Errc::invalid_argument, "--arms takes two different names");
+  return both;
+}
+
+struct Sides {
+  RecordSet base;
+  RecordSet candidate;
+};
+
+Result<Sides> read_sides(const CommandContext& context) {
+  const std::string arms = context.options.text("arms");
+  if (context.positionals.size() == 1) {
+    PENSTOCK_ASSIGN(const RecordSet all, read_records(with_folders(context.positionals[0])));
+    PENSTOCK_ASSIGN(const auto named, which_arms(arms, all));
+    return Sides{of_arm(all, named.first), of_arm(all, named.second)};
+  }
+  if (context.positionals.size() != 2)
+    return make_error(Errc::invalid_argument, "two sets of results are compared: penstock compare BASE NEW");
+  const fs::path nouns[] = {context.positionals[0], context.positionals[1]};
+  PENSTOCK_ASSIGN(RecordSet base, read_records(std::span(nouns).first(1)));
+  PENSTOCK_ASSIGN(RecordSet candidate, read_records(std::span(nouns).last(1)));
+  if (!arms.empty()) {
+    RecordSet all = base;
+    all.records.insert(all.records.end(), candidate.records.begin(), candidate.records.end());
+    PENSTOCK_ASSIGN(const auto named, which_arms(arms, all));
+    return Sides{of_arm(base, named.first), of_arm(candidate, named.second)};
+  }
+  if (!base.files.empty() && base.files == candidate.files)
+    return make_error(Errc::invalid_argument,
+                      fmt::format("base and candidate are the same records, '{}'", nouns[0].string()));
+  return Sides{std::move(base), std::move(candidate)};
+}
+
+Result<void> write_file(const std::string& path, std::string_view what, const std::string& text) {
+  PENSTOCK_ASSIGN(WholeFile file, WholeFile::create(path, what));
+  PENSTOCK_TRY(file.write(text));
+  return file.publish();
+}
+
+// GitHub reads the summary of a step from the end of a file that all the step's programs write to.
+Result<void> add_to_step_summary(const std::string& text) {
+  const char* const path = std::getenv("GITHUB_STEP_SUMMARY");
+  if (path == nullptr || *path == '\0') return success();
+  std::FILE* const file = std::fopen(path, "ae");
+  if (file == nullptr) return errno_error(errno, "cannot write the step summary", path);
+  const bool wrote = std::fwrite(text.data(), 1, text.size(), file) == text.size();
+  const int failure = errno;
+  if (std::fclose(file) != 0 || !wrote)
+    return errno_error(wrote ? errno : failure, "cannot write the step summary", path);
+  return success();
+}
+
+// One comparison in every form that it may be asked for.
+struct Forms {
+  std::string text;
+  std::string json;
+  std::string junit;
+  std::string markdown;
+  std::string annotations;
+};
+
+Result<void> publish(const CommandContext& context, const Forms& forms) {
+  PENSTOCK_TRY(check_interrupt());
+  if (const std::string path = context.options.text("junit"); !path.empty())
+    PENSTOCK_TRY(write_file(path, "the JUnit file", forms.junit));
+  if (const std::string path = context.options.text("markdown"); !path.empty())
+    PENSTOCK_TRY(write_file(path, "the Markdown file", forms.markdown));
+  const std::string& out = context.output.json ? forms.json : forms.text;
+  std::fwrite(out.data(), 1, out.size(), stdout);
+  if (!context.options.flag("github")) return success();
+  std::fwrite(forms.annotations.data(), 1, forms.annotations.size(), context.output.json ? stderr : stdout);
+  return add_to_step_summary(forms.markdown);
+}
+
+CompareSettings settings_of(const Options& options) {
+  return {.alpha = options.real("alpha"),
+          .least_effect = options.real("least-effect"),
+          .metrics = options.texts("metric"),
+          .other_machines = options.flag("other-machines")};
+}
+
+void warn_of(const RecordSet& set) {
+  for (const std::string& problem : set.problems) warn(problem);
+}
+
+Result<int> compare(const CommandContext& context) {
+  PENSTOCK_ASSIGN(const Sides sides, read_sides(context));
+  warn_of(sides.base);
+  if (sides.candidate.files != sides.base.files) warn_of(sides.candidate);
+  const CompareSettings settings = settings_of(context.options);
+  PENSTOCK_ASSIGN(const Comparison comparison, compare_records(sides.base, sides.candidate, settings));
+  PENSTOCK_TRY(publish(context, {.text = comparison_text(comparison, settings, context.output),
+                                 .json = comparison_json(comparison, settings),
+                                 .junit = comparison_junit(comparison, settings, context.output),
+                                 .markdown = comparison_markdown(comparison, settings, context.output),
+                                 .annotations = comparison_annotations(comparison, context.output)}));
+  return comparison.exit_code();
+}
+
+Result<int> history(const CommandContext& context) {
+  for (const std::string_view name : {"arms", "junit"})
+    if (context.options.given(name))
+      return make_error(Errc::invalid_argument, fmt::format("--{} does not go with --history", name));
+  if (context.positionals.empty())
+    return make_error(Errc::invalid_argument,
+                      "--history takes results: penstock compare --history RESULTS...");
+  const std::vector<fs::path> paths(context.positionals.begin(), context.positionals.end());
+  PENSTOCK_ASSIGN(const RecordSet set, read_records(paths));
+  warn_of(set);
+  const CompareSettings settings = settings_of(context.options);
+  PENSTOCK_ASSIGN(const History found, look_at_history(set, settings));
+  PENSTOCK_TRY(publish(context, {.text = history_text(found, context.output),
+                                 .json = history_json(found, settings),
+                                 .junit = "",
+                                 .markdown = history_markdown(found, context.output),
+                                 .annotations = history_annotations(found)}));
+  return 0;
+}
+
+// 1 says that something got slower: whatever hinders the comparison itself is 2.
+Result<int> run_compare(const CommandContext& context) {
+  Result<int> code = context.options.flag("history") ? history(context) : compare(context);
+  if (!code.ok() && code.error().code != Errc::interrupted) code.error().code = Errc::invalid_argument;
+  return code;
+}
+
+}  // namespace
+
+extern const CommandInfo command_compare;
+const CommandInfo command_compare{
+    .name = "compare",
+    .summary =
+        "the regression gate: what changed between two sets of results, and whether it may be believed",
+    .options = kOptions,
+    .run = run_compare,
+    .synopsis =
+        "penstock compare BASE NEW [options] | compare RESULTS --arms BASE,NEW | compare --history "
+        "RESULTS...",
+    .examples = {"penstock compare monday/ tuesday/ --junit gate.xml   # tuesday against monday",
+                 "penstock compare gate/reads --arms base,candidate    # the two arms of `penstock sweep`"},
+    .nouns = "BASE NEW",
+    .nouns_at_least = 1,
+    .nouns_at_most = INT_MAX,
+};
+
+}  // namespace penstock

@@ -1,0 +1,61 @@
+// For tests only: two sides of runs to compare.
+#pragma once
+
+#include <cmath>
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "io_backends/base/random.hpp"
+#include "results/records_testing.hpp"
+#include "results/store.hpp"
+
+namespace penstock {
+
+inline RecordSet set_of(std::vector<Record> records) {
+  RecordSet set;
+  set.files.emplace_back("runs/x.jsonl");
+  for (Record& record : records) {
+    set.records.push_back({std::move(record), "runs/x.jsonl", set.records.size() + 1});
+  }
+  return set;
+}
+
+// One run of `penstock read` with this rate in MiB/s (NaN stays NaN) and nothing else.
+inline Record run_of(double mib_per_s, int number = 0) {
+  Record record = read_cell("disk", 4, "cold", 1);
+  record.id += "-" + std::to_string(number);
+  record.metrics.clear();
+  record.metrics["payload_bytes_per_s"] = {"B/s", Better::higher, "repeat", {mib_per_s * 1048576}};
+  return record;
+}
+
+// As one arm of an interleaved suite.
+inline Record turn_of(const std::string& arm, std::uint64_t index, double mib_per_s) {
+  Record record = run_of(mib_per_s, static_cast<int>(index));
+  record.pair = Json{{"suite", "s"}, {"index", index}, {"arm", arm}};
+  return record;
+}
+
+// `n` numbers around `middle` with 2% of noise.
+inline std::vector<double> noise(std::size_t n, double middle, std::uint64_t seed) {
+  const RandomStream draws(seed, "noise");
+  std::vector<double> values;
+  for (std::uint64_t i = 0; i < n; ++i) values.push_back(middle * std::exp(0.02 * draws.normal(i)));
+  return values;
+}
+
+inline RecordSet arm_of_suite(const std::string& arm, const std::vector<double>& rates) {
+  std::vector<Record> records;
+  for (std::size_t i = 0; i < rates.size(); ++i) records.push_back(turn_of(arm, i, rates[i]));
+  return set_of(std::move(records));
+}
+
+inline RecordSet runs_with(const std::vector<double>& rates) {
+  std::vector<Record> records;
+  for (std::size_t i = 0; i < rates.size(); ++i) records.push_back(run_of(rates[i], static_cast<int>(i)));
+  return set_of(std::move(records));
+}
+
+}  // namespace penstock

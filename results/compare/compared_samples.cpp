@@ -1,0 +1,105 @@
+#include "results/compare/compared_samples.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <iterator>
+#include <map>
+#include <utility>
+
+#include "results/statistics.hpp"
+
+namespace penstock {
+namespace {
+
+constexpr double kLogOfZero = -1e6;
+
+std::string_view direction(Better better) {
+  return better == Better::higher ? "higher" : better == Better::lower ? "lower" : "neither";
+}
+
+std::vector<double> finite(const std::vector<double>& samples) {
+  std::vector<double> values;
+  std::copy_if(samples.begin(), samples.end(), std::back_inserter(values),
+               [](double sample) { return std::isfinite(sample); });
+  return values;
+}
+
+// The same metric is told by the same words; what differs, else "".
+std::string mismatch(const Metric& one, const Metric& other) {
+  if (one.unit != other.unit)
+    return fmt::format("the unit is '{}' here and '{}' there", one.unit, other.unit);
+  if (one.better != other.better)
+    return fmt::format("better is {} here and {} there", direction(one.better), direction(other.better));
+  if (one.per != other.per)
+    return fmt::format("a sample is of one {} here and of one {} there", one.per, other.per);
+  return "";
+}
+
+using PairKey = std::pair<std::string, std::string>;  // suite and index
+struct Partners {
+  std::vector<double> base;
+  std::vector<double> candidate;
+};
+
+}  // namespace
+
+std::optional<ComparedSamples> gather_samples(const Cell& cell, const std::string& metric, std::string& why) {
+  ComparedSamples found;
+  const Metric* first = nullptr;
+  const bool arms = are_arms(cell.base, cell.candidate);
+  std::map<PairKey, Partners> partners;
+  const auto add = [&](const Record& record, std::vector<double>& samples, std::vector<double>& runs,
+                       std::vector<double> Partners::*side) {
+    const auto at = record.metrics.find(metric);
+    if (at == record.metrics.end()) return true;
+    if (first == nullptr) first = &at->second;
+    why = mismatch(*first, at->second);
+    if (!why.empty()) return false;
+    const std::vector<double> values = finite(at->second.samples);
+    if (values.empty()) return true;
+    samples.insert(samples.end(), values.begin(), values.end());
+    runs.push_back(median(values));
+    if (!arms || !record.pair.contains("index")) return true;
+    std::vector<double>& of_pair = partners[{suite_of(record), record.pair["index"].dump()}].*side;
+    of_pair.insert(of_pair.end(), values.begin(), values.end());
+    return true;
+  };
+  for (const Record* const record : cell.base)
+    if (!add(*record, found.base, found.base_runs, &Partners::base)) return std::nullopt;
+  for (const Record* const record : cell.candidate)
+    if (!add(*record, found.candidate, found.candidate_runs, &Partners::candidate)) return std::nullopt;
+  if (first != nullptr) {
+    found.unit = first->unit;
+    found.better = first->better;
+  }
+  for (const auto& [key, both] : partners) {
+    if (both.base.empty() || both.candidate.empty())
+      ++found.alone;
+    else
+      found.pairs.push_back({median(both.base), median(both.candidate)});
+  }
+  if (found.pairs.empty()) found.alone = 0;
+  return found;
+}
+
+bool is_count(const ComparedSamples& samples) {
+  if ((samples.unit != "B" && samples.unit != "1") || samples.base.empty()) return false;
+  const auto whole = [](double value) { return value == std::floor(value); };
+  return std::all_of(samples.base.begin(), samples.base.end(),
+                     [&](double value) { return whole(value) && value == samples.base.front(); }) &&
+         std::all_of(samples.candidate.begin(), samples.candidate.end(), whole);
+}
+
+double log_or_zero(double value) {
+  return value > 0 ? std::log(value) : kLogOfZero;
+}
+
+std::optional<double> change_of(double shift) {
+  // Half of it is left where one of two averaged differences was beyond measure.
+  if (shift > -kLogOfZero / 4) return std::nullopt;
+  return std::expm1(std::max(shift, kLogOfZero));
+}
+
+}  // namespace penstock

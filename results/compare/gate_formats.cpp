@@ -1,0 +1,226 @@
+#include "results/compare/gate_formats.hpp"
+
+#include <fmt/format.h>
+
+#include <cmath>
+#include <optional>
+
+#include "results/compare/gate_words.hpp"
+#include "results/record.hpp"
+
+namespace penstock {
+namespace {
+
+Json number(double value) {
+  return std::isfinite(value) ? Json(value) : Json();
+}
+Json number(const std::optional<double>& value) {
+  return value ? number(*value) : Json();
+}
+Json interval_json(const std::optional<Interval>& interval) {
+  return interval ? Json::array({number(interval->low), number(interval->high)}) : Json();
+}
+
+std::string line_of(const Json& json) {
+  return json.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";
+}
+
+Json settings_json(const CompareSettings& settings) {
+  return Json{
+      {"alpha", settings.alpha}, {"least_effect", settings.least_effect}, {"metrics", settings.metrics}};
+}
+
+// Text or an attribute's value; what XML 1.0 cannot hold becomes '?'.
+std::string xml(const std::string& text) {
+  std::string out;
+  for (const char c : text) {
+    const auto byte = static_cast<unsigned char>(c);
+    if (c == '&') {
+      out += "&amp;";
+    } else if (c == '<') {
+      out += "&lt;";
+    } else if (c == '>') {
+      out += "&gt;";
+    } else if (c == '"') {
+      out += "&quot;";
+    } else if (c == '\n' || c == '\t' || c == '\r') {
+      out += fmt::format("&#{};", static_cast<int>(byte));
+    } else {
+      out += byte < 0x20 ? '?' : c;
+    }
+  }
+  return out;
+}
+
+// A row in one sentence.
+std::string sentence(const ComparedMetric& row, const Output& output) {
+  std::string text = outcome_words(row);
+  if (row.metric.empty() || row.unit.empty()) return text;
+  text += fmt::format("; {} in the base, {} in the candidate", format_metric(row.base, row.unit, output),
+                      format_metric(row.candidate, row.unit, output));
+  if (const std::string change = change_words(row); change != "-") text += ": " + change;
+  if (row.p) text += fmt::format(", p {:.2g}", *row.p);
+  return text;
+}
+
+std::string_view junit_element(GateOutcome outcome) {
+  switch (outcome) {
+    case GateOutcome::regression:
+      return "failure";
+    case GateOutcome::missing:
+    case GateOutcome::failed:
+    case GateOutcome::incomparable:
+      return "error";
+    case GateOutcome::inconclusive:
+      return "skipped";
+    default:
+      return "";
+  }
+}
+
+std::string_view annotation(GateOutcome outcome) {
+  const std::string_view element = junit_element(outcome);
+  if (element == "failure" || element == "error") return "error";
+  return element == "skipped" || outcome == GateOutcome::differs ? "warning" : "";
+}
+
+std::string escaped(std::string_view text, std::string_view characters) {
+  std::string out;
+  for (const char c : text) {
+    if (characters.find(c) != std::string_view::npos)
+      out += fmt::format("%{:02X}", static_cast<unsigned>(static_cast<unsigned char>(c)));
+    else
+      out += c;
+  }
+  return out;
+}
+
+// No bytes that are no UTF-8: names of files and tiers may have such.
+std::string utf8(const std::string& text) {
+  const std::string quoted = Json(text).dump(-1, ' ', false, Json::error_handler_t::replace);
+  return Json::parse(quoted).get<std::string>();
+}
+
+std::string command_line(std::string_view level, std::string_view title, const std::string& text) {
+  return fmt::format("::{} title={}::{}\n", level, github_property(title), github_value(text));
+}
+
+}  // namespace
+
+std::string comparison_json(const Comparison& comparison, const CompareSettings& settings) {
+  std::string text;
+  for (const ComparedMetric& row : comparison.rows) {
+    text += line_of(Json{{"kind", "row"},
+                         {"cell", row.cell},
+                         {"metric", row.metric},
+                         {"unit", row.unit},
+                         {"outcome", outcome_name(row.outcome)},
+                         {"reason", row.reason},
+                         {"paired", row.paired},
+                         {"exact", row.exact},
+                         {"base_samples", row.base_samples},
+                         {"candidate_samples", row.candidate_samples},
+                         {"base", number(row.base)},
+                         {"candidate", number(row.candidate)},
+                         {"change", number(row.change)},
+                         {"interval", interval_json(row.interval)},
+                         {"p", number(row.p)},
+                         {"detectable", number(row.detectable)}});
+  }
+  Json outcomes = Json::object();
+  for (const GateOutcome outcome : {GateOutcome::regression, GateOutcome::missing, GateOutcome::failed,
+                                    GateOutcome::incomparable, GateOutcome::inconclusive, GateOutcome::better,
+                                    GateOutcome::differs, GateOutcome::same, GateOutcome::added})
+    outcomes[std::string(outcome_name(outcome))] = comparison.count(outcome);
+  return text + line_of(Json{{"kind", "summary"},
+                             {"exit_code", comparison.exit_code()},
+                             {"outcomes", outcomes},
+                             {"tested", comparison.tested},
+                             {"least_samples", comparison.least_samples},
+                             {"settings", settings_json(settings)},
+                             {"remarks", comparison.remarks}});
+}
+
+std::string history_json(const History& history, const CompareSettings& settings) {
+  std::string text;
+  for (const HistoryRow& row : history.rows) {
+    Json json{{"kind", "series"},
+              {"cell", row.cell},
+              {"metric", row.metric},
+              {"unit", row.unit},
+              {"runs", row.runs},
+              {"verdict", !row.change   ? "too few runs"
+                          : row.changed ? (row.worse ? "worse" : "better")
+                                        : "no change"}};
+    json["p"] = row.change ? number(row.p) : Json();
+    json["before"] = row.change ? number(row.change->before) : Json();
+    json["after"] = row.change ? number(row.change->after) : Json();
+    json["at"] = row.change ? Json(row.change->at) : Json();
+    json["since"] = row.changed ? Json(row.since) : Json();
+    text += line_of(json);
+  }
+  return text + line_of(Json{{"kind", "summary"},
+                             {"exit_code", 0},
+                             {"least_runs", kLeastHistory},
+                             {"settings", settings_json(settings)},
+                             {"remarks", history.remarks}});
+}
+
+std::string comparison_junit(const Comparison& comparison, const CompareSettings& settings,
+                             const Output& output) {
+  std::string cases;
+  std::size_t failures = 0;
+  std::size_t errors = 0;
+  std::size_t skipped = 0;
+  for (const ComparedMetric& row : comparison.rows) {
+    const std::string_view element = junit_element(row.outcome);
+    if (element == "failure") ++failures;
+    if (element == "error") ++errors;
+    if (element == "skipped") ++skipped;
+    const std::string text = xml(utf8(sentence(row, output)));
+    cases += fmt::format("    <testcase classname=\"{}\" name=\"{}\"", xml(utf8(row.cell)),
+                         xml(utf8(row.metric.empty() ? "cell" : row.metric)));
+    if (element.empty())
+      cases += fmt::format(">\n      <system-out>{}</system-out>\n    </testcase>\n", text);
+    else
+      cases += fmt::format(">\n      <{0} message=\"{1}\">{1}</{0}>\n    </testcase>\n", element, text);
+  }
+  const std::string counts = fmt::format("tests=\"{}\" failures=\"{}\" errors=\"{}\" skipped=\"{}\"",
+                                         comparison.rows.size(), failures, errors, skipped);
+  std::string said = summary_words(comparison, settings) + "\n";
+  for (const std::string& remark : comparison.remarks) said += remark + "\n";
+  return fmt::format(
+      "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuites {0}>\n  <testsuite name=\"penstock compare\" "
+      "{0}>\n"
+      "{1}    <system-out>{2}</system-out>\n  </testsuite>\n</testsuites>\n",
+      counts, cases, xml(utf8(said)));
+}
+
+std::string comparison_annotations(const Comparison& comparison, const Output& output) {
+  std::string text;
+  for (const ComparedMetric& row : comparison.rows) {
+    const std::string_view level = annotation(row.outcome);
+    if (level.empty()) continue;
+    text +=
+        command_line(level, row.cell + (row.metric.empty() ? "" : ": " + row.metric), sentence(row, output));
+  }
+  return text;
+}
+
+std::string history_annotations(const History& history) {
+  std::string text;
+  for (const HistoryRow& row : history.rows)
+    if (row.changed && row.worse)
+      text += command_line("warning", row.cell + ": " + row.metric, change_words(row));
+  return text;
+}
+
+std::string github_value(std::string_view text) {
+  return escaped(text, "%\r\n");
+}
+
+std::string github_property(std::string_view text) {
+  return escaped(text, "%\r\n:,");
+}
+
+}  // namespace penstock

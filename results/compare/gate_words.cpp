@@ -1,0 +1,221 @@
+#include "results/compare/gate_words.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <utility>
+
+#include "results/table.hpp"
+
+namespace penstock {
+namespace {
+
+constexpr std::array<std::pair<GateOutcome, std::string_view>, 9> kOutcomes{{
+    {GateOutcome::regression, "REGRESSION"},
+    {GateOutcome::missing, "MISSING"},
+    {GateOutcome::failed, "FAILED"},
+    {GateOutcome::incomparable, "INCOMPARABLE"},
+    {GateOutcome::inconclusive, "inconclusive"},
+    {GateOutcome::better, "better"},
+    {GateOutcome::differs, "differs"},
+    {GateOutcome::same, "no change"},
+    {GateOutcome::added, "added"},
+}};
+
+std::string signed_percent(double fraction) {
+  if (fraction == 0) return "0%";
+  const double percent = 100 * fraction;
+  return std::abs(percent) < 9.95 ? fmt::format("{:+.1f}%", percent) : fmt::format("{:+.0f}%", percent);
+}
+
+std::string p_words(const ComparedMetric& row) {
+  if (row.exact) return "exact";
+  if (!row.p) return "-";
+  return *row.p < 0.0001 ? "<0.0001" : fmt::format("{:.4f}", *row.p);
+}
+
+std::string detectable_words(const ComparedMetric& row) {
+  return row.detectable ? signed_percent(*row.detectable).substr(1) : "-";
+}
+
+std::string samples_words(const ComparedMetric& row) {
+  if (row.metric.empty()) return "-";
+  if (row.paired) return fmt::format("{} pairs", row.base_samples);
+  return row.base_samples == row.candidate_samples
+             ? std::to_string(row.base_samples)
+             : fmt::format("{} and {}", row.base_samples, row.candidate_samples);
+}
+
+using Columns = std::vector<Table::Column>;
+using Rows = std::vector<std::vector<std::string>>;
+
+const Columns kGateColumns{
+    {"cell", Align::left}, {"metric", Align::left}, {"base"}, {"candidate"}, {"change"}, {"p"}, {"would see"},
+    {"samples"},           {"verdict", Align::left}};
+
+Rows gate_rows(const Comparison& comparison, const Output& output) {
+  Rows rows;
+  for (const ComparedMetric& row : comparison.rows) {
+    const bool figures = !row.unit.empty() && row.base_samples > 0 && row.candidate_samples > 0;
+    rows.push_back({row.cell, row.metric.empty() ? "-" : row.metric,
+                    figures ? format_metric(row.base, row.unit, output) : "-",
+                    figures ? format_metric(row.candidate, row.unit, output) : "-", change_words(row),
+                    p_words(row), detectable_words(row), samples_words(row), outcome_words(row)});
+  }
+  return rows;
+}
+
+const Columns kHistoryColumns{
+    {"cell", Align::left},        {"metric", Align::left}, {"runs"}, {"before"}, {"after"}, {"p"},
+    {"what changed", Align::left}};
+
+Rows history_rows(const History& history, const Output& output) {
+  Rows rows;
+  for (const HistoryRow& row : history.rows) {
+    const auto value = [&](double of) { return row.changed ? format_metric(of, row.unit, output) : "-"; };
+    rows.push_back({row.cell, row.metric, std::to_string(row.runs),
+                    row.change ? value(row.change->before) : "-", row.change ? value(row.change->after) : "-",
+                    row.change ? fmt::format("{:.4f}", row.p) : "-", change_words(row)});
+  }
+  return rows;
+}
+
+std::string table_text(const Columns& columns, const Rows& rows) {
+  Table table(columns);
+  for (const std::vector<std::string>& row : rows) table.row(row);
+  return table.text();
+}
+
+// In a cell of a Markdown table or a line of a list.
+std::string markdown(const std::string& text) {
+  std::string out;
+  for (const char c : text) {
+    if (c == '\n' || c == '\r') {
+      out += ' ';
+    } else if (c == '<') {
+      out += "&lt;";
+    } else {
+      if (c == '|' || c == '*' || c == '_' || c == '`' || c == '[' || c == ']' || c == '\\') out += '\\';
+      out += c;
+    }
+  }
+  return out;
+}
+
+std::string markdown_table(const Columns& columns, const Rows& rows) {
+  std::string out = "|";
+  for (const Table::Column& column : columns) out += " " + column.title + " |";
+  out += "\n|";
+  for (const Table::Column& column : columns) out += column.align == Align::left ? " --- |" : " ---: |";
+  out += "\n";
+  for (const std::vector<std::string>& row : rows) {
+    out += "|";
+    for (const std::string& cell : row) out += " " + markdown(cell) + " |";
+    out += "\n";
+  }
+  return out;
+}
+
+std::string markdown_list(const std::vector<std::string>& lines) {
+  std::string out;
+  for (const std::string& line : lines) out += "- " + markdown(line) + "\n";
+  return out.empty() ? out : "\n" + out;
+}
+
+std::string ending(const Comparison& comparison) {
+  switch (comparison.exit_code()) {
+    case 0:
+      return "No regression.";
+    case 1:
+      return "Regression.";
+    case 3:
+      return "Inconclusive: too little was measured to say.";
+    case 4:
+      return "Missing or failed: the candidate lacks what the base has.";
+    default:
+      return "Incomparable: the two sides were not measured alike.";
+  }
+}
+
+constexpr std::string_view kAdvice =
+    "Advisory: runs of many days differ in more than the program; a gate runs both sides in turn.";
+
+}  // namespace
+
+std::string format_metric(double value, const std::string& unit, const Output& output) {
+  if (!std::isfinite(value)) return "-";
+  if (unit == "B/s") return fmt::format("{} {}", format_rate(value, output), rate_unit(output));
+  if (unit == "B" && value >= 1e5) return format_bytes(value, output);
+  if (unit == "s") return format_seconds(value);
+  if (unit == "ns") return format_seconds(value / 1e9);
+  if (unit == "1") return format_number(value);
+  return fmt::format("{} {}", format_number(value), unit == "1/s" ? "/s" : unit);
+}
+
+std::string change_words(const ComparedMetric& row) {
+  if (row.metric.empty() || row.base_samples == 0 || row.candidate_samples == 0) return "-";
+  if (!row.change) return row.base == 0 && row.candidate != 0 ? "from 0" : "-";
+  if (!row.interval) return signed_percent(*row.change);
+  return fmt::format("{} ({} to {})", signed_percent(*row.change), signed_percent(row.interval->low),
+                     signed_percent(row.interval->high));
+}
+
+std::string outcome_words(const ComparedMetric& row) {
+  std::string words;
+  for (const auto& [outcome, name] : kOutcomes)
+    if (outcome == row.outcome) words = name;
+  return row.reason.empty() ? words : words + ": " + row.reason;
+}
+
+std::string summary_words(const Comparison& comparison, const CompareSettings& settings) {
+  std::string text;
+  for (const auto& [outcome, name] : kOutcomes) {
+    const std::size_t count = comparison.count(outcome);
+    if (count == 0) continue;
+    text += fmt::format("{}{} {}", text.empty() ? "" : ", ", count,
+                        outcome == GateOutcome::same ? "without a change" : outcome_name(outcome));
+  }
+  if (comparison.tested == 0) return text + ".";
+  return text + fmt::format(
+                    "; {} tested: a change counts with p of at most {:.3g} over all of them and at least "
+                    "{:.3g}%, and takes {} samples a side.",
+                    comparison.tested, settings.alpha, 100 * settings.least_effect, comparison.least_samples);
+}
+
+std::string comparison_text(const Comparison& comparison, const CompareSettings& settings,
+                            const Output& output) {
+  std::string text = table_text(kGateColumns, gate_rows(comparison, output)) + "\n" +
+                     summary_words(comparison, settings) + "\n";
+  for (const std::string& remark : comparison.remarks) text += remark + "\n";
+  return text + ending(comparison) + "\n";
+}
+
+std::string comparison_markdown(const Comparison& comparison, const CompareSettings& settings,
+                                const Output& output) {
+  return "### " + ending(comparison) + "\n\n" + markdown(summary_words(comparison, settings)) + "\n\n" +
+         markdown_table(kGateColumns, gate_rows(comparison, output)) + markdown_list(comparison.remarks);
+}
+
+std::string change_words(const HistoryRow& row) {
+  if (!row.change) return fmt::format("{} runs; {} are needed", row.runs, kLeastHistory);
+  if (!row.changed) return "no change";
+  const double before = row.change->before;
+  const std::string by = before == 0 ? "from 0" : signed_percent(row.change->after / before - 1);
+  return fmt::format("{}: {} since run {} of {} ({})", row.worse ? "WORSE" : "better", by, row.change->at + 1,
+                     row.runs, row.since);
+}
+
+std::string history_text(const History& history, const Output& output) {
+  std::string text = table_text(kHistoryColumns, history_rows(history, output)) + "\n";
+  for (const std::string& remark : history.remarks) text += remark + "\n";
+  return text + std::string(kAdvice) + "\n";
+}
+
+std::string history_markdown(const History& history, const Output& output) {
+  return "### History\n\n" + markdown_table(kHistoryColumns, history_rows(history, output)) +
+         markdown_list(history.remarks) + "\n" + std::string(kAdvice) + "\n";
+}
+
+}  // namespace penstock

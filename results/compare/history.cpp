@@ -1,0 +1,142 @@
+#include "results/compare/history.hpp"
+
+#include <fmt/format.h>
+#include <fnmatch.h>
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <set>
+#include <utility>
+
+#include "results/cells.hpp"
+#include "results/compare/comparable.hpp"
+#include "results/compare/matched_cells.hpp"
+#include "results/compare/significance.hpp"
+#include "results/statistics.hpp"
+
+namespace penstock {
+namespace {
+
+struct TimedRun {
+  const StoredRecord* stored = nullptr;
+  double value = 0;
+};
+
+bool wanted(const CompareSettings& settings, const std::string& command, const std::string& metric) {
+  const auto matches = [&](std::string_view pattern) {
+    return ::fnmatch(std::string(pattern).c_str(), metric.c_str(), 0) == 0;
+  };
+  if (!settings.metrics.empty())
+    return std::any_of(settings.metrics.begin(), settings.metrics.end(), matches);
+  const auto patterns = headline_metrics(command);
+  return std::any_of(patterns.begin(), patterns.end(), matches);
+}
+
+// Runs of one cell, machine and arm, in order of time.
+struct RunsInTime {
+  std::string words;
+  std::vector<const StoredRecord*> records;
+};
+
+std::vector<RunsInTime> series_of(const RecordSet& set, std::vector<std::string>& remarks) {
+  std::vector<const Record*> records;
+  std::map<const Record*, const StoredRecord*> stored;
+  std::set<std::string> hosts;
+  for (const StoredRecord& one : set.records) {
+    if (!is_usable(one.record)) continue;
+    records.push_back(&one.record);
+    stored[&one.record] = &one;
+    hosts.insert(environment_text(one.record, "host"));
+  }
+  MatchedCells matched = match_cells(records, {});
+  remarks = std::move(matched.remarks);
+  std::vector<RunsInTime> all;
+  for (const Cell& cell : matched.cells) {
+    std::map<std::pair<std::string, std::string>, RunsInTime> parts;
+    for (const Record* const record : cell.base) {
+      const std::string host = environment_text(*record, "host");
+      const std::string arm = arm_of(*record);
+      RunsInTime& part = parts[{host, arm}];
+      part.words = cell.words + (hosts.size() > 1 ? " on " + host : "") + (arm.empty() ? "" : ", arm " + arm);
+      part.records.push_back(stored[record]);
+    }
+    for (auto& [key, part] : parts) {
+      std::stable_sort(
+          part.records.begin(), part.records.end(),
+          [](const StoredRecord* a, const StoredRecord* b) { return a->record.started < b->record.started; });
+      all.push_back(std::move(part));
+    }
+  }
+  return all;
+}
+
+// Of the latest record's unit and direction: what was measured otherwise before is left out.
+std::optional<HistoryRow> row_of(const RunsInTime& series, const std::string& metric,
+                                 const CompareSettings& settings) {
+  const Metric* latest = nullptr;
+  for (const StoredRecord* const stored : series.records)
+    if (const Metric* const found = find_metric(stored->record, metric)) latest = found;
+  if (latest == nullptr || latest->better == Better::neither) return std::nullopt;
+  std::vector<TimedRun> runs;
+  std::vector<double> values;
+  for (const StoredRecord* const stored : series.records) {
+    const Metric* const found = find_metric(stored->record, metric);
+    if (found == nullptr || found->unit != latest->unit || found->better != latest->better) continue;
+    runs.push_back({stored, found->value()});
+    values.push_back(found->value());
+  }
+  HistoryRow row;
+  row.cell = series.words;
+  row.metric = metric;
+  row.unit = latest->unit;
+  row.better = latest->better;
+  row.runs = runs.size();
+  row.change = find_change(values);
+  if (!row.change) return row;
+  const StoredRecord& since = *runs[row.change->at].stored;
+  row.since = since.record.started + ", " + since.file.string();
+  const double before = row.change->before;
+  const double after = row.change->after;
+  row.worse = latest->better == Better::higher ? after < before : after > before;
+  row.changed = std::abs(after - before) >= settings.least_effect * std::abs(before) && after != before;
+  return row;
+}
+
+}  // namespace
+
+Result<History> look_at_history(const RecordSet& set, const CompareSettings& settings) {
+  History history;
+  if (set.records.empty()) return make_error(Errc::invalid_argument, "there is no record to look at");
+  std::vector<double> p;
+  for (const RunsInTime& series : series_of(set, history.remarks)) {
+    std::set<std::string> metrics;
+    for (const StoredRecord* const stored : series.records)
+      for (const auto& [name, metric] : stored->record.metrics) metrics.insert(name);
+    for (const std::string& metric : metrics) {
+      if (!wanted(settings, series.records.front()->record.command, metric)) continue;
+      if (auto row = row_of(series, metric, settings)) {
+        if (row->change) p.push_back(row->change->p);
+        history.rows.push_back(*std::move(row));
+      }
+    }
+  }
+  if (history.rows.empty())
+    return make_error(Errc::invalid_argument,
+                      "no usable record has a metric to look at (--metric names others)");
+  const std::vector<double> adjusted = holm(p, p.size());
+  std::size_t next = 0;
+  for (HistoryRow& row : history.rows) {
+    if (!row.change) continue;
+    row.p = adjusted[next++];
+    row.changed = row.changed && row.p <= settings.alpha;
+  }
+  std::stable_sort(history.rows.begin(), history.rows.end(), [](const HistoryRow& a, const HistoryRow& b) {
+    const auto rank = [](const HistoryRow& row) { return row.changed ? (row.worse ? 0 : 1) : 2; };
+    return rank(a) < rank(b);
+  });
+  history.remarks.insert(history.remarks.end(), set.problems.begin(), set.problems.end());
+  return history;
+}
+
+}  // namespace penstock

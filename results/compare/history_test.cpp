@@ -1,0 +1,100 @@
+#include "results/compare/history.hpp"
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+#include "results/compare/compare_testing.hpp"
+#include "results/compare/gate_words.hpp"
+
+namespace penstock {
+namespace {
+
+// One run a day with these rates.
+std::vector<Record> days(const std::vector<double>& rates) {
+  std::vector<Record> records;
+  for (std::size_t i = 0; i < rates.size(); ++i) {
+    Record record = run_of(rates[i], static_cast<int>(i));
+    record.started = fmt::format("2026-{:02}-{:02}T03:00:00Z", 1 + i / 28, 1 + i % 28);
+    records.push_back(record);
+  }
+  return records;
+}
+
+std::vector<double> stepped(std::size_t n, std::size_t at, double after) {
+  std::vector<double> rates = noise(n, 100, 1);
+  for (std::size_t i = at; i < n; ++i) rates[i] *= after;
+  return rates;
+}
+
+History look(const std::vector<Record>& records, const CompareSettings& settings = {}) {
+  auto history = look_at_history(set_of(records), settings);
+  EXPECT_TRUE(history.ok());
+  return history.ok() ? *history : History();
+}
+
+TEST(History, NamesTheRunThatChanged) {
+  const History history = look(days(stepped(60, 40, 0.8)));
+  ASSERT_EQ(history.rows.size(), 1U);
+  const HistoryRow& row = history.rows[0];
+  EXPECT_TRUE(row.changed);
+  EXPECT_TRUE(row.worse);
+  EXPECT_EQ(row.runs, 60U);
+  EXPECT_EQ(row.change->at, 40U);
+  EXPECT_EQ(row.since, "2026-02-13T03:00:00Z, runs/x.jsonl");
+  EXPECT_TRUE(change_words(row).starts_with("WORSE: -19% since run 41")) << change_words(row);
+  EXPECT_NE(change_words(row).find("since run 41 of 60 (2026-02-13"), std::string::npos);
+}
+
+TEST(History, TheOrderIsThatOfTime) {
+  std::vector<Record> records = days(stepped(60, 40, 0.8));
+  std::swap(records.front(), records.back());
+  std::swap(records[10], records[50]);
+  EXPECT_EQ(look(records).rows[0].change->at, 40U);
+}
+
+TEST(History, BetterIsNoWarningAndLittleIsNoChange) {
+  const HistoryRow better = look(days(stepped(60, 30, 1.2))).rows[0];
+  EXPECT_TRUE(better.changed);
+  EXPECT_FALSE(better.worse);
+  EXPECT_FALSE(look(days(stepped(60, 30, 0.97))).rows[0].changed);
+  EXPECT_TRUE(look(days(stepped(60, 30, 0.97)), {.least_effect = 0.01}).rows[0].changed);
+}
+
+TEST(History, FewRunsHaveNoVerdict) {
+  const HistoryRow row = look(days(stepped(29, 15, 0.5))).rows[0];
+  EXPECT_FALSE(row.change);
+  EXPECT_FALSE(row.changed);
+  EXPECT_EQ(change_words(row), "29 runs; 30 are needed");
+}
+
+TEST(History, WhatIsNotUsableIsNoRun) {
+  std::vector<Record> records = days(stepped(32, 16, 1));
+  for (std::size_t i = 0; i < 5; ++i) records[i].verdict = Verdict::failed;
+  EXPECT_EQ(look(records).rows[0].runs, 27U);
+}
+
+TEST(History, EveryMachineAndArmHasASeriesOfItsOwn) {
+  std::vector<Record> records = days(noise(80, 100, 1));
+  for (std::size_t i = 0; i < 80; i += 2) {
+    records[i].environment["host"] = "slow";
+    records[i].metrics["payload_bytes_per_s"].samples[0] /= 10;
+  }
+  const History history = look(records);
+  ASSERT_EQ(history.rows.size(), 2U);
+  for (const HistoryRow& row : history.rows) {
+    EXPECT_EQ(row.runs, 40U);
+    EXPECT_FALSE(row.changed);
+  }
+  EXPECT_NE(history.rows[0].cell.find(" on h"), std::string::npos);
+}
+
+TEST(History, NeedsRecordsAndMetrics) {
+  EXPECT_FALSE(look_at_history(set_of({}), {}).ok());
+  EXPECT_FALSE(look_at_history(set_of(days({1, 2})), {.metrics = {"nothing"}}).ok());
+}
+
+}  // namespace
+}  // namespace penstock

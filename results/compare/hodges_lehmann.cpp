@@ -1,0 +1,99 @@
+#include "results/compare/hodges_lehmann.hpp"
+
+#include <algorithm>
+#include <bit>
+#include <cstdint>
+#include <vector>
+
+#include "io_backends/base/random.hpp"
+#include "results/compare/significance.hpp"
+
+namespace penstock {
+namespace {
+
+std::vector<double> sorted(std::span<const double> values) {
+  std::vector<double> copy(values.begin(), values.end());
+  std::sort(copy.begin(), copy.end());
+  return copy;
+}
+
+// Doubles in their order as whole numbers, so that a search by halves ends at the very number.
+std::uint64_t place_of(double value) {
+  const auto bits = std::bit_cast<std::uint64_t>(value + 0.0);  // -0 as 0
+  return bits >> 63 == 0 ? bits | (std::uint64_t{1} << 63) : ~bits;
+}
+double at_place(std::uint64_t place) {
+  return std::bit_cast<double>(place >> 63 == 1 ? place & ~(std::uint64_t{1} << 63) : ~place);
+}
+
+// The k-th smallest (from 0) of numbers between low and high, told by how many of them are at most a limit.
+template <class CountUpTo>
+double kth(std::size_t k, double low, double high, CountUpTo count_up_to) {
+  std::uint64_t from = place_of(low);
+  std::uint64_t to = place_of(high);
+  while (from < to) {
+    const std::uint64_t middle = from + (to - from) / 2;
+    if (count_up_to(at_place(middle)) > k)
+      to = middle;
+    else
+      from = middle + 1;
+  }
+  return at_place(from);
+}
+
+// The shift of `count` numbers, of which `leave_out` lie outside the interval on either side.
+template <class CountUpTo>
+Shift shift_of(std::size_t count, double low, double high, std::optional<std::size_t> leave_out,
+               CountUpTo count_up_to) {
+  const auto at = [&](std::size_t k) { return kth(k, low, high, count_up_to); };
+  Shift shift;
+  shift.estimate = count % 2 == 1 ? at(count / 2) : (at(count / 2 - 1) + at(count / 2)) / 2;
+  if (leave_out && 2 * *leave_out < count)
+    shift.interval = Interval{at(*leave_out), at(count - 1 - *leave_out)};
+  return shift;
+}
+
+}  // namespace
+
+std::optional<Shift> one_sample_shift(std::span<const double> differences, double confidence) {
+  if (differences.empty()) return std::nullopt;
+  const std::vector<double> x = sorted(differences);
+  const std::size_t n = x.size();
+  const auto count_up_to = [&](double limit) {
+    std::size_t count = 0;
+    std::size_t above = n;  // x[i] + x[above] and all behind exceed the limit
+    for (std::size_t i = 0; i < n; ++i) {
+      while (above > 0 && (x[i] + x[above - 1]) / 2 > limit) --above;
+      if (above <= i) break;
+      count += above - i;
+    }
+    return count;
+  };
+  return shift_of(n * (n + 1) / 2, x.front(), x.back(), walsh_cut(n, confidence), count_up_to);
+}
+
+std::optional<Shift> two_sample_shift(std::span<const double> first, std::span<const double> second,
+                                      double confidence) {
+  if (first.empty() || second.empty()) return std::nullopt;
+  const std::vector<double> x = sorted(first);
+  const std::vector<double> y = sorted(second);
+  const auto count_up_to = [&](double limit) {
+    std::size_t count = 0;
+    std::size_t up_to = 0;
+    for (const double from : x) {
+      while (up_to < y.size() && y[up_to] - from <= limit) ++up_to;
+      count += up_to;
+    }
+    return count;
+  };
+  return shift_of(x.size() * y.size(), y.front() - x.back(), y.back() - x.front(),
+                  moses_cut(x.size(), y.size(), confidence), count_up_to);
+}
+
+double detectable_shift(const Interval& interval95, double level, double least, double power) {
+  const double error = (interval95.high - interval95.low) / (2 * inverse_normal(0.975));
+  const double reach = inverse_normal(power);
+  return std::max((inverse_normal(1 - level) + reach) * error, least + reach * error);
+}
+
+}  // namespace penstock

@@ -1,0 +1,292 @@
+#include "results/compare/matched_cells.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <filesystem>
+#include <iterator>
+#include <map>
+#include <set>
+#include <string_view>
+
+#include "io_backends/base/tier.hpp"
+#include "results/cells.hpp"
+
+namespace penstock {
+namespace {
+
+// Where things lie, where output goes, how long and how often was measured, and what was only found out.
+constexpr std::array<std::string_view, 36> kNoWork{
+    "tier",       "only_tiers",   "data",         "out",          "checkpoint_to",   "burst_buffer",
+    "overlay",    "manifest",     "live_csv",     "sample_log",   "ack_log",         "timeline",
+    "filename",   "directory",    "run",          "repeat",       "min_time_s",      "no_baseline",
+    "no_ceiling", "ceiling_rung", "loops",        "sorted_by",    "checksums",       "one_more_missed_by",
+    "restart",    "resumed_step", "resumed_from", "samples_kept", "generation_seed", "accelerators_at_most",
+    "fail_seed",  "json",         "site",         "launcher",     "results",         "seed"};
+
+// What a cell is called by, the most telling first, with the words that stand before the value.
+constexpr std::array<std::pair<std::string_view, std::string_view>, 11> kFirstWords{{
+    {"app", ""},
+    {"recipe", ""},
+    {"payload", ""},
+    {"benchmark", ""},
+    {"job", ""},
+    {"corpus", ""},
+    {"tier data", ""},
+    {"tier checkpoint", "to "},
+    {"tier burst_buffer", "through "},
+    {"threads", "threads "},
+    {"cache", "cache "},
+}};
+
+// Fact -> value, both in words: "threads" -> "4", "tier data" -> "disk (posix)".
+using Facts = std::map<std::string, std::string>;
+
+std::string text_of(const Json& object, std::string_view name) {
+  const auto at = object.find(std::string(name));
+  if (at == object.end() || at->is_null()) return "";
+  return at->is_string() ? at->get<std::string>() : at->dump(-1, ' ', false, Json::error_handler_t::replace);
+}
+
+std::string tier_options_text(const Json& tier) {
+  const auto spec = parse_tier(text_of(tier, "spec"));
+  std::string text;
+  if (spec)
+    for (const OptionWord& option : spec->options)
+      text += (text.empty() ? "" : ",") + option.key + "=" + option.value;
+  return text;
+}
+
+constexpr std::string_view kOptionsOf = "options of ";
+
+Facts facts_of(const Record& record) {
+  Facts facts;
+  if (record.corpus.is_object() && !record.corpus.empty()) {
+    std::string corpus = text_of(record.corpus, "recipe");
+    for (const std::string_view name : {"format", "samples"})
+      if (const std::string text = text_of(record.corpus, name); !text.empty())
+        corpus += (corpus.empty() ? "" : " ") + text + (name == "samples" ? " samples" : "");
+    facts["corpus"] = corpus;
+  }
+  for (const auto& [role, tier] : record.tiers.items()) {
+    if (!tier.is_object() || tier.empty() || record.command == "fio") continue;  // fio names paths alone
+    const std::string name = text_of(tier, "name");
+    const std::string backend = text_of(tier, "backend");
+    facts["tier " + role] = name + (backend.empty() ? "" : " (" + backend + ")");
+    facts[std::string(kOptionsOf) + name] = tier_options_text(tier);
+  }
+  for (const auto& [name, value] : record.parameters.items()) {
+    if (std::find(kNoWork.begin(), kNoWork.end(), name) != kNoWork.end()) continue;
+    std::string text = text_of(record.parameters, name);
+    if (name == "workload") text = std::filesystem::path(text).filename().string();
+    facts[name] = std::move(text);
+  }
+  return facts;
+}
+
+// One side's records of one command.
+struct Side {
+  std::vector<const Record*> records;
+  std::vector<Facts> facts;  // of each
+  std::map<std::string, std::set<std::string>> values;
+
+  void add(const Record& record) {
+    records.push_back(&record);
+    facts.push_back(facts_of(record));
+    for (const auto& [name, value] : facts.back()) values[name].insert(value);
+  }
+  bool knows(const std::string& name) const { return values.contains(name); }
+  std::size_t variety(const std::string& name) const { return knows(name) ? values.at(name).size() : 0; }
+  const std::string& only(const std::string& name) const { return *values.at(name).begin(); }
+};
+
+// Whether a record's command line has the option that the parameter came from.
+bool asked_for(const Side& side, const std::string& name) {
+  std::string option = "--" + name;
+  std::replace(option.begin(), option.end(), '_', '-');
+  const std::string without_unit = option.ends_with("-s") ? option.substr(0, option.size() - 2) : option;
+  const auto is_it = [&](const std::string& word) {
+    const std::string key = word.substr(0, word.find('='));
+    return key == option || key == without_unit;
+  };
+  return std::any_of(side.records.begin(), side.records.end(), [&](const Record* record) {
+    return std::any_of(record->argv.begin(), record->argv.end(), is_it);
+  });
+}
+
+std::string shown(const std::string& value) {
+  return value.empty() ? "none" : value;
+}
+
+// The names of the facts that tell the cells of one command apart; why others do not, in `remarks`.
+std::set<std::string> telling_facts(const Side& base, const Side& candidate, bool arms,
+                                    std::vector<std::string>& remarks) {
+  std::set<std::string> names;
+  for (const Side* const side : {&base, &candidate})
+    for (const auto& [name, values] : side->values) names.insert(name);
+  if (base.records.empty() || candidate.records.empty()) {
+    std::erase_if(names, [&](const std::string& name) {
+      return name.starts_with(kOptionsOf) && base.variety(name) < 2 && candidate.variety(name) < 2;
+    });
+    return names;
+  }
+  std::erase_if(names, [&](const std::string& name) {
+    const bool varies = base.variety(name) > 1 || candidate.variety(name) > 1;
+    const bool one_each = base.variety(name) == 1 && candidate.variety(name) == 1;
+    const bool differ = one_each && base.only(name) != candidate.only(name);
+    if (name.starts_with(kOptionsOf)) {
+      if (!varies && differ)
+        remarks.push_back(fmt::format("the {}: {} in the base, {} in the candidate", name,
+                                      shown(base.only(name)), shown(candidate.only(name))));
+      return !varies;
+    }
+    if (arms && differ) {
+      remarks.push_back(fmt::format("the arms differ in {}: {} in the base, {} in the candidate", name,
+                                    shown(base.only(name)), shown(candidate.only(name))));
+      return true;
+    }
+    if (base.knows(name) && candidate.knows(name)) return false;
+    const Side& side = base.knows(name) ? base : candidate;
+    if (varies || asked_for(side, name)) return false;
+    remarks.push_back(fmt::format("only the {} has the parameter {} ({}): it tells no cells apart",
+                                  &side == &base ? "base" : "candidate", name, shown(side.only(name))));
+    return true;
+  });
+  return names;
+}
+
+// What the cells of one command are called; `facts` of the first record of each.
+std::vector<std::string> words_of(const std::string& command, const std::vector<Facts>& facts,
+                                  const std::set<std::string>& telling) {
+  std::vector<std::string> all;
+  for (const Facts& of_cell : facts) {
+    std::string words = command;
+    const auto value_of = [&](std::string_view name) {
+      const auto at = of_cell.find(std::string(name));
+      return at == of_cell.end() ? std::string() : at->second;
+    };
+    const auto add = [&](std::string_view before, const std::string& value) {
+      if (value.empty()) return;
+      words.append(words == command ? " " : ", ").append(before).append(value);
+    };
+    for (const auto& [name, before] : kFirstWords) add(before, value_of(name));
+    for (const std::string& name : telling) {
+      const auto is_it = [&](const auto& first) { return first.first == name; };
+      if (std::any_of(kFirstWords.begin(), kFirstWords.end(), is_it)) continue;
+      std::set<std::string> values;
+      for (const Facts& other : facts) {
+        const auto at = other.find(name);
+        values.insert(at == other.end() ? std::string() : at->second);
+      }
+      if (values.size() > 1) add(name + " ", value_of(name));
+    }
+    all.push_back(std::move(words));
+  }
+  return all;
+}
+
+std::string key_of(const Facts& facts, const std::set<std::string>& telling) {
+  std::string key;
+  for (const std::string& name : telling) {
+    const auto at = facts.find(name);
+    if (at == facts.end() || at->second.empty()) continue;
+    key += name + '\x1f' + at->second + '\x1e';
+  }
+  return key;
+}
+
+void match_command(const std::string& command, const Side& base, const Side& candidate, bool arms,
+                   MatchedCells& matched) {
+  const std::set<std::string> telling = telling_facts(base, candidate, arms, matched.remarks);
+  std::map<std::string, std::size_t> place;
+  std::vector<Cell> cells;
+  std::vector<Facts> firsts;
+  const auto cell_of = [&](const Facts& facts) -> Cell& {
+    const auto [at, fresh] = place.try_emplace(key_of(facts, telling), cells.size());
+    if (fresh) {
+      cells.emplace_back();
+      firsts.push_back(facts);
+    }
+    return cells[at->second];
+  };
+  for (std::size_t i = 0; i < base.records.size(); ++i)
+    cell_of(base.facts[i]).base.push_back(base.records[i]);
+  for (std::size_t i = 0; i < candidate.records.size(); ++i)
+    cell_of(candidate.facts[i]).candidate.push_back(candidate.records[i]);
+  const std::vector<std::string> words = words_of(command, firsts, telling);
+  for (std::size_t i = 0; i < cells.size(); ++i) {
+    cells[i].words = words[i];
+    matched.cells.push_back(std::move(cells[i]));
+  }
+}
+
+std::string pair_text(const Record& record, std::string_view name) {
+  return record.pair.is_object() ? text_of(record.pair, name) : "";
+}
+
+// What one side has of a suite: which arms, and from when to when.
+struct Interleaved {
+  std::set<std::string> arms;
+  std::string first;
+  std::string last;
+};
+
+std::map<std::string, Interleaved> interleaved(std::span<const Record* const> records) {
+  std::map<std::string, Interleaved> suites;
+  for (const Record* const record : records) {
+    const std::string suite = suite_of(*record);
+    const std::string arm = arm_of(*record);
+    if (suite.empty() || arm.empty()) continue;
+    const auto [at, fresh] = suites.try_emplace(suite, Interleaved{{}, record->started, record->started});
+    at->second.arms.insert(arm);
+    at->second.first = std::min(at->second.first, record->started);
+    at->second.last = std::max(at->second.last, record->started);
+  }
+  return suites;
+}
+
+}  // namespace
+
+std::string suite_of(const Record& record) {
+  return pair_text(record, "suite");
+}
+std::string arm_of(const Record& record) {
+  return pair_text(record, "arm");
+}
+
+bool are_arms(std::span<const Record* const> base, std::span<const Record* const> candidate) {
+  const std::map<std::string, Interleaved> before = interleaved(base);
+  const std::map<std::string, Interleaved> now = interleaved(candidate);
+  bool shared = false;
+  for (const auto& [suite, one] : before) {
+    const auto other = now.find(suite);
+    if (other == now.end()) continue;
+    if (std::any_of(one.arms.begin(), one.arms.end(),
+                    [&](const std::string& arm) { return other->second.arms.contains(arm); }))
+      return false;
+    if (one.first <= other->second.last && other->second.first <= one.last) shared = true;
+  }
+  return shared;
+}
+
+MatchedCells match_cells(std::span<const Record* const> base, std::span<const Record* const> candidate) {
+  const bool arms = are_arms(base, candidate);
+  std::vector<std::string> commands;
+  std::map<std::string, std::pair<Side, Side>> sides;
+  const auto add = [&](std::span<const Record* const> records, Side std::pair<Side, Side>::*side) {
+    for (const Record* const record : records) {
+      const auto [at, fresh] = sides.try_emplace(record->command);
+      if (fresh) commands.push_back(record->command);
+      (at->second.*side).add(*record);
+    }
+  };
+  add(base, &std::pair<Side, Side>::first);
+  add(candidate, &std::pair<Side, Side>::second);
+  MatchedCells matched;
+  for (const std::string& command : commands)
+    match_command(command, sides[command].first, sides[command].second, arms, matched);
+  return matched;
+}
+
+}  // namespace penstock

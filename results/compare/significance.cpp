@@ -1,0 +1,201 @@
+#include "results/compare/significance.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <numeric>
+
+#include "io_backends/base/random.hpp"
+
+namespace penstock {
+namespace {
+
+// Twice the midrank of each value, from 2 on: whole numbers.
+std::vector<std::size_t> doubled_ranks(std::span<const double> values) {
+  std::vector<std::size_t> order(values.size());
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  std::sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) { return values[a] < values[b]; });
+  std::vector<std::size_t> ranks(values.size());
+  for (std::size_t from = 0; from < order.size();) {
+    std::size_t to = from;
+    while (to < order.size() && values[order[to]] == values[order[from]]) ++to;
+    for (std::size_t i = from; i < to; ++i) ranks[order[i]] = from + 1 + to;
+    from = to;
+  }
+  return ranks;
+}
+
+// The probability of a standard normal value above z.
+double above(double z) {
+  return std::erfc(z / std::sqrt(2.0)) / 2;
+}
+
+// P(the sum of `ranks`, each taken with probability 1/2, is s) for every s.
+std::vector<double> sum_of_some(std::span<const std::size_t> ranks) {
+  const std::size_t most = std::accumulate(ranks.begin(), ranks.end(), std::size_t{0});
+  std::vector<double> chance(most + 1, 0.0);
+  chance[0] = 1;
+  std::size_t reached = 0;
+  for (const std::size_t rank : ranks) {
+    reached += rank;
+    for (std::size_t sum = reached + 1; sum-- > 0;)
+      chance[sum] = (chance[sum] + (sum >= rank ? chance[sum - rank] : 0)) / 2;
+  }
+  return chance;
+}
+
+// P(the sum of `take` of the ranks, all choices being alike, is s) for every s.
+std::vector<double> sum_of_chosen(std::span<const std::size_t> ranks, std::size_t take) {
+  const std::size_t most = std::accumulate(ranks.begin(), ranks.end(), std::size_t{0});
+  // chance[k][s]: of the ranks seen so far k were taken, with the sum s. Rank i joins k others with
+  // probability (take - k) / (those left): the choice is made one by one, so nothing overflows.
+  std::vector<std::vector<double>> chance(take + 1, std::vector<double>(most + 1, 0.0));
+  chance[0][0] = 1;
+  std::size_t reached = 0;
+  for (std::size_t i = 0; i < ranks.size(); ++i) {
+    const auto left = static_cast<double>(ranks.size() - i);
+    for (std::size_t taken = std::min(i, take) + 1; taken-- > 0;) {
+      const double join = static_cast<double>(take - taken) / left;
+      std::vector<double>& from = chance[taken];
+      for (std::size_t sum = 0; sum <= reached; ++sum) {
+        if (from[sum] == 0) continue;
+        if (taken < take) chance[taken + 1][sum + ranks[i]] += from[sum] * join;
+        from[sum] *= 1 - join;
+      }
+    }
+    reached += ranks[i];
+  }
+  return chance[take];
+}
+
+double tail_from(const std::vector<double>& chance, std::size_t from) {
+  double tail = 0;
+  for (std::size_t sum = chance.size(); sum-- > from;) tail += chance[sum];
+  return std::min(tail, 1.0);
+}
+
+// The largest cut whose lower tail, sums of at most cut - 1, stays within (1 - confidence) / 2.
+std::optional<std::size_t> cut_of(const std::vector<double>& chance, double confidence) {
+  double tail = 0;
+  std::size_t cut = 0;
+  for (; cut < chance.size(); ++cut) {
+    tail += chance[cut];
+    if (tail > (1 - confidence) / 2) break;
+  }
+  if (cut == 0) return std::nullopt;
+  return cut - 1;
+}
+
+std::optional<std::size_t> cut_of(double mean, double deviation, double confidence) {
+  const double cut = std::floor(mean - inverse_normal((1 + confidence) / 2) * deviation - 0.5);
+  if (cut < 0) return std::nullopt;
+  return static_cast<std::size_t>(cut);
+}
+
+std::vector<std::size_t> first_numbers(std::size_t n) {
+  std::vector<std::size_t> numbers(n);
+  std::iota(numbers.begin(), numbers.end(), std::size_t{1});
+  return numbers;
+}
+
+}  // namespace
+
+double signed_rank_p(std::span<const double> differences) {
+  std::vector<double> sizes;
+  sizes.reserve(differences.size());
+  for (const double difference : differences) sizes.push_back(std::abs(difference));
+  const std::vector<std::size_t> ranks = doubled_ranks(sizes);
+  std::vector<std::size_t> signed_ranks;
+  std::size_t above_zero = 0;
+  for (std::size_t i = 0; i < ranks.size(); ++i) {
+    if (sizes[i] == 0) continue;
+    signed_ranks.push_back(ranks[i]);
+    if (differences[i] > 0) above_zero += ranks[i];
+  }
+  if (signed_ranks.empty()) return 1;
+  if (signed_ranks.size() <= kExactPairs) return tail_from(sum_of_some(signed_ranks), above_zero);
+  double sum = 0;
+  double squares = 0;
+  for (const std::size_t rank : signed_ranks) {
+    sum += static_cast<double>(rank);
+    squares += static_cast<double>(rank) * static_cast<double>(rank);
+  }
+  return above((static_cast<double>(above_zero) - sum / 2 - 1) / (std::sqrt(squares) / 2));
+}
+
+double rank_sum_p(std::span<const double> first, std::span<const double> second) {
+  if (first.empty() || second.empty()) return 1;
+  std::vector<double> all(second.begin(), second.end());
+  all.insert(all.end(), first.begin(), first.end());
+  const std::vector<std::size_t> ranks = doubled_ranks(all);
+  const std::size_t sum = std::accumulate(
+      ranks.begin(), ranks.begin() + static_cast<std::ptrdiff_t>(second.size()), std::size_t{0});
+  if (all.size() <= kExactSamples) return tail_from(sum_of_chosen(ranks, second.size()), sum);
+  const auto m = static_cast<double>(first.size());
+  const auto n = static_cast<double>(second.size());
+  const double mean = m + n + 1;  // of a doubled rank
+  double variance = 0;
+  for (const std::size_t rank : ranks)
+    variance += (static_cast<double>(rank) - mean) * (static_cast<double>(rank) - mean);
+  variance *= m * n / ((m + n) * (m + n - 1));
+  if (variance == 0) return 1;
+  return above((static_cast<double>(sum) - n * mean - 1) / std::sqrt(variance));
+}
+
+std::vector<double> holm(std::span<const double> p, std::size_t tests) {
+  std::vector<std::size_t> order(p.size());
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  std::sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) { return p[a] < p[b]; });
+  std::vector<double> adjusted(p.size());
+  double so_far = 0;
+  for (std::size_t i = 0; i < order.size(); ++i) {
+    const auto left = static_cast<double>(std::max(tests, p.size()) - i);
+    so_far = std::max(so_far, std::min(1.0, left * p[order[i]]));
+    adjusted[order[i]] = so_far;
+  }
+  return adjusted;
+}
+
+std::size_t least_pairs(std::size_t tests, double alpha) {
+  if (tests == 0) return 0;
+  std::size_t pairs = 0;
+  for (double most_extreme = 1; most_extreme * static_cast<double>(tests) > alpha; most_extreme /= 2) ++pairs;
+  return pairs;
+}
+
+std::optional<double> coefficient_of_variation(std::span<const double> samples) {
+  double sum = 0;
+  std::size_t count = 0;
+  for (const double sample : samples) {
+    if (!std::isfinite(sample)) continue;
+    sum += sample;
+    ++count;
+  }
+  if (count < 2 || sum == 0) return std::nullopt;
+  const double mean = sum / static_cast<double>(count);
+  double squares = 0;
+  for (const double sample : samples)
+    if (std::isfinite(sample)) squares += (sample - mean) * (sample - mean);
+  return std::sqrt(squares / static_cast<double>(count - 1)) / std::abs(mean);
+}
+
+std::optional<std::size_t> walsh_cut(std::size_t n, double confidence) {
+  if (n <= kExactPairs) return cut_of(sum_of_some(first_numbers(n)), confidence);
+  const auto count = static_cast<double>(n);
+  return cut_of(count * (count + 1) / 4, std::sqrt(count * (count + 1) * (2 * count + 1) / 24), confidence);
+}
+
+std::optional<std::size_t> moses_cut(std::size_t first, std::size_t second, double confidence) {
+  if (first == 0 || second == 0) return std::nullopt;
+  if (first + second <= kExactSamples) {
+    std::vector<double> chance = sum_of_chosen(first_numbers(first + second), second);
+    // The smallest sum of ranks is U = 0.
+    chance.erase(chance.begin(), chance.begin() + static_cast<std::ptrdiff_t>(second * (second + 1) / 2));
+    return cut_of(chance, confidence);
+  }
+  const auto m = static_cast<double>(first);
+  const auto n = static_cast<double>(second);
+  return cut_of(m * n / 2, std::sqrt(m * n * (m + n + 1) / 12), confidence);
+}
+
+}  // namespace penstock
