@@ -329,7 +329,8 @@ class Page(CliTest):
         self.show(synthetic.with_pairs({"base": 1000, "fast": 1300}))
         self.check_quiet()
         place = self.browser.evaluate("""(() => {
-          const bar = document.querySelector('.changes .change');
+          const row = [...document.querySelectorAll('.changes tbody tr')].find((row) => row.textContent.includes('payload_bytes_per_s'));
+          const bar = row.querySelector('.change');
           const box = bar.getBoundingClientRect();
           const at = bar.querySelector('.at').getBoundingClientRect();
           return [(at.left + at.right) / 2 - (box.left + box.right) / 2, box.width];

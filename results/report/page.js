@@ -414,6 +414,7 @@
   if (charts.size <= atOnce) {
     drawAll();
   } else {
+    root.style.scrollBehavior = "auto";  // what is drawn on the way would move the target of a slow scroll
     const near = new IntersectionObserver((entries) => {
       for (const entry of entries) {
         if (!entry.isIntersecting) continue;
