@@ -160,6 +160,12 @@ std::vector<std::string> sheet_row(const ComparedMetric& row) {
           row.reason};
 }
 
+// Of the worse direction: of what is better it says nothing.
+std::string p_text(const ComparedMetric& row) {
+  if (row.exact) return "exact";
+  return row.p && row.outcome != GateOutcome::better ? fmt::format("{:.2g}", *row.p) : "-";
+}
+
 void add_row(HtmlTable& table, const ComparedMetric& row, double reach, const Output& output) {
   const bool base = row.base_samples > 0;
   const bool candidate = row.candidate_samples > 0;
@@ -167,26 +173,24 @@ void add_row(HtmlTable& table, const ComparedMetric& row, double reach, const Ou
   if (row.outcome == GateOutcome::same && row.detectable)
     words +=
         fmt::format("{}{} would have been found", words.empty() ? "" : "; ", format_percent(*row.detectable));
-  table.row({text(row.cell), text(row.metric), text(base ? value_text(row.base, row.unit, output) : "-"),
+  table.row({text(row.cell), text(row.metric),
+             Markup{fmt::format("<span class=\"verdict {}\">{}</span>", outcome_class(row.outcome),
+                                outcome_words(row.outcome))},
+             text(base ? value_text(row.base, row.unit, output) : "-"),
              text(candidate ? value_text(row.candidate, row.unit, output) : "-"),
              text(row.change ? signed_percent(*row.change) : "-"),
              text(row.interval ? fmt::format("{} to {}", signed_percent(row.interval->low),
                                              signed_percent(row.interval->high))
                                : "-"),
-             Markup{change_bar(row, reach)},
-             text(row.p       ? fmt::format("{:.2g}", *row.p)
-                  : row.exact ? "exact"
-                              : "-"),
-             text(fmt::format("{}, {}", row.base_samples, row.candidate_samples)),
-             Markup{fmt::format("<span class=\"verdict {}\">{}</span>", outcome_class(row.outcome),
-                                outcome_words(row.outcome))},
-             Markup{words}});
+             Markup{change_bar(row, reach)}, text(p_text(row)),
+             text(fmt::format("{}, {}", row.base_samples, row.candidate_samples)), Markup{words}});
 }
 
 HtmlTable changes_table(const std::string& title, const NamedComparison& one) {
   return HtmlTable(title,
                    {{"cell", Kind::words, ""},
                     {"metric", Kind::words, ""},
+                    {"outcome", Kind::words, ""},
                     {one.base, Kind::number, "the median"},
                     {one.candidate, Kind::number, "the median"},
                     {"change", Kind::number, "Hodges-Lehmann: the middle of all differences"},
@@ -194,7 +198,6 @@ HtmlTable changes_table(const std::string& title, const NamedComparison& one) {
                     {"on one scale", Kind::words, "the line is no change"},
                     {"p", Kind::number, "of the worse direction, adjusted for how many metrics were tested"},
                     {"samples", Kind::number, "of either side"},
-                    {"outcome", Kind::words, ""},
                     {"why", Kind::words, ""}});
 }
 

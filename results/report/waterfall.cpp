@@ -66,6 +66,9 @@ Waterfall waterfall_of(const Record& record) {
   const double step_s = metric_value(record, "step_s").value_or(0);
   if (fall.wall_s <= 0 || !metric_value(record, "accelerator_utilization")) return {};
   fall.computing_s = steps * step_s;
+  if (const Metric* const each = find_metric(record, "step_s");
+      each != nullptr && static_cast<double>(each->samples.size()) == steps)
+    fall.computing_s = sum_of(record, "step_s");
   std::vector<std::pair<std::size_t, Loss>> lost;
   for (const auto& [name, metric] : record.metrics)
     if (name.starts_with(kLost))

@@ -19,10 +19,10 @@ struct Loss {
 struct Waterfall {
   double wall_s = 0;
   std::vector<Loss> losses;  // in the pipeline's order; only those that took time
-  double computing_s = 0;    // what is left: steps x step
+  double computing_s = 0;    // what is left: all steps, or steps x step where not each was kept
 };
 
-// From wall_s, lost_s.*, validation_s, checkpoint_s and steps x step_s of a train record; what they leave of
+// From wall_s, lost_s.*, validation_s, checkpoint_s and step_s of a train record; what they leave of
 // the wall is "overshoot and other". No losses: nothing to draw.
 Waterfall waterfall_of(const Record& record);
 
