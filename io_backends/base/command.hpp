@@ -42,6 +42,7 @@ struct CommandInfo {
   Result<int> (*run)(const CommandContext& context);
   std::string_view synopsis;     // "penstock read CORPUS [--tier TIER]... [options]"
   std::string_view examples[2];  // worked examples: a line, and what it does behind '#'
+  std::string_view notes = {};   // below them in --help: what the options do not say, such as exit codes
   std::string_view nouns = {};   // what the positionals are: "CORPUS"; "" for none
   int nouns_at_least = 0;
   int nouns_at_most = 0;

@@ -210,6 +210,7 @@ std::string command_help(const CommandInfo& command) {
   std::string out = fmt::format("penstock {}: {}\n\nUsage: {}\n\nExamples:\n", command.name, command.summary,
                                 command.synopsis);
   for (const std::string_view example : command.examples) out += fmt::format("  {}\n", example);
+  if (!command.notes.empty()) out += fmt::format("\n{}\n", command.notes);
   std::vector<std::string_view> groups;
   const std::vector<OptionTable> tables = tables_of(command);
   for (const OptionTable table : tables)

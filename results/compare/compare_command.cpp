@@ -271,6 +271,10 @@ const CommandInfo command_compare{
         "RESULTS...",
     .examples = {"penstock compare monday/ tuesday/ --junit gate.xml   # tuesday against monday",
                  "penstock compare gate/reads --arms base,candidate    # the two arms of `penstock sweep`"},
+    .notes =
+        "Exit codes: 0 no regression, 1 regression, 2 usage or tool error, 3 inconclusive (too few "
+        "samples),\n"
+        "4 a benchmark is missing or failed, 5 incomparable (other machine, data, unit); 2 > 5 > 4 > 1 > 3.",
     .nouns = "BASE NEW",
     .nouns_at_least = 1,
     .nouns_at_most = INT_MAX,

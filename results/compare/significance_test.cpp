@@ -15,8 +15,8 @@ using Numbers = std::vector<double>;
 // Reference values: scipy.stats.wilcoxon and mannwhitneyu 1.17.1 with method="exact", and where there are
 // ties the share of all sign changes, or of all choices of samples, counted one by one.
 TEST(SignedRank, AgreesWithScipy) {
-  EXPECT_NEAR(signed_rank_p(Numbers{0.31, -0.12, 0.55, 0.08, -0.27, 0.44, 0.19, 0.73, -0.05, 0.36}), 0.0322265625,
-              1e-12);
+  EXPECT_NEAR(signed_rank_p(Numbers{0.31, -0.12, 0.55, 0.08, -0.27, 0.44, 0.19, 0.73, -0.05, 0.36}),
+              0.0322265625, 1e-12);
   // Hollander and Wolfe, Nonparametric Statistical Methods, table 3.1: p = 0.0195.
   EXPECT_NEAR(signed_rank_p(Numbers{0.952, -0.147, 1.022, 0.43, 0.62, 0.59, 0.49, -0.08, 0.01}), 10.0 / 512,
               1e-12);
@@ -66,7 +66,8 @@ TEST(RankSum, AgreesWithScipy) {
   const Numbers term{0.80, 0.83, 1.89, 1.04, 1.45, 1.38, 1.91, 1.64, 0.73, 1.46};
   const Numbers early{1.15, 0.88, 0.90, 0.74, 1.21};
   EXPECT_NEAR(rank_sum_p(early, term), 0.1272061272061272, 1e-12);
-  EXPECT_NEAR(rank_sum_p(Numbers{1, 2, 2, 3, 5, 5, 8}, Numbers{2, 3, 5, 5, 6, 9, 9, 9}), 0.05081585081585081, 1e-12);
+  EXPECT_NEAR(rank_sum_p(Numbers{1, 2, 2, 3, 5, 5, 8}, Numbers{2, 3, 5, 5, 6, 9, 9, 9}), 0.05081585081585081,
+              1e-12);
 }
 
 TEST(RankSum, ManySamplesByTheNormalApproximationWithTies) {
