@@ -117,7 +117,7 @@ Result<void> write_session_page(const Session& session, const FileSums& sums, co
                           .contents = std::move(state.contents),
                           .body = std::move(body),
                           .charts = std::move(state.charts),
-                          .records = Json::array()};
+                          .sheets = std::move(state.sheets)};
   PENSTOCK_TRY(page.write(report::frame_page(frame)));
   return page.publish();
 }

@@ -35,39 +35,11 @@ constexpr std::array<std::string_view, 22> kTrainWork{
     "set",      "depth",        "payload", "burst_buffer",
     "workload", "validation"};
 
-std::string read_work(const Record& record) {
-  std::string key = corpus_name(record) + "|" + member_text(record.corpus, "checksum") + "|" +
-                    member_text(record.corpus, "format") + "|" + environment_text(record, "host");
-  for (const std::string_view name : kReadWork) key += "|" + parameter_text(record, name);
-  return key;
-}
-
 // "imagenet of 300 samples".
 std::string corpus_words(const Record& record) {
   const std::string samples = member_text(record.corpus, "samples");
   return corpus_name(record) +
          (samples.empty() ? "" : " of " + samples + (samples == "1" ? " sample" : " samples"));
-}
-
-// The words that may tell one group from another, the most telling first.
-std::vector<std::string> title_words(const Record& record) {
-  const auto named = [&](std::string_view name, std::string_view words) {
-    const std::string text = parameter_text(record, name);
-    return text.empty() ? text : std::string(words) + text;
-  };
-  const std::string decode = parameter_text(record, "decode");
-  return {corpus_words(record),
-          member_text(record.corpus, "format"),
-          parameter_text(record, "order"),
-          decode.empty()     ? decode
-          : decode == "none" ? "raw bytes"
-                             : decode + " decode",
-          named("depth", "depth "),
-          named("batch", "batch "),
-          named("ranks", "ranks "),
-          named("rate", "rate "),
-          environment_text(record, "host"),
-          label_text(record)};
 }
 
 const Record*& later(const Record*& there, const Record& fresh) {
@@ -124,6 +96,34 @@ std::vector<std::string> train_words(const Record& record, std::string_view but 
 }
 
 }  // namespace
+
+std::string read_work(const Record& record, std::string_view but) {
+  std::string key = corpus_name(record) + "|" + member_text(record.corpus, "checksum") + "|" +
+                    member_text(record.corpus, "format") + "|" + environment_text(record, "host");
+  for (const std::string_view name : kReadWork)
+    if (name != but) key += "|" + parameter_text(record, name);
+  return key;
+}
+
+std::vector<std::string> read_words(const Record& record, std::string_view but) {
+  const auto named = [&](std::string_view name, std::string_view words) {
+    const std::string text = name == but ? "" : parameter_text(record, name);
+    return text.empty() ? text : std::string(words) + text;
+  };
+  const std::string decode = parameter_text(record, "decode");
+  return {corpus_words(record),
+          member_text(record.corpus, "format"),
+          parameter_text(record, "order"),
+          decode.empty()     ? decode
+          : decode == "none" ? "raw bytes"
+                             : decode + " decode",
+          named("depth", "depth "),
+          named("batch", "batch "),
+          named("ranks", "ranks "),
+          named("rate", "rate "),
+          environment_text(record, "host"),
+          label_text(record)};
+}
 
 std::string label_text(const Record& record) {
   std::string text;
@@ -261,6 +261,7 @@ const ReadCurve* ReadGroup::find(std::string_view tier) const {
 std::vector<ReadGroup> read_groups(std::span<const Record> records) {
   std::vector<ReadGroup> groups;
   std::vector<std::vector<std::string>> words;
+  std::map<std::string, std::size_t> places;  // by cache state and `rest`
   for (const Record& record : records) {
     const auto threads = read_threads(record);
     if (!threads) continue;
@@ -268,14 +269,12 @@ std::vector<ReadGroup> read_groups(std::span<const Record> records) {
     const std::string work = read_work(record);
     const std::string label = label_text(record);
     const std::string rest = fmt::format("{}|{}", work, label);
-    auto group = std::find_if(groups.begin(), groups.end(), [&](const ReadGroup& candidate) {
-      return candidate.cache == cache && candidate.rest == rest;
-    });
-    if (group == groups.end()) {
+    const auto [place, fresh] = places.emplace(fmt::format("{}|{}", cache, rest), groups.size());
+    if (fresh) {
       groups.push_back({"", cache, rest, work, label, {}});
-      words.push_back(title_words(record));
-      group = groups.end() - 1;
+      words.push_back(read_words(record));
     }
+    ReadGroup* const group = &groups[place->second];
     const std::string tier = tier_name(record);
     auto curve = std::find_if(group->curves.begin(), group->curves.end(),
                               [&](const ReadCurve& candidate) { return candidate.tier == tier; });
@@ -338,6 +337,13 @@ std::vector<TrainGrid> train_grids(std::span<const Record> records) {
     if (!titles[i].empty()) grids[i].title += ", " + titles[i];
   std::erase_if(grids, [](const TrainGrid& grid) { return grid.at.size() < 2; });
   return grids;
+}
+
+bool grid_shows_utilization(const TrainGrid& grid) {
+  for (const auto& [threads, row] : grid.at)
+    for (const auto& [prefetch, record] : row)
+      if (metric_value(*record, "accelerator_utilization")) return true;
+  return false;
 }
 
 std::set<const Record*> superseded(std::span<const Record> records) {

@@ -51,6 +51,12 @@ std::string emulation(const Json& tier);  // of one tier of a record
 // Its numbers may be shown and compared: it was measured to the end and nothing about it was wrong.
 bool is_usable(const Record& record);
 
+// What must be equal for two read records to be compared, beside tier, threads, cache and labels. `but`: a
+// parameter that may differ.
+std::string read_work(const Record& record, std::string_view but = "");
+// The words that may tell such work apart, the most telling first; as many of every record (titles_of()).
+std::vector<std::string> read_words(const Record& record, std::string_view but = "");
+
 // How much of something one tier moves at each thread count.
 struct ReadCurve {
   std::string tier;
@@ -83,6 +89,8 @@ struct TrainGrid {
   std::set<std::uint64_t> prefetches;                                  // of all of them
 };
 std::vector<TrainGrid> train_grids(std::span<const Record> records);
+// Its cells are about how busy an accelerator was; else, where none has a step, about samples/s.
+bool grid_shows_utilization(const TrainGrid& grid);
 
 // Usable read, train and bench records that stand in no group because a later one did the same work.
 std::set<const Record*> superseded(std::span<const Record> records);

@@ -1,16 +1,21 @@
 // penstock report RESULTS... -o report.html
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <climits>
 #include <cstdio>
 #include <filesystem>
+#include <map>
 #include <string>
+#include <system_error>
 #include <vector>
 
 #include "io_backends/base/command.hpp"
 #include "io_backends/base/progress.hpp"
 #include "io_backends/base/whole_file.hpp"
 #include "results/cells.hpp"
+#include "results/compare/comparison.hpp"
+#include "results/compare/pooled_rounds.hpp"
 #include "results/report/page.hpp"
 #include "results/store.hpp"
 #include "results/verdicts.hpp"
@@ -22,11 +27,22 @@ namespace fs = std::filesystem;
 
 constexpr OptionSpec kOptions[] = {
     {.name = "output",
-     .value = "FILE",
-     .fallback = "report.html",
-     .help = "the page to write; replaces what is there",
+     .value = "FILE|DIR",
+     .help =
+         "the page to write (report.html), or the folder for --to csv (report-csv); replaces what is there",
      .group = "Report",
      .alias = "o"},
+    {.name = "to",
+     .type = OptionType::choice,
+     .value = "html|csv",
+     .fallback = "html",
+     .help = "one page, or the numbers of each of its pictures as a file",
+     .group = "Report"},
+    {.name = "baseline",
+     .value = "RESULTS",
+     .help = "records to compare with: a section says what changed since",
+     .group = "Report",
+     .repeated = true},
     {.name = "title",
      .value = "TEXT",
      .fallback = "What each tier can feed",
@@ -40,13 +56,8 @@ std::string listed(const std::vector<fs::path>& paths) {
   return text;
 }
 
-Result<int> run_report(const CommandContext& context) {
-  std::vector<fs::path> paths(context.positionals.begin(), context.positionals.end());
-  if (paths.empty()) paths.emplace_back("penstock-results");
+Result<RecordSet> records_in(const std::vector<fs::path>& paths) {
   PENSTOCK_ASSIGN(RecordSet set, read_records(paths));
-  std::vector<Record*> all;
-  for (StoredRecord& stored : set.records) all.push_back(&stored.record);
-  tell_tiers_apart(all);
   for (const std::string& problem : set.problems) warn(problem);
   if (set.records.empty())
     return make_error(
@@ -54,25 +65,128 @@ Result<int> run_report(const CommandContext& context) {
         fmt::format("no records in {}: read {} files named *.jsonl there; measuring commands write them "
                     "into --results DIR",
                     listed(paths), set.files.size()));
-  const fs::path output = context.options.text("output");
-  if (output.empty() || !output.has_filename())
-    return make_error(Errc::invalid_argument, "--output names a file, not '" + output.string() + "'");
-  PENSTOCK_ASSIGN(WholeFile page, WholeFile::create(output.string(), "the report"));
-  PENSTOCK_TRY(page.write(report::render_page(set, context.output, context.options.text("title"))));
-  PENSTOCK_TRY(page.publish());
-  std::vector<Record> records;
-  for (const StoredRecord& stored : set.records) records.push_back(stored.record);
-  const std::vector<Sentence> said = sentences(records, context.output);
+  return set;
+}
+
+std::string names_of(const std::vector<fs::path>& paths) {
+  std::vector<std::string> names;
+  for (const fs::path& path : paths)
+    names.push_back((path.has_filename() ? path : path.parent_path()).filename().string());
   std::string text;
-  if (context.output.json) {
-    Json line{{"report", output.string()}, {"records", set.records.size()}, {"problems", set.problems}};
-    line["sentences"] = Json::array();
-    for (const Sentence& sentence : said) line["sentences"].push_back(sentence.text);
-    text = line.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";
-  } else {
-    for (const Sentence& sentence : said) text += sentence.text + "\n";
-    text += fmt::format("{}: {} records\n", output.string(), set.records.size());
+  for (const std::string& name : names) text += (text.empty() ? "" : ", ") + name;
+  return text;
+}
+
+// Records that were measured in turn, by suite and arm; arms in order of appearance, "base" first.
+using Arms = std::vector<std::pair<std::string, RecordSet>>;
+
+std::map<std::string, Arms> arms_of(const RecordSet& set) {
+  std::map<std::string, Arms> suites;
+  for (const StoredRecord& stored : set.records) {
+    const Json& pair = stored.record.pair;
+    // Arms of saving have a section of their own.
+    if (!pair.is_object() || stored.record.command == "checkpoint") continue;
+    const auto suite = pair.find("suite");
+    const auto arm = pair.find("arm");
+    if (suite == pair.end() || arm == pair.end() || !suite->is_string() || !arm->is_string()) continue;
+    Arms& arms = suites[suite->get<std::string>()];
+    const std::string name = arm->get<std::string>();
+    auto at = std::find_if(arms.begin(), arms.end(), [&](const auto& one) { return one.first == name; });
+    if (at == arms.end()) at = arms.emplace(name == "base" ? arms.begin() : arms.end(), name, RecordSet{});
+    at->second.records.push_back(stored);
   }
+  return suites;
+}
+
+std::vector<report::NamedComparison> compare_arms(const RecordSet& set) {
+  std::vector<report::NamedComparison> found;
+  const std::map<std::string, Arms> suites = arms_of(set);
+  for (const auto& [suite, arms] : suites)
+    for (std::size_t i = 1; i < arms.size(); ++i) {
+      auto comparison = compare_records(arms[0].second, arms[i].second, {});
+      if (!comparison.ok()) {
+        warn(fmt::format("arms '{}' and '{}' of '{}' are not compared: {}", arms[0].first, arms[i].first,
+                         suite, comparison.error().message()));
+        continue;
+      }
+      const std::string of = suites.size() > 1 ? " of " + suite : "";
+      found.push_back({arms[0].first + of, arms[i].first + of, *std::move(comparison)});
+    }
+  return found;
+}
+
+Result<void> write_file(const fs::path& path, std::string_view what, std::string_view text) {
+  PENSTOCK_ASSIGN(WholeFile file, WholeFile::create(path.string(), what));
+  PENSTOCK_TRY(file.write(text));
+  return file.publish();
+}
+
+Result<void> write_sheets(const fs::path& folder, const std::vector<report::Sheet>& sheets) {
+  std::error_code failed;
+  fs::create_directories(folder, failed);
+  if (failed)
+    return make_error(Errc::invalid_argument,
+                      fmt::format("cannot make the folder '{}': {}", folder.string(), failed.message()));
+  for (const report::Sheet& sheet : sheets) {
+    PENSTOCK_TRY(write_file(folder / (sheet.name + ".csv"), "the numbers", report::csv_text(sheet)));
+  }
+  return {};
+}
+
+// `found`: how many records there were before the rounds of sweeps were put together.
+std::string said_text(const CommandContext& context, const std::string& output, const RecordSet& set,
+                      std::size_t found, const report::Page& page, bool csv) {
+  if (context.output.json) {
+    Json line{{"report", output}, {"records", found}, {"problems", set.problems}};
+    line["sentences"] = Json::array();
+    for (const Sentence& sentence : page.said) line["sentences"].push_back(sentence.text);
+    return line.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";
+  }
+  std::string text;
+  const std::string together = found == set.records.size()
+                                   ? ""
+                                   : fmt::format(", the rounds of sweeps together: {}", set.records.size());
+  if (csv) return fmt::format("{}: {} files of {} records{}\n", output, page.sheets.size(), found, together);
+  for (const Sentence& sentence : page.said) text += sentence.text + "\n";
+  return text + fmt::format("{}: {} records{}\n", output, found, together);
+}
+
+Result<int> run_report(const CommandContext& context) {
+  std::vector<fs::path> paths(context.positionals.begin(), context.positionals.end());
+  if (paths.empty()) paths.emplace_back("penstock-results");
+  const bool csv = context.options.text("to") == "csv";
+  const fs::path output = context.options.given("output") ? context.options.text("output")
+                          : csv                           ? "report-csv"
+                                                          : "report.html";
+  if (output.empty() || (!csv && !output.has_filename()))
+    return make_error(Errc::invalid_argument,
+                      fmt::format("--output names a {}, not '{}'", csv ? "folder" : "file", output.string()));
+  PENSTOCK_ASSIGN(RecordSet set, records_in(paths));
+  std::vector<report::NamedComparison> comparisons = compare_arms(set);
+  if (context.options.given("baseline")) {
+    std::vector<fs::path> older;
+    for (const std::string& path : context.options.texts("baseline")) older.emplace_back(path);
+    PENSTOCK_ASSIGN(const RecordSet base, records_in(older));
+    PENSTOCK_ASSIGN(Comparison comparison, compare_records(base, set, {}));
+    const std::string was = names_of(older);
+    const std::string is = names_of(paths);
+    comparisons.insert(comparisons.begin(),
+                       report::NamedComparison{was == is ? "the baseline" : was,
+                                               was == is ? "these records" : is, std::move(comparison)});
+  }
+  const std::size_t found = set.records.size();
+  pool_rounds(set.records);
+  std::vector<Record*> all;
+  for (StoredRecord& stored : set.records) all.push_back(&stored.record);
+  tell_tiers_apart(all);
+  const report::Page page =
+      report::make_page(set, context.output, context.options.text("title"), comparisons);
+  if (csv) {
+    PENSTOCK_TRY(write_sheets(output, page.sheets));
+  } else {
+    PENSTOCK_TRY(write_file(output, "the report", page.html));
+  }
+  const std::string text = said_text(context, output.string(), set, found, page, csv);
   std::fwrite(text.data(), 1, text.size(), stdout);
   return 0;
 }
@@ -85,9 +199,9 @@ const CommandInfo command_report{
     .summary = "one self-contained page: what each tier can feed, in charts, tables and words",
     .options = kOptions,
     .run = run_report,
-    .synopsis = "penstock report [RESULTS]... [-o report.html]",
+    .synopsis = "penstock report [RESULTS]... [--baseline RESULTS] [--to html|csv] [-o FILE|DIR]",
     .examples = {"penstock report -o report.html                # every record in penstock-results/",
-                 "penstock report monday/ tuesday/run.jsonl -o both.html   # several folders and files"},
+                 "penstock report tuesday/ --baseline monday/ -o both.html   # and what changed since"},
     .nouns = "RESULTS",
     .nouns_at_least = 0,
     .nouns_at_most = INT_MAX,

@@ -31,7 +31,16 @@ std::string threads_text(std::uint64_t threads) {
   return threads == 1 ? "1 thread" : fmt::format("{} threads", threads);
 }
 
+void rest_on(const std::string& anchor, std::size_t before, std::vector<Sentence>& out) {
+  for (std::size_t at = before; at < out.size(); ++at)
+    if (out[at].anchor.empty()) out[at].anchor = anchor;
+}
+
 }  // namespace verdicts
+
+std::string group_anchor(std::string_view section, std::size_t index) {
+  return fmt::format("{}-{}", section, index + 1);
+}
 
 namespace {
 
@@ -103,10 +112,9 @@ void say_verdicts(const Shown& records, std::vector<Sentence>& out) {
     if (record->verdict != Verdict::ok) by_verdict[record->verdict].push_back(record);
   for (const auto& [verdict, found] : by_verdict) {
     std::vector<std::string> cells;
-    for (const Record* record : found) {
-      std::string cell = cell_text(*record);
-      if (std::find(cells.begin(), cells.end(), cell) == cells.end()) cells.push_back(std::move(cell));
-    }
+    std::set<std::string> known;
+    for (const Record* record : found)
+      if (std::string cell = cell_text(*record); known.insert(cell).second) cells.push_back(std::move(cell));
     const std::string count = found.size() == 1 ? "1 cell" : fmt::format("{} cells", found.size());
     out.push_back(
         {verdict_exit_code(verdict) == 0 ? Tone::caution : Tone::failure,
@@ -135,6 +143,7 @@ void say_unverified(const Shown& records, std::vector<Sentence>& out) {
 void say_noise(const Shown& records, std::vector<Sentence>& out) {
   double most = 0;
   std::vector<std::string> cells;
+  std::set<std::string> known;
   for (const Record* record : records) {
     const Metric* metric = find_metric(*record, "payload_bytes_per_s");
     if (metric == nullptr) metric = find_metric(*record, "samples_per_s");
@@ -142,8 +151,7 @@ void say_noise(const Shown& records, std::vector<Sentence>& out) {
     const double apart = spread(metric->samples);
     if (apart <= kNoisySpread) continue;
     most = std::max(most, apart);
-    if (std::string cell = cell_text(*record); std::find(cells.begin(), cells.end(), cell) == cells.end())
-      cells.push_back(std::move(cell));
+    if (std::string cell = cell_text(*record); known.insert(cell).second) cells.push_back(std::move(cell));
   }
   if (cells.empty()) return;
   out.push_back({Tone::caution, "noise",
@@ -209,20 +217,31 @@ Scaling judge_scaling(std::span<const ScalingPoint> curve) {
 
 std::vector<Sentence> sentences(std::span<const Record> records, const Output& output) {
   std::vector<Sentence> out;
-  verdicts::say_read(read_groups(records), output, out);
+  const std::vector<ReadGroup> read = read_groups(records);
+  verdicts::say_read(read, output, out);
+  verdicts::say_rank_scaling(rank_groups(records), out);
+  verdicts::say_peers(peer_curves(records), read, out);
   const std::vector<TrainGroup> trained = train_groups(records);
   verdicts::say_train(trained, out);
+  verdicts::say_grids(train_grids(records), out);
   verdicts::say_saving(saving_groups(records), trained, output, out);
   const std::set<const Record*> older = superseded(records);
   Shown shown;
   for (const Record& record : records)
     if (!older.contains(&record)) shown.push_back(&record);
-  say_emulated(shown, out);
-  say_older(older.size(), out);
-  say_noise(shown, out);
-  say_unverified(shown, out);
-  say_hosts(shown, out);
-  say_verdicts(shown, out);
+  const auto about = [&](const char* section, const auto& say) {
+    const std::size_t before = out.size();
+    say();
+    verdicts::rest_on(section, before, out);
+  };
+  about("environment", [&] { say_emulated(shown, out); });
+  about("records", [&] {
+    say_older(older.size(), out);
+    say_noise(shown, out);
+    say_unverified(shown, out);
+  });
+  about("environment", [&] { say_hosts(shown, out); });
+  about("records", [&] { say_verdicts(shown, out); });
   std::stable_sort(out.begin(), out.end(),
                    [](const Sentence& a, const Sentence& b) { return a.tone < b.tone; });
   return out;

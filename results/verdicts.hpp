@@ -19,13 +19,18 @@
 //  the
 //    medians of either run. Pairs on both sides of 1 cannot be told apart; of one pair it is a caution.
 //    Ceilings that something surpassed are not spoken of.
+//  - The fewest threads that do: of a grid of threads and prefetch depths, the cell with the fewest threads,
+//  then the
+//    least prefetch, that lies within 5% of the best cell.
 //  - Repeats that lie more than 20% apart are noise worth a word.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "io_backends/base/command.hpp"
@@ -44,7 +49,11 @@ struct Sentence {
   Tone tone = Tone::finding;
   std::string kind;  // "scaling", "tiers", "prefetch", ...: for tests and for the page's anchors
   std::string text;
+  std::string anchor = {};  // id of what it rests on, on the report page; "" for no place of its own
 };
+
+// The place of a section's i-th group on the report page, from 0: "reading-1".
+std::string group_anchor(std::string_view section, std::size_t index);
 
 inline constexpr double kScalingGain = 0.10;
 inline constexpr double kSameRate = 0.05;

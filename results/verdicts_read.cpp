@@ -235,7 +235,7 @@ void say_labels(const std::vector<ReadGroup>& groups, std::vector<Sentence>& out
         if (const std::string state = cache_state(*first); !state.empty()) notes.push_back(state);
         if (measured_once(curve) || measured_once(*other)) notes.emplace_back("from one repeat");
         if (!notes.empty()) text += fmt::format(" ({})", fmt::join(notes, "; "));
-        out.push_back({tone_of({&curve, other}), "labels", text + "."});
+        out.push_back({tone_of({&curve, other}), "labels", text + ".", group_anchor("reading", i)});
       }
     }
 }
@@ -333,7 +333,8 @@ void say_ceiling(const ReadGroup& group, const ReadCurve& curve, const Output& o
 }
 
 void say_cold_warm(const std::vector<ReadGroup>& groups, std::vector<Sentence>& out) {
-  for (const ReadGroup& cold : groups) {
+  for (std::size_t i = 0; i < groups.size(); ++i) {
+    const ReadGroup& cold = groups[i];
     if (cold.cache != "cold") continue;
     for (const ReadGroup& warm : groups) {
       if (warm.cache != "warm" || warm.rest != cold.rest) continue;
@@ -358,7 +359,7 @@ void say_cold_warm(const std::vector<ReadGroup>& groups, std::vector<Sentence>& 
         if (cold.title.size() > 6) notes.push_back(cold.title.substr(6));
         if (measured_once(curve) || measured_once(*other)) notes.emplace_back("from one repeat");
         const std::string work = notes.empty() ? "" : fmt::format(" ({})", fmt::join(notes, "; "));
-        out.push_back({tone_of({&curve, other}), "cold_warm", text + work + "."});
+        out.push_back({tone_of({&curve, other}), "cold_warm", text + work + ".", group_anchor("reading", i)});
       }
     }
   }
@@ -367,17 +368,20 @@ void say_cold_warm(const std::vector<ReadGroup>& groups, std::vector<Sentence>& 
 }  // namespace
 
 void say_read(const std::vector<ReadGroup>& groups, const Output& output, std::vector<Sentence>& out) {
-  for (const ReadGroup& group : groups) say_tiers(group, out);
+  const auto each = [&](const auto& say) { say_each("reading", groups, out, say); };
+  const auto each_curve = [&](const auto& say) {
+    each([&](const ReadGroup& group) {
+      for (const ReadCurve& curve : group.curves) say(group, curve);
+    });
+  };
+  each([&](const ReadGroup& group) { say_tiers(group, out); });
   say_labels(groups, out);
   say_cold_warm(groups, out);
-  for (const ReadGroup& group : groups)
-    for (const ReadCurve& curve : group.curves) say_scaling(group, curve, out);
-  for (const ReadGroup& group : groups)
-    for (const ReadCurve& curve : group.curves) say_ceiling(group, curve, output, out);
-  for (const ReadGroup& group : groups)
-    for (const ReadCurve& curve : group.curves) say_ranks(group, curve, output, out);
-  for (const ReadGroup& group : groups) say_baseline(group, out);
-  for (const ReadGroup& group : groups) say_accelerators(group, out);
+  each_curve([&](const ReadGroup& group, const ReadCurve& curve) { say_scaling(group, curve, out); });
+  each_curve([&](const ReadGroup& group, const ReadCurve& curve) { say_ceiling(group, curve, output, out); });
+  each_curve([&](const ReadGroup& group, const ReadCurve& curve) { say_ranks(group, curve, output, out); });
+  each([&](const ReadGroup& group) { say_baseline(group, out); });
+  each([&](const ReadGroup& group) { say_accelerators(group, out); });
 }
 
 }  // namespace penstock::verdicts

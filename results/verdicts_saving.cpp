@@ -186,11 +186,12 @@ void say_held(const Subject& subject, std::vector<Sentence>& out) {
 
 void say_saving(const std::vector<SavingGroup>& groups, const std::vector<TrainGroup>& trained,
                 const Output& output, std::vector<Sentence>& out) {
-  for (const SavingGroup& group : groups) {
+  say_each("checkpoints", groups, out, [&](const SavingGroup& group) {
     say_block(group, output, out);
     for (const SavingRuns& arm : group.arms)
       say_all({group.name + " " + saved_how(arm.first(), arm.arm), arm.runs}, output, out);
-  }
+  });
+  const std::size_t before = out.size();
   for (const TrainGroup& group : trained)
     for (const auto& [prefetch, record] : group.at) {
       if (find_metric(*record, "checkpoint_block_s") == nullptr) continue;
@@ -198,6 +199,7 @@ void say_saving(const std::vector<SavingGroup>& groups, const std::vector<TrainG
       say_held(subject, out);
       say_all(subject, output, out);
     }
+  rest_on("checkpoints-trainings", before, out);
 }
 
 }  // namespace penstock::verdicts

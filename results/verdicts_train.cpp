@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <initializer_list>
 #include <numeric>
 
 #include "io_backends/base/units.hpp"
@@ -344,19 +345,10 @@ void say_timeline(const TrainGroup& group, std::vector<Sentence>& out) {
 }  // namespace
 
 void say_train(const std::vector<TrainGroup>& groups, std::vector<Sentence>& out) {
-  for (const TrainGroup& group : groups) say_prefetch(group, out);
-  for (const TrainGroup& group : groups) say_utilization(group, out);
-  for (const TrainGroup& group : groups) say_fed(group, out);
-  for (const TrainGroup& group : groups) say_dlio(group, out);
-  for (const TrainGroup& group : groups) say_lost(group, out);
-  for (const TrainGroup& group : groups) say_validation(group, out);
-  for (const TrainGroup& group : groups) say_checkpoints(group, out);
-  for (const TrainGroup& group : groups) say_files(group, out);
-  for (const TrainGroup& group : groups) say_loss(group, out);
-  for (const TrainGroup& group : groups) say_cached_epochs(group, out);
-  for (const TrainGroup& group : groups) say_timeline(group, out);
-  for (const TrainGroup& group : groups) say_tail(group, out);
-  for (const TrainGroup& group : groups) say_bottleneck(group, out);
+  for (const auto say :
+       {say_prefetch, say_utilization, say_fed, say_dlio, say_lost, say_validation, say_checkpoints,
+        say_files, say_loss, say_cached_epochs, say_timeline, say_tail, say_bottleneck})
+    say_each("training", groups, out, [&](const TrainGroup& group) { say(group, out); });
 }
 
 }  // namespace penstock::verdicts

@@ -35,14 +35,15 @@ def record(command, number, parameters, metrics, **more):
     }
 
 
-def read(number, tier, threads, cache, mib_per_s, ceiling, noise=0.04, **more):
+def read(number, tier, threads, cache, mib_per_s, ceiling, noise=0.04, repeats=5, ranks=1, batch=None, **more):
     rng = random.Random(f"{tier}{threads}{cache}")
-    rates = [mib_per_s * 1048576 * rng.uniform(1 - noise, 1 + noise) for _ in range(5)]
+    rates = [mib_per_s * 1048576 * rng.uniform(1 - noise, 1 + noise) for _ in range(repeats)]
     size = CORPUS["bytes"] / CORPUS["samples"]
     p50 = threads / (mib_per_s * 1048576 / size) * 1e9 * 0.8
     memory = TIERS[tier]["memory"]
     return record(
-        "read", number, {"tier": tier, "threads": threads, "cache": cache, "order": "shuffled", "decode": "none", "ranks": 1},
+        "read", number, {"tier": tier, "threads": threads, "cache": cache, "order": "shuffled", "decode": "none", "ranks": ranks,
+                        **({} if batch is None else {"batch": batch})},
         {
             "payload_bytes_per_s": metric("B/s", "higher", "repeat", *rates),
             "samples_per_s": metric("1/s", "higher", "repeat", *[rate / size for rate in rates]),
@@ -58,7 +59,7 @@ def read(number, tier, threads, cache, mib_per_s, ceiling, noise=0.04, **more):
         **more)
 
 
-def train(number, prefetch, wait_s, step_s=0.05, steps=200, **more):
+def train(number, prefetch, wait_s, step_s=0.05, steps=200, threads=4, **more):
     wall = steps * (step_s + wait_s) + 0.4
     stages = {"read": (0.18, 0.02, 0.80), "decode": (0.78, 0.06, 0.16), "batch": (0.12, 0.80, 0.08)}
     if prefetch == 0:
@@ -71,10 +72,12 @@ def train(number, prefetch, wait_s, step_s=0.05, steps=200, **more):
         "accelerator_utilization": metric("1", "higher", "run", step_s / (step_s + wait_s)),
         "first_batch_s": metric("s", "lower", "run", 0.31), "peak_memory_bytes": metric("B", "lower", "run", 412e6),
     }
+    for stage, share in (("read", 0.15), ("decode", 0.8), ("collate", 0.03), ("queue", 0.02)):
+        metrics[f"lost_s.{stage}"] = metric("s", "lower", "run", share * wait_s * steps)
     for stage, shares in stages.items():
         for state, share in zip(("busy", "starved", "blocked"), shares):
             metrics[f"stage_{state}_s.{stage}"] = metric("s", "neither", "run", share * wall)
-    return record("train", number, {"app": "alexnet", "threads": 4, "prefetch": prefetch, "batch": 64, "cache": "warm",
+    return record("train", number, {"app": "alexnet", "threads": threads, "prefetch": prefetch, "batch": 64, "cache": "warm",
                                     "accelerator": "emulated:step=50ms", "ranks": 1}, metrics, tiers={"data": TIERS["disk"]}, **more)
 
 
@@ -162,6 +165,52 @@ def whole_experiment():
     records.append({**read(len(records), "disk", 64, "cold", 1, 1210), "metrics": {}, "verdict": "failed",
                     "reason": "cannot open 'n01440764/x.jpg': Input/output error"})
     records.append({**read(len(records), "fast", 64, "cold", 1, 1210), "metrics": {}, "verdict": "skipped", "reason": "64 threads need 64 processors"})
+    return records
+
+
+def grid_experiment():
+    """A mini-app over threads and prefetch depths: more of either helps until the accelerator is fed."""
+    cells = [(threads, prefetch) for threads in (1, 2, 4, 8) for prefetch in (0, 1, 4)]
+    return [train(number, prefetch, max(0.0005, 0.08 / threads - (0.03 if prefetch else 0) - 0.002 * prefetch), threads=threads)
+            for number, (threads, prefetch) in enumerate(cells)]
+
+
+def fio(number, tier, threads, mib_per_s, way="randread", **more):
+    """A run of fio as it is imported: one sample of each figure."""
+    bytes_per_s = mib_per_s * 1048576
+    return record("fio", number, {"tier": tier, "threads": threads, "rw": way, "bs": 114688, "iodepth": 1, "direct": 1, "ioengine": "psync"}, {
+        "payload_bytes_per_s": metric("B/s", "higher", "run", bytes_per_s), "ops_per_s": metric("1/s", "higher", "run", bytes_per_s / 114688),
+        "latency_ns_p50": metric("ns", "lower", "run", threads * 114688 / bytes_per_s * 1e9),
+        "latency_ns_p99": metric("ns", "lower", "run", threads * 114688 / bytes_per_s * 4e9)}, label={"peer": "fio-3.33"}, corpus={}, **more)
+
+
+def rank_experiment():
+    """A job of 1, 2, 4 and 8 ranks on two nodes, read nine times each."""
+    rates = {1: 400, 2: 790, 4: 1500, 8: 1560}
+    return [read(number, "disk", 2, "cold", rate, 1700, repeats=9, ranks=ranks, environment={
+        **ENVIRONMENT, "ranks": [{"rank": rank, "host": f"bench-{1 + rank % 2}", "rank_on_node": rank // 2} for rank in range(ranks)]})
+        for number, (ranks, rate) in enumerate(rates.items())]
+
+
+def with_pairs(rates, suite="tuning", pairs=16, spread=0.02):
+    """Read records of one cell in two arms, measured in turn: {"base": MiB/s, "other": MiB/s}."""
+    rng = random.Random(suite)
+    return [read(len(rates) * index + place, "disk", 4, "cold", rate * rng.uniform(1 - spread, 1 + spread), 1210, repeats=1,
+                 pair={"suite": suite, "index": index, "arm": arm})
+            for index in range(pairs) for place, (arm, rate) in enumerate(rates.items())]
+
+
+def many(count):
+    """So many records of many works: 25 batch sizes, two cache states, two tiers, five thread counts, again and again."""
+    records = []
+    for number in range(count):
+        batch, rest = number % 25, number // 25
+        cache, tier, threads = ("cold", "warm")[rest % 2], ("disk", "fast")[rest // 2 % 2], 1 << (rest // 4 % 5)
+        wave = [1e8 * (1 + 0.1 * math.sin(i / 3)) for i in range(30)]
+        made = read(number, tier, threads, cache, 400 * threads ** 0.7, 6000, batch=1 << batch,
+                    series={"payload_bytes": {"interval_s": 1.0, "values": wave}})
+        made["started"] = f"2026-{1 + number // 86400 % 12:02}-20T{number // 3600 % 24:02}:{number // 60 % 60:02}:{number % 60:02}Z"
+        records.append(made)
     return records
 
 

@@ -229,6 +229,8 @@ class Compare(CliTest):
         for attribute, tag in (("failures", "failure"), ("errors", "error"), ("skipped", "skipped")):
             self.assertEqual(int(suite.get(attribute)), len(suite.findall(f"testcase/{tag}")), attribute)
             self.assertGreater(int(suite.get(attribute)), 0, attribute)
+        done = self.run_cli("compare", "base", "new", "--junit", "no/where.xml", expect=2)
+        self.assertEqual((done.stdout, "no/where.xml" in done.stderr), ("", True))
         messages = [error.get("message") for error in suite.findall("testcase/error")]
         self.assertTrue(any("50%\r\nof <it> \"broke\" & [this](x) | that" in message for message in messages), messages)
 

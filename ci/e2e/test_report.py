@@ -1,5 +1,7 @@
 """penstock report: what it writes and what it refuses. test_report_page.py opens the page."""
 
+import csv
+import io
 import json
 import os
 import signal
@@ -52,6 +54,52 @@ class Report(CliTest):
         page = (self.dir / "r.html").read_text()
         self.assertIn("MB/s", page)
         self.assertNotIn("MiB/s", page)
+
+    def test_the_numbers_of_every_picture_as_files(self):
+        synthetic.write(self.dir / "runs", synthetic.whole_experiment() + synthetic.grid_experiment() + synthetic.saving_experiment())
+        self.run_cli("report", "runs", "--to", "csv", "-o", "numbers")
+        files = {path.name: list(csv.reader(io.StringIO(path.read_bytes().decode(), newline=""))) for path in (self.dir / "numbers").iterdir()}
+        for words in ("bandwidth-against-threads", "latency-against-threads", "payload-over-time", "how-busy-the-accelerator-was",
+                      "where-the-time-went", "stages-of", "how-long-a-save-holds", "written-saved", "steps-saved"):
+            self.assertTrue([name for name in files if words in name], words)
+        for name, rows in files.items():
+            self.assertGreaterEqual(len(rows), 2, name)
+            self.assertEqual({len(row) for row in rows}, {len(rows[0])}, name)
+        rows = next(rows for name, rows in files.items() if "bandwidth-against-threads-cold" in name)
+        self.assertEqual([row[0] for row in rows], ["threads", "1", "2", "4", "8", "16"])
+        record = next(one for one in synthetic.whole_experiment()
+                      if one["command"] == "read" and one["parameters"] == {**one["parameters"], "tier": "disk", "threads": 4, "cache": "cold"})
+        rate = record["metrics"]["payload_bytes_per_s"]
+        self.assertAlmostEqual(float(rows[3][1]), rate["value"] / 1048576)
+        self.assertAlmostEqual(float(rows[3][2]), min(rate["samples"]) / 1048576)
+        self.assertEqual(rows[3][4], "lowest to highest")
+        self.assertFalse((self.dir / "report.html").exists())
+
+    def test_a_baseline_says_what_changed(self):
+        old = synthetic.with_pairs({"one": 1000})
+        new = synthetic.with_pairs({"one": 800}, suite="other")
+        for folder, records in (("monday", old), ("tuesday", new)):
+            for one in records:
+                one.pop("pair")
+            synthetic.write(self.dir / folder, records)
+        self.run_cli("report", "tuesday", "--baseline", "monday", "-o", "r.html")
+        page = (self.dir / "r.html").read_text()
+        self.assertIn("From monday to tuesday: ", page)
+        self.assertRegex(page, r"worse: [^.]*payload_bytes_per_s \u2212(19|20|21)%")
+        self.assertIn("drift not excluded", page)
+        self.run_cli("report", "tuesday", "-o", "alone.html")
+        self.assertNotIn('id="changes"', (self.dir / "alone.html").read_text())
+        done = self.run_cli("report", "tuesday", "--baseline", "nowhere", "-o", "n.html", expect=None)
+        self.assertNotEqual(done.returncode, 0)
+        self.assertIn("nowhere", done.stderr)
+        self.assertFalse((self.dir / "n.html").exists())
+
+    def test_arms_of_one_set_are_held_against_each_other(self):
+        synthetic.write(self.dir / "runs", synthetic.with_pairs({"base": 1000, "fast": 1300}))
+        self.run_cli("report", "runs", "-o", "r.html")
+        page = (self.dir / "r.html").read_text()
+        self.assertIn("From base to fast: ", page)
+        self.assertRegex(page, r"better: [^.]*payload_bytes_per_s \+(29|30|31)%")
 
     def test_no_records_names_what_was_searched(self):
         (self.dir / "runs").mkdir()

@@ -142,7 +142,7 @@ std::vector<std::string> environment_remarks(std::span<const Record* const> base
 }
 
 std::vector<std::string_view> headline_metrics(std::string_view command) {
-  if (command == "read") return {"payload_bytes_per_s", "latency_ns_p99", "errors", "calls.*"};
+  if (command == "read") return {"payload_bytes_per_s", "errors", "calls.*"};
   if (command == "train")
     return {"samples_per_s",    "checkpoint_block_s", "steps",      "skipped_samples", "dropped_tail_samples",
             "checkpoint_bytes", "checkpoint_skips",   "file_reads", "calls.*"};
@@ -152,7 +152,7 @@ std::vector<std::string_view> headline_metrics(std::string_view command) {
   if (command == "generate") return {"payload_bytes_per_s", "payload_bytes"};
   if (command == "tiers") return {"*.bytes_per_s", "metadata.*.ops_per_s"};
   if (command == "google_benchmark") return {"real_time_s", "cpu_time_s"};
-  if (command == "fio") return {"payload_bytes_per_s", "latency_ns_p99", "errors"};
+  if (command == "fio") return {"payload_bytes_per_s", "errors"};
   return {"*"};
 }
 

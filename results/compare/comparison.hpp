@@ -1,22 +1,23 @@
 // What changed between two sets of records, cell by cell and metric by metric, and whether it may be
 // believed.
 //
-// The rules (the statistics are in significance.hpp and hodges_lehmann.hpp, the cells in matched_cells.hpp):
-//  - Where both sides carry `pair` of one suite with different arms, the i-th base is compared with the i-th
-//    candidate, each by the median of its run: d = ln(candidate / base), its sign turned so that positive is
-//    worse. Otherwise a rank-sum test stands in, and the comparison says "unpaired: drift not excluded". It
-//    takes one median a run where both sides have enough runs, since the repeats of one run resemble each
-//    other, and else every sample.
-//  - A regression is a one-sided exact p, Holm-adjusted over all M tested metrics, of at most `alpha` *and* a
-//    Hodges-Lehmann effect of at least `least_effect`. Better is the same with the sign turned.
+// The rules (the statistics are in significance.hpp and hodges_lehmann.hpp, the cells in
+// matched_cells.hpp):
+//  - Where both sides carry `pair` of one suite with different arms, the i-th base is compared with the
+//    i-th candidate, each by the median of its run: d = ln(candidate / base), its sign turned so that
+//    positive is worse. Otherwise a rank-sum test stands in, and the comparison says "unpaired: drift
+//    not excluded". It takes one median a run where both sides have enough runs, since the repeats of
+//    one run resemble each other, and else every sample.
+//  - A regression is a one-sided exact p, Holm-adjusted over all M tested metrics, of at most `alpha`
+//    *and* a Hodges-Lehmann effect of at least `least_effect`. Better is the same with the sign turned.
 //  - Fewer than ceil(log2(M / alpha)) values an arm: inconclusive, whatever they say.
-//  - A zero is less than any number and equal to another zero: against it every change is beyond measure.
-//  - Counts (unit "B" or "1", whole numbers, the same in every sample of the base) are compared exactly:
-//  another
-//    count is a regression where it is worse, better where it is better, and else differs.
+//  - A zero is less than any number and equal to another zero: against it every change is beyond
+//    measure.
+//  - Counts (unit "B" or "1", whole numbers, the same in every sample of the base) are compared
+//    exactly: another count is a regression where it is worse, better where it is better, and else
+//    differs.
 //  - A cell that only the base has is missing; one whose candidate has a run without usable numbers is
-//  failed; one
-//    whose machine, data, unit or direction differs is incomparable.
+//    failed; one whose machine, data, unit or direction differs is incomparable.
 #pragma once
 
 #include <cstddef>

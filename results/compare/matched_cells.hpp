@@ -1,14 +1,14 @@
 // Which records of two sides are of the same work, whoever ran it, where and when.
 //
-// A cell is: the command; the corpus by recipe, format and samples; each tier by name and back end; every
-// parameter that says what to do. Paths, output files, seeds, labels, how long or how often was measured, and
-// what a run only found out are none of it. Three rules more:
+// A cell is: the command; the corpus by recipe, format and samples; each tier by name and back end;
+// every parameter that says what to do. Paths, output files, seeds, labels, how long or how often was
+// measured, and what a run only found out are none of it. Three rules more:
 //  - A parameter that one side's records do not know (an older program wrote them) tells nothing apart,
-//  unless its
-//    own side has several values of it or its command line asked for it.
-//  - The options of a tier (limit=, direct=1) tell cells apart only where one side has the same tier with
-//  several.
-//  - Of two arms of one suite, what has one value in either arm, but not the same, is what the arms are for.
+//    unless its own side has several values of it or its command line asked for it.
+//  - The options of a tier (limit=, direct=1) tell cells apart only where one side has the same tier
+//    with several.
+//  - Of two arms of one suite, what has one value in either arm, but not the same, is what the arms are
+//    for.
 // What these rules pass over is said in a remark.
 #pragma once
 

@@ -9,7 +9,7 @@
 
 namespace penstock::report {
 
-std::string bars_html(const std::string& caption, const std::vector<Bar>& bars) {
+std::string bars_html(const std::string& caption, const std::vector<Bar>& bars, const std::string& buttons) {
   double longest = 0;
   for (const Bar& bar : bars) {
     double total = 0;
@@ -17,8 +17,8 @@ std::string bars_html(const std::string& caption, const std::vector<Bar>& bars) 
     longest = std::max(longest, total);
   }
   if (longest <= 0) return "";
-  std::string out =
-      "<figure class=\"bars\"><figcaption>" + escape(caption) + "</figcaption>\n<div class=\"legend\">";
+  std::string out = "<figure class=\"bars\"><figcaption><span>" + escape(caption) + "</span>" + buttons +
+                    "</figcaption>\n<div class=\"legend\">";
   for (const Segment& segment : bars.front().segments)
     out += "<span class=\"key\"><i class=\"segment " + std::string(segment.kind) + "\"></i>" +
            escape(segment.words) + "</span>";

@@ -17,7 +17,8 @@ struct Bar {
   std::vector<Segment> segments;
 };
 
-// One scale for all; the first bar's segments make the legend. "" where nothing lasts.
-std::string bars_html(const std::string& caption, const std::vector<Bar>& bars);
+// One scale for all; the first bar's segments make the legend. `buttons` (finished HTML) stand behind the
+// caption. "" where nothing lasts.
+std::string bars_html(const std::string& caption, const std::vector<Bar>& bars, const std::string& buttons);
 
 }  // namespace penstock::report

@@ -7,11 +7,14 @@
 
 #include "io_backends/base/command.hpp"
 #include "results/cells.hpp"
+#include "results/peer_cells.hpp"
+#include "results/rank_cells.hpp"
 #include "results/saving_cells.hpp"
+#include "results/statistics.hpp"
 
 namespace penstock::report {
 
-enum class Stroke { solid, dashed, dotted };
+enum class Stroke { solid, dashed, dotted, dash_dotted };
 
 struct ChartSeries {
   std::string label;
@@ -19,8 +22,10 @@ struct ChartSeries {
   Stroke stroke = Stroke::solid;
   bool marks = true;
   std::vector<std::optional<double>> y;    // one for each x
-  std::vector<std::optional<double>> low;  // the range of the repeats, or empty
+  std::vector<std::optional<double>> low;  // the range at each x, or empty
   std::vector<std::optional<double>> high;
+  std::vector<bool> sure = {};  // for each x: the range covers the median with 95%; else it is of the repeats
+  std::optional<std::size_t> mark = {};  // another than the colour's own
 };
 
 struct Chart {
@@ -37,15 +42,30 @@ struct Chart {
 };
 
 Json chart_json(const Chart& chart);
-// The place where the script draws `chart`; says what is missing to readers without script or library.
-std::string chart_html(const Chart& chart);
+// The place where the script draws `chart` and lists its numbers; `buttons` (finished HTML) stand behind its
+// title.
+std::string chart_html(const Chart& chart, const std::string& buttons);
+
+// Bytes in one unit of rate_unit().
+double chart_unit(const Output& output);
 
 // A number for each tier name in order of appearance, so that a tier keeps its colour.
 std::size_t colour_of(std::vector<std::string>& tiers, const std::string& tier);
 
 // Bandwidth against threads for one group: a line a tier, with its baseline (dashed) and ceiling (dotted)
-// where measured. Empty series: nothing to draw.
-Chart bandwidth_chart(const ReadGroup& group, std::vector<std::string>& tiers, const Output& output);
+// where measured, and what peers read of the same tier (dash-dotted). Empty series: nothing to draw.
+Chart bandwidth_chart(const ReadGroup& group, const std::vector<PeerCurve>& peers,
+                      std::vector<std::string>& tiers, const Output& output);
+
+// The same against ranks, a line for each tier and number of threads.
+Chart ranks_chart(const RankGroup& group, const Output& output);
+
+// The range that a point's repeats leave for their median: 95% where they are enough, else all of them.
+struct Band {
+  Interval range;
+  bool sure = false;
+};
+Band band_of(const Metric& metric);
 
 // The median and the 99th percentile of the time for one sample, by threads.
 Chart latency_chart(const ReadGroup& group, std::vector<std::string>& tiers);

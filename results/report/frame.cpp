@@ -56,6 +56,9 @@ std::string frame_page(const PageFrame& frame) {
   Json charts = Json::array();
   if (!chart_library_js.empty())
     for (const Chart& chart : frame.charts) charts.push_back(chart_json(chart));
+  Json sheets = Json::object();
+  for (const Sheet& sheet : frame.sheets)
+    if (!sheet.of_chart) sheets[sheet.id] = csv_text(sheet);
   const std::string nonce = random_id(32);
   std::string page = fmt::format(
       "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
@@ -75,7 +78,8 @@ std::string frame_page(const PageFrame& frame) {
       "<dialog id=\"raw\" aria-label=\"Raw record\"><form "
       "method=\"dialog\"><button>Close</button></form><pre "
       "tabindex=\"0\"></pre></dialog>\n<div id=\"live\" class=\"unseen\" role=\"status\"></div>\n";
-  page += data_script("charts", charts) + data_script("records-data", frame.records);
+  page += data_script("charts", charts) + data_script("sheets", sheets) +
+          "<script type=\"application/x-ndjson\" id=\"records-data\">" + frame.record_lines + "</script>\n";
   page += fmt::format("<script nonce=\"{}\">\n", nonce);
   page += chart_library_js;
   page += "\n";

@@ -6,8 +6,8 @@
 #include <utility>
 #include <vector>
 
-#include "results/record.hpp"
 #include "results/report/charts.hpp"
+#include "results/report/sheets.hpp"
 
 namespace penstock::report {
 
@@ -17,7 +17,8 @@ struct PageFrame {
   std::vector<std::pair<std::string, std::string>> contents;  // id and title of every section, in order
   std::string body;                                           // finished HTML
   std::vector<Chart> charts;                                  // that the body has places for
-  Json records = Json::array();                               // raw ones, for the page's buttons
+  std::vector<Sheet> sheets = {};                             // the numbers of its pictures
+  std::string record_lines = {};  // raw ones, script_json() a line, for the page's buttons
 };
 
 // Deterministic but for the nonce of the script policy.

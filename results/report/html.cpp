@@ -88,13 +88,18 @@ Markup text(std::string_view text) {
 HtmlTable::HtmlTable(std::string caption, std::vector<Column> columns)
     : columns_(std::move(columns)), caption_(std::move(caption)) {}
 
-void HtmlTable::row(std::vector<Markup> cells, std::string_view row_class) {
+void HtmlTable::row(std::vector<Markup> cells, std::string_view row_class, std::string_view id) {
   cells.resize(columns_.size());
-  body_ += row_class.empty() ? "<tr>" : "<tr class=\"" + escape(row_class) + "\">";
+  body_ += "<tr";
+  if (!id.empty()) body_ += " id=\"" + escape(id) + "\"";
+  if (!row_class.empty()) body_ += " class=\"" + escape(row_class) + "\"";
+  body_ += ">";
   for (std::size_t i = 0; i < cells.size(); ++i) {
     const bool head = i == 0;
     body_ += head ? "<th scope=\"row\"" : "<td";
-    if (columns_[i].kind == Kind::number) body_ += " class=\"number\"";
+    std::string classes = columns_[i].kind == Kind::number ? "number" : "";
+    if (!cells[i].cell_class.empty()) classes += (classes.empty() ? "" : " ") + cells[i].cell_class;
+    if (!classes.empty()) body_ += " class=\"" + escape(classes) + "\"";
     body_ += ">" + cells[i].html + (head ? "</th>" : "</td>");
   }
   body_ += "</tr>\n";
@@ -108,9 +113,15 @@ void HtmlTable::row(const std::vector<std::string>& cells, std::string_view row_
   row(std::move(marked), row_class);
 }
 
+void HtmlTable::dress(std::string_view table_class, std::string behind_caption) {
+  class_ = table_class;
+  behind_caption_ = std::move(behind_caption);
+}
+
 std::string HtmlTable::html() const {
-  std::string out = "<div class=\"table\" tabindex=\"0\" role=\"region\" aria-label=\"" + escape(caption_) +
-                    "\"><table><caption>" + escape(caption_) + "</caption>\n<thead><tr>";
+  std::string out = "<div class=\"table" + (class_.empty() ? class_ : " " + escape(class_)) +
+                    "\" tabindex=\"0\" role=\"region\" aria-label=\"" + escape(caption_) +
+                    "\"><table><caption>" + escape(caption_) + behind_caption_ + "</caption>\n<thead><tr>";
   for (const Column& column : columns_) {
     out += "<th scope=\"col\"";
     if (column.kind == Kind::number) out += " class=\"number\"";

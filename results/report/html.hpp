@@ -21,6 +21,7 @@ std::string script_json(const Json& json);
 // escaped.
 struct Markup {
   std::string html;
+  std::string cell_class = {};  // one of the page's own class names, where it is a table's cell
 };
 Markup text(std::string_view text);
 
@@ -34,16 +35,21 @@ class HtmlTable {
     std::string hint;  // what the column means, shown on hover
   };
   HtmlTable(std::string caption, std::vector<Column> columns);
-  // `row_class` is one of the page's own class names, or "".
-  void row(std::vector<Markup> cells, std::string_view row_class = "");
+  // `row_class` is one of the page's own class names, or ""; `id` is ours too.
+  void row(std::vector<Markup> cells, std::string_view row_class = "", std::string_view id = "");
   void row(const std::vector<std::string>& cells, std::string_view row_class = "");
   bool empty() const { return rows_ == 0; }
+  // More for the whole table: one of the page's own class names, and what stands behind the caption (finished
+  // HTML).
+  void dress(std::string_view table_class, std::string behind_caption);
   std::string html() const;
 
  private:
   std::vector<Column> columns_;
   std::string caption_;
   std::string body_;
+  std::string class_;
+  std::string behind_caption_;
   std::size_t rows_ = 0;
 };
 

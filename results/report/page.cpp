@@ -8,7 +8,6 @@
 
 #include "io_backends/base/units.hpp"
 #include "results/cells.hpp"
-#include "results/report/assets.hpp"
 #include "results/report/frame.hpp"
 #include "results/report/html.hpp"
 #include "results/report/sections.hpp"
@@ -53,34 +52,26 @@ std::string describe_corpora(const std::vector<Record>& records, const Output& o
 
 }  // namespace
 
-std::string PageState::place(Chart chart) {
-  chart.id = fmt::format("chart-{}", charts.size() + 1);
-  charts.push_back(std::move(chart));
-  return chart_library_js.empty() ? "" : chart_html(charts.back());
-}
-
-std::string PageState::open_section(std::string_view id, std::string_view title, std::string_view lead) {
-  contents.emplace_back(id, title);
-  std::string out = fmt::format(
-      "<section id=\"{0}\" aria-labelledby=\"{0}-title\"><h2 id=\"{0}-title\">{1}</h2>\n", id, escape(title));
-  if (!lead.empty()) out += "<p class=\"lead\">" + escape(lead) + "</p>\n";
-  return out;
-}
-
-std::string render_page(const RecordSet& set, const Output& output, const std::string& title) {
+Page make_page(const RecordSet& set, const Output& output, const std::string& title,
+               const std::vector<NamedComparison>& comparisons) {
   std::vector<Record> records;
   std::vector<std::string> origins;
-  Json raw = Json::array();
+  std::string lines;
   for (const StoredRecord& stored : set.records) {
     records.push_back(stored.record);
     origins.push_back(fmt::format("{}:{}", stored.file.filename().string(), stored.line));
-    raw.push_back(to_json(stored.record));
+    lines += script_json(to_json(stored.record)) + "\n";
   }
   PageState state;
   state.output = output;
+  state.said = sentences(records, output);
+  state.first = records.data();
   // One after another: the order decides colours, chart numbers and contents.
   std::string body = headline_section(records, set.problems, state);
+  body += comparison_section(comparisons, state);
   body += read_section(records, state);
+  body += ranks_section(records, state);
+  body += peers_section(records, state);
   body += train_section(records, state);
   body += saving_section(records, state);
   body += series_section(records, state);
@@ -92,10 +83,12 @@ std::string render_page(const RecordSet& set, const Output& output, const std::s
                   .contents = std::move(state.contents),
                   .body = std::move(body),
                   .charts = std::move(state.charts),
-                  .records = std::move(raw)};
+                  .sheets = std::move(state.sheets),
+                  .record_lines = std::move(lines)};
   if (std::string corpora = describe_corpora(records, output); !corpora.empty())
     frame.subtitles.push_back(std::move(corpora));
-  return frame_page(frame);
+  std::string html = frame_page(frame);
+  return {std::move(html), std::move(state.said), std::move(frame.sheets)};
 }
 
 }  // namespace penstock::report

@@ -6,11 +6,21 @@
 #include <vector>
 
 #include "io_backends/base/command.hpp"
+#include "results/report/sections.hpp"
+#include "results/report/sheets.hpp"
 #include "results/store.hpp"
+#include "results/verdicts.hpp"
 
 namespace penstock::report {
 
-// Deterministic but for the nonce of the script policy. `title` stands on the page's first line.
-std::string render_page(const RecordSet& set, const Output& output, const std::string& title);
+struct Page {
+  std::string html;            // deterministic but for the nonce of the script policy
+  std::vector<Sentence> said;  // on it
+  std::vector<Sheet> sheets;   // the numbers of its pictures, in order
+};
+
+// `title` stands on the page's first line.
+Page make_page(const RecordSet& set, const Output& output, const std::string& title,
+               const std::vector<NamedComparison>& comparisons = {});
 
 }  // namespace penstock::report

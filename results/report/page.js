@@ -44,6 +44,26 @@
   const most = (list) => list.reduce((a, b) => Math.max(a, b), -Infinity);
   const least = (list) => list.reduce((a, b) => Math.min(a, b), Infinity);
 
+  // ---- the numbers behind a picture: rows of text, the columns' names first
+  const plain = (value) => (value === null || value === undefined ? "" : String(value));
+  const rowsOf = (chart) => {
+    const ranged = (series) => series.low.length > 0;
+    const names = chart.series.flatMap((series) => [`${series.label} (${chart.y_label})`,
+      ...(ranged(series) ? ["low", "high", "range"].map((end) => `${series.label}: ${end}`) : [])]);
+    const range = (series, k) => (series.low[k] === null ? "" : series.sure?.[k] ? "95% of the median" : "lowest to highest");
+    return [[chart.x_label, ...names], ...chart.x.map((x, k) => [plain(x), ...chart.series.flatMap((series) =>
+      [plain(series.y[k]), ...(ranged(series) ? [plain(series.low[k]), plain(series.high[k]), range(series, k)] : [])])])];
+  };
+  const csvText = (rows) => rows.map((row) => row.map((field) => (/[,"\r\n]/.test(field) ? `"${field.replaceAll('"', '""')}"` : field))
+    .join(",") + "\r\n").join("");
+  const save = (parts, type, name) => {
+    const link = element("a");
+    link.href = URL.createObjectURL(new Blob(parts, { type }));
+    link.download = name;
+    link.click();
+    setTimeout(() => URL.revokeObjectURL(link.href), 1000);
+  };
+
   // ---- line charts
   const shapes = ["circle", "square", "triangle", "diamond", "down", "cross", "plus"];
   const tracePath = (path, shape, x, y, r) => {
@@ -61,9 +81,9 @@
     if (shape === "cross") points([-1, -0.6], [-0.6, -1], [0, -0.4], [0.6, -1], [1, -0.6], [0.4, 0], [1, 0.6], [0.6, 1],
       [0, 0.4], [-0.6, 1], [-1, 0.6], [-0.4, 0]);
   };
-  const dashes = { solid: [], dashed: [9, 6], dotted: [2, 5] };
+  const dashes = { solid: [], dashed: [9, 6], dotted: [2, 5], dash_dotted: [11, 4, 2, 4] };
   const colourOf = (series) => style(`--c${series.colour % 7}`);
-  const shapeOf = (series) => shapes[series.colour % shapes.length];
+  const shapeOf = (series) => shapes[(series.mark ?? series.colour) % shapes.length];
 
   // What a legend or tooltip shows of a line: its colour, dash and mark.
   const swatch = (series) => {
@@ -106,6 +126,7 @@
       this.tip.hidden = true;
       this.index = null;
       this.addScaleButton();
+      this.figure.querySelector(".numbers").addEventListener("toggle", (event) => this.listNumbers(event.target));
       this.draw();
       new ResizeObserver(() => this.resize()).observe(this.place);
       this.place.addEventListener("keydown", (event) => this.key(event));
@@ -125,6 +146,39 @@
         this.draw();
       });
       this.figure.querySelector("figcaption").append(toggle);
+    }
+
+    // The most rows that a reader scrolls through; all of them stand in the CSV.
+    static mostRows = 1000;
+
+    listNumbers(details) {
+      if (!details.open || details.querySelector("table")) return;
+      const [names, ...rows] = rowsOf(this.chart);
+      const table = element("table");
+      const head = table.createTHead().insertRow();
+      for (const name of names) {
+        const cell = element("th", "number", name);
+        cell.scope = "col";
+        head.append(cell);
+      }
+      const body = table.createTBody();
+      for (const row of rows.slice(0, LineChart.mostRows)) {
+        const line = body.insertRow();
+        row.forEach((text, i) => {
+          const number = text === "" || isNaN(text) ? text : format(Number(text));
+          const cell = element(i ? "td" : "th", "number", i && number === "" ? "-" : number);
+          if (!i) cell.scope = "row";
+          line.append(cell);
+        });
+      }
+      const place = element("div", "table");
+      place.tabIndex = 0;
+      place.setAttribute("role", "region");
+      place.setAttribute("aria-label", `Numbers of: ${this.chart.title}`);
+      place.append(table);
+      details.append(place);
+      if (rows.length > LineChart.mostRows)
+        details.append(element("p", "", `The first ${LineChart.mostRows} of ${rows.length} rows; the CSV holds all.`));
     }
 
     size() {
@@ -187,6 +241,7 @@
           dash: dashes[series.stroke], spanGaps: true, points: { show: false }, show: !this.hidden.has(i),
         }))],
         hooks: {
+          drawAxes: [(plot) => this.drawBands(plot)],
           drawSeries: [(plot, i) => this.drawMarks(plot, i)],
           setCursor: [(plot) => this.moved(plot)],
           draw: [(plot) => this.painted(plot)],
@@ -203,6 +258,29 @@
       this.plot.over.append(this.tip);
       this.plot.over.addEventListener("mouseleave", () => this.leave());
       this.drawLegend();
+    }
+
+    // Where medians lie with 95%, as an area between neighbouring points that both say so.
+    drawBands(plot) {
+      const context = plot.ctx;
+      context.save();
+      context.globalAlpha = 0.16;
+      this.chart.series.forEach((series, i) => {
+        if (!series.sure || this.hidden.has(i)) return;
+        context.fillStyle = colourOf(series);
+        const known = this.xs.map((_, k) => k).filter((k) => series.y[k] !== null);
+        for (let n = 1; n < known.length; ++n) {
+          const pair = [known[n - 1], known[n]];
+          if (!pair.every((k) => series.sure[k] && (!this.logarithmic || series.low[k] > 0))) continue;
+          const [a, b] = pair;
+          context.beginPath();
+          [[a, series.low], [b, series.low], [b, series.high], [a, series.high]].forEach(([k, ends], corner) =>
+            context[corner ? "lineTo" : "moveTo"](plot.valToPos(this.xs[k], "x", true), plot.valToPos(ends[k], "y", true)));
+          context.closePath();
+          context.fill();
+        }
+      });
+      context.restore();
     }
 
     // Marks at the points, a bar from the slowest to the fastest repeat, and a stroke for a line of one point.
@@ -302,7 +380,7 @@
     }
 
     key(event) {
-      const step = { ArrowRight: 1, ArrowLeft: -1 }[event.key];
+      const step = { ArrowRight: 1, ArrowLeft: -1, Home: -this.xs.length, End: this.xs.length }[event.key];
       if (event.key === "Escape") this.leave();
       if (!step) return;
       event.preventDefault();
@@ -327,7 +405,26 @@
     }
   }
 
-  const drawn = typeof uPlot === "undefined" ? [] : json("charts").map((chart) => new LineChart(chart));
+  // Few charts are drawn at once; of many, those that come into view, and all before printing.
+  const charts = new Map(typeof uPlot === "undefined" ? [] : json("charts").map((chart) => [chart.id, chart]));
+  const drawn = new Map();
+  const drawChart = (id) => drawn.has(id) || drawn.set(id, new LineChart(charts.get(id)));
+  const drawAll = () => charts.forEach((_, id) => drawChart(id));
+  const atOnce = 24;
+  if (charts.size <= atOnce) {
+    drawAll();
+  } else {
+    root.style.scrollBehavior = "auto";  // what is drawn on the way would move the target of a slow scroll
+    const near = new IntersectionObserver((entries) => {
+      for (const entry of entries) {
+        if (!entry.isIntersecting) continue;
+        near.unobserve(entry.target);
+        drawChart(entry.target.id);
+      }
+    }, { rootMargin: "500px" });
+    charts.forEach((_, id) => near.observe(document.getElementById(id)));
+  }
+  addEventListener("beforeprint", drawAll);
   for (const figure of document.querySelectorAll("figure.bars"))
     figure.dataset.drawn = [...figure.querySelectorAll(".track")].some((track) => track.firstElementChild?.offsetWidth > 0) ? "yes" : "no";
 
@@ -342,20 +439,37 @@
     redraw();
   });
 
-  // ---- raw records
-  const records = json("records-data");
-  const dialog = document.getElementById("raw");
-  for (const show of document.querySelectorAll(".show-record"))
-    show.addEventListener("click", () => {
-      dialog.querySelector("pre").textContent = JSON.stringify(records[Number(show.dataset.record)], null, 2);
-      dialog.showModal();
+  // ---- saving the numbers
+  let sheets = null;
+  for (const saver of document.querySelectorAll("button.csv"))
+    saver.addEventListener("click", () => {
+      sheets ??= json("sheets");
+      const chart = charts.get(saver.dataset.csv);
+      save([chart ? csvText(rowsOf(chart)) : sheets[saver.dataset.csv]], "text/csv", saver.dataset.file);
     });
-  document.getElementById("save-records")?.addEventListener("click", () => {
-    const link = element("a");
-    link.href = URL.createObjectURL(new Blob(records.map((record) => JSON.stringify(record) + "\n"), { type: "application/x-ndjson" }));
-    link.download = "penstock-records.jsonl";
-    link.click();
-    setTimeout(() => URL.revokeObjectURL(link.href), 1000);
+
+  // ---- links lead into what is folded away
+  const unfold = () => {
+    const target = document.getElementById(decodeURIComponent(location.hash.slice(1)));
+    let folded = false;
+    for (let at = target; at; at = at.parentElement)
+      if (at.tagName === "DETAILS" && !at.open) folded = at.open = true;
+    if (folded) target.scrollIntoView();
+  };
+  addEventListener("hashchange", unfold);
+  if (location.hash) unfold();
+
+  // ---- raw records: one a line, read when they are asked for
+  let lines = null;
+  const records = () => (lines ??= document.getElementById("records-data").textContent.split("\n").filter((line) => line));
+  const dialog = document.getElementById("raw");
+  document.addEventListener("click", (event) => {
+    const show = event.target.closest?.(".show-record");
+    if (!show) return;
+    dialog.querySelector("pre").textContent = JSON.stringify(JSON.parse(records()[Number(show.dataset.record)]), null, 2);
+    dialog.showModal();
   });
+  document.getElementById("save-records")?.addEventListener("click", () =>
+    save(records().map((line) => JSON.stringify(JSON.parse(line)) + "\n"), "application/x-ndjson", "penstock-records.jsonl"));
   root.dataset.ready = "yes";
 })();

@@ -34,7 +34,7 @@ std::string page_of(const std::vector<Record>& records, const std::vector<std::s
   for (const Record& record : records)
     set.records.push_back({record, "runs/x.jsonl", set.records.size() + 1});
   set.problems = problems;
-  return render_page(set, Output{}, "Title");
+  return make_page(set, Output{}, "Title").html;
 }
 
 TEST(Html, EscapesMarkupInTextAndAttributes) {
@@ -93,7 +93,7 @@ TEST(Page, AHostileRecordIsInertWhereverItsTextGoes) {
   std::size_t ends = 0;
   for (std::size_t at = page.find("</script"); at != std::string::npos; at = page.find("</script", at + 1))
     ++ends;
-  EXPECT_EQ(ends, 3U);  // charts, records, program
+  EXPECT_EQ(ends, 4U);  // charts, sheets, records, program
 }
 
 TEST(Page, HoldsNoAddressToLoadFrom) {
@@ -186,7 +186,7 @@ TEST(Chart, KeepsATiersColourAndLeavesGapsWhereNothingWasMeasured) {
   std::vector<std::string> tiers{"fast"};
   const auto groups = read_groups(records);
   ASSERT_EQ(groups.size(), 1U);
-  const Chart chart = bandwidth_chart(groups[0], tiers, Output{});
+  const Chart chart = bandwidth_chart(groups[0], {}, tiers, Output{});
   EXPECT_EQ(chart.x, (std::vector<double>{1, 2, 4}));
   ASSERT_EQ(chart.series.size(), 2U);
   EXPECT_EQ(chart.series[0].label, "disk");
@@ -201,7 +201,7 @@ TEST(Chart, LeavesOutACeilingThatWouldSquashTheLinesAndSaysSo) {
     record.metrics["ceiling_bytes_per_s"] = {"B/s", Better::neither, "run", {times * 100 * 1048576.0}};
     std::vector<std::string> tiers;
     const std::vector<Record> records{record};
-    const Chart chart = bandwidth_chart(read_groups(records)[0], tiers, Output{});
+    const Chart chart = bandwidth_chart(read_groups(records)[0], {}, tiers, Output{});
     EXPECT_EQ(chart.series.size(), times < 5 ? 2U : 1U);
     EXPECT_EQ(has(chart.title, "left out"), times > 5);
   }

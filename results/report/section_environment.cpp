@@ -9,6 +9,7 @@
 #include "results/report/html.hpp"
 #include "results/report/sections.hpp"
 #include "results/table.hpp"
+#include "results/verdicts_parts.hpp"
 
 namespace penstock::report {
 namespace {
@@ -35,7 +36,7 @@ void flatten(const Json& json, const std::string& prefix, const Output& output, 
       continue;
     }
     // These differ from run to run without making two runs incomparable.
-    if (name == "clock_read_ns" || name == "results" || name == "warnings") continue;
+    if (name == "clock_read_ns" || name == "results" || name == "warnings" || name == "ranks") continue;
     const std::string text = value_text(name, value, output);
     if (text.empty()) continue;
     facts[name] = text;
@@ -73,60 +74,145 @@ std::string tiers_html(const std::vector<Record>& records) {
   return table.empty() ? "" : table.html();
 }
 
-std::string machines_html(const std::vector<Record>& records, const Output& output) {
-  std::vector<std::string> order;
-  std::vector<std::pair<Facts, std::size_t>> machines;  // and how many records each has
-  for (const Record& record : records) {
+// Environments in order of appearance, and which records each has.
+struct Machines {
+  std::vector<std::string> order;  // of facts
+  std::vector<std::pair<Facts, std::vector<std::size_t>>> all;
+};
+
+Machines machines_of(const std::vector<Record>& records, const Output& output) {
+  Machines machines;
+  std::map<Facts, std::size_t> index;
+  for (std::size_t i = 0; i < records.size(); ++i) {
     Facts facts;
-    flatten(record.environment, "", output, facts, order);
+    flatten(records[i].environment, "", output, facts, machines.order);
     if (facts.empty()) continue;
-    const auto at =
-        std::find_if(machines.begin(), machines.end(), [&](const auto& one) { return one.first == facts; });
-    if (at == machines.end())
-      machines.emplace_back(std::move(facts), 1);
-    else
-      ++at->second;
+    const auto [at, fresh] = index.emplace(facts, machines.all.size());
+    if (fresh) machines.all.push_back({std::move(facts), {}});
+    machines.all[at->second].second.push_back(i + 1);
   }
-  if (machines.empty()) return "";
+  return machines;
+}
+
+std::string fact_words(std::string name) {
+  if (name == "memory_bytes") name = "memory";
+  std::replace_if(
+      name.begin(), name.end(), [](char c) { return c == '_' || c == '.'; }, ' ');
+  return name;
+}
+
+constexpr const char* kNotSaid = "<span class=\"none\">not said</span>";
+
+using Values =
+    std::map<std::string, std::vector<std::size_t>>;  // value -> numbers of the records that have it
+
+// What is not the same in all records, by fact.
+std::vector<std::pair<std::string, Values>> differences(const Machines& machines,
+                                                        const std::vector<Record>& records) {
+  std::vector<std::pair<std::string, Values>> found;
+  for (const std::string& name : machines.order) {
+    Values values;
+    for (const auto& [facts, numbers] : machines.all) {
+      const auto at = facts.find(name);
+      auto& those = values[at == facts.end() ? "" : at->second];
+      those.insert(those.end(), numbers.begin(), numbers.end());
+    }
+    if (values.size() > 1) found.emplace_back(fact_words(name), std::move(values));
+  }
+  std::map<std::string, Values> of_tiers;
+  for (std::size_t i = 0; i < records.size(); ++i)
+    for (const auto& [role, facts] : records[i].tiers.items()) {
+      if (!facts.is_object()) continue;
+      const auto name = facts.find("name");
+      if (name == facts.end() || !name->is_string()) continue;
+      for (const auto& [key, words] :
+           {std::pair{"fs_type", "file system"}, std::pair{"device", "device"},
+            std::pair{"mount_options", "mounted with"}, std::pair{"striping", "striping"}}) {
+        const auto fact = facts.find(key);
+        auto& numbers = of_tiers[fmt::format("tier {}: {}", name->get<std::string>(), words)]
+                                [fact != facts.end() && fact->is_string() ? fact->get<std::string>() : ""];
+        if (numbers.empty() || numbers.back() != i + 1) numbers.push_back(i + 1);
+      }
+    }
+  for (auto& [name, values] : of_tiers)
+    if (values.size() > 1) found.emplace_back(name, std::move(values));
+  return found;
+}
+
+std::string differences_html(const std::vector<std::pair<std::string, Values>>& found) {
+  HtmlTable table("What differs between the records",
+                  {{"fact", Kind::words, ""}, {"value", Kind::words, ""}, {"records", Kind::words, ""}});
+  for (const auto& [name, values] : found)
+    for (const auto& [value, unsorted] : values) {
+      std::vector<std::size_t> numbers = unsorted;
+      std::sort(numbers.begin(), numbers.end());
+      table.row({Markup{escape(name) + " <span class=\"mark\">differs</span>"},
+                 value.empty() ? Markup{kNotSaid} : text(value), Markup{record_ranges_html(numbers)}},
+                "differs");
+    }
+  return table.empty() ? "" : table.html();
+}
+
+std::string machines_html(const Machines& machines) {
+  constexpr std::size_t kColumns = 6;  // more environments make no table: what differs stands above
+  if (machines.all.empty()) return "";
+  const std::size_t shown = std::min(machines.all.size(), kColumns);
   std::vector<HtmlTable::Column> columns{{"", Kind::words, ""}};
-  for (std::size_t i = 0; i < machines.size(); ++i)
-    columns.push_back({machines.size() == 1
+  for (std::size_t i = 0; i < shown; ++i)
+    columns.push_back({machines.all.size() == 1
                            ? "every record"
-                           : fmt::format("environment {}, {} record{}", i + 1, machines[i].second,
-                                         machines[i].second == 1 ? "" : "s"),
+                           : fmt::format("environment {}, {} record{}", i + 1, machines.all[i].second.size(),
+                                         machines.all[i].second.size() == 1 ? "" : "s"),
                        Kind::words, ""});
-  HtmlTable table(
-      machines.size() == 1 ? "One environment for all records" : "Environments; rows that differ are marked",
-      columns);
-  for (const std::string& name : order) {
+  const std::string title = machines.all.size() == 1 ? "One environment for all records"
+                            : machines.all.size() == shown
+                                ? "Environments; rows that differ are marked"
+                                : fmt::format("The first {} of {} environments; rows that differ are marked",
+                                              shown, machines.all.size());
+  HtmlTable table(title, columns);
+  for (const std::string& name : machines.order) {
     std::vector<Markup> row;
     std::set<std::string> values;
-    for (const auto& [facts, count] : machines) {
-      const auto at = facts.find(name);
-      const std::string value = at == facts.end() ? "" : at->second;
+    for (std::size_t i = 0; i < machines.all.size(); ++i) {
+      const auto at = machines.all[i].first.find(name);
+      const std::string value = at == machines.all[i].first.end() ? "" : at->second;
       values.insert(value);
-      row.push_back(value.empty() ? Markup{"<span class=\"none\">not said</span>"} : text(value));
+      if (i < shown) row.push_back(value.empty() ? Markup{kNotSaid} : text(value));
     }
     const bool differs = values.size() > 1;
-    std::string words = name;
-    if (words == "memory_bytes") words = "memory";
-    std::replace_if(
-        words.begin(), words.end(), [](char c) { return c == '_' || c == '.'; }, ' ');
-    row.insert(row.begin(), Markup{escape(words) + (differs ? " <span class=\"mark\">differs</span>" : "")});
+    row.insert(row.begin(),
+               Markup{escape(fact_words(name)) + (differs ? " <span class=\"mark\">differs</span>" : "")});
     table.row(std::move(row), differs ? "differs" : "");
   }
   return table.html();
+}
+
+std::string environment_answer(const Machines& machines,
+                               const std::vector<std::pair<std::string, Values>>& found) {
+  if (found.empty())
+    return machines.all.empty()
+               ? ""
+               : answer_html("Nothing differs: all records come from one machine, kernel and build.", "");
+  std::vector<std::string> names;
+  for (const auto& [name, values] : found) names.push_back(name);
+  return answer_html(
+      fmt::format("{} thing{} differ{} between these records, and may be why figures do: {}.", found.size(),
+                  found.size() == 1 ? "" : "s", found.size() == 1 ? "s" : "", verdicts::enumerate(names, 8)),
+      "differences", "the values");
 }
 
 }  // namespace
 
 std::string environment_section(const std::vector<Record>& records, PageState& state) {
   const std::string tiers = tiers_html(records);
-  const std::string machines = machines_html(records, state.output);
-  if (tiers.empty() && machines.empty()) return "";
+  const Machines machines = machines_of(records, state.output);
+  if (tiers.empty() && machines.all.empty()) return "";
+  const auto found = differences(machines, records);
   return state.open_section("environment", "Environment",
-                            "What someone needs to believe these numbers, or to compare them with others.") +
-         tiers + machines + "</section>\n";
+                            "What someone needs to believe these numbers, or to compare them with others.",
+                            environment_answer(machines, found)) +
+         "<div id=\"differences\">" + differences_html(found) + "</div>\n" + tiers + machines_html(machines) +
+         "</section>\n";
 }
 
 }  // namespace penstock::report

@@ -15,6 +15,7 @@ namespace penstock::report {
 namespace {
 
 constexpr std::size_t kTiles = 6;
+constexpr std::size_t kShown = 16;  // sentences of one tone; the others fold away
 
 std::string tile(std::string_view value, std::string_view unit, std::string_view label, std::size_t colour) {
   return fmt::format(
@@ -107,18 +108,28 @@ std::string tone_title(Tone tone) {
 
 std::string sentence_list(const std::vector<Sentence>& all, Tone tone) {
   std::string items;
-  for (const Sentence& sentence : all)
-    if (sentence.tone == tone) items += "<li>" + escape(sentence.text) + "</li>\n";
+  std::string folded;
+  std::size_t count = 0;
+  for (const Sentence& sentence : all) {
+    if (sentence.tone != tone) continue;
+    const std::string to = sentence.anchor.empty()
+                               ? ""
+                               : " <a class=\"to\" href=\"#" + escape(sentence.anchor) + "\">numbers</a>";
+    (count++ < kShown ? items : folded) += "<li>" + escape(sentence.text) + to + "</li>\n";
+  }
   if (items.empty()) return "";
-  return fmt::format("<div class=\"sentences {0}\"><h3>{1}</h3>\n<ul>\n{2}</ul></div>\n", tone_words(tone),
-                     tone_title(tone), items);
+  if (!folded.empty())
+    folded = fmt::format("<details class=\"part\"><summary>{} more</summary><ul>\n{}</ul></details>\n",
+                         count - kShown, folded);
+  return fmt::format("<div class=\"sentences {0}\"><h3>{1}</h3>\n<ul>\n{2}</ul>{3}</div>\n", tone_words(tone),
+                     tone_title(tone), items, folded);
 }
 
 }  // namespace
 
 std::string headline_section(const std::vector<Record>& records, const std::vector<std::string>& problems,
                              PageState& state) {
-  const std::vector<Sentence> all = sentences(records, state.output);
+  const std::vector<Sentence>& all = state.said;
   std::vector<std::string> tiles = rate_tiles(read_groups(records), state);
   for (std::string& tile : train_tiles(train_groups(records))) tiles.push_back(std::move(tile));
   for (std::string& tile : saving_tiles(saving_groups(records))) tiles.push_back(std::move(tile));

@@ -35,12 +35,21 @@ Markup tier_cell(const Record& record) {
                 (how.empty() ? "" : " <span class=\"mark\" title=\"" + escape(how) + "\">emulated</span>")};
 }
 
+std::string interval_text(const Metric& rate, const Output& output) {
+  const Band band = band_of(rate);
+  return band.sure ? fmt::format("{} to {}", format_rate(band.range.low, output),
+                                 format_rate(band.range.high, output))
+                   : "-";
+}
+
 HtmlTable bandwidth_table(const ReadGroup& group, const PageState& state) {
   HtmlTable table("Reading, " + group.title,
                   {{"tier", Kind::words, ""},
                    {"threads", Kind::number, ""},
                    {"samples/s", Kind::number, "delivered, median of the repeats"},
                    {std::string(rate_unit(state.output)), Kind::number, "payload, median of the repeats"},
+                   {"95% of median", Kind::number,
+                    "where the median lies with 95%, from the repeats alone: six and more tell"},
                    {"spread", Kind::number, "how far the repeats lie apart: (max - min) / median"},
                    {"scaling", Kind::number, "against the fewest threads, the median of the repeats' ratios"},
                    {"baseline", Kind::number, "against the simplest possible loop on the same work"},
@@ -49,7 +58,8 @@ HtmlTable bandwidth_table(const ReadGroup& group, const PageState& state) {
                    {"client cache", Kind::words,
                     "where the data lay, and how much of it was proven to lie in this machine's memory "
                     "before each repeat"},
-                   {"verdict", Kind::words, ""}});
+                   {"verdict", Kind::words, ""},
+                   {"record", Kind::number, ""}});
   for (const ReadCurve& curve : group.curves)
     for (const auto& [threads, record] : curve.at) {
       const Metric* rate = find_metric(*record, "payload_bytes_per_s");
@@ -59,11 +69,12 @@ HtmlTable bandwidth_table(const ReadGroup& group, const PageState& state) {
       table.row({tier_cell(*record), text(std::to_string(threads)),
                  text(number_or_dash(metric_value(*record, "samples_per_s"))),
                  text(rate ? format_rate(rate->value(), state.output) : "-"),
+                 text(rate ? interval_text(*rate, state.output) : "-"),
                  text(rate && rate->samples.size() > 1 ? format_percent(spread(rate->samples)) : "-"),
                  text(scaling ? format_ratio(*scaling) : "-"),
                  text(baseline ? format_percent(*baseline) : "-"),
                  text(fraction ? format_percent(*fraction) : "-"), text(cache_cell(*record)),
-                 Markup{verdict_html(record->verdict)}});
+                 Markup{verdict_html(record->verdict)}, state.record_link(*record)});
     }
   return table;
 }
@@ -128,23 +139,30 @@ HtmlTable latency_table(const ReadGroup& group) {
 std::string read_section(const std::vector<Record>& records, PageState& state) {
   const std::vector<ReadGroup> groups = read_groups(records);
   if (groups.empty()) return "";
-  std::string out = state.open_section("reading", "Reading",
-                                       "Solid lines are the median of the repeats, with a bar from the "
-                                       "slowest to the fastest. Dashed: the simplest "
-                                       "possible loop over the same samples. Dotted: the best that probes of "
-                                       "this tier reached with the same clients.");
-  for (const ReadGroup& group : groups) {
-    if (const HtmlTable labels = label_table(group, groups, state); !labels.empty()) out += labels.html();
-    Chart chart = bandwidth_chart(group, state.tiers, state.output);
-    out += "<h3>" + escape(group.title) + "</h3>\n<div class=\"beside\">\n";
-    if (!chart.series.empty()) out += state.place(std::move(chart));
-    out += bandwidth_table(group, state).html() + "</div>\n";
+  const std::vector<PeerCurve> peers = peer_curves(records);
+  std::string out =
+      state.open_section("reading", "Reading",
+                         "Solid lines are the median of the repeats. The band around one is where the "
+                         "median lies with 95%, from six repeats on; with fewer a bar goes from the "
+                         "slowest to the fastest. Dashed: the simplest possible loop over the same "
+                         "samples. Dotted: the best that probes of this tier reached with the same "
+                         "clients. Dashes and dots: other programs.",
+                         state.answers({"tiers", "scaling", "ceiling", "accelerators"}));
+  for (std::size_t i = 0; i < groups.size(); ++i) {
+    const ReadGroup& group = groups[i];
+    std::string part;
+    if (const HtmlTable labels = label_table(group, groups, state); !labels.empty()) part += labels.html();
+    Chart chart = bandwidth_chart(group, peers, state.tiers, state.output);
+    part += "<div class=\"beside\">\n";
+    if (!chart.series.empty()) part += state.place(std::move(chart));
+    part += bandwidth_table(group, state).html() + "</div>\n";
     if (const HtmlTable latency = latency_table(group); !latency.empty()) {
       Chart percentiles = latency_chart(group, state.tiers);
-      out += "<div class=\"beside\">\n";
-      if (!percentiles.series.empty()) out += state.place(std::move(percentiles));
-      out += latency.html() + "</div>\n";
+      part += "<div class=\"beside\">\n";
+      if (!percentiles.series.empty()) part += state.place(std::move(percentiles));
+      part += latency.html() + "</div>\n";
     }
+    out += part_html(i, group_anchor("reading", i), group.title, part);
   }
   return out + "</section>\n";
 }

@@ -9,11 +9,13 @@
 
 #include "io_backends/base/units.hpp"
 #include "results/cells.hpp"
+#include "results/peer_cells.hpp"
 #include "results/report/html.hpp"
 #include "results/report/sections.hpp"
 #include "results/saving_cells.hpp"
 #include "results/statistics.hpp"
 #include "results/table.hpp"
+#include "results/verdicts_parts.hpp"
 
 namespace penstock::report {
 namespace {
@@ -48,6 +50,33 @@ std::string main_value(const Record& record, const Output& output) {
   return "-";
 }
 
+using SeriesByWork = std::map<std::string, std::vector<NamedSeries>>;
+
+// Of the full intervals (the last may be cut short), the one that lies furthest below its series' median.
+std::string unevenest(const SeriesByWork& charts) {
+  double worst = 2;
+  std::string name;
+  std::size_t part = 0;
+  std::size_t worst_part = 0;
+  for (const auto& [common, rows] : charts) {
+    for (std::size_t i = 0; i < rows.size(); ++i) {
+      const std::vector<double>& all = rows[i].series->values;
+      const std::vector<double> full(all.begin(), all.end() - 1);
+      const double middle = median(full);
+      if (middle <= 0 || percentile(full, 0) / middle >= worst) continue;
+      worst = percentile(full, 0) / middle;
+      name = fmt::format("{} ({})", rows[i].label, common);
+      worst_part = part + i / kLines;
+    }
+    part += (rows.size() + kLines - 1) / kLines;
+  }
+  if (name.empty()) return "";
+  return answer_html(
+      fmt::format("The least even series is that of {}: in its slowest interval {} of the median arrived.",
+                  name, format_percent(worst)),
+      group_anchor("time", worst_part));
+}
+
 std::string_view verdict_class(Verdict verdict) {
   if (verdict == Verdict::ok) return "good";
   return verdict_exit_code(verdict) == 0 ? "caution" : "failure";
@@ -80,7 +109,7 @@ std::string cell_label(const Record& record) {
 }
 
 std::string series_section(const std::vector<Record>& records, PageState& state) {
-  std::map<std::string, std::vector<NamedSeries>> charts;  // by what their lines have in common
+  SeriesByWork charts;  // by what their lines have in common
   for (const Record& record : records) {
     const auto at = record.series.find("payload_bytes");
     if (at == record.series.end() || at->second.values.size() < kIntervals || at->second.interval_s <= 0)
@@ -92,7 +121,9 @@ std::string series_section(const std::vector<Record>& records, PageState& state)
   }
   if (charts.empty()) return "";
   std::string out = state.open_section(
-      "time", "Over time", "What arrived in each interval: a burst that runs dry, a tail, or a steady rate.");
+      "time", "Over time", "What arrived in each interval: a burst that runs dry, a tail, or a steady rate.",
+      unevenest(charts));
+  std::size_t part = 0;
   for (const auto& [common, all] : charts)
     for (std::size_t from = 0; from < all.size(); from += kLines) {
       std::vector<NamedSeries> rows(
@@ -116,7 +147,11 @@ std::string series_section(const std::vector<Record>& records, PageState& state)
       }
       Chart chart = series_chart(rows, state.output);
       chart.title = common + ": payload over time";
-      out += "<div class=\"beside\">\n" + state.place(std::move(chart)) + table.html() + "</div>\n";
+      const std::string title = chart.title;
+      out +=
+          part_html(part, group_anchor("time", part), title,
+                    "<div class=\"beside\">\n" + state.place(std::move(chart)) + table.html() + "</div>\n");
+      ++part;
     }
   return out + "</section>\n";
 }
@@ -124,18 +159,25 @@ std::string series_section(const std::vector<Record>& records, PageState& state)
 std::string other_section(const std::vector<Record>& records, PageState& state) {
   std::map<std::string, std::vector<const Record*>> by_command;
   for (const Record& record : records)
-    if (record.command != "read" && record.command != "train" && !is_saving(record) &&
+    if (record.command != "read" && record.command != "train" && !is_saving(record) && !is_peer(record) &&
         !record.metrics.empty())
       by_command[record.command].push_back(&record);
   if (by_command.empty()) return "";
-  std::string out = state.open_section("other", "Also measured", "");
+  std::vector<std::string> counts;
+  for (const auto& [command, found] : by_command)
+    counts.push_back(fmt::format("{} ({} record{})", command, found.size(), found.size() == 1 ? "" : "s"));
+  std::string out =
+      state.open_section("other", "Also measured", "",
+                         answer_html("What no other section speaks of: " + verdicts::enumerate(counts) + ".",
+                                     "records", "the records"));
   for (const auto& [command, found] : by_command) {
     HtmlTable table(command, {{"what", Kind::words, ""},
                               {"metric", Kind::words, ""},
                               {"median", Kind::number, ""},
                               {"lowest", Kind::number, ""},
                               {"highest", Kind::number, ""},
-                              {"samples", Kind::number, ""}});
+                              {"samples", Kind::number, ""},
+                              {"record", Kind::number, ""}});
     for (const Record* record : found)
       for (const auto& entry : record->metrics) {
         const std::string& name = entry.first;
@@ -144,43 +186,83 @@ std::string other_section(const std::vector<Record>& records, PageState& state) 
         const auto of = [&](double value) {
           return metric_text(name, Metric{metric.unit, metric.better, metric.per, {value}}, state.output);
         };
-        table.row({cell_label(*record), name, metric_text(name, metric, state.output),
-                   of(percentile(metric.samples, 0)), of(percentile(metric.samples, 100)),
-                   std::to_string(metric.samples.size())});
+        table.row({text(cell_label(*record)), text(name), text(metric_text(name, metric, state.output)),
+                   text(of(percentile(metric.samples, 0))), text(of(percentile(metric.samples, 100))),
+                   text(std::to_string(metric.samples.size())), state.record_link(*record)});
       }
     out += table.html();
   }
   return out + "</section>\n";
 }
 
+namespace {
+
+constexpr std::size_t kRows = 250;  // in one table of records; the others fold away
+
+std::string usable_words(const std::vector<Record>& records) {
+  const auto usable = static_cast<std::size_t>(std::count_if(records.begin(), records.end(), is_usable));
+  std::map<Verdict, std::size_t> others;
+  for (const Record& record : records)
+    if (!is_usable(record)) ++others[record.verdict];
+  std::vector<std::string> parts;
+  for (const auto& [verdict, count] : others) {
+    std::string words(verdict_name(verdict));
+    std::replace(words.begin(), words.end(), '_', ' ');
+    parts.push_back(fmt::format("{} {}", count, words));
+  }
+  if (parts.empty())
+    return records.size() == 1 ? "The one record has a number."
+                               : fmt::format("All {} records have a number.", format_count(records.size()));
+  return fmt::format("{} of {} records have a number; the others: {}.", format_count(usable),
+                     format_count(records.size()), verdicts::enumerate(parts));
+}
+
+HtmlTable records_table(const std::string& title) {
+  return HtmlTable(title, {{"record", Kind::number, ""},
+                           {"started (UTC)", Kind::words, ""},
+                           {"command", Kind::words, ""},
+                           {"cell", Kind::words, ""},
+                           {"measured", Kind::number, ""},
+                           {"verdict", Kind::words, ""},
+                           {"reason", Kind::words, ""},
+                           {"file and line", Kind::words, ""},
+                           {"raw", Kind::words, ""}});
+}
+
+void add_record(HtmlTable& table, const Record& record, const std::string& origin, std::size_t number,
+                const Output& output) {
+  table.row(
+      {text(std::to_string(number)), text(record.started), text(record.command), text(cell_label(record)),
+       is_usable(record) ? text(main_value(record, output)) : Markup{"<span class=\"none\">none</span>"},
+       Markup{verdict_html(record.verdict)}, text(record.reason), text(origin),
+       Markup{fmt::format("<button type=\"button\" class=\"show-record\" data-record=\"{}\" "
+                          "aria-label=\"raw numbers of record {}\">show</button>",
+                          number - 1, number)}},
+      verdict_class(record.verdict) == "failure" ? "failed" : "", fmt::format("record-{}", number));
+}
+
+}  // namespace
+
 std::string records_section(const std::vector<Record>& records, const std::vector<std::string>& origins,
                             PageState& state) {
   std::string out = state.open_section("records", "Every record",
                                        "One row for each measured cell, the failed ones too. The raw numbers "
-                                       "stand in this page and can be saved.");
+                                       "stand in this page and can be saved.",
+                                       answer_html(usable_words(records), ""));
   out +=
       "<p class=\"script-only\"><button type=\"button\" id=\"save-records\">Save all records (JSON "
       "lines)</button></p>\n";
-  HtmlTable table("Records", {{"started (UTC)", Kind::words, ""},
-                              {"command", Kind::words, ""},
-                              {"cell", Kind::words, ""},
-                              {"measured", Kind::number, ""},
-                              {"verdict", Kind::words, ""},
-                              {"reason", Kind::words, ""},
-                              {"file and line", Kind::words, ""},
-                              {"raw", Kind::words, ""}});
-  for (std::size_t i = 0; i < records.size(); ++i) {
-    const Record& record = records[i];
-    const bool number = is_usable(record);
-    table.row({text(record.started), text(record.command), text(cell_label(record)),
-               number ? text(main_value(record, state.output)) : Markup{"<span class=\"none\">none</span>"},
-               Markup{verdict_html(record.verdict)}, text(record.reason), text(origins[i]),
-               Markup{fmt::format("<button type=\"button\" class=\"show-record\" data-record=\"{}\" "
-                                  "aria-label=\"raw numbers of record {}\">show</button>",
-                                  i, i + 1)}},
-              verdict_class(record.verdict) == "failure" ? "failed" : "");
+  for (std::size_t from = 0; from < records.size(); from += kRows) {
+    const std::size_t to = std::min(records.size(), from + kRows);
+    const std::string title =
+        records.size() <= kRows ? "Records" : fmt::format("Records {} to {}", from + 1, to);
+    HtmlTable table = records_table(title);
+    for (std::size_t i = from; i < to; ++i) add_record(table, records[i], origins[i], i + 1, state.output);
+    out += from == 0
+               ? table.html()
+               : "<details class=\"part\"><summary>" + title + "</summary>\n" + table.html() + "</details>\n";
   }
-  return out + table.html() + "</section>\n";
+  return out + "</section>\n";
 }
 
 }  // namespace penstock::report

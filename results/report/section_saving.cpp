@@ -31,7 +31,7 @@ double longest_block(const SavingRuns& runs) {
   return percentile(samples_of(runs.runs, "checkpoint_block_s"), 100);
 }
 
-std::string block_bars(const std::string& title, const std::vector<Row>& rows) {
+std::string block_bars(const std::string& title, const std::vector<Row>& rows, PageState& state) {
   const bool ceilings = std::any_of(rows.begin(), rows.end(),
                                     [](const Row& row) { return allowed_block_s(row.runs).has_value(); });
   std::vector<Bar> bars;
@@ -45,10 +45,11 @@ std::string block_bars(const std::string& title, const std::vector<Row>& rows) {
     bar.segments.push_back({"blocked", "more, up to the longest", longest_block(row.runs) - median_s});
     bars.push_back(std::move(bar));
   }
-  return bars_html("How long a save holds the training, " + title, bars);
+  return state.place_bars("How long a save holds the training, " + title, bars);
 }
 
-HtmlTable block_table(const std::string& title, const std::vector<Row>& rows, const Output& output) {
+HtmlTable block_table(const std::string& title, const std::vector<Row>& rows, const PageState& state) {
+  const Output& output = state.output;
   HtmlTable table("Saves of " + title,
                   {{"saved", Kind::words, ""},
                    {"held", Kind::number, "how long a save holds the training: the median of all saves"},
@@ -61,7 +62,8 @@ HtmlTable block_table(const std::string& title, const std::vector<Row>& rows, co
                    {"overlap", Kind::number, "the share of draining in which no save held the training"},
                    {"steps", Kind::number, "beside a drain, against the others"},
                    {"skips", Kind::number, ""},
-                   {"runs", Kind::number, ""}});
+                   {"runs", Kind::number, ""},
+                   {"records", Kind::number, ""}});
   for (const Row& row : rows) {
     const bool hold = ceilings_hold(row.runs.runs);
     const auto middle = [&](std::string_view metric) { return middle_of(row.runs.runs, metric); };
@@ -72,12 +74,20 @@ HtmlTable block_table(const std::string& title, const std::vector<Row>& rows, co
     const auto inflation = middle("step_inflation");
     double skips = 0;
     for (const double one : samples_of(row.runs.runs, "checkpoint_skips")) skips += one;
-    table.row({row.name, seconds_of(row, "checkpoint_block_s"), format_seconds(longest_block(row.runs)),
-               allowed ? format_seconds(*allowed) : "-", seconds_of(row, "checkpoint_fast_s"),
-               seconds_of(row, "checkpoint_durable_s"), drain ? format_rate(*drain, output) : "-",
-               share && hold ? format_percent(*share) : "-", overlap ? format_percent(*overlap) : "-",
-               inflation ? format_ratio(*inflation) : "-", format_number(skips),
-               std::to_string(row.runs.runs.size())});
+    std::vector<Markup> cells;
+    for (const std::string& cell :
+         {row.name, seconds_of(row, "checkpoint_block_s"), format_seconds(longest_block(row.runs)),
+          allowed ? format_seconds(*allowed) : "-", seconds_of(row, "checkpoint_fast_s"),
+          seconds_of(row, "checkpoint_durable_s"), drain ? format_rate(*drain, output) : "-",
+          share && hold ? format_percent(*share) : "-", overlap ? format_percent(*overlap) : "-",
+          inflation ? format_ratio(*inflation) : "-", format_number(skips),
+          std::to_string(row.runs.runs.size())})
+      cells.push_back(text(cell));
+    std::vector<std::size_t> numbers;
+    for (const Record* const record : row.runs.runs) numbers.push_back(state.number_of(*record));
+    std::sort(numbers.begin(), numbers.end());
+    cells.push_back({record_ranges_html(numbers)});
+    table.row(std::move(cells));
   }
   return table;
 }
@@ -123,9 +133,9 @@ HtmlTable written_table(const SavingGroup& group, const Output& output) {
   return table;
 }
 
-std::string rows_html(const std::string& title, const std::vector<Row>& rows, const Output& output) {
-  return "<h3>" + escape(title) + "</h3>\n<div class=\"beside\">\n" + block_bars(title, rows) +
-         block_table(title, rows, output).html() + lost_table(title, rows).html() + "</div>\n";
+std::string rows_html(const std::string& title, const std::vector<Row>& rows, PageState& state) {
+  return "<div class=\"beside\">\n" + block_bars(title, rows, state) +
+         block_table(title, rows, state).html() + lost_table(title, rows).html() + "</div>\n";
 }
 
 // The arms beside each other, on one scale of time.
@@ -165,13 +175,16 @@ std::string saving_section(const std::vector<Record>& records, PageState& state)
       "checkpoints", "Checkpoints",
       "A save straight to the slow tier holds the training until all is there. Through a fast tier it holds "
       "it until that has all, and the rest drains beside the steps. Volatile: a loss of power takes what "
-      "the fast tier holds.");
-  for (const SavingGroup& group : groups) {
+      "the fast tier holds.",
+      state.answers({groups.empty() ? "saving.held" : "saving.block", "saving.advice"}));
+  for (std::size_t i = 0; i < groups.size(); ++i) {
     std::vector<Row> rows;
-    for (const SavingRuns& arm : group.arms) rows.push_back({saved_how(arm.first(), arm.arm), arm});
-    out += rows_html(group.title, rows, state.output) + over_time(group, state);
+    for (const SavingRuns& arm : groups[i].arms) rows.push_back({saved_how(arm.first(), arm.arm), arm});
+    out += part_html(i, group_anchor("checkpoints", i), groups[i].title,
+                     rows_html(groups[i].title, rows, state) + over_time(groups[i], state));
   }
-  if (!trained.empty()) out += rows_html("trainings", trained, state.output);
+  if (!trained.empty())
+    out += part_html(0, "checkpoints-trainings", "trainings", rows_html("trainings", trained, state));
   return out + "</section>\n";
 }
 

@@ -4,9 +4,10 @@
 #include <algorithm>
 
 #include "results/cells.hpp"
-#include "results/report/bars.hpp"
+#include "results/report/heat_map.hpp"
 #include "results/report/html.hpp"
 #include "results/report/sections.hpp"
+#include "results/report/waterfall.hpp"
 #include "results/table.hpp"
 #include "results/verdicts.hpp"
 
@@ -43,7 +44,8 @@ HtmlTable prefetch_table(const TrainGroup& group, const PageState& state) {
                    {"first batch", Kind::number, ""},
                    {"wall", Kind::number, "to the end of the last step"},
                    {"steps", Kind::number, ""},
-                   {"verdict", Kind::words, ""}});
+                   {"verdict", Kind::words, ""},
+                   {"record", Kind::number, ""}});
   for (const auto& [prefetch, record] : group.at) {
     const auto samples = metric_value(*record, "samples_per_s");
     const auto bytes = metric_value(*record, "payload_bytes_per_s");
@@ -55,12 +57,13 @@ HtmlTable prefetch_table(const TrainGroup& group, const PageState& state) {
                text(percent_or_dash(hidden_by_prefetch(group, prefetch))),
                text(seconds_or_dash(metric_value(*record, "first_batch_s"))),
                text(seconds_or_dash(metric_value(*record, "wall_s"))),
-               text(steps ? fmt::format("{:.0f}", *steps) : "-"), Markup{verdict_html(record->verdict)}});
+               text(steps ? fmt::format("{:.0f}", *steps) : "-"), Markup{verdict_html(record->verdict)},
+               state.record_link(*record)});
   }
   return table;
 }
 
-std::string prefetch_bars(const TrainGroup& group) {
+std::string prefetch_bars(const TrainGroup& group, PageState& state) {
   std::vector<Bar> bars;
   for (const auto& [prefetch, record] : group.at) {
     const auto wait = input_wait_per_step(*record);
@@ -69,10 +72,11 @@ std::string prefetch_bars(const TrainGroup& group) {
     bars.push_back({fmt::format("prefetch {}", prefetch),
                     {{"busy", "the accelerator computes", *step}, {"starved", "it waits for input", *wait}}});
   }
-  return bars.empty() ? "" : bars_html("One step: computing and waiting for input", bars);
+  return bars.empty() ? ""
+                      : state.place_bars("One step: computing and waiting for input, " + group.title, bars);
 }
 
-std::string stages_html(const TrainGroup& group) {
+std::string stages_html(const TrainGroup& group, PageState& state) {
   std::string out;
   for (const auto& [prefetch, record] : group.at) {
     const std::vector<StageTimes> stages = stage_times(*record);
@@ -93,13 +97,31 @@ std::string stages_html(const TrainGroup& group) {
                  format_seconds(stage.blocked_s),
                  stage.total_s() > 0 ? format_percent(stage.busy_s / stage.total_s()) : "-"});
     }
-    out += "<div class=\"beside\">\n" + bars_html(caption, bars) + table.html() + "</div>\n";
+    out += "<div class=\"beside\">\n" + state.place_bars(caption, bars) + table.html() + "</div>\n";
   }
   return out;
 }
 
+// How much of the wall went by with steps, with reading, with both and with neither.
+std::string overlap_bars(const TrainGroup& group, PageState& state) {
+  std::vector<Bar> bars;
+  for (const auto& [prefetch, record] : group.at) {
+    const auto read = metric_value(*record, "read_merged_s");
+    const auto steps = metric_value(*record, "train_merged_s");
+    const auto both = metric_value(*record, "read_train_overlap_s");
+    const auto wall = metric_value(*record, "wall_s");
+    if (!read || !steps || !both || !wall) continue;
+    bars.push_back({fmt::format("prefetch {}", prefetch),
+                    {{"busy", "steps alone", std::max(0.0, *steps - *both)},
+                     {"both", "steps and reading", *both},
+                     {"starved", "reading alone", std::max(0.0, *read - *both)},
+                     {"idle", "neither", std::max(0.0, *wall - *read - *steps + *both)}}});
+  }
+  return bars.empty() ? "" : state.place_bars("Reading beside steps in the timeline of " + group.title, bars);
+}
+
 // Reading by merged intervals and by their sum, side by side.
-std::string timeline_html(const TrainGroup& group, const PageState& state) {
+std::string timeline_html(const TrainGroup& group, PageState& state) {
   const std::string rate(rate_unit(state.output));
   HtmlTable table(
       "Reading in the timeline of " + group.title,
@@ -124,39 +146,49 @@ std::string timeline_html(const TrainGroup& group, const PageState& state) {
                rate_or_dash(metric_value(*record, "read_summed_bytes_per_s"), state.output)});
   }
   if (table.empty()) return "";
-  return table.html() +
+  const std::string bars = overlap_bars(group, state);
+  return (bars.empty() ? table.html() : "<div class=\"beside\">\n" + bars + table.html() + "</div>\n") +
          "<p class=\"lead\">Merged intervals count what several workers do at a time once. They hold what "
          "reads "
          "wait for: the device, its queue, the network, and, beside decoding and steps, a free processor. So "
          "they are no device time, and bytes over them are no device's bandwidth.</p>\n";
 }
 
-// One number each: how busy the accelerator was, or, where none has a step, the rate.
-std::string grid_cell(const Record& record, bool busy) {
-  const auto value = metric_value(record, busy ? "accelerator_utilization" : "samples_per_s");
-  if (!value) return "-";
-  return busy ? format_percent(*value) : format_number(*value);
+std::string waterfalls_html(const TrainGroup& group, PageState& state) {
+  std::string out;
+  for (const auto& [prefetch, record] : group.at)
+    out += waterfall_html(fmt::format("Where the time went, {} with prefetch {}", group.title, prefetch),
+                          *record, state);
+  return out.empty() ? out : "<div class=\"beside\">\n" + out + "</div>\n";
 }
 
-std::string grid_html(const TrainGrid& grid) {
-  bool busy = false;
-  for (const auto& [threads, row] : grid.at)
-    for (const auto& [prefetch, record] : row)
-      busy |= metric_value(*record, "accelerator_utilization").has_value();
-  std::vector<HtmlTable::Column> columns{{"threads", Kind::number, "that read and decode"}};
+// One number each: how busy the accelerator was, or, where none has a step, the rate.
+std::string grid_html(const TrainGrid& grid, PageState& state) {
+  const bool busy = grid_shows_utilization(grid);
+  HeatMap map;
+  map.title = grid.title + (busy ? ": how busy the accelerator was" : ": samples/s");
+  map.rows_are = "threads";
+  double most = 0;
   for (const std::uint64_t prefetch : grid.prefetches)
-    columns.push_back(
-        {fmt::format("prefetch {}", prefetch), Kind::number, "batches that may be ready ahead"});
-  HtmlTable table(grid.title + (busy ? ": how busy the accelerator was" : ": samples/s"), columns);
+    map.column_names.push_back(fmt::format("prefetch {}", prefetch));
   for (const auto& [threads, row] : grid.at) {
-    std::vector<std::string> cells{std::to_string(threads)};
+    map.row_names.push_back(std::to_string(threads));
+    map.cells.emplace_back();
     for (const std::uint64_t prefetch : grid.prefetches) {
-      const auto at = row.find(prefetch);
-      cells.push_back(at == row.end() ? "-" : grid_cell(*at->second, busy));
+      HeatCell cell;
+      if (const auto at = row.find(prefetch); at != row.end()) {
+        cell.record = at->second;
+        cell.value = metric_value(*at->second, busy ? "accelerator_utilization" : "samples_per_s");
+      }
+      if (cell.value) cell.words = busy ? format_percent(*cell.value) : format_number(*cell.value);
+      most = std::max(most, cell.value.value_or(0));
+      map.cells.back().push_back(std::move(cell));
     }
-    table.row(cells);
   }
-  return table.html();
+  map.full = busy ? 1 : most;
+  map.zero_words = busy ? "0%" : "0";
+  map.full_words = busy ? "100%" : format_number(most);
+  return heat_map_html(map, state);
 }
 
 }  // namespace
@@ -169,12 +201,19 @@ std::string train_section(const std::vector<Record>& records, PageState& state) 
                                        "accelerator steps at fixed deadlines. Prefetching "
                                        "lets the next batches form while a step runs. A stage is busy, "
                                        "starved by the stage before it, or blocked by the "
-                                       "queue behind it; the times are summed over its threads.");
-  for (const TrainGrid& grid : train_grids(records)) out += grid_html(grid);
-  for (const TrainGroup& group : groups) {
-    out += "<h3>" + escape(group.title) + "</h3>\n<div class=\"beside\">\n" + prefetch_bars(group) +
-           prefetch_table(group, state).html() + "</div>\n" + stages_html(group) +
-           timeline_html(group, state);
+                                       "queue behind it; the times are summed over its threads.",
+                                       state.answers({"fed", "utilization", "grid", "lost", "bottleneck"}));
+  const std::vector<TrainGrid> grids = train_grids(records);
+  for (std::size_t i = 0; i < grids.size(); ++i)
+    out += part_html(i, group_anchor("training-grid", i), grids[i].title + ": threads and prefetch",
+                     grid_html(grids[i], state));
+  for (std::size_t i = 0; i < groups.size(); ++i) {
+    const TrainGroup& group = groups[i];
+    std::string part = "<div class=\"beside\">\n" + prefetch_bars(group, state);
+    part += prefetch_table(group, state).html() + "</div>\n";
+    part += waterfalls_html(group, state);
+    part += stages_html(group, state);
+    out += part_html(i, group_anchor("training", i), group.title, part + timeline_html(group, state));
   }
   return out + "</section>\n";
 }

@@ -3,29 +3,27 @@
 
 #include <string>
 #include <string_view>
-#include <utility>
 #include <vector>
 
-#include "io_backends/base/command.hpp"
+#include "results/compare/comparison.hpp"
 #include "results/record.hpp"
-#include "results/report/charts.hpp"
+#include "results/report/page_state.hpp"
 
 namespace penstock::report {
 
-// What the sections share while a page is written.
-struct PageState {
-  Output output;
-  std::vector<std::string> tiers;                             // those that have a colour
-  std::vector<Chart> charts;                                  // that the script will draw
-  std::vector<std::pair<std::string, std::string>> contents;  // id and title of every section
-
-  std::string place(Chart chart);  // remembers it and returns its place
-  std::string open_section(std::string_view id, std::string_view title, std::string_view lead);
+// Two sets of records held against each other.
+struct NamedComparison {
+  std::string base;  // what they are, in words
+  std::string candidate;
+  Comparison comparison;
 };
 
 std::string headline_section(const std::vector<Record>& records, const std::vector<std::string>& problems,
                              PageState& state);
+std::string comparison_section(const std::vector<NamedComparison>& comparisons, PageState& state);
 std::string read_section(const std::vector<Record>& records, PageState& state);
+std::string ranks_section(const std::vector<Record>& records, PageState& state);
+std::string peers_section(const std::vector<Record>& records, PageState& state);
 std::string train_section(const std::vector<Record>& records, PageState& state);
 std::string saving_section(const std::vector<Record>& records, PageState& state);
 std::string series_section(const std::vector<Record>& records, PageState& state);

@@ -1,0 +1,187 @@
+// Reading against threads and ranks, as data for the script.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <set>
+
+#include "results/report/charts.hpp"
+#include "results/statistics.hpp"
+#include "results/table.hpp"
+
+namespace penstock::report {
+namespace {
+
+// Samples are counted, payload is bytes: a baseline in samples/s is drawn by this cell's own bytes a sample.
+std::optional<double> baseline_bytes(const Record& record) {
+  const auto bytes = metric_value(record, "payload_bytes_per_s");
+  const auto samples = metric_value(record, "samples_per_s");
+  const auto baseline = metric_value(record, "baseline_samples_per_s");
+  if (!bytes || !samples || !baseline || *samples <= 0) return std::nullopt;
+  return *baseline * *bytes / *samples;
+}
+
+bool any(const std::vector<std::optional<double>>& values) {
+  return std::any_of(values.begin(), values.end(), [](const auto& value) { return value.has_value(); });
+}
+
+using Cells = std::map<std::uint64_t, const Record*>;
+
+std::vector<double> all_counts(const std::vector<const Cells*>& curves) {
+  std::set<double> counts;
+  for (const Cells* const cells : curves)
+    for (const auto& [count, record] : *cells) counts.insert(static_cast<double>(count));
+  return {counts.begin(), counts.end()};
+}
+
+const Record* record_at(const Cells& cells, double x) {
+  const auto at = cells.find(static_cast<std::uint64_t>(x));
+  return at == cells.end() ? nullptr : at->second;
+}
+
+// Medians of a rate with their bands.
+void add_rates(ChartSeries& series, const std::vector<double>& xs, const Cells& cells, double unit) {
+  for (const double x : xs) {
+    const Record* const record = record_at(cells, x);
+    const Metric* const metric = record == nullptr ? nullptr : find_metric(*record, "payload_bytes_per_s");
+    if (metric == nullptr) {
+      for (auto* values : {&series.y, &series.low, &series.high}) values->push_back(std::nullopt);
+      series.sure.push_back(false);
+      continue;
+    }
+    const Band band = band_of(*metric);
+    series.y.push_back(metric->value() / unit);
+    series.low.push_back(band.range.low / unit);
+    series.high.push_back(band.range.high / unit);
+    series.sure.push_back(band.sure);
+  }
+}
+
+void add_curve(Chart& chart, const ReadCurve& curve, std::size_t colour, double unit) {
+  ChartSeries rate{curve.tier, colour, Stroke::solid, true, {}, {}, {}};
+  ChartSeries baseline{curve.tier + ": baseline", colour, Stroke::dashed, false, {}, {}, {}};
+  ChartSeries ceiling{curve.tier + ": ceiling", colour, Stroke::dotted, false, {}, {}, {}};
+  add_rates(rate, chart.x, curve.at, unit);
+  const auto scaled = [&](std::optional<double> value) {
+    return value ? std::optional<double>(*value / unit) : std::nullopt;
+  };
+  for (const double x : chart.x) {
+    const Record* const record = record_at(curve.at, x);
+    const bool drawn = record != nullptr && find_metric(*record, "payload_bytes_per_s") != nullptr;
+    baseline.y.push_back(drawn ? scaled(baseline_bytes(*record)) : std::nullopt);
+    ceiling.y.push_back(drawn ? scaled(metric_value(*record, "ceiling_bytes_per_s")) : std::nullopt);
+  }
+  for (ChartSeries* series : {&rate, &baseline, &ceiling})
+    if (any(series->y)) chart.series.push_back(std::move(*series));
+}
+
+constexpr double kFarCeiling = 5;
+
+// A ceiling far above all that was read would squash the lines below it.
+bool drop_far_ceilings(Chart& chart, double most_times) {
+  double highest = 0;
+  for (const ChartSeries& series : chart.series)
+    if (series.stroke != Stroke::dotted)
+      for (const auto& value : series.y) highest = std::max(highest, value.value_or(0));
+  return std::erase_if(chart.series, [&](const ChartSeries& series) {
+           return series.stroke == Stroke::dotted &&
+                  std::any_of(series.y.begin(), series.y.end(),
+                              [&](const auto& value) { return value.value_or(0) > most_times * highest; });
+         }) > 0;
+}
+
+// Peers have marks of their own, behind those of the first tiers.
+constexpr std::size_t kPeerMark = 5;
+
+std::vector<const PeerCurve*> peers_of(const ReadGroup& group, const std::vector<PeerCurve>& peers) {
+  std::vector<const PeerCurve*> found;
+  for (const PeerCurve& peer : peers)
+    if (stands_beside(peer, group)) found.push_back(&peer);
+  return found;
+}
+
+}  // namespace
+
+Band band_of(const Metric& metric) {
+  if (const auto interval = median_interval(metric.samples)) return {*interval, true};
+  return {{percentile(metric.samples, 0), percentile(metric.samples, 100)}, false};
+}
+
+Chart bandwidth_chart(const ReadGroup& group, const std::vector<PeerCurve>& peers,
+                      std::vector<std::string>& tiers, const Output& output) {
+  Chart chart;
+  chart.title = "Bandwidth against threads, " + group.title;
+  chart.x_label = "threads";
+  chart.y_label = rate_unit(output);
+  chart.x_doubles = true;
+  const std::vector<const PeerCurve*> beside = peers_of(group, peers);
+  std::vector<const Cells*> cells;
+  for (const ReadCurve& curve : group.curves) cells.push_back(&curve.at);
+  for (const PeerCurve* const peer : beside) cells.push_back(&peer->at);
+  chart.x = all_counts(cells);
+  for (const ReadCurve& curve : group.curves)
+    add_curve(chart, curve, colour_of(tiers, curve.tier), chart_unit(output));
+  std::size_t mark = kPeerMark;
+  for (const PeerCurve* const peer : beside) {
+    ChartSeries series{peer->name, colour_of(tiers, peer->tier), Stroke::dash_dotted, true, {}, {}, {}};
+    series.mark = mark++;
+    add_rates(series, chart.x, peer->at, chart_unit(output));
+    if (any(series.y)) chart.series.push_back(std::move(series));
+  }
+  if (drop_far_ceilings(chart, kFarCeiling))
+    chart.title += fmt::format(" (ceilings more than {:.0f} times as high are left out)", kFarCeiling);
+  chart.summary = chart.title + ", a line for each tier; the table beside it holds the numbers";
+  return chart;
+}
+
+Chart ranks_chart(const RankGroup& group, const Output& output) {
+  Chart chart;
+  chart.title = "Bandwidth against ranks, " + group.title;
+  chart.x_label = "ranks";
+  chart.y_label = rate_unit(output);
+  chart.x_doubles = true;
+  chart.summary =
+      chart.title + ", a line for each tier and number of threads; the table beside it holds the numbers";
+  std::vector<const Cells*> cells;
+  for (const RankCurve& curve : group.curves) cells.push_back(&curve.at);
+  chart.x = all_counts(cells);
+  for (const RankCurve& curve : group.curves) {
+    ChartSeries series{curve.name, chart.series.size(), Stroke::solid, true, {}, {}, {}};
+    add_rates(series, chart.x, curve.at, chart_unit(output));
+    if (any(series.y)) chart.series.push_back(std::move(series));
+  }
+  return chart;
+}
+
+Chart latency_chart(const ReadGroup& group, std::vector<std::string>& tiers) {
+  Chart chart;
+  chart.title = "Latency against threads, " + group.title;
+  chart.x_label = "threads";
+  chart.y_label = "ms";
+  chart.x_doubles = true;
+  chart.logarithmic = true;
+  chart.summary =
+      chart.title + ", median and 99th percentile of each tier; the table beside it holds the numbers";
+  std::vector<const Cells*> cells;
+  for (const ReadCurve& curve : group.curves) cells.push_back(&curve.at);
+  chart.x = all_counts(cells);
+  for (const ReadCurve& curve : group.curves) {
+    const std::size_t colour = colour_of(tiers, curve.tier);
+    ChartSeries middle{curve.tier + ": p50", colour, Stroke::solid, true, {}, {}, {}};
+    ChartSeries tail{curve.tier + ": p99", colour, Stroke::dashed, true, {}, {}, {}};
+    for (const double x : chart.x) {
+      const Record* const record = record_at(curve.at, x);
+      const auto value = [&](std::string_view name) {
+        const auto ns = record == nullptr ? std::nullopt : metric_value(*record, name);
+        return ns ? std::optional<double>(*ns / 1e6) : std::nullopt;
+      };
+      middle.y.push_back(value("latency_ns_p50"));
+      tail.y.push_back(value("latency_ns_p99"));
+    }
+    for (ChartSeries* series : {&middle, &tail})
+      if (any(series->y)) chart.series.push_back(std::move(*series));
+  }
+  return chart;
+}
+
+}  // namespace penstock::report

@@ -1,0 +1,92 @@
+// Checkpoints over time, as data for the script.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "results/report/charts.hpp"
+#include "results/table.hpp"
+
+namespace penstock::report {
+namespace {
+
+constexpr const char* kSavingSeries[] = {"slow_bytes_written", "fast_bytes_written", "steps_ended"};
+
+const Series* series_of(const Record& record, const char* name) {
+  const auto at = record.series.find(name);
+  return at == record.series.end() || at->second.values.size() < 2 || at->second.interval_s <= 0 ||
+                 !std::isfinite(at->second.interval_s)
+             ? nullptr
+             : &at->second;
+}
+
+// A line of `series` a second, divided by `unit`; a point at the end of each interval of the chart.
+ChartSeries line_of(std::string label, std::size_t colour, const Series& series, double unit,
+                    std::size_t points) {
+  ChartSeries line{std::move(label), colour, Stroke::solid, false, {}, {}, {}};
+  for (const double value : series.values) line.y.emplace_back(value / series.interval_s / unit);
+  line.y.resize(points);
+  return line;
+}
+
+void add_ceiling(Chart& chart, const SavingRuns& arm, const char* metric, const std::string& tier,
+                 std::size_t colour, double unit) {
+  const auto ceiling = metric_value(arm.first(), metric);
+  if (!ceiling || !ceilings_hold(arm.runs)) return;
+  chart.series.push_back({tier + ": at best",
+                          colour,
+                          Stroke::dotted,
+                          false,
+                          std::vector<std::optional<double>>(chart.x.size(), *ceiling / unit),
+                          {},
+                          {}});
+}
+
+}  // namespace
+
+double saving_length_s(const SavingRuns& arm) {
+  double longest = 0;
+  for (const char* const name : kSavingSeries)
+    if (const Series* const series = series_of(arm.first(), name))
+      longest = std::max(longest, static_cast<double>(series->values.size()) * series->interval_s);
+  return longest;
+}
+
+SavingCharts saving_charts(const SavingRuns& arm, double until_s, std::vector<std::string>& tiers,
+                           const Output& output) {
+  SavingCharts charts;
+  const Record& record = arm.first();
+  const Series* const slow = series_of(record, "slow_bytes_written");
+  if (slow == nullptr) return charts;
+  const std::string of =
+      arm.runs.size() > 1 ? fmt::format(" (the first of {} runs)", arm.runs.size()) : std::string();
+  charts.rates.title = "Written, saved " + saved_how(record, arm.arm) + of;
+  charts.rates.summary = charts.rates.title + ", a line for each tier, and above it the steps";
+  charts.rates.y_label = rate_unit(output);
+  charts.rates.x_label = charts.steps.x_label = "seconds";
+  constexpr double kMostPoints = 100000;
+  const auto fits = static_cast<std::size_t>(std::min(until_s / slow->interval_s + 0.5, kMostPoints));
+  const std::size_t points = std::max(slow->values.size(), fits);
+  for (std::size_t i = 0; i < points; ++i)
+    charts.rates.x.push_back(static_cast<double>(i + 1) * slow->interval_s);
+  const auto add = [&](const Series& series, std::string_view role, const char* ceiling) {
+    const std::string tier = role_name(record, role);
+    const std::size_t colour = colour_of(tiers, tier);
+    charts.rates.series.push_back(line_of(tier, colour, series, chart_unit(output), points));
+    add_ceiling(charts.rates, arm, ceiling, tier, colour, chart_unit(output));
+  };
+  add(*slow, "checkpoint", "ceiling_bytes_per_s.slow");
+  if (const Series* const fast = series_of(record, "fast_bytes_written"))
+    add(*fast, "burst_buffer", "ceiling_bytes_per_s.fast");
+  const Series* const steps = series_of(record, "steps_ended");
+  if (steps == nullptr) return charts;
+  charts.steps.title = "Steps, saved " + saved_how(record, arm.arm) + of;
+  charts.steps.summary = charts.steps.title + ": where a save holds it there are none";
+  charts.steps.y_label = "steps/s";
+  charts.steps.low = true;
+  charts.steps.x = charts.rates.x;
+  charts.steps.series.push_back(line_of("steps", 2, *steps, 1, points));
+  return charts;
+}
+
+}  // namespace penstock::report

@@ -1,0 +1,56 @@
+#include "results/report/heat_map.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace penstock::report {
+namespace {
+
+constexpr int kSteps = 10;
+
+int step_of(double value, double full) {
+  if (full <= 0) return 0;
+  return std::clamp(static_cast<int>(std::clamp(value / full, 0.0, 1.0) * kSteps), 0, kSteps - 1);
+}
+
+std::string scale_html(const HeatMap& map) {
+  std::string steps;
+  for (int step = 0; step < kSteps; ++step) steps += fmt::format("<i class=\"heat-{}\"></i>", step);
+  return "<p class=\"heat-scale\" aria-hidden=\"true\"><span>" + escape(map.zero_words) + "</span>" + steps +
+         "<span>" + escape(map.full_words) + "</span></p>\n";
+}
+
+}  // namespace
+
+std::string heat_map_html(const HeatMap& map, PageState& state) {
+  std::vector<HtmlTable::Column> columns{{map.rows_are, HtmlTable::Kind::number, ""}};
+  std::vector<std::string> names{map.rows_are};
+  for (const std::string& name : map.column_names) {
+    columns.push_back({name, HtmlTable::Kind::number, ""});
+    names.push_back(name);
+  }
+  HtmlTable table(map.title, columns);
+  std::vector<std::vector<std::string>> rows;
+  for (std::size_t row = 0; row < map.cells.size(); ++row) {
+    std::vector<Markup> marked{text(map.row_names[row])};
+    rows.push_back({map.row_names[row]});
+    for (const HeatCell& cell : map.cells[row]) {
+      rows.back().push_back(cell.value ? plain_number(*cell.value) : "");
+      if (!cell.value) {
+        marked.push_back({"-", "heat-none"});
+        continue;
+      }
+      Markup mark = text(cell.words);
+      if (cell.record != nullptr)
+        mark.html = fmt::format("<a href=\"#record-{}\">{}</a>", state.number_of(*cell.record), mark.html);
+      mark.cell_class = fmt::format("heat-{}", step_of(*cell.value, map.full));
+      marked.push_back(std::move(mark));
+    }
+    table.row(std::move(marked));
+  }
+  table.dress("heat", state.keep(map.title, std::move(names), std::move(rows)));
+  return "<div class=\"heat-map\">\n" + table.html() + scale_html(map) + "</div>\n";
+}
+
+}  // namespace penstock::report

@@ -1,0 +1,111 @@
+#include "results/report/page_state.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "results/report/assets.hpp"
+
+namespace penstock::report {
+namespace {
+
+constexpr std::size_t kUnfolded = 8;
+constexpr std::size_t kRanges = 6;  // of record numbers in one cell
+
+const Sentence* first_of(const std::vector<Sentence>& said, std::string_view kind) {
+  for (const Tone tone : {Tone::finding, Tone::caution})
+    for (const Sentence& sentence : said)
+      if (sentence.tone == tone && sentence.kind == kind) return &sentence;
+  return nullptr;
+}
+
+}  // namespace
+
+std::string PageState::place(Chart chart) {
+  chart.id = fmt::format("chart-{}", charts.size() + 1);
+  Sheet sheet = chart_sheet(chart);
+  std::string out = chart_library_js.empty() ? "" : chart_html(chart, csv_button(sheet));
+  charts.push_back(std::move(chart));
+  sheets.push_back(std::move(sheet));
+  return out;
+}
+
+std::string PageState::keep(std::string_view title, std::vector<std::string> columns,
+                            std::vector<std::vector<std::string>> rows) {
+  const auto before =
+      std::count_if(sheets.begin(), sheets.end(), [](const Sheet& sheet) { return !sheet.of_chart; });
+  Sheet sheet{fmt::format("table-{}", before + 1), "", std::move(columns), std::move(rows)};
+  sheet.name = sheet.id + "-" + file_words(title);
+  sheets.push_back(std::move(sheet));
+  return csv_button(sheets.back());
+}
+
+std::string PageState::place_bars(const std::string& caption, const std::vector<Bar>& bars) {
+  if (bars_html(caption, bars, "").empty()) return "";
+  std::vector<std::string> columns{"bar"};
+  for (const Segment& segment : bars.front().segments) columns.push_back(std::string(segment.words) + " (s)");
+  std::vector<std::vector<std::string>> rows;
+  for (const Bar& bar : bars) {
+    rows.push_back({bar.label});
+    for (const Segment& segment : bar.segments) rows.back().push_back(plain_number(segment.seconds));
+  }
+  return bars_html(caption, bars, keep(caption, std::move(columns), std::move(rows)));
+}
+
+std::string PageState::open_section(std::string_view id, std::string_view title, std::string_view lead,
+                                    const std::string& answer) {
+  contents.emplace_back(id, title);
+  std::string out = fmt::format(
+      "<section id=\"{0}\" aria-labelledby=\"{0}-title\"><h2 id=\"{0}-title\">{1}</h2>\n", id, escape(title));
+  out += answer;
+  if (!lead.empty()) out += "<p class=\"lead\">" + escape(lead) + "</p>\n";
+  return out;
+}
+
+std::string PageState::answers(std::initializer_list<std::string_view> kinds) const {
+  std::string out;
+  for (const std::string_view kind : kinds)
+    if (const Sentence* const sentence = first_of(said, kind))
+      out += answer_html(sentence->text, sentence->anchor);
+  return out;
+}
+
+std::size_t PageState::number_of(const Record& record) const {
+  return static_cast<std::size_t>(&record - first) + 1;
+}
+
+Markup PageState::record_link(const Record& record) const {
+  return {fmt::format("<a href=\"#record-{0}\" aria-label=\"record {0}\">{0}</a>", number_of(record))};
+}
+
+std::string answer_html(std::string_view words, std::string_view anchor, std::string_view link_words) {
+  std::string out = "<p class=\"answer\">" + escape(words);
+  if (!anchor.empty())
+    out += " <a class=\"to\" href=\"#" + escape(anchor) + "\">" + escape(link_words) + "</a>";
+  return out + "</p>\n";
+}
+
+std::string part_html(std::size_t index, std::string_view anchor, std::string_view title,
+                      const std::string& body) {
+  if (index < kUnfolded) return "<h3 id=\"" + escape(anchor) + "\">" + escape(title) + "</h3>\n" + body;
+  return "<details class=\"part\" id=\"" + escape(anchor) + "\"><summary>" + escape(title) + "</summary>\n" +
+         body + "</details>\n";
+}
+
+std::string record_ranges_html(const std::vector<std::size_t>& numbers) {
+  std::string out;
+  std::size_t ranges = 0;
+  const auto link = [](std::size_t number) { return fmt::format("<a href=\"#record-{0}\">{0}</a>", number); };
+  for (std::size_t i = 0; i < numbers.size();) {
+    std::size_t end = i + 1;
+    while (end < numbers.size() && numbers[end] == numbers[end - 1] + 1) ++end;
+    if (ranges++ == kRanges) return out + fmt::format(" and {} more", numbers.size() - i);
+    if (!out.empty()) out += ", ";
+    out += link(numbers[i]);
+    if (end - i > 1) out += (end - i > 2 ? " to " : ", ") + link(numbers[end - 1]);
+    i = end;
+  }
+  return out;
+}
+
+}  // namespace penstock::report

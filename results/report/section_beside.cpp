@@ -1,0 +1,114 @@
+// Beside each other: jobs with more and fewer ranks, and what other programs measured of the same tiers.
+#include <fmt/format.h>
+
+#include "results/peer_cells.hpp"
+#include "results/rank_cells.hpp"
+#include "results/report/html.hpp"
+#include "results/report/sections.hpp"
+#include "results/statistics.hpp"
+#include "results/table.hpp"
+
+namespace penstock::report {
+namespace {
+
+using Kind = HtmlTable::Kind;
+
+std::string rate_of(const Record& record, std::string_view metric, const Output& output) {
+  const auto rate = metric_value(record, metric);
+  return rate ? format_rate(*rate, output) : "-";
+}
+
+HtmlTable ranks_table(const RankGroup& group, const PageState& state) {
+  const std::string unit(rate_unit(state.output));
+  HtmlTable table("Reading with more ranks, " + group.title,
+                  {{"tier and threads", Kind::words, ""},
+                   {"ranks", Kind::number, ""},
+                   {"nodes", Kind::number, ""},
+                   {unit, Kind::number, "of all ranks together, median of the repeats"},
+                   {"spread", Kind::number, "how far the repeats lie apart: (max - min) / median"},
+                   {"scaling", Kind::number, "against the fewest ranks"},
+                   {"slowest rank", Kind::number, unit},
+                   {"fastest rank", Kind::number, unit},
+                   {"record", Kind::number, ""}});
+  for (const RankCurve& curve : group.curves) {
+    const double base = find_metric(*curve.at.begin()->second, "payload_bytes_per_s")->value();
+    for (const auto& [ranks, record] : curve.at) {
+      const Metric& rate = *find_metric(*record, "payload_bytes_per_s");
+      table.row({text(curve.name), text(std::to_string(ranks)), text(std::to_string(node_count(*record))),
+                 text(format_rate(rate.value(), state.output)),
+                 text(rate.samples.size() > 1 ? format_percent(spread(rate.samples)) : "-"),
+                 text(base > 0 ? format_ratio(rate.value() / base) : "-"),
+                 text(rate_of(*record, "rank_min_bytes_per_s", state.output)),
+                 text(rate_of(*record, "rank_max_bytes_per_s", state.output)), state.record_link(*record)});
+    }
+  }
+  return table;
+}
+
+std::string ops_text(const Record& record) {
+  auto ops = metric_value(record, "ops_per_s");
+  if (!ops) ops = metric_value(record, "samples_per_s");
+  return ops ? format_number(*ops) : "-";
+}
+
+std::string tail_text(const Record& record, std::string_view metric) {
+  const auto ns = metric_value(record, metric);
+  return ns ? format_ms(*ns) : "-";
+}
+
+}  // namespace
+
+std::string ranks_section(const std::vector<Record>& records, PageState& state) {
+  const std::vector<RankGroup> groups = rank_groups(records);
+  if (groups.empty()) return "";
+  std::string out =
+      state.open_section("ranks", "Ranks",
+                         "One job over several processes, which share the samples of every pass. Rates are "
+                         "those of all ranks together, to the end of the slowest.",
+                         state.answers({"rank_scaling"}));
+  for (std::size_t i = 0; i < groups.size(); ++i) {
+    Chart chart = ranks_chart(groups[i], state.output);
+    std::string part = "<div class=\"beside\">\n";
+    if (!chart.series.empty()) part += state.place(std::move(chart));
+    part += ranks_table(groups[i], state).html() + "</div>\n";
+    out += part_html(i, group_anchor("ranks", i), groups[i].title, part);
+  }
+  return out + "</section>\n";
+}
+
+std::string peers_section(const std::vector<Record>& records, PageState& state) {
+  const std::string unit(rate_unit(state.output));
+  HtmlTable table("Imported from other programs",
+                  {{"program", Kind::words, ""},
+                   {"tier", Kind::words, ""},
+                   {"work", Kind::words, "as far as its output says"},
+                   {"threads", Kind::number, ""},
+                   {unit, Kind::number, ""},
+                   {"operations/s", Kind::number, "or what the program counts as one"},
+                   {"p50 ms", Kind::number, "of one operation"},
+                   {"p99 ms", Kind::number, "of one operation"},
+                   {"record", Kind::number, ""}});
+  for (const Record& record : records) {
+    if (!is_peer(record)) continue;
+    table.row({text(peer_program(record)), text(record.parameters.contains("tier") ? tier_name(record) : "-"),
+               text(peer_work(record)), text(parameter_text(record, "threads")),
+               text(rate_of(record, "payload_bytes_per_s", state.output)), text(ops_text(record)),
+               text(tail_text(record, "latency_ns_p50")), text(tail_text(record, "latency_ns_p99")),
+               state.record_link(record)});
+  }
+  if (table.empty()) return "";
+  std::string answer = state.answers({"peers"});
+  if (answer.empty())
+    answer = answer_html(
+        "What other programs measured stands here alone: read was not measured on a tier of the same "
+        "name at the same number of threads.",
+        "");
+  return state.open_section(
+             "peers", "Other programs",
+             "They do work of their own: another order, other blocks, often another cache state. Where "
+             "tier and threads are the same they are drawn beside Reading.",
+             answer) +
+         table.html() + "</section>\n";
+}
+
+}  // namespace penstock::report

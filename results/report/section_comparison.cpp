@@ -1,0 +1,253 @@
+// What changed between two sets of records, and whether it may be believed.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "results/report/html.hpp"
+#include "results/report/sections.hpp"
+#include "results/table.hpp"
+#include "results/verdicts_parts.hpp"
+
+namespace penstock::report {
+namespace {
+
+using Kind = HtmlTable::Kind;
+
+constexpr std::size_t kRows = 100;  // in one table; the others fold away
+
+std::string_view outcome_class(GateOutcome outcome) {
+  switch (outcome) {
+    case GateOutcome::same:
+    case GateOutcome::better:
+      return "good";
+    case GateOutcome::inconclusive:
+    case GateOutcome::incomparable:
+    case GateOutcome::differs:
+    case GateOutcome::added:
+      return "caution";
+    case GateOutcome::regression:
+    case GateOutcome::missing:
+    case GateOutcome::failed:
+      break;
+  }
+  return "failure";
+}
+
+// As outcome_name(), for readers.
+std::string outcome_words(GateOutcome outcome) {
+  switch (outcome) {
+    case GateOutcome::same:
+      return "no difference";
+    case GateOutcome::better:
+      return "better";
+    case GateOutcome::regression:
+      return "worse";
+    case GateOutcome::inconclusive:
+      return "too few samples";
+    case GateOutcome::missing:
+      return "missing";
+    case GateOutcome::failed:
+      return "failed";
+    case GateOutcome::incomparable:
+      return "incomparable";
+    case GateOutcome::differs:
+      return "differs";
+    case GateOutcome::added:
+      break;
+  }
+  return "new";
+}
+
+std::string value_text(double value, const std::string& unit, const Output& output) {
+  if (unit == "B/s") return format_rate(value, output) + " " + std::string(rate_unit(output));
+  if (unit == "B") return format_bytes(value, output);
+  if (unit == "s") return format_seconds(value);
+  if (unit == "ns") return format_ms(value) + " ms";
+  return format_number(value) + (unit == "1" || unit.empty() ? "" : unit == "1/s" ? " /s" : " " + unit);
+}
+
+std::string signed_percent(double fraction) {
+  const std::string size = format_percent(std::abs(fraction));
+  return (fraction < 0 ? "\u2212" : "+") + size;
+}
+
+// Where a change lies on a scale from -reach to +reach, in percent of its width.
+double place_on(double change, double reach) {
+  return 50 + 50 * std::clamp(change / reach, -1.0, 1.0);
+}
+
+// A mark at the change with its interval, and a line at none.
+std::string change_bar(const ComparedMetric& row, double reach) {
+  if (!row.change || !std::isfinite(*row.change)) return "";
+  const double low = place_on(row.interval ? row.interval->low : *row.change, reach);
+  const double high = place_on(row.interval ? row.interval->high : *row.change, reach);
+  return fmt::format(
+      "<span class=\"change {}\" aria-hidden=\"true\"><span class=\"none-at\"></span><span class=\"range\" "
+      "style=\"left:{:.2f}%;width:{:.2f}%\"></span><span class=\"at\" style=\"left:{:.2f}%\"></span></span>",
+      outcome_class(row.outcome), low, std::max(0.0, high - low), place_on(*row.change, reach));
+}
+
+double reach_of(const std::vector<ComparedMetric>& rows) {
+  double reach = 0.1;
+  for (const ComparedMetric& row : rows) {
+    if (!row.change || !std::isfinite(*row.change)) continue;
+    reach = std::max(reach, std::abs(*row.change));
+    if (row.interval && std::isfinite(row.interval->low) && std::isfinite(row.interval->high))
+      reach = std::max({reach, std::abs(row.interval->low), std::abs(row.interval->high)});
+  }
+  return std::min(reach * 1.05, 2.0);
+}
+
+std::size_t count_of(const Comparison& comparison, GateOutcome outcome) {
+  return static_cast<std::size_t>(
+      std::count_if(comparison.rows.begin(), comparison.rows.end(),
+                    [&](const ComparedMetric& row) { return row.outcome == outcome; }));
+}
+
+std::string change_words(const ComparedMetric& row) {
+  if (row.metric.empty()) return row.cell;
+  return row.change ? fmt::format("{} {} ({})", row.metric, signed_percent(*row.change), row.cell)
+                    : fmt::format("{} ({})", row.metric, row.cell);
+}
+
+// The first two of an outcome, by name.
+std::string most_of(const Comparison& comparison, GateOutcome outcome) {
+  std::vector<std::string> names;
+  for (const ComparedMetric& row : comparison.rows)
+    if (row.outcome == outcome) names.push_back(change_words(row));
+  return verdicts::enumerate(names, 2);
+}
+
+std::string said_of(const NamedComparison& one) {
+  const Comparison& all = one.comparison;
+  std::vector<std::string> parts;
+  const auto add = [&](GateOutcome outcome, const char* words, bool named) {
+    const std::size_t count = count_of(all, outcome);
+    if (count > 0)
+      parts.push_back(fmt::format("{} {}{}", count, words, named ? ": " + most_of(all, outcome) : ""));
+  };
+  add(GateOutcome::regression, "worse", true);
+  add(GateOutcome::better, "better", true);
+  add(GateOutcome::missing, "missing", true);
+  add(GateOutcome::failed, "failed", true);
+  add(GateOutcome::inconclusive, "undecided for too few samples", false);
+  add(GateOutcome::incomparable, "incomparable", false);
+  add(GateOutcome::differs, "otherwise", true);
+  add(GateOutcome::same, "without a difference that counts", false);
+  add(GateOutcome::added, "new", false);
+  std::string text = fmt::format("From {} to {}: ", one.base, one.candidate);
+  if (parts.empty()) return text + "nothing to compare.";
+  for (std::size_t i = 0; i < parts.size(); ++i) text += (i == 0 ? "" : "; ") + parts[i];
+  return text + ".";
+}
+
+std::vector<std::string> sheet_row(const ComparedMetric& row) {
+  const auto number = [](std::optional<double> value) {
+    return value ? plain_number(*value) : std::string();
+  };
+  return {row.cell,
+          row.metric,
+          row.unit,
+          std::string(outcome_name(row.outcome)),
+          plain_number(row.base),
+          plain_number(row.candidate),
+          number(row.change),
+          row.interval ? plain_number(row.interval->low) : "",
+          row.interval ? plain_number(row.interval->high) : "",
+          number(row.p),
+          row.paired ? "paired" : "unpaired",
+          row.reason};
+}
+
+// Of the worse direction: of what is better it says nothing.
+std::string p_text(const ComparedMetric& row) {
+  if (row.exact) return "exact";
+  return row.p && row.outcome != GateOutcome::better ? fmt::format("{:.2g}", *row.p) : "-";
+}
+
+void add_row(HtmlTable& table, const ComparedMetric& row, double reach, const Output& output) {
+  const bool base = row.base_samples > 0;
+  const bool candidate = row.candidate_samples > 0;
+  std::string words = escape(row.reason);
+  if (row.outcome == GateOutcome::same && row.detectable)
+    words +=
+        fmt::format("{}{} would have been found", words.empty() ? "" : "; ", format_percent(*row.detectable));
+  table.row({text(row.cell), text(row.metric),
+             Markup{fmt::format("<span class=\"verdict {}\">{}</span>", outcome_class(row.outcome),
+                                outcome_words(row.outcome))},
+             text(base ? value_text(row.base, row.unit, output) : "-"),
+             text(candidate ? value_text(row.candidate, row.unit, output) : "-"),
+             text(row.change ? signed_percent(*row.change) : "-"),
+             text(row.interval ? fmt::format("{} to {}", signed_percent(row.interval->low),
+                                             signed_percent(row.interval->high))
+                               : "-"),
+             Markup{change_bar(row, reach)}, text(p_text(row)),
+             text(fmt::format("{}, {}", row.base_samples, row.candidate_samples)), Markup{words}});
+}
+
+HtmlTable changes_table(const std::string& title, const NamedComparison& one) {
+  return HtmlTable(title,
+                   {{"cell", Kind::words, ""},
+                    {"metric", Kind::words, ""},
+                    {"outcome", Kind::words, ""},
+                    {one.base, Kind::number, "the median"},
+                    {one.candidate, Kind::number, "the median"},
+                    {"change", Kind::number, "Hodges-Lehmann: the middle of all differences"},
+                    {"95%", Kind::number, "where the change lies with 95%"},
+                    {"on one scale", Kind::words, "the line is no change"},
+                    {"p", Kind::number, "of the worse direction, adjusted for how many metrics were tested"},
+                    {"samples", Kind::number, "of either side"},
+                    {"why", Kind::words, ""}});
+}
+
+std::string comparison_html(const NamedComparison& one, PageState& state) {
+  const std::vector<ComparedMetric>& rows = one.comparison.rows;
+  const double reach = reach_of(rows);
+  const std::string title = fmt::format("From {} to {}", one.base, one.candidate);
+  std::vector<std::vector<std::string>> sheet;
+  for (const ComparedMetric& row : rows) sheet.push_back(sheet_row(row));
+  const std::string button = state.keep(title,
+                                        {"cell", "metric", "unit", "outcome", "base", "candidate", "change",
+                                         "low", "high", "p", "how", "reason"},
+                                        std::move(sheet));
+  std::string out;
+  for (std::size_t from = 0; from < rows.size(); from += kRows) {
+    const std::size_t to = std::min(rows.size(), from + kRows);
+    HtmlTable table =
+        changes_table(from == 0 ? title : fmt::format("{}, rows {} to {}", title, from + 1, to), one);
+    for (std::size_t i = from; i < to; ++i) add_row(table, rows[i], reach, state.output);
+    table.dress("changes", from == 0 ? button : "");
+    out += from == 0 ? table.html()
+                     : fmt::format("<details class=\"part\"><summary>Rows {} to {}</summary>\n{}</details>\n",
+                                   from + 1, to, table.html());
+  }
+  if (!one.comparison.remarks.empty()) {
+    out += "<ul class=\"remarks\">\n";
+    for (const std::string& remark : one.comparison.remarks) out += "<li>" + escape(remark) + "</li>\n";
+    out += "</ul>\n";
+  }
+  return out;
+}
+
+}  // namespace
+
+std::string comparison_section(const std::vector<NamedComparison>& comparisons, PageState& state) {
+  if (comparisons.empty()) return "";
+  std::string answers;
+  for (std::size_t i = 0; i < comparisons.size(); ++i)
+    answers += answer_html(said_of(comparisons[i]), group_anchor("changes", i));
+  std::string out = state.open_section(
+      "changes", "What changed",
+      "A metric is worse or better only where the samples exclude chance and the change is "
+      "large enough to matter. What is neither is not proven to be the same: the last "
+      "column says how small a change would have been found.",
+      answers);
+  for (std::size_t i = 0; i < comparisons.size(); ++i)
+    out += part_html(i, group_anchor("changes", i),
+                     fmt::format("{} against {}", comparisons[i].candidate, comparisons[i].base),
+                     comparison_html(comparisons[i], state));
+  return out + "</section>\n";
+}
+
+}  // namespace penstock::report

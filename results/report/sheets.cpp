@@ -1,0 +1,97 @@
+#include "results/report/sheets.hpp"
+
+#include <fmt/format.h>
+
+#include <cmath>
+
+#include "results/report/html.hpp"
+
+namespace penstock::report {
+namespace {
+
+std::string field(const std::string& text) {
+  if (text.find_first_of(",\"\r\n") == std::string::npos) return text;
+  std::string out = "\"";
+  for (const char c : text) {
+    if (c == '"') out += '"';
+    out += c;
+  }
+  return out + "\"";
+}
+
+void add_line(std::string& out, const std::vector<std::string>& fields) {
+  for (std::size_t i = 0; i < fields.size(); ++i) {
+    if (i > 0) out += ',';
+    out += field(fields[i]);
+  }
+  out += "\r\n";
+}
+
+std::string value_at(const std::vector<std::optional<double>>& values, std::size_t i) {
+  return i < values.size() && values[i] && std::isfinite(*values[i]) ? plain_number(*values[i]) : "";
+}
+
+std::string range_at(const ChartSeries& series, std::size_t i) {
+  if (i >= series.low.size() || !series.low[i]) return "";
+  return i < series.sure.size() && series.sure[i] ? "95% of the median" : "lowest to highest";
+}
+
+}  // namespace
+
+std::string csv_text(const Sheet& sheet) {
+  std::string out;
+  add_line(out, sheet.columns);
+  for (const auto& row : sheet.rows) add_line(out, row);
+  return out;
+}
+
+std::string file_words(std::string_view words) {
+  constexpr std::size_t kMost = 60;
+  std::string out;
+  for (const char c : words) {
+    const bool letter = (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9');
+    const bool upper = c >= 'A' && c <= 'Z';
+    if (letter || upper)
+      out += upper ? static_cast<char>(c - 'A' + 'a') : c;
+    else if (!out.empty() && out.back() != '-')
+      out += '-';
+    if (out.size() >= kMost) break;
+  }
+  while (!out.empty() && out.back() == '-') out.pop_back();
+  return out;
+}
+
+std::string plain_number(double value) {
+  return fmt::format("{}", value);
+}
+
+Sheet chart_sheet(const Chart& chart) {
+  Sheet sheet{chart.id, chart.id + "-" + file_words(chart.title), {chart.x_label}, {}, true};
+  for (const ChartSeries& series : chart.series) {
+    sheet.columns.push_back(fmt::format("{} ({})", series.label, chart.y_label));
+    if (series.low.empty()) continue;
+    for (const char* end : {"low", "high", "range"}) sheet.columns.push_back(series.label + ": " + end);
+  }
+  for (std::size_t i = 0; i < chart.x.size(); ++i) {
+    std::vector<std::string> row{plain_number(chart.x[i])};
+    for (const ChartSeries& series : chart.series) {
+      row.push_back(value_at(series.y, i));
+      if (series.low.empty()) continue;
+      row.push_back(value_at(series.low, i));
+      row.push_back(value_at(series.high, i));
+      row.push_back(range_at(series, i));
+    }
+    sheet.rows.push_back(std::move(row));
+  }
+  return sheet;
+}
+
+std::string csv_button(const Sheet& sheet) {
+  return fmt::format(
+      "<button type=\"button\" class=\"csv script-only\" data-csv=\"{}\" data-file=\"{}.csv\" title=\"save "
+      "these numbers "
+      "as CSV\">CSV</button>",
+      escape(sheet.id), escape(sheet.name));
+}
+
+}  // namespace penstock::report

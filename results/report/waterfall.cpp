@@ -1,0 +1,115 @@
+#include "results/report/waterfall.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <numeric>
+
+#include "results/cells.hpp"
+#include "results/table.hpp"
+
+namespace penstock::report {
+namespace {
+
+constexpr std::string_view kLost = "lost_s.";
+constexpr double kSeen = 0.0005;  // of the wall: less makes no row
+
+struct Place {
+  std::string_view name;
+  std::string_view words;
+};
+// In the order of the pipeline.
+constexpr std::array<Place, 12> kPlaces{{{"list", "listing"},
+                                         {"open", "opening"},
+                                         {"read", "reading"},
+                                         {"decode", "decoding"},
+                                         {"resize", "resizing"},
+                                         {"transpose", "transposing"},
+                                         {"normalise", "normalising"},
+                                         {"transform", "transforming"},
+                                         {"collate", "the last samples of a batch"},
+                                         {"queue", "handing over"},
+                                         {"straggler", "other ranks at work"},
+                                         {"barrier", "meeting at the barrier"}}};
+
+std::size_t place_of(std::string_view name) {
+  return static_cast<std::size_t>(
+      std::find_if(kPlaces.begin(), kPlaces.end(), [&](const Place& place) { return place.name == name; }) -
+      kPlaces.begin());
+}
+
+std::string words_of(std::string_view name) {
+  const std::size_t place = place_of(name);
+  return std::string(place < kPlaces.size() ? kPlaces[place].words : name);
+}
+
+double sum_of(const Record& record, std::string_view metric) {
+  const Metric* const found = find_metric(record, metric);
+  return found == nullptr ? 0 : std::accumulate(found->samples.begin(), found->samples.end(), 0.0);
+}
+
+// A bar that begins where the one above it ended.
+std::string bar(double before_s, double length_s, double wall_s, std::string_view kind) {
+  return fmt::format(
+      "<span class=\"fall\"><span class=\"before\" style=\"width:{:.3f}%\"></span><span class=\"segment {}\" "
+      "style=\"width:{:.3f}%\"></span></span>",
+      100 * std::clamp(before_s / wall_s, 0.0, 1.0), kind, 100 * std::clamp(length_s / wall_s, 0.0, 1.0));
+}
+
+}  // namespace
+
+Waterfall waterfall_of(const Record& record) {
+  Waterfall fall;
+  fall.wall_s = metric_value(record, "wall_s").value_or(0);
+  const double steps = metric_value(record, "steps").value_or(0);
+  const double step_s = metric_value(record, "step_s").value_or(0);
+  if (fall.wall_s <= 0 || !metric_value(record, "accelerator_utilization")) return {};
+  fall.computing_s = steps * step_s;
+  if (const Metric* const each = find_metric(record, "step_s");
+      each != nullptr && static_cast<double>(each->samples.size()) == steps)
+    fall.computing_s = sum_of(record, "step_s");
+  std::vector<std::pair<std::size_t, Loss>> lost;
+  for (const auto& [name, metric] : record.metrics)
+    if (name.starts_with(kLost))
+      lost.push_back({place_of(name.substr(kLost.size())),
+                      {words_of(name.substr(kLost.size())), metric_value(record, name).value_or(0)}});
+  if (lost.empty()) return {};
+  std::stable_sort(lost.begin(), lost.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
+  for (auto& [place, loss] : lost) fall.losses.push_back(std::move(loss));
+  fall.losses.push_back({"validating", metric_value(record, "validation_s").value_or(0)});
+  fall.losses.push_back({"saving checkpoints", sum_of(record, "checkpoint_s")});
+  double rest_s = fall.wall_s - fall.computing_s;
+  for (const Loss& loss : fall.losses) rest_s -= loss.seconds;
+  fall.losses.push_back({"overshoot of steps and other", rest_s});
+  std::erase_if(fall.losses, [&](const Loss& loss) { return loss.seconds < kSeen * fall.wall_s; });
+  return fall;
+}
+
+std::string waterfall_html(const std::string& title, const Record& record, PageState& state) {
+  const Waterfall fall = waterfall_of(record);
+  if (fall.losses.empty()) return "";
+  HtmlTable table(title, {{"", HtmlTable::Kind::words, ""},
+                          {"time", HtmlTable::Kind::number, ""},
+                          {"of the wall", HtmlTable::Kind::number, ""},
+                          {"what is left of it", HtmlTable::Kind::words, ""}});
+  std::vector<std::vector<std::string>> rows;
+  const auto add = [&](const std::string& words, double seconds, double before_s, std::string_view kind) {
+    table.row({text(words),
+               text(format_seconds(seconds)),
+               text(format_percent(seconds / fall.wall_s)),
+               {bar(before_s, seconds, fall.wall_s, kind)}});
+    rows.push_back({words, plain_number(seconds), plain_number(seconds / fall.wall_s)});
+  };
+  add("from the start to the end of the last step", fall.wall_s, 0, "whole");
+  double left_s = fall.wall_s;
+  for (const Loss& loss : fall.losses) {
+    left_s -= loss.seconds;
+    add("- " + loss.words, loss.seconds, left_s, "starved");
+  }
+  add("= the accelerator computed", fall.computing_s, 0, "busy");
+  table.dress("waterfall", state.keep(title, {"what", "seconds", "share of the wall"}, std::move(rows)));
+  return table.html();
+}
+
+}  // namespace penstock::report

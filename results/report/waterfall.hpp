@@ -1,0 +1,32 @@
+// Where a training's time went, from all of it down to what its accelerator computed: a table with a falling
+// bar.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "results/record.hpp"
+#include "results/report/page_state.hpp"
+
+namespace penstock::report {
+
+struct Loss {
+  std::string words;
+  double seconds = 0;
+};
+
+struct Waterfall {
+  double wall_s = 0;
+  std::vector<Loss> losses;  // in the pipeline's order; only those that took time
+  double computing_s = 0;    // what is left: all steps, or steps x step where not each was kept
+};
+
+// From wall_s, lost_s.*, validation_s, checkpoint_s and step_s of a train record; what they leave of
+// the wall is "overshoot and other". No losses: nothing to draw.
+Waterfall waterfall_of(const Record& record);
+
+// "" where there is nothing to draw.
+std::string waterfall_html(const std::string& title, const Record& record, PageState& state);
+
+}  // namespace penstock::report
