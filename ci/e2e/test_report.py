@@ -49,6 +49,15 @@ class Report(CliTest):
         self.assertIn("00c0ffee.jsonl:27: not a record", done.stderr)
         self.assertIn("00c0ffee.jsonl:27: not a record", (self.dir / "r.html").read_text())
 
+    def test_rounds_of_a_sweep_stand_together(self):
+        rounds = [synthetic.read(number, "disk", threads, "warm", rate, 400, noise=0, repeats=1, label={"sweep": "s"})
+                  for number, (threads, rate) in enumerate([(1, 100), (2, 190), (2, 210), (1, 104), (1, 102), (2, 200)])]
+        done = self.report(rounds)
+        self.assertIn("r.html: 6 records, the rounds of sweeps together: 2", done.stdout)
+        self.assertIn("1.96x of 1 thread", done.stdout)
+        line = json.loads(self.run_cli("report", "runs", "-o", "r.html", "--json").stdout)
+        self.assertEqual(line["records"], 6)
+
     def test_units(self):
         self.report(synthetic.whole_experiment(), "--units", "si")
         page = (self.dir / "r.html").read_text()
