@@ -6,7 +6,7 @@
 #include <array>
 #include <cmath>
 
-#include "io_backends/base/tier.hpp"
+#include "io_backends/base/named_tiers.hpp"
 #include "results/saving_cells.hpp"
 
 namespace penstock {

@@ -8,8 +8,8 @@
 #include <utility>
 
 #include "io_backends/base/config_file.hpp"
+#include "io_backends/base/named_tiers.hpp"
 #include "io_backends/base/progress.hpp"
-#include "io_backends/base/tier.hpp"
 
 namespace penstock {
 namespace {

@@ -7,9 +7,9 @@
 #include <string_view>
 #include <vector>
 
+#include "io_backends/base/named_tiers.hpp"
 #include "io_backends/base/options.hpp"
 #include "io_backends/base/result.hpp"
-#include "io_backends/base/tier.hpp"
 
 namespace penstock {
 
@@ -20,7 +20,7 @@ Result<std::vector<OptionWord>> read_config_file(const std::filesystem::path& fi
 struct SiteFile {
   std::vector<OptionWord> flags;     // of the command that was asked for
   std::vector<OptionWord> defaults;  // of every command that has them
-  std::vector<SiteTier> tiers;      // in order of the file
+  std::vector<SiteTier> tiers;       // in order of the file
   std::vector<std::string>
       launcher;  // the words that start ranks, "{ranks}" among them; empty where not given
 };

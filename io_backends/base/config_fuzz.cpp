@@ -25,7 +25,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     penstock::set_named_tiers(site->tiers);
     for (const penstock::SiteTier& tier : site->tiers) {
       const auto spec = penstock::parse_tier(tier.name);
-      if (!spec.ok() || spec->named != tier.name) std::abort();
+      if (!spec.ok() || spec->name != tier.name) std::abort();
       const auto again = penstock::parse_tier("other=" + tier.name + ",limit=1MB/s");
       if (!again.ok() || again->name != "other" || again->options.empty()) std::abort();
     }

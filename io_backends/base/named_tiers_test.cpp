@@ -1,6 +1,6 @@
-#include <gtest/gtest.h>
+#include "io_backends/base/named_tiers.hpp"
 
-#include "io_backends/base/tier.hpp"
+#include <gtest/gtest.h>
 
 namespace penstock {
 namespace {
@@ -27,7 +27,6 @@ TEST_F(NamedTiers, StandForTheirText) {
   EXPECT_EQ(spec->backend, "mem");
   EXPECT_EQ(spec->path, "p");
   EXPECT_EQ(spec->text, "fast=mem:p");
-  EXPECT_EQ(spec->named, "fast");
   const auto tier = open_tier("fast");
   ASSERT_TRUE(tier.ok()) << tier.error().message();
   EXPECT_EQ(tier->name, "fast");
@@ -59,7 +58,6 @@ TEST_F(NamedTiers, PathsAreNone) {
   for (const char* written : {"./fast", "/fast", "posix:fast", "fast/x", "fas", "other"}) {
     const auto spec = parse_tier(written);
     ASSERT_TRUE(spec.ok()) << written;
-    EXPECT_EQ(spec->named, "") << written;
     EXPECT_EQ(spec->text, written);
   }
 }

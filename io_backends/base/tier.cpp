@@ -7,6 +7,7 @@
 
 #include "io_backends/base/capped.hpp"
 #include "io_backends/base/faulty.hpp"
+#include "io_backends/base/named_tiers.hpp"
 #include "io_backends/base/progress.hpp"
 #include "io_backends/base/throttled.hpp"
 #include "io_backends/base/traced.hpp"
@@ -240,29 +241,24 @@ Result<TierSpec> expand(const SiteTier& named, const TierText& given) {
     rest.remove_prefix(end);
   }
   text += given.options;
-  PENSTOCK_ASSIGN(TierSpec spec, parse_recorded_tier(text));
-  spec.named = named.name;
-  return spec;
+  return parse_recorded_tier(text);
 }
 
 // Says once of each word what it is taken for, where it could be something else.
-void say_which(const TierSpec& spec) {
+void say_which(std::string_view head, const SiteTier* named) {
   static std::mutex mutex;
-  static std::set<std::string> said;
-  if (named_tiers().empty()) return;
+  static std::set<std::string, std::less<>> said;
+  if (named_tiers().empty() || !is_tier_name(head)) return;
   std::error_code unknown;
-  const std::string& word = spec.named.empty() ? spec.path : spec.named;
-  const bool there = std::filesystem::exists(word, unknown);
-  const bool plain =
-      spec.backend == "posix" && is_tier_name(word) && spec.text.find(':') == std::string::npos;
-  if (spec.named.empty() ? there || !plain : !there) return;
+  const std::string word(head);
+  if (std::filesystem::exists(word, unknown) == (named == nullptr)) return;
   const std::lock_guard lock(mutex);
   if (!said.insert(word).second) return;
   std::string names;
   for (const SiteTier& tier : named_tiers()) names += (names.empty() ? "" : ", ") + tier.name;
-  note(spec.named.empty()
+  note(named == nullptr
            ? "'" + word + "' is a folder: no tier is called so (there are " + names + ")"
-           : "'" + word + "' is the tier " + spec.text + "; the folder of that name is ./" + word);
+           : "'" + word + "' is the tier " + named->spec + "; the folder of that name is ./" + word);
 }
 
 }  // namespace
@@ -280,8 +276,9 @@ Result<void> check_named_tier(std::string_view name, std::string_view spec) {
 
 Result<TierSpec> parse_tier(std::string_view text) {
   PENSTOCK_ASSIGN(const TierText parts, split_text(text));
-  if (const SiteTier* const named = find_named(parts.head)) return expand(*named, parts);
-  return parse_recorded_tier(text);
+  const SiteTier* const named = find_named(parts.head);
+  say_which(parts.head, named);
+  return named == nullptr ? parse_recorded_tier(text) : expand(*named, parts);
 }
 
 Result<Tier> open_tier(std::string_view text) {
@@ -293,7 +290,6 @@ Result<Tier> open_tier(const TierSpec& spec) {
   PENSTOCK_ASSIGN(const BackendInfo* const info, backend_registry().find(spec.backend));
   const OptionTable tables[] = {info->options, tier_options()};
   PENSTOCK_ASSIGN(const Options options, Options::parse(tables, spec.options, "tier option"));
-  say_which(spec);
   Tier tier;
   tier.spec = spec.text;
   tier.backend_name = spec.backend;

@@ -17,38 +17,19 @@
 
 namespace penstock {
 
-// TIER as written: [NAME=]BACKEND:PATH[,option=value...], a plain path (posix, named after its mount), or the
-// name of a tier in the site files.
+// TIER as written: [NAME=]BACKEND:PATH[,option=value...] or a plain path (posix, named after its mount).
 struct TierSpec {
   std::string name;  // "" when not given
   std::string backend = "posix";
   std::string path;
   std::vector<OptionWord> options;
-  std::string text;   // as the user wrote it, with what a named tier stands for in its place
-  std::string named;  // the name of the site files that it was written with, "" where it was not
+  std::string text;  // as the user wrote it
 };
-
-// A word that stands for a TIER, wherever one is expected: "fast" for "posix:/dev/shm/p". It goes before a
-// folder of that name, which is ./fast. What is given beside it wins: "fast,limit=1GB/s", "other=fast".
-struct SiteTier {
-  std::string name;
-  std::string spec;
-};
-
-// Set by the front door before a command runs; names are letters, digits, '_', '-' and '.'.
-void set_named_tiers(std::vector<SiteTier> tiers);
-const std::vector<SiteTier>& named_tiers();
-
-// invalid_argument where the name is none or the text no TIER of its own ("posix:/x", "/x", "./x").
-Result<void> check_named_tier(std::string_view name, std::string_view spec);
 
 // NAME ends at an '=' before the first ':'. Options start at the first ',' that `[a-z_.]+=` follows; %2C is a
 // literal comma. "direct:" is short for posix with direct=1. A word before ':' that is no back end and no
 // path is an error with the nearest name.
 Result<TierSpec> parse_tier(std::string_view text);
-
-// The same of a text that a record holds, which names of today's site files do not change.
-Result<TierSpec> parse_recorded_tier(std::string_view text);
 
 // What the tier stands on, as far as this machine can tell ("" or false where it cannot).
 struct TierFacts {
