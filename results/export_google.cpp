@@ -58,13 +58,13 @@ std::string text_at(const Json& object, const std::string& key) {
 
 // Behind a name that several cells have: the parameters in which they differ.
 void tell_apart(std::vector<Cell*>& cells) {
+  std::vector<Json> all;
+  for (const Cell* cell : cells) all.push_back(asked(*cell->records.front()));
   std::map<std::string, std::vector<std::string>> words;  // key -> of each cell
-  for (std::size_t i = 0; i < cells.size(); ++i)
-    for (const auto& [key, value] : asked(*cells[i]->records.front()).items())
-      words[key].resize(cells.size());
+  for (const Json& one : all)
+    for (const auto& [key, value] : one.items()) words[key].resize(cells.size());
   for (auto& [key, of_cells] : words)
-    for (std::size_t i = 0; i < cells.size(); ++i)
-      of_cells[i] = text_at(asked(*cells[i]->records.front()), key);
+    for (std::size_t i = 0; i < cells.size(); ++i) of_cells[i] = text_at(all[i], key);
   for (const auto& [key, of_cells] : words)
     if (std::set<std::string>(of_cells.begin(), of_cells.end()).size() > 1)
       for (std::size_t i = 0; i < cells.size(); ++i) cells[i]->name += "/" + key + ":" + plain(of_cells[i]);

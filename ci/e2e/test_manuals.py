@@ -3,6 +3,7 @@
 import json
 import os
 import pathlib
+import re
 import shutil
 import subprocess
 import unittest
@@ -62,7 +63,7 @@ class Pages(Manuals):
     def test_every_option_is_on_the_page(self):
         done = self.call("groff", "-man", "-Tascii", "-P-c", self.folder / "man1" / "penstock-read.1")
         for word in ("--threads LIST", "--iodepth", "--only-tiers", "penstock read CORPUS", "EXIT STATUS"):
-            self.assertIn(word, done.stdout)
+            self.assertIn(word, re.sub(".\b", "", done.stdout), "without what is struck over")
 
 
 class Bash(Manuals):
