@@ -13,6 +13,7 @@ function(penstock_finds_bundled target folder)
 endfunction()
 penstock_finds_bundled(penstock ${PENSTOCK_BUNDLED})
 penstock_finds_bundled(penstock_mpi penstock)
+penstock_finds_bundled(penstock_hdf5_mpio penstock)
 penstock_finds_bundled(penstock_onednn penstock)
 
 set(CPACK_GENERATOR TGZ)

@@ -140,9 +140,9 @@ class Configuration(penstock_cli.CliTest):
         self.assertEqual((both["samples"], both["seed"]), (8, 5))
 
     def test_defaults_are_for_every_command_that_has_them(self):
-        self.write("penstock.yaml", "defaults:\n  results: kept\n  samples: 8\n  batch: 4\ngenerate:\n  samples: 6\n")
-        made = self.run_cli("generate", "imagenet", "--out", "data", "--json")
-        self.assertEqual(json.loads(made.stdout)["corpus"]["samples"], 6, "the section of the command is nearer")
+        self.write("penstock.yaml", "defaults:\n  results: kept\n  label: [who=all]\n  batch: 4\ngenerate:\n  samples: 6\n  label: [who=generate]\n")
+        made, = self.records("generate", "imagenet", "--out", "data")
+        self.assertEqual((made["label"], made["corpus"]["samples"]), ({"who": "generate"}, 6), "the section of the command is nearer")
         self.run_cli("read", "data", "--threads", 1, "--min-time", "1ms", "--repeat", 1, "--cache", "asis")
         self.assertEqual({path.name.split("-")[1] for path in (self.dir / "kept").iterdir()}, {"generate", "read"})
         self.run_cli("describe", "data")
@@ -150,7 +150,7 @@ class Configuration(penstock_cli.CliTest):
         self.assertIn("did you mean 'threads'?", self.run_cli("describe", "data", expect=2).stderr)
 
     def test_a_named_tier_is_one_wherever_a_tier_is(self):
-        self.write("penstock.yaml", "tiers:\n  fast: posix:shm/p\n  slow: {spec: 'posix:disk/p', limit: 500MB/s}\n")
+        self.write("penstock.yaml", "tiers:\n  fast: posix:shm/p\n  slow: {spec: 'posix:disk/p', limit: 500MB/s}\n  bb: posix:shm/bb\n  ckpt: posix:disk/ckpt\n")
         self.run_cli("generate", "imagenet", "--samples", 8, "--out", "fast")
         self.assertTrue((self.dir / "shm" / "p" / ".penstock" / "manifest").exists())
         self.run_cli("verify", "fast")
@@ -160,10 +160,10 @@ class Configuration(penstock_cli.CliTest):
         self.assertEqual([row["tiers"]["data"]["spec"] for row in rows],
                          ["fast=posix:shm/p", "slow=posix:disk/p,limit=500MB/s,latency=1ms"], "what they stand for is in the record")
         row, = self.records("train", "alexnet", "--data", "fast", "--batch", 4, "--steps", 1, "--accelerator", "none", "--checkpoint-every", 1,
-                            "--checkpoint-to", "slow", "--burst-buffer", "fast", "--payload", "1MiB")
+                            "--checkpoint-to", "ckpt", "--burst-buffer", "bb", "--payload", "1MiB")
         self.assertEqual({role: facts["spec"].partition("=")[0] for role, facts in row["tiers"].items()},
-                         {"data": "fast", "checkpoint": "slow", "burst_buffer": "fast"})
-        self.run_cli("checkpoint", "ls", "slow")
+                         {"data": "fast", "checkpoint": "ckpt", "burst_buffer": "bb"})
+        self.run_cli("checkpoint", "ls", "ckpt")
 
     def test_a_name_goes_before_a_folder_and_the_nearer_file_before_the_other(self):
         home = {**os.environ, "HOME": str(self.dir)}
