@@ -3,12 +3,9 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <chrono>
 #include <cstdio>
-#include <cstdlib>
 #include <exception>
-#include <filesystem>
 #include <random>
 #include <string>
 #include <vector>
@@ -22,9 +19,10 @@
 #include "io_backends/base/command.hpp"
 #include "io_backends/base/command_line.hpp"
 #include "io_backends/base/communicator.hpp"
-#include "io_backends/base/config_file.hpp"
+#include "io_backends/base/config.hpp"
 #include "io_backends/base/interrupt.hpp"
 #include "io_backends/base/launcher.hpp"
+#include "io_backends/base/manuals.hpp"
 #include "io_backends/base/placement.hpp"
 #include "io_backends/base/progress.hpp"
 #include "io_backends/base/units.hpp"
@@ -107,50 +105,12 @@ void print_version(bool json) {
                       row.present ? "present" : "missing: " + row.reason));
 }
 
-// Adds the words of `more` whose keys `words` lacks.
-void add_missing(std::vector<OptionWord>& words, const std::vector<OptionWord>& more) {
-  const std::vector<OptionWord> nearer = words;
-  for (const OptionWord& word : more) {
-    const auto same_key = [&](const OptionWord& given) { return given.key == word.key; };
-    if (std::none_of(nearer.begin(), nearer.end(), same_key)) words.push_back(word);
-  }
-}
-
-// What the line does not say, from the nearest of --config, ./penstock.yaml and the user's own file that
-// does.
-struct Config {
-  std::vector<OptionWord> words;
-  std::string files;  // that they come from: "'a.yaml', 'b.yaml'"
-};
-Result<Config> config_words(const CommandInfo& command, std::span<const std::string> words) {
-  Config found;
-  if (const std::string file = raw_value(words, "config"); !file.empty()) {
-    PENSTOCK_ASSIGN(found.words, read_config_file(file, "", {}));
-    found.files = fmt::format("'{}'", file);
-  }
-  if (std::find(words.begin(), words.end(), "--no-config") != words.end()) return found;
-  std::vector<std::string_view> sections;
-  for (const CommandInfo* known : command_registry().present()) sections.push_back(known->name);
-  std::vector<std::filesystem::path> site{"penstock.yaml"};
-  if (const char* home = std::getenv("HOME"); home != nullptr)
-    site.push_back(std::filesystem::path(home) / ".config" / "penstock" / "penstock.yaml");
-  for (const std::filesystem::path& path : site) {
-    std::error_code none;
-    if (!std::filesystem::is_regular_file(path, none)) continue;
-    note(fmt::format("flags from {} (--no-config ignores it)", path.string()));
-    PENSTOCK_ASSIGN(const auto more, read_config_file(path, command.name, sections));
-    add_missing(found.words, more);
-    if (!more.empty()) found.files += fmt::format("{}'{}'", found.files.empty() ? "" : ", ", path.string());
-  }
-  return found;
-}
-
-// Says of what is wrong in a file that it is there.
-Result<CommandLine> parse_with_config(const CommandInfo& command, std::span<const std::string> words,
-                                      const Config& config) {
-  Result<CommandLine> line = parse_command_line(command, words, config.words);
-  if (line.ok() || config.words.empty() || !parse_command_line(command, words, {}).ok()) return line;
-  return make_error(line.error().code, fmt::format("in {}: {}", config.files, line.error().what));
+// What completions offer for the first noun of a command.
+NounWords noun_words() {
+  NounWords words;
+  for (const RecipeInfo* recipe : recipe_registry().present()) words["generate"].emplace_back(recipe->name);
+  for (const MiniAppInfo* app : miniapp_registry().present()) words["train"].emplace_back(app->name);
+  return words;
 }
 
 Result<std::uint64_t> resolve_seed(const CommandInfo& command, const Options& options) {
@@ -200,7 +160,7 @@ Result<int> run_over(Communicator& ranks, const CommandInfo& command, const Comm
 Result<int> run_command(Communicator& ranks, const CommandInfo& command, std::span<const std::string> argv) {
   const std::span<const std::string> words = argv.subspan(2);
   const auto read_line = [&]() -> Result<CommandLine> {
-    PENSTOCK_ASSIGN(const Config config, config_words(command, words));
+    PENSTOCK_ASSIGN(const Config config, read_config(command, words));
     return parse_with_config(command, words, config);
   };
   const Result<CommandLine> line = read_line();
@@ -274,6 +234,11 @@ int front_door(const std::vector<std::string>& argv) {
   const std::string& word = argv[1];
   if (word == "--version" || word == "-V") {
     print_version(argv.size() > 2 && argv[2] == "--json");
+    return finish(0, "");
+  }
+  if (word == "--write-manuals" && argv.size() == 3) return finish(write_manuals(argv[2], noun_words()), "");
+  if (word == "--tier-names") {
+    for (const std::string& tier : site_tier_names()) print(tier + "\n");
     return finish(0, "");
   }
   const bool help = word == "help" || word == "--help" || word == "-h";

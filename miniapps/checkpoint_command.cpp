@@ -256,6 +256,7 @@ const CommandInfo command_checkpoint{
     .nouns_at_least = 1,
     .nouns_at_most = 9,
     .measures = true,
-    .ranks = true};
+    .ranks = true,
+    .verbs = options_of_verbs};
 
 }  // namespace penstock

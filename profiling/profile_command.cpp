@@ -125,6 +125,7 @@ const CommandInfo command_profile{
     .nouns = "VERB ...",
     .nouns_at_least = 1,
     .nouns_at_most = INT_MAX,
+    .verbs = options_of_verbs,
 };
 
 }  // namespace penstock

@@ -6,7 +6,7 @@
 #include <array>
 #include <cmath>
 
-#include "io_backends/base/tier.hpp"
+#include "io_backends/base/named_tiers.hpp"
 #include "results/saving_cells.hpp"
 
 namespace penstock {
@@ -214,7 +214,7 @@ std::string emulation(const Record& record) {
 }
 
 std::string emulation(const Json& facts) {
-  const auto tier = parse_tier(member_text(facts, "spec"));
+  const auto tier = parse_recorded_tier(member_text(facts, "spec"));
   if (!tier) return "";
   std::string text;
   for (const OptionWord& option : tier->options)
@@ -229,7 +229,7 @@ namespace {
 std::string tier_kind(const Record& record) {
   const auto data = record.tiers.find("data");
   if (data == record.tiers.end() || !data->is_object()) return "";
-  const auto tier = parse_tier(member_text(*data, "spec"));
+  const auto tier = parse_recorded_tier(member_text(*data, "spec"));
   if (!tier) return "";
   std::string kind = tier->backend;
   for (const OptionWord& option : tier->options)

@@ -3,6 +3,8 @@
 
 #include <algorithm>
 #include <climits>
+#include <cstddef>
+#include <cstdint>
 #include <cstdio>
 #include <filesystem>
 #include <map>
@@ -16,6 +18,7 @@
 #include "results/cells.hpp"
 #include "results/compare/comparison.hpp"
 #include "results/compare/pooled_rounds.hpp"
+#include "results/export_google.hpp"
 #include "results/report/page.hpp"
 #include "results/store.hpp"
 #include "results/verdicts.hpp"
@@ -34,9 +37,11 @@ constexpr OptionSpec kOptions[] = {
      .alias = "o"},
     {.name = "to",
      .type = OptionType::choice,
-     .value = "html|csv",
+     .value = "html|csv|google-benchmark",
      .fallback = "html",
-     .help = "one page, or the numbers of each of its pictures as a file",
+     .help =
+         "one page, the numbers of each of its pictures as a file, or the JSON of Google Benchmark, for its "
+         "compare.py",
      .group = "Report"},
     {.name = "baseline",
      .value = "RESULTS",
@@ -151,29 +156,51 @@ std::string said_text(const CommandContext& context, const std::string& output, 
   return text + fmt::format("{}: {} records{}\n", output, found, together);
 }
 
+// What --to makes, and where if --output does not say.
+enum class Form : std::uint8_t { html, csv, google_benchmark };
+
+Result<fs::path> output_of(const CommandContext& context, Form form) {
+  constexpr const char* kUsual[] = {"report.html", "report-csv", "google-benchmark.json"};
+  fs::path output = context.options.given("output") ? context.options.text("output")
+                                                    : kUsual[static_cast<std::size_t>(form)];
+  if (output.empty() || (form != Form::csv && !output.has_filename()))
+    return make_error(
+        Errc::invalid_argument,
+        fmt::format("--output names a {}, not '{}'", form == Form::csv ? "folder" : "file", output.string()));
+  return output;
+}
+
+// What changed: since --baseline, and between the arms that were measured in turn.
+Result<std::vector<report::NamedComparison>> comparisons_of(const CommandContext& context,
+                                                            const RecordSet& set,
+                                                            const std::vector<fs::path>& paths) {
+  std::vector<report::NamedComparison> all = compare_arms(set);
+  if (!context.options.given("baseline")) return all;
+  std::vector<fs::path> older;
+  for (const std::string& path : context.options.texts("baseline")) older.emplace_back(path);
+  PENSTOCK_ASSIGN(const RecordSet base, records_in(older));
+  PENSTOCK_ASSIGN(Comparison comparison, compare_records(base, set, {}));
+  const std::string was = names_of(older);
+  const std::string is = names_of(paths);
+  all.insert(all.begin(), report::NamedComparison{was == is ? "the baseline" : was,
+                                                  was == is ? "these records" : is, std::move(comparison)});
+  return all;
+}
+
 Result<int> run_report(const CommandContext& context) {
   std::vector<fs::path> paths(context.positionals.begin(), context.positionals.end());
   if (paths.empty()) paths.emplace_back("penstock-results");
-  const bool csv = context.options.text("to") == "csv";
-  const fs::path output = context.options.given("output") ? context.options.text("output")
-                          : csv                           ? "report-csv"
-                                                          : "report.html";
-  if (output.empty() || (!csv && !output.has_filename()))
-    return make_error(Errc::invalid_argument,
-                      fmt::format("--output names a {}, not '{}'", csv ? "folder" : "file", output.string()));
+  const std::string to = context.options.text("to");
+  const Form form = to == "csv" ? Form::csv : to == "html" ? Form::html : Form::google_benchmark;
+  PENSTOCK_ASSIGN(const fs::path output, output_of(context, form));
   PENSTOCK_ASSIGN(RecordSet set, records_in(paths));
-  std::vector<report::NamedComparison> comparisons = compare_arms(set);
-  if (context.options.given("baseline")) {
-    std::vector<fs::path> older;
-    for (const std::string& path : context.options.texts("baseline")) older.emplace_back(path);
-    PENSTOCK_ASSIGN(const RecordSet base, records_in(older));
-    PENSTOCK_ASSIGN(Comparison comparison, compare_records(base, set, {}));
-    const std::string was = names_of(older);
-    const std::string is = names_of(paths);
-    comparisons.insert(comparisons.begin(),
-                       report::NamedComparison{was == is ? "the baseline" : was,
-                                               was == is ? "these records" : is, std::move(comparison)});
+  if (form == Form::google_benchmark) {
+    PENSTOCK_TRY(write_file(output, "the benchmarks", google_benchmark_json(set)));
+    fmt::print("{}: {} records\n", output.string(), set.records.size());
+    return 0;
   }
+  PENSTOCK_ASSIGN(const std::vector<report::NamedComparison> comparisons,
+                  comparisons_of(context, set, paths));
   const std::size_t found = set.records.size();
   pool_rounds(set.records);
   std::vector<Record*> all;
@@ -181,12 +208,12 @@ Result<int> run_report(const CommandContext& context) {
   tell_tiers_apart(all);
   const report::Page page =
       report::make_page(set, context.output, context.options.text("title"), comparisons);
-  if (csv) {
+  if (form == Form::csv) {
     PENSTOCK_TRY(write_sheets(output, page.sheets));
   } else {
     PENSTOCK_TRY(write_file(output, "the report", page.html));
   }
-  const std::string text = said_text(context, output.string(), set, found, page, csv);
+  const std::string text = said_text(context, output.string(), set, found, page, form == Form::csv);
   std::fwrite(text.data(), 1, text.size(), stdout);
   return 0;
 }
@@ -199,7 +226,8 @@ const CommandInfo command_report{
     .summary = "one self-contained page: what each tier can feed, in charts, tables and words",
     .options = kOptions,
     .run = run_report,
-    .synopsis = "penstock report [RESULTS]... [--baseline RESULTS] [--to html|csv] [-o FILE|DIR]",
+    .synopsis =
+        "penstock report [RESULTS]... [--baseline RESULTS] [--to html|csv|google-benchmark] [-o FILE|DIR]",
     .examples = {"penstock report -o report.html                # every record in penstock-results/",
                  "penstock report tuesday/ --baseline monday/ -o both.html   # and what changed since"},
     .nouns = "RESULTS",

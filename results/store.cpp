@@ -10,10 +10,8 @@
 #include <algorithm>
 #include <cerrno>
 #include <chrono>
+#include <cstdint>
 #include <ctime>
-#include <fstream>
-#include <optional>
-#include <set>
 #include <string>
 #include <utility>
 
@@ -24,7 +22,6 @@ namespace fs = std::filesystem;
 
 constexpr std::string_view kSuffix = ".jsonl";
 constexpr std::size_t kShortId = 8;
-constexpr int kDepth = 32;  // of JSON nesting; records need five
 
 class Descriptor {
  public:
@@ -71,11 +68,25 @@ Result<void> write_all(int fd, std::string_view text, const fs::path& path) {
   return success();
 }
 
-// 0, or an errno. Falls back to link + unlink where the file system cannot rename without replacing.
+// Whether the two are names of one file: a server that gave a name and whose answer was lost is asked again,
+// and says then that the name is taken.
+bool same_file(const fs::path& one, const fs::path& other) {
+  struct stat first {};
+  struct stat second {};
+  return ::lstat(one.c_str(), &first) == 0 && ::lstat(other.c_str(), &second) == 0 &&
+         first.st_dev == second.st_dev && first.st_ino == second.st_ino;
+}
+
+// 0, or an errno. Where the file system cannot rename without replacing, a second name and the first one's
+// end; where it has no second names either, the identifier in the name is all that keeps two apart.
 int rename_noreplace(const fs::path& from, const fs::path& to) {
   if (::syscall(SYS_renameat2, AT_FDCWD, from.c_str(), AT_FDCWD, to.c_str(), RENAME_NOREPLACE) == 0) return 0;
   if (errno != EINVAL && errno != ENOSYS) return errno;
-  if (::link(from.c_str(), to.c_str()) != 0) return errno;
+  if (::link(from.c_str(), to.c_str()) != 0 && !(errno == EEXIST && same_file(from, to))) {
+    if (errno != EPERM && errno != ENOSYS && errno != EOPNOTSUPP) return errno;
+    if (::access(to.c_str(), F_OK) == 0) return EEXIST;
+    return ::rename(from.c_str(), to.c_str()) == 0 ? 0 : errno;
+  }
   ::unlink(from.c_str());
   return 0;
 }
@@ -98,28 +109,6 @@ std::string name_part(std::string_view text, std::string_view extra) {
   return part;
 }
 
-Result<fs::path> write_file(const fs::path& folder, const std::string& stem, std::string_view text,
-                            const StoreStep& step) {
-  const fs::path temporary = folder / ("." + stem + ".tmp");
-  PENSTOCK_TRY(before(step, "create"));
-  Descriptor fd(::open(temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666));
-  if (fd.get() < 0) return errno_error(errno, "cannot create", temporary.string());
-  Unfinished unfinished(temporary);
-  PENSTOCK_TRY(before(step, "write"));
-  PENSTOCK_TRY(write_all(fd.get(), text, temporary));
-  PENSTOCK_TRY(before(step, "sync"));
-  if (::fsync(fd.get()) != 0) return errno_error(errno, "cannot sync", temporary.string());
-  if (fd.close() != 0) return errno_error(errno, "cannot close", temporary.string());
-  PENSTOCK_TRY(before(step, "rename"));
-  const fs::path path = folder / (stem + std::string(kSuffix));
-  if (const int failure = rename_noreplace(temporary, path); failure != 0)
-    return errno_error(failure, "cannot name", path.string());
-  unfinished.done();
-  PENSTOCK_TRY(before(step, "sync_dir"));
-  PENSTOCK_TRY(sync_folder(folder));
-  return path;
-}
-
 // Makes the folder durable under its name too.
 Result<void> make_folder(const fs::path& folder) {
   std::error_code code;
@@ -130,43 +119,30 @@ Result<void> make_folder(const fs::path& folder) {
   return sync_folder(parent.empty() ? fs::path(".") : parent);
 }
 
-// A file that is reached by two paths counts once: `known` holds those that were read.
-void read_file(const fs::path& path, RecordSet& set, std::set<std::pair<dev_t, ino_t>>& known) {
-  struct stat file {};
-  if (::stat(path.c_str(), &file) == 0 && !known.emplace(file.st_dev, file.st_ino).second) return;
-  std::ifstream in(path, std::ios::binary);
-  if (!in) {
-    set.problems.push_back(errno_error(errno, "cannot open", path.string()).message());
-    return;
-  }
-  set.files.push_back(path);
-  std::size_t number = 0;
-  for (std::string line; std::getline(in, line);) {
-    ++number;
-    if (line.find_first_not_of(" \t\r") == std::string::npos) continue;
-    auto record = parse_record_line(line);
-    if (record)
-      set.records.push_back({*std::move(record), path, number});
-    else
-      set.problems.push_back(path.string() + ":" + std::to_string(number) + ": " + record.error().message());
-  }
-  if (in.bad()) set.problems.push_back(errno_error(EIO, "cannot read all of", path.string()).message());
-}
-
-Result<std::vector<fs::path>> record_files(const fs::path& folder) {
-  std::vector<fs::path> files;
-  std::error_code code;
-  for (fs::directory_iterator at(folder, code), end; !code && at != end; at.increment(code)) {
-    const std::string name = at->path().filename().string();
-    if (name.empty() || name.front() == '.' || at->path().extension() != kSuffix) continue;
-    files.push_back(at->path());
-  }
-  if (code) return errno_error(code.value(), "cannot list", folder.string());
-  std::sort(files.begin(), files.end());
-  return files;
-}
-
 }  // namespace
+
+Result<void> write_whole(const fs::path& folder, const std::string& name, std::string_view text, bool replace,
+                         const StoreStep& step) {
+  PENSTOCK_TRY(make_folder(folder));
+  const fs::path temporary = folder / ("." + name + "." + random_id(kShortId) + ".tmp");
+  PENSTOCK_TRY(before(step, "create"));
+  Descriptor fd(::open(temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666));
+  if (fd.get() < 0) return errno_error(errno, "cannot create", temporary.string());
+  Unfinished unfinished(temporary);
+  PENSTOCK_TRY(before(step, "write"));
+  PENSTOCK_TRY(write_all(fd.get(), text, temporary));
+  PENSTOCK_TRY(before(step, "sync"));
+  if (::fsync(fd.get()) != 0) return errno_error(errno, "cannot sync", temporary.string());
+  if (fd.close() != 0) return errno_error(errno, "cannot close", temporary.string());
+  PENSTOCK_TRY(before(step, "rename"));
+  const fs::path path = folder / name;
+  const int failure = replace ? (::rename(temporary.c_str(), path.c_str()) == 0 ? 0 : errno)
+                              : rename_noreplace(temporary, path);
+  if (failure != 0) return errno_error(failure, "cannot name", path.string());
+  unfinished.done();
+  PENSTOCK_TRY(before(step, "sync_dir"));
+  return sync_folder(folder);
+}
 
 std::string random_id(std::size_t digits) {
   std::string id;
@@ -192,16 +168,18 @@ std::string utc_now() {
 Result<fs::path> write_records(const fs::path& folder, std::span<const Record> records,
                                const StoreStep& step) {
   if (records.empty()) return make_error(Errc::internal, "there is no record to write");
-  PENSTOCK_TRY(make_folder(folder));
   std::string text;
-  for (const Record& record : records) text += record_line(record) + "\n";
+  for (std::size_t i = 0; i < records.size(); ++i)
+    text += seal_line(record_line(records[i]), {i + 1, records.size()}) + "\n";
   const Record& first = records.front();
   const std::string stem = name_part(first.started, "") + "-" + name_part(first.command, "_-") + "-";
   std::string id = name_part(first.id, "").substr(0, kShortId);
   if (id.size() < kShortId) id = random_id(kShortId);
   for (int attempt = 0;; ++attempt) {
-    auto path = write_file(folder, stem + id, text, step);
-    if (path || path.error().code != Errc::already_exists || attempt == 8) return path;
+    const std::string name = stem + id + std::string(kSuffix);
+    const Result<void> written = write_whole(folder, name, text, false, step);
+    if (written) return folder / name;
+    if (written.error().code != Errc::already_exists || attempt == 8) return written.error();
     id = random_id(kShortId);
   }
 }
@@ -244,36 +222,6 @@ Result<void> check_results_folder(const fs::path& folder) {
   Error error = errno_error(failure, "cannot write records into", folder.string());
   error.what += " (--results DIR names another folder)";
   return error;
-}
-
-Result<Record> parse_record_line(std::string_view line) {
-  bool too_deep = false;
-  const auto watch = [&](int depth, Json::parse_event_t, Json&) {
-    if (depth > kDepth) too_deep = true;
-    return depth <= kDepth;
-  };
-  const Json json = Json::parse(line.begin(), line.end(), watch, false);
-  if (json.is_discarded()) return make_error(Errc::corrupt, "not a record: no JSON (cut short?)");
-  if (too_deep) return make_error(Errc::corrupt, "not a record: nested too deeply");
-  return record_from_json(json);
-}
-
-Result<RecordSet> read_records(std::span<const fs::path> paths) {
-  RecordSet set;
-  std::set<std::pair<dev_t, ino_t>> known;
-  for (const fs::path& path : paths) {
-    std::error_code code;
-    const fs::file_status status = fs::status(path, code);
-    if (!fs::exists(status))
-      return errno_error(code ? code.value() : ENOENT, "cannot read records from", path.string());
-    if (!fs::is_directory(status)) {
-      read_file(path, set, known);
-      continue;
-    }
-    PENSTOCK_ASSIGN(const std::vector<fs::path> files, record_files(path));
-    for (const fs::path& file : files) read_file(file, set, known);
-  }
-  return set;
 }
 
 }  // namespace penstock

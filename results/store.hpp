@@ -1,4 +1,5 @@
-// The results folder: one immutable file per run, `<utc time>-<command>-<short id>.jsonl`, one record a line.
+// The results folder: one immutable file per run, `<utc time>-<command>-<short id>.jsonl`, one record a line,
+// each sealed with its place in the run and a checksum (seal.hpp).
 //
 // A file appears whole or not at all: written under a name that no reader takes for a record file, synced,
 // renamed without replacing, and the folder synced. No locks, so it works on network file systems and with
@@ -8,6 +9,7 @@
 #include <cstddef>
 #include <filesystem>
 #include <functional>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -15,6 +17,7 @@
 
 #include "io_backends/base/result.hpp"
 #include "results/record.hpp"
+#include "results/seal.hpp"
 
 namespace penstock {
 
@@ -47,12 +50,31 @@ struct RecordSet {
   std::vector<std::filesystem::path> files;  // all that were read, in order
 };
 
-// Reads *.jsonl files, and folders of them (not what lies deeper). A line that is no record becomes a problem
-// and the rest is kept. An Error only where a path itself cannot be read (not_found names it).
+// Reads *.jsonl files, JSON of other tools (import/foreign.hpp), folders of both (not what lies deeper; other
+// JSON there is passed over), and baselines (baseline.hpp). A line that is no record, or not what was
+// written, becomes a problem and is left out, and so does one that is missing; the rest is kept. A path that
+// is named twice counts once. An Error only where a path itself cannot be read (not_found names it), or where
+// a baseline does not hold any more.
 Result<RecordSet> read_records(std::span<const std::filesystem::path> paths);
 
-// One line of a file, checked: depth and size are bounded, so that a hostile file cannot exhaust the stack.
+// Beside it, which of its run's lines it is, where it is sealed.
+struct RecordLine {
+  Record record;
+  std::optional<Seal> seal;
+};
+
+// One line of a file, checked against its seal: depth and size are bounded, so that a hostile file cannot
+// exhaust the stack.
+Result<RecordLine> parse_sealed_line(std::string_view line);
 Result<Record> parse_record_line(std::string_view line);
+
+// The record files of a folder, sorted: *.jsonl, and *.json, which may be of other tools.
+Result<std::vector<std::filesystem::path>> record_files(const std::filesystem::path& folder);
+
+// Writes `text` as `folder`/`name`, whole or not at all; replaces what is there where `replace` is set, else
+// that is already_exists.
+Result<void> write_whole(const std::filesystem::path& folder, const std::string& name, std::string_view text,
+                         bool replace, const StoreStep& step = {});
 
 // Hexadecimal digits from the system's random source.
 std::string random_id(std::size_t digits);

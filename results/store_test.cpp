@@ -90,14 +90,24 @@ TEST_F(Store, AFailedStepIsAnErrorAndLeavesNoTemporaryFile) {
     const fs::path folder = dir_ / step;
     const std::vector<Record> records{record()};
     const auto path = write_records(folder, records, [&](std::string_view name) -> Result<void> {
-      if (name == step) return errno_error(ENOSPC, "cannot write", "injected");
+      if (name == step) return errno_error(EIO, "cannot write", "injected");
       return success();
     });
     ASSERT_FALSE(path.ok()) << step;
-    EXPECT_EQ(path.error().code, Errc::no_space);
+    EXPECT_EQ(path.error().code, Errc::io);
     for (const auto& entry : fs::directory_iterator(folder)) EXPECT_EQ(entry.path().extension(), ".jsonl");
     EXPECT_EQ(read(folder).records.size(), std::string_view(step) == "sync_dir" ? 1U : 0U) << step;
   }
+}
+
+TEST_F(Store, AFileIsReplacedOnlyWhereThatWasAskedFor) {
+  ASSERT_TRUE(write_whole(dir_, "it", "one", false).ok());
+  EXPECT_EQ(write_whole(dir_, "it", "two", false).error().code, Errc::already_exists);
+  ASSERT_TRUE(write_whole(dir_, "it", "three", true).ok());
+  std::string text;
+  std::ifstream(dir_ / "it") >> text;
+  EXPECT_EQ(text, "three");
+  EXPECT_EQ(std::distance(fs::directory_iterator(dir_), fs::directory_iterator()), 1);
 }
 
 TEST_F(Store, WritersAtOnceLoseNothing) {
@@ -130,6 +140,51 @@ TEST_F(Store, NamesCorruptLinesAndKeepsTheRest) {
   EXPECT_NE(set.problems[0].find("x.jsonl:2: "), std::string::npos) << set.problems[0];
   EXPECT_NE(set.problems[1].find("x.jsonl:4: "), std::string::npos) << set.problems[1];
   EXPECT_NE(set.problems[2].find("x.jsonl:6: "), std::string::npos) << set.problems[2];
+}
+
+TEST_F(Store, ALineThatChangedOrIsGoneIsNamedAndTheRestIsKept) {
+  const auto path =
+      write_records(dir_, std::vector<Record>{record("0123456789abcdef-0"), record("0123456789abcdef-1"),
+                                              record("0123456789abcdef-2")});
+  ASSERT_TRUE(path.ok());
+  std::ifstream in(*path);
+  std::vector<std::string> lines;
+  for (std::string line; std::getline(in, line);) lines.push_back(line);
+  ASSERT_EQ(lines.size(), 3U);
+  std::string changed = lines[1];
+  changed.replace(changed.find("1.5"), 3, "9.5");
+  const fs::path torn = dir_ / "torn" / "a.jsonl";
+  fs::create_directories(torn.parent_path());
+  std::ofstream(torn) << lines[0] << "\n" << changed << "\n";
+  const RecordSet set = read(torn);
+  ASSERT_EQ(set.records.size(), 1U);
+  ASSERT_EQ(set.problems.size(), 2U);
+  EXPECT_NE(set.problems[0].find("a.jsonl:2: changed since it was written"), std::string::npos)
+      << set.problems[0];
+  EXPECT_NE(set.problems[1].find("a.jsonl: line 3 of 3"), std::string::npos) << set.problems[1];
+}
+
+TEST_F(Store, AFileWithoutSealsStaysReadableAndAnEmptyOneIsNamed) {
+  std::ofstream(dir_ / "early.jsonl") << record_line(record()) << "\n" << record_line(record("b-1")) << "\n";
+  std::ofstream(dir_ / "gone.jsonl") << "\n";
+  const RecordSet set = read(dir_);
+  EXPECT_EQ(set.records.size(), 2U);
+  ASSERT_EQ(set.problems.size(), 1U);
+  EXPECT_NE(set.problems[0].find("gone.jsonl: holds no record"), std::string::npos) << set.problems[0];
+}
+
+TEST_F(Store, FilesThatWereJoinedAreRead) {
+  std::ofstream all(dir_ / "all.jsonl");
+  for (const char* folder : {"a", "b"}) {
+    const auto path =
+        write_records(dir_ / folder, std::vector<Record>{record(), record("0123456789abcdef-1")});
+    ASSERT_TRUE(path.ok());
+    all << std::ifstream(*path).rdbuf();
+  }
+  all.close();
+  const RecordSet set = read(dir_);
+  EXPECT_EQ(set.records.size(), 4U);
+  EXPECT_TRUE(set.problems.empty()) << set.problems.front();
 }
 
 TEST_F(Store, DeepNestingInsideARecordIsRefused) {

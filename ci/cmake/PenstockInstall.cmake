@@ -1,5 +1,8 @@
-# `cmake --install` puts the program, the libraries, the headers and an exported CMake package in place.
+# `cmake --install` puts the program, the libraries, the headers, an exported CMake package, and the documents in place.
 include(CMakePackageConfigHelpers)
+
+install(FILES ${PROJECT_SOURCE_DIR}/README.md DESTINATION ${CMAKE_INSTALL_DOCDIR})
+install(DIRECTORY ${PROJECT_SOURCE_DIR}/docs DESTINATION ${CMAKE_INSTALL_DOCDIR})
 
 get_property(rooms GLOBAL PROPERTY PENSTOCK_ROOMS)
 install(TARGETS penstock_build ${rooms} EXPORT penstock-targets ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})

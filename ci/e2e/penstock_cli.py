@@ -22,6 +22,14 @@ def tree(folder):
     return {str(path.relative_to(folder)): None if path.is_dir() else path.read_bytes() for path in folder.rglob("*")}
 
 
+def stored(*files):
+    """The records in these files, without the seals of their lines: what --json prints."""
+    records = [json.loads(line) for file in files for line in pathlib.Path(file).read_text(encoding="utf-8").splitlines()]
+    for record in records:
+        record.pop("seal", None)
+    return records
+
+
 class CliTest(unittest.TestCase):
     """Gives each test an empty folder `self.dir`, which is the working directory of what it runs."""
 

@@ -38,8 +38,7 @@ class BenchTest(RanksTest):
         self.assertEqual(left, [])
 
     def saved_records(self):
-        files = list((self.dir / "penstock-results").glob("*.jsonl"))
-        return [json.loads(line) for file in files for line in file.read_text().splitlines()]
+        return penstock_cli.stored(*(self.dir / "penstock-results").glob("*.jsonl"))
 
 
 class Records(BenchTest):

@@ -139,6 +139,59 @@ class Configuration(penstock_cli.CliTest):
         both = sizes("--config", "flags.yaml")
         self.assertEqual((both["samples"], both["seed"]), (8, 5))
 
+    def test_defaults_are_for_every_command_that_has_them(self):
+        self.write("penstock.yaml", "defaults:\n  results: kept\n  label: [who=all]\n  batch: 4\ngenerate:\n  samples: 6\n  label: [who=generate]\n")
+        made, = self.records("generate", "imagenet", "--out", "data")
+        self.assertEqual((made["label"], made["corpus"]["samples"]), ({"who": "generate"}, 6), "the section of the command is nearer")
+        self.run_cli("read", "data", "--threads", 1, "--min-time", "1ms", "--repeat", 1, "--cache", "asis")
+        self.assertEqual({path.name.split("-")[1] for path in (self.dir / "kept").iterdir()}, {"generate", "read"})
+        self.run_cli("describe", "data")
+        self.write("penstock.yaml", "defaults:\n  thraeds: 1\n")
+        self.assertIn("did you mean 'threads'?", self.run_cli("describe", "data", expect=2).stderr)
+
+    def test_a_named_tier_is_one_wherever_a_tier_is(self):
+        self.write("penstock.yaml", "tiers:\n  fast: posix:shm/p\n  slow: {spec: 'posix:disk/p', limit: 500MB/s}\n  bb: posix:shm/bb\n  ckpt: posix:disk/ckpt\n")
+        self.run_cli("generate", "imagenet", "--samples", 8, "--out", "fast")
+        self.assertTrue((self.dir / "shm" / "p" / ".penstock" / "manifest").exists())
+        self.run_cli("verify", "fast")
+        self.run_cli("copy", "fast", "--to", "slow")
+        rows = self.records("read", "fast", "--tier", "slow,latency=1ms", "--threads", 1, "--min-time", "1ms", "--repeat", 1, "--cache", "asis")
+        self.assertEqual([row["tiers"]["data"]["name"] for row in rows], ["fast", "slow"])
+        self.assertEqual([row["tiers"]["data"]["spec"] for row in rows],
+                         ["fast=posix:shm/p", "slow=posix:disk/p,limit=500MB/s,latency=1ms"], "what they stand for is in the record")
+        row, = self.records("train", "alexnet", "--data", "fast", "--batch", 4, "--steps", 1, "--accelerator", "none", "--checkpoint-every", 1,
+                            "--checkpoint-to", "ckpt", "--burst-buffer", "bb", "--payload", "1MiB")
+        self.assertEqual({role: facts["spec"].partition("=")[0] for role, facts in row["tiers"].items()},
+                         {"data": "fast", "checkpoint": "ckpt", "burst_buffer": "bb"})
+        self.run_cli("checkpoint", "ls", "ckpt")
+
+    def test_a_name_goes_before_a_folder_and_the_nearer_file_before_the_other(self):
+        home = {**os.environ, "HOME": str(self.dir)}
+        self.write(".config/penstock/penstock.yaml", "tiers: {data: ./far, other: ./other}\n")
+        self.write("penstock.yaml", "tiers: {data: ./near}\n")
+        self.run_cli("generate", "imagenet", "--samples", 8, "--out", "data", env=home)
+        self.assertTrue((self.dir / "near").exists())
+        (self.dir / "data").mkdir()
+        done = self.run_cli("describe", "data", env=home)
+        self.assertIn("the folder of that name is ./data", done.stderr)
+        done = self.run_cli("describe", "dta", env=home, expect=None)
+        self.assertNotEqual(done.returncode, 0)
+        self.assertIn("no tier is called so (there are data, other)", done.stderr)
+        done = self.run_cli("describe", "./near", "--no-config", env=home)
+        self.assertNotIn("penstock.yaml", done.stderr)
+        self.run_cli("describe", "data", "--no-config", env=home, expect=1)
+
+    def test_names_of_tiers_are_told_to_completions(self):
+        self.write("penstock.yaml", "tiers: {data: ./near, fast: /dev/shm/p, probe: true}\n")
+        self.assertEqual(self.run_cli("--tier-names", env={**os.environ, "HOME": str(self.dir)}).stdout, "data\nfast\n")
+
+    def test_what_is_wrong_in_a_site_file_is_said(self):
+        for text, said in (("tiers: {fast: here}", "needs BACKEND:PATH"), ("launcher: mpirun -n 4", "{ranks}"), ("tiers: {prob: true}", "prob")):
+            self.write("penstock.yaml", text)
+            told = self.run_cli("generate", "--list", expect=2).stderr
+            self.assertIn(said, told)
+            self.assertIn("penstock.yaml", told)
+
     def test_help_is_asked_for_in_any_way(self):
         for words in (("help", "read"), ("--help", "read"), ("-h", "read"), ("read", "-h")):
             self.assertIn("Usage: penstock read", self.run_cli(*words).stdout)

@@ -316,7 +316,7 @@ class Words(GenerateTest):
         self.assertAlmostEqual(metrics["samples_per_s"]["value"] * metrics["wall_s"]["value"], 50, delta=0.01)
         self.assertLess(metrics["peak_memory_bytes"]["value"], 2e9)
         files = list((self.dir / "penstock-results").glob("*-generate-*.jsonl"))
-        self.assertEqual([json.loads(line) for line in files[0].read_text(encoding="utf-8").splitlines()], [record])
+        self.assertEqual(penstock_cli.stored(files[0]), [record])
 
 
 if __name__ == "__main__":

@@ -11,6 +11,7 @@
 #include "io_backends/base/options.hpp"
 #include "io_backends/base/plugin.hpp"
 #include "io_backends/base/result.hpp"
+#include "io_backends/base/verbs.hpp"
 
 namespace penstock {
 
@@ -46,8 +47,9 @@ struct CommandInfo {
   std::string_view nouns = {};   // what the positionals are: "CORPUS"; "" for none
   int nouns_at_least = 0;
   int nouns_at_most = 0;
-  bool measures = false;  // also takes the options of every measuring command
-  bool ranks = false;     // may run as one job over several ranks
+  bool measures = false;                          // also takes the options of every measuring command
+  bool ranks = false;                             // may run as one job over several ranks
+  std::vector<VerbOptions> (*verbs)() = nullptr;  // of a command whose first noun is a verb
 };
 
 const Registry<CommandInfo>& command_registry();

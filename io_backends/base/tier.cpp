@@ -1,11 +1,14 @@
 #include "io_backends/base/tier.hpp"
 
 #include <algorithm>
+#include <mutex>
 #include <set>
 #include <string>
 
 #include "io_backends/base/capped.hpp"
 #include "io_backends/base/faulty.hpp"
+#include "io_backends/base/named_tiers.hpp"
+#include "io_backends/base/progress.hpp"
 #include "io_backends/base/throttled.hpp"
 #include "io_backends/base/traced.hpp"
 
@@ -79,6 +82,11 @@ std::size_t find_options(std::string_view text) {
   return text.size();
 }
 
+std::vector<SiteTier>& names_of_site() {
+  static std::vector<SiteTier> tiers;
+  return tiers;
+}
+
 std::string unescape_commas(std::string_view text) {
   std::string plain;
   for (std::size_t i = 0; i < text.size(); ++i) {
@@ -110,6 +118,25 @@ Result<void> split_options(std::string_view text, std::string_view options, Tier
     options.remove_prefix(end);
   }
   return success();
+}
+
+// The three parts of a text; NAME is "" where there is none.
+struct TierText {
+  std::string_view name;
+  std::string_view head;
+  std::string_view options;  // from the comma on
+};
+Result<TierText> split_text(std::string_view text) {
+  const std::size_t options = find_options(text);
+  TierText parts{{}, text.substr(0, options), text.substr(options)};
+  const std::size_t equals = parts.head.find('=');
+  if (equals == 0) return bad_tier(text, "the name before '=' is empty");
+  if (equals != std::string_view::npos && equals < parts.head.find(':') &&
+      is_tier_name(parts.head.substr(0, equals))) {
+    parts.name = parts.head.substr(0, equals);
+    parts.head.remove_prefix(equals + 1);
+  }
+  return parts;
 }
 
 bool is_backend(std::string_view word) {
@@ -171,21 +198,87 @@ OptionTable tier_options() {
   return kTierOptions;
 }
 
-Result<TierSpec> parse_tier(std::string_view text) {
+void set_named_tiers(std::vector<SiteTier> tiers) {
+  names_of_site() = std::move(tiers);
+}
+
+const std::vector<SiteTier>& named_tiers() {
+  return names_of_site();
+}
+
+Result<TierSpec> parse_recorded_tier(std::string_view text) {
   TierSpec spec;
   spec.text = text;
-  const std::size_t options = find_options(text);
-  std::string_view head = text.substr(0, options);
-  const std::size_t equals = head.find('=');
-  if (equals != std::string_view::npos && equals < head.find(':') && is_tier_name(head.substr(0, equals))) {
-    spec.name = head.substr(0, equals);
-    head.remove_prefix(equals + 1);
-  } else if (equals == 0) {
-    return bad_tier(text, "the name before '=' is empty");
-  }
-  PENSTOCK_TRY(split_backend(text, head, spec));
-  PENSTOCK_TRY(split_options(text, text.substr(options), spec));
+  PENSTOCK_ASSIGN(const TierText parts, split_text(text));
+  spec.name = parts.name;
+  PENSTOCK_TRY(split_backend(text, parts.head, spec));
+  PENSTOCK_TRY(split_options(text, parts.options, spec));
   return spec;
+}
+
+namespace {
+
+// The text of the tier that `head` is the name of; nothing where it is none.
+const SiteTier* find_named(std::string_view head) {
+  for (const SiteTier& tier : named_tiers())
+    if (tier.name == head) return &tier;
+  return nullptr;
+}
+
+// What `named` stands for, with the name and the options that were given beside it.
+Result<TierSpec> expand(const SiteTier& named, const TierText& given) {
+  PENSTOCK_ASSIGN(const TierText own, split_text(named.spec));
+  std::string text(given.name.empty() ? std::string_view(named.name) : given.name);
+  text.append("=").append(own.head);
+  PENSTOCK_ASSIGN(const TierSpec before, parse_recorded_tier(named.spec));
+  PENSTOCK_ASSIGN(const TierSpec over, parse_recorded_tier("/" + std::string(given.options)));
+  std::string_view rest = own.options;
+  for (const OptionWord& option : before.options) {
+    const std::size_t end = std::min(rest.find(',', 1), rest.size());
+    if (option.key == "direct" && !rest.starts_with(",direct=")) continue;  // of the head
+    const auto same_key = [&](const OptionWord& word) { return word.key == option.key; };
+    if (std::none_of(over.options.begin(), over.options.end(), same_key)) text += rest.substr(0, end);
+    rest.remove_prefix(end);
+  }
+  text += given.options;
+  return parse_recorded_tier(text);
+}
+
+// Says once of each word what it is taken for, where it could be something else.
+void say_which(std::string_view head, const SiteTier* named) {
+  static std::mutex mutex;
+  static std::set<std::string, std::less<>> said;
+  if (named_tiers().empty() || !is_tier_name(head)) return;
+  std::error_code unknown;
+  const std::string word(head);
+  if (std::filesystem::exists(word, unknown) == (named == nullptr)) return;
+  const std::lock_guard lock(mutex);
+  if (!said.insert(word).second) return;
+  std::string names;
+  for (const SiteTier& tier : named_tiers()) names += (names.empty() ? "" : ", ") + tier.name;
+  note(named == nullptr
+           ? "'" + word + "' is a folder: no tier is called so (there are " + names + ")"
+           : "'" + word + "' is the tier " + named->spec + "; the folder of that name is ./" + word);
+}
+
+}  // namespace
+
+Result<void> check_named_tier(std::string_view name, std::string_view spec) {
+  if (!is_tier_name(name))
+    return make_error(Errc::invalid_argument,
+                      "'" + std::string(name) + "' is no name for a tier: letters, digits, '_', '-' and '.'");
+  PENSTOCK_ASSIGN(const TierText parts, split_text(spec));
+  if (parts.head.find(':') == std::string_view::npos && parts.head.find('/') == std::string_view::npos)
+    return bad_tier(spec, "tier '" + std::string(name) + "' needs BACKEND:PATH or a path with a '/'");
+  PENSTOCK_TRY(parse_recorded_tier(spec));
+  return success();
+}
+
+Result<TierSpec> parse_tier(std::string_view text) {
+  PENSTOCK_ASSIGN(const TierText parts, split_text(text));
+  const SiteTier* const named = find_named(parts.head);
+  say_which(parts.head, named);
+  return named == nullptr ? parse_recorded_tier(text) : expand(*named, parts);
 }
 
 Result<Tier> open_tier(std::string_view text) {

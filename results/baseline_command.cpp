@@ -1,0 +1,147 @@
+// penstock baseline set|list|remove: names for what runs are compared with.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <climits>
+#include <cstdio>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "io_backends/base/command.hpp"
+#include "io_backends/base/progress.hpp"
+#include "io_backends/base/units.hpp"
+#include "results/baseline.hpp"
+
+namespace penstock {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr OptionSpec kOptions[] = {
+    {.name = "results",
+     .value = "DIR",
+     .fallback = kResultsFolder,
+     .help = "the folder that the baseline is of; elsewhere it is called DIR/baseline:NAME",
+     .group = "Baseline"},
+};
+
+using Words = std::span<const std::string>;
+
+void print(const std::string& text) {
+  std::fwrite(text.data(), 1, text.size(), stdout);
+}
+
+void print_line(const Json& json) {
+  print(json.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n");
+}
+
+std::uint64_t bytes_of(const Baseline& baseline) {
+  std::uint64_t bytes = 0;
+  for (const Baseline::File& file : baseline.files) bytes += file.bytes;
+  return bytes;
+}
+
+// Whether there is one, and what of it does not hold any more.
+Json state_of(const Baseline& baseline, const Result<void>& holds) {
+  Json files = Json::array();
+  for (const Baseline::File& file : baseline.files) files.push_back(file.path);
+  return Json{{"baseline", baseline.name},
+              {"saved", baseline.saved},
+              {"files", files},
+              {"bytes", bytes_of(baseline)},
+              {"holds", holds.ok()},
+              {"reason", holds.ok() ? "" : holds.error().message()}};
+}
+
+Result<int> set(const CommandContext& context, const fs::path& folder, Words nouns) {
+  if (nouns.empty()) return make_error(Errc::invalid_argument, "'set' needs a NAME for the baseline");
+  std::vector<fs::path> paths(nouns.begin() + 1, nouns.end());
+  if (paths.empty()) paths.push_back(folder);
+  PENSTOCK_ASSIGN(const Baseline baseline, save_baseline(folder, nouns[0], paths));
+  if (context.output.json) {
+    print_line(state_of(baseline, success()));
+  } else {
+    print(fmt::format("baseline '{}': {} files, {}\n", baseline.name, baseline.files.size(),
+                      format_size(bytes_of(baseline))));
+  }
+  return 0;
+}
+
+Result<int> list(const CommandContext& context, const fs::path& folder, Words nouns) {
+  PENSTOCK_ASSIGN(const std::vector<Baseline> baselines, list_baselines(folder));
+  bool all_hold = true;
+  for (const std::string& name : nouns)
+    if (std::none_of(baselines.begin(), baselines.end(),
+                     [&](const Baseline& one) { return one.name == name; }))
+      return make_error(Errc::not_found,
+                        fmt::format("there is no baseline '{}' in '{}'", name, folder.string()));
+  for (const Baseline& baseline : baselines) {
+    if (!nouns.empty() && std::find(nouns.begin(), nouns.end(), baseline.name) == nouns.end()) continue;
+    const Result<void> holds = check_baseline(folder, baseline);
+    all_hold = all_hold && holds.ok();
+    if (context.output.json) {
+      print_line(state_of(baseline, holds));
+      continue;
+    }
+    print(fmt::format("{}  {} files, {}, set {}\n", baseline.name, baseline.files.size(),
+                      format_size(bytes_of(baseline)), baseline.saved));
+    if (!holds) warn(holds.error().message());
+  }
+  if (baselines.empty() && !context.output.json)
+    note(fmt::format("no baseline in '{}' (penstock baseline set NAME RESULTS)", folder.string()));
+  return all_hold ? 0 : 1;
+}
+
+Result<int> remove(const CommandContext& context, const fs::path& folder, Words nouns) {
+  if (nouns.empty()) return make_error(Errc::invalid_argument, "'remove' needs the NAME of a baseline");
+  for (const std::string& name : nouns) {
+    PENSTOCK_TRY(remove_baseline(folder, name));
+    if (context.output.json)
+      print_line(Json{{"removed", name}});
+    else
+      print(fmt::format("baseline '{}' removed; its record files stay\n", name));
+  }
+  return 0;
+}
+
+struct Verb {
+  std::string_view name;
+  Result<int> (*run)(const CommandContext& context, const fs::path& folder, Words nouns);
+};
+constexpr Verb kVerbs[] = {{"set", set}, {"list", list}, {"remove", remove}};
+
+std::vector<VerbOptions> verbs() {
+  std::vector<VerbOptions> all;
+  for (const Verb& verb : kVerbs) all.push_back({verb.name, {}});
+  return all;
+}
+
+Result<int> run(const CommandContext& context) {
+  const fs::path folder = context.options.text("results");
+  std::vector<std::string_view> names;
+  for (const Verb& verb : kVerbs) {
+    if (verb.name == context.positionals[0]) return verb.run(context, folder, context.positionals.subspan(1));
+    names.push_back(verb.name);
+  }
+  return unknown_name("verb of 'penstock baseline'", context.positionals[0], names);
+}
+
+}  // namespace
+
+extern const CommandInfo command_baseline;
+const CommandInfo command_baseline{
+    .name = "baseline",
+    .summary = "names for records that later runs are compared with: set, list, remove",
+    .options = kOptions,
+    .run = run,
+    .synopsis = "penstock baseline set NAME [RESULTS]... | list [NAME]... | remove NAME...",
+    .examples =
+        {"penstock baseline set main runs/monday.jsonl   # from now on baseline:main stands for that file",
+         "penstock baseline list                         # each, and whether its files are as they were"},
+    .nouns = "VERB ...",
+    .nouns_at_least = 1,
+    .nouns_at_most = INT_MAX,
+    .verbs = verbs};
+
+}  // namespace penstock

@@ -1,0 +1,300 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <map>
+#include <system_error>
+#include <tuple>
+#include <utility>
+
+#include "io_backends/base/units.hpp"
+#include "results/import/foreign.hpp"
+#include "results/import/members.hpp"
+
+namespace penstock {
+namespace {
+
+constexpr std::array<std::string_view, 3> kDirections{"read", "write", "trim"};
+constexpr std::string_view kSumOfClients = "All clients";
+constexpr double kMostErrno = 4096;
+constexpr double kMostCount = 1e9;
+
+// An option of a job, as it was given or for all jobs; "" where it was not.
+std::string option(const Json& fio, const Json& job, std::string_view name) {
+  const std::string own = member_text(member_object(job, "job options"), name);
+  return own.empty() ? member_text(member_object(fio, "global options"), name) : own;
+}
+
+std::string first_given(const Json& fio, const Json& job, std::initializer_list<std::string_view> names) {
+  for (const std::string_view name : names)
+    if (std::string text = option(fio, job, name); !text.empty()) return text;
+  return "";
+}
+
+double number_of(const std::string& text) {
+  double number = 0;
+  const auto parsed = std::from_chars(text.data(), text.data() + text.size(), number);
+  return parsed.ec == std::errc() && number >= 0 ? number : 0;
+}
+
+// Of jobs or of what is in flight: 1 where it says nothing, or nonsense.
+std::uint64_t count_of(const std::string& text) {
+  const double number = number_of(text);
+  return number >= 1 && number <= kMostCount ? static_cast<std::uint64_t>(number) : 1;
+}
+
+// Jobs that are clones of one: what each did in one direction.
+using Clones = std::vector<const Json*>;
+
+// Before 2.99 bytes were counted in KiB, rates in KiB/s and latencies in microseconds.
+bool is_early(const Json& direction) {
+  return member(direction, "io_kbytes") == nullptr && member(direction, "bw_bytes") == nullptr;
+}
+
+double bytes_of(const Json& direction) {
+  return member_number(direction, "io_bytes").value_or(0) * (is_early(direction) ? 1024 : 1);
+}
+
+double sum_of(const Clones& clones, std::string_view name) {
+  double sum = 0;
+  for (const Json* clone : clones) sum += member_number(*clone, name).value_or(0);
+  return sum;
+}
+
+double seconds_of(const Clones& clones) {
+  double most = 0;
+  for (const Json* clone : clones) most = std::max(most, member_number(*clone, "runtime").value_or(0));
+  return most * 1e-3;
+}
+
+struct Latencies {
+  std::string_view name;  // "lat": from submission; "clat": without the time that submitting took
+  std::vector<const Json*> of;
+  double to_ns = 1;
+};
+
+// The total where its percentiles were asked for (lat_percentiles), else that of completion.
+std::optional<Latencies> latencies_of(const Clones& clones) {
+  for (const auto& [ours, theirs, to_ns] :
+       {std::tuple("lat", "lat_ns", 1.0), std::tuple("clat", "clat_ns", 1.0),
+        std::tuple("clat", "clat", 1e3)}) {
+    Latencies found{ours, {}, to_ns};
+    for (const Json* clone : clones) {
+      const Json& latency = member_object(*clone, theirs);
+      if (!member_object(latency, "percentile").empty() || !member_object(latency, "bins").empty())
+        found.of.push_back(&latency);
+    }
+    if (found.of.size() == clones.size()) return found;
+  }
+  return std::nullopt;
+}
+
+// The smallest time within which `percent` of all bins' operations were done.
+std::optional<double> merged_percentile(const Latencies& latencies, double percent) {
+  std::map<double, double> bins;
+  double total = 0;
+  for (const Json* latency : latencies.of) {
+    const Json& own = member_object(*latency, "bins");
+    if (own.empty()) return std::nullopt;
+    for (const auto& [time, count] : own.items()) {
+      const double number = count.is_number() ? count.get<double>() : 0;
+      if (number <= 0) continue;
+      bins[number_of(time)] += number;
+      total += number;
+    }
+  }
+  double seen = 0;
+  for (const auto& [time, count] : bins)
+    if ((seen += count) >= total * percent / 100) return time;
+  return std::nullopt;
+}
+
+std::optional<double> percentile_of(const Latencies& latencies, std::string_view key, double percent) {
+  const auto found = latencies.of.size() == 1
+                         ? member_number(member_object(*latencies.of.front(), "percentile"), key)
+                         : std::nullopt;
+  const auto time = found ? found : merged_percentile(latencies, percent);
+  return time ? std::optional(*time * latencies.to_ns) : std::nullopt;
+}
+
+void add(Record& record, const std::string& name, std::string_view unit, Better better, double value) {
+  record.metrics[name] = {std::string(unit), better, "run", {value}};
+}
+
+void add_latencies(Record& record, const Clones& clones) {
+  const auto latencies = latencies_of(clones);
+  if (!latencies) return;
+  const std::size_t before = record.metrics.size();
+  for (const auto& [name, key, percent] :
+       {std::tuple("p50", "50.000000", 50.0), std::tuple("p95", "95.000000", 95.0),
+        std::tuple("p99", "99.000000", 99.0), std::tuple("p999", "99.900000", 99.9)})
+    if (const auto time = percentile_of(*latencies, key, percent))
+      add(record, fmt::format("latency_ns_{}", name), "ns", Better::lower, *time);
+  if (record.metrics.size() > before) record.parameters["latency"] = latencies->name;
+}
+
+void add_rates(Record& record, const Clones& clones) {
+  const double seconds = seconds_of(clones);
+  double bytes = 0;
+  for (const Json* clone : clones) bytes += bytes_of(*clone);
+  double bytes_per_s = 0;
+  double ops_per_s = 0;
+  if (const double ios = sum_of(clones, "total_ios"); seconds > 0 && ios > 0) {
+    bytes_per_s = bytes / seconds;
+    ops_per_s = ios / seconds;
+  }
+  if (clones.size() == 1) {  // its own words, which are exact to the microsecond
+    const Json& one = *clones.front();
+    const auto rate = member_number(one, "bw_bytes");
+    bytes_per_s = rate ? *rate : member_number(one, "bw").value_or(bytes_per_s / 1024) * 1024;
+    ops_per_s = member_number(one, "iops").value_or(ops_per_s);
+  }
+  add(record, "payload_bytes_per_s", "B/s", Better::higher, bytes_per_s);
+  add(record, "ops_per_s", "1/s", Better::higher, ops_per_s);
+  add(record, "payload_bytes", "B", Better::neither, bytes);
+  add(record, "wall_s", "s", Better::neither, seconds);
+}
+
+// The size of one operation: of several (read, write, trim) the one of this direction.
+void add_block(Record& record, const std::string& text, std::size_t direction) {
+  std::vector<std::string> sizes;
+  for (std::size_t begin = 0; begin <= text.size();) {
+    const std::size_t end = std::min(text.find(',', begin), text.size());
+    sizes.push_back(text.substr(begin, end - begin));
+    begin = end + 1;
+  }
+  const std::string& own = sizes[std::min(direction, sizes.size() - 1)];
+  const auto bytes = parse_size(own);
+  record.parameters["block"] = bytes.ok() ? Json(*bytes) : Json(own);
+}
+
+void add_place(Record& record, const Json& fio, const Json& job) {
+  const std::string folder = option(fio, job, "directory");
+  std::string path = option(fio, job, "filename");
+  path = path.substr(0, path.find(':'));  // the first of several
+  if (!folder.empty() && !path.starts_with('/')) path = path.empty() ? folder : folder + "/" + path;
+  if (path.empty()) return;
+  record.parameters["tier"] = path;
+  record.tiers["data"] = Json{{"name", path}, {"backend", option(fio, job, "ioengine")}, {"root", path}};
+}
+
+// What the job was told.
+void add_parameters(Record& record, const Json& fio, const Json& job, std::size_t direction,
+                    std::size_t clones) {
+  add_place(record, fio, job);
+  Json& parameters = record.parameters;
+  parameters["job"] = member_text(job, "jobname");
+  parameters["operation"] = kDirections[direction];
+  const std::string pattern = first_given(fio, job, {"rw", "readwrite"});
+  parameters["rw"] = pattern.empty() ? "read" : pattern;
+  parameters["threads"] = std::max<std::uint64_t>(count_of(option(fio, job, "numjobs")), clones);
+  parameters["depth"] = count_of(option(fio, job, "iodepth"));
+  const std::string block = first_given(fio, job, {"bs", "blocksize"});
+  add_block(record, block.empty() ? "4k" : block, direction);
+  const std::string direct = option(fio, job, "direct");
+  parameters["direct"] = direct == "1";
+  if (const std::string engine = option(fio, job, "ioengine"); !engine.empty())
+    parameters["ioengine"] = engine;
+  record.cache["client_data"] = direct == "1" ? "bypassed" : "unverified";
+}
+
+void add_failures(Record& record, const std::vector<const Json*>& jobs) {
+  double errors = 0;
+  for (const Json* job : jobs) {
+    if (const auto failed = member_number(*job, "error"); failed && *failed > 0 && *failed < kMostErrno)
+      judge(record.verdict, record.reason, Verdict::failed,
+            fmt::format("fio ended with: {}", std::generic_category().message(static_cast<int>(*failed))));
+    errors += member_number(*job, "total_err").value_or(0);
+  }
+  if (errors <= 0) return;
+  add(record, "errors", "1", Better::lower, errors);
+  judge(record.verdict, record.reason, Verdict::degraded,
+        fmt::format("fio counted {} errors and went on", errors));
+}
+
+Record record_of(const Json& fio, const std::vector<const Json*>& jobs, std::size_t direction) {
+  const Json& first = *jobs.front();
+  Clones clones;
+  for (const Json* job : jobs) clones.push_back(&member_object(*job, kDirections[direction]));
+  Record record;
+  record.command = "fio";
+  record.argv = {"fio"};
+  const std::string version = member_text(fio, "fio version");
+  record.label["peer"] = version;
+  record.environment["versions"] = Json{{"fio", version.substr(version.starts_with("fio-") ? 4 : 0)}};
+  if (const std::string host = member_text(first, "hostname"); !host.empty())
+    record.environment["host"] = host;
+  add_parameters(record, fio, first, direction, jobs.size());
+  const double ended = member_number(fio, "timestamp").value_or(0);
+  record.started =
+      utc_time(member_number(first, "job_start").value_or((ended - seconds_of(clones)) * 1e3) * 1e-3);
+  add_rates(record, clones);
+  add_latencies(record, clones);
+  add_failures(record, jobs);
+  return record;
+}
+
+bool did_something(const std::vector<const Json*>& jobs, std::size_t direction) {
+  return std::any_of(jobs.begin(), jobs.end(), [&](const Json* job) {
+    const Json& own = member_object(*job, kDirections[direction]);
+    return member_number(own, "io_bytes").value_or(0) > 0 || member_number(own, "total_ios").value_or(0) > 0;
+  });
+}
+
+// A job that did nothing at all stands as the direction that it was asked for first.
+std::size_t asked_for(const Json& fio, const Json& job) {
+  const std::string pattern = first_given(fio, job, {"rw", "readwrite"});
+  return pattern.find("trim") != std::string::npos ? 2 : pattern.find("write") != std::string::npos ? 1 : 0;
+}
+
+bool is_clone(const Json& one, const Json& other) {
+  for (const std::string_view name : {"jobname", "groupid", "hostname", "job options"}) {
+    const Json* const own = member(one, name);
+    const Json* const its = member(other, name);
+    if ((own == nullptr) != (its == nullptr) || (own != nullptr && *own != *its)) return false;
+  }
+  return true;
+}
+
+}  // namespace
+
+bool is_fio(const Json& json) {
+  const Json* const jobs = member(json, "jobs");
+  const Json* const clients = member(json, "client_stats");
+  return !member_text(json, "fio version").empty() &&
+         ((jobs != nullptr && jobs->is_array()) || (clients != nullptr && clients->is_array()));
+}
+
+Imported import_fio(const Json& json, const std::string& id) {
+  const Json* const jobs = member(json, "jobs");
+  std::vector<std::vector<const Json*>> groups;
+  for (const Json& job : jobs != nullptr && jobs->is_array() ? *jobs : json.at("client_stats")) {
+    if (!job.is_object() || member_text(job, "jobname") == kSumOfClients) continue;
+    const auto same = std::find_if(groups.begin(), groups.end(), [&](const std::vector<const Json*>& group) {
+      return is_clone(*group.front(), job);
+    });
+    if (same == groups.end())
+      groups.push_back({&job});
+    else
+      same->push_back(&job);
+  }
+  Imported imported;
+  const auto keep = [&](Record record) {
+    record.id = fmt::format("{}-{}", id, imported.records.size());
+    imported.records.push_back(std::move(record));
+  };
+  for (const std::vector<const Json*>& group : groups) {
+    const std::size_t before = imported.records.size();
+    for (std::size_t direction = 0; direction < kDirections.size(); ++direction)
+      if (did_something(group, direction)) keep(record_of(json, group, direction));
+    if (imported.records.size() > before) continue;
+    Record nothing = record_of(json, group, asked_for(json, *group.front()));
+    nothing.metrics.clear();
+    judge(nothing.verdict, nothing.reason, Verdict::failed, "fio did nothing in this job");
+    keep(std::move(nothing));
+  }
+  return imported;
+}
+
+}  // namespace penstock

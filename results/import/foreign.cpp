@@ -1,0 +1,118 @@
+#include "results/import/foreign.hpp"
+
+#include <fmt/format.h>
+
+#include <ctime>
+#include <filesystem>
+
+#include "io_backends/base/crc32c.hpp"
+#include "results/import/members.hpp"
+
+namespace penstock {
+namespace {
+
+constexpr int kDepth = 32;                   // of JSON nesting; theirs need six
+constexpr double kLatest = 32503680000;      // the year 3000
+constexpr std::string_view kOwnMount = "/";  // says of no path where it lies
+
+// The object that begins with a line and ends with one.
+std::string_view object_in(std::string_view text) {
+  std::size_t begin = 0;
+  if (!text.starts_with('{')) {
+    begin = text.find("\n{");
+    if (begin == std::string_view::npos) return {};
+    ++begin;
+  }
+  const std::size_t end = text.rfind("\n}");
+  return end == std::string_view::npos || end < begin ? text.substr(begin)
+                                                      : text.substr(begin, end + 2 - begin);
+}
+
+// Numbers that JSON has no spelling for, which Google Benchmark writes all the same (NaN, -Infinity), as
+// null.
+std::string without_odd_numbers(std::string_view text) {
+  std::string plain;
+  bool quoted = false;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    if (quoted && text[i] == '\\') {
+      plain += text.substr(i, 2);
+      ++i;
+      continue;
+    }
+    if (text[i] == '"') quoted = !quoted;
+    const std::string_view rest = quoted ? std::string_view() : text.substr(i);
+    std::size_t odd = 0;
+    for (const std::string_view word : {"-Infinity", "Infinity", "-NaN", "NaN"})
+      if (odd == 0 && rest.starts_with(word)) odd = word.size();
+    plain += odd == 0 ? std::string_view(&text[i], 1) : std::string_view("null");
+    if (odd > 0) i += odd - 1;
+  }
+  return plain;
+}
+
+bool lies_below(const std::filesystem::path& path, const std::filesystem::path& folder) {
+  if (folder.empty() || path.empty()) return false;
+  const std::filesystem::path rest = path.lexically_normal().lexically_relative(folder.lexically_normal());
+  return !rest.empty() && *rest.begin() != "..";
+}
+
+struct Place {
+  std::string folder;
+  std::string name;
+};
+
+const Place* nearest_place(const std::vector<Place>& places, const std::string& path) {
+  const Place* best = nullptr;
+  for (const Place& place : places)
+    if (lies_below(path, place.folder) && (best == nullptr || place.folder.size() > best->folder.size()))
+      best = &place;
+  return best;
+}
+
+}  // namespace
+
+std::string utc_time(double seconds) {
+  if (!(seconds > 0) || seconds > kLatest) return "";
+  const auto time = static_cast<std::time_t>(seconds);
+  std::tm parts{};
+  ::gmtime_r(&time, &parts);
+  char text[32];
+  return std::string(text, std::strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%SZ", &parts));
+}
+
+std::optional<Imported> import_foreign(std::string_view text) {
+  const std::string_view object = object_in(text);
+  if (object.empty()) return std::nullopt;
+  const auto shallow = [](int depth, Json::parse_event_t, Json&) { return depth <= kDepth; };
+  Json json = Json::parse(object.begin(), object.end(), shallow, false);
+  if (json.is_discarded()) json = Json::parse(without_odd_numbers(object), shallow, false);
+  if (!json.is_object()) return std::nullopt;
+  const std::string id = fmt::format("{:08x}", crc32c(std::as_bytes(std::span(object))));
+  if (is_google_benchmark(json)) return import_google_benchmark(json, id);
+  if (is_fio(json)) return import_fio(json, id);
+  return std::nullopt;
+}
+
+void name_places(std::span<Record* const> records) {
+  std::vector<Place> roots;
+  std::vector<Place> mounts;
+  for (const Record* record : records) {
+    const Json& data = member_object(record->tiers, "data");
+    if (record->command == "fio" || member_text(data, "root").empty() || member_text(data, "name").empty())
+      continue;
+    roots.push_back({member_text(data, "root"), member_text(data, "name")});
+    if (const std::string mount = member_text(data, "mount_point"); mount != kOwnMount)
+      mounts.push_back({mount, member_text(data, "name")});
+  }
+  for (Record* record : records) {
+    const std::string path = member_text(member_object(record->tiers, "data"), "root");
+    if (record->command != "fio" || path.empty()) continue;
+    const Place* place = nearest_place(roots, path);
+    if (place == nullptr) place = nearest_place(mounts, path);
+    if (place == nullptr) continue;
+    record->tiers["data"]["name"] = place->name;
+    record->parameters["tier"] = place->name;
+  }
+}
+
+}  // namespace penstock

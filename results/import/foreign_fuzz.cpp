@@ -1,0 +1,31 @@
+// Fuzz target: the input is JSON that another tool wrote, or a baseline. What becomes records of it comes
+// back as it is written, and goes out as Google Benchmark's, which is read again.
+#include <cstddef>
+#include <cstdint>
+#include <cstdlib>
+#include <string_view>
+
+#include "results/baseline.hpp"
+#include "results/export_google.hpp"
+#include "results/import/foreign.hpp"
+#include "results/store.hpp"
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  const std::string_view text(reinterpret_cast<const char*>(data), size);
+  const auto baseline = penstock::parse_baseline(text, "fuzzed");
+  if (!baseline.ok() && baseline.error().code != penstock::Errc::corrupt) std::abort();
+  const auto imported = penstock::import_foreign(text);
+  if (!imported) return 0;
+  penstock::RecordSet set;
+  std::vector<penstock::Record*> all;
+  for (const penstock::Record& record : imported->records) {
+    const std::string written = penstock::record_line(record);
+    const auto again = penstock::parse_record_line(written);
+    if (!again.ok() || penstock::record_line(*again) != written) std::abort();
+    set.records.push_back({record, "peers.json", set.records.size() + 1});
+  }
+  for (penstock::StoredRecord& stored : set.records) all.push_back(&stored.record);
+  penstock::name_places(all);
+  if (!penstock::import_foreign(penstock::google_benchmark_json(set))) std::abort();
+  return 0;
+}

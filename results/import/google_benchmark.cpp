@@ -1,0 +1,184 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <cstdio>
+#include <set>
+#include <utility>
+
+#include "results/import/foreign.hpp"
+#include "results/import/members.hpp"
+
+namespace penstock {
+namespace {
+
+// What an entry says of itself; every other number is a counter.
+constexpr std::array<std::string_view, 17> kOwn{"family_index",  "per_family_instance_index",
+                                                "repetitions",   "repetition_index",
+                                                "threads",       "iterations",
+                                                "real_time",     "cpu_time",
+                                                "time_unit",     "name",
+                                                "run_name",      "run_type",
+                                                "label",         "error_occurred",
+                                                "error_message", "skipped",
+                                                "skip_message"};
+constexpr double kMostThreads = 1e9;
+constexpr std::array<std::string_view, 6> kAggregates{"_mean", "_median", "_stddev", "_cv", "_BigO", "_RMS"};
+
+std::optional<double> seconds_of(std::string_view unit) {
+  if (unit.empty() || unit == "ns") return 1e-9;
+  if (unit == "us") return 1e-6;
+  if (unit == "ms") return 1e-3;
+  if (unit == "s") return 1.0;
+  return std::nullopt;
+}
+
+// "2026-11-20T10:30:00+01:00" (and "2026-11-20 10:30:00" of early versions) in UTC.
+std::string started(const std::string& date) {
+  int year = 0, month = 0, day = 0, hour = 0, minute = 0, second = 0, off_hours = 0, off_minutes = 0;
+  char sign = '+';
+  const int found = std::sscanf(date.c_str(), "%4d-%2d-%2d%*1[T ]%2d:%2d:%2d%c%2d:%2d", &year, &month, &day,
+                                &hour, &minute, &second, &sign, &off_hours, &off_minutes);
+  const std::chrono::year_month_day on{std::chrono::year(year),
+                                       std::chrono::month(static_cast<unsigned>(month)),
+                                       std::chrono::day(static_cast<unsigned>(day))};
+  if (found < 6 || !on.ok()) return "";
+  const int offset = (sign == '-' ? -1 : 1) * (off_hours * 60 + off_minutes) * 60;
+  const auto midnight = std::chrono::sys_days(on).time_since_epoch() / std::chrono::seconds(1);
+  return utc_time(static_cast<double>(midnight + hour * 3600 + minute * 60 + second - offset));
+}
+
+// An aggregate of a version that does not say so: "BM_x_mean" beside "BM_x".
+bool is_aggregate(const Json& entry, const std::set<std::string>& names) {
+  if (const std::string type = member_text(entry, "run_type"); !type.empty()) return type != "iteration";
+  const std::string name = member_text(entry, "name");
+  return std::any_of(kAggregates.begin(), kAggregates.end(), [&](std::string_view end) {
+    return name.ends_with(end) && names.contains(name.substr(0, name.size() - end.size()));
+  });
+}
+
+std::string run_name(const Json& entry) {
+  const std::string name = member_text(entry, "run_name");
+  return name.empty() ? member_text(entry, "name") : name;
+}
+
+// An aggregate is of a run, or (complexity) of all runs of a family: "BM_x" of "BM_x/8" and "BM_x/64".
+bool is_of(const std::string& run, const std::string& aggregate) {
+  return run == aggregate || run.starts_with(aggregate + "/");
+}
+
+Record record_of(const Json& context, const std::string& name, const Json& entry) {
+  Record record;
+  record.command = "google_benchmark";
+  record.started = started(member_text(context, "date"));
+  if (const std::string program = member_text(context, "executable"); !program.empty())
+    record.argv.push_back(program);
+  const std::string version = member_text(context, "library_version");
+  record.label["peer"] = "google-benchmark" + (version.empty() ? "" : "-" + version);
+  record.parameters["benchmark"] = name;
+  const double threads = member_number(entry, "threads").value_or(1);
+  record.parameters["threads"] =
+      threads >= 1 && threads <= kMostThreads ? static_cast<std::uint64_t>(threads) : 1U;
+  if (const std::string label = member_text(entry, "label"); !label.empty())
+    record.parameters["label"] = label;
+  if (const std::string host = member_text(context, "host_name"); !host.empty())
+    record.environment["host"] = host;
+  if (const Json* const processors = member(context, "num_cpus");
+      processors != nullptr && processors->is_number())
+    record.environment["cpu_count"] = *processors;
+  if (const std::string type = member_text(context, "library_build_type"); !type.empty())
+    record.environment["build"] = Json{{"library_type", type}};
+  if (!version.empty()) record.environment["versions"] = Json{{"google-benchmark", version}};
+  return record;
+}
+
+void add(Record& record, const std::string& name, std::string_view unit, Better better, double sample) {
+  Metric& metric = record.metrics[name];
+  metric.unit = unit;
+  metric.better = better;
+  metric.per = "repeat";
+  metric.samples.push_back(sample);
+}
+
+void add_counters(Record& record, const Json& entry) {
+  for (const auto& [name, value] : entry.items()) {
+    if (!value.is_number() || std::find(kOwn.begin(), kOwn.end(), name) != kOwn.end()) continue;
+    if (name == "bytes_per_second") {
+      add(record, "payload_bytes_per_s", "B/s", Better::higher, value.get<double>());
+    } else if (name == "items_per_second") {
+      add(record, "samples_per_s", "1/s", Better::higher, value.get<double>());
+    } else {
+      add(record, name, "1", Better::neither, value.get<double>());
+    }
+  }
+}
+
+void add_repetition(Record& record, const Json& entry) {
+  const bool failed = member_true(entry, "error_occurred");
+  const Json* const skipped = member(entry, "skipped");
+  const bool left_out = skipped != nullptr && skipped->is_boolean() && skipped->get<bool>();
+  if (failed || left_out) {
+    const std::string why = member_text(entry, failed ? "error_message" : "skip_message");
+    judge(record.verdict, record.reason, failed ? Verdict::failed : Verdict::skipped,
+          why.empty() ? "it says no more" : why);
+    return;
+  }
+  const auto unit = seconds_of(member_text(entry, "time_unit"));
+  if (!unit) {
+    judge(record.verdict, record.reason, Verdict::failed,
+          fmt::format("unknown time unit '{}'", member_text(entry, "time_unit")));
+    return;
+  }
+  for (const auto& [theirs, ours] :
+       {std::pair("real_time", "real_time_s"), std::pair("cpu_time", "cpu_time_s")})
+    if (const auto time = member_number(entry, theirs)) add(record, ours, "s", Better::lower, *time * *unit);
+  add_counters(record, entry);
+}
+
+}  // namespace
+
+bool is_google_benchmark(const Json& json) {
+  const Json* const entries = member(json, "benchmarks");
+  const Json* const context = member(json, "context");
+  return entries != nullptr && entries->is_array() && context != nullptr && context->is_object();
+}
+
+Imported import_google_benchmark(const Json& json, const std::string& id) {
+  Imported imported;
+  const Json& context = json.at("context");
+  std::set<std::string> names;
+  for (const Json& entry : json.at("benchmarks")) names.insert(member_text(entry, "name"));
+  std::vector<std::string> order;       // of the records, by run name and threads
+  std::vector<std::string> aggregated;  // run names that aggregates stand for
+  for (const Json& entry : json.at("benchmarks")) {
+    const std::string name = run_name(entry);
+    if (name.empty()) {
+      imported.problems.emplace_back("an entry of 'benchmarks' has no name");
+      continue;
+    }
+    if (is_aggregate(entry, names)) {
+      const bool known = std::find(aggregated.begin(), aggregated.end(), name) != aggregated.end();
+      if (!known && !member_text(entry, "run_name").empty()) aggregated.push_back(name);
+      continue;
+    }
+    const auto at = std::find(order.begin(), order.end(), name);
+    if (at == order.end()) {
+      order.push_back(name);
+      imported.records.push_back(record_of(context, name, entry));
+      imported.records.back().id = fmt::format("{}-{}", id, order.size() - 1);
+      add_repetition(imported.records.back(), entry);
+    } else {
+      add_repetition(imported.records[static_cast<std::size_t>(at - order.begin())], entry);
+    }
+  }
+  for (const std::string& name : aggregated)
+    if (std::none_of(order.begin(), order.end(), [&](const std::string& run) { return is_of(run, name); }))
+      imported.problems.push_back(
+          fmt::format("of '{}' there are aggregates alone: without its repetitions nothing can be compared "
+                      "(--benchmark_report_aggregates_only=false)",
+                      name));
+  return imported;
+}
+
+}  // namespace penstock

@@ -1,0 +1,46 @@
+// Looking at JSON that somebody else wrote: what is not there, or of another type, is nothing.
+#pragma once
+
+#include <cmath>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "results/record.hpp"
+
+namespace penstock {
+
+inline const Json* member(const Json& json, std::string_view name) {
+  if (!json.is_object()) return nullptr;
+  const auto at = json.find(std::string(name));
+  return at == json.end() ? nullptr : &*at;
+}
+
+// An object, empty where there is none.
+inline const Json& member_object(const Json& json, std::string_view name) {
+  static const Json kEmpty = Json::object();
+  const Json* const found = member(json, name);
+  return found != nullptr && found->is_object() ? *found : kEmpty;
+}
+
+inline std::optional<double> member_number(const Json& json, std::string_view name) {
+  const Json* const found = member(json, name);
+  if (found == nullptr || !found->is_number()) return std::nullopt;
+  const double number = found->get<double>();
+  return std::isfinite(number) ? std::optional(number) : std::nullopt;
+}
+
+inline std::string member_text(const Json& json, std::string_view name) {
+  const Json* const found = member(json, name);
+  return found != nullptr && found->is_string() ? found->get<std::string>() : "";
+}
+
+inline bool member_true(const Json& json, std::string_view name) {
+  const Json* const found = member(json, name);
+  return found != nullptr && found->is_boolean() && found->get<bool>();
+}
+
+// Seconds since 1970 as a record has its time, "" for what no clock says.
+std::string utc_time(double seconds);
+
+}  // namespace penstock
