@@ -72,7 +72,7 @@ class Gate(penstock_cli.CliTest):
         suite = self.dir / "tiny.yaml"
         suite.write_text("name: tiny\ncommand: read\nnouns: [data]\nfixed: {cache: warm, min-time: 1ms, repeat: 1, no-baseline: true, "
                          "no-ceiling: true}\ngrid:\n  threads: [1]\n", encoding="utf-8")
-        words = ["--base", program, "--candidate", program, "--suite", suite, "--pairs", 2, "--generate", "cifar --samples 20", "--out", "gate"]
+        words = ["--base", program, "--candidate", program, "--suite", suite, "--pairs", 2, "--generate", "caltech101 --samples 20", "--out", "gate"]
         self.call("gate", *words, expect=3)  # two pairs say nothing
         rows = [json.loads(line) for line in (self.dir / "gate" / "gate.jsonl").read_text(encoding="utf-8").splitlines()]
         paired = [row for row in rows if row.get("metric") == "payload_bytes_per_s"]
