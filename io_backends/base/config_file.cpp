@@ -26,14 +26,6 @@ std::vector<std::string>& launcher_of_site() {
 
 }  // namespace
 
-std::vector<std::string> launcher_words(const std::vector<std::string>& launcher, std::size_t ranks) {
-  std::vector<std::string> words = launcher;
-  for (std::string& word : words)
-    for (std::size_t at = word.find(kRanks); at != std::string::npos; at = word.find(kRanks))
-      word.replace(at, kRanks.size(), std::to_string(ranks));
-  return words;
-}
-
 void set_site_launcher(std::vector<std::string> launcher) {
   launcher_of_site() = std::move(launcher);
 }

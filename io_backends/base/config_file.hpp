@@ -39,11 +39,8 @@ struct SiteWords {
 Result<SiteFile> read_site_file(const std::filesystem::path& file, std::string_view command,
                                 const SiteWords& known);
 
-// The words that start `ranks` processes of a program that stands behind them.
-std::vector<std::string> launcher_words(const std::vector<std::string>& launcher, std::size_t ranks);
-
-// The site's launcher, set by the front door before a command runs; `mpirun -n {ranks}` where no file names
-// one.
+// The site's launcher: the words before a program of which `{ranks}` are to be started. Set by the front door
+// before a command runs; `mpirun -n {ranks}` where no file names one.
 void set_site_launcher(std::vector<std::string> launcher);
 const std::vector<std::string>& site_launcher();
 

@@ -8,6 +8,8 @@
 #include <string_view>
 #include <utility>
 
+#include "io_backends/base/config_file.hpp"
+
 namespace penstock {
 namespace {
 
@@ -44,7 +46,7 @@ std::vector<std::string> srun_words(const SweepSpec& spec, const SweepCell& cell
 std::vector<std::string> launcher_words(const SweepSpec& spec, const SweepCell& cell, bool by_srun) {
   if (cell.ranks == 0) return {};
   if (spec.launcher.empty() && by_srun) return srun_words(spec, cell);
-  std::vector<std::string> words = split(spec.launcher.empty() ? "mpirun -np {ranks}" : spec.launcher);
+  std::vector<std::string> words = spec.launcher.empty() ? site_launcher() : split(spec.launcher);
   const std::array<std::uint64_t, 3> values{cell.ranks, std::max<std::uint64_t>(1, cell.nodes),
                                             most_on_a_node(spec, cell)};
   for (std::string& word : words)

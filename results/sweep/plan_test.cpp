@@ -159,7 +159,7 @@ TEST(SweepPlan, LaunchersHavePlaces) {
             (std::vector<std::string>{"mpirun", "-np", "3", "--map-by", "ppr:3:node"}));
   const SweepSpec plain = spec_of("ranks: [3]\n");
   EXPECT_EQ(launcher_words(plain, cells_of(plain)[0], false),
-            (std::vector<std::string>{"mpirun", "-np", "3"}));
+            (std::vector<std::string>{"mpirun", "-n", "3"}));
   const SweepSpec srun = spec_of("nodes: [2]\ntasks-per-node: 4\nslurm: {srun: [--exact]}\n");
   const auto words = launcher_words(srun, cells_of(srun)[0], true);
   EXPECT_EQ(words[0], "srun");
