@@ -46,13 +46,24 @@ std::string peer_program(const Record& record) {
 
 std::string peer_work(const Record& record) {
   std::string work = parameter_text(record, "rw");
-  if (const std::string size = size_words(record, "bs"); !size.empty())
+  const std::string operation = parameter_text(record, "operation");
+  const bool both = work == "rw" || work == "readwrite" || work == "randrw";
+  if (!operation.empty() && (both || work.find(operation) == std::string::npos))
+    work += " (" + operation + ")";
+  if (const std::string size = size_words(record, "block"); !size.empty())
     work += (work.empty() ? "" : " of ") + size;
-  if (const auto depth = parameter_number(record, "iodepth"); depth && *depth > 1)
-    add(work, "depth " + parameter_text(record, "iodepth"));
+  if (const auto depth = parameter_number(record, "depth"); depth && *depth > 1)
+    add(work, "depth " + parameter_text(record, "depth"));
   add(work, parameter_text(record, "ioengine"));
   if (is_direct(record)) add(work, "direct");
   return work.empty() ? parameter_text(record, "benchmark") : work;
+}
+
+// Of a job that reads and writes, fio tells either apart.
+bool reads(const Record& record) {
+  const std::string operation = parameter_text(record, "operation");
+  const std::string way = operation.empty() ? parameter_text(record, "rw") : operation;
+  return way.empty() || way.find("read") != std::string::npos;
 }
 
 std::vector<PeerCurve> peer_curves(std::span<const Record> records) {
@@ -69,9 +80,7 @@ std::vector<PeerCurve> peer_curves(std::span<const Record> records) {
     while (at < curves.size() && (curves[at].tier != tier || programs[at] != program || works[at] != work))
       ++at;
     if (at == curves.size()) {
-      const std::string way = parameter_text(record, "rw");
-      curves.push_back(
-          {tier, "", is_direct(record), way.empty() || way.find("read") != std::string::npos, {}});
+      curves.push_back({tier, "", is_direct(record), reads(record), {}});
       programs.push_back(program);
       works.push_back(work);
     }

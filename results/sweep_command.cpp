@@ -243,7 +243,7 @@ class Sweep {
         note(fmt::format("job {} got nothing done; what it said is in {}", job,
                          batch_files(spec().results, spec().name).log.string()));
       // A job that was cut off has not done what it was asked for.
-      return itself ? code : 1;
+      return by_budget ? code : 1;
     }
   }
 

@@ -1,6 +1,7 @@
 """penstock compare: what each kind of difference ends in, and every form that it is said in."""
 
 import copy
+import itertools
 import json
 import os
 import random
@@ -12,12 +13,13 @@ import synthetic_records as synthetic
 from penstock_cli import CliTest, main
 
 RUNS = 20
+IDS = itertools.count(1)
 
 
 def run(number, rate, threads=4, **more):
     """One run of `penstock read` whose rate is `rate` MiB/s, with nothing but that and a count of errors."""
     record = synthetic.read(number, "disk", threads, "cold", 100, 500, **more)
-    record["id"] = f"{number:016x}-{threads}"
+    record["id"] = f"{next(IDS):016x}-0"
     record["metrics"] = {"payload_bytes_per_s": synthetic.metric("B/s", "higher", "repeat", rate * 1048576),
                          "errors": synthetic.metric("1", "lower", "run", 0)}
     return record
@@ -279,9 +281,19 @@ class Compare(CliTest):
         path = synthetic.write(self.dir / "new", side(100, 2))
         with open(path, "a", encoding="utf-8") as file:
             file.write('{"schema": 1, "id": "cut sho')
-        done = self.run_cli("compare", "base", "new", "--json")
-        self.assertIn("new/20261120T090000Z-read-00c0ffee.jsonl:21: not a record", done.stderr)
-        self.assertTrue(any(":21: not a record" in remark for remark in json.loads(done.stdout.splitlines()[-1])["remarks"]))
+        for sides in (("base", "new"), ("new", "base")):
+            done = self.run_cli("compare", *sides, "--json", expect=2)
+            self.assertIn("new/20261120T090000Z-read-00c0ffee.jsonl:21: not a record", done.stderr)
+            self.assertEqual(done.stdout, "", "nothing is said where something may be missing")
+
+    def test_records_of_both_sides_are_the_base_s(self):
+        base, new = side(100, 1), side(50, 2)
+        self.write("base", base)
+        synthetic.write(self.dir / "all", base, name="20261120T090000Z-read-00c0ffee.jsonl")
+        synthetic.write(self.dir / "all", new, name="20261121T090000Z-read-00c0ffef.jsonl")
+        done = self.run_cli("compare", "base", "all", "--json", expect=1)
+        self.assertIn("records of the base are the candidate's too", json.loads(done.stdout.splitlines()[-1])["remarks"][-1])
+        self.assertIn("the same records", self.run_cli("compare", "base", "./base", expect=2).stderr)
 
     # Many days.
 

@@ -40,6 +40,10 @@ class Pages(Manuals):
     def test_there_is_one_for_each_command(self):
         self.assertEqual({page.name for page in self.pages()}, {"penstock.1"} | {f"penstock-{name}.1" for name in self.commands})
 
+    def test_what_options_do_not_say_is_there(self):
+        page = (self.folder / "man1" / "penstock-compare.1").read_text(encoding="utf-8")
+        self.assertIn("inconclusive", page[page.index(".SH NOTES"):])
+
     def test_they_are_the_same_twice(self):
         env = {**os.environ, "SOURCE_DATE_EPOCH": "1700000000"}
         for name in ("one", "two"):

@@ -13,7 +13,7 @@ namespace {
 std::string roff(std::string_view text) {
   std::string plain;
   for (const char c : text) {
-    if (plain.empty() && (c == '.' || c == '\'')) plain += "\\&";
+    if ((plain.empty() || plain.back() == '\n') && (c == '.' || c == '\'')) plain += "\\&";
     if (c == '\\') {
       plain += "\\e";
     } else if (c == '-') {
@@ -101,6 +101,7 @@ std::string man_page(const CommandInfo& command, std::string_view date) {
   add_verbs(page, command);
   add_options(page, command);
   page += kExit;
+  if (!command.notes.empty()) page += fmt::format(".SH NOTES\n.nf\n{}\n.fi\n", roff(command.notes));
   page += ".SH SEE ALSO\n.BR penstock (1)\n";
   return page;
 }

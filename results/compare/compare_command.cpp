@@ -138,30 +138,56 @@ Result<std::pair<std::string, std::string>> which_arms(const std::string& named,
 struct Sides {
   RecordSet base;
   RecordSet candidate;
+  std::vector<std::string> remarks;
 };
+
+// What cannot be read may be the very cell that got slower: then nothing is said at all.
+Result<RecordSet> read_whole(std::span<const fs::path> paths) {
+  PENSTOCK_ASSIGN(RecordSet set, read_records(paths));
+  if (set.problems.empty()) return set;
+  const std::string more =
+      set.problems.size() > 1 ? fmt::format(", and {} more like it", set.problems.size() - 1) : "";
+  return make_error(Errc::corrupt,
+                    fmt::format("{}{}; move it away to compare what is left", set.problems[0], more));
+}
+
+// Records that the base has as well (a baseline, and the folder that it names) are no news of the candidate.
+Result<Sides> without_shared(RecordSet base, RecordSet candidate) {
+  std::set<std::string> known;
+  for (const StoredRecord& stored : base.records)
+    if (!stored.record.id.empty()) known.insert(stored.record.id);
+  const std::size_t all = candidate.records.size();
+  std::erase_if(candidate.records,
+                [&](const StoredRecord& stored) { return known.contains(stored.record.id); });
+  const std::size_t shared = all - candidate.records.size();
+  if (shared > 0 && candidate.records.empty())
+    return make_error(Errc::invalid_argument, "base and candidate are the same records");
+  Sides sides{std::move(base), std::move(candidate), {}};
+  if (shared > 0)
+    sides.remarks.push_back(
+        fmt::format("{} records of the base are the candidate's too: left out there", shared));
+  return sides;
+}
 
 Result<Sides> read_sides(const CommandContext& context) {
   const std::string arms = context.options.text("arms");
   if (context.positionals.size() == 1) {
-    PENSTOCK_ASSIGN(const RecordSet all, read_records(with_folders(context.positionals[0])));
+    PENSTOCK_ASSIGN(const RecordSet all, read_whole(with_folders(context.positionals[0])));
     PENSTOCK_ASSIGN(const auto named, which_arms(arms, all));
-    return Sides{of_arm(all, named.first), of_arm(all, named.second)};
+    return Sides{of_arm(all, named.first), of_arm(all, named.second), {}};
   }
   if (context.positionals.size() != 2)
     return make_error(Errc::invalid_argument, "two sets of results are compared: penstock compare BASE NEW");
   const fs::path nouns[] = {context.positionals[0], context.positionals[1]};
-  PENSTOCK_ASSIGN(RecordSet base, read_records(std::span(nouns).first(1)));
-  PENSTOCK_ASSIGN(RecordSet candidate, read_records(std::span(nouns).last(1)));
+  PENSTOCK_ASSIGN(RecordSet base, read_whole(std::span(nouns).first(1)));
+  PENSTOCK_ASSIGN(RecordSet candidate, read_whole(std::span(nouns).last(1)));
   if (!arms.empty()) {
     RecordSet all = base;
     all.records.insert(all.records.end(), candidate.records.begin(), candidate.records.end());
     PENSTOCK_ASSIGN(const auto named, which_arms(arms, all));
-    return Sides{of_arm(base, named.first), of_arm(candidate, named.second)};
+    return Sides{of_arm(base, named.first), of_arm(candidate, named.second), {}};
   }
-  if (!base.files.empty() && base.files == candidate.files)
-    return make_error(Errc::invalid_argument,
-                      fmt::format("base and candidate are the same records, '{}'", nouns[0].string()));
-  return Sides{std::move(base), std::move(candidate)};
+  return without_shared(std::move(base), std::move(candidate));
 }
 
 Result<void> write_file(const std::string& path, std::string_view what, const std::string& text) {
@@ -218,10 +244,9 @@ void warn_of(const RecordSet& set) {
 
 Result<int> compare(const CommandContext& context) {
   PENSTOCK_ASSIGN(const Sides sides, read_sides(context));
-  warn_of(sides.base);
-  if (sides.candidate.files != sides.base.files) warn_of(sides.candidate);
   const CompareSettings settings = settings_of(context.options);
-  PENSTOCK_ASSIGN(const Comparison comparison, compare_records(sides.base, sides.candidate, settings));
+  PENSTOCK_ASSIGN(Comparison comparison, compare_records(sides.base, sides.candidate, settings));
+  comparison.remarks.insert(comparison.remarks.end(), sides.remarks.begin(), sides.remarks.end());
   PENSTOCK_TRY(publish(context, {.text = comparison_text(comparison, settings, context.output),
                                  .json = comparison_json(comparison, settings),
                                  .junit = comparison_junit(comparison, settings, context.output),

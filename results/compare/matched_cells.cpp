@@ -10,7 +10,7 @@
 #include <set>
 #include <string_view>
 
-#include "io_backends/base/tier.hpp"
+#include "io_backends/base/named_tiers.hpp"
 #include "results/cells.hpp"
 
 namespace penstock {
@@ -50,7 +50,7 @@ std::string text_of(const Json& object, std::string_view name) {
 }
 
 std::string tier_options_text(const Json& tier) {
-  const auto spec = parse_tier(text_of(tier, "spec"));
+  const auto spec = parse_recorded_tier(text_of(tier, "spec"));
   std::string text;
   if (spec)
     for (const OptionWord& option : spec->options)

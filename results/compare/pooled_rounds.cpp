@@ -12,9 +12,10 @@
 namespace penstock {
 namespace {
 
-// What tells sweeps, their arms and machines apart; "" for what no sweep made.
+// What tells sweeps, their arms and machines apart; "" for what no sweep made, and for saves, which are held
+// against each other pair by pair.
 std::string sweep_of(const Record& record) {
-  if (!record.label.contains("sweep")) return "";
+  if (!record.label.contains("sweep") || record.command == "checkpoint") return "";
   return record.command + "|" + label_text(record) + "|" + arm_of(record) + "|" +
          environment_text(record, "host");
 }

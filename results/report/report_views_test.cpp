@@ -55,8 +55,8 @@ Record by_fio(int threads, double mib_per_s) {
   record.id = "fio-" + std::to_string(threads);
   record.command = "fio";
   record.label["peer"] = "fio-3.33";
-  record.parameters = Json{{"tier", "disk"}, {"threads", threads}, {"rw", "randread"},    {"bs", 131072},
-                           {"iodepth", 8},   {"direct", 1},        {"ioengine", "libaio"}};
+  record.parameters = Json{{"tier", "disk"}, {"threads", threads}, {"rw", "randread"},    {"block", 131072},
+                           {"depth", 8},     {"direct", 1},        {"ioengine", "libaio"}};
   record.metrics["payload_bytes_per_s"] = {"B/s", Better::higher, "run", {mib_per_s * kMiB}};
   record.metrics["ops_per_s"] = {"1/s", Better::higher, "run", {mib_per_s * 8}};
   record.metrics["latency_ns_p99"] = {"ns", Better::lower, "run", {2.5e6}};

@@ -210,12 +210,16 @@ std::string sweep_row_line(const SweepRow& row) {
 int sweep_exit_code(const SweepHistory& history) {
   int worst = 0;
   for (const SweepTurn& turn : history.turns)
-    for (const SweepRun& run : turn.runs)
+    for (const SweepRun& run : turn.runs) {
+      // It wrote its record, and then did not end as one does that has.
+      if (run.exit_code != 0 && run.exit_code != 1 && run.exit_code != verdict_exit_code(Verdict::skipped))
+        return 1;
       for (const SweepFigure& figure : run.figures) {
         const int code = verdict_exit_code(figure.verdict);
         if (code == 1) return 1;
         worst = std::max(worst, code);
       }
+    }
   return worst;
 }
 

@@ -31,7 +31,7 @@ struct SweepWork {
   bool no_config = false;                // runs ignore site files, too
   bool by_srun = false;
   std::string job;  // of Slurm, in whose allocation this process runs; "": none
-  // This session's time, from its begin; the allocation's own end among it.
+  // The time of this call, from its begin; the allocation's own end among it.
   std::optional<double> budget_s;
   std::string_view budget_is = kByBudget;  // or kByAllocation
 };
