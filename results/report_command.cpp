@@ -8,6 +8,7 @@
 #include <cstdio>
 #include <filesystem>
 #include <map>
+#include <set>
 #include <string>
 #include <system_error>
 #include <vector>
@@ -61,16 +62,33 @@ std::string listed(const std::vector<fs::path>& paths) {
   return text;
 }
 
+// What of them lies below: the arms of a sweep have folders of their own.
+std::string folders_with_records(const std::vector<fs::path>& paths) {
+  std::set<std::string> found;
+  for (const fs::path& path : paths) {
+    std::error_code code;
+    for (fs::recursive_directory_iterator at(path, code), end; !code && at != end; at.increment(code)) {
+      if (at->path().extension() == ".jsonl" && at.depth() > 0)
+        found.insert(at->path().parent_path().string());
+      if (at.depth() >= 2) at.disable_recursion_pending();
+    }
+  }
+  return fmt::format("{}", fmt::join(found, ", "));
+}
+
 Result<RecordSet> records_in(const std::vector<fs::path>& paths) {
   PENSTOCK_ASSIGN(RecordSet set, read_records(paths));
   for (const std::string& problem : set.problems) warn(problem);
-  if (set.records.empty())
+  if (!set.records.empty()) return set;
+  const std::string below = folders_with_records(paths);
+  if (!below.empty())
     return make_error(
         Errc::not_found,
-        fmt::format("no records in {}: read {} files named *.jsonl there; measuring commands write them "
-                    "into --results DIR",
-                    listed(paths), set.files.size()));
-  return set;
+        fmt::format("no records in {}, but deeper, which is not looked into: {}", listed(paths), below));
+  return make_error(Errc::not_found,
+                    fmt::format("no records in {}: read {} files there; measuring commands write them into "
+                                "--results DIR as *.jsonl",
+                                listed(paths), set.files.size()));
 }
 
 std::string names_of(const std::vector<fs::path>& paths) {

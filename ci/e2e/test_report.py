@@ -49,6 +49,10 @@ class Report(CliTest):
         self.assertIn("00c0ffee.jsonl:27: not a record", done.stderr)
         self.assertIn("00c0ffee.jsonl:27: not a record", (self.dir / "r.html").read_text())
 
+    def test_records_that_lie_deeper_are_named(self):
+        synthetic.write(self.dir / "runs" / "s" / "base", synthetic.whole_experiment())
+        self.assertIn("runs/s/base", self.run_cli("report", "runs", expect=1).stderr)
+
     def test_rounds_of_a_sweep_stand_together(self):
         rounds = [synthetic.read(number, "disk", threads, "warm", rate, 400, noise=0, repeats=1, label={"sweep": "s"})
                   for number, (threads, rate) in enumerate([(1, 100), (2, 190), (2, 210), (1, 104), (1, 102), (2, 200)])]
