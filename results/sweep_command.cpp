@@ -130,7 +130,9 @@ class Sweep {
       std::random_device entropy;
       work_.seed = spec().seed.value_or(entropy() & 0x7fffffffU);
       identity["seed"] = work_.seed;
-      return state.begin(identity, work_.seed);
+      PENSTOCK_TRY(state.begin(identity, work_.seed));
+      work_.suite = state.history().suite;
+      return success();
     }
     if (const auto added = check_only_added(history.identity, identity); !added.ok())
       return make_error(Errc::invalid_argument,
@@ -138,6 +140,7 @@ class Sweep {
                                     "remove '{}' to begin anew (its records stay)",
                                     file_, spec().name, added.error().what, journal().string()));
     work_.seed = history.seed;
+    work_.suite = history.suite;
     identity["seed"] = work_.seed;
     return identity == history.identity ? success() : state.begin(identity, work_.seed);
   }
@@ -218,6 +221,7 @@ class Sweep {
       const auto before = SweepState::look(spec().results, spec().name);
       PENSTOCK_TRY(before);
       work_.seed = before->seed;
+      work_.suite = before->suite;
       if (job.empty()) return conclude(*before, 0, "");
       const std::uint64_t all = before->turns.size() + turns_left(work_, *before);
       const auto followed = follow_job(job, spec(), all, context_.output.progress);
@@ -253,6 +257,7 @@ class Sweep {
     SweepHistory history;
     if (const auto known = SweepState::look(spec().results, spec().name); known.ok()) history = *known;
     work_.seed = history.identity.is_null() ? spec().seed.value_or(0) : history.seed;
+    work_.suite = history.identity.is_null() ? spec().name : history.suite;
     if (history.identity.is_null() && !spec().seed)
       note("without a 'seed' the order is drawn when the sweep begins; this is one of many");
     const SweepTimes times(history);

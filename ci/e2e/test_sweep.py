@@ -8,6 +8,7 @@ import re
 import shutil
 import signal
 import subprocess
+import time
 import unittest
 
 import penstock_cli
@@ -147,6 +148,17 @@ class Sweep(SweepTest):
         self.run_cli("sweep", "sweep.yaml")
         self.assert_each_once(self.records_in(), read_cell, CELLS, 3)
 
+    def test_what_is_behind_a_run_is_done_though_it_was_interrupted(self):
+        self.file(READ.replace(", two=posix:copy", "").replace("min-time: 30ms", "duration: 600s") + "after: sleep 0.5; touch gone-{run}\n")
+        process = self.start("sweep", "sweep.yaml")
+        while not list((self.dir / "penstock-results").glob(".sweep-read/*")):
+            self.assertIsNone(process.poll())
+        time.sleep(0.5)
+        process.send_signal(signal.SIGINT)
+        _, err = process.communicate(timeout=penstock_cli.PATIENCE_S)
+        self.assertEqual(process.returncode, 130, err)
+        self.assertEqual(len(list(self.dir.glob("gone-*"))), 1, err)
+
     def test_one_sweep_at_a_time(self):
         self.file(READ.replace(", two=posix:copy", "").replace("min-time: 30ms", "duration: 600s"))
         process = self.start("sweep", "sweep.yaml")
@@ -171,7 +183,8 @@ class Sweep(SweepTest):
         for arm, records in sides.items():
             self.assert_each_once(records, read_cell, [(1, "one"), (2, "one")], 4)
             for record in records:
-                self.assertEqual((record["pair"]["suite"], record["pair"]["arm"], record["label"]["arm"]), ("read", arm, arm))
+                self.assertRegex(record["pair"]["suite"], "^read-[0-9a-f]{8}$")
+                self.assertEqual((record["pair"]["arm"], record["label"]["arm"]), (arm, arm))
         indexes = {arm: sorted((read_cell(record), record["pair"]["index"], record["seed"]) for record in records) for arm, records in sides.items()}
         self.assertEqual(indexes["base"], indexes["new"], "the same work on both sides")
         for cell in ("threads=1", "threads=2"):

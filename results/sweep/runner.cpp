@@ -60,7 +60,7 @@ std::vector<std::string> words_of_run(const SweepWork& work, std::size_t arm, st
   if (!spec.arms.empty()) {
     const std::string& name = spec.arms[arm].name;
     words.insert(words.end(),
-                 {"--label", "arm=" + name, "--pair", fmt::format("{},{},{}", spec.name, round, name)});
+                 {"--label", "arm=" + name, "--pair", fmt::format("{},{},{}", work.suite, round, name)});
   }
   if (!is_given(spec, arm, "seed"))
     words.insert(words.end(), {"--seed", std::to_string(round_seed(work.seed, round))});
@@ -184,7 +184,7 @@ class Runner {
     if (work_.spec.after.empty()) return success();
     const fs::path log = state_.path_of(folder) / "after";
     const std::vector<std::string> words{"sh", "-c", with_run(work_.spec.after, folder)};
-    PENSTOCK_ASSIGN(const int code, run_child(words, log, 0));
+    PENSTOCK_ASSIGN(const int code, run_child(words, log, kNotTold));
     if (code != 0)
       warn(fmt::format("{}: 'after' ended with exit code {}: {}", cell.title, code, last_line(log)));
     return success();

@@ -26,6 +26,7 @@ struct SweepWork {
   SweepSpec spec;
   std::vector<SweepCell> cells;
   std::uint64_t seed = 0;
+  std::string suite;                     // of pairs (SweepHistory)
   const CommandInfo* command = nullptr;  // that is swept
   std::filesystem::path program;         // of runs whose arm names none
   bool no_config = false;                // runs ignore site files, too

@@ -101,6 +101,7 @@ Result<void> take_entry(SweepHistory& history, const Json& entry) {
       return make_error(Errc::unsupported, "was written by another version of penstock");
     history.identity = entry.at("identity");
     history.seed = entry.at("seed").get<std::uint64_t>();
+    history.suite = entry.at("suite").get<std::string>();
   } else if (kind == "job") {
     history.job = entry.at("job").get<std::string>();
   } else if (kind == "done") {
@@ -263,7 +264,12 @@ Result<void> SweepState::append(const Json& entry) {
 }
 
 Result<void> SweepState::begin(const Json& identity, std::uint64_t seed) {
-  return append(Json{{"kind", "sweep"}, {"version", kVersion}, {"seed", seed}, {"identity", identity}});
+  if (history_.suite.empty()) history_.suite = fmt::format("{}-{}", name_, random_id(8));
+  return append(Json{{"kind", "sweep"},
+                     {"version", kVersion},
+                     {"seed", seed},
+                     {"suite", history_.suite},
+                     {"identity", identity}});
 }
 
 Result<void> SweepState::submitted(const std::string& job) {

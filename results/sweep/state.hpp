@@ -59,6 +59,7 @@ struct SweepEnd {
 struct SweepHistory {
   Json identity;  // sweep_identity() as it was last; null: nothing was begun
   std::uint64_t seed = 0;
+  std::string suite;  // of its pairs: its name and something that no other beginning has
   std::vector<SweepTurn> turns;
   std::string job;              // of Slurm, submitted last; "": none
   std::optional<SweepEnd> end;  // of the last session that ended by itself and was the last to write
