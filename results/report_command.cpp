@@ -18,6 +18,7 @@
 #include "io_backends/base/whole_file.hpp"
 #include "results/cells.hpp"
 #include "results/compare/comparison.hpp"
+#include "results/compare/gate_words.hpp"
 #include "results/compare/pooled_rounds.hpp"
 #include "results/export_google.hpp"
 #include "results/report/page.hpp"
@@ -32,8 +33,8 @@ namespace fs = std::filesystem;
 constexpr OptionSpec kOptions[] = {
     {.name = "output",
      .value = "FILE|DIR",
-     .help =
-         "the page to write (report.html), or the folder for --to csv (report-csv); replaces what is there",
+     .help = "the page to write (report.html), the folder for --to csv (report-csv), or the file for --to "
+             "google-benchmark (google-benchmark.json); replaces what is there",
      .group = "Report",
      .alias = "o"},
     {.name = "to",
@@ -158,10 +159,15 @@ Result<void> write_sheets(const fs::path& folder, const std::vector<report::Shee
 
 // `found`: how many records there were before the rounds of sweeps were put together.
 std::string said_text(const CommandContext& context, const std::string& output, const RecordSet& set,
-                      std::size_t found, const report::Page& page, bool csv) {
+                      std::size_t found, const std::vector<report::NamedComparison>& comparisons,
+                      const report::Page& page, bool csv) {
+  std::vector<std::string> changes;
+  for (const report::NamedComparison& one : comparisons)
+    changes.push_back(
+        fmt::format("From {} to {}: {}", one.base, one.candidate, summary_words(one.comparison, {})));
   if (context.output.json) {
     Json line{{"report", output}, {"records", found}, {"problems", set.problems}};
-    line["sentences"] = Json::array();
+    line["sentences"] = changes;
     for (const Sentence& sentence : page.said) line["sentences"].push_back(sentence.text);
     return line.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";
   }
@@ -170,6 +176,7 @@ std::string said_text(const CommandContext& context, const std::string& output, 
                                    ? ""
                                    : fmt::format(", the rounds of sweeps together: {}", set.records.size());
   if (csv) return fmt::format("{}: {} files of {} records{}\n", output, page.sheets.size(), found, together);
+  for (const std::string& change : changes) text += change + "\n";
   for (const Sentence& sentence : page.said) text += sentence.text + "\n";
   return text + fmt::format("{}: {} records{}\n", output, found, together);
 }
@@ -214,7 +221,10 @@ Result<int> run_report(const CommandContext& context) {
   PENSTOCK_ASSIGN(RecordSet set, records_in(paths));
   if (form == Form::google_benchmark) {
     PENSTOCK_TRY(write_file(output, "the benchmarks", google_benchmark_json(set)));
-    fmt::print("{}: {} records\n", output.string(), set.records.size());
+    if (context.output.json)
+      fmt::print("{}\n", Json{{"report", output.string()}, {"records", set.records.size()}}.dump());
+    else
+      fmt::print("{}: {} records\n", output.string(), set.records.size());
     return 0;
   }
   PENSTOCK_ASSIGN(const std::vector<report::NamedComparison> comparisons,
@@ -231,7 +241,8 @@ Result<int> run_report(const CommandContext& context) {
   } else {
     PENSTOCK_TRY(write_file(output, "the report", page.html));
   }
-  const std::string text = said_text(context, output.string(), set, found, page, form == Form::csv);
+  const std::string text =
+      said_text(context, output.string(), set, found, comparisons, page, form == Form::csv);
   std::fwrite(text.data(), 1, text.size(), stdout);
   return 0;
 }
