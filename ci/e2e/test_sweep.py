@@ -125,9 +125,9 @@ class Sweep(SweepTest):
         self.file(slow.replace(", two=posix:copy", ""))
         process = self.start("sweep", "sweep.yaml")
         work = self.dir / "penstock-results" / ".sweep-read"
-        while not list(work.glob("*/output")):
+        while not list(work.glob("*/output")) or not (children := children_of(process.pid)):
             self.assertIsNone(process.poll())
-        child, = children_of(process.pid)
+        child, = children
         process.kill()
         process.communicate()
         # Its lock is the child's, too: whoever gets it is alone.
