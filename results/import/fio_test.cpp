@@ -149,10 +149,10 @@ TEST(Fio, APlaceIsCalledAsTheRecordsOfItsTierCallIt) {
   Record ours = read_cell("disk", 1, "cold", 100);
   ours.tiers["data"] = Json{{"name", "disk"}, {"root", "/data/p"}, {"mount_point", "/data"}};
   Record other = read_cell("root", 1, "cold", 100);
-  other.tiers["data"] = Json{{"name", "root"}, {"root", "/home/p"}, {"mount_point", "/"}};
+  other.tiers["data"] = Json{{"name", "root"}, {"root", "/other/p"}, {"mount_point", "/"}};
   for (const auto& [place, name] :
        {std::pair("/data/p/it.0.0", "disk"), std::pair("/data/p", "disk"), std::pair("/data/q", "disk"),
-        std::pair("/datax/p", "/datax/p"), std::pair("/home/p/x", "root"), std::pair("/srv", "/srv")}) {
+        std::pair("/datax/p", "/datax/p"), std::pair("/other/p/x", "root"), std::pair("/srv", "/srv")}) {
     auto records = records_of(file_of(job(R"("filename": ")" + std::string(place) + '"', did("read", 4096))));
     Record* const all[] = {&ours, &other, &records.at(0)};
     name_places(all);
