@@ -6,6 +6,7 @@
 #include <fstream>
 #include <set>
 #include <sstream>
+#include <system_error>
 #include <utility>
 
 #include "results/baseline.hpp"
@@ -160,6 +161,21 @@ Result<RecordSet> read_records(std::span<const fs::path> paths) {
     }
   }
   return std::move(reading).done();
+}
+
+std::vector<fs::path> with_folders(const fs::path& path) {
+  constexpr int kDeep = 1;  // below its own folders
+  std::vector<fs::path> paths{path};
+  std::error_code code;
+  if (!fs::is_directory(path, code)) return paths;
+  for (fs::recursive_directory_iterator at(path, code), end; !code && at != end; at.increment(code)) {
+    std::error_code unknown;
+    const bool folder = at->is_directory(unknown) && !at->path().filename().string().starts_with('.');
+    if (folder) paths.push_back(at->path());
+    if (!folder || at.depth() >= kDeep) at.disable_recursion_pending();
+  }
+  std::sort(paths.begin() + 1, paths.end());
+  return paths;
 }
 
 }  // namespace penstock

@@ -66,14 +66,13 @@ std::string listed(const std::vector<fs::path>& paths) {
 // What of them lies below: the arms of a sweep have folders of their own.
 std::string folders_with_records(const std::vector<fs::path>& paths) {
   std::set<std::string> found;
-  for (const fs::path& path : paths) {
-    std::error_code code;
-    for (fs::recursive_directory_iterator at(path, code), end; !code && at != end; at.increment(code)) {
-      if (at->path().extension() == ".jsonl" && at.depth() > 0)
-        found.insert(at->path().parent_path().string());
-      if (at.depth() >= 2) at.disable_recursion_pending();
+  for (const fs::path& path : paths)
+    for (const fs::path& folder : with_folders(path)) {
+      std::error_code code;
+      for (fs::directory_iterator at(folder, code), end; folder != path && !code && at != end;
+           at.increment(code))
+        if (at->path().extension() == ".jsonl") found.insert(folder.string());
     }
-  }
   return fmt::format("{}", fmt::join(found, ", "));
 }
 

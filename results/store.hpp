@@ -63,6 +63,10 @@ struct RecordLine {
   std::optional<Seal> seal;
 };
 
+// `path` itself, and of a folder also its folders and theirs, in order, but for hidden ones: a sweep keeps
+// the records of an arm in RESULTS/NAME/ARM.
+std::vector<std::filesystem::path> with_folders(const std::filesystem::path& path);
+
 // One line of a file, checked against its seal: depth and size are bounded, so that a hostile file cannot
 // exhaust the stack.
 Result<RecordLine> parse_sealed_line(std::string_view line);

@@ -73,23 +73,6 @@ constexpr OptionSpec kOptions[] = {
      .group = kOut},
 };
 
-// The noun itself, and of a folder also what lies in its folders and theirs: sweeps keep an arm in
-// RESULTS/NAME/ARM.
-std::vector<fs::path> with_folders(const fs::path& noun) {
-  constexpr int kDeep = 1;  // below the noun's own folders
-  std::vector<fs::path> paths{noun};
-  std::error_code code;
-  if (!fs::is_directory(noun, code)) return paths;
-  for (fs::recursive_directory_iterator at(noun, code), end; !code && at != end; at.increment(code)) {
-    std::error_code unknown;
-    const bool folder = at->is_directory(unknown) && !at->path().filename().string().starts_with('.');
-    if (folder) paths.push_back(at->path());
-    if (!folder || at.depth() >= kDeep) at.disable_recursion_pending();
-  }
-  std::sort(paths.begin() + 1, paths.end());
-  return paths;
-}
-
 RecordSet of_arm(const RecordSet& set, const std::string& arm) {
   RecordSet part;
   part.files = set.files;

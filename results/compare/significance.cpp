@@ -163,22 +163,6 @@ std::size_t least_pairs(std::size_t tests, double alpha) {
   return pairs;
 }
 
-std::optional<double> coefficient_of_variation(std::span<const double> samples) {
-  double sum = 0;
-  std::size_t count = 0;
-  for (const double sample : samples) {
-    if (!std::isfinite(sample)) continue;
-    sum += sample;
-    ++count;
-  }
-  if (count < 2 || sum == 0) return std::nullopt;
-  const double mean = sum / static_cast<double>(count);
-  double squares = 0;
-  for (const double sample : samples)
-    if (std::isfinite(sample)) squares += (sample - mean) * (sample - mean);
-  return std::sqrt(squares / static_cast<double>(count - 1)) / std::abs(mean);
-}
-
 std::optional<std::size_t> walsh_cut(std::size_t n, double confidence) {
   if (n <= kExactPairs) return cut_of(sum_of_some(first_numbers(n)), confidence);
   const auto count = static_cast<double>(n);

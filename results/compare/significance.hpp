@@ -34,9 +34,6 @@ std::vector<double> holm(std::span<const double> p, std::size_t tests);
 // ceil(log2(tests / alpha)). 0 without tests.
 std::size_t least_pairs(std::size_t tests, double alpha);
 
-// Standard deviation over mean, of the finite samples; absent for fewer than two or a mean of 0.
-std::optional<double> coefficient_of_variation(std::span<const double> samples);
-
 // How many of the smallest order statistics may be left out on either side of a 95% (by default) interval
 // from `count` Walsh averages of n samples, or differences of two sides, so that it still covers: by the
 // exact null distribution of the test it belongs to, for large n by its normal approximation. Absent where

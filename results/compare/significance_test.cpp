@@ -106,12 +106,5 @@ TEST(LeastPairs, IsWhereTheMostExtremeOutcomeCanBeTold) {
   EXPECT_EQ(least_pairs(4, 0.0625), 6U);
 }
 
-TEST(CoefficientOfVariation, IsDeviationOverMean) {
-  EXPECT_NEAR(*coefficient_of_variation(Numbers{9, 10, 11}), 0.1, 1e-12);
-  EXPECT_NEAR(*coefficient_of_variation(Numbers{9, std::nan(""), 10, 11}), 0.1, 1e-12);
-  EXPECT_FALSE(coefficient_of_variation(Numbers{1}).has_value());
-  EXPECT_FALSE(coefficient_of_variation(Numbers{-1, 1}).has_value());
-}
-
 }  // namespace
 }  // namespace penstock
