@@ -19,15 +19,20 @@
 namespace penstock {
 namespace {
 
-constexpr std::size_t kRing = 4;  // chunks that are read ahead or being written
+constexpr std::size_t kRing = std::tuple_size_v<CopyMemory>;
 constexpr std::chrono::milliseconds kLookAround{50};
 
 // The chunks of all files of a checkpoint, in order, read ahead by a thread of its own. One thread takes
 // them.
 class ReadAhead {
  public:
-  ReadAhead(const StoreFiles& files, std::string folder, std::span<const CheckpointFile> what)
-      : files_(files), folder_(std::move(folder)), what_(what) {}
+  // `memory` may be null.
+  ReadAhead(const StoreFiles& files, std::string folder, std::span<const CheckpointFile> what,
+            CopyMemory* memory)
+      : files_(files),
+        folder_(std::move(folder)),
+        what_(what),
+        memory_(memory != nullptr ? *memory : own_memory_) {}
 
   // `over`: the thread works on until then though we were asked to stop; null where it does not.
   Result<void> start(const std::atomic<bool>* over) {
@@ -53,26 +58,21 @@ class ReadAhead {
       if (interruptible) PENSTOCK_TRY(check_interrupt());
     }
     if (read_ == taken_) return *failure_;
-    return slots_[taken_++ % kRing].chunk;
+    return chunks_[taken_++ % kRing];
   }
 
  private:
-  struct Slot {
-    Buffer buffer;
-    std::span<const std::byte> chunk;
-  };
-
   Result<void> read_all(const std::stop_token& stop) {
     for (const CheckpointFile& file : what_) {
       PENSTOCK_ASSIGN(ChunkReader reader, ChunkReader::open(files_, below(folder_, file.name), file));
       for (std::uint64_t index = 0; index < reader.chunks(); ++index) {
-        Slot& slot = slots_[read_ % kRing];  // read_ is changed by this thread alone
+        const std::size_t slot = read_ % kRing;  // read_ is changed by this thread alone
         {
           std::unique_lock lock(mutex_);
           if (!changed_.wait(lock, stop, [&] { return free_ != 0; })) return success();
           --free_;
         }
-        PENSTOCK_ASSIGN(slot.chunk, reader.read(index, slot.buffer));
+        PENSTOCK_ASSIGN(chunks_[slot], reader.read(index, memory_[slot]));
         const std::lock_guard lock(mutex_);
         ++read_;
         changed_.notify_all();
@@ -90,7 +90,9 @@ class ReadAhead {
   const StoreFiles files_;
   const std::string folder_;
   const std::span<const CheckpointFile> what_;
-  std::array<Slot, kRing> slots_;
+  CopyMemory own_memory_;
+  CopyMemory& memory_;
+  std::array<std::span<const std::byte>, kRing> chunks_;
   std::mutex mutex_;
   std::condition_variable_any changed_;
   std::size_t free_ = kRing;
@@ -153,21 +155,18 @@ Result<void> Staged::copy_in(const StoreFiles& from, const CheckpointManifest& m
   const auto written = [&](std::uint64_t bytes) -> Result<void> {
     return wishes.gone_on && bytes != 0 ? wishes.gone_on(bytes) : success();
   };
-  ReadAhead ahead(from, CheckpointStore::folder(manifest.run, manifest.id), manifest.files);
+  ReadAhead ahead(from, CheckpointStore::folder(manifest.run, manifest.id), manifest.files, wishes.memory);
   PENSTOCK_TRY(ahead.start(wishes.over));
   for (const CheckpointFile& file : manifest.files) {
     std::uint64_t before = 0;  // bytes of the piece that has just been written
-    PENSTOCK_ASSIGN(
-        const CheckpointFile copy,
-        write(file.name, file.rank, file.bytes, [&](std::uint64_t) -> Result<std::span<const std::byte>> {
-          PENSTOCK_TRY(written(before));
-          PENSTOCK_ASSIGN(const auto chunk, ahead.next(wishes.interruptible));
-          before = chunk.size();
-          return chunk;
-        }));
-    if (copy != file)
-      return from.error(Errc::corrupt, fmt::format("'{}' of step {} changed between reading and writing it",
-                                                   file.name, manifest.id.step));
+    // The reader has held each chunk against its checksum: those of the copy are the original's.
+    const auto more = [&](std::uint64_t) -> Result<std::span<const std::byte>> {
+      PENSTOCK_TRY(written(before));
+      PENSTOCK_ASSIGN(const auto chunk, ahead.next(wishes.interruptible));
+      before = chunk.size();
+      return chunk;
+    };
+    PENSTOCK_TRY(write_pieces(file.name, file.rank, file.bytes, more, nullptr));
     PENSTOCK_TRY(written(before));
   }
   return success();

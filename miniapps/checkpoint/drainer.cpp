@@ -174,6 +174,7 @@ void Drainer::drain(const CheckpointManifest& next) {
   const CopyWishes wishes{.read_back = policy_.read_back,
                           .interruptible = false,
                           .over = &over_,
+                          .memory = &memory_,
                           .gone_on = [this](std::uint64_t) -> Result<void> {
                             const std::lock_guard lock(mutex_);
                             if (stop_) return make_error(Errc::interrupted, "stopped while draining");

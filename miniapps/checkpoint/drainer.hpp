@@ -69,6 +69,7 @@ class Drainer {
   CheckpointStore& fast_;
   CheckpointStore& slow_;
   CheckpointLedger& ledger_;
+  CopyMemory memory_;  // of the thread
 
   mutable std::mutex mutex_;
   std::condition_variable changed_;

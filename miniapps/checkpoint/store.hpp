@@ -20,6 +20,7 @@
 // any, for what is const or takes names; a Staged is one thread's.
 #pragma once
 
+#include <array>
 #include <atomic>
 #include <cstdint>
 #include <functional>
@@ -31,6 +32,7 @@
 #include <vector>
 
 #include "io_backends/base/backend.hpp"
+#include "io_backends/base/buffer.hpp"
 #include "io_backends/base/result.hpp"
 #include "io_backends/base/tier.hpp"
 #include "miniapps/checkpoint/checkpoint_manifest.hpp"
@@ -211,12 +213,17 @@ class CheckpointStore {
   const StoreFacts facts_;
 };
 
+// The chunks of a copy that have been read ahead or are being written. Who copies one checkpoint after
+// another keeps it: fresh memory costs the first use of a page more than reading into it.
+using CopyMemory = std::array<Buffer, 4>;
+
 struct CopyWishes {
   bool read_back = false;     // the copy is read again and checked before it is committed
   bool read_there = false;    // one that is there already is read and checked before it counts
   bool interruptible = true;  // false: a signal does not end it (who has a grace ends it by `gone_on`)
   const std::atomic<bool>* over = nullptr;  // where not: until when the thread that reads works on (WorkOn)
   std::uint64_t headroom = 0;
+  CopyMemory* memory = nullptr;                                   // null: of its own
   std::function<Result<void>(std::uint64_t bytes)> gone_on = {};  // told bytes as they are written; an
                                                                   // error of it ends the copying
 };

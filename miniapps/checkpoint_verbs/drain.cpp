@@ -55,6 +55,7 @@ class Drain {
   const Clock::time_point start_ = Clock::now();
   std::vector<CheckpointId> durable_;  // on the fast tier, too
   Drained drained_;
+  CopyMemory memory_;
 };
 
 const FoundCopy* copy_on(const FoundCheckpoint& found, const CheckpointStore& store) {
@@ -86,7 +87,8 @@ Result<void> Drain::drain(const FoundCheckpoint& found, bool read_there, Progres
     ++drained_.quarantined;
     return success();
   }
-  CopyWishes wishes{.read_back = context_.options.flag("read-back"), .read_there = read_there};
+  CopyWishes wishes{
+      .read_back = context_.options.flag("read-back"), .read_there = read_there, .memory = &memory_};
   bool written = !found.durable();
   wishes.gone_on = [&](std::uint64_t bytes) {
     shown.advance(bytes);
