@@ -172,6 +172,14 @@ class Compare(CliTest):
             self.assertTrue(done.stderr, words)
             self.assertEqual(done.stdout, "", words)
 
+    def test_what_cannot_be_said_is_no_regression(self):
+        self.write("base", side(100, 1))
+        self.write("candidate", side(100, 2))
+        for words in ([], ["--json"]):
+            with open("/dev/full", "w", encoding="utf-8") as full:
+                done = self.run_cli("compare", "base", "candidate", *words, stdout=full, expect=2)
+            self.assertIn("cannot write the comparison", done.stderr)
+
     # Arms of one sweep.
 
     def test_arms_of_one_folder(self):

@@ -15,6 +15,7 @@
 #include "miniapps/checkpoint_verbs/saving_run.hpp"
 #include "miniapps/checkpoint_verbs/verbs.hpp"
 #include "miniapps/saving_record.hpp"
+#include "results/store.hpp"
 #include "results/trial.hpp"
 
 namespace penstock {
@@ -75,7 +76,7 @@ class Bench {
     trial.tier("checkpoint", setup_.slow());
     const bool fast = arm != SavingArm::direct && setup_.fast() != nullptr;
     if (fast) trial.tier("burst_buffer", *setup_.fast());
-    if (!context_.options.given("pair")) trial.pair("checkpoint", pair, arm_name(arm));
+    if (!context_.options.given("pair")) trial.pair(suite_, pair, arm_name(arm));
     CheckpointPolicy policy = setup_.policy;
     policy.run = bench_run_name(arm, mix64(context_.seed + pair));
     const Result<SavingRun> done =
@@ -164,6 +165,7 @@ class Bench {
   Run& run_;
   TrainedState& state_;
   const RandomStream order_;
+  const std::string suite_ = "checkpoint-" + random_id(8);  // that of one bench is never another's
 };
 
 // What benches that were killed left in the stores, of which there need be none yet.

@@ -12,6 +12,8 @@
 namespace penstock {
 namespace {
 
+constexpr std::size_t kEnoughAsFar = 20;
+
 // Midranks less their mean, so that they add up to 0.
 std::vector<double> centred_ranks(std::span<const double> values) {
   std::vector<std::size_t> order(values.size());
@@ -72,13 +74,15 @@ std::optional<ChangePoint> find_change(std::span<const double> values, std::uint
   shuffled.reserve(n);
   const RandomStream draws(seed, "change point");
   std::size_t as_far = 0;
-  for (std::size_t i = 0; i < permutations; ++i) {
-    shuffle_blocks(ranks, block, draws.substream(i), starts, shuffled);
+  std::size_t drawn = 0;
+  while (drawn < permutations && as_far < kEnoughAsFar) {
+    shuffle_blocks(ranks, block, draws.substream(drawn++), starts, shuffled);
     if (farthest(shuffled).sum >= seen.sum) ++as_far;
   }
   ChangePoint change;
   change.at = seen.at;
-  change.p = static_cast<double>(as_far + 1) / static_cast<double>(permutations + 1);
+  change.p = as_far == kEnoughAsFar ? static_cast<double>(as_far) / static_cast<double>(drawn)
+                                    : static_cast<double>(as_far + 1) / static_cast<double>(drawn + 1);
   change.before = median(values.first(seen.at));
   change.after = median(values.subspan(seen.at));
   return change;

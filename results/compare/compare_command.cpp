@@ -209,9 +209,14 @@ Result<void> publish(const CommandContext& context, const Forms& forms) {
     PENSTOCK_TRY(write_file(path, "the Markdown file", forms.markdown));
   const std::string& out = context.output.json ? forms.json : forms.text;
   std::fwrite(out.data(), 1, out.size(), stdout);
-  if (!context.options.flag("github")) return success();
-  std::fwrite(forms.annotations.data(), 1, forms.annotations.size(), context.output.json ? stderr : stdout);
-  return add_to_step_summary(forms.markdown);
+  if (context.options.flag("github")) {
+    std::fwrite(forms.annotations.data(), 1, forms.annotations.size(), context.output.json ? stderr : stdout);
+    PENSTOCK_TRY(add_to_step_summary(forms.markdown));
+  }
+  // Here and not where the process ends: there it would be 1, which says that something got slower.
+  if (std::fflush(stdout) != 0 || std::ferror(stdout) != 0)
+    return errno_error(errno, "cannot write the comparison to", "standard output");
+  return success();
 }
 
 CompareSettings settings_of(const Options& options) {

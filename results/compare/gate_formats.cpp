@@ -149,14 +149,16 @@ std::string history_json(const History& history, const CompareSettings& settings
               {"metric", row.metric},
               {"unit", row.unit},
               {"runs", row.runs},
-              {"verdict", !row.change   ? "too few runs"
-                          : row.changed ? (row.worse ? "worse" : "better")
-                                        : "no change"}};
+              {"verdict", !row.change     ? "too few runs"
+                          : row.changed   ? (row.worse ? "worse" : "better")
+                          : row.suspected ? (row.worse ? "perhaps worse" : "perhaps better")
+                                          : "no change"}};
     json["p"] = row.change ? number(row.p) : Json();
+    json["p_alone"] = row.change ? number(row.change->p) : Json();
     json["before"] = row.change ? number(row.change->before) : Json();
     json["after"] = row.change ? number(row.change->after) : Json();
     json["at"] = row.change ? Json(row.change->at) : Json();
-    json["since"] = row.changed ? Json(row.since) : Json();
+    json["since"] = row.changed || row.suspected ? Json(row.since) : Json();
     text += line_of(json);
   }
   return text + line_of(Json{{"kind", "summary"},

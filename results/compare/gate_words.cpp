@@ -74,7 +74,9 @@ const Columns kHistoryColumns{
 Rows history_rows(const History& history, const Output& output) {
   Rows rows;
   for (const HistoryRow& row : history.rows) {
-    const auto value = [&](double of) { return row.changed ? format_metric(of, row.unit, output) : "-"; };
+    const auto value = [&](double of) {
+      return row.changed || row.suspected ? format_metric(of, row.unit, output) : "-";
+    };
     rows.push_back({row.cell, row.metric, std::to_string(row.runs),
                     row.change ? value(row.change->before) : "-", row.change ? value(row.change->after) : "-",
                     row.change ? fmt::format("{:.4f}", row.p) : "-", change_words(row)});
@@ -200,11 +202,12 @@ std::string comparison_markdown(const Comparison& comparison, const CompareSetti
 
 std::string change_words(const HistoryRow& row) {
   if (!row.change) return fmt::format("{} runs; {} are needed", row.runs, kLeastHistory);
-  if (!row.changed) return "no change";
+  if (!row.changed && !row.suspected) return "no change";
   const double before = row.change->before;
   const std::string by = before == 0 ? "from 0" : signed_percent(row.change->after / before - 1);
-  return fmt::format("{}: {} since run {} of {} ({})", row.worse ? "WORSE" : "better", by, row.change->at + 1,
-                     row.runs, row.since);
+  const std::string_view what =
+      row.changed ? (row.worse ? "WORSE" : "better") : (row.worse ? "perhaps worse" : "perhaps better");
+  return fmt::format("{}: {} since run {} of {} ({})", what, by, row.change->at + 1, row.runs, row.since);
 }
 
 std::string history_text(const History& history, const Output& output) {

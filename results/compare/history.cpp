@@ -108,6 +108,8 @@ std::optional<HistoryRow> row_of(const RunsInTime& series, const std::string& me
 Result<History> look_at_history(const RecordSet& set, const CompareSettings& settings) {
   History history;
   if (set.records.empty()) return make_error(Errc::invalid_argument, "there is no record to look at");
+  if (!(settings.alpha > 0 && settings.alpha < 0.5))
+    return make_error(Errc::invalid_argument, "alpha is a probability between 0 and 0.5");
   std::vector<double> p;
   for (const RunsInTime& series : series_of(set, history.remarks)) {
     std::set<std::string> metrics;
@@ -126,13 +128,25 @@ Result<History> look_at_history(const RecordSet& set, const CompareSettings& set
                       "no usable record has a metric to look at (--metric names others)");
   const std::vector<double> adjusted = holm(p, p.size());
   std::size_t next = 0;
+  std::size_t suspected = 0;
   for (HistoryRow& row : history.rows) {
     if (!row.change) continue;
     row.p = adjusted[next++];
-    row.changed = row.changed && row.p <= settings.alpha;
+    const bool alone = row.changed && row.change->p <= settings.alpha;
+    row.changed = alone && row.p <= settings.alpha;
+    row.suspected = alone && !row.changed;
+    suspected += row.suspected ? 1U : 0U;
   }
+  if (suspected > 0)
+    history.remarks.push_back(
+        fmt::format("{} of {} series would have changed if looked at alone; chance alone makes up to {:.2g} "
+                    "such (--metric and fewer results look at fewer)",
+                    suspected, p.size(), settings.alpha * static_cast<double>(p.size())));
   std::stable_sort(history.rows.begin(), history.rows.end(), [](const HistoryRow& a, const HistoryRow& b) {
-    const auto rank = [](const HistoryRow& row) { return row.changed ? (row.worse ? 0 : 1) : 2; };
+    const auto rank = [](const HistoryRow& row) {
+      if (!row.changed && !row.suspected) return 4;
+      return (row.changed ? 0 : 2) + (row.worse ? 0 : 1);
+    };
     return rank(a) < rank(b);
   });
   history.remarks.insert(history.remarks.end(), set.problems.begin(), set.problems.end());

@@ -25,12 +25,14 @@ struct HistoryRow {
   std::optional<ChangePoint> change;  // absent: too few runs for a verdict
   double p = 1;                       // of the change, Holm-adjusted over all series that are long enough
   bool changed = false;               // p <= alpha, by at least the least effect
+  bool suspected = false;             // it would be changed, were it the only series
   bool worse = false;                 // of a change: for the worse
   std::string since;                  // the first run behind the change: "2026-11-20T09:30:00Z, runs/x.jsonl"
 };
 
 struct History {
-  std::vector<HistoryRow> rows;  // changes for the worse first, then other changes, then as the records come
+  // Changes for the worse first, then other changes, suspicions likewise, then as the records come.
+  std::vector<HistoryRow> rows;
   std::vector<std::string> remarks;
 };
 

@@ -91,6 +91,40 @@ TEST(History, EveryMachineAndArmHasASeriesOfItsOwn) {
   EXPECT_NE(history.rows[0].cell.find(" on h"), std::string::npos);
 }
 
+TEST(History, WhatAnUpgradeBroughtDoesNotBeginAnotherSeries) {
+  std::vector<Record> records = days(stepped(60, 40, 0.8));
+  for (std::size_t i = 40; i < 60; ++i) records[i].parameters["brand_new"] = 7;
+  const History history = look(records);
+  ASSERT_EQ(history.rows.size(), 1U);
+  EXPECT_EQ(history.rows[0].runs, 60U);
+  EXPECT_TRUE(history.rows[0].changed);
+}
+
+// What so many runs can tell is less than what so many series ask for.
+TEST(History, AmongHundredsOfSeriesAChangeIsASuspicion) {
+  constexpr std::uint64_t kSeries = 300;
+  std::vector<Record> records;
+  for (std::uint64_t series = 0; series < kSeries; ++series) {
+    std::vector<double> rates = noise(100, 100, series);
+    for (std::size_t i = 60; series == 17 && i < rates.size(); ++i) rates[i] *= 0.7;
+    for (Record& record : days(rates)) {
+      record.parameters["threads"] = series + 1;
+      records.push_back(std::move(record));
+    }
+  }
+  const History history = look(records);
+  ASSERT_EQ(history.rows.size(), kSeries);
+  EXPECT_FALSE(history.rows[0].changed);
+  EXPECT_TRUE(history.rows[0].suspected);
+  EXPECT_TRUE(change_words(history.rows[0]).starts_with("perhaps worse: -3"))
+      << change_words(history.rows[0]);
+  EXPECT_EQ(history.rows[0].change->at, 60U);
+  EXPECT_NE(history.rows[0].cell.find("threads 18"), std::string::npos) << history.rows[0].cell;
+  EXPECT_FALSE(history.rows[1].suspected);
+  ASSERT_EQ(history.remarks.size(), 1U);
+  EXPECT_TRUE(history.remarks[0].starts_with("1 of 300 series would have changed if looked at alone"));
+}
+
 TEST(History, NeedsRecordsAndMetrics) {
   EXPECT_FALSE(look_at_history(set_of({}), {}).ok());
   EXPECT_FALSE(look_at_history(set_of(days({1, 2})), {.metrics = {"nothing"}}).ok());

@@ -97,6 +97,9 @@ struct Side {
     for (const auto& [name, value] : facts.back()) values[name].insert(value);
   }
   bool knows(const std::string& name) const { return values.contains(name); }
+  bool known_by_all(const std::string& name) const {
+    return std::all_of(facts.begin(), facts.end(), [&](const Facts& one) { return one.contains(name); });
+  }
   std::size_t variety(const std::string& name) const { return knows(name) ? values.at(name).size() : 0; }
   const std::string& only(const std::string& name) const { return *values.at(name).begin(); }
 };
@@ -126,8 +129,12 @@ std::set<std::string> telling_facts(const Side& base, const Side& candidate, boo
   for (const Side* const side : {&base, &candidate})
     for (const auto& [name, values] : side->values) names.insert(name);
   if (base.records.empty() || candidate.records.empty()) {
+    const Side& side = base.records.empty() ? candidate : base;
     std::erase_if(names, [&](const std::string& name) {
-      return name.starts_with(kOptionsOf) && base.variety(name) < 2 && candidate.variety(name) < 2;
+      if (side.variety(name) > 1) return false;
+      if (name.starts_with(kOptionsOf)) return true;
+      // What only newer programs know, and nobody asked for, is what the older ones did.
+      return !side.known_by_all(name) && !asked_for(side, name);
     });
     return names;
   }
@@ -196,25 +203,36 @@ std::string key_of(const Facts& facts, const std::set<std::string>& telling) {
   return key;
 }
 
-void match_command(const std::string& command, const Side& base, const Side& candidate, bool arms,
+// What is matched together: of arms, what one suite has, since other suites may tell theirs apart by other
+// options; else everything.
+struct Sides {
+  Side base;
+  Side candidate;
+};
+
+void match_command(const std::string& command, const std::map<std::string, Sides>& groups, bool arms,
                    MatchedCells& matched) {
-  const std::set<std::string> telling = telling_facts(base, candidate, arms, matched.remarks);
+  std::set<std::string> all_telling;
   std::map<std::string, std::size_t> place;
   std::vector<Cell> cells;
   std::vector<Facts> firsts;
-  const auto cell_of = [&](const Facts& facts) -> Cell& {
-    const auto [at, fresh] = place.try_emplace(key_of(facts, telling), cells.size());
-    if (fresh) {
-      cells.emplace_back();
-      firsts.push_back(facts);
-    }
-    return cells[at->second];
-  };
-  for (std::size_t i = 0; i < base.records.size(); ++i)
-    cell_of(base.facts[i]).base.push_back(base.records[i]);
-  for (std::size_t i = 0; i < candidate.records.size(); ++i)
-    cell_of(candidate.facts[i]).candidate.push_back(candidate.records[i]);
-  const std::vector<std::string> words = words_of(command, firsts, telling);
+  for (const auto& [suite, sides] : groups) {
+    const std::set<std::string> telling = telling_facts(sides.base, sides.candidate, arms, matched.remarks);
+    all_telling.insert(telling.begin(), telling.end());
+    const auto add = [&](const Side& side, std::vector<const Record*> Cell::*where) {
+      for (std::size_t i = 0; i < side.records.size(); ++i) {
+        const auto [at, fresh] = place.try_emplace(key_of(side.facts[i], telling), cells.size());
+        if (fresh) {
+          cells.emplace_back();
+          firsts.push_back(side.facts[i]);
+        }
+        (cells[at->second].*where).push_back(side.records[i]);
+      }
+    };
+    add(sides.base, &Cell::base);
+    add(sides.candidate, &Cell::candidate);
+  }
+  const std::vector<std::string> words = words_of(command, firsts, all_telling);
   for (std::size_t i = 0; i < cells.size(); ++i) {
     cells[i].words = words[i];
     matched.cells.push_back(std::move(cells[i]));
@@ -273,19 +291,22 @@ bool are_arms(std::span<const Record* const> base, std::span<const Record* const
 MatchedCells match_cells(std::span<const Record* const> base, std::span<const Record* const> candidate) {
   const bool arms = are_arms(base, candidate);
   std::vector<std::string> commands;
-  std::map<std::string, std::pair<Side, Side>> sides;
-  const auto add = [&](std::span<const Record* const> records, Side std::pair<Side, Side>::*side) {
+  std::map<std::string, std::map<std::string, Sides>> groups;  // of a command, by suite
+  const auto add = [&](std::span<const Record* const> records, Side Sides::*side) {
     for (const Record* const record : records) {
-      const auto [at, fresh] = sides.try_emplace(record->command);
+      const auto [at, fresh] = groups.try_emplace(record->command);
       if (fresh) commands.push_back(record->command);
-      (at->second.*side).add(*record);
+      (at->second[arms ? suite_of(*record) : std::string()].*side).add(*record);
     }
   };
-  add(base, &std::pair<Side, Side>::first);
-  add(candidate, &std::pair<Side, Side>::second);
+  add(base, &Sides::base);
+  add(candidate, &Sides::candidate);
   MatchedCells matched;
-  for (const std::string& command : commands)
-    match_command(command, sides[command].first, sides[command].second, arms, matched);
+  for (const std::string& command : commands) match_command(command, groups[command], arms, matched);
+  std::vector<std::string> said;
+  for (std::string& remark : matched.remarks)
+    if (std::find(said.begin(), said.end(), remark) == said.end()) said.push_back(std::move(remark));
+  matched.remarks = std::move(said);
   return matched;
 }
 

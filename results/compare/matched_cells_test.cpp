@@ -132,6 +132,29 @@ TEST(MatchedCells, WhatArmsDifferInIsWhatTheyAreFor) {
   EXPECT_EQ(matched.remarks[0], "the arms differ in prefetch: 0 in the base, 4 in the candidate");
 }
 
+TEST(MatchedCells, EverySuiteHasArmsOfItsOwn) {
+  const auto in = [](Record record, const std::string& suite) {
+    record.pair["suite"] = suite;
+    return record;
+  };
+  const Record plain = train_cell(4, 1.0);
+  const Record base_a = in(arm(train_cell(0, 1.0), "base"), "a");
+  const Record candidate_a = in(arm(plain, "candidate"), "a");
+  const Record base_b = in(arm(with(plain, "decode", "full"), "base"), "b");
+  const Record candidate_b = in(arm(with(plain, "decode", "scaled"), "candidate"), "b");
+  const Record* const base[] = {&base_a, &base_b};
+  const Record* const candidate[] = {&candidate_a, &candidate_b};
+  const MatchedCells matched = match_cells(base, candidate);
+  ASSERT_EQ(matched.cells.size(), 2U);
+  for (const Cell& cell : matched.cells) {
+    EXPECT_EQ(cell.base.size(), 1U);
+    EXPECT_EQ(cell.candidate.size(), 1U);
+    EXPECT_EQ(suite_of(*cell.base[0]), suite_of(*cell.candidate[0]));
+  }
+  EXPECT_NE(matched.cells[0].words, matched.cells[1].words);
+  EXPECT_EQ(matched.remarks.size(), 2U);
+}
+
 TEST(MatchedCells, ArmsOfTwoDaysAreNone) {
   const Record base = arm(train_cell(0, 1.0), "base");
   Record later = arm(train_cell(0, 1.0), "candidate");

@@ -15,7 +15,8 @@
 namespace penstock {
 namespace {
 
-constexpr std::array<std::string_view, 3> kDirections{"read", "write", "trim"};
+// "mixed" is all three in one (unified_rw_reporting).
+constexpr std::array<std::string_view, 4> kDirections{"read", "write", "trim", "mixed"};
 constexpr std::string_view kSumOfClients = "All clients";
 constexpr double kMostErrno = 4096;
 constexpr double kMostCount = 1e9;
@@ -156,7 +157,7 @@ void add_rates(Record& record, const Clones& clones) {
   add(record, "wall_s", "s", Better::neither, seconds);
 }
 
-// The size of one operation: of several (read, write, trim) the one of this direction.
+// The size of one operation: of several (read, write, trim) the one of this direction; of all in one, all.
 void add_block(Record& record, const std::string& text, std::size_t direction) {
   std::vector<std::string> sizes;
   for (std::size_t begin = 0; begin <= text.size();) {
@@ -164,7 +165,8 @@ void add_block(Record& record, const std::string& text, std::size_t direction) {
     sizes.push_back(text.substr(begin, end - begin));
     begin = end + 1;
   }
-  const std::string& own = sizes[std::min(direction, sizes.size() - 1)];
+  const bool all = kDirections[direction] == "mixed" && sizes.size() > 1;
+  const std::string& own = all ? text : sizes[std::min(direction, sizes.size() - 1)];
   const auto bytes = parse_size(own);
   record.parameters["block"] = bytes.ok() ? Json(*bytes) : Json(own);
 }

@@ -81,6 +81,15 @@ TEST(Fio, EachDirectionIsARecordWithItsBlock) {
   EXPECT_NE(records[0].id, records[1].id);
 }
 
+TEST(Fio, DirectionsThatWereCountedTogetherAreOneRecord) {
+  const auto records = records_of(
+      file_of(job(R"("rw": "randrw", "bs": "4k,16k", "unified_rw_reporting": "mixed")", did("mixed", 8192))));
+  ASSERT_EQ(records.size(), 1U);
+  EXPECT_EQ(records[0].parameters.at("operation"), "mixed");
+  EXPECT_EQ(records[0].parameters.at("block"), "4k,16k");
+  EXPECT_DOUBLE_EQ(value(records[0], "payload_bytes_per_s"), 8192);
+}
+
 TEST(Fio, ClonesAreOneRecordAndPercentilesAreMergedNeverAveraged) {
   const auto with = [](const std::string& latency) {
     return job(R"("rw": "read", "numjobs": "2")", did("read", 4096, R"(, "clat_ns": {)" + latency + "}"));

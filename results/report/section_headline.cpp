@@ -57,13 +57,20 @@ std::vector<std::string> train_tiles(const std::vector<TrainGroup>& groups) {
   std::vector<std::string> tiles;
   for (const TrainGroup& group : groups) {
     if (group.at.empty()) continue;
-    const auto& [prefetch, record] = *group.at.rbegin();
+    const std::uint64_t prefetch = group.at.rbegin()->first;
     if (const auto hidden = hidden_by_prefetch(group, prefetch); hidden && *hidden > 0)
       tiles.push_back(tile(fmt::format("{:.0f}", *hidden * 100), "%",
                            fmt::format("of the waiting for input gone by prefetching, {}", group.title), 2));
-    if (const auto busy = metric_value(*record, "accelerator_utilization"))
-      tiles.push_back(tile(fmt::format("{:.0f}", *busy * 100), "%",
-                           fmt::format("accelerator busy, {}, prefetch {}", group.title, prefetch), 2));
+    double most = -1;
+    std::uint64_t at = 0;
+    for (const auto& [other, measured] : group.at)
+      if (const auto busy = metric_value(*measured, "accelerator_utilization"); busy && *busy > most) {
+        most = *busy;
+        at = other;
+      }
+    if (most >= 0)
+      tiles.push_back(tile(fmt::format("{:.0f}", most * 100), "%",
+                           fmt::format("accelerator busy at best, {}, prefetch {}", group.title, at), 2));
   }
   return tiles;
 }

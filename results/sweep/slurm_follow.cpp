@@ -2,6 +2,9 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cstdint>
+#include <filesystem>
+#include <system_error>
 #include <utility>
 
 #include "io_backends/base/interrupt.hpp"
@@ -30,11 +33,18 @@ Result<JobState> follow_job(const std::string& job, const SweepSpec& spec, std::
   milliseconds pause = kAskFirst;
   auto ask_at = Clock::now();
   bool had_ended = false;
+  bool ended = false;
+  std::uintmax_t seen = 0;  // bytes of the journal: it only grows
   JobState state;
   while (true) {
     PENSTOCK_TRY(check_interrupt());
-    bool ended = false;
-    if (const auto history = SweepState::look(spec.results, spec.name); history.ok()) {
+    std::error_code unreadable;
+    const std::uintmax_t bytes =
+        std::filesystem::file_size(SweepState::journal_file(spec.results, spec.name), unreadable);
+    if (unreadable || bytes == seen) {
+      // nothing that was not known
+    } else if (const auto history = SweepState::look(spec.results, spec.name); history.ok()) {
+      seen = bytes;
       const std::uint64_t done = history->turns.size();
       if (done > shown) line.advance(done - shown);
       shown = std::max(shown, done);
