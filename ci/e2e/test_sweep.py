@@ -193,6 +193,9 @@ class Sweep(SweepTest):
             self.assertEqual(orders[2], orders[3][::-1])
         self.assertIn("penstock compare penstock-results/read/base penstock-results/read/new", done.stdout)
         self.assertEqual(self.records_in(), [])
+        self.assertNotIn("another program", self.run_cli("sweep", "sweep.yaml").stderr)
+        program.write_text(program.read_text(encoding="utf-8") + "# rebuilt\n", encoding="utf-8")
+        self.assertIn(f"'{program}' is another program than it was", self.run_cli("sweep", "sweep.yaml").stderr)
 
     def test_a_budget_begins_nothing_that_it_cannot_end(self):
         self.two_places()

@@ -320,30 +320,6 @@ std::string joined(const std::set<std::string>& words) {
 
 }  // namespace
 
-std::string_view outcome_name(GateOutcome outcome) {
-  switch (outcome) {
-    case GateOutcome::regression:
-      return "regression";
-    case GateOutcome::missing:
-      return "missing";
-    case GateOutcome::failed:
-      return "failed";
-    case GateOutcome::incomparable:
-      return "incomparable";
-    case GateOutcome::inconclusive:
-      return "inconclusive";
-    case GateOutcome::better:
-      return "better";
-    case GateOutcome::differs:
-      return "differs";
-    case GateOutcome::same:
-      return "same";
-    case GateOutcome::added:
-      break;
-  }
-  return "added";
-}
-
 std::size_t Comparison::count(GateOutcome outcome) const {
   return static_cast<std::size_t>(std::count_if(
       rows.begin(), rows.end(), [&](const ComparedMetric& row) { return row.outcome == outcome; }));

@@ -44,7 +44,29 @@ enum class GateOutcome : std::uint8_t {
   same,     // no difference that counts; `detectable` says how small a one would have been found
   added,    // only the candidate has it
 };
-std::string_view outcome_name(GateOutcome outcome);
+constexpr std::string_view outcome_name(GateOutcome outcome) {
+  switch (outcome) {
+    case GateOutcome::regression:
+      return "regression";
+    case GateOutcome::missing:
+      return "missing";
+    case GateOutcome::failed:
+      return "failed";
+    case GateOutcome::incomparable:
+      return "incomparable";
+    case GateOutcome::inconclusive:
+      return "inconclusive";
+    case GateOutcome::better:
+      return "better";
+    case GateOutcome::differs:
+      return "differs";
+    case GateOutcome::same:
+      return "same";
+    case GateOutcome::added:
+      break;
+  }
+  return "added";
+}
 
 struct CompareSettings {
   double alpha = 0.01;

@@ -7,10 +7,12 @@
 #include <csignal>
 #include <cstdio>
 #include <fstream>
+#include <map>
 #include <memory>
 #include <set>
 #include <span>
 #include <string_view>
+#include <system_error>
 #include <thread>
 #include <utility>
 
@@ -76,6 +78,22 @@ double guess_of(const SweepWork& work, const SweepCell& cell) {
          least_seconds(*work.command, std::span(words).subspan(1));
 }
 
+// Each program that is run, and what tells it from one that takes its place: bytes and time of change.
+std::map<std::string, std::string> programs_of(const SweepWork& work) {
+  std::map<std::string, std::string> programs;
+  const auto add = [&](const std::string& program) {
+    std::error_code unknown;
+    const std::uintmax_t bytes = fs::file_size(program, unknown);
+    if (unknown) return;  // of the search path; or it is not there, which its run will say
+    const auto changed = fs::last_write_time(program, unknown);
+    programs[program] = fmt::format("{} bytes, changed {}", bytes, changed.time_since_epoch().count());
+  };
+  for (std::size_t arm = 0; arm < std::max<std::size_t>(1, work.spec.arms.size()); ++arm)
+    add(work.spec.arms.empty() || work.spec.arms[arm].program.empty() ? work.program.string()
+                                                                      : work.spec.arms[arm].program);
+  return programs;
+}
+
 class Runner {
  public:
   Runner(const SweepWork& work, SweepState& state, const Output& output)
@@ -87,7 +105,13 @@ class Runner {
         start_(Clock::now()) {}
 
   Result<SweepEnd> run() {
-    PENSTOCK_TRY(state_.started(work_.job));
+    const std::map<std::string, std::string> programs = programs_of(work_);
+    for (const auto& [program, now] : programs)
+      if (const auto before = state_.history().programs.find(program);
+          before != state_.history().programs.end() && before->second != now)
+        warn(fmt::format("'{}' is another program than it was: what is done was measured with the old one",
+                         program));
+    PENSTOCK_TRY(state_.started(work_.job, programs));
     progress_.advance(state_.history().turns.size());
     SweepEnd end{.job = work_.job, .left = 0, .why = ""};
     PENSTOCK_ASSIGN(end.why, all_rounds());

@@ -102,6 +102,9 @@ Result<void> take_entry(SweepHistory& history, const Json& entry) {
     history.identity = entry.at("identity");
     history.seed = entry.at("seed").get<std::uint64_t>();
     history.suite = entry.at("suite").get<std::string>();
+  } else if (kind == "session") {
+    if (entry.contains("programs"))
+      history.programs = entry.at("programs").get<std::map<std::string, std::string>>();
   } else if (kind == "job") {
     history.job = entry.at("job").get<std::string>();
   } else if (kind == "done") {
@@ -276,8 +279,12 @@ Result<void> SweepState::submitted(const std::string& job) {
   return append(Json{{"kind", "job"}, {"job", job}, {"time", utc_now()}});
 }
 
-Result<void> SweepState::started(const std::string& job) {
-  return append(Json{{"kind", "session"}, {"job", job}, {"time", utc_now()}, {"process", ::getpid()}});
+Result<void> SweepState::started(const std::string& job, const std::map<std::string, std::string>& programs) {
+  return append(Json{{"kind", "session"},
+                     {"job", job},
+                     {"time", utc_now()},
+                     {"process", ::getpid()},
+                     {"programs", programs}});
 }
 
 Result<void> SweepState::done(SweepTurn turn) {

@@ -61,7 +61,8 @@ struct SweepHistory {
   std::uint64_t seed = 0;
   std::string suite;  // of its pairs: its name and something that no other beginning has
   std::vector<SweepTurn> turns;
-  std::string job;              // of Slurm, submitted last; "": none
+  std::map<std::string, std::string> programs;  // that the last session ran, and what tells theirs apart
+  std::string job;                              // of Slurm, submitted last; "": none
   std::optional<SweepEnd> end;  // of the last session that ended by itself and was the last to write
   bool has(const std::string& cell, std::uint64_t round) const { return done_.contains({cell, round}); }
   void add(SweepTurn turn);
@@ -96,8 +97,9 @@ class SweepState {
   // Each is durable when it returns.
   Result<void> begin(const Json& identity, std::uint64_t seed);
   Result<void> submitted(const std::string& job);
-  Result<void> started(const std::string& job);  // a session, in that job or ""
-  Result<void> done(SweepTurn turn);             // and its records are in the results folder
+  // A session, in that job or "", with these programs: SweepHistory::programs.
+  Result<void> started(const std::string& job, const std::map<std::string, std::string>& programs = {});
+  Result<void> done(SweepTurn turn);  // and its records are in the results folder
   Result<void> ended(const SweepEnd& end);
 
   // A new folder for one run's records and words: its name below the work folder.

@@ -78,7 +78,7 @@ TEST_F(SweepJournal, KnowsWhatWasDone) {
     EXPECT_TRUE(state->history().identity.is_null());
     ASSERT_OK(state->begin(Json{{"command", "read"}}, 7));
     ASSERT_OK(state->submitted("12"));
-    ASSERT_OK(state->started("12"));
+    ASSERT_OK(state->started("12", {{"/bin/p", "7 bytes"}}));
     ASSERT_OK(state->done(turn(*state, "a", 0)));
     ASSERT_OK(state->done(turn(*state, "a", 1)));
     ASSERT_OK(state->ended({"12", 4, "budget"}));
@@ -89,6 +89,7 @@ TEST_F(SweepJournal, KnowsWhatWasDone) {
   EXPECT_EQ(history->identity, (Json{{"command", "read"}}));
   EXPECT_EQ(history->seed, 7U);
   EXPECT_EQ(history->job, "12");
+  EXPECT_EQ(history->programs, (std::map<std::string, std::string>{{"/bin/p", "7 bytes"}}));
   ASSERT_EQ(history->turns.size(), 2U);
   EXPECT_TRUE(history->has("a", 1));
   EXPECT_FALSE(history->has("a", 2));
