@@ -164,11 +164,12 @@ void LayerSum::add(const LayerSum& more) {
 }
 
 FileSums::FileSums(const Session& session) : session_(&session) {
-  std::size_t bytes = 0;
+  std::size_t entries = 0;
   for (const auto& image : session.images)
     for (const SessionBlock& block : image->view().blocks())
-      if (block.kind == PENSTOCK_BLOCK_COUNTERS) bytes += block.entries.size();
-  entries_.reserve(bytes / sizeof(penstock_counters));
+      if (block.kind == PENSTOCK_BLOCK_COUNTERS)
+        entries += block.entries.size() / std::max<std::size_t>(block.entry_bytes, PENSTOCK_READ_PART_BYTES);
+  entries_.reserve(entries);
   for (std::size_t i = 0; i < session.images.size(); ++i) {
     const std::uint64_t place = std::uint64_t{i} << kOffsetBits;
     session.images[i]->view().each<penstock_counters>(

@@ -55,7 +55,7 @@ struct penstock_span {
 // read.
 
 #define PENSTOCK_SESSION_MAGIC "PNSTKSES"  // 8 bytes, without the NUL
-#define PENSTOCK_SESSION_VERSION 1
+#define PENSTOCK_SESSION_VERSION 2
 #define PENSTOCK_SESSION_BYTE_ORDER 0x01020304u
 #define PENSTOCK_SESSION_SUFFIX ".session"  // of a process's file; <pid>-<begin_monotonic_ns><suffix>
 
@@ -166,29 +166,35 @@ enum penstock_layer {
   10                      // up to 100, 1 Ki, 10 Ki, 100 Ki, 1 Mi, 4 Mi, 10 Mi, 100 Mi, 1 Gi bytes, and more
 #define PENSTOCK_NEVER 0  // a time in ticks that has not come
 
+// How much of a penstock_counters is there.
+enum penstock_form {
+  PENSTOCK_READ_PART = 0,  // PENSTOCK_READ_PART_BYTES of it: nothing has been written yet
+  PENSTOCK_WHOLE = 1,
+  PENSTOCK_CONTINUED = 2  // as PENSTOCK_READ_PART; what came later, a write to begin with, is in another one
+};
+#define PENSTOCK_READ_PART_BYTES 192
+
 // What one thread did to one file through one layer. There may be several of one (thread, file, layer): they
 // are to be added. Rules of `sequential` and `consecutive` are Darshan's: a read is sequential if it begins
 // behind the last byte that the one before it read, consecutive if it begins right behind that, where "the
 // last byte" of a file of which nothing has been read yet is byte 0.
+//
+// Most files are only read: what is about writes stands at the end, and is not there where nothing was
+// written (penstock_block.entry_bytes says so of a whole block).
 struct penstock_counters {
   uint64_t file;  // of struct penstock_name
   uint64_t name;  // where in this file the struct penstock_name begins; 0 where no room was left for it
   uint32_t thread;
-  uint16_t layer;     // enum penstock_layer
-  uint16_t last_was;  // 1: its last operation was a read, 2: a write
+  uint16_t layer;    // enum penstock_layer
+  uint8_t last_was;  // 1: its last operation was a read, 2: a write
+  uint8_t form;      // enum penstock_form
   uint64_t bytes_read;
-  uint64_t bytes_written;
   uint64_t read_ticks;
-  uint64_t write_ticks;
   uint64_t meta_ticks;
 
   uint32_t reads;
-  uint32_t writes;
   uint32_t sequential_reads;
   uint32_t consecutive_reads;
-  uint32_t sequential_writes;
-  uint32_t consecutive_writes;
-  uint32_t read_write_switches;
   uint32_t opens;
   uint32_t closes;
   uint32_t stats;
@@ -199,16 +205,24 @@ struct penstock_counters {
   uint32_t failures;     // calls that failed; they are counted nowhere else
   uint32_t descriptors;  // that came of dup() and inheritance
   uint32_t read_sizes[PENSTOCK_SIZE_BUCKETS];
-  uint32_t write_sizes[PENSTOCK_SIZE_BUCKETS];
 
-  uint64_t last_read;  // the last byte that was read, and written
-  uint64_t last_written;
-  uint64_t size;  // of the file, as far as it has been seen: by stat, or by the last byte that was moved
+  uint64_t last_read;  // the last byte that was read
+  uint64_t size;       // of the file, as far as it has been seen: by stat, or by the last byte that was moved
   uint64_t mapped_bytes;
   uint64_t first_ticks;  // begin of the first operation, end of the last one
   uint64_t last_ticks;
   uint64_t first_read_ticks;
   uint64_t last_read_ticks;
+
+  // Here PENSTOCK_READ_PART ends.
+  uint64_t bytes_written;
+  uint64_t write_ticks;
+  uint32_t writes;
+  uint32_t sequential_writes;
+  uint32_t consecutive_writes;
+  uint32_t read_write_switches;
+  uint32_t write_sizes[PENSTOCK_SIZE_BUCKETS];
+  uint64_t last_written;  // the last byte that was written
   uint64_t first_write_ticks;
   uint64_t last_write_ticks;
 };
@@ -306,9 +320,10 @@ static_assert(sizeof(penstock_span) == 48 && offsetof(penstock_span, epoch) == 3
                   offsetof(penstock_span, component) == 40,
               "spans lie in files");
 static_assert(sizeof(penstock_session_header) <= PENSTOCK_HEADER_BYTES && sizeof(penstock_block) == 64 &&
-                  sizeof(penstock_counters) == 288 && sizeof(penstock_name) == 16 &&
-                  sizeof(penstock_thread) == 128 && sizeof(penstock_segment) == 48 &&
-                  sizeof(penstock_event) == 16,
+                  sizeof(penstock_counters) == 288 &&
+                  offsetof(penstock_counters, bytes_written) == PENSTOCK_READ_PART_BYTES &&
+                  sizeof(penstock_name) == 16 && sizeof(penstock_thread) == 128 &&
+                  sizeof(penstock_segment) == 48 && sizeof(penstock_event) == 16,
               "sessions lie in files");
 #else
 _Static_assert(sizeof(struct penstock_span) == 48, "spans lie in files");

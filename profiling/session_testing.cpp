@@ -66,7 +66,7 @@ void SessionBytes::set_kernel(std::uint64_t read_at_begin, std::uint64_t read_at
 std::uint64_t SessionBytes::append(penstock_block_kind kind, std::size_t entry_bytes, const void* entry,
                                    std::size_t bytes, std::string_view text) {
   const std::uint64_t whole = bytes + rounded(text.size(), entry_bytes == 0 ? 8 : 1);
-  auto at = open_.find(kind);
+  auto at = open_.find({kind, entry_bytes});
   const auto head = [&](std::uint64_t offset) {
     return reinterpret_cast<penstock_block*>(bytes_.data() + offset);
   };
@@ -83,7 +83,7 @@ std::uint64_t SessionBytes::append(penstock_block_kind kind, std::size_t entry_b
                                    .used = 0,
                                    .reserved = {}};
     header().file_end = bytes_.size();
-    at = open_.insert_or_assign(kind, offset).first;
+    at = open_.insert_or_assign(std::pair(kind, entry_bytes), offset).first;
   }
   penstock_block* const block = head(at->second);
   const std::uint64_t place = at->second + sizeof(penstock_block) + block->used;
@@ -103,7 +103,13 @@ std::uint64_t SessionBytes::add_name(std::uint64_t key, std::string_view text, u
 }
 
 void SessionBytes::add(const penstock_counters& counters) {
-  append(PENSTOCK_BLOCK_COUNTERS, sizeof counters, &counters, sizeof counters);
+  penstock_counters entry = counters;
+  const auto* bytes = reinterpret_cast<const char*>(&entry);
+  const bool whole = std::any_of(bytes + PENSTOCK_READ_PART_BYTES, bytes + sizeof entry,
+                                 [](char byte) { return byte != 0; });
+  entry.form = whole ? PENSTOCK_WHOLE : PENSTOCK_READ_PART;
+  const std::size_t length = whole ? sizeof entry : PENSTOCK_READ_PART_BYTES;
+  append(PENSTOCK_BLOCK_COUNTERS, length, &entry, length);
 }
 void SessionBytes::add(const penstock_thread& thread) {
   append(PENSTOCK_BLOCK_THREADS, sizeof thread, &thread, sizeof thread);

@@ -7,6 +7,7 @@
 #include <map>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "profiling/session_abi.h"
@@ -29,7 +30,7 @@ class SessionBytes {
   // Returns where the name begins.
   std::uint64_t add_name(std::string_view text, unsigned kind = PENSTOCK_REGULAR);
   std::uint64_t add_name(std::uint64_t key, std::string_view text, unsigned kind = PENSTOCK_REGULAR);
-  void add(const penstock_counters& counters);
+  void add(const penstock_counters& counters);  // its part about writes only where there is something in it
   void add(const penstock_thread& thread);
   void add(const penstock_segment& segment);
   void add(const penstock_span& span);
@@ -53,7 +54,7 @@ class SessionBytes {
 
   std::uint64_t block_bytes_;
   std::vector<std::byte> bytes_;
-  std::map<penstock_block_kind, std::uint64_t> open_;
+  std::map<std::pair<penstock_block_kind, std::size_t>, std::uint64_t> open_;  // by the size of entries, too
   std::map<std::uint64_t, std::uint64_t> names_;
 };
 

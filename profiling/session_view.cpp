@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstring>
+#include <span>
 #include <string>
 
 namespace penstock {
@@ -144,8 +146,14 @@ void SessionView::find_blocks(const NextData& next_data) {
 }
 
 penstock_counters SessionView::counters_at(std::uint64_t offset) const {
-  if (offset > bytes_.size() || bytes_.size() - offset < sizeof(penstock_counters)) return {};
-  return copy_at<penstock_counters>(bytes_, offset);
+  penstock_counters counters{};
+  if (offset > bytes_.size() || bytes_.size() - offset < PENSTOCK_READ_PART_BYTES) return {};
+  const std::span<const std::byte> from = bytes_.subspan(offset);
+  std::memcpy(&counters, from.data(), PENSTOCK_READ_PART_BYTES);
+  if (counters.form != PENSTOCK_WHOLE) return counters;
+  if (from.size() < sizeof counters) return {};
+  std::memcpy(&counters, from.data(), sizeof counters);
+  return counters;
 }
 
 SessionView::Name SessionView::name_at(std::uint64_t offset) const {

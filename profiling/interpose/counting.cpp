@@ -28,35 +28,6 @@ constexpr SizeBuckets make_size_buckets() {
 
 constinit const SizeBuckets size_buckets = make_size_buckets();
 
-void add_other(penstock_counters& c, const Operation& operation) noexcept {
-  switch (operation.call) {
-    case PENSTOCK_CALL_OPEN:
-      c.opens += 1;
-      break;
-    case PENSTOCK_CALL_CLOSE:
-      c.closes += 1;
-      break;
-    case PENSTOCK_CALL_STAT:
-      c.stats += 1;
-      break;
-    case PENSTOCK_CALL_SEEK:
-      c.seeks += 1;
-      break;
-    case PENSTOCK_CALL_SYNC:
-      c.syncs += 1;
-      break;
-    case PENSTOCK_CALL_MAP:
-      c.maps += 1;
-      c.mapped_bytes += static_cast<std::uint64_t>(operation.length);
-      break;
-    default:
-      c.other += 1;
-      break;
-  }
-  c.meta_ticks += operation.end - operation.begin;
-  c.last_ticks = operation.end;
-}
-
 void Update::put_by(std::uint64_t file, std::uint64_t name, const Operation& operation) noexcept {
   const std::uint32_t at = log_.put_by_count;
   if (at == ThreadLog::kPutBy) {
@@ -70,8 +41,8 @@ void Update::put_by(std::uint64_t file, std::uint64_t name, const Operation& ope
 void count_what_was_put_by(ThreadLog& log) noexcept {
   for (std::uint32_t i = 0; i < log.put_by_count; ++i) {
     const ThreadLog::PutBy& one = log.put_by[i];
-    penstock_counters* c = counters_of(log, one.file, one.operation.layer, one.name, nullptr, 0,
-                                       PENSTOCK_REGULAR, one.operation.begin);
+    penstock_counters* c = counters_of(log, {.file = one.file, .name = one.name}, one.operation.layer,
+                                       one.operation.call, one.operation.begin);
     if (c == nullptr) {
       count_drop(session.header->dropped_operations);
       continue;
@@ -84,7 +55,7 @@ void count_what_was_put_by(ThreadLog& log) noexcept {
   log.put_by_count = 0;
 }
 
-void count_slowly(ThreadLog& log, int fd, const Operation& operation) noexcept {
+penstock_counters* count_slowly(ThreadLog& log, int fd, const Operation& operation) noexcept {
   Update update(log);
   if (update.nested()) {
     const Description* description = described(fd);
@@ -93,29 +64,52 @@ void count_slowly(ThreadLog& log, int fd, const Operation& operation) noexcept {
     } else if (description->file != 0) {
       update.put_by(description->file, description->name, operation);
     }
-    return;
+    return nullptr;
   }
-  penstock_counters* c = find_counters(log, fd, operation.layer);
+  penstock_counters* c = find_counters(log, fd, operation.layer, operation.call);
   if (c == nullptr) {
     const Description* description = described(fd);
     if (description != nullptr && description->file != 0) {
       count_drop(session.header->dropped_operations);
     }
-    return;
+    return nullptr;
   }
   add_to(*c, operation);
   if (segments_wanted()) {
     add_segment(log, c->file, operation);
   }
+  return c;
+}
+
+penstock_counters* forget_counted(ThreadLog& log, int fd) noexcept {
+  const Description* description = described(fd);
+  if (description == nullptr) {
+    return nullptr;
+  }
+  Update update(log);
+  if (update.nested()) {
+    forget(fd);
+    return nullptr;
+  }
+  const ThreadLog::Cached& known = cached(log, fd, PENSTOCK_POSIX);
+  penstock_counters* c = known.counters;
+  if (c == nullptr || !fits(*c, PENSTOCK_CALL_CLOSE) ||
+      known.tag != cache_tag(description->serial.load(std::memory_order_relaxed), PENSTOCK_POSIX)) {
+    c = find_counters(log, fd, PENSTOCK_POSIX, PENSTOCK_CALL_CLOSE);
+  }
+  log.spare.forget(fd);
+  return c;
 }
 
 namespace {
 
 void count_name(ThreadLog& log, const AbsoluteName& name, const Operation& operation, penstock_file_kind kind,
                 std::int64_t size) noexcept {
-  penstock_counters* c = operation.failed != 0 ? existing_counters(log, name.file, operation.layer)
-                                               : counters_of(log, name.file, operation.layer, 0, name.text,
-                                                             name.length, kind, operation.begin);
+  penstock_counters* c =
+      operation.failed != 0
+          ? existing_counters(log, name.file, operation.layer)
+          : counters_of(log, {.file = name.file, .text = name.text, .length = name.length, .kind = kind},
+                        operation.layer, operation.call, operation.begin);
   if (c == nullptr) {
     return;
   }
@@ -145,16 +139,6 @@ void count_path(ThreadLog& log, int at, const char* path, const Operation& opera
   AbsoluteName& name = log.name;
   if (absolute_name(at, path, name)) {
     count_name(log, name, operation, kind, size);
-  }
-}
-
-void note_size(ThreadLog& log, int fd, penstock_layer layer, std::int64_t size) noexcept {
-  const ThreadLog::Cached& known = cached(log, fd, layer);
-  const Description* description = described(fd);
-  if (description != nullptr && known.counters != nullptr &&
-      size > static_cast<std::int64_t>(known.counters->size) &&
-      known.tag == cache_tag(description->serial.load(std::memory_order_relaxed), layer)) {
-    known.counters->size = static_cast<std::uint64_t>(size);
   }
 }
 
@@ -189,7 +173,7 @@ void count_open(ThreadLog& log, int at, const char* path, int flags, int fd,
   if (named) {
     expect_file(log, name.file, operation.layer);
   }
-  Description* description = make_description();
+  Description* description = log.spare.make();
   if (description == nullptr) {
     forget(fd);
     count_drop(session.header->dropped_operations);
@@ -200,8 +184,13 @@ void count_open(ThreadLog& log, int at, const char* path, int flags, int fd,
   penstock_counters* c = nullptr;
   if (named) {
     description->file = name.file;
-    c = counters_of(log, name.file, operation.layer, 0, name.text, name.length,
-                    static_cast<penstock_file_kind>(description->kind), operation.begin);
+    const bool to_write = (flags & O_ACCMODE) != O_RDONLY;
+    c = counters_of(log,
+                    {.file = name.file,
+                     .text = name.text,
+                     .length = name.length,
+                     .kind = static_cast<penstock_file_kind>(description->kind)},
+                    operation.layer, to_write ? PENSTOCK_CALL_WRITE : operation.call, operation.begin);
     if (c == nullptr) {
       count_drop(session.header->dropped_operations);
     } else {
@@ -220,21 +209,20 @@ void count_open(ThreadLog& log, int at, const char* path, int flags, int fd,
   describe(fd, description);
 }
 
-penstock_counters* counters_now(ThreadLog& log, int fd, penstock_layer layer) noexcept {
+penstock_counters* counters_now(ThreadLog& log, int fd, penstock_layer layer, penstock_call call) noexcept {
   Update update(log);
-  return update.nested() ? nullptr : find_counters(log, fd, layer);
+  return update.nested() ? nullptr : find_counters(log, fd, layer, call);
 }
 
-Description* known_description(ThreadLog& log, int fd) noexcept {
-  Description* description = described(fd);
-  if (description == nullptr && fd >= 0) [[unlikely]] {
-    Update update(log);
-    if (!update.nested()) {
-      find_counters(log, fd, PENSTOCK_POSIX);
-      description = described(fd);
-    }
+Description* learned_description(ThreadLog& log, int fd) noexcept {
+  if (fd < 0) {
+    return nullptr;
   }
-  return description;
+  const Update update(log);
+  if (!update.nested()) {
+    find_counters(log, fd, PENSTOCK_POSIX, PENSTOCK_CALL_OTHER);
+  }
+  return described(fd);
 }
 
 }  // namespace penstock::interpose

@@ -47,13 +47,16 @@ inline void add_read(penstock_counters& c, std::int64_t offset, std::int64_t byt
   const auto reached = static_cast<std::uint64_t>(offset + bytes);
   c.size = reached > c.size ? reached : c.size;
   c.read_sizes[size_bucket(static_cast<std::uint64_t>(bytes))] += 1;
-  c.read_write_switches += c.last_was == 2 ? 1U : 0U;
+  if (c.last_was == 2) [[unlikely]] {  // and so it is a whole one
+    c.read_write_switches += 1;
+  }
   c.last_was = 1;
   c.read_ticks += end - begin;
   c.first_read_ticks = c.first_read_ticks == PENSTOCK_NEVER ? begin : c.first_read_ticks;
   c.last_read_ticks = end;
 }
 
+// To whole ones only, as all who count see to by fits().
 inline void add_write(penstock_counters& c, std::int64_t offset, std::int64_t bytes, std::uint64_t begin,
                       std::uint64_t end) noexcept {
   const auto last = static_cast<std::int64_t>(c.last_written);
@@ -73,9 +76,36 @@ inline void add_write(penstock_counters& c, std::int64_t offset, std::int64_t by
 }
 
 // All calls but reads and writes.
-void add_other(penstock_counters& c, const Operation& operation) noexcept;
+[[gnu::always_inline]] inline void add_other(penstock_counters& c, const Operation& operation) noexcept {
+  switch (operation.call) {
+    case PENSTOCK_CALL_OPEN:
+      c.opens += 1;
+      break;
+    case PENSTOCK_CALL_CLOSE:
+      c.closes += 1;
+      break;
+    case PENSTOCK_CALL_STAT:
+      c.stats += 1;
+      break;
+    case PENSTOCK_CALL_SEEK:
+      c.seeks += 1;
+      break;
+    case PENSTOCK_CALL_SYNC:
+      c.syncs += 1;
+      break;
+    case PENSTOCK_CALL_MAP:
+      c.maps += 1;
+      c.mapped_bytes += static_cast<std::uint64_t>(operation.length);
+      break;
+    default:
+      c.other += 1;
+      break;
+  }
+  c.meta_ticks += operation.end - operation.begin;
+  c.last_ticks = operation.end;
+}
 
-inline void add_to(penstock_counters& c, const Operation& operation) noexcept {
+[[gnu::always_inline]] inline void add_to(penstock_counters& c, const Operation& operation) noexcept {
   if (operation.failed != 0) [[unlikely]] {
     c.failures += 1;
   } else if (operation.call == PENSTOCK_CALL_READ) {
@@ -121,8 +151,30 @@ class Update {
   bool nested_;
 };
 
+// The same where nothing is under way.
+class OuterUpdate {
+ public:
+  explicit OuterUpdate(ThreadLog& log) noexcept : log_(log) {
+    log.updating = stack_top();
+    std::atomic_signal_fence(std::memory_order_seq_cst);
+  }
+  ~OuterUpdate() {
+    std::atomic_signal_fence(std::memory_order_seq_cst);
+    if (log_.put_by_count != 0) [[unlikely]] {
+      count_what_was_put_by(log_);
+    }
+    log_.updating = nullptr;
+  }
+  OuterUpdate(const OuterUpdate&) = delete;
+  OuterUpdate& operator=(const OuterUpdate&) = delete;
+
+ private:
+  ThreadLog& log_;
+};
+
 // The rare ways of count(): an unknown descriptor, an update that is under way, segments.
-[[gnu::noinline]] void count_slowly(ThreadLog& log, int fd, const Operation& operation) noexcept;
+[[gnu::noinline]] penstock_counters* count_slowly(ThreadLog& log, int fd,
+                                                  const Operation& operation) noexcept;
 
 inline std::uint64_t cache_tag(std::uint64_t serial, penstock_layer layer) noexcept {
   return serial * 8 + static_cast<std::uint64_t>(layer);
@@ -131,48 +183,75 @@ inline ThreadLog::Cached& cached(ThreadLog& log, int fd, penstock_layer layer) n
   return log.cache[(static_cast<unsigned>(fd) + unsigned{layer} * 97U) % ThreadLog::kCached];
 }
 
-// More of these and another record is begun, so that no counter of 32 bits overflows.
+// More of one kind and another record is begun, so that no counter of 32 bits overflows.
 constexpr std::uint32_t kMostOperations = 1U << 31U;
-inline bool is_full(const penstock_counters& c) noexcept {
-  return ((c.reads | c.writes | c.seeks | c.stats | c.opens | c.other) & kMostOperations) != 0;
+inline std::uint32_t calls_of(const penstock_counters& c, penstock_call call) noexcept {
+  switch (call) {
+    case PENSTOCK_CALL_OPEN:
+      return c.opens;
+    case PENSTOCK_CALL_CLOSE:
+      return c.closes;
+    case PENSTOCK_CALL_READ:
+      return c.reads;
+    case PENSTOCK_CALL_WRITE:
+      return c.writes;
+    case PENSTOCK_CALL_STAT:
+      return c.stats;
+    case PENSTOCK_CALL_SEEK:
+      return c.seeks;
+    case PENSTOCK_CALL_SYNC:
+      return c.syncs;
+    case PENSTOCK_CALL_MAP:
+      return c.maps;
+    default:
+      return c.other;
+  }
+}
+// Whether the call may be counted there; else counters_of() has others.
+inline bool fits(const penstock_counters& c, penstock_call call) noexcept {
+  const bool there = call == PENSTOCK_CALL_WRITE ? c.form == PENSTOCK_WHOLE : c.form != PENSTOCK_CONTINUED;
+  return there && calls_of(c, call) < kMostOperations;
 }
 
-// An operation on a descriptor.
-inline void count(ThreadLog& log, int fd, const Operation& operation) noexcept {
+// An operation on a descriptor. Gives the counters that it was added to, as long as nothing else is counted;
+// null where it was not, or not yet.
+[[gnu::always_inline]] inline penstock_counters* count(ThreadLog& log, int fd,
+                                                       const Operation& operation) noexcept {
   const Description* description = described(fd);
   const ThreadLog::Cached& known = cached(log, fd, operation.layer);
+  penstock_counters* counters = known.counters;
   if (description == nullptr ||
       known.tag != cache_tag(description->serial.load(std::memory_order_relaxed), operation.layer) ||
-      segments_wanted()) [[unlikely]] {
-    count_slowly(log, fd, operation);
-    return;
+      segments_wanted() || log.updating != nullptr ||
+      (counters != nullptr && !fits(*counters, operation.call))) [[unlikely]] {
+    const Operation copy = operation;  // so that elsewhere it need not be in memory at all
+    return count_slowly(log, fd, copy);
   }
-  if (known.counters == nullptr) {
-    return;
+  if (counters == nullptr) {
+    return nullptr;
   }
-  Update update(log);
-  if (update.nested() || is_full(*known.counters)) [[unlikely]] {
-    if (update.nested()) {
-      update.put_by(description->file, description->name, operation);
-      return;
-    }
-    find_counters(log, fd, operation.layer);
-  }
-  add_to(*known.counters, operation);
+  const OuterUpdate update(log);
+  add_to(*counters, operation);
+  return counters;
 }
 
-// For what is counted after its descriptor is gone: its counters (null: for no file), and an operation on
-// them.
-penstock_counters* counters_now(ThreadLog& log, int fd, penstock_layer layer) noexcept;
-inline void count_in(ThreadLog& log, penstock_counters& counters, const Operation& operation) noexcept {
+// For what is counted after its descriptor is gone: its counters (null: for no file), and an operation that
+// fits them.
+penstock_counters* counters_now(ThreadLog& log, int fd, penstock_layer layer, penstock_call call) noexcept;
+// Likewise of a descriptor that is about to be closed: it stands for nothing from now on.
+penstock_counters* forget_counted(ThreadLog& log, int fd) noexcept;
+[[gnu::always_inline]] inline void count_in(ThreadLog& log, penstock_counters& counters,
+                                            const Operation& operation) noexcept {
   Update update(log);
   if (update.nested()) [[unlikely]] {
-    update.put_by(counters.file, counters.name, operation);
+    const Operation copy = operation;
+    update.put_by(counters.file, counters.name, copy);
     return;
   }
   add_to(counters, operation);
   if (segments_wanted()) [[unlikely]] {
-    add_segment(log, counters.file, operation);
+    const Operation copy = operation;
+    add_segment(log, counters.file, copy);
   }
 }
 
@@ -186,7 +265,7 @@ template <penstock_call kCall>
   penstock_counters* counters = known.counters;
   if (description == nullptr ||
       known.tag != cache_tag(description->serial.load(std::memory_order_relaxed), layer) ||
-      segments_wanted() || log.updating != nullptr || (counters != nullptr && is_full(*counters)))
+      segments_wanted() || log.updating != nullptr || (counters != nullptr && !fits(*counters, kCall)))
       [[unlikely]] {
     count_slowly(
         log, fd,
@@ -196,18 +275,12 @@ template <penstock_call kCall>
   if (counters == nullptr) {
     return;
   }
-  log.updating = stack_top();
-  std::atomic_signal_fence(std::memory_order_seq_cst);
+  const OuterUpdate update(log);
   if constexpr (kCall == PENSTOCK_CALL_READ) {
     add_read(*counters, offset, bytes, begin, end);
   } else {
     add_write(*counters, offset, bytes, begin, end);
   }
-  std::atomic_signal_fence(std::memory_order_seq_cst);
-  if (log.put_by_count != 0) [[unlikely]] {
-    count_what_was_put_by(log);
-  }
-  log.updating = nullptr;
 }
 
 // The kernel adds these to rchar and wchar, whatever the descriptor is.
@@ -225,9 +298,11 @@ void count_path(ThreadLog& log, int at, const char* path, const Operation& opera
 // open() and its kin, which made `fd` (or failed: -1): from now on that is known, its position is 0.
 void count_open(ThreadLog& log, int at, const char* path, int flags, int fd,
                 const Operation& operation) noexcept;
-// What a descriptor stands for, asked of /proc if nobody knows; null where that does not know either.
-Description* known_description(ThreadLog& log, int fd) noexcept;
-// What stat said of a descriptor's file.
-void note_size(ThreadLog& log, int fd, penstock_layer layer, std::int64_t size) noexcept;
+// Asks /proc what a descriptor stands for; null where that does not know either.
+[[gnu::cold]] Description* learned_description(ThreadLog& log, int fd) noexcept;
+inline Description* known_description(ThreadLog& log, int fd) noexcept {
+  Description* description = described(fd);
+  return description != nullptr ? description : learned_description(log, fd);
+}
 
 }  // namespace penstock::interpose

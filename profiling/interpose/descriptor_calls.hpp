@@ -42,8 +42,7 @@ int closed(int fd, Call call) noexcept {
     ring_ends(fd);
   }
   // Before it is closed: the next moment another thread may have another file under this number.
-  penstock_counters* counters = described(fd) == nullptr ? nullptr : counters_now(*log, fd, PENSTOCK_POSIX);
-  forget(fd);
+  penstock_counters* counters = forget_counted(*log, fd);
   Operation operation{.call = PENSTOCK_CALL_CLOSE, .begin = ticks()};
   const int result = call();
   operation.end = ticks();

@@ -18,7 +18,6 @@ constexpr std::size_t kAtOnce = 64;
 struct alignas(64) FreeList {
   std::atomic_flag locked;
   Description* first = nullptr;
-  std::uint64_t made = 0;
 };
 FreeList free_lists[kLists];
 thread_local std::size_t own_list __attribute__((tls_model("initial-exec"))) = 0;
@@ -38,11 +37,75 @@ class Taken {
   Taken(const Taken&) = delete;
   Taken& operator=(const Taken&) = delete;
   Description*& first() noexcept { return list_->first; }
-  std::uint64_t serial() noexcept { return ++list_->made * kLists + own_list; }  // never 0, never twice
 
  private:
   FreeList* list_;
 };
+
+// Serials are never 0 and never come twice.
+constexpr std::uint64_t kSerialsAtOnce = 4096;
+std::uint64_t set_serials_aside() noexcept {
+  static constinit std::atomic<std::uint64_t> next{kSerialsAtOnce};
+  return next.fetch_add(kSerialsAtOnce, std::memory_order_relaxed);
+}
+
+// A description that nobody else knows, as a new one.
+Description* begun(Description* made, std::uint64_t serial) noexcept {
+  made->file = 0;
+  made->name = 0;
+  made->kind = PENSTOCK_REGULAR;
+  made->appends = false;
+  made->position.store(0, std::memory_order_relaxed);
+  made->references.store(1, std::memory_order_relaxed);
+  made->serial.store(serial, std::memory_order_release);
+  return made;
+}
+
+Description* take_free() noexcept {
+  Taken list;
+  if (list.first() == nullptr) {
+    void* memory = private_memory(kAtOnce * sizeof(Description));
+    if (memory == nullptr) {
+      return nullptr;
+    }
+    auto* fresh = static_cast<Description*>(memory);
+    for (std::size_t i = 0; i < kAtOnce; ++i) {
+      new (fresh + i) Description;
+      fresh[i].next_free = i + 1 < kAtOnce ? fresh + i + 1 : nullptr;
+    }
+    list.first() = fresh;
+  }
+  Description* taken = list.first();
+  list.first() = taken->next_free;
+  return taken;
+}
+
+void put_back(Description* description) noexcept {
+  Taken list;
+  description->next_free = list.first();
+  list.first() = description;
+}
+
+// Gives the reference back; whether it was the last one, and the description is the caller's alone. Who makes
+// another reference has one: where there is but this one, nobody does.
+bool was_last(Description* description) noexcept {
+  if (description->references.load(std::memory_order_acquire) != 1 &&
+      description->references.fetch_sub(1, std::memory_order_acq_rel) != 1) {
+    return false;
+  }
+  description->serial.store(0, std::memory_order_release);
+  return true;
+}
+
+// What the descriptor stood for, and does not any more.
+[[gnu::always_inline]] inline Description* taken_away(int fd) noexcept {
+  if (described(fd) == nullptr) {
+    return nullptr;
+  }
+  DescriptorPage* page =
+      descriptor_pages[static_cast<unsigned>(fd) / kDescriptorsPerPage].load(std::memory_order_acquire);
+  return page->at[fd % kDescriptorsPerPage].exchange(nullptr, std::memory_order_acq_rel);
+}
 
 DescriptorPage* page_of(unsigned fd) noexcept {
   if (fd >= unsigned{kDescriptorPages} * kDescriptorsPerPage) {
@@ -67,42 +130,37 @@ DescriptorPage* page_of(unsigned fd) noexcept {
 }  // namespace
 
 Description* make_description() noexcept {
-  Description* made = nullptr;
-  std::uint64_t serial = 0;
-  {
-    Taken list;
-    if (list.first() == nullptr) {
-      void* memory = private_memory(kAtOnce * sizeof(Description));
-      if (memory == nullptr) {
-        return nullptr;
-      }
-      auto* fresh = static_cast<Description*>(memory);
-      for (std::size_t i = 0; i < kAtOnce; ++i) {
-        new (fresh + i) Description;
-        fresh[i].next_free = i + 1 < kAtOnce ? fresh + i + 1 : nullptr;
-      }
-      list.first() = fresh;
-    }
-    made = list.first();
-    list.first() = made->next_free;
-    serial = list.serial();
+  Description* made = take_free();
+  return made == nullptr ? nullptr : begun(made, set_serials_aside());
+}
+
+Description* SpareDescription::make() noexcept {
+  Description* made = spare_ != nullptr ? spare_ : take_free();
+  if (made == nullptr) [[unlikely]] {
+    return nullptr;
   }
-  made->file = 0;
-  made->name = 0;
-  made->kind = PENSTOCK_REGULAR;
-  made->appends = false;
-  made->position.store(0, std::memory_order_relaxed);
-  made->references.store(1, std::memory_order_relaxed);
-  made->serial.store(serial, std::memory_order_release);
-  return made;
+  spare_ = nullptr;
+  if (next_serial_ % kSerialsAtOnce == 0) [[unlikely]] {
+    next_serial_ = set_serials_aside();
+  }
+  return begun(made, next_serial_++);
+}
+
+void SpareDescription::forget(int fd) noexcept {
+  Description* before = taken_away(fd);
+  if (before == nullptr || !was_last(before)) {
+    return;
+  }
+  if (spare_ == nullptr) [[likely]] {
+    spare_ = before;
+  } else {
+    put_back(before);
+  }
 }
 
 void drop_reference(Description* description) noexcept {
-  if (description->references.fetch_sub(1, std::memory_order_acq_rel) == 1) {
-    description->serial.store(0, std::memory_order_release);
-    Taken list;
-    description->next_free = list.first();
-    list.first() = description;
+  if (was_last(description)) {
+    put_back(description);
   }
 }
 
@@ -112,20 +170,19 @@ void describe(int fd, Description* description) noexcept {
     drop_reference(description);
     return;
   }
-  Description* before = page->at[fd % kDescriptorsPerPage].exchange(description, std::memory_order_acq_rel);
-  if (before != nullptr) {
+  std::atomic<Description*>& at = page->at[fd % kDescriptorsPerPage];
+  if (at.load(std::memory_order_acquire) == nullptr) [[likely]] {
+    at.store(description,
+             std::memory_order_release);  // if two come at once, one is lost, and no more than that
+    return;
+  }
+  if (Description* before = at.exchange(description, std::memory_order_acq_rel); before != nullptr) {
     drop_reference(before);
   }
 }
 
 void forget(int fd) noexcept {
-  if (described(fd) == nullptr) {
-    return;
-  }
-  DescriptorPage* page =
-      descriptor_pages[static_cast<unsigned>(fd) / kDescriptorsPerPage].load(std::memory_order_acquire);
-  Description* before = page->at[fd % kDescriptorsPerPage].exchange(nullptr, std::memory_order_acq_rel);
-  if (before != nullptr) {
+  if (Description* before = taken_away(fd); before != nullptr) {
     drop_reference(before);
   }
 }

@@ -52,6 +52,20 @@ inline Description* described(int fd) noexcept {
 Description* make_description() noexcept;
 void drop_reference(Description* description) noexcept;
 
+// A description that a thread has let go of and will need again soon: most files are opened, read and closed
+// by one thread. Only that thread comes here, and no signal's handler within.
+class SpareDescription {
+ public:
+  // make_description(), from here if there is one.
+  Description* make() noexcept;
+  // forget(), and what nobody uses any more is kept here.
+  void forget(int fd) noexcept;
+
+ private:
+  Description* spare_ = nullptr;
+  std::uint64_t next_serial_ = 0;  // of those that are set aside for this thread
+};
+
 // fd is a descriptor of `description` from now on, which gives it the caller's reference. What it was before
 // is let go of.
 void describe(int fd, Description* description) noexcept;

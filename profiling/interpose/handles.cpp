@@ -83,8 +83,8 @@ HandleFile count_named(ThreadLog& log, const char* path, const Operation& operat
   if (update.nested() || !absolute_name(AT_FDCWD, path, name)) {
     return {};
   }
-  penstock_counters* c = counters_of(log, name.file, operation.layer, 0, name.text, name.length,
-                                     PENSTOCK_REGULAR, operation.begin);
+  penstock_counters* c = counters_of(log, {.file = name.file, .text = name.text, .length = name.length},
+                                     operation.layer, operation.call, operation.begin);
   if (c == nullptr) {
     count_drop(session.header->dropped_operations);
     return {};
@@ -105,8 +105,8 @@ void count_handle(ThreadLog& log, const HandleFile& file, const Operation& opera
     update.put_by(file.file, file.name, operation);
     return;
   }
-  penstock_counters* c =
-      counters_of(log, file.file, operation.layer, file.name, nullptr, 0, PENSTOCK_REGULAR, operation.begin);
+  penstock_counters* c = counters_of(log, {.file = file.file, .name = file.name}, operation.layer,
+                                     operation.call, operation.begin);
   if (c == nullptr) {
     count_drop(session.header->dropped_operations);
     return;

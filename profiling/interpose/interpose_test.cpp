@@ -123,6 +123,31 @@ TEST(Descriptors, ShareWhatDupMadeOfOne) {
   EXPECT_EQ(described(std::numeric_limits<int>::max()), nullptr);
 }
 
+TEST(Descriptors, AreSparedForTheNextWithoutBeingTheSame) {
+  SpareDescription spare;
+  Description* first = spare.make();
+  ASSERT_NE(first, nullptr);
+  const std::uint64_t serial = first->serial.load();
+  first->file = 7;
+  describe(910, first);
+  describe_duplicate(910, 911);
+  spare.forget(910);
+  EXPECT_EQ(described(911), first);
+  EXPECT_EQ(first->serial.load(), serial);
+  Description* second = spare.make();
+  EXPECT_NE(second, first);  // which is still in use
+  describe(910, second);
+  spare.forget(911);
+  EXPECT_EQ(first->serial.load(), 0U);
+  EXPECT_EQ(spare.make(), first);
+  EXPECT_NE(first->serial.load(), serial);
+  EXPECT_NE(first->serial.load(), second->serial.load());
+  EXPECT_EQ(first->file, 0U);
+  drop_reference(first);
+  spare.forget(910);
+  spare.forget(910);  // which is gone
+}
+
 TEST(WatchedEnvironment, AddsWhatIsMissing) {
   ::setenv("PENSTOCK_PROFILE_SESSION", "/nowhere", 1);
   keep_environment();
@@ -189,25 +214,84 @@ TEST_F(InSession, ARecordThatIsFullIsFollowedByAnother) {
   ThreadLog* log = thread_log();
   ASSERT_NE(log, nullptr);
   const char text[] = "/full";
-  penstock_counters* first =
-      counters_of(*log, 4711, PENSTOCK_POSIX, 0, text, sizeof(text) - 1, PENSTOCK_REGULAR, 1);
+  const FileRecord file{.file = 4711, .text = text, .length = sizeof(text) - 1};
+  penstock_counters* first = counters_of(*log, file, PENSTOCK_POSIX, PENSTOCK_CALL_READ, 1);
   ASSERT_NE(first, nullptr);
-  EXPECT_EQ(counters_of(*log, 4711, PENSTOCK_POSIX, 0, text, sizeof(text) - 1, PENSTOCK_REGULAR, 1), first);
+  EXPECT_EQ(counters_of(*log, file, PENSTOCK_POSIX, PENSTOCK_CALL_READ, 1), first);
   first->reads = kMostOperations;
-  penstock_counters* second =
-      counters_of(*log, 4711, PENSTOCK_POSIX, 0, text, sizeof(text) - 1, PENSTOCK_REGULAR, 1);
+  penstock_counters* second = counters_of(*log, file, PENSTOCK_POSIX, PENSTOCK_CALL_READ, 1);
   ASSERT_NE(second, first);
   EXPECT_EQ(second->name, first->name);
   EXPECT_EQ(existing_counters(*log, 4711, PENSTOCK_POSIX), second);
-  EXPECT_NE(counters_of(*log, 4711, PENSTOCK_STDIO, first->name, nullptr, 0, PENSTOCK_REGULAR, 1), second);
+  EXPECT_NE(counters_of(*log, file, PENSTOCK_STDIO, PENSTOCK_CALL_READ, 1), second);
+}
+
+TEST_F(InSession, WhatIsOnlyReadTakesLessRoomUntilItIsWritten) {
+  ThreadLog* log = thread_log();
+  ASSERT_NE(log, nullptr);
+  const char text[] = "/read, then written";
+  const FileRecord file{.file = 815, .text = text, .length = sizeof(text) - 1};
+  penstock_counters* part = counters_of(*log, file, PENSTOCK_POSIX, PENSTOCK_CALL_OPEN, 1);
+  penstock_counters* behind =
+      counters_of(*log, {.file = 816, .name = 64}, PENSTOCK_POSIX, PENSTOCK_CALL_READ, 1);
+  ASSERT_NE(part, nullptr);
+  ASSERT_NE(behind, nullptr);
+  EXPECT_EQ(reinterpret_cast<char*>(behind) - reinterpret_cast<char*>(part), PENSTOCK_READ_PART_BYTES);
+  EXPECT_EQ(part->form, PENSTOCK_READ_PART);
+  add_read(*part, 0, 100, 1, 2);
+  EXPECT_TRUE(fits(*part, PENSTOCK_CALL_READ));
+  EXPECT_FALSE(fits(*part, PENSTOCK_CALL_WRITE));
+
+  penstock_counters* whole = counters_of(*log, file, PENSTOCK_POSIX, PENSTOCK_CALL_WRITE, 3);
+  ASSERT_NE(whole, nullptr);
+  EXPECT_EQ(whole->form, PENSTOCK_WHOLE);
+  EXPECT_EQ(whole->name, part->name);
+  EXPECT_EQ(part->form, PENSTOCK_CONTINUED);  // who has it in a cache asks again
+  EXPECT_FALSE(fits(*part, PENSTOCK_CALL_READ));
+  EXPECT_EQ(counters_of(*log, file, PENSTOCK_POSIX, PENSTOCK_CALL_READ, 4), whole);
+  add_read(*whole, 100, 100, 4, 5);  // goes on where the part ended
+  EXPECT_EQ(whole->consecutive_reads, 1U);
+  add_write(*whole, 0, 10, 6, 7);
+  EXPECT_EQ(whole->read_write_switches, 1U);
+  EXPECT_EQ(behind->bytes_read, 0U);
+  EXPECT_EQ(behind->writes, 0U);
+}
+
+TEST_F(InSession, ADescriptorsCountersFitWhatIsDoneToIt) {
+  ThreadLog* log = thread_log();
+  ASSERT_NE(log, nullptr);
+  constexpr int kDescriptor = 950;
+  count_open(*log, AT_FDCWD, "/opened to be read", O_RDONLY, kDescriptor,
+             {.call = PENSTOCK_CALL_OPEN, .begin = 1, .end = 2});
+  const penstock_counters* c =
+      count(*log, kDescriptor, {.call = PENSTOCK_CALL_READ, .offset = 0, .length = 5, .begin = 2, .end = 3});
+  ASSERT_NE(c, nullptr);
+  EXPECT_EQ(c->form, PENSTOCK_READ_PART);
+  count_moved<PENSTOCK_CALL_WRITE>(*log, kDescriptor, PENSTOCK_POSIX, 5, 7, 3, 4);  // by an ioctl, say
+  const penstock_counters* later =
+      count(*log, kDescriptor, {.call = PENSTOCK_CALL_READ, .offset = 5, .length = 5, .begin = 5, .end = 6});
+  ASSERT_NE(later, nullptr);
+  EXPECT_EQ(later->form, PENSTOCK_WHOLE);
+  EXPECT_EQ(later->bytes_written, 7U);
+  EXPECT_EQ(later->consecutive_reads, 1U);
+  EXPECT_EQ(c->bytes_read + later->bytes_read, 10U);
+  EXPECT_EQ(forget_counted(*log, kDescriptor), later);
+  EXPECT_EQ(described(kDescriptor), nullptr);
+
+  count_open(*log, AT_FDCWD, "/opened to be written", O_RDWR, kDescriptor,
+             {.call = PENSTOCK_CALL_OPEN, .begin = 1, .end = 2});
+  c = count(*log, kDescriptor, {.call = PENSTOCK_CALL_STAT, .begin = 2, .end = 3});
+  ASSERT_NE(c, nullptr);
+  EXPECT_EQ(c->form, PENSTOCK_WHOLE);
+  EXPECT_EQ(forget_counted(*log, kDescriptor), c);
 }
 
 TEST_F(InSession, AnOperationWithinAnUpdateIsCountedBehindIt) {
   ThreadLog* log = thread_log();
   ASSERT_NE(log, nullptr);
   const char text[] = "/nested";
-  penstock_counters* c =
-      counters_of(*log, 99, PENSTOCK_POSIX, 0, text, sizeof(text) - 1, PENSTOCK_REGULAR, 1);
+  penstock_counters* c = counters_of(*log, {.file = 99, .text = text, .length = sizeof(text) - 1},
+                                     PENSTOCK_POSIX, PENSTOCK_CALL_READ, 1);
   ASSERT_NE(c, nullptr);
   const Operation read{.call = PENSTOCK_CALL_READ, .offset = 0, .length = 5, .begin = 1, .end = 2};
   {

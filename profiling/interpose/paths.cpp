@@ -54,28 +54,29 @@ bool append_parts(AbsoluteName& name, const char* path) noexcept {
   return true;
 }
 
-std::uint64_t eight_at(const char* text) noexcept {
-  std::uint64_t bytes = 0;
+using Sixteen = unsigned char __attribute__((vector_size(16)));
+Sixteen sixteen_at(const char* text) noexcept {
+  Sixteen bytes;
   memcpy(&bytes, text, sizeof(bytes));
   return bytes;
 }
 
 // Whether there may be "//" or "/." in it; some bytes behind its end are read.
 bool may_have_other_parts(const char* text, std::size_t length) noexcept {
-  constexpr std::uint64_t kOnes = 0x0101010101010101U;
-  constexpr std::uint64_t kSlashes = kOnes * '/';  // '.' is the character before it
-  const auto zeros = [](std::uint64_t bytes) { return (bytes - kOnes) & ~bytes & (kOnes << 7U); };
-  std::uint64_t found = 0;
+  Sixteen found{};
   for (std::size_t i = 0; i < length; i += sizeof(found)) {
-    found |= zeros(eight_at(text + i) ^ kSlashes) & zeros((eight_at(text + i + 1) | kOnes) ^ kSlashes);
+    const Sixteen behind = sixteen_at(text + i + 1);
+    found |= reinterpret_cast<Sixteen>((sixteen_at(text + i) == '/') & ((behind == '/') | (behind == '.')));
   }
-  return found != 0;
+  std::uint64_t halves[2];
+  memcpy(halves, &found, sizeof(halves));
+  return (halves[0] | halves[1]) != 0;
 }
 
 // Likewise. Most paths are copied as they are: they have neither "//" nor a part that begins with ".", nor
 // "/" at the end.
 bool append(AbsoluteName& name, const char* path) noexcept {
-  constexpr std::size_t kReadBehind = 16;
+  constexpr std::size_t kReadBehind = sizeof(Sixteen) + 1;
   const std::size_t length = strlen(path);
   const std::size_t slash = *path == '/' ? 0 : 1;
   if (length == 0 || path[length - 1] == '/' ||

@@ -26,8 +26,8 @@ HandleFile named(ThreadLog& log, int at, std::uint64_t path) noexcept {
   if (update.nested() || text == nullptr || !absolute_name(at, text, name)) {
     return {};
   }
-  const penstock_counters* c =
-      counters_of(log, name.file, PENSTOCK_RING, 0, name.text, name.length, PENSTOCK_REGULAR, ticks());
+  const penstock_counters* c = counters_of(log, {.file = name.file, .text = name.text, .length = name.length},
+                                           PENSTOCK_RING, PENSTOCK_CALL_OTHER, ticks());
   return {.file = name.file, .name = c == nullptr ? 0 : c->name};
 }
 

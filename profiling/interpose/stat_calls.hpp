@@ -48,9 +48,10 @@ int stat_of_descriptor(int fd, const About* about, Call call) noexcept {
   const std::uint64_t begin = ticks();
   const int result = call();
   const std::uint64_t end = ticks();
-  count(*log, fd, {.call = PENSTOCK_CALL_STAT, .failed = result < 0 ? errno : 0, .begin = begin, .end = end});
-  if (result == 0 && S_ISREG(mode_in(*about))) {
-    note_size(*log, fd, PENSTOCK_POSIX, static_cast<std::int64_t>(size_in(*about)));
+  penstock_counters* counters = count(
+      *log, fd, {.call = PENSTOCK_CALL_STAT, .failed = result < 0 ? errno : 0, .begin = begin, .end = end});
+  if (counters != nullptr && result == 0 && S_ISREG(mode_in(*about))) {
+    counters->size = size_in(*about) > counters->size ? size_in(*about) : counters->size;
   }
   return result;
 }

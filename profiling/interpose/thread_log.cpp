@@ -50,13 +50,10 @@ void use(penstock_block* block, std::uint64_t bytes) noexcept {
   __atomic_store_n(&block->used, block->used + bytes, __ATOMIC_RELEASE);
 }
 
-// A block with room for `bytes`: the one that there is, or a new one, twice as large as the last. Null
-// without room.
-penstock_block* with_room(penstock_block*& block, std::uint64_t& last_bytes, penstock_block_kind kind,
-                          std::uint16_t entry_bytes, std::uint64_t bytes) noexcept {
-  if (room_left(block) >= bytes) {
-    return block;
-  }
+// A new block with room for `bytes`, twice as large as the last. Null without room.
+[[gnu::cold]] penstock_block* another_block(penstock_block*& block, std::uint64_t& last_bytes,
+                                            penstock_block_kind kind, std::uint16_t entry_bytes,
+                                            std::uint64_t bytes) noexcept {
   std::uint64_t want = last_bytes == 0 ? PENSTOCK_BLOCK_GRANULE : last_bytes * 2;
   want = want > kMostBlock ? kMostBlock : want;
   penstock_block* fresh = new_block(
@@ -66,6 +63,12 @@ penstock_block* with_room(penstock_block*& block, std::uint64_t& last_bytes, pen
     last_bytes = fresh->bytes;
   }
   return fresh;
+}
+// The one that there is, or another.
+[[gnu::always_inline]] inline penstock_block* with_room(penstock_block*& block, std::uint64_t& last_bytes,
+                                                        penstock_block_kind kind, std::uint16_t entry_bytes,
+                                                        std::uint64_t bytes) noexcept {
+  return room_left(block) >= bytes ? block : another_block(block, last_bytes, kind, entry_bytes, bytes);
 }
 
 std::uint64_t mixed(std::uint64_t file, penstock_layer layer) noexcept {
@@ -79,59 +82,76 @@ penstock_counters* at_place(std::uint64_t slot) noexcept {
   return at_offset<penstock_counters>((slot & kPlaceMask) * kPlaceUnit);
 }
 
-// The slot of (file, layer), or the free one where it belongs.
-std::uint64_t* slot_of(const ThreadLog& log, std::uint64_t file, penstock_layer layer) noexcept {
+std::uint8_t mark_of(std::uint64_t hash) noexcept {
+  return static_cast<std::uint8_t>(hash >> 56U | 1U);
+}
+
+// The number of the slot of (file, layer), or of the free one where it belongs.
+std::uint64_t slot_of(const ThreadLog& log, std::uint64_t file, penstock_layer layer) noexcept {
   const std::uint64_t hash = mixed(file, layer);
   for (std::uint64_t i = hash & (log.slot_count - 1);; i = (i + 1) & (log.slot_count - 1)) {
-    const std::uint64_t slot = log.slots[i];
-    if (slot == 0) {
-      return log.slots + i;
+    if (log.marks[i] == 0) {
+      return i;
     }
-    if (slot >> kPlaceBits == tag_of(hash)) {
-      const penstock_counters* c = at_place(slot);
+    if (log.marks[i] == mark_of(hash) && log.slots[i] >> kPlaceBits == tag_of(hash)) {
+      const penstock_counters* c = at_place(log.slots[i]);
       if (c->file == file && c->layer == layer) {
-        return log.slots + i;
+        return i;
       }
     }
   }
 }
 
+std::uint64_t table_bytes(std::uint64_t slots) noexcept {
+  return slots * (sizeof(std::uint64_t) + sizeof(std::uint8_t));
+}
+std::uint8_t* marks_behind(std::uint64_t* slots, std::uint64_t count) noexcept {
+  return reinterpret_cast<std::uint8_t*>(slots + count);
+}
+void empty_table(ThreadLog& log) noexcept {
+  memset(log.marks, 0, log.slot_count);
+  log.filled = 0;
+}
+
 bool grow_slots(ThreadLog& log) noexcept {
   const std::uint64_t count = log.slot_count == 0 ? kFirstSlots : log.slot_count * 2;
-  auto* fresh = static_cast<std::uint64_t*>(private_memory(count * sizeof(std::uint64_t)));
+  auto* fresh = static_cast<std::uint64_t*>(private_memory(table_bytes(count)));
   if (fresh == nullptr) {
     return false;
   }
+  std::uint8_t* marks = marks_behind(fresh, count);
   for (std::uint64_t i = 0; i < log.slot_count; ++i) {
-    const std::uint64_t slot = log.slots[i];
-    if (slot == 0) {
+    if (log.marks[i] == 0) {
       continue;
     }
     // The tag holds as much of the hash as all but the largest tables need.
+    const std::uint64_t slot = log.slots[i];
     std::uint64_t hash = slot >> kPlaceBits;
     if (count > 0x1000000U) {
       const penstock_counters* c = at_place(slot);
       hash = mixed(c->file, static_cast<penstock_layer>(c->layer));
     }
     std::uint64_t at = hash & (count - 1);
-    while (fresh[at] != 0) {
+    while (marks[at] != 0) {
       at = (at + 1) & (count - 1);
     }
     fresh[at] = slot;
+    marks[at] = log.marks[i];
   }
   if (log.slots != nullptr) {
-    give_back_private_memory(log.slots, log.slot_count * sizeof(std::uint64_t));
+    give_back_private_memory(log.slots, table_bytes(log.slot_count));
   }
   log.slots = fresh;
+  log.marks = marks;
   log.slot_count = count;
   return true;
 }
 
 // Where the next entry will stand, while there is time: its memory is as cold as its file is new.
-void fetch_for_writing(const void* at, std::uint64_t room) noexcept {
+void fetch_for_writing(const char* at, std::uint64_t bytes, std::uint64_t room) noexcept {
   constexpr std::uint64_t kLine = 64;
-  for (std::uint64_t i = 0; i < sizeof(penstock_counters) && i < room; i += kLine) {
-    __builtin_prefetch(static_cast<const char*>(at) + i, 1);
+  for (std::uint64_t i = 0; i < bytes && i < room; i += kLine) {
+    __builtin_prefetch(at + i, 1);
   }
 }
 
@@ -152,22 +172,38 @@ std::uint64_t add_name(ThreadLog& log, std::uint64_t file, const char* text, std
 }
 
 penstock_counters* add_counters(ThreadLog& log, std::uint64_t file, std::uint64_t name, penstock_layer layer,
-                                std::uint64_t begin) noexcept {
-  penstock_block* block = with_room(log.counters, log.counters_bytes, PENSTOCK_BLOCK_COUNTERS,
-                                    sizeof(penstock_counters), sizeof(penstock_counters));
+                                penstock_form form, std::uint64_t begin) noexcept {
+  const std::uint16_t bytes = form == PENSTOCK_WHOLE ? sizeof(penstock_counters) : PENSTOCK_READ_PART_BYTES;
+  penstock_block* block =
+      form == PENSTOCK_WHOLE
+          ? with_room(log.counters, log.counters_bytes, PENSTOCK_BLOCK_COUNTERS, bytes, bytes)
+          : with_room(log.read_parts, log.read_parts_bytes, PENSTOCK_BLOCK_COUNTERS, bytes, bytes);
   if (block == nullptr) {
     count_drop(session.header->dropped_records);
     return nullptr;
   }
-  auto* c = reinterpret_cast<penstock_counters*>(free_part(block));
+  char* at = free_part(block);
+  auto* c = reinterpret_cast<penstock_counters*>(at);
   c->file = file;
   c->name = name;
   c->thread = log.thread;
   c->layer = static_cast<std::uint16_t>(layer);
+  c->form = static_cast<std::uint8_t>(form);
   c->first_ticks = begin;
-  use(block, sizeof(penstock_counters));
-  fetch_for_writing(c + 1, room_left(block));
+  use(block, bytes);
+  fetch_for_writing(at + bytes, bytes, room_left(block));
   return c;
+}
+
+// What comes later is counted in `c`: it knows what the last operations were.
+void go_on(penstock_counters& before, penstock_counters& c) noexcept {
+  c.last_was = before.last_was;
+  c.last_read = before.last_read;
+  if (before.form == PENSTOCK_WHOLE) {
+    c.last_written = before.last_written;
+  } else {
+    before.form = PENSTOCK_CONTINUED;
+  }
 }
 
 penstock_thread* add_thread(std::uint32_t thread) noexcept {
@@ -201,8 +237,7 @@ void end_thread(void* ended) noexcept {
   log->totals->end_ticks = ticks();
   system_call(SYS_prctl, 16 /* PR_GET_NAME */, word(log->totals->name));
   note_moment(log->totals->end_ticks);
-  memset(log->slots, 0, log->slot_count * sizeof(std::uint64_t));
-  log->filled = 0;
+  empty_table(*log);
   for (ThreadLog::Cached& cached : log->cache) {
     cached = {};
   }
@@ -316,10 +351,11 @@ void forget_parents_logs() noexcept {
   if (log != nullptr) {
     std::uint64_t* slots = log->slots;
     const std::uint64_t slot_count = log->slot_count;
-    memset(slots, 0, slot_count * sizeof(std::uint64_t));
     new (log) ThreadLog;
     log->slots = slots;
+    log->marks = marks_behind(slots, slot_count);
     log->slot_count = slot_count;
+    empty_table(*log);
     free_logs = log;
   }
 }
@@ -340,40 +376,49 @@ bool log_suspended() noexcept {
 }
 
 void expect_file(const ThreadLog& log, std::uint64_t file, penstock_layer layer) noexcept {
-  __builtin_prefetch(log.slots + (mixed(file, layer) & (log.slot_count - 1)), 1);
+  const std::uint64_t at = mixed(file, layer) & (log.slot_count - 1);
+  __builtin_prefetch(log.marks + at, 1);
+  __builtin_prefetch(log.slots + at, 1);
 }
 
-penstock_counters* counters_of(ThreadLog& log, std::uint64_t file, penstock_layer layer, std::uint64_t name,
-                               const char* text, std::uint32_t length, penstock_file_kind kind,
-                               std::uint64_t begin) noexcept {
-  std::uint64_t* slot = slot_of(log, file, layer);
-  if (*slot != 0) {
-    penstock_counters* c = at_place(*slot);
-    if (!is_full(*c)) {
-      return c;
-    }
-    name = c->name;
-  } else if ((log.filled + 1) * 4 > log.slot_count * 3) {
+penstock_counters* counters_of(ThreadLog& log, const FileRecord& file, penstock_layer layer,
+                               penstock_call call, std::uint64_t begin) noexcept {
+  std::uint64_t slot = slot_of(log, file.file, layer);
+  penstock_counters* before = log.marks[slot] == 0 ? nullptr : at_place(log.slots[slot]);
+  if (before != nullptr && fits(*before, call)) {
+    return before;
+  }
+  if (before == nullptr && (log.filled + 1) * 4 > log.slot_count * 3) {
     if (!grow_slots(log)) {
       count_drop(session.header->dropped_records);
       return nullptr;
     }
-    slot = slot_of(log, file, layer);
+    slot = slot_of(log, file.file, layer);
   }
-  if (name == 0 && text != nullptr) {
-    name = add_name(log, file, text, length, kind);
+  std::uint64_t name = before != nullptr ? before->name : file.name;
+  if (name == 0 && file.text != nullptr) {
+    name = add_name(log, file.file, file.text, file.length, file.kind);
   }
-  penstock_counters* c = add_counters(log, file, name, layer, begin);
-  if (c != nullptr) {
-    log.filled += *slot == 0 ? 1 : 0;
-    *slot = tag_of(mixed(file, layer)) << kPlaceBits | offset_in_session(c) / kPlaceUnit;
+  const bool whole = call == PENSTOCK_CALL_WRITE || (before != nullptr && before->form == PENSTOCK_WHOLE);
+  penstock_counters* c =
+      add_counters(log, file.file, name, layer, whole ? PENSTOCK_WHOLE : PENSTOCK_READ_PART, begin);
+  if (c == nullptr) {
+    return nullptr;
   }
+  if (before == nullptr) {
+    log.filled += 1;
+  } else {
+    go_on(*before, *c);
+  }
+  const std::uint64_t hash = mixed(file.file, layer);
+  log.slots[slot] = tag_of(hash) << kPlaceBits | offset_in_session(c) / kPlaceUnit;
+  log.marks[slot] = mark_of(hash);
   return c;
 }
 
 penstock_counters* existing_counters(ThreadLog& log, std::uint64_t file, penstock_layer layer) noexcept {
-  const std::uint64_t slot = *slot_of(log, file, layer);
-  return slot == 0 ? nullptr : at_place(slot);
+  const std::uint64_t slot = slot_of(log, file, layer);
+  return log.marks[slot] == 0 ? nullptr : at_place(log.slots[slot]);
 }
 
 namespace {
@@ -402,10 +447,14 @@ Description* learn(ThreadLog& log, int fd) noexcept {
                                                         : PENSTOCK_OTHER_FILE;
   if (name.text[0] == '/') {
     description->file = name.file;
-    if (penstock_counters* c =
-            own_log == nullptr ? nullptr
-                               : counters_of(*own_log, name.file, PENSTOCK_POSIX, 0, name.text, name.length,
-                                             static_cast<penstock_file_kind>(description->kind), now)) {
+    if (penstock_counters* c = own_log == nullptr
+                                   ? nullptr
+                                   : counters_of(*own_log,
+                                                 {.file = name.file,
+                                                  .text = name.text,
+                                                  .length = name.length,
+                                                  .kind = static_cast<penstock_file_kind>(description->kind)},
+                                                 PENSTOCK_POSIX, PENSTOCK_CALL_OTHER, now)) {
       description->name = c->name;
       c->descriptors += 1;
       const auto size = static_cast<std::uint64_t>(about.st_size);
@@ -420,7 +469,7 @@ Description* learn(ThreadLog& log, int fd) noexcept {
 
 }  // namespace
 
-penstock_counters* find_counters(ThreadLog& log, int fd, penstock_layer layer) noexcept {
+penstock_counters* find_counters(ThreadLog& log, int fd, penstock_layer layer, penstock_call call) noexcept {
   Description* description = described(fd);
   if (description == nullptr) {
     description = learn(log, fd);
@@ -430,15 +479,19 @@ penstock_counters* find_counters(ThreadLog& log, int fd, penstock_layer layer) n
   }
   ThreadLog::Cached& known = cached(log, fd, layer);
   const std::uint64_t tag = cache_tag(description->serial.load(std::memory_order_relaxed), layer);
-  if (known.tag == tag && (known.counters == nullptr || !is_full(*known.counters))) {
+  if (known.tag == tag && (known.counters == nullptr || fits(*known.counters, call))) {
     return known.counters;
   }
-  penstock_counters* c = description->file == 0
-                             ? nullptr
-                             : counters_of(log, description->file, layer, description->name, nullptr, 0,
-                                           static_cast<penstock_file_kind>(description->kind), ticks());
-  if (c == nullptr && description->file != 0) {
-    return nullptr;  // there was no room; there may be again
+  penstock_counters* c = nullptr;
+  if (description->file != 0) {
+    c = counters_of(log,
+                    {.file = description->file,
+                     .name = description->name,
+                     .kind = static_cast<penstock_file_kind>(description->kind)},
+                    layer, call, ticks());
+    if (c == nullptr) {
+      return nullptr;  // there was no room; there may be again
+    }
   }
   known.counters = c;
   known.tag = tag;

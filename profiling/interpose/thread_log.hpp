@@ -46,21 +46,27 @@ struct ThreadLog {
   std::uint32_t thread = 0;
   volatile std::uint32_t put_by_count = 0;
 
-  // The counters of this thread by file and layer: open addressing; a slot holds 24 bits of the hash and, in
-  // units of 32 bytes, where in the session they stand; 0 is free.
+  // The counters of this thread by file and layer: open addressing. A slot holds 24 bits of the hash and, in
+  // units of 32 bytes, where in the session they stand. Behind the slots stands a byte for each, of other
+  // bits of the hash: whether a file is new is seen in these, of which far more are in the processor's cache;
+  // 0 is free.
   std::uint64_t* slots = nullptr;
+  std::uint8_t* marks = nullptr;
   std::uint64_t slot_count = 0;
   std::uint64_t filled = 0;
 
-  penstock_block* counters = nullptr;
+  penstock_block* counters = nullptr;    // whole ones
+  penstock_block* read_parts = nullptr;  // of files that nothing has been written to
   penstock_block* names = nullptr;
   penstock_block* segments = nullptr;
   penstock_block* spans = nullptr;
   std::uint64_t counters_bytes = 0;  // of the last block
+  std::uint64_t read_parts_bytes = 0;
   std::uint64_t names_bytes = 0;
   std::uint64_t segments_bytes = 0;
   std::uint64_t spans_bytes = 0;
 
+  SpareDescription spare;
   ThreadLog* next_free = nullptr;
   Cached cache[kCached];
   PutBy put_by[kPutBy];
@@ -89,19 +95,25 @@ void restore_log() noexcept;
 // Whether this is such a child: then descriptors are not to be described either.
 bool log_suspended() noexcept;
 
-// The counters of (file, layer) in this thread, made if need be; null where there is no room. `name`: where
-// its name stands in the session, or 0 and then `text` (absolute, `length` bytes) is written there. `begin`:
-// in ticks, of the operation that this is for.
-penstock_counters* counters_of(ThreadLog& log, std::uint64_t file, penstock_layer layer, std::uint64_t name,
-                               const char* text, std::uint32_t length, penstock_file_kind kind,
-                               std::uint64_t begin) noexcept;
+// A file by what its counters are found and made with.
+struct FileRecord {
+  std::uint64_t file = 0;
+  std::uint64_t name = 0;      // where its name stands in the session, or 0 and then
+  const char* text = nullptr;  // (absolute, `length` bytes) is written there
+  std::uint32_t length = 0;
+  penstock_file_kind kind = PENSTOCK_REGULAR;
+};
+// The counters of (file, layer) in this thread that fit the call, made if need be; null where there is no
+// room. `begin`: in ticks, of the operation that this is for.
+penstock_counters* counters_of(ThreadLog& log, const FileRecord& file, penstock_layer layer,
+                               penstock_call call, std::uint64_t begin) noexcept;
 // They will be asked for soon.
 void expect_file(const ThreadLog& log, std::uint64_t file, penstock_layer layer) noexcept;
 // Those that are there already, or null.
 penstock_counters* existing_counters(ThreadLog& log, std::uint64_t file, penstock_layer layer) noexcept;
-// The same for a descriptor, which may be one that nobody has seen opened; remembered in the cache. Null as
-// well where its operations are kept for no file.
-penstock_counters* find_counters(ThreadLog& log, int fd, penstock_layer layer) noexcept;
+// As counters_of() for a descriptor, which may be one that nobody has seen opened; remembered in the cache.
+// Null as well where its operations are kept for no file.
+penstock_counters* find_counters(ThreadLog& log, int fd, penstock_layer layer, penstock_call call) noexcept;
 
 void add_segment(ThreadLog& log, std::uint64_t file, const Operation& operation) noexcept;
 

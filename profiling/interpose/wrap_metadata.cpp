@@ -181,8 +181,9 @@ PENSTOCK_WRAP(dirent64*, readdir64, (DIR * from)) {
 PENSTOCK_WRAP(int, closedir, (DIR * opened)) {
   ThreadLog* log = thread_log();
   const int fd = dirfd(opened);
-  penstock_counters* counters =
-      log == nullptr || described(fd) == nullptr ? nullptr : counters_now(*log, fd, PENSTOCK_POSIX);
+  penstock_counters* counters = log == nullptr || described(fd) == nullptr
+                                    ? nullptr
+                                    : counters_now(*log, fd, PENSTOCK_POSIX, PENSTOCK_CALL_CLOSE);
   if (!log_suspended()) {
     forget(fd);
   }

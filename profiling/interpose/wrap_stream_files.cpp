@@ -86,8 +86,9 @@ Result closing(FILE* file, bool opens_again, Call call) noexcept {
       on.stream().file = nullptr;
     }
   }
-  penstock_counters* counters = counters_now(*log, fd, PENSTOCK_STDIO);
   const bool wide = file->_mode > 0;
+  penstock_counters* counters =
+      counters_now(*log, fd, PENSTOCK_STDIO, wide ? PENSTOCK_CALL_WRITE : PENSTOCK_CALL_CLOSE);
   const long twin = wide ? system_call(SYS_fcntl, fd, F_DUPFD_CLOEXEC, 0) : -1;
   const std::int64_t before = twin < 0 ? -1 : kernel_position(fd);
   if (!opens_again) {
@@ -226,8 +227,11 @@ int flushed(FILE* file, Call call) noexcept {
   const int result = call();
   const std::uint64_t end = ticks();
   const int saved = errno;
-  if (penstock_counters* counters = counters_now(on.log(), file->_fileno, PENSTOCK_STDIO)) {
-    counters->write_ticks += on.unwritten_before() > 0 ? end - begin : 0;
+  if (on.unwritten_before() > 0) {
+    if (penstock_counters* counters =
+            counters_now(on.log(), file->_fileno, PENSTOCK_STDIO, PENSTOCK_CALL_WRITE)) {
+      counters->write_ticks += end - begin;
+    }
   }
   if (before >= 0) {
     const std::int64_t more = kernel_position(file->_fileno) - before - on.unwritten_before();

@@ -32,6 +32,7 @@ class Locked {
 
 // The short way, of what the buffer alone answers: our copy instead of glibc's, and the counters of a file
 // that this thread has just used. What is out of the ordinary is left to OnStream.
+template <penstock_call kCall>
 class Short {
  public:
   explicit Short(FILE* file) noexcept : lock_(file) {
@@ -50,7 +51,7 @@ class Short {
     }
     const ThreadLog::Cached& known = cached(*log, fd, PENSTOCK_STDIO);
     if (known.tag != cache_tag(description->serial.load(std::memory_order_relaxed), PENSTOCK_STDIO) ||
-        known.counters == nullptr || is_full(*known.counters)) [[unlikely]] {
+        known.counters == nullptr || !fits(*known.counters, kCall)) [[unlikely]] {
       return;
     }
     log_ = log;
@@ -99,7 +100,7 @@ size_t read_items(FILE* file, void* out, size_t room, size_t size, size_t count,
     return call(size, count);
   }
   if (bytes <= in_buffer(file)) {
-    if (Short way(file); way.is_open() && bytes <= in_buffer(file)) [[likely]] {
+    if (Short<PENSTOCK_CALL_READ> way(file); way.is_open() && bytes <= in_buffer(file)) [[likely]] {
       way.read(file, out, bytes);
       return count;
     }
@@ -121,7 +122,7 @@ size_t write_items(FILE* file, const void* data, size_t size, size_t count, Call
     return call(size, count);
   }
   if (bytes <= room_in_buffer(file)) {
-    if (Short way(file); way.is_open() && bytes <= room_in_buffer(file)) [[likely]] {
+    if (Short<PENSTOCK_CALL_WRITE> way(file); way.is_open() && bytes <= room_in_buffer(file)) [[likely]] {
       way.write(file, data, bytes);
       return count;
     }
@@ -143,7 +144,7 @@ char* read_line(FILE* file, char* out, size_t size, size_t room, Call call) noex
     return call();  // which is fortified and ends the program
   }
   if (room > 1 && in_buffer(file) != 0) {
-    if (Short way(file); way.is_open()) [[likely]] {
+    if (Short<PENSTOCK_CALL_READ> way(file); way.is_open()) [[likely]] {
       const size_t there = in_buffer(file);
       const void* end = memchr(file->_IO_read_ptr, '\n', there < room - 1 ? there : room - 1);
       if (end != nullptr) [[likely]] {
