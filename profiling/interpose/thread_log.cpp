@@ -35,6 +35,8 @@ constinit penstock_block* threads_block = nullptr;
 
 constexpr std::uint64_t kMostBlock = 256U << 10U;
 constexpr std::uint64_t kFirstSlots = 512;
+constexpr std::uint64_t kManySlots = 1U << 20U;
+constexpr std::uint64_t kUsualName = 128;  // bytes
 constexpr unsigned kPlaceBits = 40;
 constexpr std::uint64_t kPlaceMask = (std::uint64_t{1} << kPlaceBits) - 1;
 constexpr std::uint64_t kPlaceUnit = 32;
@@ -114,8 +116,11 @@ void empty_table(ThreadLog& log) noexcept {
 }
 
 bool grow_slots(ThreadLog& log) noexcept {
-  const std::uint64_t count = log.slot_count == 0 ? kFirstSlots : log.slot_count * 2;
-  auto* fresh = static_cast<std::uint64_t*>(private_memory(table_bytes(count)));
+  // All pages at once, and seldom: a program may open its files faster than pages come one by one.
+  const bool many = log.slot_count >= kManySlots;
+  const std::uint64_t count = log.slot_count == 0 ? kFirstSlots : log.slot_count * (many ? 2 : 4);
+  auto* fresh = static_cast<std::uint64_t*>(
+      private_memory(table_bytes(count), many ? Pages::when_touched : Pages::at_once));
   if (fresh == nullptr) {
     return false;
   }
@@ -168,6 +173,7 @@ std::uint64_t add_name(ThreadLog& log, std::uint64_t file, const char* text, std
   memcpy(at, &name, sizeof(name));
   memcpy(at + sizeof(name), text, length);
   use(block, bytes);
+  fetch_for_writing(at + bytes, kUsualName, room_left(block));
   return offset_in_session(at);
 }
 
