@@ -6,8 +6,8 @@
 #include <string>
 #include <unordered_set>
 #include <utility>
-#include <vector>
 
+#include "profiling/named_files.hpp"
 #include "profiling/session_export.hpp"
 #include "profiling/session_json.hpp"
 #include "profiling/session_segments.hpp"
@@ -22,15 +22,10 @@ constexpr std::string_view kCalls[PENSTOCK_CALLS] = {"open", "close", "read", "w
                                                      "seek", "sync",  "map",  "other"};
 constexpr std::string_view kLayers[PENSTOCK_LAYERS] = {"posix", "stdio", "ring", "mpiio", "hdf5"};
 
-struct NamedFile {
-  std::uint64_t file = 0;
-  std::string_view path;
-};
-
 class Writer {
  public:
-  Writer(const Session& session, std::vector<NamedFile> files, WholeFile& to)
-      : session_(session), files_(std::move(files)), to_(to) {
+  Writer(const Session& session, const NamedFiles& files, WholeFile& to)
+      : session_(session), files_(files), to_(to) {
     begin_ns_ = INT64_MAX;
     for (const auto& image : session.images)
       begin_ns_ = std::min(begin_ns_, image->header().begin_realtime_ns);
@@ -53,10 +48,10 @@ class Writer {
   }
 
   void call(const penstock_segment& segment, const SessionImage& image) {
-    const NamedFile* const file = find(segment.file);
+    const NamedFile* const file = files_.find(segment.file, image);
     if (file == nullptr || segment.call >= PENSTOCK_CALLS || segment.layer >= PENSTOCK_LAYERS) return;
     const std::uint64_t pid = image.header().pid;
-    const auto track = static_cast<std::uint64_t>(file - files_.data());
+    const std::uint64_t track = files_.number(*file);
     if (tracks_named_.insert(pid << 40U | track).second)
       metadata("thread_name", kFilesOfProcess + pid, track, file->path);
     ++counts_.calls;
@@ -120,11 +115,6 @@ class Writer {
     const std::string_view path = image.executable();
     return std::string(path.substr(path.rfind('/') + 1));
   }
-  const NamedFile* find(std::uint64_t file) const {
-    const auto at = std::lower_bound(files_.begin(), files_.end(), file,
-                                     [](const NamedFile& a, std::uint64_t key) { return a.file < key; });
-    return at == files_.end() || at->file != file ? nullptr : &*at;
-  }
   double microseconds(std::int64_t ns) const {
     return (static_cast<double>(ns) - static_cast<double>(begin_ns_)) / 1000;
   }
@@ -159,7 +149,7 @@ class Writer {
   }
 
   const Session& session_;
-  std::vector<NamedFile> files_;
+  const NamedFiles& files_;
   std::unordered_set<std::uint64_t> tracks_named_;
   WholeFile& to_;
   std::string text_;
@@ -173,15 +163,8 @@ class Writer {
 
 Result<ChromeCounts> export_chrome(const Session& session, const FileSums& sums, const SessionFilter& filter,
                                    WholeFile& to) {
-  std::vector<NamedFile> files;
-  sums.each([&](std::string_view path, unsigned kind, bool moved,
-                const SessionImage& image) { return filter.wants(path, kind, moved, image); },
-            [&](const FileSum& file) {
-              files.push_back({file.file, file.path});
-            });
-  std::stable_sort(files.begin(), files.end(),
-                   [](const NamedFile& a, const NamedFile& b) { return a.file < b.file; });
-  Writer writer(session, std::move(files), to);
+  const NamedFiles files(session, sums, filter);
+  Writer writer(session, files, to);
   writer.name_tracks();
   for (const auto& image : session.images) {
     image->view().each<penstock_span>(

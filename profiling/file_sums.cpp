@@ -296,6 +296,10 @@ std::string_view size_bucket_words(std::size_t bucket) {
   return bucket < kWords.size() ? kWords[bucket] : "";
 }
 
+std::uint64_t size_bucket_end(std::size_t bucket) {
+  return bucket < kBucketEnds.size() ? kBucketEnds[bucket] : UINT64_MAX;
+}
+
 std::size_t size_bucket(std::uint64_t bytes) {
   const auto end = std::lower_bound(kBucketEnds.begin(), kBucketEnds.end(), bytes);
   return static_cast<std::size_t>(end - kBucketEnds.begin());

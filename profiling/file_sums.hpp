@@ -118,6 +118,8 @@ class FileSums {
 std::string_view size_bucket_name(std::size_t bucket);
 // The same for people: "up to 100 B", ...
 std::string_view size_bucket_words(std::size_t bucket);
+// The largest size of a bucket; UINT64_MAX of the last one.
+std::uint64_t size_bucket_end(std::size_t bucket);
 // The bucket of a size.
 std::size_t size_bucket(std::uint64_t bytes);
 

@@ -21,7 +21,7 @@ constexpr OptionSpec kOptions[] = {
     {.name = "output",
      .value = "PATH",
      .help = "run: the folder of the session (penstock-profile-TIME-PID if not given); export: the file, or "
-             "for records the folder",
+             "for records and tensorboard the folder",
      .group = kOutput,
      .alias = "o"},
     {.name = "include",
@@ -54,8 +54,9 @@ constexpr OptionSpec kOptions[] = {
     {.name = "html", .value = "FILE", .help = "write one self-contained page", .group = kReport},
     {.name = "to",
      .type = OptionType::choice,
-     .value = "chrome|csv|records",
-     .help = "a trace for Chrome and Perfetto, a row for each file, or records that 'penstock report' draws",
+     .value = "chrome|csv|records|darshan|tensorboard",
+     .help = "a trace for Chrome and Perfetto, a row for each file, records that 'penstock report' draws, a "
+             "Darshan log (darshan-parser, PyDarshan), or a folder for TensorBoard",
      .group = kExport},
     {.name = "tier",
      .value = "NAME=PATH",

@@ -23,4 +23,27 @@ struct ChromeCounts {
 Result<ChromeCounts> export_chrome(const Session& session, const FileSums& sums, const SessionFilter& filter,
                                    WholeFile& to);
 
+// A Darshan log (darshan_log.hpp) of all processes as ranks of one job (session_ranks.hpp): modules POSIX and
+// STDIO with a record for each file and rank, and HEATMAP; where calls were kept, DXT_POSIX. Layers that move
+// no bytes of their own (MPI-IO, HDF5) are not in it. `to` must be a file that can be gone back in.
+struct DarshanCounts {
+  std::uint64_t records = 0;   // of POSIX and STDIO
+  std::uint64_t segments = 0;  // of DXT_POSIX
+};
+Result<DarshanCounts> export_darshan(const Session& session, const FileSums& sums,
+                                     const SessionFilter& filter, WholeFile& to);
+
+// What TensorBoard shows. `events`: bandwidth and operations over time, histograms of the sizes of reads,
+// writes and files, and tables in words. `trace`: for its profile plugin, an XSpace with a line for each
+// thread and one for each file; the longest kMostTracedCalls calls where more were kept; null for none.
+inline constexpr std::uint64_t kMostTracedCalls = 1'000'000;
+struct TensorBoardCounts {
+  std::uint64_t values = 0;  // scalars, histograms and texts
+  std::uint64_t calls = 0;   // in the trace
+  std::uint64_t calls_left_out = 0;
+};
+Result<TensorBoardCounts> export_tensorboard(const Session& session, const FileSums& sums,
+                                             const SessionFilter& filter, WholeFile& events,
+                                             WholeFile* trace);
+
 }  // namespace penstock

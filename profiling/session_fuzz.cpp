@@ -37,7 +37,9 @@ void report(const Session& session, const SessionFilter& filter) {
   text += rows_text(process_rows(all.processes, 5, {})) + rows_text(size_rows(all.summary));
   Result<WholeFile> nowhere = WholeFile::create("/dev/null", "the export");
   if (!nowhere.ok() || !export_csv(sums, filter, *nowhere).ok() ||
-      !export_chrome(session, sums, filter, *nowhere).ok())
+      !export_chrome(session, sums, filter, *nowhere).ok() ||
+      !export_darshan(session, sums, filter, *nowhere).ok() ||
+      !export_tensorboard(session, sums, filter, *nowhere, &*nowhere).ok())
     std::abort();
 }
 

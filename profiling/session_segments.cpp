@@ -8,16 +8,16 @@ namespace {
 
 constexpr double kMostPoints = 300;
 
-// 1, 2 or 5 times a power of ten, at least a millisecond, so that there are at most kMostPoints.
-double interval_for(double wall_s) {
+}  // namespace
+
+double series_interval(double wall_s, double most_points) {
   double interval = 0.001;
   const double steps[] = {2, 2.5, 2};
-  for (std::size_t i = 0; interval * kMostPoints < wall_s && i < 60; ++i) interval *= steps[i % 3];
+  for (std::size_t i = 0; interval * most_points < wall_s && i < 60; ++i) interval *= steps[i % 3];
   return interval;
 }
 
-// Spreads bytes evenly over the time that they took.
-void spread(std::vector<double>& series, double interval_s, double begin_s, double end_s, double bytes) {
+void spread(std::vector<double>& series, double interval_s, double begin_s, double end_s, double amount) {
   if (series.empty() || !(end_s >= begin_s) || end_s < 0) return;
   const double last = static_cast<double>(series.size() - 1);
   const auto index = [&](double at_s) {
@@ -29,12 +29,10 @@ void spread(std::vector<double>& series, double interval_s, double begin_s, doub
   for (std::size_t i = from; i <= to; ++i) {
     const double left = std::max(begin_s, static_cast<double>(i) * interval_s);
     const double right = std::min(end_s, static_cast<double>(i + 1) * interval_s);
-    series[i] += from == to || length <= 0 ? bytes / static_cast<double>(to - from + 1)
-                                           : bytes * std::max(0.0, right - left) / length;
+    series[i] += from == to || length <= 0 ? amount / static_cast<double>(to - from + 1)
+                                           : amount * std::max(0.0, right - left) / length;
   }
 }
-
-}  // namespace
 
 void each_segment(const Session& session,
                   const std::function<void(const penstock_segment&, const SessionImage&)>& each) {
@@ -78,7 +76,7 @@ std::int64_t IntervalUnion::length_ns() {
 SegmentFacts look_at_segments(const Session& session, const std::function<bool(std::uint64_t file)>& wanted,
                               std::int64_t begin_ns, double wall_s) {
   SegmentFacts facts;
-  facts.interval_s = interval_for(wall_s);
+  facts.interval_s = series_interval(wall_s, kMostPoints);
   const auto points =
       static_cast<std::size_t>(std::clamp(std::ceil(wall_s / facts.interval_s), 1.0, kMostPoints));
   facts.bytes_read.resize(points);

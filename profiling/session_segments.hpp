@@ -30,6 +30,12 @@ class IntervalUnion {
   std::size_t merge_at_ = std::size_t{1} << 20U;
 };
 
+// How long the intervals of a series over `wall_s` are: 1, 2 or 5 times a power of ten, at least a
+// millisecond, so that there are at most so many.
+double series_interval(double wall_s, double most_points);
+// Adds an amount to a series, evenly over the time that it took.
+void spread(std::vector<double>& series, double interval_s, double begin_s, double end_s, double amount);
+
 struct SegmentFacts {
   std::uint64_t segments = 0;
   std::uint64_t reads_and_writes = 0;

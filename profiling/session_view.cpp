@@ -156,6 +156,11 @@ penstock_counters SessionView::counters_at(std::uint64_t offset) const {
   return counters;
 }
 
+penstock_segment SessionView::segment_at(std::uint64_t offset) const {
+  if (offset > bytes_.size() || bytes_.size() - offset < sizeof(penstock_segment)) return {};
+  return copy_at<penstock_segment>(bytes_, offset);
+}
+
 SessionView::Name SessionView::name_at(std::uint64_t offset) const {
   if (offset < header_.header_bytes || offset > bytes_.size() ||
       bytes_.size() - offset < sizeof(penstock_name))

@@ -77,6 +77,7 @@ class SessionView {
 
   // Of an offset that each() gave. Zeros where the bytes end before.
   penstock_counters counters_at(std::uint64_t offset) const;
+  penstock_segment segment_at(std::uint64_t offset) const;
 
   // Calls `each(entry, offset)` for all entries of a kind. Entries that are longer than we know lose their
   // end, shorter ones are filled with zeros.

@@ -154,7 +154,7 @@ class Report(penstock_cli.CliTest):
         self.assertTrue(any(event["ph"] == "X" and event["name"] == "read" for event in events))
         self.run_cli("profile", "export", "s", "-o", "x", expect=2)
         self.run_cli("profile", "export", "--to", "csv", "s", expect=2)
-        self.run_cli("profile", "export", "--to", "darshan", "s", "-o", "x", expect=2)
+        self.run_cli("profile", "export", "--to", "vampir", "s", "-o", "x", expect=2)
 
     def test_records_are_drawn_by_the_report(self):
         self.run_cli("profile", "export", "--to", "records", "--tier", "fast=/data", "s", "-o", "runs")
