@@ -7,6 +7,7 @@ import io
 import json
 import os
 import pathlib
+import re
 import subprocess
 import sys
 import tempfile
@@ -226,7 +227,29 @@ def torchvision(corpora):
     return f"{SAMPLES} pictures through ImageFolder and decode_jpeg"
 
 
-CONSUMERS = {f.__name__: f for f in (tensorflow, webdataset, h5py, numpy, pillow, torchvision)}
+def outlets(of):
+    """Exports of the profiler, by the tests that ctest runs wherever it finds these readers."""
+    test = pathlib.Path(__file__).parent / "e2e" / "test_profile_outlets.py"
+    environment = {**os.environ, "PENSTOCK_BUILD": str(pathlib.Path(PENSTOCK).resolve().parent)}
+    done = subprocess.run([sys.executable, str(test), of], capture_output=True, text=True, env=environment)
+    check(done.returncode == 0, done.stderr)
+    ran, skipped = (int(found.group(1)) if (found := re.search(words, done.stderr)) else 0 for words in (r"Ran (\d+) test", r"skipped=(\d+)"))
+    if ran <= skipped:
+        raise Skipped(done.stderr)
+    return f"totals of sessions are the report's ({ran - skipped} tests, {skipped} skipped)"
+
+
+def darshan(_):
+    module("darshan")
+    return outlets("Darshan")
+
+
+def tensorboard(_):
+    module("tensorboard")
+    return outlets("TensorBoard")
+
+
+CONSUMERS = {f.__name__: f for f in (tensorflow, webdataset, h5py, numpy, pillow, torchvision, darshan, tensorboard)}
 
 
 def main():
