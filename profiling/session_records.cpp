@@ -12,8 +12,8 @@
 #include <set>
 #include <utility>
 
-#include "profiling/intervals.hpp"
 #include "profiling/roll_up.hpp"
+#include "profiling/session_reading.hpp"
 #include "profiling/session_summary.hpp"
 #include "results/environment.hpp"
 #include "results/store.hpp"
@@ -22,43 +22,6 @@ namespace penstock {
 namespace {
 
 namespace fs = std::filesystem;
-
-using ThreadKey = std::pair<const SessionImage*, std::uint32_t>;
-
-// When one thread read, and how much.
-struct ThreadReading {
-  std::int64_t first_ns = INT64_MAX;
-  std::int64_t last_ns = INT64_MIN;
-  std::uint64_t bytes = 0;
-};
-using ThreadReadings = std::map<ThreadKey, ThreadReading>;
-
-// How many of them there are at one time, at most.
-std::uint64_t most_at_once(const std::vector<Interval>& times) {
-  std::vector<std::pair<std::int64_t, int>> turns;
-  for (const Interval& time : times) {
-    turns.emplace_back(time.begin, 1);
-    turns.emplace_back(std::max(time.begin, time.end), -1);
-  }
-  // At one moment who begins comes before who ends.
-  std::sort(turns.begin(), turns.end(), [](const auto& a, const auto& b) {
-    return a.first != b.first ? a.first < b.first : a.second > b.second;
-  });
-  int now = 0;
-  int most = 0;
-  for (const auto& [when, turn] : turns) most = std::max(most, now += turn);
-  return static_cast<std::uint64_t>(most);
-}
-
-// How many threads read at the same time, at most: from their first read to their last. A pool that is made
-// anew for each epoch counts once. Who reads next to nothing (a configuration file) is no reader.
-std::uint64_t threads_at_once(const ThreadReadings& threads, std::uint64_t all_bytes) {
-  std::vector<Interval> times;
-  for (const auto& [key, thread] : threads)
-    if (thread.bytes > 0 && thread.bytes >= all_bytes / 100)
-      times.push_back({thread.first_ns, thread.last_ns});
-  return most_at_once(times);
-}
 
 struct TierSum {
   std::string_view name;
@@ -81,13 +44,7 @@ struct TierSum {
     last_file = counters.file;
     mapped_bytes += counters.mapped_bytes;
     if (counters.bytes_read == 0) return;
-    ThreadReading& thread = threads[{&image, counters.thread}];
-    thread.bytes += counters.bytes_read;
-    const auto realtime = [&](std::uint64_t ticks) { return clock.realtime_ns(clock.monotonic_ns(ticks)); };
-    if (counters.first_read_ticks != PENSTOCK_NEVER)
-      thread.first_ns = std::min(thread.first_ns, realtime(counters.first_read_ticks));
-    if (counters.last_read_ticks != PENSTOCK_NEVER)
-      thread.last_ns = std::max(thread.last_ns, realtime(counters.last_read_ticks));
+    const ThreadReading& thread = add_reading(threads, counters, image);
     first_read_ns = std::min(first_read_ns, thread.first_ns);
     last_read_ns = std::max(last_read_ns, thread.last_ns);
   }
@@ -110,68 +67,11 @@ void leave_out_the_small(std::map<std::string_view, TierSum>& by_root) {
   });
 }
 
-// What a measurement was about.
-struct Reading {
-  std::uint64_t bytes = 0;
-  double wall_s = 0;
-  std::uint64_t threads = 0;
-  std::vector<double> bytes_per_s{};  // of each repeat that the program told apart; none: all as one
-};
-
-// Spans of one repeat.
-struct Repeat {
-  std::vector<Interval> times;
-  std::uint64_t bytes = 0;
-};
-
-double seconds_of(std::vector<Interval> times) {
-  return static_cast<double>(length(merged(std::move(times)))) / 1e9;
-}
-
 Reading reading_of(const TierSum& tier) {
   Reading reading{.bytes = tier.all.bytes_read,
                   .threads = threads_at_once(tier.threads, tier.all.bytes_read)};
   if (tier.first_read_ns < tier.last_read_ns)
     reading.wall_s = (static_cast<double>(tier.last_read_ns) - static_cast<double>(tier.first_read_ns)) / 1e9;
-  return reading;
-}
-
-// From spans of reading; no bytes where there are none. A span of one sample has its number, and the time of
-// all of them is from the first one's begin to the last one's end; those without a number are repeats of a
-// measurement, told apart by their epochs, and what was between them is no time of theirs.
-Reading reading_of_spans(const Session& session) {
-  Reading reading;
-  ThreadReadings threads;
-  Interval samples{INT64_MAX, INT64_MIN};
-  std::vector<Interval> laps;
-  std::map<std::uint32_t, Repeat> repeats;
-  std::uint64_t sample_bytes = 0;
-  for (const auto& image : session.images)
-    image->view().each<penstock_span>(PENSTOCK_BLOCK_SPANS, [&](const penstock_span& span, std::uint64_t) {
-      if (span.component != PENSTOCK_READ || span.bytes == 0) return;
-      const SessionClock& clock = image->view().clock();
-      const Interval time{clock.realtime_ns(span.begin_ns), clock.realtime_ns(span.end_ns)};
-      reading.bytes += span.bytes;
-      if (span.number == PENSTOCK_NO_NUMBER) {
-        laps.push_back(time);
-        repeats[span.epoch].times.push_back(time);
-        repeats[span.epoch].bytes += span.bytes;
-        return;
-      }
-      ThreadReading& thread = threads[{image.get(), span.thread}];
-      thread.bytes += span.bytes;
-      thread.first_ns = std::min(thread.first_ns, time.begin);
-      thread.last_ns = std::max(thread.last_ns, time.end);
-      samples = {std::min(samples.begin, time.begin), std::max(samples.end, time.end)};
-      sample_bytes += span.bytes;
-    });
-  reading.threads = std::max(threads_at_once(threads, sample_bytes), most_at_once(laps));
-  if (sample_bytes == 0)
-    for (auto& [number, repeat] : repeats)
-      if (const double wall_s = seconds_of(std::move(repeat.times)); wall_s > 0)
-        reading.bytes_per_s.push_back(static_cast<double>(repeat.bytes) / wall_s);
-  if (samples.begin < samples.end) laps.push_back(samples);
-  reading.wall_s = seconds_of(std::move(laps));
   return reading;
 }
 

@@ -1,4 +1,4 @@
-#include "benchmarks/probe_folder.hpp"
+#include "io_backends/base/probe_folder.hpp"
 
 #include <fmt/format.h>
 
