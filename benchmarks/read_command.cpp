@@ -12,6 +12,7 @@
 #include "benchmarks/read_sweep.hpp"
 #include "datagen/command_output.hpp"
 #include "datagen/corpus.hpp"
+#include "datagen/overlay.hpp"
 #include "io_backends/base/command.hpp"
 #include "io_backends/base/progress.hpp"
 #include "results/trial.hpp"
@@ -33,6 +34,7 @@ constexpr OptionSpec kOptions[] = {
      .type = OptionType::flag,
      .help = "leave the corpus's own place out",
      .group = "Corpus"},
+    kOverlayOption,
     {.name = "threads",
      .type = OptionType::list,
      .value = "LIST",
@@ -225,6 +227,8 @@ Result<int> run(const CommandContext& context) {
         bytes_over_ranks(ranks, sweep->tier_bytes_read(cells[i].tier) +
                                     (&tier == &opened.corpus.tier ? opened.corpus.mapped_bytes : 0)));
     record_cell(cells[i], first, tier, opened.corpus.manifest, bytes_read, trial);
+    PENSTOCK_TRY(record_overlay(
+        tier, [&](std::uint64_t bytes) { return bytes_over_ranks(ranks, bytes); }, trial));
     run.keep(std::move(trial));
   }
   if (!context.output.json && ranks.root()) print_table(opened.corpus, run.records(), context.output);

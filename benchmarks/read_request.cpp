@@ -11,6 +11,7 @@
 #include "datagen/codec/png.hpp"
 #include "datagen/corpus_samples.hpp"
 #include "datagen/format/sample_opener.hpp"
+#include "datagen/overlay.hpp"
 #include "datagen/shared_corpus.hpp"
 
 namespace penstock {
@@ -101,6 +102,10 @@ Result<ReadSubject> open_all(const CommandContext& context, const SweepSettings&
                     where, where));
   if (options.flag("only-tiers") && options.texts("tier").empty())
     return make_error(Errc::invalid_argument, "--only-tiers needs a --tier to measure");
+  if (options.flag("only-tiers") && options.given("overlay"))
+    return make_error(Errc::invalid_argument,
+                      "--overlay stands in the corpus's own place, which --only-tiers leaves out");
+  if (options.given("overlay")) PENSTOCK_TRY(lay_over(corpus, options.text("overlay")));
   PENSTOCK_ASSIGN(std::vector<Tier> others, open_tiers(options.texts("tier"), corpus.tier.name));
   if (settings.collective) {
     if (!options.flag("only-tiers")) PENSTOCK_TRY(check_collective(corpus.tier));

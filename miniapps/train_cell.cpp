@@ -13,6 +13,7 @@
 
 #include "datagen/cache_control.hpp"
 #include "datagen/corpus_samples.hpp"
+#include "datagen/overlay.hpp"
 #include "datagen/prepare_together.hpp"
 #include "io_backends/base/interrupt.hpp"
 #include "io_backends/base/progress.hpp"
@@ -312,6 +313,11 @@ Result<void> Cell::report_totals() {
   if (setup_.find_accelerators) read -= read_before_;
   PENSTOCK_TRY(ranks_.all_reduce(std::span(&read, 1), Reduction::sum));
   trial_.value("tier_bytes_read", "B", Better::neither, static_cast<double>(read));
+  const auto over_ranks = [&](std::uint64_t bytes) -> Result<std::uint64_t> {
+    PENSTOCK_TRY(ranks_.all_reduce(std::span(&bytes, 1), Reduction::sum));
+    return bytes;
+  };
+  PENSTOCK_TRY(record_overlay(tier_, over_ranks, trial_));
   if (setup_.find_accelerators) return success();
   double memory = peak_memory_bytes();
   PENSTOCK_TRY(ranks_.all_reduce(std::span(&memory, 1), Reduction::max));

@@ -13,6 +13,7 @@
 #include "datagen/command_output.hpp"
 #include "datagen/corpus.hpp"
 #include "datagen/format/sample_opener.hpp"
+#include "datagen/overlay.hpp"
 #include "datagen/shared_corpus.hpp"
 #include "io_backends/base/command.hpp"
 #include "io_backends/base/crc32c.hpp"
@@ -184,6 +185,7 @@ Result<Subject> open_subject(const Options& options, TrainSetup& setup) {
   PENSTOCK_ASSIGN(Corpus corpus, open_data(options, setup));
   PENSTOCK_TRY(check_codec(*setup.app, corpus));
   PENSTOCK_TRY(check_kind(*setup.app, corpus));
+  if (options.given("overlay")) PENSTOCK_TRY(lay_over(corpus, options.text("overlay")));
   PENSTOCK_ASSIGN(std::vector<Tier> others, open_tiers(options.texts("tier"), corpus.tier.name));
   Subject subject{std::move(corpus), std::move(others), std::nullopt};
   if (setup.checkpoints && setup.ranks->root()) {

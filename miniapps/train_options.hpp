@@ -2,6 +2,7 @@
 #pragma once
 
 #include "datagen/corpus.hpp"
+#include "datagen/overlay.hpp"
 #include "io_backends/base/options.hpp"
 
 namespace penstock {
@@ -27,6 +28,7 @@ inline constexpr OptionSpec kTrainOptions[] = {
      .help = "one more place that holds the same objects, measured beside the corpus's own",
      .group = "Corpus",
      .repeated = true},
+    kOverlayOption,
     {.name = "cache",
      .type = OptionType::choice,
      .value = "cold|warm|asis",

@@ -1,0 +1,49 @@
+// What `stage apply` knows of its own work on a fast tier, so that it goes on where it was stopped and
+// `stage revert` takes away no more than it brought. It lies on that tier, beside nothing that others made.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "io_backends/base/backend.hpp"
+#include "io_backends/base/result.hpp"
+
+namespace penstock {
+
+// A copy that was read back and is right.
+struct StagedCopy {
+  std::uint64_t bytes = 0;
+  std::uint32_t crc32c = 0;
+
+  bool operator==(const StagedCopy&) const = default;
+};
+
+struct StagedState {
+  std::string plan;                  // its id
+  std::vector<std::string> found{};  // files of the plan that were there before, sorted: never to be removed
+  std::vector<std::string> folders{};          // that were not, parents first
+  std::vector<std::string> farms{};            // absolute paths of link farms that were begun
+  std::map<std::string, StagedCopy> copied{};  // may lack some that are there: a killed process could not say
+
+  bool was_found(const std::string& name) const;
+  bool operator==(const StagedState&) const = default;
+};
+
+// One line of sealed JSON, as a plan is.
+std::string staged_state_text(const StagedState& state);
+Result<StagedState> parse_staged_state(std::string_view text, std::string_view where);
+
+// ".penstock/staged/<id>.json", and the lock of whoever is at work on it.
+std::string staged_state_name(std::string_view plan_id);
+std::string staged_lock_name(std::string_view plan_id);
+inline constexpr std::string_view kStagedFolder = ".penstock/staged";
+
+// not_found where the plan was never applied there.
+Result<StagedState> load_staged_state(Backend& fast, std::string_view plan_id);
+// Whole or not at all, and it survives a power cut.
+Result<void> save_staged_state(Backend& fast, const StagedState& state);
+
+}  // namespace penstock
