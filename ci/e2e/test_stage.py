@@ -1,0 +1,333 @@
+#!/usr/bin/env python3
+"""`penstock stage` from outside: sessions of our reader and of a stranger's, advice, copies, links, and the way back; kills at any
+instant (12, or 200 with PENSTOCK_FULL=1; PENSTOCK_SEED draws others). What is fast decides nothing but what the tiers' limits make sure.
+"""
+
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+
+import penstock_cli
+from penstock_cli import BUILD, PENSTOCK, SANITIZED
+
+LIBRARY = BUILD / "libpenstock_profile.so"
+SEED = int(os.environ.get("PENSTOCK_SEED", "2008"))
+KILLS = 200 if os.environ.get("PENSTOCK_FULL") else 12
+SAMPLES = 60
+SLOWLY, FAST = "limit=40MB/s,latency=4ms", "limit=400MB/s,latency=100us"  # the ratios of a disk and an Optane
+BRIEF = ("--min-time", "60ms", "--repeat", "2")
+READER = """
+import pathlib, sys
+for path in sorted(pathlib.Path(sys.argv[1]).rglob("*.bytes")):
+    path.read_bytes()
+"""
+
+
+class Stage(penstock_cli.CliTest):
+    def setUp(self):
+        super().setUp()
+        self.dir = self.dir.resolve()
+        self.corpus, self.fast = self.dir / "corpus", self.dir / "fast"
+        self.slow_tier, self.fast_tier = f"slow=posix:{self.corpus},{SLOWLY}", f"fast=posix:{self.fast},{FAST}"
+        self.run_cli("generate", "malware", "--out", self.corpus, "--samples", SAMPLES, "--seed", 5, "--set", "median=80kB")
+        self.files = {str(path.relative_to(self.corpus)): path.stat().st_size for path in self.corpus.rglob("*.bytes")}
+        self.bytes = sum(self.files.values())
+
+    def profile(self, *command, session="session"):
+        self.run_cli("profile", "run", "-o", session, "--", *command)
+        return session
+
+    def session(self, threads=1, slow=None):
+        return self.profile(PENSTOCK, "read", slow or self.slow_tier, "--threads", threads, "--min-time", "0s", "--repeat", 1,
+                            "--cache", "asis", "--no-baseline", "--no-ceiling", "--results", "results")
+
+    def advise(self, *args, slow=None, fast=None, capacity=None, plan="plan.json", session="session", **kwargs):
+        line, = self.records("stage", "advise", session, "--slow", slow or self.slow_tier, "--fast", fast or self.fast_tier, "--capacity",
+                             capacity or self.bytes // 10, *(("-o", plan) if plan else ()), *BRIEF, *args, **kwargs)
+        return line
+
+    def planned(self, plan="plan.json"):
+        return {file["name"]: file["bytes"] for file in json.loads((self.dir / plan).read_text())["files"]}
+
+    def fails(self, *args, code=1, words=()):
+        done = self.run_cli("stage", *args, expect=code)
+        self.assertEqual(done.stdout, "", "diagnostics belong on stderr")
+        for word in words:
+            self.assertIn(str(word), done.stderr)
+
+    def staged(self):
+        """The copies that anybody can see; each of them is whole."""
+        found = {str(path.relative_to(self.fast)) for path in self.fast.rglob("*")
+                 if path.is_file() and ".penstock" not in path.relative_to(self.fast).parts}
+        for name in found:
+            self.assertEqual((self.fast / name).read_bytes(), (self.corpus / name).read_bytes(), name)
+        return found
+
+    def left(self):
+        return [str(path) for path in self.fast.rglob("*")]
+
+
+class FromProfileToDecision(Stage):
+    def test_advise_apply_read_and_revert(self):
+        self.session()
+        advice = self.advise()
+        self.assertEqual((advice["kind"], advice["verdict"]), ("staging_advice", "stage"))
+        self.assertTrue(advice["session"]["by_spans"])
+        self.assertEqual((advice["session"]["files"], advice["session"]["bytes"]), (SAMPLES, self.bytes))
+        files = self.planned()
+        self.assertEqual(len(files), advice["files"])
+        self.assertTrue(all(self.files[name] == size for name, size in files.items()))
+        self.assertLessEqual(sum(files.values()), self.bytes // 10)
+        self.assertGreater(len(files) / SAMPLES, 2 * sum(files.values()) / self.bytes, "small files come first")
+        predicted = advice["predicted"]
+        self.assertTrue(0 < predicted["low"] <= predicted["gain"] <= predicted["high"], predicted)
+        gains = {row["policy"]: row["gain"] for row in advice["policies"]}
+        self.assertEqual(set(gains), {"density", "threshold=2MB", "best-single", "first-come"})
+        self.assertGreater(gains["density"], gains["first-come"])
+
+        line, = self.records("stage", "apply", "plan.json")
+        self.assertEqual((line["kind"], line["copied"], line["verdict"]), ("staged", len(files), "ok"))
+        self.assertEqual(self.staged(), set(files))
+        record, = self.records("read", self.corpus, "--overlay", "plan.json", "--threads", 2, "--min-time", "0s", "--repeat", 1, "--cache", "asis",
+                               "--no-baseline", "--no-ceiling", "--verify")
+        self.assertEqual((record["verdict"], record["parameters"]["tier"]), ("ok", "overlay"))
+        self.assertEqual([record["tiers"][role]["name"] for role in ("slow", "fast")], ["slow", "fast"])
+        read = {role: record["metrics"][f"tier_bytes_read.{role}"]["value"] for role in ("slow", "fast")}
+        passes = 2  # a warm-up and a repeat
+        self.assertEqual(read, {"fast": passes * sum(files.values()), "slow": passes * (self.bytes - sum(files.values()))})
+
+        trained, = self.records("train", "malware", "--data", self.corpus, "--overlay", "plan.json", "--batch", 10, "--epochs", 1, "--threads", 1,
+                                "--accelerator", "none", "--results", "results")
+        self.assertEqual(trained["tiers"]["data"]["name"], "overlay")
+        self.assertGreaterEqual(trained["metrics"]["tier_bytes_read.fast"]["value"], sum(files.values()))
+
+        line, = self.records("stage", "revert", "plan.json")
+        self.assertEqual((line["removed"], line["kept"]), (len(files), []))
+        self.assertEqual(self.left(), [])
+        done = self.run_cli("read", self.corpus, "--overlay", "plan.json", expect=None)
+        self.assertNotEqual(done.returncode, 0)
+        self.assertIn("penstock stage apply", done.stderr)
+        self.run_cli("verify", self.corpus)
+
+    def test_tables_teach_and_a_plan_is_optional(self):
+        self.session()
+        done = self.run_cli("stage", "advise", "session", "--slow", self.slow_tier, "--fast", self.fast_tier, "--capacity", "1GiB", *BRIEF)
+        for word in ("read: 60 files", "as the program says", "slow: ", "fast: ", "policy", "first-come", "stage ", "-o PLAN"):
+            self.assertIn(word, done.stdout)
+        self.assertEqual(self.left() if self.fast.exists() else [], [], "what was measured with is gone")
+
+    def test_several_threads(self):
+        self.session(threads=4)
+        advice = self.advise()
+        self.assertEqual((advice["session"]["threads"], advice["threads"]), (4, 4))
+        self.assertEqual(self.advise("--threads", 2, plan=None)["threads"], 2)
+
+    def test_policies(self):
+        self.session()
+        below = {name for name, size in self.files.items() if size < 40_000}
+        self.assertTrue(below)
+        self.advise("--policy", "threshold=40kB", capacity="1GiB")
+        self.assertEqual(set(self.planned()), below)
+        self.advise("--policy", "best-single", capacity="1GiB")
+        self.assertEqual(len(self.planned()), 1)
+        self.fails("advise", "session", "--slow", self.slow_tier, "--fast", self.fast_tier, "--capacity", "1GiB", "--policy", "largest", code=2,
+                   words=["density"])
+
+    def test_speeds_from_records(self):
+        self.session()
+        self.run_cli("tiers", "--probe", "--tier", self.slow_tier, "--tier", self.fast_tier, "--threads", 1, "--probe-size", "4MiB", "--cache", "asis",
+                     "--min-time", "20ms", "--repeat", 2, "--results", "speeds")
+        advice = self.advise("--speeds", "speeds")
+        self.assertEqual(advice["verdict"], "stage")
+        self.assertGreater(advice["slow"]["latency_s"], 2e-3, "of 4 ms, however the probe's best loop hides it")
+        self.fails("advise", "session", "--slow", self.slow_tier, "--fast", f"fast=posix:{self.dir}/other", "--capacity", "1GiB", "--speeds",
+                   "speeds", words=["penstock tiers --probe"])
+
+    def test_nothing_to_gain_is_said(self):
+        self.session(slow=f"slow=posix:{self.corpus},{FAST}")
+        advice = self.advise(slow=f"slow=posix:{self.corpus},{FAST}", fast=f"fast=posix:{self.fast},{SLOWLY}")
+        self.assertEqual((advice["verdict"], advice["files"]), ("don't stage", 0))
+        self.assertTrue(advice["reason"])
+        self.assertEqual(self.planned(), {})
+        self.assertIn("don't stage", self.run_cli("stage", "apply", "plan.json").stdout)
+        self.fails("advise", "none", "--slow", self.slow_tier, "--fast", self.fast_tier, "--capacity", "1GiB")
+        late = self.advise("--epochs", 1, fast=f"fast=posix:{self.fast},{FAST},write_limit=1MB/s")
+        self.assertEqual(late["verdict"], "don't stage")
+        self.assertIn("pays after", late["reason"])
+
+    def test_what_lies_in_the_page_cache_gains_nothing(self):
+        self.session()
+        for path in self.corpus.rglob("*"):
+            if path.is_file():
+                path.read_bytes()
+        plain = {"slow": str(self.corpus), "fast": str(self.fast)}
+        advice = self.advise(plan=None, **plain)
+        if advice["session"]["cached_bytes"] < 0.99 * self.bytes:
+            self.skipTest("this machine does not say what it caches, or lies in memory")
+        self.assertEqual(advice["verdict"], "don't stage")
+        self.assertIn("page cache", advice["reason"])
+        self.assertEqual(self.advise("--cache", "cold", plan=None, **plain)["session"]["cached_bytes"], 0)
+
+    def test_wrong_words(self):
+        both = ("--slow", self.slow_tier, "--fast", self.fast_tier)
+        self.fails("advise", "session", "--fast", self.fast_tier, "--capacity", "1GiB", code=2, words=["--slow"])
+        self.fails("advise", "session", *both, code=2, words=["--capacity"])
+        self.fails("advise", *both, "--capacity", "1GiB", code=2, words=["SESSION"])
+        self.fails("advise", "session", "--slow", self.dir, "--fast", self.fast, "--capacity", "1GiB", code=2, words=["lie in each other"])
+        self.fails("stage", code=2, words=["advise"])
+        self.fails("apply", "plan.json", "--capacity", "1GiB", code=2, words=["advise"])
+        self.fails("apply", "one", "two", code=2, words=["'two'"])
+        self.fails("apply", "none.json", words=["none.json"])
+        self.session()
+        self.advise()
+        text = (self.dir / "plan.json").read_text()
+        (self.dir / "plan.json").write_text(text.replace('"threads":1', '"threads":2'))
+        for verb in ("apply", "revert"):
+            self.fails(verb, "plan.json", words=["checksum"])
+        self.profile("true", session="idle")
+        self.fails("advise", "idle", *both, "--capacity", "1GiB")
+
+
+class SomebodyElsesProgram(Stage):
+    def test_links_lead_it_to_both_tiers(self):
+        script = self.dir / "reader.py"
+        script.write_text(READER)
+        self.profile(sys.executable, script, self.corpus)
+        advice = self.advise()
+        self.assertFalse(advice["session"]["by_spans"])
+        self.assertEqual((advice["session"]["files"], advice["threads"]), (SAMPLES, 1))
+        files = self.planned()
+        line, = self.records("stage", "apply", "plan.json", "--link-farm", "farm")
+        self.assertEqual(line["link_farm"]["to_fast"], len(files))
+        farm = self.dir / "farm"
+        for name in self.files:
+            self.assertEqual(os.readlink(farm / name), str((self.fast if name in files else self.corpus) / name))
+        done = subprocess.run(["tar", "-chf", "-", "-C", farm, "."], stdout=subprocess.PIPE, check=True)
+        (self.dir / "out").mkdir()
+        subprocess.run(["tar", "-xf", "-", "-C", self.dir / "out"], input=done.stdout, check=True)
+        self.assert_same_tree("out", "corpus")
+        subprocess.run([sys.executable, script, farm], check=True)
+        self.run_cli("verify", farm)
+
+        (farm / "mine").write_text("mine")
+        line, = self.records("stage", "revert", "plan.json", expect=1)
+        self.assertEqual(line["verdict"], "degraded")
+        self.assertEqual([path.name for path in farm.iterdir()], ["mine"])
+        self.fails("apply", "plan.json", "--link-farm", self.corpus / "farm", code=2, words=["lies in tier"])
+        self.fails("apply", "plan.json", "--link-farm", self.dir, words=["was not made by this plan"])
+
+
+class Faults(Stage):
+    def setUp(self):
+        super().setUp()
+        self.session()
+
+    def test_a_full_tier_says_so_and_harms_nobody(self):
+        self.advise(fast=f"{self.fast_tier},fail=write/.bytes:enospc@#7..", capacity="1GiB")  # not of what is measured with
+        files = set(self.planned())
+        self.fails("apply", "plan.json", "--threads", 1, words=["goes on from there", "space"])
+        some = self.staged()
+        self.assertTrue(0 < len(some) < len(files))
+        (self.fast / "mine").write_text("mine")
+        line, = self.records("stage", "revert", "plan.json")
+        self.assertEqual(line["removed"], len(some))
+        self.assertEqual(self.left(), [str(self.fast / "mine")])
+
+    def test_originals_and_copies_that_somebody_changed(self):
+        self.advise(capacity="1GiB")
+        first, second, *_ = files = sorted(self.planned())
+        with open(self.corpus / first, "ab") as file:
+            file.write(b"more")
+        line, = self.records("stage", "apply", "plan.json", expect=1)
+        self.assertEqual((line["verdict"], line["copied"], len(line["changed"])), ("degraded", len(files) - 1, 1))
+        (self.fast / second).write_bytes(b"mine")
+        done = self.run_cli("stage", "revert", "plan.json", expect=1)
+        self.assertIn(second, done.stderr)
+        self.assertEqual((self.fast / second).read_bytes(), b"mine")
+        (self.fast / second).unlink()
+        self.run_cli("stage", "revert", "plan.json")
+        self.assertEqual(self.left(), [])
+        self.assertIn("nothing of this plan", self.run_cli("stage", "revert", "plan.json").stderr)
+
+    def test_without_rights(self):
+        if os.geteuid() != 0:
+            self.skipTest("another user is needed")
+        self.advise(capacity="1GiB")
+        self.dir.chmod(0o755)
+        self.fast.mkdir(exist_ok=True)
+        for word in (PENSTOCK, self.dir / "plan.json"):
+            if subprocess.run(["test", "-r", word], user=65534, check=False).returncode != 0:
+                self.skipTest("the program cannot be run by another user here")
+        done = self.run_cli("stage", "apply", "plan.json", expect=1, user=65534, group=65534, extra_groups=[])
+        self.assertIn("ermission", done.stderr)
+        self.assertEqual(self.left(), [])
+
+    def slow_plan(self):
+        """Some three seconds of copying."""
+        self.advise(fast=f"fast=posix:{self.fast},read_limit=400MB/s,write_limit={self.bytes // 3000}kB/s", capacity="1GiB")
+        return set(self.planned())
+
+    def test_interrupted_it_goes_on(self):
+        files = self.slow_plan()
+        process = self.start("stage", "apply", "plan.json", "--threads", 2)
+        time.sleep(0.8)
+        process.send_signal(signal.SIGINT)
+        out, err = process.communicate(timeout=penstock_cli.PATIENCE_S)
+        self.assertEqual(process.returncode, 130, err)
+        self.assertIn("goes on from there", out + err)
+        before = self.staged()
+        line, = self.records("stage", "apply", "plan.json")
+        self.assertEqual(line["copied"] + line["already_there"], len(files))
+        self.assertGreaterEqual(line["already_there"], len(before))
+        self.assertEqual(self.staged(), files)
+
+    def test_killed_at_any_instant(self):
+        files = self.slow_plan()
+        draw = random.Random(SEED)
+        partly = 0
+        for number in range(KILLS):
+            with self.subTest(seed=SEED, kill=number):
+                process = self.start("stage", "apply", "plan.json", "--threads", draw.choice((1, 4)), "--link-farm", "farm")
+                time.sleep(draw.uniform(0, 3.5))
+                process.kill()
+                process.communicate()
+                seen = self.staged() if self.fast.exists() else set()
+                partly += 0 < len(seen) < len(files)
+                self.assertLessEqual(seen, files)
+                if draw.random() < 0.3:
+                    line, = self.records("stage", "apply", "plan.json", "--link-farm", "farm")
+                    self.assertEqual(line["verdict"], "ok")
+                    self.assertEqual(self.staged(), files)
+                    self.assertEqual(os.readlink(self.dir / "farm" / min(files)), str(self.fast / min(files)))
+                self.run_cli("stage", "revert", "plan.json")
+                self.assertEqual(self.left() if self.fast.exists() else [], [])
+                self.assertEqual(list(self.dir.glob("farm*")), [])
+        self.assertGreater(partly, 0, "no kill came in the middle")
+        self.run_cli("verify", self.corpus)
+
+
+class Benchmark(penstock_cli.CliTest):
+    def test_it_runs(self):
+        script = penstock_cli.SOURCE / "benchmarks" / "rates" / "stage"
+        done = subprocess.run([script, "--dir", self.dir / "slow", "--fast", self.dir / "fast", "--scale", "0.05", "--pairs", "1", "--json", "pictures"],
+                              env={**os.environ, "PENSTOCK": str(PENSTOCK), "PENSTOCK_BUILD": str(BUILD)}, capture_output=True, text=True, check=False)
+        self.assertIn(done.returncode, (0, 1), done.stderr)  # 1: what it found does not hold, which is the machine's affair here
+        rows = [json.loads(line) for line in done.stdout.splitlines()]
+        self.assertEqual([row["policy"] for row in rows], ["density", "first-come"], done.stderr)
+        for row in rows:
+            self.assertEqual(row["measured"]["pairs"], 1)
+        self.assertEqual([path for folder in ("slow", "fast") for path in (self.dir / folder).iterdir()], [])
+
+
+def lacking():
+    if SANITIZED:
+        return "the profiler watches builds without a sanitizer"
+    return None if LIBRARY.exists() else "this build has no profiler"
+
+
+if __name__ == "__main__":
+    penstock_cli.main(lacking)

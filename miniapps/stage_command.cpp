@@ -1,0 +1,185 @@
+// `penstock stage VERB ...`: from a profile to a decision: what to put on a faster tier, and doing it.
+#include <fmt/format.h>
+
+#include <climits>
+#include <string>
+#include <vector>
+
+#include "datagen/command_output.hpp"
+#include "io_backends/base/command.hpp"
+#include "io_backends/base/verbs.hpp"
+#include "miniapps/stage_verbs/verbs.hpp"
+
+namespace penstock {
+namespace {
+
+constexpr std::string_view kAdvise = "advise: what to stage";
+constexpr std::string_view kMeasure = "advise: how the tiers are measured";
+constexpr std::string_view kApply = "apply and revert";
+
+constexpr OptionSpec kOptions[] = {
+    {.name = "slow",
+     .value = "TIER",
+     .help = "the tier that holds what the session read: a folder, or TIER",
+     .group = kAdvise},
+    {.name = "fast", .value = "TIER", .help = "the tier to stage to", .group = kAdvise},
+    {.name = "capacity",
+     .type = OptionType::size,
+     .value = "SIZE",
+     .help = "of the fast tier, to be used at most",
+     .group = kAdvise,
+     .at_least = 1},
+    {.name = "policy",
+     .value = "density|threshold=SIZE|best-single|first-come",
+     .fallback = "density",
+     .help =
+         "density: most time saved for a byte first, as far as it makes the epoch shorter; threshold: all "
+         "files below a size; best-single: one file; first-come: as they were first read (to compare with)",
+     .group = kAdvise},
+    {.name = "threads",
+     .type = OptionType::integer,
+     .value = "N",
+     .help = "advise: that the program will read by (as many as the session saw, if not given); apply and "
+             "revert: workers",
+     .group = kAdvise,
+     .at_least = 1},
+    {.name = "epochs",
+     .type = OptionType::integer,
+     .value = "N",
+     .help = "that are still to come: a copy that pays later is not advised",
+     .group = kAdvise,
+     .at_least = 1},
+    {.name = "cache",
+     .type = OptionType::choice,
+     .value = "asis|cold",
+     .fallback = "asis",
+     .help = "asis: what lies in this machine's page cache now costs nothing on either tier; cold: as if "
+             "nothing did",
+     .group = kAdvise},
+    {.name = "include",
+     .value = "GLOB",
+     .help = "only files that match, as for profile report",
+     .group = kAdvise,
+     .repeated = true},
+    {.name = "exclude", .value = "GLOB", .help = "not these", .group = kAdvise, .repeated = true},
+    {.name = "output",
+     .value = "PLAN",
+     .help = "write the plan to this file",
+     .group = kAdvise,
+     .alias = "o"},
+    {.name = "min-time",
+     .type = OptionType::duration,
+     .value = "TIME",
+     .fallback = "250ms",
+     .help = "of each repeat of each size of files and number of threads",
+     .group = kMeasure},
+    {.name = "repeat",
+     .type = OptionType::integer,
+     .value = "N",
+     .fallback = "3",
+     .help = "repeats, from which the interval comes",
+     .group = kMeasure,
+     .at_least = 1},
+    {.name = "speeds",
+     .value = "RESULTS",
+     .help = "measure nothing: take records that `penstock tiers --probe` made of the same two TIERs",
+     .group = kMeasure,
+     .repeated = true},
+    {.name = "seed",
+     .type = OptionType::integer,
+     .value = "N",
+     .fallback = "1",
+     .help = "of what is drawn at random",
+     .group = kMeasure,
+     .at_least = 0},
+    {.name = "link-farm",
+     .value = "DIR",
+     .help = "apply: make a folder of links there, to the copy where there is one, else to the original, for "
+             "programs that know nothing of tiers; revert takes it away",
+     .group = kApply},
+};
+
+struct Verb {
+  std::string_view name;
+  Result<int> (*run)(const CommandContext& context, StageNouns nouns);
+  std::vector<std::string_view> takes;
+  std::size_t nouns_at_most;
+  std::string_view noun;
+};
+
+const std::vector<Verb>& verbs() {
+  static const std::vector<Verb> all{
+      {"advise",
+       stage_advise,
+       {"slow", "fast", "capacity", "policy", "threads", "epochs", "cache", "include", "exclude", "output",
+        "min-time", "repeat", "speeds", "seed"},
+       SIZE_MAX,
+       "SESSION"},
+      {"apply", stage_apply, {"link-farm", "threads"}, 1, "PLAN"},
+      {"revert", stage_revert, {"threads"}, 1, "PLAN"},
+  };
+  return all;
+}
+
+Result<const Verb*> find_verb(const std::string& word) {
+  std::vector<std::string_view> names;
+  for (const Verb& verb : verbs()) {
+    if (verb.name == word) return &verb;
+    names.push_back(verb.name);
+  }
+  return unknown_name("verb of 'penstock stage'", word, names);
+}
+
+std::vector<VerbOptions> options_of_verbs() {
+  std::vector<VerbOptions> all;
+  for (const Verb& verb : verbs()) all.push_back({verb.name, verb.takes});
+  return all;
+}
+
+Result<int> run(const CommandContext& context) {
+  PENSTOCK_ASSIGN(const Verb* const verb, find_verb(context.positionals[0]));
+  PENSTOCK_TRY(check_verb_options(verb->name, options_of_verbs(), context.argv));
+  const StageNouns nouns = context.positionals.subspan(1);
+  if (nouns.empty())
+    return make_error(Errc::invalid_argument,
+                      fmt::format("'{}' needs a {}: see penstock stage --help", verb->name, verb->noun));
+  if (nouns.size() > verb->nouns_at_most)
+    return make_error(Errc::invalid_argument, fmt::format("'{}' takes one {}; '{}' is one word too many",
+                                                          verb->name, verb->noun, nouns[1]));
+  return verb->run(context, nouns);
+}
+
+}  // namespace
+
+extern const CommandInfo command_stage;
+const CommandInfo command_stage{
+    .name = "stage",
+    .summary = "what of a program's files to put on a faster tier, what that brings, and doing it",
+    .options = kOptions,
+    .run = &run,
+    .synopsis =
+        "penstock stage advise SESSION... --slow TIER --fast TIER --capacity SIZE [options] | apply PLAN | "
+        "revert PLAN",
+    .examples = {"penstock stage advise session --slow /data --fast /nvme/p --capacity 4GiB -o plan.json   # "
+                 "what, and "
+                 "when it pays",
+                 "penstock stage apply plan.json --link-farm ~/data && python train.py ~/data   # copies, "
+                 "checked, and "
+                 "links to them"},
+    .notes =
+        "A SESSION is what `penstock profile run -o SESSION -- COMMAND` left of any program. advise measures "
+        "both\n"
+        "tiers for some seconds with files of the sizes that the session read, and says what an epoch would "
+        "take.\n"
+        "Programs of our own read the two tiers by `--overlay PLAN` (read, train), others by the links. "
+        "`stage\n"
+        "revert PLAN` takes away the copies and the links, but nothing that somebody changed. Exit codes: 0 "
+        "done,\n"
+        "also for the verdict \"don't stage\"; 1 some originals changed or some copies stay, 2 usage.",
+    .nouns = "VERB SESSION|PLAN...",
+    .nouns_at_least = 1,
+    .nouns_at_most = INT_MAX,
+    .verbs = options_of_verbs,
+};
+
+}  // namespace penstock

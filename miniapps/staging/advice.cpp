@@ -1,0 +1,227 @@
+#include "miniapps/staging/advice.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+#include "io_backends/base/random.hpp"
+#include "results/statistics.hpp"
+#include "results/store.hpp"
+
+namespace penstock {
+namespace {
+
+constexpr int kResamples = 400;
+constexpr double kLowest = 2.5;  // percent
+constexpr double kHighest = 97.5;
+
+// The part of a read that no cache answers.
+double uncached(const ReadFile& file) {
+  return file.requests * (1 - file.cached);
+}
+
+// With the times of one draw, or the medians.
+struct Times {
+  CellTimes slow;
+  CellTimes fast;
+};
+
+class Advisor {
+ public:
+  Advisor(const SessionWork& work, const TierSpeeds& speeds, const AdviceWishes& wishes)
+      : work_(work),
+        speeds_(speeds),
+        wishes_(wishes),
+        reader_{.threads = static_cast<double>(wishes.threads != 0 ? wishes.threads : work.threads),
+                .think_s = work.think_s},
+        medians_{median_times(speeds.slow), median_times(speeds.fast)} {}
+
+  void make_items() {
+    for (const ReadFile& file : work_.files) {
+      StagingItem& item = items_.emplace_back();
+      item.bytes = file.bytes;
+      item.first_ns = file.first_ns;
+      add(item.slow, speeds_.slow.reads_of(file.request_bytes), uncached(file));
+      add(item.fast, speeds_.fast.reads_of(file.request_bytes), uncached(file));
+      item.saved_s = slow_work(item.slow, medians_).seconds(reader_.threads) -
+                     fast_work(item.fast, medians_).seconds(reader_.threads);
+    }
+  }
+
+  StagingProblem problem(std::uint64_t capacity) const {
+    return {.items = items_, .capacity = capacity, .epoch = [this](const Demand& slow, const Demand& fast) {
+              return epoch(slow, fast, medians_);
+            }};
+  }
+
+  double epoch(const Demand& slow, const Demand& fast, const Times& times) const {
+    return epoch_seconds(slow_work(slow, times), fast_work(fast, times), reader_);
+  }
+
+  Result<PolicyOutcome> outcome(std::string_view policy, std::uint64_t capacity) const {
+    PENSTOCK_ASSIGN(const StagingPolicy parsed, parse_policy(policy));
+    const StagingProblem all = problem(capacity);
+    PolicyOutcome outcome{.policy = std::string(policy), .chosen = choose_files(all, parsed)};
+    for (const std::size_t i : outcome.chosen) outcome.bytes += items_[i].bytes;
+    outcome.after_s = all.epoch_with(outcome.chosen);
+    outcome.gain = all.epoch_with({}) / outcome.after_s - 1;
+    return outcome;
+  }
+
+  // From repeats drawn again and again, and from no overlap of the tiers at all to as much as there can be.
+  PredictedGain predict(const PolicyOutcome& outcome) const {
+    const auto [slow, fast] = demands(outcome.chosen);
+    const auto [all, none] = demands({});
+    PredictedGain gain{
+        .before_s = epoch(all, none, medians_), .after_s = outcome.after_s, .gain = outcome.gain};
+    const RandomStream random(wishes_.seed, "staging gain");
+    std::uint64_t drawn = 0;
+    const auto draw = [&](std::size_t n) { return static_cast<std::size_t>(random.below(drawn++, n)); };
+    std::vector<double> lows;
+    std::vector<double> highs;
+    for (int i = 0; i < kResamples; ++i) {
+      const Times times{drawn_times(speeds_.slow, draw), drawn_times(speeds_.fast, draw)};
+      const double together = epoch(all, none, times) / epoch(slow, fast, times) - 1;
+      const double apart = apart_epoch(all, none, times) / apart_epoch(slow, fast, times) - 1;
+      lows.push_back(std::min(together, apart));
+      highs.push_back(std::max(together, apart));
+    }
+    gain.low = std::min(percentile(lows, kLowest), gain.gain);
+    gain.high = std::max(percentile(highs, kHighest), gain.gain);
+    gain.copy_s = copy_seconds(outcome.chosen);
+    const double saved = gain.before_s - gain.after_s;
+    if (saved > 0) gain.break_even_epochs = gain.copy_s / saved;
+    return gain;
+  }
+
+  LineFit slow_line() const { return line(speeds_.slow, medians_.slow); }
+  LineFit fast_line() const { return line(speeds_.fast, medians_.fast); }
+  double threads() const { return reader_.threads; }
+
+ private:
+  Work slow_work(const Demand& demand, const Times& times) const {
+    return Work(speeds_.slow, times.slow, demand);
+  }
+  Work fast_work(const Demand& demand, const Times& times) const {
+    return Work(speeds_.fast, times.fast, demand);
+  }
+  double apart_epoch(const Demand& slow, const Demand& fast, const Times& times) const {
+    return epoch_seconds_apart(slow_work(slow, times), fast_work(fast, times), reader_);
+  }
+
+  std::pair<Demand, Demand> demands(const Chosen& chosen) const {
+    Demand slow{};
+    Demand fast{};
+    std::size_t next = 0;
+    for (std::size_t i = 0; i < items_.size(); ++i) {
+      const bool staged = next < chosen.size() && chosen[next] == i;
+      if (staged) ++next;
+      add(staged ? fast : slow, staged ? items_[i].fast : items_[i].slow);
+    }
+    return {slow, fast};
+  }
+
+  // A thread that copies reads, writes and reads again, one after the other, whole files; what is cached is
+  // read as fast as nothing.
+  double copy_seconds(const Chosen& chosen) const {
+    Demand read{};
+    Demand write{};
+    for (const std::size_t i : chosen) {
+      const auto bytes = static_cast<double>(items_[i].bytes);
+      add(read, speeds_.slow.reads_of(bytes), 1 - work_.files[i].cached);
+      add(write, speeds_.fast.reads_of(bytes));
+    }
+    double seconds = slow_work(read, medians_).seconds(wishes_.copy_threads) +
+                     fast_work(write, medians_).seconds(wishes_.copy_threads);
+    for (std::size_t k = 0; k < speeds_.fast.write_s.size(); ++k)
+      seconds += write[k] * speeds_.fast.write_s[k];
+    return seconds;
+  }
+
+  LineFit line(const SpeedTable& table, const CellTimes& times) const {
+    std::size_t nearest = 0;
+    for (std::size_t i = 0; i < table.threads.size(); ++i)
+      if (table.threads[i] <= reader_.threads) nearest = i;
+    return fit_line(table, times, nearest);
+  }
+
+  const SessionWork& work_;
+  const TierSpeeds& speeds_;
+  const AdviceWishes& wishes_;
+  const StagingReader reader_;
+  const Times medians_;
+  std::vector<StagingItem> items_;
+};
+
+std::string percent(double part) {
+  return fmt::format("{:+.1f}%", part * 100);
+}
+
+std::string epochs_words(double epochs) {
+  const auto whole = static_cast<std::uint64_t>(std::ceil(epochs));
+  return fmt::format("{} epoch{}", whole, whole == 1 ? "" : "s");
+}
+
+// "" where it is worth it.
+std::string why_not(const Advice& advice, const SessionWork& work, const AdviceWishes& wishes) {
+  const PredictedGain& gain = advice.plan.predicted;
+  const double bytes = static_cast<double>(std::max<std::uint64_t>(work.bytes(), 1));
+  if (work.cached_bytes() >= 0.99 * bytes)
+    return "what it read lies in this machine's page cache, which no tier is faster than; --cache cold asks "
+           "what "
+           "would be if it did not";
+  if (advice.capacity == 0) return "the fast tier has no room";
+  if (advice.outcomes.front().chosen.empty()) {
+    const bool fits = std::any_of(work.files.begin(), work.files.end(),
+                                  [&](const ReadFile& file) { return file.bytes <= advice.capacity; });
+    return fits ? "the fast tier gives no file sooner than the slow one"
+                : "not one file fits into the fast tier's room";
+  }
+  if (gain.gain < kLeastGain) return fmt::format("it would bring {}, and costs a copy", percent(gain.gain));
+  if (gain.low <= 0)
+    return fmt::format("nothing is sure to be gained: {} to {}", percent(gain.low), percent(gain.high));
+  if (wishes.epochs != 0 && gain.break_even_epochs > static_cast<double>(wishes.epochs))
+    return fmt::format("copying takes {:.3g} s and pays after {}, of which {} are to come", gain.copy_s,
+                       epochs_words(gain.break_even_epochs), wishes.epochs);
+  return "";
+}
+
+}  // namespace
+
+Result<Advice> advise(const SessionWork& work, const TierSpeeds& speeds, const AdviceWishes& wishes,
+                      std::uint64_t free_bytes) {
+  Advisor advisor(work, speeds, wishes);
+  advisor.make_items();
+  Advice advice;
+  advice.slow = advisor.slow_line();
+  advice.fast = advisor.fast_line();
+  const double room = free_bytes == UINT64_MAX ? 1e19 : static_cast<double>(free_bytes) * kRoomTaken;
+  advice.capacity = static_cast<std::uint64_t>(std::min(static_cast<double>(wishes.capacity), room));
+  PENSTOCK_ASSIGN(PolicyOutcome wanted, advisor.outcome(wishes.policy, advice.capacity));
+  advice.outcomes.push_back(std::move(wanted));
+  for (const char* other : {"density", "threshold=2MB", "best-single", "first-come"}) {
+    if (wishes.policy == other) continue;
+    PENSTOCK_ASSIGN(PolicyOutcome beside, advisor.outcome(other, advice.capacity));
+    advice.outcomes.push_back(std::move(beside));
+  }
+  StagingPlan& plan = advice.plan;
+  plan.id = random_id(16);
+  plan.made = utc_now();
+  plan.policy = wishes.policy;
+  plan.capacity = advice.capacity;
+  plan.threads = static_cast<unsigned>(advisor.threads());
+  const PolicyOutcome& chosen = advice.outcomes.front();
+  plan.predicted = advisor.predict(chosen);
+  plan.reason = why_not(advice, work, wishes);
+  plan.stage = plan.reason.empty();
+  if (!plan.stage) return advice;
+  plan.reason = fmt::format("an epoch takes {:.4g} s in place of {:.4g} s", plan.predicted.after_s,
+                            plan.predicted.before_s);
+  for (const std::size_t i : chosen.chosen)
+    plan.files.push_back({work.files[i].name, work.files[i].bytes, work.files[i].mtime_ns});
+  return advice;
+}
+
+}  // namespace penstock

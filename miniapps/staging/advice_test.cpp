@@ -1,0 +1,162 @@
+#include "miniapps/staging/advice.hpp"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <string>
+
+#include "io_backends/base/testing.hpp"
+
+namespace penstock {
+namespace {
+
+constexpr double kLatency = 0.012;
+constexpr double kDisk = 163e6;
+constexpr double kOptane = 1603e6;
+
+SpeedTable table_of(double latency_s, double bytes_per_s, double spread = 0) {
+  SpeedTable table;
+  table.sizes = {1e5, 1e6, 1e7};
+  table.threads = {1, 4};
+  for (const unsigned count : table.threads) {
+    auto& row = table.read_s.emplace_back();
+    for (const double size : table.sizes) {
+      const double seconds = std::max((latency_s + size / bytes_per_s) / count, size / bytes_per_s);
+      row.push_back({seconds * (1 - spread), seconds, seconds * (1 + spread)});
+    }
+  }
+  table.write_s = {1e-3, 1e-3, 1e-2};
+  return table;
+}
+
+TierSpeeds disk_and_optane(double spread = 0) {
+  return {table_of(kLatency, kDisk, spread), table_of(1e-4, kOptane, spread)};
+}
+
+// tf-Darshan's case: 40 of 100 files have 8% of the bytes.
+SessionWork malware() {
+  SessionWork work;
+  for (int i = 0; i < 100; ++i) {
+    ReadFile& file = work.files.emplace_back();
+    file.name = (i < 40 ? "a" : "b") + std::to_string(1000 + i);
+    file.bytes = i < 40 ? 900'000 : 6'900'000;
+    file.requests = 1;
+    file.request_bytes = static_cast<double>(file.bytes);
+    file.first_ns = (i * 37) % 100;
+  }
+  work.epochs = 1;
+  work.epoch_bytes = work.bytes();
+  return work;
+}
+
+AdviceWishes within(std::uint64_t capacity, std::string policy = "density") {
+  AdviceWishes wishes;
+  wishes.policy = std::move(policy);
+  wishes.capacity = capacity;
+  return wishes;
+}
+
+TEST(Advice, ThePapersCaseIsWorthStaging) {
+  const auto advice = advise(malware(), disk_and_optane(), within(1U << 30U, "threshold=2MB"), UINT64_MAX);
+  ASSERT_OK(advice);
+  ASSERT_TRUE(advice->plan.stage) << advice->plan.reason;
+  EXPECT_EQ(advice->plan.files.size(), 40U);
+  const double before = 100 * kLatency + 450e6 / kDisk;
+  const double after = 60 * kLatency + 414e6 / kDisk + 40 * 1e-4 + 36e6 / kOptane;
+  EXPECT_NEAR(advice->plan.predicted.before_s, before, 0.001 * before);
+  EXPECT_NEAR(advice->plan.predicted.gain, before / after - 1, 0.001);
+  EXPECT_GT(advice->plan.predicted.gain, 0.19);
+  EXPECT_NEAR(advice->plan.predicted.low, advice->plan.predicted.high, 1e-6) << "nothing is uncertain";
+  EXPECT_NEAR(advice->slow.latency_s, kLatency, 1e-6);
+  EXPECT_NEAR(advice->fast.bytes_per_s, kOptane, 1e3);
+}
+
+TEST(Advice, DensityBeatsFirstComeInTheSameRoom) {
+  const auto advice = advise(malware(), disk_and_optane(), within(36'000'000), UINT64_MAX);
+  ASSERT_OK(advice);
+  EXPECT_EQ(advice->plan.files.size(), 40U);
+  for (const PlannedFile& file : advice->plan.files) EXPECT_EQ(file.bytes, 900'000U);
+  ASSERT_EQ(advice->outcomes.size(), 4U);
+  for (const PolicyOutcome& outcome : advice->outcomes) {
+    EXPECT_LE(outcome.bytes, 36'000'000U) << outcome.policy;
+    EXPECT_LE(outcome.gain, advice->outcomes.front().gain + 1e-9) << outcome.policy;
+    if (outcome.policy != "first-come") continue;
+    EXPECT_LT(outcome.gain, 0.5 * advice->outcomes.front().gain);
+  }
+}
+
+TEST(Advice, TheIntervalHoldsTheGainAndGrowsWithTheSpread) {
+  const auto narrow = advise(malware(), disk_and_optane(0.01), within(1U << 30U), UINT64_MAX);
+  const auto wide = advise(malware(), disk_and_optane(0.2), within(1U << 30U), UINT64_MAX);
+  for (const auto* advice : {&narrow, &wide}) {
+    const PredictedGain& gain = (*advice)->plan.predicted;
+    EXPECT_LE(gain.low, gain.gain);
+    EXPECT_GE(gain.high, gain.gain);
+  }
+  const auto width = [](const Advice& advice) {
+    return advice.plan.predicted.high - advice.plan.predicted.low;
+  };
+  EXPECT_GT(width(*wide), 3 * width(*narrow));
+}
+
+TEST(Advice, CopyingHasPaidAfterSomeEpochs) {
+  const auto advice = advise(malware(), disk_and_optane(), within(36'000'000), UINT64_MAX);
+  ASSERT_OK(advice);
+  const PredictedGain& gain = advice->plan.predicted;
+  EXPECT_GT(gain.copy_s, 40 * (kLatency + 900'000 / kDisk));
+  EXPECT_NEAR(gain.break_even_epochs, gain.copy_s / (gain.before_s - gain.after_s), 1e-9);
+  AdviceWishes few = within(36'000'000);
+  few.epochs = 1;
+  const auto not_enough = advise(malware(), disk_and_optane(), few, UINT64_MAX);
+  EXPECT_FALSE(not_enough->plan.stage);
+  EXPECT_NE(not_enough->plan.reason.find("pays after"), std::string::npos);
+  EXPECT_TRUE(not_enough->plan.files.empty());
+}
+
+TEST(Advice, SaysWhyNot) {
+  const auto reason = [](const SessionWork& work, const TierSpeeds& speeds, const AdviceWishes& wishes,
+                         std::uint64_t free) {
+    const auto advice = advise(work, speeds, wishes, free);
+    EXPECT_OK(advice);
+    EXPECT_FALSE(advice->plan.stage);
+    return advice->plan.reason;
+  };
+  const TierSpeeds same{table_of(kLatency, kDisk), table_of(kLatency, kDisk)};
+  EXPECT_NE(reason(malware(), same, within(1U << 30U), UINT64_MAX).find("no file sooner"), std::string::npos);
+  EXPECT_NE(reason(malware(), disk_and_optane(), within(1U << 30U), 0).find("no room"), std::string::npos);
+  EXPECT_NE(reason(malware(), disk_and_optane(), within(1000), UINT64_MAX).find("not one file fits"),
+            std::string::npos);
+  SessionWork cached = malware();
+  for (ReadFile& file : cached.files) file.cached = 1;
+  EXPECT_NE(reason(cached, disk_and_optane(), within(1U << 30U), UINT64_MAX).find("page cache"),
+            std::string::npos);
+  SessionWork computing = malware();
+  computing.think_s = 3600;
+  EXPECT_NE(reason(computing, disk_and_optane(), within(1U << 30U), UINT64_MAX).find("it would bring"),
+            std::string::npos);
+  EXPECT_NE(reason(malware(), disk_and_optane(2), within(1U << 30U), UINT64_MAX).find("nothing is sure"),
+            std::string::npos);
+}
+
+TEST(Advice, WhatIsCachedIsNotGained) {
+  SessionWork half = malware();
+  for (std::size_t i = 0; i < half.files.size(); i += 2) half.files[i].cached = 1;
+  const auto advice = advise(half, disk_and_optane(), within(1U << 30U), UINT64_MAX);
+  ASSERT_OK(advice);
+  EXPECT_EQ(advice->plan.files.size(), 50U) << "what is cached saves nothing";
+  EXPECT_NEAR(advice->plan.predicted.before_s, 0.5 * (100 * kLatency + 450e6 / kDisk), 0.05);
+}
+
+TEST(Advice, IsTheSameForTheSameSeedAndFitsItsRoom) {
+  const auto one = advise(malware(), disk_and_optane(0.1), within(UINT64_MAX), 100'000'000);
+  const auto other = advise(malware(), disk_and_optane(0.1), within(UINT64_MAX), 100'000'000);
+  EXPECT_EQ(one->plan.files, other->plan.files);
+  EXPECT_DOUBLE_EQ(one->plan.predicted.low, other->plan.predicted.low);
+  EXPECT_EQ(one->capacity, 98'000'000U);
+  EXPECT_LE(one->plan.bytes(), one->capacity);
+  EXPECT_ERRC(Errc::invalid_argument, advise(malware(), disk_and_optane(), within(1, "largest"), 1),
+              "largest");
+}
+
+}  // namespace
+}  // namespace penstock

@@ -1,0 +1,144 @@
+// How an advice reads, for people and for programs.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "io_backends/base/units.hpp"
+#include "miniapps/staging/advice.hpp"
+#include "results/table.hpp"
+
+namespace penstock {
+namespace {
+
+std::string percent(double part) {
+  return fmt::format("{:+.1f}%", part * 100);
+}
+
+std::string size_words(double bytes, const Output& output) {
+  return format_bytes(bytes, output);
+}
+
+std::string session_words(const SessionWork& work, const Output& output) {
+  std::string text =
+      fmt::format("read: {} files, {}, {:.3g} times, by {} thread{} ({})", format_count(work.files.size()),
+                  size_words(static_cast<double>(work.bytes()), output), work.epochs, work.threads,
+                  work.threads == 1 ? "" : "s", work.by_spans ? "as the program says" : "as its calls tell");
+  if (work.observed_s > 0) {
+    text += fmt::format(", {} an epoch", format_seconds(work.observed_s));
+    const double thread_s = work.observed_s * work.threads;
+    if (work.think_s > 0.01 * thread_s)
+      text += fmt::format(", {} of it not in reading", format_percent(work.think_s / thread_s));
+  }
+  text += "\n";
+  const auto left_out = [&](std::uint64_t count, const char* why) {
+    if (count != 0) text += fmt::format("left out: {} {}\n", format_count(count), why);
+  };
+  left_out(work.gone, "that are not there any more");
+  left_out(work.changed, "that are shorter than the session saw");
+  left_out(work.written, "that the program writes itself");
+  left_out(work.odd_names, "whose names are no UTF-8, or too long");
+  if (const double cached = work.cached_bytes(); cached > 0)
+    text +=
+        fmt::format("in memory: {} of it lie in this machine's page cache, and count as read from there\n",
+                    size_words(cached, output));
+  return text;
+}
+
+std::string tier_words(const PlannedTier& tier, const LineFit& fit, unsigned threads, const Output& output) {
+  const std::string rate = std::isfinite(fit.bytes_per_s)
+                               ? fmt::format("{} {}", format_rate(fit.bytes_per_s, output), rate_unit(output))
+                               : std::string("any rate");
+  return fmt::format("{}: {} a file, then {} ({} thread{})\n", tier.name, format_seconds(fit.latency_s), rate,
+                     threads, threads == 1 ? "" : "s");
+}
+
+std::string policies_table(const Advice& advice, const SessionWork& work, const Output& output) {
+  Table table({{"policy", Align::left}, {"files"}, {"staged"}, {"of the bytes"}, {"epoch"}, {"gain"}});
+  const double all = static_cast<double>(std::max<std::uint64_t>(work.bytes(), 1));
+  for (const PolicyOutcome& outcome : advice.outcomes)
+    table.row({outcome.policy, format_count(outcome.chosen.size()),
+               size_words(static_cast<double>(outcome.bytes), output),
+               format_percent(static_cast<double>(outcome.bytes) / all), format_seconds(outcome.after_s),
+               percent(outcome.gain)});
+  return table.text();
+}
+
+std::string verdict_words(const StagingPlan& plan, const SessionWork& work, const Output& output) {
+  if (!plan.stage) return fmt::format("don't stage: {}\n", plan.reason);
+  std::uint64_t largest = 0;
+  for (const PlannedFile& file : plan.files) largest = std::max(largest, file.bytes);
+  const PredictedGain& gain = plan.predicted;
+  return fmt::format(
+      "stage {} of {} files, {} (up to {} each): an epoch takes {} in place of {}, {} ({} to {})\n"
+      "copying takes some {} and has paid after {:.3g} epochs\n",
+      format_count(plan.files.size()), format_count(work.files.size()),
+      size_words(static_cast<double>(plan.bytes()), output), size_words(static_cast<double>(largest), output),
+      format_seconds(gain.after_s), format_seconds(gain.before_s), percent(gain.gain), percent(gain.low),
+      percent(gain.high), format_seconds(gain.copy_s), gain.break_even_epochs);
+}
+
+Json tier_json_of(const PlannedTier& tier, const LineFit& fit) {
+  return {{"name", tier.name},
+          {"spec", tier.spec},
+          {"root", tier.root},
+          {"latency_s", fit.latency_s},
+          {"bytes_per_s", std::isfinite(fit.bytes_per_s) ? Json(fit.bytes_per_s) : Json()}};
+}
+
+}  // namespace
+
+std::string advice_text(const Advice& advice, const SessionWork& work, const Output& output) {
+  const StagingPlan& plan = advice.plan;
+  return session_words(work, output) + tier_words(plan.slow, advice.slow, plan.threads, output) +
+         tier_words(plan.fast, advice.fast, plan.threads, output) + "\n" +
+         policies_table(advice, work, output) + "\n" + verdict_words(plan, work, output);
+}
+
+Json advice_json(const Advice& advice, const SessionWork& work) {
+  const StagingPlan& plan = advice.plan;
+  const PredictedGain& gain = plan.predicted;
+  Json policies = Json::array();
+  for (const PolicyOutcome& outcome : advice.outcomes)
+    policies.push_back({{"policy", outcome.policy},
+                        {"files", outcome.chosen.size()},
+                        {"bytes", outcome.bytes},
+                        {"epoch_s", outcome.after_s},
+                        {"gain", outcome.gain}});
+  return {{"kind", "staging_advice"},
+          {"id", plan.id},
+          {"verdict", plan.stage ? "stage" : "don't stage"},
+          {"reason", plan.reason},
+          {"policy", plan.policy},
+          {"capacity", plan.capacity},
+          {"threads", plan.threads},
+          {"session",
+           {{"files", work.files.size()},
+            {"bytes", work.bytes()},
+            {"cached_bytes", work.cached_bytes()},
+            {"epochs", work.epochs},
+            {"epoch_bytes", work.epoch_bytes},
+            {"threads", work.threads},
+            {"observed_s", work.observed_s},
+            {"think_s", work.think_s},
+            {"by_spans", work.by_spans},
+            {"gone", work.gone},
+            {"changed", work.changed},
+            {"written", work.written},
+            {"odd_names", work.odd_names}}},
+          {"slow", tier_json_of(plan.slow, advice.slow)},
+          {"fast", tier_json_of(plan.fast, advice.fast)},
+          {"policies", std::move(policies)},
+          {"predicted",
+           {{"before_s", gain.before_s},
+            {"after_s", gain.after_s},
+            {"gain", gain.gain},
+            {"low", gain.low},
+            {"high", gain.high},
+            {"copy_s", gain.copy_s},
+            {"break_even_epochs", gain.break_even_epochs}}},
+          {"files", plan.files.size()},
+          {"bytes", plan.bytes()}};
+}
+
+}  // namespace penstock

@@ -1,0 +1,213 @@
+#include "miniapps/staging/choose_files.hpp"
+
+#include <algorithm>
+#include <numeric>
+#include <optional>
+
+#include "io_backends/base/options.hpp"
+#include "io_backends/base/units.hpp"
+
+namespace penstock {
+namespace {
+
+constexpr std::size_t kLooks = 2048;  // at an order, for where it is best cut
+constexpr double kAsGood = 1.001;     // an epoch so much longer for fewer files is as good
+constexpr double kExactPays = 0.995;  // of what is possible: a list that saves as much is left as it is
+
+Demand all_slow(const StagingProblem& problem) {
+  Demand sum{};
+  for (const StagingItem& item : problem.items) add(sum, item.slow);
+  return sum;
+}
+
+// Indices of what saves anything and fits by itself.
+std::vector<std::size_t> candidates(const StagingProblem& problem) {
+  std::vector<std::size_t> all;
+  for (std::size_t i = 0; i < problem.items.size(); ++i)
+    if (problem.items[i].saved_s > 0 && problem.items[i].bytes <= problem.capacity) all.push_back(i);
+  return all;
+}
+
+// What fits of an order, one after the other.
+Chosen fill(const StagingProblem& problem, const std::vector<std::size_t>& order) {
+  Chosen chosen;
+  std::uint64_t left = problem.capacity;
+  for (const std::size_t i : order) {
+    if (problem.items[i].bytes > left) continue;
+    left -= problem.items[i].bytes;
+    chosen.push_back(i);
+  }
+  return chosen;
+}
+
+Chosen sorted(Chosen chosen) {
+  std::sort(chosen.begin(), chosen.end());
+  return chosen;
+}
+
+double density(const StagingItem& item) {
+  return item.saved_s / static_cast<double>(std::max<std::uint64_t>(item.bytes, 1));
+}
+
+std::vector<std::size_t> by_falling_density(const StagingProblem& problem) {
+  std::vector<std::size_t> order = candidates(problem);
+  std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
+    return density(problem.items[a]) > density(problem.items[b]);
+  });
+  return order;
+}
+
+// How many of `order` to take: where the epoch is shortest.
+std::size_t best_cut(const StagingProblem& problem, const Chosen& order) {
+  Demand slow = all_slow(problem);
+  Demand fast{};
+  const std::size_t step = std::max<std::size_t>(order.size() / kLooks, 1);
+  std::vector<std::pair<std::size_t, double>> looks{{0, problem.epoch(slow, fast)}};
+  for (std::size_t n = 0; n < order.size(); ++n) {
+    add(slow, problem.items[order[n]].slow, -1);
+    add(fast, problem.items[order[n]].fast);
+    // What is left of many subtractions is not nothing.
+    if (n + 1 == problem.items.size()) slow = Demand{};
+    if ((n + 1) % step == 0 || n + 1 == order.size()) looks.emplace_back(n + 1, problem.epoch(slow, fast));
+  }
+  const auto shortest = std::min_element(looks.begin(), looks.end(),
+                                         [](const auto& a, const auto& b) { return a.second < b.second; });
+  if (shortest->second >= looks.front().second) return 0;
+  return std::find_if(looks.begin(), looks.end(),
+                      [&](const auto& look) { return look.second <= shortest->second * kAsGood; })
+      ->first;
+}
+
+double saved(const StagingProblem& problem, const Chosen& chosen) {
+  return std::accumulate(chosen.begin(), chosen.end(), 0.0,
+                         [&](double sum, std::size_t i) { return sum + problem.items[i].saved_s; });
+}
+
+// What no list can save more than: the densest first, the last one in part.
+double most_saved(const StagingProblem& problem) {
+  double sum = 0;
+  std::uint64_t left = problem.capacity;
+  for (const std::size_t i : by_falling_density(problem)) {
+    const StagingItem& item = problem.items[i];
+    if (item.bytes > left) return sum + density(item) * static_cast<double>(left);
+    sum += item.saved_s;
+    left -= item.bytes;
+  }
+  return sum;
+}
+
+Chosen dense(const StagingProblem& problem) {
+  Chosen best = by_density(problem);
+  // Where a cut was better than a full tier, savings are not what counts.
+  const bool uncut = best.size() == fill(problem, by_falling_density(problem)).size();
+  const bool exact_pays = uncut && saved(problem, best) < most_saved(problem) * kExactPays;
+  const auto consider = [&](Chosen other) {
+    if (problem.epoch_with(other) * kAsGood < problem.epoch_with(best)) best = std::move(other);
+  };
+  consider(best_single(problem));
+  if (exact_pays) consider(exactly(problem));
+  return best;
+}
+
+Chosen below_threshold(const StagingProblem& problem, std::uint64_t threshold) {
+  std::vector<std::size_t> order;
+  for (std::size_t i = 0; i < problem.items.size(); ++i)
+    if (problem.items[i].bytes < threshold) order.push_back(i);
+  std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
+    return problem.items[a].bytes < problem.items[b].bytes;
+  });
+  return sorted(fill(problem, order));
+}
+
+Chosen as_they_came(const StagingProblem& problem) {
+  std::vector<std::size_t> order(problem.items.size());
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
+    return problem.items[a].first_ns < problem.items[b].first_ns;
+  });
+  return sorted(fill(problem, order));
+}
+
+}  // namespace
+
+double StagingProblem::epoch_with(const Chosen& chosen) const {
+  Demand slow{};
+  Demand fast{};
+  std::size_t next = 0;
+  for (std::size_t i = 0; i < items.size(); ++i) {
+    const bool staged = next < chosen.size() && chosen[next] == i;
+    if (staged) ++next;
+    add(staged ? fast : slow, staged ? items[i].fast : items[i].slow);
+  }
+  return epoch(slow, fast);
+}
+
+Result<StagingPolicy> parse_policy(std::string_view text) {
+  constexpr std::string_view kThreshold = "threshold=";
+  using Kind = StagingPolicy::Kind;
+  if (text == "density") return StagingPolicy{Kind::density};
+  if (text == "best-single") return StagingPolicy{Kind::best_single};
+  if (text == "first-come") return StagingPolicy{Kind::first_come};
+  if (text.starts_with(kThreshold)) {
+    PENSTOCK_ASSIGN(const std::uint64_t bytes, parse_size(text.substr(kThreshold.size())));
+    return StagingPolicy{Kind::threshold, bytes};
+  }
+  return unknown_name("policy", text, {"density", "threshold=SIZE", "best-single", "first-come"});
+}
+
+Chosen by_density(const StagingProblem& problem) {
+  Chosen order = fill(problem, by_falling_density(problem));
+  order.resize(best_cut(problem, order));
+  return sorted(std::move(order));
+}
+
+Chosen best_single(const StagingProblem& problem) {
+  const std::vector<std::size_t> all = candidates(problem);
+  const auto best = std::max_element(all.begin(), all.end(), [&](std::size_t a, std::size_t b) {
+    return problem.items[a].saved_s < problem.items[b].saved_s;
+  });
+  return best == all.end() ? Chosen{} : Chosen{*best};
+}
+
+Chosen exactly(const StagingProblem& problem) {
+  const std::vector<std::size_t> all = candidates(problem);
+  if (all.empty() || all.size() > kExactItems) return {};
+  const std::uint64_t unit = std::max<std::uint64_t>((problem.capacity + kExactUnits - 1) / kExactUnits, 1);
+  const std::size_t room = static_cast<std::size_t>(problem.capacity / unit);
+  std::vector<double> best(room + 1, 0.0);  // that so many units can save
+  std::vector<std::vector<bool>> taken(all.size(), std::vector<bool>(room + 1));
+  for (std::size_t n = 0; n < all.size(); ++n) {
+    const StagingItem& item = problem.items[all[n]];
+    const std::size_t units = static_cast<std::size_t>((item.bytes + unit - 1) / unit);
+    for (std::size_t filled = room + 1; filled-- > units;) {
+      const double with = best[filled - units] + item.saved_s;
+      if (with <= best[filled]) continue;
+      best[filled] = with;
+      taken[n][filled] = true;
+    }
+  }
+  Chosen chosen;
+  std::size_t filled = room;
+  for (std::size_t n = all.size(); n-- > 0;) {
+    if (!taken[n][filled]) continue;
+    chosen.push_back(all[n]);
+    filled -= static_cast<std::size_t>((problem.items[all[n]].bytes + unit - 1) / unit);
+  }
+  return sorted(std::move(chosen));
+}
+
+Chosen choose_files(const StagingProblem& problem, const StagingPolicy& policy) {
+  switch (policy.kind) {
+    case StagingPolicy::Kind::density:
+      return dense(problem);
+    case StagingPolicy::Kind::threshold:
+      return below_threshold(problem, policy.threshold);
+    case StagingPolicy::Kind::best_single:
+      return best_single(problem);
+    case StagingPolicy::Kind::first_come:
+      return as_they_came(problem);
+  }
+  return {};
+}
+
+}  // namespace penstock

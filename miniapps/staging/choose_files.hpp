@@ -1,0 +1,65 @@
+// Which files are worth their place on the fast tier.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "io_backends/base/result.hpp"
+#include "miniapps/staging/speed.hpp"
+
+namespace penstock {
+
+struct StagingItem {
+  std::uint64_t bytes = 0;    // that it takes on the fast tier
+  double saved_s = 0;         // an epoch, where it alone is moved: what reads cost there less than here
+  std::int64_t first_ns = 0;  // when it was first read
+  Demand slow{};  // what it asks of the slow tier in an epoch, and of the fast one once it is there
+  Demand fast{};
+};
+
+// Of a choice, in rising order: indices of items.
+using Chosen = std::vector<std::size_t>;
+
+// How long an epoch takes with such demands left on each tier.
+using EpochOf = std::function<double(const Demand& slow, const Demand& fast)>;
+
+struct StagingProblem {
+  std::span<const StagingItem> items;
+  std::uint64_t capacity = 0;
+  EpochOf epoch;
+
+  double epoch_with(const Chosen& chosen) const;
+};
+
+struct StagingPolicy {
+  enum class Kind : std::uint8_t {
+    density,      // most saved for a byte first, as far as it makes the epoch shorter
+    threshold,    // all files below a size, the smallest first: tf-Darshan's rule
+    best_single,  // the one file that saves most
+    first_come,   // as they were first read, whatever their size: what a cache without eviction comes to
+  };
+  Kind kind = Kind::density;
+  std::uint64_t threshold = 0;  // bytes
+};
+// "density", "threshold=2MB", "best-single", "first-come".
+Result<StagingPolicy> parse_policy(std::string_view text);
+
+// All policies pass over what does not fit into what is left, and go on.
+Chosen choose_files(const StagingProblem& problem, const StagingPolicy& policy);
+
+// The parts of `density`. By density in the order of saved_s / bytes, cut where the epoch is shortest (the
+// shortest such list, to a thousandth).
+Chosen by_density(const StagingProblem& problem);
+Chosen best_single(const StagingProblem& problem);
+// The most saved_s that fits, exactly as long as the capacity has at most kExactUnits bytes; else by sizes
+// rounded up to so many parts of it. For at most kExactItems items; nothing for more.
+inline constexpr std::size_t kExactItems = 10'000;
+inline constexpr std::uint64_t kExactUnits = 10'000;
+Chosen exactly(const StagingProblem& problem);
+
+}  // namespace penstock

@@ -1,0 +1,167 @@
+#include "miniapps/staging/choose_files.hpp"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <vector>
+
+#include "io_backends/base/random.hpp"
+#include "io_backends/base/testing.hpp"
+
+namespace penstock {
+namespace {
+
+// Items whose demand is seconds: knot 0 of the slow tier, knot 1 of the fast one.
+StagingItem item(std::uint64_t bytes, double slow_s, double fast_s, std::int64_t first_ns = 0) {
+  StagingItem made{.bytes = bytes, .saved_s = slow_s - fast_s, .first_ns = first_ns};
+  made.slow[0] = slow_s;
+  made.fast[0] = fast_s;
+  return made;
+}
+
+// One thread: the sum. Many: the tier with more to do.
+double sum_of(const Demand& slow, const Demand& fast) {
+  return slow[0] + fast[0];
+}
+double most_of(const Demand& slow, const Demand& fast) {
+  return std::max(slow[0], fast[0]);
+}
+
+double best_by_trying(const StagingProblem& problem) {
+  double best = problem.epoch_with({});
+  for (std::uint32_t set = 0; set < 1U << problem.items.size(); ++set) {
+    Chosen chosen;
+    std::uint64_t bytes = 0;
+    for (std::size_t i = 0; i < problem.items.size(); ++i)
+      if ((set >> i & 1U) != 0) {
+        chosen.push_back(i);
+        bytes += problem.items[i].bytes;
+      }
+    if (bytes <= problem.capacity) best = std::min(best, problem.epoch_with(chosen));
+  }
+  return best;
+}
+
+std::vector<StagingItem> random_items(const RandomStream& random, std::size_t count) {
+  std::vector<StagingItem> items;
+  for (std::size_t i = 0; i < count; ++i) {
+    const std::uint64_t bytes = 1 + random.below(3 * i, 100);
+    const double slow_s = 0.1 + 2 * random.uniform(3 * i + 1) + static_cast<double>(bytes) / 20;
+    items.push_back(
+        item(bytes, slow_s, slow_s * 0.5 * random.uniform(3 * i + 2), static_cast<std::int64_t>(i)));
+  }
+  return items;
+}
+
+std::uint64_t bytes_of(const StagingProblem& problem, const Chosen& chosen) {
+  std::uint64_t bytes = 0;
+  for (const std::size_t i : chosen) bytes += problem.items[i].bytes;
+  return bytes;
+}
+
+TEST(ChooseFiles, ExactIsAsGoodAsTryingAll) {
+  for (std::uint64_t seed = 0; seed < 60; ++seed) {
+    const RandomStream random(seed, "exact");
+    const std::vector<StagingItem> items = random_items(random, 12);
+    const StagingProblem problem{items, 50 + random.below(99, 400), sum_of};
+    const Chosen chosen = exactly(problem);
+    EXPECT_LE(bytes_of(problem, chosen), problem.capacity);
+    EXPECT_NEAR(problem.epoch_with(chosen), best_by_trying(problem), 1e-9) << seed;
+  }
+}
+
+TEST(ChooseFiles, DensityIsAsGoodAsTryingAllWhereSavingsAdd) {
+  for (std::uint64_t seed = 0; seed < 60; ++seed) {
+    const RandomStream random(seed, "density");
+    const std::vector<StagingItem> items = random_items(random, 12);
+    const StagingProblem problem{items, 50 + random.below(99, 400), sum_of};
+    const Chosen chosen = choose_files(problem, {});
+    EXPECT_LE(bytes_of(problem, chosen), problem.capacity);
+    EXPECT_LE(problem.epoch_with(chosen), best_by_trying(problem) * 1.01) << seed;
+  }
+}
+
+TEST(ChooseFiles, DensityIsNearTheBestWhereTheTiersOverlap) {
+  double worst = 1;
+  for (std::uint64_t seed = 0; seed < 60; ++seed) {
+    const RandomStream random(seed, "overlap");
+    const std::vector<StagingItem> items = random_items(random, 12);
+    const StagingProblem problem{items, 100 + random.below(99, 600), most_of};
+    const Chosen chosen = choose_files(problem, {});
+    EXPECT_LE(bytes_of(problem, chosen), problem.capacity);
+    worst = std::max(worst, problem.epoch_with(chosen) / best_by_trying(problem));
+  }
+  EXPECT_LE(worst, 1.25) << "a greedy list cut at one place";
+}
+
+TEST(ChooseFiles, WithEqualReadsTheSmallestComeFirst) {
+  std::vector<StagingItem> items;
+  for (const std::uint64_t bytes : {800U, 100U, 400U, 200U})
+    items.push_back(item(bytes, 1 + static_cast<double>(bytes) / 1000, static_cast<double>(bytes) / 10'000));
+  const StagingProblem problem{items, 750, sum_of};
+  EXPECT_EQ(by_density(problem), (Chosen{1, 2, 3}));
+}
+
+TEST(ChooseFiles, WhatDoesNotFitIsPassedOver) {
+  const std::vector<StagingItem> items{item(10, 10, 0), item(95, 20, 0), item(20, 2, 0)};
+  const StagingProblem problem{items, 100, sum_of};
+  EXPECT_EQ(by_density(problem), (Chosen{0, 2})) << "the second is denser than the third, and too large";
+  EXPECT_EQ(choose_files(problem, {}), (Chosen{1})) << "but alone it saves more";
+  EXPECT_EQ(choose_files(problem, {.kind = StagingPolicy::Kind::best_single}), (Chosen{1}));
+}
+
+TEST(ChooseFiles, WhatIsNoFasterThereStays) {
+  const std::vector<StagingItem> items{item(10, 1, 1), item(10, 1, 2), item(10, 1, 0.5)};
+  const StagingProblem problem{items, 100, sum_of};
+  EXPECT_EQ(choose_files(problem, {}), (Chosen{2}));
+  const std::vector<StagingItem> none{item(10, 1, 1)};
+  EXPECT_TRUE(choose_files({none, 100, sum_of}, {}).empty());
+}
+
+TEST(ChooseFiles, TheFastTierIsNotGivenMoreThanTheSlowOneHasLeft) {
+  // Ten of 1 s, which take 0.5 s there: seven there and three here take 3.5 s, all there 5 s.
+  const std::vector<StagingItem> items(10, item(1, 1, 0.5));
+  const StagingProblem problem{items, 1000, most_of};
+  const Chosen chosen = choose_files(problem, {});
+  EXPECT_EQ(chosen.size(), 7U);
+  EXPECT_DOUBLE_EQ(problem.epoch_with(chosen), 3.5);
+  EXPECT_EQ(choose_files({items, 1000, sum_of}, {}).size(), 10U) << "one thread gains from all";
+}
+
+TEST(ChooseFiles, ThresholdTakesAllBelowTheSmallestFirst) {
+  const std::vector<StagingItem> items{item(50, 1, 0), item(20, 1, 0), item(30, 1, 0), item(60, 1, 0)};
+  const StagingPolicy below_60{StagingPolicy::Kind::threshold, 60};
+  EXPECT_EQ(choose_files({items, 1000, sum_of}, below_60), (Chosen{0, 1, 2}));
+  EXPECT_EQ(choose_files({items, 60, sum_of}, below_60), (Chosen{1, 2}));
+}
+
+TEST(ChooseFiles, FirstComeLooksAtNothingElse) {
+  const std::vector<StagingItem> items{item(50, 9, 0, 3), item(60, 1, 0, 1), item(45, 9, 0, 2),
+                                       item(40, 9, 0, 4)};
+  EXPECT_EQ(choose_files({items, 100, sum_of}, {.kind = StagingPolicy::Kind::first_come}), (Chosen{1, 3}));
+}
+
+TEST(ChooseFiles, NothingIsChosenOfNothing) {
+  for (const auto kind : {StagingPolicy::Kind::density, StagingPolicy::Kind::threshold,
+                          StagingPolicy::Kind::best_single, StagingPolicy::Kind::first_come})
+    EXPECT_TRUE(choose_files({{}, 100, sum_of}, {.kind = kind, .threshold = 10}).empty());
+}
+
+TEST(ChooseFiles, ManyItemsAreNoMatter) {
+  const std::vector<StagingItem> items = random_items(RandomStream(1, "many"), 50'000);
+  const StagingProblem problem{items, 500'000, sum_of};
+  const Chosen chosen = choose_files(problem, {});
+  EXPECT_LE(bytes_of(problem, chosen), problem.capacity);
+  EXPECT_GT(chosen.size(), 1000U);
+  EXPECT_TRUE(exactly(problem).empty());
+}
+
+TEST(ChooseFiles, PoliciesHaveNames) {
+  EXPECT_EQ(parse_policy("threshold=2MB")->threshold, 2'000'000U);
+  EXPECT_EQ(parse_policy("first-come")->kind, StagingPolicy::Kind::first_come);
+  EXPECT_ERRC(Errc::invalid_argument, parse_policy("densty"), "density");
+  EXPECT_ERRC(Errc::invalid_argument, parse_policy("threshold=much"));
+}
+
+}  // namespace
+}  // namespace penstock

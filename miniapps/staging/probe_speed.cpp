@@ -1,0 +1,328 @@
+#include "miniapps/staging/probe_speed.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cmath>
+#include <cstring>
+#include <numeric>
+#include <optional>
+#include <utility>
+
+#include "io_backends/base/baseline.hpp"
+#include "io_backends/base/buffer.hpp"
+#include "io_backends/base/interrupt.hpp"
+#include "io_backends/base/page_cache.hpp"
+#include "io_backends/base/probe_folder.hpp"
+#include "io_backends/base/random.hpp"
+#include "io_backends/base/read_plan.hpp"
+#include "io_backends/base/threads.hpp"
+#include "io_backends/base/units.hpp"
+
+namespace penstock {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+constexpr std::size_t kParts = 6;               // of the files, by size
+constexpr std::size_t kFilesOfPart = 256;       // of the slow tier, at most
+constexpr std::uint64_t kWritten = 16U << 20U;  // of each size, on the fast tier; at least kFewest files
+constexpr std::uint64_t kFewest = 2;
+constexpr std::uint64_t kMostWrittenFiles = 64;
+constexpr int kMostLaps = 64;
+constexpr double kLongestRead = 64U << 20U;  // more of a file tells no more
+
+// What `penstock tiers --probe` reads.
+constexpr double kBlock = 4U << 10U;
+constexpr double kSmallFile = 112U << 10U;
+constexpr double kLargeFile = 16U << 20U;
+
+static_assert(kParts <= kMostKnots);
+
+double seconds_since(Clock::time_point start) {
+  return std::chrono::duration<double>(Clock::now() - start).count();
+}
+
+// Files of nearly one size.
+struct Part {
+  double bytes = 0;  // the mean
+  SampleList files{};
+};
+
+// Every so many-th of the ranks, so that any beginning of them has about the same mean.
+std::vector<std::size_t> spread_order(std::size_t count) {
+  std::size_t step = std::max<std::size_t>(static_cast<std::size_t>(static_cast<double>(count) * 0.618), 1);
+  while (std::gcd(step, count) != 1) ++step;
+  std::vector<std::size_t> order(count);
+  for (std::size_t i = 0; i < count; ++i) order[i] = i * step % count;
+  return order;
+}
+
+// As the program reads it: of a file that it seeks in, no more at a time.
+std::uint64_t length_of(const ReadFile& file) {
+  return static_cast<std::uint64_t>(
+      std::clamp(std::min(static_cast<double>(file.bytes), file.request_bytes), 1.0, kLongestRead));
+}
+
+std::vector<Part> parts_of(const SessionWork& work) {
+  std::vector<const ReadFile*> by_size;
+  for (const ReadFile& file : work.files)
+    if (file.bytes != 0) by_size.push_back(&file);
+  std::sort(by_size.begin(), by_size.end(),
+            [](const ReadFile* a, const ReadFile* b) { return length_of(*a) < length_of(*b); });
+  std::vector<Part> parts;
+  std::size_t begin = 0;
+  for (std::size_t n = 1; n <= kParts; ++n) {
+    const std::size_t end = by_size.size() * n / kParts;
+    if (end == begin) continue;
+    const std::size_t count = std::min(end - begin, kFilesOfPart);
+    Part part;
+    for (const std::size_t i : spread_order(count)) {
+      const ReadFile& file = *by_size[begin + i * (end - begin) / count];
+      part.files.add(file.name, length_of(file));
+    }
+    part.bytes = static_cast<double>(part.files.bytes()) / static_cast<double>(count);
+    begin = end;
+    // Parts of one size are one part: a line needs two sizes.
+    if (parts.empty() || part.bytes > parts.back().bytes * 1.05) parts.push_back(std::move(part));
+  }
+  return parts;
+}
+
+class TierProbe {
+ public:
+  TierProbe(Tier& tier, const SpeedProbe& probe) : tier_(tier), probe_(probe) {}
+
+  Result<void> read_all(const std::vector<Part>& parts, SpeedTable& table) {
+    table.threads = probe_.threads;
+    for (const Part& part : parts) table.sizes.push_back(part.bytes);
+    table.read_s.assign(probe_.threads.size(), std::vector<std::vector<double>>(parts.size()));
+    // Repeats go round all cells, so that a slow minute is not one cell's.
+    for (std::size_t repeat = 0; repeat < probe_.repeats; ++repeat)
+      for (std::size_t t = 0; t < probe_.threads.size(); ++t)
+        for (std::size_t k = 0; k < parts.size(); ++k) {
+          say(parts[k], probe_.threads[t]);
+          PENSTOCK_ASSIGN(const double seconds, read_part(parts[k], probe_.threads[t]));
+          table.read_s[t][k].push_back(seconds);
+        }
+    return success();
+  }
+
+ private:
+  void say(const Part& part, unsigned threads) const {
+    if (probe_.note)
+      probe_.note(fmt::format("{}: files of {}, {} thread{}", tier_.name,
+                              format_size(static_cast<std::uint64_t>(part.bytes)), threads,
+                              threads == 1 ? "" : "s"));
+  }
+
+  bool evicts() const { return probe_.cold && !tier_.facts.memory && !tier_.backend->caps().bypasses_cache; }
+
+  void evict_files(const SampleList& files) const {
+    for (std::uint64_t i = 0; i < files.size(); ++i)
+      if (const auto path = tier_.backend->native_path(files.name(files[i].object)))
+        static_cast<void>(evict(*path).ok());
+  }
+
+  // Seconds a file.
+  Result<double> read_part(const Part& part, unsigned threads) {
+    const ReadPlan plan{.samples = part.files, .backend = *tier_.backend, .whole_objects = true, .order = {}};
+    double seconds = 0;
+    std::uint64_t files = 0;
+    if (!evicts()) {
+      // What a limited tier has saved up is gone when the clock starts.
+      PENSTOCK_TRY(baseline_read(plan, threads, {.first = next_, .samples = threads}));
+      next_ += threads;
+      const Clock::time_point start = Clock::now();
+      PENSTOCK_ASSIGN(const LoopDone done,
+                      baseline_read(plan, threads, {.first = next_, .at = start + probe_.min_time}));
+      seconds = seconds_since(start);
+      next_ += files = done.samples;
+    }
+    for (int lap = 0;
+         evicts() && lap < kMostLaps && seconds < std::chrono::duration<double>(probe_.min_time).count();
+         ++lap) {
+      evict_files(part.files);
+      const Clock::time_point start = Clock::now();
+      PENSTOCK_ASSIGN(
+          const LoopDone done,
+          baseline_read(plan, threads,
+                        {.first = next_, .samples = part.files.size(), .at = start + probe_.min_time}));
+      seconds += seconds_since(start);
+      files += done.samples;
+      next_ += done.samples;
+    }
+    PENSTOCK_TRY(check_interrupt());
+    return seconds / static_cast<double>(std::max<std::uint64_t>(files, 1));
+  }
+
+  Tier& tier_;
+  const SpeedProbe& probe_;
+  std::uint64_t next_ = 0;
+};
+
+// That no device or file system makes smaller.
+void fill_with_noise(Buffer& buffer, std::uint64_t seed) {
+  const RandomStream random(seed, "staging probe");
+  for (std::size_t at = 0; at + sizeof(std::uint64_t) <= buffer.capacity(); at += sizeof(std::uint64_t)) {
+    const std::uint64_t bits = random.bits(at);
+    std::memcpy(buffer.data() + at, &bits, sizeof bits);
+  }
+}
+
+Result<void> write_file(Tier& tier, std::string_view name, std::uint64_t bytes, Buffer& buffer) {
+  PENSTOCK_ASSIGN(const auto writer, tier.backend->create(name, bytes));
+  for (std::uint64_t done = 0; done < bytes;) {
+    PENSTOCK_TRY(check_interrupt());
+    const auto piece =
+        buffer.first(static_cast<std::size_t>(std::min<std::uint64_t>(bytes - done, buffer.capacity())));
+    PENSTOCK_TRY(writer->append(piece));
+    done += piece.size();
+  }
+  return writer->publish(Durability::file_and_name);
+}
+
+// Files of the part's mean size, each written as a copy is; and how long one took.
+Result<Part> write_part(Tier& tier, const ProbeFolder& folder, const Part& like, std::size_t number,
+                        const SpeedProbe& probe, std::vector<double>& write_s) {
+  Part part{.bytes = std::round(like.bytes)};
+  const auto bytes = static_cast<std::uint64_t>(part.bytes);
+  const std::uint64_t most =
+      std::clamp(kWritten / std::max<std::uint64_t>(bytes, 1), kFewest, kMostWrittenFiles);
+  const auto name = [&](std::uint64_t i) { return folder.object(fmt::format("size-{}", number), i); };
+  std::atomic<std::uint64_t> next{0};
+  const unsigned threads = static_cast<unsigned>(std::min<std::uint64_t>(probe.copy_threads, most));
+  const Clock::time_point start = Clock::now();
+  const auto write = [&](unsigned thread) -> Result<void> {
+    Buffer buffer(std::size_t{1} << 20U);
+    fill_with_noise(buffer, probe.seed + thread);
+    while (true) {
+      const std::uint64_t i = next.load();
+      if (i >= most || (i >= kFewest && Clock::now() - start > probe.min_time)) return success();
+      if (const std::uint64_t mine = next.fetch_add(1); mine < most)
+        PENSTOCK_TRY(write_file(tier, name(mine), bytes, buffer));
+    }
+  };
+  PENSTOCK_TRY(on_threads(threads, write));
+  const std::uint64_t count = std::min(next.load(), most);
+  write_s.push_back(seconds_since(start) / static_cast<double>(count));
+  for (std::uint64_t i = 0; i < count; ++i) part.files.add(name(i), bytes);
+  return part;
+}
+
+Result<void> check_room(Tier& fast, const std::vector<Part>& parts) {
+  std::uint64_t wanted = 0;
+  for (const Part& part : parts)
+    wanted += std::max<std::uint64_t>(kWritten, kFewest * static_cast<std::uint64_t>(part.bytes));
+  const auto free = fast.backend->names().free_bytes();
+  if (!free.ok() || *free >= wanted) return success();
+  return make_error(Errc::no_space,
+                    fmt::format("measuring tier '{}' writes {} there, and {} are free: make room, or "
+                                "take --speeds from records of `penstock tiers --probe`",
+                                fast.name, format_size(wanted), format_size(*free)));
+}
+
+const Metric* metric_of(const Record& record, const char* name) {
+  const auto found = record.metrics.find(name);
+  return found == record.metrics.end() || found->second.samples.empty() ? nullptr : &found->second;
+}
+
+bool is_about(const Record& record, const Tier& tier) {
+  if (record.command != "tiers" || !record.tiers.contains("data")) return false;
+  const Json& data = record.tiers["data"];
+  return data.is_object() && data.value("spec", "") == tier.spec;
+}
+
+std::optional<unsigned> clients_of(const Record& record) {
+  const auto threads = record.parameters.find("threads");
+  if (threads == record.parameters.end() || !threads->is_number_unsigned()) return std::nullopt;
+  return threads->get<unsigned>();
+}
+
+// Of one number of clients, into the table's next row.
+bool take_record(const Record& record, SpeedTable& table) {
+  const std::optional<unsigned> clients = clients_of(record);
+  const Metric* const small = metric_of(record, "read.small_files.112k.1.ops_per_s");
+  const Metric* const large = metric_of(record, "read.sequential.1m.1.bytes_per_s");
+  if (!clients || *clients == 0 || small == nullptr || large == nullptr) return false;
+  // Small files are read there by the best of several loops, with more threads than clients or reading ahead:
+  // a program that reads one after the other waits at least as long as for a block somewhere else.
+  const Metric* const seek = metric_of(record, "read.random.4k.1.ops_per_s");
+  std::vector<std::vector<double>> row(2);
+  for (std::size_t i = 0; i < std::min(small->samples.size(), large->samples.size()); ++i) {
+    if (!(small->samples[i] > 0) || !(large->samples[i] > 0)) continue;
+    double small_s = 1 / small->samples[i];
+    if (seek != nullptr && seek->value() > 0)
+      small_s = std::max(small_s, 1 / seek->value() + (kSmallFile - kBlock) / large->samples[i]);
+    row[0].push_back(small_s);
+    row[1].push_back(row[0].back() + (kLargeFile - kSmallFile) / large->samples[i]);
+  }
+  if (row[0].empty()) return false;
+  table.threads.push_back(*clients);
+  table.read_s.push_back(std::move(row));
+  const Metric* const write = metric_of(record, "write.sequential.1m.1.bytes_per_s");
+  const Metric* const create = metric_of(record, "metadata.create.ops_per_s");
+  if (write == nullptr || create == nullptr || !(write->value() > 0) || !(create->value() > 0)) return true;
+  table.write_s = {1 / create->value() + kSmallFile / write->value(),
+                   1 / create->value() + kLargeFile / write->value()};
+  return true;
+}
+
+Result<SpeedTable> recorded_table(const Tier& tier, std::span<const Record> records) {
+  std::vector<const Record*> about;
+  for (const Record& record : records)
+    if (is_about(record, tier) && clients_of(record)) about.push_back(&record);
+  // The last one of each number of clients counts.
+  std::stable_sort(about.begin(), about.end(),
+                   [](const Record* a, const Record* b) { return *clients_of(*a) < *clients_of(*b); });
+  SpeedTable table;
+  table.sizes = {kSmallFile, kLargeFile};
+  for (std::size_t i = 0; i < about.size(); ++i)
+    if (i + 1 == about.size() || *clients_of(*about[i]) != *clients_of(*about[i + 1]))
+      take_record(*about[i], table);
+  if (!table.threads.empty()) return table;
+  return make_error(Errc::not_found,
+                    fmt::format("no record of `tiers` among these is of tier '{}': make one with "
+                                "penstock tiers --probe --tier {}",
+                                tier.name, tier.spec));
+}
+
+}  // namespace
+
+std::vector<unsigned> probe_threads(unsigned most) {
+  std::vector<unsigned> all{1};
+  const auto middle = static_cast<unsigned>(std::lround(std::sqrt(static_cast<double>(most))));
+  for (const unsigned next : {middle, most})
+    if (next > all.back()) all.push_back(next);
+  return all;
+}
+
+Result<TierSpeeds> probe_speeds(Tier& slow, Tier& fast, const SessionWork& work, const SpeedProbe& probe) {
+  const std::vector<Part> parts = parts_of(work);
+  if (parts.empty())
+    return make_error(Errc::not_found,
+                      "all files that the session read are empty: there is nothing to stage");
+  PENSTOCK_TRY(check_room(fast, parts));
+  TierSpeeds speeds;
+  PENSTOCK_TRY(TierProbe(slow, probe).read_all(parts, speeds.slow));
+  sweep_dead_probes(fast);
+  ProbeFolder folder(fast);
+  folder.occupy();
+  std::vector<Part> written;
+  for (const Part& part : parts) {
+    PENSTOCK_ASSIGN(Part own, write_part(fast, folder, part, written.size(), probe, speeds.fast.write_s));
+    written.push_back(std::move(own));
+  }
+  PENSTOCK_TRY(TierProbe(fast, probe).read_all(written, speeds.fast));
+  return speeds;
+}
+
+Result<TierSpeeds> recorded_speeds(const Tier& slow, const Tier& fast, std::span<const Record> records) {
+  TierSpeeds speeds;
+  PENSTOCK_ASSIGN(speeds.slow, recorded_table(slow, records));
+  PENSTOCK_ASSIGN(speeds.fast, recorded_table(fast, records));
+  return speeds;
+}
+
+}  // namespace penstock

@@ -1,0 +1,231 @@
+#include "miniapps/staging/session_work.hpp"
+
+#include <fmt/format.h>
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <array>
+#include <filesystem>
+#include <map>
+#include <numeric>
+#include <string_view>
+#include <utility>
+
+#include "datagen/parallel.hpp"
+#include "io_backends/base/page_cache.hpp"
+#include "profiling/session_reading.hpp"
+#include "profiling/session_summary.hpp"
+#include "results/record.hpp"
+
+namespace penstock {
+namespace {
+
+namespace fs = std::filesystem;
+
+// The root as it may stand in front of a name: as it was given, and with its links followed.
+class Roots {
+ public:
+  explicit Roots(const fs::path& root) {
+    add(fs::absolute(root).lexically_normal());
+    std::error_code failed;
+    if (const fs::path real = fs::canonical(root, failed); !failed) add(real);
+  }
+
+  // What follows it; "" where the path lies elsewhere.
+  std::string below(std::string_view path) const {
+    const std::string normal =
+        path.find("/.") == std::string_view::npos && path.find("//") == std::string_view::npos
+            ? std::string(path)
+            : fs::path(path).lexically_normal().string();
+    for (const std::string& root : roots_)
+      if (normal.size() > root.size() && normal.starts_with(root)) return normal.substr(root.size());
+    return "";
+  }
+
+ private:
+  void add(const fs::path& path) {
+    std::string text = path.string();
+    if (!text.ends_with('/')) text += '/';
+    if (std::find(roots_.begin(), roots_.end(), text) == roots_.end()) roots_.push_back(std::move(text));
+  }
+  std::vector<std::string> roots_;
+};
+
+bool is_utf8(const std::string& name) {
+  try {
+    static_cast<void>(Json(name).dump());
+    return true;
+  } catch (const Json::exception&) {
+    return false;
+  }
+}
+
+bool is_ours(std::string_view name) {
+  return name.starts_with(".penstock/") || name.find("/.penstock/") != std::string_view::npos;
+}
+
+// Of one name, however often it was called otherwise ("a//b", a link to the root).
+struct Found {
+  std::uint64_t bytes = 0;  // read
+  std::uint64_t requests = 0;
+  std::uint64_t seen_size = 0;
+  std::int64_t first_ns = INT64_MAX;
+  double busy_s = 0;
+  bool written = false;
+
+  void take(const FileSum& file) {
+    const LayerSum& all = file.all;
+    const bool mapped = all.bytes_read == 0 && file.mapped_bytes != 0;
+    bytes += mapped ? file.mapped_bytes : all.bytes_read;
+    requests += mapped ? all.maps : all.reads - std::min(all.reads, all.consecutive_reads);
+    seen_size = std::max(seen_size, file.size);
+    first_ns = std::min(first_ns, mapped ? file.first_ns : file.first_read_ns);
+    busy_s += (all.read_ns + all.meta_ns) / 1e9;
+    written = written || all.bytes_written != 0;
+  }
+};
+using FoundFiles = std::map<std::string, Found>;
+
+Error nothing_there(const Tier& slow, const std::map<std::string, std::uint64_t>& folders) {
+  const auto most = std::max_element(folders.begin(), folders.end(),
+                                     [](const auto& a, const auto& b) { return a.second < b.second; });
+  const std::string hint =
+      most == folders.end() ? "it read no files" : fmt::format("most was read in '{}'", most->first);
+  return make_error(Errc::not_found,
+                    fmt::format("the session read nothing below {}, the root of tier '{}' ({}): "
+                                "name with --slow the tier that holds what it read",
+                                slow.root, slow.name, hint));
+}
+
+Result<FoundFiles> find_files(const FileSums& sums, const SessionFilter& filter, const Tier& slow) {
+  const Roots roots(slow.root);
+  FoundFiles found;
+  std::map<std::string, std::uint64_t> elsewhere;
+  sums.each([&](std::string_view path, unsigned kind, bool moved,
+                const SessionImage& image) { return filter.wants(path, kind, moved, image); },
+            [&](const FileSum& file) {
+              if (file.kind != PENSTOCK_REGULAR || (file.all.bytes_read == 0 && file.mapped_bytes == 0))
+                return;
+              const std::string name = roots.below(file.path);
+              if (name.empty())
+                elsewhere[fs::path(file.path).parent_path().string()] += file.all.bytes_read;
+              else if (!is_ours(name))
+                found[name].take(file);
+            });
+  if (found.empty()) return nothing_there(slow, elsewhere);
+  return found;
+}
+
+// Threads that read below the root, and when.
+Reading reading_of_calls(const FileSums& sums, const Tier& slow, const FoundFiles& found) {
+  const Roots roots(slow.root);
+  ThreadReadings threads;
+  Reading reading;
+  std::int64_t first = INT64_MAX;
+  std::int64_t last = INT64_MIN;
+  sums.each_entry(
+      [&](const penstock_counters& counters, const SessionImage& image, std::string_view path, unsigned) {
+        const bool above = counters.layer == PENSTOCK_MPIIO || counters.layer >= PENSTOCK_HDF5;
+        if (above || counters.bytes_read == 0 || !found.contains(roots.below(path))) return;
+        const ThreadReading& thread = add_reading(threads, counters, image);
+        reading.bytes += counters.bytes_read;
+        first = std::min(first, thread.first_ns);
+        last = std::max(last, thread.last_ns);
+      });
+  reading.threads = threads_at_once(threads, reading.bytes);
+  if (first < last) reading.wall_s = static_cast<double>(last - first) / 1e9;
+  for (const auto& [name, file] : found) reading.busy_s += file.busy_s;
+  return reading;
+}
+
+double epochs_of(const FoundFiles& found) {
+  std::vector<double> times;
+  for (const auto& [name, file] : found)
+    if (file.seen_size != 0)
+      times.push_back(static_cast<double>(file.bytes) / static_cast<double>(file.seen_size));
+  if (times.empty()) return 1;
+  const auto middle = times.begin() + static_cast<std::ptrdiff_t>(times.size() / 2);
+  std::nth_element(times.begin(), middle, times.end());
+  return std::max(*middle, 1.0);
+}
+
+void take_file(const std::string& name, const Found& found, const Tier& slow, SessionWork& work) {
+  struct stat now {};
+  const std::string path = (fs::path(slow.root) / name).string();
+  if (found.written) {
+    ++work.written;
+  } else if (::stat(path.c_str(), &now) != 0 || !S_ISREG(now.st_mode)) {
+    ++work.gone;
+  } else if (!is_utf8(name) || !check_object_name(name).ok()) {
+    ++work.odd_names;
+  } else if (static_cast<std::uint64_t>(now.st_size) < found.seen_size) {
+    ++work.changed;
+  } else {
+    ReadFile& file = work.files.emplace_back();
+    file.name = name;
+    file.bytes = static_cast<std::uint64_t>(now.st_size);
+    file.mtime_ns = std::int64_t{now.st_mtim.tv_sec} * 1'000'000'000 + now.st_mtim.tv_nsec;
+    const auto requests = static_cast<double>(std::max<std::uint64_t>(found.requests, 1));
+    file.requests = requests / work.epochs;
+    file.request_bytes = static_cast<double>(found.bytes) / requests;
+    file.first_ns = found.first_ns;
+  }
+}
+
+Result<void> look_into_cache(const Tier& slow, SessionWork& work) {
+  return parallel_for(work.files.size(), worker_threads(0), 16,
+                      [&](unsigned, std::uint64_t i) -> Result<void> {
+                        ReadFile& file = work.files[i];
+                        const auto there = residency(fs::path(slow.root) / file.name);
+                        if (there.ok() && there->verified) file.cached = there->fraction();
+                        return success();
+                      });
+}
+
+}  // namespace
+
+std::uint64_t SessionWork::bytes() const {
+  return std::accumulate(files.begin(), files.end(), std::uint64_t{0},
+                         [](std::uint64_t sum, const ReadFile& file) { return sum + file.bytes; });
+}
+
+double SessionWork::cached_bytes() const {
+  return std::accumulate(files.begin(), files.end(), 0.0, [](double sum, const ReadFile& file) {
+    return sum + file.cached * static_cast<double>(file.bytes);
+  });
+}
+
+Result<SessionWork> work_of(const Session& session, const SessionFilter& filter, const Tier& slow,
+                            bool look_in_cache) {
+  if (!slow.backend->native_path(""))
+    return make_error(
+        Errc::invalid_argument,
+        fmt::format("tier '{}' is no folder of this machine: a session tells of files alone", slow.name));
+  const FileSums sums(session);
+  PENSTOCK_ASSIGN(const FoundFiles found, find_files(sums, filter, slow));
+  SessionWork work;
+  work.epochs = epochs_of(found);
+  for (const auto& [name, file] : found) take_file(name, file, slow, work);
+  if (work.files.empty())
+    return make_error(
+        Errc::not_found,
+        fmt::format("of the {} files that the session read below {} none is there as it was: {} are "
+                    "gone, {} are shorter, {} were written by the program itself",
+                    found.size(), slow.root, work.gone, work.changed, work.written));
+  std::uint64_t read = 0;
+  for (const auto& [name, file] : found) read += file.bytes;
+  work.epoch_bytes = static_cast<std::uint64_t>(static_cast<double>(read) / work.epochs);
+  Reading reading = reading_of_spans(session);
+  work.by_spans = reading.bytes != 0;
+  if (!work.by_spans) reading = reading_of_calls(sums, slow, found);
+  work.threads = static_cast<unsigned>(std::max<std::uint64_t>(reading.threads, 1));
+  if (reading.bytes != 0) {
+    const double part = static_cast<double>(work.epoch_bytes) / static_cast<double>(reading.bytes);
+    work.observed_s = reading.wall_s * part;
+    work.think_s = std::max(reading.wall_s * work.threads - reading.busy_s, 0.0) * part;
+  }
+  if (look_in_cache) PENSTOCK_TRY(look_into_cache(slow, work));
+  return work;
+}
+
+}  // namespace penstock

@@ -1,0 +1,139 @@
+#include "miniapps/staging/speed.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "results/statistics.hpp"
+
+namespace penstock {
+namespace {
+
+constexpr int kHalvings = 60;
+constexpr double kShortest = 1e-12;  // seconds
+
+}  // namespace
+
+void add(Demand& sum, const Demand& more, double times) {
+  for (std::size_t i = 0; i < kMostKnots; ++i) sum[i] += more[i] * times;
+}
+
+Demand SpeedTable::reads_of(double bytes) const {
+  Demand demand{};
+  if (sizes.size() == 1) {
+    demand[0] = 1;
+    return demand;
+  }
+  const auto behind = std::lower_bound(sizes.begin() + 1, sizes.end() - 1, bytes);
+  const auto high = static_cast<std::size_t>(behind - sizes.begin());
+  const double part = (bytes - sizes[high - 1]) / (sizes[high] - sizes[high - 1]);
+  // Below the smallest size nothing is known but that less is no slower.
+  demand[high] = std::max(part, 0.0);
+  demand[high - 1] = 1 - demand[high];
+  return demand;
+}
+
+CellTimes median_times(const SpeedTable& table) {
+  CellTimes times;
+  for (const auto& of_threads : table.read_s) {
+    auto& row = times.emplace_back();
+    for (const std::vector<double>& repeats : of_threads) row.push_back(median(repeats));
+  }
+  return times;
+}
+
+// Least squares of (a + b s - t) / t.
+LineFit fit_line(const SpeedTable& table, const CellTimes& times, std::size_t thread_index) {
+  const std::vector<double>& seconds = times[thread_index];
+  double w0 = 0;
+  double w1 = 0;
+  double w2 = 0;
+  double y0 = 0;
+  double y1 = 0;
+  for (std::size_t i = 0; i < table.sizes.size(); ++i) {
+    const double t = std::max(seconds[i], kShortest);
+    const double s = table.sizes[i];
+    w0 += 1 / (t * t);
+    w1 += s / (t * t);
+    w2 += s * s / (t * t);
+    y0 += 1 / t;
+    y1 += s / t;
+  }
+  const double root = w0 * w2 - w1 * w1;
+  const double slope = table.sizes.size() > 1 && root > 0 ? (w0 * y1 - w1 * y0) / root : 0.0;
+  if (slope > 0) {
+    const double latency = (y0 - slope * w1) / w0;
+    if (latency >= 0) return {.latency_s = latency, .bytes_per_s = 1 / slope};
+    return {.latency_s = 0, .bytes_per_s = w2 / y1};
+  }
+  if (table.sizes.size() > 1)
+    return {.latency_s = y0 / w0, .bytes_per_s = std::numeric_limits<double>::infinity()};
+  return {.latency_s = 0, .bytes_per_s = table.sizes.front() / std::max(seconds.front(), kShortest)};
+}
+
+Work::Work(const SpeedTable& table, const CellTimes& times, const Demand& demand) {
+  const bool nothing = std::all_of(demand.begin(), demand.end(), [](double part) { return part == 0; });
+  if (nothing) return;
+  for (std::size_t i = 0; i < table.threads.size(); ++i) {
+    double seconds = 0;
+    for (std::size_t k = 0; k < table.sizes.size(); ++k) seconds += demand[k] * times[i][k];
+    rates_.emplace_back(table.threads[i], 1 / std::max(seconds, kShortest));
+  }
+}
+
+double Work::seconds(double threads) const {
+  if (rates_.empty()) return 0;
+  if (threads <= 0) return std::numeric_limits<double>::infinity();
+  std::pair<double, double> before(0, 0);
+  for (const auto& [count, rate] : rates_) {
+    if (threads <= count)
+      return 1 / (before.second + (rate - before.second) * (threads - before.first) / (count - before.first));
+    before = {count, rate};
+  }
+  return 1 / rates_.back().second;
+}
+
+double Work::threads_for(double seconds) const {
+  if (rates_.empty()) return 0;
+  const double wanted = 1 / seconds;
+  std::pair<double, double> before(0, 0);
+  for (const auto& [count, rate] : rates_) {
+    if (rate >= wanted)
+      return before.first + (count - before.first) * (wanted - before.second) / (rate - before.second);
+    before = {count, rate};
+  }
+  return std::numeric_limits<double>::infinity();
+}
+
+double Work::least_seconds() const {
+  double best = std::numeric_limits<double>::infinity();
+  for (const auto& [count, rate] : rates_) best = std::min(best, 1 / rate);
+  return rates_.empty() ? 0.0 : best;
+}
+
+double epoch_seconds(const Work& slow, const Work& fast, const StagingReader& reader) {
+  const double n = std::max(reader.threads, 1.0);
+  const auto needed = [&](double seconds) {
+    return slow.threads_for(seconds) + fast.threads_for(seconds) + reader.think_s / seconds;
+  };
+  double low = std::max({slow.least_seconds(), fast.least_seconds(), reader.think_s / n, kShortest});
+  double high = std::max(slow.seconds(1) + fast.seconds(1) + reader.think_s, low);
+  for (int i = 0; i < kHalvings && needed(low) > n; ++i) {
+    const double middle = std::sqrt(low * high);
+    (needed(middle) > n ? low : high) = middle;
+  }
+  double seconds = needed(low) <= n ? low : high;
+  // Threads that nothing else keeps gather at the tier that has more to do, which may be the slower for it.
+  const Work& busiest = slow.least_seconds() >= fast.least_seconds() ? slow : fast;
+  const Work& other = &busiest == &slow ? fast : slow;
+  const double gathered = n - other.threads_for(seconds) - reader.think_s / seconds;
+  if (gathered > 0) seconds = std::max(seconds, busiest.seconds(gathered));
+  return seconds;
+}
+
+double epoch_seconds_apart(const Work& slow, const Work& fast, const StagingReader& reader) {
+  const double n = std::max(reader.threads, 1.0);
+  return slow.seconds(n) + fast.seconds(n) + reader.think_s / n;
+}
+
+}  // namespace penstock

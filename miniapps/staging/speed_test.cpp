@@ -1,0 +1,119 @@
+#include "miniapps/staging/speed.hpp"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+namespace penstock {
+namespace {
+
+// A tier with so much latency a read, shared bandwidth, and any number of reads at once.
+SpeedTable table_of(double latency_s, double bytes_per_s, std::vector<unsigned> threads = {1, 4, 16}) {
+  SpeedTable table;
+  table.sizes = {1e5, 1e6, 1e7};
+  table.threads = std::move(threads);
+  for (const unsigned count : table.threads) {
+    auto& row = table.read_s.emplace_back();
+    for (const double size : table.sizes)
+      row.push_back({std::max((latency_s + size / bytes_per_s) / count, size / bytes_per_s)});
+  }
+  return table;
+}
+
+Work work_of(const SpeedTable& table, double reads, double bytes) {
+  Demand demand{};
+  add(demand, table.reads_of(bytes), reads);
+  return Work(table, median_times(table), demand);
+}
+
+TEST(Speed, BetweenAndBehindTheSizesALineIsTaken) {
+  const SpeedTable table = table_of(0.01, 1e8);
+  EXPECT_NEAR(work_of(table, 1, 1e5).seconds(1), 0.011, 1e-12);
+  EXPECT_NEAR(work_of(table, 1, 5e6).seconds(1), 0.06, 1e-12);
+  EXPECT_NEAR(work_of(table, 1, 1e9).seconds(1), 10.01, 1e-9);
+  EXPECT_NEAR(work_of(table, 1, 10).seconds(1), 0.011, 1e-12) << "less is no slower";
+  EXPECT_NEAR(work_of(table, 1000, 5e6).seconds(1), 60, 1e-9);
+}
+
+TEST(Speed, OneSizeAloneIsItself) {
+  SpeedTable table;
+  table.sizes = {1000};
+  table.threads = {1};
+  table.read_s = {{{0.5}}};
+  EXPECT_DOUBLE_EQ(work_of(table, 2, 1).seconds(1), 1);
+  EXPECT_DOUBLE_EQ(work_of(table, 2, 1e6).seconds(1), 1);
+}
+
+TEST(Speed, ALineIsFound) {
+  const SpeedTable table = table_of(0.012, 163e6);
+  const LineFit fit = fit_line(table, median_times(table), 0);
+  EXPECT_NEAR(fit.latency_s, 0.012, 1e-9);
+  EXPECT_NEAR(fit.bytes_per_s, 163e6, 1);
+}
+
+TEST(Speed, OneThreadAddsUpWhatItDoes) {
+  const SpeedTable slow = table_of(0.01, 1e8);
+  const SpeedTable fast = table_of(0.001, 1e9);
+  const double a = work_of(slow, 100, 5e6).seconds(1);
+  const double b = work_of(fast, 50, 1e6).seconds(1);
+  EXPECT_NEAR(epoch_seconds(work_of(slow, 100, 5e6), work_of(fast, 50, 1e6), {1, 0}), a + b, 1e-6 * a);
+  EXPECT_NEAR(epoch_seconds(work_of(slow, 100, 5e6), work_of(fast, 50, 1e6), {1, 3}), a + b + 3, 1e-6 * a);
+  EXPECT_NEAR(epoch_seconds_apart(work_of(slow, 100, 5e6), work_of(fast, 50, 1e6), {1, 3}), a + b + 3, 1e-9);
+}
+
+TEST(Speed, ManyThreadsTakeAsLongAsTheTierWithMoreToDo) {
+  const SpeedTable slow = table_of(0.0001, 1e8);
+  const SpeedTable fast = table_of(0.0001, 3e8);
+  const Work on_slow = work_of(slow, 100, 1e7);  // 10 s
+  EXPECT_NEAR(epoch_seconds(on_slow, work_of(fast, 100, 1e7), {16, 0}), 10, 0.01);
+  EXPECT_NEAR(epoch_seconds(on_slow, work_of(fast, 600, 1e7), {16, 0}), 20, 0.01) << "the fast one has more";
+  EXPECT_NEAR(epoch_seconds(on_slow, work_of(fast, 0, 1e7), {16, 0}), 10, 0.01);
+  EXPECT_NEAR(epoch_seconds(on_slow, work_of(fast, 100, 1e7), {16, 160 * 3}), (480 + 10 + 10 / 3.0) / 16,
+              0.01)
+      << "neither has: threads are where there is work";
+}
+
+TEST(Speed, NoEpochIsLongerThanWithoutOverlapOrShorterThanItsParts) {
+  const SpeedTable slow = table_of(0.01, 1e8);
+  const SpeedTable fast = table_of(0.002, 8e8);
+  for (const double threads : {1.0, 2.0, 3.0, 4.0, 7.0, 16.0})
+    for (const double moved : {0.0, 10.0, 300.0, 990.0, 1000.0})
+      for (const double think : {0.0, 1.0, 50.0}) {
+        const Work a = work_of(slow, 1000 - moved, 1e6);
+        const Work b = work_of(fast, moved, 1e6);
+        const StagingReader reader{threads, think};
+        const double epoch = epoch_seconds(a, b, reader);
+        EXPECT_LE(epoch, epoch_seconds_apart(a, b, reader) * 1.0001)
+            << threads << " " << moved << " " << think;
+        EXPECT_GE(epoch, std::max({a.least_seconds(), b.least_seconds(), think / threads}) * 0.9999);
+      }
+}
+
+TEST(Speed, ATierThatManyThreadsSlowDownIsTakenSo) {
+  SpeedTable table = table_of(0, 94e6, {1, 16});
+  table.read_s[1] = {{1e5 / 77e6}, {1e6 / 77e6}, {1e7 / 77e6}};  // tf-Darshan's disk
+  const Work disk = work_of(table, 1000, 1e6);
+  EXPECT_NEAR(epoch_seconds(disk, Work(table, median_times(table), Demand{}), {16, 0}), 1e9 / 77e6, 0.01);
+  EXPECT_NEAR(epoch_seconds(disk, Work(table, median_times(table), Demand{}), {1, 0}), 1e9 / 94e6, 0.01);
+}
+
+TEST(Speed, ThreadsForIsTheWayBackOfSeconds) {
+  const SpeedTable table = table_of(0.01, 1e8);
+  const Work work = work_of(table, 100, 1e6);
+  for (const double threads : {0.25, 1.0, 2.5})
+    EXPECT_NEAR(work.threads_for(work.seconds(threads)), threads, 1e-9);
+  EXPECT_TRUE(std::isinf(work.threads_for(work.least_seconds() / 2)));
+}
+
+TEST(Speed, DrawnTimesLieWithinTheRepeats) {
+  SpeedTable table = table_of(0.01, 1e8, {1});
+  table.read_s[0] = {{1, 3}, {2, 4}, {5, 5}};
+  const CellTimes lows = drawn_times(table, [](std::size_t) { return std::size_t{0}; });
+  EXPECT_EQ(lows[0], (std::vector<double>{1, 2, 5}));
+  const CellTimes highs = drawn_times(table, [](std::size_t n) { return n - 1; });
+  EXPECT_EQ(highs[0], (std::vector<double>{3, 4, 5}));
+  EXPECT_EQ(median_times(table)[0], (std::vector<double>{2, 3, 5}));
+}
+
+}  // namespace
+}  // namespace penstock

@@ -1,0 +1,406 @@
+#include "miniapps/staging/staged_files.hpp"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <cerrno>
+#include <chrono>
+#include <filesystem>
+#include <mutex>
+#include <optional>
+#include <set>
+#include <utility>
+
+#include "datagen/object_check.hpp"
+#include "datagen/overlay.hpp"
+#include "datagen/parallel.hpp"
+#include "io_backends/base/buffer.hpp"
+#include "io_backends/base/crc32c.hpp"
+#include "io_backends/base/interrupt.hpp"
+#include "io_backends/base/page_cache.hpp"
+#include "io_backends/base/posix_root.hpp"
+#include "io_backends/base/progress.hpp"
+#include "io_backends/base/units.hpp"
+
+namespace penstock {
+namespace {
+
+constexpr std::size_t kPiece = std::size_t{1} << 20U;
+
+// What this process makes is nobody else's to read until it has its original's mode.
+class PrivateMode {
+ public:
+  PrivateMode() : before_(::umask(0077)) {}
+  ~PrivateMode() { ::umask(before_); }
+  PrivateMode(const PrivateMode&) = delete;
+  PrivateMode& operator=(const PrivateMode&) = delete;
+
+ private:
+  const mode_t before_;
+};
+
+// Mode, times and, where this process may, owner.
+void take_over(const Tier& from, const Tier& to, const std::string& name) {
+  const auto source = from.backend->native_path(name);
+  const auto copy = to.backend->native_path(name);
+  struct stat facts {};
+  if (!source || !copy || ::stat(source->c_str(), &facts) != 0) return;
+  if (::geteuid() == 0 && ::chown(copy->c_str(), facts.st_uid, facts.st_gid) != 0)
+    warn(fmt::format("'{}' keeps its owner: {}", copy->native(),
+                     errno_error(errno, "cannot change it", "").message()));
+  static_cast<void>(::chmod(copy->c_str(), facts.st_mode & 07777U));
+  const std::array<timespec, 2> times{facts.st_atim, facts.st_mtim};
+  static_cast<void>(::utimensat(AT_FDCWD, copy->c_str(), times.data(), 0));
+}
+
+Result<std::uint32_t> crc_of(Tier& tier, const std::string& name, std::uint64_t bytes, Buffer& buffer) {
+  PENSTOCK_ASSIGN(const auto reader, tier.backend->open(name));
+  return crc32c_of(*reader, 0, bytes, buffer);
+}
+
+// From the device, where the system can be made to forget.
+Result<std::uint32_t> read_back(Tier& tier, const std::string& name, std::uint64_t bytes, Buffer& buffer) {
+  const auto path = tier.backend->native_path(name);
+  if (path && !tier.facts.memory) static_cast<void>(evict(*path));
+  return crc_of(tier, name, bytes, buffer);
+}
+
+// Bytes of a file that is there; nothing where none is.
+Result<std::optional<std::uint64_t>> bytes_there(Tier& tier, const std::string& name) {
+  const auto there = tier.backend->names().stat(name);
+  if (!there.ok() && there.error().code == Errc::not_found) return std::optional<std::uint64_t>();
+  if (!there.ok()) return there.error();
+  if (there->folder)
+    return make_error(Errc::already_exists,
+                      fmt::format("'{}' is a folder on tier '{}', and a file in the plan", name, tier.name));
+  return std::optional(there->bytes);
+}
+
+class Apply {
+ public:
+  Apply(const StagingPlan& plan, StagedTiers& tiers, StagedState& state, unsigned threads, bool progress)
+      : plan_(plan),
+        slow_(tiers.slow),
+        fast_(tiers.fast),
+        state_(state),
+        threads_(threads),
+        progress_(progress) {}
+
+  Result<ApplyOutcome> run();
+
+ private:
+  Result<void> check_room();
+  Result<void> make_folders();
+  Result<void> save_what_is_there();
+  Result<void> one(Buffer& buffer, const PlannedFile& file);
+  Result<void> look_at_copy(Buffer& buffer, const PlannedFile& file, std::uint64_t bytes);
+  Result<void> copy(Buffer& buffer, const PlannedFile& file);
+  Result<std::uint32_t> write_copy(Buffer& buffer, const PlannedFile& file, bool& changed);
+  void keep(const PlannedFile& file, std::uint32_t crc);
+  void say_changed(const PlannedFile& file, const std::string& why);
+
+  const StagingPlan& plan_;
+  Tier& slow_;
+  Tier& fast_;
+  StagedState& state_;
+  const unsigned threads_;
+  const bool progress_;
+  std::mutex mutex_;  // of state_ and outcome_
+  ApplyOutcome outcome_;
+};
+
+// Says now what would otherwise fail in the middle.
+Result<void> Apply::check_room() {
+  std::uint64_t needed = 0;
+  for (const PlannedFile& file : plan_.files) {
+    PENSTOCK_ASSIGN(const auto there, bytes_there(fast_, file.name));
+    if (!there) needed += file.bytes;
+  }
+  if (plan_.bytes() > plan_.capacity)
+    return make_error(Errc::no_space, fmt::format("the plan's files take {}, and its capacity is {}",
+                                                  format_size(plan_.bytes()), format_size(plan_.capacity)));
+  const auto free = fast_.backend->names().free_bytes();
+  if (!free.ok() || needed <= *free) return success();
+  return make_error(Errc::no_space,
+                    fmt::format("the copies need {} on tier '{}', where {} are free: make room, or "
+                                "advise anew with a smaller --capacity",
+                                format_size(needed), fast_.name, format_size(*free)));
+}
+
+Result<void> Apply::make_folders() {
+  for (const std::string& folder : state_.folders) {
+    PENSTOCK_TRY(fast_.backend->names().make_folders(folder));
+    take_over(slow_, fast_, folder);
+  }
+  return success();
+}
+
+// Also though we were asked to stop.
+Result<void> Apply::save_what_is_there() {
+  const std::atomic<bool> over{false};
+  const WorkOn to_the_end(over);
+  return save_staged_state(*fast_.backend, state_);
+}
+
+void Apply::keep(const PlannedFile& file, std::uint32_t crc) {
+  const std::lock_guard lock(mutex_);
+  state_.copied[file.name] = {file.bytes, crc};
+}
+
+void Apply::say_changed(const PlannedFile& file, const std::string& why) {
+  const std::lock_guard lock(mutex_);
+  outcome_.changed.push_back(fmt::format("'{}': {}", file.name, why));
+}
+
+// Whether what is there is what was copied, or for want of a checksum what the original is.
+Result<void> Apply::look_at_copy(Buffer& buffer, const PlannedFile& file, std::uint64_t bytes) {
+  const auto other = [&](std::string_view whose) {
+    return make_error(
+        Errc::already_exists,
+        fmt::format("'{}' is on tier '{}' already, with other bytes{}: take it away, or advise anew",
+                    file.name, fast_.name, whose));
+  };
+  std::optional<std::uint32_t> wanted;
+  {
+    const std::lock_guard lock(mutex_);
+    if (const auto known = state_.copied.find(file.name); known != state_.copied.end())
+      wanted = known->second.crc32c;
+  }
+  if (bytes != file.bytes) return other(wanted ? " than were copied" : "");
+  PENSTOCK_ASSIGN(const std::uint32_t crc, crc_of(fast_, file.name, bytes, buffer));
+  if (!wanted) {
+    PENSTOCK_ASSIGN(wanted, crc_of(slow_, file.name, bytes, buffer));
+  }
+  if (crc != *wanted) return other(" than the original");
+  if (!state_.was_found(file.name)) {
+    take_over(slow_, fast_, file.name);  // who was killed may not have come to it
+    keep(file, crc);
+  }
+  const std::lock_guard lock(mutex_);
+  ++outcome_.already_there;
+  return success();
+}
+
+Result<std::uint32_t> Apply::write_copy(Buffer& buffer, const PlannedFile& file, bool& changed) {
+  PENSTOCK_ASSIGN(const auto reader, slow_.backend->open(file.name));
+  PENSTOCK_ASSIGN(const auto writer, fast_.backend->create(file.name, file.bytes));
+  std::uint32_t crc = 0;
+  for (std::uint64_t offset = 0; offset < file.bytes;) {
+    PENSTOCK_TRY(check_interrupt());
+    const auto piece = buffer.first(
+        static_cast<std::size_t>(std::min<std::uint64_t>(file.bytes - offset, buffer.capacity())));
+    if (const auto read = reader->read_at(offset, piece); !read.ok()) {
+      changed = read.error().code == Errc::truncated;
+      return read.error();
+    }
+    crc = crc32c(piece, crc);
+    PENSTOCK_TRY(writer->append(piece));
+    offset += piece.size();
+  }
+  if (const std::string why = changed_since(slow_, file); !why.empty()) {
+    changed = true;
+    return make_error(Errc::corrupt, why);
+  }
+  PENSTOCK_TRY(writer->publish(Durability::file_and_name, IfExists::fail));
+  return crc;
+}
+
+Result<void> Apply::copy(Buffer& buffer, const PlannedFile& file) {
+  bool changed = false;
+  const auto written = write_copy(buffer, file, changed);
+  if (!written.ok() && changed) {
+    say_changed(file, "changed while it was copied");
+    return success();
+  }
+  if (!written.ok()) return written.error();
+  take_over(slow_, fast_, file.name);
+  PENSTOCK_ASSIGN(const std::uint32_t back, read_back(fast_, file.name, file.bytes, buffer));
+  if (back != *written) {
+    if (const auto removed = fast_.backend->names().remove(file.name); !removed.ok())
+      warn(fmt::format("could not remove the wrong copy: {}", removed.error().message()));
+    return make_error(Errc::corrupt,
+                      fmt::format("'{}' came back from tier '{}' with other bytes than were written",
+                                  file.name, fast_.name));
+  }
+  keep(file, back);
+  const std::lock_guard lock(mutex_);
+  ++outcome_.copied;
+  outcome_.bytes_copied += file.bytes;
+  return success();
+}
+
+Result<void> Apply::one(Buffer& buffer, const PlannedFile& file) {
+  if (const std::string why = changed_since(slow_, file); !why.empty()) {
+    say_changed(file, why);
+    return success();
+  }
+  PENSTOCK_ASSIGN(const auto there, bytes_there(fast_, file.name));
+  return there ? look_at_copy(buffer, file, *there) : copy(buffer, file);
+}
+
+Result<ApplyOutcome> Apply::run() {
+  const auto start = std::chrono::steady_clock::now();
+  PENSTOCK_TRY(check_room());
+  const PrivateMode mode;
+  PENSTOCK_TRY(save_staged_state(*fast_.backend, state_));
+  Result<void> done = make_folders();
+  if (done.ok()) {
+    std::vector<Buffer> buffers(threads_);
+    for (Buffer& buffer : buffers) buffer.grow(kPiece);
+    Progress shown(progress_, "stage", plan_.files.size(), "files");
+    done = parallel_for(plan_.files.size(), threads_, 4, [&](unsigned worker, std::uint64_t i) {
+      Result<void> copied = one(buffers[worker], plan_.files[i]);
+      shown.advance(1);
+      return copied;
+    });
+  }
+  const Result<void> saved = save_what_is_there();
+  if (!done.ok() && done.error().code != Errc::interrupted) {
+    Error error = std::move(done).error();
+    error.what +=
+        fmt::format(" ({} of {} files are staged, none of them half; the same command goes on from there)",
+                    format_count(state_.copied.size()), format_count(plan_.files.size()));
+    return error;
+  }
+  PENSTOCK_TRY(saved);
+  std::sort(outcome_.changed.begin(), outcome_.changed.end());
+  outcome_.complete = done.ok();
+  outcome_.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  return std::move(outcome_);
+}
+
+// "a", "a/b" for "a/b/c".
+void add_folders_above(std::string_view name, std::set<std::string>& folders) {
+  for (std::size_t slash = name.find('/'); slash != std::string_view::npos; slash = name.find('/', slash + 1))
+    folders.emplace(name.substr(0, slash));
+}
+
+class Revert {
+ public:
+  Revert(const StagingPlan& plan, StagedTiers& tiers, const StagedState& state)
+      : plan_(plan), tiers_(tiers), slow_(tiers.slow), fast_(tiers.fast), state_(state) {}
+
+  Result<RevertOutcome> run(unsigned threads, bool progress) {
+    std::vector<Buffer> buffers(threads);
+    for (Buffer& buffer : buffers) buffer.grow(kPiece);
+    Result<void> done = success();
+    {
+      Progress shown(progress, "revert", plan_.files.size(), "files");
+      done = parallel_for(plan_.files.size(), threads, 4, [&](unsigned worker, std::uint64_t i) {
+        Result<void> one = this->one(buffers[worker], plan_.files[i]);
+        shown.advance(1);
+        return one;
+      });
+    }
+    if (!done.ok() && done.error().code != Errc::interrupted) return done.error();
+    outcome_.complete = done.ok();
+    if (!done.ok()) return std::move(outcome_);
+    std::sort(outcome_.kept.begin(), outcome_.kept.end());
+    remove_folders();
+    if (outcome_.kept.empty()) forget_plan(tiers_, plan_.id);
+    return std::move(outcome_);
+  }
+
+ private:
+  // "" where it is the copy that was made.
+  Result<std::string> difference(Buffer& buffer, const PlannedFile& file, std::uint64_t bytes) {
+    const auto known = state_.copied.find(file.name);
+    if (bytes != file.bytes) return fmt::format("{} bytes in place of {}", bytes, file.bytes);
+    PENSTOCK_ASSIGN(const std::uint32_t crc, crc_of(fast_, file.name, bytes, buffer));
+    if (known != state_.copied.end())
+      return crc == known->second.crc32c ? std::string() : std::string("other bytes than were copied");
+    // Its apply was killed: what the original has as well can go.
+    const auto original = crc_of(slow_, file.name, bytes, buffer);
+    if (original.ok() && *original == crc) return std::string();
+    return std::string("other bytes than the original, and nobody knows what was copied");
+  }
+
+  Result<void> one(Buffer& buffer, const PlannedFile& file) {
+    PENSTOCK_ASSIGN(const auto there, bytes_there(fast_, file.name));
+    if (there && !state_.was_found(file.name)) {
+      PENSTOCK_ASSIGN(const std::string why, difference(buffer, file, *there));
+      if (why.empty()) PENSTOCK_TRY(fast_.backend->names().remove(file.name));
+      const std::lock_guard lock(mutex_);
+      outcome_.removed += why.empty() ? 1U : 0U;
+      outcome_.bytes_removed += why.empty() ? file.bytes : 0U;
+      if (!why.empty()) outcome_.kept.push_back(fmt::format("'{}': {}", file.name, why));
+      return success();
+    }
+    const std::lock_guard lock(mutex_);
+    ++(there ? outcome_.found_before : outcome_.not_there);
+    return success();
+  }
+
+  void remove_folders() {
+    for (auto folder = state_.folders.rbegin(); folder != state_.folders.rend(); ++folder) {
+      sweep_temporaries(*fast_.backend, *folder);  // of an apply that was killed
+      static_cast<void>(fast_.backend->names().remove(*folder));
+    }
+  }
+
+  const StagingPlan& plan_;
+  StagedTiers& tiers_;
+  Tier& slow_;
+  Tier& fast_;
+  const StagedState& state_;
+  std::mutex mutex_;
+  RevertOutcome outcome_;
+};
+
+}  // namespace
+
+Result<StagedTiers> StagedTiers::open(const StagingPlan& plan) {
+  PENSTOCK_ASSIGN(Tier slow, open_planned_tier(plan.slow));
+  PENSTOCK_ASSIGN(Tier fast, open_planned_tier(plan.fast));
+  PENSTOCK_TRY(fast.backend->names().make_folders(""));
+  auto lock = fast.backend->names().lock(staged_lock_name(plan.id));
+  if (!lock.ok() && lock.error().code == Errc::busy)
+    return make_error(Errc::busy,
+                      fmt::format("another process is at work on this plan on tier '{}'", fast.name));
+  if (!lock.ok()) return lock.error();
+  return StagedTiers{std::move(slow), std::move(fast), *std::move(lock)};
+}
+
+Result<StagedState> begin_state(const StagingPlan& plan, StagedTiers& tiers) {
+  auto begun = load_staged_state(*tiers.fast.backend, plan.id);
+  if (begun.ok() || begun.error().code != Errc::not_found) return begun;
+  StagedState state;
+  state.plan = plan.id;
+  std::set<std::string> folders;
+  for (const PlannedFile& file : plan.files) {
+    PENSTOCK_ASSIGN(const auto there, bytes_there(tiers.fast, file.name));
+    if (there) state.found.push_back(file.name);
+    add_folders_above(file.name, folders);
+  }
+  for (const std::string& folder : folders) {
+    const auto there = tiers.fast.backend->names().stat(folder);
+    if (!there.ok() && there.error().code != Errc::not_found) return there.error();
+    if (!there.ok()) state.folders.push_back(folder);
+  }
+  return state;
+}
+
+Result<ApplyOutcome> apply_plan(const StagingPlan& plan, StagedTiers& tiers, StagedState& state,
+                                unsigned threads, bool progress) {
+  return Apply(plan, tiers, state, threads, progress).run();
+}
+
+Result<RevertOutcome> revert_plan(const StagingPlan& plan, StagedTiers& tiers, const StagedState& state,
+                                  unsigned threads, bool progress) {
+  return Revert(plan, tiers, state).run(threads, progress);
+}
+
+void forget_plan(StagedTiers& tiers, std::string_view plan_id) {
+  Namespace& names = tiers.fast.backend->names();
+  for (const std::string& name : {staged_state_name(plan_id), staged_lock_name(plan_id),
+                                  std::string(kStagedFolder), std::string(".penstock")})
+    static_cast<void>(names.remove(name));  // a folder that others use is not empty
+  static_cast<void>(names.sync_dir(""));
+}
+
+}  // namespace penstock
