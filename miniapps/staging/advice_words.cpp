@@ -21,9 +21,10 @@ std::string size_words(double bytes, const Output& output) {
 
 std::string session_words(const SessionWork& work, const Output& output) {
   std::string text =
-      fmt::format("read: {} files, {}, {:.3g} times, by {} thread{} ({})", format_count(work.files.size()),
-                  size_words(static_cast<double>(work.bytes()), output), work.epochs, work.threads,
-                  work.threads == 1 ? "" : "s", work.by_spans ? "as the program says" : "as its calls tell");
+      fmt::format("read: {} files, {}, {:.3g} time{}, by {} thread{} ({})", format_count(work.files.size()),
+                  size_words(static_cast<double>(work.bytes()), output), work.epochs,
+                  work.epochs == 1 ? "" : "s", work.threads, work.threads == 1 ? "" : "s",
+                  work.by_spans ? "as the program says" : "as its calls tell");
   if (work.observed_s > 0) {
     text += fmt::format(", {} an epoch", format_seconds(work.observed_s));
     const double thread_s = work.observed_s * work.threads;
@@ -71,7 +72,7 @@ std::string verdict_words(const StagingPlan& plan, const SessionWork& work, cons
   const PredictedGain& gain = plan.predicted;
   return fmt::format(
       "stage {} of {} files, {} (up to {} each): an epoch takes {} in place of {}, {} ({} to {})\n"
-      "copying takes some {} and has paid after {:.3g} epochs\n",
+      "copying takes up to {} and has paid after {:.3g} epochs\n",
       format_count(plan.files.size()), format_count(work.files.size()),
       size_words(static_cast<double>(plan.bytes()), output), size_words(static_cast<double>(largest), output),
       format_seconds(gain.after_s), format_seconds(gain.before_s), percent(gain.gain), percent(gain.low),
