@@ -54,8 +54,9 @@ std::string unstored(std::string_view stream) {
     b = (b + a) % 65521;
   }
   EXPECT_EQ(at + 4, stream.size());
-  EXPECT_EQ(b << 16U | a, static_cast<std::uint32_t>(byte(at)) << 24U | byte(at + 1) << 16U |
-                              byte(at + 2) << 8U | byte(at + 3));
+  std::uint32_t sum = 0;
+  for (std::size_t i = 0; i < 4; ++i) sum = sum << 8U | byte(at + i);
+  EXPECT_EQ(b << 16U | a, sum);
   return out;
 }
 
