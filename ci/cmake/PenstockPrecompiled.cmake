@@ -1,13 +1,15 @@
-# What nearly every file includes, parsed once a build instead of once a file (PENSTOCK_PRECOMPILE; the presets of the
-# sanitizers have it). Other builds go without, so that each file has to include what it uses.
-option(PENSTOCK_PRECOMPILE "Parse the headers that nearly every file includes once a build" OFF)
+# What nearly every file includes, parsed once a build instead of once a file (PENSTOCK_PRECOMPILE). The presets of the
+# sanitizers have it for all files, `release` for tests alone, so that each file of the product has to include what it uses.
+set(PENSTOCK_PRECOMPILE "OFF" CACHE STRING "Parse the headers that nearly every file includes once a build: ON, OFF or tests")
 set(PENSTOCK_PRECOMPILED <algorithm> <array> <atomic> <chrono> <filesystem> <functional> <map> <memory> <mutex> <optional>
                          <set> <span> <string> <string_view> <thread> <utility> <vector> <fmt/format.h> <nlohmann/json.hpp>)
 
 # penstock_precompiled(TARGET KIND): gives TARGET the headers of KIND: `room` (libraries) or `test` (GoogleTest as well; as
 # executables are compiled, and not optimised).
 function(penstock_precompiled target kind)
-  if(NOT PENSTOCK_PRECOMPILE)
+  if(kind STREQUAL test AND PENSTOCK_PRECOMPILE STREQUAL "tests")
+    # as with ON
+  elseif(NOT PENSTOCK_PRECOMPILE OR PENSTOCK_PRECOMPILE STREQUAL "tests")
     return()
   endif()
   set(headers penstock_${kind}_headers)
