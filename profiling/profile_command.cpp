@@ -20,8 +20,8 @@ constexpr std::string_view kTop = "top: while it runs";
 constexpr OptionSpec kOptions[] = {
     {.name = "output",
      .value = "PATH",
-     .help = "run: the folder of the session (penstock-profile-TIME-PID if not given); export: the file, or "
-             "for records and tensorboard the folder",
+     .help = "run, attach, snapshot: the folder of the session (penstock-profile-TIME-PID if not given); "
+             "export: the file, or for records and tensorboard the folder",
      .group = kOutput,
      .alias = "o"},
     {.name = "include",
@@ -37,11 +37,17 @@ constexpr OptionSpec kOptions[] = {
      .group = kWhich},
     {.name = "trace",
      .type = OptionType::flag,
-     .help = "keep every single call: offset, length, begin and end",
+     .help = "keep every single call: offset, length, begin and end (also of attach)",
      .group = kRun},
+    {.name = "every",
+     .type = OptionType::integer,
+     .value = "N",
+     .help = "a window of its own for every N steps that the program tells (spans, penstock_profile_step())",
+     .group = kRun,
+     .at_least = 1},
     {.name = "by",
      .type = OptionType::choice,
-     .value = "file|mount|process|directory",
+     .value = "file|mount|process|directory|window",
      .fallback = "file",
      .help = "what a row stands for",
      .group = kReport},
@@ -80,7 +86,12 @@ struct Verb {
 
 const std::vector<Verb>& verbs() {
   static const std::vector<Verb> all{
-      {"run", profile_run, {"output", "include", "exclude", "trace"}},
+      {"run", profile_run, {"output", "include", "exclude", "trace", "every"}},
+      {"attach", profile_attach, {"output", "include", "exclude", "trace"}},
+      {"detach", profile_detach, {}},
+      {"status", profile_status, {}},
+      {"trace", profile_trace, {}},
+      {"snapshot", profile_snapshot, {"output"}},
       {"report", profile_report, {"include", "exclude", "all", "by", "top", "html"}},
       {"export", profile_export, {"output", "include", "exclude", "all", "to", "tier"}},
       {"top", profile_top, {"include", "exclude", "all", "top", "once", "interval"}},
@@ -118,9 +129,10 @@ const CommandInfo command_profile{
     .options = kOptions,
     .run = &run,
     .synopsis =
-        "penstock profile run [-o SESSION] [--trace] -- COMMAND... | report|export|top SESSION... [options]",
+        "penstock profile run -- COMMAND... | attach|detach|status|snapshot PID | trace on|off PID | "
+        "report|export|top SESSION",
     .examples =
-        {"penstock profile run -o session -- python train.py   # records every call of all its processes",
+        {"penstock profile run -o session -- python train.py   # or 'attach PID -o session', while it runs",
          "penstock profile report session --by mount           # bytes, times and patterns, and the "
          "coverage"},
     .nouns = "VERB ...",

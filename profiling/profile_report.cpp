@@ -11,6 +11,7 @@
 #include "profiling/session_page.hpp"
 #include "profiling/session_report.hpp"
 #include "profiling/session_text.hpp"
+#include "profiling/session_windows.hpp"
 
 namespace penstock {
 namespace {
@@ -29,7 +30,10 @@ Result<int> report_json(const Session& session, const FileSums& sums, const Sess
       look_at_session(session, sums, filter, by, by == "file" && most == kAllRows ? 0 : most);
   std::string out;
   append_session_json(out, session, report.summary);
-  if (by == "process") {
+  if (by == "window") {
+    const std::vector<SessionWindow> windows = windows_of(session, filter);
+    for (std::size_t i = 0; i < windows.size() && i < most; ++i) append_window_json(out, windows[i]);
+  } else if (by == "process") {
     for (std::size_t i = 0; i < report.processes.size() && i < most; ++i)
       append_process_json(out, report.processes[i]);
   } else if (by == "file") {
@@ -49,7 +53,9 @@ void report_text(const Session& session, const FileSums& sums, const SessionFilt
   const Output& output = context.output;
   std::string out = facts_text(session_facts(session, report.summary, filter, output)) + "\n";
   out += rows_text(size_rows(report.summary)) + "\n";
-  if (by == "process") {
+  if (by == "window") {
+    out += rows_text(window_rows(windows_of(session, filter), most, output));
+  } else if (by == "process") {
     out += rows_text(process_rows(report.processes, most, output));
   } else if (by != "file") {
     out += rows_text(roll_up_rows(by, report.rows, output, report.not_shown.rows));

@@ -45,17 +45,8 @@ std::vector<std::string> command_of(const CommandContext& context, ProfileNouns 
   return {nouns.begin(), nouns.end()};
 }
 
-Result<std::string> library_path() {
-  std::string path;
-  if (const char* const set = std::getenv("PENSTOCK_PROFILE_LIBRARY"); set != nullptr && *set != 0) {
-    std::error_code failed;
-    path = fs::absolute(set, failed).string();
-    if (!fs::exists(path, failed))
-      return make_error(Errc::not_found,
-                        fmt::format("PENSTOCK_PROFILE_LIBRARY names '{}', which is not there", path));
-  } else {
-    PENSTOCK_ASSIGN(path, module_path(kLibrary));
-  }
+Result<std::string> preloadable_library() {
+  PENSTOCK_ASSIGN(std::string path, profile_library());
   if (path.find_first_of(" :$") != std::string::npos)
     return make_error(
         Errc::unsupported,
@@ -65,7 +56,8 @@ Result<std::string> library_path() {
   return path;
 }
 
-std::vector<std::string> environment_with(const std::string& library, const fs::path& folder, bool trace) {
+std::vector<std::string> environment_with(const std::string& library, const fs::path& folder, bool trace,
+                                          std::uint64_t every) {
   std::vector<std::string> environment;
   std::string preload = library;
   for (char** at = environ; *at != nullptr; ++at) {
@@ -73,13 +65,15 @@ std::vector<std::string> environment_with(const std::string& library, const fs::
     if (entry.starts_with("LD_PRELOAD=")) {
       if (entry.size() > 11) preload.append(":").append(entry.substr(11));
     } else if (!entry.starts_with("PENSTOCK_PROFILE_SESSION=") &&
-               !entry.starts_with("PENSTOCK_PROFILE_TRACE=")) {
+               !entry.starts_with("PENSTOCK_PROFILE_TRACE=") &&
+               (every == 0 || !entry.starts_with("PENSTOCK_PROFILE_EVERY="))) {
       environment.emplace_back(entry);
     }
   }
   environment.push_back("LD_PRELOAD=" + preload);
   environment.push_back("PENSTOCK_PROFILE_SESSION=" + folder.string());
   if (trace) environment.emplace_back("PENSTOCK_PROFILE_TRACE=1");
+  if (every != 0) environment.push_back(fmt::format("PENSTOCK_PROFILE_EVERY={}", every));
   return environment;
 }
 
@@ -121,6 +115,20 @@ int exit_code_of(const Error& error) {
 
 }  // namespace
 
+Result<std::string> profile_library() {
+  std::string path;
+  if (const char* const set = std::getenv("PENSTOCK_PROFILE_LIBRARY"); set != nullptr && *set != 0) {
+    std::error_code failed;
+    path = fs::absolute(set, failed).string();
+    if (!fs::exists(path, failed))
+      return make_error(Errc::not_found,
+                        fmt::format("PENSTOCK_PROFILE_LIBRARY names '{}', which is not there", path));
+  } else {
+    PENSTOCK_ASSIGN(path, module_path(kLibrary));
+  }
+  return path;
+}
+
 Result<int> profile_run(const CommandContext& context, ProfileNouns nouns) {
   const std::vector<std::string> command = command_of(context, nouns);
   if (command.empty())
@@ -132,7 +140,7 @@ Result<int> profile_run(const CommandContext& context, ProfileNouns nouns) {
     if (watchable.error().code == Errc::invalid_argument) return watchable.error();
     return exit_code_of(watchable.error());
   }
-  PENSTOCK_ASSIGN(const std::string library, library_path());
+  PENSTOCK_ASSIGN(const std::string library, preloadable_library());
   const std::string& wanted = context.options.text("output");
   const Result<fs::path> made = make_session_folder(wanted.empty() ? default_session_name() : wanted);
   if (!made.ok()) return make_error(Errc::invalid_argument, made.error().message());
@@ -145,6 +153,9 @@ Result<int> profile_run(const CommandContext& context, ProfileNouns nouns) {
                    .ended = "",
                    .exit_code = -1};
   PENSTOCK_TRY(write_note(folder, note));
+  const auto every = context.options.given("every")
+                         ? static_cast<std::uint64_t>(context.options.integer("every"))
+                         : std::uint64_t{0};
   const auto on_end = [&](std::uint32_t pid) {
     penstock_kernel_io kernel_end{};
     if (!read_kernel_io(pid, kernel_end)) return;
@@ -154,7 +165,7 @@ Result<int> profile_run(const CommandContext& context, ProfileNouns nouns) {
   };
   const Result<int> code = run_watched({.program = *program,
                                         .argv = command,
-                                        .environment = environment_with(library, folder, note.trace),
+                                        .environment = environment_with(library, folder, note.trace, every),
                                         .on_end = on_end});
   if (!code.ok()) return exit_code_of(code.error());
   note.ended = utc_now();

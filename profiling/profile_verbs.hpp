@@ -19,6 +19,16 @@ Result<int> profile_run(const CommandContext& context, ProfileNouns nouns);
 Result<int> profile_report(const CommandContext& context, ProfileNouns nouns);
 Result<int> profile_export(const CommandContext& context, ProfileNouns nouns);
 Result<int> profile_top(const CommandContext& context, ProfileNouns nouns);
+Result<int> profile_attach(const CommandContext& context, ProfileNouns nouns);
+Result<int> profile_detach(const CommandContext& context, ProfileNouns nouns);
+Result<int> profile_status(const CommandContext& context, ProfileNouns nouns);
+Result<int> profile_trace(const CommandContext& context, ProfileNouns nouns);
+Result<int> profile_snapshot(const CommandContext& context, ProfileNouns nouns);
+
+// libpenstock_profile.so, or the one that PENSTOCK_PROFILE_LIBRARY names: absolute.
+Result<std::string> profile_library();
+// A process's number. invalid_argument for what is none.
+Result<int> parse_pid(const std::string& word);
 
 // The sessions that the nouns name, with a warning for each file of them that cannot be read.
 Result<Session> open_named_sessions(ProfileNouns nouns);

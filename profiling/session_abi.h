@@ -70,6 +70,14 @@ enum penstock_process_state {
   PENSTOCK_STOPPED = 3    // recording was ended, the process goes on
 };
 
+// What this file's begin was. Between files of one process that do not follow upon each other nobody looked.
+enum penstock_begun {
+  PENSTOCK_BEGUN_PROCESS = 0,   // the program's, or a fork's
+  PENSTOCK_BEGUN_ATTACHED = 1,  // somebody attached to the running process
+  PENSTOCK_BEGUN_CALLED = 2,    // the program asked for it: a window
+  PENSTOCK_BEGUN_BETWEEN = 3    // a window's end, in a process that is watched outside of windows as well
+};
+
 enum penstock_clock {
   PENSTOCK_CLOCK_MONOTONIC = 0,  // ticks are nanoseconds of CLOCK_MONOTONIC
   PENSTOCK_CLOCK_TSC = 1         // ticks are of the processor's invariant time stamp counter
@@ -124,7 +132,7 @@ struct penstock_session_header {
   uint32_t rank;     // of the launcher's job, and how many there are; 0 of 0 without one
   uint32_t ranks;
   uint32_t command_bytes;  // the arguments with a NUL behind each, cut at the field's end
-  uint32_t reserved;
+  uint32_t begun;          // enum penstock_begun
   char host[64];
   char executable[1024];
   char directory[1024];  // the working directory at `begin`
@@ -290,7 +298,8 @@ enum penstock_event_kind {
   PENSTOCK_EVENT_SPAWN = 2,  // `pid` is the child's, text: what it executes
   PENSTOCK_EVENT_MARK = 3,   // text: what the program or its user said
   PENSTOCK_EVENT_REAP =
-      4  // the child `pid` has ended and was waited for: its counters are now this process's, too
+      4,  // the child `pid` has ended and was waited for: its counters are now this process's, too
+  PENSTOCK_EVENT_WINDOW = 5  // this file is the process's window number `pid` (from 1), text: its label
 };
 
 struct penstock_event {
@@ -299,6 +308,26 @@ struct penstock_event {
   uint16_t kind;    // enum penstock_event_kind
   uint16_t length;  // of the text behind this
   // then the text, and zeros up to a multiple of 8
+};
+
+// --- What is asked of the library from outside: `penstock profile attach` and `detach` begin a thread in the
+// process that runs penstock_profile_request() on one of these, which is its answer as well.
+
+enum penstock_asked { PENSTOCK_ASKED_ATTACH = 1, PENSTOCK_ASKED_DETACH = 2 };
+
+struct penstock_request {
+  uint32_t asked;       // enum penstock_asked
+  uint32_t trace;       // attach: 1 keeps segments
+  uint32_t done;        // 1: the answer is there
+  int32_t failed;       // 0, or errno
+  uint64_t slots;       // attach: rewritten; detach: that held a wrapper and hold their first value again
+  uint64_t objects;     // that they are in
+  uint64_t unrestored;  // detach: slots that hold something else than their first value
+  uint64_t unloaded;    // detach: slots that went with their objects
+  uint64_t give_back;   // memory that the asker mapped and that nobody needs at the next request, or 0
+  uint64_t give_back_bytes;
+  char folder[1024];  // attach: the session's, absolute
+  char said[256];     // where it failed
 };
 
 // A program that has spans of its own gives them to the profiler where it runs under it; elsewhere this is

@@ -13,6 +13,7 @@
 #include "profiling/session_json.hpp"
 #include "profiling/session_report.hpp"
 #include "profiling/session_text.hpp"
+#include "profiling/session_windows.hpp"
 
 namespace penstock {
 namespace {
@@ -32,6 +33,9 @@ void report(const Session& session, const SessionFilter& filter) {
             });
   if (files != all.summary.in.files + all.summary.in.directories) std::abort();
   for (const ProcessSum& process : all.processes) append_process_json(text, process);
+  const std::vector<SessionWindow> windows = windows_of(session, filter);
+  for (const SessionWindow& window : windows) append_window_json(text, window);
+  text += rows_text(window_rows(windows, 5, {}));
   text += facts_text(session_facts(session, all.summary, filter, {}));
   text += rows_text(file_rows(all.most_bytes, {})) + rows_text(roll_up_rows("mount", all.mounts, {}));
   text += rows_text(process_rows(all.processes, 5, {})) + rows_text(size_rows(all.summary));

@@ -9,6 +9,7 @@
 #include "io_backends/base/testing.hpp"
 #include "profiling/session_coverage.hpp"
 #include "profiling/session_testing.hpp"
+#include "profiling/session_windows.hpp"
 
 namespace penstock {
 namespace {
@@ -246,6 +247,37 @@ TEST_F(SessionTest, WhatNobodyCanTellIsUnknown) {
   EXPECT_EQ(coverage.rchar.kernel, 0U);
   EXPECT_EQ(coverage.rchar.seen, 0U);
   EXPECT_EQ(coverage.seen_read, 6000U);
+}
+
+TEST_F(SessionTest, EachWindowStandsForItself) {
+  SessionBytes before(100);
+  before.header().state = PENSTOCK_STOPPED;
+  before.add_file("/data/a", 100, 3, 1000);
+  before.write(folder_.path());
+  SessionBytes window(100);
+  window.header().begun = PENSTOCK_BEGUN_CALLED;
+  window.header().begin.monotonic_ns = 3'000'000'000;
+  window.header().begin_realtime_ns = 1'003'000'000'000;
+  window.header().end_monotonic_ns = 5'000'000'000;
+  window.add_event(PENSTOCK_EVENT_WINDOW, 2000, 1, "epoch 3");
+  window.add_file("/data/a", 100, 5, 1000);
+  window.add_file("/data/b", 101, 1, 500);
+  window.write(folder_.path());
+  const Session session = opened();
+  const std::vector<SessionWindow> windows = windows_of(session, {});
+  ASSERT_EQ(windows.size(), 2U);
+  EXPECT_EQ(windows[0].number, 0U);
+  EXPECT_EQ(windows[0].all.bytes_read, 3000U);
+  EXPECT_EQ(windows[1].number, 1U);
+  EXPECT_EQ(windows[1].label, "epoch 3");
+  EXPECT_EQ(windows[1].all.bytes_read, 5500U);
+  EXPECT_EQ(windows[1].files, 2U);
+  EXPECT_DOUBLE_EQ(windows[1].wall_s, 2.0);
+  EXPECT_DOUBLE_EQ(windows[1].read_bytes_per_s(), 2750.0);
+  EXPECT_EQ(window_rows(windows, 1, {}).not_shown, 1U);
+  std::string json;
+  append_window_json(json, windows[1]);
+  EXPECT_NE(json.find("\"label\":\"epoch 3\""), std::string::npos) << json;
 }
 
 TEST(KernelIo, IsReadOfOneself) {

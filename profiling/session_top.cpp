@@ -11,6 +11,7 @@
 #include <set>
 
 #include "io_backends/base/units.hpp"
+#include "profiling/attach/target.hpp"
 #include "profiling/session_coverage.hpp"
 #include "profiling/session_json.hpp"
 #include "profiling/session_summary.hpp"
@@ -48,6 +49,8 @@ bool hotter(const Look::Point& a, const Look::Point& b) {
 }  // namespace
 
 std::string session_of_process(std::uint32_t pid) {
+  if (const auto running = running_session(static_cast<pid_t>(pid)))
+    return fs::path(running->file).parent_path().string();
   constexpr std::string_view kName = "PENSTOCK_PROFILE_SESSION=";
   std::ifstream in(fmt::format("/proc/{}/environ", pid), std::ios::binary);
   std::size_t all = 0;

@@ -3,6 +3,7 @@
 #include <fcntl.h>
 
 #include "profiling/interpose/paths.hpp"
+#include "profiling/interpose/system.hpp"
 
 namespace penstock::interpose {
 
@@ -27,6 +28,21 @@ constexpr SizeBuckets make_size_buckets() {
 }  // namespace
 
 constinit const SizeBuckets size_buckets = make_size_buckets();
+
+void follow_session(ThreadLog& log, const char* top) noexcept {
+  while (session_changes.load(std::memory_order_acquire)) {
+    log.updating = nullptr;
+    while (session_changes.load(std::memory_order_acquire)) {
+      system_call(SYS_sched_yield);
+    }
+    log.updating = top;
+    std::atomic_thread_fence(std::memory_order_seq_cst);
+  }
+  if (log.retired && log.owner != nullptr && !log.ending &&
+      session.state.load(std::memory_order_acquire) == SessionState::running) {
+    begin_in_session(log);
+  }
+}
 
 void Update::put_by(std::uint64_t file, std::uint64_t name, const Operation& operation) noexcept {
   const std::uint32_t at = log_.put_by_count;

@@ -119,6 +119,10 @@ inline void add_write(penstock_counters& c, std::int64_t offset, std::int64_t by
 
 [[gnu::cold]] void count_what_was_put_by(ThreadLog& log) noexcept;
 
+// Gives way to who changes the session, and comes to the new one, if there is one: `updating` is `top` again
+// then.
+[[gnu::cold]] void follow_session(ThreadLog& log, const char* top) noexcept;
+
 // An update of this thread's log, in which a signal's handler may come.
 class Update {
  public:
@@ -130,6 +134,9 @@ class Update {
       log.updating = top;
     }
     std::atomic_signal_fence(std::memory_order_seq_cst);
+    if ((session_changes.load(std::memory_order_relaxed) || log.retired) && !nested_) [[unlikely]] {
+      follow_session(log, top);
+    }
   }
   ~Update() {
     std::atomic_signal_fence(std::memory_order_seq_cst);

@@ -6,6 +6,7 @@
 #include <sys/types.h>
 
 #include "profiling/interpose/rings.hpp"
+#include "profiling/interpose/slots.hpp"
 #include "profiling/interpose/wrap.hpp"
 
 namespace penstock::interpose {
@@ -22,6 +23,9 @@ int opened(int at, const char* path, int flags, Call call) noexcept {
   const int saved = errno;
   count_open(*log, at, path, flags, fd,
              {.call = PENSTOCK_CALL_OPEN, .failed = fd < 0 ? saved : 0, .begin = begin, .end = end});
+  if (may_have_loaded) [[unlikely]] {
+    look_for_objects();
+  }
   errno = saved;
   return fd;
 }

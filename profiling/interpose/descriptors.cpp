@@ -216,6 +216,10 @@ void for_each_description(void (*visit)(Description& description, void* with), v
   for (FreeList& list : free_lists) {
     list.locked.clear();  // a thread that is not there any more may have held it
   }
+  for_each_living_description(visit, with);
+}
+
+void for_each_living_description(void (*visit)(Description& description, void* with), void* with) noexcept {
   for (std::atomic<DescriptorPage*>& entry : descriptor_pages) {
     if (DescriptorPage* page = entry.load(std::memory_order_acquire); page != nullptr) {
       for (std::atomic<Description*>& at : page->at) {

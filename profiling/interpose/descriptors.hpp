@@ -76,7 +76,9 @@ void describe_duplicate(int from, int to) noexcept;
 // All from first to last were closed (close_range, closefrom).
 void forget_range(unsigned first, unsigned last) noexcept;
 
-// For each descriptor that is described; nothing else may happen meanwhile (a fork's child).
+// For each descriptor that is described, while other threads go on.
+void for_each_living_description(void (*visit)(Description& description, void* with), void* with) noexcept;
+// The same, and nothing else may happen meanwhile (a fork's child).
 void for_each_description(void (*visit)(Description& description, void* with), void* with) noexcept;
 
 }  // namespace penstock::interpose

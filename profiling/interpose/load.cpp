@@ -1,10 +1,12 @@
 // The library's own begin and end within a process.
 #include <pthread.h>
 
+#include "profiling/interpose/control.hpp"
 #include "profiling/interpose/environment.hpp"
 #include "profiling/interpose/paths.hpp"
 #include "profiling/interpose/processes.hpp"
 #include "profiling/interpose/session.hpp"
+#include "profiling/interpose/slots.hpp"
 #include "profiling/interpose/thread_log.hpp"
 
 namespace penstock::interpose {
@@ -16,7 +18,10 @@ __attribute__((constructor)) void loaded() noexcept {
   note_working_directory();
   watch_threads();
   pthread_atfork(nullptr, nullptr, &after_fork_in_child);
-  open_session();
+  if (is_preloaded()) {
+    open_session();
+  }
+  note_window_steps();
 }
 
 __attribute__((destructor)) void unloaded() noexcept {

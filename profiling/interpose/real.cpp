@@ -2,6 +2,8 @@
 
 #include <link.h>
 
+#include "profiling/interpose/slots.hpp"
+
 namespace penstock::interpose {
 
 namespace {
@@ -52,7 +54,7 @@ void* function_in(const char* library_name, const char* name) noexcept {
 }  // namespace
 
 void* find_real(const char* name, std::atomic<void*>& found) noexcept {
-  void* function = dlsym(RTLD_NEXT, name);
+  void* function = is_preloaded() ? dlsym(RTLD_NEXT, name) : nullptr;
   if (function == nullptr) {
     function = search(name);
   }

@@ -12,6 +12,8 @@
 #include <atomic>
 #include <type_traits>
 
+#include "profiling/interpose/wrapped.hpp"
+
 namespace penstock::interpose {
 
 template <typename Signature>
@@ -19,7 +21,8 @@ class Real;
 
 // The next function of that name: of the libraries behind this one, or, where there is none, of those that
 // were loaded later for somebody's own use (dlopen() with RTLD_LOCAL), as MPI and HDF5 are within Python.
-// Null where no library has it.
+// Where this library itself was loaded later (slots.hpp), the first that any library has. Null where none has
+// it.
 [[gnu::cold]] void* find_real(const char* name, std::atomic<void*>& found) noexcept;
 
 // The function that the program would have called without us. Found at the first call, from any thread.
@@ -27,6 +30,7 @@ template <typename Result, typename... Args>
 class Real<Result(Args...)> {
  public:
   constexpr explicit Real(const char* name) : name_(name) {}
+  constexpr std::atomic<void*>* found() { return &found_; }
   // Null where no library of the process has it.
   auto pointer() noexcept {
     using Function = Result (*)(Args...);
@@ -61,6 +65,7 @@ template <typename Result, typename... Args>
 class Real<Result(Args..., ...)> {
  public:
   constexpr explicit Real(const char* name) : name_(name) {}
+  constexpr std::atomic<void*>* found() { return &found_; }
   template <typename... More>
   Result operator()(Args... args, More... more) noexcept {
     void* found = found_.load(std::memory_order_relaxed);
@@ -83,4 +88,5 @@ class Real<Result(Args..., ...)> {
   namespace {                                                                                     \
   [[maybe_unused]] constinit ::penstock::interpose::Real<result parameters> real_##name(#name);   \
   }                                                                                               \
+  PENSTOCK_WRAPPED(name, real_##name.found())                                                     \
   extern "C" result wrap_##name parameters

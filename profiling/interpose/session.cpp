@@ -1,5 +1,6 @@
 #include "profiling/interpose/session.hpp"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -18,6 +19,7 @@
 namespace penstock::interpose {
 
 constinit Session session;
+constinit std::atomic<bool> session_changes{false};
 
 namespace {
 
@@ -38,13 +40,15 @@ struct File {
   std::uint64_t ticks_per_s = 0;
   dev_t device = 0;
   ino_t number = 0;
-  std::uint64_t own_read = 0;     // bytes that the kernel adds to rchar for what is read here
-  std::uint64_t own_written = 0;  // and to wchar
-  bool in_memory = false;         // it lies on tmpfs
+  std::uint64_t own_read = 0;       // bytes that the kernel adds to rchar for what is read here
+  std::uint64_t own_written = 0;    // and to wchar
+  std::uint64_t read_to_begin = 0;  // of the former, since this file was begun to be
+  bool in_memory = false;           // it lies on tmpfs
   penstock_block* events = nullptr;
 };
 constinit File file;
 constinit OwnedLock file_lock;
+constinit int failure = 0;  // errno of the last file that could not be begun
 
 void copy_text(char* to, std::size_t room, const char* from) noexcept {
   const std::size_t length = strnlen(from, room - 1);
@@ -68,6 +72,7 @@ std::size_t read_text(const char* path, char* to, std::size_t room) noexcept {
   }
   system_call(SYS_close, fd);
   file.own_read += all;
+  file.read_to_begin += all;
   return all;
 }
 
@@ -200,6 +205,7 @@ bool grow_to(std::uint64_t bytes, int flags) noexcept {
   }
   const long fd = open_own(flags);
   if (fd < 0) {
+    failure = static_cast<int>(-fd);
     return false;
   }
   if ((flags & O_CREAT) != 0) {
@@ -263,8 +269,7 @@ void fill_header(bool forked) noexcept {
   }
   h.kernel_begin.rchar += file.own_read;
   h.kernel_begin.wchar += forked ? file.own_written : 0;
-  const char* trace = getenv("PENSTOCK_PROFILE_TRACE");
-  h.control = trace != nullptr && *trace == '1' ? 1 : 0;
+  h.control = wants_segments() ? 1 : 0;
   memcpy(h.magic, PENSTOCK_SESSION_MAGIC, sizeof(h.magic));  // last: from now on it is one
 }
 
@@ -273,7 +278,9 @@ bool begin_file(bool forked) noexcept {
   file.bytes = 0;
   file.own_read = 0;
   file.own_written = 0;
+  file.read_to_begin = 0;
   file.events = nullptr;
+  char* const before = session.base;
   const char* limit = getenv("PENSTOCK_PROFILE_LIMIT");
   file.limit = limit != nullptr ? strtoull(limit, nullptr, 10) : ~std::uint64_t{0};
   if (!reserve()) {
@@ -281,10 +288,11 @@ bool begin_file(bool forked) noexcept {
   }
   snprintf(file.path, sizeof(file.path), "%s/%ld-%lld" PENSTOCK_SESSION_SUFFIX, session.folder,
            system_call(SYS_getpid), static_cast<long long>(nanoseconds(CLOCK_MONOTONIC)));
+  failure = 0;
   if (!grow_to(kFirstBytes, O_CREAT | O_EXCL)) {
     system_call(SYS_unlinkat, AT_FDCWD, word(file.path), 0);
     system_call(SYS_munmap, word(session.base), static_cast<long>(file.reserved));
-    session.base = nullptr;
+    session.base = before;
     return false;
   }
   session.header = reinterpret_cast<penstock_session_header*>(session.base);
@@ -310,6 +318,15 @@ std::uint64_t whole_granules(std::uint64_t bytes) noexcept {
 
 }  // namespace
 
+bool wants_segments() noexcept {
+  const char* trace = getenv("PENSTOCK_PROFILE_TRACE");
+  return trace != nullptr && *trace == '1';
+}
+
+int session_failure() noexcept {
+  return failure != 0 ? failure : ENOSPC;
+}
+
 void open_session() noexcept {
   const char* folder = getenv("PENSTOCK_PROFILE_SESSION");
   if (folder == nullptr || *folder != '/' || strlen(folder) >= sizeof(session.folder)) {
@@ -325,6 +342,64 @@ void open_session() noexcept {
   const int length =
       snprintf(said, sizeof(said), "penstock: nothing is profiled: no file can be written to '%s'\n", folder);
   system_call(SYS_write, STDERR_FILENO, word(said), length);
+}
+
+bool begin_session(const char* folder, penstock_begun begun, bool segments,
+                   const penstock_kernel_io* before) noexcept {
+  if (file.ticks_per_s == 0) {
+    file.ticks_per_s = start_ticks();
+  }
+  const Hold hold(file_lock);
+  copy_text(session.folder, sizeof(session.folder), folder);
+  if (!hold.held() || !begin_file(false)) {
+    return false;
+  }
+  session.header->begun = begun;
+  if (before != nullptr) {
+    session.header->kernel_begin = *before;
+    session.header->kernel_begin.rchar += file.read_to_begin;
+    session.header->kernel_begin.wchar += file.own_written;
+  }
+  session.header->control = segments ? 1 : 0;
+  session.state.store(SessionState::running, std::memory_order_release);
+  return true;
+}
+
+namespace {
+
+// Files that are done, and mapped for late calls.
+struct Past {
+  char* base;
+  std::uint64_t bytes;
+};
+constexpr std::size_t kMostPast = 4096;
+Past past[kMostPast];
+std::size_t past_count = 0;
+
+}  // namespace
+
+void stop_session() noexcept {
+  end_session(PENSTOCK_STOPPED);
+  const Hold hold(file_lock);
+  // Of what was mapped and given back again nothing can be touched: blocks end before it.
+  system_call(SYS_munmap, word(session.base + file.bytes), static_cast<long>(file.reserved - file.bytes));
+  if (past_count < kMostPast) {
+    past[past_count++] = {.base = session.base, .bytes = file.bytes};
+  }
+}
+
+void reclaim_sessions(bool (*is_needed)(const char* base)) noexcept {
+  // The youngest few are left: a call may hold a pointer into one for as long as closing a file takes.
+  constexpr std::size_t kYoung = 8;
+  std::size_t left = 0;
+  for (std::size_t i = 0; i < past_count; ++i) {
+    if (i + kYoung >= past_count || past[i].base == session.base || is_needed(past[i].base)) {
+      past[left++] = past[i];
+    } else {
+      system_call(SYS_munmap, word(past[i].base), static_cast<long>(past[i].bytes));
+    }
+  }
+  past_count = left;
 }
 
 void leave_parents_session() noexcept {

@@ -1,7 +1,7 @@
 // The file that this process writes its session to, as memory: a range of addresses is reserved once, and the
 // file is mapped into it from its begin as it grows, so that nothing that was handed out ever moves. What is
-// mapped has its place on the device already (zeros were written there), so that a full disk is a counted drop and never a
-// SIGBUS.
+// mapped has its place on the device already (zeros were written there), so that a full disk is a counted
+// drop and never a SIGBUS.
 //
 // All functions may be called by any thread; none allocates from the program's heap, or holds a descriptor
 // open.
@@ -29,6 +29,10 @@ struct Session {
 };
 extern Session session;
 
+// Set while the session is taken from one file to another, by one thread, which then waits until no other one
+// is in the midst of an update (Update, counting.hpp): who comes meanwhile waits for it.
+extern std::atomic<bool> session_changes;
+
 // When the library is loaded: takes the folder from PENSTOCK_PROFILE_SESSION and begins a file in it. Without
 // that variable, or where no file can be made (said on stderr once), nothing is recorded.
 void open_session() noexcept;
@@ -36,6 +40,19 @@ void open_session() noexcept;
 // begin_forked(), which lets `take_along` copy what it needs before the parent's is unmapped.
 void leave_parents_session() noexcept;
 bool begin_forked(void (*take_along)(const char* parents_base)) noexcept;
+
+// While session_changes, and nobody is in an update: begins a file in that folder (absolute), and recording
+// with it. False where none can be made; then everything is as it was. `before`: what the kernel had counted
+// when the file ended that this one follows upon; null where it follows upon none.
+bool begin_session(const char* folder, penstock_begun begun, bool segments,
+                   const penstock_kernel_io* before) noexcept;
+// Likewise: the file is done (PENSTOCK_STOPPED); either another one begins, or nothing is recorded from now
+// on (session.state). What is mapped of it stays so for calls that began before and end later, until
+// reclaim_sessions() finds that there can be none.
+void stop_session() noexcept;
+int session_failure() noexcept;  // why begin_session() failed: an errno value
+bool wants_segments() noexcept;  // PENSTOCK_PROFILE_TRACE=1
+void reclaim_sessions(bool (*is_needed)(const char* base)) noexcept;
 
 // A new block with room for at least so many bytes of entries; its header is written. Null where there is no
 // room left. The caller must not be interrupted by a handler that comes here (ThreadLog sees to it).

@@ -1,4 +1,5 @@
 // What programs say of themselves: session_abi.h, penstock_profile_span().
+#include "profiling/interpose/control.hpp"
 #include "profiling/interpose/counting.hpp"
 
 extern "C" void penstock_profile_span(const penstock_span* span) {
@@ -7,10 +8,15 @@ extern "C" void penstock_profile_span(const penstock_span* span) {
   if (log == nullptr) {
     return;
   }
-  Update update(*log);
-  if (update.nested()) {
-    count_drop(session.header->dropped_spans);
-    return;
+  {
+    Update update(*log);
+    if (update.nested()) {
+      count_drop(session.header->dropped_spans);
+      return;
+    }
+    add_span(*log, *span);
   }
-  add_span(*log, *span);
+  if (steps_per_window != 0 && span->component == PENSTOCK_TRAIN && span->number != PENSTOCK_NO_NUMBER) {
+    step_ended(span->number);
+  }
 }

@@ -5,6 +5,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <sys/uio.h>
 #include <unistd.h>
 
 #include <new>
@@ -24,6 +25,8 @@ namespace {
 thread_local ThreadLog* suspended_log __attribute__((tls_model("initial-exec"))) = nullptr;
 thread_local unsigned suspended __attribute__((tls_model("initial-exec"))) = 0;  // vforks within vforks
 thread_local bool beginning __attribute__((tls_model("initial-exec"))) = false;
+// What own_log was in the session before: nobody else writes to it, and it is begun anew.
+thread_local ThreadLog* kept_log __attribute__((tls_model("initial-exec"))) = nullptr;
 
 pthread_key_t ended_key;
 bool watching = false;
@@ -31,14 +34,16 @@ bool watching = false;
 constinit OwnedLock logs_lock;
 constinit OwnedLock begin_lock;
 constinit ThreadLog* free_logs = nullptr;
+constinit ThreadLog* all_logs = nullptr;  // that were ever made; none is given back
 constinit penstock_block* threads_block = nullptr;
 
 constexpr std::uint64_t kMostBlock = 256U << 10U;
 constexpr std::uint64_t kFirstSlots = 512;
 constexpr std::uint64_t kManySlots = 1U << 20U;
 constexpr std::uint64_t kUsualName = 128;  // bytes
-constexpr unsigned kPlaceBits = 40;
+constexpr unsigned kPlaceBits = 43;        // an address in units of 32 bytes
 constexpr std::uint64_t kPlaceMask = (std::uint64_t{1} << kPlaceBits) - 1;
+constexpr std::uint64_t kTagMask = (std::uint64_t{1} << (64U - kPlaceBits)) - 1;
 constexpr std::uint64_t kPlaceUnit = 32;
 static_assert(sizeof(penstock_counters) % kPlaceUnit == 0 && sizeof(penstock_block) % kPlaceUnit == 0);
 
@@ -53,9 +58,12 @@ void use(penstock_block* block, std::uint64_t bytes) noexcept {
 }
 
 // A new block with room for `bytes`, twice as large as the last. Null without room.
-[[gnu::cold]] penstock_block* another_block(penstock_block*& block, std::uint64_t& last_bytes,
-                                            penstock_block_kind kind, std::uint16_t entry_bytes,
-                                            std::uint64_t bytes) noexcept {
+[[gnu::cold]] penstock_block* another_block(const ThreadLog& log, penstock_block*& block,
+                                            std::uint64_t& last_bytes, penstock_block_kind kind,
+                                            std::uint16_t entry_bytes, std::uint64_t bytes) noexcept {
+  if (log.retired) {
+    return nullptr;
+  }
   std::uint64_t want = last_bytes == 0 ? PENSTOCK_BLOCK_GRANULE : last_bytes * 2;
   want = want > kMostBlock ? kMostBlock : want;
   penstock_block* fresh = new_block(
@@ -67,10 +75,11 @@ void use(penstock_block* block, std::uint64_t bytes) noexcept {
   return fresh;
 }
 // The one that there is, or another.
-[[gnu::always_inline]] inline penstock_block* with_room(penstock_block*& block, std::uint64_t& last_bytes,
-                                                        penstock_block_kind kind, std::uint16_t entry_bytes,
+[[gnu::always_inline]] inline penstock_block* with_room(const ThreadLog& log, penstock_block*& block,
+                                                        std::uint64_t& last_bytes, penstock_block_kind kind,
+                                                        std::uint16_t entry_bytes,
                                                         std::uint64_t bytes) noexcept {
-  return room_left(block) >= bytes ? block : another_block(block, last_bytes, kind, entry_bytes, bytes);
+  return room_left(block) >= bytes ? block : another_block(log, block, last_bytes, kind, entry_bytes, bytes);
 }
 
 std::uint64_t mixed(std::uint64_t file, penstock_layer layer) noexcept {
@@ -78,10 +87,10 @@ std::uint64_t mixed(std::uint64_t file, penstock_layer layer) noexcept {
   return h ^ (h >> 32U);
 }
 std::uint64_t tag_of(std::uint64_t hash) noexcept {
-  return hash & 0xffffffU;
+  return hash & kTagMask;
 }
 penstock_counters* at_place(std::uint64_t slot) noexcept {
-  return at_offset<penstock_counters>((slot & kPlaceMask) * kPlaceUnit);
+  return reinterpret_cast<penstock_counters*>((slot & kPlaceMask) * kPlaceUnit);
 }
 
 std::uint8_t mark_of(std::uint64_t hash) noexcept {
@@ -132,7 +141,7 @@ bool grow_slots(ThreadLog& log) noexcept {
     // The tag holds as much of the hash as all but the largest tables need.
     const std::uint64_t slot = log.slots[i];
     std::uint64_t hash = slot >> kPlaceBits;
-    if (count > 0x1000000U) {
+    if (count > kTagMask + 1) {
       const penstock_counters* c = at_place(slot);
       hash = mixed(c->file, static_cast<penstock_layer>(c->layer));
     }
@@ -163,7 +172,7 @@ void fetch_for_writing(const char* at, std::uint64_t bytes, std::uint64_t room) 
 std::uint64_t add_name(ThreadLog& log, std::uint64_t file, const char* text, std::uint32_t length,
                        penstock_file_kind kind) noexcept {
   const std::uint64_t bytes = sizeof(penstock_name) + (length + 7) / 8 * 8;
-  penstock_block* block = with_room(log.names, log.names_bytes, PENSTOCK_BLOCK_NAMES, 0, bytes);
+  penstock_block* block = with_room(log, log.names, log.names_bytes, PENSTOCK_BLOCK_NAMES, 0, bytes);
   if (block == nullptr) {
     return 0;
   }
@@ -174,7 +183,7 @@ std::uint64_t add_name(ThreadLog& log, std::uint64_t file, const char* text, std
   memcpy(at + sizeof(name), text, length);
   use(block, bytes);
   fetch_for_writing(at + bytes, kUsualName, room_left(block));
-  return offset_in_session(at);
+  return static_cast<std::uint64_t>(at - log.base);
 }
 
 penstock_counters* add_counters(ThreadLog& log, std::uint64_t file, std::uint64_t name, penstock_layer layer,
@@ -182,8 +191,8 @@ penstock_counters* add_counters(ThreadLog& log, std::uint64_t file, std::uint64_
   const std::uint16_t bytes = form == PENSTOCK_WHOLE ? sizeof(penstock_counters) : PENSTOCK_READ_PART_BYTES;
   penstock_block* block =
       form == PENSTOCK_WHOLE
-          ? with_room(log.counters, log.counters_bytes, PENSTOCK_BLOCK_COUNTERS, bytes, bytes)
-          : with_room(log.read_parts, log.read_parts_bytes, PENSTOCK_BLOCK_COUNTERS, bytes, bytes);
+          ? with_room(log, log.counters, log.counters_bytes, PENSTOCK_BLOCK_COUNTERS, bytes, bytes)
+          : with_room(log, log.read_parts, log.read_parts_bytes, PENSTOCK_BLOCK_COUNTERS, bytes, bytes);
   if (block == nullptr) {
     count_drop(session.header->dropped_records);
     return nullptr;
@@ -232,28 +241,54 @@ penstock_thread* add_thread(std::uint32_t thread) noexcept {
   return entry;
 }
 
+void forget_files(ThreadLog& log) noexcept {
+  empty_table(log);
+  for (ThreadLog::Cached& cached : log.cache) {
+    cached = {};
+  }
+  log.put_by_count = 0;
+}
+
+// Nothing of it points into a session any more.
+void begin_anew(ThreadLog& log) noexcept {
+  forget_files(log);
+  log.counters = log.read_parts = log.names = log.segments = log.spans = nullptr;
+  log.counters_bytes = log.read_parts_bytes = log.names_bytes = log.segments_bytes = log.spans_bytes = 0;
+  log.totals = nullptr;
+  log.base = nullptr;
+  log.retired = false;
+}
+
+// For the next thread, which fills its blocks.
+void give_back(ThreadLog& log) noexcept {
+  const Hold hold(logs_lock);
+  log.next_free = free_logs;
+  free_logs = &log;
+}
+
 void end_thread(void* ended) noexcept {
   auto* log = static_cast<ThreadLog*>(ended);
   beginning = true;   // a handler that comes now finds nothing to write to
   own_log = nullptr;  // what other destructors of this thread do begins another log
-  if (session.state.load(std::memory_order_acquire) != SessionState::running) {
+  kept_log = nullptr;
+  if (session.state.load(std::memory_order_acquire) == SessionState::forked) {
     beginning = false;
     return;
   }
-  log->totals->end_ticks = ticks();
-  system_call(SYS_prctl, 16 /* PR_GET_NAME */, word(log->totals->name));
-  note_moment(log->totals->end_ticks);
-  empty_table(*log);
-  for (ThreadLog::Cached& cached : log->cache) {
-    cached = {};
-  }
   log->updating = nullptr;
-  log->put_by_count = 0;
+  log->ending = true;
   {
-    const Hold hold(logs_lock);
-    log->next_free = free_logs;
-    free_logs = log;
+    const Update update(*log);
+    log->totals->end_ticks = ticks();
+    system_call(SYS_prctl, 16 /* PR_GET_NAME */, word(log->totals->name));
+    if (!log->retired) {
+      note_moment(log->totals->end_ticks);
+    }
+    forget_files(*log);
+    log->owner = nullptr;
   }
+  log->ending = false;
+  give_back(*log);
   beginning = false;
 }
 
@@ -274,29 +309,116 @@ ThreadLog* take_log() noexcept {
     return nullptr;
   }
   auto* log = new (memory) ThreadLog;
-  return grow_slots(*log) ? log : nullptr;
+  if (!grow_slots(*log)) {
+    return nullptr;
+  }
+  const Hold hold(logs_lock);
+  log->next_made = all_logs;
+  all_logs = log;
+  return log;
 }
 
-// Names that the descriptors of a fork's child have are copied from its parent's session.
-void take_names_along(const char* parents_base) noexcept {
-  static constinit ThreadLog* log = nullptr;
-  log = own_log;
-  for_each_description(
-      [](Description& description, void* with) {
-        if (description.name == 0) {
-          return;
-        }
-        const auto* name =
-            reinterpret_cast<const penstock_name*>(static_cast<const char*>(with) + description.name);
-        description.name = log == nullptr
-                               ? 0
-                               : add_name(*log, name->file, reinterpret_cast<const char*>(name + 1),
-                                          name->length, static_cast<penstock_file_kind>(name->kind));
-      },
-      const_cast<char*>(parents_base));
+// Whether its thread is there; one that ended past pthread's own ways says nothing.
+bool lives(const ThreadLog& log) noexcept {
+  return system_call(SYS_tgkill, system_call(SYS_getpid), static_cast<long>(log.thread), 0) == 0;
+}
+
+// The thread finds no log of its own at its next call. Its memory may be gone with it, and be another's.
+void disown(const ThreadLog& log) noexcept {
+  ThreadLog* own = nullptr;
+  ThreadLog* const none = nullptr;
+  const long self = system_call(SYS_getpid);
+  iovec here{.iov_base = &own, .iov_len = sizeof(own)};
+  iovec there{.iov_base = log.owner, .iov_len = sizeof(own)};
+  if (!lives(log) ||
+      system_call(SYS_process_vm_readv, self, word(&here), 1, word(&there), 1, 0) != sizeof(own) ||
+      own != &log) {
+    return;
+  }
+  __atomic_store_n(log.owner, none, __ATOMIC_RELEASE);
+}
+
+// Names that descriptors have are copied from one session to another, by `log`.
+struct NamesAlong {
+  const char* from;
+  ThreadLog* log;
+};
+void take_name_along(Description& description, void* with) noexcept {
+  const auto& along = *static_cast<const NamesAlong*>(with);
+  if (description.name == 0) {
+    return;
+  }
+  const auto* name = reinterpret_cast<const penstock_name*>(along.from + description.name);
+  description.name = along.log == nullptr || along.log->base == nullptr
+                         ? 0
+                         : add_name(*along.log, name->file, reinterpret_cast<const char*>(name + 1),
+                                    name->length, static_cast<penstock_file_kind>(name->kind));
+}
+// Of the descriptors of a fork's child.
+void take_parents_names_along(const char* parents_base) noexcept {
+  if (own_log != nullptr) {
+    own_log->base = session.base;
+  }
+  NamesAlong along{.from = parents_base, .log = own_log};
+  for_each_description(&take_name_along, &along);
 }
 
 }  // namespace
+
+void take_names_along(const char* old_base) noexcept {
+  ThreadLog* log = take_log();
+  if (log != nullptr) {
+    begin_anew(*log);
+    log->base = session.base;
+  }
+  NamesAlong along{.from = old_base, .log = log};
+  for_each_living_description(&take_name_along, &along);
+  if (log != nullptr) {
+    give_back(*log);
+  }
+}
+
+bool wait_for_updates() noexcept {
+  constexpr std::int64_t kPatienceNs = 2'000'000'000;
+  const std::int64_t begin_ns = nanoseconds(CLOCK_MONOTONIC);
+  for (;;) {
+    bool busy = false;
+    {
+      const Hold hold(logs_lock);
+      for (const ThreadLog* log = all_logs; log != nullptr; log = log->next_made) {
+        busy = busy || (log->updating != nullptr && lives(*log));
+      }
+    }
+    if (!busy) {
+      return true;
+    }
+    if (nanoseconds(CLOCK_MONOTONIC) - begin_ns > kPatienceNs) {
+      return false;
+    }
+    system_call(SYS_sched_yield);
+  }
+}
+
+void retire_logs() noexcept {
+  const Hold hold(logs_lock);
+  for (ThreadLog* log = all_logs; log != nullptr; log = log->next_made) {
+    log->retired = true;
+    if (log->owner != nullptr) {
+      disown(*log);
+    }
+  }
+  threads_block = nullptr;
+}
+
+bool is_written_to(const char* base) noexcept {
+  const Hold hold(logs_lock);
+  for (const ThreadLog* log = all_logs; log != nullptr; log = log->next_made) {
+    if (log->base == base && log->owner != nullptr && lives(*log)) {
+      return true;
+    }
+  }
+  return false;
+}
 
 void watch_threads() noexcept {
   watching = pthread_key_create(&ended_key, &end_thread) == 0;
@@ -313,7 +435,7 @@ bool session_runs(ThreadLog& log) noexcept {
     }
     if (session.state.load(std::memory_order_acquire) == SessionState::forked) {
       own_log = &log;  // takes the names along
-      begin_forked(&take_names_along);
+      begin_forked(&take_parents_names_along);
       own_log = nullptr;
     }
   }
@@ -322,21 +444,42 @@ bool session_runs(ThreadLog& log) noexcept {
 
 }  // namespace
 
+void begin_in_session(ThreadLog& log) noexcept {
+  kept_log = &log;
+  if (!session_runs(log)) {
+    return;
+  }
+  if (log.retired || log.base != session.base) {
+    begin_anew(log);
+  }
+  log.base = session.base;
+  log.totals = add_thread(log.thread);
+  if (log.totals != nullptr) {
+    log.owner = &own_log;
+    own_log = &log;
+  }
+}
+
 ThreadLog* begin_log() noexcept {
   if (suspended != 0 || beginning || session.state.load(std::memory_order_acquire) == SessionState::off) {
     return nullptr;
   }
+  if (kept_log != nullptr && kept_log->updating != nullptr) {
+    return nullptr;  // a handler that came upon the end of a call which began in the session before
+  }
   beginning = true;
   const int saved = errno;
-  ThreadLog* log = take_log();
+  ThreadLog* log = kept_log != nullptr ? kept_log : take_log();
   if (log != nullptr) {
     log->thread = static_cast<std::uint32_t>(system_call(SYS_gettid));
-    log->totals = session_runs(*log) ? add_thread(log->thread) : nullptr;
-    own_log = log->totals == nullptr ? nullptr : log;
-    log = own_log;
-    if (watching && log != nullptr) {
-      pthread_setspecific(ended_key, log);
+    const Update update(*log);  // takes it to the session that runs now, if it was of one before
+    if (own_log == nullptr) {
+      begin_in_session(*log);
     }
+  }
+  log = own_log;
+  if (watching && log != nullptr) {
+    pthread_setspecific(ended_key, log);
   }
   errno = saved;
   beginning = false;
@@ -349,11 +492,14 @@ void forget_parents_logs() noexcept {
   if (watching) {
     pthread_setspecific(ended_key, nullptr);  // another thread may have that log by the time this one ends
   }
-  ThreadLog* log = own_log;
+  ThreadLog* log = own_log != nullptr ? own_log : kept_log;
   own_log = nullptr;
   free_logs = nullptr;  // those of the parent's other threads are not reachable, theirs is memory that nobody
                         // wrote to
+  all_logs = nullptr;
+  kept_log = nullptr;
   threads_block = nullptr;
+  session_changes.store(false, std::memory_order_relaxed);
   if (log != nullptr) {
     std::uint64_t* slots = log->slots;
     const std::uint64_t slot_count = log->slot_count;
@@ -363,6 +509,7 @@ void forget_parents_logs() noexcept {
     log->slot_count = slot_count;
     empty_table(*log);
     free_logs = log;
+    all_logs = log;
   }
 }
 
@@ -374,7 +521,7 @@ void suspend_log() noexcept {
 }
 void restore_log() noexcept {
   if (--suspended == 0) {
-    own_log = suspended_log;
+    own_log = suspended_log != nullptr && suspended_log->retired ? nullptr : suspended_log;
   }
 }
 bool log_suspended() noexcept {
@@ -417,7 +564,7 @@ penstock_counters* counters_of(ThreadLog& log, const FileRecord& file, penstock_
     go_on(*before, *c);
   }
   const std::uint64_t hash = mixed(file.file, layer);
-  log.slots[slot] = tag_of(hash) << kPlaceBits | offset_in_session(c) / kPlaceUnit;
+  log.slots[slot] = tag_of(hash) << kPlaceBits | reinterpret_cast<std::uint64_t>(c) / kPlaceUnit;
   log.marks[slot] = mark_of(hash);
   return c;
 }
@@ -507,8 +654,8 @@ penstock_counters* find_counters(ThreadLog& log, int fd, penstock_layer layer, p
 void add_segment(ThreadLog& log, std::uint64_t file, const Operation& operation) noexcept {
   penstock_block* block = log.segments;
   if (room_left(block) < sizeof(penstock_segment)) {
-    block = with_room(log.segments, log.segments_bytes, PENSTOCK_BLOCK_SEGMENTS, sizeof(penstock_segment),
-                      sizeof(penstock_segment));
+    block = with_room(log, log.segments, log.segments_bytes, PENSTOCK_BLOCK_SEGMENTS,
+                      sizeof(penstock_segment), sizeof(penstock_segment));
     if (block == nullptr) {
       count_drop(session.header->dropped_segments);
       return;
@@ -529,8 +676,8 @@ void add_segment(ThreadLog& log, std::uint64_t file, const Operation& operation)
 }
 
 void add_span(ThreadLog& log, const penstock_span& span) noexcept {
-  penstock_block* block = with_room(log.spans, log.spans_bytes, PENSTOCK_BLOCK_SPANS, sizeof(penstock_span),
-                                    sizeof(penstock_span));
+  penstock_block* block = with_room(log, log.spans, log.spans_bytes, PENSTOCK_BLOCK_SPANS,
+                                    sizeof(penstock_span), sizeof(penstock_span));
   if (block == nullptr) {
     count_drop(session.header->dropped_spans);
     return;

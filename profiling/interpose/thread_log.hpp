@@ -67,6 +67,17 @@ struct ThreadLog {
   std::uint64_t spans_bytes = 0;
 
   SpareDescription spare;
+
+  // Where it was begun: everything that it points to lies in the session whose mapping begins at `base`,
+  // which stays mapped as long as this does not change. Once that session has ended (`retired`) what its
+  // thread was in the midst of may still be counted there, as far as there is room; its next update begins
+  // anew in the session that there is then.
+  char* base = nullptr;
+  volatile bool retired = false;
+  volatile bool ending = false;  // with its thread
+  ThreadLog** owner = nullptr;   // its thread's own_log
+  ThreadLog* next_made = nullptr;
+
   ThreadLog* next_free = nullptr;
   Cached cache[kCached];
   PutBy put_by[kPutBy];
@@ -89,6 +100,18 @@ inline ThreadLog* thread_log() noexcept {
 void watch_threads() noexcept;
 // In a fork's child.
 void forget_parents_logs() noexcept;
+// Within an Update of the caller's own log: it is of the session that runs now.
+void begin_in_session(ThreadLog& log) noexcept;
+// While session_changes: waits until no thread is in the midst of an update. False where one stays so for
+// seconds (a stopped thread).
+bool wait_for_updates() noexcept;
+// Then: all logs are those of a session that has ended; threads begin theirs anew.
+void retire_logs() noexcept;
+// The names that descriptors have are written to the new session as well, for threads that use them on.
+// `parents_base` is the old one's.
+void take_names_along(const char* old_base) noexcept;
+// Whether anybody may still write to what is mapped there.
+bool is_written_to(const char* base) noexcept;
 // A child of vfork() runs in its parent's memory, with descriptors of its own: it records nothing.
 void suspend_log() noexcept;
 void restore_log() noexcept;

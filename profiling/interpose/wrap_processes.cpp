@@ -133,6 +133,8 @@ __attribute__((used)) VforkEnd penstock_after_vfork(long result) noexcept {
   }
   return {.result = result, .back = back};
 }
+constinit std::atomic<void*> penstock_real_vfork{nullptr};
+PENSTOCK_WRAPPED(vfork, &penstock_real_vfork)
 __attribute__((visibility("default"), naked, returns_twice)) pid_t wrap_vfork() __asm__("vfork");
 __attribute__((visibility("default"), naked, returns_twice)) pid_t wrap_vfork() {
   __asm__(

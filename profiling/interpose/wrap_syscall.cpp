@@ -343,6 +343,8 @@ __attribute__((used)) long penstock_syscall(long number, long a, long b, long c,
 __attribute__((used)) long penstock_syscall_failed(long result) noexcept {
   return with_errno(result);
 }
+constinit std::atomic<void*> penstock_real_syscall{nullptr};
+PENSTOCK_WRAPPED(syscall, &penstock_real_syscall)
 // What makes a thread, or a process in this one's memory, returns twice on one stack: it goes to the kernel
 // without a frame of ours, as libc has it.
 __attribute__((visibility("default"), naked)) long wrap_syscall() __asm__("syscall");

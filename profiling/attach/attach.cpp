@@ -1,0 +1,248 @@
+#include "profiling/attach/attach.hpp"
+
+#include <dlfcn.h>
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstddef>
+#include <cstring>
+
+#include "profiling/attach/remote_thread.hpp"
+
+namespace penstock {
+namespace {
+
+constexpr auto kPatience = std::chrono::seconds(10);
+constexpr auto kLoadPatience = std::chrono::seconds(60);  // a loader that waits for another load
+constexpr const char* kRequest = "penstock_profile_request";
+constexpr const char* kAsked = "penstock_profile_asked";
+constexpr std::size_t kError = 256;
+constexpr std::size_t kPath = 4096;
+
+// What the code below works on, in the other process.
+struct Loading {
+  std::uint64_t path;
+  std::uint64_t mode;
+  std::uint64_t name;
+  std::uint64_t dlopen;
+  std::uint64_t dlsym;
+  std::uint64_t dlerror;
+  std::uint64_t pthread_self;
+  std::uint64_t pthread_detach;
+  std::uint64_t request;
+  std::uint64_t error;
+  std::uint32_t failed;
+  std::uint32_t reserved;
+  char path_text[kPath];
+  char name_text[64];
+  char error_text[kError];
+  penstock_request asked;
+};
+static_assert(offsetof(Loading, dlopen) == 24 && offsetof(Loading, dlsym) == 32 &&
+                  offsetof(Loading, dlerror) == 40 && offsetof(Loading, pthread_self) == 48 &&
+                  offsetof(Loading, pthread_detach) == 56 && offsetof(Loading, request) == 64 &&
+                  offsetof(Loading, error) == 72 && offsetof(Loading, failed) == 80,
+              "the code below knows them");
+
+#if defined(__x86_64__)
+// dlopen(path, mode), dlsym(that, name), and a call of what that gave; where one fails, what dlerror() says.
+__asm__(
+    ".pushsection .rodata\n"
+    "penstock_loading_begin:\n"
+    "  pushq %rbx\n"
+    "  movq %rdi, %rbx\n"
+    "  movq (%rbx), %rdi\n"
+    "  movl 8(%rbx), %esi\n"
+    "  call *24(%rbx)\n"
+    "  testq %rax, %rax\n"
+    "  jz 1f\n"
+    "  movq %rax, %rdi\n"
+    "  movq 16(%rbx), %rsi\n"
+    "  call *32(%rbx)\n"
+    "  testq %rax, %rax\n"
+    "  jz 1f\n"
+    "  movq 64(%rbx), %rdi\n"
+    "  call *%rax\n"
+    "  jmp 4f\n"
+    "1: call *40(%rbx)\n"
+    "  testq %rax, %rax\n"
+    "  jz 3f\n"
+    "  movq 72(%rbx), %rdi\n"
+    "  movl $255, %ecx\n"
+    "2: movb (%rax), %dl\n"
+    "  movb %dl, (%rdi)\n"
+    "  testb %dl, %dl\n"
+    "  jz 3f\n"
+    "  incq %rax\n"
+    "  incq %rdi\n"
+    "  decl %ecx\n"
+    "  jnz 2b\n"
+    "3: call *48(%rbx)\n"
+    "  movq %rax, %rdi\n"
+    "  call *56(%rbx)\n"
+    "  movl $1, 80(%rbx)\n"
+    "4: xorl %eax, %eax\n"
+    "  popq %rbx\n"
+    "  ret\n"
+    "penstock_loading_end:\n"
+    ".popsection\n");
+extern "C" {
+extern const char penstock_loading_begin[] __attribute__((visibility("hidden")));
+extern const char penstock_loading_end[] __attribute__((visibility("hidden")));
+}
+std::string_view loading_code() {
+  return {penstock_loading_begin, static_cast<std::size_t>(penstock_loading_end - penstock_loading_begin)};
+}
+#else
+std::string_view loading_code() {
+  return "";
+}
+#endif
+
+Error ended(const Target& target) {
+  return make_error(Errc::not_found, fmt::format("process {} has ended meanwhile", target.pid()));
+}
+
+// The process's answer, and what the loader said where it gave none.
+Result<penstock_request> answer(const Target& target, std::uint64_t asked, std::uint64_t loading) {
+  const auto until = std::chrono::steady_clock::now() + kLoadPatience;
+  while (std::chrono::steady_clock::now() < until) {
+    penstock_request request{};
+    if (!target.read(asked, &request, sizeof request)) return ended(target);
+    if (request.done != 0) return request;
+    Loading seen{};
+    if (loading != 0 && target.read(loading, &seen, offsetof(Loading, path_text)) && seen.failed != 0) {
+      std::string said(kError, '\0');
+      target.read(loading + offsetof(Loading, error_text), said.data(), said.size());
+      return make_error(Errc::unsupported,
+                        fmt::format("process {} cannot load the library: {}", target.pid(), said.c_str()));
+    }
+    if (!target.lives()) return ended(target);
+    ::usleep(200);
+  }
+  return make_error(
+      Errc::timed_out,
+      fmt::format("process {} does not answer: it is stopped, or one of its threads is loading a "
+                  "library and does not come to an end; what was asked of it may still come",
+                  target.pid()));
+}
+
+// Of a library that is loaded already: it has a place for what is asked.
+Result<penstock_request> ask_library(const Target& target, const penstock_request& request,
+                                     std::chrono::nanoseconds& stopped) {
+  const auto function = target.library_symbol(kRequest);
+  const auto asked = target.library_symbol(kAsked);
+  if (!function || !asked || asked->bytes != sizeof request)
+    return make_error(
+        Errc::unsupported,
+        fmt::format("process {} has the library of another version of Penstock loaded; only that "
+                    "one can ask it, or the process is begun anew",
+                    target.pid()));
+  if (!target.write(asked->address, &request, sizeof request)) return ended(target);
+  PENSTOCK_ASSIGN(stopped, begin_thread_in(target, {function->address, asked->address}, kPatience));
+  return answer(target, asked->address, 0);
+}
+
+Result<void> find_functions(const Target& target, Loading& loading) {
+  const auto find = [&](const char* name, const char* older, std::uint64_t& to) {
+    auto found = target.libc_function(name);
+    if (!found && older != nullptr) found = target.libc_function(older);
+    to = found ? found->address : 0;
+    return found.has_value();
+  };
+  if (find("dlopen", "__libc_dlopen_mode", loading.dlopen) && find("dlsym", "__libc_dlsym", loading.dlsym) &&
+      find("dlerror", nullptr, loading.dlerror) && find("pthread_self", nullptr, loading.pthread_self) &&
+      find("pthread_detach", nullptr, loading.pthread_detach))
+    return success();
+  return make_error(
+      Errc::unsupported,
+      fmt::format("cannot attach to process {}: its libc (before 2.34) has nothing loaded that loads "
+                  "libraries; begin it with 'penstock profile run'",
+                  target.pid()));
+}
+
+Result<penstock_request> load_library(const Target& target, const std::string& library,
+                                      const penstock_request& request, std::chrono::nanoseconds& stopped) {
+  constexpr std::uint64_t kPage = 4096;
+  constexpr std::uint64_t kBytes = kPage + (sizeof(Loading) + kPage - 1) / kPage * kPage;
+  Loading loading{};
+  PENSTOCK_TRY(find_functions(target, loading));
+  if (library.size() >= kPath)
+    return make_error(Errc::invalid_argument, fmt::format("the path of '{}' is too long", library));
+  loading.mode = RTLD_NOW;
+  loading.asked = request;
+  library.copy(loading.path_text, library.size());
+  std::strncpy(loading.name_text, kRequest, sizeof loading.name_text - 1);
+  std::uint64_t place = 0;
+  RemoteThread thread;
+  thread.memory_bytes = kBytes;
+  thread.code_bytes = kPage;
+  thread.fill = [&](std::uint64_t memory, RemoteThread& filled) -> Result<void> {
+    place = memory + kPage;
+    loading.path = place + offsetof(Loading, path_text);
+    loading.name = place + offsetof(Loading, name_text);
+    loading.error = place + offsetof(Loading, error_text);
+    loading.request = place + offsetof(Loading, asked);
+    loading.asked.give_back = memory;
+    loading.asked.give_back_bytes = kBytes;
+    filled.function = memory;
+    filled.argument = place;
+    if (!target.write(memory, loading_code().data(), loading_code().size()) ||
+        !target.write(place, &loading, sizeof loading))
+      return ended(target);
+    return success();
+  };
+  PENSTOCK_ASSIGN(stopped, begin_thread_in(target, thread, kPatience));
+  return answer(target, place + offsetof(Loading, asked), place);
+}
+
+}  // namespace
+
+Result<Attached> attach_to(const Target& target, const std::string& library,
+                           const std::filesystem::path& folder, bool trace) {
+  penstock_request request{};
+  request.asked = PENSTOCK_ASKED_ATTACH;
+  request.trace = trace ? 1 : 0;
+  if (folder.string().size() >= sizeof request.folder)
+    return make_error(Errc::invalid_argument, fmt::format("the path of '{}' is too long", folder.string()));
+  folder.string().copy(request.folder, sizeof request.folder - 1);
+  Attached attached;
+  PENSTOCK_ASSIGN(const penstock_request said,
+                  target.has_library() ? ask_library(target, request, attached.stopped)
+                                       : load_library(target, library, request, attached.stopped));
+  if (said.failed == EALREADY)
+    return make_error(Errc::already_exists,
+                      fmt::format("process {} is watched already: {}", target.pid(),
+                                  std::string_view(said.said, ::strnlen(said.said, sizeof said.said))));
+  if (said.failed != 0)
+    return errno_error(said.failed, fmt::format("process {} cannot write to", target.pid()), folder.string());
+  attached.slots = said.slots;
+  attached.objects = said.objects;
+  return attached;
+}
+
+Result<Detached> detach_from(const Target& target) {
+  const auto not_attached = [&] {
+    return make_error(
+        Errc::invalid_argument,
+        fmt::format("nobody has attached to process {}: there is nothing to end", target.pid()));
+  };
+  if (!target.has_library()) return not_attached();
+  penstock_request request{};
+  request.asked = PENSTOCK_ASKED_DETACH;
+  Detached detached;
+  PENSTOCK_ASSIGN(const penstock_request said, ask_library(target, request, detached.stopped));
+  if (said.failed == EINVAL) return not_attached();
+  if (said.failed != 0)
+    return errno_error(said.failed, "cannot end the session of process", std::to_string(target.pid()));
+  detached.slots = said.slots;
+  detached.objects = said.objects;
+  detached.unrestored = said.unrestored;
+  detached.unloaded = said.unloaded;
+  detached.folder.assign(said.folder, ::strnlen(said.folder, sizeof said.folder));
+  return detached;
+}
+
+}  // namespace penstock

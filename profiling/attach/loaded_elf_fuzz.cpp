@@ -1,0 +1,17 @@
+// Fuzz target: the input is another process's memory from address 0 on, where an object lies.
+#include <cstdint>
+#include <cstring>
+
+#include "profiling/attach/loaded_elf.hpp"
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  const penstock::ReadMemory read = [&](std::uint64_t address, void* to, std::size_t bytes) {
+    if (address > size || bytes > size - address) return false;
+    std::memcpy(to, data + address, bytes);
+    return true;
+  };
+  const auto elf = penstock::LoadedElf::at(read, 0);
+  if (!elf) return 0;
+  for (const char* const name : {"pthread_create", "dlopen", ""}) static_cast<void>(elf->find(read, name));
+  return 0;
+}

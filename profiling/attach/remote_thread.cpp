@@ -1,0 +1,164 @@
+#include "profiling/attach/remote_thread.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+#include <filesystem>
+#include <fstream>
+#include <vector>
+
+#if defined(__x86_64__)
+#include <linux/futex.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <cstring>
+
+#include "io_backends/base/interrupt.hpp"
+#include "profiling/attach/tracee.hpp"
+#endif
+
+namespace penstock {
+
+#if defined(__x86_64__)
+namespace {
+
+namespace fs = std::filesystem;
+using Clock = std::chrono::steady_clock;
+
+std::vector<pid_t> threads_of(pid_t pid) {
+  std::vector<pid_t> threads;
+  std::error_code failed;
+  for (fs::directory_iterator at(fmt::format("/proc/{}/task", pid), failed), end; !failed && at != end;
+       at.increment(failed))
+    threads.push_back(static_cast<pid_t>(std::strtol(at->path().filename().c_str(), nullptr, 10)));
+  return threads;
+}
+
+enum class At { waits, runs, elsewhere };
+// What the kernel says of a thread that is not disturbed for it.
+At where_is(pid_t pid, pid_t thread) {
+  std::ifstream in(fmt::format("/proc/{}/task/{}/syscall", pid, thread));
+  std::string word;
+  if (!(in >> word)) return At::runs;  // a kernel without the file, or a thread that has ended
+  if (word == "running") return At::runs;
+  const long number = std::strtol(word.c_str(), nullptr, 0);
+  std::uint64_t futex = 0;
+  std::uint64_t what = 0;
+  in >> std::hex >> futex >> what;
+  switch (number) {
+    case SYS_futex:
+      return (static_cast<int>(what) & FUTEX_CMD_MASK) == FUTEX_WAIT_BITSET ? At::waits : At::elsewhere;
+    case SYS_restart_syscall:
+    case SYS_nanosleep:
+    case SYS_clock_nanosleep:
+    case SYS_poll:
+    case SYS_ppoll:
+    case SYS_select:
+    case SYS_pselect6:
+    case SYS_wait4:
+    case SYS_waitid:
+      return At::waits;
+    case SYS_read:
+    case SYS_pread64:
+    case SYS_write:
+    case SYS_pwrite64:
+    case SYS_openat:
+      return At::runs;  // at a device, most likely: it goes on at once
+    default:
+      return At::elsewhere;  // an interrupted epoll_wait() would fail with EINTR
+  }
+}
+
+// Those that wait can be stopped without anybody noticing. Where none does, those that run.
+std::vector<pid_t> candidates(pid_t pid, bool all) {
+  std::vector<pid_t> waiting;
+  std::vector<pid_t> running;
+  for (const pid_t one : threads_of(pid)) {
+    const At at = where_is(pid, one);
+    if (at == At::waits) waiting.push_back(one);
+    if (at == At::runs) running.push_back(one);
+  }
+  if (waiting.empty() || all) waiting.insert(waiting.end(), running.begin(), running.end());
+  return waiting;
+}
+
+Result<std::uint64_t> kernel_said(Result<std::uint64_t> result, std::string_view what, pid_t pid) {
+  if (!result.ok()) return result;
+  const auto code = static_cast<std::int64_t>(*result);
+  if (code < 0 && code > -4096)
+    return errno_error(static_cast<int>(-code), what, fmt::format("process {}", pid));
+  return result;
+}
+
+Result<void> begin_by(Tracee& tracee, const Target& target, RemoteThread& thread, std::uint64_t create) {
+  if (thread.memory_bytes != 0) {
+    const std::array<std::uint64_t, 6> map{
+        0, thread.memory_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, ~std::uint64_t{0}, 0};
+    PENSTOCK_ASSIGN(const std::uint64_t memory,
+                    kernel_said(tracee.system_call(SYS_mmap, map), "no memory to be had in", target.pid()));
+    PENSTOCK_TRY(thread.fill(memory, thread));
+    const std::array<std::uint64_t, 3> protect{memory, thread.code_bytes, PROT_READ | PROT_EXEC};
+    PENSTOCK_TRY(
+        kernel_said(tracee.system_call(SYS_mprotect, protect), "no code can be put into", target.pid()));
+  }
+  const std::array<std::uint64_t, 4> words{tracee.scratch(), 0, thread.function, thread.argument};
+  PENSTOCK_ASSIGN(const std::uint64_t failed, tracee.call(create, words));
+  if (static_cast<int>(failed) != 0)
+    return errno_error(static_cast<int>(failed), "no thread can be begun in",
+                       fmt::format("process {}", target.pid()));
+  return success();
+}
+
+}  // namespace
+
+Result<std::chrono::nanoseconds> begin_thread_in(const Target& seen, RemoteThread thread,
+                                                 std::chrono::milliseconds patience) {
+  Target target = seen;
+  const auto create = target.libc_function("pthread_create");
+  if (!create)
+    return make_error(Errc::unsupported,
+                      fmt::format("cannot attach to process {}: its libc is older than 2.34 and it has no "
+                                  "threads; begin it with 'penstock profile run'",
+                                  target.pid()));
+  const auto until = Clock::now() + patience;
+  for (bool hurried = false; Clock::now() < until; hurried = true) {
+    PENSTOCK_TRY(target.refresh());
+    for (const pid_t one : candidates(target.pid(), hurried)) {
+      PENSTOCK_TRY(check_interrupt());
+      Result<Tracee> tracee = Tracee::seize(target, one);
+      if (!tracee.ok() && tracee.error().code != Errc::busy) return tracee.error();
+      if (!tracee.ok()) continue;
+      const Result<bool> safe = tracee->stop_at_safe_point(std::chrono::milliseconds(20), hurried ? 64 : 8);
+      if (!safe.ok() || !*safe) continue;
+      const Result<void> begun = begin_by(*tracee, target, thread, create->address);
+      tracee->let_go();
+      if (!begun.ok()) return begun.error();
+      return tracee->stopped_for();
+    }
+    if (!target.lives())
+      return make_error(Errc::not_found, fmt::format("process {} has ended meanwhile", target.pid()));
+    ::usleep(1000);
+  }
+  return make_error(
+      Errc::timed_out,
+      fmt::format("no thread of process {} came to a call from which another thread may be begun; "
+                  "try again when it reads, writes or waits",
+                  target.pid()));
+}
+#else
+Result<std::chrono::nanoseconds> begin_thread_in(const Target& target, RemoteThread,
+                                                 std::chrono::milliseconds) {
+  return make_error(
+      Errc::unsupported,
+      fmt::format("cannot attach to process {}: attaching knows x86-64 alone; the program may call "
+                  "penstock_profile_start() itself",
+                  target.pid()));
+}
+#endif
+
+}  // namespace penstock

@@ -1,0 +1,71 @@
+// One thread of another process, traced: stopped where nothing of libc's is held, made to call a function
+// there, and let go where it was. The process's other threads run on. x86-64 alone.
+#pragma once
+
+#include <sys/types.h>
+#include <sys/user.h>
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "io_backends/base/result.hpp"
+#include "profiling/attach/target.hpp"
+
+namespace penstock {
+
+class Tracee {
+ public:
+  using Clock = std::chrono::steady_clock;
+
+  // PTRACE_SEIZE: it goes on. Lets go of the thread when destroyed.
+  static Result<Tracee> seize(const Target& target, pid_t thread);
+  Tracee(Tracee&& other) noexcept;
+  Tracee& operator=(Tracee&&) = delete;
+  Tracee(const Tracee&) = delete;
+  ~Tracee();
+
+  // Stops it; from there on to its next system calls, as many, until it stands at a safe point (is_safe()).
+  // False: it came to none in that time.
+  Result<bool> stop_at_safe_point(std::chrono::milliseconds patience, int calls);
+
+  // At a safe point: the system call, and the function with up to four words. What they give.
+  Result<std::uint64_t> system_call(long number, std::span<const std::uint64_t> words);
+  Result<std::uint64_t> call(std::uint64_t function, std::span<const std::uint64_t> words);
+  // Room of so many bytes on the thread's stack that no call touches, for what functions write to. At most
+  // 512.
+  std::uint64_t scratch() const { return scratch_; }
+
+  // Lets it go on from where it was stopped.
+  void let_go();
+  std::chrono::nanoseconds stopped_for() const { return stopped_for_; }
+
+ private:
+  Tracee(const Target& target, pid_t thread) : target_(&target), thread_(thread) {}
+  enum class Wait { stopped, over, gone };
+  Wait wait(int& status, Clock::time_point until) const;
+  Result<void> to_stop(Clock::time_point until);         // after PTRACE_INTERRUPT
+  Result<void> to_system_call(Clock::time_point until);  // to the next begin or end of one
+  Result<void> skip_system_call();                       // from the begin of one to its end
+  bool is_safe() const;
+  bool is_in_handler() const;
+  Result<void> prepare();  // to call something
+  Result<std::uint64_t> run_to(std::uint64_t stack, Clock::time_point until);
+  Error lost(std::string_view what) const;
+
+  const Target* target_;
+  pid_t thread_ = -1;
+  bool stopped_ = false;
+  bool at_begin_ = false;  // of a system call, which has not been made
+  bool prepared_ = false;
+  Clock::time_point stopped_at_{};
+  std::chrono::nanoseconds stopped_for_{0};
+  user_regs_struct before_{};
+  std::vector<std::byte> vectors_;  // the processor's other registers
+  std::uint64_t mask_ = 0;          // blocked signals
+  std::uint64_t scratch_ = 0;
+};
+
+}  // namespace penstock

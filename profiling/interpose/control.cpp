@@ -1,0 +1,375 @@
+#include "profiling/interpose/control.hpp"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/membarrier.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <new>
+
+#include "profiling/interpose/asynchronous.hpp"
+#include "profiling/interpose/descriptors.hpp"
+#include "profiling/interpose/owned_lock.hpp"
+#include "profiling/interpose/paths.hpp"
+#include "profiling/interpose/penstock_profile.h"
+#include "profiling/interpose/session.hpp"
+#include "profiling/interpose/slots.hpp"
+#include "profiling/interpose/streams.hpp"
+#include "profiling/interpose/thread_log.hpp"
+
+namespace penstock::interpose {
+
+std::uint32_t steps_per_window = 0;
+
+namespace {
+
+constinit OwnedLock control_lock;
+
+// What only who holds the lock touches.
+bool began_here = false;  // recording began while the program ran, and ends likewise
+bool attached = false;    // from outside
+bool window_is_open = false;
+std::uint32_t windows = 0;  // so far
+std::uint64_t steps = 0;    // penstock_profile_step()
+std::uint64_t last_cut = ~std::uint64_t{0};
+
+// One at a time, and no handler on top of it: one that does I/O would wait for us, and we for it.
+class Control {
+ public:
+  Control() noexcept {
+    sigset_t all;
+    sigfillset(&all);
+    system_call(SYS_rt_sigprocmask, SIG_BLOCK, word(&all), word(&before_), kSetBytes);
+    new (&hold_) Hold(control_lock);
+  }
+  ~Control() {
+    hold_.~Hold();
+    system_call(SYS_rt_sigprocmask, SIG_SETMASK, word(&before_), 0, kSetBytes);
+  }
+  Control(const Control&) = delete;
+  Control& operator=(const Control&) = delete;
+
+ private:
+  static constexpr long kSetBytes = 8;
+  sigset_t before_{};
+  union {
+    Hold hold_;
+  };
+};
+
+// All threads have seen what this one wrote before, and this one what they did: they pay nothing for it.
+bool barrier() noexcept {
+  static bool registered = false;
+  registered =
+      registered || system_call(SYS_membarrier, MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED, 0, 0) == 0;
+  return (registered && system_call(SYS_membarrier, MEMBARRIER_CMD_PRIVATE_EXPEDITED, 0, 0) == 0) ||
+         system_call(SYS_membarrier, MEMBARRIER_CMD_GLOBAL, 0, 0) == 0;
+}
+
+// `what` gives an errno value; nobody is in the midst of an update while it runs.
+template <typename What>
+int change(What what) noexcept {
+  session_changes.store(true, std::memory_order_seq_cst);
+  const int failed = !barrier() ? ENOSYS : !wait_for_updates() ? EBUSY : what();
+  session_changes.store(false, std::memory_order_seq_cst);
+  return failed;
+}
+
+bool is_running() noexcept {
+  return session.state.load(std::memory_order_acquire) == SessionState::running;
+}
+
+void say_window(const char* label) noexcept {
+  add_event(PENSTOCK_EVENT_WINDOW, ++windows, label);
+}
+
+// Recording begins in a process that goes on: nothing that was known of its descriptors and streams holds.
+int begin_recording(const char* folder, penstock_begun begun, bool segments) noexcept {
+  const int failed = change([&]() -> int {
+    forget_range(0, ~0U);
+    stream_process += 1;
+    forget_asynchronous();
+    note_working_directory();
+    retire_logs();
+    errno = 0;
+    if (!begin_session(folder, begun, segments, nullptr)) {
+      return session_failure();
+    }
+    reclaim_sessions(&is_written_to);
+    return 0;
+  });
+  began_here = failed == 0;
+  return failed;
+}
+
+int end_recording() noexcept {
+  settle_asynchronous();
+  const int failed = change([&]() -> int {
+    stop_session();
+    session.state.store(SessionState::off, std::memory_order_release);
+    retire_logs();
+    reclaim_sessions(&is_written_to);
+    return 0;
+  });
+  if (failed == 0) {
+    began_here = attached = window_is_open = false;
+  }
+  return failed;
+}
+
+// One file ends, another begins, and no call is lost between them.
+int cut(penstock_begun begun) noexcept {
+  return change([&]() -> int {
+    char folder[sizeof(session.folder)];
+    memcpy(folder, session.folder, sizeof(folder));
+    const char* before = session.base;
+    const bool segments = segments_wanted();
+    stop_session();
+    const penstock_kernel_io counted = session.header->kernel_end;
+    const bool known = session.header->kernel_end_known != 0;
+    const bool begins = begin_session(folder, begun, segments, known ? &counted : nullptr);
+    if (begins) {
+      take_names_along(before);
+    } else {
+      session.state.store(SessionState::off, std::memory_order_release);
+    }
+    retire_logs();
+    reclaim_sessions(&is_written_to);
+    return begins ? 0 : session_failure();
+  });
+}
+
+bool absolute_folder(const char* given, char* to, std::size_t room) noexcept {
+  const std::size_t length = strlen(given);
+  if (length == 0) {
+    return false;
+  }
+  std::size_t at = 0;
+  if (given[0] != '/') {
+    if (system_call(SYS_getcwd, word(to), static_cast<long>(room)) <= 0) {
+      return false;
+    }
+    at = strlen(to);
+    to[at++] = '/';
+  }
+  if (at + length >= room) {
+    return false;
+  }
+  memcpy(to + at, given, length + 1);
+  for (at += length; at > 1 && to[at - 1] == '/'; --at) {
+    to[at - 1] = 0;
+  }
+  return true;
+}
+
+int make_folder(const char* folder) noexcept {
+  const long made = system_call(SYS_mkdirat, AT_FDCWD, word(folder), 0700);
+  return made == 0 || made == -EEXIST ? 0 : static_cast<int>(-made);
+}
+
+int start_recording(const char* folder) noexcept {
+  char absolute[sizeof(session.folder)] = {};
+  const char* named = folder != nullptr ? folder : getenv("PENSTOCK_PROFILE_SESSION");
+  if (named == nullptr || !absolute_folder(named, absolute, sizeof(absolute))) {
+    return EINVAL;
+  }
+  int failed = make_folder(absolute);
+  failed = failed != 0 ? failed : begin_recording(absolute, PENSTOCK_BEGUN_CALLED, wants_segments());
+  if (failed == 0 && !is_preloaded()) {
+    rewrite_slots();
+  }
+  return failed;
+}
+
+int start(const char* folder, const char* label) noexcept {
+  if (window_is_open) {
+    return EALREADY;
+  }
+  int failed = 0;
+  if (!is_running()) {
+    failed = start_recording(folder);
+  } else {
+    char absolute[sizeof(session.folder)] = {};
+    if (folder != nullptr &&
+        (!absolute_folder(folder, absolute, sizeof(absolute)) || strcmp(absolute, session.folder) != 0)) {
+      return EBUSY;
+    }
+    failed = cut(PENSTOCK_BEGUN_CALLED);
+  }
+  if (failed == 0) {
+    window_is_open = true;
+    say_window(label);
+  }
+  return failed;
+}
+
+int stop() noexcept {
+  if (!window_is_open || !is_running()) {
+    window_is_open = false;
+    return EINVAL;
+  }
+  if (began_here && !attached) {
+    restore_slots();
+    return end_recording();
+  }
+  const int failed = cut(PENSTOCK_BEGUN_BETWEEN);
+  window_is_open = failed != 0;
+  return failed;
+}
+
+void say_steps(std::uint64_t first) noexcept {
+  char label[64];
+  snprintf(label, sizeof(label), "steps %llu to %llu", static_cast<unsigned long long>(first),
+           static_cast<unsigned long long>(first + steps_per_window - 1));
+  say_window(label);
+}
+
+void attach(penstock_request& request) noexcept {
+  if (is_running()) {
+    request.failed = EALREADY;
+    snprintf(request.said, sizeof(request.said), "its session is '%.200s'", session.folder);
+    return;
+  }
+  request.failed = begin_recording(request.folder, PENSTOCK_BEGUN_ATTACHED, request.trace != 0);
+  if (request.failed != 0) {
+    return;
+  }
+  attached = true;
+  if (is_preloaded()) {
+    return;
+  }
+  const Rewritten rewritten = rewrite_slots();
+  request.slots = rewritten.slots;
+  request.objects = rewritten.objects;
+  char said[96];
+  snprintf(said, sizeof(said), "attached: %llu slots in %llu objects",
+           static_cast<unsigned long long>(rewritten.slots),
+           static_cast<unsigned long long>(rewritten.objects));
+  add_event(PENSTOCK_EVENT_MARK, 0, said);
+}
+
+// What the library was loaded by: its thread ran in that memory, and may not have come to its end yet.
+void give_back_memory(const penstock_request& request) noexcept {
+  static std::uint64_t memory = 0;
+  static std::uint64_t bytes = 0;
+  static long thread = 0;
+  if (memory != 0 && system_call(SYS_tgkill, system_call(SYS_getpid), thread, 0) != 0) {
+    system_call(SYS_munmap, static_cast<long>(memory), static_cast<long>(bytes));
+    memory = 0;
+  }
+  if (request.give_back != 0) {
+    memory = request.give_back;
+    bytes = request.give_back_bytes;
+    thread = system_call(SYS_gettid);
+  }
+}
+
+void detach(penstock_request& request) noexcept {
+  if (!is_running() || !began_here) {
+    request.failed = EINVAL;
+    return;
+  }
+  const Restored restored = restore_slots();
+  request.slots = restored.slots;
+  request.objects = restored.objects;
+  request.unrestored = restored.differing;
+  request.unloaded = restored.unloaded;
+  memcpy(request.folder, session.folder, sizeof(request.folder));
+  request.failed = end_recording();
+}
+
+}  // namespace
+
+void note_window_steps() noexcept {
+  if (const char* every = getenv("PENSTOCK_PROFILE_EVERY"); every != nullptr) {
+    steps_per_window = static_cast<std::uint32_t>(strtoul(every, nullptr, 10));
+  }
+  if (steps_per_window != 0 && is_running()) {
+    say_steps(0);
+  }
+}
+
+void step_ended(std::uint64_t number) noexcept {
+  if (steps_per_window == 0 || (number + 1) % steps_per_window != 0 || !is_running()) {
+    return;
+  }
+  const Control control;
+  if (number != last_cut && is_running() &&
+      cut(PENSTOCK_BEGUN_CALLED) == 0) {  // each accelerator has its step
+    last_cut = number;
+    say_steps(number + 1);
+  }
+}
+
+void look_for_objects() noexcept {
+  if (!worth_a_look()) {
+    return;
+  }
+  const Control control;
+  if (began_here && is_running()) {
+    rewrite_slots();
+  }
+}
+
+}  // namespace penstock::interpose
+
+using namespace penstock::interpose;  // NOLINT: what programs call is outside of any namespace
+
+extern "C" {
+
+int penstock_profile_start(const char* folder, const char* label) {
+  const Control control;
+  return start(folder, label);
+}
+
+int penstock_profile_stop(void) {
+  const Control control;
+  return stop();
+}
+
+int penstock_profile_step(void) {
+  std::uint64_t number = 0;
+  {
+    const Control control;
+    number = steps++;
+  }
+  step_ended(number);
+  return 0;
+}
+
+int penstock_profile_every(unsigned count) {
+  const Control control;
+  steps_per_window = count;
+  last_cut = ~std::uint64_t{0};
+  return 0;
+}
+
+// What penstock_request says is done in a thread that was begun for it.
+__attribute__((visibility("default"))) void* penstock_profile_request(void* asked) {
+  auto& request = *static_cast<penstock_request*>(asked);
+  pthread_detach(pthread_self());
+  {
+    const Control control;
+    give_back_memory(request);
+    if (request.asked == PENSTOCK_ASKED_ATTACH) {
+      attach(request);
+    } else if (request.asked == PENSTOCK_ASKED_DETACH) {
+      detach(request);
+    } else {
+      request.failed = ENOSYS;
+    }
+  }
+  __atomic_store_n(&request.done, 1U, __ATOMIC_RELEASE);
+  return nullptr;
+}
+
+// Where who asks writes it, once the library is there.
+__attribute__((visibility("default"), used)) penstock_request penstock_profile_asked = {};
+
+}  // extern "C"

@@ -1,0 +1,16 @@
+// Recording is begun, ended and cut into windows while the program runs: by its own calls
+// (penstock_profile.h), by steps that it makes, and from outside (session_abi.h, penstock_request).
+#pragma once
+
+#include <cstdint>
+
+namespace penstock::interpose {
+
+// When the library is loaded: what the environment says of windows.
+void note_window_steps() noexcept;
+
+// Of steps that spans tell: the step of that number has ended.
+extern std::uint32_t steps_per_window;  // 0: no windows by steps
+void step_ended(std::uint64_t number) noexcept;
+
+}  // namespace penstock::interpose

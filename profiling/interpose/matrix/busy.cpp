@@ -1,0 +1,221 @@
+// A program to attach to: threads read files whose every byte is known, check each, and keep a log of each
+// call; others allocate, load and unload a library, come and go, and are interrupted by a handler that reads.
+// What it is told on stdin it does in its main thread:
+//
+//   batch N      reads N times 4,096 bytes; says how many bytes that were
+//   plugin N     the same, by a library that it loads now
+//   quit         ends; says how many bytes were wrong, and writes the log
+//
+//   penstock_profile_busy FOLDER PLUGIN LOG
+#include <dlfcn.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/time.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cstdint>
+#include <string>
+#include <thread>
+#include <vector>
+
+namespace {
+
+constexpr std::size_t kFileBytes = 1 << 20;
+constexpr std::size_t kFiles = 8;
+constexpr std::size_t kAtOnce = 16384;
+
+struct Call {
+  std::int64_t begin_ns;
+  std::int64_t end_ns;
+  std::uint64_t bytes;
+};
+
+std::atomic<bool> over{false};
+std::atomic<std::uint64_t> wrong{0};
+std::atomic<std::uint64_t> handled{0};
+int handlers_file = -1;
+std::string folder;
+
+char content(std::size_t file, std::size_t at) {
+  return static_cast<char>((at * 2654435761U >> 7U) + file * 31);
+}
+std::string name_of(std::size_t file) {
+  return folder + "/f" + std::to_string(file);
+}
+
+std::int64_t now_ns() {
+  timespec time{};
+  clock_gettime(CLOCK_MONOTONIC, &time);
+  return static_cast<std::int64_t>(time.tv_sec) * 1'000'000'000 + time.tv_nsec;
+}
+
+void make_files() {
+  std::vector<char> bytes(kFileBytes);
+  for (std::size_t file = 0; file < kFiles; ++file) {
+    for (std::size_t i = 0; i < kFileBytes; ++i) bytes[i] = content(file, i);
+    FILE* out = fopen(name_of(file).c_str(), "w");
+    if (out == nullptr || fwrite(bytes.data(), 1, kFileBytes, out) != kFileBytes || fclose(out) != 0) {
+      perror("cannot make the files");
+      exit(2);
+    }
+  }
+}
+
+void check(const char* bytes, ssize_t count, std::size_t wanted, std::size_t file, std::size_t at) {
+  if (count != static_cast<ssize_t>(wanted)) wrong += wanted;
+  for (std::size_t i = 0; count > 0 && i < static_cast<std::size_t>(count); ++i)
+    if (bytes[i] != content(file, at + i)) ++wrong;
+}
+
+// By a descriptor that stays open, one that is opened anew, and a stream, in turn.
+void read_on(std::size_t file, std::vector<Call>& log) {
+  std::vector<char> bytes(kAtOnce);
+  const int kept = open(name_of(file).c_str(), O_RDONLY);
+  for (std::size_t round = 0; !over; ++round) {
+    const std::size_t at = round * 7919 * 64 % (kFileBytes - kAtOnce);
+    Call call{now_ns(), 0, kAtOnce};
+    if (round % 4 == 3) {
+      FILE* in = fopen(name_of(file).c_str(), "r");
+      setvbuf(in, nullptr, _IOFBF, kAtOnce);
+      check(bytes.data(), static_cast<ssize_t>(fread(bytes.data(), 1, kAtOnce, in)), kAtOnce, file, 0);
+      fclose(in);
+    } else if (round % 4 == 2) {
+      const int fd = open(name_of(file).c_str(), O_RDONLY);
+      check(bytes.data(), read(fd, bytes.data(), kAtOnce), kAtOnce, file, 0);
+      close(fd);
+    } else {
+      check(bytes.data(), pread(kept, bytes.data(), kAtOnce, static_cast<off_t>(at)), kAtOnce, file, at);
+    }
+    call.end_ns = now_ns();
+    log.push_back(call);
+  }
+  close(kept);
+}
+
+void allocate() {
+  std::vector<void*> held(64);
+  for (std::size_t i = 0; !over; ++i) {
+    void*& one = held[i % held.size()];
+    free(one);
+    one = malloc(i * 977 % 300'000 + 1);
+    if (one != nullptr) memset(one, 1, 16);
+  }
+  for (void* one : held) free(one);
+}
+
+void load_and_unload(const char* plugin) {
+  while (!over) {
+    void* loaded = dlopen(plugin, RTLD_NOW | RTLD_LOCAL);
+    if (loaded == nullptr) {
+      ++wrong;
+      return;
+    }
+    usleep(500);
+    dlclose(loaded);
+  }
+}
+
+void come_and_go() {
+  while (!over) {
+    std::thread([] {
+      char bytes[512];
+      const int fd = open(name_of(kFiles - 1).c_str(), O_RDONLY);
+      check(bytes, read(fd, bytes, sizeof bytes), sizeof bytes, kFiles - 1, 0);
+      close(fd);
+    }).join();
+    usleep(2000);
+  }
+}
+
+void on_alarm(int) {
+  char bytes[64];
+  const ssize_t count = pread(handlers_file, bytes, sizeof bytes, 0);
+  for (ssize_t i = 0; i < count; ++i)
+    if (bytes[i] != content(kFiles - 2, static_cast<std::size_t>(i))) wrong += 1;
+  handled += 1;
+}
+
+std::size_t batch(std::size_t count) {
+  std::vector<char> bytes(4096);
+  const int fd = open((folder + "/batch").c_str(), O_RDONLY);
+  std::size_t all = 0;
+  for (std::size_t i = 0; i < count; ++i) {
+    const ssize_t got = pread(fd, bytes.data(), bytes.size(), 0);
+    check(bytes.data(), got, bytes.size(), 0, 0);
+    all += got > 0 ? static_cast<std::size_t>(got) : 0;
+  }
+  close(fd);
+  return all;
+}
+
+std::size_t by_plugin(const char* plugin, std::size_t count) {
+  void* loaded = dlopen(plugin, RTLD_NOW | RTLD_LOCAL);
+  using Read = std::size_t (*)(const char* path, std::size_t count);
+  const auto read_it =
+      loaded == nullptr ? nullptr : reinterpret_cast<Read>(dlsym(loaded, "penstock_plugin_read"));
+  const std::size_t all = read_it == nullptr ? 0 : read_it((folder + "/plugin").c_str(), count);
+  if (loaded != nullptr) dlclose(loaded);
+  return all;
+}
+
+void copy_first(const char* to) {
+  std::vector<char> bytes(4096);
+  for (std::size_t i = 0; i < bytes.size(); ++i) bytes[i] = content(0, i);
+  FILE* out = fopen((folder + to).c_str(), "w");
+  fwrite(bytes.data(), 1, bytes.size(), out);
+  fclose(out);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  if (argc != 4) {
+    fputs("penstock_profile_busy FOLDER PLUGIN LOG\n", stderr);
+    return 2;
+  }
+  folder = argv[1];
+  make_files();
+  copy_first("/batch");
+  copy_first("/plugin");
+  handlers_file = open(name_of(kFiles - 2).c_str(), O_RDONLY);
+  struct sigaction action {};
+  action.sa_handler = &on_alarm;
+  action.sa_flags = SA_RESTART;
+  sigaction(SIGALRM, &action, nullptr);
+  const itimerval often{{0, 2000}, {0, 2000}};
+  setitimer(ITIMER_REAL, &often, nullptr);
+  std::vector<std::vector<Call>> logs(3);
+  std::vector<std::thread> threads;
+  for (std::size_t i = 0; i < logs.size(); ++i) threads.emplace_back([&, i] { read_on(i, logs[i]); });
+  threads.emplace_back(&allocate);
+  threads.emplace_back(&load_and_unload, argv[2]);
+  threads.emplace_back(&come_and_go);
+  puts("ready");
+  fflush(stdout);
+  char line[64];
+  while (fgets(line, sizeof line, stdin) != nullptr) {
+    std::size_t count = 0;
+    if (sscanf(line, "batch %zu", &count) == 1) {
+      printf("%zu\n", batch(count));
+    } else if (sscanf(line, "plugin %zu", &count) == 1) {
+      printf("%zu\n", by_plugin(argv[2], count));
+    } else {
+      break;
+    }
+    fflush(stdout);
+  }
+  over = true;
+  for (std::thread& thread : threads) thread.join();
+  FILE* out = fopen(argv[3], "w");
+  for (const std::vector<Call>& log : logs) fwrite(log.data(), sizeof(Call), log.size(), out);
+  fclose(out);
+  printf("%llu wrong, %llu handled\n", static_cast<unsigned long long>(wrong),
+         static_cast<unsigned long long>(handled));
+  return wrong == 0 ? 0 : 1;
+}

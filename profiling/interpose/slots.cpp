@@ -1,0 +1,344 @@
+#include "profiling/interpose/slots.hpp"
+
+#include <dlfcn.h>
+#include <elf.h>
+#include <gnu/libc-version.h>
+#include <link.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include <atomic>
+
+#include "profiling/interpose/private_memory.hpp"
+#include "profiling/interpose/real.hpp"
+#include "profiling/interpose/slot_objects.hpp"
+
+extern "C" {
+// The section that PENSTOCK_WRAPPED fills.
+extern penstock::interpose::Wrapped __start_penstock_wrapped[] __attribute__((visibility("hidden")));
+extern penstock::interpose::Wrapped __stop_penstock_wrapped[] __attribute__((visibility("hidden")));
+}
+
+namespace penstock::interpose {
+
+bool may_have_loaded = false;
+
+namespace {
+
+// Each wrapped name, found by its hash.
+constexpr std::size_t kMostNames = 1024;
+constexpr std::size_t kNameTable = 4096;
+struct Name {
+  Wrapped* wrapped = nullptr;
+  std::uintptr_t wrapper = 0;
+  bool imported = false;  // by some object
+};
+Name names[kMostNames];
+std::size_t name_count = 0;
+std::uint16_t name_table[kNameTable];  // index + 1
+
+struct Slot {
+  std::uintptr_t* at;
+  std::uintptr_t first;
+  std::uint32_t name;
+  std::uint32_t object;
+};
+struct Object {
+  std::uintptr_t base;
+  const void* headers;
+  std::uintptr_t end;
+  bool there;
+  bool counted;
+};
+template <typename T>
+struct Grown {
+  T* at = nullptr;
+  std::size_t count = 0;
+  std::size_t room = 0;
+  bool add(const T& one) noexcept {
+    if (count == room) {
+      const std::size_t more = room == 0 ? 4096 : room * 2;
+      auto* fresh = static_cast<T*>(private_memory(more * sizeof(T)));
+      if (fresh == nullptr) {
+        return false;
+      }
+      if (at != nullptr) {
+        memcpy(fresh, at, count * sizeof(T));
+        give_back_private_memory(at, room * sizeof(T));
+      }
+      at = fresh;
+      room = more;
+    }
+    at[count++] = one;
+    return true;
+  }
+};
+Grown<Slot> slots;
+Grown<Object> objects;
+std::uintptr_t own_base = 0;
+bool complete = true;  // no object was in the midst of being loaded, and there was memory
+unsigned long long loads_seen = 0;
+unsigned looks_left = 0;
+
+std::size_t place_of(const char* name) noexcept {
+  std::uint32_t hash = 2166136261U;
+  for (; *name != 0; ++name) {
+    hash = (hash ^ static_cast<unsigned char>(*name)) * 16777619U;
+  }
+  return hash % kNameTable;
+}
+
+// kMostNames where it is none of ours.
+std::size_t find_name(const char* text) noexcept {
+  if (text[0] == '_' && text[1] == 'Z') {
+    return kMostNames;  // C++'s, of which there may be a hundred thousand
+  }
+  for (std::size_t i = place_of(text); name_table[i] != 0; i = (i + 1) % kNameTable) {
+    if (strcmp(names[name_table[i] - 1U].wrapped->name, text) == 0) {
+      return name_table[i] - 1U;
+    }
+  }
+  return kMostNames;
+}
+
+void add_name(Wrapped& wrapped, std::uintptr_t wrapper) noexcept {
+  if (wrapper == 0 || name_count == kMostNames || find_name(wrapped.name) != kMostNames) {
+    return;
+  }
+  std::size_t i = place_of(wrapped.name);
+  while (name_table[i] != 0) {
+    i = (i + 1) % kNameTable;
+  }
+  names[name_count] = {.wrapped = &wrapped, .wrapper = wrapper};
+  name_table[i] = static_cast<std::uint16_t>(++name_count);
+}
+
+void make_names() noexcept {
+  if (name_count != 0) {
+    return;
+  }
+  Dl_info about{};
+  if (dladdr(reinterpret_cast<void*>(&make_names), &about) == 0) {
+    return;
+  }
+  own_base = reinterpret_cast<std::uintptr_t>(about.dli_fbase);
+  if (void* own = dlopen(about.dli_fname, RTLD_LAZY | RTLD_NOLOAD); own != nullptr) {
+    for (Wrapped* one = __start_penstock_wrapped; one != __stop_penstock_wrapped; ++one) {
+      add_name(*one, reinterpret_cast<std::uintptr_t>(dlsym(own, one->name)));
+    }
+    dlclose(own);
+  }
+  for (const LoaderWrapper& one : loader_wrappers()) {
+    add_name(*one.wrapped, reinterpret_cast<std::uintptr_t>(one.wrapper));
+  }
+}
+
+std::uintptr_t real_of(const Name& name) noexcept {
+  return reinterpret_cast<std::uintptr_t>(name.wrapped->real->load(std::memory_order_relaxed));
+}
+
+bool is_own(const dl_phdr_info& about) noexcept {
+  return about.dlpi_addr == own_base;
+}
+
+// --- Under the loader's lock: within dl_iterate_phdr() nothing of its own may be called.
+
+int mark_imported(dl_phdr_info* about, std::size_t, void*) noexcept {
+  if (!is_own(*about)) {
+    SlotObject(*about).each(
+        [](const SlotPlace& place, void*) {
+          if (const std::size_t name = find_name(place.name); name != kMostNames) {
+            names[name].imported = true;
+          }
+        },
+        nullptr);
+  }
+  loads_seen = about->dlpi_adds;
+  return 0;
+}
+
+std::uint32_t index_of(const dl_phdr_info& about, std::uintptr_t end) noexcept {
+  for (std::size_t i = 0; i < objects.count; ++i) {
+    if (objects.at[i].base == about.dlpi_addr && objects.at[i].headers == about.dlpi_phdr &&
+        objects.at[i].end == end) {
+      return static_cast<std::uint32_t>(i);
+    }
+  }
+  const Object fresh{
+      .base = about.dlpi_addr, .headers = about.dlpi_phdr, .end = end, .there = true, .counted = false};
+  return objects.add(fresh) ? static_cast<std::uint32_t>(objects.count - 1) : ~0U;
+}
+
+Slot* known_slot(const std::uintptr_t* at, std::uint32_t object) noexcept {
+  for (std::size_t i = 0; i < slots.count; ++i) {
+    if (slots.at[i].at == at && slots.at[i].object == object) {
+      return &slots.at[i];
+    }
+  }
+  return nullptr;
+}
+
+struct Rewriting {
+  const SlotObject* object;
+  std::uint32_t index;
+  bool again;  // slots of it are known already
+};
+
+void rewrite(const SlotPlace& place, void* with) noexcept {
+  auto& rewriting = *static_cast<Rewriting*>(with);
+  const std::size_t index = find_name(place.name);
+  const std::uintptr_t real = index == kMostNames ? 0 : real_of(names[index]);
+  if (real == 0) {
+    return;
+  }
+  const std::uintptr_t value = __atomic_load_n(place.at, __ATOMIC_RELAXED);
+  // Not bound yet: it leads back into its own object, which has the loader bind it.
+  const bool unbound = place.is_call && place.is_undefined && rewriting.object->has_code_at(value);
+  if (value != real && !unbound) {
+    return;
+  }
+  // What the loader protects in the end and has not yet, it is still at work upon.
+  if (rewriting.object->is_protected(place.at) && is_writable(place.at)) {
+    complete = false;
+    return;
+  }
+  if (rewriting.index == ~0U) {
+    rewriting.index = index_of(rewriting.object->about(), rewriting.object->end());
+    rewriting.again = rewriting.index != ~0U && objects.at[rewriting.index].counted;
+  }
+  const Slot fresh{
+      .at = place.at, .first = value, .name = static_cast<std::uint32_t>(index), .object = rewriting.index};
+  if (rewriting.index == ~0U ||
+      ((!rewriting.again || known_slot(place.at, rewriting.index) == nullptr) && !slots.add(fresh))) {
+    complete = false;
+    return;
+  }
+  rewriting.object->store(place.at, names[index].wrapper);
+}
+
+int rewrite_object(dl_phdr_info* about, std::size_t, void*) noexcept {
+  if (is_own(*about)) {
+    return 0;
+  }
+  const SlotObject object(*about);
+  Rewriting rewriting{.object = &object, .index = ~0U, .again = false};
+  object.each(&rewrite, &rewriting);
+  if (rewriting.index != ~0U) {
+    objects.at[rewriting.index].counted = true;
+  }
+  return 0;
+}
+
+int restore_object(dl_phdr_info* about, std::size_t, void* with) noexcept {
+  auto& restored = *static_cast<Restored*>(with);
+  const SlotObject object(*about);
+  std::size_t index = 0;
+  while (index < objects.count &&
+         !(objects.at[index].base == about->dlpi_addr && objects.at[index].headers == about->dlpi_phdr &&
+           objects.at[index].end == object.end())) {
+    ++index;
+  }
+  if (index == objects.count) {
+    return 0;
+  }
+  objects.at[index].there = true;
+  restored.objects += 1;
+  for (std::size_t i = 0; i < slots.count; ++i) {
+    Slot& slot = slots.at[i];
+    if (slot.object != index) {
+      continue;
+    }
+    if (__atomic_load_n(slot.at, __ATOMIC_RELAXED) == names[slot.name].wrapper) {
+      object.store(slot.at, slot.first);
+    }
+    // The loader may have bound it meanwhile.
+    const std::uintptr_t value = __atomic_load_n(slot.at, __ATOMIC_RELAXED);
+    (value == slot.first || value == real_of(names[slot.name]) ? restored.slots : restored.differing) += 1;
+  }
+  return 0;
+}
+
+int see_loads(dl_phdr_info* about, std::size_t, void* with) noexcept {
+  *static_cast<unsigned long long*>(with) = about->dlpi_adds;
+  return 1;
+}
+
+// Where we stand among the loaded objects, and where libc does.
+struct Order {
+  std::uintptr_t us;
+  std::uintptr_t libc;
+  int first;  // 1: we, 2: libc
+};
+int see_order(dl_phdr_info* about, std::size_t, void* with) noexcept {
+  auto& order = *static_cast<Order*>(with);
+  const SlotObject object(*about);
+  order.first = object.has_code_at(order.us) ? 1 : object.has_code_at(order.libc) ? 2 : 0;
+  return order.first;
+}
+
+}  // namespace
+
+bool is_preloaded() noexcept {
+  static std::atomic<int> first{0};
+  int known = first.load(std::memory_order_relaxed);
+  if (known == 0) {
+    Order order{.us = reinterpret_cast<std::uintptr_t>(&see_order),
+                .libc = reinterpret_cast<std::uintptr_t>(&gnu_get_libc_version),
+                .first = 0};
+    dl_iterate_phdr(&see_order, &order);
+    known = order.first;
+    first.store(known, std::memory_order_relaxed);
+  }
+  return known != 2;
+}
+
+Rewritten rewrite_slots() noexcept {
+  make_names();
+  complete = true;
+  dl_iterate_phdr(&mark_imported, nullptr);
+  for (std::size_t i = 0; i < name_count; ++i) {
+    Wrapped& one = *names[i].wrapped;
+    if (names[i].imported && one.real->load(std::memory_order_relaxed) == nullptr) {
+      find_real(one.name, *one.real);
+    }
+  }
+  ready_loader_wrappers();
+  // A thread that was just having a slot bound writes to it behind our back, once.
+  dl_iterate_phdr(&rewrite_object, nullptr);
+  dl_iterate_phdr(&rewrite_object, nullptr);
+  return {.slots = slots.count, .objects = objects.count};
+}
+
+Restored restore_slots() noexcept {
+  Restored restored;
+  for (std::size_t i = 0; i < objects.count; ++i) {
+    objects.at[i].there = false;
+  }
+  dl_iterate_phdr(&restore_object, &restored);
+  for (std::size_t i = 0; i < slots.count; ++i) {
+    restored.unloaded += objects.at[slots.at[i].object].there ? 0 : 1;
+  }
+  slots.count = 0;
+  objects.count = 0;
+  may_have_loaded = false;
+  return restored;
+}
+
+void will_load() noexcept {
+  constexpr unsigned kLooks = 1000;  // a load may take that long, and may bring nothing
+  looks_left = kLooks;
+  may_have_loaded = true;
+}
+
+bool worth_a_look() noexcept {
+  if (looks_left == 0) {
+    may_have_loaded = false;
+    return false;
+  }
+  --looks_left;
+  unsigned long long loads = 0;
+  dl_iterate_phdr(&see_loads, &loads);
+  return loads != loads_seen || !complete;
+}
+
+}  // namespace penstock::interpose
