@@ -2,15 +2,17 @@
 
 import collections
 import json
+import os
 import pathlib
 import random
 import re
 import shutil
 import subprocess
+import sys
 import tempfile
 import unittest
 
-from penstock_cli import BUILD, PENSTOCK, SANITIZED
+from penstock_cli import BUILD, PENSTOCK, SANITIZED, SOURCE
 
 LIBRARY = BUILD / "libpenstock_profile.so"
 MOVES = {"read": "r", "pread64": "r", "readv": "r", "preadv": "r", "preadv2": "r",
@@ -19,6 +21,19 @@ BETWEEN = {"sendfile": (1, 0), "copy_file_range": (0, 1)}  # which argument is r
 CALL = re.compile(r"^(\w+)\((.*)\)\s+= (\d+)$")
 DESCRIPTOR = re.compile(r"\b\d+<([^>]*)>")
 MADE_UP = re.compile(r"/tmp_obj_\w+$")  # git's, before an object has its name
+
+
+# TensorFlow, without a word.
+QUIET = {"TF_CPP_MIN_LOG_LEVEL": "3", "CUDA_VISIBLE_DEVICES": "", "TF_ENABLE_ONEDNN_OPTS": "0"}
+
+
+def python_with(module):
+    """An interpreter that can import it, or None."""
+    for python in (os.environ.get("PENSTOCK_LOADERS_PYTHON"), SOURCE / "build" / "interop" / "bin" / "python", "/usr/bin/python3", sys.executable):
+        if python and pathlib.Path(python).exists() and \
+                subprocess.run([python, "-c", f"import {module}"], capture_output=True, check=False, env=os.environ | QUIET).returncode == 0:
+            return str(python)
+    return None
 
 
 def has(program):

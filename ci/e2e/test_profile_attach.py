@@ -18,6 +18,7 @@ import time
 import unittest
 
 from penstock_cli import BUILD, PENSTOCK, SANITIZED, main
+from profile_case import QUIET, python_with
 
 LIBRARY = BUILD / "libpenstock_profile.so"
 BUSY = BUILD / "profiling" / "interpose" / "penstock_profile_busy"
@@ -303,13 +304,14 @@ class Attach(AttachTest):
     """)
 
     def test_tensorflow(self):
-        if SANITIZED or subprocess.run([sys.executable, "-c", "import tensorflow"], capture_output=True, check=False).returncode != 0:
-            self.skipTest("python3 has no tensorflow here")
+        python = None if SANITIZED else python_with("tensorflow")
+        if python is None:
+            self.skipTest("no Python with tensorflow here (ci/interop brings one)")
         images = self.folder / "images"
         images.mkdir()
         for i in range(64):
             (images / f"{i}.jpg").write_bytes(os.urandom(20000 + i))
-        process = self.start(sys.executable, "-c", self.TENSORFLOW, images, stderr=subprocess.DEVNULL)
+        process = self.start(python, "-c", self.TENSORFLOW, images, stderr=subprocess.DEVNULL, env=os.environ | QUIET)
         self.assertEqual(process.stdout.readline(), "ready\n")
         self.tell(process, "1")
         attached = self.ask("attach", process.pid, "-o", self.folder / "s")

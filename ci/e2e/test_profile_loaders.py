@@ -7,26 +7,12 @@ PENSTOCK_LOADERS_PYTHON names an interpreter that has one of the two; else those
 
 import json
 import os
-import pathlib
 import subprocess
-import sys
 import textwrap
 import unittest
 
-from penstock_cli import PENSTOCK, SOURCE, main
-from profile_case import ProgramsTest, has
-
-QUIET = {"TF_CPP_MIN_LOG_LEVEL": "3", "CUDA_VISIBLE_DEVICES": "", "TF_ENABLE_ONEDNN_OPTS": "0"}
-
-
-def python_with(module):
-    """An interpreter that can import it, or None."""
-    for python in (os.environ.get("PENSTOCK_LOADERS_PYTHON"), SOURCE / "build" / "interop" / "bin" / "python", "/usr/bin/python3", sys.executable):
-        if python and pathlib.Path(python).exists() and \
-                subprocess.run([python, "-c", f"import {module}"], capture_output=True, check=False, env=os.environ | QUIET).returncode == 0:
-            return str(python)
-    return None
-
+from penstock_cli import PENSTOCK, main
+from profile_case import QUIET, ProgramsTest, has, python_with
 
 class LoaderTest(ProgramsTest):
     MODULE = ""

@@ -103,7 +103,7 @@ void allocate() {
   for (std::size_t i = 0; !over; ++i) {
     void*& one = held[i % held.size()];
     free(one);
-    one = malloc(i * 977 % 300'000 + 1);
+    one = malloc(i * 977 % 300'000 + 16);
     if (one != nullptr) memset(one, 1, 16);
   }
   for (void* one : held) free(one);
