@@ -48,7 +48,6 @@ Json to_json(const StagingPlan& plan) {
   Json files = Json::array();
   for (const PlannedFile& file : plan.files)
     files.push_back({{"name", file.name}, {"bytes", file.bytes}, {"mtime_ns", file.mtime_ns}});
-  const PredictedGain& gain = plan.predicted;
   return {{"id", plan.id},
           {"made", plan.made},
           {"verdict", plan.stage ? "stage" : "don't stage"},
@@ -58,14 +57,7 @@ Json to_json(const StagingPlan& plan) {
           {"threads", plan.threads},
           {"slow", tier_to_json(plan.slow)},
           {"fast", tier_to_json(plan.fast)},
-          {"predicted",
-           {{"before_s", gain.before_s},
-            {"after_s", gain.after_s},
-            {"gain", gain.gain},
-            {"low", gain.low},
-            {"high", gain.high},
-            {"copy_s", gain.copy_s},
-            {"break_even_epochs", gain.break_even_epochs}}},
+          {"predicted", predicted_json(plan.predicted)},
           {"files", std::move(files)}};
 }
 
@@ -105,6 +97,16 @@ StagingPlan from_json(const Json& json) {
 }
 
 }  // namespace
+
+Json predicted_json(const PredictedGain& gain) {
+  return {{"before_s", gain.before_s},
+          {"after_s", gain.after_s},
+          {"gain", gain.gain},
+          {"low", gain.low},
+          {"high", gain.high},
+          {"copy_s", gain.copy_s},
+          {"break_even_epochs", gain.break_even_epochs}};
+}
 
 std::uint64_t StagingPlan::bytes() const {
   return std::accumulate(files.begin(), files.end(), std::uint64_t{0},

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "io_backends/base/result.hpp"
+#include "results/record.hpp"
 
 namespace penstock {
 
@@ -57,6 +58,8 @@ struct StagingPlan {
   std::uint64_t bytes() const;
 };
 
+// As it stands in a plan, under "predicted": its members by their own names.
+Json predicted_json(const PredictedGain& gain);
 // One line of JSON, sealed with its CRC32C (results/seal.hpp), with a line's end.
 std::string staging_plan_text(const StagingPlan& plan);
 

@@ -99,23 +99,12 @@ const std::vector<Verb>& verbs() {
   return all;
 }
 
-Result<const Verb*> find_verb(const std::string& word) {
-  std::vector<std::string_view> names;
-  for (const Verb& verb : verbs()) {
-    if (verb.name == word) return &verb;
-    names.push_back(verb.name);
-  }
-  return unknown_name("verb of 'penstock profile'", word, names);
-}
-
 std::vector<VerbOptions> options_of_verbs() {
-  std::vector<VerbOptions> all;
-  for (const Verb& verb : verbs()) all.push_back({verb.name, verb.takes});
-  return all;
+  return options_of(verbs());
 }
 
 Result<int> run(const CommandContext& context) {
-  PENSTOCK_ASSIGN(const Verb* const verb, find_verb(context.positionals[0]));
+  PENSTOCK_ASSIGN(const Verb* const verb, find_verb("profile", verbs(), context.positionals[0]));
   PENSTOCK_TRY(check_verb_options(verb->name, options_of_verbs(), context.argv));
   return verb->run(context, context.positionals.subspan(1));
 }

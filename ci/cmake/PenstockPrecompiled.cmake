@@ -7,9 +7,7 @@ set(PENSTOCK_PRECOMPILED <algorithm> <array> <atomic> <chrono> <filesystem> <fun
 # penstock_precompiled(TARGET KIND): gives TARGET the headers of KIND: `room` (libraries) or `test` (GoogleTest as well; as
 # executables are compiled, and not optimised).
 function(penstock_precompiled target kind)
-  if(kind STREQUAL test AND PENSTOCK_PRECOMPILE STREQUAL "tests")
-    # as with ON
-  elseif(NOT PENSTOCK_PRECOMPILE OR PENSTOCK_PRECOMPILE STREQUAL "tests")
+  if(NOT PENSTOCK_PRECOMPILE OR (PENSTOCK_PRECOMPILE STREQUAL "tests" AND NOT kind STREQUAL "test"))
     return()
   endif()
   set(headers penstock_${kind}_headers)

@@ -7,12 +7,14 @@ PENSTOCK_LOADERS_PYTHON names an interpreter that has one of the two; else those
 
 import json
 import os
+import re
 import subprocess
 import textwrap
 import unittest
 
 from penstock_cli import PENSTOCK, main
 from profile_case import QUIET, ProgramsTest, has, python_with
+
 
 class LoaderTest(ProgramsTest):
     MODULE = ""
@@ -198,13 +200,19 @@ class TensorFlow(LoaderTest):
         results = self.folder / "scaling"
         subprocess.run([PENSTOCK, "profile", "export", "--to", "records", *sessions, "-o", results], check=True, capture_output=True)
         records = [json.loads(line) for file in results.rglob("*.jsonl") for line in file.read_text().splitlines()]
-        threads = sorted(record["parameters"]["threads"] for record in records if record["metrics"]["payload_bytes_per_s"]["value"])
+        threads = sorted(record["parameters"]["threads"] for record in records)
         self.assertEqual(len(threads), 3)
         self.assertEqual(threads[0], 1)
         self.assertLessEqual(threads[-1], 4)
         page = self.folder / "report.html"
         subprocess.run([PENSTOCK, "report", results, "-o", page, "--progress", "never"], check=True, capture_output=True)
-        self.assertIn("threads", page.read_text())
+        charts = json.loads(re.search(r'<script type="application/json" id="charts">(.*?)</script>', page.read_text(), re.DOTALL)[1])
+        chart = next(chart for chart in charts if chart["title"].startswith("Bandwidth against threads"))
+        self.assertEqual(chart["x"], sorted(set(threads)))
+        [series] = chart["series"]
+        rates = {record["parameters"]["threads"]: record["metrics"]["payload_bytes_per_s"]["value"] / (1 << 20) for record in records}
+        if len(rates) == 3:  # sessions that were read by as many threads share a point
+            self.assertEqual([round(y, 6) for y in series["y"]], [round(rates[x], 6) for x in chart["x"]])
 
 
 main()

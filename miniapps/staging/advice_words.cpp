@@ -98,7 +98,6 @@ std::string advice_text(const Advice& advice, const SessionWork& work, const Out
 
 Json advice_json(const Advice& advice, const SessionWork& work) {
   const StagingPlan& plan = advice.plan;
-  const PredictedGain& gain = plan.predicted;
   Json policies = Json::array();
   for (const PolicyOutcome& outcome : advice.outcomes)
     policies.push_back({{"policy", outcome.policy},
@@ -130,14 +129,7 @@ Json advice_json(const Advice& advice, const SessionWork& work) {
           {"slow", tier_json_of(plan.slow, advice.slow)},
           {"fast", tier_json_of(plan.fast, advice.fast)},
           {"policies", std::move(policies)},
-          {"predicted",
-           {{"before_s", gain.before_s},
-            {"after_s", gain.after_s},
-            {"gain", gain.gain},
-            {"low", gain.low},
-            {"high", gain.high},
-            {"copy_s", gain.copy_s},
-            {"break_even_epochs", gain.break_even_epochs}}},
+          {"predicted", predicted_json(plan.predicted)},
           {"files", plan.files.size()},
           {"bytes", plan.bytes()}};
 }

@@ -115,18 +115,23 @@ Tracee::Wait Tracee::wait(int& status, Clock::time_point until) const {
   }
 }
 
+Result<void> Tracee::wait_for_stop(int& status, Clock::time_point until, std::string_view otherwise) {
+  switch (wait(status, until)) {
+    case Wait::gone:
+      thread_ = -1;
+      return lost("has ended");
+    case Wait::over:
+      return make_error(Errc::timed_out, fmt::format("thread {} {}", thread_, otherwise));
+    case Wait::stopped:
+      break;
+  }
+  return success();
+}
+
 Result<void> Tracee::to_stop(Clock::time_point until) {
   for (;;) {
     int status = 0;
-    switch (wait(status, until)) {
-      case Wait::gone:
-        thread_ = -1;
-        return lost("has ended");
-      case Wait::over:
-        return make_error(Errc::timed_out, fmt::format("thread {} does not stop", thread_));
-      case Wait::stopped:
-        break;
-    }
+    PENSTOCK_TRY(wait_for_stop(status, until, "does not stop"));
     if (status >> 16 == PTRACE_EVENT_STOP) {
       stopped_ = true;
       if (WSTOPSIG(status) != SIGTRAP) return lost("is being stopped by somebody else");
@@ -144,15 +149,7 @@ Result<void> Tracee::to_system_call(Clock::time_point until) {
     if (::ptrace(PTRACE_SYSCALL, thread_, nullptr, signal) != 0) return lost("is gone");
     stopped_ = false;
     int status = 0;
-    switch (wait(status, until)) {
-      case Wait::gone:
-        thread_ = -1;
-        return lost("has ended");
-      case Wait::over:
-        return make_error(Errc::timed_out, fmt::format("thread {} makes no call", thread_));
-      case Wait::stopped:
-        break;
-    }
+    PENSTOCK_TRY(wait_for_stop(status, until, "makes no call"));
     stopped_ = true;
     if (WSTOPSIG(status) == (SIGTRAP | 0x80)) {
       at_begin_ = !at_begin_;

@@ -46,7 +46,9 @@ class Tracee {
   Tracee(const Target& target, pid_t thread) : target_(&target), thread_(thread) {}
   enum class Wait { stopped, over, gone };
   Wait wait(int& status, Clock::time_point until) const;
-  Result<void> to_stop(Clock::time_point until);         // after PTRACE_INTERRUPT
+  Result<void> to_stop(Clock::time_point until);  // after PTRACE_INTERRUPT
+  // not_found or io if it is gone; timed_out: the thread `otherwise` ("makes no call").
+  Result<void> wait_for_stop(int& status, Clock::time_point until, std::string_view otherwise);
   Result<void> to_system_call(Clock::time_point until);  // to the next begin or end of one
   Result<void> skip_system_call();                       // from the begin of one to its end
   bool is_safe() const;

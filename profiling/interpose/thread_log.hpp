@@ -108,7 +108,7 @@ bool wait_for_updates() noexcept;
 // Then: all logs are those of a session that has ended; threads begin theirs anew.
 void retire_logs() noexcept;
 // The names that descriptors have are written to the new session as well, for threads that use them on.
-// `parents_base` is the old one's.
+// `old_base` is the old one's.
 void take_names_along(const char* old_base) noexcept;
 // Whether anybody may still write to what is mapped there.
 bool is_written_to(const char* base) noexcept;
