@@ -30,13 +30,12 @@ constexpr SizeBuckets make_size_buckets() {
 constinit const SizeBuckets size_buckets = make_size_buckets();
 
 void follow_session(ThreadLog& log, const char* top) noexcept {
-  while (session_changes.load(std::memory_order_acquire)) {
+  while (session_changes.load(std::memory_order_seq_cst)) {
     log.updating = nullptr;
     while (session_changes.load(std::memory_order_acquire)) {
       system_call(SYS_sched_yield);
     }
-    log.updating = top;
-    std::atomic_thread_fence(std::memory_order_seq_cst);
+    __atomic_store_n(&log.updating, top, __ATOMIC_SEQ_CST);  // before the look at session_changes
   }
   if (log.retired && log.owner != nullptr && !log.ending &&
       session.state.load(std::memory_order_acquire) == SessionState::running) {
