@@ -18,6 +18,7 @@
 #include "profiling/session_folder.hpp"
 #include "profiling/session_text.hpp"
 #include "profiling/trace_window.hpp"
+#include "results/table.hpp"
 
 namespace penstock {
 namespace {

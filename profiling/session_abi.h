@@ -358,7 +358,7 @@ static_assert(sizeof(penstock_session_header) <= PENSTOCK_HEADER_BYTES && sizeof
                   offsetof(penstock_counters, bytes_written) == PENSTOCK_READ_PART_BYTES &&
                   sizeof(penstock_name) == 16 && sizeof(penstock_thread) == 128 &&
                   sizeof(penstock_segment) == 48 && sizeof(penstock_event) == 16 &&
-                  offsetof(penstock_session_header, trace_limit) == 6472 &&
+                  offsetof(penstock_session_header, trace_limit) == 6504 &&
                   offsetof(penstock_block, renewed) == 24,
               "sessions lie in files");
 #else
