@@ -159,7 +159,10 @@ TEST_F(SessionControlTest, ASnapshotIsASession) {
   ended.add_file("/data/b", 1, 2, 10);
   ended.write(folder_.path());
   std::ofstream(folder_.path() / "7-7.session") << std::string(100, '\0');  // about to be begun
-  ASSERT_TRUE(write_note(folder_.path(), {.command = {"job"}, .started = "2026-01-01T00:00:00Z"}).ok());
+  SessionNote note;
+  note.command = {"job"};
+  note.started = "2026-01-01T00:00:00Z";
+  ASSERT_TRUE(write_note(folder_.path(), note).ok());
   const ScratchFolder place;
   const fs::path to = place.path() / "copy";
   ASSERT_TRUE(snapshot_session(folder_.path(), to).ok());
