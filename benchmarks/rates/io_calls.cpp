@@ -8,7 +8,7 @@
 //   of DIR, which `make` made penstock_io_calls make DIR FILES penstock_io_calls logged FILE CALLS LOG reads
 //   of 100 bytes, each followed by how many there have been, durably in LOG
 //   penstock_io_calls slices FILE MS SLICE         as pread, for so many milliseconds; says of each slice of
-//   so many: which process, begin and end (ns since 1970), calls, processor time in ns
+//   so many, in FILE.PID.slices: begin and end (ns since 1970), calls, processor time in ns
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <time.h>
@@ -151,10 +151,14 @@ void pread_in_slices(const std::string& path, std::uint64_t total_ms, std::uint6
     slice.processor = clock_ns(CLOCK_PROCESS_CPUTIME_ID) - processor;
     slices.push_back(slice);
   }
+  // Ranks of a job share an output that may cut their lines.
+  std::FILE* said = std::fopen((path + "." + std::to_string(::getpid()) + ".slices").c_str(), "w");
+  if (said == nullptr) fail(path);
   for (const Slice& slice : slices)
-    std::printf("%d: %lld %lld %llu %lld\n", ::getpid(), static_cast<long long>(slice.begin),
-                static_cast<long long>(slice.end), static_cast<unsigned long long>(slice.calls),
-                static_cast<long long>(slice.processor));
+    std::fprintf(said, "%lld %lld %llu %lld\n", static_cast<long long>(slice.begin),
+                 static_cast<long long>(slice.end), static_cast<unsigned long long>(slice.calls),
+                 static_cast<long long>(slice.processor));
+  if (std::fclose(said) != 0) fail(path);
 }
 
 // Until it is killed, or has made so many.
