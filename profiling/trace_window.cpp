@@ -42,14 +42,18 @@ bool is_of_folder(const TraceTargets& targets, const RecordingProcess& process) 
          std::find(targets.folders.begin(), targets.folders.end(), folder) != targets.folders.end();
 }
 
-// All that run in the folders that are meant, or that a named process writes to.
-Result<std::vector<RecordingProcess>> scanned(const TraceTargets& targets) {
+// All that run in the folders that are meant, or that a named process writes to. A folder that cannot be read
+// (any more) is an error, or is passed over.
+enum class Unreadable { is_error, is_passed_over };
+Result<std::vector<RecordingProcess>> scanned(const TraceTargets& targets, Unreadable unreadable) {
   std::set<fs::path> folders(targets.folders.begin(), targets.folders.end());
   for (const RecordingProcess& process : targets.processes) folders.insert(folder_of(process));
   std::vector<RecordingProcess> all;
   for (const fs::path& folder : folders) {
-    PENSTOCK_ASSIGN(std::vector<RecordingProcess> running, recording_processes(folder));
-    for (RecordingProcess& process : running) {
+    Result<std::vector<RecordingProcess>> running = recording_processes(folder);
+    if (!running.ok() && unreadable == Unreadable::is_error) return running.error();
+    if (!running.ok()) continue;
+    for (RecordingProcess& process : *running) {
       process.here = process.here || is_named(targets, process);  // it was found by its own mappings
       all.push_back(std::move(process));
     }
@@ -89,7 +93,7 @@ Result<TraceTargets> trace_targets(std::span<const std::string> words) {
 }
 
 Result<std::vector<RecordingProcess>> meant_now(const TraceTargets& targets) {
-  PENSTOCK_ASSIGN(std::vector<RecordingProcess> all, scanned(targets));
+  PENSTOCK_ASSIGN(std::vector<RecordingProcess> all, scanned(targets, Unreadable::is_error));
   std::erase_if(all, [&](const RecordingProcess& process) {
     return !is_named(targets, process) && !is_of_folder(targets, process);
   });
@@ -156,7 +160,8 @@ void TraceWindow::note_ended(const std::vector<RecordingProcess>& running) {
 }
 
 Result<void> TraceWindow::look() {
-  PENSTOCK_ASSIGN(const std::vector<RecordingProcess> running, scanned(targets_));
+  PENSTOCK_ASSIGN(const std::vector<RecordingProcess> running,
+                  scanned(targets_, first_ ? Unreadable::is_error : Unreadable::is_passed_over));
   for (const RecordingProcess& process : running) meet(process);
   note_ended(running);
   if (first_ && traced_.empty()) return nothing_runs(targets_);
@@ -165,8 +170,9 @@ Result<void> TraceWindow::look() {
 }
 
 std::size_t TraceWindow::running() const {
-  return static_cast<std::size_t>(
-      std::count_if(traced_.begin(), traced_.end(), [](const TracedProcess& one) { return !one.ended; }));
+  return static_cast<std::size_t>(std::count_if(traced_.begin(), traced_.end(), [](const TracedProcess& one) {
+    return !one.ended && one.failed.empty();
+  }));
 }
 
 bool TraceWindow::over() const {
@@ -205,7 +211,7 @@ void TraceWindow::end() {
   // along.
   constexpr int kMost = 10;
   for (int i = 0; i < kMost; ++i) {
-    const Result<std::vector<RecordingProcess>> running = scanned(targets_);
+    const Result<std::vector<RecordingProcess>> running = scanned(targets_, Unreadable::is_passed_over);
     if (!running.ok()) break;
     const bool quiet = disarm_all(*running);
     note_ended(*running);

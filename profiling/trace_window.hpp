@@ -48,7 +48,7 @@ class TraceWindow {
   // Arms what is meant and is not; to be called again now and then. not_found where nothing has run yet, or a
   // folder cannot be read.
   Result<void> look();
-  bool over() const;  // none of them runs any more
+  bool over() const;  // none of them runs any more, or could be armed
   std::size_t running() const;
   void end();
   const std::vector<TracedProcess>& processes() const { return traced_; }

@@ -114,8 +114,14 @@ void fill_header(const penstock_session_header* parents) noexcept {
   }
   h.kernel_begin.rchar += file.own_read;
   h.kernel_begin.wchar += forked ? file.own_written : 0;
-  // What was asked of the parent holds for the child: also what is asked until now.
-  h.control = forked ? __atomic_load_n(&parents->control, __ATOMIC_RELAXED) : wants_segments() ? 1 : 0;
+  // What was asked of the parent holds for the child, also what is asked until now; but not of a file that
+  // the parent has left for another one.
+  const std::uint32_t parents_state =
+      forked ? __atomic_load_n(&parents->state, __ATOMIC_RELAXED) : std::uint32_t{PENSTOCK_STOPPED};
+  const bool inherits = parents_state == PENSTOCK_RUNNING || parents_state == PENSTOCK_ENDED;
+  const bool segments =
+      inherits ? (__atomic_load_n(&parents->control, __ATOMIC_RELAXED) & 1U) != 0 : wants_segments();
+  h.control = segments ? 1 : 0;
   h.trace_limit = forked ? parents->trace_limit : trace_limit_of_environment();
   memcpy(h.magic, PENSTOCK_SESSION_MAGIC, sizeof(h.magic));  // last: from now on it is one
 }
