@@ -6,6 +6,7 @@
 #include <sys/random.h>
 #include <sys/socket.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <charconv>
@@ -33,12 +34,17 @@ std::optional<std::uint64_t> number(std::string_view word) {
 }
 
 // "0100007F:1F90", and with the words of an IPv6 address before it.
-bool is_end(std::string_view word, std::uint32_t address, std::uint16_t port) {
-  const std::string plain = fmt::format("{:08X}:{:04X}", address, port);
-  if (word == plain) return true;
-  const std::string mapped = fmt::format("{:016X}{:08X}{}", 0, htonl(0xFFFFU), plain);
-  return word == mapped;
-}
+class EndText {
+ public:
+  EndText(std::uint32_t address, std::uint16_t port)
+      : plain_(fmt::format("{:08X}:{:04X}", address, port)),
+        mapped_(fmt::format("{:016X}{:08X}{}", 0, htonl(0xFFFFU), plain_)) {}
+  bool is(std::string_view word) const { return word == plain_ || word == mapped_; }
+
+ private:
+  std::string plain_;
+  std::string mapped_;
+};
 
 }  // namespace
 
@@ -83,14 +89,14 @@ bool is_from_here(const HttpRequest& request, std::uint16_t port) {
 }
 
 std::optional<uid_t> socket_owner(std::string_view table, const SocketEnds& ends) {
+  const EndText local(ends.local, ends.local_port);
+  const EndText remote(ends.remote, ends.remote_port);
   while (!table.empty()) {
     const std::size_t end = std::min(table.find('\n'), table.size());
     std::string_view line = table.substr(0, end);
     table.remove_prefix(std::min(end + 1, table.size()));
     next_word(line);  // its number
-    if (!is_end(next_word(line), ends.local, ends.local_port) ||
-        !is_end(next_word(line), ends.remote, ends.remote_port))
-      continue;
+    if (!local.is(next_word(line)) || !remote.is(next_word(line))) continue;
     for (int i = 0; i < 4; ++i) next_word(line);  // state, queues, timer, retransmits
     const std::optional<std::uint64_t> uid = number(next_word(line));
     next_word(line);  // timeouts

@@ -132,7 +132,8 @@ std::optional<ParsedRequest> read_length(const HttpRequest& request, std::size_t
   if (request.header("expect")) return refused(417, "nothing that is expected is done here");
   const std::optional<std::string_view> length = request.header("content-length");
   if (!length) return std::nullopt;
-  if (length->empty() || !std::all_of(length->begin(), length->end(), [](char c) { return c >= '0' && c <= '9'; }))
+  if (length->empty() ||
+      !std::all_of(length->begin(), length->end(), [](char c) { return c >= '0' && c <= '9'; }))
     return malformed("a length that is no number");
   const auto parsed = std::from_chars(length->data(), length->data() + length->size(), bytes);
   if (parsed.ec != std::errc() || bytes > kMostBodyBytes) return refused(413, "the body is too long");

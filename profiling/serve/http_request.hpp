@@ -15,9 +15,9 @@ constexpr std::size_t kMostHeadBytes = 8192;
 constexpr std::size_t kMostBodyBytes = 4096;
 
 struct HttpRequest {
-  std::string method;                                      // as sent: "GET"
-  std::string path;                                        // decoded, without the query; begins with '/'
-  std::vector<std::pair<std::string, std::string>> query;  // decoded, in order
+  std::string method;                                        // as sent: "GET"
+  std::string path;                                          // decoded, without the query; begins with '/'
+  std::vector<std::pair<std::string, std::string>> query;    // decoded, in order
   std::vector<std::pair<std::string, std::string>> headers;  // names in lower case, each once
   std::string body;
 

@@ -20,8 +20,8 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 constexpr std::size_t kChunk = 256U << 10U;
-constexpr int kMostChunks = 4;                     // of one answer at a time
-constexpr std::size_t kMostDrained = 1U << 20U;    // of what a client sends behind a request that was answered
+constexpr int kMostChunks = 4;                   // of one answer at a time
+constexpr std::size_t kMostDrained = 1U << 20U;  // of what a client sends behind a request that was answered
 constexpr std::chrono::seconds kMostDrainTime{1};  // and for how long
 constexpr std::chrono::milliseconds kAcceptPause{100};
 
@@ -73,8 +73,9 @@ Result<HttpServer> HttpServer::listen(std::uint16_t port) {
   if (::bind(fd.get(), plain, bytes) != 0 || ::listen(fd.get(), 64) != 0 ||
       ::getsockname(fd.get(), plain, &bytes) != 0) {
     if (errno == EADDRINUSE)
-      return make_error(Errc::already_exists,
-                        fmt::format("port {} is somebody's already: give another one, or none (--port 0)", port));
+      return make_error(
+          Errc::already_exists,
+          fmt::format("port {} is somebody's already: give another one, or none (--port 0)", port));
     return errno_error(errno, "cannot listen on", fmt::format("127.0.0.1:{}", port));
   }
   return HttpServer(std::move(fd), ntohs(address.sin_port));
@@ -89,8 +90,8 @@ void HttpServer::accept_all() {
       if (errno != EAGAIN && errno != EWOULDBLOCK) accept_again_ = Clock::now() + kAcceptPause;
       return;
     }
-    const auto refused = static_cast<std::size_t>(
-        std::count_if(connections_.begin(), connections_.end(), [](const auto& one) { return one->refused; }));
+    const auto refused = static_cast<std::size_t>(std::count_if(
+        connections_.begin(), connections_.end(), [](const auto& one) { return one->refused; }));
     auto connection = std::make_unique<Connection>();
     connection->id = next_++;
     connection->due = Clock::now() + kMostRequestTime;

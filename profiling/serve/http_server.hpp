@@ -20,8 +20,8 @@ constexpr std::size_t kMostConnections = 32;  // beyond: 503
 constexpr std::chrono::seconds kMostRequestTime{10};
 constexpr std::chrono::seconds kMostIdleTime{60};  // of a client that does not take its answer
 
-// One thread. Each answer closes its connection. Users other than this process's own and root get 403, whatever
-// they ask.
+// One thread. Each answer closes its connection. Users other than this process's own and root get 403,
+// whatever they ask.
 class HttpServer {
  public:
   // Port 0: one that is free. already_exists where somebody has the port.

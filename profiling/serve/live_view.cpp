@@ -10,6 +10,8 @@
 
 #include "profiling/attach/target.hpp"
 #include "profiling/session_json.hpp"
+#include "profiling/session_report.hpp"
+#include "profiling/transfers.hpp"
 
 namespace penstock {
 namespace {
@@ -17,8 +19,9 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 constexpr std::chrono::seconds kOften{1};
-constexpr int kShare = 4;                     // a look takes at most such a part of the time
-constexpr std::size_t kMostPoints = 600;      // ten minutes
+constexpr int kShare = 4;                 // a look takes at most such a part of the time
+constexpr std::size_t kMostPoints = 600;  // ten minutes
+constexpr double kMostDrawn = 300;        // of a whole run
 constexpr std::size_t kMostFiles = 50;
 constexpr std::size_t kMostProcesses = 1000;  // that are named
 
@@ -109,17 +112,43 @@ Result<void> LiveView::look() {
   now->look = look_at(now->session, filter_);
   const Change change = change_of(before_ == nullptr ? nullptr : &before_->look, now->look, kMostFiles);
   if (before_ != nullptr) {
-    history_.push_back(
-        {now_s(), change.seconds, change.bytes_read, change.bytes_written, change.operations});
+    history_.push_back({now_s(), change.seconds, static_cast<double>(change.bytes_read),
+                        static_cast<double>(change.bytes_written), static_cast<double>(change.operations)});
     if (history_.size() > kMostPoints) history_.pop_front();
   }
+  if (over_) {  // it goes on after all: what happens now, again
+    history_.clear();
+    exact_ = true;
+  }
   over_ = processes.empty();
+  if (over_) draw_all(now->session);
   // Of what has ended there is no rate, but all that it did.
   const Change whole = over_ ? change_of(nullptr, now->look, kMostFiles) : Change{};
   publish(written(now->look, over_ ? whole : change, processes));
   before_ = std::move(now);
   if (over_) known_.clear();
   return success();
+}
+
+// The whole run's history in place of the last minutes'.
+void LiveView::draw_all(const Session& session) {
+  const FileSums sums(session);
+  const SessionSummary summary = look_at_session(session, sums, filter_, "file", 1).summary;
+  const TransferSeries series(summary.begin_ns, summary.span_s, kMostDrawn);
+  std::vector<double> read(series.points());
+  std::vector<double> written(series.points());
+  std::vector<double> operations(series.points());
+  each_transfer(session, sums, filter_, summary.io_is_union, [&](const Transfer& transfer) {
+    if (transfer.kind != TransferKind::metadata)
+      series.add(transfer.kind == TransferKind::read ? read : written, transfer, transfer.bytes);
+    series.add(operations, transfer, transfer.operations);
+  });
+  exact_ = summary.io_is_union;
+  history_.clear();
+  const double begin_s = static_cast<double>(summary.begin_ns) / 1e9;
+  for (std::size_t i = 0; i < series.points(); ++i)
+    history_.push_back({begin_s + static_cast<double>(i + 1) * series.interval_s(), series.interval_s(),
+                        read[i], written[i], operations[i]});
 }
 
 std::string LiveView::written(const Look& look, const Change& change,
@@ -145,10 +174,11 @@ std::string LiveView::written(const Look& look, const Change& change,
     if (i > 0) out += ", ";
     append_process(out, processes[i]);
   }
-  out += "], \"history\": [";
+  fmt::format_to(to, R"(], "history_is_exact": {}, "history": [)", exact_);
   for (const Point& point : history_)
-    fmt::format_to(to, "{}[{:.3f}, {:.6f}, {}, {}, {}]", &point == &history_.front() ? "" : ", ", point.at_s,
-                   point.seconds, point.bytes_read, point.bytes_written, point.operations);
+    fmt::format_to(to, "{}[{:.3f}, {:.6f}, {:.10g}, {:.10g}, {:.10g}]",
+                   &point == &history_.front() ? "" : ", ", point.at_s, point.seconds, point.bytes_read,
+                   point.bytes_written, point.operations);
   return out + "]";
 }
 

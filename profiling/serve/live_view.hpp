@@ -1,5 +1,5 @@
 // What a session does now, looked at once a second by a thread of its own: who asks sees the same as all
-// others, and costs nothing more.
+// others, and costs nothing more. Of a session in which nothing runs: all that it did.
 #pragma once
 
 #include <condition_variable>
@@ -37,16 +37,17 @@ class LiveView {
     Look look;  // its words lie in the session
   };
   struct Point {
-    double at_s = 0;  // since 1970
-    double seconds = 0;
-    std::uint64_t bytes_read = 0;
-    std::uint64_t bytes_written = 0;
-    std::uint64_t operations = 0;
+    double at_s = 0;     // since 1970: its end
+    double seconds = 0;  // its length
+    double bytes_read = 0;
+    double bytes_written = 0;
+    double operations = 0;
   };
 
   void work(const std::stop_token& stop);
   Result<void> look();
   bool is_of_here(const RecordingProcess& process);
+  void draw_all(const Session& session);
   std::string written(const Look& look, const Change& change,
                       const std::vector<RecordingProcess>& processes) const;
   void publish(std::string text);
@@ -58,6 +59,7 @@ class LiveView {
   std::deque<Point> history_;
   std::map<std::string, bool> known_;  // files of running processes: whether they are really theirs
   bool over_ = false;                  // nothing runs, and all was looked at since
+  bool exact_ = true;                  // the history is what happened when, not what is likely
 
   mutable std::mutex mutex_;
   std::condition_variable_any changed_;

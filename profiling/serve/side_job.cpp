@@ -40,7 +40,8 @@ Result<SideJob> SideJob::begin(std::vector<std::string> words, const std::string
   const fs::path temporary = fs::temp_directory_path(failed);
   if (failed) return errno_error(failed.value(), "cannot find", "the folder for temporary files");
   std::string name = (temporary / "penstock-serve-XXXXXX").string();
-  if (::mkdtemp(name.data()) == nullptr) return errno_error(errno, "cannot make a folder in", temporary.string());
+  if (::mkdtemp(name.data()) == nullptr)
+    return errno_error(errno, "cannot make a folder in", temporary.string());
   const fs::path folder = name;
   const std::string out = (folder / kOut).string();
   const std::string printed = output.empty() ? out : (folder / kWords).string();

@@ -12,13 +12,13 @@
 
 namespace penstock {
 
-// What an archive of a session has: the files that its processes wrote, and its note. Links and other files of
-// the folder are none of its.
+// What an archive of a session has: the files that its processes wrote, and its note. Links and other files
+// of the folder are none of its.
 class TarStream : public BodySource {
  public:
-  // `prefix`: the folder that all lies in. Looks at all of them now: an archive has of each file as many bytes as it
-  // has at this moment, however it grows meanwhile; what is cut off it is zeros. The note, which may be written
-  // anew, is taken now. not_found where there is no such folder, or no session in it.
+  // `prefix`: the folder that all lies in. Looks at all of them now: an archive has of each file as many
+  // bytes as it has at this moment, however it grows meanwhile; what is cut off it is zeros. The note, which
+  // may be written anew, is taken now. not_found where there is no such folder, or no session in it.
   static Result<std::unique_ptr<TarStream>> of_session(const std::filesystem::path& folder,
                                                        const std::string& prefix);
 
@@ -43,9 +43,9 @@ class TarStream : public BodySource {
 
   std::vector<Member> members_;
   std::uint64_t bytes_ = 0;
-  std::size_t at_ = 0;        // which member
-  std::uint64_t place_ = 0;   // within its header, bytes and padding; behind the last one: within the end
-  Fd fd_;                     // of that member
+  std::size_t at_ = 0;       // which member
+  std::uint64_t place_ = 0;  // within its header, bytes and padding; behind the last one: within the end
+  Fd fd_;                    // of that member
 };
 
 // The header of one regular file, 512 bytes. invalid_argument for a name that has no room in one.
