@@ -131,7 +131,7 @@ TEST(TarHeader, ItsSumIsOfAllItsBytes) {
   ASSERT_EQ(header.size(), 512U);
   std::uint64_t sum = 0;
   for (std::size_t i = 0; i < header.size(); ++i)
-    sum += i >= 148 && i < 156 ? ' ' : static_cast<unsigned char>(header[i]);
+    sum += i >= 148 && i < 156 ? 32U : static_cast<unsigned char>(header[i]);
   EXPECT_EQ(std::stoull(header.substr(148, 6), nullptr, 8), sum);
 }
 
