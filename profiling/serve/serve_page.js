@@ -99,12 +99,12 @@
     }
 
     drawn(plot) {
-      if (plot !== this.plot) return;
+      if (plot !== this.plot || this.data[0].length < 2 || this.holder.dataset.drawn === "yes") return;
       const { ctx: context, bbox: box } = plot;
       const pixels = context.getImageData(box.left, box.top, Math.max(1, box.width), Math.max(1, box.height)).data;
       let coloured = 0;
       for (let i = 3; i < pixels.length; i += 4) if (pixels[i] > 200) ++coloured;
-      this.holder.dataset.drawn = coloured > 20 && this.data[0].length > 1 ? "yes" : "no";
+      this.holder.dataset.drawn = coloured > 20 ? "yes" : "no";
     }
 
     moved(plot) {
