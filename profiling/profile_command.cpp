@@ -138,7 +138,7 @@ const CommandInfo command_profile{
     .run = &run,
     .synopsis =
         "penstock profile run -- COMMAND... | attach|detach PID | trace on|off PID|SESSION | "
-        "status|snapshot PID|SESSION | report|export|top SESSION",
+        "status|snapshot|report|export|top SESSION",
     .examples =
         {"penstock profile run -o session -- python train.py   # or 'attach PID -o session', while it runs",
          "penstock profile report session --by mount           # bytes, times and patterns, and the "
