@@ -137,7 +137,7 @@ const CommandInfo command_profile{
     .options = kOptions,
     .run = &run,
     .synopsis =
-        "penstock profile run -- COMMAND... | attach|detach PID | trace on|off PID|SESSION | "
+        "penstock profile run -- COMMAND | attach|detach PID | trace on|off PID|SESSION | "
         "status|snapshot|report|export|top SESSION",
     .examples =
         {"penstock profile run -o session -- python train.py   # or 'attach PID -o session', while it runs",
