@@ -11,6 +11,7 @@
 #include "profiling/session_export.hpp"
 #include "profiling/session_json.hpp"
 #include "profiling/session_segments.hpp"
+#include "profiling/session_summary.hpp"
 #include "profiling/span_log.hpp"
 
 namespace penstock {
@@ -104,7 +105,10 @@ class Writer {
   }
 
   Result<ChromeCounts> finish() {
-    text_ += "\n]}\n";
+    text_ += "\n]";
+    if (const std::uint64_t dropped = drops_of(session_).segments; dropped > 0)
+      fmt::format_to(std::back_inserter(text_), ",\"otherData\":{{\"calls_dropped\":{}}}", dropped);
+    text_ += "}\n";
     if (outcome_.ok()) outcome_ = to_.write(text_);
     PENSTOCK_TRY(std::move(outcome_));
     return counts_;

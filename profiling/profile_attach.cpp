@@ -1,20 +1,15 @@
-// penstock profile attach PID | detach PID | status PID... | trace on|off PID | snapshot PID
-#include <fcntl.h>
+// penstock profile attach PID | detach PID
 #include <fmt/format.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <cerrno>
 #include <charconv>
-#include <cstddef>
 #include <cstdio>
 #include <fstream>
 #include <system_error>
 
 #include <nlohmann/json.hpp>
 
-#include "io_backends/base/fd.hpp"
 #include "io_backends/base/progress.hpp"
 #include "profiling/attach/attach.hpp"
 #include "profiling/attach/target.hpp"
@@ -67,75 +62,6 @@ Result<fs::path> folder_for(const Target& target, const std::string& wanted) {
   return folder;
 }
 
-// Which words say how a process is watched.
-std::string_view begun_words(std::uint32_t begun) {
-  switch (begun) {
-    case PENSTOCK_BEGUN_PROCESS:
-      return "watched since it began";
-    case PENSTOCK_BEGUN_ATTACHED:
-      return "attached";
-    case PENSTOCK_BEGUN_CALLED:
-      return "in a window of its own";
-    default:
-      return "watched, between windows";
-  }
-}
-
-struct Status {
-  std::string how = "not watched";
-  std::string folder;
-  bool trace = false;
-  std::int64_t since_ns = 0;
-};
-Status status_of(const Target& target) {
-  Status status;
-  if (const auto running = running_session(target.pid())) {
-    status.how = begun_words(running->header.begun);
-    status.folder = fs::path(running->file).parent_path().string();
-    status.trace = (running->header.control & 1U) != 0;
-    status.since_ns = running->header.begin_realtime_ns;
-  } else if (target.has_library()) {
-    status.how = "not watched: the library is loaded and lies idle";
-  }
-  return status;
-}
-
-// Copies one file of a session that goes on: what its header says was written by now is there.
-Result<void> copy_session_file(const std::string& from, const fs::path& to) {
-  const Fd in(retry_eintr([&] { return ::open(from.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW); }));
-  if (!in) return errno_error(errno, "cannot read", from);
-  const fs::path fresh = to.parent_path() / fmt::format(".{}.tmp", to.filename().string());
-  Fd out(retry_eintr([&] { return ::open(fresh.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600); }));
-  if (!out) return errno_error(errno, "cannot write", to.string());
-  const auto fail = [&](int why, std::string_view what, const std::string& which) {
-    ::unlink(fresh.c_str());
-    return errno_error(why, what, which);
-  };
-  std::vector<char> buffer(1 << 20);
-  for (;;) {
-    const ssize_t got = retry_eintr([&] { return ::read(in.get(), buffer.data(), buffer.size()); });
-    if (got < 0) return fail(errno, "cannot read", from);
-    if (got == 0) break;
-    for (ssize_t done = 0; done < got;) {
-      const ssize_t wrote = retry_eintr(
-          [&] { return ::write(out.get(), buffer.data() + done, static_cast<std::size_t>(got - done)); });
-      if (wrote <= 0) return fail(wrote < 0 ? errno : ENOSPC, "cannot write", to.string());
-      done += wrote;
-    }
-  }
-  if (const int failed = out.close(); failed != 0) return fail(failed, "cannot write", to.string());
-  if (::rename(fresh.c_str(), to.c_str()) != 0) return fail(errno, "cannot write", to.string());
-  return success();
-}
-
-Error not_watched(int pid) {
-  return make_error(
-      Errc::not_found,
-      fmt::format("process {} is not watched, or is another user's: 'penstock profile attach {}' "
-                  "does it",
-                  pid, pid));
-}
-
 }  // namespace
 
 Result<int> parse_pid(const std::string& word) {
@@ -155,7 +81,9 @@ Result<int> profile_attach(const CommandContext& context, ProfileNouns nouns) {
   PENSTOCK_ASSIGN(const std::string library, profile_library());
   PENSTOCK_ASSIGN(const fs::path folder, folder_for(target, context.options.text("output")));
   const bool trace = context.options.flag("trace");
-  const Result<Attached> attached = attach_to(target, fs::weakly_canonical(library).string(), folder, trace);
+  PENSTOCK_ASSIGN(const auto trace_limit, trace_limit_of(context.options));
+  const Result<Attached> attached =
+      attach_to(target, fs::weakly_canonical(library).string(), folder, {.on = trace, .limit = trace_limit});
   if (!attached.ok()) {
     ::rmdir(folder.c_str());  // nothing came of it, unless the process has begun a file there
     return attached.error();
@@ -217,64 +145,6 @@ Result<int> profile_detach(const CommandContext& context, ProfileNouns nouns) {
         detached.unrestored));
     return 1;
   }
-  return 0;
-}
-
-Result<int> profile_status(const CommandContext& context, ProfileNouns nouns) {
-  PENSTOCK_ASSIGN(const int pid, one_pid(nouns, "status"));
-  PENSTOCK_ASSIGN(const Target target, Target::look(pid));
-  const Status status = status_of(target);
-  if (context.output.json) {
-    print_json(Json{{"pid", pid},
-                    {"name", target.name()},
-                    {"watched", !status.folder.empty()},
-                    {"how", status.how},
-                    {"session", status.folder},
-                    {"trace", status.trace},
-                    {"since_ns", status.since_ns},
-                    {"library_loaded", target.has_library()}});
-    return 0;
-  }
-  std::string text = fmt::format("process {} ({}): {}", pid, target.name(), status.how);
-  if (!status.folder.empty())
-    text += fmt::format("; session '{}'{}", status.folder, status.trace ? ", every call is kept" : "");
-  print(text);
-  return 0;
-}
-
-Result<int> profile_trace(const CommandContext&, ProfileNouns nouns) {
-  if (nouns.size() != 2 || (nouns[0] != "on" && nouns[0] != "off"))
-    return make_error(Errc::invalid_argument,
-                      "'trace' takes on or off, and one PID: penstock profile trace on 4711");
-  PENSTOCK_ASSIGN(const int pid, parse_pid(nouns[1]));
-  const auto running = running_session(pid);
-  if (!running) return not_watched(pid);
-  const Fd fd(retry_eintr([&] { return ::open(running->file.c_str(), O_WRONLY | O_CLOEXEC | O_NOFOLLOW); }));
-  if (!fd) return errno_error(errno, "cannot write", running->file);
-  const std::uint32_t control =
-      nouns[0] == "on" ? running->header.control | 1U : running->header.control & ~1U;
-  if (::pwrite(fd.get(), &control, sizeof control, offsetof(penstock_session_header, control)) !=
-      static_cast<ssize_t>(sizeof control))
-    return errno_error(errno, "cannot write", running->file);
-  print(fmt::format("process {}: every call is {} from now on", pid,
-                    nouns[0] == "on" ? "kept" : "only counted"));
-  return 0;
-}
-
-Result<int> profile_snapshot(const CommandContext& context, ProfileNouns nouns) {
-  PENSTOCK_ASSIGN(const int pid, one_pid(nouns, "snapshot"));
-  const auto running = running_session(pid);
-  if (!running) return not_watched(pid);
-  const std::string& wanted = context.options.text("output");
-  PENSTOCK_ASSIGN(const fs::path folder,
-                  make_session_folder(wanted.empty() ? default_session_name() : wanted));
-  const fs::path to = folder / fs::path(running->file).filename();
-  if (const Result<void> copied = copy_session_file(running->file, to); !copied.ok()) {
-    ::rmdir(folder.c_str());
-    return copied.error();
-  }
-  print(fmt::format("what process {} did up to now is in '{}'; 'penstock profile report {}' shows it", pid,
-                    folder.string(), folder.string()));
   return 0;
 }
 

@@ -13,6 +13,7 @@ namespace {
 constexpr std::string_view kOutput = "Where to";
 constexpr std::string_view kWhich = "Which files (run: what a report shows later; all are recorded)";
 constexpr std::string_view kRun = "run: a program and all that it begins";
+constexpr std::string_view kTrace = "trace: in what runs already";
 constexpr std::string_view kReport = "report: what was seen";
 constexpr std::string_view kExport = "export: for other tools";
 constexpr std::string_view kTop = "top: while it runs";
@@ -39,12 +40,30 @@ constexpr OptionSpec kOptions[] = {
      .type = OptionType::flag,
      .help = "keep every single call: offset, length, begin and end (also of attach)",
      .group = kRun},
+    {.name = "trace-limit",
+     .type = OptionType::size,
+     .value = "SIZE",
+     .help = "of kept calls in a process's file (256MiB if not given, 0 for no limit): the oldest give way "
+             "to the newest and are counted (also of attach)",
+     .group = kRun,
+     .at_least = 0},
     {.name = "every",
      .type = OptionType::integer,
      .value = "N",
      .help = "a window of its own for every N steps that the program tells (spans, penstock_profile_step())",
      .group = kRun,
      .at_least = 1},
+    {.name = "for",
+     .type = OptionType::duration,
+     .value = "TIME",
+     .help = "on: calls are kept so long, and then, or at Ctrl-C, only counted again",
+     .group = kTrace},
+    {.name = "rank",
+     .type = OptionType::list,
+     .value = "LIST",
+     .help = "of a SESSION's processes those of these ranks: 0,2 or 0..3",
+     .group = kTrace,
+     .at_least = 0},
     {.name = "by",
      .type = OptionType::choice,
      .value = "file|mount|process|directory|window",
@@ -86,11 +105,11 @@ struct Verb {
 
 const std::vector<Verb>& verbs() {
   static const std::vector<Verb> all{
-      {"run", profile_run, {"output", "include", "exclude", "trace", "every"}},
-      {"attach", profile_attach, {"output", "include", "exclude", "trace"}},
+      {"run", profile_run, {"output", "include", "exclude", "trace", "trace-limit", "every"}},
+      {"attach", profile_attach, {"output", "include", "exclude", "trace", "trace-limit"}},
       {"detach", profile_detach, {}},
       {"status", profile_status, {}},
-      {"trace", profile_trace, {}},
+      {"trace", profile_trace, {"for", "rank"}},
       {"snapshot", profile_snapshot, {"output"}},
       {"report", profile_report, {"include", "exclude", "all", "by", "top", "html"}},
       {"export", profile_export, {"output", "include", "exclude", "all", "to", "tier"}},
@@ -118,8 +137,8 @@ const CommandInfo command_profile{
     .options = kOptions,
     .run = &run,
     .synopsis =
-        "penstock profile run -- COMMAND... | attach|detach|status|snapshot PID | trace on|off PID | "
-        "report|export|top SESSION",
+        "penstock profile run -- COMMAND | attach|detach PID | trace on|off PID|SESSION | "
+        "status|snapshot|report|export|top SESSION",
     .examples =
         {"penstock profile run -o session -- python train.py   # or 'attach PID -o session', while it runs",
          "penstock profile report session --by mount           # bytes, times and patterns, and the "

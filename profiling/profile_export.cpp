@@ -15,6 +15,8 @@
 #include "profiling/profile_verbs.hpp"
 #include "profiling/session_export.hpp"
 #include "profiling/session_records.hpp"
+#include "profiling/session_summary.hpp"
+#include "profiling/session_text.hpp"
 #include "results/store.hpp"
 
 namespace penstock {
@@ -32,6 +34,12 @@ void say(const CommandContext& context, const std::string& file, std::string_vie
   } else {
     note(fmt::format("{}: {} {}", file, format_count(count), what));
   }
+}
+
+// What an export of single calls has not got.
+void say_dropped(const Session& session) {
+  if (const Drops drops = drops_of(session); drops.segments > 0)
+    warn(fmt::format("{} are missing: they were dropped", dropped_calls_words(drops)));
 }
 
 Result<int> to_records(const CommandContext& context, ProfileNouns nouns, const SessionFilter& filter) {
@@ -86,6 +94,7 @@ Result<int> to_chrome(const CommandContext& context, const Session& session, con
   PENSTOCK_TRY(file.publish());
   if (counts.calls + counts.spans == 0)
     warn("the session kept no single calls: 'penstock profile run --trace' keeps them");
+  say_dropped(session);
   say(context, output, "events", 2 * counts.calls + counts.spans);
   return 0;
 }
@@ -100,6 +109,7 @@ Result<int> to_darshan(const CommandContext& context, const Session& session, co
     note(
         "no single reads and writes of descriptors were kept: the log has no DXT_POSIX, and its heatmap is "
         "drawn from the first and the last call of each thread and file ('penstock profile run --trace')");
+  say_dropped(session);
   say(context, output, "records", counts.records);
   return 0;
 }
@@ -186,6 +196,7 @@ Result<int> to_tensorboard(const CommandContext& context, const Session& session
   if (counts.calls_left_out > 0)
     warn(fmt::format("the trace has the {} longest calls; {} shorter ones are left out (--include chooses)",
                      format_count(counts.calls), format_count(counts.calls_left_out)));
+  say_dropped(session);
   say(context, output, "values", counts.values);
   return 0;
 }

@@ -6,6 +6,7 @@
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
+#include <optional>
 #include <system_error>
 
 #include "io_backends/base/module.hpp"
@@ -57,7 +58,7 @@ Result<std::string> preloadable_library() {
 }
 
 std::vector<std::string> environment_with(const std::string& library, const fs::path& folder, bool trace,
-                                          std::uint64_t every) {
+                                          std::optional<std::uint64_t> trace_limit, std::uint64_t every) {
   std::vector<std::string> environment;
   std::string preload = library;
   for (char** at = environ; *at != nullptr; ++at) {
@@ -66,6 +67,7 @@ std::vector<std::string> environment_with(const std::string& library, const fs::
       if (entry.size() > 11) preload.append(":").append(entry.substr(11));
     } else if (!entry.starts_with("PENSTOCK_PROFILE_SESSION=") &&
                !entry.starts_with("PENSTOCK_PROFILE_TRACE=") &&
+               (!trace_limit || !entry.starts_with("PENSTOCK_PROFILE_TRACE_LIMIT=")) &&
                (every == 0 || !entry.starts_with("PENSTOCK_PROFILE_EVERY="))) {
       environment.emplace_back(entry);
     }
@@ -73,6 +75,7 @@ std::vector<std::string> environment_with(const std::string& library, const fs::
   environment.push_back("LD_PRELOAD=" + preload);
   environment.push_back("PENSTOCK_PROFILE_SESSION=" + folder.string());
   if (trace) environment.emplace_back("PENSTOCK_PROFILE_TRACE=1");
+  if (trace_limit) environment.push_back(fmt::format("PENSTOCK_PROFILE_TRACE_LIMIT={}", *trace_limit));
   if (every != 0) environment.push_back(fmt::format("PENSTOCK_PROFILE_EVERY={}", every));
   return environment;
 }
@@ -101,6 +104,8 @@ void say_outcome(const fs::path& folder, const CommandContext& context) {
     text += "; seen: " + coverage_words(summary.coverage.rchar, "read", context.output);
   if (const std::uint64_t lost = summary.drops.records + summary.drops.operations; lost > 0)
     text += fmt::format("; {} not counted", plural(lost, "operation", "operations"));
+  if (summary.drops.segments > 0)
+    text += fmt::format("; {} of the trace dropped", plural(summary.drops.segments, "call", "calls"));
   if (!session->unwatched.empty())
     text +=
         fmt::format("; {} could not be watched", plural(session->unwatched.size(), "program", "programs"));
@@ -129,6 +134,16 @@ Result<std::string> profile_library() {
   return path;
 }
 
+Result<std::optional<std::uint64_t>> trace_limit_of(const Options& options) {
+  constexpr std::uint64_t kLeast = 8 * std::uint64_t{PENSTOCK_BLOCK_GRANULE};
+  if (!options.given("trace-limit")) return std::nullopt;
+  const std::uint64_t limit = options.size("trace-limit");
+  if (limit != 0 && limit < kLeast)
+    return make_error(Errc::invalid_argument,
+                      "--trace-limit is at least 128KiB, or 0: then calls are kept as long as there is room");
+  return limit;
+}
+
 Result<int> profile_run(const CommandContext& context, ProfileNouns nouns) {
   const std::vector<std::string> command = command_of(context, nouns);
   if (command.empty())
@@ -141,6 +156,7 @@ Result<int> profile_run(const CommandContext& context, ProfileNouns nouns) {
     return exit_code_of(watchable.error());
   }
   PENSTOCK_ASSIGN(const std::string library, preloadable_library());
+  PENSTOCK_ASSIGN(const auto trace_limit, trace_limit_of(context.options));
   const std::string& wanted = context.options.text("output");
   const Result<fs::path> made = make_session_folder(wanted.empty() ? default_session_name() : wanted);
   if (!made.ok()) return make_error(Errc::invalid_argument, made.error().message());
@@ -163,10 +179,11 @@ Result<int> profile_run(const CommandContext& context, ProfileNouns nouns) {
     if (const Result<void> done = complete_image(folder, pid, kernel_end, now_ns); !done.ok())
       warn(done.error().message());
   };
-  const Result<int> code = run_watched({.program = *program,
-                                        .argv = command,
-                                        .environment = environment_with(library, folder, note.trace, every),
-                                        .on_end = on_end});
+  const Result<int> code =
+      run_watched({.program = *program,
+                   .argv = command,
+                   .environment = environment_with(library, folder, note.trace, trace_limit, every),
+                   .on_end = on_end});
   if (!code.ok()) return exit_code_of(code.error());
   note.ended = utc_now();
   note.exit_code = *code;

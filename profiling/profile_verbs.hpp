@@ -1,7 +1,9 @@
 // The verbs of `penstock profile`, one file each.
 #pragma once
 
+#include <cstdint>
 #include <filesystem>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -27,6 +29,8 @@ Result<int> profile_snapshot(const CommandContext& context, ProfileNouns nouns);
 
 // libpenstock_profile.so, or the one that PENSTOCK_PROFILE_LIBRARY names: absolute.
 Result<std::string> profile_library();
+// --trace-limit where it is given; invalid_argument for less than a file can keep to.
+Result<std::optional<std::uint64_t>> trace_limit_of(const Options& options);
 // A process's number. invalid_argument for what is none.
 Result<int> parse_pid(const std::string& word);
 

@@ -126,7 +126,7 @@ struct penstock_session_header {
   uint64_t dropped_records;  // (thread, file) pairs that found no room: their operations are counted nowhere
   uint64_t
       dropped_operations;  // operations of such pairs, and those that came upon an update in their own thread
-  uint64_t dropped_segments;
+  uint64_t dropped_segments;  // that found no room, or gave theirs to newer ones
   uint64_t dropped_spans;
   uint64_t unnamed;  // operations on descriptors that nobody saw being opened and /proc could not name
   uint32_t rank;     // of the launcher's job, and how many there are; 0 of 0 without one
@@ -137,6 +137,7 @@ struct penstock_session_header {
   char executable[1024];
   char directory[1024];  // the working directory at `begin`
   char command[4096];
+  uint64_t trace_limit;  // bytes of segments that this file has at most; 0: no limit
 };
 
 enum penstock_block_kind {
@@ -158,7 +159,9 @@ struct penstock_block {
   uint16_t entry_bytes;  // of a fixed entry; 0 where entries have sizes of their own
   uint64_t bytes;        // of the whole block
   uint64_t used;         // bytes behind this header that hold whole entries; it grows after they are written
-  uint64_t reserved[5];
+  uint64_t renewed;  // of segments: how often it was emptied (`used` is 0 before this grows) for newer ones
+  uint64_t next;     // the writer's own: of full ones of segments, which is the next oldest
+  uint64_t reserved[3];
 };
 
 enum penstock_layer {
@@ -326,9 +329,11 @@ struct penstock_request {
   uint64_t unloaded;    // detach: slots that went with their objects
   uint64_t give_back;   // memory that the asker mapped and that nobody needs at the next request, or 0
   uint64_t give_back_bytes;
-  char folder[1024];  // attach: the session's, absolute
-  char said[256];     // where it failed
+  char folder[1024];     // attach: the session's, absolute
+  char said[256];        // where it failed
+  uint64_t trace_limit;  // attach: as of the header; 0: what the library takes by itself
 };
+#define PENSTOCK_NO_TRACE_LIMIT UINT64_MAX  // in a request
 
 // A program that has spans of its own gives them to the profiler where it runs under it; elsewhere this is
 // null:
@@ -352,7 +357,9 @@ static_assert(sizeof(penstock_session_header) <= PENSTOCK_HEADER_BYTES && sizeof
                   sizeof(penstock_counters) == 288 &&
                   offsetof(penstock_counters, bytes_written) == PENSTOCK_READ_PART_BYTES &&
                   sizeof(penstock_name) == 16 && sizeof(penstock_thread) == 128 &&
-                  sizeof(penstock_segment) == 48 && sizeof(penstock_event) == 16,
+                  sizeof(penstock_segment) == 48 && sizeof(penstock_event) == 16 &&
+                  offsetof(penstock_session_header, trace_limit) == 6504 &&
+                  offsetof(penstock_block, renewed) == 24,
               "sessions lie in files");
 #else
 _Static_assert(sizeof(struct penstock_span) == 48, "spans lie in files");

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cstdlib>
 #include <fstream>
 #include <limits>
 #include <map>
@@ -29,11 +30,6 @@ struct Share {
   bool broken = false;  // there is an image whose end nobody knows, and it is not the last
   std::optional<std::size_t> counted_with;  // a process whose counters hold the end of this one's
 };
-
-std::string this_host() {
-  std::array<char, 256> name{};
-  return ::gethostname(name.data(), name.size() - 1) == 0 ? name.data() : "";
-}
 
 bool lives(const SessionImage& image, const std::string& host) {
   const penstock_session_header& header = image.header();
@@ -252,15 +248,39 @@ bool read_kernel_io(std::uint32_t pid, penstock_kernel_io& io) {
   return any;
 }
 
-std::uint64_t process_start(std::uint32_t pid) {
+namespace {
+
+// What /proc/PID/stat says behind the program's name, which may hold anything: from field 3 on.
+std::string stat_of(std::uint32_t pid) {
   std::ifstream in(fmt::format("/proc/{}/stat", pid));
   std::string text;
   std::getline(in, text);
-  const std::size_t name_end = text.rfind(')');  // a program's name may hold anything
-  if (name_end == std::string::npos) return 0;
-  std::size_t at = name_end;
-  for (int field = 2; field < 22 && at != std::string::npos; ++field) at = text.find(' ', at + 1);
-  return at == std::string::npos ? 0 : std::strtoull(text.c_str() + at, nullptr, 10);
+  const std::size_t name_end = text.rfind(')');
+  return name_end == std::string::npos || name_end + 2 > text.size() ? "" : text.substr(name_end + 2);
+}
+
+std::uint64_t start_in(const std::string& stat) {
+  std::size_t at = 0;
+  for (int field = 3; field < 22 && at != std::string::npos; ++field) at = stat.find(' ', at + 1);
+  return stat.empty() || at == std::string::npos ? 0 : std::strtoull(stat.c_str() + at, nullptr, 10);
+}
+
+}  // namespace
+
+std::string this_host() {
+  // As the library writes it: cut to the header's field.
+  std::array<char, sizeof(penstock_session_header::host)> name{};
+  ::gethostname(name.data(), name.size() - 1);
+  return name.data();
+}
+
+std::uint64_t process_start(std::uint32_t pid) {
+  return start_in(stat_of(pid));
+}
+
+bool process_runs(std::uint32_t pid, std::uint64_t start) {
+  const std::string stat = stat_of(pid);
+  return start != 0 && start_in(stat) == start && stat[0] != 'Z' && stat[0] != 'X';
 }
 
 }  // namespace penstock

@@ -213,6 +213,15 @@ void append_session_json(std::string& out, const Session& session, const Session
   seconds(out, "io_s", summary.io_s * 1e9);
   text_member(out, "io_time", summary.io_is_union ? "union over threads" : "sum over threads");
   times(out, all);
+  key(out, "calls_kept");
+  out += '{';
+  const SegmentFacts none;
+  const SegmentFacts& kept = summary.segments ? *summary.segments : none;
+  number(out, "calls", kept.segments);
+  number(out, "first_ns", kept.first_ns);
+  number(out, "last_ns", kept.last_ns);
+  close(out);
+  out += ", ";
   number(out, "dropped", summary.drops.records + summary.drops.operations);
   key(out, "drops");
   out += '{';

@@ -93,6 +93,11 @@ Result<void> write_session_page(const Session& session, const FileSums& sums, co
   if (report.summary.segments) {
     time += state.place(rate_chart(*report.summary.segments, output));
     time += peak_html(*report.summary.segments, output);
+    if (report.summary.drops.segments > 0)
+      time += "<p>" +
+              report::escape("Not drawn are " + dropped_calls_words(report.summary.drops) +
+                             ", which were dropped.") +
+              "</p>\n";
   } else {
     time +=
         "<p>What moved when was not kept: <code>penstock profile run --trace</code> keeps every call.</p>\n";

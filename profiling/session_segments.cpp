@@ -84,10 +84,12 @@ SegmentFacts look_at_segments(const Session& session, const std::function<bool(s
   IntervalUnion busy;
   each_segment(session, [&](const penstock_segment& segment, const SessionImage& image) {
     if (segment.call >= PENSTOCK_CALLS || segment.layer >= PENSTOCK_LAYERS || !wanted(segment.file)) return;
-    ++facts.segments;
     const SessionClock& clock = image.view().clock();
     const std::int64_t begin = clock.realtime_ns(clock.monotonic_ns(segment.begin_ticks));
     const std::int64_t end = clock.realtime_ns(clock.monotonic_ns(segment.end_ticks));
+    facts.first_ns = facts.segments == 0 ? begin : std::min(facts.first_ns, begin);
+    facts.last_ns = facts.segments == 0 ? end : std::max(facts.last_ns, end);
+    ++facts.segments;
     busy.add(begin, end);
     const bool moves = segment.call == PENSTOCK_CALL_READ || segment.call == PENSTOCK_CALL_WRITE;
     if (!moves || segment.failed != 0 || segment.layer == PENSTOCK_MPIIO || segment.layer == PENSTOCK_HDF5)

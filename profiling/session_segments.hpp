@@ -39,7 +39,9 @@ void spread(std::vector<double>& series, double interval_s, double begin_s, doub
 struct SegmentFacts {
   std::uint64_t segments = 0;
   std::uint64_t reads_and_writes = 0;
-  double io_s = 0;  // at least one thread of any process was in a call
+  double io_s = 0;            // at least one thread of any process was in a call
+  std::int64_t first_ns = 0;  // realtime: the first call's begin, the last one's end
+  std::int64_t last_ns = 0;
   double interval_s = 1;
   std::vector<double> bytes_read;  // in each interval since the session's begin
   std::vector<double> bytes_written;

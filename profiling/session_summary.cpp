@@ -34,11 +34,6 @@ void look_at_images(const Session& session, SessionSummary& summary) {
         sessions.try_emplace(image->path().parent_path(), Interval{INT64_MAX, INT64_MIN}).first->second;
     whole = {std::min(whole.begin, header.begin_realtime_ns), std::max(whole.end, image_end_ns)};
     summary.python = summary.python || image->is_python();
-    summary.drops.records += header.dropped_records;
-    summary.drops.operations += header.dropped_operations;
-    summary.drops.segments += header.dropped_segments;
-    summary.drops.spans += header.dropped_spans;
-    summary.drops.unnamed += header.unnamed;
   }
   summary.span_s = std::max(0.0, (static_cast<double>(end_ns) - static_cast<double>(summary.begin_ns)) / 1e9);
   summary.wall_s = summary.span_s;
@@ -58,6 +53,24 @@ bool has_segments(const Session& session) {
 }
 
 }  // namespace
+
+Drops drops_of(const Session& session) {
+  Drops drops;
+  for (const auto& image : session.images) {
+    const penstock_session_header& header = image->header();
+    drops.records += header.dropped_records;
+    drops.operations += header.dropped_operations;
+    drops.segments += header.dropped_segments;
+    drops.spans += header.dropped_spans;
+    drops.unnamed += header.unnamed;
+    const auto& blocks = image->view().blocks();
+    drops.oldest_segments =
+        drops.oldest_segments || std::any_of(blocks.begin(), blocks.end(), [](const SessionBlock& block) {
+          return block.kind == PENSTOCK_BLOCK_SEGMENTS && block.renewed != 0;
+        });
+  }
+  return drops;
+}
 
 void FilesSum::add(const FileSum& file) {
   (file.kind == PENSTOCK_DIRECTORY ? directories : files) += 1;
@@ -104,6 +117,7 @@ SessionSummary summarise(const Session& session, const FileSums& sums, const Ses
                          const PlacedEach& also) {
   SessionSummary summary;
   look_at_images(session, summary);
+  summary.drops = drops_of(session);
   std::vector<Part> parts(summing_threads());
   each_in_threads(
       sums, filter,

@@ -30,9 +30,12 @@ struct Drops {
   std::uint64_t records = 0;
   std::uint64_t operations = 0;
   std::uint64_t segments = 0;
+  bool oldest_segments = false;  // some of these gave way to newer ones
   std::uint64_t spans = 0;
   std::uint64_t unnamed = 0;  // operations: they are counted, but to no file
 };
+
+Drops drops_of(const Session& session);
 
 struct SessionSummary {
   FilesSum in;

@@ -81,6 +81,8 @@ std::uint64_t SessionBytes::append(penstock_block_kind kind, std::size_t entry_b
                                    .entry_bytes = static_cast<std::uint16_t>(entry_bytes),
                                    .bytes = block,
                                    .used = 0,
+                                   .renewed = 0,
+                                   .next = 0,
                                    .reserved = {}};
     header().file_end = bytes_.size();
     at = open_.insert_or_assign(std::pair(kind, entry_bytes), offset).first;

@@ -133,7 +133,7 @@ std::string missing_text(const Session& session, const SessionSummary& summary) 
   else if (drops.operations > 0)
     add(fmt::format("what {} did (of rings that are entered without libc, most often)",
                     counted(drops.operations, "operation", "operations")));
-  if (drops.segments > 0) add(fmt::format("{} of the trace", counted(drops.segments, "call", "calls")));
+  if (drops.segments > 0) add(dropped_calls_words(drops));
   if (drops.spans > 0) add(counted(drops.spans, "span", "spans"));
   if (drops.unnamed > 0)
     add(fmt::format("the names of the files of {}", counted(drops.unnamed, "operation", "operations")));
@@ -165,6 +165,15 @@ std::string end_text(const Session& session, const SessionSummary& summary) {
   return text;
 }
 
+// Where the trace was on for a part of the run alone, or the oldest calls are gone.
+std::string kept_text(const SessionSummary& summary) {
+  const SegmentFacts& kept = *summary.segments;
+  const auto seconds = [](std::int64_t ns) { return format_seconds(static_cast<double>(ns) / 1e9); };
+  return fmt::format("{}, from {} after the begin on, within {}", counted(kept.segments, "call", "calls"),
+                     seconds(std::max<std::int64_t>(0, kept.first_ns - summary.begin_ns)),
+                     seconds(std::max<std::int64_t>(0, kept.last_ns - kept.first_ns)));
+}
+
 bool is_there(std::string_view path) {
   struct stat status {};
   return ::lstat(std::string(path).c_str(), &status) == 0;
@@ -182,6 +191,11 @@ std::string printable_path(std::string_view path) {
   for (char& c : out)
     if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f) c = '?';
   return out;
+}
+
+std::string dropped_calls_words(const Drops& drops) {
+  return fmt::format("{} of the trace{}", counted(drops.segments, "call", "calls"),
+                     drops.oldest_segments ? ", the oldest (--trace-limit)" : "");
 }
 
 std::string rate_words(double bytes_per_s, const Output& output) {
@@ -230,6 +244,7 @@ std::vector<Fact> session_facts(const Session& session, const SessionSummary& su
                    fmt::format("{} ({})", format_seconds(summary.io_s),
                                summary.io_is_union ? "during which at least one thread was in a call"
                                                    : "added over threads; --trace tells when they overlap")});
+  if (summary.segments && summary.segments->segments > 0) facts.push_back({"calls kept", kept_text(summary)});
   if (std::string text = pattern(all); !text.empty()) facts.push_back({"pattern", std::move(text)});
   facts.push_back({"coverage", coverage_text(session, summary.coverage, output)});
   if (summary.left_out.files + summary.left_out.directories > 0)

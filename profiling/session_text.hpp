@@ -37,6 +37,8 @@ std::string printable_path(std::string_view path);
 
 // "20 more not shown"; "" where all are.
 std::string not_shown_text(const Rows& rows);
+// "5,461 calls of the trace, the oldest (--trace-limit)".
+std::string dropped_calls_words(const Drops& drops);
 // A rate in the usual unit, or where that would be a small fraction in one that suits it.
 std::string rate_words(double bytes_per_s, const Output& output);
 // How much of what the kernel counted as `word` ("read", "written") was seen: a share of it, or where only

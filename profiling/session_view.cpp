@@ -1,6 +1,8 @@
 #include "profiling/session_view.hpp"
 
 #include <algorithm>
+#include <atomic>
+#include <bit>
 #include <cmath>
 #include <cstring>
 #include <span>
@@ -48,6 +50,19 @@ Result<void> check_header(const penstock_session_header& header) {
 }
 
 }  // namespace
+
+std::uint64_t renewals_of(const std::byte* block) {
+  // Its own process writes there meanwhile: it is read again each time, behind all that was read before, and
+  // before all that is read later.
+  std::uint64_t renewed = 0;
+  std::atomic_thread_fence(std::memory_order_acquire);
+  const auto* const from =
+      reinterpret_cast<const volatile unsigned char*>(block + offsetof(penstock_block, renewed));
+  for (unsigned i = 0; i < sizeof renewed; ++i)
+    renewed |= std::uint64_t{from[i]} << (std::endian::native == std::endian::little ? 8 * i : 56 - 8 * i);
+  std::atomic_thread_fence(std::memory_order_acquire);
+  return renewed;
+}
 
 SessionClock::SessionClock(const penstock_session_header& header)
     : begin_(header.begin), begin_realtime_ns_(header.begin_realtime_ns) {
@@ -127,6 +142,7 @@ void SessionView::find_blocks(const NextData& next_data) {
       if (data > at) at += (data - at) / granule * granule;
       if (end - at < sizeof(penstock_block)) return;
     }
+    const std::uint64_t renewed = renewals_of(bytes_.data() + at);
     const auto head = copy_at<penstock_block>(bytes_, at);
     const std::uint64_t there = bytes_.size() - at;
     if (head.magic != PENSTOCK_BLOCK_MAGIC || head.bytes < granule || head.bytes % granule != 0) {
@@ -138,6 +154,7 @@ void SessionView::find_blocks(const NextData& next_data) {
     block.kind = head.kind;
     block.entry_bytes = head.entry_bytes;
     block.offset = at;
+    block.renewed = renewed;
     block.bytes = std::min(head.bytes, there);
     block.entries = bytes_.subspan(at + sizeof head, std::min(head.used, block.bytes - sizeof head));
     if (head.kind != PENSTOCK_BLOCK_FREE) blocks_.push_back(block);

@@ -24,8 +24,13 @@ struct SessionBlock {
   std::uint64_t offset = 0;            // of the block, in the file
   std::uint64_t bytes = 0;             // of the block, those that the file has
   std::size_t entry_bytes = 0;         // as its writer says; 0 where entries have sizes of their own
+  std::uint64_t renewed = 0;           // as its header said before `entries` were told
   std::span<const std::byte> entries;  // whole ones, as far as their writer says
 };
+
+// How often the writer has emptied the block that begins there, now: what was read of it before holds if
+// this has not changed.
+std::uint64_t renewals_of(const std::byte* block);
 
 // The line from ticks to CLOCK_MONOTONIC, and from there to CLOCK_REALTIME.
 class SessionClock {
@@ -118,6 +123,9 @@ void SessionView::each_in(const SessionBlock& block, Each each) {
   for (std::size_t at = 0; at + step <= block.entries.size(); at += step) {
     Entry entry{};
     std::memcpy(&entry, block.entries.data() + at, step < sizeof entry ? step : sizeof entry);
+    if (block.kind == PENSTOCK_BLOCK_SEGMENTS &&
+        renewals_of(block.entries.data() - sizeof(penstock_block)) != block.renewed)
+      return;  // the rest has given way to newer ones
     each(static_cast<const Entry&>(entry), block.offset + sizeof(penstock_block) + at);
   }
 }

@@ -7,8 +7,11 @@
 //   again at the end penstock_io_calls small DIR CALLS              open, fstat, read, close of as many files
 //   of DIR, which `make` made penstock_io_calls make DIR FILES penstock_io_calls logged FILE CALLS LOG reads
 //   of 100 bytes, each followed by how many there have been, durably in LOG
+//   penstock_io_calls slices FILE MS SLICE         as pread, for so many milliseconds; says of each slice of
+//   so many, in FILE.PID.slices: begin and end (ns since 1970), calls, processor time in ns
 #include <fcntl.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <array>
@@ -108,6 +111,56 @@ void read_small_files(const std::string& folder, std::uint64_t files) {
   say(begin, files);
 }
 
+std::int64_t clock_ns(clockid_t clock) {
+  timespec now{};
+  ::clock_gettime(clock, &now);
+  return now.tv_sec * std::int64_t{1'000'000'000} + now.tv_nsec;
+}
+
+void pread_in_slices(const std::string& path, std::uint64_t total_ms, std::uint64_t slice_ms) {
+  constexpr std::uint64_t kCalls = 256;  // between two looks at the clock
+  struct Slice {
+    std::int64_t begin;
+    std::int64_t end;
+    std::uint64_t calls;
+    std::int64_t processor;
+  };
+  const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  struct stat about {};
+  if (fd < 0 || ::fstat(fd, &about) != 0) fail(path);
+  const auto blocks = static_cast<std::uint64_t>(about.st_size) / kBlock;
+  alignas(kBlock) std::array<char, kBlock> block;
+  std::uint64_t place = static_cast<std::uint64_t>(::getpid());
+  std::vector<Slice> slices;
+  slices.reserve(total_ms / slice_ms + 16);
+  const std::int64_t over = clock_ns(CLOCK_REALTIME) + static_cast<std::int64_t>(total_ms) * 1'000'000;
+  while (slices.empty() || slices.back().end < over) {
+    const std::int64_t processor = clock_ns(CLOCK_PROCESS_CPUTIME_ID);
+    Slice slice{clock_ns(CLOCK_REALTIME), 0, 0, 0};
+    const std::int64_t due = slice.begin + static_cast<std::int64_t>(slice_ms) * 1'000'000;
+    while (slice.end < due) {
+      for (std::uint64_t i = 0; i < kCalls; ++i) {
+        place = place * 6364136223846793005U + 1442695040888963407U;
+        const std::uint64_t at = (place >> 33U) % blocks * kBlock;
+        if (::pread(fd, block.data(), kBlock, static_cast<off_t>(at)) != static_cast<ssize_t>(kBlock))
+          fail(path);
+      }
+      slice.calls += kCalls;
+      slice.end = clock_ns(CLOCK_REALTIME);
+    }
+    slice.processor = clock_ns(CLOCK_PROCESS_CPUTIME_ID) - processor;
+    slices.push_back(slice);
+  }
+  // Ranks of a job share an output that may cut their lines.
+  std::FILE* said = std::fopen((path + "." + std::to_string(::getpid()) + ".slices").c_str(), "w");
+  if (said == nullptr) fail(path);
+  for (const Slice& slice : slices)
+    std::fprintf(said, "%lld %lld %llu %lld\n", static_cast<long long>(slice.begin),
+                 static_cast<long long>(slice.end), static_cast<unsigned long long>(slice.calls),
+                 static_cast<long long>(slice.processor));
+  if (std::fclose(said) != 0) fail(path);
+}
+
 // Until it is killed, or has made so many.
 void read_and_log(const std::string& path, std::uint64_t calls, const std::string& log_path) {
   const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
@@ -125,8 +178,10 @@ void read_and_log(const std::string& path, std::uint64_t calls, const std::strin
 
 int main(int count, char** words) {
   if (count < 4) {
-    std::fputs("usage: penstock_io_calls pread|fread|small|make|logged PATH CALLS [THREADS|BYTES|LOG]\n",
-               stderr);
+    std::fputs(
+        "usage: penstock_io_calls pread|fread|small|make|logged|slices PATH CALLS "
+        "[THREADS|BYTES|LOG|SLICE]\n",
+        stderr);
     return 2;
   }
   const std::string_view kind = words[1];
@@ -136,6 +191,7 @@ int main(int count, char** words) {
   if (kind == "pread") pread_on_threads(path, calls, more == 0 ? 1 : static_cast<unsigned>(more));
   if (kind == "fread") fread_pieces(path, calls, more == 0 ? 64 : more);
   if (kind == "small") read_small_files(path, calls);
+  if (kind == "slices") pread_in_slices(path, calls, more == 0 ? 50 : more);
   if (kind == "logged") read_and_log(path, calls, count > 4 ? words[4] : path + ".log");
   if (kind == "make") make_small_files(path, calls);
   return 0;

@@ -201,10 +201,11 @@ Result<penstock_request> load_library(const Target& target, const std::string& l
 }  // namespace
 
 Result<Attached> attach_to(const Target& target, const std::string& library,
-                           const std::filesystem::path& folder, bool trace) {
+                           const std::filesystem::path& folder, const KeptCalls& trace) {
   penstock_request request{};
   request.asked = PENSTOCK_ASKED_ATTACH;
-  request.trace = trace ? 1 : 0;
+  request.trace = trace.on ? 1 : 0;
+  if (trace.limit) request.trace_limit = *trace.limit == 0 ? PENSTOCK_NO_TRACE_LIMIT : *trace.limit;
   if (folder.string().size() >= sizeof request.folder)
     return make_error(Errc::invalid_argument, fmt::format("the path of '{}' is too long", folder.string()));
   folder.string().copy(request.folder, sizeof request.folder - 1);

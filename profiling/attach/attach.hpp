@@ -5,6 +5,7 @@
 #include <chrono>
 #include <cstdint>
 #include <filesystem>
+#include <optional>
 #include <string>
 
 #include "io_backends/base/result.hpp"
@@ -17,10 +18,14 @@ struct Attached {
   std::uint64_t objects = 0;
   std::chrono::nanoseconds stopped{0};  // the one thread that was
 };
+struct KeptCalls {
+  bool on = false;
+  std::optional<std::uint64_t> limit;  // bytes; 0: none; not given: what the library takes by itself
+};
 // Its session begins in `folder` (absolute, empty, its owner's). already_exists where it is watched;
 // timed_out where no thread of it came to a place from which that could be done.
 Result<Attached> attach_to(const Target& target, const std::string& library,
-                           const std::filesystem::path& folder, bool trace);
+                           const std::filesystem::path& folder, const KeptCalls& trace);
 
 struct Detached {
   std::uint64_t slots = 0;  // that hold their first value again

@@ -130,11 +130,13 @@ int cut(penstock_begun begun) noexcept {
     memcpy(folder, session.folder, sizeof(folder));
     const char* before = session.base;
     const bool segments = segments_wanted();
+    const std::uint64_t trace_limit = session.header->trace_limit;
     stop_session();
     const penstock_kernel_io counted = session.header->kernel_end;
     const bool known = session.header->kernel_end_known != 0;
     const bool begins = begin_session(folder, begun, segments, known ? &counted : nullptr);
     if (begins) {
+      session.header->trace_limit = trace_limit;
       take_names_along(before);
     } else {
       session.state.store(SessionState::off, std::memory_order_release);
@@ -241,6 +243,9 @@ void attach(penstock_request& request) noexcept {
     return;
   }
   attached = true;
+  if (request.trace_limit != 0) {
+    session.header->trace_limit = request.trace_limit == PENSTOCK_NO_TRACE_LIMIT ? 0 : request.trace_limit;
+  }
   if (is_preloaded()) {
     return;
   }

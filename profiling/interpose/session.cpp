@@ -6,13 +6,10 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/resource.h>
-#include <sys/stat.h>
-#include <sys/uio.h>
-#include <sys/vfs.h>
 #include <unistd.h>
 
-#include "profiling/interpose/owned_lock.hpp"
+#include "profiling/interpose/segment_blocks.hpp"
+#include "profiling/interpose/session_file.hpp"
 #include "profiling/interpose/system.hpp"
 #include "profiling/interpose/ticks.hpp"
 
@@ -22,33 +19,6 @@ constinit Session session;
 constinit std::atomic<bool> session_changes{false};
 
 namespace {
-
-constexpr std::uint64_t kFirstBytes = 8 * std::uint64_t{PENSTOCK_BLOCK_GRANULE};
-// What has just been written is still in the processor's cache when the first records come to stand there;
-// but each growth is a mapping of its own, of which a process has some ten thousands.
-constexpr std::uint64_t kUsualGrowth = 512U << 10U;
-constexpr std::uint64_t kMostGrowth = 16U << 20U;
-constexpr std::uint64_t kMostReserved = std::uint64_t{1} << 38U;
-constexpr std::uint64_t kLeastReserved = 4U << 20U;
-
-// What only the thread that holds the lock touches.
-struct File {
-  char path[1152] = {};
-  std::uint64_t reserved = 0;
-  std::uint64_t bytes = 0;  // that the file has and that are mapped
-  std::uint64_t limit = 0;  // the file does not grow beyond
-  std::uint64_t ticks_per_s = 0;
-  dev_t device = 0;
-  ino_t number = 0;
-  std::uint64_t own_read = 0;       // bytes that the kernel adds to rchar for what is read here
-  std::uint64_t own_written = 0;    // and to wchar
-  std::uint64_t read_to_begin = 0;  // of the former, since this file was begun to be
-  bool in_memory = false;           // it lies on tmpfs
-  penstock_block* events = nullptr;
-};
-constinit File file;
-constinit OwnedLock file_lock;
-constinit int failure = 0;  // errno of the last file that could not be begun
 
 void copy_text(char* to, std::size_t room, const char* from) noexcept {
   const std::size_t length = strnlen(from, room - 1);
@@ -104,133 +74,6 @@ std::uint64_t process_start() noexcept {
   return at == nullptr ? 0 : strtoull(at, nullptr, 10);
 }
 
-bool reserve() noexcept {
-  // Where the program's addresses are limited, little of them is ours.
-  rlimit limit{};
-  std::uint64_t most = kMostReserved;
-  if (system_call(SYS_prlimit64, 0, RLIMIT_AS, 0, word(&limit)) == 0 && limit.rlim_cur != RLIM_INFINITY) {
-    most = limit.rlim_cur / 16 / PENSTOCK_BLOCK_GRANULE * PENSTOCK_BLOCK_GRANULE;
-  }
-  for (std::uint64_t bytes = most; bytes >= kLeastReserved;
-       bytes = bytes / 4 / PENSTOCK_BLOCK_GRANULE * PENSTOCK_BLOCK_GRANULE) {
-    const long at = system_call(SYS_mmap, 0, static_cast<long>(bytes), PROT_NONE,
-                                MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    if (at > 0 || at < -4095) {
-      session.base = reinterpret_cast<char*>(at);
-      file.reserved = bytes;
-      return true;
-    }
-  }
-  return false;
-}
-
-// The session's file, by its name: no descriptor is kept, since programs close all they find. It is the same
-// file only if it has the same number on the same device: the name may mean another one by now (chroot, a
-// mount).
-long open_own(int flags) noexcept {
-  long fd = system_call(SYS_openat, AT_FDCWD, word(file.path), O_RDWR | O_CLOEXEC | O_NOFOLLOW | flags, 0600);
-  if (fd >= 0 && fd <= STDERR_FILENO) {  // these numbers are what somebody is about to open
-    const long higher = system_call(SYS_fcntl, fd, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
-    system_call(SYS_close, fd);
-    fd = higher;
-  }
-  if (fd < 0) {
-    return fd;
-  }
-  struct stat about {};
-  const bool known = system_call(SYS_fstat, fd, word(&about)) == 0;
-  if (known && (flags & O_CREAT) != 0) {
-    file.device = about.st_dev;
-    file.number = about.st_ino;
-    system_call(SYS_fchmod, fd, 0600);  // whatever the umask is
-  } else if (!known || file.device != about.st_dev || file.number != about.st_ino) {
-    system_call(SYS_close, fd);
-    return -ENOENT;
-  }
-  return fd;
-}
-
-// Writes so many zeros there, which takes their place on the device and half the time of pages that are first
-// touched in a mapping.
-bool write_zeros(long fd, std::uint64_t from, std::uint64_t bytes) noexcept {
-  static const char zeros[PENSTOCK_BLOCK_GRANULE] = {};
-  constexpr std::size_t kAtOnce = 64;
-  iovec pieces[kAtOnce];
-  for (std::uint64_t done = 0; done < bytes;) {
-    std::size_t count = 0;
-    for (std::uint64_t left = bytes - done; left != 0 && count < kAtOnce; ++count) {
-      const std::uint64_t piece = left < sizeof(zeros) ? left : sizeof(zeros);
-      pieces[count] = {.iov_base = const_cast<char*>(zeros), .iov_len = piece};
-      left -= piece;
-    }
-    const long n = system_call(SYS_pwritev, fd, word(pieces), static_cast<long>(count),
-                               static_cast<long>(from + done), 0);
-    if (n == -EINTR) {
-      continue;
-    }
-    if (n <= 0) {
-      return false;
-    }
-    done += static_cast<std::uint64_t>(n);
-    file.own_written += static_cast<std::uint64_t>(n);
-    if (session.header != nullptr && file.bytes != 0) {
-      session.header->kernel_begin.wchar += static_cast<std::uint64_t>(n);  // it is not the program's
-    }
-  }
-  return true;
-}
-
-// Maps pages, ready for writes, before the program waits for each of them. Kernels before 5.14 cannot be
-// asked to; where files lie in memory they map a stretch of those that are there at the first look at one.
-void touch(char* at, std::uint64_t bytes) noexcept {
-#ifdef MADV_POPULATE_WRITE
-  if (system_call(SYS_madvise, word(at), static_cast<long>(bytes), MADV_POPULATE_WRITE) == 0) {
-    return;
-  }
-#endif
-  constexpr std::uint64_t kStretch = 65536;  // fault_around_bytes
-  for (std::uint64_t i = 0; file.in_memory && i < bytes; i += kStretch) {
-    static_cast<void>(*static_cast<const volatile char*>(at + i));
-  }
-}
-
-// Makes the file so long, with its place on the device, and maps what is new. Raw calls, for mmap itself is
-// wrapped.
-bool grow_to(std::uint64_t bytes, int flags) noexcept {
-  // A file that grows beyond what the program may write would end it by SIGXFSZ.
-  rlimit most{};
-  if (bytes > file.reserved || bytes > file.limit ||
-      (system_call(SYS_prlimit64, 0, RLIMIT_FSIZE, 0, word(&most)) == 0 && bytes > most.rlim_cur)) {
-    return false;
-  }
-  const long fd = open_own(flags);
-  if (fd < 0) {
-    failure = static_cast<int>(-fd);
-    return false;
-  }
-  if ((flags & O_CREAT) != 0) {
-    constexpr decltype(statfs::f_type) kTmpfs = 0x01021994;
-    struct statfs about {};
-    file.in_memory = system_call(SYS_fstatfs, fd, word(&about)) == 0 && about.f_type == kTmpfs;
-  }
-  const std::uint64_t growth = bytes - file.bytes;
-  char* fresh = session.base + file.bytes;
-  bool grown = write_zeros(fd, file.bytes, growth);
-  if (grown) {
-    const long at = system_call(SYS_mmap, word(fresh), static_cast<long>(growth), PROT_READ | PROT_WRITE,
-                                MAP_SHARED | MAP_FIXED, fd, static_cast<long>(file.bytes));
-    grown = at > 0 || at < -4095;
-  }
-  if (grown) {
-    touch(fresh, growth);
-    file.bytes = bytes;
-  } else {
-    system_call(SYS_ftruncate, fd, static_cast<long>(file.bytes));  // what there was room for is not kept
-  }
-  system_call(SYS_close, fd);
-  return grown;
-}
-
 std::uint32_t from_environment(const char* a, const char* b) noexcept {
   for (const char* name : {a, b}) {
     if (const char* value = getenv(name); value != nullptr && *value != 0) {
@@ -240,7 +83,9 @@ std::uint32_t from_environment(const char* a, const char* b) noexcept {
   return 0;
 }
 
-void fill_header(bool forked) noexcept {
+// `parents`: of a fork's parent, which is still mapped; else null.
+void fill_header(const penstock_session_header* parents) noexcept {
+  const bool forked = parents != nullptr;
   penstock_session_header& h = *session.header;
   h.version = PENSTOCK_SESSION_VERSION;
   h.byte_order = PENSTOCK_SESSION_BYTE_ORDER;
@@ -269,7 +114,15 @@ void fill_header(bool forked) noexcept {
   }
   h.kernel_begin.rchar += file.own_read;
   h.kernel_begin.wchar += forked ? file.own_written : 0;
-  h.control = wants_segments() ? 1 : 0;
+  // What was asked of the parent holds for the child, also what is asked until now; but not of a file that
+  // the parent has left for another one.
+  const std::uint32_t parents_state =
+      forked ? __atomic_load_n(&parents->state, __ATOMIC_RELAXED) : std::uint32_t{PENSTOCK_STOPPED};
+  const bool inherits = parents_state == PENSTOCK_RUNNING || parents_state == PENSTOCK_ENDED;
+  const bool segments =
+      inherits ? (__atomic_load_n(&parents->control, __ATOMIC_RELAXED) & 1U) != 0 : wants_segments();
+  h.control = segments ? 1 : 0;
+  h.trace_limit = forked ? parents->trace_limit : trace_limit_of_environment();
   memcpy(h.magic, PENSTOCK_SESSION_MAGIC, sizeof(h.magic));  // last: from now on it is one
 }
 
@@ -280,6 +133,7 @@ bool begin_file(bool forked) noexcept {
   file.own_written = 0;
   file.read_to_begin = 0;
   file.events = nullptr;
+  file.segment_bytes = file.oldest_full = file.newest_full = 0;
   char* const before = session.base;
   const char* limit = getenv("PENSTOCK_PROFILE_LIMIT");
   file.limit = limit != nullptr ? strtoull(limit, nullptr, 10) : ~std::uint64_t{0};
@@ -295,25 +149,10 @@ bool begin_file(bool forked) noexcept {
     session.base = before;
     return false;
   }
+  const penstock_session_header* parents = forked ? session.header : nullptr;
   session.header = reinterpret_cast<penstock_session_header*>(session.base);
-  fill_header(forked);
+  fill_header(parents);
   return true;
-}
-
-// Who comes later grows the file again. The lock is held.
-void give_back_spare_room() noexcept {
-  const std::uint64_t end = session.header->file_end;
-  const long fd = end < file.bytes ? open_own(0) : -1;
-  if (fd >= 0) {
-    if (system_call(SYS_ftruncate, fd, static_cast<long>(end)) == 0) {
-      file.bytes = end;
-    }
-    system_call(SYS_close, fd);
-  }
-}
-
-std::uint64_t whole_granules(std::uint64_t bytes) noexcept {
-  return (bytes + PENSTOCK_BLOCK_GRANULE - 1) / PENSTOCK_BLOCK_GRANULE * PENSTOCK_BLOCK_GRANULE;
 }
 
 }  // namespace
@@ -417,47 +256,6 @@ bool begin_forked(void (*take_along)(const char* parents_base)) noexcept {
   system_call(SYS_munmap, word(parents), static_cast<long>(parents_bytes));
   session.state.store(begun ? SessionState::running : SessionState::off, std::memory_order_release);
   return begun;
-}
-
-namespace {
-
-// Who was cloned past all wrappers has its parent's memory, but not its file.
-bool is_own_session() noexcept {
-  return session.header->pid == static_cast<std::uint32_t>(system_call(SYS_getpid));
-}
-
-// The lock is held.
-penstock_block* add_block(penstock_block_kind kind, std::uint16_t entry_bytes, std::uint64_t bytes) noexcept {
-  if (!is_own_session()) {
-    return nullptr;
-  }
-  const std::uint64_t whole = whole_granules(bytes + sizeof(penstock_block));
-  const std::uint64_t at = session.header->file_end;
-  if (at + whole > file.bytes) {
-    std::uint64_t growth = file.bytes / 4;
-    growth = growth > kUsualGrowth ? kUsualGrowth : growth;
-    growth = growth < file.bytes / 64 ? file.bytes / 64 : growth;
-    growth = whole_granules(growth > kMostGrowth ? kMostGrowth : growth);
-    growth = growth < whole ? whole : growth;
-    if (!grow_to(file.bytes + growth, 0) && !grow_to(at + whole, 0)) {
-      return nullptr;
-    }
-  }
-  auto* block = at_offset<penstock_block>(at);
-  block->bytes = whole;
-  block->used = 0;
-  block->entry_bytes = entry_bytes;
-  block->kind = static_cast<std::uint16_t>(kind);
-  __atomic_store_n(&block->magic, PENSTOCK_BLOCK_MAGIC, __ATOMIC_RELEASE);
-  __atomic_store_n(&session.header->file_end, at + whole, __ATOMIC_RELEASE);
-  return block;
-}
-
-}  // namespace
-
-penstock_block* new_block(penstock_block_kind kind, std::uint16_t entry_bytes, std::uint64_t bytes) noexcept {
-  const Hold hold(file_lock);
-  return hold.held() ? add_block(kind, entry_bytes, bytes) : nullptr;
 }
 
 namespace {

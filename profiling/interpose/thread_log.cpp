@@ -8,6 +8,7 @@
 #include "profiling/interpose/log_parts.hpp"
 #include "profiling/interpose/paths.hpp"
 #include "profiling/interpose/private_memory.hpp"
+#include "profiling/interpose/segment_blocks.hpp"
 #include "profiling/interpose/ticks.hpp"
 
 namespace penstock::interpose {
@@ -328,11 +329,23 @@ penstock_counters* find_counters(ThreadLog& log, int fd, penstock_layer layer, p
   return c;
 }
 
+namespace {
+
+[[gnu::cold]] penstock_block* another_segment_block(ThreadLog& log) noexcept {
+  penstock_block* block = log.retired ? nullptr : next_segment_block(log.segments, log.segments_bytes);
+  if (block != nullptr) {
+    log.segments = block;
+    log.segments_bytes = block->bytes;
+  }
+  return block;
+}
+
+}  // namespace
+
 void add_segment(ThreadLog& log, std::uint64_t file, const Operation& operation) noexcept {
   penstock_block* block = log.segments;
   if (room_left(block) < sizeof(penstock_segment)) {
-    block = with_room(log, log.segments, log.segments_bytes, PENSTOCK_BLOCK_SEGMENTS,
-                      sizeof(penstock_segment), sizeof(penstock_segment));
+    block = another_segment_block(log);
     if (block == nullptr) {
       count_drop(session.header->dropped_segments);
       return;

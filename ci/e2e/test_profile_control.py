@@ -1,0 +1,408 @@
+#!/usr/bin/env python3
+"""Tracing on demand: what runs under the profiler is armed and disarmed from outside, keeps so many calls and no more, and is copied
+while it goes on. What is kept and what is counted is held against what the programs say that they did."""
+
+import json
+import os
+import pathlib
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import textwrap
+import time
+import unittest
+
+from penstock_cli import BUILD, PENSTOCK, SANITIZED, main
+
+LIBRARY = BUILD / "libpenstock_profile.so"
+MPI = os.environ | {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
+EDGE_NS = 300_000_000  # from the word in the page to the first call that obeys it, on a busy machine
+
+# Reads until it is told to end, or as often as it is told; says how often in the end.
+READER = textwrap.dedent("""
+    import os, signal, sys, time
+    path, count, pause = sys.argv[1], int(sys.argv[2]), float(sys.argv[3])
+    stop = []
+    signal.signal(signal.SIGTERM, lambda *_: stop.append(1))
+    fd = os.open(path, os.O_RDONLY)
+    done = 0
+    print("ready", flush=True)
+    while not stop and (count == 0 or done < count):
+        os.pread(fd, 100, done * 100)
+        done += 1
+        if pause:
+            time.sleep(pause)
+    print(done, flush=True)
+""")
+
+# One thread after the other, three at a time, each of so many reads; offsets tell which read it was.
+THREADS = textwrap.dedent("""
+    import os, sys, threading
+    path, threads, reads = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
+    fd = os.open(path, os.O_RDONLY)
+    def read(number):
+        for i in range(reads):
+            os.pread(fd, 100, (number * reads + i) * 100)
+    for first in range(0, threads, 3):
+        some = [threading.Thread(target=read, args=(number,)) for number in range(first, min(first + 3, threads))]
+        for thread in some: thread.start()
+        for thread in some: thread.join()
+""")
+
+# Forks and executes while somebody traces: each of them reads its own file.
+FAMILY = textwrap.dedent("""
+    import os, sys, time
+    def read(path, seconds):
+        fd = os.open(path, os.O_RDONLY)
+        end, done = time.monotonic() + seconds, 0
+        while time.monotonic() < end:
+            os.pread(fd, 10, 0)
+            done += 1
+            time.sleep(0.002)
+        os.close(fd)
+    folder = sys.argv[1]
+    if len(sys.argv) > 2:
+        read(folder + "/executed", float(sys.argv[2]))
+        sys.exit(0)
+    print("ready", flush=True)
+    sys.stdin.readline()
+    child = os.fork()
+    if child == 0:
+        read(folder + "/forked", 1.0)
+        os.execv(sys.executable, [sys.executable, sys.argv[0], folder, "2.5"])
+    read(folder + "/parent", 3.5)
+    os.waitpid(child, 0)
+""")
+
+
+def may_use_mpi():
+    if shutil.which("mpirun") is None:
+        return "no mpirun here"
+    done = subprocess.run(["mpirun", "--version"], capture_output=True, text=True, timeout=60, check=False)
+    return "" if "Open MPI" in done.stdout else "this mpirun is not Open MPI's"
+
+
+class ControlTest(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.maxDiff = None
+        if SANITIZED:
+            raise unittest.SkipTest("Python has no sanitizer's runtime")
+        if not LIBRARY.exists():
+            raise unittest.SkipTest("this build has no profiler")
+
+    def setUp(self):
+        self.folder = pathlib.Path(tempfile.mkdtemp(prefix="penstock-profile-control-")).resolve()
+        self.addCleanup(shutil.rmtree, self.folder, ignore_errors=True)
+        self.data = self.folder / "data"
+        self.data.write_bytes(bytes(4096))
+
+    def profile(self, *words, expect=0, **kwargs):
+        done = subprocess.run([PENSTOCK, "profile", *map(str, words)], capture_output=True, text=True, check=False, timeout=120, **kwargs)
+        self.assertEqual(done.returncode, expect, f"{words}: {done.stdout}{done.stderr}")
+        return done
+
+    def ask(self, *words, **kwargs):
+        return [json.loads(line) for line in self.profile(*words, "--json", **kwargs).stdout.splitlines()]
+
+    def report(self, session):
+        rows = self.ask("report", "--all", session)
+        return rows[0], {row["path"]: row for row in rows[1:] if row["kind"] == "file"}
+
+    def calls(self, session, path, name="read"):
+        """Of the trace: the calls of that name on that file, as events on the tracks of threads."""
+        out = self.folder / "trace.json"
+        self.profile("export", "--all", "--to", "chrome", session, "-o", out)
+        trace = json.loads(out.read_text())
+        return [event for event in trace["traceEvents"]
+                if event.get("ph") == "X" and event["name"] == name and event["args"].get("file") == str(path)], trace
+
+    def begin_ns(self, session):
+        return self.report(session)[0]["begin_ns"]
+
+    def start(self, words, session, *more, **kwargs):
+        """Under `profile run`, until it says ready."""
+        process = subprocess.Popen([PENSTOCK, "profile", "run", "-o", session, *more, "--", *map(str, words)], stdin=subprocess.PIPE,
+                                   stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, **kwargs)
+        self.addCleanup(self.end, process)
+        return process
+
+    def end(self, process):
+        if process.poll() is None:
+            process.terminate()
+            try:
+                process.wait(timeout=30)
+            except subprocess.TimeoutExpired:
+                process.kill()
+        process.wait()
+        process.stdin.close()
+        process.stdout.close()
+
+    def reader(self, session, count=0, pause=0.001, more=()):
+        process = self.start([sys.executable, "-c", READER, self.data, count, pause], session, *more)
+        self.assertEqual(process.stdout.readline(), "ready\n")
+        pid, = {int(file.name.split("-")[0]) for file in session.glob("*.session")}
+        return process, pid
+
+
+class Bounded(ControlTest):
+    def run_traced(self, script, *words, limit="128KiB"):
+        session = self.folder / "s"
+        self.profile("run", "--trace", "--trace-limit", limit, "-o", session, "--", sys.executable, "-c", script, self.data, *words)
+        return session
+
+    def test_the_oldest_calls_give_way_and_are_counted(self):
+        made = 20000
+        session = self.run_traced(READER, made, 0)
+        told, files = self.report(session)
+        self.assertEqual(files[str(self.data)]["reads"], made, "counters are never bounded")
+        reads, trace = self.calls(session, self.data)
+        kept = sorted(event["args"]["offset"] // 100 for event in reads)
+        self.assertGreater(len(kept), 1500)
+        self.assertLessEqual(len(kept), (128 << 10) // 48)
+        self.assertEqual(kept, list(range(made - len(kept), made)), "the last ones, and no gap")
+        # Every call of the program is either kept or counted as dropped: all of them are in the whole of the counters.
+        full = self.folder / "full"
+        self.profile("run", "--trace", "--trace-limit", "0", "-o", full, "--", sys.executable, "-c", READER, self.data, made, 0)
+        whole = self.report(full)[0]
+        self.assertEqual(whole["drops"]["segments"], 0)
+        self.assertAlmostEqual(told["drops"]["segments"] + told["calls_kept"]["calls"], whole["calls_kept"]["calls"], delta=20)
+        self.assertEqual(len(self.calls(full, self.data)[0]), made)
+        self.assertEqual(trace["otherData"]["calls_dropped"], told["drops"]["segments"])
+        self.assertIn("the oldest", self.profile("report", "--all", session).stdout)
+        self.assertIn("calls kept", self.profile("report", "--all", session).stdout)
+        self.profile("report", "--all", "--html", self.folder / "page.html", session)
+        self.assertIn("the oldest", (self.folder / "page.html").read_text())
+        self.assertIn("missing", self.profile("export", "--to", "chrome", session, "-o", self.folder / "t.json").stderr)
+        self.assertEqual(self.ask("export", "--to", "darshan", session, "-o", self.folder / "log")[0]["records"] > 0, True)
+        self.assertLess(sum(file.stat().st_size for file in session.glob("*.session")), 2 << 20)
+
+    def test_threads_that_come_and_go(self):
+        threads, reads = 300, 100
+        session = self.run_traced(THREADS, threads, reads)
+        told, files = self.report(session)
+        self.assertEqual(files[str(self.data)]["reads"], threads * reads)
+        events, _ = self.calls(session, self.data)
+        kept = sorted(event["args"]["offset"] // 100 for event in events)
+        self.assertEqual(len(kept), len(set(kept)))
+        # Three threads at a time may have a block beyond the limit.
+        self.assertLessEqual(len(kept), ((128 << 10) + 4 * 16384) // 48)
+        self.assertGreater(told["drops"]["segments"], threads * reads - len(kept) - 1)
+        self.assertEqual(kept[-1], threads * reads - 1)
+        # All of the last thousand are there, whoever made them.
+        self.assertEqual(kept[-1000:], list(range(threads * reads - 1000, threads * reads)))
+
+    def test_what_is_usual_and_what_is_refused(self):
+        session = self.folder / "s"
+        process, pid = self.reader(session)
+        self.assertEqual(self.ask("status", session)[-1]["trace_limit"], 256 << 20)
+        self.assertEqual(self.ask("status", pid)[0]["trace_limit"], 256 << 20)
+        self.assertIn("128KiB", self.profile("run", "--trace-limit", "1KiB", "--", "true", expect=2).stderr)
+        self.end(process)
+
+
+class OnDemand(ControlTest):
+    def test_one_process(self):
+        session = self.folder / "s"
+        process, pid = self.reader(session)
+        self.assertFalse(self.ask("status", pid)[0]["trace"])
+        row, = self.ask("trace", "on", pid)
+        self.assertEqual((row["pid"], row["trace"], row["changed"], row["failed"]), (pid, True, True, ""))
+        self.assertTrue(self.ask("status", session)[0]["trace"])
+        self.assertIn("every call is kept", self.profile("status", pid).stdout)
+        self.assertIn("as before", self.profile("trace", "on", pid).stdout)
+        time.sleep(0.3)
+        self.assertIn("counted", self.profile("trace", "off", session).stdout)
+        self.assertFalse(self.ask("status", pid)[0]["trace"])
+        time.sleep(0.2)
+        process.send_signal(signal.SIGTERM)
+        made = int(process.stdout.readline())
+        process.wait(timeout=60)
+        told, files = self.report(session)
+        self.assertEqual(files[str(self.data)]["reads"], made)
+        kept = len(self.calls(session, self.data)[0])
+        self.assertGreater(kept, 0)
+        self.assertLess(kept, made)
+        self.assertGreaterEqual(told["calls_kept"]["calls"], kept)
+        self.assertIn("nothing runs", self.profile("trace", "on", session, expect=1).stderr)
+        self.assertIn("nothing runs", self.profile("status", session).stdout)
+        self.assertIn("not watched", self.profile("trace", "on", os.getpid(), expect=1).stderr)
+
+    def test_words_that_make_no_sense(self):
+        for words, said in ((("trace",), "on or off"), (("trace", "on"), "on or off"), (("trace", "up", "1"), "on or off"),
+                            (("trace", "off", "1", "--for", "1s"), "--for"), (("trace", "on", "1", "--for", "0s"), "--for"),
+                            (("snapshot",), "snapshot"), (("status",), "status"), (("status", "1", "--for", "1s"), "for")):
+            self.assertIn(said, self.profile(*words, expect=2).stderr, words)
+        self.assertIn("neither", self.profile("trace", "on", self.folder / "none", expect=1).stderr)
+
+    def test_ctrl_c_and_a_lost_terminal_disarm(self):
+        session = self.folder / "s"
+        process, pid = self.reader(session)
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+            tracing = subprocess.Popen([PENSTOCK, "profile", "trace", "on", str(pid), "--for", "60s", "--json"], stdout=subprocess.PIPE,
+                                       stderr=subprocess.DEVNULL, text=True)
+            for _ in range(200):
+                if self.ask("status", pid)[0]["trace"]:
+                    break
+                time.sleep(0.05)
+            self.assertTrue(self.ask("status", pid)[0]["trace"])
+            tracing.send_signal(number)
+            out, _ = tracing.communicate(timeout=30)
+            self.assertEqual(tracing.returncode, 128 + number)
+            self.assertFalse(self.ask("status", pid)[0]["trace"])
+            self.assertGreater(json.loads(out)["kept_s"], 0)
+        self.end(process)
+
+    def test_a_process_that_ends_meanwhile(self):
+        session = self.folder / "s"
+        process, pid = self.reader(session)
+        tracing = subprocess.Popen([PENSTOCK, "profile", "trace", "on", str(session), "--for", "60s"], stdout=subprocess.PIPE,
+                                   stderr=subprocess.PIPE, text=True)
+        for _ in range(200):
+            if self.ask("status", pid)[0]["trace"]:
+                break
+            time.sleep(0.05)
+        process.send_signal(signal.SIGTERM)
+        out, err = tracing.communicate(timeout=30)  # and does not wait for the minute to pass
+        self.assertEqual(tracing.returncode, 0, err)
+        self.assertIn("then it ended", out)
+        process.wait(timeout=30)
+
+    def test_forks_and_execs_are_followed(self):
+        session = self.folder / "s"
+        script = self.folder / "family.py"
+        script.write_text(FAMILY)
+        for name in ("parent", "forked", "executed"):
+            (self.folder / name).write_bytes(b"x" * 100)
+        process = self.start([sys.executable, script, self.folder], session)
+        self.assertEqual(process.stdout.readline(), "ready\n")
+        tracing = subprocess.Popen([PENSTOCK, "profile", "trace", "on", str(session), "--for", "2500ms", "--json"], stdout=subprocess.PIPE,
+                                   stderr=subprocess.PIPE, text=True)
+        time.sleep(0.3)
+        process.stdin.write("\n")
+        process.stdin.flush()
+        out, err = tracing.communicate(timeout=60)
+        self.assertEqual(tracing.returncode, 0, err)
+        rows = [json.loads(line) for line in out.splitlines()]
+        self.assertEqual(len(rows), 2, rows)
+        self.assertEqual([row["failed"] for row in rows], ["", ""])
+        self.assertFalse(any(row["trace"] for row in self.ask("status", session)))
+        process.wait(timeout=60)
+        told, files = self.report(session)
+        for name in ("parent", "forked", "executed"):
+            kept = len(self.calls(session, self.folder / name)[0])
+            self.assertGreater(kept, 0, name)
+            made = files[str(self.folder / name)]["reads"]
+            # A fork's child is armed from its begin; the others go on behind the window's end.
+            (self.assertEqual if name == "forked" else self.assertLess)(kept, made, name)
+
+    @unittest.skipIf(may_use_mpi(), may_use_mpi())
+    def test_four_ranks_in_the_middle(self):
+        session = self.folder / "s"
+        for rank in range(4):
+            (self.folder / f"data{rank}").write_bytes(bytes(4096))
+        script = self.folder / "rank.py"
+        # Ranks share mpirun's output, which cuts their lines as it likes: each has a file to speak to.
+        script.write_text(READER.replace("sys.argv[1], int", "sys.argv[1] + os.environ['OMPI_COMM_WORLD_RANK'], int")
+                          .replace("flush=True", "flush=True, file=open(path + '.said', 'a')"))
+        said = [self.folder / f"data{rank}.said" for rank in range(4)]
+        process = self.start(["mpirun", "--oversubscribe", "--mca", "mpi_yield_when_idle", "1", "-np", "4", sys.executable, script,
+                              self.data, 4000, 0.001], session, env=MPI)
+        for _ in range(600):
+            if all(file.exists() and file.read_text() == "ready\n" for file in said):
+                break
+            time.sleep(0.05)
+        time.sleep(1)
+        refused = self.profile("trace", "on", session, "--for", "1s", "--rank", "7", expect=1)
+        self.assertIn("of these ranks", refused.stderr)
+        rows = self.ask("trace", "on", session, "--rank", "0..3", "--for", "2s")
+        self.assertEqual([row["rank"] for row in rows], [0, 1, 2, 3])
+        self.assertEqual([(row["changed"], row["ended"], row["failed"], row["trace"]) for row in rows], [(True, False, "", False)] * 4)
+        process.communicate(timeout=60)
+        self.assertEqual([file.read_text() for file in said], ["ready\n4000\n"] * 4)
+        _, files = self.report(session)
+        begin = self.begin_ns(session)
+        for row in rows:
+            path = self.folder / f"data{row['rank']}"
+            self.assertEqual(files[str(path)]["reads"], 4000, "counters are exact")
+            events, _ = self.calls(session, path)
+            self.assertGreater(len(events), 10, f"rank {row['rank']}")
+            self.assertLess(len(events), 4000)
+            for event in events:
+                at = begin + event["ts"] * 1000
+                self.assertGreater(at, row["from_ns"] - EDGE_NS)
+                self.assertLess(at, row["to_ns"] + EDGE_NS)
+            self.assertAlmostEqual(row["kept_s"], 2, delta=0.5)
+
+
+class Snapshots(ControlTest):
+    def test_of_a_session_that_goes_on(self):
+        session = self.folder / "s"
+        process, _ = self.reader(session, pause=0, more=("--trace", "--trace-limit", "128KiB"))
+        before = 0
+        for i in range(5):
+            time.sleep(0.1)
+            copy = self.folder / f"copy{i}"
+            row, = self.ask("snapshot", session, "-o", copy)
+            self.assertEqual((row["files"], row["session"]), (1, str(copy)))
+            told, files = self.report(copy)
+            self.assertEqual(told["problems"], [])
+            seen = files[str(self.data)]["reads"]
+            self.assertGreater(seen, before)
+            before = seen
+            # Blocks that gave way while they were copied are left out whole: no call is half one and half another.
+            events, _ = self.calls(copy, self.data)
+            for event in events:
+                self.assertEqual((event["args"]["bytes"], event["args"]["offset"] % 100),
+                                 (100 if event["args"]["offset"] < 4000 else max(0, min(100, 4096 - event["args"]["offset"])), 0))
+            offsets = [event["args"]["offset"] for event in events]
+            self.assertEqual(len(offsets), len(set(offsets)))
+        process.send_signal(signal.SIGTERM)
+        made = int(process.stdout.readline())
+        process.wait(timeout=60)
+        self.assertLessEqual(before, made)
+        last = self.folder / "last"
+        self.profile("snapshot", session, "-o", last)  # also of one that has ended
+        self.assertEqual(self.report(last)[1][str(self.data)]["reads"], made)
+        self.assertIn("not empty", self.profile("snapshot", session, "-o", last, expect=1).stderr)
+
+    def test_of_one_process(self):
+        session = self.folder / "s"
+        process, pid = self.reader(session)
+        copy = self.folder / "copy"
+        self.profile("snapshot", pid, "-o", copy)
+        self.assertGreater(self.report(copy)[1][str(self.data)]["reads"], 0)
+        self.end(process)
+
+
+class OtherUsers(ControlTest):
+    def test_are_refused(self):
+        if os.geteuid() != 0:
+            self.skipTest("only root can be somebody else")
+        session = self.folder / "s"
+        process, pid = self.reader(session)
+        self.folder.chmod(0o755)
+        place = self.folder / "bin"
+        shutil.copytree(BUILD, place, ignore=lambda folder, names: [name for name in names if folder != str(BUILD) or
+                                                                    name not in (pathlib.Path(PENSTOCK).name, LIBRARY.name)])
+        nobody = {"user": 65534, "group": 65534, "extra_groups": [], "cwd": "/", "env": os.environ | {"HOME": "/nonexistent"}}
+        for words in (("trace", "on", pid), ("trace", "on", session), ("trace", "on", session, "--for", "1s"),
+                      ("snapshot", session, "-o", "/tmp/never"), ("snapshot", pid, "-o", "/tmp/never"), ("status", session)):
+            done = subprocess.run([place / pathlib.Path(PENSTOCK).name, "profile", *map(str, words)], capture_output=True, text=True,
+                                  check=False, **nobody)
+            self.assertEqual(done.returncode, 1, f"{words}: {done.stdout}{done.stderr}")
+        self.assertFalse(pathlib.Path("/tmp/never").exists())
+        self.assertFalse(self.ask("status", pid)[0]["trace"])
+        # Nor is a link followed that stands in a session of one's own.
+        mine = self.folder / "mine"
+        mine.mkdir(mode=0o700)
+        file, = session.glob("*.session")
+        (mine / file.name).symlink_to(file)
+        self.assertIn("nothing runs", self.profile("trace", "on", mine, expect=1).stderr)
+        self.end(process)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,48 @@
+// Processes that record now, watched and asked from outside by their sessions' files: which there are,
+// whether they keep single calls, and what they have done up to now. Nothing runs in them for it: what is
+// asked is one word in a page that they have mapped.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "io_backends/base/result.hpp"
+
+namespace penstock {
+
+// One process that records now, by its newest file in a session's folder.
+struct RecordingProcess {
+  std::uint32_t pid = 0;
+  std::uint32_t parent = 0;
+  std::string host;
+  int rank = -1;                  // that a launcher gave it; -1: none
+  std::string file;               // absolute, if the folder is
+  std::string command;            // its words, with a blank between them
+  std::uint32_t begun = 0;        // enum penstock_begun
+  std::int64_t since_ns = 0;      // realtime: when this file began
+  bool trace = false;             // it keeps every call
+  std::uint64_t trace_bytes = 0;  // of calls that it keeps at most; 0: no limit
+  bool here = false;  // on this machine: its word can be reached, and it was seen to run. Of others only
+                      // their files speak: one that was killed there is taken to run
+};
+
+// Those of a session's folder that run; by rank, then by pid; those without a rank behind the others.
+// not_found where there is no such folder; empty where nothing runs in it.
+Result<std::vector<RecordingProcess>> recording_processes(const std::filesystem::path& folder);
+// not_found: nobody watches it, or it is another user's.
+Result<RecordingProcess> recording_process(int pid);
+
+// Arms or disarms tracing: one word in the mapped header of its file, which its owner alone (and root) may
+// write. permission_denied: another user's; not_found: it has ended, or goes on with another file;
+// unsupported: it runs on another machine; corrupt: the file is no session's.
+Result<void> set_trace(const RecordingProcess& process, bool on);
+
+// What all of them did up to now, as a session of its own, mode 0700 (also of a session that has ended):
+// every file of the folder and its note. `to` is new or empty.
+Result<void> snapshot_session(const std::filesystem::path& folder, const std::filesystem::path& to);
+// Likewise of one process: its newest file alone.
+Result<void> snapshot_process(const RecordingProcess& process, const std::filesystem::path& to);
+
+}  // namespace penstock
