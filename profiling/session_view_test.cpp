@@ -218,5 +218,25 @@ TEST(SessionClock, TimesThatCannotBeAreBounded) {
   EXPECT_EQ(clock.realtime_ns(INT64_MIN), INT64_MAX);
 }
 
+TEST(SessionView, CallsThatGaveWayMeanwhileAreNotSeen) {
+  SessionBytes bytes(100);
+  for (unsigned i = 0; i < 10; ++i) {
+    penstock_segment segment{};
+    segment.file = i;
+    bytes.add(segment);
+  }
+  const SessionView view = SessionView::look(bytes.bytes()).value();
+  ASSERT_EQ(view.blocks().size(), 1U);
+  std::byte* const block = bytes.bytes().data() + view.blocks()[0].offset;
+  std::vector<std::uint64_t> seen;
+  view.each<penstock_segment>(PENSTOCK_BLOCK_SEGMENTS, [&](const penstock_segment& segment, std::uint64_t) {
+    seen.push_back(segment.file);
+    // Its process needs the room by now.
+    if (segment.file == 3) reinterpret_cast<penstock_block*>(block)->renewed += 1;
+  });
+  EXPECT_EQ(seen, (std::vector<std::uint64_t>{0, 1, 2, 3}));
+  EXPECT_EQ(renewals_of(block), 1U);
+}
+
 }  // namespace
 }  // namespace penstock

@@ -164,7 +164,8 @@ class Attach(AttachTest):
 
     def test_every_call_is_kept(self):
         process, data = self.busy()
-        self.ask("attach", process.pid, "-o", self.folder / "s")
+        self.ask("attach", process.pid, "-o", self.folder / "s", "--trace-limit", "1MiB")
+        self.assertEqual(self.ask("status", process.pid)["trace_limit"], 1 << 20)
         self.profile("trace", "on", process.pid)
         self.tell(process, "batch 50")
         self.profile("trace", "off", process.pid)
