@@ -162,6 +162,18 @@ class Attach(AttachTest):
         self.assertEqual((row["bytes_read"], row["opens"]), (30 * 4096, 2))
         self.assertTrue(self.tell(process, "quit").startswith("0 wrong"))
 
+    def test_what_another_thread_is_just_loading(self):
+        # The busy program's other thread loads and unloads the same library all the time: it may be half loaded when it is opened.
+        process, data = self.busy()
+        self.ask("attach", process.pid, "-o", self.folder / "s")
+        for _ in range(300):
+            self.assertEqual(self.tell(process, "plugin 3"), str(3 * 4096))
+        self.ask("detach", process.pid)
+        _, files = self.report(self.folder / "s")
+        row = files[str(data / "plugin")]
+        self.assertEqual((row["bytes_read"], row["opens"]), (900 * 4096, 300))
+        self.assertTrue(self.tell(process, "quit").startswith("0 wrong"))
+
     def test_every_call_is_kept(self):
         process, data = self.busy()
         self.ask("attach", process.pid, "-o", self.folder / "s", "--trace-limit", "1MiB")

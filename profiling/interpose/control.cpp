@@ -317,7 +317,8 @@ void look_for_objects() noexcept {
     return;
   }
   const Control control;
-  if (began_here && is_running()) {
+  // Who was waited for has most likely looked already.
+  if (began_here && is_running() && has_unseen_objects()) {
     rewrite_slots();
   }
 }

@@ -143,6 +143,10 @@ bool is_writable(void* at) noexcept {
                      add_nothing) >= 0;
 }
 
+bool SlotObject::is_being_loaded() const noexcept {
+  return protected_end_ > protected_ && is_writable(reinterpret_cast<void*>(protected_));
+}
+
 void SlotObject::store(std::uintptr_t* at, std::uintptr_t value) const noexcept {
   const auto page = static_cast<long>(page_begin(reinterpret_cast<std::uintptr_t>(at)));
   const auto bytes = static_cast<long>(page_bytes());
@@ -182,7 +186,7 @@ __attribute__((used, visibility("hidden"))) void penstock_will_load() noexcept {
   will_load();
 }
 __attribute__((used, visibility("hidden"))) void penstock_has_loaded() noexcept {
-  if (may_have_loaded) {
+  if (may_have_loaded.load(std::memory_order_relaxed)) {
     look_for_objects();
   }
 }

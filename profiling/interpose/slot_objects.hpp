@@ -25,6 +25,8 @@ class SlotObject {
   bool has_code_at(std::uintptr_t address) const noexcept;
   // The loader makes this read-only once it has bound everything there (RELRO).
   bool is_protected(const void* at) const noexcept;
+  // It has not done so yet: addresses may be as they are in the file.
+  bool is_being_loaded() const noexcept;
   // At once for whoever reads it; what is protected is so again afterwards.
   void store(std::uintptr_t* at, std::uintptr_t value) const noexcept;
   const dl_phdr_info& about() const noexcept { return about_; }

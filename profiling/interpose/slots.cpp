@@ -21,7 +21,7 @@ extern penstock::interpose::Wrapped __stop_penstock_wrapped[] __attribute__((vis
 
 namespace penstock::interpose {
 
-bool may_have_loaded = false;
+std::atomic<bool> may_have_loaded{false};
 
 namespace {
 
@@ -76,9 +76,13 @@ struct Grown {
 Grown<Slot> slots;
 Grown<Object> objects;
 std::uintptr_t own_base = 0;
-bool complete = true;  // no object was in the midst of being loaded, and there was memory
-unsigned long long loads_seen = 0;
-unsigned looks_left = 0;
+// Of a look that goes on: no object was in the midst of being loaded, and there was memory.
+bool complete = true;
+// What the last look that ended had left undone; read by whoever wonders whether another is worth it. Written
+// in the end: until then whoever has opened an object waits for who looks, instead of using it as it is.
+constexpr unsigned long long kIncomplete = ~0ULL;
+std::atomic<unsigned long long> loads_seen{kIncomplete};
+std::atomic<unsigned> looks_left{0};
 
 std::size_t place_of(const char* name) noexcept {
   std::uint32_t hash = 2166136261U;
@@ -143,7 +147,7 @@ bool is_own(const dl_phdr_info& about) noexcept {
 
 // --- Under the loader's lock: within dl_iterate_phdr() nothing of its own may be called.
 
-int mark_imported(dl_phdr_info* about, std::size_t, void*) noexcept {
+int mark_imported(dl_phdr_info* about, std::size_t, void* loads) noexcept {
   if (!is_own(*about)) {
     SlotObject(*about).each(
         [](const SlotPlace& place, void*) {
@@ -153,7 +157,7 @@ int mark_imported(dl_phdr_info* about, std::size_t, void*) noexcept {
         },
         nullptr);
   }
-  loads_seen = about->dlpi_adds;
+  *static_cast<unsigned long long*>(loads) = about->dlpi_adds;
   return 0;
 }
 
@@ -193,11 +197,16 @@ void rewrite(const SlotPlace& place, void* with) noexcept {
   }
   const std::uintptr_t value = __atomic_load_n(place.at, __ATOMIC_RELAXED);
   // Not bound yet: it leads back into its own object, which has the loader bind it.
-  const bool unbound = place.is_call && place.is_undefined && rewriting.object->has_code_at(value);
+  const bool calls_bound_later = place.is_call && place.is_undefined;
+  const bool unbound = calls_bound_later && rewriting.object->has_code_at(value);
   if (value != real && !unbound) {
+    // As it is in the file: the loader has not come to it.
+    const std::uintptr_t base = rewriting.object->about().dlpi_addr;
+    if (calls_bound_later && value < base && rewriting.object->has_code_at(base + value)) {
+      complete = false;
+    }
     return;
   }
-  // What the loader protects in the end and has not yet, it is still at work upon.
   if (rewriting.object->is_protected(place.at) && is_writable(place.at)) {
     complete = false;
     return;
@@ -221,6 +230,10 @@ int rewrite_object(dl_phdr_info* about, std::size_t, void*) noexcept {
     return 0;
   }
   const SlotObject object(*about);
+  if (object.is_being_loaded()) {
+    complete = false;
+    return 0;
+  }
   Rewriting rewriting{.object = &object, .index = ~0U, .again = false};
   object.each(&rewrite, &rewriting);
   if (rewriting.index != ~0U) {
@@ -294,8 +307,12 @@ bool is_preloaded() noexcept {
 
 Rewritten rewrite_slots() noexcept {
   make_names();
+  if (objects.count == 0) {
+    will_load();  // a load may have begun before its caller's slot leads to us
+  }
   complete = true;
-  dl_iterate_phdr(&mark_imported, nullptr);
+  unsigned long long loads = 0;
+  dl_iterate_phdr(&mark_imported, &loads);
   for (std::size_t i = 0; i < name_count; ++i) {
     Wrapped& one = *names[i].wrapped;
     if (names[i].imported && one.real->load(std::memory_order_relaxed) == nullptr) {
@@ -306,6 +323,7 @@ Rewritten rewrite_slots() noexcept {
   // A thread that was just having a slot bound writes to it behind our back, once.
   dl_iterate_phdr(&rewrite_object, nullptr);
   dl_iterate_phdr(&rewrite_object, nullptr);
+  loads_seen.store(complete ? loads : kIncomplete, std::memory_order_release);
   return {.slots = slots.count, .objects = objects.count};
 }
 
@@ -326,19 +344,29 @@ Restored restore_slots() noexcept {
 
 void will_load() noexcept {
   constexpr unsigned kLooks = 1000;  // a load may take that long, and may bring nothing
-  looks_left = kLooks;
-  may_have_loaded = true;
+  looks_left.store(kLooks);
+  may_have_loaded.store(true);
 }
 
 bool worth_a_look() noexcept {
-  if (looks_left == 0) {
-    may_have_loaded = false;
-    return false;
+  unsigned left = looks_left.load();
+  while (left != 0 && !looks_left.compare_exchange_weak(left, left - 1)) {
   }
-  --looks_left;
+  if (left == 0) {
+    may_have_loaded.store(false);
+    if (looks_left.load() == 0) {
+      return false;
+    }
+    may_have_loaded.store(true);  // a load has begun meanwhile
+  }
+  return has_unseen_objects();
+}
+
+bool has_unseen_objects() noexcept {
+  const unsigned long long seen = loads_seen.load(std::memory_order_acquire);
   unsigned long long loads = 0;
   dl_iterate_phdr(&see_loads, &loads);
-  return loads != loads_seen || !complete;
+  return loads != seen;
 }
 
 }  // namespace penstock::interpose

@@ -8,6 +8,7 @@
 // Who calls these has nobody beside it (control.cpp sees to that).
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 
 namespace penstock::interpose {
@@ -32,8 +33,9 @@ Restored restore_slots() noexcept;
 
 // Objects may have been loaded: who is about to use them calls look_for_objects() (control.cpp), which does
 // nothing where none was.
-extern bool may_have_loaded;
+extern std::atomic<bool> may_have_loaded;
 bool worth_a_look() noexcept;
+bool has_unseen_objects() noexcept;
 [[gnu::cold]] void look_for_objects() noexcept;
 
 }  // namespace penstock::interpose
