@@ -50,7 +50,7 @@ BUSY = textwrap.dedent("""
 """)
 # Asks as another user: descriptor and process are that one's before it connects.
 STRANGER = textwrap.dedent("""
-    import os, socket, sys
+    import encodings.idna, os, socket, sys  # that one need not be able to read Python's own folder
     os.setgroups([])
     os.setgid(65534)
     os.setuid(65534)
@@ -575,8 +575,9 @@ class Live(RunningTest):
 
     def test_a_name_may_be_anything(self):
         name = os.fsencode(self.folder) + b"/<script>document.title='owned'</script>\n\xff&amp;"
-        pathlib.Path(os.fsdecode(name)).write_bytes(bytes(4096))
         self.data = pathlib.Path(os.fsdecode(name))
+        self.data.parent.mkdir()
+        self.data.write_bytes(bytes(4096))
         _, page, _ = self.busy()
         live = page.wait(self, "it is seen", lambda live: any("<script>" in file["path"] for file in live["hottest"]))
         path = next(file["path"] for file in live["hottest"] if "<script>" in file["path"])
@@ -660,6 +661,7 @@ class Seen(RunningTest):
                 self.check(page)
                 self.picture(f"live-{'dark' if dark else 'light'}-{width}")
         self.assertEqual(self.browser.evaluate("[...document.querySelectorAll('#process-table tbody tr')].length"), len(live["processes"]))
+        self.assertRegex(self.browser.evaluate("document.getElementById('state').textContent"), r"^1 process runs, since ")
         self.browser.evaluate("(document.getElementById('seconds').value = '2', document.querySelector('#trace button').click())")
         self.until("document.getElementById('state').textContent.includes('Every call is kept')")
         self.until("!document.getElementById('state').textContent.includes('Every call is kept')")

@@ -30,7 +30,8 @@
     return [figure(value), names[i]];
   };
   const seconds = (value) => (value < 90 ? `${figure(value)} s` : value < 5400 ? `${figure(value / 60)} min` : `${figure(value / 3600)} h`);
-  const count = (number, one, many) => `${figure(number)} ${number === 1 ? one : many}`;
+  const whole = (number) => number.toLocaleString("en").replaceAll(",", "\u2009");
+  const count = (number, one, many) => `${whole(number)} ${number === 1 ? one : many}`;
   // A name in one line: what would break it or hide in it is shown by a sign of its own.
   const visible = (text) => text.replace(/[\u0000-\u001f\u007f\u0080-\u009f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]/g, (c) => {
     const code = c.codePointAt(0);
@@ -159,7 +160,7 @@
       tile(1, each("bytes_written"), rateUnit, live.running ? "written, now" : "written, on the average"),
       tile(2, each("operations"), "/s", live.running ? "operations, now" : "operations, on the average"),
       total(3, "bytes_read", "read in all"), total(4, "bytes_written", "written in all"),
-      tile(5, figure(live.files), "", "files in all"));
+      tile(5, whole(live.files), "", "files in all"));
   };
 
   const fill = (id, rows) => {
@@ -173,7 +174,7 @@
     const { running, change } = live;
     const moved = (amount) => (running ? `${figure(rate(amount, change.seconds) / rateBytes)} ${rateUnit}` : bytes(amount).join(" "));
     fill("file-table", live.hottest.map((file) => [[visible(file.path)], [moved(file.bytes_read), "number"], [moved(file.bytes_written), "number"],
-      [running ? `${figure(rate(file.operations, change.seconds))}/s` : figure(file.operations), "number"]]));
+      [running ? `${figure(rate(file.operations, change.seconds))}/s` : whole(file.operations), "number"]]));
     get("files-lead").textContent = (running ? `${count(change.files, "file was", "files were")} read, written or looked at in the last ${seconds(change.seconds)}.`
                                              : `${count(live.files, "file", "files")} in all.`)
       + (change.files > live.hottest.length ? ` These are the ${live.hottest.length} that most bytes moved in; the report has all.` : "");
