@@ -17,6 +17,7 @@ constexpr std::string_view kTrace = "trace: in what runs already";
 constexpr std::string_view kReport = "report: what was seen";
 constexpr std::string_view kExport = "export: for other tools";
 constexpr std::string_view kTop = "top: while it runs";
+constexpr std::string_view kServe = "serve: a page of a session, for a browser on this machine";
 
 constexpr OptionSpec kOptions[] = {
     {.name = "output",
@@ -95,6 +96,13 @@ constexpr OptionSpec kOptions[] = {
      .fallback = "1s",
      .help = "from one table to the next",
      .group = kTop},
+    {.name = "port",
+     .type = OptionType::integer,
+     .value = "N",
+     .fallback = "0",
+     .help = "of 127.0.0.1; 0: one that is free",
+     .group = kServe,
+     .at_least = 0},
 };
 
 struct Verb {
@@ -114,6 +122,7 @@ const std::vector<Verb>& verbs() {
       {"report", profile_report, {"include", "exclude", "all", "by", "top", "html"}},
       {"export", profile_export, {"output", "include", "exclude", "all", "to", "tier"}},
       {"top", profile_top, {"include", "exclude", "all", "top", "once", "interval"}},
+      {"serve", profile_serve, {"include", "exclude", "all", "port"}},
   };
   return all;
 }
@@ -138,7 +147,7 @@ const CommandInfo command_profile{
     .run = &run,
     .synopsis =
         "penstock profile run -- COMMAND | attach|detach PID | trace on|off PID|SESSION | "
-        "status|snapshot|report|export|top SESSION",
+        "status|snapshot|serve|report|export|top SESSION",
     .examples =
         {"penstock profile run -o session -- python train.py   # or 'attach PID -o session', while it runs",
          "penstock profile report session --by mount           # bytes, times and patterns, and the "

@@ -194,15 +194,6 @@ int say_window(const CommandContext& context, const TraceWindow& window) {
   return code;
 }
 
-// A terminal that goes away ends the window as Ctrl-C does.
-void end_with_terminal() {
-  struct sigaction before {};
-  if (::sigaction(SIGHUP, nullptr, &before) != 0 || before.sa_handler == SIG_IGN) return;
-  struct sigaction action {};
-  action.sa_handler = [](int signal) { simulate_interrupt(signal); };
-  ::sigaction(SIGHUP, &action, nullptr);
-}
-
 Result<int> trace_for(const CommandContext& context, TraceTargets targets, std::chrono::nanoseconds time) {
   constexpr auto kOften = std::chrono::milliseconds(50);
   constexpr int kShare = 10;  // a look takes at most such a part of the time
@@ -233,6 +224,14 @@ Result<int> trace_for(const CommandContext& context, TraceTargets targets, std::
 }
 
 }  // namespace
+
+void end_with_terminal() {
+  struct sigaction before {};
+  if (::sigaction(SIGHUP, nullptr, &before) != 0 || before.sa_handler == SIG_IGN) return;
+  struct sigaction action {};
+  action.sa_handler = [](int signal) { simulate_interrupt(signal); };
+  ::sigaction(SIGHUP, &action, nullptr);
+}
 
 Result<int> profile_status(const CommandContext& context, ProfileNouns nouns) {
   if (nouns.empty())

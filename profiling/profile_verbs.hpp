@@ -26,6 +26,7 @@ Result<int> profile_detach(const CommandContext& context, ProfileNouns nouns);
 Result<int> profile_status(const CommandContext& context, ProfileNouns nouns);
 Result<int> profile_trace(const CommandContext& context, ProfileNouns nouns);
 Result<int> profile_snapshot(const CommandContext& context, ProfileNouns nouns);
+Result<int> profile_serve(const CommandContext& context, ProfileNouns nouns);
 
 // libpenstock_profile.so, or the one that PENSTOCK_PROFILE_LIBRARY names: absolute.
 Result<std::string> profile_library();
@@ -33,6 +34,9 @@ Result<std::string> profile_library();
 Result<std::optional<std::uint64_t>> trace_limit_of(const Options& options);
 // A process's number. invalid_argument for what is none.
 Result<int> parse_pid(const std::string& word);
+
+// From now on a terminal that goes away ends the command as Ctrl-C does: for what has to be taken back.
+void end_with_terminal();
 
 // The sessions that the nouns name, with a warning for each file of them that cannot be read.
 Result<Session> open_named_sessions(ProfileNouns nouns);

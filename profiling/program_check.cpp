@@ -151,7 +151,8 @@ Result<std::string> find_program(std::string_view word) {
     const std::string_view folder = rest.substr(0, colon);
     std::string path = fmt::format("{}/{}", folder.empty() ? "." : folder, word);
     if (is_executable_file(path, why)) return path;
-    denied = denied || (why == EACCES && ::access(path.c_str(), F_OK) == 0);  // a closed folder has none for us
+    denied =
+        denied || (why == EACCES && ::access(path.c_str(), F_OK) == 0);  // a closed folder has none for us
     if (colon == std::string_view::npos) break;
     rest = rest.substr(colon + 1);
   }

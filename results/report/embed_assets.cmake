@@ -1,9 +1,9 @@
-# cmake -D ASSETS=name=file;... -D VERSION=... -D OUTPUT=assets.cpp -P embed_assets.cmake
-# Writes each file as a raw string literal. An asset stands inside a <script> or <style> element of the page, so it must
+# cmake -D ASSETS=name=file;... [-D VERSION=...] -D HEADER=... -D NAMESPACE=... -D OUTPUT=assets.cpp -P embed_assets.cmake
+# Writes each file as a raw string literal of the names that HEADER declares. An asset stands inside a <script> or <style> element of the page, so it must
 # not contain the end of one.
-set(out "// Written by CMake from the files of results/report and the chart library.\n")
-string(APPEND out "#include \"results/report/assets.hpp\"\n\n#pragma GCC diagnostic ignored \"-Woverlength-strings\"\n\n")
-string(APPEND out "namespace penstock::report {\n\n")
+set(out "// Written by CMake from the files of pages and the chart library.\n")
+string(APPEND out "#include \"${HEADER}\"\n\n#pragma GCC diagnostic ignored \"-Woverlength-strings\"\n\n")
+string(APPEND out "namespace ${NAMESPACE} {\n\n")
 foreach(asset IN LISTS ASSETS)
   string(FIND "${asset}" "=" divider)
   string(SUBSTRING "${asset}" 0 ${divider} name)
@@ -22,5 +22,8 @@ foreach(asset IN LISTS ASSETS)
   endif()
   string(APPEND out "const std::string_view ${name} = R\"penstock(${text})penstock\";\n")
 endforeach()
-string(APPEND out "const std::string_view chart_library_version = \"${VERSION}\";\n\n}  // namespace penstock::report\n")
+if(DEFINED VERSION)
+  string(APPEND out "const std::string_view chart_library_version = \"${VERSION}\";\n")
+endif()
+string(APPEND out "\n}  // namespace ${NAMESPACE}\n")
 file(WRITE "${OUTPUT}" "${out}")

@@ -1,0 +1,128 @@
+#include "profiling/serve/access.hpp"
+
+#include <arpa/inet.h>
+#include <fmt/format.h>
+#include <netinet/in.h>
+#include <sys/random.h>
+#include <sys/socket.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <charconv>
+#include <fstream>
+#include <iterator>
+
+namespace penstock {
+namespace {
+
+constexpr std::size_t kTokenBytes = 16;
+
+std::string_view next_word(std::string_view& line) {
+  while (!line.empty() && line.front() == ' ') line.remove_prefix(1);
+  const std::size_t end = std::min(line.find(' '), line.size());
+  const std::string_view word = line.substr(0, end);
+  line.remove_prefix(end);
+  return word;
+}
+
+std::optional<std::uint64_t> number(std::string_view word) {
+  std::uint64_t value = 0;
+  const auto parsed = std::from_chars(word.data(), word.data() + word.size(), value);
+  if (parsed.ec != std::errc() || parsed.ptr != word.data() + word.size()) return std::nullopt;
+  return value;
+}
+
+// "0100007F:1F90", and with the words of an IPv6 address before it.
+class EndText {
+ public:
+  EndText(std::uint32_t address, std::uint16_t port)
+      : plain_(fmt::format("{:08X}:{:04X}", address, port)),
+        mapped_(fmt::format("{:016X}{:08X}{}", 0, htonl(0xFFFFU), plain_)) {}
+  bool is(std::string_view word) const { return word == plain_ || word == mapped_; }
+
+ private:
+  std::string plain_;
+  std::string mapped_;
+};
+
+}  // namespace
+
+Result<std::string> make_token() {
+  std::array<unsigned char, kTokenBytes> bytes{};
+  if (::getrandom(bytes.data(), bytes.size(), 0) != static_cast<ssize_t>(bytes.size()))
+    return errno_error(errno, "cannot make a token of", "getrandom");
+  std::string token;
+  for (const unsigned char byte : bytes) fmt::format_to(std::back_inserter(token), "{:02x}", byte);
+  return token;
+}
+
+bool same_secret(std::string_view one, std::string_view other) {
+  // Lengths are no secret; the loop is as long as what was sent.
+  unsigned different = one.size() == other.size() ? 0 : 1;
+  for (std::size_t i = 0; i < one.size(); ++i) {
+    const char held = other.empty() ? '\0' : other[i % other.size()];
+    different |= static_cast<unsigned>(static_cast<unsigned char>(one[i]) ^ static_cast<unsigned char>(held));
+  }
+  // Nothing may be left out because the outcome is known.
+  volatile unsigned outcome = different;
+  return outcome == 0;
+}
+
+bool has_token(const HttpRequest& request, std::string_view token) {
+  constexpr std::string_view kBearer = "Bearer ";
+  if (const auto header = request.header("authorization"))
+    return header->starts_with(kBearer) && same_secret(header->substr(kBearer.size()), token);
+  const auto parameter = request.parameter("token");
+  return parameter && same_secret(*parameter, token);
+}
+
+bool is_from_here(const HttpRequest& request, std::uint16_t port) {
+  const auto host = request.header("host");
+  const auto is_ours = [&](std::string_view name) {
+    return name == fmt::format("127.0.0.1:{}", port) || name == fmt::format("localhost:{}", port);
+  };
+  if (!host || !is_ours(*host)) return false;
+  const auto origin = request.header("origin");
+  constexpr std::string_view kScheme = "http://";
+  return !origin || (origin->starts_with(kScheme) && is_ours(origin->substr(kScheme.size())));
+}
+
+std::optional<uid_t> socket_owner(std::string_view table, const SocketEnds& ends) {
+  const EndText local(ends.local, ends.local_port);
+  const EndText remote(ends.remote, ends.remote_port);
+  while (!table.empty()) {
+    const std::size_t end = std::min(table.find('\n'), table.size());
+    std::string_view line = table.substr(0, end);
+    table.remove_prefix(std::min(end + 1, table.size()));
+    next_word(line);  // its number
+    if (!local.is(next_word(line)) || !remote.is(next_word(line))) continue;
+    for (int i = 0; i < 4; ++i) next_word(line);  // state, queues, timer, retransmits
+    const std::optional<std::uint64_t> uid = number(next_word(line));
+    next_word(line);  // timeouts
+    const std::optional<std::uint64_t> inode = number(next_word(line));
+    if (uid && *uid <= UINT32_MAX && inode && *inode != 0) return static_cast<uid_t>(*uid);
+  }
+  return std::nullopt;
+}
+
+std::optional<uid_t> peer_of(int fd) {
+  struct sockaddr_in here {};
+  struct sockaddr_in there {};
+  socklen_t here_bytes = sizeof here;
+  socklen_t there_bytes = sizeof there;
+  if (::getsockname(fd, reinterpret_cast<struct sockaddr*>(&here), &here_bytes) != 0 ||
+      ::getpeername(fd, reinterpret_cast<struct sockaddr*>(&there), &there_bytes) != 0 ||
+      here.sin_family != AF_INET || there.sin_family != AF_INET)
+    return std::nullopt;
+  const SocketEnds ends{there.sin_addr.s_addr, ntohs(there.sin_port), here.sin_addr.s_addr,
+                        ntohs(here.sin_port)};
+  for (const char* const name : {"/proc/self/net/tcp", "/proc/self/net/tcp6"}) {
+    std::ifstream in(name, std::ios::binary);
+    const std::string table{std::istreambuf_iterator<char>(in), std::istreambuf_iterator<char>()};
+    if (const auto owner = socket_owner(table, ends)) return owner;
+  }
+  return std::nullopt;
+}
+
+}  // namespace penstock

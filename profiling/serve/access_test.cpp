@@ -1,0 +1,116 @@
+#include "profiling/serve/access.hpp"
+
+#include <gtest/gtest.h>
+
+#include <set>
+
+namespace penstock {
+namespace {
+
+HttpRequest request_with(std::string host, std::string origin = "") {
+  HttpRequest request;
+  request.headers.emplace_back("host", std::move(host));
+  if (!origin.empty()) request.headers.emplace_back("origin", std::move(origin));
+  return request;
+}
+
+TEST(Access, TokensAre128BitsEachItsOwn) {
+  std::set<std::string> tokens;
+  for (int i = 0; i < 100; ++i) {
+    const Result<std::string> token = make_token();
+    ASSERT_TRUE(token.ok());
+    EXPECT_EQ(token->size(), 32U);
+    EXPECT_EQ(token->find_first_not_of("0123456789abcdef"), std::string::npos);
+    tokens.insert(*token);
+  }
+  EXPECT_EQ(tokens.size(), 100U);
+}
+
+TEST(Access, SecretsAreTheSameOrNot) {
+  EXPECT_TRUE(same_secret("abc", "abc"));
+  EXPECT_FALSE(same_secret("abd", "abc"));
+  EXPECT_FALSE(same_secret("bbc", "abc"));
+  EXPECT_FALSE(same_secret("ab", "abc"));
+  EXPECT_FALSE(same_secret("abcabc", "abc"));
+  EXPECT_FALSE(same_secret("", "abc"));
+  EXPECT_FALSE(same_secret("abc", ""));
+  EXPECT_FALSE(same_secret(std::string_view("abc\0", 4), "abc"));
+}
+
+TEST(Access, ATokenComesInTheQueryOrInTheHeader) {
+  HttpRequest request;
+  EXPECT_FALSE(has_token(request, "secret"));
+  request.query.emplace_back("token", "secret");
+  EXPECT_TRUE(has_token(request, "secret"));
+  request.headers.emplace_back("authorization", "Bearer wrong");
+  EXPECT_FALSE(has_token(request, "secret"));  // what is said there is what counts
+  request.headers.back().second = "Bearer secret";
+  EXPECT_TRUE(has_token(request, "secret"));
+  request.query.clear();
+  EXPECT_TRUE(has_token(request, "secret"));
+  request.headers.back().second = "secret";
+  EXPECT_FALSE(has_token(request, "secret"));
+}
+
+TEST(Access, OtherNamesAndOtherPagesAreNotFromHere) {
+  EXPECT_TRUE(is_from_here(request_with("127.0.0.1:8080"), 8080));
+  EXPECT_TRUE(is_from_here(request_with("localhost:8080"), 8080));
+  EXPECT_FALSE(is_from_here(request_with("127.0.0.1"), 8080));
+  EXPECT_FALSE(is_from_here(request_with("127.0.0.1:8081"), 8080));
+  EXPECT_FALSE(is_from_here(request_with("evil.example:8080"), 8080));
+  EXPECT_FALSE(is_from_here(request_with("127.0.0.1:8080.evil.example"), 8080));
+  EXPECT_FALSE(is_from_here(HttpRequest{}, 8080));
+  EXPECT_TRUE(is_from_here(request_with("127.0.0.1:8080", "http://127.0.0.1:8080"), 8080));
+  EXPECT_TRUE(is_from_here(request_with("127.0.0.1:8080", "http://localhost:8080"), 8080));
+  EXPECT_FALSE(is_from_here(request_with("127.0.0.1:8080", "http://127.0.0.1:8081"), 8080));
+  EXPECT_FALSE(is_from_here(request_with("127.0.0.1:8080", "https://127.0.0.1:8080"), 8080));
+  EXPECT_FALSE(is_from_here(request_with("127.0.0.1:8080", "null"), 8080));
+  EXPECT_FALSE(is_from_here(request_with("127.0.0.1:8080", "http://evil.example"), 8080));
+}
+
+// As the kernel writes it, on a machine of x86-64.
+constexpr std::string_view kTable =
+    "  sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt   uid  timeout inode\n"
+    "   0: 0100007F:1F90 00000000:0000 0A 00000000:00000000 00:00000000 00000000  1000        0 11 1 0 100 "
+    "0\n"
+    "   1: 0100007F:1F90 0100007F:C350 01 00000000:00000000 00:00000000 00000000  1000        0 12 1 0 20 4\n"
+    "   2: 0100007F:C350 0100007F:1F90 01 00000000:00000000 00:00000000 00000000  1001        0 13 1 0 20 4\n"
+    "   3: 0100007F:C351 0100007F:1F90 05 00000000:00000000 00:00000000 00000000     0        0 0 1 0 20 4\n"
+    "   4: 0100007F:C352 0100007F:1F90 01 00000000:00000000 00:00000000 00000000     0        0 14 1 0 20 "
+    "4\n";
+constexpr std::uint32_t kLoopback = 0x0100007F;
+
+SocketEnds from_port(std::uint16_t port) {
+  return {.local = kLoopback, .local_port = port, .remote = kLoopback, .remote_port = 8080};
+}
+
+TEST(Access, AClientsUserIsThatOfItsOwnSocket) {
+  EXPECT_EQ(socket_owner(kTable, from_port(50000)), uid_t{1001});
+  EXPECT_EQ(socket_owner(kTable, from_port(50002)), uid_t{0});
+  EXPECT_EQ(socket_owner(kTable, from_port(50003)), std::nullopt);
+  EXPECT_EQ(socket_owner("", from_port(50000)), std::nullopt);
+}
+
+TEST(Access, WhoHasClosedItsSocketIsNotRoot) {
+  EXPECT_EQ(socket_owner(kTable, from_port(50001)), std::nullopt);
+}
+
+TEST(Access, ASocketOfIPv6ThatSpeaksIPv4IsFound) {
+  constexpr std::string_view kTable6 =
+      "  sl  local_address                         remote_address                        st tx_queue "
+      "rx_queue "
+      "tr tm->when retrnsmt   uid  timeout inode\n"
+      "   0: 0000000000000000FFFF00000100007F:C350 0000000000000000FFFF00000100007F:1F90 01 "
+      "00000000:00000000 00:00000000 00000000  1002        0 15 1 0 20 4\n";
+  EXPECT_EQ(socket_owner(kTable6, from_port(50000)), uid_t{1002});
+}
+
+TEST(Access, LinesThatAreCutSayNothing) {
+  const std::string_view row = kTable.substr(kTable.find("   2:"));
+  const std::size_t inode = row.find(" 13 ");
+  for (std::size_t length = 0; length <= inode; ++length)
+    EXPECT_EQ(socket_owner(row.substr(0, length), from_port(50000)), std::nullopt) << length;
+}
+
+}  // namespace
+}  // namespace penstock

@@ -1,0 +1,70 @@
+#include "profiling/serve/armed_trace.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <iterator>
+
+#include "profiling/session_json.hpp"
+
+namespace penstock {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+constexpr std::chrono::milliseconds kOften{50};
+constexpr int kShare = 10;  // a look takes at most such a part of the time
+constexpr std::size_t kMostProcesses = 1000;
+
+}  // namespace
+
+Result<void> ArmedTrace::arm(std::chrono::seconds time) {
+  if (!armed()) {
+    auto window =
+        std::make_unique<TraceWindow>(TraceTargets{.folders = {folder_}, .processes = {}, .ranks = {}});
+    PENSTOCK_TRY(window->look());
+    window_ = std::move(window);
+  }
+  next_look_ = Clock::now();
+  until_ = next_look_ + time;
+  return success();
+}
+
+void ArmedTrace::disarm() {
+  if (!armed()) return;
+  window_->end();
+  until_ = {};
+}
+
+void ArmedTrace::look() {
+  const Clock::time_point now = Clock::now();
+  if (!armed()) return;
+  if (now >= until_) return disarm();
+  if (now < next_look_) return;
+  static_cast<void>(window_->look());  // a folder that has gone has nothing to arm
+  const Clock::time_point looked = Clock::now();
+  next_look_ = looked + std::max<Clock::duration>(kOften, kShare * (looked - now));
+}
+
+std::string ArmedTrace::json() const {
+  const double left =
+      armed() ? std::max(0.0, std::chrono::duration<double>(until_ - Clock::now()).count()) : 0.0;
+  std::string out = fmt::format(R"({{"armed": {}, "seconds_left": {:.3f}, "running": {}, "processes": [)",
+                                armed(), left, window_ == nullptr ? 0 : window_->running());
+  std::size_t count = 0;
+  if (window_ != nullptr) {
+    for (const TracedProcess& one : window_->processes()) {
+      if (++count > kMostProcesses) break;
+      fmt::format_to(std::back_inserter(out),
+                     R"({}{{"pid": {}, "rank": {}, "from_ns": {}, "to_ns": {}, "before": {}, "failed": )",
+                     count == 1 ? "" : ", ", one.process.pid,
+                     one.process.rank < 0 ? "null" : std::to_string(one.process.rank), one.from_ns,
+                     one.from_ns == 0 ? 0 : one.to_ns, one.was_on);
+      append_json_text(out, one.failed);
+      out += "}";
+    }
+  }
+  return out + "]}";
+}
+
+}  // namespace penstock

@@ -1,0 +1,106 @@
+#include "profiling/serve/http_request.hpp"
+
+#include <gtest/gtest.h>
+
+#include <string>
+
+namespace penstock {
+namespace {
+
+using State = ParsedRequest::State;
+
+int status_of(std::string_view text) {
+  const ParsedRequest parsed = parse_request(text);
+  EXPECT_EQ(parsed.state == State::refused, parsed.status != 0);
+  return parsed.status;
+}
+
+std::string get(std::string_view target) {
+  return "GET " + std::string(target) + " HTTP/1.1\r\nHost: a\r\n\r\n";
+}
+
+TEST(HttpRequest, OneIsReadWhole) {
+  const std::string text =
+      "POST /trace?seconds=2&token=a%20b+c&flag HTTP/1.1\r\nHost: 127.0.0.1:1\r\nX-Odd:\t v \r\n"
+      "Content-Length: 4\r\n\r\nbodyNEXT";
+  const ParsedRequest parsed = parse_request(text);
+  ASSERT_EQ(parsed.state, State::whole);
+  EXPECT_EQ(parsed.request.method, "POST");
+  EXPECT_EQ(parsed.request.path, "/trace");
+  EXPECT_EQ(parsed.request.parameter("seconds"), "2");
+  EXPECT_EQ(parsed.request.parameter("token"), "a b c");
+  EXPECT_EQ(parsed.request.parameter("flag"), "");
+  EXPECT_EQ(parsed.request.parameter("none"), std::nullopt);
+  EXPECT_EQ(parsed.request.header("host"), "127.0.0.1:1");
+  EXPECT_EQ(parsed.request.header("x-odd"), "v");
+  EXPECT_EQ(parsed.request.body, "body");
+}
+
+TEST(HttpRequest, EveryByteOfItIsWaitedFor) {
+  const std::string text = "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 3\r\n\r\nabc";
+  for (std::size_t length = 0; length < text.size(); ++length)
+    EXPECT_EQ(parse_request(text.substr(0, length)).state, State::incomplete) << length;
+  EXPECT_EQ(parse_request(text).state, State::whole);
+}
+
+TEST(HttpRequest, PathsAreDecodedAndNotWalked) {
+  EXPECT_EQ(parse_request(get("/../etc/passwd")).request.path, "/../etc/passwd");
+  EXPECT_EQ(parse_request(get("/%2e%2e/x")).request.path, "/../x");
+  EXPECT_EQ(parse_request(get("/a+b")).request.path, "/a+b");
+  for (const char* const wrong : {"/%", "/%4", "/%zz", "/%00", "/%0d%0a", "/%7f", "/a#b", "a", "*",
+                                  "http://127.0.0.1/", "/a b", "/?a=%", "/?%=a"})
+    EXPECT_EQ(status_of(get(wrong)), 400) << wrong;
+}
+
+TEST(HttpRequest, WhatIsNotExactlyOneIsRefused) {
+  for (const char* const wrong :
+       {"\r\n\r\n",
+        "\n",
+        "GET / HTTP/1.1\nHost: a\n\n",
+        "GET /\r\n\r\n",
+        "GET  / HTTP/1.1\r\nHost: a\r\n\r\n",
+        "GET / HTTP/1.1\r\n\r\n",
+        "G@T / HTTP/1.1\r\nHost: a\r\n\r\n",
+        "/ HTTP/1.1\r\nHost: a\r\n\r\n",
+        "GET / HTTP/1.1\r\nHost : a\r\n\r\n",
+        "GET / HTTP/1.1\r\nHost: a\r\n folded\r\n\r\n",
+        "GET / HTTP/1.1\r\nHost: a\r\nHost: b\r\n\r\n",
+        "GET / HTTP/1.1\r\nHost: a\r\nline\r\n\r\n",
+        "GET / HTTP/1.1\r\nHost: a\x01\r\n\r\n",
+        "GET / HTTP/1.1\r\nHost: a\nX: b\r\n\r\n",
+        "GET / HTTP/1.1\r\nHost: a\r\nContent-Length: 3x\r\n\r\n",
+        "GET / HTTP/1.1\r\nHost: a\r\nContent-Length: -3\r\n\r\n",
+        "GET / HTTP/1.1\r\nHost: a\r\nContent-Length:\r\n\r\n",
+        "GET / HTTP/1.1\r\nHost: a\r\nContent-Length: 1\r\nContent-Length: 1\r\n\r\n",
+        "GETGETGETGETGETGETGET / HTTP/1.1\r\nHost: a\r\n\r\n",
+        "GET / SMTP\r\nHost: a\r\n\r\n"})
+    EXPECT_EQ(status_of(wrong), 400) << wrong;
+  EXPECT_EQ(status_of("GET / HTTP/2.0\r\nHost: a\r\n\r\n"), 505);
+  EXPECT_EQ(status_of("POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n"), 501);
+  EXPECT_EQ(status_of("POST / HTTP/1.1\r\nHost: a\r\nExpect: 100-continue\r\n\r\n"), 417);
+  EXPECT_EQ(parse_request("GET / HTTP/1.0\r\n\r\n").state, State::whole);
+}
+
+TEST(HttpRequest, HeadsAndBodiesHaveAnEnd) {
+  std::string head = "GET / HTTP/1.1\r\nHost: a\r\nX: ";
+  head += std::string(kMostHeadBytes - head.size() - 4, 'x');
+  EXPECT_EQ(parse_request(head).state, State::incomplete);
+  EXPECT_EQ(parse_request(head + "\r\n\r\n").state, State::whole);
+  EXPECT_EQ(status_of(head + "x\r\n\r\n"), 431);
+  EXPECT_EQ(status_of(head + "xxxx"), 431);
+  EXPECT_EQ(status_of(std::string(kMostHeadBytes, 'x')), 431);
+  std::string many = "GET / HTTP/1.1\r\nHost: a\r\n";
+  for (int i = 0; i < 100; ++i) many += "h" + std::to_string(i) + ": v\r\n";
+  EXPECT_EQ(status_of(many + "\r\n"), 400);
+
+  const auto posting = [](const std::string& length) {
+    return "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: " + length + "\r\n\r\n";
+  };
+  EXPECT_EQ(status_of(posting("4097")), 413);
+  EXPECT_EQ(status_of(posting("99999999999999999999999999")), 413);
+  EXPECT_EQ(parse_request(posting("4096") + std::string(4095, 'b')).state, State::incomplete);
+  EXPECT_EQ(parse_request(posting("4096") + std::string(4096, 'b')).state, State::whole);
+}
+
+}  // namespace
+}  // namespace penstock

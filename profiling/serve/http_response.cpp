@@ -1,0 +1,105 @@
+#include "profiling/serve/http_response.hpp"
+
+#include <fmt/format.h>
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <cerrno>
+
+namespace penstock {
+namespace {
+
+class FileBody : public BodySource {
+ public:
+  FileBody(Fd fd, std::uint64_t bytes) : fd_(std::move(fd)), bytes_(bytes) {}
+  std::uint64_t bytes() const override { return bytes_; }
+  Result<std::size_t> read(std::span<char> out) override {
+    std::size_t done = 0;
+    const std::size_t wanted = static_cast<std::size_t>(std::min<std::uint64_t>(out.size(), bytes_ - at_));
+    while (done < wanted) {
+      const ssize_t got = retry_eintr(
+          [&] { return ::pread(fd_.get(), out.data() + done, wanted - done, static_cast<off_t>(at_)); });
+      if (got <= 0) return errno_error(got < 0 ? errno : EIO, "cannot read", "what was made");
+      done += static_cast<std::size_t>(got);
+      at_ += static_cast<std::uint64_t>(got);
+    }
+    return done;
+  }
+
+ private:
+  Fd fd_;
+  std::uint64_t bytes_;
+  std::uint64_t at_ = 0;
+};
+
+std::string_view reason_of(int status) {
+  switch (status) {
+    case 200:
+      return "OK";
+    case 400:
+      return "Bad Request";
+    case 401:
+      return "Unauthorized";
+    case 403:
+      return "Forbidden";
+    case 404:
+      return "Not Found";
+    case 405:
+      return "Method Not Allowed";
+    case 408:
+      return "Request Timeout";
+    case 409:
+      return "Conflict";
+    case 413:
+      return "Content Too Large";
+    case 417:
+      return "Expectation Failed";
+    case 431:
+      return "Request Header Fields Too Large";
+    case 501:
+      return "Not Implemented";
+    case 503:
+      return "Service Unavailable";
+    case 505:
+      return "HTTP Version Not Supported";
+    default:
+      return "Internal Server Error";
+  }
+}
+
+}  // namespace
+
+Result<std::unique_ptr<BodySource>> file_body(Fd fd) {
+  struct stat about {};
+  if (::fstat(fd.get(), &about) != 0) return errno_error(errno, "cannot look at", "what was made");
+  return std::unique_ptr<BodySource>(
+      std::make_unique<FileBody>(std::move(fd), static_cast<std::uint64_t>(about.st_size)));
+}
+
+HttpResponse plain_response(int status, std::string_view sentence) {
+  HttpResponse response;
+  response.status = status;
+  response.text = std::string(sentence) + "\n";
+  return response;
+}
+
+HttpResponse json_response(int status, std::string json) {
+  HttpResponse response;
+  response.status = status;
+  response.type = "application/json";
+  response.text = std::move(json);
+  return response;
+}
+
+std::string response_head(const HttpResponse& response) {
+  std::string head = fmt::format(
+      "HTTP/1.1 {} {}\r\nContent-Type: {}\r\nContent-Length: {}\r\nConnection: close\r\n"
+      "Cache-Control: no-store\r\nReferrer-Policy: no-referrer\r\nX-Content-Type-Options: nosniff\r\n"
+      "Cross-Origin-Resource-Policy: same-origin\r\nContent-Security-Policy: {}\r\n",
+      response.status, reason_of(response.status), response.type,
+      response.body != nullptr ? response.body->bytes() : response.text.size(), response.content_policy);
+  for (const auto& [name, value] : response.headers) head += fmt::format("{}: {}\r\n", name, value);
+  return head + "\r\n";
+}
+
+}  // namespace penstock

@@ -1,0 +1,235 @@
+#include "profiling/serve/http_server.hpp"
+
+#include <arpa/inet.h>
+#include <fmt/format.h>
+#include <netinet/in.h>
+#include <poll.h>
+#include <sys/socket.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <string>
+#include <utility>
+
+#include "profiling/serve/access.hpp"
+
+namespace penstock {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+constexpr std::size_t kChunk = 256U << 10U;
+constexpr int kMostChunks = 4;                   // of one answer at a time
+constexpr std::size_t kMostDrained = 1U << 20U;  // of what a client sends behind a request that was answered
+constexpr std::chrono::seconds kMostDrainTime{1};  // and for how long
+constexpr std::chrono::milliseconds kAcceptPause{100};
+
+}  // namespace
+
+struct HttpServer::Connection {
+  enum class State { reading, waiting, sending, draining, over };
+
+  std::uint64_t id = 0;
+  Fd fd;
+  State state = State::reading;
+  bool refused = false;  // has no place among those that are served
+  bool head_alone = false;
+  Clock::time_point due;
+  std::string received;
+  std::string out;  // what is to be sent next
+  std::size_t sent = 0;
+  std::unique_ptr<BodySource> body;
+  std::size_t drained = 0;
+
+  short events() const {
+    switch (state) {
+      case State::reading:
+      case State::draining:
+        return POLLIN;
+      case State::sending:
+        return POLLOUT;
+      default:
+        return 0;  // whether it has gone is told without asking
+    }
+  }
+};
+
+HttpServer::HttpServer(Fd listener, std::uint16_t port) : listener_(std::move(listener)), port_(port) {}
+HttpServer::HttpServer(HttpServer&&) noexcept = default;
+HttpServer::~HttpServer() = default;
+
+Result<HttpServer> HttpServer::listen(std::uint16_t port) {
+  Fd fd(::socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
+  if (!fd) return errno_error(errno, "cannot make", "a socket");
+  const int on = 1;
+  static_cast<void>(::setsockopt(fd.get(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof on));
+  struct sockaddr_in address {};
+  address.sin_family = AF_INET;
+  address.sin_port = htons(port);
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  socklen_t bytes = sizeof address;
+  auto* const plain = reinterpret_cast<struct sockaddr*>(&address);
+  if (::bind(fd.get(), plain, bytes) != 0 || ::listen(fd.get(), 64) != 0 ||
+      ::getsockname(fd.get(), plain, &bytes) != 0) {
+    if (errno == EADDRINUSE)
+      return make_error(
+          Errc::already_exists,
+          fmt::format("port {} is somebody's already: give another one, or none (--port 0)", port));
+    return errno_error(errno, "cannot listen on", fmt::format("127.0.0.1:{}", port));
+  }
+  return HttpServer(std::move(fd), ntohs(address.sin_port));
+}
+
+void HttpServer::accept_all() {
+  for (;;) {
+    Fd fd(::accept4(listener_.get(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
+    if (!fd && (errno == EINTR || errno == ECONNABORTED)) continue;
+    if (!fd) {
+      // No descriptors: those that wait would wake us at once again.
+      if (errno != EAGAIN && errno != EWOULDBLOCK) accept_again_ = Clock::now() + kAcceptPause;
+      return;
+    }
+    const auto refused = static_cast<std::size_t>(std::count_if(
+        connections_.begin(), connections_.end(), [](const auto& one) { return one->refused; }));
+    auto connection = std::make_unique<Connection>();
+    connection->id = next_++;
+    connection->due = Clock::now() + kMostRequestTime;
+    const std::optional<uid_t> owner = peer_of(fd.get());
+    const bool foreign = !owner || (*owner != ::geteuid() && *owner != 0);
+    connection->refused = foreign || connections_.size() - refused >= kMostConnections;
+    connection->fd = std::move(fd);
+    if (connection->refused && refused >= kMostConnections) continue;
+    if (connection->refused)
+      begin_answer(*connection,
+                   foreign ? plain_response(403, "this is another user's")
+                           : plain_response(503, "too many connections at once"),
+                   false);
+    connections_.push_back(std::move(connection));
+  }
+}
+
+void HttpServer::begin_answer(Connection& connection, HttpResponse response, bool head_alone) {
+  connection.out = response_head(response);
+  connection.sent = 0;
+  connection.head_alone = head_alone;
+  if (!head_alone && response.body == nullptr) connection.out += response.text;
+  if (!head_alone) connection.body = std::move(response.body);
+  connection.state = Connection::State::sending;
+  connection.due = Clock::now() + kMostIdleTime;
+  send(connection);
+}
+
+void HttpServer::receive(Connection& connection, const Answer& answer) {
+  std::array<char, 4096> buffer;
+  const ssize_t got = ::recv(connection.fd.get(), buffer.data(), buffer.size(), 0);
+  if (got < 0 && (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR)) return;
+  if (got <= 0) {
+    connection.state = Connection::State::over;
+    return;
+  }
+  connection.received.append(buffer.data(), static_cast<std::size_t>(got));
+  const ParsedRequest parsed = parse_request(connection.received);
+  if (parsed.state == ParsedRequest::State::incomplete) return;
+  connection.received.clear();
+  if (parsed.state == ParsedRequest::State::refused)
+    return begin_answer(connection, plain_response(parsed.status, parsed.reason), false);
+  connection.state = Connection::State::waiting;
+  connection.due = Clock::time_point::max();
+  connection.head_alone = parsed.request.method == "HEAD";
+  if (std::optional<HttpResponse> response = answer(parsed.request, connection.id))
+    begin_answer(connection, *std::move(response), connection.head_alone);
+}
+
+void HttpServer::reply(std::uint64_t id, HttpResponse response) {
+  for (const auto& connection : connections_)
+    if (connection->id == id && connection->state == Connection::State::waiting)
+      return begin_answer(*connection, std::move(response), connection->head_alone);
+}
+
+void HttpServer::send(Connection& connection) {
+  for (int chunks = 0; chunks < kMostChunks;) {
+    if (connection.sent == connection.out.size()) {
+      std::size_t got = 0;
+      if (connection.body != nullptr) {
+        connection.out.resize(kChunk);
+        const Result<std::size_t> read = connection.body->read(std::span(connection.out.data(), kChunk));
+        if (!read.ok()) {
+          connection.state = Connection::State::over;  // shorter than announced, as the client sees
+          return;
+        }
+        got = *read;
+        ++chunks;
+      }
+      connection.out.resize(got);
+      connection.sent = 0;
+      if (got == 0) {
+        // Closing now would take the answer from a client that still sends.
+        ::shutdown(connection.fd.get(), SHUT_WR);
+        connection.state = Connection::State::draining;
+        connection.due = Clock::now() + kMostDrainTime;
+        connection.body.reset();
+        return;
+      }
+    }
+    const ssize_t sent = ::send(connection.fd.get(), connection.out.data() + connection.sent,
+                                connection.out.size() - connection.sent, MSG_NOSIGNAL);
+    if (sent < 0 && errno == EINTR) continue;
+    if (sent < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) return;
+    if (sent < 0) {
+      connection.state = Connection::State::over;
+      return;
+    }
+    connection.sent += static_cast<std::size_t>(sent);
+    connection.due = Clock::now() + kMostIdleTime;
+  }
+}
+
+void HttpServer::drain(Connection& connection) {
+  std::array<char, 16384> buffer;
+  const ssize_t got = ::recv(connection.fd.get(), buffer.data(), buffer.size(), 0);
+  if (got < 0 && (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR)) return;
+  if (got > 0) connection.drained += static_cast<std::size_t>(got);
+  if (got <= 0 || connection.drained > kMostDrained) connection.state = Connection::State::over;
+}
+
+void HttpServer::look_at_time() {
+  const Clock::time_point now = Clock::now();
+  for (const auto& connection : connections_) {
+    if (now < connection->due) continue;
+    if (connection->state == Connection::State::reading) {
+      begin_answer(*connection, plain_response(408, "the request took too long"), false);
+    } else {
+      connection->state = Connection::State::over;
+    }
+  }
+  std::erase_if(connections_, [](const auto& one) { return one->state == Connection::State::over; });
+}
+
+void HttpServer::step(std::chrono::milliseconds most, const Answer& answer) {
+  std::vector<struct pollfd> watched;
+  watched.reserve(connections_.size() + 1);
+  for (const auto& connection : connections_)
+    watched.push_back({connection->fd.get(), connection->events(), 0});
+  const bool listens = Clock::now() >= accept_again_;
+  watched.push_back({listens ? listener_.get() : -1, POLLIN, 0});
+  if (::poll(watched.data(), watched.size(), static_cast<int>(most.count())) > 0) {
+    for (std::size_t i = 0; i + 1 < watched.size(); ++i) {
+      Connection& connection = *connections_[i];
+      if (watched[i].revents == 0) continue;
+      if (connection.state == Connection::State::reading) {
+        receive(connection, answer);
+      } else if (connection.state == Connection::State::sending) {
+        send(connection);
+      } else if (connection.state == Connection::State::draining) {
+        drain(connection);
+      } else {
+        connection.state = Connection::State::over;  // it has gone while it waited
+      }
+    }
+    if (watched.back().revents != 0) accept_all();
+  }
+  look_at_time();
+}
+
+}  // namespace penstock

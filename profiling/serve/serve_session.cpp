@@ -1,0 +1,222 @@
+#include "profiling/serve/serve_session.hpp"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+#include <system_error>
+#include <utility>
+
+#include "profiling/serve/access.hpp"
+#include "profiling/serve/serve_page.hpp"
+#include "profiling/serve/tar_stream.hpp"
+#include "profiling/session_json.hpp"
+#include "results/store.hpp"
+
+namespace penstock {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::string_view kMade = "{made}";  // stands for the file that a job writes
+constexpr std::uint64_t kMostSeconds = 3600;
+
+// A report has scripts of its own and names of any files: it may not speak to this server, whatever is in it.
+constexpr const char* kReportPolicy =
+    "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; img-src data:; base-uri "
+    "'none'; "
+    "form-action 'none'; frame-ancestors 'none'; sandbox allow-scripts allow-downloads";
+
+enum class Route { page, live, trace, snapshot, report, report_json, download };
+struct Place {
+  std::string_view path;
+  Route route;
+  bool changes;  // asked for by POST
+};
+constexpr Place kPlaces[] = {
+    {"/", Route::page, false},
+    {"/live", Route::live, false},
+    {"/trace", Route::trace, true},
+    {"/snapshot", Route::snapshot, true},
+    {"/report", Route::report, false},
+    {"/report.json", Route::report_json, false},
+    {"/download", Route::download, false},
+};
+
+HttpResponse failed(const Error& error) {
+  const bool lacks = error.code == Errc::not_found;
+  return plain_response(lacks ? 409 : 500, error.message());
+}
+
+// What any file system and any header takes.
+std::string file_name(std::string_view name) {
+  std::string out;
+  for (const char c : name.substr(0, 80)) {
+    const bool plain = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
+    out += plain || c == '-' || c == '_' || (c == '.' && !out.empty()) ? c : '_';
+  }
+  return out.empty() ? "session" : out;
+}
+
+// Beside the session, and nobody's yet.
+fs::path snapshot_place(const fs::path& folder) {
+  std::string when = utc_now();
+  std::erase_if(when, [](char c) { return c == '-' || c == ':'; });
+  const std::string stem = fmt::format("{}-snapshot-{}", folder.filename().string(), when);
+  std::error_code none;
+  fs::path place = folder.parent_path() / stem;
+  for (int i = 2; fs::exists(fs::symlink_status(place, none)); ++i)
+    place = folder.parent_path() / fmt::format("{}-{}", stem, i);
+  return place;
+}
+
+}  // namespace
+
+ServeSession::ServeSession(ServeOptions options)
+    : options_(std::move(options)), trace_(options_.folder), live_(options_.folder, options_.filter) {}
+
+ServeSession::~ServeSession() {
+  end(std::chrono::milliseconds(0));
+}
+
+bool ServeSession::end(std::chrono::milliseconds most) {
+  trace_.disarm();
+  const auto snapshot = jobs_.find(Kind::snapshot);
+  const fs::path half = snapshot == jobs_.end() ? fs::path() : snapshot->second.makes;
+  jobs_.clear();  // ends them
+  std::error_code none;
+  if (!half.empty()) fs::remove_all(half, none);
+  return live_.end(most);
+}
+
+std::optional<HttpResponse> ServeSession::answer(const HttpRequest& request, std::uint64_t connection) {
+  if (!is_from_here(request, options_.port))
+    return plain_response(403, "this is asked for by another name, or by another page");
+  if (!has_token(request, options_.token)) {
+    HttpResponse response = plain_response(
+        401, "this needs the token: open the address that 'penstock profile serve' has printed");
+    response.headers.emplace_back("WWW-Authenticate", "Bearer");
+    return response;
+  }
+  const auto* const place = std::find_if(std::begin(kPlaces), std::end(kPlaces),
+                                         [&](const Place& one) { return one.path == request.path; });
+  if (place == std::end(kPlaces)) return plain_response(404, "there is no such page");
+  const bool fits =
+      place->changes ? request.method == "POST" : request.method == "GET" || request.method == "HEAD";
+  if (!fits) {
+    HttpResponse response =
+        plain_response(405, place->changes ? "this takes POST" : "this takes GET and HEAD");
+    response.headers.emplace_back("Allow", place->changes ? "POST" : "GET, HEAD");
+    return response;
+  }
+  switch (place->route) {
+    case Route::page:
+      return serve_page(name(), options_.si_units);
+    case Route::live:
+      return live();
+    case Route::trace:
+      return trace(request);
+    case Route::snapshot:
+      return wait_for(Kind::snapshot, connection);
+    case Route::report:
+      return wait_for(Kind::page, connection);
+    case Route::report_json:
+      return wait_for(Kind::json, connection);
+    case Route::download:
+      return download();
+  }
+  return plain_response(404, "there is no such page");
+}
+
+HttpResponse ServeSession::live() const {
+  std::string out = R"({"kind": "live", "name": )";
+  append_json_text(out, name());
+  out += ", \"session\": ";
+  append_json_text(out, options_.folder.string());
+  return json_response(200, out + ", \"trace\": " + trace_.json() + ", " + live_.json() + "}\n");
+}
+
+HttpResponse ServeSession::trace(const HttpRequest& request) {
+  const std::string_view word = request.parameter("seconds").value_or("");
+  std::uint64_t time = 0;
+  const auto parsed = std::from_chars(word.data(), word.data() + word.size(), time);
+  if (word.empty() || parsed.ec != std::errc() || parsed.ptr != word.data() + word.size() ||
+      time > kMostSeconds)
+    return plain_response(400, fmt::format("seconds are a whole number from 0 to {}", kMostSeconds));
+  if (time == 0) {
+    trace_.disarm();
+  } else if (const Result<void> armed = trace_.arm(std::chrono::seconds(time)); !armed.ok()) {
+    return failed(armed.error());
+  }
+  return json_response(200, trace_.json() + "\n");
+}
+
+HttpResponse ServeSession::download() const {
+  const std::string stem = file_name(name());
+  Result<std::unique_ptr<TarStream>> archive = TarStream::of_session(options_.folder, stem);
+  if (!archive.ok()) return failed(archive.error());
+  HttpResponse response;
+  response.type = "application/x-tar";
+  response.headers.emplace_back("Content-Disposition", fmt::format("attachment; filename=\"{}.tar\"", stem));
+  response.body = *std::move(archive);
+  return response;
+}
+
+std::optional<HttpResponse> ServeSession::wait_for(Kind kind, std::uint64_t connection) {
+  if (const auto at = jobs_.find(kind); at != jobs_.end()) {
+    at->second.waiting.push_back(connection);  // the same answer is theirs
+    return std::nullopt;
+  }
+  std::vector<std::string> words{"profile"};
+  fs::path makes;
+  if (kind == Kind::snapshot) {
+    makes = snapshot_place(options_.folder);
+    words.insert(words.end(), {"snapshot", options_.folder.string(), "-o", makes.string(), "--json"});
+  } else {
+    words.insert(words.end(), {"report", options_.folder.string(), "--json"});
+    words.insert(words.end(), options_.report_words.begin(), options_.report_words.end());
+    if (kind == Kind::page) words.insert(words.end(), {"--html", std::string(kMade)});
+  }
+  words.insert(words.end(), {"--no-config", "--progress", "never"});
+  Result<SideJob> job = SideJob::begin(std::move(words), kind == Kind::page ? std::string(kMade) : "");
+  if (!job.ok()) return failed(job.error());
+  jobs_.emplace(kind, Job{*std::move(job), {connection}, std::move(makes)});
+  return std::nullopt;
+}
+
+HttpResponse ServeSession::outcome(Kind kind, const Job& job, Result<Fd>& made) const {
+  if (!made.ok()) return plain_response(500, made.error().message());
+  if (kind == Kind::snapshot) {
+    std::string out = "{\"session\": ";
+    append_json_text(out, job.makes.string());
+    return json_response(200, out + "}\n");
+  }
+  Result<std::unique_ptr<BodySource>> body = file_body(Fd(::fcntl(made->get(), F_DUPFD_CLOEXEC, 0)));
+  if (!body.ok()) return plain_response(500, body.error().message());
+  HttpResponse response;
+  response.body = *std::move(body);
+  if (kind == Kind::page) {
+    response.type = "text/html; charset=utf-8";
+    response.content_policy = kReportPolicy;
+  } else {
+    response.type = "application/x-ndjson";
+  }
+  return response;
+}
+
+void ServeSession::look(HttpServer& server) {
+  trace_.look();
+  for (auto at = jobs_.begin(); at != jobs_.end();) {
+    std::optional<Result<Fd>> made = at->second.job.look();
+    if (!made) {
+      ++at;
+      continue;
+    }
+    for (const std::uint64_t connection : at->second.waiting)
+      server.reply(connection, outcome(at->first, at->second, *made));
+    at = jobs_.erase(at);
+  }
+}
+
+}  // namespace penstock

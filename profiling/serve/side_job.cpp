@@ -1,0 +1,105 @@
+#include "profiling/serve/side_job.hpp"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <signal.h>
+#include <spawn.h>
+#include <stdlib.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <fstream>
+#include <iterator>
+#include <system_error>
+#include <utility>
+
+namespace penstock {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr const char* kOut = "out";
+constexpr const char* kWords = "words";
+constexpr const char* kErrors = "errors";
+
+// The last line that it said.
+std::string last_words(const fs::path& file) {
+  std::ifstream in(file);
+  std::string last;
+  for (std::string line; std::getline(in, line);)
+    if (!line.empty()) last = line;
+  constexpr std::string_view kOurs = "penstock: ";
+  return last.starts_with(kOurs) ? last.substr(kOurs.size()) : last;
+}
+
+}  // namespace
+
+Result<SideJob> SideJob::begin(std::vector<std::string> words, const std::string& output) {
+  std::error_code failed;
+  const fs::path temporary = fs::temp_directory_path(failed);
+  if (failed) return errno_error(failed.value(), "cannot find", "the folder for temporary files");
+  std::string name = (temporary / "penstock-serve-XXXXXX").string();
+  if (::mkdtemp(name.data()) == nullptr)
+    return errno_error(errno, "cannot make a folder in", temporary.string());
+  const fs::path folder = name;
+  const std::string out = (folder / kOut).string();
+  const std::string printed = output.empty() ? out : (folder / kWords).string();
+  const std::string errors = (folder / kErrors).string();
+  words.insert(words.begin(), "penstock");
+  std::vector<char*> argv;
+  for (std::string& word : words) {
+    if (!output.empty() && word == output) word = out;
+    argv.push_back(word.data());
+  }
+  argv.push_back(nullptr);
+
+  posix_spawn_file_actions_t actions;
+  ::posix_spawn_file_actions_init(&actions);
+  constexpr int kWrite = O_WRONLY | O_CREAT | O_TRUNC;
+  ::posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
+  ::posix_spawn_file_actions_addopen(&actions, STDOUT_FILENO, printed.c_str(), kWrite, 0600);
+  ::posix_spawn_file_actions_addopen(&actions, STDERR_FILENO, errors.c_str(), kWrite, 0600);
+  pid_t pid = -1;
+  const int why = ::posix_spawn(&pid, "/proc/self/exe", &actions, nullptr, argv.data(), environ);
+  ::posix_spawn_file_actions_destroy(&actions);
+  if (why != 0) {
+    fs::remove_all(folder, failed);
+    return errno_error(why, "cannot begin", "penstock " + words[1]);
+  }
+  return SideJob(pid, folder);
+}
+
+SideJob::SideJob(SideJob&& other) noexcept
+    : pid_(std::exchange(other.pid_, -1)), folder_(std::exchange(other.folder_, {})) {}
+
+SideJob::~SideJob() {
+  if (pid_ > 0) {
+    ::kill(pid_, SIGKILL);
+    static_cast<void>(retry_eintr([&] { return ::waitpid(pid_, nullptr, 0); }));
+  }
+  std::error_code none;
+  if (!folder_.empty()) fs::remove_all(folder_, none);
+}
+
+std::optional<Result<Fd>> SideJob::look() {
+  int status = 0;
+  const pid_t ended = retry_eintr([&] { return ::waitpid(pid_, &status, WNOHANG); });
+  if (ended == 0) return std::nullopt;
+  const int why = errno;
+  pid_ = -1;
+  if (ended < 0) return Result<Fd>(errno_error(why, "cannot wait for", "the report"));
+  return made(status);
+}
+
+Result<Fd> SideJob::made(int status) const {
+  if (!WIFEXITED(status) || WEXITSTATUS(status) != 0) {
+    const std::string said = last_words(folder_ / kErrors);
+    return make_error(Errc::io, said.empty() ? "it ended before it was done" : said);
+  }
+  Fd fd(retry_eintr([&] { return ::open((folder_ / kOut).c_str(), O_RDONLY | O_CLOEXEC); }));
+  if (!fd) return errno_error(errno, "cannot read", "what was made");
+  return fd;
+}
+
+}  // namespace penstock

@@ -1,0 +1,189 @@
+#include "profiling/serve/tar_stream.hpp"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <system_error>
+
+#include "profiling/session_abi.h"
+
+namespace penstock {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::size_t kBlock = 512;
+constexpr std::uint64_t kEnd = 2 * kBlock;
+constexpr std::uint64_t kMostNote = 16U << 20U;
+constexpr int kFlags = O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY;
+constexpr std::string_view kNote = "session.json";
+
+// Where each field of a ustar header begins, and its bytes (POSIX.1-1988, pax "ustar Interchange Format").
+struct Field {
+  std::size_t at;
+  std::size_t bytes;
+};
+constexpr Field kName{0, 100};
+constexpr Field kMode{100, 8};
+constexpr Field kUser{108, 8};
+constexpr Field kGroup{116, 8};
+constexpr Field kSize{124, 12};
+constexpr Field kTime{136, 12};
+constexpr Field kSum{148, 8};
+constexpr std::size_t kType = 156;
+constexpr Field kMagic{257, 8};
+constexpr Field kPrefix{345, 155};
+
+void put(std::string& header, const Field& field, std::string_view text) {
+  std::memcpy(header.data() + field.at, text.data(), std::min(text.size(), field.bytes));
+}
+
+// Octal digits and a zero byte; where they have no room, base 256 as GNU's and all of today's tars read it.
+void put(std::string& header, const Field& field, std::uint64_t value) {
+  const std::string digits = fmt::format("{:0{}o}", value, field.bytes - 1);
+  if (digits.size() < field.bytes) return put(header, field, digits);
+  for (std::size_t i = 1; i < field.bytes; ++i, value >>= 8U)
+    header[field.at + field.bytes - i] = static_cast<char>(value & 0xFFU);
+  header[field.at] = static_cast<char>(0x80);
+}
+
+std::uint64_t padded(std::uint64_t size) {
+  return (size + kBlock - 1) / kBlock * kBlock;
+}
+
+Result<std::string> read_whole(int fd, std::uint64_t size, const std::string& path) {
+  std::string text(size, '\0');
+  for (std::size_t done = 0; done < text.size();) {
+    const ssize_t got = retry_eintr(
+        [&] { return ::pread(fd, text.data() + done, text.size() - done, static_cast<off_t>(done)); });
+    if (got < 0) return errno_error(errno, "cannot read", path);
+    if (got == 0) break;
+    done += static_cast<std::size_t>(got);
+  }
+  return text;
+}
+
+}  // namespace
+
+Result<std::string> tar_header(const std::string& name, std::uint64_t size, std::int64_t modified_s) {
+  std::string header(kBlock, '\0');
+  const std::size_t slash = name.find('/');
+  const bool divided = name.size() > kName.bytes && slash != std::string::npos && slash <= kPrefix.bytes;
+  const std::string last = divided ? name.substr(slash + 1) : name;
+  if (name.empty() || last.empty() || last.size() > kName.bytes)
+    return make_error(Errc::invalid_argument, fmt::format("'{}' is too long for an archive", name));
+  put(header, kName, last);
+  if (divided) put(header, kPrefix, name.substr(0, slash));
+  put(header, kMode, std::uint64_t{0600});
+  put(header, kUser, std::uint64_t{0});
+  put(header, kGroup, std::uint64_t{0});
+  put(header, kSize, size);
+  put(header, kTime, static_cast<std::uint64_t>(std::max<std::int64_t>(modified_s, 0)));
+  header[kType] = '0';
+  put(header, kMagic, std::string_view("ustar\00000", kMagic.bytes));
+  // The sum is over the header with blanks in the sum's own place.
+  put(header, kSum, "        ");
+  std::uint64_t sum = 0;
+  for (const char c : header) sum += static_cast<unsigned char>(c);
+  put(header, kSum, std::string_view(fmt::format("{:06o}", sum) + std::string("\0 ", 2)));
+  return header;
+}
+
+Result<void> TarStream::add(const fs::path& file, const std::string& name, bool take) {
+  const Fd fd(retry_eintr([&] { return ::open(file.c_str(), kFlags); }));
+  if (!fd && (errno == ELOOP || errno == ENOENT)) return success();
+  if (!fd) return errno_error(errno, "cannot read", file.string());
+  struct stat about {};
+  if (::fstat(fd.get(), &about) != 0) return errno_error(errno, "cannot look at", file.string());
+  if (!S_ISREG(about.st_mode)) return success();
+  Member member;
+  member.path = file.string();
+  member.size = static_cast<std::uint64_t>(about.st_size);
+  member.device = about.st_dev;
+  member.inode = about.st_ino;
+  if (take && member.size <= kMostNote) {
+    PENSTOCK_ASSIGN(member.text, read_whole(fd.get(), member.size, member.path));
+    member.taken = true;
+  }
+  PENSTOCK_ASSIGN(member.header, tar_header(name, member.size, about.st_mtim.tv_sec));
+  bytes_ += kBlock + padded(member.size);
+  members_.push_back(std::move(member));
+  return success();
+}
+
+Result<std::unique_ptr<TarStream>> TarStream::of_session(const fs::path& folder, const std::string& prefix) {
+  std::vector<fs::path> files;
+  std::error_code failed;
+  for (fs::directory_iterator at(folder, failed), end; !failed && at != end; at.increment(failed))
+    if (at->path().extension() == PENSTOCK_SESSION_SUFFIX) files.push_back(at->path().filename());
+  if (failed) return errno_error(failed.value(), "cannot read the session", folder.string());
+  std::sort(files.begin(), files.end());
+  std::unique_ptr<TarStream> stream(new TarStream);
+  for (const fs::path& file : files)
+    PENSTOCK_TRY(stream->add(folder / file, prefix + "/" + file.string(), false));
+  if (stream->members_.empty())
+    return make_error(Errc::not_found, fmt::format("no process left a file in '{}'", folder.string()));
+  PENSTOCK_TRY(stream->add(folder / kNote, prefix + "/" + std::string(kNote), true));
+  stream->bytes_ += kEnd;
+  return stream;
+}
+
+Result<void> TarStream::open(const Member& member) {
+  fd_ = Fd(retry_eintr([&] { return ::open(member.path.c_str(), kFlags); }));
+  if (!fd_) return errno_error(errno, "cannot read", member.path);
+  struct stat about {};
+  if (::fstat(fd_.get(), &about) != 0) return errno_error(errno, "cannot look at", member.path);
+  if (about.st_dev != member.device || about.st_ino != member.inode)
+    return make_error(Errc::corrupt, fmt::format("'{}' is another file now", member.path));
+  return success();
+}
+
+Result<std::size_t> TarStream::read_member(const Member& member, std::uint64_t from, std::span<char> out) {
+  if (member.taken) return member.text.copy(out.data(), out.size(), from);
+  if (!fd_) PENSTOCK_TRY(open(member));
+  const ssize_t got =
+      retry_eintr([&] { return ::pread(fd_.get(), out.data(), out.size(), static_cast<off_t>(from)); });
+  if (got < 0) return errno_error(errno, "cannot read", member.path);
+  if (got > 0) return static_cast<std::size_t>(got);
+  std::fill(out.begin(), out.end(), '\0');  // it was cut off here
+  return out.size();
+}
+
+Result<std::size_t> TarStream::read(std::span<char> out) {
+  std::size_t done = 0;
+  while (done < out.size()) {
+    std::span<char> room = out.subspan(done);
+    const auto limit = [&](std::uint64_t left) {
+      room = room.first(static_cast<std::size_t>(std::min<std::uint64_t>(room.size(), left)));
+    };
+    if (at_ == members_.size()) {
+      limit(kEnd - place_);
+      if (room.empty()) break;
+      std::fill(room.begin(), room.end(), '\0');
+    } else if (const Member& member = members_[at_]; place_ < kBlock) {
+      limit(kBlock - place_);
+      member.header.copy(room.data(), room.size(), place_);
+    } else if (place_ < kBlock + member.size) {
+      limit(kBlock + member.size - place_);
+      PENSTOCK_ASSIGN(const std::size_t got, read_member(member, place_ - kBlock, room));
+      room = room.first(got);
+    } else if (place_ < kBlock + padded(member.size)) {
+      limit(kBlock + padded(member.size) - place_);
+      std::fill(room.begin(), room.end(), '\0');
+    } else {
+      ++at_;
+      place_ = 0;
+      fd_.close();
+      continue;
+    }
+    done += room.size();
+    place_ += room.size();
+  }
+  return done;
+}
+
+}  // namespace penstock

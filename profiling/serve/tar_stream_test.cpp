@@ -1,0 +1,139 @@
+#include "profiling/serve/tar_stream.hpp"
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <fstream>
+#include <map>
+
+namespace penstock {
+namespace {
+
+namespace fs = std::filesystem;
+
+class TarStreamTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    std::string name = (fs::temp_directory_path() / "penstock-tar-XXXXXX").string();
+    ASSERT_NE(::mkdtemp(name.data()), nullptr);
+    folder_ = name;
+  }
+  void TearDown() override { fs::remove_all(folder_); }
+
+  void write(const std::string& name, const std::string& text) {
+    std::ofstream(folder_ / name, std::ios::binary) << text;
+  }
+
+  static std::string all_of(TarStream& stream, std::size_t at_a_time) {
+    std::string all;
+    std::string buffer(at_a_time, '?');
+    for (;;) {
+      const Result<std::size_t> got = stream.read(buffer);
+      EXPECT_TRUE(got.ok());
+      if (!got.ok() || *got == 0) return all;
+      all += buffer.substr(0, *got);
+    }
+  }
+
+  // Names and contents, by the headers alone.
+  static std::map<std::string, std::string> members_of(const std::string& archive) {
+    std::map<std::string, std::string> members;
+    std::size_t at = 0;
+    while (at + 512 <= archive.size() && archive[at] != '\0') {
+      const std::string name = archive.substr(at, 100).c_str();
+      const std::string prefix = archive.substr(at + 345, 155).c_str();
+      const std::size_t size = std::stoull(archive.substr(at + 124, 11), nullptr, 8);
+      EXPECT_EQ(archive.substr(at + 257, 8), std::string("ustar\00000", 8));
+      EXPECT_EQ(archive[at + 156], '0');
+      members[prefix.empty() ? name : prefix + "/" + name] = archive.substr(at + 512, size);
+      at += 512 + (size + 511) / 512 * 512;
+    }
+    EXPECT_EQ(archive.size() - at, 1024U);
+    EXPECT_EQ(archive.find_first_not_of('\0', at), std::string::npos);
+    return members;
+  }
+
+  fs::path folder_;
+};
+
+TEST_F(TarStreamTest, TheFilesOfASessionAndNoOthers) {
+  const std::string odd(1000, 'o');
+  write("1-1.session", "");
+  write("2-2.session", std::string(512, 'a'));
+  write("3-3.session", odd);
+  write("session.json", "{}\n");
+  write("secret.txt", "not of it");
+  fs::create_symlink("/etc/passwd", folder_ / "4-4.session");
+  fs::create_directory(folder_ / "5-5.session");
+  for (const std::size_t step : {std::size_t{1} << 20U, std::size_t{512}, std::size_t{7}, std::size_t{1}}) {
+    const auto stream = TarStream::of_session(folder_, "s");
+    ASSERT_TRUE(stream.ok());
+    const std::string archive = all_of(**stream, step);
+    EXPECT_EQ(archive.size(), (*stream)->bytes());
+    const std::map<std::string, std::string> expected{{"s/1-1.session", ""},
+                                                      {"s/2-2.session", std::string(512, 'a')},
+                                                      {"s/3-3.session", odd},
+                                                      {"s/session.json", "{}\n"}};
+    EXPECT_EQ(members_of(archive), expected);
+  }
+}
+
+TEST_F(TarStreamTest, AFileThatGrowsIsCutAndOneThatShrinksIsPadded) {
+  write("1-1.session", std::string(700, 'a'));
+  write("2-2.session", std::string(700, 'b'));
+  write("session.json", "{\"a\": 1}");
+  const auto stream = TarStream::of_session(folder_, "s");
+  ASSERT_TRUE(stream.ok());
+  std::ofstream(folder_ / "1-1.session", std::ios::app) << std::string(5000, 'c');
+  fs::resize_file(folder_ / "2-2.session", 100);
+  write("session.json", "{\"a\": 12345}");
+  const std::string archive = all_of(**stream, 300);
+  EXPECT_EQ(archive.size(), (*stream)->bytes());
+  const std::map<std::string, std::string> expected{
+      {"s/1-1.session", std::string(700, 'a')},
+      {"s/2-2.session", std::string(100, 'b') + std::string(600, '\0')},
+      {"s/session.json", "{\"a\": 1}"}};
+  EXPECT_EQ(members_of(archive), expected);
+}
+
+TEST_F(TarStreamTest, AFileThatIsAnotherOneNowEndsIt) {
+  write("1-1.session", "a");
+  const auto stream = TarStream::of_session(folder_, "s");
+  ASSERT_TRUE(stream.ok());
+  write("other", "bbbb");
+  fs::rename(folder_ / "other", folder_ / "1-1.session");
+  std::string buffer(4096, '?');
+  EXPECT_FALSE((*stream)->read(buffer).ok());
+}
+
+TEST_F(TarStreamTest, NoSessionIsNotFound) {
+  write("secret.txt", "x");
+  EXPECT_EQ(TarStream::of_session(folder_, "s").error().code, Errc::not_found);
+  EXPECT_EQ(TarStream::of_session(folder_ / "none", "s").error().code, Errc::not_found);
+}
+
+TEST(TarHeader, SizesAndNamesAtTheirBounds) {
+  const auto size_field = [](std::uint64_t size) { return tar_header("a", size, 0)->substr(124, 12); };
+  EXPECT_EQ(size_field((std::uint64_t{1} << 33U) - 1), std::string("77777777777\0", 12));
+  EXPECT_EQ(size_field(std::uint64_t{1} << 33U), std::string("\x80\0\0\0\0\0\0\x02\0\0\0\0", 12));
+  EXPECT_TRUE(tar_header(std::string(100, 'a'), 0, 0).ok());
+  EXPECT_FALSE(tar_header(std::string(101, 'a'), 0, 0).ok());
+  EXPECT_TRUE(tar_header(std::string(155, 'p') + "/" + std::string(100, 'a'), 0, 0).ok());
+  EXPECT_FALSE(tar_header(std::string(156, 'p') + "/" + std::string(100, 'a'), 0, 0).ok());
+  EXPECT_FALSE(tar_header("p/" + std::string(101, 'a'), 0, 0).ok());
+  EXPECT_FALSE(tar_header("", 0, 0).ok());
+}
+
+TEST(TarHeader, ItsSumIsOfAllItsBytes) {
+  const std::string header = *tar_header("s/1.session", 12345, 1700000000);
+  ASSERT_EQ(header.size(), 512U);
+  std::uint64_t sum = 0;
+  for (std::size_t i = 0; i < header.size(); ++i)
+    sum += i >= 148 && i < 156 ? 32U : static_cast<unsigned char>(header[i]);
+  EXPECT_EQ(std::stoull(header.substr(148, 6), nullptr, 8), sum);
+}
+
+}  // namespace
+}  // namespace penstock
