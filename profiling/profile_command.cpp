@@ -146,7 +146,7 @@ const CommandInfo command_profile{
     .options = kOptions,
     .run = &run,
     .synopsis =
-        "penstock profile run -- COMMAND | attach|detach PID | trace on|off PID|SESSION | "
+        "penstock profile run -- COMMAND | attach|detach PID | trace on|off SESSION | "
         "status|snapshot|serve|report|export|top SESSION",
     .examples =
         {"penstock profile run -o session -- python train.py   # or 'attach PID -o session', while it runs",
