@@ -146,8 +146,8 @@ const CommandInfo command_profile{
     .options = kOptions,
     .run = &run,
     .synopsis =
-        "penstock profile run -- COMMAND | attach|detach PID | trace on|off SESSION | "
-        "status|snapshot|serve|report|export|top SESSION",
+        "penstock profile run -- COMMAND | attach|detach PID | trace on|off | "
+        "status|snapshot|serve|report|export|top PID|SESSION",
     .examples =
         {"penstock profile run -o session -- python train.py   # or 'attach PID -o session', while it runs",
          "penstock profile report session --by mount           # bytes, times and patterns, and the "

@@ -8,6 +8,8 @@
 #include <span>
 #include <string>
 
+#include "profiling/interpose/memory_fence.hpp"
+
 namespace penstock {
 namespace {
 
@@ -55,12 +57,12 @@ std::uint64_t renewals_of(const std::byte* block) {
   // Its own process writes there meanwhile: it is read again each time, behind all that was read before, and
   // before all that is read later.
   std::uint64_t renewed = 0;
-  std::atomic_thread_fence(std::memory_order_acquire);
+  memory_fence(std::memory_order_acquire);
   const auto* const from =
       reinterpret_cast<const volatile unsigned char*>(block + offsetof(penstock_block, renewed));
   for (unsigned i = 0; i < sizeof renewed; ++i)
     renewed |= std::uint64_t{from[i]} << (std::endian::native == std::endian::little ? 8 * i : 56 - 8 * i);
-  std::atomic_thread_fence(std::memory_order_acquire);
+  memory_fence(std::memory_order_acquire);
   return renewed;
 }
 

@@ -2,6 +2,7 @@
 
 #include <stdlib.h>
 
+#include "profiling/interpose/memory_fence.hpp"
 #include "profiling/interpose/session_file.hpp"
 
 namespace penstock::interpose {
@@ -59,9 +60,9 @@ penstock_block* take_oldest() noexcept {
 void empty(penstock_block* block) noexcept {
   count_drop(session.header->dropped_segments, block->used / sizeof(penstock_segment));
   __atomic_store_n(&block->used, std::uint64_t{0}, __ATOMIC_RELEASE);
-  std::atomic_thread_fence(std::memory_order_seq_cst);
+  memory_fence(std::memory_order_seq_cst);
   __atomic_store_n(&block->renewed, block->renewed + 1, __ATOMIC_RELEASE);
-  std::atomic_thread_fence(std::memory_order_seq_cst);
+  memory_fence(std::memory_order_seq_cst);
 }
 
 }  // namespace
