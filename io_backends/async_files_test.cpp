@@ -286,16 +286,32 @@ std::ptrdiff_t contexts_of_the_kernel() {
   return std::count(words, {}, "/[aio]");
 }
 
+// Queues of these depths, one beside the other, and how many contexts there are more than before. Another
+// test takes for a moment all that the machine has, and threads do the work of queues that begin then: after
+// a while it is tried again.
+std::ptrdiff_t contexts_with(Backend& backend, std::initializer_list<std::size_t> depths,
+                             std::ptrdiff_t before) {
+  for (int tries = 0;; ++tries) {
+    {
+      std::vector<std::unique_ptr<Queue>> queues;
+      for (const std::size_t depth : depths) {
+        auto queue = backend.queue(depth);
+        EXPECT_OK(queue);
+        if (queue.ok()) queues.push_back(*std::move(queue));
+      }
+      const std::ptrdiff_t contexts = contexts_of_the_kernel() - before;
+      if (contexts >= std::ssize(depths) || tries == 200) return contexts;
+    }
+    std::this_thread::sleep_for(std::chrono::milliseconds(50));
+  }
+}
+
 TEST_F(LibaioQueues, DeeperOnesLeaveNoneOfTheShallowerBehind) {
-  Backend& backend = *tier_.backend;
   const std::ptrdiff_t before = contexts_of_the_kernel();
   for (std::size_t depth = 1; depth <= 64; depth *= 2) {
-    ASSERT_OK(backend.queue(depth));
-    EXPECT_EQ(contexts_of_the_kernel() - before, 1) << depth;
+    EXPECT_EQ(contexts_with(*tier_.backend, {depth}, before), 1) << depth;
   }
-  auto one = backend.queue(64);
-  auto other = backend.queue(64);
-  EXPECT_EQ(contexts_of_the_kernel() - before, 2);
+  EXPECT_EQ(contexts_with(*tier_.backend, {64, 64}, before), 2);
 }
 
 // fs.aio-max-nr is one limit for the whole machine; this test takes what is left of it for a moment.
