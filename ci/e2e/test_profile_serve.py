@@ -1,6 +1,5 @@
-"""`penstock profile serve`: who is let in and who is not, what is shown while programs run and after, and what a browser makes of it."""
+"""`penstock profile serve`: who is let in and who is not, what is answered and what is not, and how it ends."""
 
-import http.client
 import io
 import json
 import os
@@ -13,41 +12,13 @@ import struct
 import subprocess
 import sys
 import tarfile
-import tempfile
 import textwrap
 import time
 import unittest
-import urllib.parse
 
-import browser
-from penstock_cli import BUILD, PATIENCE_S, PENSTOCK, SANITIZED, SOURCE, main
+from penstock_cli import PATIENCE_S, PENSTOCK, main
+from profile_serve_case import Page, ServeTest, code, everything, finish, state
 
-LIBRARY = BUILD / "libpenstock_profile.so"
-SEEDS = SOURCE / "profiling" / "fuzz_seeds" / "session"
-MPI = os.environ | {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
-EDGE_NS = 300_000_000  # from the word in the page to the first call that obeys it, on a busy machine
-
-# Reads as often as each line of its input says, says when that is done, and ends with its input.
-READER = textwrap.dedent("""
-    import os, sys
-    fd = os.open(sys.argv[1], os.O_RDONLY)
-    print("ready", flush=True)
-    for line in sys.stdin:
-        for i in range(int(line)):
-            os.pread(fd, 1000, 0)
-        print("done", flush=True)
-""")
-# Reads all the time until it is told to end.
-BUSY = textwrap.dedent("""
-    import os, signal, sys, time
-    stop = []
-    signal.signal(signal.SIGTERM, lambda *_: stop.append(1))
-    fd = os.open(sys.argv[1], os.O_RDONLY)
-    print("ready", flush=True)
-    while not stop:
-        os.pread(fd, 1000, 0)
-        time.sleep(0.001)
-""")
 # Asks as another user: descriptor and process are that one's before it connects.
 STRANGER = textwrap.dedent("""
     import encodings.idna, os, socket, sys  # that one need not be able to read Python's own folder
@@ -55,138 +26,37 @@ STRANGER = textwrap.dedent("""
     os.setgid(65534)
     os.setuid(65534)
     s = socket.create_connection(("127.0.0.1", int(sys.argv[1])))
-    s.sendall(sys.argv[2].encode())
     answer = b""
-    while part := s.recv(65536):
-        answer += part
+    try:  # who is refused is refused before it asks, and not waited for
+        s.sendall(sys.argv[2].encode())
+    except OSError:
+        pass
+    try:
+        while part := s.recv(65536):
+            answer += part
+    except OSError:
+        pass
     print(answer.decode(errors="replace").split("\\r\\n")[0])
 """)
-# Pixels that the lines of a chart have, by their colours: the test's own look.
-PAINTED = """[...document.querySelectorAll('figure.chart')].map((figure) => {
-  const canvas = figure.querySelector('.plot canvas');
-  const copy = Object.assign(document.createElement('canvas'), {width: canvas.width, height: canvas.height});
-  const context = copy.getContext('2d', {willReadFrequently: true});
-  context.drawImage(canvas, 0, 0);
-  const pixels = context.getImageData(0, 0, canvas.width, canvas.height).data;
-  const strokes = ['--c0', '--c1', '--c2'].map((name) => parseInt(getComputedStyle(document.documentElement).getPropertyValue(name).trim().slice(1), 16));
-  let count = 0;
-  for (let i = 0; i < pixels.length; i += 4)
-    if (pixels[i + 3] > 200 && strokes.includes((pixels[i] << 16) | (pixels[i + 1] << 8) | pixels[i + 2])) ++count;
-  return [figure.id, figure.dataset.drawn, count];
-})"""
-
-
-def may_use_mpi():
-    if shutil.which("mpirun") is None:
-        return "no mpirun here"
-    done = subprocess.run(["mpirun", "--version"], capture_output=True, text=True, timeout=60, check=False)
-    return "" if "Open MPI" in done.stdout else "this mpirun is not Open MPI's"
-
-
-class Page:
-    """One that is served; asks with the token unless told otherwise."""
-
-    def __init__(self, test, session, *words, cwd=None):
-        self.process = subprocess.Popen([PENSTOCK, "profile", "serve", str(session), "--json", *words], stdout=subprocess.PIPE,
-                                        stderr=subprocess.PIPE, text=True, cwd=cwd or test.folder)
-        test.addCleanup(self.process.communicate)
-        test.addCleanup(self.process.kill)
-        line = self.process.stdout.readline()
-        test.assertTrue(line, "nothing was said of where it is" if line else self.process.stderr.read() if self.process.poll() is not None else "")
-        self.said = json.loads(line)
-        self.port, self.token, self.url = self.said["port"], self.said["token"], self.said["url"]
-
-    def ask(self, path, method="GET", token=None, headers=None, body=None, host=None):
-        """Status, headers, body. `token`: "" for none."""
-        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=PATIENCE_S)
-        try:
-            connection.putrequest(method, path, skip_host=True)
-            connection.putheader("Host", host or f"127.0.0.1:{self.port}")
-            if token != "":
-                connection.putheader("Authorization", f"Bearer {token or self.token}")
-            for name, value in (headers or {}).items():
-                connection.putheader(name, value)
-            if body is not None:
-                connection.putheader("Content-Length", str(len(body)))
-            connection.endheaders(body)
-            answer = connection.getresponse()
-            return answer.status, {name.lower(): value for name, value in answer.getheaders()}, answer.read()
-        finally:
-            connection.close()
-
-    def status(self, *args, **kwargs):
-        return self.ask(*args, **kwargs)[0]
-
-    def raw(self, text):
-        """What comes back for these bytes, until the other side closes."""
-        with socket.create_connection(("127.0.0.1", self.port), timeout=PATIENCE_S) as s:
-            try:
-                s.sendall(text)
-            except (BrokenPipeError, ConnectionResetError):
-                pass
-            return everything(s)
-
-    def live(self):
-        return json.loads(self.ask("/live")[2])
-
-    def wait(self, test, what, holds):
-        until = time.monotonic() + PATIENCE_S
-        while True:
-            live = self.live()
-            if live["looked"] and holds(live):
-                return live
-            test.assertLess(time.monotonic(), until, f"{what}: {json.dumps(live)[:2000]}")
-            time.sleep(0.05)
-
-    def post(self, test, path, expect=200):
-        status, _, body = self.ask(path, "POST")
-        test.assertEqual(status, expect, body)
-        return json.loads(body) if status == 200 else body.decode()
-
-
-def everything(connection):
-    answer = b""
-    try:
-        while part := connection.recv(65536):
-            answer += part
-    except ConnectionResetError:
-        pass
-    return answer
-
-
-def code(answer):
-    return int(answer.split(b" ", 2)[1]) if answer.startswith(b"HTTP/1.1 ") else None
-
-
-class ServeTest(unittest.TestCase):
-    @classmethod
-    def setUpClass(cls):
-        cls.maxDiff = None
-
-    def setUp(self):
-        self.folder = pathlib.Path(tempfile.mkdtemp(prefix="penstock-profile-serve-")).resolve()
-        self.addCleanup(shutil.rmtree, self.folder, ignore_errors=True)
-        self.data = self.folder / "data"
-        self.data.write_bytes(bytes(4096))
-
-    def saved(self, name="saved"):
-        session = self.folder / name
-        session.mkdir()
-        shutil.copy(SEEDS / "traced", session / "100-5.session")
-        return session
-
-    def report(self, session, *words):
-        done = subprocess.run([PENSTOCK, "profile", "report", "--json", *words, str(session)], capture_output=True, text=True, check=False)
-        self.assertEqual(done.returncode, 0, done.stderr)
-        first, *rows = map(json.loads, done.stdout.splitlines())
-        return first, {row["path"]: row for row in rows if row["kind"] == "file"}
-
-    def end(self, page, how=signal.SIGTERM):
-        begin = time.monotonic()
-        page.process.send_signal(how)
-        page.process.wait(timeout=PATIENCE_S)
-        self.assertEqual(page.process.returncode, 128 + how)
-        return time.monotonic() - begin
+# Another user that connects all the time, and keeps its connections: of each the server has to find out whose it is.
+FLOOD = textwrap.dedent("""
+    import collections, encodings.idna, os, socket, struct, sys
+    os.setgroups([])
+    os.setgid(65534)
+    os.setuid(65534)
+    parent = os.getppid()
+    held = collections.deque()
+    while os.getppid() == parent:
+        s = socket.socket()
+        s.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        s.setblocking(False)
+        s.connect_ex(("127.0.0.1", int(sys.argv[1])))
+        held.append(s)
+        if len(held) == 500:
+            print("ready", flush=True)
+        while len(held) > 500:
+            held.popleft().close()
+""")
 
 
 class Saved(ServeTest):
@@ -202,9 +72,7 @@ class Saved(ServeTest):
         self.assertEqual(page.url, f"http://127.0.0.1:{page.port}/?token={page.token}")
         self.assertRegex(page.token, r"^[0-9a-f]{32}$")
         other = subprocess.Popen([PENSTOCK, "profile", "serve", str(self.session)], stdout=subprocess.PIPE, text=True)
-        self.addCleanup(other.stdout.close)
-        self.addCleanup(other.wait)
-        self.addCleanup(other.kill)
+        self.addCleanup(finish, other)
         self.assertRegex(other.stdout.readline(), r"^http://127\.0\.0\.1:\d+/\?token=[0-9a-f]{32}\n$")
         done = subprocess.run([PENSTOCK, "profile", "serve", str(self.session), "--port", str(page.port)], capture_output=True, text=True, check=False)
         self.assertNotEqual(done.returncode, 0)
@@ -249,8 +117,7 @@ class Saved(ServeTest):
         process = subprocess.Popen([sys.executable, "-c", "import os, sys\nos.setgroups([]); os.setgid(65533); os.setuid(65533)\n"
                                     "os.execv(sys.argv[1], sys.argv[1:])", PENSTOCK, "profile", "serve", str(session), "--json", "--no-config"],
                                    stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd="/")
-        self.addCleanup(process.communicate)
-        self.addCleanup(process.kill)
+        self.addCleanup(finish, process)
         line = process.stdout.readline()
         if not line:
             self.skipTest(f"that user cannot run it here: {process.communicate()[1]}")
@@ -351,18 +218,65 @@ class Saved(ServeTest):
 
     def test_more_than_it_takes_at_once(self):
         page = self.page
-        waiting = [socket.create_connection(("127.0.0.1", page.port), timeout=PATIENCE_S) for _ in range(40)]
-        for s in waiting:
-            self.addCleanup(s.close)
-        request = f"GET /live?token={page.token} HTTP/1.1\r\nHost: 127.0.0.1:{page.port}\r\n\r\n".encode()
-        late = [code(everything(s)) for s in waiting[32:]]
-        self.assertEqual(late, [503] * 8)
-        for s in waiting[:32]:
-            s.sendall(request)
-        self.assertEqual([code(everything(s)) for s in waiting[:32]], [200] * 32)
+        first, job = page.hold(self, "/report.json")
+        waiting = [first]
+        for _ in range(31):
+            waiting.append(page.connect(page.request("/report.json")))
+            self.addCleanup(waiting[-1].close)
+        self.assertEqual([code(page.raw(page.request("/live"))) for _ in range(8)], [503] * 8)
+        os.kill(job, signal.SIGCONT)
+        self.assertEqual([code(everything(s)) for s in waiting], [200] * 32)
+        self.wait_for_room(page)
+
+    def wait_for_room(self, page):
         until = time.monotonic() + PATIENCE_S
         while page.status("/live") != 200:
             self.assertLess(time.monotonic(), until)
+
+    def test_who_has_gone_waits_no_more(self):
+        page = self.page
+        first, job = page.hold(self, "/report.json")
+        for _ in range(40):
+            with page.connect(page.request("/report.json")):
+                page.raw(page.request("/live"))  # so the one before has been read
+        self.wait_for_room(page)
+        self.assertEqual(page.status("/trace?seconds=0", "POST"), 200)
+        self.assertEqual(state(job), "T")
+        os.kill(job, signal.SIGCONT)
+        self.assertEqual(code(everything(first)), 200)
+
+    @unittest.skipUnless(os.geteuid() == 0, "only root can connect as another user")
+    def test_another_user_that_connects_all_the_time_holds_up_nobody(self):
+        page = self.page
+        asked, job = page.hold(self, "/report.json")
+        flood = subprocess.Popen([sys.executable, "-c", FLOOD, str(page.port)], stdout=subprocess.PIPE, text=True)
+        self.addCleanup(finish, flood)
+        self.assertEqual(flood.stdout.readline(), "ready\n")
+        os.kill(job, signal.SIGCONT)
+        self.assertEqual(code(everything(asked)), 200)
+        self.end(page)
+
+    def test_a_snapshot_that_cannot_be_finished_leaves_nothing(self):
+        page = self.page
+        asked, job = page.hold(self, "/snapshot", "POST")
+        before = set(self.folder.glob("saved-snapshot-*"))
+        os.kill(job, signal.SIGKILL)
+        self.assertEqual(code(everything(asked)), 500)
+        made = set(self.folder.glob("saved-snapshot-*"))
+        self.assertEqual(len(before - made), 1, "the one that was being made")
+        for one in made:
+            self.assertEqual(self.report(one)[1], self.report(self.session)[1])
+        made.add(pathlib.Path(page.post(self, "/snapshot")["session"]))
+        self.assertEqual(set(self.folder.glob("saved-snapshot-*")), made)
+
+    def test_what_was_begun_ends_with_it(self):
+        page = self.page
+        jobs = [page.hold(self, *asked)[1] for asked in (("/report",), ("/report.json",), ("/snapshot", "POST"))]
+        before = set(self.folder.glob("saved-snapshot-*"))
+        self.end(page)
+        self.assertEqual([state(job) for job in jobs], [""] * 3)
+        self.assertEqual(list(self.temporary.iterdir()), [])
+        self.assertEqual(len(before - set(self.folder.glob("saved-snapshot-*"))), 1)
 
     def test_what_has_ended_is_shown_and_taken_along(self):
         page = self.page
@@ -416,284 +330,6 @@ class Saved(ServeTest):
             self.end(page, how)
             rest = page.process.stdout.read() + page.process.stderr.read()
             self.assertNotIn(page.token, rest)
-
-
-class RunningTest(ServeTest):
-    @classmethod
-    def setUpClass(cls):
-        super().setUpClass()
-        if SANITIZED:
-            raise unittest.SkipTest("Python has no sanitizer's runtime")
-        if not LIBRARY.exists():
-            raise unittest.SkipTest("this build has no profiler")
-
-    def begin(self, program, *words, session="session", before=(), env=None):
-        process = subprocess.Popen([PENSTOCK, "profile", "run", "-o", self.folder / session, "--", *before, sys.executable, "-c", program, *map(str, words)],
-                                   stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, env=env)
-
-        def end():
-            process.kill()
-            process.stdin.close()
-            process.stdout.close()
-            process.wait()
-        self.addCleanup(end)
-        self.assertEqual(process.stdout.readline(), "ready\n")
-        return process
-
-    def busy(self, **kwargs):
-        process = self.begin(BUSY, self.data, **kwargs)
-        page = Page(self, self.folder / kwargs.get("session", "session"))
-        return process, page, page.wait(self, "it runs", lambda live: live["running"])
-
-
-class Live(RunningTest):
-    def test_rates_are_those_of_the_program(self):
-        reader = self.begin(READER, self.data)
-        page = Page(self, self.folder / "session")
-        first = page.wait(self, "it runs", lambda live: live["running"])
-        self.assertEqual(first["processes"][0]["trace"], False)
-
-        def of_data(live):
-            return sum(file["bytes_read"] for file in live["hottest"] if file["path"] == str(self.data))
-        before = first["bytes_read"]
-        reads = 0
-        for count in (100, 2000, 1):
-            reader.stdin.write(f"{count}\n")
-            reader.stdin.flush()
-            self.assertEqual(reader.stdout.readline(), "done\n")
-            reads += count
-            live = page.wait(self, "all is seen", lambda live: live["bytes_read"] >= before + reads * 1000)
-            self.assertEqual(live["bytes_read"], before + reads * 1000)
-            self.assertEqual(live["running"], True)
-        moved = sum(point[2] for point in live["history"])
-        self.assertEqual(moved, reads * 1000)
-        self.assertLessEqual(of_data(live), reads * 1000)
-        # Everybody sees the same.
-        looks = {json.dumps([one["at_s"], one["change"]]) for one in (page.live() for _ in range(20))}
-        self.assertLessEqual(len(looks), 20)
-        reader.stdin.close()
-        reader.wait()
-        live = page.wait(self, "it has ended", lambda live: not live["running"])
-        self.assertEqual(live["bytes_read"], before + reads * 1000)
-        self.assertEqual(of_data(live), reads * 1000)
-        page.post(self, "/trace?seconds=1", expect=409)
-        self.assertEqual(page.status("/report"), 200)
-
-    def test_calls_are_kept_as_long_as_asked_for(self):
-        process, page, live = self.busy()
-        armed_ns = time.time_ns()
-        said = page.post(self, "/trace?seconds=30")
-        self.assertTrue(said["armed"])
-        said = page.post(self, "/trace?seconds=2")  # replaces
-        self.assertLessEqual(said["seconds_left"], 2)
-        self.assertEqual(said["running"], len(live["processes"]))
-        page.wait(self, "it is armed", lambda live: live["processes"][0]["trace"])
-        live = page.wait(self, "it is disarmed", lambda live: not live["trace"]["armed"])
-        disarmed_ns = time.time_ns()
-        page.wait(self, "it is seen", lambda live: not live["processes"][0]["trace"])
-        for one in live["trace"]["processes"]:
-            self.assertTrue(armed_ns <= one["from_ns"] <= one["to_ns"] <= disarmed_ns, one)
-            self.assertEqual(one["failed"], "")
-        process_of_data = {one["pid"]: one for one in live["trace"]["processes"]}
-        time.sleep(0.3)
-        os.kill(live["processes"][0]["pid"], signal.SIGTERM)
-        process.wait()
-        out = self.folder / "trace.json"
-        subprocess.run([PENSTOCK, "profile", "export", "--to", "chrome", self.folder / "session", "-o", out], check=True, capture_output=True)
-        trace = json.loads(out.read_text())
-        # On the threads' tracks: files have the same calls once more.
-        calls = [event for event in trace["traceEvents"] if event["ph"] == "X" and event["pid"] in process_of_data]
-        self.assertGreater(len(calls), 50)
-        times = [event["ts"] for event in calls]
-        self.assertLess(max(times) - min(times), 2e6 + 2 * EDGE_NS / 1e3 + 1e6)
-
-    def test_the_end_disarms(self):
-        for how in (signal.SIGINT, signal.SIGTERM):
-            process, page, live = self.busy(session=f"s{how}")
-            page.post(self, "/trace?seconds=3600")
-            page.wait(self, "it is armed", lambda live: live["processes"][0]["trace"])
-            self.end(page, how)
-            done = subprocess.run([PENSTOCK, "profile", "status", self.folder / f"s{how}", "--json"], capture_output=True, text=True, check=True)
-            self.assertEqual({json.loads(line)["trace"] for line in done.stdout.splitlines()}, {False})
-
-    def test_disarmed_when_asked(self):
-        _, page, _ = self.busy()
-        page.post(self, "/trace?seconds=3600")
-        self.assertFalse(page.post(self, "/trace?seconds=0")["armed"])
-        page.wait(self, "it is disarmed", lambda live: not live["processes"][0]["trace"] and not live["trace"]["armed"])
-
-    def test_what_begins_meanwhile_is_armed(self):
-        script = f"import os, subprocess, sys\nprint('ready', flush=True)\nsys.stdin.readline()\nsubprocess.run([sys.executable, '-c', {BUSY!r}, {str(self.data)!r}])\n"
-        process = self.begin(script)
-        page = Page(self, self.folder / "session")
-        page.wait(self, "it runs", lambda live: live["running"])
-        page.post(self, "/trace?seconds=3600")
-        process.stdin.write("\n")
-        process.stdin.flush()
-        live = page.wait(self, "the child is armed", lambda live: sum(one["trace"] for one in live["processes"]) == 2)
-        page.post(self, "/trace?seconds=0")
-        page.wait(self, "both are disarmed", lambda live: not any(one["trace"] for one in live["processes"]))
-        for one in live["processes"]:
-            os.kill(one["pid"], signal.SIGTERM)
-
-    def test_by_a_processes_number_and_taken_along_while_it_runs(self):
-        process, page, live = self.busy()
-        by_number = Page(self, live["processes"][0]["pid"])
-        self.assertEqual(by_number.said["session"], str(self.folder / "session"))
-        body = page.ask("/download")[2]
-        with tarfile.open(fileobj=io.BytesIO(body), mode="r:") as archive:
-            names = archive.getnames()
-            archive.extractall(self.folder / "out", filter="data") if hasattr(tarfile, "data_filter") else archive.extractall(self.folder / "out")
-        self.assertIn("session/session.json", names)
-        self.assertTrue(all(re.fullmatch(r"session/([^/]+\.session|session\.json)", name) for name in names), names)
-        self.assertGreater(self.report(self.folder / "out/session")[1][str(self.data)]["bytes_read"], 0)
-        made = page.post(self, "/snapshot")["session"]
-        self.assertEqual(os.stat(made).st_mode & 0o777, 0o700)
-        self.assertGreater(self.report(made)[1][str(self.data)]["bytes_read"], 0)
-        # A copy's processes run, but do not write there.
-        copy = Page(self, made)
-        self.assertFalse(copy.wait(self, "it is looked at", lambda live: True)["running"])
-        os.kill(live["processes"][0]["pid"], signal.SIGTERM)
-        process.wait()
-        page.wait(self, "it has ended", lambda live: not live["running"])
-
-    def test_big_sessions_are_sent_as_they_are_taken(self):
-        _, page, _ = self.busy()
-        big = self.folder / "session" / "1-1.session"
-        big.write_bytes(b"x" * 4096)
-        os.truncate(big, 300 << 20)
-        with socket.create_connection(("127.0.0.1", page.port), timeout=PATIENCE_S) as s:
-            s.sendall(f"GET /download?token={page.token} HTTP/1.1\r\nHost: 127.0.0.1:{page.port}\r\n\r\n".encode())
-            s.recv(1000)  # and no more for a while
-            for _ in range(5):
-                self.assertEqual(page.status("/live"), 200)
-            held = int(re.search(r"VmHWM:\s+(\d+) kB", pathlib.Path(f"/proc/{page.process.pid}/status").read_text())[1])
-            self.assertLess(held, 150 << 10)
-            os.truncate(big, 1000)
-            length = sum(len(part) for part in iter(lambda: s.recv(1 << 20), b""))
-        self.assertGreater(length, 300 << 20)
-
-    def test_a_name_may_be_anything(self):
-        name = os.fsencode(self.folder) + b"/<script>document.title='owned'</script>\n\xff&amp;"
-        self.data = pathlib.Path(os.fsdecode(name))
-        self.data.parent.mkdir()
-        self.data.write_bytes(bytes(4096))
-        _, page, _ = self.busy()
-        live = page.wait(self, "it is seen", lambda live: any("<script>" in file["path"] for file in live["hottest"]))
-        path = next(file["path"] for file in live["hottest"] if "<script>" in file["path"])
-        self.assertEqual(path, f"{self.folder}/<script>document.title='owned'</script>\n\ufffd&amp;")
-        if browser.find() is None:
-            self.skipTest("no Chromium here: what it makes of such names is not seen")
-        shown = browser.Browser(self.folder / "profile")
-        self.addCleanup(shown.close)
-        shown.open(page.url, ready="document.documentElement?.dataset.ready === 'yes'")
-        self.assertEqual(shown.evaluate("document.title"), "session - penstock")
-        cells = shown.evaluate("[...document.querySelectorAll('#file-table td:first-child')].map((cell) => cell.textContent)")
-        self.assertIn(path.replace("\n", "\u240a"), cells)
-        self.assertEqual(shown.complaints(), [])
-
-    @unittest.skipIf(may_use_mpi(), may_use_mpi())
-    def test_four_ranks(self):
-        process = subprocess.Popen([PENSTOCK, "profile", "run", "-o", self.folder / "session", "--", "mpirun", "--oversubscribe", "-np", "4",
-                                    sys.executable, "-c", BUSY, self.data], env=MPI, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-                                   stderr=subprocess.DEVNULL, text=True)
-        self.addCleanup(process.communicate)
-        self.addCleanup(process.terminate)
-        for _ in range(4):
-            self.assertEqual(process.stdout.readline(), "ready\n")
-        page = Page(self, self.folder / "session")
-
-        def ranks(live):
-            return [one for one in live["processes"] if one["rank"] is not None]
-        live = page.wait(self, "all ranks run", lambda live: len(ranks(live)) == 4)
-        self.assertEqual([one["rank"] for one in ranks(live)], [0, 1, 2, 3])
-        page.post(self, "/trace?seconds=2")
-        page.wait(self, "all are armed", lambda live: sum(one["trace"] for one in ranks(live)) == 4)
-        live = page.wait(self, "all are disarmed", lambda live: not live["trace"]["armed"] and not any(one["trace"] for one in live["processes"]))
-        self.assertEqual(sorted(one["rank"] for one in live["trace"]["processes"] if one["rank"] is not None), [0, 1, 2, 3])
-        for one in ranks(live):
-            os.kill(one["pid"], signal.SIGTERM)
-        process.wait(timeout=PATIENCE_S)
-        page.wait(self, "all have ended", lambda live: not live["running"])
-
-
-@unittest.skipIf(browser.find() is None, "no Chromium here (ci/bootstrap browser brings it)")
-class Seen(RunningTest):
-    def setUp(self):
-        super().setUp()
-        self.browser = browser.Browser(self.folder / "profile")
-        self.addCleanup(self.browser.close)
-        rows = subprocess.run([PENSTOCK, "--version", "--json"], capture_output=True, text=True, check=True).stdout
-        self.charts = any(row.get("name") == "uplot" and row.get("present") for row in map(json.loads, rows.splitlines()))
-
-    def show(self, page, **kwargs):
-        self.browser.open(page.url, ready="document.documentElement?.dataset.ready === 'yes'", **kwargs)
-        self.browser.draw()
-
-    def check(self, page, painted=True):
-        foreign, _ = self.browser.requests()
-        self.assertEqual([url for url in foreign if not url.startswith(f"http://127.0.0.1:{page.port}/")], [])
-        self.assertEqual(self.browser.complaints(), [])
-        self.assertEqual(self.browser.evaluate("document.documentElement.scrollWidth <= innerWidth"), True, "nothing is beside the page")
-        if painted and self.charts:
-            for name, said, pixels in self.browser.evaluate(PAINTED):
-                self.assertEqual(said, "yes", name)
-                self.assertGreater(pixels, 20, name)
-
-    def until(self, what):
-        deadline = time.monotonic() + PATIENCE_S
-        while not self.browser.evaluate(what):
-            self.assertLess(time.monotonic(), deadline, what)
-            time.sleep(0.1)
-
-    def picture(self, name):
-        if folder := os.environ.get("PENSTOCK_PICTURES"):
-            import base64
-            data = self.browser.call("Page.captureScreenshot", format="png", captureBeyondViewport=True)["data"]
-            pathlib.Path(folder, name + ".png").write_bytes(base64.b64decode(data))
-
-    def test_while_it_runs(self):
-        process, page, live = self.busy()
-        page.wait(self, "there is something to draw", lambda live: len(live["history"]) > 2)
-        for dark, width in ((False, 1440), (True, 1440), (False, 390), (True, 390)):
-            with self.subTest(dark=dark, width=width):
-                self.show(page, dark=dark, width=width)
-                self.check(page)
-                self.picture(f"live-{'dark' if dark else 'light'}-{width}")
-        self.assertEqual(self.browser.evaluate("[...document.querySelectorAll('#process-table tbody tr')].length"), len(live["processes"]))
-        self.assertRegex(self.browser.evaluate("document.getElementById('state').textContent"), r"^1 process runs, since ")
-        self.browser.evaluate("(document.getElementById('seconds').value = '2', document.querySelector('#trace button').click())")
-        self.until("document.getElementById('state').textContent.includes('Every call is kept')")
-        self.until("!document.getElementById('state').textContent.includes('Every call is kept')")
-        self.browser.evaluate("document.getElementById('snapshot').click()")
-        self.until("document.getElementById('said').textContent.includes('-snapshot-')")
-        os.kill(live["processes"][0]["pid"], signal.SIGTERM)
-        process.wait()
-        self.until("document.documentElement.dataset.running === 'false'")
-        self.assertTrue(self.browser.evaluate("document.getElementById('trace').hidden && document.getElementById('snapshot').hidden"))
-        self.check(page)
-
-    def test_after_it_has_ended(self):
-        page = Page(self, self.saved())
-        page.wait(self, "it is looked at", lambda live: True)
-        for dark, width in ((False, 1440), (True, 390)):
-            self.show(page, dark=dark, width=width)
-            self.check(page)
-            self.picture(f"saved-{'dark' if dark else 'light'}-{width}")
-        self.assertIn("saved session", self.browser.evaluate("document.getElementById('state').textContent"))
-        self.assertTrue(self.browser.evaluate("document.getElementById('trace').hidden"))
-        report = self.browser.evaluate("document.getElementById('report').href")
-        self.browser.open(report, ready="document.documentElement?.dataset.ready === 'yes'")
-        self.check(page, painted=False)
-        self.assertIn("What the I/O did", self.browser.evaluate("document.body.textContent"))
-
-    def test_links_bring_what_they_say(self):
-        page = Page(self, self.saved())
-        self.show(page)
-        links = self.browser.evaluate("['report', 'report-json', 'download'].map((id) => document.getElementById(id).getAttribute('href'))")
-        self.assertEqual([urllib.parse.urlsplit(link).path for link in links], ["/report", "/report.json", "/download"])
-        for link in links:
-            self.assertEqual(page.status(link, token=""), 200)
 
 
 if __name__ == "__main__":

@@ -17,6 +17,8 @@ namespace penstock {
 namespace {
 
 constexpr std::size_t kTokenBytes = 16;
+constexpr std::uint16_t kHttpPort = 80;
+constexpr int kMostLooks = 3;
 
 std::string_view next_word(std::string_view& line) {
   while (!line.empty() && line.front() == ' ') line.remove_prefix(1);
@@ -80,6 +82,8 @@ bool has_token(const HttpRequest& request, std::string_view token) {
 bool is_from_here(const HttpRequest& request, std::uint16_t port) {
   const auto host = request.header("host");
   const auto is_ours = [&](std::string_view name) {
+    // Nobody writes the port that http has by itself.
+    if (port == kHttpPort && (name == "127.0.0.1" || name == "localhost")) return true;
     return name == fmt::format("127.0.0.1:{}", port) || name == fmt::format("localhost:{}", port);
   };
   if (!host || !is_ours(*host)) return false;
@@ -117,10 +121,13 @@ std::optional<uid_t> peer_of(int fd) {
     return std::nullopt;
   const SocketEnds ends{there.sin_addr.s_addr, ntohs(there.sin_port), here.sin_addr.s_addr,
                         ntohs(here.sin_port)};
-  for (const char* const name : {"/proc/self/net/tcp", "/proc/self/net/tcp6"}) {
-    std::ifstream in(name, std::ios::binary);
-    const std::string table{std::istreambuf_iterator<char>(in), std::istreambuf_iterator<char>()};
-    if (const auto owner = socket_owner(table, ends)) return owner;
+  // The table is read in parts: a row may move behind our back while connections come and go.
+  for (int i = 0; i < kMostLooks; ++i) {
+    for (const char* const name : {"/proc/self/net/tcp", "/proc/self/net/tcp6"}) {
+      std::ifstream in(name, std::ios::binary);
+      const std::string table{std::istreambuf_iterator<char>(in), std::istreambuf_iterator<char>()};
+      if (const auto owner = socket_owner(table, ends)) return owner;
+    }
   }
   return std::nullopt;
 }

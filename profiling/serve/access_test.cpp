@@ -68,6 +68,15 @@ TEST(Access, OtherNamesAndOtherPagesAreNotFromHere) {
   EXPECT_FALSE(is_from_here(request_with("127.0.0.1:8080", "http://evil.example"), 8080));
 }
 
+TEST(Access, ThePortThatHttpHasByItselfNeedNotBeSaid) {
+  EXPECT_TRUE(is_from_here(request_with("127.0.0.1", "http://127.0.0.1"), 80));
+  EXPECT_TRUE(is_from_here(request_with("localhost", "http://localhost"), 80));
+  EXPECT_TRUE(is_from_here(request_with("127.0.0.1:80"), 80));
+  EXPECT_FALSE(is_from_here(request_with("evil.example"), 80));
+  EXPECT_FALSE(is_from_here(request_with("127.0.0.1", "http://evil.example"), 80));
+  EXPECT_FALSE(is_from_here(request_with("localhost"), 8080));
+}
+
 // As the kernel writes it, on a machine of x86-64.
 constexpr std::string_view kTable =
     "  sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt   uid  timeout inode\n"

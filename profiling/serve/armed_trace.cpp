@@ -19,6 +19,10 @@ constexpr std::size_t kMostProcesses = 1000;
 }  // namespace
 
 Result<void> ArmedTrace::arm(std::chrono::seconds time) {
+  if (armed()) {
+    static_cast<void>(window_->look());
+    if (window_->over()) disarm();
+  }
   if (!armed()) {
     auto window =
         std::make_unique<TraceWindow>(TraceTargets{.folders = {folder_}, .processes = {}, .ranks = {}});

@@ -12,6 +12,7 @@
 #include <string>
 #include <utility>
 
+#include "io_backends/base/interrupt.hpp"
 #include "profiling/serve/access.hpp"
 
 namespace penstock {
@@ -24,6 +25,7 @@ constexpr int kMostChunks = 4;                   // of one answer at a time
 constexpr std::size_t kMostDrained = 1U << 20U;  // of what a client sends behind a request that was answered
 constexpr std::chrono::seconds kMostDrainTime{1};  // and for how long
 constexpr std::chrono::milliseconds kAcceptPause{100};
+constexpr int kMostAccepted = 8;  // in one step: whoever connects all the time gets no more of it
 
 }  // namespace
 
@@ -50,7 +52,7 @@ struct HttpServer::Connection {
       case State::sending:
         return POLLOUT;
       default:
-        return 0;  // whether it has gone is told without asking
+        return POLLRDHUP;  // who has closed only its own half is taken to have gone
     }
   }
 };
@@ -81,8 +83,8 @@ Result<HttpServer> HttpServer::listen(std::uint16_t port) {
   return HttpServer(std::move(fd), ntohs(address.sin_port));
 }
 
-void HttpServer::accept_all() {
-  for (;;) {
+void HttpServer::accept_some() {
+  for (int i = 0; i < kMostAccepted && !interrupted(); ++i) {
     Fd fd(::accept4(listener_.get(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
     if (!fd && (errno == EINTR || errno == ECONNABORTED)) continue;
     if (!fd) {
@@ -227,7 +229,7 @@ void HttpServer::step(std::chrono::milliseconds most, const Answer& answer) {
         connection.state = Connection::State::over;  // it has gone while it waited
       }
     }
-    if (watched.back().revents != 0) accept_all();
+    if (watched.back().revents != 0) accept_some();
   }
   look_at_time();
 }

@@ -32,9 +32,11 @@ class HttpServer {
 
   std::uint16_t port() const { return port_; }
 
-  // The answer, or nothing: then reply() says it later.
+  // The answer, or nothing: then reply() says it later, unless the client has closed its connection, or its
+  // half of it, before.
   using Answer = std::function<std::optional<HttpResponse>(const HttpRequest&, std::uint64_t connection)>;
-  // Waits until something happens, at most so long, and does what can be done without waiting.
+  // Waits until something happens, at most so long, and does a bounded part of what can be done without
+  // waiting, however many connect.
   void step(std::chrono::milliseconds most, const Answer& answer);
   // Does nothing where the client has gone.
   void reply(std::uint64_t connection, HttpResponse response);
@@ -42,7 +44,7 @@ class HttpServer {
  private:
   struct Connection;
   explicit HttpServer(Fd listener, std::uint16_t port);
-  void accept_all();
+  void accept_some();
   void receive(Connection& connection, const Answer& answer);
   void send(Connection& connection);
   void drain(Connection& connection);

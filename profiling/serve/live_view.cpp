@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <exception>
 #include <iterator>
 #include <utility>
 
@@ -75,7 +76,7 @@ bool LiveView::end(std::chrono::milliseconds most) {
 void LiveView::work(const std::stop_token& stop) {
   while (!stop.stop_requested()) {
     const Clock::time_point begin = Clock::now();
-    if (const Result<void> looked = look(); !looked.ok()) {
+    if (const Result<void> looked = try_look(); !looked.ok()) {
       std::string text = R"("looked": true, "running": false, "error": )";
       append_json_text(text, looked.error().message());
       publish(std::move(text));
@@ -100,6 +101,18 @@ bool LiveView::is_of_here(const RecordingProcess& process) {
                     std::filesystem::path(running->file).parent_path() == folder_;
   }
   return known->second;
+}
+
+// An exception in a thread is the end of the process, which then could disarm nothing.
+Result<void> LiveView::try_look() {
+  try {
+    return look();
+  } catch (const std::exception& problem) {
+    before_.reset();  // its memory may be what is short
+    over_ = false;
+    return make_error(Errc::exhausted,
+                      fmt::format("cannot look at '{}': {}", folder_.string(), problem.what()));
+  }
 }
 
 Result<void> LiveView::look() {

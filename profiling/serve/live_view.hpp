@@ -45,6 +45,7 @@ class LiveView {
   };
 
   void work(const std::stop_token& stop);
+  Result<void> try_look();
   Result<void> look();
   bool is_of_here(const RecordingProcess& process);
   void draw_all(const Session& session);

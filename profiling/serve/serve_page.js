@@ -89,6 +89,7 @@
         series: [{}, ...this.lines.map((line) => ({ label: line.label, stroke: style(`--c${line.colour}`), width: 2.2, points: { show: false } }))],
         hooks: { setCursor: [(plot) => this.moved(plot)], draw: [(plot) => this.drawn(plot)] },
       }, this.data, this.place);
+      this.tip?.remove();
       this.tip = element("div", "tooltip");
       this.tip.hidden = true;
       this.place.append(this.tip);

@@ -2,8 +2,10 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <sys/stat.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <charconv>
 #include <system_error>
 #include <utility>
@@ -59,16 +61,23 @@ std::string file_name(std::string_view name) {
   return out.empty() ? "session" : out;
 }
 
-// Beside the session, and nobody's yet.
-fs::path snapshot_place(const fs::path& folder) {
+// A new, empty folder beside the session. It is made at once: what a job leaves in it when it fails is ours
+// to remove.
+Result<fs::path> make_snapshot_place(const fs::path& folder) {
   std::string when = utc_now();
   std::erase_if(when, [](char c) { return c == '-' || c == ':'; });
   const std::string stem = fmt::format("{}-snapshot-{}", folder.filename().string(), when);
-  std::error_code none;
   fs::path place = folder.parent_path() / stem;
-  for (int i = 2; fs::exists(fs::symlink_status(place, none)); ++i)
+  for (int i = 2; ::mkdir(place.c_str(), 0700) != 0; ++i) {
+    if (errno != EEXIST) return errno_error(errno, "cannot make the session", place.string());
     place = folder.parent_path() / fmt::format("{}-{}", stem, i);
+  }
   return place;
+}
+
+void remove_half(const fs::path& snapshot) {
+  std::error_code none;
+  if (!snapshot.empty()) fs::remove_all(snapshot, none);
 }
 
 }  // namespace
@@ -85,8 +94,7 @@ bool ServeSession::end(std::chrono::milliseconds most) {
   const auto snapshot = jobs_.find(Kind::snapshot);
   const fs::path half = snapshot == jobs_.end() ? fs::path() : snapshot->second.makes;
   jobs_.clear();  // ends them
-  std::error_code none;
-  if (!half.empty()) fs::remove_all(half, none);
+  remove_half(half);
   return live_.end(most);
 }
 
@@ -171,7 +179,9 @@ std::optional<HttpResponse> ServeSession::wait_for(Kind kind, std::uint64_t conn
   std::vector<std::string> words{"profile"};
   fs::path makes;
   if (kind == Kind::snapshot) {
-    makes = snapshot_place(options_.folder);
+    Result<fs::path> place = make_snapshot_place(options_.folder);
+    if (!place.ok()) return failed(place.error());
+    makes = *std::move(place);
     words.insert(words.end(), {"snapshot", options_.folder.string(), "-o", makes.string(), "--json"});
   } else {
     words.insert(words.end(), {"report", options_.folder.string(), "--json"});
@@ -180,7 +190,10 @@ std::optional<HttpResponse> ServeSession::wait_for(Kind kind, std::uint64_t conn
   }
   words.insert(words.end(), {"--no-config", "--progress", "never"});
   Result<SideJob> job = SideJob::begin(std::move(words), kind == Kind::page ? std::string(kMade) : "");
-  if (!job.ok()) return failed(job.error());
+  if (!job.ok()) {
+    remove_half(makes);
+    return failed(job.error());
+  }
   jobs_.emplace(kind, Job{*std::move(job), {connection}, std::move(makes)});
   return std::nullopt;
 }
@@ -213,6 +226,7 @@ void ServeSession::look(HttpServer& server) {
       ++at;
       continue;
     }
+    if (!made->ok()) remove_half(at->second.makes);
     for (const std::uint64_t connection : at->second.waiting)
       server.reply(connection, outcome(at->first, at->second, *made));
     at = jobs_.erase(at);
