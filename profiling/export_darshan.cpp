@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <optional>
 #include <span>
 #include <string>
 #include <tuple>
@@ -174,25 +175,29 @@ class Exporter {
       PENSTOCK_TRY(segments_of(rest.first(same)));
       rest = rest.subspan(same);
     }
-    counts_.segments = all.size();
     return log_.end_region();
   }
 
   // What one rank did to one file, writes and reads by their begins.
   Result<void> segments_of(std::span<const SegmentPlace> places) {
-    const auto writes = static_cast<std::size_t>(
-        std::find_if(places.begin(), places.end(), [](const SegmentPlace& at) { return at.read; }) -
-        places.begin());
+    std::vector<darshan::DxtSegment> segments;
+    segments.reserve(places.size());
+    std::size_t writes = 0;
+    for (const SegmentPlace& at : places) {
+      const std::optional<darshan::DxtSegment> segment = segment_at(at);
+      if (!segment) continue;  // it has given way since it was found
+      segments.push_back(*segment);
+      if (!at.read) ++writes;
+    }
+    if (segments.empty()) return success();
+    counts_.segments += segments.size();
     darshan::DxtRecord record;
     record.id = darshan::record_id(places[0].file);
     record.rank = places[0].rank;
     const std::string_view host = ranks_.host(places[0].rank);
     host.copy(record.host.data(), record.host.size() - 1);
     record.writes = static_cast<std::int64_t>(writes);
-    record.reads = static_cast<std::int64_t>(places.size() - writes);
-    std::vector<darshan::DxtSegment> segments;
-    segments.reserve(places.size());
-    for (const SegmentPlace& at : places) segments.push_back(segment_at(at));
+    record.reads = static_cast<std::int64_t>(segments.size() - writes);
     const auto border = segments.begin() + static_cast<std::ptrdiff_t>(writes);
     const auto earlier = [](const auto& a, const auto& b) { return a.begin_s < b.begin_s; };
     std::stable_sort(segments.begin(), border, earlier);
@@ -201,10 +206,12 @@ class Exporter {
     return log_.add(std::as_bytes(std::span(segments)));
   }
 
-  darshan::DxtSegment segment_at(const SegmentPlace& at) const {
+  std::optional<darshan::DxtSegment> segment_at(const SegmentPlace& at) const {
     constexpr std::uint64_t kOffset = (std::uint64_t{1} << kOffsetBits) - 1;
     const SessionImage& image = *session_.images[at.place >> kOffsetBits];
-    const penstock_segment segment = image.view().segment_at(at.place & kOffset);
+    const std::optional<penstock_segment> found = image.view().segment_at(at.place & kOffset);
+    if (!found) return std::nullopt;
+    const penstock_segment& segment = *found;
     const SessionClock& clock = image.view().clock();
     const auto seconds = [&](std::uint64_t ticks) {
       const auto ns = static_cast<double>(clock.realtime_ns(clock.monotonic_ns(ticks)));
@@ -214,8 +221,9 @@ class Exporter {
       return static_cast<std::int64_t>(std::min<std::uint64_t>(value, INT64_MAX));
     };
     const double begin_s = seconds(segment.begin_ticks);
-    return {segment.offset == UINT64_MAX ? -1 : signed_of(segment.offset), signed_of(segment.length), begin_s,
-            std::max(begin_s, seconds(segment.end_ticks))};
+    return darshan::DxtSegment{segment.offset == UINT64_MAX ? -1 : signed_of(segment.offset),
+                               signed_of(segment.length), begin_s,
+                               std::max(begin_s, seconds(segment.end_ticks))};
   }
 
   struct Bins {

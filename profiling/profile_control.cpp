@@ -132,31 +132,28 @@ std::string limit_words(const RecordingProcess& process, const Output& output) {
 }
 
 Result<int> switch_now(const CommandContext& context, const TraceTargets& targets, bool on) {
-  PENSTOCK_ASSIGN(std::vector<RecordingProcess> processes, meant_now(targets));
+  PENSTOCK_ASSIGN(const std::vector<SwitchedProcess> processes, switch_trace(targets, on));
   int code = 0;
-  for (RecordingProcess& process : processes) {
-    const bool changed = process.trace != on;
-    const Result<void> done = changed ? set_trace(process, on) : success();
-    const bool ended = !done.ok() && done.error().code == Errc::not_found;
-    if (!done.ok() && !ended) {
+  for (const SwitchedProcess& one : processes) {
+    if (!one.failed.empty()) {
       code = 1;
-      warn(fmt::format("{}: {}", name_of(process), done.error().message()));
+      warn(fmt::format("{}: {}", name_of(one.process), one.failed));
     }
-    if (done.ok()) process.trace = on;
     if (context.output.json) {
-      Json row = json_of(process);
-      row["changed"] = changed && done.ok();
-      row["ended"] = ended;
-      row["failed"] = done.ok() || ended ? "" : done.error().message();
+      Json row = json_of(one.process);
+      row["changed"] = one.changed;
+      row["ended"] = one.ended;
+      row["failed"] = one.failed;
       print_json(row);
-    } else if (ended) {
-      print(fmt::format("{}: it has ended", name_of(process)));
-    } else if (done.ok() && on) {
-      print(fmt::format("{}: every call is kept{}, {}", name_of(process),
-                        changed ? " from now on" : " as before", limit_words(process, context.output)));
-    } else if (done.ok()) {
-      print(fmt::format("{}: calls are {} counted", name_of(process),
-                        changed ? "from now on only" : "as before only"));
+    } else if (one.ended) {
+      print(fmt::format("{}: it has ended", name_of(one.process)));
+    } else if (one.failed.empty() && on) {
+      print(fmt::format("{}: every call is kept{}, {}", name_of(one.process),
+                        one.changed ? " from now on" : " as before",
+                        limit_words(one.process, context.output)));
+    } else if (one.failed.empty()) {
+      print(fmt::format("{}: calls are {} counted", name_of(one.process),
+                        one.changed ? "from now on only" : "as before only"));
     }
   }
   return code;
@@ -278,12 +275,14 @@ Result<int> profile_snapshot(const CommandContext& context, ProfileNouns nouns) 
     PENSTOCK_TRY(snapshot_session(targets.folders[0], to));
     whose = fmt::format("all of '{}'", nouns[0]);
   }
-  const auto files = std::count_if(fs::directory_iterator(to), {}, [](const fs::directory_entry& file) {
-    return file.path().extension() == PENSTOCK_SESSION_SUFFIX;
-  });
   if (context.output.json) {
-    print_json(
-        Json{{"session", fs::absolute(to).lexically_normal().string()}, {"of", nouns[0]}, {"files", files}});
+    std::error_code failed;
+    std::size_t files = 0;
+    for (fs::directory_iterator at(to, failed), end; !failed && at != end; at.increment(failed))
+      if (at->path().extension() == PENSTOCK_SESSION_SUFFIX) ++files;
+    const fs::path absolute = failed ? fs::path() : fs::absolute(to, failed);
+    if (failed) return errno_error(failed.value(), "cannot look at the snapshot", to.string());
+    print_json(Json{{"session", absolute.lexically_normal().string()}, {"of", nouns[0]}, {"files", files}});
   } else {
     print(fmt::format("what {} did up to now is in '{}'; 'penstock profile report {}' shows it", whose,
                       to.string(), to.string()));

@@ -284,9 +284,13 @@ Result<void> complete_image(const fs::path& folder, std::uint32_t pid, const pen
     newest_ns = header.begin.monotonic_ns;
     newest = header.kernel_end_known == 0 ? file : fs::path();
   }
-  if (newest.empty()) return success();
-  const Fd fd(retry_eintr([&] { return ::open(newest.c_str(), O_WRONLY | O_CLOEXEC | O_NOFOLLOW); }));
-  if (!fd) return errno_error(errno, "cannot open", newest.string());
+  return newest.empty() ? success() : complete_file(newest, kernel_end, end_monotonic_ns);
+}
+
+Result<void> complete_file(const fs::path& file, const penstock_kernel_io& kernel_end,
+                           std::int64_t end_monotonic_ns) {
+  const Fd fd(retry_eintr([&] { return ::open(file.c_str(), O_WRONLY | O_CLOEXEC | O_NOFOLLOW); }));
+  if (!fd) return errno_error(errno, "cannot open", file.string());
   const std::uint32_t known = 1;
   const auto put = [&](std::size_t offset, const void* value, std::size_t bytes) {
     return ::pwrite(fd.get(), value, bytes, static_cast<off_t>(offset)) == static_cast<ssize_t>(bytes);
@@ -295,7 +299,7 @@ Result<void> complete_image(const fs::path& folder, std::uint32_t pid, const pen
   if (!put(offsetof(Header, kernel_end), &kernel_end, sizeof kernel_end) ||
       !put(offsetof(Header, end_monotonic_ns), &end_monotonic_ns, sizeof end_monotonic_ns) ||
       !put(offsetof(Header, kernel_end_known), &known, sizeof known))
-    return errno_error(errno, "cannot write", newest.string());
+    return errno_error(errno, "cannot write", file.string());
   return success();
 }
 

@@ -85,5 +85,8 @@ Session session_of(std::vector<std::unique_ptr<SessionImage>> images);
 // lengthens a file.
 Result<void> complete_image(const std::filesystem::path& folder, std::uint32_t pid,
                             const penstock_kernel_io& kernel_end, std::int64_t end_monotonic_ns);
+// Likewise of one file.
+Result<void> complete_file(const std::filesystem::path& file, const penstock_kernel_io& kernel_end,
+                           std::int64_t end_monotonic_ns);
 
 }  // namespace penstock

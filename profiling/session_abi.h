@@ -137,7 +137,9 @@ struct penstock_session_header {
   char executable[1024];
   char directory[1024];  // the working directory at `begin`
   char command[4096];
-  uint64_t trace_limit;  // bytes of segments that this file has at most; 0: no limit
+  uint64_t trace_limit;     // bytes of segments that this file has at most; 0: no limit
+  uint32_t inherited_from;  // pid of the process that was forked and whose control this began with; 0: none
+  uint32_t reserved;        // 0
 };
 
 enum penstock_block_kind {
@@ -359,6 +361,7 @@ static_assert(sizeof(penstock_session_header) <= PENSTOCK_HEADER_BYTES && sizeof
                   sizeof(penstock_name) == 16 && sizeof(penstock_thread) == 128 &&
                   sizeof(penstock_segment) == 48 && sizeof(penstock_event) == 16 &&
                   offsetof(penstock_session_header, trace_limit) == 6504 &&
+                  offsetof(penstock_session_header, inherited_from) == 6512 &&
                   offsetof(penstock_block, renewed) == 24,
               "sessions lie in files");
 #else

@@ -16,6 +16,7 @@
 #include <utility>
 
 #include "io_backends/base/fd.hpp"
+#include "io_backends/base/interrupt.hpp"
 #include "io_backends/base/mapped_file.hpp"
 #include "profiling/attach/target.hpp"
 #include "profiling/session_coverage.hpp"
@@ -57,6 +58,8 @@ RecordingProcess described(const penstock_session_header& header, const std::str
   RecordingProcess process;
   process.pid = header.pid;
   process.parent = header.parent_pid;
+  process.start = header.process_start;
+  if (header.inherited_from != 0) process.inherited_from.push_back(header.inherited_from);
   process.host = field_text(header.host);
   process.rank = header.rank < header.ranks ? static_cast<int>(header.rank) : -1;
   process.file = file;
@@ -87,15 +90,17 @@ Error not_there(const RecordingProcess& process) {
                                                  process.pid, process.file));
 }
 
-// Of the blocks that hold segments, how often each was emptied, by where it begins.
+// Of the blocks that hold segments, how often each was emptied, by where it begins. None in what no reader
+// takes for a session.
 using Renewals = std::map<std::uint64_t, std::uint64_t>;
-Renewals renewals_in(int fd) {
+Result<Renewals> renewals_in(int fd, const std::string& path) {
   Renewals renewals;
   struct stat about {};
   MappedFile file;
-  if (::fstat(fd, &about) != 0 || about.st_size == 0 ||
-      file.map(fd, static_cast<std::size_t>(about.st_size), {}) != 0)
-    return renewals;
+  if (::fstat(fd, &about) != 0) return errno_error(errno, "cannot look at", path);
+  if (about.st_size == 0) return renewals;
+  if (const int failed = file.map(fd, static_cast<std::size_t>(about.st_size), {}); failed != 0)
+    return errno_error(failed, "cannot map", path);
   const Result<SessionView> view = SessionView::look(file.bytes());
   if (!view.ok()) return renewals;
   for (const SessionBlock& block : view->blocks())
@@ -104,15 +109,15 @@ Renewals renewals_in(int fd) {
 }
 
 // Blocks that were emptied while they were copied hold some of the old and some of the new: what they had is
-// dropped from the copy, and counted there.
-Result<void> leave_out_renewed(int copy, const Renewals& before, const Renewals& after,
+// dropped from the copy, and counted there. `dropped`: by the source, when `after` was read.
+Result<void> leave_out_renewed(int copy, const Renewals& before, const Renewals& after, std::uint64_t dropped,
                                const std::string& to) {
-  std::uint64_t dropped = 0;
   const auto at = [](const Renewals& renewals, std::uint64_t offset) {
     const auto found = renewals.find(offset);
     return found == renewals.end() ? 0 : found->second;
   };
-  for (const auto& [offset, copied] : renewals_in(copy)) {
+  PENSTOCK_ASSIGN(const Renewals copies, renewals_in(copy, to));
+  for (const auto& [offset, copied] : copies) {
     if (at(before, offset) == copied && at(after, offset) == copied) continue;
     std::uint64_t used = 0;
     const off_t place = static_cast<off_t>(offset + offsetof(penstock_block, used));
@@ -120,22 +125,24 @@ Result<void> leave_out_renewed(int copy, const Renewals& before, const Renewals&
     if (::pread(copy, &used, sizeof used, place) != static_cast<ssize_t>(sizeof used) ||
         ::pwrite(copy, &none, sizeof none, place) != static_cast<ssize_t>(sizeof none))
       return errno_error(errno, "cannot write", to);
-    dropped += used / sizeof(penstock_segment);
+    // What was emptied since then the source has counted itself.
+    if (at(after, offset) == copied) dropped += used / sizeof(penstock_segment);
   }
-  if (dropped == 0) return success();
-  penstock_session_header header{};
-  if (!read_header(copy, header)) return success();
-  header.dropped_segments += dropped;
-  if (::pwrite(copy, &header.dropped_segments, sizeof header.dropped_segments,
-               offsetof(penstock_session_header, dropped_segments)) !=
-      static_cast<ssize_t>(sizeof header.dropped_segments))
+  if (::pwrite(copy, &dropped, sizeof dropped, offsetof(penstock_session_header, dropped_segments)) !=
+      static_cast<ssize_t>(sizeof dropped))
     return errno_error(errno, "cannot write", to);
   return success();
+}
+
+std::uint64_t dropped_in(int fd, std::uint64_t otherwise) {
+  penstock_session_header header{};
+  return read_header(fd, header) ? header.dropped_segments : otherwise;
 }
 
 Result<void> copy_bytes(int from, int to, const std::string& source, const std::string& target) {
   std::vector<char> buffer(1 << 20);
   for (;;) {
+    PENSTOCK_TRY(check_interrupt());
     const ssize_t got = retry_eintr([&] { return ::read(from, buffer.data(), buffer.size()); });
     if (got < 0) return errno_error(errno, "cannot read", source);
     if (got == 0) return success();
@@ -185,15 +192,29 @@ Result<void> copy_session_file(const fs::path& from, const fs::path& folder, Unf
   Fd out(retry_eintr([&] { return ::open(to.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600); }));
   if (!out) return errno_error(errno, "cannot write", to.string());
   made.add(to);
-  const Renewals before = goes_on ? renewals_in(in.get()) : Renewals{};
+  Renewals before;
+  if (goes_on) {
+    PENSTOCK_ASSIGN(before, renewals_in(in.get(), from.string()));
+  }
   PENSTOCK_TRY(copy_bytes(in.get(), out.get(), from.string(), to.string()));
-  if (goes_on) PENSTOCK_TRY(leave_out_renewed(out.get(), before, renewals_in(in.get()), to.string()));
+  if (goes_on) {
+    // Of one moment, if the process leaves us one.
+    constexpr int kTries = 100;
+    Renewals after;
+    std::uint64_t dropped = header.dropped_segments;
+    for (int i = 0; i < kTries; ++i) {
+      PENSTOCK_ASSIGN(after, renewals_in(in.get(), from.string()));
+      const std::uint64_t before_look = std::exchange(dropped, dropped_in(in.get(), dropped));
+      if (i != 0 && dropped == before_look) break;
+    }
+    PENSTOCK_TRY(leave_out_renewed(out.get(), before, after, dropped, to.string()));
+  }
   if (const int failed = out.close(); failed != 0) return errno_error(failed, "cannot write", to.string());
   if (!goes_on || field_text(header.host) != this_host() || !process_runs(header.pid, header.process_start))
     return success();
   penstock_kernel_io kernel{};
   if (!read_kernel_io(header.pid, kernel)) return success();
-  return complete_image(folder, header.pid, kernel, span_ns(std::chrono::steady_clock::now()));
+  return complete_file(to, kernel, span_ns(std::chrono::steady_clock::now()));
 }
 
 Result<std::vector<fs::path>> session_files(const fs::path& folder) {
@@ -206,34 +227,64 @@ Result<std::vector<fs::path>> session_files(const fs::path& folder) {
   return files;
 }
 
+// Whose words processes began with, by their host and pid.
+using Inheritance = std::map<std::pair<std::string, std::uint32_t>, std::uint32_t>;
+
+void add_ancestors(RecordingProcess& process, const Inheritance& inheritance) {
+  constexpr std::size_t kDeepest = 64;
+  while (!process.inherited_from.empty() && process.inherited_from.size() < kDeepest) {
+    const auto found = inheritance.find({process.host, process.inherited_from.back()});
+    if (found == inheritance.end()) return;
+    process.inherited_from.push_back(found->second);
+  }
+}
+
+void sort_by_rank(std::vector<RecordingProcess>& processes) {
+  const auto order = [](const RecordingProcess& process) {
+    return std::tuple(process.rank < 0, process.rank, process.host, process.pid);
+  };
+  std::stable_sort(processes.begin(), processes.end(),
+                   [&](const auto& a, const auto& b) { return order(a) < order(b); });
+}
+
 }  // namespace
 
 Result<std::vector<RecordingProcess>> recording_processes(const fs::path& folder) {
+  PENSTOCK_ASSIGN(SessionProcesses processes, session_processes(folder));
+  return std::move(processes.recording);
+}
+
+Result<SessionProcesses> session_processes(const fs::path& folder) {
   PENSTOCK_ASSIGN(const std::vector<fs::path> files, session_files(folder));
   using Key = std::tuple<std::string, std::uint32_t, std::uint64_t>;
   std::map<Key, Newest> newest;
+  Inheritance inheritance;
   for (const fs::path& file : files) {
     const Fd fd(retry_eintr([&] { return ::open(file.c_str(), O_RDONLY | kFlags); }));
     struct stat about {};
     penstock_session_header header{};
     if (!fd || ::fstat(fd.get(), &about) != 0 || !S_ISREG(about.st_mode) || !read_header(fd.get(), header))
       continue;
-    Newest& known = newest[{std::string(field_text(header.host)), header.pid, header.process_start}];
+    const std::string file_host(field_text(header.host));
+    if (header.inherited_from != 0)
+      inheritance.insert_or_assign({file_host, header.pid}, header.inherited_from);
+    Newest& known = newest[{file_host, header.pid, header.process_start}];
     if (!known.file.empty() && known.header.begin.monotonic_ns > header.begin.monotonic_ns) continue;
     known = {header, file.string()};
   }
   const std::string host = this_host();
-  std::vector<RecordingProcess> processes;
+  SessionProcesses processes;
   for (const auto& [key, one] : newest) {
-    if (one.header.state != PENSTOCK_RUNNING) continue;
+    const bool records = one.header.state == PENSTOCK_RUNNING;
+    if (!records && one.header.state != PENSTOCK_STOPPED) continue;
     RecordingProcess process = described(one.header, one.file, host);
-    if (process.here || process.host != host) processes.push_back(std::move(process));
+    add_ancestors(process, inheritance);
+    if (records && (process.here || process.host != host))
+      processes.recording.push_back(std::move(process));
+    else if (!records && process.here)
+      processes.between_files.push_back(std::move(process));
   }
-  const auto order = [](const RecordingProcess& process) {
-    return std::tuple(process.rank < 0, process.rank, process.host, process.pid);
-  };
-  std::stable_sort(processes.begin(), processes.end(),
-                   [&](const auto& a, const auto& b) { return order(a) < order(b); });
+  sort_by_rank(processes.recording);
   return processes;
 }
 
@@ -268,13 +319,15 @@ Result<void> set_trace(const RecordingProcess& process, bool on) {
   if (!S_ISREG(about.st_mode) || !read_header(fd.get(), header) || header.pid != process.pid)
     return make_error(Errc::corrupt,
                       fmt::format("'{}' is no session's file of process {}", process.file, process.pid));
-  if (header.state != PENSTOCK_RUNNING || !process_runs(header.pid, header.process_start))
-    return not_there(process);
+  const bool runs = header.state == PENSTOCK_RUNNING && process_runs(header.pid, header.process_start);
+  if (!runs && on) return not_there(process);
   const std::uint32_t control = on ? header.control | 1U : header.control & ~1U;
   // Four bytes within a page that the process has mapped: it sees the one value or the other.
   if (::pwrite(fd.get(), &control, sizeof control, offsetof(penstock_session_header, control)) !=
       static_cast<ssize_t>(sizeof control))
     return errno_error(errno, "cannot write", process.file);
+  // Whoever stops the file says so before it takes the word along to the next one.
+  if (!runs || !read_header(fd.get(), header) || header.state != PENSTOCK_RUNNING) return not_there(process);
   return success();
 }
 

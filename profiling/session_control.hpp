@@ -16,6 +16,7 @@ namespace penstock {
 struct RecordingProcess {
   std::uint32_t pid = 0;
   std::uint32_t parent = 0;
+  std::uint64_t start = 0;  // in the kernel's own ticks: tells two of one pid apart
   std::string host;
   int rank = -1;                  // that a launcher gave it; -1: none
   std::string file;               // absolute, if the folder is
@@ -24,6 +25,8 @@ struct RecordingProcess {
   std::int64_t since_ns = 0;      // realtime: when this file began
   bool trace = false;             // it keeps every call
   std::uint64_t trace_bytes = 0;  // of calls that it keeps at most; 0: no limit
+  // Whose word it began with, as a fork's child: its parent's, whose that one began with, and so on.
+  std::vector<std::uint32_t> inherited_from;
   bool here = false;  // on this machine: its word can be reached, and it was seen to run. Of others only
                       // their files speak: one that was killed there is taken to run
 };
@@ -31,12 +34,20 @@ struct RecordingProcess {
 // Those of a session's folder that run; by rank, then by pid; those without a rank behind the others.
 // not_found where there is no such folder; empty where nothing runs in it.
 Result<std::vector<RecordingProcess>> recording_processes(const std::filesystem::path& folder);
+// Likewise, and those of this machine that run and have stopped their newest file: they go on with another
+// one in a moment, which takes their word along, or are not watched any more.
+struct SessionProcesses {
+  std::vector<RecordingProcess> recording;
+  std::vector<RecordingProcess> between_files;
+};
+Result<SessionProcesses> session_processes(const std::filesystem::path& folder);
 // not_found: nobody watches it, or it is another user's.
 Result<RecordingProcess> recording_process(int pid);
 
 // Arms or disarms tracing: one word in the mapped header of its file, which its owner alone (and root) may
 // write. permission_denied: another user's; not_found: it has ended, or goes on with another file;
-// unsupported: it runs on another machine; corrupt: the file is no session's.
+// unsupported: it runs on another machine; corrupt: the file is no session's. It is disarmed also where that
+// is not_found: children that have done nothing yet begin with the word that stands there.
 Result<void> set_trace(const RecordingProcess& process, bool on);
 
 // What all of them did up to now, as a session of its own, mode 0700 (also of a session that has ended):

@@ -2,12 +2,20 @@
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
+#include <atomic>
+#include <chrono>
 #include <cstring>
 #include <fstream>
+#include <optional>
+#include <thread>
 
+#include "io_backends/base/interrupt.hpp"
 #include "io_backends/base/testing.hpp"
 #include "profiling/session.hpp"
 #include "profiling/session_coverage.hpp"
@@ -30,6 +38,32 @@ SessionBytes of_this_process() {
   this_host().copy(bytes.header().host, sizeof bytes.header().host - 1);
   return bytes;
 }
+
+// Does nothing, until it is ended.
+class IdleChild {
+ public:
+  IdleChild() : pid_(::fork()) {
+    while (pid_ == 0) ::pause();
+  }
+  ~IdleChild() { end(); }
+  IdleChild(const IdleChild&) = delete;
+  IdleChild& operator=(const IdleChild&) = delete;
+  SessionBytes session() const {
+    SessionBytes bytes = of_this_process();
+    bytes.header().pid = static_cast<std::uint32_t>(pid_);
+    bytes.header().process_start = process_start(bytes.header().pid);
+    return bytes;
+  }
+  void end() {
+    if (pid_ <= 0) return;
+    ::kill(pid_, SIGKILL);
+    ::waitpid(pid_, nullptr, 0);
+    pid_ = 0;
+  }
+
+ private:
+  pid_t pid_;
+};
 
 class SessionControlTest : public testing::Test {
  protected:
@@ -129,6 +163,11 @@ TEST_F(SessionControlTest, WritesToNothingButASessionOfAProcessThatRuns) {
   bytes.header().state = PENSTOCK_ENDED;
   bytes.write(folder_.path());
   EXPECT_ERRC(Errc::not_found, set_trace(process, true));
+  EXPECT_FALSE(is_on(file));
+  bytes.header().control = 1;
+  bytes.write(folder_.path());
+  EXPECT_ERRC(Errc::not_found, set_trace(process, false));
+  EXPECT_FALSE(is_on(file));  // for children that begin with it
   fs::remove(file);
   EXPECT_ERRC(Errc::not_found, set_trace(process, true));
 }
@@ -230,6 +269,188 @@ TEST_F(SessionControlTest, AWindowFollowsAProcessToItsNextFile) {
   ASSERT_EQ(window.processes().size(), 1U);
   EXPECT_FALSE(window.processes()[0].ended);
   EXPECT_GE(window.processes()[0].to_ns, window.processes()[0].from_ns);
+}
+
+TEST_F(SessionControlTest, AWindowGoesOnWhileAProcessIsBetweenTwoFiles) {
+  SessionBytes mine = of_this_process();
+  mine.write(folder_.path());
+  IdleChild child;
+  child.session().write(folder_.path());
+  TraceTargets targets;
+  targets.folders = {folder_.path()};
+  TraceWindow window(targets);
+  ASSERT_TRUE(window.look().ok());
+  EXPECT_EQ(window.running(), 2U);
+  child.end();
+  mine.header().state = PENSTOCK_EXECUTED;
+  mine.write(folder_.path());
+  ASSERT_TRUE(window.look().ok());
+  EXPECT_EQ(window.running(), 1U);
+  EXPECT_FALSE(window.over());
+  mine.header().state = PENSTOCK_RUNNING;
+  mine.header().begin.monotonic_ns += 7;
+  const fs::path next = mine.write(folder_.path());
+  ASSERT_TRUE(window.look().ok());
+  EXPECT_TRUE(is_on(next));
+}
+
+TEST_F(SessionControlTest, AWindowDisarmsGrandchildrenWhoseParentsAreGone) {
+  SessionBytes mine = of_this_process();
+  mine.write(folder_.path());
+  TraceTargets targets;
+  targets.folders = {folder_.path()};
+  TraceWindow window(targets);
+  ASSERT_TRUE(window.look().ok());
+  SessionBytes gone = of_this_process();  // forked and ended between two looks
+  gone.header().pid = 999'999'999;
+  gone.header().state = PENSTOCK_ENDED;
+  gone.header().inherited_from = mine.header().pid;
+  gone.write(folder_.path());
+  const IdleChild child;
+  const auto begin_with_word_of = [&](std::uint32_t pid, std::int64_t begin) {
+    SessionBytes bytes = child.session();
+    bytes.header().parent_pid = 1;
+    bytes.header().inherited_from = pid;
+    bytes.header().control = 1;
+    bytes.header().begin.monotonic_ns += begin;
+    return bytes.write(folder_.path());
+  };
+  const fs::path file = begin_with_word_of(gone.header().pid, 0);
+  ASSERT_TRUE(window.look().ok());
+  ASSERT_EQ(window.processes().size(), 2U);
+  EXPECT_FALSE(window.processes()[1].was_on);
+  window.end();
+  EXPECT_FALSE(is_on(file));
+  // What was on by somebody else's word stays so.
+  const fs::path others = begin_with_word_of(1, 1);
+  {
+    TraceWindow another(targets);
+    ASSERT_TRUE(another.look().ok());
+  }
+  EXPECT_TRUE(is_on(others));
+}
+
+TEST_F(SessionControlTest, AWordIsNotLostBetweenTwoFiles) {
+  SessionBytes mine = of_this_process();
+  mine.header().control = 1;
+  mine.header().state = PENSTOCK_STOPPED;
+  mine.write(folder_.path());
+  TraceTargets targets;
+  targets.folders = {folder_.path()};
+  mine.header().state = PENSTOCK_RUNNING;
+  mine.header().begin.monotonic_ns += 7;
+  const ScratchFolder aside;
+  const fs::path next = folder_.path() / "next.session";
+  std::thread goes_on([&] {
+    std::this_thread::sleep_for(std::chrono::milliseconds(50));
+    fs::rename(mine.write(aside.path()), next);  // it is there at once
+  });
+  const auto switched = switch_trace(targets, false);
+  goes_on.join();
+  ASSERT_OK(switched);
+  ASSERT_EQ(switched->size(), 1U);
+  EXPECT_TRUE((*switched)[0].changed);
+  EXPECT_FALSE((*switched)[0].ended);
+  EXPECT_FALSE(is_on(next));
+}
+
+TEST_F(SessionControlTest, ASnapshotTellsHostsApart) {
+  SessionBytes mine = of_this_process();
+  mine.write(folder_.path());
+  SessionBytes away(mine.header().pid);
+  away.header().state = PENSTOCK_RUNNING;
+  away.header().begin.monotonic_ns += 7;
+  away.write(folder_.path());
+  const fs::path to = folder_.path() / "copy";
+  ASSERT_TRUE(snapshot_session(folder_.path(), to).ok());
+  const fs::path paths[] = {to};
+  const Session session = open_session(paths).value();
+  for (const auto& image : session.images)
+    EXPECT_EQ(image->header().kernel_end_known, image->host() == "testhost" ? 0U : 1U);
+}
+
+TEST_F(SessionControlTest, ASnapshotThatIsInterruptedLeavesNothing) {
+  of_this_process().write(folder_.path());
+  const fs::path to = folder_.path() / "copy";
+  simulate_interrupt(SIGINT);
+  EXPECT_ERRC(Errc::interrupted, snapshot_session(folder_.path(), to));
+  simulate_interrupt(0);
+  EXPECT_FALSE(fs::exists(to));
+}
+
+// A process that needs the room of its oldest calls all the time; each block has the number of its filling in
+// all of its calls.
+class Renewing {
+ public:
+  static constexpr std::uint64_t kBlocks = 16;
+  static constexpr std::uint64_t kCalls =
+      (PENSTOCK_BLOCK_GRANULE - sizeof(penstock_block)) / sizeof(penstock_segment);
+
+  explicit Renewing(const fs::path& folder) {
+    SessionBytes bytes = of_this_process();
+    for (std::uint64_t i = 0; i < kBlocks * kCalls; ++i) bytes.add(penstock_segment{});
+    const fs::path file = bytes.write(folder);
+    bytes_ = bytes.bytes().size();
+    const int fd = ::open(file.c_str(), O_RDWR | O_CLOEXEC);
+    base_ = static_cast<char*>(::mmap(nullptr, bytes_, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0));
+    ::close(fd);
+    thread_ = std::thread([this] { run(); });
+  }
+  ~Renewing() {
+    stop_ = true;
+    thread_.join();
+    ::munmap(base_, bytes_);
+  }
+  Renewing(const Renewing&) = delete;
+  Renewing& operator=(const Renewing&) = delete;
+  std::uint64_t made() const { return made_; }
+
+ private:
+  void run() {
+    auto& header = *reinterpret_cast<penstock_session_header*>(base_);
+    for (std::uint64_t number = 1; !stop_; ++number) {
+      char* const at = base_ + PENSTOCK_HEADER_BYTES + number % kBlocks * PENSTOCK_BLOCK_GRANULE;
+      auto& block = *reinterpret_cast<penstock_block*>(at);
+      __atomic_fetch_add(&header.dropped_segments, kCalls, __ATOMIC_SEQ_CST);
+      __atomic_store_n(&block.used, std::uint64_t{0}, __ATOMIC_SEQ_CST);
+      __atomic_store_n(&block.renewed, block.renewed + 1, __ATOMIC_SEQ_CST);
+      auto* const calls = reinterpret_cast<penstock_segment*>(at + sizeof(penstock_block));
+      for (std::uint64_t i = 0; i < kCalls; ++i) calls[i].offset = number;
+      __atomic_store_n(&block.used, kCalls * sizeof(penstock_segment), __ATOMIC_SEQ_CST);
+      made_ += kCalls;
+      std::this_thread::sleep_for(std::chrono::microseconds(50));
+    }
+  }
+
+  char* base_ = nullptr;
+  std::size_t bytes_ = 0;
+  std::atomic<std::uint64_t> made_{kBlocks * kCalls};
+  std::atomic<bool> stop_{false};
+  std::thread thread_;
+};
+
+TEST_F(SessionControlTest, ASnapshotCountsWhatGaveWayWhileItWasMade) {
+  const Renewing process(folder_.path());
+  for (int i = 0; i < 30; ++i) {
+    const std::uint64_t before = process.made();
+    const fs::path to = folder_.path() / std::to_string(i);
+    ASSERT_TRUE(snapshot_session(folder_.path(), to).ok());
+    const std::uint64_t after = process.made();
+    const fs::path paths[] = {to};
+    const Session session = open_session(paths).value();
+    const SessionView& view = session.images.at(0)->view();
+    std::uint64_t all = view.header().dropped_segments;
+    for (const SessionBlock& block : view.blocks()) {
+      std::optional<std::uint64_t> number;
+      SessionView::each_in<penstock_segment>(block, [&](const penstock_segment& segment, std::uint64_t) {
+        EXPECT_EQ(number.value_or(segment.offset), segment.offset) << "half one and half another";
+        number = segment.offset;
+        ++all;
+      });
+    }
+    EXPECT_GE(all, before);
+    EXPECT_LE(all, after + 2 * Renewing::kCalls);  // one that is being emptied is seen in both
+  }
 }
 
 }  // namespace

@@ -175,9 +175,16 @@ penstock_counters SessionView::counters_at(std::uint64_t offset) const {
   return counters;
 }
 
-penstock_segment SessionView::segment_at(std::uint64_t offset) const {
-  if (offset > bytes_.size() || bytes_.size() - offset < sizeof(penstock_segment)) return {};
-  return copy_at<penstock_segment>(bytes_, offset);
+std::optional<penstock_segment> SessionView::segment_at(std::uint64_t offset) const {
+  if (offset > bytes_.size() || bytes_.size() - offset < sizeof(penstock_segment)) return penstock_segment{};
+  const auto segment = copy_at<penstock_segment>(bytes_, offset);
+  const auto behind =
+      std::upper_bound(blocks_.begin(), blocks_.end(), offset,
+                       [](std::uint64_t at, const SessionBlock& block) { return at < block.offset; });
+  if (behind == blocks_.begin()) return segment;
+  const SessionBlock& block = *std::prev(behind);
+  if (renewals_of(bytes_.data() + block.offset) != block.renewed) return std::nullopt;
+  return segment;
 }
 
 SessionView::Name SessionView::name_at(std::uint64_t offset) const {

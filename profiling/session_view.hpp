@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <cstring>
 #include <functional>
+#include <optional>
 #include <span>
 #include <string_view>
 #include <type_traits>
@@ -80,9 +81,10 @@ class SessionView {
   };
   Name name_at(std::uint64_t offset) const;
 
-  // Of an offset that each() gave. Zeros where the bytes end before.
+  // Of an offset that each() gave. Zeros where the bytes end before; nothing where the segment has given way
+  // to a newer one meanwhile.
   penstock_counters counters_at(std::uint64_t offset) const;
-  penstock_segment segment_at(std::uint64_t offset) const;
+  std::optional<penstock_segment> segment_at(std::uint64_t offset) const;
 
   // Calls `each(entry, offset)` for all entries of a kind. Entries that are longer than we know lose their
   // end, shorter ones are filled with zeros.

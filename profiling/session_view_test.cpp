@@ -229,13 +229,20 @@ TEST(SessionView, CallsThatGaveWayMeanwhileAreNotSeen) {
   ASSERT_EQ(view.blocks().size(), 1U);
   std::byte* const block = bytes.bytes().data() + view.blocks()[0].offset;
   std::vector<std::uint64_t> seen;
-  view.each<penstock_segment>(PENSTOCK_BLOCK_SEGMENTS, [&](const penstock_segment& segment, std::uint64_t) {
-    seen.push_back(segment.file);
-    // Its process needs the room by now.
-    if (segment.file == 3) reinterpret_cast<penstock_block*>(block)->renewed += 1;
-  });
+  std::uint64_t third = 0;
+  view.each<penstock_segment>(PENSTOCK_BLOCK_SEGMENTS,
+                              [&](const penstock_segment& segment, std::uint64_t at) {
+                                seen.push_back(segment.file);
+                                if (segment.file == 2) {
+                                  third = at;
+                                  EXPECT_EQ(view.segment_at(at).value().file, 2U);
+                                }
+                                // Its process needs the room by now.
+                                if (segment.file == 3) reinterpret_cast<penstock_block*>(block)->renewed += 1;
+                              });
   EXPECT_EQ(seen, (std::vector<std::uint64_t>{0, 1, 2, 3}));
   EXPECT_EQ(renewals_of(block), 1U);
+  EXPECT_FALSE(view.segment_at(third).has_value());
 }
 
 }  // namespace

@@ -5,8 +5,12 @@
 #include <algorithm>
 #include <charconv>
 #include <chrono>
+#include <iterator>
 #include <set>
+#include <thread>
 #include <utility>
+
+#include "profiling/session_coverage.hpp"
 
 namespace penstock {
 namespace {
@@ -20,7 +24,7 @@ std::int64_t now_ns() {
 }
 
 bool same_process(const RecordingProcess& a, const RecordingProcess& b) {
-  return a.pid == b.pid && a.host == b.host;
+  return a.pid == b.pid && a.start == b.start && a.host == b.host;
 }
 
 fs::path folder_of(const RecordingProcess& process) {
@@ -45,18 +49,20 @@ bool is_of_folder(const TraceTargets& targets, const RecordingProcess& process) 
 // All that run in the folders that are meant, or that a named process writes to. A folder that cannot be read
 // (any more) is an error, or is passed over.
 enum class Unreadable { is_error, is_passed_over };
-Result<std::vector<RecordingProcess>> scanned(const TraceTargets& targets, Unreadable unreadable) {
+Result<SessionProcesses> scanned(const TraceTargets& targets, Unreadable unreadable) {
   std::set<fs::path> folders(targets.folders.begin(), targets.folders.end());
   for (const RecordingProcess& process : targets.processes) folders.insert(folder_of(process));
-  std::vector<RecordingProcess> all;
+  SessionProcesses all;
   for (const fs::path& folder : folders) {
-    Result<std::vector<RecordingProcess>> running = recording_processes(folder);
-    if (!running.ok() && unreadable == Unreadable::is_error) return running.error();
-    if (!running.ok()) continue;
-    for (RecordingProcess& process : *running) {
+    Result<SessionProcesses> found = session_processes(folder);
+    if (!found.ok() && unreadable == Unreadable::is_error) return found.error();
+    if (!found.ok()) continue;
+    for (RecordingProcess& process : found->recording) {
       process.here = process.here || is_named(targets, process);  // it was found by its own mappings
-      all.push_back(std::move(process));
+      all.recording.push_back(std::move(process));
     }
+    std::move(found->between_files.begin(), found->between_files.end(),
+              std::back_inserter(all.between_files));
   }
   return all;
 }
@@ -67,6 +73,47 @@ Error nothing_runs(const TraceTargets& targets) {
     where += fmt::format("{}'{}'", where.empty() ? "" : ", ", folder.string());
   return make_error(Errc::not_found, fmt::format("nothing runs now in {}{}", where,
                                                  targets.ranks.empty() ? "" : " of these ranks"));
+}
+
+bool is_meant(const TraceTargets& targets, const RecordingProcess& process) {
+  return is_named(targets, process) || is_of_folder(targets, process);
+}
+
+// Looks at a session again until there is nothing left to do: a process takes its word along from one file to
+// the next, and gives it to the children that it forks.
+class Rounds {
+ public:
+  // Whether there is another one.
+  bool after(bool quiet, bool between_files) {
+    constexpr int kLeast = 3;  // on a machine on which each takes as long
+    constexpr auto kPause = std::chrono::milliseconds(10);
+    constexpr auto kPatience = std::chrono::milliseconds(500);  // who is not watched any more begins no file
+    ++rounds_;
+    if (quiet && !between_files) return false;
+    if (rounds_ >= kLeast && std::chrono::steady_clock::now() - begin_ > kPatience) return false;
+    if (quiet) std::this_thread::sleep_for(kPause);
+    return true;
+  }
+
+ private:
+  std::chrono::steady_clock::time_point begin_ = std::chrono::steady_clock::now();
+  int rounds_ = 0;
+};
+
+// Whether there was anything to do.
+bool switch_one(std::vector<SwitchedProcess>& all, const RecordingProcess& process, bool on) {
+  const auto known = std::find_if(
+      all.begin(), all.end(), [&](const SwitchedProcess& one) { return same_process(one.process, process); });
+  SwitchedProcess& one = known == all.end() ? all.emplace_back() : *known;
+  one.process = process;
+  one.ended = false;
+  if (process.trace == on || !one.failed.empty()) return false;
+  const Result<void> done = set_trace(process, on);
+  one.ended = !done.ok() && done.error().code == Errc::not_found;
+  one.failed = done.ok() || one.ended ? "" : done.error().message();
+  one.changed = one.changed || done.ok();
+  one.process.trace = done.ok() ? on : process.trace;
+  return one.failed.empty();
 }
 
 }  // namespace
@@ -92,11 +139,20 @@ Result<TraceTargets> trace_targets(std::span<const std::string> words) {
   return targets;
 }
 
-Result<std::vector<RecordingProcess>> meant_now(const TraceTargets& targets) {
-  PENSTOCK_ASSIGN(std::vector<RecordingProcess> all, scanned(targets, Unreadable::is_error));
-  std::erase_if(all, [&](const RecordingProcess& process) {
-    return !is_named(targets, process) && !is_of_folder(targets, process);
-  });
+Result<std::vector<SwitchedProcess>> switch_trace(const TraceTargets& targets, bool on) {
+  std::vector<SwitchedProcess> all;
+  bool quiet = true;
+  bool between_files = false;
+  Rounds rounds;
+  do {
+    PENSTOCK_ASSIGN(const SessionProcesses found,
+                    scanned(targets, all.empty() ? Unreadable::is_error : Unreadable::is_passed_over));
+    quiet = true;
+    for (const RecordingProcess& process : found.recording)
+      if (is_meant(targets, process) && switch_one(all, process, on)) quiet = false;
+    between_files = std::any_of(found.between_files.begin(), found.between_files.end(),
+                                [&](const RecordingProcess& process) { return is_meant(targets, process); });
+  } while (rounds.after(quiet, between_files));
   if (all.empty()) return nothing_runs(targets);
   return all;
 }
@@ -107,21 +163,19 @@ TracedProcess* TraceWindow::known(const RecordingProcess& process) {
   return nullptr;
 }
 
-bool TraceWindow::is_meant(const RecordingProcess& process) const {
-  return is_named(targets_, process) || is_of_folder(targets_, process);
-}
-
-bool TraceWindow::is_child_of_armed(const RecordingProcess& process) {
+bool TraceWindow::has_word_of_armed(const RecordingProcess& process) const {
+  const std::vector<std::uint32_t>& from = process.inherited_from;
   return std::any_of(traced_.begin(), traced_.end(), [&](const TracedProcess& one) {
-    return one.process.host == process.host && one.process.pid == process.parent && one.from_ns != 0;
+    return one.process.host == process.host && one.from_ns != 0 &&
+           std::find(from.begin(), from.end(), one.process.pid) != from.end();
   });
 }
 
 void TraceWindow::meet(const RecordingProcess& process) {
   TracedProcess* one = known(process);
   if (one == nullptr) {
-    const bool inherited = process.trace && !first_ && is_child_of_armed(process);
-    if (!inherited && !is_meant(process)) return;
+    const bool inherited = process.trace && !first_ && has_word_of_armed(process);
+    if (!inherited && !is_meant(targets_, process)) return;
     one = &traced_.emplace_back();
     one->process = process;
     one->was_on = process.trace && !inherited;
@@ -137,9 +191,8 @@ void TraceWindow::meet(const RecordingProcess& process) {
   if (armed.ok()) {
     one->from_ns = one->from_ns == 0 ? now_ns() : one->from_ns;
     one->process.trace = true;
-  } else if (armed.error().code == Errc::not_found) {
-    one->ended = true;
-  } else {
+    one->failed.clear();
+  } else if (armed.error().code != Errc::not_found) {  // it has ended, or is met again with its next file
     one->failed = armed.error().message();
   }
 }
@@ -149,21 +202,22 @@ void TraceWindow::note_ended(const std::vector<RecordingProcess>& running) {
     const bool runs = std::any_of(running.begin(), running.end(), [&](const RecordingProcess& process) {
       return same_process(process, one.process);
     });
-    if (!runs && !one.ended) {
-      one.ended = true;
-      one.to_ns = now_ns();
-    } else if (runs && one.ended) {
-      one.ended = false;  // between two files
+    if (runs) {
+      one.ended = false;
       one.to_ns = 0;
+      continue;
     }
+    // Between two files, not watched any more, or at its end.
+    one.ended = !one.process.here || !process_runs(one.process.pid, one.process.start);
+    if (one.to_ns == 0) one.to_ns = now_ns();
   }
 }
 
 Result<void> TraceWindow::look() {
-  PENSTOCK_ASSIGN(const std::vector<RecordingProcess> running,
+  PENSTOCK_ASSIGN(const SessionProcesses found,
                   scanned(targets_, first_ ? Unreadable::is_error : Unreadable::is_passed_over));
-  for (const RecordingProcess& process : running) meet(process);
-  note_ended(running);
+  for (const RecordingProcess& process : found.recording) meet(process);
+  note_ended(found.recording);
   if (first_ && traced_.empty()) return nothing_runs(targets_);
   first_ = false;
   return success();
@@ -185,7 +239,7 @@ bool TraceWindow::disarm_all(const std::vector<RecordingProcess>& running) {
   for (const RecordingProcess& process : running) {
     if (!process.trace) continue;
     TracedProcess* one = known(process);
-    if (one == nullptr && is_child_of_armed(process)) {
+    if (one == nullptr && has_word_of_armed(process)) {
       one = &traced_.emplace_back();
       one->from_ns = process.since_ns;
     }
@@ -193,10 +247,8 @@ bool TraceWindow::disarm_all(const std::vector<RecordingProcess>& running) {
     one->process = process;
     const Result<void> disarmed = set_trace(process, false);
     one->process.trace = !disarmed.ok();
-    if (disarmed.ok()) {
+    if (disarmed.ok() || disarmed.error().code == Errc::not_found) {
       quiet = false;
-    } else if (disarmed.error().code == Errc::not_found) {
-      one->ended = true;
     } else {
       one->failed = disarmed.error().message();
     }
@@ -204,19 +256,36 @@ bool TraceWindow::disarm_all(const std::vector<RecordingProcess>& running) {
   return quiet;
 }
 
+// Children that have done nothing yet begin with the word of a parent that is gone.
+bool TraceWindow::disarm_ended() {
+  bool quiet = true;
+  for (TracedProcess& one : traced_) {
+    if (!one.ended || one.was_on || one.from_ns == 0 || !one.process.trace) continue;
+    static_cast<void>(set_trace(one.process, false));
+    one.process.trace = false;
+    quiet = false;
+  }
+  return quiet;
+}
+
 void TraceWindow::end() {
   if (ended_) return;
   ended_ = true;
-  // Until there is nothing left: a file that was begun by an armed process a moment ago has taken its word
-  // along.
-  constexpr int kMost = 10;
-  for (int i = 0; i < kMost; ++i) {
-    const Result<std::vector<RecordingProcess>> running = scanned(targets_, Unreadable::is_passed_over);
-    if (!running.ok()) break;
-    const bool quiet = disarm_all(*running);
-    note_ended(*running);
-    if (quiet) break;
-  }
+  bool quiet = true;
+  bool between_files = false;
+  Rounds rounds;
+  do {
+    const Result<SessionProcesses> found = scanned(targets_, Unreadable::is_passed_over);
+    if (!found.ok()) break;
+    quiet = disarm_all(found->recording);
+    note_ended(found->recording);
+    quiet = disarm_ended() && quiet;
+    between_files = std::any_of(
+        found->between_files.begin(), found->between_files.end(), [&](const RecordingProcess& process) {
+          const TracedProcess* one = known(process);
+          return one == nullptr ? has_word_of_armed(process) : !one->was_on && one->from_ns != 0;
+        });
+  } while (rounds.after(quiet, between_files));
   const std::int64_t now = now_ns();
   for (TracedProcess& one : traced_)
     if (one.to_ns == 0) one.to_ns = now;

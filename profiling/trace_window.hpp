@@ -22,16 +22,25 @@ struct TraceTargets {
 // By words of a command line: a process's number, or a session's folder. not_found for a process that nobody
 // watches and for a folder that is not there.
 Result<TraceTargets> trace_targets(std::span<const std::string> words);
-// Those that run now, each once. not_found where there is none.
-Result<std::vector<RecordingProcess>> meant_now(const TraceTargets& targets);
+
+// What became of one of those that are meant.
+struct SwitchedProcess {
+  RecordingProcess process;  // with the file that it wrote last
+  bool changed = false;      // else it was so before
+  bool ended = false;        // before it could be switched
+  std::string failed;        // why it could not be; "" where it could
+};
+// Arms or disarms all that run now: also in the files that they go on with meanwhile, and the children that
+// they fork meanwhile. not_found where there is none.
+Result<std::vector<SwitchedProcess>> switch_trace(const TraceTargets& targets, bool on);
 
 // For how long a process kept its calls, and why it did not.
 struct TracedProcess {
   RecordingProcess process;  // with the file that it wrote last
   std::int64_t from_ns = 0;  // realtime; 0: it was never armed here
-  std::int64_t to_ns = 0;    // 0: not yet
+  std::int64_t to_ns = 0;    // likewise; 0: not yet
   bool was_on = false;       // before: it is left as it is
-  bool ended = false;        // while it was armed
+  bool ended = false;        // the process; else it may go on without being watched
   std::string failed;        // why it could not be armed or disarmed; "" where it could
 };
 
@@ -55,11 +64,11 @@ class TraceWindow {
 
  private:
   TracedProcess* known(const RecordingProcess& process);
-  bool is_meant(const RecordingProcess& process) const;
-  bool is_child_of_armed(const RecordingProcess& process);
+  bool has_word_of_armed(const RecordingProcess& process) const;
   void meet(const RecordingProcess& process);
   void note_ended(const std::vector<RecordingProcess>& running);
   bool disarm_all(const std::vector<RecordingProcess>& running);
+  bool disarm_ended();
 
   TraceTargets targets_;
   std::vector<TracedProcess> traced_;  // as they were met

@@ -18,7 +18,7 @@ from penstock_cli import BUILD, PENSTOCK, SANITIZED, main
 
 LIBRARY = BUILD / "libpenstock_profile.so"
 MPI = os.environ | {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
-EDGE_NS = 300_000_000  # from the word in the page to the first call that obeys it, on a busy machine
+EDGE_NS = 50_000_000  # by which the clocks of two processes may differ
 
 # Reads until it is told to end, or as often as it is told; says how often in the end.
 READER = textwrap.dedent("""
@@ -35,6 +35,73 @@ READER = textwrap.dedent("""
         if pause:
             time.sleep(pause)
     print(done, flush=True)
+""")
+
+# A rank of a job: as above, until a file is there.
+RANK = textwrap.dedent("""
+    import os, sys, time
+    path = sys.argv[1] + os.environ["OMPI_COMM_WORLD_RANK"]
+    fd = os.open(path, os.O_RDONLY)
+    done = 0
+    def say(what):
+        # All ranks share mpirun's output, which cuts their lines as it likes.
+        with open(path + ".part", "w") as file:
+            file.write(str(what))
+        os.rename(path + ".part", path + "." + ("said" if what == "ready" else "made"))
+    say("ready")
+    while not os.path.exists(sys.argv[2]):
+        os.pread(fd, 100, done * 100)
+        done += 1
+        time.sleep(0.001)
+    say(done)
+""")
+
+# Forks a child that does nothing but fork another one and end; then both that are left read, until a file is there.
+GRANDPARENT = textwrap.dedent("""
+    import os, sys, time
+    folder = sys.argv[1]
+    def read(path):
+        fd = os.open(path, os.O_RDONLY)
+        while not os.path.exists(folder + "/stop"):
+            os.pread(fd, 10, 0)
+            time.sleep(0.002)
+    print("ready", flush=True)
+    sys.stdin.readline()
+    child = os.fork()
+    if child == 0:
+        if os.fork() == 0:
+            read(folder + "/grandchild")
+        os._exit(0)
+    os.waitpid(child, 0)
+    read(folder + "/parent")
+""")
+
+# Forks while another thread goes from window to window: each child opens one of its own.
+WINDOWS = textwrap.dedent("""
+    import ctypes, os, signal, sys, threading
+    profile = ctypes.CDLL(None)
+    over = []
+    def windows():
+        while not over:
+            profile.penstock_profile_start(None, b"window")
+            profile.penstock_profile_stop()
+    thread = threading.Thread(target=windows)
+    thread.start()
+    failed = 0
+    for i in range(int(sys.argv[2])):
+        child = os.fork()
+        if child == 0:
+            signal.alarm(60)
+            profile.penstock_profile_stop()
+            profile.penstock_profile_start(None, b"child")
+            fd = os.open(sys.argv[1], os.O_RDONLY)
+            os.pread(fd, 100, 0)
+            profile.penstock_profile_stop()
+            os._exit(0)
+        failed += os.waitpid(child, 0)[1] != 0
+    over.append(1)
+    thread.join()
+    print(failed, flush=True)
 """)
 
 # One thread after the other, three at a time, each of so many reads; offsets tell which read it was.
@@ -106,6 +173,16 @@ class ControlTest(unittest.TestCase):
 
     def ask(self, *words, **kwargs):
         return [json.loads(line) for line in self.profile(*words, "--json", **kwargs).stdout.splitlines()]
+
+    def wait_until(self, what, is_so):
+        for _ in range(2400):
+            if is_so():
+                return
+            time.sleep(0.05)
+        self.fail(f"in two minutes it never came that {what}")
+
+    def wait_until_traced(self, whom):
+        self.wait_until("trace was on", lambda: any(row["trace"] for row in self.ask("status", whom)))
 
     def report(self, session):
         rows = self.ask("report", "--all", session)
@@ -187,12 +264,12 @@ class Bounded(ControlTest):
         events, _ = self.calls(session, self.data)
         kept = sorted(event["args"]["offset"] // 100 for event in events)
         self.assertEqual(len(kept), len(set(kept)))
-        # Three threads at a time may have a block beyond the limit.
-        self.assertLessEqual(len(kept), ((128 << 10) + 4 * 16384) // 48)
+        # Each thread at a time may have a block beyond the limit: three, and on a busy machine those that Python takes for ended.
+        self.assertLessEqual(len(kept), ((128 << 10) + 10 * 16384) // 48)
         self.assertGreater(told["drops"]["segments"], threads * reads - len(kept) - 1)
         self.assertEqual(kept[-1], threads * reads - 1)
-        # All of the last thousand are there, whoever made them.
-        self.assertEqual(kept[-1000:], list(range(threads * reads - 1000, threads * reads)))
+        # All of the last threads' are there, whoever made them.
+        self.assertEqual(kept[-300:], list(range(threads * reads - 300, threads * reads)))
 
     def test_what_is_usual_and_what_is_refused(self):
         session = self.folder / "s"
@@ -238,16 +315,13 @@ class OnDemand(ControlTest):
         self.assertIn("neither", self.profile("trace", "on", self.folder / "none", expect=1).stderr)
 
     def test_ctrl_c_and_a_lost_terminal_disarm(self):
+        self.addCleanup(signal.signal, signal.SIGHUP, signal.signal(signal.SIGHUP, signal.SIG_DFL))  # nohup's is inherited
         session = self.folder / "s"
         process, pid = self.reader(session)
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
             tracing = subprocess.Popen([PENSTOCK, "profile", "trace", "on", str(pid), "--for", "60s", "--json"], stdout=subprocess.PIPE,
                                        stderr=subprocess.DEVNULL, text=True)
-            for _ in range(200):
-                if self.ask("status", pid)[0]["trace"]:
-                    break
-                time.sleep(0.05)
-            self.assertTrue(self.ask("status", pid)[0]["trace"])
+            self.wait_until_traced(pid)
             tracing.send_signal(number)
             out, _ = tracing.communicate(timeout=30)
             self.assertEqual(tracing.returncode, 128 + number)
@@ -260,10 +334,7 @@ class OnDemand(ControlTest):
         process, pid = self.reader(session)
         tracing = subprocess.Popen([PENSTOCK, "profile", "trace", "on", str(session), "--for", "60s"], stdout=subprocess.PIPE,
                                    stderr=subprocess.PIPE, text=True)
-        for _ in range(200):
-            if self.ask("status", pid)[0]["trace"]:
-                break
-            time.sleep(0.05)
+        self.wait_until_traced(pid)
         process.send_signal(signal.SIGTERM)
         out, err = tracing.communicate(timeout=30)  # and does not wait for the minute to pass
         self.assertEqual(tracing.returncode, 0, err)
@@ -280,7 +351,7 @@ class OnDemand(ControlTest):
         self.assertEqual(process.stdout.readline(), "ready\n")
         tracing = subprocess.Popen([PENSTOCK, "profile", "trace", "on", str(session), "--for", "2500ms", "--json"], stdout=subprocess.PIPE,
                                    stderr=subprocess.PIPE, text=True)
-        time.sleep(0.3)
+        self.wait_until_traced(session)
         process.stdin.write("\n")
         process.stdin.flush()
         out, err = tracing.communicate(timeout=60)
@@ -304,37 +375,61 @@ class OnDemand(ControlTest):
         for rank in range(4):
             (self.folder / f"data{rank}").write_bytes(bytes(4096))
         script = self.folder / "rank.py"
-        # Ranks share mpirun's output, which cuts their lines as it likes: each has a file to speak to.
-        script.write_text(READER.replace("sys.argv[1], int", "sys.argv[1] + os.environ['OMPI_COMM_WORLD_RANK'], int")
-                          .replace("flush=True", "flush=True, file=open(path + '.said', 'a')"))
-        said = [self.folder / f"data{rank}.said" for rank in range(4)]
+        script.write_text(RANK)
+        stop = self.folder / "stop"
+        data = [self.folder / f"data{rank}" for rank in range(4)]
         process = self.start(["mpirun", "--oversubscribe", "--mca", "mpi_yield_when_idle", "1", "-np", "4", sys.executable, script,
-                              self.data, 4000, 0.001], session, env=MPI)
-        for _ in range(600):
-            if all(file.exists() and file.read_text() == "ready\n" for file in said):
-                break
-            time.sleep(0.05)
-        time.sleep(1)
+                              self.data, stop], session, env=MPI)
+        self.wait_until("all ranks read", lambda: all(path.with_suffix(".said").exists() for path in data))
         refused = self.profile("trace", "on", session, "--for", "1s", "--rank", "7", expect=1)
         self.assertIn("of these ranks", refused.stderr)
+        time.sleep(0.5)
+        begin_ns = time.time_ns()
         rows = self.ask("trace", "on", session, "--rank", "0..3", "--for", "2s")
+        end_ns = time.time_ns()
+        time.sleep(0.5)
+        stop.touch()
+        process.communicate(timeout=120)
         self.assertEqual([row["rank"] for row in rows], [0, 1, 2, 3])
         self.assertEqual([(row["changed"], row["ended"], row["failed"], row["trace"]) for row in rows], [(True, False, "", False)] * 4)
-        process.communicate(timeout=60)
-        self.assertEqual([file.read_text() for file in said], ["ready\n4000\n"] * 4)
         _, files = self.report(session)
         begin = self.begin_ns(session)
-        for row in rows:
-            path = self.folder / f"data{row['rank']}"
-            self.assertEqual(files[str(path)]["reads"], 4000, "counters are exact")
+        for row, path in zip(rows, data):
+            made = int(path.with_suffix(".made").read_text())
+            self.assertEqual(files[str(path)]["reads"], made, "counters are exact")
+            self.assertLessEqual(begin_ns, row["from_ns"])
+            self.assertLess(row["from_ns"], row["to_ns"])
+            self.assertLessEqual(row["to_ns"], end_ns)
             events, _ = self.calls(session, path)
-            self.assertGreater(len(events), 10, f"rank {row['rank']}")
-            self.assertLess(len(events), 4000)
+            self.assertGreater(len(events), 10, path)
+            self.assertLess(len(events), made)
             for event in events:
                 at = begin + event["ts"] * 1000
-                self.assertGreater(at, row["from_ns"] - EDGE_NS)
-                self.assertLess(at, row["to_ns"] + EDGE_NS)
-            self.assertAlmostEqual(row["kept_s"], 2, delta=0.5)
+                self.assertGreater(at, begin_ns - EDGE_NS)
+                self.assertLess(at, end_ns + EDGE_NS)
+
+    def test_grandchildren_of_parents_that_did_nothing_are_disarmed(self):
+        session = self.folder / "s"
+        for name in ("parent", "grandchild"):
+            (self.folder / name).write_bytes(b"x" * 100)
+        process = self.start([sys.executable, "-c", GRANDPARENT, self.folder], session)
+        self.assertEqual(process.stdout.readline(), "ready\n")
+        tracing = subprocess.Popen([PENSTOCK, "profile", "trace", "on", str(session), "--for", "60s", "--json"], stdout=subprocess.PIPE,
+                                   stderr=subprocess.PIPE, text=True)
+        self.wait_until_traced(session)
+        process.stdin.write("\n")
+        process.stdin.flush()
+        self.wait_until("both were traced", lambda: [row["trace"] for row in self.ask("status", session)] == [True, True])
+        tracing.send_signal(signal.SIGTERM)
+        out, err = tracing.communicate(timeout=60)
+        self.assertEqual(len(out.splitlines()), 2, out + err)
+        self.assertEqual([row["trace"] for row in self.ask("status", session)], [False, False])
+        (self.folder / "stop").touch()
+        process.wait(timeout=60)
+
+    def test_forks_while_windows_are_cut(self):
+        session = self.folder / "s"
+        self.assertEqual(self.profile("run", "-o", session, "--", sys.executable, "-c", WINDOWS, self.data, 100).stdout, "0\n")
 
 
 class Snapshots(ControlTest):
@@ -357,8 +452,9 @@ class Snapshots(ControlTest):
             for event in events:
                 self.assertEqual((event["args"]["bytes"], event["args"]["offset"] % 100),
                                  (100 if event["args"]["offset"] < 4000 else max(0, min(100, 4096 - event["args"]["offset"])), 0))
-            offsets = [event["args"]["offset"] for event in events]
-            self.assertEqual(len(offsets), len(set(offsets)))
+            # The file soon has nothing more to give, but each call has its own place, later ones further behind.
+            offsets = [event["args"]["offset"] for event in sorted(events, key=lambda event: event["ts"])]
+            self.assertEqual(offsets, sorted(set(offsets)))
         process.send_signal(signal.SIGTERM)
         made = int(process.stdout.readline())
         process.wait(timeout=60)
@@ -372,6 +468,7 @@ class Snapshots(ControlTest):
         session = self.folder / "s"
         process, pid = self.reader(session)
         copy = self.folder / "copy"
+        self.wait_until("it read", lambda: self.report(session)[1].get(str(self.data), {"reads": 0})["reads"] > 0)
         self.profile("snapshot", pid, "-o", copy)
         self.assertGreater(self.report(copy)[1][str(self.data)]["reads"], 0)
         self.end(process)
@@ -388,12 +485,16 @@ class OtherUsers(ControlTest):
         shutil.copytree(BUILD, place, ignore=lambda folder, names: [name for name in names if folder != str(BUILD) or
                                                                     name not in (pathlib.Path(PENSTOCK).name, LIBRARY.name)])
         nobody = {"user": 65534, "group": 65534, "extra_groups": [], "cwd": "/", "env": os.environ | {"HOME": "/nonexistent"}}
+        theirs = self.folder / "theirs"
+        theirs.mkdir()
+        theirs.chmod(0o777)
+        never = theirs / "never"
         for words in (("trace", "on", pid), ("trace", "on", session), ("trace", "on", session, "--for", "1s"),
-                      ("snapshot", session, "-o", "/tmp/never"), ("snapshot", pid, "-o", "/tmp/never"), ("status", session)):
+                      ("snapshot", session, "-o", never), ("snapshot", pid, "-o", never), ("status", session)):
             done = subprocess.run([place / pathlib.Path(PENSTOCK).name, "profile", *map(str, words)], capture_output=True, text=True,
                                   check=False, **nobody)
             self.assertEqual(done.returncode, 1, f"{words}: {done.stdout}{done.stderr}")
-        self.assertFalse(pathlib.Path("/tmp/never").exists())
+        self.assertFalse(never.exists())
         self.assertFalse(self.ask("status", pid)[0]["trace"])
         # Nor is a link followed that stands in a session of one's own.
         mine = self.folder / "mine"

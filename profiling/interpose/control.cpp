@@ -129,14 +129,9 @@ int cut(penstock_begun begun) noexcept {
     char folder[sizeof(session.folder)];
     memcpy(folder, session.folder, sizeof(folder));
     const char* before = session.base;
-    const bool segments = segments_wanted();
-    const std::uint64_t trace_limit = session.header->trace_limit;
     stop_session();
-    const penstock_kernel_io counted = session.header->kernel_end;
-    const bool known = session.header->kernel_end_known != 0;
-    const bool begins = begin_session(folder, begun, segments, known ? &counted : nullptr);
+    const bool begins = begin_session(folder, begun, false, session.header);
     if (begins) {
-      session.header->trace_limit = trace_limit;
       take_names_along(before);
     } else {
       session.state.store(SessionState::off, std::memory_order_release);
@@ -310,6 +305,10 @@ void step_ended(std::uint64_t number) noexcept {
     last_cut = number;
     say_steps(number + 1);
   }
+}
+
+void forget_parents_control() noexcept {
+  control_lock.reset();
 }
 
 void look_for_objects() noexcept {

@@ -9,6 +9,9 @@ namespace penstock::interpose {
 // When the library is loaded: what the environment says of windows.
 void note_window_steps() noexcept;
 
+// In a fork's child.
+void forget_parents_control() noexcept;
+
 // Of steps that spans tell: the step of that number has ended.
 extern std::uint32_t steps_per_window;  // 0: no windows by steps
 void step_ended(std::uint64_t number) noexcept;

@@ -5,15 +5,19 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <limits>
 #include <string>
+#include <thread>
+#include <utility>
 #include <vector>
 
 #include "profiling/interpose/counting.hpp"
 #include "profiling/interpose/descriptors.hpp"
 #include "profiling/interpose/environment.hpp"
 #include "profiling/interpose/paths.hpp"
+#include "profiling/interpose/segment_blocks.hpp"
 #include "profiling/interpose/session.hpp"
 #include "profiling/interpose/thread_log.hpp"
 #include "profiling/interpose/ticks.hpp"
@@ -311,6 +315,63 @@ TEST_F(InSession, AnOperationWithinAnUpdateIsCountedBehindIt) {
   count_in(*log, *c, read);
   EXPECT_EQ(c->reads, 3U);
   EXPECT_EQ(log->updating, nullptr);
+}
+
+TEST(TraceLimit, IsANumberOrWhatIsUsual) {
+  const auto limit = [](const char* text) {
+    ::setenv("PENSTOCK_PROFILE_TRACE_LIMIT", text, 1);
+    const std::uint64_t bytes = trace_limit_of_environment();
+    ::unsetenv("PENSTOCK_PROFILE_TRACE_LIMIT");
+    return bytes;
+  };
+  const std::uint64_t usual = trace_limit_of_environment();
+  EXPECT_GT(usual, 0U);
+  EXPECT_EQ(limit("131072"), 131072U);
+  EXPECT_EQ(limit("0"), 0U);
+  for (const char* odd : {"", "abc", "12abc", "-1", " 1"}) EXPECT_EQ(limit(odd), usual) << odd;
+}
+
+TEST_F(InSession, TheOldestCallsOfAllThreadsGiveWay) {
+  constexpr std::uint64_t kThreads = 4;
+  constexpr std::uint64_t kCalls = 20'000;
+  constexpr std::uint64_t kLimit = 128U << 10U;
+  const std::uint64_t limit = std::exchange(session.header->trace_limit, kLimit);
+  {
+    std::vector<std::jthread> threads;
+    for (std::uint64_t number = 1; number <= kThreads; ++number)
+      threads.emplace_back([number] {
+        ThreadLog* log = thread_log();
+        ASSERT_NE(log, nullptr);
+        for (std::uint64_t i = 0; i < kCalls; ++i) {
+          const Update update(*log);
+          add_segment(*log, number,
+                      {.call = PENSTOCK_CALL_READ, .offset = static_cast<std::int64_t>(i), .end = i});
+        }
+      });
+  }
+  session.header->trace_limit = limit;
+  std::vector<std::vector<std::uint64_t>> kept(kThreads + 1);
+  std::uint64_t bytes = 0;
+  for (std::uint64_t at = PENSTOCK_HEADER_BYTES; at < session.header->file_end;) {
+    const auto* block = at_offset<penstock_block>(at);
+    at += block->bytes;
+    if (block->kind != PENSTOCK_BLOCK_SEGMENTS) continue;
+    bytes += block->bytes;
+    const auto* calls = reinterpret_cast<const penstock_segment*>(block + 1);
+    for (std::uint64_t i = 0; i < block->used / sizeof(penstock_segment); ++i)
+      kept.at(calls[i].file).push_back(calls[i].offset);
+  }
+  EXPECT_LE(bytes, kLimit + kThreads * PENSTOCK_BLOCK_GRANULE);
+  std::uint64_t all = session.header->dropped_segments;
+  for (std::uint64_t number = 1; number <= kThreads; ++number) {
+    std::vector<std::uint64_t>& of_thread = kept[number];
+    all += of_thread.size();
+    ASSERT_FALSE(of_thread.empty());
+    std::sort(of_thread.begin(), of_thread.end());
+    for (std::size_t i = 0; i < of_thread.size(); ++i)
+      ASSERT_EQ(of_thread[i], kCalls - of_thread.size() + i) << "the last ones, and no gap";
+  }
+  EXPECT_EQ(all, kThreads * kCalls);
 }
 
 TEST_F(InSession, TheFolderIsItsOwnersAlone) {

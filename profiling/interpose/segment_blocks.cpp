@@ -69,7 +69,9 @@ void empty(penstock_block* block) noexcept {
 
 std::uint64_t trace_limit_of_environment() noexcept {
   const char* limit = getenv("PENSTOCK_PROFILE_TRACE_LIMIT");
-  return limit != nullptr && *limit != 0 ? strtoull(limit, nullptr, 10) : kUsualLimit;
+  char* end = nullptr;
+  const std::uint64_t bytes = limit == nullptr ? 0 : strtoull(limit, &end, 10);
+  return limit != nullptr && *limit >= '0' && *limit <= '9' && *end == 0 ? bytes : kUsualLimit;
 }
 
 penstock_block* next_segment_block(penstock_block* full, std::uint64_t last_bytes) noexcept {

@@ -8,7 +8,7 @@
 
 namespace penstock::interpose {
 
-// PENSTOCK_PROFILE_TRACE_LIMIT, or what is usual; 0: no limit.
+// PENSTOCK_PROFILE_TRACE_LIMIT where that is a number, or what is usual; 0: no limit.
 std::uint64_t trace_limit_of_environment() noexcept;
 
 // A block with room for a call, for the thread whose last one was `full` (null: it has none), `last_bytes`

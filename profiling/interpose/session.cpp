@@ -8,6 +8,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "profiling/interpose/memory_fence.hpp"
 #include "profiling/interpose/segment_blocks.hpp"
 #include "profiling/interpose/session_file.hpp"
 #include "profiling/interpose/system.hpp"
@@ -83,9 +84,39 @@ std::uint32_t from_environment(const char* a, const char* b) noexcept {
   return 0;
 }
 
-// `parents`: of a fork's parent, which is still mapped; else null.
-void fill_header(const penstock_session_header* parents) noexcept {
-  const bool forked = parents != nullptr;
+// What a file follows upon.
+struct Before {
+  const penstock_session_header* header = nullptr;  // still mapped; null where there is none to look at
+  bool forked = false;                              // it is a fork's parent's
+  bool segments = false;                            // what to begin with where no file says so
+};
+
+std::uint32_t control_in(const penstock_session_header& header) noexcept {
+  return __atomic_load_n(&header.control, __ATOMIC_RELAXED) & 1U;
+}
+
+// What was asked of the parent holds for the child, also what is asked until now; but not of a file that the
+// parent has left for another one.
+bool inherits(const Before& before) noexcept {
+  if (before.header == nullptr || !before.forked) {
+    return before.header != nullptr;
+  }
+  const std::uint32_t state = __atomic_load_n(&before.header->state, __ATOMIC_RELAXED);
+  return state == PENSTOCK_RUNNING || state == PENSTOCK_ENDED;
+}
+
+// Who switched the file before while this one was begun did not see it yet.
+void take_late_word(const penstock_session_header& before, std::uint32_t taken) noexcept {
+  memory_fence(std::memory_order_seq_cst);
+  const std::uint32_t now = control_in(before);
+  if (now != taken) {
+    __atomic_compare_exchange_n(&session.header->control, &taken, now, false, __ATOMIC_RELAXED,
+                                __ATOMIC_RELAXED);
+  }
+}
+
+void fill_header(const Before& before) noexcept {
+  const bool forked = before.forked;
   penstock_session_header& h = *session.header;
   h.version = PENSTOCK_SESSION_VERSION;
   h.byte_order = PENSTOCK_SESSION_BYTE_ORDER;
@@ -114,27 +145,28 @@ void fill_header(const penstock_session_header* parents) noexcept {
   }
   h.kernel_begin.rchar += file.own_read;
   h.kernel_begin.wchar += forked ? file.own_written : 0;
-  // What was asked of the parent holds for the child, also what is asked until now; but not of a file that
-  // the parent has left for another one.
-  const std::uint32_t parents_state =
-      forked ? __atomic_load_n(&parents->state, __ATOMIC_RELAXED) : std::uint32_t{PENSTOCK_STOPPED};
-  const bool inherits = parents_state == PENSTOCK_RUNNING || parents_state == PENSTOCK_ENDED;
-  const bool segments =
-      inherits ? (__atomic_load_n(&parents->control, __ATOMIC_RELAXED) & 1U) != 0 : wants_segments();
-  h.control = segments ? 1 : 0;
-  h.trace_limit = forked ? parents->trace_limit : trace_limit_of_environment();
+  const bool takes_word = inherits(before);
+  const std::uint32_t control = takes_word ? control_in(*before.header) : before.segments ? 1 : 0;
+  h.control = control;
+  if (takes_word) {
+    h.inherited_from = forked ? before.header->pid : before.header->inherited_from;
+  }
+  h.trace_limit = before.header != nullptr ? before.header->trace_limit : trace_limit_of_environment();
   memcpy(h.magic, PENSTOCK_SESSION_MAGIC, sizeof(h.magic));  // last: from now on it is one
+  if (takes_word) {
+    take_late_word(*before.header, control);
+  }
 }
 
 // The state is the caller's to set.
-bool begin_file(bool forked) noexcept {
+bool begin_file(const Before& before) noexcept {
   file.bytes = 0;
   file.own_read = 0;
   file.own_written = 0;
   file.read_to_begin = 0;
   file.events = nullptr;
   file.segment_bytes = file.oldest_full = file.newest_full = 0;
-  char* const before = session.base;
+  char* const old_base = session.base;
   const char* limit = getenv("PENSTOCK_PROFILE_LIMIT");
   file.limit = limit != nullptr ? strtoull(limit, nullptr, 10) : ~std::uint64_t{0};
   if (!reserve()) {
@@ -146,12 +178,11 @@ bool begin_file(bool forked) noexcept {
   if (!grow_to(kFirstBytes, O_CREAT | O_EXCL)) {
     system_call(SYS_unlinkat, AT_FDCWD, word(file.path), 0);
     system_call(SYS_munmap, word(session.base), static_cast<long>(file.reserved));
-    session.base = before;
+    session.base = old_base;
     return false;
   }
-  const penstock_session_header* parents = forked ? session.header : nullptr;
   session.header = reinterpret_cast<penstock_session_header*>(session.base);
-  fill_header(parents);
+  fill_header(before);
   return true;
 }
 
@@ -173,7 +204,7 @@ void open_session() noexcept {
   }
   copy_text(session.folder, sizeof(session.folder), folder);
   file.ticks_per_s = start_ticks();
-  if (begin_file(false)) {
+  if (begin_file({.header = nullptr, .forked = false, .segments = wants_segments()})) {
     session.state.store(SessionState::running, std::memory_order_release);
     return;
   }
@@ -184,22 +215,21 @@ void open_session() noexcept {
 }
 
 bool begin_session(const char* folder, penstock_begun begun, bool segments,
-                   const penstock_kernel_io* before) noexcept {
+                   const penstock_session_header* before) noexcept {
   if (file.ticks_per_s == 0) {
     file.ticks_per_s = start_ticks();
   }
   const Hold hold(file_lock);
   copy_text(session.folder, sizeof(session.folder), folder);
-  if (!hold.held() || !begin_file(false)) {
+  if (!hold.held() || !begin_file({.header = before, .forked = false, .segments = segments})) {
     return false;
   }
   session.header->begun = begun;
-  if (before != nullptr) {
-    session.header->kernel_begin = *before;
+  if (before != nullptr && before->kernel_end_known != 0) {
+    session.header->kernel_begin = before->kernel_end;
     session.header->kernel_begin.rchar += file.read_to_begin;
     session.header->kernel_begin.wchar += file.own_written;
   }
-  session.header->control = segments ? 1 : 0;
   session.state.store(SessionState::running, std::memory_order_release);
   return true;
 }
@@ -241,19 +271,31 @@ void reclaim_sessions(bool (*is_needed)(const char* base)) noexcept {
   past_count = left;
 }
 
+namespace {
+
+bool forked_between_files = false;  // another thread of the parent was taking it from one file to the next
+
+}  // namespace
+
 void leave_parents_session() noexcept {
   file_lock.reset();
+  forked_between_files = session_changes.load(std::memory_order_relaxed);
   session.state.store(SessionState::forked, std::memory_order_relaxed);
 }
 
 bool begin_forked(void (*take_along)(const char* parents_base)) noexcept {
-  char* parents = session.base;
+  // Between two files nothing says what is mapped where: it is left alone.
+  char* parents = forked_between_files ? nullptr : session.base;
   const std::uint64_t parents_bytes = file.reserved;
-  const bool begun = begin_file(true);
+  const bool begun = begin_file({.header = forked_between_files ? nullptr : session.header,
+                                 .forked = true,
+                                 .segments = wants_segments()});
   if (begun) {
     take_along(parents);
   }
-  system_call(SYS_munmap, word(parents), static_cast<long>(parents_bytes));
+  if (parents != nullptr) {
+    system_call(SYS_munmap, word(parents), static_cast<long>(parents_bytes));
+  }
   session.state.store(begun ? SessionState::running : SessionState::off, std::memory_order_release);
   return begun;
 }

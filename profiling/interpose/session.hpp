@@ -37,15 +37,17 @@ extern std::atomic<bool> session_changes;
 // that variable, or where no file can be made (said on stderr once), nothing is recorded.
 void open_session() noexcept;
 // In a child that was forked: nothing more is written to its parent's file. The child's own begins with
-// begin_forked(), which lets `take_along` copy what it needs before the parent's is unmapped.
+// begin_forked(), which lets `take_along` copy what it needs before the parent's is unmapped; null where
+// another thread of the parent was just taking it from one file to the next.
 void leave_parents_session() noexcept;
 bool begin_forked(void (*take_along)(const char* parents_base)) noexcept;
 
 // While session_changes, and nobody is in an update: begins a file in that folder (absolute), and recording
-// with it. False where none can be made; then everything is as it was. `before`: what the kernel had counted
-// when the file ended that this one follows upon; null where it follows upon none.
+// with it. False where none can be made; then everything is as it was. `before`: the header of the file that
+// this one follows upon, stopped and still mapped, whose word says whether segments are kept, whose limit
+// holds, and where the kernel's counters begin; null where it follows upon none: then `segments` says so.
 bool begin_session(const char* folder, penstock_begun begun, bool segments,
-                   const penstock_kernel_io* before) noexcept;
+                   const penstock_session_header* before) noexcept;
 // Likewise: the file is done (PENSTOCK_STOPPED); either another one begins, or nothing is recorded from now
 // on (session.state). What is mapped of it stays so for calls that began before and end later, until
 // reclaim_sessions() finds that there can be none.

@@ -12,6 +12,7 @@
 #include "profiling/interpose/private_memory.hpp"
 #include "profiling/interpose/real.hpp"
 #include "profiling/interpose/slot_objects.hpp"
+#include "profiling/interpose/ticks.hpp"
 
 extern "C" {
 // The section that PENSTOCK_WRAPPED fills.
@@ -83,6 +84,8 @@ bool complete = true;
 constexpr unsigned long long kIncomplete = ~0ULL;
 std::atomic<unsigned long long> loads_seen{kIncomplete};
 std::atomic<unsigned> looks_left{0};
+std::atomic<std::int64_t> load_ns{0};  // when the last load began
+std::atomic<std::int64_t> late_look_ns{0};
 
 std::size_t place_of(const char* name) noexcept {
   std::uint32_t hash = 2166136261U;
@@ -343,7 +346,8 @@ Restored restore_slots() noexcept {
 }
 
 void will_load() noexcept {
-  constexpr unsigned kLooks = 1000;  // a load may take that long, and may bring nothing
+  constexpr unsigned kLooks = 1000;  // a load may bring nothing
+  load_ns.store(nanoseconds(CLOCK_MONOTONIC));
   looks_left.store(kLooks);
   may_have_loaded.store(true);
 }
@@ -353,6 +357,15 @@ bool worth_a_look() noexcept {
   while (left != 0 && !looks_left.compare_exchange_weak(left, left - 1)) {
   }
   if (left == 0) {
+    // While a load lasts other threads may have opened as many files: a few looks more are left for its end.
+    constexpr std::int64_t kLongLoadNs = 10'000'000'000;
+    constexpr std::int64_t kPauseNs = 100'000'000;
+    const std::int64_t now = nanoseconds(CLOCK_MONOTONIC);
+    if (now - load_ns.load() < kLongLoadNs) {
+      std::int64_t last = late_look_ns.load();
+      return now - last >= kPauseNs && late_look_ns.compare_exchange_strong(last, now) &&
+             has_unseen_objects();
+    }
     may_have_loaded.store(false);
     if (looks_left.load() == 0) {
       return false;

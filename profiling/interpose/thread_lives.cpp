@@ -152,7 +152,7 @@ void disown(const ThreadLog& log) noexcept {
 
 // Names that descriptors have are copied from one session to another, by `log`.
 struct NamesAlong {
-  const char* from;
+  const char* from;  // null: they cannot be read any more
   ThreadLog* log;
 };
 void take_name_along(Description& description, void* with) noexcept {
@@ -160,11 +160,13 @@ void take_name_along(Description& description, void* with) noexcept {
   if (description.name == 0) {
     return;
   }
+  if (along.from == nullptr || along.log == nullptr || along.log->base == nullptr) {
+    description.name = 0;
+    return;
+  }
   const auto* name = reinterpret_cast<const penstock_name*>(along.from + description.name);
-  description.name = along.log == nullptr || along.log->base == nullptr
-                         ? 0
-                         : add_name(*along.log, name->file, reinterpret_cast<const char*>(name + 1),
-                                    name->length, static_cast<penstock_file_kind>(name->kind));
+  description.name = add_name(*along.log, name->file, reinterpret_cast<const char*>(name + 1), name->length,
+                              static_cast<penstock_file_kind>(name->kind));
 }
 // Of the descriptors of a fork's child.
 void take_parents_names_along(const char* parents_base) noexcept {

@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "profiling/interpose/asynchronous.hpp"
+#include "profiling/interpose/control.hpp"
 #include "profiling/interpose/environment.hpp"
 #include "profiling/interpose/handles.hpp"
 #include "profiling/interpose/processes.hpp"
@@ -35,6 +36,7 @@ void settle() noexcept {
 }
 
 void after_fork_in_child() noexcept {
+  forget_parents_control();
   if (session.state.load(std::memory_order_relaxed) == SessionState::running) {
     leave_parents_session();
     forget_parents_logs();
