@@ -95,7 +95,7 @@ Result<void> ReadWorker::prepare() {
   if (settings_.collective) rounds_.emplace(*work_.samples, settings_.order, settings_.seed, settings_.share);
   const std::size_t depth = settings_.depth;
   const std::size_t room = whole_blocks(std::max<std::uint64_t>(work_.samples->largest(), 1));
-  memory_.grow(depth * room);
+  memory_.grow(in_one_piece(depth * room));
   slots_ = std::vector<Slot>(depth);
   for (std::size_t i = 0; i < depth; ++i)
     slots_[i].room = memory_.first(depth * room).subspan(i * room, room);

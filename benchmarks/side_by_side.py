@@ -1,5 +1,6 @@
 """What the commands in these folders share: running programs, and sides that take turns so that none has the quieter minutes."""
 
+import contextlib
 import json
 import math
 import os
@@ -54,6 +55,23 @@ def check_programs(*programs):
     for program in programs:
         if not os.access(program, os.X_OK):
             raise Failed(f"no {program}: build it with ci/build release (PENSTOCK_BUILD names another build folder)")
+
+
+@contextlib.contextmanager
+def folder_in(folder):
+    """A new folder in `folder`, which is made if it is not there, and is left as it was."""
+    folder = pathlib.Path(folder)
+    made = [one for one in (folder, *folder.parents) if not one.exists()]
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        own = tempfile.TemporaryDirectory(dir=folder, prefix="penstock-beside-")
+    except OSError as error:
+        raise Failed(f"cannot write to {folder}: {error.strerror}") from error
+    with own as path:
+        yield path
+    for one in made:
+        with contextlib.suppress(OSError):
+            one.rmdir()
 
 
 def penstock_read(folder, *words):

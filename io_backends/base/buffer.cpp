@@ -1,12 +1,15 @@
 #include "io_backends/base/buffer.hpp"
 
+#include <sys/mman.h>
+
 #include <cstdint>
+#include <cstdlib>
 #include <new>
 
 namespace penstock {
 
 void Buffer::Free::operator()(std::byte* memory) const {
-  ::operator delete (memory, std::align_val_t{kBufferAlignment});
+  std::free(memory);
 }
 
 void Buffer::grow(std::size_t bytes) {
@@ -15,7 +18,12 @@ void Buffer::grow(std::size_t bytes) {
   const std::size_t rounded = (bytes + kBufferAlignment - 1) / kBufferAlignment * kBufferAlignment;
   memory_.reset();
   capacity_ = 0;
-  memory_.reset(static_cast<std::byte*>(::operator new (rounded, std::align_val_t{kBufferAlignment})));
+  const bool huge = rounded >= kHugePage;
+  void* memory = nullptr;
+  if (::posix_memalign(&memory, huge ? kHugePage : kBufferAlignment, rounded) != 0) throw std::bad_alloc();
+  memory_.reset(static_cast<std::byte*>(memory));
+  // A system without huge pages, or with none left, gives small ones, which hold as much.
+  if (huge) static_cast<void>(::madvise(memory, rounded, MADV_HUGEPAGE));
   capacity_ = rounded;
 }
 

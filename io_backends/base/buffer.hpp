@@ -10,6 +10,17 @@ namespace penstock {
 
 inline constexpr std::size_t kBufferAlignment = 4096;  // satisfies O_DIRECT on every device we know of
 
+// Memory of one huge page (x86-64, aarch64 with pages of 4 KiB) lies in one piece before the device: of a
+// direct read of 128 KiB into small pages it may get 32. Buffers of as much ask for them.
+inline constexpr std::size_t kHugePage = std::size_t{2} << 20;
+
+// What a thread's buffer for reads of `bytes` should hold: where it matters, memory in huge pages. Costs that
+// much for each.
+constexpr std::size_t in_one_piece(std::size_t bytes) {
+  constexpr std::size_t kLargeRead = std::size_t{64} << 10;
+  return bytes < kLargeRead || bytes > kHugePage ? bytes : kHugePage;
+}
+
 // The next multiple of kBufferAlignment; of what is more than 64 bits hold, the last.
 constexpr std::uint64_t whole_blocks(std::uint64_t bytes) {
   const std::uint64_t ragged = bytes % kBufferAlignment;
@@ -17,8 +28,9 @@ constexpr std::uint64_t whole_blocks(std::uint64_t bytes) {
   return bytes - ragged + kBufferAlignment;
 }
 
-// Owns `capacity()` bytes aligned to kBufferAlignment; growing throws the content away. Pages are not touched
-// until used. Throws std::bad_alloc when the machine has no memory left. One thread at a time.
+// Owns `capacity()` bytes aligned to kBufferAlignment, from kHugePage on to that and in huge pages where the
+// system gives them to who asks; growing throws the content away. Pages are not touched until used. Throws
+// std::bad_alloc when the machine has no memory left. One thread at a time.
 class Buffer {
  public:
   Buffer() = default;

@@ -20,6 +20,18 @@ TEST(Buffer, IsAlignedAndKeepsItsMemoryWhenItSuffices) {
   EXPECT_EQ(buffer.first(10).size(), 10U);
 }
 
+TEST(Buffer, LargeOnesBeginWithAHugePage) {
+  EXPECT_EQ(in_one_piece(4096), 4096U);
+  EXPECT_EQ(in_one_piece(std::size_t{128} << 10), kHugePage);
+  EXPECT_EQ(in_one_piece(kHugePage + 1), kHugePage + 1);
+  for (const std::size_t bytes : {kHugePage, kHugePage + 1, 3 * kHugePage}) {
+    Buffer buffer(bytes);
+    EXPECT_GE(buffer.capacity(), bytes);
+    EXPECT_EQ(reinterpret_cast<std::uintptr_t>(buffer.data()) % kHugePage, 0U);
+    buffer.first(bytes).back() = std::byte{1};
+  }
+}
+
 TEST(Buffer, MoreThanAnyMachineHasIsRefusedNotRoundedToNothing) {
   Buffer buffer(1);
   EXPECT_THROW(buffer.grow(SIZE_MAX), std::bad_alloc);

@@ -44,7 +44,7 @@ Result<LoopDone> readahead_loop(const ReadPlan& plan, const LoopShape& shape, Lo
   if (!root) return errno_error(errno, "cannot open folder", path->string());
   const std::uint64_t largest = plan.samples.largest();
   return control.run(shape.threads, [&](LoopDone& done, unsigned) -> Result<void> {
-    Buffer buffer(largest);
+    Buffer buffer(in_one_piece(largest));
     std::deque<Announced> ahead;
     for (bool more = true; more || !ahead.empty();) {
       while (more && ahead.size() < kAhead) {
@@ -74,7 +74,7 @@ Result<LoopDone> streamed_loop(const ReadPlan& plan, const LoopShape& shape, Loo
   if (sizes.empty()) return LoopDone{};
   // Threads go round their own objects; each sample number stands for as many bytes as that sample has.
   return control.run(shape.threads, [&](LoopDone& done, unsigned thread) -> Result<void> {
-    Buffer buffer(kStreamBytes);
+    Buffer buffer(in_one_piece(kStreamBytes));
     std::uint64_t owed = 0;
     std::size_t object = thread % sizes.size();
     std::uint64_t offset = 0;
@@ -99,7 +99,7 @@ Result<LoopDone> queued_loop(const ReadPlan& plan, const LoopShape& shape, LoopC
   PENSTOCK_ASSIGN(const OpenObjects objects, OpenObjects::open(plan));
   const std::size_t room = whole_blocks(std::max<std::uint64_t>(plan.samples.largest(), 1));
   return control.run(shape.threads, [&](LoopDone& done, unsigned) -> Result<void> {
-    Buffer memory(shape.depth * room);
+    Buffer memory(in_one_piece(shape.depth * room));
     std::vector<std::unique_ptr<Reader>> own(shape.depth);
     std::vector<std::uint64_t> idle;
     for (std::uint64_t i = 0; i < shape.depth; ++i) idle.push_back(i);

@@ -98,7 +98,6 @@ Error no_such_payload(std::string_view text) {
 
 constexpr std::uint64_t kPage = 4096;
 constexpr std::uint64_t kWords = kPage / sizeof(std::uint64_t);
-constexpr std::uint64_t kHugePage = std::uint64_t{2} << 20;
 using Page = std::array<std::uint64_t, kWords>;
 
 void draw(RandomStream stream, std::uint64_t first, std::uint64_t* words) {
