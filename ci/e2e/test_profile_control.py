@@ -181,6 +181,11 @@ class ControlTest(unittest.TestCase):
             time.sleep(0.05)
         self.fail(f"in two minutes it never came that {what}")
 
+    def trace_for(self, target, time_, *more):
+        """`trace on` that goes on meanwhile."""
+        return subprocess.Popen([PENSTOCK, "profile", "trace", "on", str(target), "--for", time_, *more], stdout=subprocess.PIPE,
+                                stderr=subprocess.PIPE, text=True)
+
     def wait_until_traced(self, whom):
         self.wait_until("trace was on", lambda: any(row["trace"] for row in self.ask("status", whom)))
 
@@ -319,8 +324,7 @@ class OnDemand(ControlTest):
         session = self.folder / "s"
         process, pid = self.reader(session)
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-            tracing = subprocess.Popen([PENSTOCK, "profile", "trace", "on", str(pid), "--for", "60s", "--json"], stdout=subprocess.PIPE,
-                                       stderr=subprocess.DEVNULL, text=True)
+            tracing = self.trace_for(pid, "60s", "--json")
             self.wait_until_traced(pid)
             tracing.send_signal(number)
             out, _ = tracing.communicate(timeout=30)
@@ -332,8 +336,7 @@ class OnDemand(ControlTest):
     def test_a_process_that_ends_meanwhile(self):
         session = self.folder / "s"
         process, pid = self.reader(session)
-        tracing = subprocess.Popen([PENSTOCK, "profile", "trace", "on", str(session), "--for", "60s"], stdout=subprocess.PIPE,
-                                   stderr=subprocess.PIPE, text=True)
+        tracing = self.trace_for(session, "60s")
         self.wait_until_traced(pid)
         process.send_signal(signal.SIGTERM)
         out, err = tracing.communicate(timeout=30)  # and does not wait for the minute to pass
@@ -349,8 +352,7 @@ class OnDemand(ControlTest):
             (self.folder / name).write_bytes(b"x" * 100)
         process = self.start([sys.executable, script, self.folder], session)
         self.assertEqual(process.stdout.readline(), "ready\n")
-        tracing = subprocess.Popen([PENSTOCK, "profile", "trace", "on", str(session), "--for", "2500ms", "--json"], stdout=subprocess.PIPE,
-                                   stderr=subprocess.PIPE, text=True)
+        tracing = self.trace_for(session, "2500ms", "--json")
         self.wait_until_traced(session)
         process.stdin.write("\n")
         process.stdin.flush()
@@ -414,8 +416,7 @@ class OnDemand(ControlTest):
             (self.folder / name).write_bytes(b"x" * 100)
         process = self.start([sys.executable, "-c", GRANDPARENT, self.folder], session)
         self.assertEqual(process.stdout.readline(), "ready\n")
-        tracing = subprocess.Popen([PENSTOCK, "profile", "trace", "on", str(session), "--for", "60s", "--json"], stdout=subprocess.PIPE,
-                                   stderr=subprocess.PIPE, text=True)
+        tracing = self.trace_for(session, "60s", "--json")
         self.wait_until_traced(session)
         process.stdin.write("\n")
         process.stdin.flush()
