@@ -22,6 +22,13 @@ def tree(folder):
     return {str(path.relative_to(folder)): None if path.is_dir() else path.read_bytes() for path in folder.rglob("*")}
 
 
+def present(folder, pattern):
+    """The paths below the folder whose last names match the pattern, while others make and remove there: glob() dies of a folder that
+    vanishes between two looks."""
+    found = (pathlib.Path(parent, name) for parent, folders, files in os.walk(folder) for name in folders + files)
+    return [path for path in found if path.relative_to(folder).match(pattern)]
+
+
 def stored(*files):
     """The records in these files, without the seals of their lines: what --json prints."""
     records = [json.loads(line) for file in files for line in pathlib.Path(file).read_text(encoding="utf-8").splitlines()]

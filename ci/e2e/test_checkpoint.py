@@ -155,7 +155,7 @@ class BesideATraining(CheckpointTest):
         process = self.started("bench", "slow", "--burst-buffer", "fast", "--payload", "1MiB", "--steps", 400, "--every", 1, "--step-time", "2ms",
                                "--repeat", 1, "--keep", 1, "--keep-fast", 0, "--arms", "burst-buffer", "--seed", 5)
         stores = [self.dir / "slow", self.dir / "fast"]
-        self.until(lambda: all(list(store.glob("ckpt/*/*/MANIFEST")) for store in stores) or process.poll() is not None, "never saved")
+        self.until(lambda: all(penstock_cli.present(store, "ckpt/*/*/MANIFEST") for store in stores) or process.poll() is not None, "never saved")
         looks = 0
         while process.poll() is None:
             self.assertEqual(self.verb("verify", *stores)[-1]["wrong"], 0)

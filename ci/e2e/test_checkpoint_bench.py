@@ -165,7 +165,7 @@ class Stopping(BenchTest):
         process = self.start("checkpoint", "bench", "slow,write_limit=2MiB/s", "--burst-buffer", "fast", "--payload", "6MiB", "--steps", 100000,
                              "--every", 2, "--step-time", "5ms", "--arms", "burst-buffer", "--seed", 7)
         deadline = time.monotonic() + penstock_cli.PATIENCE_S
-        while not list((self.dir / "fast").glob("ckpt/*/*/MANIFEST")):
+        while not penstock_cli.present(self.dir / "fast", "ckpt/*/*/MANIFEST"):
             self.assertIsNone(process.poll(), "ended too early")
             self.assertLess(time.monotonic(), deadline)
             time.sleep(0.02)
@@ -186,7 +186,7 @@ class Stopping(BenchTest):
         process = self.start("checkpoint", "bench", "slow,write_limit=2MiB/s", "--burst-buffer", "fast", "--payload", "6MiB", "--steps", 100000,
                              "--every", 2, "--step-time", "5ms", "--arms", "burst-buffer", "--seed", 7)
         deadline = time.monotonic() + penstock_cli.PATIENCE_S
-        while not list((self.dir / "fast").glob("ckpt/bench-*/*/MANIFEST")):
+        while not penstock_cli.present(self.dir / "fast", "ckpt/bench-*/*/MANIFEST"):
             self.assertIsNone(process.poll(), "ended too early")
             self.assertLess(time.monotonic(), deadline)
             time.sleep(0.02)

@@ -97,7 +97,7 @@ class Stopped(GenerateTest):
 
     def wait_for_pictures(self, folder, count, process):
         deadline = time.monotonic() + 60
-        while sum(1 for _ in pathlib.Path(folder).rglob("*.JPEG")) < count:
+        while len(penstock_cli.present(folder, "*.JPEG")) < count:
             self.assertIsNone(process.poll(), "ended before it was stopped")
             self.assertLess(time.monotonic(), deadline)
             time.sleep(0.01)

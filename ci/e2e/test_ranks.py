@@ -258,7 +258,7 @@ class Generating(RanksTest):
                                stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
         self.addCleanup(job.kill)
         deadline = time.monotonic() + penstock_cli.PATIENCE_S
-        while len(list((self.dir / out).rglob("*.JPEG"))) < 20:
+        while len(penstock_cli.present(self.dir / out, "*.JPEG")) < 20:
             self.assertIsNone(job.poll(), "it was to be stopped in the middle")
             self.assertLess(time.monotonic(), deadline)
             time.sleep(0.02)

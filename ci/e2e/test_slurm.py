@@ -235,7 +235,7 @@ class Generating(SlurmTest):
     def test_killed_on_one_node_and_resumed_by_others(self):
         self.corpus("whole", MANY)
         job = self.begin("generate", "imagenet", "--out", f"posix:{self.dir}/killed{SLOWLY}", *MANY)
-        self.wait_for(job, lambda: len(list((self.dir / "killed").rglob("*.JPEG"))) >= 20)
+        self.wait_for(job, lambda: len(penstock_cli.present(self.dir / "killed", "*.JPEG")) >= 20)
         os.kill(tasks()[2], signal.SIGKILL)
         self.end(job)
         self.assertNotEqual(job.returncode, 0)
@@ -246,7 +246,7 @@ class Generating(SlurmTest):
     def test_cancelled_and_resumed_by_others(self):
         self.corpus("whole", MANY)
         job = self.begin("generate", "imagenet", "--out", f"posix:{self.dir}/cancelled{SLOWLY}", *MANY)
-        self.wait_for(job, lambda: len(list((self.dir / "cancelled").rglob("*.JPEG"))) >= 20)
+        self.wait_for(job, lambda: len(penstock_cli.present(self.dir / "cancelled", "*.JPEG")) >= 20)
         number = self.there("exec", "squeue", "-h", "-o", "%A").stdout.split()
         self.there("exec", "scancel", *number)
         self.end(job)

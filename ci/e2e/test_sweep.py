@@ -125,7 +125,7 @@ class Sweep(SweepTest):
         self.file(slow.replace(", two=posix:copy", ""))
         process = self.start("sweep", "sweep.yaml")
         work = self.dir / "penstock-results" / ".sweep-read"
-        while not list(work.glob("*/output")) or not (children := children_of(process.pid)):
+        while not penstock_cli.present(work, "*/output") or not (children := children_of(process.pid)):
             self.assertIsNone(process.poll())
         child, = children
         process.kill()
@@ -151,7 +151,7 @@ class Sweep(SweepTest):
     def test_what_is_behind_a_run_is_done_though_it_was_interrupted(self):
         self.file(READ.replace(", two=posix:copy", "").replace("min-time: 30ms", "duration: 600s") + "after: sleep 0.5; touch gone-{run}\n")
         process = self.start("sweep", "sweep.yaml")
-        while not list((self.dir / "penstock-results").glob(".sweep-read/*")):
+        while not penstock_cli.present(self.dir / "penstock-results", ".sweep-read/*"):
             self.assertIsNone(process.poll())
         time.sleep(0.5)
         process.send_signal(signal.SIGINT)
@@ -162,7 +162,7 @@ class Sweep(SweepTest):
     def test_one_sweep_at_a_time(self):
         self.file(READ.replace(", two=posix:copy", "").replace("min-time: 30ms", "duration: 600s"))
         process = self.start("sweep", "sweep.yaml")
-        while not list((self.dir / "penstock-results").glob(".sweep-read/*")):
+        while not penstock_cli.present(self.dir / "penstock-results", ".sweep-read/*"):
             self.assertIsNone(process.poll())
         other = self.start("sweep", "sweep.yaml")
         said = other.stderr.readline()

@@ -91,10 +91,10 @@ class Tiers(penstock_cli.CliTest):
         target = self.dir / "target"
         target.mkdir()
         process = self.start("tiers", "--tier", target, "--probe", "--probe-size", "8MiB", "--min-time", "1s", "--repeat", "30")
-        until = time.monotonic() + 20
-        while time.monotonic() < until and not list(target.glob("penstock-probe-*/*-0*")):
+        until = time.monotonic() + penstock_cli.PATIENCE_S
+        while time.monotonic() < until and not penstock_cli.present(target, "penstock-probe-*/*-0*"):
             time.sleep(0.05)
-        self.assertTrue(list(target.glob("penstock-probe-*/*-0*")), "it writes while it runs")
+        self.assertTrue(penstock_cli.present(target, "penstock-probe-*/*-0*"), "it writes while it runs")
         process.send_signal(signal.SIGINT)
         _, err = process.communicate(timeout=60)
         self.assertEqual(process.returncode, 130, err)
@@ -108,8 +108,8 @@ class Tiers(penstock_cli.CliTest):
             (target / name / ".penstock-tmp-7-1").write_text("of a write that was killed, where there is no O_TMPFILE")
         flags = ("tiers", "--tier", target, "--probe", "--probe-size", "8MiB", "--threads", 1)
         process = self.start(*flags, "--min-time", "1s", "--repeat", "30")
-        until = time.monotonic() + 20
-        while time.monotonic() < until and not list(target.glob("penstock-probe-*/*-0*")):
+        until = time.monotonic() + penstock_cli.PATIENCE_S
+        while time.monotonic() < until and not penstock_cli.present(target, "penstock-probe-*/*-0*"):
             time.sleep(0.05)
         self.assertFalse((target / "penstock-probe-0123abcd").exists())
         (alive,) = [folder for folder in target.glob("penstock-probe-*") if folder.name != "penstock-probe-mine"]
