@@ -65,6 +65,7 @@ class Describe(CorpusTest):
         self.assertIn("not\\xff\\xfeutf8.jpg", done.stdout)
         problems = self.records("verify", self.dir / "copy", expect=1)
         self.assertEqual([p["problem"] for p in problems[:-1]], ["grown", "vanished"])
+        self.assertEqual(problems[0]["object"], "cl,ass=1/new\nline.jpg")
 
     def test_types(self):
         root = self.folder()
