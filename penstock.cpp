@@ -24,6 +24,7 @@
 #include "io_backends/base/launcher.hpp"
 #include "io_backends/base/manuals.hpp"
 #include "io_backends/base/placement.hpp"
+#include "io_backends/base/printable.hpp"
 #include "io_backends/base/progress.hpp"
 #include "io_backends/base/units.hpp"
 #include "miniapps/miniapp.hpp"
@@ -177,7 +178,7 @@ Result<int> leave_together(Communicator& ranks, std::string_view command, Result
   if (!ranks.meet(patience)) {
     const std::string text =
         fmt::format("penstock {}: on rank {} of {} alone: {}\n", command, ranks.rank(), ranks.size(),
-                    result.ok() ? "the others left" : result.error().message());
+                    result.ok() ? "the others left" : printable(result.error().message()));
     std::fwrite(text.data(), 1, text.size(), stderr);
     ranks.abandon(result.ok() ? 1 : exit_code(result.error().code));
   }
@@ -193,7 +194,7 @@ int finish(Result<int> result, std::string_view command) {
     code = exit_code(result.error().code);
     const bool stopped = interrupted() && result.error().code == Errc::interrupted;
     const std::string text = fmt::format("penstock{}{}: {}\n", command.empty() ? "" : " ", command,
-                                         stopped ? "interrupted" : result.error().message());
+                                         stopped ? "interrupted" : printable(result.error().message()));
     std::fwrite(text.data(), 1, text.size(), stderr);
   }
   if (std::fflush(stdout) != 0 || std::ferror(stdout) != 0) {

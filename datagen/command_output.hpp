@@ -1,4 +1,4 @@
-// What the commands of this room share: their --threads, how they name objects, and JSON lines.
+// What the commands of this room share: their --threads, how they name objects (printable), and JSON lines.
 #pragma once
 
 #include <cstdint>
@@ -7,6 +7,7 @@
 
 #include "io_backends/base/command.hpp"
 #include "io_backends/base/options.hpp"
+#include "io_backends/base/printable.hpp"  // IWYU pragma: export
 #include "results/record.hpp"
 
 namespace penstock {
@@ -21,10 +22,6 @@ inline constexpr OptionSpec kThreadsOption{
 
 // As given, or worker_threads()'s own choice.
 unsigned threads_of(const CommandContext& context);
-
-// The name with control characters and bytes that are no UTF-8 escaped ("\n", "\x1b"), so that no name can
-// play tricks on a terminal.
-std::string printable(std::string_view name);
 
 // One line to stdout; bytes that are no UTF-8 become U+FFFD.
 void print_json(const Json& json);

@@ -71,8 +71,8 @@ inline constexpr OptionSpec kManifestOption{
 inline constexpr OptionSpec kTypesOption{
     .name = "types",
     .value = "EXT,...|any",
-    .help =
-        "with --scan: extensions of samples, in any case (jpg,jpeg,jpe,jfif if not given); any: every file",
+    .help = "with --scan: extensions of samples, in any case (jpg,jpeg,jpe,jfif,png if not given); any: every "
+            "file",
     .group = "Corpus"};
 
 }  // namespace penstock

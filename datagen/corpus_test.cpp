@@ -105,6 +105,10 @@ TEST_F(CorpusTest, TypesSayWhatASampleIs) {
   ASSERT_TRUE(png.ok());
   EXPECT_EQ(names(png->manifest), (std::vector<std::string>{"a/y.PNG"}));
   EXPECT_EQ(png->manifest.facts().codec, "png");
+  const auto pictures = scan();
+  ASSERT_TRUE(pictures.ok());
+  EXPECT_EQ(names(pictures->manifest), (std::vector<std::string>{"a/x.jpg", "a/y.PNG"}));
+  EXPECT_EQ(pictures->manifest.facts().codec, "mixed");
   const auto any = scan({.types = "any"});
   ASSERT_TRUE(any.ok());
   EXPECT_EQ(any->manifest.samples(), 3U);
@@ -198,10 +202,10 @@ TEST_F(CorpusTest, SaysWhatIsMissingAndTheRemedy) {
   EXPECT_NE(empty.error().what.find("is empty"), std::string::npos);
   EXPECT_NE(empty.error().what.find(root_.string()), std::string::npos);
 
-  put("a/x.png", "1");
+  put("a/x.webp", "1");
   const auto none = scan();
   ASSERT_FALSE(none.ok());
-  EXPECT_NE(none.error().what.find("1 .png"), std::string::npos);
+  EXPECT_NE(none.error().what.find("1 .webp"), std::string::npos);
   EXPECT_NE(none.error().what.find("--types"), std::string::npos);
 
   const auto unmade = open_corpus(root_.string(), {});
@@ -218,7 +222,7 @@ TEST_F(CorpusTest, SaysWhatIsMissingAndTheRemedy) {
   EXPECT_EQ(gone.error().code, Errc::invalid_argument);
   EXPECT_NE(gone.error().what.find("no folder"), std::string::npos);
 
-  const auto file = open_corpus((root_ / "a" / "x.png").string(), {});
+  const auto file = open_corpus((root_ / "a" / "x.webp").string(), {});
   ASSERT_FALSE(file.ok());
 
   EXPECT_FALSE(scan({.manifest_file = "m"}).ok());

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "io_backends/base/command.hpp"
+#include "io_backends/base/printable.hpp"
 #include "io_backends/base/verbs.hpp"
 #include "miniapps/checkpoint_verbs/verbs.hpp"
 
@@ -225,7 +226,7 @@ Result<int> run(const CommandContext& context) {
 
 void say_failed(const CommandContext& context, const Error& error) {
   if (!context.communicator.root()) return;
-  const std::string text = fmt::format("penstock {}: {}\n", context.command, error.message());
+  const std::string text = fmt::format("penstock {}: {}\n", context.command, printable(error.message()));
   std::fwrite(text.data(), 1, text.size(), stderr);
 }
 

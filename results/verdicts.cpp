@@ -7,6 +7,7 @@
 #include <set>
 #include <utility>
 
+#include "io_backends/base/printable.hpp"
 #include "results/cells.hpp"
 #include "results/statistics.hpp"
 #include "results/table.hpp"
@@ -71,6 +72,7 @@ std::string reason_text(const std::vector<const Record*>& records) {
   const bool same = std::all_of(records.begin(), records.end(),
                                 [&](const Record* record) { return record->reason == reason; });
   if (reason.empty()) return "";
+  reason = printable(reason);
   return same || records.size() == 1 ? " (" + reason + ")" : " (first: " + reason + ")";
 }
 

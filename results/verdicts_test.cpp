@@ -73,6 +73,14 @@ TEST(Sentences, CellsWithoutANumberAreNamedAndNotCompared) {
   EXPECT_EQ(all.back().tone, Tone::failure);
 }
 
+TEST(Sentences, AReasonStaysInItsLine) {
+  Record failed = read_cell("disk", 1, "cold", 100);
+  failed.verdict = Verdict::failed;
+  failed.reason = "cannot read 'x\n\x1b[31m'";
+  EXPECT_EQ(only({failed}, "verdict.failed"),
+            "1 cell failed: disk cold at 1 thread (cannot read 'x\\n\\x1b[31m').");
+}
+
 TEST(Sentences, NothingIsSaidOfNothing) {
   EXPECT_TRUE(sentences({}, {}).empty());
   Record bare;

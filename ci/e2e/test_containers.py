@@ -158,6 +158,19 @@ class ScansFindThem(ContainerTest):
         told = self.run_cli("describe", "theirs", "--scan", expect=1).stderr
         self.assertIn("leads out of the archive", told)
 
+    def test_names_that_forge_lines_are_escaped(self):
+        (self.dir / "theirs").mkdir()
+        with tarfile.open(self.dir / "theirs" / "a.tar", "w") as archive:
+            archive.addfile(tarfile.TarInfo("/\x1b[2K\rx\npenstock: all is well"))
+        escaped = r"'/\x1b[2K\x0dx\npenstock: all is well'"
+        told = self.run_cli("describe", "theirs", "--scan", expect=1).stderr
+        self.assertIn(escaped, told)
+        self.assertEqual(told.count("\n"), 1, told)
+        (self.dir / "theirs" / "b\n.jpg").write_bytes(b"jpg")  # then it is left out
+        told = self.run_cli("describe", "theirs", "--scan").stderr
+        self.assertIn(escaped, told)
+        self.assertEqual(told.count("\n"), 1, told)
+
 
 class Compressed(ContainerTest):
     """TFRecord with each record in a gzip member of its own."""

@@ -65,6 +65,7 @@ class Describe(CorpusTest):
         self.assertIn("not\\xff\\xfeutf8.jpg", done.stdout)
         problems = self.records("verify", self.dir / "copy", expect=1)
         self.assertEqual([p["problem"] for p in problems[:-1]], ["grown", "vanished"])
+        self.assertEqual(problems[0]["object"], "cl,ass=1/new\nline.jpg")
 
     def test_types(self):
         root = self.folder()
@@ -72,6 +73,8 @@ class Describe(CorpusTest):
         (root / "cat" / "b").write_bytes(b"b")
         (png,) = self.records("describe", root, "--scan", "--types", "png")
         self.assertEqual((png["samples"], png["codec"]), (1, "png"))
+        (both,) = self.records("describe", root, "--scan")
+        self.assertEqual((both["samples"], both["codec"]), (FILES + 1, "mixed"))
         (every,) = self.records("describe", root, "--scan", "--types", "any")
         self.assertEqual((every["samples"], every["codec"]), (FILES + 2, "mixed"))
 
@@ -111,7 +114,7 @@ class Describe(CorpusTest):
         package, folder = (SOURCE / "ci" / "photo_package").read_text().split()
         if not pathlib.Path(folder).is_dir():
             self.skipTest(f"the photographs of the Debian package {package} are not installed")
-        (corpus,) = self.records("describe", folder, "--scan", "--checksum")
+        (corpus,) = self.records("describe", folder, "--scan", "--types", "jpg,jpeg", "--checksum")
         self.assertGreaterEqual(corpus["samples"], 20)
         self.assertEqual(corpus["codec"], "jpeg")
         self.assertGreaterEqual(corpus["labels"]["used"], 2)

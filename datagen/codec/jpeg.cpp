@@ -16,6 +16,9 @@ constexpr int kMostScans = 500;
 // A Huffman-coded picture spends at least one bit on each block of its finest component, which covers at
 // least a quarter of the blocks when two components share being finest.
 constexpr std::uint64_t kMostPixelsPerByte = 2048;  // 8 bits, 64 pixels, a quarter
+// No such bound holds for arithmetic coding, which spends next to nothing on what is expected: a small
+// picture is taken at its word, a larger one is held to the bound of Huffman's.
+constexpr std::uint64_t kMostUnboundedPixels = std::uint64_t{1} << 22;
 // A coefficient takes 26 bits at most (the longest fixed code and ten bits of value), a 4:2:0 pixel has 1.5
 // of them, and the stuffing behind bytes of 0xff adds little.
 constexpr std::size_t kMostBytesPerPixel = 6;
@@ -193,15 +196,18 @@ struct JpegDecoder::State {
     }
     const std::uint64_t pixels = std::uint64_t{codec.image_width} * codec.image_height;
     const bool too_large = pixels > kMostJpegPixels;
-    const bool impossible = codec.arith_code == 0 && pixels / kMostPixelsPerByte > jpeg.size();
+    const bool arithmetic = codec.arith_code != 0;
+    const bool impossible =
+        pixels / kMostPixelsPerByte > jpeg.size() && (!arithmetic || pixels > kMostUnboundedPixels);
     if (!too_large && !impossible) return {};
     const std::string size =
         std::to_string(codec.image_width) + "x" + std::to_string(codec.image_height) + " pixels";
     jpeg_abort_decompress(&codec);
-    return make_error(Errc::corrupt,
-                      "cannot " + decode_jpeg_of(jpeg.size()) +
-                          (too_large ? ": " + size + " are above the limit of 2^30"
-                                     : ": it claims " + size + ", more than its bytes can hold"));
+    return make_error(Errc::corrupt, "cannot " + decode_jpeg_of(jpeg.size()) +
+                                         (too_large ? ": " + size + " are above the limit of 2^30"
+                                                    : ": it claims " + size + ", more than " +
+                                                          (arithmetic ? "so few bytes are trusted to hold"
+                                                                      : "its bytes can hold")));
   }
 };
 

@@ -48,7 +48,8 @@ struct PicturePart {
   std::uint32_t height = 0;
 };
 
-// A picture above this is refused, and so is one that claims more pixels than its bytes can hold.
+// A picture above this is refused, and so is one that claims more pixels than its bytes can hold: 2048 a
+// byte. Arithmetic coding can hold more; its pictures are held to that from 2^22 pixels on.
 inline constexpr std::uint64_t kMostJpegPixels = std::uint64_t{1} << 30;
 
 // One thread. Errors are `corrupt` and say what is wrong with the picture; `exhausted` when memory ran out.

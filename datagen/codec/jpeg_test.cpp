@@ -3,9 +3,12 @@
 #include <gtest/gtest.h>
 #include <jpeglib.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
+#include <iterator>
+#include <string>
 #include <utility>
 
 #include "io_backends/base/random.hpp"
@@ -385,33 +388,49 @@ TEST(JpegDamage, OtherFilesAreNamed) {
   EXPECT_EQ(decoder.header(png).error().code, Errc::corrupt);
 }
 
+// The same bytes with another size in the frame header, whose marker is `frame`.
+Bytes claiming(Bytes jpeg, std::byte frame, std::uint16_t width, std::uint16_t height) {
+  const std::byte sides[] = {std::byte(height >> 8), std::byte(height & 0xff), std::byte(width >> 8),
+                             std::byte(width & 0xff)};
+  const std::byte marker[] = {std::byte{0xff}, frame};
+  const auto at = std::search(jpeg.begin(), jpeg.end(), std::begin(marker), std::end(marker));
+  if (jpeg.end() - at >= 9) std::copy(std::begin(sides), std::end(sides), at + 5);
+  return jpeg;
+}
+
 TEST(JpegDamage, ClaimsBeyondTheBytesAreRefused) {
-  Bytes bomb = baseline(slopes(16, 16));
-  for (std::size_t i = 2; i + 9 < bomb.size(); ++i)
-    if (bomb[i] == std::byte{0xff} && bomb[i + 1] == std::byte{0xc0}) {
-      bomb[i + 5] = std::byte{0x3f};  // 16128 x 16128 in some 700 bytes
-      bomb[i + 7] = std::byte{0x3f};
-      break;
-    }
+  constexpr std::byte kBaselineFrame{0xc0};
   JpegDecoder decoder;
   Image decoded;
-  const Error error = decoder.decode(bomb, decoded).error();
+  const Error error =
+      decoder.decode(claiming(baseline(slopes(16, 16)), kBaselineFrame, 16144, 16144), decoded).error();
   EXPECT_EQ(error.code, Errc::corrupt);
   EXPECT_NE(error.what.find("16144x16144 pixels"), std::string::npos) << error.what;
   EXPECT_TRUE(decoded.pixels.empty());
 }
 
-TEST(JpegDamage, ExtraneousBytesAreCorrupt) {
-  const Bytes whole = baseline(slopes(64, 64));
-  Bytes damaged(whole.begin(), whole.end() - 2);
-  for (int i = 0; i < 40; ++i) damaged.push_back(std::byte{0x12});
-  damaged.push_back(std::byte{0xff});
-  damaged.push_back(std::byte{0xd9});
+TEST(JpegDamage, ArithmeticCodingIsNoWayAroundThat) {
+  constexpr std::byte kArithmeticFrame{0xc9};
+  const Bytes small = encode_kind({.arithmetic = true}, 16, 16, slopes(16, 16).pixels);
   JpegDecoder decoder;
   Image decoded;
-  const Error error = decoder.decode(damaged, decoded).error();
-  EXPECT_EQ(error.code, Errc::corrupt);
-  EXPECT_NE(error.what.find("extraneous"), std::string::npos) << error.what;
+  for (const std::uint16_t side : {std::uint16_t{2100}, std::uint16_t{32767}}) {
+    const Bytes bomb = claiming(small, kArithmeticFrame, side, side);
+    const std::string size = std::to_string(side) + "x" + std::to_string(side) + " pixels";
+    for (const Result<void>& result :
+         {decoder.decode(bomb, decoded), decoder.decode_part(bomb, {0, 0, 8, 8}, decoded)}) {
+      ASSERT_FALSE(result.ok()) << side;
+      EXPECT_EQ(result.error().code, Errc::corrupt);
+      EXPECT_NE(result.error().what.find(size), std::string::npos) << result.error().what;
+    }
+    EXPECT_EQ(decoder.header(bomb).error().code, Errc::corrupt);
+  }
+  EXPECT_EQ(decoded.pixels.capacity(), 0U);
+  // One colour in fewer bytes than any Huffman code has for it.
+  const Bytes flat = encode_kind({.arithmetic = true}, 2000, 2000,
+                                 std::vector<std::uint8_t>(std::size_t{2000} * 2000 * 3, 99));
+  EXPECT_LT(flat.size(), 2000U * 2000 / 2048);
+  EXPECT_TRUE(decoder.decode(flat, decoded).ok());
 }
 
 TEST(Jpeg, CodecsMove) {

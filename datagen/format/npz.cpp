@@ -144,8 +144,14 @@ class Npz final : public ShardedFormat {
     PENSTOCK_ASSIGN(const auto members, read_zip(window, kSuffix));
     std::vector<StoredArray> arrays;
     std::vector<ArrayExtent> extents;
+    std::optional<Error> passed_over;
     for (const StoredMember& member : members) {
-      PENSTOCK_ASSIGN(const NpyArray array, read_npy(window, member.offset, member.bytes));
+      Result<NpyArray> read = read_npy(window, member.offset, member.bytes);
+      if (!read.ok() && read.error().code == Errc::unsupported) {
+        if (!passed_over) passed_over = std::move(read).error();
+        continue;
+      }
+      PENSTOCK_ASSIGN(const NpyArray array, std::move(read));
       arrays.push_back({.name = member.name.substr(0, member.name.size() - kSuffix.size()),
                         .shape = array.shape,
                         .bytes = array.data_bytes,
@@ -156,6 +162,7 @@ class Npz final : public ShardedFormat {
                          .big_endian = array.big_endian,
                          .rows_apart = array.fortran_order && array.shape.size() > 1});
     }
+    if (arrays.empty() && passed_over) return *std::move(passed_over);
     return scan_arrays(
         window, arrays, [&](std::size_t array) -> Result<ArrayExtent> { return extents[array]; }, found);
   }

@@ -1,4 +1,5 @@
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -6,6 +7,7 @@
 #include "datagen/format/format_testing.hpp"
 #include "datagen/format/npy_header.hpp"
 #include "datagen/format/zip_archive.hpp"
+#include "io_backends/base/crc32.hpp"
 
 namespace penstock {
 namespace {
@@ -193,6 +195,34 @@ TEST_F(Npz, AbsurdNumbersAreErrors) {
   EXPECT_ERRC(Errc::corrupt, with(directory + 42, 4, 0xfffffff0), "'x.npy'");
   EXPECT_ERRC(Errc::corrupt, with(directory + 28, 2, 0xffff), "directory");
   EXPECT_ERRC(Errc::corrupt, with(0, 4, 0), "no ZIP member");
+}
+
+// What nobody but Python reads lies beside the samples and does not hide them.
+TEST_F(Npz, ArraysThatAreNotReadArePassedOver) {
+  constexpr std::string_view kPickled = "{'descr': '|O', 'fortran_order': False, 'shape': (2,), }\n";
+  const auto pickle =
+      HeaderBytes().text("\x93NUMPY").u8(1).u8(0).u16(kPickled.size()).text(kPickled).text("(lp0").take();
+  const auto numbers =
+      HeaderBytes().append(npy_header(Element::u8, std::vector<std::uint64_t>{2, 3})).text("abcdef").take();
+  const auto archive = [](const std::vector<std::pair<std::string, std::vector<std::byte>>>& files) {
+    HeaderBytes out;
+    std::vector<ZipMember> members;
+    for (const auto& [name, bytes] : files) {
+      members.push_back({.name = name, .header = out.size(), .bytes = bytes.size(), .crc32 = crc32(bytes)});
+      out.append(zip_local_header(members.back())).append(bytes);
+    }
+    out.append(zip_directory(members, out.size()));
+    return out.take();
+  };
+  ScanFixture fixture("npz");
+  const auto samples =
+      fixture.scan(archive({{"info.npy", pickle}, {"x.npy", numbers}, {"more.npy", pickle}}));
+  ASSERT_OK(samples);
+  EXPECT_EQ(samples->size(), 2U);
+  EXPECT_ERRC(Errc::unsupported, fixture.scan(archive({{"info.npy", pickle}})), "pickle");
+  EXPECT_ERRC(Errc::corrupt,
+              fixture.scan(archive({{"x.npy", numbers}, {"bad.npy", std::vector<std::byte>(20)}})),
+              "no NumPy array");
 }
 
 // The same bytes, named again and again, would be work without end.

@@ -10,7 +10,7 @@
 namespace penstock {
 
 // What Penstock has a codec for.
-inline constexpr std::string_view kDefaultSampleTypes = "jpg,jpeg,jpe,jfif";
+inline constexpr std::string_view kDefaultSampleTypes = "jpg,jpeg,jpe,jfif,png";
 
 // ".JPEG" of "n01/n01_7.JPEG"; "" when there is none or the name is hidden (".config").
 std::string_view extension_of(std::string_view object_name);

@@ -102,11 +102,16 @@ bool decode_facts(std::span<const std::byte> bytes, ManifestFacts& out) {
   out.format = get_text(in);
   out.codec = get_text(in);
   out.seed = in.varint();
-  for (std::uint64_t left = in.varint(); left > 0 && in.ok(); --left) {
+  const std::uint64_t settings = in.varint();
+  if (settings > kMostSettings) return false;
+  for (std::uint64_t left = settings; left > 0 && in.ok(); --left) {
     std::string key = get_text(in);
     out.settings[std::move(key)] = get_text(in);
   }
-  for (std::uint64_t left = in.varint(); left > 0 && in.ok(); --left) out.label_names.push_back(get_text(in));
+  const std::uint64_t labels = in.varint();
+  if (labels > in.left() || labels > most_label_names(bytes.size())) return false;
+  out.label_names.reserve(static_cast<std::size_t>(labels));
+  for (std::uint64_t left = labels; left > 0 && in.ok(); --left) out.label_names.push_back(get_text(in));
   return in.ok() && in.at_end();
 }
 

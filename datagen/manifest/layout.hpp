@@ -27,6 +27,7 @@ inline constexpr std::uint32_t kNamesPerBlock = 16;
 inline constexpr std::size_t kLongestName = 4096;  // what any file system takes as a path
 inline constexpr std::size_t kSectionAlignment = 64;
 inline constexpr std::uint64_t kMostFactsBytes = std::uint64_t{64} << 20;  // decoded on opening, so bounded
+inline constexpr std::uint64_t kMostSettings = 1024;
 
 enum Flag : std::uint32_t { kChecksums = 1, kOneObjectASample = 2, kObjectChecksums = 4 };
 
@@ -89,6 +90,13 @@ class Cursor {
 
 // Appends `name` front-coded against `previous` ("" at the start of a block).
 void put_name(std::vector<std::byte>& out, std::string_view previous, std::string_view name);
+
+// As many label names as facts of that many bytes may have, so that what they take decoded stays a small
+// multiple: no list of names that differ has more, since only 1 + 256 + 65536 of them take less than four
+// bytes.
+constexpr std::uint64_t most_label_names(std::uint64_t facts_bytes) {
+  return 1 + 256 + 65536 + facts_bytes / 4;
+}
 
 std::vector<std::byte> encode_facts(const ManifestFacts& facts);  // all but the checksums, which are flags
 bool decode_facts(std::span<const std::byte> bytes, ManifestFacts& out);

@@ -26,7 +26,7 @@ using manifest_layout::Section;
 using manifest_layout::SectionRow;
 
 constexpr auto kSections = manifest_layout::kSections;
-constexpr std::uint64_t kMostObjectBytes = INT64_MAX;  // as file systems count
+constexpr std::uint64_t kMostBytes = INT64_MAX;  // of an object, and of all: as file systems count
 
 Error damaged(std::string_view how) {
   return make_error(Errc::corrupt, fmt::format("the manifest is damaged: {}", how));
@@ -92,7 +92,8 @@ Result<Header> parse_header(std::span<const std::byte> bytes) {
   if (!object_crcs) add_object_crcs(header);
   if (header.file_bytes != bytes.size())
     return damaged(fmt::format("it has {} bytes, its header says {}", bytes.size(), header.file_bytes));
-  if (header.names_per_block == 0) return damaged("no names in a block");
+  if (header.names_per_block != manifest_layout::kNamesPerBlock)
+    return damaged(fmt::format("{} names in a block", header.names_per_block));
   return header;
 }
 
@@ -101,8 +102,8 @@ bool all_zero(std::span<const std::byte> bytes) {
 }
 
 Result<void> check_sections(const Header& header, std::span<const std::byte> bytes) {
-  const std::uint64_t blocks =
-      header.objects / header.names_per_block + (header.objects % header.names_per_block == 0 ? 0 : 1);
+  constexpr std::uint64_t kNames = manifest_layout::kNamesPerBlock;
+  const std::uint64_t blocks = header.objects / kNames + (header.objects % kNames == 0 ? 0 : 1);
   const bool object_crcs = (header.flags & manifest_layout::kObjectChecksums) != 0;
   const std::array<std::uint64_t, kSections> counts{
       0, header.samples, header.objects, object_crcs ? header.objects : 0, blocks, 0};
@@ -229,6 +230,14 @@ Result<void> Manifest::check() const {
     if (crc32c(state.section(which)) != state.header.rows[which].crc32c)
       return damaged(fmt::format("section {} does not match its checksum", static_cast<unsigned>(which)));
 
+  std::uint64_t all_bytes = 0;
+  for (std::uint64_t i = 0; i < objects(); ++i) {
+    const std::uint64_t size = state.object_bytes[i];
+    if (size > kMostBytes) return damaged(fmt::format("object {} is larger than 2^63", i));
+    if (size > kMostBytes - all_bytes) return damaged("its objects are larger than 2^63 together");
+    all_bytes += size;
+  }
+
   std::uint64_t payload = 0;
   std::uint64_t largest = 0;
   bool own_objects = samples() == objects();
@@ -236,7 +245,6 @@ Result<void> Manifest::check() const {
     const SampleEntry& entry = state.entries[i];
     if (entry.object >= objects()) return damaged(fmt::format("sample {} lies in no object", i));
     const std::uint64_t size = state.object_bytes[entry.object];
-    if (size > kMostObjectBytes) return damaged(fmt::format("object {} is larger than 2^63", entry.object));
     if (entry.length > size || entry.offset > size - entry.length)
       return damaged(fmt::format("sample {} lies outside its object", i));
     if (entry.label != kNoLabel && entry.label >= state.facts.label_names.size() &&
@@ -252,9 +260,9 @@ Result<void> Manifest::check() const {
   Cursor in(state.names);
   std::string name;
   for (std::uint64_t object = 0; object < objects(); ++object) {
-    if (object % state.header.names_per_block == 0) {
+    if (object % manifest_layout::kNamesPerBlock == 0) {
       name.clear();
-      if (state.restarts[object / state.header.names_per_block] != state.names.size() - in.left())
+      if (state.restarts[object / manifest_layout::kNamesPerBlock] != state.names.size() - in.left())
         return damaged(fmt::format("the names from object {} on are misplaced", object));
     }
     in.name(name);
@@ -305,10 +313,10 @@ std::optional<std::uint32_t> Manifest::object_crc32c(std::uint64_t object) const
 std::string_view Manifest::object_name(std::uint64_t object, std::string& scratch) const {
   scratch.clear();
   if (object >= objects()) return {};
-  const std::uint64_t start = state_->restarts[object / state_->header.names_per_block];
+  const std::uint64_t start = state_->restarts[object / manifest_layout::kNamesPerBlock];
   if (start > state_->names.size()) return {};
   Cursor in(state_->names.subspan(static_cast<std::size_t>(start)));
-  for (std::uint64_t left = object % state_->header.names_per_block + 1; left > 0 && in.ok(); --left)
+  for (std::uint64_t left = object % manifest_layout::kNamesPerBlock + 1; left > 0 && in.ok(); --left)
     in.name(scratch);
   return scratch;
 }

@@ -108,6 +108,10 @@ Result<Header> ManifestBuilder::State::header(std::span<const std::byte> facts_b
   if (facts_bytes.size() > manifest_layout::kMostFactsBytes)
     return wrong(fmt::format("its facts (settings, {} label names) take more than {} bytes",
                              facts.label_names.size(), manifest_layout::kMostFactsBytes));
+  if (facts.label_names.size() > manifest_layout::most_label_names(facts_bytes.size()))
+    return wrong(fmt::format("among its {} label names are many of the same", facts.label_names.size()));
+  if (facts.settings.size() > manifest_layout::kMostSettings)
+    return wrong(fmt::format("it has {} settings", facts.settings.size()));
   out.header_bytes = sizeof out;
   std::uint64_t end = sizeof out;
   for (std::uint32_t i = 0; i < kSections; ++i) {

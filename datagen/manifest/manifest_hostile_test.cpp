@@ -6,7 +6,9 @@
 #include <cstring>
 #include <filesystem>
 #include <fstream>
+#include <initializer_list>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "datagen/manifest/manifest_fixture.hpp"
@@ -241,6 +243,97 @@ TEST_F(HostileManifest, SizesThatNoFileHasAreRefused) {
     builder.add_sample({.length = size, .object = builder.add_object("a.raw", size)});
     EXPECT_FALSE(survives(*builder.finish())) << size;
   }
+}
+
+// Nobody looks at such an object through a sample, but copies and verdicts count its bytes.
+TEST_F(HostileManifest, SizesOfObjectsWithoutSamplesAreLookedAtToo) {
+  const auto built = [](std::initializer_list<std::uint64_t> sizes) {
+    ManifestBuilder builder(ManifestFacts{});
+    builder.add_sample({.length = 5, .object = builder.add_object("sample", 5)});
+    for (const std::uint64_t size : sizes)
+      builder.add_object("other-" + std::to_string(builder.objects()), size);
+    return *builder.finish();
+  };
+  constexpr std::uint64_t kMost = INT64_MAX;
+  EXPECT_TRUE(survives(built({kMost - 5})));
+  EXPECT_FALSE(survives(built({UINT64_MAX})));
+  EXPECT_FALSE(survives(built({kMost + 1})));
+  EXPECT_FALSE(survives(built({kMost})));
+  EXPECT_FALSE(survives(built({kMost / 2, kMost / 2, kMost / 2, kMost / 2, 5})));
+}
+
+// A name is found by going through its block: one block of all names would make that as long as the file.
+TEST_F(HostileManifest, BlocksOfMoreNamesAreRefused) {
+  auto bytes = good_manifest(20);
+  Header header = header_of(bytes);
+  auto& restarts = header.rows[manifest_layout::kRestarts];
+  ASSERT_EQ(restarts.bytes, 16U);
+  std::memset(bytes.data() + restarts.offset + 8, 0, 8);
+  restarts.bytes = 8;
+  header.names_per_block = 20;
+  put_header(bytes, header);
+  seal(bytes);
+  EXPECT_FALSE(survives(bytes));
+}
+
+// A manifest of no objects whose facts are these.
+std::vector<std::byte> with_facts(std::span<const std::byte> facts) {
+  const std::vector<std::byte> none = *ManifestBuilder(ManifestFacts{}).finish();
+  Header header = header_of(none);
+  std::vector<std::byte> bytes(none.begin(), none.begin() + sizeof header);
+  bytes.insert(bytes.end(), facts.begin(), facts.end());
+  header.rows[manifest_layout::kFacts].bytes = facts.size();
+  for (std::uint32_t i = 1; i < manifest_layout::kSections; ++i)
+    header.rows[i].offset = manifest_layout::aligned(header.rows[i - 1].offset + header.rows[i - 1].bytes);
+  header.file_bytes = header.rows[manifest_layout::kNames].offset;
+  bytes.resize(header.file_bytes);
+  put_header(bytes, header);
+  seal(bytes);
+  return bytes;
+}
+
+// 32 bytes of memory for each byte of the file, where nothing bounds their number.
+TEST_F(HostileManifest, ManyNamesOfNothingAreRefused) {
+  const auto labels = [](std::uint64_t count, std::string_view name) {
+    std::vector<std::byte> facts(4);  // no recipe, format and codec, seed 0
+    manifest_layout::put_varint(facts, 0);
+    manifest_layout::put_varint(facts, count);
+    for (std::uint64_t i = 0; i < count; ++i) {
+      manifest_layout::put_varint(facts, name.size());
+      for (const char letter : name) facts.push_back(static_cast<std::byte>(letter));
+    }
+    return with_facts(facts);
+  };
+  EXPECT_TRUE(survives(labels(1000, "")));
+  EXPECT_TRUE(survives(labels(1'000'000, "cat")));
+  EXPECT_FALSE(survives(labels(1'000'000, "")));
+  EXPECT_FALSE(survives(labels(1'000'000, "a")));
+
+  std::vector<std::byte> settings(4);
+  constexpr std::uint64_t kKeys = 60'000;
+  manifest_layout::put_varint(settings, kKeys);
+  for (std::uint64_t i = 0; i < kKeys; ++i) {
+    manifest_layout::put_varint(settings, 2);
+    settings.push_back(static_cast<std::byte>(i));
+    settings.push_back(static_cast<std::byte>(i >> 8));
+    manifest_layout::put_varint(settings, 0);
+  }
+  manifest_layout::put_varint(settings, 0);
+  EXPECT_FALSE(survives(with_facts(settings)));
+}
+
+TEST_F(HostileManifest, AllNamesThatDifferAreTaken) {
+  ManifestFacts facts;
+  for (unsigned i = 0; i < 65'536; ++i)
+    facts.label_names.push_back({static_cast<char>(i), static_cast<char>(i >> 8)});
+  for (unsigned i = 0; i < 200'000; ++i)
+    facts.label_names.push_back(
+        {static_cast<char>(i), static_cast<char>(i >> 8), static_cast<char>(i >> 16)});
+  const auto bytes = ManifestBuilder(facts).finish();
+  ASSERT_TRUE(bytes.ok()) << bytes.error().message();
+  EXPECT_TRUE(survives(*bytes));
+  for (std::string& name : facts.label_names) name.clear();
+  EXPECT_FALSE(ManifestBuilder(facts).finish().ok());
 }
 
 TEST_F(HostileManifest, ForgedNamesAreRefusedAndHarmlessUnchecked) {

@@ -34,7 +34,8 @@ Result<NormalSizes> normal_sizes(const Options& options, const NormalSizes& real
   NormalSizes sizes;
   sizes.mean = static_cast<double>(options.size("mean"));
   if (sizes.mean > kMostMean)
-    return make_error(Errc::invalid_argument, fmt::format("mean={}: from 1 to 8 GB", options.size("mean")));
+    return make_error(Errc::invalid_argument,
+                      fmt::format("mean={}: from 1 byte to 8 GB", options.size("mean")));
   sizes.deviation = options.given("deviation") ? static_cast<double>(options.size("deviation"))
                                                : std::floor(sizes.mean * (real.deviation / real.mean) + 0.5);
   if (sizes.deviation > sizes.mean)

@@ -32,7 +32,7 @@ constexpr OptionSpec mean_option(std::string_view fallback) {
           .type = OptionType::size,
           .value = "SIZE",
           .fallback = fallback,
-          .help = "mean size of a sample, 1 to 8 GB",
+          .help = "mean size of a sample, 1 byte to 8 GB",
           .at_least = 1};
 }
 inline constexpr OptionSpec kDeviationOption{

@@ -7,6 +7,7 @@
 #include <map>
 #include <set>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -29,6 +30,21 @@ TEST(Sizes, NormalBytesHaveTheirMeanAndDeviation) {
   const double mean = sum / kCount;
   EXPECT_NEAR(mean / wanted.mean, 1.0, 0.01);
   EXPECT_NEAR(std::sqrt(squares / kCount - mean * mean) / wanted.deviation, 1.0, 0.03);
+}
+
+TEST(Sizes, ARangeSaysItsUnits) {
+  const OptionSpec table[] = {mean_option("1MB"), kDeviationOption};
+  EXPECT_NE(table[0].help.find("1 byte to 8 GB"), std::string_view::npos);
+  const auto sizes_of = [&](std::string value) {
+    const std::vector<OptionWord> words{{"mean", std::move(value)}};
+    return normal_sizes(Options::parse(table, words, "option").value(), {.mean = 100, .deviation = 10});
+  };
+  EXPECT_EQ(sizes_of("1")->mean, 1.0);
+  EXPECT_EQ(sizes_of("8GB")->mean, 8e9);
+  const auto larger = sizes_of("8000000001");
+  ASSERT_FALSE(larger.ok());
+  EXPECT_EQ(larger.error().code, Errc::invalid_argument);
+  EXPECT_NE(larger.error().what.find("from 1 byte to 8 GB"), std::string::npos) << larger.error().what;
 }
 
 TEST(ClassMix, EachClassHasItsNumberAndEachSampleItsPlace) {

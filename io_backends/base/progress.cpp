@@ -4,6 +4,7 @@
 
 #include <cstdio>
 
+#include "io_backends/base/printable.hpp"
 #include "io_backends/base/units.hpp"
 
 namespace penstock {
@@ -24,7 +25,7 @@ bool silent = false;
 void print_line(std::string_view kind, std::string_view text) {
   if (silent) return;
   const std::string line =
-      fmt::format("{}penstock: {}{}\n", line_stands.exchange(false) ? kWipe : "", kind, text);
+      fmt::format("{}penstock: {}{}\n", line_stands.exchange(false) ? kWipe : "", kind, printable(text));
   std::fwrite(line.data(), 1, line.size(), stderr);
 }
 

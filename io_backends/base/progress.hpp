@@ -37,8 +37,8 @@ class Progress {
   std::string note_;
 };
 
-// A line of diagnostics to stderr: "penstock: warning: ...". Wipes a progress line that stands there; its
-// next redraw comes below. Any thread.
+// A line of diagnostics to stderr: "penstock: warning: ...", as printable() makes it. Wipes a progress line
+// that stands there; its next redraw comes below. Any thread.
 void warn(std::string_view text);
 void note(std::string_view text);
 // From now on neither says anything: for the ranks of a job that another one speaks for. Before any thread.

@@ -18,6 +18,14 @@ TEST(Progress, AWarningHasALineOfItsOwn) {
   EXPECT_TRUE(out.ends_with("\r\x1b[K")) << "wiped in the end";
 }
 
+TEST(Progress, NoNameForgesAnotherLine) {
+  testing::internal::CaptureStderr();
+  warn("cannot read 'a\nb\x1b[2K\xff'");
+  note("left out: 'c\rd'");
+  EXPECT_EQ(testing::internal::GetCapturedStderr(),
+            "penstock: warning: cannot read 'a\\nb\\x1b[2K\\xff'\npenstock: left out: 'c\\x0dd'\n");
+}
+
 TEST(Progress, SaysNothingWhereItIsNotWanted) {
   testing::internal::CaptureStderr();
   {
