@@ -23,11 +23,21 @@ enum class Found : std::uint8_t { nothing, begun, finished };
 Result<Found> begin_target(const Generation& generation, Tier& tier, bool resume) {
   // Another process may have come between the caller's look and the lock.
   PENSTOCK_ASSIGN(const bool complete, check_target(tier, generation.state, resume));
-  sweep_temporaries(*tier.backend);
-  if (complete) return Found::finished;
-  PENSTOCK_ASSIGN(const std::optional<GenerationState> begun, read_generation_state(*tier.backend));
-  if (!begun) PENSTOCK_TRY(write_generation_state(*tier.backend, generation.state));
-  return begun ? Found::begun : Found::nothing;
+  Backend& backend = *tier.backend;
+  sweep_temporaries(backend);
+  if (complete) {
+    PENSTOCK_TRY(remove_generation_state(backend));
+    return Found::finished;
+  }
+  PENSTOCK_ASSIGN(const std::optional<GenerationState> begun, read_generation_state(backend));
+  if (!begun) {
+    PENSTOCK_TRY(write_generation_state(backend, generation.state));
+    return Found::nothing;
+  }
+  // One that is not this data set's says nothing true of any object that is made from here on.
+  Result<void> removed = backend.names().remove(kManifestName);
+  if (!removed.ok() && removed.error().code != Errc::not_found) return std::move(removed).error();
+  return Found::begun;
 }
 
 // A rank that would make its share in another place than the others.

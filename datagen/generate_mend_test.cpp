@@ -98,6 +98,98 @@ TEST(GenerateMend, StoppedAnywhereItGoesOn) {
   EXPECT_GT(failed, 10U);
 }
 
+// A tier that nothing can be made on.
+Tier unwritable(const std::string& path) {
+  return tier(path, ",fail=write:eio@#1..+publish:eio@#1..");
+}
+
+TEST(GenerateMend, OnceTheManifestStandsNothingIsMadeAgain) {
+  const Generation generation = weather();
+  Tier made = tier("mend-behind");
+  ASSERT_TRUE(make(made, generation).ok());
+  const Tree whole = tree_of(made);
+  std::uint64_t behind = 0;
+  for (int at = 1;; ++at) {
+    const std::string path = "mend-behind-" + std::to_string(at);
+    Tier sick = tier(path, ",fail=any:enospc@#" + std::to_string(at) + "..");
+    if (make(sick, generation, 1).ok()) break;
+    Tier target = tier(path);
+    if (!target.backend->open(kManifestName).ok()) continue;
+    ++behind;
+    Tier readable = unwritable(path);
+    const auto looked = make(readable, generation, 1, true);
+    ASSERT_TRUE(looked.ok()) << at << ": " << looked.error().message();
+    EXPECT_EQ(looked->samples_made, 0U) << at;
+    expect_same(tree_of(target), whole);
+  }
+  EXPECT_GE(behind, 4U);  // the journal, its folder, the state, the lock
+}
+
+TEST(GenerateMend, AFinishedOneWithItsStateIsFinishedWhereverThatIsSwept) {
+  const Generation generation = weather();
+  std::uint64_t failed = 0;
+  for (int at = 1;; ++at) {
+    const std::string path = "mend-swept-" + std::to_string(at);
+    Tier target = tier(path);
+    ASSERT_TRUE(make(target, generation).ok());
+    const Tree whole = tree_of(target);
+    put(*target.backend, kGenerationStateName, to_text(generation.state));
+    put(*target.backend, std::string(kJournalFolder) + "/00000003", "");
+    EXPECT_TRUE(check_target(target, generation.state, true).value());
+    Tier sick = tier(path, ",fail=any:enospc@#" + std::to_string(at) + "..");
+    if (make(sick, generation, 1, true).ok()) break;
+    ++failed;
+    for (const auto& [name, bytes] : whole) ASSERT_TRUE(target.backend->open(name).ok()) << at << name;
+    Tier readable = unwritable(path);
+    ASSERT_TRUE(make(readable, generation, 1, true).ok()) << at;
+    expect_same(tree_of(target), whole);
+  }
+  EXPECT_GT(failed, 6U);
+}
+
+TEST(GenerateMend, WhatIsLeftIsSweptWithoutMakingAnything) {
+  const Generation generation = weather();
+  Tier target = tier("mend-sweep");
+  ASSERT_TRUE(make(target, generation).ok());
+  const Tree whole = tree_of(target);
+  put(*target.backend, kGenerationStateName, to_text(generation.state));
+  put(*target.backend, std::string(kJournalFolder) + "/00000003", "");
+  {
+    const auto lock = target.backend->names().lock(kGenerationLockName).value();
+    sweep_finished(*target.backend);
+    EXPECT_TRUE(read_generation_state(*target.backend).value()) << "another one is at work";
+  }
+  sweep_finished(*target.backend);
+  expect_same(tree_of(target), whole);
+}
+
+// Another data set's manifest beside a state: it goes before any object does.
+TEST(GenerateMend, AManifestOfSomethingElseDoesNotOutliveAnObject) {
+  const Generation generation = weather();
+  Tier other = tier("mend-else");
+  ASSERT_TRUE(make(other, weather(8)).ok());
+  const std::string manifest = content(*other.backend, kManifestName);
+  std::uint64_t failed = 0;
+  for (int at = 1;; ++at) {
+    const std::string path = "mend-else-" + std::to_string(at);
+    Tier target = tier(path);
+    ASSERT_TRUE(make(target, generation).ok());
+    const Tree whole = tree_of(target);
+    put(*target.backend, kGenerationStateName, to_text(generation.state));
+    put(*target.backend, kManifestName, at % 2 == 0 ? manifest : manifest.substr(1));
+    Tier sick = tier(path, ",fail=any:enospc@#" + std::to_string(at) + "..");
+    if (make(sick, generation, 1, true).ok()) break;
+    ++failed;
+    const Tree left = tree_of(target);
+    const std::string named(kManifestName);
+    const bool stands = left.contains(named) && left.at(named) != whole.at(named);
+    for (const auto& [name, bytes] : whole) EXPECT_TRUE(!stands || left.contains(name)) << at << name;
+    ASSERT_TRUE(make(target, generation, 1, true).ok()) << at;
+    expect_same(tree_of(target), whole);
+  }
+  EXPECT_GT(failed, 20U);
+}
+
 TEST(GenerateMend, WhatIsSaidToBeThereIsWhatResumeKeeps) {
   const Generation generation = weather();
   std::uint64_t journaled = 0;

@@ -220,6 +220,27 @@ TEST(GenerateRanks, AFinishedOneIsMendedByAll) {
   expect_same(tree_of(target), expected);
 }
 
+TEST(GenerateRanks, OnceTheManifestStandsNoneMakesAnythingAgain) {
+  const Generation generation = weather();
+  const Tree expected = tree_by_one("ranks-behind", generation);
+  std::uint64_t behind = 0;
+  for (int at = 1;; ++at) {
+    const std::string path = "ranks-behind-" + std::to_string(at);
+    const auto stopped =
+        make_over(2, path, generation, false, 0, ",fail=any:enospc@#" + std::to_string(at) + "..");
+    if (stopped[0].done.ok()) break;
+    Tier target = tier(path);
+    if (!target.backend->open(kManifestName).ok()) continue;
+    ++behind;
+    for (const Outcome& outcome : make_over(3, path, generation, true)) {
+      ASSERT_TRUE(outcome.done.ok()) << outcome.done.error().message();
+      EXPECT_EQ(outcome.made.samples_made, 0U) << at;
+    }
+    expect_same(tree_of(target), expected);
+  }
+  EXPECT_GE(behind, 4U);
+}
+
 TEST(GenerateRanks, APlaceThatNotAllSeeIsRefused) {
   std::vector<Outcome> outcomes(2);
   const Generation generation = weather();

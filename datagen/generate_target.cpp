@@ -44,6 +44,15 @@ Result<GenerationState> load_finished(Tier& tier) {
                          .settings = facts.settings};
 }
 
+// Beside the state of an unfinished data set: whether it is finished all the same. The state goes last.
+Result<bool> is_finished(Tier& tier, const GenerationState& state) {
+  const Result<GenerationState> there = load_finished(tier);
+  if (there.ok()) return difference(*there, state).empty();
+  const Errc why = there.error().code;
+  if (why == Errc::not_found || why == Errc::corrupt || why == Errc::unsupported) return false;
+  return there.error();
+}
+
 // A finished corpus: is it the one that is wanted?
 Result<bool> check_finished(Tier& tier, const GenerationState& wanted) {
   PENSTOCK_ASSIGN(const GenerationState there, load_finished(tier));
@@ -95,10 +104,12 @@ Result<void> check_room_to_mend(Tier& tier, const Manifest& manifest, std::span<
                   format_count(wrong.size()), tier.root, format_size(missing), format_size(*free)));
 }
 
-void sweep_lock(Backend& backend) {
-  if (!backend.names().stat(kGenerationLockName).ok()) return;
-  const auto lock = backend.names().lock(kGenerationLockName);
-  if (lock.ok()) static_cast<void>(backend.names().remove(kGenerationLockName));
+void sweep_finished(Backend& backend) {
+  Namespace& names = backend.names();
+  if (std::ranges::none_of(kOurs, [&](std::string_view name) { return names.stat(name).ok(); })) return;
+  const auto lock = names.lock(kGenerationLockName);
+  if (!lock.ok() || !remove_generation_state(backend).ok()) return;
+  static_cast<void>(names.remove(kGenerationLockName));
 }
 
 Durability durability_of_objects(const Backend& backend) {
@@ -136,7 +147,7 @@ Result<bool> check_target(Tier& tier, const GenerationState& wanted, bool resume
       return occupied(tier,
                       fmt::format("was begun by another build, whose '{}' makes other bytes", wanted.recipe),
                       "go on with that build, or remove the folder");
-    if (differs.empty()) return false;
+    if (differs.empty()) return is_finished(tier, wanted);
     return occupied(tier, fmt::format("was begun with {}", differs),
                     "say the same to --resume, or choose another folder");
   }
