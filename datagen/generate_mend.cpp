@@ -7,6 +7,7 @@
 #include <chrono>
 #include <cstring>
 #include <deque>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -191,7 +192,13 @@ Result<void> mend_finished(const Generation& generation, Tier& tier, unsigned th
   PENSTOCK_TRY(agree(ranks, outcome_of(manifest)));
   PENSTOCK_ASSIGN(const std::vector<std::uint64_t> wrong, wrong_objects(*manifest, tier, threads, ranks));
   if (wrong.empty()) return success();
-  return Mender(generation, *manifest, *tier.backend, threads, ranks, progress).run(wrong, out);
+  std::optional<Mender> mender;
+  const auto prepare = [&] {
+    mender.emplace(generation, *manifest, *tier.backend, threads, ranks, progress);
+    return success();
+  };
+  PENSTOCK_TRY(agree(ranks, guarded(prepare)));
+  return mender->run(wrong, out);
 }
 
 }  // namespace penstock
