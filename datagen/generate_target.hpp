@@ -23,8 +23,9 @@ Result<std::optional<GenerationState>> what_was_begun(Tier& tier);
 // though what it remembered while it was not may still lie there.
 Result<bool> check_target(Tier& tier, const GenerationState& wanted, bool resume);
 
-// no_space, naming both sizes and the remedy, where the data set does not fit into what is free there; of one
-// that was begun, what is missing. A back end that cannot say what is free passes.
+// no_space, naming what is wanted, what is there and the remedy, where the data set does not fit into what is
+// free there, in bytes, in whole blocks or in objects; of one that was begun, what is missing. A back end
+// that cannot say what is free passes.
 Result<void> check_room(Tier& tier, const Generation& generation, bool begun);
 
 // Likewise of a finished data set whose `wrong` objects are to be made again: no more than they lack counts.
