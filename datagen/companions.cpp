@@ -12,7 +12,7 @@ std::string companion_name(const Format& format, const Companion& companion) {
 }
 
 Result<PublishedObject> write_companion(const Format& format, Backend& backend, const Companion& companion,
-                                        Durability durability) {
+                                        Durability durability, const Approval& approve) {
   const std::string name = companion_name(format, companion);
   Result<void> removed = backend.names().remove(name);
   if (!removed.ok() && removed.error().code != Errc::not_found) return std::move(removed).error();
@@ -23,7 +23,7 @@ Result<PublishedObject> write_companion(const Format& format, Backend& backend, 
   PENSTOCK_ASSIGN(const auto writer,
                   format.create(backend, {.name = name, .samples = 1, .fields = companion.fields}));
   PENSTOCK_TRY(writer->add({.key = companion.name, .label = kNoLabel, .label_name = {}, .fields = fields}));
-  return writer->publish(durability);
+  return writer->publish(durability, approve);
 }
 
 }  // namespace penstock

@@ -15,6 +15,6 @@ std::string companion_name(const Format& format, const Companion& companion);
 
 // Writes it, in place of one that is there.
 Result<PublishedObject> write_companion(const Format& format, Backend& backend, const Companion& companion,
-                                        Durability durability);
+                                        Durability durability, const Approval& approve = {});
 
 }  // namespace penstock

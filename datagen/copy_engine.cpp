@@ -14,6 +14,7 @@
 #include "datagen/object_check.hpp"
 #include "datagen/parallel.hpp"
 #include "datagen/target_folder.hpp"
+#include "datagen/target_room.hpp"
 #include "io_backends/base/crc32c.hpp"
 #include "io_backends/base/interrupt.hpp"
 #include "io_backends/base/progress.hpp"
@@ -63,9 +64,13 @@ class Copy {
     Buffer buffer{std::size_t{1} << 20};
     std::string name;
   };
+  struct Taken {
+    std::uint64_t bytes = 0;
+    std::uint64_t objects = 0;
+  };
 
   Result<Target> look_at_target();
-  Result<std::uint64_t> bytes_there();
+  Result<Taken> taken_there(const Room& room);
   Result<void> check_room();
   Result<void> one_object(Worker& worker, std::uint64_t object);
   Result<bool> is_there(Worker& worker, std::uint64_t object, std::string_view name);
@@ -124,35 +129,48 @@ Result<Target> Copy::look_at_target() {
                                                       to_.root, manifest.error().what, remedy));
 }
 
-// Bytes in the target under the names of objects, which stay or are replaced.
-Result<std::uint64_t> Copy::bytes_there() {
+// What the target has under the names of objects, which stay or are replaced.
+Result<Copy::Taken> Copy::taken_there(const Room& room) {
   std::atomic<std::uint64_t> bytes{0};
+  std::atomic<std::uint64_t> objects{0};
   std::vector<std::string> names(how_.threads);
   const auto look = [&](unsigned worker, std::uint64_t object) -> Result<void> {
     const auto entry = to_.backend->names().stat(manifest_.object_name(object, names[worker]));
     if (!entry.ok()) return entry.error().code == Errc::not_found ? success() : Result<void>(entry.error());
-    if (!entry->folder) bytes.fetch_add(entry->bytes, std::memory_order_relaxed);
+    if (entry->folder) return success();
+    bytes.fetch_add(room.taken_by(entry->bytes), std::memory_order_relaxed);
+    objects.fetch_add(1, std::memory_order_relaxed);
     return success();
   };
   PENSTOCK_TRY(parallel_for(manifest_.objects(), how_.threads, 64, look));
-  return bytes.load();
+  return Taken{bytes.load(), objects.load()};
 }
 
 // Says now what would otherwise fail in the middle.
 Result<void> Copy::check_room() {
-  const auto free = to_.backend->names().free_bytes();
-  if (!free.ok()) return success();  // then the middle it is
-  std::uint64_t needed = manifest_.bytes().size();
-  for (std::uint64_t i = 0; i < manifest_.objects(); ++i) needed += manifest_.object_bytes(i);
-  if ((target_ != Target::fresh || how_.replace) && needed > *free) {
-    PENSTOCK_ASSIGN(const std::uint64_t there, bytes_there());
-    needed -= std::min(needed, there);
+  const auto room = room_of(*to_.backend);
+  if (!room.ok()) return success();  // then the middle it is
+  Taken needed{room->taken_by(manifest_.bytes().size()), manifest_.objects()};
+  for (std::uint64_t i = 0; i < manifest_.objects(); ++i)
+    needed.bytes += room->taken_by(manifest_.object_bytes(i));
+  const auto objects_fit = [&] { return needed.objects <= room->objects.value_or(needed.objects); };
+  if ((target_ != Target::fresh || how_.replace) && (needed.bytes > room->bytes || !objects_fit())) {
+    PENSTOCK_ASSIGN(const Taken there, taken_there(*room));
+    needed.bytes -= std::min(needed.bytes, there.bytes);
+    needed.objects -= std::min(needed.objects, there.objects);
   }
-  if (needed <= *free) return success();
-  return make_error(
-      Errc::no_space,
-      fmt::format("the copy needs {} in '{}', where {} are free: make room or choose another tier",
-                  format_size(needed), to_.root, format_size(*free)));
+  if (needed.bytes > room->bytes)
+    return make_error(
+        Errc::no_space,
+        fmt::format("the copy needs {} in '{}', where {} are free: make room or choose another tier",
+                    format_size(needed.bytes), to_.root, format_size(room->bytes)));
+  if (!objects_fit())
+    return make_error(
+        Errc::no_space,
+        fmt::format("the copy needs {} objects in '{}', whose file system has room for {} more: "
+                    "make room or choose another tier",
+                    format_count(needed.objects), to_.root, format_count(*room->objects)));
+  return success();
 }
 
 Result<bool> Copy::is_there(Worker& worker, std::uint64_t object, std::string_view name) {

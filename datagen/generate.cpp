@@ -23,11 +23,21 @@ enum class Found : std::uint8_t { nothing, begun, finished };
 Result<Found> begin_target(const Generation& generation, Tier& tier, bool resume) {
   // Another process may have come between the caller's look and the lock.
   PENSTOCK_ASSIGN(const bool complete, check_target(tier, generation.state, resume));
-  sweep_temporaries(*tier.backend);
-  if (complete) return Found::finished;
-  PENSTOCK_ASSIGN(const std::optional<GenerationState> begun, read_generation_state(*tier.backend));
-  if (!begun) PENSTOCK_TRY(write_generation_state(*tier.backend, generation.state));
-  return begun ? Found::begun : Found::nothing;
+  Backend& backend = *tier.backend;
+  sweep_temporaries(backend);
+  if (complete) {
+    PENSTOCK_TRY(remove_generation_state(backend));
+    return Found::finished;
+  }
+  PENSTOCK_ASSIGN(const std::optional<GenerationState> begun, read_generation_state(backend));
+  if (!begun) {
+    PENSTOCK_TRY(write_generation_state(backend, generation.state));
+    return Found::nothing;
+  }
+  // One that is not this data set's says nothing true of any object that is made from here on.
+  Result<void> removed = backend.names().remove(kManifestName);
+  if (!removed.ok() && removed.error().code != Errc::not_found) return std::move(removed).error();
+  return Found::begun;
 }
 
 // A rank that would make its share in another place than the others.
@@ -43,10 +53,13 @@ Result<void> check_same_place(const Generation& generation, Tier& tier) {
 // What generate() does while rank 0 holds the lock. Collective.
 Result<void> generate_locked(const Generation& generation, Tier& tier, unsigned threads, bool resume,
                              Communicator& ranks, Progress& progress, Generated& out) {
-  Result<Found> root_found = Found::nothing;
-  if (ranks.root()) root_found = begin_target(generation, tier, resume);
-  PENSTOCK_TRY(as_root_says(ranks, outcome_of(root_found)));
-  auto found = static_cast<std::uint64_t>(root_found.ok() ? *root_found : Found::nothing);
+  Found root_found = Found::nothing;
+  const auto begin = [&]() -> Result<void> {
+    PENSTOCK_ASSIGN(root_found, begin_target(generation, tier, resume));
+    return success();
+  };
+  PENSTOCK_TRY(as_root_says(ranks, ranks.root() ? guarded(begin) : success()));
+  auto found = static_cast<std::uint64_t>(root_found);
   PENSTOCK_TRY(ranks.all_reduce(std::span(&found, 1), Reduction::max));
   if (found == static_cast<std::uint64_t>(Found::finished))
     return mend_finished(generation, tier, threads, ranks, progress, out);
@@ -58,8 +71,13 @@ Result<void> generate_locked(const Generation& generation, Tier& tier, unsigned 
     return same;
   }
   out.begun = true;
-  Generator generator(generation, tier, threads, resumed, ranks, progress);
-  PENSTOCK_TRY(generator.run(out));
+  std::optional<Generator> generator;
+  const auto prepare = [&] {
+    generator.emplace(generation, tier, threads, resumed, ranks, progress);
+    return success();
+  };
+  PENSTOCK_TRY(agree(ranks, guarded(prepare)));
+  PENSTOCK_TRY(generator->run(out));
   PENSTOCK_TRY(as_root_says(ranks, ranks.root() ? remove_generation_state(*tier.backend) : success()));
   out.begun = false;
   return success();

@@ -289,7 +289,7 @@ Result<int> run_generate(const CommandContext& context) {
   PENSTOCK_TRY(ranks.all_reduce(std::span(&all_there, 1), Reduction::max));
   if (all_there != 0) {
     if (ranks.root()) say_nothing_to_do(context, generation, tier);
-    if (ranks.root()) sweep_lock(*tier.backend);
+    if (ranks.root()) sweep_finished(*tier.backend);
     return 0;
   }
   if (!generation.how_many.empty()) note(generation.how_many);

@@ -7,6 +7,7 @@
 #include <chrono>
 #include <cstring>
 #include <deque>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -84,7 +85,9 @@ class Mender {
   Result<void> make_all(std::span<const std::uint64_t> wrong);
   // The same object as the manifest has it, or none.
   Result<void> make_as_it_was(Worker& worker, std::uint64_t object);
-  Result<PublishedObject> make(Worker& worker, std::uint64_t object, std::string_view name);
+  // As far as the manifest tells: without checksums of objects, not what lies around the samples.
+  bool is_the_same(std::uint64_t object, const PublishedObject& written, std::span<const JournalSample> rows,
+                   std::span<const std::uint32_t> labels) const;
   bool stopped() const { return stopped_.load(std::memory_order_relaxed); }
 
   const Generation& generation_;
@@ -149,25 +152,36 @@ Result<void> Mender::make_all(std::span<const std::uint64_t> wrong) {
 Result<void> Mender::make_as_it_was(Worker& worker, std::uint64_t object) {
   std::string name;
   manifest_.object_name(object, name);
-  PENSTOCK_ASSIGN(const PublishedObject whole, make(worker, object, name));
-  if (whole.bytes == manifest_.object_bytes(object) &&
-      whole.crc32c == manifest_.object_crc32c(object).value_or(whole.crc32c))
-    return success();
-  PENSTOCK_TRY(backend_.names().remove(name));
-  return of_another_build(name, "would be made of other bytes than those that the manifest has");
-}
-
-Result<PublishedObject> Mender::make(Worker& worker, std::uint64_t object, std::string_view name) {
+  const auto same = [&](const PublishedObject& written, std::span<const JournalSample> rows,
+                        std::span<const std::uint32_t> labels) -> Result<void> {
+    if (is_the_same(object, written, rows, labels)) return success();
+    return of_another_build(name, "would be made of other bytes than those that the manifest has");
+  };
   if (object >= generation_.objects)
-    return write_companion(*generation_.format, backend_, companions_[object - generation_.objects],
-                           durability_);
+    return outcome_of(write_companion(*generation_.format, backend_,
+                                      companions_[object - generation_.objects], durability_,
+                                      [&](const PublishedObject& written) { return same(written, {}, {}); }));
   if (worker.maker.name(object) != name) return of_another_build(name, "is no name that this build gives");
   worker.rows.clear();
-  PENSTOCK_ASSIGN(const PublishedObject whole, worker.maker.make(object, worker.rows, worker.labels));
+  PENSTOCK_TRY(worker.maker.make(object, worker.rows, worker.labels, same));
   worker.made.samples_made += worker.rows.size();
   for (const JournalSample& row : worker.rows) worker.made.bytes_made += row.length;
   progress_.advance(worker.rows.size());
-  return whole;
+  return success();
+}
+
+bool Mender::is_the_same(std::uint64_t object, const PublishedObject& written,
+                         std::span<const JournalSample> rows, std::span<const std::uint32_t> labels) const {
+  if (written.bytes != manifest_.object_bytes(object) ||
+      written.crc32c != manifest_.object_crc32c(object).value_or(written.crc32c))
+    return false;
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    const SampleEntry& entry = manifest_.sample(rows[i].index);
+    if (entry.object != object || entry.offset != rows[i].offset || entry.length != rows[i].length ||
+        entry.label != labels[i] || (manifest_.facts().checksums && entry.crc32c != rows[i].crc32c))
+      return false;
+  }
+  return true;
 }
 
 }  // namespace
@@ -178,7 +192,13 @@ Result<void> mend_finished(const Generation& generation, Tier& tier, unsigned th
   PENSTOCK_TRY(agree(ranks, outcome_of(manifest)));
   PENSTOCK_ASSIGN(const std::vector<std::uint64_t> wrong, wrong_objects(*manifest, tier, threads, ranks));
   if (wrong.empty()) return success();
-  return Mender(generation, *manifest, *tier.backend, threads, ranks, progress).run(wrong, out);
+  std::optional<Mender> mender;
+  const auto prepare = [&] {
+    mender.emplace(generation, *manifest, *tier.backend, threads, ranks, progress);
+    return success();
+  };
+  PENSTOCK_TRY(agree(ranks, guarded(prepare)));
+  return mender->run(wrong, out);
 }
 
 }  // namespace penstock

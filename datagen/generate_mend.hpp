@@ -12,8 +12,8 @@
 namespace penstock {
 
 // Looks at every object's size, and makes what is wrong again, shared out over the ranks. `corrupt`, naming
-// the object, where this build would make other bytes of it; then it is gone. Collective, while rank 0 holds
-// the target's lock.
+// the object, where this build would make other bytes of it: those never get its name, and what was wrong
+// there is gone. Collective, while rank 0 holds the target's lock.
 Result<void> mend_finished(const Generation& generation, Tier& tier, unsigned threads, Communicator& ranks,
                            Progress& progress, Generated& out);
 

@@ -3,8 +3,12 @@
 
 #include <chrono>
 #include <csignal>
+#include <memory>
+#include <new>
+#include <span>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "datagen/generate.hpp"
@@ -218,6 +222,73 @@ TEST(GenerateRanks, AFinishedOneIsMendedByAll) {
   EXPECT_EQ(mended[0].made.damaged, expected.size() - 1);
   EXPECT_EQ(mended[0].made.samples_made, generation.state.samples);
   expect_same(tree_of(target), expected);
+}
+
+TEST(GenerateRanks, OnceTheManifestStandsNoneMakesAnythingAgain) {
+  const Generation generation = weather();
+  const Tree expected = tree_by_one("ranks-behind", generation);
+  std::uint64_t behind = 0;
+  for (int at = 1;; ++at) {
+    const std::string path = "ranks-behind-" + std::to_string(at);
+    const auto stopped =
+        make_over(2, path, generation, false, 0, ",fail=any:enospc@#" + std::to_string(at) + "..");
+    if (stopped[0].done.ok()) break;
+    Tier target = tier(path);
+    if (!target.backend->open(kManifestName).ok()) continue;
+    ++behind;
+    for (const Outcome& outcome : make_over(3, path, generation, true)) {
+      ASSERT_TRUE(outcome.done.ok()) << outcome.done.error().message();
+      EXPECT_EQ(outcome.made.samples_made, 0U) << at;
+    }
+    expect_same(tree_of(target), expected);
+  }
+  EXPECT_GE(behind, 4U);
+}
+
+// A recipe on a machine without memory for its labels.
+class WithoutMemory final : public Recipe {
+ public:
+  explicit WithoutMemory(std::unique_ptr<Recipe> recipe) : recipe_(std::move(recipe)) {}
+
+  std::uint64_t samples() const override { return recipe_->samples(); }
+  void plan(std::uint64_t index, SamplePlan& out) const override { recipe_->plan(index, out); }
+  std::uint64_t bytes_expected(std::uint64_t index) const override { return recipe_->bytes_expected(index); }
+  std::vector<std::string> label_names() const override { throw std::bad_alloc(); }
+  std::span<const Field> fields() const override { return recipe_->fields(); }
+  Result<std::unique_ptr<SampleMaker>> maker() const override { return recipe_->maker(); }
+  std::vector<Companion> companions() const override { return recipe_->companions(); }
+
+ private:
+  const std::unique_ptr<Recipe> recipe_;
+};
+
+// One that came back alone would leave the others waiting for ever.
+TEST(GenerateRanks, OneWithoutMemoryAtTheStartTakesAllBack) {
+  const Generation generation = weather();
+  const Tree expected = tree_by_one("ranks-memory", generation);
+  Tier target = tier("ranks-memory");
+  ASSERT_TRUE(target.backend->names().remove(expected.rbegin()->first).ok());
+  for (const std::string path : {"ranks-memory", "ranks-memory-fresh"})  // one to mend, one to make
+    for (const int sick : {0, 1}) {
+      std::vector<Outcome> outcomes(2);
+      RankThreads::run(2, [&](Communicator& job) {
+        Generation mine = weather();
+        if (job.rank() == sick) mine.recipe = std::make_unique<WithoutMemory>(std::move(mine.recipe));
+        Tier there = tier(path);
+        Progress progress(false, "", 0, "");
+        Outcome& outcome = outcomes[static_cast<std::size_t>(job.rank())];
+        outcome.done = generate(mine, there, 1, true, job, progress, outcome.made);
+      });
+      for (const Outcome& outcome : outcomes) {
+        ASSERT_FALSE(outcome.done.ok());
+        EXPECT_EQ(outcome.done.error().code, Errc::exhausted) << outcome.done.error().message();
+      }
+    }
+  for (const std::string path : {"ranks-memory", "ranks-memory-fresh"}) {
+    ASSERT_TRUE(make_over(2, path, generation, true)[0].done.ok());
+    Tier whole = tier(path);
+    expect_same(tree_of(whole), expected);
+  }
 }
 
 TEST(GenerateRanks, APlaceThatNotAllSeeIsRefused) {

@@ -1,5 +1,5 @@
 // What an unfinished data set remembers of itself, under .penstock/: which one it is to become (the state
-// file), and which objects are done (the journal). All of it is gone once the manifest is there.
+// file), and which objects are done (the journal). All of it goes once the manifest is there.
 #pragma once
 
 #include <cstddef>

@@ -18,6 +18,7 @@
 #include "datagen/manifest/manifest.hpp"
 #include "datagen/parallel.hpp"
 #include "datagen/target_folder.hpp"
+#include "datagen/target_room.hpp"
 #include "io_backends/base/fd.hpp"
 #include "io_backends/base/posix_root.hpp"
 #include "io_backends/base/units.hpp"
@@ -44,6 +45,15 @@ Result<GenerationState> load_finished(Tier& tier) {
                          .settings = facts.settings};
 }
 
+// Beside the state of an unfinished data set: whether it is finished all the same. The state goes last.
+Result<bool> is_finished(Tier& tier, const GenerationState& state) {
+  const Result<GenerationState> there = load_finished(tier);
+  if (there.ok()) return difference(*there, state).empty();
+  const Errc why = there.error().code;
+  if (why == Errc::not_found || why == Errc::corrupt || why == Errc::unsupported) return false;
+  return there.error();
+}
+
 // A finished corpus: is it the one that is wanted?
 Result<bool> check_finished(Tier& tier, const GenerationState& wanted) {
   PENSTOCK_ASSIGN(const GenerationState there, load_finished(tier));
@@ -55,50 +65,71 @@ Result<bool> check_finished(Tier& tier, const GenerationState& wanted) {
 }  // namespace
 
 Result<void> check_room(Tier& tier, const Generation& generation, bool begun) {
-  Namespace& names = tier.backend->names();
-  const Result<std::uint64_t> free = names.free_bytes();
-  if (!free.ok()) return success();
-  double missing = static_cast<double>(generation.bytes_expected);
-  if (begun && missing > static_cast<double>(*free)) {
-    PENSTOCK_ASSIGN(const FolderWalk there,
-                    walk_folders(names, worker_threads(0), [](const Entry&) { return std::uint16_t{0}; }));
-    std::uint64_t objects = 0;
-    for (const FolderListing& folder : there.folders) objects += folder.items.size();
-    // By their number: what the whole is estimated wrongly by must not all fall upon the rest.
-    missing *= 1.0 - static_cast<double>(std::min(objects, generation.objects)) /
-                         static_cast<double>(std::max<std::uint64_t>(generation.objects, 1));
-  }
+  const Result<Room> room = room_of(*tier.backend);
+  if (!room.ok()) return success();
+  const double blocks = static_cast<double>(generation.objects) * static_cast<double>(room->block_bytes);
+  double missing = std::max(static_cast<double>(generation.bytes_expected), blocks);
+  std::uint64_t objects = generation.objects;
   constexpr double kSurely = 0.98;  // of what is expected, whatever was estimated wrongly
-  if (missing * kSurely <= static_cast<double>(*free)) return success();
-  return make_error(
-      Errc::no_space,
-      fmt::format("{} samples of '{}' take {} {}{}, and '{}' has {} free: make fewer with --samples, "
-                  "--bytes or --scale, make room, or choose another place",
-                  format_count(generation.state.samples), generation.state.recipe, generation.about(),
-                  format_size(static_cast<std::uint64_t>(missing)), begun ? " more" : "", tier.root,
-                  format_size(*free)));
+  const auto bytes_fit = [&] { return missing * kSurely <= static_cast<double>(room->bytes); };
+  const auto objects_fit = [&] { return objects <= room->objects.value_or(objects); };
+  if (begun && !(bytes_fit() && objects_fit())) {
+    PENSTOCK_ASSIGN(const FolderWalk walked, walk_folders(tier.backend->names(), worker_threads(0),
+                                                          [](const Entry&) { return std::uint16_t{0}; }));
+    std::uint64_t there = 0;
+    for (const FolderListing& folder : walked.folders) there += folder.items.size();
+    objects -= std::min(there, objects);
+    // By their number: what the whole is estimated wrongly by must not all fall upon the rest.
+    missing *=
+        static_cast<double>(objects) / static_cast<double>(std::max<std::uint64_t>(generation.objects, 1));
+  }
+  if (!bytes_fit())
+    return make_error(
+        Errc::no_space,
+        fmt::format("{} samples of '{}' take {} {}{}{}, and '{}' has {} free: make fewer with --samples, "
+                    "--bytes or --scale, make room, or choose another place",
+                    format_count(generation.state.samples), generation.state.recipe, generation.about(),
+                    format_size(static_cast<std::uint64_t>(missing)), begun ? " more" : "",
+                    blocks > static_cast<double>(generation.bytes_expected) ? " in whole blocks" : "",
+                    tier.root, format_size(room->bytes)));
+  if (!objects_fit())
+    return make_error(
+        Errc::no_space,
+        fmt::format("{} samples of '{}' are {} objects{}, and the file system of '{}' has room for {} more: "
+                    "make fewer, put several samples into each (--format), or choose another place",
+                    format_count(generation.state.samples), generation.state.recipe, format_count(objects),
+                    begun ? " more" : "", tier.root, format_count(*room->objects)));
+  return success();
 }
 
 Result<void> check_room_to_mend(Tier& tier, const Manifest& manifest, std::span<const WrongObject> wrong) {
-  const Result<std::uint64_t> free = tier.backend->names().free_bytes();
-  if (!free.ok()) return success();
+  const Result<Room> room = room_of(*tier.backend);
+  if (!room.ok()) return success();
   std::uint64_t missing = 0;
+  std::uint64_t objects = 0;
   for (const WrongObject& one : wrong) {
-    const std::uint64_t wanted = manifest.object_bytes(one.object);
-    missing += wanted - std::min(one.bytes, wanted);
+    const std::uint64_t wanted = room->taken_by(manifest.object_bytes(one.object));
+    missing += wanted - std::min(room->taken_by(one.bytes), wanted);
+    if (one.verdict.state == ObjectState::vanished) ++objects;
   }
-  if (missing <= *free) return success();
+  if (missing <= room->bytes && objects <= room->objects.value_or(objects)) return success();
   return make_error(
       Errc::no_space,
-      fmt::format("{} objects of '{}' are to be made again and take {} more, and there is {} "
-                  "free: make room",
-                  format_count(wrong.size()), tier.root, format_size(missing), format_size(*free)));
+      missing > room->bytes
+          ? fmt::format("{} objects of '{}' are to be made again and take {} more, and there is {} "
+                        "free: make room",
+                        format_count(wrong.size()), tier.root, format_size(missing), format_size(room->bytes))
+          : fmt::format("{} objects of '{}' are gone and to be made again, and its file system has room for "
+                        "{} more: make room",
+                        format_count(objects), tier.root, format_count(*room->objects)));
 }
 
-void sweep_lock(Backend& backend) {
-  if (!backend.names().stat(kGenerationLockName).ok()) return;
-  const auto lock = backend.names().lock(kGenerationLockName);
-  if (lock.ok()) static_cast<void>(backend.names().remove(kGenerationLockName));
+void sweep_finished(Backend& backend) {
+  Namespace& names = backend.names();
+  if (std::ranges::none_of(kOurs, [&](std::string_view name) { return names.stat(name).ok(); })) return;
+  const auto lock = names.lock(kGenerationLockName);
+  if (!lock.ok() || !remove_generation_state(backend).ok()) return;
+  static_cast<void>(names.remove(kGenerationLockName));
 }
 
 Durability durability_of_objects(const Backend& backend) {
@@ -136,7 +167,7 @@ Result<bool> check_target(Tier& tier, const GenerationState& wanted, bool resume
       return occupied(tier,
                       fmt::format("was begun by another build, whose '{}' makes other bytes", wanted.recipe),
                       "go on with that build, or remove the folder");
-    if (differs.empty()) return false;
+    if (differs.empty()) return is_finished(tier, wanted);
     return occupied(tier, fmt::format("was begun with {}", differs),
                     "say the same to --resume, or choose another folder");
   }

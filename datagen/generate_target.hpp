@@ -19,24 +19,28 @@ namespace penstock {
 Result<std::optional<GenerationState>> what_was_begun(Tier& tier);
 
 // Looks at the target without changing it. `already_exists` with the remedy when it holds anything but an
-// unfinished data set of `wanted` (with `resume`), or that without `resume`. True: it is complete already.
+// unfinished data set of `wanted` (with `resume`), or that without `resume`. True: it is complete already,
+// though what it remembered while it was not may still lie there.
 Result<bool> check_target(Tier& tier, const GenerationState& wanted, bool resume);
 
-// no_space, naming both sizes and the remedy, where the data set does not fit into what is free there; of one
-// that was begun, what is missing. A back end that cannot say what is free passes.
+// no_space, naming what is wanted, what is there and the remedy, where the data set does not fit into what is
+// free there, in bytes, in whole blocks or in objects; of one that was begun, what is missing. A back end
+// that cannot say what is free passes.
 Result<void> check_room(Tier& tier, const Generation& generation, bool begun);
 
 // Likewise of a finished data set whose `wrong` objects are to be made again: no more than they lack counts.
 Result<void> check_room_to_mend(Tier& tier, const Manifest& manifest, std::span<const WrongObject> wrong);
 
-// Removes the lock's file that a process left which was killed behind its last step; where another one holds
-// it, or the folder cannot be written, it stays.
-void sweep_lock(Backend& backend);
+// Removes what a process left in a complete data set that was killed behind the manifest: journal, state, and
+// the lock's file; where another one holds the lock, or the folder cannot be written, it stays.
+void sweep_finished(Backend& backend);
+
+// What to publish objects with where settle() follows.
+Durability durability_of_objects(const Backend& backend);
 
 // Every byte written below the root survives a power cut from here on. Where there is a file system to sync
 // as a whole, that is far cheaper than each object by itself; without one this does nothing, and
 // durability_of_objects() makes each of them survive when it is published.
-Durability durability_of_objects(const Backend& backend);
 Result<void> settle(const Backend& backend);
 
 }  // namespace penstock

@@ -30,6 +30,7 @@ namespace penstock {
 
 class Generator {
  public:
+  // Takes the memory for what is known of the share, which may not be there: std::exception.
   Generator(const Generation& generation, Tier& tier, unsigned threads, bool resume, Communicator& ranks,
             Progress& progress);
 

@@ -17,7 +17,8 @@ std::string ObjectMaker::name(std::uint64_t object) {
 }
 
 Result<PublishedObject> ObjectMaker::make(std::uint64_t object, std::vector<JournalSample>& rows,
-                                          std::vector<std::uint32_t>& labels) {
+                                          std::vector<std::uint32_t>& labels,
+                                          const SamplesApproval& approve) {
   const Generation& generation = making_.generation;
   if (maker_ == nullptr) {
     PENSTOCK_ASSIGN(maker_, generation.recipe->maker());
@@ -34,16 +35,18 @@ Result<PublishedObject> ObjectMaker::make(std::uint64_t object, std::vector<Jour
                                                                          generation.first_sample(object),
                                                               .fields = generation.recipe->fields()}));
   const std::size_t begin = rows.size();
-  Result<PublishedObject> whole = fill(object, *writer, rows, labels);
+  Result<PublishedObject> whole = fill(object, *writer, rows, labels, approve);
   if (!whole.ok()) rows.resize(begin);
   return whole;
 }
 
 Result<PublishedObject> ObjectMaker::fill(std::uint64_t object, ObjectWriter& writer,
                                           std::vector<JournalSample>& rows,
-                                          std::vector<std::uint32_t>& labels) {
+                                          std::vector<std::uint32_t>& labels,
+                                          const SamplesApproval& approve) {
   const std::vector<std::string>& names = making_.label_names;
   const std::uint64_t end = making_.generation.end_sample(object);
+  const std::size_t begin = rows.size();
   labels.clear();
   for (std::uint64_t index = making_.generation.first_sample(object); index < end; ++index) {
     const SamplePlan& sample = plan(index);
@@ -61,7 +64,10 @@ Result<PublishedObject> ObjectMaker::fill(std::uint64_t object, ObjectWriter& wr
     rows.push_back({index, placement.offset, placement.length,
                     placement.crc32c ? *placement.crc32c : *fields_.front().crc32c});
   }
-  return writer.publish(making_.durability);
+  if (!approve) return writer.publish(making_.durability);
+  return writer.publish(making_.durability, [&](const PublishedObject& written) {
+    return approve(written, std::span(rows).subspan(begin), labels);
+  });
 }
 
 }  // namespace penstock

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
@@ -13,6 +14,10 @@
 #include "io_backends/base/result.hpp"
 
 namespace penstock {
+
+// As Approval, with the object's samples and their labels.
+using SamplesApproval = std::function<Result<void>(
+    const PublishedObject& written, std::span<const JournalSample>, std::span<const std::uint32_t> labels)>;
 
 // What all makers of a data set share. Borrowed.
 struct Making {
@@ -34,12 +39,12 @@ class ObjectMaker {
   // The object appears whole or not at all. Its samples come behind those that are in `rows`, their labels
   // replace what is in `labels`; a failure leaves `rows` as it was.
   Result<PublishedObject> make(std::uint64_t object, std::vector<JournalSample>& rows,
-                               std::vector<std::uint32_t>& labels);
+                               std::vector<std::uint32_t>& labels, const SamplesApproval& approve = {});
 
  private:
   const SamplePlan& plan(std::uint64_t index);
   Result<PublishedObject> fill(std::uint64_t object, ObjectWriter& writer, std::vector<JournalSample>& rows,
-                               std::vector<std::uint32_t>& labels);
+                               std::vector<std::uint32_t>& labels, const SamplesApproval& approve);
 
   const Making making_;
   std::unique_ptr<SampleMaker> maker_;

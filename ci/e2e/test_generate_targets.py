@@ -110,10 +110,36 @@ class Targets(GenerateTest):
         if mounted.returncode != 0:
             self.skipTest(f"cannot mount here: {mounted.stderr.strip()}")
         try:
-            self.assertIn("No space left", self.generate(out, 5, expect=1).stderr)
+            self.assertIn("No space left", self.generate(out, 1, expect=1).stderr)
             self.assertEqual(os.listdir(out), [])
         finally:
             subprocess.run(["umount", str(out)], check=False)
+
+    @unittest.skipUnless(os.geteuid() == 0, "needs root to mount a small file system")
+    def test_files_that_a_file_system_has_no_room_for_are_refused_before_anything_is_made(self):
+        # 1000 files of 3 KiB are 2.9 MiB, and 3.9 MiB in pages.
+        for options, why in (("size=3m,nr_inodes=2000", "in whole blocks, and '.*mounted' has 3.0 MiB free"),
+                             ("size=64m,nr_inodes=501", "1 000 objects, and the file system of '.*mounted' has room for 500 more")):
+            with self.subTest(options=options):
+                out = self.dir / "mounted"
+                out.mkdir(exist_ok=True)
+                mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", options, "penstock-test", str(out)],
+                                         capture_output=True, text=True, check=False)
+                if mounted.returncode != 0:
+                    self.skipTest(f"cannot mount here: {mounted.stderr.strip()}")
+                try:
+                    words = ("generate", "cifar10", "--format", "files", "--seed", 3)
+                    done = self.run_cli(*words, "--out", out, "--samples", 1000, expect=1)
+                    self.assertRegex(done.stderr, why)
+                    self.assertEqual(os.listdir(out), [])
+                    self.run_cli(*words, "--out", "source", "--samples", 1000)
+                    done = self.run_cli("copy", "source", "--to", out, expect=1)
+                    self.assertRegex(done.stderr, "the copy needs ([34].[0-9] MiB|1 000 objects)")
+                    self.assertEqual(os.listdir(out), [])
+                    self.run_cli(*words, "--out", out, "--samples", 400)
+                finally:
+                    subprocess.run(["umount", str(out)], check=False)
+                    shutil.rmtree(self.dir / "source", ignore_errors=True)
 
     def test_a_closed_folder_is_an_error_before_any_work(self):
         out = self.dir / "closed"

@@ -63,11 +63,11 @@ class CifarWriter final : public ObjectWriter {
     return placement;
   }
 
-  Result<PublishedObject> publish(Durability durability) override {
+  Result<PublishedObject> publish(Durability durability, const Approval& approve) override {
     if (!writer_ || writer_->offset() != samples_ * kRecord)
       return make_error(Errc::internal,
                         fmt::format("'{}' is not whole: its plan says {} records", name_, samples_));
-    return writer_->publish(durability);
+    return writer_->publish(durability, approve);
   }
 
  private:

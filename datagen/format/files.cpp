@@ -38,9 +38,10 @@ class FileWriter final : public ObjectWriter {
     return Placement{0, file.bytes};
   }
 
-  Result<PublishedObject> publish(Durability durability) override {
+  Result<PublishedObject> publish(Durability durability, const Approval& approve) override {
     if (writer_ == nullptr)
       return make_error(Errc::internal, fmt::format("no sample for the file '{}'", name_));
+    if (approve) PENSTOCK_TRY(approve(object_));
     PENSTOCK_TRY(writer_->publish(durability));
     return object_;
   }

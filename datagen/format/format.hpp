@@ -50,6 +50,9 @@ struct PublishedObject {
   std::uint32_t crc32c = 0;  // of all of them
 };
 
+// Asked of an object that is written, before it gets its name: where it fails, none appears.
+using Approval = std::function<Result<void>(const PublishedObject& written)>;
+
 // Writes the samples of one object, in order: as many as its plan says. One thread.
 class ObjectWriter {
  public:
@@ -57,7 +60,8 @@ class ObjectWriter {
   // The sample's bytes are the caller's again when it returns. Those of known CRC32C are not read for the
   // object's.
   virtual Result<Placement> add(const SampleBytes& sample) = 0;
-  virtual Result<PublishedObject> publish(Durability durability) = 0;
+  // Without `approve` everything is approved.
+  virtual Result<PublishedObject> publish(Durability durability, const Approval& approve = {}) = 0;
 };
 
 // A configured format: immutable, any thread.

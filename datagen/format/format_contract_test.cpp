@@ -235,6 +235,31 @@ TEST_P(FormatContract, AnAbandonedObjectLeavesNothing) {
   EXPECT_FALSE(tier_->backend->open("abandoned.jpg").ok());
 }
 
+TEST_P(FormatContract, AnObjectIsApprovedBeforeItAppears) {
+  const Field& field = *fields().front();
+  const std::vector<Sample> samples = make_samples(field);
+  for (const bool approved : {false, true}) {
+    auto writer =
+        format_->create(*tier_->backend, {.name = "approved.jpg", .samples = 1, .fields = {&field, 1}});
+    ASSERT_TRUE(writer.ok());
+    ASSERT_TRUE(add(**writer, samples[7]).ok());
+    PublishedObject asked;
+    const auto made = (*writer)->publish(Durability::visible, [&](const PublishedObject& written) {
+      asked = written;
+      EXPECT_FALSE(tier_->backend->open("approved.jpg").ok());
+      return approved ? success() : Result<void>(make_error(Errc::corrupt, "not approved"));
+    });
+    EXPECT_EQ(tier_->backend->open("approved.jpg").ok(), approved);
+    ASSERT_EQ(made.ok(), approved);
+    if (!approved) {
+      EXPECT_EQ(made.error().code, Errc::corrupt);
+      continue;
+    }
+    EXPECT_EQ(asked.bytes, made->bytes);
+    EXPECT_EQ(asked.crc32c, made->crc32c);
+  }
+}
+
 TEST_P(FormatContract, AFullTierIsNoSpaceAndLeavesNothing) {
   auto full = open_tier(GetParam() == "posix" ? "posix:" + folder_ + ",capacity=1KiB"
                                               : "mem:format-full,capacity=1KiB");

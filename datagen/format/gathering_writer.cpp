@@ -59,10 +59,12 @@ Result<void> GatheringWriter::replace_draft(std::span<const std::byte> bytes) {
   return writer_->write_at(draft_.offset, bytes);
 }
 
-Result<PublishedObject> GatheringWriter::publish(Durability durability) {
+Result<PublishedObject> GatheringWriter::publish(Durability durability, const Approval& approve) {
   PENSTOCK_TRY(flush());
+  const PublishedObject written{offset_, crc32c_};
+  if (approve) PENSTOCK_TRY(approve(written));
   PENSTOCK_TRY(writer_->publish(durability));
-  return PublishedObject{offset_, crc32c_};
+  return written;
 }
 
 }  // namespace penstock

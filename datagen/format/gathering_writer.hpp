@@ -43,7 +43,7 @@ class GatheringWriter {
   Result<void> replace_draft(std::span<const std::byte> bytes);
 
   // Writes what is left and gives the object its name.
-  Result<PublishedObject> publish(Durability durability);
+  Result<PublishedObject> publish(Durability durability, const Approval& approve = {});
 
  private:
   struct Draft {

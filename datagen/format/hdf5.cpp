@@ -52,11 +52,11 @@ class Hdf5Writer final : public ObjectWriter {
     return placement;
   }
 
-  Result<PublishedObject> publish(Durability durability) override {
+  Result<PublishedObject> publish(Durability durability, const Approval& approve) override {
     PENSTOCK_TRY(arrays_.complete());
     if (arrays_.samples() > 1) PENSTOCK_TRY(append_others(nullptr));
     if (patched_) PENSTOCK_TRY(writer_->replace_draft(layout_->metadata()));
-    return writer_->publish(durability);
+    return writer_->publish(durability, approve);
   }
 
  private:

@@ -44,9 +44,9 @@ class NpyWriter final : public ObjectWriter {
     return placement;
   }
 
-  Result<PublishedObject> publish(Durability durability) override {
+  Result<PublishedObject> publish(Durability durability, const Approval& approve) override {
     PENSTOCK_TRY(arrays_.complete());
-    return writer_->publish(durability);
+    return writer_->publish(durability, approve);
   }
 
  private:

@@ -48,14 +48,14 @@ class NpzWriter final : public ObjectWriter {
     return placement;
   }
 
-  Result<PublishedObject> publish(Durability durability) override {
+  Result<PublishedObject> publish(Durability durability, const Approval& approve) override {
     PENSTOCK_TRY(arrays_.complete());
     if (arrays_.samples() > 1) {
       PENSTOCK_TRY(end_payload());
       PENSTOCK_TRY(write_arrays(nullptr, 1));
     }
     PENSTOCK_TRY(writer_->append(zip_directory(members_, writer_->offset())));
-    return writer_->publish(durability);
+    return writer_->publish(durability, approve);
   }
 
  private:

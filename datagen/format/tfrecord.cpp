@@ -97,7 +97,9 @@ class TfRecordWriter final : public ObjectWriter {
     return Placement{payload, sample.fields.front().bytes};
   }
 
-  Result<PublishedObject> publish(Durability durability) override { return writer_.publish(durability); }
+  Result<PublishedObject> publish(Durability durability, const Approval& approve) override {
+    return writer_.publish(durability, approve);
+  }
 
  private:
   // What is said about the sample comes before its bytes, so that a scan need not go behind them.

@@ -80,9 +80,9 @@ class TarWriter final : public ObjectWriter {
     return payload;
   }
 
-  Result<PublishedObject> publish(Durability durability) override {
+  Result<PublishedObject> publish(Durability durability, const Approval& approve) override {
     PENSTOCK_TRY(writer_.append(kZeros));
-    return writer_.publish(durability);
+    return writer_.publish(durability, approve);
   }
 
  private:
