@@ -10,6 +10,7 @@
 #include "datagen/generate_state.hpp"
 #include "datagen/scan.hpp"
 #include "io_backends/base/progress.hpp"
+#include "io_backends/base/shell_words.hpp"
 #include "results/environment.hpp"
 
 namespace penstock {
@@ -46,8 +47,8 @@ std::string how_to_finish(Tier& tier) {
   const auto begun = read_generation_state(*tier.backend);
   if (!begun.ok() || !begun->has_value()) return "";
   return fmt::format(
-      "is an unfinished data set of {} samples: 'penstock generate {} --out {} --resume' finishes it",
-      (*begun)->samples, (*begun)->recipe, tier.spec);
+      "is an unfinished data set of {} samples; to finish it: penstock generate {} --out {} --resume",
+      (*begun)->samples, (*begun)->recipe, shell_word(tier.spec));
 }
 
 Error no_manifest(Tier& tier, const OpenCorpus& how) {

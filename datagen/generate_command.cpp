@@ -18,6 +18,7 @@
 #include "datagen/manifest/manifest.hpp"
 #include "io_backends/base/command.hpp"
 #include "io_backends/base/progress.hpp"
+#include "io_backends/base/shell_words.hpp"
 #include "io_backends/base/units.hpp"
 #include "results/environment.hpp"
 #include "results/rank_figures.hpp"
@@ -152,16 +153,9 @@ std::string what_resume_keeps(const Generation& generation, const Generated& mad
 }
 
 std::string how_to_go_on(const CommandContext& context) {
-  std::string line;
-  for (const std::string& word : context.argv) {
-    if (word == "--resume") continue;
-    const bool plain = word.find_first_of(" '\"\\$&;|<>()*?#~`\t\n") == std::string::npos && !word.empty();
-    std::string quoted = word;
-    for (std::size_t at = 0; !plain && (at = quoted.find('\'', at)) != std::string::npos; at += 4)
-      quoted.replace(at, 1, "'\\''");
-    line += (line.empty() ? "" : " ") + (plain ? quoted : "'" + quoted + "'");
-  }
-  return line + " --resume";
+  std::vector<std::string> words(context.argv.begin(), context.argv.end());
+  std::erase(words, "--resume");
+  return shell_line(words) + " --resume";
 }
 
 Result<int> make_it(const CommandContext& context, const Generation& generation, Tier& tier) {

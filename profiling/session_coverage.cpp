@@ -94,17 +94,23 @@ class Tree {
   using Key = std::pair<std::string_view, std::uint32_t>;
   static Key key(const SessionImage& image, std::uint32_t pid) { return {image.host(), pid}; }
 
-  // Of those of that number the one that was begun last before the child.
+  // Of those of that number the one that was begun last before the child. A process may do its first I/O, and
+  // have its file begun, behind the end of a child: what counts is its own begin.
   std::optional<std::size_t> latest(const std::multimap<Key, std::size_t>& among, const Key& pid,
                                     std::size_t child) const {
-    const auto begun = [&](std::size_t i) { return processes_[i].first().header().begin.monotonic_ns; };
     std::optional<std::size_t> best;
     const auto [from, to] = among.equal_range(pid);
     for (auto at = from; at != to; ++at) {
-      if (at->second == child || begun(at->second) > begun(child)) continue;
-      if (!best || begun(at->second) > begun(*best)) best = at->second;
+      if (at->second == child || is_later(at->second, child)) continue;
+      if (!best || is_later(at->second, *best)) best = at->second;
     }
     return best;
+  }
+  bool is_later(std::size_t a, std::size_t b) const {
+    const penstock_session_header& one = processes_[a].first().header();
+    const penstock_session_header& other = processes_[b].first().header();
+    if (one.process_start != 0 && other.process_start != 0) return one.process_start > other.process_start;
+    return one.begin.monotonic_ns > other.begin.monotonic_ns;
   }
 
   const std::vector<SessionProcess>& processes_;

@@ -15,6 +15,7 @@
 #include "io_backends/base/command_line.hpp"
 #include "io_backends/base/interrupt.hpp"
 #include "io_backends/base/progress.hpp"
+#include "io_backends/base/shell_words.hpp"
 #include "io_backends/base/subprocess.hpp"
 #include "io_backends/base/whole_file.hpp"
 #include "results/sweep/launching.hpp"

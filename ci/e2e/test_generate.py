@@ -5,6 +5,7 @@ import json
 import os
 import pathlib
 import random
+import shlex
 import shutil
 import signal
 import subprocess
@@ -106,7 +107,7 @@ class Stopped(GenerateTest):
         many = 300 if penstock_cli.SANITIZED else 3000  # what takes long enough to be stopped in the middle
         self.generate("many", many)
         for name, code in ((signal.SIGINT, 130), (signal.SIGTERM, 143)):
-            out = self.dir / f"stopped-{code}"
+            out = self.dir / f"where it's stopped by {code}"
             process = self.start("generate", "imagenet", "--out", out, "--samples", many, *SMALL, "--threads", 1)
             self.wait_for_pictures(out, 30, process)
             process.send_signal(name)
@@ -123,7 +124,9 @@ class Stopped(GenerateTest):
                 self.assertIn(f"unfinished data set of {many} samples", told.stderr)
                 self.assertIn("--resume", told.stderr)
             # What was begun says the rest: seed, number and settings need not be said again.
-            record = self.records("generate", "imagenet", "--out", out, "--resume")[0]
+            words = told.stderr.strip().rpartition("to finish it: penstock ")[2]
+            self.assertEqual(shlex.split(words), ["generate", "imagenet", "--out", str(out), "--resume"], "a shell takes it as it stands")
+            record = self.records(*shlex.split(words))[0]
             self.assertGreaterEqual(record["parameters"]["samples_kept"], 25)
             self.assert_same_tree(out, self.dir / "many")
 

@@ -209,6 +209,16 @@ class Watched(penstock_cli.CliTest):
         for one, other in zip(rates[0]["samples"], rates[1]["samples"]):
             self.assertAlmostEqual(one / other, 1, delta=0.01)
 
+    def test_children_of_a_process_that_does_nothing_before_they_end(self):
+        (self.dir / "data").write_bytes(bytes(20_000_000))
+        (self.dir / "small").write_text("x\n")
+        # The subshell's own file begins behind the end of what it waited for: that is still its child.
+        self.run_cli("profile", "run", "-o", "s", "--", "bash", "-c", "for i in 1 2 3; do (cat data | wc -c; read x < small); done", expect=0)
+        session, *_ = self.report("s")
+        for way in ("rchar", "wchar"):
+            self.assertGreater(session["coverage"][way]["fraction"], 0.99, way)
+            self.assertLess(session["coverage"][way]["fraction"], 1.01, way)
+
     def test_a_killed_program_leaves_what_it_did(self):
         (self.dir / "data").write_bytes(bytes(300_000))
         self.run_cli("profile", "run", "-o", "s", "--", "sh", "-c", "cat data data | wc -c; read x < data; kill -KILL $$", expect=137)

@@ -184,8 +184,7 @@ Result<CommandLine> parse_command_line(const CommandInfo& command, std::span<con
     const auto found = on_line.find(word.key);
     if (found == on_line.end() || !found->second) given.push_back(std::move(word));
   }
-  PENSTOCK_ASSIGN(line.options,
-                  Options::parse(tables, given, fmt::format("option of 'penstock {}'", command.name)));
+  PENSTOCK_ASSIGN(line.options, Options::parse(tables, given, Options::kOnCommandLine));
   return line;
 }
 

@@ -31,7 +31,7 @@ Result<std::int64_t> parse_integer(std::string_view text) {
   const bool negative = text.starts_with('-');
   PENSTOCK_ASSIGN(const std::uint64_t count, parse_count(negative ? text.substr(1) : text));
   if (count > static_cast<std::uint64_t>(INT64_MAX))
-    return make_error(Errc::invalid_argument, fmt::format("'{}' is too large", text));
+    return make_error(Errc::invalid_argument, fmt::format("'{}' is too large: at most {}", text, INT64_MAX));
   const auto value = static_cast<std::int64_t>(count);
   return negative ? -value : value;
 }
@@ -39,8 +39,12 @@ Result<std::int64_t> parse_integer(std::string_view text) {
 Result<std::int64_t> as_signed(Result<std::uint64_t> bytes, std::string_view text) {
   if (!bytes.ok()) return std::move(bytes).error();
   if (*bytes > static_cast<std::uint64_t>(INT64_MAX))
-    return make_error(Errc::invalid_argument, fmt::format("'{}' is too large", text));
+    return make_error(Errc::invalid_argument, fmt::format("'{}' is too large: at most {}", text, INT64_MAX));
   return static_cast<std::int64_t>(*bytes);
+}
+
+std::string called(std::string_view option, std::string_view owner) {
+  return owner == Options::kOnCommandLine ? fmt::format("--{}", option) : fmt::format("{} '{}'", owner, option);
 }
 
 }  // namespace
@@ -62,7 +66,7 @@ Error unknown_name(std::string_view what, std::string_view word, const std::vect
 Result<void> Options::set(Value& value, std::string_view text, std::string_view owner) {
   const OptionSpec& spec = *value.spec;
   const auto refuse = [&](std::string_view why) {
-    return make_error(Errc::invalid_argument, fmt::format("{} '{}': {}", owner, spec.name, why));
+    return make_error(Errc::invalid_argument, fmt::format("{}: {}", called(spec.name, owner), why));
   };
   const auto take_integer = [&](Result<std::int64_t> parsed) -> Result<void> {
     if (!parsed.ok()) return refuse(parsed.error().what);
@@ -140,7 +144,7 @@ Result<Options> Options::parse(std::span<const OptionTable> tables, std::span<co
       return unknown_name(owner, word.key, valid);
     }
     if (found->given && !found->spec->repeated)
-      return make_error(Errc::invalid_argument, fmt::format("{} '{}' is given twice", owner, word.key));
+      return make_error(Errc::invalid_argument, fmt::format("{} is given twice", called(word.key, owner)));
     if (!found->given) found->texts.clear();
     found->given = true;
     PENSTOCK_TRY(options.set(*found, word.value, owner));

@@ -59,9 +59,11 @@ struct ResolvedOption {
 // and asserts. Immutable after parse; any thread.
 class Options {
  public:
+  static constexpr std::string_view kOnCommandLine = "--";
+
   // Checks every word against the tables: an unknown key is an error that names the nearest valid one and
   // lists them all; a bad value names the key and the owner ("tier option 'limit' of 'disk'": owner = "tier
-  // option").
+  // option"; those of a command line are called as they stand there, "--limit": owner = kOnCommandLine).
   static Result<Options> parse(std::span<const OptionTable> tables, std::span<const OptionWord> words,
                                std::string_view owner);
   static Result<Options> parse(OptionTable table, std::span<const OptionWord> words, std::string_view owner);

@@ -71,24 +71,4 @@ Result<void> check_launcher(const SweepSpec& spec) {
   return success();
 }
 
-std::string shell_word(const std::string& word) {
-  constexpr std::string_view kPlain =
-      "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-./=:,+@%";
-  if (!word.empty() && word.find_first_not_of(kPlain) == std::string::npos) return word;
-  std::string quoted = "'";
-  for (const char c : word) {
-    if (c == '\'')
-      quoted += "'\\''";
-    else
-      quoted += c;
-  }
-  return quoted + "'";
-}
-
-std::string shell_line(const std::vector<std::string>& words) {
-  std::vector<std::string> parts;
-  for (const std::string& word : words) parts.push_back(shell_word(word));
-  return fmt::format("{}", fmt::join(parts, " "));
-}
-
 }  // namespace penstock

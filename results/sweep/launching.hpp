@@ -17,8 +17,4 @@ std::vector<std::string> launcher_words(const SweepSpec& spec, const SweepCell& 
 // invalid_argument for a launcher with another word in braces, or that is given without ranks or nodes.
 Result<void> check_launcher(const SweepSpec& spec);
 
-// A line that a shell takes for these words.
-std::string shell_line(const std::vector<std::string>& words);
-std::string shell_word(const std::string& word);
-
 }  // namespace penstock

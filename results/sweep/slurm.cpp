@@ -7,9 +7,9 @@
 #include <cstdlib>
 #include <utility>
 
+#include "io_backends/base/shell_words.hpp"
 #include "io_backends/base/units.hpp"
 #include "results/sweep/child.hpp"
-#include "results/sweep/launching.hpp"
 
 namespace penstock {
 namespace {

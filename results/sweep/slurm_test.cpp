@@ -11,7 +11,6 @@
 #include "io_backends/base/interrupt.hpp"
 #include "io_backends/base/testing.hpp"
 #include "results/sweep/child.hpp"
-#include "results/sweep/launching.hpp"
 
 namespace penstock {
 namespace {
@@ -42,10 +41,6 @@ TEST(Slurm, TheScriptAsksForTheLargestCellAlone) {
         "#SBATCH --time=30\n", "#SBATCH --partition=p\n", "#SBATCH --account=a\n", "#SBATCH --constraint=x\n",
         "/out dir/sweep-s.log\"\n", "#SBATCH --output=\"/", "exec /bin/p sweep 'a b.yaml'\n"})
     EXPECT_NE(script.find(line), std::string::npos) << line << script;
-}
-
-TEST(Slurm, ShellWordsComeBack) {
-  EXPECT_EQ(shell_line({"a", "b c", "it's", "", "$x"}), "a 'b c' 'it'\\''s' '' '$x'");
 }
 
 // Programs that answer in Slurm's place.
