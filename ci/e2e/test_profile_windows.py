@@ -1,0 +1,182 @@
+#!/usr/bin/env python3
+"""Windows that a program cuts itself (penstock_profile_start and its kin): each holds what the program did in it, and between them nothing
+is lost."""
+
+import json
+import subprocess
+import sys
+import textwrap
+
+from penstock_cli import PENSTOCK, SANITIZED, main
+from profile_attach_case import LIBRARY, AttachTest
+
+
+class OwnCalls(AttachTest):
+    SCRIPT = textwrap.dedent("""
+        import ctypes, sys, threading
+        library, session, path, every = sys.argv[1:]
+        profile = ctypes.CDLL(library)
+        stop = threading.Event()
+        def read(count):
+            for _ in range(count):
+                with open(path, "rb", buffering=0) as file:
+                    assert file.read(4096) == b"x" * 4096
+        def go_on():
+            while not stop.is_set():
+                read(1)
+        session = session.encode() or None
+        if int(every):
+            assert profile.penstock_profile_every(int(every)) == 0
+            assert profile.penstock_profile_start(session, b"all") == 0
+            for step in range(10):
+                read(3)
+                profile.penstock_profile_step()
+            assert profile.penstock_profile_stop() == 0
+        else:
+            read(5)
+            for window in range(20):
+                assert profile.penstock_profile_start(session, b"window %d" % window) == 0
+                assert profile.penstock_profile_start(session, b"another") != 0
+                read(window)
+                assert profile.penstock_profile_stop() == 0
+                assert profile.penstock_profile_stop() != 0
+                read(2)
+            # Cut while others read.
+            others = [threading.Thread(target=go_on) for _ in range(3)]
+            for other in others: other.start()
+            for window in range(50):
+                assert profile.penstock_profile_start(session, b"busy") == 0
+                assert profile.penstock_profile_stop() == 0
+            stop.set()
+            for other in others: other.join()
+    """)
+
+    def run_script(self, every=0, preload=False):
+        if SANITIZED:
+            self.skipTest("Python has no sanitizer's runtime")
+        path = self.folder / "data"
+        path.write_bytes(b"x" * 5000)
+        session = self.folder / "s"
+        words = [sys.executable, "-c", self.SCRIPT, LIBRARY, "" if preload else session, path, every]
+        if preload:
+            words = [PENSTOCK, "profile", "run", "-o", session, "--", *words]
+        done = subprocess.run([*map(str, words)], capture_output=True, text=True, check=False)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        return session, path
+
+    def windows(self, session, path):
+        """Reads of the file, by each file of the session in order."""
+        reads = []
+        for image in sorted(session.glob("*.session"), key=lambda image: int(image.stem.split("-")[1])):
+            _, files = self.report(image)
+            reads.append(files[str(path)]["reads"] if str(path) in files else 0)
+        return reads
+
+    def test_windows(self):
+        session, path = self.run_script()
+        reads = self.windows(session, path)
+        self.assertEqual(reads[:20], list(range(20)))
+        self.assertEqual(len(reads), 70)
+
+    def test_windows_of_a_watched_program(self):
+        session, path = self.run_script(preload=True)
+        reads = self.windows(session, path)
+        self.assertEqual(reads[:40], ([5] + [count for window in range(20) for count in (window, 2)])[:40])  # then others come
+
+    def test_every_steps(self):
+        session, path = self.run_script(every=4)
+        self.assertEqual(self.windows(session, path), [12, 12, 6])
+        told = [json.loads(line) for line in self.profile("report", "--json", "--all", "--by", "window", session).stdout.splitlines()][1:]
+        self.assertEqual([(row["kind"], row["label"], row["begun"]) for row in told],
+                         [("window", "all", "window"), ("window", "steps 4 to 7", "window"), ("window", "steps 8 to 11", "window")])
+        self.assertIn("steps 4 to 7", self.profile("report", "--by", "window", session).stdout)
+
+    def test_windows_of_steps_while_others_read_ahead(self):
+        """As a loader does that prefetches: which reads are a window's, the program's own log says of each read's begin."""
+        if SANITIZED:
+            self.skipTest("Python has no sanitizer's runtime")
+        path, session, log = self.folder / "data", self.folder / "s", self.folder / "log"
+        path.write_bytes(bytes(1 << 20))
+        script = textwrap.dedent("""
+            import ctypes, json, os, queue, sys, threading, time
+            profile = ctypes.CDLL(sys.argv[1])
+            batches, stop, reads = queue.Queue(4), threading.Event(), []
+            def read_ahead():
+                file = os.open(sys.argv[3], os.O_RDONLY)
+                while not stop.is_set():
+                    for i in range(32):
+                        begin = time.time_ns()
+                        reads.append((begin, len(os.pread(file, 100 + i, 4096 * i))))
+                        time.sleep(0.0005)  # few begin in the moment that a cut takes
+                    batches.put(None)
+            threads = [threading.Thread(target=read_ahead) for _ in range(4)]
+            assert profile.penstock_profile_every(5) == 0
+            assert profile.penstock_profile_start(sys.argv[2].encode(), b"all") == 0
+            for thread in threads: thread.start()
+            cuts = []
+            for step in range(1, 61):
+                for _ in range(8): batches.get()
+                profile.penstock_profile_step()
+                if step % 5 == 0: cuts.append(time.time_ns())
+            stop.set()
+            while any(thread.is_alive() for thread in threads):
+                while not batches.empty(): batches.get()
+                time.sleep(0.001)
+            assert profile.penstock_profile_stop() == 0
+            json.dump({"reads": reads, "cuts": cuts}, open(sys.argv[4], "w"))
+        """)
+        done = subprocess.run([sys.executable, "-c", script, LIBRARY, session, path, log], capture_output=True, text=True, check=False)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        told = json.loads(log.read_text())
+        self.assertEqual(len(told["cuts"]), 12)
+        seen = []
+        for image in sorted(session.glob("*.session"), key=lambda image: int(image.stem.split("-")[1])):
+            _, files = self.report(image)
+            seen.append(files[str(path)]["bytes_read"] if str(path) in files else 0)
+        self.assertEqual(sum(seen), sum(size for _, size in told["reads"]), "none is lost between windows")
+        ends = [0, *told["cuts"], float("inf")]
+        logged = [sum(size for begin, size in told["reads"] if after <= begin < before) for after, before in zip(ends, ends[1:])]
+        self.assertEqual(len(seen), len(logged))
+        for window, own in list(zip(seen, logged))[:12]:
+            self.assertAlmostEqual(window, own, delta=0.02 * own)
+
+    def test_no_call_is_lost_between_windows(self):
+        if SANITIZED:
+            self.skipTest("the profiler watches builds without a sanitizer")
+        data = self.folder / "data"
+        data.mkdir()
+        script = self.folder / "cut.py"
+        script.write_text(textwrap.dedent("""
+            import ctypes, os, sys, threading
+            profile = ctypes.CDLL(sys.argv[1])
+            def read(path, out):
+                file = os.open(path, os.O_RDONLY)
+                for i in range(20000):
+                    assert len(os.pread(file, 1000, 0)) == 1000
+                os.close(file)
+            threads = [threading.Thread(target=read, args=(f"{sys.argv[2]}/{i}", i)) for i in range(3)]
+            for thread in threads: thread.start()
+            cuts = 0
+            while any(thread.is_alive() for thread in threads) and cuts < 200:
+                assert profile.penstock_profile_start(None, b"busy") == 0
+                assert profile.penstock_profile_stop() == 0
+                cuts += 1
+            for thread in threads: thread.join()
+            print(cuts)
+        """))
+        for i in range(3):
+            (data / str(i)).write_bytes(bytes(1000))
+        for extra in ([], ["--trace"]):
+            session = self.folder / f"s{len(extra)}"
+            done = subprocess.run([PENSTOCK, "profile", "run", *extra, "-o", session, "--", sys.executable, script, LIBRARY, data],
+                                  capture_output=True, text=True, check=False)
+            self.assertEqual(done.returncode, 0, done.stderr)
+            self.assertGreater(int(done.stdout), 3)
+            told, files = self.report(session)
+            self.assertEqual(told["problems"], [])
+            self.assertEqual([files[str(data / str(i))]["reads"] for i in range(3)], [20000] * 3)
+            self.assertEqual([files[str(data / str(i))]["opens"] for i in range(3)], [1] * 3)
+
+
+if __name__ == "__main__":
+    main()
