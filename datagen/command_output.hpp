@@ -1,4 +1,4 @@
-// What the commands of this room share: their --threads, how they name objects (printable), and JSON lines.
+// What the commands of this room share: their --threads, and JSON lines.
 #pragma once
 
 #include <cstdint>
@@ -7,7 +7,6 @@
 
 #include "io_backends/base/command.hpp"
 #include "io_backends/base/options.hpp"
-#include "io_backends/base/printable.hpp"  // IWYU pragma: export
 #include "results/record.hpp"
 
 namespace penstock {

@@ -4,6 +4,7 @@
 #include "datagen/codec/zstd_size.hpp"
 #include "datagen/command_output.hpp"
 #include "datagen/content.hpp"
+#include "io_backends/base/printable.hpp"
 #include "io_backends/base/units.hpp"
 #include "results/table.hpp"
 

@@ -9,6 +9,7 @@
 #include "datagen/corpus.hpp"
 #include "datagen/target_folder.hpp"
 #include "io_backends/base/command.hpp"
+#include "io_backends/base/printable.hpp"
 #include "io_backends/base/units.hpp"
 #include "results/table.hpp"
 

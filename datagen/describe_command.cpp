@@ -12,10 +12,11 @@
 #include "datagen/content.hpp"
 #include "datagen/corpus.hpp"
 #include "io_backends/base/command.hpp"
+#include "io_backends/base/histogram.hpp"
 #include "io_backends/base/interrupt.hpp"
+#include "io_backends/base/printable.hpp"
 #include "io_backends/base/progress.hpp"
 #include "io_backends/base/units.hpp"
-#include "io_backends/base/histogram.hpp"
 #include "results/table.hpp"
 
 namespace penstock {

@@ -13,6 +13,7 @@
 #include "datagen/manifest/manifest.hpp"
 #include "datagen/object_check.hpp"
 #include "io_backends/base/placement.hpp"
+#include "io_backends/base/printable.hpp"
 #include "io_backends/base/progress.hpp"
 #include "io_backends/base/units.hpp"
 #include "results/environment.hpp"

@@ -17,6 +17,7 @@
 #include "datagen/parallel.hpp"
 #include "io_backends/base/command.hpp"
 #include "io_backends/base/interrupt.hpp"
+#include "io_backends/base/printable.hpp"
 #include "io_backends/base/progress.hpp"
 #include "io_backends/base/units.hpp"
 #include "results/table.hpp"

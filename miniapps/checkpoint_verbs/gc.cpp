@@ -9,6 +9,7 @@
 
 #include "datagen/command_output.hpp"
 #include "io_backends/base/interrupt.hpp"
+#include "io_backends/base/printable.hpp"
 #include "io_backends/base/progress.hpp"
 #include "io_backends/base/units.hpp"
 #include "miniapps/checkpoint_verbs/bench_runs.hpp"

@@ -11,6 +11,7 @@
 
 #include "datagen/command_output.hpp"
 #include "datagen/target_folder.hpp"
+#include "io_backends/base/printable.hpp"
 #include "io_backends/base/progress.hpp"
 #include "io_backends/base/units.hpp"
 #include "miniapps/checkpoint/restart.hpp"

@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "datagen/command_output.hpp"
+#include "io_backends/base/printable.hpp"
 #include "io_backends/base/progress.hpp"
 #include "miniapps/checkpoint_verbs/bench_runs.hpp"
 

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "datagen/command_output.hpp"
+#include "io_backends/base/printable.hpp"
 #include "io_backends/base/progress.hpp"
 #include "io_backends/base/units.hpp"
 #include "miniapps/stage_verbs/verbs.hpp"
