@@ -114,6 +114,16 @@ TEST(ReadEngine, EveryRunGoesOnWithTheShuffle) {
   EXPECT_EQ(orders.size(), 3U);
 }
 
+TEST(ReadEngine, ALoneReadGoesByTheQueueWhereTheBackEndAsksForIt) {
+  for (const bool asked : {false, true}) {
+    Bench bench;
+    bench.backend.change_caps().queue_of_one = asked;
+    const ReadTally tally = bench.engine({})->run({.max_passes = 1});
+    EXPECT_EQ(tally.samples, kFiles);
+    EXPECT_EQ(bench.backend.queues(), asked ? 1 : 0);
+  }
+}
+
 TEST(ReadEngine, UsesNoMoreThreadsThanTheLapSays) {
   Bench bench;
   const auto engine = bench.engine({.most_threads = 4});

@@ -103,7 +103,7 @@ Result<void> ReadWorker::prepare() {
     decoder_ = std::make_unique<PictureDecoder>();
     PENSTOCK_ASSIGN(opener_, SampleOpener::make(work_.manifest->facts().codec));
   }
-  if (depth == 1) return success();
+  if (depth == 1 && (rounds_ || !work_.backend->caps().queue_of_one)) return success();
   PENSTOCK_ASSIGN(queue_, deep_queue(*work_.backend, depth));
   queue_->lend(memory_.first(depth * room));
   batch_.reserve(depth);
@@ -135,10 +135,10 @@ void ReadWorker::work(ReadRun& run, std::span<const std::unique_ptr<ReadWorker>>
 void ReadWorker::loop(ReadRun& run) {
   if (rounds_)
     loop_together(run);
-  else if (settings_.depth == 1)
-    loop_alone(run);
-  else
+  else if (queue_)
     loop_queue(run);
+  else
+    loop_alone(run);
 }
 
 void ReadWorker::reset() {

@@ -54,6 +54,11 @@ class ScriptedBackend final : public Backend, private Namespace {
     return length_hint;
   }
   Namespace& names() override { return *this; }
+  Result<std::unique_ptr<Queue>> queue(std::size_t depth) override {
+    queues_.fetch_add(1);
+    return Backend::queue(depth);
+  }
+  int queues() const { return queues_.load(); }
   MovedBytes moved_bytes() const override { return {.read = moved_.load(), .written = 0}; }
   std::optional<std::filesystem::path> native_path(std::string_view name) const override {
     return std::filesystem::path("/scripted") / name;
@@ -108,6 +113,7 @@ class ScriptedBackend final : public Backend, private Namespace {
   Result<std::uint64_t> free_bytes() override { return refuse(); }
 
   Caps caps_;
+  std::atomic<int> queues_ = 0;
   std::map<std::string, std::vector<std::byte>, std::less<>> objects_;
   std::set<std::string, std::less<>> failing_;
   std::atomic<std::uint64_t> moved_{0};

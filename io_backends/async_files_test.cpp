@@ -56,6 +56,12 @@ INSTANTIATE_TEST_SUITE_P(, AsyncFiles,
                                          Variant("libaio", ",direct=1")),
                          variant_name);
 
+// Of one direct read at a time the ring takes less of the processor; a buffered one it would only put off.
+TEST_P(AsyncFiles, LoneReadsGoByTheRingWhereTheyAreDirect) {
+  const auto& [name, options] = GetParam();
+  EXPECT_EQ(backend_->caps().queue_of_one, name == "uring" && options == ",direct=1");
+}
+
 // Reads all, `depth` at once, each to its place in `memory`; the outcomes by tag.
 std::map<std::uint64_t, Result<std::uint64_t>> read_all(Queue& queue, std::span<const Operation> operations) {
   std::map<std::uint64_t, Result<std::uint64_t>> done;

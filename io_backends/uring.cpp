@@ -131,6 +131,7 @@ class UringFiles final : public PosixFiles {
     Ring trial;
     const int failed = trial.set_up(1, sqpoll_);
     caps_.async = failed == 0;
+    caps_.queue_of_one = caps_.async && caps_.bypasses_cache;
     if (failed == 0) return;
     remark(std::string("io_uring is not to be had here (") + std::strerror(failed) +
            "): threads that block keep reads in flight instead");

@@ -45,13 +45,14 @@ constexpr bool syncs(Durability wanted) {
 
 // What a back end can do beyond the required operations.
 struct Caps {
-  unsigned threads = 0;      // the most that gain anything at once; 0: no limit
-  bool zero_copy = false;    // Reader::view works
-  bool collective = false;   // Reader::read_at_all works
-  bool write_at = false;     // Writer::write_at works
-  bool native_path = false;  // Backend::native_path gives a path that other programs can open
-  bool async = false;        // its own Queue keeps several operations in flight without threads
-  bool rename = false;       // Namespace::rename_noreplace is atomic
+  unsigned threads = 0;       // the most that gain anything at once; 0: no limit
+  bool zero_copy = false;     // Reader::view works
+  bool collective = false;    // Reader::read_at_all works
+  bool write_at = false;      // Writer::write_at works
+  bool native_path = false;   // Backend::native_path gives a path that other programs can open
+  bool async = false;         // its own Queue keeps several operations in flight without threads
+  bool queue_of_one = false;  // also a single operation at a time is cheaper through its Queue
+  bool rename = false;        // Namespace::rename_noreplace is atomic
   bool volatile_memory =
       false;  // holds its bytes in memory: nothing survives the machine, and nothing is ever cold
   bool bypasses_cache = false;  // its reads leave the page cache alone (direct I/O)

@@ -14,11 +14,12 @@ inline constexpr std::size_t kBufferAlignment = 4096;  // satisfies O_DIRECT on 
 // direct read of 128 KiB into small pages it may get 32. Buffers of as much ask for them.
 inline constexpr std::size_t kHugePage = std::size_t{2} << 20;
 
-// What a thread's buffer for reads of `bytes` should hold: where it matters, memory in huge pages. Costs that
-// much for each.
+// What a thread's buffer for reads of `bytes` should hold: where it matters, whole huge pages, since what is
+// left over behind the last whole one would be in small ones. Costs up to one of them more.
 constexpr std::size_t in_one_piece(std::size_t bytes) {
   constexpr std::size_t kLargeRead = std::size_t{64} << 10;
-  return bytes < kLargeRead || bytes > kHugePage ? bytes : kHugePage;
+  if (bytes < kLargeRead || bytes > PTRDIFF_MAX - kHugePage) return bytes;
+  return (bytes + kHugePage - 1) / kHugePage * kHugePage;
 }
 
 // The next multiple of kBufferAlignment; of what is more than 64 bits hold, the last.

@@ -23,7 +23,9 @@ TEST(Buffer, IsAlignedAndKeepsItsMemoryWhenItSuffices) {
 TEST(Buffer, LargeOnesBeginWithAHugePage) {
   EXPECT_EQ(in_one_piece(4096), 4096U);
   EXPECT_EQ(in_one_piece(std::size_t{128} << 10), kHugePage);
-  EXPECT_EQ(in_one_piece(kHugePage + 1), kHugePage + 1);
+  EXPECT_EQ(in_one_piece(kHugePage), kHugePage);
+  EXPECT_EQ(in_one_piece(kHugePage + 1), 2 * kHugePage);
+  EXPECT_EQ(in_one_piece(SIZE_MAX), SIZE_MAX);
   for (const std::size_t bytes : {kHugePage, kHugePage + 1, 3 * kHugePage}) {
     Buffer buffer(bytes);
     EXPECT_GE(buffer.capacity(), bytes);
