@@ -16,6 +16,7 @@ namespace {
 constexpr int kResamples = 400;
 constexpr double kLowest = 2.5;  // percent
 constexpr double kHighest = 97.5;
+constexpr double kMostError = 0.9;  // more would leave no time at all
 
 // The part of a read that no cache answers.
 double uncached(const ReadFile& file) {
@@ -70,7 +71,10 @@ class Advisor {
     return outcome;
   }
 
-  // From repeats drawn again and again, and from no overlap of the tiers at all to as much as there can be.
+  // From repeats drawn again and again, from no overlap of the tiers at all to as much as there can be, and
+  // from what is left where each tier is as much better or worse than measured as the noise of its repeats
+  // allows. Files are chosen by the very times that are judged by: sizes at which noise favours the fast tier
+  // are among them, so that errors of sizes are not taken to cancel each other.
   PredictedGain predict(const PolicyOutcome& outcome) const {
     const auto [slow, fast] = demands(outcome.chosen);
     const auto [all, none] = demands({});
@@ -88,8 +92,15 @@ class Advisor {
       lows.push_back(std::min(together, apart));
       highs.push_back(std::max(together, apart));
     }
-    gain.low = std::min(percentile(lows, kLowest), gain.gain);
-    gain.high = std::max(percentile(highs, kHighest), gain.gain);
+    const double slow_error = std::min(time_error(speeds_.slow), kMostError);
+    const double fast_error = std::min(time_error(speeds_.fast), kMostError);
+    const auto gain_at = [&](double side) {
+      const Times times{scaled(medians_.slow, 1 + side * slow_error),
+                        scaled(medians_.fast, 1 - side * fast_error)};
+      return epoch(all, none, times) / epoch(slow, fast, times) - 1;
+    };
+    gain.low = std::min({percentile(lows, kLowest), gain_at(-1), gain.gain});
+    gain.high = std::max({percentile(highs, kHighest), gain_at(1), gain.gain});
     gain.copy_s = copy_seconds(outcome.chosen);
     const double saved = gain.before_s - gain.after_s;
     if (saved > 0) gain.break_even_epochs = gain.copy_s / saved;

@@ -1,8 +1,10 @@
 #include "miniapps/staging/speed.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <limits>
+#include <numeric>
 
 #include "results/statistics.hpp"
 
@@ -11,6 +13,16 @@ namespace {
 
 constexpr int kHalvings = 60;
 constexpr double kShortest = 1e-12;  // seconds
+constexpr double kUnknownError = 0.1;
+constexpr double kMedianOverMean = 1.2533;  // of the errors of both, where samples are normal: sqrt(pi / 2)
+
+// Student's t below which lie 97.5%.
+double student_t(std::size_t freedom) {
+  constexpr std::array<double, 10> kFew{12.706, 4.303, 3.182, 2.776, 2.571,
+                                        2.447,  2.365, 2.306, 2.262, 2.228};
+  if (freedom <= kFew.size()) return kFew[freedom - 1];
+  return 1.96 + 2.5 / static_cast<double>(freedom);
+}
 
 }  // namespace
 
@@ -39,6 +51,32 @@ CellTimes median_times(const SpeedTable& table) {
     auto& row = times.emplace_back();
     for (const std::vector<double>& repeats : of_threads) row.push_back(median(repeats));
   }
+  return times;
+}
+
+double time_error(const SpeedTable& table) {
+  double squares = 0;
+  double part_of_mean = 0;  // of the variance of one repeat, what their mean has
+  std::size_t cells = 0;
+  std::size_t freedom = 0;
+  for (const auto& of_threads : table.read_s)
+    for (const std::vector<double>& repeats : of_threads) {
+      if (repeats.size() < 2) continue;
+      const auto count = static_cast<double>(repeats.size());
+      const double mean = std::max(std::accumulate(repeats.begin(), repeats.end(), 0.0) / count, kShortest);
+      for (const double one : repeats) squares += (one / mean - 1) * (one / mean - 1);
+      part_of_mean += 1 / count;
+      freedom += repeats.size() - 1;
+      ++cells;
+    }
+  if (cells == 0) return kUnknownError;
+  const double variance = squares / static_cast<double>(freedom) * part_of_mean / static_cast<double>(cells);
+  return student_t(freedom) * kMedianOverMean * std::sqrt(variance);
+}
+
+CellTimes scaled(CellTimes times, double factor) {
+  for (auto& row : times)
+    for (double& seconds : row) seconds *= factor;
   return times;
 }
 
