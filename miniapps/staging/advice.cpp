@@ -16,7 +16,6 @@ namespace {
 constexpr int kResamples = 400;
 constexpr double kLowest = 2.5;  // percent
 constexpr double kHighest = 97.5;
-constexpr double kMostError = 0.9;  // more would leave no time at all
 
 // The part of a read that no cache answers.
 double uncached(const ReadFile& file) {
@@ -92,11 +91,10 @@ class Advisor {
       lows.push_back(std::min(together, apart));
       highs.push_back(std::max(together, apart));
     }
-    const double slow_error = std::min(time_error(speeds_.slow), kMostError);
-    const double fast_error = std::min(time_error(speeds_.fast), kMostError);
+    const CellTimes slow_errors = time_errors(speeds_.slow);
+    const CellTimes fast_errors = time_errors(speeds_.fast);
     const auto gain_at = [&](double side) {
-      const Times times{scaled(medians_.slow, 1 + side * slow_error),
-                        scaled(medians_.fast, 1 - side * fast_error)};
+      const Times times{off_by(medians_.slow, slow_errors, side), off_by(medians_.fast, fast_errors, -side)};
       return epoch(all, none, times) / epoch(slow, fast, times) - 1;
     };
     gain.low = std::min({percentile(lows, kLowest), gain_at(-1), gain.gain});

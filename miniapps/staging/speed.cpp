@@ -54,29 +54,41 @@ CellTimes median_times(const SpeedTable& table) {
   return times;
 }
 
-double time_error(const SpeedTable& table) {
+CellTimes time_errors(const SpeedTable& table) {
+  CellTimes errors;  // at first the variance of one repeat, relative
   double squares = 0;
-  double part_of_mean = 0;  // of the variance of one repeat, what their mean has
-  std::size_t cells = 0;
   std::size_t freedom = 0;
-  for (const auto& of_threads : table.read_s)
+  for (const auto& of_threads : table.read_s) {
+    auto& row = errors.emplace_back();
     for (const std::vector<double>& repeats : of_threads) {
+      row.push_back(-1);
       if (repeats.size() < 2) continue;
-      const auto count = static_cast<double>(repeats.size());
-      const double mean = std::max(std::accumulate(repeats.begin(), repeats.end(), 0.0) / count, kShortest);
-      for (const double one : repeats) squares += (one / mean - 1) * (one / mean - 1);
-      part_of_mean += 1 / count;
+      const double sum = std::accumulate(repeats.begin(), repeats.end(), 0.0);
+      const double mean = std::max(sum / static_cast<double>(repeats.size()), kShortest);
+      double own = 0;
+      for (const double one : repeats) own += (one / mean - 1) * (one / mean - 1);
+      row.back() = own / static_cast<double>(repeats.size() - 1);
+      squares += own;
       freedom += repeats.size() - 1;
-      ++cells;
     }
-  if (cells == 0) return kUnknownError;
-  const double variance = squares / static_cast<double>(freedom) * part_of_mean / static_cast<double>(cells);
-  return student_t(freedom) * kMedianOverMean * std::sqrt(variance);
+  }
+  const double pooled = freedom == 0 ? 0 : squares / static_cast<double>(freedom);
+  for (std::size_t t = 0; t < errors.size(); ++t)
+    for (std::size_t k = 0; k < errors[t].size(); ++k) {
+      double& cell = errors[t][k];
+      const auto repeats = static_cast<double>(std::max<std::size_t>(table.read_s[t][k].size(), 1));
+      cell = freedom == 0
+                 ? kUnknownError
+                 : student_t(freedom) * kMedianOverMean * std::sqrt(std::max(cell, pooled) / repeats);
+    }
+  return errors;
 }
 
-CellTimes scaled(CellTimes times, double factor) {
-  for (auto& row : times)
-    for (double& seconds : row) seconds *= factor;
+CellTimes off_by(CellTimes times, const CellTimes& errors, double many) {
+  constexpr double kLeastLeft = 0.1;
+  for (std::size_t t = 0; t < times.size(); ++t)
+    for (std::size_t k = 0; k < times[t].size(); ++k)
+      times[t][k] *= std::max(1 + many * errors[t][k], kLeastLeft);
   return times;
 }
 
