@@ -140,7 +140,7 @@ Result<int> attach(const CommandContext& context, ProfileNouns nouns) {
 }  // namespace
 
 Result<int> profile_attach(const CommandContext& context, ProfileNouns nouns) {
-  const Result<int> code = attach(context, nouns);
+  Result<int> code = attach(context, nouns);
   if (code.ok() && interrupted())
     warn(fmt::format("process {} is attached nevertheless: 'penstock profile detach {}' ends it", nouns[0],
                      nouns[0]));

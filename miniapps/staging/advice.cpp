@@ -75,8 +75,12 @@ class Advisor {
   // allows. Files are chosen by the very times that are judged by: sizes at which noise favours the fast tier
   // are among them, so that errors of sizes are not taken to cancel each other.
   PredictedGain predict(const PolicyOutcome& outcome) const {
-    const auto [slow, fast] = demands(outcome.chosen);
-    const auto [all, none] = demands({});
+    const auto staged = demands(outcome.chosen);
+    const auto before = demands({});
+    const Demand& slow = staged.first;
+    const Demand& fast = staged.second;
+    const Demand& all = before.first;
+    const Demand& none = before.second;
     PredictedGain gain{
         .before_s = epoch(all, none, medians_), .after_s = outcome.after_s, .gain = outcome.gain};
     const RandomStream random(wishes_.seed, "staging gain");
