@@ -37,6 +37,7 @@ StagedState from_json(const Json& json) {
     copy.crc32c = static_cast<std::uint32_t>(crc);
     state.copied.emplace(name_of(one.at("name")), copy);
   }
+  state.unsure = json.value("unsure", true);
   return state;
 }
 
@@ -44,6 +45,11 @@ StagedState from_json(const Json& json) {
 
 bool StagedState::was_found(const std::string& name) const {
   return std::binary_search(found.begin(), found.end(), name);
+}
+
+void StagedState::forget_found(const std::string& name) {
+  const auto at = std::lower_bound(found.begin(), found.end(), name);
+  if (at != found.end() && *at == name) found.erase(at);
 }
 
 std::string staged_state_text(const StagedState& state) {
@@ -55,7 +61,8 @@ std::string staged_state_text(const StagedState& state) {
                              {"found", state.found},
                              {"folders", state.folders},
                              {"farms", state.farms},
-                             {"copied", std::move(copied)}});
+                             {"copied", std::move(copied)},
+                             {"unsure", state.unsure}});
 }
 
 Result<StagedState> parse_staged_state(std::string_view text, std::string_view where) {

@@ -13,7 +13,7 @@
 
 namespace penstock {
 
-// A copy that was read back and is right.
+// A copy that was given its name, and what it had to be.
 struct StagedCopy {
   std::uint64_t bytes = 0;
   std::uint32_t crc32c = 0;
@@ -22,13 +22,17 @@ struct StagedCopy {
 };
 
 struct StagedState {
-  std::string plan;                  // its id
-  std::vector<std::string> found{};  // files of the plan that were there before, sorted: never to be removed
-  std::vector<std::string> folders{};          // that were not, parents first
-  std::vector<std::string> farms{};            // absolute paths of link farms that were begun
-  std::map<std::string, StagedCopy> copied{};  // may lack some that are there: a killed process could not say
+  std::string plan;  // its id
+  // Files of the plan that are there and that nobody copied, sorted: never to be removed.
+  std::vector<std::string> found{};
+  std::vector<std::string> folders{};  // that were not, parents first
+  std::vector<std::string> farms{};    // absolute paths of link farms that were begun
+  std::map<std::string, StagedCopy> copied{};
+  // Copies may be there that `copied` lacks: an apply is at work, or was killed and could not say.
+  bool unsure = false;
 
   bool was_found(const std::string& name) const;
+  void forget_found(const std::string& name);  // it is gone: what comes there is ours
   bool operator==(const StagedState&) const = default;
 };
 

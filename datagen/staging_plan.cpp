@@ -128,6 +128,10 @@ Result<StagingPlan> parse_staging_plan(std::string_view text, std::string_view w
 
 Result<StagingPlan> load_staging_plan(const std::filesystem::path& path) {
   std::error_code failed;
+  if (std::filesystem::exists(path, failed) && !std::filesystem::is_regular_file(path, failed))
+    return make_error(
+        Errc::invalid_argument,
+        fmt::format("'{}' is no file: name the plan that 'penstock stage advise -o' wrote", path.native()));
   const std::uintmax_t size = std::filesystem::file_size(path, failed);
   if (failed) return errno_error(failed.value(), "cannot read the plan", path.native());
   if (size > kMostSealedObject) return no_good(path.native(), "is too large for a plan");

@@ -95,6 +95,7 @@ TEST(StagedState, ComesBackAsItWasWritten) {
   state.folders = {"a"};
   state.farms = {"/home/farm"};
   state.copied["a/1"] = {10, 0xdeadbeef};
+  state.unsure = true;
   const auto read = parse_staged_state(staged_state_text(state), "state");
   ASSERT_OK(read);
   EXPECT_EQ(*read, state);

@@ -164,7 +164,11 @@ const CommandInfo command_stage{
         "`stage\n"
         "revert PLAN` takes away the copies and the links, but nothing that somebody changed. Exit codes: 0 "
         "done,\n"
-        "also for the verdict \"don't stage\"; 1 some originals changed or some copies stay, 2 usage.",
+        "also for the verdict \"don't stage\"; 1 some originals changed, some copies stay, or it failed (no "
+        "such folder,\n"
+        "no room, a file in the way); 2 usage, or what is no plan. advise writes some 96 MiB to the fast "
+        "tier, a folder\n"
+        "that has to be there, and takes them away again.",
     .nouns = "VERB SESSION|PLAN...",
     .nouns_at_least = 1,
     .nouns_at_most = INT_MAX,

@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <cerrno>
 #include <charconv>
 #include <cstdio>
@@ -10,6 +11,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "io_backends/base/interrupt.hpp"
 #include "io_backends/base/progress.hpp"
 #include "profiling/attach/attach.hpp"
 #include "profiling/attach/target.hpp"
@@ -62,6 +64,25 @@ Result<fs::path> folder_for(const Target& target, const std::string& wanted) {
   return folder;
 }
 
+// We were told to stop, and the other process has done what it was asked for. False: it could not be taken
+// back.
+bool undo(const Target& target, const fs::path& folder) {
+  const std::atomic<bool> over{false};
+  const WorkOn to_the_end(over);
+  const auto detached = [&]() -> Result<Detached> {
+    PENSTOCK_ASSIGN(const Target now, Target::look(target.pid()));  // it has the library since then
+    return detach_from(now);
+  }();
+  if (!detached.ok()) {
+    warn(detached.error().message());
+    return false;
+  }
+  std::error_code failed;
+  fs::remove_all(folder, failed);  // it was empty
+  note(fmt::format("process {} was detached from again, and no session is left of it", target.pid()));
+  return true;
+}
+
 }  // namespace
 
 Result<int> parse_pid(const std::string& word) {
@@ -72,22 +93,26 @@ Result<int> parse_pid(const std::string& word) {
   return pid;
 }
 
-Result<int> profile_attach(const CommandContext& context, ProfileNouns nouns) {
+namespace {
+
+Result<int> attach(const CommandContext& context, ProfileNouns nouns) {
   PENSTOCK_ASSIGN(const int pid, one_pid(nouns, "attach"));
   PENSTOCK_ASSIGN(const Target target, Target::look(pid));
   if (const auto running = running_session(pid))
     return make_error(Errc::already_exists, fmt::format("process {} is watched already: its session is '{}'",
                                                         pid, fs::path(running->file).parent_path().string()));
   PENSTOCK_ASSIGN(const std::string library, profile_library());
-  PENSTOCK_ASSIGN(const fs::path folder, folder_for(target, context.options.text("output")));
   const bool trace = context.options.flag("trace");
   PENSTOCK_ASSIGN(const auto trace_limit, trace_limit_of(context.options));
+  PENSTOCK_ASSIGN(const fs::path folder, folder_for(target, context.options.text("output")));
   const Result<Attached> attached =
       attach_to(target, fs::weakly_canonical(library).string(), folder, {.on = trace, .limit = trace_limit});
   if (!attached.ok()) {
     ::rmdir(folder.c_str());  // nothing came of it, unless the process has begun a file there
     return attached.error();
   }
+  if (interrupted() && undo(target, folder))
+    return make_error(Errc::interrupted, fmt::format("process {} is not attached", pid));
   const SessionNote note{.command = command_of(pid),
                          .include = context.options.texts("include"),
                          .exclude = context.options.texts("exclude"),
@@ -110,6 +135,16 @@ Result<int> profile_attach(const CommandContext& context, ProfileNouns nouns) {
       pid, target.name(), attached->slots, attached->objects, milliseconds(attached->stopped)));
   print(fmt::format("its session is '{}'; 'penstock profile detach {}' ends it", folder.string(), pid));
   return 0;
+}
+
+}  // namespace
+
+Result<int> profile_attach(const CommandContext& context, ProfileNouns nouns) {
+  Result<int> code = attach(context, nouns);
+  if (code.ok() && interrupted())
+    warn(fmt::format("process {} is attached nevertheless: 'penstock profile detach {}' ends it", nouns[0],
+                     nouns[0]));
+  return code;
 }
 
 Result<int> profile_detach(const CommandContext& context, ProfileNouns nouns) {
@@ -137,7 +172,11 @@ Result<int> profile_detach(const CommandContext& context, ProfileNouns nouns) {
         pid, target.name(), detached.slots, detached.objects,
         detached.unloaded != 0 ? fmt::format(", {} went with their objects", detached.unloaded) : "",
         milliseconds(detached.stopped)));
-    print(fmt::format("'penstock profile report {}' shows what was seen", detached.folder));
+    std::error_code failed;
+    print(fs::is_directory(detached.folder, failed)
+              ? fmt::format("'penstock profile report {}' shows what was seen", detached.folder)
+              : fmt::format("its session '{}' was removed meanwhile: nothing is left of what was seen",
+                            detached.folder));
   }
   if (detached.unrestored != 0) {
     warn(fmt::format(

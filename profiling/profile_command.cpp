@@ -44,7 +44,8 @@ constexpr OptionSpec kOptions[] = {
     {.name = "trace-limit",
      .type = OptionType::size,
      .value = "SIZE",
-     .help = "of kept calls in a process's file (256MiB if not given, 0 for no limit): the oldest give way "
+     .help = "of kept calls in a process's file (256MiB if not given, at least 128KiB, 0 for no limit): the "
+             "oldest give way "
              "to the newest and are counted (also of attach)",
      .group = kRun,
      .at_least = 0},
@@ -100,7 +101,8 @@ constexpr OptionSpec kOptions[] = {
      .type = OptionType::integer,
      .value = "N",
      .fallback = "0",
-     .help = "of 127.0.0.1; 0: one that is free",
+     .help = "of 127.0.0.1, which alone is listened to; 0: one that is free. From another machine: ssh -L "
+             "PORT:127.0.0.1:PORT NODE",
      .group = kServe,
      .at_least = 0},
 };
@@ -152,6 +154,19 @@ const CommandInfo command_profile{
         {"penstock profile run -o session -- python train.py   # or 'attach PID -o session', while it runs",
          "penstock profile report session --by mount           # bytes, times and patterns, and the "
          "coverage"},
+    .notes =
+        "Exit codes: 'run' exits as COMMAND did. Else 0 done ('status': whether or not it is watched); 1 not "
+        "now: no\n"
+        "such process or session, another user's, stopped, under a debugger, watched already ('attach'), "
+        "watched by\n"
+        "nobody ('detach', 'trace', 'snapshot', 'serve', 'top'), no answer, or slots that hold something "
+        "else\n"
+        "('detach'); 2 wrong usage, or a program that takes no library (static, 32-bit, musl, in another "
+        "container);\n"
+        "77 a libc or a processor that cannot be attached to; 130 and 143 ended by Ctrl-C and SIGTERM "
+        "('attach' has\n"
+        "then detached again). serve listens to this machine alone; from your desk: ssh -L "
+        "PORT:127.0.0.1:PORT NODE.",
     .nouns = "VERB ...",
     .nouns_at_least = 1,
     .nouns_at_most = INT_MAX,

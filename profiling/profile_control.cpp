@@ -6,6 +6,7 @@
 #include <chrono>
 #include <cstdio>
 #include <filesystem>
+#include <fstream>
 #include <string_view>
 
 #include <nlohmann/json.hpp>
@@ -74,31 +75,58 @@ Json json_of(const RecordingProcess& process) {
 
 // --- status
 
+std::string kernel_name(int pid) {
+  std::string name;
+  std::ifstream in(fmt::format("/proc/{}/comm", pid));
+  std::getline(in, name);
+  return printable_path(name);
+}
+
 Result<void> say_pid(const CommandContext& context, const std::string& word) {
   PENSTOCK_ASSIGN(const int pid, parse_pid(word));
-  PENSTOCK_ASSIGN(const Target target, Target::look(pid));
   const Result<RecordingProcess> process = recording_process(pid);
+  const Result<Target> target = Target::look(pid);
+  // What cannot be attached to, as it is stopped or static, has a status all the same.
+  if (!process.ok() && !target.ok() && target.error().code != Errc::invalid_argument &&
+      target.error().code != Errc::busy)
+    return target.error();
+  const auto removed = process.ok() || !target.ok() ? std::nullopt : removed_session(*target);
+  const bool idle = !process.ok() && !removed && target.ok() && target->has_library();
   std::string how = "not watched";
   if (process.ok()) {
     how = begun_words(process->begun);
-  } else if (target.has_library()) {
+  } else if (removed) {
+    how = begun_words(removed->header.begun);
+  } else if (idle) {
     how = "not watched: the library is loaded and lies idle";
+  } else if (!target.ok()) {
+    how += "; " + target.error().message();
   }
-  const std::string folder = process.ok() ? fs::path(process->file).parent_path().string() : "";
+  const std::string folder = process.ok() ? fs::path(process->file).parent_path().string()
+                             : removed    ? fs::path(removed->file).parent_path().string()
+                                          : "";
   const bool trace = process.ok() && process->trace;
+  const std::string name = target.ok() ? target->name() : kernel_name(pid);
   if (context.output.json) {
     print_json(Json{{"pid", pid},
-                    {"name", target.name()},
-                    {"watched", process.ok()},
+                    {"name", name},
+                    {"watched", process.ok() || removed},
                     {"how", how},
                     {"session", folder},
+                    {"session_gone", removed.has_value()},
                     {"trace", trace},
                     {"trace_limit", process.ok() ? process->trace_bytes : 0},
                     {"since_ns", process.ok() ? process->since_ns : 0},
-                    {"library_loaded", target.has_library()}});
+                    {"library_loaded", idle || process.ok() || removed}});
+  } else if (removed) {
+    print(fmt::format("process {} ({}): {}, but its session '{}' is gone: what it does is written nowhere{}",
+                      pid, name, how, folder,
+                      removed->header.begun == PENSTOCK_BEGUN_PROCESS
+                          ? ""
+                          : fmt::format("; 'penstock profile detach {}' ends that", pid)));
   } else {
     print(fmt::format(
-        "process {} ({}): {}{}", pid, target.name(), how,
+        "process {} ({}): {}{}", pid, name, how,
         folder.empty() ? "" : fmt::format("; session '{}'{}", folder, trace ? ", every call is kept" : "")));
   }
   return success();

@@ -77,7 +77,9 @@ Result<Session> open_named_sessions(ProfileNouns nouns) {
   PENSTOCK_ASSIGN(Session session, open_session(paths));
   for (const std::string& noun : nouns) {
     const SessionNote told = read_note(noun);
-    if (!told.command.empty()) session.exit_codes.push_back(told.exit_code);
+    if (told.command.empty()) continue;
+    session.exit_codes.push_back(told.exit_code);
+    session.detached.push_back(told.exit_code < 0 ? told.ended : "");
   }
   for (const std::string& problem : session.problems) warn(problem);
   return session;

@@ -71,6 +71,7 @@ struct Session {
   std::vector<SessionProcess> processes;              // by begin
   std::vector<UnwatchedProgram> unwatched;
   std::vector<int> exit_codes;        // of what was run, as session.json says; -1: not known
+  std::vector<std::string> detached;  // beside each: when it was detached from, UTC; "" where it was not
   std::vector<std::string> problems;  // files that could not be read, and why
 };
 

@@ -304,7 +304,8 @@ enum penstock_event_kind {
   PENSTOCK_EVENT_MARK = 3,   // text: what the program or its user said
   PENSTOCK_EVENT_REAP =
       4,  // the child `pid` has ended and was waited for: its counters are now this process's, too
-  PENSTOCK_EVENT_WINDOW = 5  // this file is the process's window number `pid` (from 1), text: its label
+  // This file is the process's window number `pid` (from 1), text: its label. What is said last holds.
+  PENSTOCK_EVENT_WINDOW = 5
 };
 
 struct penstock_event {

@@ -239,6 +239,23 @@ void add_ancestors(RecordingProcess& process, const Inheritance& inheritance) {
   }
 }
 
+Error not_watched(int pid) {
+  const Result<Target> target = Target::look(pid);
+  if (!target.ok() &&
+      (target.error().code == Errc::not_found || target.error().code == Errc::permission_denied))
+    return target.error();
+  if (const auto removed = target.ok() ? removed_session(*target) : std::nullopt)
+    return make_error(Errc::not_found,
+                      fmt::format("process {} is watched, and its session '{}' is gone: what it does is "
+                                  "written nowhere{}",
+                                  pid, fs::path(removed->file).parent_path().string(),
+                                  removed->header.begun == PENSTOCK_BEGUN_PROCESS
+                                      ? ""
+                                      : fmt::format("; 'penstock profile detach {}' ends that", pid)));
+  return make_error(Errc::not_found,
+                    fmt::format("process {} is not watched: 'penstock profile attach {}' does it", pid, pid));
+}
+
 void sort_by_rank(std::vector<RecordingProcess>& processes) {
   const auto order = [](const RecordingProcess& process) {
     return std::tuple(process.rank < 0, process.rank, process.host, process.pid);
@@ -290,10 +307,7 @@ Result<SessionProcesses> session_processes(const fs::path& folder) {
 
 Result<RecordingProcess> recording_process(int pid) {
   const auto running = running_session(pid);
-  if (!running)
-    return make_error(Errc::not_found, fmt::format("process {} is not watched, or is another user's: "
-                                                   "'penstock profile attach {}' does it",
-                                                   pid, pid));
+  if (!running) return not_watched(pid);
   RecordingProcess process = described(running->header, running->file, this_host());
   process.here = true;  // its own mappings lead to the file, whatever it calls its machine
   return process;

@@ -41,7 +41,8 @@ struct SessionProcesses {
   std::vector<RecordingProcess> between_files;
 };
 Result<SessionProcesses> session_processes(const std::filesystem::path& folder);
-// not_found: nobody watches it, or it is another user's.
+// not_found: there is none of that number, nobody watches it, or its session was removed under it;
+// permission_denied: it is another user's.
 Result<RecordingProcess> recording_process(int pid);
 
 // Arms or disarms tracing: one word in the mapped header of its file, which its owner alone (and root) may

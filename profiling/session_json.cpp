@@ -200,6 +200,16 @@ void append_session_json(std::string& out, const Session& session, const Session
     out += session.exit_codes[i] < 0 ? "null" : std::to_string(session.exit_codes[i]);
   }
   out += "], ";
+  key(out, "detached");
+  out += '[';
+  for (std::size_t i = 0; i < session.detached.size(); ++i) {
+    out += i == 0 ? "" : ", ";
+    if (session.detached[i].empty())
+      out += "null";
+    else
+      append_json_text(out, session.detached[i]);
+  }
+  out += "], ";
   number(out, "files", summary.in.files);
   number(out, "directories", summary.in.directories);
   number(out, "bytes_read", all.bytes_read);

@@ -149,12 +149,15 @@ std::string missing_text(const Session& session, const SessionSummary& summary) 
   return text;
 }
 
-// How the programs ended that `profile run` began.
+// How the programs ended that `profile run` began, or were left that it attached to.
 std::string end_text(const Session& session, const SessionSummary& summary) {
   std::string text;
-  for (const int code : session.exit_codes) {
+  for (std::size_t i = 0; i < session.exit_codes.size(); ++i) {
+    const int code = session.exit_codes[i];
     std::string one = code < 0 ? std::string("nobody saw how") : fmt::format("exit code {}", code);
     if (code < 0 && summary.coverage.running_processes > 0) one = "not yet";
+    if (i < session.detached.size() && !session.detached[i].empty())
+      one = fmt::format("detached from at {}; what it did later is not in here", session.detached[i]);
     if (code > 128 && code <= 128 + 64)
       one += fmt::format(" (as by signal {}, {})", code - 128, ::strsignal(code - 128));
     text += (text.empty() ? "" : "; ") + one;

@@ -154,7 +154,7 @@ class Attach(AttachTest):
     def test_what_is_said(self):
         process, _ = self.busy()
         self.assertIn("not watched", self.profile("status", process.pid).stdout)
-        self.assertIn("nothing to end", self.profile("detach", process.pid, expect=2).stderr)
+        self.assertIn("nothing to end", self.profile("detach", process.pid, expect=1).stderr)
         self.profile("attach", process.pid, "-o", self.folder / "s")
         status = self.ask("status", process.pid)
         self.assertEqual((status["watched"], status["how"], status["session"]), (True, "attached", str(self.folder / "s")))
@@ -164,7 +164,7 @@ class Attach(AttachTest):
         self.assertIn(str(self.folder / "data" / "f0"), self.profile("top", "--once", "--all", process.pid).stdout)
         self.profile("detach", process.pid)
         self.assertIn("idle", self.profile("status", process.pid).stdout)
-        self.assertIn("nothing to end", self.profile("detach", process.pid, expect=2).stderr)
+        self.assertIn("nothing to end", self.profile("detach", process.pid, expect=1).stderr)
         self.profile("attach", process.pid, "-o", self.folder / "again")
         os.kill(process.pid, signal.SIGKILL)
         process.wait()
@@ -174,11 +174,78 @@ class Attach(AttachTest):
         self.assertIn("no process's number", self.profile("attach", "x", expect=2).stderr)
         self.profile("attach", expect=2)
 
+    def test_exit_codes(self):
+        process = self.start("sleep", "60")
+        begun(process)
+        for verb in ("snapshot", "serve", "trace on", "trace off"):
+            self.assertIn("not watched", self.profile(*verb.split(), process.pid, expect=1).stderr)
+        for verb in ("attach", "detach", "status", "snapshot", "serve", "trace on"):
+            self.assertIn("no process", self.profile(*verb.split(), 2 ** 22 + 1, expect=1).stderr)
+            self.profile(*verb.split(), expect=2)
+        done = subprocess.run([PENSTOCK, "profile", "--help"], capture_output=True, text=True, check=True)
+        self.assertIn("Exit codes", done.stdout)
+
+    def test_a_session_that_was_removed_under_it(self):
+        process, _ = self.busy()
+        session = self.folder / "s"
+        self.profile("attach", process.pid, "-o", session)
+        shutil.rmtree(session)
+        told = self.ask("status", process.pid)
+        self.assertEqual((told["watched"], told["how"], told["session_gone"], told["session"]), (True, "attached", True, str(session)))
+        said = self.profile("status", process.pid).stdout
+        self.assertIn(f"attached, but its session '{session}' is gone", said)
+        self.assertIn(f"penstock profile detach {process.pid}", said)
+        for verb in ("snapshot", "trace on"):
+            self.assertIn("is gone", self.profile(*verb.split(), process.pid, expect=1).stderr)
+        self.assertIn("removed meanwhile", self.profile("detach", process.pid).stdout)
+        self.assertIn("not watched", self.profile("status", process.pid).stdout)
+        self.assertTrue(self.tell(process, "quit").startswith("0 wrong"))
+
+    def test_a_report_says_when_it_was_detached_from(self):
+        process, _ = self.busy()
+        self.profile("attach", process.pid, "-o", self.folder / "s")
+        self.assertRegex(self.profile("report", self.folder / "s").stdout, "not yet")
+        self.profile("detach", process.pid)
+        self.assertTrue(self.tell(process, "quit").startswith("0 wrong"))
+        process.wait()
+        said = self.profile("report", self.folder / "s").stdout
+        self.assertRegex(said, r"detached from at \d{4}-\d\d-\d\dT")
+        self.assertNotIn("nobody saw how", said)
+        session, _ = self.report(self.folder / "s")
+        self.assertEqual(session["exit_codes"], [None])
+        self.assertRegex(session["detached"][0], r"^\d{4}-\d\d-\d\dT")
+
+    def test_stopped_by_ctrl_c_it_leaves_nothing_attached_without_a_word(self):
+        process, _ = self.busy()
+        stopped = 0
+        for i in range(24):
+            session = self.folder / f"c{i}"
+            attaching = subprocess.Popen([PENSTOCK, "profile", "attach", str(process.pid), "-o", str(session)], stdout=subprocess.PIPE,
+                                         stderr=subprocess.PIPE, text=True)
+            time.sleep(i * 0.0015)
+            attaching.send_signal(signal.SIGINT)
+            out, err = attaching.communicate(timeout=120)
+            watched = self.ask("status", process.pid)["watched"]
+            self.assertIn(attaching.returncode, (0, 130, -signal.SIGINT), err)
+            if attaching.returncode == 0:
+                self.assertTrue(watched)
+            elif watched:
+                self.assertIn("is attached nevertheless", err)
+            else:
+                stopped += 1
+                self.assertFalse(session.exists(), out + err)
+            if watched:
+                self.profile("detach", process.pid)
+        self.assertGreater(stopped, 0)
+        self.assertTrue(self.tell(process, "quit").startswith("0 wrong"))
+
     def test_what_cannot_be_attached_to(self):
         stopped = self.start("sleep", "60")
         os.kill(stopped.pid, signal.SIGSTOP)
         os.waitid(os.P_PID, stopped.pid, os.WSTOPPED)
-        self.assertIn("kill -CONT", self.profile("attach", stopped.pid, "-o", self.folder / "s", expect=2).stderr)
+        self.assertIn("kill -CONT", self.profile("attach", stopped.pid, "-o", self.folder / "s", expect=1).stderr)
+        self.assertIn("kill -CONT", self.profile("status", stopped.pid).stdout)
+        self.assertFalse(self.ask("status", stopped.pid)["watched"])
         if shutil.which("cc"):
             (self.folder / "m.c").write_text("#include <unistd.h>\nint main(void) { sleep(60); return 0; }\n")
             for flags, word in ((["-static"], "static"), (["-m32"], "32-bit")):
@@ -187,6 +254,7 @@ class Attach(AttachTest):
                     process = self.start(self.folder / "m")
                     time.sleep(0.1)
                     self.assertIn(word, self.profile("attach", process.pid, "-o", self.folder / "s", expect=2).stderr)
+                    self.assertIn("not watched", self.profile("status", process.pid).stdout)
                     self.end(process)
         self.assertFalse((self.folder / "s").exists())
         watched = self.start(PENSTOCK, "profile", "run", "-o", self.folder / "w", "--", "sleep", "60")
@@ -226,7 +294,8 @@ class Attach(AttachTest):
         done = subprocess.run([place / pathlib.Path(PENSTOCK).name, "profile", "attach", str(mine.pid), "-o", "/tmp/never"],
                               capture_output=True, text=True, check=False, user=65534, group=65534, env={**os.environ, "HOME": "/nonexistent"})
         self.assertEqual(done.returncode, 1, done.stderr)
-        self.assertIn("root", done.stderr)
+        self.assertIn(f"process {mine.pid} is root's: only root may watch it", done.stderr)
+        self.assertNotIn("attach to", done.stderr)
 
     PYTHON = textwrap.dedent("""
         import sys, threading

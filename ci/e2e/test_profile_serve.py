@@ -171,6 +171,17 @@ class Saved(ServeTest):
             self.assertEqual((status, body), (200, b""))
             self.assertGreater(int(headers["content-length"]), 0)
 
+    def test_who_waits_before_it_sends_a_body_is_told_to_go_on(self):
+        page = self.page
+        head = (f"POST /trace?seconds=0 HTTP/1.1\r\nHost: 127.0.0.1:{page.port}\r\nAuthorization: bearer {page.token}\r\n"
+                "Expect: 100-continue\r\nContent-Length: {}\r\n\r\n")
+        with page.connect(head.format(3).encode()) as s:
+            self.assertEqual(s.recv(4096), b"HTTP/1.1 100 Continue\r\n\r\n")
+            s.sendall(b"abc")
+            said = everything(s)
+        self.assertEqual(code(said), 200)
+        self.assertEqual(code(page.raw(head.format(5000).encode())), 413)
+
     def test_requests_have_bounds(self):
         page = self.page
         line = f"GET /live HTTP/1.1\r\nHost: 127.0.0.1:{page.port}\r\nAuthorization: Bearer {page.token}\r\n"

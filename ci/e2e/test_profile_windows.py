@@ -88,8 +88,39 @@ class OwnCalls(AttachTest):
         self.assertEqual(self.windows(session, path), [12, 12, 6])
         told = [json.loads(line) for line in self.profile("report", "--json", "--all", "--by", "window", session).stdout.splitlines()][1:]
         self.assertEqual([(row["kind"], row["label"], row["begun"]) for row in told],
-                         [("window", "all", "window"), ("window", "steps 4 to 7", "window"), ("window", "steps 8 to 11", "window")])
+                         [("window", "all", "window"), ("window", "steps 4 to 7", "window"), ("window", "steps 8 to 9", "window")])
         self.assertIn("steps 4 to 7", self.profile("report", "--by", "window", session).stdout)
+
+    STEPS = textwrap.dedent("""
+        import ctypes, os, sys
+        profile = ctypes.CDLL(sys.argv[1])
+        for step in range(int(sys.argv[2])):
+            open(sys.argv[3], "rb").read()
+            profile.penstock_profile_step()
+            if step == 4 and os.fork() == 0:
+                os._exit(0)
+        if sys.argv[4:] == ["kill"]:
+            os.kill(os.getpid(), 9)
+    """)
+
+    def labels(self, session, steps, *more):
+        if SANITIZED:
+            self.skipTest("Python has no sanitizer's runtime")
+        path = self.folder / "data"
+        path.write_bytes(b"x" * 5000)
+        words = [sys.executable, "-c", self.STEPS, LIBRARY, steps, path, *more]
+        # A shell and a program that tell no steps, and one that does.
+        subprocess.run([PENSTOCK, "profile", "run", "--every", "4", "-o", session, "--", "sh", "-c", 'cat "$1" && shift && "$@"; exit 0', "sh", str(path),
+                        *map(str, words)], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=True)
+        told = [json.loads(line) for line in self.profile("report", "--json", "--all", "--by", "window", session).stdout.splitlines()][1:]
+        return [(row["number"], row["label"]) for row in told if row["number"] or row["label"]]
+
+    def test_only_windows_with_steps_are_named_and_by_the_steps_that_they_have(self):
+        self.assertEqual(self.labels(self.folder / "a", 10), [(1, "steps 0 to 3"), (2, "steps 4 to 7"), (3, "steps 8 to 9")])
+        self.assertEqual(self.labels(self.folder / "b", 8), [(1, "steps 0 to 3"), (2, "steps 4 to 7"), (3, "after step 7")])
+        self.assertEqual(self.labels(self.folder / "c", 1), [(1, "step 0")])
+        self.assertEqual(self.labels(self.folder / "d", 0), [])
+        self.assertEqual(self.labels(self.folder / "e", 6, "kill"), [(1, "steps 0 to 3"), (2, "after step 3")])
 
     def test_windows_of_steps_while_others_read_ahead(self):
         """As a loader does that prefetches: which reads are a window's, the program's own log says of each read's begin."""

@@ -32,6 +32,7 @@ class Stage(penstock_cli.CliTest):
         super().setUp()
         self.dir = self.dir.resolve()
         self.corpus, self.fast = self.dir / "corpus", self.dir / "fast"
+        self.fast.mkdir()
         self.slow_tier, self.fast_tier = f"slow=posix:{self.corpus},{SLOWLY}", f"fast=posix:{self.fast},{FAST}"
         self.run_cli("generate", "malware", "--out", self.corpus, "--samples", SAMPLES, "--seed", 5, "--set", "median=80kB")
         self.files = {str(path.relative_to(self.corpus)): path.stat().st_size for path in self.corpus.rglob("*.bytes")}
@@ -118,7 +119,7 @@ class FromProfileToDecision(Stage):
         done = self.run_cli("stage", "advise", "session", "--slow", self.slow_tier, "--fast", self.fast_tier, "--capacity", "1GiB", *BRIEF)
         for word in ("read: 60 files", "as the program says", "slow: ", "fast: ", "policy", "first-come", "stage ", "-o PLAN"):
             self.assertIn(word, done.stdout)
-        self.assertEqual(self.left() if self.fast.exists() else [], [], "what was measured with is gone")
+        self.assertEqual(self.left(), [], "what was measured with is gone")
 
     def test_several_threads(self):
         self.session(threads=4)
@@ -178,10 +179,17 @@ class FromProfileToDecision(Stage):
         self.fails("advise", "session", *both, code=2, words=["--capacity"])
         self.fails("advise", *both, "--capacity", "1GiB", code=2, words=["SESSION"])
         self.fails("advise", "session", "--slow", self.dir, "--fast", self.fast, "--capacity", "1GiB", code=2, words=["lie in each other"])
+        for option, tier in (("--fast", f"fast=posix:{self.dir}/fsat,{FAST}"), ("--slow", self.dir / "crpus")):
+            words = {"--slow": self.slow_tier, "--fast": self.fast_tier, option: tier}
+            self.fails("advise", "session", *(word for pair in words.items() for word in pair), "--capacity", "1GiB", words=["no folder", option])
+        self.assertFalse((self.dir / "fsat").exists(), "a mistyped folder is not made")
         self.fails("stage", code=2, words=["advise"])
         self.fails("apply", "plan.json", "--capacity", "1GiB", code=2, words=["advise"])
         self.fails("apply", "one", "two", code=2, words=["'two'"])
         self.fails("apply", "none.json", words=["none.json"])
+        for verb in ("apply", "revert"):
+            for odd in ("/dev/null", self.dir):
+                self.fails(verb, odd, code=2, words=["is no file", odd])
         self.session()
         self.advise()
         text = (self.dir / "plan.json").read_text()
@@ -253,12 +261,24 @@ class Faults(Stage):
         self.assertEqual(self.left(), [])
         self.assertIn("nothing of this plan", self.run_cli("stage", "revert", "plan.json").stderr)
 
+    def test_what_was_in_the_way_and_is_taken_away_leaves_nothing_behind(self):
+        self.advise(capacity="1GiB")
+        last = max(self.planned())
+        (self.fast / last).parent.mkdir(parents=True, exist_ok=True)
+        (self.fast / last).write_bytes(b"mine")
+        self.fails("apply", "plan.json", words=[last, "take it away"])
+        (self.fast / last).unlink()
+        self.run_cli("stage", "apply", "plan.json")
+        self.assertEqual(self.staged(), set(self.planned()))
+        line, = self.records("stage", "revert", "plan.json")
+        self.assertEqual((line["removed"], line["found_before"], line["kept"]), (len(self.planned()), 0, []))
+        self.assertEqual([path for path in self.fast.rglob("*") if path.is_file()], [])
+
     def test_without_rights(self):
         if os.geteuid() != 0:
             self.skipTest("another user is needed")
         self.advise(capacity="1GiB")
         self.dir.chmod(0o755)
-        self.fast.mkdir(exist_ok=True)
         for word in (PENSTOCK, self.dir / "plan.json"):
             if subprocess.run(["test", "-r", word], user=65534, check=False).returncode != 0:
                 self.skipTest("the program cannot be run by another user here")
@@ -295,7 +315,7 @@ class Faults(Stage):
                 time.sleep(draw.uniform(0, 3.5))
                 process.kill()
                 process.communicate()
-                seen = self.staged() if self.fast.exists() else set()
+                seen = self.staged()
                 partly += 0 < len(seen) < len(files)
                 self.assertLessEqual(seen, files)
                 if draw.random() < 0.3:
@@ -304,7 +324,7 @@ class Faults(Stage):
                     self.assertEqual(self.staged(), files)
                     self.assertEqual(os.readlink(self.dir / "farm" / min(files)), str(self.fast / min(files)))
                 self.run_cli("stage", "revert", "plan.json")
-                self.assertEqual(self.left() if self.fast.exists() else [], [])
+                self.assertEqual(self.left(), [])
                 self.assertEqual(list(self.dir.glob("farm*")), [])
         self.assertGreater(partly, 0, "no kill came in the middle")
         self.run_cli("verify", self.corpus)

@@ -39,6 +39,16 @@ Result<std::vector<Tier>> open_both(const Options& options) {
   return tiers;
 }
 
+// A name that was mistyped is no folder to be made for what is measured.
+Result<void> check_folder(const Tier& tier, std::string_view option) {
+  const auto folder = tier.backend->native_path("");
+  std::error_code failed;
+  if (!folder || std::filesystem::is_directory(*folder, failed)) return success();
+  return make_error(Errc::not_found,
+                    fmt::format("there is no folder '{}', which --{} names: make it first, or mend the name",
+                                folder->native(), option));
+}
+
 PlannedTier planned(const Tier& tier) {
   return {.name = tier.name, .spec = tier.spec, .root = tier.root};
 }
@@ -95,6 +105,8 @@ Result<int> stage_advise(const CommandContext& context, StageNouns sessions) {
   const Options& options = context.options;
   PENSTOCK_ASSIGN(std::vector<Tier> tiers, open_both(options));
   PENSTOCK_ASSIGN(const AdviceWishes wishes, wishes_of(context));
+  PENSTOCK_TRY(check_folder(tiers[0], "slow"));
+  if (!options.given("speeds")) PENSTOCK_TRY(check_folder(tiers[1], "fast"));
   const std::vector<std::filesystem::path> paths(sessions.begin(), sessions.end());
   PENSTOCK_ASSIGN(const Session session, open_session(paths));
   for (const std::string& problem : session.problems) warn(problem);

@@ -70,10 +70,17 @@ class Advisor {
     return outcome;
   }
 
-  // From repeats drawn again and again, and from no overlap of the tiers at all to as much as there can be.
+  // From repeats drawn again and again, from no overlap of the tiers at all to as much as there can be, and
+  // from what is left where each tier is as much better or worse than measured as the noise of its repeats
+  // allows. Files are chosen by the very times that are judged by: sizes at which noise favours the fast tier
+  // are among them, so that errors of sizes are not taken to cancel each other.
   PredictedGain predict(const PolicyOutcome& outcome) const {
-    const auto [slow, fast] = demands(outcome.chosen);
-    const auto [all, none] = demands({});
+    const auto staged = demands(outcome.chosen);
+    const auto before = demands({});
+    const Demand& slow = staged.first;
+    const Demand& fast = staged.second;
+    const Demand& all = before.first;
+    const Demand& none = before.second;
     PredictedGain gain{
         .before_s = epoch(all, none, medians_), .after_s = outcome.after_s, .gain = outcome.gain};
     const RandomStream random(wishes_.seed, "staging gain");
@@ -88,8 +95,14 @@ class Advisor {
       lows.push_back(std::min(together, apart));
       highs.push_back(std::max(together, apart));
     }
-    gain.low = std::min(percentile(lows, kLowest), gain.gain);
-    gain.high = std::max(percentile(highs, kHighest), gain.gain);
+    const CellTimes slow_errors = time_errors(speeds_.slow);
+    const CellTimes fast_errors = time_errors(speeds_.fast);
+    const auto gain_at = [&](double side) {
+      const Times times{off_by(medians_.slow, slow_errors, side), off_by(medians_.fast, fast_errors, -side)};
+      return epoch(all, none, times) / epoch(slow, fast, times) - 1;
+    };
+    gain.low = std::min({percentile(lows, kLowest), gain_at(-1), gain.gain});
+    gain.high = std::max({percentile(highs, kHighest), gain_at(1), gain.gain});
     gain.copy_s = copy_seconds(outcome.chosen);
     const double saved = gain.before_s - gain.after_s;
     if (saved > 0) gain.break_even_epochs = gain.copy_s / saved;

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <random>
 #include <string>
 
 #include "io_backends/base/testing.hpp"
@@ -97,6 +98,40 @@ TEST(Advice, TheIntervalHoldsTheGainAndGrowsWithTheSpread) {
     return advice.plan.predicted.high - advice.plan.predicted.low;
   };
   EXPECT_GT(width(*wide), 3 * width(*narrow));
+}
+
+// Sizes at which noise favours one of them are always to be found among some.
+TEST(Advice, TwoTiersThatAreAlikeAreNotStagedBetween) {
+  for (const double noise : {0.01, 0.05, 0.2}) {
+    int staged = 0;
+    for (unsigned seed = 0; seed < 100; ++seed) {
+      std::mt19937 random(seed);
+      std::normal_distribution<double> draw(1, noise);
+      TierSpeeds alike{table_of(kLatency, kDisk), table_of(kLatency, kDisk)};
+      for (SpeedTable* const table : {&alike.slow, &alike.fast})
+        for (auto& of_threads : table->read_s)
+          for (std::vector<double>& repeats : of_threads)
+            for (double& seconds : repeats) seconds *= std::max(draw(random), 0.1);
+      staged += advise(malware(), alike, within(1U << 30U), UINT64_MAX)->plan.stage ? 1 : 0;
+    }
+    EXPECT_LE(staged, 3) << "of 100, with noise of " << noise;
+  }
+}
+
+TEST(Advice, OfOneRepeatAloneNothingSmallIsBelieved) {
+  const auto once = [](double latency_s) {
+    SpeedTable table = table_of(latency_s, kDisk);
+    for (auto& of_threads : table.read_s)
+      for (std::vector<double>& repeats : of_threads) repeats.resize(1);
+    return table;
+  };
+  const auto little =
+      advise(malware(), {once(kLatency), once(0.9 * kLatency)}, within(1U << 30U), UINT64_MAX);
+  ASSERT_OK(little);
+  EXPECT_FALSE(little->plan.stage);
+  const auto much = advise(malware(), {once(kLatency), once(0.1 * kLatency)}, within(1U << 30U), UINT64_MAX);
+  ASSERT_OK(much);
+  EXPECT_TRUE(much->plan.stage) << much->plan.reason;
 }
 
 TEST(Advice, CopyingHasPaidAfterSomeEpochs) {

@@ -94,18 +94,19 @@ class TierProbe {
  public:
   TierProbe(Tier& tier, const SpeedProbe& probe) : tier_(tier), probe_(probe) {}
 
-  Result<void> read_all(const std::vector<Part>& parts, SpeedTable& table) {
-    table.threads = probe_.threads;
-    for (const Part& part : parts) table.sizes.push_back(part.bytes);
-    table.read_s.assign(probe_.threads.size(), std::vector<std::vector<double>>(parts.size()));
-    // Repeats go round all cells, so that a slow minute is not one cell's.
-    for (std::size_t repeat = 0; repeat < probe_.repeats; ++repeat)
-      for (std::size_t t = 0; t < probe_.threads.size(); ++t)
-        for (std::size_t k = 0; k < parts.size(); ++k) {
-          say(parts[k], probe_.threads[t]);
-          PENSTOCK_ASSIGN(const double seconds, read_part(parts[k], probe_.threads[t]));
-          table.read_s[t][k].push_back(seconds);
-        }
+  // Once all sizes with all numbers of threads.
+  Result<void> read_round(const std::vector<Part>& parts, SpeedTable& table) {
+    if (table.threads.empty()) {
+      table.threads = probe_.threads;
+      for (const Part& part : parts) table.sizes.push_back(part.bytes);
+      table.read_s.assign(probe_.threads.size(), std::vector<std::vector<double>>(parts.size()));
+    }
+    for (std::size_t t = 0; t < probe_.threads.size(); ++t)
+      for (std::size_t k = 0; k < parts.size(); ++k) {
+        say(parts[k], probe_.threads[t]);
+        PENSTOCK_ASSIGN(const double seconds, read_part(parts[k], probe_.threads[t]));
+        table.read_s[t][k].push_back(seconds);
+      }
     return success();
   }
 
@@ -305,7 +306,6 @@ Result<TierSpeeds> probe_speeds(Tier& slow, Tier& fast, const SessionWork& work,
                       "all files that the session read are empty: there is nothing to stage");
   PENSTOCK_TRY(check_room(fast, parts));
   TierSpeeds speeds;
-  PENSTOCK_TRY(TierProbe(slow, probe).read_all(parts, speeds.slow));
   sweep_dead_probes(fast);
   ProbeFolder folder(fast);
   folder.occupy();
@@ -314,7 +314,13 @@ Result<TierSpeeds> probe_speeds(Tier& slow, Tier& fast, const SessionWork& work,
     PENSTOCK_ASSIGN(Part own, write_part(fast, folder, part, written.size(), probe, speeds.fast.write_s));
     written.push_back(std::move(own));
   }
-  PENSTOCK_TRY(TierProbe(fast, probe).read_all(written, speeds.fast));
+  // The tiers take turns, and each round is of all cells: a slow minute is neither one tier's nor one cell's.
+  TierProbe of_slow(slow, probe);
+  TierProbe of_fast(fast, probe);
+  for (std::size_t repeat = 0; repeat < probe.repeats; ++repeat) {
+    PENSTOCK_TRY(of_slow.read_round(parts, speeds.slow));
+    PENSTOCK_TRY(of_fast.read_round(written, speeds.fast));
+  }
   return speeds;
 }
 

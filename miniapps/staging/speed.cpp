@@ -1,8 +1,10 @@
 #include "miniapps/staging/speed.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <limits>
+#include <numeric>
 
 #include "results/statistics.hpp"
 
@@ -11,6 +13,16 @@ namespace {
 
 constexpr int kHalvings = 60;
 constexpr double kShortest = 1e-12;  // seconds
+constexpr double kUnknownError = 0.1;
+constexpr double kMedianOverMean = 1.2533;  // of the errors of both, where samples are normal: sqrt(pi / 2)
+
+// Student's t below which lie 97.5%.
+double student_t(std::size_t freedom) {
+  constexpr std::array<double, 10> kFew{12.706, 4.303, 3.182, 2.776, 2.571,
+                                        2.447,  2.365, 2.306, 2.262, 2.228};
+  if (freedom <= kFew.size()) return kFew[freedom - 1];
+  return 1.96 + 2.5 / static_cast<double>(freedom);
+}
 
 }  // namespace
 
@@ -39,6 +51,44 @@ CellTimes median_times(const SpeedTable& table) {
     auto& row = times.emplace_back();
     for (const std::vector<double>& repeats : of_threads) row.push_back(median(repeats));
   }
+  return times;
+}
+
+CellTimes time_errors(const SpeedTable& table) {
+  CellTimes errors;  // at first the variance of one repeat, relative
+  double squares = 0;
+  std::size_t freedom = 0;
+  for (const auto& of_threads : table.read_s) {
+    auto& row = errors.emplace_back();
+    for (const std::vector<double>& repeats : of_threads) {
+      row.push_back(-1);
+      if (repeats.size() < 2) continue;
+      const double sum = std::accumulate(repeats.begin(), repeats.end(), 0.0);
+      const double mean = std::max(sum / static_cast<double>(repeats.size()), kShortest);
+      double own = 0;
+      for (const double one : repeats) own += (one / mean - 1) * (one / mean - 1);
+      row.back() = own / static_cast<double>(repeats.size() - 1);
+      squares += own;
+      freedom += repeats.size() - 1;
+    }
+  }
+  const double pooled = freedom == 0 ? 0 : squares / static_cast<double>(freedom);
+  for (std::size_t t = 0; t < errors.size(); ++t)
+    for (std::size_t k = 0; k < errors[t].size(); ++k) {
+      double& cell = errors[t][k];
+      const auto repeats = static_cast<double>(std::max<std::size_t>(table.read_s[t][k].size(), 1));
+      cell = freedom == 0
+                 ? kUnknownError
+                 : student_t(freedom) * kMedianOverMean * std::sqrt(std::max(cell, pooled) / repeats);
+    }
+  return errors;
+}
+
+CellTimes off_by(CellTimes times, const CellTimes& errors, double many) {
+  constexpr double kLeastLeft = 0.1;
+  for (std::size_t t = 0; t < times.size(); ++t)
+    for (std::size_t k = 0; k < times[t].size(); ++k)
+      times[t][k] *= std::max(1 + many * errors[t][k], kLeastLeft);
   return times;
 }
 

@@ -47,6 +47,12 @@ CellTimes median_times(const SpeedTable& table);
 template <class Draw>
 CellTimes drawn_times(const SpeedTable& table, Draw draw);
 
+// How far each of a table's medians may be off, as a part of it, with 95% confidence: by how far the repeats
+// lie apart, of all cells, or of its own where those lie farther apart. 0.1 where no cell has two.
+CellTimes time_errors(const SpeedTable& table);
+// Each time longer by so many of its errors, but never by so much that nothing is left.
+CellTimes off_by(CellTimes times, const CellTimes& errors, double many);
+
 // Latency and bandwidth of a table with these threads: the line that fits best, relative to each time. Of one
 // size alone the latency is taken for 0.
 struct LineFit {

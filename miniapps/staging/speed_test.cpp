@@ -105,6 +105,22 @@ TEST(Speed, ThreadsForIsTheWayBackOfSeconds) {
   EXPECT_TRUE(std::isinf(work.threads_for(work.least_seconds() / 2)));
 }
 
+TEST(Speed, ErrorsComeFromHowFarRepeatsLieApart) {
+  SpeedTable table;
+  table.sizes = {1, 2, 3};
+  table.threads = {1};
+  table.read_s = {{{0.9, 1, 1.1}, {1.8, 2, 2.2}, {3, 3, 3}}};
+  const CellTimes even = time_errors(table);
+  const double pooled = 2.447 * 1.2533 * 0.1 * std::sqrt(2.0 / 3 / 3);
+  EXPECT_NEAR(even[0][2], pooled, 1e-4) << "one that happens to be alike is no better than the others";
+  EXPECT_NEAR(even[0][0], pooled * std::sqrt(1.5), 1e-4) << "its own are farther apart";
+  table.read_s = {{{1}, {2}, {3}}};
+  EXPECT_DOUBLE_EQ(time_errors(table)[0][1], 0.1) << "nobody knows";
+  const CellTimes times{{10, 20}};
+  EXPECT_EQ(off_by(times, {{0.1, 0.5}}, -1), (CellTimes{{9, 10}}));
+  EXPECT_EQ(off_by(times, {{0.1, 3}}, -1), (CellTimes{{9, 2}})) << "something is left";
+}
+
 TEST(Speed, DrawnTimesLieWithinTheRepeats) {
   SpeedTable table = table_of(0.01, 1e8, {1});
   table.read_s[0] = {{1, 3}, {2, 4}, {5, 5}};

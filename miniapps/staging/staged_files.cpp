@@ -89,19 +89,22 @@ class Apply {
         fast_(tiers.fast),
         state_(state),
         threads_(threads),
-        progress_(progress) {}
+        progress_(progress),
+        was_unsure_(state.unsure) {}
 
   Result<ApplyOutcome> run();
 
  private:
   Result<void> check_room();
   Result<void> make_folders();
-  Result<void> save_what_is_there();
+  Result<void> save_what_is_there(bool all_looked_at);
   Result<void> one(Buffer& buffer, const PlannedFile& file);
   Result<void> look_at_copy(Buffer& buffer, const PlannedFile& file, std::uint64_t bytes);
   Result<void> copy(Buffer& buffer, const PlannedFile& file);
   Result<std::uint32_t> write_copy(Buffer& buffer, const PlannedFile& file, bool& changed);
+  Result<void> forget_found(const PlannedFile& file);
   void keep(const PlannedFile& file, std::uint32_t crc);
+  void drop(const PlannedFile& file);
   void say_changed(const PlannedFile& file, const std::string& why);
 
   const StagingPlan& plan_;
@@ -110,7 +113,9 @@ class Apply {
   StagedState& state_;
   const unsigned threads_;
   const bool progress_;
-  std::mutex mutex_;  // of state_ and outcome_
+  const bool was_unsure_;
+  std::mutex mutex_;                 // of state_ and outcome_
+  std::atomic<bool> unsure_{false};  // a copy may be there of which we were told that it failed
   ApplyOutcome outcome_;
 };
 
@@ -141,15 +146,30 @@ Result<void> Apply::make_folders() {
 }
 
 // Also though we were asked to stop.
-Result<void> Apply::save_what_is_there() {
+Result<void> Apply::save_what_is_there(bool all_looked_at) {
+  state_.unsure = unsure_ || (was_unsure_ && !all_looked_at);
   const std::atomic<bool> over{false};
   const WorkOn to_the_end(over);
+  return save_staged_state(*fast_.backend, state_);
+}
+
+// What was found and is gone was taken away meanwhile. Written down before the copy is there, which a killed
+// process could not say.
+Result<void> Apply::forget_found(const PlannedFile& file) {
+  const std::lock_guard lock(mutex_);
+  if (!state_.was_found(file.name)) return success();
+  state_.forget_found(file.name);
   return save_staged_state(*fast_.backend, state_);
 }
 
 void Apply::keep(const PlannedFile& file, std::uint32_t crc) {
   const std::lock_guard lock(mutex_);
   state_.copied[file.name] = {file.bytes, crc};
+}
+
+void Apply::drop(const PlannedFile& file) {
+  const std::lock_guard lock(mutex_);
+  state_.copied.erase(file.name);
 }
 
 void Apply::say_changed(const PlannedFile& file, const std::string& why) {
@@ -166,8 +186,10 @@ Result<void> Apply::look_at_copy(Buffer& buffer, const PlannedFile& file, std::u
                     file.name, fast_.name, whose));
   };
   std::optional<std::uint32_t> wanted;
+  bool found = false;
   {
     const std::lock_guard lock(mutex_);
+    found = state_.was_found(file.name);
     if (const auto known = state_.copied.find(file.name); known != state_.copied.end())
       wanted = known->second.crc32c;
   }
@@ -177,7 +199,7 @@ Result<void> Apply::look_at_copy(Buffer& buffer, const PlannedFile& file, std::u
     PENSTOCK_ASSIGN(wanted, crc_of(slow_, file.name, bytes, buffer));
   }
   if (crc != *wanted) return other(" than the original");
-  if (!state_.was_found(file.name)) {
+  if (!found) {
     take_over(slow_, fast_, file.name);  // who was killed may not have come to it
     keep(file, crc);
   }
@@ -206,11 +228,15 @@ Result<std::uint32_t> Apply::write_copy(Buffer& buffer, const PlannedFile& file,
     changed = true;
     return make_error(Errc::corrupt, why);
   }
-  PENSTOCK_TRY(writer->publish(Durability::file_and_name, IfExists::fail));
+  if (auto published = writer->publish(Durability::file_and_name, IfExists::fail); !published.ok()) {
+    if (published.error().code != Errc::already_exists) unsure_ = true;
+    return std::move(published).error();
+  }
   return crc;
 }
 
 Result<void> Apply::copy(Buffer& buffer, const PlannedFile& file) {
+  PENSTOCK_TRY(forget_found(file));
   bool changed = false;
   const auto written = write_copy(buffer, file, changed);
   if (!written.ok() && changed) {
@@ -218,16 +244,18 @@ Result<void> Apply::copy(Buffer& buffer, const PlannedFile& file) {
     return success();
   }
   if (!written.ok()) return written.error();
+  keep(file, *written);
   take_over(slow_, fast_, file.name);
   PENSTOCK_ASSIGN(const std::uint32_t back, read_back(fast_, file.name, file.bytes, buffer));
   if (back != *written) {
-    if (const auto removed = fast_.backend->names().remove(file.name); !removed.ok())
+    if (const auto removed = fast_.backend->names().remove(file.name); removed.ok())
+      drop(file);
+    else
       warn(fmt::format("could not remove the wrong copy: {}", removed.error().message()));
     return make_error(Errc::corrupt,
                       fmt::format("'{}' came back from tier '{}' with other bytes than were written",
                                   file.name, fast_.name));
   }
-  keep(file, back);
   const std::lock_guard lock(mutex_);
   ++outcome_.copied;
   outcome_.bytes_copied += file.bytes;
@@ -247,6 +275,7 @@ Result<ApplyOutcome> Apply::run() {
   const auto start = std::chrono::steady_clock::now();
   PENSTOCK_TRY(check_room());
   const PrivateMode mode;
+  state_.unsure = true;  // as long as we are at work
   PENSTOCK_TRY(save_staged_state(*fast_.backend, state_));
   Result<void> done = make_folders();
   if (done.ok()) {
@@ -259,7 +288,7 @@ Result<ApplyOutcome> Apply::run() {
       return copied;
     });
   }
-  const Result<void> saved = save_what_is_there();
+  const Result<void> saved = save_what_is_there(done.ok() && outcome_.changed.empty());
   if (!done.ok() && done.error().code != Errc::interrupted) {
     Error error = std::move(done).error();
     error.what +=
@@ -278,6 +307,21 @@ Result<ApplyOutcome> Apply::run() {
 void add_folders_above(std::string_view name, std::set<std::string>& folders) {
   for (std::size_t slash = name.find('/'); slash != std::string_view::npos; slash = name.find('/', slash + 1))
     folders.emplace(name.substr(0, slash));
+}
+
+// What was found and was taken away since then is nobody's any more; what came since an apply said all that
+// it had copied is somebody else's.
+Result<StagedState> go_on(const StagingPlan& plan, StagedTiers& tiers, StagedState state) {
+  std::vector<std::string> found;
+  for (const PlannedFile& file : plan.files) {
+    if (state.copied.contains(file.name)) continue;
+    if (state.unsure && !state.was_found(file.name)) continue;
+    PENSTOCK_ASSIGN(const auto there, bytes_there(tiers.fast, file.name));
+    if (there) found.push_back(file.name);
+  }
+  std::sort(found.begin(), found.end());
+  state.found = std::move(found);
+  return state;
 }
 
 class Revert {
@@ -320,9 +364,14 @@ class Revert {
     return std::string("other bytes than the original, and nobody knows what was copied");
   }
 
+  // What was copied; and where an apply could not say what it copied, all that nobody found.
+  bool is_ours(const std::string& name) const {
+    return state_.copied.contains(name) || (state_.unsure && !state_.was_found(name));
+  }
+
   Result<void> one(Buffer& buffer, const PlannedFile& file) {
     PENSTOCK_ASSIGN(const auto there, bytes_there(fast_, file.name));
-    if (there && !state_.was_found(file.name)) {
+    if (there && is_ours(file.name)) {
       PENSTOCK_ASSIGN(const std::string why, difference(buffer, file, *there));
       if (why.empty()) PENSTOCK_TRY(fast_.backend->names().remove(file.name));
       const std::lock_guard lock(mutex_);
@@ -368,7 +417,8 @@ Result<StagedTiers> StagedTiers::open(const StagingPlan& plan) {
 
 Result<StagedState> begin_state(const StagingPlan& plan, StagedTiers& tiers) {
   auto begun = load_staged_state(*tiers.fast.backend, plan.id);
-  if (begun.ok() || begun.error().code != Errc::not_found) return begun;
+  if (begun.ok()) return go_on(plan, tiers, *std::move(begun));
+  if (begun.error().code != Errc::not_found) return begun;
   StagedState state;
   state.plan = plan.id;
   std::set<std::string> folders;

@@ -46,20 +46,20 @@ struct ApplyOutcome {
 Result<ApplyOutcome> apply_plan(const StagingPlan& plan, StagedTiers& tiers, StagedState& state,
                                 unsigned threads, bool progress);
 
-// As an earlier apply left it; else what lies on the tier now.
+// As an earlier apply left it, less what was found there and is gone; else what lies on the tier now.
 Result<StagedState> begin_state(const StagingPlan& plan, StagedTiers& tiers);
 
 struct RevertOutcome {
   std::uint64_t removed = 0;
   std::uint64_t bytes_removed = 0;
   std::uint64_t not_there = 0;
-  std::uint64_t found_before = 0;   // not ours: they stay
+  std::uint64_t found_before = 0;   // somebody else's: they stay
   std::vector<std::string> kept{};  // somebody changed them: they stay, and why
   bool complete = false;            // false: interrupted; the same call goes on
 };
 
-// Removes the copies that are what was copied, or where nobody could say that any more, what the originals
-// are; the folders that were made, as far as they are empty; and, when nothing is kept, the state.
+// Removes the copies that are what was copied, or where an apply was killed and could not say that, what the
+// originals are; the folders that were made, as far as they are empty; and, when nothing is kept, the state.
 Result<RevertOutcome> revert_plan(const StagingPlan& plan, StagedTiers& tiers, const StagedState& state,
                                   unsigned threads, bool progress);
 

@@ -208,6 +208,72 @@ TEST_F(StagedFiles, WhatWasThereWithOtherBytesIsNobodysToReplace) {
   EXPECT_ERRC(Errc::already_exists, apply(plan()), "is a folder");
 }
 
+// A file in the way, taken away by hand: what is copied there then is ours, and goes with the rest.
+TEST_F(StagedFiles, WhatWasInTheWayAndIsGoneIsNotFoundAnyMore) {
+  write(fast() / "top", "mine");
+  EXPECT_ERRC(Errc::already_exists, apply(plan()), "'top'");
+  fs::remove(fast() / "top");
+  ASSERT_OK(apply(plan()));
+  EXPECT_EQ(whole_copies(), 4U);
+  const auto reverted = revert(plan());
+  ASSERT_OK(reverted);
+  EXPECT_EQ(reverted->removed, 4U);
+  EXPECT_EQ(reverted->found_before, 0U);
+  expect_nothing_left();
+}
+
+TEST_F(StagedFiles, WhatWasInTheWayAndIsGoneIsOursAlsoIfApplyIsKilled) {
+  write(fast() / "top", "mine");
+  EXPECT_ERRC(Errc::already_exists, apply(plan()), "'top'");
+  fs::remove(fast() / "top");
+  {
+    const StagingPlan all = plan();
+    StagedTiers tiers = StagedTiers::open(all).value();
+    StagedState state = begin_state(all, tiers).value();
+    state.unsure = true;
+    ASSERT_OK(save_staged_state(*tiers.fast.backend, state));
+    write(fast() / "top", content("top"));  // the copy was given its name, and then it was killed
+  }
+  ASSERT_OK(revert(plan()));
+  expect_nothing_left();
+}
+
+// What an earlier version left of the same accident.
+TEST_F(StagedFiles, WhatWasCopiedIsOursWhateverWasFoundThere) {
+  const StagingPlan all = plan();
+  ASSERT_OK(apply(all));
+  {
+    StagedTiers tiers = StagedTiers::open(all).value();
+    StagedState state = load_staged_state(*tiers.fast.backend, all.id).value();
+    state.found = {"top"};
+    ASSERT_OK(save_staged_state(*tiers.fast.backend, state));
+  }
+  ASSERT_OK(revert(all));
+  expect_nothing_left();
+}
+
+// Once an apply has said all that it copied, a file that comes later is somebody else's, whatever is in it.
+TEST_F(StagedFiles, WhatSomebodyPutThereLaterStays) {
+  EXPECT_FALSE(apply(plan("", ",fail=write/top:eio@1")).ok());
+  ASSERT_FALSE(fs::exists(fast() / "top"));
+  write(fast() / "top", content("top"));
+  const auto again = apply(plan());
+  ASSERT_OK(again);
+  EXPECT_GE(again->already_there, 1U);
+  const auto reverted = revert(plan());
+  ASSERT_OK(reverted);
+  EXPECT_EQ(reverted->removed, 3U);
+  EXPECT_EQ(reverted->found_before, 1U);
+  EXPECT_EQ(text_of(fast() / "top"), content("top"));
+}
+
+TEST_F(StagedFiles, ACopyThatCouldNotBeReadBackIsOurs) {
+  EXPECT_FALSE(apply(plan("", ",fail=read/top:eio@1")).ok());
+  ASSERT_TRUE(fs::exists(fast() / "top"));
+  ASSERT_OK(revert(plan()));
+  expect_nothing_left();
+}
+
 TEST_F(StagedFiles, WhatSomebodyChangedIsNotRemoved) {
   ASSERT_OK(apply(plan()));
   std::string other = content("top");
@@ -236,6 +302,7 @@ TEST_F(StagedFiles, ACopyThatNobodyWroteDownIsHeldAgainstItsOriginal) {
   {
     StagedTiers tiers = StagedTiers::open(all).value();
     StagedState state = begin_state(all, tiers).value();
+    state.unsure = true;
     ASSERT_OK(save_staged_state(*tiers.fast.backend, state));  // and then it was killed
   }
   write(fast() / "a/1", content("a/1"));

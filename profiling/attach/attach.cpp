@@ -227,7 +227,7 @@ Result<Attached> attach_to(const Target& target, const std::string& library,
 Result<Detached> detach_from(const Target& target) {
   const auto not_attached = [&] {
     return make_error(
-        Errc::invalid_argument,
+        Errc::not_found,
         fmt::format("nobody has attached to process {}: there is nothing to end", target.pid()));
   };
   if (!target.has_library()) return not_attached();

@@ -35,7 +35,7 @@ struct Detached {
   std::string folder;
   std::chrono::nanoseconds stopped{0};
 };
-// invalid_argument where nobody has attached to it.
+// not_found where nobody has attached to it.
 Result<Detached> detach_from(const Target& target);
 
 }  // namespace penstock

@@ -69,7 +69,10 @@ Result<std::vector<TargetMapping>> read_mappings(pid_t pid) {
     one.executable = rights[2] == 'x';
     std::getline(words >> std::ws, one.path);
     constexpr std::string_view kDeleted = " (deleted)";
-    if (one.path.ends_with(kDeleted)) one.path.resize(one.path.size() - kDeleted.size());
+    if (one.path.ends_with(kDeleted)) {
+      one.path.resize(one.path.size() - kDeleted.size());
+      one.removed = true;
+    }
     all.push_back(std::move(one));
   }
   if (all.empty()) {
@@ -97,8 +100,17 @@ std::string user_name(uid_t uid) {
   return known != nullptr ? known->pw_name : fmt::format("user {}", uid);
 }
 
-Error not_attachable(pid_t pid, std::string_view why) {
-  return make_error(Errc::invalid_argument, fmt::format("cannot attach to process {}: {}", pid, why));
+Error not_attachable(pid_t pid, std::string_view why, Errc code = Errc::invalid_argument) {
+  return make_error(code, fmt::format("cannot attach to process {}: {}", pid, why));
+}
+
+bool is_running_session(const penstock_session_header& header, pid_t pid) {
+  return std::memcmp(header.magic, PENSTOCK_SESSION_MAGIC, sizeof header.magic) == 0 &&
+         header.state == PENSTOCK_RUNNING && header.pid == static_cast<std::uint32_t>(pid);
+}
+
+bool is_session_of(std::string_view path, pid_t pid) {
+  return path.ends_with(PENSTOCK_SESSION_SUFFIX) && last_part(path).starts_with(fmt::format("{}-", pid));
 }
 
 }  // namespace
@@ -111,8 +123,9 @@ Error not_traceable(pid_t pid, int sys_errno) {
     return errno_error(sys_errno, "cannot attach to process", std::to_string(pid));
   if (::geteuid() != 0 && owner != ::geteuid())
     return make_error(Errc::permission_denied,
-                      fmt::format("cannot attach to process {}: it is {}'s; do it as {}, or as root", pid,
-                                  user_name(owner), user_name(owner)));
+                      owner == 0 ? fmt::format("process {} is root's: only root may watch it", pid)
+                                 : fmt::format("process {} is {}'s: only {} and root may watch it", pid,
+                                               user_name(owner), user_name(owner)));
   if (const std::string tracer = status_of(pid, "TracerPid:"); !tracer.empty() && tracer != "0")
     return make_error(Errc::busy, fmt::format("cannot attach to process {}: process {} is tracing it (a "
                                               "debugger, strace); end that first",
@@ -154,7 +167,8 @@ Result<Target> Target::look(pid_t pid) {
   if (const std::string tracer = status_of(pid, "TracerPid:"); !tracer.empty() && tracer != "0")
     return not_traceable(pid, EPERM);
   if (state.starts_with("T") || state.starts_with("t"))
-    return not_attachable(pid, fmt::format("it is stopped; let it go on first ('kill -CONT {}')", pid));
+    return not_attachable(pid, fmt::format("it is stopped; let it go on first ('kill -CONT {}')", pid),
+                          Errc::busy);
   PENSTOCK_TRY(target.refresh());
   PENSTOCK_TRY(target.check_kind());
   return target;
@@ -259,9 +273,7 @@ std::vector<std::string> mapped_sessions(pid_t pid) {
   std::vector<std::string> files;
   if (!mappings.ok()) return files;
   for (const TargetMapping& one : *mappings)
-    if (one.path.ends_with(PENSTOCK_SESSION_SUFFIX) &&
-        last_part(one.path).starts_with(fmt::format("{}-", pid)) &&
-        std::find(files.begin(), files.end(), one.path) == files.end())
+    if (is_session_of(one.path, pid) && std::find(files.begin(), files.end(), one.path) == files.end())
       files.push_back(one.path);
   return files;
 }
@@ -271,8 +283,18 @@ std::optional<RunningSession> running_session(pid_t pid) {
     RunningSession found{.file = file};
     std::ifstream in(file, std::ios::binary);
     if (in.read(reinterpret_cast<char*>(&found.header), sizeof found.header) &&
-        std::memcmp(found.header.magic, PENSTOCK_SESSION_MAGIC, sizeof found.header.magic) == 0 &&
-        found.header.state == PENSTOCK_RUNNING && found.header.pid == static_cast<std::uint32_t>(pid))
+        is_running_session(found.header, pid))
+      return found;
+  }
+  return std::nullopt;
+}
+
+std::optional<RunningSession> removed_session(const Target& target) {
+  for (const TargetMapping& one : target.mappings()) {
+    if (!one.removed || one.offset != 0 || !is_session_of(one.path, target.pid())) continue;
+    RunningSession found{.file = one.path};
+    if (target.read(one.begin, &found.header, sizeof found.header) &&
+        is_running_session(found.header, target.pid()))
       return found;
   }
   return std::nullopt;

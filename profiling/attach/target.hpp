@@ -23,13 +23,14 @@ struct TargetMapping {
   bool executable = false;
   std::uint64_t offset = 0;  // in its file
   std::string path;          // "" for memory of no file; without " (deleted)"
+  bool removed = false;      // its file has that name no more
 };
 
 class Target {
  public:
   // not_found: no such process; permission_denied: another user's, or the system forbids it (with what to
-  // do); invalid_argument: one that takes no library (static, 32 bits, musl, another file system's root), or
-  // that is stopped or traced by somebody else.
+  // do); invalid_argument: one that takes no library (static, 32 bits, musl, another file system's root);
+  // busy: one that is stopped or traced by somebody else.
   static Result<Target> look(pid_t pid);
 
   pid_t pid() const { return pid_; }
@@ -73,6 +74,8 @@ struct RunningSession {
   penstock_session_header header{};
 };
 std::optional<RunningSession> running_session(pid_t pid);
+// Of a process that is watched and whose session was removed under it: the header, and which file it was.
+std::optional<RunningSession> removed_session(const Target& target);
 
 // Why the system does not let us trace it, and what to do about that.
 Error not_traceable(pid_t pid, int sys_errno);

@@ -11,6 +11,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <new>
 
 #include "profiling/interpose/asynchronous.hpp"
@@ -37,7 +38,14 @@ bool attached = false;    // from outside
 bool window_is_open = false;
 std::uint32_t windows = 0;  // so far
 std::uint64_t steps = 0;    // penstock_profile_step()
-std::uint64_t last_cut = ~std::uint64_t{0};
+std::atomic<std::uint64_t> last_cut = ~std::uint64_t{0};
+
+// Of the file that is written: steps of any thread, so that its window can be named when it ends.
+constexpr std::uint64_t kNoStep = ~std::uint64_t{0};
+std::atomic<std::uint64_t> first_step{kNoStep};
+std::atomic<std::uint64_t> steps_done{0};  // behind the last of them
+bool window_has_number = false;
+bool window_has_name = false;  // that the program gave it
 
 // One at a time, and no handler on top of it: one that does I/O would wait for us, and we for it.
 class Control {
@@ -86,7 +94,18 @@ bool is_running() noexcept {
 }
 
 void say_window(const char* label) noexcept {
-  add_event(PENSTOCK_EVENT_WINDOW, ++windows, label);
+  if (!window_has_number) {
+    ++windows;
+    window_has_number = true;
+  }
+  add_event(PENSTOCK_EVENT_WINDOW, windows, label);
+}
+
+// Nothing was said of it yet.
+void begin_window() noexcept {
+  window_has_number = window_has_name = false;
+  first_step.store(kNoStep, std::memory_order_relaxed);
+  steps_done.store(0, std::memory_order_relaxed);
 }
 
 // Recording begins in a process that goes on: nothing that was known of its descriptors and streams holds.
@@ -105,11 +124,13 @@ int begin_recording(const char* folder, penstock_begun begun, bool segments) noe
     return 0;
   });
   began_here = failed == 0;
+  begin_window();
   return failed;
 }
 
 int end_recording() noexcept {
   settle_asynchronous();
+  name_last_steps();
   const int failed = change([&]() -> int {
     stop_session();
     session.state.store(SessionState::off, std::memory_order_release);
@@ -125,12 +146,14 @@ int end_recording() noexcept {
 
 // One file ends, another begins, and no call is lost between them.
 int cut(penstock_begun begun) noexcept {
+  name_last_steps();
   return change([&]() -> int {
     char folder[sizeof(session.folder)];
     memcpy(folder, session.folder, sizeof(folder));
     const char* before = session.base;
     stop_session();
     const bool begins = begin_session(folder, begun, false, session.header);
+    begin_window();
     if (begins) {
       take_names_along(before);
     } else {
@@ -201,6 +224,7 @@ int start(const char* folder, const char* label) noexcept {
   }
   if (failed == 0) {
     window_is_open = true;
+    window_has_name = label != nullptr && *label != '\0';
     say_window(label);
   }
   return failed;
@@ -220,11 +244,16 @@ int stop() noexcept {
   return failed;
 }
 
-void say_steps(std::uint64_t first) noexcept {
-  char label[64];
-  snprintf(label, sizeof(label), "steps %llu to %llu", static_cast<unsigned long long>(first),
-           static_cast<unsigned long long>(first + steps_per_window - 1));
-  say_window(label);
+void note_step(std::uint64_t number) noexcept {
+  if (number == last_cut.load(std::memory_order_relaxed)) {
+    return;  // another accelerator's, of the step behind which the file was cut
+  }
+  std::uint64_t first = first_step.load(std::memory_order_relaxed);
+  while (number < first && !first_step.compare_exchange_weak(first, number, std::memory_order_relaxed)) {
+  }
+  std::uint64_t done = steps_done.load(std::memory_order_relaxed);
+  while (number >= done && !steps_done.compare_exchange_weak(done, number + 1, std::memory_order_relaxed)) {
+  }
 }
 
 void attach(penstock_request& request) noexcept {
@@ -290,25 +319,53 @@ void note_window_steps() noexcept {
   if (const char* every = getenv("PENSTOCK_PROFILE_EVERY"); every != nullptr) {
     steps_per_window = static_cast<std::uint32_t>(strtoul(every, nullptr, 10));
   }
-  if (steps_per_window != 0 && is_running()) {
-    say_steps(0);
+}
+
+// What a window had is known when it ends: the last one's steps may be fewer, and a program that tells none
+// has no windows.
+void name_last_steps() noexcept {
+  const std::uint64_t first = first_step.load(std::memory_order_relaxed);
+  const std::uint64_t done = steps_done.load(std::memory_order_relaxed);
+  if (steps_per_window == 0 || window_has_name || first == kNoStep || done <= first) {
+    return;
   }
+  char label[64];
+  if (done - first == 1) {
+    snprintf(label, sizeof(label), "step %llu", static_cast<unsigned long long>(first));
+  } else {
+    snprintf(label, sizeof(label), "steps %llu to %llu", static_cast<unsigned long long>(first),
+             static_cast<unsigned long long>(done - 1));
+  }
+  say_window(label);
 }
 
 void step_ended(std::uint64_t number) noexcept {
-  if (steps_per_window == 0 || (number + 1) % steps_per_window != 0 || !is_running()) {
+  if (steps_per_window == 0 || !is_running()) {
+    return;
+  }
+  note_step(number);
+  if ((number + 1) % steps_per_window != 0) {
     return;
   }
   const Control control;
-  if (number != last_cut && is_running() &&
-      cut(PENSTOCK_BEGUN_CALLED) == 0) {  // each accelerator has its step
-    last_cut = number;
-    say_steps(number + 1);
+  if (number == last_cut || !is_running()) {  // each accelerator has its step
+    return;
   }
+  const std::uint64_t before = last_cut;
+  last_cut = number;  // from here on it is the file's before
+  if (cut(PENSTOCK_BEGUN_CALLED) != 0) {
+    last_cut = before;
+    return;
+  }
+  char label[64];
+  snprintf(label, sizeof(label), "after step %llu", static_cast<unsigned long long>(number));
+  say_window(label);
 }
 
 void forget_parents_control() noexcept {
   control_lock.reset();
+  windows = 0;
+  begin_window();
 }
 
 void look_for_objects() noexcept {

@@ -12,6 +12,9 @@ void note_window_steps() noexcept;
 // In a fork's child.
 void forget_parents_control() noexcept;
 
+// The file that is written has the steps that were told since it began: says so in it. When it ends.
+void name_last_steps() noexcept;
+
 // Of steps that spans tell: the step of that number has ended.
 extern std::uint32_t steps_per_window;  // 0: no windows by steps
 void step_ended(std::uint64_t number) noexcept;

@@ -10,7 +10,7 @@
  *
  * and then `penstock profile report session`.
  *
- * All calls: from any thread, while other threads run; 0, or an errno value. They take tenths of a
+ * All calls: from any thread, while other threads run; 0, or an errno value. They take about a
  * millisecond, and must not be made from a signal's handler. In a program that links to none of this, the
  * declarations are weak: a function that is not there is null. */
 #ifndef PENSTOCK_PROFILE_H

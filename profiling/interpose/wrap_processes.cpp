@@ -32,6 +32,7 @@ void settle() noexcept {
   if (session.state.load(std::memory_order_acquire) == SessionState::running) {
     settle_streams();
     settle_asynchronous();
+    name_last_steps();
   }
 }
 

@@ -35,6 +35,21 @@ std::optional<std::uint64_t> number(std::string_view word) {
   return value;
 }
 
+// What stands behind the scheme, which is of any case (RFC 9110, 11.1); "" where it is another one.
+std::string_view bearer_of(std::string_view header) {
+  constexpr std::string_view kScheme = "bearer ";
+  const auto same = [](char sent, char wanted) {
+    return (sent >= 'A' && sent <= 'Z' ? static_cast<char>(sent - 'A' + 'a') : sent) == wanted;
+  };
+  if (header.size() < kScheme.size() ||
+      !std::equal(kScheme.begin(), kScheme.end(), header.begin(),
+                  [&](char wanted, char sent) { return same(sent, wanted); }))
+    return "";
+  header.remove_prefix(kScheme.size());
+  while (header.starts_with(' ')) header.remove_prefix(1);
+  return header;
+}
+
 // "0100007F:1F90", and with the words of an IPv6 address before it.
 class EndText {
  public:
@@ -72,9 +87,7 @@ bool same_secret(std::string_view one, std::string_view other) {
 }
 
 bool has_token(const HttpRequest& request, std::string_view token) {
-  constexpr std::string_view kBearer = "Bearer ";
-  if (const auto header = request.header("authorization"))
-    return header->starts_with(kBearer) && same_secret(header->substr(kBearer.size()), token);
+  if (const auto header = request.header("authorization")) return same_secret(bearer_of(*header), token);
   const auto parameter = request.parameter("token");
   return parameter && same_secret(*parameter, token);
 }

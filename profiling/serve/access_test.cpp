@@ -48,8 +48,15 @@ TEST(Access, ATokenComesInTheQueryOrInTheHeader) {
   EXPECT_TRUE(has_token(request, "secret"));
   request.query.clear();
   EXPECT_TRUE(has_token(request, "secret"));
-  request.headers.back().second = "secret";
-  EXPECT_FALSE(has_token(request, "secret"));
+  for (const char* const right : {"bearer secret", "BEARER secret", "bEARER   secret"}) {
+    request.headers.back().second = right;
+    EXPECT_TRUE(has_token(request, "secret")) << right;
+  }
+  for (const char* const wrong :
+       {"secret", "Bearer", "Bearer ", "Bearersecret", "Basic secret", "Bearer SECRET"}) {
+    request.headers.back().second = wrong;
+    EXPECT_FALSE(has_token(request, "secret")) << wrong;
+  }
 }
 
 TEST(Access, OtherNamesAndOtherPagesAreNotFromHere) {

@@ -129,7 +129,8 @@ std::string_view read_header(std::string_view line, HttpRequest& request) {
 // How long the body is, by what the headers say. A refusal, or nothing.
 std::optional<ParsedRequest> read_length(const HttpRequest& request, std::size_t& bytes) {
   if (request.header("transfer-encoding")) return refused(501, "chunked bodies are not read here");
-  if (request.header("expect")) return refused(417, "nothing that is expected is done here");
+  if (const auto expected = request.header("expect"); expected && lower(*expected) != "100-continue")
+    return refused(417, "nothing else than 100-continue is to be expected here");
   const std::optional<std::string_view> length = request.header("content-length");
   if (!length) return std::nullopt;
   if (length->empty() ||
@@ -196,7 +197,11 @@ ParsedRequest parse_request(std::string_view received) {
   std::size_t body = 0;
   if (const auto refusal = read_length(request, body)) return *refusal;
   const std::size_t begin = end + kEnd.size();
-  if (received.size() - begin < body) return {};
+  if (received.size() - begin < body) {
+    ParsedRequest part;
+    part.waits = version_1_1 && request.header("expect").has_value() && received.size() == begin;
+    return part;
+  }
   request.body = received.substr(begin, body);
   parsed.state = ParsedRequest::State::whole;
   return parsed;

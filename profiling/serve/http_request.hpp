@@ -31,6 +31,7 @@ struct ParsedRequest {
   State state = State::incomplete;
   int status = 0;           // of a refused one: 400, 413, 417, 431, 501 or 505
   std::string_view reason;  // likewise: a sentence, a literal
+  bool waits = false;       // an incomplete one: the client waits for "100 Continue" before it sends the body
   HttpRequest request;      // of a whole one
 };
 

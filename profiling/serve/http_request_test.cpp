@@ -1,5 +1,6 @@
 #include "profiling/serve/http_request.hpp"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <string>
@@ -77,8 +78,26 @@ TEST(HttpRequest, WhatIsNotExactlyOneIsRefused) {
     EXPECT_EQ(status_of(wrong), 400) << wrong;
   EXPECT_EQ(status_of("GET / HTTP/2.0\r\nHost: a\r\n\r\n"), 505);
   EXPECT_EQ(status_of("POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n"), 501);
-  EXPECT_EQ(status_of("POST / HTTP/1.1\r\nHost: a\r\nExpect: 100-continue\r\n\r\n"), 417);
+  EXPECT_EQ(status_of("POST / HTTP/1.1\r\nHost: a\r\nExpect: 200-ok\r\n\r\n"), 417);
   EXPECT_EQ(parse_request("GET / HTTP/1.0\r\n\r\n").state, State::whole);
+}
+
+// RFC 9110, 10.1.1: who waits is told to go on, unless it has sent already or will be refused anyway.
+TEST(HttpRequest, WhoWaitsToBeToldToGoOnIsKnown) {
+  const auto posting = [](std::string_view version, std::string_view expect, std::string_view length) {
+    return fmt::format("POST / HTTP/{}\r\nHost: a\r\nExpect: {}\r\nContent-Length: {}\r\n\r\n", version,
+                       expect, length);
+  };
+  for (const char* const expect : {"100-continue", "100-Continue"}) {
+    const ParsedRequest parsed = parse_request(posting("1.1", expect, "3"));
+    EXPECT_EQ(parsed.state, State::incomplete);
+    EXPECT_TRUE(parsed.waits);
+    EXPECT_FALSE(parse_request(posting("1.1", expect, "3") + "a").waits);
+    EXPECT_EQ(parse_request(posting("1.1", expect, "3") + "abc").state, State::whole);
+  }
+  EXPECT_FALSE(parse_request(posting("1.0", "100-continue", "3")).waits) << "it knows no such answer";
+  EXPECT_EQ(parse_request(posting("1.1", "100-continue", "0")).state, State::whole);
+  EXPECT_EQ(status_of(posting("1.1", "100-continue", "5000")), 413);
 }
 
 TEST(HttpRequest, HeadsAndBodiesHaveAnEnd) {

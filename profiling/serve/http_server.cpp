@@ -132,7 +132,14 @@ void HttpServer::receive(Connection& connection, const Answer& answer) {
   }
   connection.received.append(buffer.data(), static_cast<std::size_t>(got));
   const ParsedRequest parsed = parse_request(connection.received);
-  if (parsed.state == ParsedRequest::State::incomplete) return;
+  if (parsed.state == ParsedRequest::State::incomplete) {
+    constexpr std::string_view kGoOn = "HTTP/1.1 100 Continue\r\n\r\n";
+    // The first bytes of a connection: they have room, or it has gone.
+    if (parsed.waits && ::send(connection.fd.get(), kGoOn.data(), kGoOn.size(), MSG_NOSIGNAL) !=
+                            static_cast<ssize_t>(kGoOn.size()))
+      connection.state = Connection::State::over;
+    return;
+  }
   connection.received.clear();
   if (parsed.state == ParsedRequest::State::refused)
     return begin_answer(connection, plain_response(parsed.status, parsed.reason), false);
