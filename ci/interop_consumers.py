@@ -5,6 +5,7 @@ import functools
 import importlib
 import io
 import json
+import math
 import os
 import pathlib
 import re
@@ -12,6 +13,7 @@ import subprocess
 import sys
 import tempfile
 import zipfile
+import zlib
 
 PENSTOCK = os.environ.get("PENSTOCK", "penstock")
 SAMPLES = 60
@@ -279,7 +281,64 @@ def loaders(_):
     return "; ".join([f"every file's bytes are known ({counts})", *said.splitlines()])
 
 
-CONSUMERS = {f.__name__: f for f in (tensorflow, webdataset, h5py, numpy, pillow, torchvision, darshan, tensorboard, loaders)}
+DLIO = pathlib.Path(os.environ.get("PENSTOCK_DLIO", "build/dlio")).absolute()
+
+
+def trained_by_dlio(corpora, folder, form, files, samples_per_file):
+    """What the readers of dlio_benchmark, a program that trains with `folder`/train for one epoch, have read."""
+    scratch = pathlib.Path(tempfile.mkdtemp(dir=corpora.folder))
+    said = scratch / "read"
+    workload = {"framework": "tensorflow", "workflow.generate_data": False, "workflow.train": True, "workflow.evaluation": False,
+                "dataset.data_folder": folder, "dataset.format": form, "dataset.num_files_train": files, "dataset.num_files_eval": 0,
+                "dataset.num_subfolders_train": 0, "dataset.num_subfolders_eval": 0, "dataset.num_samples_per_file": samples_per_file,
+                "dataset.record_length": 20_000, "reader.data_loader": "tensorflow", "reader.read_threads": 1, "reader.batch_size": 4,
+                "train.epochs": 1, "train.computation_time": 0, "output.folder": scratch / "out"}
+    done = subprocess.run(
+        [DLIO / "bin" / "python", pathlib.Path(__file__).absolute().with_name("dlio_reads.py"), said, "workload=default",
+         *(f"++workload.{key}={value}" for key, value in workload.items()), f"hydra.run.dir={scratch / 'hydra'}"],
+        capture_output=True, text=True, cwd=scratch, env={**os.environ, "PYTHONDONTWRITEBYTECODE": "1"}, timeout=300)
+    check(done.returncode == 0, f"DLIO reading {form}: {(done.stderr or done.stdout)[-2000:]}")
+    return [json.loads(line) for line in said.read_text().splitlines()]
+
+
+def dlio(corpora):
+    """DLIO's own program and readers, over links in a folder `train` beside an empty `valid`: it lists both."""
+    if not (DLIO / "bin" / "dlio_benchmark").exists():
+        raise Skipped(f"no DLIO in {DLIO}: 'ci/interop dlio' fetches it")
+    said = []
+    for recipe, form, settings, suffix, samples, samples_per_file in (
+            ("unet3d", "npz", ("mean=20000",), ".npz", 12, 1), ("resnet50", "tfrecord", ("samples_per_file=8",), ".tfrecord", 24, 8),
+            ("cosmoflow", "tfrecord", ("mean=20000",), ".tfrecord", 12, 1), ("resnet50", "files", ("dirs=flat",), ".jpeg", 12, 1)):
+        made = objects(corpora.get(recipe, form, *settings, samples=samples), suffix)
+        folder = corpora.folder / f"dlio-{recipe}-{form}"
+        for name in ("train", "valid"):
+            (folder / name).mkdir(parents=True)
+        for path in made:
+            (folder / "train" / path.name).symlink_to(path)
+        read = trained_by_dlio(corpora, folder, suffix[1:], len(made), samples_per_file)
+        if suffix == ".npz":
+            payloads = [payload_of_array(path, "x") for path in made]
+        else:
+            alone = corpora.get(recipe, "files", *(s for s in settings if s.startswith("mean=") or s == "dirs=flat"), samples=samples)
+            payloads = [path.read_bytes() for path in objects(alone, "") if path.is_file()]
+        equal(sorted((one["bytes"], one["crc32"]) for one in read), sorted((len(data), zlib.crc32(data)) for data in payloads),
+              f"samples of {recipe} in {form} that DLIO has read")
+        equal(len(read), samples, f"samples of {recipe} in {form}")
+        equal({one["sides"] for one in read if "sides" in one}, {"tfrecord": set()}.get(form, {3}), f"sides of {recipe}'s arrays")
+        for one in read:
+            equal(one.get("size", math.isqrt(one["bytes"])), math.isqrt(one["bytes"]), f"size of a record of {recipe}")
+        said.append(f"{len(read)} of {recipe} in {suffix[1:]}")
+    return "every sample read once, with its bytes: " + ", ".join(said)
+
+
+def payload_of_array(path, name):
+    """The bytes of an array of an archive, behind the header of NumPy's format 1.0."""
+    with zipfile.ZipFile(path) as archive:
+        member = archive.read(f"{name}.npy")
+    return member[10 + int.from_bytes(member[8:10], "little"):]
+
+
+CONSUMERS = {f.__name__: f for f in (tensorflow, webdataset, h5py, numpy, pillow, torchvision, darshan, tensorboard, loaders, dlio)}
 
 
 def main():

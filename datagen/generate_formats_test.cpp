@@ -31,6 +31,10 @@ std::vector<Case> cases() {
   std::vector<Case> all{
       {"files", "cosmoflow", "files", {{"mean", "2kB"}}},
       {"tfrecord", "unet3d", "tfrecord", {{"mean", "2kB"}, {"samples_per_file", "3"}}},
+      {"tfrecord_of_dlio",
+       "cosmoflow",
+       "tfrecord",
+       {{"mean", "2kB"}, {"samples_per_file", "3"}, {"features", "dlio"}}},
       {"webdataset", "unet3d", "webdataset", {{"mean", "2kB"}, {"samples_per_file", "3"}}},
       {"npy", "cifar10", "npy", {{"samples_per_file", "3"}}},
       {"npy_of_one", "cosmoflow", "npy", {{"mean", "2kB"}, {"samples_per_file", "1"}}},

@@ -159,6 +159,30 @@ TEST_F(Npz, SamplesThatVaryAreRanges) {
   EXPECT_TRUE(content(appending, "v.npz") == content(backend_, "v.npz"));
 }
 
+TEST_F(Npz, ALengthMayHaveSidesOfOneBehindIt) {
+  const std::vector<Field> fields{
+      {.name = "x", .codec = "raw", .extension = ".npy", .varies = true, .ones = 2},
+      {.name = "y", .codec = "raw", .extension = ".npy", .element = Element::i64, .shape = {1}}};
+  const auto samples = test_samples(fields, 4);  // of 0, 13, 26 and 10 bytes
+  for (const std::size_t i : {0U, 2U}) {
+    const auto made =
+        make_object(backend_, *format_of("npz", kOne), "one.npz", fields, std::span(samples).subspan(i, 1));
+    ASSERT_OK(made);
+    const std::string text = text_of(content(backend_, "one.npz"));
+    EXPECT_NE(text.find(i == 0 ? "(0, 1, 1)" : "(26, 1, 1)"), std::string::npos);
+    EXPECT_NE(text.find("'shape': (1,)"), std::string::npos);
+    const auto scanned = scan_object(backend_, *format_of("npz"), "one.npz");
+    ASSERT_OK(scanned);
+    ASSERT_EQ(scanned->size(), 1U);
+    EXPECT_EQ((*scanned)[0].placement.offset, made->placed[0].offset);
+    EXPECT_EQ((*scanned)[0].placement.length, samples[i].fields[0].size());
+  }
+  // Several lie one behind another in a row.
+  ASSERT_OK(make_object(backend_, *format_of("npz"), "all.npz", fields, samples));
+  EXPECT_NE(text_of(content(backend_, "all.npz")).find("'shape': (49,)"), std::string::npos);
+  EXPECT_EQ(scan_object(backend_, *format_of("npz"), "all.npz")->size(), 4U);
+}
+
 TEST_F(Npz, RefusesNamesThatCollide) {
   const std::vector<Field> twice{kJpeg,
                                  {.name = "image_offsets", .codec = "raw", .extension = ".bin", .shape = {}}};

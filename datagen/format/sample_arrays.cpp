@@ -132,10 +132,12 @@ std::vector<ArrayPlan> SampleArrays::plans() const {
                     .shape = field.shape,
                     .field = f,
                     .one_chunk = field.one_chunk && !field.varies};
-    if (field.varies)
-      array.shape = {lengths_[f] / element_bytes(field.element)};
-    else if (stacked_)
+    if (field.varies) {
+      array.shape.assign(1 + (stacked_ ? 0 : field.ones), 1);
+      array.shape.front() = lengths_[f] / element_bytes(field.element);
+    } else if (stacked_) {
       array.shape.insert(array.shape.begin(), samples_);
+    }
     arrays.push_back(std::move(array));
     if (field.varies && stacked_)
       arrays.push_back({.name = fmt::format("{}{}", field.name, kOffsetsSuffix),

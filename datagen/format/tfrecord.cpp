@@ -1,9 +1,10 @@
 // Format: TFRecord shards of tf.Example records, with the features of TensorFlow's own ImageNet script where
-// samples are pictures. docs/formats.md says which.
+// samples are pictures, or those that DLIO reads. docs/formats.md says which.
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <memory>
 #include <optional>
 #include <string>
@@ -32,6 +33,12 @@ namespace {
 constexpr OptionSpec kOptions[] = {kDirsOption,
                                    kShardsOption,
                                    kSamplesPerFileOption,
+                                   {.name = "features",
+                                    .type = OptionType::choice,
+                                    .value = "tf|dlio",
+                                    .fallback = "tf",
+                                    .help = "names in a record: of TensorFlow's ImageNet script, or "
+                                            "image and size, which DLIO reads"},
                                    {.name = "compression",
                                     .type = OptionType::choice,
                                     .value = "none|gzip",
@@ -42,6 +49,13 @@ constexpr std::string_view kImage = "image";
 
 bool is_image(const Field& field) {
   return field.name == kImage && (field.codec == "jpeg" || field.codec == "png" || field.codec == "raw");
+}
+
+// What DLIO asks of a record: the payload, and the side of the square that it is to it.
+constexpr std::string_view kSize = "size";
+
+std::uint64_t side_of_square(std::uint64_t bytes) {
+  return static_cast<std::uint64_t>(std::sqrt(static_cast<double>(bytes)));
 }
 
 // TensorFlow's script says "JPEG".
@@ -62,16 +76,19 @@ struct FieldNames {
 class TfRecordWriter final : public ObjectWriter {
  public:
   // `gzip`: what compresses each record; nothing where they lie as they are.
-  TfRecordWriter(std::unique_ptr<Writer> writer, const ObjectPlan& plan, std::optional<GzipMaker> gzip)
+  TfRecordWriter(std::unique_ptr<Writer> writer, const ObjectPlan& plan, bool dlio,
+                 std::optional<GzipMaker> gzip)
       : name_(plan.name),
         writer_(std::move(writer)),
         fields_(plan.fields),
+        dlio_(dlio),
         gzip_(std::move(gzip)),
         for_size_(plan.for_size) {
     for (const Field& field : fields_) {
-      const std::string name(field.name);
-      names_.push_back({is_image(field) ? name + "/encoded" : name, name + "/shape", name + "/dtype"});
-      images_ = images_ || is_image(field);
+      const std::string name(dlio_ && names_.empty() ? kImage : field.name);
+      const bool image = !dlio_ && is_image(field);
+      names_.push_back({image ? name + "/encoded" : name, name + "/shape", name + "/dtype"});
+      images_ = images_ || image;
       has_label_field_ = has_label_field_ || field.name == "label";
     }
   }
@@ -107,9 +124,14 @@ class TfRecordWriter final : public ObjectWriter {
     file_name_.assign(sample.key);
     file_name_ += fields_.front().extension;
     example_.add(images_ ? "image/filename" : "filename", file_name_);
-    if (sample.label == kNoLabel || (has_label_field_ && !images_)) return;
+    if (dlio_) {
+      const std::uint64_t side = side_of_square(sample.fields.front().bytes);
+      example_.add(kSize, std::span(&side, 1));
+    }
+    if (sample.label == kNoLabel) return;
     const std::uint64_t label = sample.label;
-    example_.add(images_ ? "image/class/label" : "label", std::span(&label, 1));
+    if (images_ || !has_label_field_)
+      example_.add(images_ ? "image/class/label" : "label", std::span(&label, 1));
     if (!sample.label_name.empty())
       example_.add(images_ ? "image/class/text" : "label/text", sample.label_name);
   }
@@ -140,7 +162,7 @@ class TfRecordWriter final : public ObjectWriter {
 
   void add_field(std::size_t i, const FieldBytes& bytes) {
     const Field& field = fields_[i];
-    if (is_image(field)) example_.add("image/format", upper(field.codec));
+    if (images_ && is_image(field)) example_.add("image/format", upper(field.codec));
     if (!field.varies) {
       example_.add(names_[i].shape, field.shape);
       example_.add(names_[i].dtype, element_name(field.element));
@@ -151,8 +173,9 @@ class TfRecordWriter final : public ObjectWriter {
   const std::string name_;
   GatheringWriter writer_;
   const std::span<const Field> fields_;
+  const bool dlio_;
   std::vector<FieldNames> names_;
-  bool images_ = false;
+  bool images_ = false;  // fields of the script's names
   bool has_label_field_ = false;
   TfExampleWriter example_;
   std::string file_name_;
@@ -176,8 +199,8 @@ bool is_tfrecord_name(std::string_view object_name) {
 
 class TfRecord final : public ShardedFormat {
  public:
-  TfRecord(Shards shards, bool gzip)
-      : ShardedFormat(shards, gzip ? kTfRecordGzip : ".tfrecord"), gzip_(gzip) {}
+  TfRecord(Shards shards, bool dlio, bool gzip)
+      : ShardedFormat(shards, gzip ? kTfRecordGzip : ".tfrecord"), dlio_(dlio), gzip_(gzip) {}
 
   Result<void> check(std::span<const Field> fields) const override {
     std::uint64_t bytes = 0;
@@ -187,15 +210,21 @@ class TfRecord final : public ShardedFormat {
         return make_error(
             Errc::invalid_argument,
             fmt::format("a tf.Example has at most {} bytes, and these samples have more", kMostExampleBytes));
+      if (dlio_ && &field != fields.data() && (field.name == kImage || field.name == kSize))
+        return make_error(
+            Errc::invalid_argument,
+            fmt::format("features=dlio has a feature '{}' of its own, and these samples a second field of "
+                        "that name",
+                        field.name));
     }
     return success();
   }
 
   Result<std::unique_ptr<ObjectWriter>> create(Backend& backend, const ObjectPlan& plan) const override {
     PENSTOCK_ASSIGN(auto writer, backend.create(plan.name));
-    if (!gzip_) return std::make_unique<TfRecordWriter>(std::move(writer), plan, std::nullopt);
+    if (!gzip_) return std::make_unique<TfRecordWriter>(std::move(writer), plan, dlio_, std::nullopt);
     PENSTOCK_ASSIGN(GzipMaker gzip, GzipMaker::start());
-    return std::make_unique<TfRecordWriter>(std::move(writer), plan, std::move(gzip));
+    return std::make_unique<TfRecordWriter>(std::move(writer), plan, dlio_, std::move(gzip));
   }
 
   std::string_view wrapping() const override { return gzip_ ? kTfRecordGzip : std::string_view{}; }
@@ -250,6 +279,7 @@ class TfRecord final : public ShardedFormat {
     return Extent{at + kTfRecordHeaderBytes, length};
   }
 
+  const bool dlio_;
   const bool gzip_;
 };
 
@@ -260,7 +290,7 @@ Result<std::unique_ptr<Format>> make_tfrecord(const Options& options) {
     if (const Result<void> there = gzip_available(); !there.ok())
       return make_error(there.error().code, "compression=gzip: " + there.error().what);
   }
-  return std::make_unique<TfRecord>(shards, gzip);
+  return std::make_unique<TfRecord>(shards, options.text("features") == "dlio", gzip);
 }
 
 }  // namespace

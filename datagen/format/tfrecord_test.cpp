@@ -3,6 +3,7 @@
 #include <string>
 #include <vector>
 
+#include "datagen/format/format_testing.hpp"
 #include "datagen/format/scan_fixture.hpp"
 #include "datagen/format/tf_example.hpp"
 #include "io_backends/base/crc32c.hpp"
@@ -82,6 +83,36 @@ TEST(TfRecord, BytesAreThoseOfTheSpecification) {
   EXPECT_EQ(written.placements.at(0).length, 10U);
 }
 
+// image and size as DLIO's reader wants them, whatever the field is called; what a scan finds is what it was.
+TEST(TfRecord, FeaturesAreThoseOfDlio) {
+  const auto format = format_of("tfrecord", {{"features", "dlio"}});
+  const Tier tier = open_tier("mem:tfrecord-test").value();
+  for (const bool picture : {true, false}) {
+    const Field field =
+        picture ? kImage : Field{.name = "x", .codec = "raw", .extension = ".bin", .varies = true};
+    const std::string payload = std::string(picture ? kPicture : "0123456789") + std::string(10, 'x');
+    const auto bytes = std::as_bytes(std::span(payload));
+    const FieldBytes its{.pieces = {&bytes, 1}, .bytes = bytes.size()};
+    auto writer = format->create(*tier.backend, {.name = "o", .samples = 1, .fields = {&field, 1}}).value();
+    const Placement placed =
+        writer->add({.key = "a", .label = 300, .label_name = "cat", .fields = {&its, 1}}).value();
+    Bytes whole(static_cast<std::size_t>(writer->publish(Durability::visible).value().bytes));
+    ASSERT_TRUE(tier.backend->open("o").value()->read_at(0, whole).ok());
+    const std::string text(reinterpret_cast<const char*>(whole.data()), whole.size());
+    // A key of so many bytes, and a feature: one byte string, or one number (the root of 20, rounded down).
+    EXPECT_EQ(text.find("\x0a\x05image\x12\x18\x0a\x16\x0a\x14" + payload) + 13, placed.offset);
+    EXPECT_NE(text.find(std::string("\x0a\x04size\x12\x05\x1a\x03\x0a\x01\x04", 13)), std::string::npos);
+    for (const char* other : {"image/", "x/"}) EXPECT_EQ(text.find(other), std::string::npos) << other;
+    ScanFixture fixture("tfrecord");
+    EXPECT_EQ(fixture.scan(whole).value().at(0),
+              (ScanFixture::Sample{"cat", placed, picture ? "jpeg" : "raw"}));
+  }
+  const std::vector<Field> two{{.name = "x", .codec = "raw", .extension = ".bin"},
+                               {.name = "size", .codec = "raw", .extension = ".bin"}};
+  EXPECT_EQ(format->check(two).error().code, Errc::invalid_argument);
+  EXPECT_TRUE(format->check({two.data() + 1, 1}).ok());
+}
+
 TEST(TfRecord, AChecksumThatIsKnownIsTaken) {
   const std::string large(100000, 'x');
   const std::uint32_t crc = crc32c(std::as_bytes(std::span(large)));
@@ -106,7 +137,7 @@ TEST(TfRecord, ArraysHaveShapesAndTheFirstFieldIsThePayload) {
   const Bytes label(4, std::byte{7});
   const std::span<const std::byte> pieces[] = {data, label};
   const FieldBytes bytes[] = {{.pieces = {pieces, 1}, .bytes = 24}, {.pieces = {pieces + 1, 1}, .bytes = 4}};
-  const SampleBytes sample{.key = "s", .label = 1, .label_name = "", .fields = bytes};
+  const SampleBytes sample{.key = "s", .label = 1, .label_name = "signal", .fields = bytes};
   const Written written = write(fields, {&sample, 1});
   const std::string text(reinterpret_cast<const char*>(written.bytes.data()), written.bytes.size());
   EXPECT_EQ(written.placements.at(0).offset, text.find(std::string(24, '\x5a')));
@@ -119,7 +150,7 @@ TEST(TfRecord, ArraysHaveShapesAndTheFirstFieldIsThePayload) {
   EXPECT_NE(text.find("label/dtype"), std::string::npos);
   ScanFixture fixture("tfrecord");
   EXPECT_EQ(fixture.scan(written.bytes).value().at(0),
-            (ScanFixture::Sample{"", {written.placements[0].offset, 24}, "raw"}));
+            (ScanFixture::Sample{"signal", {written.placements[0].offset, 24}, "raw"}));
 }
 
 TEST(TfRecord, LabelsBehindAPayloadLargerThanTheWindow) {

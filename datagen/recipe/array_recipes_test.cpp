@@ -206,6 +206,9 @@ TEST(UNet3D, SizesAreTheWorkloads) {
   EXPECT_NEAR(sum / 1024 / 146'600'628, 1.0, 0.01);
   EXPECT_EQ(recipe->fields()[0].name, "x");
   EXPECT_EQ(recipe->fields()[1].name, "y");
+  // DLIO takes x[..., sample].
+  EXPECT_EQ(recipe->fields()[0].ones, 2U);
+  EXPECT_EQ(recipe->fields()[1].shape, std::vector<std::uint64_t>{1});
 }
 
 TEST(ArrayRecipes, SettingsOutOfRangeAreNamed) {

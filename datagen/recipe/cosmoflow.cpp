@@ -21,7 +21,7 @@ constexpr std::uint64_t kSamples = 524'288;
 constexpr NormalSizes kSizes{2'828'486, 71'311};  // of DLIO's workload file
 
 constexpr OptionSpec kOptions[] = {mean_option("2828486"), kDeviationOption};
-constexpr RecipeSetting kFormatSettings[] = {{"samples_per_file", "1"}};
+constexpr RecipeSetting kFormatSettings[] = {{"samples_per_file", "1"}, {"features", "dlio"}};
 constexpr RecipeSetting kSmall[] = {{"mean", "20000"}};
 
 class CosmoFlow final : public ArrayRecipe {
@@ -64,7 +64,7 @@ const RecipeInfo recipe_cosmoflow{
     .format_settings = [](const Options&) { return std::span<const RecipeSetting>(kFormatSettings); },
     .small = kSmall,
     .mean_sample_bytes = kSizes.mean,
-    .fingerprint = 0xef66cb84,
+    .fingerprint = 0xb14e843e,
     .make = make_cosmoflow,
 };
 

@@ -79,8 +79,8 @@ struct RecipeInfo {
   // Settings that make a sample so small that a few hundred can be made for a trial; none where it is anyway.
   std::span<const RecipeSetting> small;
   double mean_sample_bytes;  // for --list; --bytes goes by the plans themselves
-  // CRC32C of some samples, names and labels, which the contract test makes; it says the new one when they
-  // change. A data set begun with another one is not resumed.
+  // CRC32C of some samples, names and labels and of what shapes their objects, which the contract test makes;
+  // it says the new one when they change. A data set begun with another one is not resumed.
   std::uint32_t fingerprint;
   Result<std::unique_ptr<Recipe>> (*make)(const RecipeRequest& request, const Options& options);
 };

@@ -51,6 +51,12 @@ std::unique_ptr<Recipe> full_recipe(std::uint64_t seed) {
   return tested->make({0, seed}, Options::parse(tested->options, {}, "setting").value()).value();
 }
 
+// What the recipe tells its own format where the user says nothing.
+std::vector<OptionWord> own_settings() {
+  if (tested->format_settings == nullptr) return {};
+  return words_of(tested->format_settings(Options::parse(tested->options, {}, "setting").value()));
+}
+
 // All fields of a sample, one behind another.
 Bytes made(SampleMaker& maker, std::uint64_t index) {
   Bytes bytes;
@@ -83,10 +89,7 @@ TEST(RecipeContract, DescribesItself) {
   EXPECT_FALSE(tested->sizes.empty());
   const auto format = format_registry().find(tested->format);
   ASSERT_TRUE(format.ok()) << tested->format;
-  std::vector<OptionWord> words;
-  if (tested->format_settings != nullptr)
-    words = words_of(tested->format_settings(Options::parse(tested->options, {}, "setting").value()));
-  const auto options = Options::parse((*format)->options, words, "format option");
+  const auto options = Options::parse((*format)->options, own_settings(), "format option");
   ASSERT_TRUE(options.ok()) << options.error().what;
   const auto taken = (*format)->make(*options).value()->check(make_recipe(kSamples, 1)->fields());
   EXPECT_TRUE(taken.ok()) << taken.error().what;
@@ -166,6 +169,11 @@ TEST(RecipeContract, BytesAreThoseOfTheFingerprint) {
   }
   for (const Companion& companion : shared_recipe().companions())
     for (const std::vector<std::byte>& bytes : companion.bytes) add(bytes);
+  // What makes other objects of the same samples: the shape of an array, what its own format is told.
+  for (const Field& field : shared_recipe().fields())
+    if (field.ones != 0) add(std::to_string(field.ones));
+  for (const OptionWord& setting : own_settings())
+    if (setting.key != "samples_per_file") add(setting.key + "=" + setting.value);
   EXPECT_EQ(tested->fingerprint, crc) << "the recipe (or this machine's libjpeg-turbo) makes other bytes "
                                          "than it did: if the recipe shall, give "
                                          "RecipeInfo this fingerprint: 0x"

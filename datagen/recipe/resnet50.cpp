@@ -23,7 +23,7 @@ constexpr OptionSpec kOptions[] = {
     photo_sigma_option("0"),
     kEncodeOption,
 };
-constexpr RecipeSetting kFormatSettings[] = {{"samples_per_file", "1251"}};
+constexpr RecipeSetting kFormatSettings[] = {{"samples_per_file", "1251"}, {"features", "dlio"}};
 
 class ResNet50 final : public PhotoRecipe {
  public:
@@ -46,7 +46,8 @@ class ResNet50 final : public PhotoRecipe {
 };
 
 Result<std::unique_ptr<Recipe>> make_resnet50(const RecipeRequest& request, const Options& options) {
-  PENSTOCK_ASSIGN(const PhotoSet set, photo_set("resnet50", kSamples, request, options));
+  PENSTOCK_ASSIGN(PhotoSet set, photo_set("resnet50", kSamples, request, options));
+  set.extension = ".jpeg";  // what DLIO lists
   return std::make_unique<ResNet50>(set);
 }
 
@@ -63,7 +64,7 @@ const RecipeInfo recipe_resnet50{
     .format_settings = [](const Options&) { return std::span<const RecipeSetting>(kFormatSettings); },
     .small = {},
     .mean_sample_bytes = 114660,
-    .fingerprint = 0x2fe27525,
+    .fingerprint = 0xa22a0143,
     .make = make_resnet50,
 };
 

@@ -24,14 +24,18 @@ constexpr OptionSpec kOptions[] = {mean_option("146600628"), kDeviationOption};
 constexpr RecipeSetting kFormatSettings[] = {{"samples_per_file", "1"}};
 constexpr RecipeSetting kSmall[] = {{"mean", "20000"}};
 
-// x and y, as DLIO writes them: bytes, and a label that is always 0.
+// x and y, as DLIO writes and reads them: bytes, whose last side counts samples, and one label, always 0.
 class UNet3D final : public ArrayRecipe {
  public:
   UNet3D(const RecipeRequest& request, const NormalSizes& sizes)
       : ArrayRecipe("unet3d", request, kSamples,
-                    {{.field = {.name = "x", .codec = "raw", .extension = ".npy", .varies = true},
+                    {{.field = {.name = "x", .codec = "raw", .extension = ".npy", .varies = true, .ones = 2},
                       .noise = Noise::bytes},
-                     {.field = {.name = "y", .codec = "raw", .extension = ".npy", .element = Element::i64}}}),
+                     {.field = {.name = "y",
+                                .codec = "raw",
+                                .extension = ".npy",
+                                .element = Element::i64,
+                                .shape = {1}}}}),
         sizes_(sizes) {}
 
   std::vector<std::string> label_names() const override { return {}; }
@@ -66,7 +70,7 @@ const RecipeInfo recipe_unet3d{
     .format_settings = [](const Options&) { return std::span<const RecipeSetting>(kFormatSettings); },
     .small = kSmall,
     .mean_sample_bytes = kSizes.mean,
-    .fingerprint = 0xcd75ca5d,
+    .fingerprint = 0x6d6589dd,
     .make = make_unet3d,
 };
 
