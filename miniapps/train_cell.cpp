@@ -29,6 +29,7 @@
 #include "miniapps/train_outcome.hpp"
 #include "miniapps/train_record.hpp"
 #include "miniapps/validating.hpp"
+#include "profiling/interpose/penstock_profile.h"
 
 namespace penstock {
 namespace {
@@ -231,6 +232,7 @@ Result<TrainOutcome> Cell::train(Accelerator& accelerator, SampleLog* log) {
       *input, accelerator, start,
       [&](std::uint64_t step, const Batch& batch) -> Result<bool> {
         progress.advance(1);
+        if (penstock_profile_step != nullptr) penstock_profile_step();  // its spans come when all is over
         epochs.step(batch);
         if (setup_.saves != nullptr) setup_.saves->step(batch);
         const Result<void> written = log == nullptr ? success() : write_step(*log, step, batch);

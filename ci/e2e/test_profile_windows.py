@@ -122,6 +122,18 @@ class OwnCalls(AttachTest):
         self.assertEqual(self.labels(self.folder / "d", 0), [])
         self.assertEqual(self.labels(self.folder / "e", 6, "kill"), [(1, "steps 0 to 3"), (2, "after step 3")])
 
+    def test_train_tells_its_steps_as_they_end(self):
+        if SANITIZED:
+            self.skipTest("the profiler watches builds without a sanitizer")
+        corpus, session = self.folder / "corpus", self.folder / "s"
+        subprocess.run([PENSTOCK, "generate", "imagenet", "--out", corpus, "--samples", "40", "--results", self.folder / "results", "--no-config"],
+                       stdout=subprocess.DEVNULL, check=True)
+        self.profile("run", "--every", "4", "-o", session, "--", PENSTOCK, "train", "alexnet", "--data", corpus, "--batch", "4", "--threads", "1",
+                     "--accelerator", "emulated:step=50ms", "--results", self.folder / "results", "--no-config")
+        told = [json.loads(line) for line in self.profile("report", "--json", "--all", "--by", "window", session).stdout.splitlines()][1:]
+        self.assertEqual([row["label"] for row in told], ["steps 0 to 3", "steps 4 to 7", "steps 8 to 9"])
+        self.assertGreater(told[1]["wall_s"], 0.15, "four steps of 50 ms")
+
     def test_windows_of_steps_while_others_read_ahead(self):
         """As a loader does that prefetches: which reads are a window's, the program's own log says of each read's begin."""
         if SANITIZED:

@@ -38,6 +38,7 @@ bool attached = false;    // from outside
 bool window_is_open = false;
 std::uint32_t windows = 0;  // so far
 std::uint64_t steps = 0;    // penstock_profile_step()
+std::atomic<bool> steps_are_called{false};
 std::atomic<std::uint64_t> last_cut = ~std::uint64_t{0};
 
 // Of the file that is written: steps of any thread, so that its window can be named when it ends.
@@ -362,6 +363,10 @@ void step_ended(std::uint64_t number) noexcept {
   say_window(label);
 }
 
+bool calls_its_steps() noexcept {
+  return steps_are_called.load(std::memory_order_relaxed);
+}
+
 void forget_parents_control() noexcept {
   control_lock.reset();
   windows = 0;
@@ -397,6 +402,7 @@ int penstock_profile_stop(void) {
 
 int penstock_profile_step(void) {
   std::uint64_t number = 0;
+  steps_are_called.store(true, std::memory_order_relaxed);
   {
     const Control control;
     number = steps++;
