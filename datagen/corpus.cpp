@@ -8,6 +8,7 @@
 
 #include "datagen/copy_engine.hpp"
 #include "datagen/generate_state.hpp"
+#include "datagen/generate_target.hpp"
 #include "datagen/scan.hpp"
 #include "io_backends/base/progress.hpp"
 #include "io_backends/base/shell_words.hpp"
@@ -51,7 +52,23 @@ std::string how_to_finish(Tier& tier) {
       (*begun)->samples, (*begun)->recipe, shell_word(tier.spec));
 }
 
+// What to do where the manifest is lost or damaged and the objects are not.
+std::string how_to_make_one(const Tier& tier) {
+  const std::string place = shell_word(tier.spec);
+  return fmt::format("penstock describe {} --scan --checksum --save {}", place,
+                     shell_word(fmt::format("{}/{}", tier.root, kManifestName)));
+}
+
+Error damaged_manifest(Tier& tier, Error error) {
+  if (error.code != Errc::corrupt) return error;
+  error.what += "; where its objects are right, make a new one of what lies there: ";
+  error.what += tier.backend->native_path("") ? how_to_make_one(tier)
+                                              : "penstock describe --scan --checksum --save FILE";
+  return error;
+}
+
 Error no_manifest(Tier& tier, const OpenCorpus& how) {
+  if (Result<void> nobody = check_nobody_at_work(tier); !nobody.ok()) return std::move(nobody).error();
   if (const std::string unfinished = how_to_finish(tier); !unfinished.empty())
     return make_error(Errc::not_found, fmt::format("'{}' {}", tier.root, unfinished));
   return make_error(
@@ -60,7 +77,10 @@ Error no_manifest(Tier& tier, const OpenCorpus& how) {
                   "somebody else made",
                   tier.root, kManifestName,
                   how.scans ? "add --scan"
-                            : "give one with --manifest (penstock describe --scan --checksum --save)"));
+                            : "give one with --manifest (penstock describe --scan --checksum --save)") +
+          (tier.backend->native_path("")
+               ? "; where one was lost, make a new one of what lies there: " + how_to_make_one(tier)
+               : ""));
 }
 
 Result<Manifest> open_manifest(Tier& tier, const OpenCorpus& how) {
@@ -72,12 +92,17 @@ Result<Manifest> open_manifest(Tier& tier, const OpenCorpus& how) {
   const Result<Entry> there = tier.backend->names().stat(kManifestName);
   if (!there.ok()) return there.error().code == Errc::not_found ? no_manifest(tier, how) : there.error();
   if (const auto path = tier.backend->native_path(kManifestName)) {
-    PENSTOCK_ASSIGN(Manifest manifest, Manifest::open(*path));
-    if (Result<void> checked = manifest.check(); !checked.ok())
-      return make_error(checked.error().code, fmt::format("{} ('{}')", checked.error().what, path->native()));
+    Result<Manifest> manifest = Manifest::open(*path);
+    if (!manifest.ok()) return damaged_manifest(tier, std::move(manifest).error());
+    if (Result<void> checked = manifest->check(); !checked.ok())
+      return damaged_manifest(
+          tier,
+          make_error(checked.error().code, fmt::format("{} ('{}')", checked.error().what, path->native())));
     return manifest;
   }
-  return Manifest::load(*tier.backend, kManifestName);
+  Result<Manifest> manifest = Manifest::load(*tier.backend, kManifestName);
+  if (!manifest.ok()) return damaged_manifest(tier, std::move(manifest).error());
+  return manifest;
 }
 
 Error without_samples(const Tier& tier) {

@@ -80,8 +80,8 @@ constexpr OptionSpec kOptions[] = {
     {.name = "resume",
      .type = OptionType::flag,
      .help =
-         "go on with an unfinished data set; what is there and right is kept; where none was begun, begin "
-         "it if the line says how many",
+         "go on with an unfinished data set; what is there and right is kept; of a finished one, make "
+         "again what is missing or of another size; where none was begun, begin it if the line says how many",
      .group = kHow},
     {.name = "dry-run",
      .type = OptionType::flag,
@@ -131,7 +131,10 @@ void say_what_was_made(const CommandContext& context, const Generation& generati
       "{}: {} samples, {}, in '{}' (seed {})\n", generation.state.recipe, format_count(facts.samples),
       format_bytes(static_cast<double>(facts.bytes), context.output), tier.root, generation.state.seed);
   if (made.samples_kept != 0)
-    text += fmt::format("kept {} samples that were there already\n", format_count(made.samples_kept));
+    text += fmt::format("kept {} samples {}\n", format_count(made.samples_kept),
+                        made.kept_by_size
+                            ? "whose objects have the right size (penstock verify checks their bytes)"
+                            : "that were there already, byte for byte");
   if (made.samples_made != 0 && made.seconds > 0)
     text += fmt::format("made {} samples in {}: {} samples/s, {} {}\n", format_count(made.samples_made),
                         format_seconds(made.seconds),
@@ -213,8 +216,10 @@ Result<int> make_it(const CommandContext& context, const Generation& generation,
 
 void say_nothing_to_do(const CommandContext& context, const Generation& generation, const Tier& tier) {
   const GenerationState& state = generation.state;
-  note(fmt::format("'{}' holds all {} samples already: nothing to do (penstock verify checks their bytes)",
-                   tier.root, format_count(state.samples)));
+  note(
+      fmt::format("'{}' has every object of {} samples already, by its size: nothing to do (the bytes were "
+                  "not read; penstock verify checks them)",
+                  tier.root, format_count(state.samples)));
   if (context.output.json && !context.options.flag("dry-run"))
     print_json({{"kind", "complete"},
                 {"recipe", state.recipe},

@@ -11,20 +11,25 @@
 
 #include "datagen/command_output.hpp"
 #include "datagen/format/format.hpp"
+#include "datagen/format/object_names.hpp"
 #include "io_backends/base/units.hpp"
 #include "results/table.hpp"
 
 namespace penstock {
 namespace {
 
-// Whether objects of the format can hold the recipe's samples.
-bool holds(const FormatInfo& format, const RecipeInfo& recipe) {
+bool holds(const FormatInfo& format, const RecipeInfo& recipe, const std::vector<OptionWord>& words) {
   const auto settings = Options::parse(recipe.options, {}, "setting");
-  const auto options = Options::parse(format.options, {}, "setting");
+  const auto options = Options::parse(format.options, words, "setting");
   if (!settings.ok() || !options.ok()) return false;
   const auto samples = recipe.make({1, 0}, *settings);
   const auto objects = format.make(*options);
   return samples.ok() && objects.ok() && (*objects)->check((*samples)->fields()).ok();
+}
+
+// Whether objects of the format can hold the recipe's samples, be it one each.
+bool holds(const FormatInfo& format, const RecipeInfo& recipe) {
+  return holds(format, recipe, {}) || holds(format, recipe, {{std::string(kSamplesPerFileOption.name), "1"}});
 }
 
 std::vector<const FormatInfo*> formats_for(const RecipeInfo& recipe) {

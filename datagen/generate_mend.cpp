@@ -198,6 +198,7 @@ Result<void> mend_finished(const Generation& generation, Tier& tier, unsigned th
     return success();
   };
   PENSTOCK_TRY(agree(ranks, guarded(prepare)));
+  out.kept_by_size = true;
   return mender->run(wrong, out);
 }
 

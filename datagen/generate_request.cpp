@@ -80,6 +80,7 @@ Result<bool> has_all_objects(Tier& tier, unsigned threads) {
 // Whether all of it is there already. What a run would be refused for.
 Result<bool> look_at_names(const Options& options, const Generation& generation, Tier& tier, bool begun) {
   const bool resume = options.flag("resume");
+  PENSTOCK_TRY(check_nobody_at_work(tier));
   PENSTOCK_ASSIGN(const bool complete, check_target(tier, generation.state, resume));
   if (complete) return true;
   if (resume && !begun && !says_how_many(options))
@@ -88,6 +89,7 @@ Result<bool> look_at_names(const Options& options, const Generation& generation,
                                   "samples to begin with (--samples, --bytes, --scale or --size-for), or "
                                   "leave --resume out for the whole data set",
                                   tier.root));
+  PENSTOCK_TRY(check_may_write(tier));
   PENSTOCK_TRY(check_room(tier, generation, begun));
   return false;
 }

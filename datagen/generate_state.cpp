@@ -160,9 +160,10 @@ Result<GenerationState> parse_generation_state(std::string_view text) {
                            .seed = whole_number(json.at("seed")),
                            .samples = whole_number(json.at("samples")),
                            .settings = json.at("settings").get<std::map<std::string, std::string>>()};
-  } catch (const std::exception& problem) {
-    return make_error(Errc::corrupt, fmt::format("cannot read {} ({}): remove the folder and start again",
-                                                 kGenerationStateName, problem.what()));
+  } catch (const std::exception&) {
+    return make_error(Errc::corrupt, fmt::format("{} is damaged, and without it nothing tells what was begun "
+                                                 "here: remove the folder and start again",
+                                                 kGenerationStateName));
   }
 }
 

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <filesystem>
 #include <optional>
@@ -21,6 +22,7 @@
 #include "datagen/target_room.hpp"
 #include "io_backends/base/fd.hpp"
 #include "io_backends/base/posix_root.hpp"
+#include "io_backends/base/printable.hpp"
 #include "io_backends/base/units.hpp"
 
 namespace penstock {
@@ -35,7 +37,14 @@ Error occupied(const Tier& tier, std::string_view why, std::string_view remedy) 
 
 // Of a finished corpus.
 Result<GenerationState> load_finished(Tier& tier) {
-  PENSTOCK_ASSIGN(const Manifest manifest, Manifest::load(*tier.backend, kManifestName));
+  const Result<Manifest> there = Manifest::load(*tier.backend, kManifestName);
+  if (!there.ok() && there.error().code == Errc::corrupt)
+    return make_error(Errc::corrupt,
+                      fmt::format("{}, and without it nothing tells what '{}' holds: penstock describe says "
+                                  "how to make a new one, or remove the folder and start again",
+                                  there.error().what, tier.root));
+  if (!there.ok()) return there.error();
+  const Manifest& manifest = *there;
   const ManifestFacts& facts = manifest.facts();
   return GenerationState{.recipe = facts.recipe,
                          .fingerprint = 0,
@@ -151,6 +160,36 @@ Result<std::optional<GenerationState>> what_was_begun(Tier& tier) {
   const Result<GenerationState> finished = load_finished(tier);
   if (finished.ok() && !finished->recipe.empty()) state = *finished;
   return state;
+}
+
+Result<void> check_nobody_at_work(Tier& tier) {
+  const auto path = tier.backend->native_path(kGenerationLockName);
+  if (!path) return success();
+  const Fd file(::open(path->c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
+  struct flock whole {};
+  whole.l_type = F_WRLCK;
+  whole.l_whence = SEEK_SET;
+  if (!file || ::fcntl(file.get(), F_OFD_GETLK, &whole) != 0 || whole.l_type == F_UNLCK) return success();
+  std::array<char, 512> text{};
+  const ssize_t length = ::pread(file.get(), text.data(), text.size(), 0);
+  std::string_view holder(text.data(), length > 0 ? static_cast<std::size_t>(length) : 0);
+  holder = holder.substr(0, holder.find(" boot "));
+  return make_error(Errc::busy,
+                    fmt::format("'{}' is being made by another 'penstock generate' now ({}): wait until it "
+                                "ends, or choose another folder",
+                                tier.root, holder.empty() ? "who is not known" : printable(holder)));
+}
+
+Result<void> check_may_write(Tier& tier) {
+  auto path = tier.backend->native_path("");
+  if (!path) return success();
+  std::filesystem::path folder = std::filesystem::absolute(*path).lexically_normal();
+  while (::faccessat(AT_FDCWD, folder.c_str(), F_OK, AT_EACCESS) != 0 && errno == ENOENT &&
+         folder.has_relative_path())
+    folder = folder.parent_path();
+  if (::faccessat(AT_FDCWD, folder.c_str(), W_OK | X_OK, AT_EACCESS) == 0) return success();
+  if (errno != EACCES && errno != EPERM && errno != EROFS) return success();
+  return errno_error(errno, "--out must lie where you may write; cannot make anything in", folder.native());
 }
 
 Result<bool> check_target(Tier& tier, const GenerationState& wanted, bool resume) {

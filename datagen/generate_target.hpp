@@ -18,6 +18,15 @@ namespace penstock {
 // ours.
 Result<std::optional<GenerationState>> what_was_begun(Tier& tier);
 
+// busy, saying who, where another process makes a data set there now: what is there is neither to be removed
+// nor to be gone on with. Changes nothing. A back end without files of the system's passes; there the lock
+// itself tells.
+Result<void> check_nobody_at_work(Tier& tier);
+
+// permission_denied where objects could not be made in the target, or it could not be made where it is not
+// there yet. A back end without files of the system's passes.
+Result<void> check_may_write(Tier& tier);
+
 // Looks at the target without changing it. `already_exists` with the remedy when it holds anything but an
 // unfinished data set of `wanted` (with `resume`), or that without `resume`. True: it is complete already,
 // though what it remembered while it was not may still lie there.

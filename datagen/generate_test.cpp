@@ -370,6 +370,7 @@ TEST(Generation, RefusesWhatCannotBe) {
   refused({.bytes = INT64_MAX});
   refused({.samples = 5}, {{"no_such_key", "1"}});
   refused({.samples = 5}, {{"dirs", "deep"}});
+  refused({.samples = 5}, {{"types", "png"}});
   EXPECT_EQ(plan_generation("imagenot", "files", {}, {}, 7).error().code, Errc::invalid_argument);
   EXPECT_EQ(plan_generation("imagenet", "flies", {}, {}, 7).error().code, Errc::invalid_argument);
 }

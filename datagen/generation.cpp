@@ -164,6 +164,10 @@ Result<Generation> plan_payload(std::string_view recipe, std::string_view format
   PENSTOCK_ASSIGN(Options options, Options::parse(tables, settings, "setting"));
   if (own_format) add_settings(settings, options, *recipe_info);
   PENSTOCK_ASSIGN(options, Options::parse(tables, settings, "setting"));
+  if (has_option(format_info->options, "types") && options.given("types"))
+    return make_error(Errc::invalid_argument,
+                      "types has no effect on what is made: leave it out (--types of --scan says what is "
+                      "taken for samples; pictures are PNG with codec=png)");
   const std::string_view per_object = kSamplesPerFileOption.name;
   const bool said = has_option(format_info->options, per_object) && options.has(per_object);
   PENSTOCK_ASSIGN(const SizedFor count,
@@ -187,6 +191,7 @@ Result<Generation> plan_payload(std::string_view recipe, std::string_view format
                       .settings = settings_of(*recipe_info, options)};
   generation.objects = generation.format->objects(generation.state.samples);
   PENSTOCK_TRY(check_size(generation, bytes));
+  PENSTOCK_TRY(check_largest(*generation.recipe, *generation.format));
   PENSTOCK_ASSIGN(const double around, bytes_around(*generation.recipe, *generation.format));
   generation.bytes_at_most = !generation.format->wrapping().empty();
   generation.payload_expected = static_cast<std::uint64_t>(bytes);

@@ -12,7 +12,9 @@
 namespace penstock {
 namespace {
 
-constexpr std::uint64_t kTried = 256;  // samples of an object
+constexpr std::uint64_t kTried = 256;             // samples of an object
+constexpr std::uint64_t kSurelyLookedAt = 16384;  // plans; where all those are small, the others are, too
+constexpr std::uint64_t kHeldByAll = std::uint64_t{128} << 20U;  // no format minds a sample of less
 constexpr std::size_t kZeros = std::size_t{1} << 20U;
 
 // Takes what is written and keeps nothing.
@@ -92,9 +94,9 @@ class Zeros final : public Crc32Source {
   std::vector<FieldBytes> bytes_;
 };
 
-// Of an object of the recipe's first `samples`.
-Result<double> around_object(const Recipe& recipe, const Format& format, std::uint64_t samples,
-                             const std::vector<std::string>& labels) {
+// Of an object of `samples` of the recipe from `first` on.
+Result<double> around_object(const Recipe& recipe, const Format& format, std::uint64_t first,
+                             std::uint64_t samples, const std::vector<std::string>& labels) {
   Nowhere nowhere;
   Zeros zeros(recipe.fields());
   PENSTOCK_ASSIGN(
@@ -103,7 +105,7 @@ Result<double> around_object(const Recipe& recipe, const Format& format, std::ui
                     {.name = "object", .samples = samples, .fields = recipe.fields(), .for_size = true}));
   SamplePlan plan;
   double payload = 0;
-  for (std::uint64_t i = 0; i < samples; ++i) {
+  for (std::uint64_t i = first; i < first + samples; ++i) {
     recipe.plan(i, plan);
     const std::span<const FieldBytes> fields = zeros.as(recipe.bytes_expected(i));
     for (const FieldBytes& field : fields) payload += static_cast<double>(field.bytes);
@@ -116,6 +118,21 @@ Result<double> around_object(const Recipe& recipe, const Format& format, std::ui
 
 }  // namespace
 
+Result<void> check_largest(const Recipe& recipe, const Format& format) {
+  std::uint64_t largest = 0;
+  std::uint64_t bytes = 0;
+  for (std::uint64_t i = 0; i < recipe.samples(); ++i) {
+    if (i == kSurelyLookedAt && bytes < kHeldByAll) return success();
+    const std::uint64_t its = recipe.bytes_expected(i);
+    if (its <= bytes) continue;
+    largest = i;
+    bytes = its;
+  }
+  if (bytes < kHeldByAll) return success();
+  const Result<double> laid = around_object(recipe, format, largest, 1, recipe.label_names());
+  return laid.ok() ? success() : Result<void>(laid.error());
+}
+
 Result<double> bytes_around(const Recipe& recipe, const Format& format) {
   const std::uint64_t samples = recipe.samples();
   const std::uint64_t objects = format.objects(samples);
@@ -123,9 +140,9 @@ Result<double> bytes_around(const Recipe& recipe, const Format& format) {
   if (of_first == 0) return 0.0;
   const std::vector<std::string> labels = recipe.label_names();
   const std::uint64_t tried = std::min(of_first, kTried);
-  PENSTOCK_ASSIGN(const double whole, around_object(recipe, format, tried, labels));
+  PENSTOCK_ASSIGN(const double whole, around_object(recipe, format, 0, tried, labels));
   if (tried == 1) return whole * static_cast<double>(objects);
-  PENSTOCK_ASSIGN(const double half, around_object(recipe, format, tried / 2, labels));
+  PENSTOCK_ASSIGN(const double half, around_object(recipe, format, 0, tried / 2, labels));
   const double a_sample = (whole - half) / static_cast<double>(tried - tried / 2);
   const double head = whole - a_sample * static_cast<double>(tried);
   return head * static_cast<double>(objects) + a_sample * static_cast<double>(samples);

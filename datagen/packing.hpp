@@ -15,4 +15,7 @@ namespace penstock {
 // Errors are the format's.
 Result<double> bytes_around(const Recipe& recipe, const Format& format);
 
+// The format's error where it cannot hold the largest of the recipe's samples, as they are planned.
+Result<void> check_largest(const Recipe& recipe, const Format& format);
+
 }  // namespace penstock

@@ -96,6 +96,8 @@ ScanReport report_of(const FolderWalk& walk) {
   report.dangling = walk.dangling.size();
   std::vector<std::string> parts;
   if (report.left_out > 0) parts.push_back(kinds);
+  if (walk.left_out.contains(".gz") || walk.left_out.contains(".tgz"))
+    parts.push_back("compressed archives (.tar.gz, .tgz) are not read: decompress them first");
   if (report.hidden > 0) parts.push_back(fmt::format("{} hidden", report.hidden));
   if (report.linked_folders > 0)
     parts.push_back(fmt::format("{} links to folders, which are not followed (first: '{}')",

@@ -15,10 +15,12 @@
 #include "datagen/extra_objects.hpp"
 #include "datagen/object_check.hpp"
 #include "datagen/parallel.hpp"
+#include "datagen/recipe/recipe.hpp"
 #include "io_backends/base/command.hpp"
 #include "io_backends/base/interrupt.hpp"
 #include "io_backends/base/printable.hpp"
 #include "io_backends/base/progress.hpp"
+#include "io_backends/base/shell_words.hpp"
 #include "io_backends/base/units.hpp"
 #include "results/table.hpp"
 
@@ -164,6 +166,21 @@ void print_table(const Corpus& corpus, const Findings& findings, const Output& o
   print_text(text);
 }
 
+// What makes the corpus whole again.
+std::string remedy(const Corpus& corpus, const Findings& findings, bool own_manifest) {
+  const std::string& recipe = corpus.manifest.facts().recipe;
+  if (!own_manifest || !recipe_registry().find(recipe).ok())
+    return "to mend it, copy the wrong objects again from where they came";
+  const auto count = [&](ObjectState state) { return findings.counts[static_cast<std::size_t>(state)]; };
+  const bool of_right_size = count(ObjectState::wrong_bytes) + count(ObjectState::unreadable) > 0;
+  return fmt::format("to mend it{}: penstock generate {} --out {} --resume",
+                     of_right_size
+                         ? ", remove the objects that are wrong_bytes or unreadable (--resume looks "
+                           "at sizes alone), and make what is missing again"
+                         : "",
+                     recipe, shell_word(corpus.tier.spec));
+}
+
 Result<int> run(const CommandContext& context) {
   const Options& options = context.options;
   PENSTOCK_ASSIGN(Corpus corpus, open_corpus(context.positionals[0],
@@ -175,6 +192,7 @@ Result<int> run(const CommandContext& context) {
     print_lines(corpus, findings);
   else
     print_table(corpus, findings, context.output);
+  if (findings.wrong() > 0) note(remedy(corpus, findings, options.text("manifest").empty()));
   if (findings.wrong() > 0 || !findings.complete) return 1;
   if (knows_whole_objects(corpus.manifest)) return 0;
   const bool samples = corpus.manifest.facts().checksums;

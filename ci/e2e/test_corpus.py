@@ -11,6 +11,17 @@ from penstock_cli import PENSTOCK, SANITIZED, SOURCE, main
 
 
 class Describe(CorpusTest):
+    def test_archives_in_capitals_are_read_and_compressed_ones_told(self):
+        for form, extension in (("webdataset", "tar"), ("npz", "npz"), ("hdf5", "h5")):
+            root = self.dir / form
+            self.run_cli("generate", "imagenet", "--out", root, "--format", form, "--samples", 4, "--set", "median=4KB")
+            for path in list(root.glob(f"*.{extension}")):
+                path.rename(path.with_suffix(f".{extension.upper()}"))
+            (root / "more.tar.gz").write_bytes(b"x")
+            (corpus,) = self.records("describe", root, "--scan")
+            self.assertEqual((corpus["format"], corpus["samples"]), (form, 4))
+            self.assertIn("decompress them first", self.run_cli("describe", root, "--scan").stderr)
+
     def test_a_folder_that_somebody_else_made(self):
         root = self.folder()
         (root / "notes.txt").write_text("x")

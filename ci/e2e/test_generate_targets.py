@@ -192,10 +192,31 @@ class Targets(GenerateTest):
         while not (self.dir / "out" / ".penstock" / "generate.json").exists():
             self.assertLess(time.monotonic(), deadline)
             time.sleep(0.01)
-        done = self.generate("out", 400, "--resume", expect=1)
+        lines = [self.generate("out", 400, *words, expect=1) for words in ((), ("--resume",), ("--dry-run",))]
+        lines.append(self.run_cli("describe", "out", expect=1))
         process.kill()
         process.communicate()
-        self.assertIn("locked", done.stderr)
+        for done in lines:
+            self.assertIn(f"by another 'penstock generate' now (pid {process.pid} host ", done.stderr)
+            self.assertIn("wait until it ends", done.stderr)
+            self.assertNotIn("remove the folder", done.stderr)
+        self.assertIn("--resume", self.generate("out", 400, expect=1).stderr)
+
+    def test_a_place_that_may_not_be_written_is_told_before(self):
+        self.dir.chmod(0o755)
+        (self.dir / "closed").mkdir(mode=0o755)
+        user = {"user": 65534, "group": 65534, "extra_groups": []} if os.geteuid() == 0 else {}
+        if not user:
+            (self.dir / "closed").chmod(0o555)
+        try:
+            subprocess.run([penstock_cli.PENSTOCK, "--version"], capture_output=True, check=True, **user)
+        except (OSError, subprocess.CalledProcessError):  # below a folder that is closed to others, say
+            self.skipTest("the program cannot be run by another user here")
+        for out in ("closed", "closed/new/data"):
+            for words in ((), ("--dry-run",)):
+                done = self.generate(out, 5, *words, expect=1, **user)
+                self.assertIn("--out must lie where you may write", done.stderr)
+                self.assertIn(f"'{self.dir / 'closed'}'", done.stderr)
 
     def test_memory_is_a_back_end_like_any_other(self):
         record = self.records("generate", "imagenet", "--out", "mem:anything", "--samples", 20, *SMALL)[0]

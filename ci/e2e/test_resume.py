@@ -56,6 +56,52 @@ class Resume(penstock_cli.CliTest):
         self.assertEqual(tree(self.dir / "data"), before)
         self.run_cli("verify", "data")
 
+    def test_wrong_bytes_are_not_called_right_and_verify_tells_how_to_mend_them(self):
+        self.run_cli(*WORDS, "--out", "data")
+        before = tree(self.dir / "data")
+        names = sorted(name for name in before if name.endswith(".h5"))
+        (self.dir / "data" / names[0]).write_bytes(before[names[0]][:-1] + b"~")
+        (self.dir / "data" / names[1]).unlink()
+        self.assertIn("kept 5 samples whose objects have the right size",
+                      self.run_cli("generate", "climate", "--out", "data", "--resume").stdout)
+        self.assertIn("the bytes were not read", self.run_cli("generate", "climate", "--out", "data", "--resume").stderr)
+        told = self.run_cli("verify", "data", expect=1).stderr
+        self.assertIn("remove the objects that are wrong_bytes", told)
+        self.assertIn("penstock generate climate --out data --resume", told)
+        (self.dir / "data" / names[0]).unlink()
+        told = self.run_cli("verify", "data", expect=1).stderr
+        self.assertNotIn("remove", told)
+        self.run_cli(*told.strip().rsplit("penstock ", 1)[1].split())
+        self.assertEqual(tree(self.dir / "data"), before)
+
+    def test_a_manifest_that_is_lost_or_damaged_is_made_anew(self):
+        self.run_cli(*WORDS, "--out", "data")
+        manifest = self.dir / "data" / ".penstock" / "manifest"
+        for content in (b"{", manifest.read_bytes()[:-8], None):
+            manifest.unlink()
+            if content is not None:
+                manifest.write_bytes(content)
+                told = self.run_cli("generate", "climate", "--out", "data", "--resume", expect=1).stderr
+                self.assertIn("penstock describe says how", told)
+            told = self.run_cli("describe", "data", expect=1).stderr
+            self.assertIn("make a new one", told)
+            self.assertNotIn("json", told)
+            self.run_cli(*told.strip().rsplit("penstock ", 1)[1].split())
+            self.assertIn("7 right", self.run_cli("verify", "data").stdout)
+            self.assertEqual(self.records("describe", "data")[0]["samples"], 6)
+
+    def test_a_state_that_is_damaged_is_told_in_our_words(self):
+        (self.dir / "half" / ".penstock").mkdir(parents=True)
+        (self.dir / "half" / ".penstock" / "generate.json").write_text('{"x', encoding="utf-8")
+        told = self.run_cli(*WORDS, "--out", "half", "--resume", expect=1).stderr
+        self.assertIn("generate.json is damaged", told)
+        self.assertNotIn("exception", told)
+
+    def test_a_sample_that_no_object_holds_is_told_before_anything_is_made(self):
+        words = ("generate", "unet3d", "--format", "tfrecord", "--set", "mean=600MB", "--set", "deviation=550MB",
+                 "--samples", 2000, "--seed", 7, "--set", "shards=2000", "--out", "data", "--dry-run")
+        self.assertIn("a tf.Example at most", self.run_cli(*words, expect=2).stderr)
+
     def test_mending_looks_for_room_first(self):
         self.run_cli(*WORDS, "--out", "data")
         before = tree(self.dir / "data")

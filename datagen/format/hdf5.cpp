@@ -109,7 +109,7 @@ class Hdf5 final : public ShardedFormat {
   }
 
   bool claims(std::string_view object_name) const override {
-    return !hidden(object_name) && (object_name.ends_with(".h5") || object_name.ends_with(".hdf5"));
+    return !hidden(object_name) && (has_extension(object_name, ".h5") || has_extension(object_name, ".hdf5"));
   }
 
   Result<void> scan(Backend& backend, const Entry& object,

@@ -80,7 +80,7 @@ class Npy final : public ShardedFormat {
   }
 
   bool claims(std::string_view object_name) const override {
-    return !hidden(object_name) && object_name.ends_with(".npy");
+    return !hidden(object_name) && has_extension(object_name, ".npy");
   }
 
   // Whether an array is one sample or many is not in it; only names of shards say so.

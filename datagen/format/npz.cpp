@@ -135,7 +135,7 @@ class Npz final : public ShardedFormat {
   }
 
   bool claims(std::string_view object_name) const override {
-    return !hidden(object_name) && object_name.ends_with(".npz");
+    return !hidden(object_name) && has_extension(object_name, ".npz");
   }
 
   Result<void> scan(Backend& backend, const Entry& object,

@@ -44,6 +44,11 @@ Result<Shards> Shards::parse(const Options& options) {
   const std::uint64_t per_object = number("samples_per_file");
   if (shards != 0 && per_object != 0)
     return make_error(Errc::invalid_argument, "say either shards or samples_per_file, not both");
+  if (options.given("dirs") && per_object != 1)
+    return make_error(Errc::invalid_argument,
+                      fmt::format("dirs={} has no effect on objects of several samples, which are named by "
+                                  "number: leave it out, or say samples_per_file=1 or --format files",
+                                  options.text("dirs")));
   return Shards(dirs, shards, per_object);
 }
 

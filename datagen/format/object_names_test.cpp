@@ -55,6 +55,15 @@ TEST(Shards, AreNamedByNumberAndSamplesByTheirKeys) {
             "n1_n1_0.h5");
 }
 
+TEST(Shards, OfSeveralSamplesLieInNoFolders) {
+  const Result<Shards> refused = shards({{"shards", "2"}, {"dirs", "flat"}});
+  ASSERT_FALSE(refused.ok());
+  EXPECT_EQ(refused.error().code, Errc::invalid_argument);
+  EXPECT_NE(refused.error().what.find("dirs=flat has no effect"), std::string::npos);
+  EXPECT_NE(refused.error().what.find("samples_per_file=1"), std::string::npos);
+  EXPECT_FALSE(shards({{"samples_per_file", "2"}, {"dirs", "hash:3"}}).ok());
+}
+
 TEST(Shards, NamesOfShardsAreKnown) {
   const Shards three = shards({{"shards", "3"}}).value();
   EXPECT_TRUE(is_shard_name(three.name(0, 3, "r", "k/1", ".npy")));

@@ -55,6 +55,11 @@ bool hidden(std::string_view object_name) {
   return object_name.starts_with('.') || object_name.find("/.") != std::string_view::npos;
 }
 
+bool has_extension(std::string_view object_name, std::string_view extension) {
+  return object_name.size() >= extension.size() &&
+         same_but_case(object_name.substr(object_name.size() - extension.size()), extension);
+}
+
 Result<SampleTypes> SampleTypes::parse(std::string_view text) {
   SampleTypes types;
   for (std::string_view rest = text;;) {

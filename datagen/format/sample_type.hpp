@@ -21,6 +21,9 @@ std::string_view codec_of(std::string_view object_name);
 // Hidden from scans: a part of the name starts with a dot (".penstock", ".git", "._x.jpg").
 bool hidden(std::string_view object_name);
 
+// Whether the name ends in `extension`, which is in lower case, in any case.
+bool has_extension(std::string_view object_name, std::string_view extension);
+
 // A set of extensions.
 class SampleTypes {
  public:

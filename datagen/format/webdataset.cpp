@@ -215,7 +215,7 @@ class WebDataset final : public ShardedFormat {
   }
 
   bool claims(std::string_view object_name) const override {
-    return !hidden(object_name) && extension_of(object_name) == ".tar";
+    return !hidden(object_name) && has_extension(object_name, ".tar");
   }
 
   Result<void> scan(Backend& backend, const Entry& object,
