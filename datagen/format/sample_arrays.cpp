@@ -170,7 +170,7 @@ FieldBytes SampleArrays::content(const ArrayPlan& array, const SampleBytes* samp
 namespace {
 
 // Whether the payload's rows are samples: its labels say so where there are any for rows or for the whole,
-// else whatever else has as many entries.
+// else whatever else has as many entries. Labels that are pictures have as many rows, and so has all else.
 bool has_rows(std::span<const StoredArray> arrays, std::size_t payload) {
   const StoredArray& array = arrays[payload];
   // Rows of no bytes could be any number.
@@ -178,14 +178,19 @@ bool has_rows(std::span<const StoredArray> arrays, std::size_t payload) {
   if (arrays.size() == 1) return array.shape.size() > 1;
   bool one_label = false;
   bool partner = false;
+  bool label_rows = false;
+  bool all_as_many = true;
   for (std::size_t i = 0; i < arrays.size(); ++i) {
     if (i == payload) continue;
+    const bool as_many = !arrays[i].shape.empty() && arrays[i].shape[0] == array.shape[0];
     const bool labels = names_labels(arrays[i].name);
     if (labels && elements(arrays[i]) == array.shape[0]) return true;
     one_label = one_label || (labels && elements(arrays[i]) == 1);
-    partner = partner || (arrays[i].shape.size() == 1 && arrays[i].shape[0] == array.shape[0]);
+    partner = partner || (as_many && arrays[i].shape.size() == 1);
+    label_rows = label_rows || (labels && as_many);
+    all_as_many = all_as_many && as_many;
   }
-  return partner && !one_label;
+  return (partner && !one_label) || (label_rows && all_as_many);
 }
 
 std::optional<std::size_t> offsets_of(std::span<const StoredArray> arrays, const StoredArray& payload) {

@@ -52,6 +52,12 @@ TEST(ChooseSamples, AsTheArraysBesideThePayloadSay) {
   EXPECT_EQ(chosen({stored("climate/data", {16, 768, 1152}), labels("climate/labels", {768, 1152}),
                     stored("climate/stats", {16, 4})}),
             "1 whole of climate/data");
+  EXPECT_EQ(chosen({stored("climate/data", {6, 16, 768, 1152}), labels("climate/labels", {6, 768, 1152}),
+                    stored("climate/stats", {6, 16, 4})}),
+            "6 rows of climate/data");
+  EXPECT_EQ(chosen({stored("climate/data", {6, 16, 768, 1152}), labels("climate/labels", {6, 768, 1152}),
+                    stored("mean", {16})}),
+            "1 whole of climate/data");
   EXPECT_EQ(chosen({stored("climate/stats", {16, 4})}), "0 whole of climate/stats");
   EXPECT_EQ(chosen({stored("stats", {16, 4}), stored("x", {2, 3})}), "1 whole of x");
   EXPECT_EQ(chosen({stored("image", {9}, 1, true), labels("image_offsets", {4}), labels("label", {3})}),

@@ -192,9 +192,8 @@ bool is_bare_shard(std::string_view name) {
 }
 
 bool is_tfrecord_name(std::string_view object_name) {
-  const std::string_view extension = extension_of(object_name);
-  return extension == ".tfrecord" || extension == ".tfrecords" || extension == ".tfrec" ||
-         is_bare_shard(object_name);
+  return has_extension(object_name, ".tfrecord") || has_extension(object_name, ".tfrecords") ||
+         has_extension(object_name, ".tfrec") || is_bare_shard(object_name);
 }
 
 class TfRecord final : public ShardedFormat {
@@ -230,7 +229,7 @@ class TfRecord final : public ShardedFormat {
   std::string_view wrapping() const override { return gzip_ ? kTfRecordGzip : std::string_view{}; }
 
   bool claims(std::string_view object_name) const override {
-    const std::string_view plain = extension_of(object_name) == kGz
+    const std::string_view plain = has_extension(object_name, kGz)
                                        ? object_name.substr(0, object_name.size() - kGz.size())
                                        : object_name;
     return !hidden(object_name) && is_tfrecord_name(plain);

@@ -165,7 +165,8 @@ TEST_F(TfRecordGzip, EveryFlippedBitIsToldOrHarmless) {
     }
     bytes[bit / 8] ^= static_cast<std::byte>(1U << (bit % 8));
   }
-  EXPECT_GE(told, 8 * (bytes.size() - std::size_t{3} * 7)) << "of a member's header, 7 bytes may say what they like";
+  EXPECT_GE(told, 8 * (bytes.size() - std::size_t{3} * 7))
+      << "of a member's header, 7 bytes may say what they like";
 }
 
 TEST_F(TfRecordGzip, SeveralRecordsInAMemberHaveNoPlaces) {

@@ -180,7 +180,8 @@ TEST(TfRecord, WhatHasNoBytesIsARecordAsAWhole) {
 
 TEST(TfRecord, ClaimsWhatTensorFlowCallsItsShards) {
   ScanFixture fixture("tfrecord");
-  for (const char* name : {"a.tfrecord", "b/a.tfrecords", "a.tfrec", "v1.0/train-00003-of-01024"})
+  for (const char* name :
+       {"a.tfrecord", "b/a.tfrecords", "a.tfrec", "A.TFRECORD", "a.tfrecord.GZ", "v1.0/train-00003-of-01024"})
     EXPECT_TRUE(fixture.format().claims(name)) << name;
   for (const char* name : {"a.jpg", "train-00003-of-0102x", "train-00003-of-01024.idx", ""})
     EXPECT_FALSE(fixture.format().claims(name)) << name;
