@@ -216,7 +216,9 @@ Result<bool> check_target(Tier& tier, const GenerationState& wanted, bool resume
   PENSTOCK_ASSIGN(const std::string found, first_foreign_entry(tier, kOurs));
   if (found.empty()) return false;
   return occupied(tier, fmt::format("is not empty (there is '{}')", found),
-                  "choose an empty or a new folder");
+                  resume ? "choose an empty or a new folder; or if it is a finished data set that lost its "
+                           "manifest, penstock describe says how to make a new one"
+                         : "choose an empty or a new folder");
 }
 
 }  // namespace penstock

@@ -81,8 +81,8 @@ class Resume(penstock_cli.CliTest):
             manifest.unlink()
             if content is not None:
                 manifest.write_bytes(content)
-                told = self.run_cli("generate", "climate", "--out", "data", "--resume", expect=1).stderr
-                self.assertIn("penstock describe says how", told)
+            told = self.run_cli(*WORDS, "--out", "data", "--resume", expect=1).stderr
+            self.assertIn("penstock describe says how", told)
             told = self.run_cli("describe", "data", expect=1).stderr
             self.assertIn("make a new one", told)
             self.assertNotIn("json", told)
