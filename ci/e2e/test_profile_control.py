@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Tracing on demand: what runs under the profiler is armed and disarmed from outside, keeps so many calls and no more, and is copied
-while it goes on. What is kept and what is counted is held against what the programs say that they did."""
+"""Tracing on demand: what runs under the profiler is armed and disarmed from outside, and keeps so many calls and no more.
+What is kept and what is counted is held against what the programs say that they did."""
 
 import json
 import os
@@ -9,35 +9,17 @@ import shutil
 import signal
 import subprocess
 import sys
-import tempfile
 import textwrap
 import time
 import unittest
 
-from penstock_cli import BUILD, PENSTOCK, SANITIZED, main
+from penstock_cli import BUILD, PENSTOCK, main
+from profile_control_case import ControlTest, LIBRARY, READER
 
-LIBRARY = BUILD / "libpenstock_profile.so"
 MPI = os.environ | {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
 EDGE_NS = 50_000_000  # by which the clocks of two processes may differ
 
-# Reads until it is told to end, or as often as it is told; says how often in the end.
-READER = textwrap.dedent("""
-    import os, signal, sys, time
-    path, count, pause = sys.argv[1], int(sys.argv[2]), float(sys.argv[3])
-    stop = []
-    signal.signal(signal.SIGTERM, lambda *_: stop.append(1))
-    fd = os.open(path, os.O_RDONLY)
-    done = 0
-    print("ready", flush=True)
-    while not stop and (count == 0 or done < count):
-        os.pread(fd, 100, done * 100)
-        done += 1
-        if pause:
-            time.sleep(pause)
-    print(done, flush=True)
-""")
-
-# A rank of a job: as above, until a file is there.
+# A rank of a job: reads until a file is there.
 RANK = textwrap.dedent("""
     import os, sys, time
     path = sys.argv[1] + os.environ["OMPI_COMM_WORLD_RANK"]
@@ -149,84 +131,6 @@ def may_use_mpi():
         return "no mpirun here"
     done = subprocess.run(["mpirun", "--version"], capture_output=True, text=True, timeout=60, check=False)
     return "" if "Open MPI" in done.stdout else "this mpirun is not Open MPI's"
-
-
-class ControlTest(unittest.TestCase):
-    @classmethod
-    def setUpClass(cls):
-        cls.maxDiff = None
-        if SANITIZED:
-            raise unittest.SkipTest("Python has no sanitizer's runtime")
-        if not LIBRARY.exists():
-            raise unittest.SkipTest("this build has no profiler")
-
-    def setUp(self):
-        self.folder = pathlib.Path(tempfile.mkdtemp(prefix="penstock-profile-control-")).resolve()
-        self.addCleanup(shutil.rmtree, self.folder, ignore_errors=True)
-        self.data = self.folder / "data"
-        self.data.write_bytes(bytes(4096))
-
-    def profile(self, *words, expect=0, **kwargs):
-        done = subprocess.run([PENSTOCK, "profile", *map(str, words)], capture_output=True, text=True, check=False, timeout=120, **kwargs)
-        self.assertEqual(done.returncode, expect, f"{words}: {done.stdout}{done.stderr}")
-        return done
-
-    def ask(self, *words, **kwargs):
-        return [json.loads(line) for line in self.profile(*words, "--json", **kwargs).stdout.splitlines()]
-
-    def wait_until(self, what, is_so):
-        for _ in range(2400):
-            if is_so():
-                return
-            time.sleep(0.05)
-        self.fail(f"in two minutes it never came that {what}")
-
-    def trace_for(self, target, time_, *more):
-        """`trace on` that goes on meanwhile."""
-        return subprocess.Popen([PENSTOCK, "profile", "trace", "on", str(target), "--for", time_, *more], stdout=subprocess.PIPE,
-                                stderr=subprocess.PIPE, text=True)
-
-    def wait_until_traced(self, whom):
-        self.wait_until("trace was on", lambda: any(row["trace"] for row in self.ask("status", whom)))
-
-    def report(self, session):
-        rows = self.ask("report", "--all", session)
-        return rows[0], {row["path"]: row for row in rows[1:] if row["kind"] == "file"}
-
-    def calls(self, session, path, name="read"):
-        """Of the trace: the calls of that name on that file, as events on the tracks of threads."""
-        out = self.folder / "trace.json"
-        self.profile("export", "--all", "--to", "chrome", session, "-o", out)
-        trace = json.loads(out.read_text())
-        return [event for event in trace["traceEvents"]
-                if event.get("ph") == "X" and event["name"] == name and event["args"].get("file") == str(path)], trace
-
-    def begin_ns(self, session):
-        return self.report(session)[0]["begin_ns"]
-
-    def start(self, words, session, *more, **kwargs):
-        """Under `profile run`, until it says ready."""
-        process = subprocess.Popen([PENSTOCK, "profile", "run", "-o", session, *more, "--", *map(str, words)], stdin=subprocess.PIPE,
-                                   stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, **kwargs)
-        self.addCleanup(self.end, process)
-        return process
-
-    def end(self, process):
-        if process.poll() is None:
-            process.terminate()
-            try:
-                process.wait(timeout=30)
-            except subprocess.TimeoutExpired:
-                process.kill()
-        process.wait()
-        process.stdin.close()
-        process.stdout.close()
-
-    def reader(self, session, count=0, pause=0.001, more=()):
-        process = self.start([sys.executable, "-c", READER, self.data, count, pause], session, *more)
-        self.assertEqual(process.stdout.readline(), "ready\n")
-        pid, = {int(file.name.split("-")[0]) for file in session.glob("*.session")}
-        return process, pid
 
 
 class Bounded(ControlTest):
@@ -431,48 +335,6 @@ class OnDemand(ControlTest):
     def test_forks_while_windows_are_cut(self):
         session = self.folder / "s"
         self.assertEqual(self.profile("run", "-o", session, "--", sys.executable, "-c", WINDOWS, self.data, 100).stdout, "0\n")
-
-
-class Snapshots(ControlTest):
-    def test_of_a_session_that_goes_on(self):
-        session = self.folder / "s"
-        process, _ = self.reader(session, pause=0, more=("--trace", "--trace-limit", "128KiB"))
-        before = 0
-        for i in range(5):
-            time.sleep(0.1)
-            copy = self.folder / f"copy{i}"
-            row, = self.ask("snapshot", session, "-o", copy)
-            self.assertEqual((row["files"], row["session"]), (1, str(copy)))
-            told, files = self.report(copy)
-            self.assertEqual(told["problems"], [])
-            seen = files[str(self.data)]["reads"]
-            self.assertGreater(seen, before)
-            before = seen
-            # Blocks that gave way while they were copied are left out whole: no call is half one and half another.
-            events, _ = self.calls(copy, self.data)
-            for event in events:
-                self.assertEqual((event["args"]["bytes"], event["args"]["offset"] % 100),
-                                 (100 if event["args"]["offset"] < 4000 else max(0, min(100, 4096 - event["args"]["offset"])), 0))
-            # The file soon has nothing more to give, but each call has its own place, later ones further behind.
-            offsets = [event["args"]["offset"] for event in sorted(events, key=lambda event: event["ts"])]
-            self.assertEqual(offsets, sorted(set(offsets)))
-        process.send_signal(signal.SIGTERM)
-        made = int(process.stdout.readline())
-        process.wait(timeout=60)
-        self.assertLessEqual(before, made)
-        last = self.folder / "last"
-        self.profile("snapshot", session, "-o", last)  # also of one that has ended
-        self.assertEqual(self.report(last)[1][str(self.data)]["reads"], made)
-        self.assertIn("not empty", self.profile("snapshot", session, "-o", last, expect=1).stderr)
-
-    def test_of_one_process(self):
-        session = self.folder / "s"
-        process, pid = self.reader(session)
-        copy = self.folder / "copy"
-        self.wait_until("it read", lambda: self.report(session)[1].get(str(self.data), {"reads": 0})["reads"] > 0)
-        self.profile("snapshot", pid, "-o", copy)
-        self.assertGreater(self.report(copy)[1][str(self.data)]["reads"], 0)
-        self.end(process)
 
 
 class OtherUsers(ControlTest):
