@@ -3,11 +3,10 @@
 
     dlio_reads.py OUTPUT DLIO'S_OWN_WORDS...
 
-Runs in a virtual environment that has DLIO. OUTPUT gets a line of JSON for each sample that a reader has read: where from, how
-many bytes, their CRC-32, and the number `size` of a TFRecord."""
+Runs in a virtual environment that has DLIO. OUTPUT gets a line of JSON for each sample that a reader has read: how many bytes,
+their CRC-32, how many sides the array has that it lies in, and the number `size` of a TFRecord."""
 
 import json
-import os
 import sys
 import zlib
 
@@ -26,7 +25,7 @@ def watch_archives():
     def watched(self, filename, sample_index):
         get_sample(self, filename, sample_index)
         array = self.open_file_map[filename]
-        say(array[..., sample_index].tobytes(), name=os.path.basename(filename), sides=array.ndim)
+        say(array[..., sample_index].tobytes(), sides=array.ndim)
 
     NPZReader.get_sample = watched
 
@@ -39,7 +38,7 @@ def watch_pictures():
     def watched(self, filename, sample_index):
         get_sample(self, filename, sample_index)
         with open(filename, "rb") as file:
-            say(file.read(), name=os.path.basename(filename), sides=self.open_file_map[filename].ndim)
+            say(file.read(), sides=self.open_file_map[filename].ndim)
 
     ImageReader.get_sample = watched
 

@@ -165,8 +165,7 @@ const CommandInfo command_profile{
         "container);\n"
         "77 a libc or a processor that cannot be attached to; 130 and 143 ended by Ctrl-C and SIGTERM "
         "('attach' has\n"
-        "then detached again). serve listens to this machine alone; from your desk: ssh -L "
-        "PORT:127.0.0.1:PORT NODE.",
+        "then detached again).",
     .nouns = "VERB ...",
     .nouns_at_least = 1,
     .nouns_at_most = INT_MAX,

@@ -119,11 +119,7 @@ Result<void> say_pid(const CommandContext& context, const std::string& word) {
                     {"since_ns", process.ok() ? process->since_ns : 0},
                     {"library_loaded", idle || process.ok() || removed}});
   } else if (removed) {
-    print(fmt::format("process {} ({}): {}, but its session '{}' is gone: what it does is written nowhere{}",
-                      pid, name, how, folder,
-                      removed->header.begun == PENSTOCK_BEGUN_PROCESS
-                          ? ""
-                          : fmt::format("; 'penstock profile detach {}' ends that", pid)));
+    print(fmt::format("process {} ({}): {}, but {}", pid, name, how, session_gone_words(pid, *removed)));
   } else {
     print(fmt::format(
         "process {} ({}): {}{}", pid, name, how,

@@ -246,12 +246,7 @@ Error not_watched(int pid) {
     return target.error();
   if (const auto removed = target.ok() ? removed_session(*target) : std::nullopt)
     return make_error(Errc::not_found,
-                      fmt::format("process {} is watched, and its session '{}' is gone: what it does is "
-                                  "written nowhere{}",
-                                  pid, fs::path(removed->file).parent_path().string(),
-                                  removed->header.begun == PENSTOCK_BEGUN_PROCESS
-                                      ? ""
-                                      : fmt::format("; 'penstock profile detach {}' ends that", pid)));
+                      fmt::format("process {} is watched, but {}", pid, session_gone_words(pid, *removed)));
   return make_error(Errc::not_found,
                     fmt::format("process {} is not watched: 'penstock profile attach {}' does it", pid, pid));
 }
@@ -265,6 +260,14 @@ void sort_by_rank(std::vector<RecordingProcess>& processes) {
 }
 
 }  // namespace
+
+std::string session_gone_words(int pid, const RunningSession& removed) {
+  std::string words = fmt::format("its session '{}' is gone: what it does is written nowhere",
+                                  fs::path(removed.file).parent_path().string());
+  if (removed.header.begun != PENSTOCK_BEGUN_PROCESS)
+    words += fmt::format("; 'penstock profile detach {}' ends that", pid);
+  return words;
+}
 
 Result<std::vector<RecordingProcess>> recording_processes(const fs::path& folder) {
   PENSTOCK_ASSIGN(SessionProcesses processes, session_processes(folder));

@@ -12,6 +12,8 @@
 
 namespace penstock {
 
+struct RunningSession;  // profiling/attach/target.hpp
+
 // One process that records now, by its newest file in a session's folder.
 struct RecordingProcess {
   std::uint32_t pid = 0;
@@ -44,6 +46,9 @@ Result<SessionProcesses> session_processes(const std::filesystem::path& folder);
 // not_found: there is none of that number, nobody watches it, or its session was removed under it;
 // permission_denied: it is another user's.
 Result<RecordingProcess> recording_process(int pid);
+
+// Of a process whose session was removed under it: what that means, and what to do.
+std::string session_gone_words(int pid, const RunningSession& removed);
 
 // Arms or disarms tracing: one word in the mapped header of its file, which its owner alone (and root) may
 // write. permission_denied: another user's; not_found: it has ended, or goes on with another file;

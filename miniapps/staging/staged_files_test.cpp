@@ -6,6 +6,7 @@
 #include <chrono>
 #include <filesystem>
 #include <fstream>
+#include <functional>
 #include <iterator>
 #include <string>
 
@@ -78,6 +79,14 @@ class StagedFiles : public testing::Test {
     PENSTOCK_ASSIGN(StagedTiers tiers, StagedTiers::open(plan));
     PENSTOCK_ASSIGN(const StagedState state, load_staged_state(*tiers.fast.backend, plan.id));
     return revert_plan(plan, tiers, state, kThreads, false);
+  }
+
+  // The notes, as an apply that ended or was killed there might have left them.
+  static void leave_notes(const StagingPlan& plan, const std::function<void(StagedState&)>& change) {
+    StagedTiers tiers = StagedTiers::open(plan).value();
+    StagedState state = begin_state(plan, tiers).value();
+    change(state);
+    ASSERT_OK(save_staged_state(*tiers.fast.backend, state));
   }
 
   // Every file below the fast tier that is somebody's: whole, or not there.
@@ -226,14 +235,8 @@ TEST_F(StagedFiles, WhatWasInTheWayAndIsGoneIsOursAlsoIfApplyIsKilled) {
   write(fast() / "top", "mine");
   EXPECT_ERRC(Errc::already_exists, apply(plan()), "'top'");
   fs::remove(fast() / "top");
-  {
-    const StagingPlan all = plan();
-    StagedTiers tiers = StagedTiers::open(all).value();
-    StagedState state = begin_state(all, tiers).value();
-    state.unsure = true;
-    ASSERT_OK(save_staged_state(*tiers.fast.backend, state));
-    write(fast() / "top", content("top"));  // the copy was given its name, and then it was killed
-  }
+  leave_notes(plan(), [](StagedState& state) { state.unsure = true; });
+  write(fast() / "top", content("top"));  // the copy was given its name, and then it was killed
   ASSERT_OK(revert(plan()));
   expect_nothing_left();
 }
@@ -242,12 +245,7 @@ TEST_F(StagedFiles, WhatWasInTheWayAndIsGoneIsOursAlsoIfApplyIsKilled) {
 TEST_F(StagedFiles, WhatWasCopiedIsOursWhateverWasFoundThere) {
   const StagingPlan all = plan();
   ASSERT_OK(apply(all));
-  {
-    StagedTiers tiers = StagedTiers::open(all).value();
-    StagedState state = load_staged_state(*tiers.fast.backend, all.id).value();
-    state.found = {"top"};
-    ASSERT_OK(save_staged_state(*tiers.fast.backend, state));
-  }
+  leave_notes(all, [](StagedState& state) { state.found = {"top"}; });
   ASSERT_OK(revert(all));
   expect_nothing_left();
 }
@@ -299,12 +297,7 @@ TEST_F(StagedFiles, WhatSomebodyChangedIsNotRemoved) {
 
 TEST_F(StagedFiles, ACopyThatNobodyWroteDownIsHeldAgainstItsOriginal) {
   const StagingPlan all = plan();
-  {
-    StagedTiers tiers = StagedTiers::open(all).value();
-    StagedState state = begin_state(all, tiers).value();
-    state.unsure = true;
-    ASSERT_OK(save_staged_state(*tiers.fast.backend, state));  // and then it was killed
-  }
+  leave_notes(all, [](StagedState& state) { state.unsure = true; });  // and then it was killed
   write(fast() / "a/1", content("a/1"));
   write(fast() / "top", "not what the original is");
   const auto reverted = revert(all);

@@ -3,6 +3,7 @@
 #include <arpa/inet.h>
 #include <fmt/format.h>
 #include <netinet/in.h>
+#include <strings.h>
 #include <sys/random.h>
 #include <sys/socket.h>
 
@@ -38,12 +39,7 @@ std::optional<std::uint64_t> number(std::string_view word) {
 // What stands behind the scheme, which is of any case (RFC 9110, 11.1); "" where it is another one.
 std::string_view bearer_of(std::string_view header) {
   constexpr std::string_view kScheme = "bearer ";
-  const auto same = [](char sent, char wanted) {
-    return (sent >= 'A' && sent <= 'Z' ? static_cast<char>(sent - 'A' + 'a') : sent) == wanted;
-  };
-  if (header.size() < kScheme.size() ||
-      !std::equal(kScheme.begin(), kScheme.end(), header.begin(),
-                  [&](char wanted, char sent) { return same(sent, wanted); }))
+  if (header.size() < kScheme.size() || ::strncasecmp(header.data(), kScheme.data(), kScheme.size()) != 0)
     return "";
   header.remove_prefix(kScheme.size());
   while (header.starts_with(' ')) header.remove_prefix(1);
