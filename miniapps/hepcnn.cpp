@@ -127,10 +127,9 @@ std::uint64_t file_bytes(const FileSet& set) {
 
 StudiedBytes studied_bytes(const FilePlan& plan, std::uint64_t training_reads,
                            std::uint64_t validation_reads) {
-  const std::uint64_t files = plan.training.files.held.size();
-  const HepcnnReads reads{.training_files = files,
-                          .reads = training_reads + validation_reads,
-                          .epochs = training_reads / files,
+  const HepcnnReads reads{.training_files = plan.training.files.held.size(),
+                          .training = training_reads,
+                          .validation = validation_reads,
                           .training_bytes = file_bytes(plan.training),
                           .validation_bytes = plan.validation ? file_bytes(plan.validation->set) : 0};
   return {hepcnn_published_bytes(reads), hepcnn_corrected_bytes(reads)};

@@ -3,22 +3,15 @@
 #include <algorithm>
 
 namespace penstock {
-namespace {
-
-std::uint64_t hepcnn_bytes(const HepcnnReads& reads, std::uint64_t of_training) {
-  const std::uint64_t training = std::min(reads.reads, of_training);
-  return training * reads.training_bytes + (reads.reads - training) * reads.validation_bytes;
-}
-
-}  // namespace
 
 std::uint64_t hepcnn_published_bytes(const HepcnnReads& reads) {
-  return hepcnn_bytes(reads, reads.training_files);
+  const std::uint64_t all = reads.training + reads.validation;
+  const std::uint64_t once = std::min(all, reads.training_files);
+  return once * reads.training_bytes + (all - once) * reads.validation_bytes;
 }
 
 std::uint64_t hepcnn_corrected_bytes(const HepcnnReads& reads) {
-  const std::uint64_t every_epoch = reads.epochs * reads.training_files;
-  return hepcnn_bytes(reads, reads.reads >= every_epoch ? every_epoch : reads.training_files);
+  return reads.training * reads.training_bytes + reads.validation * reads.validation_bytes;
 }
 
 std::uint64_t climate_published_bytes(std::uint64_t reads, std::uint64_t read_bytes) {

@@ -15,8 +15,8 @@ inline constexpr std::uint64_t kHepcnnValidationFileBytes = 56'598'528;
 
 struct HepcnnReads {
   std::uint64_t training_files = 1024;
-  std::uint64_t reads = 0;  // of files, over all ranks and epochs, both kinds
-  std::uint64_t epochs = 5;
+  std::uint64_t training = 0;  // reads of files for training, over all ranks and epochs
+  std::uint64_t validation = 0;
   std::uint64_t training_bytes = kHepcnnTrainingFileBytes;  // of a file's `data`
   std::uint64_t validation_bytes = kHepcnnValidationFileBytes;
 };
@@ -24,8 +24,7 @@ struct HepcnnReads {
 // As published: each training file counts once, in whatever number of epochs it was read, and every other
 // read as one of a file for validation.
 std::uint64_t hepcnn_published_bytes(const HepcnnReads& reads);
-// Each training file counts once an epoch. Where there are fewer reads than that, each rank had one file,
-// which the program then never reads again (1024 nodes): it counts once, as published.
+// As they were: whatever part of an epoch a run ends in.
 std::uint64_t hepcnn_corrected_bytes(const HepcnnReads& reads);
 
 // Of CDB: as published, 17,694,752 bytes a read: the four channels that are used, their labels and

@@ -176,6 +176,10 @@ class Samples(FilesTest):
                                FILES * training + (9 * FILES + 1 - FILES) * validation, places=0)
         self.assertAlmostEqual(value(record, "read_corrected_bytes_per_s") * read_s,
                                5 * FILES * training + (4 * FILES + 1) * validation, places=0)
+        record, = self.hepcnn("--steps", 3, validation=False)
+        self.assertGreater(value(record, "file_reads.training"), 0)
+        self.assertAlmostEqual(value(record, "read_corrected_bytes_per_s") * value(record, "file_read_s"),
+                               value(record, "file_reads.training") * training, places=0)
         record, = self.climate()
         size = next(file for file in (self.made / "weather").glob("**/*.h5") if file.name != "stats.h5").stat().st_size
         self.assertAlmostEqual(value(record, "read_corrected_bytes_per_s") * value(record, "file_read_s"),
