@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <array>
-#include <numeric>
 
 #include "results/cells.hpp"
 #include "results/table.hpp"
@@ -20,9 +19,7 @@ struct Place {
   std::string_view words;
 };
 // In the order of the pipeline.
-constexpr std::array<Place, 12> kPlaces{{{"list", "listing"},
-                                         {"open", "opening"},
-                                         {"read", "reading"},
+constexpr std::array<Place, 10> kPlaces{{{"read", "opening and reading"},
                                          {"decode", "decoding"},
                                          {"resize", "resizing"},
                                          {"transpose", "transposing"},
@@ -44,9 +41,9 @@ std::string words_of(std::string_view name) {
   return std::string(place < kPlaces.size() ? kPlaces[place].words : name);
 }
 
-double sum_of(const Record& record, std::string_view metric) {
-  const Metric* const found = find_metric(record, metric);
-  return found == nullptr ? 0 : std::accumulate(found->samples.begin(), found->samples.end(), 0.0);
+bool saves(const Record& record) {
+  return find_metric(record, "checkpoint_s") != nullptr ||
+         find_metric(record, "checkpoint_block_s") != nullptr;
 }
 
 // A bar that begins where the one above it ended.
@@ -62,13 +59,9 @@ std::string bar(double before_s, double length_s, double wall_s, std::string_vie
 Waterfall waterfall_of(const Record& record) {
   Waterfall fall;
   fall.wall_s = metric_value(record, "wall_s").value_or(0);
-  const double steps = metric_value(record, "steps").value_or(0);
-  const double step_s = metric_value(record, "step_s").value_or(0);
   if (fall.wall_s <= 0 || !metric_value(record, "accelerator_utilization")) return {};
-  fall.computing_s = steps * step_s;
-  if (const Metric* const each = find_metric(record, "step_s");
-      each != nullptr && static_cast<double>(each->samples.size()) == steps)
-    fall.computing_s = sum_of(record, "step_s");
+  fall.computing_s = metric_value(record, "stage_busy_s.accelerator").value_or(0) /
+                     std::max(1.0, parameter_number(record, "ranks").value_or(1));
   std::vector<std::pair<std::size_t, Loss>> lost;
   for (const auto& [name, metric] : record.metrics)
     if (name.starts_with(kLost))
@@ -78,10 +71,9 @@ Waterfall waterfall_of(const Record& record) {
   std::stable_sort(lost.begin(), lost.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
   for (auto& [place, loss] : lost) fall.losses.push_back(std::move(loss));
   fall.losses.push_back({"validating", metric_value(record, "validation_s").value_or(0)});
-  fall.losses.push_back({"saving checkpoints", sum_of(record, "checkpoint_s")});
   double rest_s = fall.wall_s - fall.computing_s;
   for (const Loss& loss : fall.losses) rest_s -= loss.seconds;
-  fall.losses.push_back({"overshoot of steps and other", rest_s});
+  fall.losses.push_back({saves(record) ? "saving checkpoints" : "other", rest_s});
   std::erase_if(fall.losses, [&](const Loss& loss) { return loss.seconds < kSeen * fall.wall_s; });
   return fall;
 }

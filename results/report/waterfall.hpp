@@ -19,11 +19,11 @@ struct Loss {
 struct Waterfall {
   double wall_s = 0;
   std::vector<Loss> losses;  // in the pipeline's order; only those that took time
-  double computing_s = 0;    // what is left: all steps, or steps x step where not each was kept
+  double computing_s = 0;    // what is left: all steps, the mean of the ranks
 };
 
-// From wall_s, lost_s.*, validation_s, checkpoint_s and step_s of a train record; what they leave of
-// the wall is "overshoot and other". No losses: nothing to draw.
+// From wall_s, lost_s.*, validation_s and stage_busy_s.accelerator of a train record, which leave of the wall
+// what checkpoints held up, or else next to nothing. No losses: nothing to draw.
 Waterfall waterfall_of(const Record& record);
 
 // "" where there is nothing to draw.
