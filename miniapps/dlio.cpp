@@ -59,7 +59,10 @@ Result<RunDefaults> workload(const WorkloadRequest& request) {
   defaults.shuffle = from.shuffles ? "global" : "none";
   defaults.data = data_of(from);
   defaults.au = from.au;
-  defaults.samples = from.files * from.samples_per_file;
+  if (__builtin_mul_overflow(from.files, from.samples_per_file, &defaults.samples))
+    return make_error(Errc::invalid_argument,
+                      fmt::format("workload '{}': {} files of {} samples are more than can be counted",
+                                  request.file, from.files, from.samples_per_file));
   defaults.format = from.format;
   if (from.deviation_s > 0)
     defaults.notes.push_back(fmt::format("{}: its stdev of {} s becomes an evenly spread jitter of up to {}",

@@ -53,6 +53,7 @@ Result<double> number(const Value& value) {
 Result<void> take_computation(DlioWorkload& workload, const Value& value) {
   if (!value.IsMap()) {
     PENSTOCK_ASSIGN(workload.computation_s, number(value));
+    workload.deviation_s = 0;  // a number replaces a distribution
     return success();
   }
   for (const auto& part : value) {
@@ -315,7 +316,15 @@ Result<void> take_override(DlioWorkload& workload, const std::string& word) {
     return make_error(Errc::invalid_argument,
                       "'" + word + "' is no override: they are written ++workload.SECTION.KEY=VALUE");
   const std::string name = word.substr(kPrefix.size(), equals - kPrefix.size());
-  return take_one(workload, name, YAML::Load(word.substr(equals + 1)));
+  const Value value = YAML::Load(word.substr(equals + 1));
+  // Part of a value: train.computation_time.mean.
+  if (const std::size_t dot = name.rfind('.'); find_key(name) == nullptr && dot != std::string::npos)
+    if (const std::string whole = name.substr(0, dot); find_key(whole) != nullptr) {
+      Value part;
+      part[name.substr(dot + 1)] = value;
+      return take_one(workload, whole, part);
+    }
+  return take_one(workload, name, value);
 }
 
 Result<DlioWorkload> read(const std::string& file, const std::vector<std::string>& overrides) {
@@ -350,8 +359,12 @@ Result<DlioWorkload> read_dlio_workload(const std::string& file, const std::vect
 }
 
 std::uint64_t files_left_by_dlio(const DlioWorkload& workload, std::uint64_t accelerators) {
-  const std::uint64_t step = workload.samples_per_file * workload.batch * accelerators;
-  return step == 0 ? workload.files : workload.files - workload.files % step;
+  __extension__ using Wide = unsigned __int128;
+  const Wide files = workload.files;
+  const Wide step = static_cast<Wide>(workload.samples_per_file) * accelerators;  // of a batch of one
+  if (step == 0 || workload.batch == 0) return workload.files;
+  if (step > files || workload.batch > files / step) return 0;
+  return workload.files - static_cast<std::uint64_t>(files % (step * workload.batch));
 }
 
 }  // namespace penstock

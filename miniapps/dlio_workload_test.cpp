@@ -87,6 +87,21 @@ TEST_F(DlioWorkloadTest, OverridesGoBeforeTheFile) {
   EXPECT_EQ(got->steps, 40U);
 }
 
+TEST_F(DlioWorkloadTest, OverridesReplaceADistributionOrPartOfIt) {
+  const std::string spread = "++workload.train.computation_time={mean: 0.5, stdev: 0.1}";
+  Result<DlioWorkload> got = read(kUnet, {spread, "++workload.train.computation_time=0.05"});
+  ASSERT_TRUE(got.ok()) << got.error().what;
+  EXPECT_DOUBLE_EQ(got->computation_s, 0.05);
+  EXPECT_DOUBLE_EQ(got->deviation_s, 0) << "a number has no spread";
+  got = read(kUnet, {spread, "++workload.train.computation_time.mean=0.25"});
+  ASSERT_TRUE(got.ok()) << got.error().what;
+  EXPECT_DOUBLE_EQ(got->computation_s, 0.25);
+  EXPECT_DOUBLE_EQ(got->deviation_s, 0.1);
+  got = read(kUnet, {"++workload.train.computation_time.median=0.25"});
+  ASSERT_FALSE(got.ok());
+  EXPECT_NE(got.error().what.find("'median'"), std::string::npos) << got.error().what;
+}
+
 TEST_F(DlioWorkloadTest, TakesOlderFilesAndSaysSo) {
   const Result<DlioWorkload> got = read(
       "model: resnet50\nframework: pytorch\ndataset:\n num_files_train: 1024\n num_samples_per_file: 1251\n "
@@ -131,6 +146,8 @@ TEST(FilesLeftByDlio, MayBeNone) {
   workload.files = 168;
   EXPECT_EQ(files_left_by_dlio(workload, 1), 168U);
   EXPECT_EQ(files_left_by_dlio(workload, 5), 140U);
+  workload.batch = std::uint64_t{1} << 62;
+  EXPECT_EQ(files_left_by_dlio(workload, 8), 0U) << "more than 64 bits";
 }
 
 }  // namespace

@@ -35,12 +35,13 @@ Result<Options> app_options(const MiniAppInfo& app, const std::vector<std::strin
 
 Result<std::uint64_t> bounded(const Options& options, std::string_view name, std::int64_t most,
                               std::uint64_t fallback) {
-  if (!options.given(name)) return fallback;
-  const std::int64_t value = options.integer(name);
-  if (value > most)
+  const bool given = options.given(name);
+  const std::uint64_t value = given ? static_cast<std::uint64_t>(options.integer(name)) : fallback;
+  if (value > static_cast<std::uint64_t>(most))
     return make_error(Errc::invalid_argument, "--" + std::string(name) + " " + std::to_string(value) +
+                                                  (given ? "" : " (of the workload)") +
                                                   " is too large: at most " + std::to_string(most));
-  return static_cast<std::uint64_t>(value);
+  return value;
 }
 
 // What the run takes where no flag says otherwise.
@@ -228,9 +229,10 @@ Result<TrainSetup> resolve_train_setup(const CommandContext& context, const Mini
   if (app.in_memory && setup.prefetch != 0)
     return make_error(Errc::invalid_argument, "--prefetch is nothing for '" + std::string(app.name) +
                                                   "', whose samples are all in memory");
-  const std::uint64_t usual = defaults.threads != 0 ? defaults.threads : allowed_cpus().size();
-  PENSTOCK_ASSIGN(const std::uint64_t threads,
-                  bounded(options, "threads", kMostThreads, std::max<std::uint64_t>(1, usual)));
+  const std::uint64_t usual =
+      std::clamp<std::uint64_t>(allowed_cpus().size(), 1, static_cast<std::uint64_t>(kMostThreads));
+  PENSTOCK_ASSIGN(const std::uint64_t threads, bounded(options, "threads", kMostThreads,
+                                                       defaults.threads != 0 ? defaults.threads : usual));
   setup.threads = static_cast<unsigned>(threads);
   PENSTOCK_ASSIGN(setup.depth, bounded(options, "depth", kMostDepth, 0));
   setup.patience = options.duration("stall-timeout");

@@ -62,6 +62,7 @@ class Dlio(TrainTest):
     def test_words_that_are_wrong(self):
         for words, said in ((("--workload", "it.yaml", "++workload.reader.bach_size=3"), "reader.batch_size"),
                             (("--workload", "it.yaml", "reader.batch_size=3"), "++workload.SECTION.KEY=VALUE"),
+                            (("--workload", "it.yaml", "++workload.reader.read_threads=4294967296"), "too large: at most 4096"),
                             (("--workload", "no.yaml"), "no.yaml"), ((), "needs --workload")):
             self.assertIn(said, self.run_cli("train", "dlio", *words, expect=2).stderr)
         self.assertIn("described by flags", self.run_cli("train", "stream", "--data", "data/unet3d/train", "--workload", "it.yaml", expect=2).stderr)
