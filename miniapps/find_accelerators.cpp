@@ -11,7 +11,10 @@ Result<std::uint64_t> most_fed(std::uint64_t most, const FeedsThem& feeds) {
     const bool climbing = starved == most + 1;
     const std::uint64_t next =
         climbing ? std::min(std::max<std::uint64_t>(1, 2 * fed), most) : fed + (starved - fed) / 2;
-    PENSTOCK_ASSIGN(const bool enough, feeds(next));
+    PENSTOCK_ASSIGN(bool enough, feeds(next));
+    if (!enough) {  // one unlucky run is no limit
+      PENSTOCK_ASSIGN(enough, feeds(next));
+    }
     (enough ? fed : starved) = next;
   }
   return fed;
