@@ -166,6 +166,18 @@ std::uint64_t memory_bytes() {
   return pages > 0 && size > 0 ? static_cast<std::uint64_t>(pages) * static_cast<std::uint64_t>(size) : 0;
 }
 
+std::uint64_t memory_left() {
+  std::uint64_t left = 0;
+  std::ifstream meminfo("/proc/meminfo");
+  std::string key;
+  std::uint64_t kib = 0;
+  for (std::string rest; left == 0 && meminfo >> key >> kib && std::getline(meminfo, rest);)
+    if (key == "MemAvailable:") left = kib * 1024;
+  const Json limits = cgroup_limits("/");
+  if (limits.contains("memory_bytes")) left = std::min(left, limits["memory_bytes"].get<std::uint64_t>());
+  return left;
+}
+
 double clock_read_ns() {
   constexpr int kReads = 1000;
   std::array<double, 9> laps{};

@@ -26,4 +26,8 @@ double clock_read_ns();
 // This machine's memory in bytes, 0 if unknown.
 std::uint64_t memory_bytes();
 
+// What may be taken of it now, as its MemAvailable and the cgroup's limit say, without the system having to
+// end somebody for it: page cache gives way, what lies in tmpfs does not. 0: nobody knows.
+std::uint64_t memory_left();
+
 }  // namespace penstock

@@ -7,7 +7,6 @@
 #include <array>
 #include <atomic>
 #include <cstring>
-#include <fstream>
 #include <new>
 #include <utility>
 
@@ -124,19 +123,6 @@ class Content {
   RandomStream bits_;
   RandomStream stamps_;
 };
-
-// What may be taken without the system having to end somebody for it; 0: nobody knows.
-std::uint64_t memory_left() {
-  std::uint64_t left = 0;
-  std::ifstream meminfo("/proc/meminfo");
-  std::string key;
-  std::uint64_t kib = 0;
-  for (std::string rest; left == 0 && meminfo >> key >> kib && std::getline(meminfo, rest);)
-    if (key == "MemAvailable:") left = kib * 1024;
-  const Json limits = cgroup_limits("/");
-  if (limits.contains("memory_bytes")) left = std::min(left, limits["memory_bytes"].get<std::uint64_t>());
-  return left;
-}
 
 }  // namespace
 

@@ -1,33 +1,42 @@
 #include "miniapps/pipeline/batch.hpp"
 
-#include <unistd.h>
-
 #include <cstring>
 #include <limits>
 #include <new>
 #include <string>
 
 #include "io_backends/base/units.hpp"
+#include "results/environment.hpp"
 
 namespace penstock {
+namespace {
 
-std::uint64_t machine_memory_bytes() {
-  const long pages = ::sysconf(_SC_PHYS_PAGES);
-  const long page = ::sysconf(_SC_PAGESIZE);
-  if (pages <= 0 || page <= 0) return std::numeric_limits<std::uint64_t>::max();
-  return static_cast<std::uint64_t>(pages) * static_cast<std::uint64_t>(page);
+void grow_touched(Buffer& buffer, std::uint64_t bytes) {
+  if (bytes == 0) return;
+  buffer.grow(static_cast<std::size_t>(bytes));
+  std::memset(buffer.data(), 0, static_cast<std::size_t>(bytes));
+}
+
+}  // namespace
+
+std::uint64_t memory_for_samples() {
+  const std::uint64_t left = memory_left();
+  return left != 0 ? left - left / 16 : std::numeric_limits<std::uint64_t>::max();
 }
 
 Result<BatchPool> BatchPool::make(const BatchShape& shape, std::uint64_t prefetch) {
   __extension__ using Wide = unsigned __int128;
-  const Wide wanted = (static_cast<Wide>(prefetch) + 1) * shape.samples *
-                      (shape.slot_bytes != 0 ? shape.slot_bytes : shape.stored_bytes);
-  const std::uint64_t memory = machine_memory_bytes();
+  constexpr std::size_t kKept = sizeof(Batch::index[0]) + sizeof(Batch::label[0]) + sizeof(Batch::length[0]);
+  const std::uint64_t sample = shape.slot_bytes != 0 ? shape.slot_bytes : shape.stored_bytes + sizeof(Buffer);
+  const Wide wanted = (static_cast<Wide>(prefetch) + 1) *
+                      (sizeof(Batch) + static_cast<Wide>(shape.samples) * (sample + kKept));
+  const std::uint64_t memory = memory_for_samples();
   const std::string what = "a prefetch queue of " + std::to_string(prefetch) + " batches of " +
                            std::to_string(shape.samples) + " samples";
   if (wanted > memory) {
-    return make_error(Errc::exhausted, what + " needs more than this machine's memory of " +
-                                           format_size(memory) + ": choose a smaller --prefetch or --batch");
+    return make_error(Errc::exhausted,
+                      what + " needs more than the " + format_size(memory) +
+                          " of memory that are left here: choose a smaller --prefetch or --batch");
   }
   try {
     BatchPool pool;
@@ -35,12 +44,9 @@ Result<BatchPool> BatchPool::make(const BatchShape& shape, std::uint64_t prefetc
     pool.batches_.resize(static_cast<std::size_t>(prefetch) + 1);
     const std::size_t bytes = shape.samples * shape.slot_bytes;
     for (Batch& batch : pool.batches_) {
-      if (bytes == 0) {
-        batch.stored.resize(shape.samples);
-      } else {
-        batch.memory.grow(bytes);
-        std::memset(batch.memory.data(), 0, bytes);
-      }
+      batch.stored.resize(bytes == 0 ? shape.samples : 0);
+      for (Buffer& slot : batch.stored) grow_touched(slot, whole_blocks(shape.stored_bytes));
+      grow_touched(batch.memory, bytes);
       batch.slot_bytes = shape.slot_bytes;
       batch.index.resize(shape.samples);
       batch.label.resize(shape.samples);

@@ -12,8 +12,9 @@
 
 namespace penstock {
 
-// What this machine has; an allocation of more could succeed and end the process later.
-std::uint64_t machine_memory_bytes();
+// What is left here for samples to be held in, but for a sixteenth that everything else may want; an
+// allocation of more could succeed and end the process later.
+std::uint64_t memory_for_samples();
 
 // The shape of a batch in memory: `samples` slots of `slot_bytes` each, one behind the other without gaps, so
 // that the whole is one tensor whose outermost dimension is the sample. With `slot_bytes` 0 samples lie in it
@@ -52,12 +53,13 @@ struct Batch {
 };
 
 // A fixed number of batches. Its memory is touched when it is made, because the first touch of a page costs
-// more than filling it and would be charged to the first batches (memory of samples as they are stored grows
-// with them, and is recycled, too). Lent to one stage at a time, which it must outlive.
+// more than filling it and would be charged to the first batches (memory of samples as they are stored has
+// `stored_bytes` then, grows with larger ones, and is recycled, too). Lent to one stage at a time, which it
+// must outlive.
 class BatchPool {
  public:
   // `prefetch` + 1 batches: those ahead, and the one that the accelerator has. exhausted, with the sum, when
-  // that is more than this machine's memory.
+  // that is more than there is left here.
   static Result<BatchPool> make(const BatchShape& shape, std::uint64_t prefetch);
 
   const BatchShape& shape() const { return shape_; }

@@ -270,7 +270,7 @@ std::vector<LostTime> BatchLoader::lost() const {
   return parts;
 }
 
-Result<const Batch*> BatchLoader::next() {
+Result<const Batch*> BatchLoader::next() try {
   std::unique_lock lock(mutex_);
   plan_.request();
   if (plan_.can_take()) work_there_.notify_all();
@@ -280,6 +280,8 @@ Result<const Batch*> BatchLoader::next() {
   Result<const Batch*> got = pull(lock);
   account_wait(since, before, got.ok() ? *got : nullptr);
   return got;
+} catch (const std::bad_alloc&) {
+  return make_error(Errc::exhausted, "no memory left for the order of an epoch");
 }
 
 void BatchLoader::check_progress(LapClock::Clock::time_point waiting_since) {

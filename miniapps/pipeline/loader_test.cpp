@@ -396,6 +396,15 @@ TEST(BatchLoader, SaysWhatItWasWaitedFor) {
   }
 }
 
+TEST(BatchPool, HasTheMemoryOfStoredSamplesBeforeAnyIsRead) {
+  BatchPool pool = BatchPool::make({.samples = 3, .slot_bytes = 0, .stored_bytes = 5000}, 1).value();
+  ASSERT_EQ(pool.size(), 2U);
+  for (std::size_t i = 0; i < pool.size(); ++i) {
+    ASSERT_EQ(pool[i].stored.size(), 3U);
+    for (const Buffer& sample : pool[i].stored) EXPECT_EQ(sample.capacity(), 8192U);
+  }
+}
+
 TEST(BatchPool, RefusesMoreThanTheMachineHas) {
   for (const std::uint64_t prefetch : {std::uint64_t{1} << 40U, UINT64_MAX}) {
     const Result<BatchPool> pool = BatchPool::make({64, std::size_t{602112}}, prefetch);

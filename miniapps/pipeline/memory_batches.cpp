@@ -29,7 +29,7 @@ Result<MemoryRoom> memory_room(std::uint64_t samples, std::size_t slot_bytes, st
     return make_error(Errc::exhausted, std::to_string(samples) + " samples of " + format_size(slot_bytes) +
                                            " do not fit in memory, where this app holds them");
   };
-  if (samples > machine_memory_bytes() / std::max<std::size_t>(1, slot_bytes)) return too_many();
+  if (samples > memory_for_samples() / std::max<std::size_t>(1, slot_bytes)) return too_many();
   try {
     MemoryRoom room;
     make_room(room.held, static_cast<std::size_t>(samples), slot_bytes);
