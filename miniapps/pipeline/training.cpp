@@ -211,8 +211,9 @@ TrainingFigures figures(const TrainingRun& run, std::chrono::nanoseconds nominal
   result.samples = static_cast<double>(run.steps.size()) * static_cast<double>(run.batch);
   if (nominal_step.count() > 0) result.step_overshoot = median_overshoot(run.steps);
   if (computed == 0 || run.steps.size() < 2) return result;
-  result.utilization = static_cast<double>(computed - first.busy_ns) /
-                       static_cast<double>(last.end_ns - first.end_ns - aside + first.aside_ns);
+  result.utilization =
+      static_cast<double>(computed - first.busy_ns) /
+      static_cast<double>(last.end_ns - std::min(first.deadline_ns, first.end_ns) - aside + first.aside_ns);
   result.utilization_dlio = dlio_utilization(run.steps);
   return result;
 }

@@ -50,6 +50,14 @@ TEST(Figures, UtilizationLeavesTheFirstStepOutOnBothSides) {
   EXPECT_NEAR(*f.utilization, 2 * 0.1 / 0.3, 1e-12);
 }
 
+TEST(Figures, UtilizationIsAtMostOneWhereTheFirstStepEndsLate) {
+  TrainingRun run;
+  run.steps = {step(0, 0, 0, 100, 104), step(0, 104, 100, 200, 200), step(0, 200, 200, 300, 300)};
+  const TrainingFigures f = figures(run, 100ms);
+  ASSERT_TRUE(f.utilization);
+  EXPECT_DOUBLE_EQ(*f.utilization, 1.0);
+}
+
 TEST(Figures, InterludesAreNeitherWaitingNorComputing) {
   TrainingRun run;
   run.steps = {step(0, 50, 50, 150, 150), step(0, 150, 150, 250, 250), step(0, 1260, 1260, 1360, 1360)};
