@@ -177,12 +177,16 @@ void say_tail(const TrainGroup& group, std::vector<Sentence>& out) {
     const auto wall = metric_value(*record, "wall_s");
     if (!dropped || !rate || !wall) continue;
     const double share = *dropped / std::max(*dropped + *rate * *wall, 1.0);
-    if (share >= kMany)
-      out.push_back({Tone::caution, "tail",
-                     fmt::format("With prefetch {}, {} of the samples of {} filled no step at the ends of "
-                                 "epochs, and were left "
-                                 "out: choose a --batch that divides an epoch.",
-                                 prefetch, format_percent(share), group.title)});
+    if (share < kMany) continue;
+    const bool skipped = metric_value(*record, "skipped_samples").value_or(0) > 0;
+    out.push_back(
+        {Tone::caution, "tail",
+         fmt::format("With prefetch {}, {} of the samples of {} filled no step at the ends of "
+                     "epochs, and were left out: {}.",
+                     prefetch, format_percent(share), group.title,
+                     skipped ? "batches with bad samples are completed by such as no batch ahead has "
+                               "yet, of which a smaller --prefetch leaves more"
+                             : "choose a --batch that divides an epoch")});
   }
 }
 

@@ -194,6 +194,9 @@ TEST(Sentences, ALongTailIsSaid) {
   run_metric(record, "samples_per_s", {18});
   run_metric(record, "wall_s", {10});
   EXPECT_TRUE(has(only({record}, "tail"), "10% of the samples of alexnet on disk filled no step"));
+  EXPECT_TRUE(has(only({record}, "tail"), "a --batch that divides an epoch"));
+  run_metric(record, "skipped_samples", {3});
+  EXPECT_TRUE(has(only({record}, "tail"), "a smaller --prefetch leaves more"));
   run_metric(record, "dropped_tail_samples", {2});
   EXPECT_TRUE(said({record}, "tail").empty());
 }

@@ -322,7 +322,9 @@ Result<const Batch*> BatchLoader::pull(std::unique_lock<std::mutex>& lock) {
             "no batch of " + std::to_string(input_.pool->shape().samples) +
                 " good samples in a whole epoch of " + std::to_string(settings_.sampler.per_epoch()) + ": " +
                 std::to_string(plan_.counts().skipped) +
-                " are bad, the first: " + (named_.empty() ? std::string("none") : named_.front()));
+                " are bad, the first: " + (named_.empty() ? std::string("none") : named_.front()) +
+                "; they are replaced by samples that no batch ahead has yet: a smaller --prefetch leaves "
+                "more");
       case BatchPlan::Head::pending:
         break;
     }
