@@ -59,9 +59,9 @@ std::string bar(double before_s, double length_s, double wall_s, std::string_vie
 Waterfall waterfall_of(const Record& record) {
   Waterfall fall;
   fall.wall_s = metric_value(record, "wall_s").value_or(0);
-  if (fall.wall_s <= 0 || !metric_value(record, "accelerator_utilization")) return {};
-  fall.computing_s = metric_value(record, "stage_busy_s.accelerator").value_or(0) /
-                     std::max(1.0, parameter_number(record, "ranks").value_or(1));
+  const auto busy_s = metric_value(record, "stage_busy_s.accelerator");
+  if (fall.wall_s <= 0 || !busy_s || !metric_value(record, "accelerator_utilization")) return {};
+  fall.computing_s = *busy_s / std::max(1.0, parameter_number(record, "ranks").value_or(1));
   std::vector<std::pair<std::size_t, Loss>> lost;
   for (const auto& [name, metric] : record.metrics)
     if (name.starts_with(kLost))
