@@ -11,7 +11,7 @@ import sys
 import tempfile
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
-from side_by_side import (BUILD, Failed, in_turn, parse_size, run, say)
+from side_by_side import (BUILD, PENSTOCK, Failed, in_turn, parse_size, run, say)
 
 WRITE_CONSTANT = BUILD / "benchmarks" / "rates" / "penstock_write_constant"
 MICROBENCH = BUILD / "benchmarks" / "micro" / "penstock_microbench"  # where there is Google Benchmark
@@ -149,6 +149,20 @@ def laps_in_turn(pairs, rng, first, second):
     """As in_turn(), of two; pairs of what they returned."""
     taken, stopped = in_turn(pairs, rng, {"first": first, "second": second})
     return list(zip(taken["first"], taken["second"], strict=True)), stopped
+
+
+def make_pictures(folder, samples, results):
+    run([PENSTOCK, "generate", "imagenet", "--out", folder, "--samples", samples, "--seed", 1, "--no-config", "--progress", "never",
+         "--results", results], "penstock generate")
+
+
+def train_alexnet(folder, results, *words, accepted=("ok",)):
+    """The record of a run, whose verdict is one of those accepted."""
+    record = json.loads(run([PENSTOCK, "train", "alexnet", "--data", folder, *words, "--no-config", "--json", "--results", results],
+                            "penstock train")[1])
+    if record["verdict"] not in accepted:
+        raise Failed(f"penstock train: {record['verdict']}: {record['reason']}")
+    return record
 
 
 def add_options(parser):
