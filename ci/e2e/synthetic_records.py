@@ -77,6 +77,8 @@ def train(number, prefetch, wait_s, step_s=0.05, steps=200, threads=4, **more):
     for stage, shares in stages.items():
         for state, share in zip(("busy", "starved", "blocked"), shares):
             metrics[f"stage_{state}_s.{stage}"] = metric("s", "neither", "run", share * wall)
+    for state, seconds in (("busy", step_s * steps), ("starved", wait_s * steps), ("blocked", 0.0)):
+        metrics[f"stage_{state}_s.accelerator"] = metric("s", "neither", "run", seconds)
     return record("train", number, {"app": "alexnet", "threads": threads, "prefetch": prefetch, "batch": 64, "cache": "warm",
                                     "accelerator": "emulated:step=50ms", "ranks": 1}, metrics, tiers={"data": TIERS["disk"]}, **more)
 
