@@ -132,9 +132,9 @@ class FileFaults : public testing::TestWithParam<Variant> {
 INSTANTIATE_TEST_SUITE_P(, FileFaults,
                          testing::Values(Variant{"posix", ""}, Variant{"posix", ",direct=1"},
                                          Variant{"posix", ",eof_read=1"}, Variant{"mmap", ""},
-                                         Variant{"mpiio", ""}, Variant{"uring", ""},
-                                         Variant{"uring", ",direct=1"}, Variant{"libaio", ""},
-                                         Variant{"libaio", ",direct=1"}),
+                                         Variant{"mmap", ",keep=1"}, Variant{"mpiio", ""},
+                                         Variant{"uring", ""}, Variant{"uring", ",direct=1"},
+                                         Variant{"libaio", ""}, Variant{"libaio", ",direct=1"}),
                          [](const testing::TestParamInfo<Variant>& row) {
                            const std::string& options = row.param.options;
                            if (options.empty()) return row.param.backend;

@@ -3,11 +3,15 @@
 #include <sys/stat.h>
 
 #include <cstring>
+#include <map>
 #include <memory>
+#include <mutex>
 #include <string>
+#include <utility>
 
 #include "io_backends/base/mapped_file.hpp"
 #include "io_backends/base/posix_files.hpp"
+#include "io_backends/base/streaming_copy.hpp"
 
 namespace penstock {
 
@@ -32,6 +36,11 @@ constexpr OptionSpec kOptions[] = {
      .value = "0|1",
      .fallback = "0",
      .help = "ask for large pages (MADV_HUGEPAGE), which few file systems have"},
+    {.name = "keep",
+     .type = OptionType::boolean,
+     .value = "0|1",
+     .fallback = "0",
+     .help = "leave objects mapped that were opened once, for data in memory that is read again and again"},
 };
 
 int advice(const std::string& word) {
@@ -40,52 +49,44 @@ int advice(const std::string& word) {
   return word == "willneed" ? MADV_WILLNEED : MADV_NORMAL;
 }
 
-// The bytes that a file had when it was opened are mapped; what it got later is read.
+using Mapping = std::shared_ptr<const MappedFile>;  // null: of what has no bytes
+
+// The bytes that a file had when it was mapped are touched; what it got later is read.
 class MmapReader final : public PosixReader {
  public:
   using PosixReader::PosixReader;
 
   // No more than once, before anything else.
-  Result<void> map(const MapHow& how);
-  std::span<const std::byte> mapped() const { return file_.bytes(); }
+  void use(Mapping mapping) { file_ = std::move(mapping); }
 
   Result<void> read_at(std::uint64_t offset, std::span<std::byte> out) override;
   Result<std::span<const std::byte>> view(std::uint64_t offset, std::uint64_t length) override;
 
  private:
+  std::span<const std::byte> mapped() const { return file_ ? file_->bytes() : std::span<const std::byte>(); }
+  bool lost() const { return file_ && file_->lost(); }
   bool holds(std::uint64_t offset, std::uint64_t length) const {
     return offset <= mapped().size() && length <= mapped().size() - offset;
   }
   Result<void> still_there(std::uint64_t offset, std::uint64_t length);
 
-  MappedFile file_;
+  Mapping file_;
 };
-
-Result<void> MmapReader::map(const MapHow& how) {
-  struct stat status {};
-  if (::fstat(fd(), &status) != 0) return errno_error(errno, "cannot look at", name());
-  if (!S_ISREG(status.st_mode) || status.st_size == 0) return success();
-  const int failed = file_.map(fd(), static_cast<std::size_t>(status.st_size), how);
-  if (failed == ENODEV)
-    return make_error(Errc::unsupported,
-                      "the file system of '" + name() + "' has no mapped files; use the back end posix");
-  return failed == 0 ? success() : errno_error(failed, "cannot map", name());
-}
 
 // Behind the end, but on its page, a shrunken file gives zeros without any signal: only its size tells.
 Result<void> MmapReader::still_there(std::uint64_t offset, std::uint64_t length) {
   PENSTOCK_ASSIGN(const std::uint64_t now, size());
   if (offset + length > now) return truncated_error(name(), offset, length);
-  if (!file_.lost()) return success();
+  if (!lost()) return success();
   return errno_error(EIO, "cannot read (it shrank while it was mapped, or its device failed)", name());
 }
 
 Result<void> MmapReader::read_at(std::uint64_t offset, std::span<std::byte> out) {
-  if (!holds(offset, out.size()) || file_.lost()) return PosixReader::read_at(offset, out);
-  if (!out.empty()) std::memcpy(out.data(), mapped().data() + offset, out.size());
+  if (!holds(offset, out.size()) || lost()) return PosixReader::read_at(offset, out);
+  copy_streamed(out, mapped().subspan(static_cast<std::size_t>(offset), out.size()));
   PENSTOCK_ASSIGN(const std::uint64_t now, size());
   // By a call to the system, which says what is wrong in the words of every other back end.
-  if (file_.lost() || offset + out.size() > now) return PosixReader::read_at(offset, out);
+  if (lost() || offset + out.size() > now) return PosixReader::read_at(offset, out);
   moved().add_read(out.size());
   return success();
 }
@@ -97,20 +98,46 @@ Result<std::span<const std::byte>> MmapReader::view(std::uint64_t offset, std::u
   return mapped().subspan(offset, length);
 }
 
+// Mappings that outlive their readers, by the file: two names of one share it, and a file that takes the name
+// of another is another. A mapping keeps the number of its file from being used again. Any thread.
+class KeptMappings {
+ public:
+  // A machine lets a process have 65,530 mappings, as a rule: objects behind these are mapped while open.
+  static constexpr std::size_t kMost = 32'768;
+
+  // Null where there is none, or none that is any good: for a file that is longer now, or lost bytes.
+  Mapping of(const struct stat& file) {
+    const std::lock_guard lock(mutex_);
+    const auto found = by_file_.find({file.st_dev, file.st_ino});
+    if (found == by_file_.end()) return nullptr;
+    const bool whole = found->second->bytes().size() >= static_cast<std::uint64_t>(file.st_size);
+    return whole && !found->second->lost() ? found->second : nullptr;
+  }
+  void keep(const struct stat& file, const Mapping& mapping) {
+    const std::lock_guard lock(mutex_);
+    if (by_file_.size() < kMost) by_file_.insert_or_assign({file.st_dev, file.st_ino}, mapping);
+  }
+
+ private:
+  std::mutex mutex_;
+  std::map<std::pair<dev_t, ino_t>, Mapping> by_file_;
+};
+
 class MmapFiles final : public PosixFiles {
  public:
   MmapFiles(std::string_view path, const Options& options)
       : PosixFiles(path, PosixSettings{.nameless = options.text("publish") == "auto"}),
         how_{advice(options.text("advice")), options.boolean("populate")},
-        hugepage_(options.boolean("hugepage")) {
+        hugepage_(options.boolean("hugepage")),
+        keep_(options.boolean("keep")) {
     caps_.zero_copy = true;
   }
 
   Result<std::unique_ptr<Reader>> open(std::string_view name) override {
     PENSTOCK_ASSIGN(Fd fd, open_file(name));
     auto reader = std::make_unique<MmapReader>(std::move(fd), std::nullopt, root_.full(name), moved_);
-    PENSTOCK_TRY(reader->map(how_));
-    if (hugepage_) ask_for_large_pages(reader->mapped());
+    PENSTOCK_ASSIGN(Mapping mapping, mapping_of(*reader));
+    reader->use(std::move(mapping));
     return reader;
   }
 
@@ -120,8 +147,25 @@ class MmapFiles final : public PosixFiles {
   }
 
  private:
+  Result<Mapping> mapping_of(const PosixReader& reader) {
+    struct stat status {};
+    if (::fstat(reader.fd(), &status) != 0) return errno_error(errno, "cannot look at", reader.name());
+    if (!S_ISREG(status.st_mode) || status.st_size == 0) return Mapping();
+    if (keep_)
+      if (Mapping kept = kept_.of(status)) return kept;
+    auto file = std::make_shared<MappedFile>();
+    const int failed = file->map(reader.fd(), static_cast<std::size_t>(status.st_size), how_);
+    if (failed == ENODEV)
+      return make_error(Errc::unsupported, "the file system of '" + reader.name() +
+                                               "' has no mapped files; use the back end posix");
+    if (failed != 0) return errno_error(failed, "cannot map", reader.name());
+    if (hugepage_) ask_for_large_pages(file->bytes());
+    Mapping mapping = std::move(file);
+    if (keep_) kept_.keep(status, mapping);
+    return mapping;
+  }
+
   void ask_for_large_pages(std::span<const std::byte> mapped) {
-    if (mapped.empty()) return;
     void* const memory = const_cast<std::byte*>(mapped.data());  // NOLINT(*-const-cast)
     if (::madvise(memory, mapped.size(), MADV_HUGEPAGE) != 0)
       remark(std::string("the kernel has no large pages for mapped files (") + std::strerror(errno) +
@@ -130,6 +174,8 @@ class MmapFiles final : public PosixFiles {
 
   const MapHow how_;
   const bool hugepage_;
+  const bool keep_;
+  KeptMappings kept_;
 };
 
 Result<std::unique_ptr<Backend>> make_mmap(std::string_view path, const Options& options) {

@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <array>
@@ -52,11 +53,14 @@ TEST_F(Mmap, EveryAdviceGivesTheSameBytes) {
   put("empty", 0);
   std::vector<std::byte> out(kBytes);
   for (const char* options : {",advice=none", ",advice=sequential", ",advice=random", ",advice=willneed",
-                              ",populate=1", ",hugepage=1", ",populate=1,advice=sequential,hugepage=1"}) {
+                              ",populate=1", ",hugepage=1", ",populate=1,advice=sequential,hugepage=1",
+                              ",keep=1", ",keep=1,populate=1,hugepage=1"}) {
     reopen(options);
-    std::fill(out.begin(), out.end(), std::byte{0});
-    ASSERT_OK(backend_->read_object("object", kBytes, out)) << options;
-    EXPECT_EQ(out, pattern(kBytes)) << options;
+    for (int time = 0; time < 2; ++time) {
+      std::fill(out.begin(), out.end(), std::byte{0});
+      ASSERT_OK(backend_->read_object("object", kBytes, out)) << options;
+      EXPECT_EQ(out, pattern(kBytes)) << options;
+    }
     EXPECT_OK(open("empty")->view(0, 0)) << options;
     EXPECT_ERRC(Errc::truncated, open("empty")->view(0, 1));
   }
@@ -129,6 +133,41 @@ TEST_F(Mmap, ReadersSurviveAFileThatComesAndGoes) {
     });
   for (std::thread& reader : readers) reader.join();
   shaker.join();
+}
+
+TEST_F(Mmap, WhatIsKeptIsTheFileAndNotItsName) {
+  reopen(",keep=1");
+  put("object");
+  const std::byte* before = open("object")->view(0, kBytes)->data();
+  EXPECT_EQ(open("object")->view(0, kBytes)->data(), before) << "it is mapped once";
+  ASSERT_EQ(::link(path("object").c_str(), path("other").c_str()), 0);
+  EXPECT_EQ(open("other")->view(0, kBytes)->data(), before);
+  const std::vector<std::byte> anew(kBytes, std::byte{7});
+  const auto writer = backend_->create("object", kBytes);
+  ASSERT_OK(writer);
+  ASSERT_OK((*writer)->append(anew));
+  ASSERT_OK((*writer)->publish(Durability::visible));
+  std::vector<std::byte> out(kBytes);
+  ASSERT_OK(backend_->read_object("object", kBytes, out));
+  EXPECT_EQ(out, anew);
+  ASSERT_OK(backend_->read_object("other", kBytes, out));
+  EXPECT_EQ(out, pattern(kBytes));
+}
+
+TEST_F(Mmap, WhatIsKeptChangesWithItsFile) {
+  reopen(",keep=1");
+  put("object");
+  std::vector<std::byte> out(kBytes);
+  ASSERT_OK(backend_->read_object("object", kBytes, out));
+  ASSERT_EQ(::truncate(path("object").c_str(), 500'000), 0);
+  EXPECT_ERRC(Errc::truncated, backend_->read_object("object", kBytes, out))
+      << "it lost bytes, and is marked";
+  EXPECT_OK(backend_->read_object("object", 500'000, out));
+  EXPECT_TRUE(std::equal(out.begin(), out.begin() + 500'000, pattern(kBytes).begin()));
+  ASSERT_EQ(::truncate(path("object").c_str(), kBytes), 0);
+  EXPECT_OK(open("object")->view(0, kBytes)) << "it is mapped anew";
+  ASSERT_EQ(::truncate(path("object").c_str(), 2 * kBytes), 0);
+  EXPECT_OK(open("object")->view(0, 2 * kBytes)) << "it is longer now";
 }
 
 // A mapping of somebody else in the same process whose file has gone.
