@@ -1,9 +1,11 @@
 #include "miniapps/pipeline/batch.hpp"
 
+#include <algorithm>
 #include <cstring>
 #include <limits>
 #include <new>
 #include <string>
+#include <utility>
 
 #include "io_backends/base/units.hpp"
 #include "results/environment.hpp"
@@ -22,6 +24,18 @@ void grow_touched(Buffer& buffer, std::uint64_t bytes) {
 std::uint64_t memory_for_samples() {
   const std::uint64_t left = memory_left();
   return left != 0 ? left - left / 16 : std::numeric_limits<std::uint64_t>::max();
+}
+
+void move_sample(Batch& from, std::size_t from_slot, Batch& to, std::size_t to_slot) {
+  to.index[to_slot] = from.index[from_slot];
+  to.label[to_slot] = from.label[from_slot];
+  to.length[to_slot] = from.length[from_slot];
+  to.ready = std::max(to.ready, from.ready);
+  if (from.slot_bytes == 0) {
+    std::swap(from.stored[from_slot], to.stored[to_slot]);
+  } else {
+    std::memcpy(to.slot(to_slot).data(), from.slot(from_slot).data(), from.slot_bytes);
+  }
 }
 
 Result<BatchPool> BatchPool::make(const BatchShape& shape, std::uint64_t prefetch) {

@@ -52,6 +52,9 @@ struct Batch {
   }
 };
 
+// From a slot of one batch to a slot of another of the same shape; what `to` had there may be in `from` then.
+void move_sample(Batch& from, std::size_t from_slot, Batch& to, std::size_t to_slot);
+
 // A fixed number of batches. Its memory is touched when it is made, because the first touch of a page costs
 // more than filling it and would be charged to the first batches (memory of samples as they are stored has
 // `stored_bytes` then, grows with larger ones, and is recycled, too). Lent to one stage at a time, which it

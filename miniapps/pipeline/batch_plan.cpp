@@ -7,11 +7,12 @@
 namespace penstock {
 
 BatchPlan::BatchPlan(Sampler sampler, std::uint32_t batch, std::uint64_t prefetch, PlanLimits limits,
-                     SpanBuffer* spans)
+                     std::function<void(const SampleMove&)> move, SpanBuffer* spans)
     : sampler_(sampler),
       batch_(batch),
       prefetch_(prefetch),
       limits_(limits),
+      move_(std::move(move)),
       spans_(spans),
       next_epoch_(limits.start.epoch) {
   for (std::size_t place = static_cast<std::size_t>(prefetch) + 1; place > 0; --place)
@@ -134,20 +135,52 @@ std::optional<Ticket> BatchPlan::take() {
   return ticket;
 }
 
-bool BatchPlan::done(const Ticket& ticket) {
-  Open& batch = open_[static_cast<std::size_t>(ticket.batch - next_)];
-  if (--batch.unsettled > 0 || ticket.batch != next_) return false;
+// The last sample of its batch settles the head if that is the batch, or waits for what it may give.
+bool BatchPlan::tried(const Ticket& ticket) {
+  if (--open_[static_cast<std::size_t>(ticket.batch - next_)].unsettled > 0) return false;
+  if (head_ == Head::ready || open_.front().unsettled > 0) return false;
   settle();
   return true;
 }
 
+bool BatchPlan::done(const Ticket& ticket) {
+  return tried(ticket);
+}
+
 bool BatchPlan::failed(const Ticket& ticket) {
   ++counts_.skipped;
-  Open& batch = open_[static_cast<std::size_t>(ticket.batch - next_)];
-  batch.holes.push_back(ticket.slot);
-  if (--batch.unsettled > 0 || ticket.batch != next_) return false;
-  settle();
-  return true;
+  open_[static_cast<std::size_t>(ticket.batch - next_)].holes.push_back(ticket.slot);
+  return tried(ticket);
+}
+
+// Gives the first holes of the head to the epoch's next positions, as far as those go.
+void BatchPlan::refill(Open& batch, Epoch& from) {
+  const auto filled =
+      static_cast<std::ptrdiff_t>(std::min<std::uint64_t>(from.order.left(), batch.holes.size()));
+  for (std::ptrdiff_t i = 0; i < filled; ++i)
+    refills_.push_back(
+        {next_, batch.epoch, from.order.next(), batch.holes[static_cast<std::size_t>(i)], batch.place});
+  batch.unsettled = static_cast<std::uint32_t>(filled);
+  batch.holes.erase(batch.holes.begin(), batch.holes.begin() + filled);
+  close_if_short(from);
+}
+
+// Moves one sample into the first hole of the head, if a batch behind it has one to give.
+BatchPlan::Donated BatchPlan::donate(Open& to) {
+  for (std::size_t i = open_.size() - 1; i > 0; --i) {
+    Open& from = open_[i];
+    if (from.epoch != to.epoch) continue;
+    if (from.unsettled > 0) return Donated::later;
+    std::sort(from.holes.begin(), from.holes.end());
+    std::uint32_t slot = batch_;
+    for (auto hole = from.holes.rbegin(); hole != from.holes.rend() && *hole + 1 == slot; ++hole) --slot;
+    if (slot == 0) continue;
+    move_({from.place, slot - 1, to.place, to.holes.front()});
+    from.holes.push_back(slot - 1);
+    to.holes.erase(to.holes.begin());
+    return Donated::moved;
+  }
+  return Donated::nothing;
 }
 
 // Decides what becomes of the head, all of whose tickets have been tried.
@@ -158,19 +191,16 @@ void BatchPlan::settle() {
       head_ = Head::ready;
       return;
     }
-    Epoch& from = epoch(batch.epoch);
-    if (from.order.left() < batch.holes.size()) {
-      counts_.dropped_tail += batch_ - batch.holes.size();
-      retire(false);
-      continue;
-    }
     std::sort(batch.holes.begin(), batch.holes.end());
-    for (const std::uint32_t slot : batch.holes) {
-      refills_.push_back({next_, batch.epoch, from.order.next(), slot, batch.place});
+    if (Epoch& from = epoch(batch.epoch); from.order.left() > 0) {
+      refill(batch, from);
+      return;
     }
-    batch.unsettled = static_cast<std::uint32_t>(batch.holes.size());
-    batch.holes.clear();
-    close_if_short(from);
+    const Donated donated = donate(batch);
+    if (donated == Donated::later) return;
+    if (donated == Donated::moved) continue;
+    counts_.dropped_tail += batch_ - batch.holes.size();
+    retire(false);
   }
 }
 

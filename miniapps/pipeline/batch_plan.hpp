@@ -10,8 +10,11 @@
 //  - A batch never mixes epochs. The positions of an epoch that fill no batch are its tail.
 //  - A sample that fails leaves a hole. Once its batch is the next to be handed over and all its other
 //    samples have been tried, holes are filled in slot order by the epoch's next positions that belong to no
-//    batch yet; that is settled before another batch may open, so the composition depends on order, B, K and
-//    on which samples are bad, and on nothing else. Every sample is tried at most once an epoch.
+//    batch yet; that is settled before another batch may open. Where the epoch has no such position left,
+//    good samples are moved into the holes from the epoch's last batch ahead, its last one first, once all of
+//    that batch have been tried; they leave holes there. So the composition depends on order, B, K and on
+//    which samples are bad, and on nothing else, every sample is tried at most once an epoch, and an epoch
+//    has as many batches as its good samples fill, whatever K is.
 //  - A batch whose holes cannot be filled, because its epoch has no samples left, is given up; its good
 //    samples count as tail. An epoch that yields no batch at all ends the plan (Head::barren) rather than
 //    going round for ever.
@@ -20,6 +23,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <deque>
+#include <functional>
 #include <optional>
 #include <vector>
 
@@ -35,6 +39,14 @@ struct Ticket {
   std::uint64_t index = 0;  // in the manifest
   std::uint32_t slot = 0;
   std::size_t place = 0;  // of its batch in the pool
+};
+
+// A loaded sample that fills a hole in another batch. Nobody else uses either slot meanwhile.
+struct SampleMove {
+  std::size_t from_place = 0;  // in the pool
+  std::uint32_t from_slot = 0;
+  std::size_t to_place = 0;
+  std::uint32_t to_slot = 0;
 };
 
 // Where a run goes on that others have begun.
@@ -72,10 +84,11 @@ class BatchPlan {
     barren,   // a whole epoch came to nothing
   };
 
-  // Needs batch > 0 and sampler.per_epoch() >= batch. The pool has prefetch + 1 places. `spans` may be null;
+  // Needs batch > 0 and sampler.per_epoch() >= batch. The pool has prefetch + 1 places. `move` is called from
+  // within done(), failed() and hand_over(), and has moved the sample when it returns. `spans` may be null;
   // it gets one of PENSTOCK_SHUFFLE for each epoch whose order is made, and is borrowed.
   BatchPlan(Sampler sampler, std::uint32_t batch, std::uint64_t prefetch, PlanLimits limits,
-            SpanBuffer* spans = nullptr);
+            std::function<void(const SampleMove&)> move, SpanBuffer* spans = nullptr);
 
   // The consumer waits for the next batch, and is done with the one before.
   void request();
@@ -121,13 +134,18 @@ class BatchPlan {
   void admit();
   bool open_next();
   void close_if_short(Epoch& from) const;
+  bool tried(const Ticket& ticket);
   void settle();
+  void refill(Open& batch, Epoch& from);
+  enum class Donated : std::uint8_t { moved, later, nothing };
+  Donated donate(Open& to);
   void retire(bool handed);
 
   const Sampler sampler_;
   const std::uint32_t batch_;
   const std::uint64_t prefetch_;
   const PlanLimits limits_;
+  const std::function<void(const SampleMove&)> move_;
   SpanBuffer* const spans_;
 
   std::deque<Epoch> epochs_;  // those with open batches, and the one that batches open from

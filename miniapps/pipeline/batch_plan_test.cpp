@@ -27,13 +27,23 @@ struct Game {
   Shuffle shuffle = Shuffle::none;
 };
 
+void nobody_moves(const SampleMove& /*move*/) {
+  ADD_FAILURE() << "without holes nothing is moved";
+}
+
 // Plays a plan to its end: up to `workers` tickets in hand at a time, finished in an order that `timing`
 // decides.
 Outcome play(const Game& game, const std::set<std::uint64_t>& bad, unsigned timing, std::size_t workers) {
-  BatchPlan plan(Sampler(game.samples, game.shuffle, 3), game.batch, game.prefetch, game.limits);
-  std::mt19937 random(timing);
   std::vector<Ticket> in_hand;
   std::map<std::size_t, std::vector<std::uint64_t>> pool;
+  BatchPlan plan(Sampler(game.samples, game.shuffle, 3), game.batch, game.prefetch, game.limits,
+                 [&](const SampleMove& move) {
+                   for (const Ticket& ticket : in_hand)
+                     EXPECT_TRUE(ticket.place != move.from_place && ticket.place != move.to_place)
+                         << "a batch is changed that is being loaded";
+                   pool[move.to_place][move.to_slot] = pool[move.from_place][move.from_slot];
+                 });
+  std::mt19937 random(timing);
   Outcome result;
   std::optional<std::size_t> held;
   while (true) {
@@ -119,7 +129,7 @@ TEST(BatchPlan, TakesOnlyWhatTheStepsNeed) {
 }
 
 TEST(BatchPlan, OpensNothingBeforeItIsAskedForWithoutPrefetching) {
-  BatchPlan plan(Sampler(100, Shuffle::none, 0), 2, 0, {});
+  BatchPlan plan(Sampler(100, Shuffle::none, 0), 2, 0, {}, nobody_moves);
   EXPECT_FALSE(plan.can_take());
   for (int step = 0; step < 5; ++step) {
     plan.request();
@@ -132,7 +142,7 @@ TEST(BatchPlan, OpensNothingBeforeItIsAskedForWithoutPrefetching) {
 }
 
 TEST(BatchPlan, OpensAtMostTheDepthAhead) {
-  BatchPlan plan(Sampler(1000, Shuffle::none, 0), 2, 3, {});
+  BatchPlan plan(Sampler(1000, Shuffle::none, 0), 2, 3, {}, nobody_moves);
   std::uint64_t handed = 0;
   std::uint64_t newest = 0;
   for (int step = 0; step < 10; ++step) {
@@ -193,10 +203,40 @@ TEST(BatchPlan, ReplacesABadSampleInItsSlotByTheNextOneThatHasNoBatch) {
   EXPECT_EQ(result.counts.dropped_tail, 0U);
 }
 
+TEST(BatchPlan, AnEpochHasTheBatchesThatItsGoodSamplesFill) {
+  std::mt19937 random(5);
+  for (unsigned round = 0; round < 200; ++round) {
+    std::set<std::uint64_t> bad;
+    while (bad.size() < round % 60) bad.insert(random() % 200);
+    for (const std::uint64_t prefetch : {0U, 1U, 3U, 10U, 50U}) {
+      const Game game{.samples = 200, .batch = 20, .prefetch = prefetch, .shuffle = Shuffle::global};
+      const Outcome result = play(game, bad, round, 1 + round % 5);
+      EXPECT_EQ(result.batches.size(), (200 - bad.size()) / 20) << "prefetch " << prefetch;
+      EXPECT_LE(result.counts.skipped, bad.size()) << "what is not tried is tail, bad or not";
+      EXPECT_EQ(result.batches.size() * 20 + result.counts.skipped + result.counts.dropped_tail, 200U);
+    }
+  }
+}
+
+TEST(BatchPlan, TheLastBatchAheadGivesItsLastSamples) {
+  const Outcome result = play({.samples = 16, .batch = 4, .prefetch = 4}, {1, 2, 15}, 1, 1);
+  ASSERT_EQ(result.batches.size(), 3U);
+  EXPECT_EQ(result.batches[0], (std::vector<std::uint64_t>{0, 14, 13, 3})) << "15 is bad";
+  EXPECT_EQ(result.batches[1], (std::vector<std::uint64_t>{4, 5, 6, 7}));
+  EXPECT_EQ(result.batches[2], (std::vector<std::uint64_t>{8, 9, 10, 11}));
+  EXPECT_EQ(result.counts.dropped_tail, 1U);
+}
+
+TEST(BatchPlan, ABatchOfAnotherEpochGivesNothing) {
+  const Outcome result = play({.samples = 4, .batch = 4, .prefetch = 3, .limits = {0, 2}}, {2}, 1, 1);
+  EXPECT_TRUE(result.batches.empty());
+  EXPECT_EQ(result.end, BatchPlan::Head::barren);
+}
+
 TEST(BatchPlan, GivesUpABatchThatCannotBeFilled) {
   const Outcome result = play({.samples = 8, .batch = 4, .prefetch = 2}, {2}, 1, 1);
   ASSERT_EQ(result.batches.size(), 1U);
-  EXPECT_EQ(result.batches[0], (std::vector<std::uint64_t>{4, 5, 6, 7}));
+  EXPECT_EQ(result.batches[0], (std::vector<std::uint64_t>{0, 1, 7, 3}));
   EXPECT_EQ(result.counts.dropped_tail, 3U);
   EXPECT_EQ(result.end, BatchPlan::Head::ended);
 }

@@ -35,8 +35,13 @@ BatchLoader::BatchLoader(const LoaderInput& input, const LoaderSettings& setting
     : input_(input),
       settings_(settings),
       objects_(*input.manifest, *input.backend),
-      plan_(settings.sampler, static_cast<std::uint32_t>(input.pool->shape().samples), input.pool->size() - 1,
-            settings.limits, settings.spans == nullptr ? nullptr : &(*settings.spans)[settings.threads]) {}
+      plan_(
+          settings.sampler, static_cast<std::uint32_t>(input.pool->shape().samples), input.pool->size() - 1,
+          settings.limits,
+          [pool = input.pool](const SampleMove& move) {
+            move_sample((*pool)[move.from_place], move.from_slot, (*pool)[move.to_place], move.to_slot);
+          },
+          settings.spans == nullptr ? nullptr : &(*settings.spans)[settings.threads]) {}
 
 Result<std::unique_ptr<BatchLoader>> BatchLoader::make(const LoaderInput& input,
                                                        const LoaderSettings& settings) {
@@ -179,6 +184,7 @@ Result<void> BatchLoader::transform(Worker& worker, const SampleReader::Arrival&
                                                                batch.slot(ticket.slot), worker.laps)
                                      : Result<void>(opened.error());
   if (applied.ok()) return applied;
+  worker.laps.lap_failed();
   Error error = std::move(applied).error();
   error.what = "cannot use '" + std::string(arrival.name) + "': " + error.what;
   return error;
@@ -322,9 +328,7 @@ Result<const Batch*> BatchLoader::pull(std::unique_lock<std::mutex>& lock) {
             "no batch of " + std::to_string(input_.pool->shape().samples) +
                 " good samples in a whole epoch of " + std::to_string(settings_.sampler.per_epoch()) + ": " +
                 std::to_string(plan_.counts().skipped) +
-                " are bad, the first: " + (named_.empty() ? std::string("none") : named_.front()) +
-                "; they are replaced by samples that no batch ahead has yet: a smaller --prefetch leaves "
-                "more");
+                " are bad, the first: " + (named_.empty() ? std::string("none") : named_.front()));
       case BatchPlan::Head::pending:
         break;
     }

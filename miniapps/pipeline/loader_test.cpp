@@ -92,10 +92,11 @@ TEST(BatchLoader, LeavesSamplesAsTheyAreStoredWhereNobodyTreatsThem) {
   for (const std::size_t depth : {1U, 5U}) {
     Pipe pipe(100, 8, 2);
     const auto as_stored = leave_as_stored();
+    for (const char* name : {"s0004", "s0050", "s0095"}) pipe.scripted.fail_on(name);
     BatchPool pool = BatchPool::make({.samples = 8, .slot_bytes = 0, .stored_bytes = 50}, 2).value();
     const auto loader =
         BatchLoader::make({&pipe.manifest, &pipe.scripted, as_stored.get(), &pool},
-                          {Sampler(100, Shuffle::global, 1), {0, 3}, 3, BadSample::fail, depth});
+                          {Sampler(100, Shuffle::global, 1), {0, 3}, 3, BadSample::skip, depth});
     ASSERT_TRUE(loader.ok());
     std::uint64_t batches = 0;
     while (true) {
@@ -233,6 +234,21 @@ TEST(BatchLoader, SkipsAndReplacesDeterministically) {
     EXPECT_EQ(losses.named.size(), losses.skipped);
     for (const auto& batch : batches)
       for (const std::uint64_t index : batch) EXPECT_NE(index, 7U);
+  }
+}
+
+// At the end of an epoch samples that are in a batch already fill the holes of one before it.
+TEST(BatchLoader, ManyBadSamplesCostOnlyThemselves) {
+  for (const std::uint64_t prefetch : {0U, 3U, 10U}) {
+    Pipe pipe(200, 20, prefetch);
+    for (std::uint64_t i = 0; i < 200; i += 8) {
+      const std::string digits = std::to_string(i);
+      pipe.scripted.fail_on("s" + std::string(4 - digits.size(), '0') + digits);
+    }
+    const auto loader = pipe.start({0, 1}, 3, BadSample::skip);
+    ASSERT_TRUE(loader.ok());
+    EXPECT_EQ(drain(**loader, pipe.manifest).size(), 175U / 20) << "prefetch " << prefetch;
+    EXPECT_GT((*loader)->losses().skipped, 20U);
   }
 }
 

@@ -1,6 +1,7 @@
 // What a mini-app does to a sample on its way into the batch.
 #pragma once
 
+#include <algorithm>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
@@ -38,8 +39,11 @@ class LapClock {
     spent_ns_[part] += static_cast<std::uint64_t>((now - last_).count());
     if (spans_ != nullptr) note(part, bytes, now);
     last_ = now;
+    under_way_ = part + 1;
     return now;
   }
+  // A sample failed in the part that follows the last one that ended: the time is that part's.
+  void lap_failed() { lap(std::min(under_way_, spent_ns_.size() - 1)); }
   // A span of this thread beside the laps; nothing without a buffer.
   void span(penstock_component component, unsigned detail, Clock::time_point begin, Clock::time_point end,
             bool of_sample) {
@@ -54,6 +58,7 @@ class LapClock {
                  Clock::time_point end, bool of_sample);
 
   Clock::time_point last_{};
+  std::size_t under_way_ = 0;
   std::vector<std::uint64_t> spent_ns_;
   SpanBuffer* spans_ = nullptr;
   std::vector<std::uint16_t> components_;
