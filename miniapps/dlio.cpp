@@ -2,6 +2,7 @@
 // they are stored, and steps take as long as the file says.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 #include <filesystem>
 #include <memory>
@@ -51,8 +52,8 @@ Result<RunDefaults> workload(const WorkloadRequest& request) {
                                   request.file, from.deviation_s, from.computation_s));
   RunDefaults defaults;
   defaults.batch = from.batch;
-  defaults.prefetch = from.prefetch;
-  defaults.threads = from.threads;
+  defaults.prefetch = from.threads == 0 ? 0 : from.prefetch;
+  defaults.threads = std::max<std::uint64_t>(1, from.threads);
   defaults.epochs = from.epochs;
   defaults.steps = from.steps;
   defaults.accelerator = accelerator_of(from);
@@ -67,6 +68,9 @@ Result<RunDefaults> workload(const WorkloadRequest& request) {
   if (from.deviation_s > 0)
     defaults.notes.push_back(fmt::format("{}: its stdev of {} s becomes an evenly spread jitter of up to {}",
                                          from.name, from.deviation_s, duration_of(jitter_of(from))));
+  if (from.threads == 0)
+    defaults.notes.push_back(
+        from.name + ": with read_threads 0 the training reads by itself: one thread, and nothing ahead");
   for (const std::string& note : from.notes) defaults.notes.push_back(from.name + ": " + note);
   if (const std::uint64_t left = files_left_by_dlio(from, request.accelerators); left < from.files)
     defaults.notes.push_back(fmt::format(

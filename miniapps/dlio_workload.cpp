@@ -87,12 +87,13 @@ Result<void> take_steps(DlioWorkload& workload, const Value& value) {
   return take_count<&DlioWorkload::steps>(workload, value);
 }
 
-Result<void> take_prefetch(DlioWorkload& workload, const Value& value) {
+template <std::uint64_t DlioWorkload::*kMember>
+Result<void> take_count_or_none(DlioWorkload& workload, const Value& value) {
   if (value.IsScalar() && value.Scalar() == "0") {
-    workload.prefetch = 0;
+    workload.*kMember = 0;
     return success();
   }
-  return take_count<&DlioWorkload::prefetch>(workload, value);
+  return take_count<kMember>(workload, value);
 }
 
 Result<void> take_shuffle(DlioWorkload& workload, const Value& value) {
@@ -199,11 +200,11 @@ constexpr Key kKeys[] = {
     {"reader.data_loader"},
     {"reader.data_loader_classname"},
     {"reader.data_loader_sampler"},
-    {"reader.read_threads", take_count<&DlioWorkload::threads>},
+    {"reader.read_threads", take_count_or_none<&DlioWorkload::threads>},
     {"reader.computation_threads"},
     {"reader.batch_size", take_count<&DlioWorkload::batch>},
     {"reader.batch_size_eval"},
-    {"reader.prefetch_size", take_prefetch},
+    {"reader.prefetch_size", take_count_or_none<&DlioWorkload::prefetch>},
     {"reader.file_shuffle", take_shuffle},
     {"reader.file_access"},
     {"reader.shuffle_size"},

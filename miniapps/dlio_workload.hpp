@@ -16,7 +16,7 @@ struct DlioWorkload {
   std::uint64_t files = 8;
   std::uint64_t samples_per_file = 1;
   std::uint64_t batch = 1;    // samples a step, of one accelerator
-  std::uint64_t threads = 1;  // reader.read_threads
+  std::uint64_t threads = 1;  // reader.read_threads; 0: the training reads by itself, and nothing ahead
   std::uint64_t prefetch = 2;
   std::uint64_t epochs = 1;
   std::uint64_t steps = 0;  // train.total_training_steps; 0: none

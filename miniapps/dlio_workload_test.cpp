@@ -87,6 +87,13 @@ TEST_F(DlioWorkloadTest, OverridesGoBeforeTheFile) {
   EXPECT_EQ(got->steps, 40U);
 }
 
+TEST_F(DlioWorkloadTest, TheTrainingMayReadByItself) {
+  const Result<DlioWorkload> got = read(kUnet, {"++workload.reader.read_threads=0"});
+  ASSERT_TRUE(got.ok()) << got.error().what;
+  EXPECT_EQ(got->threads, 0U);
+  EXPECT_FALSE(read(kUnet, {"++workload.reader.read_threads=-1"}).ok());
+}
+
 TEST_F(DlioWorkloadTest, OverridesReplaceADistributionOrPartOfIt) {
   const std::string spread = "++workload.train.computation_time={mean: 0.5, stdev: 0.1}";
   Result<DlioWorkload> got = read(kUnet, {spread, "++workload.train.computation_time=0.05"});

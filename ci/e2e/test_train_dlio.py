@@ -49,6 +49,12 @@ class Dlio(TrainTest):
         [record] = self.dlio("--steps", "2")
         self.assertEqual(value(record, "steps"), 2)
 
+    def test_without_reading_threads_nothing_is_ahead(self):
+        done = self.run_cli("train", "dlio", "--workload", "it.yaml", "++workload.reader.read_threads=0", "--steps", "2", "--json")
+        parameters = json.loads(done.stdout)["parameters"]
+        self.assertEqual((parameters["threads"], parameters["prefetch"]), (1, 0))
+        self.assertIn("with read_threads 0 the training reads by itself", done.stderr)
+
     def test_data_that_are_not_what_the_workload_says_are_noticed(self):
         done = self.run_cli("train", "dlio", "--workload", "it.yaml", "--data", self.made / "corpus", "--steps", "2")
         self.assertIn("the workload is about 21 samples in npz, 'corpus' has 40 in files", done.stderr)
