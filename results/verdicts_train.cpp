@@ -132,12 +132,14 @@ void say_fed(const TrainGroup& group, std::vector<Sentence>& out) {
                                     format_percent(least), format_percent(*threshold)))});
       continue;
     }
-    const bool bound = parameter_number(*record, "accelerators_at_most").has_value();
+    const std::string by = parameter_text(*record, "one_more_missed_by");
+    const bool by_machine =
+        by == "client" || by == "memory" || parameter_number(*record, "accelerators_at_most");
     out.push_back(
         {Tone::finding, "fed",
          fmt::format("With prefetch {}, {} feeds {}{:.0f} accelerator{} with steps of {}: all were busy at "
                      "least {} of the time, in {} runs in a row{}.",
-                     prefetch, group.title, bound ? "at least " : "", *fed, *fed == 1 ? "" : "s",
+                     prefetch, group.title, by_machine ? "at least " : "", *fed, *fed == 1 ? "" : "s",
                      format_seconds(*step), format_percent(*threshold), busy->samples.size(),
                      with_one_more(*record))});
   }

@@ -146,8 +146,12 @@ TEST(Sentences, HowManyAcceleratorsAreFedAndWhatOneMoreCameTo) {
   EXPECT_TRUE(has(only({record}, "fed"), "in a row; with one more it was 83%."));
   record.parameters["one_more_missed_by"] = "client";
   EXPECT_TRUE(has(only({record}, "fed"), "this machine was too busy"));
+  EXPECT_TRUE(has(only({record}, "fed"), "feeds at least 7 accelerators")) << "it could be more";
   record.parameters["one_more_missed_by"] = "memory";
   EXPECT_TRUE(has(only({record}, "fed"), "no memory"));
+  EXPECT_TRUE(has(only({record}, "fed"), "feeds at least 7 accelerators"));
+  record.parameters.erase("one_more_missed_by");
+  EXPECT_TRUE(has(only({record}, "fed"), "feeds 7 accelerators"));
   record.parameters["accelerators_at_most"] = 7;
   EXPECT_TRUE(has(only({record}, "fed"), "feeds at least 7 accelerators"));
   record.metrics.erase("accelerator_utilization");
