@@ -212,11 +212,10 @@ Result<int> run(const CommandContext& context) {
   }
   PENSTOCK_TRY(run.look_at_ranks());
   say_what_went_wrong(*sweep, tiers, !context.output.json, settings.on_error == OnError::skip);
-  const CorpusFacts facts = corpus_facts(opened.corpus);
   const std::vector<ReadCell>& cells = sweep->cells();
   for (std::size_t i = 0; i < cells.size(); ++i) {
     Trial& trial = trials[i];
-    trial.corpus(facts);
+    record_corpus(opened.corpus, trial);
     if (const std::string_view by = sweep->sorted_by(cells[i].tier); !by.empty())
       trial.parameter("sorted_by", by);
     trial.parameter("min_time_s", std::chrono::duration<double>(settings.min_time).count());

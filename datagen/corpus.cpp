@@ -148,6 +148,12 @@ CorpusFacts corpus_facts(const Corpus& corpus) {
           .over_ram = memory == 0 ? 0.0 : static_cast<double>(bytes) / static_cast<double>(memory)};
 }
 
+void record_corpus(const Corpus& corpus, Trial& trial) {
+  trial.corpus(corpus_facts(corpus));
+  if (corpus.scan && corpus.scan->unreadable > 0)
+    trial.verdict(Verdict::degraded, "the scan left out " + corpus.scan->lacks);
+}
+
 Histogram sample_sizes(const Manifest& manifest) {
   Histogram sizes;
   for (std::uint64_t i = 0; i < manifest.samples(); ++i) sizes.add(manifest.sample(i).length);

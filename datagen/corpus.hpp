@@ -7,9 +7,10 @@
 #include <string_view>
 
 #include "datagen/manifest/manifest.hpp"
-#include "io_backends/base/tier.hpp"
 #include "io_backends/base/histogram.hpp"
+#include "io_backends/base/tier.hpp"
 #include "results/record.hpp"
+#include "results/trial.hpp"
 
 namespace penstock {
 
@@ -19,7 +20,8 @@ struct ScanReport {
   std::uint64_t hidden = 0;          // objects and folders whose name starts with a dot
   std::uint64_t linked_folders = 0;  // links to folders, which are not entered
   std::uint64_t dangling = 0;        // links to objects that are not there
-  std::uint64_t unreadable = 0;      // objects that could not be read, or are not what their names say
+  std::uint64_t unreadable = 0;      // objects that could not be read, or are not what their names say, and
+  std::string lacks;                 // what they were: "1 that cannot be read ('a.tar'; ...)"
   std::string text;
 };
 
@@ -28,7 +30,8 @@ struct Corpus {
   Manifest manifest;
   std::string name;                // last part of the root's path, for tables
   std::optional<ScanReport> scan;  // there with OpenCorpus::scan
-  std::uint64_t mapped_bytes = 0;  // of the manifest, where it is mapped from that place: no back end counts it
+  std::uint64_t mapped_bytes =
+      0;  // of the manifest, where it is mapped from that place: no back end counts it
 };
 
 struct OpenCorpus {
@@ -54,6 +57,9 @@ Result<Corpus> open_corpus(std::string_view corpus, const OpenCorpus& how);
 
 CorpusFacts corpus_facts(const Corpus& corpus);
 
+// What it was measured on, and that it went on without objects that could not be scanned.
+void record_corpus(const Corpus& corpus, Trial& trial);
+
 // Bytes of the samples: what every command takes their percentiles from, so that all say the same.
 Histogram sample_sizes(const Manifest& manifest);
 
@@ -71,8 +77,9 @@ inline constexpr OptionSpec kManifestOption{
 inline constexpr OptionSpec kTypesOption{
     .name = "types",
     .value = "EXT,...|any",
-    .help = "with --scan: extensions of samples, in any case (jpg,jpeg,jpe,jfif,png if not given); any: every "
-            "file",
+    .help =
+        "with --scan: extensions of samples, in any case (jpg,jpeg,jpe,jfif,png if not given); any: every "
+        "file",
     .group = "Corpus"};
 
 }  // namespace penstock

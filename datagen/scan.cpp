@@ -370,7 +370,7 @@ Result<Scanned> scan_tier(Tier& tier, const OpenCorpus& how) {
     PENSTOCK_ASSIGN(manifest, with_checksums(tier, manifest, threads, how.progress, left_out));
   }
   report.unreadable = left_out.count();
-  if (left_out.count() > 0) add_part(report, left_out.words());
+  if (left_out.count() > 0) add_part(report, report.lacks = left_out.words());
   return Scanned{std::move(manifest), std::move(report)};
 }
 

@@ -194,6 +194,9 @@ class Describe(CorpusTest):
             self.assertIn("1 that cannot be read ('cat/torn.tfrecord'", done.stderr)
         self.assertEqual(len(self.tree(self.dir / "copy")) - 1, FILES + 1)
         self.run_cli("verify", root, "--manifest", "m")
+        [record] = self.records("read", root, "--scan", "--repeat", 1, "--min-time", "1ms", "--threads", 1)
+        self.assertEqual(record["verdict"], "degraded")
+        self.assertIn("the scan left out 1 that cannot be read ('cat/torn.tfrecord'", record["reason"])
         content = self.records("describe", root, "--scan", "--content")[0]["content"]
         self.assertEqual((content["samples"], content["empty"], content["unreadable"]), (FILES, 1, 0))
 
