@@ -107,7 +107,8 @@ class Cell {
 };
 
 void Cell::describe(std::chrono::nanoseconds step) {
-  trial_.corpus(setup_.files ? setup_.files->facts : corpus_facts(corpus_));
+  record_corpus(corpus_, trial_);
+  if (setup_.files) trial_.corpus(setup_.files->facts);
   trial_.parameter("app", setup_.app->name);
   trial_.parameter("tier", tier_.name);
   trial_.parameter("accelerator", setup_.accelerator);
@@ -222,9 +223,11 @@ Result<TrainOutcome> Cell::train(Accelerator& accelerator, SampleLog* log) {
   Result<std::unique_ptr<EpochCheckpoints>> saves = input_.make_checkpoints();
   PENSTOCK_TRY(agree(ranks_, outcome_of(saves)));
   const std::unique_ptr<EpochCheckpoints> checkpoints = *std::move(saves);
-  if (!timeline_ && spans_are_profiled()) {
-    PENSTOCK_ASSIGN(profiled_, SpanLog::make(std::vector<std::size_t>(setup_.threads + 1)));
-  }
+  Result<std::unique_ptr<SpanLog>> profiled = std::unique_ptr<SpanLog>();
+  if (!timeline_ && spans_are_profiled())
+    profiled = SpanLog::make(std::vector<std::size_t>(setup_.threads + 1));
+  PENSTOCK_TRY(agree(ranks_, outcome_of(profiled)));  // others may not be profiled
+  profiled_ = *std::move(profiled);
   PENSTOCK_ASSIGN(const SteadyTime start, together.begin());
   PENSTOCK_ASSIGN(std::unique_ptr<BatchSource> input,
                   start_input(setup_.limits, timeline_ ? &timeline_->log() : profiled_.get()));

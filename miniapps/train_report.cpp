@@ -35,6 +35,11 @@ std::string shared_out(const Record& record) {
   return fmt::format("{} ranks{}, each with ", ranks, accelerators < 2 ? "" : " of " + several);
 }
 
+std::string threads_of(const Record& record) {
+  const std::string threads = parameter_text(record, "threads");
+  return threads + (threads == "1" ? " thread" : " threads");
+}
+
 std::string heading(const Record& record, const Output& output) {
   if (record.corpus.empty()) return "";  // it failed before anything was known
   const auto member = [&](const char* name) -> double {
@@ -43,10 +48,10 @@ std::string heading(const Record& record, const Output& output) {
   };
   const std::string cache = cache_text(record, "client_data");
   return fmt::format(
-      "{}: {} samples, {}; {}batches of {} ({}), {} threads, prefetch {}, accelerator {}; client data {}\n\n",
+      "{}: {} samples, {}; {}batches of {} ({}), {}, prefetch {}, accelerator {}; client data {}\n\n",
       parameter_text(record, "app"), format_count(static_cast<std::uint64_t>(member("samples"))),
       format_bytes(member("bytes"), output), shared_out(record), parameter_text(record, "batch"),
-      parameter_text(record, "layout"), parameter_text(record, "threads"), parameter_text(record, "prefetch"),
+      parameter_text(record, "layout"), threads_of(record), parameter_text(record, "prefetch"),
       parameter_text(record, "accelerator"), cache.empty() ? "unknown" : cache);
 }
 
