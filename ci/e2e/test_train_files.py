@@ -17,7 +17,7 @@ from test_ranks import RanksTest, open_mpi
 FILES = 16  # to train on, and as many to validate on, as in the published run
 IMAGES = 12
 VALIDATED = 5
-WEATHER = 40
+WEATHER = 80
 EPOCHS = 5
 HAS_H5PY = importlib.util.find_spec("h5py") is not None
 
@@ -97,7 +97,7 @@ class Reads(FilesTest):
 
     @unittest.skipUnless(open_mpi(), "needs Open MPI's mpirun and a build with the MPI module")
     def test_of_climate_on_more(self):
-        for ranks in (2, 4):
+        for ranks in (2, 4, 8):
             self.check_climate(ranks)
 
     def test_prefetching_reads_nothing_more(self):
@@ -137,7 +137,7 @@ class Samples(FilesTest):
             self.assertEqual(bool(files[0] & files[1]), shuffle == "global", "local: each keeps its own")
 
     def test_climate_trains_on_four_fifths(self):
-        self.climate("--steps", 32, "--shuffle", "none", "--sample-log", "log")
+        self.climate("--steps", WEATHER * 8 // 10, "--shuffle", "none", "--sample-log", "log")
         used = [index for _, _, _, index in self.log_of("log")]
         self.assertEqual(len(set(used)), WEATHER * 8 // 10)
 
