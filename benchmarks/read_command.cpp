@@ -127,6 +127,13 @@ constexpr OptionSpec kOptions[] = {
      .help = "as --duration, and then each rank goes on until it has read as many samples as the most "
              "advanced had by then",
      .group = "Duration"},
+    {.name = "rate",
+     .value = "N/s[,poisson]",
+     .help = "an open loop: so many samples a second are due on all threads together, whether the tier keeps "
+             "up or not, evenly or "
+             "at random; latencies count from then. A repeat lasts --duration, else --min-time; leaves "
+             "baseline and ceiling out",
+     .group = "Duration"},
     {.name = "ramp",
      .type = OptionType::duration,
      .value = "TIME",

@@ -56,6 +56,7 @@ ReadTally gather(const ReadRun& run, std::span<const std::unique_ptr<ReadWorker>
     all.wrong += mine.wrong;
     if (all.first_wrong.empty()) all.first_wrong = mine.first_wrong;
     all.latency_ns.merge(mine.latency_ns);
+    all.late_ns.merge(mine.late_ns);
     if (mine.bytes_by_second.size() > all.bytes_by_second.size())
       all.bytes_by_second.resize(mine.bytes_by_second.size());
     for (std::size_t i = 0; i < mine.bytes_by_second.size(); ++i)
@@ -97,6 +98,7 @@ void ReadTally::append(const ReadTally& other) {
   stonewall_s += other.stonewall_s;
   stonewall_bytes += other.stonewall_bytes;
   latency_ns.merge(other.latency_ns);
+  late_ns.merge(other.late_ns);
   merge(calls, other.calls);
   for (const std::string& error : other.first_errors)
     if (first_errors.size() < kErrorsNamed) first_errors.push_back(error);
@@ -159,7 +161,7 @@ Result<void> ReadEngine::open_objects() {
 ReadTally ReadEngine::run(const ReadLap& lap, const ReadWatcher& watcher) {
   assert(lap.threads > 0 && lap.threads <= workers_.size());
   passes_run_ = lap.first_pass.value_or(passes_run_);
-  ReadRun run(workers_.front()->positions(), settings_.on_error, lap, passes_run_);
+  ReadRun run(workers_.front()->positions(), settings_, lap, passes_run_);
   const std::span<const std::unique_ptr<ReadWorker>> workers = std::span(workers_).first(lap.threads);
   const std::span<const std::unique_ptr<ReadWorker>> others = workers.subspan(1);
   Homecoming homecoming(others.size());

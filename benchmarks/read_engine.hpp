@@ -13,6 +13,7 @@
 #include <string>
 #include <vector>
 
+#include "benchmarks/arrivals.hpp"
 #include "benchmarks/sample_source.hpp"
 #include "datagen/manifest/manifest.hpp"
 #include "io_backends/base/backend.hpp"
@@ -45,6 +46,7 @@ struct ReadSettings {
   RankShare share = {};     // of every pass
   bool collective = false;  // all ranks read each object together (Caps::collective): one thread, depth 1,
                             // laps of whole passes, and no object may be one sample
+  std::optional<ArrivalRate> rate{};  // of open-loop laps: each thread has one blocking read in flight
 };
 
 // One run: how many threads, and when it ends: either after whole passes that together last `at_least`, or at
@@ -63,6 +65,9 @@ struct ReadLap {
   // Of a run that is measured: under the profiler, each thread gives a span of what it delivered after the
   // ramp (PENSTOCK_READ without a number; its epoch is this one, of the repeat).
   std::optional<std::uint32_t> measured{};
+  // Samples are begun when they are due (ReadSettings::rate), by the first thread that is free; latencies
+  // count from then.
+  bool open_loop = false;
   // The deadline is a stonewall: there, or where the passes end before it, all threads stop; they hear by
   // `at_stonewall`, called once by the thread that called run() and given the samples that were taken so far,
   // how many any rank has, and go on until they have as many, or the passes end.
@@ -84,7 +89,9 @@ struct ReadTally {
   std::uint64_t first_done_bytes = 0;  // delivered by all threads by then
   double stonewall_s = 0;              // ... to the last completion before the stonewall
   std::uint64_t stonewall_bytes = 0;   // delivered by then
-  Histogram latency_ns;  // a sample: from before open to after close, decode and verify included
+  Histogram latency_ns;  // a sample: from before open, or when it was due, to after close, decode and verify
+                         // included
+  Histogram late_ns;     // of an open loop: from when it was due to before open
   std::vector<std::uint64_t> bytes_by_second;  // [i]: in the i-th second of wall_s; the last may be cut short
   std::vector<std::string> first_errors;       // at most kErrorsNamed
   std::string first_wrong;                     // what is said of the first of `wrong`

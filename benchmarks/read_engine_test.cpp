@@ -49,6 +49,55 @@ struct Shape {
   SampleOrder order;
 };
 
+TEST(ReadEngine, AnOpenLoopCountsFromWhenSamplesWereDue) {
+  Bench bench;
+  const auto engine = bench.engine({.most_threads = 3,
+                                    .order = SampleOrder::sequential,
+                                    .seed = 3,
+                                    .rate = ArrivalRate{.per_second = 2000}});
+  const auto begin = std::chrono::steady_clock::now();
+  const ReadTally tally = engine->run({.threads = 3, .deadline = 200ms, .open_loop = true});
+  EXPECT_GE(std::chrono::steady_clock::now() - begin, 190ms) << "nothing is read before it is due";
+  EXPECT_LE(tally.samples, 399U) << "of those due before the deadline";
+  EXPECT_GE(tally.samples, 200U);
+  EXPECT_EQ(tally.late_ns.count(), tally.samples);
+  EXPECT_EQ(tally.latency_ns.count(), tally.samples);
+  EXPECT_GE(tally.latency_ns.percentile(50), tally.late_ns.percentile(50));
+  const ReadTally closed = engine->run({.threads = 3, .max_passes = 1});
+  EXPECT_EQ(closed.samples, kFiles) << "a lap that is no open loop waits for nothing";
+  EXPECT_EQ(closed.late_ns.count(), 0U);
+}
+
+TEST(ReadEngine, WhatATierMakesWaitIsInTheLatencyOfAnOpenLoop) {
+  auto scripted = std::make_unique<ScriptedBackend>();
+  const Manifest manifest = scripted_files(*scripted, kFiles);
+  const SampleList samples = corpus_samples(manifest).value();
+  const auto slow = throttled(std::move(scripted), {.latency = 10ms});
+  const auto engine = ReadEngine::make({.manifest = &manifest, .samples = &samples, .backend = slow.get()},
+                                       {.rate = ArrivalRate{.per_second = 200}})
+                          .value();
+  const ReadTally tally = engine->run({.deadline = 200ms, .open_loop = true});
+  ASSERT_GE(tally.samples, 2U);
+  EXPECT_LE(tally.samples, 20U) << "it takes 10 ms of each";
+  // The n-th is due after 5n ms, and ends after 10n ms at the earliest.
+  EXPECT_GE(tally.latency_ns.percentile(100), 4.5e6 * static_cast<double>(tally.samples));
+  EXPECT_GE(tally.late_ns.percentile(100), 4.5e6 * static_cast<double>(tally.samples - 1));
+}
+
+TEST(ReadEngine, AnOpenLoopHearsOfTheEndWhileItWaits) {
+  Bench bench;
+  const auto engine = bench.engine({.rate = ArrivalRate{.per_second = 0.001}});
+  const std::jthread user([] {
+    std::this_thread::sleep_for(20ms);
+    simulate_interrupt(SIGINT);
+  });
+  const auto begin = std::chrono::steady_clock::now();
+  const ReadTally tally = engine->run({.max_passes = 1, .open_loop = true});
+  simulate_interrupt(0);
+  EXPECT_LT(std::chrono::steady_clock::now() - begin, 60s) << "the first sample is due after 1000 s";
+  EXPECT_EQ(tally.samples, 0U);
+}
+
 class EngineShapes : public testing::TestWithParam<Shape> {};
 
 TEST_P(EngineShapes, ReadsEverySampleOnceAPass) {

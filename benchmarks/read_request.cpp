@@ -116,6 +116,26 @@ Result<ReadSubject> open_all(const CommandContext& context, const SweepSettings&
   return ReadSubject{std::move(corpus), std::move(others), std::move(samples)};
 }
 
+// A rate lasts as long as is said, not as many passes as fit: of a large corpus one may take days.
+Result<void> set_rate(const CommandContext& context, SweepSettings& settings) {
+  const Options& options = context.options;
+  if (!options.has("rate")) return success();
+  PENSTOCK_ASSIGN(settings.rate, parse_arrival_rate(options.text("rate")));
+  if (settings.depth > 1 || settings.collective)
+    return make_error(Errc::invalid_argument,
+                      "--rate has one read in flight of each thread: leave --depth and --collective out, and "
+                      "choose as many "
+                      "--threads as reads may overlap");
+  settings.rate->seed = context.seed;
+  settings.rate->rank = static_cast<unsigned>(context.communicator.rank());
+  settings.rate->ranks = static_cast<unsigned>(context.communicator.size());
+  settings.baseline = settings.ceiling = false;
+  if (settings.duration.count() != 0) return success();
+  settings.duration = settings.min_time;
+  settings.min_time = settings.duration * 9 / 10;  // the last sample may be due a little before the end
+  return success();
+}
+
 }  // namespace
 
 Result<SweepSettings> sweep_settings(const CommandContext& context) {
@@ -166,6 +186,7 @@ Result<SweepSettings> sweep_settings(const CommandContext& context) {
   settings.rank_shift = static_cast<std::uint64_t>(options.integer("rank-shift"));
   if (settings.rank_shift != 0) settings.baseline = settings.ceiling = false;
   PENSTOCK_TRY(set_collective(options, settings));
+  PENSTOCK_TRY(set_rate(context, settings));
   return settings;
 }
 

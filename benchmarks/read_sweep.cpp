@@ -63,6 +63,7 @@ ReadSweep::ReadSweep(std::vector<Tier*> tiers, const Manifest& manifest, const S
     places_.push_back(std::make_unique<Place>());
     for (const unsigned threads : settings_.threads) {
       ReadCell& cell = cells_.emplace_back();
+      cell.offered_per_s = settings_.rate ? settings_.rate->per_second : 0;
       cell.tier = tier;
       cell.threads = threads;
     }
@@ -88,7 +89,8 @@ Result<void> ReadSweep::open_place(std::size_t tier) {
       .decode = settings_.decode,
       .on_error = settings_.on_error,
       .share = team_.share(settings_.rank_shift),
-      .collective = settings_.collective};
+      .collective = settings_.collective,
+      .rate = settings_.rate};
   PENSTOCK_ASSIGN(place.engine, ReadEngine::make(work, settings));
   if (team_.alone())
     place.yardsticks = std::make_unique<Yardsticks>(work, settings);
@@ -180,6 +182,7 @@ void ReadSweep::read_lap(ReadCell& cell) {
     if (calls != nullptr) calls->take();  // what was before
     ReadLap measured = pass;
     measured.measured = number;
+    measured.open_loop = settings_.rate.has_value();
     ReadTally tally = place.engine->run(measured, watcher);
     if (calls != nullptr) tally.calls = calls->take();
     return tally;

@@ -41,7 +41,8 @@ struct SweepSettings {
   bool baseline = true;
   bool ceiling = true;
   std::uint64_t seed = 0;
-  bool collective = false;       // ReadSettings
+  bool collective = false;            // ReadSettings
+  std::optional<ArrivalRate> rate{};  // of an open loop, which has neither baseline nor ceiling
   std::uint64_t rank_shift = 0;  // RankShare; not 0: without baseline and ceiling, which stay where they are
 };
 
@@ -54,6 +55,7 @@ struct ReadCell {
   std::vector<double> baseline_samples_per_s;
   double ceiling_bytes_per_s = 0;  // the best rung of the ladder or baseline lap; 0: not measured
   std::string ceiling_rung;        // which: "queued.2x16"
+  double offered_per_s = 0;        // samples that are due on all ranks; 0: a closed loop
   Verdict verdict = Verdict::ok;   // the worst so far, with its reason
   std::string reason;
   std::uint64_t errors = 0;  // skipped samples, in the repeats

@@ -61,6 +61,7 @@ Json packed(const ReadTally& tally) {
           {"stonewall_s", tally.stonewall_s},
           {"stonewall_bytes", tally.stonewall_bytes},
           {"latency_ns", packed(tally.latency_ns)},
+          {"late_ns", packed(tally.late_ns)},
           {"calls", packed(tally.calls)},
           {"bytes_by_second", tally.bytes_by_second},
           {"first_errors", tally.first_errors},
@@ -83,6 +84,7 @@ ReadTally tally_of(const Json& json) {
   json["stonewall_s"].get_to(tally.stonewall_s);
   json["stonewall_bytes"].get_to(tally.stonewall_bytes);
   tally.latency_ns = histogram_of(json["latency_ns"]);
+  tally.late_ns = histogram_of(json["late_ns"]);
   tally.calls = calls_of(json["calls"]);
   json["bytes_by_second"].get_to(tally.bytes_by_second);
   json["first_errors"].get_to(tally.first_errors);
@@ -109,6 +111,7 @@ ReadTally side_by_side(const std::vector<ReadTally>& tallies) {
     all.stonewall_s = std::max(all.stonewall_s, one.stonewall_s);
     all.stonewall_bytes += one.stonewall_bytes;
     all.latency_ns.merge(one.latency_ns);
+    all.late_ns.merge(one.late_ns);
     merge(all.calls, one.calls);
     all.bytes_by_second.resize(std::max(all.bytes_by_second.size(), one.bytes_by_second.size()));
     for (std::size_t i = 0; i < one.bytes_by_second.size(); ++i)

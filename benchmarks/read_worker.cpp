@@ -1,6 +1,9 @@
 #include "benchmarks/read_worker.hpp"
 
+#include <sys/prctl.h>
+
 #include <algorithm>
+#include <thread>
 #include <utility>
 
 #include "io_backends/base/crc32c.hpp"
@@ -11,6 +14,22 @@ namespace {
 
 constexpr std::int64_t kSecondNs = 1'000'000'000;
 constexpr std::int64_t kWatchNs = kSecondNs / 10;
+constexpr std::int64_t kSpunNs = 20'000;  // of waiting for a sample to be due
+
+// Sleeps of this thread end when they are to, while it lives: as a rule the kernel takes 50 us more, so that
+// it may wake for several at once.
+class ExactSleep {
+ public:
+  ExactSleep() : before_(::prctl(PR_GET_TIMERSLACK, 0, 0, 0, 0)) { ::prctl(PR_SET_TIMERSLACK, 1, 0, 0, 0); }
+  ~ExactSleep() {
+    if (before_ > 0) ::prctl(PR_SET_TIMERSLACK, before_, 0, 0, 0);
+  }
+  ExactSleep(const ExactSleep&) = delete;
+  ExactSleep& operator=(const ExactSleep&) = delete;
+
+ private:
+  const int before_;
+};
 
 std::string sample_words(const ReadWork& work, const SampleList::Sample& entry) {
   std::string words = "'" + std::string(work.samples->name(entry.object)) + "'";
@@ -21,14 +40,17 @@ std::string sample_words(const ReadWork& work, const SampleList::Sample& entry) 
 
 }  // namespace
 
-ReadRun::ReadRun(std::uint64_t samples, OnError what_on_error, const ReadLap& what, std::uint64_t first)
+ReadRun::ReadRun(std::uint64_t samples, const ReadSettings& settings, const ReadLap& what,
+                 std::uint64_t first)
     : source(samples, what.threads,
              PassLimits{.max_passes = what.max_passes,
                         .at_least_ns =
                             what.deadline.count() != 0 ? INT64_MAX : (what.at_least + what.ramp).count()}),
       lap(what),
       first_pass(first),
-      on_error(what_on_error) {}
+      on_error(settings.on_error) {
+  if (lap.open_loop) arrivals.emplace(*settings.rate, lap.measured.value_or(0));
+}
 
 bool ReadRun::wait_at_gate() {
   waiting_.fetch_add(1);
@@ -103,7 +125,7 @@ Result<void> ReadWorker::prepare() {
     decoder_ = std::make_unique<PictureDecoder>();
     PENSTOCK_ASSIGN(opener_, SampleOpener::make(work_.manifest->facts().codec));
   }
-  if (depth == 1 && (rounds_ || !work_.backend->caps().queue_of_one)) return success();
+  if (depth == 1 && (rounds_ || settings_.rate || !work_.backend->caps().queue_of_one)) return success();
   PENSTOCK_ASSIGN(queue_, deep_queue(*work_.backend, depth));
   queue_->lend(memory_.first(depth * room));
   batch_.reserve(depth);
@@ -120,6 +142,8 @@ void ReadWorker::work(ReadRun& run, std::span<const std::unique_ptr<ReadWorker>>
   ramp_ns_ = run.lap.ramp.count();
   second_ends_ns_ = ramp_ns_ + kSecondNs - run.lap.measured_before.count() % kSecondNs;
   pass_boundary(run, 0);
+  const std::optional<ExactSleep> exact =
+      run.lap.open_loop ? std::optional<ExactSleep>(std::in_place) : std::nullopt;
   if (!run.wait_at_gate()) return;
   loop(run);
   if (run.lap.stonewall) {
@@ -180,6 +204,7 @@ void ReadWorker::loop_alone(ReadRun& run) {
   while (next(run, now, slot.sample)) {
     slot.begun_ns = now;
     slot.entry = (*work_.samples)[slot.sample];
+    if (run.arrivals && !wait_until_due(run, slot.begun_ns, now)) return;
     const Result<std::uint64_t> got = read(slot);
     if (got.ok() && *got == slot.entry.length && !inspecting) {
       now = run.now_ns();
@@ -190,6 +215,24 @@ void ReadWorker::loop_alone(ReadRun& run) {
     now = run.now_ns();
     account(run, slot, outcome, now);
   }
+}
+
+// False: the run ended before. Sleeping ends late by what a timer and a wake-up take: the rest is spun away.
+bool ReadWorker::wait_until_due(ReadRun& run, std::int64_t& due_ns, std::int64_t& now_ns) {
+  due_ns = run.arrivals->next_ns();
+  const std::int64_t deadline_ns = run.lap.deadline.count();
+  if (deadline_ns != 0 && due_ns >= deadline_ns && !wearing_out_) {
+    past_deadline_ = true;
+    return false;
+  }
+  while (now_ns < due_ns) {
+    if (run.stopped() || interrupted()) return false;
+    if (due_ns - now_ns > kSpunNs) run.sleep_until(std::min(due_ns - kSpunNs, now_ns + kWatchNs));
+    now_ns = run.now_ns();
+    if (now_ns >= next_boundary_ns_) pass_boundary(run, now_ns);
+  }
+  tally_.late_ns.add(static_cast<std::uint64_t>(now_ns - due_ns));
+  return true;
 }
 
 // The other ranks wait in every round for this one, also when it has nothing to read there, has failed or was

@@ -9,6 +9,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "benchmarks/collective_order.hpp"
@@ -24,7 +25,7 @@ namespace penstock {
 // Lives for one run.
 class ReadRun {
  public:
-  ReadRun(std::uint64_t samples, OnError on_error, const ReadLap& lap, std::uint64_t first_pass);
+  ReadRun(std::uint64_t samples, const ReadSettings& settings, const ReadLap& lap, std::uint64_t first_pass);
 
   // Workers wait at the gate until all are there; false: the run was called off.
   bool wait_at_gate();
@@ -41,6 +42,9 @@ class ReadRun {
         .count();
   }
   std::int64_t start_ns() const { return span_ns(start_); }  // when the gate was opened
+  void sleep_until(std::int64_t ns) const {
+    std::this_thread::sleep_until(start_ + std::chrono::nanoseconds(ns));
+  }
   bool stopped() const { return stop_.load(std::memory_order_relaxed); }
   void note_error(Error error);  // keeps the first few; stops the run unless errors are skipped
 
@@ -48,6 +52,7 @@ class ReadRun {
   const ReadLap lap;
   const std::uint64_t first_pass;
   const OnError on_error;
+  std::optional<Arrivals> arrivals;  // of an open loop
 
   std::atomic<bool> someone_done{false};  // the first to set it writes the two below
   std::int64_t first_done_ns = 0;
@@ -128,6 +133,7 @@ class ReadWorker {
   void loop_queue(ReadRun& run);
   void loop_together(ReadRun& run);
   bool next(ReadRun& run, std::int64_t now_ns, std::uint64_t& sample);
+  bool wait_until_due(ReadRun& run, std::int64_t& due_ns, std::int64_t& now_ns);
   Result<Reader*> reader_of(Slot& slot);
   Result<std::uint64_t> read(Slot& slot);
   Result<Operation> operation(Slot& slot, std::uint64_t tag);

@@ -271,7 +271,8 @@ std::vector<ReadGroup> read_groups(std::span<const Record> records) {
     const std::string rest = fmt::format("{}|{}", work, label);
     const auto [place, fresh] = places.emplace(fmt::format("{}|{}", cache, rest), groups.size());
     if (fresh) {
-      groups.push_back({"", cache, rest, work, label, {}});
+      groups.push_back(
+          {"", cache, rest, work, label, find_metric(record, "offered_samples_per_s") != nullptr, {}});
       words.push_back(read_words(record));
     }
     ReadGroup* const group = &groups[place->second];

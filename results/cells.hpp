@@ -70,6 +70,7 @@ struct ReadGroup {
   std::string rest;   // everything but the cache: groups with equal `rest` are the same work cold and warm
   std::string work;   // `rest` without the labels: groups with equal `work` and cache differ in labels only
   std::string label;  // "disk=old"
+  bool open_loop = false;  // read at a rate that was given (`--rate`): says nothing of what could be read
   std::vector<ReadCurve> curves;  // in the order of their first record
   const ReadCurve* find(std::string_view tier) const;
 };

@@ -100,7 +100,8 @@ std::vector<PeerCurve> peer_curves(std::span<const Record> records) {
 
 bool stands_beside(const PeerCurve& peer, const ReadGroup& group) {
   const ReadCurve* const ours = group.find(peer.tier);
-  if (!peer.reads || ours == nullptr || (peer.direct && group.cache == "warm")) return false;
+  if (!peer.reads || ours == nullptr || group.open_loop || (peer.direct && group.cache == "warm"))
+    return false;
   return parameter_number(*ours->at.begin()->second, "ranks").value_or(1) <= 1;
 }
 

@@ -213,7 +213,7 @@ void say_labels(const std::vector<ReadGroup>& groups, std::vector<Sentence>& out
     for (std::size_t j = i + 1; j < groups.size(); ++j) {
       const ReadGroup& a = groups[i];
       const ReadGroup& b = groups[j];
-      if (a.work != b.work || a.cache != b.cache) continue;
+      if (a.work != b.work || a.cache != b.cache || a.open_loop) continue;
       for (const ReadCurve& curve : a.curves) {
         const ReadCurve* other = b.find(curve.tier);
         std::uint64_t threads = 0;
@@ -335,7 +335,7 @@ void say_ceiling(const ReadGroup& group, const ReadCurve& curve, const Output& o
 void say_cold_warm(const std::vector<ReadGroup>& groups, std::vector<Sentence>& out) {
   for (std::size_t i = 0; i < groups.size(); ++i) {
     const ReadGroup& cold = groups[i];
-    if (cold.cache != "cold") continue;
+    if (cold.cache != "cold" || cold.open_loop) continue;
     for (const ReadGroup& warm : groups) {
       if (warm.cache != "warm" || warm.rest != cold.rest) continue;
       for (const ReadCurve& curve : cold.curves) {
@@ -365,10 +365,44 @@ void say_cold_warm(const std::vector<ReadGroup>& groups, std::vector<Sentence>& 
   }
 }
 
+// Whether a tier kept up with what was asked of it, and how long that took.
+void say_offered(const ReadGroup& group, const ReadCurve& curve, std::vector<Sentence>& out) {
+  constexpr double kKeptUp = 0.98;
+  for (const auto& [threads, record] : curve.at) {
+    const auto offered = metric_value(*record, "offered_samples_per_s");
+    const auto rate = metric_value(*record, "samples_per_s");
+    const auto median = metric_value(*record, "latency_ns_p50");
+    const auto tail = metric_value(*record, "latency_ns_p99");
+    if (!offered || !rate || !median || !tail) continue;
+    const std::string about = in_group(group, {&curve});
+    if (*rate >= kKeptUp * *offered)
+      out.push_back({Tone::finding, "offered",
+                     fmt::format("At {} samples/s {} kept up with {}: {} from when they were due to the end "
+                                 "in the median, {} at "
+                                 "the 99th percentile{}.",
+                                 format_number(*offered), curve.tier, threads_text(threads),
+                                 format_seconds(*median * 1e-9), format_seconds(*tail * 1e-9), about)});
+    else
+      out.push_back(
+          {Tone::caution, "offered",
+           fmt::format(
+               "At {} samples/s {} did not keep up with {}: {} samples/s came, and latencies grow as long as "
+               "that lasts{}.",
+               format_number(*offered), curve.tier, threads_text(threads), format_number(*rate), about)});
+  }
+}
+
 }  // namespace
 
 void say_read(const std::vector<ReadGroup>& groups, const Output& output, std::vector<Sentence>& out) {
-  const auto each = [&](const auto& say) { say_each("reading", groups, out, say); };
+  say_each("reading", groups, out, [&](const ReadGroup& group) {
+    for (const ReadCurve& curve : group.curves) say_offered(group, curve, out);
+  });
+  const auto each = [&](const auto& say) {
+    say_each("reading", groups, out, [&](const ReadGroup& group) {
+      if (!group.open_loop) say(group);
+    });
+  };
   const auto each_curve = [&](const auto& say) {
     each([&](const ReadGroup& group) {
       for (const ReadCurve& curve : group.curves) say(group, curve);

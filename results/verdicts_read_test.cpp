@@ -69,6 +69,26 @@ TEST(Sentences, ScalingAndTiers) {
   EXPECT_EQ(only(records, "tiers"), "fast feeds 3.1x of disk at 8 threads (cold).");
 }
 
+TEST(Sentences, OfAnOpenLoopWhetherTheTierKeptUp) {
+  const auto offered = [](int threads, double rate) {
+    Record record = read_cell("disk", threads, "warm", 100);
+    record.parameters["rate"] = "1000/s";
+    record.metrics["samples_per_s"].samples = {rate};
+    for (const auto& [name, value] : {std::pair{"offered_samples_per_s", 1000.0},
+                                      std::pair{"latency_ns_p50", 2e6}, std::pair{"latency_ns_p99", 9e6}})
+      record.metrics[name] = {"", Better::lower, "repeat", {value}};
+    return record;
+  };
+  const std::vector<Record> records{offered(1, 700), offered(4, 999)};
+  const auto texts = said(records, "offered");
+  ASSERT_EQ(texts.size(), 2U);
+  EXPECT_TRUE(has(texts[0], "At 1 000 samples/s disk kept up with 4 threads: 2 ms from when")) << texts[0];
+  EXPECT_TRUE(has(texts[1], "At 1 000 samples/s disk did not keep up with 1 thread: 700.0 samples/s came"))
+      << texts[1];
+  EXPECT_TRUE(said(records, "scaling").empty()) << "a rate that was given is no limit";
+  EXPECT_TRUE(said(records, "accelerators").empty());
+}
+
 TEST(Sentences, ScalingIsPairedRepeatByRepeat) {
   Record one = read_cell("disk", 1, "warm", 100);
   Record two = read_cell("disk", 2, "warm", 100);

@@ -135,6 +135,25 @@ class Rows(ReadTest):
         self.assertNotEqual(record["verdict"], "short", record["reason"])
         self.assertEqual((record["parameters"]["duration_s"], record["parameters"]["min_time_s"]), (0.1, 0.09))
 
+    def test_an_open_loop_counts_from_when_samples_are_due(self):
+        folder = self.corpus()
+        flags = (folder, "--scan", "--threads", "1,2", "--duration", "300ms", "--repeat", 1)
+        for rate in ("200", "0.2k/s,poisson"):
+            for record in self.records("read", *flags, "--rate", rate):
+                self.assertIn(record["verdict"], ("ok", "short"), record["reason"])
+                metrics = record["metrics"]
+                self.assertEqual(metrics["offered_samples_per_s"]["value"], 200)
+                self.assertLessEqual(metrics["samples_per_s"]["value"], 400)
+                self.assertLessEqual(metrics["late_ns_p50"]["value"], metrics["latency_ns_p50"]["value"])
+                self.assertNotIn("baseline_samples_per_s", metrics)
+                self.assertNotIn("ceiling_bytes_per_s", metrics)
+        said = self.run_cli("read", f"posix:{folder},latency=20ms", *flags[1:], "--rate", "1k").stdout
+        self.assertIn("did not keep up with 1 thread", said)
+        self.assertNotIn("gains", said, "a rate that was given is no limit")
+        for wrong, word in ((("--rate", "fast"), "no number of samples a second"), (("--rate", "9", "--depth", "4"), "leave --depth"),
+                            (("--rate", "9", "--collective"), "--collective")):
+            self.assertIn(word, self.run_cli("read", *flags[:2], *wrong, expect=2).stderr)
+
     def test_wrong_bytes_that_are_skipped_degrade(self):
         folder = self.corpus()
         self.run_cli("describe", folder, "--scan", "--checksum", "--save", self.dir / "m")

@@ -31,7 +31,7 @@ std::vector<std::string> rate_tiles(std::vector<ReadGroup> groups, PageState& st
   std::stable_partition(groups.begin(), groups.end(),
                         [](const ReadGroup& group) { return group.cache == "cold"; });
   for (const ReadGroup& group : groups)
-    for (const ReadCurve& curve : group.curves) {
+    for (const ReadCurve& curve : group.open_loop ? std::vector<ReadCurve>() : group.curves) {
       double best = 0;
       const Record* best_record = nullptr;
       std::uint64_t at = 0;
