@@ -50,7 +50,7 @@ class S3Lock final : public Lock {
   S3Lock(Store& store, std::string_view name, std::string mark)
       : store_(store), name_(name), mark_(std::move(mark)) {}
   ~S3Lock() override {
-    const Result<Answer> there = store_.head(name_);
+    const Result<Answer> there = store_.head(name_, true);
     if (there.ok() && there->ok() && there->mark == mark_) static_cast<void>(store_.remove(name_));
   }
 
@@ -193,7 +193,7 @@ Result<std::unique_ptr<Lock>> S3Names::lock(std::string_view name) {
   }
   if (!answer.ok() && answer.status != 412) return refused(answer, store_.settings(), "cannot lock", name);
   // Whoever wrote last has it, where the server knows no condition; and a first try may have been ours.
-  PENSTOCK_ASSIGN(const Answer there, store_.head(name));
+  PENSTOCK_ASSIGN(const Answer there, store_.head(name, true));
   if (there.ok() && there.mark == self.mark)
     return std::unique_ptr<Lock>(std::make_unique<S3Lock>(store_, name, self.mark));
   return make_error(Errc::busy, "'" + std::string(name) + "' was locked by somebody else just now");

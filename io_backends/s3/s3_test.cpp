@@ -2,10 +2,13 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <chrono>
+#include <csignal>
 #include <map>
 #include <thread>
 
+#include "io_backends/base/interrupt.hpp"
 #include "io_backends/s3/s3_fixture.hpp"
 
 namespace penstock::s3 {
@@ -136,6 +139,81 @@ TEST_F(S3, ASilentServerTimesOut) {
   Bytes out(1);
   server.spoil(Mishap::silence, 1, "GET");
   EXPECT_ERRC(Errc::timed_out, backend->read_object("object", 1, out));
+  EXPECT_OK(backend->read_object("object", 1, out));
+}
+
+// Takes the signal back when it ends.
+struct AskedToStop {
+  AskedToStop() { simulate_interrupt(SIGINT); }
+  ~AskedToStop() { simulate_interrupt(0); }
+};
+
+TEST_F(S3, WhatASilentServerIsAskedEndsWhenWeAreAskedToStop) {
+  using Clock = std::chrono::steady_clock;
+  const Bytes bytes = pattern(1'000);
+  ASSERT_OK(put("object", bytes));
+  Bytes out(1'000);
+  auto queue = backend->queue(2);
+  ASSERT_OK(queue);
+  const auto queued = [&]() -> Result<std::uint64_t> {
+    const std::vector<Operation> operations{{ReadObject{"object", 1'000, out}, 1}};
+    EXPECT_EQ((*queue)->submit(operations), 1U);
+    Completion completion;
+    EXPECT_EQ((*queue)->reap({&completion, 1}, 1), 1U);
+    return std::move(completion.bytes);
+  };
+  const auto interrupted_soon = [&](const auto& work) {
+    server.spoil(Mishap::silence, 1);
+    std::jthread user([] {
+      std::this_thread::sleep_for(std::chrono::milliseconds(200));
+      simulate_interrupt(SIGINT);
+    });
+    const auto began = Clock::now();
+    EXPECT_ERRC(Errc::interrupted, work());
+    EXPECT_LT(Clock::now() - began, std::chrono::seconds(2)) << "the server is silent for four";
+    user.join();
+    simulate_interrupt(0);
+  };
+  interrupted_soon([&] { return backend->read_object("object", 1'000, out); });
+  interrupted_soon(queued);
+  interrupted_soon([&] { return backend->names().stat("object"); });
+  interrupted_soon([&] { return backend->names().list("", [](const Entry&) { return true; }); });
+  EXPECT_OK(backend->read_object("object", 1'000, out));
+  EXPECT_EQ(out, bytes);
+}
+
+TEST_F(S3, CleaningUpGoesOnWhenWeAreAskedToStop) {
+  ASSERT_OK(put("object", "water"));
+  auto lock = backend->names().lock("lock");
+  ASSERT_OK(lock);
+  const auto fresh = make(server.url() + "/some prefix", {{"checks", "0"}});
+  ASSERT_OK(fresh);
+  const auto writer = (*fresh)->create("small");
+  ASSERT_OK(writer);
+  ASSERT_OK((*writer)->append(bytes_of("x")));
+  const AskedToStop asked;
+  server.spoil(Mishap::lost_answer, 1,
+               "PUT");  // on a connection that libcurl by itself does not try again on
+  EXPECT_OK((*writer)->publish(Durability::visible)) << "the object tells whose it is";
+  EXPECT_OK(get("small"));
+  EXPECT_OK(backend->names().remove("object"));
+  lock->reset();
+  EXPECT_ERRC(Errc::not_found, backend->names().stat("lock"));
+  server.spoil(Mishap::silence, 1, "HEAD");
+  const auto began = std::chrono::steady_clock::now();
+  EXPECT_ERRC(Errc::interrupted, backend->names().stat("small"));
+  EXPECT_LT(std::chrono::steady_clock::now() - began, std::chrono::milliseconds(3'500));
+}
+
+TEST_F(S3, AThreadThatWorksOnTriesAgain) {
+  ASSERT_OK(put("object", "x"));
+  const AskedToStop asked;
+  Bytes out(1);
+  server.spoil(Mishap::internal_error, 1, "GET");
+  EXPECT_ERRC(Errc::io, backend->read_object("object", 1, out), "500");
+  const std::atomic<bool> over{false};
+  const WorkOn to_the_end(over);
+  server.spoil(Mishap::internal_error, 2, "GET");
   EXPECT_OK(backend->read_object("object", 1, out));
 }
 

@@ -9,8 +9,9 @@
 
 namespace penstock::s3 {
 
-Result<Answer> Store::head(std::string_view name) {
-  PENSTOCK_ASSIGN(Answer answer, client_.perform({.method = Method::head, .key = key(name)}));
+Result<Answer> Store::head(std::string_view name, bool settles) {
+  PENSTOCK_ASSIGN(Answer answer,
+                  client_.perform({.method = Method::head, .key = key(name), .settles = settles}));
   if (answer.ok() || answer.status == 404) return answer;
   Request same{.key = key(name), .headers = {{"range", "bytes=0-0"}}, .wants_text = true};
   PENSTOCK_ASSIGN(Answer wordy, client_.perform(std::move(same)));

@@ -41,8 +41,8 @@ class Store {
   std::string key(std::string_view name) const { return settings().endpoint.prefix + std::string(name); }
 
   // By HEAD. An object that is not there has status 404; a refusal comes with the server's words, which the
-  // answer to a HEAD lacks.
-  Result<Answer> head(std::string_view name);
+  // answer to a HEAD lacks. `settles`: as Request::settles.
+  Result<Answer> head(std::string_view name, bool settles = false);
   // One page of what lies below `folder`, at most `most` entries of it; one level where `level`.
   Result<Listing> page(std::string_view folder, unsigned most, bool level, const std::string& token);
   Result<bool> has_folder(std::string_view name);

@@ -16,6 +16,7 @@ constexpr long kReceiveBuffer = 512L << 10U;                  // the most that l
 constexpr std::chrono::milliseconds kFirstPause{100};
 constexpr std::chrono::milliseconds kLongestPause{10'000};
 constexpr std::chrono::seconds kConnectTimeout{10};  // where `timeout` is not shorter
+constexpr std::chrono::seconds kLastPatience{2};     // with what asks after we were asked to stop
 
 const char* method_name(Method method) {
   switch (method) {
@@ -31,6 +32,10 @@ const char* method_name(Method method) {
       return "DELETE";
   }
   return "GET";
+}
+
+bool asked_to_stop() {
+  return !check_interrupt().ok();
 }
 
 bool worth_another_try(CURLcode code) {
@@ -99,6 +104,8 @@ void Transfers::start(std::uint64_t tag, Request request) {
   slot.answer = {};
   slot.flies = true;
   slot.waits = slot.last = false;
+  slot.cut_off.reset();
+  if (asked_to_stop()) slot.cut_off = Clock::now() + kLastPatience;
   // What goes through TLS needs no checksum of ours against change on the way.
   slot.payload_hash = settings_.endpoint.tls && !slot.request.body.empty() ? std::string(kUnsignedPayload)
                                                                            : hex(sha256(slot.request.body));
@@ -295,7 +302,7 @@ void Transfers::start_due() {
   if (waiting_ == 0) return;
   const auto now = Clock::now();
   for (const auto& slot : slots_) {
-    if (!slot->waits || (slot->due > now && !interrupted())) continue;
+    if (!slot->waits || (slot->due > now && !asked_to_stop())) continue;
     slot->waits = false;
     --waiting_;
     if (const Result<void> go_on = check_interrupt(); !go_on.ok())
@@ -305,8 +312,23 @@ void Transfers::start_due() {
   }
 }
 
+void Transfers::cut_off() {
+  const Result<void> go_on = check_interrupt();
+  if (go_on.ok() || in_flight_ == 0) return;
+  const auto now = Clock::now();
+  for (const auto& slot : slots_) {
+    const Method method = slot->request.method;
+    if (!slot->flies || slot->waits || (method != Method::get && method != Method::head)) continue;
+    if (!slot->cut_off) slot->cut_off = slot->request.settles ? now + kLastPatience : now;
+    if (*slot->cut_off > now) continue;
+    ::curl_multi_remove_handle(multi_, slot->easy);
+    finish(*slot, make_error(go_on.error().code, "cannot " + std::string(method_name(method)) + " '" +
+                                                     slot->request.key + "': " + go_on.error().what));
+  }
+}
+
 void Transfers::drive(bool wait) {
-  constexpr std::chrono::milliseconds kPatience{500};  // then look whether somebody interrupts
+  constexpr std::chrono::milliseconds kPatience{100};  // then look whether somebody interrupts
   start_due();
   int running = 0;
   ::curl_multi_perform(multi_, &running);
@@ -319,6 +341,7 @@ void Transfers::drive(bool wait) {
     }
   };
   collect();
+  cut_off();
   if (!wait || any_done() || in_flight_ == 0) return;
   auto pause = kPatience;
   const auto now = Clock::now();
@@ -329,6 +352,7 @@ void Transfers::drive(bool wait) {
   start_due();
   ::curl_multi_perform(multi_, &running);
   collect();
+  cut_off();
 }
 
 void Transfers::ended(Slot& slot, CURLcode code) {
@@ -355,7 +379,7 @@ void Transfers::ended(Slot& slot, CURLcode code) {
 bool Transfers::try_again(Slot& slot, CURLcode code) {
   const bool worth =
       code == CURLE_OK ? worth_another_try(slot.answer.status, slot.answer.refusal) : worth_another_try(code);
-  if (!worth || slot.last || slot.answer.tries > settings_.retries || interrupted()) return false;
+  if (!worth || slot.last || slot.answer.tries > settings_.retries || asked_to_stop()) return false;
   const unsigned doublings = std::min(slot.answer.tries - 1, 10U);
   const auto longest = std::min(kFirstPause * (1U << doublings), kLongestPause);
   // Somewhere in its second half, so that those who failed together don't come back together.

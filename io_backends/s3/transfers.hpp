@@ -1,5 +1,10 @@
 // Requests to an object store: signed, many in flight from one thread, tried again with growing pauses where
 // the network or the server fails.
+//
+// When we are asked to stop, there are no more tries, and what asks only (GET, HEAD) is cut off with
+// Errc::interrupted within some 100 ms of being driven: at once if it was in flight, else, so that cleaning
+// up can still look at what is there, two seconds after it started. What changes something at the server has
+// its answer or its time out: only they tell what is there now.
 #pragma once
 
 #include <curl/curl.h>
@@ -62,6 +67,9 @@ struct Request {
   // Called by drive() when the first bytes of a good GET are there, in each try: of the answer, all is there
   // but them. Starts and cancels nothing.
   std::function<void(const Answer&)> on_head = {};
+  // Asks what has become of a change of ours: has its two seconds though it was in flight when we were asked
+  // to stop.
+  bool settles = false;
 };
 
 // A word of ours that an object carries, by which its writer knows it again.
@@ -110,6 +118,7 @@ class Transfers {
     std::optional<std::uint64_t> first;  // of them; of the header Content-Range, like
     std::optional<std::uint64_t> whole;  // the object's size
     Clock::time_point due;
+    std::optional<Clock::time_point> cut_off;  // when we have been asked to stop
     char words[CURL_ERROR_SIZE] = {};
   };
 
@@ -124,6 +133,7 @@ class Transfers {
   void set_method(Slot& slot);
   void set_headers(Slot& slot, const std::string& path, const std::string& query);
   void start_due();
+  void cut_off();
   void ended(Slot& slot, CURLcode code);
   bool try_again(Slot& slot, CURLcode code);
   void finish(Slot& slot, Result<Answer> answer);

@@ -131,7 +131,7 @@ class S3Writer final : public Writer {
     if (answer.ok() && answer->ok()) return success();
     // It may have been done and the answer lost, which libcurl tries again by itself, too: then the object
     // has our mark.
-    const Result<Answer> there = store_.head(name_);
+    const Result<Answer> there = store_.head(name_, true);
     if (there.ok() && there->ok() && there->mark == mark_) return success();
     if (!answer.ok()) return answer.error();
     return refused(*answer, store_.settings(), "cannot publish", name_);
