@@ -19,7 +19,7 @@
 
 #include "io_backends/base/buffer.hpp"
 #include "io_backends/base/testing.hpp"
-#include "io_backends/base/tier.hpp"
+#include "io_backends/read_ways_testing.hpp"
 #include "io_backends/system_faults_test.hpp"
 
 namespace penstock {
@@ -27,13 +27,6 @@ namespace {
 
 using Bytes = std::vector<std::byte>;
 constexpr std::size_t kBytes = 100'003;
-
-enum class Way : std::uint8_t { object, reader, queued_object, queued_reader };
-constexpr Way kWays[] = {Way::object, Way::reader, Way::queued_object, Way::queued_reader};
-std::string way_name(Way way) {
-  constexpr std::string_view kNames[] = {"object", "reader", "queued object", "queued reader"};
-  return std::string(kNames[static_cast<std::size_t>(way)]);
-}
 
 struct Variant {
   std::string backend;
@@ -43,48 +36,9 @@ void PrintTo(const Variant& variant, std::ostream* out) {
   *out << variant.backend << variant.options;
 }
 
-// A back end with a queue of its own. For one thread and one process: a child makes its own.
-struct Subject {
-  std::unique_ptr<Backend> backend;
-  std::unique_ptr<Queue> queue;
-
-  static Result<Subject> make(const Variant& variant, const std::filesystem::path& root) {
-    PENSTOCK_ASSIGN(auto tier, open_tier("t=" + variant.backend + ":" + root.string() + variant.options));
-    PENSTOCK_ASSIGN(auto queue, tier.backend->queue(4));
-    return Subject{std::move(tier.backend), std::move(queue)};
-  }
-
-  Result<void> put(std::string_view name, std::span<const std::byte> bytes) const {
-    PENSTOCK_ASSIGN(const auto writer, backend->create(name, 0));
-    PENSTOCK_TRY(writer->append(bytes));
-    return writer->publish(Durability::visible);
-  }
-
-  // Fills `out` from the object's front.
-  Result<std::uint64_t> read(Way way, std::string_view name, std::span<std::byte> out) const {
-    if (way == Way::object) return backend->read_object(name, out.size(), out);
-    if (way == Way::queued_object) return by_queue({ReadObject{name, out.size(), out}, 1});
-    PENSTOCK_ASSIGN(const auto reader, backend->open(name));
-    return read(way, *reader, 0, out);
-  }
-  Result<std::uint64_t> read(Way way, Reader& reader, std::uint64_t offset, std::span<std::byte> out) const {
-    const Operation operation{ReadAt{&reader, offset, out}, 1};
-    return way == Way::reader ? perform(*backend, operation) : by_queue(operation);
-  }
-  Result<std::uint64_t> by_queue(const Operation& operation) const {
-    EXPECT_EQ(queue->submit({&operation, 1}), 1U);
-    Completion completion;
-    EXPECT_EQ(queue->reap({&completion, 1}, 1), 1U);
-    return std::move(completion.bytes);
-  }
-
-  // Whether this way goes through the C library's call: to open, to read.
-  bool reaches(Way way, Call call, const std::string& name) const {
-    const bool queued = way == Way::queued_object || way == Way::queued_reader;
-    if (call == Call::open) return !(backend->caps().async && name == "uring" && way == Way::queued_object);
-    return name != "mmap" && !(backend->caps().async && queued);
-  }
-};
+Result<Subject> make_subject(const Variant& variant, const std::filesystem::path& root) {
+  return Subject::make("t=" + variant.backend + ":" + root.string() + variant.options);
+}
 
 std::size_t open_descriptors() {
   const std::filesystem::directory_iterator all("/proc/self/fd");
@@ -96,7 +50,7 @@ class FileFaults : public testing::TestWithParam<Variant> {
   void SetUp() override {
     if (const auto known = backend_registry().find(GetParam().backend); !known.ok())
       GTEST_SKIP() << known.error().what;
-    auto made = Subject::make(GetParam(), root());
+    auto made = make_subject(GetParam(), root());
     ASSERT_OK(made);
     const Result<void> probe = made->put("object", bytes_);
     if (!probe.ok() && probe.error().code == Errc::unsupported) GTEST_SKIP() << probe.error().what;
@@ -114,6 +68,12 @@ class FileFaults : public testing::TestWithParam<Variant> {
 
   std::filesystem::path root() const { return scratch_.path() / "root"; }
   const std::string& name() const { return GetParam().backend; }
+  // Whether this way goes through the C library's call: to open, to read.
+  bool reaches(Way way, Call call) const {
+    const bool async = subject_->backend->caps().async;
+    if (call == Call::open) return !(async && name() == "uring" && way == Way::queued_object);
+    return name() != "mmap" && !(async && (way == Way::queued_object || way == Way::queued_reader));
+  }
   // Every way gives the whole object.
   void expect_all_is_well() const {
     for (const Way way : kWays) {
@@ -156,7 +116,7 @@ TEST_P(FileFaults, InjectedFaultsAreTheSameErrorEverywhere) {
         InjectedFaults faults;
         faults.fail(call, row.sys_errno);
         const auto read = subject_->read(way, "object", out);
-        if (subject_->reaches(way, call, name())) {
+        if (reaches(way, call)) {
           EXPECT_ERRC(row.errc, read) << way_name(way) << ", errno " << row.sys_errno;
           EXPECT_EQ(read.ok() ? 0 : read.error().sys_errno, row.sys_errno);
         } else {
@@ -288,7 +248,7 @@ TEST_P(FileFaults, MissingRightsAreTheSameErrorEverywhere) {
   std::filesystem::permissions(root() / "object", std::filesystem::perms::none);
   std::filesystem::permissions(root() / "closed", std::filesystem::perms::none);
   EXPECT_TRUE(as_plain_user([&] {
-    const auto mine = Subject::make(GetParam(), root());
+    const auto mine = make_subject(GetParam(), root());
     ASSERT_OK(mine);
     for (const Way way : kWays) {
       Bytes out(10);
@@ -305,14 +265,14 @@ TEST_P(FileFaults, DescriptorsThatRunOutAreExhaustion) {
   GTEST_SKIP() << "the undefined-behaviour sanitizer opens pipes of its own";
 #endif
   EXPECT_TRUE(in_child_process([&] {
-    const auto mine = Subject::make(GetParam(), root());
+    const auto mine = make_subject(GetParam(), root());
     ASSERT_OK(mine);
     Bytes out(kBytes);
     for (const Way way : kWays) ASSERT_OK(mine->read(way, "object", out)) << "the root is open by now";
     ASSERT_TRUE(leave_descriptors(0));
     for (const Way way : kWays) {
       const auto read = mine->read(way, "object", out);
-      if (mine->reaches(way, Call::open, name())) {
+      if (reaches(way, Call::open)) {
         EXPECT_ERRC(Errc::exhausted, read) << way_name(way);
       } else {
         EXPECT_OK(read) << "a ring takes no descriptor of the process";
@@ -339,7 +299,7 @@ TEST_P(FileFaults, WhatIsFullIsNoSpace) {
       std::ofstream(scratch_.path() / "unmounted") << "x";
       return;
     }
-    const auto mine = Subject::make(GetParam(), small);
+    const auto mine = make_subject(GetParam(), small);
     ASSERT_OK(mine);
     const Result<void> probe = mine->put("small", pattern(10));
     if (!probe.ok() && probe.error().code == Errc::unsupported) return;  // no direct I/O on memory

@@ -133,6 +133,22 @@ TEST_F(S3, TriesEndAndSaySo) {
   EXPECT_ERRC(Errc::io, read(), "127.0.0.1");
 }
 
+// A name that no resolver is asked for: it is longer than a label may be.
+TEST_F(S3, AHostWithoutAnAddressIsTriedAgain) {
+  ::setenv("no_proxy", "*", 1);
+  auto made = make("http://" + std::string(70, 'x') + "/bucket", {{"retries", "2"}});
+  ASSERT_OK(made);
+  EXPECT_ERRC(Errc::io, (*made)->open("object"), "tried 3 times");
+}
+
+TEST_F(S3, AHandshakeThatFailsIsTriedAgain) {
+  auto made = make("https" + server.url().substr(4), {{"retries", "2"}});
+  ASSERT_OK(made);
+  const unsigned before = server.connections();
+  EXPECT_ERRC(Errc::io, (*made)->open("object"), "tried 3 times");
+  EXPECT_EQ(server.connections(), before + 3);
+}
+
 TEST_F(S3, ASilentServerTimesOut) {
   ASSERT_OK(put("object", "x"));
   remake({{"retries", "0"}, {"timeout", "1s"}});

@@ -12,6 +12,8 @@
 namespace penstock::s3 {
 namespace {
 
+constexpr char kTlsHandshake = 0x16;  // the first byte of a client that speaks TLS, which is turned away
+
 std::string lower(std::string text) {
   std::transform(text.begin(), text.end(), text.begin(),
                  [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
@@ -199,7 +201,7 @@ void TestServer::serve(int socket) {
 bool TestServer::serve_one(int socket, std::string& pending) {
   std::size_t end = 0;
   while ((end = pending.find("\r\n\r\n")) == std::string::npos)
-    if (!receive(socket, pending)) return false;
+    if (!receive(socket, pending) || pending.front() == kTlsHandshake) return false;
   Request request;
   if (!parse_head(pending.substr(0, end), request)) return false;
   pending.erase(0, end + 4);

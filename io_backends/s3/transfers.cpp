@@ -1,10 +1,13 @@
 #include "io_backends/s3/transfers.hpp"
 
+#include <fcntl.h>
+
 #include <algorithm>
 #include <cerrno>
 #include <ctime>
 #include <random>
 
+#include "io_backends/base/fd.hpp"
 #include "io_backends/base/interrupt.hpp"
 #include "io_backends/base/random.hpp"
 
@@ -40,7 +43,9 @@ bool asked_to_stop() {
 
 bool worth_another_try(CURLcode code) {
   switch (code) {
+    case CURLE_COULDNT_RESOLVE_HOST:  // which a resolver that does not answer is, too
     case CURLE_COULDNT_CONNECT:
+    case CURLE_SSL_CONNECT_ERROR:  // a handshake that broke off; a certificate that is not trusted is another
     case CURLE_PARTIAL_FILE:
     case CURLE_GOT_NOTHING:
     case CURLE_SEND_ERROR:
@@ -51,6 +56,21 @@ bool worth_another_try(CURLcode code) {
     default:
       return false;
   }
+}
+
+// EMFILE or ENFILE where that is why a try failed, else 0. libcurl tells in some of its versions; and what
+// the resolver and TLS say when they cannot open their files is nothing of the kind.
+int lacks_descriptors(CURL* easy, CURLcode code) {
+  if (code != CURLE_COULDNT_RESOLVE_HOST && code != CURLE_COULDNT_CONNECT &&
+      code != CURLE_SSL_CONNECT_ERROR && code != CURLE_SSL_CACERT_BADFILE)
+    return 0;
+  const auto is_lack = [](long number) { return number == EMFILE || number == ENFILE; };
+  long told = 0;
+  ::curl_easy_getinfo(easy, CURLINFO_OS_ERRNO, &told);
+  if (is_lack(told)) return static_cast<int>(told);
+  if (told != 0) return 0;
+  const Fd another(::open("/", O_PATH | O_CLOEXEC));
+  return !another && is_lack(errno) ? errno : 0;
 }
 
 bool worth_another_try(long status, const Refusal& refusal) {
@@ -358,7 +378,12 @@ void Transfers::drive(bool wait) {
 void Transfers::ended(Slot& slot, CURLcode code) {
   Answer& answer = slot.answer;
   if (!slot.headed) look_at_head(slot);
+  const int lack = lacks_descriptors(slot.easy, code);
   ::curl_multi_remove_handle(multi_, slot.easy);
+  // Another try would find as few, but for those that this process lets go of.
+  if (lack != 0)
+    return finish(
+        slot, errno_error(lack, std::string("cannot ") + method_name(slot.request.method), slot.request.key));
   if (code == CURLE_WRITE_ERROR && answer.more) code = CURLE_OK;
   if (code == CURLE_OK && slot.astray) code = CURLE_WRITE_ERROR;
   if (answer.total == 0 && answer.status != 206) answer.total = answer.bytes;
