@@ -2,8 +2,10 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <chrono>
 #include <csignal>
 #include <optional>
+#include <thread>
 
 #include "io_backends/s3/store.hpp"
 
@@ -11,6 +13,7 @@ namespace penstock::s3 {
 namespace {
 
 constexpr unsigned kPage = 1000;  // the most that S3 lists at once
+constexpr std::chrono::milliseconds kUntilAllHaveWritten{500};
 
 // Who holds a lock: what stands in its object. The mark tells holders apart, host and process whether one of
 // them is gone.
@@ -154,20 +157,22 @@ class S3Names final : public Namespace {
   }
 
  private:
-  // Whether nobody holds the lock any more: then its object is gone, too.
-  Result<void> take_over(std::string_view name);
+  // The ETag of the lock that a process left behind which is gone; none where there is no lock; busy where
+  // somebody holds it.
+  Result<std::optional<std::string>> left_behind(std::string_view name);
 
   Store& store_;
 };
 
-Result<void> S3Names::take_over(std::string_view name) {
+Result<std::optional<std::string>> S3Names::left_behind(std::string_view name) {
   std::vector<std::byte> bytes(1024);
-  const Result<std::uint64_t> length = read_object(store_, {name, 0, bytes});
-  if (!length.ok() && length.error().code == Errc::not_found) return success();
-  if (!length.ok()) return length.error();
-  const std::string_view text(reinterpret_cast<const char*>(bytes.data()), static_cast<std::size_t>(*length));
+  PENSTOCK_ASSIGN(Answer answer, store_.client().perform({.key = store_.key(name), .out = bytes}));
+  if (answer.status == 404) return std::optional<std::string>();
+  if (!answer.ok()) return store_.unreadable(answer, name);
+  const std::string_view text(reinterpret_cast<const char*>(bytes.data()),
+                              static_cast<std::size_t>(answer.bytes));
   const auto holder = parse_holder(text);
-  if (holder && is_gone(*holder)) return store_.remove(name);
+  if (holder && is_gone(*holder)) return std::optional(std::move(answer.etag));
   std::string who = "somebody";
   if (holder) who = "process " + std::to_string(holder->process) + " on " + holder->host;
   return make_error(Errc::busy, "'" + std::string(name) + "' is locked by " + who +
@@ -179,20 +184,31 @@ Result<std::unique_ptr<Lock>> S3Names::lock(std::string_view name) {
   PENSTOCK_TRY(store_.check_parents(name, "cannot lock"));
   PENSTOCK_ASSIGN(const bool folder, store_.has_folder(name));
   if (folder) return errno_error(EISDIR, "cannot lock", name);
-  PENSTOCK_TRY(take_over(name));
+  PENSTOCK_ASSIGN(const std::optional<std::string> left, left_behind(name));
   const Holder self{draw_mark(), host_name(), static_cast<long>(::getpid())};
   const std::string text = text_of(self);
+  // What a dead process left is replaced, never removed: somebody else may have taken it over by now.
   Request request{.method = Method::put,
                   .key = store_.key(name),
-                  .headers = {{std::string(kMark), self.mark}, {"if-none-match", "*"}},
+                  .headers = {{std::string(kMark), self.mark}},
                   .body = std::as_bytes(std::span(text))};
+  const Request plain = request;
+  if (!left) request.headers.emplace_back("if-none-match", "*");
+  if (left && !left->empty()) request.headers.emplace_back("if-match", *left);
   PENSTOCK_ASSIGN(Answer answer, store_.client().perform(request));
+  bool alone = !left;  // most likely
   if (answer.status == 501) {
-    request.headers.pop_back();
-    PENSTOCK_ASSIGN(answer, store_.client().perform(std::move(request)));
+    PENSTOCK_ASSIGN(answer, store_.client().perform(plain));
+    alone = false;
   }
-  if (!answer.ok() && answer.status != 412) return refused(answer, store_.settings(), "cannot lock", name);
-  // Whoever wrote last has it, where the server knows no condition; and a first try may have been ours.
+  const bool too_late = answer.status == 412 || (left && answer.status == 404);
+  if (!answer.ok() && !too_late) return refused(answer, store_.settings(), "cannot lock", name);
+  // A server that ignores conditions does not say so: it takes what everybody writes who found the same, and
+  // the last has the lock. Those who take one over look who that is after a pause. What remains there: two
+  // hold it if one writes later than the pause after the other; and those who find no lock, who are alone
+  // nearly always and therefore do not pause, if one writes after the other has looked.
+  if (answer.ok() && !alone) std::this_thread::sleep_for(kUntilAllHaveWritten);
+  // After 412, too: a first try of ours may have done it whose answer was lost.
   PENSTOCK_ASSIGN(const Answer there, store_.head(name, true));
   if (there.ok() && there.mark == self.mark)
     return std::unique_ptr<Lock>(std::make_unique<S3Lock>(store_, name, self.mark));

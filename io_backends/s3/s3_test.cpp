@@ -4,8 +4,10 @@
 
 #include <atomic>
 #include <chrono>
+#include <condition_variable>
 #include <csignal>
 #include <map>
+#include <mutex>
 #include <thread>
 
 #include "io_backends/base/interrupt.hpp"
@@ -347,18 +349,75 @@ TEST_F(S3, AReaderNeverMixesTwoObjects) {
   EXPECT_ERRC(Errc::io, (*reader)->read_at(0, out), "replaced");
 }
 
-TEST_F(S3, TheLockOfADeadProcessIsTakenOver) {
+// A process that is gone.
+pid_t dead_process() {
   const pid_t child = ::fork();
   if (child == 0) ::_exit(0);
-  ASSERT_EQ(::waitpid(child, nullptr, 0), child);
+  EXPECT_EQ(::waitpid(child, nullptr, 0), child);
+  return child;
+}
+
+std::string held_by(pid_t process) {
   char host[256] = {};
   ::gethostname(host, sizeof host - 1);
-  ASSERT_OK(put("lock", "abc " + std::to_string(child) + " " + host + "\n"));
+  return "abc " + std::to_string(process) + " " + host + "\n";
+}
+
+TEST_F(S3, TheLockOfADeadProcessIsTakenOver) {
+  const pid_t child = dead_process();
+  ASSERT_OK(put("lock", held_by(child)));
   const auto taken = backend->names().lock("lock");
   ASSERT_OK(taken);
   EXPECT_ERRC(Errc::busy, backend->names().lock("lock"), std::to_string(::getpid()));
   ASSERT_OK(put("other", "abc " + std::to_string(child) + " some.other.host\n"));
   EXPECT_ERRC(Errc::busy, backend->names().lock("other"), "some.other.host");
+}
+
+// Both have read whose it was before either changes something, and the second does so when the first has it;
+// where the server knows no conditions, a moment after the first.
+TEST_F(S3, OfTwoWhoTakeOverALockOneHoldsIt) {
+  for (const bool conditions : {true, false}) {
+    server.knows_conditions = conditions;
+    ASSERT_OK(put("lock", held_by(dead_process())));
+    std::mutex mutex;
+    std::condition_variable changed;
+    unsigned changes = 0, done = 0;
+    server.set_visitor([&](const std::string& method, const std::string&) {
+      if (method != "PUT" && method != "DELETE") return;
+      std::unique_lock lock(mutex);
+      const auto wait_until = [&](const auto& reached) {
+        EXPECT_TRUE(changed.wait_for(lock, std::chrono::seconds(20), reached));
+      };
+      const bool second = ++changes == 2;
+      changed.notify_all();
+      wait_until([&] { return changes >= 2; });
+      if (second && conditions) wait_until([&] { return done > 0; });
+      lock.unlock();
+      if (second && !conditions) std::this_thread::sleep_for(std::chrono::milliseconds(50));
+    });
+    std::vector<std::unique_ptr<Backend>> backends;
+    std::vector<std::unique_ptr<Lock>> held;
+    for (unsigned i = 0; i < 2; ++i) backends.push_back(make(server.url() + "/some prefix").value());
+    {
+      std::vector<std::jthread> processes;
+      for (const auto& one : backends)
+        processes.emplace_back([&] {
+          auto taken = one->names().lock("lock");
+          const std::lock_guard lock(mutex);
+          ++done;
+          changed.notify_all();
+          if (taken.ok())
+            held.push_back(*std::move(taken));
+          else
+            EXPECT_ERRC(Errc::busy, taken, "lock");
+        });
+    }
+    EXPECT_EQ(held.size(), 1U) << conditions;
+    server.set_visitor({});
+    EXPECT_ERRC(Errc::busy, backend->names().lock("lock"));
+    held.clear();
+    EXPECT_OK(backend->names().lock("lock"));
+  }
 }
 
 TEST_F(S3, ALockLetsGoOfItsOwnObjectAlone) {

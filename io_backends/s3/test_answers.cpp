@@ -102,6 +102,10 @@ TestServer::Reply TestServer::answer_key(const Request& request, const std::stri
   }
   if (request.header("if-none-match") == "*" && knows_conditions && found != objects_.end())
     return Reply::refuse(412, "PreconditionFailed");
+  const std::string match = request.header("if-match");
+  if (!match.empty() && knows_conditions && found == objects_.end()) return Reply::refuse(404, "NoSuchKey");
+  if (!match.empty() && knows_conditions && found->second.etag != match)
+    return Reply::refuse(412, "PreconditionFailed");
   if (request.method == "POST") return complete(request, key);
   if (request.headers.contains("x-amz-copy-source")) return copy(request, key);
   return put(request, key);
