@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "datagen/parallel.hpp"
+#include "io_backends/base/mounts.hpp"
 
 namespace penstock {
 namespace {
@@ -48,7 +49,7 @@ CacheControl::CacheControl(const Tier& tier, const Manifest& manifest, const Sam
 
 CacheState CacheControl::layers() const {
   CacheState state;
-  state.server = tier_.facts.network ? "unknown" : "none";
+  state.server = lies_on_this_machine(tier_.facts) ? "none" : "unknown";
   state.host = host_;
   return state;
 }

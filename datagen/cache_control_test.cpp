@@ -183,7 +183,10 @@ TEST_F(CacheControlTest, AServerBehindANetworkIsUnknown) {
   tier_.facts.network = true;
   EXPECT_EQ(control(CacheWish::cold).prepare().value().state.server, "unknown");
   tier_.facts.network = false;
+  tier_.facts.fs_type = "ext4";
   EXPECT_EQ(control(CacheWish::cold).prepare().value().state.server, "none");
+  tier_.facts.fs_type = "fuse.newcomer";
+  EXPECT_EQ(control(CacheWish::cold).prepare().value().state.server, "unknown");
 }
 
 TEST_F(CacheControlTest, StopsWhenInterrupted) {

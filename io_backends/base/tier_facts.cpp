@@ -18,11 +18,19 @@
 namespace penstock {
 namespace {
 
-constexpr std::string_view kNetwork[] = {"nfs",    "nfs4", "cifs", "smb3",   "lustre",    "ceph",
-                                         "beegfs", "gpfs", "9p",   "afs",    "pvfs2",     "orangefs",
-                                         "ocfs2",  "gfs2", "mmfs", "wekafs", "glusterfs", "daos"};
-constexpr std::string_view kNetworkFuse[] = {"gluster", "mfs",    "sshfs",  "ceph",    "s3fs",  "juicefs",
-                                             "gcsfuse", "goofys", "rclone", "moosefs", "dfuse", "nfs"};
+constexpr std::string_view kNetwork[] = {"nfs",    "nfs4", "cifs",         "smb3",    "lustre",    "ceph",
+                                         "beegfs", "gpfs", "9p",           "afs",     "pvfs2",     "orangefs",
+                                         "ocfs2",  "gfs2", "mmfs",         "wekafs",  "glusterfs", "daos",
+                                         "panfs",  "smb2", "beegfs_nodev", "virtiofs"};
+constexpr std::string_view kNetworkFuse[] = {
+    "gluster", "mfs",     "sshfs", "ceph", "s3fs",          "juicefs",  "gcsfuse", "goofys",
+    "rclone",  "moosefs", "dfuse", "nfs",  "mountpoint-s3", "blobfuse", "alluxio", "seaweedfs"};
+// What lies on devices of this machine. Of FUSE, those that open a device themselves.
+constexpr std::string_view kOnDevices[] = {
+    "ext2",      "ext3",         "ext4",        "ext2/ext3/ext4", "xfs",    "btrfs",   "zfs",
+    "f2fs",      "bcachefs",     "jfs",         "reiserfs",       "nilfs2", "vfat",    "msdos",
+    "exfat",     "ntfs",         "ntfs3",       "hfsplus",        "udf",    "iso9660", "fuseblk",
+    "fuse.ext2", "fuse.fuse2fs", "fuse.ntfs-3g"};
 constexpr std::string_view kMemory[] = {"tmpfs", "ramfs", "devtmpfs", "hugetlbfs"};
 constexpr std::string_view kPseudo[] = {"proc",     "sysfs",       "cgroup",     "cgroup2",     "devpts",
                                         "devtmpfs", "mqueue",      "debugfs",    "tracefs",     "pstore",
@@ -52,11 +60,14 @@ bool lies_below(std::string_view path, std::string_view folder) {
   return path.starts_with(folder) && (path.size() == folder.size() || path[folder.size()] == '/');
 }
 
-bool is_network(std::string_view fs_type) {
-  if (std::find(std::begin(kNetwork), std::end(kNetwork), fs_type) != std::end(kNetwork)) return true;
-  if (!fs_type.starts_with("fuse.")) return false;
-  return std::any_of(std::begin(kNetworkFuse), std::end(kNetworkFuse),
-                     [&](std::string_view part) { return fs_type.find(part) != std::string_view::npos; });
+// Some say what they are as their source alone: "mountpoint-s3" with the plain type fuse.
+bool is_network(const TierFacts& facts) {
+  if (std::find(std::begin(kNetwork), std::end(kNetwork), facts.fs_type) != std::end(kNetwork)) return true;
+  const bool plain = facts.fs_type == "fuse";
+  if (!plain && !facts.fs_type.starts_with("fuse.")) return false;
+  return std::any_of(std::begin(kNetworkFuse), std::end(kNetworkFuse), [&](std::string_view part) {
+    return plain ? facts.device.starts_with(part) : facts.fs_type.find(part) != std::string::npos;
+  });
 }
 
 // "/dev/vda" for "252:0"; "" where that is no block device.
@@ -121,7 +132,7 @@ void split_fuse_source(TierFacts& facts) {
 
 TierFacts with_kind(TierFacts facts) {
   split_fuse_source(facts);
-  facts.network = is_network(facts.fs_type);
+  facts.network = is_network(facts);
   facts.memory = std::find(std::begin(kMemory), std::end(kMemory), facts.fs_type) != std::end(kMemory);
   return facts;
 }
@@ -202,6 +213,12 @@ std::vector<std::string> mount_points(std::istream& mountinfo) {
 
 bool is_pseudo_file_system(std::string_view fs_type) {
   return std::find(std::begin(kPseudo), std::end(kPseudo), fs_type) != std::end(kPseudo);
+}
+
+bool lies_on_this_machine(const TierFacts& facts) {
+  if (facts.network) return false;
+  return facts.memory ||
+         std::find(std::begin(kOnDevices), std::end(kOnDevices), facts.fs_type) != std::end(kOnDevices);
 }
 
 TierFacts look_at_path(const std::filesystem::path& path) {

@@ -3,6 +3,7 @@
 #include <cstring>
 #include <sstream>
 
+#include "io_backends/base/mounts.hpp"
 #include "io_backends/base/testing.hpp"
 
 namespace penstock {
@@ -133,6 +134,19 @@ constexpr const char* kMountinfo =
     "28 27 0:44 / /data rw - lustre mgs@tcp:/scratch rw\n"
     "29 22 0:45 / /mnt/mfs rw - fuse mfs#10.0.0.1:9421 rw,allow_other\n"
     "30 22 0:46 / /mnt/fuse rw - fuse /dev/disk#1 rw\n"
+    "31 22 0:47 / /mnt/virtio rw - virtiofs shared rw\n"
+    "32 22 0:48 / /mnt/pan rw - panfs panfs://realm/vol rw\n"
+    "33 22 0:49 / /mnt/bee rw - beegfs_nodev beegfs_nodev rw\n"
+    "34 22 0:50 / /mnt/s3 rw - fuse mountpoint-s3 rw\n"
+    "35 22 0:51 / /mnt/s3typed rw - fuse.mountpoint-s3 bucket rw\n"
+    "36 22 0:52 / /mnt/blob rw - fuse blobfuse2 rw\n"
+    "37 22 0:53 / /mnt/alluxio rw - fuse.alluxio-fuse alluxio-fuse rw\n"
+    "38 22 0:54 / /mnt/weed rw - fuse.seaweedfs host:8888:/ rw\n"
+    "39 22 0:55 / /mnt/odd rw - fuse.newcomer something rw\n"
+    "40 22 0:56 / /mnt/newer rw - newfs something rw\n"
+    "41 22 0:57 / /mnt/layers rw - overlay overlay rw,lowerdir=/a,upperdir=/b\n"
+    "42 22 8:1 / /mnt/xfs rw - xfs /dev/sdd rw\n"
+    "43 22 8:2 / /mnt/ntfs rw - fuseblk /dev/sde rw\n"
     "not a line\n";
 
 TierFacts facts_of(const char* path) {
@@ -160,6 +174,23 @@ TEST(TierFacts, FindsTheMountThatAPathLiesOn) {
   EXPECT_FALSE(facts_of("/mnt/fuse/x").network);
   EXPECT_EQ(facts_of("/data/x").fs_type, "lustre") << "the later mount covers the earlier";
   EXPECT_TRUE(facts_of("/data/x").network);
+}
+
+TEST(TierFacts, WhatIsNotKnownToLieHereMayHaveAServer) {
+  for (const char* const path : {"/home", "/dev/shm", "/mnt/ssh", "/mnt/xfs", "/mnt/ntfs"}) {
+    EXPECT_TRUE(lies_on_this_machine(facts_of(path))) << path;
+    EXPECT_FALSE(facts_of(path).network) << path;
+  }
+  for (const char* const path : {"/mnt/virtio", "/mnt/pan", "/mnt/bee", "/mnt/s3", "/mnt/s3typed",
+                                 "/mnt/blob", "/mnt/alluxio", "/mnt/weed", "/data", "/mnt/glu", "/mnt/mfs"}) {
+    EXPECT_TRUE(facts_of(path).network) << path;
+    EXPECT_FALSE(lies_on_this_machine(facts_of(path))) << path;
+  }
+  for (const char* const path : {"/mnt/fuse", "/mnt/odd", "/mnt/newer", "/mnt/layers"}) {
+    EXPECT_FALSE(facts_of(path).network) << path << ", as far as anybody knows";
+    EXPECT_FALSE(lies_on_this_machine(facts_of(path))) << path;
+  }
+  EXPECT_FALSE(lies_on_this_machine({}));
 }
 
 TEST(TierFacts, KnowsThisMachinesMounts) {
