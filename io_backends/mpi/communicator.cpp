@@ -4,6 +4,7 @@
 
 #include <climits>
 #include <mutex>
+#include <numeric>
 #include <string>
 #include <thread>
 #include <vector>
@@ -157,12 +158,18 @@ Result<bool> MpiRanks::within(std::chrono::milliseconds patience, std::string_vi
 
 Result<std::vector<std::vector<std::byte>>> MpiRanks::gather(std::span<const std::byte> bytes) {
   arrive();
-  const std::size_t ranks = rank_ == 0 ? static_cast<std::size_t>(size_) : 0;
+  // Every rank learns how much all have, so that what is too much is too much for each: none is left waiting
+  // for the others.
   const std::uint64_t mine = bytes.size();
-  std::vector<std::uint64_t> sizes(ranks);
+  std::vector<std::uint64_t> sizes(static_cast<std::size_t>(size_));
   PENSTOCK_TRY(whole("gather over the ranks", [&](MPI_Request* request) {
-    return MPI_Igather(&mine, 1, MPI_UINT64_T, sizes.data(), 1, MPI_UINT64_T, 0, all_, request);
+    return MPI_Iallgather(&mine, 1, MPI_UINT64_T, sizes.data(), 1, MPI_UINT64_T, all_, request);
   }));
+  // A rank has a word for each sample of a histogram at most: nothing near what an int counts.
+  const std::uint64_t everybodys = std::accumulate(sizes.begin(), sizes.end(), std::uint64_t{0});
+  if (everybodys > INT_MAX) return make_error(Errc::internal, "the ranks gathered more than 2 GiB at once");
+  if (!root()) sizes.clear();
+  const std::size_t ranks = sizes.size();
   std::vector<int> counts(ranks);
   std::vector<int> starts(ranks);
   std::uint64_t sum = 0;
@@ -171,8 +178,6 @@ Result<std::vector<std::vector<std::byte>>> MpiRanks::gather(std::span<const std
     starts[i] = static_cast<int>(sum);
     sum += sizes[i];
   }
-  // A rank has a word for each sample of a histogram at most: nothing near what an int counts.
-  if (sum > INT_MAX) return make_error(Errc::internal, "the ranks gathered more than 2 GiB at once");
   std::vector<std::byte> flat(sum);
   PENSTOCK_TRY(whole("gather over the ranks", [&](MPI_Request* request) {
     return MPI_Igatherv(bytes.data(), static_cast<int>(mine), MPI_BYTE, flat.data(), counts.data(),

@@ -77,8 +77,8 @@ class TestServer {
   std::size_t uploads();                                   // multipart uploads neither completed nor aborted
   unsigned late_parts() const { return late_parts_; }      // that came after their upload was aborted
   unsigned most_at_once() const { return most_at_once_; }  // requests in work at the same time
-  std::atomic<bool> knows_conditions{true};                // else it ignores If-None-Match, and If-Match where something is written
-  std::atomic<unsigned> page{1000};                        // the most keys that it lists at once
+  std::atomic<bool> knows_conditions{true};  // else it ignores If-None-Match and a writer's If-Match
+  std::atomic<unsigned> page{1000};          // the most keys that it lists at once
   std::atomic<unsigned> gather{0};  // requests wait until so many were in work at once, or ten seconds
 
   struct Request {

@@ -1,0 +1,67 @@
+// Collective calls over MPI: this program is every rank of a job of two, which mpirun starts.
+#include "io_backends/base/communicator.hpp"
+
+#include <sys/mman.h>
+
+#include <cstdint>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "io_backends/base/launcher.hpp"
+#include "io_backends/base/testing.hpp"
+
+namespace penstock {
+namespace {
+
+constexpr std::size_t kGiB = std::size_t{1} << 30U;
+
+// The job: joined once, as MPI is.
+Communicator* job() {
+  static const auto ranks = join_ranks(look_for_launcher());
+  EXPECT_OK(ranks);
+  return ranks.ok() ? ranks->get() : nullptr;
+}
+
+// Bytes that nobody reads, and that therefore take no memory.
+class Promised {
+ public:
+  explicit Promised(std::size_t bytes)
+      : bytes_(bytes),
+        at_(::mmap(nullptr, bytes, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0)) {}
+  ~Promised() { ::munmap(at_, bytes_); }
+  Promised(const Promised&) = delete;
+  Promised& operator=(const Promised&) = delete;
+
+  bool there() const { return at_ != MAP_FAILED; }
+  std::span<const std::byte> bytes() const { return {static_cast<const std::byte*>(at_), bytes_}; }
+
+ private:
+  const std::size_t bytes_;
+  void* const at_;
+};
+
+// Each rank's share of what is too much by an int's reckoning, and by that of each rank alone.
+TEST(MpiRanks, WhatIsTooMuchToGatherFailsOnEveryRank) {
+  Communicator* const ranks = job();
+  ASSERT_NE(ranks, nullptr);
+  ASSERT_EQ(ranks->size(), 2);
+  for (const auto& [roots, others] :
+       {std::pair{3 * kGiB / 2, 3 * kGiB / 2}, std::pair{std::size_t{1}, 5 * kGiB},
+        std::pair{5 * kGiB, std::size_t{1}}}) {
+    const Promised mine(ranks->root() ? roots : others);
+    ASSERT_TRUE(mine.there());
+    EXPECT_ERRC(Errc::internal, ranks->gather(mine.bytes()), "2 GiB");
+    EXPECT_OK(ranks->barrier());
+  }
+  const std::byte own[] = {std::byte(ranks->rank() + 1), std::byte{9}};
+  const auto all = ranks->gather(std::span(own).first(ranks->root() ? 1 : 2));
+  ASSERT_OK(all) << "the ranks are still at the same place";
+  EXPECT_EQ(all->size(), ranks->root() ? 2U : 0U);
+  if (all->size() != 2) return;
+  EXPECT_EQ(all->at(0), std::vector<std::byte>{std::byte{1}});
+  EXPECT_EQ(all->at(1), (std::vector<std::byte>{std::byte{2}, std::byte{9}}));
+}
+
+}  // namespace
+}  // namespace penstock
