@@ -21,13 +21,14 @@ class PreparedLap : public testing::Test {
  protected:
   PreparedLap() {
     auto backend = std::make_unique<ScriptedBackend>();
+    backend_ = backend.get();
     manifest_ = std::make_unique<Manifest>(scripted_files(*backend, kFiles));
     samples_ = std::make_unique<SampleList>(corpus_samples(*manifest_).value());
     tier_.name = "disk";
     tier_.backend = std::move(backend);
   }
 
-  CacheControl control(CacheWish wish) {
+  CacheControl control(CacheWish wish, ColdMethod method = ColdMethod::evict) {
     PageCacheCalls calls;
     calls.residency = [this](const std::filesystem::path&) -> Result<Residency> {
       return Residency{.resident_bytes = resident_ ? 10U : 0U, .total_bytes = 10, .verified = true};
@@ -37,8 +38,11 @@ class PreparedLap : public testing::Test {
       return success();
     };
     calls.warm = [](const std::filesystem::path&) { return success(); };
-    calls.drop = [] { return success(); };
-    return CacheControl(tier_, *manifest_, *samples_, wish, ColdMethod::evict, 1, calls);
+    calls.drop = [this] {
+      ++drops_;
+      return success();
+    };
+    return CacheControl(tier_, *manifest_, *samples_, wish, method, 1, calls);
   }
 
   // Passes that say that each took 0.4 s, and remember what was asked of them.
@@ -67,10 +71,12 @@ class PreparedLap : public testing::Test {
   const std::unique_ptr<Communicator> single_ = single_process();
   ReadTeam team_{*single_};
   Tier tier_;
+  ScriptedBackend* backend_ = nullptr;
   std::unique_ptr<Manifest> manifest_;
   std::unique_ptr<SampleList> samples_;
   bool resident_ = false;
   int evictions_ = 0;
+  int drops_ = 0;
   std::vector<ReadLap> passes_;
 };
 
@@ -92,6 +98,18 @@ TEST_F(PreparedLap, EvictsBetweenColdPassesUntilTheyHaveLastedLongEnough) {
   }
   ASSERT_EQ(seen.size(), 3U);
   EXPECT_DOUBLE_EQ(seen[2], 0.9) << "the watcher counts from the start of the lap";
+}
+
+TEST_F(PreparedLap, DropsBetweenColdPassesOfDirectReadsToo) {
+  backend_->change_caps().bypasses_cache = true;
+  CacheControl cache = control(CacheWish::cold, ColdMethod::drop);
+  const auto figures = run(cache, plan());
+  ASSERT_TRUE(figures);
+  ASSERT_EQ(passes_.size(), 3U);
+  for (const ReadLap& pass : passes_) EXPECT_EQ(pass.max_passes, 1U);
+  EXPECT_EQ(drops_, 3);
+  EXPECT_EQ(figures->cache.client_data, "bypassed");
+  EXPECT_EQ(figures->cache.client_metadata, "cold");
 }
 
 TEST_F(PreparedLap, WarmPassesAreOneTurnOfAsManyAsItTakes) {

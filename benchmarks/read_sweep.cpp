@@ -306,9 +306,12 @@ void ReadSweep::give_up(std::size_t tier, Verdict verdict, std::string_view why)
 void ReadSweep::say_fallback(std::size_t tier) {
   Place& place = *places_[tier];
   if (place.cache->fallback().empty() || std::exchange(place.fallback_said, true)) return;
-  warn(fmt::format(
-      "{}: {}; the files of the corpus are evicted one by one instead, and the metadata stays warm",
-      tiers_[tier]->name, place.cache->fallback()));
+  const bool direct = tiers_[tier]->backend->caps().bypasses_cache;
+  warn(fmt::format("{}: {}; {}", tiers_[tier]->name, place.cache->fallback(),
+                   direct
+                       ? "the data are read past the page cache all the same, and the metadata stays as it is"
+                       : "the files of the corpus are evicted one by one instead, and the metadata stays "
+                         "warm"));
 }
 
 void ReadSweep::note_lap(const ReadCell& cell, std::string_view what) {

@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "datagen/parallel.hpp"
+#include "io_backends/base/interrupt.hpp"
 #include "io_backends/base/mounts.hpp"
 
 namespace penstock {
@@ -54,7 +55,7 @@ CacheState CacheControl::layers() const {
   return state;
 }
 
-// States that no preparation changes.
+// Where the data are is what no preparation changes.
 bool CacheControl::fixed(CacheState& state) const {
   if (tier_.facts.memory || tier_.backend->caps().volatile_memory) {
     state.client_data = "memory";
@@ -100,17 +101,20 @@ Result<CacheControl::Census> CacheControl::ask(bool warm_what_is_not) {
   return census;
 }
 
-Result<void> CacheControl::make_cold(CacheState& state) {
-  if (method_ == ColdMethod::drop) {
-    ::sync();
-    if (const Result<void> dropped = calls_.drop(); dropped.ok()) {
-      state.method = "drop";
-      return success();
-    } else {
-      fallback_ = dropped.error().message();
-      method_ = ColdMethod::evict;
-    }
+bool CacheControl::drop_all(CacheState& state) {
+  if (method_ != ColdMethod::drop) return false;
+  ::sync();
+  if (const Result<void> dropped = calls_.drop(); !dropped.ok()) {
+    fallback_ = dropped.error().message();
+    method_ = ColdMethod::evict;
+    return false;
   }
+  state.method = "drop";
+  return true;
+}
+
+Result<void> CacheControl::make_cold(CacheState& state) {
+  if (drop_all(state)) return success();
   state.method = "evict";
   return parallel_for(manifest_.objects(), helpers_, 1, [&](unsigned, std::uint64_t object) {
     // Whether it worked is asked afterwards, of all files.
@@ -124,7 +128,14 @@ Result<CacheOutcome> CacheControl::prepare() {
   CacheOutcome outcome;
   outcome.state = layers();
   CacheState& state = outcome.state;
-  if (fixed(state)) return outcome;
+  if (fixed(state)) {
+    // Direct reads pass the page cache, but names and inodes are looked up in the caches of everybody.
+    if (state.client_data == "bypassed" && wish_ == CacheWish::cold) {
+      PENSTOCK_TRY(check_interrupt());
+      if (drop_all(state)) state.client_metadata = "cold";
+    }
+    return outcome;
+  }
 
   Census census;
   bool reached = wish_ == CacheWish::asis;

@@ -50,6 +50,10 @@ struct CacheOutcome {
 // file by file, at the end of prepare(). Where it will not say (somebody else's read-only files, remote
 // objects) the state is `unverified`, with what was tried as the method. Asking opens every file, so that the
 // client's metadata is warm after it, except with ColdMethod::drop, which drops once more after the proof.
+//
+// Reads that bypass the page cache have nothing there to evict or to prove. Their metadata are cached as
+// those of all others: cold with ColdMethod::drop makes these cold, and is the only thing that is done for
+// them.
 class CacheControl {
  public:
   // Borrows everything. `helpers`: how many threads ask and evict.
@@ -62,7 +66,8 @@ class CacheControl {
   // Payload bytes that warming read so far.
   std::uint64_t warmed_bytes() const { return warmed_bytes_; }
 
-  // Why `drop` fell back to `evict`, once it has; "" otherwise.
+  // Why `drop` fell back to `evict` (of reads that bypass the page cache: to nothing), once it has; ""
+  // otherwise.
   const std::string& fallback() const { return fallback_; }
 
  private:
@@ -70,6 +75,7 @@ class CacheControl {
   bool fixed(CacheState& state) const;
   CacheState layers() const;
   Result<Census> ask(bool warm_what_is_not);
+  bool drop_all(CacheState& state);  // false where that is not asked for, or not permitted
   Result<void> make_cold(CacheState& state);
 
   const Tier& tier_;

@@ -172,6 +172,60 @@ TEST_F(CacheControlTest, DirectReadsBypassAndObjectsWithoutPathsAreUnverified) {
   EXPECT_EQ(control(CacheWish::cold).prepare().value().state.client_data, "unverified");
 }
 
+TEST_F(CacheControlTest, DirectReadsFindColdMetadataWhereDroppingIsAsked) {
+  backend_->change_caps().bypasses_cache = true;
+  CacheControl cold = control(CacheWish::cold, ColdMethod::drop);
+  for (int repeat = 1; repeat <= 2; ++repeat) {
+    const CacheOutcome outcome = cold.prepare().value();
+    EXPECT_EQ(outcome.verdict, Verdict::ok);
+    EXPECT_EQ(outcome.state.client_data, "bypassed");
+    EXPECT_EQ(outcome.state.client_metadata, "cold");
+    EXPECT_EQ(outcome.state.method, "drop");
+    EXPECT_FALSE(outcome.state.resident_fraction_before.has_value());
+    EXPECT_EQ(kernel_.drops, repeat) << "once before every pass";
+  }
+  EXPECT_EQ(kernel_.evictions, 0);
+}
+
+TEST_F(CacheControlTest, DirectReadsAreDroppedForOnlyWhereColdByDropIsAsked) {
+  backend_->change_caps().bypasses_cache = true;
+  const std::pair<CacheWish, ColdMethod> others[] = {{CacheWish::cold, ColdMethod::evict},
+                                                     {CacheWish::warm, ColdMethod::drop},
+                                                     {CacheWish::asis, ColdMethod::drop}};
+  for (const auto& [wish, method] : others) {
+    const CacheState state = control(wish, method).prepare().value().state;
+    EXPECT_EQ(state.client_data, "bypassed");
+    EXPECT_EQ(state.client_metadata, "unknown");
+    EXPECT_EQ(state.method, "");
+  }
+  EXPECT_EQ(kernel_.drops, 0);
+}
+
+TEST_F(CacheControlTest, DirectReadsWithoutPermissionToDropSaySo) {
+  backend_->change_caps().bypasses_cache = true;
+  kernel_.may_drop = false;
+  CacheControl cold = control(CacheWish::cold, ColdMethod::drop);
+  for (int repeat = 1; repeat <= 2; ++repeat) {
+    const CacheOutcome outcome = cold.prepare().value();
+    EXPECT_EQ(outcome.verdict, Verdict::ok);
+    EXPECT_EQ(outcome.state.client_data, "bypassed");
+    EXPECT_EQ(outcome.state.client_metadata, "unknown") << "nobody looked";
+    EXPECT_EQ(outcome.state.method, "") << "nothing was done";
+    EXPECT_EQ(kernel_.drops, 1) << "it is not tried again";
+  }
+  EXPECT_NE(cold.fallback().find("cannot drop caches"), std::string::npos);
+}
+
+TEST_F(CacheControlTest, DirectReadsStopWhenInterruptedBeforeTheCacheIsDropped) {
+  backend_->change_caps().bypasses_cache = true;
+  simulate_interrupt(SIGINT);
+  const Result<CacheOutcome> outcome = control(CacheWish::cold, ColdMethod::drop).prepare();
+  simulate_interrupt(0);
+  ASSERT_FALSE(outcome.ok());
+  EXPECT_EQ(outcome.error().code, Errc::interrupted);
+  EXPECT_EQ(kernel_.drops, 0);
+}
+
 TEST_F(CacheControlTest, AsIsOnlyLooks) {
   const CacheOutcome outcome = control(CacheWish::asis).prepare().value();
   EXPECT_EQ(outcome.state.client_data, "asis");

@@ -3,6 +3,7 @@
 import json
 import os
 import pathlib
+import re
 import shutil
 import subprocess
 import sys
@@ -27,6 +28,11 @@ def present(folder, pattern):
     vanishes between two looks."""
     found = (pathlib.Path(parent, name) for parent, folders, files in os.walk(folder) for name in folders + files)
     return [path for path in found if path.relative_to(folder).match(pattern)]
+
+
+def slabs_dropped():
+    """How often dentries and inodes were dropped since the machine started."""
+    return int(re.search(r"^drop_slab (\d+)$", pathlib.Path("/proc/vmstat").read_text(encoding="ascii"), re.MULTILINE)[1])
 
 
 def stored(*files):

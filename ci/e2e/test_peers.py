@@ -73,6 +73,7 @@ class Peers(penstock_cli.CliTest):
     @unittest.skipUnless(os.access("/proc/sys/vm/drop_caches", os.W_OK), "only root drops the page cache")
     def test_cold_files_compares_every_side(self):
         script = penstock_cli.SOURCE / "benchmarks" / "peers" / "cold_files"
+        before = penstock_cli.slabs_dropped()
         done = subprocess.run([script, "--dir", self.dir, "--files", "32", "--file-size", "8KiB", "--rounds", "1", "--passes", "1",
                                "--json"], cwd=self.dir,
                               env={**self.env, "PENSTOCK": str(pathlib.Path(penstock_cli.PENSTOCK).resolve())},
@@ -82,6 +83,8 @@ class Peers(penstock_cli.CliTest):
         sides = {row["side"]: row["theirs"] for row in map(json.loads, done.stdout.splitlines())}
         self.assertEqual(set(sides), {"uring", "baseline"} | ({"fio", "device"} if shutil.which("fio") else set()))
         self.assertGreater(min(sides.values()), 0)
+        # In each of two rounds before uring's pass and before fio's, and twice (again behind the proof) before the baseline's and the pass beside it.
+        self.assertGreaterEqual(penstock_cli.slabs_dropped() - before, 2 * (1 + 4 + ("fio" in sides)))
         self.assertEqual(list(self.dir.glob("penstock-peers-*")), [])
 
     def test_dlio_says_what_is_wrong(self):

@@ -11,6 +11,7 @@ import signal
 import struct
 import subprocess
 import time
+import unittest
 import zlib
 
 import penstock_cli
@@ -248,6 +249,21 @@ class Cache(ReadTest):
         if "device_bytes_fraction" in record["cache"]:
             self.assertGreater(record["cache"]["device_bytes_fraction"], 0.9)
 
+    @unittest.skipUnless(os.access("/proc/sys/vm/drop_caches", os.W_OK), "only root drops the page cache")
+    def test_cold_by_drop_is_cold_metadata_for_direct_reads_too(self):
+        tier = f"posix:{self.corpus(files=20)},direct=1"
+        before = penstock_cli.slabs_dropped()
+        done = self.run_cli("read", tier, "--scan", "--threads", "1", "--cache", "cold", "--cold-by", "drop", "--repeat", "2",
+                            "--min-time", "1ms", "--no-ceiling", "--no-baseline", "--json", "--progress", "never", expect=None)
+        if "has no direct I/O" in done.stderr:
+            self.skipTest(done.stderr)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        cache = json.loads(done.stdout)["cache"]
+        if cache["client_data"] == "memory":
+            self.skipTest("the temporary folder lies in memory: nothing there is ever cold")
+        self.assertEqual((cache["client_data"], cache["client_metadata"], cache["method"]), ("bypassed", "cold", "drop"))
+        self.assertGreaterEqual(penstock_cli.slabs_dropped() - before, 2, "before every repeat")
+
     def test_memory_says_memory_and_not_cold(self):
         if not os.access("/dev/shm", os.W_OK):
             self.skipTest("no writable /dev/shm")
@@ -287,6 +303,15 @@ class Cache(ReadTest):
             if cold_by == "drop":
                 self.assertIn("drop", done.stderr)
                 self.assertIn("evicted one by one instead", done.stderr)
+        done = subprocess.run([*become, "read", f"posix:{corpus},direct=1", "--scan", "--threads", "2", "--cache", "cold", "--cold-by", "drop",
+                               "--results", out / "records", "--json", "--no-ceiling", *QUICK], env=environment,
+                              cwd=out, capture_output=True, text=True, timeout=penstock_cli.PATIENCE_S, check=False)
+        if "has no direct I/O" not in done.stderr:
+            self.assertEqual(done.returncode, 0, done.stderr)
+            cache = json.loads(done.stdout)["cache"]
+            self.assertEqual((cache["client_data"], cache["client_metadata"], cache["method"]), ("bypassed", "unknown", ""))
+            self.assertIn("the metadata stays as it is", done.stderr)
+            self.assertNotIn("evicted", done.stderr)
 
 
 class BadInput(ReadTest):
