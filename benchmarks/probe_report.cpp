@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <charconv>
+#include <set>
+#include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
@@ -58,6 +60,22 @@ std::vector<std::string> rungs_of(const Record& record) {
   return rungs;
 }
 
+// What was not measured, and why: once for all numbers of clients that say the same.
+std::string left_out_words(std::span<const Record> records) {
+  std::string text;
+  std::set<std::string> said;
+  for (const Record& record : records) {
+    const auto left_out = record.parameters.find("left_out");
+    if (left_out == record.parameters.end() || !left_out->is_object()) continue;
+    for (const auto& [rung, why] : left_out->items()) {
+      const std::string words = fmt::format("{}: no {}: {}\n", record.parameters.value("tier", "-"), rung,
+                                            why.is_string() ? why.get<std::string>() : "-");
+      if (said.insert(words).second) text += words;
+    }
+  }
+  return text;
+}
+
 }  // namespace
 
 Trial probe_record(const Run& run, const Tier& tier, const ProbeCell& cell, std::uint64_t bytes_read) {
@@ -84,6 +102,7 @@ Trial probe_record(const Run& run, const Tier& tier, const ProbeCell& cell, std:
     }
   }
   trial.parameter("loops", std::move(loops));
+  if (!cell.left_out.empty()) trial.parameter("left_out", Json(cell.left_out));
   trial.value("tier_bytes_read", "B", Better::neither, static_cast<double>(bytes_read));
   trial.verdict(cell.verdict, cell.reason);
   return trial;
@@ -126,6 +145,7 @@ std::string probe_table(std::span<const Record> records, const Output& output) {
         "by the wall of the slowest\n\n",
         ranks);
   text += table.text();
+  text += left_out_words(records);
   for (const Record& record : records)
     for (const std::string& rung : rungs_of(record))
       text += ranks_words(record, record.parameters["tier"].get<std::string>(), rung, output);

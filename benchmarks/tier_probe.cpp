@@ -3,8 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <atomic>
-#include <cstring>
 #include <optional>
 #include <utility>
 
@@ -13,67 +11,26 @@
 #include "benchmarks/prepared_lap.hpp"
 #include "benchmarks/read_engine.hpp"
 #include "benchmarks/read_team.hpp"
+#include "benchmarks/write_probe.hpp"
 #include "benchmarks/yardsticks.hpp"
 #include "datagen/corpus_samples.hpp"
-#include "io_backends/base/buffer.hpp"
 #include "io_backends/base/interrupt.hpp"
 #include "io_backends/base/probe_folder.hpp"
-#include "io_backends/base/random.hpp"
-#include "io_backends/base/threads.hpp"
 #include "io_backends/base/units.hpp"
 
 namespace penstock {
 namespace {
 
-using Clock = std::chrono::steady_clock;
 using Note = std::function<void(std::string_view)>;
 
 constexpr std::uint64_t kBlock = 1U << 20U;
-constexpr std::uint64_t kPage = 4096;
 constexpr std::uint64_t kSmallFile = 112U << 10U;
-constexpr std::size_t kMostWritePasses = 16;  // of one repeat: a disk wears
+constexpr std::uint64_t kMostWriters = 256;  // of a rank: each is a thread with a block of its own
 
 // "4k", "1m": as rungs are called.
 std::string block_name(std::uint64_t bytes) {
   if (bytes % (1U << 20U) == 0) return fmt::format("{}m", bytes >> 20U);
   return bytes % 1024 == 0 ? fmt::format("{}k", bytes >> 10U) : fmt::format("{}", bytes);
-}
-
-double seconds_since(Clock::time_point start) {
-  return std::chrono::duration<double>(Clock::now() - start).count();
-}
-
-// Bytes that neither compress nor repeat.
-class Noise {
- public:
-  explicit Noise(std::uint64_t seed) : buffer_(kBlock), random_(seed, "probe") {
-    for (std::size_t at = 0; at < kBlock; at += sizeof(std::uint64_t)) put(at, random_.bits(at));
-  }
-  // The next block: another than any before it, whatever `bytes`.
-  std::span<const std::byte> next(std::uint64_t bytes) {
-    ++blocks_;
-    for (std::size_t at = 0; at < bytes; at += kPage) put(at, random_.bits(at + (blocks_ << 32U)));
-    return std::as_const(buffer_).first(bytes);
-  }
-
- private:
-  void put(std::size_t at, std::uint64_t value) { std::memcpy(buffer_.data() + at, &value, sizeof value); }
-
-  Buffer buffer_;
-  RandomStream random_;
-  std::uint64_t blocks_ = 0;
-};
-
-Result<void> write_object(Backend& backend, std::string_view name, std::uint64_t bytes, Noise& noise,
-                          Durability durability) {
-  PENSTOCK_ASSIGN(const std::unique_ptr<Writer> writer, backend.create(name, bytes));
-  for (std::uint64_t done = 0; done < bytes;) {
-    PENSTOCK_TRY(check_interrupt());
-    const std::uint64_t piece = std::min(kBlock, bytes - done);
-    PENSTOCK_TRY(writer->append(noise.next(piece)));
-    done += piece;
-  }
-  return writer->publish(durability, IfExists::replace);
 }
 
 // Objects as samples, with what reads them.
@@ -139,7 +96,8 @@ class TierProbe {
     for (ProbeCell& cell : cells_) by_clients.push_back(&cell);
     std::sort(by_clients.begin(), by_clients.end(),
               [](const ProbeCell* a, const ProbeCell* b) { return a->clients < b->clients; });
-    for (ProbeCell* cell : by_clients) PENSTOCK_TRY(measure_writes(*cell));
+    for (ProbeCell* cell : by_clients) PENSTOCK_TRY(measure_passing_writes(*cell));
+    for (ProbeCell* cell : by_clients) PENSTOCK_TRY(measure_large_files(*cell));
     PENSTOCK_TRY(agree(ranks_, make_small_files()));
     const std::uint64_t each = large_file_bytes(most_clients_);
     std::vector<std::pair<std::string, std::uint64_t>> large;
@@ -168,46 +126,107 @@ class TierProbe {
     return std::max<std::uint64_t>(settings_.bytes / clients / kBlock, 1) * kBlock;
   }
 
-  Result<void> measure_writes(ProbeCell& cell) {
+  // 1 MiB, and the blocks of the reads.
+  std::vector<std::uint64_t> write_blocks() const {
+    std::vector<std::uint64_t> blocks = settings_.blocks;
+    blocks.push_back(kBlock);
+    std::sort(blocks.begin(), blocks.end());
+    blocks.erase(std::unique(blocks.begin(), blocks.end()), blocks.end());
+    return blocks;
+  }
+
+  // All write rungs but that of the files which are read afterwards. What they write is gone before the next
+  // one begins, so that the tier never holds more of it than one pass and what that replaces.
+  Result<void> measure_passing_writes(ProbeCell& cell) {
+    for (const std::uint64_t block : write_blocks()) {
+      if (block == kBlock) continue;
+      const WriteShape shape{
+          .writers = cell.clients, .object_bytes = large_file_bytes(cell.clients), .block = block};
+      PENSTOCK_TRY(measure_passing(cell, fmt::format("write.sequential.{}.1", block_name(block)), shape));
+    }
+    for (const unsigned depth : settings_.depths)
+      if (depth > 1) PENSTOCK_TRY(measure_write_depth(cell, depth));
+    if (!tier_.backend->caps().write_at) {
+      cell.left_out["write.random"] = "the back end writes objects from the first byte to the last";
+    } else {
+      for (const std::uint64_t block : write_blocks()) {
+        const WriteShape shape{.writers = cell.clients,
+                               .object_bytes = large_file_bytes(cell.clients),
+                               .block = block,
+                               .random = true};
+        PENSTOCK_TRY(measure_passing(cell, fmt::format("write.random.{}.1", block_name(block)), shape));
+      }
+    }
+    PENSTOCK_TRY(measure_small_writes(cell, 1));
+    for (const unsigned depth : settings_.depths)
+      if (depth > 1) PENSTOCK_TRY(measure_small_writes(cell, depth));
+    return success();
+  }
+
+  // Absent, and said why, where there would be more writers than `most`, each of which is to have `what`.
+  std::optional<unsigned> writers(ProbeCell& cell, const std::string& rung, unsigned depth,
+                                  std::uint64_t most, std::string_view what) const {
+    const std::uint64_t wanted = std::uint64_t{cell.clients} * depth;
+    if (wanted <= std::min(most, kMostWriters)) return static_cast<unsigned>(wanted);
+    cell.left_out[rung] =
+        wanted > kMostWriters
+            ? fmt::format("{} writers of a rank; the most are {}", wanted, kMostWriters)
+            : fmt::format("--probe-size has less than {} for each of {} writers", what, wanted);
+    return std::nullopt;
+  }
+
+  Result<void> measure_write_depth(ProbeCell& cell, unsigned depth) {
+    const std::string rung = fmt::format("write.sequential.1m.{}", depth);
+    const auto count = writers(cell, rung, depth, settings_.bytes / kBlock, "1 MiB");
+    if (!count) return success();
+    return measure_passing(cell, rung, {.writers = *count, .object_bytes = large_file_bytes(*count)});
+  }
+
+  Result<void> measure_small_writes(ProbeCell& cell, unsigned depth) {
+    const std::string rung = fmt::format("write.small_files.112k.{}", depth);
+    const std::uint64_t most = std::max<std::uint64_t>(settings_.bytes / kSmallFile, cell.clients);
+    const auto count = writers(cell, rung, depth, most, "one file");
+    if (!count) return success();
+    return measure_passing(cell, rung,
+                           {.writers = *count,
+                            .objects = most / *count,
+                            .object_bytes = kSmallFile,
+                            .block = kSmallFile,
+                            .by_object = true});
+  }
+
+  Result<void> measure_passing(ProbeCell& cell, const std::string& rung, const WriteShape& shape) {
+    WriteProbe probe(
+        *tier_.backend, shape, [this](std::uint64_t n) { return folder_.object("written", n); },
+        [this](unsigned writer) { return noise_seed(2000 + writer); });
+    PENSTOCK_TRY(measure_writes(cell, rung, probe));
+    return agree(ranks_, probe.remove());
+  }
+
+  Result<void> measure_large_files(ProbeCell& cell) {
+    WriteProbe probe(
+        *tier_.backend,
+        {.writers = cell.clients, .object_bytes = large_file_bytes(cell.clients), .whole = true},
+        [this](std::uint64_t n) { return folder_.object("large", n); },
+        [this](unsigned writer) { return noise_seed(writer); });
+    return measure_writes(cell, "write.sequential.1m.1", probe);
+  }
+
+  Result<void> measure_writes(ProbeCell& cell, const std::string& rung, WriteProbe& probe) {
     ProbeFigure& figure = cell.figures.emplace_back();
-    figure.name = "write.sequential.1m.1";
-    const std::uint64_t each = large_file_bytes(cell.clients);
-    std::vector<Noise> noise;
-    for (unsigned i = 0; i < cell.clients; ++i) noise.emplace_back(noise_seed(i));
-    const auto write_all = [&] {
-      const auto write = [&](unsigned i) {
-        return write_object(*tier_.backend, folder_.object("large", i), each, noise[i], Durability::file);
-      };
-      return on_threads(cell.clients, write, IfFewer::fail);
-    };
-    const auto write_lap = [&](const ReadLap& lap) {
-      ReadTally tally;
-      if (lap.at_gate) lap.at_gate();
-      const Clock::time_point start = Clock::now();
-      do {
-        if (Result<void> written = write_all(); !written.ok()) {
-          tally.failure = std::move(written).error();
-          break;
-        }
-        ++tally.passes;
-        tally.bytes += each * cell.clients;
-      } while (Clock::now() - start < lap.deadline && tally.passes < kMostWritePasses);
-      tally.samples = tally.bytes / kBlock;
-      tally.wall_s = tally.elapsed_s = seconds_since(start);
-      return tally;
-    };
-    say(cell, "writing");
+    figure.name = rung;
+    say(cell, rung);
     // The first is thrown away: the first touch of memory and of free blocks is slow.
     for (std::size_t repeat = 0; repeat <= settings_.repeats; ++repeat) {
-      ReadLap lap{.threads = cell.clients};
-      lap.deadline = repeat == 0 ? std::chrono::nanoseconds(1) : settings_.min_time;
-      const ReadTally tally = team_.run(lap, write_lap);
+      ReadLap lap{.threads = cell.clients, .max_passes = repeat == 0 ? 1U : 0U};
+      lap.deadline = settings_.min_time;
+      const ReadTally tally = team_.run(lap, [&](const ReadLap& mine) { return probe.run(mine); });
       PENSTOCK_TRY(go_on());
       if (tally.failure) return *tally.failure;
       if (repeat == 0) continue;
       add(figure, tally);
       judge_time(cell, figure, tally.wall_s,
-                 fmt::format("{} writes of --probe-size are the most", kMostWritePasses));
+                 fmt::format("{} writes of --probe-size are the most", WriteProbe::kMostPasses));
     }
     return success();
   }
@@ -219,17 +238,21 @@ class TierProbe {
 
   Result<void> make_small_files() {
     if (note_) note_("making small files");
-    const std::uint64_t count = std::max<std::uint64_t>(settings_.bytes / kSmallFile, most_clients_);
-    for (std::uint64_t i = 0; i < count; ++i)
+    const std::uint64_t each = std::max<std::uint64_t>(settings_.bytes / kSmallFile / most_clients_, 1);
+    for (std::uint64_t i = 0; i < each * most_clients_; ++i)
       small_files_.emplace_back(folder_.object("small", i), kSmallFile);
-    std::atomic<std::uint64_t> next{0};
-    return on_threads(most_clients_, [&](unsigned thread) -> Result<void> {
-      Noise noise(noise_seed(1000 + thread));
-      for (std::uint64_t i = next.fetch_add(1); i < count; i = next.fetch_add(1))
-        PENSTOCK_TRY(
-            write_object(*tier_.backend, small_files_[i].first, kSmallFile, noise, Durability::visible));
-      return success();
-    });
+    WriteProbe probe(
+        *tier_.backend,
+        {.writers = most_clients_,
+         .objects = each,
+         .object_bytes = kSmallFile,
+         .block = kSmallFile,
+         .whole = true,
+         .durability = Durability::visible},
+        [this](std::uint64_t n) { return small_files_[n].first; },
+        [this](unsigned writer) { return noise_seed(1000 + writer); });
+    ReadTally tally = probe.run({.threads = most_clients_, .max_passes = 1});
+    return tally.failure ? Result<void>(*std::move(tally.failure)) : success();
   }
 
   ReadWork work(const ProbeSet& set) const {

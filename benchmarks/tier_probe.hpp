@@ -4,6 +4,7 @@
 #include <chrono>
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -19,8 +20,8 @@ namespace penstock {
 
 struct ProbeSettings {
   std::vector<unsigned> clients;      // threads of a rank, each at least 1
-  std::vector<std::uint64_t> blocks;  // of random reads, bytes, each at least 1; none larger than `bytes`
-  std::vector<unsigned> depths;       // reads in flight a client, each at least 1
+  std::vector<std::uint64_t> blocks;  // of random reads and of writes, bytes, from 1 to a client's share
+  std::vector<unsigned> depths;       // reads, or writers, in flight a client, each at least 1
   std::uint64_t bytes = 0;            // of a rank: of its large files together, and of its small ones
   std::chrono::nanoseconds min_time{0};
   std::size_t repeats = 1;
@@ -41,16 +42,25 @@ struct ProbeFigure {
 struct ProbeCell {
   unsigned clients = 1;
   std::vector<ProbeFigure> figures;
-  CacheState cache;                   // before the reads
-  std::uint64_t uncounted_bytes = 0;  // read past the back end, which did not count them
+  std::map<std::string, std::string> left_out;  // rungs, or the beginnings of their names, and why
+  CacheState cache;                             // before the reads
+  std::uint64_t uncounted_bytes = 0;            // read past the back end, which did not count them
   Verdict verdict = Verdict::ok;
   std::string reason;
 };
 
-// write.sequential.1m.1          1 MiB appends, a file a client, until they would survive a power cut
-// read.sequential.1m.1           the same files, the best of the ladder's loops (base/ceiling.hpp)
-// read.random.<block>.<depth>    blocks at random offsets of them, each block and depth of the settings
-// read.small_files.112k.1        whole files of 112 KiB, the best of the ladder's loops
+// write.sequential.<block>.1     appends, a file a client, until they would survive a power cut: 1 MiB, and
+// each
+//                                block of the settings
+// write.sequential.1m.<depth>    so many such files at once of each client, a thread each, for each depth
+// above 1 write.random.<block>.1         the same blocks, each once anywhere in a new file, where the back
+// end can
+//                                (Caps::write_at)
+// write.small_files.112k.<depth> whole files of 112 KiB, so many at once of each client, a thread each, for 1
+//                                and each depth: each until its bytes would survive a power cut
+// read.sequential.1m.1           the files of write.sequential.1m.1, the best of the ladder's loops
+// (base/ceiling.hpp) read.random.<block>.<depth>    blocks at random offsets of them, each block and depth of
+// the settings read.small_files.112k.1        whole files of 112 KiB, the best of the ladder's loops
 // read.small_files.112k.<depth>  so many of them in flight a client, for each depth above 1
 // metadata.create, .stat, .open (and close), .list (entries), .remove
 //                                of empty objects, a folder a client, as this machine caches them; these have

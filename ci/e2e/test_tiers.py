@@ -10,9 +10,11 @@ import penstock_cli
 
 
 class Tiers(penstock_cli.CliTest):
-    RUNGS = {"write.sequential.1m.1", "read.sequential.1m.1",
+    RUNGS = {"read.sequential.1m.1",
+             *(f"write.{order}.{block}.1" for order in ("sequential", "random") for block in ("4k", "128k", "1m")),
+             *(f"write.small_files.112k.{depth}" for depth in (1, 8, 32)),
              *(f"read.{what}.{depth}" for what in ("random.4k", "random.128k", "small_files.112k") for depth in (1, 8, 32))}
-    PROBE = ("--probe", "--probe-size", "2MiB", "--min-time", "20ms", "--repeat", "2", "--progress", "never", "--cache", "asis")
+    PROBE = ("--probe", "--probe-size", "8MiB", "--min-time", "20ms", "--repeat", "2", "--progress", "never", "--cache", "asis")
 
     def test_those_of_this_machine_are_found(self):
         tiers = [json.loads(line) for line in self.run_cli("tiers", "--json").stdout.splitlines()]
@@ -71,6 +73,12 @@ class Tiers(penstock_cli.CliTest):
                     self.assertGreater(min(record["metrics"][name]["samples"]), 0)
                 self.assertNotIn(f"metadata.{what}.bytes_per_s", record["metrics"])
             self.assertIn("read.random.4k.1.clients_1", record["tiers"]["data"]["ceilings"])
+            self.assertIn("write.random.4k.1.clients_2", record["tiers"]["data"]["ceilings"])
+        # Eight writers have 1 MiB each, 16 and more do not.
+        self.assertGreater(min(records[0]["metrics"]["write.sequential.1m.8.bytes_per_s"]["samples"]), 0)
+        self.assertEqual(set(records[0]["parameters"]["left_out"]), {"write.sequential.1m.32"})
+        self.assertEqual(set(records[1]["parameters"]["left_out"]), {"write.sequential.1m.8", "write.sequential.1m.32"})
+        self.assertNotIn("write.sequential.1m.8.bytes_per_s", records[1]["metrics"])
         # Each repeat lasts at least 20 ms.
         least = sum(rate * 0.019 for record in records for rung in self.RUNGS if rung.startswith("read.")
                     for rate in record["metrics"][f"{rung}.bytes_per_s"]["samples"])
@@ -82,6 +90,7 @@ class Tiers(penstock_cli.CliTest):
         self.assertRegex(out, r"(?m)^here +1 +metadata\.create +- +[1-9]")
         rungs = re.findall(r"^here +1 +(read\.random\S+)", out, re.MULTILINE)
         self.assertEqual(rungs, [f"read.random.{block}.{depth}" for block in ("4k", "128k") for depth in (1, 8, 32)])
+        self.assertIn("here: no write.sequential.1m.32: --probe-size has less than 1 MiB for each of 32 writers\n", out)
 
     def test_probe_cold_is_proven(self):
         record, = self.records("tiers", "--tier", f"here={self.dir}", *self.PROBE[:-1], "cold", "--threads", "1")
