@@ -1,5 +1,6 @@
 // Back end: a folder of the operating system, read by MPI-IO: alone, or by all ranks of a job together.
 #include <algorithm>
+#include <atomic>
 #include <memory>
 #include <string>
 #include <utility>
@@ -52,6 +53,11 @@ class MpiioFiles final : public PosixFiles {
   }
 
   Result<std::unique_ptr<Reader>> open(std::string_view name) override;
+  Result<std::unique_ptr<Writer>> create(std::string_view name, std::uint64_t bytes_hint) override {
+    if (!writes_.exchange(true, std::memory_order_relaxed))
+      remark("only reads go through MPI-IO: what was written here went by the calls of the back end posix");
+    return PosixFiles::create(name, bytes_hint);
+  }
   Result<std::uint64_t> read_object(std::string_view name, std::uint64_t length_hint,
                                     std::span<std::byte> out) override {
     return Backend::read_object(name, length_hint, out);  // by a Reader  NOLINT(bugprone-parent-virtual-call)
@@ -67,6 +73,7 @@ class MpiioFiles final : public PosixFiles {
 
  private:
   const std::unique_ptr<MpiFiles> files_;
+  std::atomic<bool> writes_ = false;
 };
 
 class MpiioReader final : public Reader {

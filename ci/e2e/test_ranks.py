@@ -385,6 +385,13 @@ class MpiIo(RanksTest):
             self.assertEqual(record["verdict"], "degraded", record["reason"])
             self.assertGreater(record["metrics"]["payload_bytes"]["samples"][0], 0)
 
+    def test_writes_are_said_to_be_none_of_mpi_io(self):
+        (self.dir / "place").mkdir()
+        record, = self.records("tiers", "--tier", f"mpiio:{self.dir}/place", "--probe", "--probe-size", "2MiB", "--min-time", "10ms", "--repeat", 1,
+                               "--threads", 1, "--depths", 1, "--blocks", "4KiB", "--cache", "asis")
+        self.assertGreater(record["metrics"]["write.sequential.1m.1.bytes_per_s"]["value"], 0)
+        self.assertIn("only reads go through MPI-IO", " ".join(record["tiers"]["data"]["remarks"]))
+
     @unittest.skipUnless(ROMIO, "this Open MPI has no ROMIO, which can say its hints")
     def test_hints_reach_the_library(self):
         corpus = self.shards()
