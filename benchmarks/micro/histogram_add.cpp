@@ -1,7 +1,12 @@
-// Micro-benchmark: what keeping a latency costs, for each read.
+// Micro-benchmark: what keeping a latency costs, for each read, beside the plainest histogram: a count for
+// each power of two.
+#include <array>
+#include <bit>
+
+#include "benchmarks/micro/in_turns.hpp"
 #include "benchmarks/micro/microbench.hpp"
-#include "io_backends/base/random.hpp"
 #include "io_backends/base/histogram.hpp"
+#include "io_backends/base/random.hpp"
 
 namespace penstock {
 
@@ -10,20 +15,26 @@ extern const MicrobenchInfo microbench_histogram_add;
 namespace {
 
 // Latencies from 50 us to 5 ms, as a device gives them.
-void measure(benchmark::State& state) {
+void measure(benchmark::State& state, bool smoke) {
   const RandomStream random(1, "latencies");
   std::vector<std::uint64_t> latencies;
   for (std::uint64_t i = 0; i < 4096; ++i)
     latencies.push_back(static_cast<std::uint64_t>(random.log_normal(i, 5e5, 0.8)));
   Histogram histogram;
+  std::array<std::uint64_t, 65> powers{};
   std::size_t i = 0;
-  for (auto _ : state) histogram.add(latencies[i++ % latencies.size()]);
+  std::size_t j = 0;
+  const Result<void> done = by_turns(
+      state, {.batch = smoke ? 1 : latencies.size()},
+      [&] { histogram.add(latencies[i++ % latencies.size()]); },
+      [&] { ++powers[static_cast<std::size_t>(std::bit_width(latencies[j++ % latencies.size()]))]; });
   benchmark::DoNotOptimize(histogram);
-  state.SetItemsProcessed(state.iterations());
+  benchmark::DoNotOptimize(powers);
+  if (!done.ok()) give_up(state, done.error());
 }
 
 void add(Microbench& to) {
-  to.add("", &measure);
+  to.add("", [smoke = to.smoke()](benchmark::State& state) { measure(state, smoke); })->UseManualTime();
 }
 
 }  // namespace

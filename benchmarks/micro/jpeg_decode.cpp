@@ -87,6 +87,7 @@ void compare(benchmark::State& state, std::size_t count) {
   double composed = 0;
   double plain = 0;
   double pixels = 0;
+  double bytes = 0;
   std::size_t turn = 0;
   for (auto _ : state) {
     for (const Pair& pair : *pairs) {
@@ -97,9 +98,11 @@ void compare(benchmark::State& state, std::size_t count) {
         if (!done.ok()) return give_up(state, done.error());
       }
       pixels += static_cast<double>(image.width) * image.height;
+      bytes += static_cast<double>(pair.composed.size());
     }
     ++turn;  // what came first last time comes second now
   }
+  state.counters["bytes_per_s"] = bytes / composed;
   state.counters["composed_ns_pixel"] = composed * 1e9 / pixels;
   state.counters["plain_ns_pixel"] = plain * 1e9 / pixels;
   state.counters["dearer_by"] = composed / plain - 1;

@@ -1,8 +1,13 @@
-// Micro-benchmark: opening an object and closing it again, of every back end.
+// Micro-benchmark: opening an object and closing it again, of every back end, beside openat and close of the
+// same file.
+#include <fcntl.h>
+
 #include <string>
 
 #include "benchmarks/micro/bench_folder.hpp"
+#include "benchmarks/micro/in_turns.hpp"
 #include "benchmarks/micro/microbench.hpp"
+#include "io_backends/base/fd.hpp"
 
 namespace penstock {
 
@@ -10,19 +15,35 @@ extern const MicrobenchInfo microbench_open_close;
 
 namespace {
 
-void measure(benchmark::State& state, const BackendInfo& info) {
-  const auto folder = BenchFolder::make(info, 4096);
-  if (!folder.ok()) return give_up(state, folder.error());
-  for (auto _ : state) {
-    const auto reader = (*folder)->backend().open(BenchFolder::kObject);
-    if (!reader.ok()) return give_up(state, reader.error());
-  }
-  state.SetItemsProcessed(state.iterations());
+constexpr std::size_t kBatch = 32;
+
+Result<void> measure(benchmark::State& state, const BackendInfo& info, bool smoke) {
+  PENSTOCK_ASSIGN(const auto folder, BenchFolder::make(info, 4096));
+  const auto file = folder->backend().native_path(BenchFolder::kObject);
+  // Relative to an open folder, as back ends do it.
+  Fd root;
+  if (file) root = Fd(::open(file->parent_path().c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
+  if (file && !root) return errno_error(errno, "cannot open", file->parent_path().string());
+  const std::string name(BenchFolder::kObject);
+  return by_turns(
+      state, {.batch = smoke ? 1 : kBatch, .has_baseline = file.has_value()},
+      [&]() -> Result<void> {
+        PENSTOCK_TRY(folder->backend().open(BenchFolder::kObject));
+        return success();
+      },
+      [&]() -> Result<void> {
+        const int fd = ::openat(root.get(), name.c_str(), O_RDONLY | O_CLOEXEC);
+        if (fd >= 0 && ::close(fd) == 0) return success();
+        return errno_error(errno, "cannot open", file->string());
+      });
 }
 
 void add(Microbench& to) {
   for (const BackendInfo* const info : benchable_backends())
-    to.add(info->name, [info](benchmark::State& state) { measure(state, *info); });
+    to.add(info->name, [info, smoke = to.smoke()](benchmark::State& state) {
+        const Result<void> done = measure(state, *info, smoke);
+        if (!done.ok()) give_up(state, done.error());
+      })->UseManualTime();
 }
 
 }  // namespace

@@ -1,12 +1,14 @@
 // Micro-benchmark: read_at of every back end, warm, by size and thread, beside the simplest loop that does
-// the same: pread of the same file.
+// the same: pread of the same file, or where it lies in memory a copy.
 #include <fcntl.h>
 
-#include <chrono>
+#include <algorithm>
+#include <cstring>
 #include <mutex>
 #include <string>
 
 #include "benchmarks/micro/bench_folder.hpp"
+#include "benchmarks/micro/in_turns.hpp"
 #include "benchmarks/micro/microbench.hpp"
 #include "io_backends/base/buffer.hpp"
 #include "io_backends/base/fd.hpp"
@@ -20,7 +22,7 @@ namespace {
 constexpr std::uint64_t kObjectBytes = std::uint64_t{64} << 20U;
 constexpr std::size_t kSizes[] = {4096, std::size_t{128} << 10U, std::size_t{1} << 20U};
 
-using Clock = std::chrono::steady_clock;
+constexpr std::size_t kBatchBytes = std::size_t{1} << 20U;
 
 // What the threads of one benchmark share: made by the first that comes, gone with the last.
 class Shared {
@@ -42,45 +44,48 @@ class Shared {
   Result<std::unique_ptr<BenchFolder>> made_ = make_error(Errc::internal, "nobody is here");
 };
 
-// Seconds for so many reads, one behind the other, or what went wrong.
-template <class Read>
-Result<double> seconds_of(std::int64_t reads, std::uint64_t bytes, std::size_t size, Read read) {
-  const Clock::time_point start = Clock::now();
-  for (std::int64_t i = 0; i < reads; ++i)
-    PENSTOCK_TRY(read(static_cast<std::uint64_t>(i) % (bytes / size) * size));
-  return std::chrono::duration<double>(Clock::now() - start).count();
-}
+// What reads of `size` go through, one behind the other, again and again.
+class Places {
+ public:
+  Places(std::uint64_t bytes, std::size_t size) : bytes_(bytes), size_(size) {}
+  std::uint64_t next() {
+    const std::uint64_t at = at_;
+    at_ = at + 2 * size_ <= bytes_ ? at + size_ : 0;
+    return at;
+  }
 
-Result<double> baseline_seconds(const std::filesystem::path& file, std::int64_t reads, std::uint64_t bytes,
-                                std::span<std::byte> out) {
-  const Fd fd(::open(file.c_str(), O_RDONLY | O_CLOEXEC));
-  if (!fd) return errno_error(errno, "cannot open", file.string());
-  return seconds_of(reads, bytes, out.size(), [&](std::uint64_t at) -> Result<void> {
-    if (::pread(fd.get(), out.data(), out.size(), static_cast<off_t>(at)) == static_cast<ssize_t>(out.size()))
-      return success();
-    return errno_error(errno, "cannot read", file.string());
-  });
-}
+ private:
+  const std::uint64_t bytes_;
+  const std::size_t size_;
+  std::uint64_t at_ = 0;
+};
 
-Result<void> measure(benchmark::State& state, BenchFolder& folder, std::uint64_t bytes, std::size_t size) {
+Result<void> measure(benchmark::State& state, BenchFolder& folder, std::uint64_t bytes, std::size_t size,
+                     bool smoke) {
   Buffer memory(size);
   const std::span<std::byte> out = memory.first(size);
   PENSTOCK_ASSIGN(const auto reader, folder.backend().open(BenchFolder::kObject));
-  double own_s = 0;
-  const Clock::time_point start = Clock::now();
-  std::uint64_t at = 0;
-  for (auto _ : state) {
-    PENSTOCK_TRY(reader->read_at(at, out));
-    at = at + 2 * size <= bytes ? at + size : 0;
+  const Turns turns{.batch = smoke ? 1 : std::max<std::size_t>(kBatchBytes / size, 1), .bytes = size};
+  Places own(bytes, size);
+  Places others(bytes, size);
+  const auto read = [&] { return reader->read_at(own.next(), out); };
+  const auto file = folder.backend().native_path(BenchFolder::kObject);
+  if (!file) {  // it lies in memory
+    Buffer all(bytes);
+    std::fill_n(all.data(), bytes, std::byte{0x5a});
+    return by_turns(state, turns, read, [&] {
+      std::memcpy(out.data(), all.data() + others.next(), size);
+      benchmark::DoNotOptimize(out.data());
+      benchmark::ClobberMemory();
+    });
   }
-  own_s = std::chrono::duration<double>(Clock::now() - start).count();
-  state.SetBytesProcessed(static_cast<std::int64_t>(size) * state.iterations());
-  if (const auto file = folder.backend().native_path(BenchFolder::kObject)) {
-    PENSTOCK_ASSIGN(const double baseline_s, baseline_seconds(*file, state.iterations(), bytes, out));
-    state.counters["of_baseline"] =
-        benchmark::Counter(own_s > 0 ? baseline_s / own_s : 0, benchmark::Counter::kAvgThreads);
-  }
-  return success();
+  const Fd fd(::open(file->c_str(), O_RDONLY | O_CLOEXEC));
+  if (!fd) return errno_error(errno, "cannot open", file->string());
+  return by_turns(state, turns, read, [&]() -> Result<void> {
+    if (::pread(fd.get(), out.data(), size, static_cast<off_t>(others.next())) == static_cast<ssize_t>(size))
+      return success();
+    return errno_error(errno, "cannot read", file->string());
+  });
 }
 
 void add(Microbench& to) {
@@ -90,14 +95,15 @@ void add(Microbench& to) {
         const std::uint64_t bytes = to.smoke() ? size : kObjectBytes;
         const auto shared = std::make_shared<Shared>();
         to.add(std::string(info->name) + "/" + std::to_string(size),
-               [info, size, bytes, shared](benchmark::State& state) {
+               [info, size, bytes, shared, smoke = to.smoke()](benchmark::State& state) {
                  const Result<BenchFolder*> folder = shared->enter(*info, bytes);
-                 Result<void> done = folder.ok() ? measure(state, **folder, bytes, size) : folder.error();
+                 Result<void> done =
+                     folder.ok() ? measure(state, **folder, bytes, size, smoke) : folder.error();
                  shared->leave();
                  if (!done.ok()) give_up(state, done.error());
                })
             ->Threads(threads)
-            ->UseRealTime();
+            ->UseManualTime();
       }
 }
 
