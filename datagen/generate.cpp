@@ -12,6 +12,7 @@
 #include "datagen/generate_target.hpp"
 #include "datagen/generator.hpp"
 #include "datagen/manifest/manifest.hpp"
+#include "datagen/target_sync.hpp"
 #include "io_backends/base/posix_root.hpp"
 
 namespace penstock {
@@ -72,8 +73,9 @@ Result<void> generate_locked(const Generation& generation, Tier& tier, unsigned 
   }
   out.begun = true;
   std::optional<Generator> generator;
-  const auto prepare = [&] {
-    generator.emplace(generation, tier, threads, resumed, ranks, progress);
+  const auto prepare = [&]() -> Result<void> {
+    PENSTOCK_ASSIGN(TargetSync sync, TargetSync::begin(tier));
+    generator.emplace(generation, tier, std::move(sync), threads, resumed, ranks, progress);
     return success();
   };
   PENSTOCK_TRY(agree(ranks, guarded(prepare)));

@@ -11,15 +11,16 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "datagen/companions.hpp"
 #include "datagen/generate_share.hpp"
-#include "datagen/generate_target.hpp"
 #include "datagen/manifest/manifest.hpp"
 #include "datagen/object_check.hpp"
 #include "datagen/object_maker.hpp"
 #include "datagen/parallel.hpp"
+#include "datagen/target_sync.hpp"
 
 namespace penstock {
 namespace {
@@ -55,15 +56,16 @@ Result<std::vector<std::uint64_t>> wrong_objects(const Manifest& manifest, Tier&
 // One rank's part.
 class Mender {
  public:
-  Mender(const Generation& generation, const Manifest& manifest, Backend& backend, unsigned threads,
-         Communicator& ranks, Progress& progress)
+  Mender(const Generation& generation, const Manifest& manifest, Backend& backend, TargetSync sync,
+         unsigned threads, Communicator& ranks, Progress& progress)
       : generation_(generation),
         manifest_(manifest),
         backend_(backend),
         threads_(std::max(threads, 1U)),
         ranks_(ranks),
         progress_(progress),
-        durability_(durability_of_objects(backend)),
+        sync_(std::move(sync)),
+        durability_(std::max(sync_.objects(), Durability::file)),
         labels_(generation.recipe->label_names()),
         companions_(generation.recipe->companions()) {}
 
@@ -96,6 +98,9 @@ class Mender {
   const unsigned threads_;
   Communicator& ranks_;
   Progress& progress_;
+  const TargetSync sync_;
+  // Nothing remembers which objects were mended, and the next look at a finished set is at sizes alone, so
+  // that an object gets its name only once its bytes are safe.
   const Durability durability_;
   const std::vector<std::string> labels_;
   const std::vector<Companion> companions_;
@@ -144,7 +149,7 @@ Result<void> Mender::make_all(std::span<const std::uint64_t> wrong) {
   Result<void> made = parallel_for(wrong.size(), threads, 1, [&](unsigned worker, std::uint64_t i) {
     return stopped() ? success() : make_as_it_was(workers_[worker], wrong[i]);
   });
-  if (made.ok() && !stopped()) made = settle(backend_);
+  if (made.ok() && !stopped()) made = sync_.sync();
   mine_.seconds = std::chrono::duration<double>(Clock::now() - start).count();
   return made;
 }
@@ -193,8 +198,9 @@ Result<void> mend_finished(const Generation& generation, Tier& tier, unsigned th
   PENSTOCK_ASSIGN(const std::vector<std::uint64_t> wrong, wrong_objects(*manifest, tier, threads, ranks));
   if (wrong.empty()) return success();
   std::optional<Mender> mender;
-  const auto prepare = [&] {
-    mender.emplace(generation, *manifest, *tier.backend, threads, ranks, progress);
+  const auto prepare = [&]() -> Result<void> {
+    PENSTOCK_ASSIGN(TargetSync sync, TargetSync::begin(tier));
+    mender.emplace(generation, *manifest, *tier.backend, std::move(sync), threads, ranks, progress);
     return success();
   };
   PENSTOCK_TRY(agree(ranks, guarded(prepare)));

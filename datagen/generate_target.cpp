@@ -141,18 +141,6 @@ void sweep_finished(Backend& backend) {
   static_cast<void>(names.remove(kGenerationLockName));
 }
 
-Durability durability_of_objects(const Backend& backend) {
-  return backend.native_path("") ? Durability::leaving : Durability::file;
-}
-
-Result<void> settle(const Backend& backend) {
-  const auto root = backend.native_path("");
-  if (!root || backend.caps().volatile_memory) return success();
-  const Fd folder(::open(root->c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-  if (!folder || ::syncfs(folder.get()) != 0) return errno_error(errno, "cannot sync", root->native());
-  return success();
-}
-
 Result<std::optional<GenerationState>> what_was_begun(Tier& tier) {
   PENSTOCK_ASSIGN(std::optional<GenerationState> state, read_generation_state(*tier.backend));
   if (state) return state;

@@ -44,12 +44,4 @@ Result<void> check_room_to_mend(Tier& tier, const Manifest& manifest, std::span<
 // the lock's file; where another one holds the lock, or the folder cannot be written, it stays.
 void sweep_finished(Backend& backend);
 
-// What to publish objects with where settle() follows.
-Durability durability_of_objects(const Backend& backend);
-
-// Every byte written below the root survives a power cut from here on. Where there is a file system to sync
-// as a whole, that is far cheaper than each object by itself; without one this does nothing, and
-// durability_of_objects() makes each of them survive when it is published.
-Result<void> settle(const Backend& backend);
-
 }  // namespace penstock

@@ -5,14 +5,13 @@
 #include <array>
 #include <utility>
 
-#include "datagen/generate_target.hpp"
 #include "datagen/object_check.hpp"
 #include "datagen/parallel.hpp"
 #include "io_backends/base/interrupt.hpp"
 
 namespace penstock {
 
-Generator::Generator(const Generation& generation, Tier& tier, unsigned threads, bool resume,
+Generator::Generator(const Generation& generation, Tier& tier, TargetSync sync, unsigned threads, bool resume,
                      Communicator& ranks, Progress& progress)
     : generation_(generation),
       backend_(*tier.backend),
@@ -20,7 +19,7 @@ Generator::Generator(const Generation& generation, Tier& tier, unsigned threads,
       share_(share_of(generation, ranks.rank(), ranks.size())),
       threads_(static_cast<unsigned>(std::clamp<std::uint64_t>(share_.objects(), 1, std::max(threads, 1U)))),
       resume_(resume),
-      durability_(durability_of_objects(backend_)),
+      sync_(std::move(sync)),
       progress_(progress),
       labels_(generation.recipe->label_names()),
       companions_(generation.recipe->companions()),
@@ -28,7 +27,7 @@ Generator::Generator(const Generation& generation, Tier& tier, unsigned threads,
       ledger_(generation, ranks, builder_),
       done_(share_.objects()) {
   for (unsigned i = 0; i < threads_; ++i)
-    workers_.emplace_back(Making{generation_, backend_, durability_, resume_, labels_});
+    workers_.emplace_back(Making{generation_, backend_, sync_.objects(), resume_, labels_});
 }
 
 Result<void> Generator::run(Generated& out) {
@@ -95,6 +94,7 @@ Result<void> Generator::name_objects() {
 }
 
 Result<JournalRead> Generator::keep_what_is_right() {
+  sync_.begin_to_judge();
   return read_journal(backend_, journal_key(generation_.state), [this](const JournalSegment& segment) {
     return parallel_for(segment.objects.size(), threads_, 1, [&](unsigned worker, std::uint64_t i) {
       const JournalObject& object = segment.objects[i];
@@ -124,6 +124,7 @@ Result<void> Generator::keep(Worker& worker, PublishedObject whole, std::span<co
 }
 
 Result<bool> Generator::is_right(Worker& worker, std::string_view name, PublishedObject whole) {
+  PENSTOCK_TRY(sync_.forget(name));
   PENSTOCK_ASSIGN(const auto reader, backend_.open(name));
   PENSTOCK_ASSIGN(const std::uint64_t size, reader->size());
   if (size != whole.bytes) return false;
@@ -149,7 +150,7 @@ Result<void> Generator::make_share() {
     if (made.ok()) made = std::move(flushed);
   }
   if (made.ok() && !stopped() && ranks_.root()) made = make_companions();
-  if (made.ok() && !stopped()) made = settle(backend_);
+  if (made.ok() && !stopped()) made = sync_.sync();
   seconds_ = std::chrono::duration<double>(Clock::now() - start_).count();
   return made;
 }
@@ -173,7 +174,7 @@ Result<PublishedObject> Generator::make_object(Worker& worker, std::uint64_t obj
 Result<void> Generator::make_companions() {
   for (std::size_t i = 0; i < companions_.size(); ++i) {
     PENSTOCK_ASSIGN(const PublishedObject whole,
-                    write_companion(*generation_.format, backend_, companions_[i], durability_));
+                    write_companion(*generation_.format, backend_, companions_[i], sync_.objects()));
     const auto object = static_cast<std::uint32_t>(generation_.objects + i);
     builder_.set_object_bytes(object, whole.bytes);
     builder_.set_object_crc32c(object, whole.crc32c);

@@ -20,6 +20,7 @@
 #include "datagen/generation.hpp"
 #include "datagen/manifest/manifest.hpp"
 #include "datagen/object_maker.hpp"
+#include "datagen/target_sync.hpp"
 #include "io_backends/base/buffer.hpp"
 #include "io_backends/base/communicator.hpp"
 #include "io_backends/base/progress.hpp"
@@ -31,8 +32,8 @@ namespace penstock {
 class Generator {
  public:
   // Takes the memory for what is known of the share, which may not be there: std::exception.
-  Generator(const Generation& generation, Tier& tier, unsigned threads, bool resume, Communicator& ranks,
-            Progress& progress);
+  Generator(const Generation& generation, Tier& tier, TargetSync sync, unsigned threads, bool resume,
+            Communicator& ranks, Progress& progress);
 
   // Collective.
   Result<void> run(Generated& out);
@@ -75,7 +76,7 @@ class Generator {
   Result<JournalRead> keep_what_is_right();
   // Takes an object of the share over where all of its bytes are those that were written. Its checksum was
   // combined from its samples' while it was made, so this costs the making nothing, and a resume one pass
-  // over what it keeps.
+  // over what it keeps, as the device has it.
   Result<void> keep(Worker& worker, PublishedObject whole, std::span<const JournalSample> samples);
   Result<bool> is_right(Worker& worker, std::string_view name, PublishedObject whole);
   // An object that stands as it shall; worker.labels holds its samples'.
@@ -99,7 +100,7 @@ class Generator {
   const GenerateShare share_;
   const unsigned threads_;
   const bool resume_;
-  const Durability durability_;
+  const TargetSync sync_;  // of every rank: each hears of what its own host could not write
   Progress& progress_;
   const std::vector<std::string> labels_;
   const std::vector<Companion> companions_;

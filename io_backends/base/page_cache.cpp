@@ -92,10 +92,11 @@ Result<void> evict(const std::filesystem::path& file) {
   // this spares the device's flush that fdatasync brings.
   constexpr unsigned kWriteBack =
       SYNC_FILE_RANGE_WAIT_BEFORE | SYNC_FILE_RANGE_WRITE | SYNC_FILE_RANGE_WAIT_AFTER;
-  if (::sync_file_range(fd.get(), 0, 0, kWriteBack) != 0 && (errno == EIO || errno == ENOSPC))
-    return errno_error(errno, "cannot write back", file.native());
+  const int lost = ::sync_file_range(fd.get(), 0, 0, kWriteBack) == 0 ? 0 : errno;
+  // Also of what could not be written: the system keeps such pages as if they had been.
   if (const int failed = ::posix_fadvise(fd.get(), 0, 0, POSIX_FADV_DONTNEED); failed != 0)
     return errno_error(failed, "cannot evict", file.native());
+  if (lost == EIO || lost == ENOSPC) return errno_error(lost, "cannot write back", file.native());
   return success();
 }
 

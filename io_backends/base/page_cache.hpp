@@ -26,7 +26,7 @@ struct Residency {
 Result<Residency> residency(const std::filesystem::path& file);
 
 // Writes dirty pages of the file back and asks the kernel to forget its pages. Succeeds without promise: ask
-// residency().
+// residency(). io or no_space: bytes of the file could not be written, now or before, and are lost.
 Result<void> evict(const std::filesystem::path& file);
 
 // Drops clean pages, dentries and inodes of the whole machine (/proc/sys/vm/drop_caches). permission_denied

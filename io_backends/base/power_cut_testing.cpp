@@ -22,9 +22,10 @@ std::string_view parent_of(std::string_view name) {
 }
 
 Result<void> loop_disk(std::string_view command, const std::filesystem::path& folder,
-                       std::string_view kind = "") {
+                       std::string_view kind = "", std::string_view room = "") {
   std::vector<std::string> words{PENSTOCK_TESTBED "/loop_disk", std::string(command), folder.string()};
   if (!kind.empty()) words.emplace_back(kind);
+  if (!room.empty()) words.insert(words.end(), {"320M", std::string(room)});
   PENSTOCK_ASSIGN(const int status, run_program(words, {.discard_stdout = true}));
   if (status == 0) return success();
   return make_error(status == 77 ? Errc::unsupported : Errc::io,
@@ -246,17 +247,21 @@ Result<void> shut_down_file_system(const std::filesystem::path& path) {
   return success();
 }
 
-Result<std::unique_ptr<LoopDisk>> LoopDisk::make(std::string_view kind) {
+Result<std::unique_ptr<LoopDisk>> LoopDisk::make(std::string_view kind, std::string_view room) {
   std::string folder = (folder_for_images() / "penstock-disk-XXXXXX").string();
   if (::mkdtemp(folder.data()) == nullptr) return errno_error(errno, "cannot make", folder);
   auto disk = std::unique_ptr<LoopDisk>(new LoopDisk(folder));
-  PENSTOCK_TRY(loop_disk("up", folder, kind));
+  PENSTOCK_TRY(loop_disk("up", folder, kind, room));
   return disk;
 }
 
 LoopDisk::~LoopDisk() {
   static_cast<void>(loop_disk("down", folder_).ok());
   ::rmdir(folder_.c_str());
+}
+
+Result<void> LoopDisk::mend() const {
+  return loop_disk("mend", folder_);
 }
 
 Result<void> LoopDisk::restart() const {

@@ -23,12 +23,15 @@ Result<void> shut_down_file_system(const std::filesystem::path& path);
 class LoopDisk {
  public:
   // `kind`: ext4 or xfs. unsupported where this machine or user cannot: a reason to skip.
-  static Result<std::unique_ptr<LoopDisk>> make(std::string_view kind);
+  // `room` ("100M"): the device stores no more than that, of which xfs takes 65 MiB before there is a file,
+  // and writes of more fail until mend(). Only xfs goes on without them.
+  static Result<std::unique_ptr<LoopDisk>> make(std::string_view kind, std::string_view room = "");
   ~LoopDisk();
   LoopDisk(const LoopDisk&) = delete;
   LoopDisk& operator=(const LoopDisk&) = delete;
 
   std::filesystem::path path() const { return folder_ / "mount"; }
+  Result<void> mend() const;
   Result<void> cut() const { return shut_down_file_system(path()); }
   // Mounted anew, after a cut or without one. Nobody has a file of it open.
   Result<void> restart() const;
