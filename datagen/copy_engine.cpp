@@ -7,6 +7,8 @@
 #include <chrono>
 #include <filesystem>
 #include <memory>
+#include <optional>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -15,6 +17,7 @@
 #include "datagen/parallel.hpp"
 #include "datagen/target_folder.hpp"
 #include "datagen/target_room.hpp"
+#include "datagen/target_sync.hpp"
 #include "io_backends/base/crc32c.hpp"
 #include "io_backends/base/interrupt.hpp"
 #include "io_backends/base/progress.hpp"
@@ -87,6 +90,7 @@ class Copy {
   const Manifest& manifest_;
   const ObjectIndex index_;
   Target target_ = Target::fresh;
+  std::optional<TargetSync> sync_;  // where anything is to survive a power cut
   std::atomic<std::uint64_t> copied_{0};
   std::atomic<std::uint64_t> already_there_{0};
   std::atomic<std::uint64_t> bytes_copied_{0};
@@ -113,12 +117,15 @@ Result<Target> Copy::look_at_target() {
     return manifest.error();
   const auto begun = read_small(*to_.backend, kCopyingName);
   if (begun.ok() && *begun == manifest_.checksum()) return Target::begun;
-  if (begun.ok())
+  // A mark that lost its bytes with the power, as earlier builds could leave it, says nothing of anybody.
+  const bool lost = begun.ok() && begun->find_first_not_of('\0') == std::string::npos;
+  if (begun.ok() && !lost)
     return make_error(Errc::already_exists,
                       fmt::format("a copy of another corpus was begun in '{}': {}", to_.root, remedy));
-  if (begun.error().code != Errc::not_found) return begun.error();
+  if (!begun.ok() && begun.error().code != Errc::not_found) return begun.error();
   if (manifest.error().code == Errc::not_found) {
-    PENSTOCK_ASSIGN(const std::string found, first_foreign_entry(to_, {}));
+    PENSTOCK_ASSIGN(const std::string found,
+                    first_foreign_entry(to_, std::span(&kCopyingName, lost ? 1 : 0)));
     if (found.empty() || how_.replace) return Target::fresh;
     return make_error(Errc::already_exists,
                       fmt::format("'{}' is not empty (there is '{}'), and no copy of this corpus was begun "
@@ -174,6 +181,12 @@ Result<void> Copy::check_room() {
 }
 
 Result<bool> Copy::is_there(Worker& worker, std::uint64_t object, std::string_view name) {
+  // Durable is what the device has, and the page cache tells nothing of that.
+  if (sync_)
+    if (const auto forgotten = sync_->forget(name); !forgotten.ok()) {
+      if (!tells_of_object(forgotten.error())) return forgotten.error();
+      return false;
+    }
   PENSTOCK_ASSIGN(ObjectVerdict verdict,
                   check_object(*to_.backend, manifest_, index_, object, name, worker.buffer));
   if (verdict.state == ObjectState::vanished) return false;
@@ -257,7 +270,9 @@ Result<void> Copy::one_object(Worker& worker, std::uint64_t object) {
 }
 
 Result<void> Copy::finish() {
-  if (target_ != Target::finished)
+  // An earlier copy may have left objects, and a manifest, that nobody asked to survive anything.
+  if (sync_ && already_there_ > 0) PENSTOCK_TRY(sync_->sync());
+  if (target_ != Target::finished || syncs(how_.durability))
     PENSTOCK_TRY(put_object(*to_.backend, kManifestName, manifest_.bytes(), how_.durability));
   if (const auto removed = to_.backend->names().remove(kCopyingName); !removed.ok())
     if (removed.error().code != Errc::not_found)
@@ -306,7 +321,12 @@ Result<CopyOutcome> Copy::run() {
   if (target_ == Target::fresh) {
     const std::string whose = manifest_.checksum();
     PENSTOCK_TRY(
-        put_object(*to_.backend, kCopyingName, std::as_bytes(std::span(whose)), Durability::visible));
+        // Without it, what is there after a power cut is somebody else's.
+        put_object(*to_.backend, kCopyingName, std::as_bytes(std::span(whose)), Durability::file_and_name));
+  }
+  if (syncs(how_.durability)) {
+    PENSTOCK_ASSIGN(sync_, TargetSync::begin(to_));
+    if (target_ != Target::fresh || how_.replace) sync_->begin_to_judge();
   }
 
   std::vector<Worker> workers(how_.threads);

@@ -16,7 +16,8 @@ inline constexpr std::string_view kCopyingName = ".penstock/copying";
 
 struct CopyHow {
   unsigned threads = 1;
-  Durability durability = Durability::visible;  // of every object, and of the manifest behind them
+  // Of every object, also of those that an earlier copy left, and of the manifest behind them.
+  Durability durability = Durability::visible;
   bool replace = false;  // begin also where others keep things, and replace objects of other content
   bool progress = false;
 };

@@ -196,6 +196,26 @@ TEST_F(CopyTest, RefusesItselfAndOtherCorpora) {
   EXPECT_EQ(copy_corpus(from, unreadable, {}).error().code, Errc::already_exists);
 }
 
+TEST_F(CopyTest, AMarkThatLostItsBytesIsNone) {
+  Corpus from = corpus();
+  for (const std::size_t zeros : {0U, 16U}) {
+    const std::string path = target_ + std::to_string(zeros);
+    Tier torn = tier(path);
+    put(*torn.backend, kCopyingName, std::string(zeros, '\0'));
+    Tier with_objects = tier(path + "-with-objects");
+    put(*with_objects.backend, kCopyingName, std::string(zeros, '\0'));
+    put(*with_objects.backend, "c0/2.jpg", "somebody's only copy");
+    const auto outcome = copy_corpus(from, torn, {});
+    ASSERT_TRUE(outcome.ok()) << outcome.error().message();
+    expect_complete(from, torn);
+    const auto refused = copy_corpus(from, with_objects, {});
+    ASSERT_FALSE(refused.ok());
+    EXPECT_NE(refused.error().what.find("say --replace"), std::string::npos) << refused.error().what;
+    ASSERT_TRUE(copy_corpus(from, with_objects, {.replace = true}).ok());
+    expect_complete(from, with_objects);
+  }
+}
+
 TEST_F(CopyTest, TellsADamagedSource) {
   Corpus from = corpus();
   std::string flipped = content(6);
