@@ -5,12 +5,16 @@
 #include <filesystem>
 #include <optional>
 #include <string>
+#include <string_view>
+#include <system_error>
 #include <utility>
 #include <vector>
 
 #include "datagen/command_output.hpp"
 #include "datagen/content.hpp"
+#include "datagen/copy_engine.hpp"
 #include "datagen/corpus.hpp"
+#include "datagen/generate_state.hpp"
 #include "io_backends/base/command.hpp"
 #include "io_backends/base/histogram.hpp"
 #include "io_backends/base/interrupt.hpp"
@@ -214,12 +218,45 @@ void print_table(const Corpus& corpus, const Description& seen, const Output& ou
   print_text("\n" + histogram.text());
 }
 
+// A folder whose own manifest the file would be, though half of its objects are missing: with a manifest it
+// is a corpus, and neither generate nor copy goes on with it.
+Result<void> check_not_begun(const std::string& file) {
+  std::error_code failed;
+  const std::filesystem::path path(file);
+  const auto folder = std::filesystem::canonical(path.has_parent_path() ? path.parent_path() : ".", failed);
+  const auto whole = folder / path.filename();
+  if (failed || !whole.native().ends_with(fmt::format("/{}", kManifestName))) return success();
+  const auto root = whole.parent_path().parent_path();
+  constexpr std::pair<std::string_view, std::string_view> kBegun[] = {
+      {kGenerationStateName, "an unfinished data set: finish it with penstock generate --resume"},
+      {kCopyingName, "the beginning of a copy: finish it with the same penstock copy again"}};
+  for (const auto& [name, what] : kBegun)
+    if (std::filesystem::exists(root / name, failed))
+      return make_error(
+          Errc::invalid_argument,
+          fmt::format("'{}' holds {}, or, to take what lies there for all of it, remove '{}' first",
+                      root.native(), what, (root / name).native()));
+  return success();
+}
+
+// What was made by a recipe is not made out to be somebody else's data. One that is damaged tells nothing.
+Result<void> check_not_generated(const std::string& file) {
+  const auto there = Manifest::open(file);
+  if (!there.ok() || there->facts().recipe == "scan" || !there->check().ok()) return success();
+  return make_error(Errc::invalid_argument,
+                    fmt::format("'{}' is the manifest of a data set of '{}' with seed {}, and --save would "
+                                "replace it by one that knows neither: name another file, or remove it first",
+                                file, there->facts().recipe, there->facts().seed));
+}
+
 // Checksums that were made once are not lost to a scan without them.
 Result<void> check_save(const Options& options) {
   if (!options.given("save")) return success();
   const std::string& file = options.text("save");
   if (!std::filesystem::path(file).has_filename())
     return make_error(Errc::invalid_argument, fmt::format("--save names a file, not the folder '{}'", file));
+  PENSTOCK_TRY(check_not_begun(file));
+  PENSTOCK_TRY(check_not_generated(file));
   const auto there = Manifest::open(file);
   if (options.flag("checksum") || !there.ok() || !there->facts().checksums) return success();
   return make_error(Errc::already_exists,

@@ -90,6 +90,31 @@ class Resume(penstock_cli.CliTest):
             self.assertIn("7 right", self.run_cli("verify", "data").stdout)
             self.assertEqual(self.records("describe", "data")[0]["samples"], 6)
 
+    def test_a_scan_makes_no_corpus_of_half_a_data_set_or_of_a_recipes(self):
+        words = (*WORDS, "--threads", 1)
+        self.run_cli(*words, "--out", f"posix:{self.dir}/half,fail=publish:eio@#4..", expect=1)
+        before = tree(self.dir / "half")
+        scan = ("--scan", "--checksum", "--save")
+        (self.dir / "link").symlink_to("half/.penstock")
+        for file in ("half/.penstock/manifest", "half/../half/.penstock/manifest", self.dir / "link" / "manifest"):
+            refused = self.run_cli("describe", "half", *scan, file, expect=2).stderr
+            self.assertIn("penstock generate --resume", refused)
+            self.assertIn("remove '", refused)
+        self.assertEqual(tree(self.dir / "half"), before)
+        self.run_cli("describe", "half", *scan, "half.manifest")
+        self.run_cli("generate", "climate", "--out", "half", "--resume")
+        before = tree(self.dir / "half")
+        refused = self.run_cli("describe", "half", *scan, "half/.penstock/manifest", expect=2).stderr
+        self.assertIn("'climate' with seed 7", refused)
+        self.assertIn("remove it first", refused)
+        self.assertEqual(tree(self.dir / "half"), before)
+        self.run_cli("copy", "half", "--to", f"posix:{self.dir}/copy,fail=publish:eio@#4..", expect=1)
+        refused = self.run_cli("describe", "copy", *scan, "copy/.penstock/manifest", expect=2).stderr
+        self.assertIn("penstock copy again", refused)
+        (self.dir / "half" / ".penstock" / "manifest").unlink()
+        for _ in range(2):  # where none is lost, it is made, and made again
+            self.run_cli("describe", "half", *scan, "half/.penstock/manifest")
+
     def test_a_state_that_is_damaged_is_told_in_our_words(self):
         (self.dir / "half" / ".penstock").mkdir(parents=True)
         (self.dir / "half" / ".penstock" / "generate.json").write_text('{"x', encoding="utf-8")
