@@ -204,6 +204,12 @@ Result<void> write_generation_state(Backend& backend, const GenerationState& sta
   return writer->publish(Durability::file_and_name);
 }
 
+void JournalSegment::append(const JournalSegment& other) {
+  for (const JournalObject& object : other.objects)
+    objects.push_back({object.whole, samples.size() + object.begin, samples.size() + object.end});
+  samples.insert(samples.end(), other.samples.begin(), other.samples.end());
+}
+
 Result<void> JournalWriter::append(const JournalSegment& segment) {
   if (segment.objects.empty()) return success();
   std::uint64_t number = 0;

@@ -65,6 +65,7 @@ struct JournalSegment {
   std::span<const JournalSample> samples_of(const JournalObject& object) const {
     return std::span(samples).subspan(object.begin, object.end - object.begin);
   }
+  void append(const JournalSegment& other);
   void clear() {
     objects.clear();
     samples.clear();

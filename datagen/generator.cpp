@@ -95,12 +95,28 @@ Result<void> Generator::name_objects() {
 
 Result<JournalRead> Generator::keep_what_is_right() {
   sync_.begin_to_judge();
-  return read_journal(backend_, journal_key(generation_.state), [this](const JournalSegment& segment) {
-    return parallel_for(segment.objects.size(), threads_, 1, [&](unsigned worker, std::uint64_t i) {
-      const JournalObject& object = segment.objects[i];
-      return stopped() ? success() : keep(workers_[worker], object.whole, segment.samples_of(object));
-    });
-  });
+  // A segment names what one worker made in a second or some more: of large objects, one or two, which would
+  // not keep the threads busy.
+  constexpr std::size_t kObjectsAtOnce = 4096;
+  constexpr std::size_t kSamplesAtOnce = std::size_t{1} << 18;
+  JournalSegment gathered;
+  const auto judge = [&]() -> Result<void> {
+    PENSTOCK_TRY(parallel_for(gathered.objects.size(), threads_, 1, [&](unsigned worker, std::uint64_t i) {
+      const JournalObject& object = gathered.objects[i];
+      return stopped() ? success() : keep(workers_[worker], object.whole, gathered.samples_of(object));
+    }));
+    gathered.clear();
+    return success();
+  };
+  const auto gather = [&](const JournalSegment& segment) -> Result<void> {
+    gathered.append(segment);
+    const bool enough =
+        gathered.objects.size() >= kObjectsAtOnce || gathered.samples.size() >= kSamplesAtOnce;
+    return enough ? judge() : success();
+  };
+  PENSTOCK_ASSIGN(const JournalRead read, read_journal(backend_, journal_key(generation_.state), gather));
+  PENSTOCK_TRY(judge());
+  return read;
 }
 
 Result<void> Generator::keep(Worker& worker, PublishedObject whole, std::span<const JournalSample> samples) {
@@ -115,10 +131,11 @@ Result<void> Generator::keep(Worker& worker, PublishedObject whole, std::span<co
     ++worker.made.damaged;
     return success();
   }
+  // Made again by an earlier --resume, it is named twice.
+  if (!done_.set(object - share_.first_object)) return success();
   worker.labels.clear();
   for (const JournalSample& sample : samples) worker.labels.push_back(worker.maker.label(sample.index));
   enter(worker, object, whole, samples);
-  done_.set(object - share_.first_object);
   worker.made.samples_kept += samples.size();
   return success();
 }

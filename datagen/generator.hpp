@@ -45,8 +45,9 @@ class Generator {
   class DoneBits {
    public:
     explicit DoneBits(std::uint64_t count) : words_((count + 63) / 64) {}
-    void set(std::uint64_t i) {
-      words_[i / 64].fetch_or(std::uint64_t{1} << (i % 64), std::memory_order_relaxed);
+    bool set(std::uint64_t i) {  // false: it was set already
+      const std::uint64_t bit = std::uint64_t{1} << (i % 64);
+      return (words_[i / 64].fetch_or(bit, std::memory_order_relaxed) & bit) == 0;
     }
     bool get(std::uint64_t i) const {
       return ((words_[i / 64].load(std::memory_order_relaxed) >> (i % 64)) & 1) != 0;
