@@ -67,6 +67,20 @@ TEST(ByTurns, TheTimeIsThatOfWhatIsMeasuredAndTheCounterComparesBoth) {
   }
 }
 
+TEST(ByTurns, TheProcessorTimeIsThatOfWhatIsMeasured) {
+  const auto report = run(
+      [&](benchmark::State& state) {
+        expect_ok(by_turns(
+            state, {.batch = 2}, [] {},
+            [] {
+              const auto until = std::chrono::steady_clock::now() + 10ms;
+              while (std::chrono::steady_clock::now() < until) benchmark::ClobberMemory();
+            }));
+      },
+      4);
+  EXPECT_LT(report.cpu_accumulated_time, 0.010);
+}
+
 TEST(ByTurns, WithoutABaselineThereIsNoFraction) {
   const auto report = run(
       [&](benchmark::State& state) {
