@@ -118,6 +118,7 @@ std::string cache_words(const Record& record) {
                            100 * record.cache["device_bytes_fraction"].get<double>());
     words += ")";
   }
+  if (text("client_metadata") == "cold") words += "; client metadata cold";
   const std::string server = text("server");
   words += "; server cache: " + (server == "none" ? std::string("none (local disk)") : server);
   return words + "; host cache: " + text("host");

@@ -56,6 +56,17 @@ TEST_F(ReadReport, HowFarRepeatsLieApartStandsBesideTheirRate) {
   EXPECT_NE(table().find("18%"), std::string::npos) << table();
 }
 
+TEST_F(ReadReport, ColdMetadataAreSaid) {
+  const auto heading = [this] {
+    const Record row = record();
+    return read_heading(corpus_, {&row, 1}, Output{});
+  };
+  EXPECT_EQ(heading().find("metadata"), std::string::npos);
+  cell_.repeats.front().cache.client_data = "bypassed";
+  cell_.repeats.front().cache.client_metadata = "cold";
+  EXPECT_NE(heading().find("client data bypassed; client metadata cold"), std::string::npos) << heading();
+}
+
 TEST_F(ReadReport, RatiosAreExplainedWhereTheOtherColumnsCannotGiveThem) {
   const auto note = [this](unsigned threads) {
     const Record first = record();

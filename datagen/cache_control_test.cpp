@@ -9,6 +9,7 @@
 #include <string>
 
 #include "datagen/corpus_samples.hpp"
+#include "datagen/prepare_together.hpp"
 #include "datagen/scripted_backend.hpp"
 #include "io_backends/base/interrupt.hpp"
 
@@ -241,6 +242,21 @@ TEST_F(CacheControlTest, AServerBehindANetworkIsUnknown) {
   EXPECT_EQ(control(CacheWish::cold).prepare().value().state.server, "none");
   tier_.facts.fs_type = "fuse.newcomer";
   EXPECT_EQ(control(CacheWish::cold).prepare().value().state.server, "unknown");
+}
+
+TEST(BlendedCache, MetadataAreColdOnlyWhereAllFoundThemSo) {
+  const auto of_both = [](const char* one, const char* other) {
+    CacheState state;
+    state.client_metadata = one;
+    CacheState more;
+    more.client_metadata = other;
+    blend(state, more);
+    return state.client_metadata;
+  };
+  EXPECT_EQ(of_both("cold", "cold"), "cold");
+  EXPECT_EQ(of_both("cold", "warm"), "warm");
+  EXPECT_EQ(of_both("warm", "cold"), "warm");
+  EXPECT_EQ(of_both("cold", "unknown"), "unknown");
 }
 
 TEST_F(CacheControlTest, StopsWhenInterrupted) {

@@ -70,6 +70,9 @@ PreparedTogether prepare_together(Communicator& ranks, CacheControl& cache, WhoP
 void blend(CacheState& state, const CacheState& other) {
   if (other.client_data != state.client_data)
     state.client_data = other.client_data == "unverified" ? "unverified" : "unknown";
+  if (other.client_metadata != state.client_metadata)
+    state.client_metadata =
+        other.client_metadata == "warm" || state.client_metadata == "warm" ? "warm" : "unknown";
   if (!other.resident_fraction_before) {
     state.resident_fraction_before.reset();
   } else if (state.resident_fraction_before) {
