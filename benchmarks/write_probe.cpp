@@ -119,7 +119,7 @@ Result<void> WriteProbe::write_object(std::uint64_t n, BlockNoise& noise, Clock:
 
 Result<void> WriteProbe::remove() {
   for (std::uint64_t n = 0; n < shape_.writers * shape_.objects; ++n) {
-    const Result<void> removed = backend_.names().remove(name_(n));
+    Result<void> removed = backend_.names().remove(name_(n));
     if (!removed.ok() && removed.error().code != Errc::not_found) return removed;
   }
   return success();
