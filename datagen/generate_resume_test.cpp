@@ -106,6 +106,28 @@ TEST(GenerateResume, ObjectsOfManySegmentsAreReadAtOnce) {
   EXPECT_GE(seen.most, 3);
 }
 
+// What is created, by its name's beginning.
+class CountingBackend final : public BackendWrapper {
+ public:
+  CountingBackend(std::unique_ptr<Backend> inner, std::atomic<int>& segments)
+      : BackendWrapper(std::move(inner)), segments_(segments) {}
+  Result<std::unique_ptr<Writer>> create(std::string_view name, std::uint64_t bytes_hint) override {
+    if (name.starts_with(kJournalFolder)) ++segments_;
+    return inner().create(name, bytes_hint);
+  }
+
+ private:
+  std::atomic<int>& segments_;
+};
+
+TEST(GenerateResume, TheJournalsEndIsOneForAllThreads) {
+  std::atomic<int> segments{0};
+  Tier target = tier("generate-resume-segments", ",latency=10ms");  // for each thread to have its share
+  target.backend = std::make_unique<CountingBackend>(std::move(target.backend), segments);
+  ASSERT_OK(make(target, small(), 8));
+  EXPECT_LE(segments, 2);  // the second by a thread that waited for a second
+}
+
 TEST(GenerateResume, WhatIsNamedTwiceIsKeptOnce) {
   begin("generate-resume-twice", 3);
   Tier target = tier("generate-resume-twice");

@@ -50,8 +50,9 @@ struct Generation {
 };
 
 // `format` "" is the recipe's own. Settings that are not given are the recipe's where the format is its own,
-// and containers that nobody sized hold about 128 MiB. Unknown plug-ins and keys, values out of range and
-// numbers that overflow are invalid_argument. `threads` is RecipeRequest::threads.
+// and containers that nobody sized hold 128 MiB or more, by rounding their number down. Unknown plug-ins and
+// keys, values out of range and numbers that overflow are invalid_argument. `threads` is
+// RecipeRequest::threads.
 Result<Generation> plan_generation(std::string_view recipe, std::string_view format,
                                    std::vector<OptionWord> settings, const HowMany& how_many,
                                    std::uint64_t seed, unsigned threads = 0);

@@ -10,6 +10,11 @@
 #include "io_backends/base/interrupt.hpp"
 
 namespace penstock {
+namespace {
+
+constexpr std::size_t kMostUnflushed = 65536;  // samples
+
+}  // namespace
 
 Generator::Generator(const Generation& generation, Tier& tier, TargetSync sync, unsigned threads, bool resume,
                      Communicator& ranks, Progress& progress)
@@ -161,10 +166,11 @@ Result<void> Generator::make_share() {
   Result<void> made = parallel_for(share_.objects(), threads_, 4, [this](unsigned worker, std::uint64_t i) {
     return stopped() || done_.get(i) ? success() : make(workers_[worker], share_.first_object + i);
   });
-  // Where the target is full, the journal may not fit either: its samples are made again then.
-  for (Worker& worker : workers_) {
-    Result<void> flushed = flush(worker);
-    if (made.ok()) made = std::move(flushed);
+  if (made.ok()) {
+    made = flush_all();
+  } else {
+    // Where the target is full, not all of the journal may fit either: its samples are made again then.
+    for (Worker& worker : workers_) static_cast<void>(flush(worker).ok());
   }
   if (made.ok() && !stopped() && ranks_.root()) made = make_companions();
   if (made.ok() && !stopped()) made = sync_.sync();
@@ -203,11 +209,22 @@ Result<void> Generator::flush_now_and_then(Worker& worker) {
   const Clock::time_point now = Clock::now();
   const auto patience =
       std::clamp<Clock::duration>((now - start_) / 20, std::chrono::seconds(1), std::chrono::seconds(30));
-  constexpr std::size_t kMostUnflushed = 65536;
   if (now - worker.last_flush < patience && worker.unflushed.samples.size() < kMostUnflushed)
     return success();
   worker.last_flush = now;
   return flush(worker);
+}
+
+Result<void> Generator::flush_all() {
+  Worker& first = workers_.front();
+  for (Worker& worker : workers_) {
+    if (&worker == &first) continue;
+    if (first.unflushed.samples.size() + worker.unflushed.samples.size() > kMostUnflushed)
+      PENSTOCK_TRY(flush(first));
+    first.unflushed.append(worker.unflushed);
+    worker.unflushed.clear();
+  }
+  return flush(first);
 }
 
 Result<void> Generator::flush(Worker& worker) {

@@ -93,6 +93,8 @@ class Generator {
   // and never more samples than a journal may hold in memory.
   Result<void> flush_now_and_then(Worker& worker);
   Result<void> flush(Worker& worker);
+  // What all workers have left, in few segments: on a tier with latency each takes its time.
+  Result<void> flush_all();
   Result<void> finish();
 
   const Generation& generation_;

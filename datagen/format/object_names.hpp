@@ -20,7 +20,7 @@ inline constexpr OptionSpec kShardsOption{
     .name = "shards",
     .type = OptionType::integer,
     .value = "N",
-    .help = "so many objects, of equally many samples (else of about 128 MiB)",
+    .help = "so many objects, of equally many samples (else of 128 MiB or somewhat more)",
     .at_least = 1};
 inline constexpr OptionSpec kSamplesPerFileOption{
     .name = "samples_per_file",
