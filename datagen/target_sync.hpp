@@ -27,9 +27,9 @@ class TargetSync {
   // them does not, or may not.
   Result<void> sync() const;
 
-  // An object that an earlier process wrote is on its way to the device no longer: whoever reads it next gets
-  // what the device has. A page whose write-back failed stays in memory as if it had been written, until it
-  // is forgotten. begin_to_judge() comes before the first; an error is the object's (its bytes are lost).
+  // Whoever reads the object next gets what the device has of it, rather than the page cache: there, a page
+  // whose write-back failed stands as if it had been written. An error is the object's: it is not there, or
+  // bytes of it are lost. begin_to_judge() comes before the first.
   void begin_to_judge() const;
   Result<void> forget(std::string_view name) const;
 
