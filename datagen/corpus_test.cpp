@@ -165,6 +165,22 @@ TEST_F(CorpusTest, WhatCannotBeReadIsLeftOutAsLongAsSomethingRemains) {
   EXPECT_NE(corpus->scan->text.find("'a/torn.npy', 'b/torn.npy'"), std::string::npos) << corpus->scan->text;
 }
 
+TEST_F(CorpusTest, ObjectsThatClaimEndlessSamplesAreLeftOut) {
+  put("a/x.jpg", "12345");
+  const std::string text = "{'descr': '|u1', 'fortran_order': False, 'shape': (1099511627776,), }\n";
+  put("a/x-00000-of-00001.npy",
+      std::string("\x93NUMPY\1\0", 8) + static_cast<char>(text.size()) + '\0' + text);
+  fs::resize_file(root_ / "a" / "x-00000-of-00001.npy", (std::uintmax_t{1} << 40) + 10 + text.size());
+  put("a/data_batch_1.bin", "");
+  fs::resize_file(root_ / "a" / "data_batch_1.bin", std::uintmax_t{3073} << 28);
+  const auto corpus = scan({.threads = 2});
+  ASSERT_TRUE(corpus.ok()) << corpus.error().message();
+  EXPECT_EQ(names(corpus->manifest), (std::vector<std::string>{"a/x.jpg"}));
+  EXPECT_EQ(corpus->scan->unreadable, 2U);
+  EXPECT_NE(corpus->scan->text.find("x-00000-of-00001.npy"), std::string::npos) << corpus->scan->text;
+  EXPECT_NE(corpus->scan->text.find("claims 268435456 samples"), std::string::npos) << corpus->scan->text;
+}
+
 TEST_F(CorpusTest, WhatGivesNoBytesForItsChecksumIsLeftOut) {
   for (const char* name : {"a/w.jpg", "a/x.jpg", "b/y.jpg", "b/z.jpg"}) put(name, name);
   const auto whole = scan({.checksum = true, .threads = 1});

@@ -171,15 +171,22 @@ struct ScannedObject {
     entry.bytes = item->bytes;
     folder->full_name(*item, entry.name);
     const std::string_view by_name = codec_of(entry.name);
+    bool too_many = false;
     Result<void> done = format.scan(backend, entry, [&](const Format::Found& found) {
+      too_many = too_many || samples.size() == kMostSamplesAnObject;
+      if (too_many) return;
       agree(codec, found.codec.empty() ? by_name : found.codec);
       statistics = found.statistics && samples.empty();
       samples.push_back({.offset = found.placement.offset,
                          .length = found.placement.length,
                          .label = labels.number(found.label_name)});
     });
+    if (done.ok() && too_many)
+      done = make_error(Errc::unsupported, fmt::format("'{}': more than {} samples in one object: split it",
+                                                       entry.name, kMostSamplesAnObject));
     if (done.ok() || !lies_in_the_object(done.error())) return done;
     unreadable = std::move(done).error();
+    samples = {};
     return success();
   }
 };

@@ -13,6 +13,7 @@
 #include "datagen/format/object_names.hpp"
 #include "datagen/format/object_window.hpp"
 #include "datagen/format/sample_type.hpp"
+#include "datagen/format/scan_arrays.hpp"
 
 namespace penstock {
 
@@ -125,6 +126,7 @@ class Cifar final : public Format {
       return window.error(
           Errc::truncated, records * kRecord,
           fmt::format("the last CIFAR record has {} bytes instead of {}", window.size() % kRecord, kRecord));
+    PENSTOCK_TRY(check_sample_count(window, records));
     for (std::uint64_t i = 0; i < records; ++i) {
       PENSTOCK_ASSIGN(const std::span<const std::byte> label, window.at(i * kRecord, 1));
       found({.label_name = fmt::format("{}", std::to_integer<unsigned>(label[0])),

@@ -64,6 +64,10 @@ class ObjectWriter {
   virtual Result<PublishedObject> publish(Durability durability, const Approval& approve = {}) = 0;
 };
 
+// No object of anybody's data set holds more samples than this: a scan takes no more from one, since its
+// entries take 32 bytes each, and a few bytes of a header can claim any number.
+inline constexpr std::uint64_t kMostSamplesAnObject = std::uint64_t{1} << 26;
+
 // A configured format: immutable, any thread.
 class Format {
  public:
@@ -88,14 +92,17 @@ class Format {
 
   // --scan: whether an object of this name is this format's, and every sample in it. `found` gets label name
   // ("" if none), placement and codec; label from the parent folder's name is the caller's business. What is
-  // damaged is `corrupt` or `truncated`, naming the object and the offset; whatever the bytes are, placements
-  // lie inside the object, and no more memory is taken than a small multiple of its size or a few MiB.
+  // damaged is `corrupt` or `truncated`, naming the object and the offset; an object that claims more than
+  // kMostSamplesAnObject is `unsupported`; whatever the bytes are, placements lie inside the object, and no
+  // more memory is taken than a small multiple of its size or a few MiB. Errc::interrupted when the user
+  // stops us.
   virtual bool claims(std::string_view object_name) const = 0;
   struct Found {
     std::string_view label_name;
     Placement placement;
     std::string_view codec = {};  // "jpeg", "jpeg.tfrecord.gz"; "": as the object's name says
     bool statistics = false;      // is called so: no sample if alone in its object beside others with samples
+    std::uint64_t arrays_left_out = 0;  // of its object, that are no part of any sample; with one of them
   };
   virtual Result<void> scan(Backend& backend, const Entry& object,
                             const std::function<void(const Found&)>& found) const = 0;

@@ -52,6 +52,15 @@ inline std::vector<TestSample> test_samples(std::span<const Field> fields, std::
   return samples;
 }
 
+// A signal and its time axis: two arrays of equally many numbers.
+inline std::vector<Field> two_signals() {
+  const Field signal{
+      .name = "signal", .codec = "raw", .extension = ".bin", .element = Element::f64, .shape = {1000}};
+  Field time = signal;
+  time.name = "time";
+  return {signal, time};
+}
+
 struct Made {
   std::uint64_t bytes = 0;
   std::vector<Placement> placed;

@@ -4,8 +4,11 @@
 
 #include <algorithm>
 #include <utility>
+#include <vector>
 
 #include "datagen/format/byte_order.hpp"
+#include "datagen/format/format.hpp"
+#include "io_backends/base/interrupt.hpp"
 
 namespace penstock {
 namespace {
@@ -17,7 +20,6 @@ class ChunkFinder {
 
   Result<Hdf5Chunks> find() {
     PENSTOCK_TRY(measure());
-    chunks_.offsets.assign(static_cast<std::size_t>(count_), kHdf5Nowhere);
     if (dataset_.address == kHdf5Nowhere) return not_written();
     switch (dataset_.storage) {
       case Hdf5Storage::chunk_tree:
@@ -29,13 +31,12 @@ class ChunkFinder {
       case Hdf5Storage::one_chunk:
       case Hdf5Storage::chunk_row:
       case Hdf5Storage::contiguous:
+        PENSTOCK_TRY(source_.extent(dataset_.address, count_ * chunk_bytes_));
         for (std::uint64_t i = 0; i < count_; ++i)
           PENSTOCK_TRY(place(i, dataset_.address + i * chunk_bytes_));
         break;
     }
-    const auto& offsets = chunks_.offsets;
-    if (std::find(offsets.begin(), offsets.end(), kHdf5Nowhere) != offsets.end()) return not_written();
-    return std::move(chunks_);
+    return in_order();
   }
 
  private:
@@ -63,13 +64,37 @@ class ChunkFinder {
     count_ = (shape[0] - 1) / chunk[0] + 1;
     if (dataset_.storage == Hdf5Storage::one_chunk && count_ != 1)
       return error(Errc::corrupt, "its one chunk is too small");
+    std::uint64_t all_bytes = 0;
+    if (__builtin_mul_overflow(count_, chunk_bytes_, &all_bytes))
+      return error(Errc::corrupt, "chunks of more bytes than there are");
+    if (count_ > kMostSamplesAnObject)
+      return error(Errc::unsupported, fmt::format("it claims {} chunks, and no more than {} are read", count_,
+                                                  kMostSamplesAnObject));
     return success();
   }
 
+  // Memory is taken for what the index says, and not for what the shape claims.
   Result<void> place(std::uint64_t chunk, std::uint64_t address) {
     if (address == kHdf5Nowhere) return success();
-    PENSTOCK_ASSIGN(chunks_.offsets[chunk], source_.extent(address, chunk_bytes_));
+    PENSTOCK_ASSIGN(const std::uint64_t offset, source_.extent(address, chunk_bytes_));
+    if (placed_.size() == count_)
+      return error(Errc::corrupt, fmt::format("its index has more chunks than its {}", count_));
+    ordered_ = ordered_ && chunk == placed_.size();
+    placed_.emplace_back(chunk, offset);
     return success();
+  }
+
+  Result<Hdf5Chunks> in_order() {
+    if (placed_.size() < count_) return not_written();
+    if (!ordered_) std::sort(placed_.begin(), placed_.end());
+    chunks_.offsets.reserve(placed_.size());
+    for (const auto& [chunk, offset] : placed_) {
+      if (chunk != chunks_.offsets.size())
+        return error(Errc::corrupt,
+                     fmt::format("its index has a chunk twice, and lacks one ({})", chunks_.offsets.size()));
+      chunks_.offsets.push_back(offset);
+    }
+    return std::move(chunks_);
   }
 
   // A version 1 B-tree. Levels fall on the way down, so that no path is endless.
@@ -77,6 +102,7 @@ class ChunkFinder {
     constexpr unsigned kAnyLevel = 256;
     std::vector<std::pair<std::uint64_t, unsigned>> waiting{{dataset_.address, kAnyLevel}};
     while (!waiting.empty()) {
+      PENSTOCK_TRY(check_interrupt());
       const auto [address, above] = waiting.back();
       waiting.pop_back();
       PENSTOCK_ASSIGN(const auto head, source_.look(address, 24));
@@ -139,6 +165,8 @@ class ChunkFinder {
   const std::string& name_;
   std::uint64_t chunk_bytes_ = 0;
   std::uint64_t count_ = 0;
+  std::vector<std::pair<std::uint64_t, std::uint64_t>> placed_;  // number and offset, as the index has them
+  bool ordered_ = true;
   Hdf5Chunks chunks_;
 };
 

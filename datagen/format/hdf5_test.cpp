@@ -23,6 +23,7 @@ const Field kData{.name = "climate/data",
                   .one_chunk = true};
 const Field kStats{
     .name = "climate/stats", .codec = "raw", .extension = ".bin", .element = Element::f64, .shape = {2}};
+const Field kPair{.name = "pair", .codec = "raw", .extension = ".bin", .element = Element::i32, .shape = {2}};
 const Field kWeight{
     .name = "weight", .codec = "raw", .extension = ".bin", .element = Element::i32, .shape = {}};
 const Field kJpeg{.name = "image", .codec = "jpeg", .extension = ".jpg", .varies = true};
@@ -49,7 +50,7 @@ TEST(Hdf5Checksum, KnownAnswers) {
 
 TEST_F(Hdf5, SamplesComeOutWhereTheyWent) {
   for (const std::vector<Field>& fields : {std::vector<Field>{kData, kStats, kWeight, kTrack},
-                                           std::vector<Field>{kJpeg}, std::vector<Field>{kWeight}}) {
+                                           std::vector<Field>{kJpeg}, std::vector<Field>{kPair}}) {
     for (const bool one : {true, false}) {
       const auto format = one ? format_of("hdf5", kOne) : format_of("hdf5");
       const auto samples = test_samples(fields, one ? 1 : 7);
@@ -66,6 +67,17 @@ TEST_F(Hdf5, SamplesComeOutWhereTheyWent) {
       }
     }
   }
+}
+
+TEST_F(Hdf5, NumbersInALineAreOneSample) {
+  const std::vector<Field> fields = two_signals();
+  auto samples = test_samples(fields, 1);
+  samples[0].label = kNoLabel;
+  ASSERT_OK(make_object(backend_, *format_of("hdf5", kOne), "a.h5", fields, samples));
+  const auto scanned = scan_object(backend_, *format_of("hdf5"), "a.h5");
+  ASSERT_OK(scanned);
+  ASSERT_EQ(scanned->size(), 1U);
+  EXPECT_EQ((*scanned)[0].placement.length, 8000U);
 }
 
 TEST_F(Hdf5, TheSameBytesWhereNothingCanBeWrittenOver) {
@@ -226,6 +238,31 @@ std::vector<std::byte> old_file(std::uint64_t link = kObject, std::uint64_t more
   file.u16(0x10).u16(16).u32(0).u64(more).u64(more == kMore ? 32 : 24);
   file.u16(0x08).u16(24).u32(0).u8(3).u8(1).u64(kBytes).u64(3).zeros(6);  // at 400: where they lie
   return file.zeros(kBytes - file.size()).text("abc").take();
+}
+
+// One of chunks of a byte each, as many as its header claims, in an object of as many bytes and more.
+Result<std::vector<ScannedSample>> scan_chunks(std::uint64_t chunks, std::uint64_t index) {
+  auto bytes = old_file();
+  const auto set = [&bytes](std::size_t at, std::uint64_t value) {
+    for (std::size_t i = 0; i < 8; ++i) bytes[at + i] = static_cast<std::byte>(value >> (8 * i));
+  };
+  const std::uint64_t end = chunks + bytes.size();
+  set(40, end);
+  set(kObject + 16 + 8 + 8, chunks);  // the side
+  const auto layout = HeaderBytes{}.u8(3).u8(2).u8(2).u64(index).u32(1).u32(1).zeros(5).take();
+  std::copy(layout.begin(), layout.end(), bytes.begin() + kMore + 8);
+  const ScratchFolder scratch;
+  const Tier disk = open_tier("posix:" + scratch.path().string()).value();
+  put(*disk.backend, "a.h5", bytes);
+  std::filesystem::resize_file(scratch.path() / "a.h5", end);
+  return scan_object(*disk.backend, *format_of("hdf5"), "a.h5");
+}
+
+TEST_F(Hdf5, ClaimedChunksTakeNoMemory) {
+  EXPECT_ERRC(Errc::unsupported, scan_chunks(std::uint64_t{1} << 40, UINT64_MAX),
+              "claims 1099511627776 chunks");
+  EXPECT_ERRC(Errc::unsupported, scan_chunks(kMostSamplesAnObject, UINT64_MAX), "never written");
+  EXPECT_ERRC(Errc::corrupt, scan_chunks(kMostSamplesAnObject, kObject), "no node of a tree");
 }
 
 TEST_F(Hdf5, OldFilesAreRead) {

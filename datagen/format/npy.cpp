@@ -94,13 +94,16 @@ class Npy final : public ShardedFormat {
         return window.error(Errc::unsupported, 0, "its rows do not lie together (Fortran's order)");
       samples = array.shape[0];
     }
+    PENSTOCK_TRY(check_sample_count(window, samples));
     const std::uint64_t bytes = array.data_bytes / samples;
     std::string_view codec = "raw";
     if (array.item_bytes == 1 && array.shape.size() == 1 && samples == 1) {
       PENSTOCK_ASSIGN(codec, codec_at(window, {array.header_bytes, bytes}));
     }
-    for (std::uint64_t i = 0; i < samples; ++i)
+    for (std::uint64_t i = 0; i < samples; ++i) {
+      PENSTOCK_TRY(check_interrupt_at(i));
       found({.label_name = {}, .placement = {array.header_bytes + i * bytes, bytes}, .codec = codec});
+    }
     return success();
   }
 };

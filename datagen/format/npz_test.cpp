@@ -8,6 +8,7 @@
 #include "datagen/format/npy_header.hpp"
 #include "datagen/format/zip_archive.hpp"
 #include "io_backends/base/crc32.hpp"
+#include "io_backends/base/interrupt.hpp"
 
 namespace penstock {
 namespace {
@@ -98,6 +99,31 @@ TEST_F(Npy, DamageIsAnError) {
   expect_hardened(fixture, bytes, made.placed[0].offset, bytes.size());
   bytes.push_back(std::byte{});
   EXPECT_ERRC(Errc::corrupt, fixture.scan(bytes), "NumPy array of");
+}
+
+TEST_F(Npy, TheUserStopsAScanOfManyRows) {
+  const std::vector<Field> fields{{.name = "x", .codec = "raw", .extension = ".bin", .shape = {1}}};
+  const std::string name = "all-00000-of-00001.npy";
+  ASSERT_OK(make_object(backend_, *format_of("npy"), name, fields, test_samples(fields, 200000)));
+  std::uint64_t samples = 0;
+  const auto stopped = format_of("npy")->scan(backend_, backend_.names().stat(name).value(),
+                                              [&](const Format::Found& /*found*/) {
+                                                if (++samples == 1) simulate_interrupt(2);
+                                              });
+  simulate_interrupt(0);
+  EXPECT_ERRC(Errc::interrupted, stopped, "");
+  EXPECT_LT(samples, 100000U);
+}
+
+TEST_F(Npz, NumbersInALineAreOneSample) {
+  const std::vector<Field> fields = two_signals();
+  auto samples = test_samples(fields, 1);
+  samples[0].label = kNoLabel;
+  ASSERT_OK(make_object(backend_, *format_of("npz", kOne), "a.npz", fields, samples));
+  const auto scanned = scan_object(backend_, *format_of("npz"), "a.npz");
+  ASSERT_OK(scanned);
+  ASSERT_EQ(scanned->size(), 1U);
+  EXPECT_EQ((*scanned)[0].placement.length, 8000U);
 }
 
 TEST_F(Npz, EveryFieldIsAnArray) {

@@ -173,9 +173,12 @@ namespace {
 // else whatever else has as many entries. Labels that are pictures have as many rows, and so has all else.
 bool has_rows(std::span<const StoredArray> arrays, std::size_t payload) {
   const StoredArray& array = arrays[payload];
+  // Numbers in a line are one sample, a signal perhaps: what has as many entries is its time axis, or says
+  // something of each step.
+  if (array.shape.size() < 2) return false;
   // Rows of no bytes could be any number.
-  if (array.shape.empty() || array.shape[0] > array.bytes) return false;
-  if (arrays.size() == 1) return array.shape.size() > 1;
+  if (array.shape[0] > array.bytes) return false;
+  if (arrays.size() == 1) return true;
   bool one_label = false;
   bool partner = false;
   bool label_rows = false;

@@ -100,9 +100,9 @@ struct SampleChoice {
 };
 
 // The payload is the largest array that does not hold labels or offsets. With NAME_offsets beside it, its
-// samples are the ranges between them. Its rows are samples where there are as many labels, or, without a
-// single label, where another array has one dimension of as many entries, or where labels are pictures and
-// all arrays have as many rows, or where there is no other array and it has several dimensions. Else it is
+// samples are the ranges between them. Where it has several dimensions, its rows are samples where there are
+// as many labels, or, without a single label, where another array has one dimension of as many entries, or
+// where labels are pictures and all arrays have as many rows, or where there is no other array. Else it is
 // one sample. None where there is no array.
 std::optional<SampleChoice> choose_samples(std::span<const StoredArray> arrays);
 

@@ -48,6 +48,9 @@ TEST(ChooseSamples, AsTheArraysBesideThePayloadSay) {
   EXPECT_EQ(chosen({stored("x", {5, 2, 3}), stored("stats", {5}), labels("label", {1})}),
             "1 whole of x by label");
   EXPECT_EQ(chosen({stored("x", {5, 2, 3}), labels("y", {})}), "1 whole of x by y");
+  // Numbers in a line are one signal, whatever is as long.
+  EXPECT_EQ(chosen({stored("signal", {160000}, 8), stored("time", {160000}, 8)}), "1 whole of signal");
+  EXPECT_EQ(chosen({stored("signal", {160000}, 8), labels("labels", {160000})}), "1 whole of signal");
   // The climate files: labels are pictures, and statistics have as many rows as there are channels.
   EXPECT_EQ(chosen({stored("climate/data", {16, 768, 1152}), labels("climate/labels", {768, 1152}),
                     stored("climate/stats", {16, 4})}),

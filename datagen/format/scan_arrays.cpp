@@ -80,11 +80,20 @@ Result<std::string_view> codec_at(ByteWindow& window, const Placement& placement
   return std::string_view(number_at(bytes, 0, 3) == 0xffd8ff ? "jpeg" : "raw");
 }
 
+Result<void> check_sample_count(const ByteWindow& window, std::uint64_t samples) {
+  if (samples <= kMostSamplesAnObject) return success();
+  return window.error(
+      Errc::unsupported, 0,
+      fmt::format("it claims {} samples, and no more than {} of one object are taken: split it", samples,
+                  kMostSamplesAnObject));
+}
+
 Result<void> scan_arrays(ObjectWindow& window, std::span<const StoredArray> arrays,
                          const std::function<Result<ArrayExtent>(std::size_t array)>& locate,
                          const std::function<void(const Format::Found&)>& found) {
   const std::optional<SampleChoice> choice = choose_samples(arrays);
   if (!choice) return window.error(Errc::unsupported, 0, "holds no array of numbers");
+  PENSTOCK_TRY(check_sample_count(window, choice->samples));
   const StoredArray& payload = arrays[choice->payload];
   PENSTOCK_ASSIGN(const ArrayExtent extent, locate(choice->payload));
   PENSTOCK_TRY(check_extent(window, payload, extent, choice->how));
@@ -103,6 +112,7 @@ Result<void> scan_arrays(ObjectWindow& window, std::span<const StoredArray> arra
   std::string_view codec = "raw";
   std::string label;
   for (std::uint64_t i = 0; i < choice->samples; ++i) {
+    PENSTOCK_TRY(check_interrupt_at(i));
     Placement placement{extent.offset, payload.bytes};
     if (choice->how == How::rows) placement = row_at(extent, i, payload.bytes / choice->samples);
     if (choice->how == How::ranges) {

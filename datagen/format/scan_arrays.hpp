@@ -9,6 +9,7 @@
 #include "datagen/format/format.hpp"
 #include "datagen/format/object_window.hpp"
 #include "datagen/format/sample_arrays.hpp"
+#include "io_backends/base/interrupt.hpp"
 #include "io_backends/base/result.hpp"
 
 namespace penstock {
@@ -27,9 +28,17 @@ struct ArrayExtent {
 // "jpeg", "png" or "raw", by how a sample of plain bytes begins.
 Result<std::string_view> codec_at(ByteWindow& window, const Placement& placement);
 
+// `unsupported` for more samples than kMostSamplesAnObject: looked at before memory is taken for them.
+Result<void> check_sample_count(const ByteWindow& window, std::uint64_t samples);
+
+// For loops over samples that read nothing: Errc::interrupted when the user stops us.
+inline Result<void> check_interrupt_at(std::uint64_t sample) {
+  return sample % 65536 == 0 ? check_interrupt() : success();
+}
+
 // Calls `found` with every sample (choose_samples), with its label in decimal where there is one. `locate` is
 // asked for the arrays that matter. `corrupt` where offsets do not ascend, `unsupported` where there is no
-// array or samples do not lie together.
+// array, samples do not lie together or are too many (check_sample_count).
 Result<void> scan_arrays(ObjectWindow& window, std::span<const StoredArray> arrays,
                          const std::function<Result<ArrayExtent>(std::size_t array)>& locate,
                          const std::function<void(const Format::Found&)>& found);
