@@ -20,6 +20,7 @@ struct ScanReport {
   std::uint64_t hidden = 0;          // objects and folders whose name starts with a dot
   std::uint64_t linked_folders = 0;  // links to folders, which are not entered
   std::uint64_t dangling = 0;        // links to objects that are not there
+  std::uint64_t arrays = 0;          // of objects with samples, that are no part of any sample
   std::uint64_t unreadable = 0;      // objects that could not be read, or are not what their names say, and
   std::string lacks;                 // what they were: "1 that cannot be read ('a.tar'; ...)"
   std::string text;

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "datagen/folder_walk.hpp"
+#include "datagen/format/format_testing.hpp"
 #include "io_backends/base/crc32c.hpp"
 #include "io_backends/base/interrupt.hpp"
 
@@ -179,6 +180,104 @@ TEST_F(CorpusTest, ObjectsThatClaimEndlessSamplesAreLeftOut) {
   EXPECT_EQ(corpus->scan->unreadable, 2U);
   EXPECT_NE(corpus->scan->text.find("x-00000-of-00001.npy"), std::string::npos) << corpus->scan->text;
   EXPECT_NE(corpus->scan->text.find("claims 268435456 samples"), std::string::npos) << corpus->scan->text;
+}
+
+// An .npz of samples with these labels.
+void put_labelled(const fs::path& root, const std::string& name, const std::vector<std::uint32_t>& labels) {
+  fs::create_directories((root / name).parent_path());
+  const Tier disk = open_tier("posix:" + root.string()).value();
+  const std::vector<Field> fields{{.name = "x", .codec = "raw", .extension = ".bin", .shape = {2}}};
+  const auto writer = format_of("npz")
+                          ->create(*disk.backend, {.name = name, .samples = labels.size(), .fields = fields})
+                          .value();
+  const std::vector<std::byte> bytes(2);
+  const std::span<const std::byte> piece(bytes);
+  const FieldBytes field{.pieces = {&piece, 1}, .bytes = 2};
+  for (const std::uint32_t label : labels)
+    ASSERT_OK(writer->add({.key = "k", .label = label, .label_name = {}, .fields = {&field, 1}}));
+  ASSERT_OK(writer->publish(Durability::visible));
+}
+
+TEST_F(CorpusTest, LabelsThatAreNumbersKeepThem) {
+  put_labelled(root_, "d/train/a.npz", {9, 0, 3});
+  put_labelled(root_, "d/validation/a.npz", {3, 8, 10});
+  const auto numbers = scan();
+  ASSERT_TRUE(numbers.ok()) << numbers.error().message();
+  std::vector<std::uint32_t> labels;
+  for (std::uint64_t i = 0; i < 6; ++i) labels.push_back(numbers->manifest.sample(i).label);
+  EXPECT_EQ(labels, (std::vector<std::uint32_t>{9, 0, 3, 3, 8, 10}));
+  EXPECT_EQ(numbers->manifest.facts().label_names,
+            (std::vector<std::string>{"0", "1", "2", "3", "4", "5", "6", "7", "8", "9", "10"}));
+  // Numbers far apart are names, and so are all where one is none.
+  put_labelled(root_, "d/validation/a.npz", {3, 70000, 10});
+  EXPECT_EQ(scan()->manifest.facts().label_names, (std::vector<std::string>{"0", "10", "3", "70000", "9"}));
+  put_labelled(root_, "d/validation/a.npz", {3});
+  put("d/cat/a.jpg", "1");
+  const auto mixed = scan();
+  ASSERT_TRUE(mixed.ok()) << mixed.error().message();
+  EXPECT_EQ(mixed->manifest.facts().label_names, (std::vector<std::string>{"0", "3", "9", "cat"}));
+  EXPECT_EQ(mixed->manifest.sample(0).label, 3U);
+  EXPECT_EQ(mixed->manifest.sample(1).label, 2U);
+}
+
+TEST_F(CorpusTest, MoreLabelsThanAManifestHoldsAreLeftOut) {
+  constexpr std::uint64_t kMany = 17000;  // of 1,000 bytes each
+  fs::create_directories(root_ / "a");
+  const Tier disk = open_tier("posix:" + root_.string()).value();
+  const std::vector<Field> fields{{.name = "x", .codec = "raw", .extension = ".bin", .shape = {2}}};
+  const auto writer =
+      format_of("tfrecord")
+          ->create(*disk.backend, {.name = "a/many.tfrecord", .samples = kMany, .fields = fields});
+  ASSERT_OK(writer);
+  const std::vector<std::byte> bytes(2);
+  const std::span<const std::byte> piece(bytes);
+  const FieldBytes field{.pieces = {&piece, 1}, .bytes = 2};
+  for (std::uint64_t i = 0; i < kMany; ++i) {
+    const std::string label = std::to_string(i) + std::string(1000, 'l');
+    ASSERT_OK((*writer)->add({.key = "k", .label = 1, .label_name = label, .fields = {&field, 1}}));
+  }
+  ASSERT_OK((*writer)->publish(Durability::visible));
+  put_labelled(root_, "a/few.npz", {1, 2, 3});
+  const auto corpus = scan();
+  ASSERT_TRUE(corpus.ok()) << corpus.error().message();
+  EXPECT_EQ(corpus->manifest.samples(), kMany + 3);
+  EXPECT_TRUE(corpus->manifest.facts().label_names.empty());
+  EXPECT_EQ(corpus->manifest.sample(0).label, kNoLabel);
+  EXPECT_EQ(corpus->manifest.sample(100).label, kNoLabel);
+  EXPECT_NE(corpus->scan->text.find("labels"), std::string::npos) << corpus->scan->text;
+  EXPECT_EQ(corpus->scan->unreadable, 0U);
+}
+
+TEST_F(CorpusTest, NamesThatAreTooLongAreLeftOut) {
+  std::string folder = "f";
+  while (folder.size() < 900) folder += "/" + std::string(99, 'f');
+  put("a/x.jpg", "12345");
+  put(folder + "/" + std::string(180, 'y') + ".jpg", "1");
+  put(folder + "/" + std::string(180, 'y') + ".txt", "1");  // is not wanted anyhow
+  put(folder + "/" + std::string(180, 'z') + "/x.jpg", "1");
+  for (const bool checksum : {false, true}) {
+    const auto corpus = scan({.checksum = checksum});
+    ASSERT_TRUE(corpus.ok()) << corpus.error().message();
+    EXPECT_EQ(names(corpus->manifest), (std::vector<std::string>{"a/x.jpg"}));
+    EXPECT_EQ(corpus->scan->unreadable, 2U);
+    EXPECT_NE(corpus->scan->text.find("1024 bytes"), std::string::npos) << corpus->scan->text;
+  }
+  fs::remove(root_ / "a" / "x.jpg");
+  EXPECT_ERRC(Errc::unsupported, scan(), "1024 bytes");
+}
+
+TEST_F(CorpusTest, ArraysThatAreNoSamplesAreSaid) {
+  const Tier disk = open_tier("posix:" + root_.string()).value();
+  const std::vector<Field> fields = two_signals();
+  auto samples = test_samples(fields, 1);
+  samples[0].label = kNoLabel;
+  ASSERT_OK(
+      make_object(*disk.backend, *format_of("npz", {{"samples_per_file", "1"}}), "a.npz", fields, samples));
+  const auto corpus = scan();
+  ASSERT_TRUE(corpus.ok()) << corpus.error().message();
+  EXPECT_EQ(corpus->scan->arrays, 1U);
+  EXPECT_NE(corpus->scan->text.find("1 array that"), std::string::npos) << corpus->scan->text;
+  EXPECT_NE(corpus->scan->text.find("'a.npz'"), std::string::npos) << corpus->scan->text;
 }
 
 TEST_F(CorpusTest, WhatGivesNoBytesForItsChecksumIsLeftOut) {

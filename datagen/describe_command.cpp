@@ -145,6 +145,7 @@ Json to_json(const Corpus& corpus, const Description& seen, const std::optional<
                    {"hidden", corpus.scan->hidden},
                    {"linked_folders", corpus.scan->linked_folders},
                    {"dangling", corpus.scan->dangling},
+                   {"arrays", corpus.scan->arrays},
                    {"unreadable", corpus.scan->unreadable}};
   if (content) out["content"] = content_json(*content);
   return out;

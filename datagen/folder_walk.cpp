@@ -97,9 +97,12 @@ Result<void> list_one(Namespace& names, const std::string& folder,
     if (name.starts_with('.')) {
       ++walk.hidden;
     } else if (entry.folder) {
-      (entry.link ? walk.links : deeper).push_back(entry.name);
+      const bool proper = entry.link || check_object_name(entry.name).ok();
+      (entry.link ? walk.links : proper ? deeper : walk.misnamed).push_back(entry.name);
     } else if (const std::uint16_t kind = classify(entry); kind == kNotWanted) {
       leave_out(walk, extension_of(name));
+    } else if (!check_object_name(entry.name).ok()) {
+      walk.misnamed.push_back(entry.name);
     } else if (entry.dangling) {
       walk.dangling.push_back(entry.name);
     } else {
@@ -155,6 +158,7 @@ Result<FolderWalk> walk_folders(Namespace& names, unsigned threads,
     std::move(parts[i].folders.begin(), parts[i].folders.end(), std::back_inserter(all.folders));
     std::move(parts[i].links.begin(), parts[i].links.end(), std::back_inserter(all.links));
     std::move(parts[i].dangling.begin(), parts[i].dangling.end(), std::back_inserter(all.dangling));
+    std::move(parts[i].misnamed.begin(), parts[i].misnamed.end(), std::back_inserter(all.misnamed));
     for (const auto& [extension, count] : parts[i].left_out) all.left_out[extension] += count;
     all.hidden += parts[i].hidden;
   }
@@ -162,6 +166,7 @@ Result<FolderWalk> walk_folders(Namespace& names, unsigned threads,
             [](const auto& a, const auto& b) { return a.path < b.path; });
   std::sort(all.links.begin(), all.links.end());
   std::sort(all.dangling.begin(), all.dangling.end());
+  std::sort(all.misnamed.begin(), all.misnamed.end());
   return all;
 }
 

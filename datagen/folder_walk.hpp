@@ -42,6 +42,8 @@ struct FolderWalk {
   std::uint64_t hidden = 0;           // objects and folders whose name starts with a dot: never looked at
   std::vector<std::string> links;     // links to folders: not entered, for they may lead in circles
   std::vector<std::string> dangling;  // wanted links that lead to nothing
+  std::vector<std::string>
+      misnamed;  // wanted objects, and folders, of names that no back end takes: too long
   std::uint64_t objects() const;
 };
 

@@ -8,7 +8,6 @@
 #include <memory>
 #include <mutex>
 #include <optional>
-#include <set>
 #include <unordered_map>
 #include <utility>
 
@@ -62,7 +61,10 @@ class LeftOut {
  public:
   void add(std::string_view name, Error error) {
     ++count_;
-    if (names_.size() < kNamed) names_.push_back(fmt::format("'{}'", name));
+    constexpr std::size_t kMostShown = 120;
+    if (names_.size() < kNamed)
+      names_.push_back(name.size() > kMostShown ? fmt::format("'{}...'", name.substr(0, kMostShown))
+                                                : fmt::format("'{}'", name));
     if (!first_) first_ = std::move(error);
   }
   std::uint64_t count() const { return count_; }
@@ -123,25 +125,93 @@ Error no_samples(const Tier& tier, const OpenCorpus& how, const ScanReport& repo
                   tier.root, types, report.text));
 }
 
-// Numbers names as they come.
+// A label's value, where its name is a decimal number as one is written.
+std::optional<std::uint64_t> decimal(std::string_view name) {
+  constexpr std::size_t kMostDigits = 9;
+  if (name.empty() || name.size() > kMostDigits || (name.front() == '0' && name.size() > 1))
+    return std::nullopt;
+  std::uint64_t value = 0;
+  for (const char c : name) {
+    if (c < '0' || c > '9') return std::nullopt;
+    value = 10 * value + static_cast<std::uint64_t>(c - '0');
+  }
+  return value;
+}
+
+// Numbers names as they come, while they are not so many that no manifest could hold them.
 class Labels {
  public:
+  // Of all names together; each takes a few bytes more.
+  static constexpr std::size_t kMostBytes = std::size_t{16} << 20;
+
   std::uint32_t number(std::string_view name) {
-    if (name.empty()) return kNoLabel;
+    if (name.empty() || too_many_) return kNoLabel;
     const auto [row, added] = numbers_.emplace(name, static_cast<std::uint32_t>(names_.size()));
-    if (added) names_.emplace_back(name);
+    if (!added) return row->second;
+    constexpr std::size_t kBesideAName = 4;
+    bytes_ += name.size() + kBesideAName;
+    if (bytes_ > kMostBytes) {
+      give_up();
+      return kNoLabel;
+    }
+    names_.emplace_back(name);
     return row->second;
+  }
+  bool too_many() const { return too_many_; }
+  void give_up() {
+    clear();
+    too_many_ = true;
   }
   const std::vector<std::string>& names() const { return names_; }
   void clear() {
     numbers_.clear();
     names_.clear();
+    bytes_ = 0;
+    too_many_ = false;
   }
 
  private:
   std::unordered_map<std::string, std::uint32_t> numbers_;
   std::vector<std::string> names_;
+  std::size_t bytes_ = 0;
+  bool too_many_ = false;
 };
+
+// The numbers that labels have in the end, and their names by these.
+struct FinalLabels {
+  std::vector<std::uint32_t> numbers;  // by the number they had as they came; kNoLabel: nobody's
+  std::vector<std::string> names;
+};
+
+// Labels that are all decimal numbers are these numbers: nobody's 0 to 9 become anything else. Others are
+// numbered in byte order of their names. Those that no sample has are left out.
+FinalLabels final_labels(const std::vector<std::string>& names, const std::vector<bool>& used) {
+  FinalLabels out{.numbers = std::vector<std::uint32_t>(names.size(), kNoLabel), .names = {}};
+  std::vector<std::uint32_t> sorted;
+  bool decimals = true;
+  std::uint64_t most = 0;
+  for (std::uint32_t i = 0; i < names.size(); ++i) {
+    if (i >= used.size() || !used[i]) continue;
+    sorted.push_back(i);
+    const auto value = decimal(names[i]);
+    decimals = decimals && value;
+    most = std::max(most, value.value_or(0));
+  }
+  // The numbers between them get names as well: no more than there are of them, or a few.
+  constexpr std::uint64_t kFew = 65536;
+  if (decimals && !sorted.empty() && most < std::max<std::uint64_t>(kFew, 2 * sorted.size())) {
+    for (const std::uint32_t i : sorted) out.numbers[i] = static_cast<std::uint32_t>(*decimal(names[i]));
+    for (std::uint64_t value = 0; value <= most; ++value) out.names.push_back(fmt::format("{}", value));
+    return out;
+  }
+  std::sort(sorted.begin(), sorted.end(),
+            [&](std::uint32_t a, std::uint32_t b) { return names[a] < names[b]; });
+  for (const std::uint32_t i : sorted) {
+    out.numbers[i] = static_cast<std::uint32_t>(out.names.size());
+    out.names.push_back(names[i]);
+  }
+  return out;
+}
 
 // Whether an error will be there tomorrow as well. A device or a network that fails now must not make a data
 // set smaller: then the scan fails.
@@ -157,7 +227,8 @@ struct ScannedObject {
   std::vector<SampleEntry> samples;  // labels by the object's own numbers
   Labels labels;
   std::string codec;
-  bool statistics = false;  // of all that lies in it
+  bool statistics = false;   // of all that lies in it
+  std::uint64_t arrays = 0;  // that are no part of any sample
   std::optional<Error> unreadable;
 
   // Fails where that tells nothing of the object.
@@ -166,6 +237,7 @@ struct ScannedObject {
     labels.clear();
     codec.clear();
     statistics = false;
+    arrays = 0;
     unreadable.reset();
     Entry entry;
     entry.bytes = item->bytes;
@@ -177,6 +249,7 @@ struct ScannedObject {
       if (too_many) return;
       agree(codec, found.codec.empty() ? by_name : found.codec);
       statistics = found.statistics && samples.empty();
+      arrays += found.arrays_left_out;
       samples.push_back({.offset = found.placement.offset,
                          .length = found.placement.length,
                          .label = labels.number(found.label_name)});
@@ -194,22 +267,18 @@ struct ScannedObject {
 // Objects are scanned by threads, a batch at a time, and entered in the order of their names.
 class SampleLister {
  public:
-  SampleLister(Tier& tier, const std::vector<NamedFormat>& formats, unsigned threads, LeftOut& left_out)
+  SampleLister(Tier& tier, const std::vector<NamedFormat>& formats, unsigned threads, LeftOut& left_out,
+               ScanReport& report)
       : backend_(*tier.backend),
         formats_(formats),
         threads_(threads),
         left_out_(left_out),
+        report_(report),
         batch_(std::size_t{2} * threads) {
     builder_.facts().recipe = "scan";
   }
 
   Result<Manifest> list(FolderWalk& walk) && {
-    // Folders' names come first, in byte order; names from inside objects as they come.
-    std::set<std::string_view> sorted;
-    for (const FolderListing& folder : walk.folders)
-      if (!folder.path.empty()) sorted.insert(parent_name(folder.path));
-    for (const std::string_view name : sorted) labels_.number(name);
-
     for (const FolderListing& folder : walk.folders) {
       for (const FolderListing::Item& item : folder.items) {
         batch_[filled_].folder = &folder;
@@ -221,11 +290,16 @@ class SampleLister {
     walk = {};
     // Where all objects are called so, they are the samples.
     if (builder_.samples() == 0 && !statistics_.empty()) {
-      for (const SampleEntry& sample : statistics_) builder_.add_sample(sample);
+      for (const SampleEntry& sample : statistics_) add_sample(sample);
       builder_.facts().codec = statistics_codec_;
     }
     if (builder_.objects() == 0 && left_out_.first()) return *left_out_.first();
-    builder_.facts().label_names = labels_.names();
+    give_labels();
+    if (report_.arrays > 0)
+      add_part(report_, fmt::format("{} no part of any sample (first: in '{}')",
+                                    report_.arrays == 1 ? "1 array that is"
+                                                        : fmt::format("{} arrays that are", report_.arrays),
+                                    first_with_arrays_));
     PENSTOCK_ASSIGN(auto bytes, builder_.finish());
     return Manifest::from_bytes(std::move(bytes));
   }
@@ -259,23 +333,53 @@ class SampleLister {
     if (!scanned.codec.empty())
       agree(scanned.statistics ? statistics_codec_ : builder_.facts().codec, scanned.codec);
     const std::uint32_t object = builder_.add_object(name, scanned.item->bytes);
-    const std::uint32_t of_folder = labels_.number(parent_name(scanned.folder->path));
+    if (scanned.arrays > 0 && report_.arrays == 0) first_with_arrays_ = name;
+    report_.arrays += scanned.arrays;
+    if (scanned.labels.too_many()) labels_.give_up();
     numbers_.clear();
     for (const std::string& label : scanned.labels.names()) numbers_.push_back(labels_.number(label));
+    const std::string_view folder = parent_name(scanned.folder->path);
+    std::optional<std::uint32_t> of_folder;
     for (SampleEntry sample : scanned.samples) {
       sample.object = object;
-      sample.label = sample.label == kNoLabel ? of_folder : numbers_[sample.label];
+      if (sample.label != kNoLabel && sample.label < numbers_.size()) {
+        sample.label = numbers_[sample.label];
+      } else {
+        if (!of_folder) of_folder = labels_.number(folder);
+        sample.label = *of_folder;
+      }
       if (scanned.statistics)
         statistics_.push_back(sample);
       else
-        builder_.add_sample(sample);
+        add_sample(sample);
     }
+  }
+
+  void add_sample(const SampleEntry& sample) {
+    builder_.add_sample(sample);
+    if (sample.label == kNoLabel) return;
+    if (sample.label >= used_.size()) used_.resize(sample.label + std::size_t{1});
+    used_[sample.label] = true;
+  }
+
+  // Now that all are known.
+  void give_labels() {
+    if (labels_.too_many()) {
+      builder_.relabel({});
+      add_part(report_, fmt::format("the labels, of which there are more than {} MiB of different ones",
+                                    Labels::kMostBytes >> 20U));
+      return;
+    }
+    FinalLabels last = final_labels(labels_.names(), used_);
+    builder_.relabel(last.numbers);
+    builder_.facts().label_names = std::move(last.names);
   }
 
   Backend& backend_;
   const std::vector<NamedFormat>& formats_;
   const unsigned threads_;
   LeftOut& left_out_;
+  ScanReport& report_;
   ManifestBuilder builder_{{}};
   Labels labels_;
   std::vector<SampleEntry> statistics_;
@@ -284,6 +388,8 @@ class SampleLister {
   std::size_t filled_ = 0;
   std::string name_;
   std::vector<std::uint32_t> numbers_;  // of the object's labels, among all
+  std::vector<bool> used_;              // by label
+  std::string first_with_arrays_;
 };
 
 // The same manifest without some of its objects and their samples.
@@ -370,9 +476,12 @@ Result<Scanned> scan_tier(Tier& tier, const OpenCorpus& how) {
   };
   PENSTOCK_ASSIGN(FolderWalk walk, walk_folders(tier.backend->names(), threads, classify));
   ScanReport report = report_of(walk);
-  if (walk.folders.empty()) return no_samples(tier, how, report);
   LeftOut left_out;
-  PENSTOCK_ASSIGN(Manifest manifest, SampleLister(tier, formats, threads, left_out).list(walk));
+  for (const std::string& name : walk.misnamed)
+    left_out.add(name, make_error(Errc::unsupported, check_object_name(name).error().what));
+  if (walk.folders.empty() && left_out.first()) return *left_out.first();
+  if (walk.folders.empty()) return no_samples(tier, how, report);
+  PENSTOCK_ASSIGN(Manifest manifest, SampleLister(tier, formats, threads, left_out, report).list(walk));
   if (how.checksum) {
     PENSTOCK_ASSIGN(manifest, with_checksums(tier, manifest, threads, how.progress, left_out));
   }

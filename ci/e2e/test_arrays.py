@@ -163,6 +163,33 @@ print("{}")"""
         self.assertIn("'data.npy' is compressed", self.run_cli("describe", "packed", "--scan", expect=77).stderr)
         self.assertIn("do not lie together", self.run_cli("describe", "fortran", "--scan", expect=77).stderr)
 
+    def test_an_array_a_sample(self):
+        """Archives of pictures without any table: each is read, whole, in the order that people count in."""
+        code = """
+images = [numpy.full((8, 9), i, "u1") for i in range(100)]
+numpy.savez("npz/a.npz", *images)
+numpy.savez("pair/a.npz", signal=numpy.zeros(160000), time=numpy.zeros(160000))
+print("{}")"""
+        for folder in ("npz", "pair", "hdf5"):
+            (self.dir / folder).mkdir()
+        self.python("numpy", code)
+        corpus = self.records("describe", "npz", "--scan", "--checksum", "--save", "npz.manifest")[0]
+        self.assertEqual((corpus["samples"], corpus["bytes"], corpus["scan"]["arrays"]), (100, 100 * 8 * 9, 0))
+        self.assertIn("1 right", self.run_cli("verify", "npz", "--manifest", "npz.manifest").stdout)
+        read = self.records("read", "npz", "--scan", "--threads", 1, "--repeat", 1, "--min-time", "0s", "--no-ceiling",
+                            "--no-baseline")[0]
+        self.assertEqual(read["metrics"]["payload_bytes"]["samples"], [100 * 8 * 9])
+        pair = self.run_cli("describe", "pair", "--scan")
+        self.assertIn("1 array that", pair.stderr)
+        self.assertIn("1 raw in 1 objects", pair.stdout)
+        self.python("h5py, numpy", """
+with h5py.File("hdf5/a.h5", "w") as f:
+    for i in range(12):
+        f[f"image_{i}"] = numpy.full((8, 9), i, "u1")
+print("{}")""")
+        corpus = self.records("describe", "hdf5", "--scan")[0]
+        self.assertEqual((corpus["samples"], corpus["bytes"]), (12, 12 * 8 * 9))
+
     def test_hdf5_that_others_made(self):
         code = """
 rows = numpy.arange(6 * 2 * 3, dtype="<f4").reshape(6, 2, 3)

@@ -39,7 +39,7 @@ class Describe(CorpusTest):
         self.assertEqual(corpus["size_bytes"]["min"], 2000)
         self.assertEqual(corpus["size_bytes"]["max"], len(content(FILES - 1)))
         self.assertEqual(sum(bar["samples"] for bar in corpus["histogram"]), FILES)
-        self.assertEqual(corpus["scan"], {"left_out": 1, "hidden": 1, "linked_folders": 1, "dangling": 0,
+        self.assertEqual(corpus["scan"], {"left_out": 1, "hidden": 1, "linked_folders": 1, "dangling": 0, "arrays": 0,
                                           "unreadable": 0})
         self.assertFalse((root / ".penstock").exists(), "a scan writes nothing")
         table = self.run_cli("describe", root, "--scan")

@@ -98,7 +98,11 @@ Result<void> Hdf5Reader::add_dataset(const Found& found, Hdf5Object object) {
   for (const std::uint64_t side : shape)
     if (bytes != 0 && __builtin_mul_overflow(bytes, side, &bytes))
       return source_.corrupt(found.address, fmt::format("'{}' has more bytes than there are", found.path));
-  arrays_.push_back({.name = found.path, .shape = shape, .bytes = bytes, .integers = !object.is_float});
+  arrays_.push_back({.name = found.path,
+                     .shape = shape,
+                     .bytes = bytes,
+                     .integers = !object.is_float,
+                     .item_bytes = object.item_bytes});
   objects_.push_back(std::move(object));
   headers_.push_back(found.address);
   return success();

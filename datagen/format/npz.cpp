@@ -155,7 +155,8 @@ class Npz final : public ShardedFormat {
       arrays.push_back({.name = member.name.substr(0, member.name.size() - kSuffix.size()),
                         .shape = array.shape,
                         .bytes = array.data_bytes,
-                        .integers = array.integers()});
+                        .integers = array.integers(),
+                        .item_bytes = std::max<std::uint64_t>(1, array.item_bytes)});
       extents.push_back({.offset = member.offset + array.header_bytes,
                          .item_bytes = std::max<std::uint64_t>(1, array.item_bytes),
                          .is_signed = array.kind == 'i',

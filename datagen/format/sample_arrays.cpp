@@ -204,6 +204,96 @@ std::optional<std::size_t> offsets_of(std::span<const StoredArray> arrays, const
   return std::nullopt;
 }
 
+bool is_digit(char c) {
+  return c >= '0' && c <= '9';
+}
+
+// The digits at the front of `text`.
+std::string_view number_in_front(std::string_view text) {
+  std::size_t length = 0;
+  while (length < text.size() && is_digit(text[length])) ++length;
+  return text.substr(0, length);
+}
+
+// "arr_12" -> "arr_0": the same for names that differ in nothing but numbers.
+std::string without_numbers(std::string_view name) {
+  std::string out;
+  while (!name.empty()) {
+    const std::size_t digits = number_in_front(name).size();
+    out += digits > 0 ? '0' : name.front();
+    name.remove_prefix(std::max<std::size_t>(digits, 1));
+  }
+  return out;
+}
+
+// Numbers by value, everything else by byte.
+bool natural_less(std::string_view a, std::string_view b) {
+  const std::string_view whole_a = a;
+  const std::string_view whole_b = b;
+  while (!a.empty() && !b.empty()) {
+    std::string_view one = number_in_front(a);
+    std::string_view other = number_in_front(b);
+    if (one.empty() || other.empty()) {
+      if (a.front() != b.front()) return a.front() < b.front();
+      a.remove_prefix(1);
+      b.remove_prefix(1);
+      continue;
+    }
+    a.remove_prefix(one.size());
+    b.remove_prefix(other.size());
+    one.remove_prefix(std::min(one.find_first_not_of('0'), one.size()));
+    other.remove_prefix(std::min(other.find_first_not_of('0'), other.size()));
+    if (one.size() != other.size()) return one.size() < other.size();
+    if (one != other) return one < other;
+  }
+  return a.empty() == b.empty() ? whole_a < whole_b : a.empty();
+}
+
+// The arrays that are samples as the payload is, in natural order; none where it stands alone, or where
+// labels or offsets say that the object is made up otherwise.
+std::vector<std::size_t> samples_like(std::span<const StoredArray> arrays, std::size_t payload) {
+  const StoredArray& first = arrays[payload];
+  const std::string series = without_numbers(first.name);
+  std::vector<std::size_t> numbered;
+  std::vector<std::size_t> alike;
+  for (std::size_t i = 0; i < arrays.size(); ++i) {
+    const StoredArray& array = arrays[i];
+    if (names_labels(array.name) || holds_offsets(arrays, array)) return {};
+    if (last_part(array.name) == kStatistics || array.integers != first.integers ||
+        array.item_bytes != first.item_bytes)
+      continue;
+    const bool in_series = array.shape.size() == first.shape.size() && without_numbers(array.name) == series;
+    if (in_series) numbered.push_back(i);
+    if (in_series || array.shape == first.shape) alike.push_back(i);
+  }
+  // Two that have names of their own are two fields of one sample: a signal and its time.
+  constexpr std::size_t kFewest = 3;
+  std::vector<std::size_t> samples = alike.size() >= kFewest ? std::move(alike) : std::move(numbered);
+  if (samples.size() < 2) return {};
+  std::sort(samples.begin(), samples.end(),
+            [&](std::size_t a, std::size_t b) { return natural_less(arrays[a].name, arrays[b].name); });
+  return samples;
+}
+
+std::uint64_t count_left_out(std::span<const StoredArray> arrays, const SampleChoice& choice) {
+  using How = SampleChoice::How;
+  const auto nobodys = [&](const StoredArray& array) {
+    return last_part(array.name) != kStatistics && !names_labels(array.name) && !holds_offsets(arrays, array);
+  };
+  const bool labelled = std::any_of(arrays.begin(), arrays.end(),
+                                    [](const StoredArray& array) { return names_labels(array.name); });
+  if (choice.how == How::whole && labelled) return 0;
+  std::uint64_t count = 0;
+  for (std::size_t i = 0; i < arrays.size(); ++i) {
+    const StoredArray& array = arrays[i];
+    if (i == choice.payload || !nobodys(array)) continue;
+    const bool field = (choice.how == How::rows || choice.how == How::ranges) && !array.shape.empty() &&
+                       (array.shape[0] == choice.samples || offsets_of(arrays, array));
+    if (!field) ++count;
+  }
+  return choice.how == How::each ? count + 1 - choice.each.size() : count;
+}
+
 }  // namespace
 
 std::optional<SampleChoice> choose_samples(std::span<const StoredArray> arrays) {
@@ -219,11 +309,15 @@ std::optional<SampleChoice> choose_samples(std::span<const StoredArray> arrays) 
   } else if (has_rows(arrays, *payload)) {
     choice.how = SampleChoice::How::rows;
     choice.samples = arrays[*payload].shape[0];
+  } else if (choice.each = samples_like(arrays, *payload); !choice.each.empty()) {
+    choice.how = SampleChoice::How::each;
+    choice.samples = choice.each.size();
   }
   for (std::size_t i = 0; i < arrays.size(); ++i)
     if (i != *payload && arrays[i].integers && names_labels(arrays[i].name) &&
         elements(arrays[i]) == choice.samples)
       choice.labels = i;
+  choice.left_out = count_left_out(arrays, choice);
   return choice;
 }
 

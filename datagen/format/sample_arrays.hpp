@@ -87,23 +87,31 @@ struct StoredArray {
   std::vector<std::uint64_t> shape;
   std::uint64_t bytes = 0;
   bool integers = false;
+  std::uint64_t item_bytes = 1;
 };
 
 // How an object's arrays are samples.
 struct SampleChoice {
-  enum class How : std::uint8_t { whole, rows, ranges };
+  enum class How : std::uint8_t { whole, rows, ranges, each };
   How how = How::whole;
   std::size_t payload = 0;  // index of the array
   std::uint64_t samples = 1;
   std::optional<std::size_t> offsets{};  // of ranges
   std::optional<std::size_t> labels{};   // an integer a sample
+  std::vector<std::size_t> each{};       // sample n is the whole of array each[n]
+  // Arrays that are neither samples nor anything that belongs to one: labels, statistics, another field with
+  // as many rows or beside a single label.
+  std::uint64_t left_out = 0;
 };
 
 // The payload is the largest array that does not hold labels or offsets. With NAME_offsets beside it, its
 // samples are the ranges between them. Where it has several dimensions, its rows are samples where there are
 // as many labels, or, without a single label, where another array has one dimension of as many entries, or
-// where labels are pictures and all arrays have as many rows, or where there is no other array. Else it is
-// one sample. None where there is no array.
+// where labels are pictures and all arrays have as many rows, or where there is no other array. Else, in an
+// object without labels and offsets, it and those like it are a sample each, in natural order of their names
+// (arr_2 before arr_10): arrays of its type and shape, from three on, and arrays of its type and number of
+// dimensions whose names differ from its own in nothing but numbers, from two on. Else it is one sample. None
+// where there is no array.
 std::optional<SampleChoice> choose_samples(std::span<const StoredArray> arrays);
 
 }  // namespace penstock

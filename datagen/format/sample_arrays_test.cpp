@@ -15,7 +15,11 @@ using How = SampleChoice::How;
 
 StoredArray stored(std::string name, std::vector<std::uint64_t> shape, std::uint64_t item = 4,
                    bool integers = false) {
-  StoredArray array{.name = std::move(name), .shape = std::move(shape), .bytes = item, .integers = integers};
+  StoredArray array{.name = std::move(name),
+                    .shape = std::move(shape),
+                    .bytes = item,
+                    .integers = integers,
+                    .item_bytes = item};
   for (const std::uint64_t side : array.shape) array.bytes *= side;
   return array;
 }
@@ -68,6 +72,37 @@ TEST(ChooseSamples, AsTheArraysBesideThePayloadSay) {
   EXPECT_EQ(chosen({labels("labels", {3}), labels("y", {4})}), "1 whole of y");
   // Rows of nothing, or more of them than bytes.
   EXPECT_EQ(chosen({stored("x", {UINT64_MAX, 0}), stored("y", {UINT64_MAX}, 0)}), "1 whole of x");
+}
+
+std::string each(const std::vector<StoredArray>& arrays) {
+  const auto choice = choose_samples(arrays);
+  std::string names;
+  for (const std::size_t i : choice->each) names += arrays[i].name + " ";
+  return names + "but " + std::to_string(choice->left_out);
+}
+
+TEST(ChooseSamples, ArraysAlikeAreASampleEach) {
+  EXPECT_EQ(each({stored("arr_0", {9, 8}), stored("arr_10", {9, 8}), stored("arr_2", {9, 8})}),
+            "arr_0 arr_2 arr_10 but 0");
+  // Other sizes of the same type too, where the names are a series.
+  EXPECT_EQ(
+      each({stored("a/img007", {70}, 1, true), stored("a/img7", {90}, 1, true),
+            stored("b/img8", {80}, 1, true), stored("a/img10", {12}, 1, true), stored("a/img11", {12})}),
+      "a/img007 a/img7 a/img10 but 2");
+  EXPECT_EQ(each({stored("cat", {9, 8}), stored("ape", {9, 8}), stored("dog", {9, 8}), stored("mean", {5}, 8),
+                  stored("stats", {9, 8})}),
+            "ape cat dog but 1");
+  // Two fields of one sample.
+  EXPECT_EQ(each({stored("signal", {9}, 8), stored("time", {9}, 8)}), "but 1");
+  EXPECT_EQ(each({stored("x0", {9, 8}), stored("x1", {9, 8}, 8)}), "but 1");
+  // Labels and offsets say what samples are, and what lies beside a single label belongs to its sample.
+  EXPECT_EQ(each({stored("x0", {9, 8}), stored("x1", {9, 8}), labels("label", {1})}), "but 0");
+  EXPECT_EQ(each({stored("x0", {9, 8}), stored("x1", {9, 8}), labels("label", {9})}), "but 0");
+  EXPECT_EQ(
+      each({stored("x0", {9}), labels("x0_offsets", {3}), stored("x1", {9}), labels("x1_offsets", {3})}),
+      "but 0");
+  EXPECT_EQ(each({stored("x", {9, 8}), labels("label", {9}), stored("w", {9}), stored("names", {4})}),
+            "but 1");
 }
 
 const std::array kFields{

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <string>
+#include <utility>
 
 #include "datagen/format/byte_order.hpp"
 
@@ -88,12 +89,39 @@ Result<void> check_sample_count(const ByteWindow& window, std::uint64_t samples)
                   kMostSamplesAnObject));
 }
 
+namespace {
+
+// Samples that are an array each.
+Result<void> scan_each(ObjectWindow& window, std::span<const StoredArray> arrays, const SampleChoice& choice,
+                       const std::function<Result<ArrayExtent>(std::size_t array)>& locate,
+                       const std::function<void(const Format::Found&)>& found) {
+  std::uint64_t left_out = choice.left_out;
+  for (const std::size_t i : choice.each) {
+    const StoredArray& array = arrays[i];
+    PENSTOCK_ASSIGN(const ArrayExtent extent, locate(i));
+    PENSTOCK_TRY(check_extent(window, array, extent, How::whole));
+    const Placement placement{extent.offset, array.bytes};
+    std::string_view codec = "raw";
+    if (extent.item_bytes == 1 && array.shape.size() == 1) {
+      PENSTOCK_ASSIGN(codec, codec_at(window, placement));
+    }
+    found({.label_name = {},
+           .placement = placement,
+           .codec = codec,
+           .arrays_left_out = std::exchange(left_out, 0)});
+  }
+  return success();
+}
+
+}  // namespace
+
 Result<void> scan_arrays(ObjectWindow& window, std::span<const StoredArray> arrays,
                          const std::function<Result<ArrayExtent>(std::size_t array)>& locate,
                          const std::function<void(const Format::Found&)>& found) {
   const std::optional<SampleChoice> choice = choose_samples(arrays);
   if (!choice) return window.error(Errc::unsupported, 0, "holds no array of numbers");
   PENSTOCK_TRY(check_sample_count(window, choice->samples));
+  if (choice->how == How::each) return scan_each(window, arrays, *choice, locate, found);
   const StoredArray& payload = arrays[choice->payload];
   PENSTOCK_ASSIGN(const ArrayExtent extent, locate(choice->payload));
   PENSTOCK_TRY(check_extent(window, payload, extent, choice->how));
@@ -125,7 +153,10 @@ Result<void> scan_arrays(ObjectWindow& window, std::span<const StoredArray> arra
       PENSTOCK_ASSIGN(codec, codec_at(window, placement));
     }
     if (choice->labels) label = labels.decimal(i);
-    found({.label_name = label, .placement = placement, .codec = codec});
+    found({.label_name = label,
+           .placement = placement,
+           .codec = codec,
+           .arrays_left_out = i == 0 ? choice->left_out : 0});
   }
   return success();
 }

@@ -115,6 +115,10 @@ class ManifestBuilder {
   // fills any one of them, and sets size and checksum of any object that was added.
   void resize_samples(std::uint64_t count);
   void set_sample(std::uint64_t index, const SampleEntry& entry);
+
+  // For makers that know their labels' numbers last: every sample of label n gets numbers[n], or none where
+  // there are not so many.
+  void relabel(std::span<const std::uint32_t> numbers);
   void set_object_bytes(std::uint32_t object, std::uint64_t bytes);
   void set_object_crc32c(std::uint32_t object, std::uint32_t crc32c);  // nothing unless object_checksums
 

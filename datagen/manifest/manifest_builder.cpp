@@ -180,6 +180,13 @@ void ManifestBuilder::set_sample(std::uint64_t index, const SampleEntry& entry) 
   state_->entries.at(index) = entry;
 }
 
+void ManifestBuilder::relabel(std::span<const std::uint32_t> numbers) {
+  for (std::uint64_t i = 0; i < state_->entries.size(); ++i) {
+    std::uint32_t& label = state_->entries.at(i).label;
+    label = label < numbers.size() ? numbers[label] : kNoLabel;
+  }
+}
+
 void ManifestBuilder::set_object_bytes(std::uint32_t object, std::uint64_t bytes) {
   state_->object_bytes.at(object) = bytes;
 }
