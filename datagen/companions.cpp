@@ -1,14 +1,25 @@
 #include "datagen/companions.hpp"
 
 #include <span>
+#include <string>
+#include <string_view>
 #include <vector>
 
 #include "datagen/manifest/manifest.hpp"
 
 namespace penstock {
 
+// As the format names an object, without what samples are spread over: folders, and numbers of shards.
 std::string companion_name(const Format& format, const Companion& companion) {
-  return format.object_name(0, 1, companion.name, companion.name, companion.fields.front().extension);
+  constexpr std::string_view kOnlyShard = "-00000-of-00001";
+  std::string name =
+      format.object_name(0, 1, companion.name, companion.name, companion.fields.front().extension);
+  const std::size_t folder = companion.name.rfind('/') + 1;
+  const std::string_view last = std::string_view(companion.name).substr(folder);
+  name.erase(0, name.rfind('/') + 1);
+  if (name.starts_with(last) && name.compare(last.size(), kOnlyShard.size(), kOnlyShard) == 0)
+    name.erase(last.size(), kOnlyShard.size());
+  return companion.name.substr(0, folder) + name;
 }
 
 Result<PublishedObject> write_companion(const Format& format, Backend& backend, const Companion& companion,

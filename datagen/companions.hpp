@@ -11,6 +11,8 @@
 
 namespace penstock {
 
+// "stats.h5", however many samples an object has and whatever folders they lie in: a program finds it by its
+// name.
 std::string companion_name(const Format& format, const Companion& companion);
 
 // Writes it, in place of one that is there.

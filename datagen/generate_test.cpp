@@ -95,6 +95,24 @@ TEST(Generate, CompanionsLieBesideTheSamplesAndHoldNone) {
   EXPECT_GT(failed, 20U);
 }
 
+TEST(Generate, CompanionsAreCalledTheSameHoweverSamplesLie) {
+  const std::vector<std::vector<OptionWord>> ways{{{"samples_per_file", "2"}},
+                                                  {{"shards", "2"}},
+                                                  {{"samples_per_file", "1"}, {"dirs", "hash:64"}},
+                                                  {{"samples_per_file", "1"}, {"dirs", "flat"}}};
+  for (const std::vector<OptionWord>& way : ways)
+    for (const auto& [format, name] : {std::pair{"hdf5", "stats.h5"}, std::pair{"npz", "stats.npz"},
+                                       std::pair{"tfrecord", "stats.tfrecord"}}) {
+      std::vector<OptionWord> settings{{"shape", "2,8,8"}};
+      settings.insert(settings.end(), way.begin(), way.end());
+      const auto weather = plan_generation("climate", format, settings, {.samples = 3}, 7);
+      ASSERT_TRUE(weather.ok()) << weather.error().what;
+      Tier target = tier(std::string("generate-names-") + format + way.back().key + way.back().value);
+      ASSERT_TRUE(penstock::make(target, *weather).ok());
+      EXPECT_TRUE(tree_of(target).contains(name)) << format << " " << way.back().key;
+    }
+}
+
 // Every operation in turn fails, and all that follow it: what a full, dead or vanished target looks like at
 // every point. Then --resume finds it healthy.
 TEST(Generate, FailingAnywhereLeavesSomethingToResume) {

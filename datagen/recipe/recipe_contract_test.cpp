@@ -167,8 +167,10 @@ TEST(RecipeContract, BytesAreThoseOfTheFingerprint) {
     add(plan.key);
     add(std::to_string(plan.label));
   }
-  for (const Companion& companion : shared_recipe().companions())
+  for (const Companion& companion : shared_recipe().companions()) {
+    add(companion.name);
     for (const std::vector<std::byte>& bytes : companion.bytes) add(bytes);
+  }
   // What makes other objects of the same samples: the shape of an array, what its own format is told.
   for (const Field& field : shared_recipe().fields())
     if (field.ones != 0) add(std::to_string(field.ones));
