@@ -15,15 +15,35 @@ PhotoRecipe::PhotoRecipe(const PhotoSet& set)
       image_{.name = "image", .codec = set.codec, .extension = set.extension, .varies = true},
       stream_(set.seed, set.recipe) {}
 
+namespace {
+
+// A picture that is painted and encoded whole has a size below which no quantizer brings it.
+Result<void> check_full_sizes(const PhotoSizes& sizes) {
+  constexpr double kLeast = 2500;
+  constexpr double kOneInAHundred = 0.01;
+  if (sizes.median * portable_exp(sizes.sigma * inverse_normal(kOneInAHundred)) >= kLeast) return success();
+  return make_error(
+      Errc::invalid_argument,
+      fmt::format(
+          "encode=full with median={:.0f} and sigma={}: more than one picture in a hundred would have "
+          "less than {:.0f} bytes, and would come out larger: raise the median, lower sigma, or leave "
+          "encode=full out",
+          sizes.median, sizes.sigma, kLeast));
+}
+
+}  // namespace
+
 Result<PhotoSet> photo_set(std::string_view recipe, std::uint64_t full_samples, const RecipeRequest& request,
                            const Options& options) {
   PENSTOCK_ASSIGN(const PhotoSizes sizes, photo_sizes(options));
+  const bool composed = options.text("encode") == "composed";
+  PENSTOCK_TRY(composed ? success() : check_full_sizes(sizes));
   return PhotoSet{.recipe = recipe,
                   .samples = request.samples == 0 ? full_samples : request.samples,
                   .seed = request.seed,
                   .threads = request.threads,
                   .sizes = sizes,
-                  .composed = options.text("encode") == "composed"};
+                  .composed = composed};
 }
 
 void PhotoRecipe::plan(std::uint64_t index, SamplePlan& out) const {
