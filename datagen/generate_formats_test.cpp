@@ -227,8 +227,8 @@ TEST(ScanOfFormats, WhatIsCalledSoAloneHoldsTheSamples) {
 TEST(ScanOfFormats, WhatIsCalledSoAmongOthersIsASample) {
   Tier place = weather_as("tfrecord");
   const Tree tree = tree_of(place);
-  const std::string& stats = tree.at("stats-00000-of-00001.tfrecord");
-  put(*place.backend, "stats-00000-of-00001.tfrecord", stats + stats);
+  const std::string& stats = tree.at("stats.tfrecord");
+  put(*place.backend, "stats.tfrecord", stats + stats);
   const auto scanned = scan_tier(place, {.threads = 1});
   ASSERT_TRUE(scanned.ok()) << scanned.error().message();
   EXPECT_EQ(scanned->manifest.samples(), 7U);
