@@ -2,6 +2,9 @@
 // them, and what happens where it does not.
 #include <fcntl.h>
 #include <linux/aio_abi.h>
+#include <sched.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -13,6 +16,7 @@
 
 #include "io_backends/base/buffer.hpp"
 #include "io_backends/base/denied_calls_testing.hpp"
+#include "io_backends/base/fd.hpp"
 #include "io_backends/base/testing.hpp"
 #include "io_backends/base/tier.hpp"
 
@@ -132,6 +136,108 @@ TEST_P(AsyncFiles, ReadsRangesOfManyReadersAgainAndAgain) {
                              expected.begin() + static_cast<std::ptrdiff_t>(37 * i + round)));
     }
   }
+}
+
+// The kernel takes at most 2 GiB less a page in one request.
+TEST_P(AsyncFiles, ReadsMoreThanOneRequestBrings) {
+  if (sizeof(std::size_t) < 8) GTEST_SKIP() << "memory has no room for such objects";
+  constexpr std::size_t kMost = (std::size_t{1} << 31U) - 4'096;
+  constexpr std::size_t kBytes = kMost + 3 * 4'096;
+  const std::filesystem::path file = scratch_.path() / "large";
+  std::ofstream(file) << "";
+  if (::truncate(file.c_str(), static_cast<off_t>(kBytes)) != 0)
+    GTEST_SKIP() << "this file system has no files of so many bytes";
+  const Fd written(::open(file.c_str(), O_WRONLY | O_CLOEXEC));
+  const Bytes tail = pattern(4 * 4'096);
+  ASSERT_EQ(::pwrite(written.get(), tail.data(), tail.size(), static_cast<off_t>(kBytes - tail.size())),
+            static_cast<ssize_t>(tail.size()));
+  // Nearly all of the room is the same few pages again and again, so that it costs no memory.
+  constexpr std::size_t kPiece = std::size_t{8} << 20U;
+  void* const place = ::mmap(nullptr, kBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  ASSERT_NE(place, MAP_FAILED);
+  const std::span<std::byte> room(static_cast<std::byte*>(place), kBytes);
+  const Fd pages(::memfd_create("room", MFD_CLOEXEC));
+  ASSERT_EQ(::ftruncate(pages.get(), kPiece), 0);
+  for (std::size_t at = 0; at + kPiece < kMost - kPiece; at += kPiece)
+    ASSERT_NE(::mmap(&room[at], kPiece, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, pages.get(), 0),
+              MAP_FAILED);
+  const auto end_of_room = room.last(tail.size());
+  auto queue = backend_->queue(2);
+  ASSERT_OK(queue);
+  const auto reader = backend_->open("large");
+  ASSERT_OK(reader);
+  for (const Operation& operation :
+       {Operation{ReadObject{"large", kBytes, room}, 1}, Operation{ReadAt{reader->get(), 0, room}, 1}}) {
+    std::fill(end_of_room.begin(), end_of_room.end(), std::byte{0});
+    const auto done = read_all(**queue, {&operation, 1});
+    ASSERT_OK(done.at(1));
+    EXPECT_EQ(*done.at(1), kBytes);
+    EXPECT_TRUE(std::equal(tail.begin(), tail.end(), end_of_room.begin()));
+  }
+  ::munmap(place, kBytes);
+}
+
+// A thread of the kernel that takes submissions runs from now on only where this one waits, as it may on a
+// busy machine. False where there is none that lets itself be told so.
+bool hold_back_kernel_threads() {
+  cpu_set_t here;
+  CPU_ZERO(&here);
+  CPU_SET(static_cast<std::size_t>(::sched_getcpu()), &here);
+  if (::sched_setaffinity(0, sizeof here, &here) != 0) return false;
+  bool held = false;
+  for (const auto& entry : std::filesystem::directory_iterator("/proc/self/task")) {
+    std::string name;
+    std::getline(std::ifstream(entry.path() / "comm"), name);
+    if (!name.starts_with("iou-sqp")) continue;
+    const int thread = std::stoi(entry.path().filename());
+    const sched_param idle{};
+    held = ::sched_setaffinity(thread, sizeof here, &here) == 0 &&
+           ::sched_setscheduler(thread, SCHED_IDLE, &idle) == 0;
+  }
+  return held;
+}
+
+// A ring keeps files that are often read in a table. With a small one, files take each other's place in it
+// while reads of them are on their way.
+TEST_P(AsyncFiles, FilesThatTakeEachOthersPlaceInTheTableAreToldApart) {
+  constexpr std::size_t kPlaces = 4;
+  constexpr std::size_t kReaders = 6 * kPlaces;
+  constexpr std::size_t kDepth = 16;
+  constexpr std::size_t kBytes = 512;
+  EXPECT_TRUE(in_child_process([&] {
+    rlimit before{};
+    ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &before), 0);
+    // The table is as large as what the limit leaves beside the depth, and a descriptor's place in it is what
+    // is left of it by division.
+    const rlimit low{kDepth + kPlaces, before.rlim_max};
+    ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &low), 0);
+    auto queue = backend_->queue(kDepth);
+    ASSERT_OK(queue);
+    ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &before), 0);
+    std::vector<std::unique_ptr<Reader>> readers;
+    std::vector<Bytes> contents;
+    for (unsigned i = 0; i < kReaders; ++i) {
+      contents.push_back(pattern(kBytes, i + 1));
+      ASSERT_OK(put(std::to_string(i), contents.back()));
+      readers.push_back(backend_->open(std::to_string(i)).value());
+    }
+    const auto reader_of = [&](std::size_t read) {  // rivals one after the other
+      const std::size_t turn = read / 8 % kReaders;
+      return turn % 6 * kPlaces + turn / 6;
+    };
+    EXPECT_EQ(hold_back_kernel_threads(), GetParam().second == ",sqpoll=1");
+    for (unsigned round = 0; round < 20; ++round) {
+      std::vector<Operation> operations;
+      std::vector<Bytes> outs(kReaders * 8, Bytes(kBytes));
+      for (std::size_t i = 0; i < outs.size(); ++i)
+        operations.push_back({ReadAt{readers[reader_of(i)].get(), 0, outs[i]}, i});
+      const auto done = read_all(**queue, operations);
+      for (std::size_t i = 0; i < outs.size(); ++i) {
+        ASSERT_OK(done.at(i));
+        ASSERT_EQ(outs[i], contents[reader_of(i)]) << "read " << i << " of round " << round;
+      }
+    }
+  }));
 }
 
 TEST_P(AsyncFiles, SaysWhatBlockingCallsSay) {

@@ -23,6 +23,7 @@ enum class Call : std::uint8_t {
   fallocate,
   fadvise,  // counted only
   close,
+  ring_submit,  // io_uring_submit, of liburing
   count,
 };
 

@@ -6,8 +6,9 @@
 // where the read fails or ends early, that comes first, and the close all the same.
 #include <fcntl.h>
 #include <liburing.h>
+#include <poll.h>
 #include <sys/resource.h>
-#include <sys/syscall.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <array>
@@ -48,10 +49,19 @@ constexpr unsigned kKnownAfter = 4;           // reads of one
 constexpr unsigned kSqpollIdleMs = 1000;
 constexpr std::size_t kPieces = 8;                         // that a whole depth of reads is submitted in
 constexpr std::size_t kLentPiece = std::size_t{1} << 30U;  // the kernel takes no more in one piece
+constexpr std::size_t kMostAtOnce = INT32_MAX & ~4095;     // bytes that the kernel reads for one request
+constexpr int kGoneWithinMs = 30'000;
 
-int thread_id() {
-  thread_local const int id = static_cast<int>(::syscall(SYS_gettid));
-  return id;
+// The system's own numbers of threads come back: a ring of one that is dead would pass for that of another.
+std::uint64_t thread_number() {
+  static std::atomic<std::uint64_t> count{0};
+  thread_local const std::uint64_t number = ++count;
+  return number;
+}
+
+// Whether the kernel only wants to be asked again.
+bool again(int sys_errno) {
+  return sys_errno == EINTR || sys_errno == EAGAIN || sys_errno == EBUSY;
 }
 
 // Numbers tell a file from another that got the same descriptor later.
@@ -82,6 +92,8 @@ class Ring {
 
   // Slots for `depth` chains, each of three requests. 0, or the errno.
   int set_up(std::size_t depth, bool sqpoll);
+  // Ends it with requests in flight, and waits until none of them writes to memory any more.
+  void cut_off();
   io_uring& get() { return ring_; }
   unsigned known_files() const { return known_files_; }
 
@@ -90,7 +102,8 @@ class Ring {
 
   io_uring ring_{};
   bool there_ = false;
-  unsigned known_files_ = 0;  // slots of the table behind those of the chains
+  unsigned chains_ = 0;       // slots of the table for them
+  unsigned known_files_ = 0;  // and those behind
 };
 
 int Ring::create(unsigned entries, unsigned completions, unsigned flags) {
@@ -121,7 +134,23 @@ int Ring::set_up(std::size_t depth, bool sqpoll) {
   ::getrlimit(RLIMIT_NOFILE, &limit);
   const std::uint64_t room = limit.rlim_cur > depth ? limit.rlim_cur - depth : 0;
   known_files_ = static_cast<unsigned>(std::bit_floor(std::min<std::uint64_t>(room, kMostKnownFiles)));
-  return -::io_uring_register_files_sparse(&ring_, static_cast<unsigned>(depth) + known_files_);
+  chains_ = static_cast<unsigned>(depth);
+  return -::io_uring_register_files_sparse(&ring_, chains_ + known_files_);
+}
+
+// Closing a ring does not wait for its requests. But its table of files goes when none is left: an end of a
+// pipe that only the table has says when that is.
+void Ring::cut_off() {
+  std::array<int, 2> ends{-1, -1};
+  const bool piped = known_files_ > 0 && ::pipe2(ends.data(), O_CLOEXEC) == 0;
+  Fd told(ends[0]);
+  Fd tells(ends[1]);
+  const bool kept = piped && ::io_uring_register_files_update(&ring_, chains_, &ends[1], 1) == 1;
+  tells.close();
+  ::io_uring_queue_exit(&ring_);
+  there_ = false;
+  pollfd hung_up{told.get(), POLLIN, 0};
+  if (kept) retry_eintr([&] { return ::poll(&hung_up, 1, kGoneWithinMs); });
 }
 
 class UringFiles final : public PosixFiles {
@@ -138,8 +167,12 @@ class UringFiles final : public PosixFiles {
   }
 
   Result<std::unique_ptr<Reader>> open(std::string_view name) override {
-    PENSTOCK_ASSIGN(Fd fd, open_file(name));
+    unsigned mode = 0;
+    PENSTOCK_ASSIGN(Fd fd, open_file(name, &mode));
     PENSTOCK_ASSIGN(const auto direct, ask_alignment(fd.get(), name));
+    // Where the file system cannot say beforehand whether a read has to wait, the kernel gives up on each of
+    // a file that was opened so as not to.
+    if (S_ISREG(mode)) ::fcntl(fd.get(), F_SETFL, direct ? O_DIRECT : 0);
     return std::make_unique<UringReader>(std::move(fd), direct, root_.full(name), moved_);
   }
 
@@ -168,12 +201,12 @@ class UringQueue final : public Queue {
     for (std::size_t i = depth; i > 0; --i) free_.push_back(static_cast<std::uint32_t>(i - 1));
   }
   ~UringQueue() override {
-    while (in_kernel_ > 0 && wait(1) == 0) drain();
+    while (in_kernel_ > 0) take_or_fail(wait(1));
   }
 
   void lend(std::span<std::byte> memory) override {
     lent_ = memory;
-    if (ring_ != nullptr && owner_ == thread_id()) keep_lent();
+    if (ring_ != nullptr && owner_ == thread_number()) keep_lent();
   }
   std::size_t submit(std::span<const Operation> operations, Start start) override;
   std::size_t reap(std::span<Completion> out, std::size_t at_least) override;
@@ -187,35 +220,45 @@ class UringQueue final : public Queue {
   static constexpr unsigned kStepBits = 2;
   static constexpr int kAll = std::numeric_limits<int>::min();  // the read brought all that it should
 
+  // A file of the ring's table. It stays open there when its Reader is gone, until another file takes its
+  // place or the queue ends: a Reader dies on any thread, and the table belongs to the queue's.
+  struct Known {
+    std::uint64_t number = 0;
+    std::uint64_t candidate = 0;
+    unsigned reads = 0;      // of the candidate
+    unsigned in_flight = 0;  // reads that mean the file by its place here
+  };
   struct Slot {
     Operation operation;
     Aim aim;
     std::size_t bytes = 0;  // wanted
     int result = kAll;
+    bool in_kernel = false;
+    Known* known = nullptr;  // where the file that is read stands in the table
+    bool open_failed = false;
     std::string path;  // until the kernel has read it
     Buffer bounce;     // where direct I/O cannot go straight to its place
-  };
-  struct Known {  // a file of the ring's table
-    std::uint64_t number = 0;
-    std::uint64_t candidate = 0;
-    unsigned reads = 0;  // of the candidate
   };
 
   void keep_lent();
   void start(const Operation& operation);
   Result<bool> start_read(std::uint32_t slot, const ReadAt& read);
   Result<bool> start_object(std::uint32_t slot, const ReadObject& object);
+  static bool take_aim(Slot& slot, const std::optional<DirectAlignment>& direct, std::uint64_t offset,
+                       std::span<std::byte> room);
   io_uring_sqe* entry(unsigned together);
   void prepare_read(io_uring_sqe* sqe, int file, const Aim& aim) const;
-  int file_of(const UringReader& reader, bool& known);
+  Known* known_place(const UringReader& reader);
   void push();
   int wait(unsigned completions);
   void drain();
+  void take_or_fail(int failed);
   void completed(std::uint64_t what, int result);
   void finish(std::uint32_t index);
+  void finish(std::uint32_t index, Result<std::uint64_t> outcome);
 
   UringFiles& files_;
-  int owner_ = -1;  // thread whose ring it is
+  std::uint64_t owner_ = 0;  // thread whose ring it is
   int root_ = -1;
   std::span<std::byte> lent_;
   bool lent_known_ = false;
@@ -233,7 +276,7 @@ Result<void> UringQueue::begin() {
   if (failed != 0)
     return errno_error(failed, "cannot set up", "an io_uring of depth " + std::to_string(slots_.size()));
   ring_ = std::move(ring);
-  owner_ = thread_id();
+  owner_ = thread_number();
   known_.assign(ring_->known_files(), {});
   lent_known_ = false;
   keep_lent();
@@ -257,7 +300,7 @@ void UringQueue::keep_lent() {
 
 std::size_t UringQueue::submit(std::span<const Operation> operations, Start start) {
   const std::size_t taken = std::min(operations.size(), free_.size() - done_.size());
-  if (taken > 0 && owner_ != thread_id() && in_kernel_ == 0) {
+  if (taken > 0 && (ring_ == nullptr || owner_ != thread_number()) && in_kernel_ == 0) {
     if (const Result<void> begun = begin(); !begun.ok()) {
       for (const Operation& operation : operations.first(taken)) done_.push({operation.tag, begun.error()});
       return taken;
@@ -275,18 +318,22 @@ std::size_t UringQueue::submit(std::span<const Operation> operations, Start star
 }
 
 void UringQueue::start(const Operation& operation) {
+  // Taken before anything is prepared: others may be given back meanwhile.
   const std::uint32_t index = free_.back();
+  free_.pop_back();
   Slot& slot = slots_[index];
   slot.operation = operation;
   slot.result = kAll;
+  slot.open_failed = false;
   const auto* const read = std::get_if<ReadAt>(&operation.what);
   Result<bool> begun =
       read != nullptr ? start_read(index, *read) : start_object(index, std::get<ReadObject>(operation.what));
   if (begun.ok() && *begun) {
-    free_.pop_back();
+    slot.in_kernel = true;
     ++in_kernel_;
     return;
   }
+  free_.push_back(index);
   done_.push({operation.tag, begun.ok() ? perform(files_, operation) : Result<std::uint64_t>(begun.error())});
 }
 
@@ -296,13 +343,19 @@ Result<bool> UringQueue::start_read(std::uint32_t index, const ReadAt& read) {
   Slot& slot = slots_[index];
   slot.bytes = read.out.size();
   const auto& reader = static_cast<const UringReader&>(*read.reader);
-  slot.aim = aim(reader.direct(), read.offset, slot.bytes, read.out, slot.bounce);
-  bool known = false;
-  const int file = file_of(reader, known);
+  if (!take_aim(slot, reader.direct(), read.offset, read.out)) return false;
+  Known* const known = known_place(reader);
   io_uring_sqe* const sqe = entry(1);
   if (sqe == nullptr) return false;
-  prepare_read(sqe, file, slot.aim);
-  if (known) sqe->flags |= IOSQE_FIXED_FILE;
+  if (known == nullptr) {
+    prepare_read(sqe, reader.fd(), slot.aim);
+  } else {
+    const auto place = static_cast<std::size_t>(known - known_.data());
+    prepare_read(sqe, static_cast<int>(slots_.size() + place), slot.aim);
+    sqe->flags |= IOSQE_FIXED_FILE;
+    slot.known = known;
+    ++known->in_flight;
+  }
   ::io_uring_sqe_set_data64(sqe, std::uint64_t{index} << kStepBits | kRead);
   return true;
 }
@@ -313,7 +366,7 @@ Result<bool> UringQueue::start_object(std::uint32_t index, const ReadObject& obj
   PENSTOCK_ASSIGN(root_, files_.root().fd());
   Slot& slot = slots_[index];
   slot.bytes = object.length_hint;
-  slot.aim = aim(files_.likely_alignment(), 0, slot.bytes, object.out, slot.bounce);
+  if (!take_aim(slot, files_.likely_alignment(), 0, object.out)) return false;
   slot.path.assign(object.name);
   io_uring_sqe* sqe = entry(3);
   if (sqe == nullptr) return false;
@@ -331,6 +384,15 @@ Result<bool> UringQueue::start_object(std::uint32_t index, const ReadObject& obj
   return true;
 }
 
+// False where one request does not bring so much: the kernel takes it for a whole success when it has read
+// all that one may, of which a chain says nothing.
+bool UringQueue::take_aim(Slot& slot, const std::optional<DirectAlignment>& direct, std::uint64_t offset,
+                          std::span<std::byte> room) {
+  if (slot.bytes > kMostAtOnce) return false;
+  slot.aim = aim(direct, offset, slot.bytes, room, slot.bounce);
+  return slot.aim.padded <= kMostAtOnce;
+}
+
 // The first of so many entries that go in together; none only where the kernel takes nothing any more.
 io_uring_sqe* UringQueue::entry(unsigned together) {
   io_uring& ring = ring_->get();
@@ -343,7 +405,7 @@ io_uring_sqe* UringQueue::entry(unsigned together) {
 }
 
 void UringQueue::prepare_read(io_uring_sqe* sqe, int file, const Aim& aim) const {
-  const auto bytes = static_cast<unsigned>(std::min<std::size_t>(aim.padded, INT32_MAX & ~4095));
+  const auto bytes = static_cast<unsigned>(aim.padded);
   const std::byte* const lent_end = lent_.data() + lent_.size();
   if (lent_known_ && aim.into >= lent_.data() && aim.into < lent_end) {
     const auto at = static_cast<std::size_t>(aim.into - lent_.data());
@@ -355,25 +417,26 @@ void UringQueue::prepare_read(io_uring_sqe* sqe, int file, const Aim& aim) const
   ::io_uring_prep_read(sqe, file, aim.into, bytes, aim.offset);
 }
 
-// The file's descriptor, or where it is in the ring's table (`known`): there once it was read a few times.
-int UringQueue::file_of(const UringReader& reader, bool& known) {
-  if (known_.empty()) return reader.fd();
+// Where the file stands in the ring's table: there once it was read a few times; null before. Nothing takes
+// the place of a file that reads in flight mean: the kernel may look at them later.
+UringQueue::Known* UringQueue::known_place(const UringReader& reader) {
+  if (known_.empty()) return nullptr;
   const std::size_t place = static_cast<std::size_t>(reader.fd()) & (known_.size() - 1);
-  const auto index = static_cast<int>(slots_.size() + place);
   Known& here = known_[place];
-  known = here.number == reader.number();
-  if (known) return index;
-  if (here.candidate != reader.number()) here = {here.number, reader.number(), 0};
-  if (++here.reads < kKnownAfter) return reader.fd();
-  push();  // what is prepared means the file that was there
+  if (here.number == reader.number()) return &here;
+  if (here.candidate != reader.number()) {
+    here.candidate = reader.number();
+    here.reads = 0;
+  }
+  if (++here.reads < kKnownAfter || here.in_flight > 0) return nullptr;
+  const auto index = static_cast<unsigned>(slots_.size() + place);
   int fd = reader.fd();
-  known = ::io_uring_register_files_update(&ring_->get(), static_cast<unsigned>(index), &fd, 1) == 1;
-  if (!known) {
+  if (::io_uring_register_files_update(&ring_->get(), index, &fd, 1) != 1) {
     here.reads = 0;  // not asked for again at once
-    return reader.fd();
+    return nullptr;
   }
   here.number = reader.number();
-  return index;
+  return &here;
 }
 
 // Hands what is prepared to the kernel.
@@ -384,7 +447,7 @@ void UringQueue::push() {
     const int result = ::io_uring_submit(&ring);
     if (result >= 0 && files_.sqpoll()) return;
     if (result >= 0 || result == -EINTR) continue;
-    if (result != -EAGAIN && result != -EBUSY) return;
+    if (!again(-result)) return;
     drain();
     static_cast<void>(::io_uring_get_events(&ring));
   }
@@ -397,7 +460,7 @@ int UringQueue::wait(unsigned completions) {
     const int result = ::io_uring_submit_and_wait(&ring, completions);
     if (result >= 0) return 0;
     if (result == -EINTR) continue;
-    if (result == -EAGAIN || result == -EBUSY) {
+    if (again(-result)) {
       if (::io_uring_cq_ready(&ring) > 0) return 0;
       static_cast<void>(::io_uring_get_events(&ring));
       continue;
@@ -416,17 +479,31 @@ std::size_t UringQueue::reap(std::span<Completion> out, std::size_t at_least) {
   if (in_kernel_ == 0) return count;
   if (count >= wanted) {
     push();
-    if (wanted == 0) static_cast<void>(::io_uring_get_events(&ring_->get()));
-    drain();
+    const int result = wanted == 0 ? ::io_uring_get_events(&ring_->get()) : 0;
+    take_or_fail(result < 0 && !again(-result) ? -result : 0);
     take();
     return count;
   }
   while (count < wanted) {
-    if (const int failed = wait(static_cast<unsigned>(wanted - count)); failed != 0) break;
-    drain();
+    take_or_fail(wait(static_cast<unsigned>(wanted - count)));
     take();
   }
   return count;
+}
+
+// Takes what the kernel has done. Where it gives no answer any more, but this errno, the rest has failed, and
+// so that nobody waits for it the ring goes; the next operation makes another.
+void UringQueue::take_or_fail(int failed) {
+  drain();
+  if (failed == 0) return;
+  ring_->cut_off();
+  ring_ = nullptr;
+  for (std::uint32_t index = 0; index < slots_.size(); ++index) {
+    const Operation& operation = slots_[index].operation;
+    if (slots_[index].in_kernel)
+      finish(index,
+             errno_error(failed, "io_uring gives no answer to a read of", files_.full_name(operation)));
+  }
 }
 
 void UringQueue::drain() {
@@ -445,6 +522,7 @@ void UringQueue::completed(std::uint64_t what, int result) {
   switch (static_cast<Step>(what & ((1U << kStepBits) - 1))) {
     case kOpen:  // failed; nothing follows
       slot.result = result;
+      slot.open_failed = true;
       return finish(index);
     case kRead:
       if (result != static_cast<int>(slot.aim.padded)) slot.result = result;
@@ -459,7 +537,14 @@ void UringQueue::finish(std::uint32_t index) {
   Slot& slot = slots_[index];
   if (slot.result == -EAGAIN) files_.let_wait();
   const std::int64_t got = slot.result == kAll ? static_cast<std::int64_t>(slot.aim.padded) : slot.result;
-  done_.push({slot.operation.tag, files_.finish_read(slot.operation, slot.aim, slot.bytes, got)});
+  finish(index, files_.finish_read(slot.operation, slot.aim, slot.bytes, got,
+                                   slot.open_failed ? "cannot open" : "cannot read"));
+}
+
+void UringQueue::finish(std::uint32_t index, Result<std::uint64_t> outcome) {
+  done_.push({slots_[index].operation.tag, std::move(outcome)});
+  slots_[index].in_kernel = false;
+  if (Known* const known = std::exchange(slots_[index].known, nullptr); known != nullptr) --known->in_flight;
   free_.push_back(index);
   --in_kernel_;
 }

@@ -115,12 +115,19 @@ Result<std::optional<DirectAlignment>> PosixFiles::ask_alignment(int fd, std::st
 }
 
 Result<std::uint64_t> PosixFiles::finish_read(const Operation& operation, const Aim& aim, std::size_t bytes,
-                                              std::int64_t got) {
+                                              std::int64_t got, std::string_view failed) {
+  if (got < 0 && got != -EINTR && got != -EAGAIN && got != -EINVAL)
+    return errno_error(static_cast<int>(-got), failed, full_name(operation));
   if (got < 0 || static_cast<std::uint64_t>(got) < aim.ahead + bytes) return perform(*this, operation);
   moved_.add_read(bytes);
   std::byte* const place = out_of(operation).data();
   if (aim.into != place) std::memcpy(place, aim.into + aim.ahead, bytes);
   return std::uint64_t{bytes};
+}
+
+std::string PosixFiles::full_name(const Operation& operation) const {
+  if (const auto* const object = std::get_if<ReadObject>(&operation.what)) return root_.full(object->name);
+  return static_cast<const PosixReader&>(*std::get<ReadAt>(operation.what).reader).name();
 }
 
 Result<std::unique_ptr<Writer>> PosixFiles::create(std::string_view name, std::uint64_t bytes_hint) {
@@ -161,12 +168,13 @@ std::optional<std::filesystem::path> PosixFiles::native_path(std::string_view na
   return name.empty() ? root_.path() : root_.path() / name;
 }
 
-Result<Fd> PosixFiles::open_file(std::string_view name) {
+Result<Fd> PosixFiles::open_file(std::string_view name, unsigned* mode) {
   PENSTOCK_TRY(check_object_name(name));
   PENSTOCK_ASSIGN(Fd fd, open_to_read(name));
   struct stat status {};
   if (::fstat(fd.get(), &status) != 0) return root_.error(errno, "cannot look at", name);
   if (S_ISDIR(status.st_mode)) return root_.error(EISDIR, "cannot open", name);
+  if (mode != nullptr) *mode = status.st_mode;
   return fd;
 }
 

@@ -103,15 +103,19 @@ class PosixFiles : public Backend {
   std::optional<DirectAlignment> likely_alignment() const;
 
   // The outcome of a read that was put to the system as `aim` and brought `got` bytes (an errno below 0), of
-  // which `bytes` are wanted: brings them to their place, and counts them. Where there are too few, whatever
-  // is wrong, blocking calls do it again: they say it in the words of every other back end, and go on where a
-  // read was only short or interrupted.
+  // which `bytes` are wanted: brings them to their place, and counts them. Where there are too few, blocking
+  // calls do it again: they go on where a read was only short, interrupted or would have had to wait, and
+  // know better where direct I/O refused it. Any other errno is the read's, in the words of blocking calls:
+  // `failed` says of what.
   Result<std::uint64_t> finish_read(const Operation& operation, const Aim& aim, std::size_t bytes,
-                                    std::int64_t got);
+                                    std::int64_t got, std::string_view failed = "cannot read");
+
+  // What an operation reads, for messages.
+  std::string full_name(const Operation& operation) const;
 
  protected:
-  // As open_to_read(), and `is a directory` for folders.
-  Result<Fd> open_file(std::string_view name);
+  // As open_to_read(), and `is a directory` for folders. `mode`: what it is, as stat has it.
+  Result<Fd> open_file(std::string_view name, unsigned* mode = nullptr);
 
   PosixRoot root_;
   const bool direct_;

@@ -1,0 +1,257 @@
+// What only a ring can do wrong: the kernel that answers it otherwise than it should, and threads that use it
+// one after the other.
+#include <fcntl.h>
+#include <sched.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <csignal>
+#include <fstream>
+#include <set>
+#include <thread>
+
+#include "io_backends/base/buffer.hpp"
+#include "io_backends/base/denied_calls_testing.hpp"
+#include "io_backends/base/testing.hpp"
+#include "io_backends/base/tier.hpp"
+#include "io_backends/system_faults_test.hpp"
+
+namespace penstock {
+namespace {
+
+using Bytes = std::vector<std::byte>;
+constexpr std::size_t kBytes = 10'000;
+
+class Uring : public testing::TestWithParam<std::string> {
+ protected:
+  void SetUp() override {
+    if (const auto known = backend_registry().find("uring"); !known.ok()) GTEST_SKIP() << known.error().what;
+    auto tier = open_tier("t=uring:" + scratch_.path().string() + GetParam());
+    ASSERT_OK(tier);
+    backend_ = std::move(tier->backend);
+    if (!backend_->caps().async) GTEST_SKIP() << backend_->remarks().front();
+    ASSERT_OK(put("object", bytes_));
+    const auto opened = backend_->open("object");
+    if (!opened.ok() && opened.error().code == Errc::unsupported) GTEST_SKIP() << opened.error().what;
+    ASSERT_OK(opened);
+  }
+  Result<void> put(std::string_view name, std::span<const std::byte> bytes) {
+    PENSTOCK_ASSIGN(const auto writer, backend_->create(name, bytes.size()));
+    PENSTOCK_TRY(writer->append(bytes));
+    return writer->publish(Durability::visible);
+  }
+
+  const Bytes bytes_ = pattern(kBytes);
+  ScratchFolder scratch_;
+  std::unique_ptr<Backend> backend_;
+};
+
+INSTANTIATE_TEST_SUITE_P(, Uring, testing::Values("", ",direct=1", ",sqpoll=1"), [](const auto& row) {
+  return row.param.empty() ? "plain" : row.param.substr(1, row.param.find('=') - 1);
+});
+
+// Tags of all that is in flight, each of which comes once and well.
+std::set<std::uint64_t> reap_all(Queue& queue) {
+  std::set<std::uint64_t> tags;
+  std::vector<Completion> completions(16);
+  while (queue.in_flight() > 0) {
+    const std::size_t count = queue.reap(completions, 1);
+    for (const Completion& one : std::span(completions).first(count)) {
+      EXPECT_OK(one.bytes);
+      EXPECT_TRUE(tags.insert(one.tag).second) << "read " << one.tag << " completed twice";
+    }
+  }
+  return tags;
+}
+
+// Where there is no room to prepare more, all that is prepared is handed over, and where the kernel is too
+// busy to take it, completions are taken meanwhile.
+TEST_P(Uring, WhatCompletesWhileAReadIsPreparedKeepsItsSlot) {
+  constexpr std::size_t kDepth = 2'048;
+  constexpr std::size_t kAtOnce = 100;  // completed when the room runs out
+  const auto reader = backend_->open("object");
+  ASSERT_OK(reader);
+  auto queue = backend_->queue(kDepth);
+  ASSERT_OK(queue);
+  Bytes out(kBytes + kBufferAlignment);
+  std::vector<Operation> operations;
+  for (std::uint64_t i = 0; i < kDepth; ++i) {
+    if (i < kAtOnce) operations.push_back({ReadAt{reader->get(), 0, std::span(out).first(kBytes)}, i});
+    if (i >= kAtOnce) operations.push_back({ReadObject{"object", kBytes, out}, i});
+  }
+  const std::span<const Operation> all(operations);
+  ASSERT_EQ((*queue)->submit(all.first(kAtOnce)), kAtOnce);
+  std::this_thread::sleep_for(std::chrono::milliseconds(100));
+  {
+    InjectedFaults faults;
+    faults.fail(Call::ring_submit, EBUSY, 1, 2);
+    for (const Operation& operation : all.subspan(kAtOnce))
+      ASSERT_EQ((*queue)->submit({&operation, 1}, Start::with_reap), 1U);
+    EXPECT_GT(faults.calls(Call::ring_submit), 0U);
+  }
+  EXPECT_EQ(reap_all(**queue).size(), kDepth);
+  for (int round = 0; round < 2; ++round) {
+    ASSERT_EQ((*queue)->submit(all), kDepth);
+    EXPECT_EQ(reap_all(**queue).size(), kDepth);
+  }
+}
+
+// As where a filter comes into force late, or the kernel drops completions: nobody waits for ever, and no
+// memory is written to any more.
+TEST_P(Uring, ReadsFailWhereTheRingAnswersNoMore) {
+  ASSERT_OK(put("large", pattern(1U << 20U)));
+  for (const std::size_t at_least : {1U, 0U}) {
+    EXPECT_TRUE(in_child_process([&] {
+      ::alarm(60);
+      auto tier = open_tier("t=uring:" + scratch_.path().string() + GetParam());
+      ASSERT_OK(tier);
+      const auto reader = tier->backend->open("large");
+      ASSERT_OK(reader);
+      auto queue = tier->backend->queue(8);
+      ASSERT_OK(queue);
+      std::vector<Buffer> outs;
+      for (int i = 0; i < 8; ++i) outs.emplace_back(1U << 20U);
+      std::vector<Operation> operations;
+      for (std::uint64_t i = 0; i < outs.size(); ++i) {
+        const auto out = outs[i].first(1U << 20U);
+        if (i % 2 == 0) operations.push_back({ReadAt{reader->get(), 0, out}, i});
+        if (i % 2 != 0) operations.push_back({ReadObject{"large", 1U << 20U, out}, i});
+      }
+      ASSERT_EQ((*queue)->submit(operations), 8U);
+      ASSERT_TRUE(deny_calls({SYS_io_uring_enter}));
+      std::vector<Completion> completions(8);
+      for (int round = 0; round < 2; ++round) {
+        std::set<std::uint64_t> tags;
+        while ((*queue)->in_flight() > 0) {
+          const std::size_t count = (*queue)->reap(completions, at_least);
+          ASSERT_GE(count, at_least);
+          for (const Completion& one : std::span(completions).first(count)) {
+            tags.insert(one.tag);
+            if (one.bytes.ok()) continue;  // it was done before
+            EXPECT_ERRC(Errc::permission_denied, one.bytes);
+            EXPECT_NE(one.bytes.error().what.find("large"), std::string::npos);
+          }
+        }
+        EXPECT_EQ(tags.size(), 8U);
+        for (Buffer& out : outs) std::fill_n(out.data(), out.capacity(), std::byte{0x5a});
+        std::this_thread::sleep_for(std::chrono::milliseconds(20));
+        for (Buffer& out : outs)
+          EXPECT_EQ(std::count(out.data(), out.data() + out.capacity(), std::byte{0x5a}),
+                    static_cast<std::ptrdiff_t>(out.capacity()));
+        ASSERT_EQ((*queue)->submit(operations), 8U) << "it goes on, and fails again";
+      }
+    }));
+  }
+}
+
+// The system gives the numbers of dead threads to new ones.
+TEST_P(Uring, AThreadWithTheNumberOfADeadOneHasItsOwnRing) {
+  if (::geteuid() != 0) GTEST_SKIP() << "only root may say which number the next thread gets";
+  EXPECT_TRUE(in_child_process([&] {
+    if (::unshare(CLONE_NEWPID) != 0) return;
+    EXPECT_TRUE(in_child_process([&] {  // the first process in its space of numbers, which no signal ends
+      std::signal(SIGALRM, [](int) { ::_exit(1); });
+      ::alarm(60);
+      auto tier = open_tier("t=uring:" + scratch_.path().string() + GetParam());
+      ASSERT_OK(tier);
+      auto queue = tier->backend->queue(4);
+      ASSERT_OK(queue);
+      std::vector<long> numbers;
+      const auto read = [&] {
+        numbers.push_back(::syscall(SYS_gettid));
+        Bytes out(kBytes);
+        const Operation operation{ReadObject{"object", kBytes, out}, 7};
+        ASSERT_EQ((*queue)->submit({&operation, 1}), 1U);
+        EXPECT_EQ(reap_all(**queue), std::set<std::uint64_t>{7});
+        EXPECT_EQ(out, bytes_);
+      };
+      std::thread(read).join();
+      {
+        std::ofstream next("/proc/sys/kernel/ns_last_pid");
+        next << numbers.front() - 1;
+        if (!next.flush()) return;
+      }
+      std::thread(read).join();
+      EXPECT_EQ(numbers.front(), numbers.back());
+    }));
+  }));
+}
+
+// The flags with which this process has the file open.
+int flags_of(const std::filesystem::path& path) {
+  for (const auto& entry : std::filesystem::directory_iterator("/proc/self/fd")) {
+    std::error_code ignored;
+    if (std::filesystem::read_symlink(entry.path(), ignored) != path) continue;
+    return ::fcntl(std::stoi(entry.path().filename()), F_GETFL);
+  }
+  return -1;
+}
+
+// The kernel gives up at once on a read that has to wait where the file was opened so as not to.
+TEST_P(Uring, ReadsOfAnOpenFileMayWaitAndAFifoKeepsNobody) {
+  const auto reader = backend_->open("object");
+  ASSERT_OK(reader);
+  const int flags = flags_of(std::filesystem::canonical(scratch_.path() / "object"));
+  ASSERT_GE(flags, 0);
+  EXPECT_EQ(flags & O_NONBLOCK, 0);
+  EXPECT_EQ((flags & O_DIRECT) != 0, backend_->caps().bypasses_cache);
+  ASSERT_EQ(::mkfifo((scratch_.path() / "fifo").c_str(), 0600), 0);
+  EXPECT_TRUE(in_child_process([&] {
+    ::alarm(20);
+    const auto fifo = backend_->open("fifo");
+    if (!fifo.ok()) return;  // there is no direct one
+    auto queue = backend_->queue(2);
+    ASSERT_OK(queue);
+    Bytes out(100);
+    const Operation operation{ReadAt{fifo->get(), 0, out}, 1};
+    ASSERT_EQ((*queue)->submit({&operation, 1}), 1U);
+    Completion completion;
+    ASSERT_EQ((*queue)->reap({&completion, 1}, 1), 1U);
+    EXPECT_FALSE(completion.bytes.ok());
+  }));
+}
+
+// A fault that a blocking read would report is reported, and not hidden by a second try.
+TEST_P(Uring, WhatFailsIsNotDoneAgainByBlockingCalls) {
+  std::filesystem::create_symlink("/proc/self/mem", scratch_.path() / "memory");  // none at address 0
+  const auto blocking = open_tier("t=posix:" + scratch_.path().string());
+  ASSERT_OK(blocking);
+  auto queue = backend_->queue(2);
+  ASSERT_OK(queue);
+  Bytes out(kBytes);
+  const auto by_queue = [&](const Operation& operation) {
+    EXPECT_EQ((*queue)->submit({&operation, 1}), 1U);
+    Completion completion;
+    EXPECT_EQ((*queue)->reap({&completion, 1}, 1), 1U);
+    return std::move(completion.bytes);
+  };
+  {
+    const auto wanted = blocking->backend->read_object("absent", kBytes, out);
+    InjectedFaults faults;
+    const auto absent = by_queue({ReadObject{"absent", kBytes, out}, 1});
+    EXPECT_ERRC(Errc::not_found, absent);
+    EXPECT_EQ(absent.error().what, wanted.error().what);
+    EXPECT_EQ(faults.calls(Call::open), 0U);
+  }
+  if (backend_->caps().bypasses_cache) return;  // such a file has no direct I/O
+  const auto wanted = blocking->backend->read_object("memory", kBytes, out);
+  EXPECT_ERRC(Errc::io, wanted);
+  const auto reader = backend_->open("memory");
+  ASSERT_OK(reader);
+  EXPECT_FALSE(by_queue({ReadObject{"memory", kBytes, out}, 1}).ok());  // so that objects are opened to wait
+  for (const Operation& operation :
+       {Operation{ReadObject{"memory", kBytes, out}, 1}, Operation{ReadAt{reader->get(), 0, out}, 1}}) {
+    InjectedFaults faults;
+    const auto failed = by_queue(operation);
+    EXPECT_ERRC(Errc::io, failed);
+    EXPECT_EQ(failed.error().sys_errno, EIO);
+    EXPECT_EQ(failed.error().what, wanted.error().what);
+    EXPECT_EQ(faults.calls(Call::read), 0U);
+  }
+}
+
+}  // namespace
+}  // namespace penstock
