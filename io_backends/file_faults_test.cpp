@@ -317,5 +317,81 @@ TEST_P(FileFaults, WhatIsFullIsNoSpace) {
   if (std::filesystem::exists(scratch_.path() / "unmounted")) GTEST_SKIP() << "this root may not mount";
 }
 
+class DirectFaults : public FileFaults {};
+INSTANTIATE_TEST_SUITE_P(, DirectFaults,
+                         testing::Values(Variant{"posix", ",direct=1"}, Variant{"uring", ",direct=1"},
+                                         Variant{"libaio", ",direct=1"}),
+                         [](const auto& row) { return row.param.backend; });
+
+// In a child process: a file system of memory at `folder` that has no direct I/O. False where that may not
+// be.
+bool mount_without_direct_io(const std::filesystem::path& folder) {
+  std::filesystem::create_directories(folder);
+  return ::unshare(CLONE_NEWNS) == 0 && ::mount("none", "/", nullptr, MS_REC | MS_PRIVATE, nullptr) == 0 &&
+         ::mount("memory", folder.c_str(), "ramfs", 0, nullptr) == 0;
+}
+
+TEST_P(DirectFaults, AWriterThatIsRefusedDirectIoLeavesNothingBehind) {
+  if (::geteuid() != 0) GTEST_SKIP() << "only root may mount a file system that has none";
+  const std::filesystem::path folder = scratch_.path() / "memory";
+  EXPECT_TRUE(in_child_process([&] {
+    if (!mount_without_direct_io(folder)) {
+      std::ofstream(scratch_.path() / "unmounted") << "x";
+      return;
+    }
+    for (const char* way : {"", ",publish=rename"}) {
+      const auto mine = Subject::make({name(), GetParam().options + way}, folder);
+      ASSERT_OK(mine);
+      EXPECT_ERRC(Errc::unsupported, mine->put("object", bytes_));
+      EXPECT_TRUE(std::filesystem::is_empty(folder)) << way;
+    }
+  }));
+  if (std::filesystem::exists(scratch_.path() / "unmounted")) GTEST_SKIP() << "this root may not mount";
+}
+
+// Nothing that lies in the folder says so beforehand, nor a nameless file.
+TEST_P(DirectFaults, FallingBackToThePageCacheIsDecidedByTheFirstFileAtTheLatest) {
+  if (::geteuid() != 0) GTEST_SKIP() << "only root may mount a file system that has none";
+  const std::filesystem::path folder = scratch_.path() / "memory";
+  EXPECT_TRUE(in_child_process([&] {
+    if (!mount_without_direct_io(folder)) {
+      std::ofstream(scratch_.path() / "unmounted") << "x";
+      return;
+    }
+    InjectedFaults faults;
+    faults.fail(Call::open_nameless, EOPNOTSUPP);
+    const auto fresh = [&] {
+      std::filesystem::remove(folder / "object");
+      auto mine = Subject::make({name(), ",direct=1,fallback=buffered"}, folder);
+      EXPECT_OK(mine);
+      EXPECT_TRUE(mine->backend->caps().bypasses_cache);
+      return mine;
+    };
+    const auto expect_buffered = [](const Subject& mine) {
+      EXPECT_FALSE(mine.backend->caps().bypasses_cache);
+      EXPECT_FALSE(mine.backend->caps().queue_of_one);
+      ASSERT_EQ(mine.backend->remarks().size(), 1U);
+      EXPECT_NE(mine.backend->remarks().front().find("fallback=buffered"), std::string::npos);
+    };
+    {
+      const auto mine = fresh();
+      ASSERT_OK(mine->put("object", bytes_));
+      EXPECT_TRUE(std::filesystem::is_regular_file(folder / "object"));
+      expect_buffered(*mine);
+    }
+    for (const Way way : kWays) {
+      const auto mine = fresh();
+      std::ofstream(folder / "object") << text_of(bytes_);
+      for (int again = 0; again < 2; ++again) {
+        Bytes out(kBytes);
+        EXPECT_OK(mine->read(way, "object", out)) << way_name(way);
+        EXPECT_EQ(out, bytes_) << way_name(way);
+      }
+      expect_buffered(*mine);
+    }
+  }));
+  if (std::filesystem::exists(scratch_.path() / "unmounted")) GTEST_SKIP() << "this root may not mount";
+}
+
 }  // namespace
 }  // namespace penstock

@@ -184,7 +184,7 @@ class UringFiles final : public PosixFiles {
   // How the ring opens. Without waiting, as everybody here, until some file system turns out to have reads
   // that always wait.
   int open_flags() const {
-    return O_RDONLY | O_LARGEFILE | (direct_ ? O_DIRECT : 0) |
+    return O_RDONLY | O_LARGEFILE | (direct_.on() ? O_DIRECT : 0) |
            (waits_.load(std::memory_order_relaxed) ? 0 : O_NONBLOCK);
   }
   void let_wait() { waits_.store(true, std::memory_order_relaxed); }

@@ -2,6 +2,7 @@
 // and where a read goes that is not so.
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -23,6 +24,25 @@ struct alignas(std::uint64_t) DirectAlignment {  // fit to be loaded in one piec
 // What the file system says of this file (statx with STATX_DIOALIGN, Linux 6.1); kBufferAlignment where it
 // says nothing; none where it says that the file cannot be read so.
 std::optional<DirectAlignment> direct_alignment(int fd);
+
+// Whether the files of a back end are opened with O_DIRECT. Any thread.
+class DirectMode {
+ public:
+  DirectMode(bool on, bool may_leave) : may_leave_(may_leave), on_(on) {}
+  bool on() const { return on_.load(std::memory_order_acquire); }
+  // A file system turned out to have no direct I/O, and the page cache will do: for all from now on.
+  bool may_leave() const { return may_leave_; }
+  void leave() {
+    left_.store(true, std::memory_order_relaxed);
+    on_.store(false, std::memory_order_release);  // whoever sees this sees that it was left
+  }
+  bool left() const { return left_.load(std::memory_order_relaxed); }
+
+ private:
+  const bool may_leave_;
+  std::atomic<bool> on_;
+  std::atomic<bool> left_{false};
+};
 
 // What is said where that is none, or O_DIRECT is refused.
 Error no_direct_io(std::string_view file);

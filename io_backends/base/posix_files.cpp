@@ -36,6 +36,16 @@ bool lacks_direct_io(const std::filesystem::path& root) {
   return false;
 }
 
+std::string through_the_cache(const PosixRoot& root) {
+  return "the file system of '" + root.full("") +
+         "' has no direct I/O: reads and writes go through the page cache (fallback=buffered)";
+}
+
+void leave_direct_io(int fd) {
+  const int flags = ::fcntl(fd, F_GETFL);
+  if (flags >= 0 && (flags & O_DIRECT) != 0) ::fcntl(fd, F_SETFL, flags & ~O_DIRECT);
+}
+
 }  // namespace
 
 PosixSettings posix_settings(const Options& options) {
@@ -61,24 +71,34 @@ Result<void> PosixReader::read_at(std::uint64_t offset, std::span<std::byte> out
 
 PosixFiles::PosixFiles(std::string_view path, const PosixSettings& settings)
     : root_(path),
-      direct_(settings.direct && !(settings.fallback_to_buffered && lacks_direct_io(root_.path()))),
+      direct_(settings.direct && !(settings.fallback_to_buffered && lacks_direct_io(root_.path())),
+              settings.fallback_to_buffered),
       eof_read_(settings.eof_read),
       advice_(settings.advice),
       names_(posix_namespace(root_)) {
   caps_.write_at = true;
   caps_.native_path = true;
   caps_.rename = true;
-  caps_.bypasses_cache = direct_;
-  writing_.direct = direct_;
+  caps_.bypasses_cache = direct_.on();
   writing_.nameless = settings.nameless;
-  if (settings.direct && !direct_)
-    remark("the file system of '" + root_.full("") +
-           "' has no direct I/O: reads and writes go through the page cache (fallback=buffered)");
+  if (settings.direct && !direct_.on()) remark(through_the_cache(root_));
+}
+
+const Caps& PosixFiles::caps() const {
+  if (!direct_.left()) return caps_;
+  std::call_once(left_direct_, [this] {
+    buffered_caps_ = caps_;
+    buffered_caps_.bypasses_cache = false;
+    buffered_caps_.queue_of_one = false;
+  });
+  return buffered_caps_;
 }
 
 std::vector<std::string> PosixFiles::remarks() const {
   const std::lock_guard lock(mutex_);
-  return remarks_;
+  std::vector<std::string> all = remarks_;
+  if (direct_.left()) all.push_back(through_the_cache(root_));
+  return all;
 }
 
 void PosixFiles::remark(std::string sentence) {
@@ -95,19 +115,25 @@ Result<std::unique_ptr<Reader>> PosixFiles::open(std::string_view name) {
 
 Result<std::optional<DirectAlignment>> PosixFiles::alignment(int fd, std::string_view name) {
   const DirectAlignment known = alignment_.load(std::memory_order_relaxed);
-  return !direct_ || known.offset == 0 ? ask_alignment(fd, name) : std::optional(known);
+  return !direct_.on() || known.offset == 0 ? ask_alignment(fd, name) : std::optional(known);
 }
 
 std::optional<DirectAlignment> PosixFiles::likely_alignment() const {
   const DirectAlignment known = alignment_.load(std::memory_order_relaxed);
-  if (!direct_) return std::nullopt;
+  if (!direct_.on()) return std::nullopt;
   return known.offset == 0 ? DirectAlignment{} : known;
 }
 
 Result<std::optional<DirectAlignment>> PosixFiles::ask_alignment(int fd, std::string_view name) {
-  if (!direct_) return std::optional<DirectAlignment>();
-  const auto wanted = direct_alignment(fd);
-  if (!wanted) return no_direct_io(root_.full(name));
+  const auto wanted = direct_.on() ? direct_alignment(fd) : std::nullopt;
+  if (!wanted) {
+    if (direct_.on()) {
+      if (!direct_.may_leave()) return no_direct_io(root_.full(name));
+      direct_.leave();
+    }
+    if (direct_.left()) leave_direct_io(fd);
+    return std::optional<DirectAlignment>();
+  }
   const DirectAlignment known = alignment_.load(std::memory_order_relaxed);
   const DirectAlignment both{std::max(known.memory, wanted->memory), std::max(known.offset, wanted->offset)};
   alignment_.store(both, std::memory_order_relaxed);
@@ -181,13 +207,19 @@ Result<Fd> PosixFiles::open_file(std::string_view name, unsigned* mode) {
 Result<Fd> PosixFiles::open_to_read(std::string_view name) {
   // Without waiting: a FIFO in an object's place would keep us until somebody writes to it. On files it
   // does nothing, but for a lease that somebody has to give back first.
-  const int flags = O_RDONLY | (direct_ ? O_DIRECT : 0);
-  auto fd = root_.open(name, flags | O_NONBLOCK, "cannot open");
-  if (!fd && fd.error().sys_errno == EWOULDBLOCK) fd = root_.open(name, flags, "cannot open");
-  if (!fd && direct_ && fd.error().sys_errno == EINVAL) {
+  const auto open = [&](int flags) {
+    auto fd = root_.open(name, flags | O_NONBLOCK, "cannot open");
+    if (!fd && fd.error().sys_errno == EWOULDBLOCK) fd = root_.open(name, flags, "cannot open");
+    return fd;
+  };
+  const bool direct = direct_.on();
+  auto fd = open(O_RDONLY | (direct ? O_DIRECT : 0));
+  if (!fd && direct && fd.error().sys_errno == EINVAL) {
     // Folders have none either, and have errors of their own.
     if (auto folder = root_.open(name, O_RDONLY | O_DIRECTORY, "cannot open"); folder.ok()) return folder;
-    return no_direct_io(root_.full(name));
+    if (!direct_.may_leave()) return no_direct_io(root_.full(name));
+    fd = open(O_RDONLY);
+    if (fd.ok()) direct_.leave();
   }
   if (fd.ok() && advice_ != POSIX_FADV_NORMAL) ::posix_fadvise(fd->get(), 0, 0, advice_);
   return fd;

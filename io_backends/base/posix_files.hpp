@@ -79,7 +79,7 @@ class PosixFiles : public Backend {
   PosixFiles(std::string_view path, const PosixSettings& settings);
   PosixFiles(std::string_view path, const Options& options) : PosixFiles(path, posix_settings(options)) {}
 
-  const Caps& caps() const override { return caps_; }
+  const Caps& caps() const override;
   Result<std::unique_ptr<Reader>> open(std::string_view name) override;
   Result<std::unique_ptr<Writer>> create(std::string_view name, std::uint64_t bytes_hint) override;
   Result<std::uint64_t> read_object(std::string_view name, std::uint64_t length_hint,
@@ -94,7 +94,8 @@ class PosixFiles : public Backend {
 
   // O_RDONLY, with O_DIRECT where that is asked for. What is no file may come back too.
   Result<Fd> open_to_read(std::string_view name);
-  // What direct reads from a file that open_to_read() gave must keep to; none where reads are buffered. The
+  // What direct reads from a file that open_to_read() gave must keep to; none where reads are buffered, as
+  // they are from then on where this finds that the file has no direct I/O and the page cache will do. The
   // first asks the system, and remembers it together with what others of this back end wanted; the second
   // asks only where nobody has; the third never does. Right but for another file system below the same root
   // that wants more: its reads give EINVAL then.
@@ -118,7 +119,7 @@ class PosixFiles : public Backend {
   Result<Fd> open_file(std::string_view name, unsigned* mode = nullptr);
 
   PosixRoot root_;
-  const bool direct_;
+  DirectMode direct_;
   Caps caps_;
   MovedCounter moved_;
 
@@ -128,8 +129,10 @@ class PosixFiles : public Backend {
   std::atomic<DirectAlignment> alignment_{DirectAlignment{0, 0}};  // zeros: nobody has asked yet
   mutable std::mutex mutex_;
   std::vector<std::string> remarks_;
+  mutable std::once_flag left_direct_;
+  mutable Caps buffered_caps_;  // once direct I/O was left
   const std::unique_ptr<Namespace> names_;
-  PosixWriting writing_{root_, moved_};
+  PosixWriting writing_{root_, moved_, direct_};
 };
 
 // invalid_argument where the path part of a TIER is empty.

@@ -11,6 +11,7 @@
 #include <cstdio>
 #include <cstring>
 #include <string>
+#include <utility>
 
 #include "io_backends/base/buffer.hpp"
 #include "io_backends/base/direct_io.hpp"
@@ -52,6 +53,7 @@ class PosixWriter final : public Writer {
 
  private:
   Result<void> open_file();
+  Result<void> open_file(bool direct);
   Result<void> usable() const;
   Result<void> finish_bytes(Durability wanted);
   Result<void> give_name(IfExists if_exists);
@@ -87,14 +89,26 @@ class PosixWriter final : public Writer {
   std::uint64_t sent_ = 0;  // bytes whose way to the device has begun
   Buffer stage_;
   std::size_t staged_ = 0;
+  bool direct_ = false;
   bool spent_ = false;
 };
 
 Result<void> PosixWriter::open_file() {
+  const bool direct = writing_.direct.on();
+  Result<void> opened = open_file(direct);
+  if (opened || !direct || opened.error().sys_errno != EINVAL) return opened;
+  if (!writing_.direct.may_leave()) return no_direct_io(writing_.root.full(name_));
+  opened = open_file(false);
+  if (opened) writing_.direct.leave();
+  return opened;
+}
+
+Result<void> PosixWriter::open_file(bool direct) {
+  direct_ = direct;
   const std::string_view parent = parent_of(name_);
-  const int direct = writing_.direct ? O_DIRECT : 0;
+  const int more = direct ? O_DIRECT : 0;
   if (writing_.nameless.load(std::memory_order_relaxed)) {
-    auto opened = writing_.root.open(parent, O_TMPFILE | O_WRONLY | direct, "cannot create a file in");
+    auto opened = writing_.root.open(parent, O_TMPFILE | O_WRONLY | more, "cannot create a file in");
     if (opened) {
       fd_ = *std::move(opened);
       return success();
@@ -102,13 +116,14 @@ Result<void> PosixWriter::open_file() {
     if (!lacks_nameless(opened.error().sys_errno)) return std::move(opened).error();
   }
   temporary_ = temporary_name(name_);
-  auto opened =
-      writing_.root.open(temporary_, O_CREAT | O_EXCL | O_WRONLY | direct, "cannot create a file in");
+  auto opened = writing_.root.open(temporary_, O_CREAT | O_EXCL | O_WRONLY | more, "cannot create a file in");
   if (!opened) {
-    temporary_.clear();
-    Error failure = error(opened.error().sys_errno, "cannot create");
-    if (failure.sys_errno == EINVAL && writing_.direct) failure = no_direct_io(writing_.root.full(name_));
-    return failure;
+    const std::string refused = std::exchange(temporary_, {});
+    const int failed = opened.error().sys_errno;
+    // The system looks at O_DIRECT last: where it refuses that, the file is there all the same.
+    if (const auto root = writing_.root.fd(); direct && failed == EINVAL && root.ok())
+      ::unlinkat(*root, SystemName(refused).get(), 0);
+    return error(failed, "cannot create");
   }
   // Told apart only now: EINVAL above may have been about O_DIRECT.
   writing_.nameless.store(false, std::memory_order_relaxed);
@@ -124,7 +139,7 @@ Result<void> PosixWriter::begin(std::uint64_t bytes_hint) {
   }
   PENSTOCK_TRY(std::move(opened));
   PENSTOCK_ASSIGN(root_, writing_.root.fd());
-  if (writing_.direct) stage_.grow(kDirectBlock);
+  if (direct_) stage_.grow(kDirectBlock);
   if (bytes_hint < kReserveFrom) return success();
   struct statfs system {};
   if (::fstatfs(fd_.get(), &system) != 0 || system.f_type == TMPFS_MAGIC || system.f_type == RAMFS_MAGIC)
@@ -229,7 +244,7 @@ void PosixWriter::send_on() {
 
 Result<void> PosixWriter::append(std::span<const std::byte> bytes) {
   PENSTOCK_TRY(usable());
-  if (writing_.direct) return append_direct(bytes);
+  if (direct_) return append_direct(bytes);
   PENSTOCK_TRY(write_all(position_, bytes));
   position_ += bytes.size();
   send_on();
@@ -238,7 +253,7 @@ Result<void> PosixWriter::append(std::span<const std::byte> bytes) {
 
 Result<void> PosixWriter::append(std::span<const std::span<const std::byte>> pieces) {
   PENSTOCK_TRY(usable());
-  if (writing_.direct) return Writer::append(pieces);
+  if (direct_) return Writer::append(pieces);
   while (!pieces.empty()) {
     std::array<struct iovec, kPiecesAtOnce> parts;
     const std::size_t count = std::min(pieces.size(), parts.size());
@@ -268,7 +283,7 @@ Result<void> PosixWriter::append(std::span<const std::span<const std::byte>> pie
 
 Result<void> PosixWriter::write_at(std::uint64_t offset, std::span<const std::byte> bytes) {
   PENSTOCK_TRY(usable());
-  if (!writing_.direct) return write_all(offset, bytes);
+  if (!direct_) return write_all(offset, bytes);
   PENSTOCK_TRY(flush_stage());
   return write_direct(offset, bytes);
 }

@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "io_backends/base/backend.hpp"
+#include "io_backends/base/direct_io.hpp"
 #include "io_backends/base/posix_root.hpp"
 #include "io_backends/base/sharded_counter.hpp"
 
@@ -16,7 +17,7 @@ namespace penstock {
 struct PosixWriting {
   PosixRoot& root;
   MovedCounter& moved;
-  bool direct = false;  // O_DIRECT where offset, length and memory are aligned
+  DirectMode& direct;  // where offset, length and memory are aligned
   // Nameless files (O_TMPFILE) where the file system has them: even SIGKILL leaves nothing behind. Cleared
   // when it turns out that it has not; then the object has a temporary name until it is published.
   std::atomic<bool> nameless{true};
@@ -25,7 +26,7 @@ struct PosixWriting {
 };
 
 // A Writer for `name`. Reserves `bytes_hint` bytes where that keeps large files in one piece (from 1 MiB, not
-// in memory). With `direct`, appended bytes go out in aligned blocks of 1 MiB; 1 MiB and more at once that
+// in memory). With direct I/O, appended bytes go out in aligned blocks of 1 MiB; 1 MiB and more at once that
 // lies aligned in memory, and comes behind whole blocks of 4 KiB, goes out from there without a copy.
 Result<std::unique_ptr<Writer>> create_posix_object(PosixWriting& writing, std::string_view name,
                                                     std::uint64_t bytes_hint);
