@@ -391,6 +391,47 @@ TEST_F(LibaioQueues, WhatOneHadOfTheKernelTheNextGets) {
   }));
 }
 
+// As where a filter comes into force late: nobody waits for ever for reads that are in flight.
+TEST_F(LibaioQueues, ReadsFailWhereTheKernelAnswersNoMore) {
+  Backend& backend = *tier_.backend;
+  auto writer = backend.create("object", 5'000);
+  ASSERT_OK(writer);
+  ASSERT_OK((*writer)->append(pattern(5'000)));
+  ASSERT_OK((*writer)->publish(Durability::visible));
+  for (const std::size_t at_least : {1U, 0U}) {
+    EXPECT_TRUE(in_child_process([&] {
+      ::alarm(30);
+      auto queue = backend.queue(4);
+      ASSERT_OK(queue);
+      const auto reader = backend.open("object");
+      ASSERT_OK(reader);
+      Bytes out(8'192);
+      std::vector<Operation> operations;
+      for (std::uint64_t i = 0; i < 4; ++i) {
+        if (i % 2 == 0) operations.push_back({ReadObject{"object", 5'000, out}, i});
+        if (i % 2 != 0) operations.push_back({ReadAt{reader->get(), 0, std::span(out).first(5'000)}, i});
+      }
+      ASSERT_EQ((*queue)->submit(operations), 4U);
+      ASSERT_TRUE(deny_calls({SYS_io_getevents, SYS_io_pgetevents}));
+      std::vector<Completion> completions(4);
+      for (int round = 0; round < 2; ++round) {
+        std::size_t all = 0;
+        while ((*queue)->in_flight() > 0) {
+          const std::size_t count = (*queue)->reap(completions, at_least);
+          ASSERT_GE(count, at_least);
+          for (const Completion& one : std::span(completions).first(count)) {
+            EXPECT_ERRC(Errc::permission_denied, one.bytes);
+            EXPECT_NE(one.bytes.error().what.find("object"), std::string::npos);
+          }
+          all += count;
+        }
+        EXPECT_EQ(all, 4U);
+        ASSERT_EQ((*queue)->submit(operations), 4U) << "it goes on, and fails again";
+      }
+    }));
+  }
+}
+
 // Of this process: the kernel maps the ring of each.
 std::ptrdiff_t contexts_of_the_kernel() {
   std::ifstream maps("/proc/self/maps");

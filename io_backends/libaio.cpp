@@ -42,6 +42,7 @@ class Context {
     return ::syscall(SYS_io_setup, static_cast<unsigned>(depth), &id_) == 0 ? 0 : errno;
   }
   std::size_t depth() const { return depth_; }
+  bool there() const { return id_ != 0; }
   // As read(2) returns: how many from the front were taken.
   long submit(std::span<iocb*> reads) {
     return ::syscall(SYS_io_submit, id_, static_cast<long>(reads.size()), reads.data());
@@ -142,7 +143,7 @@ class LibaioQueue final : public Queue {
   }
   ~LibaioQueue() override {
     while (in_kernel_ > 0 && wait(1)) continue;
-    if (in_kernel_ == 0) files_.idle_contexts().keep(std::move(context_));
+    if (in_kernel_ == 0 && context_->there()) files_.idle_contexts().keep(std::move(context_));
   }
 
   std::size_t submit(std::span<const Operation> operations, Start start) override;
@@ -155,15 +156,18 @@ class LibaioQueue final : public Queue {
     iocb request{};
     Aim aim;
     std::size_t bytes = 0;  // wanted
-    Fd opened;              // of an object
-    Buffer bounce;          // where direct I/O cannot go straight to its place
+    bool in_kernel = false;
+    Fd opened;      // of an object
+    Buffer bounce;  // where direct I/O cannot go straight to its place
   };
 
   void start(const Operation& operation);
   Result<bool> prepare(Slot& slot);
   void push();
   bool wait(std::size_t at_least);
+  void fail_all(int failed);
   void finish(std::size_t index, std::int64_t result);
+  void finish(std::size_t index, Result<std::uint64_t> outcome);
 
   LibaioFiles& files_;
   std::vector<Slot> slots_;
@@ -237,6 +241,8 @@ void LibaioQueue::push() {
   while (!rest.empty()) {
     const long taken = context_->submit(rest);
     if (taken > 0) {
+      for (const iocb* const read : rest.first(static_cast<std::size_t>(taken)))
+        slots_[read->aio_data].in_kernel = true;
       in_kernel_ += static_cast<std::size_t>(taken);
       rest = rest.subspan(static_cast<std::size_t>(taken));
       continue;
@@ -249,14 +255,32 @@ void LibaioQueue::push() {
   prepared_.clear();
 }
 
-// Takes what the kernel has done, at least so many. False when it gives no answer.
+// Takes what the kernel has done, at least so many. False when it gives no answer: then all has failed.
 bool LibaioQueue::wait(std::size_t at_least) {
   const long count = context_->wait(at_least, events_);
-  if (count < 0) return false;
+  if (count < 0) {
+    fail_all(errno);
+    return false;
+  }
   in_kernel_ -= static_cast<std::size_t>(count);
   for (const io_event& event : std::span(events_).first(static_cast<std::size_t>(count)))
     finish(event.data, event.res);
   return true;
+}
+
+// So that nobody waits for them for ever. Destroying the context waits until nothing is written to memory any
+// more. Where there is no other one, the kernel refuses what comes.
+void LibaioQueue::fail_all(int failed) {
+  const std::size_t depth = context_->depth();
+  context_ = std::make_unique<Context>();
+  static_cast<void>(context_->set_up(depth));
+  in_kernel_ = 0;
+  for (std::size_t index = 0; index < slots_.size(); ++index) {
+    const Operation& operation = slots_[index].operation;
+    if (slots_[index].in_kernel)
+      finish(index,
+             errno_error(failed, "the kernel gives no answer to a read of", files_.full_name(operation)));
+  }
 }
 
 std::size_t LibaioQueue::reap(std::span<Completion> out, std::size_t at_least) {
@@ -271,9 +295,16 @@ std::size_t LibaioQueue::reap(std::span<Completion> out, std::size_t at_least) {
 
 void LibaioQueue::finish(std::size_t index, std::int64_t result) {
   Slot& slot = slots_[index];
+  slot.opened.close();  // what is done again opens it once more
+  finish(index, files_.finish_read(slot.operation, slot.aim, slot.bytes, result));
+}
+
+void LibaioQueue::finish(std::size_t index, Result<std::uint64_t> outcome) {
+  Slot& slot = slots_[index];
+  slot.in_kernel = false;
   slot.opened.close();
   free_.push_back(index);
-  done_.push({slot.operation.tag, files_.finish_read(slot.operation, slot.aim, slot.bytes, result)});
+  done_.push({slot.operation.tag, std::move(outcome)});
 }
 
 Result<std::unique_ptr<Queue>> LibaioFiles::queue(std::size_t depth) {
