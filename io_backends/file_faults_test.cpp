@@ -340,7 +340,7 @@ TEST_P(DirectFaults, AWriterThatIsRefusedDirectIoLeavesNothingBehind) {
       return;
     }
     for (const char* way : {"", ",publish=rename"}) {
-      const auto mine = Subject::make({name(), GetParam().options + way}, folder);
+      const auto mine = make_subject({name(), GetParam().options + way}, folder);
       ASSERT_OK(mine);
       EXPECT_ERRC(Errc::unsupported, mine->put("object", bytes_));
       EXPECT_TRUE(std::filesystem::is_empty(folder)) << way;
@@ -362,7 +362,7 @@ TEST_P(DirectFaults, FallingBackToThePageCacheIsDecidedByTheFirstFileAtTheLatest
     faults.fail(Call::open_nameless, EOPNOTSUPP);
     const auto fresh = [&] {
       std::filesystem::remove(folder / "object");
-      auto mine = Subject::make({name(), ",direct=1,fallback=buffered"}, folder);
+      auto mine = make_subject({name(), ",direct=1,fallback=buffered"}, folder);
       EXPECT_OK(mine);
       EXPECT_TRUE(mine->backend->caps().bypasses_cache);
       return mine;
