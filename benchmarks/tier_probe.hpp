@@ -49,22 +49,20 @@ struct ProbeCell {
   std::string reason;
 };
 
-// write.sequential.<block>.1     appends, a file a client, until they would survive a power cut: 1 MiB, and
-// each
-//                                block of the settings
-// write.sequential.1m.<depth>    so many such files at once of each client, a thread each, for each depth
-// above 1 write.random.<block>.1         the same blocks, each once anywhere in a new file, where the back
-// end can
-//                                (Caps::write_at)
-// write.small_files.112k.<depth> whole files of 112 KiB, so many at once of each client, a thread each, for 1
-//                                and each depth: each until its bytes would survive a power cut
-// read.sequential.1m.1           the files of write.sequential.1m.1, the best of the ladder's loops
-// (base/ceiling.hpp) read.random.<block>.<depth>    blocks at random offsets of them, each block and depth of
-// the settings read.small_files.112k.1        whole files of 112 KiB, the best of the ladder's loops
-// read.small_files.112k.<depth>  so many of them in flight a client, for each depth above 1
-// metadata.create, .stat, .open (and close), .list (entries), .remove
-//                                of empty objects, a folder a client, as this machine caches them; these have
-//                                no bytes_per_s
+// write.sequential.<block>.1      appends to a file a client until they would survive a power cut: 1 MiB,
+//                                 and each block of the settings
+// write.sequential.1m.<depth>     so many such files a client at once, a thread each: each depth above 1
+// write.random.<block>.1          the same blocks, each once anywhere in a new file, where the back end can
+//                                 (Caps::write_at)
+// write.small_files.112k.<depth>  whole files of 112 KiB, so many a client at once, a thread each: 1 and each
+//                                 depth, each file until its bytes would survive a power cut
+// read.sequential.1m.1            the files of write.sequential.1m.1, by the best of the ladder's loops
+//                                 (base/ceiling.hpp)
+// read.random.<block>.<depth>     blocks at random offsets of them, each block and depth of the settings
+// read.small_files.112k.1         whole files of 112 KiB, by the best of the ladder's loops
+// read.small_files.112k.<depth>   so many of them in flight a client, for each depth above 1
+// metadata.create, .stat, .open   (and close), .list (entries), .remove: of empty objects, a folder a client,
+//                                 as this machine caches them; these have no bytes_per_s
 //
 // Makes a folder "penstock-probe-<id>" on the tier and takes it away again, also when it fails or is
 // interrupted; what a killed one left is taken away by the next one (not on a network). `no_space` before

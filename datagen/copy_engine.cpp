@@ -318,16 +318,14 @@ Result<CopyOutcome> Copy::run() {
   PENSTOCK_ASSIGN(target_, look_at_target());
   PENSTOCK_TRY(check_room());
   PENSTOCK_ASSIGN(const bool was_empty, target_is_empty());
+  if (syncs(how_.durability)) PENSTOCK_ASSIGN(sync_, TargetSync::begin(to_));
   if (target_ == Target::fresh) {
     const std::string whose = manifest_.checksum();
     PENSTOCK_TRY(
         // Without it, what is there after a power cut is somebody else's.
         put_object(*to_.backend, kCopyingName, std::as_bytes(std::span(whose)), Durability::file_and_name));
   }
-  if (syncs(how_.durability)) {
-    PENSTOCK_ASSIGN(sync_, TargetSync::begin(to_));
-    if (target_ != Target::fresh || how_.replace) sync_->begin_to_judge();
-  }
+  if (sync_ && (target_ != Target::fresh || how_.replace)) sync_->begin_to_judge();
 
   std::vector<Worker> workers(how_.threads);
   Result<void> done = success();

@@ -43,7 +43,7 @@ struct FolderWalk {
   std::vector<std::string> links;     // links to folders: not entered, for they may lead in circles
   std::vector<std::string> dangling;  // wanted links that lead to nothing
   std::vector<std::string>
-      misnamed;  // wanted objects, and folders, of names that no back end takes: too long
+      misnamed;  // wanted objects, and folders, whose names are too long for any back end
   std::uint64_t objects() const;
 };
 

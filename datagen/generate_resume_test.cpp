@@ -121,11 +121,19 @@ class CountingBackend final : public BackendWrapper {
 };
 
 TEST(GenerateResume, TheJournalsEndIsOneForAllThreads) {
-  std::atomic<int> segments{0};
-  Tier target = tier("generate-resume-segments", ",latency=10ms");  // for each thread to have its share
-  target.backend = std::make_unique<CountingBackend>(std::move(target.backend), segments);
-  ASSERT_OK(make(target, small(), 8));
-  EXPECT_LE(segments, 2);  // the second by a thread that waited for a second
+  // Who has waited for a second writes what it has: a run that took so long tells nothing.
+  for (int tries = 0; tries < 20; ++tries) {
+    std::atomic<int> segments{0};
+    const std::string name = "generate-resume-segments" + std::to_string(tries);
+    Tier target = tier(name, ",latency=10ms");  // for each thread to have its share
+    target.backend = std::make_unique<CountingBackend>(std::move(target.backend), segments);
+    const auto began = std::chrono::steady_clock::now();
+    ASSERT_OK(make(target, small(), 8));
+    if (std::chrono::steady_clock::now() - began >= std::chrono::milliseconds(900)) continue;
+    EXPECT_EQ(segments, 1);
+    return;
+  }
+  GTEST_SKIP() << "this machine never made the set within a second";
 }
 
 TEST(GenerateResume, WhatIsNamedTwiceIsKeptOnce) {

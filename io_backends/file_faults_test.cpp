@@ -370,8 +370,12 @@ TEST_P(DirectFaults, FallingBackToThePageCacheIsDecidedByTheFirstFileAtTheLatest
     const auto expect_buffered = [](const Subject& mine) {
       EXPECT_FALSE(mine.backend->caps().bypasses_cache);
       EXPECT_FALSE(mine.backend->caps().queue_of_one);
-      ASSERT_EQ(mine.backend->remarks().size(), 1U);
-      EXPECT_NE(mine.backend->remarks().front().find("fallback=buffered"), std::string::npos);
+      const std::vector<std::string> remarks =
+          mine.backend->remarks();  // and that threads stand in for a ring
+      EXPECT_EQ(
+          std::count_if(remarks.begin(), remarks.end(),
+                        [](const std::string& one) { return one.find("fallback=buffered") != one.npos; }),
+          1);
     };
     {
       const auto mine = fresh();

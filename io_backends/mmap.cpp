@@ -99,28 +99,38 @@ Result<std::span<const std::byte>> MmapReader::view(std::uint64_t offset, std::u
 }
 
 // Mappings that outlive their readers, by the file: two names of one share it, and a file that takes the name
-// of another is another. A mapping keeps the number of its file from being used again. Any thread.
+// of another is another. A mapping keeps the number of its file from being used again on this machine; what
+// changes behind a network shows by its times. Any thread.
 class KeptMappings {
  public:
   // A machine lets a process have 65,530 mappings, as a rule: objects behind these are mapped while open.
   static constexpr std::size_t kMost = 32'768;
 
-  // Null where there is none, or none that is any good: for a file that is longer now, or lost bytes.
+  // Null where there is none, or none that is any good: of a file that is longer now, was written to, or lost
+  // bytes.
   Mapping of(const struct stat& file) {
     const std::lock_guard lock(mutex_);
     const auto found = by_file_.find({file.st_dev, file.st_ino});
     if (found == by_file_.end()) return nullptr;
-    const bool whole = found->second->bytes().size() >= static_cast<std::uint64_t>(file.st_size);
-    return whole && !found->second->lost() ? found->second : nullptr;
+    const Kept& kept = found->second;
+    const bool same =
+        kept.written.tv_sec == file.st_mtim.tv_sec && kept.written.tv_nsec == file.st_mtim.tv_nsec;
+    const bool whole = kept.mapping->bytes().size() >= static_cast<std::uint64_t>(file.st_size);
+    return same && whole && !kept.mapping->lost() ? kept.mapping : nullptr;
   }
   void keep(const struct stat& file, const Mapping& mapping) {
     const std::lock_guard lock(mutex_);
-    if (by_file_.size() < kMost) by_file_.insert_or_assign({file.st_dev, file.st_ino}, mapping);
+    if (by_file_.size() < kMost)
+      by_file_.insert_or_assign({file.st_dev, file.st_ino}, Kept{mapping, file.st_mtim});
   }
 
  private:
+  struct Kept {
+    Mapping mapping;
+    timespec written{};
+  };
   std::mutex mutex_;
-  std::map<std::pair<dev_t, ino_t>, Mapping> by_file_;
+  std::map<std::pair<dev_t, ino_t>, Kept> by_file_;
 };
 
 class MmapFiles final : public PosixFiles {

@@ -92,7 +92,8 @@ class Ring {
 
   // Slots for `depth` chains, each of three requests. 0, or the errno.
   int set_up(std::size_t depth, bool sqpoll);
-  // Ends it with requests in flight, and waits until none of them writes to memory any more.
+  // Ends it with requests in flight, and waits until none of them writes to memory any more; only where the
+  // thread that made it says so, and there is a descriptor to hear by.
   void cut_off();
   io_uring& get() { return ring_; }
   unsigned known_files() const { return known_files_; }

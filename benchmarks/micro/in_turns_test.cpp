@@ -57,7 +57,7 @@ TEST(ByTurns, TheTimeIsThatOfWhatIsMeasuredAndTheCounterComparesBoth) {
               state, {.batch = 2, .bytes = 1000}, [] { std::this_thread::sleep_for(2ms); },
               [] { std::this_thread::sleep_for(20ms); }));
         },
-        4, threads);
+        20, threads);
     const double each_s = report.real_accumulated_time / static_cast<double>(report.iterations);
     EXPECT_GE(each_s, 0.0019 / threads);
     EXPECT_LT(each_s, 0.018) << "the plain loop is not in it";

@@ -31,8 +31,11 @@ def present(folder, pattern):
 
 
 def slabs_dropped():
-    """How often dentries and inodes were dropped since the machine started."""
-    return int(re.search(r"^drop_slab (\d+)$", pathlib.Path("/proc/vmstat").read_text(encoding="ascii"), re.MULTILINE)[1])
+    """How often dentries and inodes were dropped since the machine started; skips the test where nobody counts."""
+    counted = re.search(r"^drop_slab (\d+)$", pathlib.Path("/proc/vmstat").read_text(encoding="ascii"), re.MULTILINE)
+    if counted is None:
+        raise unittest.SkipTest("this kernel does not count what is dropped")
+    return int(counted[1])
 
 
 def stored(*files):

@@ -146,7 +146,7 @@ TEST_P(SameFaults, DescriptorsThatRunOut) {
       EXPECT_OK(written);
     else
       EXPECT_ERRC(Errc::exhausted, written);
-    EXPECT_LT(std::chrono::steady_clock::now() - began, std::chrono::seconds(2)) << "no use in trying again";
+    EXPECT_LT(std::chrono::steady_clock::now() - began, std::chrono::seconds(10)) << "no use in trying again";
   }));
 }
 

