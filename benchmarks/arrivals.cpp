@@ -45,13 +45,28 @@ Arrivals::Arrivals(const ArrivalRate& rate, std::uint64_t run)
       gap_ns_(1e9 * rate.ranks / rate.per_second),
       random_(RandomStream(rate.seed, "arrivals").substream(run).substream(rate.rank)) {}
 
+// `at_ns` is where the one before was.
+std::int64_t Arrivals::due_ns(std::uint64_t number, double& at_ns) const {
+  if (rate_.poisson)
+    at_ns -= gap_ns_ * portable_log(1 - random_.uniform(number));
+  else
+    at_ns = gap_ns_ * (static_cast<double>(number) + (rate_.rank + 1.0) / rate_.ranks);
+  return static_cast<std::int64_t>(at_ns);
+}
+
 std::int64_t Arrivals::next_ns() {
   const std::lock_guard lock(mutex_);
-  const std::uint64_t number = given_++;
-  if (rate_.poisson)
-    return static_cast<std::int64_t>(at_ns_ -= gap_ns_ * portable_log(1 - random_.uniform(number)));
-  return static_cast<std::int64_t>(gap_ns_ *
-                                   (static_cast<double>(number) + (rate_.rank + 1.0) / rate_.ranks));
+  return due_ns(given_++, at_ns_);
+}
+
+std::uint64_t Arrivals::between(std::int64_t from_ns, std::int64_t to_ns) const {
+  std::uint64_t count = 0;
+  double at_ns = 0;
+  for (std::uint64_t number = 0;; ++number) {
+    const std::int64_t due = due_ns(number, at_ns);
+    if (due >= to_ns) return count;
+    if (due >= from_ns) ++count;
+  }
 }
 
 }  // namespace penstock

@@ -33,7 +33,12 @@ class Arrivals {
   // When the next sample is due, from the start; every time is given out once.
   std::int64_t next_ns();
 
+  // How many are due from `from_ns` on and before `to_ns`, whether they were given out or not.
+  std::uint64_t between(std::int64_t from_ns, std::int64_t to_ns) const;
+
  private:
+  std::int64_t due_ns(std::uint64_t number, double& at_ns) const;
+
   const ArrivalRate rate_;
   const double gap_ns_;
   const RandomStream random_;

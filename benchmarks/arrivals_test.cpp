@@ -38,6 +38,21 @@ TEST(Arrivals, AreEvenlySpacedUnlessAskedOtherwise) {
   EXPECT_EQ(times({.per_second = 1000}, 3), (std::vector<std::int64_t>{1'000'000, 2'000'000, 3'000'000}));
 }
 
+TEST(Arrivals, AreCountedWhetherTheyWereGivenOutOrNot) {
+  for (const bool poisson : {false, true}) {
+    const ArrivalRate rate{.per_second = 1000, .poisson = poisson, .seed = 9};
+    const auto all = times(rate, 1000);
+    Arrivals arrivals(rate, 0);
+    for (const auto& [from, to] : {std::pair{std::int64_t{0}, all[300]}, std::pair{all[20], all[500] + 1},
+                                   std::pair{all[5], all[5]}}) {
+      const auto wanted =
+          std::count_if(all.begin(), all.end(), [&](std::int64_t one) { return one >= from && one < to; });
+      EXPECT_EQ(arrivals.between(from, to), static_cast<std::uint64_t>(wanted));
+      static_cast<void>(arrivals.next_ns());
+    }
+  }
+}
+
 TEST(Arrivals, OfRanksLieBetweenEachOther) {
   std::vector<std::int64_t> all;
   for (const unsigned rank : {0U, 1U, 2U, 3U}) {

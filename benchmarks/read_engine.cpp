@@ -10,6 +10,7 @@
 #include <thread>
 
 #include "benchmarks/read_worker.hpp"
+#include "io_backends/base/interrupt.hpp"
 
 namespace penstock {
 namespace {
@@ -64,6 +65,12 @@ ReadTally gather(const ReadRun& run, std::span<const std::unique_ptr<ReadWorker>
     last_done_ns = std::max(last_done_ns, worker->last_done_ns());
   }
   const std::int64_t from_ns = run.lap.ramp.count();
+  if (run.arrivals && run.lap.deadline.count() != 0 && !run.stopped() && !interrupted()) {
+    const std::int64_t ends_ns = run.lap.deadline.count();
+    last_done_ns = std::max(last_done_ns, ends_ns);
+    all.due = run.arrivals->between(from_ns, ends_ns);
+    all.open_s = static_cast<double>(ends_ns - from_ns) * 1e-9;
+  }
   all.passes = run.source.passes();
   all.wall_s = static_cast<double>(std::max<std::int64_t>(last_done_ns - from_ns, 0)) * 1e-9;
   all.elapsed_s = static_cast<double>(last_done_ns) * 1e-9;
@@ -99,6 +106,8 @@ void ReadTally::append(const ReadTally& other) {
   stonewall_bytes += other.stonewall_bytes;
   latency_ns.merge(other.latency_ns);
   late_ns.merge(other.late_ns);
+  due += other.due;
+  open_s += other.open_s;
   merge(calls, other.calls);
   for (const std::string& error : other.first_errors)
     if (first_errors.size() < kErrorsNamed) first_errors.push_back(error);

@@ -89,9 +89,11 @@ struct ReadTally {
   std::uint64_t first_done_bytes = 0;  // delivered by all threads by then
   double stonewall_s = 0;              // ... to the last completion before the stonewall
   std::uint64_t stonewall_bytes = 0;   // delivered by then
-  Histogram latency_ns;  // a sample: from before open, or when it was due, to after close, decode and verify
-                         // included
-  Histogram late_ns;     // of an open loop: from when it was due to before open
+  Histogram latency_ns;   // a sample: from before open, or when it was due, to after close, decode and verify
+                          // included
+  Histogram late_ns;      // of an open loop: from when it was due to before open
+  std::uint64_t due = 0;  // of an open loop with a deadline that was reached: samples that were due, and
+  double open_s = 0;      // in how long; wall_s is no shorter
   std::vector<std::uint64_t> bytes_by_second;  // [i]: in the i-th second of wall_s; the last may be cut short
   std::vector<std::string> first_errors;       // at most kErrorsNamed
   std::string first_wrong;                     // what is said of the first of `wrong`

@@ -51,7 +51,7 @@ void record_calls(const TimesByCall& calls, Trial& trial) {
   }
 }
 
-void record_rates(const LapFigures& repeat, double offered_per_s, Trial& trial) {
+void record_rates(const LapFigures& repeat, Trial& trial) {
   const ReadTally& tally = repeat.tally;
   const auto rate = [&](std::string_view name, std::string_view unit, double value) {
     trial.sample(name, unit, Better::higher, kRepeat, value);
@@ -68,8 +68,12 @@ void record_rates(const LapFigures& repeat, double offered_per_s, Trial& trial) 
   if (repeat.device_bytes)
     trial.sample("device_bytes_per_s", "B/s", Better::neither, kRepeat,
                  per_second(static_cast<double>(*repeat.device_bytes), tally.elapsed_s));
-  if (offered_per_s > 0)
-    trial.sample("offered_samples_per_s", "1/s", Better::neither, kRepeat, offered_per_s);
+  if (tally.due > 0) {
+    trial.sample("offered_samples_per_s", "1/s", Better::neither, kRepeat,
+                 per_second(static_cast<double>(tally.due), tally.open_s));
+    trial.sample("kept_up", "1", Better::higher, kRepeat,
+                 static_cast<double>(tally.samples) / static_cast<double>(tally.due));
+  }
   trial.sample("wall_s", "s", Better::neither, kRepeat, tally.wall_s);
   trial.sample("payload_bytes", "B", Better::neither, kRepeat, static_cast<double>(tally.bytes));
   record_ranks(tally.ranks, "", kRepeat, trial);
@@ -143,7 +147,7 @@ void record_cell(const ReadCell& cell, const ReadCell& first, const Tier& tier, 
     trial.parameter("rank_scaling", "strong");
   trial.tier("data", tier);
   trial.cache(cell_cache(cell));
-  for (const LapFigures& repeat : cell.repeats) record_rates(repeat, cell.offered_per_s, trial);
+  for (const LapFigures& repeat : cell.repeats) record_rates(repeat, trial);
 
   const std::size_t pairs = std::min(cell.repeats.size(), first.repeats.size());
   for (std::size_t i = 0; i < pairs; ++i) {

@@ -47,6 +47,13 @@ Result<void> look_for_objects(Tier& tier, const SampleList& samples, std::string
   for (std::uint64_t i = 0; i < looks; ++i) {
     const std::string_view name = samples.name(static_cast<std::uint32_t>(i * samples.objects() / looks));
     const Result<Entry> there = tier.backend->names().stat(name);
+    if (!there.ok() && there.error().code == Errc::not_found && tier.backend_name == "mem")
+      return make_error(
+          Errc::not_found,
+          fmt::format(
+              "tier '{}' is memory of this process, which is empty when a command begins: read from a folder "
+              "in /dev/shm for a tier of memory",
+              tier.name));
     if (!there.ok() && there.error().code == Errc::not_found)
       return make_error(Errc::not_found,
                         fmt::format("tier '{}' lacks '{}' of the corpus; put a copy there first: "
@@ -74,6 +81,10 @@ Result<void> check_ranks(const CommandContext& context) {
   if (ranks == 1 && context.options.integer("rank-shift") != 0)
     return make_error(Errc::invalid_argument,
                       "--rank-shift needs several ranks: start it with mpirun or srun");
+  if (const std::int64_t shift = context.options.integer("rank-shift"); shift != 0 && shift % ranks == 0)
+    return make_error(
+        Errc::invalid_argument,
+        fmt::format("--rank-shift {}: over {} ranks each would read its own part again", shift, ranks));
   if (ranks > 1 && !context.options.text("live-csv").empty())
     return make_error(Errc::invalid_argument,
                       "--live-csv follows one process: leave it out under a launcher");
@@ -111,6 +122,8 @@ Result<ReadSubject> open_all(const CommandContext& context, const SweepSettings&
     if (!options.flag("only-tiers")) PENSTOCK_TRY(check_collective(corpus.tier));
     for (const Tier& tier : others) PENSTOCK_TRY(check_collective(tier));
   }
+  PENSTOCK_TRY(check_cache_wish(corpus.tier, settings.cache));
+  for (const Tier& tier : others) PENSTOCK_TRY(check_cache_wish(tier, settings.cache));
   if (settings.on_error == OnError::fail)
     for (Tier& tier : others) PENSTOCK_TRY(look_for_objects(tier, samples, where));
   return ReadSubject{std::move(corpus), std::move(others), std::move(samples)};
@@ -163,6 +176,10 @@ Result<SweepSettings> sweep_settings(const CommandContext& context) {
                                          : SampleOrder::sequential;
   settings.window = static_cast<std::uint64_t>(options.integer("window"));
   settings.cache = cache_wish(options.text("cache"));
+  if (options.given("cold-by") && settings.cache != CacheWish::cold)
+    return make_error(Errc::invalid_argument, "--cold-by says how the cache is emptied: add --cache cold");
+  if (options.given("window") && settings.order != SampleOrder::physical)
+    return make_error(Errc::invalid_argument, "--window is of --order physical: add that, or leave it out");
   settings.cold_by = options.text("cold-by") == "drop" ? ColdMethod::drop : ColdMethod::evict;
   settings.decode = options.text("decode") == "full";
   settings.verify = options.flag("verify");

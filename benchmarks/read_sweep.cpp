@@ -9,6 +9,7 @@
 
 #include "io_backends/base/physical_places.hpp"
 #include "io_backends/base/random.hpp"
+#include "io_backends/base/units.hpp"
 #include "results/statistics.hpp"
 #include "results/verdicts.hpp"
 
@@ -63,7 +64,6 @@ ReadSweep::ReadSweep(std::vector<Tier*> tiers, const Manifest& manifest, const S
     places_.push_back(std::make_unique<Place>());
     for (const unsigned threads : settings_.threads) {
       ReadCell& cell = cells_.emplace_back();
-      cell.offered_per_s = settings_.rate ? settings_.rate->per_second : 0;
       cell.tier = tier;
       cell.threads = threads;
     }
@@ -289,11 +289,8 @@ void ReadSweep::judge_tally(ReadCell& cell, const ReadTally& tally) {
                fmt::format("{} skipped, {} of them for wrong bytes; the first: {}",
                            tally.errors == 1 ? "1 sample was" : fmt::format("{} samples were", tally.errors),
                            tally.wrong, tally.first_wrong));
-  } else if (tally.errors > 0) {
-    cell.judge(Verdict::degraded,
-               fmt::format("{} could not be read and {} skipped; the first: {}",
-                           tally.errors == 1 ? "1 sample" : fmt::format("{} samples", tally.errors),
-                           tally.errors == 1 ? "was" : "were", first));
+  } else if (tally.errors > 0 && cell.repeats.empty()) {
+    cell.failed_in_warm_up = tally.errors;  // the repeats may say more
   }
 }
 
@@ -320,11 +317,29 @@ void ReadSweep::note_lap(const ReadCell& cell, std::string_view what) {
                                         cell.threads == 1 ? "" : "s", what));
 }
 
+// Of all repeats together: which of them met how many is chance.
+void ReadSweep::judge_skipped(ReadCell& cell) {
+  std::uint64_t reads = cell.errors;
+  for (const LapFigures& repeat : cell.repeats) reads += repeat.tally.samples;
+  const std::string first = cell.first_errors.empty() ? "" : cell.first_errors.front();
+  if (cell.errors > 0)
+    cell.judge(Verdict::degraded,
+               fmt::format("{} of {} reads failed and {} skipped; the first: {}", format_count(cell.errors),
+                           format_count(reads), cell.errors == 1 ? "was" : "were", first));
+  else if (cell.failed_in_warm_up > 0)
+    cell.judge(
+        Verdict::degraded,
+        fmt::format("{} of the warm-up pass failed and {} skipped, none of the repeats; the first: {}",
+                    cell.failed_in_warm_up == 1 ? "1 read" : format_count(cell.failed_in_warm_up) + " reads",
+                    cell.failed_in_warm_up == 1 ? "was" : "were", first));
+}
+
 void ReadSweep::judge_cells() {
   for (ReadCell& cell : cells_) {
     std::vector<double> rates;
     for (const LapFigures& repeat : cell.repeats) rates.push_back(rate(repeat.tally));
     const double typical = median(rates);
+    judge_skipped(cell);
     if (cell.ceiling_bytes_per_s > 0 && typical > kCeilingTolerance * cell.ceiling_bytes_per_s)
       cell.judge(
           Verdict::ceiling_invalid,

@@ -55,10 +55,10 @@ struct ReadCell {
   std::vector<double> baseline_samples_per_s;
   double ceiling_bytes_per_s = 0;  // the best rung of the ladder or baseline lap; 0: not measured
   std::string ceiling_rung;        // which: "queued.2x16"
-  double offered_per_s = 0;        // samples that are due on all ranks; 0: a closed loop
   Verdict verdict = Verdict::ok;   // the worst so far, with its reason
   std::string reason;
   std::uint64_t errors = 0;  // skipped samples, in the repeats
+  std::uint64_t failed_in_warm_up = 0;
   std::vector<std::string> first_errors;
 
   void judge(Verdict what, std::string_view why);
@@ -103,6 +103,7 @@ class ReadSweep {
   std::optional<LapFigures> lap(ReadCell& cell, LapPlan plan);
   void raise_ceiling(ReadCell& cell, const ReadTally& tally, std::string_view rung) const;
   void judge_tally(ReadCell& cell, const ReadTally& tally);
+  void judge_skipped(ReadCell& cell);
   void judge_cells();
   void give_up(std::size_t tier, Verdict verdict, std::string_view why);
   void say_fallback(std::size_t tier);

@@ -62,6 +62,8 @@ Json packed(const ReadTally& tally) {
           {"stonewall_bytes", tally.stonewall_bytes},
           {"latency_ns", packed(tally.latency_ns)},
           {"late_ns", packed(tally.late_ns)},
+          {"due", tally.due},
+          {"open_s", tally.open_s},
           {"calls", packed(tally.calls)},
           {"bytes_by_second", tally.bytes_by_second},
           {"first_errors", tally.first_errors},
@@ -85,6 +87,8 @@ ReadTally tally_of(const Json& json) {
   json["stonewall_bytes"].get_to(tally.stonewall_bytes);
   tally.latency_ns = histogram_of(json["latency_ns"]);
   tally.late_ns = histogram_of(json["late_ns"]);
+  json["due"].get_to(tally.due);
+  json["open_s"].get_to(tally.open_s);
   tally.calls = calls_of(json["calls"]);
   json["bytes_by_second"].get_to(tally.bytes_by_second);
   json["first_errors"].get_to(tally.first_errors);
@@ -112,6 +116,8 @@ ReadTally side_by_side(const std::vector<ReadTally>& tallies) {
     all.stonewall_bytes += one.stonewall_bytes;
     all.latency_ns.merge(one.latency_ns);
     all.late_ns.merge(one.late_ns);
+    all.due += one.due;
+    all.open_s = std::max(all.open_s, one.open_s);
     merge(all.calls, one.calls);
     all.bytes_by_second.resize(std::max(all.bytes_by_second.size(), one.bytes_by_second.size()));
     for (std::size_t i = 0; i < one.bytes_by_second.size(); ++i)

@@ -37,6 +37,19 @@ struct CacheControl::Census {
   }
 };
 
+Result<void> check_cache_wish(const Tier& tier, CacheWish wish) {
+  if (wish != CacheWish::cold || tier.backend_name != "mmap") return success();
+  PENSTOCK_ASSIGN(const TierSpec spec, parse_tier(tier.spec));
+  const bool keeps = std::any_of(spec.options.begin(), spec.options.end(), [](const OptionWord& word) {
+    return word.key == "keep" && word.value == "1";
+  });
+  if (!keeps) return success();
+  return make_error(Errc::invalid_argument,
+                    "tier '" + tier.name +
+                        "' leaves objects mapped (keep=1), and what is mapped stays in memory: leave "
+                        "keep=1 out, or --cache cold");
+}
+
 CacheControl::CacheControl(const Tier& tier, const Manifest& manifest, const SampleList& samples,
                            CacheWish wish, ColdMethod method, unsigned helpers, PageCacheCalls calls)
     : tier_(tier),

@@ -46,6 +46,10 @@ struct CacheOutcome {
 // One corpus on one tier. prepare() before every repeat; it is never timed. One thread (it starts helpers of
 // its own).
 //
+// invalid_argument where the state cannot be had of the tier, whatever is tried: what it keeps mapped
+// (`keep=1`) stays in memory, also for the tiers beside it.
+Result<void> check_cache_wish(const Tier& tier, CacheWish wish);
+
 // What is proven: the share of the corpus's files that lies in this machine's page cache, asked of the kernel
 // file by file, at the end of prepare(). Where it will not say (somebody else's read-only files, remote
 // objects) the state is `unverified`, with what was tried as the method. Asking opens every file, so that the

@@ -10,6 +10,7 @@
 #include "datagen/target_folder.hpp"
 #include "io_backends/base/command.hpp"
 #include "io_backends/base/printable.hpp"
+#include "io_backends/base/progress.hpp"
 #include "io_backends/base/units.hpp"
 #include "results/table.hpp"
 
@@ -101,6 +102,8 @@ Result<int> run(const CommandContext& context) {
                                                        .threads = threads_of(context),
                                                        .types = options.text("types"),
                                                        .progress = context.output.progress}));
+  if (to.backend_name == "mem")
+    note("'" + to.root + "' is memory of this process: the copy ends with this command");
   if (options.flag("resume")) PENSTOCK_TRY(check_begun(corpus, to));
   PENSTOCK_ASSIGN(const CopyOutcome outcome,
                   copy_corpus(corpus, to,

@@ -81,6 +81,7 @@ class Copy {
   Result<std::uint32_t> write_object(Worker& worker, std::uint64_t object, std::string_view name);
   Result<void> finish();
   Result<bool> target_is_empty();
+  Result<void> begin_sync();
   void leave_nothing(const std::vector<Worker>& workers, bool was_empty);
   Error advise(Error error) const;
 
@@ -313,23 +314,28 @@ void Copy::leave_nothing(const std::vector<Worker>& workers, bool was_empty) {
     }
 }
 
+// The folder is there by now.
+Result<void> Copy::begin_sync() {
+  if (!syncs(how_.durability)) return success();
+  PENSTOCK_ASSIGN(sync_, TargetSync::begin(to_));
+  if (target_ != Target::fresh || how_.replace) sync_->begin_to_judge();
+  return success();
+}
+
 Result<CopyOutcome> Copy::run() {
   const auto start = std::chrono::steady_clock::now();
   PENSTOCK_ASSIGN(target_, look_at_target());
   PENSTOCK_TRY(check_room());
   PENSTOCK_ASSIGN(const bool was_empty, target_is_empty());
-  if (syncs(how_.durability)) PENSTOCK_ASSIGN(sync_, TargetSync::begin(to_));
   if (target_ == Target::fresh) {
     const std::string whose = manifest_.checksum();
     PENSTOCK_TRY(
         // Without it, what is there after a power cut is somebody else's.
         put_object(*to_.backend, kCopyingName, std::as_bytes(std::span(whose)), Durability::file_and_name));
   }
-  if (sync_ && (target_ != Target::fresh || how_.replace)) sync_->begin_to_judge();
-
   std::vector<Worker> workers(how_.threads);
-  Result<void> done = success();
-  {
+  Result<void> done = begin_sync();
+  if (done.ok()) {
     Progress shown(how_.progress, "copy", manifest_.objects(), "files");
     done = parallel_for(manifest_.objects(), how_.threads, 4, [&](unsigned worker, std::uint64_t object) {
       Result<void> one = one_object(workers[worker], object);

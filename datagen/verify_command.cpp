@@ -172,13 +172,19 @@ std::string remedy(const Corpus& corpus, const Findings& findings, bool own_mani
   if (!own_manifest || !recipe_registry().find(recipe).ok())
     return "to mend it, copy the wrong objects again from where they came";
   const auto count = [&](ObjectState state) { return findings.counts[static_cast<std::size_t>(state)]; };
-  const bool of_right_size = count(ObjectState::wrong_bytes) + count(ObjectState::unreadable) > 0;
-  return fmt::format("to mend it{}: penstock generate {} --out {} --resume",
-                     of_right_size
-                         ? ", remove the objects that are wrong_bytes or unreadable (--resume looks "
-                           "at sizes alone), and make what is missing again"
-                         : "",
-                     recipe, shell_word(corpus.tier.spec));
+  if (count(ObjectState::unreadable) == findings.wrong())
+    return fmt::format(
+        "what is unreadable may be whole: look at its permissions and at the device first; what is lost is "
+        "made again, "
+        "once it is removed, by: penstock generate {} --out {} --resume",
+        recipe, shell_word(corpus.tier.spec));
+  const bool of_right_size = count(ObjectState::wrong_bytes) > 0;
+  return fmt::format(
+      "to mend it{}: penstock generate {} --out {} --resume",
+      of_right_size ? ", remove the objects that are wrong_bytes (--resume looks at sizes alone), and make "
+                      "what is missing again"
+                    : "",
+      recipe, shell_word(corpus.tier.spec));
 }
 
 Result<int> run(const CommandContext& context) {

@@ -35,6 +35,11 @@ constexpr std::array<std::string_view, 22> kTrainWork{
     "set",      "depth",        "payload", "burst_buffer",
     "workload", "validation"};
 
+// What emptied the cache where it was to be cold: `drop` empties it of metadata, too.
+std::string emptied_by(const Record& record) {
+  return parameter_text(record, "cache") == "cold" ? parameter_text(record, "cold_by") : "";
+}
+
 // "imagenet of 300 samples".
 std::string corpus_words(const Record& record) {
   const std::string samples = member_text(record.corpus, "samples");
@@ -102,6 +107,7 @@ std::string read_work(const Record& record, std::string_view but) {
                     member_text(record.corpus, "format") + "|" + environment_text(record, "host");
   for (const std::string_view name : kReadWork)
     if (name != but) key += "|" + parameter_text(record, name);
+  if (emptied_by(record) == "drop") key += "|drop";
   return key;
 }
 
@@ -121,6 +127,7 @@ std::vector<std::string> read_words(const Record& record, std::string_view but) 
           named("batch", "batch "),
           named("ranks", "ranks "),
           named("rate", "rate "),
+          emptied_by(record) == "drop" ? "metadata dropped" : "",
           environment_text(record, "host"),
           label_text(record)};
 }

@@ -256,7 +256,8 @@ void say_accelerators(const ReadGroup& group, std::vector<Sentence>& out) {
   for (const ReadCurve& curve : group.curves) {
     double best = 0;
     for (const auto& [threads, record] : curve.at)
-      best = std::max(best, metric_value(*record, "samples_per_s").value_or(0));
+      if (parameter_text(*record, "block").empty() && record->verdict != Verdict::degraded)
+        best = std::max(best, metric_value(*record, "samples_per_s").value_or(0));
     if (best <= 0) continue;
     about.push_back(&curve);
     const double count = std::floor(best / kAcceleratorImages);
@@ -373,9 +374,10 @@ void say_offered(const ReadGroup& group, const ReadCurve& curve, std::vector<Sen
     const auto rate = metric_value(*record, "samples_per_s");
     const auto median = metric_value(*record, "latency_ns_p50");
     const auto tail = metric_value(*record, "latency_ns_p99");
-    if (!offered || !rate || !median || !tail) continue;
+    const auto kept_up = metric_value(*record, "kept_up");
+    if (!offered || !rate || !median || !tail || !kept_up) continue;
     const std::string about = in_group(group, {&curve});
-    if (*rate >= kKeptUp * *offered)
+    if (*kept_up >= kKeptUp)
       out.push_back({Tone::finding, "offered",
                      fmt::format("At {} samples/s {} kept up with {}: {} from when they were due to the end "
                                  "in the median, {} at "
