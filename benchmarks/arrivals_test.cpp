@@ -45,8 +45,9 @@ TEST(Arrivals, AreCountedWhetherTheyWereGivenOutOrNot) {
     Arrivals arrivals(rate, 0);
     for (const auto& [from, to] : {std::pair{std::int64_t{0}, all[300]}, std::pair{all[20], all[500] + 1},
                                    std::pair{all[5], all[5]}}) {
-      const auto wanted =
-          std::count_if(all.begin(), all.end(), [&](std::int64_t one) { return one >= from && one < to; });
+      const auto wanted = std::count_if(all.begin(), all.end(), [first = from, end = to](std::int64_t one) {
+        return one >= first && one < end;
+      });
       EXPECT_EQ(arrivals.between(from, to), static_cast<std::uint64_t>(wanted));
       static_cast<void>(arrivals.next_ns());
     }
