@@ -1,13 +1,12 @@
 #include "benchmarks/read_worker.hpp"
 
-#include <sys/prctl.h>
-
 #include <algorithm>
 #include <thread>
 #include <utility>
 
 #include "io_backends/base/crc32c.hpp"
 #include "io_backends/base/interrupt.hpp"
+#include "io_backends/base/precise_timers.hpp"
 
 namespace penstock {
 namespace {
@@ -15,21 +14,6 @@ namespace {
 constexpr std::int64_t kSecondNs = 1'000'000'000;
 constexpr std::int64_t kWatchNs = kSecondNs / 10;
 constexpr std::int64_t kSpunNs = 20'000;  // of waiting for a sample to be due
-
-// Sleeps of this thread end when they are to, while it lives: as a rule the kernel takes 50 us more, so that
-// it may wake for several at once.
-class ExactSleep {
- public:
-  ExactSleep() : before_(::prctl(PR_GET_TIMERSLACK, 0, 0, 0, 0)) { ::prctl(PR_SET_TIMERSLACK, 1, 0, 0, 0); }
-  ~ExactSleep() {
-    if (before_ > 0) ::prctl(PR_SET_TIMERSLACK, before_, 0, 0, 0);
-  }
-  ExactSleep(const ExactSleep&) = delete;
-  ExactSleep& operator=(const ExactSleep&) = delete;
-
- private:
-  const int before_;
-};
 
 std::string sample_words(const ReadWork& work, const SampleList::Sample& entry) {
   std::string words = "'" + std::string(work.samples->name(entry.object)) + "'";
@@ -142,8 +126,8 @@ void ReadWorker::work(ReadRun& run, std::span<const std::unique_ptr<ReadWorker>>
   ramp_ns_ = run.lap.ramp.count();
   second_ends_ns_ = ramp_ns_ + kSecondNs - run.lap.measured_before.count() % kSecondNs;
   pass_boundary(run, 0);
-  const std::optional<ExactSleep> exact =
-      run.lap.open_loop ? std::optional<ExactSleep>(std::in_place) : std::nullopt;
+  const std::optional<PreciseTimers> exact =
+      run.lap.open_loop ? std::optional<PreciseTimers>(std::in_place) : std::nullopt;
   if (!run.wait_at_gate()) return;
   loop(run);
   if (run.lap.stonewall) {

@@ -317,47 +317,45 @@ TEST_P(FileFaults, WhatIsFullIsNoSpace) {
   if (std::filesystem::exists(scratch_.path() / "unmounted")) GTEST_SKIP() << "this root may not mount";
 }
 
-class DirectFaults : public FileFaults {};
+class DirectFaults : public FileFaults {
+ protected:
+  // In a child process, with the folder of a file system of memory that has no direct I/O. Skips where there
+  // may be none.
+  template <class Body>
+  void without_direct_io(const Body& body) {
+    if (::geteuid() != 0) GTEST_SKIP() << "only root may mount a file system that has none";
+    const std::filesystem::path folder = scratch_.path() / "memory";
+    const std::filesystem::path refused = scratch_.path() / "unmounted";
+    std::filesystem::create_directories(folder);
+    EXPECT_TRUE(in_child_process([&] {
+      const bool mounted = ::unshare(CLONE_NEWNS) == 0 &&
+                           ::mount("none", "/", nullptr, MS_REC | MS_PRIVATE, nullptr) == 0 &&
+                           ::mount("memory", folder.c_str(), "ramfs", 0, nullptr) == 0;
+      if (mounted) return body(folder);
+      std::ofstream(refused) << "x";
+    }));
+    if (std::filesystem::exists(refused)) GTEST_SKIP() << "this root may not mount";
+  }
+};
 INSTANTIATE_TEST_SUITE_P(, DirectFaults,
                          testing::Values(Variant{"posix", ",direct=1"}, Variant{"uring", ",direct=1"},
                                          Variant{"libaio", ",direct=1"}),
                          [](const auto& row) { return row.param.backend; });
 
-// In a child process: a file system of memory at `folder` that has no direct I/O. False where that may not
-// be.
-bool mount_without_direct_io(const std::filesystem::path& folder) {
-  std::filesystem::create_directories(folder);
-  return ::unshare(CLONE_NEWNS) == 0 && ::mount("none", "/", nullptr, MS_REC | MS_PRIVATE, nullptr) == 0 &&
-         ::mount("memory", folder.c_str(), "ramfs", 0, nullptr) == 0;
-}
-
 TEST_P(DirectFaults, AWriterThatIsRefusedDirectIoLeavesNothingBehind) {
-  if (::geteuid() != 0) GTEST_SKIP() << "only root may mount a file system that has none";
-  const std::filesystem::path folder = scratch_.path() / "memory";
-  EXPECT_TRUE(in_child_process([&] {
-    if (!mount_without_direct_io(folder)) {
-      std::ofstream(scratch_.path() / "unmounted") << "x";
-      return;
-    }
+  without_direct_io([&](const std::filesystem::path& folder) {
     for (const char* way : {"", ",publish=rename"}) {
       const auto mine = make_subject({name(), GetParam().options + way}, folder);
       ASSERT_OK(mine);
       EXPECT_ERRC(Errc::unsupported, mine->put("object", bytes_));
       EXPECT_TRUE(std::filesystem::is_empty(folder)) << way;
     }
-  }));
-  if (std::filesystem::exists(scratch_.path() / "unmounted")) GTEST_SKIP() << "this root may not mount";
+  });
 }
 
 // Nothing that lies in the folder says so beforehand, nor a nameless file.
 TEST_P(DirectFaults, FallingBackToThePageCacheIsDecidedByTheFirstFileAtTheLatest) {
-  if (::geteuid() != 0) GTEST_SKIP() << "only root may mount a file system that has none";
-  const std::filesystem::path folder = scratch_.path() / "memory";
-  EXPECT_TRUE(in_child_process([&] {
-    if (!mount_without_direct_io(folder)) {
-      std::ofstream(scratch_.path() / "unmounted") << "x";
-      return;
-    }
+  without_direct_io([&](const std::filesystem::path& folder) {
     InjectedFaults faults;
     faults.fail(Call::open_nameless, EOPNOTSUPP);
     const auto fresh = [&] {
@@ -393,8 +391,7 @@ TEST_P(DirectFaults, FallingBackToThePageCacheIsDecidedByTheFirstFileAtTheLatest
       }
       expect_buffered(*mine);
     }
-  }));
-  if (std::filesystem::exists(scratch_.path() / "unmounted")) GTEST_SKIP() << "this root may not mount";
+  });
 }
 
 }  // namespace

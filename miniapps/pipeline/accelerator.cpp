@@ -1,6 +1,5 @@
 #include "miniapps/pipeline/accelerator.hpp"
 
-#include <sys/prctl.h>
 #include <time.h>
 
 #include <algorithm>
@@ -11,6 +10,7 @@
 #include <vector>
 
 #include "io_backends/base/interrupt.hpp"
+#include "io_backends/base/precise_timers.hpp"
 #include "io_backends/base/random.hpp"
 #include "miniapps/pipeline/burner.hpp"
 #include "miniapps/pipeline/cpu_accelerator.hpp"
@@ -41,23 +41,6 @@ constexpr OptionSpec kEmulatedOptions[] = {
      .help = "processors that work during a step, which is over when their work is done"}};
 constexpr std::string_view kBurnCpu = "cpu:";
 constexpr double kMostCores = 4096;
-
-// The kernel may deliver a sleeping thread's timer up to 50 us late to spare wake-ups; an accelerator's clock
-// may not drift by that. Only for the calling thread, and given back.
-class PreciseTimers {
- public:
-  PreciseTimers() : before_(::prctl(PR_GET_TIMERSLACK, 0, 0, 0, 0)) {
-    ::prctl(PR_SET_TIMERSLACK, 1, 0, 0, 0);
-  }
-  ~PreciseTimers() {
-    if (before_ > 0) ::prctl(PR_SET_TIMERSLACK, before_, 0, 0, 0);
-  }
-  PreciseTimers(const PreciseTimers&) = delete;
-  PreciseTimers& operator=(const PreciseTimers&) = delete;
-
- private:
-  const int before_;
-};
 
 void sleep_until(SteadyTime until) {
   const auto since_epoch = std::chrono::duration_cast<nanoseconds>(until.time_since_epoch()).count();
