@@ -6,17 +6,17 @@
 #include <utility>
 #include <vector>
 
-#include "benchmarks/live_csv.hpp"
-#include "benchmarks/read_report.hpp"
-#include "benchmarks/read_request.hpp"
-#include "benchmarks/read_sweep.hpp"
+#include "benchmarks/read/live_csv.hpp"
+#include "benchmarks/read/read_report.hpp"
+#include "benchmarks/read/read_request.hpp"
+#include "benchmarks/read/read_sweep.hpp"
 #include "datagen/command_output.hpp"
-#include "datagen/corpus.hpp"
-#include "datagen/overlay.hpp"
-#include "io_backends/base/command.hpp"
-#include "io_backends/base/progress.hpp"
+#include "datagen/corpus/corpus.hpp"
+#include "datagen/staging/overlay.hpp"
+#include "io_backends/base/cli/command.hpp"
+#include "io_backends/base/cli/progress.hpp"
 #include "results/trial.hpp"
-#include "results/verdicts.hpp"
+#include "results/verdicts/verdicts.hpp"
 
 namespace penstock {
 namespace {

@@ -6,15 +6,16 @@
 #include <utility>
 #include <vector>
 
-#include "benchmarks/probe_report.hpp"
-#include "benchmarks/read_team.hpp"
-#include "benchmarks/tier_probe.hpp"
+#include "benchmarks/probe/probe_report.hpp"
+#include "benchmarks/probe/tier_probe.hpp"
+#include "benchmarks/read/read_team.hpp"
 #include "datagen/command_output.hpp"
-#include "datagen/target_folder.hpp"
-#include "io_backends/base/command.hpp"
-#include "io_backends/base/find_tiers.hpp"
-#include "io_backends/base/interrupt.hpp"
-#include "io_backends/base/progress.hpp"
+#include "datagen/target/target_folder.hpp"
+#include "io_backends/base/cli/command.hpp"
+#include "io_backends/base/cli/find_tiers.hpp"
+#include "io_backends/base/cli/named_tiers.hpp"
+#include "io_backends/base/cli/progress.hpp"
+#include "io_backends/base/system/interrupt.hpp"
 #include "io_backends/base/units.hpp"
 #include "results/statistics.hpp"
 #include "results/table.hpp"
@@ -95,7 +96,14 @@ std::string escape_commas(const std::string& path) {
   return text;
 }
 
-Result<std::vector<Seen>> look(const std::vector<std::string>& texts) {
+// A probe makes no folder: where a path is mistyped, or nothing is mounted, it would measure another device.
+Result<void> check_there(const Tier& tier, bool there) {
+  if (there || !tier.backend->native_path("")) return success();
+  return make_error(Errc::invalid_argument,
+                    fmt::format("no folder '{}' to probe: make it, or name one that is there", tier.root));
+}
+
+Result<std::vector<Seen>> look(const std::vector<std::string>& texts, bool to_probe) {
   std::vector<Seen> all;
   if (!texts.empty()) {
     PENSTOCK_ASSIGN(std::vector<Tier> tiers, open_tiers(texts));
@@ -103,6 +111,7 @@ Result<std::vector<Seen>> look(const std::vector<std::string>& texts) {
       // A folder that is not there yet, or cannot be looked at, may still be described; a file is none.
       const Result<bool> folder = folder_is_there(tier, "--tier");
       if (!folder.ok() && folder.error().code == Errc::invalid_argument) return folder.error();
+      if (to_probe && folder.ok()) PENSTOCK_TRY(check_there(tier, *folder));
       Seen seen{.tier = std::move(tier), .writable = true, .free_bytes = {}};
       if (const Result<std::uint64_t> room = seen.tier.backend->names().free_bytes(); room.ok())
         seen.free_bytes = *room;
@@ -129,6 +138,14 @@ std::string or_dash(const std::string& text) {
   return text.empty() ? "-" : text;
 }
 
+// Back end, path and the options that were given.
+std::string place_of(const Tier& tier) {
+  std::string text = fmt::format("{}:{}", tier.backend_name, tier.root);
+  if (const auto spec = parse_recorded_tier(tier.spec); spec.ok())
+    for (const OptionWord& option : spec->options) text += fmt::format(",{}={}", option.key, option.value);
+  return text;
+}
+
 void print_tiers(const std::vector<Seen>& all, const Output& output) {
   Table table({{"tier", Align::left},
                {"kind", Align::left},
@@ -141,13 +158,11 @@ void print_tiers(const std::vector<Seen>& all, const Output& output) {
                {"options", Align::left}});
   for (const Seen& seen : all) {
     const Tier& tier = seen.tier;
-    table.row(
-        {tier.name, kind_of(tier), or_dash(tier.facts.fs_type), or_dash(tier.facts.device),
-         or_dash(tier.facts.mount_point),
-         seen.free_bytes ? format_bytes(static_cast<double>(*seen.free_bytes), output) : "-",
-         or_dash(tier.facts.striping),
-         fmt::format("{}:{}{}", tier.backend_name, tier.root, seen.writable ? "" : " (read-only for you)"),
-         or_dash(tier.facts.mount_options)});
+    table.row({tier.name, kind_of(tier), or_dash(tier.facts.fs_type), or_dash(tier.facts.device),
+               or_dash(tier.facts.mount_point),
+               seen.free_bytes ? format_bytes(static_cast<double>(*seen.free_bytes), output) : "-",
+               or_dash(tier.facts.striping), place_of(tier) + (seen.writable ? "" : " (read-only for you)"),
+               or_dash(tier.facts.mount_options)});
   }
   print_text(table.text());
 }
@@ -284,7 +299,7 @@ Result<void> check_ranks(const CommandContext& context) {
 Result<int> run(const CommandContext& context) {
   Communicator& ranks = context.communicator;
   PENSTOCK_TRY(check_ranks(context));
-  Result<std::vector<Seen>> looked = look(context.options.texts("tier"));
+  Result<std::vector<Seen>> looked = look(context.options.texts("tier"), context.options.flag("probe"));
   PENSTOCK_TRY(agree(ranks, outcome_of(looked)));
   std::vector<Seen> all = *std::move(looked);
   if (all.empty()) return make_error(Errc::not_found, "found no place for data: name one with --tier");

@@ -2,6 +2,7 @@
 
 #include <cstdio>
 
+#include "datagen/corpus/corpus.hpp"
 #include "datagen/parallel.hpp"
 
 namespace penstock {
@@ -9,6 +10,19 @@ namespace penstock {
 unsigned threads_of(const CommandContext& context) {
   return worker_threads(
       context.options.has("threads") ? static_cast<std::uint64_t>(context.options.integer("threads")) : 0);
+}
+
+Json scan_json(const ScanReport& scan) {
+  return {{"left_out", scan.left_out},
+          {"hidden", scan.hidden},
+          {"linked_folders", scan.linked_folders},
+          {"dangling", scan.dangling},
+          {"special", scan.special},
+          {"arrays", scan.arrays},
+          {"members", scan.members},
+          {"unreadable", scan.unreadable},
+          {"without_samples", scan.without_samples},
+          {"folder_labels", scan.folder_labels}};
 }
 
 void print_json(const Json& json) {

@@ -5,11 +5,13 @@
 #include <string>
 #include <string_view>
 
-#include "io_backends/base/command.hpp"
+#include "io_backends/base/cli/command.hpp"
 #include "io_backends/base/options.hpp"
 #include "results/record.hpp"
 
 namespace penstock {
+
+struct ScanReport;
 
 inline constexpr OptionSpec kThreadsOption{
     .name = "threads",
@@ -21,6 +23,9 @@ inline constexpr OptionSpec kThreadsOption{
 
 // As given, or worker_threads()'s own choice.
 unsigned threads_of(const CommandContext& context);
+
+// What a scan left out, counted by why.
+Json scan_json(const ScanReport& scan);
 
 // One line to stdout; bytes that are no UTF-8 become U+FFFD.
 void print_json(const Json& json);

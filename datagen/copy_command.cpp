@@ -5,12 +5,13 @@
 #include <utility>
 
 #include "datagen/command_output.hpp"
-#include "datagen/copy_engine.hpp"
-#include "datagen/corpus.hpp"
-#include "datagen/target_folder.hpp"
-#include "io_backends/base/command.hpp"
-#include "io_backends/base/printable.hpp"
-#include "io_backends/base/progress.hpp"
+#include "datagen/copy/copy_engine.hpp"
+#include "datagen/corpus/corpus.hpp"
+#include "datagen/target/target_folder.hpp"
+#include "io_backends/base/cli/command.hpp"
+#include "io_backends/base/cli/count_of.hpp"
+#include "io_backends/base/cli/printable.hpp"
+#include "io_backends/base/cli/progress.hpp"
 #include "io_backends/base/units.hpp"
 #include "results/table.hpp"
 
@@ -24,7 +25,8 @@ constexpr OptionSpec kOptions[] = {
     {.name = "to", .value = "TIER", .help = "where the copy goes: a folder or a TIER", .group = "Copy"},
     {.name = "replace",
      .type = OptionType::flag,
-     .help = "begin a copy also in a folder that holds other things, and replace objects of other content",
+     .help = "begin a copy also in a folder that holds other things, and replace objects of other content; "
+             "another corpus, or the beginning of a copy of one, stays refused",
      .group = "Copy"},
     {.name = "resume",
      .type = OptionType::flag,
@@ -36,7 +38,10 @@ constexpr OptionSpec kOptions[] = {
      .fallback = "visible",
      .help = "what survives a power cut when the command ends: nothing promised, bytes, bytes and names",
      .group = "Copy"},
-    kScanOption,
+    {.name = "scan",
+     .type = OptionType::flag,
+     .help = "take any folder of samples that somebody else made; nothing is written there",
+     .group = "Corpus"},
     kTypesOption,
     kManifestOption,
     kThreadsOption,
@@ -47,34 +52,48 @@ Durability durability_of(const std::string& word) {
   return word == "file_and_name" ? Durability::file_and_name : Durability::visible;
 }
 
+// The copy is right and whole, of a source that is not.
+bool lacks_objects(const Corpus& corpus) {
+  return corpus.scan && corpus.scan->unreadable > 0;
+}
+
 Json to_json(const Corpus& corpus, const Tier& to, const CopyOutcome& outcome) {
-  return {{"kind", "copy"},
-          {"from", corpus.tier.root},
-          {"to", tier_json(to)},
-          {"objects", corpus.manifest.objects()},
-          {"copied", outcome.copied},
-          {"already_there", outcome.already_there},
-          {"bytes_copied", outcome.bytes_copied},
-          {"wall_s", outcome.seconds},
-          {"bytes_per_s",
-           outcome.seconds > 0 ? static_cast<double>(outcome.bytes_copied) / outcome.seconds : 0.0},
-          {"checksum", corpus.manifest.checksum()},
-          {"verdict", outcome.complete ? "ok" : "interrupted"}};
+  Json row{{"kind", "copy"},
+           {"from", corpus.tier.root},
+           {"to", tier_json(to)},
+           {"objects", corpus.manifest.objects()},
+           {"copied", outcome.copied},
+           {"already_there", outcome.already_there},
+           {"bytes_copied", outcome.bytes_copied},
+           {"wall_s", outcome.seconds},
+           {"bytes_per_s",
+            outcome.seconds > 0 ? static_cast<double>(outcome.bytes_copied) / outcome.seconds : 0.0},
+           {"checksum", corpus.manifest.checksum()},
+           {"verdict", !outcome.complete       ? "interrupted"
+                       : lacks_objects(corpus) ? "degraded"
+                                               : "ok"}};
+  if (lacks_objects(corpus)) row["reason"] = "the scan left out " + corpus.scan->lacks;
+  if (corpus.scan) row["scan"] = scan_json(*corpus.scan);
+  return row;
 }
 
 std::string to_text(const Corpus& corpus, const Tier& to, const CopyOutcome& outcome, const Output& output) {
   std::string text = fmt::format(
-      "{} -> {}: {} of {} objects copied ({}) in {}", printable(corpus.name), printable(to.root),
-      format_count(outcome.copied), format_count(corpus.manifest.objects()),
+      "{} -> {}: {} of {} copied ({}) in {}", printable(corpus.name), printable(to.root),
+      format_count(outcome.copied), count_of(corpus.manifest.objects(), "object"),
       format_bytes(static_cast<double>(outcome.bytes_copied), output), format_seconds(outcome.seconds));
   if (outcome.copied > 0 && outcome.seconds > 0)
     text += fmt::format(", {} {} written, read back and compared",
                         format_rate(static_cast<double>(outcome.bytes_copied) / outcome.seconds, output),
                         rate_unit(output));
   if (outcome.already_there > 0)
-    text += fmt::format("; {} were there already, and right", format_count(outcome.already_there));
+    text += fmt::format("; {} {} there already, and right", format_count(outcome.already_there),
+                        outcome.already_there == 1 ? "was" : "were");
   text +=
       outcome.complete ? "\n" : "\ninterrupted: no object is half, and the same command goes on from there\n";
+  if (lacks_objects(corpus))
+    text +=
+        fmt::format("degraded: the copy lacks what the scan left out, {}\n", printable(corpus.scan->lacks));
   return text;
 }
 

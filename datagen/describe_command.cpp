@@ -2,7 +2,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
+#include <cerrno>
 #include <filesystem>
+#include <fstream>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -11,15 +14,17 @@
 #include <vector>
 
 #include "datagen/command_output.hpp"
-#include "datagen/content.hpp"
-#include "datagen/copy_engine.hpp"
-#include "datagen/corpus.hpp"
-#include "datagen/generate_state.hpp"
-#include "io_backends/base/command.hpp"
+#include "datagen/content/content.hpp"
+#include "datagen/copy/copy_engine.hpp"
+#include "datagen/corpus/corpus.hpp"
+#include "datagen/generate/generate_state.hpp"
+#include "datagen/manifest/layout.hpp"
+#include "io_backends/base/cli/command.hpp"
+#include "io_backends/base/cli/count_of.hpp"
+#include "io_backends/base/cli/printable.hpp"
+#include "io_backends/base/cli/progress.hpp"
 #include "io_backends/base/histogram.hpp"
-#include "io_backends/base/interrupt.hpp"
-#include "io_backends/base/printable.hpp"
-#include "io_backends/base/progress.hpp"
+#include "io_backends/base/system/interrupt.hpp"
 #include "io_backends/base/units.hpp"
 #include "results/table.hpp"
 
@@ -30,7 +35,10 @@ extern const CommandInfo command_describe;
 namespace {
 
 constexpr OptionSpec kOptions[] = {
-    kScanOption,
+    {.name = "scan",
+     .type = OptionType::flag,
+     .help = "take any folder of samples that somebody else made; nothing is written but the FILE of --save",
+     .group = "Corpus"},
     kTypesOption,
     {.name = "checksum",
      .type = OptionType::flag,
@@ -39,7 +47,9 @@ constexpr OptionSpec kOptions[] = {
     kManifestOption,
     {.name = "save",
      .value = "FILE",
-     .help = "with --scan: keep the manifest there, for --manifest",
+     .help =
+         "with --scan: keep the manifest there, for --manifest; of files that exist, only an empty one or "
+         "a manifest is replaced",
      .group = "Corpus"},
     kThreadsOption,
     {.name = "content",
@@ -140,13 +150,7 @@ Json to_json(const Corpus& corpus, const Description& seen, const std::optional<
            {"checksums", manifest.facts().checksums},
            {"manifest_bytes", manifest.bytes().size()},
            {"checksum", manifest.checksum()}};
-  if (corpus.scan)
-    out["scan"] = {{"left_out", corpus.scan->left_out},
-                   {"hidden", corpus.scan->hidden},
-                   {"linked_folders", corpus.scan->linked_folders},
-                   {"dangling", corpus.scan->dangling},
-                   {"arrays", corpus.scan->arrays},
-                   {"unreadable", corpus.scan->unreadable}};
+  if (corpus.scan) out["scan"] = scan_json(*corpus.scan);
   if (content) out["content"] = content_json(*content);
   return out;
 }
@@ -158,13 +162,15 @@ std::string origin(const ManifestFacts& facts) {
   return text;
 }
 
-std::string labels(const ManifestFacts& facts, const Description& seen) {
+// `from_folders`: samples whose label is their folder's name.
+std::string labels(const ManifestFacts& facts, const Description& seen, std::uint64_t from_folders) {
   if (seen.labels_used == 0) return "none";
   std::string text = fmt::format("{}, {} to {} samples each", format_count(seen.labels_used),
                                  format_count(seen.fewest), format_count(seen.most));
   if (facts.label_names.size() > seen.labels_used)
     text += fmt::format("; {} without samples", format_count(facts.label_names.size() - seen.labels_used));
-  if (seen.unlabelled > 0) text += fmt::format("; {} samples without a label", format_count(seen.unlabelled));
+  if (seen.unlabelled > 0) text += fmt::format("; {} without a label", count_of(seen.unlabelled, "sample"));
+  if (from_folders > 0) text += fmt::format("; by name of the folder: {}", format_count(from_folders));
   return text;
 }
 
@@ -175,12 +181,12 @@ void print_table(const Corpus& corpus, const Description& seen, const Output& ou
   facts.row({"where", fmt::format("{} ({}, tier {})", printable(corpus.tier.root), corpus.tier.backend_name,
                                   corpus.tier.name)});
   facts.row({"made by", origin(manifest.facts())});
-  facts.row({"samples",
-             fmt::format("{} {} in {} objects ({})", format_count(manifest.samples()), manifest.facts().codec,
-                         format_count(manifest.objects()), manifest.facts().format)});
+  facts.row(
+      {"samples", fmt::format("{} {} in {} ({})", format_count(manifest.samples()), manifest.facts().codec,
+                              count_of(manifest.objects(), "object"), manifest.facts().format)});
   facts.row({"bytes", fmt::format("{} ({} bytes)", bytes(static_cast<double>(manifest.payload_bytes())),
                                   format_count(manifest.payload_bytes()))});
-  facts.row({"labels", labels(manifest.facts(), seen)});
+  facts.row({"labels", labels(manifest.facts(), seen, corpus.scan ? corpus.scan->folder_labels : 0)});
   facts.row({"checksums", !manifest.facts().checksums         ? "none"
                           : manifest.facts().object_checksums ? "CRC32C of every sample and of every object"
                                                               : "CRC32C of every sample"});
@@ -240,6 +246,56 @@ Result<void> check_not_begun(const std::string& file) {
   return success();
 }
 
+// What is no manifest is somebody's data. Of one that is damaged the name tells, or the bytes that it begins
+// with.
+Result<void> check_replaceable(const std::string& file) {
+  std::error_code failed;
+  const std::filesystem::path path(file);
+  const auto status = std::filesystem::status(path, failed);
+  if (!std::filesystem::exists(status)) return success();
+  if (std::filesystem::is_directory(status))
+    return make_error(Errc::invalid_argument, fmt::format("--save names a file, not the folder '{}'", file));
+  if (std::filesystem::is_regular_file(status)) {
+    if (std::filesystem::absolute(path, failed)
+            .lexically_normal()
+            .native()
+            .ends_with(fmt::format("/{}", kManifestName)))
+      return success();
+    std::ifstream there(path, std::ios::binary);
+    if (!there) return errno_error(errno, "--save would replace, and cannot read,", file);
+    std::array<char, manifest_layout::kMagic.size()> begin{};
+    there.read(begin.data(), begin.size());
+    if (there.gcount() == 0 || begin == manifest_layout::kMagic) return success();
+  }
+  return make_error(Errc::invalid_argument,
+                    fmt::format("'{}' exists and is no manifest, which is all that --save replaces: name "
+                                "another file",
+                                file));
+}
+
+// An empty sample, or one that is a manifest itself, has passed check_replaceable().
+Result<void> check_no_object(Corpus& corpus, const std::string& file) {
+  const auto root = corpus.tier.backend->native_path("");
+  std::error_code failed;
+  const std::filesystem::path path(file);
+  if (!root || !std::filesystem::exists(path, failed)) return success();
+  const auto folder = std::filesystem::canonical(path.has_parent_path() ? path.parent_path() : ".", failed);
+  if (failed) return success();
+  const auto below = std::filesystem::canonical(*root, failed);
+  const std::string whole = (folder / path.filename()).native();
+  const std::string before = (below / "").native();
+  if (failed || !whole.starts_with(before)) return success();
+  const std::string_view name = std::string_view(whole).substr(before.size());
+  std::string scratch;
+  for (std::uint64_t i = 0; i < corpus.manifest.objects(); ++i)
+    if (corpus.manifest.object_name(i, scratch) == name)
+      return make_error(Errc::invalid_argument,
+                        fmt::format("'{}' is an object of the set, which --save does not replace: name "
+                                    "another file, best one outside of '{}'",
+                                    file, corpus.tier.root));
+  return success();
+}
+
 // What was made by a recipe is not made out to be somebody else's data. One that is damaged tells nothing.
 Result<void> check_not_generated(const std::string& file) {
   const auto there = Manifest::open(file);
@@ -256,6 +312,7 @@ Result<void> check_save(const Options& options) {
   const std::string& file = options.text("save");
   if (!std::filesystem::path(file).has_filename())
     return make_error(Errc::invalid_argument, fmt::format("--save names a file, not the folder '{}'", file));
+  PENSTOCK_TRY(check_replaceable(file));
   PENSTOCK_TRY(check_not_begun(file));
   PENSTOCK_TRY(check_not_generated(file));
   const auto there = Manifest::open(file);
@@ -269,11 +326,10 @@ Result<void> check_save(const Options& options) {
 // Nor are objects that are damaged now: without them in the manifest, nothing would miss them.
 Result<void> check_whole(const Corpus& corpus, const std::string& file) {
   if (!corpus.scan || corpus.scan->unreadable == 0 || !std::filesystem::exists(file)) return success();
-  return make_error(
-      Errc::already_exists,
-      fmt::format("'{}' exists, and --save would replace it by a manifest without the {} objects "
-                  "that could not be read: mend or remove these, or name another file",
-                  file, format_count(corpus.scan->unreadable)));
+  return make_error(Errc::already_exists,
+                    fmt::format("'{}' exists, and --save would replace it by a manifest without the {} "
+                                "that could not be read: mend or remove these, or name another file",
+                                file, count_of(corpus.scan->unreadable, "object")));
 }
 
 Result<void> save(const Manifest& manifest, const std::filesystem::path& file) {
@@ -301,7 +357,7 @@ Result<int> run(const CommandContext& context) {
           fmt::format("--{} goes with --scan (to check a corpus that has a manifest: penstock verify)",
                       name));
   PENSTOCK_TRY(check_save(options));
-  PENSTOCK_ASSIGN(const Corpus corpus,
+  PENSTOCK_ASSIGN(Corpus corpus,
                   open_corpus(context.positionals[0], {.scan = scan,
                                                        .manifest_file = options.text("manifest"),
                                                        .checksum = options.flag("checksum"),
@@ -310,6 +366,7 @@ Result<int> run(const CommandContext& context) {
                                                        .progress = context.output.progress}));
   PENSTOCK_ASSIGN(const Description seen, look_at(corpus.manifest));
   if (options.given("save")) {
+    PENSTOCK_TRY(check_no_object(corpus, options.text("save")));
     PENSTOCK_TRY(check_whole(corpus, options.text("save")));
     PENSTOCK_TRY(save(corpus.manifest, options.text("save")));
   }
@@ -318,8 +375,8 @@ Result<int> run(const CommandContext& context) {
     const auto samples =
         options.has("samples") ? static_cast<std::uint64_t>(options.integer("samples")) : std::uint64_t{0};
     if (samples > corpus.manifest.samples())
-      note(fmt::format("{} has {} samples: all of them are read", printable(corpus.name),
-                       format_count(corpus.manifest.samples())));
+      note(fmt::format("{} has {}: all of them are read", printable(corpus.name),
+                       count_of(corpus.manifest.samples(), "sample")));
     PENSTOCK_ASSIGN(content, measure_content(*corpus.tier.backend, corpus.manifest,
                                              {.samples = samples,
                                               .seed = static_cast<std::uint64_t>(options.integer("seed")),

@@ -8,17 +8,19 @@
 #include <vector>
 
 #include "datagen/command_output.hpp"
-#include "datagen/dry_run.hpp"
-#include "datagen/generate.hpp"
-#include "datagen/generate_list.hpp"
-#include "datagen/generate_request.hpp"
-#include "datagen/generate_share.hpp"
-#include "datagen/generate_target.hpp"
-#include "datagen/generation.hpp"
+#include "datagen/generate/dry_run.hpp"
+#include "datagen/generate/generate.hpp"
+#include "datagen/generate/generate_list.hpp"
+#include "datagen/generate/generate_request.hpp"
+#include "datagen/generate/generate_share.hpp"
+#include "datagen/generate/generate_target.hpp"
+#include "datagen/generate/generation.hpp"
 #include "datagen/manifest/manifest.hpp"
-#include "io_backends/base/command.hpp"
-#include "io_backends/base/progress.hpp"
-#include "io_backends/base/shell_words.hpp"
+#include "datagen/target/target_room.hpp"
+#include "io_backends/base/cli/command.hpp"
+#include "io_backends/base/cli/count_of.hpp"
+#include "io_backends/base/cli/progress.hpp"
+#include "io_backends/base/cli/shell_words.hpp"
 #include "io_backends/base/units.hpp"
 #include "results/environment.hpp"
 #include "results/rank_figures.hpp"
@@ -85,7 +87,7 @@ constexpr OptionSpec kOptions[] = {
      .group = kHow},
     {.name = "dry-run",
      .type = OptionType::flag,
-     .help = "say what would be made, or why not; write nothing",
+     .help = "say what would be made, or why not, and with --resume how much of it is there; write nothing",
      .group = kHow},
 };
 
@@ -128,15 +130,15 @@ void say_what_was_made(const CommandContext& context, const Generation& generati
                        const Generated& made, const Tier& tier) {
   if (context.output.json) return;
   std::string text = fmt::format(
-      "{}: {} samples, {}, in '{}' (seed {})\n", generation.state.recipe, format_count(facts.samples),
+      "{}: {}, {}, in '{}' (seed {})\n", generation.state.recipe, count_of(facts.samples, "sample"),
       format_bytes(static_cast<double>(facts.bytes), context.output), tier.root, generation.state.seed);
   if (made.samples_kept != 0)
-    text += fmt::format("kept {} samples {}\n", format_count(made.samples_kept),
+    text += fmt::format("kept {} {}\n", count_of(made.samples_kept, "sample"),
                         made.kept_by_size
                             ? "whose objects have the right size (penstock verify checks their bytes)"
                             : "that were there already, byte for byte");
   if (made.samples_made != 0 && made.seconds > 0)
-    text += fmt::format("made {} samples in {}: {} samples/s, {} {}\n", format_count(made.samples_made),
+    text += fmt::format("made {} in {}: {} samples/s, {} {}\n", count_of(made.samples_made, "sample"),
                         format_seconds(made.seconds),
                         format_number(static_cast<double>(made.samples_made) / made.seconds),
                         format_rate(static_cast<double>(made.bytes_made) / made.seconds, context.output),
@@ -151,8 +153,8 @@ void say_what_was_made(const CommandContext& context, const Generation& generati
 std::string what_resume_keeps(const Generation& generation, const Generated& made) {
   const std::uint64_t kept = made.samples_journaled + made.samples_kept;
   if (kept == 0) return "";
-  return fmt::format("{} of {} samples are there; ", format_count(kept),
-                     format_count(generation.state.samples));
+  return fmt::format("{} of {} {} there; ", format_count(kept), count_of(generation.state.samples, "sample"),
+                     kept == 1 ? "is" : "are");
 }
 
 std::string how_to_go_on(const CommandContext& context) {
@@ -188,8 +190,10 @@ Result<int> make_it(const CommandContext& context, const Generation& generation,
         share_of(generation, 0, ranks.size()).samples(), "samples");
     done = generate(generation, tier, threads, context.options.flag("resume"), ranks, progress, made);
   }
+  if (!done.ok()) done = tell_what_is_full(*tier.backend, std::move(done).error());
   if (made.damaged != 0)
-    warn(fmt::format("{} objects of before were missing or wrong and were made again", made.damaged));
+    warn(fmt::format("{} of before {} missing or wrong and {} made again", count_of(made.damaged, "object"),
+                     made.damaged == 1 ? "was" : "were", made.damaged == 1 ? "was" : "were"));
   if (made.journal_damaged != 0)
     warn("the journal of before is damaged; what it no longer names was made again");
   PENSTOCK_TRY(run.look_at_ranks());
@@ -217,9 +221,9 @@ Result<int> make_it(const CommandContext& context, const Generation& generation,
 void say_nothing_to_do(const CommandContext& context, const Generation& generation, const Tier& tier) {
   const GenerationState& state = generation.state;
   note(
-      fmt::format("'{}' has every object of {} samples already, by its size: nothing to do (the bytes were "
+      fmt::format("'{}' has every object of {} already, by its size: nothing to do (the bytes were "
                   "not read; penstock verify checks them)",
-                  tier.root, format_count(state.samples)));
+                  tier.root, count_of(state.samples, "sample")));
   if (context.output.json && !context.options.flag("dry-run"))
     print_json({{"kind", "complete"},
                 {"recipe", state.recipe},
@@ -234,7 +238,12 @@ void say_nothing_to_do(const CommandContext& context, const Generation& generati
 Result<void> dry_run(const CommandContext& context, const Generation& generation, Tier& tier,
                      const Result<bool>& complete) {
   const std::string refused = complete.ok() ? "" : complete.error().message();
-  PENSTOCK_TRY(show_plan(context.output, generation, tier, generate_threads(context.options), refused));
+  const unsigned threads = generate_threads(context.options);
+  std::optional<Kept> kept;
+  if (context.options.flag("resume")) {
+    PENSTOCK_ASSIGN(kept, look_at_what_is_kept(generation, tier, threads));
+  }
+  PENSTOCK_TRY(show_plan(context.output, generation, tier, threads, kept, refused));
   if (!complete.ok() && complete.error().code == Errc::no_space) {  // a plan may be for another machine
     warn(refused);
     return success();

@@ -6,9 +6,9 @@
 #include <atomic>
 #include <cstdint>
 
-#include "io_backends/base/interrupt.hpp"
 #include "io_backends/base/result.hpp"
-#include "io_backends/base/threads.hpp"
+#include "io_backends/base/system/interrupt.hpp"
+#include "io_backends/base/system/threads.hpp"
 
 namespace penstock {
 

@@ -1,7 +1,7 @@
 #include "datagen/sample.hpp"
 
-#include "io_backends/base/crc32.hpp"
-#include "io_backends/base/crc32c.hpp"
+#include "io_backends/base/checksums/crc32.hpp"
+#include "io_backends/base/checksums/crc32c.hpp"
 
 namespace penstock {
 

@@ -11,16 +11,17 @@
 #include <vector>
 
 #include "datagen/command_output.hpp"
-#include "datagen/corpus.hpp"
-#include "datagen/extra_objects.hpp"
-#include "datagen/object_check.hpp"
+#include "datagen/corpus/corpus.hpp"
+#include "datagen/corpus/object_check.hpp"
 #include "datagen/parallel.hpp"
 #include "datagen/recipe/recipe.hpp"
-#include "io_backends/base/command.hpp"
-#include "io_backends/base/interrupt.hpp"
-#include "io_backends/base/printable.hpp"
-#include "io_backends/base/progress.hpp"
-#include "io_backends/base/shell_words.hpp"
+#include "datagen/target/extra_objects.hpp"
+#include "io_backends/base/cli/command.hpp"
+#include "io_backends/base/cli/count_of.hpp"
+#include "io_backends/base/cli/printable.hpp"
+#include "io_backends/base/cli/progress.hpp"
+#include "io_backends/base/cli/shell_words.hpp"
+#include "io_backends/base/system/interrupt.hpp"
 #include "io_backends/base/units.hpp"
 #include "results/table.hpp"
 
@@ -106,20 +107,31 @@ Result<Findings> check_all(Corpus& corpus, unsigned threads, std::uint64_t most,
   return findings;
 }
 
+// JSON holds UTF-8 alone: the bytes of names that are none are escaped as in the table, so that each is still
+// told from the others.
+std::string in_json(std::string_view text) {
+  const bool utf8 =
+      Json::parse(Json(std::string(text)).dump(-1, ' ', false, Json::error_handler_t::replace)) ==
+      Json(std::string(text));
+  return utf8 ? std::string(text) : printable(text);
+}
+
 void print_lines(const Corpus& corpus, const Findings& findings) {
   std::string scratch;
   for (const WrongObject& problem : findings.problems)
     print_json({{"kind", "problem"},
-                {"object", corpus.manifest.object_name(problem.object, scratch)},
+                {"object", in_json(corpus.manifest.object_name(problem.object, scratch))},
                 {"problem", object_state_name(problem.verdict.state)},
-                {"detail", problem.verdict.detail}});
+                {"detail", in_json(problem.verdict.detail)}});
   for (const std::string& name : findings.extra.first)
-    print_json(
-        {{"kind", "problem"}, {"object", name}, {"problem", "extra"}, {"detail", "not in the manifest"}});
+    print_json({{"kind", "problem"},
+                {"object", in_json(name)},
+                {"problem", "extra"},
+                {"detail", "not in the manifest"}});
   const bool knows_whole = knows_whole_objects(corpus.manifest);
   const bool knows_some = knows_whole || corpus.manifest.facts().checksums;
   Json summary{{"kind", "summary"},
-               {"root", corpus.tier.root},
+               {"root", in_json(corpus.tier.root)},
                {"objects", corpus.manifest.objects()},
                {"checked", findings.checked},
                {"checksums", corpus.manifest.facts().checksums},
@@ -152,9 +164,9 @@ void print_table(const Corpus& corpus, const Findings& findings, const Output& o
   const std::uint64_t named = findings.problems.size();
   if (findings.wrong() > named)
     text += fmt::format("... and {} more; --list 0 names them all\n", format_count(findings.wrong() - named));
-  text += fmt::format("{}: {} of {} objects checked, {} right", printable(corpus.name),
-                      format_count(findings.checked), format_count(corpus.manifest.objects()),
-                      format_count(findings.counts[0]));
+  text +=
+      fmt::format("{}: {} of {} checked, {} right", printable(corpus.name), format_count(findings.checked),
+                  count_of(corpus.manifest.objects(), "object"), format_count(findings.counts[0]));
   for (std::size_t i = 1; i < kStates; ++i)
     if (findings.counts[i] > 0)
       text += fmt::format(", {} {}", format_count(findings.counts[i]),

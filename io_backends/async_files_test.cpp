@@ -15,8 +15,8 @@
 #include <thread>
 
 #include "io_backends/base/buffer.hpp"
-#include "io_backends/base/denied_calls_testing.hpp"
-#include "io_backends/base/fd.hpp"
+#include "io_backends/base/files/fd.hpp"
+#include "io_backends/base/system/denied_calls_testing.hpp"
 #include "io_backends/base/testing.hpp"
 #include "io_backends/base/tier.hpp"
 

@@ -10,11 +10,11 @@
 #include <thread>
 
 #include "io_backends/backend_contract_fixture.hpp"
-#include "io_backends/base/capped.hpp"
-#include "io_backends/base/faulty.hpp"
-#include "io_backends/base/forgetful_testing.hpp"
-#include "io_backends/base/throttled.hpp"
-#include "io_backends/base/traced.hpp"
+#include "io_backends/base/decorators/capped.hpp"
+#include "io_backends/base/decorators/faulty.hpp"
+#include "io_backends/base/decorators/throttled.hpp"
+#include "io_backends/base/decorators/traced.hpp"
+#include "io_backends/base/power_cut/forgetful_testing.hpp"
 #include "io_backends/s3/test_server.hpp"
 
 namespace penstock {

@@ -15,8 +15,8 @@
 #include <vector>
 
 #include "io_backends/base/fifo.hpp"
-#include "io_backends/base/posix_files.hpp"
-#include "io_backends/base/threads.hpp"
+#include "io_backends/base/files/posix_files.hpp"
+#include "io_backends/base/system/threads.hpp"
 
 namespace penstock {
 

@@ -9,9 +9,9 @@
 #include <string>
 #include <utility>
 
-#include "io_backends/base/mapped_file.hpp"
-#include "io_backends/base/posix_files.hpp"
-#include "io_backends/base/streaming_copy.hpp"
+#include "io_backends/base/files/mapped_file.hpp"
+#include "io_backends/base/files/posix_files.hpp"
+#include "io_backends/base/system/streaming_copy.hpp"
 
 namespace penstock {
 

@@ -13,7 +13,7 @@
 #include <fstream>
 #include <thread>
 
-#include "io_backends/base/fd.hpp"
+#include "io_backends/base/files/fd.hpp"
 #include "io_backends/base/testing.hpp"
 #include "io_backends/base/tier.hpp"
 

@@ -11,6 +11,7 @@
 #include <csignal>
 #include <fstream>
 
+#include "io_backends/base/passed_over.hpp"
 #include "io_backends/base/testing.hpp"
 #include "io_backends/base/tier.hpp"
 #include "io_backends/system_faults_test.hpp"
@@ -207,11 +208,24 @@ TEST_F(Posix, ListsWhatCanBeReadAndFollowsLinks) {
   std::filesystem::create_symlink("folder", root() / "folder_link");
   std::filesystem::create_symlink("nowhere", root() / "dangling");
   ASSERT_EQ(::mkfifo((root() / "pipe").c_str(), 0600), 0);
+  std::filesystem::create_symlink("/dev/null", root() / "device");
   std::vector<std::string> seen;
-  ASSERT_OK(backend->names().list("", [&](const Entry& entry) {
-    seen.push_back(entry.name + " " + std::to_string(entry.bytes) + (entry.folder ? "/" : ""));
-    return true;
-  }));
+  std::vector<std::string> special;
+  const auto list = [&] {
+    seen.clear();
+    return backend->names().list("", [&](const Entry& entry) {
+      seen.push_back(entry.name + " " + std::to_string(entry.bytes) + (entry.folder ? "/" : ""));
+      return true;
+    });
+  };
+  {
+    const PassedOver told([&](std::string_view name) { special.emplace_back(name); });
+    ASSERT_OK(list());
+  }
+  std::sort(special.begin(), special.end());
+  EXPECT_EQ(special, (std::vector<std::string>{"device", "pipe"}));
+  ASSERT_OK(list());
+  EXPECT_EQ(special.size(), 2U) << "told to whoever listens";
   std::sort(seen.begin(), seen.end());
   EXPECT_EQ(seen,
             (std::vector<std::string>{"dangling 0", "folder 0/", "folder_link 0/", "link 5", "object 5"}));

@@ -6,14 +6,11 @@
 // where the read fails or ends early, that comes first, and the close all the same.
 #include <fcntl.h>
 #include <liburing.h>
-#include <poll.h>
-#include <sys/resource.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <array>
 #include <atomic>
-#include <bit>
 #include <cstring>
 #include <limits>
 #include <memory>
@@ -22,9 +19,10 @@
 #include <vector>
 
 #include "io_backends/base/buffer.hpp"
-#include "io_backends/base/direct_io.hpp"
 #include "io_backends/base/fifo.hpp"
-#include "io_backends/base/posix_files.hpp"
+#include "io_backends/base/files/direct_io.hpp"
+#include "io_backends/base/files/posix_files.hpp"
+#include "io_backends/uring/ring.hpp"
 
 namespace penstock {
 
@@ -42,15 +40,10 @@ constexpr OptionSpec kOptions[] = {kDirectOption,
                                     .help = "a thread of the kernel takes submissions (IORING_SETUP_SQPOLL); "
                                             "it keeps a processor busy"}};
 
-constexpr unsigned kMostEntries = 4096;       // of a ring: what is submitted at once
-constexpr unsigned kMostCompletions = 65536;  // likewise: the kernel takes no more
-constexpr unsigned kMostKnownFiles = 1024;    // opened objects that a ring keeps in its table
-constexpr unsigned kKnownAfter = 4;           // reads of one
-constexpr unsigned kSqpollIdleMs = 1000;
-constexpr std::size_t kPieces = 8;                         // that a whole depth of reads is submitted in
+constexpr unsigned kKnownAfter = 4;  // reads of an opened object, then the ring's table keeps it
+constexpr std::size_t kPieces = 8;   // that a whole depth of reads is submitted in
 constexpr std::size_t kLentPiece = std::size_t{1} << 30U;  // the kernel takes no more in one piece
 constexpr std::size_t kMostAtOnce = INT32_MAX & ~4095;     // bytes that the kernel reads for one request
-constexpr int kGoneWithinMs = 30'000;
 
 // The system's own numbers of threads come back: a ring of one that is dead would pass for that of another.
 std::uint64_t thread_number() {
@@ -78,87 +71,11 @@ class UringReader final : public PosixReader {
   const std::uint64_t number_ = next();
 };
 
-class UringFiles;
-
-// An io_uring with the files and the memory that it knows. One thread.
-class Ring {
- public:
-  Ring() = default;
-  Ring(const Ring&) = delete;
-  Ring& operator=(const Ring&) = delete;
-  ~Ring() {
-    if (there_) ::io_uring_queue_exit(&ring_);
-  }
-
-  // Slots for `depth` chains, each of three requests. 0, or the errno.
-  int set_up(std::size_t depth, bool sqpoll);
-  // Ends it with requests in flight, and waits until none of them writes to memory any more; only where the
-  // thread that made it says so, and there is a descriptor to hear by.
-  void cut_off();
-  io_uring& get() { return ring_; }
-  unsigned known_files() const { return known_files_; }
-
- private:
-  int create(unsigned entries, unsigned completions, unsigned flags);
-
-  io_uring ring_{};
-  bool there_ = false;
-  unsigned chains_ = 0;       // slots of the table for them
-  unsigned known_files_ = 0;  // and those behind
-};
-
-int Ring::create(unsigned entries, unsigned completions, unsigned flags) {
-  io_uring_params params{};
-  params.flags = IORING_SETUP_CQSIZE | IORING_SETUP_CLAMP | IORING_SETUP_SUBMIT_ALL | flags;
-  params.cq_entries = completions;
-  params.sq_thread_idle = kSqpollIdleMs;
-  const int result = ::io_uring_queue_init_params(entries, &ring_, &params);
-  there_ = result == 0;
-  if (!there_) return -result;
-  constexpr unsigned kWanted = IORING_FEAT_CQE_SKIP | IORING_FEAT_NODROP | IORING_FEAT_SUBMIT_STABLE;
-  return (ring_.features & kWanted) == kWanted ? 0 : ENOSYS;
-}
-
-int Ring::set_up(std::size_t depth, bool sqpoll) {
-  const auto entries = static_cast<unsigned>(std::min<std::size_t>(3 * depth, kMostEntries));
-  // The kernel refuses fewer than entries, which it rounds up to a power of two.
-  const auto completions = static_cast<unsigned>(
-      std::min<std::size_t>(std::max<std::size_t>(2 * depth + 1, std::bit_ceil(entries)), kMostCompletions));
-  // Completions are worked off by this thread when it asks for them, where the kernel can (6.1).
-  const unsigned best =
-      sqpoll ? IORING_SETUP_SQPOLL : IORING_SETUP_SINGLE_ISSUER | IORING_SETUP_DEFER_TASKRUN;
-  int failed = create(entries, completions, best);
-  if (failed == EINVAL && !sqpoll) failed = create(entries, completions, IORING_SETUP_COOP_TASKRUN);
-  if (failed == EINVAL && !sqpoll) failed = create(entries, completions, 0);
-  if (failed != 0) return failed;
-  rlimit limit{};
-  ::getrlimit(RLIMIT_NOFILE, &limit);
-  const std::uint64_t room = limit.rlim_cur > depth ? limit.rlim_cur - depth : 0;
-  known_files_ = static_cast<unsigned>(std::bit_floor(std::min<std::uint64_t>(room, kMostKnownFiles)));
-  chains_ = static_cast<unsigned>(depth);
-  return -::io_uring_register_files_sparse(&ring_, chains_ + known_files_);
-}
-
-// Closing a ring does not wait for its requests. But its table of files goes when none is left: an end of a
-// pipe that only the table has says when that is.
-void Ring::cut_off() {
-  std::array<int, 2> ends{-1, -1};
-  const bool piped = known_files_ > 0 && ::pipe2(ends.data(), O_CLOEXEC) == 0;
-  Fd told(ends[0]);
-  Fd tells(ends[1]);
-  const bool kept = piped && ::io_uring_register_files_update(&ring_, chains_, &ends[1], 1) == 1;
-  tells.close();
-  ::io_uring_queue_exit(&ring_);
-  there_ = false;
-  pollfd hung_up{told.get(), POLLIN, 0};
-  if (kept) retry_eintr([&] { return ::poll(&hung_up, 1, kGoneWithinMs); });
-}
-
 class UringFiles final : public PosixFiles {
  public:
   UringFiles(std::string_view path, const Options& options)
       : PosixFiles(path, options), sqpoll_(options.boolean("sqpoll")) {
-    Ring trial;
+    UringRing trial;
     const int failed = trial.set_up(1, sqpoll_);
     caps_.async = failed == 0;
     caps_.queue_of_one = caps_.async && caps_.bypasses_cache;
@@ -268,11 +185,11 @@ class UringQueue final : public Queue {
   std::vector<Known> known_;
   std::size_t in_kernel_ = 0;
   Fifo<Completion> done_;
-  std::unique_ptr<Ring> ring_;  // dies first: the kernel may still write to what is above
+  std::unique_ptr<UringRing> ring_;  // dies first: the kernel may still write to what is above
 };
 
 Result<void> UringQueue::begin() {
-  auto ring = std::make_unique<Ring>();
+  auto ring = std::make_unique<UringRing>();
   const int failed = ring->set_up(slots_.size(), files_.sqpoll());
   if (failed != 0)
     return errno_error(failed, "cannot set up", "an io_uring of depth " + std::to_string(slots_.size()));

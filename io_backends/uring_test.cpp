@@ -14,7 +14,7 @@
 #include <thread>
 
 #include "io_backends/base/buffer.hpp"
-#include "io_backends/base/denied_calls_testing.hpp"
+#include "io_backends/base/system/denied_calls_testing.hpp"
 #include "io_backends/base/testing.hpp"
 #include "io_backends/base/tier.hpp"
 #include "io_backends/system_faults_test.hpp"

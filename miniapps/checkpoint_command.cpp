@@ -6,9 +6,9 @@
 #include <utility>
 #include <vector>
 
-#include "io_backends/base/command.hpp"
-#include "io_backends/base/printable.hpp"
-#include "io_backends/base/verbs.hpp"
+#include "io_backends/base/cli/command.hpp"
+#include "io_backends/base/cli/printable.hpp"
+#include "io_backends/base/cli/verbs.hpp"
 #include "miniapps/checkpoint_verbs/verbs.hpp"
 
 namespace penstock {

@@ -83,6 +83,7 @@ const MiniAppInfo miniapp_cifar{
     .reproduces =
         "CIFAR-10 as Layton profiled it for ADMIN 65/2021: little is read, nearly all I/O is writing",
     .codec = "raw",
+    .recipe = "cifar10",
     .sample_bytes = kChannels * kPixels,
     .defaults = {.batch = 128, .prefetch = 0, .shuffle = "global", .epochs = 20},
     .make = &make,

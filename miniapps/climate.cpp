@@ -12,7 +12,7 @@
 #include "io_backends/base/random.hpp"
 #include "miniapps/miniapp.hpp"
 #include "miniapps/pipeline/pixels.hpp"
-#include "miniapps/published_bandwidth.hpp"
+#include "miniapps/train/published_bandwidth.hpp"
 
 namespace penstock {
 namespace {
@@ -114,10 +114,11 @@ class FieldsTreatment final : public Treatment {
 Result<Fields> fields_of(Backend& backend, const WholeObjects& files) {
   std::string scratch;
   const std::string_view first = files.manifest.object_name(0, scratch);
+  PENSTOCK_ASSIGN(const std::vector<std::uint64_t> shape,
+                  first_shape(backend, first, kWanted[0].array, "climate"));
   if (files.most_held() != 1)
     return make_error(Errc::invalid_argument, "climate takes files of one sample; some of these hold " +
                                                   std::to_string(files.most_held()));
-  PENSTOCK_ASSIGN(const std::vector<std::uint64_t> shape, hdf5_shape(backend, first, kWanted[0].array));
   const Fields fields = shape.size() == 3 ? Fields{static_cast<std::size_t>(shape[1]),
                                                    static_cast<std::size_t>(shape[2]), shape[0]}
                                           : Fields{};
@@ -225,6 +226,7 @@ const MiniAppInfo miniapp_climate{
         "training and a validation",
     .codec = "raw",
     .format = "hdf5",
+    .recipe = "climate",
     .defaults = {.batch = 1, .prefetch = 16, .shuffle = "buffer:100", .threads = 4, .steps = 29},
     .plan_files = &plan};
 

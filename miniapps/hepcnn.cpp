@@ -9,7 +9,7 @@
 #include "miniapps/miniapp.hpp"
 #include "miniapps/pipeline/file_batches.hpp"
 #include "miniapps/pipeline/pixels.hpp"
-#include "miniapps/published_bandwidth.hpp"
+#include "miniapps/train/published_bandwidth.hpp"
 
 namespace penstock {
 namespace {
@@ -107,8 +107,9 @@ class FileTreatment final : public Treatment {
 Result<FileSet> file_set(Backend& backend, const Manifest& samples, std::uint64_t seed) {
   PENSTOCK_ASSIGN(WholeObjects files, whole_objects(samples));
   std::string scratch;
-  PENSTOCK_ASSIGN(const std::vector<std::uint64_t> shape,
-                  hdf5_shape(backend, files.manifest.object_name(0, scratch), kWanted.front().array));
+  PENSTOCK_ASSIGN(
+      const std::vector<std::uint64_t> shape,
+      first_shape(backend, files.manifest.object_name(0, scratch), kWanted.front().array, "hepcnn"));
   if (shape.size() != 4)
     return make_error(Errc::invalid_argument, "'" + scratch + "': its data are " + text_of(shape) +
                                                   "; hepcnn takes images: samples, channels, height, width");
@@ -163,6 +164,7 @@ const MiniAppInfo miniapp_hepcnn{
         "global shuffling",
     .codec = "raw",
     .format = "hdf5",
+    .recipe = "hepcnn",
     .defaults = {.batch = 128, .prefetch = 0, .shuffle = "local", .threads = 1, .epochs = 5},
     .plan_files = &plan};
 

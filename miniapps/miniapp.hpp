@@ -12,9 +12,9 @@
 #include "io_backends/base/options.hpp"
 #include "io_backends/base/plugin.hpp"
 #include "io_backends/base/result.hpp"
-#include "miniapps/file_work.hpp"
 #include "miniapps/pipeline/picture.hpp"
 #include "miniapps/pipeline/transform.hpp"
+#include "miniapps/train/file_work.hpp"
 
 namespace penstock {
 
@@ -77,6 +77,7 @@ struct MiniAppInfo {
   std::string_view
       codec;  // what its samples must be, as ManifestFacts::codec has it: "jpeg|png"; "": anything
   std::string_view format = "";    // what they must lie in, as ManifestFacts::format has it; "": anything
+  std::string_view recipe = "";    // which makes them, where bytes do not tell; "": any. A scan's are tried
   std::uint64_t sample_bytes = 0;  // which all of them have; 0: any
   bool pictures = false;           // takes --decode and --resize
   MiniAppDefaults defaults;

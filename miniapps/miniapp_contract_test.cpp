@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "datagen/codec/jpeg.hpp"
-#include "datagen/generate_testing.hpp"
+#include "datagen/generate/generate_testing.hpp"
 #include "io_backends/base/random.hpp"
 #include "miniapps/miniapp.hpp"
 #include "miniapps/pipeline/accelerator.hpp"

@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "datagen/command_output.hpp"
-#include "io_backends/base/command.hpp"
-#include "io_backends/base/verbs.hpp"
+#include "io_backends/base/cli/command.hpp"
+#include "io_backends/base/cli/verbs.hpp"
 #include "miniapps/stage_verbs/verbs.hpp"
 
 namespace penstock {

@@ -11,58 +11,79 @@
 #include <vector>
 
 #include "datagen/command_output.hpp"
-#include "datagen/corpus.hpp"
+#include "datagen/corpus/corpus.hpp"
+#include "datagen/corpus/shared_corpus.hpp"
 #include "datagen/format/sample_opener.hpp"
-#include "datagen/overlay.hpp"
-#include "datagen/shared_corpus.hpp"
-#include "io_backends/base/command.hpp"
-#include "io_backends/base/crc32c.hpp"
-#include "io_backends/base/interrupt.hpp"
-#include "io_backends/base/progress.hpp"
+#include "datagen/staging/overlay.hpp"
+#include "io_backends/base/checksums/crc32c.hpp"
+#include "io_backends/base/cli/command.hpp"
+#include "io_backends/base/cli/progress.hpp"
+#include "io_backends/base/system/interrupt.hpp"
 #include "io_backends/base/units.hpp"
 #include "miniapps/checkpoint_verbs/verbs.hpp"
-#include "miniapps/epoch_checkpoints.hpp"
 #include "miniapps/miniapp.hpp"
 #include "miniapps/pipeline/accelerator.hpp"
-#include "miniapps/resume.hpp"
-#include "miniapps/step_checkpoints.hpp"
-#include "miniapps/train_cell.hpp"
-#include "miniapps/train_input.hpp"
-#include "miniapps/train_options.hpp"
-#include "miniapps/train_report.hpp"
-#include "miniapps/train_runs.hpp"
-#include "miniapps/train_setup.hpp"
+#include "miniapps/train/epoch_checkpoints.hpp"
+#include "miniapps/train/resume.hpp"
+#include "miniapps/train/step_checkpoints.hpp"
+#include "miniapps/train/train_cell.hpp"
+#include "miniapps/train/train_input.hpp"
+#include "miniapps/train/train_options.hpp"
+#include "miniapps/train/train_report.hpp"
+#include "miniapps/train/train_runs.hpp"
+#include "miniapps/train/train_setup.hpp"
 #include "results/trial.hpp"
 
 namespace penstock {
 namespace {
 
-// A corpus of other files than the app takes is a mistake, and so are samples of another size. A scan knows
-// no format.
-Result<void> check_kind(const MiniAppInfo& app, const Corpus& corpus) {
-  const std::string& format = corpus.manifest.facts().format;
-  if (!app.format.empty() && format != app.format && corpus.manifest.facts().recipe != "scan")
-    return make_error(Errc::invalid_argument, "'" + corpus.name + "' holds " + format + "; " +
-                                                  std::string(app.name) + " takes " +
-                                                  std::string(app.format));
-  if (app.sample_bytes == 0 || corpus.manifest.largest_sample() == app.sample_bytes) return success();
-  return make_error(Errc::invalid_argument, "'" + corpus.name + "' holds samples of up to " +
-                                                std::to_string(corpus.manifest.largest_sample()) +
-                                                " bytes; those of " + std::string(app.name) + " have " +
-                                                std::to_string(app.sample_bytes));
+// "raw samples of 3072 bytes in cifar (generate cifar10)"; "" is not known, or does not matter.
+std::string kind_in_words(std::string_view codec, const std::string& bytes, std::string_view format,
+                          std::string_view recipe) {
+  std::string words = codec.empty() ? "samples" : std::string(codec) + " samples";
+  if (!bytes.empty()) words += " of " + bytes + " bytes";
+  if (!format.empty()) words += " in " + std::string(format);
+  if (!recipe.empty()) words += " (generate " + std::string(recipe) + ")";
+  return words;
 }
 
-// A corpus of something else than the app takes is a mistake; a scanned folder may be a mixture, whose odd
-// ones then fail one by one.
-Result<void> check_codec(const MiniAppInfo& app, const Corpus& corpus) {
-  if (app.codec.empty()) return {};
-  PENSTOCK_TRY(SampleOpener::make(corpus.manifest.facts().codec));
-  const std::string codec(payload_codec(corpus.manifest.facts().codec));
-  if (codec.empty() || codec == "mixed" ||
-      ("|" + std::string(app.codec) + "|").find("|" + codec + "|") != std::string::npos)
-    return {};
-  return make_error(Errc::invalid_argument, "'" + corpus.name + "' holds " + codec + " samples; " +
-                                                std::string(app.name) + " takes " + std::string(app.codec));
+// A corpus of something else than the app takes is a mistake. A scan knows no format and no recipe, and may
+// have found a mixture, whose odd ones then fail one by one.
+Result<void> check_kind(const MiniAppInfo& app, const Corpus& corpus) {
+  const ManifestFacts& facts = corpus.manifest.facts();
+  if (!app.codec.empty()) PENSTOCK_TRY(SampleOpener::make(facts.codec));
+  const std::string codec(payload_codec(facts.codec));
+  const bool scanned = facts.recipe == "scan";
+  const bool decodes = app.codec.empty() || codec.empty() || codec == "mixed" ||
+                       ("|" + std::string(app.codec) + "|").find("|" + codec + "|") != std::string::npos;
+  const bool in_format = app.format.empty() || scanned || facts.format == app.format;
+  const bool of_recipe = app.recipe.empty() || scanned || facts.recipe == app.recipe;
+  const bool as_large = app.sample_bytes == 0 || corpus.manifest.largest_sample() == app.sample_bytes;
+  if (decodes && in_format && of_recipe && as_large) return success();
+  return make_error(
+      Errc::invalid_argument,
+      "'" + corpus.name + "' holds " +
+          kind_in_words(codec, as_large ? "" : "up to " + std::to_string(corpus.manifest.largest_sample()),
+                        scanned ? "" : facts.format, scanned ? "" : facts.recipe) +
+          "; " + std::string(app.name) + " takes " +
+          kind_in_words(app.codec, app.sample_bytes == 0 ? "" : std::to_string(app.sample_bytes), app.format,
+                        app.recipe));
+}
+
+// PNG has no parts that could be decoded alone: an option without effect is a mistake, and beside JPEG it is
+// said.
+Result<void> check_decode(const MiniAppInfo& app, const std::string& decode, const Corpus& corpus) {
+  if (!app.pictures || decode == "full") return success();
+  const std::string_view codec = payload_codec(corpus.manifest.facts().codec);
+  if (codec == "mixed")
+    note("'" + corpus.name + "' holds several kinds of samples: --decode " + decode +
+         " is for JPEG, and PNG is decoded whole");
+  if (codec != "png") return success();
+  return make_error(Errc::invalid_argument, "'" + corpus.name +
+                                                "' holds png samples, which are decoded whole: leave out "
+                                                "--decode " +
+                                                decode +
+                                                (decode == "crop" ? ", and add --set crop=random" : ""));
 }
 
 Result<CellEnd> measure_all(const TrainSetup& setup, const Corpus& corpus, const std::vector<Tier>& others,
@@ -173,7 +194,6 @@ Result<void> open_files(const Options& options, TrainSetup& setup, Subject& subj
                     open_corpus(options.text("validation"), {.scan = options.flag("scan"),
                                                              .threads = setup.threads,
                                                              .types = options.text("types")}));
-    PENSTOCK_TRY(check_codec(*setup.app, *subject.validation));
     PENSTOCK_TRY(check_kind(*setup.app, *subject.validation));
   }
   PENSTOCK_ASSIGN(setup.files, take_files(*setup.app, setup.own, setup.seed, setup.shuffle, subject.corpus,
@@ -183,8 +203,8 @@ Result<void> open_files(const Options& options, TrainSetup& setup, Subject& subj
 
 Result<Subject> open_subject(const Options& options, TrainSetup& setup) {
   PENSTOCK_ASSIGN(Corpus corpus, open_data(options, setup));
-  PENSTOCK_TRY(check_codec(*setup.app, corpus));
   PENSTOCK_TRY(check_kind(*setup.app, corpus));
+  PENSTOCK_TRY(check_decode(*setup.app, options.text("decode"), corpus));
   if (options.given("overlay")) PENSTOCK_TRY(lay_over(corpus, options.text("overlay")));
   PENSTOCK_ASSIGN(std::vector<Tier> others, open_tiers(options.texts("tier"), corpus.tier.name));
   Subject subject{std::move(corpus), std::move(others), std::nullopt};

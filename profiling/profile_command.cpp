@@ -3,9 +3,9 @@
 #include <string>
 #include <vector>
 
-#include "io_backends/base/command.hpp"
-#include "io_backends/base/verbs.hpp"
-#include "profiling/profile_verbs.hpp"
+#include "io_backends/base/cli/command.hpp"
+#include "io_backends/base/cli/verbs.hpp"
+#include "profiling/verbs/profile_verbs.hpp"
 
 namespace penstock {
 namespace {

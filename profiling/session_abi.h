@@ -139,7 +139,7 @@ struct penstock_session_header {
   char command[4096];
   uint64_t trace_limit;     // bytes of segments that this file has at most; 0: no limit
   uint32_t inherited_from;  // pid of the process that was forked and whose control this began with; 0: none
-  uint32_t reserved;        // 0
+  uint32_t no_room;         // errno of the last block that the file could not grow by; 0: none
 };
 
 enum penstock_block_kind {

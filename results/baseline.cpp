@@ -10,7 +10,7 @@
 #include <fstream>
 #include <sstream>
 
-#include "io_backends/base/crc32c.hpp"
+#include "io_backends/base/checksums/crc32c.hpp"
 
 namespace penstock {
 namespace {

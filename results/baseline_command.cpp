@@ -8,8 +8,9 @@
 #include <string>
 #include <vector>
 
-#include "io_backends/base/command.hpp"
-#include "io_backends/base/progress.hpp"
+#include "io_backends/base/cli/command.hpp"
+#include "io_backends/base/cli/count_of.hpp"
+#include "io_backends/base/cli/progress.hpp"
 #include "io_backends/base/units.hpp"
 #include "results/baseline.hpp"
 
@@ -62,7 +63,7 @@ Result<int> set(const CommandContext& context, const fs::path& folder, Words nou
   if (context.output.json) {
     print_line(state_of(baseline, success()));
   } else {
-    print(fmt::format("baseline '{}': {} files, {}\n", baseline.name, baseline.files.size(),
+    print(fmt::format("baseline '{}': {}, {}\n", baseline.name, count_of(baseline.files.size(), "file"),
                       format_size(bytes_of(baseline))));
   }
   return 0;
@@ -84,7 +85,7 @@ Result<int> list(const CommandContext& context, const fs::path& folder, Words no
       print_line(state_of(baseline, holds));
       continue;
     }
-    print(fmt::format("{}  {} files, {}, set {}\n", baseline.name, baseline.files.size(),
+    print(fmt::format("{}  {}, {}, set {}\n", baseline.name, count_of(baseline.files.size(), "file"),
                       format_size(bytes_of(baseline)), baseline.saved));
     if (!holds) warn(holds.error().message());
   }

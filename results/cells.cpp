@@ -6,7 +6,7 @@
 #include <array>
 #include <cmath>
 
-#include "io_backends/base/named_tiers.hpp"
+#include "io_backends/base/cli/named_tiers.hpp"
 #include "results/saving_cells.hpp"
 
 namespace penstock {
@@ -161,6 +161,15 @@ std::optional<double> parameter_number(const Record& record, std::string_view na
   const auto at = record.parameters.find(std::string(name));
   if (at == record.parameters.end() || !at->is_number()) return std::nullopt;
   return at->get<double>();
+}
+
+bool burns_processors(const Record& record) {
+  return parameter_text(record, "accelerator").find("burn=") != std::string::npos;
+}
+
+bool several_accelerators(const Record& record) {
+  return parameter_number(record, "ranks").value_or(1) > 1 ||
+         parameter_number(record, "accelerators").value_or(1) > 1;
 }
 
 const Metric* find_metric(const Record& record, std::string_view name) {

@@ -31,6 +31,11 @@ std::vector<std::string> titles_of(const std::vector<std::vector<std::string>>& 
 
 // The data tier's name; "data" where none is given.
 std::string tier_name(const Record& record);
+
+// Of a training: whether its steps take processors from the workers, and whether accelerators wait for each
+// other.
+bool burns_processors(const Record& record);
+bool several_accelerators(const Record& record);
 // Gives data tiers that share no more than their name names of their own, by back end and options: "disk
 // (posix)" and "disk (posix, direct=1)". Their paths may differ: the next run has another folder on the same
 // disk.

@@ -14,11 +14,12 @@
 #include <nlohmann/json.hpp>
 
 #include "io_backends/base/backend.hpp"
-#include "io_backends/base/command.hpp"
-#include "io_backends/base/interrupt.hpp"
-#include "io_backends/base/placement.hpp"
-#include "io_backends/base/progress.hpp"
-#include "io_backends/base/subprocess.hpp"
+#include "io_backends/base/cli/command.hpp"
+#include "io_backends/base/cli/count_of.hpp"
+#include "io_backends/base/cli/progress.hpp"
+#include "io_backends/base/system/interrupt.hpp"
+#include "io_backends/base/system/placement.hpp"
+#include "io_backends/base/system/subprocess.hpp"
 #include "io_backends/base/tier.hpp"
 #include "io_backends/base/units.hpp"
 #include "results/store.hpp"
@@ -332,8 +333,8 @@ class Demo {
       return;
     }
     const std::size_t cpus = allowed_cpus().size();
-    say(fmt::format("\n== Done in {:.0f} s\nReport:   {}\nRecords:  {} ({} files)\nCommands: {}\n", seconds,
-                    report().string(), records().string(), files, (out_ / kLog).string()));
+    say(fmt::format("\n== Done in {:.0f} s\nReport:   {}\nRecords:  {} ({})\nCommands: {}\n", seconds,
+                    report().string(), records().string(), count_of(files, "file"), (out_ / kLog).string()));
     say(kept ? "Data:     kept, as asked:" : "Data:     taken away again:");
     for (const Place& place : places_)
       say(fmt::format(" {}", place.folder.empty() ? place.tier : place.folder.string()));

@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-#include "io_backends/base/command.hpp"
+#include "io_backends/base/cli/command.hpp"
 #include "results/cells.hpp"
 #include "results/table.hpp"
 

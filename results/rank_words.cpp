@@ -4,7 +4,7 @@
 #include <span>
 #include <string>
 
-#include "io_backends/base/interrupt.hpp"
+#include "io_backends/base/system/interrupt.hpp"
 
 namespace penstock {
 namespace {

@@ -5,7 +5,7 @@
 #include <optional>
 #include <vector>
 
-#include "io_backends/base/communicator.hpp"
+#include "io_backends/base/ranks/communicator.hpp"
 #include "results/record.hpp"
 
 namespace penstock {

@@ -5,7 +5,7 @@
 #include <cmath>
 #include <utility>
 
-#include "io_backends/base/traced.hpp"
+#include "io_backends/base/decorators/traced.hpp"
 #include "results/statistics.hpp"
 
 namespace penstock {

@@ -11,7 +11,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "io_backends/base/page_cache.hpp"
+#include "io_backends/base/files/page_cache.hpp"
 #include "io_backends/base/result.hpp"
 #include "io_backends/base/tier.hpp"
 

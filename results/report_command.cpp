@@ -13,9 +13,10 @@
 #include <system_error>
 #include <vector>
 
-#include "io_backends/base/command.hpp"
-#include "io_backends/base/progress.hpp"
-#include "io_backends/base/whole_file.hpp"
+#include "io_backends/base/cli/command.hpp"
+#include "io_backends/base/cli/count_of.hpp"
+#include "io_backends/base/cli/progress.hpp"
+#include "io_backends/base/files/whole_file.hpp"
 #include "results/cells.hpp"
 #include "results/compare/comparison.hpp"
 #include "results/compare/gate_words.hpp"
@@ -23,7 +24,7 @@
 #include "results/export_google.hpp"
 #include "results/report/page.hpp"
 #include "results/store.hpp"
-#include "results/verdicts.hpp"
+#include "results/verdicts/verdicts.hpp"
 
 namespace penstock {
 namespace {
@@ -86,9 +87,9 @@ Result<RecordSet> records_in(const std::vector<fs::path>& paths) {
         Errc::not_found,
         fmt::format("no records in {}, but deeper, which is not looked into: {}", listed(paths), below));
   return make_error(Errc::not_found,
-                    fmt::format("no records in {}: read {} files there; measuring commands write them into "
+                    fmt::format("no records in {}: read {} there; measuring commands write them into "
                                 "--results DIR as *.jsonl",
-                                listed(paths), set.files.size()));
+                                listed(paths), count_of(set.files.size(), "file")));
 }
 
 std::string names_of(const std::vector<fs::path>& paths) {

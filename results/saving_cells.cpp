@@ -9,7 +9,7 @@
 #include <numeric>
 
 #include "results/cells.hpp"
-#include "results/verdicts.hpp"
+#include "results/verdicts/verdicts.hpp"
 
 namespace penstock {
 namespace {

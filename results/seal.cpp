@@ -4,7 +4,7 @@
 
 #include <span>
 
-#include "io_backends/base/crc32c.hpp"
+#include "io_backends/base/checksums/crc32c.hpp"
 
 namespace penstock {
 namespace {

@@ -11,13 +11,13 @@
 #include <utility>
 #include <vector>
 
-#include "io_backends/base/command.hpp"
-#include "io_backends/base/command_line.hpp"
-#include "io_backends/base/interrupt.hpp"
-#include "io_backends/base/progress.hpp"
-#include "io_backends/base/shell_words.hpp"
-#include "io_backends/base/subprocess.hpp"
-#include "io_backends/base/whole_file.hpp"
+#include "io_backends/base/cli/command.hpp"
+#include "io_backends/base/cli/command_line.hpp"
+#include "io_backends/base/cli/progress.hpp"
+#include "io_backends/base/cli/shell_words.hpp"
+#include "io_backends/base/files/whole_file.hpp"
+#include "io_backends/base/system/interrupt.hpp"
+#include "io_backends/base/system/subprocess.hpp"
 #include "results/sweep/launching.hpp"
 #include "results/sweep/runner.hpp"
 #include "results/sweep/slurm.hpp"

@@ -6,7 +6,7 @@
 #include <string_view>
 #include <vector>
 
-#include "io_backends/base/command.hpp"
+#include "io_backends/base/cli/command.hpp"
 
 namespace penstock {
 

@@ -9,8 +9,8 @@
 #include <filesystem>
 #include <utility>
 
-#include "io_backends/base/interrupt.hpp"
-#include "io_backends/base/progress.hpp"
+#include "io_backends/base/cli/progress.hpp"
+#include "io_backends/base/system/interrupt.hpp"
 #include "io_backends/base/units.hpp"
 #include "results/environment.hpp"
 #include "results/store.hpp"

@@ -11,7 +11,7 @@
 #include <string_view>
 #include <vector>
 
-#include "io_backends/base/command.hpp"
+#include "io_backends/base/cli/command.hpp"
 #include "results/record.hpp"
 
 namespace penstock {

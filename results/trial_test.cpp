@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "io_backends/base/interrupt.hpp"
+#include "io_backends/base/system/interrupt.hpp"
 #include "results/store.hpp"
 
 namespace penstock {

@@ -1,6 +1,6 @@
 // Micro-benchmark: checksums, as samples and TFRecord framing need them, beside the simplest loop: a table,
 // and a byte at a time. Combining checksums stands beside going through the bytes, which it spares.
-#include "io_backends/base/crc32c.hpp"
+#include "io_backends/base/checksums/crc32c.hpp"
 
 #include <algorithm>
 #include <array>

@@ -1,6 +1,6 @@
-// Micro-benchmark: decoding imagenet's composed pictures against the same pictures without restart intervals:
-// the same coefficients, written as an encoder writes them that was not asked for intervals. Processor time
-// of one thread, both decoded right after one another, in changing order.
+// Micro-benchmark: decoding imagenet's composed pictures against plain ones: the same coefficients, written
+// as an encoder writes them that makes a picture in one go. Processor time of one thread, both decoded right
+// after one another, in changing order.
 // clang-format off
 #include <cstdio>  // jpeglib.h needs FILE and size_t before it
 #include <jpeglib.h>
@@ -11,7 +11,7 @@
 
 #include "benchmarks/micro/microbench.hpp"
 #include "datagen/codec/jpeg.hpp"
-#include "io_backends/base/threads.hpp"
+#include "io_backends/base/system/threads.hpp"
 
 namespace penstock {
 
@@ -23,7 +23,7 @@ constexpr std::size_t kPictures = 256;  // sizes are drawn by strata of as many
 constexpr std::size_t kSmokePictures = 4;
 
 // Errors of the library end the program with its own words.
-std::vector<std::byte> without_intervals(std::span<const std::byte> jpeg) {
+std::vector<std::byte> encoded_plainly(std::span<const std::byte> jpeg) {
   jpeg_error_mgr errors{};
   jpeg_decompress_struct from{};
   jpeg_compress_struct to{};
@@ -63,11 +63,11 @@ Result<std::vector<Pair>> pairs_of(std::size_t count) {
   Image plain;
   for (std::size_t i = 0; i < jpegs.size(); ++i) {
     pairs[i] = {.composed = std::move(jpegs[i]), .plain = {}};
-    pairs[i].plain = without_intervals(pairs[i].composed);
+    pairs[i].plain = encoded_plainly(pairs[i].composed);
     PENSTOCK_TRY(decoder.decode(pairs[i].composed, composed));
     PENSTOCK_TRY(decoder.decode(pairs[i].plain, plain));
     if (composed.pixels != plain.pixels)
-      return make_error(Errc::internal, "a picture without its restart intervals is another picture");
+      return make_error(Errc::internal, "a picture encoded plainly is another picture");
   }
   return pairs;
 }
@@ -117,7 +117,7 @@ void add(Microbench& to) {
 
 const MicrobenchInfo microbench_jpeg_decode{
     .name = "jpeg_decode",
-    .summary = "composed pictures against the same ones without restart intervals, ns/pixel",
+    .summary = "composed pictures against the same ones encoded in one go, ns/pixel",
     .add = add};
 
 }  // namespace penstock

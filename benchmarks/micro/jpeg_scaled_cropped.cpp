@@ -5,7 +5,7 @@
 
 #include "benchmarks/micro/microbench.hpp"
 #include "datagen/codec/jpeg.hpp"
-#include "io_backends/base/threads.hpp"
+#include "io_backends/base/system/threads.hpp"
 
 namespace penstock {
 

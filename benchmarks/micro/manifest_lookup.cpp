@@ -5,7 +5,7 @@
 
 #include "benchmarks/micro/in_turns.hpp"
 #include "benchmarks/micro/microbench.hpp"
-#include "datagen/corpus_samples.hpp"
+#include "datagen/corpus/corpus_samples.hpp"
 #include "datagen/manifest/manifest.hpp"
 #include "io_backends/base/random.hpp"
 

@@ -7,7 +7,7 @@
 #include "benchmarks/micro/bench_folder.hpp"
 #include "benchmarks/micro/in_turns.hpp"
 #include "benchmarks/micro/microbench.hpp"
-#include "io_backends/base/fd.hpp"
+#include "io_backends/base/files/fd.hpp"
 
 namespace penstock {
 

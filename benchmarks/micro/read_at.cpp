@@ -11,7 +11,7 @@
 #include "benchmarks/micro/in_turns.hpp"
 #include "benchmarks/micro/microbench.hpp"
 #include "io_backends/base/buffer.hpp"
-#include "io_backends/base/fd.hpp"
+#include "io_backends/base/files/fd.hpp"
 
 namespace penstock {
 

@@ -24,7 +24,7 @@
 #include <thread>
 #include <vector>
 
-#include "io_backends/base/fd.hpp"
+#include "io_backends/base/files/fd.hpp"
 
 namespace penstock {
 namespace {

@@ -138,9 +138,9 @@ def listing(folder):
     return found
 
 
-def write_constant(files, folder, threads, settle):
+def write_constant(files, folder, threads, settle, stock=MIB):
     """Seconds from the yardstick's first call to its last: its start-up is not counted."""
-    words = [WRITE_CONSTANT, folder, "--threads", threads, *(["--settle"] if settle else [])]
+    words = [WRITE_CONSTANT, folder, "--threads", threads, "--stock", stock, *(["--settle"] if settle else [])]
     lines = "".join(f"{size} {name}\n" for size, name in files)
     return float(run(words, "the yardstick", input=lines)[1].split()[0])
 

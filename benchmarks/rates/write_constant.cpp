@@ -1,8 +1,9 @@
-// penstock_write_constant DIR [--threads N] [--settle] < LIST: the yardstick of benchmarks/rates: the
-// simplest program that leaves files of the given sizes. LIST has a line a file, "BYTES NAME". Each is
-// opened, written from one buffer of 1 MiB that stays in cache, and closed; folders are made when the first
-// file of one needs them. --settle syncs the file system at the end. Prints the seconds from the first call
-// to the last, and the bytes written.
+// penstock_write_constant DIR [--threads N] [--stock BYTES] [--settle] < LIST: the yardstick of
+// benchmarks/rates: the simplest program that leaves files of the given sizes. LIST has a line a file, "BYTES
+// NAME". Each is opened, written in writes of at most 1 MiB, and closed; folders are made when the first file
+// of one needs them. The bytes are one buffer of 1 MiB that stays in cache; with --stock, which is made
+// larger than any cache, each thread goes around so many of its own. --settle syncs the file system at the
+// end. Prints the seconds from the first call to the last, and the bytes written.
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -16,16 +17,18 @@
 #include <cstring>
 #include <iostream>
 #include <mutex>
+#include <span>
 #include <string>
 #include <thread>
 #include <vector>
 
-#include "io_backends/base/fd.hpp"
+#include "io_backends/base/files/fd.hpp"
 
 namespace penstock {
 namespace {
 
-constexpr std::size_t kBufferBytes = std::size_t{1} << 20U;
+constexpr std::size_t kWriteBytes = std::size_t{1} << 20U;
+constexpr std::size_t kMostStock = std::size_t{1} << 40U;
 constexpr unsigned kMostThreads = 4096;
 
 struct File {
@@ -36,6 +39,7 @@ struct File {
 struct Wanted {
   std::string root;
   unsigned threads = 1;
+  std::size_t stock = kWriteBytes;
   bool settle = false;
   std::vector<File> files;
 };
@@ -53,6 +57,9 @@ bool parse_line(int argc, char** argv, Wanted& out) {
       out.settle = true;
     } else if (word == "--threads") {
       if (++i == argc || !parse(argv[i], threads) || threads == 0 || threads > kMostThreads) return false;
+    } else if (word == "--stock") {
+      if (++i == argc || !parse(argv[i], out.stock) || out.stock < kWriteBytes || out.stock > kMostStock)
+        return false;
     } else if (out.root.empty() && !word.starts_with("-")) {
       out.root = word;
     } else {
@@ -76,17 +83,34 @@ bool read_list(std::vector<File>& out) {
   return true;
 }
 
+// What a thread writes from, around and around; of one buffer, from its beginning.
+struct Stock {
+  std::span<const std::byte> bytes;
+  std::size_t at = 0;
+
+  std::span<const std::byte> next(std::uint64_t wanted) {
+    const auto most = static_cast<std::size_t>(std::min<std::uint64_t>(wanted, kWriteBytes));
+    if (at + most > bytes.size() || bytes.size() == kWriteBytes) at = 0;
+    const std::span<const std::byte> out = bytes.subspan(at, most);
+    at += most;
+    return out;
+  }
+};
+
 class Writing {
  public:
   Writing(const Wanted& wanted, int root)
-      : wanted_(wanted), root_(root), buffer_(kBufferBytes, std::byte{0x5a}) {}
+      : wanted_(wanted),
+        root_(root),
+        stocks_(wanted.stock == kWriteBytes ? 1 : wanted.threads,
+                std::vector<std::byte>(wanted.stock, std::byte{0x5a})) {}
 
   // False after the first failure, which failure() tells.
   bool run() {
     {
       std::vector<std::jthread> others;
-      for (unsigned i = 1; i < wanted_.threads; ++i) others.emplace_back([this] { work(); });
-      work();
+      for (unsigned i = 1; i < wanted_.threads; ++i) others.emplace_back([this, i] { work(i); });
+      work(0);
     }
     if (wanted_.settle && !failed_ && ::syncfs(root_) != 0) fail("sync", wanted_.root);
     return !failed_;
@@ -94,15 +118,16 @@ class Writing {
   const std::string& failure() const { return failure_; }
 
  private:
-  void work() {
+  void work(unsigned thread) {
+    Stock stock{stocks_[thread % stocks_.size()]};
     while (!failed_) {
       const std::size_t i = next_.fetch_add(1, std::memory_order_relaxed);
       if (i >= wanted_.files.size()) return;
-      write(wanted_.files[i]);
+      write(wanted_.files[i], stock);
     }
   }
 
-  void write(const File& file) {
+  void write(const File& file, Stock& stock) {
     const auto open = [&] {
       return retry_eintr(
           [&] { return ::openat(root_, file.name.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666); });
@@ -114,8 +139,8 @@ class Writing {
     }
     if (!fd) return fail("open", file.name);
     for (std::uint64_t left = file.bytes; left != 0;) {
-      const std::size_t most = static_cast<std::size_t>(std::min<std::uint64_t>(left, kBufferBytes));
-      const ssize_t wrote = retry_eintr([&] { return ::write(fd.get(), buffer_.data(), most); });
+      const std::span<const std::byte> next = stock.next(left);
+      const ssize_t wrote = retry_eintr([&] { return ::write(fd.get(), next.data(), next.size()); });
       if (wrote <= 0) return fail("write", file.name);
       left -= static_cast<std::uint64_t>(wrote);
     }
@@ -136,7 +161,7 @@ class Writing {
 
   const Wanted& wanted_;
   const int root_;
-  const std::vector<std::byte> buffer_;
+  const std::vector<std::vector<std::byte>> stocks_;
   std::atomic<std::size_t> next_ = 0;
   std::atomic<bool> failed_ = false;
   std::mutex mutex_;
@@ -147,7 +172,8 @@ int run(int argc, char** argv) {
   using Clock = std::chrono::steady_clock;
   Wanted wanted;
   if (!parse_line(argc, argv, wanted)) {
-    std::fprintf(stderr, "usage: penstock_write_constant DIR [--threads N] [--settle] < LIST\n");
+    std::fprintf(stderr,
+                 "usage: penstock_write_constant DIR [--threads N] [--stock BYTES] [--settle] < LIST\n");
     return 2;
   }
   if (!read_list(wanted.files)) {

@@ -13,7 +13,7 @@ set(PENSTOCK_KIND_recipe "RecipeInfo|datagen/recipe/recipe.hpp")
 set(PENSTOCK_KIND_format "FormatInfo|datagen/format/format.hpp")
 set(PENSTOCK_KIND_miniapp "MiniAppInfo|miniapps/miniapp.hpp")
 set(PENSTOCK_KIND_microbench "MicrobenchInfo|benchmarks/micro/microbench.hpp")
-set(PENSTOCK_KIND_command "CommandInfo|io_backends/base/command.hpp")
+set(PENSTOCK_KIND_command "CommandInfo|io_backends/base/cli/command.hpp")
 
 # penstock_room(TARGET): the library that the plug-ins and sources of the current folder (and below) belong to.
 macro(penstock_room target)

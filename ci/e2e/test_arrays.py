@@ -181,7 +181,7 @@ print("{}")"""
         self.assertEqual(read["metrics"]["payload_bytes"]["samples"], [100 * 8 * 9])
         pair = self.run_cli("describe", "pair", "--scan")
         self.assertIn("1 array that", pair.stderr)
-        self.assertIn("1 raw in 1 objects", pair.stdout)
+        self.assertIn("1 raw in 1 object ", pair.stdout)
         self.python("h5py, numpy", """
 with h5py.File("hdf5/a.h5", "w") as f:
     for i in range(12):

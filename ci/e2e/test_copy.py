@@ -19,6 +19,24 @@ class Copy(CorpusTest):
         self.assertEqual((again["copied"], again["already_there"], again["verdict"]), (0, FILES, "ok"))
         self.assertEqual(self.tree(root), self.tree(self.dir / "to"))
 
+    def test_what_a_scan_could_not_read_is_missed_in_the_verdict(self):
+        made, root = self.dir / "made", self.dir / "theirs"
+        self.run_cli("generate", "imagenet", "--format", "tfrecord", "--set", "shards=3", "--samples", 6,
+                     "--set", "median=4KB", "--out", made)
+        root.mkdir()
+        for shard in made.glob("*.tfrecord"):
+            (root / shard.name).write_bytes(shard.read_bytes())
+        (whole,) = self.records("copy", root, "--scan", "--to", self.dir / "whole")
+        self.assertEqual((whole["verdict"], whole["scan"]["unreadable"]), ("ok", 0))
+        self.assertNotIn("reason", whole)
+        victim = root / "imagenet-00001-of-00003.tfrecord"
+        victim.write_bytes(b"x" * 20 + victim.read_bytes()[20:])
+        (copied,) = self.records("copy", root, "--scan", "--to", self.dir / "to")
+        self.assertEqual((copied["verdict"], copied["objects"], copied["scan"]["unreadable"]), ("degraded", 2, 1))
+        self.assertIn(victim.name, copied["reason"])
+        done = self.run_cli("copy", root, "--scan", "--to", self.dir / "to")
+        self.assertRegex(done.stdout, f"degraded: the copy lacks .* 1 that cannot be read .*{victim.name}")
+
     def test_every_durability(self):
         root = self.corpus()
         for word in ("visible", "file", "file_and_name"):
@@ -104,6 +122,31 @@ class Copy(CorpusTest):
         self.assertEqual((to / "dog" / "mine.txt").read_text(), "x")
         other = self.corpus("other", files=3)
         self.fails("copy", other, "--to", to, words=["another corpus"])
+        self.fails("copy", other, "--to", to, "--replace", words=["another corpus", "--replace is for folders that are no corpus"])
+        self.assertIn("another corpus", " ".join(self.run_cli("copy", "--help").stdout.split()))
+
+    def test_what_stands_in_the_way_is_named(self):
+        root = self.corpus()
+        to = self.dir / "to"
+        self.run_cli("copy", root, "--to", to)
+        (to / "dog" / "0010.jpg").unlink()
+        (to / "dog" / "0010.jpg").mkdir()
+        done = self.fails("copy", root, "--to", to, words=[f"'dog/0010.jpg' in '{to}' is a folder where the copy has a file: remove"])
+        self.assertIn("then the same command goes on", done.stderr)
+        (to / "dog" / "0010.jpg").rmdir()
+        self.run_cli("copy", root, "--to", to)
+        self.assertEqual(self.tree(root), self.tree(to))
+        other = self.dir / "other"
+        other.mkdir()
+        (other / "dog").write_text("of somebody")
+        self.fails("copy", root, "--to", other, "--replace", words=[f"'dog' in '{other}' is a file where the copy has a folder: remove"])
+        self.assertEqual((other / "dog").read_text(), "of somebody")
+
+    def test_one_is_no_plural(self):
+        root = self.corpus(files=1)
+        self.assertIn("1 of 1 object copied", self.run_cli("copy", root, "--to", self.dir / "to").stdout)
+        self.assertIn("1 was there already", self.run_cli("copy", root, "--to", self.dir / "to").stdout)
+        self.assertIn("1 of 1 object checked, 1 right", self.run_cli("verify", root).stdout)
 
     def test_a_damaged_source_is_named(self):
         root = self.corpus()
@@ -115,6 +158,12 @@ class Copy(CorpusTest):
         victim.unlink()
         self.fails("copy", root, "--to", self.dir / "to", words=["cat/0011.jpg"])
         self.assertFalse((self.dir / "to" / ".penstock" / "manifest").exists())
+        victim.mkdir()
+        self.fails("copy", root, "--to", self.dir / "to", words=["cat/0011.jpg", "Is a directory"])
+        victim.rmdir()
+        victim.symlink_to(victim.name)
+        self.fails("copy", root, "--to", self.dir / "to", words=["cat/0011.jpg", "symbolic links"])
+        victim.unlink()
         victim.write_bytes(content(11))
         self.run_cli("copy", root, "--to", self.dir / "to", "--resume")
         self.assertEqual(self.tree(root), self.tree(self.dir / "to"))
@@ -140,6 +189,9 @@ class Copy(CorpusTest):
         for below in (file, file / "below", file / "far" / "below"):
             for words in ((), ("--resume",)):
                 self.fails("copy", root, "--to", below, *words, code=2, words=["is a file or below one; --to takes a folder"])
+        (self.dir / "link").symlink_to("nowhere")
+        for below in ("link", self.dir / "link" / "below"):
+            self.fails("copy", root, "--to", below, code=2, words=[f"'{self.dir}/link' is a link to nothing ('nowhere')", "--to"])
         self.assertFalse((self.dir / "x").exists())
 
 

@@ -1,5 +1,6 @@
 """generate and the place it fills: room, folders that are full, closed or taken, and one process at a time."""
 
+import contextlib
 import json
 import os
 import shutil
@@ -13,6 +14,19 @@ from penstock_cli import tree
 
 
 class Targets(GenerateTest):
+    @contextlib.contextmanager
+    def mounted(self, options):
+        """A small file system in memory, as root can mount it."""
+        out = self.dir / "mounted"
+        out.mkdir(exist_ok=True)
+        done = subprocess.run(["mount", "-t", "tmpfs", "-o", options, "penstock-test", str(out)], capture_output=True, text=True, check=False)
+        if done.returncode != 0:
+            self.skipTest(f"cannot mount here: {done.stderr.strip()}")
+        try:
+            yield out
+        finally:
+            subprocess.run(["umount", str(out)], check=False)
+
     def bytes_of(self, samples):
         """That so many pictures are planned to take."""
         words = ("generate", "imagenet", "--out", "nowhere", "--samples", samples, *SMALL, "--dry-run", "--json")
@@ -83,14 +97,8 @@ class Targets(GenerateTest):
     @unittest.skipUnless(os.geteuid() == 0, "needs root to mount a small file system")
     def test_a_full_file_system_can_be_resumed(self):
         self.generate("whole", 60)
-        out = self.dir / "mounted"
-        out.mkdir()
         room = self.bytes_of(60) // 1024 + 8  # and its last pages are taken by the ends of files
-        mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={room}k", "penstock-test", str(out)],
-                                 capture_output=True, text=True, check=False)
-        if mounted.returncode != 0:
-            self.skipTest(f"cannot mount here: {mounted.stderr.strip()}")
-        try:
+        with self.mounted(f"size={room}k") as out:
             done = self.generate(out, 60, expect=1)
             self.assertIn("No space left", done.stderr)
             self.assert_no_corpus(out)
@@ -98,48 +106,60 @@ class Targets(GenerateTest):
             subprocess.run(["mount", "-o", "remount,size=8m", str(out)], check=True)
             self.generate(out, 60, "--resume")
             self.assert_same_tree(out, self.dir / "whole")
-        finally:
-            subprocess.run(["umount", str(out)], check=False)
 
     @unittest.skipUnless(os.geteuid() == 0, "needs root to mount a small file system")
     def test_without_room_to_begin_nothing_stays(self):
-        out = self.dir / "mounted"
-        out.mkdir()
-        mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", "nr_inodes=2", "penstock-test", str(out)],
-                                 capture_output=True, text=True, check=False)
-        if mounted.returncode != 0:
-            self.skipTest(f"cannot mount here: {mounted.stderr.strip()}")
-        try:
-            self.assertIn("No space left", self.generate(out, 1, expect=1).stderr)
+        with self.mounted("nr_inodes=2") as out:
+            self.assertIn("room for 1 more", self.generate(out, 1, expect=1).stderr)
             self.assertEqual(os.listdir(out), [])
-        finally:
-            subprocess.run(["umount", str(out)], check=False)
+
+    @unittest.skipUnless(os.geteuid() == 0, "needs root to mount a small file system")
+    def test_folders_count_as_the_files_in_them_do(self):
+        with self.mounted("size=200m,nr_inodes=300") as out:
+            words = ("generate", "imagenet", "--set", "median=4KB", "--seed", 3)
+            refused = self.run_cli(*words, "--samples", 200, "--out", out / "a", expect=1).stderr
+            self.assertIn("406 files and folders (200 objects, 200 folders", refused)
+            self.assertEqual(os.listdir(out), [])
+            self.assertIn("406 files", self.run_cli(*words, "--samples", 200, "--out", out / "a", "--dry-run").stderr)
+            self.run_cli(*words, "--samples", 200, "--out", "source")
+            self.assertIn("403 files and folders", self.run_cli("copy", "source", "--to", out / "a", expect=1).stderr)
+            slowly = f"posix:{out},latency=10ms"  # for seconds: what is noted of it meanwhile takes no room of its own
+            self.run_cli(*words, "--samples", 146, "--out", slowly)  # 292 of them, and 6: all of 299 but one
+            shutil.rmtree(out / "n00000000")
+            self.run_cli(*words, "--samples", 146, "--out", out, "--resume")
+            for path in list(out.iterdir()):
+                shutil.rmtree(path)
+            self.run_cli(*words, "--samples", 148, "--out", "smaller")
+            self.run_cli("copy", "smaller", "--to", out)  # all of 299
+            self.run_cli("copy", "smaller", "--to", out)
+            for path in list(out.iterdir()):
+                shutil.rmtree(path)
+            process = self.start("copy", "smaller", "--to", f"{out},write_limit=100k", "--threads", 2)
+            while len(os.listdir(out)) < 5 and process.poll() is None:
+                time.sleep(0.01)
+            with self.assertRaises(OSError):  # somebody else comes in between
+                for n in range(300):
+                    (out / f"theirs-{n}").mkdir()
+            told = process.communicate()[1]
+            self.assertEqual(process.returncode, 1, told)
+            self.assertRegex(told, "has [0-9.]+ MiB free, but inodes for no more than [0-9]+ files and folders.*: No space left")
 
     @unittest.skipUnless(os.geteuid() == 0, "needs root to mount a small file system")
     def test_files_that_a_file_system_has_no_room_for_are_refused_before_anything_is_made(self):
         # 1000 files of 3 KiB are 2.9 MiB, and 3.9 MiB in pages.
         for options, why in (("size=3m,nr_inodes=2000", "in whole blocks, and '.*mounted' has 3.0 MiB free"),
-                             ("size=64m,nr_inodes=501", "1 000 objects, and the file system of '.*mounted' has room for 500 more")):
-            with self.subTest(options=options):
-                out = self.dir / "mounted"
-                out.mkdir(exist_ok=True)
-                mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", options, "penstock-test", str(out)],
-                                         capture_output=True, text=True, check=False)
-                if mounted.returncode != 0:
-                    self.skipTest(f"cannot mount here: {mounted.stderr.strip()}")
-                try:
-                    words = ("generate", "cifar10", "--format", "files", "--seed", 3)
-                    done = self.run_cli(*words, "--out", out, "--samples", 1000, expect=1)
-                    self.assertRegex(done.stderr, why)
-                    self.assertEqual(os.listdir(out), [])
-                    self.run_cli(*words, "--out", "source", "--samples", 1000)
-                    done = self.run_cli("copy", "source", "--to", out, expect=1)
-                    self.assertRegex(done.stderr, "the copy needs ([34].[0-9] MiB|1 000 objects)")
-                    self.assertEqual(os.listdir(out), [])
-                    self.run_cli(*words, "--out", out, "--samples", 400)
-                finally:
-                    subprocess.run(["umount", str(out)], check=False)
-                    shutil.rmtree(self.dir / "source", ignore_errors=True)
+                             ("size=64m,nr_inodes=501", r"1 016 files and folders \(1 000 objects, 10 folders, 6 of .*\), and the file system of '.*mounted' has room for 500 more")):
+            with self.subTest(options=options), self.mounted(options) as out:
+                words = ("generate", "cifar10", "--format", "files", "--seed", 3)
+                done = self.run_cli(*words, "--out", out, "--samples", 1000, expect=1)
+                self.assertRegex(done.stderr, why)
+                self.assertEqual(os.listdir(out), [])
+                self.run_cli(*words, "--out", "source", "--samples", 1000)
+                done = self.run_cli("copy", "source", "--to", out, expect=1)
+                self.assertRegex(done.stderr, "the copy (needs [34].[0-9] MiB|makes 1 013 files and folders)")
+                self.assertEqual(os.listdir(out), [])
+                self.run_cli(*words, "--out", out, "--samples", 400)
+                shutil.rmtree(self.dir / "source")
 
     def test_a_closed_folder_is_an_error_before_any_work(self):
         out = self.dir / "closed"
@@ -156,6 +176,13 @@ class Targets(GenerateTest):
         self.assertIn("Permission denied", done.stderr)
         self.assertIn("closed", done.stderr)
         self.assertEqual(os.listdir(out), [])
+
+    def test_a_link_to_nothing_is_told(self):
+        (self.dir / "link").symlink_to("nowhere")
+        for out in ("link", "link/below"):
+            for words in ((), ("--resume",), ("--dry-run",)):
+                self.assertIn("link' is a link to nothing ('nowhere')", self.generate(out, 5, *words, expect=2).stderr)
+        self.assertEqual(os.listdir(self.dir), ["link"])
 
     def test_a_folder_with_something_in_it_is_left_alone(self):
         (self.dir / "mine").mkdir()

@@ -9,6 +9,7 @@ import shutil
 import signal
 import stat
 import subprocess
+import sys
 import time
 import unittest
 
@@ -127,12 +128,18 @@ class Report(penstock_cli.CliTest):
             self.assertIn("--all shows them", text)
 
     def test_a_damaged_file_does_not_hide_the_others(self):
-        shutil.copy(SEEDS / "torn", self.dir / "s" / "200-5.session")
+        torn = bytearray((SEEDS / "torn").read_bytes())
+        torn[24:28] = (200).to_bytes(4, sys.byteorder)  # pid: of a process of its own
+        (self.dir / "s" / "200-5.session").write_bytes(torn)
         (self.dir / "s" / "300-5.session").write_bytes(b"\0" * 20000)
         (self.dir / "s" / "session.json").write_text("{")
         done = self.run_cli("profile", "report", "s", "--json")
         self.assertIn("300-5.session", done.stderr)
-        self.assertEqual(len(json.loads(done.stdout.splitlines()[0])["problems"]), 1)
+        session = json.loads(done.stdout.splitlines()[0])
+        self.assertEqual(len(session["problems"]), 2)
+        self.assertIn("200-5.session' was cut short", session["problems"][0])
+        self.assertEqual(session["coverage"]["cut_processes"], 1)
+        self.assertIn("whose files were cut short", self.run_cli("profile", "report", "s").stdout)
         self.run_cli("profile", "report", "none", expect=1)
         self.run_cli("profile", "report", expect=2)
 
@@ -142,13 +149,16 @@ class Report(penstock_cli.CliTest):
         self.assertIn("/data/a", page)
         self.assertNotIn("http://", page.replace("http://www.w3.org", ""))
         self.assertEqual(sorted(path.name for path in self.dir.iterdir()), ["r.html", "s"])
+        done = self.run_cli("profile", "report", "s", "--html", "r.html", "--json")
+        self.assertEqual(done.stdout, self.run_cli("profile", "report", "s", "--json").stdout)
 
     def test_exports(self):
-        self.run_cli("profile", "export", "--to", "csv", "s", "-o", "f.csv")
+        done = self.run_cli("profile", "export", "--to", "csv", "s", "-o", "f.csv")
         with open(self.dir / "f.csv", newline="", encoding="latin-1") as file:
             rows = list(csv.DictReader(file))
         self.assertEqual({row["path"] for row in rows if row["type"] == "directory"}, {"/data"})
         self.assertTrue(all(None not in row and None not in row.values() for row in rows))
+        self.assertIn(f": {len(rows)} rows\n", done.stderr)
         self.run_cli("profile", "export", "--to", "chrome", "s", "-o", "t.json")
         events = json.loads((self.dir / "t.json").read_text(encoding="utf-8"))["traceEvents"]
         self.assertTrue(any(event["ph"] == "X" and event["name"] == "read" for event in events))

@@ -22,6 +22,7 @@ from profile_case import QUIET, python_with
 
 PLUGIN = BUILD / "profiling" / "interpose" / "penstock_profile_plugin.so"
 CYCLES = 10 if SANITIZED else 100
+KILLS = 10 if SANITIZED else 60
 PAUSE_LIMIT_MS = 50  # the median is held against it and said; time decides nothing
 
 
@@ -105,6 +106,16 @@ class Attach(AttachTest):
         median = statistics.median(pauses)
         print(f"{CYCLES} attachments: one thread was stopped for {median:.2f} ms in the median, {max(pauses):.2f} ms at worst "
               f"({'within' if median <= PAUSE_LIMIT_MS else 'ABOVE'} {PAUSE_LIMIT_MS} ms)", file=sys.stderr)
+
+    def test_what_the_kernel_counts_begins_when_calls_are_seen(self):
+        process, _ = self.busy()
+        self.ask("attach", process.pid, "-o", self.folder / "s")
+        time.sleep(0.5)
+        self.ask("detach", process.pid)
+        self.assertNotIn(".session", pathlib.Path(f"/proc/{process.pid}/maps").read_text(encoding="utf-8"), "the session's room is not given back")
+        session, _ = self.report(self.folder / "s")
+        self.assertAlmostEqual(session["coverage"]["rchar"]["fraction"], 1, delta=0.03)
+        self.assertTrue(self.tell(process, "quit").startswith("0 wrong"))
 
     def test_what_is_loaded_later(self):
         process, data = self.busy()
@@ -237,6 +248,26 @@ class Attach(AttachTest):
             if watched:
                 self.profile("detach", process.pid)
         self.assertGreater(stopped, 0)
+        self.assertTrue(self.tell(process, "quit").startswith("0 wrong"))
+
+    def test_killed_at_any_instant_it_leaves_the_program_alive(self):
+        """Of attach and of detach; what the killed command began may still come, and the next one finds out."""
+        process, _ = self.busy()
+        watched = False
+        for i in range(KILLS):
+            words = ("detach", process.pid) if watched else ("attach", process.pid, "-o", self.folder / f"k{i}")
+            asking = subprocess.Popen([PENSTOCK, "profile", *map(str, words)], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+            time.sleep(i % 20 * 0.0015)
+            asking.kill()
+            asking.wait()
+            self.assertIsNone(process.poll(), f"{words[0]} number {i}")
+            time.sleep(0.02)
+            watched = self.ask("status", process.pid)["watched"]
+        time.sleep(1)
+        if self.ask("status", process.pid)["watched"]:
+            self.profile("detach", process.pid)
+        self.ask("attach", process.pid, "-o", self.folder / "last")
+        self.profile("detach", process.pid)
         self.assertTrue(self.tell(process, "quit").startswith("0 wrong"))
 
     def test_what_cannot_be_attached_to(self):

@@ -8,8 +8,9 @@ import os
 import shutil
 import subprocess
 import sys
+import unittest
 
-from penstock_cli import BUILD, main
+from penstock_cli import BUILD, PENSTOCK, main
 from profile_case import ProgramsTest, has, needs
 
 MIB = 1 << 20
@@ -96,6 +97,27 @@ class AgainstWhatIsThere(ProgramsTest):
                 self.assertEqual(hashlib.sha256(out).digest(), hashlib.sha256(plain).digest())
 
 
+class BetweenTwoFiles(ProgramsTest):
+    def test_the_time_is_counted_once(self):
+        source = self.folder / "from"
+        source.write_bytes(os.urandom(32 * MIB))
+        script = ("import os, sys, time\n"
+                  "call, source, target = sys.argv[1:]\n"
+                  "i, o = os.open(source, os.O_RDONLY), os.open(target, os.O_WRONLY | os.O_CREAT)\n"
+                  "begin = time.perf_counter()\n"
+                  "moved = os.copy_file_range(i, o, 1 << 25) if call == 'copy_file_range' else os.sendfile(o, i, None, 1 << 25)\n"
+                  "print(moved, time.perf_counter() - begin)\n")
+        for call in ("copy_file_range", "sendfile"):
+            with self.subTest(call=call):
+                target = self.folder / f"to-{call}"
+                _, files, said = self.profiled([sys.executable, "-c", script, call, source, target], session=call)
+                moved, elapsed = said.split()
+                read, written = files[str(source)], files[str(target)]
+                self.assertEqual((read["bytes_read"], written["bytes_written"]), (int(moved), int(moved)))
+                self.assertGreater(min(read["read_time_s"], written["write_time_s"]), 0)
+                self.assertLess(read["read_time_s"] + written["write_time_s"], 1.05 * float(elapsed))
+
+
 class WithoutRoom(ProgramsTest):
     def test_what_finds_no_room_is_counted(self):
         calls, files = BUILD / "benchmarks" / "rates" / "penstock_io_calls", 2000
@@ -106,6 +128,26 @@ class WithoutRoom(ProgramsTest):
         self.assertLess(seen, files)
         self.assertGreater(seen, 0)
         self.assertGreaterEqual(session["dropped"], files - seen)
+
+    @unittest.skipIf(os.geteuid() != 0, "only root mounts")
+    def test_a_full_disk_is_said(self):
+        calls, disk = BUILD / "benchmarks" / "rates" / "penstock_io_calls", self.folder / "disk"
+        disk.mkdir()
+        if subprocess.run(["mount", "-t", "tmpfs", "-o", "size=1m", "none", disk], capture_output=True).returncode != 0:
+            self.skipTest("no tmpfs can be mounted")
+        self.addCleanup(subprocess.run, ["umount", "-l", disk], check=True)
+        subprocess.run([calls, "make", self.folder / "small", "20000"], check=True)
+        subprocess.run([PENSTOCK, "profile", "run", "--trace", "-o", disk / "s", "--", calls, "small", self.folder / "small", "20000"],
+                       check=True, capture_output=True)
+        said = subprocess.run([PENSTOCK, "profile", "report", disk / "s"], check=True, capture_output=True, text=True).stdout
+        self.assertIn("the session could not grow: No space left on device", said)
+        self.assertNotIn("--trace-limit", said)
+        rows = subprocess.run([PENSTOCK, "profile", "report", "--json", disk / "s"], check=True, capture_output=True, text=True).stdout
+        self.assertEqual(json.loads(rows.splitlines()[0])["drops"]["no_room"], "No space left on device")
+        (disk / "fill").write_bytes(bytes(os.statvfs(disk).f_bavail * os.statvfs(disk).f_frsize))
+        nothing = subprocess.run([PENSTOCK, "profile", "run", "-o", disk / "u", "--", calls, "small", self.folder / "small", "10"],
+                                 capture_output=True, text=True)
+        self.assertIn("No space left on device", nothing.stderr)
 
 
 @needs("fio")

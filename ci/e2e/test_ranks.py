@@ -411,6 +411,17 @@ class MpiIo(RanksTest):
         done = self.run_cli("read", f"mpiio:{corpus},hints=nonsense", expect=2)
         self.assertIn("hints=KEY:VALUE", done.stderr)
 
+    def test_a_fifo_in_a_shard_s_place_is_not_waited_for(self):
+        corpus = self.shards()
+        shard = sorted(corpus.glob("*.tfrecord"))[1]
+        shard.unlink()
+        os.mkfifo(shard)
+        record = self.read_by("ompio", "--threads", 2, where=corpus, expect=1)
+        self.assertEqual(record["verdict"], "failed", record["reason"])
+        self.assertIn(shard.name, record["reason"])
+        done = self.over(4, "read", f"mpiio:{corpus}", "--collective", *QUICK[:4], "--no-ceiling", expect=1)
+        self.assertIn(shard.name, done.stderr)
+
     def test_a_job_of_one_rank_needs_no_launcher(self):
         corpus = self.shards()
         for flags in (("--threads", "2"), ("--collective",)):

@@ -29,6 +29,15 @@ class Rates(penstock_cli.CliTest):
         sizes = {str(path.relative_to(self.dir)): path.stat().st_size for path in self.dir.rglob("*") if path.is_file()}
         self.assertEqual(sizes, {"a/b/c": 10, "a/d": 2097153, "e f": 0})
 
+    def test_constant_files_from_a_stock_are_the_same(self):
+        names = {"a": 3000001, "b": 10, "c": 1048577}
+        done = call(WRITE_CONSTANT, self.dir, "--threads", 2, "--stock", 5000000,
+                    text="".join(f"{size} {name}\n" for name, size in names.items()))
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertEqual({path.name: path.read_bytes() for path in self.dir.iterdir()},
+                         {name: b"Z" * size for name, size in names.items()})
+        self.assertEqual(call(WRITE_CONSTANT, self.dir, "--stock", 1000, text="").returncode, 2, "less than a write")
+
     def test_constant_files_replace_nothing(self):
         (self.dir / "there").write_text("mine", encoding="utf-8")
         done = call(WRITE_CONSTANT, self.dir, text="10 there\n")
@@ -50,6 +59,13 @@ class Rates(penstock_cli.CliTest):
             ratios = [b / a for a, b in zip(row["generate_s"], row["yardstick_s"])]
             self.assertAlmostEqual(row["ratio"]["median"], statistics.median(ratios))
         self.assertFalse(out.exists(), "it leaves nothing behind")
+
+    def test_generate_against_bytes_in_no_cache(self):
+        done = call(RATES / "generate", "--out", self.dir / "out", "imagenet:tfrecord", "--against", "memory", "--pairs", 1,
+                    "--min-seconds", 0, "--most-bytes", "2MiB", "--json")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        row = json.loads(done.stdout)
+        self.assertEqual((row["against"], row["workload"]), ("memory", "imagenet:tfrecord"))
 
     def test_prefetching_against_its_parts(self):
         out = self.dir / "out"

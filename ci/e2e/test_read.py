@@ -124,6 +124,11 @@ class Rows(ReadTest):
         records = self.read(corpus, "--scan", "--tier", self.dir / "copy", "--tier", self.dir / "copy", "--threads", "1",
                             "--no-ceiling")
         self.assertEqual(len({r["parameters"]["tier"] for r in records}), 3)
+        heading = self.run_cli("read", corpus, "--scan", "--tier", f"posix:{self.dir / 'copy'},latency=1us", "--tier", f"fast={self.dir / 'copy'}",
+                               "--threads", "1", "--no-ceiling", *QUICK).stdout
+        self.assertIn(f" (posix:{corpus}): ", heading)
+        self.assertIn(f"-2 (posix:{self.dir / 'copy'},latency=1us): emulated", heading)
+        self.assertIn("\nfast: ", heading)
         records = self.read(corpus, "--scan", "--tier", f"fast={self.dir / 'copy'}", "--only-tiers", "--threads", "1", "--no-ceiling")
         self.assertEqual([r["parameters"]["tier"] for r in records], ["fast"])
 
@@ -342,6 +347,14 @@ class BadInput(ReadTest):
             self.assertIn(flags[0].lstrip("-").split("=")[0], done.stderr)
             self.assertEqual(done.stdout, "")
         self.assertFalse((self.dir / "penstock-results").exists())
+
+    def test_a_list_where_one_number_is_taken_names_the_sweep(self):
+        corpus = self.corpus(files=3)
+        for words, file in ((("--depth", "1,8"), "depth: [1,8]"), (("--iodepth=1..16*2",), "depth: [1..16*2]"), (("--repeat", "1,2"), "repeat: [1,2]")):
+            done = self.run_cli("read", corpus, "--scan", *words, expect=2)
+            for word in ("one number", "penstock sweep", "command: read", f"grid: {{{file}}}"):
+                self.assertIn(word, done.stderr)
+        self.assertNotIn("sweep", self.run_cli("read", corpus, "--scan", "--depth", "eight", expect=2).stderr)
 
     def test_no_manifest_and_an_empty_folder_name_the_remedy(self):
         done = self.run_cli("read", self.corpus(files=3), expect=1)

@@ -23,13 +23,40 @@ class Resume(penstock_cli.CliTest):
     def test_what_is_said_to_be_there_is_what_resume_keeps(self):
         for fault, said in (("publish:enospc@#4", True), ("publish:enospc@#4..", False)):
             done = self.run_cli(*WORDS, "--threads", 1, "--out", f"posix:{self.dir}/full,fail={fault}", expect=1)
-            there = re.search(r"(\d+) of 6 samples are there; go on with", done.stderr)
+            there = re.search(r"(\d+) of 6 samples (?:is|are) there; go on with", done.stderr)
             self.assertEqual(bool(there), said, done.stderr)
             self.assertIn("go on with: ", done.stderr)
             done = self.run_cli("generate", "climate", "--out", "full", "--resume")
             kept = re.search(r"kept (\d+) samples", done.stdout)
             self.assertEqual(kept and kept[1], there and there[1])
             shutil.rmtree(self.dir / "full")
+
+    def test_dry_run_tells_what_is_kept_and_what_is_left(self):
+        words = ("generate", "climate", "--out", "data", "--resume", "--dry-run")
+
+        def plan():
+            row = json.loads(self.run_cli(*words, "--json").stdout)
+            return tuple(row.get(f"{what}_{which}") for which in ("kept", "to_make") for what in ("samples", "objects"))
+
+        per_object = ("--set", "samples_per_file=2")
+        self.run_cli(*WORDS, *per_object, "--threads", 1, "--out", f"posix:{self.dir}/data,fail=publish:eio@#4", expect=1)
+        before = tree(self.dir / "data")
+        kept = sorted(name for name in before if name.endswith(".h5"))
+        self.assertEqual(plan(), (2 * len(kept), len(kept), 6 - 2 * len(kept), 3 - len(kept)))
+        self.assertGreater(len(kept), 1)
+        (self.dir / "data" / kept[0]).write_bytes(b"short")
+        self.assertEqual(plan()[:2], (2 * len(kept) - 2, len(kept) - 1))
+        shown = " ".join(self.run_cli(*words).stdout.split())
+        self.assertIn(f"kept {2 * len(kept) - 2} samples in {len(kept) - 1} objects", shown)
+        self.assertIn(f"to make {8 - 2 * len(kept)} samples in {4 - len(kept)} objects", shown)
+        (self.dir / "data" / kept[0]).write_bytes(before[kept[0]])
+        self.assertEqual(tree(self.dir / "data"), before, "nothing is written")
+        self.assertIn(f"kept {2 * len(kept)} samples", self.run_cli("generate", "climate", "--out", "data", "--resume").stdout)
+        self.assertEqual(plan(), (6, 3, 0, 0))
+        (self.dir / "data" / kept[0]).unlink()
+        self.assertEqual(plan(), (4, 2, 2, 1))
+        fresh = json.loads(self.run_cli(*WORDS, "--out", "new", "--resume", "--dry-run", "--json").stdout)
+        self.assertNotIn("samples_kept", fresh)
 
     def test_another_recipe_is_told_by_what_was_begun(self):
         words = ("generate", "cifar10", "--samples", 6, "--set", "samples_per_file=2")
@@ -55,6 +82,17 @@ class Resume(penstock_cli.CliTest):
         self.assertIn("kept 4 samples", done.stdout)
         self.assertEqual(tree(self.dir / "data"), before)
         self.run_cli("verify", "data")
+
+    def test_what_holds_nothing_in_an_objects_place_is_replaced(self):
+        self.run_cli(*WORDS, "--out", "data")
+        before = tree(self.dir / "data")
+        victim = self.dir / "data" / min(name for name in before if name.endswith(".h5"))
+        for target in (victim.name, "nowhere"):  # in circles, and to nothing
+            victim.unlink()
+            victim.symlink_to(target)
+            self.assertIn("lacks 1 of its 7 objects", self.run_cli(*WORDS, "--out", "data", "--resume").stderr)
+            self.assertFalse(victim.is_symlink())
+            self.assertEqual(tree(self.dir / "data"), before)
 
     def test_wrong_bytes_are_not_called_right_and_verify_tells_how_to_mend_them(self):
         self.run_cli(*WORDS, "--out", "data")
@@ -119,7 +157,7 @@ class Resume(penstock_cli.CliTest):
         (self.dir / "half" / ".penstock").mkdir(parents=True)
         (self.dir / "half" / ".penstock" / "generate.json").write_text('{"x', encoding="utf-8")
         told = self.run_cli(*WORDS, "--out", "half", "--resume", expect=1).stderr
-        self.assertIn("generate.json is damaged", told)
+        self.assertIn(f"'{self.dir}/half/.penstock/generate.json' is damaged", told)
         self.assertNotIn("exception", told)
 
     def test_a_sample_that_no_object_holds_is_told_before_anything_is_made(self):

@@ -160,7 +160,7 @@ class Baselines(StoreTest):
 
     def test_is_read_wherever_records_are(self):
         done = self.run_cli("baseline", "set", "main")
-        self.assertIn("baseline 'main': 1 files", done.stdout)
+        self.assertIn("baseline 'main': 1 file,", done.stdout)
         self.run_cli(*self.quick("--label", "run=two"))
         self.assertEqual(self.report("baseline:main")["records"], 1)
         self.assertEqual(self.report()["records"], 2)

@@ -10,7 +10,7 @@ import penstock_cli
 
 
 class Tiers(penstock_cli.CliTest):
-    RUNGS = {"read.sequential.1m.1",
+    RUNGS = {"read.sequential.1m.1", "read.sequential.1m.best", "read.small_files.112k.best",
              *(f"write.{order}.{block}.1" for order in ("sequential", "random") for block in ("4k", "128k", "1m")),
              *(f"write.small_files.112k.{depth}" for depth in (1, 8, 32)),
              *(f"read.{what}.{depth}" for what in ("random.4k", "random.128k", "small_files.112k") for depth in (1, 8, 32))}
@@ -55,6 +55,29 @@ class Tiers(penstock_cli.CliTest):
                 self.assertIn("--tier takes a folder", done.stderr)
                 self.assertEqual(done.stdout, "")
         self.run_cli("tiers", "--tier", "not-there-yet")
+
+    def test_a_depth_of_one_is_one_read_at_a_time(self):
+        (self.dir / "far").mkdir()
+        record, = self.records("tiers", "--tier", f"far=posix:{self.dir}/far,latency=20ms", "--probe", "--probe-size", "2MiB", "--min-time", "200ms",
+                               "--repeat", 1, "--threads", 1, "--depths", "1,4", "--blocks", "4KiB", "--cache", "asis")
+        rates = {name: metric["value"] for name, metric in record["metrics"].items() if name.endswith(".ops_per_s")}
+        for rung in ("read.sequential.1m.1", "read.small_files.112k.1", "read.random.4k.1"):
+            self.assertLessEqual(rates[f"{rung}.ops_per_s"], 51, "each waits 20 ms for the one before")
+        self.assertGreater(rates["read.small_files.112k.best.ops_per_s"], rates["read.small_files.112k.1.ops_per_s"])
+        self.assertEqual(set(record["parameters"]["loops"]), {"read.sequential.1m.best", "read.small_files.112k.best"})
+
+    def test_a_mistyped_path_is_not_probed(self):
+        for word in ("scrach/x", f"here=uring:{self.dir}/scrach/x,limit=1MB/s"):
+            done = self.run_cli("tiers", "--tier", word, *self.PROBE, expect=2)
+            self.assertIn(f"no folder '{self.dir}/scrach/x' to probe: make it, or name", done.stderr)
+            self.assertEqual(done.stdout, "")
+        self.assertFalse((self.dir / "scrach").exists())
+        self.assertFalse((self.dir / "penstock-results").exists())
+
+    def test_tiers_of_one_path_are_told_apart_by_what_they_were_given(self):
+        table = self.run_cli("tiers", "--tier", self.dir, "--tier", f"posix:{self.dir},limit=1MB/s,latency=1ms").stdout
+        self.assertRegex(table, rf"(?m)  posix:{re.escape(str(self.dir))} ")
+        self.assertRegex(table, rf"(?m)^\S+-2 .*  posix:{re.escape(str(self.dir))},limit=1MB/s,latency=1ms ")
 
     def test_probe_measures_and_takes_its_files_away(self):
         target = self.dir / "target"
@@ -131,6 +154,7 @@ class Tiers(penstock_cli.CliTest):
         self.assertEqual(sorted(folder.name for folder in target.iterdir()), ["other", "penstock-probe-mine"])
 
     def test_probe_of_a_full_tier_fails_before_it_writes(self):
+        (self.dir / "x").mkdir()
         record, = self.records("tiers", "--tier", f"here=posix:{self.dir}/x,capacity=1MiB", *self.PROBE, "--threads", "1", expect=1)
         self.assertEqual(record["verdict"], "failed")
         self.assertIn("--probe-size", record["reason"])

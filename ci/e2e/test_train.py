@@ -60,6 +60,27 @@ class Ways(TrainTest):
             self.assertEqual(record["parameters"]["layout"], layout)
             self.assertEqual(value(record, "steps"), SAMPLES // 8)
 
+    def test_png_has_no_parts_to_decode(self):
+        done = self.run_cli("generate", "imagenet", "--out", "png", "--samples", 8, "--set", "codec=png", "--set", "median=8kB", expect=None)
+        if done.returncode == 77:
+            self.skipTest("needs a build with libpng")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        shutil.rmtree(self.dir / "penstock-results")
+        shutil.copytree(self.dir / "png", self.dir / "scanned", ignore=shutil.ignore_patterns(".penstock"))
+        words = ("train", "alexnet", "--batch", 4, "--set", "image=32")
+        for data in (("png",), ("scanned", "--scan")):
+            for decode, remedy in (("scaled", "leave out --decode scaled"), ("crop", "leave out --decode crop, and add --set crop=random")):
+                done = self.run_cli(*words, "--data", *data, "--decode", decode, expect=2)
+                self.assertIn(f"'{data[0]}' holds png samples, which are decoded whole: {remedy}\n", done.stderr)
+        self.assertFalse((self.dir / "penstock-results").exists())
+        said = "--decode scaled is for JPEG, and PNG is decoded whole"
+        for way in (("--decode", "full"), ("--set", "crop=random")):
+            self.assertNotIn("decoded whole", self.run_cli(*words, "--data", "png", *way).stderr)
+        shutil.copytree(self.made / "corpus", self.dir / "scanned", ignore=shutil.ignore_patterns(".penstock"), dirs_exist_ok=True)
+        self.assertEqual(self.run_cli(*words, "--data", "scanned", "--scan", "--decode", "scaled").stderr.count(said), 1)
+        self.assertNotIn("decoded whole", self.run_cli(*words, "--data", "scanned", "--scan").stderr)
+        self.assertNotIn("decoded whole", self.run_cli(*words, "--data", self.made / "corpus", "--decode", "scaled").stderr)
+
     def test_the_order_and_the_samples_are_the_same_at_any_depth(self):
         first = self.log("--batch", "8", "--depth", "1")
         for backend in ("posix", "uring", "libaio"):
@@ -118,6 +139,40 @@ class Ways(TrainTest):
                             (("--accelerator", "emulated:step=1ms,jitter=1ms"), "shorter than its step")):
             done = self.run_cli("train", "alexnet", "--data", self.made / "corpus", *words, expect=2)
             self.assertIn(said, done.stderr)
+
+
+class Kinds(TrainTest):
+    """An app on a corpus of another kind than it takes: wrong use, whatever tells."""
+
+    CORPORA = {"pictures": ("imagenet", "--set", "median=8kB"), "records": ("imagenet", "--set", "median=8kB", "--format", "tfrecord"),
+               "images": ("hepcnn", "--set", "shape=3,16,16", "--set", "samples_per_file=6"), "fields": ("climate", "--set", "shape=11,16,16"),
+               "small": ("cifar10",), "small-arrays": ("cifar10", "--format", "hdf5"), "dumps": ("malware", "--set", "median=20kB"),
+               "bytes": ("unet3d", "--set", "mean=20kB")}
+    # Of the images of hepcnn each has the size of one of cifar, and is something else.
+    TAKEN = {"alexnet": ("jpeg|png samples", {"pictures", "records"}), "hepcnn": ("raw samples in hdf5 (generate hepcnn)", {"images"}),
+             "climate": ("raw samples in hdf5 (generate climate)", {"fields"}),
+             "cifar": ("raw samples of 3072 bytes (generate cifar10)", {"small", "small-arrays"}),
+             "malware": ("raw samples (generate malware)", {"dumps"}), "stream": ("", set(CORPORA))}
+
+    def test_every_app_on_every_corpus(self):
+        for name, (recipe, *words) in self.CORPORA.items():
+            self.run_cli("generate", recipe, "--out", name, "--samples", 24, "--seed", 7, *words)
+        shutil.rmtree(self.dir / "penstock-results")
+        apps = [json.loads(line)["name"] for line in self.run_cli("train", "--list", "--json").stdout.splitlines()]
+        self.assertEqual(set(apps) - {"dlio"}, set(self.TAKEN), "dlio is described by a workload, which says what its data are")
+        for app, (takes, taken) in self.TAKEN.items():
+            for name, (recipe, *_) in self.CORPORA.items():
+                with self.subTest(app=app, corpus=name):
+                    words = ("train", app, "--data", name, "--batch", 2, "--steps", 2, "--threads", 1)
+                    if name in taken:
+                        self.run_cli(*words)
+                        shutil.rmtree(self.dir / "penstock-results")
+                        continue
+                    done = self.run_cli(*words, expect=2)
+                    self.assertEqual(done.stdout, "")
+                    self.assertRegex(done.stderr, rf"'{name}' holds \w+ samples .*\(generate {recipe}\); {app} takes ")
+                    self.assertIn(f"{app} takes {takes}\n", done.stderr)
+                    self.assertFalse((self.dir / "penstock-results").exists(), "said before anything is measured")
 
 
 class Figures(TrainTest):

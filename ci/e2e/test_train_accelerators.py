@@ -47,6 +47,16 @@ class Accelerators(TrainTest):
         [record] = self.search("--batch", "8", "--epochs", "1", "--accelerator", "emulated:step=100ms", "--au", "0.01", "--prefetch", "8", tier="")
         self.assertLessEqual(value(record, "accelerators_fed"), 2, "of five batches two are left for two steps")
 
+    def test_a_run_of_one_epoch_needs_two_steps(self):
+        words = ("train", "stream", "--data", self.made / "corpus", "--find-accelerators", "--accelerator", "emulated:step=1ms", "--batch", 30)
+        for more, remedy in ((("--epochs", 1), "in one epoch: choose --batch 20 or smaller, or more --epochs\n"),
+                             (("--cache", "cold"), "in one epoch, behind which no cache is cold: choose --batch 20 or smaller\n"),
+                             (("--cache", "cold", "--epochs", 5), "no cache is cold: choose --batch 20 or smaller\n")):
+            done = self.run_cli(*words, *more, expect=2)
+            self.assertIn("'corpus' has 40 samples, too few for two steps of --batch 30 ", done.stderr)
+            self.assertIn(remedy, done.stderr)
+            self.assertFalse((self.dir / "penstock-results").exists())
+
     def test_a_search_needs_steps_and_ends_with_a_failure(self):
         for words, why in ((("--accelerator", "none"), "needs accelerators with a step"),
                            (("--accelerator", "emulated:step=1ms", "--accelerators", "2"), "leave out --accelerators"),

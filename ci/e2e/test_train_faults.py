@@ -59,6 +59,25 @@ class BadInput(TrainTest):
     def test_empty_file(self):
         self.check_fails_and_skips(lambda path: path.write_bytes(b""))
 
+    def test_a_damaged_shard_is_named_once(self):
+        self.run_cli("generate", "imagenet", "--out", "shards", "--samples", 36, "--set", "median=8kB", "--format", "tfrecord",
+                     "--set", "shards=3", "--seed", 7)
+        shard = self.dir / "shards" / "imagenet-00001-of-00003.tfrecord"
+        intact = shard.read_bytes()
+        for damaged, why in ((intact[:len(intact) // 2], f"{shard.name}' ends before byte "),
+                             (intact[:3000] + bytes(len(intact) - 3000), f"cannot use '{shard.name}': ")):
+            shard.write_bytes(damaged)
+            for threads, epochs in ((1, 1), (3, 2)):
+                done = self.run_cli("train", "alexnet", "--data", "shards", "--batch", 4, "--set", "image=32", "--on-error", "skip", "--json",
+                                    "--threads", threads, "--epochs", epochs, "--seed", 3)
+                [record] = map(json.loads, done.stdout.splitlines())
+                skipped = int(value(record, "skipped_samples"))
+                self.assertGreaterEqual(skipped, 2 * epochs)
+                self.assertIn(f"{skipped} samples were skipped", record["reason"])
+                [line] = [line for line in done.stderr.splitlines() if "skipped: " in line]
+                self.assertIn(why, line)
+                self.assertRegex(line, rf"\(the sample at byte \d+, and {skipped - 1} more of it\)$")
+
     def test_everything_is_bad(self):
         folder, pictures = self.corpus()
         for path in pictures:

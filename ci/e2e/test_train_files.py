@@ -247,16 +247,22 @@ class BadInput(FilesTest):
                                                   expect=2).stderr)
         self.assertIn("leave out --validation", self.run_cli("train", "climate", "--data", self.made / "weather", "--validation",
                                                              self.made / "weather", expect=2).stderr)
-        self.assertIn("no data set 'data'", self.run_cli("train", "hepcnn", "--data", self.made / "weather", expect=1).stderr)
         self.assertIn("channel 11", self.run_cli("train", "climate", "--data", self.made / "weather", "--set", "channels=0,11",
                                                  expect=2).stderr)
         self.assertIn("--batch 192", self.run_cli("train", "hepcnn", "--data", self.made / "train", "--batch", 500, expect=2).stderr)
 
     def test_corpora_of_another_kind_are_refused_at_once(self):
-        self.run_cli("generate", "cifar10", "--out", "small", "--samples", 20)
-        for app in ("hepcnn", "climate"):
-            self.assertIn(f"'small' holds cifar; {app} takes hdf5", self.run_cli("train", app, "--data", "small", expect=2).stderr)
-        self.assertIn("those of cifar have 3072", self.run_cli("train", "cifar", "--data", self.made / "weather", expect=2).stderr)
+        done = self.run_cli("train", "hepcnn", "--data", self.made / "train", "--validation", self.made / "weather", expect=2)
+        self.assertIn("'weather' holds raw samples in hdf5 (generate climate); hepcnn takes raw samples in hdf5 (generate hepcnn)", done.stderr)
+        # Of files without a manifest the first one tells.
+        for app, data, missing in (("hepcnn", "weather", "'data'"), ("climate", "train", "'climate/data'")):
+            folder, files = self.copy_of(data)
+            shutil.rmtree(folder / ".penstock")
+            words = ("train", app, "--data", folder, "--scan", "--types", "h5")
+            done = self.run_cli(*words, expect=2)
+            for word in (f"no data set {missing}", f"{app} takes files as 'generate {app}'"):
+                self.assertIn(word, done.stderr)
+            self.assertFalse((self.dir / "penstock-results").exists())
         if open_mpi():
             done = self.over(FILES + 1, "train", "hepcnn", "--data", self.made / "train", expect=2)
             self.assertIn(f"{FILES + 1} ranks cannot share the {FILES} files", done.stderr)

@@ -152,9 +152,26 @@ class Containers(penstock_cli.CliTest):
         self.assertEqual(there, whole)
         refused = self.run_cli("describe", f"{root},fail=read:eacces@#1", "--scan", "--checksum", "--threads", 1, "--save",
                                f"m{failing}", expect=1)
-        self.assertIn("without the 1 objects that could not be read", refused.stderr)
+        self.assertIn("without the 1 object that could not be read", refused.stderr)
         self.assertEqual(ManifestFile(self.dir / f"m{failing}").checksums, saved.checksums)
         self.assertGreater(failing, 2 * len(whole), "each was read at least twice, and each reading failed once")
+
+    def test_names_that_are_no_utf_8_stay_apart_in_json(self):
+        folder = os.fsencode(self.dir / "latin")
+        os.mkdir(folder)
+        for name in (b"a\xff.jpg", b"a\xfe.jpg", "\u00e4\n.jpg".encode()):
+            with open(os.path.join(folder, name), "wb") as file:
+                file.write(b"x" * 100)
+        self.run_cli("describe", "latin", "--scan", "--checksum", "--save", "m")
+        self.assertEqual(self.problems("latin", "--manifest", "m", expect=0), {})
+        for name in os.listdir(folder):
+            os.unlink(os.path.join(folder, name))
+        with open(os.path.join(folder, b"b\xff.jpg"), "wb"):
+            pass
+        found = self.problems("latin", "--manifest", "m", expect=1)
+        self.assertEqual({name: problem for name, (problem, _) in found.items()},
+                         {r"a\xff.jpg": "vanished", r"a\xfe.jpg": "vanished", "\u00e4\n.jpg": "vanished", r"b\xff.jpg": "extra"})
+        self.assertIn(r"latin/a\xff.jpg", found[r"a\xff.jpg"][1])
 
     def test_a_pipe_in_an_objects_place_keeps_nobody_waiting(self):
         root, manifest = self.corpus("tfrecord")

@@ -31,7 +31,7 @@
 #include <string_view>
 #include <thread>
 
-#include "io_backends/base/fd.hpp"
+#include "io_backends/base/files/fd.hpp"
 #include "io_backends/base/units.hpp"
 
 namespace penstock {

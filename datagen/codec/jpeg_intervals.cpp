@@ -16,6 +16,7 @@ constexpr std::uint8_t kEndOfImage = 0xd9;
 constexpr std::uint8_t kBaselineFrame = 0xc0;
 constexpr std::uint8_t kHuffmanTables = 0xc4;
 constexpr std::uint8_t kStartOfScan = 0xda;
+constexpr std::uint8_t kRestartInterval = 0xdd;
 constexpr std::uint8_t kFirstRestart = 0xd0;
 constexpr std::uint8_t kLastRestart = 0xd7;
 
@@ -55,13 +56,13 @@ Result<std::size_t> for_each_segment(std::span<const std::byte> jpeg, Visit visi
   return not_ours(at, "the scan is missing");
 }
 
-using Symbol = FlippableBits::Symbol;
-using HuffmanTable = FlippableBits::Table;
+using Symbol = JpegCodes::Symbol;
+using HuffmanTable = JpegCodes::Table;
 
 constexpr std::size_t kPadding =
     2 * sizeof(std::uint64_t);  // behind the bits: no code, and room to look ahead
 
-constexpr std::size_t kFurthestSkip = FlippableBits::kSkipBits + 16;  // bits: the last number may be behind
+constexpr std::size_t kFurthestSkip = JpegCodes::kSkipBits + 16;  // bits: the last number may be behind
 constexpr const char* kCannotBeDecoded = "begins an interval that cannot be decoded";
 
 // The bits of an interval without the zeros that are stuffed behind 0xFF, and where each byte comes from.
@@ -153,7 +154,7 @@ Symbol symbol_of(std::uint8_t value, std::size_t code_bits) {
   const bool ends = size == 0 && value != kSixteenZeros;
   return {.bits = static_cast<std::uint8_t>(code_bits + size),
           .size = size,
-          .ahead = static_cast<std::uint8_t>(ends ? FlippableBits::kEndOfBlock : (value >> 4U) + 1U)};
+          .ahead = static_cast<std::uint8_t>(ends ? JpegCodes::kEndOfBlock : (value >> 4U) + 1U)};
 }
 
 }  // namespace
@@ -184,7 +185,19 @@ Result<JpegLayout> jpeg_layout(std::span<const std::byte> jpeg) {
   return not_ours(jpeg.size(), "the end of the image is missing");
 }
 
-Result<void> FlippableBits::read_tables(std::span<const std::byte> payload, std::size_t where) {
+Result<std::vector<std::byte>> header_without_restarts(std::span<const std::byte> jpeg) {
+  std::vector<std::byte> header{std::byte{0xff}, std::byte{kStartOfImage}};
+  PENSTOCK_TRY(for_each_segment(
+      jpeg, [&](std::uint8_t marker, std::span<const std::byte> payload, std::size_t where) -> Result<void> {
+        constexpr std::size_t kSegmentHead = 4;
+        const auto segment = jpeg.subspan(where - kSegmentHead, kSegmentHead + payload.size());
+        if (marker != kRestartInterval) header.insert(header.end(), segment.begin(), segment.end());
+        return success();
+      }));
+  return header;
+}
+
+Result<void> JpegCodes::read_tables(std::span<const std::byte> payload, std::size_t where) {
   std::size_t at = 0;
   while (at < payload.size()) {
     const std::uint8_t which = octet(payload, at);
@@ -213,8 +226,8 @@ Result<void> FlippableBits::read_tables(std::span<const std::byte> payload, std:
   return success();
 }
 
-Result<FlippableBits> FlippableBits::of(std::span<const std::byte> header) {
-  FlippableBits bits;
+Result<JpegCodes> JpegCodes::of(std::span<const std::byte> header) {
+  JpegCodes bits;
   PENSTOCK_TRY(for_each_segment(
       header,
       [&](std::uint8_t marker, std::span<const std::byte> payload, std::size_t where) -> Result<void> {
@@ -227,11 +240,43 @@ Result<FlippableBits> FlippableBits::of(std::span<const std::byte> header) {
     fill_skips(bits.dc_[which], true, bits.ac_[which]);
     fill_skips(bits.ac_[which], false, bits.ac_[which]);
   }
+  bits.find_fillings();
   return bits;
 }
 
+// Rows of waves of one step each, by how many bits their codes have: the shortest for each that is left of a
+// byte. Those of the lowest frequencies, for they have the shortest codes.
+void JpegCodes::find_fillings() {
+  constexpr unsigned kFurthest = 4;  // coefficients ahead
+  constexpr unsigned kMostBits = 24;
+  std::vector<Word> waves;
+  const std::vector<Symbol>& symbols = ac_[1].by_16;
+  for (std::size_t next = 0; next < symbols.size();) {
+    const Symbol symbol = symbols[next];
+    if (symbol.bits == 0) break;  // codes go up: none follows
+    const unsigned code_bits = symbol.bits - symbol.size;
+    const auto code = static_cast<std::uint32_t>(next >> (16U - code_bits));
+    if (symbol.ahead >= kEndOfBlock) end_of_block_ = {code, code_bits};
+    if (symbol.size == 1 && symbol.ahead <= kFurthest) waves.push_back({code << 1U | 1U, code_bits + 1});
+    next += std::size_t{1} << (16U - code_bits);
+  }
+  std::array<Word, kMostBits + 1> shortest{};  // rows of exactly so many bits
+  std::array<bool, kMostBits + 1> known{true};
+  for (unsigned count = 0; count <= kMostBits; ++count) {
+    if (!known[count]) continue;
+    if (count > 0 && fillings_[count % 8].count == 0 && count % 8 != 0)
+      fillings_[count % 8] = shortest[count];
+    for (const Word& wave : waves) {
+      const unsigned longer = count + wave.count;
+      if (longer > kMostBits || known[longer]) continue;
+      known[longer] = true;
+      shortest[longer] = {shortest[count].bits << wave.count | wave.bits, longer};
+    }
+  }
+}
+
 // `first` has the symbol that comes first, `ac` those behind it.
-void FlippableBits::fill_skips(Table& first, bool direct, const Table& ac) {
+void JpegCodes::fill_skips(Table& first, bool direct, const Table& ac) {
   for (std::size_t next = 0; next < first.skips.size(); ++next) {
     Skip skip;
     bool ended = false;
@@ -248,9 +293,8 @@ void FlippableBits::fill_skips(Table& first, bool direct, const Table& ac) {
   }
 }
 
-Result<std::vector<FlippableBit>> FlippableBits::find(std::span<const std::byte> jpeg,
-                                                      const JpegInterval& interval, std::size_t units,
-                                                      FlipGroups groups) const {
+Result<IntervalBits> JpegCodes::find(std::span<const std::byte> jpeg, const JpegInterval& interval,
+                                     std::size_t units, FlipGroups groups) const {
   if (jpeg.size() > UINT32_MAX || interval.bytes > jpeg.size() ||
       interval.begin > jpeg.size() - interval.bytes)
     return not_ours(jpeg.size(), "the interval is cut short");
@@ -294,7 +338,79 @@ Result<std::vector<FlippableBit>> FlippableBits::find(std::span<const std::byte>
     left -= ended ? 1 : 0;
     block = block + (ended ? 1 : 0) == kBlocks ? 0 : block + (ended ? 1 : 0);
   }
-  return std::move(wanted).taken();
+  return IntervalBits{std::move(wanted).taken(), bits.size() - position};
+}
+
+namespace {
+
+// The last bits of an interval, the zeros that are stuffed behind 0xFF left out and put in again.
+class Tail {
+ public:
+  explicit Tail(std::vector<std::byte>& coded) : coded_(coded) {
+    while (count_ + 8 <= kBits && !coded_.empty()) take();
+  }
+
+  unsigned count() const { return count_; }
+  std::uint64_t last(unsigned count) const { return bits_ & ((std::uint64_t{1} << count) - 1); }
+
+  void drop(unsigned count) {
+    bits_ >>= count;
+    count_ -= count;
+  }
+  void add(std::uint64_t bits, unsigned count) {
+    bits_ = bits_ << count | bits;
+    count_ += count;
+  }
+  // Whole bytes.
+  void put_back() {
+    while (count_ >= 8) {
+      count_ -= 8;
+      coded_.push_back(static_cast<std::byte>(bits_ >> count_ & 0xffU));
+      if (coded_.back() == std::byte{0xff}) coded_.push_back(std::byte{});
+    }
+  }
+
+ private:
+  static constexpr unsigned kBits = 32;
+
+  void take() {
+    const auto pop = [&] {
+      const std::byte last = coded_.back();
+      coded_.pop_back();
+      return last;
+    };
+    std::byte last = pop();
+    if (last == std::byte{} && !coded_.empty() && coded_.back() == std::byte{0xff}) last = pop();
+    bits_ |= std::to_integer<std::uint64_t>(last) << count_;
+    count_ += 8;
+  }
+
+  std::vector<std::byte>& coded_;
+  std::uint64_t bits_ = 0;
+  unsigned count_ = 0;
+};
+
+}  // namespace
+
+Result<void> JpegCodes::fill_last_byte(std::vector<std::byte>& coded, std::size_t padding) const {
+  if (padding == 0) return success();
+  if (padding >= fillings_.size())
+    return not_ours(coded.size(), "ends an interval that is padded with bytes");
+  const Word& filling = fillings_[padding];
+  if (filling.count == 0 || end_of_block_.count == 0)
+    return not_ours(0, "begins with Huffman tables that cannot fill a byte");
+  const std::size_t end = coded.size();
+  Tail tail(coded);
+  const bool ends =
+      tail.count() >= padding + end_of_block_.count &&
+      (tail.last(static_cast<unsigned>(padding) + end_of_block_.count) >> padding) == end_of_block_.bits;
+  if (ends) {
+    tail.drop(static_cast<unsigned>(padding) + end_of_block_.count);
+    tail.add(filling.bits, filling.count);
+    tail.add(end_of_block_.bits, end_of_block_.count);
+  }
+  tail.put_back();
+  return ends ? success() : not_ours(end, "ends an interval whose last block has no end of its own");
 }
 
 }  // namespace penstock

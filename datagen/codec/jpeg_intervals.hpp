@@ -1,5 +1,6 @@
 // What lies where in a baseline JPEG of our encoder: its header and its restart intervals, each of which can
-// be decoded without the others, and the bits in them that may be flipped.
+// be decoded without the others; the bits in them that may be flipped; and what it takes that they can follow
+// each other without a marker between them.
 #pragma once
 
 #include <array>
@@ -26,6 +27,10 @@ struct JpegLayout {
 // `corrupt` for what our encoder does not write: no baseline JPEG, several scans.
 Result<JpegLayout> jpeg_layout(std::span<const std::byte> jpeg);
 
+// The header (more may follow) of a picture that is one interval: without the segment that says how long they
+// are.
+Result<std::vector<std::byte>> header_without_restarts(std::span<const std::byte> jpeg);
+
 // A bit that may be flipped, and the JPEG stays valid and as long: the lowest bit of a coefficient that is at
 // least 2, so that the picture changes by one quantization step in one wave. Never in a byte that is or
 // would become 0xFF.
@@ -42,17 +47,28 @@ struct FlipGroups {
   std::size_t within = 0;
 };
 
-// Finds such bits in pictures of 4:2:0 and three components that have the same Huffman tables. Immutable.
-class FlippableBits {
+// What was found in an interval.
+struct IntervalBits {
+  std::vector<FlippableBit> flippable;  // in order
+  std::size_t padding = 0;              // bits behind the last code
+};
+
+// The codes of pictures of 4:2:0 and three components that have the same Huffman tables. Immutable.
+class JpegCodes {
  public:
   // `header`: the picture's bytes up to its first interval (more may follow). `corrupt` where tables are
   // missing.
-  static Result<FlippableBits> of(std::span<const std::byte> header);
+  static Result<JpegCodes> of(std::span<const std::byte> header);
 
-  // Those of the interval, in order. `units` is how many coding units (MCUs) it holds; `corrupt` where it
-  // does not.
-  Result<std::vector<FlippableBit>> find(std::span<const std::byte> jpeg, const JpegInterval& interval,
-                                         std::size_t units, FlipGroups groups) const;
+  // `units` is how many coding units (MCUs) the interval holds; `corrupt` where it does not.
+  Result<IntervalBits> find(std::span<const std::byte> jpeg, const JpegInterval& interval, std::size_t units,
+                            FlipGroups groups) const;
+
+  // Makes an interval end with a whole byte: in the place of so much padding, and of up to three bytes more,
+  // come waves of one quantization step in its last block, which is to have none (a colour's; `corrupt` where
+  // it has). What stands behind is then decoded as if it stood there alone, without a marker between, as far
+  // as the interval's last DC values are zero.
+  Result<void> fill_last_byte(std::vector<std::byte>& coded, std::size_t padding) const;
 
   // What 16 bits begin with: a Huffman code and, behind it, a number.
   struct alignas(4) Symbol {
@@ -80,12 +96,22 @@ class FlippableBits {
   };
 
  private:
-  FlippableBits() = default;
+  // A code, the number behind it included.
+  struct Word {
+    std::uint32_t bits = 0;
+    unsigned count = 0;
+  };
+
+  JpegCodes() = default;
   static void fill_skips(Table& first, bool direct, const Table& ac);
   Result<void> read_tables(std::span<const std::byte> payload, std::size_t where);
+  void find_fillings();
 
   std::array<Table, 2> dc_;  // luma, colour
   std::array<Table, 2> ac_;
+  Word end_of_block_;  // of a colour's block
+  std::array<Word, 8>
+      fillings_;  // waves whose codes have so many bits, or a byte or two more; none: no codes
 };
 
 }  // namespace penstock

@@ -1,5 +1,6 @@
 // Fuzz target: the input is a JPEG whose restart intervals and flippable bits are looked up. Flipping them
-// leaves every interval where it was.
+// leaves every interval where it was. An interval whose last byte can be filled has no padding then, and the
+// same bits.
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
@@ -23,13 +24,23 @@ bool same(const penstock::JpegLayout& a, const penstock::JpegLayout& b) {
 
 }  // namespace
 
+void fill(const penstock::JpegCodes& codes, std::span<const std::byte> jpeg,
+          const penstock::JpegInterval& interval, std::size_t units, penstock::FlipGroups groups) {
+  const auto found = codes.find(jpeg, interval, units, groups);
+  const auto coded = jpeg.subspan(interval.begin, interval.bytes);
+  std::vector<std::byte> bytes(coded.begin(), coded.end());
+  if (!codes.fill_last_byte(bytes, found->padding).ok()) return;
+  hold(bytes.size() <= interval.bytes + 8);
+  static_cast<void>(codes.find(bytes, {0, bytes.size()}, units, groups).ok());
+}
+
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   constexpr penstock::FlipGroups kGroups{.spacing = 16, .together = 3, .within = 8};
   constexpr std::size_t kMostUnits = 64;
   const auto input = std::as_bytes(std::span(data, size));
   std::vector<std::byte> jpeg(input.begin(), input.end());
   const auto layout = penstock::jpeg_layout(jpeg);
-  const auto bits = penstock::FlippableBits::of(jpeg);
+  const auto bits = penstock::JpegCodes::of(jpeg);
   if (!layout.ok()) return 0;
   hold(layout->height_at + 2 <= layout->header_bytes && !layout->intervals.empty());
   for (const penstock::JpegInterval& interval : layout->intervals) {
@@ -37,11 +48,14 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     if (!bits.ok()) continue;
     // As many units as there are, found by trying: the input may hold any number.
     std::vector<penstock::FlippableBit> flips;
+    std::size_t held = 0;
     for (std::size_t units = 1; units <= kMostUnits; units *= 2) {
       const auto found = bits->find(jpeg, interval, units, kGroups);
       if (!found.ok()) break;
-      flips = *found;
+      flips = found->flippable;
+      held = units;
     }
+    if (held > 0) fill(*bits, jpeg, interval, held, kGroups);
     for (const penstock::FlippableBit& bit : flips) {
       hold(bit.at >= interval.begin && bit.at < interval.begin + interval.bytes);
       jpeg[bit.at] ^= std::byte{bit.mask};

@@ -6,6 +6,7 @@
 
 #include "datagen/codec/jpeg.hpp"
 #include "io_backends/base/random.hpp"
+#include "io_backends/base/testing.hpp"
 
 namespace penstock {
 namespace {
@@ -55,10 +56,10 @@ TEST(JpegIntervals, EveryFlippedBitLeavesAValidPictureThatDiffers) {
   const std::vector<std::byte> jpeg = encode(noisy(96, 64, 2), 10, 2);
   const Image before = decode(jpeg);
   const JpegLayout layout = jpeg_layout(jpeg).value();
-  const FlippableBits finder = FlippableBits::of(jpeg).value();
+  const JpegCodes finder = JpegCodes::of(jpeg).value();
   std::size_t flipped = 0;
   for (const JpegInterval& interval : layout.intervals) {
-    const auto bits = finder.find(jpeg, interval, 12, kSingly).value();
+    const auto bits = finder.find(jpeg, interval, 12, kSingly).value().flippable;
     ASSERT_FALSE(bits.empty());
     for (std::size_t i = 1; i < bits.size(); ++i) EXPECT_GE(bits[i].at, bits[i - 1].at + kSingly.spacing);
     std::vector<std::byte> all = jpeg;
@@ -83,7 +84,7 @@ TEST(JpegIntervals, BitsOfAGroupLieTogetherAndInBytesOfTheirOwn) {
   const std::vector<std::byte> jpeg = encode(noisy(320, 64, 4), 10, 4);
   const JpegInterval interval = jpeg_layout(jpeg).value().intervals.front();
   constexpr FlipGroups kGroups{.spacing = 256, .together = 3, .within = 32};
-  const auto bits = FlippableBits::of(jpeg)->find(jpeg, interval, 80, kGroups).value();
+  const auto bits = JpegCodes::of(jpeg)->find(jpeg, interval, 80, kGroups).value().flippable;
   std::size_t whole = 0;
   for (std::size_t i = 0; i < bits.size();) {
     const std::size_t first = bits[i].at;
@@ -103,10 +104,11 @@ TEST(JpegIntervals, BitsOfFarGroupsAreAmongThoseOfNearOnes) {
   for (const int percent : {2, 10, 60, 190}) {
     const std::vector<std::byte> jpeg = encode(noisy(640, 64, 5), percent, 4);
     const JpegInterval interval = jpeg_layout(jpeg).value().intervals.front();
-    const FlippableBits finder = FlippableBits::of(jpeg).value();
-    const auto all = finder.find(jpeg, interval, 160, {.spacing = 1, .together = 1, .within = 1}).value();
+    const JpegCodes finder = JpegCodes::of(jpeg).value();
+    const auto all =
+        finder.find(jpeg, interval, 160, {.spacing = 1, .together = 1, .within = 1}).value().flippable;
     for (const std::size_t spacing : {64U, 300U, 1024U}) {
-      const auto some = finder.find(jpeg, interval, 160, {spacing, 4, 64}).value();
+      const auto some = finder.find(jpeg, interval, 160, {spacing, 4, 64}).value().flippable;
       EXPECT_GE(some.size(), interval.bytes / spacing / 2) << percent << "%, every " << spacing;
       // The first of a group is the first of all behind where it may begin, as far as stuffed zeros allow.
       for (const FlippableBit& bit : some)
@@ -118,18 +120,90 @@ TEST(JpegIntervals, BitsOfFarGroupsAreAmongThoseOfNearOnes) {
   }
 }
 
+// In the order of the intervals' numbers, without restart markers.
+std::vector<std::byte> joined(std::span<const std::byte> jpeg,
+                              const std::vector<std::vector<std::byte>>& intervals,
+                              std::span<const std::size_t> order) {
+  std::vector<std::byte> all = header_without_restarts(jpeg).value();
+  for (const std::size_t which : order)
+    all.insert(all.end(), intervals[which].begin(), intervals[which].end());
+  all.insert(all.end(), {std::byte{0xff}, std::byte{0xd9}});
+  return all;
+}
+
+TEST(JpegIntervals, ThatFillTheirLastByteStandBehindEachOtherWithoutMarkers) {
+  constexpr std::uint32_t kWidth = 88;  // its last unit lies half outside
+  constexpr std::uint32_t kStrips = 24;
+  constexpr std::uint32_t kLines = 32;
+  YccImage image = noisy(kWidth, kStrips * kLines, 6);
+  for (std::uint32_t end = kLines; end <= kStrips * kLines; end += kLines)
+    for (std::size_t plane = 0; plane < 3; ++plane) {
+      const std::size_t side = plane == 0 ? 16 : 8;
+      const std::size_t stride = image.stride() * side / 16;
+      for (std::size_t line = end * side / 16 - side; line < end * side / 16; ++line)
+        std::fill_n(image.planes[plane].begin() + static_cast<std::ptrdiff_t>((line + 1) * stride - side),
+                    side, 128);
+    }
+  std::vector<bool> paddings(8);
+  for (const int percent : {2, 10, 60, 190}) {
+    const std::vector<std::byte> jpeg = encode(image, percent, kLines / 16);
+    const JpegCodes codes = JpegCodes::of(jpeg).value();
+    std::vector<std::vector<std::byte>> intervals;
+    const JpegLayout layout = jpeg_layout(jpeg).value();
+    for (const JpegInterval& interval : layout.intervals) {
+      const auto bytes = std::span(jpeg).subspan(interval.begin, interval.bytes);
+      intervals.emplace_back(bytes.begin(), bytes.end());
+      const std::size_t padding = codes.find(jpeg, interval, 12, kSingly)->padding;
+      paddings.at(padding) = true;
+      ASSERT_OK(codes.fill_last_byte(intervals.back(), padding));
+      EXPECT_LE(intervals.back().size(), interval.bytes + 4);
+      EXPECT_EQ(codes.find(intervals.back(), {0, intervals.back().size()}, 12, kSingly)->padding, 0U);
+    }
+    const Image before = decode(jpeg);
+    std::vector<std::size_t> order(kStrips);
+    for (std::size_t i = 0; i < kStrips; ++i) order[i] = i * 7 % kStrips;
+    const std::vector<std::byte> all = joined(jpeg, intervals, order);
+    EXPECT_EQ(JpegDecoder().header(all)->restart_interval, 0U);
+    const Image after = decode(all);
+    ASSERT_EQ(after.pixels.size(), before.pixels.size());
+    // Colours are smoothed across the lines where strips meet, and the last unit is not quite grey any more.
+    constexpr std::size_t kRow = std::size_t{kWidth} * 3;
+    constexpr std::size_t kSeen = (kWidth - 32) * 3;
+    for (std::size_t place = 0; place < kStrips; ++place)
+      for (std::size_t line = 2; line < kLines - 2; ++line)
+        ASSERT_TRUE(std::equal(
+            after.pixels.begin() + static_cast<std::ptrdiff_t>((place * kLines + line) * kRow),
+            after.pixels.begin() + static_cast<std::ptrdiff_t>((place * kLines + line) * kRow + kSeen),
+            before.pixels.begin() + static_cast<std::ptrdiff_t>((order[place] * kLines + line) * kRow)))
+            << percent << "%, strip " << order[place] << " at " << place << ", line " << line;
+  }
+  EXPECT_EQ(std::count(paddings.begin(), paddings.end(), true), 8) << "each of them was filled";
+}
+
+TEST(JpegIntervals, WithAPictureInTheirLastBlockAreNotFilled) {
+  const std::vector<std::byte> jpeg = encode(noisy(96, 64, 2), 2, 2);
+  const JpegCodes codes = JpegCodes::of(jpeg).value();
+  std::vector<std::byte> none;
+  EXPECT_ERRC(Errc::corrupt, codes.fill_last_byte(none, 3), "last block");
+  EXPECT_ERRC(Errc::corrupt, codes.fill_last_byte(none, 8), "padded");
+  std::vector<std::byte> ones(9, std::byte{0x7f});
+  const std::vector<std::byte> before = ones;
+  EXPECT_ERRC(Errc::corrupt, codes.fill_last_byte(ones, 1), "last block");
+  EXPECT_EQ(ones, before);
+}
+
 TEST(JpegIntervals, RefuseWhatIsNotOfOurEncoder) {
   std::vector<std::byte> jpeg = encode(noisy(64, 64, 3), 20, 1);
   for (std::size_t cut = 0; cut + 1 < jpeg.size(); cut += 7)
     EXPECT_FALSE(jpeg_layout(std::span(jpeg).first(cut)).ok()) << cut;
   const JpegInterval first = jpeg_layout(jpeg).value().intervals.front();
-  EXPECT_FALSE(FlippableBits::of(jpeg)->find(jpeg, first, 1000, kSingly).ok())
+  EXPECT_FALSE(JpegCodes::of(jpeg)->find(jpeg, first, 1000, kSingly).ok())
       << "so many units are not in there";
   for (std::size_t at = 0; at < first.begin; ++at) {
     std::vector<std::byte> bent = jpeg;
     bent[at] ^= std::byte{0x81};
     const auto layout = jpeg_layout(bent);
-    const auto finder = FlippableBits::of(bent);
+    const auto finder = JpegCodes::of(bent);
     if (layout.ok() && finder.ok())
       static_cast<void>(finder->find(bent, layout->intervals.front(), 4, kSingly).ok());  // must not crash
   }

@@ -1,6 +1,7 @@
 #include "datagen/codec/png.hpp"
 
 #include <cstring>
+#include <string>
 #include <string_view>
 
 #ifdef PENSTOCK_HAS_PNG
@@ -10,9 +11,8 @@
 #include <array>
 #include <csetjmp>
 #include <new>
-#include <string>
 
-#include "io_backends/base/checksums_count.hpp"
+#include "io_backends/base/checksums/checksums_count.hpp"
 #endif
 
 namespace penstock {
@@ -247,8 +247,16 @@ bool is_png(std::span<const std::byte> bytes) {
   return bytes.size() >= kMagic.size() && std::memcmp(bytes.data(), kMagic.data(), kMagic.size()) == 0;
 }
 
+Result<bool> is_png_not_jpeg(std::span<const std::byte> picture) {
+  if (is_png(picture)) return true;
+  if (picture.size() >= 2 && picture[0] == std::byte{0xff} && picture[1] == std::byte{0xd8}) return false;
+  return make_error(Errc::corrupt,
+                    std::to_string(picture.size()) + " bytes that begin as neither JPEG nor PNG do");
+}
+
 Result<void> PictureDecoder::decode(std::span<const std::byte> picture, Image& out) {
-  return is_png(picture) ? decode_png(picture, out) : jpeg_.decode(picture, out);
+  PENSTOCK_ASSIGN(const bool png, is_png_not_jpeg(picture));
+  return png ? decode_png(picture, out) : jpeg_.decode(picture, out);
 }
 
 }  // namespace penstock

@@ -21,6 +21,10 @@ Result<void> png_available();
 // memory ran out.
 Result<void> decode_png(std::span<const std::byte> png, Image& out);
 
+bool is_png(std::span<const std::byte> bytes);  // by how they begin
+// Whether it is for decode_png rather than for a JpegDecoder; `corrupt` where it begins as neither does.
+Result<bool> is_png_not_jpeg(std::span<const std::byte> picture);
+
 // JPEG and PNG, told apart by their first bytes, as JpegDecoder::decode and decode_png say. One thread.
 class PictureDecoder {
  public:
@@ -29,7 +33,6 @@ class PictureDecoder {
  private:
   JpegDecoder jpeg_;
 };
-bool is_png(std::span<const std::byte> bytes);  // by how they begin
 
 // One thread. Eight bits a channel, libpng's own choice of filters, no metadata: the same pixels give the
 // same bytes (for one version of libpng and zlib). What is returned stays valid until the next call.

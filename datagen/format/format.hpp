@@ -97,12 +97,18 @@ class Format {
   // more memory is taken than a small multiple of its size or a few MiB. Errc::interrupted when the user
   // stops us.
   virtual bool claims(std::string_view object_name) const = 0;
+  struct Aside {  // of an object: what is no part of any sample
+    std::uint64_t count = 0;
+    std::string_view first{};  // what it is called, and perhaps why: "whose 7 labels do not fit ..."
+    std::string_view why{};
+  };
   struct Found {
     std::string_view label_name;
     Placement placement;
     std::string_view codec = {};  // "jpeg", "jpeg.tfrecord.gz"; "": as the object's name says
     bool statistics = false;      // is called so: no sample if alone in its object beside others with samples
-    std::uint64_t arrays_left_out = 0;  // of its object, that are no part of any sample; with one of them
+    Aside arrays_left_out{};      // told once, with one of the object's samples
+    Aside files_left_out{};       // of an archive; likewise
   };
   virtual Result<void> scan(Backend& backend, const Entry& object,
                             const std::function<void(const Found&)>& found) const = 0;

@@ -12,7 +12,7 @@
 #include "datagen/codec/gzip.hpp"
 #include "datagen/format/format.hpp"
 #include "datagen/format/sample_opener.hpp"
-#include "io_backends/base/crc32c.hpp"
+#include "io_backends/base/checksums/crc32c.hpp"
 #include "io_backends/base/random.hpp"
 #include "io_backends/base/tier.hpp"
 

@@ -9,9 +9,9 @@
 
 #include "datagen/format/format.hpp"
 #include "datagen/format/scan_fixture.hpp"
+#include "io_backends/base/decorators/wrapper.hpp"
 #include "io_backends/base/testing.hpp"
 #include "io_backends/base/tier.hpp"
-#include "io_backends/base/wrapper.hpp"
 
 namespace penstock {
 
@@ -113,6 +113,19 @@ inline Result<std::vector<ScannedSample>> scan_object(Backend& backend, const Fo
     samples.push_back({found.placement, std::string(found.label_name), std::string(found.codec)});
   }));
   return samples;
+}
+
+// Numbers in a line are a sample, and what has as many entries its time axis.
+inline void expect_one_sample_of_two_signals(Backend& backend, std::string_view format) {
+  const std::vector<OptionWord> one{{"samples_per_file", "1"}};
+  const std::vector<Field> fields = two_signals();
+  auto samples = test_samples(fields, 1);
+  samples[0].label = kNoLabel;
+  ASSERT_OK(make_object(backend, *format_of(format, one), "signals", fields, samples));
+  const auto scanned = scan_object(backend, *format_of(format), "signals");
+  ASSERT_OK(scanned);
+  ASSERT_EQ(scanned->size(), 1U);
+  EXPECT_EQ((*scanned)[0].placement.length, 8000U);
 }
 
 // Every truncation fails; every flipped bit outside [payload_begin, payload_end), and every byte there made

@@ -7,9 +7,9 @@
 #include <string>
 #include <vector>
 
+#include "datagen/corpus/scripted_backend.hpp"
 #include "datagen/format/object_window.hpp"
-#include "datagen/scripted_backend.hpp"
-#include "io_backends/base/crc32c.hpp"
+#include "io_backends/base/checksums/crc32c.hpp"
 #include "io_backends/base/random.hpp"
 
 namespace penstock {

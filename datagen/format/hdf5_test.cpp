@@ -9,8 +9,8 @@
 #include "datagen/format/hdf5_checksum.hpp"
 #include "datagen/format/hdf5_reader.hpp"
 #include "datagen/format/hdf5_writer.hpp"
-#include "io_backends/base/crc32.hpp"
-#include "io_backends/base/subprocess.hpp"
+#include "io_backends/base/checksums/crc32.hpp"
+#include "io_backends/base/system/subprocess.hpp"
 
 namespace penstock {
 namespace {
@@ -70,14 +70,7 @@ TEST_F(Hdf5, SamplesComeOutWhereTheyWent) {
 }
 
 TEST_F(Hdf5, NumbersInALineAreOneSample) {
-  const std::vector<Field> fields = two_signals();
-  auto samples = test_samples(fields, 1);
-  samples[0].label = kNoLabel;
-  ASSERT_OK(make_object(backend_, *format_of("hdf5", kOne), "a.h5", fields, samples));
-  const auto scanned = scan_object(backend_, *format_of("hdf5"), "a.h5");
-  ASSERT_OK(scanned);
-  ASSERT_EQ(scanned->size(), 1U);
-  EXPECT_EQ((*scanned)[0].placement.length, 8000U);
+  expect_one_sample_of_two_signals(backend_, "hdf5");
 }
 
 TEST_F(Hdf5, TheSameBytesWhereNothingCanBeWrittenOver) {

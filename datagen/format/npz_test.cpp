@@ -7,8 +7,8 @@
 #include "datagen/format/format_testing.hpp"
 #include "datagen/format/npy_header.hpp"
 #include "datagen/format/zip_archive.hpp"
-#include "io_backends/base/crc32.hpp"
-#include "io_backends/base/interrupt.hpp"
+#include "io_backends/base/checksums/crc32.hpp"
+#include "io_backends/base/system/interrupt.hpp"
 
 namespace penstock {
 namespace {
@@ -116,14 +116,7 @@ TEST_F(Npy, TheUserStopsAScanOfManyRows) {
 }
 
 TEST_F(Npz, NumbersInALineAreOneSample) {
-  const std::vector<Field> fields = two_signals();
-  auto samples = test_samples(fields, 1);
-  samples[0].label = kNoLabel;
-  ASSERT_OK(make_object(backend_, *format_of("npz", kOne), "a.npz", fields, samples));
-  const auto scanned = scan_object(backend_, *format_of("npz"), "a.npz");
-  ASSERT_OK(scanned);
-  ASSERT_EQ(scanned->size(), 1U);
-  EXPECT_EQ((*scanned)[0].placement.length, 8000U);
+  expect_one_sample_of_two_signals(backend_, "npz");
 }
 
 TEST_F(Npz, EveryFieldIsAnArray) {
@@ -247,6 +240,28 @@ TEST_F(Npz, AbsurdNumbersAreErrors) {
   EXPECT_ERRC(Errc::corrupt, with(0, 4, 0), "no ZIP member");
 }
 
+std::vector<std::byte> archive(const std::vector<std::pair<std::string, std::vector<std::byte>>>& files) {
+  HeaderBytes out;
+  std::vector<ZipMember> members;
+  for (const auto& [name, bytes] : files) {
+    members.push_back({.name = name, .header = out.size(), .bytes = bytes.size(), .crc32 = crc32(bytes)});
+    out.append(zip_local_header(members.back())).append(bytes);
+  }
+  out.append(zip_directory(members, out.size()));
+  return out.take();
+}
+
+TEST_F(Npz, OffsetsThatLeadNowhereAreSaidAsTheyAre) {
+  const std::vector<std::uint64_t> sides{3};
+  const auto image = HeaderBytes().append(npy_header(Element::u8, sides)).text("abc").take();
+  HeaderBytes offsets;
+  offsets.append(npy_header(Element::i64, sides));
+  for (const std::int64_t offset : {0, -5, 3}) offsets.u64(static_cast<std::uint64_t>(offset));
+  EXPECT_ERRC(Errc::corrupt,
+              ScanFixture("npz").scan(archive({{"x.npy", image}, {"x_offsets.npy", offsets.take()}})),
+              "sample 0 of 'x' from element 0 to -5 of 3");
+}
+
 // What nobody but Python reads lies beside the samples and does not hide them.
 TEST_F(Npz, ArraysThatAreNotReadArePassedOver) {
   constexpr std::string_view kPickled = "{'descr': '|O', 'fortran_order': False, 'shape': (2,), }\n";
@@ -254,16 +269,6 @@ TEST_F(Npz, ArraysThatAreNotReadArePassedOver) {
       HeaderBytes().text("\x93NUMPY").u8(1).u8(0).u16(kPickled.size()).text(kPickled).text("(lp0").take();
   const auto numbers =
       HeaderBytes().append(npy_header(Element::u8, std::vector<std::uint64_t>{2, 3})).text("abcdef").take();
-  const auto archive = [](const std::vector<std::pair<std::string, std::vector<std::byte>>>& files) {
-    HeaderBytes out;
-    std::vector<ZipMember> members;
-    for (const auto& [name, bytes] : files) {
-      members.push_back({.name = name, .header = out.size(), .bytes = bytes.size(), .crc32 = crc32(bytes)});
-      out.append(zip_local_header(members.back())).append(bytes);
-    }
-    out.append(zip_directory(members, out.size()));
-    return out.take();
-  };
   ScanFixture fixture("npz");
   const auto samples =
       fixture.scan(archive({{"info.npy", pickle}, {"x.npy", numbers}, {"more.npy", pickle}}));

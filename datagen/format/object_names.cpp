@@ -70,19 +70,23 @@ std::string Shards::name(std::uint64_t object, std::uint64_t objects, std::strin
   return fmt::format("{}-{:05}-of-{:05}{}", recipe, object, objects, extension);
 }
 
-bool is_shard_name(std::string_view object_name) {
-  const std::string_view last = object_name.substr(object_name.rfind('/') + 1);  // npos + 1 is 0
-  const std::string_view stem = last.substr(0, last.rfind('.'));
+std::optional<std::string_view> before_shard_number(std::string_view text) {
   const auto digits_end = [&](std::size_t end) {
-    const std::size_t begin = stem.find_last_not_of("0123456789", end - 1);
+    const std::size_t begin = text.find_last_not_of("0123456789", end - 1);
     return begin == std::string_view::npos || end - begin - 1 < 5 ? std::string_view::npos : begin + 1;
   };
   constexpr std::string_view kOf = "-of-";
-  const std::size_t count = stem.empty() ? std::string_view::npos : digits_end(stem.size());
-  if (count == std::string_view::npos || count <= kOf.size() || !stem.substr(0, count).ends_with(kOf))
-    return false;
+  const std::size_t count = text.empty() ? std::string_view::npos : digits_end(text.size());
+  if (count == std::string_view::npos || count <= kOf.size() || !text.substr(0, count).ends_with(kOf))
+    return std::nullopt;
   const std::size_t number = digits_end(count - kOf.size());
-  return number != std::string_view::npos && stem.substr(0, number).ends_with('-');
+  if (number == std::string_view::npos || !text.substr(0, number).ends_with('-')) return std::nullopt;
+  return text.substr(0, number - 1);
+}
+
+bool is_shard_name(std::string_view object_name) {
+  const std::string_view last = object_name.substr(object_name.rfind('/') + 1);  // npos + 1 is 0
+  return before_shard_number(last.substr(0, last.rfind('.'))).has_value();
 }
 
 }  // namespace penstock

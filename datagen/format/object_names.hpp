@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -64,6 +65,9 @@ class Shards {
   std::uint64_t shards_;      // 0: by per_object_
   std::uint64_t per_object_;  // 0: by shards_
 };
+
+// What stands before "-00003-of-00064" at the end of a text; nothing where it does not end so.
+std::optional<std::string_view> before_shard_number(std::string_view text);
 
 // Whether Shards::name gave it to one of several objects: "imagenet-00003-of-00064.npy".
 bool is_shard_name(std::string_view object_name);

@@ -12,7 +12,7 @@
 #include "datagen/format/byte_window.hpp"
 #include "io_backends/base/backend.hpp"
 #include "io_backends/base/buffer.hpp"
-#include "io_backends/base/checksums_count.hpp"
+#include "io_backends/base/checksums/checksums_count.hpp"
 #include "io_backends/base/result.hpp"
 
 namespace penstock {

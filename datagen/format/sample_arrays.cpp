@@ -169,31 +169,61 @@ FieldBytes SampleArrays::content(const ArrayPlan& array, const SampleBytes* samp
 
 namespace {
 
+// For each array, whether it can belong to the payload's samples: whether its labels, those of its group or
+// else of the nearest group around it, are the payload's, or it has none.
+std::vector<bool> those_beside(std::span<const StoredArray> arrays, std::size_t payload) {
+  const auto group_of = [](std::string_view name) {
+    const std::size_t slash = name.rfind('/');
+    return slash == std::string_view::npos ? std::string_view{} : name.substr(0, slash);
+  };
+  std::set<std::string_view> labelled;
+  for (const StoredArray& array : arrays)
+    if (names_labels(array.name)) labelled.insert(group_of(array.name));
+  const auto labels_of = [&](std::string_view name) -> std::optional<std::string_view> {
+    constexpr int kMostGroups = 64;  // around an array, that are looked at: hostile names have thousands
+    std::string_view group = group_of(name);
+    for (int i = 0; i < kMostGroups; ++i, group = group_of(group)) {
+      if (labelled.contains(group)) return group;
+      if (group.empty()) break;
+    }
+    return std::nullopt;
+  };
+  const auto own = labels_of(arrays[payload].name);
+  std::vector<bool> out(arrays.size());
+  for (std::size_t i = 0; i < arrays.size(); ++i) {
+    const auto its = labels_of(arrays[i].name);
+    out[i] = !its || its == own;
+  }
+  return out;
+}
+
 // Whether the payload's rows are samples: its labels say so where there are any for rows or for the whole,
-// else whatever else has as many entries. Labels that are pictures have as many rows, and so has all else.
-bool has_rows(std::span<const StoredArray> arrays, std::size_t payload) {
+// else whatever else beside it has as many entries. Labels that are pictures have as many rows, and so has
+// all else.
+bool has_rows(std::span<const StoredArray> arrays, std::size_t payload, const std::vector<bool>& beside) {
   const StoredArray& array = arrays[payload];
   // Numbers in a line are one sample, a signal perhaps: what has as many entries is its time axis, or says
   // something of each step.
   if (array.shape.size() < 2) return false;
   // Rows of no bytes could be any number.
   if (array.shape[0] > array.bytes) return false;
-  if (arrays.size() == 1) return true;
+  bool alone = true;
   bool one_label = false;
   bool partner = false;
   bool label_rows = false;
   bool all_as_many = true;
   for (std::size_t i = 0; i < arrays.size(); ++i) {
-    if (i == payload) continue;
+    if (i == payload || !beside[i]) continue;
     const bool as_many = !arrays[i].shape.empty() && arrays[i].shape[0] == array.shape[0];
     const bool labels = names_labels(arrays[i].name);
     if (labels && elements(arrays[i]) == array.shape[0]) return true;
+    alone = false;
     one_label = one_label || (labels && elements(arrays[i]) == 1);
     partner = partner || (as_many && arrays[i].shape.size() == 1);
     label_rows = label_rows || (labels && as_many);
     all_as_many = all_as_many && as_many;
   }
-  return (partner && !one_label) || (label_rows && all_as_many);
+  return alone || (partner && !one_label) || (label_rows && all_as_many);
 }
 
 std::optional<std::size_t> offsets_of(std::span<const StoredArray> arrays, const StoredArray& payload) {
@@ -275,23 +305,70 @@ std::vector<std::size_t> samples_like(std::span<const StoredArray> arrays, std::
   return samples;
 }
 
-std::uint64_t count_left_out(std::span<const StoredArray> arrays, const SampleChoice& choice) {
-  using How = SampleChoice::How;
-  const auto nobodys = [&](const StoredArray& array) {
-    return last_part(array.name) != kStatistics && !names_labels(array.name) && !holds_offsets(arrays, array);
-  };
-  const bool labelled = std::any_of(arrays.begin(), arrays.end(),
-                                    [](const StoredArray& array) { return names_labels(array.name); });
-  if (choice.how == How::whole && labelled) return 0;
-  std::uint64_t count = 0;
+// Whether these are labels of something, but neither one of the whole payload nor one of each of its samples
+// or of the entries along any of its sides.
+bool misfit(std::span<const StoredArray> arrays, const StoredArray& labels, const SampleChoice& choice) {
+  if (!labels.integers || !names_labels(labels.name)) return false;
+  const std::uint64_t count = elements(labels);
+  const auto is_side = [count](std::uint64_t side) { return side == count; };
+  const bool line = std::any_of(labels.shape.begin(), labels.shape.end(), is_side);
+  if (!line || count == choice.samples || offsets_of(arrays, labels)) return false;
+  if (choice.how == SampleChoice::How::ranges) return true;
+  const std::vector<std::uint64_t>& sides = arrays[choice.payload].shape;
+  return sides.size() > 1 && std::none_of(sides.begin(), sides.end(), is_side);
+}
+
+// Those that lie beside the payload with a name and a type like its own, itself among them: where they are
+// many, they are no fields of one sample. None where they are few.
+std::vector<bool> series_of(std::span<const StoredArray> arrays, std::size_t payload,
+                            const std::vector<bool>& beside) {
+  constexpr std::size_t kFewest = 3;
+  const StoredArray& first = arrays[payload];
+  const std::string series = without_numbers(first.name);
+  std::vector<bool> out(arrays.size());
+  std::size_t count = 0;
   for (std::size_t i = 0; i < arrays.size(); ++i) {
-    const StoredArray& array = arrays[i];
-    if (i == choice.payload || !nobodys(array)) continue;
-    const bool field = (choice.how == How::rows || choice.how == How::ranges) && !array.shape.empty() &&
-                       (array.shape[0] == choice.samples || offsets_of(arrays, array));
-    if (!field) ++count;
+    const StoredArray& other = arrays[i];
+    out[i] = beside[i] && other.integers == first.integers && other.item_bytes == first.item_bytes &&
+             other.shape.size() == first.shape.size() && without_numbers(other.name) == series;
+    if (out[i]) ++count;
   }
-  return choice.how == How::each ? count + 1 - choice.each.size() : count;
+  return count < kFewest ? std::vector<bool>(arrays.size()) : out;
+}
+
+void find_left_out(std::span<const StoredArray> arrays, const std::vector<bool>& beside,
+                   SampleChoice& choice) {
+  using How = SampleChoice::How;
+  std::vector<bool> sample(arrays.size());
+  sample[choice.payload] = true;
+  for (const std::size_t i : choice.each) sample[i] = true;
+  bool labelled = false;
+  for (std::size_t i = 0; i < arrays.size(); ++i)
+    labelled = labelled || (beside[i] && names_labels(arrays[i].name) && !misfit(arrays, arrays[i], choice));
+  const std::vector<bool> series =
+      choice.how == How::whole ? series_of(arrays, choice.payload, beside) : std::vector<bool>();
+  const auto belongs = [&](std::size_t i) {
+    const StoredArray& array = arrays[i];
+    if (names_labels(array.name) || holds_offsets(arrays, array)) return true;
+    switch (choice.how) {
+      case How::each:
+        return false;
+      case How::whole:
+        return labelled && !series[i];
+      case How::rows:
+      case How::ranges:
+        return !array.shape.empty() && (array.shape[0] == choice.samples || offsets_of(arrays, array));
+    }
+    return false;
+  };
+  for (std::size_t i = 0; i < arrays.size(); ++i) {
+    if (sample[i] || last_part(arrays[i].name) == kStatistics) continue;
+    const bool labels_of_others = beside[i] && misfit(arrays, arrays[i], choice);
+    if (beside[i] && !labels_of_others && belongs(i)) continue;
+    ++choice.left_out;
+    if (!choice.first_left_out || (labels_of_others && !choice.labels_do_not_fit)) choice.first_left_out = i;
+    choice.labels_do_not_fit = choice.labels_do_not_fit || labels_of_others;
+  }
 }
 
 }  // namespace
@@ -302,11 +379,12 @@ std::optional<SampleChoice> choose_samples(std::span<const StoredArray> arrays) 
   if (!payload && !arrays.empty()) return SampleChoice{.samples = 0};  // statistics alone
   if (!payload) return std::nullopt;
   SampleChoice choice{.payload = *payload};
+  const std::vector<bool> beside = those_beside(arrays, *payload);
   choice.offsets = offsets_of(arrays, arrays[*payload]);
   if (choice.offsets) {
     choice.how = SampleChoice::How::ranges;
     choice.samples = arrays[*choice.offsets].shape[0] - 1;
-  } else if (has_rows(arrays, *payload)) {
+  } else if (has_rows(arrays, *payload, beside)) {
     choice.how = SampleChoice::How::rows;
     choice.samples = arrays[*payload].shape[0];
   } else if (choice.each = samples_like(arrays, *payload); !choice.each.empty()) {
@@ -314,10 +392,10 @@ std::optional<SampleChoice> choose_samples(std::span<const StoredArray> arrays) 
     choice.samples = choice.each.size();
   }
   for (std::size_t i = 0; i < arrays.size(); ++i)
-    if (i != *payload && arrays[i].integers && names_labels(arrays[i].name) &&
+    if (i != *payload && beside[i] && arrays[i].integers && names_labels(arrays[i].name) &&
         elements(arrays[i]) == choice.samples)
       choice.labels = i;
-  choice.left_out = count_left_out(arrays, choice);
+  find_left_out(arrays, beside, choice);
   return choice;
 }
 

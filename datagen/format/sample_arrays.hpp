@@ -102,6 +102,8 @@ struct SampleChoice {
   // Arrays that are neither samples nor anything that belongs to one: labels, statistics, another field with
   // as many rows or beside a single label.
   std::uint64_t left_out = 0;
+  std::optional<std::size_t> first_left_out{};  // labels of another number, or else the first
+  bool labels_do_not_fit = false;               // it is such labels
 };
 
 // The payload is the largest array that does not hold labels or offsets. With NAME_offsets beside it, its
@@ -112,6 +114,9 @@ struct SampleChoice {
 // (arr_2 before arr_10): arrays of its type and shape, from three on, and arrays of its type and number of
 // dimensions whose names differ from its own in nothing but numbers, from two on. Else it is one sample. None
 // where there is no array.
+//
+// Labels are those of its group ("train/y" of "train/x") or, without any there, of the nearest group around
+// it. They are not those of arrays that have others, nor are such arrays fields of its samples.
 std::optional<SampleChoice> choose_samples(std::span<const StoredArray> arrays);
 
 }  // namespace penstock

@@ -105,6 +105,60 @@ TEST(ChooseSamples, ArraysAlikeAreASampleEach) {
             "but 1");
 }
 
+TEST(ChooseSamples, LabelsAreThoseOfTheirGroup) {
+  EXPECT_EQ(chosen({stored("train/x", {20, 4, 4}), labels("train/y", {20}), stored("val/x", {8, 4, 4}),
+                    labels("val/y", {8})}),
+            "20 rows of train/x by train/y");
+  EXPECT_EQ(chosen({stored("train/x", {20, 4, 4}), labels("train/y", {20}), stored("val/x", {20, 4, 4}),
+                    labels("val/y", {20})}),
+            "20 rows of train/x by train/y");
+  EXPECT_EQ(chosen({stored("train/x", {20, 4, 4}), stored("val/x", {8, 4, 4}), labels("val/y", {20})}),
+            "20 rows of train/x");
+  EXPECT_EQ(chosen({stored("img_0/data", {4, 4}), labels("img_0/label", {}), stored("img_1/data", {4, 4}),
+                    labels("img_1/label", {})}),
+            "1 whole of img_0/data by img_0/label");
+  EXPECT_EQ(chosen({stored("a/b/x", {5, 2}), labels("label", {5})}), "5 rows of a/b/x by label");
+  EXPECT_EQ(chosen({stored("a/b/x", {5, 2}), labels("a/y", {5}), labels("label", {5})}),
+            "5 rows of a/b/x by a/y");
+}
+
+std::string left_out(const std::vector<StoredArray>& arrays) {
+  const auto choice = choose_samples(arrays);
+  return std::to_string(choice->left_out) +
+         (choice->first_left_out ? " from " + arrays[*choice->first_left_out].name : "") +
+         (choice->labels_do_not_fit ? " that do not fit" : "");
+}
+
+TEST(ChooseSamples, WhatBelongsToNoSampleIsCountedAndNamed) {
+  for (const std::uint64_t rows : {8U, 20U})  // as many rows make it no second field
+    EXPECT_EQ(left_out({stored("train/x", {20, 4, 4}, 8), labels("train/y", {20}), stored("val/x", {rows, 4}),
+                        labels("val/y", {rows}), stored("val/stats", {3})}),
+              "2 from val/x");
+  EXPECT_EQ(left_out({stored("0/image", {4, 4}), labels("0/label", {}), stored("0/mask", {4, 4}),
+                      labels("1/label", {}), stored("1/image", {4, 4})}),
+            "2 from 1/label");
+  EXPECT_EQ(left_out({stored("a", {9}), labels("a_offsets", {3}), labels("label", {2}), stored("b/a", {9}),
+                      labels("b/a_offsets", {3}), labels("b/label", {2})}),
+            "3 from b/a");
+  // So many of one kind are no fields of one sample.
+  EXPECT_EQ(left_out({labels("label", {}), stored("img0", {4, 4}), stored("img1", {4, 3}),
+                      stored("img2", {4, 4}), stored("factor", {})}),
+            "2 from img1");
+  EXPECT_EQ(left_out({stored("cat", {4, 4}), stored("ape", {4, 4}), labels("labels", {2})}),
+            "2 from labels that do not fit");
+  EXPECT_EQ(left_out({stored("x", {10, 4, 4}), labels("label", {7})}), "1 from label that do not fit");
+  EXPECT_EQ(left_out({stored("w", {10}), stored("x", {10, 4, 4}), labels("label", {7, 1})}),
+            "1 from label that do not fit");
+  EXPECT_EQ(left_out({stored("x", {9}), labels("x_offsets", {4}), labels("label", {2})}),
+            "1 from label that do not fit");
+  // Labels that are a field: a number for each step of a signal, for each column, for each pixel; targets.
+  EXPECT_EQ(left_out({stored("x", {100}), labels("label", {7})}), "0");
+  EXPECT_EQ(left_out({stored("x", {10, 7, 4}), labels("label", {7})}), "0");
+  EXPECT_EQ(left_out({stored("x", {10, 4, 4}), labels("label", {2, 4})}), "0");
+  EXPECT_EQ(left_out({stored("x", {10, 4, 4}), stored("y", {7})}), "0");
+  EXPECT_EQ(left_out({stored("x", {9, 1, 1}), labels("y", {8, 1, 1}), labels("y_offsets", {3})}), "0");
+}
+
 const std::array kFields{
     Field{.name = "x", .codec = "raw", .extension = ".bin", .shape = {4}},
     Field{.name = "mask", .codec = "raw", .extension = ".bin", .shape = {64 << 20}},

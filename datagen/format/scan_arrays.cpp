@@ -91,11 +91,36 @@ Result<void> check_sample_count(const ByteWindow& window, std::uint64_t samples)
 
 namespace {
 
+// How it is told what was left out: with the first sample.
+class LeftOutArrays {
+ public:
+  LeftOutArrays(std::span<const StoredArray> arrays, const SampleChoice& choice) {
+    if (!choice.first_left_out) return;
+    const StoredArray& first = arrays[*choice.first_left_out];
+    const StoredArray& payload = arrays[choice.payload];
+    aside_.count = choice.left_out;
+    aside_.first = first.name;
+    if (!choice.labels_do_not_fit) return;
+    const bool ranges = choice.how == How::ranges;
+    why_ = fmt::format("whose {} labels do not fit the {} {} of '{}'", first.bytes / first.item_bytes,
+                       ranges ? choice.samples : payload.shape[0], ranges ? "samples" : "rows", payload.name);
+    aside_.why = why_;
+  }
+  LeftOutArrays(const LeftOutArrays&) = delete;
+  LeftOutArrays& operator=(const LeftOutArrays&) = delete;
+  // Nothing from the second time on.
+  Format::Aside tell() { return std::exchange(aside_, {}); }
+
+ private:
+  std::string why_;
+  Format::Aside aside_;
+};
+
 // Samples that are an array each.
 Result<void> scan_each(ObjectWindow& window, std::span<const StoredArray> arrays, const SampleChoice& choice,
                        const std::function<Result<ArrayExtent>(std::size_t array)>& locate,
                        const std::function<void(const Format::Found&)>& found) {
-  std::uint64_t left_out = choice.left_out;
+  LeftOutArrays left_out(arrays, choice);
   for (const std::size_t i : choice.each) {
     const StoredArray& array = arrays[i];
     PENSTOCK_ASSIGN(const ArrayExtent extent, locate(i));
@@ -105,10 +130,7 @@ Result<void> scan_each(ObjectWindow& window, std::span<const StoredArray> arrays
     if (extent.item_bytes == 1 && array.shape.size() == 1) {
       PENSTOCK_ASSIGN(codec, codec_at(window, placement));
     }
-    found({.label_name = {},
-           .placement = placement,
-           .codec = codec,
-           .arrays_left_out = std::exchange(left_out, 0)});
+    found({.label_name = {}, .placement = placement, .codec = codec, .arrays_left_out = left_out.tell()});
   }
   return success();
 }
@@ -138,6 +160,7 @@ Result<void> scan_arrays(ObjectWindow& window, std::span<const StoredArray> arra
   const std::uint64_t items = payload.bytes / extent.item_bytes;
   const bool plain_bytes = extent.item_bytes == 1 && payload.shape.size() == 1;
   std::string_view codec = "raw";
+  LeftOutArrays left_out(arrays, *choice);
   std::string label;
   for (std::uint64_t i = 0; i < choice->samples; ++i) {
     PENSTOCK_TRY(check_interrupt_at(i));
@@ -145,18 +168,16 @@ Result<void> scan_arrays(ObjectWindow& window, std::span<const StoredArray> arra
     if (choice->how == How::rows) placement = row_at(extent, i, payload.bytes / choice->samples);
     if (choice->how == How::ranges) {
       if (ends[i] > ends[i + 1] || ends[i + 1] > items)
-        return window.corrupt(extent.offset, fmt::format("sample {} of '{}' from element {} to {}", i,
-                                                         payload.name, ends[i], ends[i + 1]));
+        return window.corrupt(extent.offset,
+                              fmt::format("sample {} of '{}' from element {} to {} of {}", i, payload.name,
+                                          ends.decimal(i), ends.decimal(i + 1), items));
       placement = {extent.offset + ends[i] * extent.item_bytes, (ends[i + 1] - ends[i]) * extent.item_bytes};
     }
     if (i == 0 && plain_bytes && choice->how != How::rows) {
       PENSTOCK_ASSIGN(codec, codec_at(window, placement));
     }
     if (choice->labels) label = labels.decimal(i);
-    found({.label_name = label,
-           .placement = placement,
-           .codec = codec,
-           .arrays_left_out = i == 0 ? choice->left_out : 0});
+    found({.label_name = label, .placement = placement, .codec = codec, .arrays_left_out = left_out.tell()});
   }
   return success();
 }

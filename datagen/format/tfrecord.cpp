@@ -21,8 +21,8 @@
 #include "datagen/format/sharded_format.hpp"
 #include "datagen/format/tf_example.hpp"
 #include "datagen/format/tfrecord_gzip.hpp"
-#include "io_backends/base/crc32c.hpp"
-#include "io_backends/base/tfrecord_framing.hpp"
+#include "io_backends/base/checksums/crc32c.hpp"
+#include "io_backends/base/checksums/tfrecord_framing.hpp"
 
 namespace penstock {
 
@@ -184,16 +184,19 @@ class TfRecordWriter final : public ObjectWriter {
   const bool for_size_;
 };
 
-// "train-00003-of-01024", as TensorFlow's own scripts call their shards.
-bool is_bare_shard(std::string_view name) {
-  const std::size_t slash = name.rfind('/');
-  if (slash != std::string_view::npos) name.remove_prefix(slash + 1);
-  return extension_of(name).empty() && is_shard_name(name);
+bool has_tfrecord_extension(std::string_view name) {
+  return has_extension(name, ".tfrecord") || has_extension(name, ".tfrecords") ||
+         has_extension(name, ".tfrec");
 }
 
+// Also "train-00003-of-01024", as TensorFlow's own scripts call their shards, and
+// "mnist-train.tfrecord-00000-of-00001", as TensorFlow Datasets does. Behind another extension a shard's
+// number says nothing: checkpoints are "model.data-00000-of-00001".
 bool is_tfrecord_name(std::string_view object_name) {
-  return has_extension(object_name, ".tfrecord") || has_extension(object_name, ".tfrecords") ||
-         has_extension(object_name, ".tfrec") || is_bare_shard(object_name);
+  if (has_tfrecord_extension(object_name)) return true;
+  const std::optional<std::string_view> stem =
+      before_shard_number(object_name.substr(object_name.rfind('/') + 1));  // npos + 1 is 0
+  return stem && (stem->find('.') == std::string_view::npos || has_tfrecord_extension(*stem));
 }
 
 class TfRecord final : public ShardedFormat {

@@ -6,8 +6,8 @@
 #include "datagen/format/format_testing.hpp"
 #include "datagen/format/scan_fixture.hpp"
 #include "datagen/format/tf_example.hpp"
-#include "io_backends/base/crc32c.hpp"
-#include "io_backends/base/tfrecord_framing.hpp"
+#include "io_backends/base/checksums/crc32c.hpp"
+#include "io_backends/base/checksums/tfrecord_framing.hpp"
 
 namespace penstock {
 namespace {
@@ -181,9 +181,12 @@ TEST(TfRecord, WhatHasNoBytesIsARecordAsAWhole) {
 TEST(TfRecord, ClaimsWhatTensorFlowCallsItsShards) {
   ScanFixture fixture("tfrecord");
   for (const char* name :
-       {"a.tfrecord", "b/a.tfrecords", "a.tfrec", "A.TFRECORD", "a.tfrecord.GZ", "v1.0/train-00003-of-01024"})
+       {"a.tfrecord", "b/a.tfrecords", "a.tfrec", "A.TFRECORD", "a.tfrecord.GZ", "v1.0/train-00003-of-01024",
+        "mnist/3.0.1/mnist-train.tfrecord-00000-of-00001", "v1.0-train.tfrecords-00000-of-00010",
+        "a.TFREC-00000-of-00010", "a.tfrecord-00000-of-00010.gz"})
     EXPECT_TRUE(fixture.format().claims(name)) << name;
-  for (const char* name : {"a.jpg", "train-00003-of-0102x", "train-00003-of-01024.idx", ""})
+  for (const char* name : {"a.jpg", "train-00003-of-0102x", "train-00003-of-01024.idx",
+                           "model.ckpt.data-00000-of-00001", "a.tfrecord-0000-of-00010", ""})
     EXPECT_FALSE(fixture.format().claims(name)) << name;
 }
 

@@ -128,6 +128,8 @@ struct Group {
   std::optional<Placement> payload;
   std::string codec;
   bool is_side = false;  // the payload is a text or a record that may only go with another one
+  std::string name;      // of the payload
+  std::string label_file;
 };
 
 class TarScan {
@@ -142,7 +144,9 @@ class TarScan {
       if (member == nullptr) break;
       PENSTOCK_TRY(take(*member));
     }
-    return give();
+    PENSTOCK_TRY(give());
+    tell();
+    return success();
   }
 
  private:
@@ -159,17 +163,44 @@ class TarScan {
       group_.key = key;
     }
     const std::string extension = lower(extension_of(name));
-    if (extension == ".cls") return read_label(member.content);
+    if (extension == ".cls") return read_label(member);
     const bool side = extension == ".json" || extension == ".txt";
-    if (group_.payload && (side || !group_.is_side)) return success();
+    if (group_.payload && (side || !group_.is_side)) {
+      leave_out_beside_payload(name, dot, side);
+      return success();
+    }
+    group_.name = name;
     group_.payload = {member.content.offset, member.content.length};
     group_.codec = codec_of(name);
     group_.is_side = side;
     return success();
   }
 
-  Result<void> read_label(Extent content) {
-    if (content.length > kLongestLabel) return success();
+  // The files of further fields have names of their own, ".mask.png", and belong to the sample.
+  void leave_out_beside_payload(std::string_view name, std::size_t dot, bool side) {
+    const auto only_extension = [dot](std::string_view file) {
+      return file.find('.', dot + 1) == std::string_view::npos;
+    };
+    if (name == group_.name)
+      leave_out(name, "the second file of that name");
+    else if (!side && only_extension(name) && only_extension(group_.name))
+      leave_out(name, left_out_ == 0 ? fmt::format("whose sample is '{}'", group_.name) : std::string());
+  }
+
+  void leave_out(std::string_view name, std::string_view why) {
+    if (left_out_++ > 0) return;
+    first_left_out_ = name;
+    why_ = why;
+  }
+
+  Result<void> read_label(const TarMember& member) {
+    const Extent content = member.content;
+    if (content.length > kLongestLabel) {
+      leave_out(member.name, fmt::format("a label of more than {} bytes", kLongestLabel));
+      return success();
+    }
+    if (!group_.label_file.empty()) leave_out(member.name, "the second label of its sample");
+    group_.label_file = member.name;
     PENSTOCK_ASSIGN(const auto bytes, window_.at(content.offset, static_cast<std::size_t>(content.length)));
     // NOLINTNEXTLINE(*-reinterpret-cast)
     std::string_view text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
@@ -181,7 +212,11 @@ class TarScan {
 
   // Of an array in NumPy's format the sample is what follows its header.
   Result<void> give() {
-    if (!group_.payload) return success();
+    if (!group_.payload) {
+      if (!group_.label_file.empty())
+        leave_out(group_.label_file, "a label that no file of its key stands beside");
+      return success();
+    }
     if (group_.codec == "npy") {
       const Result<NpyArray> array = read_npy(window_, group_.payload->offset, group_.payload->length);
       if (!array.ok() && array.error().code != Errc::unsupported) return array.error();
@@ -190,17 +225,30 @@ class TarScan {
         group_.codec = "raw";
       }
     }
-    const std::string_view base = std::string_view(group_.key).substr(group_.key.rfind('/') + 1);
-    found_({.label_name = group_.label,
-            .placement = *group_.payload,
-            .codec = group_.codec,
-            .statistics = base == kStatistics});
+    tell();
+    waiting_ = std::move(group_);
     return success();
+  }
+
+  // A sample waits for the next one, so that what is left out behind the last can be told with it.
+  void tell() {
+    if (!waiting_) return;
+    const std::string_view base = std::string_view(waiting_->key).substr(waiting_->key.rfind('/') + 1);
+    found_({.label_name = waiting_->label,
+            .placement = *waiting_->payload,
+            .codec = waiting_->codec,
+            .statistics = base == kStatistics,
+            .files_left_out = {.count = std::exchange(left_out_, 0), .first = first_left_out_, .why = why_}});
+    waiting_.reset();
   }
 
   ObjectWindow& window_;
   const std::function<void(const Format::Found&)>& found_;
   Group group_;
+  std::optional<Group> waiting_;
+  std::uint64_t left_out_ = 0;  // files, not told yet
+  std::string first_left_out_;
+  std::string why_;
 };
 
 class WebDataset final : public ShardedFormat {

@@ -133,6 +133,38 @@ TEST(WebDataset, FilesOfASampleShareTheirKey) {
   EXPECT_EQ(samples[2].codec, "png");
 }
 
+// How many files, and the first of them and why.
+std::string left_out(const std::vector<std::string>& names) {
+  Bytes archive;
+  for (const std::string& name : names) add(archive, name, name.ends_with(".cls") ? "7" : "content");
+  close(archive);
+  Tier tier = open_tier("mem:left-out").value();
+  put(*tier.backend, "a.tar", archive);
+  std::uint64_t count = 0;
+  std::string first;
+  const auto scanned =
+      format_of("webdataset")
+          ->scan(*tier.backend, {.name = "a.tar", .bytes = archive.size()}, [&](const Format::Found& found) {
+            const Format::Aside& aside = found.files_left_out;
+            if (count == 0 && aside.count > 0)
+              first = " from " + std::string(aside.first) + ", " + std::string(aside.why);
+            count += aside.count;
+          });
+  EXPECT_OK(scanned);
+  return std::to_string(count) + first;
+}
+
+TEST(WebDataset, FilesThatNoSampleHasAreCountedAndNamed) {
+  EXPECT_EQ(left_out({"a.jpg", "a.jpg", "b.jpg"}), "1 from a.jpg, the second file of that name");
+  EXPECT_EQ(left_out({"a.cls", "b.png", "b.jpg"}),
+            "2 from a.cls, a label that no file of its key stands beside");
+  EXPECT_EQ(left_out({"b.png", "b.jpg"}), "1 from b.jpg, whose sample is 'b.png'");
+  EXPECT_EQ(left_out({"a.jpg", "a.cls", "a.cls"}), "1 from a.cls, the second label of its sample");
+  EXPECT_EQ(left_out({"a.jpg", "b.jpg", "a.cls", "b.cls"}),
+            "2 from a.cls, a label that no file of its key stands beside");
+  EXPECT_EQ(left_out({"a.json", "a.cls", "a.jpg", "a.txt", "a.mask.png", "b.left.jpg", "b.right.jpg"}), "0");
+}
+
 TEST(WebDataset, ArraysAreNumPyFilesAndTheFirstFieldIsThePayload) {
   const std::vector<Field> fields{
       {.name = "climate/data", .codec = "raw", .extension = ".bin", .element = Element::f32, .shape = {5, 3}},

@@ -11,10 +11,10 @@
 #include <string>
 #include <vector>
 
-#include "datagen/corpus.hpp"
+#include "datagen/corpus/corpus.hpp"
 #include "datagen/hdf5/hdf5_input.hpp"
-#include "io_backends/base/crc32c.hpp"
-#include "io_backends/base/launcher.hpp"
+#include "io_backends/base/checksums/crc32c.hpp"
+#include "io_backends/base/ranks/launcher.hpp"
 
 namespace penstock {
 namespace {

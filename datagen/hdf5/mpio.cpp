@@ -2,8 +2,8 @@
 
 #include "datagen/hdf5/by_library.hpp"
 #include "io_backends/base/build_info.hpp"
-#include "io_backends/base/launcher.hpp"
-#include "io_backends/base/module.hpp"
+#include "io_backends/base/ranks/launcher.hpp"
+#include "io_backends/base/ranks/module.hpp"
 
 namespace penstock {
 namespace {

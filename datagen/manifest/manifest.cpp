@@ -12,7 +12,7 @@
 #include <utility>
 
 #include "datagen/manifest/layout.hpp"
-#include "io_backends/base/crc32c.hpp"
+#include "io_backends/base/checksums/crc32c.hpp"
 #include "io_backends/base/random.hpp"
 
 namespace penstock {

@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "datagen/sample.hpp"
-#include "io_backends/base/crc32.hpp"
-#include "io_backends/base/crc32c.hpp"
+#include "io_backends/base/checksums/crc32.hpp"
+#include "io_backends/base/checksums/crc32c.hpp"
 #include "io_backends/base/random.hpp"
 
 namespace penstock {

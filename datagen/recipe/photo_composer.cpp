@@ -15,6 +15,7 @@ constexpr std::size_t kJfifBytes =
     20;  // start of image and its first segment, behind which comments may stand
 constexpr std::size_t kSampleDigits = 20;  // of the largest number
 constexpr std::size_t kCommentHead = 4;
+constexpr std::array kEndOfImage{std::byte{0xff}, std::byte{0xd9}};
 constexpr std::uint32_t kLines = 16;
 constexpr std::uint32_t kMostRows = 65500 / kLines;
 constexpr double kNear = 0.003;
@@ -140,11 +141,9 @@ std::uint32_t PhotoComposer::fitting(const Own& own, double bytes) const {
 // Full strips at random while there is room for two, then another and an end that fit best of some.
 void PhotoComposer::choose(Own& own, Draws& draws, double wanted) {
   const StripClass& stock = *own.stock;
-  const auto bytes_of = [&](std::uint32_t which) {
-    return static_cast<double>(stock.strips[which].bytes + kMarkerBytes);
-  };
+  const auto bytes_of = [&](std::uint32_t which) { return static_cast<double>(stock.strips[which].bytes); };
   const double largest = bytes_of(stock.by_size.back());
-  double room = wanted - static_cast<double>(own.header.size());
+  double room = wanted - static_cast<double>(own.header.size() + kEndOfImage.size());
   std::uint32_t rows = 0;
   chosen_.clear();
   const auto take = [&](std::uint32_t which) {
@@ -155,20 +154,20 @@ void PhotoComposer::choose(Own& own, Draws& draws, double wanted) {
   const auto any = [&] {
     return unused(own, static_cast<std::uint32_t>(draws.between(0, static_cast<int>(stock.full) - 1)));
   };
-  while (room > 2 * largest && rows + 3 * kStripRows <= kMostRows) {
+  while (room > 2 * largest && rows + 3 * strip_rows(stock.width) <= kMostRows) {
     take(any());
     room -= bytes_of(chosen_.back());
   }
   // One strip may be enough.
   std::optional<std::uint32_t> strip;
-  std::uint32_t end = fitting(own, room - static_cast<double>(kMarkerBytes));
+  std::uint32_t end = fitting(own, room);
   double off = std::abs(room - bytes_of(end));
   for (int i = 0; i < kTries && off > kNear * wanted; ++i) {
     const std::uint32_t which = any();
     const bool had = own.used[which];
     own.used[which] = true;
     const double left = room - bytes_of(which);
-    const std::uint32_t behind = fitting(own, left - static_cast<double>(kMarkerBytes));
+    const std::uint32_t behind = fitting(own, left);
     own.used[which] = had;
     if (std::abs(left - bytes_of(behind)) >= off) continue;
     off = std::abs(left - bytes_of(behind));
@@ -192,9 +191,9 @@ void PhotoComposer::put_header(Own& own, std::uint64_t index, std::uint32_t heig
   made_.crc32c = own.header_crc;
 }
 
-// Where the strip's bytes and its marker are to lie: in place, or in a copy where the picture has it already.
+// Where the strip's bytes are to lie: in place, or in a copy where the picture has it already.
 std::span<std::byte> PhotoComposer::room(Own& own, const Strip& strip, bool again) {
-  const std::span<std::byte> here(own.bytes.data() + strip.begin, strip.bytes + kMarkerBytes);
+  const std::span<std::byte> here(own.bytes.data() + strip.begin, strip.bytes);
   if (!again) return here;
   if (copies_used_ == copies_.size()) copies_.emplace_back();
   std::vector<std::byte>& copy = copies_[copies_used_++];
@@ -239,11 +238,7 @@ void PhotoComposer::put_strip(Own& own, std::size_t place, const std::uint64_t* 
     }
   }
   if (!again_[place]) own.crcs[which] = crc;
-  const bool last = place + 1 == chosen_.size();
-  bytes[strip.bytes] = std::byte{0xff};
-  bytes[strip.bytes + 1] = static_cast<std::byte>(last ? 0xd9 : 0xd0 + place % 8);
-  // For two bytes the tables are faster.
-  made_.crc32c = crc32c_shift(*made_.crc32c, strip.power) ^ crc32c_portable(bytes.last(kMarkerBytes), crc);
+  made_.crc32c = crc32c_shift(*made_.crc32c, strip.power) ^ crc;
   made_.bytes += bytes.size();
   pieces_.emplace_back(bytes);
 }
@@ -266,6 +261,9 @@ Result<std::span<const FieldBytes>> PhotoComposer::make(std::uint64_t index) {
     put_strip(*from, place, changed);
     changed += (from->stock->strips[chosen_[place]].flips + 63) / 64;
   }
+  made_.crc32c = crc32c_portable(kEndOfImage, *made_.crc32c);  // for two bytes the tables are faster
+  made_.bytes += kEndOfImage.size();
+  pieces_.emplace_back(kEndOfImage);
   made_.pieces = pieces_;
   return std::span<const FieldBytes>(&made_, 1);
 }

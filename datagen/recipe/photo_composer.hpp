@@ -15,10 +15,9 @@
 
 namespace penstock {
 
-// One field: a baseline JPEG of 4:2:0 with restart intervals, mostly within 1% of photo_bytes(), with its
-// checksum, in pieces that nobody copied. No two samples have the same strips with the same bits; a comment
-// names the sample. Each maker keeps the strips that it uses (some MiB), to flip bits in; the stock must
-// outlive it.
+// One field: a baseline JPEG of 4:2:0, mostly within 1% of photo_bytes(), with its checksum, in pieces that
+// nobody copied. No two samples have the same strips with the same bits; a comment names the sample. Each
+// maker keeps the strips that it uses (some MiB), to flip bits in; the stock must outlive it.
 class PhotoComposer final : public SampleMaker {
  public:
   // `name`: of the data set, for the comment: "imagenet, seed 7".

@@ -8,8 +8,9 @@
 #include <string>
 #include <vector>
 
-#include "datagen/block_census.hpp"
 #include "datagen/codec/jpeg.hpp"
+#include "datagen/content/block_census.hpp"
+#include "io_backends/base/testing.hpp"
 
 namespace penstock {
 namespace {
@@ -40,6 +41,7 @@ TEST(PhotoComposer, PicturesDecodeAndHaveTheirSizes) {
       const std::vector<std::byte> jpeg = joined(made);
       ASSERT_EQ(jpeg.size(), made.bytes);
       EXPECT_EQ(made.crc32c, crc32c(jpeg)) << i;
+      EXPECT_EQ(decoder.header(jpeg)->restart_interval, 0U) << "decoders are slower with restart intervals";
       const Result<void> decoded = decoder.decode(jpeg, image);
       ASSERT_TRUE(decoded.ok()) << median << " sample " << i << ": " << decoded.error().message();
       const double wanted = photo_bytes(composer.sizes, RandomStream(7, "pictures"), i);
@@ -106,6 +108,43 @@ TEST(PhotoComposer, EveryBlockOfAStripHasEnoughBitsOfItsOwn) {
         }
       EXPECT_LT(fewest, kBlock) << "no strip is as large as a block";
       EXPECT_GE(fewest, 24U) << width << " wide, quantizer " << percent << "%";
+    }
+}
+
+// Nothing but the DC values at their ends binds strips to each other: what a strip shows does not depend on
+// what stands before it.
+TEST(PhotoComposer, StripsLookTheSameBehindAnyOther) {
+  const StripStock stock(scenery(), RandomStream(7, "strips"));
+  JpegDecoder decoder;
+  for (const std::uint32_t width : {125U, 500U})
+    for (const int percent : {2, 24, 192}) {
+      const StripClass& made = *stock.get(width, percent).value();
+      const std::size_t lines = std::size_t{strip_rows(width)} * 16;
+      const auto picture = [&](std::size_t first, std::size_t second) {
+        std::vector<std::byte> jpeg = made.header;
+        jpeg[made.height_at] = std::byte{0};
+        jpeg[made.height_at + 1] = static_cast<std::byte>(2 * lines);
+        for (const std::size_t which : {first, second}) {
+          const auto bytes =
+              std::span(made.bytes).subspan(made.strips[which].begin, made.strips[which].bytes);
+          jpeg.insert(jpeg.end(), bytes.begin(), bytes.end());
+        }
+        jpeg.insert(jpeg.end(), {std::byte{0xff}, std::byte{0xd9}});
+        Image image;
+        EXPECT_OK(decoder.decode(jpeg, image));
+        return image.pixels;
+      };
+      const std::size_t row = std::size_t{width} * 3;
+      const auto first = picture(0, 1);
+      for (std::size_t which = 1; which < made.full; ++which) {
+        const auto second = picture(which, 0);
+        ASSERT_EQ(second.size(), first.size());
+        // Where strips meet colours are smoothed.
+        EXPECT_TRUE(std::equal(first.begin() + static_cast<std::ptrdiff_t>(2 * row),
+                               first.begin() + static_cast<std::ptrdiff_t>((lines - 2) * row),
+                               second.begin() + static_cast<std::ptrdiff_t>((lines + 2) * row)))
+            << width << " wide, quantizer " << percent << "%, strip " << which;
+      }
     }
 }
 

@@ -17,8 +17,8 @@
 #include "datagen/format/format.hpp"
 #include "datagen/recipe/recipe.hpp"
 #include "io_backends/base/backend.hpp"
-#include "io_backends/base/crc32.hpp"
-#include "io_backends/base/crc32c.hpp"
+#include "io_backends/base/checksums/crc32.hpp"
+#include "io_backends/base/checksums/crc32c.hpp"
 
 namespace penstock {
 namespace {

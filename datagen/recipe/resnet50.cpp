@@ -64,7 +64,7 @@ const RecipeInfo recipe_resnet50{
     .format_settings = [](const Options&) { return std::span<const RecipeSetting>(kFormatSettings); },
     .small = {},
     .mean_sample_bytes = 114660,
-    .fingerprint = 0xa22a0143,
+    .fingerprint = 0xcc6d5de7,
     .make = make_resnet50,
 };
 

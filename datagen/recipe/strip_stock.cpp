@@ -17,10 +17,10 @@
 namespace penstock {
 namespace {
 
-constexpr std::uint32_t kSheets = 5;          // pictures that a class is cut from
-constexpr std::uint32_t kStripsPerSheet = 4;  // of kStripRows rows
-constexpr std::uint32_t kEnds = 5;            // of each smaller number of rows
-constexpr std::uint32_t kLines = 16;          // of a row of coding units
+constexpr std::uint32_t kSheets = 6;       // pictures that a class is cut from
+constexpr std::uint32_t kEnds = 5;         // of each number of rows that ends have
+constexpr std::uint32_t kMostEndRows = 3;  // such numbers
+constexpr std::uint32_t kLines = 16;       // of a row of coding units
 
 // crc32c_power() of the distances that flips mostly have, looked up.
 class ShortPowers {
@@ -56,8 +56,26 @@ class FlipEffects {
   std::array<std::uint32_t, 8> effects_{};
 };
 
-// A class is cut from so many pictures, in this order: sheets of whole strips, then ends of 1, 2, ... rows.
-constexpr std::uint32_t kCuts = kSheets + kEnds * (kStripRows - 1);
+// Whole ones. Of small strips there are more: no end is lower than one row, so that they alone are to differ
+// in size, and small pictures are to be as seldom like others as large ones.
+std::uint32_t strips_per_sheet(std::uint32_t width) {
+  constexpr std::uint32_t kSheetPixels = 48'000;
+  constexpr std::uint32_t kLeast = 4;
+  return std::max(kLeast, kSheetPixels / (width * kLines * strip_rows(width)));
+}
+
+// How many numbers of rows ends have, and the one after `which` others: fewer than a whole strip.
+std::uint32_t end_kinds(std::uint32_t strip) {
+  return std::min(strip - 1, kMostEndRows);
+}
+std::uint32_t end_rows(std::uint32_t strip, std::uint32_t which) {
+  return strip * (which + 1) / (end_kinds(strip) + 1);
+}
+
+// A class is cut from so many pictures, in this order: sheets of whole strips, then ends, the lowest first.
+std::uint32_t cuts_of(std::uint32_t width) {
+  return kSheets + kEnds * end_kinds(strip_rows(width));
+}
 
 }  // namespace
 
@@ -65,30 +83,36 @@ constexpr std::uint32_t kCuts = kSheets + kEnds * (kStripRows - 1);
 class StripStock::Codes {
  public:
   // Of the first header that anybody gives.
-  Result<const FlippableBits*> get(std::span<const std::byte> header) {
+  Result<const JpegCodes*> get(std::span<const std::byte> header) {
     const std::lock_guard lock(mutex_);
-    if (!bits_) {
-      PENSTOCK_ASSIGN(bits_, FlippableBits::of(header));
+    if (!codes_) {
+      PENSTOCK_ASSIGN(codes_, JpegCodes::of(header));
     }
-    return &*bits_;
+    return &*codes_;
   }
 
  private:
   std::mutex mutex_;
-  std::optional<FlippableBits> bits_;
+  std::optional<JpegCodes> codes_;
 };
 
 // Makes what comes of one picture, as a class of its own. One thread.
 class StripStock::CutMaker {
  public:
   CutMaker(const StripStock& stock, RandomStream stream, std::uint32_t width, int percent)
-      : stream_(stream), width_(width), percent_(percent), painter_(stock.scenery_), codes_(*stock.codes_) {}
+      : stream_(stream),
+        width_(width),
+        rows_(strip_rows(width)),
+        percent_(percent),
+        painter_(stock.scenery_),
+        tables_(*stock.codes_) {}
 
   Result<StripClass> make(std::uint32_t which) {
     made_ = {};
     made_.width = width_;
     const bool sheet = which < kSheets;
-    const std::uint32_t rows = sheet ? kStripRows * kStripsPerSheet : 1 + (which - kSheets) / kEnds;
+    const std::uint32_t rows =
+        sheet ? rows_ * strips_per_sheet(width_) : end_rows(rows_, (which - kSheets) / kEnds);
     PENSTOCK_TRY(cut(stream_.substream(sheet ? which : which + kEnds), rows));
     if (sheet) made_.full = made_.strips.size();
     return std::move(made_);
@@ -97,49 +121,64 @@ class StripStock::CutMaker {
  private:
   Result<void> cut(RandomStream picture, std::uint32_t rows) {
     painter_.paint(picture, width_, rows * kLines, image_);
-    PENSTOCK_ASSIGN(const std::span<const std::byte> jpeg, encoder_.encode(image_, percent_, kStripRows));
+    for (std::uint32_t end = std::min(rows, rows_); end <= rows; end += rows_) grey_last_unit(end * kLines);
+    PENSTOCK_ASSIGN(const std::span<const std::byte> jpeg, encoder_.encode(image_, percent_, rows_));
     PENSTOCK_ASSIGN(const JpegLayout layout, jpeg_layout(jpeg));
-    made_.header.assign(jpeg.begin(), jpeg.begin() + static_cast<std::ptrdiff_t>(layout.header_bytes));
+    PENSTOCK_ASSIGN(made_.header, header_without_restarts(jpeg));
     made_.height_at = layout.height_at;
-    PENSTOCK_ASSIGN(flippable_, codes_.get(made_.header));
+    PENSTOCK_ASSIGN(codes_, tables_.get(made_.header));
     for (const JpegInterval& interval : layout.intervals) {
-      const std::uint32_t here = std::min(rows, kStripRows);
+      const std::uint32_t here = std::min(rows, rows_);
       PENSTOCK_TRY(keep(jpeg, interval, here));
       rows -= here;
     }
     return success();
   }
 
+  // The coding unit at the right end of the last lines before `end`: what follows is coded against its DC
+  // values.
+  void grey_last_unit(std::uint32_t end) {
+    constexpr int kGrey = 128;
+    for (std::size_t plane = 0; plane < image_.planes.size(); ++plane) {
+      const std::size_t shrunk = plane == 0 ? 1 : 2;
+      const std::size_t side = kLines / shrunk;
+      const std::size_t stride = image_.stride() / shrunk;
+      std::uint8_t* at = image_.planes[plane].data() + (end / shrunk - side) * stride + stride - side;
+      for (std::size_t line = 0; line < side; ++line, at += stride) std::fill_n(at, side, kGrey);
+    }
+  }
+
   Result<void> keep(std::span<const std::byte> jpeg, const JpegInterval& interval, std::uint32_t rows) {
     const std::size_t units = std::size_t{rows} * ((width_ + kLines - 1) / kLines);
-    PENSTOCK_ASSIGN(const auto bits, flippable_->find(jpeg, interval, units, kFlipGroups));
-    const std::span<const std::byte> bytes = jpeg.subspan(interval.begin, interval.bytes);
+    PENSTOCK_ASSIGN(const IntervalBits bits, codes_->find(jpeg, interval, units, kFlipGroups));
+    const std::span<const std::byte> coded = jpeg.subspan(interval.begin, interval.bytes);
+    bytes_.assign(coded.begin(), coded.end());
+    PENSTOCK_TRY(codes_->fill_last_byte(bytes_, bits.padding));
     Strip strip{.begin = static_cast<std::uint32_t>(made_.bytes.size()),
-                .bytes = static_cast<std::uint32_t>(bytes.size()),
+                .bytes = static_cast<std::uint32_t>(bytes_.size()),
                 .rows = rows,
-                .crc32c = crc32c(bytes),
+                .crc32c = crc32c(bytes_),
                 .first_flip = static_cast<std::uint32_t>(made_.flips.size()),
-                .flips = static_cast<std::uint32_t>(bits.size()),
+                .flips = static_cast<std::uint32_t>(bits.flippable.size()),
                 .first_edge = static_cast<std::uint32_t>(made_.edges.size()),
-                .power = crc32c_power(bytes.size() + kMarkerBytes)};
-    keep_flips(bits, interval);
+                .power = crc32c_power(bytes_.size())};
+    keep_flips(bits.flippable, interval.begin);
     strip.edges = static_cast<std::uint32_t>(made_.edges.size()) - strip.first_edge;
-    made_.bytes.insert(made_.bytes.end(), bytes.begin(), bytes.end());
-    made_.bytes.resize(made_.bytes.size() + kMarkerBytes);
+    made_.bytes.insert(made_.bytes.end(), bytes_.begin(), bytes_.end());
     made_.strips.push_back(strip);
     return success();
   }
 
   // Checksums of equally long bytes are linear: `effect` is what the bit alone, among zeros, adds. From the
   // last bit to the first, so that what moves one over the bytes behind it grows from that of the one behind.
-  void keep_flips(const std::vector<FlippableBit>& bits, const JpegInterval& interval) {
+  void keep_flips(const std::vector<FlippableBit>& bits, std::size_t begin) {
     static const ShortPowers kPowers;
     static const FlipEffects kEffects;
     const std::size_t first = made_.flips.size();
     std::uint32_t power = crc32c_power(0);
-    std::size_t behind = interval.bytes - 1;
+    std::size_t behind = bytes_.size() - 1;
     for (std::size_t i = bits.size(); i-- > 0;) {
-      const std::size_t at = bits[i].at - interval.begin;
+      const std::size_t at = bits[i].at - begin;
       power = crc32c_shift(power, kPowers.of(behind - at));
       behind = at;
       made_.flips.emplace_back(static_cast<std::uint32_t>(at), bits[i].mask,
@@ -156,12 +195,14 @@ class StripStock::CutMaker {
 
   const RandomStream stream_;
   const std::uint32_t width_;
+  const std::uint32_t rows_;  // of a whole strip
   const int percent_;
   PicturePainter painter_;
   JpegEncoder encoder_;
   YccImage image_;
-  Codes& codes_;
-  const FlippableBits* flippable_ = nullptr;
+  Codes& tables_;
+  const JpegCodes* codes_ = nullptr;
+  std::vector<std::byte> bytes_;  // of the strip at hand
   StripClass made_;
 };
 
@@ -211,13 +252,13 @@ class StripStock::Slot {
  public:
   explicit Slot(std::uint32_t width)
       : made_(make_error(Errc::exhausted, fmt::format("no memory for the stock of pictures {} wide", width))),
-        cuts_(kCuts, made_) {}
+        cuts_(cuts_of(width), made_) {}
 
   Result<const StripClass*> get(const StripStock& stock, RandomStream stream, std::uint32_t width,
                                 int percent) {
     make_cuts(stock, stream, width, percent);
     std::unique_lock lock(mutex_);
-    ready_.wait(lock, [this] { return ended_ == kCuts; });
+    ready_.wait(lock, [this] { return ended_ == count_; });
     if (!made_.ok()) return made_.error();
     return &*made_;
   }
@@ -225,7 +266,7 @@ class StripStock::Slot {
  private:
   void make_cuts(const StripStock& stock, RandomStream stream, std::uint32_t width, int percent) {
     std::optional<CutMaker> maker;
-    for (std::uint32_t which = next_++; which < kCuts; which = next_++) {
+    for (std::uint32_t which = next_++; which < count_; which = next_++) {
       try {
         if (!maker) maker.emplace(stock, stream, width, percent);
         cuts_[which] = maker->make(which);  // this thread's alone until it ends
@@ -237,7 +278,7 @@ class StripStock::Slot {
 
   void end() {
     const std::lock_guard lock(mutex_);
-    if (++ended_ < kCuts) return;
+    if (++ended_ < count_) return;
     try {
       made_ = put_together(cuts_);
     } catch (const std::exception&) {  // as above
@@ -251,6 +292,7 @@ class StripStock::Slot {
   std::uint32_t ended_ = 0;
   Result<StripClass> made_;
   std::vector<Result<StripClass>> cuts_;
+  const std::size_t count_ = cuts_.size();
 };
 
 StripStock::StripStock(const Scenery& scenery, RandomStream stream)

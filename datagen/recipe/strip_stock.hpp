@@ -1,17 +1,19 @@
 // A stock of encoded strips of pictures, from which any number of different JPEG files is put together at the
 // speed of memory.
 //
-// A strip is a restart interval: kStripRows rows of 16 lines (or fewer, for the end of a picture), decoded
-// without what stands before it. Strips of one class have the same width, quantizer and Huffman tables, so
-// that a header, any strips in any order and restart markers between them make a valid picture. Each strip
-// also knows bits that may be flipped (jpeg_intervals.hpp), in groups, so that flipping fetches few cache
-// lines: with them no two samples share a block of a file system, though they share strips.
+// A strip is some rows of 16 lines (fewer than others for the end of a picture), decoded without what stands
+// before it. Strips of one class have the same width, quantizer and Huffman tables, so that a header, any
+// strips in any order and an end make a valid picture. There is no restart marker between them: a decoder
+// knows what a strip begins with all the same, for the last coding unit of each strip is grey, so that the DC
+// values that the next one is coded against are zero, as at the begin of a picture, and its codes fill the
+// last byte. Each strip also knows bits that may be flipped (jpeg_intervals.hpp), in groups, so that flipping
+// fetches few cache lines: with them no two samples share a block of a file system, though they share strips.
 //
-// What it costs those who decode: libjpeg-turbo takes its careful path through every picture that has restart
-// intervals, however long they are, and is 6% slower for it (measured against the same pictures without);
-// intervals of a single row would cost another 10%.
+// Decoders have nothing to pay for it. (Restart intervals, however long, make libjpeg-turbo take its careful
+// path through all of a picture, which is 5 to 11% slower.)
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <map>
@@ -22,14 +24,21 @@
 
 #include "datagen/codec/jpeg_intervals.hpp"
 #include "datagen/recipe/scenery.hpp"
-#include "io_backends/base/crc32c.hpp"
+#include "io_backends/base/checksums/crc32c.hpp"
 #include "io_backends/base/random.hpp"
 #include "io_backends/base/result.hpp"
 
 namespace penstock {
 
-inline constexpr std::uint32_t kStripRows = 4;
-inline constexpr std::size_t kMarkerBytes = 2;
+// Rows of a whole strip: a picture has ten to twenty of them. The lower strips are, the smaller a stock can
+// be that has enough different ones for a picture, and the nearer to the processor its caches keep it. Those
+// of the widest pictures are so low that 16 bits count their coding units, as encoders do.
+constexpr std::uint32_t strip_rows(std::uint32_t width) {
+  constexpr std::uint32_t kMostRows = 16;
+  constexpr std::uint32_t kMostUnits = (65500 + 15) / 16;  // across: what a JPEG may have of pixels
+  static_assert(kMostRows * kMostUnits <= 65535);
+  return std::min((width + 249) / 250, kMostRows);
+}
 inline constexpr FlipGroups kFlipGroups{.spacing = 1024, .together = 8, .within = 64};
 
 struct Flip {
@@ -42,14 +51,14 @@ struct Flip {
 
 struct Strip {
   std::uint32_t begin = 0;  // in StripClass::bytes
-  std::uint32_t bytes = 0;  // of the interval; room for the marker that ends it follows
+  std::uint32_t bytes = 0;
   std::uint32_t rows = 0;
-  std::uint32_t crc32c = 0;  // of the interval as it lies in the stock
+  std::uint32_t crc32c = 0;  // of its bytes as they lie in the stock
   std::uint32_t first_flip = 0;
   std::uint32_t flips = 0;
   std::uint32_t first_edge = 0;
   std::uint32_t edges = 0;
-  std::uint32_t power = 0;  // crc32c_power() of the interval and its marker
+  std::uint32_t power = 0;  // crc32c_power() of its bytes
 };
 
 // Immutable.
@@ -60,7 +69,7 @@ struct StripClass {
   std::vector<std::byte> bytes;
   std::vector<Flip> flips;           // by strip
   std::vector<std::uint32_t> edges;  // by strip: bytes of it where groups of flips begin and end
-  std::vector<Strip> strips;         // `full` ones of kStripRows rows, then those of fewer
+  std::vector<Strip> strips;         // `full` ones of strip_rows(), then those of fewer
   std::size_t full = 0;
   std::vector<std::uint32_t> by_size;  // all strips, the smallest first
   std::vector<std::uint32_t> sizes;    // theirs, in that order

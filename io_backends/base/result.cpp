@@ -100,7 +100,9 @@ std::string Error::message() const {
   if (sys_errno == 0) return what;
   char buffer[128];
   // The GNU strerror_r returns the text, which need not be in the buffer.
-  return what + ": " + ::strerror_r(sys_errno, buffer, sizeof buffer);
+  std::string text = what + ": " + ::strerror_r(sys_errno, buffer, sizeof buffer);
+  if (sys_errno == EMFILE) text += " in this process (ulimit -n says how many it may have)";
+  return text;
 }
 
 Error errno_error(int sys_errno, std::string_view operation, std::string_view object) {

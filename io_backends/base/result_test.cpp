@@ -37,6 +37,8 @@ TEST(Result, ErrnoBecomesAKindAndAMessage) {
   const Error error = errno_error(ENOSPC, "cannot write", "a/b");
   EXPECT_EQ(error.code, Errc::no_space);
   EXPECT_EQ(error.message(), "cannot write 'a/b': No space left on device");
+  EXPECT_EQ(errno_error(EMFILE, "cannot open", "x").message(),
+            "cannot open 'x': Too many open files in this process (ulimit -n says how many it may have)");
   EXPECT_EQ(errno_error(ESTALE, "cannot read", "x").code, Errc::io);
   EXPECT_EQ(errno_error(EMFILE, "cannot open", "x").code, Errc::exhausted);
 }

@@ -9,7 +9,7 @@
 
 #include "io_backends/base/backend.hpp"
 #include "io_backends/base/fifo.hpp"
-#include "io_backends/base/threads.hpp"
+#include "io_backends/base/system/threads.hpp"
 
 namespace penstock {
 namespace {

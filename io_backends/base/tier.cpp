@@ -5,12 +5,12 @@
 #include <set>
 #include <string>
 
-#include "io_backends/base/capped.hpp"
-#include "io_backends/base/faulty.hpp"
-#include "io_backends/base/named_tiers.hpp"
-#include "io_backends/base/progress.hpp"
-#include "io_backends/base/throttled.hpp"
-#include "io_backends/base/traced.hpp"
+#include "io_backends/base/cli/named_tiers.hpp"
+#include "io_backends/base/cli/progress.hpp"
+#include "io_backends/base/decorators/capped.hpp"
+#include "io_backends/base/decorators/faulty.hpp"
+#include "io_backends/base/decorators/throttled.hpp"
+#include "io_backends/base/decorators/traced.hpp"
 
 namespace penstock {
 namespace {

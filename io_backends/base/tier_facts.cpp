@@ -11,7 +11,7 @@
 #include <sstream>
 #include <utility>
 
-#include "io_backends/base/mounts.hpp"
+#include "io_backends/base/files/mounts.hpp"
 #include "io_backends/base/tier.hpp"
 #include "io_backends/base/units.hpp"
 

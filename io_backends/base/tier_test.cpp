@@ -3,7 +3,7 @@
 #include <cstring>
 #include <sstream>
 
-#include "io_backends/base/mounts.hpp"
+#include "io_backends/base/files/mounts.hpp"
 #include "io_backends/base/testing.hpp"
 
 namespace penstock {

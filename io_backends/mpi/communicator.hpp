@@ -3,7 +3,7 @@
 
 #include <memory>
 
-#include "io_backends/base/communicator.hpp"
+#include "io_backends/base/ranks/communicator.hpp"
 
 namespace penstock {
 

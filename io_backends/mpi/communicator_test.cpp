@@ -1,5 +1,5 @@
 // Collective calls over MPI: this program is every rank of a job of two, which mpirun starts.
-#include "io_backends/base/communicator.hpp"
+#include "io_backends/base/ranks/communicator.hpp"
 
 #include <sys/mman.h>
 
@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include "io_backends/base/launcher.hpp"
+#include "io_backends/base/ranks/launcher.hpp"
 #include "io_backends/base/testing.hpp"
 
 namespace penstock {

@@ -1,6 +1,7 @@
 #include "io_backends/mpi/files.hpp"
 
 #include <mpi.h>
+#include <sys/stat.h>
 
 #include <algorithm>
 #include <climits>
@@ -75,6 +76,10 @@ class Files final : public MpiFiles {
 
   Result<std::unique_ptr<MpiFile>> open(const std::string& path, std::string_view name,
                                         MpiSharing sharing) override {
+    // MPI would wait for who writes into it, on every rank.
+    struct stat found {};
+    if (::stat(path.c_str(), &found) == 0 && S_ISFIFO(found.st_mode))
+      return errno_error(ESPIPE, "cannot read", name);
     const auto turn = turns_.for_collective();
     const bool shared = sharing == MpiSharing::shared;
     MPI_Comm ranks = shared ? MPI_COMM_WORLD : MPI_COMM_SELF;

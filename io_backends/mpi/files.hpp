@@ -3,7 +3,7 @@
 
 #include <memory>
 
-#include "io_backends/base/mpi_files.hpp"
+#include "io_backends/base/ranks/mpi_files.hpp"
 
 namespace penstock {
 

@@ -2,7 +2,7 @@
 // and where srun offers no PMIx it prints a page on each rank and ends the process, whoever calls it.
 #pragma once
 
-#include "io_backends/base/launcher.hpp"
+#include "io_backends/base/ranks/launcher.hpp"
 #include "io_backends/base/result.hpp"
 
 namespace penstock {

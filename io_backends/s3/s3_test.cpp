@@ -10,7 +10,7 @@
 #include <mutex>
 #include <thread>
 
-#include "io_backends/base/interrupt.hpp"
+#include "io_backends/base/system/interrupt.hpp"
 #include "io_backends/s3/s3_fixture.hpp"
 
 namespace penstock::s3 {
@@ -141,6 +141,7 @@ TEST_F(S3, AHostWithoutAnAddressIsTriedAgain) {
   auto made = make("http://" + std::string(70, 'x') + "/bucket", {{"retries", "2"}});
   ASSERT_OK(made);
   EXPECT_ERRC(Errc::io, (*made)->open("object"), "tried 3 times");
+  EXPECT_ERRC(Errc::io, (*made)->names().stat(""), "the bucket 'bucket' at http://xxx");
 }
 
 TEST_F(S3, AHandshakeThatFailsIsTriedAgain) {

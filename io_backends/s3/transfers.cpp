@@ -7,9 +7,9 @@
 #include <ctime>
 #include <random>
 
-#include "io_backends/base/fd.hpp"
-#include "io_backends/base/interrupt.hpp"
+#include "io_backends/base/files/fd.hpp"
 #include "io_backends/base/random.hpp"
+#include "io_backends/base/system/interrupt.hpp"
 
 namespace penstock::s3 {
 namespace {
@@ -433,8 +433,10 @@ void Transfers::free(Slot& slot) {
 }
 
 Error Transfers::broken(const Slot& slot, CURLcode code) const {
-  std::string what = "cannot " + std::string(method_name(slot.request.method)) + " '" + slot.request.key +
-                     "' at " + settings_.endpoint.server + ": ";
+  const std::string& key = slot.request.key;
+  const std::string object = key.empty() ? "the bucket '" + settings_.endpoint.bucket + "'" : "'" + key + "'";
+  std::string what = "cannot " + std::string(method_name(slot.request.method)) + " " + object + " at " +
+                     settings_.endpoint.server + ": ";
   if (code == CURLE_WRITE_ERROR) {
     if (slot.request.wants_text) return make_error(Errc::corrupt, what + "its answer is too long");
     if (slot.answer.status != 206)

@@ -5,7 +5,7 @@
 #include <thread>
 #include <utility>
 
-#include "io_backends/base/interrupt.hpp"
+#include "io_backends/base/system/interrupt.hpp"
 #include "io_backends/base/units.hpp"
 #include "results/table.hpp"
 

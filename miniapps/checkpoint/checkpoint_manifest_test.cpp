@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include "io_backends/base/crc32c.hpp"
+#include "io_backends/base/checksums/crc32c.hpp"
 #include "io_backends/base/testing.hpp"
 #include "miniapps/checkpoint/payload.hpp"
 

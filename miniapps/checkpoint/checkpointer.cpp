@@ -6,8 +6,8 @@
 #include <thread>
 #include <utility>
 
-#include "io_backends/base/interrupt.hpp"
-#include "io_backends/base/threads.hpp"
+#include "io_backends/base/system/interrupt.hpp"
+#include "io_backends/base/system/threads.hpp"
 #include "io_backends/base/units.hpp"
 #include "miniapps/checkpoint/admission.hpp"
 #include "miniapps/checkpoint/drainer.hpp"

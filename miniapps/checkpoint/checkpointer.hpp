@@ -18,7 +18,7 @@
 #include <string_view>
 #include <vector>
 
-#include "io_backends/base/communicator.hpp"
+#include "io_backends/base/ranks/communicator.hpp"
 #include "io_backends/base/result.hpp"
 #include "miniapps/checkpoint/checkpoint_manifest.hpp"
 #include "miniapps/checkpoint/store.hpp"

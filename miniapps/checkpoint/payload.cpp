@@ -12,9 +12,9 @@
 
 #include "io_backends/base/buffer.hpp"
 #include "io_backends/base/options.hpp"
-#include "io_backends/base/placement.hpp"
 #include "io_backends/base/random.hpp"
-#include "io_backends/base/threads.hpp"
+#include "io_backends/base/system/placement.hpp"
+#include "io_backends/base/system/threads.hpp"
 #include "io_backends/base/units.hpp"
 #include "results/environment.hpp"
 

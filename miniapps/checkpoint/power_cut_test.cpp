@@ -4,7 +4,7 @@
 
 #include <csignal>
 
-#include "io_backends/base/forgetful_testing.hpp"
+#include "io_backends/base/power_cut/forgetful_testing.hpp"
 #include "io_backends/base/random.hpp"
 #include "miniapps/checkpoint/power_cut_trial_testing.hpp"
 

@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "io_backends/base/power_cut_testing.hpp"
+#include "io_backends/base/power_cut/power_cut_testing.hpp"
 #include "io_backends/base/testing.hpp"
 #include "miniapps/checkpoint/store.hpp"
 

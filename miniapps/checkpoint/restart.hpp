@@ -10,7 +10,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "io_backends/base/communicator.hpp"
+#include "io_backends/base/ranks/communicator.hpp"
 #include "io_backends/base/result.hpp"
 #include "miniapps/checkpoint/store.hpp"
 

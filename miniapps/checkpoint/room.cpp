@@ -8,7 +8,7 @@
 #include <thread>
 #include <vector>
 
-#include "io_backends/base/interrupt.hpp"
+#include "io_backends/base/system/interrupt.hpp"
 #include "io_backends/base/units.hpp"
 #include "miniapps/checkpoint/store.hpp"
 

@@ -10,8 +10,8 @@
 #include <nlohmann/json.hpp>
 
 #include "io_backends/base/build_info.hpp"
-#include "io_backends/base/interrupt.hpp"
-#include "io_backends/base/progress.hpp"
+#include "io_backends/base/cli/progress.hpp"
+#include "io_backends/base/system/interrupt.hpp"
 #include "miniapps/checkpoint/retention.hpp"
 #include "results/store.hpp"
 

@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "io_backends/base/communicator.hpp"
+#include "io_backends/base/ranks/communicator.hpp"
 #include "io_backends/base/result.hpp"
 #include "miniapps/checkpoint/admission.hpp"
 #include "miniapps/checkpoint/checkpointer.hpp"

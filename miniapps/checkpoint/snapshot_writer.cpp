@@ -7,7 +7,7 @@
 #include <string>
 #include <utility>
 
-#include "io_backends/base/interrupt.hpp"
+#include "io_backends/base/system/interrupt.hpp"
 #include "io_backends/base/units.hpp"
 
 namespace penstock {

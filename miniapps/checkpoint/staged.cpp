@@ -8,8 +8,8 @@
 #include <thread>
 #include <tuple>
 
-#include "io_backends/base/crc32c.hpp"
-#include "io_backends/base/interrupt.hpp"
+#include "io_backends/base/checksums/crc32c.hpp"
+#include "io_backends/base/system/interrupt.hpp"
 #include "miniapps/checkpoint/room.hpp"
 #include "miniapps/checkpoint/sealed_json.hpp"
 #include "miniapps/checkpoint/store.hpp"

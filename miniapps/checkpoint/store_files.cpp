@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "io_backends/base/posix_root.hpp"
+#include "io_backends/base/files/posix_root.hpp"
 #include "results/store.hpp"
 
 namespace penstock {

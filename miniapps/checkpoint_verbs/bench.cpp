@@ -8,13 +8,13 @@
 #include <vector>
 
 #include "datagen/command_output.hpp"
-#include "io_backends/base/progress.hpp"
+#include "io_backends/base/cli/progress.hpp"
 #include "io_backends/base/random.hpp"
 #include "miniapps/checkpoint_verbs/bench_runs.hpp"
 #include "miniapps/checkpoint_verbs/bench_setup.hpp"
 #include "miniapps/checkpoint_verbs/saving_run.hpp"
 #include "miniapps/checkpoint_verbs/verbs.hpp"
-#include "miniapps/saving_record.hpp"
+#include "miniapps/train/saving_record.hpp"
 #include "results/store.hpp"
 #include "results/trial.hpp"
 

@@ -9,12 +9,12 @@
 #include <vector>
 
 #include "datagen/command_output.hpp"
-#include "io_backends/base/printable.hpp"
+#include "io_backends/base/cli/printable.hpp"
 #include "io_backends/base/units.hpp"
 #include "miniapps/checkpoint_verbs/bench_setup.hpp"
 #include "results/saving_cells.hpp"
 #include "results/table.hpp"
-#include "results/verdicts.hpp"
+#include "results/verdicts/verdicts.hpp"
 
 namespace penstock {
 namespace {

@@ -9,7 +9,7 @@
 
 #include "io_backends/base/units.hpp"
 #include "miniapps/checkpoint_verbs/stores.hpp"
-#include "miniapps/saving_record.hpp"
+#include "miniapps/train/saving_record.hpp"
 #include "results/table.hpp"
 
 namespace penstock {

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "io_backends/base/command.hpp"
+#include "io_backends/base/cli/command.hpp"
 #include "io_backends/base/result.hpp"
 #include "io_backends/base/tier.hpp"
 #include "miniapps/checkpoint/checkpointer.hpp"

@@ -8,8 +8,8 @@
 #include <utility>
 
 #include "datagen/command_output.hpp"
-#include "io_backends/base/interrupt.hpp"
-#include "io_backends/base/printable.hpp"
+#include "io_backends/base/cli/printable.hpp"
+#include "io_backends/base/system/interrupt.hpp"
 #include "io_backends/base/tier.hpp"
 #include "io_backends/base/units.hpp"
 #include "miniapps/checkpoint_verbs/verbs.hpp"

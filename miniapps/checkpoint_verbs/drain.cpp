@@ -9,9 +9,9 @@
 #include <vector>
 
 #include "datagen/command_output.hpp"
-#include "io_backends/base/interrupt.hpp"
-#include "io_backends/base/printable.hpp"
-#include "io_backends/base/progress.hpp"
+#include "io_backends/base/cli/printable.hpp"
+#include "io_backends/base/cli/progress.hpp"
+#include "io_backends/base/system/interrupt.hpp"
 #include "io_backends/base/units.hpp"
 #include "miniapps/checkpoint/quarantine.hpp"
 #include "miniapps/checkpoint_verbs/stores.hpp"

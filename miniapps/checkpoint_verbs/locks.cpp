@@ -9,7 +9,7 @@
 #include <filesystem>
 #include <utility>
 
-#include "io_backends/base/fd.hpp"
+#include "io_backends/base/files/fd.hpp"
 
 namespace penstock {
 namespace {

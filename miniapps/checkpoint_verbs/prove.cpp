@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-#include "io_backends/base/interrupt.hpp"
+#include "io_backends/base/system/interrupt.hpp"
 #include "miniapps/checkpoint/payload.hpp"
 
 namespace penstock {

@@ -10,9 +10,9 @@
 #include <vector>
 
 #include "datagen/command_output.hpp"
-#include "datagen/target_folder.hpp"
-#include "io_backends/base/printable.hpp"
-#include "io_backends/base/progress.hpp"
+#include "datagen/target/target_folder.hpp"
+#include "io_backends/base/cli/printable.hpp"
+#include "io_backends/base/cli/progress.hpp"
 #include "io_backends/base/units.hpp"
 #include "miniapps/checkpoint/restart.hpp"
 #include "miniapps/checkpoint_verbs/prove.hpp"

@@ -9,15 +9,15 @@
 #include <vector>
 
 #include "datagen/command_output.hpp"
-#include "io_backends/base/printable.hpp"
-#include "io_backends/base/progress.hpp"
+#include "io_backends/base/cli/printable.hpp"
+#include "io_backends/base/cli/progress.hpp"
 #include "io_backends/base/units.hpp"
-#include "miniapps/ack_log.hpp"
 #include "miniapps/checkpoint/checkpointer.hpp"
 #include "miniapps/checkpoint_verbs/bench_runs.hpp"
 #include "miniapps/checkpoint_verbs/content.hpp"
 #include "miniapps/checkpoint_verbs/stores.hpp"
 #include "miniapps/checkpoint_verbs/verbs.hpp"
+#include "miniapps/train/ack_log.hpp"
 #include "results/table.hpp"
 
 namespace penstock {

@@ -6,7 +6,7 @@
 #include <thread>
 #include <utility>
 
-#include "io_backends/base/interrupt.hpp"
+#include "io_backends/base/system/interrupt.hpp"
 #include "miniapps/checkpoint/checkpoint_manifest.hpp"
 #include "miniapps/checkpoint/store.hpp"
 #include "miniapps/checkpoint_verbs/bench_runs.hpp"

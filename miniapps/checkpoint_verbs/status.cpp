@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "datagen/command_output.hpp"
-#include "io_backends/base/printable.hpp"
+#include "io_backends/base/cli/printable.hpp"
 #include "io_backends/base/units.hpp"
 #include "miniapps/checkpoint_verbs/locks.hpp"
 #include "miniapps/checkpoint_verbs/stores.hpp"

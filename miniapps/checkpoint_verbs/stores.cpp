@@ -10,8 +10,8 @@
 #include <utility>
 
 #include "datagen/command_output.hpp"
-#include "io_backends/base/printable.hpp"
-#include "io_backends/base/progress.hpp"
+#include "io_backends/base/cli/printable.hpp"
+#include "io_backends/base/cli/progress.hpp"
 #include "miniapps/checkpoint_verbs/bench_runs.hpp"
 
 namespace penstock {

@@ -8,8 +8,8 @@
 #include <string_view>
 #include <vector>
 
-#include "io_backends/base/communicator.hpp"
 #include "io_backends/base/options.hpp"
+#include "io_backends/base/ranks/communicator.hpp"
 #include "io_backends/base/result.hpp"
 #include "io_backends/base/tier.hpp"
 #include "miniapps/checkpoint/store.hpp"

@@ -7,7 +7,7 @@
 #include <string>
 #include <string_view>
 
-#include "io_backends/base/command.hpp"
+#include "io_backends/base/cli/command.hpp"
 #include "io_backends/base/result.hpp"
 
 namespace penstock {

@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "datagen/command_output.hpp"
-#include "io_backends/base/printable.hpp"
-#include "io_backends/base/progress.hpp"
+#include "io_backends/base/cli/printable.hpp"
+#include "io_backends/base/cli/progress.hpp"
 #include "io_backends/base/units.hpp"
 #include "miniapps/checkpoint_verbs/prove.hpp"
 #include "miniapps/checkpoint_verbs/stores.hpp"

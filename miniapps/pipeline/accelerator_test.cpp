@@ -5,8 +5,8 @@
 #include <algorithm>
 #include <vector>
 
-#include "io_backends/base/interrupt.hpp"
-#include "io_backends/base/threads.hpp"
+#include "io_backends/base/system/interrupt.hpp"
+#include "io_backends/base/system/threads.hpp"
 
 namespace penstock {
 namespace {

@@ -28,7 +28,7 @@
 #include <vector>
 
 #include "miniapps/pipeline/sampler.hpp"
-#include "profiling/span_log.hpp"
+#include "profiling/spans/span_log.hpp"
 
 namespace penstock {
 

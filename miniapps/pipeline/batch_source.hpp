@@ -1,7 +1,9 @@
 // What gives batches to the training loop, and tells what that cost.
 #pragma once
 
+#include <algorithm>
 #include <chrono>
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -11,18 +13,38 @@
 
 namespace penstock {
 
+// An object of which samples failed.
+struct SkippedObject {
+  std::string name;
+  bool whole = true;          // it is one sample
+  std::uint64_t samples = 1;  // each time that one failed
+  std::uint64_t offset = 0;   // of the first of them in it
+  std::string why;            // that one failed
+};
+
 // What was left out, so far.
 struct LoaderLosses {
-  std::uint64_t skipped = 0;       // samples that failed (each time that one did)
-  std::uint64_t dropped_tail = 0;  // good samples that filled no batch
-  std::vector<std::string> named;  // why, for the first kNamed of them
+  std::uint64_t skipped = 0;         // samples that failed (each time that one did)
+  std::uint64_t dropped_tail = 0;    // good samples that filled no batch
+  std::vector<SkippedObject> named;  // the first kNamed that had such samples
   static constexpr std::size_t kNamed = 10;
 
   void add(const LoaderLosses& more) {
     skipped += more.skipped;
     dropped_tail += more.dropped_tail;
-    for (const std::string& why : more.named)
-      if (named.size() < kNamed) named.push_back(why);
+    for (const SkippedObject& object : more.named) name(object);
+  }
+  void name(const SkippedObject& object) {
+    const auto there = std::find_if(named.begin(), named.end(),
+                                    [&](const SkippedObject& one) { return one.name == object.name; });
+    if (there == named.end()) {
+      if (named.size() < kNamed) named.push_back(object);
+      return;
+    }
+    there->samples += object.samples;
+    if (object.offset >= there->offset) return;
+    there->offset = object.offset;
+    there->why = object.why;
   }
 };
 

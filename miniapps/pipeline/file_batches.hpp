@@ -16,8 +16,8 @@
 #include <optional>
 #include <vector>
 
+#include "datagen/corpus/whole_objects.hpp"
 #include "datagen/manifest/manifest.hpp"
-#include "datagen/whole_objects.hpp"
 #include "io_backends/base/random.hpp"
 #include "miniapps/pipeline/batch_source.hpp"
 

@@ -65,7 +65,7 @@ class FileSource final : public BatchSource {
     return static_cast<const Batch*>(&file_);
   }
   std::vector<StageTally> times() const override { return {{"read", 1, 2, 3}}; }
-  LoaderLosses losses() const override { return {1, 2, {"a bad file"}}; }
+  LoaderLosses losses() const override { return {1, 2, {{.name = "a bad file", .why = "it is bad"}}}; }
   std::vector<LostTime> lost() const override { return {{"read", 1}, {"collate", 2}}; }
   bool close(std::chrono::nanoseconds) override { return true; }
   bool stalled() const override { return false; }

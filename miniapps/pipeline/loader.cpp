@@ -8,7 +8,7 @@
 #include <system_error>
 #include <utility>
 
-#include "io_backends/base/interrupt.hpp"
+#include "io_backends/base/system/interrupt.hpp"
 #include "results/table.hpp"
 
 namespace penstock {
@@ -212,6 +212,15 @@ Result<void> BatchLoader::fill(Worker& worker, SampleReader::Arrival& arrival) {
   }
 }
 
+void BatchLoader::name_skipped(std::uint64_t index, const Error& error) {
+  const SampleEntry& entry = input_.manifest->sample(index);
+  std::string scratch;
+  named_.name({.name = std::string(input_.manifest->object_name(entry.object, scratch)),
+               .whole = input_.manifest->one_object_a_sample(),
+               .offset = entry.offset,
+               .why = error.message()});
+}
+
 void BatchLoader::settle(Worker& worker, const Ticket& ticket, Result<void> outcome) {
   worker.spent_ns = worker.laps.spent_ns();
   last_sample_ = worker.laps.last();
@@ -228,7 +237,7 @@ void BatchLoader::settle(Worker& worker, const Ticket& ticket, Result<void> outc
     batch.ready = std::max(batch.ready, worker.laps.last());
     moved = plan_.done(ticket);
   } else if (settings_.bad_sample == BadSample::skip && blames_sample(outcome.error().code)) {
-    if (named_.size() < LoaderLosses::kNamed) named_.push_back(outcome.error().message());
+    name_skipped(ticket.index, outcome.error());
     moved = plan_.failed(ticket);
   } else if (!failure_) {
     failure_ = std::move(outcome).error();
@@ -323,12 +332,12 @@ Result<const Batch*> BatchLoader::pull(std::unique_lock<std::mutex>& lock) {
       case BatchPlan::Head::ended:
         return static_cast<const Batch*>(nullptr);
       case BatchPlan::Head::barren:
-        return make_error(
-            Errc::corrupt,
-            "no batch of " + std::to_string(input_.pool->shape().samples) +
-                " good samples in a whole epoch of " + std::to_string(settings_.sampler.per_epoch()) + ": " +
-                std::to_string(plan_.counts().skipped) +
-                " are bad, the first: " + (named_.empty() ? std::string("none") : named_.front()));
+        return make_error(Errc::corrupt,
+                          "no batch of " + std::to_string(input_.pool->shape().samples) +
+                              " good samples in a whole epoch of " +
+                              std::to_string(settings_.sampler.per_epoch()) + ": " +
+                              std::to_string(plan_.counts().skipped) + " are bad, the first: " +
+                              (named_.named.empty() ? std::string("none") : named_.named.front().why));
       case BatchPlan::Head::pending:
         break;
     }
@@ -359,7 +368,7 @@ std::vector<StageTally> BatchLoader::times() const {
 
 LoaderLosses BatchLoader::losses() const {
   const std::lock_guard lock(mutex_);
-  return {plan_.counts().skipped, plan_.counts().dropped_tail, named_};
+  return {plan_.counts().skipped, plan_.counts().dropped_tail, named_.named};
 }
 
 }  // namespace penstock

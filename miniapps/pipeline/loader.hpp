@@ -36,7 +36,7 @@
 #include "miniapps/pipeline/sample_reader.hpp"
 #include "miniapps/pipeline/sampler.hpp"
 #include "miniapps/pipeline/transform.hpp"
-#include "profiling/span_log.hpp"
+#include "profiling/spans/span_log.hpp"
 
 namespace penstock {
 
@@ -105,6 +105,7 @@ class BatchLoader final : public BatchSource {
   void account_wait(LapClock::Clock::time_point since, const std::vector<std::uint64_t>& before,
                     const Batch* got);
   void settle(Worker& worker, const Ticket& ticket, Result<void> outcome);
+  void name_skipped(std::uint64_t index, const Error& error);
 
   const LoaderInput input_;
   const LoaderSettings settings_;
@@ -116,7 +117,7 @@ class BatchLoader final : public BatchSource {
   std::condition_variable head_moved_;
   BatchPlan plan_;
   std::optional<Error> failure_;
-  std::vector<std::string> named_;
+  LoaderLosses named_;  // and not counted
   bool stalled_ = false;
   std::size_t working_ = 0;                  // workers that have not ended
   LapClock::Clock::time_point last_sample_;  // when one was settled

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "miniapps/pipeline/loader_testing.hpp"
-#include "profiling/span_log.hpp"
+#include "profiling/spans/span_log.hpp"
 
 namespace penstock {
 namespace {

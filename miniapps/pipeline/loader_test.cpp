@@ -14,11 +14,11 @@
 #include <thread>
 
 #include "datagen/codec/gzip.hpp"
+#include "datagen/corpus/scripted_backend.hpp"
 #include "datagen/format/format_testing.hpp"
-#include "datagen/scripted_backend.hpp"
-#include "io_backends/base/crc32c.hpp"
-#include "io_backends/base/faulty.hpp"
-#include "io_backends/base/interrupt.hpp"
+#include "io_backends/base/checksums/crc32c.hpp"
+#include "io_backends/base/decorators/faulty.hpp"
+#include "io_backends/base/system/interrupt.hpp"
 #include "miniapps/pipeline/loader_testing.hpp"
 
 namespace penstock {
@@ -283,6 +283,33 @@ TEST(BatchLoader, SaysSoWhenEverythingIsBad) {
   }
 }
 
+TEST(BatchLoader, NamesADamagedShardOnceAndCountsItsSamples) {
+  for (const unsigned threads : {1U, 4U}) {
+    Pipe pipe(2, 1, 1);
+    pipe.manifest = scripted_shards(pipe.scripted, 3);  // of ten samples each
+    pipe.scripted.put("shardb", std::vector<std::byte>(25));
+    pipe.scripted.fail_on("shardc");
+    const auto loader = pipe.start({0, 1}, threads, BadSample::skip);
+    ASSERT_TRUE(loader.ok());
+    while (true) {
+      const Result<const Batch*> batch = (*loader)->next();
+      ASSERT_TRUE(batch.ok()) << batch.error().message();
+      if (*batch == nullptr) break;
+    }
+    LoaderLosses losses = (*loader)->losses();
+    EXPECT_EQ(losses.skipped, 18U);
+    ASSERT_EQ(losses.named.size(), 2U);
+    if (losses.named[0].name == "shardc") std::swap(losses.named[0], losses.named[1]);
+    EXPECT_EQ(losses.named[0].name, "shardb");
+    EXPECT_FALSE(losses.named[0].whole);
+    EXPECT_EQ(losses.named[0].samples, 8U);
+    EXPECT_EQ(losses.named[0].offset, 20U) << "the first that it lacks bytes of";
+    EXPECT_NE(losses.named[0].why.find("'shardb' ends"), std::string::npos) << losses.named[0].why;
+    EXPECT_EQ(losses.named[1].samples, 10U);
+    EXPECT_EQ(losses.named[1].offset, 0U);
+  }
+}
+
 TEST(BatchLoader, MissingAndShrunkObjectsAreSampleErrors) {
   Pipe pipe(44, 2, 1);
   ScriptedBackend other;
@@ -294,8 +321,8 @@ TEST(BatchLoader, MissingAndShrunkObjectsAreSampleErrors) {
   static_cast<void>(drain(**loader, pipe.manifest));
   const LoaderLosses losses = (*loader)->losses();
   ASSERT_GE(losses.named.size(), 2U);
-  EXPECT_NE(losses.named[0].find("s0003"), std::string::npos);
-  EXPECT_NE(losses.named[1].find("s0039"), std::string::npos);
+  EXPECT_NE(losses.named[0].why.find("s0003"), std::string::npos);
+  EXPECT_NE(losses.named[1].why.find("s0039"), std::string::npos);
 }
 
 TEST(BatchLoader, ABugIsNotTheSamplesFault) {

@@ -13,7 +13,7 @@
 #include <stdexcept>
 #include <vector>
 
-#include "datagen/scripted_backend.hpp"
+#include "datagen/corpus/scripted_backend.hpp"
 #include "miniapps/pipeline/loader.hpp"
 
 namespace penstock {

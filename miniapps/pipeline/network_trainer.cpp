@@ -5,7 +5,7 @@
 #include <string>
 
 #include "io_backends/base/build_info.hpp"
-#include "io_backends/base/module.hpp"
+#include "io_backends/base/ranks/module.hpp"
 
 namespace penstock {
 namespace {

@@ -65,7 +65,7 @@ class PictureTransform final : public SampleTransform {
 
  private:
   Result<PictureView> decode(std::span<const std::byte> stored, const RandomStream& random) {
-    const bool png = is_png(stored);
+    PENSTOCK_ASSIGN(const bool png, is_png_not_jpeg(stored));
     if (png || settings_.decode == DecodeMode::full) {
       PENSTOCK_TRY(png ? decode_png(stored, image_) : jpeg_.decode(stored, image_));
       return view_of(image_, part(image_.width, image_.height, random));

@@ -4,7 +4,7 @@
 
 #include <chrono>
 
-#include "io_backends/base/communicator.hpp"
+#include "io_backends/base/ranks/communicator.hpp"
 #include "io_backends/base/result.hpp"
 #include "miniapps/pipeline/accelerator.hpp"
 

@@ -12,7 +12,7 @@
 
 #include "io_backends/base/result.hpp"
 #include "profiling/session_abi.h"
-#include "profiling/span_log.hpp"
+#include "profiling/spans/span_log.hpp"
 
 namespace penstock {
 

@@ -7,10 +7,10 @@
 
 #include "datagen/command_output.hpp"
 #include "datagen/parallel.hpp"
-#include "io_backends/base/progress.hpp"
+#include "io_backends/base/cli/progress.hpp"
 #include "miniapps/stage_verbs/verbs.hpp"
 #include "miniapps/staging/advice.hpp"
-#include "profiling/session.hpp"
+#include "profiling/session/session.hpp"
 #include "results/store.hpp"
 #include "results/table.hpp"
 

@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "datagen/command_output.hpp"
-#include "io_backends/base/printable.hpp"
-#include "io_backends/base/progress.hpp"
+#include "io_backends/base/cli/printable.hpp"
+#include "io_backends/base/cli/progress.hpp"
 #include "io_backends/base/units.hpp"
 #include "miniapps/stage_verbs/verbs.hpp"
 #include "miniapps/staging/link_farm.hpp"
@@ -87,6 +87,19 @@ void say_changed(const ApplyOutcome& outcome) {
       outcome.changed.size()));
 }
 
+// Links of an earlier apply that nobody asked to make anew.
+void say_old_links(const StagedState& state, const ApplyOutcome& outcome) {
+  const bool copied_before =
+      std::any_of(outcome.changed_names.begin(), outcome.changed_names.end(),
+                  [&](const std::string& name) { return state.copied.contains(name); });
+  if (!copied_before) return;
+  for (const std::string& farm : state.farms)
+    warn(
+        fmt::format("the links in '{}' still lead to copies of what these originals were: "
+                    "--link-farm with that folder makes them anew",
+                    printable(farm)));
+}
+
 Result<Applied> apply(const CommandContext& context, const StagingPlan& plan, StagedTiers& tiers) {
   Applied applied;
   PENSTOCK_ASSIGN(StagedState state, begin_state(plan, tiers));
@@ -96,8 +109,19 @@ Result<Applied> apply(const CommandContext& context, const StagingPlan& plan, St
   }
   PENSTOCK_ASSIGN(applied.files,
                   apply_plan(plan, tiers, state, threads_of(context), context.output.progress));
+  if (farm.empty()) say_old_links(state, applied.files);
   if (farm.empty() || !applied.files.complete) return applied;
-  PENSTOCK_ASSIGN(applied.links, make_farm(farm, plan, tiers.slow, tiers.fast, context.output.progress));
+  auto links =
+      make_farm(farm, plan, applied.files.changed_names, tiers.slow, tiers.fast, context.output.progress);
+  if (!links.ok()) {
+    Error error = std::move(links).error();
+    error.what += fmt::format(
+        " (the plan's copies are on tier '{}' by now: the same command goes on from there, and penstock "
+        "stage revert takes them away)",
+        plan.fast.name);
+    return error;
+  }
+  applied.links = *links;
   applied.farm = farm.string();
   return applied;
 }

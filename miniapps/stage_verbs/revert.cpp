@@ -6,9 +6,9 @@
 #include <vector>
 
 #include "datagen/command_output.hpp"
-#include "datagen/overlay.hpp"
-#include "io_backends/base/printable.hpp"
-#include "io_backends/base/progress.hpp"
+#include "datagen/staging/overlay.hpp"
+#include "io_backends/base/cli/printable.hpp"
+#include "io_backends/base/cli/progress.hpp"
 #include "io_backends/base/units.hpp"
 #include "miniapps/stage_verbs/verbs.hpp"
 #include "miniapps/staging/link_farm.hpp"
@@ -89,6 +89,10 @@ Result<int> stage_revert(const CommandContext& context, StageNouns plans) {
   // Links go first: nobody is to follow one that leads nowhere.
   std::vector<std::string> others;
   for (const std::string& farm : state->farms) {
+    if (!farm_is_there(farm))
+      warn(fmt::format(
+          "'{}', where links were made, is not there: if it was moved, its links to copies lead nowhere now",
+          printable(farm)));
     PENSTOCK_ASSIGN(const std::vector<std::string> kept, remove_farm(farm, tiers.slow, tiers.fast));
     for (const std::string& one : kept) others.push_back(fmt::format("'{}': no link of ours", one));
   }

@@ -5,7 +5,7 @@
 #include <span>
 #include <string>
 
-#include "io_backends/base/command.hpp"
+#include "io_backends/base/cli/command.hpp"
 #include "io_backends/base/result.hpp"
 
 namespace penstock {

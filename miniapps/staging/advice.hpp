@@ -7,8 +7,8 @@
 #include <string_view>
 #include <vector>
 
-#include "datagen/staging_plan.hpp"
-#include "io_backends/base/command.hpp"
+#include "datagen/staging/staging_plan.hpp"
+#include "io_backends/base/cli/command.hpp"
 #include "miniapps/staging/choose_files.hpp"
 #include "miniapps/staging/probe_speed.hpp"
 #include "miniapps/staging/session_work.hpp"

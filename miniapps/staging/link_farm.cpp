@@ -3,12 +3,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <set>
 #include <system_error>
 #include <utility>
 
-#include "io_backends/base/interrupt.hpp"
-#include "io_backends/base/progress.hpp"
+#include "io_backends/base/cli/progress.hpp"
+#include "io_backends/base/system/interrupt.hpp"
 
 namespace penstock {
 namespace {
@@ -36,9 +37,11 @@ fs::path old_farm(const fs::path& farm) {
 
 class Farmer {
  public:
-  Farmer(fs::path farm, const StagingPlan& plan, const Tier& slow, const Tier& fast, bool progress)
+  Farmer(fs::path farm, const StagingPlan& plan, const std::set<std::string>& out_of_date, const Tier& slow,
+         const Tier& fast, bool progress)
       : farm_(std::move(farm)), slow_(slow.root), fast_(fast.root), progress_(progress, "links", 0, "files") {
-    for (const PlannedFile& file : plan.files) names_.insert(file.name);
+    for (const PlannedFile& file : plan.files)
+      if (!out_of_date.contains(file.name)) names_.insert(file.name);
   }
 
   Result<FarmOutcome> run() {
@@ -156,8 +159,9 @@ Result<void> check_farm(const fs::path& farm, const Tier& slow, const Tier& fast
                   farm.native()));
 }
 
-Result<FarmOutcome> make_farm(const fs::path& farm, const StagingPlan& plan, const Tier& slow,
-                              const Tier& fast, bool progress) {
+Result<FarmOutcome> make_farm(const fs::path& farm, const StagingPlan& plan,
+                              const std::set<std::string>& out_of_date, const Tier& slow, const Tier& fast,
+                              bool progress) {
   const fs::path made = new_farm(farm);
   const fs::path before = old_farm(farm);
   const auto clear = [&](const fs::path& path) -> Result<void> {
@@ -168,7 +172,7 @@ Result<FarmOutcome> make_farm(const fs::path& farm, const StagingPlan& plan, con
   };
   PENSTOCK_TRY(clear(made));
   PENSTOCK_TRY(clear(before));
-  Result<FarmOutcome> done = Farmer(made, plan, slow, fast, progress).run();
+  Result<FarmOutcome> done = Farmer(made, plan, out_of_date, slow, fast, progress).run();
   if (!done.ok()) {
     static_cast<void>(clear(made));
     return done;
@@ -182,6 +186,13 @@ Result<FarmOutcome> make_farm(const fs::path& farm, const StagingPlan& plan, con
   if (failed) return failed_at(failed, "cannot make the folder", farm);
   PENSTOCK_TRY(clear(before));
   return done;
+}
+
+bool farm_is_there(const fs::path& farm) {
+  return std::ranges::any_of(std::array{new_farm(farm), old_farm(farm), farm}, [](const fs::path& path) {
+    std::error_code failed;
+    return fs::exists(fs::symlink_status(path, failed));
+  });
 }
 
 Result<std::vector<std::string>> remove_farm(const fs::path& farm, const Tier& slow, const Tier& fast) {

@@ -4,10 +4,11 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <set>
 #include <string>
 #include <vector>
 
-#include "datagen/staging_plan.hpp"
+#include "datagen/staging/staging_plan.hpp"
 #include "io_backends/base/result.hpp"
 #include "io_backends/base/tier.hpp"
 
@@ -24,9 +25,13 @@ Result<void> check_farm(const std::filesystem::path& farm, const Tier& slow, con
 
 // Made beside its name and put there whole; one that is there is replaced. Folders that are links are links
 // in the farm, too, unless something behind them is staged. A file of the plan that is not on the fast tier
-// counts as not staged.
-Result<FarmOutcome> make_farm(const std::filesystem::path& farm, const StagingPlan& plan, const Tier& slow,
-                              const Tier& fast, bool progress);
+// counts as not staged, and so do `out_of_date` ones, whose copies are not what their originals are now.
+Result<FarmOutcome> make_farm(const std::filesystem::path& farm, const StagingPlan& plan,
+                              const std::set<std::string>& out_of_date, const Tier& slow, const Tier& fast,
+                              bool progress);
+
+// Whether anything is there of what make_farm() made, also when it was killed.
+bool farm_is_there(const std::filesystem::path& farm);
 
 // Removes links into the two tiers, and folders that are empty then, with what a killed make_farm() left.
 // Returns what else is there, and stays.

@@ -10,14 +10,14 @@
 #include <optional>
 #include <utility>
 
-#include "io_backends/base/baseline.hpp"
 #include "io_backends/base/buffer.hpp"
-#include "io_backends/base/interrupt.hpp"
-#include "io_backends/base/page_cache.hpp"
-#include "io_backends/base/probe_folder.hpp"
+#include "io_backends/base/files/page_cache.hpp"
+#include "io_backends/base/files/probe_folder.hpp"
+#include "io_backends/base/loops/baseline.hpp"
+#include "io_backends/base/loops/read_plan.hpp"
 #include "io_backends/base/random.hpp"
-#include "io_backends/base/read_plan.hpp"
-#include "io_backends/base/threads.hpp"
+#include "io_backends/base/system/interrupt.hpp"
+#include "io_backends/base/system/threads.hpp"
 #include "io_backends/base/units.hpp"
 
 namespace penstock {
@@ -247,8 +247,9 @@ bool take_record(const Record& record, SpeedTable& table) {
   const Metric* const small = metric_of(record, "read.small_files.112k.1.ops_per_s");
   const Metric* const large = metric_of(record, "read.sequential.1m.1.bytes_per_s");
   if (!clients || *clients == 0 || small == nullptr || large == nullptr) return false;
-  // Small files are read there by the best of several loops, with more threads than clients or reading ahead:
-  // a program that reads one after the other waits at least as long as for a block somewhere else.
+  // In records of older versions small files were read by the best of several loops, with more threads than
+  // clients or reading ahead: a program that reads one after the other waits at least as long as for a block
+  // somewhere else.
   const Metric* const seek = metric_of(record, "read.random.4k.1.ops_per_s");
   std::vector<std::vector<double>> row(2);
   for (std::size_t i = 0; i < std::min(small->samples.size(), large->samples.size()); ++i) {

@@ -12,9 +12,9 @@
 #include <utility>
 
 #include "datagen/parallel.hpp"
-#include "io_backends/base/page_cache.hpp"
-#include "profiling/session_reading.hpp"
-#include "profiling/session_summary.hpp"
+#include "io_backends/base/files/page_cache.hpp"
+#include "profiling/session/session_reading.hpp"
+#include "profiling/session/session_summary.hpp"
 #include "results/record.hpp"
 
 namespace penstock {

@@ -8,9 +8,9 @@
 
 #include "io_backends/base/result.hpp"
 #include "io_backends/base/tier.hpp"
-#include "profiling/file_sums.hpp"
-#include "profiling/session.hpp"
-#include "profiling/session_filter.hpp"
+#include "profiling/session/file_sums.hpp"
+#include "profiling/session/session.hpp"
+#include "profiling/session/session_filter.hpp"
 
 namespace penstock {
 

@@ -7,7 +7,7 @@
 #include <string>
 
 #include "io_backends/base/testing.hpp"
-#include "profiling/session_testing.hpp"
+#include "profiling/session/session_testing.hpp"
 
 namespace penstock {
 namespace {

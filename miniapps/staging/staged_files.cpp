@@ -16,15 +16,15 @@
 #include <set>
 #include <utility>
 
-#include "datagen/object_check.hpp"
-#include "datagen/overlay.hpp"
+#include "datagen/corpus/object_check.hpp"
 #include "datagen/parallel.hpp"
+#include "datagen/staging/overlay.hpp"
 #include "io_backends/base/buffer.hpp"
-#include "io_backends/base/crc32c.hpp"
-#include "io_backends/base/interrupt.hpp"
-#include "io_backends/base/page_cache.hpp"
-#include "io_backends/base/posix_root.hpp"
-#include "io_backends/base/progress.hpp"
+#include "io_backends/base/checksums/crc32c.hpp"
+#include "io_backends/base/cli/progress.hpp"
+#include "io_backends/base/files/page_cache.hpp"
+#include "io_backends/base/files/posix_root.hpp"
+#include "io_backends/base/system/interrupt.hpp"
 #include "io_backends/base/units.hpp"
 
 namespace penstock {
@@ -175,6 +175,7 @@ void Apply::drop(const PlannedFile& file) {
 void Apply::say_changed(const PlannedFile& file, const std::string& why) {
   const std::lock_guard lock(mutex_);
   outcome_.changed.push_back(fmt::format("'{}': {}", file.name, why));
+  outcome_.changed_names.insert(file.name);
 }
 
 // Whether what is there is what was copied, or for want of a checksum what the original is.

@@ -3,12 +3,13 @@
 
 #include <cstdint>
 #include <memory>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
 
-#include "datagen/staged_state.hpp"
-#include "datagen/staging_plan.hpp"
+#include "datagen/staging/staged_state.hpp"
+#include "datagen/staging/staging_plan.hpp"
 #include "io_backends/base/result.hpp"
 #include "io_backends/base/tier.hpp"
 
@@ -31,8 +32,9 @@ struct ApplyOutcome {
   std::uint64_t bytes_copied = 0;
   double seconds = 0;
   std::vector<std::string>
-      changed{};          // originals that are not what the plan was made for: not copied, and why
-  bool complete = false;  // false: interrupted; what is there is whole
+      changed{};  // originals that are not what the plan was made for: not copied, and why
+  std::set<std::string> changed_names{};  // likewise; what an earlier apply copied of them is out of date
+  bool complete = false;                  // false: interrupted; what is there is whole
 };
 
 // Each file is read and written under no name that anybody looks for, synced, given its name, its folder

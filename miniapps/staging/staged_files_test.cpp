@@ -326,7 +326,7 @@ TEST_F(StagedFiles, AFarmLeadsToBothTiers) {
   const Tier on_slow = on(all.slow);
   const Tier on_fast = on(all.fast);
   ASSERT_OK(check_farm(farm(), on_slow, on_fast, false));
-  const auto made = make_farm(farm(), all, on_slow, on_fast, false);
+  const auto made = make_farm(farm(), all, {}, on_slow, on_fast, false);
   ASSERT_OK(made);
   EXPECT_EQ(made->to_fast, 4U);
   EXPECT_EQ(made->to_slow, 1U);
@@ -337,7 +337,7 @@ TEST_F(StagedFiles, AFarmLeadsToBothTiers) {
   EXPECT_EQ(fs::read_symlink(farm() / "a/other"), slow() / "a/other");
   EXPECT_ERRC(Errc::already_exists, check_farm(farm(), on_slow, on_fast, false));
   ASSERT_OK(check_farm(farm(), on_slow, on_fast, true));
-  ASSERT_OK(make_farm(farm(), all, on_slow, on_fast, false));
+  ASSERT_OK(make_farm(farm(), all, {}, on_slow, on_fast, false));
 
   write(farm() / "mine", "mine");
   const auto kept = remove_farm(farm(), on_slow, on_fast);
@@ -366,7 +366,7 @@ TEST_F(StagedFiles, FoldersThatAreLinksAreEnteredWhereSomethingIsStaged) {
   ASSERT_OK(apply(all));
   const Tier on_slow = on(all.slow);
   const Tier on_fast = on(all.fast);
-  ASSERT_OK(make_farm(farm(), all, on_slow, on_fast, false));
+  ASSERT_OK(make_farm(farm(), all, {}, on_slow, on_fast, false));
   EXPECT_EQ(fs::read_symlink(farm() / "link/1"), fast() / "link/1");
   EXPECT_EQ(fs::read_symlink(farm() / "other"), slow() / "other");
 }

@@ -101,16 +101,12 @@ std::string_view loading_code() {
 }
 #endif
 
-Error ended(const Target& target) {
-  return make_error(Errc::not_found, fmt::format("process {} has ended meanwhile", target.pid()));
-}
-
 // The process's answer, and what the loader said where it gave none.
 Result<penstock_request> answer(const Target& target, std::uint64_t asked, std::uint64_t loading) {
   const auto until = std::chrono::steady_clock::now() + kLoadPatience;
   while (std::chrono::steady_clock::now() < until) {
     penstock_request request{};
-    if (!target.read(asked, &request, sizeof request)) return ended(target);
+    if (!target.read(asked, &request, sizeof request)) return ended_meanwhile(target);
     if (request.done != 0) return request;
     Loading seen{};
     if (loading != 0 && target.read(loading, &seen, offsetof(Loading, path_text)) && seen.failed != 0) {
@@ -119,7 +115,7 @@ Result<penstock_request> answer(const Target& target, std::uint64_t asked, std::
       return make_error(Errc::unsupported,
                         fmt::format("process {} cannot load the library: {}", target.pid(), said.c_str()));
     }
-    if (!target.lives()) return ended(target);
+    if (!target.lives()) return ended_meanwhile(target);
     ::usleep(200);
   }
   return make_error(
@@ -134,14 +130,17 @@ Result<penstock_request> ask_library(const Target& target, const penstock_reques
                                      std::chrono::nanoseconds& stopped) {
   const auto function = target.library_symbol(kRequest);
   const auto asked = target.library_symbol(kAsked);
+  if (!asked && !target.lives()) return ended_meanwhile(target);
   if (!function || !asked || asked->bytes != sizeof request)
     return make_error(
         Errc::unsupported,
         fmt::format("process {} has the library of another version of Penstock loaded; only that "
                     "one can ask it, or the process is begun anew",
                     target.pid()));
-  if (!target.write(asked->address, &request, sizeof request)) return ended(target);
-  PENSTOCK_ASSIGN(stopped, begin_thread_in(target, {function->address, asked->address}, kPatience));
+  if (!target.write(asked->address, &request, sizeof request)) return ended_meanwhile(target);
+  PENSTOCK_ASSIGN(const BegunThread begun,
+                  begin_thread_in(target, {function->address, asked->address}, kPatience));
+  stopped = begun.stopped;
   return answer(target, asked->address, 0);
 }
 
@@ -156,6 +155,7 @@ Result<void> find_functions(const Target& target, Loading& loading) {
       find("dlerror", nullptr, loading.dlerror) && find("pthread_self", nullptr, loading.pthread_self) &&
       find("pthread_detach", nullptr, loading.pthread_detach))
     return success();
+  if (!target.lives()) return ended_meanwhile(target);
   return make_error(
       Errc::unsupported,
       fmt::format("cannot attach to process {}: its libc (before 2.34) has nothing loaded that loads "
@@ -175,12 +175,11 @@ Result<penstock_request> load_library(const Target& target, const std::string& l
   loading.asked = request;
   library.copy(loading.path_text, library.size());
   std::strncpy(loading.name_text, kRequest, sizeof loading.name_text - 1);
-  std::uint64_t place = 0;
   RemoteThread thread;
   thread.memory_bytes = kBytes;
   thread.code_bytes = kPage;
   thread.fill = [&](std::uint64_t memory, RemoteThread& filled) -> Result<void> {
-    place = memory + kPage;
+    const std::uint64_t place = memory + kPage;
     loading.path = place + offsetof(Loading, path_text);
     loading.name = place + offsetof(Loading, name_text);
     loading.error = place + offsetof(Loading, error_text);
@@ -191,10 +190,12 @@ Result<penstock_request> load_library(const Target& target, const std::string& l
     filled.argument = place;
     if (!target.write(memory, loading_code().data(), loading_code().size()) ||
         !target.write(place, &loading, sizeof loading))
-      return ended(target);
+      return ended_meanwhile(target);
     return success();
   };
-  PENSTOCK_ASSIGN(stopped, begin_thread_in(target, thread, kPatience));
+  PENSTOCK_ASSIGN(const BegunThread begun, begin_thread_in(target, thread, kPatience));
+  stopped = begun.stopped;
+  const std::uint64_t place = begun.memory + kPage;
   return answer(target, place + offsetof(Loading, asked), place);
 }
 

@@ -9,16 +9,23 @@
 #include <vector>
 
 #if defined(__x86_64__)
+#include <fcntl.h>
 #include <linux/futex.h>
+#include <poll.h>
+#include <signal.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/syscall.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <array>
 #include <cerrno>
 #include <cstring>
+#include <exception>
 
-#include "io_backends/base/interrupt.hpp"
+#include "io_backends/base/files/fd.hpp"
+#include "io_backends/base/system/interrupt.hpp"
 #include "profiling/attach/tracee.hpp"
 #endif
 
@@ -95,11 +102,14 @@ Result<std::uint64_t> kernel_said(Result<std::uint64_t> result, std::string_view
   return result;
 }
 
-Result<void> begin_by(Tracee& tracee, const Target& target, RemoteThread& thread, std::uint64_t create) {
+// Where the memory lies that it was given, or 0.
+Result<std::uint64_t> begin_by(Tracee& tracee, const Target& target, RemoteThread& thread,
+                               std::uint64_t create) {
+  std::uint64_t memory = 0;
   if (thread.memory_bytes != 0) {
     const std::array<std::uint64_t, 6> map{
         0, thread.memory_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, ~std::uint64_t{0}, 0};
-    PENSTOCK_ASSIGN(const std::uint64_t memory,
+    PENSTOCK_ASSIGN(memory,
                     kernel_said(tracee.system_call(SYS_mmap, map), "no memory to be had in", target.pid()));
     PENSTOCK_TRY(thread.fill(memory, thread));
     const std::array<std::uint64_t, 3> protect{memory, thread.code_bytes, PROT_READ | PROT_EXEC};
@@ -111,15 +121,14 @@ Result<void> begin_by(Tracee& tracee, const Target& target, RemoteThread& thread
   if (static_cast<int>(failed) != 0)
     return errno_error(static_cast<int>(failed), "no thread can be begun in",
                        fmt::format("process {}", target.pid()));
-  return success();
+  return memory;
 }
 
-}  // namespace
-
-Result<std::chrono::nanoseconds> begin_thread_in(const Target& seen, RemoteThread thread,
-                                                 std::chrono::milliseconds patience) {
+Result<BegunThread> begin_from_here(const Target& seen, RemoteThread thread,
+                                    std::chrono::milliseconds patience) {
   Target target = seen;
   const auto create = target.libc_function("pthread_create");
+  if (!create && !target.lives()) return ended_meanwhile(target);
   if (!create)
     return make_error(Errc::unsupported,
                       fmt::format("cannot attach to process {}: its libc is older than 2.34 and it has no "
@@ -135,13 +144,12 @@ Result<std::chrono::nanoseconds> begin_thread_in(const Target& seen, RemoteThrea
       if (!tracee.ok()) continue;
       const Result<bool> safe = tracee->stop_at_safe_point(std::chrono::milliseconds(20), hurried ? 64 : 8);
       if (!safe.ok() || !*safe) continue;
-      const Result<void> begun = begin_by(*tracee, target, thread, create->address);
+      const Result<std::uint64_t> memory = begin_by(*tracee, target, thread, create->address);
       tracee->let_go();
-      if (!begun.ok()) return begun.error();
-      return tracee->stopped_for();
+      if (!memory.ok()) return memory.error();
+      return BegunThread{tracee->stopped_for(), *memory};
     }
-    if (!target.lives())
-      return make_error(Errc::not_found, fmt::format("process {} has ended meanwhile", target.pid()));
+    if (!target.lives()) return ended_meanwhile(target);
     ::usleep(1000);
   }
   return make_error(
@@ -150,9 +158,84 @@ Result<std::chrono::nanoseconds> begin_thread_in(const Target& seen, RemoteThrea
                   "try again when it reads, writes or waits",
                   target.pid()));
 }
+
+// What the helper says, in one write; the words of an error follow.
+struct Said {
+  BegunThread begun;
+  Errc code = Errc::internal;
+  int sys_errno = 0;
+  std::uint32_t words = 0;
+  bool ok = false;
+};
+
+[[noreturn]] void help(int pipe, const Target& target, const RemoteThread& thread,
+                       std::chrono::milliseconds patience) {
+  constexpr std::size_t kMostWords = 2048;  // with the rest below what a pipe takes at once
+  ::setsid();
+  ::prctl(PR_SET_NAME, "profile-attach");
+  Said said;
+  std::string out;
+  try {
+    const Result<BegunThread> begun = begin_from_here(target, thread, patience);
+    said.ok = begun.ok();
+    if (begun.ok()) {
+      said.begun = *begun;
+    } else {
+      out = begun.error().what.substr(0, kMostWords);
+      said.code = begun.error().code;
+      said.sys_errno = begun.error().sys_errno;
+    }
+  } catch (const std::exception& thrown) {
+    out = thrown.what();
+  }
+  said.words = static_cast<std::uint32_t>(out.size());
+  out.insert(0, reinterpret_cast<const char*>(&said), sizeof said);
+  ::_exit(::write(pipe, out.data(), out.size()) < 0 ? 1 : 0);
+}
+
+// What the helper wrote. Ctrl-C is passed on to it: it stops where it may.
+std::string hear(int pipe, pid_t helper) {
+  std::string heard;
+  for (bool passed_on = false;;) {
+    if (!passed_on && !check_interrupt().ok()) passed_on = ::kill(helper, SIGINT) == 0;
+    pollfd ready{pipe, POLLIN, 0};
+    if (::poll(&ready, 1, 50) <= 0) continue;
+    std::array<char, 4096> buffer{};
+    const ssize_t got = ::read(pipe, buffer.data(), buffer.size());
+    if (got < 0 && errno == EINTR) continue;
+    if (got <= 0) return heard;
+    heard.append(buffer.data(), static_cast<std::size_t>(got));
+  }
+}
+
+}  // namespace
+
+Result<BegunThread> begin_thread_in(const Target& target, RemoteThread thread,
+                                    std::chrono::milliseconds patience) {
+  std::array<int, 2> ends{};
+  if (::pipe2(ends.data(), O_CLOEXEC) != 0)
+    return errno_error(errno, "no pipe to attach by to", fmt::format("process {}", target.pid()));
+  const Fd from(ends[0]);
+  Fd to(ends[1]);
+  const pid_t helper = ::fork();
+  if (helper < 0)
+    return errno_error(errno, "no helper to be had to attach to", fmt::format("process {}", target.pid()));
+  if (helper == 0) help(to.get(), target, thread, patience);
+  to = Fd();
+  const std::string heard = hear(from.get(), helper);
+  while (::waitpid(helper, nullptr, 0) < 0 && errno == EINTR) {
+  }
+  Said said;
+  if (heard.size() < sizeof said)
+    return make_error(
+        Errc::io,
+        fmt::format("what attaches to process {} was killed, and may have left it broken", target.pid()));
+  std::memcpy(&said, heard.data(), sizeof said);
+  if (said.ok) return said.begun;
+  return Error{said.code, said.sys_errno, heard.substr(sizeof said, said.words)};
+}
 #else
-Result<std::chrono::nanoseconds> begin_thread_in(const Target& target, RemoteThread,
-                                                 std::chrono::milliseconds) {
+Result<BegunThread> begin_thread_in(const Target& target, RemoteThread, std::chrono::milliseconds) {
   return make_error(
       Errc::unsupported,
       fmt::format("cannot attach to process {}: attaching knows x86-64 alone; the program may call "

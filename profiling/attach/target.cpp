@@ -16,8 +16,8 @@
 #include <fstream>
 #include <sstream>
 
-#include "io_backends/base/fd.hpp"
-#include "profiling/session_coverage.hpp"
+#include "io_backends/base/files/fd.hpp"
+#include "profiling/session/session_coverage.hpp"
 
 namespace penstock {
 namespace {
@@ -114,6 +114,10 @@ bool is_session_of(std::string_view path, pid_t pid) {
 }
 
 }  // namespace
+
+Error ended_meanwhile(const Target& target) {
+  return make_error(Errc::not_found, fmt::format("process {} has ended meanwhile", target.pid()));
+}
 
 Error not_traceable(pid_t pid, int sys_errno) {
   const std::string uid = status_of(pid, "Uid:");
@@ -264,8 +268,8 @@ ReadMemory Target::reader() const {
 }
 
 bool Target::lives() const {
-  return process_start(static_cast<std::uint32_t>(pid_)) == start_ &&
-         !status_of(pid_, "State:").starts_with("Z");
+  // One that is about to end has given its memory back already.
+  return process_start(static_cast<std::uint32_t>(pid_)) == start_ && !status_of(pid_, "VmSize:").empty();
 }
 
 std::vector<std::string> mapped_sessions(pid_t pid) {

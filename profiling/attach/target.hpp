@@ -77,6 +77,8 @@ std::optional<RunningSession> running_session(pid_t pid);
 // Of a process that is watched and whose session was removed under it: the header, and which file it was.
 std::optional<RunningSession> removed_session(const Target& target);
 
+// It was there when it was looked at.
+Error ended_meanwhile(const Target& target);
 // Why the system does not let us trace it, and what to do about that.
 Error not_traceable(pid_t pid, int sys_errno);
 

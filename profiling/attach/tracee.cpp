@@ -100,8 +100,7 @@ Tracee::~Tracee() {
 }
 
 Error Tracee::lost(std::string_view what) const {
-  if (!target_->lives())
-    return make_error(Errc::not_found, fmt::format("process {} has ended meanwhile", target_->pid()));
+  if (!target_->lives()) return ended_meanwhile(*target_);
   return make_error(Errc::io, fmt::format("thread {} of process {} {}", thread_, target_->pid(), what));
 }
 

@@ -136,6 +136,7 @@ int end_recording() noexcept {
     stop_session();
     session.state.store(SessionState::off, std::memory_order_release);
     retire_logs();
+    leave_past_files();
     reclaim_sessions(&is_written_to);
     return 0;
   });
@@ -194,6 +195,16 @@ int make_folder(const char* folder) noexcept {
   return made == 0 || made == -EEXIST ? 0 : static_cast<int>(-made);
 }
 
+// To find them all takes as long as a program does much: what it did meanwhile, past us, does not count.
+Rewritten take_slots() noexcept {
+  const Rewritten rewritten = rewrite_slots();
+  change([]() -> int {
+    begin_kernel_counters();
+    return 0;
+  });
+  return rewritten;
+}
+
 int start_recording(const char* folder) noexcept {
   char absolute[sizeof(session.folder)] = {};
   const char* named = folder != nullptr ? folder : getenv("PENSTOCK_PROFILE_SESSION");
@@ -203,7 +214,7 @@ int start_recording(const char* folder) noexcept {
   int failed = make_folder(absolute);
   failed = failed != 0 ? failed : begin_recording(absolute, PENSTOCK_BEGUN_CALLED, wants_segments());
   if (failed == 0 && !is_preloaded()) {
-    rewrite_slots();
+    take_slots();
   }
   return failed;
 }
@@ -274,7 +285,7 @@ void attach(penstock_request& request) noexcept {
   if (is_preloaded()) {
     return;
   }
-  const Rewritten rewritten = rewrite_slots();
+  const Rewritten rewritten = take_slots();
   request.slots = rewritten.slots;
   request.objects = rewritten.objects;
   char said[96];

@@ -45,7 +45,9 @@ inline void add_read(penstock_counters& c, std::int64_t offset, std::int64_t byt
   c.last_read = static_cast<std::uint64_t>(offset + bytes - 1);
   c.bytes_read += static_cast<std::uint64_t>(bytes);
   const auto reached = static_cast<std::uint64_t>(offset + bytes);
-  c.size = reached > c.size ? reached : c.size;
+  if (reached > c.size && bytes != 0) {  // there may be nothing at all where nothing was moved
+    c.size = reached;
+  }
   c.read_sizes[size_bucket(static_cast<std::uint64_t>(bytes))] += 1;
   if (c.last_was == 2) [[unlikely]] {  // and so it is a whole one
     c.read_write_switches += 1;
@@ -66,7 +68,9 @@ inline void add_write(penstock_counters& c, std::int64_t offset, std::int64_t by
   c.last_written = static_cast<std::uint64_t>(offset + bytes - 1);
   c.bytes_written += static_cast<std::uint64_t>(bytes);
   const auto reached = static_cast<std::uint64_t>(offset + bytes);
-  c.size = reached > c.size ? reached : c.size;
+  if (reached > c.size && bytes != 0) {
+    c.size = reached;
+  }
   c.write_sizes[size_bucket(static_cast<std::uint64_t>(bytes))] += 1;
   c.read_write_switches += c.last_was == 1 ? 1U : 0U;
   c.last_was = 2;

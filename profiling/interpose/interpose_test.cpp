@@ -70,6 +70,16 @@ TEST(ReadRules, AreDarshans) {
   EXPECT_EQ(c.last_read_ticks, 71U);
 }
 
+TEST(ReadRules, WhatMovesNothingSaysNothingOfTheSize) {
+  penstock_counters c{};
+  add_read(c, 0, 100, 10, 20);
+  add_read(c, 1'000'000'000'000, 0, 20, 30);
+  add_write(c, 1'000'000'000'000, 0, 30, 40);
+  EXPECT_EQ(c.size, 100U);
+  add_read(c, 200, 50, 40, 50);  // of more that were asked for
+  EXPECT_EQ(c.size, 250U);
+}
+
 std::string absolute(const char* path, bool* climbed = nullptr) {
   AbsoluteName name;
   if (!absolute_name(AT_FDCWD, path, name)) return "?";

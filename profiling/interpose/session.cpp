@@ -210,7 +210,8 @@ void open_session() noexcept {
   }
   char said[1280];
   const int length =
-      snprintf(said, sizeof(said), "penstock: nothing is profiled: no file can be written to '%s'\n", folder);
+      snprintf(said, sizeof(said), "penstock: nothing is profiled: no file can be written to '%s': %s\n",
+               folder, strerror(session_failure()));
   system_call(SYS_write, STDERR_FILENO, word(said), length);
 }
 
@@ -234,6 +235,29 @@ bool begin_session(const char* folder, penstock_begun begun, bool segments,
   return true;
 }
 
+void begin_kernel_counters() noexcept {
+  const Hold hold(file_lock);
+  penstock_kernel_io io{};
+  file.own_read = 0;
+  if (!hold.held() || !read_kernel_io(io)) {
+    return;
+  }
+  io.rchar += file.own_read;
+  io.syscr += 2;
+  const std::uint64_t end = session.header->file_end;
+  for (std::uint64_t at = PENSTOCK_HEADER_BYTES; at < end;) {
+    const auto* block = at_offset<penstock_block>(at);
+    const auto* threads = reinterpret_cast<const penstock_thread*>(block + 1);
+    const std::uint64_t count = block->kind == PENSTOCK_BLOCK_THREADS ? block->used / sizeof(*threads) : 0;
+    for (std::uint64_t i = 0; i < count; ++i) {
+      io.rchar -= threads[i].kernel_read;
+      io.wchar -= threads[i].kernel_written;
+    }
+    at += block->bytes;
+  }
+  session.header->kernel_begin = io;
+}
+
 namespace {
 
 // Files that are done, and mapped for late calls.
@@ -254,6 +278,13 @@ void stop_session() noexcept {
   system_call(SYS_munmap, word(session.base + file.bytes), static_cast<long>(file.reserved - file.bytes));
   if (past_count < kMostPast) {
     past[past_count++] = {.base = session.base, .bytes = file.bytes};
+  }
+}
+
+void leave_past_files() noexcept {
+  for (std::size_t i = 0; i < past_count; ++i) {
+    system_call(SYS_mmap, word(past[i].base), static_cast<long>(past[i].bytes), PROT_READ | PROT_WRITE,
+                MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED | MAP_NORESERVE, -1, 0);
   }
 }
 

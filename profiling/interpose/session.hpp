@@ -48,10 +48,17 @@ bool begin_forked(void (*take_along)(const char* parents_base)) noexcept;
 // holds, and where the kernel's counters begin; null where it follows upon none: then `segments` says so.
 bool begin_session(const char* folder, penstock_begun begun, bool segments,
                    const penstock_session_header* before) noexcept;
+// Likewise, once every call comes to its wrapper: what the kernel counted before, and no wrapper saw, was
+// nobody's (kernel_begin).
+void begin_kernel_counters() noexcept;
 // Likewise: the file is done (PENSTOCK_STOPPED); either another one begins, or nothing is recorded from now
 // on (session.state). What is mapped of it stays so for calls that began before and end later, until
 // reclaim_sessions() finds that there can be none.
 void stop_session() noexcept;
+// Likewise, where nothing is recorded from now on: the files that are done are the process's no longer, so
+// that who removes them gets their room, and their file system can be unmounted. What calls that are under way
+// still add to them is nobody's.
+void leave_past_files() noexcept;
 int session_failure() noexcept;  // why begin_session() failed: an errno value
 bool wants_segments() noexcept;  // PENSTOCK_PROFILE_TRACE=1
 void reclaim_sessions(bool (*is_needed)(const char* base)) noexcept;

@@ -95,6 +95,7 @@ bool write_zeros(long fd, std::uint64_t from, std::uint64_t bytes) noexcept {
       continue;
     }
     if (n <= 0) {
+      failure = n < 0 ? static_cast<int>(-n) : ENOSPC;
       return false;
     }
     done += static_cast<std::uint64_t>(n);
@@ -128,6 +129,7 @@ bool grow_to(std::uint64_t bytes, int flags) noexcept {
   rlimit most{};
   if (bytes > file.reserved || bytes > file.limit ||
       (system_call(SYS_prlimit64, 0, RLIMIT_FSIZE, 0, word(&most)) == 0 && bytes > most.rlim_cur)) {
+    failure = EFBIG;
     return false;
   }
   const long fd = open_own(flags);
@@ -147,6 +149,7 @@ bool grow_to(std::uint64_t bytes, int flags) noexcept {
     const long at = system_call(SYS_mmap, word(fresh), static_cast<long>(growth), PROT_READ | PROT_WRITE,
                                 MAP_SHARED | MAP_FIXED, fd, static_cast<long>(file.bytes));
     grown = at > 0 || at < -4095;
+    failure = grown ? failure : static_cast<int>(-at);
   }
   if (grown) {
     touch(fresh, growth);
@@ -186,6 +189,7 @@ penstock_block* add_block(penstock_block_kind kind, std::uint16_t entry_bytes, s
     growth = whole_granules(growth > kMostGrowth ? kMostGrowth : growth);
     growth = growth < whole ? whole : growth;
     if (!grow_to(file.bytes + growth, 0) && !grow_to(at + whole, 0)) {
+      __atomic_store_n(&session.header->no_room, static_cast<std::uint32_t>(failure), __ATOMIC_RELAXED);
       return nullptr;
     }
   }

@@ -28,7 +28,7 @@ struct File {
 };
 extern constinit File file;
 extern constinit OwnedLock file_lock;
-extern constinit int failure;  // errno of the last file that could not be begun
+extern constinit int failure;  // errno of the last time that a file could not be begun, or grow
 
 constexpr std::uint64_t kFirstBytes = 8 * std::uint64_t{PENSTOCK_BLOCK_GRANULE};
 

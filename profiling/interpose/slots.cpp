@@ -267,9 +267,12 @@ int restore_object(dl_phdr_info* about, std::size_t, void* with) noexcept {
     if (__atomic_load_n(slot.at, __ATOMIC_RELAXED) == names[slot.name].wrapper) {
       object.store(slot.at, slot.first);
     }
-    // The loader may have bound it meanwhile.
+    // The loader may have bound it meanwhile, or just be loading the object once more, where it lay before.
     const std::uintptr_t value = __atomic_load_n(slot.at, __ATOMIC_RELAXED);
-    (value == slot.first || value == real_of(names[slot.name]) ? restored.slots : restored.differing) += 1;
+    const bool as_linked =
+        value == 0 || (value < about->dlpi_addr && object.has_code_at(about->dlpi_addr + value));
+    const bool is_its_own = value == slot.first || value == real_of(names[slot.name]) || as_linked;
+    (is_its_own ? restored.slots : restored.differing) += 1;
   }
   return 0;
 }

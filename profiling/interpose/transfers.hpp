@@ -61,6 +61,10 @@ ssize_t vector2(int fd, std::int64_t offset, Call call) noexcept {
   return transfer_on<kCall>(fd, call);
 }
 
+inline bool is_file(const Description* description) noexcept {
+  return description != nullptr && description->file != 0 && description->kind == PENSTOCK_REGULAR;
+}
+
 // From one descriptor to another, within the kernel. `in_at` and `out_at` point to positions that the kernel
 // moves, or are null for the descriptors' own.
 template <typename Call>
@@ -96,10 +100,17 @@ ssize_t between(int in, const off64_t* in_at, int out, const off64_t* out_at, bo
   if (to != nullptr && out_at == nullptr) {
     to->advance(bytes);
   }
+  // The time is to be counted once: between two files each has a half, and a file has the whole where a pipe
+  // or a socket is at the other end, whose operations are kept for no file.
+  const bool two_files = is_file(from) && is_file(to);
+  const std::uint64_t middle = begin + (end - begin) / 2;
+  const std::uint64_t read_end = two_files ? middle : end;
+  const std::uint64_t write_begin = two_files ? middle : begin;
   count(*log, in,
-        {.call = PENSTOCK_CALL_READ, .offset = in_offset, .length = bytes, .begin = begin, .end = end});
-  count(*log, out,
-        {.call = PENSTOCK_CALL_WRITE, .offset = out_offset, .length = bytes, .begin = begin, .end = end});
+        {.call = PENSTOCK_CALL_READ, .offset = in_offset, .length = bytes, .begin = begin, .end = read_end});
+  count(
+      *log, out,
+      {.call = PENSTOCK_CALL_WRITE, .offset = out_offset, .length = bytes, .begin = write_begin, .end = end});
   return bytes;
 }
 

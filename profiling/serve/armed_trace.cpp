@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <iterator>
 
-#include "profiling/session_json.hpp"
+#include "profiling/report/session_json.hpp"
 
 namespace penstock {
 namespace {

@@ -7,7 +7,7 @@
 #include <memory>
 #include <string>
 
-#include "profiling/trace_window.hpp"
+#include "profiling/session/trace_window.hpp"
 
 namespace penstock {
 

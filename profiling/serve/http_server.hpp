@@ -9,7 +9,7 @@
 #include <optional>
 #include <vector>
 
-#include "io_backends/base/fd.hpp"
+#include "io_backends/base/files/fd.hpp"
 #include "io_backends/base/result.hpp"
 #include "profiling/serve/http_request.hpp"
 #include "profiling/serve/http_response.hpp"

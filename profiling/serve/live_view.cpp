@@ -10,9 +10,9 @@
 #include <utility>
 
 #include "profiling/attach/target.hpp"
-#include "profiling/session_json.hpp"
-#include "profiling/session_report.hpp"
-#include "profiling/transfers.hpp"
+#include "profiling/report/session_json.hpp"
+#include "profiling/report/session_report.hpp"
+#include "profiling/session/transfers.hpp"
 
 namespace penstock {
 namespace {

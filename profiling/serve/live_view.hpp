@@ -13,9 +13,9 @@
 #include <thread>
 #include <vector>
 
-#include "profiling/session_control.hpp"
-#include "profiling/session_filter.hpp"
-#include "profiling/session_top.hpp"
+#include "profiling/report/session_top.hpp"
+#include "profiling/session/session_control.hpp"
+#include "profiling/session/session_filter.hpp"
 
 namespace penstock {
 

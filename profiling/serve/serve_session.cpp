@@ -10,10 +10,10 @@
 #include <system_error>
 #include <utility>
 
+#include "profiling/report/session_json.hpp"
 #include "profiling/serve/access.hpp"
 #include "profiling/serve/serve_page.hpp"
 #include "profiling/serve/tar_stream.hpp"
-#include "profiling/session_json.hpp"
 #include "results/store.hpp"
 
 namespace penstock {

@@ -13,7 +13,7 @@
 #include "profiling/serve/http_server.hpp"
 #include "profiling/serve/live_view.hpp"
 #include "profiling/serve/side_job.hpp"
-#include "profiling/session_filter.hpp"
+#include "profiling/session/session_filter.hpp"
 
 namespace penstock {
 

@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "io_backends/base/fd.hpp"
+#include "io_backends/base/files/fd.hpp"
 #include "io_backends/base/result.hpp"
 
 namespace penstock {

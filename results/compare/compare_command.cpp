@@ -11,10 +11,10 @@
 #include <utility>
 #include <vector>
 
-#include "io_backends/base/command.hpp"
-#include "io_backends/base/interrupt.hpp"
-#include "io_backends/base/progress.hpp"
-#include "io_backends/base/whole_file.hpp"
+#include "io_backends/base/cli/command.hpp"
+#include "io_backends/base/cli/progress.hpp"
+#include "io_backends/base/files/whole_file.hpp"
+#include "io_backends/base/system/interrupt.hpp"
 #include "results/compare/comparison.hpp"
 #include "results/compare/gate_formats.hpp"
 #include "results/compare/gate_words.hpp"

@@ -10,7 +10,7 @@
 #include <set>
 #include <string_view>
 
-#include "io_backends/base/named_tiers.hpp"
+#include "io_backends/base/cli/named_tiers.hpp"
 #include "results/cells.hpp"
 
 namespace penstock {

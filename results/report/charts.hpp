@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "io_backends/base/command.hpp"
+#include "io_backends/base/cli/command.hpp"
 #include "results/cells.hpp"
 #include "results/peer_cells.hpp"
 #include "results/rank_cells.hpp"

@@ -6,13 +6,14 @@
 #include <set>
 #include <utility>
 
+#include "io_backends/base/cli/count_of.hpp"
 #include "io_backends/base/units.hpp"
 #include "results/cells.hpp"
 #include "results/report/frame.hpp"
 #include "results/report/html.hpp"
 #include "results/report/sections.hpp"
 #include "results/table.hpp"
-#include "results/verdicts_parts.hpp"
+#include "results/verdicts/verdicts_parts.hpp"
 
 namespace penstock::report {
 namespace {
@@ -43,7 +44,7 @@ std::string describe_corpora(const std::vector<Record>& records, const Output& o
         !bytes->is_number_unsigned())
       continue;
     std::string text =
-        fmt::format("{}: {} samples, {}", corpus_name(record), format_count(samples->get<std::uint64_t>()),
+        fmt::format("{}: {}, {}", corpus_name(record), count_of(samples->get<std::uint64_t>(), "sample"),
                     format_bytes(bytes->get<double>(), output));
     if (std::find(corpora.begin(), corpora.end(), text) == corpora.end()) corpora.push_back(std::move(text));
   }

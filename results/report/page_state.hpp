@@ -8,13 +8,13 @@
 #include <utility>
 #include <vector>
 
-#include "io_backends/base/command.hpp"
+#include "io_backends/base/cli/command.hpp"
 #include "results/record.hpp"
 #include "results/report/bars.hpp"
 #include "results/report/charts.hpp"
 #include "results/report/html.hpp"
 #include "results/report/sheets.hpp"
-#include "results/verdicts.hpp"
+#include "results/verdicts/verdicts.hpp"
 
 namespace penstock::report {
 

@@ -240,6 +240,13 @@ TEST(Waterfall, FallsFromTheWallToWhatTheAcceleratorComputed) {
   }
   EXPECT_NEAR(left, fall.computing_s, 1e-9);
   EXPECT_TRUE(has(page_of({record}), "Where the time went, alexnet on disk with prefetch 4"));
+  put("lost_s.barrier", {2});
+  const auto barrier = [&] { return waterfall_of(record).losses[3].words; };
+  EXPECT_EQ(barrier(), "meeting at the barrier");
+  record.parameters["accelerator"] = "emulated:step=5s,burn=cpu:0.5";
+  EXPECT_EQ(barrier(), "meeting at the barrier, and longer steps");
+  record.parameters["ranks"] = 1;
+  EXPECT_EQ(barrier(), "steps that lacked processors");
   record.metrics.erase("accelerator_utilization");
   EXPECT_TRUE(waterfall_of(record).losses.empty()) << "without a step nothing is lost of it";
 }

@@ -9,7 +9,7 @@
 #include "results/report/html.hpp"
 #include "results/report/sections.hpp"
 #include "results/table.hpp"
-#include "results/verdicts_parts.hpp"
+#include "results/verdicts/verdicts_parts.hpp"
 
 namespace penstock::report {
 namespace {

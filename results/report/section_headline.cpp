@@ -9,7 +9,7 @@
 #include "results/report/sections.hpp"
 #include "results/saving_cells.hpp"
 #include "results/table.hpp"
-#include "results/verdicts.hpp"
+#include "results/verdicts/verdicts.hpp"
 
 namespace penstock::report {
 namespace {

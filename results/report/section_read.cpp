@@ -10,7 +10,7 @@
 #include "results/report/sections.hpp"
 #include "results/statistics.hpp"
 #include "results/table.hpp"
-#include "results/verdicts.hpp"
+#include "results/verdicts/verdicts.hpp"
 
 namespace penstock::report {
 namespace {

@@ -15,7 +15,7 @@
 #include "results/saving_cells.hpp"
 #include "results/statistics.hpp"
 #include "results/table.hpp"
-#include "results/verdicts_parts.hpp"
+#include "results/verdicts/verdicts_parts.hpp"
 
 namespace penstock::report {
 namespace {

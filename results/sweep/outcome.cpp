@@ -8,7 +8,7 @@
 #include <set>
 #include <utility>
 
-#include "io_backends/base/command_line.hpp"
+#include "io_backends/base/cli/command_line.hpp"
 #include "io_backends/base/units.hpp"
 #include "results/cells.hpp"
 #include "results/table.hpp"

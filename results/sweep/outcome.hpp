@@ -10,7 +10,7 @@
 #include <string_view>
 #include <vector>
 
-#include "io_backends/base/command.hpp"
+#include "io_backends/base/cli/command.hpp"
 #include "results/statistics.hpp"
 #include "results/store.hpp"
 #include "results/sweep/plan.hpp"

@@ -8,7 +8,7 @@
 #include <string_view>
 #include <utility>
 
-#include "io_backends/base/command_line.hpp"
+#include "io_backends/base/cli/command_line.hpp"
 #include "io_backends/base/random.hpp"
 
 namespace penstock {

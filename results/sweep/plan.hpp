@@ -12,7 +12,7 @@
 #include <string>
 #include <vector>
 
-#include "io_backends/base/command.hpp"
+#include "io_backends/base/cli/command.hpp"
 #include "io_backends/base/result.hpp"
 #include "results/record.hpp"
 #include "results/sweep/spec.hpp"

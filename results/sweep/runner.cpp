@@ -16,10 +16,10 @@
 #include <thread>
 #include <utility>
 
-#include "io_backends/base/command_line.hpp"
-#include "io_backends/base/interrupt.hpp"
-#include "io_backends/base/progress.hpp"
+#include "io_backends/base/cli/command_line.hpp"
+#include "io_backends/base/cli/progress.hpp"
 #include "io_backends/base/random.hpp"
+#include "io_backends/base/system/interrupt.hpp"
 #include "results/sweep/child.hpp"
 #include "results/sweep/launching.hpp"
 #include "results/sweep/slurm.hpp"

@@ -8,7 +8,7 @@
 #include <string_view>
 #include <vector>
 
-#include "io_backends/base/command.hpp"
+#include "io_backends/base/cli/command.hpp"
 #include "io_backends/base/result.hpp"
 #include "results/sweep/outcome.hpp"
 #include "results/sweep/plan.hpp"

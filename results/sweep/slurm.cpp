@@ -7,7 +7,7 @@
 #include <cstdlib>
 #include <utility>
 
-#include "io_backends/base/shell_words.hpp"
+#include "io_backends/base/cli/shell_words.hpp"
 #include "io_backends/base/units.hpp"
 #include "results/sweep/child.hpp"
 

@@ -8,7 +8,7 @@
 #include <fstream>
 #include <iterator>
 
-#include "io_backends/base/interrupt.hpp"
+#include "io_backends/base/system/interrupt.hpp"
 #include "io_backends/base/testing.hpp"
 #include "results/sweep/child.hpp"
 

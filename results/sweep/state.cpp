@@ -13,9 +13,9 @@
 #include <iterator>
 #include <span>
 
-#include "io_backends/base/crc32c.hpp"
-#include "io_backends/base/interrupt.hpp"
-#include "io_backends/base/progress.hpp"
+#include "io_backends/base/checksums/crc32c.hpp"
+#include "io_backends/base/cli/progress.hpp"
+#include "io_backends/base/system/interrupt.hpp"
 #include "results/store.hpp"
 
 namespace penstock {

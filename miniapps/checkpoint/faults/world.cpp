@@ -14,7 +14,7 @@
 #include <utility>
 
 #include "io_backends/base/random.hpp"
-#include "io_backends/base/ranks_testing.hpp"
+#include "io_backends/base/ranks/ranks_testing.hpp"
 
 namespace penstock {
 namespace {

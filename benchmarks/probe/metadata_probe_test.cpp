@@ -1,0 +1,69 @@
+#include "benchmarks/probe/metadata_probe.hpp"
+
+#include <csignal>
+
+#include "io_backends/base/system/interrupt.hpp"
+#include "io_backends/base/testing.hpp"
+#include "io_backends/base/tier.hpp"
+
+namespace penstock {
+namespace {
+
+using namespace std::chrono_literals;
+
+class MetadataProbeTest : public testing::Test {
+ protected:
+  static Tier tier(const std::string& options = "") {
+    static int count = 0;
+    auto opened = open_tier("t=mem:metadata" + std::to_string(count++) + options);
+    EXPECT_OK(opened);
+    return *std::move(opened);
+  }
+  static ReadLap lap(std::chrono::nanoseconds deadline) {
+    ReadLap lap;
+    lap.deadline = deadline;
+    return lap;
+  }
+  static constexpr auto kLong = 1h;
+  static constexpr auto kOnce = 1ns;
+};
+
+TEST_F(MetadataProbeTest, DoesWhatItCounts) {
+  const Tier there = tier();
+  MetadataProbe probe(*there.backend, "probe", 2);
+  EXPECT_EQ(probe.create(lap(kLong)).samples, 2 * MetadataProbe::kObjectsEach);
+  EXPECT_OK(there.backend->names().stat("probe/001/01023"));
+  EXPECT_EQ(probe.stat(lap(kOnce)).samples, 2U) << "one of each client, and the time is over";
+  EXPECT_EQ(probe.open(lap(kOnce)).samples, 2U);
+  EXPECT_EQ(probe.list(lap(kOnce)).samples, 2 * MetadataProbe::kObjectsEach);
+  EXPECT_EQ(probe.remove(lap(kOnce)).samples, 2 * MetadataProbe::kObjectsEach) << "whatever the time";
+  EXPECT_ERRC(Errc::not_found, there.backend->names().stat("probe/001/01023"));
+}
+
+TEST_F(MetadataProbeTest, ASlowTierIsLeftWithFewerObjects) {
+  const Tier there = tier(",latency=1ms");
+  MetadataProbe probe(*there.backend, "probe", 1);
+  const ReadTally made = probe.create(lap(10ms));
+  EXPECT_GE(made.samples, 1U);
+  EXPECT_LT(made.samples, MetadataProbe::kObjectsEach);
+  EXPECT_GE(made.wall_s, 0.01);
+  EXPECT_EQ(probe.list(lap(kOnce)).samples, made.samples);
+  EXPECT_EQ(probe.remove(lap(kOnce)).samples, made.samples);
+}
+
+TEST_F(MetadataProbeTest, FaultsAndInterruptsAreFailures) {
+  const Tier there = tier(",fail=names:eio@#3..");
+  MetadataProbe probe(*there.backend, "probe", 1);
+  EXPECT_FALSE(probe.create(lap(kOnce)).failure);
+  const ReadTally failed = probe.stat(lap(kLong));
+  ASSERT_TRUE(failed.failure);
+  EXPECT_EQ(failed.failure->code, Errc::io);
+  simulate_interrupt(SIGINT);
+  const ReadTally stopped = probe.open(lap(kLong));
+  simulate_interrupt(0);
+  ASSERT_TRUE(stopped.failure);
+  EXPECT_EQ(stopped.failure->code, Errc::interrupted);
+}
+
+}  // namespace
+}  // namespace penstock

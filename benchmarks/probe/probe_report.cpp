@@ -1,0 +1,155 @@
+#include "benchmarks/probe/probe_report.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+#include <set>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "io_backends/base/units.hpp"
+#include "results/rank_figures.hpp"
+#include "results/table.hpp"
+
+namespace penstock {
+namespace {
+
+// As a reader counts: "4k" before "128k", depth 8 before 32.
+bool counts_before(std::string_view a, std::string_view b) {
+  const auto number = [](std::string_view text) {
+    std::uint64_t value = 0;
+    const char* const end = std::from_chars(text.data(), text.data() + text.size(), value).ptr;
+    return std::pair(value, static_cast<std::size_t>(end - text.data()));
+  };
+  while (!a.empty() && !b.empty()) {
+    const auto [first, first_digits] = number(a);
+    const auto [second, second_digits] = number(b);
+    if (first_digits > 0 && second_digits > 0) {
+      if (first != second) return first < second;
+      a.remove_prefix(first_digits);
+      b.remove_prefix(second_digits);
+    } else {
+      if (a.front() != b.front()) return a.front() < b.front();
+      a.remove_prefix(1);
+      b.remove_prefix(1);
+    }
+  }
+  return a.size() < b.size();
+}
+
+// Where ranks with equal work lie apart: in the medians of the repeats.
+std::string ranks_words(const Record& record, const std::string& tier, const std::string& rung,
+                        const Output& output) {
+  const Json& clients = record.parameters["threads"];
+  const std::string apart = ranks_apart(
+      fmt::format("{}, {} client{}, {}: the ranks", tier, clients.dump(), clients == 1 ? "" : "s", rung),
+      rank_rates(record, rung + "."), output);
+  return apart.empty() ? "" : apart + "\n";
+}
+
+// The record's rungs, in the order in which readers count.
+std::vector<std::string> rungs_of(const Record& record) {
+  constexpr std::string_view kRate = ".ops_per_s";
+  std::vector<std::string> rungs;
+  for (const auto& [name, metric] : record.metrics)
+    if (name.ends_with(kRate)) rungs.push_back(name.substr(0, name.size() - kRate.size()));
+  std::sort(rungs.begin(), rungs.end(), counts_before);
+  return rungs;
+}
+
+// What was not measured, and why: once for all numbers of clients that say the same.
+std::string left_out_words(std::span<const Record> records) {
+  std::string text;
+  std::set<std::string> said;
+  for (const Record& record : records) {
+    const auto left_out = record.parameters.find("left_out");
+    if (left_out == record.parameters.end() || !left_out->is_object()) continue;
+    for (const auto& [rung, why] : left_out->items()) {
+      const std::string words = fmt::format("{}: no {}: {}\n", record.parameters.value("tier", "-"), rung,
+                                            why.is_string() ? why.get<std::string>() : "-");
+      if (said.insert(words).second) text += words;
+    }
+  }
+  return text;
+}
+
+}  // namespace
+
+Trial probe_record(const Run& run, const Tier& tier, const ProbeCell& cell, std::uint64_t bytes_read) {
+  Trial trial = run.trial();
+  trial.parameter("tier", tier.name);
+  trial.parameter("threads", cell.clients);
+  trial.tier("data", tier);
+  trial.cache(cell.cache);
+  Json loops = Json::object();
+  const int ranks = run.ranks();
+  if (ranks > 1) trial.parameter("rank_scaling", "weak");
+  const double clients = static_cast<double>(cell.clients) * ranks;
+  for (const ProbeFigure& figure : cell.figures) {
+    if (!figure.loop.empty()) loops[figure.name] = figure.loop;
+    for (const std::vector<RankFigures>& of_repeat : figure.ranks)
+      record_ranks(of_repeat, figure.name + ".", "repeat", trial);
+    for (const double rate : figure.bytes_per_s) {
+      trial.sample(figure.name + ".bytes_per_s", "B/s", Better::higher, "repeat", rate);
+      trial.sample(figure.name + ".bytes_per_s_per_client", "B/s", Better::higher, "repeat", rate / clients);
+    }
+    for (const double rate : figure.ops_per_s) {
+      trial.sample(figure.name + ".ops_per_s", "1/s", Better::higher, "repeat", rate);
+      trial.sample(figure.name + ".ops_per_s_per_client", "1/s", Better::higher, "repeat", rate / clients);
+    }
+  }
+  trial.parameter("loops", std::move(loops));
+  if (!cell.left_out.empty()) trial.parameter("left_out", Json(cell.left_out));
+  trial.value("tier_bytes_read", "B", Better::neither, static_cast<double>(bytes_read));
+  trial.verdict(cell.verdict, cell.reason);
+  return trial;
+}
+
+std::string probe_table(std::span<const Record> records, const Output& output) {
+  Table table({{"tier", Align::left},
+               {"clients"},
+               {"what", Align::left},
+               {std::string(rate_unit(output))},
+               {"ops/s"},
+               {"", Align::left}});
+  for (const Record& record : records) {
+    const auto word = [&](const char* name) {
+      return record.parameters.contains(name) && record.parameters[name].is_string()
+                 ? record.parameters[name].get<std::string>()
+                 : std::string("-");
+    };
+    const std::string verdict =
+        record.verdict == Verdict::ok ? "" : std::string(verdict_name(record.verdict));
+    const std::string clients =
+        record.parameters.contains("threads") && record.parameters["threads"].is_number()
+            ? record.parameters["threads"].dump()
+            : "-";
+    const std::vector<std::string> rungs = rungs_of(record);
+    for (const std::string& rung : rungs) {
+      const auto bytes = record.metrics.find(rung + ".bytes_per_s");
+      table.row({word("tier"), clients, rung,
+                 bytes == record.metrics.end() ? "-" : format_rate(bytes->second.value(), output),
+                 format_number(record.metrics.at(rung + ".ops_per_s").value()), verdict});
+    }
+    if (rungs.empty()) table.row({word("tier"), clients, "-", "-", "-", verdict + ": " + record.reason});
+  }
+  const auto ranks = records.empty() ? 1 : records[0].parameters.value("ranks", 1);
+  std::string text;
+  if (ranks > 1)
+    text = fmt::format(
+        "{} ranks with files of their own (weak scaling); clients are those of a rank, rates are those of "
+        "all, "
+        "by the wall of the slowest\n\n",
+        ranks);
+  text += table.text();
+  text += left_out_words(records);
+  for (const Record& record : records)
+    for (const std::string& rung : rungs_of(record))
+      text += ranks_words(record, record.parameters["tier"].get<std::string>(), rung, output);
+  return text;
+}
+
+}  // namespace penstock

@@ -1,0 +1,22 @@
+// What `tiers --probe` found, as records and for readers.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+
+#include "benchmarks/probe/tier_probe.hpp"
+#include "io_backends/base/cli/command.hpp"
+#include "io_backends/base/tier.hpp"
+#include "results/record.hpp"
+#include "results/trial.hpp"
+
+namespace penstock {
+
+// `bytes_read`: from the tier by the whole probe, over all ranks.
+Trial probe_record(const Run& run, const Tier& tier, const ProbeCell& cell, std::uint64_t bytes_read);
+
+// A row a rung, a sentence for what was left out, and one for each rung whose ranks lie apart.
+std::string probe_table(std::span<const Record> records, const Output& output);
+
+}  // namespace penstock

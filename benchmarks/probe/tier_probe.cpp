@@ -1,0 +1,424 @@
+#include "benchmarks/probe/tier_probe.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <optional>
+#include <utility>
+
+#include "benchmarks/probe/metadata_probe.hpp"
+#include "benchmarks/probe/write_probe.hpp"
+#include "benchmarks/read/block_manifest.hpp"
+#include "benchmarks/read/prepared_lap.hpp"
+#include "benchmarks/read/read_engine.hpp"
+#include "benchmarks/read/read_team.hpp"
+#include "benchmarks/read/yardsticks.hpp"
+#include "datagen/corpus/corpus_samples.hpp"
+#include "io_backends/base/files/probe_folder.hpp"
+#include "io_backends/base/system/interrupt.hpp"
+#include "io_backends/base/units.hpp"
+
+namespace penstock {
+namespace {
+
+using Note = std::function<void(std::string_view)>;
+
+constexpr std::uint64_t kBlock = 1U << 20U;
+constexpr std::uint64_t kSmallFile = 112U << 10U;
+constexpr std::uint64_t kMostWriters = 256;  // of a rank: each is a thread with a block of its own
+
+// "4k", "1m": as rungs are called.
+std::string block_name(std::uint64_t bytes) {
+  if (bytes % (1U << 20U) == 0) return fmt::format("{}m", bytes >> 20U);
+  return bytes % 1024 == 0 ? fmt::format("{}k", bytes >> 10U) : fmt::format("{}", bytes);
+}
+
+// Objects as samples, with what reads them.
+struct ProbeSet {
+  Manifest manifest;
+  SampleList samples;
+};
+
+Result<ProbeSet> make_set(const std::vector<std::pair<std::string, std::uint64_t>>& objects,
+                          std::uint64_t block) {
+  PENSTOCK_ASSIGN(Manifest manifest, block_manifest(objects, block));
+  PENSTOCK_ASSIGN(SampleList samples, corpus_samples(manifest));
+  return ProbeSet{std::move(manifest), std::move(samples)};
+}
+
+class TierProbe {
+ public:
+  TierProbe(Tier& tier, const ProbeSettings& settings, Communicator& ranks, const Note& note)
+      : tier_(tier),
+        settings_(settings),
+        ranks_(ranks),
+        team_(ranks, WhoPrepares::every_rank),
+        note_(note),
+        most_clients_(*std::max_element(settings.clients.begin(), settings.clients.end())),
+        folder_(tier) {
+    for (const unsigned clients : settings.clients) {
+      ProbeCell& cell = cells_.emplace_back();
+      cell.clients = clients;
+    }
+  }
+
+  Result<std::vector<ProbeCell>> run() {
+    if (ranks_.rank_on_node() == 0) sweep_dead_probes(tier_);  // each node may have a device of its own
+    PENSTOCK_TRY(agree(ranks_, check_room()));
+    folder_.occupy();
+    const Result<void> done = measure();
+    if (!done.ok() && !team_.stopped() && done.error().code != Errc::interrupted) return done.error();
+    return std::move(cells_);
+  }
+
+ private:
+  using Pass = std::function<ReadTally(const ReadLap&)>;
+
+  // Of a network all ranks take, of anything else those of a node, whose last looks for all of them.
+  Result<void> check_room() {
+    const Result<std::uint64_t> room = tier_.backend->names().free_bytes();
+    if (!room.ok()) return success();  // the writes will tell
+    const int sharing = tier_.facts.network ? ranks_.size() : ranks_.rank_on_node() + 1;
+    const std::uint64_t wanted = 2 * settings_.bytes * static_cast<std::uint64_t>(sharing);
+    if (*room / 11 * 10 >= wanted) return success();
+    return make_error(Errc::no_space,
+                      fmt::format("'{}' has {} to spare, the probe takes {}: make it smaller with "
+                                  "--probe-size",
+                                  tier_.name, format_size(*room), format_size(wanted)));
+  }
+
+  // A signal is heeded when all ranks know of it.
+  Result<void> go_on() const { return team_.stopped() ? check_interrupt() : success(); }
+
+  // The cells of most clients write last, so that the files which are read are there once for all.
+  Result<void> measure() {
+    std::vector<ProbeCell*> by_clients;
+    for (ProbeCell& cell : cells_) by_clients.push_back(&cell);
+    std::sort(by_clients.begin(), by_clients.end(),
+              [](const ProbeCell* a, const ProbeCell* b) { return a->clients < b->clients; });
+    for (ProbeCell* cell : by_clients) PENSTOCK_TRY(measure_passing_writes(*cell));
+    for (ProbeCell* cell : by_clients) PENSTOCK_TRY(measure_large_files(*cell));
+    PENSTOCK_TRY(agree(ranks_, make_small_files()));
+    const std::uint64_t each = large_file_bytes(most_clients_);
+    std::vector<std::pair<std::string, std::uint64_t>> large;
+    for (unsigned i = 0; i < most_clients_; ++i) large.emplace_back(folder_.object("large", i), each);
+    PENSTOCK_ASSIGN(const ProbeSet blocks, make_set(large, kBlock));
+    PENSTOCK_ASSIGN(const ProbeSet files, make_set(small_files_, 0));
+    for (ProbeCell& cell : cells_) {
+      PENSTOCK_TRY(measure_depth(cell, "read.sequential.1m.1", blocks, 1, SampleOrder::sequential));
+      PENSTOCK_TRY(measure_best_loop(cell, "read.sequential.1m.best", blocks, SampleOrder::sequential));
+      PENSTOCK_TRY(measure_depth(cell, "read.small_files.112k.1", files, 1));
+      for (const unsigned depth : settings_.depths)
+        if (depth > 1)
+          PENSTOCK_TRY(measure_depth(cell, fmt::format("read.small_files.112k.{}", depth), files, depth));
+      PENSTOCK_TRY(measure_best_loop(cell, "read.small_files.112k.best", files, SampleOrder::shuffled));
+    }
+    for (const std::uint64_t block : settings_.blocks) {
+      PENSTOCK_ASSIGN(const ProbeSet set, make_set(large, block));
+      for (ProbeCell& cell : cells_)
+        for (const unsigned depth : settings_.depths)
+          PENSTOCK_TRY(
+              measure_depth(cell, fmt::format("read.random.{}.{}", block_name(block), depth), set, depth));
+    }
+    for (ProbeCell& cell : cells_) PENSTOCK_TRY(measure_metadata(cell));
+    return success();
+  }
+
+  std::uint64_t large_file_bytes(unsigned clients) const {
+    return std::max<std::uint64_t>(settings_.bytes / clients / kBlock, 1) * kBlock;
+  }
+
+  // 1 MiB, and the blocks of the reads.
+  std::vector<std::uint64_t> write_blocks() const {
+    std::vector<std::uint64_t> blocks = settings_.blocks;
+    blocks.push_back(kBlock);
+    std::sort(blocks.begin(), blocks.end());
+    blocks.erase(std::unique(blocks.begin(), blocks.end()), blocks.end());
+    return blocks;
+  }
+
+  // All write rungs but that of the files which are read afterwards. What they write is gone before the next
+  // one begins, so that the tier never holds more of it than one pass and what that replaces.
+  Result<void> measure_passing_writes(ProbeCell& cell) {
+    for (const std::uint64_t block : write_blocks()) {
+      if (block == kBlock) continue;
+      const WriteShape shape{
+          .writers = cell.clients, .object_bytes = large_file_bytes(cell.clients), .block = block};
+      PENSTOCK_TRY(measure_passing(cell, fmt::format("write.sequential.{}.1", block_name(block)), shape));
+    }
+    for (const unsigned depth : settings_.depths)
+      if (depth > 1) PENSTOCK_TRY(measure_write_depth(cell, depth));
+    if (!tier_.backend->caps().write_at) {
+      cell.left_out["write.random"] = "the back end writes objects from the first byte to the last";
+    } else {
+      for (const std::uint64_t block : write_blocks()) {
+        const WriteShape shape{.writers = cell.clients,
+                               .object_bytes = large_file_bytes(cell.clients),
+                               .block = block,
+                               .random = true};
+        PENSTOCK_TRY(measure_passing(cell, fmt::format("write.random.{}.1", block_name(block)), shape));
+      }
+    }
+    PENSTOCK_TRY(measure_small_writes(cell, 1));
+    for (const unsigned depth : settings_.depths)
+      if (depth > 1) PENSTOCK_TRY(measure_small_writes(cell, depth));
+    return success();
+  }
+
+  // Absent, and said why, where there would be more writers than `most`, each of which is to have `what`.
+  std::optional<unsigned> writers(ProbeCell& cell, const std::string& rung, unsigned depth,
+                                  std::uint64_t most, std::string_view what) const {
+    const std::uint64_t wanted = std::uint64_t{cell.clients} * depth;
+    if (wanted <= std::min(most, kMostWriters)) return static_cast<unsigned>(wanted);
+    cell.left_out[rung] =
+        wanted > kMostWriters
+            ? fmt::format("{} writers of a rank; the most are {}", wanted, kMostWriters)
+            : fmt::format("--probe-size has less than {} for each of {} writers", what, wanted);
+    return std::nullopt;
+  }
+
+  Result<void> measure_write_depth(ProbeCell& cell, unsigned depth) {
+    const std::string rung = fmt::format("write.sequential.1m.{}", depth);
+    const auto count = writers(cell, rung, depth, settings_.bytes / kBlock, "1 MiB");
+    if (!count) return success();
+    return measure_passing(cell, rung, {.writers = *count, .object_bytes = large_file_bytes(*count)});
+  }
+
+  Result<void> measure_small_writes(ProbeCell& cell, unsigned depth) {
+    const std::string rung = fmt::format("write.small_files.112k.{}", depth);
+    const std::uint64_t most = std::max<std::uint64_t>(settings_.bytes / kSmallFile, cell.clients);
+    const auto count = writers(cell, rung, depth, most, "one file");
+    if (!count) return success();
+    return measure_passing(cell, rung,
+                           {.writers = *count,
+                            .objects = most / *count,
+                            .object_bytes = kSmallFile,
+                            .block = kSmallFile,
+                            .by_object = true});
+  }
+
+  Result<void> measure_passing(ProbeCell& cell, const std::string& rung, const WriteShape& shape) {
+    WriteProbe probe(
+        *tier_.backend, shape, [this](std::uint64_t n) { return folder_.object("written", n); },
+        [this](unsigned writer) { return noise_seed(2000 + writer); });
+    PENSTOCK_TRY(measure_writes(cell, rung, probe));
+    return agree(ranks_, probe.remove());
+  }
+
+  Result<void> measure_large_files(ProbeCell& cell) {
+    WriteProbe probe(
+        *tier_.backend,
+        {.writers = cell.clients, .object_bytes = large_file_bytes(cell.clients), .whole = true},
+        [this](std::uint64_t n) { return folder_.object("large", n); },
+        [this](unsigned writer) { return noise_seed(writer); });
+    return measure_writes(cell, "write.sequential.1m.1", probe);
+  }
+
+  Result<void> measure_writes(ProbeCell& cell, const std::string& rung, WriteProbe& probe) {
+    ProbeFigure& figure = cell.figures.emplace_back();
+    figure.name = rung;
+    say(cell, rung);
+    // The first is thrown away: the first touch of memory and of free blocks is slow.
+    for (std::size_t repeat = 0; repeat <= settings_.repeats; ++repeat) {
+      ReadLap lap{.threads = cell.clients, .max_passes = repeat == 0 ? 1U : 0U};
+      lap.deadline = settings_.min_time;
+      const ReadTally tally = team_.run(lap, [&](const ReadLap& mine) { return probe.run(mine); });
+      PENSTOCK_TRY(go_on());
+      if (tally.failure) return *tally.failure;
+      if (repeat == 0) continue;
+      add(figure, tally);
+      judge_time(cell, figure, tally.wall_s,
+                 fmt::format("{} writes of --probe-size are the most", WriteProbe::kMostPasses));
+    }
+    return success();
+  }
+
+  // Another for each client and rank: some storage keeps equal bytes once.
+  std::uint64_t noise_seed(std::uint64_t client) const {
+    return settings_.seed + (static_cast<std::uint64_t>(ranks_.rank()) << 16U) + client;
+  }
+
+  Result<void> make_small_files() {
+    if (note_) note_("making small files");
+    const std::uint64_t each = std::max<std::uint64_t>(settings_.bytes / kSmallFile / most_clients_, 1);
+    for (std::uint64_t i = 0; i < each * most_clients_; ++i)
+      small_files_.emplace_back(folder_.object("small", i), kSmallFile);
+    WriteProbe probe(
+        *tier_.backend,
+        {.writers = most_clients_,
+         .objects = each,
+         .object_bytes = kSmallFile,
+         .block = kSmallFile,
+         .whole = true,
+         .durability = Durability::visible},
+        [this](std::uint64_t n) { return small_files_[n].first; },
+        [this](unsigned writer) { return noise_seed(1000 + writer); });
+    ReadTally tally = probe.run({.threads = most_clients_, .max_passes = 1});
+    return tally.failure ? Result<void>(*std::move(tally.failure)) : success();
+  }
+
+  ReadWork work(const ProbeSet& set) const {
+    return {.manifest = &set.manifest, .samples = &set.samples, .backend = tier_.backend.get()};
+  }
+
+  Result<void> measure_depth(ProbeCell& cell, std::string_view name, const ProbeSet& set, unsigned depth,
+                             SampleOrder order = SampleOrder::shuffled) {
+    // Cold files must not stay mapped: each repeat opens them anew.
+    std::unique_ptr<ReadEngine> engine;
+    const auto ready = [&]() -> Result<void> {
+      auto made = ReadEngine::make(
+          work(set), {.most_threads = cell.clients, .depth = depth, .order = order, .seed = settings_.seed});
+      PENSTOCK_TRY(agree(ranks_, outcome_of(made)));
+      engine = *std::move(made);
+      return success();
+    };
+    ProbeFigure figure;
+    figure.name = name;
+    PENSTOCK_TRY(measure_reads(cell, figure, set, [&](const ReadLap& pass) {
+      ReadTally tally;
+      if (engine == nullptr) {
+        if (Result<void> made = ready(); !made.ok()) {
+          tally.failure = std::move(made).error();
+          return tally;
+        }
+      }
+      tally = engine->run(pass);
+      if (settings_.cache == CacheWish::cold) engine.reset();
+      return tally;
+    }));
+    cell.figures.push_back(std::move(figure));
+    return success();
+  }
+
+  // Tries every loop of the ladder once, and repeats the fastest.
+  Result<void> measure_best_loop(ProbeCell& cell, std::string_view name, const ProbeSet& set,
+                                 SampleOrder order) {
+    Yardsticks yardsticks(work(set), {.order = order, .seed = settings_.seed});
+    const auto rung = [&](const LoopShape& shape, const ReadLap& pass) {
+      const std::uint64_t before = yardsticks.uncounted_bytes();
+      ReadTally tally = yardsticks.rung(shape, pass);
+      cell.uncounted_bytes += yardsticks.uncounted_bytes() - before;
+      return tally;
+    };
+    std::optional<LoopShape> best;
+    double best_rate = 0;
+    for (const LoopShape& shape : yardsticks.ladder(cell.clients)) {
+      ProbeFigure once;
+      once.name = name;
+      PENSTOCK_TRY(measure_reads(
+          cell, once, set, [&](const ReadLap& pass) { return rung(shape, pass); }, 1));
+      if (once.bytes_per_s.empty() || once.bytes_per_s.front() <= best_rate) continue;
+      best_rate = once.bytes_per_s.front();
+      best = shape;
+    }
+    if (!best) return success();
+    ProbeFigure figure;
+    figure.name = name;
+    figure.loop = best->name();
+    PENSTOCK_TRY(measure_reads(cell, figure, set, [&](const ReadLap& pass) { return rung(*best, pass); }));
+    cell.figures.push_back(std::move(figure));
+    return success();
+  }
+
+  Result<void> measure_reads(ProbeCell& cell, ProbeFigure& figure, const ProbeSet& set, const Pass& pass,
+                             std::size_t repeats = 0) {
+    CacheControl cache(tier_, set.manifest, set.samples, settings_.cache, ColdMethod::evict, most_clients_);
+    for (std::size_t repeat = 0; repeat < (repeats == 0 ? settings_.repeats : repeats); ++repeat) {
+      PENSTOCK_TRY(go_on());
+      LapPlan plan{.what = figure.name, .threads = cell.clients};
+      plan.duration = settings_.min_time;
+      plan.first_pass = repeat;  // in an order of its own
+      plan.run = [&](const ReadLap& lap, const ReadWatcher&) { return pass(lap); };
+      plan.note = [&](std::string_view what) { say(cell, what); };
+      const std::optional<LapFigures> lap = run_lap(tier_, cache, team_, plan);
+      PENSTOCK_TRY(go_on());
+      if (!lap) return success();
+      if (lap->tally.failure) return *lap->tally.failure;
+      cell.cache = lap->cache;
+      judge(cell, lap->verdict, lap->reason);
+      add(figure, lap->tally);
+    }
+    cell.uncounted_bytes += cache.warmed_bytes();
+    return success();
+  }
+
+  static void add(ProbeFigure& figure, const ReadTally& tally) {
+    const auto rate = [&](std::uint64_t amount) {
+      return tally.wall_s > 0 ? static_cast<double>(amount) / tally.wall_s : 0.0;
+    };
+    figure.bytes_per_s.push_back(rate(tally.bytes));
+    figure.ops_per_s.push_back(rate(tally.samples));
+    figure.ranks.push_back(tally.ranks);
+  }
+
+  // Objects are made and removed by turns until each has lasted; the others look at those of one more turn.
+  Result<void> measure_metadata(ProbeCell& cell) {
+    using Step = ReadTally (MetadataProbe::*)(const ReadLap&);
+    constexpr std::pair<std::string_view, Step> kSteps[] = {{"metadata.create", &MetadataProbe::create},
+                                                            {"metadata.remove", &MetadataProbe::remove},
+                                                            {"metadata.stat", &MetadataProbe::stat},
+                                                            {"metadata.open", &MetadataProbe::open},
+                                                            {"metadata.list", &MetadataProbe::list}};
+    MetadataProbe probe(*tier_.backend, folder_.folder("metadata"), cell.clients);
+    say(cell, "metadata");
+    std::vector<ProbeFigure> figures(std::size(kSteps));
+    for (std::size_t i = 0; i < figures.size(); ++i) figures[i].name = kSteps[i].first;
+    const auto take = [&](std::size_t step, ReadTally& into) -> Result<void> {
+      ReadLap lap{.threads = cell.clients, .max_passes = 1};
+      lap.deadline = settings_.min_time;
+      into.append(team_.run(lap, [&](const ReadLap& mine) { return (probe.*kSteps[step].second)(mine); }));
+      PENSTOCK_TRY(go_on());
+      return into.failure ? Result<void>(*into.failure) : success();
+    };
+    const double wanted_s = std::chrono::duration<double>(settings_.min_time).count();
+    for (std::size_t repeat = 0; repeat < settings_.repeats; ++repeat) {
+      std::vector<ReadTally> tallies(figures.size());
+      do {
+        for (const std::size_t step : {0U, 1U}) PENSTOCK_TRY(take(step, tallies[step]));
+      } while (tallies[0].wall_s < wanted_s);  // removing as many may take far less
+      ReadTally not_counted;
+      PENSTOCK_TRY(take(0, not_counted));
+      for (std::size_t step = 2; step < figures.size(); ++step) PENSTOCK_TRY(take(step, tallies[step]));
+      PENSTOCK_TRY(take(1, not_counted));
+      for (std::size_t i = 0; i < figures.size(); ++i)
+        figures[i].ops_per_s.push_back(static_cast<double>(tallies[i].samples) / tallies[i].wall_s);
+    }
+    for (ProbeFigure& figure : figures) cell.figures.push_back(std::move(figure));
+    return success();
+  }
+
+  void judge_time(ProbeCell& cell, const ProbeFigure& figure, double wall_s, std::string_view why) const {
+    const double wanted_s = std::chrono::duration<double>(settings_.min_time).count();
+    if (wall_s < wanted_s)
+      judge(cell, Verdict::short_time,
+            fmt::format("{} lasted {:.3g} s, less than {:.3g} s: {}", figure.name, wall_s, wanted_s, why));
+  }
+
+  static void judge(ProbeCell& cell, Verdict verdict, std::string_view reason) {
+    penstock::judge(cell.verdict, cell.reason, verdict, reason);
+  }
+
+  void say(const ProbeCell& cell, std::string_view what) const {
+    if (note_)
+      note_(fmt::format("{}, {} client{}: {}", tier_.name, cell.clients, cell.clients == 1 ? "" : "s", what));
+  }
+
+  Tier& tier_;
+  const ProbeSettings& settings_;
+  Communicator& ranks_;
+  ReadTeam team_;
+  const Note& note_;
+  const unsigned most_clients_;
+  std::vector<ProbeCell> cells_;
+  std::vector<std::pair<std::string, std::uint64_t>> small_files_;
+  ProbeFolder folder_;
+};
+
+}  // namespace
+
+Result<std::vector<ProbeCell>> probe_tier(Tier& tier, const ProbeSettings& settings, Communicator& ranks,
+                                          const Note& note) {
+  return TierProbe(tier, settings, ranks, note).run();
+}
+
+}  // namespace penstock

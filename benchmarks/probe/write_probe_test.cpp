@@ -1,0 +1,157 @@
+#include "benchmarks/probe/write_probe.hpp"
+
+#include <algorithm>
+#include <array>
+#include <csignal>
+#include <cstring>
+#include <set>
+#include <vector>
+
+#include "io_backends/base/system/interrupt.hpp"
+#include "io_backends/base/testing.hpp"
+#include "io_backends/base/tier.hpp"
+
+namespace penstock {
+namespace {
+
+using namespace std::chrono_literals;
+
+// So many blocks of sizes that take turns, one behind the other.
+std::vector<std::byte> blocks_of(BlockNoise& noise, std::size_t blocks,
+                                 std::initializer_list<std::size_t> sizes) {
+  std::vector<std::byte> all;
+  for (std::size_t i = 0; i < blocks; ++i) {
+    const auto block = noise.next(*(sizes.begin() + i % sizes.size()));
+    all.insert(all.end(), block.begin(), block.end());
+  }
+  return all;
+}
+
+TEST(BlockNoise, NeverHasEightBytesTwice) {
+  BlockNoise noise(1, 64U << 10U);
+  const std::vector<std::byte> all = blocks_of(noise, 48, {64U << 10U, 4096, 12'288});
+  std::set<std::uint64_t> words;
+  for (std::size_t at = 0; at < all.size(); at += sizeof(std::uint64_t)) {
+    std::uint64_t word = 0;
+    std::memcpy(&word, all.data() + at, sizeof word);
+    ASSERT_TRUE(words.insert(word).second) << "at " << at;
+  }
+}
+
+// No eight bytes twice leaves nothing to a dictionary; this leaves nothing to a code of the single bytes.
+TEST(BlockNoise, HasEachByteAsOftenAsAnother) {
+  BlockNoise noise(1, 4096);
+  const std::vector<std::byte> all = blocks_of(noise, 256, {4096});
+  std::array<int, 256> count{};
+  for (const std::byte byte : all) ++count[std::to_integer<std::size_t>(byte)];
+  // 4096 of each on average, with a deviation of 64.
+  EXPECT_GT(*std::min_element(count.begin(), count.end()), 4096 - 6 * 64);
+  EXPECT_LT(*std::max_element(count.begin(), count.end()), 4096 + 6 * 64);
+}
+
+TEST(BlockNoise, IsAnotherForEachSeedAndHasAnyLength) {
+  BlockNoise one(1, 13);
+  BlockNoise other(2, 13);
+  EXPECT_NE(text_of(one.next(13)), text_of(other.next(13)));
+  EXPECT_EQ(one.next(5).size(), 5U);
+}
+
+class WriteProbeTest : public testing::Test {
+ protected:
+  static Tier tier(const std::string& options = "") {
+    static int count = 0;
+    auto opened = open_tier("t=mem:write-probe" + std::to_string(count++) + options);
+    EXPECT_OK(opened);
+    return *std::move(opened);
+  }
+  static WriteProbe probe(Tier& tier, const WriteShape& shape) {
+    return WriteProbe(
+        *tier.backend, shape, [](std::uint64_t n) { return "probe/" + std::to_string(n); },
+        [](unsigned writer) { return writer; });
+  }
+  static ReadLap lap(std::chrono::nanoseconds deadline, std::uint64_t most_passes = 0) {
+    ReadLap lap{.max_passes = most_passes};
+    lap.deadline = deadline;
+    return lap;
+  }
+  static std::uint64_t bytes_of_object(Tier& tier, int n) {
+    const auto entry = tier.backend->names().stat("probe/" + std::to_string(n));
+    return entry.ok() ? entry->bytes : 0;
+  }
+};
+
+TEST_F(WriteProbeTest, WritesAllObjectsOfAPass) {
+  Tier there = tier();
+  WriteProbe all = probe(there, {.writers = 2, .objects = 3, .object_bytes = 10'000, .block = 4096});
+  const ReadTally tally = all.run(lap(1h, 1));
+  EXPECT_FALSE(tally.failure);
+  EXPECT_EQ(tally.bytes, 60'000U);
+  EXPECT_EQ(tally.samples, 18U) << "blocks, the last of each object shorter";
+  EXPECT_EQ(tally.passes, 1U);
+  EXPECT_GT(tally.wall_s, 0);
+  for (int n = 0; n < 6; ++n) EXPECT_EQ(bytes_of_object(there, n), 10'000U);
+  EXPECT_EQ(there.backend->moved_bytes().written, tally.bytes);
+  EXPECT_OK(all.remove());
+  EXPECT_EQ(bytes_of_object(there, 0), 0U);
+  EXPECT_OK(all.remove()) << "what is not there is removed";
+}
+
+TEST_F(WriteProbeTest, CountsObjectsWhereTheyAreTheSamples) {
+  Tier there = tier();
+  const WriteShape shape{.writers = 2, .objects = 5, .object_bytes = 100, .block = 100, .by_object = true};
+  EXPECT_EQ(probe(there, shape).run(lap(1h, 2)).samples, 20U);
+}
+
+TEST_F(WriteProbeTest, RandomBlocksFillTheObject) {
+  Tier there = tier();
+  WriteProbe random = probe(there, {.object_bytes = 100'000, .block = 4096, .random = true});
+  EXPECT_EQ(random.run(lap(1h, 1)).samples, 25U);
+  ASSERT_EQ(bytes_of_object(there, 0), 100'000U);
+  const auto reader = there.backend->open("probe/0");
+  ASSERT_OK(reader);
+  std::vector<std::byte> bytes(100'000);
+  ASSERT_OK((*reader)->read_at(0, bytes));
+  for (std::size_t at = 0; at + 8 <= bytes.size(); at += 4096)
+    EXPECT_NE(std::memcmp(bytes.data() + at, "\0\0\0\0\0\0\0\0", 8), 0) << "a hole at " << at;
+}
+
+TEST_F(WriteProbeTest, TheDeadlineCutsObjectsShort) {
+  Tier there = tier();
+  WriteProbe cut = probe(there, {.writers = 2, .objects = 4, .object_bytes = 1 << 20, .block = 64 << 10});
+  const ReadTally tally = cut.run(lap(1ns));
+  EXPECT_FALSE(tally.failure);
+  EXPECT_EQ(tally.samples, 2U) << "one block of each writer";
+  EXPECT_EQ(bytes_of_object(there, 0), 64U << 10U) << "published as far as it is";
+  EXPECT_EQ(bytes_of_object(there, 4), 64U << 10U);
+  EXPECT_EQ(bytes_of_object(there, 1), 0U);
+}
+
+TEST_F(WriteProbeTest, WholePassesGoOnBehindIt) {
+  Tier there = tier();
+  const WriteShape shape{.objects = 4, .object_bytes = 1 << 20, .block = 64 << 10, .whole = true};
+  const ReadTally tally = probe(there, shape).run(lap(1ns));
+  EXPECT_EQ(tally.passes, 1U);
+  EXPECT_EQ(tally.bytes, 4U << 20U);
+}
+
+TEST_F(WriteProbeTest, WearsNoDiskForHours) {
+  Tier there = tier();
+  const ReadTally tally = probe(there, {.object_bytes = 10, .block = 10}).run(lap(1h));
+  EXPECT_EQ(tally.passes, WriteProbe::kMostPasses);
+}
+
+TEST_F(WriteProbeTest, FailuresAndSignalsEndIt) {
+  Tier full = tier(",capacity=100k");
+  const ReadTally failed = probe(full, {.object_bytes = 1 << 20, .block = 4096}).run(lap(1h));
+  ASSERT_TRUE(failed.failure);
+  EXPECT_EQ(failed.failure->code, Errc::no_space);
+  Tier there = tier();
+  simulate_interrupt(SIGINT);
+  const ReadTally stopped = probe(there, {.object_bytes = 10, .block = 10}).run(lap(1h));
+  simulate_interrupt(0);
+  ASSERT_TRUE(stopped.failure);
+  EXPECT_EQ(stopped.failure->code, Errc::interrupted);
+}
+
+}  // namespace
+}  // namespace penstock

@@ -1,0 +1,44 @@
+#include "benchmarks/read/block_manifest.hpp"
+
+#include <fmt/format.h>
+
+#include <vector>
+
+#include "io_backends/base/system/interrupt.hpp"
+#include "io_backends/base/units.hpp"
+
+namespace penstock {
+
+Result<Manifest> block_manifest(std::span<const std::pair<std::string, std::uint64_t>> objects,
+                                std::uint64_t block) {
+  ManifestFacts facts;
+  facts.recipe = "blocks";
+  facts.format = "files";
+  facts.codec = "raw";
+  ManifestBuilder builder(facts);
+  for (const auto& [name, bytes] : objects) {
+    PENSTOCK_TRY(check_interrupt());
+    const std::uint32_t object = builder.add_object(name, bytes);
+    const std::uint64_t step = block == 0 ? bytes : block;
+    for (std::uint64_t at = 0; step != 0 && step <= bytes - at; at += step)
+      builder.add_sample({.offset = at, .length = step, .object = object});
+  }
+  PENSTOCK_ASSIGN(std::vector<std::byte> bytes, builder.finish());
+  return Manifest::from_bytes(std::move(bytes));
+}
+
+Result<Manifest> block_manifest(const Manifest& of, std::uint64_t block) {
+  std::vector<std::pair<std::string, std::uint64_t>> objects;
+  std::string scratch;
+  std::uint64_t largest = 0;
+  for (std::uint64_t i = 0; i < of.objects(); ++i) {
+    objects.emplace_back(of.object_name(i, scratch), of.object_bytes(i));
+    largest = std::max(largest, objects.back().second);
+  }
+  if (largest < block)
+    return make_error(Errc::not_found, fmt::format("no object has {}: the largest has {}", format_size(block),
+                                                   format_size(largest)));
+  return block_manifest(objects, block);
+}
+
+}  // namespace penstock

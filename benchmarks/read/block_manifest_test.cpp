@@ -1,0 +1,40 @@
+#include "benchmarks/read/block_manifest.hpp"
+
+#include <vector>
+
+#include "datagen/corpus/corpus_samples.hpp"
+#include "io_backends/base/testing.hpp"
+
+namespace penstock {
+namespace {
+
+using Objects = std::vector<std::pair<std::string, std::uint64_t>>;
+
+TEST(BlockManifest, CutsWholeBlocksFromEveryObject) {
+  const auto manifest = block_manifest(Objects{{"a", 10'000}, {"b", 4'095}, {"c", 4'096}, {"d", 0}}, 4'096);
+  ASSERT_OK(manifest);
+  ASSERT_EQ(manifest->samples(), 3U);
+  EXPECT_EQ(manifest->objects(), 4U);
+  EXPECT_FALSE(manifest->one_object_a_sample());
+  EXPECT_EQ(manifest->sample(1).offset, 4'096U);
+  EXPECT_EQ(manifest->sample(1).length, 4'096U);
+  EXPECT_EQ(manifest->sample(2).object, 2U);
+  EXPECT_EQ(manifest->sample(2).offset, 0U);
+}
+
+TEST(BlockManifest, OrTakesEachObjectWhole) {
+  const auto manifest = block_manifest(Objects{{"a", 10}, {"b", 20}}, 0);
+  ASSERT_OK(manifest);
+  EXPECT_EQ(manifest->samples(), 2U);
+  EXPECT_TRUE(manifest->one_object_a_sample());
+}
+
+TEST(BlockManifest, SaysWhereNothingIsLargeEnough) {
+  const auto of = block_manifest(Objects{{"a", 10}, {"b", 20}}, 0);
+  ASSERT_OK(of);
+  EXPECT_TRUE(fails_with(Errc::not_found, block_manifest(*of, 21), "largest"));
+  EXPECT_OK(block_manifest(*of, 20));
+}
+
+}  // namespace
+}  // namespace penstock

@@ -1,0 +1,52 @@
+#include "benchmarks/read/live_csv.hpp"
+
+#include <fmt/format.h>
+
+#include <cerrno>
+#include <chrono>
+
+namespace penstock {
+
+Result<LiveCsv> LiveCsv::open(const std::string& path) {
+  LiveCsv csv;
+  if (path.empty()) return csv;
+  csv.file_.reset(std::fopen(path.c_str(), "we"));
+  if (!csv.file_) return errno_error(errno, "cannot write", path);
+  fmt::print(csv.file_.get(), "time,tier,threads,files_per_s,mib_per_s\n");
+  std::fflush(csv.file_.get());
+  return csv;
+}
+
+void LiveCsv::begin(std::string_view tier, unsigned threads) {
+  tier_ = tier;
+  threads_ = threads;
+  last_ = ReadProgress{};
+}
+
+void LiveCsv::tick(const ReadProgress& progress) {
+  if (file_ && progress.elapsed_s - last_.elapsed_s >= 1.0) line(progress);
+}
+
+void LiveCsv::end(const ReadProgress& total) {
+  if (file_ && total.samples > last_.samples) line(total);
+}
+
+void LiveCsv::line(const ReadProgress& now) {
+  const double seconds = now.elapsed_s - last_.elapsed_s;
+  if (seconds <= 0) return;
+  const double unix_s =
+      std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
+  std::string quoted = tier_;
+  if (quoted.find_first_of(",\"\n") != std::string::npos) {
+    quoted = "\"";
+    for (const char c : tier_) quoted += c == '"' ? std::string("\"\"") : std::string(1, c);
+    quoted += '"';
+  }
+  fmt::print(file_.get(), "{:.3f},{},{},{:.1f},{:.2f}\n", unix_s, quoted, threads_,
+             static_cast<double>(now.samples - last_.samples) / seconds,
+             static_cast<double>(now.bytes - last_.bytes) / seconds / 1048576.0);
+  std::fflush(file_.get());
+  last_ = now;
+}
+
+}  // namespace penstock

@@ -1,0 +1,37 @@
+// A line a second while a measurement runs: for whoever wants to watch, or to plot beside other counters.
+#pragma once
+
+#include <cstdint>
+#include <cstdio>
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "benchmarks/read/read_engine.hpp"
+#include "io_backends/base/result.hpp"
+
+namespace penstock {
+
+// time,tier,threads,files_per_s,mib_per_s: UTC seconds since 1970 with three decimals, then the rates of the
+// time since the line before. Every line is flushed. Does nothing when made without a file. One thread.
+class LiveCsv {
+ public:
+  static Result<LiveCsv> open(const std::string& path);  // "" : silent; replaces a file that is there
+
+  void begin(std::string_view tier, unsigned threads);  // one measured repeat
+  void tick(const ReadProgress& progress);              // as often as you like; writes once a second
+  void end(const ReadProgress& total);                  // the rest of the last second
+
+ private:
+  struct Close {
+    void operator()(std::FILE* file) const { std::fclose(file); }
+  };
+  void line(const ReadProgress& now);
+
+  std::unique_ptr<std::FILE, Close> file_;
+  std::string tier_;
+  unsigned threads_ = 0;
+  ReadProgress last_;
+};
+
+}  // namespace penstock

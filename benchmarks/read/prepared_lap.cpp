@@ -1,0 +1,72 @@
+#include "benchmarks/read/prepared_lap.hpp"
+
+#include <algorithm>
+
+namespace penstock {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+constexpr std::chrono::seconds kUntimedAtLeast{30};
+constexpr int kUntimedTimes = 10;
+
+ReadLap next_pass(const LapPlan& plan, const ReadTally& so_far, bool emptied) {
+  ReadLap pass{.threads = plan.threads, .max_passes = emptied ? 1U : 0U};
+  const std::chrono::nanoseconds gone(static_cast<std::int64_t>(so_far.elapsed_s * 1e9));
+  pass.verify = plan.verify;
+  pass.stonewall = plan.stonewall;
+  pass.first_pass = plan.first_pass + so_far.passes;
+  pass.measured_before = std::chrono::nanoseconds(static_cast<std::int64_t>(so_far.wall_s * 1e9));
+  pass.ramp = std::max(plan.ramp - gone, std::chrono::nanoseconds(0));
+  if (plan.duration.count() != 0)
+    pass.deadline = std::max(plan.duration + plan.ramp - gone, std::chrono::nanoseconds(1));
+  else
+    pass.at_least = plan.at_least;
+  return pass;
+}
+
+}  // namespace
+
+std::optional<LapFigures> run_lap(Tier& tier, CacheControl& cache, ReadTeam& team, const LapPlan& plan) {
+  LapFigures figures;
+  figures.device_bytes = 0;
+  const std::chrono::nanoseconds wanted = plan.duration.count() != 0 ? plan.duration : plan.at_least;
+  const Clock::time_point latest = Clock::now() + kUntimedAtLeast + kUntimedTimes * wanted;
+  for (bool first = true;; first = false) {
+    if (plan.note) plan.note("preparing the cache");
+    const Result<CacheOutcome> prepared = team.prepare(cache);
+    if (!prepared.ok()) {
+      if (first) return std::nullopt;
+      break;
+    }
+    if (first) figures.cache = prepared->state;
+    judge(figures.verdict, figures.reason, prepared->verdict, prepared->reason);
+    const bool emptied = prepared->state.method == "evict" || prepared->state.method == "drop";
+    if (plan.note) plan.note(plan.what);
+    const ReadProgress before{figures.tally.elapsed_s, figures.tally.samples, figures.tally.bytes};
+    ReadWatcher watcher;
+    if (plan.watcher)
+      watcher = [&](const ReadProgress& now) {
+        plan.watcher(
+            {before.elapsed_s + now.elapsed_s, before.samples + now.samples, before.bytes + now.bytes});
+      };
+    const std::uint64_t moved = tier.backend->moved_bytes().read;
+    const std::optional<std::uint64_t> device = device_bytes_read();
+    const ReadTally tally = team.run(next_pass(plan, figures.tally, emptied),
+                                     [&](const ReadLap& pass) { return plan.run(pass, watcher); });
+    std::optional<std::uint64_t> fetched;
+    if (const auto device_after = device_bytes_read(); device && device_after)
+      fetched = *device_after - *device;
+    fetched = team.sum(fetched);
+    figures.read_call_bytes += team.sum(tier.backend->moved_bytes().read - moved);
+    if (!fetched) figures.device_bytes.reset();
+    if (figures.device_bytes) *figures.device_bytes += *fetched;
+    figures.tally.append(tally);
+    if (tally.failure || team.stopped() || !emptied) break;
+    if (figures.tally.wall_s >= std::chrono::duration<double>(wanted).count()) break;
+    if (team.any(Clock::now() >= latest)) break;
+  }
+  return figures;
+}
+
+}  // namespace penstock

@@ -1,0 +1,49 @@
+// One repeat of a measurement: passes, each in the cache state that was asked for, until they have lasted
+// long enough.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "benchmarks/read/read_engine.hpp"
+#include "benchmarks/read/read_team.hpp"
+#include "datagen/cache/cache_control.hpp"
+#include "io_backends/base/tier.hpp"
+#include "results/record.hpp"
+
+namespace penstock {
+
+struct LapPlan {
+  std::string what{};  // for the progress line: "reading"
+  unsigned threads = 1;
+  std::chrono::nanoseconds at_least{0};  // whole passes that last this long
+  std::chrono::nanoseconds duration{0};  // not 0: exactly this long instead, wherever the pass stands
+  bool stonewall = false;                // the duration is ReadLap::stonewall
+  std::chrono::nanoseconds ramp{0};
+  bool verify = false;
+  std::uint64_t first_pass = 0;  // of the shuffle
+  std::function<ReadTally(const ReadLap& pass, const ReadWatcher& watcher)> run{};
+  ReadWatcher watcher{};                              // may be empty; counts from the start of the lap
+  std::function<void(std::string_view what)> note{};  // may be empty
+};
+
+struct LapFigures {
+  ReadTally tally;
+  CacheState cache;               // before the first pass
+  Verdict verdict = Verdict::ok;  // not_cold or not_warm, if that is what any pass was
+  std::string reason;
+  std::uint64_t read_call_bytes = 0;          // that crossed the back end's seam
+  std::optional<std::uint64_t> device_bytes;  // that came from the device or server for the ranks
+};
+
+// Prepares, runs, and does so again while time is left to fill: only files that were evicted take more than
+// one turn, since their passes must be evicted in between. What is not timed may take ten times as long as
+// what is, and half a minute, before the lap ends as it is. Absent when interrupted before anything was
+// measured. Collective over the team, whose figures it returns.
+std::optional<LapFigures> run_lap(Tier& tier, CacheControl& cache, ReadTeam& team, const LapPlan& plan);
+
+}  // namespace penstock

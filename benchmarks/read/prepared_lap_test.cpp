@@ -1,0 +1,173 @@
+#include "benchmarks/read/prepared_lap.hpp"
+
+#include <gtest/gtest.h>
+
+#include <csignal>
+#include <memory>
+#include <vector>
+
+#include "datagen/corpus/corpus_samples.hpp"
+#include "datagen/corpus/scripted_backend.hpp"
+#include "io_backends/base/system/interrupt.hpp"
+
+namespace penstock {
+namespace {
+
+using namespace std::chrono_literals;
+
+constexpr std::uint64_t kFiles = 20;
+
+class PreparedLap : public testing::Test {
+ protected:
+  PreparedLap() {
+    auto backend = std::make_unique<ScriptedBackend>();
+    backend_ = backend.get();
+    manifest_ = std::make_unique<Manifest>(scripted_files(*backend, kFiles));
+    samples_ = std::make_unique<SampleList>(corpus_samples(*manifest_).value());
+    tier_.name = "disk";
+    tier_.backend = std::move(backend);
+  }
+
+  CacheControl control(CacheWish wish, ColdMethod method = ColdMethod::evict) {
+    PageCacheCalls calls;
+    calls.residency = [this](const std::filesystem::path&) -> Result<Residency> {
+      return Residency{.resident_bytes = resident_ ? 10U : 0U, .total_bytes = 10, .verified = true};
+    };
+    calls.evict = [this](const std::filesystem::path&) -> Result<void> {
+      ++evictions_;
+      return success();
+    };
+    calls.warm = [](const std::filesystem::path&) { return success(); };
+    calls.drop = [this] {
+      ++drops_;
+      return success();
+    };
+    return CacheControl(tier_, *manifest_, *samples_, wish, method, 1, calls);
+  }
+
+  // Passes that say that each took 0.4 s, and remember what was asked of them.
+  LapPlan plan() {
+    LapPlan plan;
+    plan.threads = 3;
+    plan.at_least = 1s;
+    plan.run = [this](const ReadLap& pass, const ReadWatcher& watcher) {
+      passes_.push_back(pass);
+      if (watcher) watcher({.elapsed_s = 0.1, .samples = 1, .bytes = 2});
+      ReadTally tally;
+      tally.samples = kFiles;
+      tally.bytes = 100;
+      tally.passes = 1;
+      tally.wall_s = 0.4;
+      tally.elapsed_s = 0.4;
+      return tally;
+    };
+    return plan;
+  }
+
+  std::optional<LapFigures> run(CacheControl& cache, const LapPlan& plan) {
+    return run_lap(tier_, cache, team_, plan);
+  }
+
+  const std::unique_ptr<Communicator> single_ = single_process();
+  ReadTeam team_{*single_};
+  Tier tier_;
+  ScriptedBackend* backend_ = nullptr;
+  std::unique_ptr<Manifest> manifest_;
+  std::unique_ptr<SampleList> samples_;
+  bool resident_ = false;
+  int evictions_ = 0;
+  int drops_ = 0;
+  std::vector<ReadLap> passes_;
+};
+
+TEST_F(PreparedLap, EvictsBetweenColdPassesUntilTheyHaveLastedLongEnough) {
+  CacheControl cache = control(CacheWish::cold);
+  std::vector<double> seen;
+  LapPlan wanted = plan();
+  wanted.watcher = [&](const ReadProgress& now) { seen.push_back(now.elapsed_s); };
+  const auto figures = run(cache, wanted);
+  ASSERT_TRUE(figures);
+  EXPECT_EQ(passes_.size(), 3U);
+  EXPECT_EQ(evictions_, 3 * static_cast<int>(kFiles));
+  EXPECT_DOUBLE_EQ(figures->tally.wall_s, 1.2);
+  EXPECT_EQ(figures->tally.samples, 3 * kFiles);
+  EXPECT_EQ(figures->cache.client_data, "cold");
+  for (const ReadLap& pass : passes_) {
+    EXPECT_EQ(pass.max_passes, 1U);
+    EXPECT_EQ(pass.threads, 3U);
+  }
+  ASSERT_EQ(seen.size(), 3U);
+  EXPECT_DOUBLE_EQ(seen[2], 0.9) << "the watcher counts from the start of the lap";
+}
+
+TEST_F(PreparedLap, DropsBetweenColdPassesOfDirectReadsToo) {
+  backend_->change_caps().bypasses_cache = true;
+  CacheControl cache = control(CacheWish::cold, ColdMethod::drop);
+  const auto figures = run(cache, plan());
+  ASSERT_TRUE(figures);
+  ASSERT_EQ(passes_.size(), 3U);
+  for (const ReadLap& pass : passes_) EXPECT_EQ(pass.max_passes, 1U);
+  EXPECT_EQ(drops_, 3);
+  EXPECT_EQ(figures->cache.client_data, "bypassed");
+  EXPECT_EQ(figures->cache.client_metadata, "cold");
+}
+
+TEST_F(PreparedLap, WarmPassesAreOneTurnOfAsManyAsItTakes) {
+  resident_ = true;
+  CacheControl cache = control(CacheWish::warm);
+  const auto figures = run(cache, plan());
+  ASSERT_TRUE(figures);
+  ASSERT_EQ(passes_.size(), 1U);
+  EXPECT_EQ(passes_[0].max_passes, 0U);
+  EXPECT_EQ(passes_[0].at_least, 1s);
+}
+
+TEST_F(PreparedLap, DurationAndRampGoOnFromPassToPass) {
+  CacheControl cache = control(CacheWish::cold);
+  LapPlan wanted = plan();
+  wanted.duration = 1s;
+  wanted.ramp = 500ms;
+  ASSERT_TRUE(run(cache, wanted));
+  ASSERT_EQ(passes_.size(), 3U);
+  EXPECT_EQ(passes_[0].deadline, 1500ms);
+  EXPECT_EQ(passes_[0].ramp, 500ms);
+  EXPECT_EQ(passes_[1].deadline, 1100ms);
+  EXPECT_EQ(passes_[1].measured_before, 400ms);
+  EXPECT_EQ(passes_[1].ramp, 100ms);
+  EXPECT_EQ(passes_[2].ramp, 0ms);
+}
+
+TEST_F(PreparedLap, MeasuresAndSaysSoWhatWouldNotGetCold) {
+  resident_ = true;
+  CacheControl cache = control(CacheWish::cold);
+  const auto figures = run(cache, plan());
+  ASSERT_TRUE(figures);
+  EXPECT_EQ(figures->verdict, Verdict::not_cold);
+  EXPECT_EQ(figures->tally.samples, 3 * kFiles);
+}
+
+TEST_F(PreparedLap, AFailureEndsItAndIsKept) {
+  CacheControl cache = control(CacheWish::cold);
+  LapPlan wanted = plan();
+  wanted.run = [](const ReadLap&, const ReadWatcher&) {
+    ReadTally tally;
+    tally.failure = make_error(Errc::io, "cannot read 'x'");
+    return tally;
+  };
+  const auto figures = run(cache, wanted);
+  ASSERT_TRUE(figures);
+  ASSERT_TRUE(figures->tally.failure);
+  EXPECT_EQ(figures->tally.failure->what, "cannot read 'x'");
+}
+
+TEST_F(PreparedLap, InterruptedBeforeAnythingThereIsNothing) {
+  CacheControl cache = control(CacheWish::cold);
+  simulate_interrupt(SIGINT);
+  const auto figures = run(cache, plan());
+  simulate_interrupt(0);
+  EXPECT_FALSE(figures);
+  EXPECT_TRUE(passes_.empty());
+}
+
+}  // namespace
+}  // namespace penstock

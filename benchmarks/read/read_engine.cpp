@@ -1,0 +1,204 @@
+#include "benchmarks/read/read_engine.hpp"
+
+#include <algorithm>
+#include <cassert>
+#include <condition_variable>
+#include <mutex>
+#include <new>
+#include <span>
+#include <system_error>
+#include <thread>
+
+#include "benchmarks/read/read_worker.hpp"
+#include "io_backends/base/system/interrupt.hpp"
+
+namespace penstock {
+namespace {
+
+ReadProgress progress_of(std::span<const std::unique_ptr<ReadWorker>> workers, std::int64_t now_ns) {
+  ReadProgress progress{.elapsed_s = static_cast<double>(now_ns) * 1e-9};
+  for (const std::unique_ptr<ReadWorker>& worker : workers) {
+    progress.samples += worker->delivered().samples.load(std::memory_order_relaxed);
+    progress.bytes += worker->delivered().bytes.load(std::memory_order_relaxed);
+  }
+  return progress;
+}
+
+// Lets run() wait for its workers and look up ten times a second.
+class Homecoming {
+ public:
+  explicit Homecoming(std::size_t expected) : out_(expected) {}
+  void arrive() {
+    {
+      std::lock_guard lock(mutex_);
+      --out_;
+    }
+    changed_.notify_one();
+  }
+  bool all_home_within(std::chrono::milliseconds time) {
+    std::unique_lock lock(mutex_);
+    return changed_.wait_for(lock, time, [&] { return out_ == 0; });
+  }
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::size_t out_;
+};
+
+ReadTally gather(const ReadRun& run, std::span<const std::unique_ptr<ReadWorker>> workers) {
+  ReadTally all;
+  std::int64_t last_done_ns = 0;
+  for (const std::unique_ptr<ReadWorker>& worker : workers) {
+    const ReadTally& mine = worker->tally();
+    all.samples += mine.samples;
+    all.bytes += mine.bytes;
+    all.errors += mine.errors;
+    all.wrong += mine.wrong;
+    if (all.first_wrong.empty()) all.first_wrong = mine.first_wrong;
+    all.latency_ns.merge(mine.latency_ns);
+    all.late_ns.merge(mine.late_ns);
+    if (mine.bytes_by_second.size() > all.bytes_by_second.size())
+      all.bytes_by_second.resize(mine.bytes_by_second.size());
+    for (std::size_t i = 0; i < mine.bytes_by_second.size(); ++i)
+      all.bytes_by_second[i] += mine.bytes_by_second[i];
+    last_done_ns = std::max(last_done_ns, worker->last_done_ns());
+  }
+  const std::int64_t from_ns = run.lap.ramp.count();
+  if (run.arrivals && run.lap.deadline.count() != 0 && !run.stopped() && !interrupted()) {
+    const std::int64_t ends_ns = run.lap.deadline.count();
+    last_done_ns = std::max(last_done_ns, ends_ns);
+    all.due = run.arrivals->between(from_ns, ends_ns);
+    all.open_s = static_cast<double>(ends_ns - from_ns) * 1e-9;
+  }
+  all.passes = run.source.passes();
+  all.wall_s = static_cast<double>(std::max<std::int64_t>(last_done_ns - from_ns, 0)) * 1e-9;
+  all.elapsed_s = static_cast<double>(last_done_ns) * 1e-9;
+  all.first_done_s = static_cast<double>(std::max<std::int64_t>(run.first_done_ns - from_ns, 0)) * 1e-9;
+  all.first_done_bytes = run.first_done_bytes;
+  all.stonewall_s = static_cast<double>(std::max<std::int64_t>(run.wall_at_ns - from_ns, 0)) * 1e-9;
+  all.stonewall_bytes = run.wall_bytes;
+  all.first_errors = run.first_errors;
+  all.failure = run.failure;
+  return all;
+}
+
+}  // namespace
+
+void ReadTally::append(const ReadTally& other) {
+  // The second that this one ended in is the other's first.
+  const auto second = static_cast<std::size_t>(wall_s);
+  if (!other.bytes_by_second.empty())
+    bytes_by_second.resize(std::max(bytes_by_second.size(), second + other.bytes_by_second.size()));
+  for (std::size_t i = 0; i < other.bytes_by_second.size(); ++i)
+    bytes_by_second[second + i] += other.bytes_by_second[i];
+  samples += other.samples;
+  bytes += other.bytes;
+  errors += other.errors;
+  wrong += other.wrong;
+  if (first_wrong.empty()) first_wrong = other.first_wrong;
+  passes += other.passes;
+  wall_s += other.wall_s;
+  elapsed_s += other.elapsed_s;
+  first_done_s += other.first_done_s;
+  first_done_bytes += other.first_done_bytes;
+  stonewall_s += other.stonewall_s;
+  stonewall_bytes += other.stonewall_bytes;
+  latency_ns.merge(other.latency_ns);
+  late_ns.merge(other.late_ns);
+  due += other.due;
+  open_s += other.open_s;
+  merge(calls, other.calls);
+  for (const std::string& error : other.first_errors)
+    if (first_errors.size() < kErrorsNamed) first_errors.push_back(error);
+  if (!failure) failure = other.failure;
+  ranks.resize(std::max(ranks.size(), other.ranks.size()));
+  for (std::size_t i = 0; i < other.ranks.size(); ++i) {
+    ranks[i].bytes += other.ranks[i].bytes;
+    ranks[i].wall_s += other.ranks[i].wall_s;
+  }
+}
+
+ReadEngine::ReadEngine(const ReadWork& work, const ReadSettings& settings)
+    : work_(work), settings_(settings) {}
+
+ReadEngine::~ReadEngine() = default;
+
+Result<std::unique_ptr<ReadEngine>> ReadEngine::make(const ReadWork& work, const ReadSettings& settings) {
+  if (settings.most_threads == 0 || settings.depth == 0)
+    return make_error(Errc::invalid_argument, "reading needs at least one thread and depth 1");
+  if (work.manifest->samples() == 0) return make_error(Errc::not_found, "the corpus has no samples to read");
+  try {
+    std::unique_ptr<ReadEngine> engine(new ReadEngine(work, settings));
+    PENSTOCK_TRY(engine->open_objects());
+    for (unsigned i = 0; i < settings.most_threads; ++i) {
+      engine->workers_.push_back(
+          std::make_unique<ReadWorker>(engine->work_, engine->settings_, engine->open_readers_));
+      PENSTOCK_TRY(engine->workers_.back()->prepare());
+    }
+    return engine;
+  } catch (const std::bad_alloc&) {
+    return make_error(Errc::exhausted, "no memory for " + std::to_string(settings.most_threads) +
+                                           " threads with " + std::to_string(settings.depth) +
+                                           " samples of up to " + std::to_string(work.samples->largest()) +
+                                           " bytes each");
+  }
+}
+
+Result<void> ReadEngine::open_objects() {
+  const bool whole_objects = work_.manifest->one_object_a_sample();
+  if (settings_.collective && whole_objects)
+    return make_error(Errc::invalid_argument,
+                      "--collective has all ranks read each object together, and here every object is one "
+                      "sample: read objects that hold many, or --block SIZE of large ones, or leave it out");
+  if (whole_objects) return success();
+  const std::uint64_t objects = work_.manifest->objects();
+  const std::uint64_t held = objects_held_open(objects);
+  if (settings_.collective && held < objects)
+    return make_error(Errc::exhausted, "--collective holds all " + std::to_string(objects) +
+                                           " objects open, and " + std::to_string(held) +
+                                           " are what the limit of descriptors leaves: raise it (ulimit -n)");
+  open_readers_.resize(objects);
+  for (std::uint64_t i = 0; i < held; ++i) {
+    auto opened = work_.backend->open(work_.samples->name(static_cast<std::uint32_t>(i)));
+    if (!opened.ok() && settings_.collective) return opened.error();
+    open_readers_[i] = std::move(opened).value_or(nullptr);
+  }
+  return success();
+}
+
+ReadTally ReadEngine::run(const ReadLap& lap, const ReadWatcher& watcher) {
+  assert(lap.threads > 0 && lap.threads <= workers_.size());
+  passes_run_ = lap.first_pass.value_or(passes_run_);
+  ReadRun run(workers_.front()->positions(), settings_, lap, passes_run_);
+  const std::span<const std::unique_ptr<ReadWorker>> workers = std::span(workers_).first(lap.threads);
+  const std::span<const std::unique_ptr<ReadWorker>> others = workers.subspan(1);
+  Homecoming homecoming(others.size());
+  std::vector<std::jthread> threads;
+  try {
+    for (const std::unique_ptr<ReadWorker>& worker : others)
+      threads.emplace_back([&run, &homecoming, &worker, workers] {
+        worker->work(run, workers);
+        homecoming.arrive();
+      });
+  } catch (const std::system_error& error) {
+    run.call_off();
+    threads.clear();
+    if (lap.at_gate) lap.at_gate();  // where the other ranks wait
+    if (lap.at_stonewall) static_cast<void>(lap.at_stonewall(0));
+    ReadTally none;
+    none.failure = errno_error(error.code().value(), "cannot start", "a reading thread");
+    return none;
+  }
+  run.open_gate(static_cast<unsigned>(others.size()));
+  ReadWorker::Watch watch;
+  if (watcher) watch = [&](std::int64_t now_ns) { watcher(progress_of(workers, now_ns)); };
+  workers.front()->work(run, workers, watch);
+  while (!homecoming.all_home_within(std::chrono::milliseconds(100)))
+    if (watch) watch(run.now_ns());
+  threads.clear();
+  passes_run_ += run.source.passes();
+  return gather(run, workers);
+}
+
+}  // namespace penstock

@@ -1,0 +1,146 @@
+// The read engine: threads that take samples of a corpus as fast as a tier gives them.
+//
+// The hot path of a sample is: the next position (a relaxed add every few samples), its name (two loads), the
+// back end's read into a buffer that is used again, and one clock read, which ends this sample and starts the
+// next. No allocation, no lock, no string.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "benchmarks/read/arrivals.hpp"
+#include "benchmarks/read/sample_source.hpp"
+#include "datagen/manifest/manifest.hpp"
+#include "io_backends/base/backend.hpp"
+#include "io_backends/base/decorators/traced.hpp"
+#include "io_backends/base/histogram.hpp"
+#include "io_backends/base/loops/read_plan.hpp"
+#include "results/rank_figures.hpp"
+
+namespace penstock {
+
+class ReadWorker;
+
+enum class OnError : std::uint8_t { fail, skip };
+
+// What is read. Borrowed: all of it must outlive the engine.
+struct ReadWork {
+  const Manifest* manifest = nullptr;
+  const SampleList* samples = nullptr;  // the manifest's (corpus_samples)
+  Backend* backend = nullptr;
+};
+
+struct ReadSettings {
+  unsigned most_threads = 1;  // of any run
+  unsigned depth = 1;         // reads in flight of each thread; above 1 through deep_queue()
+  SampleOrder order = SampleOrder::sequential;
+  std::uint64_t seed = 0;
+  PhysicalWindow window{};  // of SampleOrder::physical
+  bool decode = false;      // every sample, JPEG or PNG, to RGB, by the thread that read it
+  OnError on_error = OnError::fail;
+  RankShare share = {};     // of every pass
+  bool collective = false;  // all ranks read each object together (Caps::collective): one thread, depth 1,
+                            // laps of whole passes, and no object may be one sample
+  std::optional<ArrivalRate> rate{};  // of open-loop laps: each thread has one blocking read in flight
+};
+
+// One run: how many threads, and when it ends: either after whole passes that together last `at_least`, or at
+// `deadline` wherever it stands.
+struct ReadLap {
+  unsigned threads = 1;                  // at most ReadSettings::most_threads
+  std::uint64_t max_passes = 0;          // 0: no bound
+  std::chrono::nanoseconds at_least{0};  // whole passes are added until this long, ramp not counted
+  std::chrono::nanoseconds deadline{0};  // 0: none; what was begun by then is finished and counted
+  std::chrono::nanoseconds ramp{0};      // what completes before is thrown away
+  std::chrono::nanoseconds measured_before{
+      0};               // by earlier runs of the cell: the seconds of the series go on
+  bool verify = false;  // compare each sample's CRC32C with the manifest's (which must have them)
+  std::optional<std::uint64_t> first_pass{};  // of the shuffle; absent: behind the run before
+  std::function<void()> at_gate{};            // called when all threads are ready, before the clock starts
+  // Of a run that is measured: under the profiler, each thread gives a span of what it delivered after the
+  // ramp (PENSTOCK_READ without a number; its epoch is this one, of the repeat).
+  std::optional<std::uint32_t> measured{};
+  // Samples are begun when they are due (ReadSettings::rate), by the first thread that is free; latencies
+  // count from then.
+  bool open_loop = false;
+  // The deadline is a stonewall: there, or where the passes end before it, all threads stop; they hear by
+  // `at_stonewall`, called once by the thread that called run() and given the samples that were taken so far,
+  // how many any rank has, and go on until they have as many, or the passes end.
+  bool stonewall = false;
+  std::function<std::uint64_t(std::uint64_t taken)> at_stonewall{};  // absent: nobody has more
+};
+
+// What one run delivered, ramp excluded. Always comes back, also after a failure: what was measured stays
+// measured.
+struct ReadTally {
+  std::uint64_t samples = 0;           // delivered: read whole, and decoded or verified where asked for
+  std::uint64_t bytes = 0;             // payload of those
+  std::uint64_t errors = 0;            // samples that failed and were skipped (or ended the run)
+  std::uint64_t wrong = 0;             // of those: bytes that differ from the manifest's checksum
+  std::uint64_t passes = 0;            // whole passes given out
+  double wall_s = 0;                   // from the start (or the end of the ramp) to the last completion
+  double elapsed_s = 0;                // as wall_s, with the ramp
+  double first_done_s = 0;             // ... to the moment the first thread found nothing more to do
+  std::uint64_t first_done_bytes = 0;  // delivered by all threads by then
+  double stonewall_s = 0;              // ... to the last completion before the stonewall
+  std::uint64_t stonewall_bytes = 0;   // delivered by then
+  Histogram latency_ns;   // a sample: from before open, or when it was due, to after close, decode and verify
+                          // included
+  Histogram late_ns;      // of an open loop: from when it was due to before open
+  std::uint64_t due = 0;  // of an open loop with a deadline that was reached: samples that were due, and
+  double open_s = 0;      // in how long; wall_s is no shorter
+  std::vector<std::uint64_t> bytes_by_second;  // [i]: in the i-th second of wall_s; the last may be cut short
+  std::vector<std::string> first_errors;       // at most kErrorsNamed
+  std::string first_wrong;                     // what is said of the first of `wrong`
+  std::optional<Error> failure;                // ended the run (OnError::fail), or nothing could be started
+  TimesByCall calls;                           // of the back end, where it is traced; ramp included
+  std::vector<RankFigures> ranks;              // where several ranks ran together (read_team.hpp)
+
+  static constexpr std::size_t kErrorsNamed = 5;
+  // Joins another run of the same cell behind this one: times and seconds go on, histograms merge.
+  void append(const ReadTally& other);
+};
+
+// Called about ten times a second by the thread that called run(), between two of its samples: all that was
+// delivered so far.
+struct ReadProgress {
+  double elapsed_s = 0;
+  std::uint64_t samples = 0;
+  std::uint64_t bytes = 0;
+};
+using ReadWatcher = std::function<void(const ReadProgress&)>;
+
+// Keeps buffers, decoders, queues and open readers from run to run; its threads live for one run. One run at
+// a time.
+class ReadEngine {
+ public:
+  // Makes room for the largest sample, most_threads * depth times, and opens objects that hold several
+  // samples (as many as descriptors allow; the rest when their turn comes). An object that cannot be opened
+  // now is an error of its samples later, but of a collective reader at once: all stay open, `exhausted`
+  // where that takes too many descriptors.
+  static Result<std::unique_ptr<ReadEngine>> make(const ReadWork& work, const ReadSettings& settings);
+  ~ReadEngine();
+
+  // Every run continues the shuffle where the one before ended: no two passes of an engine have the same
+  // order. Stops between samples when interrupted().
+  ReadTally run(const ReadLap& lap, const ReadWatcher& watcher = {});
+
+  const ReadSettings& settings() const { return settings_; }
+
+ private:
+  ReadEngine(const ReadWork& work, const ReadSettings& settings);
+  Result<void> open_objects();
+
+  ReadWork work_;
+  ReadSettings settings_;
+  std::vector<std::unique_ptr<Reader>> open_readers_;  // by object; null where not held open
+  std::vector<std::unique_ptr<ReadWorker>> workers_;
+  std::uint64_t passes_run_ = 0;
+};
+
+}  // namespace penstock

@@ -1,0 +1,332 @@
+#include "benchmarks/read/read_engine.hpp"
+
+#include <gtest/gtest.h>
+
+#include <csignal>
+#include <map>
+#include <set>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "datagen/corpus/corpus_samples.hpp"
+#include "datagen/corpus/scripted_backend.hpp"
+#include "io_backends/base/decorators/throttled.hpp"
+#include "io_backends/base/system/interrupt.hpp"
+
+namespace penstock {
+namespace {
+
+using namespace std::chrono_literals;
+
+constexpr std::uint64_t kFiles = 300;
+
+struct Bench {
+  ScriptedBackend backend;
+  Manifest manifest;
+  SampleList samples;
+
+  explicit Bench(std::uint64_t files = kFiles)
+      : manifest(scripted_files(backend, files)), samples(corpus_samples(manifest).value()) {}
+  explicit Bench(Manifest (*make)(ScriptedBackend&, std::uint64_t), std::uint64_t count)
+      : manifest(make(backend, count)), samples(corpus_samples(manifest).value()) {}
+
+  std::unique_ptr<ReadEngine> engine(const ReadSettings& settings) {
+    return ReadEngine::make({.manifest = &manifest, .samples = &samples, .backend = &backend}, settings)
+        .value();
+  }
+};
+
+std::map<std::string, int> counted(const std::vector<std::string>& names) {
+  std::map<std::string, int> counts;
+  for (const std::string& name : names) ++counts[name];
+  return counts;
+}
+
+struct Shape {
+  unsigned threads;
+  unsigned depth;
+  SampleOrder order;
+};
+
+TEST(ReadEngine, AnOpenLoopCountsFromWhenSamplesWereDue) {
+  Bench bench;
+  const auto engine = bench.engine({.most_threads = 3,
+                                    .order = SampleOrder::sequential,
+                                    .seed = 3,
+                                    .rate = ArrivalRate{.per_second = 2000}});
+  const auto begin = std::chrono::steady_clock::now();
+  const ReadTally tally = engine->run({.threads = 3, .deadline = 200ms, .open_loop = true});
+  EXPECT_GE(std::chrono::steady_clock::now() - begin, 190ms) << "nothing is read before it is due";
+  EXPECT_LE(tally.samples, 400U) << "of those due before the deadline";
+  EXPECT_GE(tally.samples, 1U);
+  EXPECT_EQ(tally.late_ns.count(), tally.samples);
+  EXPECT_EQ(tally.latency_ns.count(), tally.samples);
+  EXPECT_GE(tally.latency_ns.percentile(50), tally.late_ns.percentile(50));
+  const ReadTally closed = engine->run({.threads = 3, .max_passes = 1});
+  EXPECT_EQ(closed.samples, kFiles) << "a lap that is no open loop waits for nothing";
+  EXPECT_EQ(closed.late_ns.count(), 0U);
+}
+
+TEST(ReadEngine, WhatATierMakesWaitIsInTheLatencyOfAnOpenLoop) {
+  auto scripted = std::make_unique<ScriptedBackend>();
+  const Manifest manifest = scripted_files(*scripted, kFiles);
+  const SampleList samples = corpus_samples(manifest).value();
+  const auto slow = throttled(std::move(scripted), {.latency = 10ms});
+  const auto engine = ReadEngine::make({.manifest = &manifest, .samples = &samples, .backend = slow.get()},
+                                       {.rate = ArrivalRate{.per_second = 200}})
+                          .value();
+  const ReadTally tally = engine->run({.deadline = 200ms, .open_loop = true});
+  ASSERT_GE(tally.samples, 2U);
+  EXPECT_LE(tally.samples, 20U) << "it takes 10 ms of each";
+  // The n-th is due after 5n ms, and ends after 10n ms at the earliest.
+  EXPECT_GE(tally.latency_ns.percentile(100), 4.5e6 * static_cast<double>(tally.samples));
+  EXPECT_GE(tally.late_ns.percentile(100), 4.5e6 * static_cast<double>(tally.samples - 1));
+}
+
+TEST(ReadEngine, AnOpenLoopHearsOfTheEndWhileItWaits) {
+  Bench bench;
+  const auto engine = bench.engine({.rate = ArrivalRate{.per_second = 0.001}});
+  const std::jthread user([] {
+    std::this_thread::sleep_for(20ms);
+    simulate_interrupt(SIGINT);
+  });
+  const auto begin = std::chrono::steady_clock::now();
+  const ReadTally tally = engine->run({.max_passes = 1, .open_loop = true});
+  simulate_interrupt(0);
+  EXPECT_LT(std::chrono::steady_clock::now() - begin, 60s) << "the first sample is due after 1000 s";
+  EXPECT_EQ(tally.samples, 0U);
+}
+
+class EngineShapes : public testing::TestWithParam<Shape> {};
+
+TEST_P(EngineShapes, ReadsEverySampleOnceAPass) {
+  const Shape shape = GetParam();
+  Bench bench;
+  const auto engine =
+      bench.engine({.most_threads = shape.threads, .depth = shape.depth, .order = shape.order, .seed = 3});
+  const ReadTally tally = engine->run({.threads = shape.threads, .max_passes = 3, .at_least = 1h});
+  EXPECT_FALSE(tally.failure);
+  EXPECT_EQ(tally.samples, 3 * kFiles);
+  EXPECT_EQ(tally.bytes, 3 * bench.manifest.payload_bytes());
+  EXPECT_EQ(tally.passes, 3U);
+  EXPECT_EQ(tally.latency_ns.count(), tally.samples)
+      << "every thread's latencies are in the merged histogram";
+  const auto counts = counted(bench.backend.reads());
+  EXPECT_EQ(counts.size(), kFiles);
+  for (const auto& [name, count] : counts) EXPECT_EQ(count, 3) << name;
+  std::uint64_t in_series = 0;
+  for (const std::uint64_t bytes : tally.bytes_by_second) in_series += bytes;
+  EXPECT_EQ(in_series, tally.bytes);
+  EXPECT_GE(tally.wall_s, tally.first_done_bytes == tally.bytes ? 0.0 : tally.first_done_s - 1e-3);
+  EXPECT_LE(tally.first_done_bytes, tally.bytes);
+}
+
+TEST(ReadTally, SecondsGoOnOverJoinedRuns) {
+  ReadTally cell;
+  cell.wall_s = 1.4;
+  cell.bytes = 14;
+  cell.bytes_by_second = {10, 4};
+  ReadTally pass;  // began 0.4 s into a second
+  pass.wall_s = 1.2;
+  pass.bytes = 12;
+  pass.bytes_by_second = {6, 6};
+  cell.append(pass);
+  EXPECT_EQ(cell.bytes_by_second, (std::vector<std::uint64_t>{10, 10, 6}));
+  ReadTally first;
+  first.append(cell);
+  EXPECT_EQ(first.bytes_by_second, cell.bytes_by_second);
+}
+
+INSTANTIATE_TEST_SUITE_P(All, EngineShapes,
+                         testing::Values(Shape{1, 1, SampleOrder::sequential},
+                                         Shape{4, 1, SampleOrder::shuffled},
+                                         Shape{1, 8, SampleOrder::shuffled},
+                                         Shape{3, 4, SampleOrder::sequential}));
+
+TEST(ReadEngine, OneThreadReadsInTheOrderOfTheManifest) {
+  Bench bench(20);
+  bench.engine({})->run({.max_passes = 1});
+  const std::vector<std::string> reads = bench.backend.reads();
+  EXPECT_TRUE(std::is_sorted(reads.begin(), reads.end()));
+}
+
+TEST(ReadEngine, EveryRunGoesOnWithTheShuffle) {
+  Bench bench(20);
+  const auto engine = bench.engine({.order = SampleOrder::shuffled, .seed = 5});
+  std::set<std::vector<std::string>> orders;
+  for (int run = 0; run < 3; ++run) {
+    bench.backend.forget_reads();
+    engine->run({.max_passes = 1});
+    orders.insert(bench.backend.reads());
+  }
+  EXPECT_EQ(orders.size(), 3U);
+}
+
+TEST(ReadEngine, ALoneReadGoesByTheQueueWhereTheBackEndAsksForIt) {
+  for (const bool asked : {false, true}) {
+    Bench bench;
+    bench.backend.change_caps().queue_of_one = asked;
+    const ReadTally tally = bench.engine({})->run({.max_passes = 1});
+    EXPECT_EQ(tally.samples, kFiles);
+    EXPECT_EQ(bench.backend.queues(), asked ? 1 : 0);
+  }
+}
+
+TEST(ReadEngine, UsesNoMoreThreadsThanTheLapSays) {
+  Bench bench;
+  const auto engine = bench.engine({.most_threads = 4});
+  EXPECT_EQ(engine->run({.threads = 2, .max_passes = 1}).samples, kFiles);
+  EXPECT_EQ(engine->run({.threads = 4, .max_passes = 1}).samples, kFiles);
+}
+
+TEST(ReadEngine, FailsByDefaultAndNamesTheObject) {
+  for (const unsigned depth : {1U, 4U}) {
+    Bench bench;
+    bench.backend.fail_on("s0123");
+    const ReadTally tally =
+        bench.engine({.most_threads = 2, .depth = depth})->run({.threads = 2, .at_least = 1h});
+    ASSERT_TRUE(tally.failure);
+    EXPECT_EQ(tally.failure->code, Errc::io);
+    EXPECT_NE(tally.failure->message().find("s0123"), std::string::npos);
+  }
+}
+
+TEST(ReadEngine, WhatWasReadBeforeAFailureIsKept) {
+  Bench bench;
+  bench.backend.fail_on("s0123");
+  EXPECT_EQ(bench.engine({})->run({.at_least = 1h}).samples, 123U);
+}
+
+TEST(ReadEngine, SkipsCountsAndNamesTheFirstFew) {
+  for (const unsigned depth : {1U, 4U}) {
+    Bench bench;
+    for (int i = 10; i < 20; ++i) bench.backend.fail_on("s00" + std::to_string(i));
+    const ReadTally tally = bench.engine({.most_threads = 3, .depth = depth, .on_error = OnError::skip})
+                                ->run({.threads = 3, .max_passes = 1});
+    EXPECT_FALSE(tally.failure);
+    EXPECT_EQ(tally.errors, 10U);
+    EXPECT_EQ(tally.samples, kFiles - 10);
+    ASSERT_EQ(tally.first_errors.size(), ReadTally::kErrorsNamed);
+    EXPECT_NE(tally.first_errors[0].find("s001"), std::string::npos);
+  }
+}
+
+TEST(ReadEngine, AnObjectThatShrankOrVanishedIsNamed) {
+  Bench bench;
+  bench.backend.put("s0050", {});
+  const ReadTally shrunk = bench.engine({})->run({.max_passes = 1});
+  ASSERT_TRUE(shrunk.failure);
+  EXPECT_EQ(shrunk.failure->code, Errc::truncated);
+  EXPECT_NE(shrunk.failure->message().find("s0050"), std::string::npos);
+}
+
+TEST(ReadEngine, VerifyTellsWrongBytes) {
+  Bench bench;
+  bench.backend.put("s0007", std::vector<std::byte>(8));
+  EXPECT_FALSE(bench.engine({})->run({.max_passes = 1}).failure) << "not asked, not told";
+  const ReadTally tally = bench.engine({})->run({.max_passes = 1, .verify = true});
+  EXPECT_EQ(tally.wrong, 1U);
+  ASSERT_TRUE(tally.failure);
+  EXPECT_NE(tally.failure->message().find("s0007"), std::string::npos);
+}
+
+TEST(ReadEngine, DecodingWhatIsNoJpegNamesTheSample) {
+  Bench bench(3);
+  const ReadTally tally = bench.engine({.decode = true})->run({.max_passes = 1});
+  ASSERT_TRUE(tally.failure);
+  EXPECT_EQ(tally.failure->code, Errc::corrupt);
+  EXPECT_NE(tally.failure->message().find("s0000"), std::string::npos);
+}
+
+TEST(ReadEngine, ReadsSamplesInsideShards) {
+  for (const unsigned depth : {1U, 3U}) {
+    Bench bench(scripted_shards, 3);
+    const ReadTally tally =
+        bench.engine({.most_threads = 2, .depth = depth})->run({.threads = 2, .max_passes = 1});
+    EXPECT_FALSE(tally.failure);
+    EXPECT_EQ(tally.samples, 30U);
+    const auto counts = counted(bench.backend.reads());
+    EXPECT_EQ(counts.size(), 30U);
+    EXPECT_EQ(counts.at("shardb+90"), 1);
+  }
+}
+
+TEST(ReadEngine, ADeadlineEndsItInTheMiddleOfAPass) {
+  Bench bench;
+  const ReadTally tally = bench.engine({})->run({.deadline = 20ms});
+  EXPECT_GE(tally.elapsed_s, 0.019);
+  EXPECT_GT(tally.samples, 0U);
+}
+
+TEST(ReadEngine, TheRampIsThrownAway) {
+  Bench bench;
+  const ReadTally tally = bench.engine({})->run({.deadline = 200ms, .ramp = 100ms});
+  EXPECT_NEAR(tally.elapsed_s - tally.wall_s, 0.1, 1e-6);
+  EXPECT_LT(tally.samples, bench.backend.reads().size());
+  EXPECT_EQ(tally.latency_ns.count(), tally.samples);
+}
+
+TEST(ReadEngine, WrongBytesOfTheRampAreErrorsToo) {
+  Bench bench(3);
+  bench.backend.put("s0001", std::vector<std::byte>(bench.manifest.sample(1).length));
+  const ReadTally tally =
+      bench.engine({.on_error = OnError::skip})->run({.deadline = 60ms, .ramp = 50ms, .verify = true});
+  EXPECT_GT(tally.wrong, 0U);
+  EXPECT_EQ(tally.errors, tally.wrong);
+}
+
+TEST(ReadEngine, StopsWhenInterrupted) {
+  Bench bench;
+  const auto engine = bench.engine({.most_threads = 2, .depth = 2});
+  simulate_interrupt(SIGINT);
+  const ReadTally tally = engine->run({.threads = 2, .at_least = 1h});
+  simulate_interrupt(0);
+  EXPECT_EQ(tally.samples, 0U);
+  EXPECT_FALSE(tally.failure);
+}
+
+TEST(ReadEngine, AReadThatAnInterruptCutsShortIsNoError) {
+  for (const OnError on_error : {OnError::fail, OnError::skip}) {
+    auto scripted = std::make_unique<ScriptedBackend>();
+    ScriptedBackend& below = *scripted;
+    const Manifest manifest = scripted_files(below, kFiles);
+    const SampleList samples = corpus_samples(manifest).value();
+    const auto slow = throttled(std::move(scripted), {.latency = 1h});
+    const auto engine = ReadEngine::make({.manifest = &manifest, .samples = &samples, .backend = slow.get()},
+                                         {.most_threads = 2, .on_error = on_error})
+                            .value();
+    const std::jthread user([&below] {
+      while (below.reads().empty()) std::this_thread::yield();
+      simulate_interrupt(SIGINT);
+    });
+    const ReadTally tally = engine->run({.threads = 2, .max_passes = 1});
+    simulate_interrupt(0);
+    EXPECT_FALSE(tally.failure);
+    EXPECT_EQ(tally.errors, 0U);
+    EXPECT_TRUE(tally.first_errors.empty());
+  }
+}
+
+TEST(ReadTally, AppendingAddsTimesAndMergesLatencies) {
+  Bench bench(10);
+  const auto engine = bench.engine({});
+  ReadTally sum = engine->run({.max_passes = 1});
+  const ReadTally second = engine->run({.max_passes = 2, .at_least = 1h});
+  const double wall_s = sum.wall_s + second.wall_s;
+  sum.append(second);
+  EXPECT_EQ(sum.samples, 30U);
+  EXPECT_EQ(sum.passes, 3U);
+  EXPECT_EQ(sum.latency_ns.count(), 30U);
+  EXPECT_DOUBLE_EQ(sum.wall_s, wall_s);
+}
+
+TEST(CorpusSamples, HoldWhatTheManifestSays) {
+  Bench bench(100);
+  ASSERT_EQ(bench.samples.size(), 100U);
+  EXPECT_EQ(bench.samples.name(42), "s0042");
+  EXPECT_EQ(bench.samples[42].length, bench.manifest.sample(42).length);
+}
+
+}  // namespace
+}  // namespace penstock

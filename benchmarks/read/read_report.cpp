@@ -1,0 +1,297 @@
+#include "benchmarks/read/read_report.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cctype>
+#include <limits>
+#include <map>
+#include <optional>
+#include <vector>
+
+#include "io_backends/base/cli/count_of.hpp"
+#include "io_backends/base/cli/named_tiers.hpp"
+#include "io_backends/base/units.hpp"
+#include "results/cells.hpp"
+#include "results/statistics.hpp"
+#include "results/table.hpp"
+#include "results/verdicts/verdicts.hpp"
+
+namespace penstock {
+namespace {
+
+constexpr std::string_view kRepeat = "repeat";
+
+double per_second(double amount, double seconds) {
+  return seconds > 0 ? amount / seconds : 0.0;
+}
+
+// The state of the whole cell: the least flattering residency of its repeats, and all device bytes over all
+// that was read meanwhile (a ramp delivers no payload, but it is read).
+CacheState cell_cache(const ReadCell& cell) {
+  if (cell.repeats.empty()) return {};
+  CacheState state = cell.repeats.front().cache;
+  for (const LapFigures& repeat : cell.repeats) blend(state, repeat.cache);
+  double device = 0;
+  double consumed = 0;
+  for (const LapFigures& repeat : cell.repeats) {
+    if (!repeat.device_bytes) return state;
+    device += static_cast<double>(*repeat.device_bytes);
+    consumed += static_cast<double>(repeat.read_call_bytes);
+  }
+  if (consumed > 0 && state.client_data != "memory") state.device_bytes_fraction = device / consumed;
+  return state;
+}
+
+void record_calls(const TimesByCall& calls, Trial& trial) {
+  for (const auto& [call, times] : calls) {
+    const std::string of_call = "." + std::string(timed_call_name(call));
+    trial.sample("calls" + of_call, "1", Better::neither, kRepeat, static_cast<double>(times.ns.count()));
+    for (const auto& [name, percent] :
+         {std::pair{"call_ns_p50", 50.0}, std::pair{"call_ns_p99", 99.0}, std::pair{"call_ns_p999", 99.9}})
+      trial.sample(name + of_call, "ns", Better::lower, kRepeat, times.ns.percentile(percent));
+  }
+}
+
+void record_rates(const LapFigures& repeat, Trial& trial) {
+  const ReadTally& tally = repeat.tally;
+  const auto rate = [&](std::string_view name, std::string_view unit, double value) {
+    trial.sample(name, unit, Better::higher, kRepeat, value);
+  };
+  rate("samples_per_s", "1/s", per_second(static_cast<double>(tally.samples), tally.wall_s));
+  rate("payload_bytes_per_s", "B/s", per_second(static_cast<double>(tally.bytes), tally.wall_s));
+  rate("bytes_per_s_first_done", "B/s",
+       per_second(static_cast<double>(tally.first_done_bytes), tally.first_done_s));
+  if (tally.stonewall_bytes != 0)
+    rate("stonewall_bytes_per_s", "B/s",
+         per_second(static_cast<double>(tally.stonewall_bytes), tally.stonewall_s));
+  rate("read_call_bytes_per_s", "B/s",
+       per_second(static_cast<double>(repeat.read_call_bytes), tally.elapsed_s));
+  if (repeat.device_bytes)
+    trial.sample("device_bytes_per_s", "B/s", Better::neither, kRepeat,
+                 per_second(static_cast<double>(*repeat.device_bytes), tally.elapsed_s));
+  if (tally.due > 0) {
+    trial.sample("offered_samples_per_s", "1/s", Better::neither, kRepeat,
+                 per_second(static_cast<double>(tally.due), tally.open_s));
+    trial.sample("kept_up", "1", Better::higher, kRepeat,
+                 static_cast<double>(tally.samples) / static_cast<double>(tally.due));
+  }
+  trial.sample("wall_s", "s", Better::neither, kRepeat, tally.wall_s);
+  trial.sample("payload_bytes", "B", Better::neither, kRepeat, static_cast<double>(tally.bytes));
+  record_ranks(tally.ranks, "", kRepeat, trial);
+  record_calls(tally.calls, trial);
+  if (tally.samples == 0) return;
+  for (const auto& [name, percent] : {std::pair{"latency_ns_p50", 50.0}, std::pair{"latency_ns_p95", 95.0},
+                                      std::pair{"latency_ns_p99", 99.0}, std::pair{"latency_ns_p999", 99.9}})
+    trial.sample(name, "ns", Better::lower, kRepeat, tally.latency_ns.percentile(percent));
+  if (tally.late_ns.count() == 0) return;
+  for (const auto& [name, percent] : {std::pair{"late_ns_p50", 50.0}, std::pair{"late_ns_p99", 99.0}})
+    trial.sample(name, "ns", Better::lower, kRepeat, tally.late_ns.percentile(percent));
+}
+
+// The whole seconds of each repeat: what is left at its end is shorter than a second and would look slower.
+Series bytes_by_second(const ReadCell& cell) {
+  constexpr double kNearlyWhole = 0.01;  // s: the last sample of a second ends a little before it
+  Series series;
+  for (const LapFigures& repeat : cell.repeats) {
+    const std::vector<std::uint64_t>& bytes = repeat.tally.bytes_by_second;
+    const auto whole = static_cast<std::size_t>(repeat.tally.wall_s + kNearlyWhole);
+    for (std::size_t i = 0; i < std::min(whole, bytes.size()); ++i)
+      series.values.push_back(static_cast<double>(bytes[i]));
+  }
+  return series;
+}
+
+std::string upper(std::string text) {
+  for (char& c : text) c = static_cast<char>(std::toupper(static_cast<unsigned char>(c)));
+  return text;
+}
+
+std::string cache_words(const Record& record) {
+  const auto text = [&](const char* layer) { return record.cache.value(layer, "unknown"); };
+  const std::string client = text("client_data");
+  if (client == "memory") return "lies in memory: never cold";
+  std::string words = "client data " + client;
+  if (record.cache.contains("resident_fraction_before") &&
+      record.cache["resident_fraction_before"].is_number())
+    words += fmt::format(" ({:.1f}% resident)", 100 * record.cache["resident_fraction_before"].get<double>());
+  if (client == "unverified") {
+    const std::string method = text("method");
+    words += " (the kernel does not say what is cached";
+    if (method == "evict") words += "; eviction was asked for";
+    if (record.cache.contains("device_bytes_fraction") && record.cache["device_bytes_fraction"].is_number())
+      words += fmt::format("; {:.0f}% of the bytes came from the device",
+                           100 * record.cache["device_bytes_fraction"].get<double>());
+    words += ")";
+  }
+  if (text("client_metadata") == "cold") words += "; client metadata cold";
+  const std::string server = text("server");
+  words += "; server cache: " + (server == "none" ? std::string("none (local disk)") : server);
+  return words + "; host cache: " + text("host");
+}
+
+Json data_tier(const Record& record) {
+  const auto data = record.tiers.find("data");
+  return data == record.tiers.end() || !data->is_object() ? Json::object() : *data;
+}
+
+// Back end, path and options of the tier, as records keep them.
+std::string place_of(const Record& record) {
+  const Json data = data_tier(record);
+  std::string text = data.value("backend", "") + ":" + data.value("root", "");
+  if (const auto spec = parse_recorded_tier(data.value("spec", "")); spec.ok())
+    for (const OptionWord& option : spec->options) text += "," + option.key + "=" + option.value;
+  return text;
+}
+
+// Whether the tier was given no name and another was neither, that lies where it does: what tells them apart
+// is a number.
+bool is_numbered(const Record& record, std::span<const Record> records) {
+  const auto unnamed = [](const Json& data) {
+    const auto spec = parse_recorded_tier(data.value("spec", ""));
+    return spec.ok() && spec->name.empty();
+  };
+  const auto mount = [](const Json& data) {
+    const std::string point = data.value("mount_point", "");
+    return point.empty() ? data.value("backend", "") : point;
+  };
+  const Json data = data_tier(record);
+  return unnamed(data) && std::any_of(records.begin(), records.end(), [&](const Record& other) {
+           const Json there = data_tier(other);
+           return tier_name(other) != tier_name(record) && unnamed(there) && mount(there) == mount(data);
+         });
+}
+
+// A cached read takes a few microseconds: three decimals where two would say 0.01.
+std::string latency_ms(double ns) {
+  return ns < 1e5 ? fmt::format("{:.3f}", ns * 1e-6) : format_ms(ns);
+}
+
+std::string or_dash(const std::optional<double>& value, std::string (*format)(double)) {
+  return value ? format(*value) : "-";
+}
+
+}  // namespace
+
+void record_cell(const ReadCell& cell, const ReadCell& first, const Tier& tier, const Manifest& manifest,
+                 std::uint64_t tier_bytes_read, Trial& trial) {
+  trial.parameter("tier", tier.name);
+  trial.parameter("threads", cell.threads);
+  if (!cell.repeats.empty() && !cell.repeats.front().tally.ranks.empty())
+    trial.parameter("rank_scaling", "strong");
+  trial.tier("data", tier);
+  trial.cache(cell_cache(cell));
+  for (const LapFigures& repeat : cell.repeats) record_rates(repeat, trial);
+
+  const std::size_t pairs = std::min(cell.repeats.size(), first.repeats.size());
+  for (std::size_t i = 0; i < pairs; ++i) {
+    const auto rate_of = [&](const ReadCell& of) {
+      const ReadTally& tally = of.repeats[i].tally;
+      return per_second(static_cast<double>(tally.samples), tally.wall_s);
+    };
+    trial.sample(
+        "scaling", "1", Better::higher, kRepeat,
+        rate_of(first) > 0 ? rate_of(cell) / rate_of(first) : std::numeric_limits<double>::quiet_NaN());
+  }
+  for (const double rate : cell.baseline_samples_per_s)
+    trial.sample("baseline_samples_per_s", "1/s", Better::neither, kRepeat, rate);
+  if (cell.ceiling_bytes_per_s > 0) {
+    trial.parameter("ceiling_rung", cell.ceiling_rung);
+    trial.value("ceiling_bytes_per_s", "B/s", Better::neither, cell.ceiling_bytes_per_s);
+    for (const LapFigures& repeat : cell.repeats)
+      trial.sample("ceiling_fraction", "1", Better::higher, kRepeat,
+                   per_second(static_cast<double>(repeat.tally.bytes), repeat.tally.wall_s) /
+                       cell.ceiling_bytes_per_s);
+  }
+  trial.value("errors", "1", Better::lower, static_cast<double>(cell.errors));
+  trial.value("tier_bytes_read", "B", Better::neither, static_cast<double>(tier_bytes_read));
+  trial.parameter("checksums", manifest.facts().checksums);
+  if (Series seconds = bytes_by_second(cell); !seconds.values.empty())
+    trial.series("payload_bytes", std::move(seconds));
+  trial.verdict(cell.verdict, cell.reason);
+}
+
+std::string read_heading(const Corpus& corpus, std::span<const Record> records, const Output& output) {
+  const Manifest& manifest = corpus.manifest;
+  const std::string codec = manifest.facts().codec.empty() ? "" : upper(manifest.facts().codec) + " ";
+  const std::string what = manifest.one_object_a_sample()
+                               ? count_of(manifest.samples(), codec + "file")
+                               : fmt::format("{} in {}", count_of(manifest.samples(), codec + "sample"),
+                                             count_of(manifest.objects(), "object"));
+  std::string text = fmt::format("{}: {}, {}, median {}\n", corpus.name, what,
+                                 format_bytes(static_cast<double>(manifest.payload_bytes()), output),
+                                 format_bytes(sample_sizes(manifest).percentile(50), output));
+  if (const std::uint64_t ranks =
+          records.empty() ? 1 : records[0].parameters.value("ranks", std::uint64_t{1});
+      ranks > 1)
+    text += fmt::format(
+        "{} ranks share the samples of every pass (strong scaling); threads are those of a rank, "
+        "and a repeat lasts as long as its slowest rank\n",
+        ranks);
+  if (!records.empty() && records[0].parameters.contains("stonewall_s"))
+    text += fmt::format(
+        "stonewall at {}: the rates are of all, worn out to what the most advanced rank had read by then\n",
+        format_seconds(records[0].parameters["stonewall_s"].get<double>()));
+  std::vector<std::string> seen;
+  for (const Record& record : records) {
+    if (record.cache.empty() || !record.metrics.contains("wall_s")) continue;
+    const std::string tier = tier_name(record);
+    if (std::find(seen.begin(), seen.end(), tier) != seen.end()) continue;
+    seen.push_back(tier);
+    const std::string emulated = emulation(record);
+    const bool alike = is_numbered(record, records);
+    text += fmt::format("{}{}: {}{}\n", tier, alike ? " (" + place_of(record) + ")" : "",
+                        emulated.empty() ? "" : "emulated (" + emulated + "); ", cache_words(record));
+  }
+  return text;
+}
+
+std::string read_table(const Corpus& corpus, std::span<const Record> records, const Output& output) {
+  Table table({{"tier", Align::left},
+               {"threads"},
+               {corpus.manifest.one_object_a_sample() ? "files/s" : "samples/s"},
+               {std::string(rate_unit(output))},
+               {"spread"},
+               {"scaling"},
+               {"baseline"},
+               {"of ceiling"},
+               {"p50 ms"},
+               {"p99 ms"},
+               {"", Align::left}});
+  for (const Record& record : records) {
+    const bool shown = is_usable(record) || record.verdict == Verdict::interrupted;
+    const auto value = [&](std::string_view name) {
+      return shown ? metric_value(record, name) : std::nullopt;
+    };
+    const auto bytes = value("payload_bytes_per_s");
+    const Metric* repeats = shown ? find_metric(record, "payload_bytes_per_s") : nullptr;
+    table.row({tier_name(record), parameter_text(record, "threads"),
+               or_dash(value("samples_per_s"), format_number), bytes ? format_rate(*bytes, output) : "-",
+               repeats && repeats->samples.size() > 1 ? format_percent(spread(repeats->samples)) : "-",
+               or_dash(value("scaling"), format_ratio),
+               or_dash(shown ? baseline_ratio(record) : std::nullopt, format_ratio),
+               or_dash(value("ceiling_fraction"), format_percent),
+               or_dash(value("latency_ns_p50"), latency_ms), or_dash(value("latency_ns_p99"), latency_ms),
+               record.verdict == Verdict::ok ? "" : std::string(verdict_name(record.verdict))});
+  }
+  return table.text();
+}
+
+std::string scaling_note(std::span<const Record> records) {
+  std::map<std::string, std::string> first_threads;
+  bool explained = false;
+  bool baseline = false;
+  for (const Record& record : records) {
+    const std::string threads = parameter_text(record, "threads");
+    const bool first = first_threads.try_emplace(tier_name(record), threads).first->second == threads;
+    const Metric* scaling = find_metric(record, "scaling");
+    if (!is_usable(record) && record.verdict != Verdict::interrupted) continue;
+    explained = explained || (!first && scaling != nullptr && scaling->samples.size() > 1);
+    baseline = baseline || baseline_ratio(record).has_value();
+  }
+  if (!explained) return "";
+  return fmt::format("scaling{} of the repeats' own ratios, not ratios of the medians beside them\n",
+                     baseline ? " and baseline: medians" : ": medians");
+}
+
+}  // namespace penstock

@@ -1,0 +1,29 @@
+// A measured cell as a record, and the cells of a sweep as a table.
+#pragma once
+
+#include <span>
+#include <string>
+
+#include "benchmarks/read/read_sweep.hpp"
+#include "datagen/corpus/corpus.hpp"
+#include "results/trial.hpp"
+
+namespace penstock {
+
+// Fills the trial with what the cell measured: docs/records.md, row `read`. `first` is the cell of the same
+// tier with the sweep's first number of threads, which `scaling` is relative to.
+void record_cell(const ReadCell& cell, const ReadCell& first, const Tier& tier, const Manifest& manifest,
+                 std::uint64_t tier_bytes_read, Trial& trial);
+
+// Two or more lines: what was read, and for each tier what its caches were.
+std::string read_heading(const Corpus& corpus, std::span<const Record> records, const Output& output);
+
+// One row a record, in their order, with its verdict behind it where that is not ok; dashes where the verdict
+// leaves no number (what an interrupted run measured is shown).
+std::string read_table(const Corpus& corpus, std::span<const Record> records, const Output& output);
+
+// A line about how the table's ratios were made; nothing where no ratio could be worked out from its other
+// columns: no row of other threads than its tier's first, or not more than one repeat.
+std::string scaling_note(std::span<const Record> records);
+
+}  // namespace penstock

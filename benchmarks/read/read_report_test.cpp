@@ -1,0 +1,104 @@
+#include "benchmarks/read/read_report.hpp"
+
+#include <gtest/gtest.h>
+
+#include <string>
+#include <utility>
+
+#include "datagen/corpus/scripted_backend.hpp"
+
+namespace penstock {
+namespace {
+
+class ReadReport : public testing::Test {
+ protected:
+  ReadReport() : corpus_{.tier = {}, .manifest = scripted_files(backend_, 3), .name = "data", .scan = {}} {
+    corpus_.tier.name = "disk";
+    LapFigures repeat;
+    repeat.tally.samples = 10;
+    repeat.tally.bytes = 1000;
+    repeat.tally.wall_s = 1;
+    repeat.tally.elapsed_s = 2;
+    repeat.cache.client_data = "cold";
+    repeat.read_call_bytes = 2000;
+    repeat.device_bytes = 2000;
+    cell_.repeats.push_back(std::move(repeat));
+    cell_.baseline_samples_per_s = {20};
+  }
+  Record record() const {
+    Trial trial;
+    record_cell(cell_, cell_, corpus_.tier, corpus_.manifest, 5000, trial);
+    return trial.record();
+  }
+  std::string table() const {
+    const Record row = record();
+    return read_table(corpus_, {&row, 1}, Output{});
+  }
+
+  ScriptedBackend backend_;
+  Corpus corpus_;
+  ReadCell cell_;
+};
+
+TEST_F(ReadReport, WhatTheRampReadCountsWithTheDevicesBytes) {
+  EXPECT_EQ(record().cache["device_bytes_fraction"], 1.0);
+}
+
+TEST_F(ReadReport, ARowShowsItsRatesAgainstTheBaseline) {
+  EXPECT_NE(table().find("10.0"), std::string::npos);
+  EXPECT_NE(table().find("0.50x"), std::string::npos);
+}
+
+TEST_F(ReadReport, HowFarRepeatsLieApartStandsBesideTheirRate) {
+  cell_.repeats.push_back(cell_.repeats.front());
+  cell_.repeats.back().tally.bytes = 1200;
+  EXPECT_NE(table().find("spread"), std::string::npos);
+  EXPECT_NE(table().find("18%"), std::string::npos) << table();
+}
+
+TEST_F(ReadReport, ColdMetadataAreSaid) {
+  const auto heading = [this] {
+    const Record row = record();
+    return read_heading(corpus_, {&row, 1}, Output{});
+  };
+  EXPECT_EQ(heading().find("metadata"), std::string::npos);
+  cell_.repeats.front().cache.client_data = "bypassed";
+  cell_.repeats.front().cache.client_metadata = "cold";
+  EXPECT_NE(heading().find("client data bypassed; client metadata cold"), std::string::npos) << heading();
+}
+
+TEST_F(ReadReport, RatiosAreExplainedWhereTheOtherColumnsCannotGiveThem) {
+  const auto note = [this](unsigned threads) {
+    const Record first = record();
+    ReadCell other = cell_;
+    other.threads = threads;
+    Trial trial;
+    record_cell(other, cell_, corpus_.tier, corpus_.manifest, 5000, trial);
+    const Record rows[] = {first, trial.record()};
+    return scaling_note(rows);
+  };
+  EXPECT_EQ(note(cell_.threads + 1), "") << "one repeat is its own median";
+  cell_.repeats.push_back(cell_.repeats.front());
+  cell_.baseline_samples_per_s = {20, 20};
+  EXPECT_EQ(note(cell_.threads), "") << "scaling is 1 by definition";
+  EXPECT_TRUE(note(cell_.threads + 1).starts_with("scaling and baseline: medians"));
+  cell_.baseline_samples_per_s.clear();
+  EXPECT_TRUE(note(cell_.threads + 1).starts_with("scaling: medians"));
+}
+
+TEST_F(ReadReport, AnEmulatedTierIsDescribedAsOne) {
+  corpus_.tier.spec = "disk=posix:/p,limit=50MB/s";
+  const Record row = record();
+  EXPECT_NE(read_heading(corpus_, {&row, 1}, Output{}).find("disk: emulated (limit=50MB/s); "),
+            std::string::npos);
+}
+
+TEST_F(ReadReport, AVerdictWithoutANumberStandsWhereTheNumberWould) {
+  cell_.judge(Verdict::not_cold, "9% lies in the page cache");
+  EXPECT_EQ(table().find("10.0"), std::string::npos);
+  EXPECT_NE(table().find("not_cold"), std::string::npos);
+  EXPECT_EQ(record().metrics.at("samples_per_s").samples.size(), 1U) << "the record keeps what was measured";
+}
+
+}  // namespace
+}  // namespace penstock

@@ -1,0 +1,362 @@
+#include "benchmarks/read/read_sweep.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <limits>
+#include <numeric>
+#include <utility>
+
+#include "io_backends/base/files/physical_places.hpp"
+#include "io_backends/base/random.hpp"
+#include "io_backends/base/units.hpp"
+#include "results/statistics.hpp"
+#include "results/verdicts/verdicts.hpp"
+
+namespace penstock {
+namespace {
+
+constexpr std::chrono::milliseconds kBriefRung{50};
+constexpr std::chrono::milliseconds kLongRung{500};
+
+double seconds(std::chrono::nanoseconds time) {
+  return std::chrono::duration<double>(time).count();
+}
+
+double rate(const ReadTally& tally) {
+  return tally.wall_s > 0 ? static_cast<double>(tally.bytes) / tally.wall_s : 0.0;
+}
+
+template <class T>
+void shuffle(std::vector<T>& items, const RandomStream& random) {
+  for (std::size_t i = items.size(); i > 1; --i) std::swap(items[i - 1], items[random.below(i, i)]);
+}
+
+}  // namespace
+
+struct ReadSweep::Place {
+  std::unique_ptr<ReadEngine> engine;
+  std::uint64_t passes = 0;  // that all ranks have begun
+  SampleList share;          // of this rank, for the yardsticks; empty where it has all
+  std::vector<std::uint64_t> share_places;
+  std::unique_ptr<Yardsticks> yardsticks;
+  std::unique_ptr<CacheControl> cache;
+  bool given_up = false;
+  bool baseline_said = false;
+  bool fallback_said = false;
+  PhysicalPlaces physical;
+};
+
+void ReadCell::judge(Verdict what, std::string_view why) {
+  penstock::judge(verdict, reason, what, why);
+}
+
+ReadSweep::ReadSweep(std::vector<Tier*> tiers, const Manifest& manifest, const SampleList& samples,
+                     const SweepSettings& settings, Communicator& ranks, SweepWatch watch)
+    : tiers_(std::move(tiers)),
+      manifest_(manifest),
+      samples_(samples),
+      settings_(settings),
+      ranks_(ranks),
+      team_(ranks),
+      watch_(watch) {
+  for (std::size_t tier = 0; tier < tiers_.size(); ++tier) {
+    places_.push_back(std::make_unique<Place>());
+    for (const unsigned threads : settings_.threads) {
+      ReadCell& cell = cells_.emplace_back();
+      cell.tier = tier;
+      cell.threads = threads;
+    }
+  }
+}
+
+ReadSweep::~ReadSweep() = default;
+
+Result<void> ReadSweep::open_place(std::size_t tier) {
+  Place& place = *places_[tier];
+  if (settings_.order == SampleOrder::physical) {
+    if (watch_.progress) watch_.progress->set_note(tiers_[tier]->name + ": looking where samples lie");
+    PENSTOCK_ASSIGN(place.physical, physical_places(samples_, *tiers_[tier]->backend));
+  }
+  const ReadWork work{.manifest = &manifest_, .samples = &samples_, .backend = tiers_[tier]->backend.get()};
+  const ReadSettings settings{
+      .most_threads = *std::max_element(settings_.threads.begin(), settings_.threads.end()),
+      .depth = settings_.depth,
+      .order = settings_.order,
+      .seed = settings_.seed,
+      .window = {.places = &place.physical.of_sample,
+                 .samples = std::max<std::uint64_t>(settings_.window, 1)},
+      .decode = settings_.decode,
+      .on_error = settings_.on_error,
+      .share = team_.share(settings_.rank_shift),
+      .collective = settings_.collective,
+      .rate = settings_.rate};
+  PENSTOCK_ASSIGN(place.engine, ReadEngine::make(work, settings));
+  if (team_.alone())
+    place.yardsticks = std::make_unique<Yardsticks>(work, settings);
+  else
+    open_share(place, work, settings);
+  place.cache = std::make_unique<CacheControl>(*tiers_[tier], manifest_, samples_, settings_.cache,
+                                               settings_.cold_by, settings.most_threads);
+  return success();
+}
+
+// The yardsticks' loops know nothing of shares: they get a list that holds no more.
+void ReadSweep::open_share(Place& place, ReadWork work, ReadSettings settings) const {
+  const std::uint64_t begin = settings.share.begin(samples_.size(), 0);
+  const std::uint64_t end = settings.share.end(samples_.size(), 0);
+  place.share = samples_.part(begin, end);
+  work.samples = &place.share;
+  if (settings.order == SampleOrder::physical) {
+    const std::vector<std::uint64_t>& all = place.physical.of_sample;
+    place.share_places.assign(all.begin() + static_cast<std::ptrdiff_t>(begin),
+                              all.begin() + static_cast<std::ptrdiff_t>(end));
+    settings.window.places = &place.share_places;
+  }
+  place.yardsticks = std::make_unique<Yardsticks>(work, settings);
+}
+
+std::string_view ReadSweep::sorted_by(std::size_t tier) const {
+  return places_[tier]->physical.by;
+}
+
+Result<void> ReadSweep::run() {
+  for (std::size_t tier = 0; tier < tiers_.size(); ++tier) PENSTOCK_TRY(agree(ranks_, open_place(tier)));
+  for (std::size_t tier = 0; tier < tiers_.size() && !team_.stopped(); ++tier) warm_up(tier);
+  std::vector<std::size_t> order(cells_.size());
+  const RandomStream random(settings_.seed, "cells");
+  for (std::size_t repeat = 0; repeat < settings_.repeats; ++repeat) {
+    std::iota(order.begin(), order.end(), std::size_t{0});
+    shuffle(order, random.substream(repeat));
+    for (const std::size_t cell : order) {
+      if (team_.stopped()) break;
+      if (!places_[cells_[cell].tier]->given_up) repeat_cell(cells_[cell], repeat);
+      if (watch_.progress) watch_.progress->advance(1);
+    }
+  }
+  judge_cells();
+  return success();
+}
+
+// One pass with everyone, checked against the manifest where that has checksums, and thrown away: it touches
+// all buffers.
+void ReadSweep::warm_up(std::size_t tier) {
+  Place& place = *places_[tier];
+  if (watch_.progress) watch_.progress->set_note(tiers_[tier]->name + ": warm-up pass");
+  ReadLap pass{.threads = place.engine->settings().most_threads, .max_passes = 1};
+  pass.verify = manifest_.facts().checksums;
+  if (!pass.verify && settings_.duration.count() != 0) {  // nothing to check: no reason to see all of it
+    pass.max_passes = 0;
+    pass.deadline = settings_.duration;
+  }
+  const ReadTally tally = team_.run(pass, [&](const ReadLap& mine) { return place.engine->run(mine); });
+  place.passes += tally.passes;
+  for (ReadCell& cell : cells_)
+    if (cell.tier == tier) judge_tally(cell, tally);
+}
+
+void ReadSweep::repeat_cell(ReadCell& cell, std::size_t repeat) {
+  const std::size_t index = static_cast<std::size_t>(&cell - cells_.data());
+  const RandomStream draw = RandomStream(settings_.seed, "arms").substream(repeat);
+  if (repeat == 0 && settings_.ceiling) probe_ceiling(cell);
+  if (!settings_.baseline) return read_lap(cell);
+  if (draw.bits(index) % 2 == 0) {
+    baseline_lap(cell);
+    read_lap(cell);
+  } else {
+    read_lap(cell);
+    baseline_lap(cell);
+  }
+}
+
+void ReadSweep::read_lap(ReadCell& cell) {
+  Place& place = *places_[cell.tier];
+  LapPlan plan{.what = "reading", .threads = cell.threads, .at_least = settings_.min_time};
+  plan.duration = settings_.duration;
+  plan.stonewall = settings_.stonewall;
+  plan.ramp = settings_.ramp;
+  plan.verify = settings_.verify;
+  plan.first_pass = place.passes;
+  TimedCalls* const calls = timed_calls(*tiers_[cell.tier]->backend);
+  plan.run = [&, number = laps_measured_++](const ReadLap& pass, const ReadWatcher& watcher) {
+    if (calls != nullptr) calls->take();  // what was before
+    ReadLap measured = pass;
+    measured.measured = number;
+    measured.open_loop = settings_.rate.has_value();
+    ReadTally tally = place.engine->run(measured, watcher);
+    if (calls != nullptr) tally.calls = calls->take();
+    return tally;
+  };
+  if (watch_.live) {
+    watch_.live->begin(tiers_[cell.tier]->name, cell.threads);
+    plan.watcher = [&](const ReadProgress& now) { watch_.live->tick(now); };
+  }
+  std::optional<LapFigures> figures = lap(cell, std::move(plan));
+  if (!figures) return;
+  const ReadTally& tally = figures->tally;
+  place.passes += tally.passes;
+  if (watch_.live)
+    watch_.live->end({.elapsed_s = tally.elapsed_s, .samples = tally.samples, .bytes = tally.bytes});
+  judge_tally(cell, tally);
+  cell.errors += tally.errors;
+  if (tally.samples == 0 && tally.errors > 0 && !tally.failure && !team_.stopped())
+    give_up(cell.tier, Verdict::failed,
+            fmt::format("not one sample could be read; the first: {}", tally.first_errors.front()));
+  // Done in less time than was asked for; an interrupted or failed repeat has another reason.
+  if (tally.wall_s < seconds(settings_.min_time) && !tally.failure && !team_.stopped())
+    cell.judge(Verdict::short_time, fmt::format("a repeat lasted {:.3g} s, less than --min-time {:.3g} s",
+                                                tally.wall_s, seconds(settings_.min_time)));
+  cell.repeats.push_back(std::move(*figures));
+}
+
+void ReadSweep::baseline_lap(ReadCell& cell) {
+  Place& place = *places_[cell.tier];
+  LapPlan plan{.what = "baseline", .threads = cell.threads, .at_least = settings_.min_time};
+  plan.duration = settings_.duration;
+  plan.run = [&](const ReadLap& pass, const ReadWatcher&) { return place.yardsticks->baseline(pass); };
+  if (place.given_up || team_.stopped()) return;
+  const std::optional<LapFigures> figures = lap(cell, std::move(plan));
+  if (!figures) return;
+  const ReadTally& tally = figures->tally;
+  if (team_.stopped()) return;
+  const bool good = !tally.failure && tally.samples > 0;
+  cell.baseline_samples_per_s.push_back(good ? static_cast<double>(tally.samples) / tally.wall_s
+                                             : std::numeric_limits<double>::quiet_NaN());
+  if (good && !settings_.decode) raise_ceiling(cell, tally, "baseline");
+  if (!good && !std::exchange(place.baseline_said, true))
+    warn(fmt::format("no baseline for '{}': {}", tiers_[cell.tier]->name,
+                     tally.failure ? tally.failure->message() : "it read nothing"));
+}
+
+// Every rung for a short while, then the two best for longer: what looked best may only have been lucky.
+void ReadSweep::probe_ceiling(ReadCell& cell) {
+  Place& place = *places_[cell.tier];
+  const auto run_rung = [&](const LoopShape& shape, std::chrono::nanoseconds at_least) {
+    if (team_.stopped() || place.given_up) return 0.0;
+    LapPlan plan{
+        .what = "probing the ceiling, " + shape.name(), .threads = cell.threads, .at_least = at_least};
+    plan.run = [&](const ReadLap& pass, const ReadWatcher&) { return place.yardsticks->rung(shape, pass); };
+    const std::optional<LapFigures> figures = lap(cell, std::move(plan));
+    if (!figures || figures->tally.failure || team_.stopped()) return 0.0;
+    raise_ceiling(cell, figures->tally, shape.name());
+    return rate(figures->tally);
+  };
+  const std::chrono::nanoseconds brief =
+      std::clamp<std::chrono::nanoseconds>(settings_.min_time / 8, kBriefRung, kLongRung);
+  std::vector<std::pair<double, LoopShape>> rungs;
+  for (const LoopShape& shape : place.yardsticks->ladder(cell.threads))
+    rungs.emplace_back(run_rung(shape, brief), shape);
+  std::sort(rungs.begin(), rungs.end(), [](const auto& a, const auto& b) { return a.first > b.first; });
+  for (std::size_t i = 0; i < std::min<std::size_t>(rungs.size(), 2); ++i)
+    if (rungs[i].first > 0) run_rung(rungs[i].second, brief * 3);
+}
+
+std::optional<LapFigures> ReadSweep::lap(ReadCell& cell, LapPlan plan) {
+  plan.note = [&](std::string_view what) { note_lap(cell, what); };
+  std::optional<LapFigures> figures = run_lap(*tiers_[cell.tier], *places_[cell.tier]->cache, team_, plan);
+  if (figures) cell.judge(figures->verdict, figures->reason);
+  say_fallback(cell.tier);
+  return figures;
+}
+
+void ReadSweep::raise_ceiling(ReadCell& cell, const ReadTally& tally, std::string_view rung) const {
+  if (!settings_.ceiling || rate(tally) <= cell.ceiling_bytes_per_s) return;
+  cell.ceiling_bytes_per_s = rate(tally);
+  cell.ceiling_rung = rung;
+}
+
+void ReadSweep::judge_tally(ReadCell& cell, const ReadTally& tally) {
+  for (const std::string& error : tally.first_errors)
+    if (cell.first_errors.size() < ReadTally::kErrorsNamed &&
+        std::find(cell.first_errors.begin(), cell.first_errors.end(), error) == cell.first_errors.end())
+      cell.first_errors.push_back(error);
+  const std::string first = tally.first_errors.empty() ? "" : tally.first_errors.front();
+  const bool skipping = settings_.on_error == OnError::skip && tally.samples > 0;
+  if (tally.wrong > 0 && !skipping) {
+    give_up(cell.tier, Verdict::wrong_bytes, tally.first_wrong);
+  } else if (tally.failure) {
+    const Verdict verdict = tally.failure->code == Errc::unsupported ? Verdict::skipped : Verdict::failed;
+    give_up(cell.tier, verdict, tally.failure->message());
+  } else if (tally.wrong > 0 && !settings_.verify) {  // the warm-up pass: no other looked
+    cell.judge(Verdict::degraded,
+               fmt::format("the warm-up pass found {} of wrong bytes; the repeats check nothing without "
+                           "--verify, and count {}{}; the first: {}",
+                           tally.wrong == 1 ? "1 sample" : fmt::format("{} samples", tally.wrong),
+                           tally.wrong == 1 ? "it" : "them",
+                           settings_.decode ? " where the decoder takes such bytes" : "", tally.first_wrong));
+  } else if (tally.wrong > 0) {
+    cell.judge(Verdict::degraded,
+               fmt::format("{} skipped, {} of them for wrong bytes; the first: {}",
+                           tally.errors == 1 ? "1 sample was" : fmt::format("{} samples were", tally.errors),
+                           tally.wrong, tally.first_wrong));
+  } else if (tally.errors > 0 && cell.repeats.empty()) {
+    cell.failed_in_warm_up = tally.errors;  // the repeats may say more
+  }
+}
+
+void ReadSweep::give_up(std::size_t tier, Verdict verdict, std::string_view why) {
+  places_[tier]->given_up = true;
+  for (ReadCell& cell : cells_)
+    if (cell.tier == tier) cell.judge(verdict, why);
+}
+
+void ReadSweep::say_fallback(std::size_t tier) {
+  Place& place = *places_[tier];
+  if (place.cache->fallback().empty() || std::exchange(place.fallback_said, true)) return;
+  const bool direct = tiers_[tier]->backend->caps().bypasses_cache;
+  warn(fmt::format("{}: {}; {}", tiers_[tier]->name, place.cache->fallback(),
+                   direct
+                       ? "the data are read past the page cache all the same, and the metadata stays as it is"
+                       : "the files of the corpus are evicted one by one instead, and the metadata stays "
+                         "warm"));
+}
+
+void ReadSweep::note_lap(const ReadCell& cell, std::string_view what) {
+  if (!watch_.progress) return;
+  watch_.progress->set_note(fmt::format("{}, {} thread{}: {}", tiers_[cell.tier]->name, cell.threads,
+                                        cell.threads == 1 ? "" : "s", what));
+}
+
+// Of all repeats together: which of them met how many is chance.
+void ReadSweep::judge_skipped(ReadCell& cell) {
+  std::uint64_t reads = cell.errors;
+  for (const LapFigures& repeat : cell.repeats) reads += repeat.tally.samples;
+  const std::string first = cell.first_errors.empty() ? "" : cell.first_errors.front();
+  if (cell.errors > 0)
+    cell.judge(Verdict::degraded,
+               fmt::format("{} of {} reads failed and {} skipped; the first: {}", format_count(cell.errors),
+                           format_count(reads), cell.errors == 1 ? "was" : "were", first));
+  else if (cell.failed_in_warm_up > 0)
+    cell.judge(
+        Verdict::degraded,
+        fmt::format("{} of the warm-up pass failed and {} skipped, none of the repeats; the first: {}",
+                    cell.failed_in_warm_up == 1 ? "1 read" : format_count(cell.failed_in_warm_up) + " reads",
+                    cell.failed_in_warm_up == 1 ? "was" : "were", first));
+}
+
+void ReadSweep::judge_cells() {
+  for (ReadCell& cell : cells_) {
+    std::vector<double> rates;
+    for (const LapFigures& repeat : cell.repeats) rates.push_back(rate(repeat.tally));
+    const double typical = median(rates);
+    judge_skipped(cell);
+    if (cell.ceiling_bytes_per_s > 0 && typical > kCeilingTolerance * cell.ceiling_bytes_per_s)
+      cell.judge(
+          Verdict::ceiling_invalid,
+          fmt::format("reads are {:.3g} times as fast as the best rung of the probe ladder ({}): that was "
+                      "no ceiling",
+                      typical / cell.ceiling_bytes_per_s, cell.ceiling_rung));
+    if (team_.stopped() && cell.repeats.size() < settings_.repeats)
+      cell.judge(Verdict::interrupted,
+                 fmt::format("stopped after {} of {} repeats", cell.repeats.size(), settings_.repeats));
+  }
+}
+
+std::uint64_t ReadSweep::tier_bytes_read(std::size_t tier) const {
+  const Place& place = *places_[tier];
+  return tiers_[tier]->backend->moved_bytes().read +
+         (place.yardsticks ? place.yardsticks->uncounted_bytes() : 0) +
+         (place.cache ? place.cache->warmed_bytes() : 0);
+}
+
+}  // namespace penstock

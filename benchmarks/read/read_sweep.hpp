@@ -1,0 +1,124 @@
+// The read micro-benchmark: every tier with every number of threads, measured in turn, beside its two
+// yardsticks.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "benchmarks/read/live_csv.hpp"
+#include "benchmarks/read/prepared_lap.hpp"
+#include "benchmarks/read/read_engine.hpp"
+#include "benchmarks/read/read_team.hpp"
+#include "benchmarks/read/yardsticks.hpp"
+#include "datagen/cache/cache_control.hpp"
+#include "io_backends/base/cli/progress.hpp"
+#include "io_backends/base/histogram.hpp"
+#include "io_backends/base/tier.hpp"
+#include "results/record.hpp"
+
+namespace penstock {
+
+struct SweepSettings {
+  std::vector<unsigned> threads;  // each at least 1
+  unsigned depth = 1;
+  SampleOrder order = SampleOrder::sequential;
+  std::uint64_t window = 1;  // samples of SampleOrder::physical that are sorted at a time
+  CacheWish cache = CacheWish::asis;
+  ColdMethod cold_by = ColdMethod::evict;
+  bool decode = false;
+  bool verify = false;  // also in the measured repeats; the warm-up pass always does where it can
+  OnError on_error = OnError::fail;
+  std::chrono::nanoseconds min_time{0};
+  std::chrono::nanoseconds duration{0};  // 0: whole passes; else each repeat lasts this long
+  bool stonewall = false;                // and then goes on until every rank has read as much
+  std::chrono::nanoseconds ramp{0};
+  std::size_t repeats = 1;
+  bool baseline = true;
+  bool ceiling = true;
+  std::uint64_t seed = 0;
+  bool collective = false;            // ReadSettings
+  std::optional<ArrivalRate> rate{};  // of an open loop, which has neither baseline nor ceiling
+  std::uint64_t rank_shift = 0;  // RankShare; not 0: without baseline and ceiling, which stay where they are
+};
+
+// One tier with one number of threads. The i-th baseline lap was measured right before or right after the
+// i-th repeat, in the same cache state.
+struct ReadCell {
+  std::size_t tier = 0;  // index into the sweep's tiers
+  unsigned threads = 1;
+  std::vector<LapFigures> repeats;
+  std::vector<double> baseline_samples_per_s;
+  double ceiling_bytes_per_s = 0;  // the best rung of the ladder or baseline lap; 0: not measured
+  std::string ceiling_rung;        // which: "queued.2x16"
+  Verdict verdict = Verdict::ok;   // the worst so far, with its reason
+  std::string reason;
+  std::uint64_t errors = 0;  // skipped samples, in the repeats
+  std::uint64_t failed_in_warm_up = 0;
+  std::vector<std::string> first_errors;
+
+  void judge(Verdict what, std::string_view why);
+};
+
+struct SweepWatch {
+  Progress* progress = nullptr;  // advances by one a repeat of a cell
+  LiveCsv* live = nullptr;
+};
+
+// Borrows the tiers, the manifest, its samples and the ranks, all of which sweep together: run() is
+// collective and the cells are the same on every rank. One thread.
+class ReadSweep {
+ public:
+  ReadSweep(std::vector<Tier*> tiers, const Manifest& manifest, const SampleList& samples,
+            const SweepSettings& settings, Communicator& ranks, SweepWatch watch);
+  ~ReadSweep();
+
+  // Measures all cells. A failure of a tier ends that tier's cells with the verdict, not the sweep;
+  // interrupted, it stops where it is. Cells keep what they have.
+  Result<void> run();
+
+  const std::vector<ReadCell>& cells() const { return cells_; }
+
+  // Of SampleOrder::physical: what it sorts the tier's samples by (PhysicalPlaces::by); "" where it does not.
+  std::string_view sorted_by(std::size_t tier) const;
+
+  // All payload bytes that this rank read from the tier so far: warm-up, baseline, ceilings, warming and
+  // repeats.
+  std::uint64_t tier_bytes_read(std::size_t tier) const;
+
+ private:
+  struct Place;  // what belongs to a tier while the sweep lasts
+
+  Result<void> open_place(std::size_t tier);
+  void open_share(Place& place, ReadWork work, ReadSettings settings) const;
+  void warm_up(std::size_t tier);
+  void repeat_cell(ReadCell& cell, std::size_t repeat);
+  void read_lap(ReadCell& cell);
+  void baseline_lap(ReadCell& cell);
+  void probe_ceiling(ReadCell& cell);
+  std::optional<LapFigures> lap(ReadCell& cell, LapPlan plan);
+  void raise_ceiling(ReadCell& cell, const ReadTally& tally, std::string_view rung) const;
+  void judge_tally(ReadCell& cell, const ReadTally& tally);
+  void judge_skipped(ReadCell& cell);
+  void judge_cells();
+  void give_up(std::size_t tier, Verdict verdict, std::string_view why);
+  void say_fallback(std::size_t tier);
+  void note_lap(const ReadCell& cell, std::string_view what);
+
+  std::vector<Tier*> tiers_;
+  const Manifest& manifest_;
+  const SampleList& samples_;
+  const SweepSettings settings_;
+  Communicator& ranks_;
+  ReadTeam team_;
+  SweepWatch watch_;
+  std::vector<std::unique_ptr<Place>> places_;
+  std::vector<ReadCell> cells_;
+  std::uint32_t laps_measured_ = 0;  // whose spans a profiler was given
+};
+
+}  // namespace penstock

@@ -1,0 +1,126 @@
+#include "benchmarks/read/read_team.hpp"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <chrono>
+#include <memory>
+#include <string>
+
+#include "datagen/corpus/corpus_samples.hpp"
+#include "datagen/corpus/scripted_backend.hpp"
+#include "io_backends/base/ranks/ranks_testing.hpp"
+
+namespace penstock {
+namespace {
+
+using namespace std::chrono_literals;
+
+constexpr std::uint64_t kFiles = 60;
+
+// One rank's engine over a corpus of its own that looks like the others'.
+struct Bench {
+  ScriptedBackend backend;
+  Manifest manifest = scripted_files(backend, kFiles);
+  SampleList samples = corpus_samples(manifest).value();
+  std::unique_ptr<ReadEngine> engine;
+
+  explicit Bench(const ReadTeam& team, unsigned threads = 2, unsigned depth = 1)
+      : engine(ReadEngine::make({.manifest = &manifest, .samples = &samples, .backend = &backend},
+                                {.most_threads = threads, .depth = depth, .share = team.share(0)})
+                   .value()) {}
+};
+
+TEST(ReadTeam, PassesAreSharedAndFiguresJoined) {
+  RankThreads::run(3, [](Communicator& ranks) {
+    ReadTeam team(ranks);
+    Bench bench(team);
+    const ReadTally tally = team.run({.threads = 2, .max_passes = 2, .at_least = 1h},
+                                     [&](const ReadLap& lap) { return bench.engine->run(lap); });
+    EXPECT_FALSE(tally.failure);
+    EXPECT_EQ(tally.samples, 2 * kFiles);
+    EXPECT_EQ(tally.bytes, 2 * bench.manifest.payload_bytes());
+    ASSERT_EQ(tally.ranks.size(), 3U);
+    EXPECT_EQ(tally.ranks[0].bytes + tally.ranks[1].bytes + tally.ranks[2].bytes, tally.bytes);
+    for (const RankFigures& rank : tally.ranks) EXPECT_LE(rank.wall_s, tally.wall_s);
+    EXPECT_EQ(tally.stonewall_bytes, 0U);
+  });
+}
+
+// Ranks of different pace: at the wall the slow one has less, and it goes on until it has as much.
+TEST(ReadTeam, TheStonewallIsWornOut) {
+  for (const unsigned depth : {1U, 4U}) {
+    std::array<std::atomic<std::uint64_t>, 2> taken{};
+    RankThreads::run(2, [&](Communicator& ranks) {
+      ReadTeam team(ranks);
+      Bench bench(team, 2, depth);
+      ReadLap lap{.threads = 2};
+      lap.deadline = 30ms;
+      lap.stonewall = true;
+      ReadTally own;
+      const ReadTally tally = team.run(lap, [&](ReadLap mine) {
+        mine.at_stonewall = [&, exchange = mine.at_stonewall](std::uint64_t here) {
+          const std::uint64_t said = here + (ranks.root() ? 1000 : 0);
+          taken[static_cast<std::size_t>(ranks.rank())] = said;
+          return exchange(said);
+        };
+        own = bench.engine->run(mine);
+        return own;
+      });
+      EXPECT_FALSE(tally.failure);
+      const std::uint64_t most = std::max(taken[0].load(), taken[1].load());
+      EXPECT_EQ(own.samples, most) << "rank " << ranks.rank();
+      EXPECT_LE(own.stonewall_bytes, own.bytes);
+      EXPECT_LE(tally.stonewall_s, tally.wall_s);
+      EXPECT_LT(tally.stonewall_bytes, tally.bytes);
+    });
+  }
+}
+
+TEST(ReadTeam, OneRankHasNothingToWearOut) {
+  const auto single = single_process();
+  ReadTeam team(*single);
+  Bench bench(team);
+  ReadLap lap{.threads = 2};
+  lap.deadline = 20ms;
+  lap.stonewall = true;
+  const ReadTally tally = team.run(lap, [&](const ReadLap& mine) { return bench.engine->run(mine); });
+  EXPECT_FALSE(tally.failure);
+  EXPECT_GT(tally.samples, 0U);
+  EXPECT_EQ(tally.stonewall_bytes, tally.bytes);
+  EXPECT_EQ(tally.stonewall_s, tally.wall_s);
+}
+
+// Passes that end before the wall are all that there is to do.
+TEST(ReadTeam, AWallThatIsNotReachedChangesNothing) {
+  RankThreads::run(2, [](Communicator& ranks) {
+    ReadTeam team(ranks);
+    Bench bench(team);
+    ReadLap lap{.threads = 2, .max_passes = 1};
+    lap.deadline = 1h;
+    lap.stonewall = true;
+    const ReadTally tally = team.run(lap, [&](const ReadLap& mine) { return bench.engine->run(mine); });
+    EXPECT_FALSE(tally.failure);
+    EXPECT_EQ(tally.samples, kFiles);
+    EXPECT_EQ(tally.stonewall_bytes, tally.bytes);
+  });
+}
+
+TEST(ReadTeam, AFailureOfOneIsTheFailureOfAllAndNobodyWaitsAtTheWall) {
+  RankThreads::run(2, [](Communicator& ranks) {
+    ReadTeam team(ranks);
+    Bench bench(team);
+    ReadLap lap{.threads = 2};
+    lap.deadline = 20ms;
+    lap.stonewall = true;
+    if (!ranks.root()) bench.backend.fail_on(std::string(bench.samples.name(kFiles - 1)));
+    const ReadTally tally = team.run(lap, [&](const ReadLap& mine) { return bench.engine->run(mine); });
+    ASSERT_TRUE(tally.failure);
+    EXPECT_EQ(tally.failure->code, Errc::io);
+  });
+}
+
+}  // namespace
+}  // namespace penstock

@@ -1,0 +1,427 @@
+#include "benchmarks/read/read_worker.hpp"
+
+#include <algorithm>
+#include <thread>
+#include <utility>
+
+#include "io_backends/base/checksums/crc32c.hpp"
+#include "io_backends/base/system/interrupt.hpp"
+#include "io_backends/base/system/precise_timers.hpp"
+
+namespace penstock {
+namespace {
+
+constexpr std::int64_t kSecondNs = 1'000'000'000;
+constexpr std::int64_t kWatchNs = kSecondNs / 10;
+constexpr std::int64_t kSpunNs = 20'000;  // of waiting for a sample to be due
+
+std::string sample_words(const ReadWork& work, const SampleList::Sample& entry) {
+  std::string words = "'" + std::string(work.samples->name(entry.object)) + "'";
+  if (!work.manifest->one_object_a_sample())
+    words += " at " + std::to_string(entry.offset) + " (" + std::to_string(entry.length) + " bytes)";
+  return words;
+}
+
+}  // namespace
+
+ReadRun::ReadRun(std::uint64_t samples, const ReadSettings& settings, const ReadLap& what,
+                 std::uint64_t first)
+    : source(samples, what.threads,
+             PassLimits{.max_passes = what.max_passes,
+                        .at_least_ns =
+                            what.deadline.count() != 0 ? INT64_MAX : (what.at_least + what.ramp).count()}),
+      lap(what),
+      first_pass(first),
+      on_error(settings.on_error) {
+  if (lap.open_loop) arrivals.emplace(*settings.rate, lap.measured.value_or(0));
+}
+
+bool ReadRun::wait_at_gate() {
+  waiting_.fetch_add(1);
+  waiting_.notify_one();
+  gate_.wait(closed);
+  return gate_.load() == open;
+}
+
+void ReadRun::open_gate(unsigned workers) {
+  for (unsigned here = waiting_.load(); here != workers; here = waiting_.load()) waiting_.wait(here);
+  if (lap.at_gate) lap.at_gate();
+  start_ = std::chrono::steady_clock::now();
+  gate_.store(open);
+  gate_.notify_all();
+}
+
+void ReadRun::call_off() {
+  gate_.store(called_off);
+  gate_.notify_all();
+}
+
+void ReadRun::stand_at_wall(std::span<const std::unique_ptr<ReadWorker>> workers, const ReadWorker& one) {
+  at_wall_.fetch_add(1);
+  at_wall_.notify_one();
+  if (workers.front().get() != &one) {
+    wall_.wait(closed);
+    return;
+  }
+  for (std::size_t here = at_wall_.load(); here != workers.size(); here = at_wall_.load())
+    at_wall_.wait(here);
+  std::uint64_t taken = 0;
+  for (const std::unique_ptr<ReadWorker>& worker : workers) {
+    taken += worker->taken();
+    wall_at_ns = std::max(wall_at_ns, worker->last_done_ns());
+    wall_bytes += worker->delivered().after_ramp();
+  }
+  const std::uint64_t most = lap.at_stonewall ? lap.at_stonewall(taken) : taken;
+  to_wear_out_ = most > taken ? most - taken : 0;
+  wall_.store(open);
+  wall_.notify_all();
+}
+
+void ReadRun::note_error(Error error) {
+  std::lock_guard lock(mutex);
+  if (first_errors.size() < ReadTally::kErrorsNamed) first_errors.push_back(error.message());
+  if (on_error == OnError::skip) return;
+  if (!failure) failure = std::move(error);
+  stop_.store(true, std::memory_order_relaxed);
+}
+
+ReadWorker::ReadWorker(const ReadWork& work, const ReadSettings& settings,
+                       const std::vector<std::unique_ptr<Reader>>& open_readers)
+    : work_(work),
+      settings_(settings),
+      whole_objects_(work.manifest->one_object_a_sample()),
+      open_readers_(open_readers),
+      order_(settings.order, work.manifest->samples(), settings.seed, settings.window, settings.share) {}
+
+std::uint64_t ReadWorker::positions() const {
+  return rounds_ ? rounds_->rounds() : settings_.share.longest(work_.manifest->samples());
+}
+
+Result<void> ReadWorker::prepare() {
+  if (settings_.collective) rounds_.emplace(*work_.samples, settings_.order, settings_.seed, settings_.share);
+  const std::size_t depth = settings_.depth;
+  const std::size_t room = whole_blocks(std::max<std::uint64_t>(work_.samples->largest(), 1));
+  memory_.grow(in_one_piece(depth * room));
+  slots_ = std::vector<Slot>(depth);
+  for (std::size_t i = 0; i < depth; ++i)
+    slots_[i].room = memory_.first(depth * room).subspan(i * room, room);
+  if (settings_.decode) {
+    decoder_ = std::make_unique<PictureDecoder>();
+    PENSTOCK_ASSIGN(opener_, SampleOpener::make(work_.manifest->facts().codec));
+  }
+  if (depth == 1 && (rounds_ || settings_.rate || !work_.backend->caps().queue_of_one)) return success();
+  PENSTOCK_ASSIGN(queue_, deep_queue(*work_.backend, depth));
+  queue_->lend(memory_.first(depth * room));
+  batch_.reserve(depth);
+  completions_.resize(depth);
+  free_slots_.reserve(depth);
+  return success();
+}
+
+void ReadWorker::work(ReadRun& run, std::span<const std::unique_ptr<ReadWorker>> workers,
+                      const Watch& watch) {
+  reset();
+  watch_ = &watch;
+  next_watch_ns_ = watch ? kWatchNs : INT64_MAX;
+  ramp_ns_ = run.lap.ramp.count();
+  second_ends_ns_ = ramp_ns_ + kSecondNs - run.lap.measured_before.count() % kSecondNs;
+  pass_boundary(run, 0);
+  const std::optional<PreciseTimers> exact =
+      run.lap.open_loop ? std::optional<PreciseTimers>(std::in_place) : std::nullopt;
+  if (!run.wait_at_gate()) return;
+  loop(run);
+  if (run.lap.stonewall) {
+    run.stand_at_wall(workers, *this);
+    wearing_out_ = true;
+    past_deadline_ = false;
+    loop(run);
+  }
+  done(run, workers);
+  if (run.lap.measured && spans_are_profiled()) give_span(run);
+}
+
+void ReadWorker::loop(ReadRun& run) {
+  if (rounds_)
+    loop_together(run);
+  else if (queue_)
+    loop_queue(run);
+  else
+    loop_alone(run);
+}
+
+void ReadWorker::reset() {
+  tally_ = ReadTally{};
+  slice_ = Slice{};
+  position_ = 0;
+  past_deadline_ = wearing_out_ = false;
+  taken_ = 0;
+  last_done_ns_ = 0;
+  bytes_before_second_ = 0;
+  ramp_samples_ = 0;
+  delivered_.samples.store(0, std::memory_order_relaxed);
+  delivered_.bytes.store(0, std::memory_order_relaxed);
+  delivered_.ramp_bytes.store(0, std::memory_order_relaxed);
+}
+
+bool ReadWorker::next(ReadRun& run, std::int64_t now_ns, std::uint64_t& sample) {
+  if (past_deadline_ || run.stopped() || interrupted()) return false;
+  if (wearing_out_ && !run.wear_out()) return false;
+  while (position_ >= slice_.end) {
+    if (!run.source.take(now_ns, slice_)) return false;
+    slice_.end = std::min(slice_.end, order_.begin(run.first_pass + slice_.pass));
+    position_ = slice_.begin;
+    if (position_ < slice_.end) ahead_ = order_.sample(run.first_pass + slice_.pass, position_);
+  }
+  sample = ahead_;
+  if (++position_ < slice_.end) {
+    ahead_ = order_.sample(run.first_pass + slice_.pass, position_);
+    work_.samples->prefetch(ahead_);
+  }
+  ++taken_;
+  return true;
+}
+
+void ReadWorker::loop_alone(ReadRun& run) {
+  Slot& slot = slots_.front();
+  const bool inspecting = settings_.decode || run.lap.verify;
+  std::int64_t now = run.now_ns();
+  while (next(run, now, slot.sample)) {
+    slot.begun_ns = now;
+    slot.entry = (*work_.samples)[slot.sample];
+    if (run.arrivals && !wait_until_due(run, slot.begun_ns, now)) return;
+    const Result<std::uint64_t> got = read(slot);
+    if (got.ok() && *got == slot.entry.length && !inspecting) {
+      now = run.now_ns();
+      deliver(run, slot.entry.length, slot.begun_ns, now);
+      continue;
+    }
+    const Result<void> outcome = got.ok() ? inspect(run, slot, *got) : Result<void>(got.error());
+    now = run.now_ns();
+    account(run, slot, outcome, now);
+  }
+}
+
+// False: the run ended before. Sleeping ends late by what a timer and a wake-up take: the rest is spun away.
+bool ReadWorker::wait_until_due(ReadRun& run, std::int64_t& due_ns, std::int64_t& now_ns) {
+  due_ns = run.arrivals->next_ns();
+  const std::int64_t deadline_ns = run.lap.deadline.count();
+  if (deadline_ns != 0 && due_ns >= deadline_ns && !wearing_out_) {
+    past_deadline_ = true;
+    return false;
+  }
+  while (now_ns < due_ns) {
+    if (run.stopped() || interrupted()) return false;
+    if (due_ns - now_ns > kSpunNs) run.sleep_until(std::min(due_ns - kSpunNs, now_ns + kWatchNs));
+    now_ns = run.now_ns();
+    if (now_ns >= next_boundary_ns_) pass_boundary(run, now_ns);
+  }
+  tally_.late_ns.add(static_cast<std::uint64_t>(now_ns - due_ns));
+  return true;
+}
+
+// The other ranks wait in every round for this one, also when it has nothing to read there, has failed or was
+// asked to stop: then it goes on with empty reads to the end of the last pass.
+void ReadWorker::loop_together(ReadRun& run) {
+  Slot& slot = slots_.front();
+  std::int64_t now = run.now_ns();
+  while (run.source.take(now, slice_)) {
+    for (position_ = slice_.begin; position_ < slice_.end; ++position_) {
+      const bool ended = run.stopped() || interrupted();
+      if (ended && settings_.share.ranks == 1) return;
+      const Round round = rounds_->round(run.first_pass + slice_.pass, position_);
+      Reader& reader = *open_readers_[round.object];
+      slot.begun_ns = now;
+      if (ended || !round.sample) {
+        const Result<void> waited = reader.read_at_all(0, {});
+        now = run.now_ns();
+        if (!waited.ok() && !ended) run.note_error(waited.error());
+        continue;
+      }
+      slot.sample = *round.sample;
+      slot.entry = (*work_.samples)[slot.sample];
+      Result<void> outcome = reader.read_at_all(slot.entry.offset, slot.room.first(slot.entry.length));
+      if (outcome.ok()) outcome = inspect(run, slot, slot.entry.length);
+      now = run.now_ns();
+      account(run, slot, outcome, now);
+    }
+  }
+}
+
+void ReadWorker::loop_queue(ReadRun& run) {
+  batch_.clear();
+  free_slots_.clear();
+  for (std::size_t i = slots_.size(); i-- > 0;) free_slots_.push_back(static_cast<std::uint32_t>(i));
+
+  bool more = true;
+  std::int64_t now = run.now_ns();
+  while (true) {
+    while (more && !free_slots_.empty()) {
+      Slot& slot = slots_[free_slots_.back()];
+      more = next(run, now, slot.sample);
+      if (!more) break;
+      slot.begun_ns = now;
+      if (Result<Operation> wanted = operation(slot, free_slots_.back()); wanted.ok()) {
+        batch_.push_back(*wanted);
+        free_slots_.pop_back();
+      } else {
+        account(run, slot, wanted.error(), now);
+      }
+    }
+    if (!batch_.empty()) {
+      now = run.now_ns();
+      for (const Operation& begun : batch_) slots_[begun.tag].begun_ns = now;
+      const std::size_t taken = queue_->submit(batch_, Start::with_reap);
+      batch_.erase(batch_.begin(), batch_.begin() + static_cast<std::ptrdiff_t>(taken));
+    }
+    if (queue_->in_flight() == 0) {
+      if (batch_.empty() && !more) return;
+      if (batch_.empty()) continue;
+      run.note_error(make_error(Errc::internal, "the queue takes no operations although none is in flight"));
+      return;
+    }
+    const std::size_t reaped = queue_->reap(completions_, 1);
+    now = run.now_ns();
+    for (std::size_t i = 0; i < reaped; ++i) {
+      Completion& completion = completions_[i];
+      Slot& slot = slots_[completion.tag];
+      Result<void> outcome = completion.bytes.ok() ? inspect(run, slot, *completion.bytes)
+                                                   : Result<void>(std::move(completion.bytes).error());
+      if (settings_.decode || run.lap.verify) now = run.now_ns();
+      account(run, slot, outcome, now);
+      free_slots_.push_back(static_cast<std::uint32_t>(completion.tag));
+    }
+  }
+}
+
+Result<Reader*> ReadWorker::reader_of(Slot& slot) {
+  const SampleList::Sample& entry = slot.entry;
+  if (Reader* held = open_readers_[entry.object].get()) return held;
+  if (slot.reader == nullptr || slot.reader_object != entry.object) {
+    slot.reader = nullptr;
+    PENSTOCK_ASSIGN(slot.reader, work_.backend->open(work_.samples->name(entry.object)));
+    slot.reader_object = entry.object;
+  }
+  return slot.reader.get();
+}
+
+Result<std::uint64_t> ReadWorker::read(Slot& slot) {
+  const SampleList::Sample& entry = slot.entry;
+  if (whole_objects_)
+    return work_.backend->read_object(work_.samples->name(entry.object), entry.length, slot.room);
+  PENSTOCK_ASSIGN(Reader * reader, reader_of(slot));
+  PENSTOCK_TRY(reader->read_at(entry.offset, slot.room.first(entry.length)));
+  return entry.length;
+}
+
+Result<Operation> ReadWorker::operation(Slot& slot, std::uint64_t tag) {
+  const SampleList::Sample& entry = slot.entry = (*work_.samples)[slot.sample];
+  if (whole_objects_)
+    return Operation{.what = ReadObject{.name = work_.samples->name(entry.object),
+                                        .length_hint = entry.length,
+                                        .out = slot.room},
+                     .tag = tag};
+  PENSTOCK_ASSIGN(Reader * reader, reader_of(slot));
+  const auto out = slot.room.first(entry.length);
+  return Operation{.what = ReadAt{.reader = reader, .offset = entry.offset, .out = out}, .tag = tag};
+}
+
+Result<void> ReadWorker::inspect(const ReadRun& run, Slot& slot, std::uint64_t bytes) {
+  const SampleList::Sample& entry = slot.entry;
+  if (bytes != entry.length)
+    return make_error(Errc::truncated, "read " + std::to_string(bytes) + " of the " +
+                                           std::to_string(entry.length) + " bytes of " +
+                                           sample_words(work_, entry));
+  if (run.lap.verify) {
+    if (crc32c(slot.room.first(entry.length)) != work_.manifest->sample(slot.sample).crc32c) {
+      slot.wrong = true;
+      return make_error(Errc::corrupt, "wrong bytes in " + sample_words(work_, entry) +
+                                           ": the checksum differs from the manifest's");
+    }
+  }
+  if (settings_.decode) {
+    const auto opened = opener_->open(slot.room.first(entry.length));
+    const Result<void> decoded =
+        opened.ok() ? decoder_->decode(*opened, image_) : Result<void>(opened.error());
+    if (!decoded.ok())
+      return make_error(decoded.error().code,
+                        "cannot decode " + sample_words(work_, entry) + ": " + decoded.error().what);
+  }
+  return success();
+}
+
+void ReadWorker::account(ReadRun& run, Slot& slot, const Result<void>& outcome, std::int64_t end_ns) {
+  if (outcome.ok()) return deliver(run, slot.entry.length, slot.begun_ns, end_ns);
+  if (outcome.error().code == Errc::interrupted && interrupted()) return;  // next() ends the run
+  if (end_ns >= next_boundary_ns_) pass_boundary(run, end_ns);
+  ++tally_.errors;
+  if (std::exchange(slot.wrong, false) && tally_.wrong++ == 0) tally_.first_wrong = outcome.error().message();
+  run.note_error(outcome.error());
+}
+
+void ReadWorker::deliver(ReadRun& run, std::uint64_t bytes, std::int64_t begun_ns, std::int64_t end_ns) {
+  if (end_ns >= next_boundary_ns_) pass_boundary(run, end_ns);
+  tally_.latency_ns.add(static_cast<std::uint64_t>(end_ns - begun_ns));
+  last_done_ns_ = end_ns;
+  delivered_.count(bytes);
+}
+
+void ReadWorker::pass_boundary(ReadRun& run, std::int64_t now_ns) {
+  if (ramp_ns_ > 0 && now_ns >= ramp_ns_) {
+    ReadTally fresh;  // wrong bytes are never excused by the time at which they came
+    fresh.errors = fresh.wrong = tally_.wrong;
+    fresh.first_wrong = std::move(tally_.first_wrong);
+    tally_ = std::move(fresh);
+    ramp_samples_ = delivered_.samples.load(std::memory_order_relaxed);
+    bytes_before_second_ = delivered_.bytes.load(std::memory_order_relaxed);
+    delivered_.ramp_bytes.store(bytes_before_second_, std::memory_order_relaxed);
+    ramp_ns_ = 0;
+  }
+  while (ramp_ns_ == 0 && now_ns >= second_ends_ns_) {
+    end_second();
+    second_ends_ns_ += kSecondNs;
+  }
+  const std::int64_t deadline = wearing_out_ ? 0 : run.lap.deadline.count();
+  past_deadline_ = deadline != 0 && now_ns >= deadline;
+  next_boundary_ns_ = ramp_ns_ > 0 ? ramp_ns_ : second_ends_ns_;
+  if (now_ns >= next_watch_ns_) {
+    (*watch_)(now_ns);
+    next_watch_ns_ = now_ns + kWatchNs;
+  }
+  next_boundary_ns_ = std::min(next_boundary_ns_, next_watch_ns_);
+  if (deadline != 0 && !past_deadline_) next_boundary_ns_ = std::min(next_boundary_ns_, deadline);
+}
+
+void ReadWorker::done(ReadRun& run, std::span<const std::unique_ptr<ReadWorker>> workers) {
+  const std::int64_t now = run.now_ns();
+  if (delivered_.bytes.load(std::memory_order_relaxed) > bytes_before_second_) end_second();
+  tally_.samples = delivered_.samples.load(std::memory_order_relaxed) - ramp_samples_;
+  tally_.bytes = delivered_.after_ramp();
+  if (run.someone_done.exchange(true)) return;
+  run.first_done_ns = now;
+  for (const std::unique_ptr<ReadWorker>& worker : workers)
+    run.first_done_bytes += worker->delivered().after_ramp();
+}
+
+// From the common start, as the run's own wall time counts.
+void ReadWorker::give_span(const ReadRun& run) const {
+  const std::int64_t from_ns = run.lap.ramp.count();
+  if (tally_.bytes == 0 || last_done_ns_ < from_ns) return;
+  const penstock_span span{.begin_ns = run.start_ns() + from_ns,
+                           .end_ns = run.start_ns() + last_done_ns_,
+                           .number = PENSTOCK_NO_NUMBER,
+                           .bytes = tally_.bytes,
+                           .epoch = *run.lap.measured,
+                           .thread = span_thread(),
+                           .component = PENSTOCK_READ,
+                           .detail = 0,
+                           .reserved = 0};
+  penstock_profile_span(&span);
+}
+
+void ReadWorker::end_second() {
+  const std::uint64_t bytes = delivered_.bytes.load(std::memory_order_relaxed);
+  tally_.bytes_by_second.push_back(bytes - bytes_before_second_);
+  bytes_before_second_ = bytes;
+}
+
+}  // namespace penstock

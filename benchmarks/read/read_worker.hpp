@@ -1,0 +1,184 @@
+// One thread of the read engine, and what the threads of one run share. Only read_engine.cpp includes this.
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <span>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "benchmarks/read/collective_order.hpp"
+#include "benchmarks/read/read_engine.hpp"
+#include "benchmarks/read/sample_source.hpp"
+#include "datagen/codec/png.hpp"
+#include "datagen/format/sample_opener.hpp"
+#include "io_backends/base/buffer.hpp"
+#include "profiling/spans/span_log.hpp"
+
+namespace penstock {
+
+// Lives for one run.
+class ReadRun {
+ public:
+  ReadRun(std::uint64_t samples, const ReadSettings& settings, const ReadLap& lap, std::uint64_t first_pass);
+
+  // Workers wait at the gate until all are there; false: the run was called off.
+  bool wait_at_gate();
+  void open_gate(unsigned workers);  // waits for them, starts the clock, lets them go
+  void call_off();
+
+  // At the stonewall the first worker waits for the others, looks at what `workers` did, and asks what is to
+  // be done yet; then all go on, for as long as wear_out() says.
+  void stand_at_wall(std::span<const std::unique_ptr<ReadWorker>> workers, const ReadWorker& one);
+  bool wear_out() { return worn_out_.fetch_add(1, std::memory_order_relaxed) < to_wear_out_; }
+
+  std::int64_t now_ns() const {
+    return std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now() - start_)
+        .count();
+  }
+  std::int64_t start_ns() const { return span_ns(start_); }  // when the gate was opened
+  void sleep_until(std::int64_t ns) const {
+    std::this_thread::sleep_until(start_ + std::chrono::nanoseconds(ns));
+  }
+  bool stopped() const { return stop_.load(std::memory_order_relaxed); }
+  void note_error(Error error);  // keeps the first few; stops the run unless errors are skipped
+
+  SampleSource source;
+  const ReadLap lap;
+  const std::uint64_t first_pass;
+  const OnError on_error;
+  std::optional<Arrivals> arrivals;  // of an open loop
+
+  std::atomic<bool> someone_done{false};  // the first to set it writes the two below
+  std::int64_t first_done_ns = 0;
+  std::uint64_t first_done_bytes = 0;
+
+  std::int64_t wall_at_ns = 0;  // the last completion before the stonewall
+  std::uint64_t wall_bytes = 0;
+
+  std::mutex mutex;  // of the two below
+  std::vector<std::string> first_errors;
+  std::optional<Error> failure;
+
+ private:
+  enum Gate : int { closed, open, called_off };
+  std::atomic<int> gate_{closed};
+  std::atomic<unsigned> waiting_{0};
+  std::atomic<bool> stop_{false};
+  std::atomic<int> wall_{closed};
+  std::atomic<std::size_t> at_wall_{0};
+  std::uint64_t to_wear_out_ = 0;
+  std::atomic<std::uint64_t> worn_out_{0};
+  std::chrono::steady_clock::time_point start_;
+};
+
+class ReadWorker {
+ public:
+  ReadWorker(const ReadWork& work, const ReadSettings& settings,
+             const std::vector<std::unique_ptr<Reader>>& open_readers);
+
+  Result<void> prepare();  // makes buffers and the queue; before the first run
+
+  // What each pass is given out in: samples of this rank, or rounds of all ranks.
+  std::uint64_t positions() const;
+
+  // The body of the thread. `workers` are those of the run, for what was delivered when the first is done.
+  // `watch`, where there is one, is called with the time about ten times a second.
+  using Watch = std::function<void(std::int64_t now_ns)>;
+  void work(ReadRun& run, std::span<const std::unique_ptr<ReadWorker>> workers, const Watch& watch = {});
+
+  // What was delivered so far, ramp included, and how much of it the ramp threw away. The worker counts; any
+  // thread reads.
+  struct alignas(64) Delivered {
+    std::atomic<std::uint64_t> samples{0};
+    std::atomic<std::uint64_t> bytes{0};
+    std::atomic<std::uint64_t> ramp_bytes{0};
+
+    void count(std::uint64_t sample_bytes) {
+      samples.store(samples.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
+      bytes.store(bytes.load(std::memory_order_relaxed) + sample_bytes, std::memory_order_relaxed);
+    }
+    std::uint64_t after_ramp() const {
+      const std::uint64_t ramp = ramp_bytes.load(std::memory_order_relaxed);
+      const std::uint64_t all = bytes.load(std::memory_order_relaxed);
+      return all > ramp ? all - ramp : 0;
+    }
+  };
+  const Delivered& delivered() const { return delivered_; }
+
+  // After the run, from the thread that joined.
+  const ReadTally& tally() const { return tally_; }
+  std::int64_t last_done_ns() const { return last_done_ns_; }
+  std::uint64_t taken() const { return taken_; }  // samples; also while it stands at the stonewall
+
+ private:
+  struct Slot {                 // of one read in flight
+    std::span<std::byte> room;  // in memory_, for the largest sample, in whole blocks of direct I/O
+    std::uint64_t sample = 0;
+    SampleList::Sample entry;  // of that sample: the list is too large for a cache
+    std::int64_t begun_ns = 0;
+    bool wrong = false;              // its bytes, which account() counts
+    std::unique_ptr<Reader> reader;  // of an object that is not held open by the engine
+    std::uint64_t reader_object = UINT64_MAX;
+  };
+
+  void reset();
+  void loop(ReadRun& run);
+  void loop_alone(ReadRun& run);
+  void loop_queue(ReadRun& run);
+  void loop_together(ReadRun& run);
+  bool next(ReadRun& run, std::int64_t now_ns, std::uint64_t& sample);
+  bool wait_until_due(ReadRun& run, std::int64_t& due_ns, std::int64_t& now_ns);
+  Result<Reader*> reader_of(Slot& slot);
+  Result<std::uint64_t> read(Slot& slot);
+  Result<Operation> operation(Slot& slot, std::uint64_t tag);
+  Result<void> inspect(const ReadRun& run, Slot& slot, std::uint64_t bytes);
+  void account(ReadRun& run, Slot& slot, const Result<void>& outcome, std::int64_t end_ns);
+  void deliver(ReadRun& run, std::uint64_t bytes, std::int64_t begun_ns, std::int64_t end_ns);
+  void pass_boundary(ReadRun& run, std::int64_t now_ns);
+  void end_second();
+  void done(ReadRun& run, std::span<const std::unique_ptr<ReadWorker>> workers);
+  void give_span(const ReadRun& run) const;
+
+  const ReadWork work_;
+  const ReadSettings& settings_;
+  const bool whole_objects_;  // each sample is the whole of an object
+  const std::vector<std::unique_ptr<Reader>>& open_readers_;
+
+  Buffer memory_;
+  std::vector<Slot> slots_;
+  std::unique_ptr<Queue> queue_;
+  std::vector<Operation> batch_;
+  std::vector<Completion> completions_;
+  std::vector<std::uint32_t> free_slots_;
+  std::optional<SampleOpener> opener_;  // and
+  std::unique_ptr<PictureDecoder> decoder_;
+  Image image_;
+
+  PassOrder order_;
+  std::optional<CollectiveOrder> rounds_;  // in place of order_ where ranks read together
+  Slice slice_;
+  std::uint64_t position_ = 0;
+  std::uint64_t ahead_ = 0;  // the sample at position_, asked for while the one before it is read
+  bool past_deadline_ = false;
+  bool wearing_out_ = false;  // behind the stonewall
+  std::uint64_t taken_ = 0;
+
+  ReadTally tally_;
+  std::int64_t last_done_ns_ = 0;
+  std::int64_t ramp_ns_ = 0;  // > 0 while the ramp lasts
+  std::int64_t second_ends_ns_ = 0;
+  const Watch* watch_ = nullptr;
+  std::int64_t next_watch_ns_ = INT64_MAX;
+  std::int64_t next_boundary_ns_ = 0;  // the earliest of ramp end, second end, deadline, next watch
+  std::uint64_t ramp_samples_ = 0;
+  std::uint64_t bytes_before_second_ = 0;
+  Delivered delivered_;
+};
+
+}  // namespace penstock

@@ -1,0 +1,137 @@
+#include "benchmarks/read/yardsticks.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+#include "datagen/codec/png.hpp"
+#include "datagen/format/sample_opener.hpp"
+#include "io_backends/base/buffer.hpp"
+#include "io_backends/base/loops/baseline.hpp"
+#include "io_backends/base/system/interrupt.hpp"
+
+namespace penstock {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+constexpr std::chrono::nanoseconds kLongPass = std::chrono::seconds(1);  // too long to be thrown away
+
+std::function<std::uint64_t(std::uint64_t)> order_of(const ReadWork& work, const ReadSettings& settings) {
+  if (settings.order == SampleOrder::sequential) return {};
+  if (settings.order == SampleOrder::physical) {
+    // One pass, sorted once: its threads share it.
+    PassOrder order(settings.order, work.samples->size(), settings.seed, settings.window);
+    std::vector<std::uint64_t> pass(work.samples->size());
+    for (std::uint64_t i = 0; i < pass.size(); ++i) pass[i] = order.sample(0, i);
+    return [pass = std::move(pass)](std::uint64_t n) { return pass[n % pass.size()]; };
+  }
+  const Permutation permutation(work.samples->size(), PassOrder::pass_seed(settings.seed, 0));
+  return [permutation](std::uint64_t n) { return permutation.at(n % permutation.size()); };
+}
+
+}  // namespace
+
+Yardsticks::Yardsticks(const ReadWork& work, const ReadSettings& settings)
+    : work_(work),
+      settings_(settings),
+      plan_{.samples = *work.samples,
+            .backend = *work.backend,
+            .whole_objects = work.manifest->one_object_a_sample(),
+            .order = order_of(work, settings)} {}
+
+ReadTally Yardsticks::baseline(const ReadLap& lap) {
+  return timed(lap, [&](const LoopEnd& end) {
+    return settings_.decode ? decoding_loop(lap.threads, end) : baseline_read(plan_, lap.threads, end);
+  });
+}
+
+std::vector<LoopShape> Yardsticks::ladder(unsigned threads) const {
+  std::vector<LoopShape> rungs = ceiling_ladder(plan_, threads);
+  const LoopShape as_deep{LoopKind::queued, threads, settings_.depth};
+  const auto same = [&](const LoopShape& rung) { return rung.name() == as_deep.name(); };
+  if (settings_.depth > 1 && std::none_of(rungs.begin(), rungs.end(), same)) rungs.push_back(as_deep);
+  return rungs;
+}
+
+ReadTally Yardsticks::rung(const LoopShape& shape, const ReadLap& lap) {
+  CeilingLoop rung(plan_, shape);
+  const Loop loop = [&](const LoopEnd& end) { return rung.run(end); };
+  const bool more_may_follow = lap.max_passes == 0 && lap.deadline.count() == 0;
+  if (shape.kind != LoopKind::queued || !more_may_follow) return timed(lap, loop);
+  ReadLap pass = lap;
+  pass.max_passes = 1;
+  const ReadTally first = timed(pass, loop);
+  const double enough_s = std::chrono::duration<double>(std::max(lap.at_least + lap.ramp, kLongPass)).count();
+  if (first.failure || interrupted() || first.wall_s >= enough_s) return first;
+  ReadLap rest = lap;
+  rest.at_gate = {};  // the ranks have met there, and some may be done
+  return timed(rest, loop, first.wall_s);
+}
+
+// A loop starts its threads anew each time, so that passes are asked for in as few calls as their number can
+// be foreseen: one to learn how long a pass takes, one for the rest. Queues are made off the clock.
+ReadTally Yardsticks::timed(const ReadLap& lap, const Loop& loop, double a_pass_s) {
+  ReadTally tally;
+  const std::uint64_t pass = work_.samples->size();
+  const std::uint64_t counted_before = work_.backend->moved_bytes().read;
+  const double wanted_s = std::chrono::duration<double>(lap.at_least + lap.ramp).count();
+  if (lap.at_gate) lap.at_gate();
+  const Clock::time_point start = Clock::now();
+  std::chrono::nanoseconds beside{0};
+  // Each call ends with a queue that runs empty, so rather one pass too many than another call.
+  std::uint64_t passes_more = a_pass_s > 0 ? static_cast<std::uint64_t>(wanted_s / a_pass_s * 1.25) + 1 : 1;
+  while (true) {
+    LoopEnd end{.first = tally.samples};
+    if (lap.deadline.count() != 0) end.at = start + beside + lap.deadline;
+    const bool whole_passes = lap.max_passes != 0 || lap.deadline.count() == 0;
+    if (whole_passes) end.samples = passes_more * pass;
+    const Result<LoopDone> done = loop(end);
+    if (done.ok()) beside += done->beside;
+    tally.wall_s = std::chrono::duration<double>(Clock::now() - start - beside).count();
+    if (!done.ok()) {
+      tally.failure = done.error();
+      tally.first_errors.push_back(done.error().message());
+      break;
+    }
+    tally.samples += done->samples;
+    tally.bytes += done->bytes;
+    tally.passes = tally.samples / pass;
+    if (interrupted() || !whole_passes || done->samples < end.samples) break;
+    if (tally.wall_s >= wanted_s || tally.passes == lap.max_passes) break;
+    a_pass_s = std::max(tally.wall_s / static_cast<double>(tally.passes), 1e-9);
+    passes_more = static_cast<std::uint64_t>(std::ceil((wanted_s - tally.wall_s) / a_pass_s));
+    if (lap.max_passes != 0) passes_more = std::min(passes_more, lap.max_passes - tally.passes);
+  }
+  tally.elapsed_s = tally.wall_s;
+  const std::uint64_t counted = work_.backend->moved_bytes().read - counted_before;
+  uncounted_bytes_ += tally.bytes > counted ? tally.bytes - counted : 0;
+  return tally;
+}
+
+Result<LoopDone> Yardsticks::decoding_loop(unsigned threads, const LoopEnd& end) const {
+  LoopControl control(plan_, end);
+  return control.run(threads, [&](LoopDone& done, unsigned) -> Result<void> {
+    Buffer buffer(in_one_piece(std::max<std::size_t>(plan_.samples.largest(), 1)));
+    PENSTOCK_ASSIGN(SampleOpener opener, SampleOpener::make(work_.manifest->facts().codec));
+    PictureDecoder decoder;
+    Image image;
+    for (SampleList::Sample sample; control.next(sample);) {
+      const std::span<std::byte> out = buffer.first(sample.length);
+      const std::string_view name = plan_.samples.name(sample.object);
+      if (plan_.whole_objects) {
+        PENSTOCK_TRY(plan_.backend.read_object(name, sample.length, out));
+      } else {
+        PENSTOCK_ASSIGN(const std::unique_ptr<Reader> reader, plan_.backend.open(name));
+        PENSTOCK_TRY(reader->read_at(sample.offset, out));
+      }
+      PENSTOCK_ASSIGN(const std::span<const std::byte> payload, opener.open(out));
+      PENSTOCK_TRY(decoder.decode(payload, image));
+      ++done.samples;
+      done.bytes += sample.length;
+    }
+    return success();
+  });
+}
+
+}  // namespace penstock

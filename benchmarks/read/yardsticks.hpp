@@ -1,0 +1,47 @@
+// What a read is held against in the same run: the simplest loop on the same work, and the best that the
+// probe ladder reaches on the same tier.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "benchmarks/read/read_engine.hpp"
+#include "io_backends/base/loops/ceiling.hpp"
+#include "io_backends/base/loops/read_plan.hpp"
+
+namespace penstock {
+
+// One thread at a time. Borrows what `work` and `settings` point to.
+class Yardsticks {
+ public:
+  Yardsticks(const ReadWork& work, const ReadSettings& settings);
+
+  // The baseline loop (io_backends/base/loops/baseline.hpp; with ReadSettings::decode the same loop with the
+  // decoder behind every read), timed from before its threads start to after they end, for as long as `lap`
+  // says: whole passes in sequence where it asks for them. Only samples, bytes, passes, times and the failure
+  // are filled in.
+  ReadTally baseline(const ReadLap& lap);
+
+  // The rungs to try for so many clients: those of ceiling_ladder(), and queues as deep as the reader's.
+  std::vector<LoopShape> ladder(unsigned threads) const;
+  // One rung, timed as the baseline. As a reader's does, the first pass of a queue is thrown away where more
+  // may follow and it is short: threads that just began, and memory that nobody touched, are slow.
+  ReadTally rung(const LoopShape& shape, const ReadLap& lap);
+
+  // Payload that the yardsticks read past the back end, so that it did not count it.
+  std::uint64_t uncounted_bytes() const { return uncounted_bytes_; }
+
+ private:
+  using Loop = std::function<Result<LoopDone>(const LoopEnd& end)>;
+  ReadTally timed(const ReadLap& lap, const Loop& loop, double a_pass_s = 0);  // where that is known before
+  Result<LoopDone> decoding_loop(unsigned threads, const LoopEnd& end) const;
+
+  const ReadWork work_;
+  const ReadSettings settings_;
+  const ReadPlan plan_;
+  std::uint64_t uncounted_bytes_ = 0;
+};
+
+}  // namespace penstock

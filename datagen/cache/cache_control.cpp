@@ -1,0 +1,210 @@
+#include "datagen/cache/cache_control.hpp"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <fstream>
+#include <mutex>
+#include <thread>
+#include <utility>
+
+#include "datagen/parallel.hpp"
+#include "io_backends/base/files/mounts.hpp"
+#include "io_backends/base/system/interrupt.hpp"
+
+namespace penstock {
+namespace {
+
+constexpr std::chrono::milliseconds kBetweenTries{50};
+
+// "unknown" under a hypervisor, whose host may keep its own cache of our disk; "none" on bare metal.
+std::string host_cache() {
+  std::ifstream cpuinfo("/proc/cpuinfo");
+  for (std::string line; std::getline(cpuinfo, line);)
+    if (line.starts_with("flags") && line.find(" hypervisor") != std::string::npos) return "unknown";
+  return std::filesystem::exists("/sys/hypervisor/type") ? "unknown" : "none";
+}
+
+}  // namespace
+
+struct CacheControl::Census {
+  std::uint64_t resident_bytes = 0;
+  std::uint64_t total_bytes = 0;
+  bool verified = true;
+  double fraction() const {
+    return total_bytes == 0 ? 0.0 : static_cast<double>(resident_bytes) / static_cast<double>(total_bytes);
+  }
+};
+
+Result<void> check_cache_wish(const Tier& tier, CacheWish wish) {
+  if (wish != CacheWish::cold || tier.backend_name != "mmap") return success();
+  PENSTOCK_ASSIGN(const TierSpec spec, parse_tier(tier.spec));
+  const bool keeps = std::any_of(spec.options.begin(), spec.options.end(), [](const OptionWord& word) {
+    return word.key == "keep" && word.value == "1";
+  });
+  if (!keeps) return success();
+  return make_error(Errc::invalid_argument,
+                    "tier '" + tier.name +
+                        "' leaves objects mapped (keep=1), and what is mapped stays in memory: leave "
+                        "keep=1 out, or --cache cold");
+}
+
+CacheControl::CacheControl(const Tier& tier, const Manifest& manifest, const SampleList& samples,
+                           CacheWish wish, ColdMethod method, unsigned helpers, PageCacheCalls calls)
+    : tier_(tier),
+      manifest_(manifest),
+      samples_(samples),
+      wish_(wish),
+      method_(method),
+      helpers_(std::max(helpers, 1U)),
+      calls_(std::move(calls)),
+      host_(host_cache()) {}
+
+CacheState CacheControl::layers() const {
+  CacheState state;
+  state.server = lies_on_this_machine(tier_.facts) ? "none" : "unknown";
+  state.host = host_;
+  return state;
+}
+
+// Where the data are is what no preparation changes.
+bool CacheControl::fixed(CacheState& state) const {
+  if (tier_.facts.memory || tier_.backend->caps().volatile_memory) {
+    state.client_data = "memory";
+    state.client_metadata = "memory";
+    return true;
+  }
+  if (tier_.backend->caps().bypasses_cache) {
+    state.client_data = "bypassed";
+    return true;
+  }
+  if (!tier_.backend->caps().native_path) {
+    state.client_data = "unverified";
+    return true;
+  }
+  return false;
+}
+
+Result<CacheControl::Census> CacheControl::ask(bool warm_what_is_not) {
+  Census census;
+  std::mutex mutex;
+  PENSTOCK_TRY(
+      parallel_for(manifest_.objects(), helpers_, 1, [&](unsigned, std::uint64_t object) -> Result<void> {
+        const auto path = tier_.backend->native_path(samples_.name(static_cast<std::uint32_t>(object)));
+        if (!path) return success();
+        Result<Residency> there = calls_.residency(*path);
+        std::uint64_t warmed = 0;
+        const bool known = there.ok() && there->verified;
+        if (warm_what_is_not && (!known || there->resident_bytes < there->total_bytes)) {
+          if (calls_.warm(*path).ok()) warmed = manifest_.object_bytes(object);
+          there = calls_.residency(*path);
+        }
+        std::lock_guard lock(mutex);
+        warmed_bytes_ += warmed;
+        if (!there.ok()) {
+          if (there.error().code != Errc::not_found) census.verified = false;
+          return success();
+        }
+        if (!there->verified) census.verified = false;
+        census.resident_bytes += there->resident_bytes;
+        census.total_bytes += there->total_bytes;
+        return success();
+      }));
+  return census;
+}
+
+bool CacheControl::drop_all(CacheState& state) {
+  if (method_ != ColdMethod::drop) return false;
+  ::sync();
+  if (const Result<void> dropped = calls_.drop(); !dropped.ok()) {
+    fallback_ = dropped.error().message();
+    method_ = ColdMethod::evict;
+    return false;
+  }
+  state.method = "drop";
+  return true;
+}
+
+Result<void> CacheControl::make_cold(CacheState& state) {
+  if (drop_all(state)) return success();
+  state.method = "evict";
+  return parallel_for(manifest_.objects(), helpers_, 1, [&](unsigned, std::uint64_t object) {
+    // Whether it worked is asked afterwards, of all files.
+    if (const auto path = tier_.backend->native_path(samples_.name(static_cast<std::uint32_t>(object))))
+      static_cast<void>(calls_.evict(*path).ok());
+    return success();
+  });
+}
+
+Result<CacheOutcome> CacheControl::prepare() {
+  CacheOutcome outcome;
+  outcome.state = layers();
+  CacheState& state = outcome.state;
+  if (fixed(state)) {
+    // Direct reads pass the page cache, but names and inodes are looked up in the caches of everybody.
+    if (state.client_data == "bypassed" && wish_ == CacheWish::cold) {
+      PENSTOCK_TRY(check_interrupt());
+      if (drop_all(state)) state.client_metadata = "cold";
+    }
+    return outcome;
+  }
+
+  Census census;
+  bool reached = wish_ == CacheWish::asis;
+  for (int attempt = 0; attempt < kCacheTries; ++attempt) {
+    // Pages that a read-ahead is still filling cannot be evicted; it ends soon.
+    if (attempt > 0) std::this_thread::sleep_for(kBetweenTries);
+    if (wish_ == CacheWish::cold) PENSTOCK_TRY(make_cold(state));
+    if (wish_ == CacheWish::warm) state.method = "reread";
+    PENSTOCK_ASSIGN(census, ask(wish_ == CacheWish::warm));
+    if (wish_ == CacheWish::cold) reached = census.fraction() <= kColdAtMost;
+    if (wish_ == CacheWish::warm) reached = census.fraction() >= kWarmAtLeast;
+    if (!census.verified || reached) break;
+  }
+  state.client_metadata = "warm";
+  if (!census.verified) {
+    state.client_data = "unverified";
+  } else {
+    state.resident_fraction_before = census.fraction();
+    state.client_data = reached ? std::string(cache_wish_name(wish_)) : "unknown";
+  }
+  if (census.verified && !reached) {
+    outcome.verdict = wish_ == CacheWish::cold ? Verdict::not_cold : Verdict::not_warm;
+    outcome.reason = "after " + std::to_string(kCacheTries) + " tries " +
+                     std::to_string(static_cast<int>(census.fraction() * 100)) + "% of '" + tier_.name +
+                     "' lies in the page cache; " + std::string(cache_wish_name(wish_)) + " means at " +
+                     (wish_ == CacheWish::cold ? "most 1%" : "least 99%");
+  }
+  if (state.method == "drop" && calls_.drop().ok()) state.client_metadata = "cold";
+  return outcome;
+}
+
+std::string_view cache_wish_name(CacheWish wish) {
+  switch (wish) {
+    case CacheWish::cold:
+      return "cold";
+    case CacheWish::warm:
+      return "warm";
+    case CacheWish::asis:
+      return "asis";
+  }
+  return "";
+}
+
+CacheWish cache_wish(std::string_view name) {
+  for (const CacheWish wish : {CacheWish::cold, CacheWish::warm})
+    if (name == cache_wish_name(wish)) return wish;
+  return CacheWish::asis;
+}
+
+std::optional<std::uint64_t> device_bytes_read() {
+  std::ifstream counters("/proc/self/io");
+  std::string key;
+  std::uint64_t value = 0;
+  while (counters >> key >> value)
+    if (key == "read_bytes:") return value;
+  return std::nullopt;
+}
+
+}  // namespace penstock

@@ -1,0 +1,105 @@
+// Brings a corpus into the cache state that a measurement asks for, and says what of it is proven.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "datagen/manifest/manifest.hpp"
+#include "io_backends/base/files/page_cache.hpp"
+#include "io_backends/base/loops/read_plan.hpp"
+#include "io_backends/base/tier.hpp"
+#include "results/record.hpp"
+
+namespace penstock {
+
+enum class CacheWish : std::uint8_t { cold, warm, asis };
+
+enum class ColdMethod : std::uint8_t {
+  evict,  // asks the kernel to forget each of the corpus's files; leaves others and the metadata alone
+  drop,   // drops the clean pages, dentries and inodes of the whole machine: needs root, and hurts others
+};
+
+// Client-cold: at most this fraction of the corpus lies in the page cache before a repeat. Warm: at least
+// that.
+inline constexpr double kColdAtMost = 0.01;
+inline constexpr double kWarmAtLeast = 0.99;
+inline constexpr int kCacheTries = 3;
+
+// The calls to the machine, so that tests can stand in for a kernel that refuses or forgets nothing.
+struct PageCacheCalls {
+  std::function<Result<Residency>(const std::filesystem::path&)> residency = penstock::residency;
+  std::function<Result<void>(const std::filesystem::path&)> evict = penstock::evict;
+  std::function<Result<void>()> drop = penstock::drop_caches;
+  std::function<Result<void>(const std::filesystem::path&)> warm = penstock::warm;
+};
+
+struct CacheOutcome {
+  CacheState state;
+  Verdict verdict = Verdict::ok;  // not_cold or not_warm when three tries were not enough
+  std::string reason;
+};
+
+// One corpus on one tier. prepare() before every repeat; it is never timed. One thread (it starts helpers of
+// its own).
+//
+// invalid_argument where the state cannot be had of the tier, whatever is tried: what it keeps mapped
+// (`keep=1`) stays in memory, also for the tiers beside it.
+Result<void> check_cache_wish(const Tier& tier, CacheWish wish);
+
+// What is proven: the share of the corpus's files that lies in this machine's page cache, asked of the kernel
+// file by file, at the end of prepare(). Where it will not say (somebody else's read-only files, remote
+// objects) the state is `unverified`, with what was tried as the method. Asking opens every file, so that the
+// client's metadata is warm after it, except with ColdMethod::drop, which drops once more after the proof.
+//
+// Reads that bypass the page cache have nothing there to evict or to prove. Their metadata are cached as
+// those of all others: cold with ColdMethod::drop makes these cold, and is the only thing that is done for
+// them.
+class CacheControl {
+ public:
+  // Borrows everything. `helpers`: how many threads ask and evict.
+  CacheControl(const Tier& tier, const Manifest& manifest, const SampleList& samples, CacheWish wish,
+               ColdMethod method, unsigned helpers, PageCacheCalls calls = {});
+
+  // An Error only when interrupted. Files that are not there are the reader's business and left out here.
+  Result<CacheOutcome> prepare();
+
+  // Payload bytes that warming read so far.
+  std::uint64_t warmed_bytes() const { return warmed_bytes_; }
+
+  // Why `drop` fell back to `evict` (of reads that bypass the page cache: to nothing), once it has; ""
+  // otherwise.
+  const std::string& fallback() const { return fallback_; }
+
+ private:
+  struct Census;  // of all files
+  bool fixed(CacheState& state) const;
+  CacheState layers() const;
+  Result<Census> ask(bool warm_what_is_not);
+  bool drop_all(CacheState& state);  // false where that is not asked for, or not permitted
+  Result<void> make_cold(CacheState& state);
+
+  const Tier& tier_;
+  const Manifest& manifest_;
+  const SampleList& samples_;
+  const CacheWish wish_;
+  ColdMethod method_;
+  const unsigned helpers_;
+  const PageCacheCalls calls_;
+  const std::string host_;
+  std::uint64_t warmed_bytes_ = 0;
+  std::string fallback_;
+};
+
+std::string_view cache_wish_name(CacheWish wish);
+CacheWish cache_wish(std::string_view name);  // the way back; asis for any other word
+
+// Bytes that the kernel fetched from devices and servers for this process so far (/proc/self/io, which counts
+// read-ahead, direct reads and what another process later finds cached). Absent where the kernel does not
+// count.
+std::optional<std::uint64_t> device_bytes_read();
+
+}  // namespace penstock

@@ -1,0 +1,271 @@
+#include "datagen/cache/cache_control.hpp"
+
+#include <gtest/gtest.h>
+
+#include <csignal>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+
+#include "datagen/cache/prepare_together.hpp"
+#include "datagen/corpus/corpus_samples.hpp"
+#include "datagen/corpus/scripted_backend.hpp"
+#include "io_backends/base/system/interrupt.hpp"
+
+namespace penstock {
+namespace {
+
+constexpr std::uint64_t kFiles = 40;
+
+// A kernel whose page cache obeys, forgets nothing, or does not tell.
+struct Kernel {
+  bool evicts = true;
+  bool warms = true;
+  bool tells = true;
+  bool may_drop = true;
+  std::map<std::string, bool> resident;
+  int evictions = 0;
+  int drops = 0;
+  int warmed = 0;
+  std::mutex mutex;
+
+  PageCacheCalls calls() {
+    PageCacheCalls calls;
+    calls.residency = [this](const std::filesystem::path& file) -> Result<Residency> {
+      std::lock_guard lock(mutex);
+      const bool there = resident[file.filename().string()];
+      return Residency{.resident_bytes = there ? 100U : 0U, .total_bytes = 100, .verified = tells};
+    };
+    calls.evict = [this](const std::filesystem::path& file) -> Result<void> {
+      std::lock_guard lock(mutex);
+      ++evictions;
+      if (evicts) resident[file.filename().string()] = false;
+      return success();
+    };
+    calls.warm = [this](const std::filesystem::path& file) -> Result<void> {
+      std::lock_guard lock(mutex);
+      ++warmed;
+      if (warms) resident[file.filename().string()] = true;
+      return success();
+    };
+    calls.drop = [this]() -> Result<void> {
+      std::lock_guard lock(mutex);
+      ++drops;
+      if (!may_drop) return make_error(Errc::permission_denied, "cannot drop caches");
+      for (auto& [name, there] : resident) there = false;
+      return success();
+    };
+    return calls;
+  }
+};
+
+class CacheControlTest : public testing::Test {
+ protected:
+  CacheControlTest() {
+    auto backend = std::make_unique<ScriptedBackend>();
+    backend_ = backend.get();
+    manifest_ = std::make_unique<Manifest>(scripted_files(*backend_, kFiles));
+    samples_ = std::make_unique<SampleList>(corpus_samples(*manifest_).value());
+    tier_.name = "disk";
+    tier_.spec = "disk=posix:/scripted";
+    tier_.backend = std::move(backend);
+    for (std::uint32_t i = 0; i < kFiles; ++i) kernel_.resident[std::string(samples_->name(i))] = true;
+  }
+  CacheControl control(CacheWish wish, ColdMethod method = ColdMethod::evict) {
+    return CacheControl(tier_, *manifest_, *samples_, wish, method, 2, kernel_.calls());
+  }
+
+  Tier tier_;
+  ScriptedBackend* backend_ = nullptr;
+  std::unique_ptr<Manifest> manifest_;
+  std::unique_ptr<SampleList> samples_;
+  Kernel kernel_;
+};
+
+TEST_F(CacheControlTest, ColdIsProvenByAskingEveryFile) {
+  const CacheOutcome outcome = control(CacheWish::cold).prepare().value();
+  EXPECT_EQ(outcome.verdict, Verdict::ok);
+  EXPECT_EQ(outcome.state.client_data, "cold");
+  EXPECT_EQ(outcome.state.client_metadata, "warm") << "asking opens every file";
+  EXPECT_EQ(outcome.state.method, "evict");
+  EXPECT_EQ(outcome.state.resident_fraction_before, 0.0);
+  EXPECT_EQ(kernel_.evictions, static_cast<int>(kFiles));
+  EXPECT_EQ(kernel_.drops, 0);
+}
+
+TEST_F(CacheControlTest, NotColdAfterThreeTries) {
+  kernel_.evicts = false;
+  const CacheOutcome outcome = control(CacheWish::cold).prepare().value();
+  EXPECT_EQ(outcome.verdict, Verdict::not_cold);
+  EXPECT_EQ(outcome.state.client_data, "unknown");
+  EXPECT_EQ(outcome.state.resident_fraction_before, 1.0);
+  EXPECT_NE(outcome.reason.find("'disk'"), std::string::npos);
+  EXPECT_EQ(kernel_.evictions, 3 * static_cast<int>(kFiles));
+}
+
+TEST_F(CacheControlTest, WarmReadsOnlyWhatIsNotThere) {
+  kernel_.resident["s0003"] = false;
+  kernel_.resident["s0030"] = false;
+  CacheControl warm = control(CacheWish::warm);
+  const CacheOutcome outcome = warm.prepare().value();
+  EXPECT_EQ(outcome.verdict, Verdict::ok);
+  EXPECT_EQ(outcome.state.client_data, "warm");
+  EXPECT_EQ(kernel_.warmed, 2);
+  EXPECT_EQ(warm.warmed_bytes(), manifest_->object_bytes(3) + manifest_->object_bytes(30));
+}
+
+TEST_F(CacheControlTest, NotWarmWhereTheCacheDoesNotHoldIt) {
+  for (auto& [name, there] : kernel_.resident) there = false;
+  kernel_.warms = false;
+  const CacheOutcome outcome = control(CacheWish::warm).prepare().value();
+  EXPECT_EQ(outcome.verdict, Verdict::not_warm);
+  EXPECT_EQ(outcome.state.resident_fraction_before, 0.0);
+}
+
+TEST_F(CacheControlTest, WhatTheKernelDoesNotTellIsUnverifiedAndHasNoFraction) {
+  kernel_.tells = false;
+  for (const CacheWish wish : {CacheWish::cold, CacheWish::warm, CacheWish::asis}) {
+    const CacheOutcome outcome = control(wish).prepare().value();
+    EXPECT_EQ(outcome.verdict, Verdict::ok);
+    EXPECT_EQ(outcome.state.client_data, "unverified");
+    EXPECT_FALSE(outcome.state.resident_fraction_before.has_value());
+  }
+  EXPECT_EQ(kernel_.evictions, static_cast<int>(kFiles)) << "it still does what it may, once";
+}
+
+TEST_F(CacheControlTest, DroppingMakesTheMetadataColdToo) {
+  const CacheOutcome outcome = control(CacheWish::cold, ColdMethod::drop).prepare().value();
+  EXPECT_EQ(outcome.state.method, "drop");
+  EXPECT_EQ(outcome.state.client_metadata, "cold");
+  EXPECT_EQ(kernel_.drops, 2) << "once more after the proof, which opened every file";
+  EXPECT_EQ(kernel_.evictions, 0);
+}
+
+TEST_F(CacheControlTest, WithoutPermissionToDropItEvictsAndSaysSo) {
+  kernel_.may_drop = false;
+  CacheControl cold = control(CacheWish::cold, ColdMethod::drop);
+  const CacheOutcome outcome = cold.prepare().value();
+  EXPECT_EQ(outcome.state.method, "evict");
+  EXPECT_EQ(outcome.state.client_data, "cold");
+  EXPECT_EQ(outcome.state.client_metadata, "warm");
+  EXPECT_NE(cold.fallback().find("cannot drop caches"), std::string::npos);
+  EXPECT_EQ(cold.prepare().value().state.method, "evict");
+  EXPECT_EQ(kernel_.drops, 1) << "it is not tried again";
+}
+
+TEST_F(CacheControlTest, MemoryIsMemoryWhateverIsWished) {
+  tier_.facts.memory = true;
+  for (const CacheWish wish : {CacheWish::cold, CacheWish::warm}) {
+    const CacheOutcome outcome = control(wish).prepare().value();
+    EXPECT_EQ(outcome.state.client_data, "memory");
+    EXPECT_EQ(outcome.state.method, "");
+    EXPECT_FALSE(outcome.state.resident_fraction_before.has_value());
+  }
+  EXPECT_EQ(kernel_.evictions, 0);
+}
+
+TEST_F(CacheControlTest, DirectReadsBypassAndObjectsWithoutPathsAreUnverified) {
+  backend_->change_caps().bypasses_cache = true;
+  EXPECT_EQ(control(CacheWish::cold).prepare().value().state.client_data, "bypassed");
+  backend_->change_caps().bypasses_cache = false;
+  backend_->change_caps().native_path = false;
+  EXPECT_EQ(control(CacheWish::cold).prepare().value().state.client_data, "unverified");
+}
+
+TEST_F(CacheControlTest, DirectReadsFindColdMetadataWhereDroppingIsAsked) {
+  backend_->change_caps().bypasses_cache = true;
+  CacheControl cold = control(CacheWish::cold, ColdMethod::drop);
+  for (int repeat = 1; repeat <= 2; ++repeat) {
+    const CacheOutcome outcome = cold.prepare().value();
+    EXPECT_EQ(outcome.verdict, Verdict::ok);
+    EXPECT_EQ(outcome.state.client_data, "bypassed");
+    EXPECT_EQ(outcome.state.client_metadata, "cold");
+    EXPECT_EQ(outcome.state.method, "drop");
+    EXPECT_FALSE(outcome.state.resident_fraction_before.has_value());
+    EXPECT_EQ(kernel_.drops, repeat) << "once before every pass";
+  }
+  EXPECT_EQ(kernel_.evictions, 0);
+}
+
+TEST_F(CacheControlTest, DirectReadsAreDroppedForOnlyWhereColdByDropIsAsked) {
+  backend_->change_caps().bypasses_cache = true;
+  const std::pair<CacheWish, ColdMethod> others[] = {{CacheWish::cold, ColdMethod::evict},
+                                                     {CacheWish::warm, ColdMethod::drop},
+                                                     {CacheWish::asis, ColdMethod::drop}};
+  for (const auto& [wish, method] : others) {
+    const CacheState state = control(wish, method).prepare().value().state;
+    EXPECT_EQ(state.client_data, "bypassed");
+    EXPECT_EQ(state.client_metadata, "unknown");
+    EXPECT_EQ(state.method, "");
+  }
+  EXPECT_EQ(kernel_.drops, 0);
+}
+
+TEST_F(CacheControlTest, DirectReadsWithoutPermissionToDropSaySo) {
+  backend_->change_caps().bypasses_cache = true;
+  kernel_.may_drop = false;
+  CacheControl cold = control(CacheWish::cold, ColdMethod::drop);
+  for (int repeat = 1; repeat <= 2; ++repeat) {
+    const CacheOutcome outcome = cold.prepare().value();
+    EXPECT_EQ(outcome.verdict, Verdict::ok);
+    EXPECT_EQ(outcome.state.client_data, "bypassed");
+    EXPECT_EQ(outcome.state.client_metadata, "unknown") << "nobody looked";
+    EXPECT_EQ(outcome.state.method, "") << "nothing was done";
+    EXPECT_EQ(kernel_.drops, 1) << "it is not tried again";
+  }
+  EXPECT_NE(cold.fallback().find("cannot drop caches"), std::string::npos);
+}
+
+TEST_F(CacheControlTest, DirectReadsStopWhenInterruptedBeforeTheCacheIsDropped) {
+  backend_->change_caps().bypasses_cache = true;
+  simulate_interrupt(SIGINT);
+  const Result<CacheOutcome> outcome = control(CacheWish::cold, ColdMethod::drop).prepare();
+  simulate_interrupt(0);
+  ASSERT_FALSE(outcome.ok());
+  EXPECT_EQ(outcome.error().code, Errc::interrupted);
+  EXPECT_EQ(kernel_.drops, 0);
+}
+
+TEST_F(CacheControlTest, AsIsOnlyLooks) {
+  const CacheOutcome outcome = control(CacheWish::asis).prepare().value();
+  EXPECT_EQ(outcome.state.client_data, "asis");
+  EXPECT_EQ(outcome.state.resident_fraction_before, 1.0);
+  EXPECT_EQ(kernel_.evictions + kernel_.warmed, 0);
+}
+
+TEST_F(CacheControlTest, AServerBehindANetworkIsUnknown) {
+  tier_.facts.network = true;
+  EXPECT_EQ(control(CacheWish::cold).prepare().value().state.server, "unknown");
+  tier_.facts.network = false;
+  tier_.facts.fs_type = "ext4";
+  EXPECT_EQ(control(CacheWish::cold).prepare().value().state.server, "none");
+  tier_.facts.fs_type = "fuse.newcomer";
+  EXPECT_EQ(control(CacheWish::cold).prepare().value().state.server, "unknown");
+}
+
+TEST(BlendedCache, MetadataAreColdOnlyWhereAllFoundThemSo) {
+  const auto of_both = [](const char* one, const char* other) {
+    CacheState state;
+    state.client_metadata = one;
+    CacheState more;
+    more.client_metadata = other;
+    blend(state, more);
+    return state.client_metadata;
+  };
+  EXPECT_EQ(of_both("cold", "cold"), "cold");
+  EXPECT_EQ(of_both("cold", "warm"), "warm");
+  EXPECT_EQ(of_both("warm", "cold"), "warm");
+  EXPECT_EQ(of_both("cold", "unknown"), "unknown");
+}
+
+TEST_F(CacheControlTest, StopsWhenInterrupted) {
+  simulate_interrupt(SIGINT);
+  const Result<CacheOutcome> outcome = control(CacheWish::cold).prepare();
+  simulate_interrupt(0);
+  ASSERT_FALSE(outcome.ok());
+  EXPECT_EQ(outcome.error().code, Errc::interrupted);
+}
+
+}  // namespace
+}  // namespace penstock

@@ -1,0 +1,55 @@
+#include "datagen/content/block_census.hpp"
+
+#include <cstring>
+
+#include "io_backends/base/random.hpp"
+
+namespace penstock {
+
+namespace {
+
+// Four chains of a mixing function that is one to one and has full avalanche, so that the processor works on
+// them side by side.
+std::uint64_t hash_of(std::span<const std::byte, kBlockBytes> block) {
+  std::array<std::uint64_t, 4> chains{1, 2, 3, 4};
+  std::array<std::uint64_t, 4> words{};
+  for (std::size_t at = 0; at < block.size(); at += sizeof(words)) {
+    std::memcpy(words.data(), block.data() + at, sizeof(words));
+    for (std::size_t i = 0; i < chains.size(); ++i) chains[i] = mix64((chains[i] + 1) ^ words[i]);
+  }
+  std::uint64_t hash = 0;
+  for (const std::uint64_t chain : chains) hash = mix64((hash + 1) ^ chain);
+  return hash;
+}
+
+bool all_zero(std::span<const std::byte, kBlockBytes> block) {
+  return block[0] == std::byte{0} && std::memcmp(block.data(), block.data() + 1, block.size() - 1) == 0;
+}
+
+}  // namespace
+
+void BlockCensus::add(std::span<const std::byte, kBlockBytes> block) {
+  ++looked_at_;
+  if (all_zero(block)) {
+    ++zero_;
+    return;
+  }
+  const std::uint64_t hash = hash_of(block);
+  if ((hash & forgotten_) != 0) return;
+  ++copies_[hash];
+  while (copies_.size() > most_) {
+    forgotten_ = forgotten_ << 1U | 1U;
+    std::erase_if(copies_, [&](const auto& entry) { return (entry.first & forgotten_) != 0; });
+  }
+}
+
+BlockCounts BlockCensus::counts() const {
+  BlockCounts out{.looked_at = looked_at_, .zero = zero_};
+  for (const auto& [hash, copies] : copies_) {
+    out.compared += copies;
+    out.duplicate += copies - 1;
+  }
+  return out;
+}
+
+}  // namespace penstock

@@ -1,0 +1,62 @@
+#include "datagen/content/block_census.hpp"
+
+#include <gtest/gtest.h>
+
+#include "io_backends/base/random.hpp"
+
+namespace penstock {
+namespace {
+
+using Block = std::array<std::byte, kBlockBytes>;
+
+// Of random bytes, another one for each number.
+Block block(std::uint64_t number) {
+  Block bytes{};
+  const RandomStream random(1, number);
+  for (std::size_t i = 0; i < bytes.size(); ++i) bytes[i] = static_cast<std::byte>(random.bits(i));
+  return bytes;
+}
+
+TEST(BlockCensus, FindsEmptyAndEqualBlocks) {
+  BlockCensus census;
+  for (const std::uint64_t number : {1U, 2U, 3U, 2U, 2U}) census.add(block(number));
+  census.add(Block{});
+  census.add(Block{});
+  const BlockCounts counts = census.counts();
+  EXPECT_EQ(counts.looked_at, 7U);
+  EXPECT_EQ(counts.zero, 2U);
+  EXPECT_EQ(counts.compared, 5U);
+  EXPECT_EQ(counts.duplicate, 2U);
+}
+
+TEST(BlockCensus, OneBitAnywhereMakesAnotherBlock) {
+  BlockCensus census;
+  const Block first = block(1);
+  census.add(first);
+  for (std::size_t bit = 0; bit < kBlockBytes * 8; ++bit) {
+    Block other = first;
+    other[bit / 8] ^= static_cast<std::byte>(1U << bit % 8);
+    census.add(other);
+  }
+  Block last_byte{};
+  last_byte.back() = std::byte{1};
+  census.add(last_byte);
+  const BlockCounts counts = census.counts();
+  EXPECT_EQ(counts.compared, kBlockBytes * 8 + 2);
+  EXPECT_EQ(counts.duplicate, 0U);
+  EXPECT_EQ(counts.zero, 0U);
+}
+
+TEST(BlockCensus, KeepsTheShareOfCopiesInLittleMemory) {
+  constexpr std::uint64_t kDifferent = 4000;
+  BlockCensus census(64);
+  for (std::uint64_t i = 0; i < 2 * kDifferent; ++i) census.add(block(i % kDifferent));
+  const BlockCounts counts = census.counts();
+  EXPECT_EQ(counts.looked_at, 2 * kDifferent);
+  EXPECT_LE(counts.compared, 2U * 64);
+  EXPECT_GE(counts.compared, 16U);
+  EXPECT_EQ(counts.duplicate * 2, counts.compared) << "each block that is left came twice";
+}
+
+}  // namespace
+}  // namespace penstock

@@ -1,0 +1,301 @@
+#include "datagen/content/content.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <memory>
+#include <new>
+#include <optional>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "datagen/codec/jpeg.hpp"
+#include "datagen/codec/png.hpp"
+#include "datagen/codec/zstd_size.hpp"
+#include "datagen/corpus/object_check.hpp"
+#include "datagen/format/sample_opener.hpp"
+#include "datagen/format/sample_type.hpp"
+#include "io_backends/base/buffer.hpp"
+#include "io_backends/base/cli/progress.hpp"
+#include "io_backends/base/random.hpp"
+#include "io_backends/base/system/interrupt.hpp"
+#include "io_backends/base/system/threads.hpp"
+
+namespace penstock {
+
+namespace {
+
+constexpr std::uint64_t kPieceBytes = std::uint64_t{1} << 20U;  // whole blocks
+
+double median(std::vector<double>& values) {
+  if (values.empty()) return 0;
+  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
+  std::nth_element(values.begin(), middle, values.end());
+  return *middle;
+}
+
+bool begins_with(std::span<const std::byte> bytes, std::string_view magic) {
+  return bytes.size() >= magic.size() && std::memcmp(bytes.data(), magic.data(), magic.size()) == 0;
+}
+
+// Decodes pictures and remembers what that took.
+class PictureMeter {
+ public:
+  // Whether samples of such a codec are to be decoded, going by their bytes where the codec leaves it open.
+  PictureMeter(std::string_view codec) : always_(codec == "jpeg" || codec == "png"), never_(codec == "raw") {}
+
+  bool wants_any() const { return !never_; }
+
+  // `named`: the object's name says that it is a picture.
+  bool wants(std::span<const std::byte> beginning, bool named) const {
+    return always_ || (!never_ && (named || begins_with(beginning, kJpeg) || is_png(beginning)));
+  }
+
+  void fail(const std::string& where, const std::string& why) {
+    if (facts_.failed++ == 0) facts_.failure = where + ": " + why;
+  }
+
+  // `where` it lies, in words.
+  Result<void> add(std::span<const std::byte> picture, const std::string& where) {
+    const Result<bool> told = is_png_not_jpeg(picture);
+    if (!told.ok()) {
+      fail(where, told.error().message());
+      return success();
+    }
+    const bool png = *told;
+    std::array<double, kDecodes> times{};
+    for (double& time : times) {
+      PENSTOCK_TRY(check_interrupt());
+      const double start = thread_seconds();
+      const Result<void> done = png ? decode_png(picture, image_) : jpeg_.decode(picture, image_);
+      time = (thread_seconds() - start) * 1e9;
+      if (!done.ok()) {
+        fail(where, done.error().message());
+        return success();
+      }
+    }
+    std::sort(times.begin(), times.end());
+    const double time = times[kDecodes / 2];
+    const auto bytes = static_cast<double>(picture.size());
+    const double pixels = static_cast<double>(image_.width) * image_.height;
+    bytes_per_pixel_.push_back(bytes / pixels);
+    ns_per_pixel_.push_back(time / pixels);
+    ns_per_byte_.push_back(time / bytes);
+    ++(png ? facts_.png : facts_.jpeg);
+    if (png) return success();
+    PENSTOCK_ASSIGN(const JpegHeader header, jpeg_.header(picture));
+    if (header.restart_interval > 0) ++facts_.with_restarts;
+    return success();
+  }
+
+  PictureFacts facts() {
+    facts_.bytes_per_pixel = median(bytes_per_pixel_);
+    facts_.ns_per_pixel = median(ns_per_pixel_);
+    facts_.ns_per_byte = median(ns_per_byte_);
+    return std::move(facts_);
+  }
+
+ private:
+  static constexpr std::string_view kJpeg = "\xff\xd8\xff";
+
+  bool always_;
+  bool never_;
+  PictureFacts facts_;
+  JpegDecoder jpeg_;
+  Image image_;
+  std::vector<double> bytes_per_pixel_;
+  std::vector<double> ns_per_pixel_;
+  std::vector<double> ns_per_byte_;
+};
+
+// One sample of each of `count` equal parts of the corpus, in the order in which they lie in objects.
+std::vector<std::uint64_t> draw(const Manifest& manifest, std::uint64_t count, std::uint64_t seed) {
+  const RandomStream random(seed, "describe content");
+  const std::uint64_t part = manifest.samples() / count;
+  const std::uint64_t longer = manifest.samples() % count;  // parts that have one sample more
+  std::vector<std::uint64_t> drawn(count);
+  for (std::uint64_t i = 0; i < count; ++i)
+    drawn[i] = i * part + std::min(i, longer) + random.below(i, part + (i < longer ? 1 : 0));
+  std::sort(drawn.begin(), drawn.end(), [&](std::uint64_t a, std::uint64_t b) {
+    const SampleEntry& first = manifest.sample(a);
+    const SampleEntry& second = manifest.sample(b);
+    return std::pair(first.object, first.offset) < std::pair(second.object, second.offset);
+  });
+  return drawn;
+}
+
+std::uint64_t how_many(const Manifest& manifest, std::uint64_t wanted) {
+  if (wanted > 0) return std::min(wanted, manifest.samples());
+  double bytes = 0;
+  for (std::uint64_t i = 0; i < manifest.objects(); ++i)
+    bytes += static_cast<double>(manifest.object_bytes(i));
+  const double fit = static_cast<double>(kContentBytes) / std::max(bytes, 1.0);
+  if (fit >= 1) return manifest.samples();
+  return std::max<std::uint64_t>(1,
+                                 static_cast<std::uint64_t>(fit * static_cast<double>(manifest.samples())));
+}
+
+struct Zstd {
+  ZstdSize alone;
+  ZstdSize in_line;
+
+  static Result<Zstd> start() {
+    PENSTOCK_ASSIGN(ZstdSize alone, ZstdSize::start());
+    PENSTOCK_ASSIGN(ZstdSize in_line, ZstdSize::start());
+    return Zstd{std::move(alone), std::move(in_line)};
+  }
+};
+
+class ContentReader {
+ public:
+  ContentReader(Backend& backend, const Manifest& manifest, SampleOpener opener)
+      : backend_(backend),
+        manifest_(manifest),
+        opener_(std::move(opener)),
+        pictures_(payload_codec(manifest.facts().codec)),
+        piece_(kPieceBytes) {}
+
+  Result<Content> run(const ContentRequest& request) {
+    Content content{.seed = request.seed};
+    const std::vector<std::uint64_t> drawn =
+        draw(manifest_, how_many(manifest_, request.samples), request.seed);
+    Progress shown(request.progress, "content", drawn.size(), "samples");
+    std::optional<Error> unreadable;
+    for (const std::uint64_t index : drawn) {
+      shown.advance(1);
+      if (Result<void> seen = look_at(index); !seen.ok()) {
+        if (!tells_of_object(seen.error())) return std::move(seen).error();
+        ++content.unreadable;
+        if (!unreadable) unreadable = std::move(seen).error();
+        continue;
+      }
+      ++(manifest_.sample(index).length == 0 ? content.empty : content.samples);
+      content.bytes += manifest_.sample(index).length;
+    }
+    if (unreadable && content.samples + content.empty == 0) return *std::move(unreadable);
+    if (unreadable) content.failure = unreadable->message();
+    content.pictures = pictures_.facts();
+    content.blocks = census_.counts();
+    if (!zstd_.ok()) {
+      content.zstd = zstd_.error();
+      return content;
+    }
+    PENSTOCK_TRY(zstd_->in_line.end());
+    content.zstd = Compression{zstd_->alone.ratio(), zstd_->in_line.ratio()};
+    return content;
+  }
+
+ private:
+  // Bytes of an object.
+  struct Range {
+    std::uint64_t begin = 0;
+    std::uint64_t end = 0;
+  };
+
+  // The sample and what lies around it that no other sample owns.
+  Range owned(std::uint64_t index) const {
+    const SampleEntry& sample = manifest_.sample(index);
+    Range range{sample.offset, sample.offset + sample.length};
+    if (index == 0 || manifest_.sample(index - 1).object != sample.object) range.begin = 0;
+    const bool last = index + 1 == manifest_.samples() || manifest_.sample(index + 1).object != sample.object;
+    range.end = std::max(range.end,
+                         last ? manifest_.object_bytes(sample.object) : manifest_.sample(index + 1).offset);
+    return range;
+  }
+
+  Result<void> look_at(std::uint64_t index) {
+    const SampleEntry& sample = manifest_.sample(index);
+    if (sample.object != object_) {
+      const std::string_view name = manifest_.object_name(sample.object, name_);
+      const std::string_view codec = codec_of(name);
+      PENSTOCK_ASSIGN(reader_, backend_.open(name));
+      object_ = sample.object;
+      named_picture_ = codec == "jpeg" || codec == "png";
+      counted_to_ = 0;
+    }
+    const std::uint64_t object_bytes = manifest_.object_bytes(sample.object);
+    Range blocks = owned(index);
+    const Range pieces{std::min(blocks.begin, sample.offset) / kBlockBytes * kBlockBytes,
+                       std::min((blocks.end + kBlockBytes - 1) / kBlockBytes * kBlockBytes, object_bytes)};
+    blocks.begin = std::max(blocks.begin, counted_to_);
+    counted_to_ = std::max(counted_to_, blocks.end);
+    picture_.clear();
+    bool may_be_picture = false;
+    for (std::uint64_t at = pieces.begin; at < pieces.end;) {
+      PENSTOCK_TRY(check_interrupt());
+      const auto piece = piece_.first(std::min(kPieceBytes, pieces.end - at));
+      if (Result<void> read = reader_->read_at(at, piece); !read.ok()) {
+        if (zstd_.ok() && at > sample.offset) PENSTOCK_TRY(zstd_->alone.end());
+        return read;
+      }
+      count_blocks(piece, at, blocks);
+      const std::uint64_t begin = std::clamp(sample.offset, at, at + piece.size());
+      const std::uint64_t end = std::clamp(sample.offset + sample.length, begin, at + piece.size());
+      const auto payload = std::span<const std::byte>(piece).subspan(begin - at, end - begin);
+      if (zstd_.ok()) {
+        PENSTOCK_TRY(zstd_->alone.add(payload));
+        PENSTOCK_TRY(zstd_->in_line.add(payload));
+      }
+      if (!payload.empty() && begin == sample.offset)
+        may_be_picture =
+            pictures_.wants_any() && (opener_.wraps(payload) || pictures_.wants(payload, named_picture_));
+      if (may_be_picture && sample.length <= kLargestPicture)
+        picture_.insert(picture_.end(), payload.begin(), payload.end());
+      at += piece.size();
+    }
+    if (zstd_.ok() && sample.length > 0) PENSTOCK_TRY(zstd_->alone.end());
+    return may_be_picture ? look_at_picture(index) : success();
+  }
+
+  // The sample whose bytes are in picture_.
+  Result<void> look_at_picture(std::uint64_t index) {
+    const SampleEntry& sample = manifest_.sample(index);
+    const std::string where = "'" + std::string(manifest_.object_name(sample.object, name_)) + "' at byte " +
+                              std::to_string(sample.offset);
+    if (sample.length > kLargestPicture) {
+      pictures_.fail(where, std::to_string(sample.length) + " bytes are too large to be decoded here");
+      return success();
+    }
+    const auto opened = opener_.open(picture_);
+    if (opened.ok())
+      return pictures_.wants(*opened, named_picture_) ? pictures_.add(*opened, where) : success();
+    if (!tells_of_object(opened.error())) return opened.error();
+    pictures_.fail(where, opened.error().message());
+    return success();
+  }
+
+  void count_blocks(std::span<const std::byte> piece, std::uint64_t at, const Range& blocks) {
+    for (std::uint64_t block = 0; block + kBlockBytes <= piece.size(); block += kBlockBytes)
+      if (at + block >= blocks.begin && at + block < blocks.end)
+        census_.add(piece.subspan(block).first<kBlockBytes>());
+  }
+
+  Backend& backend_;
+  const Manifest& manifest_;
+  SampleOpener opener_;
+  PictureMeter pictures_;
+  BlockCensus census_;
+  Result<Zstd> zstd_ = Zstd::start();
+  Buffer piece_;
+  std::vector<std::byte> picture_;
+  std::unique_ptr<Reader> reader_;  // of object_
+  std::uint32_t object_ = UINT32_MAX;
+  bool named_picture_ = false;    // as the name of it says
+  std::uint64_t counted_to_ = 0;  // of it: samples that overlap must not make blocks look like copies
+  std::string name_;
+};
+
+}  // namespace
+
+Result<Content> measure_content(Backend& backend, const Manifest& manifest, const ContentRequest& request) {
+  try {
+    PENSTOCK_ASSIGN(SampleOpener opener, SampleOpener::make(manifest.facts().codec, kLargestPicture));
+    return ContentReader(backend, manifest, std::move(opener)).run(request);
+  } catch (const std::bad_alloc&) {
+    return make_error(Errc::exhausted,
+                      "no memory to look at the samples' content: ask for fewer (--samples)");
+  }
+}
+
+}  // namespace penstock

@@ -1,0 +1,163 @@
+#include "datagen/corpus/corpus.hpp"
+
+#include <fmt/format.h>
+
+#include <cerrno>
+#include <filesystem>
+#include <utility>
+
+#include "datagen/copy/copy_engine.hpp"
+#include "datagen/corpus/scan.hpp"
+#include "datagen/generate/generate_state.hpp"
+#include "datagen/generate/generate_target.hpp"
+#include "io_backends/base/cli/progress.hpp"
+#include "io_backends/base/cli/shell_words.hpp"
+#include "results/environment.hpp"
+
+namespace penstock {
+
+namespace {
+
+std::string name_of(const Tier& tier) {
+  std::string_view root = tier.root;
+  while (root.size() > 1 && root.ends_with('/')) root.remove_suffix(1);
+  const std::size_t slash = root.rfind('/');
+  const std::string_view last = slash == std::string_view::npos ? root : root.substr(slash + 1);
+  return last.empty() || last == "." ? tier.name : std::string(last);
+}
+
+Error no_folder(const Tier& tier) {
+  return make_error(Errc::invalid_argument, fmt::format("'{}' is a file; a corpus is a folder", tier.root));
+}
+
+Result<void> check_root(Tier& tier) {
+  const Result<Entry> root = tier.backend->names().stat("");
+  if (!root.ok()) {
+    if (root.error().sys_errno == ENOTDIR) return no_folder(tier);
+    if (root.error().code != Errc::not_found) return root.error();
+    return make_error(Errc::invalid_argument, fmt::format("there is no folder '{}'", tier.root));
+  }
+  if (root->folder) return success();
+  return no_folder(tier);
+}
+
+// What to do about a data set whose making or copying was cut short; "" where nothing tells of one.
+std::string how_to_finish(Tier& tier) {
+  if (tier.backend->names().stat(kCopyingName).ok())
+    return "is the beginning of a copy: the same 'penstock copy' again finishes it";
+  const auto begun = read_generation_state(*tier.backend);
+  if (!begun.ok() || !begun->has_value()) return "";
+  return fmt::format(
+      "is an unfinished data set of {} samples; to finish it: penstock generate {} --out {} --resume",
+      (*begun)->samples, (*begun)->recipe, shell_word(tier.spec));
+}
+
+// What to do where the manifest is lost or damaged and the objects are not.
+std::string how_to_make_one(const Tier& tier) {
+  const std::string place = shell_word(tier.spec);
+  return fmt::format("penstock describe {} --scan --checksum --save {}", place,
+                     shell_word(fmt::format("{}/{}", tier.root, kManifestName)));
+}
+
+Error damaged_manifest(Tier& tier, Error error) {
+  if (error.code != Errc::corrupt) return error;
+  error.what += "; where its objects are right, make a new one of what lies there: ";
+  error.what += tier.backend->native_path("") ? how_to_make_one(tier)
+                                              : "penstock describe --scan --checksum --save FILE";
+  return error;
+}
+
+Error no_manifest(Tier& tier, const OpenCorpus& how) {
+  if (Result<void> nobody = check_nobody_at_work(tier); !nobody.ok()) return std::move(nobody).error();
+  if (const std::string unfinished = how_to_finish(tier); !unfinished.empty())
+    return make_error(Errc::not_found, fmt::format("'{}' {}", tier.root, unfinished));
+  return make_error(
+      Errc::not_found,
+      fmt::format("no manifest in '{}' ({}): make a corpus with 'penstock generate', or {} for a folder that "
+                  "somebody else made",
+                  tier.root, kManifestName,
+                  how.scans ? "add --scan"
+                            : "give one with --manifest (penstock describe --scan --checksum --save)") +
+          (tier.backend->native_path("")
+               ? "; where one was lost, make a new one of what lies there: " + how_to_make_one(tier)
+               : ""));
+}
+
+Result<Manifest> open_manifest(Tier& tier, const OpenCorpus& how) {
+  if (!how.manifest_file.empty()) {
+    PENSTOCK_ASSIGN(Manifest manifest, Manifest::open(how.manifest_file));
+    PENSTOCK_TRY(manifest.check());
+    return manifest;
+  }
+  const Result<Entry> there = tier.backend->names().stat(kManifestName);
+  if (!there.ok()) return there.error().code == Errc::not_found ? no_manifest(tier, how) : there.error();
+  if (const auto path = tier.backend->native_path(kManifestName)) {
+    Result<Manifest> manifest = Manifest::open(*path);
+    if (!manifest.ok()) return damaged_manifest(tier, std::move(manifest).error());
+    if (Result<void> checked = manifest->check(); !checked.ok())
+      return damaged_manifest(
+          tier,
+          make_error(checked.error().code, fmt::format("{} ('{}')", checked.error().what, path->native())));
+    return manifest;
+  }
+  Result<Manifest> manifest = Manifest::load(*tier.backend, kManifestName);
+  if (!manifest.ok()) return damaged_manifest(tier, std::move(manifest).error());
+  return manifest;
+}
+
+Error without_samples(const Tier& tier) {
+  return make_error(Errc::not_found, fmt::format("the corpus '{}' has no samples", tier.root));
+}
+
+}  // namespace
+
+Result<Corpus> open_corpus(std::string_view corpus, const OpenCorpus& how) {
+  if (how.scan && !how.manifest_file.empty())
+    return make_error(Errc::invalid_argument,
+                      "--scan makes the manifest and --manifest reads one: leave one of them out");
+  if (!how.scan && !how.types.empty())
+    return make_error(Errc::invalid_argument, "--types says what --scan takes for samples: add --scan");
+  PENSTOCK_ASSIGN(Tier tier, open_tier(corpus));
+  PENSTOCK_TRY(check_root(tier));
+  std::string name = name_of(tier);
+  if (how.scan) {
+    PENSTOCK_ASSIGN(Scanned scanned, scan_tier(tier, how));
+    if (const std::string unfinished = how_to_finish(tier); !unfinished.empty())
+      warn(fmt::format("'{}' {}; scanned is what is there", tier.root, unfinished));
+    if (!scanned.report.text.empty()) note(fmt::format("'{}': {}", tier.root, scanned.report.text));
+    if (scanned.manifest.samples() == 0) return without_samples(tier);
+    return Corpus{std::move(tier), std::move(scanned.manifest), std::move(name), std::move(scanned.report),
+                  0};
+  }
+  PENSTOCK_ASSIGN(Manifest manifest, open_manifest(tier, how));
+  if (manifest.samples() == 0) return without_samples(tier);
+  const bool mapped = how.manifest_file.empty() && tier.backend->native_path(kManifestName).has_value();
+  const std::uint64_t mapped_bytes = mapped ? manifest.bytes().size() : 0;
+  return Corpus{std::move(tier), std::move(manifest), std::move(name), std::nullopt, mapped_bytes};
+}
+
+CorpusFacts corpus_facts(const Corpus& corpus) {
+  const ManifestFacts& facts = corpus.manifest.facts();
+  const std::uint64_t memory = memory_bytes();
+  const std::uint64_t bytes = corpus.manifest.payload_bytes();
+  return {.recipe = facts.recipe,
+          .format = facts.format,
+          .samples = corpus.manifest.samples(),
+          .bytes = bytes,
+          .checksum = corpus.manifest.checksum(),
+          .over_ram = memory == 0 ? 0.0 : static_cast<double>(bytes) / static_cast<double>(memory)};
+}
+
+void record_corpus(const Corpus& corpus, Trial& trial) {
+  trial.corpus(corpus_facts(corpus));
+  if (corpus.scan && corpus.scan->unreadable > 0)
+    trial.verdict(Verdict::degraded, "the scan left out " + corpus.scan->lacks);
+}
+
+Histogram sample_sizes(const Manifest& manifest) {
+  Histogram sizes;
+  for (std::uint64_t i = 0; i < manifest.samples(); ++i) sizes.add(manifest.sample(i).length);
+  return sizes;
+}
+
+}  // namespace penstock

@@ -1,0 +1,447 @@
+#include "datagen/corpus/corpus.hpp"
+
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+#include <string>
+#include <vector>
+
+#include "datagen/corpus/folder_walk.hpp"
+#include "datagen/format/format_testing.hpp"
+#include "io_backends/base/checksums/crc32c.hpp"
+#include "io_backends/base/system/interrupt.hpp"
+
+namespace penstock {
+namespace {
+
+namespace fs = std::filesystem;
+
+class CorpusTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    std::string name = (fs::temp_directory_path() / "penstock-corpus-XXXXXX").string();
+    ASSERT_NE(::mkdtemp(name.data()), nullptr);
+    root_ = name;
+  }
+  void TearDown() override {
+    simulate_interrupt(0);
+    fs::remove_all(root_);
+  }
+  void put(const std::string& name, const std::string& content) const {
+    fs::create_directories((root_ / name).parent_path());
+    std::ofstream(root_ / name, std::ios::binary) << content;
+  }
+  Result<Corpus> scan(OpenCorpus how = {}) const {
+    how.scan = true;
+    return open_corpus(root_.string(), how);
+  }
+  static std::vector<std::string> names(const Manifest& manifest) {
+    std::vector<std::string> all;
+    std::string scratch;
+    for (std::uint64_t i = 0; i < manifest.objects(); ++i) all.emplace_back(manifest.object_name(i, scratch));
+    return all;
+  }
+
+  fs::path root_;
+};
+
+TEST_F(CorpusTest, ScansAFolderInOrderWithLabelsFromFolders) {
+  put("dog/b.jpg", "bb");
+  put("dog/a.JPEG", "a");
+  put("cat/z.jpg", "zzzz");
+  put("cat/notes.txt", "x");
+  put("cat/.hidden.jpg", "x");
+  put(".penstock/manifest", "x");
+  put("top.Jpe", "");
+  put("no_extension", "x");
+  const auto corpus = scan({.threads = 3});
+  ASSERT_TRUE(corpus.ok()) << corpus.error().message();
+  EXPECT_EQ(names(corpus->manifest),
+            (std::vector<std::string>{"top.Jpe", "cat/z.jpg", "dog/a.JPEG", "dog/b.jpg"}));
+  EXPECT_EQ(corpus->manifest.facts().label_names, (std::vector<std::string>{"cat", "dog"}));
+  EXPECT_EQ(corpus->manifest.facts().recipe, "scan");
+  EXPECT_EQ(corpus->manifest.facts().format, "files");
+  EXPECT_EQ(corpus->manifest.facts().codec, "jpeg");
+  EXPECT_FALSE(corpus->manifest.facts().checksums);
+  EXPECT_TRUE(corpus->manifest.one_object_a_sample());
+  EXPECT_EQ(corpus->manifest.sample(0).label, kNoLabel);
+  EXPECT_EQ(corpus->manifest.sample(1).label, 0U);
+  EXPECT_EQ(corpus->manifest.sample(3).label, 1U);
+  EXPECT_EQ(corpus->manifest.sample(3).length, 2U);
+  EXPECT_EQ(corpus->manifest.payload_bytes(), 7U);
+  ASSERT_TRUE(corpus->scan.has_value());
+  EXPECT_EQ(corpus->scan->left_out, 2U);
+  EXPECT_EQ(corpus->scan->hidden, 2U);
+  EXPECT_EQ(corpus_facts(*corpus).samples, 4U);
+  EXPECT_EQ(corpus->name, root_.filename().string());
+}
+
+TEST_F(CorpusTest, ScanIsTheSameForAnyNumberOfThreads) {
+  for (int folder = 0; folder < 20; ++folder)
+    for (int file = 0; file < 10; ++file)
+      put("f" + std::to_string(folder) + "/" + std::to_string(file) + ".jpg",
+          std::string(static_cast<std::size_t>(file), 'x'));
+  const auto one = scan({.checksum = true, .threads = 1});
+  const auto many = scan({.checksum = true, .threads = 7});
+  ASSERT_TRUE(one.ok() && many.ok());
+  EXPECT_EQ(one->manifest.checksum(), many->manifest.checksum());
+  EXPECT_EQ(one->manifest.samples(), 200U);
+}
+
+TEST_F(CorpusTest, ScanKeepsChecksumsWhenAsked) {
+  put("a/x.jpg", "123456789");
+  const auto corpus = scan({.checksum = true});
+  ASSERT_TRUE(corpus.ok()) << corpus.error().message();
+  EXPECT_TRUE(corpus->manifest.facts().checksums);
+  EXPECT_EQ(corpus->manifest.sample(0).crc32c, 0xe3069283U);
+}
+
+TEST_F(CorpusTest, TypesSayWhatASampleIs) {
+  put("a/x.jpg", "1");
+  put("a/y.PNG", "22");
+  put("a/z", "333");
+  const auto png = scan({.types = "png"});
+  ASSERT_TRUE(png.ok());
+  EXPECT_EQ(names(png->manifest), (std::vector<std::string>{"a/y.PNG"}));
+  EXPECT_EQ(png->manifest.facts().codec, "png");
+  const auto pictures = scan();
+  ASSERT_TRUE(pictures.ok());
+  EXPECT_EQ(names(pictures->manifest), (std::vector<std::string>{"a/x.jpg", "a/y.PNG"}));
+  EXPECT_EQ(pictures->manifest.facts().codec, "mixed");
+  const auto any = scan({.types = "any"});
+  ASSERT_TRUE(any.ok());
+  EXPECT_EQ(any->manifest.samples(), 3U);
+  EXPECT_EQ(any->manifest.facts().codec, "mixed");
+  const auto bad = scan({.types = "png,,"});
+  ASSERT_FALSE(bad.ok());
+  EXPECT_EQ(bad.error().code, Errc::invalid_argument);
+}
+
+TEST_F(CorpusTest, LinksToFilesAreFollowedLinksToFoldersAreNot) {
+  put("a/x.jpg", "12345");
+  fs::create_symlink("x.jpg", root_ / "a" / "link.jpg");
+  fs::create_directory_symlink(root_, root_ / "a" / "circle");
+  const auto corpus = scan();
+  ASSERT_TRUE(corpus.ok()) << corpus.error().message();
+  EXPECT_EQ(names(corpus->manifest), (std::vector<std::string>{"a/link.jpg", "a/x.jpg"}));
+  EXPECT_EQ(corpus->manifest.sample(0).length, 5U);
+  EXPECT_EQ(corpus->scan->linked_folders, 1U);
+  EXPECT_NE(corpus->scan->text.find("a/circle"), std::string::npos);
+}
+
+TEST_F(CorpusTest, ALinkThatLeadsNowhereIsLeftOutAndSaid) {
+  put("a/x.jpg", "12345");
+  put("a/empty.jpg", "");
+  fs::create_symlink("gone.jpg", root_ / "a" / "w.jpg");
+  fs::create_symlink("gone.txt", root_ / "a" / "w.txt");
+  for (const bool checksum : {false, true}) {
+    const auto corpus = scan({.checksum = checksum});
+    ASSERT_TRUE(corpus.ok()) << corpus.error().message();
+    EXPECT_EQ(names(corpus->manifest), (std::vector<std::string>{"a/empty.jpg", "a/x.jpg"}));
+    EXPECT_EQ(corpus->scan->dangling, 1U);
+    EXPECT_EQ(corpus->scan->left_out, 1U);
+    EXPECT_NE(corpus->scan->text.find("'a/w.jpg'"), std::string::npos) << corpus->scan->text;
+  }
+  fs::remove(root_ / "a" / "x.jpg");
+  fs::remove(root_ / "a" / "empty.jpg");
+  const auto none = scan();
+  ASSERT_FALSE(none.ok());
+  EXPECT_NE(none.error().what.find("leads nowhere"), std::string::npos) << none.error().what;
+}
+
+TEST_F(CorpusTest, WhatIsNoFileIsLeftOutAndSaid) {
+  fs::create_directories(root_ / "a");
+  ASSERT_EQ(::mkfifo((root_ / "a" / "pipe.jpg").c_str(), 0600), 0);
+  ASSERT_EQ(::mkfifo((root_ / "a" / ".pipe.jpg").c_str(), 0600), 0);
+  const auto none = scan();
+  ASSERT_FALSE(none.ok());
+  EXPECT_EQ(none.error().code, Errc::not_found);
+  EXPECT_NE(none.error().what.find("a pipe, a socket or a device (first: 'a/pipe.jpg')"), std::string::npos)
+      << none.error().what;
+  fs::create_symlink("/dev/null", root_ / "a" / "device.jpg");
+  put("b/x.jpg", "12345");
+  // Through everything that a tier can have in front of it.
+  for (const char* what : {"", ",limit=1g", ",latency=10us"}) {
+    const auto corpus = open_corpus(root_.string() + what, {.scan = true, .threads = 3});
+    ASSERT_TRUE(corpus.ok()) << corpus.error().message();
+    EXPECT_EQ(names(corpus->manifest), (std::vector<std::string>{"b/x.jpg"}));
+    EXPECT_EQ(corpus->scan->special, 2U);
+    EXPECT_NE(corpus->scan->text.find(
+                  "2 that are no file but a pipe, a socket or a device (first: 'a/device.jpg')"),
+              std::string::npos)
+        << corpus->scan->text;
+  }
+}
+
+TEST_F(CorpusTest, WholeObjectsWithoutSamplesAreSaid) {
+  put("a/x.jpg", "12345");
+  put("a/cut.tfrecord", "");
+  put("b/cut.tfrecord.gz", "");
+  put("b/nothing.tar", std::string(10240, '\0'));
+  const auto corpus = scan({.threads = 3});
+  ASSERT_TRUE(corpus.ok()) << corpus.error().message();
+  EXPECT_EQ(corpus->manifest.samples(), 1U);
+  EXPECT_EQ(corpus->scan->without_samples, 3U);
+  EXPECT_EQ(corpus->scan->unreadable, 0U);
+  EXPECT_NE(corpus->scan->text.find("3 objects without samples (first: 'a/cut.tfrecord')"), std::string::npos)
+      << corpus->scan->text;
+}
+
+TEST_F(CorpusTest, CompressedObjectsThatAreNotCalledSoGetAHint) {
+  put("a/x.jpg", "12345");
+  const auto said_of = [&](const std::string& name, const std::string& content) {
+    put(name, content);
+    const auto corpus = scan();
+    fs::remove(root_ / name);
+    return corpus.ok() ? corpus->scan->text : corpus.error().message();
+  };
+  const std::string gzip = "\x1f\x8b\x08" + std::string(1000, 'x');
+  const std::string zlib = "\x78\x9c" + std::string(1000, 'x');
+  const auto hints = [](const std::string& text, const std::string& hint) {
+    return text.find("it begins as " + hint) != std::string::npos;
+  };
+  EXPECT_TRUE(hints(said_of("a/y.tar", gzip), "gzip does")) << said_of("a/y.tar", gzip);
+  EXPECT_TRUE(hints(said_of("a/y.npy", gzip), "gzip does")) << said_of("a/y.npy", gzip);
+  EXPECT_TRUE(hints(said_of("a/y.tfrecord", zlib), "zlib's streams do")) << said_of("a/y.tfrecord", zlib);
+  EXPECT_FALSE(hints(said_of("a/y.tfrecord", gzip), "")) << "is read as it is";
+  EXPECT_FALSE(hints(said_of("a/y.tar", std::string(1024, 'x')), ""));
+}
+
+TEST_F(CorpusTest, LabelsOfFoldersAreCounted) {
+  put("top.jpg", "1");
+  EXPECT_EQ(scan()->scan->folder_labels, 0U);
+  put("3fa1/x.jpg", "22");
+  put("3fa1/y.jpg", "22");
+  put("c/z.tar", std::string(1024, '\0'));
+  EXPECT_EQ(scan()->scan->folder_labels, 2U);
+}
+
+TEST_F(CorpusTest, WhatCannotBeReadIsLeftOutAsLongAsSomethingRemains) {
+  put("a/torn.npy", "no array");
+  const auto nothing = scan();
+  ASSERT_FALSE(nothing.ok());
+  EXPECT_NE(nothing.error().what.find("torn.npy"), std::string::npos);
+  put("a/x.jpg", "12345");
+  put("b/torn.npy", "");
+  const auto corpus = scan({.threads = 3});
+  ASSERT_TRUE(corpus.ok()) << corpus.error().message();
+  EXPECT_EQ(names(corpus->manifest), (std::vector<std::string>{"a/x.jpg"}));
+  EXPECT_EQ(corpus->manifest.facts().format, "files");
+  EXPECT_EQ(corpus->scan->unreadable, 2U);
+  EXPECT_NE(corpus->scan->text.find("'a/torn.npy', 'b/torn.npy'"), std::string::npos) << corpus->scan->text;
+}
+
+TEST_F(CorpusTest, ObjectsThatClaimEndlessSamplesAreLeftOut) {
+  put("a/x.jpg", "12345");
+  const std::string text = "{'descr': '|u1', 'fortran_order': False, 'shape': (1099511627776,), }\n";
+  put("a/x-00000-of-00001.npy",
+      std::string("\x93NUMPY\1\0", 8) + static_cast<char>(text.size()) + '\0' + text);
+  fs::resize_file(root_ / "a" / "x-00000-of-00001.npy", (std::uintmax_t{1} << 40) + 10 + text.size());
+  put("a/data_batch_1.bin", "");
+  fs::resize_file(root_ / "a" / "data_batch_1.bin", std::uintmax_t{3073} << 28);
+  const auto corpus = scan({.threads = 2});
+  ASSERT_TRUE(corpus.ok()) << corpus.error().message();
+  EXPECT_EQ(names(corpus->manifest), (std::vector<std::string>{"a/x.jpg"}));
+  EXPECT_EQ(corpus->scan->unreadable, 2U);
+  EXPECT_NE(corpus->scan->text.find("x-00000-of-00001.npy"), std::string::npos) << corpus->scan->text;
+  EXPECT_NE(corpus->scan->text.find("claims 268435456 samples"), std::string::npos) << corpus->scan->text;
+}
+
+// An .npz of samples with these labels.
+void put_labelled(const fs::path& root, const std::string& name, const std::vector<std::uint32_t>& labels) {
+  fs::create_directories((root / name).parent_path());
+  const Tier disk = open_tier("posix:" + root.string()).value();
+  const std::vector<Field> fields{{.name = "x", .codec = "raw", .extension = ".bin", .shape = {2}}};
+  const auto writer = format_of("npz")
+                          ->create(*disk.backend, {.name = name, .samples = labels.size(), .fields = fields})
+                          .value();
+  const std::vector<std::byte> bytes(2);
+  const std::span<const std::byte> piece(bytes);
+  const FieldBytes field{.pieces = {&piece, 1}, .bytes = 2};
+  for (const std::uint32_t label : labels)
+    ASSERT_OK(writer->add({.key = "k", .label = label, .label_name = {}, .fields = {&field, 1}}));
+  ASSERT_OK(writer->publish(Durability::visible));
+}
+
+TEST_F(CorpusTest, LabelsThatAreNumbersKeepThem) {
+  put_labelled(root_, "d/train/a.npz", {9, 0, 3});
+  put_labelled(root_, "d/validation/a.npz", {3, 8, 10});
+  const auto numbers = scan();
+  ASSERT_TRUE(numbers.ok()) << numbers.error().message();
+  std::vector<std::uint32_t> labels;
+  for (std::uint64_t i = 0; i < 6; ++i) labels.push_back(numbers->manifest.sample(i).label);
+  EXPECT_EQ(labels, (std::vector<std::uint32_t>{9, 0, 3, 3, 8, 10}));
+  EXPECT_EQ(numbers->manifest.facts().label_names,
+            (std::vector<std::string>{"0", "1", "2", "3", "4", "5", "6", "7", "8", "9", "10"}));
+  // Numbers far apart are names, and so are all where one is none.
+  put_labelled(root_, "d/validation/a.npz", {3, 70000, 10});
+  EXPECT_EQ(scan()->manifest.facts().label_names, (std::vector<std::string>{"0", "10", "3", "70000", "9"}));
+  put_labelled(root_, "d/validation/a.npz", {3});
+  put("d/cat/a.jpg", "1");
+  const auto mixed = scan();
+  ASSERT_TRUE(mixed.ok()) << mixed.error().message();
+  EXPECT_EQ(mixed->manifest.facts().label_names, (std::vector<std::string>{"0", "3", "9", "cat"}));
+  EXPECT_EQ(mixed->manifest.sample(0).label, 3U);
+  EXPECT_EQ(mixed->manifest.sample(1).label, 2U);
+}
+
+TEST_F(CorpusTest, MoreLabelsThanAManifestHoldsAreLeftOut) {
+  constexpr std::uint64_t kMany = 17000;  // of 1,000 bytes each
+  fs::create_directories(root_ / "a");
+  const Tier disk = open_tier("posix:" + root_.string()).value();
+  const std::vector<Field> fields{{.name = "x", .codec = "raw", .extension = ".bin", .shape = {2}}};
+  const auto writer =
+      format_of("tfrecord")
+          ->create(*disk.backend, {.name = "a/many.tfrecord", .samples = kMany, .fields = fields});
+  ASSERT_OK(writer);
+  const std::vector<std::byte> bytes(2);
+  const std::span<const std::byte> piece(bytes);
+  const FieldBytes field{.pieces = {&piece, 1}, .bytes = 2};
+  for (std::uint64_t i = 0; i < kMany; ++i) {
+    const std::string label = std::to_string(i) + std::string(1000, 'l');
+    ASSERT_OK((*writer)->add({.key = "k", .label = 1, .label_name = label, .fields = {&field, 1}}));
+  }
+  ASSERT_OK((*writer)->publish(Durability::visible));
+  put_labelled(root_, "a/few.npz", {1, 2, 3});
+  const auto corpus = scan();
+  ASSERT_TRUE(corpus.ok()) << corpus.error().message();
+  EXPECT_EQ(corpus->manifest.samples(), kMany + 3);
+  EXPECT_TRUE(corpus->manifest.facts().label_names.empty());
+  EXPECT_EQ(corpus->manifest.sample(0).label, kNoLabel);
+  EXPECT_EQ(corpus->manifest.sample(100).label, kNoLabel);
+  EXPECT_NE(corpus->scan->text.find("labels"), std::string::npos) << corpus->scan->text;
+  EXPECT_EQ(corpus->scan->unreadable, 0U);
+}
+
+TEST_F(CorpusTest, NamesThatAreTooLongAreLeftOut) {
+  std::string folder = "f";
+  while (folder.size() < 900) folder += "/" + std::string(99, 'f');
+  put("a/x.jpg", "12345");
+  put(folder + "/" + std::string(180, 'y') + ".jpg", "1");
+  put(folder + "/" + std::string(180, 'y') + ".txt", "1");  // is not wanted anyhow
+  put(folder + "/" + std::string(180, 'z') + "/x.jpg", "1");
+  for (const bool checksum : {false, true}) {
+    const auto corpus = scan({.checksum = checksum});
+    ASSERT_TRUE(corpus.ok()) << corpus.error().message();
+    EXPECT_EQ(names(corpus->manifest), (std::vector<std::string>{"a/x.jpg"}));
+    EXPECT_EQ(corpus->scan->unreadable, 2U);
+    EXPECT_NE(corpus->scan->text.find("1024 bytes"), std::string::npos) << corpus->scan->text;
+  }
+  fs::remove(root_ / "a" / "x.jpg");
+  EXPECT_ERRC(Errc::unsupported, scan(), "1024 bytes");
+}
+
+TEST_F(CorpusTest, ArraysThatAreNoSamplesAreSaid) {
+  const Tier disk = open_tier("posix:" + root_.string()).value();
+  const std::vector<Field> fields = two_signals();
+  auto samples = test_samples(fields, 1);
+  samples[0].label = kNoLabel;
+  ASSERT_OK(
+      make_object(*disk.backend, *format_of("npz", {{"samples_per_file", "1"}}), "a.npz", fields, samples));
+  const auto corpus = scan();
+  ASSERT_TRUE(corpus.ok()) << corpus.error().message();
+  EXPECT_EQ(corpus->scan->arrays, 1U);
+  EXPECT_NE(corpus->scan->text.find("1 array that"), std::string::npos) << corpus->scan->text;
+  EXPECT_NE(corpus->scan->text.find("(first: 'time' in 'a.npz')"), std::string::npos) << corpus->scan->text;
+}
+
+TEST_F(CorpusTest, WhatGivesNoBytesForItsChecksumIsLeftOut) {
+  for (const char* name : {"a/w.jpg", "a/x.jpg", "b/y.jpg", "b/z.jpg"}) put(name, name);
+  const auto whole = scan({.checksum = true, .threads = 1});
+  ASSERT_TRUE(whole.ok());
+  const auto torn =
+      open_corpus(root_.string() + ",fail=read:eacces@#2", {.scan = true, .checksum = true, .threads = 1});
+  ASSERT_TRUE(torn.ok()) << torn.error().message();
+  EXPECT_EQ(names(torn->manifest), (std::vector<std::string>{"a/w.jpg", "b/y.jpg", "b/z.jpg"}));
+  EXPECT_TRUE(torn->manifest.facts().checksums);
+  for (std::uint64_t i = 0; i < 3; ++i)
+    EXPECT_EQ(torn->manifest.sample(i).crc32c, whole->manifest.sample(i == 0 ? 0 : i + 1).crc32c);
+  EXPECT_EQ(torn->manifest.sample(1).label, 1U);
+  EXPECT_EQ(torn->scan->unreadable, 1U);
+  EXPECT_FALSE(
+      open_corpus(root_.string() + ",fail=read:eacces@1", {.scan = true, .checksum = true, .threads = 1})
+          .ok());
+  // A device that fails makes no data set smaller.
+  const auto broken =
+      open_corpus(root_.string() + ",fail=read:eio@#2", {.scan = true, .checksum = true, .threads = 1});
+  ASSERT_FALSE(broken.ok());
+  EXPECT_EQ(broken.error().code, Errc::io);
+}
+
+TEST_F(CorpusTest, ContainersOfNothingAreNoCorpus) {
+  put("a.tar", std::string(10240, '\0'));
+  const auto nothing = scan();
+  ASSERT_FALSE(nothing.ok());
+  EXPECT_EQ(nothing.error().code, Errc::not_found);
+  EXPECT_NE(nothing.error().what.find("has no samples"), std::string::npos);
+}
+
+TEST_F(CorpusTest, SaysWhatIsMissingAndTheRemedy) {
+  const auto empty = scan();
+  ASSERT_FALSE(empty.ok());
+  EXPECT_NE(empty.error().what.find("is empty"), std::string::npos);
+  EXPECT_NE(empty.error().what.find(root_.string()), std::string::npos);
+
+  put("a/x.webp", "1");
+  const auto none = scan();
+  ASSERT_FALSE(none.ok());
+  EXPECT_NE(none.error().what.find("1 .webp"), std::string::npos);
+  EXPECT_NE(none.error().what.find("--types"), std::string::npos);
+
+  const auto unmade = open_corpus(root_.string(), {});
+  ASSERT_FALSE(unmade.ok());
+  EXPECT_EQ(unmade.error().code, Errc::not_found);
+  EXPECT_NE(unmade.error().what.find("add --scan"), std::string::npos);
+  const auto unscanned = open_corpus(root_.string(), {.scans = false});
+  ASSERT_FALSE(unscanned.ok());
+  EXPECT_EQ(unscanned.error().what.find("add --scan"), std::string::npos) << unscanned.error().what;
+  EXPECT_NE(unscanned.error().what.find("--manifest"), std::string::npos) << unscanned.error().what;
+
+  const auto gone = open_corpus((root_ / "gone").string(), {});
+  ASSERT_FALSE(gone.ok());
+  EXPECT_EQ(gone.error().code, Errc::invalid_argument);
+  EXPECT_NE(gone.error().what.find("no folder"), std::string::npos);
+
+  const auto file = open_corpus((root_ / "a" / "x.webp").string(), {});
+  ASSERT_FALSE(file.ok());
+
+  EXPECT_FALSE(scan({.manifest_file = "m"}).ok());
+  EXPECT_FALSE(open_corpus(root_.string(), {.types = "png"}).ok());
+}
+
+TEST_F(CorpusTest, OpensWhatWasPublishedInPlaceOrElsewhere) {
+  put("a/x.jpg", "12345");
+  auto corpus = scan();
+  ASSERT_TRUE(corpus.ok());
+  const std::string checksum = corpus->manifest.checksum();
+  const auto bytes = corpus->manifest.bytes();
+  put(".penstock/manifest", std::string(reinterpret_cast<const char*>(bytes.data()), bytes.size()));
+  const auto in_place = open_corpus(root_.string(), {});
+  ASSERT_TRUE(in_place.ok()) << in_place.error().message();
+  EXPECT_EQ(in_place->manifest.checksum(), checksum);
+  fs::rename(root_ / ".penstock" / "manifest", root_ / "elsewhere");
+  const auto elsewhere = open_corpus(root_.string(), {.manifest_file = (root_ / "elsewhere").string()});
+  ASSERT_TRUE(elsewhere.ok()) << elsewhere.error().message();
+  EXPECT_EQ(elsewhere->manifest.checksum(), checksum);
+}
+
+TEST_F(CorpusTest, AnInterruptEndsAScan) {
+  put("a/x.jpg", "12345");
+  simulate_interrupt(2);
+  const auto corpus = scan();
+  ASSERT_FALSE(corpus.ok());
+  EXPECT_EQ(corpus.error().code, Errc::interrupted);
+}
+
+TEST(FolderWalk, AFailingFolderEndsItWithoutWaitingForever) {
+  const auto tier = open_tier("mem:folder-walk-test,fail=names:eio@#1");
+  ASSERT_TRUE(tier.ok()) << tier.error().message();
+  const auto walk = walk_folders(tier->backend->names(), 4, [](const Entry&) { return std::uint16_t{0}; });
+  EXPECT_FALSE(walk.ok());
+}
+
+}  // namespace
+}  // namespace penstock

@@ -1,0 +1,16 @@
+// --scan: a manifest of what lies in a tier, where nobody made one.
+#pragma once
+
+#include "datagen/corpus/corpus.hpp"
+
+namespace penstock {
+
+struct Scanned {
+  Manifest manifest;
+  ScanReport report;
+};
+
+// As open_corpus() says; not_found when there is no sample. Errc::interrupted when the user stops us.
+Result<Scanned> scan_tier(Tier& tier, const OpenCorpus& how);
+
+}  // namespace penstock

@@ -1,0 +1,54 @@
+#include "datagen/corpus/scan_labels.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <optional>
+
+namespace penstock {
+namespace {
+
+// A label's value, where its name is a decimal number as one is written.
+std::optional<std::uint64_t> decimal(std::string_view name) {
+  constexpr std::size_t kMostDigits = 9;
+  if (name.empty() || name.size() > kMostDigits || (name.front() == '0' && name.size() > 1))
+    return std::nullopt;
+  std::uint64_t value = 0;
+  for (const char c : name) {
+    if (c < '0' || c > '9') return std::nullopt;
+    value = 10 * value + static_cast<std::uint64_t>(c - '0');
+  }
+  return value;
+}
+
+}  // namespace
+
+FinalLabels final_labels(const std::vector<std::string>& names, const std::vector<bool>& used) {
+  FinalLabels out{.numbers = std::vector<std::uint32_t>(names.size(), kNoLabel), .names = {}};
+  std::vector<std::uint32_t> sorted;
+  bool decimals = true;
+  std::uint64_t most = 0;
+  for (std::uint32_t i = 0; i < names.size(); ++i) {
+    if (i >= used.size() || !used[i]) continue;
+    sorted.push_back(i);
+    const auto value = decimal(names[i]);
+    decimals = decimals && value;
+    most = std::max(most, value.value_or(0));
+  }
+  // The numbers between them get names as well: no more than there are of them, or a few.
+  constexpr std::uint64_t kFew = 65536;
+  if (decimals && !sorted.empty() && most < std::max<std::uint64_t>(kFew, 2 * sorted.size())) {
+    for (const std::uint32_t i : sorted) out.numbers[i] = static_cast<std::uint32_t>(*decimal(names[i]));
+    for (std::uint64_t value = 0; value <= most; ++value) out.names.push_back(fmt::format("{}", value));
+    return out;
+  }
+  std::sort(sorted.begin(), sorted.end(),
+            [&](std::uint32_t a, std::uint32_t b) { return names[a] < names[b]; });
+  for (const std::uint32_t i : sorted) {
+    out.numbers[i] = static_cast<std::uint32_t>(out.names.size());
+    out.names.push_back(names[i]);
+  }
+  return out;
+}
+
+}  // namespace penstock

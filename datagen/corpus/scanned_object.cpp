@@ -1,0 +1,99 @@
+#include "datagen/corpus/scanned_object.hpp"
+
+#include <fmt/format.h>
+
+#include <cstddef>
+#include <utility>
+
+#include "datagen/codec/gzip.hpp"
+#include "datagen/corpus/object_check.hpp"
+#include "datagen/format/object_window.hpp"
+#include "datagen/format/sample_type.hpp"
+
+namespace penstock {
+namespace {
+
+// Advice where an object that is not what its name says begins as compressed data do; "" where not.
+// `inflates`: gzip is no news to its format.
+std::string_view decompress_hint(Backend& backend, const Entry& object, bool inflates) {
+  constexpr std::size_t kLook = 2;
+  if (object.bytes < kLook) return "";
+  auto window = ObjectWindow::open(backend, object);
+  if (!window.ok()) return "";
+  const auto bytes = window->at(0, kLook);
+  if (!bytes.ok()) return "";
+  if (!inflates && begins_as_gzip(*bytes)) return "; it begins as gzip does: decompress it first";
+  // RFC 1950: deflate with a window of 32 KiB, and a multiple of 31.
+  const auto first = std::to_integer<unsigned>((*bytes)[0]);
+  const auto second = std::to_integer<unsigned>((*bytes)[1]);
+  if (first == 0x78 && (first * 256 + second) % 31 == 0)
+    return "; it begins as zlib's streams do: decompress it first";
+  return "";
+}
+
+}  // namespace
+
+Result<std::vector<ScanFormat>> scan_formats(const std::string& types) {
+  std::vector<ScanFormat> formats;
+  std::vector<ScanFormat> last;
+  for (const FormatInfo* info : format_registry().present()) {
+    const bool files = info->name == "files";
+    std::vector<OptionWord> words;
+    if (files && !types.empty()) words.push_back({"types", types});
+    PENSTOCK_ASSIGN(const Options options, Options::parse(info->options, words, "format option"));
+    PENSTOCK_ASSIGN(auto format, info->make(options));
+    (files ? last : formats).push_back({info->name, std::move(format)});
+  }
+  for (ScanFormat& format : last) formats.push_back(std::move(format));
+  return formats;
+}
+
+void agree(std::string& so_far, std::string_view next) {
+  if (so_far.empty())
+    so_far = next;
+  else if (so_far != next)
+    so_far = "mixed";
+}
+
+bool lies_in_the_object(const Error& error) {
+  return tells_of_object(error) && error.code != Errc::io && error.code != Errc::timed_out &&
+         error.code != Errc::busy;
+}
+
+Result<void> ScannedObject::scan(Backend& backend, const ScanFormat& named) {
+  const Format& format = *named.format;
+  samples.clear();
+  labels.clear();
+  codec.clear();
+  statistics = false;
+  arrays.clear();
+  files.clear();
+  unreadable.reset();
+  Entry entry;
+  entry.bytes = item->bytes;
+  folder->full_name(*item, entry.name);
+  const std::string_view by_name = codec_of(entry.name);
+  bool too_many = false;
+  Result<void> done = format.scan(backend, entry, [&](const Format::Found& found) {
+    too_many = too_many || samples.size() == kMostSamplesAnObject;
+    if (too_many) return;
+    agree(codec, found.codec.empty() ? by_name : found.codec);
+    statistics = found.statistics && samples.empty();
+    arrays.add(found.arrays_left_out);
+    files.add(found.files_left_out);
+    samples.push_back({.offset = found.placement.offset,
+                       .length = found.placement.length,
+                       .label = labels.number(found.label_name)});
+  });
+  if (done.ok() && too_many)
+    done = make_error(Errc::unsupported, fmt::format("'{}': more than {} samples in one object: split it",
+                                                     entry.name, kMostSamplesAnObject));
+  if (done.ok() || !lies_in_the_object(done.error())) return done;
+  unreadable = std::move(done).error();
+  if (unreadable->code == Errc::corrupt || unreadable->code == Errc::truncated)
+    unreadable->what += decompress_hint(backend, entry, named.name == "tfrecord");
+  samples = {};
+  return success();
+}
+
+}  // namespace penstock

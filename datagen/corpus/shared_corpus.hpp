@@ -1,0 +1,15 @@
+// A corpus that the ranks of a job share.
+#pragma once
+
+#include <string_view>
+
+#include "datagen/corpus/corpus.hpp"
+#include "io_backends/base/ranks/communicator.hpp"
+
+namespace penstock {
+
+// Collective: corrupt where the ranks see different data sets, invalid_argument where there are fewer samples
+// than ranks; `what` is what they are called.
+Result<void> check_shares(Communicator& ranks, const Corpus& corpus, std::string_view what = "samples");
+
+}  // namespace penstock

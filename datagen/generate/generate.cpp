@@ -1,0 +1,133 @@
+#include "datagen/generate/generate.hpp"
+
+#include <fmt/format.h>
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "datagen/generate/generate_mend.hpp"
+#include "datagen/generate/generate_share.hpp"
+#include "datagen/generate/generate_target.hpp"
+#include "datagen/generate/generator.hpp"
+#include "datagen/manifest/manifest.hpp"
+#include "datagen/target/target_sync.hpp"
+#include "io_backends/base/files/posix_root.hpp"
+
+namespace penstock {
+namespace {
+
+enum class Found : std::uint8_t { nothing, begun, finished };
+
+// What rank 0 does alone, under the lock, before the ranks begin.
+Result<Found> begin_target(const Generation& generation, Tier& tier, bool resume) {
+  // Another process may have come between the caller's look and the lock.
+  PENSTOCK_ASSIGN(const bool complete, check_target(tier, generation.state, resume));
+  Backend& backend = *tier.backend;
+  sweep_temporaries(backend);
+  if (complete) {
+    PENSTOCK_TRY(remove_generation_state(backend));
+    return Found::finished;
+  }
+  PENSTOCK_ASSIGN(const std::optional<GenerationState> begun, read_generation_state(backend, tier.root));
+  if (!begun) {
+    PENSTOCK_TRY(write_generation_state(backend, generation.state));
+    return Found::nothing;
+  }
+  // One that is not this data set's says nothing true of any object that is made from here on.
+  Result<void> removed = backend.names().remove(kManifestName);
+  if (!removed.ok() && removed.error().code != Errc::not_found) return std::move(removed).error();
+  return Found::begun;
+}
+
+// A rank that would make its share in another place than the others.
+Result<void> check_same_place(const Generation& generation, Tier& tier) {
+  PENSTOCK_ASSIGN(const std::optional<GenerationState> begun,
+                  read_generation_state(*tier.backend, tier.root));
+  if (begun && journal_key(*begun) == journal_key(generation.state)) return success();
+  return make_error(Errc::not_found,
+                    fmt::format("'{}' is not the place where rank 0 began the data set: name one that every "
+                                "rank sees",
+                                tier.root));
+}
+
+// What generate() does while rank 0 holds the lock. Collective.
+Result<void> generate_locked(const Generation& generation, Tier& tier, unsigned threads, bool resume,
+                             Communicator& ranks, Progress& progress, Generated& out) {
+  Found root_found = Found::nothing;
+  const auto begin = [&]() -> Result<void> {
+    PENSTOCK_ASSIGN(root_found, begin_target(generation, tier, resume));
+    return success();
+  };
+  PENSTOCK_TRY(as_root_says(ranks, ranks.root() ? guarded(begin) : success()));
+  auto found = static_cast<std::uint64_t>(root_found);
+  PENSTOCK_TRY(ranks.all_reduce(std::span(&found, 1), Reduction::max));
+  if (found == static_cast<std::uint64_t>(Found::finished))
+    return mend_finished(generation, tier, threads, ranks, progress, out);
+  const bool resumed = found == static_cast<std::uint64_t>(Found::begun);
+  out.begun = resumed;
+  if (Result<void> same = agree(ranks, ranks.root() ? success() : check_same_place(generation, tier));
+      !same.ok()) {
+    if (ranks.root() && !resumed) static_cast<void>(remove_generation_state(*tier.backend));
+    return same;
+  }
+  out.begun = true;
+  std::optional<Generator> generator;
+  const auto prepare = [&]() -> Result<void> {
+    PENSTOCK_ASSIGN(TargetSync sync, TargetSync::begin(tier));
+    generator.emplace(generation, tier, std::move(sync), threads, resumed, ranks, progress);
+    return success();
+  };
+  PENSTOCK_TRY(agree(ranks, guarded(prepare)));
+  PENSTOCK_TRY(generator->run(out));
+  PENSTOCK_TRY(as_root_says(ranks, ranks.root() ? remove_generation_state(*tier.backend) : success()));
+  out.begun = false;
+  return success();
+}
+
+// Rank 0 holds the lock for all.
+Result<std::unique_ptr<Lock>> lock_target(Namespace& names) {
+  const Result<Entry> before = names.stat(".penstock");
+  Result<std::unique_ptr<Lock>> lock = names.lock(kGenerationLockName);
+  // A folder that was made for a lock which then could not be made.
+  const bool ours = !before.ok() && before.error().code == Errc::not_found;
+  if (!lock.ok() && ours && lock.error().code != Errc::busy) static_cast<void>(names.remove(".penstock"));
+  return lock;
+}
+
+// Nothing was begun, or all of it is done: the lock's file goes.
+Result<void> remove_lock(Namespace& names, const Result<void>& done) {
+  Result<void> removed = names.remove(kGenerationLockName);
+  if (done.ok() && !removed.ok() && removed.error().code != Errc::not_found) return removed;
+  // Nothing was begun, so nothing stays; what others have in there keeps the folder.
+  if (!done.ok()) static_cast<void>(names.remove(".penstock"));
+  return success();
+}
+
+}  // namespace
+
+void Generated::count(const Generated& part) {
+  samples_made += part.samples_made;
+  bytes_made += part.bytes_made;
+  samples_kept += part.samples_kept;
+  samples_journaled += part.samples_journaled;
+  damaged += part.damaged;
+}
+
+Result<void> generate(const Generation& generation, Tier& tier, unsigned threads, bool resume,
+                      Communicator& ranks, Progress& progress, Generated& out) {
+  Namespace& names = tier.backend->names();
+  return guarded([&]() -> Result<void> {
+    Result<std::unique_ptr<Lock>> lock = std::unique_ptr<Lock>();
+    if (ranks.root()) lock = lock_target(names);
+    PENSTOCK_TRY(as_root_says(ranks, outcome_of(lock)));
+    Result<void> done = generate_locked(generation, tier, threads, resume, ranks, progress, out);
+    if (out.begun) return done;
+    const Result<void> removed = ranks.root() ? remove_lock(names, done) : success();
+    PENSTOCK_TRY(std::move(done));
+    return as_root_says(ranks, removed);
+  });
+}
+
+}  // namespace penstock

@@ -1,0 +1,211 @@
+#include "datagen/generate/generate_mend.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <cstring>
+#include <deque>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "datagen/corpus/object_check.hpp"
+#include "datagen/generate/companions.hpp"
+#include "datagen/generate/generate_share.hpp"
+#include "datagen/generate/object_maker.hpp"
+#include "datagen/manifest/manifest.hpp"
+#include "datagen/parallel.hpp"
+#include "datagen/target/target_sync.hpp"
+
+namespace penstock {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+Error of_another_build(std::string_view name, std::string_view why) {
+  return make_error(Errc::corrupt,
+                    fmt::format("'{}' {}: the data set was made by another build of penstock; go on with "
+                                "that one, or make all of it anew in another folder",
+                                name, why));
+}
+
+// The same on every rank. Collective.
+Result<std::vector<std::uint64_t>> wrong_objects(const Manifest& manifest, Tier& tier, unsigned threads,
+                                                 Communicator& ranks) {
+  std::vector<std::uint64_t> wrong;
+  const auto look = [&]() -> Result<void> {
+    PENSTOCK_ASSIGN(const std::vector<WrongObject> all,
+                    check_object_sizes(tier.backend->names(), manifest, std::max(threads, 1U)));
+    for (const WrongObject& one : all) wrong.push_back(one.object);
+    return success();
+  };
+  PENSTOCK_TRY(as_root_says(ranks, ranks.root() ? guarded(look) : success()));
+  const auto bytes = std::as_bytes(std::span(wrong));
+  std::vector<std::byte> said(bytes.begin(), bytes.end());
+  PENSTOCK_TRY(ranks.broadcast(said));
+  wrong.resize(said.size() / sizeof(std::uint64_t));
+  if (!said.empty()) std::memcpy(wrong.data(), said.data(), said.size());
+  return wrong;
+}
+
+// One rank's part.
+class Mender {
+ public:
+  Mender(const Generation& generation, const Manifest& manifest, Backend& backend, TargetSync sync,
+         unsigned threads, Communicator& ranks, Progress& progress)
+      : generation_(generation),
+        manifest_(manifest),
+        backend_(backend),
+        threads_(std::max(threads, 1U)),
+        ranks_(ranks),
+        progress_(progress),
+        sync_(std::move(sync)),
+        durability_(std::max(sync_.objects(), Durability::file)),
+        labels_(generation.recipe->label_names()),
+        companions_(generation.recipe->companions()) {}
+
+  // Collective; each rank gets the same objects.
+  Result<void> run(std::span<const std::uint64_t> wrong, Generated& out);
+
+ private:
+  struct alignas(128) Worker {
+    explicit Worker(const Making& making) : maker(making) {}
+
+    ObjectMaker maker;
+    std::vector<JournalSample> rows;  // of the object at hand
+    std::vector<std::uint32_t> labels;
+    Generated made;
+  };
+
+  Result<void> check_objects() const;
+  std::uint64_t samples_kept(std::span<const std::uint64_t> wrong) const;
+  Result<void> make_all(std::span<const std::uint64_t> wrong);
+  // The same object as the manifest has it, or none.
+  Result<void> make_as_it_was(Worker& worker, std::uint64_t object);
+  // As far as the manifest tells: without checksums of objects, not what lies around the samples.
+  bool is_the_same(std::uint64_t object, const PublishedObject& written, std::span<const JournalSample> rows,
+                   std::span<const std::uint32_t> labels) const;
+  bool stopped() const { return stopped_.load(std::memory_order_relaxed); }
+
+  const Generation& generation_;
+  const Manifest& manifest_;
+  Backend& backend_;
+  const unsigned threads_;
+  Communicator& ranks_;
+  Progress& progress_;
+  const TargetSync sync_;
+  // Nothing remembers which objects were mended, and the next look at a finished set is at sizes alone, so
+  // that an object gets its name only once its bytes are safe.
+  const Durability durability_;
+  const std::vector<std::string> labels_;
+  const std::vector<Companion> companions_;
+  std::deque<Worker> workers_;
+  Generated mine_;
+  std::atomic<bool> stopped_{false};  // another rank cannot go on
+};
+
+Result<void> Mender::run(std::span<const std::uint64_t> wrong, Generated& out) {
+  PENSTOCK_TRY(agree(ranks_, check_objects()));
+  const auto at = [&](int rank) {
+    return wrong.size() * static_cast<std::size_t>(rank) / static_cast<std::size_t>(ranks_.size());
+  };
+  const auto mine = wrong.subspan(at(ranks_.rank()), at(ranks_.rank() + 1) - at(ranks_.rank()));
+  if (ranks_.root()) {
+    mine_.samples_kept = samples_kept(wrong);
+    mine_.damaged = wrong.size();
+    progress_.advance(mine_.samples_kept);
+  }
+  PENSTOCK_TRY(ranks_.barrier());
+  Result<void> made = work_together(
+      ranks_, [&] { return make_all(mine); }, [this] { stopped_.store(true, std::memory_order_relaxed); });
+  for (const Worker& worker : workers_) mine_.count(worker.made);
+  PENSTOCK_TRY(sum_over_ranks(ranks_, mine_, out));
+  return made;
+}
+
+Result<void> Mender::check_objects() const {
+  if (manifest_.objects() == generation_.objects + companions_.size()) return success();
+  return of_another_build(kManifestName, "names other objects than this build makes");
+}
+
+std::uint64_t Mender::samples_kept(std::span<const std::uint64_t> wrong) const {
+  std::uint64_t kept = generation_.state.samples;
+  for (const std::uint64_t object : wrong)
+    if (object < generation_.objects)
+      kept -= generation_.end_sample(object) - generation_.first_sample(object);
+  return kept;
+}
+
+Result<void> Mender::make_all(std::span<const std::uint64_t> wrong) {
+  const Clock::time_point start = Clock::now();
+  const auto threads = static_cast<unsigned>(std::clamp<std::uint64_t>(wrong.size(), 1, threads_));
+  for (unsigned i = 0; i < threads; ++i)
+    workers_.emplace_back(Making{generation_, backend_, durability_, true, labels_});
+  Result<void> made = parallel_for(wrong.size(), threads, 1, [&](unsigned worker, std::uint64_t i) {
+    return stopped() ? success() : make_as_it_was(workers_[worker], wrong[i]);
+  });
+  if (made.ok() && !stopped()) made = sync_.sync();
+  mine_.seconds = std::chrono::duration<double>(Clock::now() - start).count();
+  return made;
+}
+
+Result<void> Mender::make_as_it_was(Worker& worker, std::uint64_t object) {
+  std::string name;
+  manifest_.object_name(object, name);
+  const auto same = [&](const PublishedObject& written, std::span<const JournalSample> rows,
+                        std::span<const std::uint32_t> labels) -> Result<void> {
+    if (is_the_same(object, written, rows, labels)) return success();
+    return of_another_build(name, "would be made of other bytes than those that the manifest has");
+  };
+  if (object >= generation_.objects)
+    return outcome_of(write_companion(*generation_.format, backend_,
+                                      companions_[object - generation_.objects], durability_,
+                                      [&](const PublishedObject& written) { return same(written, {}, {}); }));
+  if (worker.maker.name(object) != name) return of_another_build(name, "is no name that this build gives");
+  worker.rows.clear();
+  PENSTOCK_TRY(worker.maker.make(object, worker.rows, worker.labels, same));
+  worker.made.samples_made += worker.rows.size();
+  for (const JournalSample& row : worker.rows) worker.made.bytes_made += row.length;
+  progress_.advance(worker.rows.size());
+  return success();
+}
+
+bool Mender::is_the_same(std::uint64_t object, const PublishedObject& written,
+                         std::span<const JournalSample> rows, std::span<const std::uint32_t> labels) const {
+  if (written.bytes != manifest_.object_bytes(object) ||
+      written.crc32c != manifest_.object_crc32c(object).value_or(written.crc32c))
+    return false;
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    const SampleEntry& entry = manifest_.sample(rows[i].index);
+    if (entry.object != object || entry.offset != rows[i].offset || entry.length != rows[i].length ||
+        entry.label != labels[i] || (manifest_.facts().checksums && entry.crc32c != rows[i].crc32c))
+      return false;
+  }
+  return true;
+}
+
+}  // namespace
+
+Result<void> mend_finished(const Generation& generation, Tier& tier, unsigned threads, Communicator& ranks,
+                           Progress& progress, Generated& out) {
+  const Result<Manifest> manifest = Manifest::load(*tier.backend, kManifestName);
+  PENSTOCK_TRY(agree(ranks, outcome_of(manifest)));
+  PENSTOCK_ASSIGN(const std::vector<std::uint64_t> wrong, wrong_objects(*manifest, tier, threads, ranks));
+  if (wrong.empty()) return success();
+  std::optional<Mender> mender;
+  const auto prepare = [&]() -> Result<void> {
+    PENSTOCK_ASSIGN(TargetSync sync, TargetSync::begin(tier));
+    mender.emplace(generation, *manifest, *tier.backend, std::move(sync), threads, ranks, progress);
+    return success();
+  };
+  PENSTOCK_TRY(agree(ranks, guarded(prepare)));
+  out.kept_by_size = true;
+  return mender->run(wrong, out);
+}
+
+}  // namespace penstock

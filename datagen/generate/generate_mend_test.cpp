@@ -1,0 +1,261 @@
+// What --resume keeps. Of a finished data set: what is gone or of another size is made again, byte for byte.
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+#include "datagen/generate/generate_target.hpp"
+#include "datagen/generate/generate_testing.hpp"
+#include "datagen/manifest/manifest.hpp"
+
+namespace penstock {
+namespace {
+
+// Objects of two samples, and one of none.
+Generation weather(std::uint64_t seed = 7) {
+  return plan_generation("climate", "", {{"shape", "2,8,8"}, {"samples_per_file", "2"}}, {.samples = 7}, seed)
+      .value();
+}
+
+void remove(Tier& tier, const std::string& name) {
+  ASSERT_TRUE(tier.backend->names().remove(name).ok()) << name;
+}
+
+std::vector<std::string> names_of(Tier& tier) {
+  const Manifest manifest = Manifest::load(*tier.backend, kManifestName).value();
+  std::vector<std::string> names(manifest.objects());
+  for (std::size_t i = 0; i < names.size(); ++i) manifest.object_name(i, names[i]);
+  return names;
+}
+
+TEST(GenerateMend, WhatIsGoneOrOfAnotherSizeIsMadeAgain) {
+  const Generation generation = weather();
+  Tier target = tier("mend");
+  ASSERT_TRUE(make(target, generation).ok());
+  const Tree whole = tree_of(target);
+  const std::vector<std::string> names = names_of(target);
+  ASSERT_EQ(names.size(), 5U);
+  remove(target, names[0]);
+  put(*target.backend, names[1], whole.at(names[1]).substr(1));
+  put(*target.backend, names[3], whole.at(names[3]) + "x");  // the last one, of a single sample
+  remove(target, names[4]);
+  ASSERT_TRUE(names[4].starts_with("stats"));
+  const auto mended = make(target, generation, 2, true);
+  ASSERT_TRUE(mended.ok()) << mended.error().message();
+  EXPECT_EQ(mended->damaged, 4U);
+  EXPECT_EQ(mended->samples_made, 5U);
+  EXPECT_EQ(mended->samples_kept, 2U);
+  EXPECT_FALSE(mended->begun);
+  expect_same(tree_of(target), whole);
+}
+
+TEST(GenerateMend, RoomIsNeededForWhatWasFoundToLackAlone) {
+  ManifestBuilder builder({});
+  for (const char* name : {"cut", "gone", "grown"}) builder.add_object(name, 100);
+  const Manifest manifest = Manifest::from_bytes(builder.finish().value()).value();
+  const std::vector<WrongObject> wrong{{0, {ObjectState::shrunk, "cut"}, 60},
+                                       {1, {ObjectState::vanished, "gone"}, 0},
+                                       {2, {ObjectState::grown, "grown"}, 130}};
+  // Nothing is there by now, nor does anybody look again.
+  Tier enough = tier("mend-enough", ",capacity=140");
+  const auto fits = check_room_to_mend(enough, manifest, wrong);
+  EXPECT_TRUE(fits.ok()) << fits.error().message();
+  Tier full = tier("mend-full", ",capacity=139");
+  const auto refused = check_room_to_mend(full, manifest, wrong);
+  ASSERT_FALSE(refused.ok());
+  EXPECT_EQ(refused.error().code, Errc::no_space);
+}
+
+TEST(GenerateMend, WhereNothingIsWrongNothingIsTouched) {
+  const Generation generation = weather();
+  Tier target = tier("mend-nothing");
+  ASSERT_TRUE(make(target, generation).ok());
+  Tier readable = tier("mend-nothing", ",fail=write:eio@#1..+publish:eio@#1..");
+  const auto looked = make(readable, generation, 2, true);
+  ASSERT_TRUE(looked.ok()) << looked.error().message();
+  EXPECT_EQ(looked->samples_made, 0U);
+  EXPECT_EQ(looked->damaged, 0U);
+}
+
+TEST(GenerateMend, StoppedAnywhereItGoesOn) {
+  const Generation generation = weather();
+  std::uint64_t failed = 0;
+  for (int at = 1;; ++at) {
+    const std::string path = "mend-stopped-" + std::to_string(at);
+    Tier target = tier(path);
+    ASSERT_TRUE(make(target, generation, 1).ok());
+    const Tree whole = tree_of(target);
+    const std::vector<std::string> names = names_of(target);
+    remove(target, names[0]);
+    remove(target, names[2]);
+    Tier sick = tier(path, ",fail=any:enospc@#" + std::to_string(at) + "..");
+    if (make(sick, generation, 1, true).ok()) break;
+    ++failed;
+    EXPECT_TRUE(target.backend->open(kManifestName).ok()) << at;
+    ASSERT_TRUE(make(target, generation, 1, true).ok()) << at;
+    expect_same(tree_of(target), whole);
+  }
+  EXPECT_GT(failed, 10U);
+}
+
+// A tier that nothing can be made on.
+Tier unwritable(const std::string& path) {
+  return tier(path, ",fail=write:eio@#1..+publish:eio@#1..");
+}
+
+TEST(GenerateMend, OnceTheManifestStandsNothingIsMadeAgain) {
+  const Generation generation = weather();
+  Tier made = tier("mend-behind");
+  ASSERT_TRUE(make(made, generation).ok());
+  const Tree whole = tree_of(made);
+  std::uint64_t behind = 0;
+  for (int at = 1;; ++at) {
+    const std::string path = "mend-behind-" + std::to_string(at);
+    Tier sick = tier(path, ",fail=any:enospc@#" + std::to_string(at) + "..");
+    if (make(sick, generation, 1).ok()) break;
+    Tier target = tier(path);
+    if (!target.backend->open(kManifestName).ok()) continue;
+    ++behind;
+    Tier readable = unwritable(path);
+    const auto looked = make(readable, generation, 1, true);
+    ASSERT_TRUE(looked.ok()) << at << ": " << looked.error().message();
+    EXPECT_EQ(looked->samples_made, 0U) << at;
+    expect_same(tree_of(target), whole);
+  }
+  EXPECT_GE(behind, 4U);  // the journal, its folder, the state, the lock
+}
+
+TEST(GenerateMend, AFinishedOneWithItsStateIsFinishedWhereverThatIsSwept) {
+  const Generation generation = weather();
+  std::uint64_t failed = 0;
+  for (int at = 1;; ++at) {
+    const std::string path = "mend-swept-" + std::to_string(at);
+    Tier target = tier(path);
+    ASSERT_TRUE(make(target, generation).ok());
+    const Tree whole = tree_of(target);
+    put(*target.backend, kGenerationStateName, to_text(generation.state));
+    put(*target.backend, std::string(kJournalFolder) + "/00000003", "");
+    EXPECT_TRUE(check_target(target, generation.state, true).value());
+    Tier sick = tier(path, ",fail=any:enospc@#" + std::to_string(at) + "..");
+    if (make(sick, generation, 1, true).ok()) break;
+    ++failed;
+    for (const auto& [name, bytes] : whole) ASSERT_TRUE(target.backend->open(name).ok()) << at << name;
+    Tier readable = unwritable(path);
+    ASSERT_TRUE(make(readable, generation, 1, true).ok()) << at;
+    expect_same(tree_of(target), whole);
+  }
+  EXPECT_GT(failed, 6U);
+}
+
+TEST(GenerateMend, WhatIsLeftIsSweptWithoutMakingAnything) {
+  const Generation generation = weather();
+  Tier target = tier("mend-sweep");
+  ASSERT_TRUE(make(target, generation).ok());
+  const Tree whole = tree_of(target);
+  put(*target.backend, kGenerationStateName, to_text(generation.state));
+  put(*target.backend, std::string(kJournalFolder) + "/00000003", "");
+  {
+    const auto lock = target.backend->names().lock(kGenerationLockName).value();
+    sweep_finished(*target.backend);
+    EXPECT_TRUE(read_generation_state(*target.backend).value()) << "another one is at work";
+  }
+  sweep_finished(*target.backend);
+  expect_same(tree_of(target), whole);
+}
+
+// Another data set's manifest beside a state: it goes before any object does.
+TEST(GenerateMend, AManifestOfSomethingElseDoesNotOutliveAnObject) {
+  const Generation generation = weather();
+  Tier other = tier("mend-else");
+  ASSERT_TRUE(make(other, weather(8)).ok());
+  const std::string manifest = content(*other.backend, kManifestName);
+  std::uint64_t failed = 0;
+  for (int at = 1;; ++at) {
+    const std::string path = "mend-else-" + std::to_string(at);
+    Tier target = tier(path);
+    ASSERT_TRUE(make(target, generation).ok());
+    const Tree whole = tree_of(target);
+    put(*target.backend, kGenerationStateName, to_text(generation.state));
+    put(*target.backend, kManifestName, at % 2 == 0 ? manifest : manifest.substr(1));
+    Tier sick = tier(path, ",fail=any:enospc@#" + std::to_string(at) + "..");
+    if (make(sick, generation, 1, true).ok()) break;
+    ++failed;
+    const Tree left = tree_of(target);
+    const std::string named(kManifestName);
+    const bool stands = left.contains(named) && left.at(named) != whole.at(named);
+    for (const auto& [name, bytes] : whole) EXPECT_TRUE(!stands || left.contains(name)) << at << name;
+    ASSERT_TRUE(make(target, generation, 1, true).ok()) << at;
+    expect_same(tree_of(target), whole);
+  }
+  EXPECT_GT(failed, 20U);
+}
+
+TEST(GenerateMend, WhatIsSaidToBeThereIsWhatResumeKeeps) {
+  const Generation generation = weather();
+  std::uint64_t journaled = 0;
+  std::uint64_t lost = 0;
+  for (const std::string& fault : {std::string("publish:enospc@#4"), std::string("publish:enospc@#4.."),
+                                   std::string("publish:enospc@#5..")}) {
+    const std::string path = "mend-said-" + fault;
+    Tier sick = tier(path, ",fail=" + fault);
+    Progress progress(false, "", 0, "");
+    Generated stopped;
+    ASSERT_FALSE(generate(generation, sick, 1, false, *single_process(), progress, stopped).ok()) << fault;
+    Tier healthy = tier(path);
+    const auto resumed = make(healthy, generation, 1, true);
+    ASSERT_TRUE(resumed.ok()) << resumed.error().message();
+    EXPECT_EQ(stopped.samples_journaled, resumed->samples_kept) << fault;
+    journaled += stopped.samples_journaled;
+    lost += stopped.samples_made - stopped.samples_journaled;
+  }
+  EXPECT_GT(journaled, 0U);
+  EXPECT_GT(lost, 0U);
+}
+
+// A data set of seed 8 that its manifest says is of 7, without one of its objects.
+std::string mislabelled(Tier& target, bool object_checksums) {
+  EXPECT_TRUE(make(target, weather(8)).ok());
+  const Manifest manifest = Manifest::load(*target.backend, kManifestName).value();
+  const std::vector<std::string> names = names_of(target);
+  ManifestFacts facts = manifest.facts();
+  facts.seed = 7;
+  facts.object_checksums = object_checksums;
+  ManifestBuilder builder(facts);
+  for (std::uint32_t i = 0; i < names.size(); ++i)
+    builder.set_object_crc32c(builder.add_object(names[i], manifest.object_bytes(i)),
+                              manifest.object_crc32c(i).value());
+  for (std::uint64_t i = 0; i < manifest.samples(); ++i) builder.add_sample(manifest.sample(i));
+  remove(target, std::string(kManifestName));
+  EXPECT_TRUE(builder.publish(*target.backend).ok());
+  remove(target, names[1]);
+  return names[1];
+}
+
+// Whatever the manifest was made by, an object gets the bytes that it names or none.
+TEST(GenerateMend, OtherBytesThanTheManifestsAreNoMending) {
+  for (const bool object_checksums : {true, false}) {
+    Tier target = tier("mend-other-" + std::to_string(object_checksums));
+    const std::string gone = mislabelled(target, object_checksums);
+    const Tree before = tree_of(target);
+    const auto refused = make(target, weather(7), 2, true);
+    ASSERT_FALSE(refused.ok());
+    EXPECT_EQ(refused.error().code, Errc::corrupt);
+    EXPECT_NE(refused.error().what.find("'" + gone + "'"), std::string::npos) << refused.error().what;
+    EXPECT_NE(refused.error().what.find("another build"), std::string::npos) << refused.error().what;
+    expect_same(tree_of(target), before);
+  }
+}
+
+TEST(GenerateMend, OtherBytesThanTheManifestsNeverGetTheName) {
+  Tier target = tier("mend-never");
+  const std::string gone = mislabelled(target, true);
+  const Tree before = tree_of(target);
+  for (int at = 1; at <= 4; ++at) {
+    Tier sick = tier("mend-never", ",fail=names/" + gone + ":eio@#" + std::to_string(at) + "..");
+    EXPECT_FALSE(make(sick, weather(7), 1, true).ok());
+    expect_same(tree_of(target), before);
+  }
+}
+
+}  // namespace
+}  // namespace penstock

@@ -1,0 +1,166 @@
+// Data sets whose disk loses power, at each operation, right behind the end and after --resume; and one whose
+// device fails to store what it was given.
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <set>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "datagen/generate/generate_testing.hpp"
+#include "datagen/manifest/manifest.hpp"
+#include "io_backends/base/power_cut/forgetful_testing.hpp"
+#include "io_backends/base/power_cut/power_cut_testing.hpp"
+#include "io_backends/base/testing.hpp"
+
+namespace penstock {
+namespace {
+
+// Class folders with a companion beside them.
+const Generation& small() {
+  static const Generation generation =
+      plan_generation("climate", "", {{"shape", "2,8,8"}}, {.samples = 5}, 7).value();
+  return generation;
+}
+
+const Tree& expected() {
+  static const Tree tree = [] {
+    Tier target = tier("generate-power-cut");
+    EXPECT_OK(make(target, small()));
+    return tree_of(target);
+  }();
+  return tree;
+}
+
+// All of it, whatever of its own state is left beside it: what was removed may come back.
+void expect_whole(Tier& target) {
+  Tree tree = tree_of(target);
+  std::erase_if(tree, [](const auto& one) { return one.first.starts_with(".penstock/generate."); });
+  expect_same(tree, expected());
+}
+
+// A corpus is whole; half a data set is none, and is gone on with.
+void expect_whole_or_resumed(Tier& target) {
+  const bool corpus = Manifest::load(*target.backend, kManifestName).ok();
+  if (corpus) expect_whole(target);
+  ASSERT_OK(make(target, small(), 1, true));
+  expect_whole(target);
+}
+
+TEST(GeneratePowerCut, OfAForgetfulDiskAtEveryOperation) {
+  std::uint64_t cuts = 0;
+  std::uint64_t finished = 0;
+  for (std::uint64_t n = 1; finished == 0; ++n) {
+    for (std::uint64_t kept = 0; kept < 4; ++kept) {
+      SCOPED_TRACE("operation " + std::to_string(n) + ", kept " + std::to_string(kept));
+      const auto power_on = [&](ForgetfulMachine& machine) {
+        machine.power_on(kept == 0 ? Kept::none : Kept::some, n * 8 + kept);
+      };
+      ForgetfulMachine machine;
+      Tier target;
+      target.backend = machine.backend("disk");
+      machine.cut_at(n);
+      const Result<Generated> made = make(target, small(), 1);
+      if (made.ok()) ++finished;
+      machine.cut();
+      power_on(machine);
+      if (made.ok()) expect_whole(target);
+      expect_whole_or_resumed(target);
+      machine.cut();
+      power_on(machine);
+      expect_whole(target);
+      ++cuts;
+      if (HasFailure()) return;
+    }
+  }
+  EXPECT_GT(cuts, 100U);
+}
+
+class GenerateOnDisk : public testing::TestWithParam<const char*> {};
+
+TEST_P(GenerateOnDisk, PowerCutsLeaveAWholeOrAnUnfinishedDataSet) {
+  const auto disk = LoopDisk::make(GetParam());
+  if (!disk && disk.error().code == Errc::unsupported) GTEST_SKIP() << disk.error().message();
+  ASSERT_OK(disk);
+  bool finished = false;
+  for (std::uint64_t n = 1; !finished && !HasFailure(); n += 7) {
+    SCOPED_TRACE("operation " + std::to_string(n));
+    const std::string path = "t=posix:" + ((*disk)->path() / std::to_string(n)).string();
+    PowerCut power(n, [&] { EXPECT_OK((*disk)->cut()); });
+    {
+      Tier target = open_tier(path).value();
+      target.backend = cut_off(std::move(target.backend), power);
+      finished = make(target, small(), 1).ok();
+    }
+    if (!power.happened()) {
+      EXPECT_TRUE(finished);
+      ASSERT_OK((*disk)->cut());
+    }
+    ASSERT_OK((*disk)->restart());
+    {
+      Tier target = open_tier(path).value();
+      if (finished) expect_whole(target);
+      expect_whole_or_resumed(target);
+      ASSERT_OK((*disk)->cut());
+    }
+    ASSERT_OK((*disk)->restart());
+    Tier target = open_tier(path).value();
+    expect_whole(target);
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Kind, GenerateOnDisk, testing::Values("ext4", "xfs"),
+                         [](const auto& row) { return row.param; });
+
+// The first run hears of it when it syncs. The second finds all objects in the page cache as they should be,
+// and nobody tells it anything.
+TEST(GenerateOnFailingDisk, ResumeKeepsOnlyWhatTheDeviceHas) {
+  const auto disk = LoopDisk::make("xfs", "90M");
+  if (!disk && disk.error().code == Errc::unsupported) GTEST_SKIP() << disk.error().message();
+  ASSERT_OK(disk);
+  const Generation large =
+      plan_generation("cifar10", "", {{"samples_per_file", "500"}}, {.samples = 15'000}, 7).value();
+  const std::string path = "t=posix:" + ((*disk)->path() / "data").string();
+  {
+    Tier target = open_tier(path).value();
+    const Result<Generated> failed = make(target, large);
+    ASSERT_FALSE(failed.ok()) << "the device stores all of it";
+    EXPECT_NE(failed.error().what.find("cannot sync"), std::string::npos) << failed.error().what;
+    EXPECT_FALSE(target.backend->names().stat(kManifestName).ok());
+    ASSERT_OK((*disk)->mend());
+    const Result<Generated> resumed = make(target, large, 2, true);
+    ASSERT_OK(resumed);
+    EXPECT_GT(resumed->damaged, 0U);
+    EXPECT_GT(resumed->samples_kept, 0U);
+  }
+  ASSERT_OK((*disk)->restart());
+  Tier target = open_tier(path).value();
+  Tier whole = tier("generate-failing-disk");
+  ASSERT_OK(make(whole, large));
+  expect_same(tree_of(target), tree_of(whole));
+}
+
+// Nobody would look at its bytes again.
+TEST(GeneratePowerCut, WhatIsMendedHasItsBytesOnTheDeviceBeforeItsName) {
+  ScratchFolder scratch;
+  std::set<std::string> synced;
+  const auto note_it = [&](Synced what, std::string_view name) {
+    if (what == Synced::bytes) synced.emplace(name);
+    return false;
+  };
+  Tier target = open_tier("t=posix:" + scratch.path().string()).value();
+  target.backend = lying(std::move(target.backend), note_it);
+  ASSERT_OK(make(target, small(), 1));
+  synced.clear();
+  for (const auto& [name, bytes] : expected()) {
+    if (name.starts_with('.')) continue;
+    ASSERT_OK(target.backend->names().remove(name));
+    ASSERT_OK(make(target, small(), 1, true));
+    EXPECT_TRUE(synced.contains(name)) << name;
+  }
+  expect_whole(target);
+}
+
+}  // namespace
+}  // namespace penstock

@@ -1,0 +1,152 @@
+// How --resume looks at what is there: by all threads, however few objects a segment of the journal names.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <memory>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "datagen/generate/generate_state.hpp"
+#include "datagen/generate/generate_testing.hpp"
+#include "io_backends/base/decorators/wrapper.hpp"
+#include "io_backends/base/testing.hpp"
+
+namespace penstock {
+namespace {
+
+constexpr std::uint64_t kObjects = 12;
+
+const Generation& small() {
+  static const Generation generation =
+      plan_generation("climate", "", {{"shape", "2,8,8"}}, {.samples = kObjects + 1}, 7).value();
+  return generation;
+}
+
+// Reads take their time, and how many of them there are at once is known.
+class SlowReader final : public ReaderWrapper {
+ public:
+  struct Seen {
+    std::atomic<int> now{0};
+    std::atomic<int> most{0};
+  };
+  SlowReader(std::unique_ptr<Reader> inner, Seen& seen) : ReaderWrapper(std::move(inner)), seen_(seen) {}
+
+  Result<void> read_at(std::uint64_t offset, std::span<std::byte> out) override {
+    const int now = ++seen_.now;
+    for (int most = seen_.most; most < now && !seen_.most.compare_exchange_weak(most, now);) {
+    }
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+    Result<void> done = inner().read_at(offset, out);
+    --seen_.now;
+    return done;
+  }
+
+ private:
+  Seen& seen_;
+};
+
+class SlowBackend final : public BackendWrapper {
+ public:
+  SlowBackend(std::unique_ptr<Backend> inner, SlowReader::Seen& seen)
+      : BackendWrapper(std::move(inner)), seen_(seen) {}
+  Result<std::unique_ptr<Reader>> open(std::string_view name) override {
+    PENSTOCK_ASSIGN(auto reader, inner().open(name));
+    if (!name.ends_with(".h5")) return reader;
+    return std::make_unique<SlowReader>(std::move(reader), seen_);
+  }
+
+ private:
+  SlowReader::Seen& seen_;
+};
+
+// A data set that lacks its last object, with a journal of as many segments as it has objects, `times` over.
+void begin(const std::string& path, int times) {
+  // The state comes first.
+  Tier sick = tier(path, ",fail=publish:eio@#" + std::to_string(kObjects + 2));
+  ASSERT_FALSE(make(sick, small(), 1).ok());
+  Tier target = tier(path);
+  const std::uint32_t key = journal_key(small().state);
+  std::vector<JournalSegment> rows;
+  const auto read = read_journal(*target.backend, key, [&](const JournalSegment& segment) {
+    for (const JournalObject& object : segment.objects) {
+      JournalSegment one;
+      const auto samples = segment.samples_of(object);
+      one.samples.assign(samples.begin(), samples.end());
+      one.objects.push_back({object.whole, 0, samples.size()});
+      rows.push_back(std::move(one));
+    }
+    return success();
+  });
+  ASSERT_OK(read);
+  ASSERT_EQ(rows.size(), kObjects);
+  JournalWriter journal(*target.backend, key, read->next_segment);
+  for (int i = 0; i < times; ++i)
+    for (const JournalSegment& one : rows) ASSERT_OK(journal.append(one));
+  Tree tree = tree_of(target);
+  std::erase_if(tree, [](const auto& one) { return !one.first.starts_with(kJournalFolder); });
+  // Those of before, which named several objects each.
+  for (const auto& [name, bytes] : tree) {
+    if (std::stoull(name.substr(kJournalFolder.size() + 1)) >= read->next_segment) continue;
+    ASSERT_OK(target.backend->names().remove(name));
+  }
+}
+
+TEST(GenerateResume, ObjectsOfManySegmentsAreReadAtOnce) {
+  begin("generate-resume-slow", 1);
+  SlowReader::Seen seen;
+  Tier target = tier("generate-resume-slow");
+  target.backend = std::make_unique<SlowBackend>(std::move(target.backend), seen);
+  const auto resumed = make(target, small(), 4, true);
+  ASSERT_OK(resumed);
+  EXPECT_EQ(resumed->samples_kept, kObjects);
+  EXPECT_GE(seen.most, 3);
+}
+
+// What is created, by its name's beginning.
+class CountingBackend final : public BackendWrapper {
+ public:
+  CountingBackend(std::unique_ptr<Backend> inner, std::atomic<int>& segments)
+      : BackendWrapper(std::move(inner)), segments_(segments) {}
+  Result<std::unique_ptr<Writer>> create(std::string_view name, std::uint64_t bytes_hint) override {
+    if (name.starts_with(kJournalFolder)) ++segments_;
+    return inner().create(name, bytes_hint);
+  }
+
+ private:
+  std::atomic<int>& segments_;
+};
+
+TEST(GenerateResume, TheJournalsEndIsOneForAllThreads) {
+  // Who has waited for a second writes what it has: a run that took so long tells nothing.
+  for (int tries = 0; tries < 20; ++tries) {
+    std::atomic<int> segments{0};
+    const std::string name = "generate-resume-segments" + std::to_string(tries);
+    Tier target = tier(name, ",latency=10ms");  // for each thread to have its share
+    target.backend = std::make_unique<CountingBackend>(std::move(target.backend), segments);
+    const auto began = std::chrono::steady_clock::now();
+    ASSERT_OK(make(target, small(), 8));
+    if (std::chrono::steady_clock::now() - began >= std::chrono::milliseconds(900)) continue;
+    EXPECT_EQ(segments, 1);
+    return;
+  }
+  GTEST_SKIP() << "this machine never made the set within a second";
+}
+
+TEST(GenerateResume, WhatIsNamedTwiceIsKeptOnce) {
+  begin("generate-resume-twice", 3);
+  Tier target = tier("generate-resume-twice");
+  const auto resumed = make(target, small(), 4, true);
+  ASSERT_OK(resumed);
+  EXPECT_EQ(resumed->samples_kept, kObjects);
+  EXPECT_EQ(resumed->samples_made, 1U);
+  Tier whole = tier("generate-resume-whole");
+  ASSERT_OK(make(whole, small()));
+  expect_same(tree_of(target), tree_of(whole));
+}
+
+}  // namespace
+}  // namespace penstock

@@ -1,0 +1,141 @@
+#include "datagen/generate/generate_share.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <exception>
+#include <type_traits>
+
+namespace penstock {
+namespace {
+
+constexpr std::size_t kBytesAtOnce = std::size_t{64} << 20U;  // of all ranks together, on rank 0
+
+// Rank 0 gets every rank's rows, piece by piece: the first of a piece is the rank's `from`-th.
+template <class Row>
+using TakeRows = std::function<void(int rank, std::uint64_t from, std::span<const Row> rows)>;
+
+template <class Row>
+Result<void> gather_rows(Communicator& ranks, std::span<const Row> mine, const TakeRows<Row>& take) {
+  static_assert(std::is_trivially_copyable_v<Row>);
+  const std::uint64_t most =
+      std::max<std::uint64_t>(kBytesAtOnce / sizeof(Row) / static_cast<std::uint64_t>(ranks.size()), 1);
+  std::uint64_t longest = mine.size();
+  PENSTOCK_TRY(ranks.all_reduce(std::span(&longest, 1), Reduction::max));
+  std::vector<Row> rows;
+  for (std::uint64_t from = 0; from < longest; from += most) {
+    const auto piece = mine.subspan(std::min<std::uint64_t>(from, mine.size()));
+    PENSTOCK_ASSIGN(const auto all,
+                    ranks.gather(std::as_bytes(piece.first(std::min<std::uint64_t>(piece.size(), most)))));
+    for (std::size_t rank = 0; rank < all.size(); ++rank) {
+      if (all[rank].empty()) continue;
+      rows.resize(all[rank].size() / sizeof(Row));
+      std::memcpy(rows.data(), all[rank].data(), rows.size() * sizeof(Row));
+      take(static_cast<int>(rank), from, rows);
+    }
+  }
+  return success();
+}
+
+}  // namespace
+
+GenerateShare share_of(const Generation& generation, int rank, int ranks) {
+  const auto at = [&](int n) {
+    return generation.objects * static_cast<std::uint64_t>(n) / static_cast<std::uint64_t>(ranks);
+  };
+  const auto first_of = [&](std::uint64_t object) {
+    return object >= generation.objects ? generation.state.samples : generation.first_sample(object);
+  };
+  GenerateShare share{.first_object = at(rank), .end_object = at(rank + 1)};
+  share.first_sample = first_of(share.first_object);
+  share.end_sample = first_of(share.end_object);
+  return share;
+}
+
+Result<void> guarded(const std::function<Result<void>()>& step) {
+  try {
+    return step();
+  } catch (const std::exception& thrown) {
+    return make_error(Errc::exhausted, fmt::format("this machine ran out of something: {}", thrown.what()));
+  }
+}
+
+Result<void> sum_over_ranks(Communicator& ranks, const Generated& mine, Generated& out) {
+  std::array<std::uint64_t, 5> sums{mine.samples_made, mine.bytes_made, mine.samples_kept,
+                                    mine.samples_journaled, mine.damaged};
+  out.seconds = mine.seconds;
+  if (ranks.size() > 1) {
+    const RankFigures figures{.bytes = mine.bytes_made, .wall_s = mine.seconds};
+    PENSTOCK_ASSIGN(const auto all, ranks.gather(std::as_bytes(std::span(&figures, 1))));
+    for (const std::vector<std::byte>& one : all)
+      std::memcpy(&out.ranks.emplace_back(), one.data(), sizeof(RankFigures));
+    PENSTOCK_TRY(ranks.all_reduce(std::span<std::uint64_t>(sums), Reduction::sum));
+    PENSTOCK_TRY(ranks.all_reduce(std::span(&out.seconds, 1), Reduction::max));
+  }
+  out.samples_made = sums[0];
+  out.bytes_made = sums[1];
+  out.samples_kept = sums[2];
+  out.samples_journaled = sums[3];
+  out.damaged = sums[4];
+  return success();
+}
+
+ObjectLedger::ObjectLedger(const Generation& generation, Communicator& ranks, ManifestBuilder& manifest)
+    : generation_(generation),
+      ranks_(ranks),
+      manifest_(manifest),
+      share_(share_of(generation, ranks.rank(), ranks.size())),
+      objects_(ranks.root() ? 0 : share_.objects()),
+      samples_(ranks.root() ? 0 : share_.samples()) {}
+
+void ObjectLedger::set_object(std::uint64_t object, PublishedObject whole) {
+  manifest_.set_object_bytes(static_cast<std::uint32_t>(object), whole.bytes);
+  manifest_.set_object_crc32c(static_cast<std::uint32_t>(object), whole.crc32c);
+}
+
+void ObjectLedger::set_sample(std::uint64_t object, std::uint64_t index, const SampleRow& row) {
+  manifest_.set_sample(index, {.offset = row.offset,
+                               .length = row.length,
+                               .object = static_cast<std::uint32_t>(object),
+                               .label = row.label,
+                               .crc32c = row.crc32c});
+}
+
+void ObjectLedger::enter(std::uint64_t object, PublishedObject whole, std::span<const JournalSample> samples,
+                         std::span<const std::uint32_t> labels) {
+  if (ranks_.root())
+    set_object(object, whole);
+  else
+    objects_[object - share_.first_object] = whole;
+  for (std::size_t i = 0; i < samples.size(); ++i) {
+    const JournalSample& sample = samples[i];
+    const SampleRow row{
+        .offset = sample.offset, .length = sample.length, .label = labels[i], .crc32c = sample.crc32c};
+    if (ranks_.root())
+      set_sample(object, sample.index, row);
+    else
+      samples_[sample.index - share_.first_sample] = row;
+  }
+}
+
+Result<void> ObjectLedger::hand_over() {
+  if (ranks_.size() == 1) return success();
+  PENSTOCK_TRY(gather_rows<PublishedObject>(
+      ranks_, objects_, [&](int rank, std::uint64_t from, std::span<const PublishedObject> rows) {
+        const GenerateShare theirs = share_of(generation_, rank, ranks_.size());
+        for (std::size_t i = 0; i < rows.size(); ++i) set_object(theirs.first_object + from + i, rows[i]);
+      }));
+  return gather_rows<SampleRow>(
+      ranks_, samples_, [&](int rank, std::uint64_t from, std::span<const SampleRow> rows) {
+        std::uint64_t index = share_of(generation_, rank, ranks_.size()).first_sample + from;
+        std::uint64_t object = generation_.object_of(index);
+        for (const SampleRow& row : rows) {
+          while (index >= generation_.end_sample(object)) ++object;
+          set_sample(object, index++, row);
+        }
+      });
+}
+
+}  // namespace penstock

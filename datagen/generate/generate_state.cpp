@@ -1,0 +1,293 @@
+#include "datagen/generate/generate_state.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+#include <exception>
+#include <memory>
+#include <stdexcept>
+#include <utility>
+
+#include <nlohmann/json.hpp>
+
+#include "io_backends/base/checksums/crc32c.hpp"
+
+namespace penstock {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+constexpr std::uint64_t kSchema = 3;  // raised too when a format writes the same samples in another way
+constexpr std::size_t kMostStateBytes = 1U << 20;
+constexpr std::size_t kRowsAtOnce = 32768;  // of a journal: 1 MiB
+
+// On disk, little endian as the manifest: of an object, then of each of its samples.
+struct Row {
+  std::uint64_t index;   // of the sample; the object's first
+  std::uint64_t offset;  // of the sample; how many samples the object has
+  std::uint64_t length;  // of either
+  std::uint32_t crc32c;  // of either
+  std::uint32_t check;   // of the bytes before
+};
+static_assert(sizeof(Row) == 32);
+
+// Tell the two apart, and from a row of zeros, which is what a file that lost its bytes is full of.
+enum class Kind : std::uint32_t { sample = 0x70656e73U, object = 0x6f626a65U };
+
+std::uint32_t check_of(const Row& row, Kind kind, std::uint32_t key) {
+  return crc32c(std::as_bytes(std::span(&row, 1)).first(offsetof(Row, check)),
+                static_cast<std::uint32_t>(kind) ^ key);
+}
+
+void put(std::vector<Row>& rows, Kind kind, std::uint32_t key, Row row) {
+  row.check = check_of(row, kind, key);
+  rows.push_back(row);
+}
+
+// Puts the rows of a segment together again.
+class SegmentRows {
+ public:
+  SegmentRows(JournalSegment& segment, std::uint32_t key, std::uint64_t& damaged)
+      : segment_(segment), key_(key), damaged_(damaged) {}
+
+  void take(const Row& row) {
+    if (row.check == check_of(row, Kind::object, key_) && row.offset > 0) {
+      give_up();
+      object_ = {{row.length, row.crc32c}, segment_.samples.size(), 0};
+      next_ = row.index;
+      missing_ = row.offset;
+    } else if (row.check == check_of(row, Kind::sample, key_) && missing_ > 0 && row.index == next_) {
+      segment_.samples.push_back({row.index, row.offset, row.length, row.crc32c});
+      ++next_;
+      if (--missing_ > 0) return;
+      object_.end = segment_.samples.size();
+      segment_.objects.push_back(object_);
+    } else {
+      ++damaged_;
+    }
+  }
+
+  // Of an object whose samples are not all there.
+  void give_up() {
+    if (missing_ == 0) return;
+    damaged_ += 1 + segment_.samples.size() - object_.begin;
+    segment_.samples.resize(object_.begin);
+    missing_ = 0;
+  }
+
+ private:
+  JournalSegment& segment_;
+  const std::uint32_t key_;
+  std::uint64_t& damaged_;
+  JournalObject object_;
+  std::uint64_t next_ = 0;
+  std::uint64_t missing_ = 0;
+};
+
+Result<void> gone_is_fine(Result<void> removed) {
+  if (!removed.ok() && removed.error().code == Errc::not_found) return success();
+  return removed;
+}
+
+Result<std::vector<std::byte>> read_whole(Backend& backend, std::string_view name) {
+  PENSTOCK_ASSIGN(const auto reader, backend.open(name));
+  PENSTOCK_ASSIGN(const std::uint64_t size, reader->size());
+  std::vector<std::byte> bytes(size);
+  PENSTOCK_TRY(reader->read_at(0, bytes));
+  return bytes;
+}
+
+std::string segment_name(std::uint64_t number) {
+  return fmt::format("{}/{:08}", kJournalFolder, number);
+}
+
+// The numbers of the segments, ascending.
+Result<std::vector<std::uint64_t>> segments(Backend& backend) {
+  std::vector<std::uint64_t> numbers;
+  Result<void> listed = backend.names().list(kJournalFolder, [&](const Entry& entry) {
+    const std::string_view digits = std::string_view(entry.name).substr(kJournalFolder.size() + 1);
+    std::uint64_t number = 0;
+    const auto [stop, failure] = std::from_chars(digits.data(), digits.data() + digits.size(), number);
+    if (failure == std::errc{} && stop == digits.data() + digits.size()) numbers.push_back(number);
+    return true;
+  });
+  PENSTOCK_TRY(gone_is_fine(std::move(listed)));
+  std::sort(numbers.begin(), numbers.end());
+  return numbers;
+}
+
+}  // namespace
+
+std::string to_text(const GenerationState& state) {
+  Json json{{"schema", kSchema},         {"recipe", state.recipe}, {"fingerprint", state.fingerprint},
+            {"format", state.format},    {"seed", state.seed},     {"samples", state.samples},
+            {"settings", state.settings}};
+  return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+}
+
+std::uint32_t journal_key(const GenerationState& state) {
+  const std::string text = to_text(state);
+  return crc32c(std::as_bytes(std::span(text)));
+}
+
+namespace {
+
+// get() alone takes any number, and makes another one of it.
+std::uint64_t whole_number(const Json& json) {
+  if (!json.is_number_unsigned()) throw std::invalid_argument("a number that is none to count with");
+  return json.get<std::uint64_t>();
+}
+
+std::uint32_t fingerprint_of(const Json& json) {
+  const std::uint64_t number = whole_number(json.at("fingerprint"));
+  if (number > UINT32_MAX) throw std::invalid_argument("a fingerprint that is none");
+  return static_cast<std::uint32_t>(number);
+}
+
+}  // namespace
+
+Result<GenerationState> parse_generation_state(std::string_view text, std::string_view name) {
+  try {
+    const Json json = Json::parse(text);
+    if (whole_number(json.at("schema")) != kSchema)
+      return make_error(Errc::unsupported,
+                        fmt::format("'{}' is of another version of penstock: remove the folder", name));
+    return GenerationState{.recipe = json.at("recipe").get<std::string>(),
+                           .fingerprint = fingerprint_of(json),
+                           .format = json.at("format").get<std::string>(),
+                           .seed = whole_number(json.at("seed")),
+                           .samples = whole_number(json.at("samples")),
+                           .settings = json.at("settings").get<std::map<std::string, std::string>>()};
+  } catch (const std::exception&) {
+    return make_error(Errc::corrupt,
+                      fmt::format("'{}' is damaged, and without it nothing tells what was begun "
+                                  "there: remove the folder and start again",
+                                  name));
+  }
+}
+
+std::string difference(const GenerationState& there, const GenerationState& wanted) {
+  if (there.recipe != wanted.recipe) return fmt::format("recipe {}, not {}", there.recipe, wanted.recipe);
+  if (there.format != wanted.format) return fmt::format("--format {}, not {}", there.format, wanted.format);
+  if (there.seed != wanted.seed) return fmt::format("--seed {}, not {}", there.seed, wanted.seed);
+  if (there.samples != wanted.samples)
+    return fmt::format("{} samples, not {}", there.samples, wanted.samples);
+  for (const auto& [key, value] : there.settings) {
+    const auto other = wanted.settings.find(key);
+    if (other == wanted.settings.end()) return fmt::format("--set {}={}", key, value);
+    if (other->second != value) return fmt::format("--set {}={}, not {}", key, value, other->second);
+  }
+  for (const auto& [key, value] : wanted.settings)
+    if (!there.settings.contains(key)) return fmt::format("no --set {}={}", key, value);
+  return "";
+}
+
+Result<std::optional<GenerationState>> read_generation_state(Backend& backend, std::string_view root) {
+  const std::string name =
+      fmt::format("{}{}{}", root, root.empty() || root.ends_with('/') ? "" : "/", kGenerationStateName);
+  const Result<Entry> there = backend.names().stat(kGenerationStateName);
+  if (!there.ok()) {
+    if (there.error().code == Errc::not_found) return std::optional<GenerationState>();
+    return there.error();
+  }
+  if (there->bytes > kMostStateBytes)
+    return make_error(Errc::corrupt, fmt::format("'{}' is no state file of generate", name));
+  PENSTOCK_ASSIGN(const std::vector<std::byte> bytes, read_whole(backend, kGenerationStateName));
+  PENSTOCK_ASSIGN(GenerationState state,
+                  parse_generation_state({reinterpret_cast<const char*>(bytes.data()), bytes.size()}, name));
+  return std::optional<GenerationState>(std::move(state));
+}
+
+Result<void> write_generation_state(Backend& backend, const GenerationState& state) {
+  const std::string text = to_text(state);
+  PENSTOCK_ASSIGN(const auto writer, backend.create(kGenerationStateName, text.size()));
+  PENSTOCK_TRY(writer->append(std::as_bytes(std::span(text))));
+  return writer->publish(Durability::file_and_name);
+}
+
+void JournalSegment::append(const JournalSegment& other) {
+  for (const JournalObject& object : other.objects)
+    objects.push_back({object.whole, samples.size() + object.begin, samples.size() + object.end});
+  samples.insert(samples.end(), other.samples.begin(), other.samples.end());
+}
+
+Result<void> JournalWriter::append(const JournalSegment& segment) {
+  if (segment.objects.empty()) return success();
+  std::uint64_t number = 0;
+  {
+    const std::lock_guard lock(mutex_);
+    number = next_;
+    next_ += stride_;
+  }
+  PENSTOCK_ASSIGN(
+      const auto writer,
+      backend_.create(segment_name(number), (segment.objects.size() + segment.samples.size()) * sizeof(Row)));
+  std::vector<Row> rows;
+  for (const JournalObject& object : segment.objects) {
+    const auto samples = segment.samples_of(object);
+    put(rows, Kind::object, key_,
+        {samples.front().index, samples.size(), object.whole.bytes, object.whole.crc32c, 0});
+    for (const JournalSample& sample : samples) {
+      put(rows, Kind::sample, key_, {sample.index, sample.offset, sample.length, sample.crc32c, 0});
+      if (rows.size() < kRowsAtOnce) continue;
+      PENSTOCK_TRY(writer->append(std::as_bytes(std::span(rows))));
+      rows.clear();
+    }
+  }
+  PENSTOCK_TRY(writer->append(std::as_bytes(std::span(rows))));
+  return writer->publish(Durability::visible, IfExists::fail);
+}
+
+namespace {
+
+// Cut, gone or unreadable, rather than anything that all segments would meet with.
+bool tells_of_segment(const Error& error) {
+  return error.code == Errc::io || error.code == Errc::truncated || error.code == Errc::not_found;
+}
+
+// What stands before an error is taken.
+Result<void> read_segment(Backend& backend, std::uint32_t key, std::uint64_t number, JournalSegment& segment,
+                          std::uint64_t& damaged) {
+  PENSTOCK_ASSIGN(const auto reader, backend.open(segment_name(number)));
+  PENSTOCK_ASSIGN(const std::uint64_t size, reader->size());
+  SegmentRows taken(segment, key, damaged);
+  std::vector<Row> rows;
+  const std::uint64_t count = size / sizeof(Row);
+  for (std::uint64_t at = 0; at < count; at += rows.size()) {
+    rows.resize(std::min<std::uint64_t>(kRowsAtOnce, count - at));
+    PENSTOCK_TRY(reader->read_at(at * sizeof(Row), std::as_writable_bytes(std::span(rows))));
+    for (const Row& row : rows) taken.take(row);
+  }
+  taken.give_up();
+  if (size % sizeof(Row) != 0) ++damaged;
+  return success();
+}
+
+}  // namespace
+
+Result<JournalRead> read_journal(Backend& backend, std::uint32_t key,
+                                 const std::function<Result<void>(const JournalSegment&)>& visit) {
+  PENSTOCK_ASSIGN(const std::vector<std::uint64_t> numbers, segments(backend));
+  JournalRead read;
+  JournalSegment segment;
+  for (const std::uint64_t number : numbers) {
+    segment.clear();
+    read.next_segment = number + 1;
+    const Result<void> done = read_segment(backend, key, number, segment, read.damaged);
+    if (!done.ok() && !tells_of_segment(done.error())) return done.error();
+    if (!done.ok()) ++read.damaged;
+    PENSTOCK_TRY(visit(segment));
+  }
+  return read;
+}
+
+Result<void> remove_generation_state(Backend& backend) {
+  PENSTOCK_ASSIGN(const std::vector<std::uint64_t> numbers, segments(backend));
+  for (const std::uint64_t number : numbers)
+    PENSTOCK_TRY(gone_is_fine(backend.names().remove(segment_name(number))));
+  PENSTOCK_TRY(gone_is_fine(backend.names().remove(kJournalFolder)));
+  return gone_is_fine(backend.names().remove(kGenerationStateName));
+}
+
+}  // namespace penstock

@@ -1,0 +1,65 @@
+// Fuzz target: the input is what an unfinished data set remembers: its state file, and a segment of its
+// journal.
+#include <cstddef>
+#include <cstdint>
+#include <cstdlib>
+#include <span>
+#include <string>
+
+#include "datagen/generate/generate_state.hpp"
+#include "io_backends/base/tier.hpp"
+
+namespace penstock {
+namespace {
+
+void hold(bool right) {
+  if (!right) std::abort();
+}
+
+void put(Backend& backend, std::string_view name, std::span<const std::byte> bytes) {
+  const auto writer = backend.create(name, bytes.size());
+  hold(writer.ok() && (*writer)->append(bytes).ok() && (*writer)->publish(Durability::visible).ok());
+}
+
+void read_state(Backend& backend, std::span<const std::byte> bytes) {
+  put(backend, kGenerationStateName, bytes);
+  const auto state = read_generation_state(backend);
+  if (!state.ok()) {
+    hold(state.error().code == Errc::corrupt || state.error().code == Errc::unsupported);
+    return;
+  }
+  hold(state->has_value());
+  const auto again = parse_generation_state(to_text(**state));
+  hold(again.ok() && difference(*again, **state).empty());
+}
+
+void read_segment(Backend& backend, std::span<const std::byte> bytes) {
+  constexpr std::size_t kRow = 32;
+  put(backend, std::string(kJournalFolder) + "/00000003", bytes);
+  std::size_t rows = 0;
+  const auto read = read_journal(backend, 0, [&](const JournalSegment& segment) {
+    std::size_t end = 0;
+    for (const JournalObject& object : segment.objects) {
+      hold(object.begin == end && object.end > end && object.end <= segment.samples.size());
+      end = object.end;
+      const auto samples = segment.samples_of(object);
+      for (std::size_t i = 0; i < samples.size(); ++i) hold(samples[i].index == samples[0].index + i);
+    }
+    hold(end == segment.samples.size());
+    rows += segment.objects.size() + segment.samples.size();
+    return success();
+  });
+  hold(read.ok() && read->next_segment == 4);
+  hold(rows + read->damaged == (bytes.size() + kRow - 1) / kRow);
+}
+
+}  // namespace
+}  // namespace penstock
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  static penstock::Tier tier = penstock::open_tier("mem:unfinished").value();
+  const auto bytes = std::as_bytes(std::span(data, size));
+  penstock::read_state(*tier.backend, bytes);
+  penstock::read_segment(*tier.backend, bytes);
+  return 0;
+}

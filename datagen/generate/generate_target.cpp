@@ -1,0 +1,227 @@
+#include "datagen/generate/generate_target.hpp"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <filesystem>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <system_error>
+#include <utility>
+
+#include "datagen/corpus/folder_walk.hpp"
+#include "datagen/manifest/manifest.hpp"
+#include "datagen/parallel.hpp"
+#include "datagen/target/target_folder.hpp"
+#include "datagen/target/target_room.hpp"
+#include "io_backends/base/cli/printable.hpp"
+#include "io_backends/base/files/fd.hpp"
+#include "io_backends/base/files/posix_root.hpp"
+#include "io_backends/base/units.hpp"
+
+namespace penstock {
+namespace {
+
+// What generate leaves below .penstock of an unfinished data set.
+constexpr std::string_view kOurs[] = {kGenerationStateName, kGenerationLockName, kJournalFolder};
+
+Error occupied(const Tier& tier, std::string_view why, std::string_view remedy) {
+  return make_error(Errc::already_exists, fmt::format("'{}' {}: {}", tier.root, why, remedy));
+}
+
+// Of a finished corpus.
+Result<GenerationState> load_finished(Tier& tier) {
+  const Result<Manifest> there = Manifest::load(*tier.backend, kManifestName);
+  if (!there.ok() && there.error().code == Errc::corrupt)
+    return make_error(Errc::corrupt,
+                      fmt::format("{}, and without it nothing tells what '{}' holds: penstock describe says "
+                                  "how to make a new one, or remove the folder and start again",
+                                  there.error().what, tier.root));
+  if (!there.ok()) return there.error();
+  const Manifest& manifest = *there;
+  const ManifestFacts& facts = manifest.facts();
+  return GenerationState{.recipe = facts.recipe,
+                         .fingerprint = 0,
+                         .format = facts.format,
+                         .seed = facts.seed,
+                         .samples = manifest.samples(),
+                         .settings = facts.settings};
+}
+
+// Beside the state of an unfinished data set: whether it is finished all the same. The state goes last.
+Result<bool> is_finished(Tier& tier, const GenerationState& state) {
+  const Result<GenerationState> there = load_finished(tier);
+  if (there.ok()) return difference(*there, state).empty();
+  const Errc why = there.error().code;
+  if (why == Errc::not_found || why == Errc::corrupt || why == Errc::unsupported) return false;
+  return there.error();
+}
+
+// A finished corpus: is it the one that is wanted?
+Result<bool> check_finished(Tier& tier, const GenerationState& wanted) {
+  PENSTOCK_ASSIGN(const GenerationState there, load_finished(tier));
+  const std::string differs = difference(there, wanted);
+  if (differs.empty()) return true;
+  return occupied(tier, fmt::format("holds a finished corpus of {}", differs), "choose another folder");
+}
+
+}  // namespace
+
+Result<void> check_room(Tier& tier, const Generation& generation, bool begun) {
+  const Result<Room> room = room_of(*tier.backend);
+  if (!room.ok()) return success();
+  // .penstock, the state, the lock, the journal's folder and a segment of it, and at last the manifest.
+  const std::uint64_t own = begun ? 1 : 6;
+  const double blocks = static_cast<double>(generation.objects) * static_cast<double>(room->block_bytes);
+  double missing = std::max(static_cast<double>(generation.bytes_expected), blocks);
+  std::uint64_t objects = generation.objects;
+  std::uint64_t folders = room->objects || room->folder_bytes != 0 ? generation.folders() : 0;
+  constexpr double kSurely = 0.98;  // of what is expected, whatever was estimated wrongly
+  const auto all_bytes = [&] {
+    return missing + static_cast<double>(folders) * static_cast<double>(room->folder_bytes);
+  };
+  const auto bytes_fit = [&] { return all_bytes() * kSurely <= static_cast<double>(room->bytes); };
+  const auto inodes = [&] { return objects + folders + own; };
+  const auto inodes_fit = [&] { return inodes() <= room->objects.value_or(inodes()); };
+  if (begun && !(bytes_fit() && inodes_fit())) {
+    PENSTOCK_ASSIGN(const FolderWalk walked, walk_folders(tier.backend->names(), worker_threads(0),
+                                                          [](const Entry&) { return std::uint16_t{0}; }));
+    std::uint64_t there = 0;
+    std::uint64_t folders_there = 0;
+    for (const FolderListing& folder : walked.folders) {
+      there += folder.items.size();
+      if (!folder.path.empty()) ++folders_there;
+    }
+    objects -= std::min(there, objects);
+    folders -= std::min(folders_there, folders);
+    // By their number: what the whole is estimated wrongly by must not all fall upon the rest.
+    missing *=
+        static_cast<double>(objects) / static_cast<double>(std::max<std::uint64_t>(generation.objects, 1));
+  }
+  if (!bytes_fit())
+    return make_error(
+        Errc::no_space,
+        fmt::format("{} samples of '{}' take {} {}{}{}, and '{}' has {} free: make fewer with --samples, "
+                    "--bytes or --scale, make room, or choose another place",
+                    format_count(generation.state.samples), generation.state.recipe, generation.about(),
+                    format_size(static_cast<std::uint64_t>(all_bytes())), begun ? " more" : "",
+                    all_bytes() > static_cast<double>(generation.bytes_expected) ? " in whole blocks" : "",
+                    tier.root, format_size(room->bytes)));
+  if (!inodes_fit())
+    return make_error(
+        Errc::no_space,
+        fmt::format(
+            "{} samples of '{}' make {}{} files and folders ({} objects, {} folders, {} of penstock's "
+            "own), and the file system of '{}' has room for {} more: make fewer, put several samples "
+            "into each object (--format), or choose another place",
+            format_count(generation.state.samples), generation.state.recipe, format_count(inodes()),
+            begun ? " more" : "", format_count(objects), format_count(folders), own, tier.root,
+            format_count(*room->objects)));
+  return success();
+}
+
+Result<void> check_room_to_mend(Tier& tier, const Manifest& manifest, std::span<const WrongObject> wrong) {
+  const Result<Room> room = room_of(*tier.backend);
+  if (!room.ok()) return success();
+  std::uint64_t missing = 0;
+  std::uint64_t objects = 0;
+  for (const WrongObject& one : wrong) {
+    const std::uint64_t wanted = room->taken_by(manifest.object_bytes(one.object));
+    missing += wanted - std::min(room->taken_by(one.bytes), wanted);
+    if (one.verdict.state == ObjectState::vanished) ++objects;
+  }
+  if (missing <= room->bytes && objects <= room->objects.value_or(objects)) return success();
+  return make_error(
+      Errc::no_space,
+      missing > room->bytes
+          ? fmt::format("{} objects of '{}' are to be made again and take {} more, and there is {} "
+                        "free: make room",
+                        format_count(wrong.size()), tier.root, format_size(missing), format_size(room->bytes))
+          : fmt::format("{} objects of '{}' are gone and to be made again, and its file system has room for "
+                        "{} more: make room",
+                        format_count(objects), tier.root, format_count(*room->objects)));
+}
+
+void sweep_finished(Backend& backend) {
+  Namespace& names = backend.names();
+  if (std::ranges::none_of(kOurs, [&](std::string_view name) { return names.stat(name).ok(); })) return;
+  const auto lock = names.lock(kGenerationLockName);
+  if (!lock.ok() || !remove_generation_state(backend).ok()) return;
+  static_cast<void>(names.remove(kGenerationLockName));
+}
+
+Result<std::optional<GenerationState>> what_was_begun(Tier& tier) {
+  PENSTOCK_ASSIGN(std::optional<GenerationState> state, read_generation_state(*tier.backend, tier.root));
+  if (state) return state;
+  // What cannot be read is check_target()'s to say.
+  const Result<GenerationState> finished = load_finished(tier);
+  if (finished.ok() && !finished->recipe.empty()) state = *finished;
+  return state;
+}
+
+Result<void> check_nobody_at_work(Tier& tier) {
+  const auto path = tier.backend->native_path(kGenerationLockName);
+  if (!path) return success();
+  const Fd file(::open(path->c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
+  struct flock whole {};
+  whole.l_type = F_WRLCK;
+  whole.l_whence = SEEK_SET;
+  if (!file || ::fcntl(file.get(), F_OFD_GETLK, &whole) != 0 || whole.l_type == F_UNLCK) return success();
+  std::array<char, 512> text{};
+  const ssize_t length = ::pread(file.get(), text.data(), text.size(), 0);
+  std::string_view holder(text.data(), length > 0 ? static_cast<std::size_t>(length) : 0);
+  holder = holder.substr(0, holder.find(" boot "));
+  return make_error(Errc::busy,
+                    fmt::format("'{}' is being made by another 'penstock generate' now ({}): wait until it "
+                                "ends, or choose another folder",
+                                tier.root, holder.empty() ? "who is not known" : printable(holder)));
+}
+
+Result<void> check_may_write(Tier& tier) {
+  auto path = tier.backend->native_path("");
+  if (!path) return success();
+  std::filesystem::path folder = std::filesystem::absolute(*path).lexically_normal();
+  while (::faccessat(AT_FDCWD, folder.c_str(), F_OK, AT_EACCESS) != 0 && errno == ENOENT &&
+         folder.has_relative_path())
+    folder = folder.parent_path();
+  if (::faccessat(AT_FDCWD, folder.c_str(), W_OK | X_OK, AT_EACCESS) == 0) return success();
+  if (errno != EACCES && errno != EPERM && errno != EROFS) return success();
+  return errno_error(errno, "--out must lie where you may write; cannot make anything in", folder.native());
+}
+
+Result<bool> check_target(Tier& tier, const GenerationState& wanted, bool resume) {
+  Backend& backend = *tier.backend;
+  PENSTOCK_ASSIGN(const bool there, folder_is_there(tier, "--out"));
+  if (!there) return false;
+  PENSTOCK_ASSIGN(const std::optional<GenerationState> state, read_generation_state(backend, tier.root));
+  if (state) {
+    if (!resume)
+      return occupied(tier, "holds an unfinished data set of 'penstock generate'",
+                      "add --resume to go on with it, or remove the folder");
+    const std::string differs = difference(*state, wanted);
+    if (differs.empty() && state->fingerprint != wanted.fingerprint)
+      return occupied(tier,
+                      fmt::format("was begun by another build, whose '{}' makes other bytes", wanted.recipe),
+                      "go on with that build, or remove the folder");
+    if (differs.empty()) return is_finished(tier, wanted);
+    return occupied(tier, fmt::format("was begun with {}", differs),
+                    "say the same to --resume, or choose another folder");
+  }
+  const bool finished = backend.names().stat(kManifestName).ok();
+  if (finished && resume) return check_finished(tier, wanted);
+  if (finished) return occupied(tier, "holds a corpus already", "choose another folder, or remove this one");
+  PENSTOCK_ASSIGN(const std::string found, first_foreign_entry(tier, kOurs));
+  if (found.empty()) return false;
+  return occupied(tier, fmt::format("is not empty (there is '{}')", found),
+                  resume ? "choose an empty or a new folder; or if it is a finished data set that lost its "
+                           "manifest, penstock describe says how to make a new one"
+                         : "choose an empty or a new folder");
+}
+
+}  // namespace penstock

@@ -1,0 +1,256 @@
+#include "datagen/generate/generation.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <map>
+#include <set>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "datagen/format/object_names.hpp"
+#include "datagen/generate/packing.hpp"
+#include "io_backends/base/units.hpp"
+#include "results/environment.hpp"
+
+namespace penstock {
+namespace {
+
+constexpr std::uint64_t kPlansLookedAt = 16384;
+constexpr std::uint64_t kMostBytes = std::numeric_limits<std::int64_t>::max();
+constexpr std::uint64_t kMostObjects = 0xfffffffe;  // a manifest counts them in 32 bits
+constexpr std::uint64_t kManifestBytesPerSample = 64;
+constexpr double kUsualShardBytes = 128.0 * 1024 * 1024;  // TensorFlow's guide: 100 to 200 MB a file
+
+struct Expected {
+  std::uint64_t samples = 0;
+  double bytes = 0;
+};
+
+// How far the recipe's samples go for `budget` bytes (0: no budget, all of them), by its own plans; beyond
+// kPlansLookedAt by their mean.
+Expected expect(const Recipe& recipe, double budget) {
+  Expected out;
+  const std::uint64_t looked_at = std::min(recipe.samples(), kPlansLookedAt);
+  while (out.samples < looked_at) {
+    const auto bytes = static_cast<double>(recipe.bytes_expected(out.samples));
+    if (budget > 0 && out.samples > 0 && out.bytes + bytes > budget) return out;
+    out.bytes += bytes;
+    ++out.samples;
+  }
+  const double mean = out.bytes / static_cast<double>(std::max<std::uint64_t>(1, out.samples));
+  if (budget > 0)
+    out.samples = static_cast<std::uint64_t>(std::min(budget / std::max(1.0, mean), 9e18));
+  else
+    out.samples = recipe.samples();
+  out.bytes = mean * static_cast<double>(out.samples);
+  return out;
+}
+
+// `per_object`: samples that an object is to have, where that is said.
+Result<SizedFor> count_samples(const RecipeInfo& info, const Options& options, const HowMany& how_many,
+                               std::uint64_t seed, std::uint64_t per_object) {
+  const int given = (how_many.samples != 0 ? 1 : 0) + (how_many.bytes != 0 ? 1 : 0) +
+                    (how_many.scale != 0 ? 1 : 0) + (how_many.size_for ? 1 : 0);
+  if (given > 1)
+    return make_error(Errc::invalid_argument,
+                      "say how many by one of --samples, --bytes, --scale and --size-for");
+  if (how_many.samples != 0) return SizedFor{how_many.samples, ""};
+  PENSTOCK_ASSIGN(const auto whole, info.make({0, seed}, options));
+  if (how_many.scale != 0) {
+    const double samples = how_many.scale * static_cast<double>(whole->samples());
+    if (!(samples > 0 && samples < 9e18))
+      return make_error(Errc::invalid_argument,
+                        fmt::format("--scale {}: a positive part or multiple of the {} samples of '{}'",
+                                    how_many.scale, whole->samples(), info.name));
+    return SizedFor{std::max<std::uint64_t>(1, static_cast<std::uint64_t>(std::llround(samples))), ""};
+  }
+  if (how_many.bytes == 0 && !how_many.size_for) return SizedFor{whole->samples(), ""};
+  PENSTOCK_ASSIGN(const auto recipe, info.make({kPlansLookedAt, seed}, options));
+  if (how_many.size_for) {
+    const Expected all = expect(*recipe, 0);
+    return samples_for(*how_many.size_for, all.bytes / static_cast<double>(all.samples), per_object);
+  }
+  return SizedFor{expect(*recipe, static_cast<double>(how_many.bytes)).samples, ""};
+}
+
+Result<void> check_size(const Generation& generation, double bytes) {
+  const std::uint64_t samples = generation.state.samples;
+  if (!(bytes < static_cast<double>(kMostBytes)))
+    return make_error(Errc::invalid_argument,
+                      fmt::format("{} samples of '{}' are more bytes than a file system counts (2^63)",
+                                  samples, generation.state.recipe));
+  const std::uint64_t memory = memory_bytes();
+  if (generation.objects > kMostObjects || (memory != 0 && samples > memory / kManifestBytesPerSample))
+    return make_error(
+        Errc::invalid_argument,
+        fmt::format("{} samples are too many: their manifest must fit into this machine's memory", samples));
+  return success();
+}
+
+// The recipe's settings with what was understood, and of the format's those that were given.
+std::map<std::string, std::string> settings_of(const RecipeInfo& recipe, const Options& options) {
+  std::map<std::string, std::string> settings;
+  for (const ResolvedOption& option : options.resolved()) {
+    const bool of_recipe = std::any_of(recipe.options.begin(), recipe.options.end(),
+                                       [&](const OptionSpec& spec) { return spec.name == option.name; });
+    if (of_recipe || options.given(option.name)) settings[option.name] = option.text;
+  }
+  return settings;
+}
+
+bool has_option(OptionTable table, std::string_view name) {
+  return std::any_of(table.begin(), table.end(), [&](const OptionSpec& spec) { return spec.name == name; });
+}
+
+bool sized(const std::vector<OptionWord>& settings) {
+  return std::any_of(settings.begin(), settings.end(), [](const OptionWord& word) {
+    return word.key == kShardsOption.name || word.key == kSamplesPerFileOption.name;
+  });
+}
+
+// What the recipe says of its own format, unless the user did: of "shards" and "samples_per_file" one is
+// said.
+void add_settings(std::vector<OptionWord>& settings, const Options& given, const RecipeInfo& recipe) {
+  const bool user_sized = sized(settings);
+  if (recipe.format_settings == nullptr) return;
+  for (const RecipeSetting& setting : recipe.format_settings(given)) {
+    const bool sizes = setting.key == kShardsOption.name || setting.key == kSamplesPerFileOption.name;
+    if (sizes ? user_sized : given.given(setting.key)) continue;
+    settings.push_back({std::string(setting.key), std::string(setting.value)});
+  }
+}
+
+std::uint64_t usual_shards(double bytes) {
+  return static_cast<std::uint64_t>(
+      std::clamp(bytes / kUsualShardBytes, 1.0, static_cast<double>(kMostObjects)));
+}
+
+// Of "dirs=hash:K"; 0 of any other.
+std::uint64_t hashed_folders(const std::map<std::string, std::string>& settings) {
+  constexpr std::string_view kHash = "hash:";
+  const auto dirs = settings.find(std::string(kDirsOption.name));
+  if (dirs == settings.end() || !dirs->second.starts_with(kHash)) return 0;
+  return parse_count(std::string_view(dirs->second).substr(kHash.size())).value_or(0);
+}
+
+// How many of `folders` hold one at least of so many objects that are thrown into them.
+std::uint64_t expected_folders(std::uint64_t folders, std::uint64_t objects) {
+  if (folders <= 1) return folders;
+  const auto count = static_cast<double>(folders);
+  return static_cast<std::uint64_t>(-count *
+                                    std::expm1(static_cast<double>(objects) * std::log1p(-1 / count)));
+}
+
+}  // namespace
+
+std::uint64_t Generation::first_sample(std::uint64_t object) const {
+  return format->first_sample(object, state.samples);
+}
+
+std::uint64_t Generation::end_sample(std::uint64_t object) const {
+  return object + 1 == objects ? state.samples : first_sample(object + 1);
+}
+
+std::uint64_t Generation::object_of(std::uint64_t sample) const {
+  std::uint64_t low = 0;
+  std::uint64_t high = objects;
+  while (high - low > 1) {
+    const std::uint64_t middle = low + (high - low) / 2;
+    (first_sample(middle) <= sample ? low : high) = middle;
+  }
+  return low;
+}
+
+std::uint64_t Generation::folders() const {
+  // Classes take turns, or are drawn: so many samples have nearly all of them.
+  const std::uint64_t looked_at =
+      std::min(objects, std::max<std::uint64_t>(kPlansLookedAt, 2 * recipe->label_names().size()));
+  if (const std::uint64_t hashed = hashed_folders(state.settings); hashed != 0 && looked_at < objects)
+    return expected_folders(hashed, objects);
+  std::set<std::string, std::less<>> seen;
+  SamplePlan plan;
+  for (std::uint64_t object = 0; object < looked_at; ++object) {
+    recipe->plan(first_sample(object), plan);
+    std::string folder = object_name(object, plan);
+    for (std::size_t end = folder.rfind('/'); end != std::string::npos; end = folder.rfind('/')) {
+      folder.resize(end);
+      if (!seen.insert(folder).second) break;
+    }
+  }
+  return seen.size();
+}
+
+std::string Generation::object_name(std::uint64_t object, const SamplePlan& first) const {
+  return format->object_name(object, objects, state.recipe, first.key, recipe->fields().front().extension);
+}
+
+namespace {
+
+// HowMany::bytes is the payload's here.
+Result<Generation> plan_payload(std::string_view recipe, std::string_view format,
+                                std::vector<OptionWord> settings, const HowMany& how_many, std::uint64_t seed,
+                                unsigned threads) {
+  PENSTOCK_ASSIGN(const RecipeInfo* const recipe_info, recipe_registry().find(recipe));
+  const bool own_format = format.empty() || format == recipe_info->format;
+  if (format.empty()) format = recipe_info->format;
+  PENSTOCK_ASSIGN(const FormatInfo* const format_info, format_registry().find(format));
+  const OptionTable tables[] = {recipe_info->options, format_info->options};
+  PENSTOCK_ASSIGN(Options options, Options::parse(tables, settings, "setting"));
+  if (own_format) add_settings(settings, options, *recipe_info);
+  PENSTOCK_ASSIGN(options, Options::parse(tables, settings, "setting"));
+  if (has_option(format_info->options, "types") && options.given("types"))
+    return make_error(Errc::invalid_argument,
+                      "types has no effect on what is made: leave it out (--types of --scan says what is "
+                      "taken for samples; pictures are PNG with codec=png)");
+  const std::string_view per_object = kSamplesPerFileOption.name;
+  const bool said = has_option(format_info->options, per_object) && options.has(per_object);
+  PENSTOCK_ASSIGN(const SizedFor count,
+                  count_samples(*recipe_info, options, how_many, seed,
+                                said ? static_cast<std::uint64_t>(options.integer(per_object)) : 1));
+  Generation generation;
+  generation.how_many = count.words;
+  if (how_many.size_for) generation.sized_for = how_many.size_for->app;
+  PENSTOCK_ASSIGN(generation.recipe, recipe_info->make({count.samples, seed, threads}, options));
+  const double bytes = expect(*generation.recipe, 0).bytes;
+  if (has_option(format_info->options, kShardsOption.name) && !sized(settings))
+    settings.push_back({std::string(kShardsOption.name), std::to_string(usual_shards(bytes))});
+  PENSTOCK_ASSIGN(options, Options::parse(tables, settings, "setting"));
+  PENSTOCK_ASSIGN(generation.format, format_info->make(options));
+  PENSTOCK_TRY(generation.format->check(generation.recipe->fields()));
+  generation.state = {.recipe = std::string(recipe),
+                      .fingerprint = recipe_info->fingerprint,
+                      .format = std::string(format),
+                      .seed = seed,
+                      .samples = generation.recipe->samples(),
+                      .settings = settings_of(*recipe_info, options)};
+  generation.objects = generation.format->objects(generation.state.samples);
+  PENSTOCK_TRY(check_size(generation, bytes));
+  PENSTOCK_TRY(check_largest(*generation.recipe, *generation.format));
+  PENSTOCK_ASSIGN(const double around, bytes_around(*generation.recipe, *generation.format));
+  generation.bytes_at_most = !generation.format->wrapping().empty();
+  generation.payload_expected = static_cast<std::uint64_t>(bytes);
+  generation.bytes_expected = static_cast<std::uint64_t>(bytes + std::max(around, 0.0));
+  return generation;
+}
+
+}  // namespace
+
+Result<Generation> plan_generation(std::string_view recipe, std::string_view format,
+                                   std::vector<OptionWord> settings, const HowMany& how_many,
+                                   std::uint64_t seed, unsigned threads) {
+  PENSTOCK_ASSIGN(Generation generation, plan_payload(recipe, format, settings, how_many, seed, threads));
+  const auto wanted = static_cast<double>(how_many.bytes);
+  const auto bytes = static_cast<double>(generation.bytes_expected);
+  if (how_many.bytes == 0 || generation.state.samples == 1 || bytes <= wanted) return generation;
+  // What is around samples is of the same share in a smaller data set, or nearly so.
+  HowMany payload = how_many;
+  payload.bytes = std::max<std::uint64_t>(
+      1, static_cast<std::uint64_t>(wanted * static_cast<double>(generation.payload_expected) / bytes));
+  return plan_payload(recipe, format, std::move(settings), payload, seed, threads);
+}
+
+}  // namespace penstock

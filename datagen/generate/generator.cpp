@@ -1,0 +1,254 @@
+#include "datagen/generate/generator.hpp"
+
+#include <fmt/format.h>
+
+#include <array>
+#include <utility>
+
+#include "datagen/corpus/object_check.hpp"
+#include "datagen/parallel.hpp"
+#include "datagen/target/target_room.hpp"
+#include "io_backends/base/system/interrupt.hpp"
+
+namespace penstock {
+namespace {
+
+constexpr std::size_t kMostUnflushed = 65536;  // samples
+
+}  // namespace
+
+Generator::Generator(const Generation& generation, Tier& tier, TargetSync sync, unsigned threads, bool resume,
+                     Communicator& ranks, Progress& progress)
+    : generation_(generation),
+      backend_(*tier.backend),
+      ranks_(ranks),
+      share_(share_of(generation, ranks.rank(), ranks.size())),
+      threads_(static_cast<unsigned>(std::clamp<std::uint64_t>(share_.objects(), 1, std::max(threads, 1U)))),
+      resume_(resume),
+      sync_(std::move(sync)),
+      progress_(progress),
+      labels_(generation.recipe->label_names()),
+      companions_(generation.recipe->companions()),
+      builder_(facts()),
+      ledger_(generation, ranks, builder_),
+      done_(share_.objects()) {
+  for (unsigned i = 0; i < threads_; ++i)
+    workers_.emplace_back(Making{generation_, backend_, sync_.objects(), resume_, labels_});
+}
+
+Result<void> Generator::run(Generated& out) {
+  const auto stop = [this] { stopped_.store(true, std::memory_order_relaxed); };
+  PENSTOCK_TRY(as_root_says(ranks_, ranks_.root() ? guarded([&] { return name_objects(); }) : success()));
+  std::array<std::uint64_t, 2> journal{0, 0};  // the next segment, what was damaged
+  if (resume_)
+    PENSTOCK_TRY(work_together(
+        ranks_,
+        [&]() -> Result<void> {
+          PENSTOCK_ASSIGN(const JournalRead read, keep_what_is_right());
+          journal = {read.next_segment, read.damaged};
+          return success();
+        },
+        stop));
+  PENSTOCK_TRY(ranks_.all_reduce(std::span<std::uint64_t>(journal), Reduction::max));
+  out.journal_damaged = journal[1];
+  const auto ranks = static_cast<std::uint64_t>(ranks_.size());
+  journal_.emplace(backend_, journal_key(generation_.state),
+                   journal[0] + static_cast<std::uint64_t>(ranks_.rank()), ranks);
+  PENSTOCK_TRY(ranks_.barrier());
+  const Result<void> made = work_together(
+      ranks_, [&] { return make_share(); }, stop);
+  PENSTOCK_TRY(sum_up(out));
+  PENSTOCK_TRY(made);
+  PENSTOCK_TRY(ledger_.hand_over());
+  return as_root_says(ranks_, ranks_.root() ? guarded([&] { return finish(); }) : success());
+}
+
+ManifestFacts Generator::facts() const {
+  return {.recipe = generation_.state.recipe,
+          .format = generation_.state.format,
+          .codec =
+              fmt::format("{}{}", generation_.recipe->fields().front().codec, generation_.format->wrapping()),
+          .seed = generation_.state.seed,
+          .settings = generation_.state.settings,
+          .checksums = true,
+          .object_checksums = true,
+          .label_names = labels_};
+}
+
+Result<void> Generator::sum_up(Generated& out) {
+  Generated mine;
+  for (const Worker& worker : workers_) mine.count(worker.made);
+  mine.seconds = seconds_;
+  return sum_over_ranks(ranks_, mine, out);
+}
+
+std::uint64_t Generator::samples_of(std::uint64_t object) const {
+  return generation_.end_sample(object) - generation_.first_sample(object);
+}
+
+Result<void> Generator::name_objects() {
+  SamplePlan plan;
+  for (std::uint64_t object = 0; object < generation_.objects; ++object) {
+    if (object % 1024 == 0) PENSTOCK_TRY(check_interrupt());
+    generation_.recipe->plan(generation_.first_sample(object), plan);
+    builder_.add_object(generation_.object_name(object, plan), 0);
+  }
+  for (const Companion& companion : companions_)
+    builder_.add_object(companion_name(*generation_.format, companion), 0);
+  builder_.resize_samples(generation_.state.samples);
+  return success();
+}
+
+Result<JournalRead> Generator::keep_what_is_right() {
+  sync_.begin_to_judge();
+  // A segment names what one worker made in a second or some more: of large objects, one or two, which would
+  // not keep the threads busy.
+  constexpr std::size_t kObjectsAtOnce = 4096;
+  constexpr std::size_t kSamplesAtOnce = std::size_t{1} << 18;
+  JournalSegment gathered;
+  const auto judge = [&]() -> Result<void> {
+    PENSTOCK_TRY(parallel_for(gathered.objects.size(), threads_, 1, [&](unsigned worker, std::uint64_t i) {
+      const JournalObject& object = gathered.objects[i];
+      return stopped() ? success() : keep(workers_[worker], object.whole, gathered.samples_of(object));
+    }));
+    gathered.clear();
+    return success();
+  };
+  const auto gather = [&](const JournalSegment& segment) -> Result<void> {
+    gathered.append(segment);
+    const bool enough =
+        gathered.objects.size() >= kObjectsAtOnce || gathered.samples.size() >= kSamplesAtOnce;
+    return enough ? judge() : success();
+  };
+  PENSTOCK_ASSIGN(const JournalRead read, read_journal(backend_, journal_key(generation_.state), gather));
+  PENSTOCK_TRY(judge());
+  return read;
+}
+
+Result<void> Generator::keep(Worker& worker, PublishedObject whole, std::span<const JournalSample> samples) {
+  const std::uint64_t first = samples.front().index;
+  if (first < share_.first_sample || first >= share_.end_sample) return success();
+  const std::uint64_t object = generation_.object_of(first);
+  if (first != generation_.first_sample(object) || samples.size() != samples_of(object)) return success();
+  if (done_.get(object - share_.first_object)) return success();
+  const auto right = is_right(worker, worker.maker.name(object), whole);
+  if (!right.ok() && !tells_of_object(right.error())) return right.error();
+  if (!right.ok() || !*right) {
+    ++worker.made.damaged;
+    return success();
+  }
+  // Made again by an earlier --resume, it is named twice.
+  if (!done_.set(object - share_.first_object)) return success();
+  worker.labels.clear();
+  for (const JournalSample& sample : samples) worker.labels.push_back(worker.maker.label(sample.index));
+  enter(worker, object, whole, samples);
+  worker.made.samples_kept += samples.size();
+  return success();
+}
+
+Result<bool> Generator::is_right(Worker& worker, std::string_view name, PublishedObject whole) {
+  PENSTOCK_TRY(sync_.forget(name));
+  PENSTOCK_ASSIGN(const auto reader, backend_.open(name));
+  PENSTOCK_ASSIGN(const std::uint64_t size, reader->size());
+  if (size != whole.bytes) return false;
+  PENSTOCK_ASSIGN(const std::uint32_t crc, crc32c_of(*reader, 0, size, worker.buffer));
+  return crc == whole.crc32c;
+}
+
+void Generator::enter(const Worker& worker, std::uint64_t object, PublishedObject whole,
+                      std::span<const JournalSample> samples) {
+  ledger_.enter(object, whole, samples, worker.labels);
+  progress_.advance(samples.size());
+}
+
+Result<void> Generator::make_share() {
+  start_ = Clock::now();
+  for (Worker& worker : workers_) worker.last_flush = start_;
+  Result<void> made = parallel_for(share_.objects(), threads_, 4, [this](unsigned worker, std::uint64_t i) {
+    return stopped() || done_.get(i) ? success() : make(workers_[worker], share_.first_object + i);
+  });
+  if (made.ok()) {
+    made = flush_all();
+  } else {
+    // Where the target is full, not all of the journal may fit either: its samples are made again then.
+    for (Worker& worker : workers_) static_cast<void>(flush(worker).ok());
+  }
+  if (made.ok() && !stopped() && ranks_.root()) made = make_companions();
+  if (made.ok() && !stopped()) made = sync_.sync();
+  seconds_ = std::chrono::duration<double>(Clock::now() - start_).count();
+  return made;
+}
+
+Result<void> Generator::make(Worker& worker, std::uint64_t object) {
+  PENSTOCK_ASSIGN(const PublishedObject whole, make_object(worker, object));
+  enter(worker, object, whole, worker.unflushed.samples_of(worker.unflushed.objects.back()));
+  return flush_now_and_then(worker, object - share_.first_object);
+}
+
+Result<PublishedObject> Generator::make_object(Worker& worker, std::uint64_t object) {
+  std::vector<JournalSample>& rows = worker.unflushed.samples;
+  const std::size_t begin = rows.size();
+  PENSTOCK_ASSIGN(const PublishedObject whole, worker.maker.make(object, rows, worker.labels));
+  worker.unflushed.objects.push_back({whole, begin, rows.size()});
+  worker.made.samples_made += rows.size() - begin;
+  for (std::size_t i = begin; i < rows.size(); ++i) worker.made.bytes_made += rows[i].length;
+  return whole;
+}
+
+Result<void> Generator::make_companions() {
+  for (std::size_t i = 0; i < companions_.size(); ++i) {
+    PENSTOCK_ASSIGN(const PublishedObject whole,
+                    write_companion(*generation_.format, backend_, companions_[i], sync_.objects()));
+    const auto object = static_cast<std::uint32_t>(generation_.objects + i);
+    builder_.set_object_bytes(object, whole.bytes);
+    builder_.set_object_crc32c(object, whole.crc32c);
+  }
+  return success();
+}
+
+bool Generator::spares_inodes(std::uint64_t made) const {
+  const Result<Room> room = room_of(backend_);
+  if (!room.ok() || !room->objects) return true;
+  constexpr std::uint64_t kLast = 16;  // a last segment, the manifest and what else is written in the end
+  return *room->objects > generation_.objects - made + generation_.folders() + companions_.size() + kLast;
+}
+
+Result<void> Generator::flush_now_and_then(Worker& worker, std::uint64_t made) {
+  const Clock::time_point now = Clock::now();
+  const auto patience =
+      std::clamp<Clock::duration>((now - start_) / 20, std::chrono::seconds(1), std::chrono::seconds(30));
+  if (now - worker.last_flush < patience && worker.unflushed.samples.size() < kMostUnflushed)
+    return success();
+  worker.last_flush = now;
+  if (spares_inodes(made)) return flush(worker);
+  // It is not worth that the data set does not fit: what is lost with it is made again.
+  if (worker.unflushed.samples.size() >= kMostUnflushed) worker.unflushed.clear();
+  return success();
+}
+
+Result<void> Generator::flush_all() {
+  Worker& first = workers_.front();
+  for (Worker& worker : workers_) {
+    if (&worker == &first) continue;
+    if (first.unflushed.samples.size() + worker.unflushed.samples.size() > kMostUnflushed)
+      PENSTOCK_TRY(flush(first));
+    first.unflushed.append(worker.unflushed);
+    worker.unflushed.clear();
+  }
+  return flush(first);
+}
+
+Result<void> Generator::flush(Worker& worker) {
+  PENSTOCK_TRY(journal_->append(worker.unflushed));
+  worker.made.samples_journaled += worker.unflushed.samples.size();
+  worker.unflushed.clear();
+  return success();
+}
+
+Result<void> Generator::finish() {
+  Result<void> removed = backend_.names().remove(kManifestName);
+  if (!removed.ok() && removed.error().code != Errc::not_found) return removed;
+  return builder_.publish(backend_);
+}
+
+}  // namespace penstock

@@ -1,0 +1,73 @@
+#include "datagen/generate/object_maker.hpp"
+
+#include <string_view>
+#include <utility>
+
+namespace penstock {
+
+// Where a file is a sample, its plan is wanted for the name, for the sample and for the manifest.
+const SamplePlan& ObjectMaker::plan(std::uint64_t index) {
+  if (planned_ != index) making_.generation.recipe->plan(index, plan_);
+  planned_ = index;
+  return plan_;
+}
+
+std::string ObjectMaker::name(std::uint64_t object) {
+  return making_.generation.object_name(object, plan(making_.generation.first_sample(object)));
+}
+
+Result<PublishedObject> ObjectMaker::make(std::uint64_t object, std::vector<JournalSample>& rows,
+                                          std::vector<std::uint32_t>& labels,
+                                          const SamplesApproval& approve) {
+  const Generation& generation = making_.generation;
+  if (maker_ == nullptr) {
+    PENSTOCK_ASSIGN(maker_, generation.recipe->maker());
+  }
+  const std::string object_name = name(object);
+  // Removed rather than replaced: replacing takes a temporary name for an instant.
+  if (making_.replaces) {
+    Result<void> removed = making_.backend.names().remove(object_name);
+    if (!removed.ok() && removed.error().code != Errc::not_found) return std::move(removed).error();
+  }
+  PENSTOCK_ASSIGN(const auto writer,
+                  generation.format->create(making_.backend, {.name = object_name,
+                                                              .samples = generation.end_sample(object) -
+                                                                         generation.first_sample(object),
+                                                              .fields = generation.recipe->fields()}));
+  const std::size_t begin = rows.size();
+  Result<PublishedObject> whole = fill(object, *writer, rows, labels, approve);
+  if (!whole.ok()) rows.resize(begin);
+  return whole;
+}
+
+Result<PublishedObject> ObjectMaker::fill(std::uint64_t object, ObjectWriter& writer,
+                                          std::vector<JournalSample>& rows,
+                                          std::vector<std::uint32_t>& labels,
+                                          const SamplesApproval& approve) {
+  const std::vector<std::string>& names = making_.label_names;
+  const std::uint64_t end = making_.generation.end_sample(object);
+  const std::size_t begin = rows.size();
+  labels.clear();
+  for (std::uint64_t index = making_.generation.first_sample(object); index < end; ++index) {
+    const SamplePlan& sample = plan(index);
+    PENSTOCK_ASSIGN(const std::span<const FieldBytes> made, maker_->make(index));
+    fields_.assign(made.begin(), made.end());
+    // Of the payload and of the whole object: once.
+    for (FieldBytes& field : fields_) field.crc32c = crc32c_of(field);
+    const std::uint32_t label = sample.label;
+    labels.push_back(label);
+    PENSTOCK_ASSIGN(const Placement placement,
+                    writer.add({.key = sample.key,
+                                .label = label,
+                                .label_name = label < names.size() ? names[label] : std::string_view{},
+                                .fields = fields_}));
+    rows.push_back({index, placement.offset, placement.length,
+                    placement.crc32c ? *placement.crc32c : *fields_.front().crc32c});
+  }
+  if (!approve) return writer.publish(making_.durability);
+  return writer.publish(making_.durability, [&](const PublishedObject& written) {
+    return approve(written, std::span(rows).subspan(begin), labels);
+  });
+}
+
+}  // namespace penstock

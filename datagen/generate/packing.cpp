@@ -1,0 +1,151 @@
+#include "datagen/generate/packing.hpp"
+
+#include <algorithm>
+#include <cstddef>
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace penstock {
+namespace {
+
+constexpr std::uint64_t kTried = 256;             // samples of an object
+constexpr std::uint64_t kSurelyLookedAt = 16384;  // plans; where all those are small, the others are, too
+constexpr std::uint64_t kHeldByAll = std::uint64_t{128} << 20U;  // no format minds a sample of less
+constexpr std::size_t kZeros = std::size_t{1} << 20U;
+
+// Takes what is written and keeps nothing.
+class Nowhere final : public Backend, private Namespace {
+ public:
+  Nowhere() { caps_.write_at = true; }
+
+  const Caps& caps() const override { return caps_; }
+  Result<std::unique_ptr<Reader>> open(std::string_view /*name*/) override { return refuse(); }
+  Result<std::unique_ptr<Writer>> create(std::string_view /*name*/, std::uint64_t /*bytes_hint*/) override {
+    return std::unique_ptr<Writer>(std::make_unique<Sink>());
+  }
+  Namespace& names() override { return *this; }
+  MovedBytes moved_bytes() const override { return {}; }
+
+ private:
+  class Sink final : public Writer {
+   public:
+    using Writer::append;
+    Result<void> append(std::span<const std::byte> /*bytes*/) override { return success(); }
+    Result<void> append(std::span<const std::span<const std::byte>> /*pieces*/) override { return success(); }
+    Result<void> write_at(std::uint64_t /*offset*/, std::span<const std::byte> /*bytes*/) override {
+      return success();
+    }
+    Result<void> publish(Durability /*wanted*/, IfExists /*if_exists*/) override { return success(); }
+  };
+
+  static Error refuse() { return make_error(Errc::unsupported, "nothing is kept here"); }
+
+  Result<void> list(std::string_view, const std::function<bool(const Entry&)>&) override { return refuse(); }
+  Result<Entry> stat(std::string_view) override { return refuse(); }
+  Result<void> make_folders(std::string_view) override { return success(); }
+  Result<void> rename_noreplace(std::string_view, std::string_view) override { return refuse(); }
+  Result<void> remove(std::string_view) override { return refuse(); }
+  Result<void> sync_dir(std::string_view) override { return success(); }
+  Result<std::unique_ptr<Lock>> lock(std::string_view) override { return refuse(); }
+  Result<std::uint64_t> free_bytes() override { return refuse(); }
+
+  Caps caps_;
+};
+
+// Fields of zeros, of any size. One thread; as()'s result is good until it is called again.
+class Zeros final : public Crc32Source {
+ public:
+  explicit Zeros(std::span<const Field> fields) : fields_(fields), pieces_(fields.size()) {}
+
+  // A sample of `payload` bytes; what fields of a fixed size leave of them is for those that vary.
+  std::span<const FieldBytes> as(std::uint64_t payload) {
+    std::uint64_t fixed = 0;
+    std::uint64_t varying = 0;
+    for (const Field& field : fields_) {
+      if (field.varies)
+        ++varying;
+      else
+        fixed += field_bytes(field);
+    }
+    const std::uint64_t each = varying == 0 ? 0 : (payload - std::min(fixed, payload)) / varying;
+    bytes_.clear();
+    for (std::size_t i = 0; i < fields_.size(); ++i)
+      bytes_.push_back(of(fields_[i].varies ? each : field_bytes(fields_[i]), pieces_[i]));
+    return bytes_;
+  }
+
+  std::uint32_t crc32() const override { return 0; }  // nobody will look
+
+ private:
+  FieldBytes of(std::uint64_t bytes, std::vector<std::span<const std::byte>>& pieces) const {
+    pieces.clear();
+    for (std::uint64_t left = bytes; left > 0; left -= pieces.back().size())
+      pieces.emplace_back(zeros_.data(), static_cast<std::size_t>(std::min<std::uint64_t>(left, kZeros)));
+    return {.pieces = pieces, .bytes = bytes, .crc32c = 0, .crc32 = this};
+  }
+
+  const std::span<const Field> fields_;
+  const std::vector<std::byte> zeros_ = std::vector<std::byte>(kZeros);
+  std::vector<std::vector<std::span<const std::byte>>> pieces_;
+  std::vector<FieldBytes> bytes_;
+};
+
+// Of an object of `samples` of the recipe from `first` on.
+Result<double> around_object(const Recipe& recipe, const Format& format, std::uint64_t first,
+                             std::uint64_t samples, const std::vector<std::string>& labels) {
+  Nowhere nowhere;
+  Zeros zeros(recipe.fields());
+  PENSTOCK_ASSIGN(
+      const auto writer,
+      format.create(nowhere,
+                    {.name = "object", .samples = samples, .fields = recipe.fields(), .for_size = true}));
+  SamplePlan plan;
+  double payload = 0;
+  for (std::uint64_t i = first; i < first + samples; ++i) {
+    recipe.plan(i, plan);
+    const std::span<const FieldBytes> fields = zeros.as(recipe.bytes_expected(i));
+    for (const FieldBytes& field : fields) payload += static_cast<double>(field.bytes);
+    const std::string_view label = plan.label < labels.size() ? std::string_view(labels[plan.label]) : "";
+    PENSTOCK_TRY(writer->add({.key = plan.key, .label = plan.label, .label_name = label, .fields = fields}));
+  }
+  PENSTOCK_ASSIGN(const PublishedObject object, writer->publish(Durability::visible));
+  return static_cast<double>(object.bytes) - payload;
+}
+
+}  // namespace
+
+Result<void> check_largest(const Recipe& recipe, const Format& format) {
+  std::uint64_t largest = 0;
+  std::uint64_t bytes = 0;
+  for (std::uint64_t i = 0; i < recipe.samples(); ++i) {
+    if (i == kSurelyLookedAt && bytes < kHeldByAll) return success();
+    const std::uint64_t its = recipe.bytes_expected(i);
+    if (its <= bytes) continue;
+    largest = i;
+    bytes = its;
+  }
+  if (bytes < kHeldByAll) return success();
+  const Result<double> laid = around_object(recipe, format, largest, 1, recipe.label_names());
+  return laid.ok() ? success() : Result<void>(laid.error());
+}
+
+Result<double> bytes_around(const Recipe& recipe, const Format& format) {
+  const std::uint64_t samples = recipe.samples();
+  const std::uint64_t objects = format.objects(samples);
+  const std::uint64_t of_first = objects > 1 ? format.first_sample(1, samples) : samples;
+  if (of_first == 0) return 0.0;
+  const std::vector<std::string> labels = recipe.label_names();
+  const std::uint64_t tried = std::min(of_first, kTried);
+  PENSTOCK_ASSIGN(const double whole, around_object(recipe, format, 0, tried, labels));
+  if (tried == 1) return whole * static_cast<double>(objects);
+  PENSTOCK_ASSIGN(const double half, around_object(recipe, format, 0, tried / 2, labels));
+  const double a_sample = (whole - half) / static_cast<double>(tried - tried / 2);
+  const double head = whole - a_sample * static_cast<double>(tried);
+  return head * static_cast<double>(objects) + a_sample * static_cast<double>(samples);
+}
+
+}  // namespace penstock

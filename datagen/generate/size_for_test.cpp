@@ -1,0 +1,69 @@
+#include "datagen/generate/size_for.hpp"
+
+#include <gtest/gtest.h>
+
+#include <string>
+
+#include "datagen/generate/generation.hpp"
+
+namespace penstock {
+namespace {
+
+constexpr std::uint64_t kGiB = std::uint64_t{1} << 30U;
+
+TEST(SizeFor, StepsOrMemoryWhicheverIsMore) {
+  const SizeFor steps = parse_size_for("unet3d,accelerators=8,hosts=1", 512 * kGiB).value();
+  EXPECT_EQ(samples_for(steps, 146'600'628, 1).samples, 28'000U);  // 500 x 7 x 8
+  const SizeFor memory = parse_size_for("unet3d,accelerators=8,hosts=4,memory=1TiB", 1).value();
+  EXPECT_EQ(samples_for(memory, 146'600'628, 1).samples, 150'001U);  // 5 x 4 x 2^40 / 146,600,628, rounded up
+  const SizeFor batch = parse_size_for("resnet50,batch=64,accelerators=2", kGiB).value();
+  EXPECT_EQ(samples_for(batch, 114'660, 1251).samples, 65'052U);  // 64,000, in whole files
+}
+
+TEST(SizeFor, SaysHowItCameToTheNumber) {
+  const SizeFor rule = parse_size_for("cosmoflow,accelerators=3,hosts=2", 64 * kGiB).value();
+  const std::string words = samples_for(rule, 2'828'486, 1).words;
+  for (const char* part : {"500 steps", "batch 1 ", "3 accelerators", "2 hosts", "64 GiB", "2828486"})
+    EXPECT_NE(words.find(part), std::string::npos) << part << " in: " << words;
+}
+
+TEST(SizeFor, WrongWordsAreNamed) {
+  const auto refused = [](std::string_view text, std::string_view named) {
+    const auto rule = parse_size_for(text, kGiB);
+    ASSERT_FALSE(rule.ok()) << text;
+    EXPECT_EQ(rule.error().code, Errc::invalid_argument);
+    EXPECT_NE(rule.error().what.find(named), std::string::npos) << rule.error().what;
+  };
+  refused("", "unet3d");
+  refused("unet4d,accelerators=1", "unet3d");
+  refused("unet3d", "accelerators");
+  refused("unet3d,accelerators=0", "accelerators");
+  refused("unet3d,accelerators=2000000", "accelerators");
+  refused("unet3d,accelerator=2", "accelerators");
+  refused("unet3d,accelerators", "accelerators");
+  refused("unet3d,accelerators=1,hosts=", "hosts");
+  refused("unet3d,accelerators=1,,", "");
+  EXPECT_EQ(parse_size_for("unet3d,accelerators=1", 0).error().code, Errc::invalid_argument);
+}
+
+TEST(SizeFor, CountsADataSetByItsRecipesSamples) {
+  const SizeFor rule = parse_size_for("resnet50,accelerators=1,batch=10", kGiB).value();
+  const auto planned = plan_generation("resnet50", "", {}, {.size_for = rule}, 7);
+  ASSERT_TRUE(planned.ok()) << planned.error().what;
+  // 5 x 1 GiB / 114,660 bytes = 46,823 samples in 38 files of 1251.
+  EXPECT_EQ(planned->state.samples, 38U * 1251);
+  EXPECT_EQ(planned->objects, 38U);
+  EXPECT_NE(planned->how_many.find("1251"), std::string::npos) << planned->how_many;
+  EXPECT_EQ(plan_generation("resnet50", "", {}, {.samples = 3, .size_for = rule}, 7).error().code,
+            Errc::invalid_argument);
+}
+
+TEST(SizeFor, DoubtsTheSamplesOfAnotherRecipe) {
+  EXPECT_EQ(doubt_of_size_for("unet3d", "unet3d"), "");
+  const std::string doubt = doubt_of_size_for("unet3d", "imagenet");
+  for (const char* const word : {"--size-for unet3d", "recipe 'unet3d'", "of 'imagenet'"})
+    EXPECT_NE(doubt.find(word), std::string::npos) << doubt;
+}
+
+}  // namespace
+}  // namespace penstock

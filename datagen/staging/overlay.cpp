@@ -1,0 +1,230 @@
+#include "datagen/staging/overlay.hpp"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/stat.h>
+
+#include <memory>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "datagen/parallel.hpp"
+#include "io_backends/base/decorators/wrapper.hpp"
+
+namespace penstock {
+namespace {
+
+Error only_read() {
+  return make_error(Errc::unsupported, "an overlay of two tiers is only read: write to one of them");
+}
+
+class OverlayNamespace final : public Namespace {
+ public:
+  using Route = std::function<Namespace&(std::string_view name, std::string& full)>;
+  OverlayNamespace(Namespace& slow, Route route) : slow_(slow), route_(std::move(route)) {}
+
+  Result<void> list(std::string_view folder, const std::function<bool(const Entry&)>& visit) override {
+    std::string full;
+    static_cast<void>(route_(folder, full));
+    return slow_.list(full, visit);
+  }
+  Result<Entry> stat(std::string_view name) override {
+    std::string full;
+    return route_(name, full).stat(full);
+  }
+  Result<void> make_folders(std::string_view) override { return only_read(); }
+  Result<void> rename_noreplace(std::string_view, std::string_view) override { return only_read(); }
+  Result<void> remove(std::string_view) override { return only_read(); }
+  Result<void> sync_dir(std::string_view) override { return only_read(); }
+  Result<std::unique_ptr<Lock>> lock(std::string_view) override { return only_read(); }
+  Result<std::uint64_t> free_bytes() override { return std::uint64_t{0}; }
+
+ private:
+  Namespace& slow_;
+  const Route route_;
+};
+
+Caps caps_of(const Caps& slow, const Caps& fast) {
+  Caps caps;
+  if (slow.threads != 0 && fast.threads != 0) caps.threads = slow.threads + fast.threads;
+  caps.zero_copy = slow.zero_copy && fast.zero_copy;
+  caps.native_path = slow.native_path && fast.native_path;
+  caps.volatile_memory = slow.volatile_memory && fast.volatile_memory;
+  caps.bypasses_cache = slow.bypasses_cache && fast.bypasses_cache;
+  caps.network = slow.network || fast.network;
+  // Loops must not go past it: what lies below the root's native path is one of two tiers.
+  caps.emulated = true;
+  return caps;
+}
+
+class OverlayBackend final : public Backend {
+ public:
+  explicit OverlayBackend(OverlayHow how)
+      : how_(std::move(how)),
+        caps_(caps_of(how_.slow.backend->caps(), how_.fast.backend->caps())),
+        names_(how_.slow.backend->names(), [this](std::string_view name, std::string& full) -> Namespace& {
+          return backend_of(name, full).names();
+        }) {}
+
+  const Caps& caps() const override { return caps_; }
+  Result<std::unique_ptr<Reader>> open(std::string_view name) override {
+    std::string full;
+    return backend_of(name, full).open(full);
+  }
+  Result<std::unique_ptr<Writer>> create(std::string_view, std::uint64_t) override { return only_read(); }
+  Result<std::uint64_t> read_object(std::string_view name, std::uint64_t length_hint,
+                                    std::span<std::byte> out) override {
+    thread_local std::string full;  // one a thread: a sample costs no allocation
+    return backend_of(name, full).read_object(full, length_hint, out);
+  }
+  Namespace& names() override { return names_; }
+  MovedBytes moved_bytes() const override {
+    return {.read = how_.slow.backend->moved_bytes().read + how_.fast.backend->moved_bytes().read};
+  }
+  std::vector<std::string> remarks() const override {
+    std::vector<std::string> all = how_.slow.remarks();
+    for (std::string& remark : how_.fast.remarks()) all.push_back(std::move(remark));
+    return all;
+  }
+  std::optional<std::filesystem::path> native_path(std::string_view name) const override {
+    std::string full;
+    return backend_of(name, full).native_path(full);
+  }
+
+  const Tier& slow() const { return how_.slow; }
+  const Tier& fast() const { return how_.fast; }
+
+ private:
+  Backend& backend_of(std::string_view name, std::string& full) const {
+    full = how_.prefix;
+    if (!full.empty() && !name.empty()) full += '/';
+    full += name;
+    return how_.names.contains(full) ? *how_.fast.backend : *how_.slow.backend;
+  }
+
+  const OverlayHow how_;
+  const Caps caps_;
+  OverlayNamespace names_;
+};
+
+std::filesystem::path real_path(const std::filesystem::path& path) {
+  std::error_code failed;
+  const auto there = std::filesystem::weakly_canonical(path, failed);
+  return failed ? path : there;
+}
+
+// The corpus's place below the slow tier's root: "" where it is that root.
+Result<std::string> prefix_of(const Corpus& corpus, const Tier& slow) {
+  const auto here = corpus.tier.backend->native_path("");
+  const auto root = slow.backend->native_path("");
+  if (here && root) {
+    const std::string below = real_path(*here).lexically_relative(real_path(*root)).generic_string();
+    if (below == ".") return std::string();
+    if (!below.empty() && !below.starts_with("..")) return below;
+  }
+  return make_error(
+      Errc::invalid_argument,
+      fmt::format("the corpus '{}' does not lie in the plan's slow tier, {}", corpus.tier.root, slow.root));
+}
+
+// That each copy is there and of its original, as far as sizes and times tell.
+Result<void> check_staged(OverlayHow& how, const StagingPlan& plan, const std::filesystem::path& plan_file) {
+  const std::string remedy = fmt::format("penstock stage apply {}", plan_file.native());
+  return parallel_for(
+      plan.files.size(), worker_threads(0), 16, [&](unsigned, std::uint64_t i) -> Result<void> {
+        const PlannedFile& file = plan.files[i];
+        const auto copy = how.fast.backend->names().stat(file.name);
+        if (!copy.ok() && copy.error().code != Errc::not_found) return copy.error();
+        if (!copy.ok())
+          return make_error(Errc::not_found, fmt::format("'{}' is not on tier '{}' yet: {}", file.name,
+                                                         how.fast.name, remedy));
+        if (copy->folder || copy->bytes != file.bytes)
+          return make_error(Errc::corrupt,
+                            fmt::format("'{}' on tier '{}' is not the copy that the plan speaks of: "
+                                        "take it away, then {}",
+                                        file.name, how.fast.name, remedy));
+        if (const std::string change = changed_since(how.slow, file); !change.empty())
+          return make_error(
+              Errc::corrupt,
+              fmt::format("'{}' was changed since the plan was made ({}): its copy is old. penstock "
+                          "stage revert {}, and advise anew",
+                          file.name, change, plan_file.native()));
+        return success();
+      });
+}
+
+const OverlayBackend* overlay_in(const Tier& tier) {
+  return dynamic_cast<const OverlayBackend*>(tier.backend.get());
+}
+
+}  // namespace
+
+std::string changed_since(Tier& slow, const PlannedFile& file) {
+  if (const auto path = slow.backend->native_path(file.name)) {
+    struct stat there {};
+    if (::stat(path->c_str(), &there) != 0) return "it cannot be looked at";
+    if (static_cast<std::uint64_t>(there.st_size) != file.bytes)
+      return fmt::format("{} bytes in place of {}", there.st_size, file.bytes);
+    const std::int64_t mtime = std::int64_t{there.st_mtim.tv_sec} * 1'000'000'000 + there.st_mtim.tv_nsec;
+    return mtime == file.mtime_ns ? "" : "written later";
+  }
+  const auto there = slow.backend->names().stat(file.name);
+  if (!there.ok()) return there.error().message();
+  return there->bytes == file.bytes ? "" : fmt::format("{} bytes in place of {}", there->bytes, file.bytes);
+}
+
+Result<Tier> open_planned_tier(const PlannedTier& planned) {
+  PENSTOCK_ASSIGN(Tier tier, open_tier(planned.spec));
+  if (real_path(tier.root) != real_path(planned.root))
+    return make_error(
+        Errc::invalid_argument,
+        fmt::format("the plan's tier '{}' is {} here, and was {} when the plan was made: run this "
+                    "from the folder in which the plan was made",
+                    planned.spec, tier.root, planned.root));
+  tier.name = planned.name;
+  return tier;
+}
+
+std::unique_ptr<Backend> overlay(OverlayHow how) {
+  return std::make_unique<OverlayBackend>(std::move(how));
+}
+
+Result<void> lay_over(Corpus& corpus, const std::filesystem::path& plan_file) {
+  PENSTOCK_ASSIGN(const StagingPlan plan, load_staging_plan(plan_file));
+  if (!plan.stage)
+    return make_error(Errc::invalid_argument,
+                      fmt::format("'{}' says not to stage anything: {}", plan_file.native(), plan.reason));
+  OverlayHow how;
+  PENSTOCK_ASSIGN(how.slow, open_planned_tier(plan.slow));
+  PENSTOCK_ASSIGN(how.fast, open_planned_tier(plan.fast));
+  PENSTOCK_ASSIGN(how.prefix, prefix_of(corpus, how.slow));
+  PENSTOCK_TRY(check_staged(how, plan, plan_file));
+  for (const PlannedFile& file : plan.files) how.names.insert(file.name);
+  Tier tier;
+  tier.name = "overlay";
+  tier.spec = plan_file.native();
+  tier.backend_name = "overlay";
+  tier.root = corpus.tier.root;
+  tier.facts = how.slow.facts;
+  tier.facts.memory = how.slow.facts.memory && how.fast.facts.memory;
+  tier.facts.network = how.slow.facts.network || how.fast.facts.network;
+  tier.backend = overlay(std::move(how));
+  corpus.tier = std::move(tier);
+  return success();
+}
+
+Result<void> record_overlay(const Tier& tier, const std::function<Result<std::uint64_t>(std::uint64_t)>& sum,
+                            Trial& trial) {
+  const OverlayBackend* const both = overlay_in(tier);
+  if (both == nullptr) return success();
+  trial.tier("slow", both->slow());
+  trial.tier("fast", both->fast());
+  for (const auto& [role, side] : {std::pair("slow", &both->slow()), std::pair("fast", &both->fast())}) {
+    PENSTOCK_ASSIGN(const std::uint64_t bytes, sum(side->backend->moved_bytes().read));
+    trial.value(fmt::format("tier_bytes_read.{}", role), "B", Better::neither, static_cast<double>(bytes));
+  }
+  return success();
+}
+
+}  // namespace penstock

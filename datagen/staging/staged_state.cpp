@@ -1,0 +1,105 @@
+#include "datagen/staging/staged_state.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <stdexcept>
+
+#include "datagen/sealed_object.hpp"
+
+namespace penstock {
+namespace {
+
+constexpr std::string_view kKind = "staged files";
+constexpr std::uint64_t kFormat = 1;
+
+std::string name_of(const Json& json) {
+  auto name = json.get<std::string>();
+  if (!check_object_name(name).ok()) throw std::invalid_argument("a name that no object has");
+  return name;
+}
+
+StagedState from_json(const Json& json) {
+  StagedState state;
+  state.plan = json.at("plan").get<std::string>();
+  for (const Json& name : json.at("found")) state.found.push_back(name_of(name));
+  if (!std::is_sorted(state.found.begin(), state.found.end()))
+    throw std::invalid_argument("names not in order");
+  for (const Json& name : json.at("folders")) state.folders.push_back(name_of(name));
+  for (const Json& farm : json.at("farms")) {
+    state.farms.push_back(farm.get<std::string>());
+    if (!state.farms.back().starts_with('/')) throw std::invalid_argument("a farm without a place");
+  }
+  for (const Json& one : json.at("copied")) {
+    StagedCopy copy{.bytes = count_of(one, "bytes")};
+    const std::uint64_t crc = count_of(one, "crc32c");
+    if (crc > UINT32_MAX) throw std::invalid_argument("'crc32c' is none");
+    copy.crc32c = static_cast<std::uint32_t>(crc);
+    state.copied.emplace(name_of(one.at("name")), copy);
+  }
+  state.unsure = json.value("unsure", true);
+  return state;
+}
+
+}  // namespace
+
+bool StagedState::was_found(const std::string& name) const {
+  return std::binary_search(found.begin(), found.end(), name);
+}
+
+void StagedState::forget_found(const std::string& name) {
+  const auto at = std::lower_bound(found.begin(), found.end(), name);
+  if (at != found.end() && *at == name) found.erase(at);
+}
+
+std::string staged_state_text(const StagedState& state) {
+  Json copied = Json::array();
+  for (const auto& [name, copy] : state.copied)
+    copied.push_back({{"name", name}, {"bytes", copy.bytes}, {"crc32c", copy.crc32c}});
+  return sealed_object_text(kKind, kFormat,
+                            {{"plan", state.plan},
+                             {"found", state.found},
+                             {"folders", state.folders},
+                             {"farms", state.farms},
+                             {"copied", std::move(copied)},
+                             {"unsure", state.unsure}});
+}
+
+Result<StagedState> parse_staged_state(std::string_view text, std::string_view where) {
+  PENSTOCK_ASSIGN(const Json json, parse_sealed_object(kKind, kFormat, text, where));
+  try {
+    return from_json(json);
+  } catch (const std::exception& problem) {
+    return make_error(Errc::corrupt, fmt::format("'{}' is no list of {} ({})", where, kKind, problem.what()));
+  }
+}
+
+std::string staged_state_name(std::string_view plan_id) {
+  return fmt::format("{}/{}.json", kStagedFolder, plan_id);
+}
+
+std::string staged_lock_name(std::string_view plan_id) {
+  return fmt::format("{}/{}.lock", kStagedFolder, plan_id);
+}
+
+Result<StagedState> load_staged_state(Backend& fast, std::string_view plan_id) {
+  const std::string name = staged_state_name(plan_id);
+  PENSTOCK_ASSIGN(const auto reader, fast.open(name));
+  PENSTOCK_ASSIGN(const std::uint64_t size, reader->size());
+  if (size > kMostSealedObject) return make_error(Errc::corrupt, fmt::format("'{}' is too large", name));
+  std::string text(static_cast<std::size_t>(size), '\0');
+  PENSTOCK_TRY(reader->read_at(0, std::as_writable_bytes(std::span(text))));
+  PENSTOCK_ASSIGN(StagedState state, parse_staged_state(text, name));
+  if (state.plan != plan_id)
+    return make_error(Errc::corrupt, fmt::format("'{}' is of another plan, {}", name, state.plan));
+  return state;
+}
+
+Result<void> save_staged_state(Backend& fast, const StagedState& state) {
+  const std::string text = staged_state_text(state);
+  PENSTOCK_ASSIGN(const auto writer, fast.create(staged_state_name(state.plan), text.size()));
+  PENSTOCK_TRY(writer->append(std::as_bytes(std::span(text))));
+  return writer->publish(Durability::file_and_name, IfExists::replace);
+}
+
+}  // namespace penstock

@@ -1,0 +1,44 @@
+// Fuzz target: the input is a staging plan, and what an apply of one left on its fast tier.
+#include <cstddef>
+#include <cstdint>
+#include <cstdlib>
+#include <string_view>
+
+#include "datagen/staging/staged_state.hpp"
+#include "datagen/staging/staging_plan.hpp"
+
+namespace penstock {
+namespace {
+
+void hold(bool right) {
+  if (!right) std::abort();
+}
+
+void refused(const Error& error) {
+  hold(error.code == Errc::corrupt || error.code == Errc::unsupported);
+  hold(!error.what.empty());
+}
+
+void read_plan(std::string_view text) {
+  const auto plan = parse_staging_plan(text, "input");
+  if (!plan.ok()) return refused(plan.error());
+  const auto again = parse_staging_plan(staging_plan_text(*plan), "again");
+  hold(again.ok() && again->files == plan->files && again->stage == plan->stage);
+}
+
+void read_state(std::string_view text) {
+  const auto state = parse_staged_state(text, "input");
+  if (!state.ok()) return refused(state.error());
+  const auto again = parse_staged_state(staged_state_text(*state), "again");
+  hold(again.ok() && *again == *state);
+}
+
+}  // namespace
+}  // namespace penstock
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  const std::string_view text(reinterpret_cast<const char*>(data), size);
+  penstock::read_plan(text);
+  penstock::read_state(text);
+  return 0;
+}

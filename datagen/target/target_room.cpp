@@ -1,0 +1,68 @@
+#include "datagen/target/target_room.hpp"
+
+#include <fmt/format.h>
+#include <linux/magic.h>
+#include <sys/statfs.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <filesystem>
+#include <utility>
+
+#include "io_backends/base/units.hpp"
+
+namespace penstock {
+namespace {
+
+constexpr decltype(statfs::f_type) kXfs = 0x58465342;  // the kernel's header has it since 5.10
+
+bool gives_whole_blocks(const struct statfs& system) {
+  return system.f_type == EXT4_SUPER_MAGIC || system.f_type == kXfs || system.f_type == TMPFS_MAGIC;
+}
+
+// Of the folder, or of the first one above that is there.
+bool ask(std::filesystem::path folder, struct statfs& system) {
+  while (::statfs(folder.c_str(), &system) != 0) {
+    if (errno == EINTR) continue;
+    if ((errno != ENOENT && errno != ENOTDIR) || !folder.has_relative_path()) return false;
+    folder = folder.parent_path();
+  }
+  return true;
+}
+
+}  // namespace
+
+std::uint64_t Room::taken_by(std::uint64_t object_bytes) const {
+  const std::uint64_t more = block_bytes - 1;
+  return object_bytes > UINT64_MAX - more ? UINT64_MAX : (object_bytes + more) / block_bytes * block_bytes;
+}
+
+Result<Room> room_of(Backend& backend) {
+  PENSTOCK_ASSIGN(const std::uint64_t free, backend.names().free_bytes());
+  Room room{.bytes = free, .block_bytes = 1, .folder_bytes = 0, .objects = {}};
+  struct statfs system {};
+  const auto root = backend.native_path("");
+  if (!root || !ask(*root, system) || !gives_whole_blocks(system)) return room;
+  const auto block = static_cast<std::uint64_t>(system.f_frsize);
+  // Where less is free than there, it is a capacity, which counts bytes.
+  const bool of_system = free >= std::uint64_t{system.f_bavail} * block;
+  if (of_system) room.block_bytes = std::max<std::uint64_t>(block, 1);
+  // XFS keeps small ones in their inodes, and tmpfs in no blocks at all.
+  if (of_system && system.f_type == EXT4_SUPER_MAGIC) room.folder_bytes = room.block_bytes;
+  if (system.f_files != 0) room.objects = system.f_ffree;
+  return room;
+}
+
+Error tell_what_is_full(Backend& backend, Error error) {
+  constexpr std::uint64_t kFew = 64;  // some are given back when a command fails
+  constexpr std::uint64_t kEnoughBytes = std::uint64_t{1} << 20U;
+  if (error.sys_errno != ENOSPC) return error;
+  const Result<Room> room = room_of(backend);
+  if (!room.ok() || room->bytes < kEnoughBytes || room->objects.value_or(kFew) >= kFew) return error;
+  error.what +=
+      fmt::format(" (the file system has {} free, but inodes for no more than {} files and folders)",
+                  format_size(room->bytes), format_count(*room->objects));
+  return error;
+}
+
+}  // namespace penstock

@@ -1,0 +1,101 @@
+// Room for a data set: bytes, whole blocks, objects.
+#include "datagen/target/target_room.hpp"
+
+#include <gtest/gtest.h>
+#include <linux/magic.h>
+#include <sys/statfs.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdint>
+#include <filesystem>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "datagen/generate/generate_target.hpp"
+#include "datagen/generate/generate_testing.hpp"
+#include "datagen/generate/generation.hpp"
+#include "datagen/manifest/manifest.hpp"
+
+namespace penstock {
+namespace {
+
+// A folder that is not there yet, in memory of a GiB at least that has files; "" where this machine has none.
+std::string place_of_pages() {
+  struct statfs system {};
+  if (::statfs("/dev/shm", &system) != 0 || system.f_type != TMPFS_MAGIC) return "";
+  if (std::filesystem::space("/dev/shm").available < std::uintmax_t{1} << 30U) return "";
+  return "posix:/dev/shm/penstock-room-" + std::to_string(::getpid()) + "/none";
+}
+
+Generation small_files(std::uint64_t samples) {
+  return plan_generation("cifar10", "files", {}, {.samples = samples}, 7).value();
+}
+
+TEST(TargetRoom, IsCountedInWholeBlocks) {
+  const Room room{.bytes = 10, .block_bytes = 4096, .folder_bytes = 0, .objects = {}};
+  EXPECT_EQ(room.taken_by(0), 0U);
+  EXPECT_EQ(room.taken_by(1), 4096U);
+  EXPECT_EQ(room.taken_by(4096), 4096U);
+  EXPECT_EQ(room.taken_by(4097), 8192U);
+  EXPECT_EQ(room.taken_by(UINT64_MAX), UINT64_MAX);
+  EXPECT_EQ(Room{}.taken_by(77), 77U);
+}
+
+TEST(TargetRoom, OfMemoryAndOfACapacityIsBytesAlone) {
+  Tier memory = tier("room");
+  const Room room = room_of(*memory.backend).value();
+  EXPECT_GT(room.bytes, 0U);
+  EXPECT_EQ(room.block_bytes, 1U);
+  EXPECT_FALSE(room.objects);
+  Tier capped = open_tier("posix:" + ::testing::TempDir() + "penstock-room,capacity=300000B").value();
+  const Room capacity = room_of(*capped.backend).value();
+  EXPECT_EQ(capacity.bytes, 300000U);
+  EXPECT_EQ(capacity.block_bytes, 1U);
+}
+
+TEST(TargetRoom, WhatFitsInBytesMayNotFitInBlocks) {
+  const std::string place = place_of_pages();
+  if (place.empty()) GTEST_SKIP() << "no tmpfs of a GiB at /dev/shm";
+  Tier target = open_tier(place).value();
+  const Room room = room_of(*target.backend).value();
+  ASSERT_GE(room.block_bytes, 4096U);
+  const Generation few = small_files(10);
+  EXPECT_TRUE(check_room(target, few, false).ok());
+  const std::uint64_t bytes = few.bytes_expected / 10;
+  ASSERT_LT(bytes + bytes / 8, room.block_bytes);
+  const Generation many = small_files(room.bytes / (bytes + bytes / 8));
+  ASSERT_LT(many.bytes_expected, room.bytes);
+  const auto refused = check_room(target, many, false);
+  ASSERT_FALSE(refused.ok());
+  EXPECT_EQ(refused.error().code, Errc::no_space);
+  EXPECT_NE(refused.error().what.find("in whole blocks"), std::string::npos) << refused.error().what;
+}
+
+TEST(TargetRoom, FoldersOfAPlanAreThoseThatItsObjectsLieIn) {
+  const auto folders = [](std::string_view recipe, std::string_view format, std::vector<OptionWord> settings,
+                          std::uint64_t samples) {
+    return plan_generation(recipe, format, std::move(settings), {.samples = samples}, 7).value().folders();
+  };
+  EXPECT_EQ(folders("imagenet", "", {}, 200), 200U);
+  EXPECT_EQ(folders("imagenet", "", {}, 5000), 1000U);
+  EXPECT_EQ(folders("imagenet", "", {{"classes", "20000"}}, 30000), 20000U);
+  EXPECT_EQ(folders("imagenet", "", {{"dirs", "flat"}}, 200), 0U);
+  EXPECT_EQ(folders("imagenet", "tfrecord", {{"shards", "4"}}, 200), 0U);
+  const std::uint64_t hashed = folders("imagenet", "", {{"dirs", "hash:100"}}, 50);
+  EXPECT_GT(hashed, 25U);
+  EXPECT_LT(hashed, 50U);
+  EXPECT_EQ(folders("imagenet", "", {{"dirs", "hash:100"}}, 100'000), 100U);
+  EXPECT_EQ(folders("imagenet", "", {{"dirs", "hash:1"}}, 100'000), 1U);
+}
+
+TEST(TargetRoom, OnlyWhatIsFullOfInodesIsSaidToBe) {
+  Tier memory = tier("room-full");
+  EXPECT_EQ(tell_what_is_full(*memory.backend, errno_error(ENOSPC, "cannot make", "x")).what,
+            "cannot make 'x'");
+}
+
+}  // namespace
+}  // namespace penstock

@@ -1,0 +1,66 @@
+#include "datagen/target/target_sync.hpp"
+
+#include <fcntl.h>
+#include <sys/utsname.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <charconv>
+#include <filesystem>
+#include <optional>
+
+#include "io_backends/base/files/page_cache.hpp"
+
+namespace penstock {
+namespace {
+
+bool this_syncfs_tells() {
+  struct utsname system {};
+  return ::uname(&system) == 0 && syncfs_tells(system.release);
+}
+
+}  // namespace
+
+bool syncfs_tells(std::string_view release) {
+  unsigned version = 0;
+  unsigned patch = 0;
+  const char* const end = release.data() + release.size();
+  const auto [dot, bad] = std::from_chars(release.data(), end, version);
+  if (bad != std::errc{} || dot == end || *dot != '.') return false;
+  if (std::from_chars(dot + 1, end, patch).ec != std::errc{}) return false;
+  return version > 5 || (version == 5 && patch >= 8);
+}
+
+Result<TargetSync> TargetSync::begin(const Tier& tier) {
+  TargetSync out(*tier.backend);
+  if (tier.facts.memory || tier.backend->caps().volatile_memory) {
+    out.objects_ = Durability::visible;
+    return out;
+  }
+  const auto root = tier.backend->native_path("");
+  if (!root) return out;
+  out.path_ = root->native();
+  out.root_ = Fd(::open(root->c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (!out.root_) return errno_error(errno, "cannot open folder", out.path_);
+  // Where syncfs keeps silent about bytes that were lost, each object's own sync has to tell.
+  out.objects_ = this_syncfs_tells() ? Durability::leaving : Durability::file;
+  return out;
+}
+
+Result<void> TargetSync::sync() const {
+  if (root_ && ::syncfs(root_.get()) != 0) return errno_error(errno, "cannot sync", path_);
+  return success();
+}
+
+void TargetSync::begin_to_judge() const {
+  // Only clean pages can be forgotten. What fails here is what the judge then misses.
+  if (root_) static_cast<void>(::syncfs(root_.get()));
+}
+
+Result<void> TargetSync::forget(std::string_view name) const {
+  if (!root_ || backend_->caps().bypasses_cache) return success();
+  const auto path = backend_->native_path(name);
+  return path ? evict(*path) : success();
+}
+
+}  // namespace penstock

@@ -1,0 +1,74 @@
+#include "io_backends/uring/ring.hpp"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <cerrno>
+#include <cstdint>
+
+#include "io_backends/base/files/fd.hpp"
+
+namespace penstock {
+namespace {
+
+constexpr unsigned kMostEntries = 4096;       // what is submitted at once
+constexpr unsigned kMostCompletions = 65536;  // likewise: the kernel takes no more
+constexpr unsigned kMostKnownFiles = 1024;    // opened objects in the table
+constexpr unsigned kSqpollIdleMs = 1000;
+constexpr int kGoneWithinMs = 30'000;
+
+}  // namespace
+
+int UringRing::create(unsigned entries, unsigned completions, unsigned flags) {
+  io_uring_params params{};
+  params.flags = IORING_SETUP_CQSIZE | IORING_SETUP_CLAMP | IORING_SETUP_SUBMIT_ALL | flags;
+  params.cq_entries = completions;
+  params.sq_thread_idle = kSqpollIdleMs;
+  const int result = ::io_uring_queue_init_params(entries, &ring_, &params);
+  there_ = result == 0;
+  if (!there_) return -result;
+  constexpr unsigned kWanted = IORING_FEAT_CQE_SKIP | IORING_FEAT_NODROP | IORING_FEAT_SUBMIT_STABLE;
+  return (ring_.features & kWanted) == kWanted ? 0 : ENOSYS;
+}
+
+int UringRing::set_up(std::size_t depth, bool sqpoll) {
+  const auto entries = static_cast<unsigned>(std::min<std::size_t>(3 * depth, kMostEntries));
+  // The kernel refuses fewer than entries, which it rounds up to a power of two.
+  const auto completions = static_cast<unsigned>(
+      std::min<std::size_t>(std::max<std::size_t>(2 * depth + 1, std::bit_ceil(entries)), kMostCompletions));
+  // Completions are worked off by this thread when it asks for them, where the kernel can (6.1).
+  const unsigned best =
+      sqpoll ? IORING_SETUP_SQPOLL : IORING_SETUP_SINGLE_ISSUER | IORING_SETUP_DEFER_TASKRUN;
+  int failed = create(entries, completions, best);
+  if (failed == EINVAL && !sqpoll) failed = create(entries, completions, IORING_SETUP_COOP_TASKRUN);
+  if (failed == EINVAL && !sqpoll) failed = create(entries, completions, 0);
+  if (failed != 0) return failed;
+  rlimit limit{};
+  ::getrlimit(RLIMIT_NOFILE, &limit);
+  const std::uint64_t room = limit.rlim_cur > depth ? limit.rlim_cur - depth : 0;
+  known_files_ = static_cast<unsigned>(std::bit_floor(std::min<std::uint64_t>(room, kMostKnownFiles)));
+  chains_ = static_cast<unsigned>(depth);
+  return -::io_uring_register_files_sparse(&ring_, chains_ + known_files_);
+}
+
+// Closing a ring does not wait for its requests. But its table of files goes when none is left: an end of a
+// pipe that only the table has says when that is.
+void UringRing::cut_off() {
+  std::array<int, 2> ends{-1, -1};
+  const bool piped = known_files_ > 0 && ::pipe2(ends.data(), O_CLOEXEC) == 0;
+  Fd told(ends[0]);
+  Fd tells(ends[1]);
+  const bool kept = piped && ::io_uring_register_files_update(&ring_, chains_, &ends[1], 1) == 1;
+  tells.close();
+  ::io_uring_queue_exit(&ring_);
+  there_ = false;
+  pollfd hung_up{told.get(), POLLIN, 0};
+  if (kept) retry_eintr([&] { return ::poll(&hung_up, 1, kGoneWithinMs); });
+}
+
+}  // namespace penstock

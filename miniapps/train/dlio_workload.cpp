@@ -1,0 +1,371 @@
+#include "miniapps/train/dlio_workload.hpp"
+
+#include <fmt/format.h>
+#include <unistd.h>
+#include <yaml-cpp/yaml.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <exception>
+#include <filesystem>
+#include <limits>
+#include <optional>
+#include <string_view>
+
+#include "io_backends/base/options.hpp"
+
+namespace penstock {
+namespace {
+
+using Value = YAML::Node;
+using Take = Result<void> (*)(DlioWorkload& workload, const Value& value);
+
+// One key of DLIO's. Without `take` it says nothing about reading and computing.
+struct Key {
+  std::string_view name;  // "reader.batch_size"; "model.transformer.*": all below
+  Take take = nullptr;
+};
+
+Error wrong(std::string_view what, const Value& value) {
+  return make_error(
+      Errc::invalid_argument,
+      fmt::format("needs {}, not '{}'", what, value.IsScalar() ? value.Scalar() : "a mapping or a list"));
+}
+
+template <std::uint64_t DlioWorkload::*kMember>
+Result<void> take_count(DlioWorkload& workload, const Value& value) {
+  std::uint64_t count = 0;
+  if (!value.IsScalar() || value.Scalar().starts_with('-') ||
+      !YAML::convert<std::uint64_t>::decode(value, count) || count == 0 ||
+      count > std::numeric_limits<std::int64_t>::max())
+    return wrong("a whole number from 1 on", value);
+  workload.*kMember = count;
+  return success();
+}
+
+Result<double> number(const Value& value) {
+  double found = 0;
+  if (!value.IsScalar() || !YAML::convert<double>::decode(value, found) || !(found >= 0) || found > 1e6)
+    return wrong("a number from 0 on", value);
+  return found;
+}
+
+Result<void> take_computation(DlioWorkload& workload, const Value& value) {
+  if (!value.IsMap()) {
+    PENSTOCK_ASSIGN(workload.computation_s, number(value));
+    workload.deviation_s = 0;  // a number replaces a distribution
+    return success();
+  }
+  for (const auto& part : value) {
+    const auto name = part.first.as<std::string>();
+    if (name == "mean") {
+      PENSTOCK_ASSIGN(workload.computation_s, number(part.second));
+    } else if (name == "stdev") {
+      PENSTOCK_ASSIGN(workload.deviation_s, number(part.second));
+    } else if (name == "type") {
+      if (part.second.Scalar() != "normal") return wrong("the distribution 'normal'", part.second);
+    } else {
+      return unknown_name("part of a time", name, {"mean", "stdev", "type"});
+    }
+  }
+  return success();
+}
+
+Result<void> take_deviation(DlioWorkload& workload, const Value& value) {
+  PENSTOCK_ASSIGN(workload.deviation_s, number(value));
+  return success();
+}
+
+Result<void> take_au(DlioWorkload& workload, const Value& value) {
+  PENSTOCK_ASSIGN(workload.au, number(value));
+  if (workload.au <= 0 || workload.au > 1) return wrong("a part of 1", value);
+  return success();
+}
+
+Result<void> take_steps(DlioWorkload& workload, const Value& value) {
+  if (value.IsScalar() && value.Scalar() == "-1") return success();
+  return take_count<&DlioWorkload::steps>(workload, value);
+}
+
+template <std::uint64_t DlioWorkload::*kMember>
+Result<void> take_count_or_none(DlioWorkload& workload, const Value& value) {
+  if (value.IsScalar() && value.Scalar() == "0") {
+    workload.*kMember = 0;
+    return success();
+  }
+  return take_count<kMember>(workload, value);
+}
+
+Result<void> take_shuffle(DlioWorkload& workload, const Value& value) {
+  const std::string text = value.IsScalar() ? value.Scalar() : "";
+  if (text == "seed" || text == "random") {
+    workload.shuffles = true;
+  } else if (text != "off" && text != "false") {  // YAML's word for off
+    return wrong("seed, random or off", value);
+  }
+  return success();
+}
+
+template <std::string DlioWorkload::*kMember>
+Result<void> take_text(DlioWorkload& workload, const Value& value) {
+  if (!value.IsScalar() || value.Scalar().empty()) return wrong("a word", value);
+  workload.*kMember = value.Scalar();
+  return success();
+}
+
+Result<void> take_storage(DlioWorkload&, const Value& value) {
+  if (value.IsScalar() && value.Scalar() == "local_fs") return success();
+  return wrong("local_fs (give data elsewhere as --data TIER)", value);
+}
+
+// A note for a value that is set, or true.
+bool is_set(const Value& value) {
+  if (!value.IsScalar()) return true;
+  const std::string& text = value.Scalar();
+  return text != "false" && text != "False" && text != "0" && text != "0.0" && text != "none" &&
+         text != "off";
+}
+template <const char* kSentence>
+Result<void> take_note(DlioWorkload& workload, const Value& value) {
+  if (is_set(value)) workload.notes.emplace_back(kSentence);
+  return success();
+}
+
+constexpr char kNoCheckpoints[] = "its checkpoints are not written: this measures reading";
+constexpr char kNoEvaluation[] = "its evaluation is not run: this measures training";
+constexpr char kNoGeneration[] = "data are not generated here: penstock generate makes them";
+constexpr char kNoPreprocessing[] =
+    "its preprocess_time is not slept: preprocessing that is real takes its own time";
+constexpr char kDirect[] = "its odirect is a matter of the tier here: --data posix:DIR,direct=1";
+constexpr char kDeadModelSize[] =
+    "its model_size is without effect in DLIO, too, which reads model.model_size_bytes and otherwise writes "
+    "checkpoints of 10,240 bytes";
+constexpr char kOldKey[] =
+    "it has keys of an older DLIO (record_length, epoch ...), which today's passes over in silence";
+constexpr char kPhotos[] =
+    "samples are read as they are stored: DLIO decodes pictures and throws them away (train alexnet decodes "
+    "them)";
+
+Result<void> take_format(DlioWorkload& workload, const Value& value) {
+  PENSTOCK_TRY(take_text<&DlioWorkload::format>(workload, value));
+  if (workload.format == "jpeg" || workload.format == "png") workload.notes.emplace_back(kPhotos);
+  return success();
+}
+
+Result<void> take_train(DlioWorkload&, const Value& value) {
+  if (is_set(value)) return success();
+  return make_error(Errc::invalid_argument,
+                    "is false: the workload trains nothing (penstock generate makes its data)");
+}
+
+Result<void> take_old_epochs(DlioWorkload& workload, const Value&) {
+  workload.notes.emplace_back(kOldKey);
+  return success();
+}
+
+// DLIO's utils/config.py, LoadConfig().
+constexpr Key kKeys[] = {
+    {"framework"},
+    {"storage.storage_type", take_storage},
+    {"storage.storage_root"},
+    {"storage.storage_options.*"},
+    {"dataset.record_length_bytes"},
+    {"dataset.record_length_bytes_stdev"},
+    {"dataset.record_length_bytes_resize"},
+    {"dataset.record_length", take_old_epochs},
+    {"dataset.record_length_std", take_old_epochs},
+    {"dataset.record_length_stdev", take_old_epochs},
+    {"dataset.record_length_resize", take_old_epochs},
+    {"dataset.num_files_train", take_count<&DlioWorkload::files>},
+    {"dataset.num_files_eval"},
+    {"dataset.generation_buffer_size"},
+    {"dataset.num_samples_per_file", take_count<&DlioWorkload::samples_per_file>},
+    {"dataset.data_folder", take_text<&DlioWorkload::data_folder>},
+    {"dataset.num_subfolders_train"},
+    {"dataset.num_subfolders_eval"},
+    {"dataset.enable_chunking"},
+    {"dataset.chunk_size"},
+    {"dataset.compression"},
+    {"dataset.compression_level"},
+    {"dataset.file_prefix"},
+    {"dataset.format", take_format},
+    {"dataset.keep_files"},
+    {"dataset.record_element_bytes"},
+    {"dataset.record_element_type"},
+    {"dataset.record_dims.*"},
+    {"dataset.hdf5.*"},
+    {"reader.dont_use_mmap"},
+    {"reader.reader_classname"},
+    {"reader.multiprocessing_context"},
+    {"reader.data_loader"},
+    {"reader.data_loader_classname"},
+    {"reader.data_loader_sampler"},
+    {"reader.read_threads", take_count_or_none<&DlioWorkload::threads>},
+    {"reader.computation_threads"},
+    {"reader.batch_size", take_count<&DlioWorkload::batch>},
+    {"reader.batch_size_eval"},
+    {"reader.prefetch_size", take_count_or_none<&DlioWorkload::prefetch>},
+    {"reader.file_shuffle", take_shuffle},
+    {"reader.file_access"},
+    {"reader.shuffle_size"},
+    {"reader.sample_shuffle", take_shuffle},
+    {"reader.read_type"},
+    {"reader.transfer_size"},
+    {"reader.odirect", take_note<kDirect>},
+    {"reader.preprocess_time", take_note<kNoPreprocessing>},
+    {"reader.preprocess_time_stdev"},
+    {"reader.pin_memory"},
+    {"reader.transformed_record_dims.*"},
+    {"reader.transformed_record_element_type"},
+    {"train.epochs", take_count<&DlioWorkload::epochs>},
+    {"train.epoch", take_old_epochs},
+    {"train.total_training_steps", take_steps},
+    {"train.seed_change_epoch"},
+    {"train.computation_time", take_computation},
+    {"train.computation_time_stdev", take_deviation},
+    {"train.seed"},
+    {"evaluation.eval_time"},
+    {"evaluation.eval_time_stdev"},
+    {"evaluation.eval_after_epoch"},
+    {"evaluation.epochs_between_evals"},
+    {"checkpoint.model_size", take_note<kDeadModelSize>},
+    {"checkpoint.checkpoint_folder"},
+    {"checkpoint.checkpoint_after_epoch"},
+    {"checkpoint.epochs_between_checkpoints"},
+    {"checkpoint.steps_between_checkpoints"},
+    {"checkpoint.type"},
+    {"checkpoint.checkpoint_mechanism_classname"},
+    {"checkpoint.fsync"},
+    {"checkpoint.time_between_checkpoints"},
+    {"checkpoint.num_checkpoints_write"},
+    {"checkpoint.num_checkpoints_read"},
+    {"checkpoint.recovery_rank_shift"},
+    {"checkpoint.rank_sync"},
+    {"checkpoint.mode"},
+    {"checkpoint.randomize_tensor"},
+    {"checkpoint.ksm.*"},
+    {"model.name", take_text<&DlioWorkload::name>},
+    {"model.type"},
+    {"model.model_size", take_note<kDeadModelSize>},
+    {"model.model_size_bytes"},
+    {"model.optimization_groups.*"},
+    {"model.num_layers"},
+    {"model.layer_parameters.*"},
+    {"model.model_datatype"},
+    {"model.optimizer_datatype"},
+    {"model.parallelism.*"},
+    {"model.transformer.*"},
+    {"output.folder"},
+    {"output.log_file"},
+    {"output.metric.*"},
+    {"workflow.train", take_train},
+    {"workflow.generate_data", take_note<kNoGeneration>},
+    {"workflow.evaluation", take_note<kNoEvaluation>},
+    {"workflow.checkpoint", take_note<kNoCheckpoints>},
+    {"workflow.profiling"},
+    {"profiling.profiler"},
+    {"profiling.iostat_devices.*"},
+    {"metric.au", take_au},
+};
+
+const Key* find_key(std::string_view name) {
+  for (const Key& key : kKeys) {
+    if (key.name == name) return &key;
+    if (!key.name.ends_with(".*")) continue;
+    const std::string_view above = key.name.substr(0, key.name.size() - 2);
+    if (name == above || (name.starts_with(above) && name[above.size()] == '.')) return &key;
+  }
+  return nullptr;
+}
+
+Error unknown_key(const std::string& name) {
+  std::vector<std::string_view> valid;
+  for (const Key& key : kKeys) valid.push_back(key.name);
+  const std::string section = name.substr(0, name.find('.'));
+  std::vector<std::string_view> of_section;
+  for (const std::string_view key : valid)
+    if (key.starts_with(section + ".")) of_section.push_back(key);
+  return unknown_name("key of DLIO's", name, of_section.empty() ? valid : of_section);
+}
+
+Result<void> take_one(DlioWorkload& workload, const std::string& name, const Value& value) {
+  const Key* const key = find_key(name.starts_with("data_reader.") ? name.substr(5) : name);
+  if (key == nullptr) return unknown_key(name);
+  if (key->take == nullptr) return success();
+  Result<void> taken = key->take(workload, value);
+  if (taken.ok()) return taken;
+  Error error = std::move(taken).error();
+  error.what = "'" + name + "' " + error.what;
+  return error;
+}
+
+Result<void> take_section(DlioWorkload& workload, const std::string& section, const Value& values) {
+  if (section == "model" && values.IsScalar())
+    return take_one(workload, "model.name", values);  // as it was once
+  if (section == "framework") return take_one(workload, section, values);
+  if (values.IsNull()) return success();
+  if (!values.IsMap()) return make_error(Errc::invalid_argument, "'" + section + "' needs keys below it");
+  for (const auto& entry : values)
+    PENSTOCK_TRY(take_one(workload, section + "." + entry.first.as<std::string>(), entry.second));
+  return success();
+}
+
+Result<void> take_override(DlioWorkload& workload, const std::string& word) {
+  constexpr std::string_view kPrefix = "++workload.";
+  const std::size_t equals = word.find('=');
+  if (!word.starts_with(kPrefix) || equals == std::string::npos)
+    return make_error(Errc::invalid_argument,
+                      "'" + word + "' is no override: they are written ++workload.SECTION.KEY=VALUE");
+  const std::string name = word.substr(kPrefix.size(), equals - kPrefix.size());
+  const Value value = YAML::Load(word.substr(equals + 1));
+  // Part of a value: train.computation_time.mean.
+  if (const std::size_t dot = name.rfind('.'); find_key(name) == nullptr && dot != std::string::npos)
+    if (const std::string whole = name.substr(0, dot); find_key(whole) != nullptr) {
+      Value part;
+      part[name.substr(dot + 1)] = value;
+      return take_one(workload, whole, part);
+    }
+  return take_one(workload, name, value);
+}
+
+Result<DlioWorkload> read(const std::string& file, const std::vector<std::string>& overrides) {
+  DlioWorkload workload;
+  workload.name = std::filesystem::path(file).stem();
+  const Value document = YAML::LoadFile(file);
+  if (!document.IsMap())
+    return make_error(Errc::invalid_argument,
+                      "'" + file + "' is no workload: it has no sections such as 'dataset:'");
+  for (const auto& section : document)
+    PENSTOCK_TRY(take_section(workload, section.first.as<std::string>(), section.second));
+  for (const std::string& word : overrides) PENSTOCK_TRY(take_override(workload, word));
+  std::sort(workload.notes.begin(), workload.notes.end());
+  workload.notes.erase(std::unique(workload.notes.begin(), workload.notes.end()), workload.notes.end());
+  return workload;
+}
+
+}  // namespace
+
+Result<DlioWorkload> read_dlio_workload(const std::string& file, const std::vector<std::string>& overrides) {
+  if (::access(file.c_str(), R_OK) != 0)
+    return Error{Errc::invalid_argument, errno, "cannot read the workload '" + file + "'"};
+  try {
+    Result<DlioWorkload> workload = read(file, overrides);
+    if (workload.ok()) return workload;
+    Error error = std::move(workload).error();
+    error.what = "workload '" + file + "': " + error.what;
+    return error;
+  } catch (const std::exception& error) {
+    return make_error(Errc::invalid_argument, "workload '" + file + "': " + error.what());
+  }
+}
+
+std::uint64_t files_left_by_dlio(const DlioWorkload& workload, std::uint64_t accelerators) {
+  __extension__ using Wide = unsigned __int128;
+  const Wide files = workload.files;
+  const Wide step = static_cast<Wide>(workload.samples_per_file) * accelerators;  // of a batch of one
+  if (step == 0 || workload.batch == 0) return workload.files;
+  if (step > files || workload.batch > files / step) return 0;
+  return workload.files - static_cast<std::uint64_t>(files % (step * workload.batch));
+}
+
+}  // namespace penstock

@@ -1,0 +1,73 @@
+#include "miniapps/train/epoch_checkpoints.hpp"
+
+#include <algorithm>
+#include <chrono>
+#include <cstring>
+#include <new>
+#include <span>
+#include <string>
+#include <utility>
+
+#include "io_backends/base/random.hpp"
+#include "io_backends/base/system/interrupt.hpp"
+#include "io_backends/base/units.hpp"
+
+namespace penstock {
+namespace {
+
+constexpr std::size_t kPiece = std::size_t{1} << 20;
+
+}  // namespace
+
+Result<std::unique_ptr<EpochCheckpoints>> EpochCheckpoints::make(const Tier& tier, std::string name,
+                                                                 std::uint64_t model_bytes,
+                                                                 std::uint64_t seed) {
+  try {
+    std::vector<std::byte> model(static_cast<std::size_t>(model_bytes));
+    const RandomStream random(seed, "train.checkpoint");
+    for (std::size_t at = 0; at < model.size(); at += sizeof(std::uint64_t)) {
+      const std::uint64_t bits = random.bits(at);
+      std::memcpy(model.data() + at, &bits, std::min(sizeof bits, model.size() - at));
+    }
+    return std::unique_ptr<EpochCheckpoints>(new EpochCheckpoints(tier, std::move(name), std::move(model)));
+  } catch (const std::bad_alloc&) {
+    return make_error(Errc::exhausted, "no memory for a model of " + format_size(model_bytes));
+  }
+}
+
+Result<void> EpochCheckpoints::try_place() const {
+  const Result<std::unique_ptr<Writer>> writer = tier_.backend->create(name_, model_.size());
+  if (writer.ok()) return success();
+  Error error = writer.error();
+  error.what = "no checkpoint can be written: " + error.what;
+  return error;
+}
+
+Result<bool> EpochCheckpoints::between(std::uint64_t step, const Batch* next) {
+  const bool over = next == nullptr ? step > 0 : epoch_ && *epoch_ != next->epoch;
+  if (next != nullptr) epoch_ = next->epoch;
+  if (!over) return false;
+  const Result<void> saved = save();
+  if (saved.ok()) return true;
+  Error error = saved.error();
+  error.what = "a checkpoint failed: " + error.what;
+  return error;
+}
+
+Result<void> EpochCheckpoints::save() {
+  const auto since = std::chrono::steady_clock::now();
+  for (std::size_t at = 0; at < model_.size(); at += 4096) model_[at] ^= std::byte{1};
+  PENSTOCK_ASSIGN(const std::unique_ptr<Writer> writer, tier_.backend->create(name_, model_.size()));
+  for (std::span<const std::byte> rest(model_); !rest.empty();) {
+    PENSTOCK_TRY(check_interrupt());
+    const std::size_t piece = std::min(kPiece, rest.size());
+    PENSTOCK_TRY(writer->append(rest.first(piece)));
+    rest = rest.subspan(piece);
+  }
+  PENSTOCK_TRY(writer->publish(Durability::file_and_name));
+  figures_.bytes += model_.size();
+  figures_.seconds.push_back(std::chrono::duration<double>(std::chrono::steady_clock::now() - since).count());
+  return success();
+}
+
+}  // namespace penstock

@@ -1,0 +1,64 @@
+#include "miniapps/train/epoch_checkpoints.hpp"
+
+#include <string>
+#include <vector>
+
+#include "io_backends/base/testing.hpp"
+
+namespace penstock {
+namespace {
+
+constexpr std::uint64_t kModel = (std::uint64_t{1} << 20) + 7;  // more than a piece
+
+std::string content(const Tier& tier) {
+  const auto reader = tier.backend->open("a.ckpt").value();
+  std::string bytes(static_cast<std::size_t>(reader->size().value()), '\0');
+  EXPECT_TRUE(reader->read_at(0, std::as_writable_bytes(std::span(bytes))).ok());
+  return bytes;
+}
+
+Batch of_epoch(std::uint64_t epoch) {
+  Batch batch;
+  batch.epoch = epoch;
+  return batch;
+}
+
+TEST(EpochCheckpoints, AreSavedWhenAnEpochIsOverAndAtTheEnd) {
+  const Tier tier = open_tier("mem:checkpoints").value();
+  const auto saves = EpochCheckpoints::make(tier, "a.ckpt", kModel, 1).value();
+  const Batch first = of_epoch(0);
+  const Batch second = of_epoch(1);
+  EXPECT_FALSE(saves->between(0, &first).value());
+  EXPECT_FALSE(saves->between(1, &first).value());
+  EXPECT_ERRC(Errc::not_found, tier.backend->open("a.ckpt"));
+  EXPECT_TRUE(saves->between(2, &second).value());
+  const std::string one = content(tier);
+  EXPECT_EQ(one.size(), kModel);
+  EXPECT_TRUE(saves->between(3, nullptr).value());
+  EXPECT_NE(content(tier), one) << "weights change";
+  EXPECT_EQ(saves->figures().bytes, 2 * kModel);
+  EXPECT_EQ(saves->figures().seconds.size(), 2U);
+}
+
+TEST(EpochCheckpoints, OfARunWithoutAStepAreNone) {
+  const Tier tier = open_tier("mem:none").value();
+  const auto saves = EpochCheckpoints::make(tier, "a.ckpt", kModel, 1).value();
+  EXPECT_FALSE(saves->between(0, nullptr).value());
+  EXPECT_EQ(saves->figures().bytes, 0U);
+}
+
+TEST(EpochCheckpoints, AFailureLeavesTheOneBefore) {
+  const Tier tier = open_tier("mem:full,fail=write:enospc@#3").value();
+  const auto saves = EpochCheckpoints::make(tier, "a.ckpt", kModel, 1).value();
+  const Batch first = of_epoch(0);
+  const Batch second = of_epoch(1);
+  ASSERT_OK(saves->between(0, &first));
+  ASSERT_OK(saves->between(1, &second));  // two writes
+  const std::string one = content(tier);
+  EXPECT_ERRC(Errc::no_space, saves->between(2, nullptr), "a.ckpt");
+  EXPECT_EQ(content(tier), one);
+  EXPECT_EQ(saves->figures().seconds.size(), 1U);
+}
+
+}  // namespace
+}  // namespace penstock

@@ -1,0 +1,158 @@
+#include "miniapps/train/resume.hpp"
+
+#include <array>
+#include <chrono>
+#include <memory>
+#include <optional>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "miniapps/checkpoint/restart.hpp"
+#include "miniapps/checkpoint/store.hpp"
+#include "miniapps/checkpoint_verbs/prove.hpp"
+
+namespace penstock {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+double seconds_since(Clock::time_point begin) {
+  return std::chrono::duration<double>(Clock::now() - begin).count();
+}
+
+// Those of both tiers that are there, the fast one first.
+struct Stores {
+  std::vector<std::unique_ptr<CheckpointStore>> owned;
+  std::vector<CheckpointStore*> all;
+};
+
+Result<Stores> open_here(const StepSaving& saving) {
+  Stores stores;
+  for (const Tier* const tier : {saving.fast ? &*saving.fast : nullptr, &saving.slow}) {
+    if (tier == nullptr) continue;
+    Result<std::unique_ptr<CheckpointStore>> store = CheckpointStore::open(*tier);
+    if (!store.ok() && store.error().code == Errc::not_found) continue;
+    if (!store.ok()) return store.error();
+    stores.owned.push_back(*std::move(store));
+    stores.all.push_back(stores.owned.back().get());
+  }
+  return stores;
+}
+
+// On all ranks, or on none.
+Result<Stores> open_stores(const StepSaving& saving, Communicator& ranks) {
+  Result<Stores> stores = open_here(saving);
+  PENSTOCK_TRY(agree(ranks, outcome_of(stores)));
+  std::array<std::uint64_t, 1> most{stores->all.size()};
+  PENSTOCK_TRY(ranks.all_reduce(std::span<std::uint64_t>(most), Reduction::max));
+  const Result<void> seen =
+      most[0] == stores->all.size()
+          ? success()
+          : make_error(Errc::io,
+                       "this rank does not see all the checkpoint stores that others see: all "
+                       "ranks have to share both tiers");
+  PENSTOCK_TRY(agree(ranks, seen));
+  return stores;
+}
+
+std::string places(const StepSaving& saving) {
+  const std::string slow = "'" + saving.slow.spec + "'";
+  return saving.fast ? slow + " and '" + saving.fast->spec + "'" : slow;
+}
+
+Error nothing_there(const StepSaving& saving, const Restart& restart) {
+  std::string what = "no checkpoint of run '" + saving.policy.run + "' on " + places(saving) +
+                     " can be restored: there is none";
+  if (!restart.rejected.empty()) {
+    const RejectedCheckpoint& first = restart.rejected.front();
+    what = "no checkpoint of run '" + saving.policy.run + "' on " + places(saving) +
+           " can be restored: " + std::to_string(restart.rejected.size()) +
+           " were found wrong, the newest (" + folder_of(first.id) + " on '" + first.tier +
+           "'): " + first.why;
+  }
+  return make_error(Errc::not_found, what);
+}
+
+Result<Restart> choose(const StepSaving& saving, const Stores& stores, bool read, Communicator& ranks) {
+  PENSTOCK_ASSIGN(Restart restart,
+                  choose_restart(stores.all, saving.policy.run, {.read = read, .put_aside = read}, ranks));
+  if (restart.store == nullptr) return nothing_there(saving, restart);
+  return restart;
+}
+
+// Of a run of fewer ranks than before, each has several parts.
+Result<void> prove(const Restart& restart, const Communicator& ranks) {
+  const CheckpointManifest& manifest = restart.manifest;
+  for (const CheckpointFile& file : manifest.files) {
+    const auto size = static_cast<std::uint64_t>(ranks.size());
+    if (file.rank % size != static_cast<std::uint64_t>(ranks.rank())) continue;
+    PENSTOCK_TRY(read_and_prove(*restart.store, manifest, file, nullptr));
+  }
+  return success();
+}
+
+// Held by rank 0 while it looks, so that nobody prunes or evicts what is being read.
+Result<std::vector<std::unique_ptr<Lock>>> lock_all(const Stores& stores, const std::string& run) {
+  std::vector<std::unique_ptr<Lock>> locks;
+  for (CheckpointStore* const store : stores.all) {
+    for (const std::string_view what : {"save", "drain"}) {
+      PENSTOCK_ASSIGN(std::unique_ptr<Lock> lock, store->lock_run(run, what));
+      locks.push_back(std::move(lock));
+    }
+  }
+  return locks;
+}
+
+}  // namespace
+
+PlanStart Resumed::start() const {
+  return {.batches = manifest.id.step, .epoch = manifest.trainer.epoch, .used = manifest.trainer.consumed};
+}
+
+Result<std::uint64_t> seed_of_run(const StepSaving& saving, Communicator& ranks) {
+  PENSTOCK_ASSIGN(const Stores stores, open_stores(saving, ranks));
+  PENSTOCK_ASSIGN(const Restart restart, choose(saving, stores, false, ranks));
+  return restart.manifest.trainer.seed;
+}
+
+Result<Resumed> resume_run(const StepSaving& saving, Communicator& ranks) {
+  const Clock::time_point since = Clock::now();
+  PENSTOCK_ASSIGN(const Stores stores, open_stores(saving, ranks));
+  std::vector<std::unique_ptr<Lock>> locks;
+  if (ranks.root()) {
+    Result<std::vector<std::unique_ptr<Lock>>> taken = lock_all(stores, saving.policy.run);
+    PENSTOCK_TRY(as_root_says(ranks, outcome_of(taken)));
+    locks = *std::move(taken);
+  } else {
+    PENSTOCK_TRY(as_root_says(ranks, success()));
+  }
+  PENSTOCK_ASSIGN(const Restart restart, choose(saving, stores, true, ranks));
+  Resumed resumed;
+  resumed.choose_s = seconds_since(since);
+  PENSTOCK_TRY(agree(ranks, prove(restart, ranks)));
+  resumed.restore_s = seconds_since(since);
+  resumed.manifest = restart.manifest;
+  resumed.tier = restart.store->tier().name;
+  resumed.restart = restart_json(restart);
+  return resumed;
+}
+
+Result<void> check_unused(const StepSaving& saving, Communicator& ranks) {
+  const auto look = [&]() -> Result<void> {
+    PENSTOCK_ASSIGN(const Stores stores, open_here(saving));
+    PENSTOCK_ASSIGN(const auto locks, lock_all(stores, saving.policy.run));
+    for (const CheckpointStore* const store : stores.all) {
+      PENSTOCK_ASSIGN(const std::vector<Listed> found, store->list(saving.policy.run));
+      if (found.empty()) continue;
+      return make_error(Errc::invalid_argument, "run '" + saving.policy.run + "' has checkpoints on '" +
+                                                    store->tier().name +
+                                                    "' already: go on with it by --resume, or begin another "
+                                                    "one by --run NAME");
+    }
+    return success();
+  };
+  return as_root_says(ranks, ranks.root() ? look() : success());
+}
+
+}  // namespace penstock

@@ -1,0 +1,38 @@
+// --resume: where a training that was interrupted goes on, and the proof that its state is there.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include <nlohmann/json.hpp>
+
+#include "io_backends/base/ranks/communicator.hpp"
+#include "io_backends/base/result.hpp"
+#include "miniapps/checkpoint/checkpoint_manifest.hpp"
+#include "miniapps/pipeline/batch_plan.hpp"
+#include "miniapps/train/step_saving.hpp"
+
+namespace penstock {
+
+struct Resumed {
+  CheckpointManifest manifest;
+  std::string tier;        // that it was read from
+  double choose_s = 0;     // to find it, which reads it whole on rank 0
+  double restore_s = 0;    // until every rank had read its part and proven it
+  nlohmann::json restart;  // restart_json()
+
+  PlanStart start() const;
+};
+
+// The seed of the run that would be resumed, by manifests alone. Collective; errors as resume_run().
+Result<std::uint64_t> seed_of_run(const StepSaving& saving, Communicator& ranks);
+
+// The newest checkpoint of the run that is whole, on either tier; each rank reads its part of the files and
+// proves every byte. Collective. not_found where there is none; busy where another one trains.
+Result<Resumed> resume_run(const StepSaving& saving, Communicator& ranks);
+
+// invalid_argument, naming --resume and --run, where the run has checkpoints already; busy where another one
+// trains. Collective.
+Result<void> check_unused(const StepSaving& saving, Communicator& ranks);
+
+}  // namespace penstock

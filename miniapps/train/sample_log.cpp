@@ -1,0 +1,113 @@
+#include "miniapps/train/sample_log.hpp"
+
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <charconv>
+#include <cinttypes>
+#include <fstream>
+#include <optional>
+#include <string_view>
+#include <utility>
+
+#include "io_backends/base/files/fd.hpp"
+
+namespace penstock {
+namespace {
+
+std::string file_of(const std::string& path, int rank, int ranks) {
+  return ranks == 1 ? path : path + "." + std::to_string(rank);
+}
+
+// The step of "epoch step rank index".
+std::optional<std::uint64_t> step_of(std::string_view line) {
+  constexpr std::size_t kStep = 1;
+  std::array<std::uint64_t, 4> numbers{};
+  const char* at = line.data();
+  const char* const end = at + line.size();
+  for (std::size_t i = 0; i < numbers.size(); ++i) {
+    const auto [behind, failure] = std::from_chars(at, end, numbers[i]);
+    if (failure != std::errc{} || (i + 1 < numbers.size() ? behind == end || *behind != ' ' : behind != end))
+      return std::nullopt;
+    at = behind + 1;
+  }
+  return numbers[kStep];
+}
+
+// How many bytes of the log are of the first `steps` steps, whole lines all.
+Result<std::uint64_t> bytes_of_steps(std::istream& log, const std::string& path, std::uint64_t steps) {
+  std::uint64_t kept = 0;
+  std::optional<std::uint64_t> last;
+  std::string line;
+  for (std::uint64_t number = 1; std::getline(log, line) && !log.eof(); ++number) {
+    const std::optional<std::uint64_t> step = step_of(line);
+    if (!step || (last && *step < *last))
+      return make_error(Errc::invalid_argument,
+                        "'" + path + "' cannot be gone on with: line " + std::to_string(number) +
+                            " is none of a sample log. Name another --sample-log, or remove it");
+    if (*step >= steps) break;
+    kept += line.size() + 1;
+    last = step;
+  }
+  if (last && *last + 1 < steps)
+    return make_error(Errc::invalid_argument,
+                      "'" + path + "' cannot be gone on with: it ends with step " + std::to_string(*last) +
+                          ", counted from 0, and the training goes on with step " + std::to_string(steps) +
+                          ". Name another --sample-log for the rest, or remove it");
+  return kept;
+}
+
+}  // namespace
+
+Result<void> keep_steps(const std::string& path, std::uint64_t steps) {
+  std::ifstream log(path, std::ios::binary);
+  if (!log && errno == ENOENT) return success();
+  if (!log) return errno_error(errno, "cannot read the sample log", path);
+  PENSTOCK_ASSIGN(const std::uint64_t bytes, bytes_of_steps(log, path, steps));
+  if (retry_eintr([&] { return ::truncate(path.c_str(), static_cast<off_t>(bytes)); }) != 0)
+    return errno_error(errno, "cannot write the sample log", path);
+  return success();
+}
+
+Result<SampleLog> SampleLog::open_as(const char* mode, std::string path, int rank) {
+  SampleLog log;
+  log.path_ = std::move(path);
+  log.rank_ = rank;
+  log.file_.reset(std::fopen(log.path_.c_str(), mode));
+  if (!log.file_) return errno_error(errno, "cannot write the sample log", log.path_);
+  return log;
+}
+
+Result<SampleLog> SampleLog::open(const std::string& path, int rank, int ranks) {
+  return open_as("we", file_of(path, rank, ranks), rank);
+}
+
+Result<SampleLog> SampleLog::go_on(const std::string& path, int rank, int ranks, const Before& before) {
+  const std::string mine = file_of(path, rank, ranks);
+  PENSTOCK_TRY(keep_steps(mine, before.steps));
+  for (int other = rank; other < before.ranks; other += ranks)
+    PENSTOCK_TRY(keep_steps(file_of(path, other, before.ranks), before.steps));
+  return open_as("ae", mine, rank);
+}
+
+Result<void> SampleLog::step(std::uint64_t step, const Batch& batch) {
+  for (const std::uint64_t index : batch.index) {
+    if (std::fprintf(file_.get(), "%" PRIu64 " %" PRIu64 " %d %" PRIu64 "\n", batch.epoch, step, rank_,
+                     index) < 0)
+      return errno_error(errno, "cannot write the sample log", path_);
+  }
+  return {};
+}
+
+Result<void> SampleLog::flush() {
+  if (std::fflush(file_.get()) != 0) return errno_error(errno, "cannot write the sample log", path_);
+  return {};
+}
+
+Result<void> SampleLog::close() {
+  if (std::fclose(file_.release()) != 0) return errno_error(errno, "cannot write the sample log", path_);
+  return {};
+}
+
+}  // namespace penstock

@@ -1,0 +1,153 @@
+#include "miniapps/train/step_checkpoints.hpp"
+
+#include <algorithm>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "io_backends/base/cli/progress.hpp"
+#include "io_backends/base/system/interrupt.hpp"
+#include "miniapps/train/saving_record.hpp"
+
+namespace penstock {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+constexpr std::chrono::milliseconds kLook{200};  // how often drain() looks for signals
+
+// What came between two steps is none of their time.
+std::vector<Stretch> stretches(const TrainingRun& run, double offset_s) {
+  std::vector<Stretch> all;
+  std::int64_t free = 0;
+  for (const StepTimes& step : run.steps) {
+    const double begin_s = static_cast<double>(free + step.aside_ns) * 1e-9;
+    all.push_back({offset_s + begin_s, offset_s + static_cast<double>(step.over_ns) * 1e-9});
+    free = step.over_ns;
+  }
+  return all;
+}
+
+}  // namespace
+
+StepCheckpoints::StepCheckpoints(const StepSaving& saving, std::uint64_t made, const TrainerState& at,
+                                 Communicator& ranks)
+    : saving_(saving), ranks_(ranks), made_(made), at_(at) {}
+
+Result<std::unique_ptr<StepCheckpoints>> StepCheckpoints::open(const StepSaving& saving, std::uint64_t made,
+                                                               const TrainerState& at, Communicator& ranks) {
+  std::unique_ptr<StepCheckpoints> opened(new StepCheckpoints(saving, made, at, ranks));
+  StepCheckpoints& self = *opened;
+  const auto prepare = [&]() -> Result<void> {
+    const auto rank = static_cast<std::uint64_t>(ranks.rank());
+    PENSTOCK_ASSIGN(self.state_,
+                    TrainedState::make(saving.payload.shard(rank, static_cast<std::uint64_t>(ranks.size())),
+                                       rank, at.seed));
+    if (saving.ack_log.empty() || !ranks.root()) return success();
+    PENSTOCK_ASSIGN(AckLog acks, AckLog::open(saving.ack_log));
+    self.acks_.emplace(std::move(acks));
+    return success();
+  };
+  PENSTOCK_TRY(agree(ranks, prepare()));
+  Checkpointer::Acknowledged acknowledged;
+  if (self.acks_)
+    acknowledged = [&self](const CheckpointId& id, Reached level) { return self.acks_->write(id, level); };
+  PENSTOCK_ASSIGN(self.saver_,
+                  Checkpointer::open(saving.policy, saving.slow, saving.fast ? &*saving.fast : nullptr, ranks,
+                                     acknowledged));
+  return opened;
+}
+
+void StepCheckpoints::step(const Batch& batch) {
+  if (batch.epoch != at_.epoch) {
+    at_.epoch = batch.epoch;
+    at_.step_of_epoch = at_.consumed = 0;
+  }
+  ++at_.step_of_epoch;
+  at_.consumed += batch.samples() * static_cast<std::uint64_t>(ranks_.size());
+}
+
+Gathering StepCheckpoints::gathering() {
+  return {.due = [this](std::uint64_t steps) { return due(steps); },
+          .hold = [this](std::uint64_t steps) { return save(made_ + steps); }};
+}
+
+Result<void> StepCheckpoints::save(std::uint64_t step) {
+  state_->advance_to(step);
+  SaveRequest request{.step = step,
+                      .files = {},
+                      .trainer = at_,
+                      .payload = saving_.payload.name,
+                      .payload_seed = state_->seed()};
+  for (std::size_t i = 0; i < state_->files().size(); ++i)
+    request.files.push_back({.name = state_->files()[i].name, .bytes = state_->file(i)});
+  const Result<Saved> saved = saver_->save(request);
+  if (saved.ok()) return success();
+  Error error = saved.error();
+  error.what = "the checkpoint of step " + std::to_string(step) + " failed: " + error.what;
+  return error;
+}
+
+// Whether drain() has patience left; else what the Checkpointer said last.
+Result<void> StepCheckpoints::may_wait(const Result<void>& left) {
+  const SteadyTime now = Clock::now();
+  // Bytes are no progress where a drain has failed: it writes them all again.
+  const CheckpointCounts counts = saver_->counts();
+  const std::uint64_t written = saving_.slow.backend->moved_bytes().written;
+  if (counts.drained != drained_ || (written != written_ && counts.drain_failures == failures_)) moved_ = now;
+  if (counts.drained != drained_) failures_ = counts.drain_failures;
+  drained_ = counts.drained;
+  written_ = written;
+  if (interrupted() && !stopped_) stopped_ = now;
+  const bool over = stopped_ ? now - *stopped_ >= saving_.grace : now - moved_ >= saving_.policy.block_for;
+  return over ? left : success();
+}
+
+Result<void> StepCheckpoints::drain() {
+  const SteadyTime since = Clock::now();
+  moved_ = since;
+  drained_ = saver_->counts().drained;
+  failures_ = saver_->counts().drain_failures;
+  Result<void> left = success();
+  while (true) {
+    const bool first_look = interrupted() && saving_.grace.count() == 0;
+    left = saver_->finalize(first_look ? std::chrono::nanoseconds(0) : std::chrono::nanoseconds(kLook));
+    if (left.ok() || left.error().code != Errc::timed_out) break;
+    if (!as_root_says(ranks_, ranks_.root() ? may_wait(left) : success()).ok()) break;
+  }
+  drained_s_ = std::chrono::duration<double>(Clock::now() - since).count();
+  return left;
+}
+
+Result<void> StepCheckpoints::drain_or_leave() {
+  Result<void> drained = drain();
+  if (drained.ok() || drained.error().code != Errc::timed_out || !interrupted()) return drained;
+  warn(drained.error().message());
+  return success();
+}
+
+void StepCheckpoints::record(const TrainingRun& run, SteadyTime start, bool steps_are_work,
+                             Trial& trial) const {
+  trial.tier("checkpoint", saving_.slow);
+  if (saving_.fast) trial.tier("burst_buffer", *saving_.fast);
+  if (!ranks_.root()) return;
+  const double offset_s =
+      saver_->now_s() - std::chrono::duration<double>(Clock::now() - start).count();  // of the run's begin
+  std::vector<CheckpointTimes> times = saver_->times();
+  for (CheckpointTimes& one : times) {
+    one.asked_s -= offset_s;
+    if (one.drain_begin_s) *one.drain_begin_s -= offset_s;
+  }
+  const std::vector<Stretch> steps = stretches(run, 0);
+  SavingFacts facts{.checkpoints = times, .counts = saver_->counts(), .steps = steps};
+  facts.wall_s = steps.empty() ? 0 : steps.back().end_s;
+  facts.steps_are_work = steps_are_work;
+  facts.mtbf_s = std::chrono::duration<double>(saving_.mtbf).count();
+  facts.fast_tier = saving_.fast.has_value();
+  facts.fast_is_volatile =
+      saving_.fast && (saving_.fast->facts.memory || saving_.fast->backend->caps().volatile_memory);
+  record_saving(facts, trial);
+  trial.value("checkpoint_finalize_s", "s", Better::lower, drained_s_);
+}
+
+}  // namespace penstock

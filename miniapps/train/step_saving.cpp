@@ -1,0 +1,71 @@
+#include "miniapps/train/step_saving.hpp"
+
+#include <utility>
+
+#include "miniapps/checkpoint/checkpoint_manifest.hpp"
+#include "miniapps/train/saving_record.hpp"
+
+namespace penstock {
+namespace {
+
+constexpr const char* kCompanions[] = {"burst-buffer",    "payload",  "keep",  "keep-fast", "run",  "on-full",
+                                       "on-full-timeout", "oversize", "grace", "ack-log",   "mtbf", "resume"};
+
+Result<void> check_companions(const Options& options) {
+  const bool every = options.given("checkpoint-every");
+  if (every && !options.given("checkpoint-to"))
+    return make_error(Errc::invalid_argument, "--checkpoint-every needs --checkpoint-to TIER");
+  if (every) return success();
+  for (const char* name : kCompanions)
+    if (options.given(name))
+      return make_error(Errc::invalid_argument, "--" + std::string(name) +
+                                                    " goes with --checkpoint-every N and --checkpoint-to "
+                                                    "TIER");
+  return success();
+}
+
+Result<CheckpointPolicy> policy_of(const Options& options) {
+  CheckpointPolicy policy;
+  if (options.given("run")) policy.run = options.text("run");
+  PENSTOCK_TRY(check_run_name(policy.run));
+  if (options.given("keep")) policy.keep = static_cast<std::uint64_t>(options.integer("keep"));
+  if (options.given("keep-fast")) policy.keep_fast = static_cast<std::uint64_t>(options.integer("keep-fast"));
+  if (options.given("on-full-timeout")) policy.block_for = options.duration("on-full-timeout");
+  policy.on_full = on_full_of(options.text("on-full"));
+  policy.oversize = oversize_of(options.text("oversize"));
+  return policy;
+}
+
+// Without a name it is called by its path, as `penstock checkpoint` does: both often lie on one mount.
+Result<Tier> open_place(const std::string& text) {
+  PENSTOCK_ASSIGN(TierSpec spec, parse_tier(text));
+  if (spec.name.empty()) spec.name = spec.path;
+  return open_tier(spec);
+}
+
+}  // namespace
+
+Result<std::optional<StepSaving>> step_saving(const Options& options) {
+  PENSTOCK_TRY(check_companions(options));
+  if (!options.given("checkpoint-every")) return std::optional<StepSaving>();
+  StepSaving saving;
+  saving.every = static_cast<std::uint64_t>(options.integer("checkpoint-every"));
+  PENSTOCK_ASSIGN(saving.policy, policy_of(options));
+  PENSTOCK_ASSIGN(saving.payload,
+                  find_payload(options.given("payload") ? options.text("payload") : "alexnet-adam"));
+  PENSTOCK_ASSIGN(saving.slow, open_place(options.text("checkpoint-to")));
+  if (options.given("burst-buffer")) {
+    PENSTOCK_ASSIGN(saving.fast, open_place(options.text("burst-buffer")));
+    if (saving.fast->name == saving.slow.name)
+      return make_error(Errc::invalid_argument, "--burst-buffer and --checkpoint-to are both called '" +
+                                                    saving.slow.name + "': they have to be two places");
+  }
+  saving.ack_log = options.text("ack-log");
+  if (options.given("grace")) saving.grace = options.duration("grace");
+  if (options.given("mtbf")) saving.mtbf = options.duration("mtbf");
+  PENSTOCK_TRY(check_mtbf(saving.mtbf));
+  saving.resume = options.flag("resume");
+  return std::optional<StepSaving>(std::move(saving));
+}
+
+}  // namespace penstock

@@ -1,0 +1,253 @@
+#include "miniapps/train/timeline.hpp"
+
+#include <sys/utsname.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstring>
+#include <span>
+#include <utility>
+
+#include "profiling/session/intervals.hpp"
+#include "results/record.hpp"
+
+namespace penstock {
+namespace {
+
+constexpr std::size_t kPiece = std::size_t{1} << 15;  // spans that a rank sends at a time
+constexpr double kSlack = 1024;                       // spans beside those that are counted on
+constexpr std::size_t kMostOrders = 4096;             // epochs whose order is a span
+
+double seconds(std::int64_t nanoseconds) {
+  return static_cast<double>(nanoseconds) * 1e-9;
+}
+
+std::int64_t wall_ns() {
+  return std::chrono::duration_cast<std::chrono::nanoseconds>(
+             std::chrono::system_clock::now().time_since_epoch())
+      .count();
+}
+
+std::string host_name() {
+  utsname names{};
+  return ::uname(&names) == 0 ? names.nodename : "";
+}
+
+// Of one worker: it may have to do all alone. Of a sample: read, load, its stages, and a wait before it.
+std::size_t spans_each(const TimelineRequest& request) {
+  const double needed = request.samples * static_cast<double>(3 + request.stages) + kSlack;
+  const double allowed = static_cast<double>(request.memory) / request.threads / sizeof(penstock_span);
+  return static_cast<std::size_t>(std::min(needed, allowed));
+}
+
+Json packed(const TimelineRank& rank) {
+  Json threads = Json::array();
+  for (const auto& [thread, name] : rank.threads) threads.push_back(Json::array({thread, name}));
+  return Json::array({rank.rank, rank.process, rank.host, std::move(threads)});
+}
+
+TimelineRank rank_of(const Json& json) {
+  TimelineRank rank{json[0].get<int>(), json[1].get<std::int64_t>(), json[2].get<std::string>(), {}};
+  for (const Json& thread : json[3])
+    rank.threads.emplace_back(thread[0].get<std::uint32_t>(), thread[1].get<std::string>());
+  return rank;
+}
+
+void keep_first(Result<void>& so_far, Result<void> next) {
+  if (so_far.ok()) so_far = std::move(next);
+}
+
+std::string shuffle_action(const Shuffle& shuffle) {
+  switch (shuffle.kind) {
+    case Shuffle::Kind::global:
+      return "Global Shuffle";
+    case Shuffle::Kind::local:
+      return "Local Shuffle";
+    case Shuffle::Kind::buffer:
+      return "Shuffle Buffer";
+    case Shuffle::Kind::none:
+      break;
+  }
+  return "Order";
+}
+
+}  // namespace
+
+std::vector<penstock_span> step_spans(const TrainingRun& run, SteadyTime start, std::uint32_t thread,
+                                      penstock_component interlude) {
+  std::vector<penstock_span> spans;
+  const auto add = [&](std::uint64_t number, std::int64_t begin, std::int64_t end, penstock_component what,
+                       unsigned detail) {
+    const StepTimes& step = run.steps[static_cast<std::size_t>(number)];
+    spans.push_back({.begin_ns = span_ns(start) + begin,
+                     .end_ns = span_ns(start) + end,
+                     .number = number,
+                     .bytes = what == PENSTOCK_ITERATION ? step.payload_bytes : 0,
+                     .epoch = static_cast<std::uint32_t>(step.epoch),
+                     .thread = thread,
+                     .component = static_cast<std::uint16_t>(what),
+                     .detail = static_cast<std::uint16_t>(detail),
+                     .reserved = 0});
+  };
+  std::int64_t free = 0;
+  for (std::size_t i = 0; i < run.steps.size(); ++i) {
+    const StepTimes& step = run.steps[i];
+    // Due, not done: how late this machine woke up is no time of the accelerator.
+    const std::int64_t done = std::min(step.deadline_ns, step.over_ns);
+    add(i, free, step.over_ns, PENSTOCK_ITERATION, 0);
+    const std::int64_t gathered = free + step.gathering_ns;
+    const std::int64_t got = step.begin_ns - (step.aside_ns - step.gathering_ns);
+    if (gathered > free) add(i, free, gathered, interlude, 0);
+    if (got > gathered) add(i, gathered, got, PENSTOCK_WAIT, PENSTOCK_WAIT_INPUT);
+    if (step.begin_ns > got) add(i, got, step.begin_ns, interlude, 0);
+    add(i, step.begin_ns, done, PENSTOCK_TRAIN, 0);
+    if (step.over_ns > done) add(i, done, step.over_ns, PENSTOCK_WAIT, PENSTOCK_WAIT_RANKS);
+    free = step.over_ns;
+  }
+  if (run.aside_after_ns > 0 && !run.steps.empty())
+    add(run.steps.size() - 1, free, free + run.aside_after_ns, interlude, 0);
+  return spans;
+}
+
+void profile_steps(const TrainingRun& run, SteadyTime start, penstock_component interlude) {
+  if (!spans_are_profiled()) return;
+  for (const penstock_span& span : step_spans(run, start, span_thread(), interlude))
+    penstock_profile_span(&span);
+}
+
+TimelineFigures timeline_figures(const SpanLog& workers, std::span<const penstock_span> steps,
+                                 std::int64_t start_ns, std::int64_t wall_ns) {
+  TimelineFigures figures;
+  figures.spans = workers.kept() + steps.size();
+  figures.dropped = workers.dropped();
+  std::vector<Interval> reads;
+  for (std::size_t i = 0; i < workers.buffers(); ++i) {
+    for (const penstock_span& span : workers[i].spans()) {
+      if (span.component != PENSTOCK_READ || span.end_ns > start_ns + wall_ns) continue;
+      reads.push_back({span.begin_ns, span.end_ns});
+      figures.read_bytes += span.bytes;
+      figures.read_summed_s += seconds(span.end_ns - span.begin_ns);
+    }
+  }
+  std::vector<Interval> trained;
+  for (const penstock_span& span : steps)
+    if (span.component == PENSTOCK_TRAIN) trained.push_back({span.begin_ns, span.end_ns});
+  reads = merged(std::move(reads));
+  trained = merged(std::move(trained));
+  figures.read_merged_s = seconds(length(reads));
+  figures.train_merged_s = seconds(length(trained));
+  figures.read_train_overlap_s = seconds(common_length(reads, trained));
+  if (wall_ns > 0) figures.read_share = figures.read_merged_s / seconds(wall_ns);
+  return figures;
+}
+
+Timeline::Timeline(const TimelineRequest& request, Communicator& ranks, std::unique_ptr<SpanLog> log)
+    : ranks_(ranks), threads_(request.threads), log_(std::move(log)) {}
+
+Result<std::unique_ptr<Timeline>> Timeline::make(const TimelineRequest& request, Communicator& ranks) {
+  std::vector<std::size_t> capacities(request.threads, spans_each(request));
+  capacities.push_back(static_cast<std::size_t>(std::min<std::uint64_t>(request.epochs, kMostOrders)));
+  Result<std::unique_ptr<SpanLog>> log = SpanLog::make(capacities);
+  PENSTOCK_TRY(agree(ranks, outcome_of(log)));
+  std::unique_ptr<Timeline> timeline(new Timeline(request, ranks, *std::move(log)));
+  PENSTOCK_ASSIGN(const TimelineFormat format, timeline_format(request.path));
+  Result<void> made = success();
+  if (ranks.root()) {
+    Result<TimelineFile> file = TimelineFile::create(request.path, format);
+    made = outcome_of(file);
+    if (file.ok()) timeline->file_ = std::make_unique<TimelineFile>(*std::move(file));
+  }
+  PENSTOCK_TRY(as_root_says(ranks, made));
+  return timeline;
+}
+
+TimelineFigures Timeline::end(const TrainingRun& run, SteadyTime start, penstock_component interlude) {
+  step_thread_ = span_thread();
+  start_ns_ = span_ns(start);
+  steps_ = step_spans(run, start, step_thread_, interlude);
+  const std::int64_t wall =
+      run.steps.empty() ? 0 : std::max(run.steps.back().end_ns, run.steps.back().over_ns);
+  return timeline_figures(*log_, steps_, start_ns_, wall);
+}
+
+std::vector<std::span<const penstock_span>> Timeline::pieces() const {
+  std::vector<std::span<const penstock_span>> pieces;
+  const auto cut = [&](std::span<const penstock_span> all) {
+    for (; !all.empty(); all = all.subspan(std::min(kPiece, all.size())))
+      pieces.push_back(all.first(std::min(kPiece, all.size())));
+  };
+  cut(steps_);
+  for (std::size_t i = 0; i < log_->buffers(); ++i) cut(std::as_const(*log_)[i].spans());
+  return pieces;
+}
+
+// Rank 0 learns who the ranks are.
+Result<std::vector<TimelineRank>> Timeline::introduce() const {
+  TimelineRank mine{ranks_.rank(), ::getpid(), host_name(), {}};
+  mine.threads.emplace_back(step_thread_, "accelerator");
+  for (unsigned i = 0; i < threads_; ++i) {
+    const auto spans = std::as_const(*log_)[i].spans();
+    if (!spans.empty()) mine.threads.emplace_back(spans.front().thread, "worker " + std::to_string(i));
+  }
+  const std::vector<std::uint8_t> words = Json::to_cbor(packed(mine));
+  PENSTOCK_ASSIGN(const auto gathered, ranks_.gather(std::as_bytes(std::span(words))));
+  std::vector<TimelineRank> all;
+  for (const std::vector<std::byte>& bytes : gathered) all.push_back(rank_of(Json::from_cbor(bytes)));
+  return all;
+}
+
+Result<void> Timeline::begin_file(const TimelineSubject& subject) {
+  const Manifest& manifest = subject.manifest;
+  TimelineWords words;
+  words.stages = subject.stages;
+  if (manifest.facts().format.find("hdf5") != std::string::npos) words.read = "HDF5 File Read";
+  words.shuffle = shuffle_action(subject.shuffle);
+  words.object = [&manifest](std::uint64_t sample, std::string& scratch) -> std::string_view {
+    return manifest.object_name(manifest.sample(sample).object, scratch);
+  };
+  words.start_ns = start_ns_;
+  words.wall_minus_span = wall_ns() - span_ns(std::chrono::steady_clock::now());
+  return file_->begin(std::move(words));
+}
+
+// All come here for each piece, of which one rank has something to say.
+Result<void> Timeline::add_piece(int of, std::span<const penstock_span> piece) {
+  std::vector<penstock_span> moved;
+  if (ranks_.rank() == of) {
+    moved.assign(piece.begin(), piece.end());
+    for (penstock_span& span : moved) {
+      span.begin_ns -= offset_ns_;
+      span.end_ns -= offset_ns_;
+    }
+  }
+  PENSTOCK_ASSIGN(const auto gathered, ranks_.gather(std::as_bytes(std::span(moved))));
+  if (!ranks_.root()) return success();
+  const std::vector<std::byte>& bytes = gathered[static_cast<std::size_t>(of)];
+  moved.resize(bytes.size() / sizeof(penstock_span));
+  std::memcpy(moved.data(), bytes.data(), bytes.size());
+  return file_->add(moved);
+}
+
+// What rank 0 cannot write it tells when all have said what they have.
+Result<void> Timeline::write(const TimelineSubject& subject) {
+  PENSTOCK_ASSIGN(const Communicator::ClockOffset offset, ranks_.clock_offset());
+  offset_ns_ = offset.offset_ns;
+  const std::vector<std::span<const penstock_span>> mine = pieces();
+  std::vector<std::uint64_t> counts(static_cast<std::size_t>(ranks_.size()), 0);
+  counts[static_cast<std::size_t>(ranks_.rank())] = mine.size();
+  PENSTOCK_TRY(ranks_.all_reduce(std::span(counts), Reduction::sum));
+  PENSTOCK_ASSIGN(std::vector<TimelineRank> who, introduce());
+  Result<void> written = ranks_.root() ? begin_file(subject) : success();
+  for (int rank = 0; rank < ranks_.size(); ++rank) {
+    const auto at = static_cast<std::size_t>(rank);
+    if (ranks_.root()) keep_first(written, file_->begin_rank(std::move(who[at])));
+    for (std::uint64_t i = 0; i < counts[at]; ++i)
+      keep_first(written, add_piece(rank, rank == ranks_.rank() ? mine[static_cast<std::size_t>(i)]
+                                                                : std::span<const penstock_span>()));
+  }
+  if (ranks_.root()) keep_first(written, file_->close());
+  return as_root_says(ranks_, written);
+}
+
+}  // namespace penstock

@@ -1,0 +1,58 @@
+// What a run of a mini-app came to: on one rank, and joined over all ranks of a job.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "io_backends/base/ranks/communicator.hpp"
+#include "miniapps/pipeline/batch_source.hpp"
+#include "miniapps/pipeline/training.hpp"
+#include "miniapps/train/epoch_checkpoints.hpp"
+#include "miniapps/train/timeline.hpp"
+#include "miniapps/train/validating.hpp"
+#include "results/rank_figures.hpp"
+
+namespace penstock {
+
+// What one epoch consumed, and what of it devices and servers delivered meanwhile. Reads that run ahead of
+// the accelerator count in the epoch that it is in.
+struct EpochBytes {
+  std::uint64_t consumed = 0;
+  std::uint64_t fetched = 0;
+};
+
+struct TrainOutcome {
+  TrainingFigures figures;         // several ranks: see joined()
+  std::uint64_t steps = 0;         // the same on all ranks
+  std::vector<StageTally> stages;  // "accelerator" among them, the last
+  std::vector<LostTime> lost;      // what an accelerator lost, by where: input_wait_s, straggler_s and
+                                   // barrier_s of the figures divided
+  LoaderLosses losses;
+  std::vector<double> bytes_by_second;  // consumed
+  std::vector<EpochBytes> epochs;       // none where nobody counts what was fetched
+  std::optional<Error> failure;
+  std::uint64_t training_files = 0;  // loaded, by an app that loads whole files; all ranks' sum, as is
+  ValidationFigures validation;      // this, and this
+  CheckpointFigures checkpoints;
+  std::optional<TimelineFigures> timeline;  // with --timeline
+
+  // One a rank, in the order of ranks.
+  std::vector<RankFigures> ranks;
+  std::vector<double> utilizations;      // empty where nothing computed
+  std::vector<std::uint64_t> last_ones;  // steps that each was the last to end
+};
+
+// Of this rank.
+TrainOutcome train_outcome(const TrainingRun& run, std::chrono::nanoseconds nominal_step,
+                           const BatchSource& input, std::vector<EpochBytes> epochs);
+
+// Adds what validating came to, beside the training. Its tails are no samples that training lost.
+void add_validation(const Validating& validating, TrainOutcome& outcome);
+
+// Collective, and the same on every rank: walls and the first batch of the slowest; samples, bytes, stages
+// and losses summed; waits, losses of time, utilizations and overshoots the mean of the ranks; the failure of
+// the first rank that has one. Of a timeline spans and bytes summed, times and shares the mean.
+Result<TrainOutcome> joined(Communicator& ranks, const TrainOutcome& mine);
+
+}  // namespace penstock

@@ -1,0 +1,108 @@
+#include "miniapps/train/train_outcome.hpp"
+
+#include <gtest/gtest.h>
+
+#include <string>
+
+#include "io_backends/base/ranks/ranks_testing.hpp"
+
+namespace penstock {
+namespace {
+
+TrainOutcome of_rank(int rank) {
+  const double r = rank;
+  TrainOutcome outcome;
+  outcome.figures = {.wall_s = 10 + r,
+                     .first_batch_s = 1 + r,
+                     .input_wait_s = 2 + r,
+                     .straggler_s = 1,
+                     .barrier_s = 0.5,
+                     .samples = 100,
+                     .payload_bytes = 1000,
+                     .step_overshoot = 0.001,
+                     .utilization = 0.9 - 0.1 * r,
+                     .utilization_dlio = std::nullopt};
+  outcome.steps = 10;
+  outcome.stages = {{"read", 1, 2, 3}, {"accelerator", 4, 5, 6}};
+  outcome.lost = {{"read", 2 + r}, {"straggler", 1}, {"barrier", 0.5}};
+  outcome.losses = {.skipped = 6, .dropped_tail = 1, .named = {}};
+  for (std::uint64_t i = 0; i < 6; ++i)  // of which both ranks have the first
+    outcome.losses.named.push_back({.name = i == 0 ? "shard" : std::to_string(rank) + std::to_string(i),
+                                    .whole = false,
+                                    .offset = static_cast<std::uint64_t>(100 - rank),
+                                    .why = "rank " + std::to_string(rank)});
+  outcome.bytes_by_second.assign(static_cast<std::size_t>(rank) + 1, 50.0);
+  outcome.epochs = {{.consumed = 500, .fetched = 400}, {.consumed = 500, .fetched = 0}};
+  outcome.ranks = {{1000, 10 + r}};
+  outcome.utilizations = {0.9 - 0.1 * r};
+  outcome.last_ones = {static_cast<std::uint64_t>(rank)};
+  outcome.timeline = TimelineFigures{.spans = 100,
+                                     .dropped = static_cast<std::uint64_t>(rank),
+                                     .read_bytes = 1000,
+                                     .read_summed_s = 8,
+                                     .read_merged_s = 4 + r,
+                                     .train_merged_s = 6,
+                                     .read_train_overlap_s = 2 + r,
+                                     .read_share = 0.4};
+  if (rank == 1) outcome.failure = Error{Errc::io, 5, "cannot read 'x'"};
+  return outcome;
+}
+
+TEST(TrainOutcome, IsJoinedOverTheRanksAndTheSameOnAll) {
+  RankThreads::run(2, [](Communicator& ranks) {
+    const TrainOutcome all = joined(ranks, of_rank(ranks.rank())).value();
+    EXPECT_EQ(all.figures.wall_s, 11) << "the slowest";
+    EXPECT_EQ(all.figures.first_batch_s, 2);
+    EXPECT_EQ(all.figures.input_wait_s, 2.5) << "the mean";
+    EXPECT_EQ(all.figures.straggler_s, 1);
+    EXPECT_EQ(all.figures.barrier_s, 0.5);
+    EXPECT_EQ(all.figures.samples, 200);
+    EXPECT_EQ(all.figures.payload_bytes, 2000);
+    EXPECT_DOUBLE_EQ(*all.figures.utilization, 0.85);
+    EXPECT_FALSE(all.figures.utilization_dlio);
+    EXPECT_EQ(all.steps, 10U);
+    ASSERT_EQ(all.stages.size(), 2U);
+    EXPECT_EQ(all.stages[1].stage, "accelerator");
+    EXPECT_EQ(all.stages[1].blocked_s, 12);
+    ASSERT_EQ(all.lost.size(), 3U);
+    EXPECT_EQ(all.lost[0].to, "read");
+    EXPECT_EQ(all.lost[0].seconds, 2.5);
+    EXPECT_EQ(all.losses.skipped, 12U);
+    ASSERT_EQ(all.losses.named.size(), LoaderLosses::kNamed);
+    EXPECT_EQ(all.losses.named[0].name, "shard");
+    EXPECT_FALSE(all.losses.named[0].whole);
+    EXPECT_EQ(all.losses.named[0].samples, 2U);
+    EXPECT_EQ(all.losses.named[0].offset, 99U);
+    EXPECT_EQ(all.losses.named[0].why, "rank 1") << "as the first sample in it failed";
+    EXPECT_EQ(all.bytes_by_second, (std::vector<double>{100, 50}));
+    ASSERT_EQ(all.epochs.size(), 2U);
+    EXPECT_EQ(all.epochs[0].fetched, 800U);
+    ASSERT_TRUE(all.failure);
+    EXPECT_EQ(all.failure->what, "cannot read 'x'");
+    EXPECT_EQ(all.failure->sys_errno, 5);
+    EXPECT_EQ(all.utilizations, (std::vector<double>{0.9, 0.8}));
+    EXPECT_EQ(all.last_ones, (std::vector<std::uint64_t>{0, 1}));
+    ASSERT_TRUE(all.timeline);
+    EXPECT_EQ(all.timeline->spans, 200U);
+    EXPECT_EQ(all.timeline->dropped, 1U);
+    EXPECT_EQ(all.timeline->read_bytes, 2000U);
+    EXPECT_EQ(all.timeline->read_summed_s, 8);
+    EXPECT_EQ(all.timeline->read_merged_s, 4.5) << "the mean";
+    EXPECT_EQ(all.timeline->train_merged_s, 6);
+    EXPECT_EQ(all.timeline->read_train_overlap_s, 2.5);
+    EXPECT_EQ(all.timeline->read_share, 0.4);
+    ASSERT_EQ(all.ranks.size(), 2U);
+    EXPECT_EQ(all.ranks[1].wall_s, 11);
+  });
+}
+
+TEST(TrainOutcome, SaysNothingOfWhatWasFetchedUnlessAllRanksCanTell) {
+  RankThreads::run(2, [](Communicator& ranks) {
+    TrainOutcome mine = of_rank(ranks.rank());
+    if (!ranks.root()) mine.epochs.clear();
+    EXPECT_TRUE(joined(ranks, mine).value().epochs.empty());
+  });
+}
+
+}  // namespace
+}  // namespace penstock

@@ -1,0 +1,197 @@
+#include "miniapps/train/train_report.hpp"
+
+#include <fmt/format.h>
+
+#include <optional>
+#include <vector>
+
+#include <nlohmann/json.hpp>
+
+#include "io_backends/base/cli/count_of.hpp"
+#include "io_backends/base/units.hpp"
+#include "miniapps/miniapp.hpp"
+#include "results/cells.hpp"
+#include "results/table.hpp"
+#include "results/verdicts/verdicts.hpp"
+
+namespace penstock {
+namespace {
+
+std::string cell(const Record& record, std::string_view metric, std::string (*format)(double)) {
+  const std::optional<double> value = metric_value(record, metric);
+  return value ? format(*value) : "-";
+}
+
+std::string whole(double value) {
+  return format_count(static_cast<std::uint64_t>(value));
+}
+
+// "3 ranks of 2 accelerators, each with " where there are several.
+std::string shared_out(const Record& record) {
+  const auto ranks = static_cast<std::uint64_t>(parameter_number(record, "ranks").value_or(1));
+  const auto accelerators = static_cast<std::uint64_t>(parameter_number(record, "accelerators").value_or(1));
+  if (ranks < 2 && accelerators < 2) return "";
+  const std::string several = fmt::format("{} accelerators", accelerators);
+  if (ranks < 2) return several + ", each with ";
+  return fmt::format("{} ranks{}, each with ", ranks, accelerators < 2 ? "" : " of " + several);
+}
+
+std::string threads_of(const Record& record) {
+  const std::string threads = parameter_text(record, "threads");
+  return threads + (threads == "1" ? " thread" : " threads");
+}
+
+std::string heading(const Record& record, const Output& output) {
+  if (record.corpus.empty()) return "";  // it failed before anything was known
+  const auto member = [&](const char* name) -> double {
+    const auto at = record.corpus.find(name);
+    return at != record.corpus.end() && at->is_number() ? at->get<double>() : 0.0;
+  };
+  const std::string cache = cache_text(record, "client_data");
+  return fmt::format(
+      "{}: {}, {}; {}batches of {} ({}), {}, prefetch {}, accelerator {}; client data {}\n\n",
+      parameter_text(record, "app"), count_of(static_cast<std::uint64_t>(member("samples")), "sample"),
+      format_bytes(member("bytes"), output), shared_out(record), parameter_text(record, "batch"),
+      parameter_text(record, "layout"), threads_of(record), parameter_text(record, "prefetch"),
+      parameter_text(record, "accelerator"), cache.empty() ? "unknown" : cache);
+}
+
+// Less than none says only that a run so short cannot be compared with another.
+std::string overlap(const Record& record) {
+  const std::optional<double> hidden = metric_value(record, "input_overlap");
+  if (!hidden) return "-";
+  return *hidden < 0 ? "none" : format_percent(*hidden);
+}
+
+std::string summary_table(std::span<const Record> records, const Output& output) {
+  Table table({{"tier", Align::left},
+               {"steps"},
+               {"samples/s"},
+               {std::string(rate_unit(output))},
+               {"AU"},
+               {"first batch"},
+               {"waited"},
+               {"wall"},
+               {"overlap"},
+               {"verdict", Align::left}});
+  for (const Record& record : records) {
+    const std::optional<double> rate = metric_value(record, "payload_bytes_per_s");
+    table.row({tier_name(record), cell(record, "steps", whole), cell(record, "samples_per_s", format_number),
+               rate ? format_rate(*rate, output) : "-",
+               cell(record, "accelerator_utilization", format_percent),
+               cell(record, "first_batch_s", format_seconds), cell(record, "input_wait_s", format_seconds),
+               cell(record, "wall_s", format_seconds),
+               parameter_text(record, "prefetch") == "0" ? "-" : overlap(record),
+               std::string(verdict_name(record.verdict))});
+  }
+  return table.text();
+}
+
+std::string stage_table(std::span<const Record> records) {
+  Table table(
+      {{"tier", Align::left}, {"stage", Align::left}, {"busy"}, {"starved"}, {"blocked"}, {"busy share"}});
+  for (const Record& record : records) {
+    for (const StageTimes& stage : stage_times(record)) {
+      table.row({tier_name(record), stage.stage, format_seconds(stage.busy_s),
+                 format_seconds(stage.starved_s), format_seconds(stage.blocked_s),
+                 stage.total_s() > 0 ? format_percent(stage.busy_s / stage.total_s()) : "-"});
+    }
+  }
+  return table.empty() ? "" : "\n" + table.text();
+}
+
+std::string option_text(const OptionSpec& spec) {
+  const std::string_view value = spec.type == OptionType::boolean ? "0|1" : spec.value;
+  return fmt::format("--set {}={} ({}{})", spec.name, value, spec.help,
+                     spec.fallback.empty() ? "" : fmt::format("; default {}", spec.fallback));
+}
+
+// What the verdicts have no words for, because nothing was hidden.
+std::string alternation(const Record& record) {
+  const std::optional<double> waited = metric_value(record, "input_wait_s");
+  const std::optional<double> wall = metric_value(record, "wall_s");
+  const std::optional<double> step = parameter_number(record, "step_s");
+  const std::optional<double> steps = metric_value(record, "steps");
+  if (parameter_number(record, "ranks").value_or(1) > 1 ||
+      parameter_number(record, "accelerators").value_or(1) > 1 || metric_value(record, "validation_s") ||
+      metric_value(record, "checkpoint_s") || metric_value(record, "checkpoint_block_s"))
+    return "";  // they also wait for each other, or do other things
+  if (parameter_text(record, "prefetch") != "0" || !waited || !wall || !steps || step.value_or(0) <= 0)
+    return "";
+  return fmt::format(
+      "Without prefetching input and steps alternate on {}: {} of input and {} of steps make {}.\n",
+      tier_name(record), format_seconds(*waited), format_seconds(*steps * *step), format_seconds(*wall));
+}
+
+// "4 checkpoints of 64 MiB held the training on disk for 31 ms each (median); ..."
+std::string saving(const Record& record, const Output& output) {
+  const std::optional<double> blocked = metric_value(record, "checkpoint_block_s");
+  const std::optional<double> bytes = metric_value(record, "checkpoint_bytes");
+  if (!blocked || !bytes) return "";
+  const std::optional<double> durable = metric_value(record, "checkpoint_durable_s");
+  const std::optional<double> at_the_end = metric_value(record, "checkpoint_finalize_s");
+  return fmt::format(
+      "{} checkpoints of {} held the training on {} for {} each (median){}{}.\n",
+      cell(record, "checkpoints", whole), format_bytes(*bytes, output), tier_name(record),
+      format_seconds(*blocked),
+      durable ? fmt::format(", and were durable after {}", format_seconds(*durable)) : "",
+      at_the_end ? fmt::format("; the drain behind the last step took {}", format_seconds(*at_the_end)) : "");
+}
+
+// Those of the defaults that only some apps have.
+std::string numbers_of(const MiniAppDefaults& defaults) {
+  std::string text;
+  if (defaults.threads != 0) text += fmt::format(" --threads {}", defaults.threads);
+  if (defaults.epochs != 0) text += fmt::format(" --epochs {}", defaults.epochs);
+  if (defaults.steps != 0) text += fmt::format(" --steps {}", defaults.steps);
+  return text;
+}
+
+}  // namespace
+
+std::string training_report(std::span<const Record> records, const Output& output) {
+  if (records.empty()) return "";
+  std::string out = heading(records.front(), output) + summary_table(records, output) + stage_table(records);
+  const std::vector<Sentence> said = sentences(records, output);
+  out += "\n";
+  for (const Record& record : records) out += alternation(record);
+  for (const Record& record : records) out += saving(record, output);
+  for (const Sentence& sentence : said) out += sentence.text + "\n";
+  return out;
+}
+
+std::string list_miniapps(bool json) {
+  std::string out;
+  for (const MiniAppInfo* app : miniapp_registry().present()) {
+    if (json) {
+      nlohmann::ordered_json options = nlohmann::ordered_json::array();
+      for (const OptionSpec& spec : app->options)
+        options.push_back({{"name", spec.name}, {"default", spec.fallback}, {"help", spec.help}});
+      out += nlohmann::ordered_json{{"name", app->name},
+                                    {"summary", app->summary},
+                                    {"reproduces", app->reproduces},
+                                    {"codec", app->codec},
+                                    {"batch", app->defaults.batch},
+                                    {"prefetch", app->defaults.prefetch},
+                                    {"accelerator", app->defaults.accelerator},
+                                    {"shuffle", app->defaults.shuffle},
+                                    {"threads", app->defaults.threads},
+                                    {"epochs", app->defaults.epochs},
+                                    {"steps", app->defaults.steps},
+                                    {"options", options}}
+                 .dump() +
+             "\n";
+      continue;
+    }
+    out += fmt::format(
+        "{}: {}\n  reproduces  {}\n  defaults    --batch {} --prefetch {} --shuffle {} --accelerator {}{}\n",
+        app->name, app->summary, app->reproduces, app->defaults.batch, app->defaults.prefetch,
+        app->defaults.shuffle, app->defaults.accelerator, numbers_of(app->defaults));
+    for (const OptionSpec& spec : app->options) out += "  options     " + option_text(spec) + "\n";
+  }
+  for (const MissingPlugin& missing : miniapp_registry().missing())
+    if (!json) out += fmt::format("{}: missing: {}\n", missing.name, missing.reason);
+  return out;
+}
+
+}  // namespace penstock

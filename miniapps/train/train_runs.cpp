@@ -1,0 +1,179 @@
+#include "miniapps/train/train_runs.hpp"
+
+#include <algorithm>
+#include <map>
+#include <utility>
+
+#include "io_backends/base/cli/progress.hpp"
+#include "io_backends/base/system/interrupt.hpp"
+#include "io_backends/base/units.hpp"
+#include "miniapps/train/find_accelerators.hpp"
+#include "miniapps/train/train_input.hpp"
+
+namespace penstock {
+namespace {
+
+// Of the run that was last added to the record; every run of a search adds one.
+std::optional<double> latest(const Record& record, const std::string& metric) {
+  const auto at = record.metrics.find(metric);
+  if (at == record.metrics.end() || at->second.samples.empty()) return std::nullopt;
+  return at->second.samples.back();
+}
+
+// A run that says nothing about how many accelerators it feeds.
+bool failed(const Record& record) {
+  return verdict_exit_code(record.verdict) != 0;
+}
+
+}  // namespace
+
+struct TrainRuns::Search {
+  // Why so many accelerators were not fed.
+  struct Miss {
+    std::string_view by;  // "input": they waited; "client": this machine was too busy; "memory": for batches
+    double utilization = 0;
+  };
+  const Tier& tier;
+  CellEnd end = CellEnd::done;
+  bool broken = false;                     // the last trial failed: there is no more to find
+  std::map<std::uint64_t, Miss> missed{};  // by their number, the last miss
+};
+
+// On all ranks, or on none.
+Result<void> TrainRuns::make_pool() {
+  if (pool_ && pool_->shape().samples == setup_.pool_samples()) return success();
+  pool_.reset();
+  const Manifest& manifest = corpus_.manifest;
+  const std::uint64_t samples = std::max<std::uint64_t>(1, manifest.samples());
+  Result<BatchPool> made = BatchPool::make({.samples = static_cast<std::size_t>(setup_.pool_samples()),
+                                            .slot_bytes = setup_.treats().slot_bytes(),
+                                            .stored_bytes = manifest.payload_bytes() / samples},
+                                           setup_.pool_prefetch());
+  PENSTOCK_TRY(agree(*setup_.ranks, outcome_of(made)));
+  pool_ = *std::move(made);
+  return success();
+}
+
+Result<CellEnd> TrainRuns::train(const Tier& tier, Trial& trial) {
+  PENSTOCK_TRY(make_pool());
+  return measure_training(setup_, corpus_, tier, *pool_, trial);
+}
+
+// After a call that hangs the ranks make no more calls of each other than they must.
+Result<CellEnd> TrainRuns::keep(Trial trial, CellEnd end) {
+  if (verdict_exit_code(trial.record().verdict) == 1 && !interrupted())
+    warn(trial.record().tiers.value("data", Json::object()).value("name", "") + ": " + trial.record().reason);
+  const Result<void> looked = end == CellEnd::done ? run_.look_at_ranks() : success();
+  run_.keep(std::move(trial));
+  if (!looked.ok()) return looked.error();
+  return end;
+}
+
+Result<CellEnd> TrainRuns::measure(const Tier& tier) {
+  run_.measured_tier(tier);
+  Trial trial = run_.trial();
+  const Result<CellEnd> measured = train(tier, trial);
+  if (measured.ok()) return keep(std::move(trial), *measured);
+  trial.fail(measured.error());
+  run_.keep(std::move(trial));
+  return measured;
+}
+
+void TrainRuns::skip(const Tier& tier, const std::string& why) {
+  Trial trial = run_.trial();
+  trial.parameter("app", setup_.app->name);
+  trial.parameter("tier", tier.name);
+  trial.tier("data", tier);
+  trial.verdict(Verdict::skipped, why);
+  run_.keep(std::move(trial));
+}
+
+// One more run, which adds to `trial`.
+Result<bool> TrainRuns::feeds(Search& search, std::uint64_t accelerators, Trial& trial) {
+  setup_.accelerators = accelerators;
+  if (const Result<void> pool = make_pool(); !pool.ok()) {
+    if (pool.error().code != Errc::exhausted) return pool.error();
+    search.missed[accelerators] = {.by = "memory"};
+    return false;
+  }
+  const Result<CellEnd> trained = train(search.tier, trial);
+  if (!trained.ok() && trained.error().code == Errc::exhausted) {
+    search.missed[accelerators] = {.by = "memory"};
+    return false;
+  }
+  PENSTOCK_TRY(trained);
+  search.end = *trained;
+  const Record& record = trial.record();
+  if (search.end == CellEnd::stuck || failed(record)) {
+    search.broken = true;
+    return make_error(Errc::io, record.reason);
+  }
+  // Of several ranks the least busy one counts.
+  const std::optional<double> least = latest(record, "accelerator_utilization_min");
+  const double utilization = least ? *least : latest(record, "accelerator_utilization").value_or(0);
+  if (latest(record, "step_overshoot").value_or(0) > setup_.overshoot_tolerance()) {
+    search.missed[accelerators] = {.by = "client", .utilization = utilization};
+    return false;
+  }
+  if (utilization >= setup_.busy_at_least) return true;
+  search.missed[accelerators] = {.by = "input", .utilization = utilization};
+  return false;
+}
+
+// As many as leave a run two steps: utilization leaves the first one out. A cold cache is one for an epoch.
+std::uint64_t TrainRuns::most_to_try(const Sampler& sampler) const {
+  const std::uint64_t batches = samples_an_epoch(setup_, sampler) / setup_.batch;
+  const bool one_step_an_epoch_is_enough = setup_.limits.epochs == 0 || setup_.limits.epochs > 1;
+  return one_step_an_epoch_is_enough ? batches : batches / 2;
+}
+
+// A run is one epoch, which has one step of even one accelerator.
+Error TrainRuns::too_few_samples(std::uint64_t samples) const {
+  const bool cold = setup_.cache == CacheWish::cold;  // whatever the user says of epochs
+  std::string remedy = cold ? "" : "more --epochs";
+  if (samples >= 2)
+    remedy = "--batch " + std::to_string(samples / 2) + " or smaller" + (cold ? "" : ", or " + remedy);
+  return make_error(Errc::invalid_argument,
+                    "'" + corpus_.name + "' has " + format_count(samples) +
+                        (setup_.ranks->size() == 1 ? " samples" : " samples for each rank") +
+                        ", too few for two steps of --batch " + std::to_string(setup_.batch) +
+                        " in one epoch" + (cold ? ", behind which no cache is cold" : "") +
+                        (remedy.empty() ? "" : ": choose " + remedy));
+}
+
+Result<CellEnd> TrainRuns::find_accelerators(const Tier& tier) {
+  run_.measured_tier(tier);
+  setup_.accelerators = 1;
+  PENSTOCK_ASSIGN(const Sampler sampler, make_sampler(setup_, corpus_));
+  const std::uint64_t most = most_to_try(sampler);
+  if (most == 0) return too_few_samples(samples_an_epoch(setup_, sampler));
+
+  Search search{.tier = tier};
+  Trial trial = run_.trial();
+  Result<std::uint64_t> fed = most_fed(most, [&](std::uint64_t n) -> Result<bool> {
+    trial = run_.trial();
+    return feeds(search, n, trial);
+  });
+  std::uint64_t counted = 0;  // what the trial's runs have
+  if (fed.ok() && *fed > 0) {
+    fed = most_fed_in_a_row(*fed, kInARow, [&](std::uint64_t n) -> Result<bool> {
+      if (std::exchange(counted, n) != n) trial = run_.trial();
+      return feeds(search, n, trial);
+    });
+  }
+  if (!fed.ok()) {
+    if (!search.broken) trial.fail(fed.error());
+    PENSTOCK_ASSIGN(const CellEnd kept, keep(std::move(trial), search.end));
+    return search.broken ? Result<CellEnd>(kept) : fed.error();
+  }
+  trial.value("accelerators_fed", "1", Better::higher, static_cast<double>(*fed) * setup_.ranks->size());
+  if (const auto more = search.missed.find(*fed + 1); more != search.missed.end()) {
+    trial.parameter("one_more_missed_by", more->second.by);
+    if (more->second.by == "input")
+      trial.value("utilization_with_one_more", "1", Better::neither, more->second.utilization);
+  }
+  if (*fed == most) trial.parameter("accelerators_at_most", most);
+  return keep(std::move(trial), CellEnd::done);
+}
+
+}  // namespace penstock

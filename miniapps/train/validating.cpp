@@ -1,0 +1,105 @@
+#include "miniapps/train/validating.hpp"
+
+#include <algorithm>
+#include <chrono>
+#include <numeric>
+#include <string>
+#include <utility>
+
+namespace penstock {
+
+Validating::Validating(const Validation& how, Backend& backend, const Manifest& samples, Sampler sampler,
+                       BatchPool pool, std::unique_ptr<Accelerator> accelerator,
+                       const ValidatingSettings& settings)
+    : how_(how),
+      backend_(backend),
+      samples_(samples),
+      sampler_(sampler),
+      pool_(std::move(pool)),
+      accelerator_(std::move(accelerator)),
+      settings_(settings),
+      epoch_(settings.epoch) {}
+
+Result<std::unique_ptr<Validating>> Validating::make(const Validation& how, Backend& backend,
+                                                     const Manifest& samples, const std::string& accelerator,
+                                                     const ValidatingSettings& settings) {
+  const WholeObjects& files = how.set.files;
+  const Sampler sampler(files.held.size(), Shuffle::none, settings.seed, settings.rank, settings.ranks);
+  if (sampler.per_epoch() == 0)
+    return make_error(Errc::invalid_argument, "there are " + std::to_string(files.held.size()) +
+                                                  " files to validate on, fewer than the " +
+                                                  std::to_string(settings.ranks) + " ranks");
+  ValidatingSettings own = settings;
+  own.batch = std::min<std::uint64_t>(settings.batch, sampler.per_epoch() * files.least_held());
+  PENSTOCK_ASSIGN(
+      BatchPool pool,
+      BatchPool::make({.samples = 1, .slot_bytes = how.set.treatment->slot_bytes()}, settings.prefetch));
+  PENSTOCK_ASSIGN(std::unique_ptr<Accelerator> works, make_accelerator(accelerator));
+  return std::unique_ptr<Validating>(
+      new Validating(how, backend, samples, sampler, std::move(pool), std::move(works), own));
+}
+
+bool Validating::due(std::uint64_t step, const Batch* next) {
+  if (next == nullptr) return how_.at_the_end && step > settings_.made;
+  if (how_.every_steps != 0) return step > 0 && step % how_.every_steps == 0;
+  return epoch_ && *epoch_ != next->epoch;
+}
+
+Result<bool> Validating::between(std::uint64_t step, const Batch* next) {
+  const bool now = due(step, next);
+  if (now) PENSTOCK_TRY(pass());
+  if (next != nullptr) epoch_ = next->epoch;
+  return now;
+}
+
+Result<void> Validating::begin() {
+  if (source_ && !how_.starts_anew) return success();
+  figures_ = figures();
+  losses_ = losses();
+  source_.reset();
+  // What goes on gives every file another order in each pass (file_order()), as in each epoch.
+  const PlanLimits limits =
+      how_.starts_anew ? PlanLimits{.epochs = 1} : PlanLimits{.start = {.epoch = epoch_.value_or(0)}};
+  PENSTOCK_ASSIGN(std::unique_ptr<BatchLoader> loader,
+                  BatchLoader::make({&how_.set.files.manifest, &backend_, how_.set.treatment.get(), &pool_},
+                                    {sampler_, limits, settings_.threads, settings_.bad_sample,
+                                     settings_.depth, settings_.patience}));
+  FileBatchesSettings batches{.corpus = &samples_,
+                              .files = &how_.set.files,
+                              .sample_bytes = how_.set.sample_bytes,
+                              .batch = static_cast<std::size_t>(settings_.batch),
+                              .seed = settings_.seed,
+                              .pauses = true};
+  PENSTOCK_ASSIGN(source_, FileBatches::make(std::move(loader), batches));
+  return success();
+}
+
+Result<void> Validating::pass() {
+  PENSTOCK_TRY(begin());
+  accelerator_->over(std::chrono::steady_clock::now());  // it has been free since the pass before
+  while (true) {
+    PENSTOCK_ASSIGN(const Batch* const batch, source_->next());
+    if (batch == nullptr) break;
+    PENSTOCK_TRY(accelerator_->step(*batch));
+    figures_.samples += batch->samples();
+    figures_.bytes += std::accumulate(batch->length.begin(), batch->length.end(), std::uint64_t{0});
+  }
+  ++figures_.passes;
+  return success();
+}
+
+ValidationFigures Validating::figures() const {
+  ValidationFigures figures = figures_;
+  if (!source_) return figures;
+  figures.files += source_->files_used();
+  figures.read_s += source_->times().front().busy_s;
+  return figures;
+}
+
+LoaderLosses Validating::losses() const {
+  LoaderLosses all = losses_;
+  if (source_) all.add(source_->losses());
+  return all;
+}
+
+}  // namespace penstock

@@ -1,0 +1,239 @@
+#include "miniapps/train/validating.hpp"
+
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "datagen/corpus/scripted_backend.hpp"
+#include "io_backends/base/testing.hpp"
+
+namespace penstock {
+namespace {
+
+constexpr std::size_t kSampleBytes = 8;
+
+class CopyTransform final : public SampleTransform {
+ public:
+  explicit CopyTransform(std::vector<std::uint64_t>& epochs) : epochs_(epochs) {}
+  Result<void> apply(const SampleKey& key, std::span<const std::byte> stored, std::span<std::byte> slot,
+                     LapClock& laps) override {
+    {
+      static std::mutex mutex;
+      const std::lock_guard lock(mutex);
+      epochs_.push_back(key.epoch);
+    }
+    std::copy(stored.begin(), stored.end(), slot.begin());
+    laps.lap(kLapFirstOwn);
+    return success();
+  }
+
+ private:
+  std::vector<std::uint64_t>& epochs_;
+};
+
+// Files as they are; notes the epoch that each was read in, which decides on the order of its samples.
+class CopyTreatment final : public Treatment {
+ public:
+  CopyTreatment(std::size_t bytes, std::vector<std::uint64_t>& epochs) : bytes_(bytes), epochs_(epochs) {}
+  std::size_t slot_bytes() const override { return bytes_; }
+  std::string_view layout() const override { return "test"; }
+  std::span<const std::string_view> stages() const override { return kStages; }
+  Result<std::unique_ptr<SampleTransform>> transform() const override {
+    return std::unique_ptr<SampleTransform>(std::make_unique<CopyTransform>(epochs_));
+  }
+
+ private:
+  static constexpr std::array<std::string_view, 1> kStages{"copy"};
+  const std::size_t bytes_;
+  std::vector<std::uint64_t>& epochs_;
+};
+
+// So many files to validate on, of so many samples each.
+struct Place {
+  ScriptedBackend backend;
+  Manifest samples;
+
+  Place(std::uint64_t files, std::uint32_t held) : samples(fill(files, held)) {}
+
+  Manifest fill(std::uint64_t files, std::uint32_t held) {
+    ManifestBuilder builder(ManifestFacts{});
+    for (std::uint64_t file = 0; file < files; ++file) {
+      const std::string name = "v" + std::to_string(file);
+      backend.put(name, std::vector<std::byte>(held * kSampleBytes, static_cast<std::byte>(file)));
+      const std::uint32_t object = builder.add_object(name, held * kSampleBytes);
+      for (std::uint32_t i = 0; i < held; ++i)
+        builder.add_sample({.offset = i * kSampleBytes, .length = kSampleBytes, .object = object});
+    }
+    return Manifest::from_bytes(builder.finish().value()).value();
+  }
+
+  std::vector<std::uint64_t> passes_read() const { return passes_; }
+  void forget_passes() { passes_.clear(); }
+
+  Validation validation() {
+    WholeObjects files = whole_objects(samples).value();
+    auto treatment = std::make_unique<CopyTreatment>(files.most_held() * kSampleBytes, passes_);
+    return {
+        .set = {.files = std::move(files), .treatment = std::move(treatment), .sample_bytes = kSampleBytes}};
+  }
+  std::unique_ptr<Validating> start(const Validation& how, const ValidatingSettings& settings) {
+    return Validating::make(how, backend, samples, "none", settings).value();
+  }
+
+ private:
+  std::vector<std::uint64_t> passes_;  // of each file that was read, by one worker in order
+};
+
+// The first batch of an epoch of the training.
+Batch of_epoch(std::uint64_t epoch) {
+  Batch batch;
+  batch.epoch = epoch;
+  return batch;
+}
+
+TEST(Validating, IsDueWhenAnEpochIsOver) {
+  Place place(3, 4);
+  const Validation how = place.validation();
+  const auto validating = place.start(how, {.batch = 2});
+  const Batch first = of_epoch(0);
+  const Batch second = of_epoch(1);
+  EXPECT_FALSE(validating->between(0, &first).value());
+  EXPECT_FALSE(validating->between(1, &first).value());
+  EXPECT_TRUE(place.backend.reads().empty());
+  EXPECT_TRUE(validating->between(2, &second).value());
+  EXPECT_FALSE(validating->between(3, &second).value());
+  EXPECT_FALSE(validating->between(4, nullptr).value()) << "no other epoch follows";
+  const ValidationFigures figures = validating->figures();
+  EXPECT_EQ(figures.passes, 1U);
+  EXPECT_EQ(figures.samples, 12U);
+  EXPECT_EQ(figures.bytes, 12 * kSampleBytes);
+  EXPECT_GT(figures.read_s, 0.0);
+}
+
+TEST(Validating, ThatGoesOnHoldsTheNextPassesFirstFile) {
+  for (const std::uint64_t prefetch : {0U, 1U}) {
+    Place place(3, 4);
+    Validation how = place.validation();
+    how.at_the_end = true;
+    const auto validating = place.start(how, {.batch = 8, .prefetch = prefetch});
+    const std::array<Batch, 3> epochs{of_epoch(0), of_epoch(1), of_epoch(2)};
+    for (std::uint64_t i = 0; i < epochs.size(); ++i)
+      ASSERT_OK(validating->between(i, &epochs[static_cast<std::size_t>(i)]));
+    ASSERT_OK(validating->between(3, nullptr));
+    EXPECT_EQ(validating->figures().passes, 3U);
+    EXPECT_EQ(validating->figures().files, 3 * 3 + 1U) << "prefetch " << prefetch;
+    EXPECT_EQ(validating->figures().samples, 3 * 8U) << "what fills no batch is left out";
+  }
+}
+
+// A checkpoint stands behind a step, and in front of what is validated behind that.
+TEST(Validating, GoesOnAsIfNothingHadEnded) {
+  const std::array<Batch, 4> epochs{of_epoch(0), of_epoch(1), of_epoch(2), of_epoch(3)};
+  Place place(3, 4);
+  const Validation how = place.validation();
+  const auto whole = place.start(how, {.batch = 4});
+  for (std::uint64_t i = 0; i < epochs.size(); ++i)
+    ASSERT_OK(whole->between(i, &epochs[static_cast<std::size_t>(i)]));
+  ASSERT_EQ(whole->figures().passes, 3U);
+  const std::vector<std::uint64_t> in_whole = place.passes_read();
+  place.forget_passes();
+  // Of one step an epoch, saved behind the second one.
+  const auto rest = place.start(how, {.batch = 4, .made = 2, .epoch = 1});
+  ASSERT_OK(rest->between(2, &epochs[2]));
+  EXPECT_EQ(rest->figures().passes, 1U);
+  ASSERT_OK(rest->between(3, &epochs[3]));
+  EXPECT_EQ(rest->figures().passes, 2U);
+  EXPECT_EQ(place.passes_read(), std::vector<std::uint64_t>(in_whole.begin() + 3, in_whole.end()))
+      << "each file in the order that it has in that pass";
+}
+
+TEST(Validating, BehindStepsGoesOnAsIfNothingHadEnded) {
+  Place place(3, 1);
+  Validation how = place.validation();
+  how.every_steps = 10;
+  how.at_the_end = how.starts_anew = true;
+  const auto rest = place.start(how, {.batch = 1, .made = 20, .epoch = 0});
+  const Batch batch = of_epoch(0);
+  for (std::uint64_t step = 20; step < 35; ++step)
+    EXPECT_EQ(rest->between(step, &batch).value(), step == 20 || step == 30) << step;
+  EXPECT_TRUE(rest->between(35, nullptr).value());
+  const auto nothing = place.start(how, {.batch = 1, .made = 20, .epoch = 0});
+  EXPECT_FALSE(nothing->between(20, nullptr).value()) << "nothing was trained since";
+}
+
+TEST(Validating, ThatStartsAnewLoadsAllFilesEachTime) {
+  Place place(3, 1);
+  Validation how = place.validation();
+  how.every_steps = 10;
+  how.at_the_end = how.starts_anew = true;
+  const auto validating = place.start(how, {.batch = 1, .prefetch = 2, .threads = 2});
+  const Batch batch = of_epoch(0);
+  for (std::uint64_t step = 0; step < 29; ++step)
+    EXPECT_EQ(validating->between(step, &batch).value(), step == 10 || step == 20) << step;
+  EXPECT_TRUE(validating->between(29, nullptr).value());
+  EXPECT_EQ(validating->figures().files, 9U);
+  EXPECT_EQ(place.backend.reads().size(), 9U);
+  EXPECT_EQ(validating->figures().samples, 9U);
+}
+
+TEST(Validating, RanksShareTheFiles) {
+  Place place(5, 2);
+  const Validation how = place.validation();
+  std::vector<std::string> read;
+  for (int rank = 0; rank < 2; ++rank) {
+    place.backend.forget_reads();
+    const auto validating = place.start(how, {.batch = 100, .rank = rank, .ranks = 2});
+    const Batch first = of_epoch(0);
+    const Batch second = of_epoch(1);
+    ASSERT_OK(validating->between(0, &first));
+    ASSERT_OK(validating->between(1, &second));
+    EXPECT_EQ(validating->figures().samples, 4U) << "batches are as small as a pass";
+    const std::vector<std::string> mine = place.backend.reads();
+    read.insert(read.end(), mine.begin(), mine.begin() + 2);
+  }
+  EXPECT_EQ(read, (std::vector<std::string>{"v0", "v2", "v1", "v3"}));
+  const auto none = Validating::make(how, place.backend, place.samples, "none", {.rank = 0, .ranks = 6});
+  EXPECT_ERRC(Errc::invalid_argument, none, "fewer than the 6 ranks");
+}
+
+TEST(Validating, ABadFileFailsOrIsSkipped) {
+  Place place(3, 2);
+  place.backend.fail_on("v1");
+  const Validation how = place.validation();
+  const Batch first = of_epoch(0);
+  const Batch second = of_epoch(1);
+  const auto failing = place.start(how, {.batch = 2});
+  ASSERT_OK(failing->between(0, &first));
+  EXPECT_FALSE(failing->between(1, &second).ok());
+  const auto skipping = place.start(how, {.batch = 2, .bad_sample = BadSample::skip});
+  ASSERT_OK(skipping->between(0, &first));
+  ASSERT_OK(skipping->between(1, &second));
+  EXPECT_EQ(skipping->figures().samples, 4U);
+  EXPECT_EQ(skipping->losses().skipped, 1U);
+  ASSERT_EQ(skipping->losses().named.size(), 1U);
+  EXPECT_NE(skipping->losses().named[0].why.find("v1"), std::string::npos);
+}
+
+// What was read ahead since the pass before does not make its steps begin then.
+TEST(Validating, PassesTakeTheirTime) {
+  using namespace std::chrono_literals;
+  Place place(2, 4);
+  const Validation how = place.validation();
+  const auto validating =
+      Validating::make(how, place.backend, place.samples, "emulated:step=4ms", {.batch = 4, .prefetch = 1})
+          .value();
+  const std::array<Batch, 3> epochs{of_epoch(0), of_epoch(1), of_epoch(2)};
+  ASSERT_OK(validating->between(0, &epochs[0]));
+  ASSERT_OK(validating->between(1, &epochs[1]));
+  std::this_thread::sleep_for(20ms);
+  const auto since = std::chrono::steady_clock::now();
+  ASSERT_OK(validating->between(2, &epochs[2]));
+  EXPECT_GE(std::chrono::steady_clock::now() - since, 8ms);
+}
+
+}  // namespace
+}  // namespace penstock

@@ -1,0 +1,399 @@
+#include "profiling/report/session_json.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cmath>
+#include <cstring>
+#include <iterator>
+#include <thread>
+#include <vector>
+
+#include <nlohmann/json.hpp>
+
+namespace penstock {
+namespace {
+
+constexpr std::size_t kEntriesInPart = 16'384;
+constexpr std::string_view kLayerNames[PENSTOCK_LAYERS] = {"posix", "stdio", "ring", "mpiio", "hdf5"};
+constexpr std::size_t kLayerOrder[PENSTOCK_LAYERS] = {PENSTOCK_POSIX, PENSTOCK_STDIO, PENSTOCK_MPIIO,
+                                                      PENSTOCK_HDF5, PENSTOCK_RING};
+
+// Members end in a comma and a blank, which close() takes away from the last.
+void key(std::string& out, std::string_view name) {
+  const std::size_t at = out.size();
+  out.resize(at + name.size() + 4);
+  char* to = out.data() + at;
+  *to++ = '"';
+  name.copy(to, name.size());
+  to += name.size();
+  *to++ = '"';
+  *to++ = ':';
+  *to = ' ';
+}
+
+template <class Whole>
+void whole_number(std::string& out, std::string_view name, Whole value) {
+  key(out, name);
+  if (value >= 0 && value < 10) {  // most are 0 or 1
+    const char digit[] = {static_cast<char>('0' + value), ',', ' '};
+    out.append(digit, sizeof digit);
+    return;
+  }
+  const fmt::format_int text(value);
+  out.append(text.data(), text.size());
+  out.append(", ", 2);
+}
+void number(std::string& out, std::string_view name, std::uint64_t value) {
+  whole_number(out, name, value);
+}
+void number(std::string& out, std::string_view name, std::int64_t value) {
+  whole_number(out, name, value);
+}
+
+// To the nanosecond, which is as well as anybody knows.
+void seconds(std::string& out, std::string_view name, double ns) {
+  key(out, name);
+  const double bounded = std::isfinite(ns) ? std::clamp(ns, 0.0, 9e18) : 0;
+  const auto whole = static_cast<std::uint64_t>(std::llround(bounded));
+  const fmt::format_int text(whole / 1'000'000'000);
+  out.append(text.data(), text.size());
+  if (const std::uint64_t rest = whole % 1'000'000'000; rest != 0) {
+    char digits[10] = {'.'};
+    std::uint64_t left = rest;
+    for (int i = 9; i > 0; --i, left /= 10) digits[i] = static_cast<char>('0' + left % 10);
+    int used = 10;
+    while (digits[used - 1] == '0') --used;
+    out.append(digits, static_cast<std::size_t>(used));
+  }
+  out += ", ";
+}
+
+void text_member(std::string& out, std::string_view name, std::string_view text) {
+  key(out, name);
+  append_json_text(out, text);
+  out += ", ";
+}
+
+void flag(std::string& out, std::string_view name, bool value) {
+  key(out, name);
+  out += value ? "true, " : "false, ";
+}
+
+void close(std::string& out) {
+  if (out.back() == ' ') out.resize(out.size() - 2);
+  out += '}';
+}
+
+void histogram(std::string& out, std::string_view name,
+               const std::array<std::uint64_t, PENSTOCK_SIZE_BUCKETS>& counts) {
+  key(out, name);
+  static const std::string none = [] {
+    std::string text = "{";
+    for (std::size_t i = 0; i < PENSTOCK_SIZE_BUCKETS; ++i)
+      number(text, size_bucket_name(i), std::uint64_t{0});
+    close(text);
+    return text + ", ";
+  }();
+  if (std::all_of(counts.begin(), counts.end(), [](std::uint64_t count) { return count == 0; })) {
+    out += none;  // of most files nothing is written
+    return;
+  }
+  out += '{';
+  for (std::size_t i = 0; i < counts.size(); ++i) number(out, size_bucket_name(i), counts[i]);
+  close(out);
+  out += ", ";
+}
+
+void counts(std::string& out, const LayerSum& sum) {
+  number(out, "opens", sum.opens);
+  number(out, "reads", sum.reads);
+  number(out, "writes", sum.writes);
+  number(out, "stats", sum.stats);
+  number(out, "seeks", sum.seeks);
+  number(out, "syncs", sum.syncs);
+  number(out, "mmaps", sum.maps);
+  number(out, "bytes_read", sum.bytes_read);
+  number(out, "bytes_written", sum.bytes_written);
+}
+
+void times(std::string& out, const LayerSum& sum) {
+  seconds(out, "read_time_s", sum.read_ns);
+  seconds(out, "write_time_s", sum.write_ns);
+  seconds(out, "meta_time_s", sum.meta_ns);
+}
+
+void layers(std::string& out, const FileSum& file) {
+  key(out, "layers");
+  out += '{';
+  for (const std::size_t layer : kLayerOrder) {
+    key(out, kLayerNames[layer]);
+    out += '{';
+    if ((file.layers_used & (1U << layer)) != 0) {
+      counts(out, file.layers[layer]);
+      times(out, file.layers[layer]);
+    }
+    close(out);
+    out += ", ";
+  }
+  close(out);
+  out += ", ";
+}
+
+void coverage_of(std::string& out, std::string_view name, const Coverage& coverage, bool known) {
+  key(out, name);
+  out += '{';
+  number(out, "kernel", coverage.kernel);
+  number(out, "seen", coverage.seen);
+  key(out, "fraction");
+  const double fraction = coverage.fraction();
+  if (known && std::isfinite(fraction)) {
+    fmt::format_to(std::back_inserter(out), "{:.6f}, ", fraction);
+  } else {
+    out += "null, ";
+  }
+  close(out);
+  out += ", ";
+}
+
+std::string_view state_name(const SessionImage& image) {
+  switch (image.header().state) {
+    case PENSTOCK_ENDED:
+      return "ended";
+    case PENSTOCK_EXECUTED:
+      return "executed";
+    case PENSTOCK_STOPPED:
+      return "stopped";
+    default:
+      return "running or killed";
+  }
+}
+
+}  // namespace
+
+void append_json_text(std::string& out, std::string_view text) {
+  const bool plain = std::none_of(text.begin(), text.end(), [](char c) {
+    const auto byte = static_cast<unsigned char>(c);
+    return byte < 0x20 || byte >= 0x7f || c == '"' || c == '\\';
+  });
+  if (plain) {
+    out += '"';
+    out += text;
+    out += '"';
+  } else {
+    out += nlohmann::json(text).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+  }
+}
+
+void append_session_json(std::string& out, const Session& session, const SessionSummary& summary) {
+  const LayerSum& all = summary.in.all;
+  const SessionCoverage& coverage = summary.coverage;
+  out += R"({"kind": "session", )";
+  number(out, "processes", session.processes.size());
+  number(out, "images", session.images.size());
+  number(out, "threads", coverage.threads);
+  number(out, "running_processes", coverage.running_processes);
+  key(out, "exit_codes");
+  out += '[';
+  for (std::size_t i = 0; i < session.exit_codes.size(); ++i) {
+    out += i == 0 ? "" : ", ";
+    out += session.exit_codes[i] < 0 ? "null" : std::to_string(session.exit_codes[i]);
+  }
+  out += "], ";
+  key(out, "detached");
+  out += '[';
+  for (std::size_t i = 0; i < session.detached.size(); ++i) {
+    out += i == 0 ? "" : ", ";
+    if (session.detached[i].empty())
+      out += "null";
+    else
+      append_json_text(out, session.detached[i]);
+  }
+  out += "], ";
+  number(out, "files", summary.in.files);
+  number(out, "directories", summary.in.directories);
+  number(out, "bytes_read", all.bytes_read);
+  number(out, "bytes_written", all.bytes_written);
+  number(out, "read_ops", all.reads);
+  number(out, "write_ops", all.writes);
+  number(out, "metadata_ops", all.metadata());
+  number(out, "failed_ops", all.failures);
+  number(out, "begin_ns", summary.begin_ns);
+  seconds(out, "wall_s", summary.wall_s * 1e9);
+  seconds(out, "io_s", summary.io_s * 1e9);
+  text_member(out, "io_time", summary.io_is_union ? "union over threads" : "sum over threads");
+  times(out, all);
+  key(out, "calls_kept");
+  out += '{';
+  const SegmentFacts none;
+  const SegmentFacts& kept = summary.segments ? *summary.segments : none;
+  number(out, "calls", kept.segments);
+  number(out, "first_ns", kept.first_ns);
+  number(out, "last_ns", kept.last_ns);
+  close(out);
+  out += ", ";
+  number(out, "dropped", summary.drops.records + summary.drops.operations);
+  key(out, "drops");
+  out += '{';
+  number(out, "records", summary.drops.records);
+  number(out, "operations", summary.drops.operations);
+  number(out, "segments", summary.drops.segments);
+  number(out, "spans", summary.drops.spans);
+  if (summary.drops.no_room != 0)
+    text_member(out, "no_room", ::strerror(static_cast<int>(summary.drops.no_room)));
+  close(out);
+  out += ", ";
+  number(out, "unnamed_ops", summary.drops.unnamed);
+  key(out, "left_out");
+  out += '{';
+  number(out, "files", summary.left_out.files);
+  number(out, "directories", summary.left_out.directories);
+  number(out, "bytes_read", summary.left_out.all.bytes_read);
+  number(out, "bytes_written", summary.left_out.all.bytes_written);
+  number(out, "operations", summary.left_out.all.operations());
+  number(out, "tried_in_vain", summary.tried_in_vain);
+  close(out);
+  out += ", ";
+  number(out, "sequential_reads", all.sequential_reads);
+  number(out, "consecutive_reads", all.consecutive_reads);
+  number(out, "sequential_writes", all.sequential_writes);
+  number(out, "consecutive_writes", all.consecutive_writes);
+  histogram(out, "read_sizes", all.read_sizes);
+  histogram(out, "write_sizes", all.write_sizes);
+  histogram(out, "file_sizes", summary.file_sizes);
+  key(out, "coverage");
+  out += '{';
+  const bool known = coverage.unknown_processes < session.processes.size();
+  coverage_of(out, "rchar", coverage.rchar, known);
+  coverage_of(out, "wchar", coverage.wchar, known);
+  number(out, "ring_bytes", coverage.ring_bytes);
+  number(out, "mapped_bytes", coverage.mapped_bytes);
+  number(out, "spliced_bytes", coverage.spliced_bytes);
+  number(out, "unknown_processes", coverage.unknown_processes);
+  number(out, "cut_processes", coverage.cut_processes);
+  close(out);
+  out += R"(, "unwatched": [)";
+  for (const UnwatchedProgram& program : session.unwatched) {
+    out += &program == session.unwatched.data() ? "{" : ", {";
+    number(out, "pid", std::uint64_t{program.pid});
+    text_member(out, "program", program.program);
+    flag(out, "by_attached", program.by_attached);
+    close(out);
+  }
+  out += R"(], "problems": [)";
+  for (const std::string& problem : session.problems) {
+    if (&problem != session.problems.data()) out += ", ";
+    append_json_text(out, problem);
+  }
+  out += "]}\n";
+}
+
+void append_file_json(std::string& out, const FileSum& file) {
+  out += R"({"kind": "file", )";
+  text_member(out, "path", file.path);
+  text_member(out, "type",
+              file.kind == PENSTOCK_DIRECTORY    ? "directory"
+              : file.kind == PENSTOCK_OTHER_FILE ? "other"
+                                                 : "file");
+  if (file.shares_key) flag(out, "shares_key", true);
+  counts(out, file.all);
+  number(out, "closes", file.all.closes);
+  number(out, "other", file.all.other);
+  number(out, "failures", file.all.failures);
+  number(out, "size", file.size);
+  number(out, "mapped_bytes", file.mapped_bytes);
+  layers(out, file);
+  times(out, file.all);
+  number(out, "sequential_reads", file.all.sequential_reads);
+  number(out, "consecutive_reads", file.all.consecutive_reads);
+  number(out, "sequential_writes", file.all.sequential_writes);
+  number(out, "consecutive_writes", file.all.consecutive_writes);
+  number(out, "read_write_switches", file.all.read_write_switches);
+  histogram(out, "read_sizes", file.all.read_sizes);
+  histogram(out, "write_sizes", file.all.write_sizes);
+  number(out, "first_ns", file.first_ns);
+  number(out, "last_ns", file.last_ns);
+  number(out, "processes", std::uint64_t{file.processes});
+  number(out, "threads", std::uint64_t{file.threads});
+  close(out);
+  out += '\n';
+}
+
+void append_process_json(std::string& out, const ProcessSum& process) {
+  const SessionImage& first = process.process->first();
+  const SessionImage& last = process.process->last();
+  out += R"({"kind": "process", )";
+  number(out, "pid", std::uint64_t{first.header().pid});
+  number(out, "parent_pid", std::uint64_t{first.header().parent_pid});
+  text_member(out, "host", first.host());
+  text_member(out, "executable", last.executable());
+  key(out, "command");
+  out += '[';
+  const auto command = last.command();
+  for (std::size_t i = 0; i < command.size(); ++i) {
+    if (i > 0) out += ", ";
+    append_json_text(out, command[i]);
+  }
+  out += "], ";
+  text_member(out, "state", state_name(last));
+  number(out, "images", process.process->images.size());
+  number(out, "rank", std::uint64_t{last.header().rank});
+  number(out, "ranks", std::uint64_t{last.header().ranks});
+  number(out, "begin_ns", first.header().begin_realtime_ns);
+  number(out, "end_ns", last.view().clock().realtime_ns(last.end_monotonic_ns()));
+  number(out, "files", process.files);
+  number(out, "threads", std::uint64_t{process.threads});
+  counts(out, process.all);
+  times(out, process.all);
+  close(out);
+  out += '\n';
+}
+
+void append_roll_up_json(std::string& out, std::string_view kind, const RollUp& row) {
+  out += R"({"kind": ")";
+  out += kind;
+  out += "\", ";
+  text_member(out, "path", row.name);
+  number(out, "files", row.files);
+  number(out, "bytes_read", row.bytes_read);
+  number(out, "bytes_written", row.bytes_written);
+  number(out, "reads", row.reads);
+  number(out, "writes", row.writes);
+  number(out, "metadata_ops", row.metadata);
+  seconds(out, "read_time_s", row.read_ns);
+  seconds(out, "write_time_s", row.write_ns);
+  seconds(out, "meta_time_s", row.meta_ns);
+  close(out);
+  out += '\n';
+}
+
+Result<void> write_files_json(const FileSums& sums, const SessionFilter& filter, std::FILE* out) {
+  const std::size_t parts = std::max<std::size_t>(1, sums.entries() / kEntriesInPart);
+  std::vector<std::string> texts(std::min(parts, summing_threads()));
+  const auto make = [&](std::size_t part, std::string& text) {
+    text.clear();
+    sums.each_of_part(
+        part, parts,
+        [&](std::string_view path, unsigned kind, bool moved, const SessionImage& image) {
+          return filter.wants(path, kind, moved, image);
+        },
+        [&](const FileSum& file) {
+          if (was_touched(file)) append_file_json(text, file);
+        });
+  };
+  for (std::size_t from = 0; from < parts; from += texts.size()) {
+    const std::size_t now = std::min(texts.size(), parts - from);
+    {
+      std::vector<std::jthread> others;
+      for (std::size_t i = 1; i < now; ++i) others.emplace_back([&, i] { make(from + i, texts[i]); });
+      make(from, texts[0]);
+    }
+    for (std::size_t i = 0; i < now; ++i)
+      if (std::fwrite(texts[i].data(), 1, texts[i].size(), out) != texts[i].size())
+        return errno_error(errno, "cannot write", "the report");
+  }
+  return success();
+}
+
+}  // namespace penstock

@@ -1,0 +1,130 @@
+#include "profiling/report/session_page.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+#include <vector>
+
+#include "io_backends/base/files/whole_file.hpp"
+#include "io_backends/base/units.hpp"
+#include "profiling/report/session_report.hpp"
+#include "profiling/report/session_text.hpp"
+#include "results/report/frame.hpp"
+#include "results/report/html.hpp"
+#include "results/report/sections.hpp"
+#include "results/table.hpp"
+
+namespace penstock {
+namespace {
+
+using report::Chart;
+using report::ChartSeries;
+using report::HtmlTable;
+using report::PageState;
+using report::Stroke;
+
+constexpr std::size_t kRows = 100;
+
+std::string table_html(const std::string& caption, const Rows& rows) {
+  if (rows.rows.empty()) return "";
+  std::vector<HtmlTable::Column> columns;
+  for (const std::string& title : rows.titles)
+    columns.push_back({title, columns.empty() ? HtmlTable::Kind::words : HtmlTable::Kind::number, ""});
+  HtmlTable table(caption, std::move(columns));
+  for (const auto& row : rows.rows) table.row(row);
+  const std::string more = not_shown_text(rows);
+  return table.html() + (more.empty() ? "" : "<p>" + report::escape(more) + "</p>\n");
+}
+
+std::string facts_html(const std::vector<Fact>& facts) {
+  HtmlTable table("The session in whole",
+                  {{"", HtmlTable::Kind::words, ""}, {"", HtmlTable::Kind::words, ""}});
+  for (const Fact& fact : facts) table.row(std::vector<std::string>{fact.title, fact.text});
+  return table.html();
+}
+
+Chart rate_chart(const SegmentFacts& segments, const Output& output) {
+  const double unit = output.si_units ? 1e6 : 1048576.0;
+  Chart chart;
+  chart.title = "Bandwidth over time";
+  chart.summary = "Bytes that calls moved in each interval, from the session's begin on";
+  chart.x_label = "seconds";
+  chart.y_label = rate_unit(output);
+  for (std::size_t i = 0; i < segments.bytes_read.size(); ++i)
+    chart.x.push_back(static_cast<double>(i + 1) * segments.interval_s);
+  std::size_t colour = 0;
+  for (const auto& [label, bytes] :
+       {std::pair{"read", &segments.bytes_read}, std::pair{"written", &segments.bytes_written}}) {
+    ChartSeries series{label, colour++, Stroke::solid, false, {}, {}, {}};
+    for (const double value : *bytes) series.y.emplace_back(value / segments.interval_s / unit);
+    chart.series.push_back(std::move(series));
+  }
+  return chart;
+}
+
+std::string peak_html(const SegmentFacts& segments, const Output& output) {
+  const auto most = [&](const std::vector<double>& bytes) {
+    const double peak = bytes.empty() ? 0 : *std::max_element(bytes.begin(), bytes.end());
+    return rate_words(peak / segments.interval_s, output);
+  };
+  return "<p>" +
+         report::escape(fmt::format("In the busiest {}: {} read, {} written.",
+                                    format_seconds(segments.interval_s), most(segments.bytes_read),
+                                    most(segments.bytes_written))) +
+         "</p>\n";
+}
+
+std::string closed(std::string section) {
+  return section + "</section>\n";
+}
+
+}  // namespace
+
+Result<void> write_session_page(const Session& session, const FileSums& sums, const SessionFilter& filter,
+                                const Output& output, const std::string& file) {
+  PENSTOCK_ASSIGN(WholeFile page, WholeFile::create(file, "the report"));
+  const SessionReport report = look_at_session(session, sums, filter, "all", kRows);
+  const std::vector<Fact> facts = session_facts(session, report.summary, filter, output);
+  PageState state;
+  state.output = output;
+  std::string body = closed(state.open_section("findings", "Findings", "") + facts_html(facts));
+  std::string time = state.open_section("time", "Over time", "");
+  if (report.summary.segments) {
+    time += state.place(rate_chart(*report.summary.segments, output));
+    time += peak_html(*report.summary.segments, output);
+    if (report.summary.drops.segments > 0)
+      time += "<p>" +
+              report::escape("Not drawn are " + dropped_calls_words(report.summary.drops) +
+                             ", which were dropped.") +
+              "</p>\n";
+  } else {
+    time +=
+        "<p>What moved when was not kept: <code>penstock profile run --trace</code> keeps every call.</p>\n";
+  }
+  body += closed(std::move(time));
+  body += closed(
+      state.open_section("sizes", "Sizes", "") +
+      table_html("Bytes of a call, and of the files that were read or written", size_rows(report.summary)));
+  body +=
+      closed(state.open_section("places", "Places", "By mount as this machine has them now, and by folder.") +
+             table_html("Mounts", roll_up_rows("mount", report.mounts, output)) +
+             table_html("Folders that most bytes were moved in",
+                        roll_up_rows("folder", report.rows, output, report.not_shown.rows)));
+  body += closed(state.open_section("files", "Files", "") +
+                 table_html("Most bytes", file_rows(report.most_bytes, output, report.not_shown.most_bytes)) +
+                 table_html("Most time", file_rows(report.most_time, output, report.not_shown.most_time)) +
+                 table_html("Biggest", file_rows(report.biggest, output, report.not_shown.biggest)));
+  body += closed(state.open_section("processes", "Processes", "") +
+                 table_html("Processes that moved most", process_rows(report.processes, kRows, output)));
+  report::PageFrame frame{.title = "What the I/O did",
+                          .subtitles = {facts.front().text},
+                          .contents = std::move(state.contents),
+                          .body = std::move(body),
+                          .charts = std::move(state.charts),
+                          .sheets = std::move(state.sheets)};
+  PENSTOCK_TRY(page.write(report::frame_page(frame)));
+  return page.publish();
+}
+
+}  // namespace penstock

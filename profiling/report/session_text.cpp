@@ -1,0 +1,370 @@
+#include "profiling/report/session_text.hpp"
+
+#include <fmt/format.h>
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <filesystem>
+#include <set>
+#include <string_view>
+
+#include <nlohmann/json.hpp>
+
+#include "io_backends/base/units.hpp"
+#include "results/table.hpp"
+
+namespace penstock {
+namespace {
+
+std::string bytes_text(std::uint64_t bytes, const Output& output) {
+  return format_bytes(static_cast<double>(bytes), output);
+}
+
+std::string counted(std::uint64_t count, std::string_view one, std::string_view many) {
+  return fmt::format("{} {}", format_count(count), count == 1 ? one : many);
+}
+
+std::string rate_text(std::uint64_t bytes, double seconds, const Output& output) {
+  if (seconds <= 0) return "-";
+  return rate_words(static_cast<double>(bytes) / seconds, output);
+}
+
+std::string seconds_text(double ns) {
+  return format_seconds(ns / 1e9);
+}
+
+std::string program_words(const SessionProcess& first) {
+  constexpr std::size_t kMost = 100;
+  std::string command;
+  for (const std::string_view word : first.last().command()) {
+    if (command.size() > kMost) break;
+    command.append(command.empty() ? "" : " ").append(word);
+  }
+  command =
+      command.size() > kMost ? printable_path(command.substr(0, kMost)) + "..." : printable_path(command);
+  return command.empty() ? printable_path(first.last().executable()) : command;
+}
+
+// Of each session the process that was begun first.
+std::string who(const Session& session) {
+  std::set<std::filesystem::path> folders;
+  std::string programs;
+  for (const SessionProcess& process : session.processes)
+    if (folders.insert(process.first().path().parent_path()).second)
+      programs += (programs.empty() ? "" : " | ") + program_words(process);
+  if (folders.size() > 1) programs = fmt::format("{} sessions: {}", folders.size(), programs);
+  return fmt::format("{}; {}", programs, counted(session.processes.size(), "process", "processes"));
+}
+
+std::string moved(std::uint64_t bytes, std::uint64_t calls, std::string_view call, double ns, double wall_s,
+                  const Output& output) {
+  const std::string calls_text = fmt::format("{} {}{}", format_count(calls), call, calls == 1 ? "" : "s");
+  if (calls == 0) return "nothing";
+  return fmt::format("{} in {} ({} a call); {} over the wall time, {} while in calls, which took {}",
+                     bytes_text(bytes, output), calls_text,
+                     format_bytes(static_cast<double>(bytes) / static_cast<double>(calls), output),
+                     rate_text(bytes, wall_s, output), rate_text(bytes, ns / 1e9, output), seconds_text(ns));
+}
+
+std::string share(std::uint64_t part, std::uint64_t whole) {
+  return whole == 0 ? "-" : format_percent(static_cast<double>(part) / static_cast<double>(whole));
+}
+
+std::string pattern(const LayerSum& all) {
+  const auto of = [](std::string_view what, std::uint64_t ops, std::uint64_t sequential,
+                     std::uint64_t consecutive, std::uint64_t first) {
+    const std::uint64_t neither = ops > sequential + first ? ops - sequential - first : 0;
+    return fmt::format(
+        "{}: {} first of a thread in a file, {} sequential behind it ({} of all consecutive), {} not", what,
+        share(first, ops), share(sequential, ops), share(consecutive, ops), share(neither, ops));
+  };
+  std::string text;
+  if (all.reads > 0)
+    text = of("reads", all.reads, all.sequential_reads, all.consecutive_reads, all.first_reads);
+  if (all.writes > 0)
+    text += (text.empty() ? "" : "; ") +
+            of("writes", all.writes, all.sequential_writes, all.consecutive_writes, all.first_writes);
+  return text;
+}
+
+std::string coverage_text(const Session& session, const SessionCoverage& coverage, const Output& output) {
+  const std::size_t all = session.processes.size();
+  std::string text;
+  if (coverage.unknown_processes < all)
+    text = coverage_words(coverage.rchar, "read", output) + "; " +
+           coverage_words(coverage.wchar, "written", output);
+  const auto unknown = [&](std::size_t processes, std::string_view why) {
+    if (processes == 0) return;
+    text += fmt::format("{}unknown for {}, {}", text.empty() ? "" : "; ",
+                        processes == all ? "all processes" : counted(processes, "process", "processes"), why);
+  };
+  unknown(coverage.unknown_processes - coverage.cut_processes, "killed before anybody could ask the kernel");
+  unknown(coverage.cut_processes, "whose files were cut short");
+  if (coverage.ring_bytes > 0)
+    text +=
+        fmt::format("; beside it {} through io_uring and libaio", bytes_text(coverage.ring_bytes, output));
+  if (coverage.spliced_bytes > 0)
+    text += fmt::format("; {} spliced", bytes_text(coverage.spliced_bytes, output));
+  if (coverage.mapped_bytes > 0)
+    text += fmt::format("; {} mapped (how much of it was touched nobody saw)",
+                        bytes_text(coverage.mapped_bytes, output));
+  return text;
+}
+
+std::string left_out_text(const SessionSummary& summary, const SessionFilter& filter, const Output& output) {
+  const FilesSum& out = summary.left_out;
+  std::string what = "pipes, sockets and devices";
+  if (summary.python)
+    what = "what Python reads to start (.py, .pyc, .so of its library folders, /proc, /sys), " + what;
+  if (!filter.include.empty() || !filter.exclude.empty())
+    what = "what --include and --exclude say" + (filter.everything ? "" : ", " + what);
+  return fmt::format("{} with {} read and {} written: {}{}", counted(out.files, "file", "files"),
+                     bytes_text(out.all.bytes_read, output), bytes_text(out.all.bytes_written, output), what,
+                     filter.everything ? "" : "; --all shows them");
+}
+
+namespace {
+
+// Why the session could not grow: " (No space left on device)".
+std::string no_room_words(const Drops& drops) {
+  if (drops.no_room == 0) return "";
+  return fmt::format(" (the session could not grow: {})", ::strerror(static_cast<int>(drops.no_room)));
+}
+
+}  // namespace
+
+std::string missing_text(const Session& session, const SessionSummary& summary) {
+  std::string text;
+  const auto add = [&](const std::string& words) { text += (text.empty() ? "" : "; ") + words; };
+  const Drops& drops = summary.drops;
+  if (drops.records > 0)
+    add(fmt::format("{} on {} found no room{}", counted(drops.operations, "operation", "operations"),
+                    counted(drops.records, "file", "files"), no_room_words(drops)));
+  else if (drops.operations > 0)
+    add(fmt::format("what {} did (of rings that are entered without libc, most often)",
+                    counted(drops.operations, "operation", "operations")));
+  if (drops.segments > 0) add(dropped_calls_words(drops));
+  if (drops.spans > 0) add(counted(drops.spans, "span", "spans"));
+  if (drops.unnamed > 0)
+    add(fmt::format("the names of the files of {}", counted(drops.unnamed, "operation", "operations")));
+  if (!session.unwatched.empty()) {
+    std::string names;
+    constexpr std::size_t kMost = 3;
+    for (std::size_t i = 0; i < session.unwatched.size() && i < kMost; ++i)
+      names += fmt::format("{}{}", names.empty() ? ": " : ", ", printable_path(session.unwatched[i].program));
+    if (session.unwatched.size() > kMost) names += ", ...";
+    const bool attached = std::any_of(session.unwatched.begin(), session.unwatched.end(),
+                                      [](const UnwatchedProgram& one) { return one.by_attached; });
+    add(fmt::format(
+        "all of {} that left no file ({}){}", counted(session.unwatched.size(), "program", "programs"),
+        attached ? "an attached process began it: only 'profile run' follows programs" : "static or setuid?",
+        names));
+  }
+  return text;
+}
+
+// How the programs ended that `profile run` began, or were left that it attached to.
+std::string end_text(const Session& session, const SessionSummary& summary) {
+  std::string text;
+  for (std::size_t i = 0; i < session.exit_codes.size(); ++i) {
+    const int code = session.exit_codes[i];
+    std::string one = code < 0 ? std::string("nobody saw how") : fmt::format("exit code {}", code);
+    if (code < 0 && summary.coverage.running_processes > 0) one = "not yet";
+    if (i < session.detached.size() && !session.detached[i].empty())
+      one = fmt::format("detached from at {}; what it did later is not in here", session.detached[i]);
+    if (code > 128 && code <= 128 + 64)
+      one += fmt::format(" (as by signal {}, {})", code - 128, ::strsignal(code - 128));
+    text += (text.empty() ? "" : "; ") + one;
+  }
+  if (summary.coverage.running_processes > 0)
+    text += fmt::format("{}{} still run", text.empty() ? "" : "; ",
+                        counted(summary.coverage.running_processes, "process", "processes"));
+  return text;
+}
+
+// Where the trace was on for a part of the run alone, or the oldest calls are gone.
+std::string kept_text(const SessionSummary& summary) {
+  const SegmentFacts& kept = *summary.segments;
+  const auto seconds = [](std::int64_t ns) { return format_seconds(static_cast<double>(ns) / 1e9); };
+  return fmt::format("{}, from {} after the begin on, within {}", counted(kept.segments, "call", "calls"),
+                     seconds(std::max<std::int64_t>(0, kept.first_ns - summary.begin_ns)),
+                     seconds(std::max<std::int64_t>(0, kept.last_ns - kept.first_ns)));
+}
+
+bool is_there(std::string_view path) {
+  struct stat status {};
+  return ::lstat(std::string(path).c_str(), &status) == 0;
+}
+
+}  // namespace
+
+std::string printable_path(std::string_view path) {
+  const bool plain = std::all_of(path.begin(), path.end(), [](char c) { return c >= 0x20 && c < 0x7f; });
+  if (plain) return std::string(path);
+  // Through JSON and back, which leaves no byte that is no UTF-8.
+  const std::string quoted =
+      nlohmann::json(path).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+  std::string out = nlohmann::json::parse(quoted).get<std::string>();
+  for (char& c : out)
+    if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f) c = '?';
+  return out;
+}
+
+std::string dropped_calls_words(const Drops& drops) {
+  return fmt::format("{} of the trace{}", counted(drops.segments, "call", "calls"),
+                     drops.no_room != 0      ? no_room_words(drops)
+                     : drops.oldest_segments ? ", the oldest (--trace-limit)"
+                                             : "");
+}
+
+std::string rate_words(double bytes_per_s, const Output& output) {
+  constexpr double kSmall = 1 << 20;
+  if (bytes_per_s < kSmall) return format_bytes(bytes_per_s, output) + "/s";
+  return fmt::format("{} {}", format_rate(bytes_per_s, output), rate_unit(output));
+}
+
+std::string coverage_words(const Coverage& coverage, std::string_view word, const Output& output) {
+  constexpr std::uint64_t kFewBytes = 64U << 10U;
+  const double fraction = coverage.fraction();
+  if (!std::isfinite(fraction))
+    return fmt::format("{} {} that the kernel did not count", bytes_text(coverage.seen, output), word);
+  if (coverage.kernel == coverage.seen)
+    return fmt::format("all that the kernel counted as {} ({})", word, bytes_text(coverage.seen, output));
+  if (coverage.kernel > coverage.seen && coverage.kernel - coverage.seen < kFewBytes)
+    return fmt::format("all that the kernel counted as {} but {} ({} seen{})", word,
+                       bytes_text(coverage.kernel - coverage.seen, output), bytes_text(coverage.seen, output),
+                       word == "read" ? "; the rest most likely the loader's and libc's own" : "");
+  return fmt::format("{:.2f}% of what the kernel counted as {} ({} of {})", 100 * fraction, word,
+                     bytes_text(coverage.seen, output), bytes_text(coverage.kernel, output));
+}
+
+std::vector<Fact> session_facts(const Session& session, const SessionSummary& summary,
+                                const SessionFilter& filter, const Output& output) {
+  const LayerSum& all = summary.in.all;
+  std::vector<Fact> facts{{"program", who(session)}};
+  if (std::string text = end_text(session, summary); !text.empty())
+    facts.push_back({"ended", std::move(text)});
+  facts.push_back(
+      {"files",
+       fmt::format("{} and {}, in {}", counted(summary.in.files, "file", "files"),
+                   counted(summary.in.directories, "folder", "folders"),
+                   format_seconds(summary.wall_s) +
+                       (summary.wall_s < summary.span_s ? ", without the time between the sessions" : ""))});
+  facts.push_back({"read", moved(all.bytes_read, all.reads, "read", all.read_ns, summary.wall_s, output)});
+  facts.push_back(
+      {"written", moved(all.bytes_written, all.writes, "write", all.write_ns, summary.wall_s, output)});
+  facts.push_back(
+      {"metadata",
+       fmt::format("{} operations in {}: {} opens, {} stats, {} seeks, {} syncs, {} maps; {} failed",
+                   format_count(all.metadata()), seconds_text(all.meta_ns), format_count(all.opens),
+                   format_count(all.stats), format_count(all.seeks), format_count(all.syncs),
+                   format_count(all.maps), format_count(all.failures))});
+  facts.push_back({"time in I/O",
+                   fmt::format("{} ({})", format_seconds(summary.io_s),
+                               summary.io_is_union ? "during which at least one thread was in a call"
+                                                   : "added over threads; --trace tells when they overlap")});
+  if (summary.segments && summary.segments->segments > 0) facts.push_back({"calls kept", kept_text(summary)});
+  if (std::string text = pattern(all); !text.empty()) facts.push_back({"pattern", std::move(text)});
+  facts.push_back({"coverage", coverage_text(session, summary.coverage, output)});
+  if (summary.left_out.files + summary.left_out.directories > 0)
+    facts.push_back({"left out", left_out_text(summary, filter, output)});
+  if (std::string text = missing_text(session, summary); !text.empty())
+    facts.push_back({"missing", std::move(text)});
+  return facts;
+}
+
+Rows file_rows(std::span<const FileSum> files, const Output& output, std::uint64_t not_shown) {
+  Rows rows{
+      {"file", "size", "opens", "reads", "read", "writes", "written", "read time", "write time", "metadata"},
+      {},
+      not_shown};
+  for (const FileSum& file : files) {
+    std::string name =
+        file.path.empty() ? fmt::format("(no name) {:016x}", file.file) : printable_path(file.path);
+    if (file.shares_key) name += " (shares its key)";
+    if (file.kind == PENSTOCK_DIRECTORY) name += "/";
+    if (!file.path.empty() && file.kind != PENSTOCK_OTHER_FILE && !is_there(file.path))
+      name += " (not there now)";
+    rows.rows.push_back({std::move(name), bytes_text(file.size, output), format_count(file.all.opens),
+                         format_count(file.all.reads), bytes_text(file.all.bytes_read, output),
+                         format_count(file.all.writes), bytes_text(file.all.bytes_written, output),
+                         seconds_text(file.all.read_ns), seconds_text(file.all.write_ns),
+                         seconds_text(file.all.meta_ns)});
+  }
+  return rows;
+}
+
+Rows roll_up_rows(std::string_view title, std::span<const RollUp> rolled, const Output& output,
+                  std::uint64_t not_shown) {
+  Rows rows{{std::string(title), "files", "reads", "read", "writes", "written", "operations", "time"},
+            {},
+            not_shown};
+  for (const RollUp& row : rolled) {
+    std::string name = row.name.empty() ? "(no path)" : printable_path(row.name);
+    if (!row.name.empty() && !is_there(row.name)) {
+      name += " (not there now)";
+    } else if (!row.largest.empty() && !is_there(row.largest)) {
+      name += " (files of it are gone)";
+    }
+    rows.rows.push_back({std::move(name), format_count(row.files), format_count(row.reads),
+                         bytes_text(row.bytes_read, output), format_count(row.writes),
+                         bytes_text(row.bytes_written, output),
+                         format_count(row.reads + row.writes + row.metadata), seconds_text(row.io_ns())});
+  }
+  return rows;
+}
+
+Rows process_rows(std::span<const ProcessSum> processes, std::size_t most, const Output& output) {
+  Rows rows{{"process", "pid", "parent", "threads", "files", "reads", "read", "writes", "written", "time"},
+            {},
+            processes.size() - std::min(most, processes.size())};
+  for (const ProcessSum& row : processes) {
+    if (rows.rows.size() == most) break;
+    const SessionImage& last = row.process->last();
+    std::string name = printable_path(last.executable());
+    if (const auto command = last.command(); !command.empty()) name = printable_path(command[0]);
+    rows.rows.push_back({std::move(name), fmt::format("{}", last.header().pid),
+                         fmt::format("{}", row.process->first().header().parent_pid),
+                         format_count(row.threads), format_count(row.files), format_count(row.all.reads),
+                         bytes_text(row.all.bytes_read, output), format_count(row.all.writes),
+                         bytes_text(row.all.bytes_written, output), seconds_text(row.all.io_ns())});
+  }
+  return rows;
+}
+
+Rows size_rows(const SessionSummary& summary) {
+  Rows rows{{"bytes", "reads", "writes", "files of that size"}, {}, 0};
+  for (std::size_t i = 0; i < PENSTOCK_SIZE_BUCKETS; ++i) {
+    const std::uint64_t reads = summary.in.all.read_sizes[i];
+    const std::uint64_t writes = summary.in.all.write_sizes[i];
+    if (reads + writes + summary.file_sizes[i] == 0) continue;
+    rows.rows.push_back({std::string(size_bucket_words(i)), format_count(reads), format_count(writes),
+                         format_count(summary.file_sizes[i])});
+  }
+  return rows;
+}
+
+std::string facts_text(std::span<const Fact> facts) {
+  std::size_t width = 0;
+  for (const Fact& fact : facts) width = std::max(width, fact.title.size());
+  std::string text;
+  for (const Fact& fact : facts) text += fmt::format("{:<{}}  {}\n", fact.title, width, fact.text);
+  return text;
+}
+
+std::string rows_text(const Rows& rows) {
+  std::vector<Table::Column> columns;
+  for (const std::string& title : rows.titles)
+    columns.push_back({title, columns.empty() ? Align::left : Align::right});
+  Table table(std::move(columns));
+  for (const auto& row : rows.rows) table.row(row);
+  return table.text() + not_shown_text(rows) + (rows.not_shown > 0 ? "\n" : "");
+}
+
+std::string not_shown_text(const Rows& rows) {
+  return rows.not_shown > 0 ? fmt::format("{} more not shown", format_count(rows.not_shown)) : "";
+}
+
+}  // namespace penstock

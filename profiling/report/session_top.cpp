@@ -1,0 +1,177 @@
+#include "profiling/report/session_top.hpp"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <fstream>
+#include <iterator>
+#include <set>
+
+#include "io_backends/base/units.hpp"
+#include "profiling/attach/target.hpp"
+#include "profiling/report/session_json.hpp"
+#include "profiling/report/session_text.hpp"
+#include "profiling/session/session_coverage.hpp"
+#include "profiling/session/session_summary.hpp"
+#include "results/table.hpp"
+
+namespace penstock {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::size_t kMostEnvironment = 4U << 20U;
+
+bool runs(const SessionImage& image, std::string_view host) {
+  const penstock_session_header& header = image.header();
+  return header.state == PENSTOCK_RUNNING && image.host() == host && header.process_start != 0 &&
+         process_start(header.pid) == header.process_start;
+}
+
+double per_second(std::uint64_t count, double seconds) {
+  return seconds > 0 ? static_cast<double>(count) / seconds : 0;
+}
+
+std::uint64_t grown(std::uint64_t now, std::uint64_t before) {
+  return now > before ? now - before : 0;
+}
+
+bool hotter(const Look::Point& a, const Look::Point& b) {
+  const std::uint64_t a_bytes = a.bytes_read + a.bytes_written;
+  const std::uint64_t b_bytes = b.bytes_read + b.bytes_written;
+  if (a_bytes != b_bytes) return a_bytes > b_bytes;
+  return a.operations != b.operations ? a.operations > b.operations : a.path < b.path;
+}
+
+}  // namespace
+
+std::string session_of_process(std::uint32_t pid) {
+  if (const auto running = running_session(static_cast<pid_t>(pid)))
+    return fs::path(running->file).parent_path().string();
+  constexpr std::string_view kName = "PENSTOCK_PROFILE_SESSION=";
+  std::ifstream in(fmt::format("/proc/{}/environ", pid), std::ios::binary);
+  std::size_t all = 0;
+  for (std::string entry; all < kMostEnvironment && std::getline(in, entry, '\0'); all += entry.size() + 1)
+    if (entry.starts_with(kName)) return entry.substr(kName.size());
+  return "";
+}
+
+std::vector<std::string> running_sessions() {
+  std::set<std::string> folders;
+  std::error_code failed;
+  for (fs::directory_iterator at("/proc", failed), end; !failed && at != end; at.increment(failed)) {
+    const std::string name = at->path().filename().string();
+    std::uint32_t pid = 0;
+    const auto parsed = std::from_chars(name.data(), name.data() + name.size(), pid);
+    if (parsed.ec != std::errc() || parsed.ptr != name.data() + name.size()) continue;
+    if (std::string folder = session_of_process(pid); !folder.empty() && fs::is_directory(folder, failed))
+      folders.insert(std::move(folder));
+  }
+  return {folders.begin(), folders.end()};
+}
+
+Look look_at(const Session& session, const SessionFilter& filter) {
+  Look look;
+  look.when = std::chrono::steady_clock::now();
+  std::array<char, 256> host{};
+  ::gethostname(host.data(), host.size() - 1);
+  std::int64_t begin = INT64_MAX;
+  std::int64_t end = INT64_MIN;
+  for (const SessionProcess& process : session.processes) {
+    if (runs(process.last(), host.data())) ++look.processes;
+    begin = std::min(begin, process.first().header().begin_realtime_ns);
+    end = std::max(end, process.last().view().clock().realtime_ns(process.last().end_monotonic_ns()));
+  }
+  if (look.processes > 0)
+    end = std::chrono::duration_cast<std::chrono::nanoseconds>(
+              std::chrono::system_clock::now().time_since_epoch())
+              .count();
+  look.running_s = std::max(0.0, (static_cast<double>(end) - static_cast<double>(begin)) / 1e9);
+  const FileSums sums(session);
+  sums.each([&](std::string_view path, unsigned kind, bool moved,
+                const SessionImage& image) { return filter.wants(path, kind, moved, image); },
+            [&](const FileSum& file) {
+              if (!was_touched(file)) return;
+              look.bytes_read += file.all.bytes_read;
+              look.bytes_written += file.all.bytes_written;
+              look.operations += file.all.operations();
+              look.points.push_back(
+                  {file.file, file.all.bytes_read, file.all.bytes_written, file.all.operations(), file.path});
+            });
+  // Two names of one key are one here: a rate needs no more.
+  const auto same = [](const Look::Point& a, const Look::Point& b) { return a.file == b.file; };
+  std::stable_sort(look.points.begin(), look.points.end(),
+                   [](const Look::Point& a, const Look::Point& b) { return a.file < b.file; });
+  look.points.erase(std::unique(look.points.begin(), look.points.end(), same), look.points.end());
+  return look;
+}
+
+Change change_of(const Look* before, const Look& now, std::size_t most) {
+  Change change;
+  change.seconds =
+      before == nullptr ? now.running_s : std::chrono::duration<double>(now.when - before->when).count();
+  change.bytes_read = grown(now.bytes_read, before == nullptr ? 0 : before->bytes_read);
+  change.bytes_written = grown(now.bytes_written, before == nullptr ? 0 : before->bytes_written);
+  change.operations = grown(now.operations, before == nullptr ? 0 : before->operations);
+  std::size_t at = 0;
+  for (Look::Point point : now.points) {
+    while (before != nullptr && at < before->points.size() && before->points[at].file < point.file) ++at;
+    if (before != nullptr && at < before->points.size() && before->points[at].file == point.file) {
+      point.bytes_read = grown(point.bytes_read, before->points[at].bytes_read);
+      point.bytes_written = grown(point.bytes_written, before->points[at].bytes_written);
+      point.operations = grown(point.operations, before->points[at].operations);
+    }
+    if (point.operations == 0 && point.bytes_read + point.bytes_written == 0) continue;
+    ++change.files;
+    change.hottest.push_back(point);
+    if (change.hottest.size() < 2 * most + 64) continue;
+    std::nth_element(change.hottest.begin(), change.hottest.begin() + static_cast<std::ptrdiff_t>(most),
+                     change.hottest.end(), hotter);
+    change.hottest.resize(most);
+  }
+  std::sort(change.hottest.begin(), change.hottest.end(), hotter);
+  if (change.hottest.size() > most) change.hottest.resize(most);
+  return change;
+}
+
+std::string change_text(const Look& now, const Change& change, const Output& output) {
+  const auto rate = [&](std::uint64_t bytes) {
+    return rate_words(per_second(bytes, change.seconds), output);
+  };
+  std::string text = fmt::format(
+      "{} running for {}; {} read, {} written in {} files\nlast {}: {} read, {} written, {} operations/s on "
+      "{} files\n\n",
+      now.processes == 1 ? "1 process" : fmt::format("{} processes", now.processes),
+      format_seconds(now.running_s), format_bytes(static_cast<double>(now.bytes_read), output),
+      format_bytes(static_cast<double>(now.bytes_written), output), format_count(now.points.size()),
+      format_seconds(change.seconds), rate(change.bytes_read), rate(change.bytes_written),
+      format_number(per_second(change.operations, change.seconds)), format_count(change.files));
+  Rows rows{{"file", "read", "written", "operations/s"}, {}, 0};
+  for (const Look::Point& point : change.hottest)
+    rows.rows.push_back({printable_path(point.path), rate(point.bytes_read), rate(point.bytes_written),
+                         format_number(per_second(point.operations, change.seconds))});
+  return text + rows_text(rows);
+}
+
+std::string change_json(const Look& now, const Change& change) {
+  std::string text = fmt::format(
+      R"({{"kind": "top", "processes": {}, "running_s": {:.6f}, "seconds": {:.6f}, "files": {}, "bytes_read": {}, )"
+      R"("bytes_written": {}, "operations": {}, "read_bytes_per_s": {:.1f}, "written_bytes_per_s": {:.1f}, )"
+      R"("operations_per_s": {:.1f}, "active_files": {}, "hottest": [)",
+      now.processes, now.running_s, change.seconds, now.points.size(), now.bytes_read, now.bytes_written,
+      now.operations, per_second(change.bytes_read, change.seconds),
+      per_second(change.bytes_written, change.seconds), per_second(change.operations, change.seconds),
+      change.files);
+  for (const Look::Point& point : change.hottest) {
+    text += &point == change.hottest.data() ? "{\"path\": " : ", {\"path\": ";
+    append_json_text(text, point.path);
+    fmt::format_to(std::back_inserter(text), R"(, "bytes_read": {}, "bytes_written": {}, "operations": {}}})",
+                   point.bytes_read, point.bytes_written, point.operations);
+  }
+  return text + "]}\n";
+}
+
+}  // namespace penstock

@@ -1,0 +1,57 @@
+// Sessions while they run, from their files alone: the targets are neither stopped nor asked.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <filesystem>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "io_backends/base/cli/command.hpp"
+#include "profiling/session/file_sums.hpp"
+#include "profiling/session/session_filter.hpp"
+
+namespace penstock {
+
+// The folder that a running process records to, from its environment; "" where it is not watched or may not
+// be looked at.
+std::string session_of_process(std::uint32_t pid);
+// All folders that processes of this machine record to.
+std::vector<std::string> running_sessions();
+
+// How far each file had come at some moment.
+struct Look {
+  struct Point {
+    std::uint64_t file = 0;
+    std::uint64_t bytes_read = 0;
+    std::uint64_t bytes_written = 0;
+    std::uint64_t operations = 0;
+    std::string_view path;  // lies in the session's mappings
+  };
+  std::chrono::steady_clock::time_point when;
+  std::vector<Point> points;  // by rising key, each key once
+  std::size_t processes = 0;  // that run
+  double running_s = 0;       // since the first one's begin
+  std::uint64_t bytes_read = 0;
+  std::uint64_t bytes_written = 0;
+  std::uint64_t operations = 0;
+};
+Look look_at(const Session& session, const SessionFilter& filter);
+
+// What happened between two looks, or since the begin where there is no earlier one.
+struct Change {
+  double seconds = 0;
+  std::uint64_t bytes_read = 0;
+  std::uint64_t bytes_written = 0;
+  std::uint64_t operations = 0;
+  std::uint64_t files = 0;           // that anything was done to
+  std::vector<Look::Point> hottest;  // by bytes, then by operations; what came in between
+};
+Change change_of(const Look* before, const Look& now, std::size_t most);
+
+std::string change_text(const Look& now, const Change& change, const Output& output);
+std::string change_json(const Look& now, const Change& change);
+
+}  // namespace penstock

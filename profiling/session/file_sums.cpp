@@ -1,0 +1,308 @@
+#include "profiling/session/file_sums.hpp"
+
+#include <algorithm>
+#include <cstring>
+
+namespace penstock {
+namespace {
+
+constexpr unsigned kOffsetBits = 44;
+constexpr std::uint64_t kOffsetMask = (std::uint64_t{1} << kOffsetBits) - 1;
+constexpr unsigned kOwnBytes =
+    (1U << PENSTOCK_POSIX) | (1U << PENSTOCK_STDIO) | (1U << PENSTOCK_RING);  // none of another's
+
+constexpr std::array<std::uint64_t, PENSTOCK_SIZE_BUCKETS - 1> kBucketEnds{
+    100,         1ULL << 10U,  10ULL << 10U,  100ULL << 10U, 1ULL << 20U,
+    4ULL << 20U, 10ULL << 20U, 100ULL << 20U, 1ULL << 30U};
+
+// One entry with what it belongs to.
+struct Found {
+  penstock_counters counters;
+  const SessionImage* image;
+  SessionView::Name name;
+};
+
+Found found_at(const Session& session, const CountersAt& at) {
+  const SessionImage& image = *session.images[at.place >> kOffsetBits];
+  Found found{image.view().counters_at(at.place & kOffsetMask), &image, {}};
+  if (found.counters.name != 0) found.name = image.view().name_at(found.counters.name);
+  // A name that is another file's is none: the file was torn, or somebody made it up.
+  if (found.name.file != at.file) found.name = {};
+  return found;
+}
+
+bool was(std::uint64_t ticks) {
+  return ticks != PENSTOCK_NEVER;
+}
+
+// Adds entries of one file and one name.
+class Adder {
+ public:
+  void add(const Found& found) {
+    const penstock_counters& counters = found.counters;
+    const SessionClock& clock = found.image->view().clock();
+    const unsigned layer = counters.layer;
+    if (layer >= PENSTOCK_LAYERS) return;
+    LayerSum& sum = sum_.layers[layer];
+    if ((sum_.layers_used & (1U << layer)) == 0) sum = {};
+    sum_.layers_used |= 1U << layer;
+    sum.add(counters, clock);
+    const auto realtime = [&](std::uint64_t ticks) { return clock.realtime_ns(clock.monotonic_ns(ticks)); };
+    if (was(counters.first_ticks)) sum_.first_ns = std::min(sum_.first_ns, realtime(counters.first_ticks));
+    if (was(counters.last_ticks)) sum_.last_ns = std::max(sum_.last_ns, realtime(counters.last_ticks));
+    if (was(counters.first_read_ticks))
+      sum_.first_read_ns = std::min(sum_.first_read_ns, realtime(counters.first_read_ticks));
+    if (was(counters.last_read_ticks))
+      sum_.last_read_ns = std::max(sum_.last_read_ns, realtime(counters.last_read_ticks));
+    sum_.size = std::max(sum_.size, counters.size);
+    sum_.mapped_bytes += counters.mapped_bytes;
+    // Entries of one image, and of one thread, mostly stand together; those that do not are told apart below.
+    processes_.push_back(found.image->header().pid);
+    threads_.push_back(std::uint64_t{found.image->header().pid} << 32U | counters.thread);
+    if (sum_.path.empty() && !found.name.text.empty()) {
+      sum_.path = found.name.text;
+      sum_.kind = found.name.kind;
+    }
+  }
+
+  bool empty() const { return sum_.layers_used == 0; }
+
+  const FileSum& finish(std::uint64_t file, std::string_view path, unsigned kind, bool shares_key) {
+    sum_.file = file;
+    sum_.path = path;
+    sum_.kind = kind;
+    sum_.shares_key = shares_key;
+    sum_.processes = distinct(processes_);
+    sum_.threads = distinct(threads_);
+    sum_.all = {};
+    for (unsigned layer = 0; layer < PENSTOCK_LAYERS; ++layer)
+      if ((sum_.layers_used & kOwnBytes & (1U << layer)) != 0) sum_.all.add(sum_.layers[layer]);
+    if (sum_.first_ns > sum_.last_ns) sum_.first_ns = sum_.last_ns = 0;
+    return sum_;
+  }
+
+  void clear() {
+    sum_.layers_used = 0;  // the sums themselves are cleared when they are used
+    sum_.first_ns = sum_.first_read_ns = INT64_MAX;
+    sum_.last_ns = sum_.last_read_ns = INT64_MIN;
+    sum_.size = sum_.mapped_bytes = 0;
+    processes_.clear();
+    threads_.clear();
+  }
+
+ private:
+  template <class T>
+  static std::uint32_t distinct(std::vector<T>& list) {
+    if (list.size() <= 1) return static_cast<std::uint32_t>(list.size());
+    std::sort(list.begin(), list.end());
+    return static_cast<std::uint32_t>(std::unique(list.begin(), list.end()) - list.begin());
+  }
+
+  FileSum sum_;
+  std::vector<std::uint32_t> processes_;
+  std::vector<std::uint64_t> threads_;
+};
+
+}  // namespace
+
+void LayerSum::add(const penstock_counters& counters, const SessionClock& clock) {
+  bytes_read += counters.bytes_read;
+  bytes_written += counters.bytes_written;
+  opens += counters.opens;
+  closes += counters.closes;
+  reads += counters.reads;
+  writes += counters.writes;
+  stats += counters.stats;
+  seeks += counters.seeks;
+  syncs += counters.syncs;
+  maps += counters.maps;
+  other += counters.other;
+  failures += counters.failures;
+  sequential_reads += counters.sequential_reads;
+  first_reads += counters.reads > counters.sequential_reads ? 1U : 0U;
+  first_writes += counters.writes > counters.sequential_writes ? 1U : 0U;
+  consecutive_reads += counters.consecutive_reads;
+  sequential_writes += counters.sequential_writes;
+  consecutive_writes += counters.consecutive_writes;
+  read_write_switches += counters.read_write_switches;
+  read_ns += clock.duration_ns(counters.read_ticks);
+  write_ns += clock.duration_ns(counters.write_ticks);
+  meta_ns += clock.duration_ns(counters.meta_ticks);
+  for (std::size_t i = 0; i < PENSTOCK_SIZE_BUCKETS; ++i) {
+    read_sizes[i] += counters.read_sizes[i];
+    write_sizes[i] += counters.write_sizes[i];
+  }
+}
+
+void LayerSum::add(const LayerSum& more) {
+  bytes_read += more.bytes_read;
+  bytes_written += more.bytes_written;
+  opens += more.opens;
+  closes += more.closes;
+  reads += more.reads;
+  writes += more.writes;
+  stats += more.stats;
+  seeks += more.seeks;
+  syncs += more.syncs;
+  maps += more.maps;
+  other += more.other;
+  failures += more.failures;
+  sequential_reads += more.sequential_reads;
+  first_reads += more.first_reads;
+  first_writes += more.first_writes;
+  consecutive_reads += more.consecutive_reads;
+  sequential_writes += more.sequential_writes;
+  consecutive_writes += more.consecutive_writes;
+  read_write_switches += more.read_write_switches;
+  read_ns += more.read_ns;
+  write_ns += more.write_ns;
+  meta_ns += more.meta_ns;
+  for (std::size_t i = 0; i < PENSTOCK_SIZE_BUCKETS; ++i) {
+    read_sizes[i] += more.read_sizes[i];
+    write_sizes[i] += more.write_sizes[i];
+  }
+}
+
+FileSums::FileSums(const Session& session) : session_(&session) {
+  std::size_t entries = 0;
+  for (const auto& image : session.images)
+    for (const SessionBlock& block : image->view().blocks())
+      if (block.kind == PENSTOCK_BLOCK_COUNTERS)
+        entries += block.entries.size() / std::max<std::size_t>(block.entry_bytes, PENSTOCK_READ_PART_BYTES);
+  entries_.reserve(entries);
+  for (std::size_t i = 0; i < session.images.size(); ++i) {
+    const std::uint64_t place = std::uint64_t{i} << kOffsetBits;
+    session.images[i]->view().each<penstock_counters>(
+        PENSTOCK_BLOCK_COUNTERS, [&](const penstock_counters& counters, std::uint64_t offset) {
+          // An entry whose writer was killed before its first operation says nothing.
+          if (counters.file == 0 && counters.first_ticks == PENSTOCK_NEVER &&
+              counters.last_ticks == PENSTOCK_NEVER)
+            return;
+          if (offset <= kOffsetMask) entries_.push_back({counters.file, place | offset});
+        });
+  }
+  std::sort(entries_.begin(), entries_.end(), [](const CountersAt& a, const CountersAt& b) {
+    return a.file != b.file ? a.file < b.file : a.place < b.place;
+  });
+  add_groups();
+}
+
+void FileSums::add_groups() {
+  constexpr std::size_t kMostEntries = UINT32_MAX;  // a terabyte of them
+  if (entries_.size() > kMostEntries) entries_.resize(kMostEntries);
+  for (std::size_t from = 0, to = 0; from < entries_.size(); from = to) {
+    while (to < entries_.size() && entries_[to].file == entries_[from].file) ++to;
+    groups_.push_back(
+        {entries_[from].place, static_cast<std::uint32_t>(from), static_cast<std::uint32_t>(to - from)});
+  }
+  std::sort(groups_.begin(), groups_.end(), [](const Group& a, const Group& b) { return a.place < b.place; });
+}
+
+std::span<const FileSums::Group> FileSums::part_of(std::size_t part, std::size_t parts) const {
+  const auto border = [&](std::size_t i) { return i == parts ? groups_.size() : groups_.size() / parts * i; };
+  return std::span(groups_).subspan(border(part), border(part + 1) - border(part));
+}
+
+void FileSums::each(const FileWanted& wanted, const Each& each, const Each& left_out) const {
+  each_of_part(0, 1, wanted, each, left_out);
+}
+
+void FileSums::each_of_part(std::size_t part, std::size_t parts, const FileWanted& wanted, const Each& each,
+                            const Each& left_out) const {
+  std::vector<Found> group;
+  Adder in;
+  Adder out;
+  const auto add_up = [&](std::span<const Found> same, bool shares_key) {
+    std::string_view path;
+    unsigned kind = PENSTOCK_REGULAR;
+    for (const Found& found : same)
+      if (!found.name.text.empty()) {
+        path = found.name.text;
+        kind = found.name.kind;
+        break;
+      }
+    const bool moved = std::any_of(same.begin(), same.end(), [](const Found& found) {
+      return (found.counters.bytes_read | found.counters.bytes_written | found.counters.mapped_bytes) != 0;
+    });
+    in.clear();
+    out.clear();
+    for (const Found& found : same) {
+      if (!wanted || wanted(path, kind, moved, *found.image)) {
+        in.add(found);
+      } else if (left_out) {
+        out.add(found);
+      }
+    }
+    if (!in.empty()) each(in.finish(same[0].counters.file, path, kind, shares_key));
+    if (!out.empty()) left_out(out.finish(same[0].counters.file, path, kind, shares_key));
+  };
+  for (const Group& entries : part_of(part, parts)) {
+    group.clear();
+    for (const CountersAt& at : std::span(entries_).subspan(entries.from, entries.count))
+      group.push_back(found_at(*session_, at));
+    // Two names of one key are two files; what has no name goes with the first.
+    const auto text = [](const Found& found) { return found.name.text; };
+    const auto other = [&](const Found& found) {
+      return !text(found).empty() && !text(group.front()).empty() &&
+             (text(found).data() != text(group.front()).data() ||
+              text(found).size() != text(group.front()).size()) &&
+             text(found) != text(group.front());
+    };
+    if (group.size() == 1 || std::none_of(group.begin() + 1, group.end(), other)) {
+      add_up(group, false);
+      continue;
+    }
+    std::stable_sort(group.begin(), group.end(),
+                     [&](const Found& a, const Found& b) { return text(a) < text(b); });
+    std::size_t named = 0;
+    while (named < group.size() && text(group[named]).empty()) ++named;
+    for (std::size_t from = 0, to = named; from < group.size(); from = to) {
+      const std::string_view name = text(group[std::max(from, named)]);
+      to = std::max(to, from);
+      while (to < group.size() && text(group[to]) == name) ++to;
+      add_up(std::span(group).subspan(from, to - from), true);
+    }
+  }
+}
+
+void FileSums::each_entry(const EachEntry& each) const {
+  std::vector<Found> group;
+  for (const Group& entries : groups_) {
+    // The name that any of them has is that of all that have none.
+    SessionView::Name name;
+    group.clear();
+    for (const CountersAt& at : std::span(entries_).subspan(entries.from, entries.count)) {
+      group.push_back(found_at(*session_, at));
+      if (name.text.empty()) name = group.back().name;
+    }
+    for (const Found& found : group) {
+      const SessionView::Name& own = found.name.text.empty() ? name : found.name;
+      each(found.counters, *found.image, own.text, own.kind);
+    }
+  }
+}
+
+std::string_view size_bucket_name(std::size_t bucket) {
+  static constexpr std::array<std::string_view, PENSTOCK_SIZE_BUCKETS> kNames{
+      "0_100", "100_1k", "1k_10k",   "10k_100k", "100k_1m",
+      "1m_4m", "4m_10m", "10m_100m", "100m_1g",  "1g_plus"};
+  return bucket < kNames.size() ? kNames[bucket] : "";
+}
+
+std::string_view size_bucket_words(std::size_t bucket) {
+  static constexpr std::array<std::string_view, PENSTOCK_SIZE_BUCKETS> kWords{
+      "to 100 B", "to 1 KiB",  "to 10 KiB",  "to 100 KiB", "to 1 MiB",
+      "to 4 MiB", "to 10 MiB", "to 100 MiB", "to 1 GiB",   "above 1 GiB"};
+  return bucket < kWords.size() ? kWords[bucket] : "";
+}
+
+std::uint64_t size_bucket_end(std::size_t bucket) {
+  return bucket < kBucketEnds.size() ? kBucketEnds[bucket] : UINT64_MAX;
+}
+
+std::size_t size_bucket(std::uint64_t bytes) {
+  const auto end = std::lower_bound(kBucketEnds.begin(), kBucketEnds.end(), bytes);
+  return static_cast<std::size_t>(end - kBucketEnds.begin());
+}
+
+}  // namespace penstock

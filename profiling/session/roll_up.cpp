@@ -1,0 +1,202 @@
+#include "profiling/session/roll_up.hpp"
+
+#include <algorithm>
+#include <fstream>
+#include <map>
+#include <utility>
+
+#include "io_backends/base/files/mounts.hpp"
+#include "io_backends/base/tier.hpp"
+
+namespace penstock {
+
+MountTable::MountTable(std::vector<std::string> mount_points) : longest_first_(std::move(mount_points)) {
+  std::sort(longest_first_.begin(), longest_first_.end(), [](const std::string& a, const std::string& b) {
+    return a.size() != b.size() ? a.size() > b.size() : a < b;
+  });
+  longest_first_.erase(std::unique(longest_first_.begin(), longest_first_.end()), longest_first_.end());
+}
+
+MountTable MountTable::of_this_machine() {
+  std::ifstream mountinfo("/proc/self/mountinfo");
+  std::vector<std::string> points = mount_points(mountinfo);
+  points.emplace_back("/");
+  MountTable table(std::move(points));
+  for (const std::string& point : table.longest_first_) {
+    mountinfo.clear();
+    mountinfo.seekg(0);
+    // Below /sys there is a tmpfs as well (/sys/fs/cgroup), that holds folders for other mounts.
+    if (point.starts_with("/proc/") || point.starts_with("/sys/") ||
+        is_pseudo_file_system(facts_from_mountinfo(mountinfo, point).fs_type))
+      table.pseudo_.insert(point);
+  }
+  return table;
+}
+
+bool MountTable::is_pseudo(std::string_view mount) const {
+  return pseudo_.contains(mount);
+}
+
+std::string_view MountTable::mount_of(std::string_view path) const {
+  if (!path.starts_with('/')) return "";
+  for (const std::string& point : longest_first_)
+    if (point == "/" ||
+        (path.starts_with(point) && (path.size() == point.size() || path[point.size()] == '/')))
+      return point;
+  return "";
+}
+
+void RollUp::add(const FileSum& file) {
+  files += file.kind == PENSTOCK_DIRECTORY ? 0 : 1;
+  bytes_read += file.all.bytes_read;
+  bytes_written += file.all.bytes_written;
+  reads += file.all.reads;
+  writes += file.all.writes;
+  metadata += file.all.metadata();
+  read_ns += file.all.read_ns;
+  write_ns += file.all.write_ns;
+  meta_ns += file.all.meta_ns;
+  first_read_ns = std::min(first_read_ns, file.first_read_ns);
+  last_read_ns = std::max(last_read_ns, file.last_read_ns);
+  const std::uint64_t moved = file.all.bytes_read + file.all.bytes_written;
+  if (largest.empty() || moved > largest_bytes) {
+    largest = file.path;
+    largest_bytes = moved;
+  }
+}
+
+void RollUp::add(const RollUp& more) {
+  files += more.files;
+  bytes_read += more.bytes_read;
+  bytes_written += more.bytes_written;
+  reads += more.reads;
+  writes += more.writes;
+  metadata += more.metadata;
+  read_ns += more.read_ns;
+  write_ns += more.write_ns;
+  meta_ns += more.meta_ns;
+  first_read_ns = std::min(first_read_ns, more.first_read_ns);
+  last_read_ns = std::max(last_read_ns, more.last_read_ns);
+  if (largest.empty() || more.largest_bytes > largest_bytes) {
+    largest = more.largest;
+    largest_bytes = more.largest_bytes;
+  }
+}
+
+void RollUps::add(std::string_view name, const FileSum& file) {
+  RollUp& row = rows_[name];
+  row.name = name;
+  row.add(file);
+}
+
+void RollUps::add(const RollUps& more) {
+  for (const auto& [name, row] : more.rows_) {
+    RollUp& mine = rows_[name];
+    mine.name = name;
+    mine.add(row);
+  }
+}
+
+std::vector<RollUp> RollUps::largest(std::size_t most) const {
+  std::vector<RollUp> rows;
+  rows.reserve(rows_.size());
+  for (const auto& [name, row] : rows_) rows.push_back(row);
+  const auto before = [](const RollUp& a, const RollUp& b) {
+    if (a.bytes() != b.bytes()) return a.bytes() > b.bytes();
+    return a.io_ns() != b.io_ns() ? a.io_ns() > b.io_ns() : a.name < b.name;
+  };
+  most = std::min(most, rows.size());
+  std::partial_sort(rows.begin(), rows.begin() + static_cast<std::ptrdiff_t>(most), rows.end(), before);
+  rows.resize(most);
+  return rows;
+}
+
+std::string_view folder_of(std::string_view path) {
+  const std::size_t slash = path.rfind('/');
+  if (slash == std::string_view::npos) return "";
+  return slash == 0 ? path.substr(0, 1) : path.substr(0, slash);
+}
+
+std::vector<ProcessSum> sum_by_process(const Session& session, const FileSums& sums,
+                                       const SessionFilter& filter) {
+  std::vector<ProcessSum> rows(session.processes.size());
+  std::map<const SessionImage*, std::size_t> row_of;
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    rows[i].process = &session.processes[i];
+    for (const SessionImage* const image : session.processes[i].images) row_of[image] = i;
+  }
+  std::vector<std::set<std::uint32_t>> threads(rows.size());
+  std::vector<std::uint64_t> last_file(rows.size(), 0);
+  std::vector<bool> any(rows.size(), false);
+  const SessionImage* image_before = nullptr;
+  std::size_t row = 0;
+  sums.each_entry([&](const penstock_counters& counters, const SessionImage& image, std::string_view path,
+                      unsigned kind) {
+    const bool moved = (counters.bytes_read | counters.bytes_written | counters.mapped_bytes) != 0;
+    const bool below = counters.layer == PENSTOCK_MPIIO || counters.layer >= PENSTOCK_HDF5;
+    if (below || !filter.wants(path, kind, moved, image)) return;
+    if (&image != image_before) {
+      row = row_of[&image];
+      image_before = &image;
+    }
+    LayerSum one;
+    one.add(counters, image.view().clock());
+    if (one.operations() == 0) return;
+    rows[row].all.add(one);
+    threads[row].insert(counters.thread);
+    if (any[row] && last_file[row] == counters.file) return;
+    any[row] = true;
+    last_file[row] = counters.file;
+    rows[row].files += kind == PENSTOCK_DIRECTORY ? 0 : 1;
+  });
+  for (std::size_t i = 0; i < rows.size(); ++i)
+    rows[i].threads = static_cast<std::uint32_t>(threads[i].size());
+  return rows;
+}
+
+bool TopFiles::before(const FileSum& a, const FileSum& b) const {
+  const double a_figure = figure_(a);
+  const double b_figure = figure_(b);
+  return a_figure != b_figure ? a_figure > b_figure : a.path < b.path;
+}
+
+void TopFiles::add(const FileSum& file) {
+  if (figure_(file) <= 0) return;
+  ++seen_;
+  keep(file);
+}
+
+void TopFiles::keep(const FileSum& file) {
+  if (most_ == 0) return;
+  const auto higher = [this](const FileSum& a, const FileSum& b) { return before(a, b); };
+  if (heap_.size() == most_) {
+    if (!before(file, heap_.front())) return;
+    std::pop_heap(heap_.begin(), heap_.end(), higher);
+    heap_.pop_back();
+  }
+  heap_.push_back(file);
+  std::push_heap(heap_.begin(), heap_.end(), higher);
+}
+
+void TopFiles::add(const TopFiles& more) {
+  seen_ += more.seen_;
+  for (const FileSum& file : more.heap_) keep(file);
+}
+
+std::vector<FileSum> TopFiles::ranked() const {
+  std::vector<FileSum> files = heap_;
+  std::sort(files.begin(), files.end(), [this](const FileSum& a, const FileSum& b) { return before(a, b); });
+  return files;
+}
+
+double by_bytes(const FileSum& file) {
+  return static_cast<double>(file.all.bytes_read) + static_cast<double>(file.all.bytes_written);
+}
+double by_time(const FileSum& file) {
+  return file.all.io_ns();
+}
+double by_size(const FileSum& file) {
+  return file.kind == PENSTOCK_DIRECTORY ? 0 : static_cast<double>(file.size);
+}
+
+}  // namespace penstock

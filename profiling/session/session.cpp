@@ -1,0 +1,375 @@
+#include "profiling/session/session.hpp"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <map>
+#include <set>
+#include <tuple>
+#include <utility>
+
+#include "io_backends/base/files/fd.hpp"
+
+namespace penstock {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::size_t kMostImages = 1U << 20U;
+
+std::string_view base_name(std::string_view path) {
+  const std::size_t slash = path.rfind('/');
+  return slash == std::string_view::npos ? path : path.substr(slash + 1);
+}
+
+NextData data_of(int fd, std::uint64_t size) {
+  return [fd, size](std::uint64_t offset) -> std::uint64_t {
+    const off_t data = ::lseek(fd, static_cast<off_t>(offset), SEEK_DATA);
+    if (data >= 0) return static_cast<std::uint64_t>(data);
+    return errno == ENXIO ? size : offset;  // file systems that know of no holes have none
+  };
+}
+
+Error of_file(Error error, const fs::path& path) {
+  error.what = fmt::format("'{}': {}", path.string(), error.what);
+  return error;
+}
+
+bool same_process(const SessionImage& a, const SessionImage& b) {
+  return a.header().pid == b.header().pid && a.header().process_start == b.header().process_start &&
+         a.host() == b.host();
+}
+
+bool image_before(const SessionImage& a, const SessionImage& b) {
+  const auto key = [](const SessionImage& image) {
+    return std::tuple(image.host(), image.header().pid, image.header().process_start,
+                      image.header().begin.monotonic_ns);
+  };
+  return key(a) < key(b);
+}
+
+// One file of a process, and a copy of it: a snapshot, or a backup.
+bool same_image(const SessionImage& a, const SessionImage& b) {
+  return same_process(a, b) && a.header().begin.monotonic_ns == b.header().begin.monotonic_ns &&
+         a.header().begin.ticks == b.header().begin.ticks;
+}
+
+// Which of two states of one file is the later.
+auto progress_of(const SessionImage& image) {
+  const penstock_session_header& header = image.header();
+  return std::tuple(image.missing_bytes() == 0, header.state != PENSTOCK_RUNNING, image.end_monotonic_ns(),
+                    header.kernel_end_known, header.file_end);
+}
+
+// Two states of one file would count the same calls twice: the later stays. Who gives a session and its own
+// snapshot is told by folders, as there may be thousands of files.
+void leave_out_earlier_states(Session& session) {
+  auto& images = session.images;
+  std::stable_sort(images.begin(), images.end(),
+                   [](const auto& a, const auto& b) { return image_before(*a, *b); });
+  std::map<std::pair<fs::path, fs::path>, std::size_t> left_out;
+  std::vector<std::unique_ptr<SessionImage>> kept;
+  for (auto& image : images) {
+    if (kept.empty() || !same_image(*kept.back(), *image)) {
+      kept.push_back(std::move(image));
+      continue;
+    }
+    if (progress_of(*kept.back()) < progress_of(*image)) std::swap(kept.back(), image);
+    ++left_out[{image->path().parent_path(), kept.back()->path().parent_path()}];
+  }
+  images = std::move(kept);
+  for (const auto& [folders, files] : left_out)
+    session.problems.push_back(
+        fmt::format("{} of '{}' {} of what '{}' has of the same process (a snapshot, or a copy): only the "
+                    "later is counted",
+                    files == 1 ? "1 file" : fmt::format("{} files", files), folders.first.string(),
+                    files == 1 ? "is an earlier state" : "are earlier states", folders.second.string()));
+}
+
+Result<void> add_folder(const fs::path& folder, std::set<fs::path>& files) {
+  std::error_code failed;
+  for (fs::directory_iterator at(folder, failed), end; !failed && at != end; at.increment(failed))
+    if (at->path().extension() == PENSTOCK_SESSION_SUFFIX) files.insert(at->path());
+  if (failed) return errno_error(failed.value(), "cannot read the session", folder.string());
+  return success();
+}
+
+Result<std::set<fs::path>> files_of(std::span<const fs::path> paths) {
+  std::set<fs::path> files;
+  for (const fs::path& path : paths) {
+    std::error_code failed;
+    const fs::file_status status = fs::status(path, failed);
+    if (status.type() == fs::file_type::not_found)
+      return make_error(Errc::not_found, fmt::format("there is no session '{}'", path.string()));
+    if (failed) return errno_error(failed.value(), "cannot read the session", path.string());
+    if (fs::is_directory(status)) {
+      PENSTOCK_TRY(add_folder(path, files));
+    } else {
+      files.insert(path);
+    }
+  }
+  return files;
+}
+
+// All processes of a machine have the same two clocks, and what the first one and the last one read of them
+// makes the best line. A process that lived for long and was killed may have nothing but a rate of its own.
+void refine_clocks(Session& session) {
+  struct Reach {
+    penstock_moment first{0, INT64_MAX};
+    penstock_moment last{0, INT64_MIN};
+    void add(const penstock_moment& moment) {
+      if (moment.monotonic_ns < first.monotonic_ns) first = moment;
+      if (moment.monotonic_ns > last.monotonic_ns) last = moment;
+    }
+  };
+  std::map<std::string_view, Reach> hosts;
+  for (const auto& image : session.images) {
+    const penstock_session_header& header = image->header();
+    if (header.clock != PENSTOCK_CLOCK_TSC) continue;
+    hosts[image->host()].add(header.begin);
+    hosts[image->host()].add(header.later[header.later_index & 1U]);
+  }
+  for (const auto& image : session.images) {
+    const auto reach = hosts.find(image->host());
+    if (reach == hosts.end()) continue;
+    image->refine_clock(reach->second.first);
+    image->refine_clock(reach->second.last);
+  }
+}
+
+void group_processes(Session& session) {
+  for (const auto& image : session.images) {
+    if (session.processes.empty() || !same_process(session.processes.back().last(), *image))
+      session.processes.emplace_back();
+    session.processes.back().images.push_back(image.get());
+  }
+  std::stable_sort(session.processes.begin(), session.processes.end(),
+                   [](const SessionProcess& a, const SessionProcess& b) {
+                     return a.first().header().begin_realtime_ns < b.first().header().begin_realtime_ns;
+                   });
+}
+
+// Whether a process of that number left a file that was begun not long before `since`, or later: the child of
+// a spawn may be quicker than its parent's note of it.
+class Watched {
+ public:
+  explicit Watched(const Session& session) {
+    for (const auto& image : session.images)
+      begun_.emplace_back(image->host(), image->header().pid, image->header().begin.monotonic_ns);
+    std::sort(begun_.begin(), begun_.end());
+  }
+  bool has(const SessionImage& by, std::uint32_t pid, std::int64_t since) const {
+    const auto found = std::lower_bound(begun_.begin(), begun_.end(), std::tuple(by.host(), pid, since));
+    return found != begun_.end() && std::get<0>(*found) == by.host() && std::get<1>(*found) == pid;
+  }
+
+ private:
+  std::vector<std::tuple<std::string_view, std::uint32_t, std::int64_t>> begun_;
+};
+
+// The processes that were attached to: their library is in no environment that others begin with.
+class AttachedTo {
+ public:
+  explicit AttachedTo(const Session& session) {
+    for (const auto& image : session.images)
+      if (image->header().begun == PENSTOCK_BEGUN_ATTACHED)
+        processes_.emplace(image->host(), image->header().pid);
+  }
+  // Itself, or as a fork.
+  bool has(const SessionImage& image) const {
+    return processes_.contains({image.host(), image.header().pid}) ||
+           (image.header().forked != 0 && processes_.contains({image.host(), image.header().parent_pid}));
+  }
+
+ private:
+  std::set<std::pair<std::string_view, std::uint32_t>> processes_;
+};
+
+void find_unwatched(Session& session) {
+  const Watched watched(session);
+  const AttachedTo attached_to(session);
+  for (const auto& image : session.images) {
+    const bool attached = attached_to.has(*image);
+    // Of an image's execs all but the last have failed, and the last, unless the image ended by it.
+    UnwatchedProgram executed;
+    image->view().each_event([&](const penstock_event& event, std::string_view text) {
+      if (event.kind == PENSTOCK_EVENT_EXEC) {
+        executed = {image->header().pid, text, attached};
+      } else if (event.kind == PENSTOCK_EVENT_SPAWN &&
+                 !watched.has(*image, event.pid, image->header().begin.monotonic_ns)) {
+        session.unwatched.push_back({event.pid, text, attached});
+      }
+    });
+    if (image->header().state == PENSTOCK_EXECUTED &&
+        !watched.has(*image, image->header().pid, image->header().begin.monotonic_ns + 1)) {
+      executed.pid = image->header().pid;
+      session.unwatched.push_back(executed);
+    }
+  }
+}
+
+}  // namespace
+
+std::vector<std::string_view> SessionImage::command() const {
+  std::string_view all(header().command,
+                       std::min<std::size_t>(header().command_bytes, sizeof header().command));
+  std::vector<std::string_view> words;
+  while (!all.empty()) {
+    const std::size_t end = all.find('\0');
+    words.push_back(all.substr(0, end));
+    all = end == std::string_view::npos ? "" : all.substr(end + 1);
+  }
+  return words;
+}
+
+void SessionImage::refine_clock(const penstock_moment& moment) {
+  view_.clock().refine(moment);
+  end_monotonic_ns_ = header().end_monotonic_ns != 0 ? end_monotonic_ns_ : end_of_ticks();
+}
+
+std::int64_t SessionImage::end_of_ticks() const {
+  return std::max(header().begin.monotonic_ns, view_.clock().monotonic_ns(last_ticks_));
+}
+
+void SessionImage::look_at_end() {
+  end_monotonic_ns_ = std::max(header().begin.monotonic_ns, header().end_monotonic_ns);
+  if (header().end_monotonic_ns != 0) return;
+  const penstock_moment& later = header().later[header().later_index & 1U];
+  std::uint64_t& last = last_ticks_;
+  last = std::max(later.ticks, header().begin.ticks);
+  view_.each<penstock_thread>(PENSTOCK_BLOCK_THREADS, [&](const penstock_thread& thread, std::uint64_t) {
+    last = std::max({last, thread.begin_ticks, thread.end_ticks});
+  });
+  view_.each<penstock_counters>(
+      PENSTOCK_BLOCK_COUNTERS,
+      [&](const penstock_counters& counters, std::uint64_t) { last = std::max(last, counters.last_ticks); });
+  end_monotonic_ns_ = end_of_ticks();
+}
+
+Result<std::unique_ptr<SessionImage>> SessionImage::open(const fs::path& path) {
+  // Nothing that is no plain file is ever opened for good: a pipe would hold us up.
+  const Fd fd(
+      retry_eintr([&] { return ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY); }));
+  if (!fd) return errno_error(errno, "cannot open", path.string());
+  struct stat status {};
+  if (::fstat(fd.get(), &status) != 0) return errno_error(errno, "cannot look at", path.string());
+  if (!S_ISREG(status.st_mode))
+    return make_error(Errc::corrupt, fmt::format("'{}' is no file of a session", path.string()));
+  const auto size = static_cast<std::uint64_t>(status.st_size);
+  std::unique_ptr<SessionImage> image(new SessionImage);
+  image->path_ = path;
+  if (size > 0)
+    if (const int failed = image->file_.map(fd.get(), size, {}); failed != 0)
+      return errno_error(failed, "cannot map", path.string());
+  const Result<void> looked = image->look(image->file_.bytes(), data_of(fd.get(), size));
+  if (!looked.ok()) return of_file(looked.error(), path);
+  // A process that goes on makes its file longer before its header says so: what is asked for behind the
+  // header tells.
+  const std::uint64_t end = image->header().file_end;
+  if (end > size && ::fstat(fd.get(), &status) == 0 && static_cast<std::uint64_t>(status.st_size) < end)
+    image->missing_bytes_ = end - static_cast<std::uint64_t>(status.st_size);
+  return image;
+}
+
+Result<std::unique_ptr<SessionImage>> SessionImage::of(std::span<const std::byte> bytes) {
+  std::unique_ptr<SessionImage> image(new SessionImage);
+  PENSTOCK_TRY(image->look(bytes, {}));
+  return image;
+}
+
+Result<void> SessionImage::look(std::span<const std::byte> bytes, const NextData& next_data) {
+  PENSTOCK_ASSIGN(view_, SessionView::look(bytes, next_data));
+  const std::vector<std::string_view> words = command();
+  python_ = base_name(executable()).starts_with("python") ||
+            (!words.empty() && base_name(words[0]).starts_with("python"));
+  look_at_end();
+  return success();
+}
+
+Result<Session> open_session(std::span<const fs::path> paths) {
+  PENSTOCK_ASSIGN(const std::set<fs::path> files, files_of(paths));
+  Session session;
+  for (const fs::path& file : files) {
+    if (session.images.size() == kMostImages) {
+      session.problems.push_back(
+          fmt::format("of {} files the first {} were read", files.size(), kMostImages));
+      break;
+    }
+    Result<std::unique_ptr<SessionImage>> image = SessionImage::open(file);
+    if (image.ok()) {
+      if (const std::uint64_t missing = (*image)->missing_bytes(); missing > 0)
+        session.problems.push_back(
+            fmt::format("'{}' was cut short: {} of the {} bytes that its header says are missing, and what "
+                        "stood there is counted nowhere",
+                        file.string(), missing, (*image)->header().file_end));
+      session.images.push_back(*std::move(image));
+    } else {
+      session.problems.push_back(image.error().message());
+    }
+  }
+  if (session.images.empty()) {
+    std::string where;
+    for (const fs::path& path : paths)
+      where += fmt::format("{}'{}'", where.empty() ? "" : ", ", path.string());
+    return make_error(session.problems.empty() ? Errc::not_found : Errc::corrupt,
+                      session.problems.empty()
+                          ? fmt::format("no process left a file in {}", where)
+                          : fmt::format("no file in {} can be read: {}", where, session.problems.front()));
+  }
+  leave_out_earlier_states(session);
+  std::vector<std::string> problems = std::move(session.problems);
+  session = session_of(std::move(session.images));
+  session.problems = std::move(problems);
+  return session;
+}
+
+Session session_of(std::vector<std::unique_ptr<SessionImage>> images) {
+  Session session;
+  session.images = std::move(images);
+  std::stable_sort(session.images.begin(), session.images.end(),
+                   [](const auto& a, const auto& b) { return image_before(*a, *b); });
+  refine_clocks(session);
+  group_processes(session);
+  find_unwatched(session);
+  return session;
+}
+
+Result<void> complete_image(const fs::path& folder, std::uint32_t pid, const penstock_kernel_io& kernel_end,
+                            std::int64_t end_monotonic_ns) {
+  std::set<fs::path> files;
+  PENSTOCK_TRY(add_folder(folder, files));
+  fs::path newest;
+  std::int64_t newest_ns = INT64_MIN;
+  for (const fs::path& file : files) {
+    if (!file.filename().string().starts_with(fmt::format("{}-", pid))) continue;
+    const auto image = SessionImage::open(file);
+    if (!image.ok() || (*image)->header().pid != pid) continue;
+    const penstock_session_header& header = (*image)->header();
+    if (header.begin.monotonic_ns <= newest_ns) continue;
+    newest_ns = header.begin.monotonic_ns;
+    newest = header.kernel_end_known == 0 ? file : fs::path();
+  }
+  return newest.empty() ? success() : complete_file(newest, kernel_end, end_monotonic_ns);
+}
+
+Result<void> complete_file(const fs::path& file, const penstock_kernel_io& kernel_end,
+                           std::int64_t end_monotonic_ns) {
+  const Fd fd(retry_eintr([&] { return ::open(file.c_str(), O_WRONLY | O_CLOEXEC | O_NOFOLLOW); }));
+  if (!fd) return errno_error(errno, "cannot open", file.string());
+  const std::uint32_t known = 1;
+  const auto put = [&](std::size_t offset, const void* value, std::size_t bytes) {
+    return ::pwrite(fd.get(), value, bytes, static_cast<off_t>(offset)) == static_cast<ssize_t>(bytes);
+  };
+  using Header = penstock_session_header;
+  if (!put(offsetof(Header, kernel_end), &kernel_end, sizeof kernel_end) ||
+      !put(offsetof(Header, end_monotonic_ns), &end_monotonic_ns, sizeof end_monotonic_ns) ||
+      !put(offsetof(Header, kernel_end_known), &known, sizeof known))
+    return errno_error(errno, "cannot write", file.string());
+  return success();
+}
+
+}  // namespace penstock

@@ -1,0 +1,49 @@
+// How much of what the kernel counted was seen: the kernel's counters of a process (/proc/PID/io) since the
+// library was loaded in it, less those of the children that it has reaped, against what its calls moved.
+//
+// A process that was killed could not ask the kernel for its last word. Where its parent, which lived on, has
+// the child's bytes in its own counters, the two are compared together; where not, both stay out of the
+// comparison and are counted as unknown.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "profiling/session/session.hpp"
+
+namespace penstock {
+
+struct Coverage {
+  std::uint64_t kernel = 0;  // of those processes that are known
+  std::uint64_t seen = 0;    // likewise
+  // seen / kernel; 1 where neither has anything; not a number where nothing is known.
+  double fraction() const;
+};
+
+struct SessionCoverage {
+  Coverage rchar;
+  Coverage wchar;
+  std::uint64_t ring_bytes = 0;  // io_uring and libaio
+  std::uint64_t spliced_bytes = 0;
+  std::uint64_t mapped_bytes = 0;
+  std::uint64_t seen_read = 0;  // of all processes, known or not
+  std::uint64_t seen_written = 0;
+  std::size_t unknown_processes = 0;  // `cut_processes` included
+  std::size_t cut_processes = 0;      // whose files were cut short
+  std::size_t running_processes = 0;  // on this machine, now
+  std::size_t threads = 0;
+};
+
+// Of a process that still runs on this machine, the kernel is asked now.
+SessionCoverage coverage_of(const Session& session);
+
+// What /proc/PID/io says; all zero and false where it says nothing.
+bool read_kernel_io(std::uint32_t pid, penstock_kernel_io& io);
+// The moment at which a process began, in the kernel's own ticks (/proc/PID/stat); 0 where there is none.
+std::uint64_t process_start(std::uint32_t pid);
+// Whether the process that began then still runs: it has not ended, waited for or not.
+bool process_runs(std::uint32_t pid, std::uint64_t start);
+// What this machine calls itself, as headers of sessions have it.
+std::string this_host();
+
+}  // namespace penstock

@@ -1,0 +1,92 @@
+#include "profiling/session/session_filter.hpp"
+
+#include <fnmatch.h>
+
+#include <algorithm>
+#include <array>
+
+namespace penstock {
+namespace {
+
+bool fits(const std::string& pattern, const std::string& text) {
+  return ::fnmatch(pattern.c_str(), text.c_str(), 0) == 0;
+}
+
+bool below(std::string_view path, std::string_view folder) {
+  return path.starts_with(folder) && (path.size() == folder.size() || path[folder.size()] == '/');
+}
+
+bool is_device(std::string_view path) {
+  return below(path, "/dev") && !below(path, "/dev/shm");
+}
+
+bool has_digit_behind(std::string_view path, std::string_view part) {
+  const std::size_t at = path.find(part);
+  return at != std::string_view::npos && at + part.size() < path.size() && path[at + part.size()] >= '0' &&
+         path[at + part.size()] <= '9';
+}
+
+bool in_python_library(std::string_view path) {
+  return has_digit_behind(path, "/lib/python") || has_digit_behind(path, "/lib64/python") ||
+         path.find("/site-packages") != std::string_view::npos ||
+         path.find("/dist-packages") != std::string_view::npos;
+}
+
+bool is_code(std::string_view path) {
+  static constexpr std::array<std::string_view, 8> kEnds{".py",  ".pyc", ".pyo",      ".pyi",
+                                                         ".pth", ".so",  ".egg-link", "/METADATA"};
+  return std::any_of(kEnds.begin(), kEnds.end(), [&](std::string_view end) { return path.ends_with(end); }) ||
+         path.find(".so.") != std::string_view::npos;
+}
+
+// The last part says it: these lie in many places.
+bool is_interpreters_own(std::string_view path) {
+  const std::string_view name = path.substr(path.rfind('/') + 1);
+  return name == "pyvenv.cfg" || name == "pybuilddir.txt" || name.ends_with("._pth") ||
+         (name.starts_with("python3") && name.ends_with(".zip"));
+}
+
+constexpr std::array<std::string_view, 11> kSystem{"/proc",
+                                                   "/sys",
+                                                   "/etc/ld.so.cache",
+                                                   "/etc/localtime",
+                                                   "/etc/nsswitch.conf",
+                                                   "/usr/lib/locale",
+                                                   "/usr/share/locale",
+                                                   "/usr/share/zoneinfo",
+                                                   "/usr/lib/x86_64-linux-gnu/gconv",
+                                                   "/usr/lib/aarch64-linux-gnu/gconv",
+                                                   "/usr/lib64/gconv"};
+
+}  // namespace
+
+bool matches(std::string_view pattern, std::string_view path) {
+  const std::string whole(path);
+  std::string wanted(pattern);
+  if (wanted.ends_with('/')) wanted += '*';
+  if (wanted.starts_with('/') || wanted.starts_with('*')) return fits(wanted, whole);
+  if (wanted.find('/') == std::string::npos) return fits(wanted, whole.substr(whole.rfind('/') + 1));
+  return fits("*/" + wanted, whole);
+}
+
+bool is_start_up_noise(std::string_view path, unsigned kind, bool moved_bytes) {
+  if (is_device(path)) return true;
+  if (std::any_of(kSystem.begin(), kSystem.end(), [&](std::string_view own) { return below(path, own); }))
+    return true;
+  if (is_interpreters_own(path)) return true;
+  return in_python_library(path) && (is_code(path) || kind == PENSTOCK_DIRECTORY || !moved_bytes);
+}
+
+bool SessionFilter::wants(std::string_view path, unsigned kind, bool moved, const SessionImage& image) const {
+  const auto any = [&](const std::vector<std::string>& patterns) {
+    return std::any_of(patterns.begin(), patterns.end(),
+                       [&](const std::string& pattern) { return matches(pattern, path); });
+  };
+  if (!include.empty() && !any(include)) return false;
+  if (any(exclude)) return false;
+  if (everything) return true;
+  if (kind == PENSTOCK_OTHER_FILE || is_device(path)) return false;
+  return !image.is_python() || !is_start_up_noise(path, kind, moved);
+}
+
+}  // namespace penstock

@@ -1,0 +1,111 @@
+#include "profiling/session/session_folder.hpp"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <fstream>
+#include <iterator>
+#include <system_error>
+
+#include "io_backends/base/files/fd.hpp"
+#include "results/store.hpp"
+
+namespace penstock {
+namespace {
+
+namespace fs = std::filesystem;
+using Json = nlohmann::ordered_json;
+
+constexpr std::string_view kNote = "session.json";
+constexpr std::uintmax_t kMostNote = 16U << 20U;
+
+std::vector<std::string> texts_of(const Json& note, const char* name) {
+  std::vector<std::string> texts;
+  if (const auto at = note.find(name); at != note.end() && at->is_array())
+    for (const Json& one : *at)
+      if (one.is_string()) texts.push_back(one.get<std::string>());
+  return texts;
+}
+
+std::string text_of(const Json& note, const char* name) {
+  const auto at = note.find(name);
+  return at != note.end() && at->is_string() ? at->get<std::string>() : "";
+}
+
+}  // namespace
+
+std::string default_session_name() {
+  std::string when = utc_now();
+  std::erase_if(when, [](char c) { return c == '-' || c == ':'; });
+  return fmt::format("penstock-profile-{}-{}", when, ::getpid());
+}
+
+Result<fs::path> make_session_folder(const fs::path& wanted) {
+  std::error_code failed;
+  fs::path folder = fs::absolute(wanted, failed).lexically_normal();
+  if (failed) return errno_error(failed.value(), "cannot tell where to put", wanted.string());
+  if (!folder.has_filename()) folder = folder.parent_path();
+  if (::mkdir(folder.c_str(), 0700) == 0) return folder;
+  if (errno == ENOENT)
+    return make_error(Errc::not_found, fmt::format("cannot make the session '{}': there is no folder '{}'",
+                                                   folder.string(), folder.parent_path().string()));
+  if (errno != EEXIST) return errno_error(errno, "cannot make the session", folder.string());
+  const bool empty = fs::is_empty(folder, failed);
+  if (failed || !fs::is_directory(folder, failed))
+    return make_error(Errc::already_exists,
+                      fmt::format("cannot make the session '{}': something else is there", folder.string()));
+  if (!empty)
+    return make_error(Errc::already_exists, fmt::format("the folder '{}' is not empty: name another one with "
+                                                        "-o, or remove it if it is an old session",
+                                                        folder.string()));
+  if (::chmod(folder.c_str(), 0700) != 0)
+    return errno_error(errno, "cannot keep to its owner the session", folder.string());
+  return folder;
+}
+
+Result<void> write_note(const fs::path& folder, const SessionNote& note) {
+  const Json json{{"command", note.command},    {"include", note.include}, {"exclude", note.exclude},
+                  {"trace", note.trace},        {"started", note.started}, {"ended", note.ended},
+                  {"exit_code", note.exit_code}};
+  const std::string text = json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+  const fs::path path = folder / kNote;
+  const fs::path fresh = folder / fmt::format(".{}.tmp", kNote);
+  Fd fd(retry_eintr([&] { return ::open(fresh.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600); }));
+  if (!fd) return errno_error(errno, "cannot write", path.string());
+  const ssize_t wrote = retry_eintr([&] { return ::write(fd.get(), text.data(), text.size()); });
+  const int failed = wrote == static_cast<ssize_t>(text.size()) ? fd.close() : ENOSPC;
+  if (failed != 0 || ::rename(fresh.c_str(), path.c_str()) != 0) {
+    const int why = failed != 0 ? failed : errno;
+    ::unlink(fresh.c_str());
+    return errno_error(why, "cannot write", path.string());
+  }
+  return success();
+}
+
+SessionNote read_note(const fs::path& folder) {
+  const fs::path path = folder / kNote;
+  std::error_code failed;
+  if (!fs::is_regular_file(path, failed) || fs::file_size(path, failed) > kMostNote) return {};
+  std::ifstream in(path);
+  const std::string text{std::istreambuf_iterator<char>(in), std::istreambuf_iterator<char>()};
+  // A depth that no note of ours has would be somebody's attempt on the stack.
+  const auto shallow = [&](int at, Json::parse_event_t, Json&) { return at < 8; };
+  const Json note = Json::parse(text, shallow, false);
+  if (!note.is_object()) return {};
+  SessionNote read;
+  read.command = texts_of(note, "command");
+  read.include = texts_of(note, "include");
+  read.exclude = texts_of(note, "exclude");
+  read.started = text_of(note, "started");
+  read.ended = text_of(note, "ended");
+  if (const auto at = note.find("trace"); at != note.end() && at->is_boolean()) read.trace = at->get<bool>();
+  if (const auto at = note.find("exit_code"); at != note.end() && at->is_number_integer())
+    read.exit_code = static_cast<int>(at->get<std::int64_t>());
+  return read;
+}
+
+}  // namespace penstock

@@ -1,0 +1,62 @@
+// Fuzz target: the input is one process's file of a session. It is read, added up, reported and exported;
+// what is said of its files adds up to what is said of the whole.
+#include <cstddef>
+#include <cstdint>
+#include <cstdlib>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "io_backends/base/files/whole_file.hpp"
+#include "profiling/outlets/session_export.hpp"
+#include "profiling/report/session_json.hpp"
+#include "profiling/report/session_report.hpp"
+#include "profiling/report/session_text.hpp"
+#include "profiling/session/session.hpp"
+#include "profiling/session/session_windows.hpp"
+
+namespace penstock {
+namespace {
+
+void report(const Session& session, const SessionFilter& filter) {
+  const FileSums sums(session);
+  const SessionReport all = look_at_session(session, sums, filter, "all", 5);
+  std::string text;
+  append_session_json(text, session, all.summary);
+  std::uint64_t files = 0;
+  sums.each([&](std::string_view path, unsigned kind, bool moved,
+                const SessionImage& image) { return filter.wants(path, kind, moved, image); },
+            [&](const FileSum& file) {
+              if (!was_touched(file)) return;
+              append_file_json(text, file);
+              ++files;
+            });
+  if (files != all.summary.in.files + all.summary.in.directories) std::abort();
+  for (const ProcessSum& process : all.processes) append_process_json(text, process);
+  const std::vector<SessionWindow> windows = windows_of(session, filter);
+  for (const SessionWindow& window : windows) append_window_json(text, window);
+  text += rows_text(window_rows(windows, 5, {}));
+  text += facts_text(session_facts(session, all.summary, filter, {}));
+  text += rows_text(file_rows(all.most_bytes, {})) + rows_text(roll_up_rows("mount", all.mounts, {}));
+  text += rows_text(process_rows(all.processes, 5, {})) + rows_text(size_rows(all.summary));
+  Result<WholeFile> nowhere = WholeFile::create("/dev/null", "the export");
+  if (!nowhere.ok() || !export_csv(sums, filter, *nowhere).ok() ||
+      !export_chrome(session, sums, filter, *nowhere).ok() ||
+      !export_darshan(session, sums, filter, *nowhere).ok() ||
+      !export_tensorboard(session, sums, filter, *nowhere, &*nowhere).ok())
+    std::abort();
+}
+
+}  // namespace
+}  // namespace penstock
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  auto image = penstock::SessionImage::of(std::as_bytes(std::span(data, size)));
+  if (!image.ok()) return 0;
+  std::vector<std::unique_ptr<penstock::SessionImage>> images;
+  images.push_back(*std::move(image));
+  const penstock::Session session = penstock::session_of(std::move(images));
+  penstock::report(session, {});
+  penstock::report(session, {.include = {"*a*"}, .exclude = {"/x/*"}, .everything = true});
+  return 0;
+}

@@ -1,0 +1,40 @@
+#include "profiling/session/session_ranks.hpp"
+
+#include <algorithm>
+
+namespace penstock {
+namespace {
+
+constexpr std::uint32_t kMostRanks = 1U << 22U;  // more are nobody's
+
+// The image that says of a rank; null where none does.
+const penstock_session_header* launched(const SessionProcess& process) {
+  for (const SessionImage* const image : process.images) {
+    const penstock_session_header& header = image->header();
+    if (header.rank < header.ranks && header.ranks <= kMostRanks) return &header;
+  }
+  return nullptr;
+}
+
+}  // namespace
+
+SessionRanks::SessionRanks(const Session& session) {
+  std::uint32_t ranks = 0;
+  for (const SessionProcess& process : session.processes)
+    if (const auto* const header = launched(process); header != nullptr)
+      ranks = std::max(ranks, header->ranks);
+  hosts_.resize(ranks);
+  for (const SessionProcess& process : session.processes) {
+    const auto* const header = launched(process);
+    const auto rank = header != nullptr ? header->rank : static_cast<std::uint32_t>(hosts_.size());
+    if (header == nullptr) hosts_.emplace_back();
+    if (hosts_[rank].empty()) hosts_[rank] = process.first().host();
+    for (const SessionImage* const image : process.images) ranks_.emplace(image, rank);
+  }
+}
+
+std::uint32_t SessionRanks::of(const SessionImage& image) const {
+  return ranks_.at(&image);
+}
+
+}  // namespace penstock

@@ -1,0 +1,97 @@
+#include "profiling/session/session_reading.hpp"
+
+#include <algorithm>
+
+#include "profiling/session/intervals.hpp"
+
+namespace penstock {
+namespace {
+
+// How many of them there are at one time, at most.
+std::uint64_t most_at_once(const std::vector<Interval>& times) {
+  std::vector<std::pair<std::int64_t, int>> turns;
+  for (const Interval& time : times) {
+    turns.emplace_back(time.begin, 1);
+    turns.emplace_back(std::max(time.begin, time.end), -1);
+  }
+  // At one moment who begins comes before who ends.
+  std::sort(turns.begin(), turns.end(), [](const auto& a, const auto& b) {
+    return a.first != b.first ? a.first < b.first : a.second > b.second;
+  });
+  int now = 0;
+  int most = 0;
+  for (const auto& [when, turn] : turns) most = std::max(most, now += turn);
+  return static_cast<std::uint64_t>(most);
+}
+
+// Spans of one repeat.
+struct Repeat {
+  std::vector<Interval> times;
+  std::uint64_t bytes = 0;
+};
+
+double seconds_of(std::vector<Interval> times) {
+  return static_cast<double>(length(merged(std::move(times)))) / 1e9;
+}
+
+}  // namespace
+
+const ThreadReading& add_reading(ThreadReadings& threads, const penstock_counters& counters,
+                                 const SessionImage& image) {
+  ThreadReading& thread = threads[{&image, counters.thread}];
+  thread.bytes += counters.bytes_read;
+  const SessionClock& clock = image.view().clock();
+  const auto realtime = [&](std::uint64_t ticks) { return clock.realtime_ns(clock.monotonic_ns(ticks)); };
+  if (counters.first_read_ticks != PENSTOCK_NEVER)
+    thread.first_ns = std::min(thread.first_ns, realtime(counters.first_read_ticks));
+  if (counters.last_read_ticks != PENSTOCK_NEVER)
+    thread.last_ns = std::max(thread.last_ns, realtime(counters.last_read_ticks));
+  return thread;
+}
+
+std::uint64_t threads_at_once(const ThreadReadings& threads, std::uint64_t all_bytes) {
+  std::vector<Interval> times;
+  for (const auto& [key, thread] : threads)
+    if (thread.bytes > 0 && thread.bytes >= all_bytes / 100)
+      times.push_back({thread.first_ns, thread.last_ns});
+  return most_at_once(times);
+}
+
+Reading reading_of_spans(const Session& session) {
+  Reading reading;
+  ThreadReadings threads;
+  Interval samples{INT64_MAX, INT64_MIN};
+  std::vector<Interval> laps;
+  std::map<std::uint32_t, Repeat> repeats;
+  std::uint64_t sample_bytes = 0;
+  for (const auto& image : session.images)
+    image->view().each<penstock_span>(PENSTOCK_BLOCK_SPANS, [&](const penstock_span& span, std::uint64_t) {
+      if (span.component != PENSTOCK_READ || span.bytes == 0) return;
+      const SessionClock& clock = image->view().clock();
+      const Interval time{clock.realtime_ns(span.begin_ns), clock.realtime_ns(span.end_ns)};
+      reading.bytes += span.bytes;
+      reading.busy_s += static_cast<double>(std::max<std::int64_t>(time.end - time.begin, 0)) / 1e9;
+      if (span.number == PENSTOCK_NO_NUMBER) {
+        laps.push_back(time);
+        repeats[span.epoch].times.push_back(time);
+        repeats[span.epoch].bytes += span.bytes;
+        return;
+      }
+      ThreadReading& thread = threads[{image.get(), span.thread}];
+      thread.bytes += span.bytes;
+      thread.first_ns = std::min(thread.first_ns, time.begin);
+      thread.last_ns = std::max(thread.last_ns, time.end);
+      samples = {std::min(samples.begin, time.begin), std::max(samples.end, time.end)};
+      sample_bytes += span.bytes;
+    });
+  reading.threads = std::max(threads_at_once(threads, sample_bytes), most_at_once(laps));
+  if (sample_bytes == 0)
+    for (auto& [number, repeat] : repeats)
+      if (const double wall_s = seconds_of(std::move(repeat.times)); wall_s > 0)
+        reading.bytes_per_s.push_back(static_cast<double>(repeat.bytes) / wall_s);
+  if (samples.begin < samples.end) laps.push_back(samples);
+  reading.wall_s = seconds_of(std::move(laps));
+  return reading;
+}
+
+}  // namespace penstock

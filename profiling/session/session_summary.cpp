@@ -1,0 +1,164 @@
+#include "profiling/session/session_summary.hpp"
+
+#include <algorithm>
+#include <filesystem>
+#include <map>
+#include <thread>
+
+#include "profiling/session/intervals.hpp"
+
+namespace penstock {
+namespace {
+
+constexpr std::size_t kMostThreads = 4;
+constexpr std::size_t kEntriesForThreads = 20'000;
+
+struct Part {
+  FilesSum in;
+  FilesSum left_out;
+  std::uint64_t tried_in_vain = 0;
+  std::array<std::uint64_t, PENSTOCK_SIZE_BUCKETS> file_sizes{};
+  std::vector<std::uint64_t> keys_left_out;
+};
+
+void look_at_images(const Session& session, SessionSummary& summary) {
+  std::int64_t end_ns = INT64_MIN;
+  std::map<std::filesystem::path, Interval> sessions;
+  summary.begin_ns = INT64_MAX;
+  for (const auto& image : session.images) {
+    const penstock_session_header& header = image->header();
+    summary.begin_ns = std::min(summary.begin_ns, header.begin_realtime_ns);
+    const std::int64_t image_end_ns = image->view().clock().realtime_ns(image->end_monotonic_ns());
+    end_ns = std::max(end_ns, image_end_ns);
+    Interval& whole =
+        sessions.try_emplace(image->path().parent_path(), Interval{INT64_MAX, INT64_MIN}).first->second;
+    whole = {std::min(whole.begin, header.begin_realtime_ns), std::max(whole.end, image_end_ns)};
+    summary.python = summary.python || image->is_python();
+  }
+  summary.span_s = std::max(0.0, (static_cast<double>(end_ns) - static_cast<double>(summary.begin_ns)) / 1e9);
+  summary.wall_s = summary.span_s;
+  if (sessions.size() < 2) return;
+  std::vector<Interval> times;
+  for (const auto& [folder, time] : sessions) times.push_back(time);
+  summary.wall_s = std::min(summary.span_s, static_cast<double>(length(merged(std::move(times)))) / 1e9);
+}
+
+bool has_segments(const Session& session) {
+  return std::any_of(session.images.begin(), session.images.end(), [](const auto& image) {
+    const auto& blocks = image->view().blocks();
+    return std::any_of(blocks.begin(), blocks.end(), [](const SessionBlock& block) {
+      return block.kind == PENSTOCK_BLOCK_SEGMENTS && !block.entries.empty();
+    });
+  });
+}
+
+}  // namespace
+
+Drops drops_of(const Session& session) {
+  Drops drops;
+  for (const auto& image : session.images) {
+    const penstock_session_header& header = image->header();
+    drops.records += header.dropped_records;
+    drops.operations += header.dropped_operations;
+    drops.segments += header.dropped_segments;
+    drops.spans += header.dropped_spans;
+    drops.unnamed += header.unnamed;
+    drops.no_room = header.no_room != 0 ? header.no_room : drops.no_room;
+    const auto& blocks = image->view().blocks();
+    drops.oldest_segments =
+        drops.oldest_segments || std::any_of(blocks.begin(), blocks.end(), [](const SessionBlock& block) {
+          return block.kind == PENSTOCK_BLOCK_SEGMENTS && block.renewed != 0;
+        });
+  }
+  return drops;
+}
+
+void FilesSum::add(const FileSum& file) {
+  (file.kind == PENSTOCK_DIRECTORY ? directories : files) += 1;
+  all.add(file.all);
+  mapped_bytes += file.mapped_bytes;
+}
+
+void FilesSum::add(const FilesSum& more) {
+  files += more.files;
+  directories += more.directories;
+  all.add(more.all);
+  mapped_bytes += more.mapped_bytes;
+}
+
+bool was_touched(const FileSum& file) {
+  return file.layers_used != 0 &&
+         std::any_of(file.layers.begin(), file.layers.end(), [&](const LayerSum& layer) {
+           const auto bit = static_cast<unsigned>(&layer - file.layers.data());
+           return (file.layers_used & (1U << bit)) != 0 && layer.operations() != 0;
+         });
+}
+
+std::size_t summing_threads() {
+  return std::clamp<std::size_t>(std::thread::hardware_concurrency(), 1, kMostThreads);
+}
+
+void each_in_threads(const FileSums& sums, const SessionFilter& filter, const PlacedEach& each,
+                     const PlacedEach& left_out) {
+  const std::size_t threads = sums.entries() < kEntriesForThreads ? 1 : summing_threads();
+  const auto work = [&](std::size_t place) {
+    sums.each_of_part(
+        place, threads,
+        [&](std::string_view path, unsigned kind, bool moved, const SessionImage& image) {
+          return filter.wants(path, kind, moved, image);
+        },
+        [&](const FileSum& file) { each(place, file); }, [&](const FileSum& file) { left_out(place, file); });
+  };
+  std::vector<std::jthread> others;
+  for (std::size_t place = 1; place < threads; ++place) others.emplace_back(work, place);
+  work(0);
+}
+
+SessionSummary summarise(const Session& session, const FileSums& sums, const SessionFilter& filter,
+                         const PlacedEach& also) {
+  SessionSummary summary;
+  look_at_images(session, summary);
+  summary.drops = drops_of(session);
+  std::vector<Part> parts(summing_threads());
+  each_in_threads(
+      sums, filter,
+      [&](std::size_t place, const FileSum& file) {
+        if (!was_touched(file)) {
+          ++parts[place].tried_in_vain;
+          return;
+        }
+        parts[place].in.add(file);
+        if (file.kind != PENSTOCK_DIRECTORY && file.all.reads + file.all.writes + file.mapped_bytes > 0)
+          ++parts[place].file_sizes[size_bucket(file.size)];
+        if (also) also(place, file);
+      },
+      [&](std::size_t place, const FileSum& file) {
+        parts[place].keys_left_out.push_back(file.file);
+        if (was_touched(file)) parts[place].left_out.add(file);
+      });
+  std::vector<std::uint64_t> keys_left_out;
+  for (const Part& part : parts) {
+    summary.in.add(part.in);
+    summary.left_out.add(part.left_out);
+    summary.tried_in_vain += part.tried_in_vain;
+    for (std::size_t i = 0; i < part.file_sizes.size(); ++i) summary.file_sizes[i] += part.file_sizes[i];
+    keys_left_out.insert(keys_left_out.end(), part.keys_left_out.begin(), part.keys_left_out.end());
+  }
+  summary.coverage = coverage_of(session);
+  summary.io_s = summary.in.all.io_ns() / 1e9;
+  if (!has_segments(session)) return summary;
+  std::sort(keys_left_out.begin(), keys_left_out.end());
+  const auto wanted = [&](std::uint64_t file) {
+    return !std::binary_search(keys_left_out.begin(), keys_left_out.end(), file);
+  };
+  summary.segments = look_at_segments(session, wanted, summary.begin_ns, summary.span_s);
+  // Segments that are missing (dropped, or the trace was switched on later) would make the time too short.
+  const std::uint64_t calls = summary.in.all.reads + summary.in.all.writes;
+  if (summary.drops.segments == 0 && summary.segments->reads_and_writes >= calls) {
+    summary.io_s = summary.segments->io_s;
+    summary.io_is_union = true;
+  }
+  return summary;
+}
+
+}  // namespace penstock

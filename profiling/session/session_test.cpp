@@ -1,0 +1,365 @@
+#include "profiling/session/session.hpp"
+
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <fstream>
+
+#include "io_backends/base/testing.hpp"
+#include "profiling/report/session_text.hpp"
+#include "profiling/session/session_coverage.hpp"
+#include "profiling/session/session_testing.hpp"
+#include "profiling/session/session_windows.hpp"
+
+namespace penstock {
+namespace {
+
+namespace fs = std::filesystem;
+
+class SessionTest : public testing::Test {
+ protected:
+  Session opened() const {
+    const fs::path paths[] = {folder_.path()};
+    return open_session(paths).value();
+  }
+  ScratchFolder folder_;
+};
+
+TEST_F(SessionTest, ImagesOfOneProcessBelongTogether) {
+  SessionBytes parent(100);
+  parent.write(folder_.path());
+  SessionBytes before(200);
+  before.header().parent_pid = 100;
+  before.header().state = PENSTOCK_EXECUTED;
+  before.header().begin.monotonic_ns = 2'000'000'000;
+  before.header().begin_realtime_ns = 1'002'000'000'000;
+  before.write(folder_.path());
+  SessionBytes after = before;
+  after.header().begin.monotonic_ns = 3'000'000'000;
+  after.header().begin_realtime_ns = 1'003'000'000'000;
+  after.write(folder_.path());
+  SessionBytes reused(200);
+  reused.header().process_start = 8;
+  reused.header().begin.monotonic_ns = 5'000'000'000;
+  reused.header().begin_realtime_ns = 1'005'000'000'000;
+  reused.write(folder_.path());
+  const Session session = opened();
+  ASSERT_EQ(session.processes.size(), 3U);
+  EXPECT_EQ(session.processes[0].images.size(), 1U);
+  EXPECT_EQ(session.processes[1].images.size(), 2U);
+  EXPECT_EQ(session.processes[1].last().header().begin.monotonic_ns, 3'000'000'000);
+  EXPECT_EQ(session.processes[2].first().header().process_start, 8U);
+  EXPECT_TRUE(session.problems.empty());
+}
+
+TEST_F(SessionTest, OneBadFileDoesNotHideTheOthers) {
+  SessionBytes(100).write(folder_.path());
+  std::ofstream(folder_.path() / "7-7.session") << "torn";
+  std::ofstream(folder_.path() / "session.json") << "{";
+  const Session session = opened();
+  EXPECT_EQ(session.images.size(), 1U);
+  ASSERT_EQ(session.problems.size(), 1U);
+  EXPECT_NE(session.problems[0].find("7-7.session"), std::string::npos);
+}
+
+TEST_F(SessionTest, AFileThatWasCutShortIsNamedAndCoversNothing) {
+  SessionBytes cut(100);
+  cut.set_kernel(0, 1000);
+  cut.add_thread(5, 1000, 0);
+  cut.add_file("/data/one", 1000, 1, 1);
+  const fs::path path = cut.write(folder_.path());
+  SessionBytes whole(200);
+  whole.set_kernel(0, 100);
+  whole.add_thread(6, 100, 0);
+  whole.write(folder_.path());
+  EXPECT_EQ(coverage_of(opened()).rchar.kernel, 1100U);
+  fs::resize_file(path, PENSTOCK_HEADER_BYTES + PENSTOCK_BLOCK_GRANULE + 100);
+  const Session session = opened();
+  ASSERT_EQ(session.images.size(), 2U);
+  ASSERT_EQ(session.problems.size(), 1U);
+  EXPECT_NE(session.problems[0].find(path.string()), std::string::npos);
+  const SessionCoverage coverage = coverage_of(session);
+  EXPECT_EQ(coverage.cut_processes, 1U);
+  EXPECT_EQ(coverage.unknown_processes, 1U);
+  EXPECT_EQ(coverage.rchar.kernel, 100U);
+  EXPECT_EQ(coverage.rchar.seen, 100U);
+}
+
+TEST_F(SessionTest, OfASessionAndItsSnapshotTheLaterStateIsCounted) {
+  SessionBytes process(100);
+  process.header().state = PENSTOCK_RUNNING;
+  process.header().end_monotonic_ns = 2'000'000'000;  // the kernel's word of that moment
+  process.add_file("/data/one", 1000, 1, 1);
+  const ScratchFolder snapshot;
+  process.write(snapshot.path());
+  process.header().state = PENSTOCK_ENDED;
+  process.header().end_monotonic_ns = 3'000'000'000;
+  process.write(folder_.path());
+  SessionBytes(200).write(folder_.path());
+  for (const auto& [first, second] :
+       {std::pair(folder_.path(), snapshot.path()), std::pair(snapshot.path(), folder_.path())}) {
+    const fs::path paths[] = {first, second};
+    const Session session = open_session(paths).value();
+    ASSERT_EQ(session.images.size(), 2U);
+    for (const auto& image : session.images) EXPECT_EQ(image->path().parent_path(), folder_.path());
+    ASSERT_EQ(session.problems.size(), 1U);
+    EXPECT_NE(session.problems[0].find("1 file of '" + snapshot.path().string()), std::string::npos);
+  }
+}
+
+TEST_F(SessionTest, SaysWhereThereIsNothing) {
+  const fs::path none[] = {folder_.path() / "none"};
+  EXPECT_ERRC(Errc::not_found, open_session(none));
+  const fs::path empty[] = {folder_.path()};
+  EXPECT_TRUE(fails_with(Errc::not_found, open_session(empty), "no process"));
+  std::ofstream(folder_.path() / "7-7.session") << "torn";
+  EXPECT_ERRC(Errc::corrupt, open_session(empty));
+  ASSERT_EQ(::mkfifo((folder_.path() / "8-8.session").c_str(), 0600), 0);
+  EXPECT_ERRC(Errc::corrupt, open_session(empty));  // and does not wait for a writer
+}
+
+TEST_F(SessionTest, AFileThatIsCutWhileItIsReadBecomesZeros) {
+  SessionBytes bytes(100);
+  for (int i = 0; i < 200; ++i) bytes.add_file("/data/" + std::to_string(i), 100, 1, 1);
+  const fs::path path = bytes.write(folder_.path());
+  const auto image = SessionImage::open(path);
+  ASSERT_OK(image);
+  fs::resize_file(path, PENSTOCK_HEADER_BYTES);
+  std::uint64_t read = 0;
+  (*image)->view().each<penstock_counters>(
+      PENSTOCK_BLOCK_COUNTERS,
+      [&](const penstock_counters& counters, std::uint64_t) { read += counters.bytes_read; });
+  EXPECT_EQ(read, 0U);
+  EXPECT_TRUE((*image)->cut_while_read());
+}
+
+TEST_F(SessionTest, ProgramsThatLeftNoFileAreNamed) {
+  SessionBytes parent(100);
+  parent.add_event(PENSTOCK_EVENT_SPAWN, 2'000'000'000, 300, "/bin/static");
+  parent.add_event(PENSTOCK_EVENT_SPAWN, 2'000'000'000, 200, "/bin/watched");
+  parent.write(folder_.path());
+  SessionBytes child(200);
+  child.header().begin.monotonic_ns = 2'500'000'000;
+  child.write(folder_.path());
+  SessionBytes gone(400);
+  gone.header().state = PENSTOCK_EXECUTED;
+  gone.add_event(PENSTOCK_EVENT_EXEC, 2'000'000'000, 0, "/bin/tried");
+  gone.add_event(PENSTOCK_EVENT_EXEC, 3'000'000'000, 0, "/bin/setuid");
+  gone.write(folder_.path());
+  const Session session = opened();
+  ASSERT_EQ(session.unwatched.size(), 2U);
+  EXPECT_EQ(session.unwatched[0].program, "/bin/static");
+  EXPECT_EQ(session.unwatched[0].pid, 300U);
+  EXPECT_EQ(session.unwatched[1].program, "/bin/setuid");
+  EXPECT_EQ(session.unwatched[1].pid, 400U);
+}
+
+TEST_F(SessionTest, WhatAnAttachedProcessBeginsIsNotTakenForAStaticProgram) {
+  SessionBytes attached(100);
+  attached.header().begun = PENSTOCK_BEGUN_ATTACHED;
+  attached.add_event(PENSTOCK_EVENT_SPAWN, 2'000'000'000, 300, "/bin/sh");
+  attached.write(folder_.path());
+  SessionBytes fork(200);
+  fork.header().parent_pid = 100;
+  fork.header().forked = 1;
+  fork.header().state = PENSTOCK_EXECUTED;
+  fork.add_event(PENSTOCK_EVENT_EXEC, 3'000'000'000, 0, "/bin/ls");
+  fork.write(folder_.path());
+  const Session session = opened();
+  ASSERT_EQ(session.unwatched.size(), 2U);
+  EXPECT_TRUE(session.unwatched[0].by_attached);
+  EXPECT_TRUE(session.unwatched[1].by_attached);
+}
+
+TEST_F(SessionTest, SaysWhyThereWasNoRoom) {
+  SessionBytes bytes(100);
+  bytes.header().dropped_segments = 3;
+  bytes.header().no_room = ENOSPC;
+  bytes.write(folder_.path());
+  EXPECT_EQ(dropped_calls_words(drops_of(opened())),
+            "3 calls of the trace (the session could not grow: No space left on device)");
+}
+
+TEST_F(SessionTest, KnowsCommandsAndPython) {
+  SessionBytes bytes(100);
+  bytes.set_command({"/usr/bin/python3.11", "", "train.py"});
+  bytes.write(folder_.path());
+  const Session session = opened();
+  EXPECT_EQ(session.images[0]->command(),
+            (std::vector<std::string_view>{"/usr/bin/python3.11", "", "train.py"}));
+  EXPECT_TRUE(session.images[0]->is_python());
+}
+
+TEST_F(SessionTest, TheKernelsLastWordIsWrittenIntoTheNewestImageAlone) {
+  SessionBytes first(100);
+  first.header().state = PENSTOCK_EXECUTED;
+  first.set_kernel(1, 2);
+  first.write(folder_.path());
+  SessionBytes second(100);
+  second.header().begin.monotonic_ns = 4'000'000'000;
+  second.header().state = PENSTOCK_RUNNING;
+  second.write(folder_.path());
+  penstock_kernel_io io{};
+  io.rchar = 77;
+  ASSERT_OK(complete_image(folder_.path(), 100, io, 12'000'000'000));
+  ASSERT_OK(complete_image(folder_.path(), 999, io, 1));
+  const Session session = opened();
+  EXPECT_EQ(session.images[0]->header().kernel_end.rchar, 2U);
+  EXPECT_EQ(session.images[1]->header().kernel_end.rchar, 77U);
+  EXPECT_EQ(session.images[1]->header().kernel_end_known, 1U);
+  EXPECT_EQ(session.images[1]->end_monotonic_ns(), 12'000'000'000);
+}
+
+TEST_F(SessionTest, CoverageTakesReapedChildrenFromTheirParent) {
+  SessionBytes parent(100);
+  parent.set_kernel(1000, 10'000);  // 9000 since then, of which the child has 6000
+  parent.add_thread(100, 3000, 0);
+  parent.write(folder_.path());
+  SessionBytes child(200);
+  child.header().parent_pid = 100;
+  child.header().begin.monotonic_ns = 2'000'000'000;
+  child.header().end_monotonic_ns = 3'000'000'000;
+  child.set_kernel(500, 6000);  // the 500 were read before the library was loaded
+  child.add_thread(200, 5500, 0);
+  child.write(folder_.path());
+  const SessionCoverage coverage = coverage_of(opened());
+  EXPECT_EQ(coverage.rchar.kernel, 3000U + 5500U);
+  EXPECT_EQ(coverage.rchar.seen, 3000U + 5500U);
+  EXPECT_DOUBLE_EQ(coverage.rchar.fraction(), 1);
+  EXPECT_EQ(coverage.unknown_processes, 0U);
+  EXPECT_EQ(coverage.threads, 2U);
+}
+
+TEST_F(SessionTest, AKilledChildIsComparedTogetherWithTheParentThatReapedIt) {
+  SessionBytes parent(100);
+  parent.set_kernel(0, 10'000);
+  parent.add_thread(100, 4000, 0);
+  parent.write(folder_.path());
+  SessionBytes child(200);
+  child.header().parent_pid = 100;
+  child.header().state = PENSTOCK_RUNNING;
+  child.header().end_monotonic_ns = 0;
+  child.header().begin.monotonic_ns = 2'000'000'000;
+  child.header().begin.ticks = 2'000'000'000;
+  child.add_thread(200, 6000, 0);
+  child.write(folder_.path());
+  const SessionCoverage coverage = coverage_of(opened());
+  EXPECT_EQ(coverage.rchar.kernel, 10'000U);
+  EXPECT_EQ(coverage.rchar.seen, 10'000U);
+  EXPECT_EQ(coverage.unknown_processes, 0U);
+}
+
+TEST_F(SessionTest, AChildThatWasNotReapedIsToldByItsParentsCounters) {
+  SessionBytes parent(100);
+  parent.set_kernel(0, 5000);  // the first child's alone
+  parent.write(folder_.path());
+  for (std::uint32_t child = 0; child < 2; ++child) {
+    SessionBytes bytes(200 + child);
+    bytes.header().parent_pid = 100;
+    bytes.header().begin.monotonic_ns = 2'000'000'000;
+    bytes.header().end_monotonic_ns = 3'000'000'000 + child;
+    bytes.set_kernel(0, 5000);
+    bytes.add_thread(200, 5000, 0);
+    bytes.write(folder_.path());
+  }
+  const SessionCoverage coverage = coverage_of(opened());
+  EXPECT_EQ(coverage.rchar.kernel, 10'000U);
+  EXPECT_EQ(coverage.rchar.seen, 10'000U);
+}
+
+TEST_F(SessionTest, AForkThatDidNothingStandsBetweenNobody) {
+  SessionBytes parent(100);
+  parent.set_kernel(0, 10'000);
+  parent.add_thread(100, 4000, 0);
+  parent.add_event(PENSTOCK_EVENT_FORK, 2'000'000'000, 150, "");
+  parent.write(folder_.path());
+  SessionBytes grandchild(200);
+  grandchild.header().parent_pid = 150;
+  grandchild.header().begin.monotonic_ns = 2'000'000'000;
+  grandchild.header().end_monotonic_ns = 3'000'000'000;
+  grandchild.set_kernel(1000, 6000);
+  grandchild.add_thread(200, 5000, 0);
+  grandchild.write(folder_.path());
+  const SessionCoverage coverage = coverage_of(opened());
+  EXPECT_EQ(coverage.rchar.kernel, 4000U + 5000U);
+  EXPECT_EQ(coverage.rchar.seen, 9000U);
+}
+
+// The kernel adds what it counted of a child to its parent when that waits for it, and not before.
+TEST_F(SessionTest, AChildThatNobodyWaitedForIsNotTakenOff) {
+  for (const bool waited : {false, true}) {
+    SessionBytes parent(100);
+    parent.set_kernel(0, waited ? 9000 : 4000);
+    parent.add_thread(100, 4000, 0);
+    parent.add_event(PENSTOCK_EVENT_FORK, 2'000'000'000, 200, "");
+    if (waited) parent.add_event(PENSTOCK_EVENT_REAP, 4'000'000'000, 200, "");
+    parent.write(folder_.path());
+    SessionBytes child(200);
+    child.header().parent_pid = 100;
+    child.header().begin.monotonic_ns = 2'000'000'000;
+    child.header().end_monotonic_ns = 3'000'000'000;
+    child.set_kernel(0, 5000);
+    child.add_thread(200, 5000, 0);
+    child.write(folder_.path());
+    const SessionCoverage coverage = coverage_of(opened());
+    EXPECT_EQ(coverage.rchar.kernel, 9000U) << waited;
+    EXPECT_EQ(coverage.rchar.seen, 9000U) << waited;
+  }
+}
+
+TEST_F(SessionTest, WhatNobodyCanTellIsUnknown) {
+  SessionBytes killed(100);
+  killed.header().state = PENSTOCK_RUNNING;
+  killed.header().end_monotonic_ns = 0;
+  killed.add_thread(100, 6000, 0);
+  killed.write(folder_.path());
+  const SessionCoverage coverage = coverage_of(opened());
+  EXPECT_EQ(coverage.unknown_processes, 1U);
+  EXPECT_EQ(coverage.rchar.kernel, 0U);
+  EXPECT_EQ(coverage.rchar.seen, 0U);
+  EXPECT_EQ(coverage.seen_read, 6000U);
+}
+
+TEST_F(SessionTest, EachWindowStandsForItself) {
+  SessionBytes before(100);
+  before.header().state = PENSTOCK_STOPPED;
+  before.add_file("/data/a", 100, 3, 1000);
+  before.write(folder_.path());
+  SessionBytes window(100);
+  window.header().begun = PENSTOCK_BEGUN_CALLED;
+  window.header().begin.monotonic_ns = 3'000'000'000;
+  window.header().begin_realtime_ns = 1'003'000'000'000;
+  window.header().end_monotonic_ns = 5'000'000'000;
+  window.add_event(PENSTOCK_EVENT_WINDOW, 2000, 1, "epoch 3");
+  window.add_file("/data/a", 100, 5, 1000);
+  window.add_file("/data/b", 101, 1, 500);
+  window.write(folder_.path());
+  const Session session = opened();
+  const std::vector<SessionWindow> windows = windows_of(session, {});
+  ASSERT_EQ(windows.size(), 2U);
+  EXPECT_EQ(windows[0].number, 0U);
+  EXPECT_EQ(windows[0].all.bytes_read, 3000U);
+  EXPECT_EQ(windows[1].number, 1U);
+  EXPECT_EQ(windows[1].label, "epoch 3");
+  EXPECT_EQ(windows[1].all.bytes_read, 5500U);
+  EXPECT_EQ(windows[1].files, 2U);
+  EXPECT_DOUBLE_EQ(windows[1].wall_s, 2.0);
+  EXPECT_DOUBLE_EQ(windows[1].read_bytes_per_s(), 2750.0);
+  EXPECT_EQ(window_rows(windows, 1, {}).not_shown, 1U);
+  std::string json;
+  append_window_json(json, windows[1]);
+  EXPECT_NE(json.find("\"label\":\"epoch 3\""), std::string::npos) << json;
+}
+
+TEST(KernelIo, IsReadOfOneself) {
+  penstock_kernel_io io{};
+  ASSERT_TRUE(read_kernel_io(static_cast<std::uint32_t>(::getpid()), io));
+  EXPECT_GT(io.rchar, 0U);
+  EXPECT_GT(process_start(static_cast<std::uint32_t>(::getpid())), 0U);
+  EXPECT_EQ(process_start(0), 0U);
+}
+
+}  // namespace
+}  // namespace penstock

@@ -1,0 +1,180 @@
+#include "profiling/session/session_testing.hpp"
+
+#include <algorithm>
+#include <cstring>
+#include <fstream>
+
+namespace penstock {
+namespace {
+
+constexpr std::uint64_t kBeginTicks = 1'000'000'000;
+
+std::uint64_t rounded(std::uint64_t bytes, std::uint64_t unit) {
+  return (bytes + unit - 1) / unit * unit;
+}
+
+}  // namespace
+
+std::uint64_t key_for_test(std::string_view text) {
+  std::uint64_t key = 14695981039346656037ULL;  // FNV-1a
+  for (const char c : text) key = (key ^ static_cast<unsigned char>(c)) * 1099511628211ULL;
+  return key == 0 ? 1 : key;
+}
+
+SessionBytes::SessionBytes(std::uint32_t pid, std::uint64_t block_bytes)
+    : block_bytes_(block_bytes), bytes_(PENSTOCK_HEADER_BYTES) {
+  penstock_session_header& h = header();
+  std::memcpy(h.magic, PENSTOCK_SESSION_MAGIC, sizeof h.magic);
+  h.version = PENSTOCK_SESSION_VERSION;
+  h.byte_order = PENSTOCK_SESSION_BYTE_ORDER;
+  h.header_bytes = PENSTOCK_HEADER_BYTES;
+  h.granule = PENSTOCK_BLOCK_GRANULE;
+  h.pid = pid;
+  h.parent_pid = 1;
+  h.state = PENSTOCK_ENDED;
+  h.clock = PENSTOCK_CLOCK_MONOTONIC;
+  h.process_start = 7;
+  h.begin_realtime_ns = 1'001'000'000'000;
+  h.begin = {kBeginTicks, 1'000'000'000};
+  h.ticks_per_s = 1'000'000'000;
+  h.end_monotonic_ns = 11'000'000'000;
+  h.file_end = PENSTOCK_HEADER_BYTES;
+  std::strcpy(h.host, "testhost");
+  std::strcpy(h.executable, "/usr/bin/program");
+  std::strcpy(h.directory, "/");
+  set_command({"program", "word"});
+}
+
+penstock_session_header& SessionBytes::header() {
+  return *reinterpret_cast<penstock_session_header*>(bytes_.data());
+}
+
+void SessionBytes::set_command(const std::vector<std::string>& words) {
+  std::string all;
+  for (const std::string& word : words) all += word + '\0';
+  all.resize(std::min(all.size(), sizeof header().command));
+  std::memcpy(header().command, all.data(), all.size());
+  header().command_bytes = static_cast<std::uint32_t>(all.size());
+}
+
+void SessionBytes::set_kernel(std::uint64_t read_at_begin, std::uint64_t read_at_end) {
+  header().kernel_begin.rchar = read_at_begin;
+  header().kernel_end.rchar = read_at_end;
+  header().kernel_end_known = 1;
+}
+
+std::uint64_t SessionBytes::append(penstock_block_kind kind, std::size_t entry_bytes, const void* entry,
+                                   std::size_t bytes, std::string_view text) {
+  const std::uint64_t whole = bytes + rounded(text.size(), entry_bytes == 0 ? 8 : 1);
+  auto at = open_.find({kind, entry_bytes});
+  const auto head = [&](std::uint64_t offset) {
+    return reinterpret_cast<penstock_block*>(bytes_.data() + offset);
+  };
+  if (at == open_.end() ||
+      sizeof(penstock_block) + head(at->second)->used + whole > head(at->second)->bytes) {
+    const std::uint64_t offset = bytes_.size();
+    const std::uint64_t block =
+        rounded(std::max(block_bytes_, sizeof(penstock_block) + whole), PENSTOCK_BLOCK_GRANULE);
+    bytes_.resize(offset + block);
+    *head(offset) = penstock_block{.magic = PENSTOCK_BLOCK_MAGIC,
+                                   .kind = static_cast<std::uint16_t>(kind),
+                                   .entry_bytes = static_cast<std::uint16_t>(entry_bytes),
+                                   .bytes = block,
+                                   .used = 0,
+                                   .renewed = 0,
+                                   .next = 0,
+                                   .reserved = {}};
+    header().file_end = bytes_.size();
+    at = open_.insert_or_assign(std::pair(kind, entry_bytes), offset).first;
+  }
+  penstock_block* const block = head(at->second);
+  const std::uint64_t place = at->second + sizeof(penstock_block) + block->used;
+  std::memcpy(bytes_.data() + place, entry, bytes);
+  if (!text.empty()) std::memcpy(bytes_.data() + place + bytes, text.data(), text.size());
+  block->used += whole;
+  return place;
+}
+
+std::uint64_t SessionBytes::add_name(std::string_view text, unsigned kind) {
+  return add_name(key_for_test(text), text, kind);
+}
+
+std::uint64_t SessionBytes::add_name(std::uint64_t key, std::string_view text, unsigned kind) {
+  const penstock_name name{key, static_cast<std::uint32_t>(text.size()), static_cast<std::uint16_t>(kind), 0};
+  return append(PENSTOCK_BLOCK_NAMES, 0, &name, sizeof name, text);
+}
+
+void SessionBytes::add(const penstock_counters& counters) {
+  penstock_counters entry = counters;
+  const auto* bytes = reinterpret_cast<const char*>(&entry);
+  const bool whole = std::any_of(bytes + PENSTOCK_READ_PART_BYTES, bytes + sizeof entry,
+                                 [](char byte) { return byte != 0; });
+  entry.form = whole ? PENSTOCK_WHOLE : PENSTOCK_READ_PART;
+  const std::size_t length = whole ? sizeof entry : PENSTOCK_READ_PART_BYTES;
+  append(PENSTOCK_BLOCK_COUNTERS, length, &entry, length);
+}
+void SessionBytes::add(const penstock_thread& thread) {
+  append(PENSTOCK_BLOCK_THREADS, sizeof thread, &thread, sizeof thread);
+}
+void SessionBytes::add(const penstock_segment& segment) {
+  append(PENSTOCK_BLOCK_SEGMENTS, sizeof segment, &segment, sizeof segment);
+}
+void SessionBytes::add(const penstock_span& span) {
+  append(PENSTOCK_BLOCK_SPANS, sizeof span, &span, sizeof span);
+}
+
+void SessionBytes::add_event(penstock_event_kind kind, std::uint64_t ticks, std::uint32_t pid,
+                             std::string_view text) {
+  const penstock_event event{ticks, pid, static_cast<std::uint16_t>(kind),
+                             static_cast<std::uint16_t>(text.size())};
+  append(PENSTOCK_BLOCK_EVENTS, 0, &event, sizeof event, text);
+}
+
+penstock_counters SessionBytes::counters_of(std::string_view path, std::uint32_t thread, std::uint32_t reads,
+                                            std::uint64_t bytes_each) {
+  penstock_counters counters{};
+  counters.file = key_for_test(path);
+  std::uint64_t& name = names_[counters.file];
+  if (name == 0) name = add_name(path);
+  counters.name = name;
+  counters.thread = thread;
+  counters.layer = PENSTOCK_POSIX;
+  counters.opens = counters.closes = 1;
+  counters.reads = reads;
+  counters.bytes_read = reads * bytes_each;
+  counters.sequential_reads = counters.consecutive_reads = reads;
+  counters.read_ticks = reads * std::uint64_t{1000};
+  counters.meta_ticks = 500;
+  counters.read_sizes[0] = reads;
+  counters.size = counters.bytes_read;
+  counters.first_ticks = counters.first_read_ticks = kBeginTicks + 1000;
+  counters.last_ticks = counters.last_read_ticks = kBeginTicks + 2'000'000;
+  return counters;
+}
+
+void SessionBytes::add_file(std::string_view path, std::uint32_t thread, std::uint32_t reads,
+                            std::uint64_t bytes_each, unsigned layer) {
+  penstock_counters counters = counters_of(path, thread, reads, bytes_each);
+  counters.layer = static_cast<std::uint16_t>(layer);
+  add(counters);
+}
+
+void SessionBytes::add_thread(std::uint32_t thread, std::uint64_t read, std::uint64_t written) {
+  penstock_thread entry{};
+  entry.thread = thread;
+  entry.begin_ticks = kBeginTicks;
+  entry.kernel_read = read;
+  entry.kernel_written = written;
+  add(entry);
+}
+
+std::filesystem::path SessionBytes::write(const std::filesystem::path& folder) {
+  const std::filesystem::path path =
+      folder / (std::to_string(header().pid) + "-" + std::to_string(header().begin.monotonic_ns) +
+                PENSTOCK_SESSION_SUFFIX);
+  std::ofstream out(path, std::ios::binary);
+  out.write(reinterpret_cast<const char*>(bytes_.data()), static_cast<std::streamsize>(bytes_.size()));
+  return path;
+}
+
+}  // namespace penstock

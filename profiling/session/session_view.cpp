@@ -1,0 +1,229 @@
+#include "profiling/session/session_view.hpp"
+
+#include <algorithm>
+#include <atomic>
+#include <bit>
+#include <cmath>
+#include <cstring>
+#include <span>
+#include <string>
+
+#include "profiling/interpose/memory_fence.hpp"
+
+namespace penstock {
+namespace {
+
+constexpr std::uint32_t kMostGranule = 1U << 30U;
+constexpr std::int64_t kLongEnoughNs = 1'000'000;  // for a line through two moments to beat ticks_per_s
+constexpr double kMostNsPerTick = 1e9;
+
+template <class T>
+T copy_at(std::span<const std::byte> bytes, std::uint64_t offset) {
+  T value{};
+  std::memcpy(&value, bytes.data() + offset, sizeof value);
+  return value;
+}
+
+std::int64_t clamped(double value) {
+  constexpr double kMost = 9.2e18;
+  if (!std::isfinite(value)) return 0;
+  return static_cast<std::int64_t>(std::clamp(value, -kMost, kMost));
+}
+
+std::int64_t sum_of(std::int64_t a, std::int64_t b) {
+  std::int64_t sum = 0;
+  if (__builtin_add_overflow(a, b, &sum)) return a < 0 ? INT64_MIN : INT64_MAX;
+  return sum;
+}
+
+Result<void> check_header(const penstock_session_header& header) {
+  if (std::memcmp(header.magic, PENSTOCK_SESSION_MAGIC, sizeof header.magic) != 0)
+    return make_error(Errc::corrupt, "this is no session of a process (its first bytes say so)");
+  if (header.byte_order != PENSTOCK_SESSION_BYTE_ORDER)
+    return make_error(Errc::unsupported, "this session was written on a machine of another byte order");
+  if (header.version != PENSTOCK_SESSION_VERSION)
+    return make_error(Errc::unsupported, "this session is of version " + std::to_string(header.version) +
+                                             "; this program reads version " +
+                                             std::to_string(PENSTOCK_SESSION_VERSION));
+  if (header.header_bytes < sizeof header || header.header_bytes % 8 != 0 || header.granule < 4096 ||
+      header.granule > kMostGranule || header.granule % 8 != 0)
+    return make_error(Errc::corrupt, "the session's header contradicts itself");
+  return success();
+}
+
+}  // namespace
+
+std::uint64_t renewals_of(const std::byte* block) {
+  // Its own process writes there meanwhile: it is read again each time, behind all that was read before, and
+  // before all that is read later.
+  std::uint64_t renewed = 0;
+  memory_fence(std::memory_order_acquire);
+  const auto* const from =
+      reinterpret_cast<const volatile unsigned char*>(block + offsetof(penstock_block, renewed));
+  for (unsigned i = 0; i < sizeof renewed; ++i)
+    renewed |= std::uint64_t{from[i]} << (std::endian::native == std::endian::little ? 8 * i : 56 - 8 * i);
+  memory_fence(std::memory_order_acquire);
+  return renewed;
+}
+
+SessionClock::SessionClock(const penstock_session_header& header)
+    : begin_(header.begin), begin_realtime_ns_(header.begin_realtime_ns) {
+  if (header.clock == PENSTOCK_CLOCK_MONOTONIC) return;
+  ticks_are_ns_ = false;
+  known_ = false;
+  const penstock_moment& later = header.later[header.later_index & 1U];
+  std::int64_t passed = 0;
+  if (later.ticks > begin_.ticks &&
+      !__builtin_sub_overflow(later.monotonic_ns, begin_.monotonic_ns, &passed) && passed >= kLongEnoughNs) {
+    ns_per_tick_ = static_cast<double>(passed) / static_cast<double>(later.ticks - begin_.ticks);
+    known_ = ns_per_tick_ <= kMostNsPerTick;
+    if (known_) baseline_ns_ = passed;
+  }
+  if (!known_ && header.ticks_per_s != 0) {
+    ns_per_tick_ = 1e9 / static_cast<double>(header.ticks_per_s);
+    known_ = true;
+  }
+  if (!known_) ns_per_tick_ = 1;
+}
+
+void SessionClock::refine(const penstock_moment& moment) {
+  constexpr double kAgrees = 0.005;  // a rate that was measured at once is good to a thousandth
+  if (ticks_are_ns_ || !known_ || moment.ticks == begin_.ticks) return;
+  std::int64_t passed = 0;
+  if (__builtin_sub_overflow(moment.monotonic_ns, begin_.monotonic_ns, &passed) || passed == INT64_MIN)
+    return;
+  if ((passed < 0) != (moment.ticks < begin_.ticks)) return;
+  const std::uint64_t ticks = passed < 0 ? begin_.ticks - moment.ticks : moment.ticks - begin_.ticks;
+  const std::int64_t apart = passed < 0 ? -passed : passed;
+  const double rate = static_cast<double>(apart) / static_cast<double>(ticks);
+  if (apart < kLongEnoughNs || apart <= baseline_ns_ || std::abs(rate / ns_per_tick_ - 1) > kAgrees) return;
+  baseline_ns_ = apart;
+  ns_per_tick_ = rate;
+}
+
+std::int64_t SessionClock::monotonic_ns(std::uint64_t ticks) const {
+  const double since = ticks >= begin_.ticks ? static_cast<double>(ticks - begin_.ticks)
+                                             : -static_cast<double>(begin_.ticks - ticks);
+  return sum_of(begin_.monotonic_ns, clamped(since * ns_per_tick_));
+}
+
+std::int64_t SessionClock::realtime_ns(std::int64_t monotonic_ns) const {
+  std::int64_t passed = 0;
+  if (__builtin_sub_overflow(monotonic_ns, begin_.monotonic_ns, &passed)) return begin_realtime_ns_;
+  return sum_of(begin_realtime_ns_, passed);
+}
+
+std::string_view field_text(const char* field, std::size_t bytes) {
+  const void* const end = std::memchr(field, 0, bytes);
+  return {field, end == nullptr ? bytes : static_cast<std::size_t>(static_cast<const char*>(end) - field)};
+}
+
+Result<SessionView> SessionView::look(std::span<const std::byte> bytes, const NextData& next_data) {
+  if (bytes.size() < sizeof(penstock_session_header))
+    return make_error(Errc::corrupt, "this is no session of a process, or it ends within its header (" +
+                                         std::to_string(bytes.size()) + " bytes)");
+  SessionView view;
+  view.bytes_ = bytes;
+  view.header_ = copy_at<penstock_session_header>(bytes, 0);
+  PENSTOCK_TRY(check_header(view.header_));
+  view.clock_ = SessionClock(view.header_);
+  view.find_blocks(next_data);
+  return view;
+}
+
+void SessionView::find_blocks(const NextData& next_data) {
+  const std::uint64_t granule = header_.granule;
+  const std::uint64_t first = header_.header_bytes;
+  // file_end may be behind by a moment where the process was killed, and ahead where the file was cut off.
+  const std::uint64_t end =
+      header_.file_end == 0 ? bytes_.size() : std::min<std::uint64_t>(header_.file_end, bytes_.size());
+  for (std::uint64_t at = first; at <= end && end - at >= sizeof(penstock_block);) {
+    if (next_data) {
+      const std::uint64_t data = next_data(at);
+      if (data >= end) return;
+      if (data > at) at += (data - at) / granule * granule;
+      if (end - at < sizeof(penstock_block)) return;
+    }
+    const std::uint64_t renewed = renewals_of(bytes_.data() + at);
+    const auto head = copy_at<penstock_block>(bytes_, at);
+    const std::uint64_t there = bytes_.size() - at;
+    if (head.magic != PENSTOCK_BLOCK_MAGIC || head.bytes < granule || head.bytes % granule != 0) {
+      if (head.magic != 0) torn_bytes_ += std::min(granule, there);
+      at += granule;
+      continue;
+    }
+    SessionBlock block;
+    block.kind = head.kind;
+    block.entry_bytes = head.entry_bytes;
+    block.offset = at;
+    block.renewed = renewed;
+    block.bytes = std::min(head.bytes, there);
+    block.entries = bytes_.subspan(at + sizeof head, std::min(head.used, block.bytes - sizeof head));
+    if (head.kind != PENSTOCK_BLOCK_FREE) blocks_.push_back(block);
+    at += (block.bytes + granule - 1) / granule * granule;
+  }
+}
+
+penstock_counters SessionView::counters_at(std::uint64_t offset) const {
+  penstock_counters counters{};
+  if (offset > bytes_.size() || bytes_.size() - offset < PENSTOCK_READ_PART_BYTES) return {};
+  const std::span<const std::byte> from = bytes_.subspan(offset);
+  std::memcpy(&counters, from.data(), PENSTOCK_READ_PART_BYTES);
+  if (counters.form != PENSTOCK_WHOLE) return counters;
+  if (from.size() < sizeof counters) return {};
+  std::memcpy(&counters, from.data(), sizeof counters);
+  return counters;
+}
+
+std::optional<penstock_segment> SessionView::segment_at(std::uint64_t offset) const {
+  if (offset > bytes_.size() || bytes_.size() - offset < sizeof(penstock_segment)) return penstock_segment{};
+  const auto segment = copy_at<penstock_segment>(bytes_, offset);
+  const auto behind =
+      std::upper_bound(blocks_.begin(), blocks_.end(), offset,
+                       [](std::uint64_t at, const SessionBlock& block) { return at < block.offset; });
+  if (behind == blocks_.begin()) return segment;
+  const SessionBlock& block = *std::prev(behind);
+  if (renewals_of(bytes_.data() + block.offset) != block.renewed) return std::nullopt;
+  return segment;
+}
+
+SessionView::Name SessionView::name_at(std::uint64_t offset) const {
+  if (offset < header_.header_bytes || offset > bytes_.size() ||
+      bytes_.size() - offset < sizeof(penstock_name))
+    return {};
+  const auto name = copy_at<penstock_name>(bytes_, offset);
+  const std::uint64_t from = offset + sizeof name;
+  if (name.length > bytes_.size() - from) return {};
+  return {name.file, {reinterpret_cast<const char*>(bytes_.data() + from), name.length}, name.kind};
+}
+
+void SessionView::each_name(const std::function<void(const Name&)>& each) const {
+  for (const SessionBlock& block : blocks_) {
+    if (block.kind != PENSTOCK_BLOCK_NAMES) continue;
+    for (std::uint64_t at = 0; block.entries.size() - at >= sizeof(penstock_name);) {
+      const auto name = copy_at<penstock_name>(block.entries, at);
+      at += sizeof name;
+      if (name.length > block.entries.size() - at) break;
+      each({name.file, {reinterpret_cast<const char*>(block.entries.data() + at), name.length}, name.kind});
+      at += (std::uint64_t{name.length} + 7) / 8 * 8;
+      if (at > block.entries.size()) break;
+    }
+  }
+}
+
+void SessionView::each_event(
+    const std::function<void(const penstock_event&, std::string_view text)>& each) const {
+  for (const SessionBlock& block : blocks_) {
+    if (block.kind != PENSTOCK_BLOCK_EVENTS) continue;
+    for (std::uint64_t at = 0; block.entries.size() - at >= sizeof(penstock_event);) {
+      const auto event = copy_at<penstock_event>(block.entries, at);
+      at += sizeof event;
+      if (event.length > block.entries.size() - at) break;
+      each(event, {reinterpret_cast<const char*>(block.entries.data() + at), event.length});
+      at += (std::uint64_t{event.length} + 7) / 8 * 8;
+      if (at > block.entries.size()) break;
+    }
+  }
+}
+
+}  // namespace penstock

@@ -1,0 +1,249 @@
+#include "profiling/session/session_view.hpp"
+
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "io_backends/base/testing.hpp"
+#include "profiling/session/session_testing.hpp"
+
+namespace penstock {
+namespace {
+
+SessionView view_of(const std::vector<std::byte>& bytes) {
+  return SessionView::look(bytes).value();
+}
+
+std::size_t counters_in(const SessionView& view) {
+  std::size_t count = 0;
+  view.each<penstock_counters>(PENSTOCK_BLOCK_COUNTERS, [&](const auto&, std::uint64_t) { ++count; });
+  return count;
+}
+
+penstock_block& block_at(SessionBytes& session, std::uint64_t offset) {
+  return *reinterpret_cast<penstock_block*>(session.bytes().data() + offset);
+}
+
+TEST(SessionView, FindsWhatWasWritten) {
+  SessionBytes session;
+  session.add_file("/data/a", 100, 3, 4096);
+  session.add_thread(100, 12288, 0);
+  session.add_event(PENSTOCK_EVENT_SPAWN, 5, 101, "/bin/true");
+  const SessionView view = view_of(session.bytes());
+  EXPECT_EQ(view.header().pid, 100U);
+  EXPECT_EQ(view.blocks().size(), 4U);
+  EXPECT_EQ(view.torn_bytes(), 0U);
+  std::vector<std::string> names;
+  view.each_name([&](const SessionView::Name& name) { names.emplace_back(name.text); });
+  EXPECT_EQ(names, std::vector<std::string>{"/data/a"});
+  view.each<penstock_counters>(PENSTOCK_BLOCK_COUNTERS,
+                               [&](const penstock_counters& counters, std::uint64_t at) {
+                                 EXPECT_EQ(counters.bytes_read, 12288U);
+                                 EXPECT_EQ(view.name_at(counters.name).text, "/data/a");
+                                 EXPECT_EQ(view.counters_at(at).file, counters.file);
+                               });
+  EXPECT_EQ(counters_in(view), 1U);
+  std::string program;
+  view.each_event([&](const penstock_event& event, std::string_view text) {
+    EXPECT_EQ(event.pid, 101U);
+    program = text;
+  });
+  EXPECT_EQ(program, "/bin/true");
+}
+
+TEST(SessionView, ReadsBlocksOfAnySizeAndManyOfAKind) {
+  SessionBytes session(100, 3 * PENSTOCK_BLOCK_GRANULE);
+  for (int i = 0; i < 1000; ++i) session.add_file("/data/" + std::to_string(i), 100, 1, 1);
+  EXPECT_EQ(counters_in(view_of(session.bytes())), 1000U);
+}
+
+TEST(SessionView, SaysWhatIsNoSession) {
+  EXPECT_ERRC(Errc::corrupt, SessionView::look({}));
+  SessionBytes session;
+  EXPECT_ERRC(Errc::corrupt, SessionView::look(std::span(session.bytes()).first(100)));
+  session.header().magic[0] = 'X';
+  EXPECT_ERRC(Errc::corrupt, SessionView::look(session.bytes()));
+  session = SessionBytes();
+  session.header().version = 3;
+  EXPECT_TRUE(fails_with(Errc::unsupported, SessionView::look(session.bytes()), "version 3"));
+  session = SessionBytes();
+  session.header().byte_order = 0x04030201U;
+  EXPECT_ERRC(Errc::unsupported, SessionView::look(session.bytes()));
+  for (const std::uint32_t granule : {0U, 1U, 12345U, 0xffffffffU}) {
+    session = SessionBytes();
+    session.header().granule = granule;
+    EXPECT_ERRC(Errc::corrupt, SessionView::look(session.bytes())) << granule;
+  }
+}
+
+TEST(SessionView, GoesOnBehindATornBlock) {
+  SessionBytes session;
+  session.add_file("/data/a", 100, 1, 10);
+  const std::uint64_t names = PENSTOCK_HEADER_BYTES;
+  const std::uint64_t counters = names + PENSTOCK_BLOCK_GRANULE;
+  session.add_thread(100, 1, 1);
+  block_at(session, counters).magic = 0x12345678;
+  const SessionView view = view_of(session.bytes());
+  EXPECT_EQ(counters_in(view), 0U);
+  EXPECT_EQ(view.blocks().size(), 2U);
+  EXPECT_EQ(view.torn_bytes(), PENSTOCK_BLOCK_GRANULE);
+}
+
+TEST(SessionView, TrustsNoSizeThatStandsInTheFile) {
+  for (const std::uint64_t lie : {std::uint64_t{1}, std::uint64_t{40'000'000}, UINT64_MAX, UINT64_MAX - 63}) {
+    SessionBytes session;
+    session.add_file("/data/a", 100, 1, 10);
+    const std::uint64_t names = PENSTOCK_HEADER_BYTES;
+    block_at(session, names + PENSTOCK_BLOCK_GRANULE).used = lie;
+    SessionView view = view_of(session.bytes());
+    EXPECT_LE(counters_in(view), PENSTOCK_BLOCK_GRANULE / PENSTOCK_READ_PART_BYTES);
+    block_at(session, names).bytes = lie;
+    view = view_of(session.bytes());
+    EXPECT_LE(view.blocks().size(), 2U);
+    session.header().file_end = lie;
+    view = view_of(session.bytes());
+    EXPECT_LE(view.blocks().size(), 2U);
+  }
+}
+
+TEST(SessionView, ANameThatReachesBeyondTheFileIsNone) {
+  SessionBytes session;
+  const std::uint64_t at = session.add_name("/data/a");
+  EXPECT_EQ(view_of(session.bytes()).name_at(at).text, "/data/a");
+  reinterpret_cast<penstock_name*>(session.bytes().data() + at)->length = UINT32_MAX;
+  const SessionView view = view_of(session.bytes());
+  EXPECT_EQ(view.name_at(at).text, "");
+  EXPECT_EQ(view.name_at(0).text, "");
+  EXPECT_EQ(view.name_at(session.bytes().size() - 1).text, "");
+  EXPECT_EQ(view.name_at(UINT64_MAX).text, "");
+  view.each_name([](const SessionView::Name&) { ADD_FAILURE() << "it does not fit"; });
+}
+
+TEST(SessionView, EveryPrefixOfASessionIsRead) {
+  SessionBytes session;
+  for (int i = 0; i < 100; ++i) session.add_file("/data/" + std::to_string(i), 100, 1, 1);
+  std::size_t last = 0;
+  for (std::size_t size = 0; size <= session.bytes().size(); size += 509) {
+    const std::vector<std::byte> prefix(session.bytes().begin(),
+                                        session.bytes().begin() + static_cast<std::ptrdiff_t>(size));
+    const Result<SessionView> view = SessionView::look(prefix);
+    if (size < sizeof(penstock_session_header)) {
+      EXPECT_FALSE(view.ok());
+      continue;
+    }
+    ASSERT_OK(view);
+    const std::size_t now = counters_in(*view);
+    EXPECT_GE(now, last);
+    last = now;
+  }
+  EXPECT_GE(last, 90U);
+}
+
+TEST(SessionView, LeapsOverHoles) {
+  SessionBytes session;
+  session.add_thread(100, 1, 1);
+  const std::uint64_t block = PENSTOCK_HEADER_BYTES;
+  std::vector<std::byte> bytes = session.bytes();
+  const std::uint64_t far = block + 1000 * std::uint64_t{PENSTOCK_BLOCK_GRANULE};
+  bytes.resize(far);
+  bytes.insert(bytes.end(), session.bytes().begin() + static_cast<std::ptrdiff_t>(block),
+               session.bytes().end());
+  reinterpret_cast<penstock_session_header*>(bytes.data())->file_end = bytes.size();
+  std::size_t asked = 0;
+  const auto next = [&](std::uint64_t offset) {
+    ++asked;
+    return offset < block + PENSTOCK_BLOCK_GRANULE ? offset : std::max(offset, far);
+  };
+  const Result<SessionView> view = SessionView::look(bytes, next);
+  ASSERT_OK(view);
+  EXPECT_EQ(view->blocks().size(), 2U);
+  EXPECT_LT(asked, 10U);
+}
+
+TEST(SessionClock, IsALineThroughTwoMoments) {
+  penstock_session_header header{};
+  header.clock = PENSTOCK_CLOCK_TSC;
+  header.begin = {5000, 1'000'000'000};
+  header.begin_realtime_ns = 7'000'000'000;
+  header.ticks_per_s = 1;  // not to be used
+  header.later[1] = {5000 + 30'000'000, 1'000'000'000 + 10'000'000};
+  header.later_index = 1;
+  const SessionClock clock(header);
+  EXPECT_TRUE(clock.known());
+  EXPECT_EQ(clock.monotonic_ns(5000), 1'000'000'000);
+  EXPECT_EQ(clock.monotonic_ns(5000 + 3'000'000), 1'001'000'000);
+  EXPECT_EQ(clock.monotonic_ns(5000 - 3000), 1'000'000'000 - 1000);
+  EXPECT_EQ(clock.realtime_ns(1'000'000'100), 7'000'000'100);
+  EXPECT_DOUBLE_EQ(clock.duration_ns(300), 100);
+}
+
+TEST(SessionClock, MomentsThatLieTooNearGiveWayToTheMeasuredRate) {
+  penstock_session_header header{};
+  header.clock = PENSTOCK_CLOCK_TSC;
+  header.begin = {1000, 1000};
+  header.later[0] = {1100, 1900};
+  header.ticks_per_s = 2'000'000'000;
+  EXPECT_DOUBLE_EQ(SessionClock(header).duration_ns(2000), 1000);
+  header.ticks_per_s = 0;
+  EXPECT_FALSE(SessionClock(header).known());
+}
+
+TEST(SessionClock, AnotherProcesssReadingMakesTheLineBetter) {
+  penstock_session_header header{};
+  header.clock = PENSTOCK_CLOCK_TSC;
+  header.begin = {1000, 1000};
+  header.ticks_per_s = 2'002'000'000;  // measured for an instant, a thousandth off
+  SessionClock clock(header);
+  clock.refine({1000 + 20'000'000'000, 1000 + 10'000'000'000});
+  EXPECT_DOUBLE_EQ(clock.duration_ns(2'000'000'000), 1e9);
+  clock.refine({1000 + 2'000'000, 1000 + 1'001'000});  // nearer: says less
+  EXPECT_DOUBLE_EQ(clock.duration_ns(2'000'000'000), 1e9);
+  clock.refine({5, 1'000'000'000'000});  // of another machine, or another boot
+  clock.refine({UINT64_MAX, 1'000'000'000'000});
+  clock.refine({1000, INT64_MIN});
+  EXPECT_DOUBLE_EQ(clock.duration_ns(2'000'000'000), 1e9);
+}
+
+TEST(SessionClock, TimesThatCannotBeAreBounded) {
+  penstock_session_header header{};
+  header.clock = PENSTOCK_CLOCK_TSC;
+  header.begin = {0, INT64_MAX};
+  header.begin_realtime_ns = INT64_MAX;
+  header.ticks_per_s = 1;
+  const SessionClock clock(header);
+  EXPECT_EQ(clock.monotonic_ns(UINT64_MAX), INT64_MAX);
+  EXPECT_EQ(clock.realtime_ns(INT64_MIN), INT64_MAX);
+}
+
+TEST(SessionView, CallsThatGaveWayMeanwhileAreNotSeen) {
+  SessionBytes bytes(100);
+  for (unsigned i = 0; i < 10; ++i) {
+    penstock_segment segment{};
+    segment.file = i;
+    bytes.add(segment);
+  }
+  const SessionView view = SessionView::look(bytes.bytes()).value();
+  ASSERT_EQ(view.blocks().size(), 1U);
+  std::byte* const block = bytes.bytes().data() + view.blocks()[0].offset;
+  std::vector<std::uint64_t> seen;
+  std::uint64_t third = 0;
+  view.each<penstock_segment>(PENSTOCK_BLOCK_SEGMENTS,
+                              [&](const penstock_segment& segment, std::uint64_t at) {
+                                seen.push_back(segment.file);
+                                if (segment.file == 2) {
+                                  third = at;
+                                  EXPECT_EQ(view.segment_at(at).value().file, 2U);
+                                }
+                                // Its process needs the room by now.
+                                if (segment.file == 3) reinterpret_cast<penstock_block*>(block)->renewed += 1;
+                              });
+  EXPECT_EQ(seen, (std::vector<std::uint64_t>{0, 1, 2, 3}));
+  EXPECT_EQ(renewals_of(block), 1U);
+  EXPECT_FALSE(view.segment_at(third).has_value());
+}
+
+}  // namespace
+}  // namespace penstock

@@ -1,0 +1,32 @@
+// The windows of a session: files that were begun and ended while their process went on, because somebody
+// attached to it, or because the program or its steps said so.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "profiling/report/session_text.hpp"
+#include "profiling/session/session_filter.hpp"
+
+namespace penstock {
+
+struct SessionWindow {
+  const SessionImage* image = nullptr;
+  std::uint32_t number = 0;  // within its process, from 1; 0: it has none
+  std::string_view label;    // lies in the mapping
+  double wall_s = 0;
+  std::uint64_t files = 0;
+  LayerSum all;
+  double read_bytes_per_s() const { return wall_s > 0 ? static_cast<double>(all.bytes_read) / wall_s : 0; }
+};
+
+// One for each file of the session, by begin: also for what lies between windows.
+std::vector<SessionWindow> windows_of(const Session& session, const SessionFilter& filter);
+
+Rows window_rows(const std::vector<SessionWindow>& windows, std::size_t most, const Output& output);
+// One line.
+void append_window_json(std::string& out, const SessionWindow& window);
+
+}  // namespace penstock

@@ -1,0 +1,97 @@
+#include "profiling/session/transfers.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+#include "profiling/session/named_files.hpp"
+#include "profiling/session/session_segments.hpp"
+
+namespace penstock {
+namespace {
+
+bool moves_bytes_of_its_own(unsigned layer) {
+  return layer == PENSTOCK_POSIX || layer == PENSTOCK_STDIO || layer == PENSTOCK_RING;
+}
+
+std::int64_t realtime(const SessionImage& image, std::uint64_t ticks) {
+  const SessionClock& clock = image.view().clock();
+  return clock.realtime_ns(clock.monotonic_ns(ticks));
+}
+
+TransferKind kind_of(unsigned call) {
+  if (call == PENSTOCK_CALL_READ) return TransferKind::read;
+  return call == PENSTOCK_CALL_WRITE ? TransferKind::write : TransferKind::metadata;
+}
+
+void each_call(const Session& session, const NamedFiles& wanted, const EachTransfer& each) {
+  each_segment(session, [&](const penstock_segment& segment, const SessionImage& image) {
+    if (segment.call >= PENSTOCK_CALLS || segment.failed != 0 || !moves_bytes_of_its_own(segment.layer) ||
+        wanted.find(segment.file, image) == nullptr)
+      return;
+    Transfer transfer{&image,
+                      segment.layer,
+                      kind_of(segment.call),
+                      realtime(image, segment.begin_ticks),
+                      realtime(image, segment.end_ticks),
+                      segment.length,
+                      1};
+    transfer.end_ns = std::max(transfer.begin_ns, transfer.end_ns);
+    if (transfer.kind == TransferKind::metadata) transfer.bytes = 0;  // as of a mapping: nothing has moved
+    each(transfer);
+  });
+}
+
+// What a thread did to a file.
+void each_kind(const penstock_counters& counters, const SessionImage& image, const EachTransfer& each) {
+  const auto give = [&](TransferKind kind, std::uint64_t first, std::uint64_t last, std::uint64_t bytes,
+                        std::uint64_t operations) {
+    if (bytes == 0 && operations == 0) return;
+    if (first == PENSTOCK_NEVER) first = counters.first_ticks;
+    if (last == PENSTOCK_NEVER) last = counters.last_ticks;
+    Transfer transfer{&image, counters.layer, kind, realtime(image, first), 0, bytes, operations};
+    transfer.end_ns = std::max(transfer.begin_ns, realtime(image, last));
+    each(transfer);
+  };
+  LayerSum sum;
+  sum.add(counters, image.view().clock());
+  give(TransferKind::read, counters.first_read_ticks, counters.last_read_ticks, sum.bytes_read, sum.reads);
+  give(TransferKind::write, counters.first_write_ticks, counters.last_write_ticks, sum.bytes_written,
+       sum.writes);
+  give(TransferKind::metadata, counters.first_ticks, counters.last_ticks, 0, sum.metadata());
+}
+
+}  // namespace
+
+void each_transfer(const Session& session, const FileSums& sums, const SessionFilter& filter, bool every_call,
+                   const EachTransfer& each) {
+  const NamedFiles wanted(session, sums, filter);
+  if (every_call) {
+    each_call(session, wanted, each);
+    return;
+  }
+  sums.each_entry([&](const penstock_counters& counters, const SessionImage& image, std::string_view path,
+                      unsigned kind) {
+    // The file's own `moved` has been asked for: an entry without bytes is no other file's.
+    if (moves_bytes_of_its_own(counters.layer) && wanted.find(counters.file, image) != nullptr &&
+        filter.wants(path, kind, true, image))
+      each_kind(counters, image, each);
+  });
+}
+
+TransferSeries::TransferSeries(std::int64_t begin_ns, double wall_s, double most_points)
+    : begin_ns_(begin_ns),
+      interval_s_(series_interval(wall_s, most_points)),
+      points_(static_cast<std::size_t>(std::clamp(std::ceil(wall_s / interval_s_), 1.0, most_points))) {}
+
+void TransferSeries::add(std::vector<double>& series, const Transfer& transfer, std::uint64_t amount) const {
+  if (amount == 0) return;
+  const double whole_s = interval_s_ * static_cast<double>(points_);
+  const auto seconds = [&](std::int64_t ns) {
+    return std::clamp((static_cast<double>(ns) - static_cast<double>(begin_ns_)) / 1e9, 0.0, whole_s);
+  };
+  series.resize(points_);
+  spread(series, interval_s_, seconds(transfer.begin_ns), seconds(transfer.end_ns),
+         static_cast<double>(amount));
+}
+
+}  // namespace penstock

@@ -1,0 +1,55 @@
+#include "profiling/spans/span_log.hpp"
+
+#include <unistd.h>
+
+#include <array>
+#include <new>
+#include <numeric>
+#include <stdexcept>
+
+#include "io_backends/base/units.hpp"
+
+namespace penstock {
+namespace {
+
+constexpr std::array<std::string_view, PENSTOCK_COMPONENTS> kNames{
+    "read",      "load",       "decode",  "transform", "train",
+    "iteration", "checkpoint", "shuffle", "wait",      "validation"};
+
+}  // namespace
+
+std::string_view component_name(unsigned component) {
+  return component < kNames.size() ? kNames[component] : "";
+}
+
+std::uint32_t span_thread() {
+  return static_cast<std::uint32_t>(::gettid());
+}
+
+Result<std::unique_ptr<SpanLog>> SpanLog::make(const std::vector<std::size_t>& capacities) {
+  try {
+    std::unique_ptr<SpanLog> log(new SpanLog);
+    for (const std::size_t capacity : capacities)
+      log->buffers_.push_back(std::make_unique<SpanBuffer>(capacity));
+    return log;
+  } catch (const std::bad_alloc&) {
+  } catch (const std::length_error&) {
+  }
+  const std::size_t all = std::accumulate(capacities.begin(), capacities.end(), std::size_t{0});
+  return make_error(Errc::exhausted, "no memory for " + format_count(all) + " spans of " +
+                                         std::to_string(sizeof(penstock_span)) + " bytes");
+}
+
+std::uint64_t SpanLog::kept() const {
+  std::uint64_t sum = 0;
+  for (const auto& buffer : buffers_) sum += buffer->spans().size();
+  return sum;
+}
+
+std::uint64_t SpanLog::dropped() const {
+  std::uint64_t sum = 0;
+  for (const auto& buffer : buffers_) sum += buffer->dropped();
+  return sum;
+}
+
+}  // namespace penstock

@@ -1,0 +1,198 @@
+#include "profiling/spans/timeline_file.hpp"
+
+#include <fmt/format.h>
+
+#include <cctype>
+#include <cerrno>
+#include <iterator>
+
+#include <nlohmann/json.hpp>
+
+#include "profiling/outlets/csv_text.hpp"
+#include "profiling/spans/span_log.hpp"
+
+namespace penstock {
+namespace {
+
+constexpr std::int64_t kSecond = 1'000'000'000;
+
+// "12.000000345" of nanoseconds with places = 9; "-0.001" of microseconds with 3.
+std::string decimal(std::int64_t value, int places) {
+  const std::int64_t unit = places == 9 ? kSecond : 1000;
+  const std::int64_t size = value < 0 ? -value : value;
+  return fmt::format("{}{}.{:0{}}", value < 0 ? "-" : "", size / unit, size % unit, places);
+}
+
+// Names of files need not be UTF-8; JSON is.
+std::string json_text(std::string_view text) {
+  return nlohmann::json(text).dump(-1, ' ', true, nlohmann::json::error_handler_t::replace);
+}
+
+std::string_view wait_words(unsigned detail) {
+  return detail == PENSTOCK_WAIT_INPUT   ? "Wait for Input"
+         : detail == PENSTOCK_WAIT_RANKS ? "Wait for Ranks"
+                                         : "Wait for Room";
+}
+
+bool of_a_sample(unsigned component) {
+  return component == PENSTOCK_READ || component == PENSTOCK_LOAD || component == PENSTOCK_DECODE ||
+         component == PENSTOCK_TRANSFORM;
+}
+
+}  // namespace
+
+Result<TimelineFormat> timeline_format(std::string_view path) {
+  if (path.ends_with(".csv")) return TimelineFormat::csv;
+  if (path.ends_with(".json")) return TimelineFormat::chrome;
+  return make_error(Errc::invalid_argument, "the timeline '" + std::string(path) +
+                                                "' ends neither in .csv (TimeLogger's columns) nor in .json "
+                                                "(a trace for Chrome and Perfetto)");
+}
+
+Result<TimelineFile> TimelineFile::create(const std::string& path, TimelineFormat format) {
+  TimelineFile file;
+  file.path_ = path;
+  file.format_ = format;
+  file.file_.reset(std::fopen(path.c_str(), "we"));
+  if (!file.file_) return errno_error(errno, "cannot write the timeline", path);
+  return file;
+}
+
+Result<void> TimelineFile::begin(TimelineWords words) {
+  words_ = std::move(words);
+  line_ = format_ == TimelineFormat::csv
+              ? "Epoch,Rank,Action Name,Action Description,Start Time,End Time,Time Taken,Process ID,Current "
+                "Thread\n"
+              : "{\"displayTimeUnit\":\"ms\",\"traceEvents\":[\n";
+  return write();
+}
+
+Result<void> TimelineFile::begin_rank(TimelineRank rank) {
+  rank_ = std::move(rank);
+  if (format_ == TimelineFormat::csv) return success();
+  metadata("process_name", 0, fmt::format("rank {} ({}, process {})", rank_.rank, rank_.host, rank_.process));
+  PENSTOCK_TRY(write());
+  for (const auto& [thread, name] : rank_.threads) {
+    metadata("thread_name", thread, name);
+    PENSTOCK_TRY(write());
+  }
+  return success();
+}
+
+Result<void> TimelineFile::add(std::span<const penstock_span> spans) {
+  for (const penstock_span& span : spans) {
+    if (span.component >= PENSTOCK_COMPONENTS) continue;
+    if (format_ == TimelineFormat::csv)
+      row(span);
+    else
+      event(span);
+    PENSTOCK_TRY(write());
+  }
+  return success();
+}
+
+Result<void> TimelineFile::close() {
+  if (format_ == TimelineFormat::chrome) {
+    line_ = "\n]}\n";
+    PENSTOCK_TRY(write());
+  }
+  if (std::fclose(file_.release()) != 0) return errno_error(errno, "cannot write the timeline", path_);
+  return success();
+}
+
+Result<void> TimelineFile::write() {
+  if (std::fwrite(line_.data(), 1, line_.size(), file_.get()) != line_.size())
+    return errno_error(errno, "cannot write the timeline", path_);
+  return success();
+}
+
+std::string_view TimelineFile::object(const penstock_span& span) {
+  if (!words_.object || !of_a_sample(span.component) || span.number == PENSTOCK_NO_NUMBER) return "";
+  return words_.object(span.number, scratch_);
+}
+
+std::string_view TimelineFile::stage(const penstock_span& span) const {
+  const bool has = span.component == PENSTOCK_DECODE || span.component == PENSTOCK_TRANSFORM;
+  return has && span.detail < words_.stages.size() ? std::string_view(words_.stages[span.detail])
+                                                   : component_name(span.component);
+}
+
+// TimeLogger's names where it has one.
+std::string TimelineFile::action(const penstock_span& span) const {
+  switch (span.component) {
+    case PENSTOCK_READ:
+      return words_.read;
+    case PENSTOCK_LOAD:
+      return "Load File";
+    case PENSTOCK_TRAIN:
+      return "Training Step";
+    case PENSTOCK_ITERATION:
+      return "Training Iteration";
+    case PENSTOCK_CHECKPOINT:
+      return "Checkpoint Listener";
+    case PENSTOCK_VALIDATION:
+      return "Validation";
+    case PENSTOCK_SHUFFLE:
+      return words_.shuffle;
+    case PENSTOCK_WAIT:
+      return std::string(wait_words(span.detail));
+    default: {
+      std::string name(stage(span));
+      if (!name.empty()) name[0] = static_cast<char>(std::toupper(static_cast<unsigned char>(name[0])));
+      return name;
+    }
+  }
+}
+
+std::string TimelineFile::description(const penstock_span& span) {
+  if (span.number == PENSTOCK_NO_NUMBER) return "";
+  if (!of_a_sample(span.component)) return fmt::format("step {}", span.number);
+  const std::string_view of = object(span);
+  return of.empty() ? fmt::format("sample {}", span.number) : fmt::format("sample {} of {}", span.number, of);
+}
+
+void TimelineFile::row(const penstock_span& span) {
+  const std::int64_t epoch =
+      span.epoch == PENSTOCK_NO_EPOCH ? std::int64_t{-1} : static_cast<std::int64_t>(span.epoch);
+  line_ = fmt::format("{},{},{},{},{},{},{},{},{}\n", epoch, rank_.rank, csv_text(action(span)),
+                      csv_text(description(span)), decimal(span.begin_ns + words_.wall_minus_span, 9),
+                      decimal(span.end_ns + words_.wall_minus_span, 9),
+                      decimal(span.end_ns - span.begin_ns, 9), rank_.process, span.thread);
+}
+
+void TimelineFile::event(const penstock_span& span) {
+  const std::string_view stage_name = stage(span);
+  std::string name(stage_name);
+  if (span.component == PENSTOCK_WAIT) {
+    name = wait_words(span.detail);
+    for (char& c : name) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  }
+  line_ = fmt::format(R"({}{{"name":{},"cat":"{}","ph":"X","ts":{},"dur":{},"pid":{},"tid":{},"args":{{)",
+                      std::exchange(first_event_, false) ? "" : ",\n", json_text(name),
+                      component_name(span.component), decimal(span.begin_ns - words_.start_ns, 3),
+                      decimal(span.end_ns - span.begin_ns, 3), rank_.rank, span.thread);
+  std::string_view comma;
+  if (span.epoch != PENSTOCK_NO_EPOCH) {
+    fmt::format_to(std::back_inserter(line_), R"("epoch":{})", span.epoch);
+    comma = ",";
+  }
+  if (span.number != PENSTOCK_NO_NUMBER) {
+    fmt::format_to(std::back_inserter(line_), R"({}"{}":{})", comma,
+                   of_a_sample(span.component) ? "sample" : "step", span.number);
+    comma = ",";
+  }
+  if (const std::string_view of = object(span); !of.empty()) {
+    fmt::format_to(std::back_inserter(line_), R"({}"object":{})", comma, json_text(of));
+    comma = ",";
+  }
+  if (span.bytes != 0) fmt::format_to(std::back_inserter(line_), R"({}"bytes":{})", comma, span.bytes);
+  line_ += "}}";
+}
+
+void TimelineFile::metadata(std::string_view what, std::uint32_t thread, std::string_view name) {
+  line_ =
+      fmt::format(R"({}{{"name":"{}","ph":"M","pid":{},"tid":{},"args":{{"name":{}}}}})",
+                  std::exchange(first_event_, false) ? "" : ",\n", what, rank_.rank, thread, json_text(name));
+}
+
+}  // namespace penstock
