@@ -45,7 +45,7 @@ class Limits(TrainTest):
             return ["-np", "1", str(penstock_cli.PENSTOCK), *map(str, ("train", "stream", "--data", data, "--seed", 3, "--threads", 1,
                                                                         "--batch", 2, "--steps", 20, *STEP, *more))]
         done = subprocess.run(["mpirun", "--oversubscribe", "--mca", "mpi_yield_when_idle", "1", *words(self.made / "corpus", "--json"), ":",
-                               *words(f"posix:{self.made / 'corpus'},latency=30ms")], capture_output=True, text=True, cwd=self.dir,
+                               *words(f"posix:{self.made / 'corpus'},latency=150ms")], capture_output=True, text=True, cwd=self.dir,
                               env={**ENVIRONMENT}, stdin=subprocess.DEVNULL, timeout=penstock_cli.PATIENCE_S, check=False)
         self.assertEqual(done.returncode, 0, done.stderr)
         record, = [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]

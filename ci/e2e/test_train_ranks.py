@@ -96,8 +96,9 @@ class Training(RanksTest):
         self.assertEqual([len(file.read_text().splitlines()) for file in files], [1])
 
     def test_the_rank_that_is_late_is_named(self):
-        # The other rank's tier has a latency: 4 samples on 2 threads are two times 30 ms a step.
-        slow = self.command("--steps", 20, "--accelerator", "emulated:step=2ms", data=f"posix:{self.made / 'pictures'},latency=30ms")
+        # The other rank's tier has a latency: 4 samples on 2 threads are two times 150 ms a step, which outlasts any turn that a
+        # busy machine keeps the first one waiting for its processor.
+        slow = self.command("--steps", 20, "--accelerator", "emulated:step=2ms", data=f"posix:{self.made / 'pictures'},latency=150ms")
         fast = self.command("--steps", 20, "--accelerator", "emulated:step=2ms", "--json")
         out, err = self.outcome(self.launch(fast, slow))
         record, = [json.loads(line) for line in out.splitlines()]
