@@ -216,6 +216,7 @@ std::string cache_state(const Record& record) {
   const std::string found = cache_text(record, "client_data");
   if (found == "memory") return "in memory";
   if (found == "bypassed") return "cache bypassed";
+  if (found == "none") return "no client cache";
   if (found == "unverified" && (asked == "cold" || asked == "warm")) return asked + " unverified";
   return asked;
 }

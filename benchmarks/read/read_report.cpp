@@ -39,7 +39,8 @@ CacheState cell_cache(const ReadCell& cell) {
     device += static_cast<double>(*repeat.device_bytes);
     consumed += static_cast<double>(repeat.read_call_bytes);
   }
-  if (consumed > 0 && state.client_data != "memory") state.device_bytes_fraction = device / consumed;
+  const bool of_a_device = state.client_data != "memory" && state.client_data != "none";
+  if (consumed > 0 && of_a_device) state.device_bytes_fraction = device / consumed;
   return state;
 }
 
@@ -111,7 +112,7 @@ std::string cache_words(const Record& record) {
   const auto text = [&](const char* layer) { return record.cache.value(layer, "unknown"); };
   const std::string client = text("client_data");
   if (client == "memory") return "lies in memory: never cold";
-  std::string words = "client data " + client;
+  std::string words = client == "none" ? "no client cache" : "client data " + client;
   if (record.cache.contains("resident_fraction_before") &&
       record.cache["resident_fraction_before"].is_number())
     words += fmt::format(" ({:.1f}% resident)", 100 * record.cache["resident_fraction_before"].get<double>());

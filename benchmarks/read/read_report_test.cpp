@@ -30,6 +30,10 @@ class ReadReport : public testing::Test {
     record_cell(cell_, cell_, corpus_.tier, corpus_.manifest, 5000, trial);
     return trial.record();
   }
+  std::string heading() const {
+    const Record row = record();
+    return read_heading(corpus_, {&row, 1}, Output{});
+  }
   std::string table() const {
     const Record row = record();
     return read_table(corpus_, {&row, 1}, Output{});
@@ -42,6 +46,12 @@ class ReadReport : public testing::Test {
 
 TEST_F(ReadReport, WhatTheRampReadCountsWithTheDevicesBytes) {
   EXPECT_EQ(record().cache["device_bytes_fraction"], 1.0);
+}
+
+TEST_F(ReadReport, WhatNoDeviceOfThisMachineDeliversHasNoShareOfIts) {
+  for (LapFigures& repeat : cell_.repeats) repeat.cache.client_data = "none";
+  EXPECT_FALSE(record().cache.contains("device_bytes_fraction"));
+  EXPECT_NE(heading().find("no client cache; server cache"), std::string::npos) << heading();
 }
 
 TEST_F(ReadReport, ARowShowsItsRatesAgainstTheBaseline) {
@@ -57,10 +67,6 @@ TEST_F(ReadReport, HowFarRepeatsLieApartStandsBesideTheirRate) {
 }
 
 TEST_F(ReadReport, ColdMetadataAreSaid) {
-  const auto heading = [this] {
-    const Record row = record();
-    return read_heading(corpus_, {&row, 1}, Output{});
-  };
   EXPECT_EQ(heading().find("metadata"), std::string::npos);
   cell_.repeats.front().cache.client_data = "bypassed";
   cell_.repeats.front().cache.client_metadata = "cold";

@@ -80,7 +80,7 @@ bool CacheControl::fixed(CacheState& state) const {
     return true;
   }
   if (!tier_.backend->caps().native_path) {
-    state.client_data = "unverified";
+    state.client_data = "none";
     return true;
   }
   return false;

@@ -51,9 +51,10 @@ struct CacheOutcome {
 Result<void> check_cache_wish(const Tier& tier, CacheWish wish);
 
 // What is proven: the share of the corpus's files that lies in this machine's page cache, asked of the kernel
-// file by file, at the end of prepare(). Where it will not say (somebody else's read-only files, remote
-// objects) the state is `unverified`, with what was tried as the method. Asking opens every file, so that the
-// client's metadata is warm after it, except with ColdMethod::drop, which drops once more after the proof.
+// file by file, at the end of prepare(). Where it will not say (somebody else's read-only files) the state is
+// `unverified`, with what was tried as the method. Asking opens every file, so that the client's metadata is
+// warm after it, except with ColdMethod::drop, which drops once more after the proof. Of objects that are no
+// files this machine keeps nothing: `none`.
 //
 // Reads that bypass the page cache have nothing there to evict or to prove. Their metadata are cached as
 // those of all others: cold with ColdMethod::drop makes these cold, and is the only thing that is done for

@@ -165,12 +165,12 @@ TEST_F(CacheControlTest, MemoryIsMemoryWhateverIsWished) {
   EXPECT_EQ(kernel_.evictions, 0);
 }
 
-TEST_F(CacheControlTest, DirectReadsBypassAndObjectsWithoutPathsAreUnverified) {
+TEST_F(CacheControlTest, DirectReadsBypassAndNothingIsKeptOfObjectsThatAreNoFiles) {
   backend_->change_caps().bypasses_cache = true;
   EXPECT_EQ(control(CacheWish::cold).prepare().value().state.client_data, "bypassed");
   backend_->change_caps().bypasses_cache = false;
   backend_->change_caps().native_path = false;
-  EXPECT_EQ(control(CacheWish::cold).prepare().value().state.client_data, "unverified");
+  EXPECT_EQ(control(CacheWish::cold).prepare().value().state.client_data, "none");
 }
 
 TEST_F(CacheControlTest, DirectReadsFindColdMetadataWhereDroppingIsAsked) {

@@ -86,9 +86,10 @@ std::string in_group(const ReadGroup& group, const std::vector<const ReadCurve*>
     }
     if (std::find(states.begin(), states.end(), state) == states.end()) states.push_back(state);
     exceptions += fmt::format("; {} {}", curve->tier,
-                              state == "in memory"        ? "lies in memory"
-                              : state == "cache bypassed" ? "bypasses the cache"
-                                                          : "is " + state);
+                              state == "in memory"         ? "lies in memory"
+                              : state == "cache bypassed"  ? "bypasses the cache"
+                              : state == "no client cache" ? "has no client cache"
+                                                           : "is " + state);
   }
   std::string text = group.title;
   if (!any_as_asked && states.size() == 1) {

@@ -121,6 +121,10 @@ TEST(Sentences, WhatBypassesTheCacheOrIsUnverifiedIsCalledSo) {
   EXPECT_TRUE(has(only({root}, "accelerators"), "(cold unverified;"));
   EXPECT_EQ(only({root, read_cell("disk", 1, "cold", 50)}, "tiers"),
             "root feeds 2.0x of disk at 1 thread (cold; root is cold unverified).");
+  Record object = read_cell("s3", 1, "cold", 500);
+  object.cache["client_data"] = "none";
+  EXPECT_EQ(only({read_cell("disk", 1, "cold", 100), object}, "tiers"),
+            "s3 feeds 5.0x of disk at 1 thread (cold; s3 has no client cache).");
   Record memory = read_cell("fast", 1, "warm", 1000);
   memory.cache["client_data"] = "memory";
   EXPECT_EQ(only({direct, memory}, "tiers"),
