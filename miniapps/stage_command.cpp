@@ -166,7 +166,7 @@ const CommandInfo command_stage{
         "done,\n"
         "also for the verdict \"don't stage\"; 1 some originals changed, some copies stay, or it failed (no "
         "such folder,\n"
-        "no room, a file in the way); 2 usage, or what is no plan. advise writes some 96 MiB to the fast "
+        "no room, a file in the way, a file that is no plan); 2 usage. advise writes some 96 MiB to the fast "
         "tier, a folder\n"
         "that has to be there, and takes them away again.",
     .nouns = "VERB SESSION|PLAN...",

@@ -166,6 +166,15 @@ class Report(penstock_cli.CliTest):
         self.run_cli("profile", "export", "--to", "csv", "s", expect=2)
         self.run_cli("profile", "export", "--to", "vampir", "s", "-o", "x", expect=2)
 
+    def test_nothing_is_written_over_the_session_that_it_is_made_of(self):
+        session = self.dir / "s"
+        before = {path: path.read_bytes() for path in session.rglob("*") if path.is_file()}
+        target = next(path for path in before if path.suffix == ".session")
+        for words in (("export", "--to", "csv", "s", "-o", target), ("export", "--to", "records", "s", "-o", "s"),
+                      ("report", "s", "--html", target)):
+            self.assertIn("is of the session", self.run_cli("profile", *words, expect=2).stderr)
+        self.assertEqual({path: path.read_bytes() for path in session.rglob("*") if path.is_file()}, before)
+
     def test_records_are_drawn_by_the_report(self):
         self.run_cli("profile", "export", "--to", "records", "--tier", "fast=/data", "s", "-o", "runs")
         record, = [json.loads(line) for path in (self.dir / "runs").iterdir() for line in path.read_text().splitlines()]

@@ -201,6 +201,7 @@ class FromProfileToDecision(Stage):
                 self.fails(verb, odd, code=2, words=["is no file", odd])
         self.session()
         self.advise()
+        self.fails("advise", "session", *both, "--capacity", "1GiB", "--include", "*.jpg", words=["is left out", "--include"])
         text = (self.dir / "plan.json").read_text()
         (self.dir / "plan.json").write_text(text.replace('"threads":1', '"threads":2'))
         for verb in ("apply", "revert"):
@@ -317,6 +318,29 @@ class Faults(Stage):
         (self.dir / "farm").rename(self.dir / "moved")
         done = self.run_cli("stage", "revert", "plan.json")
         self.assertIn(f"'{self.dir / 'farm'}', where links were made, is not there", done.stderr)
+        self.assertEqual(self.left(), [])
+
+    def test_a_fast_tier_that_is_not_mounted_is_neither_made_nor_called_empty(self):
+        self.plan()
+        self.run_cli("stage", "apply", "plan.json")
+        self.fast.rename(self.dir / "away")
+        for verb in ("apply", "revert"):
+            self.fails(verb, "plan.json", words=[f"there is no folder '{self.fast}'", "mount it"])
+            self.assertFalse(self.fast.exists())
+        (self.dir / "away").rename(self.fast)
+        line, = self.records("stage", "revert", "plan.json")
+        self.assertEqual((line["removed"], self.left()), (len(self.planned()), []))
+
+    def test_a_plan_that_is_in_place_is_not_written_over(self):
+        self.plan()
+        self.run_cli("stage", "apply", "plan.json")
+        before = (self.dir / "plan.json").read_bytes()
+        (self.dir / "text").write_text("mine")
+        words = ("advise", "session", "--slow", self.slow_tier, "--fast", self.fast_tier, "--capacity", "10MB", *BRIEF)
+        self.fails(*words, "-o", "plan.json", words=["is in place on tier 'fast'", "penstock stage revert plan.json"])
+        self.fails(*words, "-o", "text", words=["no staging plan", "another name"])
+        self.assertEqual(((self.dir / "plan.json").read_bytes(), (self.dir / "text").read_text()), (before, "mine"))
+        self.run_cli("stage", "revert", "plan.json")
         self.assertEqual(self.left(), [])
 
     def test_without_rights(self):

@@ -183,6 +183,14 @@ Result<Tier> open_planned_tier(const PlannedTier& planned) {
                     "from the folder in which the plan was made",
                     planned.spec, tier.root, planned.root));
   tier.name = planned.name;
+  // Not made where it is missing: what was to be mounted there would be looked for in vain, and copies would
+  // fill what lies below.
+  const auto folder = tier.backend->native_path("");
+  std::error_code failed;
+  if (folder && !std::filesystem::is_directory(*folder, failed))
+    return make_error(Errc::not_found,
+                      fmt::format("there is no folder '{}', the plan's tier '{}': mount it, or make it first",
+                                  folder->native(), tier.name));
   return tier;
 }
 

@@ -26,7 +26,8 @@ inline constexpr OptionSpec kOverlayOption{
         "corpus's own",
     .group = "Corpus"};
 
-// What a plan's tiers are opened as: one that no other tier of the same name is open beside.
+// What a plan's tiers are opened as: one that no other tier of the same name is open beside. not_found where
+// its folder is missing.
 Result<Tier> open_planned_tier(const PlannedTier& planned);
 
 // Whether the file is still what the plan was made for; what is different in words, "" where nothing is. The

@@ -10,6 +10,7 @@
 #include "io_backends/base/cli/progress.hpp"
 #include "miniapps/stage_verbs/verbs.hpp"
 #include "miniapps/staging/advice.hpp"
+#include "miniapps/staging/staged_files.hpp"
 #include "profiling/session/session.hpp"
 #include "results/store.hpp"
 #include "results/table.hpp"
@@ -47,6 +48,29 @@ Result<void> check_folder(const Tier& tier, std::string_view option) {
   return make_error(Errc::not_found,
                     fmt::format("there is no folder '{}', which --{} names: make it first, or mend the name",
                                 folder->native(), option));
+}
+
+// What -o would replace. Copies of a plan that nobody has any more can be taken back by nobody.
+Result<void> check_replaced(const std::string& path) {
+  std::error_code failed;
+  if (!std::filesystem::is_regular_file(path, failed) || std::filesystem::file_size(path, failed) == 0)
+    return success();
+  const Result<StagingPlan> plan = load_staging_plan(path);
+  if (!plan.ok())
+    return make_error(Errc::already_exists,
+                      fmt::format("'{}' is there and no staging plan: choose another name for -o", path));
+  if (!plan->stage) return success();
+  const Result<bool> begun = is_begun(*plan);
+  if (!begun.ok())
+    return make_error(begun.error().code,
+                      fmt::format("whether the plan '{}' is in place cannot be told: choose another name for "
+                                  "-o, or remove it; {}",
+                                  path, begun.error().message()));
+  if (!*begun) return success();
+  return make_error(Errc::already_exists,
+                    fmt::format("the plan '{0}' is in place on tier '{1}', and copies are taken back by it: "
+                                "'penstock stage revert {0}' first, or choose another name for -o",
+                                path, plan->fast.name));
 }
 
 PlannedTier planned(const Tier& tier) {
@@ -105,6 +129,7 @@ Result<int> stage_advise(const CommandContext& context, StageNouns sessions) {
   const Options& options = context.options;
   PENSTOCK_ASSIGN(std::vector<Tier> tiers, open_both(options));
   PENSTOCK_ASSIGN(const AdviceWishes wishes, wishes_of(context));
+  if (options.given("output")) PENSTOCK_TRY(check_replaced(options.text("output")));
   PENSTOCK_TRY(check_folder(tiers[0], "slow"));
   if (!options.given("speeds")) PENSTOCK_TRY(check_folder(tiers[1], "fast"));
   const std::vector<std::filesystem::path> paths(sessions.begin(), sessions.end());

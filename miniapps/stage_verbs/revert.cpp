@@ -56,18 +56,6 @@ int show(const CommandContext& context, const StagingPlan& plan, const RevertOut
   return outcome.complete && outcome.kept.empty() ? 0 : 1;
 }
 
-// Whether anything of the plan can be there at all, if only the lock of an apply that was killed. Asked
-// before the lock is taken, which would make folders.
-Result<bool> was_begun(const StagingPlan& plan) {
-  PENSTOCK_ASSIGN(const Tier fast, open_planned_tier(plan.fast));
-  for (const std::string& name : {staged_state_name(plan.id), staged_lock_name(plan.id)}) {
-    const auto there = fast.backend->names().stat(name);
-    if (there.ok()) return true;
-    if (there.error().code != Errc::not_found) return there.error();
-  }
-  return false;
-}
-
 int nothing_there(const CommandContext& context, const StagingPlan& plan) {
   note(fmt::format("nothing of this plan is on tier '{}'", plan.fast.name));
   return show(context, plan, {.complete = true});
@@ -77,7 +65,7 @@ int nothing_there(const CommandContext& context, const StagingPlan& plan) {
 
 Result<int> stage_revert(const CommandContext& context, StageNouns plans) {
   PENSTOCK_ASSIGN(const StagingPlan plan, load_staging_plan(plans.front()));
-  PENSTOCK_ASSIGN(const bool begun, was_begun(plan));
+  PENSTOCK_ASSIGN(const bool begun, is_begun(plan));
   if (!begun) return nothing_there(context, plan);
   PENSTOCK_ASSIGN(StagedTiers tiers, StagedTiers::open(plan));
   const Result<StagedState> state = load_staged_state(*tiers.fast.backend, plan.id);

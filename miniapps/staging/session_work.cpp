@@ -101,17 +101,26 @@ Result<FoundFiles> find_files(const FileSums& sums, const SessionFilter& filter,
   const Roots roots(slow.root);
   FoundFiles found;
   std::map<std::string, std::uint64_t> elsewhere;
-  sums.each([&](std::string_view path, unsigned kind, bool moved,
-                const SessionImage& image) { return filter.wants(path, kind, moved, image); },
-            [&](const FileSum& file) {
-              if (file.kind != PENSTOCK_REGULAR || (file.all.bytes_read == 0 && file.mapped_bytes == 0))
-                return;
-              const std::string name = roots.below(file.path);
-              if (name.empty())
-                elsewhere[fs::path(file.path).parent_path().string()] += file.all.bytes_read;
-              else if (!is_ours(name))
-                found[name].take(file);
-            });
+  bool left_out = false;
+  sums.each(
+      [&](std::string_view path, unsigned kind, bool moved, const SessionImage& image) {
+        const bool wanted = filter.wants(path, kind, moved, image);
+        left_out = left_out || (!wanted && kind == PENSTOCK_REGULAR && !roots.below(path).empty());
+        return wanted;
+      },
+      [&](const FileSum& file) {
+        if (file.kind != PENSTOCK_REGULAR || (file.all.bytes_read == 0 && file.mapped_bytes == 0)) return;
+        const std::string name = roots.below(file.path);
+        if (name.empty())
+          elsewhere[fs::path(file.path).parent_path().string()] += file.all.bytes_read;
+        else if (!is_ours(name))
+          found[name].take(file);
+      });
+  if (found.empty() && left_out)
+    return make_error(Errc::not_found,
+                      fmt::format("all that the session read below {}, the root of tier '{}', is left out: "
+                                  "mend --include or --exclude",
+                                  slow.root, slow.name));
   if (found.empty()) return nothing_there(slow, elsewhere);
   return found;
 }

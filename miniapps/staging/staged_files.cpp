@@ -407,13 +407,22 @@ class Revert {
 Result<StagedTiers> StagedTiers::open(const StagingPlan& plan) {
   PENSTOCK_ASSIGN(Tier slow, open_planned_tier(plan.slow));
   PENSTOCK_ASSIGN(Tier fast, open_planned_tier(plan.fast));
-  PENSTOCK_TRY(fast.backend->names().make_folders(""));
   auto lock = fast.backend->names().lock(staged_lock_name(plan.id));
   if (!lock.ok() && lock.error().code == Errc::busy)
     return make_error(Errc::busy,
                       fmt::format("another process is at work on this plan on tier '{}'", fast.name));
   if (!lock.ok()) return lock.error();
   return StagedTiers{std::move(slow), std::move(fast), *std::move(lock)};
+}
+
+Result<bool> is_begun(const StagingPlan& plan) {
+  PENSTOCK_ASSIGN(const Tier fast, open_planned_tier(plan.fast));
+  for (const std::string& name : {staged_state_name(plan.id), staged_lock_name(plan.id)}) {
+    const auto there = fast.backend->names().stat(name);
+    if (there.ok()) return true;
+    if (there.error().code != Errc::not_found) return there.error();
+  }
+  return false;
 }
 
 Result<StagedState> begin_state(const StagingPlan& plan, StagedTiers& tiers) {

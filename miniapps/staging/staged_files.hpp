@@ -18,7 +18,7 @@ namespace penstock {
 // The two tiers of a plan, held by one process at a time. The fast one is locked until this dies.
 class StagedTiers {
  public:
-  // busy where another process applies or reverts this plan. Makes the fast tier's root where it is missing.
+  // busy where another process applies or reverts this plan.
   static Result<StagedTiers> open(const StagingPlan& plan);
 
   Tier slow;
@@ -64,6 +64,10 @@ struct RevertOutcome {
 // originals are; the folders that were made, as far as they are empty; and, when nothing is kept, the state.
 Result<RevertOutcome> revert_plan(const StagingPlan& plan, StagedTiers& tiers, const StagedState& state,
                                   unsigned threads, bool progress);
+
+// Whether anything of the plan can be there at all, if only the lock of an apply that was killed. Asked
+// before the lock is taken, which would make folders.
+Result<bool> is_begun(const StagingPlan& plan);
 
 // Removes the state and the lock, and what of our folders is empty then.
 void forget_plan(StagedTiers& tiers, std::string_view plan_id);

@@ -46,6 +46,7 @@ class StagedFiles : public testing::Test {
   StagedFiles() {
     for (const char* name : kNames) write(slow() / name, content(name));
     write(slow() / "a/other", "not of the plan");
+    fs::create_directories(fast());
     fs::permissions(slow() / "a/1", fs::perms(0640));
   }
 
@@ -304,6 +305,13 @@ TEST_F(StagedFiles, ACopyThatNobodyWroteDownIsHeldAgainstItsOriginal) {
   ASSERT_OK(reverted);
   EXPECT_EQ(reverted->removed, 1U);
   EXPECT_EQ(reverted->kept.size(), 1U);
+}
+
+TEST_F(StagedFiles, ATierThatIsNotMountedIsNotMade) {
+  fs::remove(fast());
+  EXPECT_ERRC(Errc::not_found, apply(plan()), "mount it");
+  EXPECT_ERRC(Errc::not_found, is_begun(plan()), fast().string());
+  EXPECT_FALSE(fs::exists(fast()));
 }
 
 TEST_F(StagedFiles, OneProcessAtATime) {

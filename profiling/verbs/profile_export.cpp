@@ -221,6 +221,8 @@ Result<int> profile_export(const CommandContext& context, ProfileNouns nouns) {
     return make_error(Errc::invalid_argument, "--tier is for --to records");
   const SessionFilter filter = filter_of(context.options, nouns);
   if (nouns.empty()) return open_named_sessions(nouns).error();
+  if (context.options.given("output"))
+    PENSTOCK_TRY(check_beside_sessions(context.options.text("output"), nouns));
   if (to == "records") return to_records(context, nouns, filter);
   if (context.options.text("output").empty())
     return make_error(Errc::invalid_argument, to == "tensorboard"

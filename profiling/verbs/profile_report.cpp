@@ -1,7 +1,9 @@
 // penstock profile report SESSION...
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstdio>
+#include <filesystem>
 #include <utility>
 
 #include "io_backends/base/cli/progress.hpp"
@@ -69,6 +71,20 @@ void report_text(const Session& session, const FileSums& sums, const SessionFilt
 
 }  // namespace
 
+Result<void> check_beside_sessions(const std::string& output, ProfileNouns sessions) {
+  std::error_code failed;
+  const std::filesystem::path target = std::filesystem::weakly_canonical(output, failed);
+  if (failed) return success();  // writing it will say more
+  for (const std::string& noun : sessions) {
+    const std::filesystem::path session = std::filesystem::weakly_canonical(noun, failed);
+    if (!failed && std::ranges::mismatch(session, target).in1 == session.end())
+      return make_error(
+          Errc::invalid_argument,
+          fmt::format("'{}' is of the session '{}' itself: write to another place", output, noun));
+  }
+  return success();
+}
+
 Result<Session> open_named_sessions(ProfileNouns nouns) {
   if (nouns.empty())
     return make_error(Errc::invalid_argument,
@@ -108,6 +124,7 @@ Result<int> profile_report(const CommandContext& context, ProfileNouns nouns) {
                                                  : kRows;
   if (context.options.given("html")) {
     const std::string& file = context.options.text("html");
+    PENSTOCK_TRY(check_beside_sessions(file, nouns));
     PENSTOCK_TRY(write_session_page(session, sums, filter, context.output, file));
     if (!context.output.json) {
       print(fmt::format("{}: {} processes\n", file, session.processes.size()));

@@ -41,6 +41,10 @@ void end_with_terminal();
 // The sessions that the nouns name, with a warning for each file of them that cannot be read.
 Result<Session> open_named_sessions(ProfileNouns nouns);
 
+// invalid_argument where a file or folder that is to be written would take the place of, or lie within, what
+// the sessions were written to.
+Result<void> check_beside_sessions(const std::string& output, ProfileNouns sessions);
+
 // --include, --exclude and --all; where none of them is given, what `profile run` was told.
 SessionFilter filter_of(const Options& options, ProfileNouns nouns);
 
