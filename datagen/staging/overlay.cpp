@@ -174,6 +174,13 @@ std::string changed_since(Tier& slow, const PlannedFile& file) {
   return there->bytes == file.bytes ? "" : fmt::format("{} bytes in place of {}", there->bytes, file.bytes);
 }
 
+std::optional<std::filesystem::path> missing_folder(const Tier& tier) {
+  auto folder = tier.backend->native_path("");
+  std::error_code failed;
+  if (folder && std::filesystem::is_directory(*folder, failed)) folder.reset();
+  return folder;
+}
+
 Result<Tier> open_planned_tier(const PlannedTier& planned) {
   PENSTOCK_ASSIGN(Tier tier, open_tier(planned.spec));
   if (real_path(tier.root) != real_path(planned.root))
@@ -185,12 +192,10 @@ Result<Tier> open_planned_tier(const PlannedTier& planned) {
   tier.name = planned.name;
   // Not made where it is missing: what was to be mounted there would be looked for in vain, and copies would
   // fill what lies below.
-  const auto folder = tier.backend->native_path("");
-  std::error_code failed;
-  if (folder && !std::filesystem::is_directory(*folder, failed))
+  if (const auto missing = missing_folder(tier))
     return make_error(Errc::not_found,
                       fmt::format("there is no folder '{}', the plan's tier '{}': mount it, or make it first",
-                                  folder->native(), tier.name));
+                                  missing->native(), tier.name));
   return tier;
 }
 

@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <unordered_set>
 
@@ -25,6 +26,9 @@ inline constexpr OptionSpec kOverlayOption{
         "each object from its tier, as `penstock stage apply PLAN` has laid them out: in place of the "
         "corpus's own",
     .group = "Corpus"};
+
+// The tier's own folder, where it should have one and there is none.
+std::optional<std::filesystem::path> missing_folder(const Tier& tier);
 
 // What a plan's tiers are opened as: one that no other tier of the same name is open beside. not_found where
 // its folder is missing.

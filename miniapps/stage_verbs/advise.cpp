@@ -7,6 +7,7 @@
 
 #include "datagen/command_output.hpp"
 #include "datagen/parallel.hpp"
+#include "datagen/staging/overlay.hpp"
 #include "io_backends/base/cli/progress.hpp"
 #include "miniapps/stage_verbs/verbs.hpp"
 #include "miniapps/staging/advice.hpp"
@@ -42,12 +43,11 @@ Result<std::vector<Tier>> open_both(const Options& options) {
 
 // A name that was mistyped is no folder to be made for what is measured.
 Result<void> check_folder(const Tier& tier, std::string_view option) {
-  const auto folder = tier.backend->native_path("");
-  std::error_code failed;
-  if (!folder || std::filesystem::is_directory(*folder, failed)) return success();
+  const auto missing = missing_folder(tier);
+  if (!missing) return success();
   return make_error(Errc::not_found,
                     fmt::format("there is no folder '{}', which --{} names: make it first, or mend the name",
-                                folder->native(), option));
+                                missing->native(), option));
 }
 
 // What -o would replace. Copies of a plan that nobody has any more can be taken back by nobody.
