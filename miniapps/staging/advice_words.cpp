@@ -47,6 +47,10 @@ std::string session_words(const SessionWork& work, const Output& output) {
 }
 
 std::string tier_words(const PlannedTier& tier, const LineFit& fit, unsigned threads, const Output& output) {
+  if (fit.only_size > 0)
+    return fmt::format("{}: {} a file of {} ({} thread{})\n", tier.name,
+                       format_seconds(fit.only_size / fit.bytes_per_s), size_words(fit.only_size, output),
+                       threads, threads == 1 ? "" : "s");
   const std::string rate = std::isfinite(fit.bytes_per_s)
                                ? fmt::format("{} {}", format_rate(fit.bytes_per_s, output), rate_unit(output))
                                : std::string("any rate");

@@ -101,12 +101,15 @@ class TierProbe {
       for (const Part& part : parts) table.sizes.push_back(part.bytes);
       table.read_s.assign(probe_.threads.size(), std::vector<std::vector<double>>(parts.size()));
     }
-    for (std::size_t t = 0; t < probe_.threads.size(); ++t)
-      for (std::size_t k = 0; k < parts.size(); ++k) {
-        say(parts[k], probe_.threads[t]);
-        PENSTOCK_ASSIGN(const double seconds, read_part(parts[k], probe_.threads[t]));
-        table.read_s[t][k].push_back(seconds);
+    for (std::size_t t = 0; t < probe_.threads.size(); ++t) {
+      std::vector<SizeSeen> seen;
+      for (const Part& part : parts) {
+        say(part, probe_.threads[t]);
+        PENSTOCK_ASSIGN(seen.emplace_back(), read_part(part, probe_.threads[t]));
       }
+      const std::vector<double> times = times_at(table.sizes, seen);
+      for (std::size_t k = 0; k < parts.size(); ++k) table.read_s[t][k].push_back(times[k]);
+    }
     return success();
   }
 
@@ -126,11 +129,10 @@ class TierProbe {
         static_cast<void>(evict(*path).ok());
   }
 
-  // Seconds a file.
-  Result<double> read_part(const Part& part, unsigned threads) {
+  Result<SizeSeen> read_part(const Part& part, unsigned threads) {
     const ReadPlan plan{.samples = part.files, .backend = *tier_.backend, .whole_objects = true, .order = {}};
     double seconds = 0;
-    std::uint64_t files = 0;
+    LoopDone all;
     if (!evicts()) {
       // What a limited tier has saved up is gone when the clock starts.
       PENSTOCK_TRY(baseline_read(plan, threads, {.first = next_, .samples = threads}));
@@ -139,7 +141,8 @@ class TierProbe {
       PENSTOCK_ASSIGN(const LoopDone done,
                       baseline_read(plan, threads, {.first = next_, .at = start + probe_.min_time}));
       seconds = seconds_since(start);
-      next_ += files = done.samples;
+      next_ += done.samples;
+      all = done;
     }
     for (int lap = 0;
          evicts() && lap < kMostLaps && seconds < std::chrono::duration<double>(probe_.min_time).count();
@@ -151,11 +154,13 @@ class TierProbe {
           baseline_read(plan, threads,
                         {.first = next_, .samples = part.files.size(), .at = start + probe_.min_time}));
       seconds += seconds_since(start);
-      files += done.samples;
+      all.samples += done.samples;
+      all.bytes += done.bytes;
       next_ += done.samples;
     }
     PENSTOCK_TRY(check_interrupt());
-    return seconds / static_cast<double>(std::max<std::uint64_t>(files, 1));
+    const auto files = static_cast<double>(std::max<std::uint64_t>(all.samples, 1));
+    return SizeSeen{.bytes = static_cast<double>(all.bytes) / files, .seconds = seconds / files};
   }
 
   Tier& tier_;

@@ -92,6 +92,25 @@ CellTimes off_by(CellTimes times, const CellTimes& errors, double many) {
   return times;
 }
 
+std::vector<double> times_at(const std::vector<double>& sizes, const std::vector<SizeSeen>& seen) {
+  std::vector<double> times;
+  for (std::size_t i = 0; i < sizes.size(); ++i) {
+    const SizeSeen& own = seen[i];
+    double time = own.seconds;
+    if (seen.size() > 1 && own.bytes > 0) {
+      const SizeSeen& low = seen[i == 0 ? 0 : i - 1];
+      const SizeSeen& high = seen[i == 0 ? 1 : i];
+      const double slope =
+          high.bytes > low.bytes ? std::max((high.seconds - low.seconds) / (high.bytes - low.bytes), 0.0) : 0.0;
+      const double in_proportion = own.seconds * sizes[i] / own.bytes;
+      time = std::clamp(own.seconds + slope * (sizes[i] - own.bytes), std::min(own.seconds, in_proportion),
+                        std::max(own.seconds, in_proportion));
+    }
+    times.push_back(time);
+  }
+  return times;
+}
+
 // Least squares of (a + b s - t) / t.
 LineFit fit_line(const SpeedTable& table, const CellTimes& times, std::size_t thread_index) {
   const std::vector<double>& seconds = times[thread_index];
@@ -118,7 +137,9 @@ LineFit fit_line(const SpeedTable& table, const CellTimes& times, std::size_t th
   }
   if (table.sizes.size() > 1)
     return {.latency_s = y0 / w0, .bytes_per_s = std::numeric_limits<double>::infinity()};
-  return {.latency_s = 0, .bytes_per_s = table.sizes.front() / std::max(seconds.front(), kShortest)};
+  return {.latency_s = 0,
+          .bytes_per_s = table.sizes.front() / std::max(seconds.front(), kShortest),
+          .only_size = table.sizes.front()};
 }
 
 Work::Work(const SpeedTable& table, const CellTimes& times, const Demand& demand) {

@@ -53,11 +53,22 @@ CellTimes time_errors(const SpeedTable& table);
 // Each time longer by so many of its errors, but never by so much that nothing is left.
 CellTimes off_by(CellTimes times, const CellTimes& errors, double many);
 
+// What was read of a size, in the mean.
+struct SizeSeen {
+  double bytes = 0;
+  double seconds = 0;  // a file
+};
+// Times of files of `sizes`, each on the line through what was seen of it and of its neighbour: of a few files
+// of a size the mean is another than that of all. Never further off than in proportion to the bytes.
+// As many of both, in ascending order.
+std::vector<double> times_at(const std::vector<double>& sizes, const std::vector<SizeSeen>& seen);
+
 // Latency and bandwidth of a table with these threads: the line that fits best, relative to each time. Of one
 // size alone the latency is taken for 0.
 struct LineFit {
   double latency_s = 0;
   double bytes_per_s = 0;
+  double only_size = 0;  // bytes; where one size alone was measured
 };
 LineFit fit_line(const SpeedTable& table, const CellTimes& times, std::size_t thread_index);
 

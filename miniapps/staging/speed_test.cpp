@@ -51,6 +51,28 @@ TEST(Speed, ALineIsFound) {
   EXPECT_NEAR(fit.bytes_per_s, 163e6, 1);
 }
 
+TEST(Speed, OfOneSizeNoLineIsDrawn) {
+  SpeedTable table;
+  table.sizes = {1000};
+  table.threads = {1};
+  table.read_s = {{{0.5}}};
+  const LineFit fit = fit_line(table, median_times(table), 0);
+  EXPECT_DOUBLE_EQ(fit.only_size, 1000);
+  EXPECT_DOUBLE_EQ(fit.bytes_per_s, 2000);
+}
+
+TEST(Speed, TimesAreTakenToTheMeanOfAllFiles) {
+  // 1 ms and 1 us a byte; more of the large ones were read than there are.
+  const std::vector<double> times =
+      times_at({1'000, 10'000, 50'000}, {{1'000, 2e-3}, {8'000, 9e-3}, {90'000, 91e-3}});
+  EXPECT_NEAR(times[0], 2e-3, 1e-9);
+  EXPECT_NEAR(times[1], 11e-3, 1e-9);
+  EXPECT_NEAR(times[2], 51e-3, 1e-9);
+  EXPECT_EQ(times_at({5}, {{4, 1}}), std::vector<double>{1}) << "nothing to compare with";
+  EXPECT_EQ(times_at({10, 20}, {{10, 2}, {16, 1}}).back(), 1) << "more bytes are not taken for less time";
+  EXPECT_EQ(times_at({10, 20}, {{10, 1}, {40, 40}}).back(), 20) << "no further than in proportion";
+}
+
 TEST(Speed, OneThreadAddsUpWhatItDoes) {
   const SpeedTable slow = table_of(0.01, 1e8);
   const SpeedTable fast = table_of(0.001, 1e9);

@@ -55,7 +55,7 @@ struct RevertOutcome {
   std::uint64_t removed = 0;
   std::uint64_t bytes_removed = 0;
   std::uint64_t not_there = 0;
-  std::uint64_t found_before = 0;   // somebody else's: they stay
+  std::uint64_t found_before = 0;   // not of this plan: they stay
   std::vector<std::string> kept{};  // somebody changed them: they stay, and why
   bool complete = false;            // false: interrupted; the same call goes on
 };

@@ -144,6 +144,10 @@ Error not_traceable(pid_t pid, int sys_errno) {
         "kernel.yama.ptrace_scope is {}; do it as root, or set it to 0 ('sysctl -w "
         "kernel.yama.ptrace_scope=0')",
         scope);
+  if (::geteuid() == 0)
+    why =
+        "the system does not allow it, not even to root: this container was given no CAP_SYS_PTRACE, or a "
+        "security module protects that process";
   if (scope == "3") why = "kernel.yama.ptrace_scope is 3: nobody may, until this machine starts anew";
   return make_error(
       Errc::permission_denied,
@@ -171,8 +175,10 @@ Result<Target> Target::look(pid_t pid) {
   if (const std::string tracer = status_of(pid, "TracerPid:"); !tracer.empty() && tracer != "0")
     return not_traceable(pid, EPERM);
   if (state.starts_with("T") || state.starts_with("t"))
-    return not_attachable(pid, fmt::format("it is stopped; let it go on first ('kill -CONT {}')", pid),
-                          Errc::busy);
+    return make_error(Errc::busy,
+                      fmt::format("process {} is stopped, and would do nothing that it is asked: let it go on "
+                                  "first ('kill -CONT {}')",
+                                  pid, pid));
   PENSTOCK_TRY(target.refresh());
   PENSTOCK_TRY(target.check_kind());
   return target;

@@ -50,9 +50,16 @@ Result<fs::path> make_session_folder(const fs::path& wanted) {
   if (failed) return errno_error(failed.value(), "cannot tell where to put", wanted.string());
   if (!folder.has_filename()) folder = folder.parent_path();
   if (::mkdir(folder.c_str(), 0700) == 0) return folder;
-  if (errno == ENOENT)
-    return make_error(Errc::not_found, fmt::format("cannot make the session '{}': there is no folder '{}'",
-                                                   folder.string(), folder.parent_path().string()));
+  // In /proc, making folders fails like this although there is one to make them in.
+  if (const int why = errno; why == ENOENT) {
+    const std::string parent = folder.parent_path().string();
+    return make_error(Errc::not_found,
+                      fs::is_directory(parent, failed)
+                          ? fmt::format("cannot make the session '{}': '{}' takes no folders", folder.string(),
+                                        parent)
+                          : fmt::format("cannot make the session '{}': there is no folder '{}'",
+                                        folder.string(), parent));
+  }
   if (errno != EEXIST) return errno_error(errno, "cannot make the session", folder.string());
   const bool empty = fs::is_empty(folder, failed);
   if (failed || !fs::is_directory(folder, failed))

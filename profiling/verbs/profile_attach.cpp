@@ -15,6 +15,7 @@
 #include "io_backends/base/system/interrupt.hpp"
 #include "profiling/attach/attach.hpp"
 #include "profiling/attach/target.hpp"
+#include "profiling/session/session_control.hpp"
 #include "profiling/session/session_folder.hpp"
 #include "profiling/verbs/profile_verbs.hpp"
 #include "results/store.hpp"
@@ -42,6 +43,11 @@ Result<int> one_pid(ProfileNouns nouns, std::string_view verb) {
   if (nouns.size() != 1)
     return make_error(Errc::invalid_argument,
                       fmt::format("'{}' takes one PID: penstock profile {} 4711", verb, verb));
+  if (std::error_code failed; fs::is_directory(nouns[0], failed))
+    return make_error(Errc::invalid_argument,
+                      fmt::format("'{}' takes one PID, and '{}' is a folder; if it is a session, 'penstock "
+                                  "profile status {}' names its processes",
+                                  verb, nouns[0], nouns[0]));
   return parse_pid(nouns[0]);
 }
 
@@ -101,6 +107,9 @@ Result<int> attach(const CommandContext& context, ProfileNouns nouns) {
   if (const auto running = running_session(pid))
     return make_error(Errc::already_exists, fmt::format("process {} is watched already: its session is '{}'",
                                                         pid, fs::path(running->file).parent_path().string()));
+  if (const auto removed = removed_session(target))
+    return make_error(Errc::already_exists, fmt::format("process {} is watched already, but {}", pid,
+                                                        session_gone_words(pid, *removed)));
   PENSTOCK_ASSIGN(const std::string library, profile_library());
   const bool trace = context.options.flag("trace");
   PENSTOCK_ASSIGN(const auto trace_limit, trace_limit_of(context.options));

@@ -11,6 +11,7 @@
 
 #include "io_backends/base/system/interrupt.hpp"
 #include "profiling/report/session_top.hpp"
+#include "profiling/session/session_control.hpp"
 #include "profiling/verbs/profile_verbs.hpp"
 
 namespace penstock {
@@ -29,20 +30,18 @@ struct Seen {
 Result<std::vector<fs::path>> folders_of(ProfileNouns nouns) {
   std::set<fs::path> folders;
   for (const std::string& noun : nouns) {
-    std::uint32_t pid = 0;
+    int pid = 0;
     const auto parsed = std::from_chars(noun.data(), noun.data() + noun.size(), pid);
     if (parsed.ec != std::errc() || parsed.ptr != noun.data() + noun.size()) {
       folders.insert(noun);
       continue;
     }
-    const std::string folder = session_of_process(pid);
-    if (folder.empty())
-      return make_error(
-          Errc::not_found,
-          fmt::format("process {} is not watched, or is another user's: begin it with 'penstock "
-                      "profile run'",
-                      pid));
-    folders.insert(folder);
+    fs::path folder = session_of_process(static_cast<std::uint32_t>(pid));
+    if (std::error_code failed; folder.empty() || !fs::is_directory(folder, failed)) {
+      PENSTOCK_ASSIGN(const RecordingProcess process, recording_process(pid));  // or why there is none
+      folder = fs::path(process.file).parent_path();
+    }
+    folders.insert(std::move(folder));
   }
   if (nouns.empty())
     for (const std::string& folder : running_sessions()) folders.insert(folder);

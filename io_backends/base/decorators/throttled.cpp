@@ -16,14 +16,16 @@ using Time = Clock::time_point;
 // What the parts of one throttled back end share.
 struct Pace {
   explicit Pace(const Throttling& throttling)
-      : read(throttling.read_bytes_per_s), write(throttling.write_bytes_per_s), latency(throttling.latency) {}
+      : read(throttling.read_bytes_per_s, throttling.latency),
+        write(throttling.write_bytes_per_s, throttling.latency),
+        latency(throttling.latency) {}
 
   // Does `call`, which moves `bytes` through `pipe`, and returns when it is due.
   template <class Call>
   auto moved(TokenBucket& pipe, std::uint64_t bytes, Call call) -> decltype(call()) {
-    const Time due = pipe.pass(bytes, Clock::now()) + latency;
+    const Time due = pipe.pass(bytes, Clock::now());
     auto result = call();
-    if (result.ok()) PENSTOCK_TRY(sleep_until(due));
+    if (result.ok()) PENSTOCK_TRY(wait(pipe, due));
     return result;
   }
   // Waits first: what an interrupt ended has changed no name.
@@ -31,6 +33,12 @@ struct Pace {
   auto called(Call call) -> decltype(call()) {
     PENSTOCK_TRY(sleep_until(Clock::now() + latency));
     return call();
+  }
+  static Result<void> wait(TokenBucket& pipe, Time due) {
+    if (due <= Clock::now()) return success();
+    PENSTOCK_TRY(sleep_until(due));
+    pipe.woke(due, Clock::now());
+    return success();
   }
 
   TokenBucket read;
@@ -129,6 +137,7 @@ class ThrottledQueue final : public Queue {
   struct Flight {
     std::uint64_t tag = 0;
     bool paid = false;  // its bytes have gone through the bucket
+    Time submitted;
     Time due;
   };
   struct Held {
@@ -156,8 +165,8 @@ std::size_t ThrottledQueue::submit(std::span<const Operation> operations, Start 
     const std::uint64_t bytes =
         object != nullptr ? object->length_hint : std::get<ReadAt>(operation.what).out.size();
     const bool paid = bytes != 0;
-    const Time due = (paid ? pace_.read.pass(bytes, now) : now) + pace_.latency;
-    forwarded_.push_back(unwrapped(operation, flights_.add({operation.tag, paid, due})));
+    forwarded_.push_back(
+        unwrapped(operation, flights_.add({operation.tag, paid, now, pace_.read.pass(bytes, now)})));
   }
   std::span<const Operation> rest(forwarded_);
   // The wrapped queue is as deep as this one, so it has room for all.
@@ -173,8 +182,7 @@ void ThrottledQueue::hold(std::size_t wanted) {
     Completion& done = scratch_[i];
     const auto slot = static_cast<std::size_t>(done.tag);
     Flight& flight = flights_.at(slot);
-    if (!flight.paid && done.bytes.ok())
-      flight.due = std::max(flight.due, pace_.read.pass(*done.bytes, Clock::now()));
+    if (!flight.paid && done.bytes.ok()) flight.due = pace_.read.pass(*done.bytes, flight.submitted);
     done.tag = flight.tag;
     held_.push_back({flight.due, std::move(done)});
     std::push_heap(held_.begin(), held_.end(), later);
@@ -190,7 +198,7 @@ std::size_t ThrottledQueue::reap(std::span<Completion> out, std::size_t at_least
     const Time due = held_.front().due;
     if (count >= wanted && due > Clock::now()) break;
     // Interrupted, it does not wait: the bytes are there.
-    if (!sleep_until(due)) held_.front().due = Time::min();
+    if (!Pace::wait(pace_.read, due)) held_.front().due = Time::min();
     std::pop_heap(held_.begin(), held_.end(), later);
     out[count++] = std::move(held_.back().completion);
     held_.pop_back();
@@ -218,11 +226,11 @@ class ThrottledBackend final : public BackendWrapper {
   Result<std::uint64_t> read_object(std::string_view name, std::uint64_t length_hint,
                                     std::span<std::byte> out) override {
     const Time begin = Clock::now();
-    const Time due = pace_.read.pass(length_hint, begin);
+    Time due = pace_.read.pass(length_hint, begin);
     auto bytes = inner().read_object(name, length_hint, out);
     if (!bytes) return bytes;
-    const Time all_due = length_hint == 0 ? pace_.read.pass(*bytes, begin) : due;
-    PENSTOCK_TRY(sleep_until(all_due + pace_.latency));
+    if (length_hint == 0) due = pace_.read.pass(*bytes, begin);
+    PENSTOCK_TRY(Pace::wait(pace_.read, due));
     return bytes;
   }
   Result<std::unique_ptr<Queue>> queue(std::size_t depth) override {
@@ -238,22 +246,44 @@ class ThrottledBackend final : public BackendWrapper {
 
 }  // namespace
 
+void TokenBucket::woke(Time due, Time now) {
+  if (latency_ns_ == 0) return;  // then it saves up all that it is idle
+  constexpr std::int64_t kMost = std::chrono::nanoseconds(kBurst).count();
+  const std::int64_t more = std::max<std::int64_t>(std::chrono::nanoseconds(now - due).count(), 0);
+  std::int64_t late = late_ns_.load(std::memory_order_relaxed);
+  while (!late_ns_.compare_exchange_weak(late, std::min(late + std::min(more, kMost), kMost),
+                                         std::memory_order_relaxed))
+    continue;
+}
+
+std::int64_t TokenBucket::take_of_late(std::int64_t at_most) {
+  std::int64_t late = late_ns_.load(std::memory_order_relaxed);
+  std::int64_t taken = 0;
+  do {
+    taken = std::min(late, at_most);
+  } while (!late_ns_.compare_exchange_weak(late, late - taken, std::memory_order_relaxed));
+  return taken;
+}
+
 TokenBucket::Time TokenBucket::pass(std::uint64_t bytes, Time now) {
-  if (bytes_per_s_ == 0 || bytes == 0) return now;
+  const Time arrived = now + std::chrono::nanoseconds(latency_ns_);
+  if (bytes_per_s_ == 0 || bytes == 0) return arrived;
   constexpr double kNsPerS = 1e9;
   constexpr double kLongest = 1e18;  // some thirty years: what does not fit into 64 bits is never due
   const double ns =
       std::min(static_cast<double>(bytes) * kNsPerS / static_cast<double>(bytes_per_s_), kLongest);
   const auto cost = static_cast<std::int64_t>(std::llround(ns));
   const auto now_ns = std::chrono::nanoseconds(now.time_since_epoch()).count();
-  const std::int64_t saved_from = now_ns - std::chrono::nanoseconds(kBurst).count();
-  const std::int64_t latest = now_ns + static_cast<std::int64_t>(kLongest);
   std::int64_t free_at = free_at_ns_.load(std::memory_order_relaxed);
+  const std::int64_t before = std::chrono::nanoseconds(kBurst).count();
+  const std::int64_t idle = free_at < now_ns - before ? before : std::max<std::int64_t>(now_ns - free_at, 0);
+  const std::int64_t start = now_ns + latency_ns_ - (latency_ns_ == 0 ? before : take_of_late(idle));
+  const std::int64_t latest = now_ns + static_cast<std::int64_t>(kLongest);
   std::int64_t next = 0;
   do {
-    next = std::min(std::max(free_at, saved_from) + cost, latest);
+    next = std::min(std::max(free_at, start) + cost, latest);
   } while (!free_at_ns_.compare_exchange_weak(free_at, next, std::memory_order_relaxed));
-  return std::max(now, Time(std::chrono::nanoseconds(next)));
+  return std::max(arrived, Time(std::chrono::nanoseconds(next)));
 }
 
 Throttling Throttling::from(const Options& options) {

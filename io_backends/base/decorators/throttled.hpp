@@ -11,22 +11,32 @@
 
 namespace penstock {
 
-// Hands out moments at which bytes have passed a pipe of a given rate that saves up at most 10 ms of its
-// flow. Any thread.
+// Hands out moments at which bytes have passed a pipe of a given rate. Without a latency it saves up at most
+// 10 ms of its flow while nobody asks. With one it is a device that does one thing after the other: a caller
+// alone has his latency and his bytes behind each other, whatever he did before, and many wait for their
+// latencies together; made up for is but what they woke too late, of at most 10 ms. Any thread.
 class TokenBucket {
  public:
   using Time = std::chrono::steady_clock::time_point;
-  explicit TokenBucket(std::uint64_t bytes_per_s) : bytes_per_s_(bytes_per_s) {}  // 0: no limit
+  explicit TokenBucket(std::uint64_t bytes_per_s,  // 0: no limit
+                       std::chrono::nanoseconds latency = std::chrono::nanoseconds(0))
+      : bytes_per_s_(bytes_per_s), latency_ns_(latency.count()) {}
 
-  // When `bytes` that set out at `now` have passed, behind all that set out before; never before `now` where
-  // the flow had not been saved up.
+  // When `bytes` that were asked for at `now` have passed, behind all that were asked for before; never before
+  // the latency has.
   Time pass(std::uint64_t bytes, Time now);
+  // Somebody waited for `due`, and woke at `now`.
+  void woke(Time due, Time now);
 
   static constexpr std::chrono::milliseconds kBurst{10};
 
  private:
+  std::int64_t take_of_late(std::int64_t at_most);
+
   const std::uint64_t bytes_per_s_;
+  const std::int64_t latency_ns_;
   std::atomic<std::int64_t> free_at_ns_{INT64_MIN};  // when the pipe has passed all that it was given
+  std::atomic<std::int64_t> late_ns_{0};
 };
 
 struct Throttling {

@@ -37,6 +37,49 @@ TEST(TokenBucket, NeverPassesMoreThanItsRateOverTime) {
   EXPECT_NEAR(static_cast<double>(bytes) / 150e6, seconds, 0.011);
 }
 
+// As of a disk: what a seek takes is lost to the bytes behind it, whatever was read before.
+TEST(TokenBucket, OneCallerHasLatencyAndBytesOneAfterTheOther) {
+  TokenBucket bucket(1'000'000, 4ms);  // 1 us a byte
+  const Clock::time_point start(1h);
+  Clock::time_point now = start;
+  for (const std::uint64_t bytes : {100U, 20'000U, 1U, 9'000U}) {
+    const auto due = bucket.pass(bytes, now);
+    EXPECT_EQ(due, now + 4ms + std::chrono::microseconds(bytes));
+    now = due;
+  }
+  EXPECT_EQ(bucket.pass(0, now), now + 4ms) << "a call without bytes";
+  EXPECT_EQ(bucket.pass(3'000, now + 20ms), now + 27ms) << "nothing is saved up by what the caller does";
+}
+
+TEST(TokenBucket, WhatWokeTooLateIsMadeUpFor) {
+  TokenBucket bucket(1'000'000, 4ms);
+  const Clock::time_point start(1h);
+  EXPECT_EQ(bucket.pass(3'000, start), start + 7ms);
+  bucket.woke(start + 7ms, start + 8ms);
+  EXPECT_EQ(bucket.pass(3'000, start + 8ms), start + 14ms);
+  EXPECT_EQ(bucket.pass(3'000, start + 15ms), start + 22ms) << "once";
+  bucket.woke(start + 22ms, start + 29ms);
+  EXPECT_EQ(bucket.pass(3'000, start + 29ms), start + 33ms) << "never before the latency";
+  bucket.woke(start, start + 1h);
+  EXPECT_EQ(bucket.pass(30'000, start + 2h), start + 2h + 24ms) << "of at most 10 ms";
+}
+
+TEST(TokenBucket, ManyWaitForTheirLatenciesTogether) {
+  TokenBucket bucket(1'000'000, 4ms);
+  const Clock::time_point start(1h);
+  bucket.pass(30'000, start);
+  const Clock::time_point busy_until = start + 34ms;
+  for (int i = 1; i <= 8; ++i)
+    EXPECT_EQ(bucket.pass(1'000, start + 30ms), busy_until + i * 1ms) << "the pipe is busy: no latency is seen";
+}
+
+TEST(TokenBucket, LatencyAloneHasNoOrder) {
+  TokenBucket bucket(0, 4ms);
+  const Clock::time_point start(1h);
+  EXPECT_EQ(bucket.pass(UINT64_MAX, start), start + 4ms);
+  EXPECT_EQ(bucket.pass(1, start), start + 4ms);
+}
+
 TEST(TokenBucket, NoRateIsNoLimitAndHugeIsNoOverflow) {
   TokenBucket free(0);
   const Clock::time_point start(1h);
