@@ -100,8 +100,9 @@ std::vector<double> times_at(const std::vector<double>& sizes, const std::vector
     if (seen.size() > 1 && own.bytes > 0) {
       const SizeSeen& low = seen[i == 0 ? 0 : i - 1];
       const SizeSeen& high = seen[i == 0 ? 1 : i];
-      const double slope =
-          high.bytes > low.bytes ? std::max((high.seconds - low.seconds) / (high.bytes - low.bytes), 0.0) : 0.0;
+      const double slope = high.bytes > low.bytes
+                               ? std::max((high.seconds - low.seconds) / (high.bytes - low.bytes), 0.0)
+                               : 0.0;
       const double in_proportion = own.seconds * sizes[i] / own.bytes;
       time = std::clamp(own.seconds + slope * (sizes[i] - own.bytes), std::min(own.seconds, in_proportion),
                         std::max(own.seconds, in_proportion));

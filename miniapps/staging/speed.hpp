@@ -58,9 +58,9 @@ struct SizeSeen {
   double bytes = 0;
   double seconds = 0;  // a file
 };
-// Times of files of `sizes`, each on the line through what was seen of it and of its neighbour: of a few files
-// of a size the mean is another than that of all. Never further off than in proportion to the bytes.
-// As many of both, in ascending order.
+// Times of files of `sizes`, each on the line through what was seen of it and of its neighbour: of a few
+// files of a size the mean is another than that of all. Never further off than in proportion to the bytes. As
+// many of both, in ascending order.
 std::vector<double> times_at(const std::vector<double>& sizes, const std::vector<SizeSeen>& seen);
 
 // Latency and bandwidth of a table with these threads: the line that fits best, relative to each time. Of one

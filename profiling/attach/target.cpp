@@ -175,10 +175,10 @@ Result<Target> Target::look(pid_t pid) {
   if (const std::string tracer = status_of(pid, "TracerPid:"); !tracer.empty() && tracer != "0")
     return not_traceable(pid, EPERM);
   if (state.starts_with("T") || state.starts_with("t"))
-    return make_error(Errc::busy,
-                      fmt::format("process {} is stopped, and would do nothing that it is asked: let it go on "
-                                  "first ('kill -CONT {}')",
-                                  pid, pid));
+    return make_error(
+        Errc::busy, fmt::format("process {} is stopped, and would do nothing that it is asked: let it go on "
+                                "first ('kill -CONT {}')",
+                                pid, pid));
   PENSTOCK_TRY(target.refresh());
   PENSTOCK_TRY(target.check_kind());
   return target;

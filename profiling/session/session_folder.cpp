@@ -53,12 +53,11 @@ Result<fs::path> make_session_folder(const fs::path& wanted) {
   // In /proc, making folders fails like this although there is one to make them in.
   if (const int why = errno; why == ENOENT) {
     const std::string parent = folder.parent_path().string();
-    return make_error(Errc::not_found,
-                      fs::is_directory(parent, failed)
-                          ? fmt::format("cannot make the session '{}': '{}' takes no folders", folder.string(),
-                                        parent)
-                          : fmt::format("cannot make the session '{}': there is no folder '{}'",
-                                        folder.string(), parent));
+    return make_error(
+        Errc::not_found,
+        fs::is_directory(parent, failed)
+            ? fmt::format("cannot make the session '{}': '{}' takes no folders", folder.string(), parent)
+            : fmt::format("cannot make the session '{}': there is no folder '{}'", folder.string(), parent));
   }
   if (errno != EEXIST) return errno_error(errno, "cannot make the session", folder.string());
   const bool empty = fs::is_empty(folder, failed);

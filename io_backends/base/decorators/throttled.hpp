@@ -22,8 +22,8 @@ class TokenBucket {
                        std::chrono::nanoseconds latency = std::chrono::nanoseconds(0))
       : bytes_per_s_(bytes_per_s), latency_ns_(latency.count()) {}
 
-  // When `bytes` that were asked for at `now` have passed, behind all that were asked for before; never before
-  // the latency has.
+  // When `bytes` that were asked for at `now` have passed, behind all that were asked for before; never
+  // before the latency has.
   Time pass(std::uint64_t bytes, Time now);
   // Somebody waited for `due`, and woke at `now`.
   void woke(Time due, Time now);

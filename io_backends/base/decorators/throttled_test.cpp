@@ -70,7 +70,8 @@ TEST(TokenBucket, ManyWaitForTheirLatenciesTogether) {
   bucket.pass(30'000, start);
   const Clock::time_point busy_until = start + 34ms;
   for (int i = 1; i <= 8; ++i)
-    EXPECT_EQ(bucket.pass(1'000, start + 30ms), busy_until + i * 1ms) << "the pipe is busy: no latency is seen";
+    EXPECT_EQ(bucket.pass(1'000, start + 30ms), busy_until + i * 1ms)
+        << "the pipe is busy: no latency is seen";
 }
 
 TEST(TokenBucket, LatencyAloneHasNoOrder) {
