@@ -184,6 +184,7 @@ class Attach(AttachTest):
         self.assertIn("no process", self.profile("attach", process.pid, expect=1).stderr)
         self.assertIn("no process's number", self.profile("attach", "x", expect=2).stderr)
         self.profile("attach", expect=2)
+        self.assertIn("is a folder", self.profile("detach", self.folder, expect=2).stderr)
 
     def test_exit_codes(self):
         process = self.start("sleep", "60")
@@ -206,7 +207,7 @@ class Attach(AttachTest):
         said = self.profile("status", process.pid).stdout
         self.assertIn(f"attached, but its session '{session}' is gone", said)
         self.assertIn(f"penstock profile detach {process.pid}", said)
-        for verb in ("snapshot", "trace on"):
+        for verb in ("snapshot", "trace on", "top --once", "attach"):
             self.assertIn("is gone", self.profile(*verb.split(), process.pid, expect=1).stderr)
         self.assertIn("removed meanwhile", self.profile("detach", process.pid).stdout)
         self.assertIn("not watched", self.profile("status", process.pid).stdout)
