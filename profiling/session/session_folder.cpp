@@ -51,7 +51,7 @@ Result<fs::path> make_session_folder(const fs::path& wanted) {
   if (!folder.has_filename()) folder = folder.parent_path();
   if (::mkdir(folder.c_str(), 0700) == 0) return folder;
   // In /proc, making folders fails like this although there is one to make them in.
-  if (const int why = errno; why == ENOENT) {
+  if (errno == ENOENT) {
     const std::string parent = folder.parent_path().string();
     return make_error(
         Errc::not_found,

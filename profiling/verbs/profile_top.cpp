@@ -30,15 +30,16 @@ struct Seen {
 Result<std::vector<fs::path>> folders_of(ProfileNouns nouns) {
   std::set<fs::path> folders;
   for (const std::string& noun : nouns) {
-    int pid = 0;
+    std::uint32_t pid = 0;
     const auto parsed = std::from_chars(noun.data(), noun.data() + noun.size(), pid);
     if (parsed.ec != std::errc() || parsed.ptr != noun.data() + noun.size()) {
       folders.insert(noun);
       continue;
     }
-    fs::path folder = session_of_process(static_cast<std::uint32_t>(pid));
+    fs::path folder = session_of_process(pid);
     if (std::error_code failed; folder.empty() || !fs::is_directory(folder, failed)) {
-      PENSTOCK_ASSIGN(const RecordingProcess process, recording_process(pid));  // or why there is none
+      // Or why there is none.
+      PENSTOCK_ASSIGN(const RecordingProcess process, recording_process(static_cast<int>(pid)));
       folder = fs::path(process.file).parent_path();
     }
     folders.insert(std::move(folder));
