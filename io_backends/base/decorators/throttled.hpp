@@ -25,18 +25,20 @@ class TokenBucket {
   // When `bytes` that were asked for at `now` have passed, behind all that were asked for before; never
   // before the latency has.
   Time pass(std::uint64_t bytes, Time now);
-  // Somebody waited for `due`, and woke at `now`.
+  // Somebody waited for `due`, and woke at `now`: later requests that find the pipe idle are brought forward
+  // by what that was too late. Without a latency there is nothing to do, as all idleness is saved up.
   void woke(Time due, Time now);
 
   static constexpr std::chrono::milliseconds kBurst{10};
 
  private:
+  // Nanoseconds of what was too late, taken out of it: as many as there are, and no more than `at_most`.
   std::int64_t take_of_late(std::int64_t at_most);
 
   const std::uint64_t bytes_per_s_;
   const std::int64_t latency_ns_;
   std::atomic<std::int64_t> free_at_ns_{INT64_MIN};  // when the pipe has passed all that it was given
-  std::atomic<std::int64_t> late_ns_{0};
+  std::atomic<std::int64_t> late_ns_{0};             // not made up for yet, at most kBurst
 };
 
 struct Throttling {
@@ -49,9 +51,9 @@ struct Throttling {
 };
 
 // Every call across the seam takes at least `latency`, and bytes pass at most at the rates given, over all
-// threads together. Calls that wait give up with `interrupted` within 50 ms of a SIGINT. In a Queue every
-// operation has its own moment, counted from submit(), and a completion waits in reap() until then, so that
-// depth hides latency.
+// threads together (TokenBucket). Calls that wait give up with `interrupted` within 50 ms of a SIGINT. In a
+// Queue every operation has its own moment, counted from submit(), and a completion waits in reap() until
+// then, so that depth hides latency.
 std::unique_ptr<Backend> throttled(std::unique_ptr<Backend> inner, const Throttling& throttling);
 
 }  // namespace penstock
