@@ -12,6 +12,7 @@
 #include "io_backends/base/files/mapped_file.hpp"
 #include "io_backends/base/files/posix_files.hpp"
 #include "io_backends/base/system/streaming_copy.hpp"
+#include "io_backends/base/system/touching.hpp"
 
 namespace penstock {
 
@@ -41,6 +42,12 @@ constexpr OptionSpec kOptions[] = {
      .value = "0|1",
      .fallback = "0",
      .help = "leave objects mapped that were opened once, for data in memory that is read again and again"},
+    {.name = "touch",
+     .type = OptionType::choice,
+     .value = "line|page",
+     .fallback = "line",
+     .help = "what is looked at where bytes are used in place: every cache line, or no more than brings them "
+             "into memory"},
 };
 
 int advice(const std::string& word) {
@@ -50,6 +57,7 @@ int advice(const std::string& word) {
 }
 
 using Mapping = std::shared_ptr<const MappedFile>;  // null: of what has no bytes
+using Touch = void (*)(std::span<const std::byte> bytes);
 
 // The bytes that a file had when it was mapped are touched; what it got later is read.
 class MmapReader final : public PosixReader {
@@ -57,7 +65,10 @@ class MmapReader final : public PosixReader {
   using PosixReader::PosixReader;
 
   // No more than once, before anything else.
-  void use(Mapping mapping) { file_ = std::move(mapping); }
+  void use(Mapping mapping, Touch touch) {
+    file_ = std::move(mapping);
+    touch_ = touch;
+  }
 
   Result<void> read_at(std::uint64_t offset, std::span<std::byte> out) override;
   Result<std::span<const std::byte>> view(std::uint64_t offset, std::uint64_t length) override;
@@ -71,6 +82,7 @@ class MmapReader final : public PosixReader {
   Result<void> still_there(std::uint64_t offset, std::uint64_t length);
 
   Mapping file_;
+  Touch touch_ = touch_lines;
 };
 
 // Behind the end, but on its page, a shrunken file gives zeros without any signal: only its size tells.
@@ -93,9 +105,11 @@ Result<void> MmapReader::read_at(std::uint64_t offset, std::span<std::byte> out)
 
 Result<std::span<const std::byte>> MmapReader::view(std::uint64_t offset, std::uint64_t length) {
   if (!holds(offset, length)) return truncated_error(name(), offset, length);
+  const auto bytes = mapped().subspan(static_cast<std::size_t>(offset), static_cast<std::size_t>(length));
+  touch_(bytes);
   PENSTOCK_TRY(still_there(offset, length));
   moved().add_read(length);
-  return mapped().subspan(offset, length);
+  return bytes;
 }
 
 // Mappings that outlive their readers, by the file: two names of one share it, and a file that takes the name
@@ -139,7 +153,8 @@ class MmapFiles final : public PosixFiles {
       : PosixFiles(path, PosixSettings{.nameless = options.text("publish") == "auto"}),
         how_{advice(options.text("advice")), options.boolean("populate")},
         hugepage_(options.boolean("hugepage")),
-        keep_(options.boolean("keep")) {
+        keep_(options.boolean("keep")),
+        touch_(options.text("touch") == "page" ? touch_pages : touch_lines) {
     caps_.zero_copy = true;
   }
 
@@ -147,7 +162,7 @@ class MmapFiles final : public PosixFiles {
     PENSTOCK_ASSIGN(Fd fd, open_file(name));
     auto reader = std::make_unique<MmapReader>(std::move(fd), std::nullopt, root_.full(name), moved_);
     PENSTOCK_ASSIGN(Mapping mapping, mapping_of(*reader));
-    reader->use(std::move(mapping));
+    reader->use(std::move(mapping), touch_);
     return reader;
   }
 
@@ -185,6 +200,7 @@ class MmapFiles final : public PosixFiles {
   const MapHow how_;
   const bool hugepage_;
   const bool keep_;
+  const Touch touch_;
   KeptMappings kept_;
 };
 

@@ -113,6 +113,13 @@ class Ways(TrainTest):
             self.assertEqual(value(record, "steps"), 6)
             self.assertIn("stage_busy_s.read", record["metrics"])
             self.assertNotIn("stage_busy_s.decode", record["metrics"])
+            for how in ("", ",keep=1", ",touch=page"):
+                [mapped] = self.records("train", "stream", "--data", f"mmap:{data}{how}", "--batch", "8", "--steps", "6", "--seed", "3")
+                self.assertEqual(mapped["verdict"], "ok", mapped["reason"])
+                self.assertEqual(mapped["parameters"]["layout"], "as stored, in place")
+                self.assertEqual(value(mapped, "payload_bytes"), value(record, "payload_bytes"))
+            [deep] = self.records("train", "stream", "--data", f"mmap:{data}", "--depth", "4", "--batch", "8", "--steps", "6", "--seed", "3")
+            self.assertEqual(deep["parameters"]["layout"], "as stored")
         done = self.run_cli("train", "stream", "--data", "shards", "--decode", "full", expect=2)
         self.assertIn("decodes no pictures", done.stderr)
         done = self.run_cli("train", "alexnet", "--data", "shards", expect=2)

@@ -71,7 +71,8 @@ class Reader {
   // Fills `out` whole from byte `offset`, or fails: `truncated` when the object ends before.
   virtual Result<void> read_at(std::uint64_t offset, std::span<std::byte> out) = 0;
 
-  // Caps::zero_copy: the bytes in place, valid while the Reader lives.
+  // Caps::zero_copy: the bytes in place, in memory by now, valid while the Reader lives. What the object
+  // loses meanwhile shows as zeros, and as an error of the next call.
   virtual Result<std::span<const std::byte>> view(std::uint64_t offset, std::uint64_t length);
 
   // Caps::collective: as read_at, called by every rank of the job together, for the same object; one that

@@ -34,14 +34,15 @@ void move_sample(Batch& from, std::size_t from_slot, Batch& to, std::size_t to_s
   if (from.slot_bytes == 0) {
     std::swap(from.stored[from_slot], to.stored[to_slot]);
   } else {
-    std::memcpy(to.slot(to_slot).data(), from.slot(from_slot).data(), from.slot_bytes);
+    std::memcpy(to.room(to_slot).data(), from.slot(from_slot).data(), from.slot_bytes);
   }
 }
 
 Result<BatchPool> BatchPool::make(const BatchShape& shape, std::uint64_t prefetch) {
   __extension__ using Wide = unsigned __int128;
   constexpr std::size_t kKept = sizeof(Batch::index[0]) + sizeof(Batch::label[0]) + sizeof(Batch::length[0]);
-  const std::uint64_t sample = shape.slot_bytes != 0 ? shape.slot_bytes : shape.stored_bytes + sizeof(Buffer);
+  const std::uint64_t stored = shape.in_place ? 0 : whole_blocks(shape.stored_bytes);
+  const std::uint64_t sample = shape.slot_bytes != 0 ? shape.slot_bytes : stored + sizeof(StoredSample);
   const Wide wanted = (static_cast<Wide>(prefetch) + 1) *
                       (sizeof(Batch) + static_cast<Wide>(shape.samples) * (sample + kKept));
   const std::uint64_t memory = memory_for_samples();
@@ -59,7 +60,7 @@ Result<BatchPool> BatchPool::make(const BatchShape& shape, std::uint64_t prefetc
     const std::size_t bytes = shape.samples * shape.slot_bytes;
     for (Batch& batch : pool.batches_) {
       batch.stored.resize(bytes == 0 ? shape.samples : 0);
-      for (Buffer& slot : batch.stored) grow_touched(slot, whole_blocks(shape.stored_bytes));
+      for (StoredSample& sample_room : batch.stored) grow_touched(sample_room.memory, stored);
       grow_touched(batch.memory, bytes);
       batch.slot_bytes = shape.slot_bytes;
       batch.index.resize(shape.samples);

@@ -4,9 +4,11 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <vector>
 
+#include "io_backends/base/backend.hpp"
 #include "io_backends/base/buffer.hpp"
 #include "io_backends/base/result.hpp"
 
@@ -17,19 +19,30 @@ namespace penstock {
 std::uint64_t memory_for_samples();
 
 // The shape of a batch in memory: `samples` slots of `slot_bytes` each, one behind the other without gaps, so
-// that the whole is one tensor whose outermost dimension is the sample. With `slot_bytes` 0 samples lie in it
-// as they are stored, each in memory of its own, some `stored_bytes` each.
+// that the whole is one tensor whose outermost dimension is the sample. With `slot_bytes` 0 samples are as
+// they are stored: each in memory of its own, some `stored_bytes` each, or `in_place`, where the back end has
+// them.
 struct BatchShape {
   std::size_t samples = 0;
   std::size_t slot_bytes = 0;
   std::uint64_t stored_bytes = 0;
+  bool in_place = false;  // needs Caps::zero_copy; can_use_in_place() says when
+
+  bool operator==(const BatchShape&) const = default;
+};
+
+// A sample as it is stored. Its bytes are in `memory`, or where the back end has them.
+struct StoredSample {
+  std::span<const std::byte> bytes;
+  Buffer memory;
+  std::unique_ptr<Reader> reader;  // of bytes in place: the object's, if that is not held open by others
 };
 
 // One batch. `memory` is aligned to kBufferAlignment. The vectors have one entry a slot.
 struct Batch {
   Buffer memory;
   std::span<const std::byte> elsewhere{};  // where the slots lie instead, one behind another, if they do
-  std::vector<Buffer> stored;              // only with slot_bytes 0
+  std::vector<StoredSample> stored;        // only with slot_bytes 0
   std::size_t slot_bytes = 0;
   std::vector<std::uint64_t> index;             // of the sample in the manifest
   std::vector<std::uint32_t> label;             // kNoLabel where there is none
@@ -38,13 +51,12 @@ struct Batch {
   std::chrono::steady_clock::time_point ready;  // when its last slot was filled
 
   std::size_t samples() const { return index.size(); }
-  std::span<std::byte> slot(std::size_t i) {
-    if (slot_bytes == 0) return stored[i].first(static_cast<std::size_t>(length[i]));
-    return memory.first(samples() * slot_bytes).subspan(i * slot_bytes, slot_bytes);
-  }
   std::span<const std::byte> slot(std::size_t i) const {
-    if (slot_bytes == 0) return stored[i].first(static_cast<std::size_t>(length[i]));
-    return tensor().subspan(i * slot_bytes, slot_bytes);
+    return slot_bytes == 0 ? stored[i].bytes : tensor().subspan(i * slot_bytes, slot_bytes);
+  }
+  // To be written. Needs slot_bytes.
+  std::span<std::byte> room(std::size_t i) {
+    return memory.first(samples() * slot_bytes).subspan(i * slot_bytes, slot_bytes);
   }
   // All slots. Needs slot_bytes.
   std::span<const std::byte> tensor() const {
@@ -57,8 +69,8 @@ void move_sample(Batch& from, std::size_t from_slot, Batch& to, std::size_t to_s
 
 // A fixed number of batches. Its memory is touched when it is made, because the first touch of a page costs
 // more than filling it and would be charged to the first batches (memory of samples as they are stored has
-// `stored_bytes` then, grows with larger ones, and is recycled, too). Lent to one stage at a time, which it
-// must outlive.
+// `stored_bytes` then, grows with larger ones, and is recycled, too; of those in place there is none). Lent
+// to one stage at a time, which it must outlive.
 class BatchPool {
  public:
   // `prefetch` + 1 batches: those ahead, and the one that the accelerator has. exhausted, with the sum, when

@@ -58,7 +58,7 @@ Batch some_batch(Axes axes, std::size_t samples = kSamples) {
       const std::size_t at = axes == Axes::nhwc ? n : channel * kSide * kSide + pixel;
       values[at] = static_cast<float>(random.normal(i * values.size() + n));
     }
-    std::memcpy(batch.slot(i).data(), values.data(), batch.slot_bytes);
+    std::memcpy(batch.room(i).data(), values.data(), batch.slot_bytes);
   }
   return batch;
 }

@@ -82,6 +82,10 @@ Result<std::unique_ptr<BatchLoader>> BatchLoader::make(const LoaderInput& input,
 
 BatchLoader::~BatchLoader() {
   for (std::jthread& thread : threads_) thread.request_stop();  // all at once, before the first is joined
+  threads_.clear();
+  if (!in_place()) return;
+  for (std::size_t i = 0; i < input_.pool->size(); ++i)  // readers die before the back end that made them
+    for (StoredSample& sample : (*input_.pool)[i].stored) sample = {};
 }
 
 bool BatchLoader::close(std::chrono::nanoseconds patience) {
@@ -125,7 +129,7 @@ void BatchLoader::work(const std::stop_token& stop, Worker& worker) {
   try {
     follow(worker);
     Result<std::unique_ptr<SampleReader>> reader =
-        SampleReader::make(*input_.manifest, *input_.backend, objects_, settings_.depth);
+        SampleReader::make(*input_.manifest, *input_.backend, objects_, settings_.depth, in_place());
     if (reader.ok()) {
       worker.reader = *std::move(reader);
       serve(stop, worker);
@@ -166,7 +170,10 @@ void BatchLoader::serve(const std::stop_token& stop, Worker& worker) {
     lock.unlock();
     worker.laps.restart();
     const LapClock::Clock::time_point begin = worker.laps.last();
-    for (const Ticket& ticket : worker.taken) worker.reader->begin(ticket);
+    for (const Ticket& ticket : worker.taken) {
+      if (in_place()) (*input_.pool)[ticket.place].stored[ticket.slot].reader.reset();
+      worker.reader->begin(ticket);
+    }
     SampleReader::Arrival arrival = worker.reader->next();
     worker.laps.sample(arrival.ticket.epoch, arrival.ticket.index);
     worker.laps.lap(kLapRead, arrival.bytes.ok() ? arrival.bytes->size() : 0);
@@ -181,7 +188,7 @@ Result<void> BatchLoader::transform(Worker& worker, const SampleReader::Arrival&
   const Ticket& ticket = arrival.ticket;
   const auto opened = worker.opener->open(*arrival.bytes);
   Result<void> applied = opened.ok() ? worker.transform->apply({ticket.epoch, ticket.index}, *opened,
-                                                               batch.slot(ticket.slot), worker.laps)
+                                                               batch.room(ticket.slot), worker.laps)
                                      : Result<void>(opened.error());
   if (applied.ok()) return applied;
   worker.laps.lap_failed();
@@ -198,7 +205,7 @@ Result<void> BatchLoader::fill(Worker& worker, SampleReader::Arrival& arrival) {
     if (worker.transform) {
       PENSTOCK_TRY(transform(worker, arrival, batch));
     } else {
-      worker.reader->exchange(batch.stored[ticket.slot]);
+      worker.reader->give(batch.stored[ticket.slot]);
     }
     const SampleEntry& entry = input_.manifest->sample(ticket.index);
     batch.index[ticket.slot] = ticket.index;

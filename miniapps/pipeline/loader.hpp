@@ -68,7 +68,7 @@ class BatchLoader final : public BatchSource {
  public:
   // Starts the workers. invalid_argument when the sampler's epoch is smaller than a batch.
   static Result<std::unique_ptr<BatchLoader>> make(const LoaderInput& input, const LoaderSettings& settings);
-  // Waits for the workers however long they take: see close().
+  // Waits for the workers however long they take: see close(). Batches have no bytes in place any more.
   ~BatchLoader() override;
 
   bool close(std::chrono::nanoseconds patience) override;
@@ -92,6 +92,7 @@ class BatchLoader final : public BatchSource {
   };
 
   BatchLoader(const LoaderInput& input, const LoaderSettings& settings);
+  bool in_place() const { return input_.pool->shape().in_place; }
   void follow(Worker& worker);
   void work(const std::stop_token& stop, Worker& worker);
   void serve(const std::stop_token& stop, Worker& worker);

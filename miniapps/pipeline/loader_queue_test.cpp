@@ -101,7 +101,7 @@ TEST(BatchLoader, WhatIsBegunIsStartedBeforeTheNextSampleIsWorkedOn) {
   Pipe pipe(64, 8, 4);
   WatchedBackend watched(pipe.scripted);
   HeldObjects objects(pipe.manifest, watched);
-  const auto reader = SampleReader::make(pipe.manifest, watched, objects, 8).value();
+  const auto reader = SampleReader::make(pipe.manifest, watched, objects, 8, false).value();
   std::uint64_t next = 0;
   for (; next < 8; ++next) reader->begin({.index = next});
   ASSERT_TRUE(reader->next().bytes.ok());  // four came

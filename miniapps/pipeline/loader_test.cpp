@@ -444,7 +444,7 @@ TEST(BatchPool, HasTheMemoryOfStoredSamplesBeforeAnyIsRead) {
   ASSERT_EQ(pool.size(), 2U);
   for (std::size_t i = 0; i < pool.size(); ++i) {
     ASSERT_EQ(pool[i].stored.size(), 3U);
-    for (const Buffer& sample : pool[i].stored) EXPECT_EQ(sample.capacity(), 8192U);
+    for (const StoredSample& sample : pool[i].stored) EXPECT_EQ(sample.memory.capacity(), 8192U);
   }
 }
 

@@ -53,7 +53,7 @@ Result<void> MemoryBatches::load() {
     PENSTOCK_ASSIGN(const Batch* const sample, samples_->next());
     if (sample == nullptr) break;
     const auto since = Clock::now();
-    std::memcpy(held_.slot(static_cast<std::size_t>(count_)).data(), sample->slot(0).data(),
+    std::memcpy(held_.room(static_cast<std::size_t>(count_)).data(), sample->slot(0).data(),
                 held_.slot_bytes);
     held_.index[static_cast<std::size_t>(count_)] = sample->index[0];
     held_.label[static_cast<std::size_t>(count_)] = sample->label[0];
@@ -79,7 +79,7 @@ bool MemoryBatches::begin_epoch() {
 void MemoryBatches::gather() {
   for (std::size_t i = 0; i < batch_.samples(); ++i) {
     const auto from = static_cast<std::size_t>(order_.next());
-    std::memcpy(batch_.slot(i).data(), held_.slot(from).data(), held_.slot_bytes);
+    std::memcpy(batch_.room(i).data(), held_.slot(from).data(), held_.slot_bytes);
     batch_.index[i] = held_.index[from];
     batch_.label[i] = held_.label[from];
     batch_.length[i] = held_.length[from];

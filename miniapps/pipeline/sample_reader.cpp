@@ -25,13 +25,20 @@ Result<Reader*> HeldObjects::reader(std::uint64_t object, std::string_view name)
   return open_.back().get();
 }
 
+bool can_use_in_place(const Manifest& manifest, const Backend& backend, std::size_t depth,
+                      std::uint64_t samples) {
+  const std::uint64_t open = manifest.one_object_a_sample() ? samples : manifest.objects();
+  return backend.caps().zero_copy && depth == 1 && objects_held_open(open) == open;
+}
+
 SampleReader::SampleReader(const Manifest& manifest, Backend& backend, HeldObjects& objects,
-                           std::size_t depth)
+                           std::size_t depth, bool in_place)
     : manifest_(manifest),
       backend_(backend),
       objects_(objects),
       whole_objects_(manifest.one_object_a_sample()),
       depth_(depth),
+      in_place_(in_place),
       slots_(depth == 1 ? 1 : depth + 1) {
   for (std::size_t i = slots_.size(); i-- > 0;) free_.push_back(static_cast<std::uint32_t>(i));
   to_submit_.reserve(depth);
@@ -39,8 +46,9 @@ SampleReader::SampleReader(const Manifest& manifest, Backend& backend, HeldObjec
 }
 
 Result<std::unique_ptr<SampleReader>> SampleReader::make(const Manifest& manifest, Backend& backend,
-                                                         HeldObjects& objects, std::size_t depth) {
-  std::unique_ptr<SampleReader> reader(new SampleReader(manifest, backend, objects, depth));
+                                                         HeldObjects& objects, std::size_t depth,
+                                                         bool in_place) {
+  std::unique_ptr<SampleReader> reader(new SampleReader(manifest, backend, objects, depth, in_place));
   if (depth > 1) {
     PENSTOCK_ASSIGN(reader->queue_, deep_queue(backend, depth));
   }
@@ -58,12 +66,17 @@ Result<Reader*> SampleReader::reader_of(Slot& slot) {
   return slot.reader.get();
 }
 
-Result<Operation> SampleReader::operation(Slot& slot) {
+Result<void> SampleReader::prepare(Slot& slot) {
   const SampleEntry& entry = manifest_.sample(slot.ticket.index);
   const std::string_view name = manifest_.object_name(entry.object, slot.name_scratch);
   slot.name.assign(name);
   slot.length = entry.length;
   if (entry.length == 0) return make_error(Errc::truncated, "'" + slot.name + "' is empty");
+  return success();
+}
+
+Result<Operation> SampleReader::operation(Slot& slot) {
+  const SampleEntry& entry = manifest_.sample(slot.ticket.index);
   const auto room = static_cast<std::size_t>(whole_blocks(entry.length));
   slot.buffer.grow(room);
   const auto tag = static_cast<std::uint64_t>(&slot - slots_.data());
@@ -71,6 +84,14 @@ Result<Operation> SampleReader::operation(Slot& slot) {
   PENSTOCK_ASSIGN(Reader* const reader, reader_of(slot));
   return Operation{ReadAt{reader, entry.offset, slot.buffer.first(static_cast<std::size_t>(entry.length))},
                    tag};
+}
+
+// A whole object is opened for each sample of it, as it is where it is read.
+Result<std::uint64_t> SampleReader::look_at(Slot& slot) {
+  if (whole_objects_) slot.reader_object = UINT64_MAX;
+  PENSTOCK_ASSIGN(Reader* const reader, reader_of(slot));
+  PENSTOCK_ASSIGN(slot.bytes, reader->view(manifest_.sample(slot.ticket.index).offset, slot.length));
+  return slot.length;
 }
 
 void SampleReader::begin(const Ticket& ticket) {
@@ -81,7 +102,13 @@ void SampleReader::begin(const Ticket& ticket) {
   slots_[place].ticket = ticket;
   slots_[place].on_its_way = true;
   try {
-    Result<Operation> wanted = operation(slots_[place]);
+    Result<void> prepared = prepare(slots_[place]);
+    if (prepared.ok() && in_place_) {
+      to_look_at_ = place;
+      return;
+    }
+    Result<Operation> wanted =
+        prepared.ok() ? operation(slots_[place]) : Result<Operation>(std::move(prepared).error());
     if (wanted.ok()) return to_submit_.push_back(*std::move(wanted));
     completions_.push_back({place, std::move(wanted).error()});
   } catch (const std::bad_alloc&) {
@@ -97,9 +124,18 @@ SampleReader::Arrival SampleReader::arrival(Slot& slot, Result<std::uint64_t> by
   } else if (*bytes != slot.length) {
     arrival.bytes = truncated_error(slot.name, *bytes, slot.length - *bytes);
   } else {
-    arrival.bytes = std::span<const std::byte>(slot.buffer.first(static_cast<std::size_t>(slot.length)));
+    if (!in_place_) slot.bytes = slot.buffer.first(static_cast<std::size_t>(slot.length));
+    arrival.bytes = slot.bytes;
   }
   return arrival;
+}
+
+void SampleReader::give(StoredSample& other) {
+  Slot& slot = slots_[*lent_];
+  other.bytes = slot.bytes;
+  if (!in_place_) return std::swap(slot.buffer, other.memory);
+  other.reader = std::move(slot.reader);
+  slot.reader_object = UINT64_MAX;
 }
 
 // At a depth of 1 the object stays open for the next sample of it; at others there may be as many open as
@@ -124,7 +160,10 @@ SampleReader::Arrival SampleReader::broken() {
 
 SampleReader::Arrival SampleReader::next() {
   if (lent_) set_free(*std::exchange(lent_, std::nullopt));
-  if (!to_submit_.empty()) {
+  if (to_look_at_) {
+    const std::uint32_t place = *std::exchange(to_look_at_, std::nullopt);
+    completions_.push_back({place, look_at(slots_[place])});
+  } else if (!to_submit_.empty()) {
     if (queue_) {
       const std::size_t taken =
           queue_->submit(to_submit_, completions_.empty() ? Start::with_reap : Start::now);

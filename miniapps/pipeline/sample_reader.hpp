@@ -16,6 +16,7 @@
 #include "io_backends/base/backend.hpp"
 #include "io_backends/base/buffer.hpp"
 #include "io_backends/base/result.hpp"
+#include "miniapps/pipeline/batch.hpp"
 #include "miniapps/pipeline/batch_plan.hpp"
 
 namespace penstock {
@@ -39,13 +40,20 @@ class HeldObjects {
   std::vector<std::unique_ptr<Reader>> open_;
 };
 
+// Whether so many samples of a manifest can be used at once where the back end has them: it can do that,
+// reads are waited for one by one, and what they need of this process's descriptors is no more than
+// objects_held_open().
+bool can_use_in_place(const Manifest& manifest, const Backend& backend, std::size_t depth,
+                      std::uint64_t samples);
+
 // One thread, from make() to the end: its queue may be the kernel's, which knows whose it is. Destroyed with
 // samples on their way, it waits for them or cuts them off.
 class SampleReader {
  public:
-  // All of it is borrowed. `depth` from 1 to what deep_queue() takes; errors are that one's.
+  // All of it is borrowed. `depth` from 1 to what deep_queue() takes; errors are that one's. `in_place`:
+  // bytes are not read into memory, but looked at where the back end has them; see can_use_in_place().
   static Result<std::unique_ptr<SampleReader>> make(const Manifest& manifest, Backend& backend,
-                                                    HeldObjects& objects, std::size_t depth);
+                                                    HeldObjects& objects, std::size_t depth, bool in_place);
 
   // One that came. Its bytes stay until the next call of next(), at a depth of 1 until begin(). An error
   // names the object.
@@ -62,9 +70,9 @@ class SampleReader {
   // Waits for one of those on their way, of which there is one. Those that have been begun are started by
   // now. An error of kind `internal` where the queue is broken: then nothing may be begun any more.
   Arrival next();
-  // Gives the memory of the last arrival, which has bytes, away with them, and takes the other for later
-  // ones.
-  void exchange(Buffer& other) { std::swap(slots_[*lent_].buffer, other); }
+  // Gives the bytes of the last arrival, which has some, away with what they lie in, and takes what the other
+  // had for later ones. Bytes in place stay there as long as this reader's `objects`, and the other's reader.
+  void give(StoredSample& other);
 
  private:
   struct Slot {
@@ -73,14 +81,18 @@ class SampleReader {
     std::uint64_t length = 0;
     bool on_its_way = false;
     Buffer buffer;
-    std::unique_ptr<Reader> reader;  // of an object that is not held open
+    std::span<const std::byte> bytes;  // that came, in the buffer or in place
+    std::unique_ptr<Reader> reader;    // of an object that is not held open
     std::uint64_t reader_object = UINT64_MAX;
     std::string name_scratch;
   };
-  SampleReader(const Manifest& manifest, Backend& backend, HeldObjects& objects, std::size_t depth);
+  SampleReader(const Manifest& manifest, Backend& backend, HeldObjects& objects, std::size_t depth,
+               bool in_place);
   void set_free(std::uint32_t place);
   Arrival broken();
+  Result<void> prepare(Slot& slot);
   Result<Operation> operation(Slot& slot);
+  Result<std::uint64_t> look_at(Slot& slot);
   Result<Reader*> reader_of(Slot& slot);
   Arrival arrival(Slot& slot, Result<std::uint64_t> bytes);
 
@@ -89,10 +101,12 @@ class SampleReader {
   HeldObjects& objects_;
   const bool whole_objects_;
   const std::size_t depth_;
+  const bool in_place_;
   std::vector<Slot> slots_;  // one more than the depth, unless that is 1: the caller has it
   std::vector<std::uint32_t> free_;
   std::vector<Operation> to_submit_;
-  std::vector<Completion> completions_;  // reaped, the first last
+  std::optional<std::uint32_t> to_look_at_;  // instead, in place
+  std::vector<Completion> completions_;      // reaped, the first last
   std::size_t on_their_way_ = 0;
   std::optional<std::uint32_t> lent_;  // the slot whose bytes the caller has
   std::unique_ptr<Queue> queue_;       // last: it may still write to the slots' buffers

@@ -120,7 +120,7 @@ void Cell::describe(std::chrono::nanoseconds step) {
   trial_.parameter("threads", setup_.threads);
   trial_.parameter("depth", input_.depth());
   trial_.parameter("shuffle", shuffle_text(setup_.shuffle));
-  trial_.parameter("layout", setup_.treats().layout());
+  trial_.parameter("layout", std::string(setup_.treats().layout()) + (input_.in_place() ? ", in place" : ""));
   if (setup_.files) {
     trial_.parameter("files", setup_.files->plan.training.files.held.size());
     const std::optional<Validation>& validation = setup_.files->plan.validation;

@@ -8,6 +8,7 @@
 #include "miniapps/pipeline/file_batches.hpp"
 #include "miniapps/pipeline/loader.hpp"
 #include "miniapps/pipeline/memory_batches.hpp"
+#include "miniapps/pipeline/sample_reader.hpp"
 
 namespace penstock {
 namespace {
@@ -58,6 +59,27 @@ std::uint64_t planned_steps(const TrainSetup& setup, const Corpus& corpus) {
   }
   if (limits.batches == 0) return of_epochs;
   return std::min(limits.batches - std::min(limits.batches, start.batches), of_epochs);
+}
+
+// A queue costs something where reads come at once, and is what a tier that has one is best read by.
+std::size_t queue_depth(const TrainSetup& setup, const Tier& tier) {
+  if (setup.depth != 0) return setup.depth;
+  return tier.backend->caps().async && !setup.files ? kDepthOfQueues : 1;
+}
+
+BatchShape batch_shape(const TrainSetup& setup, const Corpus& corpus, const Tier& tier) {
+  const Manifest& manifest = corpus.manifest;
+  BatchShape shape{.samples = static_cast<std::size_t>(setup.pool_samples()),
+                   .slot_bytes = setup.treats().slot_bytes()};
+  if (shape.slot_bytes != 0) return shape;
+  std::uint64_t all = 0;  // samples of the pool
+  if (__builtin_add_overflow(setup.pool_prefetch(), 1, &all) ||
+      __builtin_mul_overflow(all, setup.pool_samples(), &all))
+    all = UINT64_MAX;
+  shape.in_place = can_use_in_place(manifest, *tier.backend, queue_depth(setup, tier), all);
+  if (!shape.in_place)
+    shape.stored_bytes = manifest.payload_bytes() / std::max<std::uint64_t>(1, manifest.samples());
+  return shape;
 }
 
 Interlude between_steps(const TrainSetup& setup, Validating* validating, EpochCheckpoints* checkpoints,
@@ -187,12 +209,6 @@ Result<std::unique_ptr<EpochCheckpoints>> TrainInput::make_checkpoints() const {
   if (!setup_.checkpoints || setup_.ranks->rank() != 0 || setup_.find_accelerators) return nullptr;
   return EpochCheckpoints::make(*setup_.checkpoints, setup_.checkpoint_name(),
                                 setup_.own.size(kModelOption.name), setup_.seed);
-}
-
-// A queue costs something where reads come at once, and is what a tier that has one is best read by.
-std::size_t TrainInput::depth() const {
-  if (setup_.depth != 0) return setup_.depth;
-  return tier_.backend->caps().async && !setup_.files ? kDepthOfQueues : 1;
 }
 
 double TrainInput::planned_loads() const {

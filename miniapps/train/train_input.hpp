@@ -39,13 +39,20 @@ std::uint64_t steps_an_epoch(const TrainSetup& setup, const Corpus& corpus);
 Interlude between_steps(const TrainSetup& setup, Validating* validating, EpochCheckpoints* checkpoints,
                         EpochCounter& epochs);
 
+// Reads on their way, a thread.
+std::size_t queue_depth(const TrainSetup& setup, const Tier& tier);
+
+// What the loader's batches are.
+BatchShape batch_shape(const TrainSetup& setup, const Corpus& corpus, const Tier& tier);
+
 // Of one rank, on one tier. Borrows everything, as does all that it makes. One thread.
 class TrainInput {
  public:
   TrainInput(const TrainSetup& setup, const Corpus& corpus, const Tier& tier, BatchPool& pool)
       : setup_(setup), corpus_(corpus), tier_(tier), pool_(pool) {}
 
-  std::size_t depth() const;  // reads on their way, a thread
+  std::size_t depth() const { return queue_depth(setup_, tier_); }
+  bool in_place() const { return pool_.shape().in_place; }  // samples are used where the tier has them
   std::uint64_t steps_an_epoch() const { return penstock::steps_an_epoch(setup_, corpus_); }
   std::uint64_t planned_steps() const { return penstock::planned_steps(setup_, corpus_); }
   double planned_loads() const;  // samples, or files, that workers try at most

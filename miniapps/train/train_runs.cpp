@@ -40,22 +40,18 @@ struct TrainRuns::Search {
 };
 
 // On all ranks, or on none.
-Result<void> TrainRuns::make_pool() {
-  if (pool_ && pool_->shape().samples == setup_.pool_samples()) return success();
+Result<void> TrainRuns::make_pool(const Tier& tier) {
+  const BatchShape shape = batch_shape(setup_, corpus_, tier);
+  if (pool_ && pool_->shape() == shape) return success();
   pool_.reset();
-  const Manifest& manifest = corpus_.manifest;
-  const std::uint64_t samples = std::max<std::uint64_t>(1, manifest.samples());
-  Result<BatchPool> made = BatchPool::make({.samples = static_cast<std::size_t>(setup_.pool_samples()),
-                                            .slot_bytes = setup_.treats().slot_bytes(),
-                                            .stored_bytes = manifest.payload_bytes() / samples},
-                                           setup_.pool_prefetch());
+  Result<BatchPool> made = BatchPool::make(shape, setup_.pool_prefetch());
   PENSTOCK_TRY(agree(*setup_.ranks, outcome_of(made)));
   pool_ = *std::move(made);
   return success();
 }
 
 Result<CellEnd> TrainRuns::train(const Tier& tier, Trial& trial) {
-  PENSTOCK_TRY(make_pool());
+  PENSTOCK_TRY(make_pool(tier));
   return measure_training(setup_, corpus_, tier, *pool_, trial);
 }
 
@@ -91,7 +87,7 @@ void TrainRuns::skip(const Tier& tier, const std::string& why) {
 // One more run, which adds to `trial`.
 Result<bool> TrainRuns::feeds(Search& search, std::uint64_t accelerators, Trial& trial) {
   setup_.accelerators = accelerators;
-  if (const Result<void> pool = make_pool(); !pool.ok()) {
+  if (const Result<void> pool = make_pool(search.tier); !pool.ok()) {
     if (pool.error().code != Errc::exhausted) return pool.error();
     search.missed[accelerators] = {.by = "memory"};
     return false;

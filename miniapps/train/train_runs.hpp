@@ -33,7 +33,7 @@ class TrainRuns {
 
  private:
   struct Search;  // of one tier
-  Result<void> make_pool();
+  Result<void> make_pool(const Tier& tier);
   Result<CellEnd> train(const Tier& tier, Trial& trial);
   Result<bool> feeds(Search& search, std::uint64_t accelerators, Trial& trial);
   Result<CellEnd> keep(Trial trial, CellEnd end);
@@ -43,7 +43,7 @@ class TrainRuns {
   TrainSetup& setup_;
   const Corpus& corpus_;
   Run& run_;
-  std::optional<BatchPool> pool_;  // for as many accelerators as the setup has
+  std::optional<BatchPool> pool_;  // for as many accelerators as the setup has, and the tier measured last
 };
 
 }  // namespace penstock

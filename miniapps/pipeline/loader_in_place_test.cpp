@@ -1,0 +1,166 @@
+// The loader on back ends that have the bytes already: samples as they are stored are used where they lie.
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <map>
+#include <memory>
+#include <string>
+
+#include "io_backends/base/checksums/crc32c.hpp"
+#include "io_backends/base/testing.hpp"
+#include "io_backends/base/tier.hpp"
+#include "miniapps/pipeline/loader_testing.hpp"
+
+namespace penstock {
+namespace {
+
+void put(Backend& backend, std::string_view name, std::span<const std::byte> bytes) {
+  const auto writer = backend.create(name, bytes.size());
+  ASSERT_OK(writer);
+  ASSERT_OK((*writer)->append(bytes));
+  ASSERT_OK((*writer)->publish(Durability::visible));
+}
+
+class InPlace : public testing::TestWithParam<const char*> {
+ protected:
+  static constexpr std::uint64_t kSamples = 40;
+
+  void SetUp() override {
+    const std::string tier = GetParam();
+    const std::size_t options = std::min(tier.find(','), tier.size());
+    const std::string path = tier == "mem" ? "in-place-test" : scratch_.path().string();
+    backend_ = open_tier("t=" + tier.substr(0, options) + ":" + path + tier.substr(options)).value().backend;
+  }
+
+  static std::string name(std::uint64_t i) { return "s" + std::to_string(i); }
+  static std::size_t length(std::uint64_t i) { return 3000 + static_cast<std::size_t>(i) * 501; }
+
+  // An object for each sample, or all of them in one, behind a header of 100 bytes.
+  void make(bool whole_objects) {
+    ManifestBuilder builder(ManifestFacts{
+        .recipe = "test", .format = "files", .codec = "raw", .settings = {}, .label_names = {}});
+    const std::vector<std::byte> bytes = pattern(100 + kSamples * (length(kSamples) + 1));
+    std::size_t at = 100;
+    if (!whole_objects) {
+      put(*backend_, "shard", bytes);
+      builder.add_object("shard", bytes.size());
+    }
+    for (std::uint64_t i = 0; i < kSamples; ++i) {
+      const auto sample = std::span(bytes).subspan(at, length(i));
+      if (whole_objects) {
+        put(*backend_, name(i), sample);
+        builder.add_object(name(i), sample.size());
+      }
+      builder.add_sample({.offset = whole_objects ? 0 : at,
+                          .length = length(i),
+                          .object = whole_objects ? static_cast<std::uint32_t>(i) : 0,
+                          .crc32c = crc32c(sample)});
+      at += length(i);
+    }
+    manifest_.emplace(Manifest::from_bytes(builder.finish().value()).value());
+  }
+
+  std::unique_ptr<BatchLoader> start(PlanLimits limits, BadSample bad = BadSample::fail) {
+    pool_.emplace(BatchPool::make({.samples = 8, .in_place = true}, 2).value());
+    return BatchLoader::make({&*manifest_, backend_.get(), as_stored_.get(), &*pool_},
+                             {Sampler(kSamples, Shuffle::global, 5), limits, 3, bad})
+        .value();
+  }
+
+  // Batches up to the end, each of whose slots holds the sample that its index says.
+  std::uint64_t batches_of(BatchLoader& loader) const {
+    std::uint64_t batches = 0;
+    for (; true; ++batches) {
+      const Result<const Batch*> batch = loader.next();
+      EXPECT_OK(batch);
+      if (!batch.ok() || *batch == nullptr) return batches;
+      for (std::size_t i = 0; i < (*batch)->samples(); ++i) {
+        const SampleEntry& entry = manifest_->sample((*batch)->index[i]);
+        const std::span<const std::byte> got = (*batch)->slot(i);
+        EXPECT_EQ(got.size(), entry.length);
+        EXPECT_EQ(crc32c(got), entry.crc32c);
+        EXPECT_EQ((*batch)->stored[i].memory.capacity(), 0U) << "it was copied";
+      }
+    }
+  }
+
+  ScratchFolder scratch_;
+  std::unique_ptr<Backend> backend_;
+  std::optional<Manifest> manifest_;
+  const std::unique_ptr<Treatment> as_stored_ = leave_as_stored();
+  std::optional<BatchPool> pool_;
+};
+
+TEST_P(InPlace, WholeObjectsStayWhereTheyLie) {
+  make(true);
+  const std::uint64_t before = backend_->moved_bytes().read;
+  auto loader = start({.epochs = 3});
+  EXPECT_EQ(batches_of(*loader), 3 * kSamples / 8);
+  EXPECT_EQ(backend_->moved_bytes().read - before, 3 * manifest_->payload_bytes());
+  loader.reset();
+  for (std::size_t i = 0; i < pool_->size(); ++i)
+    for (const StoredSample& sample : (*pool_)[i].stored) {
+      EXPECT_EQ(sample.reader, nullptr) << "it outlives the loader";
+      EXPECT_TRUE(sample.bytes.empty());
+    }
+}
+
+TEST_P(InPlace, SamplesOfAnObjectLieBesideEachOther) {
+  make(false);
+  const auto loader = start({.batches = 5});
+  std::map<std::uint64_t, const std::byte*> places;
+  while (const Batch* const batch = loader->next().value())
+    for (std::size_t i = 0; i < batch->samples(); ++i) places[batch->index[i]] = batch->slot(i).data();
+  ASSERT_EQ(places.size(), kSamples);
+  for (std::uint64_t i = 1; i < kSamples; ++i)
+    EXPECT_EQ(static_cast<std::size_t>(places[i] - places[i - 1]), length(i - 1));
+}
+
+TEST_P(InPlace, ABadSampleFailsOrIsSkippedByName) {
+  make(true);
+  put(*backend_, name(7), pattern(10));
+  ASSERT_OK(backend_->names().remove(name(11)));
+  const auto skipping = start({.epochs = 1}, BadSample::skip);
+  EXPECT_EQ(batches_of(*skipping), (kSamples - 2) / 8);
+  EXPECT_EQ(skipping->losses().skipped, 2U);
+  std::map<std::string, std::string> why;
+  for (const SkippedObject& object : skipping->losses().named) why[object.name] = object.why;
+  EXPECT_NE(why["s7"].find("ends"), std::string::npos) << why["s7"];
+  EXPECT_NE(why["s11"].find("s11"), std::string::npos) << why["s11"];
+  const auto failing = start({.epochs = 1});
+  Result<const Batch*> batch = failing->next();
+  while (batch.ok() && *batch != nullptr) batch = failing->next();
+  ASSERT_FALSE(batch.ok());
+  EXPECT_TRUE(batch.error().code == Errc::truncated || batch.error().code == Errc::not_found);
+}
+
+INSTANTIATE_TEST_SUITE_P(BackEnds, InPlace,
+                         testing::Values("mem", "mmap", "mmap,keep=1", "mmap,touch=page",
+                                         "mmap,keep=1,touch=page"),
+                         [](const auto& tier) {
+                           std::string name;
+                           for (const char c : std::string(tier.param)) name += std::isalnum(c) ? c : '_';
+                           return name;
+                         });
+
+TEST(CanUseInPlace, AsksForABackEndThatCanAndForDescriptors) {
+  ScratchFolder scratch;
+  ScriptedBackend scripted;
+  const Manifest manifest = scripted_files(scripted, 1000);
+  const auto open = [&](const std::string& kind) {
+    return open_tier("t=" + kind + ":" + scratch.path().string()).value().backend;
+  };
+  const auto mapped = open("mmap");
+  EXPECT_FALSE(can_use_in_place(manifest, *open("posix"), 1, 8));
+  EXPECT_TRUE(can_use_in_place(manifest, *mapped, 1, 8));
+  EXPECT_FALSE(can_use_in_place(manifest, *mapped, 2, 8)) << "reads come in any order";
+  EXPECT_FALSE(can_use_in_place(manifest, *mapped, 1, UINT64_MAX));
+  EXPECT_TRUE(in_child_process([&] {
+    ASSERT_TRUE(leave_descriptors(400));
+    EXPECT_TRUE(can_use_in_place(manifest, *mapped, 1, 100));
+    EXPECT_FALSE(can_use_in_place(manifest, *mapped, 1, 401));
+  }));
+}
+
+}  // namespace
+}  // namespace penstock
