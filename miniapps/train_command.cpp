@@ -18,6 +18,7 @@
 #include "io_backends/base/checksums/crc32c.hpp"
 #include "io_backends/base/cli/command.hpp"
 #include "io_backends/base/cli/progress.hpp"
+#include "io_backends/base/system/descriptor_limit.hpp"
 #include "io_backends/base/system/interrupt.hpp"
 #include "io_backends/base/units.hpp"
 #include "miniapps/checkpoint_verbs/verbs.hpp"
@@ -263,6 +264,7 @@ Result<int> nothing_left(const TrainSetup& setup, StepCheckpoints& saves) {
 
 Result<int> train(const CommandContext& context, const MiniAppInfo& app) {
   const Options& options = context.options;
+  use_all_descriptors();
   Result<TrainSetup> resolved = resolve_train_setup(context, app);
   PENSTOCK_TRY(agree(context.communicator, outcome_of(resolved)));
   TrainSetup& setup = *resolved;

@@ -1,12 +1,13 @@
 // The loader on back ends that have the bytes already: samples as they are stored are used where they lie.
 #include <gtest/gtest.h>
-#include <unistd.h>
+#include <sys/resource.h>
 
 #include <map>
 #include <memory>
 #include <string>
 
 #include "io_backends/base/checksums/crc32c.hpp"
+#include "io_backends/base/loops/read_plan.hpp"
 #include "io_backends/base/testing.hpp"
 #include "io_backends/base/tier.hpp"
 #include "miniapps/pipeline/loader_testing.hpp"
@@ -35,33 +36,33 @@ class InPlace : public testing::TestWithParam<const char*> {
   static std::string name(std::uint64_t i) { return "s" + std::to_string(i); }
   static std::size_t length(std::uint64_t i) { return 3000 + static_cast<std::size_t>(i) * 501; }
 
-  // An object for each sample, or all of them in one, behind a header of 100 bytes.
-  void make(bool whole_objects) {
+  // Objects of so many samples; those of more than one have a header of 100 bytes.
+  void make(std::uint64_t an_object) {
     ManifestBuilder builder(ManifestFacts{
         .recipe = "test", .format = "files", .codec = "raw", .settings = {}, .label_names = {}});
-    const std::vector<std::byte> bytes = pattern(100 + kSamples * (length(kSamples) + 1));
-    std::size_t at = 100;
-    if (!whole_objects) {
-      put(*backend_, "shard", bytes);
-      builder.add_object("shard", bytes.size());
-    }
-    for (std::uint64_t i = 0; i < kSamples; ++i) {
-      const auto sample = std::span(bytes).subspan(at, length(i));
-      if (whole_objects) {
-        put(*backend_, name(i), sample);
-        builder.add_object(name(i), sample.size());
+    const std::size_t header = an_object == 1 ? 0 : 100;
+    std::uint64_t sample = 0;
+    for (std::uint32_t object = 0; sample < kSamples; ++object) {
+      std::size_t bytes = header;
+      for (std::uint64_t i = 0; i < an_object; ++i) bytes += length(sample + i);
+      const std::vector<std::byte> content = pattern(bytes, 1 + object);
+      put(*backend_, name(object), content);
+      builder.add_object(name(object), bytes);
+      std::size_t at = header;
+      for (std::uint64_t i = 0; i < an_object; ++i, ++sample) {
+        builder.add_sample({.offset = at,
+                            .length = length(sample),
+                            .object = object,
+                            .crc32c = crc32c(std::span(content).subspan(at, length(sample)))});
+        at += length(sample);
       }
-      builder.add_sample({.offset = whole_objects ? 0 : at,
-                          .length = length(i),
-                          .object = whole_objects ? static_cast<std::uint32_t>(i) : 0,
-                          .crc32c = crc32c(sample)});
-      at += length(i);
     }
     manifest_.emplace(Manifest::from_bytes(builder.finish().value()).value());
   }
 
-  std::unique_ptr<BatchLoader> start(PlanLimits limits, BadSample bad = BadSample::fail) {
-    pool_.emplace(BatchPool::make({.samples = 8, .in_place = true}, 2).value());
+  std::unique_ptr<BatchLoader> start(PlanLimits limits, BadSample bad = BadSample::fail,
+                                     std::size_t batch = 8) {
+    pool_.emplace(BatchPool::make({.samples = batch, .in_place = true}, 2).value());
     return BatchLoader::make({&*manifest_, backend_.get(), as_stored_.get(), &*pool_},
                              {Sampler(kSamples, Shuffle::global, 5), limits, 3, bad})
         .value();
@@ -92,7 +93,7 @@ class InPlace : public testing::TestWithParam<const char*> {
 };
 
 TEST_P(InPlace, WholeObjectsStayWhereTheyLie) {
-  make(true);
+  make(1);
   const std::uint64_t before = backend_->moved_bytes().read;
   auto loader = start({.epochs = 3});
   EXPECT_EQ(batches_of(*loader), 3 * kSamples / 8);
@@ -106,7 +107,7 @@ TEST_P(InPlace, WholeObjectsStayWhereTheyLie) {
 }
 
 TEST_P(InPlace, SamplesOfAnObjectLieBesideEachOther) {
-  make(false);
+  make(kSamples);
   const auto loader = start({.batches = 5});
   std::map<std::uint64_t, const std::byte*> places;
   while (const Batch* const batch = loader->next().value())
@@ -116,8 +117,20 @@ TEST_P(InPlace, SamplesOfAnObjectLieBesideEachOther) {
     EXPECT_EQ(static_cast<std::size_t>(places[i] - places[i - 1]), length(i - 1));
 }
 
+TEST_P(InPlace, ObjectsThatCannotAllBeHeldOpenStayOpenAsLongAsTheirSamplesAreUsed) {
+  EXPECT_TRUE(in_child_process([&] {
+    make(2);
+    const rlimit few{64, 64};
+    ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &few), 0);
+    ASSERT_LT(objects_held_open(manifest_->objects()), manifest_->objects());
+    ASSERT_TRUE(can_use_in_place(*manifest_, *backend_, 1, 3 * 5));
+    const auto loader = start({.epochs = 2}, BadSample::fail, 5);
+    EXPECT_EQ(batches_of(*loader), 2 * kSamples / 5);
+  }));
+}
+
 TEST_P(InPlace, ABadSampleFailsOrIsSkippedByName) {
-  make(true);
+  make(1);
   put(*backend_, name(7), pattern(10));
   ASSERT_OK(backend_->names().remove(name(11)));
   const auto skipping = start({.epochs = 1}, BadSample::skip);
@@ -154,7 +167,7 @@ TEST(CanUseInPlace, AsksForABackEndThatCanAndForDescriptors) {
   EXPECT_FALSE(can_use_in_place(manifest, *open("posix"), 1, 8));
   EXPECT_TRUE(can_use_in_place(manifest, *mapped, 1, 8));
   EXPECT_FALSE(can_use_in_place(manifest, *mapped, 2, 8)) << "reads come in any order";
-  EXPECT_FALSE(can_use_in_place(manifest, *mapped, 1, UINT64_MAX));
+  EXPECT_FALSE(can_use_in_place(manifest, *mapped, 1, kMostInPlace + 1));
   EXPECT_TRUE(in_child_process([&] {
     ASSERT_TRUE(leave_descriptors(400));
     EXPECT_TRUE(can_use_in_place(manifest, *mapped, 1, 100));

@@ -27,8 +27,10 @@ Result<Reader*> HeldObjects::reader(std::uint64_t object, std::string_view name)
 
 bool can_use_in_place(const Manifest& manifest, const Backend& backend, std::size_t depth,
                       std::uint64_t samples) {
-  const std::uint64_t open = manifest.one_object_a_sample() ? samples : manifest.objects();
-  return backend.caps().zero_copy && depth == 1 && objects_held_open(open) == open;
+  const std::uint64_t objects = manifest.objects();
+  const bool all_held = !manifest.one_object_a_sample() && objects_held_open(objects) == objects;
+  const bool room = all_held || (samples <= kMostInPlace && objects_held_open(samples) == samples);
+  return backend.caps().zero_copy && depth == 1 && room;
 }
 
 SampleReader::SampleReader(const Manifest& manifest, Backend& backend, HeldObjects& objects,
