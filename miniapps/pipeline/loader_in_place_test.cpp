@@ -166,6 +166,8 @@ TEST(CanUseInPlace, AsksForABackEndThatCanAndForDescriptors) {
   const auto mapped = open("mmap");
   EXPECT_FALSE(can_use_in_place(manifest, *open("posix"), 1, 8));
   EXPECT_TRUE(can_use_in_place(manifest, *mapped, 1, 8));
+  const auto slowed = open_tier("t=mmap:" + scratch.path().string() + ",latency=1ms").value().backend;
+  EXPECT_FALSE(can_use_in_place(manifest, *slowed, 1, 8)) << "opening and looking would be two operations";
   EXPECT_FALSE(can_use_in_place(manifest, *mapped, 2, 8)) << "reads come in any order";
   EXPECT_FALSE(can_use_in_place(manifest, *mapped, 1, kMostInPlace + 1));
   EXPECT_TRUE(in_child_process([&] {

@@ -30,7 +30,8 @@ bool can_use_in_place(const Manifest& manifest, const Backend& backend, std::siz
   const std::uint64_t objects = manifest.objects();
   const bool all_held = !manifest.one_object_a_sample() && objects_held_open(objects) == objects;
   const bool room = all_held || (samples <= kMostInPlace && objects_held_open(samples) == samples);
-  return backend.caps().zero_copy && depth == 1 && room;
+  const Caps& caps = backend.caps();
+  return caps.zero_copy && !caps.emulated && depth == 1 && room;
 }
 
 SampleReader::SampleReader(const Manifest& manifest, Backend& backend, HeldObjects& objects,

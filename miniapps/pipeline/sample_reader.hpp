@@ -40,9 +40,10 @@ class HeldObjects {
   std::vector<std::unique_ptr<Reader>> open_;
 };
 
-// Whether so many samples of a manifest can be used at once where the back end has them: it can do that,
-// reads are waited for one by one, and the descriptors and mappings that they need, one each unless all
-// objects are held open, are no more than objects_held_open() and kMostInPlace.
+// Whether so many samples of a manifest can be used at once where the back end has them: it can do that by
+// itself (what is emulated counts operations, and may change bytes), reads are waited for one by one, and the
+// descriptors and mappings that they need, one each unless all objects are held open, are no more than
+// objects_held_open() and kMostInPlace.
 inline constexpr std::uint64_t kMostInPlace = 16'384;  // of 65,530 mappings that Linux lets a process have
 bool can_use_in_place(const Manifest& manifest, const Backend& backend, std::size_t depth,
                       std::uint64_t samples);
