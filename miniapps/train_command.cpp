@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "datagen/cache/cache_control.hpp"
 #include "datagen/command_output.hpp"
 #include "datagen/corpus/corpus.hpp"
 #include "datagen/corpus/shared_corpus.hpp"
@@ -208,6 +209,8 @@ Result<Subject> open_subject(const Options& options, TrainSetup& setup) {
   PENSTOCK_TRY(check_decode(*setup.app, options.text("decode"), corpus));
   if (options.given("overlay")) PENSTOCK_TRY(lay_over(corpus, options.text("overlay")));
   PENSTOCK_ASSIGN(std::vector<Tier> others, open_tiers(options.texts("tier"), corpus.tier.name));
+  PENSTOCK_TRY(check_cache_wish(corpus.tier, setup.cache));
+  for (const Tier& tier : others) PENSTOCK_TRY(check_cache_wish(tier, setup.cache));
   Subject subject{std::move(corpus), std::move(others), std::nullopt};
   if (setup.checkpoints && setup.ranks->root()) {
     PENSTOCK_ASSIGN(const std::unique_ptr<EpochCheckpoints> checkpoints,

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <tuple>
 
 #include "io_backends/base/cli/named_tiers.hpp"
 #include "results/saving_cells.hpp"
@@ -307,26 +308,44 @@ std::vector<ReadGroup> read_groups(std::span<const Record> records) {
   return groups;
 }
 
+// Groups that differ by their threads alone stand beside each other, fewest first.
 std::vector<TrainGroup> train_groups(std::span<const Record> records) {
-  std::vector<TrainGroup> groups;
-  std::vector<std::string> keys;
-  std::vector<std::vector<std::string>> words;
+  struct Found {
+    TrainGroup group;
+    std::string key;
+    std::vector<std::string> words;
+    std::size_t family = 0;  // of those that differ by threads
+    double threads = 0;
+  };
+  std::vector<Found> found;
+  std::map<std::string, std::size_t> families;
   for (const Record& record : records) {
     const auto prefetch = train_prefetch(record);
     if (!prefetch) continue;
     const std::string key = train_key(record);
-    auto at = std::find(keys.begin(), keys.end(), key);
-    if (at == keys.end()) {
-      groups.push_back({train_title(record), {}});
-      words.push_back(train_words(record));
-      keys.push_back(key);
-      at = keys.end() - 1;
+    auto at = std::find_if(found.begin(), found.end(), [&](const Found& one) { return one.key == key; });
+    if (at == found.end()) {
+      const std::size_t family =
+          families.emplace(train_key(record, "threads"), families.size()).first->second;
+      at = found.insert(at, {{train_title(record), {}},
+                             key,
+                             train_words(record),
+                             family,
+                             parameter_number(record, "threads").value_or(0)});
     }
-    later(groups[static_cast<std::size_t>(at - keys.begin())].at[*prefetch], record);
+    later(at->group.at[*prefetch], record);
   }
+  std::stable_sort(found.begin(), found.end(), [](const Found& one, const Found& other) {
+    return std::tie(one.family, one.threads) < std::tie(other.family, other.threads);
+  });
+  std::vector<std::vector<std::string>> words;
+  for (Found& one : found) words.push_back(std::move(one.words));
   const std::vector<std::string> titles = titles_of(words);
-  for (std::size_t i = 0; i < groups.size(); ++i)
-    if (!titles[i].empty()) groups[i].title += ", " + titles[i];
+  std::vector<TrainGroup> groups;
+  for (std::size_t i = 0; i < found.size(); ++i) {
+    groups.push_back(std::move(found[i].group));
+    if (!titles[i].empty()) groups.back().title += ", " + titles[i];
+  }
   return groups;
 }
 

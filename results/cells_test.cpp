@@ -50,6 +50,21 @@ TEST(Cells, TrainingFromMemoryIsNotCalledCold) {
   EXPECT_EQ(groups[1].title, "alexnet on root, cache cold");
 }
 
+TEST(Cells, TrainingsByOtherThreadsStandBesideEachOtherFewestFirst) {
+  std::vector<Record> records;
+  for (const auto& [app, threads] :
+       {std::pair{"alexnet", 10}, {"stream", 1}, {"alexnet", 2}, {"alexnet", 1}, {"stream", 4}}) {
+    records.push_back(train_cell(4, 0.06));
+    records.back().parameters["app"] = app;
+    records.back().parameters["threads"] = threads;
+  }
+  std::vector<std::string> titles;
+  for (const TrainGroup& group : train_groups(records)) titles.push_back(group.title);
+  EXPECT_EQ(titles, (std::vector<std::string>{"alexnet on disk, threads 1", "alexnet on disk, threads 2",
+                                              "alexnet on disk, threads 10", "stream on disk, threads 1",
+                                              "stream on disk, threads 4"}));
+}
+
 TEST(Cells, TheLatestOfRepeatedRunsCounts) {
   Record old = read_cell("disk", 1, "cold", 100);
   Record fresh = read_cell("disk", 1, "cold", 200);

@@ -13,6 +13,7 @@
 
 #include "io_backends/base/cli/command.hpp"
 #include "io_backends/base/cli/command_line.hpp"
+#include "io_backends/base/cli/count_of.hpp"
 #include "io_backends/base/cli/progress.hpp"
 #include "io_backends/base/cli/shell_words.hpp"
 #include "io_backends/base/files/whole_file.hpp"
@@ -152,7 +153,9 @@ class Sweep {
     if (spec().budget) work_.budget_s = std::chrono::duration<double>(*spec().budget).count();
     if (!work_.job.empty()) limit_to_allocation();
     const std::size_t before = state.history().turns.size();
-    if (before > 0) note(fmt::format("going on with the sweep '{}': {} turns are done", spec().name, before));
+    if (before > 0)
+      note(fmt::format("going on with the sweep '{}': {} {} done", spec().name, count_of(before, "turn"),
+                       before == 1 ? "is" : "are"));
     PENSTOCK_ASSIGN(const SweepEnd end, run_sweep(work_, state, context_.output));
     return conclude(state.history(), end.left, end.why);
   }
@@ -268,8 +271,8 @@ class Sweep {
       print_plan_lines(history);
       return 0;
     }
-    fmt::print("sweep {}: {} cells, {} repeats at most{}; {} of {} turns are left, {} {}\n", spec().name,
-               work_.cells.size(), spec().repeats,
+    fmt::print("sweep {}: {}, {} at most{}; {} of {} turns are left, {} {}\n", spec().name,
+               count_of(work_.cells.size(), "cell"), count_of(spec().repeats, "repeat"),
                spec().arms.empty() ? "" : fmt::format(", {} arms", spec().arms.size()), left,
                left + history.turns.size(), history.turns.empty() ? "at least" : "about",
                about_so_long(seconds));
@@ -324,8 +327,9 @@ class Sweep {
       if (!row.reason.empty() && verdict_exit_code(row.verdict) != 0 && said.insert(row.reason).second)
         note(fmt::format("{}: {}: {}", row.cell->title, verdict_name(row.verdict), row.reason));
     if (left > 0)
-      note(fmt::format("{} turns are done and {} are left (ended by: {}); the same line goes on with them",
-                       history.turns.size(), left, why));
+      note(fmt::format("{} {} done and {} left (ended by: {}); the same line goes on",
+                       count_of(history.turns.size(), "turn"), history.turns.size() == 1 ? "is" : "are",
+                       left == 1 ? "1 is" : format_count(left) + " are", why));
     if (!context_.output.json) say_what_next(folders);
     return code;
   }

@@ -1,6 +1,10 @@
 #!/usr/bin/env python3
 """`penstock train` with several accelerators, and the search for how many are fed."""
 
+import json
+import signal
+import time
+
 from penstock_cli import main
 from train_case import TrainTest, value
 
@@ -71,6 +75,19 @@ class Accelerators(TrainTest):
                                 "--accelerator", "emulated:step=1ms", expect=1)
         self.assertEqual(record["verdict"], "failed")
         self.assertIn(pictures[3].name, record["reason"])
+        self.assertEqual(record["parameters"]["fed_so_far"], 0)
+
+    def test_a_search_that_is_interrupted_says_what_it_knows(self):
+        process = self.start("train", "stream", "--data", self.made / "corpus", "--find-accelerators", "--batch", "4", "--steps", "4",
+                             "--accelerator", "emulated:step=500ms", "--json")
+        time.sleep(3)
+        process.send_signal(signal.SIGINT)
+        out, err = process.communicate(timeout=60)
+        self.assertEqual(process.returncode, 130, err)
+        [record] = map(json.loads, out.splitlines())
+        self.assertEqual(record["verdict"], "interrupted")
+        fed = record["parameters"]["fed_so_far"]
+        self.assertIn("the search ended early: " + ("no number of accelerators was fed" if fed == 0 else f"{fed} accelerator"), err)
 
 
 if __name__ == "__main__":

@@ -222,6 +222,21 @@ class Ends(TimelineTest):
         self.assertEqual(record["verdict"], "interrupted")
         self.assertEqual(len(self.named(self.checked(self.dir / "run.csv"))["Training Step"]), value(record, "steps"))
 
+    def test_so_does_one_that_is_stopped_before_its_training(self):
+        process = self.start(*self.words("--epochs", 100000, "--accelerator", "emulated:step=10ms", "--cache", "warm", "--timeline", "run.csv",
+                                         "--timeline-memory", "4MiB", "--json"))
+        self.addCleanup(lambda: (process.kill(), process.wait(), process.stdout.close(), process.stderr.close()))
+        deadline = time.monotonic() + penstock_cli.PATIENCE_S
+        while not (self.dir / "run.csv").exists() and time.monotonic() < deadline:
+            time.sleep(0.05)
+        time.sleep(1)  # the input alone is measured for ten
+        process.send_signal(signal.SIGINT)
+        out, err = process.communicate(timeout=60)
+        self.assertEqual(process.returncode, 130, err)
+        [record] = [json.loads(line) for line in out.splitlines()]
+        self.assertIn("before the training, while the input alone was measured", record["reason"])
+        self.assertEqual(self.checked(self.dir / "run.csv"), [], "a table without rows")
+
     def test_so_does_one_whose_back_end_hangs(self):
         [_, record] = self.train("--steps", "3", "--stall-timeout", "2s", "--tier", f"slow=posix:{self.made / 'pictures'},latency=1h",
                                  "--timeline", "run.csv", expect=1)

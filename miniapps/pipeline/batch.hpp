@@ -26,7 +26,7 @@ struct BatchShape {
   std::size_t samples = 0;
   std::size_t slot_bytes = 0;
   std::uint64_t stored_bytes = 0;
-  bool in_place = false;  // needs Caps::zero_copy; can_use_in_place() says when
+  bool in_place = false;  // needs Caps::zero_copy; why_copied() says when not
 
   bool operator==(const BatchShape&) const = default;
 };

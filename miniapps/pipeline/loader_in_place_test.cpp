@@ -123,7 +123,7 @@ TEST_P(InPlace, ObjectsThatCannotAllBeHeldOpenStayOpenAsLongAsTheirSamplesAreUse
     const rlimit few{64, 64};
     ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &few), 0);
     ASSERT_LT(objects_held_open(manifest_->objects()), manifest_->objects());
-    ASSERT_TRUE(can_use_in_place(*manifest_, *backend_, 1, 3 * 5));
+    ASSERT_EQ(why_copied(*manifest_, *backend_, 1, 3 * 5), "");
     const auto loader = start({.epochs = 2}, BadSample::fail, 5);
     EXPECT_EQ(batches_of(*loader), 2 * kSamples / 5);
   }));
@@ -156,7 +156,7 @@ INSTANTIATE_TEST_SUITE_P(BackEnds, InPlace,
                            return name;
                          });
 
-TEST(CanUseInPlace, AsksForABackEndThatCanAndForDescriptors) {
+TEST(WhyCopied, SaysWhatItTakesToUseSamplesInPlace) {
   ScratchFolder scratch;
   ScriptedBackend scripted;
   const Manifest manifest = scripted_files(scripted, 1000);
@@ -164,16 +164,16 @@ TEST(CanUseInPlace, AsksForABackEndThatCanAndForDescriptors) {
     return open_tier("t=" + kind + ":" + scratch.path().string()).value().backend;
   };
   const auto mapped = open("mmap");
-  EXPECT_FALSE(can_use_in_place(manifest, *open("posix"), 1, 8));
-  EXPECT_TRUE(can_use_in_place(manifest, *mapped, 1, 8));
+  EXPECT_NE(why_copied(manifest, *open("posix"), 1, 8), "");
+  EXPECT_EQ(why_copied(manifest, *mapped, 1, 8), "");
   const auto slowed = open_tier("t=mmap:" + scratch.path().string() + ",latency=1ms").value().backend;
-  EXPECT_FALSE(can_use_in_place(manifest, *slowed, 1, 8)) << "opening and looking would be two operations";
-  EXPECT_FALSE(can_use_in_place(manifest, *mapped, 2, 8)) << "reads come in any order";
-  EXPECT_FALSE(can_use_in_place(manifest, *mapped, 1, kMostInPlace + 1));
+  EXPECT_NE(why_copied(manifest, *slowed, 1, 8), "") << "opening and looking would be two operations";
+  EXPECT_NE(why_copied(manifest, *mapped, 2, 8), "") << "reads come in any order";
+  EXPECT_NE(why_copied(manifest, *mapped, 1, kMostInPlace + 1), "");
   EXPECT_TRUE(in_child_process([&] {
     ASSERT_TRUE(leave_descriptors(400));
-    EXPECT_TRUE(can_use_in_place(manifest, *mapped, 1, 100));
-    EXPECT_FALSE(can_use_in_place(manifest, *mapped, 1, 401));
+    EXPECT_EQ(why_copied(manifest, *mapped, 1, 100), "");
+    EXPECT_NE(why_copied(manifest, *mapped, 1, 401), "");
   }));
 }
 

@@ -25,13 +25,19 @@ Result<Reader*> HeldObjects::reader(std::uint64_t object, std::string_view name)
   return open_.back().get();
 }
 
-bool can_use_in_place(const Manifest& manifest, const Backend& backend, std::size_t depth,
-                      std::uint64_t samples) {
-  const std::uint64_t objects = manifest.objects();
-  const bool all_held = !manifest.one_object_a_sample() && objects_held_open(objects) == objects;
-  const bool room = all_held || (samples <= kMostInPlace && objects_held_open(samples) == samples);
+std::string_view why_copied(const Manifest& manifest, const Backend& backend, std::size_t depth,
+                            std::uint64_t samples) {
   const Caps& caps = backend.caps();
-  return caps.zero_copy && !caps.emulated && depth == 1 && room;
+  if (!caps.zero_copy) return "its back end reads into memory";
+  if (caps.emulated) return "the tier is slowed or given faults";
+  if (depth != 1) return "--depth is above 1";
+  const std::uint64_t objects = manifest.objects();
+  if (!manifest.one_object_a_sample() && objects_held_open(objects) == objects) return "";
+  if (samples > kMostInPlace) return "all batches together have more samples than can be mapped at once";
+  if (objects_held_open(samples) != samples)
+    return "all batches together have more samples than a quarter of the descriptors of this process (ulimit "
+           "-n)";
+  return "";
 }
 
 SampleReader::SampleReader(const Manifest& manifest, Backend& backend, HeldObjects& objects,

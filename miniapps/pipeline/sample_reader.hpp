@@ -9,6 +9,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -40,20 +41,20 @@ class HeldObjects {
   std::vector<std::unique_ptr<Reader>> open_;
 };
 
-// Whether so many samples of a manifest can be used at once where the back end has them: it can do that by
-// itself (what is emulated counts operations, and may change bytes), reads are waited for one by one, and the
-// descriptors and mappings that they need, one each unless all objects are held open, are no more than
-// objects_held_open() and kMostInPlace.
+// Why so many samples of a manifest cannot be used at once where the back end has them; "" where they can. It
+// has to be able to do that by itself (what is emulated counts operations, and may change bytes), reads are
+// waited for one by one, and the descriptors and mappings that they need, one each unless all objects are
+// held open, are no more than objects_held_open() and kMostInPlace.
 inline constexpr std::uint64_t kMostInPlace = 16'384;  // of 65,530 mappings that Linux lets a process have
-bool can_use_in_place(const Manifest& manifest, const Backend& backend, std::size_t depth,
-                      std::uint64_t samples);
+std::string_view why_copied(const Manifest& manifest, const Backend& backend, std::size_t depth,
+                            std::uint64_t samples);
 
 // One thread, from make() to the end: its queue may be the kernel's, which knows whose it is. Destroyed with
 // samples on their way, it waits for them or cuts them off.
 class SampleReader {
  public:
   // All of it is borrowed. `depth` from 1 to what deep_queue() takes; errors are that one's. `in_place`:
-  // bytes are not read into memory, but looked at where the back end has them; see can_use_in_place().
+  // bytes are not read into memory, but looked at where the back end has them; see why_copied().
   static Result<std::unique_ptr<SampleReader>> make(const Manifest& manifest, Backend& backend,
                                                     HeldObjects& objects, std::size_t depth, bool in_place);
 

@@ -370,7 +370,7 @@ Result<void> Cell::measure() {
       Error error = all.error();
       error.what = "before the training, while the input alone was measured: " + error.what;
       trial_.fail(error);
-      return success();
+      return timeline_ ? write_timeline() : success();
     }
     PENSTOCK_ASSIGN(cache, prepare());
   }

@@ -67,16 +67,20 @@ std::size_t queue_depth(const TrainSetup& setup, const Tier& tier) {
   return tier.backend->caps().async && !setup.files ? kDepthOfQueues : 1;
 }
 
+std::string_view why_copied(const TrainSetup& setup, const Corpus& corpus, const Tier& tier) {
+  std::uint64_t all = 0;  // samples of the pool
+  if (__builtin_add_overflow(setup.pool_prefetch(), 1, &all) ||
+      __builtin_mul_overflow(all, setup.pool_samples(), &all))
+    all = UINT64_MAX;
+  return why_copied(corpus.manifest, *tier.backend, queue_depth(setup, tier), all);
+}
+
 BatchShape batch_shape(const TrainSetup& setup, const Corpus& corpus, const Tier& tier) {
   const Manifest& manifest = corpus.manifest;
   BatchShape shape{.samples = static_cast<std::size_t>(setup.pool_samples()),
                    .slot_bytes = setup.treats().slot_bytes()};
   if (shape.slot_bytes != 0) return shape;
-  std::uint64_t all = 0;  // samples of the pool
-  if (__builtin_add_overflow(setup.pool_prefetch(), 1, &all) ||
-      __builtin_mul_overflow(all, setup.pool_samples(), &all))
-    all = UINT64_MAX;
-  shape.in_place = can_use_in_place(manifest, *tier.backend, queue_depth(setup, tier), all);
+  shape.in_place = why_copied(setup, corpus, tier).empty();
   if (!shape.in_place)
     shape.stored_bytes = manifest.payload_bytes() / std::max<std::uint64_t>(1, manifest.samples());
   return shape;

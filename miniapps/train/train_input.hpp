@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <string_view>
 
 #include "datagen/corpus/corpus.hpp"
 #include "io_backends/base/result.hpp"
@@ -41,6 +42,9 @@ Interlude between_steps(const TrainSetup& setup, Validating* validating, EpochCh
 
 // Reads on their way, a thread.
 std::size_t queue_depth(const TrainSetup& setup, const Tier& tier);
+
+// Why samples that are left as they are stored are not used where the tier has them; "" where they are.
+std::string_view why_copied(const TrainSetup& setup, const Corpus& corpus, const Tier& tier);
 
 // What the loader's batches are.
 BatchShape batch_shape(const TrainSetup& setup, const Corpus& corpus, const Tier& tier);

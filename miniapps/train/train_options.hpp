@@ -204,7 +204,7 @@ inline constexpr OptionSpec kTrainOptions[] = {
      .value = "full|scaled|crop",
      .fallback = "full",
      .help = "every pixel; at half, a quarter or an eighth where that is enough; or only what a random crop "
-             "needs; of JPEG: PNG is decoded whole",
+             "needs, which turns on --set crop=random; of JPEG: PNG is decoded whole",
      .group = "Input pipeline"},
     {.name = "resize",
      .type = OptionType::choice,

@@ -5,6 +5,7 @@
 #include <span>
 #include <string>
 
+#include "io_backends/base/cli/count_of.hpp"
 #include "io_backends/base/cli/progress.hpp"
 #include "io_backends/base/units.hpp"
 #include "miniapps/train/published_bandwidth.hpp"
@@ -121,9 +122,9 @@ void judge(const TrainOutcome& outcome, const TrainSetup& setup, Trial& trial) {
   const LoaderLosses& losses = outcome.losses;
   if (losses.skipped > 0) {
     warn_of_skipped(losses);
-    trial.verdict(Verdict::degraded,
-                  std::to_string(losses.skipped) + (setup.files ? " files" : " samples") +
-                      " were skipped, the first: " + (losses.named.empty() ? "" : losses.named.front().why));
+    trial.verdict(Verdict::degraded, count_of(losses.skipped, setup.files ? "file" : "sample") +
+                                         (losses.skipped == 1 ? " was" : " were") + " skipped, the first: " +
+                                         (losses.named.empty() ? "" : losses.named.front().why));
   }
   const double overshoot = outcome.figures.step_overshoot.value_or(0);
   if (overshoot <= setup.overshoot_tolerance()) return;
@@ -201,7 +202,9 @@ Result<void> record_input_alone(Communicator& ranks, const std::vector<TrainingR
   for (const TrainingRun& part : parts) {
     const Result<void> whole = agree(ranks, part.failure ? Result<void>(*part.failure) : success());
     if (!whole.ok()) {
-      trial.fail(whole.error());
+      Error error = whole.error();
+      error.what = "after the training, while the input alone was measured: " + error.what;
+      trial.fail(error);
       return success();
     }
     double part_s = input_alone_s(part, outcome.steps);

@@ -41,6 +41,17 @@ std::string threads_of(const Record& record) {
   return threads + (threads == "1" ? " thread" : " threads");
 }
 
+// How pictures are treated, where that is not as by default.
+std::string treatment_of(const Record& record) {
+  std::string text;
+  const std::string decode = parameter_text(record, "decode");
+  const std::string resize = parameter_text(record, "resize");
+  if (!decode.empty() && decode != "full")
+    text += ", --decode " + decode + (decode == "crop" ? " (random crops)" : "");
+  if (!resize.empty() && resize != "bilinear") text += ", --resize " + resize;
+  return text;
+}
+
 std::string heading(const Record& record, const Output& output) {
   if (record.corpus.empty()) return "";  // it failed before anything was known
   const auto member = [&](const char* name) -> double {
@@ -49,11 +60,12 @@ std::string heading(const Record& record, const Output& output) {
   };
   const std::string cache = cache_text(record, "client_data");
   return fmt::format(
-      "{}: {}, {}; {}batches of {} ({}), {}, prefetch {}, accelerator {}; client data {}\n\n",
+      "{}: {}, {}; {}batches of {} ({}{}), {}, prefetch {}, accelerator {}; client data {}\n\n",
       parameter_text(record, "app"), count_of(static_cast<std::uint64_t>(member("samples")), "sample"),
       format_bytes(member("bytes"), output), shared_out(record), parameter_text(record, "batch"),
-      parameter_text(record, "layout"), threads_of(record), parameter_text(record, "prefetch"),
-      parameter_text(record, "accelerator"), cache.empty() ? "unknown" : cache);
+      parameter_text(record, "layout"), treatment_of(record), threads_of(record),
+      parameter_text(record, "prefetch"), parameter_text(record, "accelerator"),
+      cache.empty() ? "unknown" : cache);
 }
 
 // Less than none says only that a run so short cannot be compared with another.

@@ -2,8 +2,10 @@
 
 #include <algorithm>
 #include <map>
+#include <string>
 #include <utility>
 
+#include "io_backends/base/cli/count_of.hpp"
 #include "io_backends/base/cli/progress.hpp"
 #include "io_backends/base/system/interrupt.hpp"
 #include "io_backends/base/units.hpp"
@@ -37,12 +39,27 @@ struct TrainRuns::Search {
   CellEnd end = CellEnd::done;
   bool broken = false;                     // the last trial failed: there is no more to find
   std::map<std::uint64_t, Miss> missed{};  // by their number, the last miss
+  std::uint64_t most_fed = 0;              // in one run
+
+  // Of a search that does not come to its end: what is known so far.
+  std::string so_far() const {
+    const auto first_missed =
+        std::find_if(missed.begin(), missed.end(), [&](const auto& miss) { return miss.first > most_fed; });
+    return (most_fed == 0 ? "no number of accelerators was"
+                          : count_of(most_fed, "accelerator") + (most_fed == 1 ? " was" : " were")) +
+           " fed in a run" +
+           (first_missed == missed.end() ? "" : ", " + format_count(first_missed->first) + " were not");
+  }
 };
 
 // On all ranks, or on none.
 Result<void> TrainRuns::make_pool(const Tier& tier) {
   const BatchShape shape = batch_shape(setup_, corpus_, tier);
   if (pool_ && pool_->shape() == shape) return success();
+  if (shape.slot_bytes == 0 && !shape.in_place && tier.backend->caps().zero_copy &&
+      said_copied_.insert(tier.name).second)
+    note("samples of '" + tier.name +
+         "' are copied, and not used in place: " + std::string(why_copied(setup_, corpus_, tier)));
   pool_.reset();
   Result<BatchPool> made = BatchPool::make(shape, setup_.pool_prefetch());
   PENSTOCK_TRY(agree(*setup_.ranks, outcome_of(made)));
@@ -111,7 +128,10 @@ Result<bool> TrainRuns::feeds(Search& search, std::uint64_t accelerators, Trial&
     search.missed[accelerators] = {.by = "client", .utilization = utilization};
     return false;
   }
-  if (utilization >= setup_.busy_at_least) return true;
+  if (utilization >= setup_.busy_at_least) {
+    search.most_fed = std::max(search.most_fed, accelerators);
+    return true;
+  }
   search.missed[accelerators] = {.by = "input", .utilization = utilization};
   return false;
 }
@@ -159,6 +179,8 @@ Result<CellEnd> TrainRuns::find_accelerators(const Tier& tier) {
   }
   if (!fed.ok()) {
     if (!search.broken) trial.fail(fed.error());
+    trial.parameter("fed_so_far", search.most_fed);
+    note("the search ended early: " + search.so_far() + "; the record has its last runs");
     PENSTOCK_ASSIGN(const CellEnd kept, keep(std::move(trial), search.end));
     return search.broken ? Result<CellEnd>(kept) : fed.error();
   }

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <set>
 #include <string>
 
 #include "datagen/corpus/corpus.hpp"
@@ -43,6 +44,7 @@ class TrainRuns {
   TrainSetup& setup_;
   const Corpus& corpus_;
   Run& run_;
+  std::set<std::string> said_copied_;  // tiers
   std::optional<BatchPool> pool_;  // for as many accelerators as the setup has, and the tier measured last
 };
 

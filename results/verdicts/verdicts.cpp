@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <map>
+#include <optional>
 #include <set>
 #include <utility>
 
@@ -48,19 +49,37 @@ namespace {
 using verdicts::enumerate;
 using verdicts::threads_text;
 
-// "disk cold at 4 threads", "alexnet on disk with prefetch 4", "generate".
-std::string cell_text(const Record& record) {
+// The records that tables and charts show.
+using Shown = std::vector<const Record*>;
+
+std::optional<std::uint64_t> threads_of(const Record& record) {
+  const auto threads = parameter_number(record, "threads");
+  if (!threads || *threads < 0 || *threads >= 1e9) return std::nullopt;
+  return static_cast<std::uint64_t>(*threads);
+}
+
+// Trainings are told apart by their threads where they differ in them.
+bool trained_by_other_threads(const Shown& records) {
+  std::set<std::uint64_t> threads;
+  for (const Record* record : records)
+    if (record->command == "train") threads.insert(threads_of(*record).value_or(0));
+  return threads.size() > 1;
+}
+
+// "disk cold at 4 threads", "alexnet on disk with prefetch 4", "alexnet on disk at 4 threads with prefetch
+// 4", "generate".
+std::string cell_text(const Record& record, bool other_threads) {
   std::string cache = cache_state(record);
   if (cache != cache_name(record)) cache = "(" + cache + ")";
   if (const auto prefetch = parameter_number(record, "prefetch"); record.command == "train" && prefetch) {
     std::string app = parameter_text(record, "app");
-    return fmt::format("{} on {} with prefetch {:.0f}", app.empty() ? "training" : app, tier_name(record),
-                       *prefetch);
+    const auto threads = threads_of(record);
+    return fmt::format("{} on {}{} with prefetch {:.0f}", app.empty() ? "training" : app, tier_name(record),
+                       other_threads && threads ? " at " + threads_text(*threads) : "", *prefetch);
   }
-  if (const auto threads = parameter_number(record, "threads");
-      record.command == "read" && threads && *threads >= 0 && *threads < 1e9)
+  if (const auto threads = threads_of(record); record.command == "read" && threads)
     return fmt::format("{}{} at {}", tier_name(record), cache.empty() ? "" : " " + cache,
-                       threads_text(static_cast<std::uint64_t>(*threads)));
+                       threads_text(*threads));
   if (const std::string arm = parameter_text(record, "arm"); record.command == "checkpoint" && !arm.empty())
     return fmt::format("{} {}", parameter_text(record, "payload"), saved_how(record, arm));
   return record.command;
@@ -105,10 +124,8 @@ std::string_view verdict_words(Verdict verdict) {
   return "failed";
 }
 
-// The records that tables and charts show.
-using Shown = std::vector<const Record*>;
-
 void say_verdicts(const Shown& records, std::vector<Sentence>& out) {
+  const bool other_threads = trained_by_other_threads(records);
   std::map<Verdict, std::vector<const Record*>> by_verdict;
   for (const Record* record : records)
     if (record->verdict != Verdict::ok) by_verdict[record->verdict].push_back(record);
@@ -116,7 +133,8 @@ void say_verdicts(const Shown& records, std::vector<Sentence>& out) {
     std::vector<std::string> cells;
     std::set<std::string> known;
     for (const Record* record : found)
-      if (std::string cell = cell_text(*record); known.insert(cell).second) cells.push_back(std::move(cell));
+      if (std::string cell = cell_text(*record, other_threads); known.insert(cell).second)
+        cells.push_back(std::move(cell));
     const std::string count = found.size() == 1 ? "1 cell" : fmt::format("{} cells", found.size());
     out.push_back(
         {verdict_exit_code(verdict) == 0 ? Tone::caution : Tone::failure,
@@ -143,6 +161,7 @@ void say_unverified(const Shown& records, std::vector<Sentence>& out) {
 }
 
 void say_noise(const Shown& records, std::vector<Sentence>& out) {
+  const bool other_threads = trained_by_other_threads(records);
   double most = 0;
   std::vector<std::string> cells;
   std::set<std::string> known;
@@ -153,7 +172,8 @@ void say_noise(const Shown& records, std::vector<Sentence>& out) {
     const double apart = spread(metric->samples);
     if (apart <= kNoisySpread) continue;
     most = std::max(most, apart);
-    if (std::string cell = cell_text(*record); known.insert(cell).second) cells.push_back(std::move(cell));
+    if (std::string cell = cell_text(*record, other_threads); known.insert(cell).second)
+      cells.push_back(std::move(cell));
   }
   if (cells.empty()) return;
   out.push_back({Tone::caution, "noise",

@@ -23,10 +23,13 @@ void say_prefetch(const TrainGroup& group, std::vector<Sentence>& out) {
           fmt::format("{}, {} ahead: the accelerator waited {} a step instead of {}", group.title,
                       prefetch == 1 ? "1 batch" : fmt::format("{} batches", prefetch), format_seconds(*with),
                       format_seconds(*without));
-      out.push_back({Tone::finding, "prefetch",
-                     *hidden >= 0 ? fmt::format("Prefetching took away {} of the waiting ({}).",
-                                                format_percent(*hidden), waited)
-                                  : fmt::format("Prefetching took away none of the waiting ({}).", waited)});
+      const bool busy =
+          record->verdict == Verdict::client_bound || none->second->verdict == Verdict::client_bound;
+      out.push_back(
+          {busy ? Tone::caution : Tone::finding, "prefetch",
+           fmt::format("Prefetching took away {} of the waiting ({}){}.",
+                       *hidden >= 0 ? format_percent(*hidden) : "none", waited,
+                       busy ? ", in cells where this machine was too busy to emulate the accelerator" : "")});
     } else if (const auto overlap = metric_value(*record, "input_overlap"); overlap && *overlap >= 0) {
       out.push_back(
           {Tone::finding, "prefetch",
@@ -155,6 +158,15 @@ void say_fed(const TrainGroup& group, std::vector<Sentence>& out) {
   }
 }
 
+// A device has the next batch already when a step ends, DLIO's loop takes it then.
+std::string late_to_take(const Record& record, double reckoned) {
+  constexpr double kWorthAWord = 0.02;
+  const auto own = metric_value(record, "accelerator_utilization");
+  if (!own || *own - reckoned < kWorthAWord) return "";
+  return " It counts as waiting what the training's thread was late to take batches that were ready: this "
+         "machine's processors were busy with something else.";
+}
+
 // What DLIO would say of the same steps.
 void say_dlio(const TrainGroup& group, std::vector<Sentence>& out) {
   for (const auto& [prefetch, record] : group.at) {
@@ -174,9 +186,9 @@ void say_dlio(const TrainGroup& group, std::vector<Sentence>& out) {
         {Tone::caution, "dlio",
          fmt::format(
              "DLIO's own arithmetic makes AU {} of these steps, {} than the {} that {} asks for; this is "
-             "not an MLPerf Storage result.",
+             "not an MLPerf Storage result.{}",
              format_percent(*reckoned), *reckoned < *asked ? "less" : "no less", format_percent(*asked),
-             group.title)});
+             group.title, late_to_take(*record, *reckoned))});
   }
 }
 
@@ -276,10 +288,11 @@ void say_validation(const TrainGroup& group, std::vector<Sentence>& out) {
     if (!passes || !seconds || wall <= 0) continue;
     out.push_back(
         {Tone::finding, "validation",
-         fmt::format("With prefetch {}, {} was validated {} times, on {} samples in all: {} between its "
+         fmt::format("With prefetch {}, {} was validated {}, on {} samples in all: {} between its "
                      "steps ({} of the wall).",
-                     prefetch, group.title, *passes, metric_value(*record, "validation_samples").value_or(0),
-                     format_seconds(*seconds), format_percent(*seconds / wall))});
+                     prefetch, group.title, *passes == 1 ? "once" : fmt::format("{} times", *passes),
+                     metric_value(*record, "validation_samples").value_or(0), format_seconds(*seconds),
+                     format_percent(*seconds / wall))});
   }
 }
 
@@ -290,13 +303,16 @@ void say_checkpoints(const TrainGroup& group, std::vector<Sentence>& out) {
     if (saves == nullptr || wall <= 0) continue;
     const double all_s = std::accumulate(saves->samples.begin(), saves->samples.end(), 0.0);
     const double bytes = metric_value(*record, "checkpoint_bytes").value_or(0);
-    out.push_back({Tone::finding, "checkpoints",
-                   fmt::format("With prefetch {}, {} stood still for {} checkpoints: {} ({} of the wall), {} "
-                               "each. It wrote {} and "
-                               "read {}.",
-                               prefetch, group.title, saves->samples.size(), format_seconds(all_s),
-                               format_percent(all_s / wall), format_seconds(saves->value()), size_of(bytes),
-                               size_of(metric_value(*record, "tier_bytes_read").value_or(0)))});
+    out.push_back(
+        {Tone::finding, "checkpoints",
+         fmt::format(
+             "With prefetch {}, {} stood still for {} checkpoints: {} ({} of the wall), {} "
+             "each. It wrote {} and "
+             "read {}{}.",
+             prefetch, group.title, saves->samples.size(), format_seconds(all_s),
+             format_percent(all_s / wall), format_seconds(saves->value()), size_of(bytes),
+             size_of(metric_value(*record, "tier_bytes_read").value_or(0)),
+             metric_value(*record, "input_alone_s") ? ", the runs without an accelerator included" : "")});
   }
 }
 

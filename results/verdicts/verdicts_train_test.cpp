@@ -21,6 +21,18 @@ TEST(Sentences, PrefetchAgainstNone) {
       has(only({train_cell(0, 2.0), train_cell(4, 2.5)}, "prefetch"), "took away none of the waiting"));
 }
 
+TEST(Sentences, CellsThatThisMachineLimitedAreNoFindings) {
+  Record busy = train_cell(4, 2.5);
+  busy.verdict = Verdict::client_bound;
+  EXPECT_TRUE(has(only({train_cell(0, 2.0), busy}, "prefetch"), "too busy to emulate the accelerator"));
+  EXPECT_FALSE(has(only({train_cell(0, 2.0), train_cell(4, 2.5)}, "prefetch"), "too busy"));
+  Record other = busy;
+  EXPECT_TRUE(has(only({busy}, "verdict.client_bound"), "alexnet on disk with prefetch 4"));
+  other.parameters["threads"] = 7;
+  EXPECT_TRUE(
+      has(only({busy, other}, "verdict.client_bound"), "alexnet on disk at 7 threads with prefetch 4"));
+}
+
 TEST(Sentences, PrefetchCountsStepsNotRuns) {
   EXPECT_TRUE(has(only({train_cell(0, 2.0, 100), train_cell(1, 0.2, 200)}, "prefetch"), "took away 95%"));
 }
@@ -99,6 +111,17 @@ TEST(Sentences, WhatStepsThatBurnProcessorsLostIsNotTheBarriers) {
   EXPECT_TRUE(has(only({record}, "lost"), "5% to barrier and longer steps."));
 }
 
+TEST(Sentences, DlioCountsAThreadThatIsLateAsWaiting) {
+  Record record = train_cell(4, 2.0);
+  record.parameters["app"] = "dlio";
+  record.parameters["au"] = 0.9;
+  run_metric(record, "accelerator_utilization", {0.99});
+  run_metric(record, "au_dlio", {0.985});
+  EXPECT_FALSE(has(only({record}, "dlio"), "was late"));
+  run_metric(record, "au_dlio", {0.81});
+  EXPECT_TRUE(has(only({record}, "dlio"), "the training's thread was late to take batches"));
+}
+
 TEST(Sentences, WhatGoesByBetweenSteps) {
   Record record = train_cell(4, 2.0);
   run_metric(record, "wall_s", {10});
@@ -107,11 +130,16 @@ TEST(Sentences, WhatGoesByBetweenSteps) {
   run_metric(record, "validation_s", {2.5});
   EXPECT_TRUE(has(only({record}, "validation"),
                   "validated 4 times, on 64 samples in all: 2.5 s between its steps (25%"));
+  run_metric(record, "validation_passes", {1});
+  EXPECT_TRUE(has(only({record}, "validation"), "validated once, on"));
   run_metric(record, "checkpoint_s", {1, 1, 2});
   run_metric(record, "checkpoint_bytes", {3 << 20});
   run_metric(record, "tier_bytes_read", {1 << 20});
   EXPECT_TRUE(
       has(only({record}, "checkpoints"), "3 checkpoints: 4 s (40% of the wall), 1 s each. It wrote 3"));
+  EXPECT_FALSE(has(only({record}, "checkpoints"), "runs without an accelerator"));
+  run_metric(record, "input_alone_s", {3});
+  EXPECT_TRUE(has(only({record}, "checkpoints"), ", the runs without an accelerator included."));
   run_metric(record, "file_reads", {37});
   run_metric(record, "file_reads.validation", {17});
   run_metric(record, "read_corrected_bytes_per_s", {4096});
