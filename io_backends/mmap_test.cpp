@@ -92,6 +92,35 @@ TEST_F(Mmap, AFileThatShrankIsTruncatedWhereverItEnds) {
   }
 }
 
+// Of the mapping that holds the address.
+std::size_t resident_kib(const void* address) {
+  std::ifstream maps("/proc/self/smaps");
+  bool inside = false;
+  for (std::string line; std::getline(maps, line);) {
+    std::uintptr_t begin = 0;
+    std::uintptr_t end = 0;
+    if (std::sscanf(line.c_str(), "%zx-%zx ", &begin, &end) == 2) {
+      const auto at = reinterpret_cast<std::uintptr_t>(address);
+      inside = at >= begin && at < end;
+    } else if (inside && line.rfind("Rss:", 0) == 0) {
+      return std::stoul(line.substr(4));
+    }
+  }
+  ADD_FAILURE() << "it is not mapped";
+  return 0;
+}
+
+TEST_F(Mmap, AViewHasBeenLookedAtAllOver) {
+  for (const char* options : {"", ",touch=line", ",touch=page", ",keep=1,touch=page"}) {
+    reopen(options);
+    put("object");
+    const auto reader = open("object");
+    const auto view = reader->view(0, kBytes);
+    ASSERT_OK(view);
+    EXPECT_GE(resident_kib(view->data()), kBytes / 1024) << options;
+  }
+}
+
 TEST_F(Mmap, TouchingAViewOfAFileThatShrankGivesZerosAndThenAnError) {
   put("object");
   const auto reader = open("object");

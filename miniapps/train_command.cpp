@@ -210,7 +210,12 @@ Result<Subject> open_subject(const Options& options, TrainSetup& setup) {
   if (options.given("overlay")) PENSTOCK_TRY(lay_over(corpus, options.text("overlay")));
   PENSTOCK_ASSIGN(std::vector<Tier> others, open_tiers(options.texts("tier"), corpus.tier.name));
   PENSTOCK_TRY(check_cache_wish(corpus.tier, setup.cache));
-  for (const Tier& tier : others) PENSTOCK_TRY(check_cache_wish(tier, setup.cache));
+  bool in_place = corpus.tier.backend->caps().zero_copy;
+  for (const Tier& tier : others) {
+    PENSTOCK_TRY(check_cache_wish(tier, setup.cache));
+    in_place |= tier.backend->caps().zero_copy;
+  }
+  if (in_place) use_all_descriptors();  // samples that are used where they lie are open meanwhile
   Subject subject{std::move(corpus), std::move(others), std::nullopt};
   if (setup.checkpoints && setup.ranks->root()) {
     PENSTOCK_ASSIGN(const std::unique_ptr<EpochCheckpoints> checkpoints,
@@ -267,7 +272,6 @@ Result<int> nothing_left(const TrainSetup& setup, StepCheckpoints& saves) {
 
 Result<int> train(const CommandContext& context, const MiniAppInfo& app) {
   const Options& options = context.options;
-  use_all_descriptors();
   Result<TrainSetup> resolved = resolve_train_setup(context, app);
   PENSTOCK_TRY(agree(context.communicator, outcome_of(resolved)));
   TrainSetup& setup = *resolved;

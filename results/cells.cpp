@@ -28,13 +28,13 @@ constexpr std::array<std::string_view, 9> kReadWork{"order", "decode", "depth", 
                                                     "rate",  "cpus",   "rank_shift", "numa"};
 
 // The same for a mini-app, beside the prefetch depth.
-constexpr std::array<std::string_view, 22> kTrainWork{
+constexpr std::array<std::string_view, 23> kTrainWork{
     "app",      "threads",      "batch",   "accelerator",
     "step_s",   "accelerators", "shuffle", "find_accelerators",
     "cache",    "decode",       "resize",  "checkpoint_every",
     "ranks",    "cpus",         "numa",    "checkpoint_to",
     "set",      "depth",        "payload", "burst_buffer",
-    "workload", "validation"};
+    "workload", "validation",   "layout"};
 
 // What emptied the cache where it was to be cold: `drop` empties it of metadata, too.
 std::string emptied_by(const Record& record) {
@@ -92,7 +92,8 @@ std::vector<std::string> train_words(const Record& record, std::string_view but 
   if (state.empty()) words.back().clear();
   for (const std::string_view name :
        {"threads", "depth", "batch", "shuffle", "accelerator", "accelerators", "decode", "resize", "set",
-        "workload", "validation", "checkpoint_to", "checkpoint_every", "burst_buffer", "payload", "ranks"}) {
+        "layout", "workload", "validation", "checkpoint_to", "checkpoint_every", "burst_buffer", "payload",
+        "ranks"}) {
     std::string value = name == but ? "" : parameter_text(record, name);
     if (value == "1" && (name == "accelerators" || name == "ranks")) value.clear();
     words.push_back(value.empty() ? "" : std::string(name) + " " + value);

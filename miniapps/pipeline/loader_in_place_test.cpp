@@ -1,6 +1,7 @@
 // The loader on back ends that have the bytes already: samples as they are stored are used where they lie.
 #include <gtest/gtest.h>
 #include <sys/resource.h>
+#include <unistd.h>
 
 #include <map>
 #include <memory>
@@ -36,11 +37,10 @@ class InPlace : public testing::TestWithParam<const char*> {
   static std::string name(std::uint64_t i) { return "s" + std::to_string(i); }
   static std::size_t length(std::uint64_t i) { return 3000 + static_cast<std::size_t>(i) * 501; }
 
-  // Objects of so many samples; those of more than one have a header of 100 bytes.
-  void make(std::uint64_t an_object) {
+  // Objects of so many samples, behind a header.
+  void make(std::uint64_t an_object, std::size_t header = 0) {
     ManifestBuilder builder(ManifestFacts{
         .recipe = "test", .format = "files", .codec = "raw", .settings = {}, .label_names = {}});
-    const std::size_t header = an_object == 1 ? 0 : 100;
     std::uint64_t sample = 0;
     for (std::uint32_t object = 0; sample < kSamples; ++object) {
       std::size_t bytes = header;
@@ -107,7 +107,7 @@ TEST_P(InPlace, WholeObjectsStayWhereTheyLie) {
 }
 
 TEST_P(InPlace, SamplesOfAnObjectLieBesideEachOther) {
-  make(kSamples);
+  make(kSamples, 100);
   const auto loader = start({.batches = 5});
   std::map<std::uint64_t, const std::byte*> places;
   while (const Batch* const batch = loader->next().value())
@@ -119,14 +119,44 @@ TEST_P(InPlace, SamplesOfAnObjectLieBesideEachOther) {
 
 TEST_P(InPlace, ObjectsThatCannotAllBeHeldOpenStayOpenAsLongAsTheirSamplesAreUsed) {
   EXPECT_TRUE(in_child_process([&] {
-    make(2);
+    make(1, 100);
     const rlimit few{64, 64};
     ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &few), 0);
     ASSERT_LT(objects_held_open(manifest_->objects()), manifest_->objects());
     ASSERT_EQ(why_copied(*manifest_, *backend_, 1, 3 * 5), "");
     const auto loader = start({.epochs = 2}, BadSample::fail, 5);
     EXPECT_EQ(batches_of(*loader), 2 * kSamples / 5);
+    make(2);
+    EXPECT_NE(why_copied(*manifest_, *backend_, 1, 3 * 5), "")
+        << "each would be mapped for every sample of it";
   }));
+}
+
+TEST_P(InPlace, SamplesOfAMappingThatLostBytesAreReadOneByOne) {
+  if (std::string(GetParam()) == "mem") GTEST_SKIP() << "its objects do not change";
+  make(kSamples, 100);
+  HeldObjects objects(*manifest_, *backend_);
+  const auto reader = SampleReader::make(*manifest_, *backend_, objects, 1, true).value();
+  const auto take = [&](std::uint64_t index) {
+    Ticket ticket;
+    ticket.index = index;
+    reader->begin(ticket);
+    return reader->next().bytes;
+  };
+  const auto whole = [&](std::uint64_t index) {
+    const auto bytes = take(index);
+    return bytes.ok() && crc32c(*bytes) == manifest_->sample(index).crc32c;
+  };
+  EXPECT_TRUE(whole(3) && whole(35));
+  const std::string file = (scratch_.path() / name(0)).string();
+  ASSERT_EQ(::truncate(file.c_str(), static_cast<off_t>(manifest_->sample(30).offset)), 0);
+  EXPECT_ERRC(Errc::truncated, take(35)) << "from here on the mapping is marked";
+  EXPECT_TRUE(whole(3) && whole(29)) << "which is no fault of these";
+  StoredSample given;
+  reader->give(given);
+  EXPECT_GT(given.memory.capacity(), 0U) << "they are read";
+  EXPECT_EQ(crc32c(given.bytes), manifest_->sample(29).crc32c);
+  EXPECT_ERRC(Errc::truncated, take(30));
 }
 
 TEST_P(InPlace, ABadSampleFailsOrIsSkippedByName) {
@@ -169,7 +199,7 @@ TEST(WhyCopied, SaysWhatItTakesToUseSamplesInPlace) {
   const auto slowed = open_tier("t=mmap:" + scratch.path().string() + ",latency=1ms").value().backend;
   EXPECT_NE(why_copied(manifest, *slowed, 1, 8), "") << "opening and looking would be two operations";
   EXPECT_NE(why_copied(manifest, *mapped, 2, 8), "") << "reads come in any order";
-  EXPECT_NE(why_copied(manifest, *mapped, 1, kMostInPlace + 1), "");
+  EXPECT_NE(why_copied(manifest, *mapped, 1, kMostMapped + 1), "");
   EXPECT_TRUE(in_child_process([&] {
     ASSERT_TRUE(leave_descriptors(400));
     EXPECT_EQ(why_copied(manifest, *mapped, 1, 100), "");

@@ -9,9 +9,18 @@
 
 namespace penstock {
 
+namespace {
+
+std::uint64_t may_be_open(std::uint64_t objects, const Backend& backend) {
+  const std::uint64_t open = objects_held_open(objects);
+  return backend.caps().zero_copy ? std::min(open, kMostMapped) : open;
+}
+
+}  // namespace
+
 HeldObjects::HeldObjects(const Manifest& manifest, Backend& backend)
     : backend_(backend),
-      held_(manifest.one_object_a_sample() ? 0 : objects_held_open(manifest.objects())),
+      held_(manifest.one_object_a_sample() ? 0 : may_be_open(manifest.objects(), backend)),
       readers_(std::make_unique<std::atomic<Reader*>[]>(static_cast<std::size_t>(held_))) {}
 
 Result<Reader*> HeldObjects::reader(std::uint64_t object, std::string_view name) {
@@ -32,11 +41,11 @@ std::string_view why_copied(const Manifest& manifest, const Backend& backend, st
   if (caps.emulated) return "the tier is slowed or given faults";
   if (depth != 1) return "--depth is above 1";
   const std::uint64_t objects = manifest.objects();
-  if (!manifest.one_object_a_sample() && objects_held_open(objects) == objects) return "";
-  if (samples > kMostInPlace) return "all batches together have more samples than can be mapped at once";
-  if (objects_held_open(samples) != samples)
-    return "all batches together have more samples than a quarter of the descriptors of this process (ulimit "
-           "-n)";
+  if (!manifest.one_object_a_sample() && may_be_open(objects, backend) == objects) return "";
+  if (objects != manifest.samples())
+    return "not all of its objects, which hold several samples, can be held open at once";
+  if (may_be_open(samples, backend) != samples)
+    return "all batches together have more samples than can be open and mapped at once";
   return "";
 }
 
@@ -95,11 +104,20 @@ Result<Operation> SampleReader::operation(Slot& slot) {
                    tag};
 }
 
-// A whole object is opened for each sample of it, as it is where it is read.
+// A whole object is opened for each sample of it, as it is where it is read. What cannot be had in place is
+// read: a mapping that lost a page stays without what is behind it, and its object may have that.
 Result<std::uint64_t> SampleReader::look_at(Slot& slot) {
   if (whole_objects_) slot.reader_object = UINT64_MAX;
   PENSTOCK_ASSIGN(Reader* const reader, reader_of(slot));
-  PENSTOCK_ASSIGN(slot.bytes, reader->view(manifest_.sample(slot.ticket.index).offset, slot.length));
+  const std::uint64_t offset = manifest_.sample(slot.ticket.index).offset;
+  const Result<std::span<const std::byte>> seen = reader->view(offset, slot.length);
+  slot.in_place = seen.ok();
+  if (slot.in_place) {
+    slot.bytes = *seen;
+    return slot.length;
+  }
+  slot.buffer.grow(static_cast<std::size_t>(whole_blocks(slot.length)));
+  PENSTOCK_TRY(reader->read_at(offset, slot.buffer.first(static_cast<std::size_t>(slot.length))));
   return slot.length;
 }
 
@@ -133,7 +151,7 @@ SampleReader::Arrival SampleReader::arrival(Slot& slot, Result<std::uint64_t> by
   } else if (*bytes != slot.length) {
     arrival.bytes = truncated_error(slot.name, *bytes, slot.length - *bytes);
   } else {
-    if (!in_place_) slot.bytes = slot.buffer.first(static_cast<std::size_t>(slot.length));
+    if (!slot.in_place) slot.bytes = slot.buffer.first(static_cast<std::size_t>(slot.length));
     arrival.bytes = slot.bytes;
   }
   return arrival;
@@ -142,7 +160,7 @@ SampleReader::Arrival SampleReader::arrival(Slot& slot, Result<std::uint64_t> by
 void SampleReader::give(StoredSample& other) {
   Slot& slot = slots_[*lent_];
   other.bytes = slot.bytes;
-  if (!in_place_) return std::swap(slot.buffer, other.memory);
+  if (!slot.in_place) return std::swap(slot.buffer, other.memory);
   other.reader = std::move(slot.reader);
   slot.reader_object = UINT64_MAX;
 }

@@ -22,9 +22,13 @@
 
 namespace penstock {
 
-// Objects that hold several samples, held open for all workers of a pipeline: as many as objects_held_open().
-// Unlike OpenObjects (read_plan.hpp) it opens each when the first sample of it is wanted, so that a run of
-// few steps does not wait for all. Any thread.
+// Of the 65,530 mappings that Linux lets a process have: for objects that are held open, for samples that are
+// used in place, and, where the back end keeps mappings, for those.
+inline constexpr std::uint64_t kMostMapped = 12'288;
+
+// Objects that hold several samples, held open for all workers of a pipeline: as many as objects_held_open(),
+// and as kMostMapped where the back end maps them. Unlike OpenObjects (read_plan.hpp) it opens each when the
+// first sample of it is wanted, so that a run of few steps does not wait for all. Any thread.
 class HeldObjects {
  public:
   HeldObjects(const Manifest& manifest, Backend& backend);
@@ -43,9 +47,8 @@ class HeldObjects {
 
 // Why so many samples of a manifest cannot be used at once where the back end has them; "" where they can. It
 // has to be able to do that by itself (what is emulated counts operations, and may change bytes), reads are
-// waited for one by one, and the descriptors and mappings that they need, one each unless all objects are
-// held open, are no more than objects_held_open() and kMostInPlace.
-inline constexpr std::uint64_t kMostInPlace = 16'384;  // of 65,530 mappings that Linux lets a process have
+// waited for one by one, and either all objects are held open (HeldObjects), or each is one sample and no
+// more of them are used at once than may be open and mapped.
 std::string_view why_copied(const Manifest& manifest, const Backend& backend, std::size_t depth,
                             std::uint64_t samples);
 
@@ -85,7 +88,8 @@ class SampleReader {
     bool on_its_way = false;
     Buffer buffer;
     std::span<const std::byte> bytes;  // that came, in the buffer or in place
-    std::unique_ptr<Reader> reader;    // of an object that is not held open
+    bool in_place = false;
+    std::unique_ptr<Reader> reader;  // of an object that is not held open
     std::uint64_t reader_object = UINT64_MAX;
     std::string name_scratch;
   };

@@ -59,7 +59,7 @@ class Timeline {
   // `interlude` is what went on between them.
   TimelineFigures end(const TrainingRun& run, SteadyTime start,
                       penstock_component interlude = PENSTOCK_VALIDATION);
-  // After end().
+  // After end(), or without: a table of what there is.
   Result<void> write(const TimelineSubject& subject);
 
  private:

@@ -75,15 +75,14 @@ std::string_view why_copied(const TrainSetup& setup, const Corpus& corpus, const
   return why_copied(corpus.manifest, *tier.backend, queue_depth(setup, tier), all);
 }
 
-BatchShape batch_shape(const TrainSetup& setup, const Corpus& corpus, const Tier& tier) {
+BatchShape batch_shape(const TrainSetup& setup, const Corpus& corpus, bool in_place) {
   const Manifest& manifest = corpus.manifest;
-  BatchShape shape{.samples = static_cast<std::size_t>(setup.pool_samples()),
-                   .slot_bytes = setup.treats().slot_bytes()};
-  if (shape.slot_bytes != 0) return shape;
-  shape.in_place = why_copied(setup, corpus, tier).empty();
-  if (!shape.in_place)
-    shape.stored_bytes = manifest.payload_bytes() / std::max<std::uint64_t>(1, manifest.samples());
-  return shape;
+  const std::uint64_t mean = manifest.payload_bytes() / std::max<std::uint64_t>(1, manifest.samples());
+  const std::size_t slot_bytes = setup.treats().slot_bytes();
+  return {.samples = static_cast<std::size_t>(setup.pool_samples()),
+          .slot_bytes = slot_bytes,
+          .stored_bytes = slot_bytes != 0 || in_place ? 0 : mean,
+          .in_place = in_place};
 }
 
 Interlude between_steps(const TrainSetup& setup, Validating* validating, EpochCheckpoints* checkpoints,

@@ -47,7 +47,7 @@ std::size_t queue_depth(const TrainSetup& setup, const Tier& tier);
 std::string_view why_copied(const TrainSetup& setup, const Corpus& corpus, const Tier& tier);
 
 // What the loader's batches are.
-BatchShape batch_shape(const TrainSetup& setup, const Corpus& corpus, const Tier& tier);
+BatchShape batch_shape(const TrainSetup& setup, const Corpus& corpus, bool in_place);
 
 // Of one rank, on one tier. Borrows everything, as does all that it makes. One thread.
 class TrainInput {

@@ -41,25 +41,34 @@ struct TrainRuns::Search {
   std::map<std::uint64_t, Miss> missed{};  // by their number, the last miss
   std::uint64_t most_fed = 0;              // in one run
 
-  // Of a search that does not come to its end: what is known so far.
-  std::string so_far() const {
+  // Of a search that does not come to its end: what is known so far, of each of some ranks.
+  std::string so_far(int ranks) const {
     const auto first_missed =
         std::find_if(missed.begin(), missed.end(), [&](const auto& miss) { return miss.first > most_fed; });
     return (most_fed == 0 ? "no number of accelerators was"
                           : count_of(most_fed, "accelerator") + (most_fed == 1 ? " was" : " were")) +
-           " fed in a run" +
+           " fed in a run" + (ranks == 1 ? "" : " by each rank") +
            (first_missed == missed.end() ? "" : ", " + format_count(first_missed->first) + " were not");
   }
 };
 
+// Whether samples are used where the tier has them: on all ranks, or on none.
+Result<bool> TrainRuns::all_in_place(const Tier& tier) {
+  if (setup_.treats().slot_bytes() != 0) return false;
+  const std::string_view why = why_copied(setup_, corpus_, tier);
+  std::uint64_t can = why.empty() ? 1 : 0;
+  PENSTOCK_TRY(setup_.ranks->all_reduce(std::span(&can, 1), Reduction::min));
+  if (can == 0 && tier.backend->caps().zero_copy && said_copied_.insert(tier.name).second)
+    note("samples of '" + tier.name +
+         "' are copied, and not used in place: " + std::string(why.empty() ? "another rank has to" : why));
+  return can != 0;
+}
+
 // On all ranks, or on none.
 Result<void> TrainRuns::make_pool(const Tier& tier) {
-  const BatchShape shape = batch_shape(setup_, corpus_, tier);
+  PENSTOCK_ASSIGN(const bool in_place, all_in_place(tier));
+  const BatchShape shape = batch_shape(setup_, corpus_, in_place);
   if (pool_ && pool_->shape() == shape) return success();
-  if (shape.slot_bytes == 0 && !shape.in_place && tier.backend->caps().zero_copy &&
-      said_copied_.insert(tier.name).second)
-    note("samples of '" + tier.name +
-         "' are copied, and not used in place: " + std::string(why_copied(setup_, corpus_, tier)));
   pool_.reset();
   Result<BatchPool> made = BatchPool::make(shape, setup_.pool_prefetch());
   PENSTOCK_TRY(agree(*setup_.ranks, outcome_of(made)));
@@ -179,8 +188,8 @@ Result<CellEnd> TrainRuns::find_accelerators(const Tier& tier) {
   }
   if (!fed.ok()) {
     if (!search.broken) trial.fail(fed.error());
-    trial.parameter("fed_so_far", search.most_fed);
-    note("the search ended early: " + search.so_far() + "; the record has its last runs");
+    trial.parameter("fed_so_far", search.most_fed * static_cast<std::uint64_t>(setup_.ranks->size()));
+    note("the search ended early: " + search.so_far(setup_.ranks->size()) + "; the record has its last runs");
     PENSTOCK_ASSIGN(const CellEnd kept, keep(std::move(trial), search.end));
     return search.broken ? Result<CellEnd>(kept) : fed.error();
   }

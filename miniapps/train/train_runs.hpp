@@ -34,6 +34,7 @@ class TrainRuns {
 
  private:
   struct Search;  // of one tier
+  Result<bool> all_in_place(const Tier& tier);
   Result<void> make_pool(const Tier& tier);
   Result<CellEnd> train(const Tier& tier, Trial& trial);
   Result<bool> feeds(Search& search, std::uint64_t accelerators, Trial& trial);

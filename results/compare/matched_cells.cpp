@@ -17,13 +17,14 @@ namespace penstock {
 namespace {
 
 // Where things lie, where output goes, how long and how often was measured, and what was only found out.
-constexpr std::array<std::string_view, 36> kNoWork{
+constexpr std::array<std::string_view, 37> kNoWork{
     "tier",       "only_tiers",   "data",         "out",          "checkpoint_to",   "burst_buffer",
     "overlay",    "manifest",     "live_csv",     "sample_log",   "ack_log",         "timeline",
     "filename",   "directory",    "run",          "repeat",       "min_time_s",      "no_baseline",
     "no_ceiling", "ceiling_rung", "loops",        "sorted_by",    "checksums",       "one_more_missed_by",
     "restart",    "resumed_step", "resumed_from", "samples_kept", "generation_seed", "accelerators_at_most",
-    "fail_seed",  "json",         "site",         "launcher",     "results",         "seed"};
+    "fed_so_far", "fail_seed",    "json",         "site",         "launcher",        "results",
+    "seed"};
 
 // What a cell is called by, the most telling first, with the words that stand before the value.
 constexpr std::array<std::pair<std::string_view, std::string_view>, 11> kFirstWords{{

@@ -58,7 +58,10 @@ std::vector<std::string> train_tiles(const std::vector<TrainGroup>& groups) {
   for (const TrainGroup& group : groups) {
     if (group.at.empty()) continue;
     const std::uint64_t prefetch = group.at.rbegin()->first;
-    if (const auto hidden = hidden_by_prefetch(group, prefetch); hidden && *hidden > 0)
+    const bool believed = std::all_of(group.at.begin(), group.at.end(), [](const auto& cell) {
+      return cell.second->verdict != Verdict::client_bound;
+    });
+    if (const auto hidden = hidden_by_prefetch(group, prefetch); hidden && *hidden > 0 && believed)
       tiles.push_back(tile(fmt::format("{:.0f}", *hidden * 100), "%",
                            fmt::format("of the waiting for input gone by prefetching, {}", group.title), 2));
     double most = -1;

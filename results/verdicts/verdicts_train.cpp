@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <initializer_list>
 #include <numeric>
 
@@ -18,13 +19,13 @@ void say_prefetch(const TrainGroup& group, std::vector<Sentence>& out) {
   for (const auto& [prefetch, record] : group.at) {
     if (prefetch == 0) continue;
     const auto with = input_wait_per_step(*record);
+    bool busy = record->verdict == Verdict::client_bound;
     if (const auto hidden = hidden_by_prefetch(group, prefetch)) {
       const std::string waited =
           fmt::format("{}, {} ahead: the accelerator waited {} a step instead of {}", group.title,
                       prefetch == 1 ? "1 batch" : fmt::format("{} batches", prefetch), format_seconds(*with),
                       format_seconds(*without));
-      const bool busy =
-          record->verdict == Verdict::client_bound || none->second->verdict == Verdict::client_bound;
+      busy |= none->second->verdict == Verdict::client_bound;
       out.push_back(
           {busy ? Tone::caution : Tone::finding, "prefetch",
            fmt::format("Prefetching took away {} of the waiting ({}){}.",
@@ -32,11 +33,12 @@ void say_prefetch(const TrainGroup& group, std::vector<Sentence>& out) {
                        busy ? ", in cells where this machine was too busy to emulate the accelerator" : "")});
     } else if (const auto overlap = metric_value(*record, "input_overlap"); overlap && *overlap >= 0) {
       out.push_back(
-          {Tone::finding, "prefetch",
+          {busy ? Tone::caution : Tone::finding, "prefetch",
            fmt::format(
                "Prefetching hid {} of the input's own time behind the steps ({}, prefetch {}; its own "
-               "time is that of the same pipeline without an accelerator).",
-               format_percent(*overlap), group.title, prefetch)});
+               "time is that of the same pipeline without an accelerator){}.",
+               format_percent(*overlap), group.title, prefetch,
+               busy ? ", where this machine was too busy to emulate the accelerator" : "")});
     }
   }
 }
@@ -158,13 +160,16 @@ void say_fed(const TrainGroup& group, std::vector<Sentence>& out) {
   }
 }
 
-// A device has the next batch already when a step ends, DLIO's loop takes it then.
-std::string late_to_take(const Record& record, double reckoned) {
+// Where the two are apart: how they can be.
+std::string beside_our_own(const Record& record, double reckoned) {
   constexpr double kWorthAWord = 0.02;
   const auto own = metric_value(record, "accelerator_utilization");
-  if (!own || *own - reckoned < kWorthAWord) return "";
-  return " It counts as waiting what the training's thread was late to take batches that were ready: this "
-         "machine's processors were busy with something else.";
+  if (!own || std::abs(*own - reckoned) < kWorthAWord) return "";
+  return fmt::format(
+      " Its steps begin when the training's thread has taken their batch, and its epochs count alike, "
+      "however "
+      "short they are; for an accelerator that has a batch as soon as it is ready it is {}.",
+      format_percent(*own));
 }
 
 // What DLIO would say of the same steps.
@@ -188,7 +193,7 @@ void say_dlio(const TrainGroup& group, std::vector<Sentence>& out) {
              "DLIO's own arithmetic makes AU {} of these steps, {} than the {} that {} asks for; this is "
              "not an MLPerf Storage result.{}",
              format_percent(*reckoned), *reckoned < *asked ? "less" : "no less", format_percent(*asked),
-             group.title, late_to_take(*record, *reckoned))});
+             group.title, beside_our_own(*record, *reckoned))});
   }
 }
 

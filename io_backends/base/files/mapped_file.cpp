@@ -54,9 +54,8 @@ struct Mappings {
     const std::size_t first = static_cast<std::size_t>(address - file.bytes_.data()) / page * page;
     std::byte* const from = const_cast<std::byte*>(file.bytes_.data()) + first;  // NOLINT(*-const-cast)
     constexpr int kFlags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED | MAP_NORESERVE;
-    if (::mmap(from, file.bytes_.size() - first, PROT_READ, kFlags, -1, 0) == MAP_FAILED) return false;
-    file.lost_.store(true, std::memory_order_release);
-    return true;
+    file.lost_.store(true, std::memory_order_release);  // before anybody sees zeros
+    return ::mmap(from, file.bytes_.size() - first, PROT_READ, kFlags, -1, 0) != MAP_FAILED;
   }
 
  private:

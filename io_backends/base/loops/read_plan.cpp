@@ -44,7 +44,7 @@ std::uint64_t SampleList::largest() const {
 std::uint64_t objects_held_open(std::uint64_t objects) {
   rlimit limit{};
   if (::getrlimit(RLIMIT_NOFILE, &limit) != 0) return std::min<std::uint64_t>(objects, 64);
-  return std::min(objects, std::clamp<std::uint64_t>(limit.rlim_cur / 4, 16, kMostHeldOpen));
+  return std::min(objects, std::clamp<std::uint64_t>(limit.rlim_cur / 4, 16, 1U << 16));
 }
 
 Result<OpenObjects> OpenObjects::open(const ReadPlan& plan) {

@@ -67,9 +67,7 @@ struct ReadPlan {
   std::function<std::uint64_t(std::uint64_t n)> order;
 };
 
-// How many of so many objects a loop may hold open: a quarter of the descriptors that this process may have,
-// and no more than half of the mappings, since some back ends map each.
-inline constexpr std::uint64_t kMostHeldOpen = 32'768;
+// How many of so many objects a loop may hold open: a quarter of the descriptors that this process may have.
 std::uint64_t objects_held_open(std::uint64_t objects);
 
 // Readers for samples that are ranges of objects: the first objects stay open, others are opened for each

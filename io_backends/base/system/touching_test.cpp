@@ -1,12 +1,10 @@
-// Which pages are touched is asked of the kernel; that lines are is what mapped files show, which turn to
-// zeros from the page on that cannot be had (mmap_test.cpp).
 #include "io_backends/base/system/touching.hpp"
 
 #include <gtest/gtest.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include <algorithm>
+#include <set>
 #include <vector>
 
 namespace penstock {
@@ -45,6 +43,37 @@ TEST_P(Touching, ReachesThePagesOfTheBytesAndNoOthers) {
   EXPECT_EQ(pages_behind(page, 3 * page), Pages({1, 2, 3}));
   EXPECT_EQ(pages_behind(page / 2, 2 * page), Pages({0, 1, 2}));
   EXPECT_EQ(pages_behind(page + 100, 5 * page - 99), Pages({1, 2, 3, 4, 5, 6}));
+}
+
+// Which bytes are looked at, as multiples of `unit` of the address.
+template <class Each>
+std::set<std::uintptr_t> units_looked_at(Each each, std::size_t unit, std::size_t offset,
+                                         std::size_t length) {
+  alignas(kTouchedPage) static const std::byte bytes[6 * kTouchedPage]{};
+  std::set<std::uintptr_t> units;
+  const auto begin = reinterpret_cast<std::uintptr_t>(bytes);
+  each(std::span(bytes).subspan(offset, length), [&](const std::byte& byte) {
+    const auto at = reinterpret_cast<std::uintptr_t>(&byte) - begin;
+    EXPECT_TRUE(at >= offset && at < offset + length) << at;
+    units.insert(at / unit);
+  });
+  return units;
+}
+
+TEST(TouchingEach, LineOrPageThatTheBytesLieInIsLookedAtAndNoOther) {
+  for (const std::size_t offset : {0U, 1U, 63U, 64U, 4095U, 4096U})
+    for (const std::size_t length :
+         {1U, 2U, 63U, 64U, 65U, 127U, 4096U, 4097U, 8191U, 8192U, 8255U, 16383U, 20000U}) {
+      const auto expect_all = [&](const std::set<std::uintptr_t>& units, std::size_t unit) {
+        EXPECT_EQ(units.size(), (offset + length - 1) / unit - offset / unit + 1) << offset << " " << length;
+      };
+      expect_all(units_looked_at([](auto bytes, auto look) { each_line(bytes, look); }, kTouchedLine, offset,
+                                 length),
+                 kTouchedLine);
+      expect_all(units_looked_at([](auto bytes, auto look) { each_page(bytes, look); }, kTouchedPage, offset,
+                                 length),
+                 kTouchedPage);
+    }
 }
 
 INSTANTIATE_TEST_SUITE_P(Ways, Touching, testing::Values(&touch_pages, &touch_lines),
