@@ -76,8 +76,8 @@ struct MiniAppInfo {
   std::string_view reproduces;  // the paper's application and figure
   std::string_view
       codec;  // what its samples must be, as ManifestFacts::codec has it: "jpeg|png"; "": anything
-  std::string_view format = "";    // what they must lie in, as ManifestFacts::format has it; "": anything
-  std::string_view recipe = "";    // which makes them, where bytes do not tell; "": any. A scan's are tried
+  std::string_view format{};       // what they must lie in, as ManifestFacts::format has it; "": anything
+  std::string_view recipe{};       // which makes them, where bytes do not tell; "": any. A scan's are tried
   std::uint64_t sample_bytes = 0;  // which all of them have; 0: any
   bool pictures = false;           // takes --decode and --resize
   MiniAppDefaults defaults;

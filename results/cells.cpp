@@ -340,6 +340,7 @@ std::vector<TrainGroup> train_groups(std::span<const Record> records) {
     return std::tie(one.family, one.threads) < std::tie(other.family, other.threads);
   });
   std::vector<std::vector<std::string>> words;
+  words.reserve(found.size());
   for (Found& one : found) words.push_back(std::move(one.words));
   const std::vector<std::string> titles = titles_of(words);
   std::vector<TrainGroup> groups;

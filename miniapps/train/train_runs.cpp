@@ -94,7 +94,7 @@ Result<CellEnd> TrainRuns::keep(Trial trial, CellEnd end) {
 Result<CellEnd> TrainRuns::measure(const Tier& tier) {
   run_.measured_tier(tier);
   Trial trial = run_.trial();
-  const Result<CellEnd> measured = train(tier, trial);
+  Result<CellEnd> measured = train(tier, trial);
   if (measured.ok()) return keep(std::move(trial), *measured);
   trial.fail(measured.error());
   run_.keep(std::move(trial));
