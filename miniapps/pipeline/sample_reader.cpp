@@ -94,6 +94,7 @@ Result<void> SampleReader::prepare(Slot& slot) {
 }
 
 Result<Operation> SampleReader::operation(Slot& slot) {
+  PENSTOCK_TRY(prepare(slot));
   const SampleEntry& entry = manifest_.sample(slot.ticket.index);
   const auto room = static_cast<std::size_t>(whole_blocks(entry.length));
   slot.buffer.grow(room);
@@ -107,6 +108,7 @@ Result<Operation> SampleReader::operation(Slot& slot) {
 // A whole object is opened for each sample of it, as it is where it is read. What cannot be had in place is
 // read: a mapping that lost a page stays without what is behind it, and its object may have that.
 Result<std::uint64_t> SampleReader::look_at(Slot& slot) {
+  PENSTOCK_TRY(prepare(slot));
   if (whole_objects_) slot.reader_object = UINT64_MAX;
   PENSTOCK_ASSIGN(Reader* const reader, reader_of(slot));
   const std::uint64_t offset = manifest_.sample(slot.ticket.index).offset;
@@ -128,14 +130,12 @@ void SampleReader::begin(const Ticket& ticket) {
   ++on_their_way_;
   slots_[place].ticket = ticket;
   slots_[place].on_its_way = true;
+  if (in_place_) {
+    to_look_at_ = place;
+    return;
+  }
   try {
-    Result<void> prepared = prepare(slots_[place]);
-    if (prepared.ok() && in_place_) {
-      to_look_at_ = place;
-      return;
-    }
-    Result<Operation> wanted =
-        prepared.ok() ? operation(slots_[place]) : Result<Operation>(std::move(prepared).error());
+    Result<Operation> wanted = operation(slots_[place]);
     if (wanted.ok()) return to_submit_.push_back(*std::move(wanted));
     completions_.push_back({place, std::move(wanted).error()});
   } catch (const std::bad_alloc&) {

@@ -22,8 +22,8 @@
 
 namespace penstock {
 
-// Of the 65,530 mappings that Linux lets a process have: for objects that are held open, for samples that are
-// used in place, and, where the back end keeps mappings, for those.
+// Of the 65,530 mappings that Linux lets a process have: so many for objects that are held open, as many for
+// samples that are used in place. A back end may keep half of all besides (mmap's keep=1).
 inline constexpr std::uint64_t kMostMapped = 12'288;
 
 // Objects that hold several samples, held open for all workers of a pipeline: as many as objects_held_open(),
