@@ -2,8 +2,8 @@
 """`penstock train` with several accelerators, and the search for how many are fed."""
 
 import json
+import os
 import signal
-import time
 
 from penstock_cli import main
 from train_case import TrainTest, value
@@ -79,15 +79,19 @@ class Accelerators(TrainTest):
 
     def test_a_search_that_is_interrupted_says_what_it_knows(self):
         process = self.start("train", "stream", "--data", self.made / "corpus", "--find-accelerators", "--batch", "4", "--steps", "4",
-                             "--accelerator", "emulated:step=500ms", "--json")
-        time.sleep(3)
+                             "--accelerator", "emulated:step=500ms", "--progress", "always", "--json")
+        said = ""
+        while "stream on" not in said:  # the search is under way
+            more = os.read(process.stderr.fileno(), 4096).decode()
+            self.assertTrue(more, said)
+            said += more
         process.send_signal(signal.SIGINT)
         out, err = process.communicate(timeout=60)
         self.assertEqual(process.returncode, 130, err)
         [record] = map(json.loads, out.splitlines())
         self.assertEqual(record["verdict"], "interrupted")
         fed = record["parameters"]["fed_so_far"]
-        self.assertIn("the search ended early: " + ("no number of accelerators was fed" if fed == 0 else f"{fed} accelerator"), err)
+        self.assertIn("the search ended early: " + ("no number of accelerators was fed" if fed == 0 else f"{fed} accelerator"), said + err)
 
 
 if __name__ == "__main__":
