@@ -84,9 +84,9 @@ bool barrier() noexcept {
 // `what` gives an errno value; nobody is in the midst of an update while it runs.
 template <typename What>
 int change(What what) noexcept {
-  session_changes.store(true, std::memory_order_seq_cst);
+  session.changes.store(true, std::memory_order_seq_cst);
   const int failed = !barrier() ? ENOSYS : !wait_for_updates() ? EBUSY : what();
-  session_changes.store(false, std::memory_order_seq_cst);
+  session.changes.store(false, std::memory_order_seq_cst);
   return failed;
 }
 

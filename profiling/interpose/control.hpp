@@ -18,7 +18,8 @@ void name_last_steps() noexcept;
 // Of steps that spans tell: the step of that number has ended.
 extern std::uint32_t steps_per_window;  // 0: no windows by steps
 void step_ended(std::uint64_t number) noexcept;
-// The program calls penstock_profile_step(): its spans, which may come later, are not told as steps once more.
+// The program calls penstock_profile_step(): its spans, which may come later, are not told as steps once
+// more.
 bool calls_its_steps() noexcept;
 
 }  // namespace penstock::interpose

@@ -30,12 +30,12 @@ constexpr SizeBuckets make_size_buckets() {
 constinit const SizeBuckets size_buckets = make_size_buckets();
 
 void follow_session(ThreadLog& log, const char* top) noexcept {
-  while (session_changes.load(std::memory_order_seq_cst)) {
+  while (session.changes.load(std::memory_order_seq_cst)) {
     log.updating = nullptr;
-    while (session_changes.load(std::memory_order_acquire)) {
+    while (session.changes.load(std::memory_order_acquire)) {
       system_call(SYS_sched_yield);
     }
-    __atomic_store_n(&log.updating, top, __ATOMIC_SEQ_CST);  // before the look at session_changes
+    __atomic_store_n(&log.updating, top, __ATOMIC_SEQ_CST);  // before the look at session.changes
   }
   if (log.retired && log.owner != nullptr && !log.ending &&
       session.state.load(std::memory_order_acquire) == SessionState::running) {
@@ -122,7 +122,7 @@ void count_name(ThreadLog& log, const AbsoluteName& name, const Operation& opera
                 std::int64_t size) noexcept {
   penstock_counters* c =
       operation.failed != 0
-          ? existing_counters(log, name.file, operation.layer)
+          ? log.files.find(name.file, operation.layer)
           : counters_of(log, {.file = name.file, .text = name.text, .length = name.length, .kind = kind},
                         operation.layer, operation.call, operation.begin);
   if (c == nullptr) {
@@ -186,7 +186,7 @@ void count_open(ThreadLog& log, int at, const char* path, int flags, int fd,
     named = name_of_descriptor(fd, name);
   }
   if (named) {
-    expect_file(log, name.file, operation.layer);
+    log.files.expect(name.file, operation.layer);
   }
   Description* description = log.spare.make();
   if (description == nullptr) {

@@ -138,7 +138,7 @@ class Update {
       log.updating = top;
     }
     std::atomic_signal_fence(std::memory_order_seq_cst);
-    if ((session_changes.load(std::memory_order_relaxed) || log.retired) && !nested_) [[unlikely]] {
+    if ((session.changes.load(std::memory_order_relaxed) || log.retired) && !nested_) [[unlikely]] {
       follow_session(log, top);
     }
   }

@@ -23,7 +23,7 @@ int opened(int at, const char* path, int flags, Call call) noexcept {
   const int saved = errno;
   count_open(*log, at, path, flags, fd,
              {.call = PENSTOCK_CALL_OPEN, .failed = fd < 0 ? saved : 0, .begin = begin, .end = end});
-  if (may_have_loaded.load(std::memory_order_relaxed)) [[unlikely]] {
+  if (session.may_have_loaded.load(std::memory_order_relaxed)) [[unlikely]] {
     look_for_objects();
   }
   errno = saved;

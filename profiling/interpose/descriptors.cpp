@@ -7,7 +7,8 @@
 
 namespace penstock::interpose {
 
-std::atomic<DescriptorPage*> descriptor_pages[kDescriptorPages];
+constinit DescriptorPage first_descriptors{};
+constinit std::atomic<DescriptorPage*> more_descriptors[kDescriptorPages] = {};
 
 namespace {
 
@@ -97,21 +98,34 @@ bool was_last(Description* description) noexcept {
   return true;
 }
 
+// The page with that number, if there is one.
+DescriptorPage* page_at(unsigned number) noexcept {
+  if (number == 0) {
+    return &first_descriptors;
+  }
+  return number < kDescriptorPages ? more_descriptors[number].load(std::memory_order_acquire) : nullptr;
+}
+
 // What the descriptor stood for, and does not any more.
 [[gnu::always_inline]] inline Description* taken_away(int fd) noexcept {
   if (described(fd) == nullptr) {
     return nullptr;
   }
-  DescriptorPage* page =
-      descriptor_pages[static_cast<unsigned>(fd) / kDescriptorsPerPage].load(std::memory_order_acquire);
-  return page->at[fd % kDescriptorsPerPage].exchange(nullptr, std::memory_order_acq_rel);
+  const auto number = static_cast<unsigned>(fd);
+  return page_at(number / kDescriptorsPerPage)
+      ->at[number % kDescriptorsPerPage]
+      .exchange(nullptr, std::memory_order_acq_rel);
 }
 
+// Likewise, made if need be; null without memory, or where the number is none of a descriptor.
 DescriptorPage* page_of(unsigned fd) noexcept {
-  if (fd >= unsigned{kDescriptorPages} * kDescriptorsPerPage) {
+  if (fd < kDescriptorsPerPage) {
+    return &first_descriptors;
+  }
+  if (fd >= kDescriptorPages * kDescriptorsPerPage) {
     return nullptr;
   }
-  std::atomic<DescriptorPage*>& entry = descriptor_pages[fd / kDescriptorsPerPage];
+  std::atomic<DescriptorPage*>& entry = more_descriptors[fd / kDescriptorsPerPage];
   DescriptorPage* page = entry.load(std::memory_order_acquire);
   if (page == nullptr) {
     void* memory = private_memory(sizeof(DescriptorPage));
@@ -128,6 +142,11 @@ DescriptorPage* page_of(unsigned fd) noexcept {
 }
 
 }  // namespace
+
+Description* described_further(unsigned fd) noexcept {
+  const DescriptorPage* page = page_at(fd / kDescriptorsPerPage);
+  return page == nullptr ? nullptr : page->at[fd % kDescriptorsPerPage].load(std::memory_order_acquire);
+}
 
 Description* make_description() noexcept {
   Description* made = take_free();
@@ -170,7 +189,7 @@ void describe(int fd, Description* description) noexcept {
     drop_reference(description);
     return;
   }
-  std::atomic<Description*>& at = page->at[fd % kDescriptorsPerPage];
+  std::atomic<Description*>& at = page->at[static_cast<unsigned>(fd) % kDescriptorsPerPage];
   if (at.load(std::memory_order_acquire) == nullptr) [[likely]] {
     at.store(description,
              std::memory_order_release);  // if two come at once, one is lost, and no more than that
@@ -199,11 +218,11 @@ void describe_duplicate(int from, int to) noexcept {
 
 void forget_range(unsigned first, unsigned last) noexcept {
   for (unsigned page = first / kDescriptorsPerPage;
-       page < unsigned{kDescriptorPages} && page * kDescriptorsPerPage <= last; ++page) {
-    if (descriptor_pages[page].load(std::memory_order_acquire) == nullptr) {
+       page < kDescriptorPages && page * kDescriptorsPerPage <= last; ++page) {
+    if (page_at(page) == nullptr) {
       continue;
     }
-    for (unsigned i = 0; i < unsigned{kDescriptorsPerPage}; ++i) {
+    for (unsigned i = 0; i < kDescriptorsPerPage; ++i) {
       const unsigned fd = page * kDescriptorsPerPage + i;
       if (fd >= first && fd <= last) {
         forget(static_cast<int>(fd));
@@ -220,8 +239,8 @@ void for_each_description(void (*visit)(Description& description, void* with), v
 }
 
 void for_each_living_description(void (*visit)(Description& description, void* with), void* with) noexcept {
-  for (std::atomic<DescriptorPage*>& entry : descriptor_pages) {
-    if (DescriptorPage* page = entry.load(std::memory_order_acquire); page != nullptr) {
+  for (unsigned number = 0; number < kDescriptorPages; ++number) {
+    if (DescriptorPage* page = page_at(number); page != nullptr) {
       for (std::atomic<Description*>& at : page->at) {
         if (Description* description = at.load(std::memory_order_acquire); description != nullptr) {
           visit(*description, with);

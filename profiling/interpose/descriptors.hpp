@@ -31,21 +31,20 @@ struct alignas(64) Description {
   }
 };
 
-constexpr int kDescriptorPages = 1024;
-constexpr int kDescriptorsPerPage = 1024;
+constexpr unsigned kDescriptorPages = 1024;
+constexpr unsigned kDescriptorsPerPage = 1024;
 struct DescriptorPage {
   std::atomic<Description*> at[kDescriptorsPerPage];
 };
-extern std::atomic<DescriptorPage*> descriptor_pages[kDescriptorPages];
+extern DescriptorPage first_descriptors;  // most programs have no others
+extern std::atomic<DescriptorPage*> more_descriptors[kDescriptorPages];
 
 // Null for one that nobody knows (yet).
+Description* described_further(unsigned fd) noexcept;
 inline Description* described(int fd) noexcept {
   const auto number = static_cast<unsigned>(fd);
-  if (number >= unsigned{kDescriptorPages} * kDescriptorsPerPage) [[unlikely]] {
-    return nullptr;
-  }
-  DescriptorPage* page = descriptor_pages[number / kDescriptorsPerPage].load(std::memory_order_acquire);
-  return page == nullptr ? nullptr : page->at[number % kDescriptorsPerPage].load(std::memory_order_acquire);
+  return number < kDescriptorsPerPage ? first_descriptors.at[number].load(std::memory_order_acquire)
+                                      : described_further(number);
 }
 
 // A new description, with one reference; null without memory. `serial` is set.

@@ -213,7 +213,7 @@ TEST_F(InSession, KeepsAsManyFilesAsThereAre) {
   for (std::uint64_t i = 0; i < kFiles; i += 997) {
     AbsoluteName name;
     ASSERT_TRUE(absolute_name(AT_FDCWD, ("/data/" + std::to_string(i)).c_str(), name));
-    const penstock_counters* c = existing_counters(*log, name.file, PENSTOCK_POSIX);
+    const penstock_counters* c = log->files.find(name.file, PENSTOCK_POSIX);
     ASSERT_NE(c, nullptr) << i;
     EXPECT_EQ(c->stats, 1U);
     EXPECT_EQ(c->size, 77U);
@@ -221,7 +221,7 @@ TEST_F(InSession, KeepsAsManyFilesAsThereAre) {
     EXPECT_EQ(std::string(reinterpret_cast<const char*>(stored + 1), stored->length),
               "/data/" + std::to_string(i));
   }
-  EXPECT_EQ(existing_counters(*log, 12345, PENSTOCK_POSIX), nullptr);
+  EXPECT_EQ(log->files.find(12345, PENSTOCK_POSIX), nullptr);
 }
 
 TEST_F(InSession, ARecordThatIsFullIsFollowedByAnother) {
@@ -236,7 +236,7 @@ TEST_F(InSession, ARecordThatIsFullIsFollowedByAnother) {
   penstock_counters* second = counters_of(*log, file, PENSTOCK_POSIX, PENSTOCK_CALL_READ, 1);
   ASSERT_NE(second, first);
   EXPECT_EQ(second->name, first->name);
-  EXPECT_EQ(existing_counters(*log, 4711, PENSTOCK_POSIX), second);
+  EXPECT_EQ(log->files.find(4711, PENSTOCK_POSIX), second);
   EXPECT_NE(counters_of(*log, file, PENSTOCK_STDIO, PENSTOCK_CALL_READ, 1), second);
 }
 

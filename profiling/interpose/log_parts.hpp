@@ -19,13 +19,6 @@ inline void use(penstock_block* block, std::uint64_t bytes) noexcept {
   __atomic_store_n(&block->used, block->used + bytes, __ATOMIC_RELEASE);
 }
 
-// The table of files: twice or four times as large (the first, where there is none; false without memory), or
-// without an entry.
-bool grow_slots(ThreadLog& log) noexcept;
-void empty_table(ThreadLog& log) noexcept;
-// After a fork: the table of the parent's log, empty.
-void take_table(ThreadLog& log, std::uint64_t* slots, std::uint64_t slot_count) noexcept;
-
 // Where the name stands in the session from now on, in bytes from `base`; 0 without room.
 std::uint64_t add_name(ThreadLog& log, std::uint64_t file, const char* text, std::uint32_t length,
                        penstock_file_kind kind) noexcept;

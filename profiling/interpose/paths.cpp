@@ -61,33 +61,37 @@ Sixteen sixteen_at(const char* text) noexcept {
   return bytes;
 }
 
-// Whether there may be "//" or "/." in it; some bytes behind its end are read.
-bool may_have_other_parts(const char* text, std::size_t length) noexcept {
+// Copies a path of more than sixteen bytes. False where it may have "//" in it or a part that begins with
+// ".".
+bool copy_plain(char* to, const char* path, std::size_t length) noexcept {
   Sixteen found{};
-  for (std::size_t i = 0; i < length; i += sizeof(found)) {
-    const Sixteen behind = sixteen_at(text + i + 1);
-    found |= reinterpret_cast<Sixteen>((sixteen_at(text + i) == '/') & ((behind == '/') | (behind == '.')));
+  const auto copy_sixteen = [&](std::size_t at) {  // and looks at the byte behind them
+    const Sixteen bytes = sixteen_at(path + at);
+    const Sixteen behind = sixteen_at(path + at + 1);
+    found |= reinterpret_cast<Sixteen>((bytes == '/') & ((behind == '/') | (behind == '.')));
+    memcpy(to + at, &bytes, sizeof(bytes));
+  };
+  for (std::size_t i = 0; i + sizeof(Sixteen) < length; i += sizeof(Sixteen)) {
+    copy_sixteen(i);
   }
+  copy_sixteen(length - sizeof(Sixteen));  // the last ones, some perhaps for the second time
   std::uint64_t halves[2];
   memcpy(halves, &found, sizeof(halves));
-  return (halves[0] | halves[1]) != 0;
+  return (halves[0] | halves[1]) == 0;
 }
 
 // Likewise. Most paths are copied as they are: they have neither "//" nor a part that begins with ".", nor
 // "/" at the end.
 bool append(AbsoluteName& name, const char* path) noexcept {
-  constexpr std::size_t kReadBehind = sizeof(Sixteen) + 1;
   const std::size_t length = strlen(path);
   const std::size_t slash = *path == '/' ? 0 : 1;
-  if (length == 0 || path[length - 1] == '/' ||
-      name.length + slash + length + kReadBehind >= AbsoluteName::kRoom) {
+  if (length < sizeof(Sixteen) || path[length - 1] == '/' || (slash == 1 && *path == '.') ||
+      name.length + slash + length >= AbsoluteName::kRoom) {
     return append_parts(name, path);
   }
   char* to = name.text + name.length;
   *to = '/';
-  memcpy(to + slash, path, length);
-  memset(to + slash + length, 0, kReadBehind);
-  if (may_have_other_parts(to, slash + length)) {
+  if (!copy_plain(to + slash, path, length)) {
     return append_parts(name, path);
   }
   name.length += static_cast<std::uint32_t>(slash + length);

@@ -11,8 +11,6 @@
 
 namespace penstock::interpose {
 
-bool ring_was_seen = false;
-
 namespace {
 
 constinit std::atomic<Ring*> first_ring{nullptr};
@@ -188,7 +186,7 @@ void ring_begins(const LibraryRing& library, const RingParameters& parameters) n
   ring->cq_tail = library.cq.tail;
   ring->completions = reinterpret_cast<const char*>(library.cq.all);
   ring->cq_seen = *library.cq.tail;
-  ring_was_seen = true;
+  session.rings_seen = true;
   ring->fd.store(library.fd, std::memory_order_release);
 }
 
@@ -204,7 +202,7 @@ void ring_set_up(int fd, const RingParameters& parameters) noexcept {
     take_cq_memory(*ring, memory);
     ring->entries = reinterpret_cast<const RingEntry*>(parameters.sq.address);
   }
-  ring_was_seen = true;
+  session.rings_seen = true;
   ring->fd.store(fd, std::memory_order_release);
 }
 
@@ -340,7 +338,7 @@ void forget_rings() noexcept {
     ring->lock.reset();
     ring->fd.store(-2, std::memory_order_relaxed);  // its memory is the parent's
   }
-  ring_was_seen = false;
+  session.rings_seen = false;
 }
 
 }  // namespace penstock::interpose

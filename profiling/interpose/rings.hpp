@@ -12,6 +12,7 @@
 #include <cstddef>
 
 #include "profiling/interpose/ring_layout.hpp"
+#include "profiling/interpose/session.hpp"
 
 namespace penstock::interpose {
 
@@ -22,9 +23,8 @@ void ring_ends(int fd) noexcept;
 // One that the program sets up by itself: its memory is known when it maps it.
 void ring_set_up(int fd, const RingParameters& parameters) noexcept;
 
-extern bool ring_was_seen;
 inline bool any_rings() noexcept {
-  return ring_was_seen;
+  return session.rings_seen;
 }
 
 // Around a call that hands over requests or asks for completions. `fd` of -1: any ring of the program's own.

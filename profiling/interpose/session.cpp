@@ -17,7 +17,6 @@
 namespace penstock::interpose {
 
 constinit Session session;
-constinit std::atomic<bool> session_changes{false};
 
 namespace {
 
@@ -124,7 +123,7 @@ void fill_header(const Before& before) noexcept {
   h.granule = PENSTOCK_BLOCK_GRANULE;
   h.pid = static_cast<std::uint32_t>(system_call(SYS_getpid));
   h.parent_pid = static_cast<std::uint32_t>(system_call(SYS_getppid));
-  h.clock = use_tsc ? PENSTOCK_CLOCK_TSC : PENSTOCK_CLOCK_MONOTONIC;
+  h.clock = session.uses_tsc ? PENSTOCK_CLOCK_TSC : PENSTOCK_CLOCK_MONOTONIC;
   h.forked = forked ? 1 : 0;
   h.process_start = process_start();
   h.begin_realtime_ns = nanoseconds(CLOCK_REALTIME);
@@ -310,7 +309,7 @@ bool forked_between_files = false;  // another thread of the parent was taking i
 
 void leave_parents_session() noexcept {
   file_lock.reset();
-  forked_between_files = session_changes.load(std::memory_order_relaxed);
+  forked_between_files = session.changes.load(std::memory_order_relaxed);
   session.state.store(SessionState::forked, std::memory_order_relaxed);
 }
 

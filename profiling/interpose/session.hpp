@@ -21,17 +21,21 @@ enum class SessionState : std::uint32_t {
   running,
 };
 
-struct Session {
+// What each call looks at stands in its first line of the processor's cache, with what is not the session's:
+// a system call leaves little there of what was there before it.
+struct alignas(64) Session {
   std::atomic<SessionState> state{SessionState::off};
+  // Set while the session is taken from one file to another, by one thread, which then waits until no other
+  // one is in the midst of an update (Update, counting.hpp): who comes meanwhile waits for it.
+  std::atomic<bool> changes{false};
+  bool uses_tsc = false;                      // ticks.hpp; decided once, before anything is counted
+  bool rings_seen = false;                    // rings.hpp
+  std::atomic<bool> may_have_loaded{false};   // slots.hpp
   char* base = nullptr;                       // of the mapped file
   penstock_session_header* header = nullptr;  // likewise
   char folder[1024] = {};                     // absolute
 };
 extern Session session;
-
-// Set while the session is taken from one file to another, by one thread, which then waits until no other one
-// is in the midst of an update (Update, counting.hpp): who comes meanwhile waits for it.
-extern std::atomic<bool> session_changes;
 
 // When the library is loaded: takes the folder from PENSTOCK_PROFILE_SESSION and begins a file in it. Without
 // that variable, or where no file can be made (said on stderr once), nothing is recorded.
@@ -42,7 +46,7 @@ void open_session() noexcept;
 void leave_parents_session() noexcept;
 bool begin_forked(void (*take_along)(const char* parents_base)) noexcept;
 
-// While session_changes, and nobody is in an update: begins a file in that folder (absolute), and recording
+// While session.changes, and nobody is in an update: begins a file in that folder (absolute), and recording
 // with it. False where none can be made; then everything is as it was. `before`: the header of the file that
 // this one follows upon, stopped and still mapped, whose word says whether segments are kept, whose limit
 // holds, and where the kernel's counters begin; null where it follows upon none: then `segments` says so.
@@ -56,8 +60,8 @@ void begin_kernel_counters() noexcept;
 // reclaim_sessions() finds that there can be none.
 void stop_session() noexcept;
 // Likewise, where nothing is recorded from now on: the files that are done are the process's no longer, so
-// that who removes them gets their room, and their file system can be unmounted. What calls that are under way
-// still add to them is nobody's.
+// that who removes them gets their room, and their file system can be unmounted. What calls that are under
+// way still add to them is nobody's.
 void leave_past_files() noexcept;
 int session_failure() noexcept;  // why begin_session() failed: an errno value
 bool wants_segments() noexcept;  // PENSTOCK_PROFILE_TRACE=1

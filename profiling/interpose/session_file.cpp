@@ -107,18 +107,20 @@ bool write_zeros(long fd, std::uint64_t from, std::uint64_t bytes) noexcept {
   return true;
 }
 
-// Maps pages, ready for writes, before the program waits for each of them. Kernels before 5.14 cannot be
-// asked to; where files lie in memory they map a stretch of those that are there at the first look at one.
+// Maps pages, ready for writes, before the program waits for each of them. Where files lie in memory the
+// kernel maps a stretch of those that are there at the first look at one, for a quarter of what it takes to
+// ask it for each; elsewhere it is asked to, if it can be (Linux 5.14).
 void touch(char* at, std::uint64_t bytes) noexcept {
-#ifdef MADV_POPULATE_WRITE
-  if (system_call(SYS_madvise, word(at), static_cast<long>(bytes), MADV_POPULATE_WRITE) == 0) {
+  if (file.in_memory) {
+    constexpr std::uint64_t kStretch = 65536;  // fault_around_bytes
+    for (std::uint64_t i = 0; i < bytes; i += kStretch) {
+      static_cast<void>(*static_cast<const volatile char*>(at + i));
+    }
     return;
   }
+#ifdef MADV_POPULATE_WRITE
+  system_call(SYS_madvise, word(at), static_cast<long>(bytes), MADV_POPULATE_WRITE);
 #endif
-  constexpr std::uint64_t kStretch = 65536;  // fault_around_bytes
-  for (std::uint64_t i = 0; file.in_memory && i < bytes; i += kStretch) {
-    static_cast<void>(*static_cast<const volatile char*>(at + i));
-  }
 }
 
 }  // namespace

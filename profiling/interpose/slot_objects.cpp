@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "profiling/interpose/real.hpp"
+#include "profiling/interpose/session.hpp"
 #include "profiling/interpose/slots.hpp"
 #include "profiling/interpose/system.hpp"
 
@@ -186,7 +187,7 @@ __attribute__((used, visibility("hidden"))) void penstock_will_load() noexcept {
   will_load();
 }
 __attribute__((used, visibility("hidden"))) void penstock_has_loaded() noexcept {
-  if (may_have_loaded.load(std::memory_order_relaxed)) {
+  if (session.may_have_loaded.load(std::memory_order_relaxed)) {
     look_for_objects();
   }
 }

@@ -11,6 +11,7 @@
 
 #include "profiling/interpose/private_memory.hpp"
 #include "profiling/interpose/real.hpp"
+#include "profiling/interpose/session.hpp"
 #include "profiling/interpose/slot_objects.hpp"
 #include "profiling/interpose/ticks.hpp"
 
@@ -21,8 +22,6 @@ extern penstock::interpose::Wrapped __stop_penstock_wrapped[] __attribute__((vis
 }
 
 namespace penstock::interpose {
-
-std::atomic<bool> may_have_loaded{false};
 
 namespace {
 
@@ -344,7 +343,7 @@ Restored restore_slots() noexcept {
   }
   slots.count = 0;
   objects.count = 0;
-  may_have_loaded = false;
+  session.may_have_loaded = false;
   return restored;
 }
 
@@ -352,7 +351,7 @@ void will_load() noexcept {
   constexpr unsigned kLooks = 1000;  // a load may bring nothing
   load_ns.store(nanoseconds(CLOCK_MONOTONIC));
   looks_left.store(kLooks);
-  may_have_loaded.store(true);
+  session.may_have_loaded.store(true);
 }
 
 bool worth_a_look() noexcept {
@@ -369,11 +368,11 @@ bool worth_a_look() noexcept {
       return now - last >= kPauseNs && late_look_ns.compare_exchange_strong(last, now) &&
              has_unseen_objects();
     }
-    may_have_loaded.store(false);
+    session.may_have_loaded.store(false);
     if (looks_left.load() == 0) {
       return false;
     }
-    may_have_loaded.store(true);  // a load has begun meanwhile
+    session.may_have_loaded.store(true);  // a load has begun meanwhile
   }
   return has_unseen_objects();
 }

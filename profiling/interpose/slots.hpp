@@ -31,9 +31,8 @@ struct Restored {
 };
 Restored restore_slots() noexcept;
 
-// Objects may have been loaded: who is about to use them calls look_for_objects() (control.cpp), which does
-// nothing where none was.
-extern std::atomic<bool> may_have_loaded;
+// Where objects may have been loaded (session.may_have_loaded), who is about to use them calls
+// look_for_objects() (control.cpp), which does nothing where none was.
 bool worth_a_look() noexcept;
 bool has_unseen_objects() noexcept;
 [[gnu::cold]] void look_for_objects() noexcept;

@@ -54,7 +54,7 @@ penstock_thread* add_thread(std::uint32_t thread) noexcept {
 }
 
 void forget_files(ThreadLog& log) noexcept {
-  empty_table(log);
+  log.files.clear();
   for (ThreadLog::Cached& cached : log.cache) {
     cached = {};
   }
@@ -121,7 +121,7 @@ ThreadLog* take_log() noexcept {
     return nullptr;
   }
   auto* log = new (memory) ThreadLog;
-  if (!grow_slots(*log)) {
+  if (!log->files.grow()) {
     return nullptr;
   }
   const Hold hold(logs_lock);
@@ -313,12 +313,12 @@ void forget_parents_logs() noexcept {
   all_logs = nullptr;
   kept_log = nullptr;
   threads_block = nullptr;
-  session_changes.store(false, std::memory_order_relaxed);
+  session.changes.store(false, std::memory_order_relaxed);
   if (log != nullptr) {
-    std::uint64_t* slots = log->slots;
-    const std::uint64_t slot_count = log->slot_count;
+    const FileTable files = log->files;
     new (log) ThreadLog;
-    take_table(*log, slots, slot_count);
+    log->files = files;
+    log->files.clear();
     free_logs = log;
     all_logs = log;
   }

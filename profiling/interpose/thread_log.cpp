@@ -16,14 +16,7 @@ namespace penstock::interpose {
 namespace {
 
 constexpr std::uint64_t kMostBlock = 256U << 10U;
-constexpr std::uint64_t kFirstSlots = 512;
-constexpr std::uint64_t kManySlots = 1U << 20U;
 constexpr std::uint64_t kUsualName = 128;  // bytes
-constexpr unsigned kPlaceBits = 43;        // an address in units of 32 bytes
-constexpr std::uint64_t kPlaceMask = (std::uint64_t{1} << kPlaceBits) - 1;
-constexpr std::uint64_t kTagMask = (std::uint64_t{1} << (64U - kPlaceBits)) - 1;
-constexpr std::uint64_t kPlaceUnit = 32;
-static_assert(sizeof(penstock_counters) % kPlaceUnit == 0 && sizeof(penstock_block) % kPlaceUnit == 0);
 
 // A new block with room for `bytes`, twice as large as the last. Null without room.
 [[gnu::cold]] penstock_block* another_block(const ThreadLog& log, penstock_block*& block,
@@ -50,95 +43,23 @@ static_assert(sizeof(penstock_counters) % kPlaceUnit == 0 && sizeof(penstock_blo
   return room_left(block) >= bytes ? block : another_block(log, block, last_bytes, kind, entry_bytes, bytes);
 }
 
-std::uint64_t mixed(std::uint64_t file, penstock_layer layer) noexcept {
-  const std::uint64_t h = (file + static_cast<std::uint64_t>(layer)) * 0x9e3779b97f4a7c15U;
-  return h ^ (h >> 32U);
-}
-std::uint64_t tag_of(std::uint64_t hash) noexcept {
-  return hash & kTagMask;
-}
-penstock_counters* at_place(std::uint64_t slot) noexcept {
-  return reinterpret_cast<penstock_counters*>((slot & kPlaceMask) * kPlaceUnit);
-}
-
-std::uint8_t mark_of(std::uint64_t hash) noexcept {
-  return static_cast<std::uint8_t>(hash >> 56U | 1U);
-}
-
-// The number of the slot of (file, layer), or of the free one where it belongs.
-std::uint64_t slot_of(const ThreadLog& log, std::uint64_t file, penstock_layer layer) noexcept {
-  const std::uint64_t hash = mixed(file, layer);
-  for (std::uint64_t i = hash & (log.slot_count - 1);; i = (i + 1) & (log.slot_count - 1)) {
-    if (log.marks[i] == 0) {
-      return i;
-    }
-    if (log.marks[i] == mark_of(hash) && log.slots[i] >> kPlaceBits == tag_of(hash)) {
-      const penstock_counters* c = at_place(log.slots[i]);
-      if (c->file == file && c->layer == layer) {
-        return i;
-      }
-    }
+// As memcpy(), without a call.
+void copy_text(char* to, const char* from, std::size_t length) noexcept {
+  using Sixteen = char __attribute__((vector_size(16)));
+  const auto copy_sixteen = [&](std::size_t at) {
+    Sixteen bytes;
+    memcpy(&bytes, from + at, sizeof(bytes));
+    memcpy(to + at, &bytes, sizeof(bytes));
+  };
+  if (length < sizeof(Sixteen)) {
+    memcpy(to, from, length);
+    return;
   }
-}
-
-std::uint64_t table_bytes(std::uint64_t slots) noexcept {
-  return slots * (sizeof(std::uint64_t) + sizeof(std::uint8_t));
-}
-std::uint8_t* marks_behind(std::uint64_t* slots, std::uint64_t count) noexcept {
-  return reinterpret_cast<std::uint8_t*>(slots + count);
-}
-}  // namespace
-
-void empty_table(ThreadLog& log) noexcept {
-  memset(log.marks, 0, log.slot_count);
-  log.filled = 0;
-}
-
-void take_table(ThreadLog& log, std::uint64_t* slots, std::uint64_t slot_count) noexcept {
-  log.slots = slots;
-  log.marks = marks_behind(slots, slot_count);
-  log.slot_count = slot_count;
-  empty_table(log);
-}
-
-bool grow_slots(ThreadLog& log) noexcept {
-  // All pages at once, and seldom: a program may open its files faster than pages come one by one.
-  const bool many = log.slot_count >= kManySlots;
-  const std::uint64_t count = log.slot_count == 0 ? kFirstSlots : log.slot_count * (many ? 2 : 4);
-  auto* fresh = static_cast<std::uint64_t*>(
-      private_memory(table_bytes(count), many ? Pages::when_touched : Pages::at_once));
-  if (fresh == nullptr) {
-    return false;
+  for (std::size_t i = 0; i + sizeof(Sixteen) < length; i += sizeof(Sixteen)) {
+    copy_sixteen(i);
   }
-  std::uint8_t* marks = marks_behind(fresh, count);
-  for (std::uint64_t i = 0; i < log.slot_count; ++i) {
-    if (log.marks[i] == 0) {
-      continue;
-    }
-    // The tag holds as much of the hash as all but the largest tables need.
-    const std::uint64_t slot = log.slots[i];
-    std::uint64_t hash = slot >> kPlaceBits;
-    if (count > kTagMask + 1) {
-      const penstock_counters* c = at_place(slot);
-      hash = mixed(c->file, static_cast<penstock_layer>(c->layer));
-    }
-    std::uint64_t at = hash & (count - 1);
-    while (marks[at] != 0) {
-      at = (at + 1) & (count - 1);
-    }
-    fresh[at] = slot;
-    marks[at] = log.marks[i];
-  }
-  if (log.slots != nullptr) {
-    give_back_private_memory(log.slots, table_bytes(log.slot_count));
-  }
-  log.slots = fresh;
-  log.marks = marks;
-  log.slot_count = count;
-  return true;
+  copy_sixteen(length - sizeof(Sixteen));  // the last ones, some perhaps for the second time
 }
-
-namespace {
 
 // Where the next entry will stand, while there is time: its memory is as cold as its file is new.
 void fetch_for_writing(const char* at, std::uint64_t bytes, std::uint64_t room) noexcept {
@@ -161,7 +82,7 @@ std::uint64_t add_name(ThreadLog& log, std::uint64_t file, const char* text, std
   const penstock_name name{
       .file = file, .length = length, .kind = static_cast<std::uint16_t>(kind), .reserved = 0};
   memcpy(at, &name, sizeof(name));
-  memcpy(at + sizeof(name), text, length);
+  copy_text(at + sizeof(name), text, length);
   use(block, bytes);
   fetch_for_writing(at + bytes, kUsualName, room_left(block));
   return static_cast<std::uint64_t>(at - log.base);
@@ -206,25 +127,19 @@ void go_on(penstock_counters& before, penstock_counters& c) noexcept {
 
 }  // namespace
 
-void expect_file(const ThreadLog& log, std::uint64_t file, penstock_layer layer) noexcept {
-  const std::uint64_t at = mixed(file, layer) & (log.slot_count - 1);
-  __builtin_prefetch(log.marks + at, 1);
-  __builtin_prefetch(log.slots + at, 1);
-}
-
 penstock_counters* counters_of(ThreadLog& log, const FileRecord& file, penstock_layer layer,
                                penstock_call call, std::uint64_t begin) noexcept {
-  std::uint64_t slot = slot_of(log, file.file, layer);
-  penstock_counters* before = log.marks[slot] == 0 ? nullptr : at_place(log.slots[slot]);
+  std::uint64_t slot = log.files.slot_of(file.file, layer);
+  penstock_counters* before = log.files.at(slot);
   if (before != nullptr && fits(*before, call)) {
     return before;
   }
-  if (before == nullptr && (log.filled + 1) * 4 > log.slot_count * 3) {
-    if (!grow_slots(log)) {
+  if (before == nullptr && log.files.is_full()) {
+    if (!log.files.grow()) {
       count_drop(session.header->dropped_records);
       return nullptr;
     }
-    slot = slot_of(log, file.file, layer);
+    slot = log.files.slot_of(file.file, layer);
   }
   std::uint64_t name = before != nullptr ? before->name : file.name;
   if (name == 0 && file.text != nullptr) {
@@ -236,20 +151,11 @@ penstock_counters* counters_of(ThreadLog& log, const FileRecord& file, penstock_
   if (c == nullptr) {
     return nullptr;
   }
-  if (before == nullptr) {
-    log.filled += 1;
-  } else {
+  if (before != nullptr) {
     go_on(*before, *c);
   }
-  const std::uint64_t hash = mixed(file.file, layer);
-  log.slots[slot] = tag_of(hash) << kPlaceBits | reinterpret_cast<std::uint64_t>(c) / kPlaceUnit;
-  log.marks[slot] = mark_of(hash);
+  log.files.set(slot, *c);
   return c;
-}
-
-penstock_counters* existing_counters(ThreadLog& log, std::uint64_t file, penstock_layer layer) noexcept {
-  const std::uint64_t slot = slot_of(log, file, layer);
-  return log.marks[slot] == 0 ? nullptr : at_place(log.slots[slot]);
 }
 
 namespace {

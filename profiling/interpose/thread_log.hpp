@@ -11,6 +11,7 @@
 #include <cstdint>
 
 #include "profiling/interpose/descriptors.hpp"
+#include "profiling/interpose/file_table.hpp"
 #include "profiling/interpose/paths.hpp"
 #include "profiling/interpose/session.hpp"
 #include "profiling/session_abi.h"
@@ -46,14 +47,7 @@ struct ThreadLog {
   std::uint32_t thread = 0;
   volatile std::uint32_t put_by_count = 0;
 
-  // The counters of this thread by file and layer: open addressing. A slot holds 24 bits of the hash and, in
-  // units of 32 bytes, where in the session they stand. Behind the slots stands a byte for each, of other
-  // bits of the hash: whether a file is new is seen in these, of which far more are in the processor's cache;
-  // 0 is free.
-  std::uint64_t* slots = nullptr;
-  std::uint8_t* marks = nullptr;
-  std::uint64_t slot_count = 0;
-  std::uint64_t filled = 0;
+  FileTable files;
 
   penstock_block* counters = nullptr;    // whole ones
   penstock_block* read_parts = nullptr;  // of files that nothing has been written to
@@ -102,7 +96,7 @@ void watch_threads() noexcept;
 void forget_parents_logs() noexcept;
 // Within an Update of the caller's own log: it is of the session that runs now.
 void begin_in_session(ThreadLog& log) noexcept;
-// While session_changes: waits until no thread is in the midst of an update. False where one stays so for
+// While session.changes: waits until no thread is in the midst of an update. False where one stays so for
 // seconds (a stopped thread).
 bool wait_for_updates() noexcept;
 // Then: all logs are those of a session that has ended; threads begin theirs anew.
@@ -130,10 +124,6 @@ struct FileRecord {
 // room. `begin`: in ticks, of the operation that this is for.
 penstock_counters* counters_of(ThreadLog& log, const FileRecord& file, penstock_layer layer,
                                penstock_call call, std::uint64_t begin) noexcept;
-// They will be asked for soon.
-void expect_file(const ThreadLog& log, std::uint64_t file, penstock_layer layer) noexcept;
-// Those that are there already, or null.
-penstock_counters* existing_counters(ThreadLog& log, std::uint64_t file, penstock_layer layer) noexcept;
 // As counters_of() for a descriptor, which may be one that nobody has seen opened; remembered in the cache.
 // Null as well where its operations are kept for no file.
 penstock_counters* find_counters(ThreadLog& log, int fd, penstock_layer layer, penstock_call call) noexcept;

@@ -11,8 +11,6 @@
 
 namespace penstock::interpose {
 
-bool use_tsc = false;
-
 namespace {
 
 #if defined(__x86_64__)
@@ -59,7 +57,7 @@ std::uint64_t start_ticks() noexcept {
   // clock.
   const char* wanted = getenv("PENSTOCK_PROFILE_CLOCK");
   if (wanted == nullptr ? invariant() : strcmp(wanted, "tsc") == 0) {
-    use_tsc = true;
+    session.uses_tsc = true;
     return measured();
   }
 #endif

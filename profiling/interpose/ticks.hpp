@@ -6,13 +6,13 @@
 
 #include <cstdint>
 
+#include "profiling/interpose/session.hpp"
+
 #if defined(__x86_64__)
 #include <x86intrin.h>
 #endif
 
 namespace penstock::interpose {
-
-extern bool use_tsc;  // decided once, before anything is counted
 
 inline std::int64_t nanoseconds(clockid_t clock) noexcept {
   timespec time{};
@@ -22,7 +22,7 @@ inline std::int64_t nanoseconds(clockid_t clock) noexcept {
 
 inline std::uint64_t ticks() noexcept {
 #if defined(__x86_64__)
-  if (use_tsc) [[likely]] {
+  if (session.uses_tsc) [[likely]] {
     return __rdtsc();
   }
 #endif
