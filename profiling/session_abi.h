@@ -55,7 +55,7 @@ struct penstock_span {
 // read.
 
 #define PENSTOCK_SESSION_MAGIC "PNSTKSES"  // 8 bytes, without the NUL
-#define PENSTOCK_SESSION_VERSION 2
+#define PENSTOCK_SESSION_VERSION 3
 #define PENSTOCK_SESSION_BYTE_ORDER 0x01020304u
 #define PENSTOCK_SESSION_SUFFIX ".session"  // of a process's file; <pid>-<begin_monotonic_ns><suffix>
 
@@ -179,21 +179,17 @@ enum penstock_layer {
   10                      // up to 100, 1 Ki, 10 Ki, 100 Ki, 1 Mi, 4 Mi, 10 Mi, 100 Mi, 1 Gi bytes, and more
 #define PENSTOCK_NEVER 0  // a time in ticks that has not come
 
-// How much of a penstock_counters is there.
+// What an entry of counters is.
 enum penstock_form {
-  PENSTOCK_READ_PART = 0,  // PENSTOCK_READ_PART_BYTES of it: nothing has been written yet
-  PENSTOCK_WHOLE = 1,
-  PENSTOCK_CONTINUED = 2  // as PENSTOCK_READ_PART; what came later, a write to begin with, is in another one
+  PENSTOCK_WHOLE = 1,      // struct penstock_counters
+  PENSTOCK_CONTINUED = 2,  // struct penstock_brief; what came later is in another entry
+  PENSTOCK_BRIEF = 3       // struct penstock_brief
 };
-#define PENSTOCK_READ_PART_BYTES 192
 
 // What one thread did to one file through one layer. There may be several of one (thread, file, layer): they
 // are to be added. Rules of `sequential` and `consecutive` are Darshan's: a read is sequential if it begins
 // behind the last byte that the one before it read, consecutive if it begins right behind that, where "the
 // last byte" of a file of which nothing has been read yet is byte 0.
-//
-// Most files are only read: what is about writes stands at the end, and is not there where nothing was
-// written (penstock_block.entry_bytes says so of a whole block).
 struct penstock_counters {
   uint64_t file;  // of struct penstock_name
   uint64_t name;  // where in this file the struct penstock_name begins; 0 where no room was left for it
@@ -227,7 +223,6 @@ struct penstock_counters {
   uint64_t first_read_ticks;
   uint64_t last_read_ticks;
 
-  // Here PENSTOCK_READ_PART ends.
   uint64_t bytes_written;
   uint64_t write_ticks;
   uint32_t writes;
@@ -238,6 +233,42 @@ struct penstock_counters {
   uint64_t last_written;  // the last byte that was written
   uint64_t first_write_ticks;
   uint64_t last_write_ticks;
+};
+
+// The same of most files: opened, looked at, read in a few pieces, closed. Two lines of a processor's cache,
+// in blocks of their own. What has no counter here, and what is more than PENSTOCK_BRIEF_MOST, begins a whole
+// entry.
+#define PENSTOCK_BRIEF_MOST 255
+struct __attribute__((may_alias)) penstock_brief {
+  uint64_t file;  // as in penstock_counters, up to meta_ticks
+  uint64_t name;
+  uint32_t thread;
+  uint16_t layer;
+  uint8_t last_was;
+  uint8_t form;
+  uint64_t bytes_read;
+  uint64_t read_ticks;
+  uint64_t meta_ticks;
+
+  uint64_t last_read;
+  uint64_t size;
+  uint64_t first_ticks;
+  uint64_t last_ticks;
+  uint64_t first_read_ticks;
+  uint64_t last_read_ticks;
+  uint8_t reads;
+  uint8_t sequential_reads;
+  uint8_t consecutive_reads;
+  uint8_t opens;
+  uint8_t closes;
+  uint8_t stats;
+  uint8_t seeks;
+  uint8_t other;
+  uint8_t read_sizes[PENSTOCK_SIZE_BUCKETS];
+  uint16_t reserved;
+  uint32_t failures;
+  uint32_t descriptors;
+  uint32_t reserved_too;
 };
 
 enum penstock_file_kind {
@@ -357,8 +388,9 @@ static_assert(sizeof(penstock_span) == 48 && offsetof(penstock_span, epoch) == 3
                   offsetof(penstock_span, component) == 40,
               "spans lie in files");
 static_assert(sizeof(penstock_session_header) <= PENSTOCK_HEADER_BYTES && sizeof(penstock_block) == 64 &&
-                  sizeof(penstock_counters) == 288 &&
-                  offsetof(penstock_counters, bytes_written) == PENSTOCK_READ_PART_BYTES &&
+                  sizeof(penstock_counters) == 288 && sizeof(penstock_brief) == 128 &&
+                  offsetof(penstock_counters, form) == offsetof(penstock_brief, form) &&
+                  offsetof(penstock_counters, meta_ticks) == offsetof(penstock_brief, meta_ticks) &&
                   sizeof(penstock_name) == 16 && sizeof(penstock_thread) == 128 &&
                   sizeof(penstock_segment) == 48 && sizeof(penstock_event) == 16 &&
                   offsetof(penstock_session_header, trace_limit) == 6504 &&

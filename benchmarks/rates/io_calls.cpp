@@ -3,10 +3,17 @@
 // the end of main().
 //
 //   penstock_io_calls pread FILE CALLS [THREADS]   4 KiB from random places of FILE, which is in memory
-//   penstock_io_calls fread FILE CALLS [BYTES]     so many bytes (64) one after the other, from the begin
-//   again at the end penstock_io_calls small DIR CALLS              open, fstat, read, close of as many files
-//   of DIR, which `make` made penstock_io_calls make DIR FILES penstock_io_calls logged FILE CALLS LOG reads
-//   of 100 bytes, each followed by how many there have been, durably in LOG
+//
+//   penstock_io_calls fread FILE CALLS [BYTES]     so many bytes (64) one after the other; begins again at
+//   the end
+//
+//   penstock_io_calls make DIR FILES               files of 1 KiB
+//
+//   penstock_io_calls small DIR CALLS              open, fstat, read, close of as many of them
+//
+//   penstock_io_calls logged FILE CALLS LOG        reads of 100 bytes, each followed by how many there have
+//   been, durably in LOG
+//
 //   penstock_io_calls slices FILE MS SLICE         as pread, for so many milliseconds; says of each slice of
 //   so many, in FILE.PID.slices: begin and end (ns since 1970), calls, processor time in ns
 #include <fcntl.h>

@@ -7,11 +7,12 @@ import os
 import pathlib
 import shutil
 import statistics
+import subprocess
 import sys
 import tempfile
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
-from side_by_side import (BUILD, PENSTOCK, Failed, in_turn, parse_size, run, say)
+from side_by_side import (BUILD, PENSTOCK, ROOT, Failed, in_turn, parse_size, run, say)
 
 WRITE_CONSTANT = BUILD / "benchmarks" / "rates" / "penstock_write_constant"
 MICROBENCH = BUILD / "benchmarks" / "micro" / "penstock_microbench"  # where there is Google Benchmark
@@ -23,6 +24,17 @@ MARGIN = 1.15  # samples vary: aim above the wanted seconds
 MOST_OF_MEMORY = 0.48  # for a data set on tmpfs
 TOUCHED = 1.2  # of what comes: freed memory does not all come back
 PILOTS = 4  # data sets' room for finding the size
+
+QUIET_TENSORFLOW = {"TF_CPP_MIN_LOG_LEVEL": "3", "CUDA_VISIBLE_DEVICES": "", "TF_ENABLE_ONEDNN_OPTS": "0"}
+
+
+def python_with_tensorflow():
+    """PENSTOCK_LOADERS_PYTHON, that of ci/interop, or this one; None where none has it."""
+    for python in (os.environ.get("PENSTOCK_LOADERS_PYTHON"), ROOT / "build" / "interop" / "bin" / "python", sys.executable):
+        if python and pathlib.Path(python).exists() and subprocess.run([python, "-c", "import tensorflow"], capture_output=True, check=False,
+                                                                       env=os.environ | QUIET_TENSORFLOW).returncode == 0:
+            return str(python)
+    return None
 
 
 def mem_available():

@@ -98,18 +98,19 @@ penstock_counters* count_slowly(ThreadLog& log, int fd, const Operation& operati
 
 penstock_counters* forget_counted(ThreadLog& log, int fd) noexcept {
   const Description* description = described(fd);
-  if (description == nullptr) {
+  if (description == nullptr) [[unlikely]] {
     return nullptr;
   }
   Update update(log);
-  if (update.nested()) {
+  if (update.nested()) [[unlikely]] {
     forget(fd);
     return nullptr;
   }
   const ThreadLog::Cached& known = cached(log, fd, PENSTOCK_POSIX);
   penstock_counters* c = known.counters;
   if (c == nullptr || !fits(*c, PENSTOCK_CALL_CLOSE) ||
-      known.tag != cache_tag(description->serial.load(std::memory_order_relaxed), PENSTOCK_POSIX)) {
+      known.tag != cache_tag(description->serial.load(std::memory_order_relaxed), PENSTOCK_POSIX))
+      [[unlikely]] {
     c = find_counters(log, fd, PENSTOCK_POSIX, PENSTOCK_CALL_CLOSE);
   }
   log.spare.forget(fd);
@@ -129,8 +130,8 @@ void count_name(ThreadLog& log, const AbsoluteName& name, const Operation& opera
     return;
   }
   add_to(*c, operation);
-  if (kind == PENSTOCK_REGULAR && size > static_cast<std::int64_t>(c->size)) {
-    c->size = static_cast<std::uint64_t>(size);
+  if (kind == PENSTOCK_REGULAR && size > 0) {
+    note_size(*c, static_cast<std::uint64_t>(size));
   }
   if (segments_wanted()) {
     add_segment(log, name.file, operation);
@@ -159,11 +160,11 @@ void count_path(ThreadLog& log, int at, const char* path, const Operation& opera
 
 void count_open(ThreadLog& log, int at, const char* path, int flags, int fd,
                 const Operation& operation) noexcept {
-  if (operation.failed == EFAULT) {
+  if (operation.failed == EFAULT) [[unlikely]] {
     return;
   }
   Update update(log);
-  if (update.nested()) {
+  if (update.nested()) [[unlikely]] {
     count_drop(session.header->dropped_operations);
     forget(fd);
     return;
@@ -171,7 +172,7 @@ void count_open(ThreadLog& log, int at, const char* path, int flags, int fd,
   note_moment(operation.end);
   AbsoluteName& name = log.name;
   bool named = absolute_name(at, path, name);
-  if (fd < 0) {
+  if (fd < 0) [[unlikely]] {
     if (named) {
       count_name(log, name, operation, PENSTOCK_REGULAR, -1);
     }
@@ -182,14 +183,14 @@ void count_open(ThreadLog& log, int at, const char* path, int flags, int fd,
 #else
   const bool nameless = false;
 #endif
-  if (!named || name.climbed || nameless) {
+  if (!named || name.climbed || nameless) [[unlikely]] {
     named = name_of_descriptor(fd, name);
   }
-  if (named) {
+  if (named) [[likely]] {
     log.files.expect(name.file, operation.layer);
   }
   Description* description = log.spare.make();
-  if (description == nullptr) {
+  if (description == nullptr) [[unlikely]] {
     forget(fd);
     count_drop(session.header->dropped_operations);
     return;
@@ -197,7 +198,7 @@ void count_open(ThreadLog& log, int at, const char* path, int flags, int fd,
   description->kind = (flags & O_DIRECTORY) != 0 && !nameless ? PENSTOCK_DIRECTORY : PENSTOCK_REGULAR;
   description->appends = (flags & O_APPEND) != 0;
   penstock_counters* c = nullptr;
-  if (named) {
+  if (named) [[likely]] {
     description->file = name.file;
     const bool to_write = (flags & O_ACCMODE) != O_RDONLY;
     c = counters_of(log,
@@ -206,12 +207,12 @@ void count_open(ThreadLog& log, int at, const char* path, int flags, int fd,
                      .length = name.length,
                      .kind = static_cast<penstock_file_kind>(description->kind)},
                     operation.layer, to_write ? PENSTOCK_CALL_WRITE : operation.call, operation.begin);
-    if (c == nullptr) {
+    if (c == nullptr) [[unlikely]] {
       count_drop(session.header->dropped_operations);
     } else {
       description->name = c->name;
       add_to(*c, operation);
-      if (segments_wanted()) {
+      if (segments_wanted()) [[unlikely]] {
         add_segment(log, name.file, operation);
       }
     }

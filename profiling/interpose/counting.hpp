@@ -6,6 +6,7 @@
 #include <errno.h>
 
 #include <bit>
+#include <type_traits>
 
 #include "profiling/interpose/thread_log.hpp"
 
@@ -36,26 +37,60 @@ inline std::size_t size_bucket(std::uint64_t bytes) noexcept {
   return at.bucket + (bytes > at.limit ? 1 : 0);
 }
 
-inline void add_read(penstock_counters& c, std::int64_t offset, std::int64_t bytes, std::uint64_t begin,
-                     std::uint64_t end) noexcept {
-  const auto last = static_cast<std::int64_t>(c.last_read);
-  c.reads += 1;
-  c.sequential_reads += offset > last ? 1U : 0U;
-  c.consecutive_reads += offset == last + 1 ? 1U : 0U;
-  c.last_read = static_cast<std::uint64_t>(offset + bytes - 1);
-  c.bytes_read += static_cast<std::uint64_t>(bytes);
-  const auto reached = static_cast<std::uint64_t>(offset + bytes);
-  if (reached > c.size && bytes != 0) {  // there may be nothing at all where nothing was moved
-    c.size = reached;
+// Most files' counters are kept in brief: all that are not whole ones.
+inline bool is_brief(const penstock_counters& c) noexcept {
+  return c.form != PENSTOCK_WHOLE;
+}
+inline penstock_brief& in_brief(penstock_counters& c) noexcept {
+  return reinterpret_cast<penstock_brief&>(c);
+}
+inline const penstock_brief& in_brief(const penstock_counters& c) noexcept {
+  return reinterpret_cast<const penstock_brief&>(c);
+}
+// Lets `work` have the one or the other.
+template <typename Counters, typename Work>
+[[gnu::always_inline]] inline auto as_kept(Counters& c, Work work) noexcept {
+  if (is_brief(c)) [[likely]] {
+    return work(in_brief(c));
   }
-  c.read_sizes[size_bucket(static_cast<std::uint64_t>(bytes))] += 1;
-  if (c.last_was == 2) [[unlikely]] {  // and so it is a whole one
-    c.read_write_switches += 1;
-  }
-  c.last_was = 1;
-  c.read_ticks += end - begin;
-  c.first_read_ticks = c.first_read_ticks == PENSTOCK_NEVER ? begin : c.first_read_ticks;
-  c.last_read_ticks = end;
+  return work(c);
+}
+
+// One more, if it is so. That none overflows fits() sees to.
+template <typename Count>
+[[gnu::always_inline]] inline void add_one(Count& count, bool is_so = true) noexcept {
+  count = static_cast<Count>(count + (is_so ? 1U : 0U));
+}
+
+[[gnu::always_inline]] inline void note_size(penstock_counters& c, std::uint64_t size) noexcept {
+  as_kept(c, [size](auto& kept) { kept.size = size > kept.size ? size : kept.size; });
+}
+
+[[gnu::always_inline]] inline void add_read(penstock_counters& c, std::int64_t offset, std::int64_t bytes,
+                                            std::uint64_t begin, std::uint64_t end) noexcept {
+  as_kept(c, [=](auto& kept) {
+    const auto last = static_cast<std::int64_t>(kept.last_read);
+    add_one(kept.reads);
+    add_one(kept.sequential_reads, offset > last);
+    add_one(kept.consecutive_reads, offset == last + 1);
+    kept.last_read = static_cast<std::uint64_t>(offset + bytes - 1);
+    kept.bytes_read += static_cast<std::uint64_t>(bytes);
+    const auto reached = static_cast<std::uint64_t>(offset + bytes);
+    if (reached > kept.size && bytes != 0)
+        [[unlikely]] {  // there may be nothing at all where nothing was moved
+      kept.size = reached;
+    }
+    add_one(kept.read_sizes[size_bucket(static_cast<std::uint64_t>(bytes))]);
+    if constexpr (std::is_same_v<decltype(kept), penstock_counters&>) {
+      if (kept.last_was == 2) [[unlikely]] {
+        kept.read_write_switches += 1;
+      }
+    }
+    kept.last_was = 1;
+    kept.read_ticks += end - begin;
+    kept.first_read_ticks = kept.first_read_ticks == PENSTOCK_NEVER ? begin : kept.first_read_ticks;
+    kept.last_read_ticks = end;
+  });
 }
 
 // To whole ones only, as all who count see to by fits().
@@ -81,37 +116,41 @@ inline void add_write(penstock_counters& c, std::int64_t offset, std::int64_t by
 
 // All calls but reads and writes.
 [[gnu::always_inline]] inline void add_other(penstock_counters& c, const Operation& operation) noexcept {
-  switch (operation.call) {
-    case PENSTOCK_CALL_OPEN:
-      c.opens += 1;
-      break;
-    case PENSTOCK_CALL_CLOSE:
-      c.closes += 1;
-      break;
-    case PENSTOCK_CALL_STAT:
-      c.stats += 1;
-      break;
-    case PENSTOCK_CALL_SEEK:
-      c.seeks += 1;
-      break;
-    case PENSTOCK_CALL_SYNC:
-      c.syncs += 1;
-      break;
-    case PENSTOCK_CALL_MAP:
-      c.maps += 1;
-      c.mapped_bytes += static_cast<std::uint64_t>(operation.length);
-      break;
-    default:
-      c.other += 1;
-      break;
+  if (operation.call == PENSTOCK_CALL_SYNC) {
+    c.syncs += 1;  // of whole ones, likewise
+  } else if (operation.call == PENSTOCK_CALL_MAP) {
+    c.maps += 1;
+    c.mapped_bytes += static_cast<std::uint64_t>(operation.length);
   }
-  c.meta_ticks += operation.end - operation.begin;
-  c.last_ticks = operation.end;
+  as_kept(c, [&operation](auto& kept) {
+    switch (operation.call) {
+      case PENSTOCK_CALL_OPEN:
+        add_one(kept.opens);
+        break;
+      case PENSTOCK_CALL_CLOSE:
+        add_one(kept.closes);
+        break;
+      case PENSTOCK_CALL_STAT:
+        add_one(kept.stats);
+        break;
+      case PENSTOCK_CALL_SEEK:
+        add_one(kept.seeks);
+        break;
+      case PENSTOCK_CALL_SYNC:
+      case PENSTOCK_CALL_MAP:
+        break;
+      default:
+        add_one(kept.other);
+        break;
+    }
+    kept.meta_ticks += operation.end - operation.begin;
+    kept.last_ticks = operation.end;
+  });
 }
 
 [[gnu::always_inline]] inline void add_to(penstock_counters& c, const Operation& operation) noexcept {
   if (operation.failed != 0) [[unlikely]] {
-    c.failures += 1;
+    as_kept(c, [](auto& kept) { kept.failures += 1; });
   } else if (operation.call == PENSTOCK_CALL_READ) {
     add_read(c, operation.offset, operation.length, operation.begin, operation.end);
   } else if (operation.call == PENSTOCK_CALL_WRITE) {
@@ -196,7 +235,9 @@ inline ThreadLog::Cached& cached(ThreadLog& log, int fd, penstock_layer layer) n
 
 // More of one kind and another record is begun, so that no counter of 32 bits overflows.
 constexpr std::uint32_t kMostOperations = 1U << 31U;
-inline std::uint32_t calls_of(const penstock_counters& c, penstock_call call) noexcept {
+// Of calls that counters in brief have a number for.
+template <typename Counters>
+[[gnu::always_inline]] inline std::uint32_t calls_of(const Counters& c, penstock_call call) noexcept {
   switch (call) {
     case PENSTOCK_CALL_OPEN:
       return c.opens;
@@ -204,24 +245,35 @@ inline std::uint32_t calls_of(const penstock_counters& c, penstock_call call) no
       return c.closes;
     case PENSTOCK_CALL_READ:
       return c.reads;
-    case PENSTOCK_CALL_WRITE:
-      return c.writes;
     case PENSTOCK_CALL_STAT:
       return c.stats;
     case PENSTOCK_CALL_SEEK:
       return c.seeks;
+    default:
+      return c.other;
+  }
+}
+inline std::uint32_t whole_calls_of(const penstock_counters& c, penstock_call call) noexcept {
+  switch (call) {
+    case PENSTOCK_CALL_WRITE:
+      return c.writes;
     case PENSTOCK_CALL_SYNC:
       return c.syncs;
     case PENSTOCK_CALL_MAP:
       return c.maps;
     default:
-      return c.other;
+      return calls_of(c, call);
   }
+}
+inline bool only_whole(penstock_call call) noexcept {
+  return call == PENSTOCK_CALL_WRITE || call == PENSTOCK_CALL_SYNC || call == PENSTOCK_CALL_MAP;
 }
 // Whether the call may be counted there; else counters_of() has others.
 inline bool fits(const penstock_counters& c, penstock_call call) noexcept {
-  const bool there = call == PENSTOCK_CALL_WRITE ? c.form == PENSTOCK_WHOLE : c.form != PENSTOCK_CONTINUED;
-  return there && calls_of(c, call) < kMostOperations;
+  if (c.form == PENSTOCK_BRIEF) [[likely]] {
+    return !only_whole(call) && calls_of(in_brief(c), call) < PENSTOCK_BRIEF_MOST;
+  }
+  return c.form == PENSTOCK_WHOLE && whole_calls_of(c, call) < kMostOperations;
 }
 
 // An operation on a descriptor. Gives the counters that it was added to, as long as nothing else is counted;
@@ -238,7 +290,7 @@ inline bool fits(const penstock_counters& c, penstock_call call) noexcept {
     const Operation copy = operation;  // so that elsewhere it need not be in memory at all
     return count_slowly(log, fd, copy);
   }
-  if (counters == nullptr) {
+  if (counters == nullptr) [[unlikely]] {
     return nullptr;
   }
   const OuterUpdate update(log);
@@ -283,7 +335,7 @@ template <penstock_call kCall>
         {.call = kCall, .layer = layer, .offset = offset, .length = bytes, .begin = begin, .end = end});
     return;
   }
-  if (counters == nullptr) {
+  if (counters == nullptr) [[unlikely]] {
     return;
   }
   const OuterUpdate update(log);

@@ -50,8 +50,8 @@ int closed(int fd, Call call) noexcept {
   Operation operation{.call = PENSTOCK_CALL_CLOSE, .begin = ticks()};
   const int result = call();
   operation.end = ticks();
-  operation.failed = result < 0 ? errno : 0;
-  if (counters != nullptr) {
+  operation.failed = failure_of(result);
+  if (counters != nullptr) [[likely]] {
     count_in(*log, *counters, operation);
   }
   return result;
@@ -102,7 +102,7 @@ off64_t sought(int fd, Call call) noexcept {
   const std::uint64_t begin = ticks();
   const off64_t at = call();
   const std::uint64_t end = ticks();
-  count(*log, fd, {.call = PENSTOCK_CALL_SEEK, .failed = at < 0 ? errno : 0, .begin = begin, .end = end});
+  count(*log, fd, {.call = PENSTOCK_CALL_SEEK, .failed = failure_of(at), .begin = begin, .end = end});
   if (Description* description = at < 0 ? nullptr : described(fd)) {
     description->position.store(at, std::memory_order_relaxed);
   }

@@ -185,7 +185,7 @@ void drop_reference(Description* description) noexcept {
 
 void describe(int fd, Description* description) noexcept {
   DescriptorPage* page = fd < 0 ? nullptr : page_of(static_cast<unsigned>(fd));
-  if (page == nullptr) {
+  if (page == nullptr) [[unlikely]] {
     drop_reference(description);
     return;
   }

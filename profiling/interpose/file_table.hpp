@@ -57,7 +57,7 @@ class FileTable {
   static constexpr std::uint64_t kPlaceMask = (std::uint64_t{1} << kPlaceBits) - 1;
   static constexpr std::uint64_t kTagMask = (std::uint64_t{1} << (64U - kPlaceBits)) - 1;
   static constexpr std::uint64_t kPlaceUnit = 32;
-  static_assert(sizeof(penstock_counters) % kPlaceUnit == 0 && PENSTOCK_READ_PART_BYTES % kPlaceUnit == 0 &&
+  static_assert(sizeof(penstock_counters) % kPlaceUnit == 0 && sizeof(penstock_brief) % kPlaceUnit == 0 &&
                 sizeof(penstock_block) % kPlaceUnit == 0);
 
   static penstock_layer layer_of(const penstock_counters& counters) noexcept {

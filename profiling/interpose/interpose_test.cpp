@@ -48,6 +48,7 @@ TEST(SizeBucket, IsThatOfTheLimits) {
 
 TEST(ReadRules, AreDarshans) {
   penstock_counters c{};
+  c.form = PENSTOCK_WHOLE;
   add_read(c, 0, 100, 10, 20);  // the first of a file is neither: its last byte is taken for byte 0
   EXPECT_EQ(c.sequential_reads, 0U);
   EXPECT_EQ(c.consecutive_reads, 0U);
@@ -72,6 +73,7 @@ TEST(ReadRules, AreDarshans) {
 
 TEST(ReadRules, WhatMovesNothingSaysNothingOfTheSize) {
   penstock_counters c{};
+  c.form = PENSTOCK_WHOLE;
   add_read(c, 0, 100, 10, 20);
   add_read(c, 1'000'000'000'000, 0, 20, 30);
   add_write(c, 1'000'000'000'000, 0, 30, 40);
@@ -215,8 +217,8 @@ TEST_F(InSession, KeepsAsManyFilesAsThereAre) {
     ASSERT_TRUE(absolute_name(AT_FDCWD, ("/data/" + std::to_string(i)).c_str(), name));
     const penstock_counters* c = log->files.find(name.file, PENSTOCK_POSIX);
     ASSERT_NE(c, nullptr) << i;
-    EXPECT_EQ(c->stats, 1U);
-    EXPECT_EQ(c->size, 77U);
+    EXPECT_EQ(in_brief(*c).stats, 1U);
+    EXPECT_EQ(in_brief(*c).size, 77U);
     const auto* stored = at_offset<penstock_name>(c->name);
     EXPECT_EQ(std::string(reinterpret_cast<const char*>(stored + 1), stored->length),
               "/data/" + std::to_string(i));
@@ -229,15 +231,29 @@ TEST_F(InSession, ARecordThatIsFullIsFollowedByAnother) {
   ASSERT_NE(log, nullptr);
   const char text[] = "/full";
   const FileRecord file{.file = 4711, .text = text, .length = sizeof(text) - 1};
-  penstock_counters* first = counters_of(*log, file, PENSTOCK_POSIX, PENSTOCK_CALL_READ, 1);
-  ASSERT_NE(first, nullptr);
-  EXPECT_EQ(counters_of(*log, file, PENSTOCK_POSIX, PENSTOCK_CALL_READ, 1), first);
-  first->reads = kMostOperations;
-  penstock_counters* second = counters_of(*log, file, PENSTOCK_POSIX, PENSTOCK_CALL_READ, 1);
-  ASSERT_NE(second, first);
-  EXPECT_EQ(second->name, first->name);
-  EXPECT_EQ(log->files.find(4711, PENSTOCK_POSIX), second);
-  EXPECT_NE(counters_of(*log, file, PENSTOCK_STDIO, PENSTOCK_CALL_READ, 1), second);
+  const auto now = [&] { return counters_of(*log, file, PENSTOCK_POSIX, PENSTOCK_CALL_READ, 1); };
+  penstock_counters* brief = now();
+  ASSERT_NE(brief, nullptr);
+  ASSERT_EQ(brief->form, PENSTOCK_BRIEF);
+  for (int i = 0; i < PENSTOCK_BRIEF_MOST; ++i) {
+    EXPECT_EQ(now(), brief);
+    add_read(*brief, i * 100, 100, 1, 2);
+  }
+  penstock_counters* whole = now();
+  ASSERT_NE(whole, brief);
+  EXPECT_EQ(whole->form, PENSTOCK_WHOLE);
+  EXPECT_EQ(whole->name, brief->name);
+  EXPECT_EQ(in_brief(*brief).reads, PENSTOCK_BRIEF_MOST);
+  EXPECT_EQ(in_brief(*brief).read_sizes[0], PENSTOCK_BRIEF_MOST);
+  EXPECT_EQ(brief->bytes_read, 100U * PENSTOCK_BRIEF_MOST);
+  add_read(*whole, PENSTOCK_BRIEF_MOST * 100, 100, 3, 4);  // goes on where the other ended
+  EXPECT_EQ(whole->consecutive_reads, 1U);
+  whole->reads = kMostOperations;
+  penstock_counters* another = now();
+  ASSERT_NE(another, whole);
+  EXPECT_EQ(another->name, whole->name);
+  EXPECT_EQ(log->files.find(4711, PENSTOCK_POSIX), another);
+  EXPECT_NE(counters_of(*log, file, PENSTOCK_STDIO, PENSTOCK_CALL_READ, 1), another);
 }
 
 TEST_F(InSession, WhatIsOnlyReadTakesLessRoomUntilItIsWritten) {
@@ -250,8 +266,8 @@ TEST_F(InSession, WhatIsOnlyReadTakesLessRoomUntilItIsWritten) {
       counters_of(*log, {.file = 816, .name = 64}, PENSTOCK_POSIX, PENSTOCK_CALL_READ, 1);
   ASSERT_NE(part, nullptr);
   ASSERT_NE(behind, nullptr);
-  EXPECT_EQ(reinterpret_cast<char*>(behind) - reinterpret_cast<char*>(part), PENSTOCK_READ_PART_BYTES);
-  EXPECT_EQ(part->form, PENSTOCK_READ_PART);
+  EXPECT_EQ(reinterpret_cast<char*>(behind) - reinterpret_cast<char*>(part), sizeof(penstock_brief));
+  EXPECT_EQ(part->form, PENSTOCK_BRIEF);
   add_read(*part, 0, 100, 1, 2);
   EXPECT_TRUE(fits(*part, PENSTOCK_CALL_READ));
   EXPECT_FALSE(fits(*part, PENSTOCK_CALL_WRITE));
@@ -280,7 +296,7 @@ TEST_F(InSession, ADescriptorsCountersFitWhatIsDoneToIt) {
   const penstock_counters* c =
       count(*log, kDescriptor, {.call = PENSTOCK_CALL_READ, .offset = 0, .length = 5, .begin = 2, .end = 3});
   ASSERT_NE(c, nullptr);
-  EXPECT_EQ(c->form, PENSTOCK_READ_PART);
+  EXPECT_EQ(c->form, PENSTOCK_BRIEF);
   count_moved<PENSTOCK_CALL_WRITE>(*log, kDescriptor, PENSTOCK_POSIX, 5, 7, 3, 4);  // by an ioctl, say
   const penstock_counters* later =
       count(*log, kDescriptor, {.call = PENSTOCK_CALL_READ, .offset = 5, .length = 5, .begin = 5, .end = 6});
@@ -312,18 +328,18 @@ TEST_F(InSession, AnOperationWithinAnUpdateIsCountedBehindIt) {
     log->updating =
         reinterpret_cast<const char*>(std::numeric_limits<std::uintptr_t>::max());  // a frame far up
     count_in(*log, *c, read);
-    EXPECT_EQ(c->reads, 0U);
+    EXPECT_EQ(in_brief(*c).reads, 0U);
     EXPECT_EQ(log->put_by_count, 1U);
     log->updating = nullptr;
   }
   count_in(*log, *c, read);
-  EXPECT_EQ(c->reads, 2U);
+  EXPECT_EQ(in_brief(*c).reads, 2U);
   EXPECT_EQ(c->bytes_read, 10U);
   EXPECT_EQ(log->put_by_count, 0U);
   // What a longjmp() left behind stops nothing: its frame is below.
   log->updating = reinterpret_cast<const char*>(1);
   count_in(*log, *c, read);
-  EXPECT_EQ(c->reads, 3U);
+  EXPECT_EQ(in_brief(*c).reads, 3U);
   EXPECT_EQ(log->updating, nullptr);
 }
 

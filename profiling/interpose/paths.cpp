@@ -86,12 +86,12 @@ bool append(AbsoluteName& name, const char* path) noexcept {
   const std::size_t length = strlen(path);
   const std::size_t slash = *path == '/' ? 0 : 1;
   if (length < sizeof(Sixteen) || path[length - 1] == '/' || (slash == 1 && *path == '.') ||
-      name.length + slash + length >= AbsoluteName::kRoom) {
+      name.length + slash + length >= AbsoluteName::kRoom) [[unlikely]] {
     return append_parts(name, path);
   }
   char* to = name.text + name.length;
   *to = '/';
-  if (!copy_plain(to + slash, path, length)) {
+  if (!copy_plain(to + slash, path, length)) [[unlikely]] {
     return append_parts(name, path);
   }
   name.length += static_cast<std::uint32_t>(slash + length);
@@ -128,7 +128,7 @@ bool absolute_name(int at, const char* path, AbsoluteName& name) noexcept {
   if (path == nullptr || (path[0] != '/' && !append_directory_of(name, at)) || !append(name, path)) {
     return false;
   }
-  if (name.length == 0) {
+  if (name.length == 0) [[unlikely]] {
     name.text[name.length++] = '/';
   }
   seal(name);

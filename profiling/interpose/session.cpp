@@ -342,12 +342,7 @@ void set_moment() noexcept {
 
 }  // namespace
 
-void note_moment(std::uint64_t now) noexcept {
-  const penstock_session_header& h = *session.header;
-  const std::uint32_t newest = __atomic_load_n(&h.later_index, __ATOMIC_ACQUIRE) & 1U;
-  if (now - h.later[newest].ticks < h.ticks_per_s / 8) {
-    return;
-  }
+void set_later_moment() noexcept {
   const Hold hold(file_lock);
   if (hold.held()) {
     set_moment();

@@ -88,7 +88,14 @@ inline void count_drop(std::uint64_t& counter, std::uint64_t by = 1) noexcept {
 }
 
 // A newer pair of readings of both clocks, if the last is old enough to be worth it.
-void note_moment(std::uint64_t now) noexcept;
+[[gnu::cold]] void set_later_moment() noexcept;
+inline void note_moment(std::uint64_t now) noexcept {
+  const penstock_session_header& h = *session.header;
+  const std::uint32_t newest = __atomic_load_n(&h.later_index, __ATOMIC_ACQUIRE) & 1U;
+  if (now - h.later[newest].ticks >= h.ticks_per_s / 8) [[unlikely]] {
+    set_later_moment();
+  }
+}
 // The end of recording, as far as this process can foresee it; it may be called again, and what is counted
 // behind it is kept.
 void end_session(penstock_process_state state) noexcept;

@@ -48,10 +48,10 @@ int stat_of_descriptor(int fd, const About* about, Call call) noexcept {
   const std::uint64_t begin = ticks();
   const int result = call();
   const std::uint64_t end = ticks();
-  penstock_counters* counters = count(
-      *log, fd, {.call = PENSTOCK_CALL_STAT, .failed = result < 0 ? errno : 0, .begin = begin, .end = end});
-  if (counters != nullptr && result == 0 && S_ISREG(mode_in(*about))) {
-    counters->size = size_in(*about) > counters->size ? size_in(*about) : counters->size;
+  penstock_counters* counters =
+      count(*log, fd, {.call = PENSTOCK_CALL_STAT, .failed = failure_of(result), .begin = begin, .end = end});
+  if (counters != nullptr && result == 0 && S_ISREG(mode_in(*about))) [[likely]] {
+    note_size(*counters, size_in(*about));
   }
   return result;
 }

@@ -64,8 +64,8 @@ void forget_files(ThreadLog& log) noexcept {
 // Nothing of it points into a session any more.
 void begin_anew(ThreadLog& log) noexcept {
   forget_files(log);
-  log.counters = log.read_parts = log.names = log.segments = log.spans = nullptr;
-  log.counters_bytes = log.read_parts_bytes = log.names_bytes = log.segments_bytes = log.spans_bytes = 0;
+  log.counters = log.briefs = log.names = log.segments = log.spans = nullptr;
+  log.counters_bytes = log.briefs_bytes = log.names_bytes = log.segments_bytes = log.spans_bytes = 0;
   log.totals = nullptr;
   log.base = nullptr;
   log.retired = false;

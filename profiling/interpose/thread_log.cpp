@@ -40,7 +40,10 @@ constexpr std::uint64_t kUsualName = 128;  // bytes
                                                         std::uint64_t& last_bytes, penstock_block_kind kind,
                                                         std::uint16_t entry_bytes,
                                                         std::uint64_t bytes) noexcept {
-  return room_left(block) >= bytes ? block : another_block(log, block, last_bytes, kind, entry_bytes, bytes);
+  if (room_left(block) >= bytes) [[likely]] {
+    return block;
+  }
+  return another_block(log, block, last_bytes, kind, entry_bytes, bytes);
 }
 
 // As memcpy(), without a call.
@@ -51,7 +54,7 @@ void copy_text(char* to, const char* from, std::size_t length) noexcept {
     memcpy(&bytes, from + at, sizeof(bytes));
     memcpy(to + at, &bytes, sizeof(bytes));
   };
-  if (length < sizeof(Sixteen)) {
+  if (length < sizeof(Sixteen)) [[unlikely]] {
     memcpy(to, from, length);
     return;
   }
@@ -75,7 +78,7 @@ std::uint64_t add_name(ThreadLog& log, std::uint64_t file, const char* text, std
                        penstock_file_kind kind) noexcept {
   const std::uint64_t bytes = sizeof(penstock_name) + (length + 7) / 8 * 8;
   penstock_block* block = with_room(log, log.names, log.names_bytes, PENSTOCK_BLOCK_NAMES, 0, bytes);
-  if (block == nullptr) {
+  if (block == nullptr) [[unlikely]] {
     return 0;
   }
   char* at = free_part(block);
@@ -90,14 +93,17 @@ std::uint64_t add_name(ThreadLog& log, std::uint64_t file, const char* text, std
 
 namespace {
 
-penstock_counters* add_counters(ThreadLog& log, std::uint64_t file, std::uint64_t name, penstock_layer layer,
-                                penstock_form form, std::uint64_t begin) noexcept {
-  const std::uint16_t bytes = form == PENSTOCK_WHOLE ? sizeof(penstock_counters) : PENSTOCK_READ_PART_BYTES;
+// An entry of that form in its block; null without room.
+template <penstock_form kForm>
+[[gnu::always_inline]] inline penstock_counters* add_counters(ThreadLog& log, std::uint64_t file,
+                                                              std::uint64_t name, penstock_layer layer,
+                                                              std::uint64_t begin) noexcept {
+  constexpr bool kWhole = kForm == PENSTOCK_WHOLE;
+  constexpr std::uint16_t kBytes = kWhole ? sizeof(penstock_counters) : sizeof(penstock_brief);
   penstock_block* block =
-      form == PENSTOCK_WHOLE
-          ? with_room(log, log.counters, log.counters_bytes, PENSTOCK_BLOCK_COUNTERS, bytes, bytes)
-          : with_room(log, log.read_parts, log.read_parts_bytes, PENSTOCK_BLOCK_COUNTERS, bytes, bytes);
-  if (block == nullptr) {
+      kWhole ? with_room(log, log.counters, log.counters_bytes, PENSTOCK_BLOCK_COUNTERS, kBytes, kBytes)
+             : with_room(log, log.briefs, log.briefs_bytes, PENSTOCK_BLOCK_COUNTERS, kBytes, kBytes);
+  if (block == nullptr) [[unlikely]] {
     count_drop(session.header->dropped_records);
     return nullptr;
   }
@@ -107,54 +113,74 @@ penstock_counters* add_counters(ThreadLog& log, std::uint64_t file, std::uint64_
   c->name = name;
   c->thread = log.thread;
   c->layer = static_cast<std::uint16_t>(layer);
-  c->form = static_cast<std::uint8_t>(form);
-  c->first_ticks = begin;
-  use(block, bytes);
-  fetch_for_writing(at + bytes, bytes, room_left(block));
+  c->form = static_cast<std::uint8_t>(kForm);
+  if constexpr (kWhole) {
+    c->first_ticks = begin;
+  } else {
+    in_brief(*c).first_ticks = begin;
+  }
+  use(block, kBytes);
+  fetch_for_writing(at + kBytes, kBytes, room_left(block));
   return c;
 }
+[[gnu::noinline]] penstock_counters* add_whole(ThreadLog& log, std::uint64_t file, std::uint64_t name,
+                                               penstock_layer layer, std::uint64_t begin) noexcept {
+  return add_counters<PENSTOCK_WHOLE>(log, file, name, layer, begin);
+}
 
-// What comes later is counted in `c`: it knows what the last operations were.
+// What comes later is counted in `c`, a whole one: it knows what the last operations were.
 void go_on(penstock_counters& before, penstock_counters& c) noexcept {
   c.last_was = before.last_was;
-  c.last_read = before.last_read;
-  if (before.form == PENSTOCK_WHOLE) {
-    c.last_written = before.last_written;
-  } else {
+  c.last_read = as_kept(before, [](const auto& kept) { return kept.last_read; });
+  if (is_brief(before)) {
     before.form = PENSTOCK_CONTINUED;
+  } else {
+    c.last_written = before.last_written;
   }
 }
 
 }  // namespace
 
+namespace {
+
+// Of a file that has some, which do not fit.
+[[gnu::noinline]] penstock_counters* further_counters(ThreadLog& log, std::uint64_t slot,
+                                                      penstock_counters& before,
+                                                      std::uint64_t begin) noexcept {
+  penstock_counters* c =
+      add_whole(log, before.file, before.name, static_cast<penstock_layer>(before.layer), begin);
+  if (c != nullptr) {
+    go_on(before, *c);
+    log.files.set(slot, *c);
+  }
+  return c;
+}
+
+}  // namespace
+
+// What comes first is a file that is opened for the first time.
 penstock_counters* counters_of(ThreadLog& log, const FileRecord& file, penstock_layer layer,
                                penstock_call call, std::uint64_t begin) noexcept {
   std::uint64_t slot = log.files.slot_of(file.file, layer);
-  penstock_counters* before = log.files.at(slot);
-  if (before != nullptr && fits(*before, call)) {
-    return before;
+  if (penstock_counters* before = log.files.at(slot); before != nullptr) [[unlikely]] {
+    return fits(*before, call) ? before : further_counters(log, slot, *before, begin);
   }
-  if (before == nullptr && log.files.is_full()) {
+  if (log.files.is_full()) [[unlikely]] {
     if (!log.files.grow()) {
       count_drop(session.header->dropped_records);
       return nullptr;
     }
     slot = log.files.slot_of(file.file, layer);
   }
-  std::uint64_t name = before != nullptr ? before->name : file.name;
-  if (name == 0 && file.text != nullptr) {
+  std::uint64_t name = file.name;
+  if (name == 0 && file.text != nullptr) [[likely]] {
     name = add_name(log, file.file, file.text, file.length, file.kind);
   }
-  const bool whole = call == PENSTOCK_CALL_WRITE || (before != nullptr && before->form == PENSTOCK_WHOLE);
-  penstock_counters* c =
-      add_counters(log, file.file, name, layer, whole ? PENSTOCK_WHOLE : PENSTOCK_READ_PART, begin);
-  if (c == nullptr) {
-    return nullptr;
+  penstock_counters* c = only_whole(call) ? add_whole(log, file.file, name, layer, begin)
+                                          : add_counters<PENSTOCK_BRIEF>(log, file.file, name, layer, begin);
+  if (c != nullptr) [[likely]] {
+    log.files.set(slot, *c);
   }
-  if (before != nullptr) {
-    go_on(*before, *c);
-  }
-  log.files.set(slot, *c);
   return c;
 }
 
@@ -193,9 +219,10 @@ Description* learn(ThreadLog& log, int fd) noexcept {
                                                   .kind = static_cast<penstock_file_kind>(description->kind)},
                                                  PENSTOCK_POSIX, PENSTOCK_CALL_OTHER, now)) {
       description->name = c->name;
-      c->descriptors += 1;
-      const auto size = static_cast<std::uint64_t>(about.st_size);
-      c->size = description->kind == PENSTOCK_REGULAR && size > c->size ? size : c->size;
+      as_kept(*c, [](auto& kept) { kept.descriptors += 1; });
+      if (description->kind == PENSTOCK_REGULAR) {
+        note_size(*c, static_cast<std::uint64_t>(about.st_size));
+      }
     }
   }
   const long at = system_call(SYS_lseek, fd, 0, SEEK_CUR);

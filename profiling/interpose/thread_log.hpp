@@ -49,13 +49,13 @@ struct ThreadLog {
 
   FileTable files;
 
-  penstock_block* counters = nullptr;    // whole ones
-  penstock_block* read_parts = nullptr;  // of files that nothing has been written to
+  penstock_block* counters = nullptr;  // whole ones
+  penstock_block* briefs = nullptr;
   penstock_block* names = nullptr;
   penstock_block* segments = nullptr;
   penstock_block* spans = nullptr;
   std::uint64_t counters_bytes = 0;  // of the last block
-  std::uint64_t read_parts_bytes = 0;
+  std::uint64_t briefs_bytes = 0;
   std::uint64_t names_bytes = 0;
   std::uint64_t segments_bytes = 0;
   std::uint64_t spans_bytes = 0;

@@ -8,6 +8,15 @@
 
 namespace penstock::interpose {
 
+// Why a call failed, if it did.
+template <typename Result>
+[[gnu::always_inline]] inline int failure_of(Result result) noexcept {
+  if (result < 0) [[unlikely]] {
+    return errno;
+  }
+  return 0;
+}
+
 // Where a call that goes on from the descriptor's position begins; -1 where nobody knows the descriptor.
 inline Description* positioned(ThreadLog& log, int fd, std::int64_t& offset) noexcept {
   Description* description = known_description(log, fd);
@@ -46,7 +55,7 @@ auto counted(penstock_call kind, int fd, Call call) noexcept {
   const std::uint64_t begin = ticks();
   const auto result = call();
   const std::uint64_t end = ticks();
-  count(*log, fd, {.call = kind, .failed = result < 0 ? errno : 0, .begin = begin, .end = end});
+  count(*log, fd, {.call = kind, .failed = failure_of(result), .begin = begin, .end = end});
   return result;
 }
 

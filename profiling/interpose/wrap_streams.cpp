@@ -35,7 +35,7 @@ class Locked {
 template <penstock_call kCall>
 class Short {
  public:
-  explicit Short(FILE* file) noexcept : lock_(file) {
+  [[gnu::always_inline]] explicit Short(FILE* file) noexcept : lock_(file) {
     ThreadLog* log = own_log;
     if (log == nullptr) [[unlikely]] {
       return;
@@ -59,7 +59,7 @@ class Short {
     counters_ = known.counters;
   }
   bool is_open() const noexcept { return stream_ != nullptr; }
-  void read(FILE* file, void* out, size_t bytes) noexcept {
+  [[gnu::always_inline]] void read(FILE* file, void* out, size_t bytes) noexcept {
     memcpy(out, file->_IO_read_ptr, bytes);
     stream_->read_ptr = file->_IO_read_ptr += bytes;
     const Update update(*log_);

@@ -168,7 +168,7 @@ FileSums::FileSums(const Session& session) : session_(&session) {
   for (const auto& image : session.images)
     for (const SessionBlock& block : image->view().blocks())
       if (block.kind == PENSTOCK_BLOCK_COUNTERS)
-        entries += block.entries.size() / std::max<std::size_t>(block.entry_bytes, PENSTOCK_READ_PART_BYTES);
+        entries += block.entries.size() / std::max<std::size_t>(block.entry_bytes, sizeof(penstock_brief));
   entries_.reserve(entries);
   for (std::size_t i = 0; i < session.images.size(); ++i) {
     const std::uint64_t place = std::uint64_t{i} << kOffsetBits;

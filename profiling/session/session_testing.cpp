@@ -4,6 +4,8 @@
 #include <cstring>
 #include <fstream>
 
+#include "profiling/session/counters_copy.hpp"
+
 namespace penstock {
 namespace {
 
@@ -104,14 +106,25 @@ std::uint64_t SessionBytes::add_name(std::uint64_t key, std::string_view text, u
   return append(PENSTOCK_BLOCK_NAMES, 0, &name, sizeof name, text);
 }
 
+namespace {
+// In brief, and whether that says it all.
+bool put_briefly(const penstock_counters& counters, penstock_brief& brief) {
+  copy_counters(counters, brief);
+  penstock_counters again{};
+  copy_counters(brief, again);
+  brief.form = PENSTOCK_BRIEF;
+  return std::memcmp(&again, &counters, sizeof again) == 0;
+}
+}  // namespace
+
 void SessionBytes::add(const penstock_counters& counters) {
+  if (penstock_brief brief{}; put_briefly(counters, brief)) {
+    append(PENSTOCK_BLOCK_COUNTERS, sizeof brief, &brief, sizeof brief);
+    return;
+  }
   penstock_counters entry = counters;
-  const auto* bytes = reinterpret_cast<const char*>(&entry);
-  const bool whole = std::any_of(bytes + PENSTOCK_READ_PART_BYTES, bytes + sizeof entry,
-                                 [](char byte) { return byte != 0; });
-  entry.form = whole ? PENSTOCK_WHOLE : PENSTOCK_READ_PART;
-  const std::size_t length = whole ? sizeof entry : PENSTOCK_READ_PART_BYTES;
-  append(PENSTOCK_BLOCK_COUNTERS, length, &entry, length);
+  entry.form = PENSTOCK_WHOLE;
+  append(PENSTOCK_BLOCK_COUNTERS, sizeof entry, &entry, sizeof entry);
 }
 void SessionBytes::add(const penstock_thread& thread) {
   append(PENSTOCK_BLOCK_THREADS, sizeof thread, &thread, sizeof thread);

@@ -9,6 +9,7 @@
 #include <string>
 
 #include "profiling/interpose/memory_fence.hpp"
+#include "profiling/session/counters_copy.hpp"
 
 namespace penstock {
 namespace {
@@ -164,15 +165,23 @@ void SessionView::find_blocks(const NextData& next_data) {
   }
 }
 
-penstock_counters SessionView::counters_at(std::uint64_t offset) const {
+template <>
+penstock_counters entry_of<penstock_counters>(std::span<const std::byte> bytes) {
   penstock_counters counters{};
-  if (offset > bytes_.size() || bytes_.size() - offset < PENSTOCK_READ_PART_BYTES) return {};
-  const std::span<const std::byte> from = bytes_.subspan(offset);
-  std::memcpy(&counters, from.data(), PENSTOCK_READ_PART_BYTES);
-  if (counters.form != PENSTOCK_WHOLE) return counters;
-  if (from.size() < sizeof counters) return {};
-  std::memcpy(&counters, from.data(), sizeof counters);
+  std::memcpy(&counters, bytes.data(), std::min(bytes.size(), sizeof counters));
+  if (counters.form == PENSTOCK_WHOLE) return counters;
+  penstock_brief brief{};
+  std::memcpy(&brief, bytes.data(), std::min(bytes.size(), sizeof brief));
+  counters = {};
+  copy_counters(brief, counters);
   return counters;
+}
+
+penstock_counters SessionView::counters_at(std::uint64_t offset) const {
+  if (offset > bytes_.size() || bytes_.size() - offset < sizeof(penstock_brief)) return {};
+  const std::span<const std::byte> from = bytes_.subspan(offset);
+  const auto counters = entry_of<penstock_counters>(from);
+  return counters.form == PENSTOCK_WHOLE && from.size() < sizeof counters ? penstock_counters{} : counters;
 }
 
 std::optional<penstock_segment> SessionView::segment_at(std::uint64_t offset) const {

@@ -117,18 +117,27 @@ std::string_view field_text(const char (&field)[N]) {
   return field_text(field, N);
 }
 
+// What its bytes say; counters that were kept in brief as whole ones.
+template <class Entry>
+Entry entry_of(std::span<const std::byte> bytes) {
+  static_assert(std::is_trivially_copyable_v<Entry>);
+  Entry entry{};
+  std::memcpy(&entry, bytes.data(), bytes.size() < sizeof entry ? bytes.size() : sizeof entry);
+  return entry;
+}
+template <>
+penstock_counters entry_of<penstock_counters>(std::span<const std::byte> bytes);
+
 template <class Entry, class Each>
 void SessionView::each_in(const SessionBlock& block, Each each) {
-  static_assert(std::is_trivially_copyable_v<Entry>);
   // A later writer may have made entries longer; one that says next to nothing means ours.
   const std::size_t step = block.entry_bytes < kLeastEntry ? sizeof(Entry) : block.entry_bytes;
   for (std::size_t at = 0; at + step <= block.entries.size(); at += step) {
-    Entry entry{};
-    std::memcpy(&entry, block.entries.data() + at, step < sizeof entry ? step : sizeof entry);
+    const auto entry = entry_of<Entry>(block.entries.subspan(at, step));
     if (block.kind == PENSTOCK_BLOCK_SEGMENTS &&
         renewals_of(block.entries.data() - sizeof(penstock_block)) != block.renewed)
       return;  // the rest has given way to newer ones
-    each(static_cast<const Entry&>(entry), block.offset + sizeof(penstock_block) + at);
+    each(entry, block.offset + sizeof(penstock_block) + at);
   }
 }
 

@@ -67,8 +67,8 @@ TEST(SessionView, SaysWhatIsNoSession) {
   session.header().magic[0] = 'X';
   EXPECT_ERRC(Errc::corrupt, SessionView::look(session.bytes()));
   session = SessionBytes();
-  session.header().version = 3;
-  EXPECT_TRUE(fails_with(Errc::unsupported, SessionView::look(session.bytes()), "version 3"));
+  session.header().version = PENSTOCK_SESSION_VERSION + 1;
+  EXPECT_TRUE(fails_with(Errc::unsupported, SessionView::look(session.bytes()), "version 4"));
   session = SessionBytes();
   session.header().byte_order = 0x04030201U;
   EXPECT_ERRC(Errc::unsupported, SessionView::look(session.bytes()));
@@ -99,7 +99,7 @@ TEST(SessionView, TrustsNoSizeThatStandsInTheFile) {
     const std::uint64_t names = PENSTOCK_HEADER_BYTES;
     block_at(session, names + PENSTOCK_BLOCK_GRANULE).used = lie;
     SessionView view = view_of(session.bytes());
-    EXPECT_LE(counters_in(view), PENSTOCK_BLOCK_GRANULE / PENSTOCK_READ_PART_BYTES);
+    EXPECT_LE(counters_in(view), PENSTOCK_BLOCK_GRANULE / sizeof(penstock_brief));
     block_at(session, names).bytes = lie;
     view = view_of(session.bytes());
     EXPECT_LE(view.blocks().size(), 2U);
