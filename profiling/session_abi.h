@@ -183,7 +183,8 @@ enum penstock_layer {
 enum penstock_form {
   PENSTOCK_WHOLE = 1,      // struct penstock_counters
   PENSTOCK_CONTINUED = 2,  // struct penstock_brief; what came later is in another entry
-  PENSTOCK_BRIEF = 3       // struct penstock_brief
+  PENSTOCK_BRIEF = 3,      // struct penstock_brief
+  PENSTOCK_FURTHER = 4     // struct penstock_counters; reads that came before its own are in another entry
 };
 
 // What one thread did to one file through one layer. There may be several of one (thread, file, layer): they
@@ -218,8 +219,8 @@ struct penstock_counters {
   uint64_t last_read;  // the last byte that was read
   uint64_t size;       // of the file, as far as it has been seen: by stat, or by the last byte that was moved
   uint64_t mapped_bytes;
-  uint64_t first_ticks;  // begin of the first operation, end of the last one
-  uint64_t last_ticks;
+  uint64_t first_ticks;  // begin of the first operation
+  uint64_t last_ticks;   // end of the last one that was neither a read nor a write
   uint64_t first_read_ticks;
   uint64_t last_read_ticks;
 
@@ -236,9 +237,8 @@ struct penstock_counters {
 };
 
 // The same of most files: opened, looked at, read in a few pieces, closed. Two lines of a processor's cache,
-// in blocks of their own. What has no counter here, and what is more than PENSTOCK_BRIEF_MOST, begins a whole
-// entry.
-#define PENSTOCK_BRIEF_MOST 255
+// in blocks of their own. What has no counter here, and what comes more often than a byte can count, begins a
+// whole entry.
 struct __attribute__((may_alias)) penstock_brief {
   uint64_t file;  // as in penstock_counters, up to meta_ticks
   uint64_t name;
@@ -389,7 +389,12 @@ static_assert(sizeof(penstock_span) == 48 && offsetof(penstock_span, epoch) == 3
               "spans lie in files");
 static_assert(sizeof(penstock_session_header) <= PENSTOCK_HEADER_BYTES && sizeof(penstock_block) == 64 &&
                   sizeof(penstock_counters) == 288 && sizeof(penstock_brief) == 128 &&
+                  offsetof(penstock_counters, name) == offsetof(penstock_brief, name) &&
+                  offsetof(penstock_counters, thread) == offsetof(penstock_brief, thread) &&
+                  offsetof(penstock_counters, layer) == offsetof(penstock_brief, layer) &&
+                  offsetof(penstock_counters, last_was) == offsetof(penstock_brief, last_was) &&
                   offsetof(penstock_counters, form) == offsetof(penstock_brief, form) &&
+                  offsetof(penstock_counters, bytes_read) == offsetof(penstock_brief, bytes_read) &&
                   offsetof(penstock_counters, meta_ticks) == offsetof(penstock_brief, meta_ticks) &&
                   sizeof(penstock_name) == 16 && sizeof(penstock_thread) == 128 &&
                   sizeof(penstock_segment) == 48 && sizeof(penstock_event) == 16 &&

@@ -39,7 +39,7 @@ inline std::size_t size_bucket(std::uint64_t bytes) noexcept {
 
 // Most files' counters are kept in brief: all that are not whole ones.
 inline bool is_brief(const penstock_counters& c) noexcept {
-  return c.form != PENSTOCK_WHOLE;
+  return c.form == PENSTOCK_BRIEF || c.form == PENSTOCK_CONTINUED;
 }
 inline penstock_brief& in_brief(penstock_counters& c) noexcept {
   return reinterpret_cast<penstock_brief&>(c);
@@ -233,8 +233,10 @@ inline ThreadLog::Cached& cached(ThreadLog& log, int fd, penstock_layer layer) n
   return log.cache[(static_cast<unsigned>(fd) + unsigned{layer} * 97U) % ThreadLog::kCached];
 }
 
-// More of one kind and another record is begun, so that no counter of 32 bits overflows.
+// More of one kind and another entry is begun, so that no counter overflows.
+// Handlers of signals may add some between a look at fits() and the addition.
 constexpr std::uint32_t kMostOperations = 1U << 31U;
+constexpr std::uint32_t kMostInBrief = 192;
 // Of calls that counters in brief have a number for.
 template <typename Counters>
 [[gnu::always_inline]] inline std::uint32_t calls_of(const Counters& c, penstock_call call) noexcept {
@@ -271,9 +273,9 @@ inline bool only_whole(penstock_call call) noexcept {
 // Whether the call may be counted there; else counters_of() has others.
 inline bool fits(const penstock_counters& c, penstock_call call) noexcept {
   if (c.form == PENSTOCK_BRIEF) [[likely]] {
-    return !only_whole(call) && calls_of(in_brief(c), call) < PENSTOCK_BRIEF_MOST;
+    return !only_whole(call) && calls_of(in_brief(c), call) < kMostInBrief;
   }
-  return c.form == PENSTOCK_WHOLE && whole_calls_of(c, call) < kMostOperations;
+  return c.form != PENSTOCK_CONTINUED && whole_calls_of(c, call) < kMostOperations;
 }
 
 // An operation on a descriptor. Gives the counters that it was added to, as long as nothing else is counted;

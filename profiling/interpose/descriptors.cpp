@@ -117,7 +117,7 @@ DescriptorPage* page_at(unsigned number) noexcept {
       .exchange(nullptr, std::memory_order_acq_rel);
 }
 
-// Likewise, made if need be; null without memory, or where the number is none of a descriptor.
+// The page of a descriptor, made if need be; null without memory, or where the number is none of one.
 DescriptorPage* page_of(unsigned fd) noexcept {
   if (fd < kDescriptorsPerPage) {
     return &first_descriptors;

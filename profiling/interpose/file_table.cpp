@@ -2,6 +2,8 @@
 
 #include <string.h>
 
+#include <atomic>
+
 #include "profiling/interpose/private_memory.hpp"
 
 namespace penstock::interpose {
@@ -44,12 +46,17 @@ bool FileTable::grow() noexcept {
     fresh[at] = slot;
     marks[at] = marks_[i];
   }
-  if (slots_ != nullptr) {
-    give_back_private_memory(slots_, bytes_of(slot_count_));
-  }
+  // In this order, for a handler that forks between them: the child clears so many marks.
+  std::uint64_t* const before = slots_;
+  const std::uint64_t before_count = slot_count_;
   slots_ = fresh;
   marks_ = marks;
+  std::atomic_signal_fence(std::memory_order_seq_cst);
   slot_count_ = count;
+  std::atomic_signal_fence(std::memory_order_seq_cst);
+  if (before != nullptr) {
+    give_back_private_memory(before, bytes_of(before_count));
+  }
   return true;
 }
 

@@ -2,6 +2,8 @@
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -9,6 +11,7 @@
 #include <filesystem>
 #include <limits>
 #include <string>
+#include <string_view>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -46,29 +49,58 @@ TEST(SizeBucket, IsThatOfTheLimits) {
   EXPECT_EQ(size_bucket(std::numeric_limits<std::uint64_t>::max()), 9U);
 }
 
+// What reads leave is asked of both forms.
+struct Kept {
+  explicit Kept(penstock_form form) { c.form = static_cast<std::uint8_t>(form); }
+  template <typename Work>
+  std::uint64_t ask(Work work) {
+    return as_kept(c, [&work](auto& kept) { return std::uint64_t{work(kept)}; });
+  }
+  std::uint64_t sequential() {
+    return ask([](auto& kept) { return kept.sequential_reads; });
+  }
+  std::uint64_t consecutive() {
+    return ask([](auto& kept) { return kept.consecutive_reads; });
+  }
+  std::uint64_t size() {
+    return ask([](auto& kept) { return kept.size; });
+  }
+  penstock_counters c{};
+};
+
 TEST(ReadRules, AreDarshans) {
+  for (const penstock_form form : {PENSTOCK_WHOLE, PENSTOCK_BRIEF}) {
+    Kept kept(form);
+    penstock_counters& c = kept.c;
+    add_read(c, 0, 100, 10, 20);  // the first of a file is neither: its last byte is taken for byte 0
+    EXPECT_EQ(kept.sequential(), 0U);
+    EXPECT_EQ(kept.consecutive(), 0U);
+    add_read(c, 100, 0, 20, 25);  // at its end
+    EXPECT_EQ(kept.sequential(), 1U);
+    EXPECT_EQ(kept.consecutive(), 1U);
+    add_read(c, 500, 10, 30, 31);  // behind a gap
+    EXPECT_EQ(kept.sequential(), 2U);
+    EXPECT_EQ(kept.consecutive(), 1U);
+    add_read(c, 40, 10, 40, 41);  // back
+    EXPECT_EQ(kept.sequential(), 2U);
+    EXPECT_EQ(c.bytes_read, 120U);
+    EXPECT_EQ(kept.size(), 510U);
+    EXPECT_EQ(c.read_ticks, 10U + 5 + 1 + 1);
+    EXPECT_EQ(kept.ask([](auto& one) { return one.reads; }), 4U);
+    EXPECT_EQ(kept.ask([](auto& one) { return one.first_read_ticks; }), 10U);
+    EXPECT_EQ(kept.ask([](auto& one) { return one.last_read_ticks; }), 41U);
+  }
+}
+
+TEST(ReadRules, KnowOfWritesBetween) {
   penstock_counters c{};
   c.form = PENSTOCK_WHOLE;
-  add_read(c, 0, 100, 10, 20);  // the first of a file is neither: its last byte is taken for byte 0
-  EXPECT_EQ(c.sequential_reads, 0U);
-  EXPECT_EQ(c.consecutive_reads, 0U);
-  add_read(c, 100, 0, 20, 25);  // at its end
-  EXPECT_EQ(c.sequential_reads, 1U);
-  EXPECT_EQ(c.consecutive_reads, 1U);
-  add_read(c, 500, 10, 30, 31);  // behind a gap
-  EXPECT_EQ(c.sequential_reads, 2U);
-  EXPECT_EQ(c.consecutive_reads, 1U);
-  add_read(c, 40, 10, 40, 41);  // back
-  EXPECT_EQ(c.sequential_reads, 2U);
+  add_read(c, 40, 10, 40, 41);
   add_write(c, 50, 10, 50, 60);
   add_read(c, 60, 10, 70, 71);
   EXPECT_EQ(c.read_write_switches, 2U);
-  EXPECT_EQ(c.bytes_read, 130U);
+  EXPECT_EQ(c.bytes_read, 20U);
   EXPECT_EQ(c.bytes_written, 10U);
-  EXPECT_EQ(c.size, 510U);
-  EXPECT_EQ(c.read_ticks, 10U + 5 + 1 + 1 + 1);
-  EXPECT_EQ(c.first_read_ticks, 10U);
-  EXPECT_EQ(c.last_read_ticks, 71U);
 }
 
 TEST(ReadRules, WhatMovesNothingSaysNothingOfTheSize) {
@@ -102,6 +134,45 @@ TEST(AbsoluteName, HasNoEmptyPartsAndNoDots) {
   EXPECT_FALSE(climbed);
   EXPECT_EQ(absolute(("/" + std::string(5000, 'x')).c_str()), "?");
   EXPECT_EQ(absolute(nullptr), "?");
+}
+
+// By the book: parts between slashes, "" and "." left out, ".." takes the one before away.
+std::string by_parts(const std::string& path) {
+  std::vector<std::string> parts;
+  for (std::size_t from = 0; from < path.size();) {
+    const std::size_t to = std::min(path.find('/', from), path.size());
+    const std::string part = path.substr(from, to - from);
+    if (part == ".." && !parts.empty()) parts.pop_back();
+    if (part != ".." && part != "." && !part.empty()) parts.push_back(part);
+    from = to + 1;
+  }
+  std::string text;
+  for (const std::string& part : parts) text += "/" + part;
+  return text.empty() ? "/" : text;
+}
+
+// Long ones are copied sixteen bytes at a time: whatever stands across the border of two pieces is seen, and
+// no byte behind the end is looked at.
+TEST(AbsoluteName, IsTheSameWhereverItsPartsLie) {
+  const auto page = static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
+  void* memory = ::mmap(nullptr, 2 * page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  ASSERT_NE(memory, MAP_FAILED);
+  char* const end = static_cast<char*>(memory) + page;
+  ASSERT_EQ(::mprotect(end, page, PROT_NONE), 0);
+  for (std::size_t length = 1; length <= 50; ++length) {
+    for (const char* odd : {"", "//", "/./", "/../", "/.x", "/..x", "x."}) {
+      const std::size_t bytes = std::string_view(odd).size();
+      for (std::size_t at = 1; at + bytes <= length; ++at) {
+        std::string path = "/" + std::string(length - 1, 'a');
+        path.replace(at, bytes, odd);
+        char* text = end - path.size() - 1;
+        memcpy(text, path.c_str(), path.size() + 1);
+        ASSERT_EQ(absolute(text), by_parts(path)) << path;
+        if (bytes == 0) break;
+      }
+    }
+  }
+  ::munmap(memory, 2 * page);
 }
 
 TEST(AbsoluteName, BeginsInTheWorkingDirectory) {
@@ -235,18 +306,18 @@ TEST_F(InSession, ARecordThatIsFullIsFollowedByAnother) {
   penstock_counters* brief = now();
   ASSERT_NE(brief, nullptr);
   ASSERT_EQ(brief->form, PENSTOCK_BRIEF);
-  for (int i = 0; i < PENSTOCK_BRIEF_MOST; ++i) {
+  for (unsigned i = 0; i < kMostInBrief; ++i) {
     EXPECT_EQ(now(), brief);
-    add_read(*brief, i * 100, 100, 1, 2);
+    add_read(*brief, i * std::int64_t{100}, 100, 1, 2);
   }
   penstock_counters* whole = now();
   ASSERT_NE(whole, brief);
-  EXPECT_EQ(whole->form, PENSTOCK_WHOLE);
+  EXPECT_EQ(whole->form, PENSTOCK_FURTHER);  // its first read is not the thread's first
   EXPECT_EQ(whole->name, brief->name);
-  EXPECT_EQ(in_brief(*brief).reads, PENSTOCK_BRIEF_MOST);
-  EXPECT_EQ(in_brief(*brief).read_sizes[0], PENSTOCK_BRIEF_MOST);
-  EXPECT_EQ(brief->bytes_read, 100U * PENSTOCK_BRIEF_MOST);
-  add_read(*whole, PENSTOCK_BRIEF_MOST * 100, 100, 3, 4);  // goes on where the other ended
+  EXPECT_EQ(in_brief(*brief).reads, kMostInBrief);
+  EXPECT_EQ(in_brief(*brief).read_sizes[0], kMostInBrief);
+  EXPECT_EQ(brief->bytes_read, 100U * kMostInBrief);
+  add_read(*whole, std::int64_t{kMostInBrief} * 100, 100, 3, 4);  // goes on where the other ended
   EXPECT_EQ(whole->consecutive_reads, 1U);
   whole->reads = kMostOperations;
   penstock_counters* another = now();
@@ -254,6 +325,37 @@ TEST_F(InSession, ARecordThatIsFullIsFollowedByAnother) {
   EXPECT_EQ(another->name, whole->name);
   EXPECT_EQ(log->files.find(4711, PENSTOCK_POSIX), another);
   EXPECT_NE(counters_of(*log, file, PENSTOCK_STDIO, PENSTOCK_CALL_READ, 1), another);
+}
+
+TEST_F(InSession, BriefOnesTakeNoMoreThanTheyCanCount) {
+  ThreadLog* log = thread_log();
+  ASSERT_NE(log, nullptr);
+  std::uint64_t file = 5000;
+  for (const penstock_call call : {PENSTOCK_CALL_WRITE, PENSTOCK_CALL_SYNC, PENSTOCK_CALL_MAP}) {
+    const FileRecord record{.file = ++file, .name = 64};
+    penstock_counters* brief = counters_of(*log, record, PENSTOCK_POSIX, PENSTOCK_CALL_STAT, 1);
+    ASSERT_NE(brief, nullptr);
+    ASSERT_EQ(brief->form, PENSTOCK_BRIEF);
+    EXPECT_FALSE(fits(*brief, call));
+    penstock_counters* whole = counters_of(*log, record, PENSTOCK_POSIX, call, 2);
+    ASSERT_NE(whole, brief);
+    EXPECT_EQ(whole->form, PENSTOCK_WHOLE);  // nothing was read before
+    EXPECT_EQ(brief->form, PENSTOCK_CONTINUED);
+  }
+  for (const penstock_call call : {PENSTOCK_CALL_OPEN, PENSTOCK_CALL_CLOSE, PENSTOCK_CALL_READ,
+                                   PENSTOCK_CALL_STAT, PENSTOCK_CALL_SEEK, PENSTOCK_CALL_OTHER}) {
+    const FileRecord record{.file = ++file, .name = 64};
+    penstock_counters* brief = counters_of(*log, record, PENSTOCK_POSIX, call, 1);
+    ASSERT_NE(brief, nullptr);
+    ASSERT_EQ(brief->form, PENSTOCK_BRIEF);
+    for (unsigned i = 0; i < kMostInBrief; ++i) {
+      EXPECT_TRUE(fits(*brief, call));
+      add_to(*brief, {.call = call, .offset = 0, .begin = 1, .end = 2});
+    }
+    EXPECT_FALSE(fits(*brief, call));
+    EXPECT_EQ(calls_of(in_brief(*brief), call), kMostInBrief);
+    EXPECT_NE(counters_of(*log, record, PENSTOCK_POSIX, call, 3), brief);
+  }
 }
 
 TEST_F(InSession, WhatIsOnlyReadTakesLessRoomUntilItIsWritten) {
@@ -274,7 +376,7 @@ TEST_F(InSession, WhatIsOnlyReadTakesLessRoomUntilItIsWritten) {
 
   penstock_counters* whole = counters_of(*log, file, PENSTOCK_POSIX, PENSTOCK_CALL_WRITE, 3);
   ASSERT_NE(whole, nullptr);
-  EXPECT_EQ(whole->form, PENSTOCK_WHOLE);
+  EXPECT_EQ(whole->form, PENSTOCK_FURTHER);
   EXPECT_EQ(whole->name, part->name);
   EXPECT_EQ(part->form, PENSTOCK_CONTINUED);  // who has it in a cache asks again
   EXPECT_FALSE(fits(*part, PENSTOCK_CALL_READ));
@@ -301,7 +403,7 @@ TEST_F(InSession, ADescriptorsCountersFitWhatIsDoneToIt) {
   const penstock_counters* later =
       count(*log, kDescriptor, {.call = PENSTOCK_CALL_READ, .offset = 5, .length = 5, .begin = 5, .end = 6});
   ASSERT_NE(later, nullptr);
-  EXPECT_EQ(later->form, PENSTOCK_WHOLE);
+  EXPECT_EQ(later->form, PENSTOCK_FURTHER);
   EXPECT_EQ(later->bytes_written, 7U);
   EXPECT_EQ(later->consecutive_reads, 1U);
   EXPECT_EQ(c->bytes_read + later->bytes_read, 10U);

@@ -61,7 +61,7 @@ Sixteen sixteen_at(const char* text) noexcept {
   return bytes;
 }
 
-// Copies a path of more than sixteen bytes. False where it may have "//" in it or a part that begins with
+// Copies a path of sixteen bytes and more. False where it may have "//" in it or a part that begins with
 // ".".
 bool copy_plain(char* to, const char* path, std::size_t length) noexcept {
   Sixteen found{};
@@ -80,7 +80,8 @@ bool copy_plain(char* to, const char* path, std::size_t length) noexcept {
   return (halves[0] | halves[1]) == 0;
 }
 
-// Likewise. Most paths are copied as they are: they have neither "//" nor a part that begins with ".", nor
+// Appends the parts of `path` likewise. Most paths are copied as they are: they have neither "//" nor a part
+// that begins with ".", nor
 // "/" at the end.
 bool append(AbsoluteName& name, const char* path) noexcept {
   const std::size_t length = strlen(path);

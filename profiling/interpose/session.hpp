@@ -35,6 +35,7 @@ struct alignas(64) Session {
   penstock_session_header* header = nullptr;  // likewise
   char folder[1024] = {};                     // absolute
 };
+static_assert(offsetof(Session, folder) <= 64);
 extern Session session;
 
 // When the library is loaded: takes the folder from PENSTOCK_PROFILE_SESSION and begins a file in it. Without

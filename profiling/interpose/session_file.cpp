@@ -112,9 +112,10 @@ bool write_zeros(long fd, std::uint64_t from, std::uint64_t bytes) noexcept {
 // ask it for each; elsewhere it is asked to, if it can be (Linux 5.14).
 void touch(char* at, std::uint64_t bytes) noexcept {
   if (file.in_memory) {
-    constexpr std::uint64_t kStretch = 65536;  // fault_around_bytes
-    for (std::uint64_t i = 0; i < bytes; i += kStretch) {
-      static_cast<void>(*static_cast<const volatile char*>(at + i));
+    constexpr std::uint64_t kStretch = 65536;  // fault_around_bytes: from one multiple to the next
+    const char* const end = at + bytes;
+    for (const char* i = at; i < end; i += kStretch - reinterpret_cast<std::uint64_t>(i) % kStretch) {
+      static_cast<void>(*static_cast<const volatile char*>(i));
     }
     return;
   }

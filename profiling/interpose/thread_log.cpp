@@ -132,6 +132,10 @@ template <penstock_form kForm>
 void go_on(penstock_counters& before, penstock_counters& c) noexcept {
   c.last_was = before.last_was;
   c.last_read = as_kept(before, [](const auto& kept) { return kept.last_read; });
+  const bool were_reads = as_kept(before, [](const auto& kept) { return kept.reads != 0; });
+  if (were_reads) {
+    c.form = PENSTOCK_FURTHER;
+  }
   if (is_brief(before)) {
     before.form = PENSTOCK_CONTINUED;
   } else {

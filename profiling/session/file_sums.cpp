@@ -48,8 +48,10 @@ class Adder {
     sum_.layers_used |= 1U << layer;
     sum.add(counters, clock);
     const auto realtime = [&](std::uint64_t ticks) { return clock.realtime_ns(clock.monotonic_ns(ticks)); };
-    if (was(counters.first_ticks)) sum_.first_ns = std::min(sum_.first_ns, realtime(counters.first_ticks));
-    if (was(counters.last_ticks)) sum_.last_ns = std::max(sum_.last_ns, realtime(counters.last_ticks));
+    if (const std::uint64_t first = first_of(counters); was(first))
+      sum_.first_ns = std::min(sum_.first_ns, realtime(first));
+    if (const std::uint64_t last = last_of(counters); was(last))
+      sum_.last_ns = std::max(sum_.last_ns, realtime(last));
     if (was(counters.first_read_ticks))
       sum_.first_read_ns = std::min(sum_.first_read_ns, realtime(counters.first_read_ticks));
     if (was(counters.last_read_ticks))
@@ -119,7 +121,7 @@ void LayerSum::add(const penstock_counters& counters, const SessionClock& clock)
   other += counters.other;
   failures += counters.failures;
   sequential_reads += counters.sequential_reads;
-  first_reads += counters.reads > counters.sequential_reads ? 1U : 0U;
+  first_reads += counters.reads > counters.sequential_reads && counters.form != PENSTOCK_FURTHER ? 1U : 0U;
   first_writes += counters.writes > counters.sequential_writes ? 1U : 0U;
   consecutive_reads += counters.consecutive_reads;
   sequential_writes += counters.sequential_writes;

@@ -62,6 +62,27 @@ TEST_F(FileSumsTest, ThreadsLayersAndProcessesOfAFileMeet) {
   EXPECT_EQ(files.at("/data/b").layers_used, 1U << PENSTOCK_POSIX);
 }
 
+// A thread's counters of a file may be two entries: the first read is that of the first one alone; what ended
+// last may be a read.
+TEST_F(FileSumsTest, AnEntryThatGoesOnIsNoOtherThreads) {
+  SessionBytes bytes(100);
+  penstock_counters one = bytes.counters_of("/data/a", 100, 3, 100);
+  one.sequential_reads = 2;
+  bytes.add(one);
+  one.form = PENSTOCK_FURTHER;
+  one.writes = 1;
+  one.last_read_ticks = one.last_ticks + 1'000'000;
+  bytes.add(one);
+  bytes.write(folder_.path());
+  const Session session = opened();
+  const auto files = sums_of(session);
+  ASSERT_EQ(files.size(), 1U);
+  const FileSum& a = files.at("/data/a");
+  EXPECT_EQ(a.all.reads, 6U);
+  EXPECT_EQ(a.all.first_reads, 1U);
+  EXPECT_EQ(a.last_ns, 1'001'003'000'000);
+}
+
 TEST_F(FileSumsTest, TwoNamesOfOneKeyStayApart) {
   SessionBytes bytes(100);
   penstock_counters one = bytes.counters_of("/data/a", 100, 1, 100);

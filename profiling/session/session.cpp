@@ -246,7 +246,7 @@ void SessionImage::look_at_end() {
   });
   view_.each<penstock_counters>(
       PENSTOCK_BLOCK_COUNTERS,
-      [&](const penstock_counters& counters, std::uint64_t) { last = std::max(last, counters.last_ticks); });
+      [&](const penstock_counters& counters, std::uint64_t) { last = std::max(last, last_of(counters)); });
   end_monotonic_ns_ = end_of_ticks();
 }
 

@@ -119,12 +119,15 @@ bool put_briefly(const penstock_counters& counters, penstock_brief& brief) {
 
 void SessionBytes::add(const penstock_counters& counters) {
   if (penstock_brief brief{}; put_briefly(counters, brief)) {
-    append(PENSTOCK_BLOCK_COUNTERS, sizeof brief, &brief, sizeof brief);
+    add(brief);
     return;
   }
   penstock_counters entry = counters;
-  entry.form = PENSTOCK_WHOLE;
+  if (entry.form != PENSTOCK_FURTHER) entry.form = PENSTOCK_WHOLE;
   append(PENSTOCK_BLOCK_COUNTERS, sizeof entry, &entry, sizeof entry);
+}
+void SessionBytes::add(const penstock_brief& counters) {
+  append(PENSTOCK_BLOCK_COUNTERS, sizeof counters, &counters, sizeof counters);
 }
 void SessionBytes::add(const penstock_thread& thread) {
   append(PENSTOCK_BLOCK_THREADS, sizeof thread, &thread, sizeof thread);

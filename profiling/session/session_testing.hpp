@@ -30,7 +30,8 @@ class SessionBytes {
   // Returns where the name begins.
   std::uint64_t add_name(std::string_view text, unsigned kind = PENSTOCK_REGULAR);
   std::uint64_t add_name(std::uint64_t key, std::string_view text, unsigned kind = PENSTOCK_REGULAR);
-  void add(const penstock_counters& counters);  // its part about writes only where there is something in it
+  void add(const penstock_counters& counters);  // in brief where that says it all
+  void add(const penstock_brief& counters);
   void add(const penstock_thread& thread);
   void add(const penstock_segment& segment);
   void add(const penstock_span& span);

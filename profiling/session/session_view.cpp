@@ -165,11 +165,17 @@ void SessionView::find_blocks(const NextData& next_data) {
   }
 }
 
+namespace {
+bool is_whole(const penstock_counters& counters) {
+  return counters.form == PENSTOCK_WHOLE || counters.form == PENSTOCK_FURTHER;
+}
+}  // namespace
+
 template <>
 penstock_counters entry_of<penstock_counters>(std::span<const std::byte> bytes) {
   penstock_counters counters{};
   std::memcpy(&counters, bytes.data(), std::min(bytes.size(), sizeof counters));
-  if (counters.form == PENSTOCK_WHOLE) return counters;
+  if (is_whole(counters)) return counters;
   penstock_brief brief{};
   std::memcpy(&brief, bytes.data(), std::min(bytes.size(), sizeof brief));
   counters = {};
@@ -181,7 +187,7 @@ penstock_counters SessionView::counters_at(std::uint64_t offset) const {
   if (offset > bytes_.size() || bytes_.size() - offset < sizeof(penstock_brief)) return {};
   const std::span<const std::byte> from = bytes_.subspan(offset);
   const auto counters = entry_of<penstock_counters>(from);
-  return counters.form == PENSTOCK_WHOLE && from.size() < sizeof counters ? penstock_counters{} : counters;
+  return is_whole(counters) && from.size() < sizeof counters ? penstock_counters{} : counters;
 }
 
 std::optional<penstock_segment> SessionView::segment_at(std::uint64_t offset) const {

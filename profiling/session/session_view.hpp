@@ -128,6 +128,17 @@ Entry entry_of(std::span<const std::byte> bytes) {
 template <>
 penstock_counters entry_of<penstock_counters>(std::span<const std::byte> bytes);
 
+// The begin of the first operation and the end of the last one, in ticks; or PENSTOCK_NEVER.
+inline std::uint64_t first_of(const penstock_counters& counters) {
+  std::uint64_t first = counters.first_ticks;
+  for (const std::uint64_t ticks : {counters.first_read_ticks, counters.first_write_ticks})
+    if (ticks != PENSTOCK_NEVER && (first == PENSTOCK_NEVER || ticks < first)) first = ticks;
+  return first;
+}
+inline std::uint64_t last_of(const penstock_counters& counters) {
+  return std::max({counters.last_ticks, counters.last_read_ticks, counters.last_write_ticks});
+}
+
 template <class Entry, class Each>
 void SessionView::each_in(const SessionBlock& block, Each each) {
   // A later writer may have made entries longer; one that says next to nothing means ours.

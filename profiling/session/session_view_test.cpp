@@ -54,6 +54,56 @@ TEST(SessionView, FindsWhatWasWritten) {
   EXPECT_EQ(program, "/bin/true");
 }
 
+TEST(SessionView, WidensWhatWasKeptInBrief) {
+  SessionBytes session;
+  const penstock_brief brief{.file = 1,
+                             .name = 2,
+                             .thread = 3,
+                             .layer = 4,
+                             .last_was = 5,
+                             .form = PENSTOCK_BRIEF,
+                             .bytes_read = 7,
+                             .read_ticks = 8,
+                             .meta_ticks = 9,
+                             .last_read = 10,
+                             .size = 11,
+                             .first_ticks = 12,
+                             .last_ticks = 13,
+                             .first_read_ticks = 14,
+                             .last_read_ticks = 15,
+                             .reads = 16,
+                             .sequential_reads = 17,
+                             .consecutive_reads = 18,
+                             .opens = 19,
+                             .closes = 20,
+                             .stats = 21,
+                             .seeks = 22,
+                             .other = 255,
+                             .read_sizes = {24, 25, 26, 27, 28, 29, 30, 31, 32, 255},
+                             .reserved = 0,
+                             .failures = 70'000,
+                             .descriptors = 80'000,
+                             .reserved_too = 0};
+  session.add(brief);
+  const SessionView view = view_of(session.bytes());
+  view.each<penstock_counters>(PENSTOCK_BLOCK_COUNTERS, [&](const penstock_counters& c, std::uint64_t at) {
+    EXPECT_EQ(std::vector<std::uint64_t>({c.file, c.name, c.thread, c.layer, c.last_was, c.form, c.bytes_read,
+                                          c.read_ticks, c.meta_ticks, c.last_read, c.size, c.first_ticks,
+                                          c.last_ticks, c.first_read_ticks, c.last_read_ticks}),
+              std::vector<std::uint64_t>({1, 2, 3, 4, 5, PENSTOCK_BRIEF, 7, 8, 9, 10, 11, 12, 13, 14, 15}));
+    EXPECT_EQ(std::vector<std::uint64_t>({c.reads, c.sequential_reads, c.consecutive_reads, c.opens, c.closes,
+                                          c.stats, c.seeks, c.other, c.failures, c.descriptors}),
+              std::vector<std::uint64_t>({16, 17, 18, 19, 20, 21, 22, 255, 70'000, 80'000}));
+    EXPECT_EQ(std::vector<std::uint64_t>(std::begin(c.read_sizes), std::end(c.read_sizes)),
+              std::vector<std::uint64_t>({24, 25, 26, 27, 28, 29, 30, 31, 32, 255}));
+    EXPECT_EQ(c.syncs + c.maps + c.mapped_bytes + c.bytes_written + c.writes + c.last_write_ticks, 0U);
+    const penstock_counters again = view.counters_at(at);
+    EXPECT_EQ(std::memcmp(&again, &c, sizeof c), 0);
+  });
+  EXPECT_EQ(counters_in(view), 1U);
+  EXPECT_EQ(view.blocks().back().entries.size(), sizeof brief);
+}
+
 TEST(SessionView, ReadsBlocksOfAnySizeAndManyOfAKind) {
   SessionBytes session(100, 3 * PENSTOCK_BLOCK_GRANULE);
   for (int i = 0; i < 1000; ++i) session.add_file("/data/" + std::to_string(i), 100, 1, 1);

@@ -3,13 +3,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
 #include <chrono>
 #include <iterator>
 #include <set>
 #include <thread>
 #include <utility>
 
+#include "profiling/session/process_number.hpp"
 #include "profiling/session/session_coverage.hpp"
 
 namespace penstock {
@@ -121,9 +121,8 @@ bool switch_one(std::vector<SwitchedProcess>& all, const RecordingProcess& proce
 Result<TraceTargets> trace_targets(std::span<const std::string> words) {
   TraceTargets targets;
   for (const std::string& word : words) {
-    int pid = 0;
-    const auto parsed = std::from_chars(word.data(), word.data() + word.size(), pid);
-    if (parsed.ec == std::errc() && parsed.ptr == word.data() + word.size()) {
+    if (is_process_number(word)) {
+      PENSTOCK_ASSIGN(const int pid, process_number(word));
       PENSTOCK_ASSIGN(RecordingProcess process, recording_process(pid));
       targets.processes.push_back(std::move(process));
       continue;

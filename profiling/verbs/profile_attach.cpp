@@ -4,7 +4,6 @@
 
 #include <atomic>
 #include <cerrno>
-#include <charconv>
 #include <cstdio>
 #include <fstream>
 #include <system_error>
@@ -15,6 +14,7 @@
 #include "io_backends/base/system/interrupt.hpp"
 #include "profiling/attach/attach.hpp"
 #include "profiling/attach/target.hpp"
+#include "profiling/session/process_number.hpp"
 #include "profiling/session/session_control.hpp"
 #include "profiling/session/session_folder.hpp"
 #include "profiling/verbs/profile_verbs.hpp"
@@ -48,7 +48,7 @@ Result<int> one_pid(ProfileNouns nouns, std::string_view verb) {
                       fmt::format("'{}' takes one PID, and '{}' is a folder; if it is a session, 'penstock "
                                   "profile status {}' names its processes",
                                   verb, nouns[0], nouns[0]));
-  return parse_pid(nouns[0]);
+  return process_number(nouns[0]);
 }
 
 std::vector<std::string> command_of(int pid) {
@@ -88,18 +88,6 @@ bool undo(const Target& target, const fs::path& folder) {
   note(fmt::format("process {} was detached from again, and no session is left of it", target.pid()));
   return true;
 }
-
-}  // namespace
-
-Result<int> parse_pid(const std::string& word) {
-  int pid = 0;
-  const auto parsed = std::from_chars(word.data(), word.data() + word.size(), pid);
-  if (parsed.ec != std::errc() || parsed.ptr != word.data() + word.size() || pid <= 0)
-    return make_error(Errc::invalid_argument, fmt::format("'{}' is no process's number", word));
-  return pid;
-}
-
-namespace {
 
 Result<int> attach(const CommandContext& context, ProfileNouns nouns) {
   PENSTOCK_ASSIGN(const int pid, one_pid(nouns, "attach"));

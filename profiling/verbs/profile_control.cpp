@@ -16,6 +16,7 @@
 #include "io_backends/base/units.hpp"
 #include "profiling/attach/target.hpp"
 #include "profiling/report/session_text.hpp"
+#include "profiling/session/process_number.hpp"
 #include "profiling/session/session_folder.hpp"
 #include "profiling/session/trace_window.hpp"
 #include "profiling/verbs/profile_verbs.hpp"
@@ -34,10 +35,6 @@ void print(std::string_view text) {
 }
 void print_json(const Json& object) {
   print(object.dump(-1, ' ', false, Json::error_handler_t::replace));
-}
-
-bool is_pid(const std::string& word) {
-  return !word.empty() && std::all_of(word.begin(), word.end(), [](char c) { return c >= '0' && c <= '9'; });
 }
 
 // Which words say how a process is watched.
@@ -83,7 +80,7 @@ std::string kernel_name(int pid) {
 }
 
 Result<void> say_pid(const CommandContext& context, const std::string& word) {
-  PENSTOCK_ASSIGN(const int pid, parse_pid(word));
+  PENSTOCK_ASSIGN(const int pid, process_number(word));
   const Result<RecordingProcess> process = recording_process(pid);
   const Result<Target> target = Target::look(pid);
   // What cannot be attached to, as it is stopped or static, has a status all the same.
@@ -259,7 +256,7 @@ Result<int> profile_status(const CommandContext& context, ProfileNouns nouns) {
     return make_error(Errc::invalid_argument,
                       "'status' takes processes or sessions: penstock profile status 4711");
   for (const std::string& noun : nouns)
-    PENSTOCK_TRY(is_pid(noun) ? say_pid(context, noun) : say_session(context, noun));
+    PENSTOCK_TRY(is_process_number(noun) ? say_pid(context, noun) : say_session(context, noun));
   return 0;
 }
 
@@ -289,8 +286,8 @@ Result<int> profile_snapshot(const CommandContext& context, ProfileNouns nouns) 
   const std::string& wanted = context.options.text("output");
   const fs::path to = wanted.empty() ? default_session_name() : wanted;
   std::string whose;
-  if (is_pid(nouns[0])) {
-    PENSTOCK_ASSIGN(const int pid, parse_pid(nouns[0]));
+  if (is_process_number(nouns[0])) {
+    PENSTOCK_ASSIGN(const int pid, process_number(nouns[0]));
     PENSTOCK_ASSIGN(const RecordingProcess process, recording_process(pid));
     PENSTOCK_TRY(snapshot_process(process, to));
     whose = fmt::format("process {}", pid);

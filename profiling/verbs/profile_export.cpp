@@ -16,7 +16,7 @@
 #include "profiling/outlets/session_records.hpp"
 #include "profiling/report/session_text.hpp"
 #include "profiling/session/session_summary.hpp"
-#include "profiling/verbs/profile_verbs.hpp"
+#include "profiling/verbs/profile_nouns.hpp"
 #include "results/store.hpp"
 
 namespace penstock {

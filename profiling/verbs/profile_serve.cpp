@@ -12,7 +12,7 @@
 #include "profiling/serve/http_server.hpp"
 #include "profiling/serve/serve_session.hpp"
 #include "profiling/session/trace_window.hpp"
-#include "profiling/verbs/profile_verbs.hpp"
+#include "profiling/verbs/profile_nouns.hpp"
 
 namespace penstock {
 namespace {

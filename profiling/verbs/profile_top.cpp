@@ -3,7 +3,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <charconv>
 #include <chrono>
 #include <cstdio>
 #include <memory>
@@ -11,8 +10,9 @@
 
 #include "io_backends/base/system/interrupt.hpp"
 #include "profiling/report/session_top.hpp"
+#include "profiling/session/process_number.hpp"
 #include "profiling/session/session_control.hpp"
-#include "profiling/verbs/profile_verbs.hpp"
+#include "profiling/verbs/profile_nouns.hpp"
 
 namespace penstock {
 namespace {
@@ -30,16 +30,15 @@ struct Seen {
 Result<std::vector<fs::path>> folders_of(ProfileNouns nouns) {
   std::set<fs::path> folders;
   for (const std::string& noun : nouns) {
-    std::uint32_t pid = 0;
-    const auto parsed = std::from_chars(noun.data(), noun.data() + noun.size(), pid);
-    if (parsed.ec != std::errc() || parsed.ptr != noun.data() + noun.size()) {
+    if (!is_process_number(noun)) {
       folders.insert(noun);
       continue;
     }
-    fs::path folder = session_of_process(pid);
+    PENSTOCK_ASSIGN(const int pid, process_number(noun));
+    fs::path folder = session_of_process(static_cast<std::uint32_t>(pid));
     if (std::error_code failed; folder.empty() || !fs::is_directory(folder, failed)) {
       // Or why there is none.
-      PENSTOCK_ASSIGN(const RecordingProcess process, recording_process(static_cast<int>(pid)));
+      PENSTOCK_ASSIGN(const RecordingProcess process, recording_process(pid));
       folder = fs::path(process.file).parent_path();
     }
     folders.insert(std::move(folder));

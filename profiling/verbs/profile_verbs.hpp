@@ -10,8 +10,6 @@
 #include <vector>
 
 #include "io_backends/base/cli/command.hpp"
-#include "profiling/session/session.hpp"
-#include "profiling/session/session_filter.hpp"
 
 namespace penstock {
 
@@ -32,20 +30,8 @@ Result<int> profile_serve(const CommandContext& context, ProfileNouns nouns);
 Result<std::string> profile_library();
 // --trace-limit where it is given; invalid_argument for less than a file can keep to.
 Result<std::optional<std::uint64_t>> trace_limit_of(const Options& options);
-// A process's number. invalid_argument for what is none.
-Result<int> parse_pid(const std::string& word);
 
 // From now on a terminal that goes away ends the command as Ctrl-C does: for what has to be taken back.
 void end_with_terminal();
-
-// The sessions that the nouns name, with a warning for each file of them that cannot be read.
-Result<Session> open_named_sessions(ProfileNouns nouns);
-
-// invalid_argument where a file or folder that is to be written would take the place of, or lie within, what
-// the sessions were written to.
-Result<void> check_beside_sessions(const std::string& output, ProfileNouns sessions);
-
-// --include, --exclude and --all; where none of them is given, what `profile run` was told.
-SessionFilter filter_of(const Options& options, ProfileNouns nouns);
 
 }  // namespace penstock
