@@ -183,8 +183,8 @@ void count_open(ThreadLog& log, int at, const char* path, int flags, int fd,
 #else
   const bool nameless = false;
 #endif
-  if (!named || name.climbed || nameless) [[unlikely]] {
-    named = name_of_descriptor(fd, name);
+  if (!named || name.climbed || nameless || names_descriptor(name)) [[unlikely]] {
+    named = name_of_descriptor(fd, name) && name.text[0] == '/';
   }
   if (named) [[likely]] {
     log.files.expect(name.file, operation.layer);

@@ -7,6 +7,7 @@
 
 #include "profiling/interpose/rings.hpp"
 #include "profiling/interpose/slots.hpp"
+#include "profiling/interpose/streams.hpp"
 #include "profiling/interpose/wrap.hpp"
 
 namespace penstock::interpose {
@@ -67,6 +68,7 @@ inline int duplicated(int from, int to) noexcept {
     }
     if (from != to) {
       describe_duplicate(from, to);
+      forget_stream(to);
     }
     errno = saved;
   }

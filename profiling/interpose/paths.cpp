@@ -136,6 +136,17 @@ bool absolute_name(int at, const char* path, AbsoluteName& name) noexcept {
   return true;
 }
 
+bool names_descriptor(const AbsoluteName& name) noexcept {
+  constexpr std::uint32_t kShortest = 8;
+  if (name.length < kShortest) {
+    return false;
+  }
+  if (memcmp(name.text, "/dev/std", kShortest) == 0 || memcmp(name.text, "/dev/fd/", kShortest) == 0) {
+    return true;
+  }
+  return memcmp(name.text, "/proc/", 6) == 0 && memmem(name.text, name.length, "/fd/", 4) != nullptr;
+}
+
 bool name_of_descriptor(int fd, AbsoluteName& name) noexcept {
   char link[32] = "/proc/self/fd/";
   char digits[12];

@@ -54,6 +54,12 @@ inline Stream* known_stream(int fd) noexcept {
   StreamPage* page = stream_pages[number / kStreamsPerPage].load(std::memory_order_acquire);
   return page == nullptr ? nullptr : &page->at[number % kStreamsPerPage];
 }
+// The descriptor is another file's now: the stream's place in it is to be asked for anew.
+inline void forget_stream(int fd) noexcept {
+  if (Stream* stream = known_stream(fd)) {
+    stream->file = nullptr;
+  }
+}
 // What macros have moved so far, of all streams: before the process ends.
 void settle_streams() noexcept;
 

@@ -212,6 +212,10 @@ Description* learn(ThreadLog& log, int fd) noexcept {
   description->kind = known && S_ISDIR(about.st_mode)   ? PENSTOCK_DIRECTORY
                       : known && S_ISREG(about.st_mode) ? PENSTOCK_REGULAR
                                                         : PENSTOCK_OTHER_FILE;
+  constexpr char kMemory[] = "/memfd:";  // what memfd_create() made is on no mount
+  if (strncmp(name.text, kMemory, sizeof(kMemory) - 1) == 0) {
+    description->kind = PENSTOCK_OTHER_FILE;
+  }
   if (name.text[0] == '/') {
     description->file = name.file;
     if (penstock_counters* c = own_log == nullptr

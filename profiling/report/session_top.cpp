@@ -27,8 +27,8 @@ constexpr std::size_t kMostEnvironment = 4U << 20U;
 
 bool runs(const SessionImage& image, std::string_view host) {
   const penstock_session_header& header = image.header();
-  return header.state == PENSTOCK_RUNNING && image.host() == host && header.process_start != 0 &&
-         process_start(header.pid) == header.process_start;
+  return header.state == PENSTOCK_RUNNING && image.host() == host &&
+         process_runs(header.pid, header.process_start);
 }
 
 double per_second(std::uint64_t count, double seconds) {

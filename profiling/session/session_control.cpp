@@ -11,6 +11,8 @@
 #include <cstddef>
 #include <cstring>
 #include <map>
+#include <optional>
+#include <span>
 #include <system_error>
 #include <tuple>
 #include <utility>
@@ -155,6 +157,66 @@ Result<void> copy_bytes(int from, int to, const std::string& source, const std::
   }
 }
 
+Result<void> write_at(int to, const void* bytes, std::size_t count, std::uint64_t offset,
+                      const std::string& target) {
+  const auto* from = static_cast<const char*>(bytes);
+  for (std::size_t done = 0; done < count;) {
+    const ssize_t wrote = retry_eintr(
+        [&] { return ::pwrite(to, from + done, count - done, static_cast<off_t>(offset + done)); });
+    if (wrote <= 0) return errno_error(wrote < 0 ? errno : ENOSPC, "cannot write", target);
+    done += static_cast<std::size_t>(wrote);
+  }
+  return success();
+}
+
+// What the kernel has counted, and the header as it was then: between the two the session did not grow, whose
+// own bytes the header keeps apart (kernel_begin).
+std::optional<penstock_kernel_io> kernel_now(int session, penstock_session_header& header) {
+  constexpr int kTries = 100;
+  penstock_kernel_io kernel{};
+  for (int i = 0; i < kTries; ++i) {
+    const std::uint64_t before = header.kernel_begin.wchar;
+    if (!read_kernel_io(header.pid, kernel) || !read_header(session, header)) return std::nullopt;
+    if (header.kernel_begin.wchar == before && i != 0) break;
+  }
+  return kernel;
+}
+
+// Brings a copy up to what its source is now: blocks of calls that have changed since, or all that is no
+// call. The latter takes a fraction of what copying takes, so that counters are of one moment.
+enum class Part { calls, others };
+Result<void> refresh_copy(Part part, int from, int copy, const std::string& source,
+                          const std::string& target) {
+  struct stat about {};
+  MappedFile file;
+  if (::fstat(from, &about) != 0) return errno_error(errno, "cannot look at", source);
+  if (about.st_size == 0) return success();
+  if (const int failed = file.map(from, static_cast<std::size_t>(about.st_size), {}); failed != 0)
+    return errno_error(failed, "cannot map", source);
+  const std::span<const std::byte> bytes = file.bytes();
+  const Result<SessionView> view = SessionView::look(bytes);
+  if (!view.ok()) return success();
+  for (const SessionBlock& block : view->blocks()) {
+    const bool calls = block.kind == PENSTOCK_BLOCK_SEGMENTS;
+    if (calls != (part == Part::calls)) continue;
+    penstock_block copied{};
+    const bool same = calls &&
+                      ::pread(copy, &copied, sizeof copied, static_cast<off_t>(block.offset)) ==
+                          static_cast<ssize_t>(sizeof copied) &&
+                      copied.magic == PENSTOCK_BLOCK_MAGIC && copied.used == block.entries.size() &&
+                      copied.renewed == block.renewed;
+    if (!same)
+      PENSTOCK_TRY(write_at(copy, bytes.data() + block.offset, sizeof copied + block.entries.size(),
+                            block.offset, target));
+  }
+  if (part == Part::calls) return success();
+  // Blocks of calls that were begun since are free ones here.
+  const auto end = static_cast<off_t>(view->header().file_end);
+  if (::fstat(copy, &about) != 0 || (about.st_size < end && ::ftruncate(copy, end) != 0))
+    return errno_error(errno, "cannot write", target);
+  return write_at(copy, bytes.data(), std::min(bytes.size(), sizeof(penstock_session_header)), 0, target);
+}
+
 // Removes what it was told of, unless it is kept.
 class Unfinished {
  public:
@@ -176,7 +238,8 @@ class Unfinished {
 };
 
 // Copies one file of a session that may go on: what its header says was written by now is there. Then the
-// kernel's word of that moment is put to it, which makes its coverage that of the moment.
+// kernel is asked, and right behind that what has changed meanwhile is copied once more: of that moment are
+// the counters, the kernel's, and the coverage.
 Result<void> copy_session_file(const fs::path& from, const fs::path& folder, Unfinished& made) {
   const fs::path to = folder / from.filename();
   const Fd in(retry_eintr([&] { return ::open(from.c_str(), O_RDONLY | kFlags); }));
@@ -192,12 +255,16 @@ Result<void> copy_session_file(const fs::path& from, const fs::path& folder, Unf
   Fd out(retry_eintr([&] { return ::open(to.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600); }));
   if (!out) return errno_error(errno, "cannot write", to.string());
   made.add(to);
-  Renewals before;
-  if (goes_on) {
-    PENSTOCK_ASSIGN(before, renewals_in(in.get(), from.string()));
-  }
   PENSTOCK_TRY(copy_bytes(in.get(), out.get(), from.string(), to.string()));
+  std::optional<penstock_kernel_io> kernel;
+  std::int64_t now_ns = 0;
   if (goes_on) {
+    PENSTOCK_ASSIGN(const Renewals before, renewals_in(in.get(), from.string()));
+    PENSTOCK_TRY(refresh_copy(Part::calls, in.get(), out.get(), from.string(), to.string()));
+    if (field_text(header.host) == this_host() && process_runs(header.pid, header.process_start))
+      kernel = kernel_now(in.get(), header);
+    now_ns = span_ns(std::chrono::steady_clock::now());
+    PENSTOCK_TRY(refresh_copy(Part::others, in.get(), out.get(), from.string(), to.string()));
     // Of one moment, if the process leaves us one.
     constexpr int kTries = 100;
     Renewals after;
@@ -208,13 +275,12 @@ Result<void> copy_session_file(const fs::path& from, const fs::path& folder, Unf
       if (i != 0 && dropped == before_look) break;
     }
     PENSTOCK_TRY(leave_out_renewed(out.get(), before, after, dropped, to.string()));
+    if (kernel)
+      PENSTOCK_TRY(write_at(out.get(), &header.kernel_begin, sizeof header.kernel_begin,
+                            offsetof(penstock_session_header, kernel_begin), to.string()));
   }
   if (const int failed = out.close(); failed != 0) return errno_error(failed, "cannot write", to.string());
-  if (!goes_on || field_text(header.host) != this_host() || !process_runs(header.pid, header.process_start))
-    return success();
-  penstock_kernel_io kernel{};
-  if (!read_kernel_io(header.pid, kernel)) return success();
-  return complete_file(to, kernel, span_ns(std::chrono::steady_clock::now()));
+  return kernel ? complete_file(to, *kernel, now_ns) : success();
 }
 
 Result<std::vector<fs::path>> session_files(const fs::path& folder) {

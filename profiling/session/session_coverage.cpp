@@ -34,8 +34,8 @@ struct Share {
 
 bool lives(const SessionImage& image, const std::string& host) {
   const penstock_session_header& header = image.header();
-  return header.state == PENSTOCK_RUNNING && image.host() == host && header.process_start != 0 &&
-         process_start(header.pid) == header.process_start;
+  return header.state == PENSTOCK_RUNNING && image.host() == host &&
+         process_runs(header.pid, header.process_start);
 }
 
 // The image's last word, or what the kernel says now.
