@@ -299,7 +299,9 @@ struct penstock_thread {
   uint64_t spliced;  // through splice, tee and vmsplice, which it does not add
   uint64_t mapped;   // bytes that were mapped of files
   char name[16];
-  uint64_t spare[5];
+  uint64_t missed;        // calls that failed on names of which the thread knows no file
+  uint64_t missed_ticks;  // that they took
+  uint64_t spare[3];
 };
 
 // One call, where segments are kept.

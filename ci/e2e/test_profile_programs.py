@@ -97,6 +97,64 @@ class AgainstWhatIsThere(ProgramsTest):
                 self.assertEqual(hashlib.sha256(out).digest(), hashlib.sha256(plain).digest())
 
 
+class ByTheirDescriptors(ProgramsTest):
+    """Files that come to a program as a descriptor, or by a name of one."""
+
+    def test_a_name_of_a_descriptor_is_its_file(self):
+        source, target = self.tree / "d0" / "f4", self.folder / "target"
+        source.write_bytes(b"x" * 70001)
+        for name in ("/dev/stdin", "/dev/fd/0", "/proc/self/fd/0"):
+            with self.subTest(name=name):
+                session, files, _ = self.profiled(["sh", "-c", f"cat {name} < {source} > {target}"], session=name.replace("/", "-"))
+                self.assertEqual((files[str(source)]["bytes_read"], files[str(target)]["bytes_written"]), (70001, 70001))
+                self.assertEqual([path for path in files if path.startswith(("/dev/std", "/dev/fd", "/proc/self/fd"))], [])
+
+    @needs("bash")
+    def test_a_stream_whose_descriptor_becomes_another_files(self):
+        out = self.folder / "out"
+        with open(out, "wb") as stdout:
+            folder = self.folder / "session"
+            subprocess.run([PENSTOCK, "profile", "run", "-o", folder, "--", "bash", "-c",
+                            f"for i in 1 2 3 4 5; do echo 0123456789; done; echo foo >> {self.folder}/a; echo bar > {self.folder}/b; echo end"],
+                           stdout=stdout, check=True)
+        report = subprocess.run([PENSTOCK, "profile", "report", "--json", folder], capture_output=True, text=True, check=True).stdout
+        sizes = {row["path"]: (row["bytes_written"], row["size"]) for row in map(json.loads, report.splitlines()) if row["kind"] == "file"}
+        self.assertEqual({path: sizes[str(self.folder / path)] for path in ("out", "a", "b")}, {"out": (59, 59), "a": (4, 4), "b": (4, 4)})
+
+    def test_names_that_are_not_there_are_counted_together(self):
+        script = ("import os, sys\n"
+                  "for i in range(500):\n"
+                  "    for call in (os.stat, lambda name: os.open(name, os.O_RDONLY)):\n"
+                  "        try: call(f'{sys.argv[1]}/{i}')\n"
+                  "        except OSError: pass\n")
+        session, files, _ = self.profiled([sys.executable, "-S", "-c", script, self.folder / "nowhere"])
+        self.assertGreaterEqual(session["missed_ops"], 1000)
+        self.assertLess(session["missed_ops"], 1500)  # Python's own, too
+        self.assertGreater(session["missed_time_s"], 0)
+        self.assertEqual([path for path in files if "nowhere" in path], [])
+
+    def test_memory_is_no_file_of_a_mount(self):
+        script = "import os; m = os.memfd_create('c'); os.write(m, b'x' * 100000); print(len(os.pread(m, 100000, 0)))"
+        folder = self.folder / "session"
+        subprocess.run([PENSTOCK, "profile", "run", "-o", folder, "--", sys.executable, "-c", script], capture_output=True, check=True)
+        report = subprocess.run([PENSTOCK, "profile", "report", "--json", folder], capture_output=True, text=True, check=True).stdout
+        session = json.loads(report.splitlines()[0])
+        self.assertEqual(session["bytes_written"], 0)
+        self.assertGreaterEqual(session["left_out"]["bytes_written"], 100000)
+
+    @needs("cc", "sh")
+    def test_programs_that_take_no_library_are_named_however_they_begin(self):
+        source, static = self.folder / "s.c", self.folder / "static"
+        source.write_text("int main(void) { return 0; }", encoding="utf-8")
+        if subprocess.run(["cc", "-static", "-o", static, source], capture_output=True, check=False).returncode != 0:
+            self.skipTest("no static libc here")
+        python = f"import subprocess; subprocess.run(['{static}'], check=True)"
+        for name, words in (("sh", ["sh", "-c", f"{static}; true"]), ("python", [sys.executable, "-c", python])):
+            with self.subTest(program=name):
+                session, _, _ = self.profiled(words, session=name)
+                self.assertEqual([one["program"] for one in session["unwatched"]], [str(static)])
+
+
 class BetweenTwoFiles(ProgramsTest):
     def test_the_time_is_counted_once(self):
         source = self.folder / "from"

@@ -20,6 +20,9 @@ class Snapshots(ControlTest):
             self.assertEqual((row["files"], row["session"]), (1, str(copy)))
             told, files = self.report(copy)
             self.assertEqual(told["problems"], [])
+            # Of one moment with the kernel's counters; what the session takes itself is nobody's writing.
+            self.assertGreater(told["coverage"]["rchar"]["fraction"], 0.99)
+            self.assertLess(told["coverage"]["wchar"]["kernel"], 4096)
             seen = files[str(self.data)]["reads"]
             self.assertGreater(seen, before)
             before = seen

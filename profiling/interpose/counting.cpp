@@ -127,6 +127,10 @@ void count_name(ThreadLog& log, const AbsoluteName& name, const Operation& opera
           : counters_of(log, {.file = name.file, .text = name.text, .length = name.length, .kind = kind},
                         operation.layer, operation.call, operation.begin);
   if (c == nullptr) {
+    if (operation.failed != 0) {
+      log.totals->missed += 1;
+      log.totals->missed_ticks += operation.end - operation.begin;
+    }
     return;
   }
   add_to(*c, operation);

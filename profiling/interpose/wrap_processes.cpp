@@ -121,8 +121,11 @@ struct VforkEnd {
 constexpr unsigned kVforks = 16;
 thread_local void* penstock_vfork_back[kVforks] __attribute__((tls_model("initial-exec"))) = {};
 thread_local unsigned penstock_vforks __attribute__((tls_model("initial-exec"))) = 0;
+// What such a child becomes, where that takes no library: in this memory its parent finds it.
+thread_local char penstock_vfork_program[512] __attribute__((tls_model("initial-exec"))) = {};
 __attribute__((used)) void penstock_before_vfork(void* back) noexcept {
   penstock_vfork_back[penstock_vforks++ % kVforks] = back;
+  penstock_vfork_program[0] = 0;
   suspend_log();
 }
 __attribute__((used)) VforkEnd penstock_after_vfork(long result) noexcept {
@@ -132,7 +135,9 @@ __attribute__((used)) VforkEnd penstock_after_vfork(long result) noexcept {
     errno = static_cast<int>(-result);
     result = -1;
   } else if (!log_suspended()) {
-    add_event(PENSTOCK_EVENT_FORK, static_cast<std::uint32_t>(result), nullptr);
+    const bool unwatched = penstock_vfork_program[0] != 0;
+    add_event(unwatched ? PENSTOCK_EVENT_SPAWN : PENSTOCK_EVENT_FORK, static_cast<std::uint32_t>(result),
+              unwatched ? penstock_vfork_program : nullptr);
   }
   return {.result = result, .back = back};
 }
@@ -201,6 +206,11 @@ bool is_watchable(const char* path) noexcept {
 }
 
 void before_exec(const char* path) noexcept {
+#if defined(__x86_64__)
+  if (log_suspended() && path != nullptr && !is_watchable(path)) {
+    strncpy(penstock_vfork_program, path, sizeof(penstock_vfork_program) - 1);
+  }
+#endif
   // A fork's child that has done nothing leaves no file, unless it becomes what leaves none either: then it
   // says which.
   if (!log_suspended() && session.state.load(std::memory_order_acquire) == SessionState::forked &&
@@ -217,6 +227,11 @@ int after_failed_exec(int result) noexcept {
   if (!log_suspended()) {
     resume_session();
   }
+#if defined(__x86_64__)
+  if (log_suspended()) {
+    penstock_vfork_program[0] = 0;
+  }
+#endif
   return result;
 }
 

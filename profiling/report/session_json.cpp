@@ -219,6 +219,8 @@ void append_session_json(std::string& out, const Session& session, const Session
   number(out, "write_ops", all.writes);
   number(out, "metadata_ops", all.metadata());
   number(out, "failed_ops", all.failures);
+  number(out, "missed_ops", coverage.missed);
+  seconds(out, "missed_time_s", coverage.missed_ns);
   number(out, "begin_ns", summary.begin_ns);
   seconds(out, "wall_s", summary.wall_s * 1e9);
   seconds(out, "io_s", summary.io_s * 1e9);

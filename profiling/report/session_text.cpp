@@ -260,7 +260,12 @@ std::vector<Fact> session_facts(const Session& session, const SessionSummary& su
        fmt::format("{} operations in {}: {} opens, {} stats, {} seeks, {} syncs, {} maps; {} failed",
                    format_count(all.metadata()), seconds_text(all.meta_ns), format_count(all.opens),
                    format_count(all.stats), format_count(all.seeks), format_count(all.syncs),
-                   format_count(all.maps), format_count(all.failures))});
+                   format_count(all.maps), format_count(all.failures)) +
+           (summary.coverage.missed == 0
+                ? ""
+                : fmt::format("; beside them {} on names that were not there, in {}",
+                              counted(summary.coverage.missed, "call that failed", "calls that failed"),
+                              seconds_text(summary.coverage.missed_ns)))});
   facts.push_back({"time in I/O",
                    fmt::format("{} ({})", format_seconds(summary.io_s),
                                summary.io_is_union ? "during which at least one thread was in a call"

@@ -54,6 +54,8 @@ void add_seen(const SessionImage& image, Share& share, SessionCoverage& all) {
                                        all.ring_bytes += thread.ring_read + thread.ring_written;
                                        all.spliced_bytes += thread.spliced;
                                        all.mapped_bytes += thread.mapped;
+                                       all.missed += thread.missed;
+                                       all.missed_ns += image.view().clock().duration_ns(thread.missed_ticks);
                                        ++all.threads;
                                      });
 }

@@ -32,6 +32,8 @@ struct SessionCoverage {
   std::size_t cut_processes = 0;      // whose files were cut short
   std::size_t running_processes = 0;  // on this machine, now
   std::size_t threads = 0;
+  std::uint64_t missed = 0;  // calls that failed on names of which their thread knew no file
+  double missed_ns = 0;
 };
 
 // Of a process that still runs on this machine, the kernel is asked now.
