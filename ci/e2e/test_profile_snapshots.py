@@ -21,7 +21,7 @@ class Snapshots(ControlTest):
             told, files = self.report(copy)
             self.assertEqual(told["problems"], [])
             # Of one moment with the kernel's counters; what the session takes itself is nobody's writing.
-            self.assertGreater(told["coverage"]["rchar"]["fraction"], 0.99)
+            self.assertLess(told["coverage"]["rchar"]["kernel"] - told["coverage"]["rchar"]["seen"], 65536)  # the loader's
             self.assertLess(told["coverage"]["wchar"]["kernel"], 4096)
             seen = files[str(self.data)]["reads"]
             self.assertGreater(seen, before)

@@ -136,7 +136,7 @@ bool absolute_name(int at, const char* path, AbsoluteName& name) noexcept {
   return true;
 }
 
-bool names_descriptor(const AbsoluteName& name) noexcept {
+bool is_descriptors_name(const AbsoluteName& name) noexcept {
   constexpr std::uint32_t kShortest = 8;
   if (name.length < kShortest) {
     return false;

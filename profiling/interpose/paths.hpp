@@ -18,7 +18,11 @@ struct AbsoluteName {
 // False where it cannot be told: a name that is too long, or a directory that nobody knows.
 bool absolute_name(int at, const char* path, AbsoluteName& name) noexcept;
 // Whether it is a name for an open file of the process: /dev/stdin, /dev/fd/3, /proc/self/fd/3.
-bool names_descriptor(const AbsoluteName& name) noexcept;
+bool is_descriptors_name(const AbsoluteName& name) noexcept;
+inline bool names_descriptor(const AbsoluteName& name) noexcept {
+  const auto begins = [&name](const char* four) { return __builtin_memcmp(name.text, four, 4) == 0; };
+  return (begins("/dev") || begins("/pro")) && is_descriptors_name(name);
+}
 // Of a descriptor, as /proc says: also "pipe:[7]" and what else has no place in a file system.
 bool name_of_descriptor(int fd, AbsoluteName& name) noexcept;
 

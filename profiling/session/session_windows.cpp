@@ -31,7 +31,10 @@ std::string_view begun_name(std::uint32_t begun) {
 SessionWindow window_of(const SessionImage& image) {
   SessionWindow window;
   window.image = &image;
-  window.wall_s = static_cast<double>(image.end_monotonic_ns() - image.header().begin.monotonic_ns) / 1e9;
+  // As numbers that do not overflow: what stands in a file may be any.
+  window.wall_s = (static_cast<double>(image.end_monotonic_ns()) -
+                   static_cast<double>(image.header().begin.monotonic_ns)) /
+                  1e9;
   image.view().each_event([&](const penstock_event& event, std::string_view text) {
     if (event.kind != PENSTOCK_EVENT_WINDOW) return;
     window.number = event.pid;
