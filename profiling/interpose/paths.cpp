@@ -10,6 +10,7 @@
 
 #include "profiling/interpose/descriptors.hpp"
 #include "profiling/interpose/session.hpp"
+#include "profiling/interpose/sixteens.hpp"
 #include "profiling/interpose/system.hpp"
 
 namespace penstock::interpose {
@@ -54,27 +55,16 @@ bool append_parts(AbsoluteName& name, const char* path) noexcept {
   return true;
 }
 
-using Sixteen = unsigned char __attribute__((vector_size(16)));
-Sixteen sixteen_at(const char* text) noexcept {
-  Sixteen bytes;
-  memcpy(&bytes, text, sizeof(bytes));
-  return bytes;
-}
-
 // Copies a path of sixteen bytes and more. False where it may have "//" in it or a part that begins with
 // ".".
 bool copy_plain(char* to, const char* path, std::size_t length) noexcept {
   Sixteen found{};
-  const auto copy_sixteen = [&](std::size_t at) {  // and looks at the byte behind them
+  in_sixteens(length, [&](std::size_t at) {  // and looks at the byte behind each
     const Sixteen bytes = sixteen_at(path + at);
     const Sixteen behind = sixteen_at(path + at + 1);
     found |= reinterpret_cast<Sixteen>((bytes == '/') & ((behind == '/') | (behind == '.')));
     memcpy(to + at, &bytes, sizeof(bytes));
-  };
-  for (std::size_t i = 0; i + sizeof(Sixteen) < length; i += sizeof(Sixteen)) {
-    copy_sixteen(i);
-  }
-  copy_sixteen(length - sizeof(Sixteen));  // the last ones, some perhaps for the second time
+  });
   std::uint64_t halves[2];
   memcpy(halves, &found, sizeof(halves));
   return (halves[0] | halves[1]) == 0;

@@ -3,6 +3,8 @@
 // mapped has its place on the device already (zeros were written there), so that a full disk is a counted
 // drop and never a SIGBUS.
 //
+// Session's first line holds, beside the file's own, all words that every call looks at, whosever they are.
+//
 // All functions may be called by any thread; none allocates from the program's heap, or holds a descriptor
 // open.
 #pragma once

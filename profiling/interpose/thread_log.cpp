@@ -9,6 +9,7 @@
 #include "profiling/interpose/paths.hpp"
 #include "profiling/interpose/private_memory.hpp"
 #include "profiling/interpose/segment_blocks.hpp"
+#include "profiling/interpose/sixteens.hpp"
 #include "profiling/interpose/ticks.hpp"
 
 namespace penstock::interpose {
@@ -47,21 +48,15 @@ constexpr std::uint64_t kUsualName = 128;  // bytes
 }
 
 // As memcpy(), without a call.
-void copy_text(char* to, const char* from, std::size_t length) noexcept {
-  using Sixteen = char __attribute__((vector_size(16)));
-  const auto copy_sixteen = [&](std::size_t at) {
-    Sixteen bytes;
-    memcpy(&bytes, from + at, sizeof(bytes));
-    memcpy(to + at, &bytes, sizeof(bytes));
-  };
+void copy_name(char* to, const char* from, std::size_t length) noexcept {
   if (length < sizeof(Sixteen)) [[unlikely]] {
     memcpy(to, from, length);
     return;
   }
-  for (std::size_t i = 0; i + sizeof(Sixteen) < length; i += sizeof(Sixteen)) {
-    copy_sixteen(i);
-  }
-  copy_sixteen(length - sizeof(Sixteen));  // the last ones, some perhaps for the second time
+  in_sixteens(length, [=](std::size_t at) {
+    const Sixteen bytes = sixteen_at(from + at);
+    memcpy(to + at, &bytes, sizeof(bytes));
+  });
 }
 
 // Where the next entry will stand, while there is time: its memory is as cold as its file is new.
@@ -85,7 +80,7 @@ std::uint64_t add_name(ThreadLog& log, std::uint64_t file, const char* text, std
   const penstock_name name{
       .file = file, .length = length, .kind = static_cast<std::uint16_t>(kind), .reserved = 0};
   memcpy(at, &name, sizeof(name));
-  copy_text(at + sizeof(name), text, length);
+  copy_name(at + sizeof(name), text, length);
   use(block, bytes);
   fetch_for_writing(at + bytes, kUsualName, room_left(block));
   return static_cast<std::uint64_t>(at - log.base);

@@ -25,6 +25,10 @@ T copy_at(std::span<const std::byte> bytes, std::uint64_t offset) {
   return value;
 }
 
+bool is_whole(const penstock_counters& counters) {
+  return counters.form == PENSTOCK_WHOLE || counters.form == PENSTOCK_FURTHER;
+}
+
 std::int64_t clamped(double value) {
   constexpr double kMost = 9.2e18;
   if (!std::isfinite(value)) return 0;
@@ -164,12 +168,6 @@ void SessionView::find_blocks(const NextData& next_data) {
     at += (block.bytes + granule - 1) / granule * granule;
   }
 }
-
-namespace {
-bool is_whole(const penstock_counters& counters) {
-  return counters.form == PENSTOCK_WHOLE || counters.form == PENSTOCK_FURTHER;
-}
-}  // namespace
 
 template <>
 penstock_counters entry_of<penstock_counters>(std::span<const std::byte> bytes) {
