@@ -63,9 +63,7 @@ void count_what_was_put_by(ThreadLog& log) noexcept {
       continue;
     }
     add_to(*c, one.operation);
-    if (segments_wanted()) {
-      add_segment(log, one.file, one.operation);
-    }
+    keep_call(log, one.file, one.operation);
   }
   log.put_by_count = 0;
 }
@@ -90,9 +88,7 @@ penstock_counters* count_slowly(ThreadLog& log, int fd, const Operation& operati
     return nullptr;
   }
   add_to(*c, operation);
-  if (segments_wanted()) {
-    add_segment(log, c->file, operation);
-  }
+  keep_call(log, c->file, operation);
   return c;
 }
 
@@ -137,9 +133,7 @@ void count_name(ThreadLog& log, const AbsoluteName& name, const Operation& opera
   if (kind == PENSTOCK_REGULAR && size > 0) {
     note_size(*c, static_cast<std::uint64_t>(size));
   }
-  if (segments_wanted()) {
-    add_segment(log, name.file, operation);
-  }
+  keep_call(log, name.file, operation);
 }
 
 }  // namespace
@@ -216,9 +210,7 @@ void count_open(ThreadLog& log, int at, const char* path, int flags, int fd,
     } else {
       description->name = c->name;
       add_to(*c, operation);
-      if (segments_wanted()) [[unlikely]] {
-        add_segment(log, name.file, operation);
-      }
+      keep_call(log, name.file, operation);
     }
   }
   ThreadLog::Cached& entry = cached(log, fd, operation.layer);

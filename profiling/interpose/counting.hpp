@@ -160,6 +160,15 @@ inline void add_write(penstock_counters& c, std::int64_t offset, std::int64_t by
   }
 }
 
+// The call stands in the session by itself, too, where calls are kept (--trace).
+[[gnu::always_inline]] inline void keep_call(ThreadLog& log, std::uint64_t file,
+                                             const Operation& operation) noexcept {
+  if (segments_wanted()) [[unlikely]] {
+    const Operation copy = operation;  // so that elsewhere it need not be in memory at all
+    add_segment(log, file, copy);
+  }
+}
+
 [[gnu::cold]] void count_what_was_put_by(ThreadLog& log) noexcept;
 
 // Gives way to who changes the session, and comes to the new one, if there is one: `updating` is `top` again
@@ -222,7 +231,7 @@ class OuterUpdate {
   ThreadLog& log_;
 };
 
-// The rare ways of count(): an unknown descriptor, an update that is under way, segments.
+// The rare ways of count(): an unknown descriptor, an update that is under way, counters that are full.
 [[gnu::noinline]] penstock_counters* count_slowly(ThreadLog& log, int fd,
                                                   const Operation& operation) noexcept;
 
@@ -287,9 +296,8 @@ inline bool fits(const penstock_counters& c, penstock_call call) noexcept {
   penstock_counters* counters = known.counters;
   if (description == nullptr ||
       known.tag != cache_tag(description->serial.load(std::memory_order_relaxed), operation.layer) ||
-      segments_wanted() || log.updating != nullptr ||
-      (counters != nullptr && !fits(*counters, operation.call))) [[unlikely]] {
-    const Operation copy = operation;  // so that elsewhere it need not be in memory at all
+      log.updating != nullptr || (counters != nullptr && !fits(*counters, operation.call))) [[unlikely]] {
+    const Operation copy = operation;
     return count_slowly(log, fd, copy);
   }
   if (counters == nullptr) [[unlikely]] {
@@ -297,6 +305,7 @@ inline bool fits(const penstock_counters& c, penstock_call call) noexcept {
   }
   const OuterUpdate update(log);
   add_to(*counters, operation);
+  keep_call(log, counters->file, operation);
   return counters;
 }
 
@@ -314,10 +323,7 @@ penstock_counters* forget_counted(ThreadLog& log, int fd) noexcept;
     return;
   }
   add_to(counters, operation);
-  if (segments_wanted()) [[unlikely]] {
-    const Operation copy = operation;
-    add_segment(log, counters.file, copy);
-  }
+  keep_call(log, counters.file, operation);
 }
 
 // A read or a write on a descriptor: count() without detours.
@@ -330,8 +336,7 @@ template <penstock_call kCall>
   penstock_counters* counters = known.counters;
   if (description == nullptr ||
       known.tag != cache_tag(description->serial.load(std::memory_order_relaxed), layer) ||
-      segments_wanted() || log.updating != nullptr || (counters != nullptr && !fits(*counters, kCall)))
-      [[unlikely]] {
+      log.updating != nullptr || (counters != nullptr && !fits(*counters, kCall))) [[unlikely]] {
     count_slowly(
         log, fd,
         {.call = kCall, .layer = layer, .offset = offset, .length = bytes, .begin = begin, .end = end});
@@ -346,6 +351,8 @@ template <penstock_call kCall>
   } else {
     add_write(*counters, offset, bytes, begin, end);
   }
+  keep_call(log, counters->file,
+            {.call = kCall, .layer = layer, .offset = offset, .length = bytes, .begin = begin, .end = end});
 }
 
 // The kernel adds these to rchar and wchar, whatever the descriptor is.

@@ -90,9 +90,7 @@ HandleFile count_named(ThreadLog& log, const char* path, const Operation& operat
     return {};
   }
   add_to(*c, operation);
-  if (segments_wanted()) {
-    add_segment(log, name.file, operation);
-  }
+  keep_call(log, name.file, operation);
   return {.file = name.file, .name = c->name};
 }
 
@@ -112,9 +110,7 @@ void count_handle(ThreadLog& log, const HandleFile& file, const Operation& opera
     return;
   }
   add_to(*c, operation);
-  if (segments_wanted()) {
-    add_segment(log, file.file, operation);
-  }
+  keep_call(log, file.file, operation);
 }
 
 }  // namespace penstock::interpose
