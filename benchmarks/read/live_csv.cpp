@@ -5,6 +5,8 @@
 #include <cerrno>
 #include <chrono>
 
+#include "io_backends/base/csv_field.hpp"
+
 namespace penstock {
 
 Result<LiveCsv> LiveCsv::open(const std::string& path) {
@@ -36,13 +38,7 @@ void LiveCsv::line(const ReadProgress& now) {
   if (seconds <= 0) return;
   const double unix_s =
       std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
-  std::string quoted = tier_;
-  if (quoted.find_first_of(",\"\n") != std::string::npos) {
-    quoted = "\"";
-    for (const char c : tier_) quoted += c == '"' ? std::string("\"\"") : std::string(1, c);
-    quoted += '"';
-  }
-  fmt::print(file_.get(), "{:.3f},{},{},{:.1f},{:.2f}\n", unix_s, quoted, threads_,
+  fmt::print(file_.get(), "{:.3f},{},{},{:.1f},{:.2f}\n", unix_s, csv_field(tier_), threads_,
              static_cast<double>(now.samples - last_.samples) / seconds,
              static_cast<double>(now.bytes - last_.bytes) / seconds / 1048576.0);
   std::fflush(file_.get());

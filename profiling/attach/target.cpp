@@ -17,7 +17,7 @@
 #include <sstream>
 
 #include "io_backends/base/files/fd.hpp"
-#include "profiling/session/session_coverage.hpp"
+#include "profiling/session/kernel_processes.hpp"
 
 namespace penstock {
 namespace {

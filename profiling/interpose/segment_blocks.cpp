@@ -2,8 +2,8 @@
 
 #include <stdlib.h>
 
-#include "profiling/interpose/memory_fence.hpp"
 #include "profiling/interpose/session_file.hpp"
+#include "profiling/memory_fence.hpp"
 
 namespace penstock::interpose {
 

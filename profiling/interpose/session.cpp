@@ -8,11 +8,11 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "profiling/interpose/memory_fence.hpp"
 #include "profiling/interpose/segment_blocks.hpp"
 #include "profiling/interpose/session_file.hpp"
 #include "profiling/interpose/system.hpp"
 #include "profiling/interpose/ticks.hpp"
+#include "profiling/memory_fence.hpp"
 
 namespace penstock::interpose {
 

@@ -2,7 +2,7 @@
 
 #include <iterator>
 
-#include "profiling/outlets/csv_text.hpp"
+#include "io_backends/base/csv_field.hpp"
 #include "profiling/outlets/session_export.hpp"
 #include "profiling/session/session_summary.hpp"
 
@@ -30,7 +30,7 @@ void append_row(std::string& out, const FileSum& file) {
   const char* const type = file.kind == PENSTOCK_DIRECTORY    ? "directory"
                            : file.kind == PENSTOCK_OTHER_FILE ? "other"
                                                               : "file";
-  out += csv_text(file.path);
+  out += csv_field(file.path);
   auto to = std::back_inserter(out);
   fmt::format_to(
       to, ",{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{:.9f},{:.9f},{:.9f},{},{},{},{},{}",

@@ -12,6 +12,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "io_backends/base/cli/count_of.hpp"
 #include "io_backends/base/units.hpp"
 #include "results/table.hpp"
 
@@ -20,10 +21,6 @@ namespace {
 
 std::string bytes_text(std::uint64_t bytes, const Output& output) {
   return format_bytes(static_cast<double>(bytes), output);
-}
-
-std::string counted(std::uint64_t count, std::string_view one, std::string_view many) {
-  return fmt::format("{} {}", format_count(count), count == 1 ? one : many);
 }
 
 std::string rate_text(std::uint64_t bytes, double seconds, const Output& output) {
@@ -55,12 +52,12 @@ std::string who(const Session& session) {
     if (folders.insert(process.first().path().parent_path()).second)
       programs += (programs.empty() ? "" : " | ") + program_words(process);
   if (folders.size() > 1) programs = fmt::format("{} sessions: {}", folders.size(), programs);
-  return fmt::format("{}; {}", programs, counted(session.processes.size(), "process", "processes"));
+  return fmt::format("{}; {}", programs, count_of(session.processes.size(), "process", "processes"));
 }
 
 std::string moved(std::uint64_t bytes, std::uint64_t calls, std::string_view call, double ns, double wall_s,
                   const Output& output) {
-  const std::string calls_text = fmt::format("{} {}{}", format_count(calls), call, calls == 1 ? "" : "s");
+  const std::string calls_text = count_of(calls, call);
   if (calls == 0) return "nothing";
   return fmt::format("{} in {} ({} a call); {} over the wall time, {} while in calls, which took {}",
                      bytes_text(bytes, output), calls_text,
@@ -97,8 +94,9 @@ std::string coverage_text(const Session& session, const SessionCoverage& coverag
            coverage_words(coverage.wchar, "written", output);
   const auto unknown = [&](std::size_t processes, std::string_view why) {
     if (processes == 0) return;
-    text += fmt::format("{}unknown for {}, {}", text.empty() ? "" : "; ",
-                        processes == all ? "all processes" : counted(processes, "process", "processes"), why);
+    text +=
+        fmt::format("{}unknown for {}, {}", text.empty() ? "" : "; ",
+                    processes == all ? "all processes" : count_of(processes, "process", "processes"), why);
   };
   unknown(coverage.unknown_processes - coverage.cut_processes, "killed before anybody could ask the kernel");
   unknown(coverage.cut_processes, "whose files were cut short");
@@ -120,7 +118,7 @@ std::string left_out_text(const SessionSummary& summary, const SessionFilter& fi
     what = "what Python reads to start (.py, .pyc, .so of its library folders, /proc, /sys), " + what;
   if (!filter.include.empty() || !filter.exclude.empty())
     what = "what --include and --exclude say" + (filter.everything ? "" : ", " + what);
-  return fmt::format("{} with {} read and {} written: {}{}", counted(out.files, "file", "files"),
+  return fmt::format("{} with {} read and {} written: {}{}", count_of(out.files, "file"),
                      bytes_text(out.all.bytes_read, output), bytes_text(out.all.bytes_written, output), what,
                      filter.everything ? "" : "; --all shows them");
 }
@@ -140,15 +138,15 @@ std::string missing_text(const Session& session, const SessionSummary& summary) 
   const auto add = [&](const std::string& words) { text += (text.empty() ? "" : "; ") + words; };
   const Drops& drops = summary.drops;
   if (drops.records > 0)
-    add(fmt::format("{} on {} found no room{}", counted(drops.operations, "operation", "operations"),
-                    counted(drops.records, "file", "files"), no_room_words(drops)));
+    add(fmt::format("{} on {} found no room{}", count_of(drops.operations, "operation"),
+                    count_of(drops.records, "file"), no_room_words(drops)));
   else if (drops.operations > 0)
     add(fmt::format("what {} did (of rings that are entered without libc, most often)",
-                    counted(drops.operations, "operation", "operations")));
+                    count_of(drops.operations, "operation")));
   if (drops.segments > 0) add(dropped_calls_words(drops));
-  if (drops.spans > 0) add(counted(drops.spans, "span", "spans"));
+  if (drops.spans > 0) add(count_of(drops.spans, "span"));
   if (drops.unnamed > 0)
-    add(fmt::format("the names of the files of {}", counted(drops.unnamed, "operation", "operations")));
+    add(fmt::format("the names of the files of {}", count_of(drops.unnamed, "operation")));
   if (!session.unwatched.empty()) {
     std::string names;
     constexpr std::size_t kMost = 3;
@@ -158,7 +156,7 @@ std::string missing_text(const Session& session, const SessionSummary& summary) 
     const bool attached = std::any_of(session.unwatched.begin(), session.unwatched.end(),
                                       [](const UnwatchedProgram& one) { return one.by_attached; });
     add(fmt::format(
-        "all of {} that left no file ({}){}", counted(session.unwatched.size(), "program", "programs"),
+        "all of {} that left no file ({}){}", count_of(session.unwatched.size(), "program"),
         attached ? "an attached process began it: only 'profile run' follows programs" : "static or setuid?",
         names));
   }
@@ -180,7 +178,7 @@ std::string end_text(const Session& session, const SessionSummary& summary) {
   }
   if (summary.coverage.running_processes > 0)
     text += fmt::format("{}{} still run", text.empty() ? "" : "; ",
-                        counted(summary.coverage.running_processes, "process", "processes"));
+                        count_of(summary.coverage.running_processes, "process", "processes"));
   return text;
 }
 
@@ -188,7 +186,7 @@ std::string end_text(const Session& session, const SessionSummary& summary) {
 std::string kept_text(const SessionSummary& summary) {
   const SegmentFacts& kept = *summary.segments;
   const auto seconds = [](std::int64_t ns) { return format_seconds(static_cast<double>(ns) / 1e9); };
-  return fmt::format("{}, from {} after the begin on, within {}", counted(kept.segments, "call", "calls"),
+  return fmt::format("{}, from {} after the begin on, within {}", count_of(kept.segments, "call"),
                      seconds(std::max<std::int64_t>(0, kept.first_ns - summary.begin_ns)),
                      seconds(std::max<std::int64_t>(0, kept.last_ns - kept.first_ns)));
 }
@@ -213,7 +211,7 @@ std::string printable_path(std::string_view path) {
 }
 
 std::string dropped_calls_words(const Drops& drops) {
-  return fmt::format("{} of the trace{}", counted(drops.segments, "call", "calls"),
+  return fmt::format("{} of the trace{}", count_of(drops.segments, "call"),
                      drops.no_room != 0      ? no_room_words(drops)
                      : drops.oldest_segments ? ", the oldest (--trace-limit)"
                                              : "");
@@ -248,8 +246,8 @@ std::vector<Fact> session_facts(const Session& session, const SessionSummary& su
     facts.push_back({"ended", std::move(text)});
   facts.push_back(
       {"files",
-       fmt::format("{} and {}, in {}", counted(summary.in.files, "file", "files"),
-                   counted(summary.in.directories, "folder", "folders"),
+       fmt::format("{} and {}, in {}", count_of(summary.in.files, "file"),
+                   count_of(summary.in.directories, "folder"),
                    format_seconds(summary.wall_s) +
                        (summary.wall_s < summary.span_s ? ", without the time between the sessions" : ""))});
   facts.push_back({"read", moved(all.bytes_read, all.reads, "read", all.read_ns, summary.wall_s, output)});
@@ -264,7 +262,7 @@ std::vector<Fact> session_facts(const Session& session, const SessionSummary& su
            (summary.coverage.missed == 0
                 ? ""
                 : fmt::format("; beside them {} on names that were not there, in {}",
-                              counted(summary.coverage.missed, "call that failed", "calls that failed"),
+                              count_of(summary.coverage.missed, "call that failed", "calls that failed"),
                               seconds_text(summary.coverage.missed_ns)))});
   facts.push_back({"time in I/O",
                    fmt::format("{} ({})", format_seconds(summary.io_s),
@@ -311,7 +309,7 @@ Rows roll_up_rows(std::string_view title, std::span<const RollUp> rolled, const 
     if (!row.name.empty() && !is_there(row.name)) {
       name += " (not there now)";
     } else if (!row.largest.empty() && !is_there(row.largest)) {
-      name += " (files of it are gone)";
+      name += " (its largest file is gone)";
     }
     rows.rows.push_back({std::move(name), format_count(row.files), format_count(row.reads),
                          bytes_text(row.bytes_read, output), format_count(row.writes),

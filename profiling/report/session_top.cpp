@@ -1,29 +1,20 @@
 #include "profiling/report/session_top.hpp"
 
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <algorithm>
-#include <array>
-#include <charconv>
-#include <fstream>
 #include <iterator>
-#include <set>
 
+#include "io_backends/base/cli/count_of.hpp"
 #include "io_backends/base/units.hpp"
-#include "profiling/attach/target.hpp"
 #include "profiling/report/session_json.hpp"
 #include "profiling/report/session_text.hpp"
-#include "profiling/session/session_coverage.hpp"
+#include "profiling/session/kernel_processes.hpp"
 #include "profiling/session/session_summary.hpp"
 #include "results/table.hpp"
 
 namespace penstock {
 namespace {
-
-namespace fs = std::filesystem;
-
-constexpr std::size_t kMostEnvironment = 4U << 20U;
 
 bool runs(const SessionImage& image, std::string_view host) {
   const penstock_session_header& header = image.header();
@@ -48,40 +39,14 @@ bool hotter(const Look::Point& a, const Look::Point& b) {
 
 }  // namespace
 
-std::string session_of_process(std::uint32_t pid) {
-  if (const auto running = running_session(static_cast<pid_t>(pid)))
-    return fs::path(running->file).parent_path().string();
-  constexpr std::string_view kName = "PENSTOCK_PROFILE_SESSION=";
-  std::ifstream in(fmt::format("/proc/{}/environ", pid), std::ios::binary);
-  std::size_t all = 0;
-  for (std::string entry; all < kMostEnvironment && std::getline(in, entry, '\0'); all += entry.size() + 1)
-    if (entry.starts_with(kName)) return entry.substr(kName.size());
-  return "";
-}
-
-std::vector<std::string> running_sessions() {
-  std::set<std::string> folders;
-  std::error_code failed;
-  for (fs::directory_iterator at("/proc", failed), end; !failed && at != end; at.increment(failed)) {
-    const std::string name = at->path().filename().string();
-    std::uint32_t pid = 0;
-    const auto parsed = std::from_chars(name.data(), name.data() + name.size(), pid);
-    if (parsed.ec != std::errc() || parsed.ptr != name.data() + name.size()) continue;
-    if (std::string folder = session_of_process(pid); !folder.empty() && fs::is_directory(folder, failed))
-      folders.insert(std::move(folder));
-  }
-  return {folders.begin(), folders.end()};
-}
-
 Look look_at(const Session& session, const SessionFilter& filter) {
   Look look;
   look.when = std::chrono::steady_clock::now();
-  std::array<char, 256> host{};
-  ::gethostname(host.data(), host.size() - 1);
+  const std::string host = this_host();
   std::int64_t begin = INT64_MAX;
   std::int64_t end = INT64_MIN;
   for (const SessionProcess& process : session.processes) {
-    if (runs(process.last(), host.data())) ++look.processes;
+    if (runs(process.last(), host)) ++look.processes;
     begin = std::min(begin, process.first().header().begin_realtime_ns);
     end = std::max(end, process.last().view().clock().realtime_ns(process.last().end_monotonic_ns()));
   }
@@ -142,13 +107,13 @@ std::string change_text(const Look& now, const Change& change, const Output& out
     return rate_words(per_second(bytes, change.seconds), output);
   };
   std::string text = fmt::format(
-      "{} running for {}; {} read, {} written in {} files\nlast {}: {} read, {} written, {} operations/s on "
-      "{} files\n\n",
-      now.processes == 1 ? "1 process" : fmt::format("{} processes", now.processes),
-      format_seconds(now.running_s), format_bytes(static_cast<double>(now.bytes_read), output),
-      format_bytes(static_cast<double>(now.bytes_written), output), format_count(now.points.size()),
+      "{} running for {}; {} read, {} written in {}\nlast {}: {} read, {} written, {} operations/s on "
+      "{}\n\n",
+      count_of(now.processes, "process", "processes"), format_seconds(now.running_s),
+      format_bytes(static_cast<double>(now.bytes_read), output),
+      format_bytes(static_cast<double>(now.bytes_written), output), count_of(now.points.size(), "file"),
       format_seconds(change.seconds), rate(change.bytes_read), rate(change.bytes_written),
-      format_number(per_second(change.operations, change.seconds)), format_count(change.files));
+      format_number(per_second(change.operations, change.seconds)), count_of(change.files, "file"));
   Rows rows{{"file", "read", "written", "operations/s"}, {}, 0};
   for (const Look::Point& point : change.hottest)
     rows.rows.push_back({printable_path(point.path), rate(point.bytes_read), rate(point.bytes_written),

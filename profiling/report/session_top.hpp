@@ -3,7 +3,6 @@
 
 #include <chrono>
 #include <cstdint>
-#include <filesystem>
 #include <span>
 #include <string>
 #include <string_view>
@@ -14,12 +13,6 @@
 #include "profiling/session/session_filter.hpp"
 
 namespace penstock {
-
-// The folder that a running process records to, from its environment; "" where it is not watched or may not
-// be looked at.
-std::string session_of_process(std::uint32_t pid);
-// All folders that processes of this machine record to.
-std::vector<std::string> running_sessions();
 
 // How far each file had come at some moment.
 struct Look {

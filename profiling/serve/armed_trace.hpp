@@ -7,7 +7,7 @@
 #include <memory>
 #include <string>
 
-#include "profiling/session/trace_window.hpp"
+#include "profiling/running/trace_window.hpp"
 
 namespace penstock {
 

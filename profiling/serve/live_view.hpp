@@ -14,7 +14,7 @@
 #include <vector>
 
 #include "profiling/report/session_top.hpp"
-#include "profiling/session/session_control.hpp"
+#include "profiling/running/recording_process.hpp"
 #include "profiling/session/session_filter.hpp"
 
 namespace penstock {

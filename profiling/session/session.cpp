@@ -12,6 +12,7 @@
 #include <tuple>
 #include <utility>
 
+#include "io_backends/base/cli/count_of.hpp"
 #include "io_backends/base/files/fd.hpp"
 
 namespace penstock {
@@ -86,7 +87,7 @@ void leave_out_earlier_states(Session& session) {
     session.problems.push_back(
         fmt::format("{} of '{}' {} of what '{}' has of the same process (a snapshot, or a copy): only the "
                     "later is counted",
-                    files == 1 ? "1 file" : fmt::format("{} files", files), folders.first.string(),
+                    count_of(files, "file"), folders.first.string(),
                     files == 1 ? "is an earlier state" : "are earlier states", folders.second.string()));
 }
 

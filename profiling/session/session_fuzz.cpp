@@ -12,8 +12,8 @@
 #include "profiling/report/session_json.hpp"
 #include "profiling/report/session_report.hpp"
 #include "profiling/report/session_text.hpp"
+#include "profiling/report/window_report.hpp"
 #include "profiling/session/session.hpp"
-#include "profiling/session/session_windows.hpp"
 
 namespace penstock {
 namespace {

@@ -9,9 +9,10 @@
 
 #include "io_backends/base/testing.hpp"
 #include "profiling/report/session_text.hpp"
+#include "profiling/report/window_report.hpp"
+#include "profiling/session/kernel_processes.hpp"
 #include "profiling/session/session_coverage.hpp"
 #include "profiling/session/session_testing.hpp"
-#include "profiling/session/session_windows.hpp"
 
 namespace penstock {
 namespace {

@@ -8,7 +8,7 @@
 #include <span>
 #include <string>
 
-#include "profiling/interpose/memory_fence.hpp"
+#include "profiling/memory_fence.hpp"
 #include "profiling/session/counters_copy.hpp"
 
 namespace penstock {

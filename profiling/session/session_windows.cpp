@@ -1,32 +1,13 @@
 #include "profiling/session/session_windows.hpp"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <map>
 #include <set>
 
-#include <nlohmann/json.hpp>
-
-#include "io_backends/base/units.hpp"
 #include "profiling/session/session_summary.hpp"
-#include "results/table.hpp"
 
 namespace penstock {
 namespace {
-
-std::string_view begun_name(std::uint32_t begun) {
-  switch (begun) {
-    case PENSTOCK_BEGUN_ATTACHED:
-      return "attached";
-    case PENSTOCK_BEGUN_CALLED:
-      return "window";
-    case PENSTOCK_BEGUN_BETWEEN:
-      return "between";
-    default:
-      return "process";
-  }
-}
 
 SessionWindow window_of(const SessionImage& image) {
   SessionWindow window;
@@ -41,13 +22,6 @@ SessionWindow window_of(const SessionImage& image) {
     window.label = text;
   });
   return window;
-}
-
-std::string window_name(const SessionWindow& window) {
-  const std::string_view begun = begun_name(window.image->header().begun);
-  if (window.number == 0) return std::string(begun);
-  if (window.label.empty()) return fmt::format("{} {}", begun, window.number);
-  return fmt::format("{} {}: {}", begun, window.number, printable_path(window.label));
 }
 
 }  // namespace
@@ -73,46 +47,6 @@ std::vector<SessionWindow> windows_of(const Session& session, const SessionFilte
   });
   for (std::size_t i = 0; i < windows.size(); ++i) windows[i].files = files[i].size();
   return windows;
-}
-
-Rows window_rows(const std::vector<SessionWindow>& windows, std::size_t most, const Output& output) {
-  Rows rows{{"window", "pid", "seconds", "files", "opens", "reads", "read", "read rate", "writes", "written"},
-            {},
-            windows.size() - std::min(most, windows.size())};
-  for (const SessionWindow& window : windows) {
-    if (rows.rows.size() == most) break;
-    rows.rows.push_back({window_name(window), fmt::format("{}", window.image->header().pid),
-                         fmt::format("{:.3f}", window.wall_s), format_count(window.files),
-                         format_count(window.all.opens), format_count(window.all.reads),
-                         format_bytes(static_cast<double>(window.all.bytes_read), output),
-                         rate_words(window.read_bytes_per_s(), output), format_count(window.all.writes),
-                         format_bytes(static_cast<double>(window.all.bytes_written), output)});
-  }
-  return rows;
-}
-
-void append_window_json(std::string& out, const SessionWindow& window) {
-  using Json = nlohmann::ordered_json;
-  const penstock_session_header& header = window.image->header();
-  const Json line{{"kind", "window"},
-                  {"number", window.number},
-                  {"label", std::string(window.label)},
-                  {"begun", begun_name(header.begun)},
-                  {"pid", header.pid},
-                  {"file", window.image->path().string()},
-                  {"begin_ns", header.begin_realtime_ns},
-                  {"wall_s", window.wall_s},
-                  {"files", window.files},
-                  {"bytes_read", window.all.bytes_read},
-                  {"bytes_written", window.all.bytes_written},
-                  {"reads", window.all.reads},
-                  {"writes", window.all.writes},
-                  {"metadata_ops", window.all.metadata()},
-                  {"read_bytes_per_s", window.read_bytes_per_s()},
-                  {"read_time_s", window.all.read_ns / 1e9},
-                  {"write_time_s", window.all.write_ns / 1e9},
-                  {"meta_time_s", window.all.meta_ns / 1e9}};
-  out += line.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 
 }  // namespace penstock

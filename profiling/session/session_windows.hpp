@@ -3,11 +3,9 @@
 #pragma once
 
 #include <cstdint>
-#include <string>
 #include <string_view>
 #include <vector>
 
-#include "profiling/report/session_text.hpp"
 #include "profiling/session/session_filter.hpp"
 
 namespace penstock {
@@ -24,9 +22,5 @@ struct SessionWindow {
 
 // One for each file of the session, by begin: also for what lies between windows.
 std::vector<SessionWindow> windows_of(const Session& session, const SessionFilter& filter);
-
-Rows window_rows(const std::vector<SessionWindow>& windows, std::size_t most, const Output& output);
-// One line.
-void append_window_json(std::string& out, const SessionWindow& window);
 
 }  // namespace penstock

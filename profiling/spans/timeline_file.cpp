@@ -8,7 +8,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "profiling/outlets/csv_text.hpp"
+#include "io_backends/base/csv_field.hpp"
 #include "profiling/spans/span_log.hpp"
 
 namespace penstock {
@@ -154,8 +154,8 @@ std::string TimelineFile::description(const penstock_span& span) {
 void TimelineFile::row(const penstock_span& span) {
   const std::int64_t epoch =
       span.epoch == PENSTOCK_NO_EPOCH ? std::int64_t{-1} : static_cast<std::int64_t>(span.epoch);
-  line_ = fmt::format("{},{},{},{},{},{},{},{},{}\n", epoch, rank_.rank, csv_text(action(span)),
-                      csv_text(description(span)), decimal(span.begin_ns + words_.wall_minus_span, 9),
+  line_ = fmt::format("{},{},{},{},{},{},{},{},{}\n", epoch, rank_.rank, csv_field(action(span)),
+                      csv_field(description(span)), decimal(span.begin_ns + words_.wall_minus_span, 9),
                       decimal(span.end_ns + words_.wall_minus_span, 9),
                       decimal(span.end_ns - span.begin_ns, 9), rank_.process, span.thread);
 }

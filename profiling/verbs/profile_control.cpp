@@ -11,14 +11,17 @@
 
 #include <nlohmann/json.hpp>
 
+#include "io_backends/base/cli/count_of.hpp"
 #include "io_backends/base/cli/progress.hpp"
 #include "io_backends/base/system/interrupt.hpp"
 #include "io_backends/base/units.hpp"
 #include "profiling/attach/target.hpp"
 #include "profiling/report/session_text.hpp"
+#include "profiling/running/recording_process.hpp"
+#include "profiling/running/session_snapshot.hpp"
+#include "profiling/running/trace_window.hpp"
 #include "profiling/session/process_number.hpp"
 #include "profiling/session/session_folder.hpp"
-#include "profiling/session/trace_window.hpp"
 #include "profiling/verbs/profile_verbs.hpp"
 #include "results/table.hpp"
 
@@ -229,7 +232,7 @@ Result<int> trace_for(const CommandContext& context, TraceTargets targets, std::
       const auto now = steady_clock::now();
       const auto passed =
           static_cast<std::uint64_t>(std::chrono::floor<std::chrono::seconds>(now - begin).count());
-      progress.set_note(fmt::format("{} processes", window.running()));
+      progress.set_note(count_of(window.running(), "process", "processes"));
       progress.advance(passed - shown);
       shown = passed;
       const auto pause = std::max<steady_clock::duration>(kOften, kShare * (now - looks));

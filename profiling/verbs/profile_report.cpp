@@ -4,12 +4,13 @@
 #include <cstdio>
 #include <utility>
 
+#include "io_backends/base/cli/count_of.hpp"
 #include "io_backends/base/cli/progress.hpp"
 #include "profiling/report/session_json.hpp"
 #include "profiling/report/session_page.hpp"
 #include "profiling/report/session_report.hpp"
 #include "profiling/report/session_text.hpp"
-#include "profiling/session/session_windows.hpp"
+#include "profiling/report/window_report.hpp"
 #include "profiling/verbs/profile_nouns.hpp"
 
 namespace penstock {
@@ -81,7 +82,7 @@ Result<int> profile_report(const CommandContext& context, ProfileNouns nouns) {
     PENSTOCK_TRY(check_beside_sessions(file, nouns));
     PENSTOCK_TRY(write_session_page(session, sums, filter, context.output, file));
     if (!context.output.json) {
-      print(fmt::format("{}: {} processes\n", file, session.processes.size()));
+      print(fmt::format("{}: {}\n", file, count_of(session.processes.size(), "process", "processes")));
       return 0;
     }
   }

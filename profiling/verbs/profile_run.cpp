@@ -9,12 +9,13 @@
 #include <optional>
 #include <system_error>
 
+#include "io_backends/base/cli/count_of.hpp"
 #include "io_backends/base/cli/progress.hpp"
 #include "io_backends/base/ranks/module.hpp"
 #include "io_backends/base/units.hpp"
 #include "profiling/report/session_text.hpp"
 #include "profiling/session/file_sums.hpp"
-#include "profiling/session/session_coverage.hpp"
+#include "profiling/session/kernel_processes.hpp"
 #include "profiling/session/session_folder.hpp"
 #include "profiling/session/session_summary.hpp"
 #include "profiling/spans/span_log.hpp"
@@ -80,10 +81,6 @@ std::vector<std::string> environment_with(const std::string& library, const fs::
   return environment;
 }
 
-std::string plural(std::uint64_t count, std::string_view one, std::string_view many) {
-  return fmt::format("{} {}", format_count(count), count == 1 ? one : many);
-}
-
 // Two lines: what was seen, and how to look at it.
 void say_outcome(const fs::path& folder, const CommandContext& context) {
   const fs::path paths[] = {folder};
@@ -96,19 +93,18 @@ void say_outcome(const fs::path& folder, const CommandContext& context) {
   const FileSums sums(*session);
   const SessionSummary summary = summarise(*session, sums, {});
   std::string text =
-      fmt::format("{}, {}: {} read, {} written", plural(session->processes.size(), "process", "processes"),
-                  plural(summary.in.files, "file", "files"),
+      fmt::format("{}, {}: {} read, {} written", count_of(session->processes.size(), "process", "processes"),
+                  count_of(summary.in.files, "file"),
                   format_bytes(static_cast<double>(summary.in.all.bytes_read), context.output),
                   format_bytes(static_cast<double>(summary.in.all.bytes_written), context.output));
   if (summary.coverage.unknown_processes < session->processes.size())
     text += "; seen: " + coverage_words(summary.coverage.rchar, "read", context.output);
   if (const std::uint64_t lost = summary.drops.records + summary.drops.operations; lost > 0)
-    text += fmt::format("; {} not counted", plural(lost, "operation", "operations"));
+    text += fmt::format("; {} not counted", count_of(lost, "operation"));
   if (summary.drops.segments > 0)
-    text += fmt::format("; {} of the trace dropped", plural(summary.drops.segments, "call", "calls"));
+    text += fmt::format("; {} of the trace dropped", count_of(summary.drops.segments, "call"));
   if (!session->unwatched.empty())
-    text +=
-        fmt::format("; {} could not be watched", plural(session->unwatched.size(), "program", "programs"));
+    text += fmt::format("; {} could not be watched", count_of(session->unwatched.size(), "program"));
   say(text);
   say(fmt::format("'penstock profile report {}' shows it", folder.string()));
 }

@@ -8,10 +8,10 @@
 
 #include "io_backends/base/cli/progress.hpp"
 #include "io_backends/base/system/interrupt.hpp"
+#include "profiling/running/trace_window.hpp"
 #include "profiling/serve/access.hpp"
 #include "profiling/serve/http_server.hpp"
 #include "profiling/serve/serve_session.hpp"
-#include "profiling/session/trace_window.hpp"
 #include "profiling/verbs/profile_nouns.hpp"
 
 namespace penstock {

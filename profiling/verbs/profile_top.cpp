@@ -10,8 +10,9 @@
 
 #include "io_backends/base/system/interrupt.hpp"
 #include "profiling/report/session_top.hpp"
+#include "profiling/running/recording_process.hpp"
+#include "profiling/running/running_sessions.hpp"
 #include "profiling/session/process_number.hpp"
-#include "profiling/session/session_control.hpp"
 #include "profiling/verbs/profile_nouns.hpp"
 
 namespace penstock {

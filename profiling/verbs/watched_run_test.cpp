@@ -10,7 +10,7 @@
 #include <iterator>
 
 #include "io_backends/base/testing.hpp"
-#include "profiling/session/session_coverage.hpp"
+#include "profiling/session/kernel_processes.hpp"
 #include "profiling/session/session_folder.hpp"
 #include "profiling/verbs/program_check.hpp"
 

@@ -4,25 +4,16 @@
 
 #include <cmath>
 
+#include "io_backends/base/csv_field.hpp"
 #include "results/report/html.hpp"
 
 namespace penstock::report {
 namespace {
 
-std::string field(const std::string& text) {
-  if (text.find_first_of(",\"\r\n") == std::string::npos) return text;
-  std::string out = "\"";
-  for (const char c : text) {
-    if (c == '"') out += '"';
-    out += c;
-  }
-  return out + "\"";
-}
-
 void add_line(std::string& out, const std::vector<std::string>& fields) {
   for (std::size_t i = 0; i < fields.size(); ++i) {
     if (i > 0) out += ',';
-    out += field(fields[i]);
+    out += csv_field(fields[i]);
   }
   out += "\r\n";
 }

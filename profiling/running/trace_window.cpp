@@ -1,4 +1,4 @@
-#include "profiling/session/trace_window.hpp"
+#include "profiling/running/trace_window.hpp"
 
 #include <fmt/format.h>
 
@@ -9,8 +9,8 @@
 #include <thread>
 #include <utility>
 
+#include "profiling/session/kernel_processes.hpp"
 #include "profiling/session/process_number.hpp"
-#include "profiling/session/session_coverage.hpp"
 
 namespace penstock {
 namespace {

@@ -1,5 +1,3 @@
-#include "profiling/session/session_control.hpp"
-
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <signal.h>
@@ -17,11 +15,13 @@
 
 #include "io_backends/base/system/interrupt.hpp"
 #include "io_backends/base/testing.hpp"
+#include "profiling/running/recording_process.hpp"
+#include "profiling/running/session_snapshot.hpp"
+#include "profiling/running/trace_window.hpp"
+#include "profiling/session/kernel_processes.hpp"
 #include "profiling/session/session.hpp"
-#include "profiling/session/session_coverage.hpp"
 #include "profiling/session/session_folder.hpp"
 #include "profiling/session/session_testing.hpp"
-#include "profiling/session/trace_window.hpp"
 
 namespace penstock {
 namespace {

@@ -56,10 +56,4 @@ std::string session_gone_words(int pid, const RunningSession& removed);
 // is not_found: children that have done nothing yet begin with the word that stands there.
 Result<void> set_trace(const RecordingProcess& process, bool on);
 
-// What all of them did up to now, as a session of its own, mode 0700 (also of a session that has ended):
-// every file of the folder and its note. `to` is new or empty.
-Result<void> snapshot_session(const std::filesystem::path& folder, const std::filesystem::path& to);
-// Likewise of one process: its newest file alone.
-Result<void> snapshot_process(const RecordingProcess& process, const std::filesystem::path& to);
-
 }  // namespace penstock

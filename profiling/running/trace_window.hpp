@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-#include "profiling/session/session_control.hpp"
+#include "profiling/running/recording_process.hpp"
 
 namespace penstock {
 

@@ -7,7 +7,7 @@
 namespace penstock {
 
 // Quoted as in RFC 4180 where it holds a comma, a quote or a line's end.
-inline std::string csv_text(std::string_view text) {
+inline std::string csv_field(std::string_view text) {
   if (text.find_first_of(",\"\r\n") == std::string_view::npos) return std::string(text);
   std::string out = "\"";
   for (const char c : text) {

@@ -1,0 +1,63 @@
+#include "profiling/session/kernel_processes.hpp"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <array>
+#include <cstdlib>
+#include <fstream>
+
+namespace penstock {
+namespace {
+
+// What /proc/PID/stat says behind the program's name, which may hold anything: from field 3 on.
+std::string stat_of(std::uint32_t pid) {
+  std::ifstream in(fmt::format("/proc/{}/stat", pid));
+  std::string text;
+  std::getline(in, text);
+  const std::size_t name_end = text.rfind(')');
+  return name_end == std::string::npos || name_end + 2 > text.size() ? "" : text.substr(name_end + 2);
+}
+
+std::uint64_t start_in(const std::string& stat) {
+  std::size_t at = 0;
+  for (int field = 3; field < 22 && at != std::string::npos; ++field) at = stat.find(' ', at + 1);
+  return stat.empty() || at == std::string::npos ? 0 : std::strtoull(stat.c_str() + at, nullptr, 10);
+}
+
+}  // namespace
+
+bool read_kernel_io(std::uint32_t pid, penstock_kernel_io& io) {
+  std::ifstream in(fmt::format("/proc/{}/io", pid));
+  std::string name;
+  std::uint64_t value = 0;
+  bool any = false;
+  while (in >> name >> value) {
+    any = true;
+    if (name == "rchar:") io.rchar = value;
+    if (name == "wchar:") io.wchar = value;
+    if (name == "syscr:") io.syscr = value;
+    if (name == "syscw:") io.syscw = value;
+    if (name == "read_bytes:") io.read_bytes = value;
+    if (name == "write_bytes:") io.write_bytes = value;
+  }
+  return any;
+}
+
+std::string this_host() {
+  // As the library writes it: cut to the header's field.
+  std::array<char, sizeof(penstock_session_header::host)> name{};
+  ::gethostname(name.data(), name.size() - 1);
+  return name.data();
+}
+
+std::uint64_t process_start(std::uint32_t pid) {
+  return start_in(stat_of(pid));
+}
+
+bool process_runs(std::uint32_t pid, std::uint64_t start) {
+  const std::string stat = stat_of(pid);
+  return start != 0 && start_in(stat) == start && stat[0] != 'Z' && stat[0] != 'X';
+}
+
+}  // namespace penstock
