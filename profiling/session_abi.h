@@ -1,7 +1,7 @@
-// What a watched process writes and the rest of Penstock reads. It is the one header that both sides share,
-// the library inside other people's processes (profiling/interpose) among them: C11 or C++, no other header
-// of ours, nothing but integers of fixed size. Records lie in memory and in files as they stand here, in the
-// byte order of the machine.
+// What a watched process writes and the rest of Penstock reads. With memory_fence.hpp it is all that both
+// sides share, the library inside other people's processes (profiling/interpose) being one: C11 or C++, no
+// other header of ours, nothing but integers of fixed size. Records lie in memory and in files as they stand
+// here, in the byte order of the machine.
 //
 // Numbers keep their meaning for ever; new ones come behind the last. Who reads passes over a component that
 // it does not know, and over what it finds in `reserved`.

@@ -58,7 +58,7 @@ class InstructionsPerCall(unittest.TestCase):
         self.check(self.added("pread", "big"), 140)
 
     def test_pread_that_is_traced(self):
-        self.check(self.added("pread", "big", PENSTOCK_PROFILE_TRACE="1"), 200)
+        self.check(self.added("pread", "big", PENSTOCK_PROFILE_TRACE="1"), 240)
 
     def test_fread_of_64_bytes(self):
         self.check(self.added("fread", "big", 64), 95)

@@ -2,6 +2,7 @@
 """Windows that a program cuts itself (penstock_profile_start and its kin): each holds what the program did in it, and between them nothing
 is lost."""
 
+import collections
 import json
 import subprocess
 import sys
@@ -219,6 +220,20 @@ class OwnCalls(AttachTest):
             self.assertEqual(told["problems"], [])
             self.assertEqual([files[str(data / str(i))]["reads"] for i in range(3)], [20000] * 3)
             self.assertEqual([files[str(data / str(i))]["opens"] for i in range(3)], [1] * 3)
+            if extra:
+                self.assertEqual(told["drops"]["segments"], 0)
+                self.assertEqual(self.kept_reads(session, data), {str(data / str(i)): 20000 for i in range(3)})
+                for image in sorted(session.glob("*.session"))[:20]:  # what a file has counted stands in the same file
+                    counted = {path: row["reads"] for path, row in self.report(image)[1].items() if path.startswith(f"{data}/") and row["reads"]}
+                    self.assertEqual(self.kept_reads(image, data), counted, image)
+
+    def kept_reads(self, session, data):
+        """By file below `data`: the reads that the trace has."""
+        out = self.folder / "trace.json"
+        subprocess.run([PENSTOCK, "profile", "export", "--all", "--to", "chrome", session, "-o", out], check=True, capture_output=True)
+        events = json.loads(out.read_text())["traceEvents"]
+        paths = [event["args"].get("file", "") for event in events if event.get("ph") == "X" and event["name"] == "read"]
+        return dict(collections.Counter(path for path in paths if path.startswith(f"{data}/")))
 
 
 if __name__ == "__main__":

@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 
+#include "profiling/interpose/log_parts.hpp"
 #include "profiling/interpose/paths.hpp"
 #include "profiling/interpose/system.hpp"
 
@@ -66,6 +67,28 @@ void count_what_was_put_by(ThreadLog& log) noexcept {
     keep_call(log, one.file, one.operation);
   }
   log.put_by_count = 0;
+}
+
+// Who changes the session waits for each update that began before it said so (session.changes): where that is
+// not said yet, this one is among them.
+void count_or_drop_what_was_put_by(ThreadLog& log) noexcept {
+  if (session.changes.load(std::memory_order_seq_cst)) {
+    count_drop(session.header->dropped_operations, log.put_by_count);
+    log.put_by_count = 0;
+    return;
+  }
+  count_what_was_put_by(log);
+}
+
+penstock_counters* count_and_keep(ThreadLog& log, int fd, penstock_counters& counters,
+                                  const Operation& operation) noexcept {
+  if (room_left(log.segments) < sizeof(penstock_segment)) [[unlikely]] {
+    return count_slowly(log, fd, operation);
+  }
+  const OuterUpdate update(log);
+  add_to(counters, operation);
+  add_segment(log, counters.file, operation);
+  return &counters;
 }
 
 penstock_counters* count_slowly(ThreadLog& log, int fd, const Operation& operation) noexcept {

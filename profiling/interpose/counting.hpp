@@ -160,7 +160,8 @@ inline void add_write(penstock_counters& c, std::int64_t offset, std::int64_t by
   }
 }
 
-// The call stands in the session by itself, too, where calls are kept (--trace).
+// The call stands in the session by itself, too, where calls are kept (--trace). Within an Update: there may
+// have to be another block for it.
 [[gnu::always_inline]] inline void keep_call(ThreadLog& log, std::uint64_t file,
                                              const Operation& operation) noexcept {
   if (segments_wanted()) [[unlikely]] {
@@ -170,6 +171,9 @@ inline void add_write(penstock_counters& c, std::int64_t offset, std::int64_t by
 }
 
 [[gnu::cold]] void count_what_was_put_by(ThreadLog& log) noexcept;
+// The same behind an update that did not look whether the session is being changed: then it is dropped, as
+// there may be no room for what is not there yet.
+[[gnu::cold]] void count_or_drop_what_was_put_by(ThreadLog& log) noexcept;
 
 // Gives way to who changes the session, and comes to the new one, if there is one: `updating` is `top` again
 // then.
@@ -210,7 +214,8 @@ class Update {
   bool nested_;
 };
 
-// The same where nothing is under way.
+// The same where nothing is under way, and nothing is written to but what this thread has mapped already:
+// whatever becomes of the session meanwhile.
 class OuterUpdate {
  public:
   explicit OuterUpdate(ThreadLog& log) noexcept : log_(log) {
@@ -220,7 +225,7 @@ class OuterUpdate {
   ~OuterUpdate() {
     std::atomic_signal_fence(std::memory_order_seq_cst);
     if (log_.put_by_count != 0) [[unlikely]] {
-      count_what_was_put_by(log_);
+      count_or_drop_what_was_put_by(log_);
     }
     log_.updating = nullptr;
   }
@@ -234,6 +239,9 @@ class OuterUpdate {
 // The rare ways of count(): an unknown descriptor, an update that is under way, counters that are full.
 [[gnu::noinline]] penstock_counters* count_slowly(ThreadLog& log, int fd,
                                                   const Operation& operation) noexcept;
+// What follows upon a look at all that, where calls are kept.
+[[gnu::noinline]] penstock_counters* count_and_keep(ThreadLog& log, int fd, penstock_counters& counters,
+                                                    const Operation& operation) noexcept;
 
 inline std::uint64_t cache_tag(std::uint64_t serial, penstock_layer layer) noexcept {
   return serial * 8 + static_cast<std::uint64_t>(layer);
@@ -303,9 +311,12 @@ inline bool fits(const penstock_counters& c, penstock_call call) noexcept {
   if (counters == nullptr) [[unlikely]] {
     return nullptr;
   }
+  if (segments_wanted()) [[unlikely]] {
+    const Operation copy = operation;
+    return count_and_keep(log, fd, *counters, copy);
+  }
   const OuterUpdate update(log);
   add_to(*counters, operation);
-  keep_call(log, counters->file, operation);
   return counters;
 }
 
@@ -345,14 +356,18 @@ template <penstock_call kCall>
   if (counters == nullptr) [[unlikely]] {
     return;
   }
+  if (segments_wanted()) [[unlikely]] {
+    count_and_keep(
+        log, fd, *counters,
+        {.call = kCall, .layer = layer, .offset = offset, .length = bytes, .begin = begin, .end = end});
+    return;
+  }
   const OuterUpdate update(log);
   if constexpr (kCall == PENSTOCK_CALL_READ) {
     add_read(*counters, offset, bytes, begin, end);
   } else {
     add_write(*counters, offset, bytes, begin, end);
   }
-  keep_call(log, counters->file,
-            {.call = kCall, .layer = layer, .offset = offset, .length = bytes, .begin = begin, .end = end});
 }
 
 // The kernel adds these to rchar and wchar, whatever the descriptor is.

@@ -1,6 +1,6 @@
-// What the two files that make up a ThreadLog share: thread_log.cpp (what is written to it) and
-// thread_lives.cpp (which thread has it, from its begin to its end). All for its own thread, within an
-// update, or under the lock of the logs.
+// What the files share that know a ThreadLog's insides: thread_log.cpp (what is written to it),
+// thread_lives.cpp (which thread has it, from its begin to its end) and counting.cpp (what an operation
+// adds). All for its own thread, within an update, or under the lock of the logs.
 #pragma once
 
 #include "profiling/interpose/thread_log.hpp"

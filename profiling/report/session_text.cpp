@@ -177,8 +177,9 @@ std::string end_text(const Session& session, const SessionSummary& summary) {
     text += (text.empty() ? "" : "; ") + one;
   }
   if (summary.coverage.running_processes > 0)
-    text += fmt::format("{}{} still run", text.empty() ? "" : "; ",
-                        count_of(summary.coverage.running_processes, "process", "processes"));
+    text += fmt::format(
+        "{}{}", text.empty() ? "" : "; ",
+        count_of(summary.coverage.running_processes, "process still runs", "processes still run"));
   return text;
 }
 
@@ -255,10 +256,10 @@ std::vector<Fact> session_facts(const Session& session, const SessionSummary& su
       {"written", moved(all.bytes_written, all.writes, "write", all.write_ns, summary.wall_s, output)});
   facts.push_back(
       {"metadata",
-       fmt::format("{} operations in {}: {} opens, {} stats, {} seeks, {} syncs, {} maps; {} failed",
-                   format_count(all.metadata()), seconds_text(all.meta_ns), format_count(all.opens),
-                   format_count(all.stats), format_count(all.seeks), format_count(all.syncs),
-                   format_count(all.maps), format_count(all.failures)) +
+       fmt::format("{} in {}: {}, {}, {}, {}, {}; {} failed", count_of(all.metadata(), "operation"),
+                   seconds_text(all.meta_ns), count_of(all.opens, "open"), count_of(all.stats, "stat"),
+                   count_of(all.seeks, "seek"), count_of(all.syncs, "sync"), count_of(all.maps, "map"),
+                   format_count(all.failures)) +
            (summary.coverage.missed == 0
                 ? ""
                 : fmt::format("; beside them {} on names that were not there, in {}",
@@ -309,7 +310,7 @@ Rows roll_up_rows(std::string_view title, std::span<const RollUp> rolled, const 
     if (!row.name.empty() && !is_there(row.name)) {
       name += " (not there now)";
     } else if (!row.largest.empty() && !is_there(row.largest)) {
-      name += " (its largest file is gone)";
+      name += " (its busiest file is gone)";
     }
     rows.rows.push_back({std::move(name), format_count(row.files), format_count(row.reads),
                          bytes_text(row.bytes_read, output), format_count(row.writes),

@@ -10,17 +10,12 @@
 #include "profiling/report/session_json.hpp"
 #include "profiling/report/session_text.hpp"
 #include "profiling/session/kernel_processes.hpp"
+#include "profiling/session/session_coverage.hpp"
 #include "profiling/session/session_summary.hpp"
 #include "results/table.hpp"
 
 namespace penstock {
 namespace {
-
-bool runs(const SessionImage& image, std::string_view host) {
-  const penstock_session_header& header = image.header();
-  return header.state == PENSTOCK_RUNNING && image.host() == host &&
-         process_runs(header.pid, header.process_start);
-}
 
 double per_second(std::uint64_t count, double seconds) {
   return seconds > 0 ? static_cast<double>(count) / seconds : 0;
@@ -46,7 +41,7 @@ Look look_at(const Session& session, const SessionFilter& filter) {
   std::int64_t begin = INT64_MAX;
   std::int64_t end = INT64_MIN;
   for (const SessionProcess& process : session.processes) {
-    if (runs(process.last(), host)) ++look.processes;
+    if (lives(process.last(), host)) ++look.processes;
     begin = std::min(begin, process.first().header().begin_realtime_ns);
     end = std::max(end, process.last().view().clock().realtime_ns(process.last().end_monotonic_ns()));
   }

@@ -8,7 +8,6 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstddef>
-#include <cstring>
 #include <map>
 #include <optional>
 #include <tuple>
@@ -16,9 +15,9 @@
 
 #include "io_backends/base/files/fd.hpp"
 #include "profiling/attach/target.hpp"
-#include "profiling/running/session_files.hpp"
 #include "profiling/session/kernel_processes.hpp"
-#include "profiling/session/session.hpp"
+#include "profiling/session/session_files.hpp"
+#include "profiling/session/session_view.hpp"
 
 namespace penstock {
 namespace {
@@ -126,7 +125,7 @@ Result<SessionProcesses> session_processes(const fs::path& folder) {
   std::map<Key, Newest> newest;
   Inheritance inheritance;
   for (const fs::path& file : files) {
-    const Fd fd(retry_eintr([&] { return ::open(file.c_str(), O_RDONLY | kOfSession); }));
+    const Fd fd(retry_eintr([&] { return ::open(file.c_str(), O_RDONLY | kSessionOpenFlags); }));
     struct stat about {};
     penstock_session_header header{};
     if (!fd || ::fstat(fd.get(), &about) != 0 || !S_ISREG(about.st_mode) || !read_header(fd.get(), header))
@@ -164,7 +163,7 @@ Result<RecordingProcess> recording_process(int pid) {
 
 Result<void> set_trace(const RecordingProcess& process, bool on) {
   if (!process.here) return other_machine(process);
-  const Fd fd(retry_eintr([&] { return ::open(process.file.c_str(), O_RDWR | kOfSession); }));
+  const Fd fd(retry_eintr([&] { return ::open(process.file.c_str(), O_RDWR | kSessionOpenFlags); }));
   if (!fd && errno == ENOENT) return not_there(process);
   if (!fd && errno == ELOOP)
     return make_error(Errc::corrupt, fmt::format("'{}' is a symbolic link, and no session's file: nothing "

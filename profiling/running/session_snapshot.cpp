@@ -20,9 +20,9 @@
 #include "io_backends/base/files/fd.hpp"
 #include "io_backends/base/files/mapped_file.hpp"
 #include "io_backends/base/system/interrupt.hpp"
-#include "profiling/running/session_files.hpp"
 #include "profiling/session/kernel_processes.hpp"
 #include "profiling/session/session.hpp"
+#include "profiling/session/session_files.hpp"
 #include "profiling/session/session_folder.hpp"
 #include "profiling/session/session_view.hpp"
 #include "profiling/spans/span_log.hpp"
@@ -182,7 +182,7 @@ class Unfinished {
 // the counters, the kernel's, and the coverage.
 Result<void> copy_session_file(const fs::path& from, const fs::path& folder, Unfinished& made) {
   const fs::path to = folder / from.filename();
-  const Fd in(retry_eintr([&] { return ::open(from.c_str(), O_RDONLY | kOfSession); }));
+  const Fd in(retry_eintr([&] { return ::open(from.c_str(), O_RDONLY | kSessionOpenFlags); }));
   struct stat about {};
   if (!in || ::fstat(in.get(), &about) != 0) return errno_error(errno, "cannot read", from.string());
   penstock_session_header header{};

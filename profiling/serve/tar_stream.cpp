@@ -9,6 +9,7 @@
 #include <cstring>
 #include <system_error>
 
+#include "profiling/session/session_files.hpp"
 #include "profiling/session_abi.h"
 
 namespace penstock {
@@ -116,15 +117,10 @@ Result<void> TarStream::add(const fs::path& file, const std::string& name, bool 
 }
 
 Result<std::unique_ptr<TarStream>> TarStream::of_session(const fs::path& folder, const std::string& prefix) {
-  std::vector<fs::path> files;
-  std::error_code failed;
-  for (fs::directory_iterator at(folder, failed), end; !failed && at != end; at.increment(failed))
-    if (at->path().extension() == PENSTOCK_SESSION_SUFFIX) files.push_back(at->path().filename());
-  if (failed) return errno_error(failed.value(), "cannot read the session", folder.string());
-  std::sort(files.begin(), files.end());
+  PENSTOCK_ASSIGN(const std::vector<fs::path> files, session_files(folder));
   std::unique_ptr<TarStream> stream(new TarStream);
   for (const fs::path& file : files)
-    PENSTOCK_TRY(stream->add(folder / file, prefix + "/" + file.string(), false));
+    PENSTOCK_TRY(stream->add(file, prefix + "/" + file.filename().string(), false));
   if (stream->members_.empty())
     return make_error(Errc::not_found, fmt::format("no process left a file in '{}'", folder.string()));
   PENSTOCK_TRY(stream->add(folder / kNote, prefix + "/" + std::string(kNote), true));

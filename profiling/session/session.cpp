@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <iterator>
 #include <map>
 #include <set>
 #include <tuple>
@@ -14,6 +15,7 @@
 
 #include "io_backends/base/cli/count_of.hpp"
 #include "io_backends/base/files/fd.hpp"
+#include "profiling/session/session_files.hpp"
 
 namespace penstock {
 namespace {
@@ -92,10 +94,8 @@ void leave_out_earlier_states(Session& session) {
 }
 
 Result<void> add_folder(const fs::path& folder, std::set<fs::path>& files) {
-  std::error_code failed;
-  for (fs::directory_iterator at(folder, failed), end; !failed && at != end; at.increment(failed))
-    if (at->path().extension() == PENSTOCK_SESSION_SUFFIX) files.insert(at->path());
-  if (failed) return errno_error(failed.value(), "cannot read the session", folder.string());
+  PENSTOCK_ASSIGN(std::vector<fs::path> found, session_files(folder));
+  files.insert(std::make_move_iterator(found.begin()), std::make_move_iterator(found.end()));
   return success();
 }
 

@@ -28,12 +28,6 @@ struct Share {
   std::optional<std::size_t> counted_with;  // a process whose counters hold the end of this one's
 };
 
-bool lives(const SessionImage& image, const std::string& host) {
-  const penstock_session_header& header = image.header();
-  return header.state == PENSTOCK_RUNNING && image.host() == host &&
-         process_runs(header.pid, header.process_start);
-}
-
 // The image's last word, or what the kernel says now.
 std::optional<penstock_kernel_io> end_of(const SessionImage& image, const std::string& host) {
   if (image.header().kernel_end_known != 0) return image.header().kernel_end;
@@ -186,6 +180,12 @@ std::uint64_t whole(std::uint64_t sum) {
 double Coverage::fraction() const {
   if (kernel == 0) return seen == 0 ? 1 : std::numeric_limits<double>::quiet_NaN();
   return static_cast<double>(seen) / static_cast<double>(kernel);
+}
+
+bool lives(const SessionImage& image, std::string_view this_host) {
+  const penstock_session_header& header = image.header();
+  return header.state == PENSTOCK_RUNNING && image.host() == this_host &&
+         process_runs(header.pid, header.process_start);
 }
 
 SessionCoverage coverage_of(const Session& session) {

@@ -7,7 +7,7 @@
 #pragma once
 
 #include <cstdint>
-#include <string>
+#include <string_view>
 
 #include "profiling/session/session.hpp"
 
@@ -35,6 +35,10 @@ struct SessionCoverage {
   std::uint64_t missed = 0;  // calls that failed on names of which their thread knew no file
   double missed_ns = 0;
 };
+
+// Whether the process that writes this file runs now, on the machine of that name (this_host(),
+// kernel_processes.hpp).
+bool lives(const SessionImage& image, std::string_view this_host);
 
 // Of a process that still runs on this machine, the kernel is asked now.
 SessionCoverage coverage_of(const Session& session);

@@ -21,6 +21,7 @@
 #include "profiling/running/session_snapshot.hpp"
 #include "profiling/running/trace_window.hpp"
 #include "profiling/session/process_number.hpp"
+#include "profiling/session/session_files.hpp"
 #include "profiling/session/session_folder.hpp"
 #include "profiling/verbs/profile_verbs.hpp"
 #include "results/table.hpp"
@@ -303,13 +304,12 @@ Result<int> profile_snapshot(const CommandContext& context, ProfileNouns nouns) 
     whose = fmt::format("all of '{}'", nouns[0]);
   }
   if (context.output.json) {
+    PENSTOCK_ASSIGN(const std::vector<fs::path> files, session_files(to));
     std::error_code failed;
-    std::size_t files = 0;
-    for (fs::directory_iterator at(to, failed), end; !failed && at != end; at.increment(failed))
-      if (at->path().extension() == PENSTOCK_SESSION_SUFFIX) ++files;
-    const fs::path absolute = failed ? fs::path() : fs::absolute(to, failed);
+    const fs::path absolute = fs::absolute(to, failed);
     if (failed) return errno_error(failed.value(), "cannot look at the snapshot", to.string());
-    print_json(Json{{"session", absolute.lexically_normal().string()}, {"of", nouns[0]}, {"files", files}});
+    print_json(
+        Json{{"session", absolute.lexically_normal().string()}, {"of", nouns[0]}, {"files", files.size()}});
   } else {
     print(fmt::format("what {} did up to now is in '{}'; 'penstock profile report {}' shows it", whose,
                       to.string(), to.string()));

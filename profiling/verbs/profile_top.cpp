@@ -10,8 +10,8 @@
 
 #include "io_backends/base/system/interrupt.hpp"
 #include "profiling/report/session_top.hpp"
+#include "profiling/running/recording_folders.hpp"
 #include "profiling/running/recording_process.hpp"
-#include "profiling/running/running_sessions.hpp"
 #include "profiling/session/process_number.hpp"
 #include "profiling/verbs/profile_nouns.hpp"
 
@@ -36,7 +36,7 @@ Result<std::vector<fs::path>> folders_of(ProfileNouns nouns) {
       continue;
     }
     PENSTOCK_ASSIGN(const int pid, process_number(noun));
-    fs::path folder = session_of_process(static_cast<std::uint32_t>(pid));
+    fs::path folder = recording_folder_of(static_cast<std::uint32_t>(pid));
     if (std::error_code failed; folder.empty() || !fs::is_directory(folder, failed)) {
       // Or why there is none.
       PENSTOCK_ASSIGN(const RecordingProcess process, recording_process(pid));
@@ -45,7 +45,7 @@ Result<std::vector<fs::path>> folders_of(ProfileNouns nouns) {
     folders.insert(std::move(folder));
   }
   if (nouns.empty())
-    for (const std::string& folder : running_sessions()) folders.insert(folder);
+    for (const std::string& folder : recording_folders()) folders.insert(folder);
   if (folders.empty())
     return make_error(Errc::not_found,
                       "nothing is watched here now: 'penstock profile run -- COMMAND' does it");

@@ -12,7 +12,7 @@
 namespace penstock {
 
 // What is no plain file is never opened for good: a pipe would hold us up.
-constexpr int kOfSession = O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY;
+inline constexpr int kSessionOpenFlags = O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY;
 
 // All that have a session's suffix, by name.
 Result<std::vector<std::filesystem::path>> session_files(const std::filesystem::path& folder);

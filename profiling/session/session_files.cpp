@@ -1,4 +1,4 @@
-#include "profiling/running/session_files.hpp"
+#include "profiling/session/session_files.hpp"
 
 #include <unistd.h>
 

@@ -1,4 +1,4 @@
-#include "profiling/running/running_sessions.hpp"
+#include "profiling/running/recording_folders.hpp"
 
 #include <fmt/format.h>
 
@@ -16,7 +16,7 @@ namespace penstock {
 
 namespace fs = std::filesystem;
 
-std::string session_of_process(std::uint32_t pid) {
+std::string recording_folder_of(std::uint32_t pid) {
   if (const auto running = running_session(static_cast<pid_t>(pid)))
     return fs::path(running->file).parent_path().string();
   constexpr std::size_t kMostEnvironment = 4U << 20U;
@@ -28,7 +28,7 @@ std::string session_of_process(std::uint32_t pid) {
   return "";
 }
 
-std::vector<std::string> running_sessions() {
+std::vector<std::string> recording_folders() {
   std::set<std::string> folders;
   std::error_code failed;
   for (fs::directory_iterator at("/proc", failed), end; !failed && at != end; at.increment(failed)) {
@@ -36,7 +36,7 @@ std::vector<std::string> running_sessions() {
     std::uint32_t pid = 0;
     const auto parsed = std::from_chars(name.data(), name.data() + name.size(), pid);
     if (parsed.ec != std::errc() || parsed.ptr != name.data() + name.size()) continue;
-    if (std::string folder = session_of_process(pid); !folder.empty() && fs::is_directory(folder, failed))
+    if (std::string folder = recording_folder_of(pid); !folder.empty() && fs::is_directory(folder, failed))
       folders.insert(std::move(folder));
   }
   return {folders.begin(), folders.end()};
