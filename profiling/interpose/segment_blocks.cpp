@@ -1,7 +1,5 @@
 #include "profiling/interpose/segment_blocks.hpp"
 
-#include <stdlib.h>
-
 #include "profiling/interpose/session_file.hpp"
 #include "profiling/memory_fence.hpp"
 
@@ -68,10 +66,7 @@ void empty(penstock_block* block) noexcept {
 }  // namespace
 
 std::uint64_t trace_limit_of_environment() noexcept {
-  const char* limit = getenv("PENSTOCK_PROFILE_TRACE_LIMIT");
-  char* end = nullptr;
-  const std::uint64_t bytes = limit == nullptr ? 0 : strtoull(limit, &end, 10);
-  return limit != nullptr && *limit >= '0' && *limit <= '9' && *end == 0 ? bytes : kUsualLimit;
+  return bytes_of_environment("PENSTOCK_PROFILE_TRACE_LIMIT", kUsualLimit);
 }
 
 penstock_block* next_segment_block(penstock_block* full, std::uint64_t last_bytes) noexcept {

@@ -166,8 +166,7 @@ bool begin_file(const Before& before) noexcept {
   file.events = nullptr;
   file.segment_bytes = file.oldest_full = file.newest_full = 0;
   char* const old_base = session.base;
-  const char* limit = getenv("PENSTOCK_PROFILE_LIMIT");
-  file.limit = limit != nullptr ? strtoull(limit, nullptr, 10) : ~std::uint64_t{0};
+  file.limit = bytes_of_environment("PENSTOCK_PROFILE_LIMIT", ~std::uint64_t{0});
   if (!reserve()) {
     return false;
   }

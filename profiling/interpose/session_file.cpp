@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdlib.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
@@ -27,6 +28,13 @@ constexpr std::uint64_t kMostReserved = std::uint64_t{1} << 38U;
 constexpr std::uint64_t kLeastReserved = 4U << 20U;
 
 }  // namespace
+
+std::uint64_t bytes_of_environment(const char* name, std::uint64_t otherwise) noexcept {
+  const char* value = getenv(name);
+  char* end = nullptr;
+  const std::uint64_t bytes = value == nullptr ? 0 : strtoull(value, &end, 10);
+  return value != nullptr && *value >= '0' && *value <= '9' && *end == 0 ? bytes : otherwise;
+}
 
 bool reserve() noexcept {
   // Where the program's addresses are limited, little of them is ours.

@@ -32,6 +32,8 @@ extern constinit int failure;  // errno of the last time that a file could not b
 
 constexpr std::uint64_t kFirstBytes = 8 * std::uint64_t{PENSTOCK_BLOCK_GRANULE};
 
+// A number of bytes that a variable of the environment says; `otherwise` where it says none.
+std::uint64_t bytes_of_environment(const char* name, std::uint64_t otherwise) noexcept;
 // Addresses for the file (session.base, File::reserved).
 bool reserve() noexcept;
 // Makes the file so long, with its place on the device, and maps what is new.
