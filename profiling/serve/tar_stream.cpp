@@ -20,7 +20,6 @@ namespace fs = std::filesystem;
 constexpr std::size_t kBlock = 512;
 constexpr std::uint64_t kEnd = 2 * kBlock;
 constexpr std::uint64_t kMostNote = 16U << 20U;
-constexpr int kFlags = O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY;
 constexpr std::string_view kNote = "session.json";
 
 // Where each field of a ustar header begins, and its bytes (POSIX.1-1988, pax "ustar Interchange Format").
@@ -95,7 +94,7 @@ Result<std::string> tar_header(const std::string& name, std::uint64_t size, std:
 }
 
 Result<void> TarStream::add(const fs::path& file, const std::string& name, bool take) {
-  const Fd fd(retry_eintr([&] { return ::open(file.c_str(), kFlags); }));
+  const Fd fd(retry_eintr([&] { return ::open(file.c_str(), O_RDONLY | kSessionOpenFlags); }));
   if (!fd && (errno == ELOOP || errno == ENOENT)) return success();
   if (!fd) return errno_error(errno, "cannot read", file.string());
   struct stat about {};
@@ -129,7 +128,7 @@ Result<std::unique_ptr<TarStream>> TarStream::of_session(const fs::path& folder,
 }
 
 Result<void> TarStream::open(const Member& member) {
-  fd_ = Fd(retry_eintr([&] { return ::open(member.path.c_str(), kFlags); }));
+  fd_ = Fd(retry_eintr([&] { return ::open(member.path.c_str(), O_RDONLY | kSessionOpenFlags); }));
   if (!fd_) return errno_error(errno, "cannot read", member.path);
   struct stat about {};
   if (::fstat(fd_.get(), &about) != 0) return errno_error(errno, "cannot look at", member.path);
