@@ -114,9 +114,13 @@ void take_late_word(const penstock_session_header& before, std::uint32_t taken) 
   }
 }
 
-void fill_header(const Before& before) noexcept {
+// It becomes the session's with its word in it: calls that began before go on meanwhile, and ask.
+void fill_header(penstock_session_header& h, const Before& before) noexcept {
   const bool forked = before.forked;
-  penstock_session_header& h = *session.header;
+  const bool takes_word = inherits(before);
+  const std::uint32_t control = takes_word ? control_in(*before.header) : before.segments ? 1 : 0;
+  h.control = control;
+  __atomic_store_n(&session.header, &h, __ATOMIC_RELEASE);
   h.version = PENSTOCK_SESSION_VERSION;
   h.byte_order = PENSTOCK_SESSION_BYTE_ORDER;
   h.header_bytes = PENSTOCK_HEADER_BYTES;
@@ -144,9 +148,6 @@ void fill_header(const Before& before) noexcept {
   }
   h.kernel_begin.rchar += file.own_read;
   h.kernel_begin.wchar += forked ? file.own_written : 0;
-  const bool takes_word = inherits(before);
-  const std::uint32_t control = takes_word ? control_in(*before.header) : before.segments ? 1 : 0;
-  h.control = control;
   if (takes_word) {
     h.inherited_from = forked ? before.header->pid : before.header->inherited_from;
   }
@@ -179,8 +180,7 @@ bool begin_file(const Before& before) noexcept {
     session.base = old_base;
     return false;
   }
-  session.header = reinterpret_cast<penstock_session_header*>(session.base);
-  fill_header(before);
+  fill_header(*reinterpret_cast<penstock_session_header*>(session.base), before);
   return true;
 }
 
