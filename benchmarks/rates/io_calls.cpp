@@ -22,6 +22,7 @@
 #include <unistd.h>
 
 #include <array>
+#include <cerrno>
 #include <chrono>
 #include <cstdint>
 #include <cstdio>
@@ -49,11 +50,21 @@ void say(Clock::time_point begin, std::uint64_t calls) {
   std::printf("%.2f\n", ns / static_cast<double>(calls));
 }
 
+// Whole ones; there is one at least.
+std::uint64_t blocks_of(const std::string& path, const struct stat& about) {
+  const auto blocks = static_cast<std::uint64_t>(about.st_size) / kBlock;
+  if (blocks == 0) {
+    errno = EINVAL;  // it is shorter than what is read at a time
+    fail(path);
+  }
+  return blocks;
+}
+
 void pread_blocks(const std::string& path, std::uint64_t calls, std::uint64_t seed) {
   const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
   struct stat about {};
   if (fd < 0 || ::fstat(fd, &about) != 0) fail(path);
-  const auto blocks = static_cast<std::uint64_t>(about.st_size) / kBlock;
+  const std::uint64_t blocks = blocks_of(path, about);
   alignas(kBlock) std::array<char, kBlock> block;
   std::uint64_t place = seed;
   for (std::uint64_t i = 0; i < calls; ++i) {
@@ -135,7 +146,7 @@ void pread_in_slices(const std::string& path, std::uint64_t total_ms, std::uint6
   const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
   struct stat about {};
   if (fd < 0 || ::fstat(fd, &about) != 0) fail(path);
-  const auto blocks = static_cast<std::uint64_t>(about.st_size) / kBlock;
+  const std::uint64_t blocks = blocks_of(path, about);
   alignas(kBlock) std::array<char, kBlock> block;
   std::uint64_t place = static_cast<std::uint64_t>(::getpid());
   std::vector<Slice> slices;
