@@ -4,6 +4,8 @@
 #include <limits>
 #include <vector>
 
+#include "profiling/session/layers.hpp"
+
 namespace penstock::darshan {
 namespace {
 
@@ -178,7 +180,7 @@ class Gather {
     for (const Entry& entry : entries) {
       if (!filter_.wants(entry.path, entry.kind, moved, *entry.image)) continue;
       if (entry.counters.layer == PENSTOCK_STDIO) stdio.add(entry);
-      if (entry.counters.layer == PENSTOCK_POSIX || entry.counters.layer == PENSTOCK_RING) posix.add(entry);
+      if (is_of_descriptors(entry.counters.layer)) posix.add(entry);
     }
     FileOfRank file{id, entries[0].path, entries[0].rank, std::nullopt, std::nullopt};
     if (posix.sum.operations() != 0) file.posix = posix_record(posix, begin_ns_);

@@ -18,6 +18,7 @@
 #include "profiling/outlets/darshan_records.hpp"
 #include "profiling/outlets/session_export.hpp"
 #include "profiling/report/session_text.hpp"
+#include "profiling/session/layers.hpp"
 #include "profiling/session/named_files.hpp"
 #include "profiling/session/session_segments.hpp"
 #include "profiling/session/session_summary.hpp"
@@ -150,9 +151,8 @@ class Exporter {
           PENSTOCK_BLOCK_SEGMENTS, [&](const penstock_segment& segment, std::uint64_t offset) {
             const bool read = segment.call == PENSTOCK_CALL_READ;
             const bool moves = read || segment.call == PENSTOCK_CALL_WRITE;
-            const bool posix = segment.layer == PENSTOCK_POSIX || segment.layer == PENSTOCK_RING;
-            if (moves && posix && segment.failed == 0 && wanted.find(segment.file, image) != nullptr &&
-                is_named(darshan::record_id(segment.file)))
+            if (moves && is_of_descriptors(segment.layer) && segment.failed == 0 &&
+                wanted.find(segment.file, image) != nullptr && is_named(darshan::record_id(segment.file)))
               all.push_back({segment.file, ranks_.of(image), read, std::uint64_t{i} << kOffsetBits | offset});
           });
     }

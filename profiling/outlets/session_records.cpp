@@ -12,6 +12,7 @@
 #include <set>
 #include <utility>
 
+#include "profiling/session/layers.hpp"
 #include "profiling/session/roll_up.hpp"
 #include "profiling/session/session_reading.hpp"
 #include "profiling/session/session_summary.hpp"
@@ -185,8 +186,7 @@ std::vector<Record> records_of(const Session& session, const FileSums& sums, con
   sums.each_entry([&](const penstock_counters& counters, const SessionImage& image, std::string_view path,
                       unsigned kind) {
     const bool moved = (counters.bytes_read | counters.bytes_written | counters.mapped_bytes) != 0;
-    const bool below = counters.layer == PENSTOCK_MPIIO || counters.layer >= PENSTOCK_HDF5;
-    if (below || !moved || !filter.wants(path, kind, moved, image)) return;
+    if (!moves_bytes_of_its_own(counters.layer) || !moved || !filter.wants(path, kind, moved, image)) return;
     if (TierSum* const tier = tier_of(path); tier != nullptr) tier->add(counters, image);
   });
   leave_out_the_small(by_root);

@@ -3,13 +3,13 @@
 #include <algorithm>
 #include <cstring>
 
+#include "profiling/session/layers.hpp"
+
 namespace penstock {
 namespace {
 
 constexpr unsigned kOffsetBits = 44;
 constexpr std::uint64_t kOffsetMask = (std::uint64_t{1} << kOffsetBits) - 1;
-constexpr unsigned kOwnBytes =
-    (1U << PENSTOCK_POSIX) | (1U << PENSTOCK_STDIO) | (1U << PENSTOCK_RING);  // none of another's
 
 constexpr std::array<std::uint64_t, PENSTOCK_SIZE_BUCKETS - 1> kBucketEnds{
     100,         1ULL << 10U,  10ULL << 10U,  100ULL << 10U, 1ULL << 20U,
@@ -78,7 +78,8 @@ class Adder {
     sum_.threads = distinct(threads_);
     sum_.all = {};
     for (unsigned layer = 0; layer < PENSTOCK_LAYERS; ++layer)
-      if ((sum_.layers_used & kOwnBytes & (1U << layer)) != 0) sum_.all.add(sum_.layers[layer]);
+      if (moves_bytes_of_its_own(layer) && (sum_.layers_used & (1U << layer)) != 0)
+        sum_.all.add(sum_.layers[layer]);
     if (sum_.first_ns > sum_.last_ns) sum_.first_ns = sum_.last_ns = 0;
     return sum_;
   }

@@ -7,6 +7,7 @@
 
 #include "io_backends/base/files/mounts.hpp"
 #include "io_backends/base/tier.hpp"
+#include "profiling/session/layers.hpp"
 
 namespace penstock {
 
@@ -133,8 +134,7 @@ std::vector<ProcessSum> sum_by_process(const Session& session, const FileSums& s
   sums.each_entry([&](const penstock_counters& counters, const SessionImage& image, std::string_view path,
                       unsigned kind) {
     const bool moved = (counters.bytes_read | counters.bytes_written | counters.mapped_bytes) != 0;
-    const bool below = counters.layer == PENSTOCK_MPIIO || counters.layer >= PENSTOCK_HDF5;
-    if (below || !filter.wants(path, kind, moved, image)) return;
+    if (!moves_bytes_of_its_own(counters.layer) || !filter.wants(path, kind, moved, image)) return;
     if (&image != image_before) {
       row = row_of[&image];
       image_before = &image;

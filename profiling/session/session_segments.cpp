@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "profiling/session/layers.hpp"
+
 namespace penstock {
 namespace {
 
@@ -92,8 +94,7 @@ SegmentFacts look_at_segments(const Session& session, const std::function<bool(s
     ++facts.segments;
     busy.add(begin, end);
     const bool moves = segment.call == PENSTOCK_CALL_READ || segment.call == PENSTOCK_CALL_WRITE;
-    if (!moves || segment.failed != 0 || segment.layer == PENSTOCK_MPIIO || segment.layer == PENSTOCK_HDF5)
-      return;
+    if (!moves || segment.failed != 0 || !moves_bytes_of_its_own(segment.layer)) return;
     ++facts.reads_and_writes;
     const auto seconds = [&](std::int64_t ns) {
       return (static_cast<double>(ns) - static_cast<double>(begin_ns)) / 1e9;

@@ -4,6 +4,7 @@
 #include <map>
 #include <set>
 
+#include "profiling/session/layers.hpp"
 #include "profiling/session/session_summary.hpp"
 
 namespace penstock {
@@ -39,8 +40,7 @@ std::vector<SessionWindow> windows_of(const Session& session, const SessionFilte
   sums.each_entry([&](const penstock_counters& counters, const SessionImage& image, std::string_view path,
                       unsigned kind) {
     const bool moved = counters.bytes_read + counters.bytes_written > 0;
-    // Layers above others count the same bytes once more.
-    if (counters.layer > PENSTOCK_RING || !filter.wants(path, kind, moved, image)) return;
+    if (!moves_bytes_of_its_own(counters.layer) || !filter.wants(path, kind, moved, image)) return;
     const std::size_t at = places.at(&image);
     windows[at].all.add(counters, image.view().clock());
     files[at].insert(counters.file);

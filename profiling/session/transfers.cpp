@@ -3,15 +3,12 @@
 #include <algorithm>
 #include <cmath>
 
+#include "profiling/session/layers.hpp"
 #include "profiling/session/named_files.hpp"
 #include "profiling/session/session_segments.hpp"
 
 namespace penstock {
 namespace {
-
-bool moves_bytes_of_its_own(unsigned layer) {
-  return layer == PENSTOCK_POSIX || layer == PENSTOCK_STDIO || layer == PENSTOCK_RING;
-}
 
 std::int64_t realtime(const SessionImage& image, std::uint64_t ticks) {
   const SessionClock& clock = image.view().clock();
