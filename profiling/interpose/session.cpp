@@ -8,6 +8,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "profiling/interpose/own_process.hpp"
 #include "profiling/interpose/segment_blocks.hpp"
 #include "profiling/interpose/session_file.hpp"
 #include "profiling/interpose/system.hpp"
@@ -24,54 +25,6 @@ void copy_text(char* to, std::size_t room, const char* from) noexcept {
   const std::size_t length = strnlen(from, room - 1);
   memcpy(to, from, length);
   to[length] = 0;
-}
-
-// Reads what a file of /proc says; the bytes read.
-std::size_t read_text(const char* path, char* to, std::size_t room) noexcept {
-  const long fd = system_call(SYS_openat, AT_FDCWD, word(path), O_RDONLY | O_CLOEXEC);
-  if (fd < 0) {
-    return 0;
-  }
-  std::size_t all = 0;
-  while (all < room) {
-    const long n = system_call(SYS_read, fd, word(to + all), static_cast<long>(room - all));
-    if (n <= 0) {
-      break;
-    }
-    all += static_cast<std::size_t>(n);
-  }
-  system_call(SYS_close, fd);
-  file.own_read += all;
-  file.read_to_begin += all;
-  return all;
-}
-
-bool read_kernel_io(penstock_kernel_io& io) noexcept {
-  char text[512] = {};
-  if (read_text("/proc/self/io", text, sizeof(text) - 1) == 0) {
-    return false;
-  }
-  const auto value = [&text](const char* name) -> std::uint64_t {
-    const char* at = strstr(text, name);
-    return at == nullptr ? 0 : strtoull(at + strlen(name), nullptr, 10);
-  };
-  io = penstock_kernel_io{.rchar = value("rchar: "),
-                          .wchar = value("wchar: "),
-                          .syscr = value("syscr: "),
-                          .syscw = value("syscw: "),
-                          .read_bytes = value("\nread_bytes: "),
-                          .write_bytes = value("\nwrite_bytes: ")};
-  return true;
-}
-
-std::uint64_t process_start() noexcept {
-  char text[1024] = {};
-  read_text("/proc/self/stat", text, sizeof(text) - 1);
-  const char* at = strrchr(text, ')');  // a command's name may hold anything
-  for (int field = 2; at != nullptr && field < 22; ++field) {
-    at = strchr(at + 1, ' ');
-  }
-  return at == nullptr ? 0 : strtoull(at, nullptr, 10);
 }
 
 std::uint32_t from_environment(const char* a, const char* b) noexcept {
@@ -254,50 +207,6 @@ void begin_kernel_counters() noexcept {
     at += block->bytes;
   }
   session.header->kernel_begin = io;
-}
-
-namespace {
-
-// Files that are done, and mapped for late calls.
-struct Past {
-  char* base;
-  std::uint64_t bytes;
-};
-constexpr std::size_t kMostPast = 4096;
-Past past[kMostPast];
-std::size_t past_count = 0;
-
-}  // namespace
-
-void stop_session() noexcept {
-  end_session(PENSTOCK_STOPPED);
-  const Hold hold(file_lock);
-  // Of what was mapped and given back again nothing can be touched: blocks end before it.
-  system_call(SYS_munmap, word(session.base + file.bytes), static_cast<long>(file.reserved - file.bytes));
-  if (past_count < kMostPast) {
-    past[past_count++] = {.base = session.base, .bytes = file.bytes};
-  }
-}
-
-void leave_past_files() noexcept {
-  for (std::size_t i = 0; i < past_count; ++i) {
-    system_call(SYS_mmap, word(past[i].base), static_cast<long>(past[i].bytes), PROT_READ | PROT_WRITE,
-                MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED | MAP_NORESERVE, -1, 0);
-  }
-}
-
-void reclaim_sessions(bool (*is_needed)(const char* base)) noexcept {
-  // The youngest few are left: a call may hold a pointer into one for as long as closing a file takes.
-  constexpr std::size_t kYoung = 8;
-  std::size_t left = 0;
-  for (std::size_t i = 0; i < past_count; ++i) {
-    if (i + kYoung >= past_count || past[i].base == session.base || is_needed(past[i].base)) {
-      past[left++] = past[i];
-    } else {
-      system_call(SYS_munmap, word(past[i].base), static_cast<long>(past[i].bytes));
-    }
-  }
-  past_count = left;
 }
 
 namespace {

@@ -5,7 +5,7 @@
 // the function that the wrapper stands in for, or waits to be bound to it; what is bound to somebody else's
 // function of that name stays so.
 //
-// Who calls these has nobody beside it (control.cpp sees to that).
+// To rewrite and to restore is for who holds Control (recording.hpp); the rest is for any thread.
 #pragma once
 
 #include <atomic>
@@ -32,7 +32,7 @@ struct Restored {
 Restored restore_slots() noexcept;
 
 // Where objects may have been loaded (session.may_have_loaded), who is about to use them calls
-// look_for_objects() (control.cpp), which does nothing where none was.
+// look_for_objects(), which does nothing where none was.
 bool worth_a_look() noexcept;
 bool has_unseen_objects() noexcept;
 [[gnu::cold]] void look_for_objects() noexcept;

@@ -1,6 +1,7 @@
 // What programs say of themselves: session_abi.h, penstock_profile_span().
 #include "profiling/interpose/control.hpp"
 #include "profiling/interpose/counting.hpp"
+#include "profiling/interpose/windows.hpp"
 
 extern "C" void penstock_profile_span(const penstock_span* span) {
   using namespace penstock::interpose;

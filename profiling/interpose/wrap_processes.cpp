@@ -13,15 +13,16 @@
 #include <unistd.h>
 
 #include "profiling/interpose/asynchronous.hpp"
-#include "profiling/interpose/control.hpp"
 #include "profiling/interpose/environment.hpp"
 #include "profiling/interpose/handles.hpp"
 #include "profiling/interpose/processes.hpp"
 #include "profiling/interpose/real.hpp"
+#include "profiling/interpose/recording.hpp"
 #include "profiling/interpose/session.hpp"
 #include "profiling/interpose/streams.hpp"
 #include "profiling/interpose/system.hpp"
 #include "profiling/interpose/thread_log.hpp"
+#include "profiling/interpose/windows.hpp"
 
 using namespace penstock::interpose;  // NOLINT: wrappers are outside of any namespace, as what they stand in
                                       // for
