@@ -86,9 +86,8 @@ class Attach(AttachTest):
             self.tell(process, "batch 7")
             session, files = self.report(self.folder / f"s{i}")
             self.assertEqual(session["problems"], [])
-            # A handler's first reads may come upon their own thread in the midst of an update: these are counted as dropped. On a
-            # machine that is busy with more they are more.
-            self.assertLessEqual(session["drops"]["operations"], 20, session["drops"])
+            # What a handler does while its thread is in the midst of an update is dropped where the session ends meanwhile.
+            self.assertLessEqual(session["drops"]["operations"], 3, session["drops"])
             self.assertEqual(session["dropped"], session["drops"]["operations"])
             batch = files[str(data / "batch")]
             self.assertEqual((batch["bytes_read"], batch["reads"], batch["opens"], batch["closes"]), (count * 4096, count, 1, 1))

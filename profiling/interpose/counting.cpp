@@ -44,27 +44,53 @@ void follow_session(ThreadLog& log, const char* top) noexcept {
   }
 }
 
-void Update::put_by(std::uint64_t file, std::uint64_t name, const Operation& operation) noexcept {
+void Update::put_by(const ThreadLog::PutBy& one) noexcept {
   const std::uint32_t at = log_.put_by_count;
   if (at == ThreadLog::kPutBy) {
     count_drop(session.header->dropped_operations);
     return;
   }
-  log_.put_by[at] = {.operation = operation, .file = file, .name = name};
+  log_.put_by[at] = one;
   log_.put_by_count = at + 1;
 }
 
+void Update::put_by(std::uint64_t file, std::uint64_t name, const Operation& operation) noexcept {
+  put_by({.operation = operation, .file = file, .name = name});
+}
+
+void Update::put_by(int fd, const Operation& operation) noexcept {
+  put_by({.operation = operation, .fd = fd, .of = ThreadLog::PutByOf::descriptor});
+}
+
+namespace {
+
+void count_put_by(ThreadLog& log, const ThreadLog::PutBy& one) noexcept {
+  const Operation& operation = one.operation;
+  penstock_counters* c = nullptr;
+  if (one.of == ThreadLog::PutByOf::file) {
+    c = counters_of(log, {.file = one.file, .name = one.name}, operation.layer, operation.call,
+                    operation.begin);
+  } else if (one.of == ThreadLog::PutByOf::descriptor &&
+             !log.retired) {  // its name is for whoever comes next
+    c = find_counters(log, one.fd, operation.layer, operation.call);
+    if (const Description* description = described(one.fd);
+        c == nullptr && description != nullptr && description->file == 0) {
+      return;  // a pipe
+    }
+  }
+  if (c == nullptr) {
+    count_drop(session.header->dropped_operations);
+    return;
+  }
+  add_to(*c, operation);
+  keep_call(log, c->file, operation);
+}
+
+}  // namespace
+
 void count_what_was_put_by(ThreadLog& log) noexcept {
   for (std::uint32_t i = 0; i < log.put_by_count; ++i) {
-    const ThreadLog::PutBy& one = log.put_by[i];
-    penstock_counters* c = counters_of(log, {.file = one.file, .name = one.name}, one.operation.layer,
-                                       one.operation.call, one.operation.begin);
-    if (c == nullptr) {
-      count_drop(session.header->dropped_operations);
-      continue;
-    }
-    add_to(*c, one.operation);
-    keep_call(log, one.file, one.operation);
+    count_put_by(log, log.put_by[i]);
   }
   log.put_by_count = 0;
 }
@@ -96,7 +122,7 @@ penstock_counters* count_slowly(ThreadLog& log, int fd, const Operation& operati
   if (update.nested()) {
     const Description* description = described(fd);
     if (description == nullptr) {
-      count_drop(session.header->dropped_operations);
+      update.put_by(fd, operation);
     } else if (description->file != 0) {
       update.put_by(description->file, description->name, operation);
     }
@@ -115,9 +141,24 @@ penstock_counters* count_slowly(ThreadLog& log, int fd, const Operation& operati
   return c;
 }
 
+namespace {
+
+// It was not asked yet what the descriptor stands for, and soon it may stand for something else.
+[[gnu::cold]] void drop_what_was_put_by(ThreadLog& log, int fd) noexcept {
+  for (std::uint32_t i = 0; i < log.put_by_count; ++i) {
+    ThreadLog::PutBy& one = log.put_by[i];
+    if (one.of == ThreadLog::PutByOf::descriptor && one.fd == fd) {
+      one.of = ThreadLog::PutByOf::nothing;
+    }
+  }
+}
+
+}  // namespace
+
 penstock_counters* forget_counted(ThreadLog& log, int fd) noexcept {
   const Description* description = described(fd);
   if (description == nullptr) [[unlikely]] {
+    drop_what_was_put_by(log, fd);
     return nullptr;
   }
   Update update(log);

@@ -208,8 +208,12 @@ class Update {
   // Came upon another: only put_by() is allowed.
   bool nested() const noexcept { return nested_; }
   void put_by(std::uint64_t file, std::uint64_t name, const Operation& operation) noexcept;
+  // The same of a descriptor that nobody knows yet: /proc is asked behind the update.
+  void put_by(int fd, const Operation& operation) noexcept;
 
  private:
+  void put_by(const ThreadLog::PutBy& one) noexcept;
+
   ThreadLog& log_;
   bool nested_;
 };

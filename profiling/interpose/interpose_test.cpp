@@ -363,6 +363,44 @@ TEST_F(InSession, AnOperationWithinAnUpdateIsCountedBehindIt) {
   EXPECT_EQ(log->updating, nullptr);
 }
 
+// A handler's first look at a descriptor that was open before anything was recorded.
+TEST_F(InSession, AnUnknownDescriptorWithinAnUpdateIsAskedOfBehindIt) {
+  ThreadLog* log = thread_log();
+  ASSERT_NE(log, nullptr);
+  const std::string name = testing::TempDir() + "penstock-unseen-" + std::to_string(getpid());
+  const int fd = open(name.c_str(), O_CREAT | O_RDWR | O_CLOEXEC, 0600);
+  ASSERT_GE(fd, 0);
+  ASSERT_EQ(described(fd), nullptr);
+  const Operation read{.call = PENSTOCK_CALL_READ, .offset = 0, .length = 5, .begin = 1, .end = 2};
+  const auto handled = [&](bool closes) {
+    log->updating = reinterpret_cast<const char*>(std::numeric_limits<std::uintptr_t>::max());
+    EXPECT_EQ(count(*log, fd, read), nullptr);
+    EXPECT_EQ(log->put_by_count, 1U);
+    if (closes) {
+      EXPECT_EQ(forget_counted(*log, fd), nullptr);
+    }
+    log->updating = nullptr;
+    const Update ends(*log);
+  };
+  const std::uint64_t dropped = session.header->dropped_operations;
+  handled(false);
+  const Description* description = described(fd);
+  ASSERT_NE(description, nullptr);
+  const penstock_counters* c = log->files.find(description->file, PENSTOCK_POSIX);
+  ASSERT_NE(c, nullptr);
+  EXPECT_EQ(in_brief(*c).reads, 1U);
+  EXPECT_EQ(c->bytes_read, 5U);
+  EXPECT_EQ(session.header->dropped_operations, dropped);
+  // What it stood for cannot be asked any more once it was closed: it may stand for another file.
+  forget(fd);
+  handled(true);
+  EXPECT_EQ(described(fd), nullptr);
+  EXPECT_EQ(in_brief(*c).reads, 1U);
+  EXPECT_EQ(session.header->dropped_operations, dropped + 1);
+  close(fd);
+  unlink(name.c_str());
+}
+
 TEST(TraceLimit, IsANumberOrWhatIsUsual) {
   const auto limit = [](const char* text) {
     ::setenv("PENSTOCK_PROFILE_TRACE_LIMIT", text, 1);

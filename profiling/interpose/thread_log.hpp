@@ -34,10 +34,14 @@ struct ThreadLog {
     std::uint64_t tag = 0;  // serial of a description and the layer
     penstock_counters* counters = nullptr;
   };
+  // What a handler did within an update.
+  enum class PutByOf : std::uint8_t { file, descriptor, nothing };  // the latter: of one that is closed
   struct PutBy {
     Operation operation;
-    std::uint64_t file;
-    std::uint64_t name;
+    std::uint64_t file = 0;
+    std::uint64_t name = 0;
+    int fd = -1;  // that nobody knew
+    PutByOf of = PutByOf::file;
   };
   static constexpr std::size_t kCached = 512;
   static constexpr std::size_t kPutBy = 32;
