@@ -34,7 +34,8 @@ constexpr OptionSpec kOptions[] = {
     {.name = "exclude", .value = "GLOB", .help = "not these", .group = kWhich, .repeated = true},
     {.name = "all",
      .type = OptionType::flag,
-     .help = "also pipes, sockets and devices, and what Python reads to start (.py, .pyc, .so of its library "
+     .help = "also pipes, sockets and devices that have a name, and what Python reads to start (.py, .pyc, "
+             ".so of its library "
              "folders, /proc, /sys)",
      .group = kWhich},
     {.name = "trace",

@@ -124,8 +124,8 @@ struct penstock_session_header {
   struct penstock_kernel_io kernel_end;    // the last that was read
   uint64_t file_end;                       // no block begins here or behind it
   uint64_t dropped_records;  // (thread, file) pairs that found no room: their operations are counted nowhere
-  uint64_t
-      dropped_operations;  // operations of such pairs, and those that came upon an update in their own thread
+  uint64_t dropped_operations;  // operations of such pairs, and of handlers that came upon an update in their
+                                // own thread, where they could not be counted behind it
   uint64_t dropped_segments;  // that found no room, or gave theirs to newer ones
   uint64_t dropped_spans;
   uint64_t unnamed;  // operations on descriptors that nobody saw being opened and /proc could not name

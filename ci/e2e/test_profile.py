@@ -139,7 +139,12 @@ class Report(penstock_cli.CliTest):
         self.assertEqual(len(session["problems"]), 2)
         self.assertIn("200-5.session' was cut short", session["problems"][0])
         self.assertEqual(session["coverage"]["cut_processes"], 1)
-        self.assertIn("whose files were cut short", self.run_cli("profile", "report", "s").stdout)
+        text = self.run_cli("profile", "report", "s").stdout
+        self.assertIn("whose files were cut short", text)
+        self.assertIn("what stood in 2 files of the session", text)
+        self.run_cli("profile", "export", "--to", "records", "s", "-o", "runs")
+        records = [json.loads(line) for path in (self.dir / "runs").iterdir() for line in path.read_text().splitlines()]
+        self.assertEqual({record["verdict"] for record in records}, {"degraded"})
         self.run_cli("profile", "report", "none", expect=1)
         self.run_cli("profile", "report", expect=2)
 
@@ -211,6 +216,22 @@ class Watched(penstock_cli.CliTest):
         written = sum(1000 + i for i in range(64))
         self.assertEqual(sizes[f"{self.dir}/all"]["bytes_written"], written)
         self.assertEqual((session["bytes_written"], session["dropped"]), (written, 0))
+
+    def test_a_pipe_with_a_name_is_no_file(self):
+        (self.dir / "data").write_bytes(bytes(200_000))
+        os.mkfifo(self.dir / "pipe")
+        self.run_cli("profile", "run", "-o", "s", "--", "sh", "-c", "cat data > pipe & cat pipe > copy; wait", expect=0)
+        session, *files = self.report("s")
+        self.assertNotIn(f"{self.dir}/pipe", [file["path"] for file in files])
+        self.assertEqual((session["bytes_read"], session["bytes_written"]), (200_000, 200_000))
+        pipe, = [file for file in self.report("s", "--all")[1:] if file["path"] == f"{self.dir}/pipe"]
+        self.assertEqual((pipe["type"], pipe["bytes_read"], pipe["bytes_written"]), ("other", 200_000, 200_000))
+
+    def test_a_file_is_as_long_as_it_was_made(self):
+        script = "import os; a = os.open('a', os.O_RDWR | os.O_CREAT); os.ftruncate(a, 300_000); os.ftruncate(a, 100)"
+        self.run_cli("profile", "run", "-o", "s", "--", sys.executable, "-c", script, expect=0)
+        made, = [file for file in self.report("s")[1:] if file["path"] == f"{self.dir}/a"]
+        self.assertEqual(made["size"], 300_000, "the largest that was seen")
 
     def test_records_of_a_reading_are_those_that_it_wrote_itself(self):
         (self.dir / "photos").mkdir()

@@ -5,13 +5,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include <atomic>
 
 #include "profiling/interpose/penstock_profile.h"
 #include "profiling/interpose/recording.hpp"
+#include "profiling/interpose/session.hpp"
+#include "profiling/interpose/slots.hpp"
 #include "profiling/interpose/system.hpp"
 #include "profiling/interpose/windows.hpp"
 

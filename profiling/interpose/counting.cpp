@@ -1,6 +1,8 @@
 #include "profiling/interpose/counting.hpp"
 
 #include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include "profiling/interpose/log_parts.hpp"
 #include "profiling/interpose/paths.hpp"
@@ -45,65 +47,101 @@ void follow_session(ThreadLog& log, const char* top) noexcept {
 }
 
 void Update::put_by(const ThreadLog::PutBy& one) noexcept {
-  const std::uint32_t at = log_.put_by_count;
-  if (at == ThreadLog::kPutBy) {
+  // Another handler may come between any two of these.
+  const std::uint32_t at = __atomic_fetch_add(&log_.put_by_count, 1U, __ATOMIC_RELAXED);
+  if (at >= ThreadLog::kPutBy) {
+    __atomic_fetch_sub(&log_.put_by_count, 1U, __ATOMIC_RELAXED);
     count_drop(session.header->dropped_operations);
     return;
   }
   log_.put_by[at] = one;
-  log_.put_by_count = at + 1;
 }
 
 void Update::put_by(std::uint64_t file, std::uint64_t name, const Operation& operation) noexcept {
   put_by({.operation = operation, .file = file, .name = name});
 }
 
+namespace {
+
+bool inode_of(int fd, struct stat& about) noexcept {
+  return system_call(SYS_fstat, fd, word(&about)) == 0;
+}
+
+}  // namespace
+
 void Update::put_by(int fd, const Operation& operation) noexcept {
-  put_by({.operation = operation, .fd = fd, .of = ThreadLog::PutByOf::descriptor});
+  struct stat about {};
+  if (!inode_of(fd, about)) {
+    count_drop(session.header->unnamed);
+    return;
+  }
+  ThreadLog::PutBy one{.operation = operation,
+                       .by_descriptor = true,
+                       .fd = fd,
+                       .device = about.st_dev,
+                       .number = about.st_ino};
+  if (operation.offset < 0 && operation.length > 0) {
+    const long behind = system_call(SYS_lseek, fd, 0, SEEK_CUR);
+    one.operation.offset = behind < operation.length ? 0 : behind - operation.length;
+  }
+  put_by(one);
 }
 
 namespace {
 
+// Within an update. Null for no file, for one that /proc does not know either, and without room: a drop.
+penstock_counters* count_of_descriptor(ThreadLog& log, int fd, const Operation& operation) noexcept {
+  penstock_counters* c = find_counters(log, fd, operation.layer, operation.call);
+  if (c == nullptr) {
+    const Description* description = described(fd);
+    if (description != nullptr && description->file != 0) {
+      count_drop(session.header->dropped_operations);
+    }
+    return nullptr;
+  }
+  add_to(*c, operation);
+  keep_call(log, c->file, operation);
+  return c;
+}
+
 void count_put_by(ThreadLog& log, const ThreadLog::PutBy& one) noexcept {
   const Operation& operation = one.operation;
-  penstock_counters* c = nullptr;
-  if (one.of == ThreadLog::PutByOf::file) {
-    c = counters_of(log, {.file = one.file, .name = one.name}, operation.layer, operation.call,
-                    operation.begin);
-  } else if (one.of == ThreadLog::PutByOf::descriptor &&
-             !log.retired) {  // its name is for whoever comes next
-    c = find_counters(log, one.fd, operation.layer, operation.call);
-    if (const Description* description = described(one.fd);
-        c == nullptr && description != nullptr && description->file == 0) {
-      return;  // a pipe
+  if (one.by_descriptor) {
+    struct stat about {};
+    // A retired log's names stand in a file that is done: they would be nobody's in the one that others go on
+    // with.
+    if (!log.retired && inode_of(one.fd, about) && about.st_dev == one.device && about.st_ino == one.number) {
+      count_of_descriptor(log, one.fd, operation);
+    } else {
+      count_drop(session.header->dropped_operations);
     }
+    return;
   }
+  penstock_counters* c = counters_of(log, {.file = one.file, .name = one.name}, operation.layer,
+                                     operation.call, operation.begin);
   if (c == nullptr) {
     count_drop(session.header->dropped_operations);
     return;
   }
   add_to(*c, operation);
-  keep_call(log, c->file, operation);
+  keep_call(log, one.file, operation);
 }
 
 }  // namespace
 
 void count_what_was_put_by(ThreadLog& log) noexcept {
-  for (std::uint32_t i = 0; i < log.put_by_count; ++i) {
-    count_put_by(log, log.put_by[i]);
+  const Update update(log);  // which has come to another session where there is one: nothing is left then
+  std::uint32_t count = log.put_by_count;
+  for (std::uint32_t i = 0; !update.nested() && count != 0;) {
+    for (; i < count; ++i) {
+      count_put_by(log, log.put_by[i]);
+    }
+    // Unless a handler put something by meanwhile.
+    if (__atomic_compare_exchange_n(&log.put_by_count, &count, 0U, false, __ATOMIC_RELAXED,
+                                    __ATOMIC_RELAXED)) {
+      return;
+    }
   }
-  log.put_by_count = 0;
-}
-
-// Who changes the session waits for each update that began before it said so (session.changes): where that is
-// not said yet, this one is among them.
-void count_or_drop_what_was_put_by(ThreadLog& log) noexcept {
-  if (session.changes.load(std::memory_order_seq_cst)) {
-    count_drop(session.header->dropped_operations, log.put_by_count);
-    log.put_by_count = 0;
-    return;
-  }
-  count_what_was_put_by(log);
 }
 
 penstock_counters* count_and_keep(ThreadLog& log, int fd, penstock_counters& counters,
@@ -128,37 +166,12 @@ penstock_counters* count_slowly(ThreadLog& log, int fd, const Operation& operati
     }
     return nullptr;
   }
-  penstock_counters* c = find_counters(log, fd, operation.layer, operation.call);
-  if (c == nullptr) {
-    const Description* description = described(fd);
-    if (description != nullptr && description->file != 0) {
-      count_drop(session.header->dropped_operations);
-    }
-    return nullptr;
-  }
-  add_to(*c, operation);
-  keep_call(log, c->file, operation);
-  return c;
+  return count_of_descriptor(log, fd, operation);
 }
-
-namespace {
-
-// It was not asked yet what the descriptor stands for, and soon it may stand for something else.
-[[gnu::cold]] void drop_what_was_put_by(ThreadLog& log, int fd) noexcept {
-  for (std::uint32_t i = 0; i < log.put_by_count; ++i) {
-    ThreadLog::PutBy& one = log.put_by[i];
-    if (one.of == ThreadLog::PutByOf::descriptor && one.fd == fd) {
-      one.of = ThreadLog::PutByOf::nothing;
-    }
-  }
-}
-
-}  // namespace
 
 penstock_counters* forget_counted(ThreadLog& log, int fd) noexcept {
   const Description* description = described(fd);
   if (description == nullptr) [[unlikely]] {
-    drop_what_was_put_by(log, fd);
     return nullptr;
   }
   Update update(log);
@@ -288,6 +301,20 @@ void count_open(ThreadLog& log, int at, const char* path, int flags, int fd,
 penstock_counters* counters_now(ThreadLog& log, int fd, penstock_layer layer, penstock_call call) noexcept {
   Update update(log);
   return update.nested() ? nullptr : find_counters(log, fd, layer, call);
+}
+
+void note_other_file(ThreadLog& log, int fd) noexcept {
+  const Update update(log);
+  Description* description = described(fd);
+  if (update.nested() || description == nullptr || description->kind != PENSTOCK_REGULAR) {
+    return;
+  }
+  description->kind = PENSTOCK_OTHER_FILE;
+  const penstock_counters* c = find_counters(log, fd, PENSTOCK_POSIX, PENSTOCK_CALL_STAT);
+  if (c != nullptr && c->name != 0 && !log.retired) {
+    __atomic_store_n(&at_offset<penstock_name>(c->name)->kind, std::uint16_t{PENSTOCK_OTHER_FILE},
+                     __ATOMIC_RELAXED);
+  }
 }
 
 Description* learned_description(ThreadLog& log, int fd) noexcept {

@@ -170,10 +170,9 @@ inline void add_write(penstock_counters& c, std::int64_t offset, std::int64_t by
   }
 }
 
+// What handlers put by is counted in an update of its own, behind theirs; dropped where the session that it
+// belongs to has ended meanwhile.
 [[gnu::cold]] void count_what_was_put_by(ThreadLog& log) noexcept;
-// The same behind an update that did not look whether the session is being changed: then it is dropped, as
-// there may be no room for what is not there yet.
-[[gnu::cold]] void count_or_drop_what_was_put_by(ThreadLog& log) noexcept;
 
 // Gives way to who changes the session, and comes to the new one, if there is one: `updating` is `top` again
 // then.
@@ -197,18 +196,21 @@ class Update {
   ~Update() {
     std::atomic_signal_fence(std::memory_order_seq_cst);
     if (!nested_) [[likely]] {
+      log_.updating = nullptr;
+      std::atomic_signal_fence(std::memory_order_seq_cst);
       if (log_.put_by_count != 0) [[unlikely]] {
         count_what_was_put_by(log_);
       }
-      log_.updating = nullptr;
     }
   }
   Update(const Update&) = delete;
   Update& operator=(const Update&) = delete;
   // Came upon another: only put_by() is allowed.
   bool nested() const noexcept { return nested_; }
+  // What there is no room for is dropped.
   void put_by(std::uint64_t file, std::uint64_t name, const Operation& operation) noexcept;
-  // The same of a descriptor that nobody knows yet: /proc is asked behind the update.
+  // The same of a descriptor that nobody knows: /proc is asked behind the update. Dropped as well where it
+  // stands for another file by then. An offset of -1 is that of its position.
   void put_by(int fd, const Operation& operation) noexcept;
 
  private:
@@ -228,10 +230,11 @@ class OuterUpdate {
   }
   ~OuterUpdate() {
     std::atomic_signal_fence(std::memory_order_seq_cst);
-    if (log_.put_by_count != 0) [[unlikely]] {
-      count_or_drop_what_was_put_by(log_);
-    }
     log_.updating = nullptr;
+    std::atomic_signal_fence(std::memory_order_seq_cst);
+    if (log_.put_by_count != 0) [[unlikely]] {
+      count_what_was_put_by(log_);
+    }
   }
   OuterUpdate(const OuterUpdate&) = delete;
   OuterUpdate& operator=(const OuterUpdate&) = delete;
@@ -389,6 +392,9 @@ void count_path(ThreadLog& log, int at, const char* path, const Operation& opera
 // open() and its kin, which made `fd` (or failed: -1): from now on that is known, its position is 0.
 void count_open(ThreadLog& log, int at, const char* path, int flags, int fd,
                 const Operation& operation) noexcept;
+// The descriptor's file, which was opened by name and taken for a regular one, is a pipe, a socket or a
+// device.
+[[gnu::cold]] void note_other_file(ThreadLog& log, int fd) noexcept;
 // Asks /proc what a descriptor stands for; null where that does not know either.
 [[gnu::cold]] Description* learned_description(ThreadLog& log, int fd) noexcept;
 inline Description* known_description(ThreadLog& log, int fd) noexcept {

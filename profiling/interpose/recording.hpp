@@ -32,8 +32,8 @@ inline bool is_running() noexcept {
 }
 
 // What follows is for who holds Control. Each int is 0 or an errno value: EBUSY where a thread stays in the
-// midst of an update, ENOSYS without membarrier(), others of making the file. Then all is as it was, but for
-// cut(), behind which nothing is recorded where no file could be begun.
+// midst of an update and ENOSYS without membarrier(), where what was recorded is recorded on; others of
+// making the file, where nothing is recorded from then on.
 
 struct Recording {
   bool began_here = false;  // it began while the program ran, and ends likewise
@@ -47,7 +47,8 @@ int begin_recording(const char* folder, penstock_begun begun, bool segments) noe
 int end_recording() noexcept;
 // One file ends, another begins, and no call is lost between them.
 int cut(penstock_begun begun) noexcept;
-// Calls come to their wrappers from now on; what the kernel counted before is nobody's.
+// Calls come to their wrappers from now on. What the kernel counted before is nobody's, if threads let us say
+// so; else coverage lacks it.
 Rewritten take_slots() noexcept;
 
 }  // namespace penstock::interpose

@@ -6,6 +6,8 @@
 #include <string.h>
 
 #include "profiling/interpose/recording.hpp"
+#include "profiling/interpose/session.hpp"
+#include "profiling/interpose/slots.hpp"
 #include "profiling/interpose/system.hpp"
 
 namespace penstock::interpose {

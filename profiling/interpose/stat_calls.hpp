@@ -50,8 +50,12 @@ int stat_of_descriptor(int fd, const About* about, Call call) noexcept {
   const std::uint64_t end = ticks();
   penstock_counters* counters =
       count(*log, fd, {.call = PENSTOCK_CALL_STAT, .failed = failure_of(result), .begin = begin, .end = end});
-  if (counters != nullptr && result == 0 && S_ISREG(mode_in(*about))) [[likely]] {
-    note_size(*counters, size_in(*about));
+  if (counters != nullptr && result == 0) [[likely]] {
+    if (S_ISREG(mode_in(*about))) [[likely]] {
+      note_size(*counters, size_in(*about));
+    } else if (!S_ISDIR(mode_in(*about))) {
+      note_other_file(*log, fd);
+    }
   }
   return result;
 }

@@ -264,6 +264,7 @@ void begin_in_session(ThreadLog& log) noexcept {
     return;
   }
   if (log.retired || log.base != session.base) {
+    count_drop(session.header->dropped_operations, log.put_by_count);
     begin_anew(log);
   }
   log.base = session.base;

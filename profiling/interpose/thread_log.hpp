@@ -6,6 +6,8 @@
 // is in the midst of another one's update is put by, and counted when that is done.
 #pragma once
 
+#include <sys/types.h>
+
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
@@ -34,14 +36,16 @@ struct ThreadLog {
     std::uint64_t tag = 0;  // serial of a description and the layer
     penstock_counters* counters = nullptr;
   };
-  // What a handler did within an update.
-  enum class PutByOf : std::uint8_t { file, descriptor, nothing };  // the latter: of one that is closed
+  // What a handler did within an update: to a file, or to a descriptor that nobody knew, which stands for
+  // that inode.
   struct PutBy {
     Operation operation;
     std::uint64_t file = 0;
     std::uint64_t name = 0;
-    int fd = -1;  // that nobody knew
-    PutByOf of = PutByOf::file;
+    bool by_descriptor = false;
+    int fd = -1;
+    dev_t device = 0;
+    ino_t number = 0;
   };
   static constexpr std::size_t kCached = 512;
   static constexpr std::size_t kPutBy = 32;

@@ -2,13 +2,11 @@
 
 #include <stdio.h>
 
-#include <atomic>
-
 #include "profiling/interpose/session.hpp"
 
 namespace penstock::interpose {
 
-std::uint32_t steps_per_window = 0;
+constinit std::atomic<std::uint32_t> steps_per_window{0};
 
 namespace {
 

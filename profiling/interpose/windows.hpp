@@ -4,12 +4,14 @@
 // For who holds Control (recording.hpp), but for note_step(), and where the process ends.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 
 namespace penstock::interpose {
 
-// From the environment when the library is loaded, or from the program; 0: no windows by steps.
-extern std::uint32_t steps_per_window;
+// From the environment when the library is loaded, or from the program; 0: no windows by steps. Any thread
+// reads it.
+extern std::atomic<std::uint32_t> steps_per_window;
 
 // A file began, of which nothing was said yet.
 void begin_window() noexcept;
@@ -24,9 +26,9 @@ void note_step(std::uint64_t number) noexcept;
 void name_last_steps() noexcept;
 
 // The step behind which a file was cut last: another accelerator's step of that number is the file's before.
+constexpr std::uint64_t kNoStep = ~std::uint64_t{0};  // no file was cut behind one
 std::uint64_t last_cut_step() noexcept;
 void set_last_cut_step(std::uint64_t number) noexcept;
-constexpr std::uint64_t kNoStep = ~std::uint64_t{0};
 
 // In a fork's child, whose windows are its own.
 void forget_parents_windows() noexcept;

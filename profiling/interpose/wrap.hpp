@@ -45,9 +45,10 @@ template <penstock_call kCall>
   count_moved<kCall>(log, fd, PENSTOCK_POSIX, offset, bytes, begin, end);
 }
 
-// A call on a descriptor that moves nothing, and what it gave (-1: it failed).
+// A call on a descriptor that moves nothing, and what it gave (-1: it failed). `size`: of the file, where it
+// gave 0; -1: that says nothing of it.
 template <typename Call>
-auto counted(penstock_call kind, int fd, Call call) noexcept {
+auto counted(penstock_call kind, int fd, Call call, std::int64_t size = -1) noexcept {
   ThreadLog* log = thread_log();
   if (log == nullptr) {
     return call();
@@ -55,7 +56,11 @@ auto counted(penstock_call kind, int fd, Call call) noexcept {
   const std::uint64_t begin = ticks();
   const auto result = call();
   const std::uint64_t end = ticks();
-  count(*log, fd, {.call = kind, .failed = failure_of(result), .begin = begin, .end = end});
+  penstock_counters* counters =
+      count(*log, fd, {.call = kind, .failed = failure_of(result), .begin = begin, .end = end});
+  if (size >= 0 && result == 0 && counters != nullptr) {
+    note_size(*counters, static_cast<std::uint64_t>(size));
+  }
   return result;
 }
 

@@ -201,16 +201,22 @@ PENSTOCK_WRAP(int, sync_file_range, (int fd, off64_t offset, off64_t bytes, unsi
   return counted(PENSTOCK_CALL_SYNC, fd, [&] { return real_sync_file_range(fd, offset, bytes, flags); });
 }
 PENSTOCK_WRAP(int, ftruncate, (int fd, off64_t bytes)) {
-  return counted(PENSTOCK_CALL_OTHER, fd, [&] { return real_ftruncate(fd, bytes); });
+  return counted(
+      PENSTOCK_CALL_OTHER, fd, [&] { return real_ftruncate(fd, bytes); }, bytes);
 }
 PENSTOCK_WRAP(int, ftruncate64, (int fd, off64_t bytes)) {
-  return counted(PENSTOCK_CALL_OTHER, fd, [&] { return real_ftruncate64(fd, bytes); });
+  return counted(
+      PENSTOCK_CALL_OTHER, fd, [&] { return real_ftruncate64(fd, bytes); }, bytes);
 }
 PENSTOCK_WRAP(int, fallocate, (int fd, int mode, off64_t offset, off64_t bytes)) {
-  return counted(PENSTOCK_CALL_OTHER, fd, [&] { return real_fallocate(fd, mode, offset, bytes); });
+  return counted(
+      PENSTOCK_CALL_OTHER, fd, [&] { return real_fallocate(fd, mode, offset, bytes); },
+      mode == 0 ? offset + bytes : -1);
 }
 PENSTOCK_WRAP(int, fallocate64, (int fd, int mode, off64_t offset, off64_t bytes)) {
-  return counted(PENSTOCK_CALL_OTHER, fd, [&] { return real_fallocate64(fd, mode, offset, bytes); });
+  return counted(
+      PENSTOCK_CALL_OTHER, fd, [&] { return real_fallocate64(fd, mode, offset, bytes); },
+      mode == 0 ? offset + bytes : -1);
 }
 PENSTOCK_WRAP(int, posix_fadvise, (int fd, off64_t offset, off64_t bytes, int advice)) {
   return counted(PENSTOCK_CALL_OTHER, fd, [&] { return real_posix_fadvise(fd, offset, bytes, advice); });

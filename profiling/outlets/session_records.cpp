@@ -12,6 +12,7 @@
 #include <set>
 #include <utility>
 
+#include "io_backends/base/cli/count_of.hpp"
 #include "profiling/session/layers.hpp"
 #include "profiling/session/roll_up.hpp"
 #include "profiling/session/session_reading.hpp"
@@ -152,6 +153,15 @@ Record record_of(const Session& session, const TierSum& tier, const Reading& rea
   return record;
 }
 
+// Why there was more than the figures say; "" where nothing is known to be missing.
+std::string why_too_little(const Session& session) {
+  if (session.damaged_files > 0)
+    return fmt::format("{} of the session cannot be read, or not to its end",
+                       count_of(session.damaged_files, "file"));
+  const std::uint64_t dropped = drops_of(session).operations;
+  return dropped == 0 ? "" : fmt::format("{} found no room in the session", count_of(dropped, "operation"));
+}
+
 }  // namespace
 
 Result<NamedTier> parse_named_tier(std::string_view text) {
@@ -193,6 +203,7 @@ std::vector<Record> records_of(const Session& session, const FileSums& sums, con
   std::vector<Record> records;
   const Json environment = environment_of(session.processes.front().last());
   const Reading spans = reading_of_spans(session);
+  const std::string too_little = why_too_little(session);
   const auto readers = std::count_if(by_root.begin(), by_root.end(),
                                      [](const auto& tier) { return tier.second.all.bytes_read > 0; });
   std::int64_t begun = INT64_MAX;
@@ -211,6 +222,7 @@ std::vector<Record> records_of(const Session& session, const FileSums& sums, con
       record.verdict = Verdict::short_time;
       record.reason = "all that was read was read at one moment";
     }
+    if (!too_little.empty()) judge(record.verdict, record.reason, Verdict::degraded, too_little);
     records.push_back(std::move(record));
   }
   return records;

@@ -35,6 +35,14 @@ bool was(std::uint64_t ticks) {
   return ticks != PENSTOCK_NEVER;
 }
 
+// What open() alone knows of a file is taken for a regular one; who has looked knows better.
+unsigned kind_of(std::string_view name, std::span<const Found> entries) {
+  for (const Found& found : entries)
+    if (found.name.kind != PENSTOCK_REGULAR && !found.name.text.empty() && found.name.text == name)
+      return found.name.kind;
+  return PENSTOCK_REGULAR;
+}
+
 // Adds entries of one file and one name.
 class Adder {
  public:
@@ -217,13 +225,12 @@ void FileSums::each_of_part(std::size_t part, std::size_t parts, const FileWante
   Adder out;
   const auto add_up = [&](std::span<const Found> same, bool shares_key) {
     std::string_view path;
-    unsigned kind = PENSTOCK_REGULAR;
     for (const Found& found : same)
       if (!found.name.text.empty()) {
         path = found.name.text;
-        kind = found.name.kind;
         break;
       }
+    const unsigned kind = kind_of(path, same);
     const bool moved = std::any_of(same.begin(), same.end(), [](const Found& found) {
       return (found.counters.bytes_read | found.counters.bytes_written | found.counters.mapped_bytes) != 0;
     });
@@ -272,15 +279,17 @@ void FileSums::each_entry(const EachEntry& each) const {
   std::vector<Found> group;
   for (const Group& entries : groups_) {
     // The name that any of them has is that of all that have none.
-    SessionView::Name name;
+    std::string_view name;
     group.clear();
     for (const CountersAt& at : std::span(entries_).subspan(entries.from, entries.count)) {
       group.push_back(found_at(*session_, at));
-      if (name.text.empty()) name = group.back().name;
+      if (name.empty()) name = group.back().name.text;
     }
+    const bool all_regular = std::all_of(
+        group.begin(), group.end(), [](const Found& found) { return found.name.kind == PENSTOCK_REGULAR; });
     for (const Found& found : group) {
-      const SessionView::Name& own = found.name.text.empty() ? name : found.name;
-      each(found.counters, *found.image, own.text, own.kind);
+      const std::string_view own = found.name.text.empty() ? name : found.name.text;
+      each(found.counters, *found.image, own, all_regular ? unsigned{PENSTOCK_REGULAR} : kind_of(own, group));
     }
   }
 }

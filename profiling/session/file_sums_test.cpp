@@ -121,6 +121,28 @@ TEST_F(FileSumsTest, WhatHasNoNameTakesThatOfItsKey) {
   EXPECT_EQ(files.at("").file, 4711U);
 }
 
+// Who opened it took it for a file; who asked knows that it is none.
+TEST_F(FileSumsTest, WhoHasLookedKnowsWhatItIs) {
+  SessionBytes first(100);
+  first.add_file("/run/pipe", 100, 1, 100);
+  first.add_file("/data/a", 100, 1, 100);
+  first.write(folder_.path());
+  SessionBytes second(200);
+  penstock_counters asked = second.counters_of("/run/pipe", 200, 1, 100);
+  asked.name = second.add_name("/run/pipe", PENSTOCK_OTHER_FILE);
+  second.add(asked);
+  second.write(folder_.path());
+  const Session session = opened();
+  const auto files = sums_of(session);
+  ASSERT_EQ(files.size(), 2U);
+  EXPECT_EQ(files.at("/run/pipe").kind, PENSTOCK_OTHER_FILE);
+  EXPECT_EQ(files.at("/data/a").kind, PENSTOCK_REGULAR);
+  FileSums(session).each_entry(
+      [](const penstock_counters&, const SessionImage&, std::string_view path, unsigned kind) {
+        EXPECT_EQ(kind, path == "/data/a" ? PENSTOCK_REGULAR : PENSTOCK_OTHER_FILE) << path;
+      });
+}
+
 TEST_F(FileSumsTest, PartsTogetherAreTheWhole) {
   SessionBytes bytes(100);
   for (int i = 0; i < 500; ++i)

@@ -10,7 +10,7 @@ constexpr bool is_of_descriptors(unsigned layer) {
   return layer == PENSTOCK_POSIX || layer == PENSTOCK_RING;
 }
 
-// No other layer counts its bytes. MPI-IO and HDF5 lie above others; of a layer that is not known nothing is.
+// No other layer counts its bytes. MPI-IO and HDF5 lie above others, and a layer that is not known may.
 constexpr bool moves_bytes_of_its_own(unsigned layer) {
   return is_of_descriptors(layer) || layer == PENSTOCK_STDIO;
 }

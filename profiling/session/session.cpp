@@ -302,13 +302,16 @@ Result<Session> open_session(std::span<const fs::path> paths) {
     }
     Result<std::unique_ptr<SessionImage>> image = SessionImage::open(file);
     if (image.ok()) {
-      if (const std::uint64_t missing = (*image)->missing_bytes(); missing > 0)
+      if (const std::uint64_t missing = (*image)->missing_bytes(); missing > 0) {
+        ++session.damaged_files;
         session.problems.push_back(
             fmt::format("'{}' was cut short: {} of the {} bytes that its header says are missing, and what "
                         "stood there is counted nowhere",
                         file.string(), missing, (*image)->header().file_end));
+      }
       session.images.push_back(*std::move(image));
     } else {
+      ++session.damaged_files;
       session.problems.push_back(image.error().message());
     }
   }
@@ -323,8 +326,10 @@ Result<Session> open_session(std::span<const fs::path> paths) {
   }
   leave_out_earlier_states(session);
   std::vector<std::string> problems = std::move(session.problems);
+  const std::size_t damaged_files = session.damaged_files;
   session = session_of(std::move(session.images));
   session.problems = std::move(problems);
+  session.damaged_files = damaged_files;
   return session;
 }
 

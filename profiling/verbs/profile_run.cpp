@@ -87,7 +87,8 @@ void say_outcome(const fs::path& folder, const CommandContext& context) {
   const Result<Session> session = open_session(paths);
   if (!session.ok()) {
     say(fmt::format("nothing was recorded ({})", session.error().message()));
-    say("the program may have cleared its environment, or run a static or privileged one");
+    say("unless the program has said why above: it may have cleared its environment, or run a static or "
+        "privileged one");
     return;
   }
   const FileSums sums(*session);
