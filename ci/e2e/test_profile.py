@@ -227,6 +227,23 @@ class Watched(penstock_cli.CliTest):
         pipe, = [file for file in self.report("s", "--all")[1:] if file["path"] == f"{self.dir}/pipe"]
         self.assertEqual((pipe["type"], pipe["bytes_read"], pipe["bytes_written"]), ("other", 200_000, 200_000))
 
+    def test_a_look_at_a_link_says_nothing_of_its_file(self):
+        (self.dir / "data").write_bytes(bytes(200_000))
+        (self.dir / "link").symlink_to("data")
+        self.run_cli("profile", "run", "-o", "s", "--", "sh", "-c", "ls -l link; cat link > copy; ls -l link", expect=0)
+        link, = [file for file in self.report("s")[1:] if file["path"] == f"{self.dir}/link"]
+        self.assertEqual((link["type"], link["bytes_read"]), ("file", 200_000))
+
+    def test_a_descriptor_that_libc_turned_into_another_is_noticed(self):
+        script = ("import ctypes, os; out = os.open('out', os.O_WRONLY | os.O_CREAT); os.dup2(out, 1); os.write(1, bytes(100_000));"
+                  "ctypes.CDLL(None).daemon(1, 0); os.fstat(1); os.write(1, b'lost'); os.fstat(1)")
+        self.run_cli("profile", "run", "-o", "s", "--", sys.executable, "-c", script, expect=0)
+        until = time.monotonic() + penstock_cli.PATIENCE_S
+        while time.monotonic() < until and self.report("s")[0]["coverage"].get("running_processes", 0) > 0:
+            time.sleep(0.05)
+        out, = [file for file in self.report("s")[1:] if file["path"] == f"{self.dir}/out"]
+        self.assertEqual((out["type"], out["bytes_written"]), ("file", 100_000))
+
     def test_a_file_is_as_long_as_it_was_made(self):
         script = "import os; a = os.open('a', os.O_RDWR | os.O_CREAT); os.ftruncate(a, 300_000); os.ftruncate(a, 100)"
         self.run_cli("profile", "run", "-o", "s", "--", sys.executable, "-c", script, expect=0)

@@ -47,13 +47,15 @@ void follow_session(ThreadLog& log, const char* top) noexcept {
 }
 
 void Update::put_by(const ThreadLog::PutBy& one) noexcept {
-  // Another handler may come between any two of these.
-  const std::uint32_t at = __atomic_fetch_add(&log_.put_by_count, 1U, __ATOMIC_RELAXED);
-  if (at >= ThreadLog::kPutBy) {
-    __atomic_fetch_sub(&log_.put_by_count, 1U, __ATOMIC_RELAXED);
-    count_drop(session.header->dropped_operations);
-    return;
-  }
+  std::uint32_t at = log_.put_by_count;
+  do {
+    if (at >= ThreadLog::kPutBy) {
+      count_drop(session.header->dropped_operations);
+      return;
+    }
+    // Another handler may come before, and behind.
+  } while (!__atomic_compare_exchange_n(&log_.put_by_count, &at, at + 1, false, __ATOMIC_RELAXED,
+                                        __ATOMIC_RELAXED));
   log_.put_by[at] = one;
 }
 
@@ -80,7 +82,8 @@ void Update::put_by(int fd, const Operation& operation) noexcept {
                        .fd = fd,
                        .device = about.st_dev,
                        .number = about.st_ino};
-  if (operation.offset < 0 && operation.length > 0) {
+  const bool moves = operation.call == PENSTOCK_CALL_READ || operation.call == PENSTOCK_CALL_WRITE;
+  if (moves && operation.offset < 0) {
     const long behind = system_call(SYS_lseek, fd, 0, SEEK_CUR);
     one.operation.offset = behind < operation.length ? 0 : behind - operation.length;
   }
@@ -307,6 +310,10 @@ void note_other_file(ThreadLog& log, int fd) noexcept {
   const Update update(log);
   Description* description = described(fd);
   if (update.nested() || description == nullptr || description->kind != PENSTOCK_REGULAR) {
+    return;
+  }
+  if (!name_of_descriptor(fd, log.name) || log.name.file != description->file) {
+    forget(fd);  // it became another file's, and nobody saw how
     return;
   }
   description->kind = PENSTOCK_OTHER_FILE;

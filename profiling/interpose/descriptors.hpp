@@ -24,6 +24,7 @@ struct alignas(64) Description {
   std::atomic<std::uint32_t> references{0};
   std::uint16_t kind = PENSTOCK_REGULAR;
   bool appends = false;
+  std::uint32_t taken_along = 0;  // the last time that names were taken to another session (thread_lives.cpp)
   Description* next_free = nullptr;
 
   void advance(std::int64_t bytes) noexcept {

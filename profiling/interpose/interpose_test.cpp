@@ -2,6 +2,7 @@
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -364,6 +365,32 @@ TEST_F(InSession, AnOperationWithinAnUpdateIsCountedBehindIt) {
   EXPECT_EQ(log->updating, nullptr);
 }
 
+// Once, whatever number of descriptors it has: what stands at its new place in the old file is nobody's name.
+TEST_F(InSession, ADescriptionsNameIsTakenAlongOnce) {
+  constexpr int kDescriptor = 703;
+  ThreadLog* log = thread_log();
+  ASSERT_NE(log, nullptr);
+  count_open(*log, AT_FDCWD, "/taken/along", O_RDONLY, kDescriptor,
+             {.call = PENSTOCK_CALL_OPEN, .begin = 1, .end = 2});
+  describe_duplicate(kDescriptor, kDescriptor + 1);
+  const Description* description = described(kDescriptor);
+  ASSERT_NE(description, nullptr);
+  ASSERT_EQ(described(kDescriptor + 1), description);
+  const auto* name = at_offset<penstock_name>(description->name);
+  std::vector<char> before(session.header->file_end + (std::size_t{4} << 20));
+  memcpy(before.data() + description->name, name, sizeof(*name) + name->length);
+  for (int i = 0; i < 2; ++i) {
+    const std::uint64_t old_place = description->name;
+    take_names_along(i == 0 ? before.data() : session.base);
+    ASSERT_NE(description->name, old_place);
+    const auto* taken = at_offset<penstock_name>(description->name);
+    EXPECT_EQ(taken->file, description->file);
+    EXPECT_EQ(std::string(reinterpret_cast<const char*>(taken + 1), taken->length), "/taken/along");
+  }
+  forget(kDescriptor);
+  forget(kDescriptor + 1);
+}
+
 // What a handler does to a descriptor that was open before anything was recorded.
 class HandlersDescriptor : public InSession {
  protected:
@@ -382,9 +409,9 @@ class HandlersDescriptor : public InSession {
     unlink(name_.c_str());
     InSession::TearDown();
   }
-  void read_in_handler(std::int64_t offset) {
+  void read_in_handler(std::int64_t offset, std::int64_t bytes = 5) {
     log_->updating = reinterpret_cast<const char*>(std::numeric_limits<std::uintptr_t>::max());
-    const Operation read{.call = PENSTOCK_CALL_READ, .offset = offset, .length = 5, .begin = 1, .end = 2};
+    const Operation read{.call = PENSTOCK_CALL_READ, .offset = offset, .length = bytes, .begin = 1, .end = 2};
     EXPECT_EQ(count(*log_, fd_, read), nullptr);
     EXPECT_EQ(log_->put_by_count, 1U);
     log_->updating = nullptr;
@@ -436,6 +463,11 @@ TEST_F(HandlersDescriptor, ReadFromItsPosition) {
   ASSERT_NE(c, nullptr);
   EXPECT_EQ(in_brief(*c).last_read, 104U);
   EXPECT_EQ(described(fd_)->position.load(), 105);
+  // At the end nothing is moved: what comes behind it follows.
+  forget(fd_);
+  read_in_handler(-1, 0);
+  end_update();
+  EXPECT_EQ(in_brief(*c).last_read, 104U);
 }
 
 TEST_F(HandlersDescriptor, WhichIsAnotherFilesByThenIsADrop) {

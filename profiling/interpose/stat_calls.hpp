@@ -13,6 +13,9 @@ struct Told {
   std::int64_t size = -1;
 };
 inline Told told(unsigned mode, std::uint64_t size) noexcept {
+  if (S_ISLNK(mode)) {
+    return {};  // of what it leads to nothing was said
+  }
   return {.kind = S_ISREG(mode)   ? PENSTOCK_REGULAR
                   : S_ISDIR(mode) ? PENSTOCK_DIRECTORY
                                   : PENSTOCK_OTHER_FILE,
@@ -53,7 +56,7 @@ int stat_of_descriptor(int fd, const About* about, Call call) noexcept {
   if (counters != nullptr && result == 0) [[likely]] {
     if (S_ISREG(mode_in(*about))) [[likely]] {
       note_size(*counters, size_in(*about));
-    } else if (!S_ISDIR(mode_in(*about))) {
+    } else if (!S_ISDIR(mode_in(*about)) && !S_ISLNK(mode_in(*about))) {
       note_other_file(*log, fd);
     }
   }

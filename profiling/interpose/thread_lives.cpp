@@ -154,12 +154,16 @@ void disown(const ThreadLog& log) noexcept {
 struct NamesAlong {
   const char* from;  // null: they cannot be read any more
   ThreadLog* log;
+  std::uint32_t time = ++times;  // a description that has several descriptors is come upon several times
+
+  static inline std::uint32_t times = 0;
 };
 void take_name_along(Description& description, void* with) noexcept {
   const auto& along = *static_cast<const NamesAlong*>(with);
-  if (description.name == 0) {
+  if (description.name == 0 || description.taken_along == along.time) {
     return;
   }
+  description.taken_along = along.time;
   if (along.from == nullptr || along.log == nullptr || along.log->base == nullptr) {
     description.name = 0;
     return;

@@ -208,15 +208,20 @@ PENSTOCK_WRAP(int, ftruncate64, (int fd, off64_t bytes)) {
   return counted(
       PENSTOCK_CALL_OTHER, fd, [&] { return real_ftruncate64(fd, bytes); }, bytes);
 }
+// -1 where the call does not make the file longer, or will not be taken.
+static std::int64_t size_behind(int mode, off64_t offset, off64_t bytes) noexcept {
+  std::int64_t end = -1;
+  return mode != 0 || __builtin_add_overflow(offset, bytes, &end) ? -1 : end;
+}
 PENSTOCK_WRAP(int, fallocate, (int fd, int mode, off64_t offset, off64_t bytes)) {
   return counted(
       PENSTOCK_CALL_OTHER, fd, [&] { return real_fallocate(fd, mode, offset, bytes); },
-      mode == 0 ? offset + bytes : -1);
+      size_behind(mode, offset, bytes));
 }
 PENSTOCK_WRAP(int, fallocate64, (int fd, int mode, off64_t offset, off64_t bytes)) {
   return counted(
       PENSTOCK_CALL_OTHER, fd, [&] { return real_fallocate64(fd, mode, offset, bytes); },
-      mode == 0 ? offset + bytes : -1);
+      size_behind(mode, offset, bytes));
 }
 PENSTOCK_WRAP(int, posix_fadvise, (int fd, off64_t offset, off64_t bytes, int advice)) {
   return counted(PENSTOCK_CALL_OTHER, fd, [&] { return real_posix_fadvise(fd, offset, bytes, advice); });

@@ -155,11 +155,13 @@ Record record_of(const Session& session, const TierSum& tier, const Reading& rea
 
 // Why there was more than the figures say; "" where nothing is known to be missing.
 std::string why_too_little(const Session& session) {
-  if (session.damaged_files > 0)
-    return fmt::format("{} of the session cannot be read, or not to its end",
-                       count_of(session.damaged_files, "file"));
+  if (session.unread_files > 0)
+    return fmt::format("{} of the session cannot be read, or not to the end",
+                       count_of(session.unread_files, "file"));
   const std::uint64_t dropped = drops_of(session).operations;
-  return dropped == 0 ? "" : fmt::format("{} found no room in the session", count_of(dropped, "operation"));
+  return dropped == 0 ? ""
+                      : fmt::format("{} {} counted nowhere", count_of(dropped, "operation"),
+                                    dropped == 1 ? "was" : "were");
 }
 
 }  // namespace

@@ -137,9 +137,9 @@ std::string missing_text(const Session& session, const SessionSummary& summary) 
   std::string text;
   const auto add = [&](const std::string& words) { text += (text.empty() ? "" : "; ") + words; };
   const Drops& drops = summary.drops;
-  if (session.damaged_files > 0)
+  if (session.unread_files > 0)
     add(fmt::format("what stood in {} of the session that {} cut short or cannot be read",
-                    count_of(session.damaged_files, "file"), session.damaged_files == 1 ? "was" : "were"));
+                    count_of(session.unread_files, "file"), session.unread_files == 1 ? "was" : "were"));
   if (drops.records > 0)
     add(fmt::format("{} on {} found no room{}", count_of(drops.operations, "operation"),
                     count_of(drops.records, "file"), no_room_words(drops)));

@@ -35,12 +35,17 @@ bool was(std::uint64_t ticks) {
   return ticks != PENSTOCK_NEVER;
 }
 
-// What open() alone knows of a file is taken for a regular one; who has looked knows better.
+// That of the first who names it; but what open() alone knows of is taken for a regular file, and who has
+// looked knows of pipes, sockets and devices better.
 unsigned kind_of(std::string_view name, std::span<const Found> entries) {
-  for (const Found& found : entries)
-    if (found.name.kind != PENSTOCK_REGULAR && !found.name.text.empty() && found.name.text == name)
-      return found.name.kind;
-  return PENSTOCK_REGULAR;
+  unsigned kind = PENSTOCK_REGULAR;
+  bool named = false;
+  for (const Found& found : entries) {
+    if (found.name.text.empty() || found.name.text != name) continue;
+    if (!named || found.name.kind == PENSTOCK_OTHER_FILE) kind = found.name.kind;
+    named = true;
+  }
+  return kind;
 }
 
 // Adds entries of one file and one name.
@@ -285,11 +290,15 @@ void FileSums::each_entry(const EachEntry& each) const {
       group.push_back(found_at(*session_, at));
       if (name.empty()) name = group.back().name.text;
     }
-    const bool all_regular = std::all_of(
-        group.begin(), group.end(), [](const Found& found) { return found.name.kind == PENSTOCK_REGULAR; });
+    std::string_view last;
+    unsigned kind = PENSTOCK_REGULAR;
     for (const Found& found : group) {
       const std::string_view own = found.name.text.empty() ? name : found.name.text;
-      each(found.counters, *found.image, own, all_regular ? unsigned{PENSTOCK_REGULAR} : kind_of(own, group));
+      if (own != last) {  // there are seldom two names of one key
+        kind = kind_of(own, group);
+        last = own;
+      }
+      each(found.counters, *found.image, own, kind);
     }
   }
 }

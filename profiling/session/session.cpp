@@ -298,20 +298,19 @@ Result<Session> open_session(std::span<const fs::path> paths) {
     if (session.images.size() == kMostImages) {
       session.problems.push_back(
           fmt::format("of {} files the first {} were read", files.size(), kMostImages));
+      session.unread_files += files.size() - kMostImages;
       break;
     }
     Result<std::unique_ptr<SessionImage>> image = SessionImage::open(file);
     if (image.ok()) {
-      if (const std::uint64_t missing = (*image)->missing_bytes(); missing > 0) {
-        ++session.damaged_files;
+      if (const std::uint64_t missing = (*image)->missing_bytes(); missing > 0)
         session.problems.push_back(
             fmt::format("'{}' was cut short: {} of the {} bytes that its header says are missing, and what "
                         "stood there is counted nowhere",
                         file.string(), missing, (*image)->header().file_end));
-      }
       session.images.push_back(*std::move(image));
     } else {
-      ++session.damaged_files;
+      ++session.unread_files;
       session.problems.push_back(image.error().message());
     }
   }
@@ -326,10 +325,12 @@ Result<Session> open_session(std::span<const fs::path> paths) {
   }
   leave_out_earlier_states(session);
   std::vector<std::string> problems = std::move(session.problems);
-  const std::size_t damaged_files = session.damaged_files;
+  const auto cut = std::count_if(session.images.begin(), session.images.end(),
+                                 [](const auto& image) { return image->missing_bytes() > 0; });
+  const std::size_t unread_files = session.unread_files + static_cast<std::size_t>(cut);
   session = session_of(std::move(session.images));
   session.problems = std::move(problems);
-  session.damaged_files = damaged_files;
+  session.unread_files = unread_files;
   return session;
 }
 

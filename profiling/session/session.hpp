@@ -79,7 +79,7 @@ struct Session {
   std::vector<int> exit_codes;        // of what was run, as session.json says; -1: not known
   std::vector<std::string> detached;  // beside each: when it was detached from, UTC; "" where it was not
   std::vector<std::string> problems;  // files that were not read, or only in part, and why
-  std::size_t damaged_files = 0;      // of these: cut short, or nothing of theirs can be read
+  std::size_t unread_files = 0;       // of these: not read, or only in part, and in no other state either
 };
 
 // Folders of sessions and single files of them. Of two states of one file (a session's and its snapshot's)
