@@ -220,12 +220,14 @@ class Watched(penstock_cli.CliTest):
     def test_a_pipe_with_a_name_is_no_file(self):
         (self.dir / "data").write_bytes(bytes(200_000))
         os.mkfifo(self.dir / "pipe")
-        self.run_cli("profile", "run", "-o", "s", "--", "sh", "-c", "cat data > pipe & cat pipe > copy; wait", expect=0)
-        session, *files = self.report("s")
-        self.assertNotIn(f"{self.dir}/pipe", [file["path"] for file in files])
-        self.assertEqual((session["bytes_read"], session["bytes_written"]), (200_000, 200_000))
-        pipe, = [file for file in self.report("s", "--all")[1:] if file["path"] == f"{self.dir}/pipe"]
-        self.assertEqual((pipe["type"], pipe["bytes_read"], pipe["bytes_written"]), ("other", 200_000, 200_000))
+        (self.dir / "by").symlink_to(".")
+        for name, folder in (("pipe", "s"), ("by/pipe", "t")):
+            self.run_cli("profile", "run", "-o", folder, "--", "sh", "-c", f"cat data > {name} & cat {name} > copy; wait", expect=0)
+            session, *files = self.report(folder)
+            self.assertNotIn(f"{self.dir}/{name}", [file["path"] for file in files])
+            self.assertEqual((session["bytes_read"], session["bytes_written"]), (200_000, 200_000))
+            pipe, = [file for file in self.report(folder, "--all", "--include", f"{self.dir}/{name}")[1:] if file["bytes_read"]]
+            self.assertEqual((pipe["type"], pipe["bytes_read"]), ("other", 200_000))
 
     def test_a_look_at_a_link_says_nothing_of_its_file(self):
         (self.dir / "data").write_bytes(bytes(200_000))
@@ -233,6 +235,11 @@ class Watched(penstock_cli.CliTest):
         self.run_cli("profile", "run", "-o", "s", "--", "sh", "-c", "ls -l link; cat link > copy; ls -l link", expect=0)
         link, = [file for file in self.report("s")[1:] if file["path"] == f"{self.dir}/link"]
         self.assertEqual((link["type"], link["bytes_read"]), ("file", 200_000))
+        (self.dir / "folder").mkdir()
+        (self.dir / "to-folder").symlink_to("folder")
+        self.run_cli("profile", "run", "-o", "f", "--", sys.executable, "-c", "import os; os.lstat('to-folder'); os.listdir('to-folder')", expect=0)
+        folder, = [file for file in self.report("f")[1:] if file["path"] == f"{self.dir}/to-folder"]
+        self.assertEqual(folder["type"], "directory")
 
     def test_a_descriptor_that_libc_turned_into_another_is_noticed(self):
         script = ("import ctypes, os; out = os.open('out', os.O_WRONLY | os.O_CREAT); os.dup2(out, 1); os.write(1, bytes(100_000));"

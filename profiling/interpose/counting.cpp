@@ -1,6 +1,7 @@
 #include "profiling/interpose/counting.hpp"
 
 #include <fcntl.h>
+#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -195,6 +196,18 @@ penstock_counters* forget_counted(ThreadLog& log, int fd) noexcept {
 
 namespace {
 
+// The name was taken for a regular file's so far. Within an update.
+[[gnu::cold]] void learn_kind(const ThreadLog& log, const penstock_counters& c,
+                              penstock_file_kind kind) noexcept {
+  if (c.name == 0 || log.retired) {
+    return;
+  }
+  auto* name = at_offset<penstock_name>(c.name);
+  if (name->kind == PENSTOCK_REGULAR) {
+    __atomic_store_n(&name->kind, static_cast<std::uint16_t>(kind), __ATOMIC_RELAXED);
+  }
+}
+
 void count_name(ThreadLog& log, const AbsoluteName& name, const Operation& operation, penstock_file_kind kind,
                 std::int64_t size) noexcept {
   penstock_counters* c =
@@ -210,7 +223,9 @@ void count_name(ThreadLog& log, const AbsoluteName& name, const Operation& opera
     return;
   }
   add_to(*c, operation);
-  if (kind == PENSTOCK_REGULAR && size > 0) {
+  if (kind != PENSTOCK_REGULAR) {
+    learn_kind(log, *c, kind);
+  } else if (size > 0) {
     note_size(*c, static_cast<std::uint64_t>(size));
   }
   keep_call(log, name.file, operation);
@@ -289,6 +304,9 @@ void count_open(ThreadLog& log, int at, const char* path, int flags, int fd,
       count_drop(session.header->dropped_operations);
     } else {
       description->name = c->name;
+      if (description->kind == PENSTOCK_DIRECTORY) [[unlikely]] {
+        learn_kind(log, *c, PENSTOCK_DIRECTORY);
+      }
       add_to(*c, operation);
       keep_call(log, name.file, operation);
     }
@@ -306,21 +324,48 @@ penstock_counters* counters_now(ThreadLog& log, int fd, penstock_layer layer, pe
   return update.nested() ? nullptr : find_counters(log, fd, layer, call);
 }
 
+namespace {
+
+// Whether the file is the one of the description's name, by whatever way that leads to it.
+bool still_stands_for(ThreadLog& log, int fd, const Description& description) noexcept {
+  AbsoluteName& text = log.name;
+  if (name_of_descriptor(fd, text) && text.file == description.file) {
+    return true;
+  }
+  if (description.name == 0 || log.retired) {
+    return false;
+  }
+  const auto* name = at_offset<penstock_name>(description.name);
+  if (name->length >= AbsoluteName::kRoom) {
+    return false;
+  }
+  memcpy(text.text, name + 1, name->length);
+  text.text[name->length] = 0;
+  struct stat here {};
+  struct stat there {};
+#if defined(SYS_newfstatat)
+  const bool found = system_call(SYS_newfstatat, AT_FDCWD, word(text.text), word(&there), 0) == 0;
+#else
+  const bool found = system_call(SYS_fstatat, AT_FDCWD, word(text.text), word(&there), 0) == 0;
+#endif
+  return found && inode_of(fd, here) && here.st_dev == there.st_dev && here.st_ino == there.st_ino;
+}
+
+}  // namespace
+
 void note_other_file(ThreadLog& log, int fd) noexcept {
   const Update update(log);
   Description* description = described(fd);
   if (update.nested() || description == nullptr || description->kind != PENSTOCK_REGULAR) {
     return;
   }
-  if (!name_of_descriptor(fd, log.name) || log.name.file != description->file) {
+  if (!still_stands_for(log, fd, *description)) {
     forget(fd);  // it became another file's, and nobody saw how
     return;
   }
   description->kind = PENSTOCK_OTHER_FILE;
-  const penstock_counters* c = find_counters(log, fd, PENSTOCK_POSIX, PENSTOCK_CALL_STAT);
-  if (c != nullptr && c->name != 0 && !log.retired) {
-    __atomic_store_n(&at_offset<penstock_name>(c->name)->kind, std::uint16_t{PENSTOCK_OTHER_FILE},
-                     __ATOMIC_RELAXED);
+  if (const penstock_counters* c = find_counters(log, fd, PENSTOCK_POSIX, PENSTOCK_CALL_STAT); c != nullptr) {
+    learn_kind(log, *c, PENSTOCK_OTHER_FILE);
   }
 }
 

@@ -35,17 +35,19 @@ bool was(std::uint64_t ticks) {
   return ticks != PENSTOCK_NEVER;
 }
 
-// That of the first who names it; but what open() alone knows of is taken for a regular file, and who has
-// looked knows of pipes, sockets and devices better.
+// What open() alone knows of is taken for a regular file; who has looked knows better. But a directory, which
+// moves no bytes, may have become a file.
 unsigned kind_of(std::string_view name, std::span<const Found> entries) {
-  unsigned kind = PENSTOCK_REGULAR;
-  bool named = false;
+  bool is_directory = false;
+  bool is_regular = false;
+  bool moved = false;
   for (const Found& found : entries) {
     if (found.name.text.empty() || found.name.text != name) continue;
-    if (!named || found.name.kind == PENSTOCK_OTHER_FILE) kind = found.name.kind;
-    named = true;
+    if (found.name.kind == PENSTOCK_OTHER_FILE) return PENSTOCK_OTHER_FILE;
+    (found.name.kind == PENSTOCK_DIRECTORY ? is_directory : is_regular) = true;
+    moved = moved || (found.counters.bytes_read | found.counters.bytes_written) != 0;
   }
-  return kind;
+  return is_directory && !(is_regular && moved) ? PENSTOCK_DIRECTORY : PENSTOCK_REGULAR;
 }
 
 // Adds entries of one file and one name.

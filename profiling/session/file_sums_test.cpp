@@ -131,6 +131,9 @@ TEST_F(FileSumsTest, WhoHasLookedKnowsWhatItIs) {
   penstock_counters asked = second.counters_of("/run/pipe", 200, 1, 100);
   asked.name = second.add_name("/run/pipe", PENSTOCK_OTHER_FILE);
   second.add(asked);
+  penstock_counters folder = second.counters_of("/data/a", 200, 0, 0);
+  folder.name = second.add_name("/data/a", PENSTOCK_DIRECTORY);  // before it became a file
+  second.add(folder);
   second.write(folder_.path());
   const Session session = opened();
   const auto files = sums_of(session);

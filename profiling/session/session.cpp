@@ -64,12 +64,17 @@ bool same_image(const SessionImage& a, const SessionImage& b) {
 // Which of two states of one file is the later.
 auto progress_of(const SessionImage& image) {
   const penstock_session_header& header = image.header();
-  return std::tuple(image.missing_bytes() == 0, header.state != PENSTOCK_RUNNING, image.end_monotonic_ns(),
-                    header.kernel_end_known, header.file_end);
+  return std::tuple(header.state != PENSTOCK_RUNNING, image.end_monotonic_ns(), header.kernel_end_known,
+                    header.file_end);
+}
+bool is_better(const SessionImage& a, const SessionImage& b) {
+  const bool a_is_whole = a.missing_bytes() == 0;
+  const bool b_is_whole = b.missing_bytes() == 0;
+  return a_is_whole != b_is_whole ? a_is_whole : progress_of(a) > progress_of(b);
 }
 
-// Two states of one file would count the same calls twice: the later stays. Who gives a session and its own
-// snapshot is told by folders, as there may be thousands of files.
+// Two states of one file would count the same calls twice: the later stays that is whole. Who gives a session
+// and its own snapshot is told by folders, as there may be thousands of files.
 void leave_out_earlier_states(Session& session) {
   auto& images = session.images;
   std::stable_sort(images.begin(), images.end(),
@@ -81,7 +86,11 @@ void leave_out_earlier_states(Session& session) {
       kept.push_back(std::move(image));
       continue;
     }
-    if (progress_of(*kept.back()) < progress_of(*image)) std::swap(kept.back(), image);
+    if (is_better(*image, *kept.back())) std::swap(kept.back(), image);
+    if (progress_of(*image) > progress_of(*kept.back())) {
+      ++session.unread_files;  // cut short, as open_session() has said
+      continue;
+    }
     ++left_out[{image->path().parent_path(), kept.back()->path().parent_path()}];
   }
   images = std::move(kept);
@@ -294,13 +303,14 @@ Result<void> SessionImage::look(std::span<const std::byte> bytes, const NextData
 Result<Session> open_session(std::span<const fs::path> paths) {
   PENSTOCK_ASSIGN(const std::set<fs::path> files, files_of(paths));
   Session session;
+  std::size_t left = files.size();
   for (const fs::path& file : files) {
     if (session.images.size() == kMostImages) {
-      session.problems.push_back(
-          fmt::format("of {} files the first {} were read", files.size(), kMostImages));
-      session.unread_files += files.size() - kMostImages;
+      session.problems.push_back(fmt::format("of {} files {} were not read", files.size(), left));
+      session.unread_files += left;
       break;
     }
+    --left;
     Result<std::unique_ptr<SessionImage>> image = SessionImage::open(file);
     if (image.ok()) {
       if (const std::uint64_t missing = (*image)->missing_bytes(); missing > 0)

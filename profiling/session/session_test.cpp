@@ -110,6 +110,34 @@ TEST_F(SessionTest, OfASessionAndItsSnapshotTheLaterStateIsCounted) {
   }
 }
 
+// What it had beyond the snapshot is not there any more; what an earlier one lacks is in the later.
+TEST_F(SessionTest, AStateThatIsCutIsMissedWhereItIsTheLater) {
+  SessionBytes process(100);
+  process.header().state = PENSTOCK_RUNNING;
+  process.header().end_monotonic_ns = 2'000'000'000;
+  process.add_file("/data/one", 1000, 1, 1);
+  const ScratchFolder snapshot;
+  const fs::path earlier = process.write(snapshot.path());
+  process.header().state = PENSTOCK_ENDED;
+  process.header().end_monotonic_ns = 3'000'000'000;
+  const fs::path later = process.write(folder_.path());
+  const fs::path paths[] = {folder_.path(), snapshot.path()};
+  const auto length = fs::file_size(later);
+  fs::resize_file(earlier, length - 1);
+  Session session = open_session(paths).value();
+  EXPECT_EQ(session.unread_files, 0U);
+  EXPECT_EQ(session.images[0]->path(), later);
+  EXPECT_EQ(session.problems.size(), 2U);
+  fs::resize_file(earlier, length);
+  fs::resize_file(later, length - 1);
+  session = open_session(paths).value();
+  EXPECT_EQ(session.unread_files, 1U);
+  EXPECT_EQ(session.images[0]->path(), earlier);
+  EXPECT_EQ(session.problems.size(), 1U);
+  fs::remove(earlier);
+  EXPECT_EQ(open_session(paths).value().unread_files, 1U);
+}
+
 TEST_F(SessionTest, SaysWhereThereIsNothing) {
   const fs::path none[] = {folder_.path() / "none"};
   EXPECT_ERRC(Errc::not_found, open_session(none));
