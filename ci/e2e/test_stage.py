@@ -127,7 +127,8 @@ class FromProfileToDecision(Stage):
     def test_tables_teach_and_a_plan_is_optional(self):
         self.session()
         done = self.run_cli("stage", "advise", "session", "--slow", self.slow_tier, "--fast", self.fast_tier, "--capacity", "1GiB", *BRIEF)
-        for word in ("read: 60 files", "as the program says", "slow: ", "fast: ", "policy", "first-come", "stage ", "-o PLAN"):
+        # Whether the gain is sure is for the machine's noise to say: to stage, or not to.
+        for word in ("read: 60 files", "as the program says", "slow: ", "fast: ", "policy", "first-come", "stage", "-o PLAN"):
             self.assertIn(word, done.stdout)
         self.assertEqual(self.left(), [], "what was measured with is gone")
 
