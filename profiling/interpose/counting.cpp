@@ -64,17 +64,9 @@ void Update::put_by(std::uint64_t file, std::uint64_t name, const Operation& ope
   put_by({.operation = operation, .file = file, .name = name});
 }
 
-namespace {
-
-bool inode_of(int fd, struct stat& about) noexcept {
-  return system_call(SYS_fstat, fd, word(&about)) == 0;
-}
-
-}  // namespace
-
 void Update::put_by(int fd, const Operation& operation) noexcept {
   struct stat about {};
-  if (!inode_of(fd, about)) {
+  if (!look_at(fd, "", about)) {
     count_drop(session.header->unnamed);
     return;
   }
@@ -114,24 +106,30 @@ void count_put_by(ThreadLog& log, const ThreadLog::PutBy& one) noexcept {
     struct stat about {};
     // A retired log's names stand in a file that is done: they would be nobody's in the one that others go on
     // with.
-    if (!log.retired && inode_of(one.fd, about) && about.st_dev == one.device && about.st_ino == one.number) {
+    if (!log.retired && look_at(one.fd, "", about) && about.st_dev == one.device &&
+        about.st_ino == one.number) {
       count_of_descriptor(log, one.fd, operation);
     } else {
       count_drop(session.header->dropped_operations);
     }
     return;
   }
-  penstock_counters* c = counters_of(log, {.file = one.file, .name = one.name}, operation.layer,
-                                     operation.call, operation.begin);
-  if (c == nullptr) {
-    count_drop(session.header->dropped_operations);
-    return;
-  }
-  add_to(*c, operation);
-  keep_call(log, one.file, operation);
+  count_of_file(log, {.file = one.file, .name = one.name}, operation);
 }
 
 }  // namespace
+
+penstock_counters* count_of_file(ThreadLog& log, const FileRecord& file,
+                                 const Operation& operation) noexcept {
+  penstock_counters* c = counters_of(log, file, operation.layer, operation.call, operation.begin);
+  if (c == nullptr) {
+    count_drop(session.header->dropped_operations);
+    return nullptr;
+  }
+  add_to(*c, operation);
+  keep_call(log, file.file, operation);
+  return c;
+}
 
 void count_what_was_put_by(ThreadLog& log) noexcept {
   const Update update(log);  // which has come to another session where there is one: nothing is left then
@@ -343,12 +341,8 @@ bool still_stands_for(ThreadLog& log, int fd, const Description& description) no
   text.text[name->length] = 0;
   struct stat here {};
   struct stat there {};
-#if defined(SYS_newfstatat)
-  const bool found = system_call(SYS_newfstatat, AT_FDCWD, word(text.text), word(&there), 0) == 0;
-#else
-  const bool found = system_call(SYS_fstatat, AT_FDCWD, word(text.text), word(&there), 0) == 0;
-#endif
-  return found && inode_of(fd, here) && here.st_dev == there.st_dev && here.st_ino == there.st_ino;
+  return look_at(fd, "", here) && look_at(AT_FDCWD, text.text, there) && here.st_dev == there.st_dev &&
+         here.st_ino == there.st_ino;
 }
 
 }  // namespace

@@ -327,6 +327,8 @@ inline bool fits(const penstock_counters& c, penstock_call call) noexcept {
   return counters;
 }
 
+// Within an update: an operation on a file. Null without room, which is a drop.
+penstock_counters* count_of_file(ThreadLog& log, const FileRecord& file, const Operation& operation) noexcept;
 // For what is counted after its descriptor is gone: its counters (null: for no file), and an operation that
 // fits them.
 penstock_counters* counters_now(ThreadLog& log, int fd, penstock_layer layer, penstock_call call) noexcept;

@@ -83,15 +83,9 @@ HandleFile count_named(ThreadLog& log, const char* path, const Operation& operat
   if (update.nested() || !absolute_name(AT_FDCWD, path, name)) {
     return {};
   }
-  penstock_counters* c = counters_of(log, {.file = name.file, .text = name.text, .length = name.length},
-                                     operation.layer, operation.call, operation.begin);
-  if (c == nullptr) {
-    count_drop(session.header->dropped_operations);
-    return {};
-  }
-  add_to(*c, operation);
-  keep_call(log, name.file, operation);
-  return {.file = name.file, .name = c->name};
+  const penstock_counters* c =
+      count_of_file(log, {.file = name.file, .text = name.text, .length = name.length}, operation);
+  return c == nullptr ? HandleFile{} : HandleFile{.file = name.file, .name = c->name};
 }
 
 void count_handle(ThreadLog& log, const HandleFile& file, const Operation& operation) noexcept {
@@ -103,14 +97,7 @@ void count_handle(ThreadLog& log, const HandleFile& file, const Operation& opera
     update.put_by(file.file, file.name, operation);
     return;
   }
-  penstock_counters* c = counters_of(log, {.file = file.file, .name = file.name}, operation.layer,
-                                     operation.call, operation.begin);
-  if (c == nullptr) {
-    count_drop(session.header->dropped_operations);
-    return;
-  }
-  add_to(*c, operation);
-  keep_call(log, file.file, operation);
+  count_of_file(log, {.file = file.file, .name = file.name}, operation);
 }
 
 }  // namespace penstock::interpose

@@ -137,6 +137,15 @@ bool is_descriptors_name(const AbsoluteName& name) noexcept {
   return memcmp(name.text, "/proc/", 6) == 0 && memmem(name.text, name.length, "/fd/", 4) != nullptr;
 }
 
+bool look_at(int at, const char* path, struct stat& about) noexcept {
+#if defined(SYS_newfstatat)
+  constexpr long kStat = SYS_newfstatat;
+#else
+  constexpr long kStat = SYS_fstatat;
+#endif
+  return system_call(kStat, at, word(path), word(&about), AT_EMPTY_PATH) == 0;
+}
+
 bool name_of_descriptor(int fd, AbsoluteName& name) noexcept {
   char link[32] = "/proc/self/fd/";
   char digits[12];

@@ -197,11 +197,7 @@ Description* learn(ThreadLog& log, int fd) noexcept {
     return nullptr;
   }
   struct stat about {};
-#if defined(SYS_newfstatat)
-  const bool known = system_call(SYS_newfstatat, fd, word(""), word(&about), 0x1000 /* AT_EMPTY_PATH */) == 0;
-#else
-  const bool known = system_call(SYS_fstatat, fd, word(""), word(&about), 0x1000) == 0;
-#endif
+  const bool known = look_at(fd, "", about);
   const std::uint64_t now = ticks();
   note_moment(now);
   description->kind = known && S_ISDIR(about.st_mode)   ? PENSTOCK_DIRECTORY
