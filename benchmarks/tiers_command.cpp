@@ -28,15 +28,18 @@ constexpr std::uint64_t kMostClients = 256;
 
 constexpr OptionSpec kOptions[] = {
     {.name = "tier",
+     .role = OptionRole::target,
      .value = "TIER",
      .help = "look at this one; without it, at those found by looking",
      .group = "Tiers",
      .repeated = true},
     {.name = "probe",
+     .role = OptionRole::work,
      .type = OptionType::flag,
      .help = "measure what each can do, on files of its own that it takes away again",
      .group = "Probe"},
     {.name = "threads",
+     .role = OptionRole::work,
      .type = OptionType::list,
      .value = "LIST",
      .fallback = "1,4",
@@ -44,6 +47,7 @@ constexpr OptionSpec kOptions[] = {
      .group = "Probe",
      .at_least = 1},
     {.name = "probe-size",
+     .role = OptionRole::work,
      .type = OptionType::size,
      .value = "SIZE",
      .fallback = "256MiB",
@@ -51,11 +55,13 @@ constexpr OptionSpec kOptions[] = {
      .group = "Probe",
      .at_least = 1 << 20},
     {.name = "blocks",
+     .role = OptionRole::work,
      .value = "SIZE,...",
      .fallback = "4KiB,128KiB",
      .help = "of random reads, and of writes, which have 1 MiB as well",
      .group = "Probe"},
     {.name = "depths",
+     .role = OptionRole::work,
      .type = OptionType::list,
      .value = "LIST",
      .fallback = "1,8,32",
@@ -63,18 +69,21 @@ constexpr OptionSpec kOptions[] = {
      .group = "Probe",
      .at_least = 1},
     {.name = "cache",
+     .role = OptionRole::work,
      .type = OptionType::choice,
      .value = "cold|warm|asis",
      .fallback = "cold",
      .help = "state of the page cache before every read",
      .group = "Probe"},
     {.name = "min-time",
+     .role = OptionRole::repeat,
      .type = OptionType::duration,
      .value = "TIME",
      .fallback = "2s",
      .help = "how long each repeat of each rung lasts",
      .group = "Probe"},
     {.name = "repeat",
+     .role = OptionRole::repeat,
      .type = OptionType::integer,
      .value = "N",
      .fallback = "3",
@@ -316,6 +325,8 @@ Result<int> run(const CommandContext& context) {
   return 0;
 }
 
+constexpr std::string_view kFindings[] = {"loops"};
+
 }  // namespace
 
 extern const CommandInfo command_tiers;
@@ -331,6 +342,7 @@ const CommandInfo command_tiers{
                  "for 8 clients"},
     .measures = true,
     .ranks = true,
+    .findings = kFindings,
 };
 
 }  // namespace penstock

@@ -15,6 +15,7 @@ struct ScanReport;
 
 inline constexpr OptionSpec kThreadsOption{
     .name = "threads",
+    .role = OptionRole::work,
     .type = OptionType::integer,
     .value = "N",
     .help = "workers (as many as there are processors, and at least 4, if not given)",

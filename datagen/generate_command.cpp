@@ -38,12 +38,18 @@ constexpr std::string_view kHow = "How to make it";
 constexpr std::int64_t kMostThreads = 4096;
 
 constexpr OptionSpec kOptions[] = {
-    {.name = "out", .value = "TIER|DIR", .help = "where to; a new or empty folder", .group = kWhat},
+    {.name = "out",
+     .role = OptionRole::target,
+     .value = "TIER|DIR",
+     .help = "where to; a new or empty folder",
+     .group = kWhat},
     {.name = "format",
+     .role = OptionRole::work,
      .value = "FORMAT",
      .help = "how samples lie in objects; the recipe's own if absent (--list)",
      .group = kWhat},
     {.name = "samples",
+     .role = OptionRole::work,
      .type = OptionType::integer,
      .value = "N",
      .help = "so many samples; without --samples, --bytes, --scale and --size-for as many as the real data "
@@ -51,41 +57,52 @@ constexpr OptionSpec kOptions[] = {
      .group = kWhat,
      .at_least = 1},
     {.name = "bytes",
+     .role = OptionRole::work,
      .type = OptionType::size,
      .value = "SIZE",
      .help = "as many samples as this holds",
      .group = kWhat,
      .at_least = 1},
     {.name = "scale",
+     .role = OptionRole::work,
      .type = OptionType::real,
      .value = "X",
      .help = "this part of the real data set: 0.01",
      .group = kWhat},
     {.name = "size-for",
+     .role = OptionRole::work,
      .value = "APP,accelerators=N,hosts=H[,memory=SIZE,batch=B]",
      .help =
          "as MLPerf Storage wants it: 500 steps of unet3d, resnet50 or cosmoflow on N accelerators, and 5 "
          "times the memory of H hosts (this machine's if absent)",
      .group = kWhat},
     {.name = "set",
+     .role = OptionRole::work,
      .value = "KEY=VALUE",
      .help = "a setting of the recipe or the format (--list shows them)",
      .group = kWhat,
      .repeated = true},
-    {.name = "list", .type = OptionType::flag, .help = "show the recipes, or all of RECIPE", .group = kWhat},
+    {.name = "list",
+     .role = OptionRole::output,
+     .type = OptionType::flag,
+     .help = "show the recipes, or all of RECIPE",
+     .group = kWhat},
     {.name = "threads",
+     .role = OptionRole::work,
      .type = OptionType::integer,
      .value = "N",
      .help = "workers of each rank; as many as there are processors if absent; the bytes do not depend on it",
      .group = kHow,
      .at_least = 1},
     {.name = "resume",
+     .role = OptionRole::work,
      .type = OptionType::flag,
      .help =
          "go on with an unfinished data set; what is there and right is kept; of a finished one, make "
          "again what is missing or of another size; where none was begun, begin it if the line says how many",
      .group = kHow},
     {.name = "dry-run",
+     .role = OptionRole::output,
      .type = OptionType::flag,
      .help = "say what would be made, or why not, and with --resume how much of it is there; write nothing",
      .group = kHow},
@@ -308,6 +325,8 @@ Result<int> run_generate(const CommandContext& context) {
   return make_it(context, generation, tier);
 }
 
+constexpr std::string_view kFindings[] = {"generation_seed", "samples_kept"};
+
 }  // namespace
 
 const CommandInfo command_generate{
@@ -326,6 +345,7 @@ const CommandInfo command_generate{
     .nouns_at_most = 1,
     .measures = true,
     .ranks = true,
+    .findings = kFindings,
 };
 
 }  // namespace penstock

@@ -35,6 +35,7 @@ constexpr OptionSpec kOptions[] = {
     kManifestOption,
     kThreadsOption,
     {.name = "list",
+     .role = OptionRole::output,
      .type = OptionType::integer,
      .value = "N",
      .fallback = "1000",

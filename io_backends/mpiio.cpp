@@ -17,6 +17,7 @@ namespace {
 constexpr OptionSpec kOptions[] = {
     kPublishOption,
     {.name = "hints",
+     .role = OptionRole::work,
      .value = "KEY:VALUE[+KEY:VALUE]...",
      .help = "what the MPI library is told of each file that is opened to be read (MPI_Info)"},
 };

@@ -17,6 +17,7 @@ constexpr std::size_t kChannels = 3;
 constexpr std::array<std::string_view, 1> kStages{"decode"};
 
 constexpr OptionSpec kOptions[] = {{.name = "type",
+                                    .role = OptionRole::work,
                                     .type = OptionType::choice,
                                     .value = "f32|u8",
                                     .fallback = "f32",

@@ -28,6 +28,7 @@ constexpr std::uint64_t kSplitSeed = 12345;  // the program's own
 constexpr std::uint64_t kEpochSteps = 10;    // of training, whatever the number of files
 
 constexpr OptionSpec kOptions[] = {{.name = "channels",
+                                    .role = OptionRole::work,
                                     .type = OptionType::list,
                                     .value = "C,C,...",
                                     .fallback = "0,1,2,10",

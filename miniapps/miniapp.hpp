@@ -62,6 +62,7 @@ struct AppRequest {
 // Of apps that write checkpoints.
 inline constexpr OptionSpec kModelOption{
     .name = "model",
+    .role = OptionRole::work,
     .type = OptionType::size,
     .value = "SIZE",
     .fallback = "16MiB",

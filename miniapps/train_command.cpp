@@ -336,6 +336,9 @@ Result<int> run(const CommandContext& context) {
   return train(of_run, *app);
 }
 
+constexpr std::string_view kFindings[] = {"restart",    "resumed_step",       "resumed_from",
+                                          "fed_so_far", "one_more_missed_by", "accelerators_at_most"};
+
 }  // namespace
 
 extern const CommandInfo command_train;
@@ -357,6 +360,7 @@ const CommandInfo command_train{
     .nouns_at_least = 0,
     .nouns_at_most = 100,
     .measures = true,
-    .ranks = true};
+    .ranks = true,
+    .findings = kFindings};
 
 }  // namespace penstock

@@ -21,6 +21,7 @@ namespace fs = std::filesystem;
 
 constexpr OptionSpec kOptions[] = {
     {.name = "results",
+     .role = OptionRole::output,
      .value = "DIR",
      .fallback = kResultsFolder,
      .help = "the folder that the baseline is of; elsewhere it is called DIR/baseline:NAME",

@@ -154,6 +154,18 @@ Result<void> read_identity(const Json& json, Record& record) {
   return success();
 }
 
+Result<void> read_work_names(const Json& json, Record& record) {
+  const Json* const work = Fields(json, "").find("work");
+  if (work == nullptr) return success();
+  if (!work->is_array()) return bad_field("work", "list of names");
+  record.work.emplace();
+  for (const Json& name : *work) {
+    if (!name.is_string()) return bad_field("work", "list of names");
+    record.work->push_back(name.get<std::string>());
+  }
+  return success();
+}
+
 Result<void> read_measurements(const Json& json, Record& record) {
   const Fields fields(json, "");
   PENSTOCK_ASSIGN(const Json metrics, fields.object("metrics"));
@@ -240,6 +252,7 @@ Json to_json(const Record& record) {
   for (const auto& [key, value] : record.label) json["label"][key] = value;
   json["seed"] = record.seed;
   json["parameters"] = record.parameters;
+  if (record.work) json["work"] = *record.work;
   json["tiers"] = record.tiers;
   json["cache"] = record.cache;
   json["corpus"] = record.corpus;
@@ -261,6 +274,7 @@ Result<Record> record_from_json(const Json& json) {
   PENSTOCK_TRY(read_identity(json, record));
   const Fields fields(json, "");
   PENSTOCK_ASSIGN(record.parameters, fields.object("parameters"));
+  PENSTOCK_TRY(read_work_names(json, record));
   PENSTOCK_ASSIGN(record.tiers, fields.object("tiers"));
   PENSTOCK_ASSIGN(record.cache, fields.object("cache"));
   PENSTOCK_ASSIGN(record.corpus, fields.object("corpus"));

@@ -74,6 +74,8 @@ struct Record {
   std::map<std::string, std::string> label;
   std::uint64_t seed = 0;
   Json parameters = Json::object();
+  // Names of the parameters that identify what was measured (results/work.hpp); absent in older files.
+  std::optional<std::vector<std::string>> work;
   Json tiers = Json::object();        // role ("data", "checkpoint", "burst_buffer") -> facts (tier_json)
   Json cache = Json::object();        // cache_json
   Json corpus = Json::object();       // corpus_json

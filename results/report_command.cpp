@@ -33,12 +33,14 @@ namespace fs = std::filesystem;
 
 constexpr OptionSpec kOptions[] = {
     {.name = "output",
+     .role = OptionRole::output,
      .value = "FILE|DIR",
      .help = "the page to write (report.html), the folder for --to csv (report-csv), or the file for --to "
              "google-benchmark (google-benchmark.json); replaces what is there",
      .group = "Report",
      .alias = "o"},
     {.name = "to",
+     .role = OptionRole::output,
      .type = OptionType::choice,
      .value = "html|csv|google-benchmark",
      .fallback = "html",
@@ -47,11 +49,13 @@ constexpr OptionSpec kOptions[] = {
          "compare.py",
      .group = "Report"},
     {.name = "baseline",
+     .role = OptionRole::target,
      .value = "RESULTS",
      .help = "records to compare with: a section says what changed since",
      .group = "Report",
      .repeated = true},
     {.name = "title",
+     .role = OptionRole::output,
      .value = "TEXT",
      .fallback = "What each tier can feed",
      .help = "the page's heading",

@@ -14,20 +14,24 @@
 #include "io_backends/base/units.hpp"
 #include "results/environment.hpp"
 #include "results/store.hpp"
+#include "results/work.hpp"
 
 namespace penstock {
 namespace {
 
 namespace fs = std::filesystem;
 
-// Options that say how to talk or where to write; what they mean for the result has its own field.
-bool belongs_elsewhere(std::string_view name) {
-  if (name == "results" || name == "label" || name == "pair" || name == "seed") return true;
-  const OptionTable common = common_options();
-  return std::any_of(common.begin(), common.end(), [&](const OptionSpec& spec) { return spec.name == name; });
+// What all commands share and is no work has its own field in the record, or none.
+bool has_own_field(const ResolvedOption& option) {
+  if (option.role == OptionRole::work) return false;
+  for (const OptionTable table : {common_options(), measuring_options()})
+    for (const OptionSpec& spec : table)
+      if (spec.name == option.name) return true;
+  return false;
 }
 
 Json typed_value(const ResolvedOption& option) {
+  if (!option.present) return option.type == OptionType::flag ? Json(false) : Json();
   switch (option.type) {
     case OptionType::flag:
     case OptionType::boolean:
@@ -59,9 +63,7 @@ Json typed_value(const ResolvedOption& option) {
 
 // A repeated option becomes a list from its second value on.
 void add_parameter(Json& parameters, const ResolvedOption& option) {
-  std::string name = option.name;
-  std::replace(name.begin(), name.end(), '-', '_');
-  if (option.type == OptionType::duration) name += "_s";
+  const std::string name = parameter_name(option.name, option.type);
   Json value = typed_value(option);
   if (!parameters.contains(name)) {
     parameters[name] = std::move(value);
@@ -160,8 +162,11 @@ Result<Run> Run::begin(const CommandContext& context) {
   run.prototype_.command = context.command;
   run.prototype_.argv.assign(context.argv.begin(), context.argv.end());
   run.prototype_.seed = context.seed;
-  for (const ResolvedOption& option : context.options.resolved())
-    if (!belongs_elsewhere(option.name)) add_parameter(run.prototype_.parameters, option);
+  for (const ResolvedOption& option : context.options.resolved_all()) {
+    run.roles_[parameter_name(option.name, option.type)] = option.role;
+    if (has_own_field(option)) continue;
+    if (option.present || option.role == OptionRole::work) add_parameter(run.prototype_.parameters, option);
+  }
   run.prototype_.parameters["ranks"] = context.communicator.size();
   run.prototype_.environment = look_at_environment();
   run.prototype_.environment["results"] = run.results_;
@@ -202,10 +207,21 @@ Trial Run::trial() const {
   return trial;
 }
 
+std::vector<std::string> Run::work_of(const Json& parameters) const {
+  std::vector<std::string> names;
+  for (const auto& [name, value] : parameters.items()) {
+    const auto option = roles_.find(name);
+    const OptionRole role = option == roles_.end() ? parameter_role(prototype_.command, name) : option->second;
+    if (role == OptionRole::work) names.push_back(name);
+  }
+  return names;
+}
+
 void Run::keep(Trial trial) {
   if (interrupted()) trial.verdict(Verdict::interrupted, kStopped);
   Record& record = records_.emplace_back(std::move(trial.record_));
   record.id = prototype_.id + "-" + std::to_string(records_.size() - 1);
+  record.work = work_of(record.parameters);
   if (!warnings_.empty()) record.environment["warnings"] = warnings_;
   if (!ranks_.empty()) record.environment["ranks"] = ranks_;
   if (json_ && root_) print_record(record);

@@ -6,6 +6,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <span>
 #include <string>
 #include <string_view>
@@ -50,7 +51,8 @@ class Run {
  public:
   // Looks at the environment once, and whether records can be written at all. `--results`, `--label`,
   // `--pair` and `--json` come from the context; so do the first parameters: every option with a value,
-  // typed, '-' as '_', durations in seconds with "_s" behind the name. Collective.
+  // and those of role `work` without one too (false or null), typed, '-' as '_', durations in seconds with
+  // "_s" at the end of the name. Collective.
   static Result<Run> begin(const CommandContext& context);
 
   int ranks() const { return communicator_->size(); }
@@ -78,7 +80,9 @@ class Run {
 
  private:
   Run() = default;
+  std::vector<std::string> work_of(const Json& parameters) const;  // which of them are work, in their order
   Record prototype_;
+  std::map<std::string, OptionRole> roles_;  // of the options, by the name of their parameter
   std::string results_;
   bool json_ = false;
   bool root_ = true;

@@ -71,16 +71,19 @@ Histogram sample_sizes(const Manifest& manifest);
 // --scan, --manifest, --types: rows that read, train, describe and verify put into their own tables.
 inline constexpr OptionSpec kScanOption{
     .name = "scan",
+    .role = OptionRole::target,
     .type = OptionType::flag,
     .help = "take any folder of samples that somebody else made; nothing is written",
     .group = "Corpus"};
 inline constexpr OptionSpec kManifestOption{
     .name = "manifest",
+    .role = OptionRole::target,
     .value = "FILE",
     .help = "the corpus's manifest, where it does not lie in the folder itself",
     .group = "Corpus"};
 inline constexpr OptionSpec kTypesOption{
     .name = "types",
+    .role = OptionRole::target,
     .value = "EXT,...|any",
     .help =
         "with --scan: extensions of samples, in any case (jpg,jpeg,jpe,jfif,png if not given); any: every "

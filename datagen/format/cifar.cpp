@@ -29,6 +29,7 @@ constexpr std::string_view kExtension = ".bin";
 
 constexpr OptionSpec kOptions[] = {
     {.name = "samples_per_file",
+     .role = OptionRole::work,
      .type = OptionType::integer,
      .value = "N",
      .fallback = "10000",

@@ -18,6 +18,7 @@ namespace {
 constexpr OptionSpec kOptions[] = {
     kDirsOption,
     {.name = "types",
+     .role = OptionRole::work,
      .type = OptionType::text,
      .value = "EXT,...|any",
      .fallback = kDefaultSampleTypes,

@@ -13,18 +13,21 @@ namespace penstock {
 
 // Rows for a format's option table.
 inline constexpr OptionSpec kDirsOption{.name = "dirs",
+                                        .role = OptionRole::work,
                                         .type = OptionType::text,
                                         .value = "class|flat|hash:K",
                                         .fallback = "class",
                                         .help = "folders: one a class, none, or K by a hash of the name"};
 inline constexpr OptionSpec kShardsOption{
     .name = "shards",
+    .role = OptionRole::work,
     .type = OptionType::integer,
     .value = "N",
     .help = "so many objects, of equally many samples (else of 128 MiB or somewhat more)",
     .at_least = 1};
 inline constexpr OptionSpec kSamplesPerFileOption{
     .name = "samples_per_file",
+    .role = OptionRole::work,
     .type = OptionType::integer,
     .value = "N",
     .help = "so many samples an object; 1: named after the sample",

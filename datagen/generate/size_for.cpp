@@ -24,10 +24,19 @@ struct App {
 constexpr App kApps[] = {{"cosmoflow", 1}, {"resnet50", 400}, {"unet3d", 7}};
 
 constexpr OptionSpec kKeys[] = {
-    {.name = "accelerators", .type = OptionType::integer, .value = "N", .at_least = 1},
-    {.name = "hosts", .type = OptionType::integer, .value = "H", .fallback = "1", .at_least = 1},
-    {.name = "batch", .type = OptionType::integer, .value = "B", .at_least = 1},
-    {.name = "memory", .type = OptionType::size, .value = "SIZE", .at_least = 1},
+    {.name = "accelerators",
+     .role = OptionRole::work,
+     .type = OptionType::integer,
+     .value = "N",
+     .at_least = 1},
+    {.name = "hosts",
+     .role = OptionRole::work,
+     .type = OptionType::integer,
+     .value = "H",
+     .fallback = "1",
+     .at_least = 1},
+    {.name = "batch", .role = OptionRole::work, .type = OptionType::integer, .value = "B", .at_least = 1},
+    {.name = "memory", .role = OptionRole::work, .type = OptionType::size, .value = "SIZE", .at_least = 1},
 };
 
 std::vector<OptionWord> words_after_app(std::string_view text) {

@@ -23,6 +23,7 @@ constexpr std::size_t kStatsPart = 2;
 
 constexpr OptionSpec kOptions[] = {
     {.name = "shape",
+     .role = OptionRole::work,
      .type = OptionType::list,
      .value = "C,H,W",
      .fallback = "16,768,1152",

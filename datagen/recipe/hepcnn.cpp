@@ -21,11 +21,13 @@ constexpr std::uint64_t kValidation = 94;
 
 constexpr OptionSpec kOptions[] = {
     {.name = "split",
+     .role = OptionRole::work,
      .type = OptionType::choice,
      .value = "train|validation",
      .fallback = "train",
      .help = "train: 1024 files of 709 samples; validation: 1024 of 94"},
     {.name = "shape",
+     .role = OptionRole::work,
      .type = OptionType::list,
      .value = "C,H,W",
      .fallback = "3,224,224",

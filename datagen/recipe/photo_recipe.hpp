@@ -30,6 +30,7 @@ struct PhotoSet {
 // Rows for a recipe's option table, and what was said.
 inline constexpr OptionSpec kEncodeOption{
     .name = "encode",
+    .role = OptionRole::work,
     .type = OptionType::choice,
     .value = "composed|full",
     .fallback = "composed",

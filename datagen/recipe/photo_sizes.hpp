@@ -22,6 +22,7 @@ struct PhotoSizes {
 // Rows for a recipe's option table; `fallback` in the recipe's own words.
 constexpr OptionSpec photo_median_option(std::string_view fallback) {
   return {.name = "median",
+          .role = OptionRole::work,
           .type = OptionType::size,
           .value = "SIZE",
           .fallback = fallback,
@@ -30,6 +31,7 @@ constexpr OptionSpec photo_median_option(std::string_view fallback) {
 }
 constexpr OptionSpec photo_sigma_option(std::string_view fallback) {
   return {.name = "sigma",
+          .role = OptionRole::work,
           .type = OptionType::real,
           .value = "X",
           .fallback = fallback,

@@ -29,6 +29,7 @@ std::uint64_t normal_bytes(const NormalSizes& sizes, const RandomStream& samples
 // Rows for a recipe's option table; `fallback` in the recipe's own words.
 constexpr OptionSpec mean_option(std::string_view fallback) {
   return {.name = "mean",
+          .role = OptionRole::work,
           .type = OptionType::size,
           .value = "SIZE",
           .fallback = fallback,
@@ -37,6 +38,7 @@ constexpr OptionSpec mean_option(std::string_view fallback) {
 }
 inline constexpr OptionSpec kDeviationOption{
     .name = "deviation",
+    .role = OptionRole::work,
     .type = OptionType::size,
     .value = "SIZE",
     .help = "standard deviation of the sizes, at most the mean (else in the real proportion to it)"};

@@ -21,6 +21,7 @@ namespace penstock {
 
 inline constexpr OptionSpec kOverlayOption{
     .name = "overlay",
+    .role = OptionRole::target,
     .value = "PLAN",
     .help =
         "each object from its tier, as `penstock stage apply PLAN` has laid them out: in place of the "

@@ -213,12 +213,22 @@ const std::vector<std::uint64_t>& Options::list(std::string_view name) const {
 }
 
 std::vector<ResolvedOption> Options::resolved() const {
+  std::vector<ResolvedOption> out = resolved_all();
+  std::erase_if(out, [](const ResolvedOption& option) { return !option.present; });
+  return out;
+}
+
+std::vector<ResolvedOption> Options::resolved_all() const {
   std::vector<ResolvedOption> out;
   for (const Value& value : values_) {
-    if (!value.present) continue;
     const auto add = [&](std::string text) {
-      out.push_back({std::string(value.spec->name), value.spec->type, std::move(text)});
+      out.push_back({std::string(value.spec->name), value.spec->type, std::move(text), value.spec->role,
+                     value.present});
     };
+    if (!value.present) {
+      add("");
+      continue;
+    }
     switch (value.spec->type) {
       case OptionType::integer:
       case OptionType::size:

@@ -27,8 +27,18 @@ enum class OptionType : std::uint8_t {
   list,     // of whole numbers: 1,2,4 or 1..64*2
 };
 
+// What an option means for the identity of what was measured. Every row of every table has one (a test checks).
+enum class OptionRole : std::uint8_t {
+  unset,
+  work,    // what was measured, and how: results that differ in it are results of different work
+  target,  // where: corpus, tiers, stores, plans, results of others
+  repeat,  // how often and how surely it was measured
+  output,  // how results are shown and kept
+};
+
 struct OptionSpec {
   std::string_view name;  // as written: "min-time", "read_limit"
+  OptionRole role = OptionRole::unset;
   OptionType type = OptionType::text;
   std::string_view value = {};  // what the help shows for the value: "N", "SIZE"; for a choice, the choices
   std::string_view fallback = {};      // the default as text, parsed like a given one; "" means not given
@@ -53,6 +63,8 @@ struct ResolvedOption {
   std::string name;
   OptionType type = OptionType::text;
   std::string text;
+  OptionRole role = OptionRole::unset;
+  bool present = true;  // false: neither given nor with a default; `text` is "" then
 };
 
 // The values that a table's owner reads. Reading a name that the table lacks, or with another type, is a bug
@@ -80,8 +92,10 @@ class Options {
   bool boolean(std::string_view name) const;
   const std::vector<std::uint64_t>& list(std::string_view name) const;
 
-  // What was understood of every option with a value, in table order: what the record keeps.
+  // What was understood of every option with a value, in table order.
   std::vector<ResolvedOption> resolved() const;
+  // The same, and the options without a value, too: what the record is made of.
+  std::vector<ResolvedOption> resolved_all() const;
 
  private:
   struct Value {

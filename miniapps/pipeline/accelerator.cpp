@@ -27,15 +27,18 @@ constexpr std::chrono::hours kLongestStep{24};
 
 constexpr OptionSpec kEmulatedOptions[] = {
     {.name = "step",
+     .role = OptionRole::work,
      .type = OptionType::duration,
      .value = "TIME",
      .help = "how long one batch keeps the accelerator busy"},
     {.name = "jitter",
+     .role = OptionRole::work,
      .type = OptionType::duration,
      .value = "TIME",
      .fallback = "0s",
      .help = "steps take up to so much more or less"},
     {.name = "burn",
+     .role = OptionRole::work,
      .value = "cpu:CORES",
      .fallback = "",
      .help = "processors that work during a step, which is over when their work is done"}};

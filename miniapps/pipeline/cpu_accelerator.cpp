@@ -16,11 +16,13 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 constexpr OptionSpec kCpuOptions[] = {{.name = "threads",
+                                       .role = OptionRole::work,
                                        .type = OptionType::integer,
                                        .value = "N",
                                        .help = "threads that compute (default: as many as there are cpus)",
                                        .at_least = 1},
                                       {.name = "classes",
+                                       .role = OptionRole::work,
                                        .type = OptionType::integer,
                                        .value = "N",
                                        .fallback = "1000",

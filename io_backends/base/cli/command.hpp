@@ -50,6 +50,9 @@ struct CommandInfo {
   bool measures = false;                          // also takes the options of every measuring command
   bool ranks = false;                             // may run as one job over several ranks
   std::vector<VerbOptions> (*verbs)() = nullptr;  // of a command whose first noun is a verb
+  // Names of parameters in its records that no option gives and that are not work: what a run found out. A
+  // parameter that is neither here nor an option is work.
+  std::span<const std::string_view> findings = {};
 };
 
 const Registry<CommandInfo>& command_registry();

@@ -22,18 +22,21 @@ namespace penstock {
 
 // Rows for the option tables of such back ends.
 inline constexpr OptionSpec kDirectOption{.name = "direct",
+                                          .role = OptionRole::work,
                                           .type = OptionType::boolean,
                                           .value = "0|1",
                                           .fallback = "0",
                                           .help = "bypass the page cache (O_DIRECT)"};
 inline constexpr OptionSpec kFallbackOption{
     .name = "fallback",
+    .role = OptionRole::work,
     .type = OptionType::choice,
     .value = "none|buffered",
     .fallback = "none",
     .help = "what direct=1 does where the file system has no direct I/O: fail, or use the page cache"};
 inline constexpr OptionSpec kPublishOption{
     .name = "publish",
+    .role = OptionRole::work,
     .type = OptionType::choice,
     .value = "auto|rename",
     .fallback = "auto",

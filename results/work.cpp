@@ -1,0 +1,72 @@
+#include "results/work.hpp"
+
+#include <algorithm>
+
+#include "io_backends/base/cli/command.hpp"
+
+namespace penstock {
+
+// The registry is written for the whole program, above this library. A test or fuzz program that is linked
+// without it has no such function; then no command's table is known.
+[[gnu::weak]] const Registry<CommandInfo>& command_registry();
+
+namespace {
+
+const CommandInfo* command_called(std::string_view name) {
+  if (command_registry == nullptr) return nullptr;
+  for (const CommandInfo* const command : command_registry().present())
+    if (command->name == name) return command;
+  return nullptr;
+}
+
+const OptionSpec* option_of(const CommandInfo& command, std::string_view parameter) {
+  for (const OptionTable table : {command.options, measuring_options(), common_options()})
+    for (const OptionSpec& spec : table)
+      if (parameter_name(spec.name, spec.type) == parameter) return &spec;
+  return nullptr;
+}
+
+}  // namespace
+
+std::string parameter_name(std::string_view option, OptionType type) {
+  std::string name(option);
+  std::replace(name.begin(), name.end(), '-', '_');
+  return type == OptionType::duration ? name + "_s" : name;
+}
+
+OptionRole parameter_role(std::string_view command, std::string_view name) {
+  const CommandInfo* const info = command_called(command);
+  if (info == nullptr) return OptionRole::work;
+  if (const OptionSpec* const option = option_of(*info, name)) return option->role;
+  const bool found = std::find(info->findings.begin(), info->findings.end(), name) != info->findings.end();
+  return found ? OptionRole::output : OptionRole::work;
+}
+
+bool is_work(const Record& record, std::string_view name) {
+  if (record.work) return std::find(record.work->begin(), record.work->end(), name) != record.work->end();
+  return parameter_role(record.command, name) == OptionRole::work;
+}
+
+std::vector<std::string> work_parameters(const Record& record) {
+  std::vector<std::string> names;
+  for (const auto& [name, value] : record.parameters.items())
+    if (is_work(record, name)) names.push_back(name);
+  return names;
+}
+
+std::string work_text(const Record& record, std::string_view name) {
+  const auto at = record.parameters.find(std::string(name));
+  if (at == record.parameters.end() || at->is_null()) return "";
+  if (at->is_boolean() && !at->get<bool>()) return "";
+  return at->is_string() ? at->get<std::string>() : at->dump(-1, ' ', false, Json::error_handler_t::replace);
+}
+
+bool is_unknown(const Record& record, std::string_view name) {
+  if (record.parameters.contains(std::string(name))) return false;
+  if (record.work) return true;
+  const CommandInfo* const info = command_called(record.command);
+  const OptionSpec* const option = info == nullptr ? nullptr : option_of(*info, name);
+  return option == nullptr || option->type != OptionType::flag;
+}
+
+}  // namespace penstock
