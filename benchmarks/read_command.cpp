@@ -189,7 +189,7 @@ constexpr OptionSpec kOptions[] = {
      .group = "Output"},
 };
 
-constexpr std::string_view kFindings[] = {"ceiling_rung", "sorted_by", "checksums"};
+constexpr std::string_view kFindings[] = {"ceiling_rung", "sorted_by", "checksums", "rank_scaling"};
 
 // What a table has no room for: the samples that something was wrong with and that ended nothing; and, where
 // there is no table, why a row failed.

@@ -325,7 +325,7 @@ Result<int> run(const CommandContext& context) {
   return 0;
 }
 
-constexpr std::string_view kFindings[] = {"loops"};
+constexpr std::string_view kFindings[] = {"loops", "rank_scaling"};
 
 }  // namespace
 

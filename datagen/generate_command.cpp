@@ -325,7 +325,7 @@ Result<int> run_generate(const CommandContext& context) {
   return make_it(context, generation, tier);
 }
 
-constexpr std::string_view kFindings[] = {"generation_seed", "samples_kept"};
+constexpr std::string_view kFindings[] = {"generation_seed", "samples_kept", "rank_scaling"};
 
 }  // namespace
 

@@ -9,6 +9,7 @@
 
 #include "io_backends/base/cli/named_tiers.hpp"
 #include "results/saving_cells.hpp"
+#include "results/work.hpp"
 
 namespace penstock {
 namespace {
@@ -23,22 +24,13 @@ std::string member_text(const Json& object, std::string_view name) {
   return at == object.end() || at->is_null() ? "" : as_text(*at);
 }
 
-// What must be equal for two read cells to stand in one diagram, beside the cache state.
-constexpr std::array<std::string_view, 9> kReadWork{"order", "decode", "depth",      "batch", "ranks",
-                                                    "rate",  "cpus",   "rank_shift", "numa"};
+// What a diagram of one group varies, and what its title names anyway.
+constexpr std::array<std::string_view, 2> kReadAxes{"threads", "cache"};
 
-// The same for a mini-app, beside the prefetch depth.
-constexpr std::array<std::string_view, 23> kTrainWork{
-    "app",      "threads",      "batch",   "accelerator",
-    "step_s",   "accelerators", "shuffle", "find_accelerators",
-    "cache",    "decode",       "resize",  "checkpoint_every",
-    "ranks",    "cpus",         "numa",    "checkpoint_to",
-    "set",      "depth",        "payload", "burst_buffer",
-    "workload", "validation",   "layout"};
-
-// What emptied the cache where it was to be cold: `drop` empties it of metadata, too.
-std::string emptied_by(const Record& record) {
-  return parameter_text(record, "cache") == "cold" ? parameter_text(record, "cold_by") : "";
+std::vector<std::string_view> with(std::string_view more, std::span<const std::string_view> names) {
+  std::vector<std::string_view> all(names.begin(), names.end());
+  if (!more.empty()) all.push_back(more);
+  return all;
 }
 
 // "imagenet of 300 samples".
@@ -68,13 +60,22 @@ std::optional<std::uint64_t> train_prefetch(const Record& record) {
   return record.command == "train" ? whole_number(record, "prefetch", 0) : std::nullopt;
 }
 
-// `but`: a parameter that may differ.
+// The tiers beside the data's: "checkpoint root", with their options in a key.
+std::string other_tiers(const Record& record, std::string_view member) {
+  std::string text;
+  for (const auto& [role, tier] : record.tiers.items())
+    if (role != "data" && tier.is_object())
+      text += (text.empty() ? "" : ", ") + role + " " + member_text(tier, member);
+  return text;
+}
+
+constexpr std::array<std::string_view, 1> kTrainAxes{"prefetch"};
+
+// `but`: a parameter that may differ, beside the prefetch depth.
 std::string train_key(const Record& record, std::string_view but = "") {
-  std::string key = tier_name(record) + "|" + member_text(record.corpus, "checksum") + "|" +
-                    environment_text(record, "host") + "|" + label_text(record);
-  for (const std::string_view name : kTrainWork)
-    if (name != but) key += "|" + parameter_text(record, name);
-  return key;
+  return tier_name(record) + "|" + member_text(record.corpus, "checksum") + "|" +
+         environment_text(record, "host") + "|" + label_text(record) + "|" + other_tiers(record, "spec") + "|" +
+         work_key(record, with(but, kTrainAxes));
 }
 
 std::string train_title(const Record& record) {
@@ -83,55 +84,40 @@ std::string train_title(const Record& record) {
          (emulation(record).empty() ? "" : " (emulated)");
 }
 
-// What may tell train records apart, in words.
-std::vector<std::string> train_words(const Record& record, std::string_view but = "") {
-  std::vector<std::string> words{corpus_words(record)};
-  const std::string state = cache_state(record);
-  words.push_back(state == cache_name(record) ? "cache " + state
-                                              : state + " (" + cache_name(record) + " asked for)");
-  if (state.empty()) words.back().clear();
-  for (const std::string_view name :
-       {"threads", "depth", "batch", "shuffle", "accelerator", "accelerators", "decode", "resize", "set",
-        "layout", "workload", "validation", "checkpoint_to", "checkpoint_every", "burst_buffer", "payload",
-        "ranks"}) {
-    std::string value = name == but ? "" : parameter_text(record, name);
-    if (value == "1" && (name == "accelerators" || name == "ranks")) value.clear();
-    words.push_back(value.empty() ? "" : std::string(name) + " " + value);
+// What may tell train records apart, in words; a row for each.
+std::vector<std::vector<std::string>> train_words(std::span<const Record* const> records,
+                                                  std::string_view but = "") {
+  // The title has the app; the state that the cache was in stands for the one that was asked for.
+  std::vector<std::string_view> apart = with(but, kTrainAxes);
+  apart.insert(apart.end(), {"app", "cache"});
+  std::vector<std::vector<std::string>> rows = work_rows(records, apart);
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    const Record& record = *records[i];
+    const std::string state = cache_state(record);
+    std::string cache = state == cache_name(record) ? "cache " + state
+                                                    : state + " (" + cache_name(record) + " asked for)";
+    if (state.empty()) cache.clear();
+    rows[i].insert(rows[i].begin(), {corpus_words(record), std::move(cache)});
+    rows[i].insert(rows[i].end(), {other_tiers(record, "name"), environment_text(record, "host"), label_text(record)});
   }
-  words.push_back(label_text(record));
-  return words;
+  return rows;
 }
 
 }  // namespace
 
 std::string read_work(const Record& record, std::string_view but) {
-  std::string key = corpus_name(record) + "|" + member_text(record.corpus, "checksum") + "|" +
-                    member_text(record.corpus, "format") + "|" + environment_text(record, "host");
-  for (const std::string_view name : kReadWork)
-    if (name != but) key += "|" + parameter_text(record, name);
-  if (emptied_by(record) == "drop") key += "|drop";
-  return key;
+  return corpus_name(record) + "|" + member_text(record.corpus, "checksum") + "|" +
+         member_text(record.corpus, "format") + "|" + environment_text(record, "host") + "|" +
+         work_key(record, with(but, kReadAxes));
 }
 
-std::vector<std::string> read_words(const Record& record, std::string_view but) {
-  const auto named = [&](std::string_view name, std::string_view words) {
-    const std::string text = name == but ? "" : parameter_text(record, name);
-    return text.empty() ? text : std::string(words) + text;
-  };
-  const std::string decode = parameter_text(record, "decode");
-  return {corpus_words(record),
-          member_text(record.corpus, "format"),
-          parameter_text(record, "order"),
-          decode.empty()     ? decode
-          : decode == "none" ? "raw bytes"
-                             : decode + " decode",
-          named("depth", "depth "),
-          named("batch", "batch "),
-          named("ranks", "ranks "),
-          named("rate", "rate "),
-          emptied_by(record) == "drop" ? "metadata dropped" : "",
-          environment_text(record, "host"),
-          label_text(record)};
+std::vector<std::vector<std::string>> read_words(std::span<const Record* const> records, std::string_view but) {
+  std::vector<std::vector<std::string>> rows = work_rows(records, with(but, kReadAxes));
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    rows[i].insert(rows[i].begin(), {corpus_words(*records[i]), member_text(records[i]->corpus, "format")});
+    rows[i].insert(rows[i].end(), {environment_text(*records[i], "host"), label_text(*records[i])});
+  }
+  return rows;
 }
 
 std::string label_text(const Record& record) {
@@ -279,7 +265,7 @@ const ReadCurve* ReadGroup::find(std::string_view tier) const {
 
 std::vector<ReadGroup> read_groups(std::span<const Record> records) {
   std::vector<ReadGroup> groups;
-  std::vector<std::vector<std::string>> words;
+  std::vector<const Record*> firsts;  // of each group
   std::map<std::string, std::size_t> places;  // by cache state and `rest`
   for (const Record& record : records) {
     const auto threads = read_threads(record);
@@ -292,7 +278,7 @@ std::vector<ReadGroup> read_groups(std::span<const Record> records) {
     if (fresh) {
       groups.push_back(
           {"", cache, rest, work, label, find_metric(record, "offered_samples_per_s") != nullptr, {}});
-      words.push_back(read_words(record));
+      firsts.push_back(&record);
     }
     ReadGroup* const group = &groups[place->second];
     const std::string tier = tier_name(record);
@@ -301,7 +287,7 @@ std::vector<ReadGroup> read_groups(std::span<const Record> records) {
     if (curve == group->curves.end()) curve = group->curves.insert(curve, ReadCurve{tier, {}});
     later(curve->at[*threads], record);
   }
-  const std::vector<std::string> titles = titles_of(words);
+  const std::vector<std::string> titles = titles_of(read_words(firsts));
   for (std::size_t i = 0; i < groups.size(); ++i) {
     const std::string cache = groups[i].cache.empty() ? "reading" : groups[i].cache;
     groups[i].title = cache + (titles[i].empty() ? "" : ", " + titles[i]);
@@ -314,7 +300,7 @@ std::vector<TrainGroup> train_groups(std::span<const Record> records) {
   struct Found {
     TrainGroup group;
     std::string key;
-    std::vector<std::string> words;
+    const Record* first = nullptr;
     std::size_t family = 0;  // of those that differ by threads
     double threads = 0;
   };
@@ -330,7 +316,7 @@ std::vector<TrainGroup> train_groups(std::span<const Record> records) {
           families.emplace(train_key(record, "threads"), families.size()).first->second;
       at = found.insert(at, {{train_title(record), {}},
                              key,
-                             train_words(record),
+                             &record,
                              family,
                              parameter_number(record, "threads").value_or(0)});
     }
@@ -339,10 +325,9 @@ std::vector<TrainGroup> train_groups(std::span<const Record> records) {
   std::stable_sort(found.begin(), found.end(), [](const Found& one, const Found& other) {
     return std::tie(one.family, one.threads) < std::tie(other.family, other.threads);
   });
-  std::vector<std::vector<std::string>> words;
-  words.reserve(found.size());
-  for (Found& one : found) words.push_back(std::move(one.words));
-  const std::vector<std::string> titles = titles_of(words);
+  std::vector<const Record*> firsts;
+  for (const Found& one : found) firsts.push_back(one.first);
+  const std::vector<std::string> titles = titles_of(train_words(firsts));
   std::vector<TrainGroup> groups;
   for (std::size_t i = 0; i < found.size(); ++i) {
     groups.push_back(std::move(found[i].group));
@@ -354,7 +339,7 @@ std::vector<TrainGroup> train_groups(std::span<const Record> records) {
 std::vector<TrainGrid> train_grids(std::span<const Record> records) {
   std::vector<TrainGrid> grids;
   std::vector<std::string> keys;
-  std::vector<std::vector<std::string>> words;
+  std::vector<const Record*> firsts;
   for (const Record& record : records) {
     const auto prefetch = train_prefetch(record);
     const auto threads = parameter_number(record, "threads");
@@ -363,7 +348,7 @@ std::vector<TrainGrid> train_grids(std::span<const Record> records) {
     auto at = std::find(keys.begin(), keys.end(), key);
     if (at == keys.end()) {
       grids.push_back({train_title(record), {}, {}});
-      words.push_back(train_words(record, "threads"));
+      firsts.push_back(&record);
       keys.push_back(key);
       at = keys.end() - 1;
     }
@@ -371,7 +356,7 @@ std::vector<TrainGrid> train_grids(std::span<const Record> records) {
     grid.prefetches.insert(*prefetch);
     later(grid.at[static_cast<std::uint64_t>(*threads)][*prefetch], record);
   }
-  const std::vector<std::string> titles = titles_of(words);
+  const std::vector<std::string> titles = titles_of(train_words(firsts, "threads"));
   for (std::size_t i = 0; i < grids.size(); ++i)
     if (!titles[i].empty()) grids[i].title += ", " + titles[i];
   std::erase_if(grids, [](const TrainGrid& grid) { return grid.at.size() < 2; });

@@ -59,8 +59,9 @@ bool is_usable(const Record& record);
 // What must be equal for two read records to be compared, beside tier, threads, cache and labels. `but`: a
 // parameter that may differ.
 std::string read_work(const Record& record, std::string_view but = "");
-// The words that may tell such work apart, the most telling first; as many of every record (titles_of()).
-std::vector<std::string> read_words(const Record& record, std::string_view but = "");
+// What may tell such work apart, in words; a row for each record (titles_of()).
+std::vector<std::vector<std::string>> read_words(std::span<const Record* const> records,
+                                                 std::string_view but = "");
 
 // How much of something one tier moves at each thread count.
 struct ReadCurve {
@@ -70,7 +71,7 @@ struct ReadCurve {
 
 // Read records that differ in tier and threads only.
 struct ReadGroup {
-  std::string title;  // "cold, shuffled" ...: what tells this group from the others; never ""
+  std::string title;  // "cold, order shuffled" ...: what tells this group from the others; never ""
   std::string cache;
   std::string rest;   // everything but the cache: groups with equal `rest` are the same work cold and warm
   std::string work;   // `rest` without the labels: groups with equal `work` and cache differ in labels only

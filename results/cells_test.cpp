@@ -90,8 +90,8 @@ TEST(Cells, GroupsAreNamedByWhatDiffers) {
   sequential.parameters["order"] = "sequential";
   const auto groups = read_groups(std::vector<Record>{read_cell("disk", 1, "cold", 1), sequential});
   ASSERT_EQ(groups.size(), 2U);
-  EXPECT_EQ(groups[0].title, "cold, shuffled");
-  EXPECT_EQ(groups[1].title, "cold, sequential");
+  EXPECT_EQ(groups[0].title, "cold, order shuffled");
+  EXPECT_EQ(groups[1].title, "cold, order sequential");
 }
 
 TEST(Cells, WaitPerStepFromStepSamples) {

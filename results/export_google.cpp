@@ -10,19 +10,13 @@
 #include <vector>
 
 #include "results/cells.hpp"
+#include "results/work.hpp"
 
 namespace penstock {
 namespace {
 
 constexpr double kMiB = 1048576;
 constexpr double kMostThreads = 1e9;
-
-// What tells the cells of most experiments apart, in the order of their names. Any other parameter is named
-// only where two cells have all of these alike.
-constexpr std::array<std::string_view, 19> kNamed{
-    "app",   "recipe",   "benchmark", "job",         "payload", "arm",      "operation",
-    "rw",    "ioengine", "block",     "threads",     "depth",   "prefetch", "batch",
-    "cache", "order",    "decode",    "accelerator", "ranks"};
 
 struct Cell {
   std::string name;
@@ -37,15 +31,16 @@ std::string plain(std::string text) {
 std::string short_name(const Record& record) {
   std::string name = record.command;
   if (const std::string tier = parameter_text(record, "tier"); !tier.empty()) name += "/" + plain(tier);
-  for (const std::string_view parameter : kNamed)
-    if (const std::string text = parameter_text(record, parameter); !text.empty())
-      name += "/" + std::string(parameter) + ":" + plain(text);
+  for (const std::string& parameter : work_parameters(record))
+    if (const std::string text = parameter == "tier" ? "" : work_text(record, parameter); !text.empty())
+      name += "/" + parameter + ":" + plain(text);
   return name;
 }
 
-// All that may tell it from others: what was asked for, and its labels.
+// All that may tell it from others: its work, and its labels.
 Json asked(const Record& record) {
-  Json all = record.parameters;
+  Json all = Json::object();
+  for (const std::string& name : work_parameters(record)) all[name] = record.parameters.at(name);
   for (const auto& [key, value] : record.label) all["label." + key] = value;
   return all;
 }

@@ -61,9 +61,9 @@ TEST(ExportGoogle, RunsOfOneCellArePooledAndOtherCellsToldApart) {
   Record other = read_cell("disk", 1, "cold", 100);
   other.parameters["stonewall_s"] = 0.5;
   const Json json = exported({read_cell("disk", 1, "cold", 100), read_cell("disk", 1, "cold", 200), other});
-  const std::string name = "read/disk/threads:1/cache:cold/order:shuffled/stonewall_s:";
+  const std::string name = "read/disk/threads:1/cache:cold/order:shuffled";
   EXPECT_EQ(named(json, name + "/samples_per_s").size(), 2U);
-  EXPECT_EQ(named(json, name + "0.5/samples_per_s").size(), 1U);
+  EXPECT_EQ(named(json, name + "/stonewall_s:0.5/samples_per_s").size(), 1U);
   Record labelled = read_cell("disk", 1, "cold", 100);
   labelled.label["disk"] = "new";
   EXPECT_EQ(named(exported({labelled}), "read/disk/threads:1/cache:cold/order:shuffled/samples_per_s").size(),

@@ -12,7 +12,7 @@ namespace {
 
 struct Draft {
   std::string key;
-  std::vector<std::string> words;
+  const Record* first = nullptr;
   RankGroup group;
 };
 
@@ -21,9 +21,7 @@ Draft& draft_of(std::vector<Draft>& drafts, const Record& record) {
   std::string key = fmt::format("{}|{}|{}", read_work(record, "ranks"), cache, label_text(record));
   for (Draft& draft : drafts)
     if (draft.key == key) return draft;
-  std::vector<std::string> words = read_words(record, "ranks");
-  words.insert(words.begin(), cache);
-  drafts.push_back({std::move(key), std::move(words), {cache.empty() ? "reading" : cache, {}}});
+  drafts.push_back({std::move(key), &record, {cache.empty() ? "reading" : cache, {}}});
   return drafts.back();
 }
 
@@ -53,8 +51,10 @@ std::vector<RankGroup> rank_groups(std::span<const Record> records) {
   for (Draft& draft : drafts)
     std::erase_if(draft.group.curves, [](const RankCurve& curve) { return curve.at.size() < 2; });
   std::erase_if(drafts, [](const Draft& draft) { return draft.group.curves.empty(); });
-  std::vector<std::vector<std::string>> words;
-  for (const Draft& draft : drafts) words.push_back(draft.words);
+  std::vector<const Record*> firsts;
+  for (const Draft& draft : drafts) firsts.push_back(draft.first);
+  std::vector<std::vector<std::string>> words = read_words(firsts, "ranks");
+  for (std::size_t i = 0; i < words.size(); ++i) words[i].insert(words[i].begin(), cache_name(*firsts[i]));
   const std::vector<std::string> titles = titles_of(words);
   std::vector<RankGroup> groups;
   for (std::size_t i = 0; i < drafts.size(); ++i) {

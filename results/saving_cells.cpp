@@ -10,14 +10,10 @@
 
 #include "results/cells.hpp"
 #include "results/verdicts/verdicts.hpp"
+#include "results/work.hpp"
 
 namespace penstock {
 namespace {
-
-// What must be equal for two runs to be compared, beside tiers, machine and labels.
-constexpr std::array<std::string_view, 15> kSavingWork{
-    "payload", "payload_bytes",     "burst_buffer", "wait",     "steps", "every",     "step_time_s", "burn",
-    "on_full", "on_full_timeout_s", "oversize",     "headroom", "keep",  "keep_fast", "ranks"};
 
 const Json* role_of(const Record& record, std::string_view role) {
   const auto tier = record.tiers.find(std::string(role));
@@ -31,11 +27,12 @@ std::string spec_of(const Record& record, std::string_view role) {
   return spec == tier->end() || !spec->is_string() ? "" : spec->get<std::string>();
 }
 
+constexpr std::array<std::string_view, 1> kArm{"arm"};
+
+// The direct arm has no fast tier in its record; the option is in all of them.
 std::string saving_key(const Record& record) {
-  std::string key =
-      spec_of(record, "checkpoint") + "|" + environment_text(record, "host") + "|" + label_text(record);
-  for (const std::string_view name : kSavingWork) key += "|" + parameter_text(record, name);
-  return key;
+  return spec_of(record, "checkpoint") + "|" + parameter_text(record, "burst_buffer") + "|" +
+         environment_text(record, "host") + "|" + label_text(record) + "|" + work_key(record, kArm);
 }
 
 // Of one invocation.
@@ -62,15 +59,13 @@ std::string places_of(const SavingGroup& group) {
          (fast.empty() ? "" : " behind " + fast);
 }
 
-std::vector<std::string> saving_words(const Record& record) {
-  std::vector<std::string> words;
-  for (const std::string_view name : kSavingWork) {
-    std::string value = name == "burst_buffer" || name == "payload" ? "" : parameter_text(record, name);
-    words.push_back(value.empty() ? value : std::string(name) + " " + value);
-  }
-  words.push_back(environment_text(record, "host"));
-  words.push_back(label_text(record));
-  return words;
+// What may tell groups apart, in words; a row for the first record of each.
+std::vector<std::vector<std::string>> saving_words(std::span<const Record* const> records) {
+  constexpr std::array<std::string_view, 2> kNamedAnyway{"arm", "payload"};
+  std::vector<std::vector<std::string>> rows = work_rows(records, kNamedAnyway);
+  for (std::size_t i = 0; i < rows.size(); ++i)
+    rows[i].insert(rows[i].end(), {environment_text(*records[i], "host"), label_text(*records[i])});
+  return rows;
 }
 
 // `found`: all of one work and one invocation.
@@ -114,16 +109,16 @@ std::vector<SavingGroup> saving_groups(std::span<const Record> records) {
     works[static_cast<std::size_t>(at - keys.begin())].push_back(&record);
   }
   std::vector<SavingGroup> groups;
-  std::vector<std::vector<std::string>> words;
+  std::vector<const Record*> firsts;
   for (std::vector<const Record*>& found : works) {
     const Record* latest = found.front();
     for (const Record* const record : found)
       if (record->started >= latest->started) latest = record;
     std::erase_if(found, [run = run_of(*latest)](const Record* record) { return run_of(*record) != run; });
-    words.push_back(saving_words(*found.front()));
+    firsts.push_back(found.front());
     groups.push_back(group_of(std::move(found)));
   }
-  const std::vector<std::string> titles = titles_of(words);
+  const std::vector<std::string> titles = titles_of(saving_words(firsts));
   for (std::size_t i = 0; i < groups.size(); ++i) {
     if (!titles[i].empty()) groups[i].name += ", " + titles[i];
     groups[i].title = groups[i].name + (titles[i].empty() ? " " : ", ") + places_of(groups[i]);

@@ -1,6 +1,8 @@
 #include "results/work.hpp"
 
 #include <algorithm>
+#include <map>
+#include <utility>
 
 #include "io_backends/base/cli/command.hpp"
 
@@ -59,6 +61,34 @@ std::string work_text(const Record& record, std::string_view name) {
   if (at == record.parameters.end() || at->is_null()) return "";
   if (at->is_boolean() && !at->get<bool>()) return "";
   return at->is_string() ? at->get<std::string>() : at->dump(-1, ' ', false, Json::error_handler_t::replace);
+}
+
+std::string work_key(const Record& record, std::span<const std::string_view> but) {
+  // By name: another version's option table may have another order.
+  std::map<std::string, std::string> values;
+  for (const std::string& name : work_parameters(record))
+    if (std::find(but.begin(), but.end(), name) == but.end())
+      if (std::string text = work_text(record, name); !text.empty()) values[name] = std::move(text);
+  return Json(values).dump(-1, ' ', false, Json::error_handler_t::replace);
+}
+
+std::vector<std::vector<std::string>> work_rows(std::span<const Record* const> records,
+                                                std::span<const std::string_view> but) {
+  std::vector<std::string> names;  // in the order of their first record
+  for (const Record* const record : records)
+    for (std::string& name : work_parameters(*record))
+      if (std::find(but.begin(), but.end(), name) == but.end() &&
+          std::find(names.begin(), names.end(), name) == names.end())
+        names.push_back(std::move(name));
+  std::vector<std::vector<std::string>> rows;
+  for (const Record* const record : records) {
+    std::vector<std::string>& row = rows.emplace_back();
+    for (const std::string& name : names) {
+      const std::string text = is_work(*record, name) ? work_text(*record, name) : "";
+      row.push_back(text.empty() ? "" : text == "true" ? name : name + " " + text);
+    }
+  }
+  return rows;
 }
 
 bool is_unknown(const Record& record, std::string_view name) {

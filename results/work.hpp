@@ -2,6 +2,7 @@
 // else.
 #pragma once
 
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -27,6 +28,14 @@ std::vector<std::string> work_parameters(const Record& record);
 // The parameter's value as text. "" where there is none, and for a flag that is off: a record without the
 // flag says the same as one with `false`.
 std::string work_text(const Record& record, std::string_view name);
+
+// All work parameters with a value, but those named in `but`, as one text: equal for records of the same work.
+std::string work_key(const Record& record, std::span<const std::string_view> but);
+
+// For each record a row of texts "depth 4", one column for each work parameter that any of them has, but `but`:
+// "" where a record has no value (titles_of() in cells.hpp keeps the columns that differ).
+std::vector<std::vector<std::string>> work_rows(std::span<const Record* const> records,
+                                                std::span<const std::string_view> but);
 
 // Whether the record says nothing of this parameter. False where the parameter is there, also as null, and
 // where it is a flag: older versions recorded flags only when they were given.

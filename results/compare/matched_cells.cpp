@@ -12,19 +12,10 @@
 
 #include "io_backends/base/cli/named_tiers.hpp"
 #include "results/cells.hpp"
+#include "results/work.hpp"
 
 namespace penstock {
 namespace {
-
-// Where things lie, where output goes, how long and how often was measured, and what was only found out.
-constexpr std::array<std::string_view, 37> kNoWork{
-    "tier",       "only_tiers",   "data",         "out",          "checkpoint_to",   "burst_buffer",
-    "overlay",    "manifest",     "live_csv",     "sample_log",   "ack_log",         "timeline",
-    "filename",   "directory",    "run",          "repeat",       "min_time_s",      "no_baseline",
-    "no_ceiling", "ceiling_rung", "loops",        "sorted_by",    "checksums",       "one_more_missed_by",
-    "restart",    "resumed_step", "resumed_from", "samples_kept", "generation_seed", "accelerators_at_most",
-    "fed_so_far", "fail_seed",    "json",         "site",         "launcher",        "results",
-    "seed"};
 
 // What a cell is called by, the most telling first, with the words that stand before the value.
 constexpr std::array<std::pair<std::string_view, std::string_view>, 11> kFirstWords{{
@@ -77,9 +68,8 @@ Facts facts_of(const Record& record) {
     facts["tier " + role] = name + (backend.empty() ? "" : " (" + backend + ")");
     facts[std::string(kOptionsOf) + name] = tier_options_text(tier);
   }
-  for (const auto& [name, value] : record.parameters.items()) {
-    if (std::find(kNoWork.begin(), kNoWork.end(), name) != kNoWork.end()) continue;
-    std::string text = text_of(record.parameters, name);
+  for (const std::string& name : work_parameters(record)) {
+    std::string text = work_text(record, name);
     if (name == "workload") text = std::filesystem::path(text).filename().string();
     facts[name] = std::move(text);
   }
@@ -96,6 +86,15 @@ struct Side {
     records.push_back(&record);
     facts.push_back(facts_of(record));
     for (const auto& [name, value] : facts.back()) values[name].insert(value);
+  }
+  // Records say without a word that flags are off: those of another version, of a flag that it had not yet.
+  void add_silent(const std::string& name) {
+    for (std::size_t i = 0; i < records.size(); ++i)
+      if (!facts[i].contains(name) && !name.starts_with("tier ") && !name.starts_with(kOptionsOf) &&
+          name != "corpus" && !is_unknown(*records[i], name)) {
+        facts[i][name] = "";
+        values[name].insert("");
+      }
   }
   bool knows(const std::string& name) const { return values.contains(name); }
   bool known_by_all(const std::string& name) const {
@@ -139,6 +138,7 @@ std::set<std::string> telling_facts(const Side& base, const Side& candidate, boo
     });
     return names;
   }
+  std::map<std::string, std::vector<std::string>> unset;  // by the side that says that they have no value
   std::erase_if(names, [&](const std::string& name) {
     const bool varies = base.variety(name) > 1 || candidate.variety(name) > 1;
     const bool one_each = base.variety(name) == 1 && candidate.variety(name) == 1;
@@ -157,10 +157,17 @@ std::set<std::string> telling_facts(const Side& base, const Side& candidate, boo
     if (base.knows(name) && candidate.knows(name)) return false;
     const Side& side = base.knows(name) ? base : candidate;
     if (varies || asked_for(side, name)) return false;
+    if (side.only(name).empty()) {
+      unset[&side == &base ? "base" : "candidate"].push_back(name);
+      return true;
+    }
     remarks.push_back(fmt::format("only the {} has the parameter {} ({}): it tells no cells apart",
                                   &side == &base ? "base" : "candidate", name, shown(side.only(name))));
     return true;
   });
+  for (const auto& [side, without] : unset)
+    remarks.push_back(fmt::format("only the {} has these parameters, without a value ({}): in the {} they are unknown",
+                                  side, fmt::join(without, ", "), side == "base" ? "candidate" : "base"));
   return names;
 }
 
@@ -211,13 +218,22 @@ struct Sides {
   Side candidate;
 };
 
-void match_command(const std::string& command, const std::map<std::string, Sides>& groups, bool arms,
+void add_silent_facts(Sides& sides) {
+  std::set<std::string> names;
+  for (const Side* const side : {&sides.base, &sides.candidate})
+    for (const auto& [name, values] : side->values) names.insert(name);
+  for (Side* const side : {&sides.base, &sides.candidate})
+    for (const std::string& name : names) side->add_silent(name);
+}
+
+void match_command(const std::string& command, std::map<std::string, Sides>& groups, bool arms,
                    MatchedCells& matched) {
   std::set<std::string> all_telling;
   std::map<std::string, std::size_t> place;
   std::vector<Cell> cells;
   std::vector<Facts> firsts;
-  for (const auto& [suite, sides] : groups) {
+  for (auto& [suite, sides] : groups) {
+    add_silent_facts(sides);
     const std::set<std::string> telling = telling_facts(sides.base, sides.candidate, arms, matched.remarks);
     all_telling.insert(telling.begin(), telling.end());
     const auto add = [&](const Side& side, std::vector<const Record*> Cell::*where) {

@@ -233,6 +233,10 @@ Record record_of(const Json& fio, const std::vector<const Json*>& jobs, std::siz
       utc_time(member_number(first, "job_start").value_or((ended - seconds_of(clones)) * 1e3) * 1e-3);
   add_rates(record, clones);
   add_latencies(record, clones);
+  // Where fio read is its target.
+  record.work.emplace();
+  for (const auto& [name, value] : record.parameters.items())
+    if (name != "tier") record.work->push_back(name);
   add_failures(record, jobs);
   return record;
 }
