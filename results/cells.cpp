@@ -74,8 +74,8 @@ constexpr std::array<std::string_view, 1> kTrainAxes{"prefetch"};
 // `but`: a parameter that may differ, beside the prefetch depth.
 std::string train_key(const Record& record, std::string_view but = "") {
   return tier_name(record) + "|" + member_text(record.corpus, "checksum") + "|" +
-         environment_text(record, "host") + "|" + label_text(record) + "|" + other_tiers(record, "spec") + "|" +
-         work_key(record, with(but, kTrainAxes));
+         environment_text(record, "host") + "|" + label_text(record) + "|" +
+         other_tiers(record, "spec") + "|" + work_key(record, with(but, kTrainAxes));
 }
 
 std::string train_title(const Record& record) {
@@ -98,7 +98,8 @@ std::vector<std::vector<std::string>> train_words(std::span<const Record* const>
                                                     : state + " (" + cache_name(record) + " asked for)";
     if (state.empty()) cache.clear();
     rows[i].insert(rows[i].begin(), {corpus_words(record), std::move(cache)});
-    rows[i].insert(rows[i].end(), {other_tiers(record, "name"), environment_text(record, "host"), label_text(record)});
+    rows[i].insert(rows[i].end(),
+                   {other_tiers(record, "name"), environment_text(record, "host"), label_text(record)});
   }
   return rows;
 }
@@ -111,7 +112,8 @@ std::string read_work(const Record& record, std::string_view but) {
          work_key(record, with(but, kReadAxes));
 }
 
-std::vector<std::vector<std::string>> read_words(std::span<const Record* const> records, std::string_view but) {
+std::vector<std::vector<std::string>> read_words(std::span<const Record* const> records,
+                                                 std::string_view but) {
   std::vector<std::vector<std::string>> rows = work_rows(records, with(but, kReadAxes));
   for (std::size_t i = 0; i < rows.size(); ++i) {
     rows[i].insert(rows[i].begin(), {corpus_words(*records[i]), member_text(records[i]->corpus, "format")});

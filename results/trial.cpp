@@ -211,7 +211,8 @@ std::vector<std::string> Run::work_of(const Json& parameters) const {
   std::vector<std::string> names;
   for (const auto& [name, value] : parameters.items()) {
     const auto option = roles_.find(name);
-    const OptionRole role = option == roles_.end() ? parameter_role(prototype_.command, name) : option->second;
+    const OptionRole role =
+        option == roles_.end() ? parameter_role(prototype_.command, name) : option->second;
     if (role == OptionRole::work) names.push_back(name);
   }
   return names;

@@ -1,5 +1,5 @@
-// Which parameters of a record identify what was measured. Cells, reports and comparisons ask here and nowhere
-// else.
+// Which parameters of a record identify what was measured. Cells, reports and comparisons ask here and
+// nowhere else.
 #pragma once
 
 #include <span>
@@ -32,8 +32,8 @@ std::string work_text(const Record& record, std::string_view name);
 // All work parameters with a value, but those named in `but`, as one text: equal for records of the same work.
 std::string work_key(const Record& record, std::span<const std::string_view> but);
 
-// For each record a row of texts "depth 4", one column for each work parameter that any of them has, but `but`:
-// "" where a record has no value (titles_of() in cells.hpp keeps the columns that differ).
+// For each record a row of texts "depth 4", one column for each work parameter that any of them has, but
+// `but`: "" where a record has no value (titles_of() in cells.hpp keeps the columns that differ).
 std::vector<std::vector<std::string>> work_rows(std::span<const Record* const> records,
                                                 std::span<const std::string_view> but);
 

@@ -166,7 +166,8 @@ std::set<std::string> telling_facts(const Side& base, const Side& candidate, boo
     return true;
   });
   for (const auto& [side, without] : unset)
-    remarks.push_back(fmt::format("only the {} has these parameters, without a value ({}): in the {} they are unknown",
+    remarks.push_back(fmt::format("only the {} has these parameters, without a value ({}): "
+                                  "in the {} they are unknown",
                                   side, fmt::join(without, ", "), side == "base" ? "candidate" : "base"));
   return names;
 }
