@@ -3,6 +3,7 @@
 
 #include "profiling/interpose/control.hpp"
 #include "profiling/interpose/environment.hpp"
+#include "profiling/interpose/libc_names.hpp"
 #include "profiling/interpose/paths.hpp"
 #include "profiling/interpose/processes.hpp"
 #include "profiling/interpose/session.hpp"
@@ -14,6 +15,7 @@ namespace penstock::interpose {
 namespace {
 
 __attribute__((constructor)) void loaded() noexcept {
+  note_libc();
   keep_environment();
   note_working_directory();
   watch_threads();

@@ -7,5 +7,7 @@ namespace penstock::interpose {
 void after_fork_in_child() noexcept;
 // Before a process ends or becomes another program: what its streams and rings have moved without a call.
 void settle() noexcept;
+// execve() by the kernel, watched as the function is. Returns only where it failed, with errno set.
+long execute(const char* path, char* const* arguments, char* const* environment) noexcept;
 
 }  // namespace penstock::interpose

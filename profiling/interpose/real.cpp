@@ -2,6 +2,7 @@
 
 #include <link.h>
 
+#include "profiling/interpose/libc_names.hpp"
 #include "profiling/interpose/slots.hpp"
 
 namespace penstock::interpose {
@@ -52,6 +53,14 @@ void* function_in(const char* library_name, const char* name) noexcept {
 }
 
 }  // namespace
+
+constinit thread_local const char* volatile WithinNext::begin_ __attribute__((tls_model("initial-exec"))) =
+    nullptr;
+
+bool is_another_librarys(const char* name, const void* function) noexcept {
+  const void* const libcs = libc_function(name);
+  return libcs != nullptr && libcs != function;
+}
 
 void* find_real(const char* name, std::atomic<void*>& found) noexcept {
   void* function = is_preloaded() ? dlsym(RTLD_NEXT, name) : nullptr;

@@ -243,6 +243,14 @@ PENSTOCK_WRAP(int, execve, (const char* path, char* const arguments[], char* con
   before_exec(path);
   return after_failed_exec(real_execve(path, arguments, watched.get()));
 }
+long penstock::interpose::execute(const char* path, char* const* arguments,
+                                  char* const* environment) noexcept {
+  PENSTOCK_WATCHED_ENVIRONMENT(watched, environment);
+  before_exec(path);
+  const long failed = system_call(SYS_execve, word(path), word(arguments), word(watched.get()));
+  errno = static_cast<int>(-failed);
+  return after_failed_exec(-1);
+}
 PENSTOCK_WRAP(int, execvpe, (const char* file, char* const arguments[], char* const environment[])) {
   PENSTOCK_WATCHED_ENVIRONMENT(watched, environment);
   before_exec(file);
