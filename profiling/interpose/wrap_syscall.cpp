@@ -11,6 +11,7 @@
 
 #include "profiling/interpose/descriptor_calls.hpp"
 #include "profiling/interpose/kernel_aio.hpp"
+#include "profiling/interpose/loader_walk.hpp"
 #include "profiling/interpose/mapping_calls.hpp"
 #include "profiling/interpose/paths.hpp"
 #include "profiling/interpose/processes.hpp"
@@ -225,10 +226,14 @@ long of_processes(const Arguments& made) noexcept {
     case SYS_execve:
       return execute(pointer<const char>(made.a), pointer<char*>(made.b), pointer<char*>(made.c));
     default: {  // a fork
+      before_fork();
       const long pid = made();
       if (pid == 0) {
-        after_fork_in_child();
-      } else if (pid > 0 && !WithinNext::is_under_way()) {
+        after_raw_fork_in_child();
+        return 0;
+      }
+      after_fork_in_parent();
+      if (pid > 0 && !WithinNext::is_under_way()) {
         const int saved = errno;
         add_event(PENSTOCK_EVENT_FORK, static_cast<std::uint32_t>(pid), nullptr);
         errno = saved;
