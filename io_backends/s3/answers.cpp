@@ -209,6 +209,15 @@ Refusal parse_refusal(std::string_view xml) {
   return parsed.ok() ? refusal : Refusal{};
 }
 
+bool is_result(std::string_view xml, std::string_view element) {
+  bool other = false, found = false;
+  const auto parsed = parse_xml(xml, [&](std::string_view path, const std::string&) {
+    if (path == element) found = true;
+    if (path.find('/') == std::string_view::npos && path != element) other = true;
+  });
+  return parsed.ok() && found && !other;
+}
+
 ContentRange parse_content_range(std::string_view text) {
   constexpr std::string_view kUnit = "bytes ";
   const std::size_t slash = text.rfind('/');

@@ -38,6 +38,9 @@ struct Refusal {
 // Of an error's body; empty where it is none.
 Refusal parse_refusal(std::string_view xml);
 
+// Whether the whole answer is one element of this name.
+bool is_result(std::string_view xml, std::string_view element);
+
 // Of the header Content-Range ("bytes 0-99/1000", "bytes */1000"): the first byte that there is, and the
 // object's size; each is empty where it is not said, and both where it is no such header.
 struct ContentRange {

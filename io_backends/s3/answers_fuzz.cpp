@@ -14,6 +14,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   if (listing.ok() && listing->objects.size() + listing->prefixes.size() > size) std::abort();
   const Refusal refusal = parse_refusal(xml);
   if (refusal.code.size() + refusal.message.size() > size) std::abort();
+  if (is_result(xml, "CopyObjectResult") && xml.find("CopyObjectResult") == xml.npos) std::abort();
   const ContentRange range = parse_content_range(xml);
   if ((range.first || range.whole) && !xml.starts_with("bytes ")) std::abort();
   const auto id = parse_upload_id(xml);

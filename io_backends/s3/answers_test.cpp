@@ -65,6 +65,23 @@ TEST(Answers, Refusals) {
   EXPECT_EQ(parse_refusal("<Error><Code>half").code, "");
 }
 
+TEST(Answers, Results) {
+  constexpr std::string_view kName = "CopyObjectResult";
+  for (const std::string_view xml :
+       {"<CopyObjectResult><ETag>x</ETag></CopyObjectResult>",
+        " \n <?xml version=\"1.0\"?>\n<CopyObjectResult/>",
+        "<CopyObjectResult xmlns=\"http://s3.amazonaws.com/doc/2006-03-01/\"></CopyObjectResult>\n",
+        "\xef\xbb\xbf<CopyObjectResult></CopyObjectResult>"})
+    EXPECT_TRUE(is_result(xml, kName)) << xml;
+  for (const std::string_view xml :
+       {"", " \n ", "CopyObjectResult", "<html><body>Welcome</body></html>", "<CopyObjectResult>",
+        "<CopyObjectResult><ETag>x</ETag>", "<a><CopyObjectResult></CopyObjectResult></a>",
+        "<CopyObjectResultOther></CopyObjectResultOther>",
+        "<CopyObjectResult></CopyObjectResult><Error></Error>", "<Error><Code>InternalError</Code></Error>",
+        "\x1f\x8b\x08"})
+    EXPECT_FALSE(is_result(xml, kName)) << xml;
+}
+
 TEST(Answers, Uploads) {
   const auto id = parse_upload_id(
       "<InitiateMultipartUploadResult><Bucket>b</Bucket><UploadId>a&amp;b</UploadId></"

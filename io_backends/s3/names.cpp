@@ -124,10 +124,10 @@ class S3Names final : public Namespace {
     PENSTOCK_TRY(store_.check_parents(to, "cannot rename to"));
     const std::string source =
         "/" + uri_encode(store_.settings().endpoint.bucket + "/" + store_.key(from), true);
-    PENSTOCK_ASSIGN(
-        const Answer answer,
-        store_.client().perform(
-            {.method = Method::put, .key = store_.key(to), .headers = {{"x-amz-copy-source", source}}}));
+    PENSTOCK_ASSIGN(const Answer answer, store_.client().perform({.method = Method::put,
+                                                                  .key = store_.key(to),
+                                                                  .headers = {{"x-amz-copy-source", source}},
+                                                                  .result = "CopyObjectResult"}));
     if (!answer.ok()) return refused(answer, store_.settings(), "cannot rename", from);
     store_.published(to);
     return store_.remove(from);

@@ -32,6 +32,13 @@ Error refused(const Answer& answer, const Settings& settings, std::string_view o
     return error(Errc::invalid_argument, 0,
                  "bucket " + bucket + " is in another region than '" + settings.region + "': say region=" +
                      (refusal.region.empty() ? "..." : refusal.region) + " (" + refusal.message + ")");
+  if (answer.lacks_result) {
+    std::string why = "the server answers " + std::to_string(answer.status) + " without the result";
+    if (answer.tries > 1) why += ", " + std::to_string(answer.tries) + " times";
+    return error(Errc::io, 0,
+                 why + ". Check that " + settings.endpoint.server +
+                     " is the object store itself and not a proxy's page");
+  }
   switch (answer.status) {
     case 401:
     case 403:

@@ -20,7 +20,7 @@ Result<Answer> Store::head(std::string_view name, bool settles) {
 }
 
 Result<Listing> Store::page(std::string_view folder, unsigned most, bool level, const std::string& token) {
-  Request request{.wants_text = true};
+  Request request{.wants_text = true, .result = "ListBucketResult"};
   request.query = {{"list-type", "2"},
                    {"encoding-type", "url"},
                    {"max-keys", std::to_string(most)},

@@ -198,6 +198,25 @@ void TestServer::serve(int socket) {
   ::close(socket);
 }
 
+namespace {
+
+TestServer::Reply misleading(Mishap mishap) {
+  switch (mishap) {
+    case Mishap::blanks:
+      return {200, {}, " \n \n  "};
+    case Mishap::cut_result:
+      return {200, {}, "<CompleteMultipartUploadResult><ETag>x</ETag>"};
+    case Mishap::other_result:
+      return {200, {}, "<ListBucketResult></ListBucketResult>"};
+    case Mishap::late_error:
+      return {200, {}, " \n<Error><Code>InternalError</Code><Message>try again</Message></Error>"};
+    default:
+      return {200, {}, "<html><body>Welcome</body></html>"};
+  }
+}
+
+}  // namespace
+
 bool TestServer::serve_one(int socket, std::string& pending) {
   std::size_t end = 0;
   while ((end = pending.find("\r\n\r\n")) == std::string::npos)
@@ -228,11 +247,14 @@ bool TestServer::serve_one(int socket, std::string& pending) {
     reply = Reply::refuse(503, "SlowDown");
   } else if (mishap == Mishap::forbidden) {
     reply = Reply::refuse(403, "AccessDenied");
+  } else if (mishap >= Mishap::page && mishap < Mishap::page_after) {
+    reply = misleading(mishap);
   } else if (mishap != Mishap::hang_up && mishap != Mishap::silence) {
     reply = check_signature(request);
     if (mishap == Mishap::no_ranges) request.headers.erase("range");
     if (reply.status == 200) reply = answer(request);
     if (reply.status == 206) spoil_range(mishap, reply);
+    if (mishap == Mishap::page_after) reply = misleading(mishap);
   }
   --at_once_;
   if (mishap == Mishap::hang_up || mishap == Mishap::silence || mishap == Mishap::lost_answer) return false;

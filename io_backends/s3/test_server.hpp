@@ -33,6 +33,12 @@ enum class Mishap : std::uint8_t {
   wrong_range,     // the bytes one further than those that were asked for, and says so
   short_range,     // half of them, and says so
   unsaid_range,    // does not say which bytes these are
+  page,            // 200 and a page of HTML; nothing is done
+  blanks,          // 200 and white space, as a server sends while it works; nothing is done
+  cut_result,      // 200 and the beginning of the result; nothing is done
+  other_result,    // 200 and the result of a listing; nothing is done
+  late_error,      // 200 and an error; nothing is done
+  page_after,      // the request is done, then as page
 };
 
 class TestServer {

@@ -387,7 +387,9 @@ void Transfers::ended(Slot& slot, CURLcode code) {
   if (code == CURLE_WRITE_ERROR && answer.more) code = CURLE_OK;
   if (code == CURLE_OK && slot.astray) code = CURLE_WRITE_ERROR;
   if (answer.total == 0 && answer.status != 206) answer.total = answer.bytes;
-  const bool maybe_refused = !answer.text.empty() && (!answer.ok() || slot.request.method != Method::get);
+  const bool has_result = !slot.request.result.empty() && answer.ok();
+  const bool maybe_refused =
+      !answer.text.empty() && (!answer.ok() || has_result || slot.request.method != Method::get);
   if (code == CURLE_OK && maybe_refused) {
     const std::string region = answer.refusal.region;
     answer.refusal = parse_refusal(answer.text);
@@ -395,6 +397,8 @@ void Transfers::ended(Slot& slot, CURLcode code) {
     // Copies and completed uploads may turn out to have failed when the status was sent long ago.
     if (answer.ok() && !answer.refusal.code.empty()) answer.status = 500;
   }
+  answer.lacks_result =
+      has_result && answer.refusal.code.empty() && !is_result(answer.text, slot.request.result);
   if (try_again(slot, code)) return;
   if (code != CURLE_OK) return finish(slot, broken(slot, code));
   finish(slot, std::move(answer));
@@ -402,8 +406,9 @@ void Transfers::ended(Slot& slot, CURLcode code) {
 
 // Whether there is to be another try, which then has its time.
 bool Transfers::try_again(Slot& slot, CURLcode code) {
-  const bool worth =
-      code == CURLE_OK ? worth_another_try(slot.answer.status, slot.answer.refusal) : worth_another_try(code);
+  const bool worth = code == CURLE_OK ? slot.answer.lacks_result ||
+                                            worth_another_try(slot.answer.status, slot.answer.refusal)
+                                      : worth_another_try(code);
   if (!worth || slot.last || slot.answer.tries > settings_.retries || asked_to_stop()) return false;
   const unsigned doublings = std::min(slot.answer.tries - 1, 10U);
   const auto longest = std::min(kFirstPause * (1U << doublings), kLongestPause);

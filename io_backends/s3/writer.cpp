@@ -70,10 +70,12 @@ class S3Writer final : public Writer {
   }
 
   Result<void> begin_upload() {
-    PENSTOCK_ASSIGN(const Answer answer, store_.client().perform({.method = Method::post,
-                                                                  .key = store_.key(name_),
-                                                                  .query = {{"uploads", ""}},
-                                                                  .headers = {{std::string(kMark), mark_}}}));
+    PENSTOCK_ASSIGN(const Answer answer,
+                    store_.client().perform({.method = Method::post,
+                                             .key = store_.key(name_),
+                                             .query = {{"uploads", ""}},
+                                             .headers = {{std::string(kMark), mark_}},
+                                             .result = "InitiateMultipartUploadResult"}));
     if (!answer.ok()) return refused(answer, store_.settings(), "cannot create", name_);
     PENSTOCK_ASSIGN(upload_, parse_upload_id(answer.text));
     PENSTOCK_ASSIGN(parts_, Parts::make(store_, name_, upload_));
@@ -116,7 +118,8 @@ class S3Writer final : public Writer {
     return publish_by({.method = Method::post,
                        .key = store_.key(name_),
                        .query = {{"uploadId", upload_}},
-                       .body = std::as_bytes(std::span(xml))},
+                       .body = std::as_bytes(std::span(xml)),
+                       .result = "CompleteMultipartUploadResult"},
                       if_exists);
   }
 
@@ -128,12 +131,15 @@ class S3Writer final : public Writer {
     // A server that knows no such condition was asked by check_name().
     if (answer.ok() && answer->status == 501 && if_exists == IfExists::fail)
       answer = store_.client().perform(std::move(plain));
-    if (answer.ok() && answer->ok()) return success();
-    // It may have been done and the answer lost, which libcurl tries again by itself, too: then the object
-    // has our mark.
+    // The store names the version that a PUT made; a proxy that answers in its place does not.
+    const bool unproven = answer.ok() && answer->ok() && plain.result.empty() && answer->etag.empty();
+    if (answer.ok() && answer->ok() && !unproven) return success();
+    // The request may have succeeded although its answer was lost or replaced, and libcurl repeats a request
+    // by itself, too: then the object has our mark.
     const Result<Answer> there = store_.head(name_, true);
     if (there.ok() && there->ok() && there->mark == mark_) return success();
     if (!answer.ok()) return answer.error();
+    answer->lacks_result |= unproven;
     return refused(*answer, store_.settings(), "cannot publish", name_);
   }
 

@@ -152,6 +152,91 @@ TEST_F(S3Writers, APartsErrorComesOutOfPublishing) {
   }
 }
 
+// Answers 200 that prove nothing. The store is asked again, and in the end nothing is called done that is not
+// there.
+constexpr Mishap kMisleading[] = {Mishap::page, Mishap::blanks, Mishap::cut_result, Mishap::other_result,
+                                  Mishap::late_error};
+
+TEST_F(S3Writers, AnUploadWithoutAResultIsNotDone) {
+  const Bytes bytes = pattern(kPart + 1);
+  for (const Mishap mishap : kMisleading) {
+    remake({{"part", "5MiB"}, {"retries", "1"}});
+    server.spoil(mishap, TestServer::kAll, "POST", "uploadId=");
+    EXPECT_ERRC(Errc::io, put("large", bytes), "'large'") << static_cast<int>(mishap);
+    server.forgive();
+    EXPECT_EQ(server.uploads(), 0U);
+    EXPECT_ERRC(Errc::not_found, backend->names().stat("large"));
+  }
+}
+
+TEST_F(S3Writers, AnUploadIsCompletedAgainUntilItHasAResult) {
+  const Bytes bytes = pattern(kPart + 1);
+  for (const Mishap mishap : kMisleading)
+    for (const char* const request : {"uploadId=", "uploads"}) {
+      server.spoil(mishap, 2, "POST", request);
+      ASSERT_OK(put("large", bytes)) << static_cast<int>(mishap);
+      const auto there = get("large");
+      ASSERT_OK(there);
+      EXPECT_EQ(*there, bytes);
+      EXPECT_EQ(server.uploads(), 0U);
+      ASSERT_OK(backend->names().remove("large"));
+    }
+}
+
+TEST_F(S3Writers, APartThatTheStoreDidNotTakeIsNotDone) {
+  server.spoil(Mishap::page, TestServer::kAll, "PUT", "partNumber=1");
+  EXPECT_ERRC(Errc::io, put("large", pattern(kPart + 1)), "part 1 of 'large'");
+  server.forgive();
+  EXPECT_EQ(server.uploads(), 0U);
+  EXPECT_ERRC(Errc::not_found, backend->names().stat("large"));
+}
+
+TEST_F(S3Writers, AnObjectWithoutAVersionIsNotDone) {
+  server.spoil(Mishap::page, TestServer::kAll, "PUT", "small");
+  EXPECT_ERRC(Errc::io, put("small", "bytes"), "'small'");
+  server.forgive();
+  EXPECT_ERRC(Errc::not_found, backend->names().stat("small"));
+}
+
+TEST_F(S3Writers, WhatIsThereIsDoneWhateverTheAnswer) {
+  remake({{"part", "5MiB"}, {"retries", "1"}});
+  const Bytes large = pattern(kPart + 1), small = pattern(5);
+  server.spoil(Mishap::page_after, TestServer::kAll, "POST", "uploadId=");
+  server.spoil(Mishap::page_after, TestServer::kAll, "PUT", "small");
+  ASSERT_OK(put("large", large));
+  ASSERT_OK(put("small", small));
+  server.forgive();
+  const auto one = get("large"), other = get("small");
+  ASSERT_OK(one);
+  ASSERT_OK(other);
+  EXPECT_EQ(*one, large);
+  EXPECT_EQ(*other, small);
+}
+
+TEST_F(S3Writers, ARenameWithoutAResultKeepsTheObject) {
+  remake({{"retries", "1"}});
+  ASSERT_OK(put("from", "bytes"));
+  for (const Mishap mishap : kMisleading) {
+    server.spoil(mishap, TestServer::kAll, "PUT", "to");
+    EXPECT_ERRC(Errc::io, backend->names().rename_noreplace("from", "to"));
+    server.forgive();
+    EXPECT_OK(backend->names().stat("from"));
+  }
+  server.spoil(Mishap::late_error, 1, "PUT", "to");
+  EXPECT_OK(backend->names().rename_noreplace("from", "to"));
+}
+
+TEST_F(S3Writers, AListingWithoutAResultIsAskedForAgain) {
+  ASSERT_OK(put("folder/a", "bytes"));
+  for (const Mishap mishap : kMisleading) {
+    if (mishap == Mishap::other_result) continue;  // it is a listing's
+    server.spoil(mishap, 1, "GET", "list-type=2");
+    const auto entry = backend->names().stat("folder");
+    ASSERT_OK(entry) << static_cast<int>(mishap);
+    EXPECT_TRUE(entry->folder);
+  }
+}
+
 TEST_F(S3Writers, PartsThatFailAreSentAgain) {
   const Bytes bytes = pattern(2 * kPart + 3);
   for (const Mishap mishap :

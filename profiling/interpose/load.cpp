@@ -3,6 +3,8 @@
 
 #include "profiling/interpose/control.hpp"
 #include "profiling/interpose/environment.hpp"
+#include "profiling/interpose/libc_names.hpp"
+#include "profiling/interpose/loader_walk.hpp"
 #include "profiling/interpose/paths.hpp"
 #include "profiling/interpose/processes.hpp"
 #include "profiling/interpose/session.hpp"
@@ -14,10 +16,12 @@ namespace penstock::interpose {
 namespace {
 
 __attribute__((constructor)) void loaded() noexcept {
+  note_libc();
   keep_environment();
   note_working_directory();
   watch_threads();
-  pthread_atfork(nullptr, nullptr, &after_fork_in_child);
+  // It waits for forks that are under way: those that come later know of walks.
+  pthread_atfork(&before_fork, &after_fork_in_parent, &after_fork_in_child);
   if (is_preloaded()) {
     open_session();
   }

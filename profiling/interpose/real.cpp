@@ -2,6 +2,8 @@
 
 #include <link.h>
 
+#include "profiling/interpose/libc_names.hpp"
+#include "profiling/interpose/loader_walk.hpp"
 #include "profiling/interpose/slots.hpp"
 
 namespace penstock::interpose {
@@ -24,6 +26,16 @@ int list(dl_phdr_info* about, std::size_t, void* with) noexcept {
   return 0;
 }
 
+// In a child that must not take the loader's lock, and where nobody else gets it either: the list stays as it
+// is while it is read.
+void list_as_they_are(Libraries& libraries) noexcept {
+  for (const link_map* at = _r_debug.r_map; at != nullptr; at = at->l_next) {
+    dl_phdr_info about{};
+    about.dlpi_name = at->l_name;
+    list(&about, sizeof(about), &libraries);
+  }
+}
+
 // Null for what is not there, and for our own.
 void* function_in(const char* library_name, const char* name) noexcept {
   void* library = dlopen(library_name, RTLD_LAZY | RTLD_NOLOAD);
@@ -43,7 +55,11 @@ void* function_in(const char* library_name, const char* name) noexcept {
 // A frame of its own: who finds a function at once may have little stack.
 [[gnu::noinline]] void* search(const char* name) noexcept {
   Libraries libraries{};
-  dl_iterate_phdr(&list, &libraries);
+  if (loader_is_stuck()) {
+    list_as_they_are(libraries);
+  } else {
+    walk_objects(&list, &libraries);
+  }
   void* function = nullptr;
   for (std::size_t i = 0; i < libraries.count && function == nullptr; ++i) {
     function = function_in(libraries.names[i], name);
@@ -53,8 +69,22 @@ void* function_in(const char* library_name, const char* name) noexcept {
 
 }  // namespace
 
+constinit thread_local const char* volatile WithinNext::begin_ __attribute__((tls_model("initial-exec"))) =
+    nullptr;
+
+bool is_another_librarys(const char* name, const void* function) noexcept {
+  const void* const libcs = libc_function(name);
+  return libcs != nullptr && libcs != function;
+}
+
 void* find_real(const char* name, std::atomic<void*>& found) noexcept {
-  void* function = is_preloaded() ? dlsym(RTLD_NEXT, name) : nullptr;
+  // Within a child that libc has not forked dlsym() may wait for ever.
+  void* function = is_raw_child() ? libc_function(name) : nullptr;
+  if (function != nullptr) {
+    found.store(function, std::memory_order_relaxed);
+    return function;
+  }
+  function = is_preloaded() ? dlsym(RTLD_NEXT, name) : nullptr;
   if (function == nullptr) {
     function = search(name);
   }

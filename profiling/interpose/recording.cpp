@@ -8,6 +8,7 @@
 
 #include "profiling/interpose/asynchronous.hpp"
 #include "profiling/interpose/descriptors.hpp"
+#include "profiling/interpose/loader_walk.hpp"
 #include "profiling/interpose/paths.hpp"
 #include "profiling/interpose/streams.hpp"
 #include "profiling/interpose/system.hpp"
@@ -127,7 +128,15 @@ Rewritten take_slots() noexcept {
   return rewritten;
 }
 
+// Called by watched calls, with nothing held, in children of forks as well: there the loader's lock may be
+// held by a thread that is not there.
 void look_for_objects() noexcept {
+  if (!may_walk_objects()) {
+    if (loader_is_stuck()) {
+      session.may_have_loaded.store(false);  // what cannot be loaded need not be looked for
+    }
+    return;
+  }
   if (!worth_a_look()) {
     return;
   }

@@ -9,6 +9,7 @@
 
 #include <atomic>
 
+#include "profiling/interpose/loader_walk.hpp"
 #include "profiling/interpose/private_memory.hpp"
 #include "profiling/interpose/real.hpp"
 #include "profiling/interpose/session.hpp"
@@ -147,7 +148,8 @@ bool is_own(const dl_phdr_info& about) noexcept {
   return about.dlpi_addr == own_base;
 }
 
-// --- Under the loader's lock: within dl_iterate_phdr() nothing of its own may be called.
+// --- Under the loader's lock, and with forks held up (loader_walk.hpp): within a walk nothing of the loader's
+// may be called, nothing may be waited for, and memory comes from the kernel alone.
 
 int mark_imported(dl_phdr_info* about, std::size_t, void* loads) noexcept {
   if (!is_own(*about)) {
@@ -303,7 +305,7 @@ bool is_preloaded() noexcept {
     Order order{.us = reinterpret_cast<std::uintptr_t>(&see_order),
                 .libc = reinterpret_cast<std::uintptr_t>(&gnu_get_libc_version),
                 .first = 0};
-    dl_iterate_phdr(&see_order, &order);
+    walk_objects(&see_order, &order);
     known = order.first;
     first.store(known, std::memory_order_relaxed);
   }
@@ -317,7 +319,7 @@ Rewritten rewrite_slots() noexcept {
   }
   complete = true;
   unsigned long long loads = 0;
-  dl_iterate_phdr(&mark_imported, &loads);
+  walk_objects(&mark_imported, &loads);
   for (std::size_t i = 0; i < name_count; ++i) {
     Wrapped& one = *names[i].wrapped;
     if (names[i].imported && one.real->load(std::memory_order_relaxed) == nullptr) {
@@ -326,8 +328,8 @@ Rewritten rewrite_slots() noexcept {
   }
   ready_loader_wrappers();
   // A thread that was just having a slot bound writes to it behind our back, once.
-  dl_iterate_phdr(&rewrite_object, nullptr);
-  dl_iterate_phdr(&rewrite_object, nullptr);
+  walk_objects(&rewrite_object, nullptr);
+  walk_objects(&rewrite_object, nullptr);
   loads_seen.store(complete ? loads : kIncomplete, std::memory_order_release);
   return {.slots = slots.count, .objects = objects.count};
 }
@@ -337,7 +339,7 @@ Restored restore_slots() noexcept {
   for (std::size_t i = 0; i < objects.count; ++i) {
     objects.at[i].there = false;
   }
-  dl_iterate_phdr(&restore_object, &restored);
+  walk_objects(&restore_object, &restored);
   for (std::size_t i = 0; i < slots.count; ++i) {
     restored.unloaded += objects.at[slots.at[i].object].there ? 0 : 1;
   }
@@ -380,7 +382,7 @@ bool worth_a_look() noexcept {
 bool has_unseen_objects() noexcept {
   const unsigned long long seen = loads_seen.load(std::memory_order_acquire);
   unsigned long long loads = 0;
-  dl_iterate_phdr(&see_loads, &loads);
+  walk_objects(&see_loads, &loads);
   return loads != seen;
 }
 

@@ -15,6 +15,7 @@
 #include "profiling/interpose/asynchronous.hpp"
 #include "profiling/interpose/environment.hpp"
 #include "profiling/interpose/handles.hpp"
+#include "profiling/interpose/loader_walk.hpp"
 #include "profiling/interpose/processes.hpp"
 #include "profiling/interpose/real.hpp"
 #include "profiling/interpose/recording.hpp"
@@ -37,7 +38,13 @@ void settle() noexcept {
   }
 }
 
+void after_raw_fork_in_child() noexcept {
+  after_fork_in_child();
+  note_raw_fork();
+}
+
 void after_fork_in_child() noexcept {
+  forget_parents_walks();
   forget_parents_control();
   if (session.state.load(std::memory_order_relaxed) == SessionState::running) {
     leave_parents_session();
@@ -60,9 +67,12 @@ PENSTOCK_WRAP(pid_t, fork, ()) {
   return pid;
 }
 PENSTOCK_WRAP(pid_t, _Fork, ()) {
+  before_fork();
   const pid_t pid = real__Fork();
   if (pid == 0) {
-    after_fork_in_child();
+    after_raw_fork_in_child();
+  } else {
+    after_fork_in_parent();
   }
   return pid;
 }
@@ -75,7 +85,7 @@ struct Started {
 };
 int begin_clone(void* with) noexcept {
   const Started started = *static_cast<Started*>(with);
-  after_fork_in_child();
+  after_raw_fork_in_child();
   return started.function(started.argument);
 }
 }  // namespace
@@ -89,7 +99,9 @@ PENSTOCK_WRAP(int, clone, (int (*function)(void*), void* stack, int flags, void*
   va_end(more);
   if ((flags & CLONE_VM) == 0) {
     Started started{.function = function, .argument = argument};
+    before_fork();
     const int pid = real_clone(&begin_clone, stack, flags, &started, parent_tid, tls, child_tid);
+    after_fork_in_parent();
     if (pid > 0 && !log_suspended()) {
       const int saved = errno;
       add_event(PENSTOCK_EVENT_FORK, static_cast<std::uint32_t>(pid), nullptr);
@@ -242,6 +254,14 @@ PENSTOCK_WRAP(int, execve, (const char* path, char* const arguments[], char* con
   PENSTOCK_WATCHED_ENVIRONMENT(watched, environment);
   before_exec(path);
   return after_failed_exec(real_execve(path, arguments, watched.get()));
+}
+long penstock::interpose::execute(const char* path, char* const* arguments,
+                                  char* const* environment) noexcept {
+  PENSTOCK_WATCHED_ENVIRONMENT(watched, environment);
+  before_exec(path);
+  const long failed = system_call(SYS_execve, word(path), word(arguments), word(watched.get()));
+  errno = static_cast<int>(-failed);
+  return after_failed_exec(-1);
 }
 PENSTOCK_WRAP(int, execvpe, (const char* file, char* const arguments[], char* const environment[])) {
   PENSTOCK_WATCHED_ENVIRONMENT(watched, environment);

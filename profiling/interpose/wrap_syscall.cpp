@@ -1,13 +1,18 @@
 // libc's syscall(): system calls by their numbers are counted as the functions are that make them.
+//
+// Each goes to the kernel here, none to a function of that name: the next library's may be an interposer that
+// is made of syscall() (tcmalloc's mmap()), and would come back for ever. Called by any thread, also by
+// allocators and within handlers: nothing here allocates from the program's heap.
 #include <dirent.h>
 #include <fcntl.h>
 #include <signal.h>
-#include <sys/mman.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
 #include "profiling/interpose/descriptor_calls.hpp"
 #include "profiling/interpose/kernel_aio.hpp"
+#include "profiling/interpose/loader_walk.hpp"
+#include "profiling/interpose/mapping_calls.hpp"
 #include "profiling/interpose/paths.hpp"
 #include "profiling/interpose/processes.hpp"
 #include "profiling/interpose/rings.hpp"
@@ -219,18 +224,36 @@ long of_processes(const Arguments& made) noexcept {
       }
       return made();
     case SYS_execve:
-      return ::execve(pointer<const char>(made.a), pointer<char*>(made.b), pointer<char*>(made.c));
+      return execute(pointer<const char>(made.a), pointer<char*>(made.b), pointer<char*>(made.c));
     default: {  // a fork
+      before_fork();
       const long pid = made();
       if (pid == 0) {
-        after_fork_in_child();
-      } else if (pid > 0) {
+        after_raw_fork_in_child();
+        return 0;
+      }
+      after_fork_in_parent();
+      if (pid > 0 && !WithinNext::is_under_way()) {
         const int saved = errno;
         add_event(PENSTOCK_EVENT_FORK, static_cast<std::uint32_t>(pid), nullptr);
         errno = saved;
       }
       return pid;
     }
+  }
+}
+
+bool is_of_processes(long number) noexcept {
+  switch (number) {
+#ifdef SYS_fork
+    case SYS_fork:
+#endif
+    case SYS_clone:  // of a process with memory of its own: the others do not come here
+    case SYS_clone3:
+    case SYS_exit_group:
+      return true;
+    default:
+      return false;
   }
 }
 
@@ -241,6 +264,11 @@ extern "C" {
 __attribute__((used)) long penstock_syscall(long number, long a, long b, long c, long d, long e,
                                             long f) noexcept {
   const Arguments made{number, a, b, c, d, e, f};
+  // Another library's function, whose wrapper counts it, is made of this. Processes are made and ended as
+  // ever: libc's handlers do not run in a child that is forked in this way.
+  if (WithinNext::is_under_way() && !is_of_processes(number)) [[unlikely]] {
+    return made();
+  }
   switch (number) {
     case SYS_read:
     case SYS_readv:
@@ -322,10 +350,10 @@ __attribute__((used)) long penstock_syscall(long number, long a, long b, long c,
     case SYS_io_uring_register:
       return of_queues(made);
     case SYS_mmap:
-      return word(::mmap(pointer<void>(a), static_cast<std::size_t>(b), static_cast<int>(c),
-                         static_cast<int>(d), static_cast<int>(e), f));
+      return word(mapped(static_cast<int>(e), static_cast<int>(d), static_cast<std::size_t>(b), f,
+                         [&] { return pointer<void>(made()); }));
     case SYS_munmap:
-      return ::munmap(pointer<void>(a), static_cast<std::size_t>(b));
+      return unmapped(pointer<void>(a), static_cast<std::size_t>(b), [&] { return as_int(made); });
 #ifdef SYS_fork
     case SYS_fork:
 #endif

@@ -1,0 +1,147 @@
+// Two threads that fork all the time while the program is attached to: one by fork(), whose children load a
+// library, and one by what libc has no handlers for. Each child opens and reads FILE.
+//
+//   penstock_profile_forking FILE PLUGIN   says "ready"; to each line that it is told: children begun, ended,
+//                                          hung, failed, and forks that were tried while somebody walked
+//
+// Its dl_iterate_phdr() stands before libc's. It holds a walk up, once the first object has been seen, until
+// both threads have tried to fork.
+#include <dlfcn.h>
+#include <fcntl.h>
+#include <link.h>
+#include <signal.h>
+#include <stdio.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <chrono>
+#include <iostream>
+#include <string>
+#include <thread>
+
+namespace {
+
+using Clock = std::chrono::steady_clock;
+constexpr auto kPatience = std::chrono::seconds(60);
+
+pid_t first_process = 0;
+const char* file = nullptr;
+const char* plugin = nullptr;
+std::atomic<unsigned> tried[2] = {};
+std::atomic<unsigned> begun{0};
+std::atomic<unsigned> ended{0};
+std::atomic<unsigned> hung{0};
+std::atomic<unsigned> failed{0};
+std::atomic<unsigned> tried_within{0};
+std::atomic<bool> quits{false};
+
+using Visit = int (*)(dl_phdr_info*, std::size_t, void*);
+using Iterate = int (*)(Visit, void*);
+Iterate real_iterate = nullptr;
+
+struct Walk {
+  Visit visit;
+  void* with;
+  unsigned objects;
+};
+
+void wait_for_forks() {
+  const unsigned before[2] = {tried[0], tried[1]};
+  const auto until = Clock::now() + std::chrono::milliseconds(200);
+  while ((tried[0] == before[0] || tried[1] == before[1]) && Clock::now() < until) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+  tried_within += tried[0] != before[0] && tried[1] != before[1] ? 1 : 0;
+  std::this_thread::sleep_for(std::chrono::milliseconds(3));
+}
+
+int visit_slowly(dl_phdr_info* about, std::size_t bytes, void* with) {
+  auto& walk = *static_cast<Walk*>(with);
+  const int result = walk.visit(about, bytes, walk.with);
+  if (walk.objects++ == 0 && result == 0 && !quits) {
+    wait_for_forks();
+  }
+  return result;
+}
+
+[[noreturn]] void be_child(bool loads) {
+  char bytes[4096];
+  const int fd = open(file, O_RDONLY);
+  bool right = fd >= 0 && read(fd, bytes, sizeof(bytes)) == sizeof(bytes) && close(fd) == 0;
+  if (loads) {
+    void* const loaded = dlopen(plugin, RTLD_NOW | RTLD_LOCAL);
+    right = right && loaded != nullptr && dlsym(loaded, "penstock_plugin_read") != nullptr;
+  }
+  _exit(right ? 0 : 1);
+}
+
+pid_t fork_past_handlers(unsigned round) {
+#if defined(__GLIBC__) && __GLIBC_PREREQ(2, 34)
+  if (round % 2 == 0) {
+    return _Fork();
+  }
+#endif
+  return static_cast<pid_t>(syscall(SYS_fork));
+}
+
+void wait_for(pid_t pid) {
+  const auto until = Clock::now() + kPatience;
+  int status = 0;
+  pid_t got = 0;
+  while ((got = waitpid(pid, &status, WNOHANG)) == 0 && Clock::now() < until) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+  if (got == 0) {
+    hung += 1;
+    kill(pid, SIGKILL);
+    waitpid(pid, &status, 0);
+  } else if (got != pid || status != 0) {
+    failed += 1;
+  }
+  ended += 1;
+}
+
+void fork_children(unsigned kind) {
+  for (unsigned round = 0; !quits && hung == 0; ++round) {
+    begun += 1;
+    tried[kind] += 1;
+    const pid_t pid = kind == 0 ? fork() : fork_past_handlers(round);
+    if (pid == 0) {
+      be_child(kind == 0);
+    }
+    wait_for(pid);
+  }
+}
+
+}  // namespace
+
+extern "C" __attribute__((visibility("default"))) int dl_iterate_phdr(Visit visit, void* with) {
+  if (getpid() != first_process) {
+    return real_iterate(visit, with);
+  }
+  Walk walk{.visit = visit, .with = with, .objects = 0};
+  return real_iterate(&visit_slowly, &walk);
+}
+
+int main(int count, char** words) {
+  if (count != 3) {
+    return 2;
+  }
+  real_iterate = reinterpret_cast<Iterate>(dlsym(RTLD_NEXT, "dl_iterate_phdr"));
+  file = words[1];
+  plugin = words[2];
+  first_process = getpid();
+  std::thread first(&fork_children, 0);
+  std::thread second(&fork_children, 1);
+  std::cout << "ready" << std::endl;
+  for (std::string line; !quits && std::getline(std::cin, line);) {
+    quits = line == "quit";
+    std::cout << begun << ' ' << ended << ' ' << hung << ' ' << failed << ' ' << tried_within << std::endl;
+  }
+  quits = true;
+  first.join();
+  second.join();
+  return hung == 0 && failed == 0 ? 0 : 1;
+}
