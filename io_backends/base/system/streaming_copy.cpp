@@ -35,7 +35,7 @@ void copy_streamed(std::span<std::byte> to, std::span<const std::byte> from) {
   std::memcpy(to.data(), from.data(), ragged);
   std::size_t at = ragged;
   for (; from.size() - at >= kLine + kAhead; at += kLine) {
-    _mm_prefetch(reinterpret_cast<const char*>(from.data() + at + kAhead), _MM_HINT_NTA);
+    __builtin_prefetch(from.data() + at + kAhead, 0, 0);
     stream_line(to.data() + at, from.data() + at);
   }
   _mm_sfence();
