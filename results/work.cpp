@@ -8,14 +8,9 @@
 
 namespace penstock {
 
-// The registry is written for the whole program, above this library. A test or fuzz program that is linked
-// without it has no such function; then no command's table is known.
-[[gnu::weak]] const Registry<CommandInfo>& command_registry();
-
 namespace {
 
 const CommandInfo* command_called(std::string_view name) {
-  if (command_registry == nullptr) return nullptr;
   for (const CommandInfo* const command : command_registry().present())
     if (command->name == name) return command;
   return nullptr;
@@ -29,12 +24,6 @@ const OptionSpec* option_of(const CommandInfo& command, std::string_view paramet
 }
 
 }  // namespace
-
-std::string parameter_name(std::string_view option, OptionType type) {
-  std::string name(option);
-  std::replace(name.begin(), name.end(), '-', '_');
-  return type == OptionType::duration ? name + "_s" : name;
-}
 
 OptionRole parameter_role(std::string_view command, std::string_view name) {
   const CommandInfo* const info = command_called(command);

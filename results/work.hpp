@@ -12,9 +12,6 @@
 
 namespace penstock {
 
-// As a record names the parameter of an option: "min-time" of type duration is "min_time_s".
-std::string parameter_name(std::string_view option, OptionType type);
-
 // By this build's table of the command: the option's role, `output` for what a run only found out
 // (CommandInfo::findings), else `work`. A command that this build lacks knows no names: all are work.
 OptionRole parameter_role(std::string_view command, std::string_view name);

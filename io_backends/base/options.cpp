@@ -49,6 +49,12 @@ std::string called(std::string_view option, std::string_view owner) {
 
 }  // namespace
 
+std::string parameter_name(std::string_view option, OptionType type) {
+  std::string name(option);
+  std::replace(name.begin(), name.end(), '-', '_');
+  return type == OptionType::duration ? name + "_s" : name;
+}
+
 Error unknown_name(std::string_view what, std::string_view word, const std::vector<std::string_view>& valid) {
   std::string text = fmt::format("unknown {} '{}'", what, word);
   const std::string_view near = nearest_name(word, valid);

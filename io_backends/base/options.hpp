@@ -114,6 +114,9 @@ class Options {
   std::vector<Value> values_;
 };
 
+// As a record names the parameter of an option: "min-time" of type duration is "min_time_s".
+std::string parameter_name(std::string_view option, OptionType type);
+
 // "unknown tier option 'limt'; did you mean 'limit'? valid: capacity, fail, latency, limit"
 Error unknown_name(std::string_view what, std::string_view word, const std::vector<std::string_view>& valid);
 
