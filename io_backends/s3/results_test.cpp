@@ -1,5 +1,7 @@
 // Answers with status 200 that prove nothing, as a proxy gives them that answers in the store's place.
+#include <cstddef>
 #include <cstdlib>
+#include <string>
 
 #include "io_backends/s3/s3_fixture.hpp"
 
@@ -30,9 +32,15 @@ TEST_F(S3Results, RequestsWithoutThemAreSentAgain) {
 
 TEST_F(S3Results, ARemovalWithoutOneIsNotDone) {
   ASSERT_OK(put("small", "bytes"));
-  server.spoil(Mishap::page, TestServer::kAll, "DELETE");
-  EXPECT_ERRC(Errc::io, backend->names().remove("small"), "'small'");
-  EXPECT_OK(backend->names().stat("small"));
+  for (const Mishap mishap : {Mishap::page, Mishap::blanks}) {
+    server.spoil(mishap, TestServer::kAll, "DELETE");
+    EXPECT_ERRC(Errc::io, backend->names().remove("small"), "'small'");
+    server.forgive();
+    EXPECT_OK(backend->names().stat("small"));
+  }
+  server.spoil(Mishap::page_after, TestServer::kAll, "DELETE");
+  EXPECT_OK(backend->names().remove("small"));
+  EXPECT_ERRC(Errc::not_found, backend->names().stat("small"));
 }
 
 TEST_F(S3Results, AnUploadThatCannotBeCreatedIsNone) {
@@ -52,10 +60,14 @@ TEST_F(S3Results, AnAbortWithoutOneIsSentAgain) {
 }
 
 TEST_F(S3Results, AnUploadThatStaysOpenIsNamed) {
-  server.spoil(Mishap::page, TestServer::kAll, "POST", "uploadId=");
-  server.spoil(Mishap::page, TestServer::kAll, "DELETE", "uploadId=");
-  EXPECT_ERRC(Errc::io, put("large", large), "'upload/1'");
-  EXPECT_EQ(server.uploads(), 1U);
+  std::size_t open = 0;
+  for (const Mishap mishap : {Mishap::page, Mishap::blanks}) {
+    server.spoil(Mishap::page, TestServer::kAll, "POST", "uploadId=");
+    server.spoil(mishap, TestServer::kAll, "DELETE", "uploadId=");
+    EXPECT_ERRC(Errc::io, put("large", large), "'upload/" + std::to_string(++open) + "'");
+    server.forgive();
+    EXPECT_EQ(server.uploads(), open);
+  }
 }
 
 // What is there under the name is another writer's, or cannot be asked for.

@@ -158,7 +158,7 @@ class S3Writer final : public Writer {
     if (upload.empty()) return;
     const Result<Answer> aborted = store_.client().perform(
         {.method = Method::remove, .key = store_.key(name_), .query = {{"uploadId", upload}}});
-    const bool gone = aborted.ok() && (aborted->ok() || aborted->status == 404);
+    const bool gone = aborted.ok() && (aborted->status == 204 || aborted->status == 404);
     if (gone || outcome.ok()) return;
     outcome.error().what +=
         ". Its multipart upload '" + printable(upload) +
