@@ -60,16 +60,10 @@ class Parser {
   Parser(std::string_view xml, const Visit& visit) : rest_(xml), visit_(visit) {}
 
   Result<void> run() {
-    bool any = false;
-    while (!rest_.empty()) {
-      if (rest_.front() == '<') {
-        PENSTOCK_TRY(markup());
-        any = true;
-      } else {
-        PENSTOCK_TRY(characters());
-      }
-    }
-    if (!any || !starts_.empty()) return bad_xml("it ends too early");
+    constexpr std::string_view kByteOrderMark = "\xef\xbb\xbf";
+    if (rest_.starts_with(kByteOrderMark)) rest_.remove_prefix(kByteOrderMark.size());
+    while (!rest_.empty()) PENSTOCK_TRY(rest_.front() == '<' ? markup() : characters());
+    if (!any_ || !starts_.empty()) return bad_xml("it ends too early");
     return success();
   }
 
@@ -92,6 +86,7 @@ class Parser {
     const std::size_t end = std::min(rest_.find('<'), rest_.size());
     std::string_view piece = rest_.substr(0, end);
     rest_.remove_prefix(end);
+    if (starts_.empty() && !is_blank(piece)) return bad_xml("it has text outside of its element");
     while (!piece.empty()) {
       const std::size_t mark = std::min(piece.find('&'), piece.size());
       text_.append(piece.substr(0, mark));
@@ -110,6 +105,7 @@ class Parser {
     if (rest_.starts_with("<?")) return skip("?>");
     if (rest_.starts_with("<!--")) return skip("-->");
     if (rest_.starts_with(kData)) {
+      if (starts_.empty()) return bad_xml("it has text outside of its element");
       rest_.remove_prefix(kData.size());
       const auto data = until("]]>");
       if (!data) return bad_xml("it ends within CDATA");
@@ -126,6 +122,8 @@ class Parser {
     const std::string_view name = tag->substr(0, std::min(tag->find_first_of(" \t\r\n"), tag->size()));
     if (name.empty() || name.find('<') != std::string_view::npos) return bad_xml("it holds a bad tag");
     if (starts_.size() == kDeepest) return bad_xml("it is nested too deeply");
+    if (starts_.empty() && any_) return bad_xml("it has more than one element");
+    any_ = true;
     starts_.push_back(path_.size());
     if (!path_.empty()) path_ += '/';
     path_ += name;
@@ -151,10 +149,15 @@ class Parser {
   const Visit& visit_;
   std::string path_;
   std::vector<std::size_t> starts_;  // where in path_ each open element begins
+  bool any_ = false;                 // an element began
   std::string text_;
 };
 
 }  // namespace
+
+bool is_blank(std::string_view text) {
+  return text.find_first_not_of(" \t\r\n") == std::string_view::npos;
+}
 
 Result<void> parse_xml(std::string_view xml,
                        const std::function<void(std::string_view path, const std::string& text)>& visit) {
@@ -201,21 +204,21 @@ Result<Listing> parse_listing(std::string_view xml) {
 
 Refusal parse_refusal(std::string_view xml) {
   Refusal refusal;
-  const auto parsed = parse_xml(xml, [&](std::string_view path, const std::string& text) {
+  bool whole = false;  // what follows the element does not matter
+  static_cast<void>(parse_xml(xml, [&](std::string_view path, const std::string& text) {
+    whole = whole || path == "Error";
     if (path == "Error/Code") refusal.code = text;
     if (path == "Error/Message") refusal.message = text;
     if (path == "Error/Region") refusal.region = text;
-  });
-  return parsed.ok() ? refusal : Refusal{};
+  }));
+  return whole ? refusal : Refusal{};
 }
 
 bool is_result(std::string_view xml, std::string_view element) {
-  bool other = false, found = false;
-  const auto parsed = parse_xml(xml, [&](std::string_view path, const std::string&) {
-    if (path == element) found = true;
-    if (path.find('/') == std::string_view::npos && path != element) other = true;
-  });
-  return parsed.ok() && found && !other;
+  bool found = false;
+  const auto parsed =
+      parse_xml(xml, [&](std::string_view path, const std::string&) { found = path == element; });
+  return parsed.ok() && found;
 }
 
 ContentRange parse_content_range(std::string_view text) {

@@ -13,8 +13,11 @@
 
 namespace penstock::s3 {
 
+bool is_blank(std::string_view text);  // nothing but white space
+
 // Calls `visit` with the path ("ListBucketResult/Contents/Key") and the text of each element that ends, inner
-// ones first. Attributes, comments, processing instructions and a DOCTYPE without brackets are passed over.
+// ones first. Skips a byte order mark, attributes, comments, processing instructions and a DOCTYPE without
+// brackets. Outside of the one outermost element there may be white space alone.
 Result<void> parse_xml(std::string_view xml,
                        const std::function<void(std::string_view path, const std::string& text)>& visit);
 
@@ -38,7 +41,7 @@ struct Refusal {
 // Of an error's body; empty where it is none.
 Refusal parse_refusal(std::string_view xml);
 
-// Whether the whole answer is one element of this name.
+// Whether the whole answer is one element of this name, in whatever default namespace: stores differ in it.
 bool is_result(std::string_view xml, std::string_view element);
 
 // Of the header Content-Range ("bytes 0-99/1000", "bytes */1000"): the first byte that there is, and the

@@ -6,6 +6,8 @@
 namespace penstock::s3 {
 namespace {
 
+using namespace std::string_view_literals;
+
 std::string listing(const std::string& inner) {
   return "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<ListBucketResult xmlns=\"http://s3/\">" + inner +
          "</ListBucketResult>";
@@ -44,13 +46,27 @@ TEST(Answers, WhatIsNoListingIsCorrupt) {
     return text;
   }();
   for (const std::string& xml :
-       {std::string(), std::string("plain"), std::string("<html></html>"), std::string("<a><b></a></b>"),
-        std::string("<a>"), std::string("</a>"), std::string("<>"), std::string("<"), std::string("<!--"),
-        std::string("<![CDATA["), listing("&nbsp;"), listing("&#xffffffff;"), listing("& "), deep,
+       {std::string(),
+        std::string("plain"),
+        std::string("<html></html>"),
+        std::string("<a><b></a></b>"),
+        std::string("<a>"),
+        std::string("</a>"),
+        std::string("<>"),
+        std::string("<"),
+        std::string("<!--"),
+        std::string("<![CDATA["),
+        listing("&nbsp;"),
+        listing("&#xffffffff;"),
+        listing("& "),
+        deep,
         listing("<Contents><Key>a</Key><Size>-1</Size></Contents>"),
         listing("<Contents><Key>a</Key><Size>99999999999999999999999</Size></Contents>"),
         listing("<Contents><Key>a</Key><Size>1x</Size></Contents>"),
-        listing("<IsTruncated>true</IsTruncated>")})
+        listing("<IsTruncated>true</IsTruncated>"),
+        listing("") + listing(""),
+        listing("") + '\0',
+        "Welcome " + listing("")})
     EXPECT_ERRC(Errc::corrupt, parse_listing(xml)) << xml.substr(0, 80);
 }
 
@@ -63,6 +79,7 @@ TEST(Answers, Refusals) {
   EXPECT_EQ(refusal.region, "eu-west-1");
   EXPECT_EQ(parse_refusal("502 Bad Gateway").code, "");
   EXPECT_EQ(parse_refusal("<Error><Code>half").code, "");
+  EXPECT_EQ(parse_refusal("<Error><Code>SlowDown</Code></Error>\0\0"sv).code, "SlowDown");
 }
 
 TEST(Answers, Results) {
@@ -71,14 +88,33 @@ TEST(Answers, Results) {
        {"<CopyObjectResult><ETag>x</ETag></CopyObjectResult>",
         " \n <?xml version=\"1.0\"?>\n<CopyObjectResult/>",
         "<CopyObjectResult xmlns=\"http://s3.amazonaws.com/doc/2006-03-01/\"></CopyObjectResult>\n",
+        "<CopyObjectResult xmlns='http://doc.s3.amazonaws.com/2006-03-01'><Unknown/></CopyObjectResult>",
         "\xef\xbb\xbf<CopyObjectResult></CopyObjectResult>"})
     EXPECT_TRUE(is_result(xml, kName)) << xml;
-  for (const std::string_view xml :
-       {"", " \n ", "CopyObjectResult", "<html><body>Welcome</body></html>", "<CopyObjectResult>",
-        "<CopyObjectResult><ETag>x</ETag>", "<a><CopyObjectResult></CopyObjectResult></a>",
-        "<CopyObjectResultOther></CopyObjectResultOther>",
-        "<CopyObjectResult></CopyObjectResult><Error></Error>", "<Error><Code>InternalError</Code></Error>",
-        "\x1f\x8b\x08"})
+  for (const std::string_view xml : {""sv,
+                                     " \n "sv,
+                                     "CopyObjectResult"sv,
+                                     "<html><body>Welcome</body></html>"sv,
+                                     "<CopyObjectResult>"sv,
+                                     "<CopyObjectResult><ETag>x</ETag>"sv,
+                                     "<a><CopyObjectResult></CopyObjectResult></a>"sv,
+                                     "<CopyObjectResultOther></CopyObjectResultOther>"sv,
+                                     "<CopyObjectResult></CopyObjectResult><Error></Error>"sv,
+                                     "<Error><Code>InternalError</Code></Error>"sv,
+                                     "Welcome <CopyObjectResult/>"sv,
+                                     "<CopyObjectResult/> Welcome"sv,
+                                     "<![CDATA[ ]]><CopyObjectResult/>"sv,
+                                     "<CopyObjectResult/><CopyObjectResult/>"sv,
+                                     "<CopyObjectResult/>&#32;"sv,
+                                     "<CopyObjectResult/>\0\0"sv,
+                                     "\0<CopyObjectResult/>"sv,
+                                     "<s3:CopyObjectResult xmlns:s3=\"http://s3/\"/>"sv,
+                                     "<copyobjectresult/>"sv,
+                                     "<!-- <CopyObjectResult/> -->"sv,
+                                     "<?xml version=\"1.0\"?>"sv,
+                                     "</CopyObjectResult>"sv,
+                                     "\xff\xfe<\0C\0/\0>\0"sv,
+                                     "\x1f\x8b\x08"sv})
     EXPECT_FALSE(is_result(xml, kName)) << xml;
 }
 

@@ -124,11 +124,14 @@ class S3Names final : public Namespace {
     PENSTOCK_TRY(store_.check_parents(to, "cannot rename to"));
     const std::string source =
         "/" + uri_encode(store_.settings().endpoint.bucket + "/" + store_.key(from), true);
-    PENSTOCK_ASSIGN(const Answer answer, store_.client().perform({.method = Method::put,
-                                                                  .key = store_.key(to),
-                                                                  .headers = {{"x-amz-copy-source", source}},
-                                                                  .result = "CopyObjectResult"}));
-    if (!answer.ok()) return refused(answer, store_.settings(), "cannot rename", from);
+    const Result<Answer> copied = store_.client().perform({.method = Method::put,
+                                                           .key = store_.key(to),
+                                                           .headers = {{"x-amz-copy-source", source}},
+                                                           .result = "CopyObjectResult"});
+    if ((!copied.ok() || !copied->ok()) && !is_copy(from, to)) {
+      if (!copied.ok()) return copied.error();
+      return refused(*copied, store_.settings(), "cannot rename", from);
+    }
     store_.published(to);
     return store_.remove(from);
   }
@@ -157,6 +160,15 @@ class S3Names final : public Namespace {
   }
 
  private:
+  // Whether the copy was made though its answer was lost or replaced. There was no `to` before.
+  bool is_copy(std::string_view from, std::string_view to) {
+    const Result<Answer> source = store_.head(from, true), target = store_.head(to, true);
+    if (!source.ok() || !source->ok() || !target.ok() || !target->ok()) return false;
+    const bool same_mark = !source->mark.empty() && source->mark == target->mark;
+    const bool same_version = !source->etag.empty() && source->etag == target->etag;
+    return source->total == target->total && (same_mark || same_version);
+  }
+
   // The ETag of the lock that a process left behind which is gone; none where there is no lock; busy where
   // somebody holds it.
   Result<std::optional<std::string>> left_behind(std::string_view name);
@@ -202,7 +214,8 @@ Result<std::unique_ptr<Lock>> S3Names::lock(std::string_view name) {
     alone = false;
   }
   const bool too_late = answer.status == 412 || (left && answer.status == 404);
-  if (!answer.ok() && !too_late) return refused(answer, store_.settings(), "cannot lock", name);
+  if (!answer.ok() && !too_late && !answer.lacks_result)
+    return refused(answer, store_.settings(), "cannot lock", name);
   // A server that ignores conditions does not say so: it takes what everybody writes who found the same, and
   // the last has the lock. Those who take one over look who that is after a pause. What remains there: two
   // hold it if one writes later than the pause after the other; and those who find no lock, who are alone
@@ -212,6 +225,7 @@ Result<std::unique_ptr<Lock>> S3Names::lock(std::string_view name) {
   PENSTOCK_ASSIGN(const Answer there, store_.head(name, true));
   if (there.ok() && there.mark == self.mark)
     return std::unique_ptr<Lock>(std::make_unique<S3Lock>(store_, name, self.mark));
+  if (answer.lacks_result) return refused(answer, store_.settings(), "cannot lock", name);
   return make_error(Errc::busy, "'" + std::string(name) + "' was locked by somebody else just now");
 }
 

@@ -131,9 +131,6 @@ Result<void> Parts::arrived(std::size_t number, Result<Answer>& answer) {
     answer.error().what = operation + " '" + name_ + "': " + answer.error().what;
     return answer.error();
   }
-  // Without a version the part cannot be named when the upload is completed: something answered in the
-  // store's place.
-  answer->lacks_result = answer->ok() && answer->etag.empty();
   if (!answer->ok()) return refused(*answer, store_.settings(), operation, name_);
   etags_[number - 1] = std::move(answer->etag);
   return success();

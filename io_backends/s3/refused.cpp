@@ -1,9 +1,24 @@
 // What the refusals of an object store mean.
 #include <cerrno>
 
+#include "io_backends/base/cli/printable.hpp"
 #include "io_backends/s3/client.hpp"
 
 namespace penstock::s3 {
+namespace {
+
+// Why an answer proves nothing, and what to do.
+std::string why_unproven(const Answer& answer, const Settings& settings) {
+  constexpr std::size_t kExcerpt = 40;
+  std::string why = "the server answers " + std::to_string(answer.status) + " without the result";
+  if (answer.tries > 1) why += ", " + std::to_string(answer.tries) + " times";
+  if (!is_blank(answer.text))
+    why += " (its answer begins with '" + printable(answer.text.substr(0, kExcerpt)) + "')";
+  return why + ". Check that " + settings.endpoint.server +
+         " is an object store, and that no proxy answers in its place (no_proxy)";
+}
+
+}  // namespace
 
 Error refused(const Answer& answer, const Settings& settings, std::string_view operation,
               std::string_view object) {
@@ -32,13 +47,7 @@ Error refused(const Answer& answer, const Settings& settings, std::string_view o
     return error(Errc::invalid_argument, 0,
                  "bucket " + bucket + " is in another region than '" + settings.region + "': say region=" +
                      (refusal.region.empty() ? "..." : refusal.region) + " (" + refusal.message + ")");
-  if (answer.lacks_result) {
-    std::string why = "the server answers " + std::to_string(answer.status) + " without the result";
-    if (answer.tries > 1) why += ", " + std::to_string(answer.tries) + " times";
-    return error(Errc::io, 0,
-                 why + ". Check that " + settings.endpoint.server +
-                     " is the object store itself and not a proxy's page");
-  }
+  if (answer.lacks_result) return error(Errc::io, 0, why_unproven(answer, settings));
   switch (answer.status) {
     case 401:
     case 403:

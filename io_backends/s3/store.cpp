@@ -73,9 +73,15 @@ void Store::published(std::string_view name) {
 }
 
 Result<void> Store::remove(std::string_view name) {
-  PENSTOCK_ASSIGN(const Answer answer, client_.perform({.method = Method::remove, .key = key(name)}));
-  if (!answer.ok()) return refused(answer, settings(), "cannot remove", name);
-  return success();
+  PENSTOCK_ASSIGN(Answer answer, client_.perform({.method = Method::remove, .key = key(name)}));
+  if (answer.status == 204) return success();
+  // S3 says 204. After any other success the object may still be there.
+  if (answer.ok() || answer.lacks_result) {
+    PENSTOCK_ASSIGN(const Answer there, head(name, true));
+    if (there.status == 404) return success();
+    answer.lacks_result = true;
+  }
+  return refused(answer, settings(), "cannot remove", name);
 }
 
 std::string draw_mark() {

@@ -78,6 +78,13 @@ bool worth_another_try(long status, const Refusal& refusal) {
          status == 408 || refusal.code == "RequestTimeout";
 }
 
+// Whether an answer whose status says success is one that only the store gives: see Request::result.
+bool has_result(const Request& request, const Answer& answer) {
+  if (!request.result.empty()) return is_result(answer.text, request.result);
+  if (request.method != Method::put && request.method != Method::remove) return true;
+  return is_blank(answer.text) && (request.method == Method::remove || !answer.etag.empty());
+}
+
 std::string_view trimmed_value(std::string_view line, std::size_t from) {
   line.remove_prefix(from);
   const std::size_t first = line.find_first_not_of(" \t");
@@ -387,9 +394,8 @@ void Transfers::ended(Slot& slot, CURLcode code) {
   if (code == CURLE_WRITE_ERROR && answer.more) code = CURLE_OK;
   if (code == CURLE_OK && slot.astray) code = CURLE_WRITE_ERROR;
   if (answer.total == 0 && answer.status != 206) answer.total = answer.bytes;
-  const bool has_result = !slot.request.result.empty() && answer.ok();
-  const bool maybe_refused =
-      !answer.text.empty() && (!answer.ok() || has_result || slot.request.method != Method::get);
+  const bool maybe_refused = !answer.text.empty() && (!answer.ok() || slot.request.method != Method::get ||
+                                                      !slot.request.result.empty());
   if (code == CURLE_OK && maybe_refused) {
     const std::string region = answer.refusal.region;
     answer.refusal = parse_refusal(answer.text);
@@ -397,8 +403,7 @@ void Transfers::ended(Slot& slot, CURLcode code) {
     // Copies and completed uploads may turn out to have failed when the status was sent long ago.
     if (answer.ok() && !answer.refusal.code.empty()) answer.status = 500;
   }
-  answer.lacks_result =
-      has_result && answer.refusal.code.empty() && !is_result(answer.text, slot.request.result);
+  answer.lacks_result = code == CURLE_OK && answer.ok() && !has_result(slot.request, answer);
   if (try_again(slot, code)) return;
   if (code != CURLE_OK) return finish(slot, broken(slot, code));
   finish(slot, std::move(answer));

@@ -49,7 +49,7 @@ struct Answer {
   std::string mark;  // the header kMark
   std::string text;
   Refusal refusal;
-  // A status that says success is not enough: Request::result is missing. Then ok() is false.
+  // The status says success, and nothing else of the answer does: see Request::result. Then ok() is false.
   bool lacks_result = false;
 
   bool ok() const { return status >= 200 && status < 300 && !lacks_result; }
@@ -63,9 +63,10 @@ struct Request {
   std::span<const std::byte> body = {};  // belongs to the caller until the answer is there, as `out` does
   std::span<std::byte> out = {};         // where the bytes of a GET go
   bool wants_text = false;               // the answer is XML for Answer::text, not bytes for `out`
-  // The element that the answer to a request that succeeded consists of ("CopyObjectResult"); "": it has
-  // none. S3 sends the status of long work before its end, and a proxy may answer in S3's place: only the
-  // element proves it.
+  // The element that the answer to a request that succeeded consists of ("CopyObjectResult"). "": it has
+  // none; then the answer to a PUT has an ETag, and that to a PUT or DELETE no body. S3 sends the status of
+  // long work before its end, and a proxy may answer in S3's place: only these prove success. Without them
+  // the request is tried again, as after a status of 500.
   std::string_view result = {};
   // A GET of no more than out.size() bytes from here on. Other bytes than these are an error, but for a whole
   // object where this is 0.

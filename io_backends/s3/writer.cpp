@@ -4,7 +4,9 @@
 #include <cerrno>
 #include <memory>
 #include <new>
+#include <utility>
 
+#include "io_backends/base/cli/printable.hpp"
 #include "io_backends/s3/parts.hpp"
 
 namespace penstock::s3 {
@@ -25,7 +27,7 @@ class S3Writer final : public Writer {
   Result<void> append(std::span<const std::byte> bytes) override {
     PENSTOCK_TRY(usable());
     Result<void> taken = take(bytes);
-    if (!taken.ok()) give_up();
+    if (!taken.ok()) give_up(taken);
     return taken;
   }
 
@@ -33,7 +35,7 @@ class S3Writer final : public Writer {
     PENSTOCK_TRY(usable());
     Result<void> done = upload_.empty() ? put(if_exists) : complete(if_exists);
     if (done.ok()) upload_.clear();
-    give_up();
+    give_up(done);
     if (done.ok()) store_.published(name_);
     return done;
   }
@@ -47,6 +49,7 @@ class S3Writer final : public Writer {
   Result<void> take(std::span<const std::byte> bytes) {
     if (parts_) PENSTOCK_TRY(parts_->state());
     store_.moved().add_written(bytes.size());
+    bytes_ += bytes.size();
     while (!bytes.empty()) {
       const std::size_t now = std::min(part_ - filling_.size(), bytes.size());
       try {
@@ -131,27 +134,35 @@ class S3Writer final : public Writer {
     // A server that knows no such condition was asked by check_name().
     if (answer.ok() && answer->status == 501 && if_exists == IfExists::fail)
       answer = store_.client().perform(std::move(plain));
-    // The store names the version that a PUT made; a proxy that answers in its place does not.
-    const bool unproven = answer.ok() && answer->ok() && plain.result.empty() && answer->etag.empty();
-    if (answer.ok() && answer->ok() && !unproven) return success();
+    if (answer.ok() && answer->ok()) return success();
     // The request may have succeeded although its answer was lost or replaced, and libcurl repeats a request
-    // by itself, too: then the object has our mark.
+    // by itself, too: then the object has our mark and our size.
     const Result<Answer> there = store_.head(name_, true);
-    if (there.ok() && there->ok() && there->mark == mark_) return success();
+    if (there.ok() && there->ok() && there->mark == mark_ && there->total == bytes_) return success();
     if (!answer.ok()) return answer.error();
-    answer->lacks_result |= unproven;
     return refused(*answer, store_.settings(), "cannot publish", name_);
   }
 
   // Nothing of this object stays at the server, or with us.
   void give_up() {
+    Result<void> outcome = success();
+    give_up(outcome);
+  }
+
+  // As above. Where the upload stays at the server all the same, the error in `outcome` says so.
+  void give_up(Result<void>& outcome) {
     spent_ = true;
     parts_.reset();
-    if (!upload_.empty())
-      static_cast<void>(store_.client().perform(
-          {.method = Method::remove, .key = store_.key(name_), .query = {{"uploadId", upload_}}}));
-    upload_.clear();
+    const std::string upload = std::exchange(upload_, {});
     filling_ = {};
+    if (upload.empty()) return;
+    const Result<Answer> aborted = store_.client().perform(
+        {.method = Method::remove, .key = store_.key(name_), .query = {{"uploadId", upload}}});
+    const bool gone = aborted.ok() && (aborted->status == 204 || aborted->status == 404);
+    if (gone || outcome.ok()) return;
+    outcome.error().what +=
+        ". Its multipart upload '" + printable(upload) +
+        "' could not be aborted: remove it, or have the bucket's rules remove incomplete uploads";
   }
 
   Store& store_;
@@ -160,6 +171,7 @@ class S3Writer final : public Writer {
   const std::string mark_;
   std::string upload_;  // id of the multipart upload; "": there is none yet
   Part filling_;
+  std::uint64_t bytes_ = 0;  // appended so far
   std::unique_ptr<Parts> parts_;
   bool spent_ = false;
 };

@@ -184,6 +184,7 @@ TEST_F(S3Writers, AnUploadIsCompletedAgainUntilItHasAResult) {
 }
 
 TEST_F(S3Writers, APartThatTheStoreDidNotTakeIsNotDone) {
+  remake({{"part", "5MiB"}, {"retries", "1"}});
   server.spoil(Mishap::page, TestServer::kAll, "PUT", "partNumber=1");
   EXPECT_ERRC(Errc::io, put("large", pattern(kPart + 1)), "part 1 of 'large'");
   server.forgive();
@@ -192,6 +193,7 @@ TEST_F(S3Writers, APartThatTheStoreDidNotTakeIsNotDone) {
 }
 
 TEST_F(S3Writers, AnObjectWithoutAVersionIsNotDone) {
+  remake({{"retries", "1"}});
   server.spoil(Mishap::page, TestServer::kAll, "PUT", "small");
   EXPECT_ERRC(Errc::io, put("small", "bytes"), "'small'");
   server.forgive();

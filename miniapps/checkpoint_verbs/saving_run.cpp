@@ -27,8 +27,14 @@ double seconds_since(Clock::time_point begin, Clock::time_point end) {
 // How many bytes were written to each tier, interval by interval, on a thread of its own.
 class ByteSeries {
  public:
+  // It counts from here on: the thread may come to run only when bytes have moved already.
   ByteSeries(const Tier& slow, const Tier* fast, std::chrono::nanoseconds interval)
-      : slow_(slow), fast_(fast), interval_(interval), thread_([this] { work(); }) {}
+      : slow_(slow),
+        fast_(fast),
+        interval_(interval),
+        slow_before_(slow.backend->moved_bytes().written),
+        fast_before_(fast == nullptr ? 0 : fast->backend->moved_bytes().written),
+        thread_([this] { work(); }) {}
   ~ByteSeries() { end(); }
 
   void end() {
@@ -45,8 +51,6 @@ class ByteSeries {
  private:
   void work() {
     Clock::time_point next = Clock::now();
-    std::uint64_t slow = slow_.backend->moved_bytes().written;
-    std::uint64_t fast = fast_ == nullptr ? 0 : fast_->backend->moved_bytes().written;
     for (bool over = false; !over;) {
       next += interval_;
       {
@@ -54,16 +58,18 @@ class ByteSeries {
         over = changed_.wait_until(lock, next, [&] { return over_; });
       }
       const std::uint64_t slow_now = slow_.backend->moved_bytes().written;
-      slow_bytes.push_back(static_cast<double>(slow_now - std::exchange(slow, slow_now)));
+      slow_bytes.push_back(static_cast<double>(slow_now - std::exchange(slow_before_, slow_now)));
       if (fast_ == nullptr) continue;
       const std::uint64_t fast_now = fast_->backend->moved_bytes().written;
-      fast_bytes.push_back(static_cast<double>(fast_now - std::exchange(fast, fast_now)));
+      fast_bytes.push_back(static_cast<double>(fast_now - std::exchange(fast_before_, fast_now)));
     }
   }
 
   const Tier& slow_;
   const Tier* const fast_;
   const std::chrono::nanoseconds interval_;
+  std::uint64_t slow_before_;
+  std::uint64_t fast_before_;
   std::mutex mutex_;
   std::condition_variable changed_;
   bool over_ = false;

@@ -16,10 +16,10 @@ namespace {
 constinit std::atomic<const link_map*> libc{nullptr};  // never unloaded
 
 struct LibcTables {
-  const ElfW(Sym)* symbols = nullptr;
+  const ElfW(Sym) * symbols = nullptr;
   const char* strings = nullptr;
-  const std::uint32_t* hashes = nullptr;     // DT_GNU_HASH
-  const std::uint16_t* versions = nullptr;   // of each symbol
+  const std::uint32_t* hashes = nullptr;    // DT_GNU_HASH
+  const std::uint16_t* versions = nullptr;  // of each symbol
 };
 
 LibcTables tables_of(const link_map& map) noexcept {

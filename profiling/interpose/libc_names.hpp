@@ -1,5 +1,5 @@
-// libc's own function of a name, found in its symbols in memory: nothing of the loader's is called and no lock
-// is taken, so it may be asked for in a fork's child and in a signal's handler. Any thread.
+// libc's own function of a name, found in its symbols in memory: nothing of the loader's is called and no
+// lock is taken, so it may be asked for in a fork's child and in a signal's handler. Any thread.
 #pragma once
 
 namespace penstock::interpose {

@@ -16,8 +16,8 @@ namespace {
 
 constexpr std::int64_t kPatienceNs = 5'000'000'000;
 
-// Who enters adds itself first and looks at the other count then (both sequentially consistent): of a walk and
-// a fork that come at the same time at least one sees the other.
+// Who enters adds itself first and looks at the other count then (both sequentially consistent): of a walk
+// and a fork that come at the same time at least one sees the other.
 constinit std::atomic<unsigned> walks{0};
 constinit std::atomic<unsigned> forks{0};
 // This thread's own: a handler that forks on top of a walk, or one of fork()'s handlers that walks, must not
@@ -53,8 +53,8 @@ bool wait_for_none(const std::atomic<unsigned>& of) noexcept {
   return true;
 }
 
-// --- Where the lock is. It is a recursive mutex within the loader's _rtld_global, at a place that differs from
-// version to version: what is this thread's within a walk, and is no more after it, is the lock.
+// --- Where the lock is. It is a recursive mutex within the loader's _rtld_global, at a place that differs by
+// version: what is this thread's within a walk, and is no more after it, is the lock.
 
 struct Search {
   std::uintptr_t begin = 0;

@@ -1,14 +1,14 @@
-// Walks over the loaded objects, and forks. dl_iterate_phdr() holds a lock of the loader's which glibc does not
-// renew in a fork's child: where another thread held it at the fork, the child waits for ever at its next walk,
-// and at its next dlopen(). So
+// Walks over the loaded objects, and forks. dl_iterate_phdr() holds a lock of the loader's which glibc does
+// not renew in a fork's child: where another thread held it at the fork, the child waits for ever at its next
+// walk, and at its next dlopen(). So
 //
-//   - no fork happens while this library walks, and no walk begins while a fork is under way: each waits for the
-//     other, at most kPatience (loader_walk.cpp), so that no order of other locks can make that a deadlock;
+//   - no fork happens while this library walks, and no walk begins while a fork is under way: each waits for
+//     the other, at most kPatienceNs (loader_walk.cpp), so that no order of other locks makes it a deadlock;
 //   - a child looks at the lock, without taking it, and walks only if nobody held it at the fork, for the
 //     program's own threads may have held it.
 //
-// Threads that are made, vfork() and posix_spawn() go on in this memory, with this lock: they are no forks here.
-// Any thread and handler may call these; nothing is allocated.
+// Threads that are made, vfork() and posix_spawn() go on in this memory, with this lock: they are no forks
+// here. Any thread and handler may call these; nothing is allocated.
 #pragma once
 
 #include <link.h>

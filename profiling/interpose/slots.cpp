@@ -148,8 +148,8 @@ bool is_own(const dl_phdr_info& about) noexcept {
   return about.dlpi_addr == own_base;
 }
 
-// --- Under the loader's lock, and with forks held up (loader_walk.hpp): within a walk nothing of the loader's
-// may be called, nothing may be waited for, and memory comes from the kernel alone.
+// --- Under the loader's lock, and with forks held up (loader_walk.hpp): within a walk nothing of the
+// loader's may be called, nothing may be waited for, and memory comes from the kernel alone.
 
 int mark_imported(dl_phdr_info* about, std::size_t, void* loads) noexcept {
   if (!is_own(*about)) {

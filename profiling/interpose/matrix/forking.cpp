@@ -11,6 +11,7 @@
 #include <link.h>
 #include <signal.h>
 #include <stdio.h>
+#include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -67,6 +68,7 @@ int visit_slowly(dl_phdr_info* about, std::size_t bytes, void* with) {
 }
 
 [[noreturn]] void be_child(bool loads) {
+  prctl(PR_SET_PDEATHSIG, SIGKILL);  // one that hangs ends with its parent
   char bytes[4096];
   const int fd = open(file, O_RDONLY);
   bool right = fd >= 0 && read(fd, bytes, sizeof(bytes)) == sizeof(bytes) && close(fd) == 0;
