@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "benchmarks/read/live_csv.hpp"
+#include "benchmarks/read/read_metrics.hpp"
 #include "benchmarks/read/read_report.hpp"
 #include "benchmarks/read/read_request.hpp"
 #include "benchmarks/read/read_sweep.hpp"
@@ -260,6 +261,7 @@ const CommandInfo command_read{
     .nouns_at_most = 1,
     .measures = true,
     .ranks = true,
+    .metrics = read_metrics::kAll,
 };
 
 }  // namespace penstock

@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "benchmarks/probe/probe_metrics.hpp"
 #include "benchmarks/probe/probe_report.hpp"
 #include "benchmarks/probe/tier_probe.hpp"
 #include "benchmarks/read/read_team.hpp"
@@ -331,6 +332,7 @@ const CommandInfo command_tiers{
                  "for 8 clients"},
     .measures = true,
     .ranks = true,
+    .metrics = probe_metrics::kAll,
 };
 
 }  // namespace penstock

@@ -8,6 +8,7 @@
 #include "io_backends/base/result.hpp"
 #include "miniapps/checkpoint/checkpointer.hpp"
 #include "miniapps/checkpoint/saving_figures.hpp"
+#include "miniapps/train/saving_metrics.hpp"
 #include "results/trial.hpp"
 
 namespace penstock {
@@ -24,6 +25,7 @@ struct SavingFacts {
   double mtbf_s = 0;                     // what advice is for
   std::optional<double> fast_ceiling{};  // bytes a second, measured in the same run
   std::optional<double> slow_ceiling{};
+  MetricInfo durable = saving_metrics::kDurable;  // train has its own, which is no headline
 };
 
 // invalid_argument where --mtbf leaves no time between two failures.
