@@ -124,6 +124,7 @@ class Bench {
                    .snapshot = snapshot,
                    .steps_are_work = setup_.burner != nullptr,
                    .mtbf_s = setup_.mtbf_s,
+                   .durable = bench_metrics::kDurable,
                    .fast_ceiling = ceilings.fast,
                    .slow_ceiling = ceilings.slow},
                   trial);

@@ -7,7 +7,6 @@ namespace penstock::saving_metrics {
 
 // Of each checkpoint.
 inline constexpr MetricInfo kBlock{"checkpoint_block_s", "s", Better::lower, "checkpoint", kHeadline};
-inline constexpr MetricInfo kDurable{"checkpoint_durable_s", "s", Better::lower, "checkpoint", kHeadline};
 inline constexpr MetricInfo kBytes{"checkpoint_bytes", "B", Better::neither, "checkpoint", kHeadline};
 inline constexpr MetricInfo kFast{"checkpoint_fast_s", "s", Better::lower, "checkpoint"};
 inline constexpr MetricInfo kDrainRate{"drain_bytes_per_s", "B/s", Better::higher, "checkpoint"};
@@ -34,9 +33,10 @@ inline constexpr MetricInfo kIntervalDaly{"checkpoint_interval_s.daly", "s"};
 
 inline constexpr MetricInfo kStep{"step_s", "s", Better::neither, "step"};
 
-// Apart, since what a run did for certain comes behind what it measured.
-inline constexpr MetricInfo kOfEach[] = {kBlock,     kDurable,         kBytes,          kFast,
-                                         kDrainRate, kQueuedDrainRate, kBlockOfCeiling, kDrainOfCeiling};
+// Two tables, since a run without a checkpoint has the second alone: a command puts its own metrics between
+// them.
+inline constexpr MetricInfo kOfEach[] = {kBlock,           kBytes,          kFast,          kDrainRate,
+                                         kQueuedDrainRate, kBlockOfCeiling, kDrainOfCeiling};
 inline constexpr MetricInfo kOfRun[] = {kSkips,         kSaves,         kWrittenThrough, kDrained,
                                         kDrainFailures, kEvicted,       kPruned,         kQuarantined,
                                         kMostBacklog,   kDrainOverlap,  kStepInflation,  kLostWork,

@@ -5,6 +5,7 @@
 #include <string_view>
 #include <vector>
 
+#include "miniapps/train/saving_metrics.hpp"
 #include "results/statistics.hpp"
 
 namespace penstock {
