@@ -35,18 +35,16 @@ bool Headlines::contains(std::string_view metric) const {
 }
 
 std::string first_metric(const Record& record, std::span<const MetricInfo> table) {
-  const auto name_where = [&](const auto& wanted) -> std::string {
-    for (const auto& [name, metric] : record.metrics)
-      if (metric.better != Better::neither && wanted(name, metric)) return name;
-    return "";
-  };
   for (const MetricInfo& declared : table)
-    if (std::string name =
-            name_where([&](const std::string& name, const Metric&) { return declared.matches(name); });
-        !name.empty())
-      return name;
-  std::string marked = name_where([](const std::string&, const Metric& metric) { return metric.headline; });
-  return marked.empty() ? name_where([](const std::string&, const Metric&) { return true; }) : marked;
+    for (const auto& [name, metric] : record.metrics)
+      if (metric.better != Better::neither && declared.matches(name)) return name;
+  std::string any;
+  for (const auto& [name, metric] : record.metrics) {
+    if (metric.better == Better::neither) continue;
+    if (metric.headline) return name;
+    if (any.empty()) any = name;
+  }
+  return any;
 }
 
 }  // namespace penstock

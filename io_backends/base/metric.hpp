@@ -37,7 +37,7 @@ struct MetricInfo {
 
 // One table of several.
 template <std::size_t... Sizes>
-constexpr auto joined(const MetricInfo (&... tables)[Sizes]) {
+constexpr auto joined_tables(const MetricInfo (&... tables)[Sizes]) {
   std::array<MetricInfo, (Sizes + ...)> all{};
   std::size_t next = 0;
   const auto append = [&](const auto& table) {

@@ -16,6 +16,6 @@ inline constexpr MetricInfo kWriteAmplification{"write_amplification", "1", Bett
 inline constexpr MetricInfo kOthers[] = {kDurable, shared_metrics::kWall, kCeilingOf, kFinalize,
                                          kWriteAmplification};
 inline constexpr auto kAll =
-    joined(saving_metrics::kOfEach, kOthers, saving_metrics::kOfRun, accelerator_metrics::kAll);
+    joined_tables(saving_metrics::kOfEach, kOthers, saving_metrics::kOfRun, accelerator_metrics::kAll);
 
 }  // namespace penstock::bench_metrics

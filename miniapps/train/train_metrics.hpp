@@ -114,7 +114,7 @@ inline constexpr MetricInfo kOthers[] = {kPayloadRate,
                                          kEpochDeviceBytes,
                                          kAcceleratorsFed,
                                          kOneMore};
-inline constexpr auto kAll =
-    joined(kFirst, saving_metrics::kOfEach, kOthers, saving_metrics::kOfRun, accelerator_metrics::kAll);
+inline constexpr auto kAll = joined_tables(kFirst, saving_metrics::kOfEach, kOthers, saving_metrics::kOfRun,
+                                           accelerator_metrics::kAll);
 
 }  // namespace penstock::train_metrics
