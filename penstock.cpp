@@ -154,7 +154,8 @@ Result<int> run_over(Communicator& ranks, const CommandInfo& command, const Comm
                                           .si_units = line.options.text("units") == "si",
                                           .progress = terminal && ranks.root()},
                                .seed = seed,
-                               .communicator = ranks};
+                               .communicator = ranks,
+                               .metrics = command.metrics};
   return command.run(context);
 }
 

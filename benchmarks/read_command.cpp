@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "benchmarks/read/live_csv.hpp"
+#include "benchmarks/read/read_metrics.hpp"
 #include "benchmarks/read/read_report.hpp"
 #include "benchmarks/read/read_request.hpp"
 #include "benchmarks/read/read_sweep.hpp"
@@ -286,6 +287,7 @@ const CommandInfo command_read{
     .measures = true,
     .ranks = true,
     .findings = kFindings,
+    .metrics = read_metrics::kAll,
 };
 
 }  // namespace penstock

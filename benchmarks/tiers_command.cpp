@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "benchmarks/probe/probe_metrics.hpp"
 #include "benchmarks/probe/probe_report.hpp"
 #include "benchmarks/probe/tier_probe.hpp"
 #include "benchmarks/read/read_team.hpp"
@@ -343,6 +344,7 @@ const CommandInfo command_tiers{
     .measures = true,
     .ranks = true,
     .findings = kFindings,
+    .metrics = probe_metrics::kAll,
 };
 
 }  // namespace penstock

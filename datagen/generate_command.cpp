@@ -24,6 +24,7 @@
 #include "io_backends/base/units.hpp"
 #include "results/environment.hpp"
 #include "results/rank_figures.hpp"
+#include "results/shared_metrics.hpp"
 #include "results/table.hpp"
 #include "results/trial.hpp"
 
@@ -108,6 +109,12 @@ constexpr OptionSpec kOptions[] = {
      .group = kHow},
 };
 
+constexpr MetricInfo kSampleRate{"samples_per_s", "1/s", Better::higher};
+constexpr MetricInfo kPayloadRate{"payload_bytes_per_s", "B/s", Better::higher, "run", kHeadline};
+constexpr MetricInfo kMetrics[] = {
+    kSampleRate,       kPayloadRate,       shared_metrics::kWall, shared_metrics::kPeakMemory,
+    kRanksOfRun.least, kRanksOfRun.median, kRanksOfRun.most};
+
 // Of the rank that took most. Collective.
 Result<double> peak_memory_bytes(Communicator& ranks) {
   struct rusage usage {};
@@ -133,14 +140,12 @@ Result<CorpusFacts> facts_of(const Generation& generation, Tier& tier) {
 
 void measure(Trial& trial, const Generated& made, double peak_memory) {
   if (made.samples_made != 0 && made.seconds > 0) {
-    trial.value("samples_per_s", "1/s", Better::higher,
-                static_cast<double>(made.samples_made) / made.seconds);
-    trial.value("payload_bytes_per_s", "B/s", Better::higher,
-                static_cast<double>(made.bytes_made) / made.seconds);
-    record_ranks(made.ranks, "", "run", trial);
+    trial.sample(kSampleRate, static_cast<double>(made.samples_made) / made.seconds);
+    trial.sample(kPayloadRate, static_cast<double>(made.bytes_made) / made.seconds);
+    record_ranks(made.ranks, kRanksOfRun, trial);
   }
-  trial.value("wall_s", "s", Better::lower, made.seconds);
-  trial.value("peak_memory_bytes", "B", Better::lower, peak_memory);
+  trial.sample(shared_metrics::kWall, made.seconds);
+  trial.sample(shared_metrics::kPeakMemory, peak_memory);
 }
 
 void say_what_was_made(const CommandContext& context, const Generation& generation, const CorpusFacts& facts,
@@ -346,6 +351,7 @@ const CommandInfo command_generate{
     .measures = true,
     .ranks = true,
     .findings = kFindings,
+    .metrics = kMetrics,
 };
 
 }  // namespace penstock

@@ -9,6 +9,7 @@
 #include "io_backends/base/cli/command.hpp"
 #include "io_backends/base/cli/printable.hpp"
 #include "io_backends/base/cli/verbs.hpp"
+#include "miniapps/checkpoint_verbs/bench_metrics.hpp"
 #include "miniapps/checkpoint_verbs/verbs.hpp"
 
 namespace penstock {
@@ -271,6 +272,7 @@ const CommandInfo command_checkpoint{
     .nouns_at_most = 9,
     .measures = true,
     .ranks = true,
-    .verbs = options_of_verbs};
+    .verbs = options_of_verbs,
+    .metrics = bench_metrics::kAll};
 
 }  // namespace penstock

@@ -30,6 +30,7 @@
 #include "miniapps/train/step_checkpoints.hpp"
 #include "miniapps/train/train_cell.hpp"
 #include "miniapps/train/train_input.hpp"
+#include "miniapps/train/train_metrics.hpp"
 #include "miniapps/train/train_options.hpp"
 #include "miniapps/train/train_report.hpp"
 #include "miniapps/train/train_runs.hpp"
@@ -362,6 +363,7 @@ const CommandInfo command_train{
     .nouns_at_most = 100,
     .measures = true,
     .ranks = true,
-    .findings = kFindings};
+    .findings = kFindings,
+    .metrics = train_metrics::kAll};
 
 }  // namespace penstock

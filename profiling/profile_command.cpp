@@ -5,6 +5,7 @@
 
 #include "io_backends/base/cli/command.hpp"
 #include "io_backends/base/cli/verbs.hpp"
+#include "profiling/outlets/session_metrics.hpp"
 #include "profiling/verbs/profile_verbs.hpp"
 
 namespace penstock {
@@ -198,6 +199,7 @@ const CommandInfo command_profile{
     .nouns_at_least = 1,
     .nouns_at_most = INT_MAX,
     .verbs = options_of_verbs,
+    .metrics = session_metrics::kAll,
 };
 
 }  // namespace penstock

@@ -1,8 +1,6 @@
 #include "results/rank_figures.hpp"
 
 #include <algorithm>
-#include <string>
-#include <utility>
 #include <vector>
 
 #include "results/statistics.hpp"
@@ -18,14 +16,13 @@ RankRates rank_rates(std::span<const RankFigures> ranks) {
   return {.least = *least, .median = median(rates), .most = *most};
 }
 
-void record_ranks(std::span<const RankFigures> ranks, std::string_view prefix, std::string_view per,
-                  Trial& trial) {
+void record_ranks(std::span<const RankFigures> ranks, const RankMetrics& metrics, Trial& trial,
+                  std::string_view part) {
   if (ranks.empty()) return;
   const RankRates rates = rank_rates(ranks);
-  for (const auto& [name, rate] :
-       {std::pair{"rank_min_bytes_per_s", rates.least}, std::pair{"rank_median_bytes_per_s", rates.median},
-        std::pair{"rank_max_bytes_per_s", rates.most}})
-    trial.sample(std::string(prefix) + name, "B/s", Better::higher, per, rate);
+  trial.sample(metrics.least, part, rates.least);
+  trial.sample(metrics.median, part, rates.median);
+  trial.sample(metrics.most, part, rates.most);
 }
 
 }  // namespace penstock

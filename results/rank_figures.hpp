@@ -5,6 +5,7 @@
 #include <span>
 #include <string_view>
 
+#include "io_backends/base/metric.hpp"
 #include "results/rank_spread.hpp"
 
 namespace penstock {
@@ -19,9 +20,22 @@ struct RankFigures {
   double bytes_per_s() const { return wall_s > 0 ? static_cast<double>(bytes) / wall_s : 0.0; }
 };
 
-// One sample of "<prefix>rank_min_bytes_per_s", "..median.." and "..max.."; nothing without ranks.
-void record_ranks(std::span<const RankFigures> ranks, std::string_view prefix, std::string_view per,
-                  Trial& trial);
+// The rates of the slowest, the median and the fastest rank.
+struct RankMetrics {
+  MetricInfo least;
+  MetricInfo median;
+  MetricInfo most;
+};
+inline constexpr RankMetrics kRanksOfRun{{"rank_min_bytes_per_s", "B/s", Better::higher},
+                                         {"rank_median_bytes_per_s", "B/s", Better::higher},
+                                         {"rank_max_bytes_per_s", "B/s", Better::higher}};
+inline constexpr RankMetrics kRanksOfRepeat{{"rank_min_bytes_per_s", "B/s", Better::higher, "repeat"},
+                                            {"rank_median_bytes_per_s", "B/s", Better::higher, "repeat"},
+                                            {"rank_max_bytes_per_s", "B/s", Better::higher, "repeat"}};
+
+// One sample of each of `metrics`, which may be families with `part` for the star; nothing without ranks.
+void record_ranks(std::span<const RankFigures> ranks, const RankMetrics& metrics, Trial& trial,
+                  std::string_view part = "");
 
 RankRates rank_rates(std::span<const RankFigures> ranks);
 

@@ -46,6 +46,7 @@ Json metric_json(const Metric& metric) {
   json["unit"] = metric.unit;
   json["better"] = better_name(metric.better);
   json["per"] = metric.per;
+  if (metric.headline) json["headline"] = true;
   json["samples"] = metric.samples;
   return json;
 }
@@ -123,6 +124,10 @@ Result<Metric> metric_from_json(const Json& json, const std::string& name) {
     metric.better = Better::neither;
   } else {
     return bad_field("metrics." + name + ".better", "'higher', 'lower' or 'neither'");
+  }
+  if (const Json* headline = fields.find("headline"); headline != nullptr) {
+    if (!headline->is_boolean()) return bad_field("metrics." + name + ".headline", "true or false");
+    metric.headline = headline->get<bool>();
   }
   return metric;
 }
@@ -239,6 +244,24 @@ void judge(Verdict& verdict, std::string& reason, Verdict what, std::string_view
 
 double Metric::value() const {
   return median(samples);
+}
+
+void add_sample(Record& record, const MetricInfo& metric, double value) {
+  add_sample(record, metric, "", value);
+}
+
+void add_sample(Record& record, const MetricInfo& family, std::string_view part, double value) {
+  const auto [at, fresh] = record.metrics.try_emplace(family.with(part));
+  if (fresh)
+    at->second = {std::string(family.unit), family.better, std::string(family.per), {}, family.headline};
+  at->second.samples.push_back(value);
+}
+
+bool is_declared(std::string_view name, const Metric& metric, std::span<const MetricInfo> table) {
+  return std::any_of(table.begin(), table.end(), [&](const MetricInfo& info) {
+    return info.matches(name) && info.unit == metric.unit && info.better == metric.better &&
+           info.per == metric.per && info.headline == metric.headline;
+  });
 }
 
 Json to_json(const Record& record) {

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -12,6 +13,7 @@
 #include <nlohmann/json.hpp>
 
 #include "io_backends/base/files/page_cache.hpp"
+#include "io_backends/base/metric.hpp"
 #include "io_backends/base/result.hpp"
 #include "io_backends/base/tier.hpp"
 
@@ -41,13 +43,12 @@ int verdict_exit_code(Verdict verdict);  // 0, 1 or 77 (docs/records.md)
 // lesser one is named behind it: "3 samples were skipped; also client_bound: ...".
 void judge(Verdict& verdict, std::string& reason, Verdict what, std::string_view why);
 
-enum class Better : std::uint8_t { higher, lower, neither };
-
 struct Metric {
   std::string unit;  // "B/s", "s", "ns", "1/s", "1", "B"
   Better better = Better::higher;
   std::string per;              // what one sample is: "repeat", "step", "run"
   std::vector<double> samples;  // raw, in order; what is no finite number is null in JSON
+  bool headline = false;        // MetricInfo::headline
   double value() const;         // the median
 };
 
@@ -86,6 +87,13 @@ struct Record {
   Verdict verdict = Verdict::ok;
   std::string reason;
 };
+
+// One more raw sample; unit, direction, "per" and headline are fixed by the first. Of a family, of its metric
+// with `part` for the star.
+void add_sample(Record& record, const MetricInfo& metric, double value);
+void add_sample(Record& record, const MetricInfo& family, std::string_view part, double value);
+// Whether one of `table` is the declaration of this metric.
+bool is_declared(std::string_view name, const Metric& metric, std::span<const MetricInfo> table);
 
 Json to_json(const Record& record);
 Result<Record> record_from_json(const Json& json);  // corrupt, naming the field

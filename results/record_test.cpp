@@ -30,6 +30,7 @@ Record full_record() {
   record.corpus = corpus_json({"imagenet", "files", 16384, 1900000000, "abc", 0.08});
   record.environment = Json{{"host", "h"}, {"cgroup", Json::object()}};
   record.metrics["payload_bytes_per_s"] = {"B/s", Better::higher, "repeat", {1.0e9, 0.98e9}};
+  record.metrics["samples_per_s"] = {"1/s", Better::higher, "repeat", {5}, kHeadline};
   record.metrics["input_wait_s"] = {"s", Better::lower, "step", {0.5}};
   record.metrics["errors"] = {"1", Better::neither, "run", {0}};
   record.series["payload_bytes"] = {1.0, {10, 20}};
@@ -54,6 +55,7 @@ TEST(Record, HasExactlyTheDocumentedFields) {
   EXPECT_EQ(
       metric.dump(),
       R"({"value":990000000.0,"unit":"B/s","better":"higher","per":"repeat","samples":[1000000000.0,980000000.0]})");
+  EXPECT_EQ(json["metrics"]["samples_per_s"]["headline"], true);
   EXPECT_EQ(json["metrics"]["input_wait_s"]["better"], "lower");
   EXPECT_EQ(json["metrics"]["errors"]["better"], "neither");
   EXPECT_EQ(json["series"]["payload_bytes"].dump(), R"({"interval_s":1.0,"values":[10.0,20.0]})");
@@ -70,6 +72,8 @@ TEST(Record, SurvivesTheRoundTripThroughText) {
   EXPECT_EQ(record_line(*back), line);
   EXPECT_EQ(back->seed, UINT64_MAX);
   EXPECT_EQ(back->verdict, Verdict::short_time);
+  EXPECT_TRUE(back->metrics.at("samples_per_s").headline);
+  EXPECT_FALSE(back->metrics.at("errors").headline) << "without the member";
 }
 
 TEST(Record, LeavesPairOutWhereArmsWereNotInterleaved) {

@@ -6,9 +6,29 @@
 #include <utility>
 #include <vector>
 
+#include "io_backends/base/cli/command.hpp"
+#include "results/headlines.hpp"
 #include "results/record.hpp"
 
 namespace penstock {
+
+// `read`, as far as tests look at it.
+inline constexpr MetricInfo kReadMetrics[] = {
+    {"samples_per_s", "1/s", Better::higher, "repeat"},
+    {"payload_bytes_per_s", "B/s", Better::higher, "repeat", kHeadline},
+    {"errors", "1", Better::lower, "run", kHeadline},
+    {"calls.*", "1", Better::neither, "repeat", kHeadline}};
+inline Commands known_commands() {
+  static constexpr CommandInfo kRead{.name = "read",
+                                     .summary = "",
+                                     .options = {},
+                                     .run = nullptr,
+                                     .synopsis = "",
+                                     .examples = {},
+                                     .metrics = kReadMetrics};
+  static constexpr const CommandInfo* kAll[] = {&kRead};
+  return kAll;
+}
 
 inline Record read_cell(const std::string& tier, int threads, const std::string& cache, double mib_per_s) {
   Record record;

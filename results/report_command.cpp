@@ -131,7 +131,8 @@ std::vector<report::NamedComparison> compare_arms(const RecordSet& set) {
   const std::map<std::string, Arms> suites = arms_of(set);
   for (const auto& [suite, arms] : suites)
     for (std::size_t i = 1; i < arms.size(); ++i) {
-      auto comparison = compare_records(arms[0].second, arms[i].second, {});
+      auto comparison =
+          compare_records(arms[0].second, arms[i].second, {.commands = command_registry().present()});
       if (!comparison.ok()) {
         warn(fmt::format("arms '{}' and '{}' of '{}' are not compared: {}", arms[0].first, arms[i].first,
                          suite, comparison.error().message()));
@@ -208,7 +209,8 @@ Result<std::vector<report::NamedComparison>> comparisons_of(const CommandContext
   std::vector<fs::path> older;
   for (const std::string& path : context.options.texts("baseline")) older.emplace_back(path);
   PENSTOCK_ASSIGN(const RecordSet base, records_in(older));
-  PENSTOCK_ASSIGN(Comparison comparison, compare_records(base, set, {}));
+  PENSTOCK_ASSIGN(Comparison comparison,
+                  compare_records(base, set, {.commands = command_registry().present()}));
   const std::string was = names_of(older);
   const std::string is = names_of(paths);
   all.insert(all.begin(), report::NamedComparison{was == is ? "the baseline" : was,

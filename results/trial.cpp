@@ -128,12 +128,9 @@ void Trial::pair(std::string_view suite, std::uint64_t index, std::string_view a
   record_.pair = pair_json(suite, index, arm);
 }
 
-void Trial::sample(std::string_view metric, std::string_view unit, Better better, std::string_view per,
-                   double value) {
-  const auto [at, fresh] = record_.metrics.try_emplace(std::string(metric));
-  if (fresh) at->second = Metric{std::string(unit), better, std::string(per), {}};
-  assert(at->second.unit == unit && "a metric keeps its unit");
-  at->second.samples.push_back(value);
+void Trial::sample(const MetricInfo& family, std::string_view part, double value) {
+  add_sample(record_, family, part, value);
+  assert(record_.metrics.at(family.with(part)).unit == family.unit && "a metric keeps its unit");
 }
 
 void Trial::verdict(Verdict verdict, std::string_view reason) {
@@ -158,6 +155,7 @@ Result<Run> Run::begin(const CommandContext& context) {
   run.root_ = context.communicator.root();
   run.communicator_ = &context.communicator;
   PENSTOCK_TRY(agree(context.communicator, run.root_ ? check_results_folder(run.results_) : success()));
+  run.metrics_ = context.metrics;
   run.prototype_.id = random_id(16);
   run.prototype_.command = context.command;
   run.prototype_.argv.assign(context.argv.begin(), context.argv.end());
@@ -220,6 +218,8 @@ std::vector<std::string> Run::work_of(const Json& parameters) const {
 
 void Run::keep(Trial trial) {
   if (interrupted()) trial.verdict(Verdict::interrupted, kStopped);
+  for ([[maybe_unused]] const auto& [name, metric] : trial.record_.metrics)
+    assert((metrics_.empty() || is_declared(name, metric, metrics_)) && "a metric is in its command's table");
   Record& record = records_.emplace_back(std::move(trial.record_));
   record.id = prototype_.id + "-" + std::to_string(records_.size() - 1);
   record.work = work_of(record.parameters);

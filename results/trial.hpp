@@ -28,13 +28,9 @@ class Trial {
   void series(std::string_view name, Series series) { record_.series[std::string(name)] = std::move(series); }
   void pair(std::string_view suite, std::uint64_t index, std::string_view arm);
 
-  // One more raw sample of a metric; unit, direction and "per" are fixed by the first.
-  void sample(std::string_view metric, std::string_view unit, Better better, std::string_view per,
-              double value);
-  // A metric that has one value a run.
-  void value(std::string_view metric, std::string_view unit, Better better, double value) {
-    sample(metric, unit, better, "run", value);
-  }
+  // One more raw sample of a metric, or of a family's metric with `part` for the star.
+  void sample(const MetricInfo& metric, double value) { sample(metric, "", value); }
+  void sample(const MetricInfo& family, std::string_view part, double value);
 
   // The worst verdict given wins, with its reason (judge() in record.hpp).
   void verdict(Verdict verdict, std::string_view reason);
@@ -58,7 +54,9 @@ class Run {
   int ranks() const { return communicator_->size(); }
 
   Trial trial() const;  // a cell with this run's command line, seed, labels, environment and resolved options
-  void keep(Trial trial);  // done: its record will be written; with --json it is printed now
+  // Done: its record will be written; with --json it is printed now. All its metrics are in the command's
+  // table.
+  void keep(Trial trial);
   std::span<const Record> records() const { return records_; }
 
   // Where the job has several ranks: who they are and how far their clocks lie apart, which begin() found and
@@ -83,6 +81,7 @@ class Run {
   std::vector<std::string> work_of(const Json& parameters) const;  // which of them are work, in their order
   Record prototype_;
   std::map<std::string, OptionRole> roles_;  // of the options, by the name of their parameter
+  std::span<const MetricInfo> metrics_;
   std::string results_;
   bool json_ = false;
   bool root_ = true;

@@ -26,6 +26,10 @@ constexpr OptionSpec kOptions[] = {
     {.name = "tier", .repeated = true},
 };
 
+constexpr MetricInfo kWall{"wall_s", "s", Better::lower, "repeat", kHeadline};
+constexpr MetricInfo kCalls{"calls.*", "1"};
+constexpr MetricInfo kMetrics[] = {kWall, kCalls};
+
 class RunTest : public testing::Test {
  protected:
   void SetUp() override {
@@ -46,7 +50,8 @@ class RunTest : public testing::Test {
     options_ = *std::move(parsed);
     Output output;
     output.json = json;
-    return penstock::Run::begin(CommandContext{options_, {}, argv_, "read", output, 7, *communicator_});
+    return penstock::Run::begin(
+        CommandContext{options_, {}, argv_, "read", output, 7, *communicator_, kMetrics});
   }
   RecordSet stored() const {
     const fs::path folder = dir_ / "runs";
@@ -65,8 +70,9 @@ TEST_F(RunTest, RecordsCarryTheRunAndTypedParameters) {
   ASSERT_TRUE(run.ok()) << run.error().message();
   Trial trial = run->trial();
   trial.parameter("threads", 4);
-  trial.sample("wall_s", "s", Better::lower, "repeat", 2);
-  trial.sample("wall_s", "s", Better::lower, "repeat", 4);
+  trial.sample(kWall, 2);
+  trial.sample(kWall, 4);
+  trial.sample(kCalls, "pread", 9);
   run->keep(std::move(trial));
   run->keep(run->trial());
   const auto path = run->finish();
@@ -80,6 +86,9 @@ TEST_F(RunTest, RecordsCarryTheRunAndTypedParameters) {
   EXPECT_EQ(record.label.at("a"), "b=c");
   EXPECT_EQ(record.started.size(), std::string_view("2026-11-20T09:30:00Z").size());
   EXPECT_EQ(record.metrics.at("wall_s").value(), 3);
+  EXPECT_TRUE(record.metrics.at("wall_s").headline);
+  EXPECT_EQ(record.metrics.at("calls.pread").value(), 9);
+  EXPECT_FALSE(record.metrics.at("calls.pread").headline);
   EXPECT_EQ(record.parameters.dump(),
             R"({"threads":4,"min_time_s":1.5,"block":4096,"jitter":0.25,"direct":false,"order":"shuffled",)"
             R"("tier":["x","y"],"ranks":1})");

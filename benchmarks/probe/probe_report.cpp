@@ -10,12 +10,15 @@
 #include <utility>
 #include <vector>
 
+#include "benchmarks/probe/probe_metrics.hpp"
 #include "io_backends/base/units.hpp"
 #include "results/rank_figures.hpp"
 #include "results/table.hpp"
 
 namespace penstock {
 namespace {
+
+constexpr std::string_view kMetadata = "metadata.";  // begins the rungs of kMetadataRate
 
 // As a reader counts: "4k" before "128k", depth 8 before 32.
 bool counts_before(std::string_view a, std::string_view b) {
@@ -91,19 +94,22 @@ Trial probe_record(const Run& run, const Tier& tier, const ProbeCell& cell, std:
   for (const ProbeFigure& figure : cell.figures) {
     if (!figure.loop.empty()) loops[figure.name] = figure.loop;
     for (const std::vector<RankFigures>& of_repeat : figure.ranks)
-      record_ranks(of_repeat, figure.name + ".", "repeat", trial);
+      record_ranks(of_repeat, probe_metrics::kRanks, trial, figure.name);
     for (const double rate : figure.bytes_per_s) {
-      trial.sample(figure.name + ".bytes_per_s", "B/s", Better::higher, "repeat", rate);
-      trial.sample(figure.name + ".bytes_per_s_per_client", "B/s", Better::higher, "repeat", rate / clients);
+      trial.sample(probe_metrics::kByteRate, figure.name, rate);
+      trial.sample(probe_metrics::kByteRateOfClient, figure.name, rate / clients);
     }
     for (const double rate : figure.ops_per_s) {
-      trial.sample(figure.name + ".ops_per_s", "1/s", Better::higher, "repeat", rate);
-      trial.sample(figure.name + ".ops_per_s_per_client", "1/s", Better::higher, "repeat", rate / clients);
+      if (figure.name.starts_with(kMetadata))
+        trial.sample(probe_metrics::kMetadataRate, figure.name.substr(kMetadata.size()), rate);
+      else
+        trial.sample(probe_metrics::kOpRate, figure.name, rate);
+      trial.sample(probe_metrics::kOpRateOfClient, figure.name, rate / clients);
     }
   }
   trial.parameter("loops", std::move(loops));
   if (!cell.left_out.empty()) trial.parameter("left_out", Json(cell.left_out));
-  trial.value("tier_bytes_read", "B", Better::neither, static_cast<double>(bytes_read));
+  trial.sample(shared_metrics::kTierBytesRead, static_cast<double>(bytes_read));
   trial.verdict(cell.verdict, cell.reason);
   return trial;
 }

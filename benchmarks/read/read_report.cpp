@@ -9,6 +9,7 @@
 #include <optional>
 #include <vector>
 
+#include "benchmarks/read/read_metrics.hpp"
 #include "io_backends/base/cli/count_of.hpp"
 #include "io_backends/base/cli/named_tiers.hpp"
 #include "io_backends/base/units.hpp"
@@ -19,8 +20,6 @@
 
 namespace penstock {
 namespace {
-
-constexpr std::string_view kRepeat = "repeat";
 
 double per_second(double amount, double seconds) {
   return seconds > 0 ? amount / seconds : 0.0;
@@ -44,50 +43,54 @@ CacheState cell_cache(const ReadCell& cell) {
   return state;
 }
 
+// A metric that is a percentile of a distribution.
+struct PercentileMetric {
+  MetricInfo metric;
+  double percent;
+};
+constexpr PercentileMetric kOfCalls[] = {
+    {read_metrics::kCallP50, 50.0}, {read_metrics::kCallP99, 99.0}, {read_metrics::kCallP999, 99.9}};
+constexpr PercentileMetric kOfLatency[] = {{read_metrics::kLatencyP50, 50.0},
+                                           {read_metrics::kLatencyP95, 95.0},
+                                           {read_metrics::kLatencyP99, 99.0},
+                                           {read_metrics::kLatencyP999, 99.9}};
+constexpr PercentileMetric kOfLateness[] = {{read_metrics::kLateP50, 50.0}, {read_metrics::kLateP99, 99.0}};
+
 void record_calls(const TimesByCall& calls, Trial& trial) {
   for (const auto& [call, times] : calls) {
-    const std::string of_call = "." + std::string(timed_call_name(call));
-    trial.sample("calls" + of_call, "1", Better::neither, kRepeat, static_cast<double>(times.ns.count()));
-    for (const auto& [name, percent] :
-         {std::pair{"call_ns_p50", 50.0}, std::pair{"call_ns_p99", 99.0}, std::pair{"call_ns_p999", 99.9}})
-      trial.sample(name + of_call, "ns", Better::lower, kRepeat, times.ns.percentile(percent));
+    const std::string_view name = timed_call_name(call);
+    trial.sample(read_metrics::kCalls, name, static_cast<double>(times.ns.count()));
+    for (const PercentileMetric& one : kOfCalls)
+      trial.sample(one.metric, name, times.ns.percentile(one.percent));
   }
 }
 
 void record_rates(const LapFigures& repeat, Trial& trial) {
   const ReadTally& tally = repeat.tally;
-  const auto rate = [&](std::string_view name, std::string_view unit, double value) {
-    trial.sample(name, unit, Better::higher, kRepeat, value);
+  const auto rate = [&](const MetricInfo& metric, std::uint64_t amount, double seconds) {
+    trial.sample(metric, per_second(static_cast<double>(amount), seconds));
   };
-  rate("samples_per_s", "1/s", per_second(static_cast<double>(tally.samples), tally.wall_s));
-  rate("payload_bytes_per_s", "B/s", per_second(static_cast<double>(tally.bytes), tally.wall_s));
-  rate("bytes_per_s_first_done", "B/s",
-       per_second(static_cast<double>(tally.first_done_bytes), tally.first_done_s));
+  rate(read_metrics::kSampleRate, tally.samples, tally.wall_s);
+  rate(read_metrics::kPayloadRate, tally.bytes, tally.wall_s);
+  rate(read_metrics::kFirstDoneRate, tally.first_done_bytes, tally.first_done_s);
   if (tally.stonewall_bytes != 0)
-    rate("stonewall_bytes_per_s", "B/s",
-         per_second(static_cast<double>(tally.stonewall_bytes), tally.stonewall_s));
-  rate("read_call_bytes_per_s", "B/s",
-       per_second(static_cast<double>(repeat.read_call_bytes), tally.elapsed_s));
-  if (repeat.device_bytes)
-    trial.sample("device_bytes_per_s", "B/s", Better::neither, kRepeat,
-                 per_second(static_cast<double>(*repeat.device_bytes), tally.elapsed_s));
+    rate(read_metrics::kStonewallRate, tally.stonewall_bytes, tally.stonewall_s);
+  rate(read_metrics::kReadCallRate, repeat.read_call_bytes, tally.elapsed_s);
+  if (repeat.device_bytes) rate(read_metrics::kDeviceRate, *repeat.device_bytes, tally.elapsed_s);
   if (tally.due > 0) {
-    trial.sample("offered_samples_per_s", "1/s", Better::neither, kRepeat,
-                 per_second(static_cast<double>(tally.due), tally.open_s));
-    trial.sample("kept_up", "1", Better::higher, kRepeat,
-                 static_cast<double>(tally.samples) / static_cast<double>(tally.due));
+    rate(read_metrics::kOfferedRate, tally.due, tally.open_s);
+    trial.sample(read_metrics::kKeptUp, static_cast<double>(tally.samples) / static_cast<double>(tally.due));
   }
-  trial.sample("wall_s", "s", Better::neither, kRepeat, tally.wall_s);
-  trial.sample("payload_bytes", "B", Better::neither, kRepeat, static_cast<double>(tally.bytes));
-  record_ranks(tally.ranks, "", kRepeat, trial);
+  trial.sample(read_metrics::kWall, tally.wall_s);
+  trial.sample(read_metrics::kPayload, static_cast<double>(tally.bytes));
+  record_ranks(tally.ranks, kRanksOfRepeat, trial);
   record_calls(tally.calls, trial);
   if (tally.samples == 0) return;
-  for (const auto& [name, percent] : {std::pair{"latency_ns_p50", 50.0}, std::pair{"latency_ns_p95", 95.0},
-                                      std::pair{"latency_ns_p99", 99.0}, std::pair{"latency_ns_p999", 99.9}})
-    trial.sample(name, "ns", Better::lower, kRepeat, tally.latency_ns.percentile(percent));
+  for (const PercentileMetric& one : kOfLatency)
+    trial.sample(one.metric, tally.latency_ns.percentile(one.percent));
   if (tally.late_ns.count() == 0) return;
-  for (const auto& [name, percent] : {std::pair{"late_ns_p50", 50.0}, std::pair{"late_ns_p99", 99.0}})
-    trial.sample(name, "ns", Better::lower, kRepeat, tally.late_ns.percentile(percent));
+  for (const PercentileMetric& one : kOfLateness)
+    trial.sample(one.metric, tally.late_ns.percentile(one.percent));
 }
 
 // The whole seconds of each repeat: what is left at its end is shorter than a second and would look slower.
@@ -190,22 +193,20 @@ void record_cell(const ReadCell& cell, const ReadCell& first, const Tier& tier, 
       const ReadTally& tally = of.repeats[i].tally;
       return per_second(static_cast<double>(tally.samples), tally.wall_s);
     };
-    trial.sample(
-        "scaling", "1", Better::higher, kRepeat,
-        rate_of(first) > 0 ? rate_of(cell) / rate_of(first) : std::numeric_limits<double>::quiet_NaN());
+    trial.sample(read_metrics::kScaling, rate_of(first) > 0 ? rate_of(cell) / rate_of(first)
+                                                            : std::numeric_limits<double>::quiet_NaN());
   }
-  for (const double rate : cell.baseline_samples_per_s)
-    trial.sample("baseline_samples_per_s", "1/s", Better::neither, kRepeat, rate);
+  for (const double rate : cell.baseline_samples_per_s) trial.sample(read_metrics::kBaselineRate, rate);
   if (cell.ceiling_bytes_per_s > 0) {
     trial.parameter("ceiling_rung", cell.ceiling_rung);
-    trial.value("ceiling_bytes_per_s", "B/s", Better::neither, cell.ceiling_bytes_per_s);
+    trial.sample(read_metrics::kCeilingRate, cell.ceiling_bytes_per_s);
     for (const LapFigures& repeat : cell.repeats)
-      trial.sample("ceiling_fraction", "1", Better::higher, kRepeat,
+      trial.sample(read_metrics::kOfCeiling,
                    per_second(static_cast<double>(repeat.tally.bytes), repeat.tally.wall_s) /
                        cell.ceiling_bytes_per_s);
   }
-  trial.value("errors", "1", Better::lower, static_cast<double>(cell.errors));
-  trial.value("tier_bytes_read", "B", Better::neither, static_cast<double>(tier_bytes_read));
+  trial.sample(read_metrics::kErrors, static_cast<double>(cell.errors));
+  trial.sample(shared_metrics::kTierBytesRead, static_cast<double>(tier_bytes_read));
   trial.parameter("checksums", manifest.facts().checksums);
   if (Series seconds = bytes_by_second(cell); !seconds.values.empty())
     trial.series("payload_bytes", std::move(seconds));

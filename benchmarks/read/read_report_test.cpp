@@ -3,8 +3,11 @@
 #include <gtest/gtest.h>
 
 #include <string>
+#include <string_view>
 #include <utility>
+#include <vector>
 
+#include "benchmarks/read/read_metrics.hpp"
 #include "datagen/corpus/scripted_backend.hpp"
 
 namespace penstock {
@@ -43,6 +46,28 @@ class ReadReport : public testing::Test {
   Corpus corpus_;
   ReadCell cell_;
 };
+
+TEST_F(ReadReport, EveryMetricIsInTheTableOfTheCommand) {
+  cell_.repeats.front().tally.due = 12;
+  cell_.repeats.front().tally.open_s = 1;
+  cell_.repeats.front().tally.stonewall_bytes = 500;
+  cell_.repeats.front().tally.latency_ns.add(5);
+  cell_.repeats.front().tally.late_ns.add(5);
+  cell_.repeats.front().tally.ranks = {{500, 1}, {500, 2}};
+  cell_.repeats.front().tally.calls[TimedCall::read].ns.add(5);
+  cell_.ceiling_bytes_per_s = 1e9;
+  const Record row = record();
+  EXPECT_GT(row.metrics.size(), 25U);
+  for (const auto& [name, metric] : row.metrics)
+    EXPECT_TRUE(is_declared(name, metric, read_metrics::kAll)) << name;
+}
+
+TEST_F(ReadReport, OldRecordsAreComparedByTheSameMetrics) {
+  std::vector<std::string_view> names;
+  for (const MetricInfo& metric : read_metrics::kAll)
+    if (metric.headline) names.push_back(metric.name);
+  EXPECT_EQ(names, (std::vector<std::string_view>{"payload_bytes_per_s", "errors", "calls.*"}));
+}
 
 TEST_F(ReadReport, WhatTheRampReadCountsWithTheDevicesBytes) {
   EXPECT_EQ(record().cache["device_bytes_fraction"], 1.0);

@@ -146,6 +146,22 @@ class Compare(CliTest):
         self.assertEqual(rows[0]["reason"], "another host: bench-1 in the base, bench-2 in the candidate")
         self.rows(side(100, 1), candidate, "--other-machines", expect=0)
 
+    def test_compared_are_the_headlines_of_both_sides_or_of_the_command(self):
+        def compared(base_marks, candidate_marks):
+            sides = [side(100, seed, arm) for seed, arm in ((1, "base"), (2, "candidate"))]
+            for records, marks in zip(sides, (base_marks, candidate_marks)):
+                for record in records:
+                    record["metrics"]["wall_s"] = synthetic.metric("s", "lower", "repeat", 3)
+                    record["metrics"]["scaling"] = synthetic.metric("1", "higher", "repeat", 1.5)
+                    for name in marks:
+                        record["metrics"][name]["headline"] = True
+            return {row["metric"] for row in self.rows(*sides, expect=0)[0]}
+
+        of_read = {"payload_bytes_per_s", "errors"}
+        self.assertEqual(compared((), ()), of_read)
+        self.assertEqual(compared((), ("wall_s",)), of_read | {"wall_s"})
+        self.assertEqual(compared(("scaling",), ("wall_s",)), {"scaling", "wall_s"})
+
     def test_counts_are_exact(self):
         candidate = side(100, 2)
         candidate[7]["metrics"]["errors"] = synthetic.metric("1", "lower", "run", 1)

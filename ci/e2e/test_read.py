@@ -85,6 +85,8 @@ class Rows(ReadTest):
             self.assertEqual(record["command"], "read")
             self.assertIn(record["verdict"], ("ok", "ceiling_invalid"), record["reason"])
             self.assertEqual(METRICS - set(record["metrics"]), set())
+            self.assertEqual({name for name, metric in record["metrics"].items() if metric.get("headline")},
+                             {"payload_bytes_per_s", "errors"})
             for metric in ("samples_per_s", "wall_s", "baseline_samples_per_s", "latency_ns_p99"):
                 self.assertEqual(len(record["metrics"][metric]["samples"]), 2, metric)
                 self.assertGreater(min(record["metrics"][metric]["samples"]), 0, metric)

@@ -233,9 +233,13 @@ Result<void> record_overlay(const Tier& tier, const std::function<Result<std::ui
   if (both == nullptr) return success();
   trial.tier("slow", both->slow());
   trial.tier("fast", both->fast());
-  for (const auto& [role, side] : {std::pair("slow", &both->slow()), std::pair("fast", &both->fast())}) {
-    PENSTOCK_ASSIGN(const std::uint64_t bytes, sum(side->backend->moved_bytes().read));
-    trial.value(fmt::format("tier_bytes_read.{}", role), "B", Better::neither, static_cast<double>(bytes));
+  struct Side {
+    std::string_view role;
+    const Tier& tier;
+  };
+  for (const Side& side : {Side{"slow", both->slow()}, Side{"fast", both->fast()}}) {
+    PENSTOCK_ASSIGN(const std::uint64_t bytes, sum(side.tier.backend->moved_bytes().read));
+    trial.sample(kOverlayBytesRead, side.role, static_cast<double>(bytes));
   }
   return success();
 }

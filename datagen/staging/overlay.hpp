@@ -55,6 +55,8 @@ std::unique_ptr<Backend> overlay(OverlayHow how);
 // corrupt where a copy has another size, or its original was changed since.
 Result<void> lay_over(Corpus& corpus, const std::filesystem::path& plan_file);
 
+inline constexpr MetricInfo kOverlayBytesRead{"tier_bytes_read.*", "B"};  // "slow", "fast"
+
 // Of a tier that lay_over() made: both sides into the record (roles `slow` and `fast`), with the bytes read
 // from each, tier_bytes_read.slow and .fast; of any other tier nothing. `sum` adds over ranks, and is called
 // alike on all of them.

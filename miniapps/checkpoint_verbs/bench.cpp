@@ -10,6 +10,7 @@
 #include "datagen/command_output.hpp"
 #include "io_backends/base/cli/progress.hpp"
 #include "io_backends/base/random.hpp"
+#include "miniapps/checkpoint_verbs/bench_metrics.hpp"
 #include "miniapps/checkpoint_verbs/bench_runs.hpp"
 #include "miniapps/checkpoint_verbs/bench_setup.hpp"
 #include "miniapps/checkpoint_verbs/saving_run.hpp"
@@ -97,21 +98,20 @@ class Bench {
   }
 
   void record(const SavingRun& done, bool fast, bool snapshot, const Ceilings& ceilings, Trial& trial) const {
-    trial.value("ceiling_bytes_per_s.slow", "B/s", Better::higher, ceilings.slow);
-    if (fast) trial.value("ceiling_bytes_per_s.fast", "B/s", Better::higher, *ceilings.fast);
-    trial.value("wall_s", "s", Better::lower, done.wall_s);
-    trial.value("finalize_s", "s", Better::lower, done.finalize_s);
-    for (const Stretch& step : done.steps)
-      trial.sample("step_s", "s", Better::neither, "step", step.end_s - step.begin_s);
+    trial.sample(bench_metrics::kCeilingOf, "slow", ceilings.slow);
+    if (fast) trial.sample(bench_metrics::kCeilingOf, "fast", *ceilings.fast);
+    trial.sample(shared_metrics::kWall, done.wall_s);
+    trial.sample(bench_metrics::kFinalize, done.finalize_s);
+    for (const Stretch& step : done.steps) trial.sample(saving_metrics::kStep, step.end_s - step.begin_s);
     if (setup_.burner) {
-      trial.value("burn_rounds_per_s", "1/s", Better::neither, setup_.burner->pace().rounds_per_s);
-      trial.value("burn_calibration_spread", "1", Better::neither, setup_.burner->pace().spread);
+      trial.sample(accelerator_metrics::kBurnRate, setup_.burner->pace().rounds_per_s);
+      trial.sample(accelerator_metrics::kBurnSpread, setup_.burner->pace().spread);
     }
     const double payload = static_cast<double>(setup_.payload.bytes) *
                            static_cast<double>(done.counts.saves - done.counts.skips);
     if (payload > 0 && context_.communicator.size() == 1)
-      trial.value("write_amplification", "1", Better::lower,
-                  static_cast<double>(done.slow.written + done.fast.written) / payload);
+      trial.sample(bench_metrics::kWriteAmplification,
+                   static_cast<double>(done.slow.written + done.fast.written) / payload);
     trial.series("slow_bytes_written", {.interval_s = done.interval_s, .values = done.slow_bytes});
     if (fast) trial.series("fast_bytes_written", {.interval_s = done.interval_s, .values = done.fast_bytes});
     trial.series("steps_ended", {.interval_s = done.interval_s, .values = steps_ended(done)});
@@ -124,6 +124,7 @@ class Bench {
                    .snapshot = snapshot,
                    .steps_are_work = setup_.burner != nullptr,
                    .mtbf_s = setup_.mtbf_s,
+                   .durable = bench_metrics::kDurable,
                    .fast_ceiling = ceilings.fast,
                    .slow_ceiling = ceilings.slow},
                   trial);

@@ -12,6 +12,7 @@
 #include "io_backends/base/random.hpp"
 #include "io_backends/base/system/interrupt.hpp"
 #include "io_backends/base/system/precise_timers.hpp"
+#include "miniapps/pipeline/accelerator_metrics.hpp"
 #include "miniapps/pipeline/burner.hpp"
 #include "miniapps/pipeline/cpu_accelerator.hpp"
 
@@ -116,8 +117,8 @@ class EmulatedAccelerator final : public Accelerator {
   void over(SteadyTime when) override { free_ = when; }
   std::vector<AcceleratorFact> facts() const override {
     if (!calibrated_) return {};
-    return {{"burn_rounds_per_s", burner_->pace().rounds_per_s, "1/s"},
-            {"burn_calibration_spread", burner_->pace().spread, "1"}};
+    return {{accelerator_metrics::kBurnRate, burner_->pace().rounds_per_s},
+            {accelerator_metrics::kBurnSpread, burner_->pace().spread}};
   }
 
  private:

@@ -8,6 +8,7 @@
 #include <string_view>
 #include <vector>
 
+#include "io_backends/base/metric.hpp"
 #include "io_backends/base/options.hpp"
 #include "io_backends/base/result.hpp"
 #include "miniapps/pipeline/batch.hpp"
@@ -26,11 +27,10 @@ struct Step {
   std::chrono::nanoseconds nominal{0};  // what the step was to take; 0: what it takes
 };
 
-// What an accelerator has to tell when all steps are over, for the record: "loss_first".
+// What an accelerator has to tell when all steps are over, for the record (accelerator_metrics.hpp).
 struct AcceleratorFact {
-  std::string name;
+  MetricInfo metric;
   double value = 0;
-  std::string unit = "1";
 };
 
 // Consumes one batch after another. One thread.

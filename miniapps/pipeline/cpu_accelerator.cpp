@@ -8,6 +8,7 @@
 
 #include "datagen/manifest/manifest.hpp"
 #include "io_backends/base/system/interrupt.hpp"
+#include "miniapps/pipeline/accelerator_metrics.hpp"
 #include "miniapps/pipeline/network_trainer.hpp"
 
 namespace penstock {
@@ -117,7 +118,7 @@ Result<Step> CpuAccelerator::step(const Batch& batch) {
 
 std::vector<AcceleratorFact> CpuAccelerator::facts() const {
   if (!first_loss_) return {};
-  return {{"loss_first", *first_loss_}, {"loss_last", last_loss_}};
+  return {{accelerator_metrics::kLossFirst, *first_loss_}, {accelerator_metrics::kLossLast, last_loss_}};
 }
 
 }  // namespace

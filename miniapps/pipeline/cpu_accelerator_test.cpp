@@ -99,8 +99,8 @@ TEST_F(CpuAccelerator, LearnsABatchByHeart) {
   for (int i = 0; i < 2000; ++i) ASSERT_TRUE(accelerator->step(batch).ok());
   const std::vector<AcceleratorFact> facts = accelerator->facts();
   ASSERT_EQ(facts.size(), 2U);
-  EXPECT_EQ(facts[0].name, "loss_first");
-  EXPECT_EQ(facts[1].name, "loss_last");
+  EXPECT_EQ(facts[0].metric.name, "loss_first");
+  EXPECT_EQ(facts[1].metric.name, "loss_last");
   EXPECT_GT(facts[0].value, std::log(kClasses) / 2) << "it knows nothing yet";
   EXPECT_LT(facts[1].value, 0.1) << "by chance it were " << std::log(kClasses);
 }

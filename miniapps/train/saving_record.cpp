@@ -1,10 +1,11 @@
 #include "miniapps/train/saving_record.hpp"
 
 #include <algorithm>
-#include <string>
-#include <utility>
+#include <iterator>
+#include <string_view>
 #include <vector>
 
+#include "miniapps/train/saving_metrics.hpp"
 #include "results/statistics.hpp"
 
 namespace penstock {
@@ -17,44 +18,44 @@ std::vector<CheckpointTimes> saved(std::span<const CheckpointTimes> all) {
   return those;
 }
 
-void record_each(const CheckpointTimes& one, Trial& trial) {
+void record_each(const CheckpointTimes& one, const MetricInfo& durable, Trial& trial) {
   const auto bytes = static_cast<double>(one.bytes);
-  trial.sample("checkpoint_bytes", "B", Better::neither, "checkpoint", bytes);
-  trial.sample("checkpoint_block_s", "s", Better::lower, "checkpoint", one.block_s);
-  if (one.fast_s) trial.sample("checkpoint_fast_s", "s", Better::lower, "checkpoint", *one.fast_s);
-  if (one.durable_s) trial.sample("checkpoint_durable_s", "s", Better::lower, "checkpoint", *one.durable_s);
-  if (one.drain_s && *one.drain_s > 0)
-    trial.sample("drain_bytes_per_s", "B/s", Better::higher, "checkpoint", bytes / *one.drain_s);
+  trial.sample(saving_metrics::kBytes, bytes);
+  trial.sample(saving_metrics::kBlock, one.block_s);
+  if (one.fast_s) trial.sample(saving_metrics::kFast, *one.fast_s);
+  if (one.durable_s) trial.sample(durable, *one.durable_s);
+  if (one.drain_s && *one.drain_s > 0) trial.sample(saving_metrics::kDrainRate, bytes / *one.drain_s);
   if (one.fast_s && one.durable_s && *one.durable_s > *one.fast_s)
-    trial.sample("drain_queued_bytes_per_s", "B/s", Better::higher, "checkpoint",
-                 bytes / (*one.durable_s - *one.fast_s));
+    trial.sample(saving_metrics::kQueuedDrainRate, bytes / (*one.durable_s - *one.fast_s));
 }
 
 void record_counts(const CheckpointCounts& counts, Trial& trial) {
-  const std::pair<const char*, std::uint64_t> all[] = {
-      {"checkpoint_skips", counts.skips},
-      {"checkpoints_written_through", counts.written_through},
-      {"checkpoints_drained", counts.drained},
-      {"drain_failures", counts.drain_failures},
-      {"checkpoints_evicted", counts.evicted},
-      {"checkpoints_pruned", counts.pruned},
-      {"checkpoints_quarantined", counts.quarantined}};
-  trial.value("checkpoints", "1", Better::neither, static_cast<double>(counts.saves));
-  for (const auto& [name, count] : all) {
-    const std::string_view word = name;
-    const bool bad = word.ends_with("skips") || word.ends_with("failures") || word.ends_with("quarantined");
-    trial.value(word, "1", bad ? Better::lower : Better::neither, static_cast<double>(count));
-  }
-  trial.value("backlog_most_bytes", "B", Better::lower, static_cast<double>(counts.backlog_most));
+  const auto count = [&](const MetricInfo& metric, std::uint64_t value) {
+    trial.sample(metric, static_cast<double>(value));
+  };
+  count(saving_metrics::kSaves, counts.saves);
+  count(saving_metrics::kSkips, counts.skips);
+  count(saving_metrics::kWrittenThrough, counts.written_through);
+  count(saving_metrics::kDrained, counts.drained);
+  count(saving_metrics::kDrainFailures, counts.drain_failures);
+  count(saving_metrics::kEvicted, counts.evicted);
+  count(saving_metrics::kPruned, counts.pruned);
+  count(saving_metrics::kQuarantined, counts.quarantined);
+  count(saving_metrics::kMostBacklog, counts.backlog_most);
 }
 
+struct NamedFailure {
+  std::string_view name;
+  Failure failure;
+};
+constexpr NamedFailure kFailures[] = {
+    {"process", Failure::process}, {"node", Failure::node}, {"power", Failure::power}};
+
 void record_losses(const SavingFacts& facts, Trial& trial) {
-  const std::pair<const char*, Failure> kinds[] = {
-      {"process", Failure::process}, {"node", Failure::node}, {"power", Failure::power}};
-  for (const auto& [name, failure] : kinds) {
-    const LostWork lost = lost_work(facts.checkpoints, facts.wall_s, failure, facts.fast_is_volatile);
-    trial.value("lost_work_s." + std::string(name), "s", Better::lower, lost.mean_s);
-    trial.value("lost_work_most_s." + std::string(name), "s", Better::lower, lost.most_s);
+  for (const NamedFailure& one : kFailures) {
+    const LostWork lost = lost_work(facts.checkpoints, facts.wall_s, one.failure, facts.fast_is_volatile);
+    trial.sample(saving_metrics::kLostWork, one.name, lost.mean_s);
+    trial.sample(saving_metrics::kMostLostWork, one.name, lost.most_s);
   }
 }
 
@@ -71,24 +72,23 @@ void record_saving(const SavingFacts& facts, Trial& trial) {
   const std::vector<CheckpointTimes> all = saved(facts.checkpoints);
   std::vector<double> blocked;
   for (const CheckpointTimes& one : all) {
-    record_each(one, trial);
+    record_each(one, facts.durable, trial);
     blocked.push_back(one.block_s);
     const std::optional<double> ceiling = facts.fast_tier ? facts.fast_ceiling : facts.slow_ceiling;
     if (ceiling && one.bytes > 0 && !facts.snapshot)
-      trial.sample("block_of_ceiling", "1", Better::lower, "checkpoint",
-                   one.block_s * *ceiling / static_cast<double>(one.bytes));
+      trial.sample(saving_metrics::kBlockOfCeiling, one.block_s * *ceiling / static_cast<double>(one.bytes));
     if (facts.slow_ceiling && one.drain_s && *one.drain_s > 0)
-      trial.sample("drain_of_ceiling", "1", Better::higher, "checkpoint",
+      trial.sample(saving_metrics::kDrainOfCeiling,
                    static_cast<double>(one.bytes) / *one.drain_s / *facts.slow_ceiling);
   }
-  if (const auto overlap = drain_overlap(all)) trial.value("drain_overlap", "1", Better::higher, *overlap);
+  if (const auto overlap = drain_overlap(all)) trial.sample(saving_metrics::kDrainOverlap, *overlap);
   if (const auto inflation = step_inflation(facts.steps, all); inflation && facts.steps_are_work)
-    trial.value("step_inflation", "1", Better::lower, *inflation);
+    trial.sample(saving_metrics::kStepInflation, *inflation);
   if (facts.wall_s > 0) record_losses(facts, trial);
   if (blocked.empty() || facts.mtbf_s <= 0) return;
   const double cost_s = median(blocked);
-  trial.value("checkpoint_interval_s.young", "s", Better::neither, young_interval_s(cost_s, facts.mtbf_s));
-  trial.value("checkpoint_interval_s.daly", "s", Better::neither, daly_interval_s(cost_s, facts.mtbf_s));
+  trial.sample(saving_metrics::kIntervalYoung, young_interval_s(cost_s, facts.mtbf_s));
+  trial.sample(saving_metrics::kIntervalDaly, daly_interval_s(cost_s, facts.mtbf_s));
 }
 
 }  // namespace penstock

@@ -5,6 +5,7 @@
 #include <optional>
 #include <span>
 
+#include "io_backends/base/metric.hpp"
 #include "io_backends/base/result.hpp"
 #include "miniapps/checkpoint/checkpointer.hpp"
 #include "miniapps/checkpoint/saving_figures.hpp"
@@ -22,6 +23,7 @@ struct SavingFacts {
   bool snapshot = false;                 // saves are to memory: no tier's ceiling is theirs
   bool steps_are_work = true;            // else nothing could make them longer, and nothing is said of it
   double mtbf_s = 0;                     // what advice is for
+  MetricInfo durable{};                  // checkpoint_durable_s, which `checkpoint` alone is compared by
   std::optional<double> fast_ceiling{};  // bytes a second, measured in the same run
   std::optional<double> slow_ceiling{};
 };

@@ -8,6 +8,7 @@
 #include "io_backends/base/cli/progress.hpp"
 #include "io_backends/base/system/interrupt.hpp"
 #include "miniapps/train/saving_record.hpp"
+#include "miniapps/train/train_metrics.hpp"
 
 namespace penstock {
 namespace {
@@ -146,8 +147,9 @@ void StepCheckpoints::record(const TrainingRun& run, SteadyTime start, bool step
   facts.fast_tier = saving_.fast.has_value();
   facts.fast_is_volatile =
       saving_.fast && (saving_.fast->facts.memory || saving_.fast->backend->caps().volatile_memory);
+  facts.durable = train_metrics::kDurable;
   record_saving(facts, trial);
-  trial.value("checkpoint_finalize_s", "s", Better::lower, drained_s_);
+  trial.sample(train_metrics::kFinalize, drained_s_);
 }
 
 }  // namespace penstock

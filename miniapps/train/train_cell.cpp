@@ -23,6 +23,7 @@
 #include "miniapps/train/epoch_checkpoints.hpp"
 #include "miniapps/train/epoch_counter.hpp"
 #include "miniapps/train/sample_log.hpp"
+#include "miniapps/train/saving_metrics.hpp"
 #include "miniapps/train/step_checkpoints.hpp"
 #include "miniapps/train/timeline.hpp"
 #include "miniapps/train/train_input.hpp"
@@ -30,6 +31,7 @@
 #include "miniapps/train/train_record.hpp"
 #include "miniapps/train/validating.hpp"
 #include "profiling/interpose/penstock_profile.h"
+#include "results/shared_metrics.hpp"
 
 namespace penstock {
 namespace {
@@ -260,7 +262,7 @@ Result<TrainOutcome> Cell::train(Accelerator& accelerator, SampleLog* log) {
   if (setup_.saves != nullptr) end_saving(run, start, mine);
   PENSTOCK_TRY(agree(ranks_, log_failure ? Result<void>(*log_failure) : success()));
   for (std::size_t i = 0; i < std::min(run.steps.size(), kStepsKept); ++i)
-    trial_.sample("step_s", "s", Better::neither, "step",
+    trial_.sample(saving_metrics::kStep,
                   static_cast<double>(run.steps[i].end_ns - run.steps[i].begin_ns) * 1e-9);
   return joined(ranks_, mine);
 }
@@ -317,7 +319,7 @@ Result<void> Cell::report_totals() {
   if (&tier_ == &corpus_.tier) read += corpus_.mapped_bytes;
   if (setup_.find_accelerators) read -= read_before_;
   PENSTOCK_TRY(ranks_.all_reduce(std::span(&read, 1), Reduction::sum));
-  trial_.value("tier_bytes_read", "B", Better::neither, static_cast<double>(read));
+  trial_.sample(shared_metrics::kTierBytesRead, static_cast<double>(read));
   const auto over_ranks = [&](std::uint64_t bytes) -> Result<std::uint64_t> {
     PENSTOCK_TRY(ranks_.all_reduce(std::span(&bytes, 1), Reduction::sum));
     return bytes;
@@ -326,7 +328,7 @@ Result<void> Cell::report_totals() {
   if (setup_.find_accelerators) return success();
   double memory = peak_memory_bytes();
   PENSTOCK_TRY(ranks_.all_reduce(std::span(&memory, 1), Reduction::max));
-  trial_.value("peak_memory_bytes", "B", Better::lower, memory);
+  trial_.sample(shared_metrics::kPeakMemory, memory);
   return success();
 }
 
@@ -378,8 +380,7 @@ Result<void> Cell::measure() {
   trial_.verdict(cache.verdict, cache.reason);
   PENSTOCK_ASSIGN(const TrainOutcome outcome, train(accelerator, log ? &*log : nullptr));
   report(outcome, cache.state);
-  for (const AcceleratorFact& fact : accelerator.facts())
-    trial_.value(fact.name, fact.unit, Better::neither, fact.value);
+  for (const AcceleratorFact& fact : accelerator.facts()) trial_.sample(fact.metric, fact.value);
   if (timeline_) PENSTOCK_TRY(write_timeline());
   if (stuck_) return success();
   if (log) PENSTOCK_TRY(agree(ranks_, log->close()));

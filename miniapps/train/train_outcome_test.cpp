@@ -2,9 +2,14 @@
 
 #include <gtest/gtest.h>
 
+#include <span>
 #include <string>
+#include <string_view>
+#include <vector>
 
 #include "io_backends/base/ranks/ranks_testing.hpp"
+#include "miniapps/checkpoint_verbs/bench_metrics.hpp"
+#include "miniapps/train/train_metrics.hpp"
 
 namespace penstock {
 namespace {
@@ -102,6 +107,24 @@ TEST(TrainOutcome, SaysNothingOfWhatWasFetchedUnlessAllRanksCanTell) {
     if (!ranks.root()) mine.epochs.clear();
     EXPECT_TRUE(joined(ranks, mine).value().epochs.empty());
   });
+}
+
+std::vector<std::string_view> headlines_of(std::span<const MetricInfo> table) {
+  std::vector<std::string_view> names;
+  for (const MetricInfo& metric : table)
+    if (metric.headline) names.push_back(metric.name);
+  return names;
+}
+
+// Records of earlier versions, which mark nothing, are compared by the tables.
+TEST(TrainMetrics, HeadlinesAreWhatEarlierRecordsAreComparedBy) {
+  EXPECT_EQ(headlines_of(train_metrics::kAll),
+            (std::vector<std::string_view>{"samples_per_s", "checkpoint_block_s", "checkpoint_bytes", "steps",
+                                           "skipped_samples", "dropped_tail_samples", "checkpoint_bytes",
+                                           "file_reads", "checkpoint_skips"}));
+  EXPECT_EQ(headlines_of(bench_metrics::kAll),
+            (std::vector<std::string_view>{"checkpoint_block_s", "checkpoint_bytes", "checkpoint_durable_s",
+                                           "checkpoint_skips"}));
 }
 
 }  // namespace

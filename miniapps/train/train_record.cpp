@@ -10,6 +10,7 @@
 #include "io_backends/base/units.hpp"
 #include "miniapps/train/published_bandwidth.hpp"
 #include "miniapps/train/train_cell.hpp"
+#include "miniapps/train/train_metrics.hpp"
 #include "results/rank_figures.hpp"
 #include "results/table.hpp"
 
@@ -17,32 +18,31 @@ namespace penstock {
 namespace {
 
 void record_ranks(const TrainOutcome& outcome, Trial& trial) {
-  penstock::record_ranks(outcome.ranks, "", "run", trial);
+  penstock::record_ranks(outcome.ranks, kRanksOfRun, trial);
   if (!outcome.utilizations.empty())
-    trial.value("accelerator_utilization_min", "1", Better::higher,
-                *std::min_element(outcome.utilizations.begin(), outcome.utilizations.end()));
+    trial.sample(train_metrics::kLeastUtilization,
+                 *std::min_element(outcome.utilizations.begin(), outcome.utilizations.end()));
   const auto slowest = std::max_element(outcome.last_ones.begin(), outcome.last_ones.end());
   if (slowest == outcome.last_ones.end() || outcome.steps == 0) return;
-  trial.value("straggler_rank", "1", Better::neither,
-              static_cast<double>(slowest - outcome.last_ones.begin()));
-  trial.value("straggler_steps", "1", Better::neither, static_cast<double>(*slowest));
+  trial.sample(train_metrics::kStragglerRank, static_cast<double>(slowest - outcome.last_ones.begin()));
+  trial.sample(train_metrics::kStragglerSteps, static_cast<double>(*slowest));
 }
 
 void record_times(const TrainOutcome& outcome, Trial& trial) {
   const TrainingFigures& figures = outcome.figures;
-  trial.value("wall_s", "s", Better::lower, figures.wall_s);
-  trial.value("samples_per_s", "1/s", Better::higher, figures.samples / figures.wall_s);
-  trial.value("payload_bytes_per_s", "B/s", Better::higher, figures.payload_bytes / figures.wall_s);
-  trial.value("first_batch_s", "s", Better::lower, figures.first_batch_s);
-  trial.value("input_wait_s", "s", Better::lower, figures.input_wait_s);
+  trial.sample(shared_metrics::kWall, figures.wall_s);
+  trial.sample(train_metrics::kSampleRate, figures.samples / figures.wall_s);
+  trial.sample(train_metrics::kPayloadRate, figures.payload_bytes / figures.wall_s);
+  trial.sample(train_metrics::kFirstBatch, figures.first_batch_s);
+  trial.sample(train_metrics::kInputWait, figures.input_wait_s);
   for (const StageTally& stage : outcome.stages) {
-    trial.value("stage_busy_s." + stage.stage, "s", Better::neither, stage.busy_s);
-    trial.value("stage_starved_s." + stage.stage, "s", Better::neither, stage.starved_s);
-    trial.value("stage_blocked_s." + stage.stage, "s", Better::neither, stage.blocked_s);
+    trial.sample(train_metrics::kStageBusy, stage.stage, stage.busy_s);
+    trial.sample(train_metrics::kStageStarved, stage.stage, stage.starved_s);
+    trial.sample(train_metrics::kStageBlocked, stage.stage, stage.blocked_s);
   }
   for (const LostTime& part : outcome.lost)
     if (outcome.ranks.size() > 1 || part.to != "straggler")
-      trial.value("lost_s." + part.to, "s", Better::lower, part.seconds);
+      trial.sample(train_metrics::kLost, part.to, part.seconds);
 }
 
 // Over the seconds that the workers of a rank read, the mean of ranks.
@@ -50,39 +50,36 @@ void record_studied(const TrainOutcome& outcome, const FilePlan& plan, Trial& tr
   if (plan.bytes == nullptr || outcome.stages.empty()) return;
   const double read_s =
       (outcome.stages.front().busy_s + outcome.validation.read_s) / static_cast<double>(outcome.ranks.size());
-  trial.value("file_read_s", "s", Better::lower, read_s);
+  trial.sample(train_metrics::kFileRead, read_s);
   const StudiedBytes bytes = plan.bytes(plan, outcome.training_files, outcome.validation.files);
-  trial.value("read_published_bytes_per_s", "B/s", Better::neither,
-              published_bandwidth(bytes.published, read_s));
-  trial.value("read_corrected_bytes_per_s", "B/s", Better::higher,
-              published_bandwidth(bytes.corrected, read_s));
+  trial.sample(train_metrics::kPublishedRate, published_bandwidth(bytes.published, read_s));
+  trial.sample(train_metrics::kCorrectedRate, published_bandwidth(bytes.corrected, read_s));
 }
 
 void record_files(const TrainOutcome& outcome, Trial& trial) {
   const ValidationFigures& validation = outcome.validation;
-  const auto count = [&](const char* name, std::uint64_t value) {
-    trial.value(name, "1", Better::neither, static_cast<double>(value));
+  const auto count = [&](const MetricInfo& metric, std::uint64_t value) {
+    trial.sample(metric, static_cast<double>(value));
   };
-  count("file_reads", outcome.training_files + validation.files);
-  count("file_reads.training", outcome.training_files);
-  count("file_reads.validation", validation.files);
+  count(train_metrics::kFileReads, outcome.training_files + validation.files);
+  trial.sample(train_metrics::kFileReadsOf, "training", static_cast<double>(outcome.training_files));
+  trial.sample(train_metrics::kFileReadsOf, "validation", static_cast<double>(validation.files));
   if (validation.passes == 0) return;
-  count("validation_passes", validation.passes);
-  count("validation_samples", validation.samples);
-  trial.value("validation_s", "s", Better::lower, outcome.figures.aside_s);
+  count(train_metrics::kValidationPasses, validation.passes);
+  count(train_metrics::kValidationSamples, validation.samples);
+  trial.sample(train_metrics::kValidation, outcome.figures.aside_s);
 }
 
 void record_checkpoints(const CheckpointFigures& checkpoints, Trial& trial) {
-  trial.value("checkpoints", "1", Better::neither, static_cast<double>(checkpoints.seconds.size()));
-  trial.value("checkpoint_bytes", "B", Better::neither, static_cast<double>(checkpoints.bytes));
-  for (const double seconds : checkpoints.seconds)
-    trial.sample("checkpoint_s", "s", Better::lower, "checkpoint", seconds);
+  trial.sample(saving_metrics::kSaves, static_cast<double>(checkpoints.seconds.size()));
+  trial.sample(train_metrics::kModelBytes, static_cast<double>(checkpoints.bytes));
+  for (const double seconds : checkpoints.seconds) trial.sample(train_metrics::kModelSave, seconds);
 }
 
 // Part of the spans says nothing about all of the run.
 void record_timeline(const TimelineFigures& figures, const TrainSetup& setup, Trial& trial) {
-  trial.value("timeline_spans", "1", Better::neither, static_cast<double>(figures.spans));
-  trial.value("timeline_dropped_spans", "1", Better::lower, static_cast<double>(figures.dropped));
+  trial.sample(train_metrics::kSpans, static_cast<double>(figures.spans));
+  trial.sample(train_metrics::kDroppedSpans, static_cast<double>(figures.dropped));
   if (figures.dropped > 0) {
     warn("the timeline lacks " + format_count(figures.dropped) + " of " +
          format_count(figures.spans + figures.dropped) + " spans, for which --timeline-memory " +
@@ -90,14 +87,14 @@ void record_timeline(const TimelineFigures& figures, const TrainSetup& setup, Tr
     return;
   }
   const auto bytes = static_cast<double>(figures.read_bytes);
-  trial.value("read_summed_s", "s", Better::neither, figures.read_summed_s);
-  trial.value("read_merged_s", "s", Better::neither, figures.read_merged_s);
-  trial.value("train_merged_s", "s", Better::neither, figures.train_merged_s);
-  trial.value("read_share", "1", Better::neither, figures.read_share);
-  trial.value("read_train_overlap_s", "s", Better::neither, figures.read_train_overlap_s);
+  trial.sample(train_metrics::kReadSummed, figures.read_summed_s);
+  trial.sample(train_metrics::kReadMerged, figures.read_merged_s);
+  trial.sample(train_metrics::kTrainMerged, figures.train_merged_s);
+  trial.sample(train_metrics::kReadShare, figures.read_share);
+  trial.sample(train_metrics::kReadTrainOverlap, figures.read_train_overlap_s);
   if (figures.read_merged_s <= 0) return;
-  trial.value("read_summed_bytes_per_s", "B/s", Better::neither, bytes / figures.read_summed_s);
-  trial.value("read_merged_bytes_per_s", "B/s", Better::neither, bytes / figures.read_merged_s);
+  trial.sample(train_metrics::kReadSummedRate, bytes / figures.read_summed_s);
+  trial.sample(train_metrics::kReadMergedRate, bytes / figures.read_merged_s);
 }
 
 std::string skipped_text(const SkippedObject& object) {
@@ -169,23 +166,22 @@ void describe_saving(const TrainSetup& setup, Trial& trial) {
   trial.parameter("restart", setup.resumed->restart);
   trial.parameter("resumed_step", setup.resumed->manifest.id.step);
   trial.parameter("resumed_from", setup.resumed->tier);
-  trial.value("restart_choose_s", "s", Better::lower, setup.resumed->choose_s);
-  trial.value("restart_s", "s", Better::lower, setup.resumed->restore_s);
-  trial.value("restart_bytes", "B", Better::neither, static_cast<double>(setup.resumed->manifest.bytes()));
+  trial.sample(train_metrics::kRestartChoose, setup.resumed->choose_s);
+  trial.sample(train_metrics::kRestart, setup.resumed->restore_s);
+  trial.sample(train_metrics::kRestartBytes, static_cast<double>(setup.resumed->manifest.bytes()));
 }
 
 void record_outcome(const TrainOutcome& outcome, const TrainSetup& setup, Trial& trial) {
   const TrainingFigures& figures = outcome.figures;
-  trial.value("steps", "1", Better::neither, static_cast<double>(outcome.steps));
-  trial.value("skipped_samples", "1", Better::lower, static_cast<double>(outcome.losses.skipped));
-  trial.value("dropped_tail_samples", "1", Better::lower, static_cast<double>(outcome.losses.dropped_tail));
-  trial.value("payload_bytes", "B", Better::neither, figures.payload_bytes);
-  trial.value("accelerators", "1", Better::neither,
-              static_cast<double>(setup.accelerators * outcome.ranks.size()));
+  trial.sample(train_metrics::kSteps, static_cast<double>(outcome.steps));
+  trial.sample(train_metrics::kSkippedSamples, static_cast<double>(outcome.losses.skipped));
+  trial.sample(train_metrics::kDroppedTail, static_cast<double>(outcome.losses.dropped_tail));
+  trial.sample(train_metrics::kPayload, figures.payload_bytes);
+  trial.sample(train_metrics::kAccelerators, static_cast<double>(setup.accelerators * outcome.ranks.size()));
   if (figures.wall_s > 0) record_times(outcome, trial);
-  if (figures.utilization) trial.value("accelerator_utilization", "1", Better::higher, *figures.utilization);
-  if (figures.utilization_dlio) trial.value("au_dlio", "1", Better::higher, *figures.utilization_dlio);
-  if (figures.step_overshoot) trial.value("step_overshoot", "1", Better::lower, *figures.step_overshoot);
+  if (figures.utilization) trial.sample(train_metrics::kUtilization, *figures.utilization);
+  if (figures.utilization_dlio) trial.sample(train_metrics::kUtilizationDlio, *figures.utilization_dlio);
+  if (figures.step_overshoot) trial.sample(train_metrics::kOvershoot, *figures.step_overshoot);
   if (setup.files) {
     record_files(outcome, trial);
     record_studied(outcome, setup.files->plan, trial);
@@ -210,11 +206,11 @@ Result<void> record_input_alone(Communicator& ranks, const std::vector<TrainingR
     double part_s = input_alone_s(part, outcome.steps);
     PENSTOCK_TRY(ranks.all_reduce(std::span(&part_s, 1), Reduction::sum));
     part_s /= ranks.size();
-    trial.value("input_alone_s", "s", Better::lower, part_s);
+    trial.sample(train_metrics::kInputAlone, part_s);
     sum_s += part_s;
   }
-  trial.value("input_overlap", "1", Better::higher,
-              input_overlap(outcome.figures.input_wait_s, sum_s / static_cast<double>(parts.size())));
+  trial.sample(train_metrics::kInputOverlap,
+               input_overlap(outcome.figures.input_wait_s, sum_s / static_cast<double>(parts.size())));
   return success();
 }
 
@@ -233,7 +229,7 @@ std::optional<double> device_bytes_fraction(const std::vector<EpochBytes>& epoch
 void record_epochs(const std::vector<EpochBytes>& epochs, Trial& trial) {
   for (const EpochBytes& epoch : epochs)
     if (epoch.consumed > 0)
-      trial.sample("epoch_device_bytes_fraction", "1", Better::neither, "epoch",
+      trial.sample(train_metrics::kEpochDeviceBytes,
                    static_cast<double>(epoch.fetched) / static_cast<double>(epoch.consumed));
 }
 

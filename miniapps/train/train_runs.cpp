@@ -11,6 +11,7 @@
 #include "io_backends/base/units.hpp"
 #include "miniapps/train/find_accelerators.hpp"
 #include "miniapps/train/train_input.hpp"
+#include "miniapps/train/train_metrics.hpp"
 
 namespace penstock {
 namespace {
@@ -193,11 +194,10 @@ Result<CellEnd> TrainRuns::find_accelerators(const Tier& tier) {
     PENSTOCK_ASSIGN(const CellEnd kept, keep(std::move(trial), search.end));
     return search.broken ? Result<CellEnd>(kept) : fed.error();
   }
-  trial.value("accelerators_fed", "1", Better::higher, static_cast<double>(*fed) * setup_.ranks->size());
+  trial.sample(train_metrics::kAcceleratorsFed, static_cast<double>(*fed) * setup_.ranks->size());
   if (const auto more = search.missed.find(*fed + 1); more != search.missed.end()) {
     trial.parameter("one_more_missed_by", more->second.by);
-    if (more->second.by == "input")
-      trial.value("utilization_with_one_more", "1", Better::neither, more->second.utilization);
+    if (more->second.by == "input") trial.sample(train_metrics::kOneMore, more->second.utilization);
   }
   if (*fed == most) trial.parameter("accelerators_at_most", most);
   return keep(std::move(trial), CellEnd::done);

@@ -13,6 +13,7 @@
 #include <utility>
 
 #include "io_backends/base/cli/count_of.hpp"
+#include "profiling/outlets/session_metrics.hpp"
 #include "profiling/session/layers.hpp"
 #include "profiling/session/roll_up.hpp"
 #include "profiling/session/session_reading.hpp"
@@ -131,25 +132,21 @@ Record record_of(const Session& session, const TierSum& tier, const Reading& rea
                       {"host", "unknown"},
                       {"method", "none"}};
   record.corpus = Json{{"recipe", program_of(session)}, {"format", "session"}};
-  const auto value = [&](const char* name, const char* unit, Better better, double number) {
-    record.metrics[name] = Metric{unit, better, "run", {number}};
-  };
-  const auto bytes = static_cast<double>(reading.bytes);
-  const auto all_bytes = static_cast<double>(tier.all.bytes_read);
   const Reading calls = reading_of(tier);
-  if (!reading.bytes_per_s.empty())
-    record.metrics["payload_bytes_per_s"] = Metric{"B/s", Better::higher, "repeat", reading.bytes_per_s};
-  else if (reading.wall_s > 0)
-    value("payload_bytes_per_s", "B/s", Better::higher, bytes / reading.wall_s);
-  if (calls.wall_s > 0) value("read_call_bytes_per_s", "B/s", Better::higher, all_bytes / calls.wall_s);
-  value("payload_bytes", "B", Better::neither, bytes);
-  value("wall_s", "s", Better::neither, reading.wall_s);
-  value("tier_bytes_read", "B", Better::neither, all_bytes);
-  value("tier_bytes_mapped", "B", Better::neither, static_cast<double>(tier.mapped_bytes));
-  value("tier_bytes_written", "B", Better::neither, static_cast<double>(tier.all.bytes_written));
-  value("read_s", "s", Better::neither, tier.all.read_ns / 1e9);
-  value("reads", "1", Better::neither, static_cast<double>(tier.all.reads));
-  value("files", "1", Better::neither, static_cast<double>(tier.files));
+  const auto add = [&](const MetricInfo& metric, double value) { add_sample(record, metric, value); };
+  for (const double rate : reading.bytes_per_s) add(session_metrics::kPayloadRateOfEpoch, rate);
+  if (reading.bytes_per_s.empty() && reading.wall_s > 0)
+    add(session_metrics::kPayloadRate, static_cast<double>(reading.bytes) / reading.wall_s);
+  const auto all_bytes = static_cast<double>(tier.all.bytes_read);
+  if (calls.wall_s > 0) add(session_metrics::kReadCallRate, all_bytes / calls.wall_s);
+  add(session_metrics::kPayload, static_cast<double>(reading.bytes));
+  add(session_metrics::kWall, reading.wall_s);
+  add(shared_metrics::kTierBytesRead, all_bytes);
+  add(session_metrics::kBytesMapped, static_cast<double>(tier.mapped_bytes));
+  add(session_metrics::kBytesWritten, static_cast<double>(tier.all.bytes_written));
+  add(session_metrics::kReadTime, tier.all.read_ns / 1e9);
+  add(session_metrics::kReads, static_cast<double>(tier.all.reads));
+  add(session_metrics::kFiles, static_cast<double>(tier.files));
   return record;
 }
 

@@ -10,6 +10,7 @@
 
 #include "io_backends/base/testing.hpp"
 #include "profiling/outlets/session_export.hpp"
+#include "profiling/outlets/session_metrics.hpp"
 #include "profiling/outlets/session_records.hpp"
 #include "profiling/session/session_testing.hpp"
 #include "results/cells.hpp"
@@ -159,6 +160,8 @@ TEST_F(SessionJsonTest, RecordsMakeAGroupThatTheReportDraws) {
   const std::vector<Record> records = records_of(session_, sums, {}, {*tier}, {"penstock"});
   ASSERT_EQ(records.size(), 1U);
   EXPECT_EQ(records[0].command, "profile");
+  for (const auto& [name, metric] : records[0].metrics)
+    EXPECT_TRUE(is_declared(name, metric, session_metrics::kAll)) << name;
   EXPECT_EQ(metric_value(records[0], "tier_bytes_read"), 3000);
   EXPECT_EQ(metric_value(records[0], "payload_bytes"), 500) << "what the program named as read";
   EXPECT_NEAR(metric_value(records[0], "payload_bytes_per_s").value(), 500 / 8e-6, 1);

@@ -141,19 +141,4 @@ std::vector<std::string> environment_remarks(std::span<const Record* const> base
   return remarks;
 }
 
-std::vector<std::string_view> headline_metrics(std::string_view command) {
-  if (command == "read") return {"payload_bytes_per_s", "errors", "calls.*"};
-  if (command == "train")
-    return {"samples_per_s",    "checkpoint_block_s", "steps",      "skipped_samples", "dropped_tail_samples",
-            "checkpoint_bytes", "checkpoint_skips",   "file_reads", "calls.*"};
-  if (command == "checkpoint")
-    return {"checkpoint_block_s", "checkpoint_durable_s", "restore_s", "checkpoint_bytes",
-            "checkpoint_skips"};
-  if (command == "generate") return {"payload_bytes_per_s", "payload_bytes"};
-  if (command == "tiers") return {"*.bytes_per_s", "metadata.*.ops_per_s"};
-  if (command == "google_benchmark") return {"real_time_s", "cpu_time_s"};
-  if (command == "fio") return {"payload_bytes_per_s", "errors"};
-  return {"*"};
-}
-
 }  // namespace penstock

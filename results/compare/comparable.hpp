@@ -26,8 +26,4 @@ std::string work_difference(const Cell& cell);
 std::vector<std::string> environment_remarks(std::span<const Record* const> base,
                                              std::span<const Record* const> candidate);
 
-// The metrics by which a command's records are compared unless others are asked for, as shell patterns.
-// Commands that are not known are compared by every metric that has a direction.
-std::vector<std::string_view> headline_metrics(std::string_view command);
-
 }  // namespace penstock

@@ -235,7 +235,8 @@ CompareSettings settings_of(const Options& options) {
   return {.alpha = options.real("alpha"),
           .least_effect = options.real("least-effect"),
           .metrics = options.texts("metric"),
-          .other_machines = options.flag("other-machines")};
+          .other_machines = options.flag("other-machines"),
+          .commands = command_registry().present()};
 }
 
 void warn_of(const RecordSet& set) {

@@ -62,7 +62,7 @@ class Comparing {
 
  private:
   ComparedMetric& row(const Cell& cell, const std::string& metric, GateOutcome outcome, std::string reason);
-  bool wanted(const std::string& command, const std::string& metric) const;
+  bool wanted(const Headlines& headlines, const std::string& metric) const;
   void metric(const Cell& cell, const std::string& name);
   void count(ComparedMetric& row, const ComparedSamples& samples);
   void prepare(Waiting& waiting);
@@ -87,13 +87,11 @@ ComparedMetric& Comparing::row(const Cell& cell, const std::string& metric, Gate
   return row;
 }
 
-bool Comparing::wanted(const std::string& command, const std::string& metric) const {
+bool Comparing::wanted(const Headlines& headlines, const std::string& metric) const {
   if (!settings_.metrics.empty())
     return std::any_of(settings_.metrics.begin(), settings_.metrics.end(),
                        [&](const std::string& pattern) { return matches(metric, pattern); });
-  const std::vector<std::string_view> patterns = headline_metrics(command);
-  return std::any_of(patterns.begin(), patterns.end(),
-                     [&](std::string_view pattern) { return matches(metric, std::string(pattern)); });
+  return headlines.contains(metric);
 }
 
 void Comparing::cell(Cell cell) {
@@ -126,8 +124,11 @@ void Comparing::cell(Cell cell) {
     for (const auto& [name, metric] : record->metrics) names.insert(name);
   known_.insert(names.begin(), names.end());
   const std::size_t rows = comparison_.rows.size();
+  Headlines headlines(metrics_of(cell.base.front()->command, settings_.commands));
+  for (const Record* const record : cell.base) headlines.add(*record);
+  for (const Record* const record : cell.candidate) headlines.add(*record);
   for (const std::string& name : names)
-    if (wanted(cell.base.front()->command, name)) metric(cell, name);
+    if (wanted(headlines, name)) metric(cell, name);
   if (comparison_.rows.size() == rows && settings_.metrics.empty())
     row(cell, "", GateOutcome::inconclusive,
         "the base has no metric by which this command is compared (--metric names others)");

@@ -28,6 +28,7 @@
 #include <vector>
 
 #include "io_backends/base/result.hpp"
+#include "results/headlines.hpp"
 #include "results/statistics.hpp"
 #include "results/store.hpp"
 
@@ -72,8 +73,9 @@ struct CompareSettings {
   double alpha = 0.01;
   double least_effect = 0.05;  // as a fraction: 0.05 is 5%
   std::vector<std::string> metrics =
-      {};                       // glob patterns of metric names; empty: each command's headline metrics
+      {};                       // glob patterns of metric names; empty: the headlines of the records
   bool other_machines = false;  // compare although the machines differ
+  Commands commands = {};       // say what the headlines are of records that do not (results/headlines.hpp)
 };
 
 struct ComparedMetric {

@@ -12,7 +12,8 @@
 namespace penstock {
 namespace {
 
-Comparison compare(const RecordSet& base, const RecordSet& candidate, const CompareSettings& settings = {}) {
+Comparison compare(const RecordSet& base, const RecordSet& candidate, CompareSettings settings = {}) {
+  settings.commands = known_commands();
   auto comparison = compare_records(base, candidate, settings);
   EXPECT_TRUE(comparison.ok()) << (comparison.ok() ? "" : comparison.error().message());
   return comparison.ok() ? *comparison : Comparison();

@@ -10,7 +10,6 @@
 #include <utility>
 
 #include "results/cells.hpp"
-#include "results/compare/comparable.hpp"
 #include "results/compare/matched_cells.hpp"
 #include "results/compare/significance.hpp"
 #include "results/statistics.hpp"
@@ -23,14 +22,13 @@ struct TimedRun {
   double value = 0;
 };
 
-bool wanted(const CompareSettings& settings, const std::string& command, const std::string& metric) {
-  const auto matches = [&](std::string_view pattern) {
-    return ::fnmatch(std::string(pattern).c_str(), metric.c_str(), 0) == 0;
+bool wanted(const CompareSettings& settings, const Headlines& headlines, const std::string& metric) {
+  const auto matches = [&](const std::string& pattern) {
+    return ::fnmatch(pattern.c_str(), metric.c_str(), 0) == 0;
   };
   if (!settings.metrics.empty())
     return std::any_of(settings.metrics.begin(), settings.metrics.end(), matches);
-  const auto patterns = headline_metrics(command);
-  return std::any_of(patterns.begin(), patterns.end(), matches);
+  return headlines.contains(metric);
 }
 
 // Runs of one cell, machine and arm, in order of time.
@@ -113,10 +111,13 @@ Result<History> look_at_history(const RecordSet& set, const CompareSettings& set
   std::vector<double> p;
   for (const RunsInTime& series : series_of(set, history.remarks)) {
     std::set<std::string> metrics;
-    for (const StoredRecord* const stored : series.records)
+    Headlines headlines(metrics_of(series.records.front()->record.command, settings.commands));
+    for (const StoredRecord* const stored : series.records) {
+      headlines.add(stored->record);
       for (const auto& [name, metric] : stored->record.metrics) metrics.insert(name);
+    }
     for (const std::string& metric : metrics) {
-      if (!wanted(settings, series.records.front()->record.command, metric)) continue;
+      if (!wanted(settings, headlines, metric)) continue;
       if (auto row = row_of(series, metric, settings)) {
         if (row->change) p.push_back(row->change->p);
         history.rows.push_back(*std::move(row));

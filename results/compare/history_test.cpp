@@ -29,7 +29,8 @@ std::vector<double> stepped(std::size_t n, std::size_t at, double after) {
   return rates;
 }
 
-History look(const std::vector<Record>& records, const CompareSettings& settings = {}) {
+History look(const std::vector<Record>& records, CompareSettings settings = {}) {
+  settings.commands = known_commands();
   auto history = look_at_history(set_of(records), settings);
   EXPECT_TRUE(history.ok());
   return history.ok() ? *history : History();

@@ -119,19 +119,31 @@ std::optional<double> percentile_of(const Latencies& latencies, std::string_view
   return time ? std::optional(*time * latencies.to_ns) : std::nullopt;
 }
 
-void add(Record& record, const std::string& name, std::string_view unit, Better better, double value) {
-  record.metrics[name] = {std::string(unit), better, "run", {value}};
-}
+constexpr MetricInfo kPayloadRate{"payload_bytes_per_s", "B/s", Better::higher, "run", kHeadline};
+constexpr MetricInfo kErrors{"errors", "1", Better::lower, "run", kHeadline};
+constexpr MetricInfo kOpRate{"ops_per_s", "1/s", Better::higher};
+constexpr MetricInfo kPayload{"payload_bytes", "B"};
+constexpr MetricInfo kWall{"wall_s", "s"};
+constexpr MetricInfo kLatency{"latency_ns_*", "ns", Better::lower};
+constexpr MetricInfo kMetrics[] = {kPayloadRate, kErrors, kOpRate, kPayload, kWall, kLatency};
+
+struct Percentile {
+  std::string_view name;
+  std::string_view key;
+  double percent;
+};
+constexpr Percentile kPercentiles[] = {{"p50", "50.000000", 50.0},
+                                       {"p95", "95.000000", 95.0},
+                                       {"p99", "99.000000", 99.0},
+                                       {"p999", "99.900000", 99.9}};
 
 void add_latencies(Record& record, const Clones& clones) {
   const auto latencies = latencies_of(clones);
   if (!latencies) return;
   const std::size_t before = record.metrics.size();
-  for (const auto& [name, key, percent] :
-       {std::tuple("p50", "50.000000", 50.0), std::tuple("p95", "95.000000", 95.0),
-        std::tuple("p99", "99.000000", 99.0), std::tuple("p999", "99.900000", 99.9)})
-    if (const auto time = percentile_of(*latencies, key, percent))
-      add(record, fmt::format("latency_ns_{}", name), "ns", Better::lower, *time);
+  for (const Percentile& one : kPercentiles)
+    if (const auto time = percentile_of(*latencies, one.key, one.percent))
+      add_sample(record, kLatency, one.name, *time);
   if (record.metrics.size() > before) record.parameters["latency"] = latencies->name;
 }
 
@@ -151,10 +163,10 @@ void add_rates(Record& record, const Clones& clones) {
     bytes_per_s = rate ? *rate : member_number(one, "bw").value_or(bytes_per_s / 1024) * 1024;
     ops_per_s = member_number(one, "iops").value_or(ops_per_s);
   }
-  add(record, "payload_bytes_per_s", "B/s", Better::higher, bytes_per_s);
-  add(record, "ops_per_s", "1/s", Better::higher, ops_per_s);
-  add(record, "payload_bytes", "B", Better::neither, bytes);
-  add(record, "wall_s", "s", Better::neither, seconds);
+  add_sample(record, kPayloadRate, bytes_per_s);
+  add_sample(record, kOpRate, ops_per_s);
+  add_sample(record, kPayload, bytes);
+  add_sample(record, kWall, seconds);
 }
 
 // The size of one operation: of several (read, write, trim) the one of this direction; of all in one, all.
@@ -210,7 +222,7 @@ void add_failures(Record& record, const std::vector<const Json*>& jobs) {
     errors += member_number(*job, "total_err").value_or(0);
   }
   if (errors <= 0) return;
-  add(record, "errors", "1", Better::lower, errors);
+  add_sample(record, kErrors, errors);
   judge(record.verdict, record.reason, Verdict::degraded,
         fmt::format("fio counted {} errors and went on", errors));
 }
@@ -270,6 +282,10 @@ bool is_fio(const Json& json) {
   const Json* const clients = member(json, "client_stats");
   return !member_text(json, "fio version").empty() &&
          ((jobs != nullptr && jobs->is_array()) || (clients != nullptr && clients->is_array()));
+}
+
+std::span<const MetricInfo> fio_metrics() {
+  return kMetrics;
 }
 
 Imported import_fio(const Json& json, const std::string& id) {

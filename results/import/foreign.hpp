@@ -37,6 +37,10 @@ Imported import_google_benchmark(const Json& json, const std::string& id);
 bool is_fio(const Json& json);
 Imported import_fio(const Json& json, const std::string& id);
 
+// All metrics that their records can have, in order of importance.
+std::span<const MetricInfo> google_benchmark_metrics();
+std::span<const MetricInfo> fio_metrics();
+
 // Of imported records, which know their place by its path alone: the tier is called as the records of a tier
 // on the same place call it (by root, else by mount point), so that a peer stands beside it.
 void name_places(std::span<Record* const> records);

@@ -93,23 +93,22 @@ Record record_of(const Json& context, const std::string& name, const Json& entry
   return record;
 }
 
-void add(Record& record, const std::string& name, std::string_view unit, Better better, double sample) {
-  Metric& metric = record.metrics[name];
-  metric.unit = unit;
-  metric.better = better;
-  metric.per = "repeat";
-  metric.samples.push_back(sample);
-}
+constexpr MetricInfo kRealTime{"real_time_s", "s", Better::lower, "repeat", kHeadline};
+constexpr MetricInfo kCpuTime{"cpu_time_s", "s", Better::lower, "repeat", kHeadline};
+constexpr MetricInfo kPayloadRate{"payload_bytes_per_s", "B/s", Better::higher, "repeat"};
+constexpr MetricInfo kSampleRate{"samples_per_s", "1/s", Better::higher, "repeat"};
+constexpr MetricInfo kCounter{"*", "1", Better::neither, "repeat"};
+constexpr MetricInfo kMetrics[] = {kRealTime, kCpuTime, kPayloadRate, kSampleRate, kCounter};
 
 void add_counters(Record& record, const Json& entry) {
   for (const auto& [name, value] : entry.items()) {
     if (!value.is_number() || std::find(kOwn.begin(), kOwn.end(), name) != kOwn.end()) continue;
     if (name == "bytes_per_second") {
-      add(record, "payload_bytes_per_s", "B/s", Better::higher, value.get<double>());
+      add_sample(record, kPayloadRate, value.get<double>());
     } else if (name == "items_per_second") {
-      add(record, "samples_per_s", "1/s", Better::higher, value.get<double>());
+      add_sample(record, kSampleRate, value.get<double>());
     } else {
-      add(record, name, "1", Better::neither, value.get<double>());
+      add_sample(record, kCounter, name, value.get<double>());
     }
   }
 }
@@ -130,9 +129,8 @@ void add_repetition(Record& record, const Json& entry) {
           fmt::format("unknown time unit '{}'", member_text(entry, "time_unit")));
     return;
   }
-  for (const auto& [theirs, ours] :
-       {std::pair("real_time", "real_time_s"), std::pair("cpu_time", "cpu_time_s")})
-    if (const auto time = member_number(entry, theirs)) add(record, ours, "s", Better::lower, *time * *unit);
+  if (const auto time = member_number(entry, "real_time")) add_sample(record, kRealTime, *time * *unit);
+  if (const auto time = member_number(entry, "cpu_time")) add_sample(record, kCpuTime, *time * *unit);
   add_counters(record, entry);
 }
 
@@ -142,6 +140,10 @@ bool is_google_benchmark(const Json& json) {
   const Json* const entries = member(json, "benchmarks");
   const Json* const context = member(json, "context");
   return entries != nullptr && entries->is_array() && context != nullptr && context->is_object();
+}
+
+std::span<const MetricInfo> google_benchmark_metrics() {
+  return kMetrics;
 }
 
 Imported import_google_benchmark(const Json& json, const std::string& id) {

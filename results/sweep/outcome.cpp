@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <set>
 #include <utility>
@@ -11,26 +10,13 @@
 #include "io_backends/base/cli/command_line.hpp"
 #include "io_backends/base/units.hpp"
 #include "results/cells.hpp"
+#include "results/headlines.hpp"
 #include "results/table.hpp"
 
 namespace penstock {
 namespace {
 
 constexpr std::size_t kLeastTurns = 6;  // below, no interval covers the median with 95%
-
-// What a command's runs are compared by, the first that a record has.
-constexpr std::array<std::string_view, 6> kHeadlines{
-    "samples_per_s",       "checkpoint_block_s",
-    "restore_s",           "read.sequential.1m.1.bytes_per_s",
-    "payload_bytes_per_s", "wall_s"};
-
-std::string headline_of(const Record& record) {
-  for (const std::string_view name : kHeadlines)
-    if (find_metric(record, name) != nullptr) return std::string(name);
-  for (const auto& [name, metric] : record.metrics)
-    if (metric.better != Better::neither) return name;
-  return "";
-}
 
 // What tells the records of one run from each other.
 std::vector<std::string> distinctions(std::span<const StoredRecord> records) {
@@ -82,14 +68,15 @@ std::string metric_text(const SweepFigure& figure, const Output& output) {
 
 }  // namespace
 
-std::vector<SweepFigure> figures_of(std::span<const StoredRecord> records, std::string_view metric) {
+std::vector<SweepFigure> figures_of(std::span<const StoredRecord> records, std::string_view metric,
+                                    std::span<const MetricInfo> table) {
   std::vector<SweepFigure> figures;
   const std::vector<std::string> titles = distinctions(records);
   for (std::size_t i = 0; i < records.size(); ++i) {
     const Record& record = records[i].record;
     SweepFigure& figure = figures.emplace_back();
     figure.what = titles[i];
-    figure.metric = metric.empty() ? headline_of(record) : std::string(metric);
+    figure.metric = metric.empty() ? first_metric(record, table) : std::string(metric);
     figure.verdict = record.verdict;
     figure.reason = record.reason;
     const Metric* const found = find_metric(record, figure.metric);

@@ -18,9 +18,10 @@
 
 namespace penstock {
 
-// One for each record of a run: its value of `metric`, or where that is "" of the metric that its command is
-// about.
-std::vector<SweepFigure> figures_of(std::span<const StoredRecord> records, std::string_view metric);
+// One for each record of a run: its value of `metric`, or where that is "" of the first in the command's
+// table (first_metric() in results/headlines.hpp).
+std::vector<SweepFigure> figures_of(std::span<const StoredRecord> records, std::string_view metric,
+                                    std::span<const MetricInfo> table);
 
 // The turns of one cell, by round.
 std::vector<const SweepTurn*> turns_of(const SweepHistory& history, const SweepCell& cell);

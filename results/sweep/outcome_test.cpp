@@ -107,17 +107,17 @@ TEST(SweepFigures, AreOfTheCommandsOwnMetricOrOfTheOneAskedFor) {
   std::vector<StoredRecord> records(2);
   records[0].record = read_cell("fast", 1, "cold", 100);
   records[1].record = read_cell("disk", 1, "cold", 50);
-  auto figures = figures_of(records, "");
+  auto figures = figures_of(records, "", kReadMetrics);
   ASSERT_EQ(figures.size(), 2U);
   EXPECT_EQ(figures[0].metric, "samples_per_s");
   EXPECT_EQ(figures[0].what, "fast");
   EXPECT_EQ(figures[1].what, "disk");
-  figures = figures_of(std::span(records).first(1), "payload_bytes_per_s");
+  figures = figures_of(std::span(records).first(1), "payload_bytes_per_s", kReadMetrics);
   EXPECT_EQ(figures[0].what, "");
   EXPECT_DOUBLE_EQ(*figures[0].value, 100.0 * 1048576);
-  EXPECT_FALSE(figures_of(records, "nothing")[0].value);
+  EXPECT_FALSE(figures_of(records, "nothing", kReadMetrics)[0].value);
   records[0].record.verdict = Verdict::not_cold;
-  EXPECT_FALSE(figures_of(records, "")[0].value) << "its number may not be used";
+  EXPECT_FALSE(figures_of(records, "", kReadMetrics)[0].value) << "its number may not be used";
 }
 
 TEST(SweepTimesTest, ACellsOwnMedianThenAllsThenAGuess) {

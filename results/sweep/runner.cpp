@@ -246,7 +246,8 @@ class Runner {
       PENSTOCK_ASSIGN(records, read_records(std::span(&place, 1)));
     }
     for (const fs::path& file : records.files) run.files.push_back(file.filename().string());
-    run.figures = figures_of(records.records, work_.spec.until ? work_.spec.until->metric : "");
+    run.figures =
+        figures_of(records.records, work_.spec.until ? work_.spec.until->metric : "", work_.command->metrics);
     for (const StoredRecord& stored : records.records) {
       if (!work_.spec.until || stored.record.metrics.empty() || said_lacking_) continue;
       if (stored.record.metrics.contains(work_.spec.until->metric)) continue;

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "io_backends/base/cli/verbs.hpp"
+#include "io_backends/base/metric.hpp"
 #include "io_backends/base/options.hpp"
 #include "io_backends/base/plugin.hpp"
 #include "io_backends/base/ranks/communicator.hpp"
@@ -31,6 +32,7 @@ struct CommandContext {
   Output output;
   std::uint64_t seed = 0;  // --seed, or one drawn for this run
   Communicator& communicator;
+  std::span<const MetricInfo> metrics = {};  // CommandInfo::metrics
 };
 
 // Returns the exit code for what was measured (0 done, 1 a check did not hold, or the command's own), or an
@@ -53,6 +55,8 @@ struct CommandInfo {
   // Names of parameters in its records that no option gives and that are not work: what a run found out. A
   // parameter that is neither here nor an option is work.
   std::span<const std::string_view> findings = {};
+  // All metrics that its records can have, in order of importance: a sweep shows the first that a record has.
+  std::span<const MetricInfo> metrics = {};
 };
 
 const Registry<CommandInfo>& command_registry();

@@ -1,0 +1,27 @@
+// What a record of `tiers --probe` measures: the star is a rung such as "read.sequential.1m.1", of
+// kMetadataRate the operation.
+#pragma once
+
+#include "io_backends/base/metric.hpp"
+#include "results/rank_figures.hpp"
+#include "results/shared_metrics.hpp"
+
+namespace penstock::probe_metrics {
+
+inline constexpr MetricInfo kMetadataRate{"metadata.*.ops_per_s", "1/s", Better::higher, "repeat", kHeadline};
+inline constexpr MetricInfo kByteRate{"*.bytes_per_s", "B/s", Better::higher, "repeat", kHeadline};
+inline constexpr MetricInfo kOpRate{"*.ops_per_s", "1/s", Better::higher, "repeat"};
+inline constexpr MetricInfo kByteRateOfClient{"*.bytes_per_s_per_client", "B/s", Better::higher, "repeat"};
+inline constexpr MetricInfo kOpRateOfClient{"*.ops_per_s_per_client", "1/s", Better::higher, "repeat"};
+inline constexpr RankMetrics kRanks{{"*.rank_min_bytes_per_s", "B/s", Better::higher, "repeat"},
+                                    {"*.rank_median_bytes_per_s", "B/s", Better::higher, "repeat"},
+                                    {"*.rank_max_bytes_per_s", "B/s", Better::higher, "repeat"}};
+// Of all rungs the one that tells tiers apart at a glance.
+inline constexpr MetricInfo kSequentialRead{"read.sequential.1m.1.bytes_per_s", "B/s", Better::higher,
+                                            "repeat", kHeadline};
+
+inline constexpr MetricInfo kAll[] = {
+    kSequentialRead, kMetadataRate, kByteRate,     kOpRate,     kByteRateOfClient,
+    kOpRateOfClient, kRanks.least,  kRanks.median, kRanks.most, shared_metrics::kTierBytesRead};
+
+}  // namespace penstock::probe_metrics

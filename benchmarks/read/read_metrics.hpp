@@ -1,0 +1,68 @@
+// What a record of `read` measures.
+#pragma once
+
+#include "datagen/staging/overlay.hpp"
+#include "io_backends/base/metric.hpp"
+#include "results/rank_figures.hpp"
+#include "results/shared_metrics.hpp"
+
+namespace penstock::read_metrics {
+
+inline constexpr MetricInfo kSampleRate{"samples_per_s", "1/s", Better::higher, "repeat"};
+inline constexpr MetricInfo kPayloadRate{"payload_bytes_per_s", "B/s", Better::higher, "repeat", kHeadline};
+inline constexpr MetricInfo kErrors{"errors", "1", Better::lower, "run", kHeadline};
+inline constexpr MetricInfo kCalls{"calls.*", "1", Better::neither, "repeat", kHeadline};
+inline constexpr MetricInfo kCallP50{"call_ns_p50.*", "ns", Better::lower, "repeat"};
+inline constexpr MetricInfo kCallP99{"call_ns_p99.*", "ns", Better::lower, "repeat"};
+inline constexpr MetricInfo kCallP999{"call_ns_p999.*", "ns", Better::lower, "repeat"};
+inline constexpr MetricInfo kFirstDoneRate{"bytes_per_s_first_done", "B/s", Better::higher, "repeat"};
+inline constexpr MetricInfo kStonewallRate{"stonewall_bytes_per_s", "B/s", Better::higher, "repeat"};
+inline constexpr MetricInfo kReadCallRate{"read_call_bytes_per_s", "B/s", Better::higher, "repeat"};
+inline constexpr MetricInfo kDeviceRate{"device_bytes_per_s", "B/s", Better::neither, "repeat"};
+inline constexpr MetricInfo kOfferedRate{"offered_samples_per_s", "1/s", Better::neither, "repeat"};
+inline constexpr MetricInfo kKeptUp{"kept_up", "1", Better::higher, "repeat"};
+inline constexpr MetricInfo kWall{"wall_s", "s", Better::neither, "repeat"};
+inline constexpr MetricInfo kPayload{"payload_bytes", "B", Better::neither, "repeat"};
+inline constexpr MetricInfo kLatencyP50{"latency_ns_p50", "ns", Better::lower, "repeat"};
+inline constexpr MetricInfo kLatencyP95{"latency_ns_p95", "ns", Better::lower, "repeat"};
+inline constexpr MetricInfo kLatencyP99{"latency_ns_p99", "ns", Better::lower, "repeat"};
+inline constexpr MetricInfo kLatencyP999{"latency_ns_p999", "ns", Better::lower, "repeat"};
+inline constexpr MetricInfo kLateP50{"late_ns_p50", "ns", Better::lower, "repeat"};
+inline constexpr MetricInfo kLateP99{"late_ns_p99", "ns", Better::lower, "repeat"};
+inline constexpr MetricInfo kScaling{"scaling", "1", Better::higher, "repeat"};
+inline constexpr MetricInfo kBaselineRate{"baseline_samples_per_s", "1/s", Better::neither, "repeat"};
+inline constexpr MetricInfo kCeilingRate{"ceiling_bytes_per_s", "B/s", Better::neither};
+inline constexpr MetricInfo kOfCeiling{"ceiling_fraction", "1", Better::higher, "repeat"};
+
+inline constexpr MetricInfo kAll[] = {kSampleRate,
+                                      kPayloadRate,
+                                      kErrors,
+                                      kCalls,
+                                      kCallP50,
+                                      kCallP99,
+                                      kCallP999,
+                                      kFirstDoneRate,
+                                      kStonewallRate,
+                                      kReadCallRate,
+                                      kDeviceRate,
+                                      kOfferedRate,
+                                      kKeptUp,
+                                      kWall,
+                                      kPayload,
+                                      kLatencyP50,
+                                      kLatencyP95,
+                                      kLatencyP99,
+                                      kLatencyP999,
+                                      kLateP50,
+                                      kLateP99,
+                                      kScaling,
+                                      kBaselineRate,
+                                      kCeilingRate,
+                                      kOfCeiling,
+                                      kRanksOfRepeat.least,
+                                      kRanksOfRepeat.median,
+                                      kRanksOfRepeat.most,
+                                      shared_metrics::kTierBytesRead,
+                                      kOverlayBytesRead};
+
+}  // namespace penstock::read_metrics
