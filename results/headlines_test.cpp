@@ -47,7 +47,7 @@ TEST(MetricInfo, AFamilyIsEveryNameWithSomethingForTheStar) {
   EXPECT_FALSE(kTimes.matches("times.open.ns2"));
   EXPECT_EQ(kRate.with("open"), "rate");
   EXPECT_FALSE(kRate.matches("rate2"));
-  EXPECT_TRUE(MetricInfo{"*"}.matches("anything"));
+  EXPECT_TRUE((MetricInfo{"*", "1"}).matches("anything"));
 }
 
 TEST(Headlines, AreWhatTheRecordsMark) {
