@@ -155,7 +155,8 @@ Result<int> run_over(Communicator& ranks, const CommandInfo& command, const Comm
                                           .progress = terminal && ranks.root()},
                                .seed = seed,
                                .communicator = ranks,
-                               .metrics = command.metrics};
+                               .metrics = command.metrics,
+                               .findings = command.findings};
   return command.run(context);
 }
 

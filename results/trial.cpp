@@ -14,7 +14,6 @@
 #include "io_backends/base/units.hpp"
 #include "results/environment.hpp"
 #include "results/store.hpp"
-#include "results/work.hpp"
 
 namespace penstock {
 namespace {
@@ -156,6 +155,7 @@ Result<Run> Run::begin(const CommandContext& context) {
   run.communicator_ = &context.communicator;
   PENSTOCK_TRY(agree(context.communicator, run.root_ ? check_results_folder(run.results_) : success()));
   run.metrics_ = context.metrics;
+  run.findings_ = context.findings;
   run.prototype_.id = random_id(16);
   run.prototype_.command = context.command;
   run.prototype_.argv.assign(context.argv.begin(), context.argv.end());
@@ -209,9 +209,10 @@ std::vector<std::string> Run::work_of(const Json& parameters) const {
   std::vector<std::string> names;
   for (const auto& [name, value] : parameters.items()) {
     const auto option = roles_.find(name);
-    const OptionRole role =
-        option == roles_.end() ? parameter_role(prototype_.command, name) : option->second;
-    if (role == OptionRole::work) names.push_back(name);
+    const bool is_work = option == roles_.end()
+                             ? std::find(findings_.begin(), findings_.end(), name) == findings_.end()
+                             : option->second == OptionRole::work;
+    if (is_work) names.push_back(name);
   }
   return names;
 }

@@ -82,6 +82,7 @@ class Run {
   Record prototype_;
   std::map<std::string, OptionRole> roles_;  // of the options, by the name of their parameter
   std::span<const MetricInfo> metrics_;
+  std::span<const std::string_view> findings_;
   std::string results_;
   bool json_ = false;
   bool root_ = true;

@@ -32,7 +32,8 @@ struct CommandContext {
   Output output;
   std::uint64_t seed = 0;  // --seed, or one drawn for this run
   Communicator& communicator;
-  std::span<const MetricInfo> metrics = {};  // CommandInfo::metrics
+  std::span<const MetricInfo> metrics = {};         // CommandInfo::metrics
+  std::span<const std::string_view> findings = {};  // CommandInfo::findings
 };
 
 // Returns the exit code for what was measured (0 done, 1 a check did not hold, or the command's own), or an
