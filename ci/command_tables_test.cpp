@@ -1,4 +1,5 @@
-// The option tables of everything in the program: each option has a role, so that a record can say what was measured.
+// The option tables of everything in the program: each option has a role, so that a record can say what was
+// measured.
 #include <gtest/gtest.h>
 
 #include <string>

@@ -337,8 +337,8 @@ Result<int> run(const CommandContext& context) {
   return train(of_run, *app);
 }
 
-constexpr std::string_view kFindings[] = {"restart",    "resumed_step",       "resumed_from",
-                                          "fed_so_far", "one_more_missed_by", "accelerators_at_most",
+constexpr std::string_view kFindings[] = {"restart",     "resumed_step",       "resumed_from",
+                                          "fed_so_far",  "one_more_missed_by", "accelerators_at_most",
                                           "rank_scaling"};
 
 }  // namespace

@@ -74,8 +74,8 @@ constexpr std::array<std::string_view, 1> kTrainAxes{"prefetch"};
 // `but`: a parameter that may differ, beside the prefetch depth.
 std::string train_key(const Record& record, std::string_view but = "") {
   return tier_name(record) + "|" + member_text(record.corpus, "checksum") + "|" +
-         environment_text(record, "host") + "|" + label_text(record) + "|" +
-         other_tiers(record, "spec") + "|" + work_key(record, with(but, kTrainAxes));
+         environment_text(record, "host") + "|" + label_text(record) + "|" + other_tiers(record, "spec") +
+         "|" + work_key(record, with(but, kTrainAxes));
 }
 
 std::string train_title(const Record& record) {
@@ -94,8 +94,8 @@ std::vector<std::vector<std::string>> train_words(std::span<const Record* const>
   for (std::size_t i = 0; i < rows.size(); ++i) {
     const Record& record = *records[i];
     const std::string state = cache_state(record);
-    std::string cache = state == cache_name(record) ? "cache " + state
-                                                    : state + " (" + cache_name(record) + " asked for)";
+    std::string cache =
+        state == cache_name(record) ? "cache " + state : state + " (" + cache_name(record) + " asked for)";
     if (state.empty()) cache.clear();
     rows[i].insert(rows[i].begin(), {corpus_words(record), std::move(cache)});
     rows[i].insert(rows[i].end(),
@@ -267,7 +267,7 @@ const ReadCurve* ReadGroup::find(std::string_view tier) const {
 
 std::vector<ReadGroup> read_groups(std::span<const Record> records) {
   std::vector<ReadGroup> groups;
-  std::vector<const Record*> firsts;  // of each group
+  std::vector<const Record*> firsts;          // of each group
   std::map<std::string, std::size_t> places;  // by cache state and `rest`
   for (const Record& record : records) {
     const auto threads = read_threads(record);
@@ -316,11 +316,9 @@ std::vector<TrainGroup> train_groups(std::span<const Record> records) {
     if (at == found.end()) {
       const std::size_t family =
           families.emplace(train_key(record, "threads"), families.size()).first->second;
-      at = found.insert(at, {{train_title(record), {}},
-                             key,
-                             &record,
-                             family,
-                             parameter_number(record, "threads").value_or(0)});
+      at = found.insert(
+          at,
+          {{train_title(record), {}}, key, &record, family, parameter_number(record, "threads").value_or(0)});
     }
     later(at->group.at[*prefetch], record);
   }

@@ -202,6 +202,7 @@ Trial Run::trial() const {
   Trial trial;
   trial.record_ = prototype_;
   trial.record_.started = utc_now();
+  trial.record_.work = work_of(trial.record_.parameters);
   return trial;
 }
 

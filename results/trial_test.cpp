@@ -17,13 +17,17 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr OptionSpec kOptions[] = {
-    {.name = "threads", .type = OptionType::list, .fallback = "1,2"},
-    {.name = "min-time", .type = OptionType::duration, .fallback = "1500ms"},
-    {.name = "block", .type = OptionType::size, .fallback = "4KiB"},
-    {.name = "jitter", .type = OptionType::real, .fallback = "0.25"},
-    {.name = "direct", .type = OptionType::boolean, .fallback = "0"},
-    {.name = "order", .type = OptionType::choice, .value = "sequential|shuffled", .fallback = "shuffled"},
-    {.name = "tier", .repeated = true},
+    {.name = "threads", .role = OptionRole::work, .type = OptionType::list, .fallback = "1,2"},
+    {.name = "min-time", .role = OptionRole::repeat, .type = OptionType::duration, .fallback = "1500ms"},
+    {.name = "block", .role = OptionRole::work, .type = OptionType::size, .fallback = "4KiB"},
+    {.name = "jitter", .role = OptionRole::work, .type = OptionType::real, .fallback = "0.25"},
+    {.name = "direct", .role = OptionRole::work, .type = OptionType::boolean, .fallback = "0"},
+    {.name = "order",
+     .role = OptionRole::work,
+     .type = OptionType::choice,
+     .value = "sequential|shuffled",
+     .fallback = "shuffled"},
+    {.name = "tier", .role = OptionRole::target, .repeated = true},
 };
 
 constexpr MetricInfo kWall{"wall_s", "s", Better::lower, "repeat", kHeadline};
@@ -91,7 +95,9 @@ TEST_F(RunTest, RecordsCarryTheRunAndTypedParameters) {
   EXPECT_FALSE(record.metrics.at("calls.pread").headline);
   EXPECT_EQ(record.parameters.dump(),
             R"({"threads":4,"min_time_s":1.5,"block":4096,"jitter":0.25,"direct":false,"order":"shuffled",)"
-            R"("tier":["x","y"],"ranks":1})");
+            R"("tier":["x","y"],"cpus":null,"numa":null,"ranks":1})");
+  EXPECT_EQ(record.work, (std::vector<std::string>{"threads", "block", "jitter", "direct", "order", "cpus",
+                                                   "numa", "ranks"}));
   EXPECT_NE(record.id, set.records[1].record.id);
   EXPECT_EQ(record.environment["memory_bytes"].is_number(), true);
   EXPECT_EQ(set.records[1].record.parameters["threads"].dump(), "[1,2]");

@@ -26,7 +26,8 @@ std::vector<std::string> work_parameters(const Record& record);
 // flag says the same as one with `false`.
 std::string work_text(const Record& record, std::string_view name);
 
-// All work parameters with a value, but those named in `but`, as one text: equal for records of the same work.
+// All work parameters with a value, but those named in `but`, as one text: equal for records of the same
+// work.
 std::string work_key(const Record& record, std::span<const std::string_view> but);
 
 // For each record a row of texts "depth 4", one column for each work parameter that any of them has, but

@@ -230,7 +230,7 @@ std::string read_heading(const Corpus& corpus, std::span<const Record> records, 
         "{} ranks share the samples of every pass (strong scaling); threads are those of a rank, "
         "and a repeat lasts as long as its slowest rank\n",
         ranks);
-  if (!records.empty() && records[0].parameters.contains("stonewall_s"))
+  if (!records.empty() && parameter_number(records[0], "stonewall_s"))
     text += fmt::format(
         "stonewall at {}: the rates are of all, worn out to what the most advanced rank had read by then\n",
         format_seconds(records[0].parameters["stonewall_s"].get<double>()));

@@ -44,7 +44,8 @@ Result<std::int64_t> as_signed(Result<std::uint64_t> bytes, std::string_view tex
 }
 
 std::string called(std::string_view option, std::string_view owner) {
-  return owner == Options::kOnCommandLine ? fmt::format("--{}", option) : fmt::format("{} '{}'", owner, option);
+  return owner == Options::kOnCommandLine ? fmt::format("--{}", option)
+                                          : fmt::format("{} '{}'", owner, option);
 }
 
 }  // namespace

@@ -27,7 +27,8 @@ enum class OptionType : std::uint8_t {
   list,     // of whole numbers: 1,2,4 or 1..64*2
 };
 
-// What an option means for the identity of what was measured. Every row of every table has one (a test checks).
+// What an option means for the identity of what was measured. Every row of every table has one (a test
+// checks).
 enum class OptionRole : std::uint8_t {
   unset,
   work,    // what was measured, and how: results that differ in it are results of different work

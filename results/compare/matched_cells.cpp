@@ -154,6 +154,9 @@ std::set<std::string> telling_facts(const Side& base, const Side& candidate, boo
                                     shown(base.only(name)), shown(candidate.only(name))));
       return true;
     }
+    if (differ)
+      remarks.push_back(fmt::format("{}: {} in the base, {} in the candidate, so no cell is in both", name,
+                                    shown(base.only(name)), shown(candidate.only(name))));
     if (base.knows(name) && candidate.knows(name)) return false;
     const Side& side = base.knows(name) ? base : candidate;
     if (varies || asked_for(side, name)) return false;
@@ -166,9 +169,10 @@ std::set<std::string> telling_facts(const Side& base, const Side& candidate, boo
     return true;
   });
   for (const auto& [side, without] : unset)
-    remarks.push_back(fmt::format("only the {} has these parameters, without a value ({}): "
-                                  "in the {} they are unknown",
-                                  side, fmt::join(without, ", "), side == "base" ? "candidate" : "base"));
+    remarks.push_back(
+        fmt::format("only the {} has these parameters, without a value ({}): "
+                    "in the {} they are unknown",
+                    side, fmt::join(without, ", "), side == "base" ? "candidate" : "base"));
   return names;
 }
 

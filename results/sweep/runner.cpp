@@ -284,7 +284,8 @@ class Runner {
                                    .command = work_.spec.command,
                                    .output = {},
                                    .seed = round_seed(work_.seed, round),
-                                   .communicator = *alone};
+                                   .communicator = *alone,
+                                   .findings = work_.command->findings};
       PENSTOCK_ASSIGN(const Run like, Run::begin(context));
       Trial trial = like.trial();
       trial.parameter("ranks", std::max<std::uint64_t>(1, cell.ranks));
