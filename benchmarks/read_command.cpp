@@ -11,13 +11,13 @@
 #include "benchmarks/read/read_report.hpp"
 #include "benchmarks/read/read_request.hpp"
 #include "benchmarks/read/read_sweep.hpp"
-#include "datagen/command_output.hpp"
+#include "datagen/commands/command_output.hpp"
 #include "datagen/corpus/corpus.hpp"
 #include "datagen/staging/overlay.hpp"
-#include "io_backends/base/cli/command.hpp"
-#include "io_backends/base/cli/progress.hpp"
-#include "results/trial.hpp"
-#include "results/verdicts/verdicts.hpp"
+#include "io_backends/core/cli/command.hpp"
+#include "io_backends/core/cli/progress.hpp"
+#include "results/cells/verdicts.hpp"
+#include "results/record/trial.hpp"
 
 namespace penstock {
 namespace {

@@ -7,10 +7,10 @@
 
 #include "datagen/format/format.hpp"
 #include "datagen/recipe/recipe.hpp"
-#include "io_backends/base/backend.hpp"
-#include "io_backends/base/cli/command.hpp"
-#include "io_backends/base/tier.hpp"
-#include "miniapps/miniapp.hpp"
+#include "io_backends/backend/backend.hpp"
+#include "io_backends/core/cli/command.hpp"
+#include "io_backends/tiers/tier.hpp"
+#include "miniapps/train/miniapp.hpp"
 
 namespace penstock {
 namespace {

@@ -4,16 +4,16 @@
 #include <string>
 #include <utility>
 
-#include "datagen/command_output.hpp"
-#include "datagen/copy/copy_engine.hpp"
+#include "datagen/commands/command_output.hpp"
+#include "datagen/corpus/copy_engine.hpp"
 #include "datagen/corpus/corpus.hpp"
 #include "datagen/target/target_folder.hpp"
-#include "io_backends/base/cli/command.hpp"
-#include "io_backends/base/cli/count_of.hpp"
-#include "io_backends/base/cli/printable.hpp"
-#include "io_backends/base/cli/progress.hpp"
-#include "io_backends/base/units.hpp"
-#include "results/table.hpp"
+#include "io_backends/core/cli/command.hpp"
+#include "io_backends/core/cli/count_of.hpp"
+#include "io_backends/core/cli/printable.hpp"
+#include "io_backends/core/cli/progress.hpp"
+#include "io_backends/core/cli/table.hpp"
+#include "io_backends/core/units.hpp"
 
 namespace penstock {
 

@@ -10,20 +10,20 @@
 #include <utility>
 #include <vector>
 
-#include "datagen/command_output.hpp"
+#include "datagen/commands/command_output.hpp"
 #include "datagen/corpus/corpus.hpp"
-#include "datagen/corpus/object_check.hpp"
-#include "datagen/parallel.hpp"
+#include "datagen/objects/object_check.hpp"
 #include "datagen/recipe/recipe.hpp"
 #include "datagen/target/extra_objects.hpp"
-#include "io_backends/base/cli/command.hpp"
-#include "io_backends/base/cli/count_of.hpp"
-#include "io_backends/base/cli/printable.hpp"
-#include "io_backends/base/cli/progress.hpp"
-#include "io_backends/base/cli/shell_words.hpp"
-#include "io_backends/base/system/interrupt.hpp"
-#include "io_backends/base/units.hpp"
-#include "results/table.hpp"
+#include "io_backends/core/cli/command.hpp"
+#include "io_backends/core/cli/count_of.hpp"
+#include "io_backends/core/cli/printable.hpp"
+#include "io_backends/core/cli/progress.hpp"
+#include "io_backends/core/cli/shell_words.hpp"
+#include "io_backends/core/cli/table.hpp"
+#include "io_backends/core/parallel/parallel.hpp"
+#include "io_backends/core/system/interrupt.hpp"
+#include "io_backends/core/units.hpp"
 
 namespace penstock {
 

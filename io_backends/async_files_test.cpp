@@ -14,11 +14,11 @@
 #include <map>
 #include <thread>
 
-#include "io_backends/base/buffer.hpp"
-#include "io_backends/base/files/fd.hpp"
-#include "io_backends/base/system/denied_calls_testing.hpp"
-#include "io_backends/base/testing.hpp"
-#include "io_backends/base/tier.hpp"
+#include "io_backends/backend/buffer.hpp"
+#include "io_backends/core/system/fd.hpp"
+#include "io_backends/testing/denied_calls_testing.hpp"
+#include "io_backends/testing/testing.hpp"
+#include "io_backends/tiers/tier.hpp"
 
 namespace penstock {
 namespace {

@@ -11,8 +11,8 @@
 #include <string_view>
 #include <vector>
 
-#include "io_backends/base/backend.hpp"
-#include "io_backends/base/testing.hpp"
+#include "io_backends/backend/backend.hpp"
+#include "io_backends/testing/testing.hpp"
 
 namespace penstock {
 

@@ -1,4 +1,4 @@
-// The contract of a back end (io_backends/base/backend.hpp), held against any of them:
+// The contract of a back end (io_backends/backend/backend.hpp), held against any of them:
 //
 //   backend_contract_test NAME
 //
@@ -10,12 +10,12 @@
 #include <thread>
 
 #include "io_backends/backend_contract_fixture.hpp"
-#include "io_backends/base/decorators/capped.hpp"
-#include "io_backends/base/decorators/faulty.hpp"
-#include "io_backends/base/decorators/throttled.hpp"
-#include "io_backends/base/decorators/traced.hpp"
-#include "io_backends/base/power_cut/forgetful_testing.hpp"
+#include "io_backends/decorators/capped.hpp"
+#include "io_backends/decorators/faulty.hpp"
+#include "io_backends/decorators/throttled.hpp"
+#include "io_backends/decorators/traced.hpp"
 #include "io_backends/s3/test_server.hpp"
+#include "io_backends/testing/forgetful_testing.hpp"
 
 namespace penstock {
 

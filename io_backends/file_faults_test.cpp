@@ -17,10 +17,10 @@
 #include <fstream>
 #include <optional>
 
-#include "io_backends/base/buffer.hpp"
-#include "io_backends/base/testing.hpp"
+#include "io_backends/backend/buffer.hpp"
 #include "io_backends/read_ways_testing.hpp"
 #include "io_backends/system_faults_test.hpp"
+#include "io_backends/testing/testing.hpp"
 
 namespace penstock {
 namespace {

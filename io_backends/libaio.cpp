@@ -14,9 +14,9 @@
 #include <string>
 #include <vector>
 
-#include "io_backends/base/fifo.hpp"
-#include "io_backends/base/files/posix_files.hpp"
-#include "io_backends/base/system/threads.hpp"
+#include "io_backends/backend/fifo.hpp"
+#include "io_backends/core/system/threads.hpp"
+#include "io_backends/files/posix_files.hpp"
 
 namespace penstock {
 

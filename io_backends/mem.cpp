@@ -15,8 +15,8 @@
 #include <unordered_map>
 #include <vector>
 
-#include "io_backends/base/backend.hpp"
-#include "io_backends/base/sharded_counter.hpp"
+#include "io_backends/backend/backend.hpp"
+#include "io_backends/backend/sharded_counter.hpp"
 
 namespace penstock {
 

@@ -9,10 +9,10 @@
 #include <string>
 #include <utility>
 
-#include "io_backends/base/files/mapped_file.hpp"
-#include "io_backends/base/files/posix_files.hpp"
-#include "io_backends/base/system/streaming_copy.hpp"
-#include "io_backends/base/system/touching.hpp"
+#include "io_backends/core/system/streaming_copy.hpp"
+#include "io_backends/core/system/touching.hpp"
+#include "io_backends/files/mapped_file.hpp"
+#include "io_backends/files/posix_files.hpp"
 
 namespace penstock {
 

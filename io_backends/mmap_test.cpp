@@ -13,9 +13,9 @@
 #include <fstream>
 #include <thread>
 
-#include "io_backends/base/files/fd.hpp"
-#include "io_backends/base/testing.hpp"
-#include "io_backends/base/tier.hpp"
+#include "io_backends/core/system/fd.hpp"
+#include "io_backends/testing/testing.hpp"
+#include "io_backends/tiers/tier.hpp"
 
 namespace penstock {
 namespace {

@@ -5,8 +5,8 @@
 #include <string>
 #include <utility>
 
-#include "io_backends/base/files/posix_files.hpp"
-#include "io_backends/base/ranks/launcher.hpp"
+#include "io_backends/core/ranks/launcher.hpp"
+#include "io_backends/files/posix_files.hpp"
 
 namespace penstock {
 

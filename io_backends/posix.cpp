@@ -4,7 +4,7 @@
 #include <memory>
 #include <string>
 
-#include "io_backends/base/files/posix_files.hpp"
+#include "io_backends/files/posix_files.hpp"
 
 namespace penstock {
 

@@ -5,10 +5,10 @@
 #include <cerrno>
 #include <fstream>
 
-#include "io_backends/base/buffer.hpp"
-#include "io_backends/base/testing.hpp"
-#include "io_backends/base/tier.hpp"
+#include "io_backends/backend/buffer.hpp"
 #include "io_backends/system_faults_test.hpp"
+#include "io_backends/testing/testing.hpp"
+#include "io_backends/tiers/tier.hpp"
 
 namespace penstock {
 namespace {

@@ -11,10 +11,10 @@
 #include <csignal>
 #include <fstream>
 
-#include "io_backends/base/passed_over.hpp"
-#include "io_backends/base/testing.hpp"
-#include "io_backends/base/tier.hpp"
+#include "io_backends/backend/passed_over.hpp"
 #include "io_backends/system_faults_test.hpp"
+#include "io_backends/testing/testing.hpp"
+#include "io_backends/tiers/tier.hpp"
 
 namespace penstock {
 namespace {

@@ -9,8 +9,8 @@
 #include <string>
 #include <string_view>
 
-#include "io_backends/base/backend.hpp"
-#include "io_backends/base/tier.hpp"
+#include "io_backends/backend/backend.hpp"
+#include "io_backends/tiers/tier.hpp"
 
 namespace penstock {
 

@@ -6,7 +6,7 @@
 #include <chrono>
 #include <memory>
 
-#include "io_backends/base/backend.hpp"
+#include "io_backends/backend/backend.hpp"
 #include "io_backends/s3/store.hpp"
 
 namespace penstock {

@@ -11,7 +11,7 @@
 #include <cstdlib>
 #include <new>
 
-#include "io_backends/base/files/fd.hpp"
+#include "io_backends/core/system/fd.hpp"
 
 namespace penstock {
 namespace {

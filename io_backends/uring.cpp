@@ -18,10 +18,10 @@
 #include <utility>
 #include <vector>
 
-#include "io_backends/base/buffer.hpp"
-#include "io_backends/base/fifo.hpp"
-#include "io_backends/base/files/direct_io.hpp"
-#include "io_backends/base/files/posix_files.hpp"
+#include "io_backends/backend/buffer.hpp"
+#include "io_backends/backend/fifo.hpp"
+#include "io_backends/files/direct_io.hpp"
+#include "io_backends/files/posix_files.hpp"
 #include "io_backends/uring/ring.hpp"
 
 namespace penstock {

@@ -4,8 +4,8 @@
 #include <memory>
 #include <string>
 
-#include "miniapps/miniapp.hpp"
 #include "miniapps/pipeline/picture.hpp"
+#include "miniapps/train/miniapp.hpp"
 
 namespace penstock {
 namespace {

@@ -6,7 +6,7 @@
 #include <memory>
 #include <string>
 
-#include "miniapps/miniapp.hpp"
+#include "miniapps/train/miniapp.hpp"
 
 namespace penstock {
 namespace {

@@ -9,9 +9,9 @@
 #include <utility>
 #include <vector>
 
-#include "io_backends/base/random.hpp"
-#include "miniapps/miniapp.hpp"
+#include "io_backends/core/random.hpp"
 #include "miniapps/pipeline/pixels.hpp"
+#include "miniapps/train/miniapp.hpp"
 #include "miniapps/train/published_bandwidth.hpp"
 
 namespace penstock {

@@ -8,9 +8,9 @@
 #include <memory>
 #include <string>
 
-#include "miniapps/miniapp.hpp"
 #include "miniapps/pipeline/transform.hpp"
 #include "miniapps/train/dlio_workload.hpp"
+#include "miniapps/train/miniapp.hpp"
 
 namespace penstock {
 namespace {

@@ -6,9 +6,9 @@
 #include <utility>
 #include <vector>
 
-#include "miniapps/miniapp.hpp"
 #include "miniapps/pipeline/file_batches.hpp"
 #include "miniapps/pipeline/pixels.hpp"
+#include "miniapps/train/miniapp.hpp"
 #include "miniapps/train/published_bandwidth.hpp"
 
 namespace penstock {

@@ -12,10 +12,10 @@
 
 #include "datagen/codec/jpeg.hpp"
 #include "datagen/generate/generate_testing.hpp"
-#include "io_backends/base/random.hpp"
-#include "miniapps/miniapp.hpp"
+#include "datagen/reading/sampler.hpp"
+#include "io_backends/core/random.hpp"
 #include "miniapps/pipeline/accelerator.hpp"
-#include "miniapps/pipeline/sampler.hpp"
+#include "miniapps/train/miniapp.hpp"
 
 namespace penstock {
 namespace {

@@ -1,8 +1,8 @@
 // Reading and batching alone: what the tier and the loader give, with nothing behind them.
 #include <memory>
 
-#include "miniapps/miniapp.hpp"
 #include "miniapps/pipeline/transform.hpp"
+#include "miniapps/train/miniapp.hpp"
 
 namespace penstock {
 namespace {

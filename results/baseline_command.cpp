@@ -8,11 +8,11 @@
 #include <string>
 #include <vector>
 
-#include "io_backends/base/cli/command.hpp"
-#include "io_backends/base/cli/count_of.hpp"
-#include "io_backends/base/cli/progress.hpp"
-#include "io_backends/base/units.hpp"
-#include "results/baseline.hpp"
+#include "io_backends/core/cli/command.hpp"
+#include "io_backends/core/cli/count_of.hpp"
+#include "io_backends/core/cli/progress.hpp"
+#include "io_backends/core/units.hpp"
+#include "results/record/baseline.hpp"
 
 namespace penstock {
 namespace {

@@ -13,16 +13,16 @@
 
 #include <nlohmann/json.hpp>
 
-#include "io_backends/base/backend.hpp"
-#include "io_backends/base/cli/command.hpp"
-#include "io_backends/base/cli/count_of.hpp"
-#include "io_backends/base/cli/progress.hpp"
-#include "io_backends/base/system/interrupt.hpp"
-#include "io_backends/base/system/placement.hpp"
-#include "io_backends/base/system/subprocess.hpp"
-#include "io_backends/base/tier.hpp"
-#include "io_backends/base/units.hpp"
-#include "results/store.hpp"
+#include "io_backends/backend/backend.hpp"
+#include "io_backends/core/cli/command.hpp"
+#include "io_backends/core/cli/count_of.hpp"
+#include "io_backends/core/cli/progress.hpp"
+#include "io_backends/core/system/interrupt.hpp"
+#include "io_backends/core/system/placement.hpp"
+#include "io_backends/core/system/subprocess.hpp"
+#include "io_backends/core/units.hpp"
+#include "io_backends/tiers/tier.hpp"
+#include "results/record/store.hpp"
 
 namespace penstock {
 namespace {

@@ -13,18 +13,18 @@
 #include <system_error>
 #include <vector>
 
-#include "io_backends/base/cli/command.hpp"
-#include "io_backends/base/cli/count_of.hpp"
-#include "io_backends/base/cli/progress.hpp"
-#include "io_backends/base/files/whole_file.hpp"
-#include "results/cells.hpp"
+#include "io_backends/core/cli/command.hpp"
+#include "io_backends/core/cli/count_of.hpp"
+#include "io_backends/core/cli/progress.hpp"
+#include "io_backends/core/system/whole_file.hpp"
+#include "results/cells/cells.hpp"
+#include "results/cells/verdicts.hpp"
 #include "results/compare/comparison.hpp"
 #include "results/compare/gate_words.hpp"
 #include "results/compare/pooled_rounds.hpp"
-#include "results/export_google.hpp"
+#include "results/export/export_google.hpp"
+#include "results/record/store.hpp"
 #include "results/report/page.hpp"
-#include "results/store.hpp"
-#include "results/verdicts/verdicts.hpp"
 
 namespace penstock {
 namespace {

@@ -11,14 +11,14 @@
 #include <utility>
 #include <vector>
 
-#include "io_backends/base/cli/command.hpp"
-#include "io_backends/base/cli/command_line.hpp"
-#include "io_backends/base/cli/count_of.hpp"
-#include "io_backends/base/cli/progress.hpp"
-#include "io_backends/base/cli/shell_words.hpp"
-#include "io_backends/base/files/whole_file.hpp"
-#include "io_backends/base/system/interrupt.hpp"
-#include "io_backends/base/system/subprocess.hpp"
+#include "io_backends/core/cli/command.hpp"
+#include "io_backends/core/cli/command_line.hpp"
+#include "io_backends/core/cli/count_of.hpp"
+#include "io_backends/core/cli/progress.hpp"
+#include "io_backends/core/cli/shell_words.hpp"
+#include "io_backends/core/system/interrupt.hpp"
+#include "io_backends/core/system/subprocess.hpp"
+#include "io_backends/core/system/whole_file.hpp"
 #include "results/sweep/launching.hpp"
 #include "results/sweep/runner.hpp"
 #include "results/sweep/slurm.hpp"

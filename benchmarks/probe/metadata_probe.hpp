@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "benchmarks/read/read_engine.hpp"
-#include "io_backends/base/backend.hpp"
+#include "io_backends/backend/backend.hpp"
 
 namespace penstock {
 

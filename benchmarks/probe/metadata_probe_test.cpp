@@ -2,9 +2,9 @@
 
 #include <csignal>
 
-#include "io_backends/base/system/interrupt.hpp"
-#include "io_backends/base/testing.hpp"
-#include "io_backends/base/tier.hpp"
+#include "io_backends/core/system/interrupt.hpp"
+#include "io_backends/testing/testing.hpp"
+#include "io_backends/tiers/tier.hpp"
 
 namespace penstock {
 namespace {

@@ -2,9 +2,9 @@
 // kMetadataRate the operation.
 #pragma once
 
-#include "io_backends/base/metric.hpp"
-#include "results/rank_figures.hpp"
-#include "results/shared_metrics.hpp"
+#include "io_backends/core/metric.hpp"
+#include "results/cells/rank_figures.hpp"
+#include "results/record/shared_metrics.hpp"
 
 namespace penstock::probe_metrics {
 

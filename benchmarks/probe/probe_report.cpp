@@ -11,9 +11,9 @@
 #include <vector>
 
 #include "benchmarks/probe/probe_metrics.hpp"
-#include "io_backends/base/units.hpp"
-#include "results/rank_figures.hpp"
-#include "results/table.hpp"
+#include "io_backends/core/cli/table.hpp"
+#include "io_backends/core/units.hpp"
+#include "results/cells/rank_figures.hpp"
 
 namespace penstock {
 namespace {

@@ -6,10 +6,10 @@
 #include <string>
 
 #include "benchmarks/probe/tier_probe.hpp"
-#include "io_backends/base/cli/command.hpp"
-#include "io_backends/base/tier.hpp"
-#include "results/record.hpp"
-#include "results/trial.hpp"
+#include "io_backends/core/cli/command.hpp"
+#include "io_backends/tiers/tier.hpp"
+#include "results/record/record.hpp"
+#include "results/record/trial.hpp"
 
 namespace penstock {
 

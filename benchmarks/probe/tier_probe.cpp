@@ -14,9 +14,9 @@
 #include "benchmarks/read/read_team.hpp"
 #include "benchmarks/read/yardsticks.hpp"
 #include "datagen/corpus/corpus_samples.hpp"
-#include "io_backends/base/files/probe_folder.hpp"
-#include "io_backends/base/system/interrupt.hpp"
-#include "io_backends/base/units.hpp"
+#include "io_backends/core/system/interrupt.hpp"
+#include "io_backends/core/units.hpp"
+#include "io_backends/tiers/probe_folder.hpp"
 
 namespace penstock {
 namespace {

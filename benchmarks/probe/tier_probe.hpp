@@ -11,10 +11,10 @@
 #include <vector>
 
 #include "datagen/cache/cache_control.hpp"
-#include "io_backends/base/ranks/communicator.hpp"
-#include "io_backends/base/tier.hpp"
-#include "results/rank_figures.hpp"
-#include "results/record.hpp"
+#include "io_backends/core/ranks/communicator.hpp"
+#include "io_backends/tiers/tier.hpp"
+#include "results/cells/rank_figures.hpp"
+#include "results/record/record.hpp"
 
 namespace penstock {
 
@@ -57,7 +57,7 @@ struct ProbeCell {
 // write.small_files.112k.<depth>  whole files of 112 KiB, so many a client at once, a thread each: 1 and each
 //                                 depth, each file until its bytes would survive a power cut
 // read.sequential.1m.1            the files of write.sequential.1m.1, a read at a time of each client
-// read.sequential.1m.best         the same by the best of the ladder's loops (base/loops/ceiling.hpp)
+// read.sequential.1m.best         the same by the best of the ladder's loops (datagen/yardsticks/ceiling.hpp)
 // read.random.<block>.<depth>     blocks at random offsets of them, each block and depth of the settings
 // read.small_files.112k.<depth>   whole files of 112 KiB, so many in flight a client: 1 and each depth
 // read.small_files.112k.best      the same by the best of the ladder's loops

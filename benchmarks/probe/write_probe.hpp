@@ -9,9 +9,9 @@
 #include <vector>
 
 #include "benchmarks/read/read_engine.hpp"
-#include "io_backends/base/backend.hpp"
-#include "io_backends/base/buffer.hpp"
-#include "io_backends/base/random.hpp"
+#include "io_backends/backend/backend.hpp"
+#include "io_backends/backend/buffer.hpp"
+#include "io_backends/core/random.hpp"
 
 namespace penstock {
 

@@ -7,9 +7,9 @@
 #include <set>
 #include <vector>
 
-#include "io_backends/base/system/interrupt.hpp"
-#include "io_backends/base/testing.hpp"
-#include "io_backends/base/tier.hpp"
+#include "io_backends/core/system/interrupt.hpp"
+#include "io_backends/testing/testing.hpp"
+#include "io_backends/tiers/tier.hpp"
 
 namespace penstock {
 namespace {

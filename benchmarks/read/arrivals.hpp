@@ -7,8 +7,8 @@
 #include <mutex>
 #include <string_view>
 
-#include "io_backends/base/random.hpp"
-#include "io_backends/base/result.hpp"
+#include "io_backends/core/random.hpp"
+#include "io_backends/core/result.hpp"
 
 namespace penstock {
 

@@ -6,7 +6,7 @@
 #include <cmath>
 #include <vector>
 
-#include "io_backends/base/testing.hpp"
+#include "io_backends/testing/testing.hpp"
 
 namespace penstock {
 namespace {

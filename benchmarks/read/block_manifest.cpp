@@ -4,8 +4,8 @@
 
 #include <vector>
 
-#include "io_backends/base/system/interrupt.hpp"
-#include "io_backends/base/units.hpp"
+#include "io_backends/core/system/interrupt.hpp"
+#include "io_backends/core/units.hpp"
 
 namespace penstock {
 

@@ -3,7 +3,7 @@
 #include <vector>
 
 #include "datagen/corpus/corpus_samples.hpp"
-#include "io_backends/base/testing.hpp"
+#include "io_backends/testing/testing.hpp"
 
 namespace penstock {
 namespace {

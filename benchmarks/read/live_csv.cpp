@@ -5,7 +5,7 @@
 #include <cerrno>
 #include <chrono>
 
-#include "io_backends/base/csv_field.hpp"
+#include "io_backends/core/csv_field.hpp"
 
 namespace penstock {
 

@@ -8,7 +8,7 @@
 #include <string_view>
 
 #include "benchmarks/read/read_engine.hpp"
-#include "io_backends/base/result.hpp"
+#include "io_backends/core/result.hpp"
 
 namespace penstock {
 

@@ -12,8 +12,8 @@
 #include "benchmarks/read/read_engine.hpp"
 #include "benchmarks/read/read_team.hpp"
 #include "datagen/cache/cache_control.hpp"
-#include "io_backends/base/tier.hpp"
-#include "results/record.hpp"
+#include "io_backends/tiers/tier.hpp"
+#include "results/record/record.hpp"
 
 namespace penstock {
 

@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "datagen/corpus/corpus_samples.hpp"
-#include "datagen/corpus/scripted_backend.hpp"
-#include "io_backends/base/system/interrupt.hpp"
+#include "datagen/objects/scripted_backend.hpp"
+#include "io_backends/core/system/interrupt.hpp"
 
 namespace penstock {
 namespace {

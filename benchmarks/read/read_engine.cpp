@@ -10,7 +10,7 @@
 #include <thread>
 
 #include "benchmarks/read/read_worker.hpp"
-#include "io_backends/base/system/interrupt.hpp"
+#include "io_backends/core/system/interrupt.hpp"
 
 namespace penstock {
 namespace {

@@ -14,13 +14,13 @@
 #include <vector>
 
 #include "benchmarks/read/arrivals.hpp"
-#include "benchmarks/read/sample_source.hpp"
 #include "datagen/manifest/manifest.hpp"
-#include "io_backends/base/backend.hpp"
-#include "io_backends/base/decorators/traced.hpp"
-#include "io_backends/base/histogram.hpp"
-#include "io_backends/base/loops/read_plan.hpp"
-#include "results/rank_figures.hpp"
+#include "datagen/reading/sample_source.hpp"
+#include "datagen/yardsticks/read_plan.hpp"
+#include "io_backends/backend/backend.hpp"
+#include "io_backends/core/histogram.hpp"
+#include "io_backends/decorators/traced.hpp"
+#include "results/cells/rank_figures.hpp"
 
 namespace penstock {
 

@@ -10,9 +10,9 @@
 #include <vector>
 
 #include "datagen/corpus/corpus_samples.hpp"
-#include "datagen/corpus/scripted_backend.hpp"
-#include "io_backends/base/decorators/throttled.hpp"
-#include "io_backends/base/system/interrupt.hpp"
+#include "datagen/objects/scripted_backend.hpp"
+#include "io_backends/core/system/interrupt.hpp"
+#include "io_backends/decorators/throttled.hpp"
 
 namespace penstock {
 namespace {

@@ -10,13 +10,13 @@
 #include <vector>
 
 #include "benchmarks/read/read_metrics.hpp"
-#include "io_backends/base/cli/count_of.hpp"
-#include "io_backends/base/cli/named_tiers.hpp"
-#include "io_backends/base/units.hpp"
-#include "results/cells.hpp"
-#include "results/statistics.hpp"
-#include "results/table.hpp"
-#include "results/verdicts/verdicts.hpp"
+#include "io_backends/core/cli/count_of.hpp"
+#include "io_backends/core/cli/table.hpp"
+#include "io_backends/core/units.hpp"
+#include "io_backends/tiers/named_tiers.hpp"
+#include "results/cells/cells.hpp"
+#include "results/cells/verdicts.hpp"
+#include "results/record/statistics.hpp"
 
 namespace penstock {
 namespace {

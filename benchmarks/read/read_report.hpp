@@ -6,7 +6,7 @@
 
 #include "benchmarks/read/read_sweep.hpp"
 #include "datagen/corpus/corpus.hpp"
-#include "results/trial.hpp"
+#include "results/record/trial.hpp"
 
 namespace penstock {
 

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "benchmarks/read/read_metrics.hpp"
-#include "datagen/corpus/scripted_backend.hpp"
+#include "datagen/objects/scripted_backend.hpp"
 
 namespace penstock {
 namespace {

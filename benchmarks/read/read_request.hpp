@@ -5,10 +5,10 @@
 
 #include "benchmarks/read/read_sweep.hpp"
 #include "datagen/corpus/corpus.hpp"
-#include "io_backends/base/cli/command.hpp"
-#include "io_backends/base/loops/read_plan.hpp"
-#include "io_backends/base/tier.hpp"
-#include "results/record.hpp"
+#include "datagen/yardsticks/read_plan.hpp"
+#include "io_backends/core/cli/command.hpp"
+#include "io_backends/tiers/tier.hpp"
+#include "results/record/record.hpp"
 
 namespace penstock {
 

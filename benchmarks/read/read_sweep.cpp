@@ -7,11 +7,11 @@
 #include <numeric>
 #include <utility>
 
-#include "io_backends/base/files/physical_places.hpp"
-#include "io_backends/base/random.hpp"
-#include "io_backends/base/units.hpp"
-#include "results/statistics.hpp"
-#include "results/verdicts/verdicts.hpp"
+#include "datagen/reading/physical_places.hpp"
+#include "io_backends/core/random.hpp"
+#include "io_backends/core/units.hpp"
+#include "results/cells/verdicts.hpp"
+#include "results/record/statistics.hpp"
 
 namespace penstock {
 namespace {

@@ -16,10 +16,10 @@
 #include "benchmarks/read/read_team.hpp"
 #include "benchmarks/read/yardsticks.hpp"
 #include "datagen/cache/cache_control.hpp"
-#include "io_backends/base/cli/progress.hpp"
-#include "io_backends/base/histogram.hpp"
-#include "io_backends/base/tier.hpp"
-#include "results/record.hpp"
+#include "io_backends/core/cli/progress.hpp"
+#include "io_backends/core/histogram.hpp"
+#include "io_backends/tiers/tier.hpp"
+#include "results/record/record.hpp"
 
 namespace penstock {
 

@@ -6,8 +6,8 @@
 #include <type_traits>
 #include <utility>
 
-#include "io_backends/base/system/interrupt.hpp"
-#include "results/rank_words.hpp"
+#include "io_backends/core/system/interrupt.hpp"
+#include "results/record/rank_words.hpp"
 
 namespace penstock {
 namespace {

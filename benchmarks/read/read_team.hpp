@@ -6,7 +6,7 @@
 
 #include "benchmarks/read/read_engine.hpp"
 #include "datagen/cache/prepare_together.hpp"
-#include "io_backends/base/ranks/communicator.hpp"
+#include "io_backends/core/ranks/communicator.hpp"
 
 namespace penstock {
 

@@ -10,8 +10,8 @@
 #include <string>
 
 #include "datagen/corpus/corpus_samples.hpp"
-#include "datagen/corpus/scripted_backend.hpp"
-#include "io_backends/base/ranks/ranks_testing.hpp"
+#include "datagen/objects/scripted_backend.hpp"
+#include "io_backends/core/ranks/ranks_testing.hpp"
 
 namespace penstock {
 namespace {

@@ -4,9 +4,9 @@
 #include <thread>
 #include <utility>
 
-#include "io_backends/base/checksums/crc32c.hpp"
-#include "io_backends/base/system/interrupt.hpp"
-#include "io_backends/base/system/precise_timers.hpp"
+#include "io_backends/core/checksums/crc32c.hpp"
+#include "io_backends/core/system/interrupt.hpp"
+#include "io_backends/core/system/precise_timers.hpp"
 
 namespace penstock {
 namespace {

@@ -12,12 +12,12 @@
 #include <thread>
 #include <vector>
 
-#include "benchmarks/read/collective_order.hpp"
 #include "benchmarks/read/read_engine.hpp"
-#include "benchmarks/read/sample_source.hpp"
 #include "datagen/codec/png.hpp"
 #include "datagen/format/sample_opener.hpp"
-#include "io_backends/base/buffer.hpp"
+#include "datagen/reading/collective_order.hpp"
+#include "datagen/reading/sample_source.hpp"
+#include "io_backends/backend/buffer.hpp"
 #include "profiling/spans/span_log.hpp"
 
 namespace penstock {

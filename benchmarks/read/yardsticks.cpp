@@ -6,9 +6,9 @@
 
 #include "datagen/codec/png.hpp"
 #include "datagen/format/sample_opener.hpp"
-#include "io_backends/base/buffer.hpp"
-#include "io_backends/base/loops/baseline.hpp"
-#include "io_backends/base/system/interrupt.hpp"
+#include "datagen/yardsticks/baseline.hpp"
+#include "io_backends/backend/buffer.hpp"
+#include "io_backends/core/system/interrupt.hpp"
 
 namespace penstock {
 namespace {

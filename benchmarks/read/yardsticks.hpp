@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "benchmarks/read/read_engine.hpp"
-#include "io_backends/base/loops/ceiling.hpp"
-#include "io_backends/base/loops/read_plan.hpp"
+#include "datagen/yardsticks/ceiling.hpp"
+#include "datagen/yardsticks/read_plan.hpp"
 
 namespace penstock {
 
@@ -18,7 +18,7 @@ class Yardsticks {
  public:
   Yardsticks(const ReadWork& work, const ReadSettings& settings);
 
-  // The baseline loop (io_backends/base/loops/baseline.hpp; with ReadSettings::decode the same loop with the
+  // The baseline loop (datagen/yardsticks/baseline.hpp; with ReadSettings::decode the same loop with the
   // decoder behind every read), timed from before its threads start to after they end, for as long as `lap`
   // says: whole passes in sequence where it asks for them. Only samples, bytes, passes, times and the failure
   // are filled in.

@@ -115,7 +115,7 @@ function(penstock_print_summary)
   endforeach()
 endfunction()
 
-# penstock_build_info(FILE): what `penstock --version` says of this build (io_backends/base/build_info.hpp).
+# penstock_build_info(FILE): what `penstock --version` says of this build (io_backends/core/build_info.hpp).
 function(penstock_build_info file)
   get_property(rows GLOBAL PROPERTY PENSTOCK_OPTIONAL)
   set(libraries "")
@@ -142,7 +142,7 @@ function(penstock_build_info file)
   string(REPLACE "\"" "'" flags "${flags}")
   file(CONFIGURE OUTPUT ${file} @ONLY CONTENT [=[
 // Written by CMake.
-#include "io_backends/base/build_info.hpp"
+#include "io_backends/core/build_info.hpp"
 
 #include <array>
 

@@ -8,12 +8,12 @@
 # BESIDE names modules that have to be built but are opened at run time, not linked.
 
 # kind -> descriptor type and the header that declares it
-set(PENSTOCK_KIND_backend "BackendInfo|io_backends/base/backend.hpp")
+set(PENSTOCK_KIND_backend "BackendInfo|io_backends/backend/backend.hpp")
 set(PENSTOCK_KIND_recipe "RecipeInfo|datagen/recipe/recipe.hpp")
 set(PENSTOCK_KIND_format "FormatInfo|datagen/format/format.hpp")
-set(PENSTOCK_KIND_miniapp "MiniAppInfo|miniapps/miniapp.hpp")
-set(PENSTOCK_KIND_microbench "MicrobenchInfo|benchmarks/micro/microbench.hpp")
-set(PENSTOCK_KIND_command "CommandInfo|io_backends/base/cli/command.hpp")
+set(PENSTOCK_KIND_miniapp "MiniAppInfo|miniapps/train/miniapp.hpp")
+set(PENSTOCK_KIND_microbench "MicrobenchInfo|benchmarks/self/micro/microbench.hpp")
+set(PENSTOCK_KIND_command "CommandInfo|io_backends/core/cli/command.hpp")
 
 # penstock_room(TARGET): the library that the plug-ins and sources of the current folder (and below) belong to.
 macro(penstock_room target)

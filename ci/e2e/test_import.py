@@ -58,7 +58,7 @@ class Fio(penstock_cli.CliTest):
 class Google(penstock_cli.CliTest):
     def setUp(self):
         super().setUp()
-        self.program = pathlib.Path(penstock_cli.BUILD, "benchmarks", "micro", "penstock_microbench")
+        self.program = pathlib.Path(penstock_cli.BUILD, "benchmarks", "self", "micro", "penstock_microbench")
 
     def test_our_own_micro_benchmarks_are_read(self):
         if not self.program.exists():

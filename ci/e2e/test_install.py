@@ -16,8 +16,8 @@ target_link_libraries(consumer PRIVATE penstock::penstock_results)
 """
 CONSUMER = """
 #include <cstdio>
-#include "io_backends/base/tier.hpp"
-#include "io_backends/base/histogram.hpp"
+#include "io_backends/tiers/tier.hpp"
+#include "io_backends/core/histogram.hpp"
 int main() {
   penstock::Histogram histogram;
   histogram.add(7);

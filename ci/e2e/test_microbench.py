@@ -1,4 +1,4 @@
-"""benchmarks/micro: what stands beside a plain loop says so in a counter. How fast anything was decides nothing here."""
+"""benchmarks/self/micro: what stands beside a plain loop says so in a counter. How fast anything was decides nothing here."""
 
 import json
 import pathlib
@@ -7,7 +7,7 @@ import unittest
 
 import penstock_cli
 
-MICROBENCH = pathlib.Path(penstock_cli.BUILD, "benchmarks", "micro", "penstock_microbench")
+MICROBENCH = pathlib.Path(penstock_cli.BUILD, "benchmarks", "self", "micro", "penstock_microbench")
 
 
 def lacking():

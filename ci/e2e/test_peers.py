@@ -1,4 +1,4 @@
-"""The commands of docs/why_numbers_differ.md run as they stand there, ours and fio's; benchmarks/peers do what they say."""
+"""The commands of docs/why_numbers_differ.md run as they stand there, ours and fio's; benchmarks/self/peers do what they say."""
 
 import ctypes
 import json
@@ -83,7 +83,7 @@ class Peers(penstock_cli.CliTest):
 
     @unittest.skipUnless(shutil.which("fio"), "no fio here")
     def test_the_comparison_measures_both(self):
-        script = penstock_cli.SOURCE / "benchmarks" / "peers" / "fio"
+        script = penstock_cli.SOURCE / "benchmarks" / "self" / "peers" / "fio"
         there = sorted(os.listdir(self.dir))
         done = subprocess.run([script, "--dir", self.dir, "--size", "2MiB", "--pairs", "1", "--seconds", "1", "--block", "4KiB", "--depth",
                                "2", "--json", "--no-processor", "posix"], cwd=self.dir,
@@ -98,7 +98,7 @@ class Peers(penstock_cli.CliTest):
 
     @unittest.skipUnless(os.access("/proc/sys/vm/drop_caches", os.W_OK), "only root drops the page cache")
     def test_cold_files_compares_every_side(self):
-        script = penstock_cli.SOURCE / "benchmarks" / "peers" / "cold_files"
+        script = penstock_cli.SOURCE / "benchmarks" / "self" / "peers" / "cold_files"
         there = sorted(os.listdir(self.dir))
         before = penstock_cli.slabs_dropped()
         done = subprocess.run([script, "--dir", self.dir, "--files", "32", "--file-size", "8KiB", "--rounds", "1", "--passes", "1",
@@ -115,7 +115,7 @@ class Peers(penstock_cli.CliTest):
         self.assertEqual(sorted(os.listdir(self.dir)), there)
 
     def test_dlio_says_what_is_wrong(self):
-        script = penstock_cli.SOURCE / "benchmarks" / "peers" / "dlio"
+        script = penstock_cli.SOURCE / "benchmarks" / "self" / "peers" / "dlio"
         for words, said in ((("--dir", "nowhere"), "there is no folder 'nowhere'"), (("fast", "--dir", "."), "no comparison 'fast'"),
                             (("--dir", ".", "--cpus", "0"), "--cpus is from 1 to"), (("--dir", ".", "--rounds", "0"), "--rounds"),
                             (("--dir", ".", "--read-threads", "1,x"), "--read-threads is a list"), ((), "--dir"),
@@ -131,7 +131,7 @@ class Peers(penstock_cli.CliTest):
         pip = venv / "bin" / "pip"
         pip.write_text("#!/bin/sh\necho no network >&2\nexit 1\n", encoding="utf-8")
         pip.chmod(0o755)
-        script = penstock_cli.SOURCE / "benchmarks" / "peers" / "dlio"
+        script = penstock_cli.SOURCE / "benchmarks" / "self" / "peers" / "dlio"
         there = sorted(os.listdir(self.dir))
         done = subprocess.run([script, "sustained", "--dir", self.dir, "--venv", venv], cwd=self.dir,
                               env={**self.env, "PENSTOCK": str(pathlib.Path(penstock_cli.PENSTOCK).resolve())},

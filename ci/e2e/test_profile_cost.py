@@ -14,7 +14,7 @@ import unittest
 from penstock_cli import BUILD, SANITIZED, main
 
 LIBRARY = BUILD / "libpenstock_profile.so"
-CALLS = BUILD / "benchmarks" / "rates" / "penstock_io_calls"
+CALLS = BUILD / "benchmarks" / "self" / "rates" / "penstock_io_calls"
 FEW, MANY = 5000, 15000
 
 

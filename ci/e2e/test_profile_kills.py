@@ -16,7 +16,7 @@ import unittest
 from penstock_cli import BUILD, PENSTOCK, SANITIZED, main
 
 LIBRARY = BUILD / "libpenstock_profile.so"
-CALLS = BUILD / "benchmarks" / "rates" / "penstock_io_calls"
+CALLS = BUILD / "benchmarks" / "self" / "rates" / "penstock_io_calls"
 KILLS = 20 if SANITIZED else 200
 PIECE = 100
 

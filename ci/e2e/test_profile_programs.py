@@ -178,7 +178,7 @@ class BetweenTwoFiles(ProgramsTest):
 
 class WithoutRoom(ProgramsTest):
     def test_what_finds_no_room_is_counted(self):
-        calls, files = BUILD / "benchmarks" / "rates" / "penstock_io_calls", 2000
+        calls, files = BUILD / "benchmarks" / "self" / "rates" / "penstock_io_calls", 2000
         subprocess.run([calls, "make", self.folder / "small", str(files)], check=True)
         session, rows, _ = self.profiled([calls, "small", self.folder / "small", str(files)],
                                          env=os.environ | {"PENSTOCK_PROFILE_LIMIT": str(256 << 10)})
@@ -189,7 +189,7 @@ class WithoutRoom(ProgramsTest):
 
     @unittest.skipIf(os.geteuid() != 0, "only root mounts")
     def test_a_full_disk_is_said(self):
-        calls, disk = BUILD / "benchmarks" / "rates" / "penstock_io_calls", self.folder / "disk"
+        calls, disk = BUILD / "benchmarks" / "self" / "rates" / "penstock_io_calls", self.folder / "disk"
         disk.mkdir()
         if subprocess.run(["mount", "-t", "tmpfs", "-o", "size=1m", "none", disk], capture_output=True).returncode != 0:
             self.skipTest("no tmpfs can be mounted")

@@ -1,4 +1,4 @@
-"""benchmarks/rates: the commands that measure how fast data sets are made run, compare like with like, and clean up. How
+"""benchmarks/self/rates: the commands that measure how fast data sets are made run, compare like with like, and clean up. How
 fast anything was decides nothing here."""
 
 import json
@@ -10,8 +10,8 @@ import unittest
 
 import penstock_cli
 
-RATES = penstock_cli.SOURCE / "benchmarks" / "rates"
-WRITE_CONSTANT = pathlib.Path(penstock_cli.BUILD, "benchmarks", "rates", "penstock_write_constant")
+RATES = penstock_cli.SOURCE / "benchmarks" / "self" / "rates"
+WRITE_CONSTANT = pathlib.Path(penstock_cli.BUILD, "benchmarks", "self", "rates", "penstock_write_constant")
 
 
 def call(*words, text=None):

@@ -403,7 +403,7 @@ class Faults(Stage):
 
 class Benchmark(penstock_cli.CliTest):
     def test_it_runs(self):
-        script = penstock_cli.SOURCE / "benchmarks" / "rates" / "stage"
+        script = penstock_cli.SOURCE / "benchmarks" / "self" / "rates" / "stage"
         done = subprocess.run([script, "--dir", self.dir / "slow", "--fast", self.dir / "fast", "--scale", "0.05", "--pairs", "1", "--json", "pictures"],
                               env={**os.environ, "PENSTOCK": str(PENSTOCK), "PENSTOCK_BUILD": str(BUILD)}, capture_output=True, text=True, check=False)
         self.assertIn(done.returncode, (0, 1), done.stderr)  # 1: what it found does not hold, which is the machine's affair here

@@ -31,8 +31,8 @@
 #include <string_view>
 #include <thread>
 
-#include "io_backends/base/files/fd.hpp"
-#include "io_backends/base/units.hpp"
+#include "io_backends/core/system/fd.hpp"
+#include "io_backends/core/units.hpp"
 
 namespace penstock {
 namespace {

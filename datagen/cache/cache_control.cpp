@@ -9,9 +9,9 @@
 #include <thread>
 #include <utility>
 
-#include "datagen/parallel.hpp"
-#include "io_backends/base/files/mounts.hpp"
-#include "io_backends/base/system/interrupt.hpp"
+#include "io_backends/core/parallel/parallel.hpp"
+#include "io_backends/core/system/interrupt.hpp"
+#include "io_backends/files/mounts.hpp"
 
 namespace penstock {
 namespace {

@@ -9,10 +9,10 @@
 #include <string_view>
 
 #include "datagen/manifest/manifest.hpp"
-#include "io_backends/base/files/page_cache.hpp"
-#include "io_backends/base/loops/read_plan.hpp"
-#include "io_backends/base/tier.hpp"
-#include "results/record.hpp"
+#include "datagen/yardsticks/read_plan.hpp"
+#include "io_backends/files/page_cache.hpp"
+#include "io_backends/tiers/tier.hpp"
+#include "results/record/record.hpp"
 
 namespace penstock {
 

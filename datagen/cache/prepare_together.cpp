@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <vector>
 
-#include "io_backends/base/system/interrupt.hpp"
-#include "results/rank_words.hpp"
+#include "io_backends/core/system/interrupt.hpp"
+#include "results/record/rank_words.hpp"
 
 namespace penstock {
 namespace {

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "datagen/cache/cache_control.hpp"
-#include "io_backends/base/ranks/communicator.hpp"
+#include "io_backends/core/ranks/communicator.hpp"
 
 namespace penstock {
 

@@ -10,7 +10,7 @@
 #include <cstring>
 #include <string>
 
-#include "io_backends/base/checksums/checksums_count.hpp"
+#include "io_backends/core/checksums/checksums_count.hpp"
 #endif
 
 namespace penstock {

@@ -5,8 +5,8 @@
 #include <algorithm>
 
 #include "datagen/codec/jpeg.hpp"
-#include "io_backends/base/random.hpp"
-#include "io_backends/base/testing.hpp"
+#include "io_backends/core/random.hpp"
+#include "io_backends/testing/testing.hpp"
 
 namespace penstock {
 namespace {

@@ -11,7 +11,7 @@
 #include <string>
 #include <utility>
 
-#include "io_backends/base/random.hpp"
+#include "io_backends/core/random.hpp"
 
 namespace penstock {
 namespace {

@@ -12,7 +12,7 @@
 #include <csetjmp>
 #include <new>
 
-#include "io_backends/base/checksums/checksums_count.hpp"
+#include "io_backends/core/checksums/checksums_count.hpp"
 #endif
 
 namespace penstock {

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "datagen/codec/jpeg.hpp"
-#include "io_backends/base/result.hpp"
+#include "io_backends/core/result.hpp"
 
 namespace penstock {
 

@@ -10,7 +10,7 @@
 #include <utility>
 #include <vector>
 
-#include "io_backends/base/random.hpp"
+#include "io_backends/core/random.hpp"
 
 namespace penstock {
 namespace {

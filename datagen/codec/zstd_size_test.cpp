@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <vector>
 
-#include "io_backends/base/random.hpp"
+#include "io_backends/core/random.hpp"
 
 namespace penstock {
 namespace {

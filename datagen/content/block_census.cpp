@@ -2,7 +2,7 @@
 
 #include <cstring>
 
-#include "io_backends/base/random.hpp"
+#include "io_backends/core/random.hpp"
 
 namespace penstock {
 

@@ -13,14 +13,14 @@
 #include "datagen/codec/jpeg.hpp"
 #include "datagen/codec/png.hpp"
 #include "datagen/codec/zstd_size.hpp"
-#include "datagen/corpus/object_check.hpp"
 #include "datagen/format/sample_opener.hpp"
 #include "datagen/format/sample_type.hpp"
-#include "io_backends/base/buffer.hpp"
-#include "io_backends/base/cli/progress.hpp"
-#include "io_backends/base/random.hpp"
-#include "io_backends/base/system/interrupt.hpp"
-#include "io_backends/base/system/threads.hpp"
+#include "datagen/objects/object_check.hpp"
+#include "io_backends/backend/buffer.hpp"
+#include "io_backends/core/cli/progress.hpp"
+#include "io_backends/core/random.hpp"
+#include "io_backends/core/system/interrupt.hpp"
+#include "io_backends/core/system/threads.hpp"
 
 namespace penstock {
 

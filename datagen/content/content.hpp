@@ -7,10 +7,10 @@
 
 #include "datagen/content/block_census.hpp"
 #include "datagen/manifest/manifest.hpp"
-#include "io_backends/base/backend.hpp"
-#include "io_backends/base/cli/command.hpp"
-#include "io_backends/base/result.hpp"
-#include "results/record.hpp"
+#include "io_backends/backend/backend.hpp"
+#include "io_backends/core/cli/command.hpp"
+#include "io_backends/core/result.hpp"
+#include "results/record/record.hpp"
 
 namespace penstock {
 

@@ -10,10 +10,10 @@
 #include "datagen/codec/jpeg.hpp"
 #include "datagen/codec/png.hpp"
 #include "datagen/codec/zstd_size.hpp"
-#include "datagen/corpus/scripted_backend.hpp"
 #include "datagen/format/format_testing.hpp"
-#include "io_backends/base/random.hpp"
-#include "io_backends/base/system/interrupt.hpp"
+#include "datagen/objects/scripted_backend.hpp"
+#include "io_backends/core/random.hpp"
+#include "io_backends/core/system/interrupt.hpp"
 
 namespace penstock {
 namespace {

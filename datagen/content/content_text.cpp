@@ -2,11 +2,11 @@
 #include <fmt/format.h>
 
 #include "datagen/codec/zstd_size.hpp"
-#include "datagen/command_output.hpp"
+#include "datagen/commands/command_output.hpp"
 #include "datagen/content/content.hpp"
-#include "io_backends/base/cli/printable.hpp"
-#include "io_backends/base/units.hpp"
-#include "results/table.hpp"
+#include "io_backends/core/cli/printable.hpp"
+#include "io_backends/core/cli/table.hpp"
+#include "io_backends/core/units.hpp"
 
 namespace penstock {
 

@@ -6,13 +6,13 @@
 #include <filesystem>
 #include <utility>
 
-#include "datagen/copy/copy_engine.hpp"
+#include "datagen/corpus/copy_engine.hpp"
 #include "datagen/corpus/scan.hpp"
 #include "datagen/generate/generate_state.hpp"
 #include "datagen/generate/generate_target.hpp"
-#include "io_backends/base/cli/progress.hpp"
-#include "io_backends/base/cli/shell_words.hpp"
-#include "results/environment.hpp"
+#include "io_backends/core/cli/progress.hpp"
+#include "io_backends/core/cli/shell_words.hpp"
+#include "results/record/environment.hpp"
 
 namespace penstock {
 

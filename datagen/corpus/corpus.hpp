@@ -7,10 +7,10 @@
 #include <string_view>
 
 #include "datagen/manifest/manifest.hpp"
-#include "io_backends/base/histogram.hpp"
-#include "io_backends/base/tier.hpp"
-#include "results/record.hpp"
-#include "results/trial.hpp"
+#include "io_backends/core/histogram.hpp"
+#include "io_backends/tiers/tier.hpp"
+#include "results/record/record.hpp"
+#include "results/record/trial.hpp"
 
 namespace penstock {
 

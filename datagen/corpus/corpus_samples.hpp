@@ -2,8 +2,8 @@
 #pragma once
 
 #include "datagen/manifest/manifest.hpp"
-#include "io_backends/base/loops/read_plan.hpp"
-#include "io_backends/base/result.hpp"
+#include "datagen/yardsticks/read_plan.hpp"
+#include "io_backends/core/result.hpp"
 
 namespace penstock {
 

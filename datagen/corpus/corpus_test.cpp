@@ -9,10 +9,10 @@
 #include <string>
 #include <vector>
 
-#include "datagen/corpus/folder_walk.hpp"
 #include "datagen/format/format_testing.hpp"
-#include "io_backends/base/checksums/crc32c.hpp"
-#include "io_backends/base/system/interrupt.hpp"
+#include "datagen/objects/folder_walk.hpp"
+#include "io_backends/core/checksums/crc32c.hpp"
+#include "io_backends/core/system/interrupt.hpp"
 
 namespace penstock {
 namespace {

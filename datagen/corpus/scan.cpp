@@ -6,12 +6,12 @@
 #include <optional>
 #include <utility>
 
-#include "datagen/corpus/folder_walk.hpp"
 #include "datagen/corpus/scan_checksums.hpp"
 #include "datagen/corpus/scan_labels.hpp"
 #include "datagen/corpus/scan_left_out.hpp"
 #include "datagen/corpus/scanned_object.hpp"
-#include "datagen/parallel.hpp"
+#include "datagen/objects/folder_walk.hpp"
+#include "io_backends/core/parallel/parallel.hpp"
 
 namespace penstock {
 

@@ -4,10 +4,10 @@
 #include <mutex>
 #include <utility>
 
-#include "datagen/corpus/object_check.hpp"
 #include "datagen/corpus/scanned_object.hpp"
-#include "datagen/parallel.hpp"
-#include "io_backends/base/cli/progress.hpp"
+#include "datagen/objects/object_check.hpp"
+#include "io_backends/core/cli/progress.hpp"
+#include "io_backends/core/parallel/parallel.hpp"
 
 namespace penstock {
 namespace {

@@ -3,7 +3,7 @@
 
 #include "datagen/corpus/scan_left_out.hpp"
 #include "datagen/manifest/manifest.hpp"
-#include "io_backends/base/tier.hpp"
+#include "io_backends/tiers/tier.hpp"
 
 namespace penstock {
 

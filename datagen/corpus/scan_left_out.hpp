@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "datagen/corpus/corpus.hpp"
-#include "datagen/corpus/folder_walk.hpp"
 #include "datagen/format/format.hpp"
+#include "datagen/objects/folder_walk.hpp"
 
 namespace penstock {
 

@@ -6,9 +6,9 @@
 #include <utility>
 
 #include "datagen/codec/gzip.hpp"
-#include "datagen/corpus/object_check.hpp"
 #include "datagen/format/object_window.hpp"
 #include "datagen/format/sample_type.hpp"
+#include "datagen/objects/object_check.hpp"
 
 namespace penstock {
 namespace {

@@ -7,10 +7,10 @@
 #include <string_view>
 #include <vector>
 
-#include "datagen/corpus/folder_walk.hpp"
 #include "datagen/corpus/scan_labels.hpp"
 #include "datagen/corpus/scan_left_out.hpp"
 #include "datagen/format/format.hpp"
+#include "datagen/objects/folder_walk.hpp"
 
 namespace penstock {
 

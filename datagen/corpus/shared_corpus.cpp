@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <span>
 
-#include "io_backends/base/checksums/crc32c.hpp"
+#include "io_backends/core/checksums/crc32c.hpp"
 
 namespace penstock {
 

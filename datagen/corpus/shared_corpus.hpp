@@ -4,7 +4,7 @@
 #include <string_view>
 
 #include "datagen/corpus/corpus.hpp"
-#include "io_backends/base/ranks/communicator.hpp"
+#include "io_backends/core/ranks/communicator.hpp"
 
 namespace penstock {
 

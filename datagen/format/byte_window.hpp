@@ -6,7 +6,7 @@
 #include <span>
 #include <string_view>
 
-#include "io_backends/base/result.hpp"
+#include "io_backends/core/result.hpp"
 
 namespace penstock {
 

@@ -11,11 +11,11 @@
 #include <vector>
 
 #include "datagen/manifest/manifest.hpp"
-#include "datagen/sample.hpp"
-#include "io_backends/base/backend.hpp"
-#include "io_backends/base/options.hpp"
-#include "io_backends/base/plugin.hpp"
-#include "io_backends/base/result.hpp"
+#include "datagen/sample/sample.hpp"
+#include "io_backends/backend/backend.hpp"
+#include "io_backends/core/options.hpp"
+#include "io_backends/core/plugin.hpp"
+#include "io_backends/core/result.hpp"
 
 namespace penstock {
 

@@ -12,9 +12,9 @@
 #include "datagen/codec/gzip.hpp"
 #include "datagen/format/format.hpp"
 #include "datagen/format/sample_opener.hpp"
-#include "io_backends/base/checksums/crc32c.hpp"
-#include "io_backends/base/random.hpp"
-#include "io_backends/base/tier.hpp"
+#include "io_backends/core/checksums/crc32c.hpp"
+#include "io_backends/core/random.hpp"
+#include "io_backends/tiers/tier.hpp"
 
 namespace penstock {
 namespace {

@@ -9,9 +9,9 @@
 
 #include "datagen/format/format.hpp"
 #include "datagen/format/scan_fixture.hpp"
-#include "io_backends/base/decorators/wrapper.hpp"
-#include "io_backends/base/testing.hpp"
-#include "io_backends/base/tier.hpp"
+#include "io_backends/decorators/wrapper.hpp"
+#include "io_backends/testing/testing.hpp"
+#include "io_backends/tiers/tier.hpp"
 
 namespace penstock {
 

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "io_backends/base/checksums/crc32c.hpp"
+#include "io_backends/core/checksums/crc32c.hpp"
 
 namespace penstock {
 

@@ -12,9 +12,9 @@
 #include <vector>
 
 #include "datagen/format/format.hpp"
-#include "datagen/sample.hpp"
-#include "io_backends/base/backend.hpp"
-#include "io_backends/base/result.hpp"
+#include "datagen/sample/sample.hpp"
+#include "io_backends/backend/backend.hpp"
+#include "io_backends/core/result.hpp"
 
 namespace penstock {
 

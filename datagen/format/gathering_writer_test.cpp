@@ -7,10 +7,10 @@
 #include <string>
 #include <vector>
 
-#include "datagen/corpus/scripted_backend.hpp"
 #include "datagen/format/object_window.hpp"
-#include "io_backends/base/checksums/crc32c.hpp"
-#include "io_backends/base/random.hpp"
+#include "datagen/objects/scripted_backend.hpp"
+#include "io_backends/core/checksums/crc32c.hpp"
+#include "io_backends/core/random.hpp"
 
 namespace penstock {
 namespace {

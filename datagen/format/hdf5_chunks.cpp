@@ -8,7 +8,7 @@
 
 #include "datagen/format/byte_order.hpp"
 #include "datagen/format/format.hpp"
-#include "io_backends/base/system/interrupt.hpp"
+#include "io_backends/core/system/interrupt.hpp"
 
 namespace penstock {
 namespace {

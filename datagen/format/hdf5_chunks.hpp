@@ -7,7 +7,7 @@
 
 #include "datagen/format/hdf5_object.hpp"
 #include "datagen/format/hdf5_source.hpp"
-#include "io_backends/base/result.hpp"
+#include "io_backends/core/result.hpp"
 
 namespace penstock {
 

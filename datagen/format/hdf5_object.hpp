@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "datagen/format/hdf5_source.hpp"
-#include "io_backends/base/result.hpp"
+#include "io_backends/core/result.hpp"
 
 namespace penstock {
 

@@ -11,7 +11,7 @@
 #include "datagen/format/hdf5_source.hpp"
 #include "datagen/format/object_window.hpp"
 #include "datagen/format/scan_arrays.hpp"
-#include "io_backends/base/result.hpp"
+#include "io_backends/core/result.hpp"
 
 namespace penstock {
 

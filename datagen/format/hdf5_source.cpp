@@ -7,7 +7,7 @@
 
 #include "datagen/format/byte_order.hpp"
 #include "datagen/format/hdf5_checksum.hpp"
-#include "io_backends/base/checksums/checksums_count.hpp"
+#include "io_backends/core/checksums/checksums_count.hpp"
 
 namespace penstock {
 

@@ -7,7 +7,7 @@
 #include <string_view>
 
 #include "datagen/format/byte_window.hpp"
-#include "io_backends/base/result.hpp"
+#include "io_backends/core/result.hpp"
 
 namespace penstock {
 

@@ -9,8 +9,8 @@
 #include "datagen/format/hdf5_checksum.hpp"
 #include "datagen/format/hdf5_reader.hpp"
 #include "datagen/format/hdf5_writer.hpp"
-#include "io_backends/base/checksums/crc32.hpp"
-#include "io_backends/base/system/subprocess.hpp"
+#include "io_backends/core/checksums/crc32.hpp"
+#include "io_backends/core/system/subprocess.hpp"
 
 namespace penstock {
 namespace {

@@ -8,9 +8,9 @@
 #include <string_view>
 #include <vector>
 
-#include "datagen/sample.hpp"
-#include "io_backends/base/backend.hpp"
-#include "io_backends/base/result.hpp"
+#include "datagen/sample/sample.hpp"
+#include "io_backends/backend/backend.hpp"
+#include "io_backends/core/result.hpp"
 
 namespace penstock {
 

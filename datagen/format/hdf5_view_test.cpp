@@ -7,7 +7,7 @@
 
 #include "datagen/format/format_testing.hpp"
 #include "datagen/format/hdf5_writer.hpp"
-#include "io_backends/base/tier.hpp"
+#include "io_backends/tiers/tier.hpp"
 
 namespace penstock {
 namespace {

@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "datagen/format/object_window.hpp"
-#include "datagen/sample.hpp"
-#include "io_backends/base/result.hpp"
+#include "datagen/sample/sample.hpp"
+#include "io_backends/core/result.hpp"
 
 namespace penstock {
 

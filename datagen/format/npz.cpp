@@ -19,7 +19,7 @@
 #include "datagen/format/scan_arrays.hpp"
 #include "datagen/format/sharded_format.hpp"
 #include "datagen/format/zip_archive.hpp"
-#include "io_backends/base/checksums/crc32.hpp"
+#include "io_backends/core/checksums/crc32.hpp"
 
 namespace penstock {
 

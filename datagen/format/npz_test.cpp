@@ -7,8 +7,8 @@
 #include "datagen/format/format_testing.hpp"
 #include "datagen/format/npy_header.hpp"
 #include "datagen/format/zip_archive.hpp"
-#include "io_backends/base/checksums/crc32.hpp"
-#include "io_backends/base/system/interrupt.hpp"
+#include "io_backends/core/checksums/crc32.hpp"
+#include "io_backends/core/system/interrupt.hpp"
 
 namespace penstock {
 namespace {

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <charconv>
 
-#include "datagen/name_hash.hpp"
+#include "datagen/manifest/name_hash.hpp"
 
 namespace penstock {
 

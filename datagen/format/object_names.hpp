@@ -6,8 +6,8 @@
 #include <string>
 #include <string_view>
 
-#include "io_backends/base/options.hpp"
-#include "io_backends/base/result.hpp"
+#include "io_backends/core/options.hpp"
+#include "io_backends/core/result.hpp"
 
 namespace penstock {
 

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "io_backends/base/system/interrupt.hpp"
+#include "io_backends/core/system/interrupt.hpp"
 
 namespace penstock {
 

@@ -10,10 +10,10 @@
 #include <string>
 
 #include "datagen/format/byte_window.hpp"
-#include "io_backends/base/backend.hpp"
-#include "io_backends/base/buffer.hpp"
-#include "io_backends/base/checksums/checksums_count.hpp"
-#include "io_backends/base/result.hpp"
+#include "io_backends/backend/backend.hpp"
+#include "io_backends/backend/buffer.hpp"
+#include "io_backends/core/checksums/checksums_count.hpp"
+#include "io_backends/core/result.hpp"
 
 namespace penstock {
 

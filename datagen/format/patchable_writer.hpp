@@ -5,8 +5,8 @@
 #include <memory>
 #include <string_view>
 
-#include "io_backends/base/backend.hpp"
-#include "io_backends/base/result.hpp"
+#include "io_backends/backend/backend.hpp"
+#include "io_backends/core/result.hpp"
 
 namespace penstock {
 

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <set>
 
-#include "io_backends/base/backend.hpp"
+#include "io_backends/backend/backend.hpp"
 
 namespace penstock {
 namespace {

@@ -10,8 +10,8 @@
 #include "datagen/format/byte_order.hpp"
 #include "datagen/format/tf_example.hpp"
 #include "datagen/format/tfrecord_gzip.hpp"
-#include "io_backends/base/checksums/crc32c.hpp"
-#include "io_backends/base/checksums/tfrecord_framing.hpp"
+#include "io_backends/core/checksums/crc32c.hpp"
+#include "io_backends/core/checksums/tfrecord_framing.hpp"
 
 namespace penstock {
 

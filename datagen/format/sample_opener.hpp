@@ -7,8 +7,8 @@
 #include <string_view>
 
 #include "datagen/codec/gzip.hpp"
-#include "io_backends/base/buffer.hpp"
-#include "io_backends/base/result.hpp"
+#include "io_backends/backend/buffer.hpp"
+#include "io_backends/core/result.hpp"
 
 namespace penstock {
 

@@ -9,8 +9,8 @@
 #include "datagen/format/format.hpp"
 #include "datagen/format/object_window.hpp"
 #include "datagen/format/sample_arrays.hpp"
-#include "io_backends/base/result.hpp"
-#include "io_backends/base/system/interrupt.hpp"
+#include "io_backends/core/result.hpp"
+#include "io_backends/core/system/interrupt.hpp"
 
 namespace penstock {
 

@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "datagen/format/format.hpp"
-#include "io_backends/base/tier.hpp"
+#include "io_backends/tiers/tier.hpp"
 
 namespace penstock {
 

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "datagen/format/object_window.hpp"
-#include "io_backends/base/result.hpp"
+#include "io_backends/core/result.hpp"
 
 namespace penstock {
 

@@ -7,7 +7,7 @@
 
 #include "datagen/format/sample_arrays.hpp"
 #include "datagen/format/scan_arrays.hpp"
-#include "io_backends/base/checksums/crc32c.hpp"
+#include "io_backends/core/checksums/crc32c.hpp"
 
 namespace penstock {
 

@@ -10,7 +10,7 @@
 #include "datagen/codec/gzip.hpp"
 #include "datagen/format/byte_order.hpp"
 #include "datagen/format/tf_example.hpp"
-#include "io_backends/base/checksums/tfrecord_framing.hpp"
+#include "io_backends/core/checksums/tfrecord_framing.hpp"
 
 namespace penstock {
 

@@ -7,7 +7,7 @@
 
 #include "datagen/format/format.hpp"
 #include "datagen/format/object_window.hpp"
-#include "io_backends/base/result.hpp"
+#include "io_backends/core/result.hpp"
 
 namespace penstock {
 

@@ -9,9 +9,9 @@
 #include "datagen/format/format_testing.hpp"
 #include "datagen/format/sample_opener.hpp"
 #include "datagen/format/tf_example.hpp"
-#include "io_backends/base/checksums/crc32c.hpp"
-#include "io_backends/base/checksums/tfrecord_framing.hpp"
-#include "io_backends/base/random.hpp"
+#include "io_backends/core/checksums/crc32c.hpp"
+#include "io_backends/core/checksums/tfrecord_framing.hpp"
+#include "io_backends/core/random.hpp"
 
 namespace penstock {
 namespace {

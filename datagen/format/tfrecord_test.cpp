@@ -6,8 +6,8 @@
 #include "datagen/format/format_testing.hpp"
 #include "datagen/format/scan_fixture.hpp"
 #include "datagen/format/tf_example.hpp"
-#include "io_backends/base/checksums/crc32c.hpp"
-#include "io_backends/base/checksums/tfrecord_framing.hpp"
+#include "io_backends/core/checksums/crc32c.hpp"
+#include "io_backends/core/checksums/tfrecord_framing.hpp"
 
 namespace penstock {
 namespace {

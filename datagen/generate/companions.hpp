@@ -6,8 +6,8 @@
 
 #include "datagen/format/format.hpp"
 #include "datagen/recipe/recipe.hpp"
-#include "io_backends/base/backend.hpp"
-#include "io_backends/base/result.hpp"
+#include "io_backends/backend/backend.hpp"
+#include "io_backends/core/result.hpp"
 
 namespace penstock {
 

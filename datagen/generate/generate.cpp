@@ -13,7 +13,7 @@
 #include "datagen/generate/generator.hpp"
 #include "datagen/manifest/manifest.hpp"
 #include "datagen/target/target_sync.hpp"
-#include "io_backends/base/files/posix_root.hpp"
+#include "io_backends/files/posix_root.hpp"
 
 namespace penstock {
 namespace {

@@ -10,11 +10,11 @@
 #include <vector>
 
 #include "datagen/generate/generation.hpp"
-#include "io_backends/base/cli/progress.hpp"
-#include "io_backends/base/ranks/communicator.hpp"
-#include "io_backends/base/result.hpp"
-#include "io_backends/base/tier.hpp"
-#include "results/rank_figures.hpp"
+#include "io_backends/core/cli/progress.hpp"
+#include "io_backends/core/ranks/communicator.hpp"
+#include "io_backends/core/result.hpp"
+#include "io_backends/tiers/tier.hpp"
+#include "results/cells/rank_figures.hpp"
 
 namespace penstock {
 

@@ -14,13 +14,13 @@
 #include <utility>
 #include <vector>
 
-#include "datagen/corpus/object_check.hpp"
 #include "datagen/generate/companions.hpp"
 #include "datagen/generate/generate_share.hpp"
 #include "datagen/generate/object_maker.hpp"
 #include "datagen/manifest/manifest.hpp"
-#include "datagen/parallel.hpp"
+#include "datagen/objects/object_check.hpp"
 #include "datagen/target/target_sync.hpp"
+#include "io_backends/core/parallel/parallel.hpp"
 
 namespace penstock {
 namespace {

@@ -4,10 +4,10 @@
 
 #include "datagen/generate/generate.hpp"
 #include "datagen/generate/generation.hpp"
-#include "io_backends/base/cli/progress.hpp"
-#include "io_backends/base/ranks/communicator.hpp"
-#include "io_backends/base/result.hpp"
-#include "io_backends/base/tier.hpp"
+#include "io_backends/core/cli/progress.hpp"
+#include "io_backends/core/ranks/communicator.hpp"
+#include "io_backends/core/result.hpp"
+#include "io_backends/tiers/tier.hpp"
 
 namespace penstock {
 

@@ -10,9 +10,9 @@
 
 #include "datagen/generate/generate_testing.hpp"
 #include "datagen/manifest/manifest.hpp"
-#include "io_backends/base/power_cut/forgetful_testing.hpp"
-#include "io_backends/base/power_cut/power_cut_testing.hpp"
-#include "io_backends/base/testing.hpp"
+#include "io_backends/testing/forgetful_testing.hpp"
+#include "io_backends/testing/power_cut_testing.hpp"
+#include "io_backends/testing/testing.hpp"
 
 namespace penstock {
 namespace {

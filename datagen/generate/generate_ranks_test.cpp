@@ -15,8 +15,8 @@
 #include "datagen/generate/generate_share.hpp"
 #include "datagen/generate/generate_testing.hpp"
 #include "datagen/manifest/manifest.hpp"
-#include "io_backends/base/ranks/ranks_testing.hpp"
-#include "io_backends/base/system/interrupt.hpp"
+#include "io_backends/core/ranks/ranks_testing.hpp"
+#include "io_backends/core/system/interrupt.hpp"
 
 namespace penstock {
 namespace {

@@ -12,8 +12,8 @@
 
 #include "datagen/generate/generate_state.hpp"
 #include "datagen/generate/generate_testing.hpp"
-#include "io_backends/base/decorators/wrapper.hpp"
-#include "io_backends/base/testing.hpp"
+#include "io_backends/decorators/wrapper.hpp"
+#include "io_backends/testing/testing.hpp"
 
 namespace penstock {
 namespace {

@@ -10,8 +10,8 @@
 #include "datagen/generate/generate_state.hpp"
 #include "datagen/generate/generation.hpp"
 #include "datagen/manifest/manifest.hpp"
-#include "io_backends/base/ranks/communicator.hpp"
-#include "io_backends/base/result.hpp"
+#include "io_backends/core/ranks/communicator.hpp"
+#include "io_backends/core/result.hpp"
 
 namespace penstock {
 

@@ -11,7 +11,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "io_backends/base/checksums/crc32c.hpp"
+#include "io_backends/core/checksums/crc32c.hpp"
 
 namespace penstock {
 namespace {

@@ -7,7 +7,7 @@
 #include <string>
 
 #include "datagen/generate/generate_state.hpp"
-#include "io_backends/base/tier.hpp"
+#include "io_backends/tiers/tier.hpp"
 
 namespace penstock {
 namespace {

@@ -15,15 +15,15 @@
 #include <system_error>
 #include <utility>
 
-#include "datagen/corpus/folder_walk.hpp"
 #include "datagen/manifest/manifest.hpp"
-#include "datagen/parallel.hpp"
+#include "datagen/objects/folder_walk.hpp"
 #include "datagen/target/target_folder.hpp"
 #include "datagen/target/target_room.hpp"
-#include "io_backends/base/cli/printable.hpp"
-#include "io_backends/base/files/fd.hpp"
-#include "io_backends/base/files/posix_root.hpp"
-#include "io_backends/base/units.hpp"
+#include "io_backends/core/cli/printable.hpp"
+#include "io_backends/core/parallel/parallel.hpp"
+#include "io_backends/core/system/fd.hpp"
+#include "io_backends/core/units.hpp"
+#include "io_backends/files/posix_root.hpp"
 
 namespace penstock {
 namespace {

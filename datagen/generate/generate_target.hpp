@@ -4,13 +4,13 @@
 #include <optional>
 #include <span>
 
-#include "datagen/corpus/object_check.hpp"
 #include "datagen/generate/generate_state.hpp"
 #include "datagen/generate/generation.hpp"
 #include "datagen/manifest/manifest.hpp"
-#include "io_backends/base/backend.hpp"
-#include "io_backends/base/result.hpp"
-#include "io_backends/base/tier.hpp"
+#include "datagen/objects/object_check.hpp"
+#include "io_backends/backend/backend.hpp"
+#include "io_backends/core/result.hpp"
+#include "io_backends/tiers/tier.hpp"
 
 namespace penstock {
 

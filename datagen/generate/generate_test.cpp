@@ -13,7 +13,7 @@
 #include "datagen/generate/generate_target.hpp"
 #include "datagen/generate/generate_testing.hpp"
 #include "datagen/manifest/manifest.hpp"
-#include "io_backends/base/system/interrupt.hpp"
+#include "io_backends/core/system/interrupt.hpp"
 
 namespace penstock {
 namespace {

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "datagen/generate/generate.hpp"
-#include "io_backends/base/tier.hpp"
+#include "io_backends/tiers/tier.hpp"
 
 namespace penstock {
 

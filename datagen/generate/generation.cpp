@@ -13,8 +13,8 @@
 
 #include "datagen/format/object_names.hpp"
 #include "datagen/generate/packing.hpp"
-#include "io_backends/base/units.hpp"
-#include "results/environment.hpp"
+#include "io_backends/core/units.hpp"
+#include "results/record/environment.hpp"
 
 namespace penstock {
 namespace {

@@ -12,8 +12,8 @@
 #include "datagen/generate/generate_state.hpp"
 #include "datagen/generate/size_for.hpp"
 #include "datagen/recipe/recipe.hpp"
-#include "io_backends/base/options.hpp"
-#include "io_backends/base/result.hpp"
+#include "io_backends/core/options.hpp"
+#include "io_backends/core/result.hpp"
 
 namespace penstock {
 

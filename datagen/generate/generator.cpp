@@ -5,10 +5,10 @@
 #include <array>
 #include <utility>
 
-#include "datagen/corpus/object_check.hpp"
-#include "datagen/parallel.hpp"
+#include "datagen/objects/object_check.hpp"
 #include "datagen/target/target_room.hpp"
-#include "io_backends/base/system/interrupt.hpp"
+#include "io_backends/core/parallel/parallel.hpp"
+#include "io_backends/core/system/interrupt.hpp"
 
 namespace penstock {
 namespace {

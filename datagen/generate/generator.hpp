@@ -21,11 +21,11 @@
 #include "datagen/generate/object_maker.hpp"
 #include "datagen/manifest/manifest.hpp"
 #include "datagen/target/target_sync.hpp"
-#include "io_backends/base/buffer.hpp"
-#include "io_backends/base/cli/progress.hpp"
-#include "io_backends/base/ranks/communicator.hpp"
-#include "io_backends/base/result.hpp"
-#include "io_backends/base/tier.hpp"
+#include "io_backends/backend/buffer.hpp"
+#include "io_backends/core/cli/progress.hpp"
+#include "io_backends/core/ranks/communicator.hpp"
+#include "io_backends/core/result.hpp"
+#include "io_backends/tiers/tier.hpp"
 
 namespace penstock {
 

@@ -10,8 +10,8 @@
 
 #include "datagen/generate/generate_state.hpp"
 #include "datagen/generate/generation.hpp"
-#include "io_backends/base/backend.hpp"
-#include "io_backends/base/result.hpp"
+#include "io_backends/backend/backend.hpp"
+#include "io_backends/core/result.hpp"
 
 namespace penstock {
 

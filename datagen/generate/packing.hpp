@@ -5,7 +5,7 @@
 
 #include "datagen/format/format.hpp"
 #include "datagen/recipe/recipe.hpp"
-#include "io_backends/base/result.hpp"
+#include "io_backends/core/result.hpp"
 
 namespace penstock {
 

@@ -7,8 +7,8 @@
 #include <iterator>
 #include <vector>
 
-#include "io_backends/base/options.hpp"
-#include "io_backends/base/units.hpp"
+#include "io_backends/core/options.hpp"
+#include "io_backends/core/units.hpp"
 
 namespace penstock {
 namespace {

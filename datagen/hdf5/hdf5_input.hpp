@@ -9,8 +9,8 @@
 #include <string_view>
 #include <vector>
 
-#include "datagen/sample.hpp"
-#include "io_backends/base/backend.hpp"
+#include "datagen/sample/sample.hpp"
+#include "io_backends/backend/backend.hpp"
 
 namespace penstock {
 

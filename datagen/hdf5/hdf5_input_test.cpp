@@ -8,8 +8,8 @@
 #include <iterator>
 #include <thread>
 
-#include "io_backends/base/testing.hpp"
-#include "io_backends/base/tier.hpp"
+#include "io_backends/testing/testing.hpp"
+#include "io_backends/tiers/tier.hpp"
 
 namespace penstock {
 namespace {

@@ -13,8 +13,8 @@
 
 #include "datagen/corpus/corpus.hpp"
 #include "datagen/hdf5/hdf5_input.hpp"
-#include "io_backends/base/checksums/crc32c.hpp"
-#include "io_backends/base/ranks/launcher.hpp"
+#include "io_backends/core/checksums/crc32c.hpp"
+#include "io_backends/core/ranks/launcher.hpp"
 
 namespace penstock {
 namespace {

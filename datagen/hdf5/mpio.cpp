@@ -1,9 +1,9 @@
 #include <dlfcn.h>
 
 #include "datagen/hdf5/by_library.hpp"
-#include "io_backends/base/build_info.hpp"
-#include "io_backends/base/ranks/launcher.hpp"
-#include "io_backends/base/ranks/module.hpp"
+#include "io_backends/core/build_info.hpp"
+#include "io_backends/core/ranks/launcher.hpp"
+#include "io_backends/core/ranks/module.hpp"
 
 namespace penstock {
 namespace {

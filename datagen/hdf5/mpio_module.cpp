@@ -4,7 +4,7 @@
 
 #include "datagen/hdf5/by_library.hpp"
 #include "datagen/hdf5/library_input.hpp"
-#include "io_backends/base/build_info.hpp"
+#include "io_backends/core/build_info.hpp"
 
 namespace penstock {
 namespace {

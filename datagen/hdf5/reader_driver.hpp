@@ -6,7 +6,7 @@
 
 #include <optional>
 
-#include "io_backends/base/backend.hpp"
+#include "io_backends/backend/backend.hpp"
 
 namespace penstock {
 

@@ -2,7 +2,7 @@
 
 #include <cstring>
 
-#include "io_backends/base/checksums/crc32c.hpp"
+#include "io_backends/core/checksums/crc32c.hpp"
 
 namespace penstock::manifest_layout {
 

@@ -14,7 +14,7 @@
 #include <vector>
 
 #include "datagen/manifest/manifest.hpp"
-#include "io_backends/base/result.hpp"
+#include "io_backends/core/result.hpp"
 
 namespace penstock::manifest_layout {
 

@@ -12,8 +12,8 @@
 #include <utility>
 
 #include "datagen/manifest/layout.hpp"
-#include "io_backends/base/checksums/crc32c.hpp"
-#include "io_backends/base/random.hpp"
+#include "io_backends/core/checksums/crc32c.hpp"
+#include "io_backends/core/random.hpp"
 
 namespace penstock {
 

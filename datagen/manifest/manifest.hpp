@@ -14,8 +14,8 @@
 #include <string_view>
 #include <vector>
 
-#include "io_backends/base/backend.hpp"
-#include "io_backends/base/result.hpp"
+#include "io_backends/backend/backend.hpp"
+#include "io_backends/core/result.hpp"
 
 namespace penstock {
 

@@ -7,7 +7,7 @@
 #include "datagen/manifest/chunks.hpp"
 #include "datagen/manifest/layout.hpp"
 #include "datagen/manifest/manifest.hpp"
-#include "io_backends/base/checksums/crc32c.hpp"
+#include "io_backends/core/checksums/crc32c.hpp"
 
 namespace penstock {
 

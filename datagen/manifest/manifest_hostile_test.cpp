@@ -12,8 +12,8 @@
 #include <vector>
 
 #include "datagen/manifest/manifest_fixture.hpp"
-#include "io_backends/base/random.hpp"
-#include "io_backends/base/tier.hpp"
+#include "io_backends/core/random.hpp"
+#include "io_backends/tiers/tier.hpp"
 
 namespace penstock {
 namespace {

@@ -15,7 +15,7 @@
 
 #include "datagen/recipe/noise_stock.hpp"
 #include "datagen/recipe/recipe.hpp"
-#include "io_backends/base/random.hpp"
+#include "io_backends/core/random.hpp"
 
 namespace penstock {
 

@@ -7,7 +7,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "io_backends/base/random.hpp"
+#include "io_backends/core/random.hpp"
 
 namespace penstock {
 

@@ -3,7 +3,7 @@
 
 #include <cstdint>
 
-#include "io_backends/base/random.hpp"
+#include "io_backends/core/random.hpp"
 
 namespace penstock {
 

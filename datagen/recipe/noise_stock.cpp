@@ -7,7 +7,7 @@
 #include <cstring>
 #include <new>
 
-#include "datagen/parallel.hpp"
+#include "io_backends/core/parallel/parallel.hpp"
 
 namespace penstock {
 namespace {

@@ -8,10 +8,10 @@
 #include <span>
 #include <vector>
 
-#include "datagen/sample.hpp"
-#include "io_backends/base/checksums/crc32.hpp"
-#include "io_backends/base/checksums/crc32c.hpp"
-#include "io_backends/base/random.hpp"
+#include "datagen/sample/sample.hpp"
+#include "io_backends/core/checksums/crc32.hpp"
+#include "io_backends/core/checksums/crc32c.hpp"
+#include "io_backends/core/random.hpp"
 
 namespace penstock {
 

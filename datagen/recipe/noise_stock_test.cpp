@@ -10,8 +10,8 @@
 #include <string>
 #include <vector>
 
-#include "io_backends/base/checksums/crc32.hpp"
-#include "io_backends/base/checksums/crc32c.hpp"
+#include "io_backends/core/checksums/crc32.hpp"
+#include "io_backends/core/checksums/crc32c.hpp"
 
 namespace penstock {
 namespace {

@@ -10,7 +10,7 @@
 
 #include "datagen/codec/jpeg.hpp"
 #include "datagen/content/block_census.hpp"
-#include "io_backends/base/testing.hpp"
+#include "io_backends/testing/testing.hpp"
 
 namespace penstock {
 namespace {

@@ -4,9 +4,9 @@
 #include <cstdint>
 
 #include "datagen/recipe/draws.hpp"
-#include "io_backends/base/options.hpp"
-#include "io_backends/base/random.hpp"
-#include "io_backends/base/result.hpp"
+#include "io_backends/core/options.hpp"
+#include "io_backends/core/random.hpp"
+#include "io_backends/core/result.hpp"
 
 namespace penstock {
 

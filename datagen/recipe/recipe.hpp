@@ -9,10 +9,10 @@
 #include <string_view>
 #include <vector>
 
-#include "datagen/sample.hpp"
-#include "io_backends/base/options.hpp"
-#include "io_backends/base/plugin.hpp"
-#include "io_backends/base/result.hpp"
+#include "datagen/sample/sample.hpp"
+#include "io_backends/core/options.hpp"
+#include "io_backends/core/plugin.hpp"
+#include "io_backends/core/result.hpp"
 
 namespace penstock {
 

@@ -16,9 +16,9 @@
 #include "datagen/codec/png.hpp"
 #include "datagen/format/format.hpp"
 #include "datagen/recipe/recipe.hpp"
-#include "io_backends/base/backend.hpp"
-#include "io_backends/base/checksums/crc32.hpp"
-#include "io_backends/base/checksums/crc32c.hpp"
+#include "io_backends/backend/backend.hpp"
+#include "io_backends/core/checksums/crc32.hpp"
+#include "io_backends/core/checksums/crc32c.hpp"
 
 namespace penstock {
 namespace {

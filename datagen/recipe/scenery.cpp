@@ -7,8 +7,8 @@
 #include <initializer_list>
 #include <new>
 
-#include "datagen/parallel.hpp"
 #include "datagen/recipe/dead_leaves.hpp"
+#include "io_backends/core/parallel/parallel.hpp"
 
 namespace penstock {
 namespace {

@@ -7,9 +7,9 @@
 #include <string_view>
 #include <vector>
 
-#include "io_backends/base/options.hpp"
-#include "io_backends/base/random.hpp"
-#include "io_backends/base/result.hpp"
+#include "io_backends/core/options.hpp"
+#include "io_backends/core/random.hpp"
+#include "io_backends/core/result.hpp"
 
 namespace penstock {
 

@@ -24,9 +24,9 @@
 
 #include "datagen/codec/jpeg_intervals.hpp"
 #include "datagen/recipe/scenery.hpp"
-#include "io_backends/base/checksums/crc32c.hpp"
-#include "io_backends/base/random.hpp"
-#include "io_backends/base/result.hpp"
+#include "io_backends/core/checksums/crc32c.hpp"
+#include "io_backends/core/random.hpp"
+#include "io_backends/core/result.hpp"
 
 namespace penstock {
 

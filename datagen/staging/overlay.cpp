@@ -9,8 +9,8 @@
 #include <utility>
 #include <vector>
 
-#include "datagen/parallel.hpp"
-#include "io_backends/base/decorators/wrapper.hpp"
+#include "io_backends/core/parallel/parallel.hpp"
+#include "io_backends/decorators/wrapper.hpp"
 
 namespace penstock {
 namespace {

@@ -12,10 +12,10 @@
 
 #include "datagen/corpus/corpus.hpp"
 #include "datagen/staging/staging_plan.hpp"
-#include "io_backends/base/options.hpp"
-#include "io_backends/base/result.hpp"
-#include "io_backends/base/tier.hpp"
-#include "results/trial.hpp"
+#include "io_backends/core/options.hpp"
+#include "io_backends/core/result.hpp"
+#include "io_backends/tiers/tier.hpp"
+#include "results/record/trial.hpp"
 
 namespace penstock {
 

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <stdexcept>
 
-#include "datagen/sealed_object.hpp"
+#include "datagen/staging/sealed_object.hpp"
 
 namespace penstock {
 namespace {

@@ -9,9 +9,9 @@
 #include <stdexcept>
 #include <utility>
 
-#include "datagen/sealed_object.hpp"
-#include "io_backends/base/backend.hpp"
-#include "io_backends/base/files/whole_file.hpp"
+#include "datagen/staging/sealed_object.hpp"
+#include "io_backends/backend/backend.hpp"
+#include "io_backends/core/system/whole_file.hpp"
 
 namespace penstock {
 namespace {

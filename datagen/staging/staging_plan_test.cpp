@@ -5,8 +5,8 @@
 #include <string>
 
 #include "datagen/staging/staged_state.hpp"
-#include "io_backends/base/testing.hpp"
-#include "results/seal.hpp"
+#include "io_backends/testing/testing.hpp"
+#include "results/record/seal.hpp"
 
 namespace penstock {
 namespace {

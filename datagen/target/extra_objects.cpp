@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
-#include "datagen/corpus/folder_walk.hpp"
-#include "datagen/name_hash.hpp"
+#include "datagen/manifest/name_hash.hpp"
+#include "datagen/objects/folder_walk.hpp"
 
 namespace penstock {
 

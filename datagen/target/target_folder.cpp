@@ -7,7 +7,7 @@
 #include <filesystem>
 #include <system_error>
 
-#include "io_backends/base/files/posix_root.hpp"
+#include "io_backends/files/posix_root.hpp"
 
 namespace penstock {
 namespace {

@@ -5,8 +5,8 @@
 #include <string>
 #include <string_view>
 
-#include "io_backends/base/result.hpp"
-#include "io_backends/base/tier.hpp"
+#include "io_backends/core/result.hpp"
+#include "io_backends/tiers/tier.hpp"
 
 namespace penstock {
 

@@ -9,7 +9,7 @@
 #include <filesystem>
 #include <utility>
 
-#include "io_backends/base/units.hpp"
+#include "io_backends/core/units.hpp"
 
 namespace penstock {
 namespace {

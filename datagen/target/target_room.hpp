@@ -4,8 +4,8 @@
 #include <cstdint>
 #include <optional>
 
-#include "io_backends/base/backend.hpp"
-#include "io_backends/base/result.hpp"
+#include "io_backends/backend/backend.hpp"
+#include "io_backends/core/result.hpp"
 
 namespace penstock {
 

@@ -9,7 +9,7 @@
 #include <filesystem>
 #include <optional>
 
-#include "io_backends/base/files/page_cache.hpp"
+#include "io_backends/files/page_cache.hpp"
 
 namespace penstock {
 namespace {

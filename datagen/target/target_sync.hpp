@@ -5,10 +5,10 @@
 #include <string>
 #include <string_view>
 
-#include "io_backends/base/backend.hpp"
-#include "io_backends/base/files/fd.hpp"
-#include "io_backends/base/result.hpp"
-#include "io_backends/base/tier.hpp"
+#include "io_backends/backend/backend.hpp"
+#include "io_backends/core/result.hpp"
+#include "io_backends/core/system/fd.hpp"
+#include "io_backends/tiers/tier.hpp"
 
 namespace penstock {
 

@@ -5,10 +5,10 @@
 #include <string>
 #include <vector>
 
-#include "io_backends/base/files/page_cache.hpp"
-#include "io_backends/base/power_cut/power_cut_testing.hpp"
-#include "io_backends/base/testing.hpp"
-#include "io_backends/base/tier.hpp"
+#include "io_backends/files/page_cache.hpp"
+#include "io_backends/testing/power_cut_testing.hpp"
+#include "io_backends/testing/testing.hpp"
+#include "io_backends/tiers/tier.hpp"
 
 namespace penstock {
 namespace {

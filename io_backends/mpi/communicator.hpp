@@ -3,7 +3,7 @@
 
 #include <memory>
 
-#include "io_backends/base/ranks/communicator.hpp"
+#include "io_backends/core/ranks/communicator.hpp"
 
 namespace penstock {
 

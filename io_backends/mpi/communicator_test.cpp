@@ -1,5 +1,5 @@
 // Collective calls over MPI: this program is every rank of a job of two, which mpirun starts.
-#include "io_backends/base/ranks/communicator.hpp"
+#include "io_backends/core/ranks/communicator.hpp"
 
 #include <sys/mman.h>
 
@@ -8,8 +8,8 @@
 #include <utility>
 #include <vector>
 
-#include "io_backends/base/ranks/launcher.hpp"
-#include "io_backends/base/testing.hpp"
+#include "io_backends/core/ranks/launcher.hpp"
+#include "io_backends/testing/testing.hpp"
 
 namespace penstock {
 namespace {

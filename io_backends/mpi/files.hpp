@@ -3,7 +3,7 @@
 
 #include <memory>
 
-#include "io_backends/base/ranks/mpi_files.hpp"
+#include "io_backends/core/ranks/mpi_files.hpp"
 
 namespace penstock {
 

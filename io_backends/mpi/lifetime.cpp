@@ -6,7 +6,7 @@
 #include <cstdlib>
 #include <string>
 
-#include "io_backends/base/ranks/launcher.hpp"
+#include "io_backends/core/ranks/launcher.hpp"
 #include "io_backends/mpi/srun.hpp"
 
 namespace penstock {

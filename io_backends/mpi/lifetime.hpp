@@ -7,7 +7,7 @@
 #include <sanitizer/lsan_interface.h>
 #endif
 
-#include "io_backends/base/result.hpp"
+#include "io_backends/core/result.hpp"
 
 namespace penstock {
 

@@ -1,5 +1,5 @@
-#include "io_backends/base/build_info.hpp"
-#include "io_backends/base/ranks/launcher.hpp"
+#include "io_backends/core/build_info.hpp"
+#include "io_backends/core/ranks/launcher.hpp"
 #include "io_backends/mpi/communicator.hpp"
 #include "io_backends/mpi/files.hpp"
 #include "io_backends/mpi/srun.hpp"

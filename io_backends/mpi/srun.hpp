@@ -2,8 +2,8 @@
 // and where srun offers no PMIx it prints a page on each rank and ends the process, whoever calls it.
 #pragma once
 
-#include "io_backends/base/ranks/launcher.hpp"
-#include "io_backends/base/result.hpp"
+#include "io_backends/core/ranks/launcher.hpp"
+#include "io_backends/core/result.hpp"
 
 namespace penstock {
 

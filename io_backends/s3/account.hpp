@@ -7,7 +7,7 @@
 #include <string>
 #include <string_view>
 
-#include "io_backends/base/result.hpp"
+#include "io_backends/core/result.hpp"
 #include "io_backends/s3/sigv4.hpp"
 
 namespace penstock::s3 {

@@ -4,7 +4,7 @@
 #include <fstream>
 #include <map>
 
-#include "io_backends/base/testing.hpp"
+#include "io_backends/testing/testing.hpp"
 
 namespace penstock::s3 {
 namespace {

@@ -9,7 +9,7 @@
 #include <string_view>
 #include <vector>
 
-#include "io_backends/base/result.hpp"
+#include "io_backends/core/result.hpp"
 
 namespace penstock::s3 {
 

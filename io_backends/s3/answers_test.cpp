@@ -1,7 +1,7 @@
 // What object stores answer, as they do and as they should not.
 #include "io_backends/s3/answers.hpp"
 
-#include "io_backends/base/testing.hpp"
+#include "io_backends/testing/testing.hpp"
 
 namespace penstock::s3 {
 namespace {

@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "io_backends/base/result.hpp"
+#include "io_backends/core/result.hpp"
 #include "io_backends/s3/transfers.hpp"
 
 namespace penstock::s3 {

@@ -7,9 +7,9 @@
 #include <filesystem>
 #include <optional>
 
-#include "io_backends/base/testing.hpp"
 #include "io_backends/read_ways_testing.hpp"
 #include "io_backends/s3/test_server.hpp"
+#include "io_backends/testing/testing.hpp"
 
 namespace penstock::s3 {
 namespace {

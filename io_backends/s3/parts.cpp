@@ -5,7 +5,7 @@
 #include <system_error>
 #include <utility>
 
-#include "io_backends/base/system/threads.hpp"
+#include "io_backends/core/system/threads.hpp"
 
 namespace penstock::s3 {
 

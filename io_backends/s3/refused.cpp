@@ -1,7 +1,7 @@
 // What the refusals of an object store mean.
 #include <cerrno>
 
-#include "io_backends/base/cli/printable.hpp"
+#include "io_backends/core/cli/printable.hpp"
 #include "io_backends/s3/client.hpp"
 
 namespace penstock::s3 {

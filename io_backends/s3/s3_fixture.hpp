@@ -8,9 +8,9 @@
 #include <string_view>
 #include <vector>
 
-#include "io_backends/base/backend.hpp"
-#include "io_backends/base/testing.hpp"
+#include "io_backends/backend/backend.hpp"
 #include "io_backends/s3/test_server.hpp"
+#include "io_backends/testing/testing.hpp"
 
 namespace penstock::s3 {
 

@@ -10,7 +10,7 @@
 #include <mutex>
 #include <thread>
 
-#include "io_backends/base/system/interrupt.hpp"
+#include "io_backends/core/system/interrupt.hpp"
 #include "io_backends/s3/s3_fixture.hpp"
 
 namespace penstock::s3 {

@@ -5,7 +5,7 @@
 #include <cerrno>
 #include <random>
 
-#include "io_backends/base/random.hpp"
+#include "io_backends/core/random.hpp"
 
 namespace penstock::s3 {
 

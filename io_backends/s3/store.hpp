@@ -10,8 +10,8 @@
 #include <string>
 #include <string_view>
 
-#include "io_backends/base/backend.hpp"
-#include "io_backends/base/sharded_counter.hpp"
+#include "io_backends/backend/backend.hpp"
+#include "io_backends/backend/sharded_counter.hpp"
 #include "io_backends/s3/client.hpp"
 
 namespace penstock::s3 {

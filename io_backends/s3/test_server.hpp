@@ -15,7 +15,7 @@
 #include <thread>
 #include <vector>
 
-#include "io_backends/base/files/fd.hpp"
+#include "io_backends/core/system/fd.hpp"
 #include "io_backends/s3/sigv4.hpp"
 
 namespace penstock::s3 {

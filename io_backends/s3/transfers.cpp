@@ -7,9 +7,9 @@
 #include <ctime>
 #include <random>
 
-#include "io_backends/base/files/fd.hpp"
-#include "io_backends/base/random.hpp"
-#include "io_backends/base/system/interrupt.hpp"
+#include "io_backends/core/random.hpp"
+#include "io_backends/core/system/fd.hpp"
+#include "io_backends/core/system/interrupt.hpp"
 
 namespace penstock::s3 {
 namespace {

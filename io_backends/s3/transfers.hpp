@@ -21,7 +21,7 @@
 #include <string_view>
 #include <vector>
 
-#include "io_backends/base/result.hpp"
+#include "io_backends/core/result.hpp"
 #include "io_backends/s3/account.hpp"
 #include "io_backends/s3/answers.hpp"
 

@@ -6,7 +6,7 @@
 #include <new>
 #include <utility>
 
-#include "io_backends/base/cli/printable.hpp"
+#include "io_backends/core/cli/printable.hpp"
 #include "io_backends/s3/parts.hpp"
 
 namespace penstock::s3 {

@@ -5,9 +5,9 @@
 #include <thread>
 #include <utility>
 
-#include "io_backends/base/system/interrupt.hpp"
-#include "io_backends/base/units.hpp"
-#include "results/table.hpp"
+#include "io_backends/core/cli/table.hpp"
+#include "io_backends/core/system/interrupt.hpp"
+#include "io_backends/core/units.hpp"
 
 namespace penstock {
 namespace {

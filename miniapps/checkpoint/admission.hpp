@@ -6,7 +6,7 @@
 #include <memory>
 #include <optional>
 
-#include "io_backends/base/result.hpp"
+#include "io_backends/core/result.hpp"
 #include "miniapps/checkpoint/checkpointer.hpp"
 #include "miniapps/checkpoint/drainer.hpp"
 #include "miniapps/checkpoint/ledger.hpp"

@@ -8,8 +8,8 @@
 #include <stdexcept>
 #include <tuple>
 
-#include "io_backends/base/backend.hpp"
-#include "io_backends/base/units.hpp"
+#include "io_backends/backend/backend.hpp"
+#include "io_backends/core/units.hpp"
 #include "miniapps/checkpoint/sealed_json.hpp"
 
 namespace penstock {

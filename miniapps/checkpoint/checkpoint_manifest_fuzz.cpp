@@ -9,7 +9,7 @@
 #include <string>
 #include <string_view>
 
-#include "io_backends/base/checksums/crc32c.hpp"
+#include "io_backends/core/checksums/crc32c.hpp"
 #include "miniapps/checkpoint/checkpoint_manifest.hpp"
 
 namespace penstock {

@@ -8,8 +8,8 @@
 #include <utility>
 #include <vector>
 
-#include "io_backends/base/checksums/crc32c.hpp"
-#include "io_backends/base/testing.hpp"
+#include "io_backends/core/checksums/crc32c.hpp"
+#include "io_backends/testing/testing.hpp"
 #include "miniapps/checkpoint/payload.hpp"
 
 namespace penstock {

@@ -6,9 +6,9 @@
 #include <thread>
 #include <utility>
 
-#include "io_backends/base/system/interrupt.hpp"
-#include "io_backends/base/system/threads.hpp"
-#include "io_backends/base/units.hpp"
+#include "io_backends/core/system/interrupt.hpp"
+#include "io_backends/core/system/threads.hpp"
+#include "io_backends/core/units.hpp"
 #include "miniapps/checkpoint/admission.hpp"
 #include "miniapps/checkpoint/drainer.hpp"
 #include "miniapps/checkpoint/ledger.hpp"

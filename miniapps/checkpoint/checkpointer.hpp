@@ -18,8 +18,8 @@
 #include <string_view>
 #include <vector>
 
-#include "io_backends/base/ranks/communicator.hpp"
-#include "io_backends/base/result.hpp"
+#include "io_backends/core/ranks/communicator.hpp"
+#include "io_backends/core/result.hpp"
 #include "miniapps/checkpoint/checkpoint_manifest.hpp"
 #include "miniapps/checkpoint/store.hpp"
 

@@ -10,7 +10,7 @@
 #include <utility>
 #include <vector>
 
-#include "io_backends/base/ranks/ranks_testing.hpp"
+#include "io_backends/core/ranks/ranks_testing.hpp"
 #include "miniapps/checkpoint/checkpointer_testing.hpp"
 
 namespace penstock {

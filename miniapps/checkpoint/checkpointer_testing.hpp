@@ -12,8 +12,8 @@
 #include <utility>
 #include <vector>
 
-#include "io_backends/base/random.hpp"
-#include "io_backends/base/testing.hpp"
+#include "io_backends/core/random.hpp"
+#include "io_backends/testing/testing.hpp"
 #include "miniapps/checkpoint/checkpointer.hpp"
 
 namespace penstock {

@@ -7,8 +7,8 @@
 #include <new>
 #include <optional>
 
-#include "io_backends/base/checksums/crc32c.hpp"
-#include "io_backends/base/system/interrupt.hpp"
+#include "io_backends/core/checksums/crc32c.hpp"
+#include "io_backends/core/system/interrupt.hpp"
 
 namespace penstock {
 namespace {

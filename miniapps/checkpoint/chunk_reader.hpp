@@ -9,9 +9,9 @@
 #include <string>
 #include <utility>
 
-#include "io_backends/base/backend.hpp"
-#include "io_backends/base/buffer.hpp"
-#include "io_backends/base/result.hpp"
+#include "io_backends/backend/backend.hpp"
+#include "io_backends/backend/buffer.hpp"
+#include "io_backends/core/result.hpp"
 #include "miniapps/checkpoint/checkpoint_manifest.hpp"
 #include "miniapps/checkpoint/store_files.hpp"
 

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "io_backends/base/system/interrupt.hpp"
+#include "io_backends/core/system/interrupt.hpp"
 #include "miniapps/checkpoint/store_testing.hpp"
 
 namespace penstock {

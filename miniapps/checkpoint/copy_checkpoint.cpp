@@ -9,9 +9,9 @@
 #include <system_error>
 #include <thread>
 
-#include "io_backends/base/files/page_cache.hpp"
-#include "io_backends/base/system/interrupt.hpp"
-#include "io_backends/base/system/threads.hpp"
+#include "io_backends/core/system/interrupt.hpp"
+#include "io_backends/core/system/threads.hpp"
+#include "io_backends/files/page_cache.hpp"
 #include "miniapps/checkpoint/chunk_reader.hpp"
 #include "miniapps/checkpoint/store.hpp"
 #include "miniapps/checkpoint/store_files.hpp"

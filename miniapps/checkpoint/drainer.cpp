@@ -6,7 +6,7 @@
 #include <string>
 #include <utility>
 
-#include "io_backends/base/system/interrupt.hpp"
+#include "io_backends/core/system/interrupt.hpp"
 #include "miniapps/checkpoint/quarantine.hpp"
 #include "miniapps/checkpoint/retention.hpp"
 

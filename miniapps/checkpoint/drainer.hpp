@@ -13,7 +13,7 @@
 #include <thread>
 #include <vector>
 
-#include "io_backends/base/result.hpp"
+#include "io_backends/core/result.hpp"
 #include "miniapps/checkpoint/checkpointer.hpp"
 #include "miniapps/checkpoint/ledger.hpp"
 #include "miniapps/checkpoint/store.hpp"

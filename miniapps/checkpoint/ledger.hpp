@@ -7,7 +7,7 @@
 #include <optional>
 #include <vector>
 
-#include "io_backends/base/result.hpp"
+#include "io_backends/core/result.hpp"
 #include "miniapps/checkpoint/checkpointer.hpp"
 
 namespace penstock {

@@ -10,13 +10,13 @@
 #include <new>
 #include <utility>
 
-#include "io_backends/base/buffer.hpp"
-#include "io_backends/base/options.hpp"
-#include "io_backends/base/random.hpp"
-#include "io_backends/base/system/placement.hpp"
-#include "io_backends/base/system/threads.hpp"
-#include "io_backends/base/units.hpp"
-#include "results/environment.hpp"
+#include "io_backends/backend/buffer.hpp"
+#include "io_backends/core/options.hpp"
+#include "io_backends/core/random.hpp"
+#include "io_backends/core/system/placement.hpp"
+#include "io_backends/core/system/threads.hpp"
+#include "io_backends/core/units.hpp"
+#include "results/record/environment.hpp"
 
 namespace penstock {
 namespace {

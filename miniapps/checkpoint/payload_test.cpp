@@ -6,7 +6,7 @@
 #include <numeric>
 #include <set>
 
-#include "io_backends/base/testing.hpp"
+#include "io_backends/testing/testing.hpp"
 
 namespace penstock {
 namespace {

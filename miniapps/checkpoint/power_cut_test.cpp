@@ -4,8 +4,8 @@
 
 #include <csignal>
 
-#include "io_backends/base/power_cut/forgetful_testing.hpp"
-#include "io_backends/base/random.hpp"
+#include "io_backends/core/random.hpp"
+#include "io_backends/testing/forgetful_testing.hpp"
 #include "miniapps/checkpoint/power_cut_trial_testing.hpp"
 
 namespace penstock {

@@ -9,7 +9,7 @@
 #include <optional>
 #include <utility>
 
-#include "io_backends/base/system/interrupt.hpp"
+#include "io_backends/core/system/interrupt.hpp"
 #include "miniapps/checkpoint/quarantine.hpp"
 
 namespace penstock {

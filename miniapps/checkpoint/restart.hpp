@@ -10,8 +10,8 @@
 
 #include <nlohmann/json.hpp>
 
-#include "io_backends/base/ranks/communicator.hpp"
-#include "io_backends/base/result.hpp"
+#include "io_backends/core/ranks/communicator.hpp"
+#include "io_backends/core/result.hpp"
 #include "miniapps/checkpoint/store.hpp"
 
 namespace penstock {

@@ -6,9 +6,9 @@
 #include <string>
 #include <vector>
 
-#include "io_backends/base/checksums/crc32c.hpp"
-#include "io_backends/base/ranks/ranks_testing.hpp"
-#include "io_backends/base/system/interrupt.hpp"
+#include "io_backends/core/checksums/crc32c.hpp"
+#include "io_backends/core/ranks/ranks_testing.hpp"
+#include "io_backends/core/system/interrupt.hpp"
 #include "miniapps/checkpoint/store_testing.hpp"
 
 namespace penstock {

@@ -5,7 +5,7 @@
 #include <optional>
 #include <string_view>
 
-#include "io_backends/base/result.hpp"
+#include "io_backends/core/result.hpp"
 #include "miniapps/checkpoint/store.hpp"
 
 namespace penstock {

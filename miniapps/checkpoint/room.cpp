@@ -8,8 +8,8 @@
 #include <thread>
 #include <vector>
 
-#include "io_backends/base/system/interrupt.hpp"
-#include "io_backends/base/units.hpp"
+#include "io_backends/core/system/interrupt.hpp"
+#include "io_backends/core/units.hpp"
 #include "miniapps/checkpoint/store.hpp"
 
 namespace penstock {

@@ -12,7 +12,7 @@
 #include <string>
 #include <string_view>
 
-#include "io_backends/base/result.hpp"
+#include "io_backends/core/result.hpp"
 #include "miniapps/checkpoint/store_files.hpp"
 
 namespace penstock {

@@ -9,7 +9,7 @@
 #include <thread>
 #include <vector>
 
-#include "io_backends/base/testing.hpp"
+#include "io_backends/testing/testing.hpp"
 #include "miniapps/checkpoint/store_testing.hpp"
 
 namespace penstock {

@@ -9,11 +9,11 @@
 
 #include <nlohmann/json.hpp>
 
-#include "io_backends/base/build_info.hpp"
-#include "io_backends/base/cli/progress.hpp"
-#include "io_backends/base/system/interrupt.hpp"
+#include "io_backends/core/build_info.hpp"
+#include "io_backends/core/cli/progress.hpp"
+#include "io_backends/core/system/interrupt.hpp"
 #include "miniapps/checkpoint/retention.hpp"
-#include "results/store.hpp"
+#include "results/record/store.hpp"
 
 namespace penstock {
 namespace {

@@ -4,7 +4,7 @@
 #include <cmath>
 #include <utility>
 
-#include "results/statistics.hpp"
+#include "results/record/statistics.hpp"
 
 namespace penstock {
 namespace {

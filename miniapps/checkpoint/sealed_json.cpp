@@ -4,7 +4,7 @@
 
 #include <stdexcept>
 
-#include "io_backends/base/checksums/crc32c.hpp"
+#include "io_backends/core/checksums/crc32c.hpp"
 
 namespace penstock {
 namespace {

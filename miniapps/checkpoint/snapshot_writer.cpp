@@ -7,8 +7,8 @@
 #include <string>
 #include <utility>
 
-#include "io_backends/base/system/interrupt.hpp"
-#include "io_backends/base/units.hpp"
+#include "io_backends/core/system/interrupt.hpp"
+#include "io_backends/core/units.hpp"
 
 namespace penstock {
 

@@ -8,8 +8,8 @@
 #include <mutex>
 #include <thread>
 
-#include "io_backends/base/buffer.hpp"
-#include "io_backends/base/result.hpp"
+#include "io_backends/backend/buffer.hpp"
+#include "io_backends/core/result.hpp"
 #include "miniapps/checkpoint/save_work.hpp"
 
 namespace penstock {

@@ -4,8 +4,8 @@
 #include <string>
 #include <vector>
 
-#include "io_backends/base/ranks/ranks_testing.hpp"
-#include "io_backends/base/system/interrupt.hpp"
+#include "io_backends/core/ranks/ranks_testing.hpp"
+#include "io_backends/core/system/interrupt.hpp"
 #include "miniapps/checkpoint/checkpointer_testing.hpp"
 
 namespace penstock {

@@ -8,13 +8,13 @@
 #include <thread>
 #include <tuple>
 
-#include "io_backends/base/checksums/crc32c.hpp"
-#include "io_backends/base/system/interrupt.hpp"
+#include "io_backends/core/checksums/crc32c.hpp"
+#include "io_backends/core/system/interrupt.hpp"
 #include "miniapps/checkpoint/room.hpp"
 #include "miniapps/checkpoint/sealed_json.hpp"
 #include "miniapps/checkpoint/store.hpp"
 #include "miniapps/checkpoint/store_files.hpp"
-#include "results/store.hpp"
+#include "results/record/store.hpp"
 
 namespace penstock {
 namespace {

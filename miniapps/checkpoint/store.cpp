@@ -8,7 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include "miniapps/checkpoint/store_files.hpp"
-#include "results/store.hpp"
+#include "results/record/store.hpp"
 
 namespace penstock {
 namespace {

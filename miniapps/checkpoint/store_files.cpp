@@ -4,8 +4,8 @@
 
 #include <algorithm>
 
-#include "io_backends/base/files/posix_root.hpp"
-#include "results/store.hpp"
+#include "io_backends/files/posix_root.hpp"
+#include "results/record/store.hpp"
 
 namespace penstock {
 namespace {

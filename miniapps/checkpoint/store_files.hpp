@@ -8,9 +8,9 @@
 #include <string_view>
 #include <vector>
 
-#include "io_backends/base/backend.hpp"
-#include "io_backends/base/result.hpp"
-#include "io_backends/base/tier.hpp"
+#include "io_backends/backend/backend.hpp"
+#include "io_backends/core/result.hpp"
+#include "io_backends/tiers/tier.hpp"
 
 namespace penstock {
 

@@ -9,8 +9,8 @@
 #include <thread>
 #include <utility>
 
-#include "io_backends/base/decorators/wrapper.hpp"
-#include "io_backends/base/system/interrupt.hpp"
+#include "io_backends/core/system/interrupt.hpp"
+#include "io_backends/decorators/wrapper.hpp"
 #include "miniapps/checkpoint/store_testing.hpp"
 
 namespace penstock {

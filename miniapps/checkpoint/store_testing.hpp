@@ -12,9 +12,9 @@
 #include <utility>
 #include <vector>
 
-#include "io_backends/base/decorators/wrapper.hpp"
-#include "io_backends/base/testing.hpp"
-#include "io_backends/base/tier.hpp"
+#include "io_backends/decorators/wrapper.hpp"
+#include "io_backends/testing/testing.hpp"
+#include "io_backends/tiers/tier.hpp"
 #include "miniapps/checkpoint/store.hpp"
 
 namespace penstock {

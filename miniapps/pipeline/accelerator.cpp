@@ -9,9 +9,9 @@
 #include <utility>
 #include <vector>
 
-#include "io_backends/base/random.hpp"
-#include "io_backends/base/system/interrupt.hpp"
-#include "io_backends/base/system/precise_timers.hpp"
+#include "io_backends/core/random.hpp"
+#include "io_backends/core/system/interrupt.hpp"
+#include "io_backends/core/system/precise_timers.hpp"
 #include "miniapps/pipeline/accelerator_metrics.hpp"
 #include "miniapps/pipeline/burner.hpp"
 #include "miniapps/pipeline/cpu_accelerator.hpp"

@@ -8,9 +8,9 @@
 #include <string_view>
 #include <vector>
 
-#include "io_backends/base/metric.hpp"
-#include "io_backends/base/options.hpp"
-#include "io_backends/base/result.hpp"
+#include "io_backends/core/metric.hpp"
+#include "io_backends/core/options.hpp"
+#include "io_backends/core/result.hpp"
 #include "miniapps/pipeline/batch.hpp"
 
 namespace penstock {

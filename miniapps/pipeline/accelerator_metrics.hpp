@@ -1,7 +1,7 @@
 // What accelerators tell for the record (Accelerator::facts()).
 #pragma once
 
-#include "io_backends/base/metric.hpp"
+#include "io_backends/core/metric.hpp"
 
 namespace penstock::accelerator_metrics {
 

@@ -5,8 +5,8 @@
 #include <algorithm>
 #include <vector>
 
-#include "io_backends/base/system/interrupt.hpp"
-#include "io_backends/base/system/threads.hpp"
+#include "io_backends/core/system/interrupt.hpp"
+#include "io_backends/core/system/threads.hpp"
 
 namespace penstock {
 namespace {

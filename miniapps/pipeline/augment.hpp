@@ -4,7 +4,7 @@
 #include <cstdint>
 
 #include "datagen/codec/jpeg.hpp"
-#include "io_backends/base/random.hpp"
+#include "io_backends/core/random.hpp"
 #include "miniapps/pipeline/transform.hpp"
 
 namespace penstock {

@@ -8,9 +8,9 @@
 #include <span>
 #include <vector>
 
-#include "io_backends/base/backend.hpp"
-#include "io_backends/base/buffer.hpp"
-#include "io_backends/base/result.hpp"
+#include "io_backends/backend/backend.hpp"
+#include "io_backends/backend/buffer.hpp"
+#include "io_backends/core/result.hpp"
 
 namespace penstock {
 

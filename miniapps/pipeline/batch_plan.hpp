@@ -27,7 +27,7 @@
 #include <optional>
 #include <vector>
 
-#include "miniapps/pipeline/sampler.hpp"
+#include "datagen/reading/sampler.hpp"
 #include "profiling/spans/span_log.hpp"
 
 namespace penstock {

@@ -7,7 +7,7 @@
 #include <string>
 #include <system_error>
 
-#include "io_backends/base/system/interrupt.hpp"
+#include "io_backends/core/system/interrupt.hpp"
 
 namespace penstock {
 namespace {

@@ -7,9 +7,9 @@
 #include <thread>
 #include <vector>
 
-#include "io_backends/base/system/interrupt.hpp"
-#include "io_backends/base/system/threads.hpp"
-#include "io_backends/base/testing.hpp"
+#include "io_backends/core/system/interrupt.hpp"
+#include "io_backends/core/system/threads.hpp"
+#include "io_backends/testing/testing.hpp"
 
 namespace penstock {
 namespace {

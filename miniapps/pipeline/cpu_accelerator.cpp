@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "datagen/manifest/manifest.hpp"
-#include "io_backends/base/system/interrupt.hpp"
+#include "io_backends/core/system/interrupt.hpp"
 #include "miniapps/pipeline/accelerator_metrics.hpp"
 #include "miniapps/pipeline/network_trainer.hpp"
 

@@ -5,8 +5,8 @@
 #include <memory>
 #include <span>
 
-#include "io_backends/base/options.hpp"
-#include "io_backends/base/result.hpp"
+#include "io_backends/core/options.hpp"
+#include "io_backends/core/result.hpp"
 #include "miniapps/pipeline/accelerator.hpp"
 #include "miniapps/pipeline/network.hpp"
 

@@ -11,8 +11,8 @@
 #include <vector>
 
 #include "datagen/manifest/manifest.hpp"
-#include "io_backends/base/random.hpp"
-#include "io_backends/base/system/interrupt.hpp"
+#include "io_backends/core/random.hpp"
+#include "io_backends/core/system/interrupt.hpp"
 #include "miniapps/pipeline/network_trainer.hpp"
 
 namespace penstock {

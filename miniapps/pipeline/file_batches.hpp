@@ -16,9 +16,9 @@
 #include <optional>
 #include <vector>
 
-#include "datagen/corpus/whole_objects.hpp"
 #include "datagen/manifest/manifest.hpp"
-#include "io_backends/base/random.hpp"
+#include "datagen/objects/whole_objects.hpp"
+#include "io_backends/core/random.hpp"
 #include "miniapps/pipeline/batch_source.hpp"
 
 namespace penstock {

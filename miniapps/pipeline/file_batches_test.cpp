@@ -5,7 +5,7 @@
 #include <string>
 #include <utility>
 
-#include "io_backends/base/testing.hpp"
+#include "io_backends/testing/testing.hpp"
 
 namespace penstock {
 namespace {

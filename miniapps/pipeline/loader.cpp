@@ -8,8 +8,8 @@
 #include <system_error>
 #include <utility>
 
-#include "io_backends/base/system/interrupt.hpp"
-#include "results/table.hpp"
+#include "io_backends/core/cli/table.hpp"
+#include "io_backends/core/system/interrupt.hpp"
 
 namespace penstock {
 namespace {

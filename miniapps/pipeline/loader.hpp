@@ -29,12 +29,12 @@
 
 #include "datagen/format/sample_opener.hpp"
 #include "datagen/manifest/manifest.hpp"
-#include "io_backends/base/backend.hpp"
+#include "datagen/reading/sampler.hpp"
+#include "io_backends/backend/backend.hpp"
 #include "miniapps/pipeline/batch.hpp"
 #include "miniapps/pipeline/batch_plan.hpp"
 #include "miniapps/pipeline/batch_source.hpp"
 #include "miniapps/pipeline/sample_reader.hpp"
-#include "miniapps/pipeline/sampler.hpp"
 #include "miniapps/pipeline/transform.hpp"
 #include "profiling/spans/span_log.hpp"
 

@@ -7,10 +7,10 @@
 #include <memory>
 #include <string>
 
-#include "io_backends/base/checksums/crc32c.hpp"
-#include "io_backends/base/loops/read_plan.hpp"
-#include "io_backends/base/testing.hpp"
-#include "io_backends/base/tier.hpp"
+#include "datagen/yardsticks/read_plan.hpp"
+#include "io_backends/core/checksums/crc32c.hpp"
+#include "io_backends/testing/testing.hpp"
+#include "io_backends/tiers/tier.hpp"
 #include "miniapps/pipeline/loader_testing.hpp"
 
 namespace penstock {

@@ -14,11 +14,11 @@
 #include <thread>
 
 #include "datagen/codec/gzip.hpp"
-#include "datagen/corpus/scripted_backend.hpp"
 #include "datagen/format/format_testing.hpp"
-#include "io_backends/base/checksums/crc32c.hpp"
-#include "io_backends/base/decorators/faulty.hpp"
-#include "io_backends/base/system/interrupt.hpp"
+#include "datagen/objects/scripted_backend.hpp"
+#include "io_backends/core/checksums/crc32c.hpp"
+#include "io_backends/core/system/interrupt.hpp"
+#include "io_backends/decorators/faulty.hpp"
 #include "miniapps/pipeline/loader_testing.hpp"
 
 namespace penstock {

@@ -13,7 +13,7 @@
 #include <stdexcept>
 #include <vector>
 
-#include "datagen/corpus/scripted_backend.hpp"
+#include "datagen/objects/scripted_backend.hpp"
 #include "miniapps/pipeline/loader.hpp"
 
 namespace penstock {

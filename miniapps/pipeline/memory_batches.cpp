@@ -6,7 +6,7 @@
 #include <string>
 #include <utility>
 
-#include "io_backends/base/units.hpp"
+#include "io_backends/core/units.hpp"
 
 namespace penstock {
 namespace {

@@ -11,10 +11,10 @@
 #include <optional>
 #include <vector>
 
-#include "io_backends/base/buffer.hpp"
+#include "datagen/reading/sampler.hpp"
+#include "io_backends/backend/buffer.hpp"
 #include "miniapps/pipeline/batch_plan.hpp"
 #include "miniapps/pipeline/batch_source.hpp"
-#include "miniapps/pipeline/sampler.hpp"
 
 namespace penstock {
 

@@ -4,8 +4,8 @@
 
 #include <string>
 
-#include "io_backends/base/build_info.hpp"
-#include "io_backends/base/ranks/module.hpp"
+#include "io_backends/core/build_info.hpp"
+#include "io_backends/core/ranks/module.hpp"
 
 namespace penstock {
 namespace {

@@ -8,7 +8,7 @@
 #include <span>
 #include <string_view>
 
-#include "io_backends/base/result.hpp"
+#include "io_backends/core/result.hpp"
 #include "miniapps/pipeline/network.hpp"
 #include "miniapps/pipeline/picture_tensor.hpp"
 

@@ -6,8 +6,8 @@
 #include <memory>
 #include <string_view>
 
-#include "io_backends/base/options.hpp"
-#include "io_backends/base/result.hpp"
+#include "io_backends/core/options.hpp"
+#include "io_backends/core/result.hpp"
 #include "miniapps/pipeline/picture_tensor.hpp"
 #include "miniapps/pipeline/resize.hpp"
 #include "miniapps/pipeline/transform.hpp"

@@ -10,7 +10,7 @@
 #include <cmath>
 #include <cstring>
 
-#include "io_backends/base/options.hpp"
+#include "io_backends/core/options.hpp"
 
 namespace penstock {
 namespace {

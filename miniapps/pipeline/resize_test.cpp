@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include "io_backends/base/random.hpp"
+#include "io_backends/core/random.hpp"
 
 namespace penstock {
 namespace {

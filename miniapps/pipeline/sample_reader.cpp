@@ -5,7 +5,7 @@
 #include <string>
 #include <utility>
 
-#include "io_backends/base/loops/read_plan.hpp"
+#include "datagen/yardsticks/read_plan.hpp"
 
 namespace penstock {
 

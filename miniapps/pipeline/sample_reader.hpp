@@ -14,9 +14,9 @@
 #include <vector>
 
 #include "datagen/manifest/manifest.hpp"
-#include "io_backends/base/backend.hpp"
-#include "io_backends/base/buffer.hpp"
-#include "io_backends/base/result.hpp"
+#include "io_backends/backend/backend.hpp"
+#include "io_backends/backend/buffer.hpp"
+#include "io_backends/core/result.hpp"
 #include "miniapps/pipeline/batch.hpp"
 #include "miniapps/pipeline/batch_plan.hpp"
 

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "io_backends/base/result.hpp"
+#include "io_backends/core/result.hpp"
 
 namespace penstock {
 

@@ -4,8 +4,8 @@
 
 #include <chrono>
 
-#include "io_backends/base/ranks/communicator.hpp"
-#include "io_backends/base/result.hpp"
+#include "io_backends/core/ranks/communicator.hpp"
+#include "io_backends/core/result.hpp"
 #include "miniapps/pipeline/accelerator.hpp"
 
 namespace penstock {

@@ -7,7 +7,7 @@
 #include <optional>
 #include <thread>
 
-#include "io_backends/base/ranks/ranks_testing.hpp"
+#include "io_backends/core/ranks/ranks_testing.hpp"
 #include "miniapps/pipeline/training.hpp"
 #include "miniapps/pipeline/training_testing.hpp"
 

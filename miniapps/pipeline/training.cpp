@@ -6,7 +6,7 @@
 #include <span>
 #include <utility>
 
-#include "results/statistics.hpp"
+#include "results/record/statistics.hpp"
 
 namespace penstock {
 namespace {

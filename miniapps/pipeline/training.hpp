@@ -7,7 +7,7 @@
 #include <optional>
 #include <vector>
 
-#include "io_backends/base/result.hpp"
+#include "io_backends/core/result.hpp"
 #include "miniapps/pipeline/accelerator.hpp"
 #include "miniapps/pipeline/batch.hpp"
 #include "miniapps/pipeline/stage.hpp"

@@ -10,7 +10,7 @@
 #include <string_view>
 #include <vector>
 
-#include "io_backends/base/result.hpp"
+#include "io_backends/core/result.hpp"
 #include "profiling/session_abi.h"
 #include "profiling/spans/span_log.hpp"
 

@@ -6,9 +6,9 @@
 #include <cmath>
 #include <utility>
 
-#include "io_backends/base/random.hpp"
-#include "results/statistics.hpp"
-#include "results/store.hpp"
+#include "io_backends/core/random.hpp"
+#include "results/record/statistics.hpp"
+#include "results/record/store.hpp"
 
 namespace penstock {
 namespace {

@@ -8,11 +8,11 @@
 #include <vector>
 
 #include "datagen/staging/staging_plan.hpp"
-#include "io_backends/base/cli/command.hpp"
+#include "io_backends/core/cli/command.hpp"
 #include "miniapps/staging/choose_files.hpp"
 #include "miniapps/staging/probe_speed.hpp"
 #include "miniapps/staging/session_work.hpp"
-#include "results/record.hpp"
+#include "results/record/record.hpp"
 
 namespace penstock {
 

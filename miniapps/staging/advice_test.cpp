@@ -6,7 +6,7 @@
 #include <random>
 #include <string>
 
-#include "io_backends/base/testing.hpp"
+#include "io_backends/testing/testing.hpp"
 
 namespace penstock {
 namespace {

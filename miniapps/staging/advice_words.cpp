@@ -4,9 +4,9 @@
 #include <algorithm>
 #include <cmath>
 
-#include "io_backends/base/units.hpp"
+#include "io_backends/core/cli/table.hpp"
+#include "io_backends/core/units.hpp"
 #include "miniapps/staging/advice.hpp"
-#include "results/table.hpp"
 
 namespace penstock {
 namespace {

@@ -4,8 +4,8 @@
 #include <numeric>
 #include <optional>
 
-#include "io_backends/base/options.hpp"
-#include "io_backends/base/units.hpp"
+#include "io_backends/core/options.hpp"
+#include "io_backends/core/units.hpp"
 
 namespace penstock {
 namespace {

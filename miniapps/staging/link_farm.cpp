@@ -8,8 +8,8 @@
 #include <system_error>
 #include <utility>
 
-#include "io_backends/base/cli/progress.hpp"
-#include "io_backends/base/system/interrupt.hpp"
+#include "io_backends/core/cli/progress.hpp"
+#include "io_backends/core/system/interrupt.hpp"
 
 namespace penstock {
 namespace {

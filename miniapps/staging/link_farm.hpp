@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "datagen/staging/staging_plan.hpp"
-#include "io_backends/base/result.hpp"
-#include "io_backends/base/tier.hpp"
+#include "io_backends/core/result.hpp"
+#include "io_backends/tiers/tier.hpp"
 
 namespace penstock {
 

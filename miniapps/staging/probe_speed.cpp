@@ -10,15 +10,15 @@
 #include <optional>
 #include <utility>
 
-#include "io_backends/base/buffer.hpp"
-#include "io_backends/base/files/page_cache.hpp"
-#include "io_backends/base/files/probe_folder.hpp"
-#include "io_backends/base/loops/baseline.hpp"
-#include "io_backends/base/loops/read_plan.hpp"
-#include "io_backends/base/random.hpp"
-#include "io_backends/base/system/interrupt.hpp"
-#include "io_backends/base/system/threads.hpp"
-#include "io_backends/base/units.hpp"
+#include "datagen/yardsticks/baseline.hpp"
+#include "datagen/yardsticks/read_plan.hpp"
+#include "io_backends/backend/buffer.hpp"
+#include "io_backends/core/random.hpp"
+#include "io_backends/core/system/interrupt.hpp"
+#include "io_backends/core/system/threads.hpp"
+#include "io_backends/core/units.hpp"
+#include "io_backends/files/page_cache.hpp"
+#include "io_backends/tiers/probe_folder.hpp"
 
 namespace penstock {
 namespace {

@@ -9,11 +9,11 @@
 #include <string_view>
 #include <vector>
 
-#include "io_backends/base/result.hpp"
-#include "io_backends/base/tier.hpp"
+#include "io_backends/core/result.hpp"
+#include "io_backends/tiers/tier.hpp"
 #include "miniapps/staging/session_work.hpp"
 #include "miniapps/staging/speed.hpp"
-#include "results/record.hpp"
+#include "results/record/record.hpp"
 
 namespace penstock {
 
@@ -38,7 +38,7 @@ std::vector<unsigned> probe_threads(unsigned most);
 // Reads files of the work on the slow tier, from each of up to kMostKnots parts of equal count by size, and
 // on the fast one files of the same sizes, which it makes in a folder "penstock-probe-<id>" of its own and
 // takes away again, however it ends. By the simplest loop: open, read, close
-// (io_backends/base/loops/baseline.hpp).
+// (datagen/yardsticks/baseline.hpp).
 Result<TierSpeeds> probe_speeds(Tier& slow, Tier& fast, const SessionWork& work, const SpeedProbe& probe);
 
 // The same from records of `penstock tiers --probe`: small files and large ones. A record is of the tier that

@@ -7,7 +7,7 @@
 #include <fstream>
 #include <string>
 
-#include "io_backends/base/testing.hpp"
+#include "io_backends/testing/testing.hpp"
 
 namespace penstock {
 namespace {

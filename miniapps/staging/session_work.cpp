@@ -11,11 +11,11 @@
 #include <string_view>
 #include <utility>
 
-#include "datagen/parallel.hpp"
-#include "io_backends/base/files/page_cache.hpp"
+#include "io_backends/core/parallel/parallel.hpp"
+#include "io_backends/files/page_cache.hpp"
 #include "profiling/session/session_reading.hpp"
 #include "profiling/session/session_summary.hpp"
-#include "results/record.hpp"
+#include "results/record/record.hpp"
 
 namespace penstock {
 namespace {

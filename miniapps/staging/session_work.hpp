@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
-#include "io_backends/base/result.hpp"
-#include "io_backends/base/tier.hpp"
+#include "io_backends/core/result.hpp"
+#include "io_backends/tiers/tier.hpp"
 #include "profiling/session/file_sums.hpp"
 #include "profiling/session/session.hpp"
 #include "profiling/session/session_filter.hpp"

@@ -6,7 +6,7 @@
 #include <fstream>
 #include <string>
 
-#include "io_backends/base/testing.hpp"
+#include "io_backends/testing/testing.hpp"
 #include "profiling/session/session_testing.hpp"
 
 namespace penstock {

@@ -6,7 +6,7 @@
 #include <limits>
 #include <numeric>
 
-#include "results/statistics.hpp"
+#include "results/record/statistics.hpp"
 
 namespace penstock {
 namespace {

@@ -16,16 +16,16 @@
 #include <set>
 #include <utility>
 
-#include "datagen/corpus/object_check.hpp"
-#include "datagen/parallel.hpp"
+#include "datagen/objects/object_check.hpp"
 #include "datagen/staging/overlay.hpp"
-#include "io_backends/base/buffer.hpp"
-#include "io_backends/base/checksums/crc32c.hpp"
-#include "io_backends/base/cli/progress.hpp"
-#include "io_backends/base/files/page_cache.hpp"
-#include "io_backends/base/files/posix_root.hpp"
-#include "io_backends/base/system/interrupt.hpp"
-#include "io_backends/base/units.hpp"
+#include "io_backends/backend/buffer.hpp"
+#include "io_backends/core/checksums/crc32c.hpp"
+#include "io_backends/core/cli/progress.hpp"
+#include "io_backends/core/parallel/parallel.hpp"
+#include "io_backends/core/system/interrupt.hpp"
+#include "io_backends/core/units.hpp"
+#include "io_backends/files/page_cache.hpp"
+#include "io_backends/files/posix_root.hpp"
 
 namespace penstock {
 namespace {

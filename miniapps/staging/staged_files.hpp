@@ -10,8 +10,8 @@
 
 #include "datagen/staging/staged_state.hpp"
 #include "datagen/staging/staging_plan.hpp"
-#include "io_backends/base/result.hpp"
-#include "io_backends/base/tier.hpp"
+#include "io_backends/core/result.hpp"
+#include "io_backends/tiers/tier.hpp"
 
 namespace penstock {
 

@@ -10,7 +10,7 @@
 #include <iterator>
 #include <string>
 
-#include "io_backends/base/testing.hpp"
+#include "io_backends/testing/testing.hpp"
 #include "miniapps/staging/link_farm.hpp"
 
 namespace penstock {

@@ -12,7 +12,7 @@
 #include <optional>
 #include <string_view>
 
-#include "io_backends/base/options.hpp"
+#include "io_backends/core/options.hpp"
 
 namespace penstock {
 namespace {

@@ -8,9 +8,9 @@
 #include <string>
 #include <utility>
 
-#include "io_backends/base/random.hpp"
-#include "io_backends/base/system/interrupt.hpp"
-#include "io_backends/base/units.hpp"
+#include "io_backends/core/random.hpp"
+#include "io_backends/core/system/interrupt.hpp"
+#include "io_backends/core/units.hpp"
 
 namespace penstock {
 namespace {

@@ -7,9 +7,9 @@
 #include <string>
 #include <vector>
 
-#include "io_backends/base/backend.hpp"
-#include "io_backends/base/result.hpp"
-#include "io_backends/base/tier.hpp"
+#include "io_backends/backend/backend.hpp"
+#include "io_backends/core/result.hpp"
+#include "io_backends/tiers/tier.hpp"
 #include "miniapps/pipeline/batch.hpp"
 
 namespace penstock {

@@ -3,7 +3,7 @@
 #include <string>
 #include <vector>
 
-#include "io_backends/base/testing.hpp"
+#include "io_backends/testing/testing.hpp"
 
 namespace penstock {
 namespace {

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "datagen/cache/cache_control.hpp"
-#include "io_backends/base/tier.hpp"
+#include "io_backends/tiers/tier.hpp"
 #include "miniapps/pipeline/batch.hpp"
 #include "miniapps/train/train_outcome.hpp"
 

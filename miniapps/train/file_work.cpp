@@ -3,7 +3,7 @@
 #include <string>
 #include <utility>
 
-#include "miniapps/miniapp.hpp"
+#include "miniapps/train/miniapp.hpp"
 
 namespace penstock {
 

@@ -9,13 +9,13 @@
 #include <vector>
 
 #include "datagen/corpus/corpus.hpp"
-#include "datagen/corpus/whole_objects.hpp"
 #include "datagen/format/hdf5_view.hpp"
 #include "datagen/manifest/manifest.hpp"
-#include "io_backends/base/backend.hpp"
-#include "io_backends/base/options.hpp"
-#include "io_backends/base/result.hpp"
-#include "miniapps/pipeline/sampler.hpp"
+#include "datagen/objects/whole_objects.hpp"
+#include "datagen/reading/sampler.hpp"
+#include "io_backends/backend/backend.hpp"
+#include "io_backends/core/options.hpp"
+#include "io_backends/core/result.hpp"
 #include "miniapps/pipeline/transform.hpp"
 
 namespace penstock {

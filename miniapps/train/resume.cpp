@@ -8,9 +8,9 @@
 #include <utility>
 #include <vector>
 
+#include "miniapps/checkpoint/prove.hpp"
 #include "miniapps/checkpoint/restart.hpp"
 #include "miniapps/checkpoint/store.hpp"
-#include "miniapps/checkpoint_verbs/prove.hpp"
 
 namespace penstock {
 namespace {

@@ -6,8 +6,8 @@
 
 #include <nlohmann/json.hpp>
 
-#include "io_backends/base/ranks/communicator.hpp"
-#include "io_backends/base/result.hpp"
+#include "io_backends/core/ranks/communicator.hpp"
+#include "io_backends/core/result.hpp"
 #include "miniapps/checkpoint/checkpoint_manifest.hpp"
 #include "miniapps/pipeline/batch_plan.hpp"
 #include "miniapps/train/step_saving.hpp"

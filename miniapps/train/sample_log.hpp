@@ -6,7 +6,7 @@
 #include <memory>
 #include <string>
 
-#include "io_backends/base/result.hpp"
+#include "io_backends/core/result.hpp"
 #include "miniapps/pipeline/batch.hpp"
 
 namespace penstock {

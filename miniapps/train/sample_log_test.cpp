@@ -5,7 +5,7 @@
 #include <fstream>
 #include <sstream>
 
-#include "io_backends/base/testing.hpp"
+#include "io_backends/testing/testing.hpp"
 
 namespace penstock {
 namespace {

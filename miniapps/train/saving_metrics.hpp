@@ -1,7 +1,7 @@
 // What a record says of checkpoints: of `train` and of `checkpoint bench` alike.
 #pragma once
 
-#include "io_backends/base/metric.hpp"
+#include "io_backends/core/metric.hpp"
 
 namespace penstock::saving_metrics {
 

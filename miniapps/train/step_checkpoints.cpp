@@ -5,9 +5,9 @@
 #include <utility>
 #include <vector>
 
-#include "io_backends/base/cli/progress.hpp"
-#include "io_backends/base/system/interrupt.hpp"
-#include "miniapps/train/saving_record.hpp"
+#include "io_backends/core/cli/progress.hpp"
+#include "io_backends/core/system/interrupt.hpp"
+#include "miniapps/checkpoint/saving_record.hpp"
 #include "miniapps/train/train_metrics.hpp"
 
 namespace penstock {

@@ -7,15 +7,15 @@
 #include <optional>
 #include <span>
 
-#include "io_backends/base/ranks/communicator.hpp"
-#include "io_backends/base/result.hpp"
+#include "io_backends/core/ranks/communicator.hpp"
+#include "io_backends/core/result.hpp"
+#include "miniapps/checkpoint/ack_log.hpp"
 #include "miniapps/checkpoint/checkpointer.hpp"
 #include "miniapps/checkpoint/payload.hpp"
 #include "miniapps/pipeline/batch.hpp"
 #include "miniapps/pipeline/training.hpp"
-#include "miniapps/train/ack_log.hpp"
 #include "miniapps/train/step_saving.hpp"
-#include "results/trial.hpp"
+#include "results/record/trial.hpp"
 
 namespace penstock {
 

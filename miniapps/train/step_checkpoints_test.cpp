@@ -4,9 +4,9 @@
 #include <fstream>
 #include <sstream>
 
-#include "io_backends/base/ranks/ranks_testing.hpp"
-#include "io_backends/base/system/interrupt.hpp"
-#include "io_backends/base/testing.hpp"
+#include "io_backends/core/ranks/ranks_testing.hpp"
+#include "io_backends/core/system/interrupt.hpp"
+#include "io_backends/testing/testing.hpp"
 #include "miniapps/checkpoint/restart.hpp"
 #include "miniapps/train/resume.hpp"
 

@@ -3,7 +3,7 @@
 #include <utility>
 
 #include "miniapps/checkpoint/checkpoint_manifest.hpp"
-#include "miniapps/train/saving_record.hpp"
+#include "miniapps/checkpoint/saving_record.hpp"
 
 namespace penstock {
 namespace {

@@ -6,9 +6,9 @@
 #include <optional>
 #include <string>
 
-#include "io_backends/base/options.hpp"
-#include "io_backends/base/result.hpp"
-#include "io_backends/base/tier.hpp"
+#include "io_backends/core/options.hpp"
+#include "io_backends/core/result.hpp"
+#include "io_backends/tiers/tier.hpp"
 #include "miniapps/checkpoint/checkpointer.hpp"
 #include "miniapps/checkpoint/payload.hpp"
 

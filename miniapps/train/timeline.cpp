@@ -10,7 +10,7 @@
 #include <utility>
 
 #include "profiling/session/intervals.hpp"
-#include "results/record.hpp"
+#include "results/record/record.hpp"
 
 namespace penstock {
 namespace {

@@ -7,9 +7,9 @@
 #include <vector>
 
 #include "datagen/manifest/manifest.hpp"
-#include "io_backends/base/ranks/communicator.hpp"
-#include "io_backends/base/result.hpp"
-#include "miniapps/pipeline/sampler.hpp"
+#include "datagen/reading/sampler.hpp"
+#include "io_backends/core/ranks/communicator.hpp"
+#include "io_backends/core/result.hpp"
 #include "miniapps/pipeline/training.hpp"
 #include "profiling/spans/span_log.hpp"
 #include "profiling/spans/timeline_file.hpp"

@@ -11,9 +11,9 @@
 #include <tuple>
 #include <vector>
 
-#include "datagen/corpus/scripted_backend.hpp"
-#include "io_backends/base/ranks/ranks_testing.hpp"
-#include "results/record.hpp"
+#include "datagen/objects/scripted_backend.hpp"
+#include "io_backends/core/ranks/ranks_testing.hpp"
+#include "results/record/record.hpp"
 
 namespace penstock {
 namespace {

@@ -15,9 +15,9 @@
 #include "datagen/cache/prepare_together.hpp"
 #include "datagen/corpus/corpus_samples.hpp"
 #include "datagen/staging/overlay.hpp"
-#include "io_backends/base/cli/progress.hpp"
-#include "io_backends/base/system/interrupt.hpp"
-#include "io_backends/base/units.hpp"
+#include "io_backends/core/cli/progress.hpp"
+#include "io_backends/core/system/interrupt.hpp"
+#include "io_backends/core/units.hpp"
 #include "miniapps/pipeline/accelerator.hpp"
 #include "miniapps/pipeline/training.hpp"
 #include "miniapps/train/epoch_checkpoints.hpp"
@@ -31,7 +31,7 @@
 #include "miniapps/train/train_record.hpp"
 #include "miniapps/train/validating.hpp"
 #include "profiling/interpose/penstock_profile.h"
-#include "results/shared_metrics.hpp"
+#include "results/record/shared_metrics.hpp"
 
 namespace penstock {
 namespace {

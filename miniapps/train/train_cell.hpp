@@ -2,10 +2,10 @@
 #pragma once
 
 #include "datagen/corpus/corpus.hpp"
-#include "io_backends/base/tier.hpp"
+#include "io_backends/tiers/tier.hpp"
 #include "miniapps/pipeline/batch.hpp"
 #include "miniapps/train/train_setup.hpp"
-#include "results/trial.hpp"
+#include "results/record/trial.hpp"
 
 namespace penstock {
 

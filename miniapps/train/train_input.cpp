@@ -4,7 +4,7 @@
 #include <string>
 #include <utility>
 
-#include "io_backends/base/units.hpp"
+#include "io_backends/core/units.hpp"
 #include "miniapps/pipeline/file_batches.hpp"
 #include "miniapps/pipeline/loader.hpp"
 #include "miniapps/pipeline/memory_batches.hpp"

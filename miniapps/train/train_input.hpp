@@ -10,8 +10,8 @@
 #include <string_view>
 
 #include "datagen/corpus/corpus.hpp"
-#include "io_backends/base/result.hpp"
-#include "io_backends/base/tier.hpp"
+#include "io_backends/core/result.hpp"
+#include "io_backends/tiers/tier.hpp"
 #include "miniapps/pipeline/batch.hpp"
 #include "miniapps/pipeline/batch_source.hpp"
 #include "miniapps/pipeline/memory_batches.hpp"

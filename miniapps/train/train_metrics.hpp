@@ -2,11 +2,11 @@
 #pragma once
 
 #include "datagen/staging/overlay.hpp"
-#include "io_backends/base/metric.hpp"
+#include "io_backends/core/metric.hpp"
 #include "miniapps/pipeline/accelerator_metrics.hpp"
 #include "miniapps/train/saving_metrics.hpp"
-#include "results/rank_figures.hpp"
-#include "results/shared_metrics.hpp"
+#include "results/cells/rank_figures.hpp"
+#include "results/record/shared_metrics.hpp"
 
 namespace penstock::train_metrics {
 

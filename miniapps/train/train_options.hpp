@@ -3,7 +3,7 @@
 
 #include "datagen/corpus/corpus.hpp"
 #include "datagen/staging/overlay.hpp"
-#include "io_backends/base/options.hpp"
+#include "io_backends/core/options.hpp"
 
 namespace penstock {
 

@@ -5,7 +5,7 @@
 #include <string>
 #include <utility>
 
-#include "results/rank_words.hpp"
+#include "results/record/rank_words.hpp"
 
 namespace penstock {
 namespace {

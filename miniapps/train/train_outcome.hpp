@@ -5,13 +5,13 @@
 #include <optional>
 #include <vector>
 
-#include "io_backends/base/ranks/communicator.hpp"
+#include "io_backends/core/ranks/communicator.hpp"
 #include "miniapps/pipeline/batch_source.hpp"
 #include "miniapps/pipeline/training.hpp"
 #include "miniapps/train/epoch_checkpoints.hpp"
 #include "miniapps/train/timeline.hpp"
 #include "miniapps/train/validating.hpp"
-#include "results/rank_figures.hpp"
+#include "results/cells/rank_figures.hpp"
 
 namespace penstock {
 

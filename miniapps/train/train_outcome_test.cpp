@@ -7,8 +7,8 @@
 #include <string_view>
 #include <vector>
 
-#include "io_backends/base/ranks/ranks_testing.hpp"
-#include "miniapps/checkpoint_verbs/bench_metrics.hpp"
+#include "io_backends/core/ranks/ranks_testing.hpp"
+#include "miniapps/checkpoint_subcommands/bench_metrics.hpp"
 #include "miniapps/train/train_metrics.hpp"
 
 namespace penstock {

@@ -5,14 +5,14 @@
 #include <span>
 #include <string>
 
-#include "io_backends/base/cli/count_of.hpp"
-#include "io_backends/base/cli/progress.hpp"
-#include "io_backends/base/units.hpp"
+#include "io_backends/core/cli/count_of.hpp"
+#include "io_backends/core/cli/progress.hpp"
+#include "io_backends/core/cli/table.hpp"
+#include "io_backends/core/units.hpp"
 #include "miniapps/train/published_bandwidth.hpp"
 #include "miniapps/train/train_cell.hpp"
 #include "miniapps/train/train_metrics.hpp"
-#include "results/rank_figures.hpp"
-#include "results/table.hpp"
+#include "results/cells/rank_figures.hpp"
 
 namespace penstock {
 namespace {

@@ -6,8 +6,8 @@
 
 #include "miniapps/train/train_outcome.hpp"
 #include "miniapps/train/train_setup.hpp"
-#include "results/record.hpp"
-#include "results/trial.hpp"
+#include "results/record/record.hpp"
+#include "results/record/trial.hpp"
 
 namespace penstock {
 

@@ -7,12 +7,12 @@
 
 #include <nlohmann/json.hpp>
 
-#include "io_backends/base/cli/count_of.hpp"
-#include "io_backends/base/units.hpp"
-#include "miniapps/miniapp.hpp"
-#include "results/cells.hpp"
-#include "results/table.hpp"
-#include "results/verdicts/verdicts.hpp"
+#include "io_backends/core/cli/count_of.hpp"
+#include "io_backends/core/cli/table.hpp"
+#include "io_backends/core/units.hpp"
+#include "miniapps/train/miniapp.hpp"
+#include "results/cells/cells.hpp"
+#include "results/cells/verdicts.hpp"
 
 namespace penstock {
 namespace {

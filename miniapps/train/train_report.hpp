@@ -5,8 +5,8 @@
 #include <span>
 #include <string>
 
-#include "io_backends/base/cli/command.hpp"
-#include "results/record.hpp"
+#include "io_backends/core/cli/command.hpp"
+#include "results/record/record.hpp"
 
 namespace penstock {
 

@@ -5,10 +5,10 @@
 #include <string>
 #include <utility>
 
-#include "io_backends/base/cli/count_of.hpp"
-#include "io_backends/base/cli/progress.hpp"
-#include "io_backends/base/system/interrupt.hpp"
-#include "io_backends/base/units.hpp"
+#include "io_backends/core/cli/count_of.hpp"
+#include "io_backends/core/cli/progress.hpp"
+#include "io_backends/core/system/interrupt.hpp"
+#include "io_backends/core/units.hpp"
 #include "miniapps/train/find_accelerators.hpp"
 #include "miniapps/train/train_input.hpp"
 #include "miniapps/train/train_metrics.hpp"

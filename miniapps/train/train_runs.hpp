@@ -10,7 +10,7 @@
 #include "datagen/corpus/corpus.hpp"
 #include "miniapps/train/train_cell.hpp"
 #include "miniapps/train/train_setup.hpp"
-#include "results/trial.hpp"
+#include "results/record/trial.hpp"
 
 namespace penstock {
 

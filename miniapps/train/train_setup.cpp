@@ -6,8 +6,8 @@
 #include <utility>
 #include <vector>
 
-#include "io_backends/base/cli/progress.hpp"
-#include "io_backends/base/system/placement.hpp"
+#include "io_backends/core/cli/progress.hpp"
+#include "io_backends/core/system/placement.hpp"
 #include "miniapps/pipeline/accelerator.hpp"
 #include "profiling/spans/timeline_file.hpp"
 

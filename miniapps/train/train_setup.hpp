@@ -8,14 +8,14 @@
 #include <string>
 
 #include "datagen/cache/cache_control.hpp"
-#include "io_backends/base/cli/command.hpp"
-#include "io_backends/base/ranks/communicator.hpp"
-#include "io_backends/base/result.hpp"
-#include "io_backends/base/tier.hpp"
-#include "miniapps/miniapp.hpp"
+#include "datagen/reading/sampler.hpp"
+#include "io_backends/core/cli/command.hpp"
+#include "io_backends/core/ranks/communicator.hpp"
+#include "io_backends/core/result.hpp"
+#include "io_backends/tiers/tier.hpp"
 #include "miniapps/pipeline/loader.hpp"
-#include "miniapps/pipeline/sampler.hpp"
 #include "miniapps/pipeline/transform.hpp"
+#include "miniapps/train/miniapp.hpp"
 #include "miniapps/train/resume.hpp"
 #include "miniapps/train/step_saving.hpp"
 

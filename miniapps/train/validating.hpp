@@ -6,7 +6,7 @@
 #include <memory>
 #include <optional>
 
-#include "io_backends/base/backend.hpp"
+#include "io_backends/backend/backend.hpp"
 #include "miniapps/pipeline/accelerator.hpp"
 #include "miniapps/pipeline/file_batches.hpp"
 #include "miniapps/pipeline/loader.hpp"

@@ -8,8 +8,8 @@
 #include <thread>
 #include <vector>
 
-#include "datagen/corpus/scripted_backend.hpp"
-#include "io_backends/base/testing.hpp"
+#include "datagen/objects/scripted_backend.hpp"
+#include "io_backends/testing/testing.hpp"
 
 namespace penstock {
 namespace {

@@ -8,7 +8,7 @@
 #include <optional>
 #include <string>
 
-#include "io_backends/base/result.hpp"
+#include "io_backends/core/result.hpp"
 #include "profiling/attach/target.hpp"
 
 namespace penstock {

@@ -24,8 +24,8 @@
 #include <cstring>
 #include <exception>
 
-#include "io_backends/base/files/fd.hpp"
-#include "io_backends/base/system/interrupt.hpp"
+#include "io_backends/core/system/fd.hpp"
+#include "io_backends/core/system/interrupt.hpp"
 #include "profiling/attach/tracee.hpp"
 #endif
 

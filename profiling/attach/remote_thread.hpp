@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <functional>
 
-#include "io_backends/base/result.hpp"
+#include "io_backends/core/result.hpp"
 #include "profiling/attach/target.hpp"
 
 namespace penstock {

@@ -16,7 +16,7 @@
 #include <fstream>
 #include <sstream>
 
-#include "io_backends/base/files/fd.hpp"
+#include "io_backends/core/system/fd.hpp"
 #include "profiling/session/kernel_processes.hpp"
 
 namespace penstock {

@@ -11,7 +11,7 @@
 #include <span>
 #include <vector>
 
-#include "io_backends/base/result.hpp"
+#include "io_backends/core/result.hpp"
 #include "profiling/attach/target.hpp"
 
 namespace penstock {

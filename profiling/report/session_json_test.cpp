@@ -8,12 +8,12 @@
 
 #include <nlohmann/json.hpp>
 
-#include "io_backends/base/testing.hpp"
-#include "profiling/outlets/session_export.hpp"
-#include "profiling/outlets/session_metrics.hpp"
-#include "profiling/outlets/session_records.hpp"
+#include "io_backends/testing/testing.hpp"
+#include "profiling/exporters/session_export.hpp"
+#include "profiling/exporters/session_metrics.hpp"
+#include "profiling/exporters/session_records.hpp"
 #include "profiling/session/session_testing.hpp"
-#include "results/cells.hpp"
+#include "results/cells/cells.hpp"
 
 namespace penstock {
 namespace {

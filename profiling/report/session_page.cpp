@@ -6,14 +6,14 @@
 #include <utility>
 #include <vector>
 
-#include "io_backends/base/files/whole_file.hpp"
-#include "io_backends/base/units.hpp"
+#include "io_backends/core/cli/table.hpp"
+#include "io_backends/core/system/whole_file.hpp"
+#include "io_backends/core/units.hpp"
 #include "profiling/report/session_report.hpp"
 #include "profiling/report/session_text.hpp"
 #include "results/report/frame.hpp"
 #include "results/report/html.hpp"
 #include "results/report/sections.hpp"
-#include "results/table.hpp"
 
 namespace penstock {
 namespace {

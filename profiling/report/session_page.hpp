@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "io_backends/base/cli/command.hpp"
+#include "io_backends/core/cli/command.hpp"
 #include "profiling/session/file_sums.hpp"
 #include "profiling/session/session_filter.hpp"
 

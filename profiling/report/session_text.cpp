@@ -12,9 +12,9 @@
 
 #include <nlohmann/json.hpp>
 
-#include "io_backends/base/cli/count_of.hpp"
-#include "io_backends/base/units.hpp"
-#include "results/table.hpp"
+#include "io_backends/core/cli/count_of.hpp"
+#include "io_backends/core/cli/table.hpp"
+#include "io_backends/core/units.hpp"
 
 namespace penstock {
 namespace {

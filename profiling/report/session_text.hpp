@@ -6,7 +6,7 @@
 #include <string_view>
 #include <vector>
 
-#include "io_backends/base/cli/command.hpp"
+#include "io_backends/core/cli/command.hpp"
 #include "profiling/session/roll_up.hpp"
 #include "profiling/session/session_summary.hpp"
 

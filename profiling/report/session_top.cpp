@@ -5,14 +5,14 @@
 #include <algorithm>
 #include <iterator>
 
-#include "io_backends/base/cli/count_of.hpp"
-#include "io_backends/base/units.hpp"
+#include "io_backends/core/cli/count_of.hpp"
+#include "io_backends/core/cli/table.hpp"
+#include "io_backends/core/units.hpp"
 #include "profiling/report/session_json.hpp"
 #include "profiling/report/session_text.hpp"
 #include "profiling/session/kernel_processes.hpp"
 #include "profiling/session/session_coverage.hpp"
 #include "profiling/session/session_summary.hpp"
-#include "results/table.hpp"
 
 namespace penstock {
 namespace {

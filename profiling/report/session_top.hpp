@@ -8,7 +8,7 @@
 #include <string_view>
 #include <vector>
 
-#include "io_backends/base/cli/command.hpp"
+#include "io_backends/core/cli/command.hpp"
 #include "profiling/session/file_sums.hpp"
 #include "profiling/session/session_filter.hpp"
 

@@ -6,8 +6,8 @@
 
 #include <nlohmann/json.hpp>
 
-#include "io_backends/base/units.hpp"
-#include "results/table.hpp"
+#include "io_backends/core/cli/table.hpp"
+#include "io_backends/core/units.hpp"
 
 namespace penstock {
 namespace {

@@ -8,7 +8,7 @@
 #include <string>
 #include <string_view>
 
-#include "io_backends/base/result.hpp"
+#include "io_backends/core/result.hpp"
 #include "profiling/serve/http_request.hpp"
 
 namespace penstock {

@@ -7,7 +7,7 @@
 #include <memory>
 #include <string>
 
-#include "profiling/running/trace_window.hpp"
+#include "profiling/live/trace_window.hpp"
 
 namespace penstock {
 

@@ -12,7 +12,7 @@
 #include <string>
 #include <utility>
 
-#include "io_backends/base/system/interrupt.hpp"
+#include "io_backends/core/system/interrupt.hpp"
 #include "profiling/serve/access.hpp"
 
 namespace penstock {

@@ -9,8 +9,8 @@
 #include <optional>
 #include <vector>
 
-#include "io_backends/base/files/fd.hpp"
-#include "io_backends/base/result.hpp"
+#include "io_backends/core/result.hpp"
+#include "io_backends/core/system/fd.hpp"
 #include "profiling/serve/http_request.hpp"
 #include "profiling/serve/http_response.hpp"
 

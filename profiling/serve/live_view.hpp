@@ -13,8 +13,8 @@
 #include <thread>
 #include <vector>
 
+#include "profiling/live/recording_process.hpp"
 #include "profiling/report/session_top.hpp"
-#include "profiling/running/recording_process.hpp"
 #include "profiling/session/session_filter.hpp"
 
 namespace penstock {

@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-#include "io_backends/base/build_info.hpp"
+#include "io_backends/core/build_info.hpp"
 #include "profiling/serve/access.hpp"
 #include "profiling/serve/serve_assets.hpp"
 #include "results/report/assets.hpp"

@@ -14,7 +14,7 @@
 #include "profiling/serve/access.hpp"
 #include "profiling/serve/serve_page.hpp"
 #include "profiling/serve/tar_stream.hpp"
-#include "results/store.hpp"
+#include "results/record/store.hpp"
 
 namespace penstock {
 namespace {

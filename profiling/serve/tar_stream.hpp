@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "io_backends/base/files/fd.hpp"
+#include "io_backends/core/system/fd.hpp"
 #include "profiling/serve/http_response.hpp"
 
 namespace penstock {

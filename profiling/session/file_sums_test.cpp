@@ -8,8 +8,8 @@
 #include <string>
 #include <vector>
 
-#include "io_backends/base/files/mounts.hpp"
-#include "io_backends/base/testing.hpp"
+#include "io_backends/files/mounts.hpp"
+#include "io_backends/testing/testing.hpp"
 #include "profiling/report/session_top.hpp"
 #include "profiling/session/roll_up.hpp"
 #include "profiling/session/session_summary.hpp"

@@ -4,7 +4,7 @@
 
 #include <string_view>
 
-#include "io_backends/base/result.hpp"
+#include "io_backends/core/result.hpp"
 
 namespace penstock {
 

@@ -5,8 +5,8 @@
 #include <map>
 #include <utility>
 
-#include "io_backends/base/files/mounts.hpp"
-#include "io_backends/base/tier.hpp"
+#include "io_backends/files/mounts.hpp"
+#include "io_backends/tiers/tier.hpp"
 #include "profiling/session/layers.hpp"
 
 namespace penstock {

@@ -13,8 +13,8 @@
 #include <tuple>
 #include <utility>
 
-#include "io_backends/base/cli/count_of.hpp"
-#include "io_backends/base/files/fd.hpp"
+#include "io_backends/core/cli/count_of.hpp"
+#include "io_backends/core/system/fd.hpp"
 #include "profiling/session/session_files.hpp"
 
 namespace penstock {

@@ -11,8 +11,8 @@
 #include <string_view>
 #include <vector>
 
-#include "io_backends/base/files/mapped_file.hpp"
-#include "io_backends/base/result.hpp"
+#include "io_backends/core/result.hpp"
+#include "io_backends/files/mapped_file.hpp"
 #include "profiling/session/session_view.hpp"
 
 namespace penstock {

@@ -6,7 +6,7 @@
 #include <cstring>
 #include <system_error>
 
-#include "io_backends/base/files/fd.hpp"
+#include "io_backends/core/system/fd.hpp"
 
 namespace penstock {
 

@@ -6,7 +6,7 @@
 #include <filesystem>
 #include <vector>
 
-#include "io_backends/base/result.hpp"
+#include "io_backends/core/result.hpp"
 #include "profiling/session_abi.h"
 
 namespace penstock {

@@ -11,8 +11,8 @@
 #include <iterator>
 #include <system_error>
 
-#include "io_backends/base/files/fd.hpp"
-#include "results/store.hpp"
+#include "io_backends/core/system/fd.hpp"
+#include "results/record/store.hpp"
 
 namespace penstock {
 namespace {

@@ -7,8 +7,8 @@
 #include <utility>
 #include <vector>
 
-#include "io_backends/base/files/whole_file.hpp"
-#include "profiling/outlets/session_export.hpp"
+#include "io_backends/core/system/whole_file.hpp"
+#include "profiling/exporters/session_export.hpp"
 #include "profiling/report/session_json.hpp"
 #include "profiling/report/session_report.hpp"
 #include "profiling/report/session_text.hpp"

@@ -7,7 +7,7 @@
 #include <cerrno>
 #include <fstream>
 
-#include "io_backends/base/testing.hpp"
+#include "io_backends/testing/testing.hpp"
 #include "profiling/report/session_text.hpp"
 #include "profiling/report/window_report.hpp"
 #include "profiling/session/kernel_processes.hpp"

@@ -14,7 +14,7 @@
 #include <type_traits>
 #include <vector>
 
-#include "io_backends/base/result.hpp"
+#include "io_backends/core/result.hpp"
 #include "profiling/session_abi.h"
 
 namespace penstock {

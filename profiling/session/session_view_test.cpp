@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "io_backends/base/testing.hpp"
+#include "io_backends/testing/testing.hpp"
 #include "profiling/session/session_testing.hpp"
 
 namespace penstock {

@@ -7,7 +7,7 @@
 #include <numeric>
 #include <stdexcept>
 
-#include "io_backends/base/units.hpp"
+#include "io_backends/core/units.hpp"
 
 namespace penstock {
 namespace {

@@ -8,7 +8,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "io_backends/base/csv_field.hpp"
+#include "io_backends/core/csv_field.hpp"
 #include "profiling/spans/span_log.hpp"
 
 namespace penstock {

@@ -21,7 +21,7 @@
 #include <utility>
 #include <vector>
 
-#include "io_backends/base/result.hpp"
+#include "io_backends/core/result.hpp"
 #include "profiling/session_abi.h"
 
 namespace penstock {

@@ -6,8 +6,8 @@
 #include <utility>
 #include <vector>
 
-#include "io_backends/base/random.hpp"
-#include "results/statistics.hpp"
+#include "io_backends/core/random.hpp"
+#include "results/record/statistics.hpp"
 
 namespace penstock {
 namespace {

@@ -11,16 +11,16 @@
 #include <utility>
 #include <vector>
 
-#include "io_backends/base/cli/command.hpp"
-#include "io_backends/base/cli/progress.hpp"
-#include "io_backends/base/files/whole_file.hpp"
-#include "io_backends/base/system/interrupt.hpp"
+#include "io_backends/core/cli/command.hpp"
+#include "io_backends/core/cli/progress.hpp"
+#include "io_backends/core/system/interrupt.hpp"
+#include "io_backends/core/system/whole_file.hpp"
 #include "results/compare/comparison.hpp"
 #include "results/compare/gate_formats.hpp"
 #include "results/compare/gate_words.hpp"
 #include "results/compare/history.hpp"
 #include "results/compare/matched_cells.hpp"
-#include "results/store.hpp"
+#include "results/record/store.hpp"
 
 namespace penstock {
 namespace {

@@ -7,9 +7,9 @@
 #include <utility>
 #include <vector>
 
-#include "io_backends/base/random.hpp"
-#include "results/records_testing.hpp"
-#include "results/store.hpp"
+#include "io_backends/core/random.hpp"
+#include "results/record/records_testing.hpp"
+#include "results/record/store.hpp"
 
 namespace penstock {
 

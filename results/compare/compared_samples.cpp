@@ -8,7 +8,7 @@
 #include <map>
 #include <utility>
 
-#include "results/statistics.hpp"
+#include "results/record/statistics.hpp"
 
 namespace penstock {
 namespace {

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "results/compare/matched_cells.hpp"
-#include "results/record.hpp"
+#include "results/record/record.hpp"
 
 namespace penstock {
 

@@ -8,7 +8,7 @@
 #include <set>
 #include <utility>
 
-#include "results/cells.hpp"
+#include "results/cells/cells.hpp"
 #include "results/compare/comparable.hpp"
 #include "results/compare/compared_samples.hpp"
 #include "results/compare/hodges_lehmann.hpp"

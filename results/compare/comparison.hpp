@@ -27,10 +27,10 @@
 #include <string_view>
 #include <vector>
 
-#include "io_backends/base/result.hpp"
-#include "results/headlines.hpp"
-#include "results/statistics.hpp"
-#include "results/store.hpp"
+#include "io_backends/core/result.hpp"
+#include "results/record/headlines.hpp"
+#include "results/record/statistics.hpp"
+#include "results/record/store.hpp"
 
 namespace penstock {
 
@@ -75,7 +75,7 @@ struct CompareSettings {
   std::vector<std::string> metrics =
       {};                       // glob patterns of metric names; empty: the headlines of the records
   bool other_machines = false;  // compare although the machines differ
-  Commands commands = {};       // say what the headlines are of records that do not (results/headlines.hpp)
+  Commands commands = {};       // say what the headlines are of records that do not (results/record/headlines.hpp)
 };
 
 struct ComparedMetric {

@@ -6,7 +6,7 @@
 #include <optional>
 
 #include "results/compare/gate_words.hpp"
-#include "results/record.hpp"
+#include "results/record/record.hpp"
 
 namespace penstock {
 namespace {

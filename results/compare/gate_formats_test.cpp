@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "results/compare/gate_words.hpp"
-#include "results/record.hpp"
+#include "results/record/record.hpp"
 
 namespace penstock {
 namespace {

@@ -7,7 +7,7 @@
 #include <cmath>
 #include <utility>
 
-#include "results/table.hpp"
+#include "io_backends/core/cli/table.hpp"
 
 namespace penstock {
 namespace {

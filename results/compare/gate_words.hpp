@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "io_backends/base/cli/command.hpp"
+#include "io_backends/core/cli/command.hpp"
 #include "results/compare/comparison.hpp"
 #include "results/compare/history.hpp"
 

@@ -9,10 +9,10 @@
 #include <set>
 #include <utility>
 
-#include "results/cells.hpp"
+#include "results/cells/cells.hpp"
 #include "results/compare/matched_cells.hpp"
 #include "results/compare/significance.hpp"
-#include "results/statistics.hpp"
+#include "results/record/statistics.hpp"
 
 namespace penstock {
 namespace {

@@ -7,11 +7,11 @@
 #include <string>
 #include <vector>
 
-#include "io_backends/base/result.hpp"
+#include "io_backends/core/result.hpp"
 #include "results/compare/change_point.hpp"
 #include "results/compare/comparison.hpp"
-#include "results/record.hpp"
-#include "results/store.hpp"
+#include "results/record/record.hpp"
+#include "results/record/store.hpp"
 
 namespace penstock {
 

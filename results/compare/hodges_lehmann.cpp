@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "io_backends/base/random.hpp"
+#include "io_backends/core/random.hpp"
 #include "results/compare/significance.hpp"
 
 namespace penstock {

@@ -7,7 +7,7 @@
 #include <optional>
 #include <span>
 
-#include "results/statistics.hpp"
+#include "results/record/statistics.hpp"
 
 namespace penstock {
 

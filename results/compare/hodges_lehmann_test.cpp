@@ -6,7 +6,7 @@
 #include <cmath>
 #include <vector>
 
-#include "io_backends/base/random.hpp"
+#include "io_backends/core/random.hpp"
 #include "results/compare/significance.hpp"
 
 namespace penstock {

@@ -10,9 +10,9 @@
 #include <set>
 #include <string_view>
 
-#include "io_backends/base/cli/named_tiers.hpp"
-#include "results/cells.hpp"
-#include "results/work.hpp"
+#include "io_backends/tiers/named_tiers.hpp"
+#include "results/cells/cells.hpp"
+#include "results/record/work.hpp"
 
 namespace penstock {
 namespace {

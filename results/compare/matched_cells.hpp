@@ -17,7 +17,7 @@
 #include <utility>
 #include <vector>
 
-#include "results/record.hpp"
+#include "results/record/record.hpp"
 
 namespace penstock {
 

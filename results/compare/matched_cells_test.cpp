@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "results/records_testing.hpp"
+#include "results/record/records_testing.hpp"
 
 namespace penstock {
 namespace {

@@ -6,7 +6,7 @@
 #include <string>
 #include <utility>
 
-#include "results/cells.hpp"
+#include "results/cells/cells.hpp"
 #include "results/compare/matched_cells.hpp"
 
 namespace penstock {

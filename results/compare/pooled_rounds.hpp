@@ -5,7 +5,7 @@
 #include <cstddef>
 #include <vector>
 
-#include "results/store.hpp"
+#include "results/record/store.hpp"
 
 namespace penstock {
 

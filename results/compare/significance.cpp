@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <numeric>
 
-#include "io_backends/base/random.hpp"
+#include "io_backends/core/random.hpp"
 
 namespace penstock {
 namespace {

@@ -8,7 +8,7 @@
 #include <tuple>
 #include <utility>
 
-#include "io_backends/base/units.hpp"
+#include "io_backends/core/units.hpp"
 #include "results/import/foreign.hpp"
 #include "results/import/members.hpp"
 

@@ -3,7 +3,7 @@
 #include <string>
 
 #include "results/import/foreign.hpp"
-#include "results/records_testing.hpp"
+#include "results/record/records_testing.hpp"
 
 namespace penstock {
 namespace {

@@ -5,7 +5,7 @@
 #include <ctime>
 #include <filesystem>
 
-#include "io_backends/base/checksums/crc32c.hpp"
+#include "io_backends/core/checksums/crc32c.hpp"
 #include "results/import/members.hpp"
 
 namespace penstock {

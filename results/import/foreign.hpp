@@ -18,7 +18,7 @@
 #include <string_view>
 #include <vector>
 
-#include "results/record.hpp"
+#include "results/record/record.hpp"
 
 namespace penstock {
 

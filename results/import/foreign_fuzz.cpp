@@ -5,10 +5,10 @@
 #include <cstdlib>
 #include <string_view>
 
-#include "results/baseline.hpp"
-#include "results/export_google.hpp"
+#include "results/export/export_google.hpp"
 #include "results/import/foreign.hpp"
-#include "results/store.hpp"
+#include "results/record/baseline.hpp"
+#include "results/record/store.hpp"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   const std::string_view text(reinterpret_cast<const char*>(data), size);

@@ -6,7 +6,7 @@
 #include <string>
 
 #include "results/import/foreign.hpp"
-#include "results/store.hpp"
+#include "results/record/store.hpp"
 
 namespace penstock {
 namespace {

@@ -6,7 +6,7 @@
 #include <string>
 #include <string_view>
 
-#include "results/record.hpp"
+#include "results/record/record.hpp"
 
 namespace penstock {
 

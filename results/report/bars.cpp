@@ -4,8 +4,8 @@
 
 #include <algorithm>
 
+#include "io_backends/core/cli/table.hpp"
 #include "results/report/html.hpp"
-#include "results/table.hpp"
 
 namespace penstock::report {
 

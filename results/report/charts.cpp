@@ -6,9 +6,9 @@
 #include <cmath>
 #include <set>
 
+#include "io_backends/core/cli/table.hpp"
+#include "results/record/statistics.hpp"
 #include "results/report/html.hpp"
-#include "results/statistics.hpp"
-#include "results/table.hpp"
 
 namespace penstock::report {
 namespace {

@@ -5,12 +5,12 @@
 #include <string>
 #include <vector>
 
-#include "io_backends/base/cli/command.hpp"
-#include "results/cells.hpp"
-#include "results/peer_cells.hpp"
-#include "results/rank_cells.hpp"
-#include "results/saving_cells.hpp"
-#include "results/statistics.hpp"
+#include "io_backends/core/cli/command.hpp"
+#include "results/cells/cells.hpp"
+#include "results/cells/peer_cells.hpp"
+#include "results/cells/rank_cells.hpp"
+#include "results/cells/saving_cells.hpp"
+#include "results/record/statistics.hpp"
 
 namespace penstock::report {
 

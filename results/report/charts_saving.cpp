@@ -4,8 +4,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "io_backends/core/cli/table.hpp"
 #include "results/report/charts.hpp"
-#include "results/table.hpp"
 
 namespace penstock::report {
 namespace {

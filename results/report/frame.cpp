@@ -4,10 +4,10 @@
 
 #include <string_view>
 
-#include "io_backends/base/build_info.hpp"
+#include "io_backends/core/build_info.hpp"
+#include "results/record/store.hpp"
 #include "results/report/assets.hpp"
 #include "results/report/html.hpp"
-#include "results/store.hpp"
 
 namespace penstock::report {
 namespace {

@@ -6,14 +6,14 @@
 #include <set>
 #include <utility>
 
-#include "io_backends/base/cli/count_of.hpp"
-#include "io_backends/base/units.hpp"
-#include "results/cells.hpp"
+#include "io_backends/core/cli/count_of.hpp"
+#include "io_backends/core/cli/table.hpp"
+#include "io_backends/core/units.hpp"
+#include "results/cells/cells.hpp"
+#include "results/cells/verdicts_parts.hpp"
 #include "results/report/frame.hpp"
 #include "results/report/html.hpp"
 #include "results/report/sections.hpp"
-#include "results/table.hpp"
-#include "results/verdicts/verdicts_parts.hpp"
 
 namespace penstock::report {
 namespace {

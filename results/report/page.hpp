@@ -5,11 +5,11 @@
 #include <string>
 #include <vector>
 
-#include "io_backends/base/cli/command.hpp"
+#include "io_backends/core/cli/command.hpp"
+#include "results/cells/verdicts.hpp"
+#include "results/record/store.hpp"
 #include "results/report/sections.hpp"
 #include "results/report/sheets.hpp"
-#include "results/store.hpp"
-#include "results/verdicts/verdicts.hpp"
 
 namespace penstock::report {
 

@@ -8,13 +8,13 @@
 #include <utility>
 #include <vector>
 
-#include "io_backends/base/cli/command.hpp"
-#include "results/record.hpp"
+#include "io_backends/core/cli/command.hpp"
+#include "results/cells/verdicts.hpp"
+#include "results/record/record.hpp"
 #include "results/report/bars.hpp"
 #include "results/report/charts.hpp"
 #include "results/report/html.hpp"
 #include "results/report/sheets.hpp"
-#include "results/verdicts/verdicts.hpp"
 
 namespace penstock::report {
 

@@ -3,7 +3,7 @@
 #include <string>
 #include <vector>
 
-#include "results/records_testing.hpp"
+#include "results/record/records_testing.hpp"
 #include "results/report/assets.hpp"
 #include "results/report/charts.hpp"
 #include "results/report/html.hpp"

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "results/records_testing.hpp"
+#include "results/record/records_testing.hpp"
 #include "results/report/heat_map.hpp"
 #include "results/report/page.hpp"
 #include "results/report/waterfall.hpp"

@@ -1,12 +1,12 @@
 // Beside each other: jobs with more and fewer ranks, and what other programs measured of the same tiers.
 #include <fmt/format.h>
 
-#include "results/peer_cells.hpp"
-#include "results/rank_cells.hpp"
+#include "io_backends/core/cli/table.hpp"
+#include "results/cells/peer_cells.hpp"
+#include "results/cells/rank_cells.hpp"
+#include "results/record/statistics.hpp"
 #include "results/report/html.hpp"
 #include "results/report/sections.hpp"
-#include "results/statistics.hpp"
-#include "results/table.hpp"
 
 namespace penstock::report {
 namespace {

@@ -5,11 +5,11 @@
 #include <map>
 #include <set>
 
-#include "results/cells.hpp"
+#include "io_backends/core/cli/table.hpp"
+#include "results/cells/cells.hpp"
+#include "results/cells/verdicts_parts.hpp"
 #include "results/report/html.hpp"
 #include "results/report/sections.hpp"
-#include "results/table.hpp"
-#include "results/verdicts/verdicts_parts.hpp"
 
 namespace penstock::report {
 namespace {

@@ -4,12 +4,12 @@
 #include <algorithm>
 #include <set>
 
-#include "results/cells.hpp"
+#include "io_backends/core/cli/table.hpp"
+#include "results/cells/cells.hpp"
+#include "results/cells/saving_cells.hpp"
+#include "results/cells/verdicts.hpp"
 #include "results/report/html.hpp"
 #include "results/report/sections.hpp"
-#include "results/saving_cells.hpp"
-#include "results/table.hpp"
-#include "results/verdicts/verdicts.hpp"
 
 namespace penstock::report {
 namespace {

@@ -5,12 +5,12 @@
 #include <map>
 #include <utility>
 
-#include "results/cells.hpp"
+#include "io_backends/core/cli/table.hpp"
+#include "results/cells/cells.hpp"
+#include "results/cells/verdicts.hpp"
+#include "results/record/statistics.hpp"
 #include "results/report/html.hpp"
 #include "results/report/sections.hpp"
-#include "results/statistics.hpp"
-#include "results/table.hpp"
-#include "results/verdicts/verdicts.hpp"
 
 namespace penstock::report {
 namespace {

@@ -7,15 +7,15 @@
 #include <cstdint>
 #include <map>
 
-#include "io_backends/base/units.hpp"
-#include "results/cells.hpp"
-#include "results/peer_cells.hpp"
+#include "io_backends/core/cli/table.hpp"
+#include "io_backends/core/units.hpp"
+#include "results/cells/cells.hpp"
+#include "results/cells/peer_cells.hpp"
+#include "results/cells/saving_cells.hpp"
+#include "results/cells/verdicts_parts.hpp"
+#include "results/record/statistics.hpp"
 #include "results/report/html.hpp"
 #include "results/report/sections.hpp"
-#include "results/saving_cells.hpp"
-#include "results/statistics.hpp"
-#include "results/table.hpp"
-#include "results/verdicts/verdicts_parts.hpp"
 
 namespace penstock::report {
 namespace {

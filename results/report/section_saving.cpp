@@ -3,13 +3,13 @@
 
 #include <algorithm>
 
-#include "results/cells.hpp"
+#include "io_backends/core/cli/table.hpp"
+#include "results/cells/cells.hpp"
+#include "results/cells/saving_cells.hpp"
+#include "results/record/statistics.hpp"
 #include "results/report/bars.hpp"
 #include "results/report/html.hpp"
 #include "results/report/sections.hpp"
-#include "results/saving_cells.hpp"
-#include "results/statistics.hpp"
-#include "results/table.hpp"
 
 namespace penstock::report {
 namespace {

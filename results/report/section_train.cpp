@@ -3,13 +3,13 @@
 
 #include <algorithm>
 
-#include "results/cells.hpp"
+#include "io_backends/core/cli/table.hpp"
+#include "results/cells/cells.hpp"
+#include "results/cells/verdicts.hpp"
 #include "results/report/heat_map.hpp"
 #include "results/report/html.hpp"
 #include "results/report/sections.hpp"
 #include "results/report/waterfall.hpp"
-#include "results/table.hpp"
-#include "results/verdicts/verdicts.hpp"
 
 namespace penstock::report {
 namespace {

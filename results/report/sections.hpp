@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "results/compare/comparison.hpp"
-#include "results/record.hpp"
+#include "results/record/record.hpp"
 #include "results/report/page_state.hpp"
 
 namespace penstock::report {

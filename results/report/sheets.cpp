@@ -4,7 +4,7 @@
 
 #include <cmath>
 
-#include "io_backends/base/csv_field.hpp"
+#include "io_backends/core/csv_field.hpp"
 #include "results/report/html.hpp"
 
 namespace penstock::report {

@@ -5,8 +5,8 @@
 #include <algorithm>
 #include <array>
 
-#include "results/cells.hpp"
-#include "results/table.hpp"
+#include "io_backends/core/cli/table.hpp"
+#include "results/cells/cells.hpp"
 
 namespace penstock::report {
 namespace {

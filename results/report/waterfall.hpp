@@ -6,7 +6,7 @@
 #include <string_view>
 #include <vector>
 
-#include "results/record.hpp"
+#include "results/record/record.hpp"
 #include "results/report/page_state.hpp"
 
 namespace penstock::report {

@@ -15,7 +15,7 @@
 #include <iterator>
 #include <vector>
 
-#include "io_backends/base/system/interrupt.hpp"
+#include "io_backends/core/system/interrupt.hpp"
 
 namespace penstock {
 namespace {

@@ -5,7 +5,7 @@
 #include <span>
 #include <string>
 
-#include "io_backends/base/result.hpp"
+#include "io_backends/core/result.hpp"
 
 namespace penstock {
 

@@ -8,7 +8,7 @@
 #include <string_view>
 #include <utility>
 
-#include "io_backends/base/cli/config_file.hpp"
+#include "io_backends/configuration/config_file.hpp"
 
 namespace penstock {
 namespace {

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "io_backends/base/result.hpp"
+#include "io_backends/core/result.hpp"
 #include "results/sweep/plan.hpp"
 #include "results/sweep/spec.hpp"
 

@@ -7,11 +7,11 @@
 #include <set>
 #include <utility>
 
-#include "io_backends/base/cli/command_line.hpp"
-#include "io_backends/base/units.hpp"
-#include "results/cells.hpp"
-#include "results/headlines.hpp"
-#include "results/table.hpp"
+#include "io_backends/core/cli/command_line.hpp"
+#include "io_backends/core/cli/table.hpp"
+#include "io_backends/core/units.hpp"
+#include "results/cells/cells.hpp"
+#include "results/record/headlines.hpp"
 
 namespace penstock {
 namespace {

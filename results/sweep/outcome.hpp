@@ -10,16 +10,16 @@
 #include <string_view>
 #include <vector>
 
-#include "io_backends/base/cli/command.hpp"
-#include "results/statistics.hpp"
-#include "results/store.hpp"
+#include "io_backends/core/cli/command.hpp"
+#include "results/record/statistics.hpp"
+#include "results/record/store.hpp"
 #include "results/sweep/plan.hpp"
 #include "results/sweep/state.hpp"
 
 namespace penstock {
 
 // One for each record of a run: its value of `metric`, or where that is "" of the first in the command's
-// table (first_metric() in results/headlines.hpp).
+// table (first_metric() in results/record/headlines.hpp).
 std::vector<SweepFigure> figures_of(std::span<const StoredRecord> records, std::string_view metric,
                                     std::span<const MetricInfo> table);
 

@@ -2,8 +2,8 @@
 
 #include <gtest/gtest.h>
 
-#include "io_backends/base/testing.hpp"
-#include "results/records_testing.hpp"
+#include "io_backends/testing/testing.hpp"
+#include "results/record/records_testing.hpp"
 #include "results/sweep/runner.hpp"
 
 namespace penstock {

@@ -8,8 +8,8 @@
 #include <string_view>
 #include <utility>
 
-#include "io_backends/base/cli/command_line.hpp"
-#include "io_backends/base/random.hpp"
+#include "io_backends/core/cli/command_line.hpp"
+#include "io_backends/core/random.hpp"
 
 namespace penstock {
 namespace {

@@ -12,9 +12,9 @@
 #include <string>
 #include <vector>
 
-#include "io_backends/base/cli/command.hpp"
-#include "io_backends/base/result.hpp"
-#include "results/record.hpp"
+#include "io_backends/core/cli/command.hpp"
+#include "io_backends/core/result.hpp"
+#include "results/record/record.hpp"
 #include "results/sweep/spec.hpp"
 
 namespace penstock {

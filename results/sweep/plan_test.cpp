@@ -6,7 +6,7 @@
 #include <map>
 #include <set>
 
-#include "io_backends/base/testing.hpp"
+#include "io_backends/testing/testing.hpp"
 #include "results/sweep/launching.hpp"
 #include "results/sweep/outcome.hpp"
 

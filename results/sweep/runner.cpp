@@ -16,14 +16,14 @@
 #include <thread>
 #include <utility>
 
-#include "io_backends/base/cli/command_line.hpp"
-#include "io_backends/base/cli/progress.hpp"
-#include "io_backends/base/random.hpp"
-#include "io_backends/base/system/interrupt.hpp"
+#include "io_backends/core/cli/command_line.hpp"
+#include "io_backends/core/cli/progress.hpp"
+#include "io_backends/core/random.hpp"
+#include "io_backends/core/system/interrupt.hpp"
+#include "results/record/trial.hpp"
 #include "results/sweep/child.hpp"
 #include "results/sweep/launching.hpp"
 #include "results/sweep/slurm.hpp"
-#include "results/trial.hpp"
 
 namespace penstock {
 namespace {

@@ -8,8 +8,8 @@
 #include <string_view>
 #include <vector>
 
-#include "io_backends/base/cli/command.hpp"
-#include "io_backends/base/result.hpp"
+#include "io_backends/core/cli/command.hpp"
+#include "io_backends/core/result.hpp"
 #include "results/sweep/outcome.hpp"
 #include "results/sweep/plan.hpp"
 #include "results/sweep/state.hpp"

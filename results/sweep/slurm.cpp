@@ -7,8 +7,8 @@
 #include <cstdlib>
 #include <utility>
 
-#include "io_backends/base/cli/shell_words.hpp"
-#include "io_backends/base/units.hpp"
+#include "io_backends/core/cli/shell_words.hpp"
+#include "io_backends/core/units.hpp"
 #include "results/sweep/child.hpp"
 
 namespace penstock {

@@ -8,7 +8,7 @@
 #include <string_view>
 #include <vector>
 
-#include "io_backends/base/result.hpp"
+#include "io_backends/core/result.hpp"
 #include "results/sweep/plan.hpp"
 #include "results/sweep/spec.hpp"
 

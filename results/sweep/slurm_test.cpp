@@ -8,8 +8,8 @@
 #include <fstream>
 #include <iterator>
 
-#include "io_backends/base/system/interrupt.hpp"
-#include "io_backends/base/testing.hpp"
+#include "io_backends/core/system/interrupt.hpp"
+#include "io_backends/testing/testing.hpp"
 #include "results/sweep/child.hpp"
 
 namespace penstock {

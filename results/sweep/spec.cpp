@@ -11,8 +11,8 @@
 #include <set>
 #include <span>
 
-#include "io_backends/base/options.hpp"
-#include "io_backends/base/units.hpp"
+#include "io_backends/core/options.hpp"
+#include "io_backends/core/units.hpp"
 
 namespace penstock {
 namespace {

@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include "io_backends/base/testing.hpp"
+#include "io_backends/testing/testing.hpp"
 
 namespace penstock {
 namespace {

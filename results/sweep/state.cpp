@@ -13,10 +13,10 @@
 #include <iterator>
 #include <span>
 
-#include "io_backends/base/checksums/crc32c.hpp"
-#include "io_backends/base/cli/progress.hpp"
-#include "io_backends/base/system/interrupt.hpp"
-#include "results/store.hpp"
+#include "io_backends/core/checksums/crc32c.hpp"
+#include "io_backends/core/cli/progress.hpp"
+#include "io_backends/core/system/interrupt.hpp"
+#include "results/record/store.hpp"
 
 namespace penstock {
 namespace {

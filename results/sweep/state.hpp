@@ -18,8 +18,8 @@
 #include <utility>
 #include <vector>
 
-#include "io_backends/base/result.hpp"
-#include "results/record.hpp"
+#include "io_backends/core/result.hpp"
+#include "results/record/record.hpp"
 
 namespace penstock {
 

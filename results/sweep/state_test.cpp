@@ -9,9 +9,9 @@
 #include <iterator>
 #include <set>
 
-#include "io_backends/base/testing.hpp"
-#include "results/records_testing.hpp"
-#include "results/store.hpp"
+#include "io_backends/testing/testing.hpp"
+#include "results/record/records_testing.hpp"
+#include "results/record/store.hpp"
 
 namespace penstock {
 namespace {

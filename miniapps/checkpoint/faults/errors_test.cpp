@@ -12,9 +12,9 @@
 #include <thread>
 #include <utility>
 
-#include "io_backends/base/decorators/wrapper.hpp"
-#include "io_backends/base/ranks/ranks_testing.hpp"
-#include "io_backends/base/system/interrupt.hpp"
+#include "io_backends/core/ranks/ranks_testing.hpp"
+#include "io_backends/core/system/interrupt.hpp"
+#include "io_backends/decorators/wrapper.hpp"
 #include "miniapps/checkpoint/faults/world.hpp"
 
 namespace penstock {

@@ -1,7 +1,7 @@
 // Row 10: the power fails at any operation of saving, draining, evicting and pruning.
 #include <string>
 
-#include "io_backends/base/power_cut/forgetful_testing.hpp"
+#include "io_backends/testing/forgetful_testing.hpp"
 #include "miniapps/checkpoint/faults/world.hpp"
 
 namespace penstock {

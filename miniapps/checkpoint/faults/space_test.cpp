@@ -5,7 +5,7 @@
 #include <fstream>
 #include <string>
 
-#include "io_backends/base/decorators/throttled.hpp"
+#include "io_backends/decorators/throttled.hpp"
 #include "miniapps/checkpoint/faults/world.hpp"
 
 namespace penstock {

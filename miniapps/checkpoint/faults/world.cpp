@@ -13,8 +13,8 @@
 #include <fstream>
 #include <utility>
 
-#include "io_backends/base/random.hpp"
-#include "io_backends/base/ranks/ranks_testing.hpp"
+#include "io_backends/core/random.hpp"
+#include "io_backends/core/ranks/ranks_testing.hpp"
 
 namespace penstock {
 namespace {

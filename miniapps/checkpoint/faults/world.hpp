@@ -15,8 +15,8 @@
 #include <string>
 #include <vector>
 
-#include "io_backends/base/power_cut/power_cut_testing.hpp"
-#include "io_backends/base/testing.hpp"
+#include "io_backends/testing/power_cut_testing.hpp"
+#include "io_backends/testing/testing.hpp"
 #include "miniapps/checkpoint/checkpointer.hpp"
 #include "miniapps/checkpoint/restart.hpp"
 

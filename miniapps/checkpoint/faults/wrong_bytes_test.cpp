@@ -5,8 +5,8 @@
 #include <sstream>
 #include <string>
 
-#include "io_backends/base/checksums/crc32c.hpp"
-#include "io_backends/base/ranks/ranks_testing.hpp"
+#include "io_backends/core/checksums/crc32c.hpp"
+#include "io_backends/core/ranks/ranks_testing.hpp"
 #include "miniapps/checkpoint/faults/world.hpp"
 
 namespace penstock {

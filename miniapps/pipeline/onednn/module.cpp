@@ -1,5 +1,5 @@
 // libpenstock_onednn.so: what it gives to the program that opens it.
-#include "io_backends/base/build_info.hpp"
+#include "io_backends/core/build_info.hpp"
 #include "miniapps/pipeline/network_trainer.hpp"
 #include "miniapps/pipeline/onednn/trainer.hpp"
 

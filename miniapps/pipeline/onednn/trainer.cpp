@@ -11,7 +11,7 @@
 #include <utility>
 #include <vector>
 
-#include "io_backends/base/random.hpp"
+#include "io_backends/core/random.hpp"
 #include "miniapps/pipeline/onednn/primitives.hpp"
 
 namespace penstock {

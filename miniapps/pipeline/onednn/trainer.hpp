@@ -3,7 +3,7 @@
 
 #include <memory>
 
-#include "io_backends/base/result.hpp"
+#include "io_backends/core/result.hpp"
 #include "miniapps/pipeline/network_trainer.hpp"
 
 namespace penstock {

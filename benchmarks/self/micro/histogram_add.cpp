@@ -1,0 +1,45 @@
+// Micro-benchmark: what keeping a latency costs, for each read, beside the plainest histogram: a count for
+// each power of two.
+#include <array>
+#include <bit>
+
+#include "benchmarks/self/micro/in_turns.hpp"
+#include "benchmarks/self/micro/microbench.hpp"
+#include "io_backends/core/histogram.hpp"
+#include "io_backends/core/random.hpp"
+
+namespace penstock {
+
+extern const MicrobenchInfo microbench_histogram_add;
+
+namespace {
+
+// Latencies from 50 us to 5 ms, as a device gives them.
+void measure(benchmark::State& state, bool smoke) {
+  const RandomStream random(1, "latencies");
+  std::vector<std::uint64_t> latencies;
+  for (std::uint64_t i = 0; i < 4096; ++i)
+    latencies.push_back(static_cast<std::uint64_t>(random.log_normal(i, 5e5, 0.8)));
+  Histogram histogram;
+  std::array<std::uint64_t, 65> powers{};
+  std::size_t i = 0;
+  std::size_t j = 0;
+  const Result<void> done = by_turns(
+      state, {.batch = smoke ? 1 : latencies.size()},
+      [&] { histogram.add(latencies[i++ % latencies.size()]); },
+      [&] { ++powers[static_cast<std::size_t>(std::bit_width(latencies[j++ % latencies.size()]))]; });
+  benchmark::DoNotOptimize(histogram);
+  benchmark::DoNotOptimize(powers);
+  if (!done.ok()) give_up(state, done.error());
+}
+
+void add(Microbench& to) {
+  to.add("", [smoke = to.smoke()](benchmark::State& state) { measure(state, smoke); })->UseManualTime();
+}
+
+}  // namespace
+
+const MicrobenchInfo microbench_histogram_add{
+    .name = "histogram_add", .summary = "a latency into its histogram", .add = add};
+
+}  // namespace penstock

@@ -1,0 +1,123 @@
+// Micro-benchmark: decoding imagenet's composed pictures against plain ones: the same coefficients, written
+// as an encoder writes them that makes a picture in one go. Processor time of one thread, both decoded right
+// after one another, in changing order.
+// clang-format off
+#include <cstdio>  // jpeglib.h needs FILE and size_t before it
+#include <jpeglib.h>
+// clang-format on
+
+#include <cstdlib>
+#include <memory>
+
+#include "benchmarks/self/micro/microbench.hpp"
+#include "datagen/codec/jpeg.hpp"
+#include "io_backends/core/system/threads.hpp"
+
+namespace penstock {
+
+extern const MicrobenchInfo microbench_jpeg_decode;
+
+namespace {
+
+constexpr std::size_t kPictures = 256;  // sizes are drawn by strata of as many
+constexpr std::size_t kSmokePictures = 4;
+
+// Errors of the library end the program with its own words.
+std::vector<std::byte> encoded_plainly(std::span<const std::byte> jpeg) {
+  jpeg_error_mgr errors{};
+  jpeg_decompress_struct from{};
+  jpeg_compress_struct to{};
+  from.err = to.err = jpeg_std_error(&errors);
+  jpeg_create_decompress(&from);
+  jpeg_create_compress(&to);
+  jpeg_mem_src(&from, reinterpret_cast<const unsigned char*>(jpeg.data()), jpeg.size());
+  jpeg_read_header(&from, TRUE);
+  jvirt_barray_ptr* const coefficients = jpeg_read_coefficients(&from);
+  jpeg_copy_critical_parameters(&from, &to);
+  to.restart_interval = 0;
+  to.restart_in_rows = 0;
+  unsigned char* out = nullptr;
+  unsigned long bytes = 0;
+  jpeg_mem_dest(&to, &out, &bytes);
+  jpeg_write_coefficients(&to, coefficients);
+  jpeg_finish_compress(&to);
+  jpeg_finish_decompress(&from);
+  const std::unique_ptr<unsigned char, decltype(&std::free)> owner(out, &std::free);
+  const auto* const first = reinterpret_cast<const std::byte*>(out);
+  std::vector<std::byte> plain(first, first + bytes);
+  jpeg_destroy_compress(&to);
+  jpeg_destroy_decompress(&from);
+  return plain;
+}
+
+struct Pair {
+  std::vector<std::byte> composed;
+  std::vector<std::byte> plain;
+};
+
+Result<std::vector<Pair>> pairs_of(std::size_t count) {
+  PENSTOCK_ASSIGN(std::vector<std::vector<std::byte>> jpegs, first_payloads("imagenet", count));
+  std::vector<Pair> pairs(jpegs.size());
+  JpegDecoder decoder;
+  Image composed;
+  Image plain;
+  for (std::size_t i = 0; i < jpegs.size(); ++i) {
+    pairs[i] = {.composed = std::move(jpegs[i]), .plain = {}};
+    pairs[i].plain = encoded_plainly(pairs[i].composed);
+    PENSTOCK_TRY(decoder.decode(pairs[i].composed, composed));
+    PENSTOCK_TRY(decoder.decode(pairs[i].plain, plain));
+    if (composed.pixels != plain.pixels)
+      return make_error(Errc::internal, "a picture encoded plainly is another picture");
+  }
+  return pairs;
+}
+
+Result<void> decode(JpegDecoder& decoder, std::span<const std::byte> jpeg, Image& out, double& seconds) {
+  const double start = thread_seconds();
+  PENSTOCK_TRY(decoder.decode(jpeg, out));
+  seconds += thread_seconds() - start;
+  return success();
+}
+
+void compare(benchmark::State& state, std::size_t count) {
+  const auto pairs = pairs_of(count);
+  if (!pairs.ok()) return give_up(state, pairs.error());
+  JpegDecoder decoder;
+  Image image;
+  double composed = 0;
+  double plain = 0;
+  double pixels = 0;
+  double bytes = 0;
+  std::size_t turn = 0;
+  for (auto _ : state) {
+    for (const Pair& pair : *pairs) {
+      const bool composed_first = turn++ % 2 == 0;
+      for (const bool now_composed : {composed_first, !composed_first}) {
+        const auto done = now_composed ? decode(decoder, pair.composed, image, composed)
+                                       : decode(decoder, pair.plain, image, plain);
+        if (!done.ok()) return give_up(state, done.error());
+      }
+      pixels += static_cast<double>(image.width) * image.height;
+      bytes += static_cast<double>(pair.composed.size());
+    }
+    ++turn;  // what came first last time comes second now
+  }
+  state.counters["bytes_per_s"] = bytes / composed;
+  state.counters["composed_ns_pixel"] = composed * 1e9 / pixels;
+  state.counters["plain_ns_pixel"] = plain * 1e9 / pixels;
+  state.counters["dearer_by"] = composed / plain - 1;
+}
+
+void add(Microbench& to) {
+  const std::size_t count = to.smoke() ? kSmokePictures : kPictures;
+  to.add("", [count](benchmark::State& state) { compare(state, count); })->Unit(benchmark::kMillisecond);
+}
+
+}  // namespace
+
+const MicrobenchInfo microbench_jpeg_decode{
+    .name = "jpeg_decode",
+    .summary = "composed pictures against the same ones encoded in one go, ns/pixel",
+    .add = add};
+
+}  // namespace penstock

@@ -1,0 +1,188 @@
+// Micro-benchmark: composing imagenet's pictures against a bare libjpeg-turbo loop that encodes pixels which
+// it already has: the very pictures that are composed, decoded beforehand, into files of the same sizes with
+// their own quantizers (decoding and encoding again adds noise: a little coarser where that makes them
+// larger). Processor time of one thread, laps of both in turn.
+// clang-format off
+#include <cstdio>  // jpeglib.h needs FILE and size_t before it
+#include <jpeglib.h>
+// clang-format on
+
+#include <algorithm>
+#include <array>
+
+#include "benchmarks/self/micro/microbench.hpp"
+#include "datagen/codec/jpeg.hpp"
+#include "io_backends/core/system/threads.hpp"
+
+namespace penstock {
+
+extern const MicrobenchInfo microbench_jpeg_make;
+
+namespace {
+
+constexpr std::size_t kPictures = 256;  // sizes are drawn by strata of as many
+constexpr std::size_t kSmokePictures = 4;
+constexpr std::uint64_t kLapsOfComposing = 16;  // for each of encoding, so that both can be timed
+constexpr std::size_t kWarmUpLaps = 8;  // until the strips of nearly all widths and quantizers are there
+constexpr JDIMENSION kRowsAtOnce = 16;
+
+using Quantizers = std::array<JQUANT_TBL, 2>;  // luma, colour
+
+struct Picture {
+  Image image;
+  Quantizers quantizers{};
+};
+
+Quantizers quantizers_of(std::span<const std::byte> jpeg) {
+  jpeg_error_mgr errors{};
+  jpeg_decompress_struct codec{};
+  codec.err = jpeg_std_error(&errors);
+  jpeg_create_decompress(&codec);
+  jpeg_mem_src(&codec, reinterpret_cast<const unsigned char*>(jpeg.data()), jpeg.size());
+  jpeg_read_header(&codec, TRUE);
+  const Quantizers tables{*codec.quant_tbl_ptrs[0], *codec.quant_tbl_ptrs[1]};
+  jpeg_destroy_decompress(&codec);
+  return tables;
+}
+
+// The bare loop. Errors of the library end the program with its own words.
+class BareEncoder {
+ public:
+  BareEncoder() {
+    codec_.err = jpeg_std_error(&errors_);
+    jpeg_create_compress(&codec_);
+  }
+  ~BareEncoder() { jpeg_destroy_compress(&codec_); }
+  BareEncoder(const BareEncoder&) = delete;
+  BareEncoder& operator=(const BareEncoder&) = delete;
+
+  std::size_t encode(const Picture& picture) {
+    const Image& image = picture.image;
+    if (out_.size() < image.pixels.size()) out_.resize(image.pixels.size());
+    unsigned char* out = out_.data();
+    unsigned long bytes = out_.size();
+    jpeg_mem_dest(&codec_, &out, &bytes);
+    codec_.image_width = image.width;
+    codec_.image_height = image.height;
+    codec_.input_components = 3;
+    codec_.in_color_space = JCS_RGB;
+    jpeg_set_defaults(&codec_);  // 4:2:0, fixed Huffman tables
+    for (std::size_t i = 0; i < picture.quantizers.size(); ++i) {
+      *codec_.quant_tbl_ptrs[i] = picture.quantizers[i];
+      codec_.quant_tbl_ptrs[i]->sent_table = FALSE;
+    }
+    jpeg_start_compress(&codec_, TRUE);
+    const std::size_t stride = std::size_t{image.width} * 3;
+    std::array<JSAMPROW, kRowsAtOnce> rows{};
+    while (codec_.next_scanline < codec_.image_height) {
+      const JDIMENSION count = std::min(kRowsAtOnce, codec_.image_height - codec_.next_scanline);
+      for (JDIMENSION i = 0; i < count; ++i)
+        rows[i] = const_cast<JSAMPROW>(image.pixels.data() + (codec_.next_scanline + i) * stride);
+      jpeg_write_scanlines(&codec_, rows.data(), count);
+    }
+    jpeg_finish_compress(&codec_);
+    return bytes;
+  }
+
+ private:
+  jpeg_error_mgr errors_{};
+  jpeg_compress_struct codec_{};
+  std::vector<unsigned char> out_;
+};
+
+Quantizers coarser(Quantizers tables, unsigned sixteenths) {
+  for (JQUANT_TBL& table : tables)
+    for (UINT16& step : table.quantval) step = static_cast<UINT16>((step * sixteenths + 8U) / 16);
+  return tables;
+}
+
+// The finest quantizers, of the picture's own on, that need no more than `bytes`.
+void fit(BareEncoder& encoder, Picture& picture, std::size_t bytes) {
+  const Quantizers own = picture.quantizers;
+  constexpr unsigned kCoarsest = 64;
+  for (unsigned sixteenths = 16; sixteenths <= kCoarsest; sixteenths += std::max(1U, sixteenths / 16)) {
+    picture.quantizers = coarser(own, sixteenths);
+    if (encoder.encode(picture) <= bytes) return;
+  }
+}
+
+Result<std::vector<Picture>> decoded_pictures(BareEncoder& encoder, std::size_t count) {
+  PENSTOCK_ASSIGN(const std::vector<std::vector<std::byte>> jpegs, first_payloads("imagenet", count));
+  std::vector<Picture> pictures(jpegs.size());
+  JpegDecoder decoder;
+  for (std::size_t i = 0; i < jpegs.size(); ++i) {
+    PENSTOCK_TRY(decoder.decode(jpegs[i], pictures[i].image));
+    pictures[i].quantizers = quantizers_of(jpegs[i]);
+    fit(encoder, pictures[i], jpegs[i].size());
+  }
+  return pictures;
+}
+
+struct Lap {
+  double seconds = 0;
+  std::size_t samples = 0;
+  std::size_t bytes = 0;
+  double rate() const { return static_cast<double>(samples) / seconds; }
+};
+
+void encode_lap(BareEncoder& encoder, const std::vector<Picture>& pictures, Lap& sum) {
+  const double start = thread_seconds();
+  for (const Picture& picture : pictures) sum.bytes += encoder.encode(picture);
+  sum.seconds += thread_seconds() - start;
+  sum.samples += pictures.size();
+}
+
+Result<void> compose_lap(SampleMaker& maker, std::uint64_t samples, std::uint64_t& next, Lap& sum) {
+  const double start = thread_seconds();
+  for (const std::uint64_t end = next + samples; next < end; ++next) {
+    PENSTOCK_ASSIGN(const std::span<const FieldBytes> made, maker.make(next));
+    sum.bytes += made.front().bytes;
+  }
+  sum.seconds += thread_seconds() - start;
+  sum.samples += samples;
+  return success();
+}
+
+void compare(benchmark::State& state, std::size_t count) {
+  BareEncoder encoder;
+  const auto pictures = decoded_pictures(encoder, count);
+  if (!pictures.ok()) return give_up(state, pictures.error());
+  const auto recipe = default_recipe("imagenet");
+  if (!recipe.ok()) return give_up(state, recipe.error());
+  const auto maker = (*recipe)->maker();
+  if (!maker.ok()) return give_up(state, maker.error());
+  std::uint64_t next = 0;
+  Lap encoded;
+  Lap composed;
+  Lap warm_up;
+  encode_lap(encoder, *pictures, warm_up);
+  if (const auto made = compose_lap(**maker, count * kWarmUpLaps, next, warm_up); !made.ok())
+    return give_up(state, made.error());
+  for (auto _ : state) {
+    encode_lap(encoder, *pictures, encoded);
+    if (const auto made = compose_lap(**maker, count * kLapsOfComposing, next, composed); !made.ok())
+      return give_up(state, made.error());
+  }
+  const auto mean_bytes = [](const Lap& lap) {
+    return static_cast<double>(lap.bytes) / static_cast<double>(lap.samples);
+  };
+  state.counters["encoded_per_s"] = encoded.rate();
+  state.counters["composed_per_s"] = composed.rate();
+  state.counters["times"] = composed.rate() / encoded.rate();
+  state.counters["encoded_bytes"] = mean_bytes(encoded);
+  state.counters["composed_bytes"] = mean_bytes(composed);
+}
+
+void add(Microbench& to) {
+  const std::size_t count = to.smoke() ? kSmokePictures : kPictures;
+  to.add("", [count](benchmark::State& state) { compare(state, count); })->Unit(benchmark::kMillisecond);
+}
+
+}  // namespace
+
+const MicrobenchInfo microbench_jpeg_make{
+    .name = "jpeg_make",
+    .summary = "pictures composed against pictures encoded, samples/s of one core",
+    .add = add};
+
+}  // namespace penstock

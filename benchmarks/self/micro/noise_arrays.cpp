@@ -1,0 +1,56 @@
+// Micro-benchmark: arrays gathered from stocks of noise, and what a stock costs at the start.
+#include <string>
+
+#include "benchmarks/self/micro/microbench.hpp"
+#include "datagen/recipe/noise_stock.hpp"
+
+namespace penstock {
+
+extern const MicrobenchInfo microbench_noise_arrays;
+
+namespace {
+
+constexpr std::uint64_t kArrayBytes = std::uint64_t{16} << 20U;
+constexpr std::uint64_t kSmokeBytes = 10'000;
+
+void gather(benchmark::State& state, Noise kind, std::uint64_t bytes) {
+  const NoiseStock stock(kind, 1);
+  NoiseArray array(stock);
+  const RandomStream samples(1, "noise_arrays");
+  std::uint64_t index = 0;
+  for (auto _ : state) benchmark::DoNotOptimize(array.make(samples.substream(index++), bytes).crc32c);
+  state.SetBytesProcessed(static_cast<std::int64_t>(bytes) * state.iterations());
+}
+
+void make_stock(benchmark::State& state, Noise kind) {
+  std::uint64_t seed = 0;
+  for (auto _ : state) {
+    const NoiseStock stock(kind, seed++);
+    benchmark::DoNotOptimize(stock.body(0).data());
+  }
+}
+
+void add(Microbench& to) {
+  constexpr std::pair<Noise, const char*> kKinds[] = {
+      {Noise::bytes, "bytes"}, {Noise::floats, "floats"}, {Noise::classes, "classes"}};
+  const std::uint64_t bytes = to.smoke() ? kSmokeBytes : kArrayBytes;
+  for (const auto& [kind, name] : kKinds) {
+    to.add(name, [kind = kind, bytes](benchmark::State& state) {
+        gather(state, kind, bytes);
+      })->Unit(benchmark::kMicrosecond);
+    to.add(std::string("stock/") + name,
+           [kind = kind](benchmark::State& state) {
+             make_stock(state, kind);  // on all processors: time that passes, and processor time of all
+           })
+        ->Unit(benchmark::kMillisecond)
+        ->MeasureProcessCPUTime()
+        ->UseRealTime();
+  }
+}
+
+}  // namespace
+
+const MicrobenchInfo microbench_noise_arrays{
+    .name = "noise_arrays", .summary = "arrays gathered from stocks of noise; stocks made", .add = add};
+
+}  // namespace penstock

@@ -1,0 +1,65 @@
+// Micro-benchmark: what is left to do to a decoded picture: resized, normalised and put into a batch.
+// Processor time of one thread.
+#include <string>
+#include <vector>
+
+#include "benchmarks/self/micro/microbench.hpp"
+#include "io_backends/core/random.hpp"
+#include "miniapps/pipeline/picture_tensor.hpp"
+#include "miniapps/pipeline/resize.hpp"
+
+namespace penstock {
+
+extern const MicrobenchInfo microbench_picture_tensors;
+
+namespace {
+
+constexpr std::uint32_t kWidth = 500;  // of most of imagenet's pictures
+constexpr std::uint32_t kHeight = 375;
+constexpr std::uint32_t kSide = 224;
+
+void fill(benchmark::State& state, ResizeFilter filter, PixelType type, Axes axes) {
+  Image image{kWidth, kHeight, std::vector<std::uint8_t>(std::size_t{3} * kWidth * kHeight)};
+  const RandomStream random(1, 1);
+  for (std::size_t i = 0; i < image.pixels.size(); ++i)
+    image.pixels[i] = static_cast<std::uint8_t>(random.bits(i));
+  const PictureTensor tensor{kSide, kSide, type, axes};
+  const auto resizer = make_resizer(filter, kSide, kSide);
+  LineWriter writer(tensor, {{0.485F, 0.456F, 0.406F}, {0.229F, 0.224F, 0.225F}});
+  std::vector<float> line(std::size_t{3} * kSide + 1);
+  std::vector<std::byte> slot(tensor.bytes());
+  for (auto _ : state) {
+    resizer->begin(view_of(image), false);
+    for (std::uint32_t y = 0; y < kSide; ++y) {
+      resizer->line(y, line);
+      writer.write(y, std::span(line).first(line.size() - 1), slot);
+    }
+    benchmark::DoNotOptimize(slot.data());
+    benchmark::ClobberMemory();
+  }
+}
+
+void add(Microbench& to) {
+  const auto way = [&](std::string_view name, ResizeFilter filter, PixelType type, Axes axes) {
+    to.add(name, [=](benchmark::State& state) {
+        fill(state, filter, type, axes);
+      })->Unit(benchmark::kMicrosecond);
+  };
+  way("bilinear", ResizeFilter::bilinear, PixelType::f32, Axes::nhwc);
+  way("antialias", ResizeFilter::antialias, PixelType::f32, Axes::nhwc);
+  way("bilinear_f16", ResizeFilter::bilinear, PixelType::f16, Axes::nhwc);
+  way("bilinear_u8", ResizeFilter::bilinear, PixelType::u8, Axes::nhwc);
+  way("bilinear_nchw", ResizeFilter::bilinear, PixelType::f32, Axes::nchw);
+  way("bilinear_f16_nchw", ResizeFilter::bilinear, PixelType::f16, Axes::nchw);
+}
+
+}  // namespace
+
+const MicrobenchInfo microbench_picture_tensors{
+    .name = "picture_tensors",
+    .summary =
+        "a decoded picture of 500x375 resized to 224x224, normalised and put into a batch, by filter, type "
+        "and axes",
+    .add = add};
+
+}  // namespace penstock

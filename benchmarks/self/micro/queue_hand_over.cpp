@@ -1,0 +1,71 @@
+// Micro-benchmark: what a queue costs beside the read itself: 16 reads of one byte in flight, by every back
+// end's own queue and by threads, beside the same reads one after another without a queue.
+#include <string>
+
+#include "benchmarks/self/micro/bench_folder.hpp"
+#include "benchmarks/self/micro/in_turns.hpp"
+#include "benchmarks/self/micro/microbench.hpp"
+
+namespace penstock {
+
+extern const MicrobenchInfo microbench_queue_hand_over;
+
+namespace {
+
+constexpr std::size_t kDepth = 16;
+constexpr std::size_t kBatch = 256;
+
+using MakeQueue = Result<std::unique_ptr<Queue>> (*)(Backend& backend, std::size_t depth);
+
+// `bytes`: where reads go; it outlives the queue.
+Result<void> measure(benchmark::State& state, Reader& reader, Queue& queue, std::span<std::byte> bytes,
+                     bool smoke) {
+  std::vector<Completion> completions(kDepth);
+  for (std::size_t i = 0; i < kDepth; ++i) {
+    const Operation operation{ReadAt{&reader, i, bytes.subspan(i, 1)}, i};
+    queue.submit({&operation, 1});
+  }
+  const auto hand_over = [&]() -> Result<void> {  // one comes out, one goes in
+    queue.reap(std::span(completions).first(1), 1);
+    PENSTOCK_TRY(std::move(completions.front().bytes));
+    const std::uint64_t i = completions.front().tag;
+    const Operation operation{ReadAt{&reader, i, bytes.subspan(i, 1)}, i};
+    queue.submit({&operation, 1}, Start::with_reap);
+    return success();
+  };
+  std::byte alone{};
+  std::uint64_t at = 0;
+  PENSTOCK_TRY(by_turns(state, {.batch = smoke ? 1 : kBatch}, hand_over, [&] {
+    return reader.read_at(at++ % kDepth, {&alone, 1});
+  }));
+  while (queue.in_flight() > 0) queue.reap(completions, 1);
+  return success();
+}
+
+void add(Microbench& to) {
+  const auto add_one = [&to](const BackendInfo* info, const std::string& name, MakeQueue make) {
+    to.add(name, [info, make, smoke = to.smoke()](benchmark::State& state) {
+        const auto folder = BenchFolder::make(*info, 4096);
+        if (!folder.ok()) return give_up(state, folder.error());
+        const auto reader = (*folder)->backend().open(BenchFolder::kObject);
+        if (!reader.ok()) return give_up(state, reader.error());
+        std::vector<std::byte> bytes(kDepth);
+        const auto queue = make((*folder)->backend(), kDepth);
+        if (!queue.ok()) return give_up(state, queue.error());
+        const Result<void> done = measure(state, **reader, **queue, bytes, smoke);
+        if (!done.ok()) give_up(state, done.error());
+      })->UseManualTime();
+  };
+  for (const BackendInfo* const info : benchable_backends()) {
+    add_one(info, std::string(info->name) + "/own",
+            [](Backend& backend, std::size_t depth) { return backend.queue(depth); });
+    if (info->name == "posix") add_one(info, "posix/threads", &thread_pool_queue);
+  }
+}
+
+}  // namespace
+
+const MicrobenchInfo microbench_queue_hand_over{
+    .name = "queue_hand_over", .summary = "a read handed to a queue and taken back", .add = add};
+
+}  // namespace penstock

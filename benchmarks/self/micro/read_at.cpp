@@ -1,0 +1,115 @@
+// Micro-benchmark: read_at of every back end, warm, by size and thread, beside the simplest loop that does
+// the same: pread of the same file, or where it lies in memory a copy.
+#include <fcntl.h>
+
+#include <algorithm>
+#include <cstring>
+#include <mutex>
+#include <string>
+
+#include "benchmarks/self/micro/bench_folder.hpp"
+#include "benchmarks/self/micro/in_turns.hpp"
+#include "benchmarks/self/micro/microbench.hpp"
+#include "io_backends/backend/buffer.hpp"
+#include "io_backends/core/system/fd.hpp"
+
+namespace penstock {
+
+extern const MicrobenchInfo microbench_read_at;
+
+namespace {
+
+constexpr std::uint64_t kObjectBytes = std::uint64_t{64} << 20U;
+constexpr std::size_t kSizes[] = {4096, std::size_t{128} << 10U, std::size_t{1} << 20U};
+
+constexpr std::size_t kBatchBytes = std::size_t{1} << 20U;
+
+// What the threads of one benchmark share: made by the first that comes, gone with the last.
+class Shared {
+ public:
+  Result<BenchFolder*> enter(const BackendInfo& info, std::uint64_t bytes) {
+    const std::lock_guard lock(mutex_);
+    if (inside_++ == 0) made_ = BenchFolder::make(info, bytes);
+    if (!made_.ok()) return made_.error();
+    return made_->get();
+  }
+  void leave() {
+    const std::lock_guard lock(mutex_);
+    if (--inside_ == 0) made_ = make_error(Errc::internal, "nobody is here");
+  }
+
+ private:
+  std::mutex mutex_;
+  unsigned inside_ = 0;
+  Result<std::unique_ptr<BenchFolder>> made_ = make_error(Errc::internal, "nobody is here");
+};
+
+// What reads of `size` go through, one behind the other, again and again.
+class Places {
+ public:
+  Places(std::uint64_t bytes, std::size_t size) : bytes_(bytes), size_(size) {}
+  std::uint64_t next() {
+    const std::uint64_t at = at_;
+    at_ = at + 2 * size_ <= bytes_ ? at + size_ : 0;
+    return at;
+  }
+
+ private:
+  const std::uint64_t bytes_;
+  const std::size_t size_;
+  std::uint64_t at_ = 0;
+};
+
+Result<void> measure(benchmark::State& state, BenchFolder& folder, std::uint64_t bytes, std::size_t size,
+                     bool smoke) {
+  Buffer memory(size);
+  const std::span<std::byte> out = memory.first(size);
+  PENSTOCK_ASSIGN(const auto reader, folder.backend().open(BenchFolder::kObject));
+  const Turns turns{.batch = smoke ? 1 : std::max<std::size_t>(kBatchBytes / size, 1), .bytes = size};
+  Places own(bytes, size);
+  Places others(bytes, size);
+  const auto read = [&] { return reader->read_at(own.next(), out); };
+  const auto file = folder.backend().native_path(BenchFolder::kObject);
+  if (!file) {  // it lies in memory
+    Buffer all(bytes);
+    std::fill_n(all.data(), bytes, std::byte{0x5a});
+    return by_turns(state, turns, read, [&] {
+      std::memcpy(out.data(), all.data() + others.next(), size);
+      benchmark::DoNotOptimize(out.data());
+      benchmark::ClobberMemory();
+    });
+  }
+  const Fd fd(::open(file->c_str(), O_RDONLY | O_CLOEXEC));
+  if (!fd) return errno_error(errno, "cannot open", file->string());
+  return by_turns(state, turns, read, [&]() -> Result<void> {
+    if (::pread(fd.get(), out.data(), size, static_cast<off_t>(others.next())) == static_cast<ssize_t>(size))
+      return success();
+    return errno_error(errno, "cannot read", file->string());
+  });
+}
+
+void add(Microbench& to) {
+  for (const BackendInfo* const info : benchable_backends())
+    for (const std::size_t size : kSizes)
+      for (const int threads : {1, 2}) {
+        const std::uint64_t bytes = to.smoke() ? size : kObjectBytes;
+        const auto shared = std::make_shared<Shared>();
+        to.add(std::string(info->name) + "/" + std::to_string(size),
+               [info, size, bytes, shared, smoke = to.smoke()](benchmark::State& state) {
+                 const Result<BenchFolder*> folder = shared->enter(*info, bytes);
+                 Result<void> done =
+                     folder.ok() ? measure(state, **folder, bytes, size, smoke) : folder.error();
+                 shared->leave();
+                 if (!done.ok()) give_up(state, done.error());
+               })
+            ->Threads(threads)
+            ->UseManualTime();
+      }
+}
+
+}  // namespace
+
+const MicrobenchInfo microbench_read_at{
+    .name = "read_at", .summary = "reads of every back end, warm, beside the plain loop", .add = add};
+
+}  // namespace penstock

@@ -1,0 +1,30 @@
+// Micro-benchmark: painting the scenery that pictures are cut from, once a run, on all processors:
+// time that passes, and processor time of all.
+#include "datagen/recipe/scenery.hpp"
+
+#include "benchmarks/self/micro/microbench.hpp"
+
+namespace penstock {
+
+extern const MicrobenchInfo microbench_scenery;
+
+namespace {
+
+void paint(benchmark::State& state) {
+  std::uint64_t seed = 0;
+  for (auto _ : state) {
+    const Scenery scenery(seed++);
+    benchmark::DoNotOptimize(scenery.canvases.data());
+  }
+}
+
+void add(Microbench& to) {
+  to.add("", &paint)->Unit(benchmark::kMillisecond)->MeasureProcessCPUTime()->UseRealTime();
+}
+
+}  // namespace
+
+const MicrobenchInfo microbench_scenery{
+    .name = "scenery", .summary = "the canvases of a run, painted", .add = add};
+
+}  // namespace penstock

@@ -1,0 +1,67 @@
+// Micro-benchmark: what composed pictures cost at the start: one class of strips, and all that a data set
+// asks for until it asks for no more.
+#include "datagen/recipe/strip_stock.hpp"
+
+#include <string>
+
+#include "benchmarks/self/micro/microbench.hpp"
+
+namespace penstock {
+
+extern const MicrobenchInfo microbench_strip_stock;
+
+namespace {
+
+constexpr int kQuantizerPercents[] = {2, 5, 24, 192};
+constexpr std::uint32_t kWidth = 500;
+constexpr std::uint64_t kSamples = 2048;  // nearly every class of ImageNet is met by then
+constexpr std::uint64_t kSmokeSamples = 4;
+
+void make_class(benchmark::State& state, int percent) {
+  const Scenery scenery(1);
+  std::size_t bytes = 0;
+  for (auto _ : state) {
+    const StripStock stock(scenery, RandomStream(1, "strips"));
+    const auto made = stock.get(kWidth, percent);
+    if (!made.ok()) return give_up(state, made.error());
+    bytes = (*made)->bytes.size();
+  }
+  state.counters["stock_bytes"] = static_cast<double>(bytes);
+}
+
+void start_imagenet(benchmark::State& state, std::uint64_t samples) {
+  for (auto _ : state) {
+    const auto recipe = default_recipe("imagenet");
+    if (!recipe.ok()) return give_up(state, recipe.error());
+    const auto maker = (*recipe)->maker();
+    if (!maker.ok()) return give_up(state, maker.error());
+    for (std::uint64_t index = 0; index < samples; ++index) {
+      const auto made = (*maker)->make(index);
+      if (!made.ok()) return give_up(state, made.error());
+    }
+  }
+}
+
+void add(Microbench& to) {
+  for (const int percent : kQuantizerPercents)
+    to.add("class/" + std::to_string(percent), [percent](benchmark::State& state) {
+        make_class(state, percent);
+      })->Unit(benchmark::kMillisecond);
+  const std::uint64_t samples = to.smoke() ? kSmokeSamples : kSamples;
+  to.add("imagenet/" + std::to_string(samples),
+         [samples](benchmark::State& state) {
+           start_imagenet(state, samples);  // whose scenery takes all processors
+         })
+      ->Unit(benchmark::kMillisecond)
+      ->MeasureProcessCPUTime()
+      ->UseRealTime();
+}
+
+}  // namespace
+
+const MicrobenchInfo microbench_strip_stock{
+    .name = "strip_stock",
+    .summary = "one class of strips; scenery, strips and the first samples of imagenet",
+    .add = add};
+
+}  // namespace penstock

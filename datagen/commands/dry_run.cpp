@@ -1,0 +1,214 @@
+#include "datagen/commands/dry_run.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <cstring>
+#include <span>
+#include <string>
+#include <vector>
+
+#include <nlohmann/json.hpp>
+
+#include "datagen/commands/command_output.hpp"
+#include "datagen/generate/generate_state.hpp"
+#include "datagen/generate/generate_target.hpp"
+#include "datagen/manifest/manifest.hpp"
+#include "datagen/objects/object_check.hpp"
+#include "io_backends/core/cli/table.hpp"
+#include "io_backends/core/parallel/parallel.hpp"
+#include "io_backends/core/ranks/communicator.hpp"
+#include "io_backends/core/units.hpp"
+
+namespace penstock {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+constexpr auto kEnough = std::chrono::milliseconds(250);
+
+// Copies the pieces as a writer would, through a buffer that is used again.
+void copy(const FieldBytes& field, std::span<std::byte> buffer) {
+  for (std::span<const std::byte> piece : field.pieces)
+    while (!piece.empty()) {
+      const std::size_t bytes = std::min(piece.size(), buffer.size());
+      std::memcpy(buffer.data(), piece.data(), bytes);
+      piece = piece.subspan(bytes);
+    }
+}
+
+// Of so many samples, if the storage takes them as fast as they are made.
+double seconds_at_least(const Generation& generation, std::uint64_t samples, const MakingRate& rate,
+                        unsigned threads) {
+  const double share = static_cast<double>(samples) / static_cast<double>(generation.state.samples);
+  return share * static_cast<double>(generation.payload_expected) /
+         std::max(1.0, static_cast<double>(rate.bytes)) * rate.seconds / threads;
+}
+
+std::uint64_t samples_of(const Generation& generation, std::uint64_t object) {
+  return generation.end_sample(object) - generation.first_sample(object);
+}
+
+Result<Kept> kept_of_finished(const Generation& generation, Tier& tier, unsigned threads) {
+  PENSTOCK_ASSIGN(const Manifest manifest, Manifest::load(*tier.backend, kManifestName));
+  PENSTOCK_ASSIGN(const std::vector<WrongObject> wrong,
+                  check_object_sizes(tier.backend->names(), manifest, threads));
+  Kept kept{.objects = generation.objects, .samples = generation.state.samples};
+  for (const WrongObject& one : wrong) {
+    if (one.object >= generation.objects) continue;  // a companion
+    --kept.objects;
+    kept.samples -= samples_of(generation, one.object);
+  }
+  return kept;
+}
+
+struct Journaled {
+  std::uint64_t object = 0;
+  std::uint64_t bytes = 0;
+};
+
+// Each object once, as it was journaled first.
+Result<std::vector<Journaled>> journaled_objects(const Generation& generation, Tier& tier) {
+  std::vector<Journaled> journaled;
+  const auto gather = [&](const JournalSegment& segment) -> Result<void> {
+    for (const JournalObject& object : segment.objects) {
+      const auto samples = segment.samples_of(object);
+      const std::uint64_t first = samples.front().index;
+      if (first >= generation.state.samples) continue;
+      const std::uint64_t number = generation.object_of(first);
+      if (first == generation.first_sample(number) && samples.size() == samples_of(generation, number))
+        journaled.push_back({number, object.whole.bytes});
+    }
+    return success();
+  };
+  PENSTOCK_TRY(outcome_of(read_journal(*tier.backend, journal_key(generation.state), gather)));
+  std::stable_sort(journaled.begin(), journaled.end(),
+                   [](const Journaled& a, const Journaled& b) { return a.object < b.object; });
+  journaled.erase(std::unique(journaled.begin(), journaled.end(),
+                              [](const Journaled& a, const Journaled& b) { return a.object == b.object; }),
+                  journaled.end());
+  return journaled;
+}
+
+Result<Kept> kept_of_begun(const Generation& generation, Tier& tier, unsigned threads) {
+  PENSTOCK_ASSIGN(const std::vector<Journaled> journaled, journaled_objects(generation, tier));
+  std::atomic<std::uint64_t> objects{0};
+  std::atomic<std::uint64_t> samples{0};
+  const auto look = [&](unsigned, std::uint64_t i) -> Result<void> {
+    const Journaled& one = journaled[static_cast<std::size_t>(i)];
+    SamplePlan plan;
+    generation.recipe->plan(generation.first_sample(one.object), plan);
+    const auto there = tier.backend->names().stat(generation.object_name(one.object, plan));
+    if (!there.ok() && !tells_of_object(there.error())) return there.error();
+    if (!there.ok() || there->folder || there->bytes != one.bytes) return success();
+    objects.fetch_add(1, std::memory_order_relaxed);
+    samples.fetch_add(samples_of(generation, one.object), std::memory_order_relaxed);
+    return success();
+  };
+  PENSTOCK_TRY(parallel_for(journaled.size(), threads, 64, look));
+  return Kept{.objects = objects.load(), .samples = samples.load()};
+}
+
+}  // namespace
+
+Result<MakingRate> measure_making(const Recipe& recipe) {
+  PENSTOCK_ASSIGN(const auto maker, recipe.maker());
+  std::vector<std::byte> buffer(std::size_t{1} << 20U);
+  std::uint64_t next = 0;
+  const auto make_for_a_while = [&]() -> Result<MakingRate> {
+    MakingRate rate;
+    const Clock::time_point start = Clock::now();
+    do {
+      PENSTOCK_ASSIGN(const std::span<const FieldBytes> fields, maker->make(next++ % recipe.samples()));
+      for (const FieldBytes& field : fields) {
+        copy(field, buffer);
+        rate.bytes += field.bytes;
+      }
+      ++rate.samples;
+      rate.seconds = std::chrono::duration<double>(Clock::now() - start).count();
+    } while (Clock::now() - start < kEnough);
+    return rate;
+  };
+  PENSTOCK_TRY(make_for_a_while());  // stocks are made as they are first asked for
+  return make_for_a_while();
+}
+
+Result<std::optional<Kept>> look_at_what_is_kept(const Generation& generation, Tier& tier, unsigned threads) {
+  const Result<bool> finished = check_target(tier, generation.state, true);
+  if (!finished.ok()) return std::optional<Kept>();  // which refuses the plan
+  if (!*finished) {
+    PENSTOCK_ASSIGN(const auto begun, read_generation_state(*tier.backend, tier.root));
+    if (!begun) return std::optional<Kept>();
+  }
+  PENSTOCK_ASSIGN(const Kept kept, *finished ? kept_of_finished(generation, tier, threads)
+                                             : kept_of_begun(generation, tier, threads));
+  return std::optional<Kept>(kept);
+}
+
+Result<void> show_plan(const Output& output, const Generation& generation, Tier& tier, unsigned threads,
+                       const std::optional<Kept>& kept, std::string_view refused) {
+  const GenerationState& state = generation.state;
+  const Result<std::uint64_t> free = tier.backend->names().free_bytes();
+  PENSTOCK_ASSIGN(const MakingRate rate, measure_making(*generation.recipe));
+  const std::uint64_t to_make = state.samples - (kept ? kept->samples : 0);
+  const double seconds = seconds_at_least(generation, to_make, rate, threads);
+  if (output.json) {
+    Json row{{"kind", "plan"},
+             {"recipe", state.recipe},
+             {"format", state.format},
+             {"samples", state.samples},
+             {"objects", generation.objects},
+             {"bytes", generation.bytes_expected},
+             {"bytes_at_most", generation.bytes_at_most},
+             {"payload_bytes", generation.payload_expected},
+             {"labels", generation.recipe->label_names().size()},
+             {"seed", state.seed},
+             {"settings", state.settings},
+             {"threads", threads},
+             {"seconds_at_least", seconds},
+             {"out", tier.root}};
+    if (!generation.how_many.empty()) row["size_for"] = generation.how_many;
+    if (kept) {
+      row["samples_kept"] = kept->samples;
+      row["objects_kept"] = kept->objects;
+      row["samples_to_make"] = to_make;
+      row["objects_to_make"] = generation.objects - kept->objects;
+    }
+    if (free.ok()) row["free_bytes"] = *free;
+    if (!refused.empty()) row["refused"] = refused;
+    print_json(row);
+    return success();
+  }
+  Table table({{"", Align::left}, {"", Align::left}});
+  table.row({"recipe", state.recipe});
+  table.row({"format", state.format});
+  table.row({"samples", format_count(state.samples)});
+  if (!generation.how_many.empty()) table.row({"", generation.how_many});
+  table.row({"objects", format_count(generation.objects)});
+  table.row({"bytes", fmt::format("{} {}", generation.about(),
+                                  format_bytes(static_cast<double>(generation.bytes_expected), output))});
+  if (kept) {
+    table.row({"kept", fmt::format("{} samples in {} objects, by the sizes of these",
+                                   format_count(kept->samples), format_count(kept->objects))});
+    table.row({"to make", fmt::format("{} samples in {} objects", format_count(to_make),
+                                      format_count(generation.objects - kept->objects))});
+  }
+  table.row({"seed", std::to_string(state.seed)});
+  for (const auto& [key, value] : state.settings) table.row({key, value});
+  table.row(
+      {"time",
+       fmt::format(
+           "{} or more on {} threads: {} samples made into memory just now, {} {} a thread; "
+           "{} makes it longer",
+           format_seconds(seconds), threads, rate.samples,
+           format_rate(static_cast<double>(rate.bytes) / rate.seconds, output), rate_unit(output),
+           generation.bytes_at_most ? "compressing them, which is not in it," : "storage that takes less")});
+  table.row({"out", tier.root});
+  if (free.ok()) table.row({"free there", format_bytes(static_cast<double>(*free), output)});
+  print_text(table.text());
+  return success();
+}
+
+}  // namespace penstock

@@ -1,0 +1,115 @@
+#include "datagen/commands/generate_list.hpp"
+
+#include <fmt/format.h>
+
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <nlohmann/json.hpp>
+
+#include "datagen/commands/command_output.hpp"
+#include "datagen/format/format.hpp"
+#include "datagen/format/object_names.hpp"
+#include "io_backends/core/cli/table.hpp"
+#include "io_backends/core/units.hpp"
+
+namespace penstock {
+namespace {
+
+bool holds(const FormatInfo& format, const RecipeInfo& recipe, const std::vector<OptionWord>& words) {
+  const auto settings = Options::parse(recipe.options, {}, "setting");
+  const auto options = Options::parse(format.options, words, "setting");
+  if (!settings.ok() || !options.ok()) return false;
+  const auto samples = recipe.make({1, 0}, *settings);
+  const auto objects = format.make(*options);
+  return samples.ok() && objects.ok() && (*objects)->check((*samples)->fields()).ok();
+}
+
+// Whether objects of the format can hold the recipe's samples, be it one each.
+bool holds(const FormatInfo& format, const RecipeInfo& recipe) {
+  return holds(format, recipe, {}) || holds(format, recipe, {{std::string(kSamplesPerFileOption.name), "1"}});
+}
+
+std::vector<const FormatInfo*> formats_for(const RecipeInfo& recipe) {
+  std::vector<const FormatInfo*> formats;
+  for (const FormatInfo* format : format_registry().present())
+    if (holds(*format, recipe)) formats.push_back(format);
+  return formats;
+}
+
+std::string other_formats(const RecipeInfo& recipe) {
+  std::string names;
+  for (const FormatInfo* format : formats_for(recipe))
+    if (format->name != recipe.format) names += fmt::format("{}{}", names.empty() ? "" : " ", format->name);
+  return names;
+}
+
+Json list_row(const RecipeInfo& recipe) {
+  Json settings = Json::array();
+  for (const OptionSpec& spec : recipe.options)
+    settings.push_back(
+        {{"name", spec.name}, {"value", spec.value}, {"default", spec.fallback}, {"help", spec.help}});
+  Json formats = Json::array();
+  for (const FormatInfo* format : formats_for(recipe)) {
+    Json keys = Json::array();
+    for (const OptionSpec& spec : format->options)
+      keys.push_back(
+          {{"name", spec.name}, {"value", spec.value}, {"default", spec.fallback}, {"help", spec.help}});
+    formats.push_back({{"name", format->name}, {"summary", format->summary}, {"settings", std::move(keys)}});
+  }
+  const double bytes = static_cast<double>(recipe.full_samples) * recipe.mean_sample_bytes;
+  return Json{{"kind", "recipe"},
+              {"name", recipe.name},
+              {"summary", recipe.summary},
+              {"source", recipe.source},
+              {"samples", recipe.full_samples},
+              {"bytes", static_cast<std::uint64_t>(bytes)},
+              {"sizes", recipe.sizes},
+              {"format", recipe.format},
+              {"formats", std::move(formats)},
+              {"settings", std::move(settings)}};
+}
+
+void append_settings(std::string& text, OptionTable options) {
+  for (const OptionSpec& spec : options) {
+    text += fmt::format("    --set {:<24}{}", fmt::format("{}={}", spec.name, spec.value), spec.help);
+    if (!spec.fallback.empty() && spec.fallback.size() < 24)
+      text += fmt::format(" (default {})", spec.fallback);
+    text += '\n';
+  }
+}
+
+}  // namespace
+
+void list_recipes(const Output& output, const RecipeInfo* only) {
+  const std::span<const RecipeInfo* const> recipes =
+      only == nullptr ? recipe_registry().present() : std::span(&only, 1);
+  if (output.json) {
+    for (const RecipeInfo* recipe : recipes) print_json(list_row(*recipe));
+    return;
+  }
+  Table table({{"recipe", Align::left},
+               {"samples", Align::right},
+               {"bytes", Align::right},
+               {"sizes", Align::left},
+               {"format", Align::left},
+               {"also", Align::left}});
+  std::string text;
+  for (const RecipeInfo* recipe : recipes) {
+    const double bytes = static_cast<double>(recipe->full_samples) * recipe->mean_sample_bytes;
+    table.row({std::string(recipe->name), format_count(recipe->full_samples), format_bytes(bytes, output),
+               std::string(recipe->sizes), std::string(recipe->format), other_formats(*recipe)});
+    text += fmt::format("\n{}: {}\n    after {}\n", recipe->name, recipe->summary, recipe->source);
+    append_settings(text, recipe->options);
+  }
+  for (const FormatInfo* format : format_registry().present()) {
+    if (only != nullptr && !holds(*format, *only)) continue;
+    text += fmt::format("\n--format {}: {}\n", format->name, format->summary);
+    append_settings(text, format->options);
+  }
+  print_text(table.text() + text);
+}
+
+}  // namespace penstock

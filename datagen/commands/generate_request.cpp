@@ -1,0 +1,169 @@
+#include "datagen/commands/generate_request.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "datagen/commands/command_output.hpp"
+#include "datagen/generate/generate_target.hpp"
+#include "datagen/manifest/manifest.hpp"
+#include "datagen/objects/object_check.hpp"
+#include "io_backends/core/cli/printable.hpp"
+#include "io_backends/core/cli/progress.hpp"
+#include "io_backends/core/system/placement.hpp"
+#include "io_backends/core/units.hpp"
+#include "results/record/environment.hpp"
+
+namespace penstock {
+namespace {
+
+Result<std::vector<OptionWord>> setting_words(const std::vector<std::string>& given) {
+  std::vector<OptionWord> words;
+  for (const std::string& word : given) {
+    const std::size_t divider = word.find('=');
+    if (divider == 0 || divider == std::string::npos)
+      return make_error(Errc::invalid_argument, fmt::format("--set takes KEY=VALUE, not '{}'", word));
+    words.push_back({word.substr(0, divider), word.substr(divider + 1)});
+  }
+  return words;
+}
+
+// What the line leaves open is taken from the data set that --resume finds.
+Result<Generation> decide(const CommandContext& context, const std::optional<GenerationState>& begun) {
+  const Options& options = context.options;
+  HowMany how_many{
+      .samples = options.given("samples") ? static_cast<std::uint64_t>(options.integer("samples")) : 0,
+      .bytes = options.given("bytes") ? options.size("bytes") : 0,
+      .scale = options.given("scale") ? options.real("scale") : 0,
+      .size_for = {}};
+  if (options.given("scale") && !(how_many.scale > 0))
+    return make_error(Errc::invalid_argument, fmt::format("--scale must be above 0, not {}", how_many.scale));
+  if (options.given("size-for")) {
+    PENSTOCK_ASSIGN(how_many.size_for, parse_size_for(options.text("size-for"), memory_bytes()));
+  }
+  PENSTOCK_ASSIGN(std::vector<OptionWord> settings, setting_words(options.texts("set")));
+  std::string format = options.text("format");
+  std::uint64_t seed = context.seed;
+  if (begun) {
+    if (!how_many.given()) how_many.samples = begun->samples;
+    if (!options.given("seed")) seed = begun->seed;
+    // Another recipe may not go with that format: check_target() says what it was begun with.
+    const bool same_recipe = begun->recipe == context.positionals[0];
+    if (same_recipe && !options.given("format")) format = begun->format;
+    if (same_recipe && settings.empty())
+      for (const auto& [key, value] : begun->settings) settings.push_back({key, value});
+  }
+  return plan_generation(context.positionals[0], format, settings, how_many, seed, generate_threads(options));
+}
+
+// Of a finished data set that is to be resumed: whether it lacks nothing, as far as a look at the names
+// tells.
+Result<bool> has_all_objects(Tier& tier, unsigned threads) {
+  PENSTOCK_ASSIGN(const Manifest manifest, Manifest::load(*tier.backend, kManifestName));
+  PENSTOCK_ASSIGN(const std::vector<WrongObject> wrong,
+                  check_object_sizes(tier.backend->names(), manifest, threads));
+  if (wrong.empty()) return true;
+  PENSTOCK_TRY(check_room_to_mend(tier, manifest, wrong));
+  std::string name;
+  note(fmt::format(
+      "'{}' lacks {} of its {} objects, or has them in another size (first: '{}', {}): what is "
+      "wrong is made again",
+      tier.root, format_count(wrong.size()), format_count(manifest.objects()),
+      printable(manifest.object_name(wrong.front().object, name)), printable(wrong.front().verdict.detail)));
+  return false;
+}
+
+// Whether all of it is there already. What a run would be refused for.
+Result<bool> look_at_names(const Options& options, const Generation& generation, Tier& tier, bool begun) {
+  const bool resume = options.flag("resume");
+  PENSTOCK_TRY(check_nobody_at_work(tier));
+  PENSTOCK_ASSIGN(const bool complete, check_target(tier, generation.state, resume));
+  if (complete) return true;
+  if (resume && !begun && !says_how_many(options))
+    return make_error(Errc::not_found,
+                      fmt::format("nothing was begun in '{}' that --resume could go on with: say how many "
+                                  "samples to begin with (--samples, --bytes, --scale or --size-for), or "
+                                  "leave --resume out for the whole data set",
+                                  tier.root));
+  PENSTOCK_TRY(check_may_write(tier));
+  PENSTOCK_TRY(check_room(tier, generation, begun));
+  return false;
+}
+
+// Data sets of several ranks that plan them differently would be none.
+Result<void> check_same_plan(Communicator& ranks, const GenerationState& state) {
+  std::uint64_t least = journal_key(state);
+  std::uint64_t most = least;
+  PENSTOCK_TRY(ranks.all_reduce(std::span(&least, 1), Reduction::min));
+  PENSTOCK_TRY(ranks.all_reduce(std::span(&most, 1), Reduction::max));
+  if (least == most) return success();
+  return make_error(Errc::invalid_argument,
+                    "the ranks would make different data sets of these words: say memory=SIZE to --size-for, "
+                    "which takes each node's own otherwise, and start the same build everywhere");
+}
+
+}  // namespace
+
+unsigned generate_threads(const Options& options) {
+  if (options.given("threads")) return static_cast<unsigned>(options.integer("threads"));
+  return static_cast<unsigned>(std::max<std::size_t>(1, allowed_cpus().size()));
+}
+
+bool says_how_many(const Options& options) {
+  return options.given("samples") || options.given("bytes") || options.given("scale") ||
+         options.given("size-for");
+}
+
+// Where what was asked for is not what comes of it.
+void say_what_differs(const Options& options, const Generation& generation) {
+  const std::uint64_t bytes = generation.bytes_expected;
+  if (options.given("bytes") && bytes > options.size("bytes"))
+    note(fmt::format("one sample is the least, and takes {} {}: more than --bytes {}", generation.about(),
+                     format_size(bytes), format_size(options.size("bytes"))));
+  if (!generation.sized_for.empty()) {
+    const std::string doubt = doubt_of_size_for(generation.sized_for, generation.state.recipe);
+    if (!doubt.empty()) warn(doubt);
+  }
+  constexpr std::string_view kShards = "shards=";
+  for (const std::string& setting : options.texts("set")) {
+    if (!setting.starts_with(kShards)) continue;
+    const Result<std::uint64_t> shards = parse_count(std::string_view(setting).substr(kShards.size()));
+    if (shards.ok() && *shards > generation.objects)
+      note(fmt::format("{} samples make {} shards: no shard is empty", generation.state.samples,
+                       generation.objects));
+  }
+}
+
+Result<std::optional<GenerationState>> begun_before(Communicator& ranks, Tier& tier) {
+  Result<std::optional<GenerationState>> begun = std::optional<GenerationState>();
+  if (ranks.root()) begun = what_was_begun(tier);
+  PENSTOCK_TRY(as_root_says(ranks, outcome_of(begun)));
+  if (ranks.size() == 1) return begun;
+  const std::string text = begun.ok() && *begun ? to_text(**begun) : "";
+  const auto bytes = std::as_bytes(std::span(text));
+  std::vector<std::byte> said(bytes.begin(), bytes.end());
+  PENSTOCK_TRY(ranks.broadcast(said));
+  if (said.empty()) return std::optional<GenerationState>();
+  PENSTOCK_ASSIGN(GenerationState state,
+                  parse_generation_state({reinterpret_cast<const char*>(said.data()), said.size()}));
+  return std::optional<GenerationState>(std::move(state));
+}
+
+Result<Generation> decide_generation(const CommandContext& context,
+                                     const std::optional<GenerationState>& begun) {
+  Result<Generation> decided = decide(context, begun);
+  PENSTOCK_TRY(agree(context.communicator, outcome_of(decided)));
+  PENSTOCK_TRY(check_same_plan(context.communicator, decided->state));
+  return decided;
+}
+
+Result<bool> look_at_target(const Options& options, const Generation& generation, Tier& tier, bool begun) {
+  PENSTOCK_ASSIGN(const bool complete, look_at_names(options, generation, tier, begun));
+  return complete ? has_all_objects(tier, generate_threads(options)) : Result<bool>(false);
+}
+
+}  // namespace penstock

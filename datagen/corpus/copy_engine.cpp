@@ -1,0 +1,424 @@
+#include "datagen/corpus/copy_engine.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <set>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "datagen/objects/object_check.hpp"
+#include "datagen/target/target_folder.hpp"
+#include "datagen/target/target_room.hpp"
+#include "datagen/target/target_sync.hpp"
+#include "io_backends/core/checksums/crc32c.hpp"
+#include "io_backends/core/cli/count_of.hpp"
+#include "io_backends/core/cli/progress.hpp"
+#include "io_backends/core/parallel/parallel.hpp"
+#include "io_backends/core/system/interrupt.hpp"
+#include "io_backends/core/units.hpp"
+
+namespace penstock {
+
+namespace {
+
+// What lies in the target before anything is written.
+enum class Target : std::uint8_t { fresh, begun, finished };
+
+Result<std::string> read_small(Backend& backend, std::string_view name) {
+  constexpr std::uint64_t kMost = 4096;
+  PENSTOCK_ASSIGN(const auto reader, backend.open(name));
+  PENSTOCK_ASSIGN(const std::uint64_t size, reader->size());
+  std::string text(static_cast<std::size_t>(std::min(size, kMost)), '\0');
+  PENSTOCK_TRY(reader->read_at(0, std::as_writable_bytes(std::span(text))));
+  return text;
+}
+
+Result<void> put_object(Backend& backend, std::string_view name, std::span<const std::byte> bytes,
+                        Durability durability) {
+  PENSTOCK_ASSIGN(const auto writer, backend.create(name, bytes.size()));
+  PENSTOCK_TRY(writer->append(bytes));
+  return writer->publish(durability);
+}
+
+// Whether `inner` is `outer` or lies below it, however either is spelled.
+bool within(const std::filesystem::path& inner, const std::filesystem::path& outer) {
+  std::error_code failed;
+  if (std::filesystem::equivalent(inner, outer, failed)) return true;
+  const auto below = std::filesystem::weakly_canonical(inner, failed);
+  const auto above = std::filesystem::canonical(outer, failed);
+  return !failed && std::ranges::mismatch(above, below).in1 == above.end();
+}
+
+class Copy {
+ public:
+  Copy(Corpus& from, Tier& to, const CopyHow& how)
+      : from_(from), to_(to), how_(how), manifest_(from.manifest), index_(from.manifest) {}
+
+  Result<CopyOutcome> run();
+
+ private:
+  struct Worker {
+    Buffer buffer{std::size_t{1} << 20};
+    std::string name;
+  };
+  struct Taken {
+    std::uint64_t bytes = 0;
+    std::uint64_t objects = 0;  // and folders
+  };
+
+  Result<Target> look_at_target();
+  std::vector<std::string> folders() const;
+  Result<Taken> taken_there(const Room& room, std::span<const std::string> folders);
+  Result<void> check_room();
+  Result<void> one_object(Worker& worker, std::uint64_t object);
+  Result<bool> is_there(Worker& worker, std::uint64_t object, std::string_view name);
+  Result<void> transfer(Worker& worker, std::uint64_t object, std::string_view name);
+  std::string in_the_way(std::string_view name);
+  Result<std::uint32_t> write_object(Worker& worker, std::uint64_t object, std::string_view name);
+  Result<void> finish();
+  Result<bool> target_is_empty();
+  Result<void> begin_sync();
+  void leave_nothing(const std::vector<Worker>& workers, bool was_empty);
+  Error advise(Error error) const;
+
+  Corpus& from_;
+  Tier& to_;
+  const CopyHow& how_;
+  const Manifest& manifest_;
+  const ObjectIndex index_;
+  Target target_ = Target::fresh;
+  std::optional<TargetSync> sync_;  // where anything is to survive a power cut
+  std::atomic<std::uint64_t> copied_{0};
+  std::atomic<std::uint64_t> already_there_{0};
+  std::atomic<std::uint64_t> bytes_copied_{0};
+};
+
+Result<Target> Copy::look_at_target() {
+  const auto here = from_.tier.backend->native_path("");
+  const auto there = to_.backend->native_path("");
+  if (here && there ? within(*there, *here)
+                    : from_.tier.backend_name == to_.backend_name && from_.tier.root == to_.root)
+    return make_error(
+        Errc::invalid_argument,
+        fmt::format("'{}' is the corpus itself, or lies in it: copy it somewhere else", to_.root));
+  PENSTOCK_ASSIGN(const bool is_there, folder_is_there(to_, "--to"));
+  if (!is_there) return Target::fresh;
+  const std::string remedy = fmt::format(
+      "copy to another folder, or empty that one first{}",
+      how_.replace ? " (--replace is for folders that are no corpus, and keeps what lies there)" : "");
+  const auto manifest = Manifest::load(*to_.backend, kManifestName);
+  if (manifest.ok()) {
+    if (std::ranges::equal(manifest->bytes(), manifest_.bytes())) return Target::finished;
+    return make_error(Errc::already_exists, fmt::format("'{}' holds another corpus: {}", to_.root, remedy));
+  }
+  if (manifest.error().code != Errc::not_found && manifest.error().code != Errc::corrupt &&
+      manifest.error().code != Errc::unsupported)
+    return manifest.error();
+  const auto begun = read_small(*to_.backend, kCopyingName);
+  if (begun.ok() && *begun == manifest_.checksum()) return Target::begun;
+  // A mark that lost its bytes with the power, as earlier builds could leave it, says nothing of anybody.
+  const bool lost = begun.ok() && begun->find_first_not_of('\0') == std::string::npos;
+  if (begun.ok() && !lost)
+    return make_error(Errc::already_exists,
+                      fmt::format("a copy of another corpus was begun in '{}': {}", to_.root, remedy));
+  if (!begun.ok() && begun.error().code != Errc::not_found) return begun.error();
+  if (manifest.error().code == Errc::not_found) {
+    PENSTOCK_ASSIGN(const std::string found,
+                    first_foreign_entry(to_, std::span(&kCopyingName, lost ? 1 : 0)));
+    if (found.empty() || how_.replace) return Target::fresh;
+    return make_error(Errc::already_exists,
+                      fmt::format("'{}' is not empty (there is '{}'), and no copy of this corpus was begun "
+                                  "there: choose an empty or a new folder, or say --replace",
+                                  to_.root, found));
+  }
+  return make_error(Errc::already_exists, fmt::format("'{}' holds a manifest that cannot be read ({}): {}",
+                                                      to_.root, manifest.error().what, remedy));
+}
+
+// That objects lie in, and the manifest.
+std::vector<std::string> Copy::folders() const {
+  std::set<std::string, std::less<>> seen{".penstock"};
+  std::string scratch;
+  std::string last;
+  for (std::uint64_t i = 0; i < manifest_.objects(); ++i) {
+    std::string_view name = manifest_.object_name(i, scratch);
+    for (std::size_t end = name.rfind('/'); end != std::string_view::npos; end = name.rfind('/')) {
+      name = name.substr(0, end);
+      if (name == last || !seen.emplace(name).second) break;
+    }
+    last = name;
+  }
+  return {seen.begin(), seen.end()};
+}
+
+// What the target has under the names of objects and of their folders, which stay or are replaced.
+Result<Copy::Taken> Copy::taken_there(const Room& room, std::span<const std::string> folders) {
+  std::atomic<std::uint64_t> bytes{0};
+  std::atomic<std::uint64_t> objects{0};
+  std::vector<std::string> names(how_.threads);
+  const auto look = [&](unsigned worker, std::uint64_t object) -> Result<void> {
+    const auto entry = to_.backend->names().stat(manifest_.object_name(object, names[worker]));
+    if (!entry.ok()) return entry.error().code == Errc::not_found ? success() : Result<void>(entry.error());
+    if (entry->folder) return success();
+    bytes.fetch_add(room.taken_by(entry->bytes), std::memory_order_relaxed);
+    objects.fetch_add(1, std::memory_order_relaxed);
+    return success();
+  };
+  PENSTOCK_TRY(parallel_for(manifest_.objects(), how_.threads, 64, look));
+  const auto look_at_folder = [&](unsigned, std::uint64_t i) -> Result<void> {
+    const auto entry = to_.backend->names().stat(folders[static_cast<std::size_t>(i)]);
+    if (!entry.ok()) return entry.error().code == Errc::not_found ? success() : Result<void>(entry.error());
+    bytes.fetch_add(room.folder_bytes, std::memory_order_relaxed);
+    objects.fetch_add(1, std::memory_order_relaxed);
+    return success();
+  };
+  PENSTOCK_TRY(parallel_for(folders.size(), how_.threads, 64, look_at_folder));
+  return Taken{bytes.load(), objects.load()};
+}
+
+// Says now what would otherwise fail in the middle.
+Result<void> Copy::check_room() {
+  const auto room = room_of(*to_.backend);
+  if (!room.ok()) return success();  // then the middle it is
+  constexpr std::uint64_t kOwn = 2;  // the mark and the manifest
+  const auto parents = room->objects || room->folder_bytes != 0 ? folders() : std::vector<std::string>();
+  Taken needed{room->taken_by(manifest_.bytes().size()) + parents.size() * room->folder_bytes,
+               manifest_.objects() + parents.size() + kOwn};
+  for (std::uint64_t i = 0; i < manifest_.objects(); ++i)
+    needed.bytes += room->taken_by(manifest_.object_bytes(i));
+  const auto objects_fit = [&] { return needed.objects <= room->objects.value_or(needed.objects); };
+  if ((target_ != Target::fresh || how_.replace) && (needed.bytes > room->bytes || !objects_fit())) {
+    PENSTOCK_ASSIGN(const Taken there, taken_there(*room, parents));
+    needed.bytes -= std::min(needed.bytes, there.bytes);
+    needed.objects -= std::min(needed.objects, there.objects);
+    if (target_ == Target::begun) needed.objects -= 1;  // the manifest comes before the mark goes
+    if (target_ == Target::finished) needed.objects -= syncs(how_.durability) ? 1 : kOwn;
+  }
+  if (needed.bytes > room->bytes)
+    return make_error(
+        Errc::no_space,
+        fmt::format("the copy needs {} in '{}', where {} are free: make room or choose another tier",
+                    format_size(needed.bytes), to_.root, format_size(room->bytes)));
+  if (!objects_fit())
+    return make_error(
+        Errc::no_space,
+        fmt::format("the copy makes {} files and folders in '{}', whose file system has room for {} more: "
+                    "make room or choose another tier",
+                    format_count(needed.objects), to_.root, format_count(*room->objects)));
+  return success();
+}
+
+Result<bool> Copy::is_there(Worker& worker, std::uint64_t object, std::string_view name) {
+  // Durable is what the device has, and the page cache tells nothing of that.
+  if (sync_)
+    if (const auto forgotten = sync_->forget(name); !forgotten.ok()) {
+      if (!tells_of_object(forgotten.error())) return forgotten.error();
+      return false;
+    }
+  PENSTOCK_ASSIGN(ObjectVerdict verdict,
+                  check_object(*to_.backend, manifest_, index_, object, name, worker.buffer));
+  if (verdict.state == ObjectState::vanished) return false;
+  if (verdict.state == ObjectState::right && !manifest_.object_crc32c(object)) {
+    const std::uint64_t bytes = manifest_.object_bytes(object);
+    const auto source = from_.tier.backend->open(name);
+    if (!source.ok()) return blamed_on_object(source.error());
+    PENSTOCK_ASSIGN(const std::uint32_t wanted, crc32c_of(**source, 0, bytes, worker.buffer));
+    PENSTOCK_ASSIGN(const auto copy, to_.backend->open(name));
+    PENSTOCK_ASSIGN(const std::uint32_t crc, crc32c_of(*copy, 0, bytes, worker.buffer));
+    if (crc != wanted) verdict = {ObjectState::wrong_bytes, "other bytes than the source's"};
+  }
+  return verdict.state == ObjectState::right;
+}
+
+// Returns the CRC32C of all the object's bytes, as read from the source.
+Result<std::uint32_t> Copy::write_object(Worker& worker, std::uint64_t object, std::string_view name) {
+  const std::uint64_t bytes = manifest_.object_bytes(object);
+  const auto opened = from_.tier.backend->open(name);
+  if (!opened.ok()) return blamed_on_object(opened.error());
+  Reader* const reader = opened->get();
+  PENSTOCK_ASSIGN(const std::uint64_t size, reader->size());
+  if (size != bytes)
+    return make_error(Errc::corrupt,
+                      fmt::format("'{}' in '{}' has {} bytes, its manifest says {} (see penstock verify)",
+                                  name, from_.tier.root, format_count(size), format_count(bytes)));
+  PENSTOCK_ASSIGN(const auto writer, to_.backend->create(name, bytes));
+  std::uint32_t crc = 0;
+  for (std::uint64_t offset = 0; offset < bytes;) {
+    PENSTOCK_TRY(check_interrupt());
+    const auto piece = worker.buffer.first(
+        static_cast<std::size_t>(std::min<std::uint64_t>(bytes - offset, worker.buffer.capacity())));
+    PENSTOCK_TRY(reader->read_at(offset, piece));
+    crc = crc32c(piece, crc);
+    PENSTOCK_TRY(writer->append(piece));
+    offset += piece.size();
+  }
+  if (const auto wanted = manifest_.object_crc32c(object); wanted && crc != *wanted)
+    return make_error(
+        Errc::corrupt,
+        fmt::format("'{}' in '{}' has checksum {:08x}, its manifest says {:08x} (see penstock verify)", name,
+                    from_.tier.root, crc, *wanted));
+  PENSTOCK_TRY(writer->publish(how_.durability));
+  return crc;
+}
+
+Result<void> Copy::transfer(Worker& worker, std::uint64_t object, std::string_view name) {
+  PENSTOCK_ASSIGN(const std::uint32_t crc, write_object(worker, object, name));
+  const std::uint64_t bytes = manifest_.object_bytes(object);
+  const auto back = [&]() -> Result<std::uint32_t> {
+    PENSTOCK_ASSIGN(const auto reader, to_.backend->open(name));
+    return crc32c_of(*reader, 0, bytes, worker.buffer);
+  }();
+  // Where only its samples have checksums, it was not held against the manifest on its way.
+  if (back.ok() && *back == crc && manifest_.facts().checksums && !manifest_.object_crc32c(object)) {
+    PENSTOCK_ASSIGN(const ObjectVerdict verdict,
+                    check_object(*to_.backend, manifest_, index_, object, name, worker.buffer));
+    if (verdict.state != ObjectState::right)
+      return make_error(Errc::corrupt,
+                        fmt::format("'{}' in '{}' does not match its manifest: {} (see penstock verify)",
+                                    name, from_.tier.root, verdict.detail));
+  }
+  if (back.ok() && *back == crc) {
+    bytes_copied_.fetch_add(bytes, std::memory_order_relaxed);
+    return success();
+  }
+  if (!back.ok()) return back.error();
+  if (const auto removed = to_.backend->names().remove(name); !removed.ok())
+    warn(fmt::format("could not remove the wrong copy: {}", removed.error().message()));
+  return make_error(Errc::corrupt, fmt::format("'{}' came back from '{}' with other bytes than were written",
+                                               name, to_.root));
+}
+
+Result<void> Copy::one_object(Worker& worker, std::uint64_t object) {
+  const std::string_view name = manifest_.object_name(object, worker.name);
+  PENSTOCK_ASSIGN(const bool there, is_there(worker, object, name));
+  if (there) {
+    already_there_.fetch_add(1, std::memory_order_relaxed);
+    return success();
+  }
+  if (Result<void> done = transfer(worker, object, name); !done.ok()) {
+    const std::string why = done.error().code == Errc::interrupted ? "" : in_the_way(name);
+    return why.empty() ? done : Result<void>(make_error(Errc::already_exists, why));
+  }
+  copied_.fetch_add(1, std::memory_order_relaxed);
+  return success();
+}
+
+// What stands where the object or a folder above it is to be, and that no copy replaces; "" if nothing does.
+std::string Copy::in_the_way(std::string_view name) {
+  Namespace& names = to_.backend->names();
+  for (std::size_t slash = name.find('/'); slash != std::string_view::npos;
+       slash = name.find('/', slash + 1)) {
+    const std::string_view above = name.substr(0, slash);
+    if (const auto entry = names.stat(above); entry.ok() && !entry->folder)
+      return fmt::format("'{}' in '{}' is a file where the copy has a folder: remove or rename it", above,
+                         to_.root);
+  }
+  if (const auto entry = names.stat(name); entry.ok() && entry->folder)
+    return fmt::format("'{}' in '{}' is a folder where the copy has a file: remove or rename it", name,
+                       to_.root);
+  return "";
+}
+
+Result<void> Copy::finish() {
+  // An earlier copy may have left objects, and a manifest, that nobody asked to survive anything.
+  if (sync_ && already_there_ > 0) PENSTOCK_TRY(sync_->sync());
+  if (target_ != Target::finished || syncs(how_.durability))
+    PENSTOCK_TRY(put_object(*to_.backend, kManifestName, manifest_.bytes(), how_.durability));
+  if (const auto removed = to_.backend->names().remove(kCopyingName); !removed.ok())
+    if (removed.error().code != Errc::not_found)
+      warn(fmt::format("the copy is complete, but '{}' stays: {}", kCopyingName, removed.error().message()));
+  return success();
+}
+
+Error Copy::advise(Error error) const {
+  const std::uint64_t there = copied_.load() + already_there_.load();
+  if (there > 0)
+    error.what +=
+        fmt::format(" ({} of {} {} there, none of them half; {}the same command goes on from there)",
+                    format_count(there), count_of(manifest_.objects(), "object"), there == 1 ? "is" : "are",
+                    error.code == Errc::already_exists ? "then " : "");
+  return error;
+}
+
+// Whether nothing lay in the target before: then all that is in it is ours.
+Result<bool> Copy::target_is_empty() {
+  bool empty = true;
+  const auto listed = to_.backend->names().list("", [&](const Entry&) {
+    empty = false;
+    return false;
+  });
+  if (!listed.ok() && listed.error().code != Errc::not_found) return listed.error();
+  return empty;
+}
+
+// No object was made, so nothing stays: not the mark, and where the target was empty, no folder.
+void Copy::leave_nothing(const std::vector<Worker>& workers, bool was_empty) {
+  Namespace& names = to_.backend->names();
+  static_cast<void>(names.remove(kCopyingName));
+  if (!was_empty) return;
+  static_cast<void>(names.remove(".penstock"));
+  for (const Worker& worker : workers)
+    for (std::string_view name = worker.name; name.rfind('/') != std::string_view::npos;) {
+      name = name.substr(0, name.rfind('/'));
+      static_cast<void>(names.remove(name));
+    }
+}
+
+// The folder is there by now.
+Result<void> Copy::begin_sync() {
+  if (!syncs(how_.durability)) return success();
+  PENSTOCK_ASSIGN(sync_, TargetSync::begin(to_));
+  if (target_ != Target::fresh || how_.replace) sync_->begin_to_judge();
+  return success();
+}
+
+Result<CopyOutcome> Copy::run() {
+  const auto start = std::chrono::steady_clock::now();
+  PENSTOCK_ASSIGN(target_, look_at_target());
+  PENSTOCK_TRY(check_room());
+  PENSTOCK_ASSIGN(const bool was_empty, target_is_empty());
+  if (target_ == Target::fresh) {
+    const std::string whose = manifest_.checksum();
+    PENSTOCK_TRY(
+        // Without it, what is there after a power cut is somebody else's.
+        put_object(*to_.backend, kCopyingName, std::as_bytes(std::span(whose)), Durability::file_and_name));
+  }
+  std::vector<Worker> workers(how_.threads);
+  Result<void> done = begin_sync();
+  if (done.ok()) {
+    Progress shown(how_.progress, "copy", manifest_.objects(), "files");
+    done = parallel_for(manifest_.objects(), how_.threads, 4, [&](unsigned worker, std::uint64_t object) {
+      Result<void> one = one_object(workers[worker], object);
+      shown.advance(1);
+      return one;
+    });
+  }
+  if (done.ok()) done = finish();
+  if (!done.ok() && target_ == Target::fresh && copied_ == 0 && already_there_ == 0)
+    leave_nothing(workers, was_empty);
+  if (!done.ok() && done.error().code != Errc::interrupted)
+    return advise(tell_what_is_full(*to_.backend, std::move(done).error()));
+  return CopyOutcome{
+      .copied = copied_,
+      .already_there = already_there_,
+      .bytes_copied = bytes_copied_,
+      .seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count(),
+      .complete = done.ok(),
+  };
+}
+
+}  // namespace
+
+Result<CopyOutcome> copy_corpus(Corpus& from, Tier& to, const CopyHow& how) {
+  return Copy(from, to, how).run();
+}
+
+}  // namespace penstock

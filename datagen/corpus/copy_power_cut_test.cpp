@@ -1,0 +1,147 @@
+// Copies whose disk loses power: what was asked to survive that does, whoever put it there.
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "datagen/corpus/copy_engine.hpp"
+#include "datagen/corpus/corpus.hpp"
+#include "datagen/generate/generate_testing.hpp"
+#include "io_backends/testing/forgetful_testing.hpp"
+#include "io_backends/testing/power_cut_testing.hpp"
+#include "io_backends/testing/testing.hpp"
+
+namespace penstock {
+namespace {
+
+constexpr const char* kSource = "mem:copy-power-cut";
+
+// Small files in class folders.
+const Corpus& corpus() {
+  static const Corpus made = [] {
+    Tier target = open_tier(kSource).value();
+    const Generation generation =
+        plan_generation("imagenet", "files", {{"median", "4KB"}, {"classes", "3"}}, {.samples = 17}, 7)
+            .value();
+    EXPECT_OK(make(target, generation));
+    return open_corpus(kSource, {}).value();
+  }();
+  return made;
+}
+
+Result<CopyOutcome> copy(Tier& to, Durability durability) {
+  Corpus from = open_corpus(kSource, {}).value();
+  return copy_corpus(from, to, {.threads = 1, .durability = durability});
+}
+
+// Whatever is left of the objects, it is known whose they are.
+TEST(CopyPowerCut, OneThatWasCutOffIsGoneOnWith) {
+  ASSERT_EQ(corpus().manifest.samples(), 17U);
+  std::uint64_t finished = 0;
+  for (std::uint64_t n = 1; finished == 0; ++n) {
+    for (std::uint64_t kept = 0; kept < 4; ++kept) {
+      SCOPED_TRACE("operation " + std::to_string(n) + ", kept " + std::to_string(kept));
+      ForgetfulMachine machine;
+      Tier to;
+      to.backend = machine.backend("disk");
+      machine.cut_at(n);
+      if (copy(to, Durability::visible).ok()) ++finished;
+      machine.cut();
+      machine.power_on(kept == 0 ? Kept::none : Kept::some, n * 8 + kept);
+      if (!Manifest::load(*to.backend, kManifestName).ok()) {
+        const auto rest = copy(to, Durability::file_and_name);
+        ASSERT_OK(rest);
+        EXPECT_TRUE(rest->complete);
+      }
+    }
+  }
+}
+
+class CopyOnDisk : public testing::TestWithParam<const char*> {
+ protected:
+  void SetUp() override {
+    ASSERT_EQ(corpus().manifest.samples(), 17U);
+    auto disk = LoopDisk::make(GetParam());
+    if (!disk && disk.error().code == Errc::unsupported) GTEST_SKIP() << disk.error().message();
+    ASSERT_OK(disk);
+    disk_ = *std::move(disk);
+  }
+  Tier target() const { return open_tier("t=posix:" + (disk_->path() / "copy").string()).value(); }
+  // Nobody has anything of it open.
+  void cut_the_power() {
+    ASSERT_OK(disk_->cut());
+    ASSERT_OK(disk_->restart());
+  }
+  void expect_whole() {
+    Tier to = target();
+    Tier from = open_tier(kSource).value();
+    Tree tree = tree_of(to);
+    tree.erase(std::string(kCopyingName));  // what was removed may come back
+    expect_same(tree, tree_of(from));
+  }
+
+  std::unique_ptr<LoopDisk> disk_;
+};
+
+TEST_P(CopyOnDisk, WhatAnEarlierCopyLeftSurvivesToo) {
+  {
+    Tier to = target();
+    ASSERT_OK(copy(to, Durability::visible));
+    const auto again = copy(to, Durability::file_and_name);
+    ASSERT_OK(again);
+    EXPECT_EQ(again->already_there, 17U);
+  }
+  cut_the_power();
+  expect_whole();
+}
+
+TEST_P(CopyOnDisk, SoDoesWhatWasHalfDone) {
+  {
+    Tier to = open_tier("t=posix:" + (disk_->path() / "copy").string() + ",fail=publish:eio@#9").value();
+    ASSERT_FALSE(copy(to, Durability::visible).ok());
+  }
+  {
+    Tier to = target();
+    const auto again = copy(to, Durability::file_and_name);
+    ASSERT_OK(again);
+    EXPECT_GT(again->already_there, 0U);
+    EXPECT_GT(again->copied, 0U);
+  }
+  cut_the_power();
+  expect_whole();
+}
+
+INSTANTIATE_TEST_SUITE_P(Kind, CopyOnDisk, testing::Values("ext4", "xfs"),
+                         [](const auto& row) { return row.param; });
+
+// The page cache says that the first copy is right; the device never had all of it.
+TEST(CopyOnFailingDisk, OnlyWhatTheDeviceHasIsKept) {
+  const auto disk = LoopDisk::make("xfs", "90M");
+  if (!disk && disk.error().code == Errc::unsupported) GTEST_SKIP() << disk.error().message();
+  ASSERT_OK(disk);
+  const std::string source = "mem:copy-failing-disk";
+  {
+    Tier from = open_tier(source).value();
+    ASSERT_OK(make(
+        from, plan_generation("cifar10", "", {{"samples_per_file", "500"}}, {.samples = 15'000}, 7).value()));
+  }
+  Corpus from = open_corpus(source, {}).value();
+  const std::string path = "t=posix:" + ((*disk)->path() / "copy").string();
+  {
+    Tier to = open_tier(path).value();
+    ASSERT_OK(copy_corpus(from, to, {.threads = 2}));
+    EXPECT_FALSE((*disk)->sync().ok()) << "the device stores all of it";
+    ASSERT_OK((*disk)->mend());
+    const auto again = copy_corpus(from, to, {.threads = 2, .durability = Durability::file_and_name});
+    ASSERT_OK(again);
+    EXPECT_GT(again->copied, 0U);
+    EXPECT_GT(again->already_there, 0U);
+  }
+  ASSERT_OK((*disk)->restart());
+  Tier to = open_tier(path).value();
+  expect_same(tree_of(to), tree_of(from.tier));
+}
+
+}  // namespace
+}  // namespace penstock

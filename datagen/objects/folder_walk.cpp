@@ -1,0 +1,179 @@
+#include "datagen/objects/folder_walk.hpp"
+
+#include <algorithm>
+#include <condition_variable>
+#include <mutex>
+#include <utility>
+
+#include "datagen/format/sample_type.hpp"
+#include "io_backends/backend/passed_over.hpp"
+#include "io_backends/core/parallel/parallel.hpp"
+
+namespace penstock {
+
+namespace {
+
+// Folders that wait to be listed. Empty for good once nobody lists one that might add more.
+class Frontier {
+ public:
+  explicit Frontier(std::string root) { waiting_.push_back(std::move(root)); }
+
+  // False when there is nothing left or work has stopped.
+  bool take(std::string& folder) {
+    std::unique_lock lock(mutex_);
+    changed_.wait(lock, [&] { return !waiting_.empty() || busy_ == 0 || stopped_; });
+    if (waiting_.empty() || stopped_) return false;
+    folder = std::move(waiting_.back());
+    waiting_.pop_back();
+    ++busy_;
+    return true;
+  }
+  void done(std::vector<std::string> found) {
+    {
+      std::lock_guard lock(mutex_);
+      --busy_;
+      for (std::string& folder : found) waiting_.push_back(std::move(folder));
+    }
+    changed_.notify_all();
+  }
+  void stop() {
+    {
+      std::lock_guard lock(mutex_);
+      stopped_ = true;
+    }
+    changed_.notify_all();
+  }
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::vector<std::string> waiting_;
+  std::size_t busy_ = 0;
+  bool stopped_ = false;
+};
+
+class StopUnlessDone {
+ public:
+  explicit StopUnlessDone(Frontier& frontier) : frontier_(frontier) {}
+  StopUnlessDone(const StopUnlessDone&) = delete;
+  StopUnlessDone& operator=(const StopUnlessDone&) = delete;
+  ~StopUnlessDone() {
+    if (!done_) frontier_.stop();
+  }
+  void done() { done_ = true; }
+
+ private:
+  Frontier& frontier_;
+  bool done_ = false;
+};
+
+// Counts by extension; whatever has more kinds than anybody reads is summed up.
+void leave_out(FolderWalk& walk, std::string_view extension) {
+  constexpr std::size_t kMostKinds = 32;
+  const auto known = walk.left_out.find(extension);
+  if (known != walk.left_out.end())
+    ++known->second;
+  else if (walk.left_out.size() < kMostKinds && extension.size() <= kMostKinds)
+    walk.left_out.emplace(extension, 1);
+  else
+    ++walk.left_out["..."];
+}
+
+std::string_view last_part(std::string_view name) {
+  const std::size_t slash = name.rfind('/');
+  return slash == std::string_view::npos ? name : name.substr(slash + 1);
+}
+
+// Adds one folder's content to `walk`; folders below it to `deeper`.
+Result<void> list_one(Namespace& names, const std::string& folder,
+                      const std::function<std::uint16_t(const Entry&)>& classify, FolderWalk& walk,
+                      std::vector<std::string>& deeper) {
+  FolderListing listing;
+  listing.path = folder;
+  bool stopped = false;
+  bool too_long = false;
+  const auto visit = [&](const Entry& entry) {
+    stopped = interrupted();
+    const std::string_view name = last_part(entry.name);
+    if (name.starts_with('.')) {
+      ++walk.hidden;
+    } else if (entry.folder) {
+      const bool proper = entry.link || check_object_name(entry.name).ok();
+      (entry.link ? walk.links : proper ? deeper : walk.misnamed).push_back(entry.name);
+    } else if (const std::uint16_t kind = classify(entry); kind == kNotWanted) {
+      leave_out(walk, extension_of(name));
+    } else if (!check_object_name(entry.name).ok()) {
+      walk.misnamed.push_back(entry.name);
+    } else if (entry.dangling) {
+      walk.dangling.push_back(entry.name);
+    } else {
+      too_long = too_long || name.size() > UINT16_MAX || listing.names.size() + name.size() > UINT32_MAX;
+      listing.items.push_back({entry.bytes, static_cast<std::uint32_t>(listing.names.size()),
+                               static_cast<std::uint16_t>(name.size()), kind});
+      listing.names += name;
+    }
+    return !stopped && !too_long;
+  };
+  const PassedOver special([&](std::string_view name) {
+    if (!last_part(name).starts_with('.')) walk.special.emplace_back(name);
+  });
+  PENSTOCK_TRY(names.list(folder, visit));
+  if (stopped) return check_interrupt();
+  if (too_long) return make_error(Errc::exhausted, "more than 4 GiB of names in the folder '" + folder + "'");
+  std::sort(listing.items.begin(), listing.items.end(),
+            [&](const auto& a, const auto& b) { return listing.name(a) < listing.name(b); });
+  if (!listing.items.empty()) walk.folders.push_back(std::move(listing));
+  return success();
+}
+
+}  // namespace
+
+std::string_view FolderListing::full_name(const Item& item, std::string& scratch) const {
+  scratch.assign(path);
+  if (!path.empty()) scratch += '/';
+  scratch.append(name(item));
+  return scratch;
+}
+
+std::uint64_t FolderWalk::objects() const {
+  std::uint64_t count = 0;
+  for (const FolderListing& folder : folders) count += folder.items.size();
+  return count;
+}
+
+Result<FolderWalk> walk_folders(Namespace& names, unsigned threads,
+                                const std::function<std::uint16_t(const Entry&)>& classify) {
+  Frontier frontier("");
+  std::vector<FolderWalk> parts(threads);
+  const auto work = [&](unsigned worker) -> Result<void> {
+    std::string folder;
+    while (frontier.take(folder)) {
+      StopUnlessDone stop(frontier);  // nobody may wait for folders that this one would have found
+      std::vector<std::string> deeper;
+      PENSTOCK_TRY(list_one(names, folder, classify, parts[worker], deeper));
+      frontier.done(std::move(deeper));
+      stop.done();
+    }
+    return success();
+  };
+  PENSTOCK_TRY(on_threads(threads, work));
+  FolderWalk all = std::move(parts[0]);
+  for (std::size_t i = 1; i < parts.size(); ++i) {
+    std::move(parts[i].folders.begin(), parts[i].folders.end(), std::back_inserter(all.folders));
+    std::move(parts[i].links.begin(), parts[i].links.end(), std::back_inserter(all.links));
+    std::move(parts[i].dangling.begin(), parts[i].dangling.end(), std::back_inserter(all.dangling));
+    std::move(parts[i].special.begin(), parts[i].special.end(), std::back_inserter(all.special));
+    std::move(parts[i].misnamed.begin(), parts[i].misnamed.end(), std::back_inserter(all.misnamed));
+    for (const auto& [extension, count] : parts[i].left_out) all.left_out[extension] += count;
+    all.hidden += parts[i].hidden;
+  }
+  std::sort(all.folders.begin(), all.folders.end(),
+            [](const auto& a, const auto& b) { return a.path < b.path; });
+  std::sort(all.links.begin(), all.links.end());
+  std::sort(all.dangling.begin(), all.dangling.end());
+  std::sort(all.special.begin(), all.special.end());
+  std::sort(all.misnamed.begin(), all.misnamed.end());
+  return all;
+}
+
+}  // namespace penstock

@@ -1,0 +1,239 @@
+#include "datagen/objects/object_check.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <mutex>
+#include <utility>
+
+#include "io_backends/core/checksums/crc32c.hpp"
+#include "io_backends/core/parallel/parallel.hpp"
+#include "io_backends/core/system/interrupt.hpp"
+#include "io_backends/core/units.hpp"
+
+namespace penstock {
+
+ObjectIndex::ObjectIndex(const Manifest& manifest) : identity_(manifest.one_object_a_sample()) {
+  if (identity_) return;
+  starts_.resize(static_cast<std::size_t>(manifest.objects()) + 1);
+  bool sorted = true;
+  for (std::uint64_t i = 0; i < manifest.samples(); ++i) {
+    const std::uint32_t object = manifest.sample(i).object;
+    ++starts_[std::size_t{object} + 1];
+    sorted = sorted && (i == 0 || manifest.sample(i - 1).object <= object);
+  }
+  for (std::size_t i = 1; i < starts_.size(); ++i) starts_[i] += starts_[i - 1];
+  if (sorted) return;
+  order_.resize(static_cast<std::size_t>(manifest.samples()));
+  std::vector<std::uint64_t> next(starts_.begin(), starts_.end() - 1);
+  for (std::uint64_t i = 0; i < manifest.samples(); ++i) order_[next[manifest.sample(i).object]++] = i;
+}
+
+std::string_view object_state_name(ObjectState state) {
+  switch (state) {
+    case ObjectState::right:
+      return "right";
+    case ObjectState::vanished:
+      return "vanished";
+    case ObjectState::shrunk:
+      return "shrunk";
+    case ObjectState::grown:
+      return "grown";
+    case ObjectState::wrong_bytes:
+      return "wrong_bytes";
+    case ObjectState::unreadable:
+      return "unreadable";
+  }
+  return "unknown";
+}
+
+Result<std::uint32_t> crc32c_of(Reader& reader, std::uint64_t offset, std::uint64_t length, Buffer& buffer) {
+  if (buffer.capacity() == 0) buffer.grow(std::size_t{1} << 20);
+  std::uint32_t crc = 0;
+  while (length > 0) {
+    PENSTOCK_TRY(check_interrupt());
+    const auto piece =
+        buffer.first(static_cast<std::size_t>(std::min<std::uint64_t>(length, buffer.capacity())));
+    PENSTOCK_TRY(reader.read_at(offset, piece));
+    crc = crc32c(piece, crc);
+    offset += piece.size();
+    length -= piece.size();
+  }
+  return crc;
+}
+
+namespace {
+
+// Goes through an object once, in pieces as large as the buffer.
+class Pass {
+ public:
+  Pass(Reader& reader, std::uint64_t bytes, Buffer& buffer)
+      : reader_(reader), bytes_(bytes), buffer_(buffer) {
+    if (buffer_.capacity() == 0) buffer_.grow(std::size_t{1} << 20);
+  }
+
+  std::uint64_t at() const { return read_ - piece_.size(); }
+  std::uint64_t left() const { return bytes_ - at(); }
+  std::uint32_t whole() const { return whole_; }  // of all that next() went over
+
+  // The CRC32C of the next `length` bytes, which are at most left().
+  Result<std::uint32_t> next(std::uint64_t length) {
+    std::uint32_t crc = 0;
+    for (std::uint64_t left = length; left > 0;) {
+      if (piece_.empty()) PENSTOCK_TRY(read_piece());
+      const auto part = piece_.first(static_cast<std::size_t>(std::min<std::uint64_t>(left, piece_.size())));
+      crc = crc32c(part, crc);
+      piece_ = piece_.subspan(part.size());
+      left -= part.size();
+    }
+    whole_ = crc32c_combine(whole_, crc, length);
+    return crc;
+  }
+
+ private:
+  Result<void> read_piece() {
+    PENSTOCK_TRY(check_interrupt());
+    const auto piece =
+        buffer_.first(static_cast<std::size_t>(std::min<std::uint64_t>(bytes_ - read_, buffer_.capacity())));
+    PENSTOCK_TRY(reader_.read_at(read_, piece));
+    read_ += piece.size();
+    piece_ = piece;
+    return success();
+  }
+
+  Reader& reader_;
+  const std::uint64_t bytes_;
+  Buffer& buffer_;
+  std::uint64_t read_ = 0;
+  std::span<const std::byte> piece_;  // of what was read, what next() has not come to
+  std::uint32_t whole_ = 0;
+};
+
+}  // namespace
+
+Result<std::uint32_t> checksums_of(
+    Reader& reader, const Manifest& manifest, const ObjectIndex& index, std::uint64_t object, Buffer& buffer,
+    const std::function<void(std::uint64_t sample, std::uint32_t crc)>& visit) {
+  const std::uint64_t bytes = manifest.object_bytes(object);
+  if (manifest.one_object_a_sample()) {
+    PENSTOCK_ASSIGN(const std::uint32_t crc, crc32c_of(reader, 0, bytes, buffer));
+    visit(object, crc);
+    return crc;
+  }
+  Pass pass(reader, bytes, buffer);
+  Buffer aside;
+  Result<void> visited = index.for_each_sample(object, [&](std::uint64_t sample) -> Result<void> {
+    const SampleEntry& entry = manifest.sample(sample);
+    const bool ahead =
+        entry.offset >= pass.at() && entry.offset <= bytes && entry.length <= bytes - entry.offset;
+    if (ahead) PENSTOCK_TRY(pass.next(entry.offset - pass.at()));
+    PENSTOCK_ASSIGN(const std::uint32_t crc,
+                    ahead ? pass.next(entry.length) : crc32c_of(reader, entry.offset, entry.length, aside));
+    visit(sample, crc);
+    return success();
+  });
+  PENSTOCK_TRY(std::move(visited));
+  PENSTOCK_TRY(pass.next(pass.left()));
+  return pass.whole();
+}
+
+bool tells_of_object(const Error& error) {
+  return error.code != Errc::interrupted && error.code != Errc::exhausted && error.code != Errc::internal;
+}
+
+Error blamed_on_object(Error error) {
+  const int failed = error.sys_errno;
+  if (failed == EISDIR || failed == ELOOP || failed == ENAMETOOLONG) error.code = Errc::corrupt;
+  return error;
+}
+
+namespace {
+
+ObjectVerdict verdict_of_size(std::uint64_t bytes, std::uint64_t wanted) {
+  if (bytes == wanted) return {};
+  return {bytes < wanted ? ObjectState::shrunk : ObjectState::grown,
+          fmt::format("{} bytes, the manifest says {}", format_count(bytes), format_count(wanted))};
+}
+
+Result<ObjectVerdict> verdict_of(const Error& error) {
+  if (!tells_of_object(error)) return error;
+  switch (error.code) {
+    case Errc::not_found:
+      return ObjectVerdict{ObjectState::vanished, error.message()};
+    case Errc::truncated:
+      return ObjectVerdict{ObjectState::shrunk, error.message()};
+    default:
+      return ObjectVerdict{ObjectState::unreadable, error.message()};
+  }
+}
+
+// Wrong only if its verdict says so.
+Result<WrongObject> check_object_size(Namespace& names, const Manifest& manifest, std::uint64_t object,
+                                      std::string_view name) {
+  const Result<Entry> there = names.stat(name);
+  // A link that leads in circles holds as little as one that leads nowhere.
+  if (!there.ok() && there.error().code != Errc::not_found && there.error().sys_errno != ELOOP)
+    return blamed_on_object(there.error());
+  if (!there.ok()) return WrongObject{object, {ObjectState::vanished, there.error().message()}};
+  if (there->folder) return WrongObject{object, {ObjectState::vanished, "a folder stands in its place"}};
+  return WrongObject{object, verdict_of_size(there->bytes, manifest.object_bytes(object)), there->bytes};
+}
+
+}  // namespace
+
+Result<std::vector<WrongObject>> check_object_sizes(Namespace& names, const Manifest& manifest,
+                                                    unsigned threads) {
+  std::vector<WrongObject> wrong;
+  std::mutex mutex;
+  std::vector<std::string> scratch(threads);
+  const auto check = [&](unsigned worker, std::uint64_t object) -> Result<void> {
+    const std::string_view name = manifest.object_name(object, scratch[worker]);
+    PENSTOCK_ASSIGN(WrongObject looked_at, check_object_size(names, manifest, object, name));
+    if (looked_at.verdict.state == ObjectState::right) return success();
+    const std::lock_guard lock(mutex);
+    wrong.push_back(std::move(looked_at));
+    return success();
+  };
+  PENSTOCK_TRY(parallel_for(manifest.objects(), threads, 64, check));
+  std::sort(wrong.begin(), wrong.end(),
+            [](const WrongObject& a, const WrongObject& b) { return a.object < b.object; });
+  return wrong;
+}
+
+Result<ObjectVerdict> check_object(Backend& backend, const Manifest& manifest, const ObjectIndex& index,
+                                   std::uint64_t object, std::string_view name, Buffer& buffer) {
+  const auto reader = backend.open(name);
+  if (!reader.ok()) return verdict_of(reader.error());
+  const auto size = (*reader)->size();
+  if (!size.ok()) return verdict_of(size.error());
+  ObjectVerdict verdict = verdict_of_size(*size, manifest.object_bytes(object));
+  if (verdict.state != ObjectState::right) return verdict;
+  const auto is_wrong = [&](std::uint32_t crc, std::uint32_t wanted, std::string_view where) {
+    verdict = {ObjectState::wrong_bytes,
+               fmt::format("checksum {:08x}, the manifest says {:08x}{}", crc, wanted, where)};
+  };
+  const auto compare_sample = [&](std::uint64_t sample, std::uint32_t crc) {
+    const std::uint32_t wanted = manifest.sample(sample).crc32c;
+    if (!manifest.facts().checksums || crc == wanted || verdict.state != ObjectState::right) return;
+    is_wrong(crc, wanted, manifest.one_object_a_sample() ? "" : fmt::format(" (sample {})", sample));
+  };
+  if (const auto wanted = manifest.object_crc32c(object)) {
+    const auto crc = checksums_of(**reader, manifest, index, object, buffer, compare_sample);
+    if (!crc.ok()) return verdict_of(crc.error());
+    if (*crc != *wanted && verdict.state == ObjectState::right)
+      is_wrong(*crc, *wanted, " (outside of samples)");
+    return verdict;
+  }
+  if (!manifest.facts().checksums) return verdict;
+  const Result<void> read = index.for_each_sample(object, [&](std::uint64_t sample) -> Result<void> {
+    const SampleEntry& entry = manifest.sample(sample);
+    PENSTOCK_ASSIGN(const std::uint32_t crc, crc32c_of(**reader, entry.offset, entry.length, buffer));
+    compare_sample(sample, crc);
+    return success();
+  });
+  if (!read.ok()) return verdict_of(read.error());
+  return verdict;
+}
+
+}  // namespace penstock

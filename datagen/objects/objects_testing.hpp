@@ -1,0 +1,33 @@
+// What tests that look at single objects share: a tier, and an object of some text in it.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <cstddef>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "io_backends/tiers/tier.hpp"
+
+namespace penstock {
+
+inline std::span<const std::byte> bytes_of(std::string_view text) {
+  return std::as_bytes(std::span(text));
+}
+
+inline void put(Backend& backend, std::string_view name, std::string_view content) {
+  const auto writer = backend.create(name, content.size());
+  ASSERT_TRUE(writer.ok()) << writer.error().message();
+  ASSERT_TRUE((*writer)->append(bytes_of(content)).ok());
+  ASSERT_TRUE((*writer)->publish(Durability::visible).ok());
+}
+
+inline Tier tier(const std::string& text) {
+  auto opened = open_tier(text);
+  EXPECT_TRUE(opened.ok()) << opened.error().message();
+  return *std::move(opened);
+}
+
+}  // namespace penstock

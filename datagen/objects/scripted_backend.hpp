@@ -1,0 +1,159 @@
+// For the tests of this room: a back end of made-up objects that counts what is read and fails where it is
+// told.
+#pragma once
+
+#include <algorithm>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <set>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "datagen/manifest/manifest.hpp"
+#include "io_backends/backend/backend.hpp"
+#include "io_backends/core/checksums/crc32c.hpp"
+
+namespace penstock {
+
+class ScriptedBackend final : public Backend, private Namespace {
+ public:
+  ScriptedBackend() { caps_.native_path = true; }
+
+  void put(const std::string& name, std::vector<std::byte> bytes) { objects_[name] = std::move(bytes); }
+  void fail_on(const std::string& name) { failing_.insert(name); }
+  Caps& change_caps() { return caps_; }
+
+  // Names of the objects in the order in which their reads began.
+  std::vector<std::string> reads() const {
+    std::lock_guard lock(mutex_);
+    return reads_;
+  }
+  void forget_reads() {
+    std::lock_guard lock(mutex_);
+    reads_.clear();
+  }
+
+  const Caps& caps() const override { return caps_; }
+  Result<std::unique_ptr<Reader>> open(std::string_view name) override {
+    PENSTOCK_ASSIGN(const std::span<const std::byte> bytes, find(name));
+    return std::unique_ptr<Reader>(std::make_unique<ObjectReader>(*this, std::string(name), bytes));
+  }
+  Result<std::unique_ptr<Writer>> create(std::string_view, std::uint64_t) override { return refuse(); }
+  Result<std::uint64_t> read_object(std::string_view name, std::uint64_t length_hint,
+                                    std::span<std::byte> out) override {
+    PENSTOCK_ASSIGN(const std::span<const std::byte> bytes, find(name));
+    PENSTOCK_TRY(deliver(name, bytes, 0, out.first(length_hint)));
+    return length_hint;
+  }
+  Namespace& names() override { return *this; }
+  Result<std::unique_ptr<Queue>> queue(std::size_t depth) override {
+    queues_.fetch_add(1);
+    return Backend::queue(depth);
+  }
+  int queues() const { return queues_.load(); }
+  MovedBytes moved_bytes() const override { return {.read = moved_.load(), .written = 0}; }
+  std::optional<std::filesystem::path> native_path(std::string_view name) const override {
+    return std::filesystem::path("/scripted") / name;
+  }
+
+ private:
+  class ObjectReader final : public Reader {
+   public:
+    ObjectReader(ScriptedBackend& backend, std::string name, std::span<const std::byte> bytes)
+        : backend_(backend), name_(std::move(name)), bytes_(bytes) {}
+    Result<std::uint64_t> size() override { return std::uint64_t{bytes_.size()}; }
+    Result<void> read_at(std::uint64_t offset, std::span<std::byte> out) override {
+      return backend_.deliver(name_, bytes_, offset, out);
+    }
+
+   private:
+    ScriptedBackend& backend_;
+    const std::string name_;
+    const std::span<const std::byte> bytes_;
+  };
+
+  Result<std::span<const std::byte>> find(std::string_view name) const {
+    const auto at = objects_.find(name);
+    if (at == objects_.end()) return make_error(Errc::not_found, "cannot open '" + std::string(name) + "'");
+    return std::span<const std::byte>(at->second);
+  }
+  Result<void> deliver(std::string_view name, std::span<const std::byte> bytes, std::uint64_t offset,
+                       std::span<std::byte> out) {
+    {
+      std::lock_guard lock(mutex_);
+      reads_.push_back(std::string(name) + (offset == 0 ? "" : "+" + std::to_string(offset)));
+    }
+    if (failing_.contains(name)) return make_error(Errc::io, "cannot read '" + std::string(name) + "'");
+    if (offset + out.size() > bytes.size())
+      return make_error(Errc::truncated, "'" + std::string(name) + "' ends before the bytes asked for");
+    if (!out.empty()) std::memcpy(out.data(), bytes.data() + offset, out.size());
+    moved_ += out.size();
+    return success();
+  }
+
+  static Error refuse() { return make_error(Errc::unsupported, "scripted objects are only read"); }
+  Result<void> list(std::string_view, const std::function<bool(const Entry&)>&) override { return refuse(); }
+  Result<Entry> stat(std::string_view name) override {
+    PENSTOCK_ASSIGN(const std::span<const std::byte> bytes, find(name));
+    return Entry{std::string(name), bytes.size(), false};
+  }
+  Result<void> make_folders(std::string_view) override { return refuse(); }
+  Result<void> rename_noreplace(std::string_view, std::string_view) override { return refuse(); }
+  Result<void> remove(std::string_view) override { return refuse(); }
+  Result<void> sync_dir(std::string_view) override { return refuse(); }
+  Result<std::unique_ptr<Lock>> lock(std::string_view) override { return refuse(); }
+  Result<std::uint64_t> free_bytes() override { return refuse(); }
+
+  Caps caps_;
+  std::atomic<int> queues_ = 0;
+  std::map<std::string, std::vector<std::byte>, std::less<>> objects_;
+  std::set<std::string, std::less<>> failing_;
+  std::atomic<std::uint64_t> moved_{0};
+  mutable std::mutex mutex_;
+  std::vector<std::string> reads_;
+};
+
+// `count` objects "s0000" ... of different lengths on `backend`, and their manifest with checksums.
+inline Manifest scripted_files(ScriptedBackend& backend, std::uint64_t count) {
+  ManifestBuilder builder(ManifestFacts{.recipe = "scripted",
+                                        .format = "files",
+                                        .codec = "raw",
+                                        .settings = {},
+                                        .checksums = true,
+                                        .label_names = {}});
+  for (std::uint64_t i = 0; i < count; ++i) {
+    std::string name = std::to_string(i);
+    name.insert(0, 4 - name.size(), '0');
+    name.insert(0, 1, 's');
+    std::vector<std::byte> bytes(1 + i % 97);
+    for (std::size_t at = 0; at < bytes.size(); ++at) bytes[at] = static_cast<std::byte>(i * 31 + at);
+    const std::uint32_t object = builder.add_object(name, bytes.size());
+    builder.add_sample({.length = bytes.size(), .object = object, .crc32c = crc32c(bytes)});
+    backend.put(name, std::move(bytes));
+  }
+  return Manifest::from_bytes(builder.finish().value()).value();
+}
+
+// `shards` objects of ten samples of ten bytes each.
+inline Manifest scripted_shards(ScriptedBackend& backend, std::uint64_t shards) {
+  ManifestBuilder builder(ManifestFacts{
+      .recipe = "scripted", .format = "shards", .codec = "raw", .settings = {}, .label_names = {}});
+  for (std::uint64_t i = 0; i < shards; ++i) {
+    const std::string name = "shard" + std::string(1, static_cast<char>('a' + i));
+    backend.put(name, std::vector<std::byte>(100));
+    const std::uint32_t object = builder.add_object(name, 100);
+    for (std::uint64_t at = 0; at < 100; at += 10)
+      builder.add_sample({.offset = at, .length = 10, .object = object});
+  }
+  return Manifest::from_bytes(builder.finish().value()).value();
+}
+
+}  // namespace penstock

@@ -1,0 +1,121 @@
+#include "datagen/reading/physical_places.hpp"
+
+#include <fcntl.h>
+#include <linux/fiemap.h>
+#include <linux/fs.h>
+#include <sys/ioctl.h>
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <limits>
+#include <string>
+
+#include "io_backends/core/system/fd.hpp"
+#include "io_backends/core/system/interrupt.hpp"
+
+namespace penstock {
+namespace {
+
+constexpr std::size_t kExtentsAtOnce = 64;
+constexpr std::uint64_t kNowhere =
+    std::numeric_limits<std::uint64_t>::max();  // not on the device yet, or a hole
+
+struct Extent {
+  std::uint64_t begin = 0;  // byte of the file
+  std::uint64_t end = 0;
+  std::uint64_t place = 0;  // byte of the device
+};
+
+// One object's extents, or its inode where the file system has no words for them.
+class Layout {
+ public:
+  // `folder`: the root. False where extents can't be had.
+  Result<bool> look(int folder, const char* name, std::uint64_t bytes) {
+    extents_.clear();
+    const Fd fd(retry_eintr([&] { return ::openat(folder, name, O_RDONLY | O_NONBLOCK | O_CLOEXEC); }));
+    if (!fd) return errno_error(errno, "cannot open", name);
+    struct stat status {};
+    if (::fstat(fd.get(), &status) != 0) return errno_error(errno, "cannot look at", name);
+    inode_ = status.st_ino;
+    return ask(fd.get(), bytes);
+  }
+  std::uint64_t inode() const { return inode_; }
+
+  std::uint64_t place_of(std::uint64_t offset) const {
+    const auto next =
+        std::upper_bound(extents_.begin(), extents_.end(), offset,
+                         [](std::uint64_t at, const Extent& extent) { return at < extent.end; });
+    if (next == extents_.end() || offset < next->begin) return kNowhere;
+    return next->place + (offset - next->begin);
+  }
+
+ private:
+  bool ask(int fd, std::uint64_t bytes) {
+    struct alignas(fiemap) Room {
+      std::array<std::byte, sizeof(fiemap) + kExtentsAtOnce * sizeof(fiemap_extent)> bytes;
+    } room;
+    for (std::uint64_t from = 0; from < bytes;) {
+      fiemap head;  // {} would be an array of no extents to some compilers
+      std::memset(&head, 0, sizeof head);
+      head.fm_start = from;
+      head.fm_length = bytes - from;
+      head.fm_extent_count = kExtentsAtOnce;
+      std::memcpy(room.bytes.data(), &head, sizeof head);
+      if (::ioctl(fd, FS_IOC_FIEMAP, room.bytes.data()) != 0) return false;
+      std::memcpy(&head, room.bytes.data(), sizeof head);
+      if (head.fm_mapped_extents == 0) return true;
+      for (std::size_t i = 0; i < head.fm_mapped_extents; ++i) {
+        fiemap_extent one{};
+        std::memcpy(&one, room.bytes.data() + sizeof head + i * sizeof one, sizeof one);
+        from = one.fe_logical + one.fe_length;
+        if ((one.fe_flags & (FIEMAP_EXTENT_UNKNOWN | FIEMAP_EXTENT_DELALLOC)) == 0)
+          extents_.push_back({one.fe_logical, from, one.fe_physical});
+        if ((one.fe_flags & FIEMAP_EXTENT_LAST) != 0) return true;
+      }
+    }
+    return true;
+  }
+
+  std::uint64_t inode_ = 0;
+  std::vector<Extent> extents_;
+};
+
+}  // namespace
+
+Result<PhysicalPlaces> physical_places(const SampleList& samples, const Backend& backend) {
+  const auto path = backend.native_path("");
+  if (!path)
+    return make_error(
+        Errc::unsupported,
+        "the order in which objects lie on their device is known of files of this machine alone");
+  const Fd folder(::open(path->c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
+  if (!folder) return errno_error(errno, "cannot open folder", path->string());
+  std::vector<std::uint64_t> ends(samples.objects());  // of what is read of each
+  for (std::uint64_t i = 0; i < samples.size(); ++i)
+    ends[samples[i].object] = std::max(ends[samples[i].object], samples[i].offset + samples[i].length);
+
+  PhysicalPlaces places{std::vector<std::uint64_t>(samples.size()), "extent"};
+  std::vector<std::uint64_t> inodes(samples.objects());
+  Layout layout;
+  constexpr std::uint32_t kNone = std::numeric_limits<std::uint32_t>::max();
+  std::uint32_t at_hand = kNone;
+  for (std::uint64_t i = 0; i < samples.size(); ++i) {
+    const std::uint32_t object = samples[i].object;
+    if (object != at_hand) {
+      PENSTOCK_TRY(check_interrupt());
+      PENSTOCK_ASSIGN(const bool known, layout.look(folder.get(), samples.name(object).data(), ends[object]));
+      inodes[object] = layout.inode();
+      if (!known) places.by = "inode";
+      at_hand = object;
+    }
+    places.of_sample[i] = layout.place_of(samples[i].offset);
+  }
+  // All by one measure: of what has extents and what has none, neither comes before the other.
+  if (places.by == "inode")
+    for (std::uint64_t i = 0; i < samples.size(); ++i) places.of_sample[i] = inodes[samples[i].object];
+  return places;
+}
+
+}  // namespace penstock

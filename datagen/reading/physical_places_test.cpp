@@ -1,0 +1,60 @@
+#include "datagen/reading/physical_places.hpp"
+
+#include <algorithm>
+
+#include "io_backends/testing/testing.hpp"
+#include "io_backends/tiers/tier.hpp"
+
+namespace penstock {
+namespace {
+
+Result<void> put(Backend& backend, std::string_view name, std::size_t bytes) {
+  PENSTOCK_ASSIGN(const auto writer, backend.create(name, bytes));
+  PENSTOCK_TRY(writer->append(pattern(bytes)));
+  return writer->publish(Durability::file);
+}
+
+TEST(PhysicalPlaces, RangesOfAFileLieBehindOneAnother) {
+  const ScratchFolder scratch;
+  const auto tier = open_tier("t=posix:" + scratch.path().string());
+  ASSERT_OK(tier);
+  SampleList samples;
+  for (const std::string_view name : {"a", "b/c"}) {
+    ASSERT_OK(put(*tier->backend, name, 65'536));
+    const std::uint32_t object = samples.add_object(name);
+    for (const std::uint64_t offset : {0U, 4096U, 4097U}) samples.add_sample({offset, 100, object});
+  }
+  const auto places = physical_places(samples, *tier->backend);
+  ASSERT_OK(places);
+  ASSERT_EQ(places->of_sample.size(), 6U);
+  EXPECT_NE(places->of_sample[0], places->of_sample[3]);
+  for (const std::size_t first : {0U, 3U}) {
+    const std::uint64_t* const of = places->of_sample.data() + first;
+    if (places->by == "inode") {
+      EXPECT_EQ(of[0], of[2]);
+      continue;
+    }
+    EXPECT_EQ(places->by, "extent");
+    EXPECT_EQ(of[1] + 1, of[2]) << "within a block";
+    EXPECT_LT(of[0], of[2]) << "64 KiB in one piece, as far as a file system has it";
+  }
+}
+
+TEST(PhysicalPlaces, AreOfFilesAlone) {
+  const auto tier = open_tier("t=mem:places");
+  ASSERT_OK(tier);
+  EXPECT_ERRC(Errc::unsupported, physical_places(SampleList{}, *tier->backend));
+}
+
+TEST(PhysicalPlaces, NameTheObjectThatIsNotThere) {
+  const ScratchFolder scratch;
+  const auto tier = open_tier("t=posix:" + scratch.path().string());
+  ASSERT_OK(tier);
+  SampleList samples;
+  samples.add("vanished", 10);
+  const auto places = physical_places(samples, *tier->backend);
+  EXPECT_TRUE(fails_with(Errc::not_found, places, "vanished"));
+}
+
+}  // namespace
+}  // namespace penstock

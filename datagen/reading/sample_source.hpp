@@ -1,0 +1,135 @@
+// Which sample is next: one shared counter that a sweep's threads draw from.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <mutex>
+#include <vector>
+
+#include "io_backends/core/random.hpp"
+
+namespace penstock {
+
+enum class SampleOrder : std::uint8_t {
+  sequential,
+  shuffled,
+  physical,  // shuffled, and each window of the shuffle as it lies on the device
+};
+
+// When a run over a corpus ends. Times in nanoseconds since the run's start.
+struct PassLimits {
+  std::uint64_t max_passes = 0;  // whole passes; 0: as many as the time asks for
+  std::int64_t at_least_ns = 0;  // another pass is added until this much time has gone by
+};
+
+// A few neighbouring positions of one pass.
+struct Slice {
+  std::uint64_t pass = 0;
+  std::uint64_t begin = 0;
+  std::uint64_t end = 0;
+};
+
+// Hands the positions 0 .. samples-1 of pass after pass to threads, each position of a pass once, and never
+// ends in the middle of one: that a pass is the last is decided when it has been given out. take() is one
+// relaxed fetch_add, and a lock only between passes. Any thread.
+class SampleSource {
+ public:
+  // `samples` > 0. Slices are short where passes are, so that threads finish together.
+  SampleSource(std::uint64_t samples, unsigned threads, PassLimits limits);
+
+  // False when there is no more. `now_ns`: the caller's time since the start.
+  bool take(std::int64_t now_ns, Slice& slice) {
+    const std::uint64_t ticket = next_.fetch_add(1, std::memory_order_relaxed);
+    if (ticket >= limit_.load(std::memory_order_acquire) && !extend(ticket, now_ns)) return false;
+    slice.pass = ticket / slices_a_pass_;
+    slice.begin = (ticket % slices_a_pass_) * slice_;
+    slice.end = slice.begin + slice_ < samples_ ? slice.begin + slice_ : samples_;
+    return true;
+  }
+
+  // Whole passes given out.
+  std::uint64_t passes() const { return limit_.load(std::memory_order_acquire) / slices_a_pass_; }
+
+ private:
+  bool extend(std::uint64_t ticket, std::int64_t now_ns);
+
+  const std::uint64_t samples_;
+  const std::uint64_t slice_;
+  const std::uint64_t slices_a_pass_;
+  const PassLimits limits_;
+  alignas(64) std::atomic<std::uint64_t> next_{0};
+  alignas(64) std::atomic<std::uint64_t> limit_;
+  std::mutex mutex_;
+  bool ended_ = false;
+};
+
+// How SampleOrder::physical sorts; nothing else looks at it.
+struct PhysicalWindow {
+  const std::vector<std::uint64_t>* places = nullptr;  // by sample, smaller first; outlives the order
+  std::uint64_t samples = 0;                           // sorted at a time; at least 1
+};
+
+// The part of each pass that is this rank's. The corpus is cut into runs of neighbours, one a rank, equally
+// long but for one sample; from a pass to the next a rank moves on by `shift` runs.
+struct RankShare {
+  std::uint64_t rank = 0;
+  std::uint64_t ranks = 1;
+  std::uint64_t shift = 0;
+
+  std::uint64_t run(std::uint64_t pass) const { return (rank + pass % ranks * (shift % ranks)) % ranks; }
+  std::uint64_t begin(std::uint64_t samples, std::uint64_t pass) const { return samples * run(pass) / ranks; }
+  std::uint64_t end(std::uint64_t samples, std::uint64_t pass) const {
+    return samples * (run(pass) + 1) / ranks;
+  }
+  std::uint64_t longest(std::uint64_t samples) const { return (samples + ranks - 1) / ranks; }
+};
+
+// Position in a rank's share of a pass -> sample. Shuffled: another seeded permutation of the share every
+// pass, the same on every machine. One thread.
+class PassOrder {
+ public:
+  PassOrder(SampleOrder order, std::uint64_t samples, std::uint64_t seed, PhysicalWindow window = {},
+            RankShare share = {})
+      : order_(order), samples_(samples), seed_(seed), window_(window), share_(share), permutation_(1, 0) {
+    begin(0);
+  }
+
+  // The positions that the pass has here.
+  std::uint64_t begin(std::uint64_t pass) {
+    if (pass == pass_) return length_;
+    pass_ = pass;
+    first_ = share_.begin(samples_, pass);
+    length_ = share_.end(samples_, pass) - first_;
+    sorted_.clear();
+    if (order_ != SampleOrder::sequential)
+      permutation_ = Permutation(length_, pass_seed(seed_, pass * share_.ranks + share_.run(pass)));
+    return length_;
+  }
+
+  std::uint64_t sample(std::uint64_t pass, std::uint64_t position) {
+    begin(pass);
+    if (order_ == SampleOrder::sequential) return first_ + position;
+    return order_ == SampleOrder::shuffled ? first_ + permutation_.at(position) : in_window(position);
+  }
+
+  static std::uint64_t pass_seed(std::uint64_t seed, std::uint64_t pass) {
+    return RandomStream(seed, "pass").bits(pass);
+  }
+
+ private:
+  std::uint64_t in_window(std::uint64_t position);
+
+  SampleOrder order_;
+  std::uint64_t samples_;
+  std::uint64_t seed_;
+  PhysicalWindow window_;
+  RankShare share_;
+  std::uint64_t pass_ = UINT64_MAX;
+  std::uint64_t first_ = 0;   // of the share
+  std::uint64_t length_ = 0;  // of the share
+  Permutation permutation_;
+  std::uint64_t sorted_from_ = 0;
+  std::vector<std::uint64_t> sorted_;  // the window's samples; empty: none yet
+};
+
+}  // namespace penstock

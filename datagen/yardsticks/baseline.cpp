@@ -1,0 +1,108 @@
+#include "datagen/yardsticks/baseline.hpp"
+
+#include <fcntl.h>
+
+#include "io_backends/backend/buffer.hpp"
+#include "io_backends/core/system/fd.hpp"
+
+namespace penstock {
+namespace {
+
+using Sample = SampleList::Sample;
+
+Result<void> read_whole(int fd, const Sample& sample, std::byte* out, const char* name) {
+  for (std::uint64_t done = 0; done < sample.length;) {
+    const ssize_t got =
+        ::pread(fd, out + done, sample.length - done, static_cast<off_t>(sample.offset + done));
+    if (got == 0) return truncated_error(name, sample.offset, sample.length);
+    if (got < 0 && errno != EINTR) return errno_error(errno, "cannot read", name);
+    if (got > 0) done += static_cast<std::uint64_t>(got);
+  }
+  return success();
+}
+
+Result<Fd> open_root(const ReadPlan& plan) {
+  const auto root = plan.backend.native_path("");
+  Fd fd(::open(root->c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
+  if (!fd) return errno_error(errno, "cannot open folder", root->string());
+  return fd;
+}
+
+Result<Fd> open_object(int root, const char* name) {
+  Fd fd(retry_eintr([&] { return ::openat(root, name, O_RDONLY | O_NONBLOCK | O_CLOEXEC); }));
+  if (!fd) return errno_error(errno, "cannot open", name);
+  return fd;
+}
+
+Result<LoopDone> files_by_system_calls(const ReadPlan& plan, unsigned threads, LoopControl& control) {
+  PENSTOCK_ASSIGN(const Fd root, open_root(plan));
+  const std::uint64_t largest = plan.samples.largest();
+  return control.run(threads, [&](LoopDone& done, unsigned) -> Result<void> {
+    Buffer buffer(in_one_piece(largest));
+    for (Sample sample; control.next(sample);) {
+      const char* name = plan.samples.name(sample.object).data();
+      PENSTOCK_ASSIGN(const Fd fd, open_object(root.get(), name));
+      PENSTOCK_TRY(read_whole(fd.get(), sample, buffer.data(), name));
+      ++done.samples;
+      done.bytes += sample.length;
+    }
+    return success();
+  });
+}
+
+Result<LoopDone> ranges_by_system_calls(const ReadPlan& plan, unsigned threads, LoopControl& control) {
+  PENSTOCK_ASSIGN(const Fd root, open_root(plan));
+  std::vector<Fd> objects;
+  for (std::uint64_t i = 0; i < objects_held_open(plan.samples.objects()); ++i) {
+    PENSTOCK_ASSIGN(Fd fd, open_object(root.get(), plan.samples.name(static_cast<std::uint32_t>(i)).data()));
+    objects.push_back(std::move(fd));
+  }
+  const std::uint64_t largest = plan.samples.largest();
+  return control.run(threads, [&](LoopDone& done, unsigned) -> Result<void> {
+    Buffer buffer(in_one_piece(largest));
+    for (Sample sample; control.next(sample);) {
+      const char* name = plan.samples.name(sample.object).data();
+      if (sample.object < objects.size()) {
+        PENSTOCK_TRY(read_whole(objects[sample.object].get(), sample, buffer.data(), name));
+      } else {
+        PENSTOCK_ASSIGN(const Fd fd, open_object(root.get(), name));
+        PENSTOCK_TRY(read_whole(fd.get(), sample, buffer.data(), name));
+      }
+      ++done.samples;
+      done.bytes += sample.length;
+    }
+    return success();
+  });
+}
+
+Result<LoopDone> through_backend(const ReadPlan& plan, unsigned threads, LoopControl& control) {
+  PENSTOCK_ASSIGN(const OpenObjects objects, OpenObjects::open(plan));
+  const std::uint64_t largest = plan.samples.largest();
+  return control.run(threads, [&](LoopDone& done, unsigned) -> Result<void> {
+    Buffer buffer(in_one_piece(largest));
+    std::unique_ptr<Reader> own;
+    for (Sample sample; control.next(sample);) {
+      const auto out = buffer.first(sample.length);
+      if (plan.whole_objects) {
+        PENSTOCK_TRY(plan.backend.read_object(plan.samples.name(sample.object), sample.length, out));
+      } else {
+        PENSTOCK_ASSIGN(Reader* const reader, objects.get(sample.object, own));
+        PENSTOCK_TRY(reader->read_at(sample.offset, out));
+      }
+      ++done.samples;
+      done.bytes += sample.length;
+    }
+    return success();
+  });
+}
+
+}  // namespace
+
+Result<LoopDone> baseline_read(const ReadPlan& plan, unsigned threads, const LoopEnd& end) {
+  LoopControl control(plan, end);
+  if (!by_system_calls(plan.backend)) return through_backend(plan, threads, control);
+  return plan.whole_objects ? files_by_system_calls(plan, threads, control)
+                            : ranges_by_system_calls(plan, threads, control);
+}
+
+}  // namespace penstock

@@ -1,0 +1,30 @@
+#include "io_backends/backend/buffer.hpp"
+
+#include <sys/mman.h>
+
+#include <cstdint>
+#include <cstdlib>
+#include <new>
+
+namespace penstock {
+
+void Buffer::Free::operator()(std::byte* memory) const {
+  std::free(memory);
+}
+
+void Buffer::grow(std::size_t bytes) {
+  if (bytes <= capacity_) return;
+  if (bytes > PTRDIFF_MAX) throw std::bad_alloc();  // rounding up may not come to nothing
+  const std::size_t rounded = (bytes + kBufferAlignment - 1) / kBufferAlignment * kBufferAlignment;
+  memory_.reset();
+  capacity_ = 0;
+  const bool huge = rounded >= kHugePage;
+  void* memory = nullptr;
+  if (::posix_memalign(&memory, huge ? kHugePage : kBufferAlignment, rounded) != 0) throw std::bad_alloc();
+  memory_.reset(static_cast<std::byte*>(memory));
+  // A system without huge pages, or with none left, gives small ones, which hold as much.
+  if (huge) static_cast<void>(::madvise(memory, rounded, MADV_HUGEPAGE));
+  capacity_ = rounded;
+}
+
+}  // namespace penstock

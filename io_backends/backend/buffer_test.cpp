@@ -1,0 +1,44 @@
+#include "io_backends/backend/buffer.hpp"
+
+#include <gtest/gtest.h>
+
+#include <cstdint>
+#include <new>
+
+namespace penstock {
+namespace {
+
+TEST(Buffer, IsAlignedAndKeepsItsMemoryWhenItSuffices) {
+  Buffer buffer(5000);
+  EXPECT_EQ(buffer.capacity(), 8192U);
+  EXPECT_EQ(reinterpret_cast<std::uintptr_t>(buffer.data()) % kBufferAlignment, 0U);
+  const std::byte* before = buffer.data();
+  buffer.grow(8192);
+  EXPECT_EQ(buffer.data(), before);
+  buffer.grow(8193);
+  EXPECT_GE(buffer.capacity(), 8193U);
+  EXPECT_EQ(buffer.first(10).size(), 10U);
+}
+
+TEST(Buffer, LargeOnesBeginWithAHugePage) {
+  EXPECT_EQ(in_one_piece(4096), 4096U);
+  EXPECT_EQ(in_one_piece(std::size_t{128} << 10), kHugePage);
+  EXPECT_EQ(in_one_piece(kHugePage), kHugePage);
+  EXPECT_EQ(in_one_piece(kHugePage + 1), 2 * kHugePage);
+  EXPECT_EQ(in_one_piece(SIZE_MAX), SIZE_MAX);
+  for (const std::size_t bytes : {kHugePage, kHugePage + 1, 3 * kHugePage}) {
+    Buffer buffer(bytes);
+    EXPECT_GE(buffer.capacity(), bytes);
+    EXPECT_EQ(reinterpret_cast<std::uintptr_t>(buffer.data()) % kHugePage, 0U);
+    buffer.first(bytes).back() = std::byte{1};
+  }
+}
+
+TEST(Buffer, MoreThanAnyMachineHasIsRefusedNotRoundedToNothing) {
+  Buffer buffer(1);
+  EXPECT_THROW(buffer.grow(SIZE_MAX), std::bad_alloc);
+  EXPECT_EQ(buffer.capacity(), kBufferAlignment);
+}
+
+}  // namespace
+}  // namespace penstock

@@ -1,0 +1,46 @@
+// Counters that many threads add to without sharing a cache line.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+
+#include "io_backends/backend/backend.hpp"
+
+namespace penstock {
+
+// Counts what crossed a back end. Adding is one relaxed add on a line that (up to 64 threads) nobody else
+// writes; sum() is exact once the adders are quiet. The only global state is the number that each thread
+// draws when it first adds to any counter.
+class MovedCounter {
+ public:
+  void add_read(std::uint64_t bytes) { mine().read.fetch_add(bytes, std::memory_order_relaxed); }
+  void add_written(std::uint64_t bytes) { mine().written.fetch_add(bytes, std::memory_order_relaxed); }
+
+  MovedBytes sum() const {
+    MovedBytes total;
+    for (const Shard& shard : shards_) {
+      total.read += shard.read.load(std::memory_order_relaxed);
+      total.written += shard.written.load(std::memory_order_relaxed);
+    }
+    return total;
+  }
+
+ private:
+  static constexpr std::size_t kShards = 64;
+  struct alignas(64) Shard {
+    std::atomic<std::uint64_t> read{0};
+    std::atomic<std::uint64_t> written{0};
+  };
+
+  Shard& mine() {
+    static std::atomic<std::size_t> next{0};
+    thread_local const std::size_t index = next.fetch_add(1, std::memory_order_relaxed) % kShards;
+    return shards_[index];
+  }
+
+  std::array<Shard, kShards> shards_;
+};
+
+}  // namespace penstock

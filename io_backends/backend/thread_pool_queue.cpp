@@ -1,0 +1,88 @@
+#include <algorithm>
+#include <condition_variable>
+#include <cstddef>
+#include <mutex>
+#include <stop_token>
+#include <system_error>
+#include <thread>
+#include <vector>
+
+#include "io_backends/backend/backend.hpp"
+#include "io_backends/backend/fifo.hpp"
+#include "io_backends/core/system/threads.hpp"
+
+namespace penstock {
+namespace {
+
+class ThreadPoolQueue final : public Queue {
+ public:
+  ThreadPoolQueue(Backend& backend, std::size_t depth)
+      : backend_(backend), depth_(depth), waiting_(depth), done_(depth) {
+    threads_.reserve(depth);
+    for (std::size_t i = 0; i < depth; ++i)
+      threads_.emplace_back([this](const std::stop_token& stop) { work(stop); });
+  }
+
+  std::size_t submit(std::span<const Operation> operations, Start /*start*/) override {
+    const std::size_t taken = std::min(operations.size(), depth_ - in_flight_);
+    {
+      const std::lock_guard lock(mutex_);
+      for (const Operation& operation : operations.first(taken)) waiting_.push(operation);
+    }
+    in_flight_ += taken;
+    for (std::size_t i = 0; i < taken; ++i) submitted_.notify_one();
+    return taken;
+  }
+
+  std::size_t reap(std::span<Completion> out, std::size_t at_least) override {
+    const std::size_t wanted = std::min({at_least, in_flight_, out.size()});
+    std::unique_lock lock(mutex_);
+    wanted_ = wanted;
+    finished_.wait(lock, [&] { return done_.size() >= wanted; });
+    wanted_ = 0;
+    const std::size_t count = std::min(out.size(), done_.size());
+    for (std::size_t i = 0; i < count; ++i) out[i] = done_.pop();
+    in_flight_ -= count;
+    return count;
+  }
+
+  std::size_t in_flight() const override { return in_flight_; }
+
+ private:
+  // Operations that were submitted are worked off even when the queue is already being destroyed.
+  void work(const std::stop_token& stop) {
+    std::unique_lock lock(mutex_);
+    while (submitted_.wait(lock, stop, [&] { return waiting_.size() > 0; })) {
+      const Operation operation = waiting_.pop();
+      lock.unlock();
+      Completion completion{operation.tag, perform(backend_, operation)};
+      lock.lock();
+      done_.push(std::move(completion));
+      if (wanted_ != 0 && done_.size() >= wanted_) finished_.notify_one();
+    }
+  }
+
+  Backend& backend_;
+  const std::size_t depth_;
+  std::size_t in_flight_ = 0;  // only the owner's thread looks at it
+  std::mutex mutex_;
+  std::condition_variable_any submitted_;
+  std::condition_variable finished_;
+  Fifo<Operation> waiting_;
+  Fifo<Completion> done_;
+  std::size_t wanted_ = 0;
+  std::vector<std::jthread> threads_;
+};
+
+}  // namespace
+
+Result<std::unique_ptr<Queue>> thread_pool_queue(Backend& backend, std::size_t depth) {
+  PENSTOCK_TRY(check_queue_depth(depth));
+  try {
+    return std::make_unique<ThreadPoolQueue>(backend, depth);
+  } catch (const std::system_error& error) {
+    return no_more_threads(error, depth);
+  }
+}
+
+}  // namespace penstock

@@ -1,0 +1,116 @@
+#include "io_backends/configuration/config.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <filesystem>
+#include <utility>
+
+#include "io_backends/configuration/config_file.hpp"
+#include "io_backends/core/cli/progress.hpp"
+#include "io_backends/tiers/named_tiers.hpp"
+
+namespace penstock {
+namespace {
+
+namespace fs = std::filesystem;
+
+// Adds the words of `more` whose keys `words` lacks.
+void add_missing(std::vector<OptionWord>& words, const std::vector<OptionWord>& more) {
+  const std::vector<OptionWord> nearer = words;
+  for (const OptionWord& word : more) {
+    const auto same_key = [&](const OptionWord& given) { return given.key == word.key; };
+    if (std::none_of(nearer.begin(), nearer.end(), same_key)) words.push_back(word);
+  }
+}
+
+void add_missing(std::vector<SiteTier>& tiers, const std::vector<SiteTier>& more) {
+  for (const SiteTier& tier : more)
+    if (std::none_of(tiers.begin(), tiers.end(), [&](const SiteTier& one) { return one.name == tier.name; }))
+      tiers.push_back(tier);
+}
+
+// Those that are there, the nearest first.
+std::vector<fs::path> site_files() {
+  std::vector<fs::path> files{"penstock.yaml"};
+  if (const char* home = std::getenv("HOME"); home != nullptr)
+    files.push_back(fs::path(home) / ".config" / "penstock" / "penstock.yaml");
+  std::erase_if(files, [](const fs::path& file) {
+    std::error_code none;
+    return !fs::is_regular_file(file, none);
+  });
+  return files;
+}
+
+void add_names(const CommandInfo& command, std::vector<std::string_view>& names) {
+  for (const OptionTable table : tables_of(command))
+    for (const OptionSpec& spec : table) names.push_back(spec.name);
+}
+
+SiteWords known_words() {
+  SiteWords known;
+  for (const CommandInfo* command : command_registry().present()) {
+    known.commands.push_back(command->name);
+    add_names(*command, known.flags);
+    if (command->name == "tiers") add_names(*command, known.flags_of_tiers);
+  }
+  std::sort(known.flags.begin(), known.flags.end());
+  known.flags.erase(std::unique(known.flags.begin(), known.flags.end()), known.flags.end());
+  return known;
+}
+
+// Of the defaults, what the command has.
+std::vector<OptionWord> that_it_takes(const CommandInfo& command, std::vector<OptionWord> words) {
+  std::vector<std::string_view> names;
+  add_names(command, names);
+  std::erase_if(words, [&](const OptionWord& word) {
+    return std::find(names.begin(), names.end(), word.key) == names.end();
+  });
+  return words;
+}
+
+}  // namespace
+
+Result<Config> read_config(const CommandInfo& command, std::span<const std::string> words) {
+  Config found;
+  if (const std::string file = raw_value(words, "config"); !file.empty()) {
+    PENSTOCK_ASSIGN(found.words, read_config_file(file));
+    found.files = fmt::format("'{}'", file);
+  }
+  if (std::find(words.begin(), words.end(), "--no-config") != words.end()) return found;
+  std::vector<SiteTier> tiers;
+  std::vector<std::string> launcher;
+  for (const fs::path& path : site_files()) {
+    note(fmt::format("flags from {} (--no-config ignores it)", path.string()));
+    PENSTOCK_ASSIGN(SiteFile site, read_site_file(path, command.name, known_words()));
+    add_missing(site.flags, that_it_takes(command, std::move(site.defaults)));
+    add_missing(found.words, site.flags);
+    if (!site.flags.empty())
+      found.files += fmt::format("{}'{}'", found.files.empty() ? "" : ", ", path.string());
+    add_missing(tiers, site.tiers);
+    if (launcher.empty()) launcher = std::move(site.launcher);
+  }
+  set_named_tiers(std::move(tiers));
+  if (!launcher.empty()) set_site_launcher(std::move(launcher));
+  return found;
+}
+
+Result<CommandLine> parse_with_config(const CommandInfo& command, std::span<const std::string> words,
+                                      const Config& config) {
+  Result<CommandLine> line = parse_command_line(command, words, config.words);
+  if (line.ok() || config.words.empty() || !parse_command_line(command, words, {}).ok()) return line;
+  return make_error(line.error().code, fmt::format("in {}: {}", config.files, line.error().what));
+}
+
+std::vector<std::string> site_tier_names() {
+  std::vector<SiteTier> tiers;
+  for (const fs::path& path : site_files())
+    if (const Result<SiteFile> site = read_site_file(path, "", known_words()); site.ok())
+      add_missing(tiers, site->tiers);
+  std::vector<std::string> names;
+  for (const SiteTier& tier : tiers) names.push_back(tier.name);
+  return names;
+}
+
+}  // namespace penstock

@@ -1,0 +1,34 @@
+// Fuzz target: the input is a configuration file, of one command and of a site.
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <cstdlib>
+#include <string>
+#include <string_view>
+
+#include "io_backends/configuration/config_file.hpp"
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  static const int fd = ::memfd_create("config", MFD_CLOEXEC);
+  static const std::string path = "/proc/self/fd/" + std::to_string(fd);
+  if (fd < 0 || ::ftruncate(fd, 0) != 0 || ::pwrite(fd, data, size, 0) != static_cast<ssize_t>(size))
+    std::abort();
+  const auto words = penstock::read_config_file(path);
+  if (!words.ok() && words.error().code == penstock::Errc::internal) std::abort();
+  const penstock::SiteWords known{
+      {"generate", "read", "tiers", "train"}, {"results", "threads", "tier"}, {"probe", "tier"}};
+  for (const std::string_view command : {"read", "tiers"}) {
+    const auto site = penstock::read_site_file(path, command, known);
+    if (!site.ok()) continue;
+    penstock::set_named_tiers(site->tiers);
+    for (const penstock::SiteTier& tier : site->tiers) {
+      const auto spec = penstock::parse_tier(tier.name);
+      if (!spec.ok() || spec->name != tier.name) std::abort();
+      const auto again = penstock::parse_tier("other=" + tier.name + ",limit=1MB/s");
+      if (!again.ok() || again->name != "other" || again->options.empty()) std::abort();
+    }
+  }
+  return 0;
+}

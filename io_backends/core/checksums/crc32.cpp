@@ -1,0 +1,56 @@
+#include "io_backends/core/checksums/crc32.hpp"
+
+#ifdef PENSTOCK_HAS_ISAL
+#include <isa-l/crc.h>
+#endif
+
+namespace penstock {
+namespace {
+
+constexpr std::uint32_t kPolynomial = 0xedb88320U;  // 0x04C11DB7 with its bits reversed
+constexpr CrcTables kTables = make_crc_tables(kPolynomial);
+constexpr CrcPowers kPowers = make_crc_powers(kPolynomial);
+
+std::uint32_t multiply(std::uint32_t a, std::uint32_t b) {
+  return crc_multiply(kPolynomial, a, b);
+}
+
+}  // namespace
+
+std::uint32_t crc32_portable(std::span<const std::byte> bytes, std::uint32_t crc) {
+  return ~crc_update(kTables, ~crc, bytes);
+}
+
+std::uint32_t crc32_combine(std::uint32_t a, std::uint32_t b, std::uint64_t b_bytes) {
+  return multiply(a, crc_power(kPowers, b_bytes, multiply)) ^ b;
+}
+
+Crc32Shift::Crc32Shift(std::uint64_t b_bytes)
+    : CrcShift(kPolynomial, crc_power(kPowers, b_bytes, multiply)) {}
+
+#ifdef PENSTOCK_HAS_ISAL
+
+std::uint32_t crc32(std::span<const std::byte> bytes, std::uint32_t crc) {
+  // It inverts the register itself, before and after.
+  return crc32_gzip_refl(crc,
+                         reinterpret_cast<const unsigned char*>(bytes.data()),  // NOLINT(*-reinterpret-cast)
+                         bytes.size());
+}
+
+const char* crc32_method() {
+  return "isa-l";
+}
+
+#else
+
+std::uint32_t crc32(std::span<const std::byte> bytes, std::uint32_t crc) {
+  return crc32_portable(bytes, crc);
+}
+
+const char* crc32_method() {
+  return "portable";
+}
+
+#endif
+
+}  // namespace penstock

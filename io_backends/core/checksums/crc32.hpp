@@ -1,0 +1,30 @@
+// CRC-32 (IEEE 802.3, polynomial 0x04C11DB7, reflected): of members of ZIP archives, of PNG chunks and of
+// gzip.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+#include "io_backends/core/checksums/crc_tables.hpp"
+
+namespace penstock {
+
+// The CRC of what `crc` stands for followed by `bytes`; start with 0. Any thread.
+std::uint32_t crc32(std::span<const std::byte> bytes, std::uint32_t crc = 0);
+
+// The CRC of A followed by B, given crc32(A), crc32(B) and B's length in bytes.
+std::uint32_t crc32_combine(std::uint32_t a, std::uint32_t b, std::uint64_t b_bytes);
+
+// crc32_combine() for one length of B, in a few table look-ups. Any thread.
+struct Crc32Shift : CrcShift {
+  explicit Crc32Shift(std::uint64_t b_bytes);
+};
+
+// What this build computes it with: "isa-l" or "portable".
+const char* crc32_method();
+
+// The table version, for tests to hold the other against.
+std::uint32_t crc32_portable(std::span<const std::byte> bytes, std::uint32_t crc = 0);
+
+}  // namespace penstock

@@ -1,0 +1,139 @@
+#include "io_backends/core/checksums/crc32c.hpp"
+
+#include <algorithm>
+#include <climits>
+#include <cstring>
+
+#ifdef PENSTOCK_HAS_ISAL
+#include <isa-l/crc.h>
+#endif
+#ifdef __x86_64__
+#include <nmmintrin.h>
+#include <wmmintrin.h>
+#endif
+
+namespace penstock {
+namespace {
+
+constexpr std::uint32_t kPolynomial = 0x82f63b78U;  // 0x1EDC6F41 with its bits reversed
+
+constexpr CrcTables kTables = make_crc_tables(kPolynomial);
+constexpr CrcPowers kPowers = make_crc_powers(kPolynomial);
+
+std::uint32_t update_portable(std::uint32_t crc, std::span<const std::byte> bytes) {
+  return crc_update(kTables, crc, bytes);
+}
+
+#if defined(__x86_64__)
+
+// A product of 32 times 32 bits lies with x^0 in bit 63; what the instruction does to the lower half is times
+// x^32 modulo the polynomial.
+__attribute__((target("sse4.2,pclmul"))) std::uint32_t multiply_clmul(std::uint32_t a, std::uint32_t b) {
+  const __m128i product =
+      _mm_clmulepi64_si128(_mm_cvtsi32_si128(static_cast<int>(a)), _mm_cvtsi32_si128(static_cast<int>(b)), 0);
+  const std::uint64_t bits = static_cast<std::uint64_t>(_mm_cvtsi128_si64(product)) << 1U;
+  return static_cast<std::uint32_t>(bits >> 32U) ^ _mm_crc32_u32(0, static_cast<std::uint32_t>(bits));
+}
+
+std::uint32_t multiply(std::uint32_t a, std::uint32_t b) {
+  static const bool has = __builtin_cpu_supports("sse4.2") != 0 && __builtin_cpu_supports("pclmul") != 0;
+  return has ? multiply_clmul(a, b) : crc_multiply(kPolynomial, a, b);
+}
+
+#else
+
+std::uint32_t multiply(std::uint32_t a, std::uint32_t b) {
+  return crc_multiply(kPolynomial, a, b);
+}
+
+#endif
+
+#if defined(__x86_64__)
+
+__attribute__((target("sse4.2"))) std::uint32_t update_sse42(std::uint32_t crc,
+                                                             std::span<const std::byte> bytes) {
+  std::uint64_t wide = crc;
+  while (bytes.size() >= 8) {
+    std::uint64_t word = 0;
+    std::memcpy(&word, bytes.data(), sizeof word);
+    wide = _mm_crc32_u64(wide, word);
+    bytes = bytes.subspan(8);
+  }
+  crc = static_cast<std::uint32_t>(wide);
+  for (const std::byte byte : bytes) crc = _mm_crc32_u8(crc, std::to_integer<std::uint8_t>(byte));
+  return crc;
+}
+
+// What one instruction after another does, or tables where there is none.
+std::uint32_t update_plain(std::uint32_t crc, std::span<const std::byte> bytes) {
+  static const bool has = __builtin_cpu_supports("sse4.2") != 0;
+  return has ? update_sse42(crc, bytes) : update_portable(crc, bytes);
+}
+
+#else
+
+std::uint32_t update_plain(std::uint32_t crc, std::span<const std::byte> bytes) {
+  return update_portable(crc, bytes);
+}
+
+#endif
+
+#ifdef PENSTOCK_HAS_ISAL
+
+std::uint32_t update(std::uint32_t crc, std::span<const std::byte> bytes) {
+  // ISA-L's way is for many bytes: it takes 50 ns to get going.
+  constexpr std::size_t kMany = 96;
+  if (bytes.size() < kMany) return update_plain(crc, bytes);
+  while (!bytes.empty()) {
+    const std::size_t count = std::min<std::size_t>(bytes.size(), INT_MAX);
+    // ISA-L only reads, but its type does not say so.
+    void* data = const_cast<void*>(static_cast<const void*>(bytes.data()));  // NOLINT(*-const-cast)
+    crc = crc32_iscsi(static_cast<unsigned char*>(data), static_cast<int>(count), crc);
+    bytes = bytes.subspan(count);
+  }
+  return crc;
+}
+
+#else
+
+std::uint32_t update(std::uint32_t crc, std::span<const std::byte> bytes) {
+  return update_plain(crc, bytes);
+}
+
+#endif
+
+}  // namespace
+
+std::uint32_t crc32c(std::span<const std::byte> bytes, std::uint32_t crc) {
+  return ~update(~crc, bytes);
+}
+
+std::uint32_t crc32c_portable(std::span<const std::byte> bytes, std::uint32_t crc) {
+  return ~update_portable(~crc, bytes);
+}
+
+std::uint32_t crc32c_combine(std::uint32_t a, std::uint32_t b, std::uint64_t b_bytes) {
+  return crc32c_shift(a, crc32c_power(b_bytes)) ^ b;
+}
+
+std::uint32_t crc32c_power(std::uint64_t bytes) {
+  return crc_power(kPowers, bytes, multiply);
+}
+
+std::uint32_t crc32c_shift(std::uint32_t crc, std::uint32_t power) {
+  return multiply(crc, power);
+}
+
+Crc32cShift::Crc32cShift(std::uint64_t b_bytes) : CrcShift(kPolynomial, crc32c_power(b_bytes)) {}
+
+const char* crc32c_method() {
+#ifdef PENSTOCK_HAS_ISAL
+  return "isa-l";
+#elif defined(__x86_64__)
+  return has_sse42() ? "sse4.2" : "portable";
+#else
+  return "portable";
+#endif
+}
+
+}  // namespace penstock

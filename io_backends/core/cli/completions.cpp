@@ -1,0 +1,325 @@
+// Completions for bash, zsh and fish. Names of tiers come from the site files when a word is completed.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "io_backends/core/cli/manuals.hpp"
+
+namespace penstock {
+namespace {
+
+constexpr std::string_view kOther = "--help";
+
+std::vector<VerbOptions> verbs_of(const CommandInfo& command) {
+  return command.verbs == nullptr ? std::vector<VerbOptions>{} : command.verbs();
+}
+
+// "read", "checkpoint save" ...: each with what it takes.
+struct Place {
+  const CommandInfo* command;
+  std::string_view verb;
+};
+std::vector<Place> places_of(const std::vector<const CommandInfo*>& commands) {
+  std::vector<Place> places;
+  for (const CommandInfo* command : commands) {
+    places.push_back({command, ""});
+    for (const VerbOptions& verb : verbs_of(*command)) places.push_back({command, verb.verb});
+  }
+  return places;
+}
+
+std::string key_of(const Place& place) {
+  return fmt::format("{}{}{}", place.command->name, place.verb.empty() ? "" : ":", place.verb);
+}
+
+std::string joined(const std::vector<std::string_view>& words) {
+  return fmt::format("{}", fmt::join(words, " "));
+}
+
+std::vector<std::string> flags_of(const OptionSpec& spec) {
+  std::vector<std::string> flags{fmt::format("--{}", spec.name)};
+  if (!spec.alias.empty())
+    flags.push_back(fmt::format("{}{}", spec.alias.size() == 1 ? "-" : "--", spec.alias));
+  return flags;
+}
+
+std::string all_flags(const Place& place) {
+  std::string flags;
+  for (const OptionSpec* spec : options_of(*place.command, place.verb))
+    flags += fmt::format("--{} ", spec->name);
+  return flags + std::string(kOther);
+}
+
+std::string first_nouns(const CommandInfo& command, const NounWords& nouns) {
+  std::string words;
+  for (const VerbOptions& verb : verbs_of(command))
+    words += fmt::format("{}{}", words.empty() ? "" : " ", verb.verb);
+  if (const auto at = nouns.find(command.name); words.empty() && at != nouns.end())
+    words = fmt::format("{}", fmt::join(at->second, " "));
+  return words;
+}
+
+// What bash offers for a value: a call of one of the functions below.
+std::string bash_offer(const OptionSpec& spec) {
+  switch (value_kind(spec)) {
+    case ValueKind::words:
+      return fmt::format("_penstock_words '{}'", joined(value_words(spec)));
+    case ValueKind::tier:
+      return "_penstock_tiers";
+    case ValueKind::folder:
+      return "_penstock_folders";
+    case ValueKind::file:
+      return "_penstock_files";
+    case ValueKind::anything:
+    case ValueKind::none:
+      break;
+  }
+  return "_penstock_nothing";
+}
+
+constexpr std::string_view kBashHead =
+    R"bash(# bash completion of penstock. Written by penstock from its option tables.
+_penstock_words() { COMPREPLY=($(compgen -W "$1" -- "$cur")); }
+_penstock_files() {
+  local IFS=$'\n'
+  compopt -o filenames 2> /dev/null
+  COMPREPLY=($(compgen -f -- "$cur"))
+}
+_penstock_folders() {
+  local IFS=$'\n'
+  compopt -o filenames 2> /dev/null
+  COMPREPLY=($(compgen -d -- "$cur"))
+}
+_penstock_tiers() {
+  local IFS=$'\n'
+  compopt -o filenames 2> /dev/null
+  COMPREPLY=($(compgen -W "$("${COMP_WORDS[0]}" --tier-names 2> /dev/null)" -- "$cur") $(compgen -d -- "$cur"))
+}
+_penstock_nothing() { compopt +o default 2> /dev/null; COMPREPLY=(); }
+)bash";
+
+constexpr std::string_view kBashTail = R"bash(_penstock() {
+  local IFS=$' \t\n'
+  local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD - 1]} command verb i nouns=0 word before
+  COMPREPLY=()
+  if [[ $cur == = ]]; then cur=; elif [[ $prev == = ]]; then prev=${COMP_WORDS[COMP_CWORD - 2]}; fi
+  if ((COMP_CWORD == 1)); then
+    _penstock_words "$(_penstock_commands) help --help --version"
+    return
+  fi
+  command=${COMP_WORDS[1]}
+  if [[ $command == help ]]; then
+    _penstock_words "$(_penstock_commands)"
+    return
+  fi
+  for ((i = 2; i < COMP_CWORD; i++)); do
+    word=${COMP_WORDS[i]}
+    [[ $word == -- ]] && return
+    before=${COMP_WORDS[i - 1]}
+    if [[ $word == -* || $word == = || $before == = ]]; then continue; fi
+    if [[ $before == -* ]] && _penstock_takes_value "$command:$before"; then continue; fi
+    nouns=$((nouns + 1))
+    if ((nouns == 1)) && _penstock_has_verb "$command:$word"; then verb=:$word; fi
+  done
+  if [[ $prev == -* ]] && _penstock_takes_value "$command:$prev"; then
+    _penstock_value "$command:$prev"
+  elif [[ $cur == -* ]]; then
+    _penstock_words "$(_penstock_flags "$command$verb")"
+  elif ((nouns == 0)); then
+    word=$(_penstock_nouns "$command")
+    if [[ -n $word ]]; then _penstock_words "$word"; else _penstock_files; fi
+  else
+    _penstock_files
+  fi
+}
+complete -o default -F _penstock penstock
+)bash";
+
+std::string bash_values(const std::vector<const CommandInfo*>& commands) {
+  std::string out = "_penstock_value() {\n  case $1 in\n";
+  std::string takes = "_penstock_takes_value() {\n  case $1 in\n";
+  for (const CommandInfo* command : commands) {
+    std::string patterns;
+    for (const OptionSpec* spec : options_of(*command, "")) {
+      if (spec->type == OptionType::flag) continue;
+      std::string pattern;
+      for (const std::string& flag : flags_of(*spec))
+        pattern += fmt::format("{}{}:{}", pattern.empty() ? "" : " | ", command->name, flag);
+      out += fmt::format("    {}) {} ;;\n", pattern, bash_offer(*spec));
+      patterns += fmt::format("{}{}", patterns.empty() ? "" : " | ", pattern);
+    }
+    takes += fmt::format("    {}) return 0 ;;\n", patterns);
+  }
+  return takes + "  esac\n  return 1\n}\n" + out + "  esac\n}\n";
+}
+
+// For zsh's specifications: the quotes of the shell, and what _arguments takes for its own.
+std::string zsh_text(std::string_view text) {
+  std::string quoted;
+  for (const char c : text) {
+    if (c == '\'') {
+      quoted += "'\\''";
+      continue;
+    }
+    if (c == '[' || c == ']' || c == ':' || c == '\\') quoted += '\\';
+    quoted += c;
+  }
+  return quoted;
+}
+
+std::string zsh_action(const OptionSpec& spec) {
+  switch (value_kind(spec)) {
+    case ValueKind::words:
+      return fmt::format("({})", joined(value_words(spec)));
+    case ValueKind::tier:
+      return "_penstock_tiers";
+    case ValueKind::folder:
+      return "_files -/";
+    case ValueKind::file:
+      return "_files";
+    case ValueKind::anything:
+    case ValueKind::none:
+      break;
+  }
+  return " ";
+}
+
+void add_zsh_arguments(std::string& out, const Place& place, std::string_view indent, std::string_view rest) {
+  out += fmt::format("{}_arguments -S '--help[what it does]'", indent);
+  for (const OptionSpec* spec : options_of(*place.command, place.verb))
+    for (const std::string& flag : flags_of(*spec)) {
+      const bool valued = spec->type != OptionType::flag;
+      out += fmt::format(" \\\n{}  '{}{}{}[{}]{}'", indent, spec->repeated ? "*" : "", flag,
+                         valued && flag.starts_with("--") ? "=" : "", zsh_text(spec->help),
+                         valued ? fmt::format(":{}:{}", zsh_text(spec->value.empty() ? "value" : spec->value),
+                                              zsh_action(*spec))
+                                : "");
+    }
+  out += fmt::format(" \\\n{}  {}\n", indent, rest);
+}
+
+void add_zsh_verbs(std::string& out, const CommandInfo& command) {
+  out += fmt::format("      if (( CURRENT == 2 )); then\n        _values verb {}\n        return\n      fi\n",
+                     first_nouns(command, {}));
+  out += "      local verb=$words[2]\n      shift words\n      (( CURRENT-- ))\n      case $verb in\n";
+  for (const VerbOptions& verb : verbs_of(command)) {
+    out += fmt::format("        {})\n", verb.verb);
+    add_zsh_arguments(out, {&command, verb.verb}, "          ", "'*:place:_files'");
+    out += "          ;;\n";
+  }
+  out += "      esac\n";
+}
+
+std::string fish_text(std::string_view text) {
+  std::string quoted;
+  for (const char c : text) {
+    if (c == '\'' || c == '\\') quoted += '\\';
+    quoted += c;
+  }
+  return quoted;
+}
+
+std::string fish_value(const OptionSpec& spec) {
+  switch (value_kind(spec)) {
+    case ValueKind::words:
+      return fmt::format(" -x -a '{}'", joined(value_words(spec)));
+    case ValueKind::tier:
+      return " -x -a '(penstock --tier-names 2>/dev/null) (__fish_complete_directories)'";
+    case ValueKind::folder:
+      return " -x -a '(__fish_complete_directories)'";
+    case ValueKind::file:
+      return " -r -F";
+    case ValueKind::anything:
+      return " -x";
+    case ValueKind::none:
+      break;
+  }
+  return "";
+}
+
+}  // namespace
+
+std::string bash_completion(const std::vector<const CommandInfo*>& commands, const NounWords& nouns) {
+  std::string names;
+  std::string flags = "_penstock_flags() {\n  case $1 in\n";
+  std::string first = "_penstock_nouns() {\n  case $1 in\n";
+  std::string verbs;
+  for (const CommandInfo* command : commands) {
+    names += fmt::format("{}{}", names.empty() ? "" : " ", command->name);
+    if (const std::string words = first_nouns(*command, nouns); !words.empty())
+      first += fmt::format("    {}) echo '{}' ;;\n", command->name, words);
+  }
+  for (const Place& place : places_of(commands)) {
+    flags += fmt::format("    {}) echo '{}' ;;\n", key_of(place), all_flags(place));
+    if (!place.verb.empty()) verbs += fmt::format("{}{}", verbs.empty() ? "" : " | ", key_of(place));
+  }
+  const std::string has_verb =
+      verbs.empty()
+          ? "_penstock_has_verb() { return 1; }\n"
+          : fmt::format(
+                "_penstock_has_verb() {{\n  case $1 in\n    {}) return 0 ;;\n  esac\n  return 1\n}}\n",
+                verbs);
+  return fmt::format("{}_penstock_commands() {{ echo '{}'; }}\n{}  esac\n}}\n{}  esac\n}}\n{}{}{}", kBashHead,
+                     names, flags, first, has_verb, bash_values(commands), kBashTail);
+}
+
+std::string zsh_completion(const std::vector<const CommandInfo*>& commands, const NounWords& nouns) {
+  std::string out =
+      "#compdef penstock\n# Written by penstock from its option tables.\n"
+      "_penstock_tiers() {\n  local -a tiers\n  tiers=(${(f)\"$(penstock --tier-names 2>/dev/null)\"})\n"
+      "  (( $#tiers )) && compadd -a tiers\n  _files -/\n}\n"
+      "_penstock() {\n  local -a commands\n  commands=(\n";
+  for (const CommandInfo* command : commands)
+    out += fmt::format("    '{}:{}'\n", command->name, zsh_text(command->summary));
+  out +=
+      "    'help:what a command does'\n  )\n  if (( CURRENT == 2 )); then\n    _describe command commands\n  "
+      "  return\n"
+      "  fi\n  local command=$words[2]\n  shift words\n  (( CURRENT-- ))\n  case $command in\n"
+      "    help) _describe command commands ;;\n";
+  for (const CommandInfo* command : commands) {
+    out += fmt::format("    {})\n", command->name);
+    if (command->verbs != nullptr) {
+      add_zsh_verbs(out, *command);
+    } else {
+      const std::string words = first_nouns(*command, nouns);
+      add_zsh_arguments(
+          out, {command, ""}, "      ",
+          words.empty() ? "'*:place:_files'" : fmt::format("'1:name:({})' '*:place:_files'", words));
+    }
+    out += "      ;;\n";
+  }
+  return out + "  esac\n}\n_penstock \"$@\"\n";
+}
+
+std::string fish_completion(const std::vector<const CommandInfo*>& commands, const NounWords& nouns) {
+  std::string out = "# Written by penstock from its option tables.\n";
+  out += "complete -c penstock -n __fish_use_subcommand -f -a help -d 'what a command does'\n";
+  for (const CommandInfo* command : commands)
+    out += fmt::format("complete -c penstock -n __fish_use_subcommand -f -a {} -d '{}'\n", command->name,
+                       fish_text(command->summary));
+  for (const Place& place : places_of(commands)) {
+    const CommandInfo& command = *place.command;
+    if (place.verb.empty()) {
+      if (const std::string words = first_nouns(command, nouns); !words.empty())
+        out += fmt::format(
+            "complete -c penstock -n '__fish_seen_subcommand_from {}; and not __fish_seen_subcommand_from "
+            "{}' -f -a '{}'\n",
+            command.name, words, words);
+      if (command.verbs != nullptr) continue;
+    }
+    const std::string when =
+        place.verb.empty() ? fmt::format("__fish_seen_subcommand_from {}", command.name)
+                           : fmt::format("__fish_seen_subcommand_from {}; and __fish_seen_subcommand_from {}",
+                                         command.name, place.verb);
+    for (const OptionSpec* spec : options_of(command, place.verb)) {
+      const std::string alias =
+          spec->alias.empty() ? ""
+                              : fmt::format(" {} {}", spec->alias.size() == 1 ? "-s" : "-l", spec->alias);
+      out += fmt::format("complete -c penstock -n '{}' -l {}{}{} -d '{}'\n", when, spec->name, alias,
+                         fish_value(*spec), fish_text(spec->help));
+    }
+  }
+  return out;
+}
+
+}  // namespace penstock

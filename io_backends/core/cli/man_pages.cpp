@@ -1,0 +1,131 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "io_backends/core/build_info.hpp"
+#include "io_backends/core/cli/command_line.hpp"
+#include "io_backends/core/cli/manuals.hpp"
+
+namespace penstock {
+namespace {
+
+// As roff has it: backslashes and dashes are themselves, and no line begins like a request.
+std::string roff(std::string_view text) {
+  std::string plain;
+  for (const char c : text) {
+    if ((plain.empty() || plain.back() == '\n') && (c == '.' || c == '\'')) plain += "\\&";
+    if (c == '\\') {
+      plain += "\\e";
+    } else if (c == '-') {
+      plain += "\\-";
+    } else {
+      plain += c;
+    }
+  }
+  return plain;
+}
+
+std::string upper(std::string_view text) {
+  std::string loud(text);
+  std::transform(loud.begin(), loud.end(), loud.begin(),
+                 [](char c) { return c >= 'a' && c <= 'z' ? static_cast<char>(c - 'a' + 'A') : c; });
+  return loud;
+}
+
+std::string head(std::string_view name, std::string_view summary, std::string_view date) {
+  return fmt::format(
+      ".\\\" Written by penstock from its option tables.\n"
+      ".TH {} 1 {} \"penstock {}\" \"Penstock\"\n.SH NAME\n{} \\- {}\n",
+      upper(name), date, build_info().version, roff(name), roff(summary));
+}
+
+void add_option(std::string& page, const OptionSpec& spec) {
+  page += ".TP\n";
+  std::string names;
+  if (spec.alias.size() == 1) names += fmt::format("\\fB\\-{}\\fR, ", spec.alias);
+  names += fmt::format("\\fB\\-\\-{}\\fR", roff(spec.name));
+  if (spec.alias.size() > 1) names += fmt::format(", \\fB\\-\\-{}\\fR", roff(spec.alias));
+  if (spec.type != OptionType::flag)
+    names += fmt::format(" \\fI{}\\fR", roff(spec.value.empty() ? "TEXT" : spec.value));
+  if (spec.repeated) names += " ...";
+  page += names + "\n" + roff(spec.help);
+  if (!spec.fallback.empty()) page += fmt::format(" (default {})", roff(spec.fallback));
+  page += "\n";
+}
+
+void add_options(std::string& page, const CommandInfo& command) {
+  std::vector<std::string_view> groups;
+  const std::vector<const OptionSpec*> options = options_of(command, "");
+  for (const OptionSpec* spec : options)
+    if (std::find(groups.begin(), groups.end(), spec->group) == groups.end()) groups.push_back(spec->group);
+  page += ".SH OPTIONS\n";
+  for (const std::string_view group : groups) {
+    page += fmt::format(".SS {}\n", roff(group));
+    for (const OptionSpec* spec : options)
+      if (spec->group == group) add_option(page, *spec);
+  }
+}
+
+void add_verbs(std::string& page, const CommandInfo& command) {
+  if (command.verbs == nullptr) return;
+  page += ".SH VERBS\n";
+  for (const VerbOptions& verb : command.verbs()) {
+    page += fmt::format(".TP\n\\fB{}\\fR\n", roff(verb.verb));
+    std::string taken;
+    for (const std::string_view name : verb.takes)
+      taken += fmt::format("{}\\-\\-{}", taken.empty() ? "takes " : ", ", roff(name));
+    page += taken.empty() ? "takes no options of its own\n" : taken + "\n";
+  }
+}
+
+constexpr std::string_view kExit =
+    ".SH EXIT STATUS\n"
+    "0 when done; 1 when the measured thing failed or a check did not hold; 2 for wrong usage; 77 for what "
+    "this\n"
+    "build or machine lacks; 128 and the signal's number when interrupted.\n";
+
+constexpr std::string_view kFiles =
+    ".SH FILES\n"
+    ".TP\n\\fIpenstock.yaml\\fR, \\fI~/.config/penstock/penstock.yaml\\fR\n"
+    "named tiers, default flags and the launcher of a machine.\n"
+    ".TP\n\\fIpenstock\\-results/\\fR\n"
+    "one record file for each run.\n";
+
+}  // namespace
+
+std::string man_page(const CommandInfo& command, std::string_view date) {
+  std::string page = head(fmt::format("penstock-{}", command.name), command.summary, date);
+  page += fmt::format(".SH SYNOPSIS\n.nf\n{}\n.fi\n.SH EXAMPLES\n.nf\n", roff(command.synopsis));
+  for (const std::string_view example : command.examples) page += roff(example) + "\n";
+  page += ".fi\n";
+  add_verbs(page, command);
+  add_options(page, command);
+  page += kExit;
+  if (!command.notes.empty()) page += fmt::format(".SH NOTES\n.nf\n{}\n.fi\n", roff(command.notes));
+  page += ".SH SEE ALSO\n.BR penstock (1)\n";
+  return page;
+}
+
+std::string man_page_of_all(const std::vector<const CommandInfo*>& commands, std::string_view date) {
+  std::string page =
+      head("penstock", "makes training data, moves it, and says what each storage tier can feed", date);
+  page +=
+      ".SH SYNOPSIS\n\\fBpenstock\\fR \\fICOMMAND\\fR [\\fIoptions\\fR]\n.br\n"
+      "\\fBpenstock\\fR \\fB\\-\\-version\\fR [\\fB\\-\\-json\\fR]\n.SH COMMANDS\n";
+  for (const CommandInfo* command : commands)
+    page += fmt::format(".TP\n\\fBpenstock\\-{}\\fR(1)\n{}\n", roff(command->name), roff(command->summary));
+  page +=
+      ".SH TIERS\n"
+      "A tier is a named place to keep data: \\fI[NAME=]BACKEND:PATH[,option=value...]\\fR, a plain path, or "
+      "a\n"
+      "name of the site files.\n";
+  page += kFiles;
+  page += kExit;
+  page += ".SH SEE ALSO\n";
+  for (const CommandInfo* command : commands)
+    page +=
+        fmt::format(".BR penstock\\-{} (1){}\n", roff(command->name), command == commands.back() ? "" : ",");
+  return page;
+}
+
+}  // namespace penstock

@@ -1,0 +1,98 @@
+#include "io_backends/core/cli/manuals.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <ctime>
+
+#include "io_backends/core/cli/command_line.hpp"
+#include "io_backends/core/system/whole_file.hpp"
+
+namespace penstock {
+namespace {
+
+namespace fs = std::filesystem;
+
+// Of this build, or the one that it is told to pretend, so that it can be repeated.
+std::string date_of_build() {
+  std::time_t now = std::time(nullptr);
+  if (const char* epoch = std::getenv("SOURCE_DATE_EPOCH"); epoch != nullptr)
+    now = std::strtoll(epoch, nullptr, 10);
+  std::tm parts{};
+  ::gmtime_r(&now, &parts);
+  char text[16];
+  return std::string(text, std::strftime(text, sizeof text, "%Y-%m-%d", &parts));
+}
+
+Result<void> write(const fs::path& path, const std::string& text) {
+  PENSTOCK_ASSIGN(WholeFile file, WholeFile::create(path.string(), "the manual"));
+  PENSTOCK_TRY(file.write(text));
+  return file.publish();
+}
+
+bool takes(const VerbOptions& verb, std::string_view name) {
+  return std::find(verb.takes.begin(), verb.takes.end(), name) != verb.takes.end();
+}
+
+}  // namespace
+
+Result<int> write_manuals(const fs::path& folder, const NounWords& nouns) {
+  std::error_code failed;
+  fs::create_directories(folder / "man1", failed);
+  if (failed) return errno_error(failed.value(), "cannot make", (folder / "man1").string());
+  const auto present = command_registry().present();
+  const std::vector<const CommandInfo*> commands(present.begin(), present.end());
+  const std::string date = date_of_build();
+  PENSTOCK_TRY(write(folder / "man1" / "penstock.1", man_page_of_all(commands, date)));
+  for (const CommandInfo* command : commands)
+    PENSTOCK_TRY(
+        write(folder / "man1" / fmt::format("penstock-{}.1", command->name), man_page(*command, date)));
+  PENSTOCK_TRY(write(folder / "penstock.bash", bash_completion(commands, nouns)));
+  PENSTOCK_TRY(write(folder / "_penstock", zsh_completion(commands, nouns)));
+  PENSTOCK_TRY(write(folder / "penstock.fish", fish_completion(commands, nouns)));
+  return 0;
+}
+
+std::vector<const OptionSpec*> options_of(const CommandInfo& command, std::string_view verb) {
+  const std::vector<VerbOptions> verbs =
+      command.verbs == nullptr ? std::vector<VerbOptions>{} : command.verbs();
+  std::vector<const OptionSpec*> options;
+  for (const OptionTable table : tables_of(command))
+    for (const OptionSpec& spec : table) {
+      bool its_own = verb.empty();
+      bool of_a_verb = false;
+      for (const VerbOptions& one : verbs) {
+        if (!takes(one, spec.name)) continue;
+        of_a_verb = true;
+        its_own = its_own || one.verb == verb;
+      }
+      if (its_own || !of_a_verb) options.push_back(&spec);
+    }
+  return options;
+}
+
+ValueKind value_kind(const OptionSpec& spec) {
+  if (spec.type == OptionType::flag) return ValueKind::none;
+  if (spec.type == OptionType::choice || spec.type == OptionType::boolean) return ValueKind::words;
+  if (spec.type != OptionType::text) return ValueKind::anything;
+  if (spec.value.find("TIER") != std::string_view::npos) return ValueKind::tier;
+  if (spec.value.find("DIR") != std::string_view::npos) return ValueKind::folder;
+  if (spec.value.find("FILE") != std::string_view::npos || spec.value.find("PATH") != std::string_view::npos)
+    return ValueKind::file;
+  return ValueKind::anything;
+}
+
+std::vector<std::string_view> value_words(const OptionSpec& spec) {
+  if (spec.type == OptionType::boolean) return {"0", "1"};
+  std::vector<std::string_view> words;
+  std::string_view rest = spec.value;
+  while (!rest.empty()) {
+    const std::size_t end = std::min(rest.find('|'), rest.size());
+    words.push_back(rest.substr(0, end));
+    rest.remove_prefix(std::min(end + 1, rest.size()));
+  }
+  return words;
+}
+
+}  // namespace penstock

@@ -1,0 +1,38 @@
+// Man pages and completions, from the option tables: what --help says, in the forms that other programs read.
+#pragma once
+
+#include <filesystem>
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "io_backends/core/cli/command.hpp"
+
+namespace penstock {
+
+// What the tables do not say: the words that a command's first noun may be ("generate" -> its recipes).
+using NounWords = std::map<std::string, std::vector<std::string>, std::less<>>;
+
+// Writes into `folder` and its man1/, which it makes: penstock.1 and penstock-COMMAND.1, penstock.bash,
+// _penstock (zsh) and penstock.fish. Returns the exit code 0.
+Result<int> write_manuals(const std::filesystem::path& folder, const NounWords& nouns);
+
+// `date` stands on the page: "2026-11-23". The page of the whole program lists `commands`.
+std::string man_page(const CommandInfo& command, std::string_view date);
+std::string man_page_of_all(const std::vector<const CommandInfo*>& commands, std::string_view date);
+
+std::string bash_completion(const std::vector<const CommandInfo*>& commands, const NounWords& nouns);
+std::string zsh_completion(const std::vector<const CommandInfo*>& commands, const NounWords& nouns);
+std::string fish_completion(const std::vector<const CommandInfo*>& commands, const NounWords& nouns);
+
+// The options that a command takes, or that one of its verbs does ("" for the command).
+std::vector<const OptionSpec*> options_of(const CommandInfo& command, std::string_view verb);
+
+// What a shell may offer for the value of an option.
+enum class ValueKind : std::uint8_t { none, anything, words, file, folder, tier };
+ValueKind value_kind(const OptionSpec& spec);
+// Of `words`: "iec|si" -> iec, si; "0|1" for a boolean.
+std::vector<std::string_view> value_words(const OptionSpec& spec);
+
+}  // namespace penstock

@@ -1,0 +1,92 @@
+#include "io_backends/core/cli/progress.hpp"
+
+#include <fmt/format.h>
+
+#include <cstdio>
+
+#include "io_backends/core/cli/printable.hpp"
+#include "io_backends/core/units.hpp"
+
+namespace penstock {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+constexpr auto kRedraw = std::chrono::milliseconds(100);
+
+std::int64_t now_ns() {
+  return Clock::now().time_since_epoch().count();
+}
+
+constexpr std::string_view kWipe = "\r\x1b[K";
+std::atomic<bool> line_stands{false};  // a progress line is on the terminal
+
+bool silent = false;
+
+void print_line(std::string_view kind, std::string_view text) {
+  if (silent) return;
+  const std::string line =
+      fmt::format("{}penstock: {}{}\n", line_stands.exchange(false) ? kWipe : "", kind, printable(text));
+  std::fwrite(line.data(), 1, line.size(), stderr);
+}
+
+}  // namespace
+
+Progress::Progress(bool shown, std::string_view what, std::uint64_t total, std::string_view unit)
+    : shown_(shown), what_(what), unit_(unit), total_(total), start_(Clock::now()) {
+  if (shown_) draw(true);
+}
+
+Progress::~Progress() {
+  if (line_stands.exchange(false)) std::fwrite(kWipe.data(), 1, kWipe.size(), stderr);
+}
+
+void Progress::advance(std::uint64_t by) {
+  done_.fetch_add(by, std::memory_order_relaxed);
+  if (shown_) draw(false);
+}
+
+void Progress::set_note(std::string_view note) {
+  if (!shown_) return;
+  {
+    std::lock_guard lock(mutex_);
+    note_ = note;
+  }
+  draw(true);
+}
+
+void Progress::draw(bool force) {
+  const std::int64_t now = now_ns();
+  std::int64_t due = next_draw_ns_.load(std::memory_order_relaxed);
+  if (!force && now < due) return;
+  if (!next_draw_ns_.compare_exchange_strong(due, now + std::chrono::nanoseconds(kRedraw).count()) && !force)
+    return;
+  std::lock_guard lock(mutex_);
+  const std::uint64_t done = done_.load(std::memory_order_relaxed);
+  const double seconds = std::chrono::duration<double>(Clock::now() - start_).count();
+  std::string line = fmt::format("{}{}: ", kWipe, what_);
+  if (total_ > 0) {
+    line += fmt::format("{} of {} {}", format_count(done), format_count(total_), unit_);
+    line += fmt::format("  {:3.0f}%", 100.0 * static_cast<double>(done) / static_cast<double>(total_));
+    if (done > 0 && done < total_ && seconds > 1.0) {
+      const double left = seconds * static_cast<double>(total_ - done) / static_cast<double>(done);
+      line += fmt::format("  {:.0f} s left", left);
+    }
+  } else if (done > 0) {
+    line += fmt::format("{} {}", format_count(done), unit_);
+  }
+  if (!note_.empty()) line += "  " + note_;
+  std::fwrite(line.data(), 1, line.size(), stderr);
+  line_stands = true;
+}
+
+void warn(std::string_view text) {
+  print_line("warning: ", text);
+}
+void note(std::string_view text) {
+  print_line("", text);
+}
+void leave_words_to_another_rank() {
+  silent = true;
+}
+
+}  // namespace penstock

@@ -1,0 +1,49 @@
+// What people read on stdout: aligned tables, and bytes, rates and times in the units that they asked for.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "io_backends/core/cli/command.hpp"
+
+namespace penstock {
+
+enum class Align : std::uint8_t { left, right };
+
+// A text table: a heading line, then rows; two blanks between columns, nothing behind the last, numbers to
+// the right. Widths count UTF-8 code points, not bytes. One thread.
+class Table {
+ public:
+  struct Column {
+    std::string title;
+    Align align = Align::right;
+  };
+  explicit Table(std::vector<Column> columns) : columns_(std::move(columns)) {}
+
+  // Missing cells are empty; surplus cells assert.
+  void row(std::vector<std::string> cells);
+  bool empty() const { return rows_.empty(); }
+  std::string text() const;  // ends in a newline
+
+ private:
+  std::vector<Column> columns_;
+  std::vector<std::vector<std::string>> rows_;
+};
+
+// "MiB/s" or "MB/s", and a rate in it without the unit: "135.5", "1 234".
+std::string_view rate_unit(const Output& output);
+std::string format_rate(double bytes_per_s, const Output& output);
+// With the unit, and a larger one where it reads better: "1.8 GiB", "112 KB".
+std::string format_bytes(double bytes, const Output& output);
+
+// A number with thousands grouped: two or three significant digits below 100, none behind the point from 1000
+// on: "0.71", "12.3", "135.5", "1 234". "-" when it is no finite number.
+std::string format_number(double value);
+std::string format_percent(double fraction);  // "11%", "98%", "0.3%"
+std::string format_ratio(double ratio);       // "1.02x"
+std::string format_ms(double ns);             // nanoseconds as milliseconds, without the unit
+std::string format_seconds(double seconds);   // "1.23 s", "4.5 ms"
+
+}  // namespace penstock

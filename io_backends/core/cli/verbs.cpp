@@ -1,0 +1,36 @@
+#include "io_backends/core/cli/verbs.hpp"
+
+#include <algorithm>
+
+namespace penstock {
+namespace {
+
+// Empty for what is no option.
+std::string_view option_name(std::string_view word) {
+  if (word == "-o") return "output";
+  return word.starts_with("--") ? word.substr(2, word.find('=') - 2) : std::string_view{};
+}
+
+}  // namespace
+
+Result<void> check_verb_options(std::string_view verb, const std::vector<VerbOptions>& verbs,
+                                std::span<const std::string> argv) {
+  for (const std::string& word : argv) {
+    if (word == "--") break;
+    const std::string_view name = option_name(word);
+    if (name.empty()) continue;
+    bool its_own = false;
+    std::string takers;
+    for (const VerbOptions& one : verbs) {
+      if (std::find(one.takes.begin(), one.takes.end(), name) == one.takes.end()) continue;
+      its_own = its_own || one.verb == verb;
+      takers += (takers.empty() ? ": that is for " : ", ") + std::string(one.verb);
+    }
+    if (its_own || takers.empty()) continue;
+    return make_error(Errc::invalid_argument,
+                      "'" + std::string(verb) + "' takes no --" + std::string(name) + takers);
+  }
+  return success();
+}
+
+}  // namespace penstock

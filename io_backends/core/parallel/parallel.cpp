@@ -1,0 +1,18 @@
+#include "io_backends/core/parallel/parallel.hpp"
+
+#include <algorithm>
+#include <thread>
+
+namespace penstock {
+
+unsigned worker_threads(std::uint64_t wanted) {
+  constexpr std::uint64_t kMost = 1024;
+  if (wanted == 0) wanted = std::max(4U, std::thread::hardware_concurrency());
+  return static_cast<unsigned>(std::min(wanted, kMost));
+}
+
+unsigned compute_threads(unsigned wanted) {
+  return wanted != 0 ? wanted : std::max(1U, std::thread::hardware_concurrency());
+}
+
+}  // namespace penstock

@@ -1,0 +1,74 @@
+// Work over many objects by a few threads: the loop that generate, its recipes, scan, verify, copy and cache
+// control share.
+#pragma once
+
+#include <algorithm>
+#include <atomic>
+#include <cstdint>
+
+#include "io_backends/core/result.hpp"
+#include "io_backends/core/system/interrupt.hpp"
+#include "io_backends/core/system/threads.hpp"
+
+namespace penstock {
+
+// `wanted`, or as many threads as this machine has processors and at least 4, since most of them wait for
+// storage.
+unsigned worker_threads(std::uint64_t wanted);
+
+// Of work that waits for nothing: `wanted`, or as many threads as this machine has processors.
+unsigned compute_threads(unsigned wanted);
+
+// Neighbours that a thread works on: [begin, end), none when begin is end.
+struct IndexRun {
+  std::uint64_t begin;
+  std::uint64_t end;
+};
+
+// The next of `count` indices for one of `threads` threads: up to `most`, and fewer towards the end, so that
+// all threads end at about the same time.
+inline IndexRun take_run(std::atomic<std::uint64_t>& next, std::uint64_t count, unsigned threads,
+                         std::uint64_t most) {
+  std::uint64_t begin = next.load(std::memory_order_relaxed);
+  while (begin < count) {
+    const std::uint64_t share = (count - begin) / (std::uint64_t{4} * std::max(threads, 1U));
+    const std::uint64_t end = begin + std::clamp<std::uint64_t>(share, 1, most);
+    if (next.compare_exchange_weak(begin, end, std::memory_order_relaxed)) return {begin, end};
+  }
+  return {count, count};
+}
+
+// Calls each(worker, index) for every index below `count`, in runs of up to `run` neighbours, until one
+// fails.
+template <class Each>
+Result<void> for_each_index(std::uint64_t count, unsigned threads, std::uint64_t run, Each each) {
+  std::atomic<std::uint64_t> next{0};
+  std::atomic<bool> stopped{false};
+  const auto stop = [&stopped] { stopped.store(true, std::memory_order_relaxed); };
+  threads = static_cast<unsigned>(std::min<std::uint64_t>(threads, count));
+  const auto work = [&](unsigned worker) -> Result<void> {
+    while (!stopped.load(std::memory_order_relaxed)) {
+      const IndexRun mine = take_run(next, count, threads, run);
+      if (mine.begin == mine.end) break;
+      for (std::uint64_t index = mine.begin; index < mine.end; ++index) {
+        Result<void> done = each(worker, index);
+        if (done.ok()) continue;
+        stop();
+        return done;
+      }
+    }
+    return success();
+  };
+  return on_threads(threads, work, IfFewer::go_on, stop);
+}
+
+// Likewise, and until the user stops us (Errc::interrupted).
+template <class Each>
+Result<void> parallel_for(std::uint64_t count, unsigned threads, std::uint64_t run, Each each) {
+  return for_each_index(count, threads, run, [&](unsigned worker, std::uint64_t index) -> Result<void> {
+    PENSTOCK_TRY(check_interrupt());
+    return each(worker, index);
+  });
+}
+
+}  // namespace penstock

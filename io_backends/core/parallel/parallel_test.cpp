@@ -1,0 +1,94 @@
+#include "io_backends/core/parallel/parallel.hpp"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <csignal>
+#include <new>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+namespace penstock {
+namespace {
+
+TEST(Parallel, EveryIndexOnce) {
+  for (const std::uint64_t count : {0U, 1U, 3U, 4U, 5U, 63U, 64U, 65U, 1000U})
+    for (const unsigned threads : {1U, 2U, 7U, 40U})
+      for (const std::uint64_t run : {1U, 4U, 100U}) {
+        std::vector<std::atomic<int>> seen(count);
+        const Result<void> done =
+            parallel_for(count, threads, run, [&](unsigned worker, std::uint64_t index) {
+              EXPECT_LT(worker, threads);
+              ++seen[index];
+              return success();
+            });
+        EXPECT_TRUE(done.ok());
+        EXPECT_TRUE(std::all_of(seen.begin(), seen.end(), [](const auto& times) { return times == 1; }))
+            << count << " by " << threads << " in runs of " << run;
+      }
+}
+
+TEST(Parallel, RunsAreLongAtFirstAndShortAtTheEnd) {
+  std::atomic<std::uint64_t> next{0};
+  std::vector<std::uint64_t> lengths;
+  for (IndexRun run = take_run(next, 100, 2, 4); run.begin != run.end; run = take_run(next, 100, 2, 4)) {
+    EXPECT_EQ(run.end, next.load());
+    lengths.push_back(run.end - run.begin);
+  }
+  EXPECT_EQ(lengths.front(), 4U);
+  EXPECT_EQ(lengths.back(), 1U);
+  EXPECT_TRUE(std::is_sorted(lengths.rbegin(), lengths.rend()));
+}
+
+TEST(Parallel, TheFirstErrorEndsIt) {
+  for (const unsigned threads : {1U, 2U}) {
+    std::atomic<std::uint64_t> called{0};
+    const Result<void> done =
+        parallel_for(1'000'000, threads, 4, [&](unsigned, std::uint64_t index) -> Result<void> {
+          ++called;
+          if (index == 5) return make_error(Errc::io, "the sixth");
+          return success();
+        });
+    EXPECT_EQ(done.error().what, "the sixth");
+    EXPECT_LT(called, 1'000'000U);
+    if (threads == 1) {
+      EXPECT_EQ(called, 6U) << "nothing behind the error";
+    }
+  }
+}
+
+TEST(Parallel, WhatIsThrownIsAnErrorAndEndsItToo) {
+  for (const unsigned threads : {1U, 3U}) {
+    std::atomic<std::uint64_t> called{0};
+    const Result<void> done =
+        for_each_index(1'000'000, threads, 4, [&](unsigned, std::uint64_t index) -> Result<void> {
+          ++called;
+          if (index == 5) throw std::bad_alloc();
+          return success();
+        });
+    EXPECT_EQ(done.error().code, Errc::exhausted);
+    EXPECT_EQ(done.error().what, "out of memory");
+    EXPECT_LT(called, 1'000'000U);
+  }
+  bool given_up = false;
+  const Result<void> thrown = on_threads(
+      1, [](unsigned) -> Result<void> { throw std::length_error("too long"); }, IfFewer::fail,
+      [&] { given_up = true; });
+  EXPECT_EQ(thrown.error().code, Errc::exhausted);
+  EXPECT_NE(thrown.error().what.find("too long"), std::string::npos);
+  EXPECT_TRUE(given_up);
+}
+
+TEST(Parallel, AnInterruptEndsWhatWaitsForStorageAlone) {
+  simulate_interrupt(SIGINT);
+  const auto nothing = [](unsigned, std::uint64_t) { return success(); };
+  const Result<void> stopped = parallel_for(10, 2, 1, nothing);
+  const Result<void> computed = for_each_index(10, 2, 1, nothing);
+  simulate_interrupt(0);
+  EXPECT_EQ(stopped.error().code, Errc::interrupted);
+  EXPECT_TRUE(computed.ok());
+}
+
+}  // namespace
+}  // namespace penstock

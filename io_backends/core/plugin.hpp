@@ -1,0 +1,53 @@
+// What a plug-in is: one const descriptor with `name`, `summary` and `options`, listed in a registry that
+// CMake writes from the penstock_plugin() lines (ci/cmake/PenstockPlugin.cmake).
+#pragma once
+
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "io_backends/core/options.hpp"
+#include "io_backends/core/result.hpp"
+
+namespace penstock {
+
+// A plug-in that this build or machine lacks, and why.
+struct MissingPlugin {
+  std::string_view name;
+  std::string_view reason;
+};
+
+// All plug-ins of one kind, sorted by name. Immutable; any thread.
+template <class Info>
+class Registry {
+ public:
+  Registry(std::string_view kind, std::span<const Info* const> present,
+           std::span<const MissingPlugin> missing)
+      : kind_(kind), present_(present), missing_(missing) {}
+
+  std::string_view kind() const { return kind_; }
+  std::span<const Info* const> present() const { return present_; }
+  std::span<const MissingPlugin> missing() const { return missing_; }
+
+  // The plug-in called `name`. `unsupported` with the reason when this build lacks it; `invalid_argument`
+  // with the nearest name and all valid ones when there is no such thing.
+  Result<const Info*> find(std::string_view name) const {
+    for (const Info* info : present_)
+      if (info->name == name) return info;
+    for (const MissingPlugin& row : missing_)
+      if (row.name == name)
+        return make_error(Errc::unsupported, std::string(kind_) + " '" + std::string(name) +
+                                                 "' is not available: " + std::string(row.reason));
+    std::vector<std::string_view> names;
+    for (const Info* info : present_) names.push_back(info->name);
+    return unknown_name(kind_, name, names);
+  }
+
+ private:
+  std::string_view kind_;
+  std::span<const Info* const> present_;
+  std::span<const MissingPlugin> missing_;
+};
+
+}  // namespace penstock

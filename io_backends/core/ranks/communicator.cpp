@@ -1,0 +1,168 @@
+#include "io_backends/core/ranks/communicator.hpp"
+
+#include <algorithm>
+#include <array>
+#include <condition_variable>
+#include <cstring>
+#include <exception>
+#include <mutex>
+#include <optional>
+#include <system_error>
+#include <thread>
+
+#include "io_backends/core/system/interrupt.hpp"
+#include "io_backends/core/system/threads.hpp"
+
+namespace penstock {
+namespace {
+
+class SingleProcess final : public Communicator {
+ public:
+  int rank() const override { return 0; }
+  int size() const override { return 1; }
+  int rank_on_node() const override { return 0; }
+  Result<void> barrier() override { return success(); }
+  Result<void> all_reduce(std::span<double>, Reduction) override { return success(); }
+  Result<void> all_reduce(std::span<std::uint64_t>, Reduction) override { return success(); }
+  Result<std::vector<std::vector<std::byte>>> gather(std::span<const std::byte> bytes) override {
+    return std::vector<std::vector<std::byte>>{{bytes.begin(), bytes.end()}};
+  }
+  Result<void> broadcast(std::vector<std::byte>&) override { return success(); }
+  Result<ClockOffset> clock_offset() override { return ClockOffset{}; }
+  void tell_signal(int) override {}
+  int heard_signal() override { return 0; }
+  bool meet(std::chrono::milliseconds) override { return true; }
+  void abandon(int) override {}
+};
+
+// An error as bytes: its kind, the system's number, the words. No bytes: no error.
+std::vector<std::byte> packed(const Result<void>& result) {
+  if (result.ok()) return {};
+  const Error& error = result.error();
+  std::vector<std::byte> bytes(1 + sizeof error.sys_errno + error.what.size());
+  bytes[0] = static_cast<std::byte>(error.code);
+  std::memcpy(bytes.data() + 1, &error.sys_errno, sizeof error.sys_errno);
+  if (!error.what.empty())
+    std::memcpy(bytes.data() + 1 + sizeof error.sys_errno, error.what.data(), error.what.size());
+  return bytes;
+}
+
+Error unpacked(std::span<const std::byte> bytes) {
+  Error error;
+  error.code = static_cast<Errc>(bytes[0]);
+  std::memcpy(&error.sys_errno, bytes.data() + 1, sizeof error.sys_errno);
+  bytes = bytes.subspan(1 + sizeof error.sys_errno);
+  error.what.resize(bytes.size());
+  if (!bytes.empty()) std::memcpy(error.what.data(), bytes.data(), bytes.size());
+  return error;
+}
+
+// Work on a thread of its own, which is waited for when this dies.
+class WorkBeside {
+ public:
+  explicit WorkBeside(const std::function<Result<void>()>& work) {
+    try {
+      thread_ = std::jthread([this, &work] { finish(on_threads(1, [&](unsigned) { return work(); })); });
+    } catch (const std::system_error& error) {
+      outcome_ = no_more_threads(error, 1);
+    }
+  }
+
+  // Nothing while it runs; looks no longer than `patience`, and no more once there is an outcome.
+  const std::optional<Result<void>>& wait(std::chrono::milliseconds patience) {
+    static const std::optional<Result<void>> none;
+    std::unique_lock lock(mutex_);
+    return done_.wait_for(lock, patience, [this] { return outcome_.has_value(); }) ? outcome_ : none;
+  }
+
+ private:
+  void finish(Result<void> outcome) {
+    {
+      const std::lock_guard lock(mutex_);
+      outcome_ = std::move(outcome);
+    }
+    done_.notify_all();
+  }
+
+  std::mutex mutex_;
+  std::condition_variable done_;
+  std::optional<Result<void>> outcome_;
+  std::jthread thread_;
+};
+
+void pass_signals_on(Communicator& ranks, const std::stop_token& stop) {
+  std::mutex mutex;
+  std::condition_variable_any stopping;
+  std::unique_lock lock(mutex);
+  do {
+    if (const int mine = interrupt_signal(); mine != 0) return ranks.tell_signal(mine);
+    if (const int heard = ranks.heard_signal(); heard != 0) return simulate_interrupt(heard);
+  } while (
+      !stopping.wait_for(lock, stop, std::chrono::milliseconds(100), [&] { return stop.stop_requested(); }));
+}
+
+}  // namespace
+
+SignalsForAll::SignalsForAll(Communicator& ranks) {
+  if (ranks.size() == 1) return;
+  try {
+    thread_ = std::jthread([&ranks](const std::stop_token& stop) { pass_signals_on(ranks, stop); });
+  } catch (const std::system_error&) {
+    // Without a thread to spare the ranks hear of a signal when they meet.
+  }
+}
+
+std::unique_ptr<Communicator> single_process() {
+  return std::make_unique<SingleProcess>();
+}
+
+Result<void> agree(Communicator& ranks, const Result<void>& mine) {
+  if (ranks.size() == 1) return mine;
+  PENSTOCK_ASSIGN(const auto all, ranks.gather(packed(mine)));
+  std::vector<std::byte> verdict;
+  if (ranks.root()) {
+    const auto failed =
+        std::find_if(all.begin(), all.end(), [](const auto& bytes) { return !bytes.empty(); });
+    if (failed != all.end()) {
+      Error error = unpacked(*failed);
+      if (std::any_of(all.begin(), all.end(), [](const auto& bytes) { return bytes.empty(); }))
+        error.what = "on rank " + std::to_string(failed - all.begin()) + " of " + std::to_string(all.size()) +
+                     ": " + error.what;
+      verdict = packed(error);
+    }
+  }
+  PENSTOCK_TRY(ranks.broadcast(verdict));
+  if (verdict.empty()) return success();
+  return unpacked(verdict);
+}
+
+Result<void> as_root_says(Communicator& ranks, const Result<void>& roots) {
+  if (ranks.size() == 1) return roots;
+  std::vector<std::byte> verdict;
+  if (ranks.root()) verdict = packed(roots);
+  PENSTOCK_TRY(ranks.broadcast(verdict));
+  if (verdict.empty()) return success();
+  return unpacked(verdict);
+}
+
+Result<void> work_together(Communicator& ranks, const std::function<Result<void>()>& work,
+                           const std::function<void()>& stop) {
+  if (ranks.size() == 1) return work();
+  WorkBeside beside(work);
+  while (true) {
+    const std::optional<Result<void>>& mine = beside.wait(std::chrono::milliseconds(100));
+    std::array<std::uint64_t, 3> news{mine ? 0U : 1U, mine && !mine->ok() ? 1U : 0U,
+                                      static_cast<std::uint64_t>(interrupt_signal())};
+    Result<void> heard = ranks.all_reduce(std::span<std::uint64_t>(news), Reduction::max);
+    if (!heard.ok()) {
+      stop();
+      return heard;
+    }
+    const auto [working, failed, signal] = news;
+    if (failed != 0) stop();
+    if (signal != 0 && !interrupted()) simulate_interrupt(static_cast<int>(signal));
+    if (working == 0) return agree(ranks, *mine);
+  }
+}
+
+}  // namespace penstock

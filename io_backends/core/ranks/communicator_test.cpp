@@ -1,0 +1,120 @@
+#include "io_backends/core/ranks/communicator.hpp"
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <chrono>
+#include <csignal>
+#include <string>
+#include <thread>
+
+#include "io_backends/core/ranks/ranks_testing.hpp"
+#include "io_backends/core/system/interrupt.hpp"
+
+namespace penstock {
+namespace {
+
+using namespace std::chrono_literals;
+
+Error no_room(const std::string& what = "no room") {
+  return Error{Errc::no_space, ENOSPC, what};
+}
+
+TEST(Communicator, TheFirstError) {
+  RankThreads::run(3, [](Communicator& ranks) {
+    EXPECT_TRUE(agree(ranks, success()).ok());
+    const auto some = agree(ranks, ranks.rank() == 0 ? success() : Result<void>(no_room()));
+    ASSERT_FALSE(some.ok());
+    EXPECT_EQ(some.error().code, Errc::no_space);
+    EXPECT_EQ(some.error().sys_errno, ENOSPC);
+    EXPECT_EQ(some.error().what, "on rank 1 of 3: no room");
+    EXPECT_EQ(agree(ranks, no_room()).error().what, "no room");
+  });
+}
+
+TEST(Communicator, RootSpeaksForAll) {
+  RankThreads::run(3, [](Communicator& ranks) {
+    EXPECT_TRUE(as_root_says(ranks, ranks.root() ? success() : Result<void>(no_room())).ok());
+    const auto said = as_root_says(ranks, ranks.root() ? Result<void>(no_room("at root")) : success());
+    ASSERT_FALSE(said.ok());
+    EXPECT_EQ(said.error().what, "at root");
+  });
+  const auto single = single_process();
+  EXPECT_EQ(as_root_says(*single, no_room()).error().what, "no room");
+}
+
+TEST(Communicator, WorkThatFailsOnOneRankStopsThatOfTheOthers) {
+  RankThreads::run(3, [](Communicator& ranks) {
+    std::atomic<bool> stopped{false};
+    const auto work = [&]() -> Result<void> {
+      if (ranks.rank() == 2) return no_room();
+      while (!stopped) std::this_thread::sleep_for(1ms);
+      return success();
+    };
+    const auto done = work_together(ranks, work, [&] { stopped = true; });
+    ASSERT_FALSE(done.ok());
+    EXPECT_EQ(done.error().what, "on rank 2 of 3: no room");
+  });
+}
+
+TEST(Communicator, WorkThatThrowsIsWorkThatFails) {
+  RankThreads::run(2, [](Communicator& ranks) {
+    const auto work = [&]() -> Result<void> {
+      if (ranks.rank() == 1) throw std::bad_alloc();
+      return success();
+    };
+    const auto done = work_together(ranks, work, [] {});
+    ASSERT_FALSE(done.ok());
+    EXPECT_EQ(done.error().code, Errc::exhausted);
+  });
+}
+
+TEST(Communicator, WorkOfDifferentLengthIsWaitedFor) {
+  std::atomic<int> finished{0};
+  RankThreads::run(3, [&](Communicator& ranks) {
+    const auto work = [&]() -> Result<void> {
+      std::this_thread::sleep_for(ranks.rank() * 60ms);
+      ++finished;
+      return success();
+    };
+    EXPECT_TRUE(work_together(ranks, work, [] { ADD_FAILURE() << "nobody failed"; }).ok());
+    EXPECT_EQ(finished, 3);
+  });
+}
+
+TEST(Communicator, ASignalStopsTheWorkOfAll) {
+  RankThreads::run(2, [](Communicator& ranks) {
+    const auto work = [&]() -> Result<void> {
+      if (ranks.root()) simulate_interrupt(SIGTERM);
+      while (!interrupted()) std::this_thread::sleep_for(1ms);
+      return check_interrupt();
+    };
+    const auto done = work_together(ranks, work, [] {});
+    ASSERT_FALSE(done.ok());
+    EXPECT_EQ(done.error().code, Errc::interrupted);
+  });
+  simulate_interrupt(0);
+}
+
+TEST(Communicator, ASignalIsHeardWhateverARankIsAt) {
+  RankThreads::run(2, [](Communicator& ranks) {
+    if (!ranks.root()) return ranks.tell_signal(SIGTERM);
+    const SignalsForAll signals(ranks);
+    while (!interrupted()) std::this_thread::sleep_for(1ms);
+    EXPECT_EQ(interrupt_signal(), SIGTERM);
+  });
+  RankThreads::run(2,
+                   [](Communicator& ranks) {  // the signal is still there, and the rank that has it says so
+                     if (ranks.root()) {
+                       const SignalsForAll signals(ranks);
+                       EXPECT_TRUE(ranks.barrier().ok());
+                     } else {
+                       while (ranks.heard_signal() == 0) std::this_thread::sleep_for(1ms);
+                       EXPECT_TRUE(ranks.barrier().ok());
+                     }
+                   });
+  simulate_interrupt(0);
+}
+
+}  // namespace
+}  // namespace penstock

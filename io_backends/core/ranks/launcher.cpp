@@ -1,0 +1,84 @@
+#include "io_backends/core/ranks/launcher.hpp"
+
+#include <dlfcn.h>
+#include <fmt/format.h>
+
+#include <cstdlib>
+#include <string_view>
+
+#include "io_backends/core/build_info.hpp"
+#include "io_backends/core/ranks/module.hpp"
+#include "io_backends/core/units.hpp"
+
+namespace penstock {
+namespace {
+
+constexpr const char* kModuleFile = "libpenstock_mpi.so";
+constexpr std::uint64_t kMostRanks = 1U << 30;
+
+struct LauncherNames {
+  const char* size;
+  const char* rank;
+};
+// Open MPI and PRRTE; MPICH, Intel MPI and srun --mpi=pmi2; any step of srun. SLURM_NTASKS is not among them:
+// a batch script has it too, and that is one process.
+constexpr LauncherNames kLaunchers[] = {{"OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_RANK"},
+                                        {"PMI_SIZE", "PMI_RANK"},
+                                        {"SLURM_STEP_NUM_TASKS", "SLURM_PROCID"}};
+
+int number_in(const char* name, int fallback) {
+  const char* text = std::getenv(name);
+  if (text == nullptr) return fallback;
+  const Result<std::uint64_t> number = parse_count(text);
+  return number.ok() && *number <= kMostRanks ? static_cast<int>(*number) : fallback;
+}
+
+Error no_module(std::string_view why) {
+  return make_error(
+      Errc::unsupported,
+      fmt::format(
+          "this needs the MPI module, {}: build Penstock where MPI's headers are (Debian: "
+          "libopenmpi-dev), or start it once, without a launcher, and read files by the back end posix",
+          why));
+}
+
+}  // namespace
+
+Launch look_for_launcher() {
+  for (const LauncherNames& names : kLaunchers)
+    if (const int ranks = number_in(names.size, 0); ranks > 0)
+      return {.rank = number_in(names.rank, 0), .ranks = ranks, .said_by = names.size};
+  return {};
+}
+
+Result<const MpiModule*> mpi_module() {
+  // Components that MPI itself opens look for MPI's symbols among the global ones.
+  static const Result<void*> symbol = module_symbol(kModuleFile, kMpiModuleSymbol, RTLD_GLOBAL);
+  if (!symbol.ok()) return no_module("and " + symbol.error().what);
+  const MpiModule* found = reinterpret_cast<MpiModuleFunction>(*symbol)();
+  if (build_info().version != found->version)
+    return no_module(fmt::format("and the one that is there belongs to Penstock {}, not to {}",
+                                 found->version, build_info().version));
+  return found;
+}
+
+Result<void> check_launch(const Launch& launch) {
+  if (launch.ranks <= 1) return success();
+  const Result<const MpiModule*> module = mpi_module();
+  return module.ok() ? (*module)->can_meet(launch) : success();
+}
+
+Result<std::unique_ptr<Communicator>> join_ranks(const Launch& launch) {
+  if (launch.ranks <= 1) return single_process();
+  PENSTOCK_ASSIGN(const MpiModule* const module, mpi_module());
+  PENSTOCK_ASSIGN(auto ranks, module->join());
+  if (ranks->size() != launch.ranks)
+    return make_error(Errc::unsupported,
+                      fmt::format("{} says {} ranks and MPI knows of {}: the launcher belongs to another MPI "
+                                  "than the one that Penstock was built with; use that one's mpirun, or srun "
+                                  "with a fitting --mpi",
+                                  launch.said_by, launch.ranks, ranks->size()));
+  return ranks;
+}
+
+}  // namespace penstock

@@ -1,0 +1,118 @@
+#include "io_backends/core/result.hpp"
+
+#include <cerrno>
+#include <cstring>
+
+namespace penstock {
+namespace {
+
+Errc errc_of(int sys_errno) {
+  switch (sys_errno) {
+    case ENOENT:
+    case ENOTDIR:
+      return Errc::not_found;
+    case EEXIST:
+    case ENOTEMPTY:
+      return Errc::already_exists;
+    case EACCES:
+    case EPERM:
+    case EROFS:
+      return Errc::permission_denied;
+    case ENOSPC:
+    case EDQUOT:
+    case EFBIG:
+      return Errc::no_space;
+    case EMFILE:
+    case ENFILE:
+    case ENOMEM:
+      return Errc::exhausted;
+    case EBUSY:
+    case EAGAIN:
+    case ETXTBSY:
+      return Errc::busy;
+    case ETIMEDOUT:
+      return Errc::timed_out;
+    case EINTR:
+      return Errc::interrupted;
+    case EINVAL:
+    case ENAMETOOLONG:
+    case EISDIR:
+    case ELOOP:
+      return Errc::invalid_argument;
+    case ENOSYS:
+    case EOPNOTSUPP:
+    case EXDEV:
+      return Errc::unsupported;
+    default:
+      return Errc::io;
+  }
+}
+
+}  // namespace
+
+std::string_view errc_name(Errc code) {
+  switch (code) {
+    case Errc::invalid_argument:
+      return "invalid_argument";
+    case Errc::not_found:
+      return "not_found";
+    case Errc::already_exists:
+      return "already_exists";
+    case Errc::permission_denied:
+      return "permission_denied";
+    case Errc::no_space:
+      return "no_space";
+    case Errc::truncated:
+      return "truncated";
+    case Errc::corrupt:
+      return "corrupt";
+    case Errc::io:
+      return "io";
+    case Errc::exhausted:
+      return "exhausted";
+    case Errc::busy:
+      return "busy";
+    case Errc::timed_out:
+      return "timed_out";
+    case Errc::interrupted:
+      return "interrupted";
+    case Errc::unsupported:
+      return "unsupported";
+    case Errc::internal:
+      return "internal";
+  }
+  return "internal";
+}
+
+int exit_code(Errc code) {
+  switch (code) {
+    case Errc::invalid_argument:
+    case Errc::internal:
+      return 2;
+    case Errc::unsupported:
+      return 77;
+    default:
+      return 1;
+  }
+}
+
+std::string Error::message() const {
+  if (sys_errno == 0) return what;
+  char buffer[128];
+  // The GNU strerror_r returns the text, which need not be in the buffer.
+  std::string text = what + ": " + ::strerror_r(sys_errno, buffer, sizeof buffer);
+  if (sys_errno == EMFILE) text += " in this process (ulimit -n says how many it may have)";
+  return text;
+}
+
+Error errno_error(int sys_errno, std::string_view operation, std::string_view object) {
+  std::string what(operation);
+  if (!object.empty()) what.append(" '").append(object).append("'");
+  return Error{errc_of(sys_errno), sys_errno, std::move(what)};
+}
+
+Error make_error(Errc code, std::string what) {
+  return Error{code, 0, std::move(what)};
+}
+
+}  // namespace penstock

@@ -1,0 +1,89 @@
+#include "io_backends/core/system/interrupt.hpp"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <csignal>
+#include <cstdint>
+#include <ctime>
+#include <thread>
+
+namespace penstock {
+namespace {
+
+std::atomic<int> caught{0};
+std::atomic<std::int64_t> caught_at_ns{0};
+static_assert(std::atomic<int>::is_always_lock_free && std::atomic<std::int64_t>::is_always_lock_free);
+
+thread_local const std::atomic<bool>* working_on = nullptr;  // this thread, until that is set
+
+void remember(int signal) {
+  constexpr std::int64_t kSameWishNs = 1'000'000'000;
+  struct timespec now {};
+  ::clock_gettime(CLOCK_MONOTONIC, &now);
+  const std::int64_t now_ns = std::int64_t{now.tv_sec} * 1'000'000'000 + now.tv_nsec;
+  std::int64_t first_ns = 0;
+  if (caught_at_ns.compare_exchange_strong(first_ns, now_ns)) {
+    caught.store(signal);
+  } else if (now_ns - first_ns >= kSameWishNs) {
+    ::_exit(128 + signal);  // asked twice: the user has lost patience
+  }
+}
+
+// Only a mapped file that became shorter does this to us.
+void lost_mapping(int /*signal*/) {
+  constexpr char kWords[] = "penstock: a file in use became shorter while it was mapped (a manifest?)\n";
+  static_cast<void>(::write(STDERR_FILENO, kWords, sizeof kWords - 1) < 0);
+  ::_exit(1);
+}
+
+}  // namespace
+
+void catch_interrupts() {
+  struct sigaction action {};
+  action.sa_handler = &remember;
+  sigemptyset(&action.sa_mask);
+  action.sa_flags = 0;
+  ::sigaction(SIGINT, &action, nullptr);
+  ::sigaction(SIGTERM, &action, nullptr);
+  // A limit of the file size (ulimit -f) is an error of the write then, not the end of the process.
+  action.sa_handler = SIG_IGN;
+  ::sigaction(SIGXFSZ, &action, nullptr);
+  action.sa_handler = &lost_mapping;
+  ::sigaction(SIGBUS, &action, nullptr);
+}
+
+int interrupt_signal() {
+  return caught.load(std::memory_order_relaxed);
+}
+
+Result<void> check_interrupt() {
+  const int signal = interrupt_signal();
+  if (signal == 0 || (working_on != nullptr && !working_on->load())) return success();
+  return make_error(Errc::interrupted, signal == SIGINT ? "interrupted" : "terminated");
+}
+
+Result<void> sleep_until(std::chrono::steady_clock::time_point due) {
+  using Clock = std::chrono::steady_clock;
+  constexpr std::chrono::milliseconds kSlice{50};
+  for (auto now = Clock::now(); now < due; now = Clock::now()) {
+    PENSTOCK_TRY(check_interrupt());
+    std::this_thread::sleep_until(std::min(due, now + kSlice));
+  }
+  return success();
+}
+
+WorkOn::WorkOn(const std::atomic<bool>& over) {
+  working_on = &over;
+}
+
+WorkOn::~WorkOn() {
+  working_on = nullptr;
+}
+
+void simulate_interrupt(int signal) {
+  caught.store(signal);
+}
+
+}  // namespace penstock

@@ -1,0 +1,56 @@
+#include "io_backends/core/system/interrupt.hpp"
+
+#include <atomic>
+#include <chrono>
+#include <csignal>
+#include <thread>
+
+#include "io_backends/testing/testing.hpp"
+
+namespace penstock {
+namespace {
+
+using namespace std::chrono_literals;
+using Clock = std::chrono::steady_clock;
+
+TEST(Interrupt, TheSameWishMayComeTwice) {
+  const auto begin = Clock::now();
+  const bool lived_on = in_child_process([] {
+    catch_interrupts();
+    ::raise(SIGINT);
+    ::raise(SIGINT);
+    ::raise(SIGTERM);
+    EXPECT_EQ(interrupt_signal(), SIGINT);
+    EXPECT_ERRC(Errc::interrupted, check_interrupt());
+  });
+  if (Clock::now() - begin >= 1s) GTEST_SKIP() << "this machine is too slow to tell one wish from two";
+  EXPECT_TRUE(lived_on) << "a terminal and the parent both tell a child: it must still write what it has";
+}
+
+TEST(Interrupt, AskedAgainLaterItEndsAtOnce) {
+  EXPECT_FALSE(in_child_process([] {
+    catch_interrupts();
+    ::raise(SIGTERM);
+    std::this_thread::sleep_for(1100ms);
+    ::raise(SIGTERM);
+  }));
+}
+
+TEST(Interrupt, WhoWorksOnIsAskedWhenThatIsOver) {
+  simulate_interrupt(SIGTERM);
+  std::atomic<bool> over{false};
+  {
+    const WorkOn work(over);
+    EXPECT_OK(check_interrupt());
+    EXPECT_OK(sleep_until(Clock::now() + 1ms));
+    std::thread([] { EXPECT_ERRC(Errc::interrupted, check_interrupt()); }).join();
+    over = true;
+    EXPECT_ERRC(Errc::interrupted, check_interrupt());
+    over = false;
+  }
+  EXPECT_ERRC(Errc::interrupted, sleep_until(Clock::now() + 1h));
+  simulate_interrupt(0);
+}
+
+}  // namespace
+}  // namespace penstock

@@ -1,0 +1,76 @@
+#include "io_backends/core/system/placement.hpp"
+
+#include <fmt/format.h>
+#include <sched.h>
+
+#include <cerrno>
+#include <fstream>
+
+#include "io_backends/core/units.hpp"
+
+namespace penstock {
+
+Result<void> run_on_cpus(std::span<const std::uint64_t> cpus) {
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  for (const std::uint64_t cpu : cpus) {
+    if (cpu >= CPU_SETSIZE)
+      return make_error(Errc::invalid_argument, fmt::format("there is no processor {}", cpu));
+    CPU_SET(cpu, &set);
+  }
+  const std::vector<std::uint64_t> allowed = allowed_cpus();
+  for (const std::uint64_t cpu : cpus) {
+    bool found = false;
+    for (const std::uint64_t one : allowed) found = found || one == cpu;
+    if (!found) {
+      return make_error(
+          Errc::invalid_argument,
+          fmt::format("processor {} is not there or not allowed; allowed: {}", cpu, cpu_ranges(allowed)));
+    }
+  }
+  if (::sched_setaffinity(0, sizeof set, &set) != 0)
+    return errno_error(errno, "cannot pin to processors", cpu_ranges(cpus));
+  return success();
+}
+
+Result<void> run_on_numa_node(std::uint64_t node) {
+  const std::string path = fmt::format("/sys/devices/system/node/node{}/cpulist", node);
+  std::ifstream file(path);
+  std::string text;
+  if (!(file >> text))
+    return make_error(Errc::invalid_argument, fmt::format("there is no NUMA node {}", node));
+  std::string list;  // "0-3,8" in the kernel's words is "0..3,8" in ours
+  for (const char c : text) {
+    if (c == '-') {
+      list += "..";
+    } else {
+      list += c;
+    }
+  }
+  PENSTOCK_ASSIGN(const std::vector<std::uint64_t> cpus, parse_list(list));
+  return run_on_cpus(cpus);
+}
+
+std::vector<std::uint64_t> allowed_cpus() {
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  std::vector<std::uint64_t> out;
+  if (::sched_getaffinity(0, sizeof set, &set) != 0) return out;
+  for (std::uint64_t cpu = 0; cpu < CPU_SETSIZE; ++cpu)
+    if (CPU_ISSET(cpu, &set)) out.push_back(cpu);
+  return out;
+}
+
+std::string cpu_ranges(std::span<const std::uint64_t> cpus) {
+  std::string out;
+  for (std::size_t i = 0; i < cpus.size();) {
+    std::size_t last = i;
+    while (last + 1 < cpus.size() && cpus[last + 1] == cpus[last] + 1) ++last;
+    if (!out.empty()) out += ',';
+    out += last == i ? fmt::format("{}", cpus[i]) : fmt::format("{}-{}", cpus[i], cpus[last]);
+    i = last + 1;
+  }
+  return out;
+}
+
+}  // namespace penstock

@@ -1,0 +1,53 @@
+#include "io_backends/core/system/streaming_copy.hpp"
+
+#include <cstdint>
+#include <cstring>
+
+#ifdef __SSE2__
+#include <emmintrin.h>
+#endif
+
+namespace penstock {
+
+#ifdef __SSE2__
+
+namespace {
+
+constexpr std::size_t kLine = 64;
+constexpr std::size_t kAhead = 16 * kLine;  // what is on its way from memory meanwhile
+
+void stream_line(std::byte* to, const std::byte* from) {
+  __m128i parts[kLine / sizeof(__m128i)];
+  std::memcpy(parts, from, kLine);
+  auto* const line = reinterpret_cast<__m128i*>(to);
+  for (std::size_t i = 0; i < kLine / sizeof(__m128i); ++i) _mm_stream_si128(line + i, parts[i]);
+}
+
+}  // namespace
+
+void copy_streamed(std::span<std::byte> to, std::span<const std::byte> from) {
+  if (from.empty()) return;
+  if (from.size() < kStreamedCopy) {
+    std::memcpy(to.data(), from.data(), from.size());
+    return;
+  }
+  const std::size_t ragged = (kLine - reinterpret_cast<std::uintptr_t>(to.data()) % kLine) % kLine;
+  std::memcpy(to.data(), from.data(), ragged);
+  std::size_t at = ragged;
+  for (; from.size() - at >= kLine + kAhead; at += kLine) {
+    __builtin_prefetch(from.data() + at + kAhead, 0, 0);
+    stream_line(to.data() + at, from.data() + at);
+  }
+  _mm_sfence();
+  std::memcpy(to.data() + at, from.data() + at, from.size() - at);
+}
+
+#else
+
+void copy_streamed(std::span<std::byte> to, std::span<const std::byte> from) {
+  if (!from.empty()) std::memcpy(to.data(), from.data(), from.size());
+}
+
+#endif
+
+}  // namespace penstock

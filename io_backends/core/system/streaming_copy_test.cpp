@@ -1,0 +1,34 @@
+#include "io_backends/core/system/streaming_copy.hpp"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <vector>
+
+#include "io_backends/testing/testing.hpp"
+
+namespace penstock {
+namespace {
+
+TEST(StreamingCopy, EveryLengthAndAlignmentGivesTheSameBytesAndNoOthers) {
+  const std::vector<std::byte> source = pattern(kStreamedCopy + 5000);
+  constexpr std::byte kUntouched{0xA5};
+  for (const std::size_t length :
+       {std::size_t{0}, std::size_t{1}, std::size_t{4096}, kStreamedCopy - 1, kStreamedCopy,
+        kStreamedCopy + 1, kStreamedCopy + 63, kStreamedCopy + 1087, kStreamedCopy + 4711})
+    for (const std::size_t from : {0U, 1U, 17U, 64U})
+      for (const std::size_t to : {0U, 1U, 16U, 63U, 100U}) {
+        std::vector<std::byte> out(kStreamedCopy + 6000, kUntouched);
+        copy_streamed(std::span(out).subspan(to), std::span(source).subspan(from, length));
+        const auto begin = out.begin() + static_cast<std::ptrdiff_t>(to);
+        const auto end = begin + static_cast<std::ptrdiff_t>(length);
+        ASSERT_TRUE(std::equal(begin, end, source.begin() + static_cast<std::ptrdiff_t>(from)))
+            << length << " from " << from << " to " << to;
+        const auto untouched = [](std::byte byte) { return byte == kUntouched; };
+        ASSERT_TRUE(std::all_of(out.begin(), begin, untouched) && std::all_of(end, out.end(), untouched))
+            << length << " from " << from << " to " << to;
+      }
+}
+
+}  // namespace
+}  // namespace penstock

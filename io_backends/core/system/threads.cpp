@@ -1,0 +1,65 @@
+#include "io_backends/core/system/threads.hpp"
+
+#include <time.h>
+
+#include <exception>
+#include <mutex>
+#include <new>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+namespace penstock {
+
+double thread_seconds() {
+  timespec time{};
+  ::clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
+  return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_nsec) * 1e-9;
+}
+
+Error no_more_threads(const std::system_error& error, std::size_t wanted) {
+  return Error{Errc::exhausted, error.code().value(),
+               "cannot start " + std::to_string(wanted) + " threads; ask for fewer"};
+}
+
+Result<void> on_threads(unsigned threads, const std::function<Result<void>(unsigned)>& work, IfFewer if_fewer,
+                        const std::function<void()>& give_up) {
+  std::mutex mutex;
+  Result<void> first;
+  const auto fail = [&](Error error) {
+    const std::lock_guard lock(mutex);
+    if (first.ok()) first = std::move(error);
+  };
+  const auto fail_and_give_up = [&](Error error) {
+    fail(std::move(error));
+    if (give_up) give_up();
+  };
+  const auto guarded = [&](unsigned thread) {
+    try {
+      if (Result<void> done = work(thread); !done.ok()) fail(std::move(done).error());
+    } catch (const std::bad_alloc&) {
+      fail_and_give_up(make_error(Errc::exhausted, "out of memory"));
+    } catch (const std::exception& thrown) {
+      fail_and_give_up(
+          make_error(Errc::exhausted, std::string("a thread ran out of something: ") + thrown.what()));
+    }
+  };
+  bool all = true;
+  {
+    std::vector<std::jthread> others;
+    try {
+      for (unsigned thread = 1; thread < threads; ++thread) others.emplace_back(guarded, thread);
+    } catch (const std::system_error& error) {
+      all = if_fewer == IfFewer::go_on;
+      if (!all) fail_and_give_up(no_more_threads(error, threads));
+    } catch (const std::bad_alloc&) {
+      all = if_fewer == IfFewer::go_on;
+      if (!all) fail_and_give_up(make_error(Errc::exhausted, "no memory for threads"));
+    }
+    if (all) guarded(0);
+  }
+  return first;
+}
+
+}  // namespace penstock

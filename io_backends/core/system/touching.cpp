@@ -1,0 +1,25 @@
+#include "io_backends/core/system/touching.hpp"
+
+namespace penstock {
+namespace {
+
+// What was loaded, so that the loads stay.
+void seen(unsigned sum) {
+  asm volatile("" : : "r"(sum));
+}
+
+}  // namespace
+
+void touch_pages(std::span<const std::byte> bytes) {
+  unsigned sum = 0;
+  each_page(bytes, [&sum](const std::byte& byte) { sum += std::to_integer<unsigned>(byte); });
+  seen(sum);
+}
+
+void touch_lines(std::span<const std::byte> bytes) {
+  unsigned sum = 0;
+  each_line(bytes, [&sum](const std::byte& byte) { sum += std::to_integer<unsigned>(byte); });
+  seen(sum);
+}
+
+}  // namespace penstock

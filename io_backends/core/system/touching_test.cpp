@@ -1,0 +1,83 @@
+#include "io_backends/core/system/touching.hpp"
+
+#include <gtest/gtest.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <set>
+#include <vector>
+
+namespace penstock {
+namespace {
+
+using Touch = void (*)(std::span<const std::byte>);
+
+class Touching : public testing::TestWithParam<Touch> {
+ protected:
+  // Of memory that nobody has touched, those of its pages that are there behind a touch of a part.
+  static std::vector<std::size_t> pages_behind(std::size_t offset, std::size_t length) {
+    const auto page = static_cast<std::size_t>(::getpagesize());
+    constexpr std::size_t kPages = 16;
+    void* const memory =
+        ::mmap(nullptr, kPages * page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    EXPECT_NE(memory, MAP_FAILED);
+    ::madvise(memory, kPages * page, MADV_NOHUGEPAGE);
+    GetParam()({static_cast<const std::byte*>(memory) + offset, length});
+    std::vector<unsigned char> there(kPages);
+    EXPECT_EQ(::mincore(memory, kPages * page, there.data()), 0);
+    ::munmap(memory, kPages * page);
+    std::vector<std::size_t> pages;
+    for (std::size_t i = 0; i < kPages; ++i)
+      if ((there[i] & 1U) != 0) pages.push_back(i);
+    return pages;
+  }
+};
+
+TEST_P(Touching, ReachesThePagesOfTheBytesAndNoOthers) {
+  const auto page = static_cast<std::size_t>(::getpagesize());
+  using Pages = std::vector<std::size_t>;
+  EXPECT_EQ(pages_behind(0, 0), Pages());
+  EXPECT_EQ(pages_behind(0, 1), Pages({0}));
+  EXPECT_EQ(pages_behind(0, page), Pages({0}));
+  EXPECT_EQ(pages_behind(page - 1, 2), Pages({0, 1}));
+  EXPECT_EQ(pages_behind(page, 3 * page), Pages({1, 2, 3}));
+  EXPECT_EQ(pages_behind(page / 2, 2 * page), Pages({0, 1, 2}));
+  EXPECT_EQ(pages_behind(page + 100, 5 * page - 99), Pages({1, 2, 3, 4, 5, 6}));
+}
+
+// Which bytes are looked at, as multiples of `unit` of the address.
+template <class Each>
+std::set<std::uintptr_t> units_looked_at(Each each, std::size_t unit, std::size_t offset,
+                                         std::size_t length) {
+  alignas(kTouchedPage) static const std::byte bytes[6 * kTouchedPage]{};
+  std::set<std::uintptr_t> units;
+  const auto begin = reinterpret_cast<std::uintptr_t>(bytes);
+  each(std::span(bytes).subspan(offset, length), [&](const std::byte& byte) {
+    const auto at = reinterpret_cast<std::uintptr_t>(&byte) - begin;
+    EXPECT_TRUE(at >= offset && at < offset + length) << at;
+    units.insert(at / unit);
+  });
+  return units;
+}
+
+TEST(TouchingEach, LineOrPageThatTheBytesLieInIsLookedAtAndNoOther) {
+  for (const std::size_t offset : {0U, 1U, 63U, 64U, 4095U, 4096U})
+    for (const std::size_t length :
+         {1U, 2U, 63U, 64U, 65U, 127U, 4096U, 4097U, 8191U, 8192U, 8255U, 16383U, 20000U}) {
+      const auto expect_all = [&](const std::set<std::uintptr_t>& units, std::size_t unit) {
+        EXPECT_EQ(units.size(), (offset + length - 1) / unit - offset / unit + 1) << offset << " " << length;
+      };
+      expect_all(units_looked_at([](auto bytes, auto look) { each_line(bytes, look); }, kTouchedLine, offset,
+                                 length),
+                 kTouchedLine);
+      expect_all(units_looked_at([](auto bytes, auto look) { each_page(bytes, look); }, kTouchedPage, offset,
+                                 length),
+                 kTouchedPage);
+    }
+}
+
+INSTANTIATE_TEST_SUITE_P(Ways, Touching, testing::Values(&touch_pages, &touch_lines),
+                         [](const auto& way) { return way.param == &touch_pages ? "Pages" : "Lines"; });
+
+}  // namespace
+}  // namespace penstock

@@ -1,0 +1,284 @@
+#include "io_backends/core/units.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <limits>
+#include <numeric>
+
+namespace penstock {
+namespace {
+
+std::string lower(std::string_view text) {
+  std::string out(text);
+  for (char& c : out)
+    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
+  return out;
+}
+
+bool is_digit(char c) {
+  return c >= '0' && c <= '9';
+}
+
+// A decimal number at the front of `text`, without locale: digits with at most one point. Splits it from what
+// follows.
+struct Split {
+  std::string_view number;
+  std::string_view unit;
+};
+Split split_number(std::string_view text) {
+  std::size_t end = 0;
+  bool point = false;
+  while (end < text.size() && (is_digit(text[end]) || (text[end] == '.' && !point))) {
+    point = point || text[end] == '.';
+    ++end;
+  }
+  std::size_t unit = end;
+  while (unit < text.size() && text[unit] == ' ') ++unit;
+  return {text.substr(0, end), text.substr(unit)};
+}
+
+Error bad(std::string_view what, std::string_view text, std::string_view hint) {
+  return make_error(Errc::invalid_argument, fmt::format("'{}' is not a {}: {}", text, what, hint));
+}
+
+constexpr std::uint64_t kMax = std::numeric_limits<std::uint64_t>::max();
+
+// number * factor for a factor that is a whole number, exact for whole numbers, rounded down for fractions.
+Result<std::uint64_t> scaled(std::string_view number, std::uint64_t factor, std::string_view what,
+                             std::string_view text, std::string_view hint) {
+  const std::size_t point = number.find('.');
+  const std::string_view whole_text = number.substr(0, point);
+  const std::string_view fraction_text = point == std::string_view::npos ? "" : number.substr(point + 1);
+  if (whole_text.empty() && fraction_text.empty()) return bad(what, text, hint);
+  std::uint64_t whole = 0;
+  for (const char c : whole_text) {
+    const auto digit = static_cast<std::uint64_t>(c - '0');
+    if (whole > (kMax - digit) / 10) return bad(what, text, "too large");
+    whole = whole * 10 + digit;
+  }
+  if (factor != 0 && whole > kMax / factor) return bad(what, text, "too large");
+  std::uint64_t total = whole * factor;
+  double fraction = 0;
+  double place = 1;
+  for (const char c : fraction_text) fraction += (place /= 10) * (c - '0');
+  const auto rest = static_cast<std::uint64_t>(fraction * static_cast<double>(factor) + 1e-9);
+  if (rest > kMax - total) return bad(what, text, "too large");
+  total += rest;
+  return total;
+}
+
+}  // namespace
+
+Result<std::uint64_t> parse_size(std::string_view text) {
+  constexpr std::string_view hint = "write 4096, 4k, 4KiB, 1.5GiB, or 150MB (1 MB = 1000000)";
+  const Split split = split_number(text);
+  if (split.number.empty()) return bad("size", text, hint);
+  const std::string unit = lower(split.unit);
+  if (unit.empty() || unit == "b") return scaled(split.number, 1, "size", text, hint);
+  constexpr std::string_view letters = "kmgtpe";
+  const std::size_t power = letters.find(unit[0]);
+  if (power == std::string_view::npos) return bad("size", text, hint);
+  const std::string_view tail = std::string_view(unit).substr(1);
+  const bool decimal = tail == "b";
+  if (!decimal && !tail.empty() && tail != "ib" && tail != "i") return bad("size", text, hint);
+  std::uint64_t factor = 1;
+  for (std::size_t i = 0; i <= power; ++i) factor *= decimal ? 1000U : 1024U;
+  return scaled(split.number, factor, "size", text, hint);
+}
+
+Result<std::uint64_t> parse_rate(std::string_view text) {
+  std::string_view size = text;
+  if (size.ends_with("/s")) size.remove_suffix(2);
+  const bool has_unit = !size.empty() && (size.back() < '0' || size.back() > '9');
+  if (Result<std::uint64_t> bytes = parse_size(size); bytes.ok() && has_unit) return bytes;
+  return bad("rate", text, "write 150MB/s or 1GiB/s");
+}
+
+Result<std::chrono::nanoseconds> parse_duration(std::string_view text) {
+  constexpr std::string_view hint = "write 250us, 10ms, 1.5s, 2m or 1h";
+  constexpr std::array<std::pair<std::string_view, std::uint64_t>, 7> units{{{"ns", 1},
+                                                                             {"us", 1'000},
+                                                                             {"ms", 1'000'000},
+                                                                             {"s", 1'000'000'000},
+                                                                             {"m", 60'000'000'000},
+                                                                             {"min", 60'000'000'000},
+                                                                             {"h", 3'600'000'000'000}}};
+  const Split split = split_number(text);
+  if (split.number.empty()) return bad("duration", text, hint);
+  if (split.unit.empty() && split.number == "0") return std::chrono::nanoseconds{0};
+  for (const auto& [name, factor] : units) {
+    if (split.unit != name) continue;
+    PENSTOCK_ASSIGN(const std::uint64_t ns, scaled(split.number, factor, "duration", text, hint));
+    if (ns > static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max()))
+      return bad("duration", text, "too large");
+    return std::chrono::nanoseconds{static_cast<std::int64_t>(ns)};
+  }
+  return bad("duration", text, hint);
+}
+
+Result<std::uint64_t> parse_count(std::string_view text) {
+  constexpr std::string_view hint = "write a whole number such as 2000, 50k or 10m";
+  const Split split = split_number(text);
+  const std::string unit = lower(split.unit);
+  if (split.number.find('.') != std::string_view::npos && unit.empty()) return bad("number", text, hint);
+  if (unit.empty()) return scaled(split.number, 1, "number", text, hint);
+  if (unit == "k") return scaled(split.number, 1'000, "number", text, hint);
+  if (unit == "m") return scaled(split.number, 1'000'000, "number", text, hint);
+  if (unit == "g") return scaled(split.number, 1'000'000'000, "number", text, hint);
+  return bad("number", text, hint);
+}
+
+Result<double> parse_real(std::string_view text) {
+  std::string_view rest = text;
+  const bool negative = rest.starts_with('-');
+  if (negative) rest.remove_prefix(1);
+  const Split split = split_number(rest);
+  if (split.number.empty() || split.number == ".") return bad("number", text, "write it as 0.5 or 1e-3");
+  double value = 0;
+  double place = 1;
+  bool fraction = false;
+  for (const char c : split.number) {
+    if (c == '.') {
+      fraction = true;
+    } else if (fraction) {
+      value += (place /= 10) * (c - '0');
+    } else {
+      value = value * 10 + (c - '0');
+    }
+  }
+  if (!split.unit.empty()) {
+    std::string_view exponent = split.unit;
+    if (exponent[0] != 'e' && exponent[0] != 'E') return bad("number", text, "write it as 0.5 or 1e-3");
+    exponent.remove_prefix(1);
+    const bool down = exponent.starts_with('-');
+    if (down || exponent.starts_with('+')) exponent.remove_prefix(1);
+    if (exponent.empty() || exponent.size() > 3 || !std::all_of(exponent.begin(), exponent.end(), is_digit))
+      return bad("number", text, "write it as 0.5 or 1e-3");
+    int power = 0;
+    for (const char c : exponent) power = power * 10 + (c - '0');
+    value *= std::pow(10.0, down ? -power : power);
+  }
+  if (!std::isfinite(value)) return bad("number", text, "too large");
+  return negative ? -value : value;
+}
+
+namespace {
+
+constexpr std::size_t kListLimit = 100'000;
+
+Result<void> append_range(std::string_view item, std::string_view text, std::vector<std::uint64_t>& out) {
+  constexpr std::string_view hint = "write 1,2,4,8 or 1..8 or 1..64*2 or 0..100+10";
+  const std::size_t dots = item.find("..");
+  if (dots == std::string_view::npos) {
+    Result<std::uint64_t> one = parse_count(item);
+    if (!one.ok()) return bad("list", text, hint);
+    out.push_back(*one);
+    return success();
+  }
+  std::string_view last_text = item.substr(dots + 2);
+  char how = '+';
+  std::uint64_t step = 1;
+  if (const std::size_t at = last_text.find_first_of("*+"); at != std::string_view::npos) {
+    how = last_text[at];
+    Result<std::uint64_t> parsed = parse_count(last_text.substr(at + 1));
+    if (!parsed.ok()) return bad("list", text, hint);
+    step = *parsed;
+    last_text = last_text.substr(0, at);
+  }
+  const Result<std::uint64_t> first = parse_count(item.substr(0, dots));
+  const Result<std::uint64_t> last = parse_count(last_text);
+  if (!first.ok() || !last.ok()) return bad("list", text, hint);
+  if (*first > *last) return bad("list", text, "the range runs backwards");
+  if ((how == '*' && (step < 2 || *first == 0)) || (how == '+' && step == 0))
+    return bad("list", text, "the range never ends");
+  for (std::uint64_t value = *first;; value = how == '*' ? value * step : value + step) {
+    out.push_back(value);
+    if (out.size() > kListLimit) return bad("list", text, "more than 100000 numbers");
+    if (how == '*' ? value > *last / step : step > *last - value) break;
+  }
+  return success();
+}
+
+}  // namespace
+
+Result<std::vector<std::uint64_t>> parse_list(std::string_view text) {
+  std::vector<std::uint64_t> out;
+  std::string_view rest = text;
+  while (true) {
+    const std::size_t comma = rest.find(',');
+    PENSTOCK_TRY(append_range(rest.substr(0, comma), text, out));
+    if (comma == std::string_view::npos) return out;
+    rest = rest.substr(comma + 1);
+  }
+}
+
+std::string format_size(std::uint64_t bytes) {
+  constexpr std::array<std::string_view, 7> names{"B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"};
+  if (bytes < 1024) return fmt::format("{} B", bytes);
+  auto value = static_cast<double>(bytes);
+  std::size_t power = 0;
+  while (value >= 1023.5 && power + 1 < names.size()) {
+    value /= 1024;
+    ++power;
+  }
+  return value < 9.95 ? fmt::format("{:.1f} {}", value, names[power])
+                      : fmt::format("{:.0f} {}", value, names[power]);
+}
+
+std::string format_duration(std::chrono::nanoseconds duration) {
+  const auto ns = static_cast<double>(duration.count());
+  if (ns < 1e3) return fmt::format("{:.0f} ns", ns);
+  if (ns < 1e6) return fmt::format("{:.3g} us", ns / 1e3);
+  if (ns < 1e9) return fmt::format("{:.3g} ms", ns / 1e6);
+  if (ns < 120e9) return fmt::format("{:.3g} s", ns / 1e9);
+  if (ns < 7200e9) return fmt::format("{:.1f} min", ns / 60e9);
+  return fmt::format("{:.1f} h", ns / 3600e9);
+}
+
+std::string format_count(std::uint64_t count) {
+  const std::string digits = std::to_string(count);
+  std::string out;
+  for (std::size_t i = 0; i < digits.size(); ++i) {
+    if (i > 0 && (digits.size() - i) % 3 == 0) out += ' ';
+    out += digits[i];
+  }
+  return out;
+}
+
+std::string_view nearest_name(std::string_view word, const std::vector<std::string_view>& names) {
+  // Optimal string alignment: insert, delete, change, or swap two neighbours, each one step.
+  const auto distance = [](std::string_view a, std::string_view b) {
+    std::vector<std::size_t> before(b.size() + 1);
+    std::vector<std::size_t> last(b.size() + 1);
+    std::vector<std::size_t> row(b.size() + 1);
+    std::iota(last.begin(), last.end(), std::size_t{0});
+    for (std::size_t i = 1; i <= a.size(); ++i) {
+      row[0] = i;
+      for (std::size_t j = 1; j <= b.size(); ++j) {
+        row[j] = std::min({last[j] + 1, row[j - 1] + 1, last[j - 1] + (a[i - 1] == b[j - 1] ? 0U : 1U)});
+        if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1])
+          row[j] = std::min(row[j], before[j - 2] + 1);
+      }
+      std::swap(before, last);
+      std::swap(last, row);
+    }
+    return last[b.size()];
+  };
+  if (word.size() > 64) return "";
+  std::string_view best;
+  std::size_t best_distance = 1 + std::max<std::size_t>(1, word.size() / 3);
+  for (const std::string_view name : names) {
+    std::size_t steps = distance(lower(word), lower(name));
+    if (steps > 0 && word.size() >= 3 && name.starts_with(word)) steps = 1;
+    if (steps < best_distance) {
+      best_distance = steps;
+      best = name;
+    }
+  }
+  return best;
+}
+
+}  // namespace penstock

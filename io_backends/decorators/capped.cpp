@@ -1,0 +1,184 @@
+#include "io_backends/decorators/capped.hpp"
+
+#include <algorithm>
+#include <atomic>
+#include <cerrno>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "io_backends/decorators/wrapper.hpp"
+
+namespace penstock {
+namespace {
+
+class Meter {
+ public:
+  Meter(Namespace& names, std::uint64_t capacity) : names_(names), capacity_(capacity) {}
+
+  // Adds up what is there, once.
+  Result<void> begin() {
+    const std::lock_guard lock(mutex_);
+    if (counted_) return success();
+    PENSTOCK_ASSIGN(const std::uint64_t there, bytes_below(""));
+    used_.fetch_add(there);
+    counted_ = true;
+    return success();
+  }
+
+  Result<void> take(std::uint64_t bytes, std::string_view name) {
+    std::uint64_t used = used_.load();
+    do {
+      if (bytes > capacity_ || used > capacity_ - bytes) return errno_error(ENOSPC, "cannot write", name);
+    } while (!used_.compare_exchange_weak(used, used + bytes));
+    return success();
+  }
+  // Never below nothing: what others grew behind this back end was not counted.
+  void give_back(std::uint64_t bytes) {
+    std::uint64_t used = used_.load();
+    while (!used_.compare_exchange_weak(used, used - std::min(used, bytes))) {
+    }
+  }
+  std::uint64_t left() const { return capacity_ - std::min(capacity_, used_.load()); }
+
+  // Of the object `name`, 0 where there is none.
+  std::uint64_t bytes_of(std::string_view name) {
+    const auto entry = names_.stat(name);
+    return entry && !entry->folder ? entry->bytes : 0;
+  }
+
+ private:
+  Result<std::uint64_t> bytes_below(const std::string& folder) {
+    std::uint64_t bytes = 0;
+    std::vector<std::string> folders;
+    auto listed = names_.list(folder, [&](const Entry& entry) {
+      if (entry.folder && !entry.link) folders.push_back(entry.name);  // a link may lead round in circles
+      bytes += entry.bytes;
+      return true;
+    });
+    if (!listed && listed.error().code != Errc::not_found) return std::move(listed).error();
+    for (const std::string& below : folders) {
+      PENSTOCK_ASSIGN(const std::uint64_t more, bytes_below(below));
+      bytes += more;
+    }
+    return bytes;
+  }
+
+  Namespace& names_;
+  const std::uint64_t capacity_;
+  std::atomic<std::uint64_t> used_{0};
+  std::mutex mutex_;
+  bool counted_ = false;
+};
+
+class CappedWriter final : public WriterWrapper {
+ public:
+  CappedWriter(std::unique_ptr<Writer> inner, std::string_view name, Meter& meter)
+      : WriterWrapper(std::move(inner)), name_(name), meter_(meter) {}
+  ~CappedWriter() override { meter_.give_back(taken_); }
+
+  using WriterWrapper::append;
+  Result<void> append(std::span<const std::byte> bytes) override {
+    PENSTOCK_TRY(reach(position_, bytes.size()));
+    PENSTOCK_TRY(inner().append(bytes));
+    position_ += bytes.size();
+    return success();
+  }
+  Result<void> append(std::span<const std::span<const std::byte>> pieces) override {
+    std::uint64_t bytes = 0;
+    for (const auto& piece : pieces) bytes += piece.size();
+    PENSTOCK_TRY(reach(position_, bytes));
+    PENSTOCK_TRY(inner().append(pieces));
+    position_ += bytes;
+    return success();
+  }
+  Result<void> write_at(std::uint64_t offset, std::span<const std::byte> bytes) override {
+    PENSTOCK_TRY(reach(offset, bytes.size()));
+    return inner().write_at(offset, bytes);
+  }
+  Result<void> publish(Durability wanted, IfExists if_exists) override {
+    if (spent_) return spent();
+    const std::uint64_t replaced = if_exists == IfExists::replace ? meter_.bytes_of(name_) : 0;
+    spent_ = true;
+    PENSTOCK_TRY(inner().publish(wanted, if_exists));
+    taken_ = 0;
+    meter_.give_back(replaced);
+    return success();
+  }
+
+ private:
+  Result<void> spent() const {
+    return make_error(Errc::invalid_argument, "the writer of '" + name_ + "' has failed or published before");
+  }
+  // Takes what the object grows by when bytes up to offset + length are written.
+  Result<void> reach(std::uint64_t offset, std::uint64_t length) {
+    if (spent_) return spent();
+    const std::uint64_t end = offset > UINT64_MAX - length ? UINT64_MAX : offset + length;
+    if (end <= taken_) return success();
+    auto taken = meter_.take(end - taken_, name_);
+    if (taken) {
+      taken_ = end;
+    } else {
+      spent_ = true;
+    }
+    return taken;
+  }
+
+  const std::string name_;
+  Meter& meter_;
+  std::uint64_t position_ = 0;
+  std::uint64_t taken_ = 0;
+  bool spent_ = false;
+};
+
+class CappedNamespace final : public NamespaceWrapper {
+ public:
+  CappedNamespace(Namespace& inner, Meter& meter) : NamespaceWrapper(inner), meter_(meter) {}
+
+  Result<void> remove(std::string_view name) override {
+    PENSTOCK_TRY(meter_.begin());
+    const std::uint64_t bytes = meter_.bytes_of(name);
+    PENSTOCK_TRY(inner().remove(name));
+    meter_.give_back(bytes);
+    return success();
+  }
+  Result<std::uint64_t> free_bytes() override {
+    PENSTOCK_TRY(meter_.begin());
+    Result<std::uint64_t> below = inner().free_bytes();
+    if (!below.ok() && below.error().code == Errc::unsupported) return meter_.left();
+    if (!below.ok()) return below;
+    return std::min(*below, meter_.left());
+  }
+
+ private:
+  Meter& meter_;
+};
+
+class CappedBackend final : public BackendWrapper {
+ public:
+  CappedBackend(std::unique_ptr<Backend> backend, std::uint64_t capacity)
+      : BackendWrapper(std::move(backend)),
+        meter_(inner().names(), capacity),
+        names_(inner().names(), meter_) {}
+
+  Result<std::unique_ptr<Writer>> create(std::string_view name, std::uint64_t bytes_hint) override {
+    PENSTOCK_TRY(check_object_name(name));
+    PENSTOCK_TRY(meter_.begin());
+    if (bytes_hint > meter_.left()) return errno_error(ENOSPC, "cannot reserve space for", name);
+    PENSTOCK_ASSIGN(auto writer, inner().create(name, bytes_hint));
+    return std::make_unique<CappedWriter>(std::move(writer), name, meter_);
+  }
+  Namespace& names() override { return names_; }
+
+ private:
+  Meter meter_;
+  CappedNamespace names_;
+};
+
+}  // namespace
+
+std::unique_ptr<Backend> capped(std::unique_ptr<Backend> inner, std::uint64_t capacity_bytes) {
+  return std::make_unique<CappedBackend>(std::move(inner), capacity_bytes);
+}
+
+}  // namespace penstock

@@ -1,0 +1,121 @@
+#include "io_backends/files/mapped_file.hpp"
+
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <csignal>
+#include <functional>
+#include <map>
+#include <mutex>
+
+namespace penstock {
+
+// All that are mapped now, by the address behind each. The lock is one that a signal handler may take: what
+// it guards touches no mapped file, so the thread that the signal interrupts never holds it; and signals that
+// do not come from a touch are turned away before.
+struct Mappings {
+  class Guard {
+   public:
+    explicit Guard(Mappings& mappings) : mappings_(mappings) {
+      while (mappings_.taken_.test_and_set(std::memory_order_acquire)) continue;
+    }
+    ~Guard() { mappings_.taken_.clear(std::memory_order_release); }
+    Guard(const Guard&) = delete;
+    Guard& operator=(const Guard&) = delete;
+
+   private:
+    Mappings& mappings_;
+  };
+
+  static Mappings& all() {
+    static Mappings& mappings = *new Mappings;  // outlives every mapping
+    return mappings;
+  }
+
+  void add(MappedFile& file) {
+    std::map<const std::byte*, MappedFile*>::node_type node = node_for(file);
+    const Guard guard(*this);
+    files_.insert(std::move(node));
+  }
+  void remove(const MappedFile& file) {
+    std::map<const std::byte*, MappedFile*>::node_type node;  // freed without the lock
+    const Guard guard(*this);
+    node = files_.extract(end_of(file));
+  }
+
+  // Whether the address lies in one; then there are zeros from its page on.
+  bool lose(const std::byte* address) {
+    const Guard guard(*this);
+    const auto found = files_.upper_bound(address);
+    if (found == files_.end() || address < found->second->bytes_.data()) return false;
+    MappedFile& file = *found->second;
+    const auto page = static_cast<std::size_t>(::getpagesize());
+    const std::size_t first = static_cast<std::size_t>(address - file.bytes_.data()) / page * page;
+    std::byte* const from = const_cast<std::byte*>(file.bytes_.data()) + first;  // NOLINT(*-const-cast)
+    constexpr int kFlags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED | MAP_NORESERVE;
+    file.lost_.store(true, std::memory_order_release);  // before anybody sees zeros
+    return ::mmap(from, file.bytes_.size() - first, PROT_READ, kFlags, -1, 0) != MAP_FAILED;
+  }
+
+ private:
+  static const std::byte* end_of(const MappedFile& file) { return file.bytes_.data() + file.bytes_.size(); }
+  static std::map<const std::byte*, MappedFile*>::node_type node_for(MappedFile& file) {
+    std::map<const std::byte*, MappedFile*> one{{end_of(file), &file}};
+    return one.extract(one.begin());
+  }
+
+  std::atomic_flag taken_;
+  std::map<const std::byte*, MappedFile*> files_;
+};
+
+namespace {
+
+struct sigaction before_us {};
+
+void on_sigbus(int signal, siginfo_t* info, void* context) {
+  const int sys_errno = errno;
+  const bool ours =
+      info->si_code == BUS_ADRERR && Mappings::all().lose(static_cast<const std::byte*>(info->si_addr));
+  errno = sys_errno;
+  if (ours) return;
+  if ((before_us.sa_flags & SA_SIGINFO) != 0) return before_us.sa_sigaction(signal, info, context);
+  if (before_us.sa_handler != SIG_DFL && before_us.sa_handler != SIG_IGN) return before_us.sa_handler(signal);
+  if (before_us.sa_handler == SIG_IGN && info->si_code <= 0) return;  // somebody sent it
+  // As if we were not there: a touch is tried again and ends the process; what was sent is sent again.
+  std::signal(SIGBUS, SIG_DFL);
+  if (info->si_code <= 0) ::raise(signal);
+}
+
+void handle_sigbus() {
+  static std::once_flag once;
+  std::call_once(once, [] {
+    Mappings::all();
+    struct sigaction action {};
+    action.sa_sigaction = on_sigbus;
+    action.sa_flags = SA_SIGINFO | SA_ONSTACK | SA_RESTART;
+    ::sigemptyset(&action.sa_mask);
+    ::sigaction(SIGBUS, &action, &before_us);
+  });
+}
+
+}  // namespace
+
+int MappedFile::map(int fd, std::size_t bytes, const MapHow& how) {
+  handle_sigbus();
+  const int flags = MAP_SHARED | (how.populate ? MAP_POPULATE : 0);
+  void* const memory = ::mmap(nullptr, bytes, PROT_READ, flags, fd, 0);
+  if (memory == MAP_FAILED) return errno;
+  if (how.advice != 0) ::madvise(memory, bytes, how.advice);
+  bytes_ = {static_cast<const std::byte*>(memory), bytes};
+  Mappings::all().add(*this);
+  return 0;
+}
+
+MappedFile::~MappedFile() {
+  if (bytes_.empty()) return;
+  Mappings::all().remove(*this);
+  ::munmap(const_cast<std::byte*>(bytes_.data()), bytes_.size());  // NOLINT(*-const-cast)
+}
+
+}  // namespace penstock

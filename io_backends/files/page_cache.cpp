@@ -1,0 +1,123 @@
+#include "io_backends/files/page_cache.hpp"
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <string_view>
+#include <vector>
+
+#include "io_backends/backend/buffer.hpp"
+#include "io_backends/core/system/fd.hpp"
+
+namespace penstock {
+namespace {
+
+// cachestat(2), Linux 6.5; by hand because older headers lack it.
+constexpr long kCachestat = 451;
+struct CachestatRange {
+  std::uint64_t offset = 0;
+  std::uint64_t length = 0;  // 0: to the end
+};
+struct Cachestat {
+  std::uint64_t cached = 0;
+  std::uint64_t dirty = 0;
+  std::uint64_t writeback = 0;
+  std::uint64_t evicted = 0;
+  std::uint64_t recently_evicted = 0;
+};
+
+constexpr std::size_t kWarmBytes = 256U << 10U;
+
+std::uint64_t page_bytes() {
+  static const auto bytes = static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE));
+  return bytes;
+}
+
+Result<Fd> open_file(const std::filesystem::path& file, std::string_view operation) {
+  Fd fd(retry_eintr([&] { return ::open(file.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC); }));
+  if (!fd) return errno_error(errno, operation, file.native());
+  return fd;
+}
+
+// mincore tells the truth only to those who own the file or may write it; to others it says "all resident".
+bool mincore_is_honest(int fd, const struct stat& status) {
+  if (::geteuid() == 0 || ::geteuid() == status.st_uid) return true;
+  return ::faccessat(fd, "", W_OK, AT_EACCESS | AT_EMPTY_PATH) == 0;
+}
+
+Residency by_mincore(int fd, const struct stat& status) {
+  Residency found;
+  found.total_bytes = static_cast<std::uint64_t>(status.st_size);
+  if (!mincore_is_honest(fd, status)) return found;
+  constexpr std::uint64_t kPagesAtOnce = 65536;
+  const std::uint64_t page = page_bytes();
+  std::vector<unsigned char> pages;
+  std::uint64_t resident = 0;
+  for (std::uint64_t offset = 0; offset < found.total_bytes; offset += kPagesAtOnce * page) {
+    const std::uint64_t length = std::min(kPagesAtOnce * page, found.total_bytes - offset);
+    void* window = ::mmap(nullptr, length, PROT_READ, MAP_SHARED, fd, static_cast<off_t>(offset));
+    if (window == MAP_FAILED) return found;
+    pages.assign((length + page - 1) / page, 0);
+    const int result = ::mincore(window, length, pages.data());
+    ::munmap(window, length);
+    if (result != 0) return found;
+    resident += static_cast<std::uint64_t>(
+        std::count_if(pages.begin(), pages.end(), [](unsigned char bits) { return (bits & 1U) != 0; }));
+  }
+  found.resident_bytes = std::min(resident * page, found.total_bytes);
+  found.verified = true;
+  return found;
+}
+
+}  // namespace
+
+Result<Residency> residency(const std::filesystem::path& file) {
+  PENSTOCK_ASSIGN(const Fd fd, open_file(file, "cannot ask for the cached pages of"));
+  struct stat status {};
+  if (::fstat(fd.get(), &status) != 0) return errno_error(errno, "cannot look at", file.native());
+  CachestatRange whole;
+  Cachestat cache;
+  if (::syscall(kCachestat, fd.get(), &whole, &cache, 0U) != 0) return by_mincore(fd.get(), status);
+  const auto total = static_cast<std::uint64_t>(status.st_size);
+  return Residency{std::min(cache.cached * page_bytes(), total), total, true};
+}
+
+Result<void> evict(const std::filesystem::path& file) {
+  PENSTOCK_ASSIGN(const Fd fd, open_file(file, "cannot evict"));
+  // Dirty pages cannot be forgotten. Writing them back needs no promise that they survive a power cut, so
+  // this spares the device's flush that fdatasync brings.
+  constexpr unsigned kWriteBack =
+      SYNC_FILE_RANGE_WAIT_BEFORE | SYNC_FILE_RANGE_WRITE | SYNC_FILE_RANGE_WAIT_AFTER;
+  const int lost = ::sync_file_range(fd.get(), 0, 0, kWriteBack) == 0 ? 0 : errno;
+  // Also of what could not be written: the system keeps such pages as if they had been.
+  if (const int failed = ::posix_fadvise(fd.get(), 0, 0, POSIX_FADV_DONTNEED); failed != 0)
+    return errno_error(failed, "cannot evict", file.native());
+  if (lost == EIO || lost == ENOSPC) return errno_error(lost, "cannot write back", file.native());
+  return success();
+}
+
+Result<void> warm(const std::filesystem::path& file) {
+  PENSTOCK_ASSIGN(const Fd fd, open_file(file, "cannot read"));
+  Buffer buffer(kWarmBytes);
+  for (;;) {
+    const ssize_t got = retry_eintr([&] { return ::read(fd.get(), buffer.data(), buffer.capacity()); });
+    if (got < 0) return errno_error(errno, "cannot read", file.native());
+    if (got == 0) return success();
+  }
+}
+
+Result<void> drop_caches() {
+  constexpr const char* kDoor = "/proc/sys/vm/drop_caches";
+  const Fd fd(::open(kDoor, O_WRONLY | O_CLOEXEC));
+  if (!fd) return errno_error(errno, "cannot drop the machine's caches through", kDoor);
+  ::sync();  // dirty pages stay unless they are written back first
+  if (::write(fd.get(), "3", 1) != 1)
+    return errno_error(errno, "cannot drop the machine's caches through", kDoor);
+  return success();
+}
+
+}  // namespace penstock

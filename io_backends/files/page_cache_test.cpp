@@ -1,0 +1,74 @@
+#include "io_backends/files/page_cache.hpp"
+
+#include <fstream>
+
+#include "io_backends/testing/testing.hpp"
+#include "io_backends/tiers/tier.hpp"
+
+namespace penstock {
+namespace {
+
+// On a disk where there is one: what lies in memory cannot be evicted.
+class PageCache : public testing::Test {
+ protected:
+  void SetUp() override {
+    if (look_at_path(scratch_.path()).memory) GTEST_SKIP() << "the temporary folder lies in memory";
+  }
+  std::filesystem::path write(const std::string& name, std::size_t bytes) {
+    auto path = scratch_.path() / name;
+    std::ofstream(path, std::ios::binary) << std::string(bytes, 'x');
+    return path;
+  }
+  ScratchFolder scratch_;
+};
+
+TEST_F(PageCache, EvictsAndWarms) {
+  const auto path = write("file", 300'000);
+  EXPECT_OK(evict(path));  // its pages are dirty: they go all the same
+  auto found = residency(path);
+  ASSERT_OK(found);
+  ASSERT_TRUE(found->verified);
+  EXPECT_EQ(found->total_bytes, 300'000U);
+  EXPECT_EQ(found->resident_bytes, 0U);
+  EXPECT_OK(warm(path));
+  found = residency(path);
+  ASSERT_OK(found);
+  EXPECT_EQ(found->resident_bytes, 300'000U) << "no more than the file has, though its last page is full";
+  EXPECT_EQ(found->fraction(), 1.0);
+}
+
+TEST_F(PageCache, AnEmptyFileIsNeither) {
+  const auto found = residency(write("empty", 0));
+  ASSERT_OK(found);
+  EXPECT_EQ(found->fraction(), 0.0);
+}
+
+TEST_F(PageCache, WhatIsNotThereIsNamed) {
+  const auto path = scratch_.path() / "nothing";
+  for (const auto& result : {evict(path), warm(path)}) {
+    EXPECT_ERRC(Errc::not_found, result);
+    EXPECT_NE(result.error().what.find(path.string()), std::string::npos);
+  }
+  EXPECT_ERRC(Errc::not_found, residency(path));
+}
+
+// A user without rights on somebody else's file gets the truth or no answer, never mincore's "all resident".
+TEST_F(PageCache, SomebodyElsesFileIsUnverifiedOrTrue) {
+  if (::geteuid() != 0) GTEST_SKIP() << "only root can make files for somebody else";
+  const auto path = write("file", 100'000);
+  std::filesystem::permissions(path, std::filesystem::perms(0444));
+  ASSERT_OK(evict(path));
+  EXPECT_TRUE(as_plain_user([&] {
+    const auto found = residency(path);
+    ASSERT_OK(found);
+    if (found->verified) {
+      EXPECT_EQ(found->resident_bytes, 0U);
+    }
+    EXPECT_OK(evict(path));
+    EXPECT_OK(warm(path));
+    EXPECT_ERRC(Errc::permission_denied, drop_caches());
+  }));
+}
+
+}  // namespace
+}  // namespace penstock

@@ -1,0 +1,144 @@
+// Files in a folder as objects: what every back end over the operating system's files has in common. One that
+// reads in another way of its own derives from this and overrides what it does otherwise.
+#pragma once
+
+#include <atomic>
+#include <filesystem>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "io_backends/backend/backend.hpp"
+#include "io_backends/backend/sharded_counter.hpp"
+#include "io_backends/core/system/fd.hpp"
+#include "io_backends/files/direct_io.hpp"
+#include "io_backends/files/posix_root.hpp"
+#include "io_backends/files/posix_writer.hpp"
+
+namespace penstock {
+
+// Rows for the option tables of such back ends.
+inline constexpr OptionSpec kDirectOption{.name = "direct",
+                                          .role = OptionRole::work,
+                                          .type = OptionType::boolean,
+                                          .value = "0|1",
+                                          .fallback = "0",
+                                          .help = "bypass the page cache (O_DIRECT)"};
+inline constexpr OptionSpec kFallbackOption{
+    .name = "fallback",
+    .role = OptionRole::work,
+    .type = OptionType::choice,
+    .value = "none|buffered",
+    .fallback = "none",
+    .help = "what direct=1 does where the file system has no direct I/O: fail, or use the page cache"};
+inline constexpr OptionSpec kPublishOption{
+    .name = "publish",
+    .role = OptionRole::work,
+    .type = OptionType::choice,
+    .value = "auto|rename",
+    .fallback = "auto",
+    .help = "how a finished object gets its name: auto uses a nameless file where the system has them"};
+
+// How the files of a back end are written and read.
+struct PosixSettings {
+  bool direct = false;                // O_DIRECT
+  bool fallback_to_buffered = false;  // where the file system has no O_DIRECT; else reads and writes fail
+  bool nameless = true;               // objects in the making have no name where the system has such files
+  bool eof_read = false;              // whole objects: one more read, behind their last byte
+  int advice = 0;                     // POSIX_FADV_... for each file that is opened to be read
+};
+
+// From a table with kDirectOption, kFallbackOption and kPublishOption.
+PosixSettings posix_settings(const Options& options);
+
+class PosixReader : public Reader {
+ public:
+  // `direct`: what the descriptor, opened with O_DIRECT, wants; none for a buffered one.
+  PosixReader(Fd fd, std::optional<DirectAlignment> direct, std::string name, MovedCounter& moved)
+      : fd_(std::move(fd)), direct_(direct), name_(std::move(name)), moved_(moved) {}
+
+  Result<std::uint64_t> size() override;
+  Result<void> read_at(std::uint64_t offset, std::span<std::byte> out) override;
+
+  int fd() const { return fd_.get(); }
+  const std::optional<DirectAlignment>& direct() const { return direct_; }
+  const std::string& name() const { return name_; }  // for messages
+
+ protected:
+  MovedCounter& moved() { return moved_; }
+
+ private:
+  const Fd fd_;
+  const std::optional<DirectAlignment> direct_;
+  const std::string name_;
+  MovedCounter& moved_;
+};
+
+class PosixFiles : public Backend {
+ public:
+  PosixFiles(std::string_view path, const PosixSettings& settings);
+  PosixFiles(std::string_view path, const Options& options) : PosixFiles(path, posix_settings(options)) {}
+
+  const Caps& caps() const override;
+  Result<std::unique_ptr<Reader>> open(std::string_view name) override;
+  Result<std::unique_ptr<Writer>> create(std::string_view name, std::uint64_t bytes_hint) override;
+  Result<std::uint64_t> read_object(std::string_view name, std::uint64_t length_hint,
+                                    std::span<std::byte> out) override;
+  Namespace& names() override { return *names_; }
+  MovedBytes moved_bytes() const override { return moved_.sum(); }
+  std::vector<std::string> remarks() const override;
+  std::optional<std::filesystem::path> native_path(std::string_view name) const override;
+
+  // For its queues as well. Each sentence is kept once.
+  void remark(std::string sentence);
+
+  // O_RDONLY, with O_DIRECT where that is asked for. What is no file may come back too.
+  Result<Fd> open_to_read(std::string_view name);
+  // What direct reads from a file that open_to_read() gave must keep to; none where reads are buffered, as
+  // they are from then on where this finds that the file has no direct I/O and the page cache will do. The
+  // first asks the system, and remembers it together with what others of this back end wanted; the second
+  // asks only where nobody has; the third never does. Right but for another file system below the same root
+  // that wants more: its reads give EINVAL then.
+  Result<std::optional<DirectAlignment>> ask_alignment(int fd, std::string_view name);
+  Result<std::optional<DirectAlignment>> alignment(int fd, std::string_view name);
+  std::optional<DirectAlignment> likely_alignment() const;
+
+  // The outcome of a read that was put to the system as `aim` and brought `got` bytes (an errno below 0), of
+  // which `bytes` are wanted: brings them to their place, and counts them. Where there are too few, blocking
+  // calls do it again: they go on where a read was only short, interrupted or would have had to wait, and
+  // know better where direct I/O refused it. Any other errno is the read's, in the words of blocking calls:
+  // `failed` says of what.
+  Result<std::uint64_t> finish_read(const Operation& operation, const Aim& aim, std::size_t bytes,
+                                    std::int64_t got, std::string_view failed = "cannot read");
+
+  // What an operation reads, for messages.
+  std::string full_name(const Operation& operation) const;
+
+ protected:
+  // As open_to_read(), and `is a directory` for folders. `mode`: what it is, as stat has it.
+  Result<Fd> open_file(std::string_view name, unsigned* mode = nullptr);
+
+  PosixRoot root_;
+  DirectMode direct_;
+  Caps caps_;
+  MovedCounter moved_;
+
+ private:
+  const bool eof_read_;
+  const int advice_;
+  std::atomic<DirectAlignment> alignment_{DirectAlignment{0, 0}};  // zeros: nobody has asked yet
+  mutable std::mutex mutex_;
+  std::vector<std::string> remarks_;
+  mutable std::once_flag left_direct_;
+  mutable Caps buffered_caps_;  // once direct I/O was left
+  const std::unique_ptr<Namespace> names_;
+  PosixWriting writing_{root_, moved_, direct_};
+};
+
+// invalid_argument where the path part of a TIER is empty.
+Result<void> check_folder_given(std::string_view backend, std::string_view path);
+
+}  // namespace penstock

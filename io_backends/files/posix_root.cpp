@@ -1,0 +1,135 @@
+#include "io_backends/files/posix_root.hpp"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+
+namespace penstock {
+namespace {
+
+std::filesystem::path resolve(std::string_view path) {
+  std::error_code ignored;
+  const std::filesystem::path absolute = std::filesystem::absolute(path, ignored).lexically_normal();
+  if (absolute.has_relative_path() && !absolute.has_filename()) return absolute.parent_path();
+  return absolute.empty() ? std::filesystem::path(path) : absolute;
+}
+
+Result<void> sync_and_close(Fd folder, const PosixRoot& root, std::string_view name) {
+  if (retry_eintr([&] { return ::fsync(folder.get()); }) != 0 && errno != EINVAL)
+    return root.error(errno, "cannot sync folder", name);
+  if (const int failed = folder.close(); failed != 0) return root.error(failed, "cannot close folder", name);
+  return success();
+}
+
+}  // namespace
+
+std::string_view parent_of(std::string_view name) {
+  const std::size_t slash = name.rfind('/');
+  return slash == std::string_view::npos ? std::string_view() : name.substr(0, slash);
+}
+
+PosixRoot::PosixRoot(std::string_view path) : path_(resolve(path)) {}
+
+PosixRoot::~PosixRoot() = default;
+
+std::string PosixRoot::full(std::string_view name) const {
+  return name.empty() ? path_.string() : (path_ / name).string();
+}
+
+Result<int> PosixRoot::fd() {
+  if (const int fd = fd_.load(std::memory_order_acquire); fd >= 0) return fd;
+  const std::lock_guard lock(mutex_);
+  if (const int fd = fd_.load(std::memory_order_relaxed); fd >= 0) return fd;
+  Fd opened(::open(path_.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
+  if (!opened) return error(errno, "cannot open folder", "");
+  opened_.push_back(std::move(opened));
+  fd_.store(opened_.back().get(), std::memory_order_release);
+  return opened_.back().get();
+}
+
+bool PosixRoot::gone() const {
+  struct stat status {};
+  const int fd = fd_.load(std::memory_order_acquire);
+  if (fd < 0) return false;
+  if (::fstat(fd, &status) != 0) return errno == ESTALE;
+  // FUSE goes on counting the links of a folder that is no more.
+  return status.st_nlink == 0 || (::stat(path_.c_str(), &status) != 0 && errno == ENOENT);
+}
+
+void sweep_temporaries(const Backend& backend, std::string_view folder) {
+  const auto root = backend.native_path(folder);
+  if (!root) return;
+  std::error_code failure;
+  std::filesystem::recursive_directory_iterator entry(*root, failure);
+  const std::filesystem::recursive_directory_iterator end;
+  while (!failure && entry != end) {
+    const std::filesystem::path path = entry->path();
+    entry.increment(failure);
+    std::error_code ignored;
+    if (path.filename().native().starts_with(kTemporaryPrefix)) std::filesystem::remove(path, ignored);
+  }
+}
+
+Result<Fd> PosixRoot::open(std::string_view name, int flags, std::string_view operation) {
+  PENSTOCK_ASSIGN(const int root, fd());
+  const SystemName system_name(name);
+  Fd opened(retry_eintr([&] { return ::openat(root, system_name.get(), flags | O_CLOEXEC, 0666); }));
+  if (!opened) return error(errno, operation, name);
+  return opened;
+}
+
+Result<void> PosixRoot::make_root() {
+  {
+    const std::lock_guard lock(mutex_);
+    if (fd_.load(std::memory_order_relaxed) >= 0 && !gone()) return success();
+    fd_.store(-1, std::memory_order_release);
+  }
+  std::filesystem::path made;
+  for (const std::filesystem::path& part : path_) {
+    const std::filesystem::path above = made;
+    made /= part;
+    const int failed = ::mkdir(made.c_str(), 0777) == 0 ? 0 : errno;
+    if (failed == 0) {
+      // The root outlives a power cut from now on, so that objects need only sync what lies below it.
+      Fd folder(::open(above.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+      if (folder) PENSTOCK_TRY(sync_and_close(std::move(folder), *this, ""));
+    } else if (struct stat status{}; ::stat(made.c_str(), &status) == 0) {
+      if (!S_ISDIR(status.st_mode)) return errno_error(ENOTDIR, "cannot make folder below", made.string());
+    } else {
+      return errno_error(failed, "cannot make folder", made.string());
+    }
+  }
+  PENSTOCK_TRY(fd());
+  return success();
+}
+
+Result<void> PosixRoot::make_folders(std::string_view folder) {
+  PENSTOCK_TRY(make_root());
+  if (folder.empty()) return success();
+  PENSTOCK_ASSIGN(const int root, fd());
+  for (std::size_t end = 0; end < folder.size();) {
+    end = std::min(folder.find('/', end + 1), folder.size());
+    const SystemName part(folder.substr(0, end));
+    if (::mkdirat(root, part.get(), 0777) != 0 && errno != EEXIST)
+      return error(errno, "cannot make folder", folder.substr(0, end));
+  }
+  struct stat status {};
+  if (const SystemName whole(folder); ::fstatat(root, whole.get(), &status, 0) != 0)
+    return error(errno, "cannot make folder", folder);
+  if (!S_ISDIR(status.st_mode)) return error(ENOTDIR, "cannot make folder", folder);
+  return success();
+}
+
+Result<void> PosixRoot::sync_folder(std::string_view folder) {
+  PENSTOCK_ASSIGN(Fd opened, open(folder, O_RDONLY | O_DIRECTORY, "cannot open folder"));
+  return sync_and_close(std::move(opened), *this, folder);
+}
+
+Result<void> PosixRoot::sync_folders_above(std::string_view name) {
+  do {
+    name = parent_of(name);
+    PENSTOCK_TRY(sync_folder(name));
+  } while (!name.empty());
+  return success();
+}
+
+}  // namespace penstock

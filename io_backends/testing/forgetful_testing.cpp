@@ -1,0 +1,416 @@
+#include "io_backends/testing/forgetful_testing.hpp"
+
+#include <algorithm>
+#include <atomic>
+#include <cerrno>
+#include <cstring>
+#include <map>
+#include <mutex>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "io_backends/backend/sharded_counter.hpp"
+#include "io_backends/testing/forgetful_disk_testing.hpp"
+
+namespace penstock {
+namespace {
+
+using Blob = ForgetfulDisk::Blob;
+using Node = ForgetfulDisk::Node;
+
+struct Disk {
+  ForgetfulDisk files;
+  std::set<std::string, std::less<>> locked;
+};
+
+Error off_error(std::string_view operation, std::string_view name) {
+  return errno_error(EIO, "the machine is off: " + std::string(operation), name);
+}
+
+std::string_view parent_of(std::string_view name) {
+  const std::size_t slash = name.rfind('/');
+  return slash == std::string_view::npos ? std::string_view() : name.substr(0, slash);
+}
+std::string_view last_of(std::string_view name) {
+  const std::size_t slash = name.rfind('/');
+  return slash == std::string_view::npos ? name : name.substr(slash + 1);
+}
+
+}  // namespace
+
+struct ForgetfulMachine::State {
+  std::mutex mutex;  // guards all but the atomic
+  std::map<std::string, Disk, std::less<>> disks;
+  std::uint64_t operations = 0;
+  std::uint64_t cut_at = UINT64_MAX;
+  std::atomic<std::uint64_t> boots{1};  // even: off
+  bool off() const { return boots % 2 == 0; }
+
+  Disk& disk(std::string_view name) { return disks.try_emplace(std::string(name)).first->second; }
+  void cut() {
+    if (!off()) ++boots;
+  }
+
+  // Before each change; under the mutex. `boot`: of whom it is for, 0 for whoever is there now.
+  Result<void> step(std::string_view operation, std::string_view name, std::uint64_t boot = 0) {
+    if (!off() && ++operations >= cut_at) cut();
+    return alive(operation, name, boot);
+  }
+  Result<void> alive(std::string_view operation, std::string_view name, std::uint64_t boot = 0) const {
+    if (off() || (boot != 0 && boot != boots)) return off_error(operation, name);
+    return success();
+  }
+};
+
+namespace {
+
+using State = ForgetfulMachine::State;
+
+// The folder, made if need be. Under the mutex.
+Result<Node*> make_folder(State& state, Disk& disk, std::string_view folder) {
+  Node* node = &disk.files.root();
+  for (std::string_view rest = folder; !rest.empty();) {
+    const std::size_t end = std::min(rest.find('/'), rest.size());
+    const std::string_view part = rest.substr(0, end);
+    rest.remove_prefix(std::min(end + 1, rest.size()));
+    const auto child = node->children.find(part);
+    if (child != node->children.end()) {
+      node = child->second;
+    } else {
+      PENSTOCK_TRY(state.step("cannot make folder", folder));
+      node = &disk.files.add(*node, part, nullptr, true);
+    }
+    if (!node->is_folder()) return errno_error(ENOTDIR, "cannot make folder", folder);
+  }
+  return node;
+}
+
+Result<void> sync_folder(State& state, Disk& disk, std::string_view folder, std::uint64_t boot = 0) {
+  PENSTOCK_TRY(state.step("cannot sync folder", folder, boot));
+  Node* node = disk.files.find(folder);
+  if (node == nullptr || !node->is_folder()) return errno_error(ENOENT, "cannot sync folder", folder);
+  disk.files.sync(*node);
+  return success();
+}
+
+class ForgetfulReader final : public Reader {
+ public:
+  ForgetfulReader(State& state, Blob blob, std::string_view name, MovedCounter& moved)
+      : state_(state), boot_(state.boots), blob_(std::move(blob)), name_(name), moved_(moved) {}
+
+  Result<std::uint64_t> size() override {
+    PENSTOCK_TRY(state_.alive("cannot look at", name_, boot_));
+    return std::uint64_t{blob_->size()};
+  }
+  Result<void> read_at(std::uint64_t offset, std::span<std::byte> out) override {
+    PENSTOCK_TRY(state_.alive("cannot read", name_, boot_));
+    if (offset > blob_->size() || out.size() > blob_->size() - offset)
+      return truncated_error(name_, offset, out.size());
+    if (!out.empty()) std::memcpy(out.data(), blob_->data() + offset, out.size());
+    moved_.add_read(out.size());
+    return success();
+  }
+
+ private:
+  const State& state_;
+  const std::uint64_t boot_;
+  const Blob blob_;
+  const std::string name_;
+  MovedCounter& moved_;
+};
+
+class ForgetfulWriter final : public Writer {
+ public:
+  ForgetfulWriter(State& state, Disk& disk, std::string_view name, MovedCounter& moved)
+      : state_(state), disk_(disk), boot_(state.boots), name_(name), moved_(moved) {}
+
+  using Writer::append;
+  Result<void> append(std::span<const std::byte> bytes) override {
+    PENSTOCK_TRY(put(position_, bytes));
+    position_ += bytes.size();
+    return success();
+  }
+  Result<void> write_at(std::uint64_t offset, std::span<const std::byte> bytes) override {
+    return put(offset, bytes);
+  }
+
+  Result<void> publish(Durability wanted, IfExists if_exists) override {
+    const std::lock_guard lock(state_.mutex);
+    PENSTOCK_TRY(usable());
+    spent_ = true;
+    if (syncs(wanted)) PENSTOCK_TRY(state_.step("cannot sync", name_, boot_));
+    PENSTOCK_TRY(state_.step("cannot publish", name_, boot_));
+    Node* folder = disk_.files.find(parent_of(name_));
+    if (folder == nullptr || !folder->is_folder()) return errno_error(ENOENT, "cannot publish", name_);
+    if (const auto there = folder->children.find(last_of(name_)); there != folder->children.end()) {
+      if (if_exists == IfExists::fail) return errno_error(EEXIST, "cannot publish", name_);
+      if (there->second->is_folder()) return errno_error(EISDIR, "cannot publish", name_);
+    }
+    disk_.files.add(*folder, last_of(name_),
+                    std::make_shared<const std::vector<std::byte>>(std::move(bytes_)), syncs(wanted));
+    if (wanted != Durability::file_and_name) return success();
+    for (std::string_view above = name_; !above.empty();) {
+      above = parent_of(above);
+      PENSTOCK_TRY(sync_folder(state_, disk_, above, boot_));
+    }
+    return success();
+  }
+
+ private:
+  Result<void> usable() const {
+    if (!spent_) return success();
+    return make_error(Errc::invalid_argument, "the writer of '" + name_ + "' has failed or published before");
+  }
+
+  Result<void> put(std::uint64_t offset, std::span<const std::byte> bytes) {
+    PENSTOCK_TRY(usable());
+    {
+      const std::lock_guard lock(state_.mutex);
+      if (auto on = state_.step("cannot write", name_, boot_); !on) {
+        spent_ = true;
+        return on;
+      }
+    }
+    if (offset + bytes.size() > bytes_.size()) bytes_.resize(offset + bytes.size());
+    std::copy(bytes.begin(), bytes.end(), bytes_.begin() + static_cast<std::ptrdiff_t>(offset));
+    moved_.add_written(bytes.size());
+    return success();
+  }
+
+  State& state_;
+  Disk& disk_;
+  const std::uint64_t boot_;
+  const std::string name_;
+  MovedCounter& moved_;
+  std::vector<std::byte> bytes_;
+  std::uint64_t position_ = 0;
+  bool spent_ = false;
+};
+
+class ForgetfulLock final : public Lock {
+ public:
+  ForgetfulLock(State& state, Disk& disk, std::string_view name)
+      : state_(state), disk_(disk), boot_(state.boots), name_(name) {}
+  ~ForgetfulLock() override {
+    const std::lock_guard lock(state_.mutex);
+    if (boot_ == state_.boots) disk_.locked.erase(name_);
+  }
+
+ private:
+  State& state_;
+  Disk& disk_;
+  const std::uint64_t boot_;
+  const std::string name_;
+};
+
+class ForgetfulNamespace final : public Namespace {
+ public:
+  ForgetfulNamespace(State& state, Disk& disk) : state_(state), disk_(disk) {}
+
+  Result<void> list(std::string_view folder, const std::function<bool(const Entry&)>& visit) override {
+    PENSTOCK_TRY(check_folder_name(folder));
+    std::vector<Entry> entries;  // a visitor may use the disk
+    {
+      const std::lock_guard lock(state_.mutex);
+      PENSTOCK_TRY(state_.alive("cannot list", folder));
+      const Node* node = disk_.files.find(folder);
+      if (node == nullptr || !node->is_folder()) return errno_error(ENOENT, "cannot list", folder);
+      const std::string prefix = folder.empty() ? "" : std::string(folder) + "/";
+      for (const auto& [name, child] : node->children) entries.push_back(entry_of(prefix + name, *child));
+    }
+    for (const Entry& entry : entries)
+      if (!visit(entry)) break;
+    return success();
+  }
+
+  Result<Entry> stat(std::string_view name) override {
+    PENSTOCK_TRY(check_folder_name(name));
+    const std::lock_guard lock(state_.mutex);
+    PENSTOCK_TRY(state_.alive("cannot look at", name));
+    const Node* node = disk_.files.find(name);
+    if (node == nullptr) return errno_error(ENOENT, "cannot look at", name);
+    return entry_of(std::string(name), *node);
+  }
+
+  Result<void> make_folders(std::string_view folder) override {
+    PENSTOCK_TRY(check_folder_name(folder));
+    const std::lock_guard lock(state_.mutex);
+    PENSTOCK_TRY(state_.alive("cannot make folder", folder));
+    PENSTOCK_TRY(make_folder(state_, disk_, folder));
+    return success();
+  }
+
+  Result<void> rename_noreplace(std::string_view from, std::string_view to) override {
+    PENSTOCK_TRY(check_object_name(from));
+    PENSTOCK_TRY(check_object_name(to));
+    const std::lock_guard lock(state_.mutex);
+    PENSTOCK_TRY(state_.step("cannot rename", from));
+    Node* node = disk_.files.find(from);
+    if (node == nullptr) return errno_error(ENOENT, "cannot rename", from);
+    if (disk_.files.find(to) != nullptr) return errno_error(EEXIST, "cannot rename to", to);
+    if (to.starts_with(std::string(from) + "/")) return errno_error(EINVAL, "cannot rename to", to);
+    Node* folder = disk_.files.find(parent_of(to));
+    if (folder == nullptr || !folder->is_folder()) return errno_error(ENOENT, "cannot rename to", to);
+    disk_.files.move(*node, *folder, last_of(to));
+    return success();
+  }
+
+  Result<void> remove(std::string_view name) override {
+    PENSTOCK_TRY(check_object_name(name));
+    const std::lock_guard lock(state_.mutex);
+    PENSTOCK_TRY(state_.step("cannot remove", name));
+    Node* node = disk_.files.find(name);
+    if (node == nullptr) return errno_error(ENOENT, "cannot remove", name);
+    if (!node->children.empty()) return errno_error(ENOTEMPTY, "cannot remove", name);
+    disk_.files.remove(*node);
+    return success();
+  }
+
+  Result<void> sync_dir(std::string_view folder) override {
+    PENSTOCK_TRY(check_folder_name(folder));
+    const std::lock_guard lock(state_.mutex);
+    return sync_folder(state_, disk_, folder);
+  }
+
+  Result<std::unique_ptr<Lock>> lock(std::string_view name) override {
+    PENSTOCK_TRY(check_object_name(name));
+    const std::lock_guard lock(state_.mutex);
+    PENSTOCK_TRY(state_.step("cannot lock", name));
+    PENSTOCK_ASSIGN(Node* const folder, make_folder(state_, disk_, parent_of(name)));
+    const auto there = folder->children.find(last_of(name));
+    if (there == folder->children.end()) {
+      disk_.files.add(*folder, last_of(name), std::make_shared<const std::vector<std::byte>>(), true);
+    } else if (there->second->is_folder()) {
+      return errno_error(EISDIR, "cannot lock", name);
+    }
+    if (!disk_.locked.emplace(name).second)
+      return make_error(Errc::busy, "'" + std::string(name) + "' is locked by this process");
+    return std::unique_ptr<Lock>(std::make_unique<ForgetfulLock>(state_, disk_, name));
+  }
+
+  Result<std::uint64_t> free_bytes() override {
+    constexpr std::uint64_t kSize = std::uint64_t{1} << 40U;
+    const std::lock_guard lock(state_.mutex);
+    PENSTOCK_TRY(state_.alive("cannot ask for the free space of", ""));
+    return kSize - disk_.files.bytes();
+  }
+
+ private:
+  static Entry entry_of(std::string name, const Node& node) {
+    return {std::move(name), node.blob ? node.blob->size() : 0, node.is_folder()};
+  }
+
+  State& state_;
+  Disk& disk_;
+};
+
+class ForgetfulBackend final : public Backend {
+ public:
+  ForgetfulBackend(State& state, Disk& disk) : state_(state), disk_(disk), names_(state, disk) {
+    caps_.write_at = true;
+    caps_.rename = true;
+  }
+
+  const Caps& caps() const override { return caps_; }
+
+  Result<std::unique_ptr<Reader>> open(std::string_view name) override {
+    PENSTOCK_TRY(check_object_name(name));
+    const std::lock_guard lock(state_.mutex);
+    PENSTOCK_TRY(state_.alive("cannot open", name));
+    const Node* node = disk_.files.find(name);
+    if (node == nullptr) return errno_error(ENOENT, "cannot open", name);
+    if (node->is_folder()) return errno_error(EISDIR, "cannot open", name);
+    return std::unique_ptr<Reader>(std::make_unique<ForgetfulReader>(state_, node->blob, name, moved_));
+  }
+
+  Result<std::unique_ptr<Writer>> create(std::string_view name, std::uint64_t /*bytes_hint*/) override {
+    PENSTOCK_TRY(check_object_name(name));
+    const std::lock_guard lock(state_.mutex);
+    PENSTOCK_TRY(state_.step("cannot create", name));
+    PENSTOCK_TRY(make_folder(state_, disk_, parent_of(name)));
+    return std::unique_ptr<Writer>(std::make_unique<ForgetfulWriter>(state_, disk_, name, moved_));
+  }
+
+  Namespace& names() override { return names_; }
+  MovedBytes moved_bytes() const override { return moved_.sum(); }
+
+ private:
+  State& state_;
+  Disk& disk_;
+  ForgetfulNamespace names_;
+  Caps caps_;
+  MovedCounter moved_;
+};
+
+}  // namespace
+
+ForgetfulMachine::ForgetfulMachine() : state_(std::make_unique<State>()) {}
+ForgetfulMachine::~ForgetfulMachine() = default;
+
+std::unique_ptr<Backend> ForgetfulMachine::backend(std::string_view disk) {
+  const std::lock_guard lock(state_->mutex);
+  return std::make_unique<ForgetfulBackend>(*state_, state_->disk(disk));
+}
+
+void ForgetfulMachine::wipe(std::string_view disk) {
+  const std::lock_guard lock(state_->mutex);
+  state_->disk(disk).files = ForgetfulDisk();
+}
+
+std::uint64_t ForgetfulMachine::operations() const {
+  const std::lock_guard lock(state_->mutex);
+  return state_->operations;
+}
+
+void ForgetfulMachine::cut_at(std::uint64_t n) {
+  const std::lock_guard lock(state_->mutex);
+  state_->cut_at = n;
+}
+
+void ForgetfulMachine::cut() {
+  const std::lock_guard lock(state_->mutex);
+  state_->cut();
+}
+
+bool ForgetfulMachine::off() const {
+  return state_->off();
+}
+
+void ForgetfulMachine::power_on(Kept kept, std::uint64_t seed) {
+  const std::lock_guard lock(state_->mutex);
+  state_->cut();
+  std::uint64_t number = 0;
+  for (auto& [name, disk] : state_->disks) {
+    disk.locked.clear();
+    if (kept == Kept::none) disk.files.lose_all();
+    if (kept == Kept::some) disk.files.lose_some(RandomStream(seed, name).substream(number++));
+  }
+  state_->operations = 0;
+  state_->cut_at = UINT64_MAX;
+  ++state_->boots;
+}
+
+namespace {
+
+Result<std::unique_ptr<Backend>> make_forgetful(std::string_view path, const Options& /*options*/) {
+  static ForgetfulMachine machine;
+  return machine.backend(path);
+}
+
+std::string test_path(const std::filesystem::path& scratch) {
+  return scratch.string();
+}
+
+}  // namespace
+
+const BackendInfo backend_forgetful{
+    .name = "forgetful",
+    .summary = "a machine whose power can be cut, for tests",
+    .options = {},
+    .make = make_forgetful,
+    .test_path = test_path,
+};
+
+}  // namespace penstock

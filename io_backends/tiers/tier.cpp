@@ -1,0 +1,333 @@
+#include "io_backends/tiers/tier.hpp"
+
+#include <algorithm>
+#include <mutex>
+#include <set>
+#include <string>
+
+#include "io_backends/core/cli/progress.hpp"
+#include "io_backends/decorators/capped.hpp"
+#include "io_backends/decorators/faulty.hpp"
+#include "io_backends/decorators/throttled.hpp"
+#include "io_backends/decorators/traced.hpp"
+#include "io_backends/tiers/named_tiers.hpp"
+
+namespace penstock {
+namespace {
+
+constexpr OptionSpec kTierOptions[] = {
+    {.name = "limit",
+     .role = OptionRole::work,
+     .type = OptionType::rate,
+     .value = "RATE",
+     .help = "at most this many bytes per second, read and written each",
+     .at_least = 1},
+    {.name = "read_limit",
+     .role = OptionRole::work,
+     .type = OptionType::rate,
+     .value = "RATE",
+     .help = "at most this many bytes per second read",
+     .at_least = 1},
+    {.name = "write_limit",
+     .role = OptionRole::work,
+     .type = OptionType::rate,
+     .value = "RATE",
+     .help = "at most this many bytes per second written",
+     .at_least = 1},
+    {.name = "latency",
+     .role = OptionRole::work,
+     .type = OptionType::duration,
+     .value = "TIME",
+     .help = "every operation takes at least this long"},
+    {.name = "capacity",
+     .role = OptionRole::work,
+     .type = OptionType::size,
+     .value = "SIZE",
+     .help = "the tier is full when its objects have this many bytes"},
+    {.name = "fail",
+     .role = OptionRole::work,
+     .type = OptionType::text,
+     .value = "FAULT@WHEN",
+     .help = "make operations fail, for tests: eio@0.01, write:enospc@#3 ... (docs/tiers.md)"},
+    {.name = "times",
+     .role = OptionRole::work,
+     .type = OptionType::boolean,
+     .value = "0|1",
+     .fallback = "0",
+     .help = "take the time of every call and put the distributions into the records"},
+    {.name = "trace",
+     .role = OptionRole::output,
+     .type = OptionType::text,
+     .value = "FILE",
+     .help = "times=1, and every call with its object, offset and bytes into FILE, for Perfetto or "
+             "chrome://tracing"},
+    {.name = "fail_seed",
+     .role = OptionRole::repeat,
+     .type = OptionType::integer,
+     .value = "N",
+     .fallback = "1",
+     .help = "seed of the faults that have a probability"},
+};
+
+bool is_tier_name(std::string_view text) {
+  return !text.empty() && std::all_of(text.begin(), text.end(), [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' ||
+           c == '-' || c == '.';
+  });
+}
+
+bool is_option_letter(char c) {
+  return (c >= 'a' && c <= 'z') || c == '_' || c == '.';
+}
+
+// Where the options start: at the first ',' that `[a-z_.]+=` follows.
+std::size_t find_options(std::string_view text) {
+  for (std::size_t comma = text.find(','); comma != std::string_view::npos;
+       comma = text.find(',', comma + 1)) {
+    std::size_t end = comma + 1;
+    while (end < text.size() && is_option_letter(text[end])) ++end;
+    if (end > comma + 1 && end < text.size() && text[end] == '=') return comma;
+  }
+  return text.size();
+}
+
+std::vector<SiteTier>& names_of_site() {
+  static std::vector<SiteTier> tiers;
+  return tiers;
+}
+
+std::string unescape_commas(std::string_view text) {
+  std::string plain;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    const std::string_view rest = text.substr(i, 3);
+    if (rest == "%2C" || rest == "%2c") {
+      plain += ',';
+      i += 2;
+    } else {
+      plain += text[i];
+    }
+  }
+  return plain;
+}
+
+Error bad_tier(std::string_view text, std::string_view why) {
+  return make_error(Errc::invalid_argument, "bad tier '" + std::string(text) + "': " + std::string(why));
+}
+
+Result<void> split_options(std::string_view text, std::string_view options, TierSpec& spec) {
+  while (!options.empty()) {
+    options.remove_prefix(1);  // the comma
+    const std::size_t end = std::min(options.find(','), options.size());
+    const std::string_view word = options.substr(0, end);
+    const std::size_t equals = word.find('=');
+    if (equals == 0 || equals == std::string_view::npos)
+      return bad_tier(text,
+                      "'" + std::string(word) + "' is no option=value (a literal comma is written %2C)");
+    spec.options.push_back({std::string(word.substr(0, equals)), unescape_commas(word.substr(equals + 1))});
+    options.remove_prefix(end);
+  }
+  return success();
+}
+
+// The three parts of a text; NAME is "" where there is none.
+struct TierText {
+  std::string_view name;
+  std::string_view head;
+  std::string_view options;  // from the comma on
+};
+Result<TierText> split_text(std::string_view text) {
+  const std::size_t options = find_options(text);
+  TierText parts{{}, text.substr(0, options), text.substr(options)};
+  const std::size_t equals = parts.head.find('=');
+  if (equals == 0) return bad_tier(text, "the name before '=' is empty");
+  if (equals != std::string_view::npos && equals < parts.head.find(':') &&
+      is_tier_name(parts.head.substr(0, equals))) {
+    parts.name = parts.head.substr(0, equals);
+    parts.head.remove_prefix(equals + 1);
+  }
+  return parts;
+}
+
+bool is_backend(std::string_view word) {
+  const auto named = [&](const auto& row) { return row.name == word; };
+  const auto& registry = backend_registry();
+  return std::any_of(registry.missing().begin(), registry.missing().end(), named) ||
+         std::any_of(registry.present().begin(), registry.present().end(),
+                     [&](const BackendInfo* info) { return info->name == word; });
+}
+
+Result<void> split_backend(std::string_view text, std::string_view head, TierSpec& spec) {
+  const std::size_t colon = head.find(':');
+  const std::string_view word = head.substr(0, colon);
+  if (colon == std::string_view::npos || word.find('/') != std::string_view::npos) {
+    spec.path = unescape_commas(head);  // a plain path
+    if (spec.path.empty()) return bad_tier(text, "it names no path");
+    return success();
+  }
+  spec.path = unescape_commas(head.substr(colon + 1));
+  if (word == "direct") {
+    spec.options.insert(spec.options.begin(), {"direct", "1"});
+  } else if (is_backend(word)) {
+    spec.backend = word;
+  } else {
+    std::vector<std::string_view> names{"direct"};
+    for (const BackendInfo* info : backend_registry().present()) names.push_back(info->name);
+    Error error = unknown_name("back end", word, names);
+    error.what += " (in tier '" + std::string(text) + "'; a path with ':' in it starts with / or ./)";
+    return error;
+  }
+  return success();
+}
+
+// "disk" for /mnt/disk, "shm" for /dev/shm, "root" for /.
+std::string name_of_mount(const TierFacts& facts) {
+  const std::string last = std::filesystem::path(facts.mount_point).filename().string();
+  return last.empty() ? "root" : last;
+}
+
+Result<std::unique_ptr<Backend>> decorate(std::unique_ptr<Backend> backend, const Options& options) {
+  if (options.has("capacity")) backend = capped(std::move(backend), options.size("capacity"));
+  const Throttling throttling = Throttling::from(options);
+  if (throttling.any()) backend = throttled(std::move(backend), throttling);
+  if (options.has("fail")) {
+    PENSTOCK_ASSIGN(const auto faults, parse_faults(options.text("fail")));
+    const auto seed = static_cast<std::uint64_t>(options.integer("fail_seed"));
+    backend = faulty(std::move(backend), faults, seed);
+  }
+  if (options.boolean("times") || options.has("trace")) {
+    const std::string file = options.has("trace") ? options.text("trace") : "";
+    PENSTOCK_ASSIGN(backend, traced(std::move(backend), file));
+  }
+  return backend;
+}
+
+}  // namespace
+
+OptionTable tier_options() {
+  return kTierOptions;
+}
+
+void set_named_tiers(std::vector<SiteTier> tiers) {
+  names_of_site() = std::move(tiers);
+}
+
+const std::vector<SiteTier>& named_tiers() {
+  return names_of_site();
+}
+
+Result<TierSpec> parse_recorded_tier(std::string_view text) {
+  TierSpec spec;
+  spec.text = text;
+  PENSTOCK_ASSIGN(const TierText parts, split_text(text));
+  spec.name = parts.name;
+  PENSTOCK_TRY(split_backend(text, parts.head, spec));
+  PENSTOCK_TRY(split_options(text, parts.options, spec));
+  return spec;
+}
+
+namespace {
+
+// The text of the tier that `head` is the name of; nothing where it is none.
+const SiteTier* find_named(std::string_view head) {
+  for (const SiteTier& tier : named_tiers())
+    if (tier.name == head) return &tier;
+  return nullptr;
+}
+
+// What `named` stands for, with the name and the options that were given beside it.
+Result<TierSpec> expand(const SiteTier& named, const TierText& given) {
+  PENSTOCK_ASSIGN(const TierText own, split_text(named.spec));
+  std::string text(given.name.empty() ? std::string_view(named.name) : given.name);
+  text.append("=").append(own.head);
+  PENSTOCK_ASSIGN(const TierSpec before, parse_recorded_tier(named.spec));
+  PENSTOCK_ASSIGN(const TierSpec over, parse_recorded_tier("/" + std::string(given.options)));
+  std::string_view rest = own.options;
+  for (const OptionWord& option : before.options) {
+    const std::size_t end = std::min(rest.find(',', 1), rest.size());
+    if (option.key == "direct" && !rest.starts_with(",direct=")) continue;  // of the head
+    const auto same_key = [&](const OptionWord& word) { return word.key == option.key; };
+    if (std::none_of(over.options.begin(), over.options.end(), same_key)) text += rest.substr(0, end);
+    rest.remove_prefix(end);
+  }
+  text += given.options;
+  return parse_recorded_tier(text);
+}
+
+// Says once of each word what it is taken for, where it could be something else.
+void say_which(std::string_view head, const SiteTier* named) {
+  static std::mutex mutex;
+  static std::set<std::string, std::less<>> said;
+  if (named_tiers().empty() || !is_tier_name(head)) return;
+  std::error_code unknown;
+  const std::string word(head);
+  if (std::filesystem::exists(word, unknown) == (named == nullptr)) return;
+  const std::lock_guard lock(mutex);
+  if (!said.insert(word).second) return;
+  std::string names;
+  for (const SiteTier& tier : named_tiers()) names += (names.empty() ? "" : ", ") + tier.name;
+  note(named == nullptr
+           ? "'" + word + "' is a folder: no tier is called so (there are " + names + ")"
+           : "'" + word + "' is the tier " + named->spec + "; the folder of that name is ./" + word);
+}
+
+}  // namespace
+
+Result<void> check_named_tier(std::string_view name, std::string_view spec) {
+  if (!is_tier_name(name))
+    return make_error(Errc::invalid_argument,
+                      "'" + std::string(name) + "' is no name for a tier: letters, digits, '_', '-' and '.'");
+  PENSTOCK_ASSIGN(const TierText parts, split_text(spec));
+  if (parts.head.find(':') == std::string_view::npos && parts.head.find('/') == std::string_view::npos)
+    return bad_tier(spec, "tier '" + std::string(name) + "' needs BACKEND:PATH or a path with a '/'");
+  PENSTOCK_TRY(parse_recorded_tier(spec));
+  return success();
+}
+
+Result<TierSpec> parse_tier(std::string_view text) {
+  PENSTOCK_ASSIGN(const TierText parts, split_text(text));
+  const SiteTier* const named = find_named(parts.head);
+  say_which(parts.head, named);
+  return named == nullptr ? parse_recorded_tier(text) : expand(*named, parts);
+}
+
+Result<Tier> open_tier(std::string_view text) {
+  PENSTOCK_ASSIGN(const TierSpec spec, parse_tier(text));
+  return open_tier(spec);
+}
+
+Result<Tier> open_tier(const TierSpec& spec) {
+  PENSTOCK_ASSIGN(const BackendInfo* const info, backend_registry().find(spec.backend));
+  const OptionTable tables[] = {info->options, tier_options()};
+  PENSTOCK_ASSIGN(const Options options, Options::parse(tables, spec.options, "tier option"));
+  Tier tier;
+  tier.spec = spec.text;
+  tier.backend_name = spec.backend;
+  PENSTOCK_ASSIGN(tier.backend, info->make(spec.path, options));
+  const auto native = tier.backend->native_path("");
+  tier.root = native ? native->string() : spec.path;
+  if (native) tier.facts = look_at_path(*native);
+  tier.facts.memory = tier.facts.memory || tier.backend->caps().volatile_memory;
+  tier.facts.network = tier.facts.network || tier.backend->caps().network;
+  tier.name = !spec.name.empty() ? spec.name : native ? name_of_mount(tier.facts) : spec.backend;
+  PENSTOCK_ASSIGN(tier.backend, decorate(std::move(tier.backend), options));
+  return tier;
+}
+
+Result<std::vector<Tier>> open_tiers(std::span<const std::string> texts, const std::string& taken) {
+  std::vector<Tier> tiers;
+  std::set<std::string> names;
+  for (const std::string& text : texts) {
+    PENSTOCK_ASSIGN(const TierSpec spec, parse_tier(text));
+    PENSTOCK_ASSIGN(Tier tier, open_tier(spec));
+    if (!spec.name.empty() && names.contains(spec.name))
+      return bad_tier(text, "another tier is called '" + spec.name + "', too");
+    const std::string base = tier.name;
+    for (int n = 2; tier.name == taken || !names.insert(tier.name).second; ++n)
+      tier.name = base + "-" + std::to_string(n);
+    if (!spec.name.empty()) names.insert(spec.name);
+    tiers.push_back(std::move(tier));
+  }
+  return tiers;
+}
+
+}  // namespace penstock

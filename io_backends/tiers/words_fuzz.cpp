@@ -1,0 +1,55 @@
+// Fuzz target: the input is a word of the command line, read as everything that one may be.
+#include <cstddef>
+#include <cstdint>
+#include <cstdlib>
+#include <string>
+#include <string_view>
+
+#include "io_backends/core/units.hpp"
+#include "io_backends/decorators/faulty.hpp"
+#include "io_backends/tiers/tier.hpp"
+
+namespace {
+
+constexpr std::size_t kLongestList = 1'000'000;
+
+void hold(bool right) {
+  if (!right) std::abort();
+}
+
+void read_numbers(std::string_view word) {
+  using namespace penstock;
+  const auto size = parse_size(word);
+  if (size.ok()) hold(!format_size(*size).empty());
+  const auto duration = parse_duration(word);
+  if (duration.ok()) hold(duration->count() >= 0 && !format_duration(*duration).empty());
+  const auto count = parse_count(word);
+  if (count.ok()) hold(parse_count(std::to_string(*count)).value() == *count);
+  static_cast<void>(parse_rate(word));
+  static_cast<void>(parse_real(word));
+  const auto list = parse_list(word);
+  if (list.ok()) hold(!list->empty() && list->size() <= kLongestList);
+}
+
+void read_names(std::string_view word) {
+  using namespace penstock;
+  const auto tier = parse_tier(word);
+  if (tier.ok()) {
+    hold(tier->text == word && !tier->backend.empty());
+    for (const OptionWord& option : tier->options) hold(!option.key.empty());
+  }
+  const auto faults = parse_faults(word);
+  if (faults.ok())
+    for (const Fault& fault : *faults)
+      hold(fault.probability >= 0 && fault.probability <= 1 && fault.first <= fault.last);
+  if (word.size() < 64) static_cast<void>(nearest_name(word, {"read", "write", "latency", "capacity"}));
+}
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  const std::string word(reinterpret_cast<const char*>(data), size);
+  read_numbers(word);
+  read_names(word);
+  return 0;
+}

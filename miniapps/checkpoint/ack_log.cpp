@@ -1,0 +1,73 @@
+#include "miniapps/checkpoint/ack_log.hpp"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <filesystem>
+#include <string_view>
+#include <utility>
+
+namespace penstock {
+
+namespace {
+
+// "120 fast" and the like, or what it begins with.
+bool begins_a_line(std::string_view text) {
+  const std::size_t digits = std::min(text.find_first_not_of("0123456789"), text.size());
+  const std::string_view rest = text.substr(digits);
+  if (digits == 0) return false;
+  return rest.empty() || std::string_view(" fast").starts_with(rest) ||
+         std::string_view(" durable").starts_with(rest);
+}
+
+Result<void> cut_torn_line(int file, const std::string& path) {
+  constexpr off_t kLongest = 64;  // far more than a line has
+  struct stat facts {};
+  if (::fstat(file, &facts) != 0)
+    return errno_error(errno, "cannot look at the log of acknowledgements", path);
+  if (!S_ISREG(facts.st_mode)) return success();
+  const off_t from = std::max<off_t>(0, facts.st_size - kLongest);
+  std::string tail(static_cast<std::size_t>(facts.st_size - from), '\0');
+  const ssize_t got = retry_eintr([&] { return ::pread(file, tail.data(), tail.size(), from); });
+  if (got != static_cast<ssize_t>(tail.size()))
+    return errno_error(got < 0 ? errno : EIO, "cannot read the log of acknowledgements", path);
+  const std::size_t last = tail.rfind('\n') + 1;  // npos + 1 is 0
+  if (last == tail.size()) return success();
+  if ((last == 0 && from > 0) || !begins_a_line(std::string_view(tail).substr(last)))
+    return make_error(Errc::invalid_argument,
+                      "'" + path + "' is no log of acknowledgements: name another --ack-log");
+  if (retry_eintr([&] { return ::ftruncate(file, from + static_cast<off_t>(last)); }) != 0)
+    return errno_error(errno, "cannot write the log of acknowledgements", path);
+  return success();
+}
+
+}  // namespace
+
+Result<AckLog> AckLog::open(const std::string& path) {
+  Fd file(retry_eintr([&] { return ::open(path.c_str(), O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC, 0666); }));
+  if (!file) return errno_error(errno, "cannot write the log of acknowledgements", path);
+  PENSTOCK_TRY(cut_torn_line(file.get(), path));
+  const std::filesystem::path above = std::filesystem::path(path).parent_path();
+  const std::string folder = above.empty() ? "." : above.string();
+  const Fd parent(retry_eintr([&] { return ::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC); }));
+  if (!parent || ::fsync(parent.get()) != 0)
+    return errno_error(errno, "cannot sync the folder of the log of acknowledgements", folder);
+  return AckLog(std::move(file), path);
+}
+
+Result<void> AckLog::write(const CheckpointId& id, Reached level) {
+  const std::string line = fmt::format("{} {}\n", id.step, reached_name(level));
+  // One call: a line of two of them could be torn by a kill.
+  const ssize_t written = retry_eintr([&] { return ::write(file_.get(), line.data(), line.size()); });
+  if (written != static_cast<ssize_t>(line.size()))
+    return errno_error(written < 0 ? errno : ENOSPC, "cannot write the log of acknowledgements", path_);
+  if (retry_eintr([&] { return ::fdatasync(file_.get()); }) != 0)
+    return errno_error(errno, "cannot sync the log of acknowledgements", path_);
+  return success();
+}
+
+}  // namespace penstock

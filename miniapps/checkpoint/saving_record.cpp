@@ -1,0 +1,94 @@
+#include "miniapps/checkpoint/saving_record.hpp"
+
+#include <algorithm>
+#include <iterator>
+#include <string_view>
+#include <vector>
+
+#include "miniapps/train/saving_metrics.hpp"
+#include "results/record/statistics.hpp"
+
+namespace penstock {
+namespace {
+
+std::vector<CheckpointTimes> saved(std::span<const CheckpointTimes> all) {
+  std::vector<CheckpointTimes> those;
+  std::copy_if(all.begin(), all.end(), std::back_inserter(those),
+               [](const CheckpointTimes& one) { return !one.skipped; });
+  return those;
+}
+
+void record_each(const CheckpointTimes& one, const MetricInfo& durable, Trial& trial) {
+  const auto bytes = static_cast<double>(one.bytes);
+  trial.sample(saving_metrics::kBytes, bytes);
+  trial.sample(saving_metrics::kBlock, one.block_s);
+  if (one.fast_s) trial.sample(saving_metrics::kFast, *one.fast_s);
+  if (one.durable_s) trial.sample(durable, *one.durable_s);
+  if (one.drain_s && *one.drain_s > 0) trial.sample(saving_metrics::kDrainRate, bytes / *one.drain_s);
+  if (one.fast_s && one.durable_s && *one.durable_s > *one.fast_s)
+    trial.sample(saving_metrics::kQueuedDrainRate, bytes / (*one.durable_s - *one.fast_s));
+}
+
+void record_counts(const CheckpointCounts& counts, Trial& trial) {
+  const auto count = [&](const MetricInfo& metric, std::uint64_t value) {
+    trial.sample(metric, static_cast<double>(value));
+  };
+  count(saving_metrics::kSaves, counts.saves);
+  count(saving_metrics::kSkips, counts.skips);
+  count(saving_metrics::kWrittenThrough, counts.written_through);
+  count(saving_metrics::kDrained, counts.drained);
+  count(saving_metrics::kDrainFailures, counts.drain_failures);
+  count(saving_metrics::kEvicted, counts.evicted);
+  count(saving_metrics::kPruned, counts.pruned);
+  count(saving_metrics::kQuarantined, counts.quarantined);
+  count(saving_metrics::kMostBacklog, counts.backlog_most);
+}
+
+struct NamedFailure {
+  std::string_view name;
+  Failure failure;
+};
+constexpr NamedFailure kFailures[] = {
+    {"process", Failure::process}, {"node", Failure::node}, {"power", Failure::power}};
+
+void record_losses(const SavingFacts& facts, Trial& trial) {
+  for (const NamedFailure& one : kFailures) {
+    const LostWork lost = lost_work(facts.checkpoints, facts.wall_s, one.failure, facts.fast_is_volatile);
+    trial.sample(saving_metrics::kLostWork, one.name, lost.mean_s);
+    trial.sample(saving_metrics::kMostLostWork, one.name, lost.most_s);
+  }
+}
+
+}  // namespace
+
+Result<void> check_mtbf(std::chrono::nanoseconds mtbf) {
+  if (mtbf.count() > 0) return success();
+  return make_error(Errc::invalid_argument,
+                    "--mtbf 0 leaves no time between two failures: say how long it is, such as 24h");
+}
+
+void record_saving(const SavingFacts& facts, Trial& trial) {
+  record_counts(facts.counts, trial);
+  const std::vector<CheckpointTimes> all = saved(facts.checkpoints);
+  std::vector<double> blocked;
+  for (const CheckpointTimes& one : all) {
+    record_each(one, facts.durable, trial);
+    blocked.push_back(one.block_s);
+    const std::optional<double> ceiling = facts.fast_tier ? facts.fast_ceiling : facts.slow_ceiling;
+    if (ceiling && one.bytes > 0 && !facts.snapshot)
+      trial.sample(saving_metrics::kBlockOfCeiling, one.block_s * *ceiling / static_cast<double>(one.bytes));
+    if (facts.slow_ceiling && one.drain_s && *one.drain_s > 0)
+      trial.sample(saving_metrics::kDrainOfCeiling,
+                   static_cast<double>(one.bytes) / *one.drain_s / *facts.slow_ceiling);
+  }
+  if (const auto overlap = drain_overlap(all)) trial.sample(saving_metrics::kDrainOverlap, *overlap);
+  if (const auto inflation = step_inflation(facts.steps, all); inflation && facts.steps_are_work)
+    trial.sample(saving_metrics::kStepInflation, *inflation);
+  if (facts.wall_s > 0) record_losses(facts, trial);
+  if (blocked.empty() || facts.mtbf_s <= 0) return;
+  const double cost_s = median(blocked);
+  trial.sample(saving_metrics::kIntervalYoung, young_interval_s(cost_s, facts.mtbf_s));
+  trial.sample(saving_metrics::kIntervalDaly, daly_interval_s(cost_s, facts.mtbf_s));
+}
+
+}  // namespace penstock

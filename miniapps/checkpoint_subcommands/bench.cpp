@@ -1,0 +1,211 @@
+// penstock checkpoint bench: saving straight to the slow tier, and through the fast one, by turns.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "datagen/commands/command_output.hpp"
+#include "io_backends/core/cli/progress.hpp"
+#include "io_backends/core/random.hpp"
+#include "miniapps/checkpoint/saving_record.hpp"
+#include "miniapps/checkpoint_subcommands/bench_metrics.hpp"
+#include "miniapps/checkpoint_subcommands/bench_runs.hpp"
+#include "miniapps/checkpoint_subcommands/bench_setup.hpp"
+#include "miniapps/checkpoint_subcommands/saving_run.hpp"
+#include "miniapps/checkpoint_subcommands/verbs.hpp"
+#include "results/record/store.hpp"
+#include "results/record/trial.hpp"
+
+namespace penstock {
+namespace {
+
+struct Ceilings {
+  double slow = 0;
+  std::optional<double> fast;
+};
+
+class Bench {
+ public:
+  Bench(const CommandContext& context, const BenchSetup& setup, Run& run, TrainedState& state)
+      : context_(context),
+        setup_(setup),
+        run_(run),
+        state_(state),
+        order_(context.seed, "checkpoint.bench") {}
+
+  Result<void> measure() {
+    const std::uint64_t turns = setup_.repeat * setup_.arms.size();
+    Progress progress(context_.output.progress && context_.communicator.root(), "checkpoint bench",
+                      turns * setup_.schedule.steps, "steps");
+    for (std::uint64_t pair = 0; pair < setup_.repeat; ++pair) {
+      progress.set_note("what the tiers take at best");
+      PENSTOCK_ASSIGN(const Ceilings ceilings, look_at_ceilings());
+      std::vector<SavingArm> arms = setup_.arms;
+      for (std::size_t left = arms.size(); left > 1; --left)
+        std::swap(arms[left - 1], arms[order_.below(pair * arms.size() + left, left)]);
+      for (const SavingArm arm : arms) PENSTOCK_TRY(one(arm, pair, ceilings, progress));
+    }
+    return success();
+  }
+
+ private:
+  // The better of two: a device has its moments.
+  Result<double> look_at_ceiling(const Tier& tier) {
+    PENSTOCK_ASSIGN(const double first, write_ceiling(tier, state_, context_.communicator));
+    PENSTOCK_ASSIGN(const double second, write_ceiling(tier, state_, context_.communicator));
+    return std::max(first, second);
+  }
+
+  Result<Ceilings> look_at_ceilings() {
+    Ceilings ceilings;
+    PENSTOCK_ASSIGN(ceilings.slow, look_at_ceiling(setup_.slow()));
+    if (setup_.fast() == nullptr) return ceilings;
+    PENSTOCK_ASSIGN(ceilings.fast, look_at_ceiling(*setup_.fast()));
+    return ceilings;
+  }
+
+  Result<void> one(SavingArm arm, std::uint64_t pair, const Ceilings& ceilings, Progress& progress) {
+    progress.set_note(fmt::format("{}, {} of {}", arm_name(arm), pair + 1, setup_.repeat));
+    Trial trial = run_.trial();
+    trial.parameter("arm", std::string(arm_name(arm)));
+    trial.parameter("payload", setup_.payload.name);
+    trial.parameter("payload_bytes", setup_.payload.bytes);
+    trial.parameter("keep", setup_.policy.keep);
+    trial.tier("checkpoint", setup_.slow());
+    const bool fast = arm != SavingArm::direct && setup_.fast() != nullptr;
+    if (fast) trial.tier("burst_buffer", *setup_.fast());
+    if (!context_.options.given("pair")) trial.pair(suite_, pair, arm_name(arm));
+    CheckpointPolicy policy = setup_.policy;
+    policy.run = bench_run_name(arm, mix64(context_.seed + pair));
+    const Result<SavingRun> done =
+        run_saving(arm, policy, setup_.schedule, setup_.slow(), fast ? setup_.fast() : nullptr,
+                   setup_.payload, state_, context_.communicator, [&] { progress.advance(1); });
+    if (done.ok())
+      record(*done, fast, arm == SavingArm::snapshot, ceilings, trial);
+    else
+      failed(arm, done.error(), trial);
+    run_.keep(std::move(trial));
+    if (!done.ok() && done.error().code == Errc::interrupted) return done.error();
+    return success();
+  }
+
+  static void failed(SavingArm arm, const Error& error, Trial& trial) {
+    trial.fail(error);
+    if (error.code != Errc::interrupted) warn(fmt::format("{}: {}", arm_name(arm), error.message()));
+  }
+
+  void record(const SavingRun& done, bool fast, bool snapshot, const Ceilings& ceilings, Trial& trial) const {
+    trial.sample(bench_metrics::kCeilingOf, "slow", ceilings.slow);
+    if (fast) trial.sample(bench_metrics::kCeilingOf, "fast", *ceilings.fast);
+    trial.sample(shared_metrics::kWall, done.wall_s);
+    trial.sample(bench_metrics::kFinalize, done.finalize_s);
+    for (const Stretch& step : done.steps) trial.sample(saving_metrics::kStep, step.end_s - step.begin_s);
+    if (setup_.burner) {
+      trial.sample(accelerator_metrics::kBurnRate, setup_.burner->pace().rounds_per_s);
+      trial.sample(accelerator_metrics::kBurnSpread, setup_.burner->pace().spread);
+    }
+    const double payload = static_cast<double>(setup_.payload.bytes) *
+                           static_cast<double>(done.counts.saves - done.counts.skips);
+    if (payload > 0 && context_.communicator.size() == 1)
+      trial.sample(bench_metrics::kWriteAmplification,
+                   static_cast<double>(done.slow.written + done.fast.written) / payload);
+    trial.series("slow_bytes_written", {.interval_s = done.interval_s, .values = done.slow_bytes});
+    if (fast) trial.series("fast_bytes_written", {.interval_s = done.interval_s, .values = done.fast_bytes});
+    trial.series("steps_ended", {.interval_s = done.interval_s, .values = steps_ended(done)});
+    record_saving({.checkpoints = done.checkpoints,
+                   .counts = done.counts,
+                   .steps = done.steps,
+                   .wall_s = done.wall_s,
+                   .fast_tier = fast,
+                   .fast_is_volatile = fast && forgets(*setup_.fast()),
+                   .snapshot = snapshot,
+                   .steps_are_work = setup_.burner != nullptr,
+                   .mtbf_s = setup_.mtbf_s,
+                   .durable = bench_metrics::kDurable,
+                   .fast_ceiling = ceilings.fast,
+                   .slow_ceiling = ceilings.slow},
+                  trial);
+    if (!snapshot) judge_ceilings(done, ceilings, fast, trial);
+  }
+
+  // What goes faster than the best that was seen says that it was not the best.
+  static void judge_ceilings(const SavingRun& done, const Ceilings& ceilings, bool fast, Trial& trial) {
+    constexpr double kTolerance = 1.02;
+    for (const CheckpointTimes& one : done.checkpoints) {
+      const auto bytes = static_cast<double>(one.bytes);
+      if (one.skipped) continue;
+      const double ceiling = fast ? *ceilings.fast : ceilings.slow;
+      const bool blocked =
+          one.block_s > 0 && (!fast || one.fast_s) && bytes / one.block_s > kTolerance * ceiling;
+      const bool drained =
+          one.drain_s && *one.drain_s > 0 && bytes / *one.drain_s > kTolerance * ceilings.slow;
+      if (!blocked && !drained) continue;
+      trial.verdict(
+          Verdict::ceiling_invalid,
+          fmt::format(
+              "the checkpoint of step {} was {} faster than the best that was measured of the {} tier",
+              one.id.step, blocked ? "saved" : "drained", blocked && fast ? "fast" : "slow"));
+      return;
+    }
+  }
+
+  static std::vector<double> steps_ended(const SavingRun& done) {
+    std::vector<double> ended(done.slow_bytes.size());
+    for (const Stretch& step : done.steps) {
+      const auto at = static_cast<std::size_t>(step.end_s / done.interval_s);
+      if (at < ended.size()) ended[at] += 1;
+    }
+    return ended;
+  }
+
+  const CommandContext& context_;
+  const BenchSetup& setup_;
+  Run& run_;
+  TrainedState& state_;
+  const RandomStream order_;
+  const std::string suite_ = "checkpoint-" + random_id(8);  // that of one bench is never another's
+};
+
+// What benches that were killed left in the stores, of which there need be none yet.
+Result<void> sweep_dead_runs(const BenchSetup& setup) {
+  for (const Tier& tier : setup.tiers) {
+    Result<std::unique_ptr<CheckpointStore>> store = CheckpointStore::open(tier);
+    if (!store.ok() && store.error().code == Errc::not_found) continue;
+    PENSTOCK_TRY(outcome_of(store));
+    PENSTOCK_TRY(outcome_of(sweep_bench_runs(**store)));
+  }
+  return success();
+}
+
+}  // namespace
+
+Result<int> checkpoint_bench(const CommandContext& context, StoreNouns nouns) {
+  Communicator& ranks = context.communicator;
+  const Result<BenchSetup> resolved = resolve_bench(context, nouns);
+  PENSTOCK_TRY(agree(ranks, outcome_of(resolved)));
+  const BenchSetup& setup = *resolved;
+  const auto rank = static_cast<std::uint64_t>(ranks.rank());
+  const SignalsForAll signals(ranks);
+  PENSTOCK_TRY(as_root_says(ranks, ranks.root() ? sweep_dead_runs(setup) : success()));
+  PENSTOCK_ASSIGN(Run run, Run::begin(context));
+  for (const Tier& tier : setup.tiers) run.measured_tier(tier);
+  Result<std::unique_ptr<TrainedState>> state = TrainedState::make(
+      setup.payload.shard(rank, static_cast<std::uint64_t>(ranks.size())), rank, context.seed);
+  PENSTOCK_TRY(agree(ranks, outcome_of(state)));
+  if (setup.burner) {
+    PENSTOCK_TRY(ranks.barrier());  // all look at the same time, as they will work
+    PENSTOCK_TRY(agree(ranks, setup.burner->calibrate()));
+  }
+  const Result<void> measured = Bench(context, setup, run, **state).measure();
+  PENSTOCK_TRY(run.look_at_ranks());
+  if (!context.output.json && ranks.root())
+    print_text(bench_report(setup, ranks.size(), run.records(), context.output));
+  PENSTOCK_TRY(run.finish());
+  PENSTOCK_TRY(measured);
+  return run.exit_code();
+}
+
+}  // namespace penstock

@@ -1,0 +1,77 @@
+#include "miniapps/checkpoint_subcommands/bench_runs.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <memory>
+#include <set>
+#include <vector>
+
+namespace penstock {
+namespace {
+
+constexpr std::string_view kPrefix = "bench-";
+constexpr std::size_t kDigits = 16;
+constexpr std::string_view kWorks[] = {"save", "drain"};
+constexpr SavingArm kArms[] = {SavingArm::direct, SavingArm::burst_buffer, SavingArm::snapshot};
+
+// Folders of a store whose entries are called after runs: a process that was killed early has left its name
+// in some of them only.
+constexpr std::string_view kNamedAfterRuns[] = {"ckpt", "pairs", "locks", "tmp", "reserved"};
+
+Result<std::set<std::string>> bench_runs(const CheckpointStore& store) {
+  std::set<std::string> runs;
+  for (const std::string_view folder : kNamedAfterRuns) {
+    const Result<void> listed = store.tier().backend->names().list(folder, [&](const Entry& entry) {
+      const std::string name = entry.name.substr(entry.name.rfind('/') + 1);
+      const std::string run = name.substr(0, name.find('.'));
+      if (is_bench_run(run)) runs.insert(run);
+      return true;
+    });
+    if (!listed.ok() && listed.error().code != Errc::not_found) return listed.error();
+  }
+  return runs;
+}
+
+}  // namespace
+
+std::string bench_run_name(SavingArm arm, std::uint64_t number) {
+  return fmt::format("{}{}-{:016x}", kPrefix, arm_name(arm), number);
+}
+
+bool is_bench_run(std::string_view run) {
+  return std::any_of(std::begin(kArms), std::end(kArms), [&](SavingArm arm) {
+    const std::string begin = fmt::format("{}{}-", kPrefix, arm_name(arm));
+    return run.size() == begin.size() + kDigits && run.starts_with(begin) &&
+           run.find_first_not_of("0123456789abcdef", begin.size()) == std::string_view::npos;
+  });
+}
+
+Result<bool> remove_bench_run(CheckpointStore& store, const std::string& run) {
+  {
+    std::vector<std::unique_ptr<Lock>> locks;
+    for (const std::string_view work : kWorks) {
+      Result<std::unique_ptr<Lock>> lock = store.lock_run(run, work);
+      if (!lock.ok() && lock.error().code == Errc::busy) return false;
+      PENSTOCK_TRY(outcome_of(lock));
+      locks.push_back(*std::move(lock));
+    }
+    for (const std::string_view work : kWorks) PENSTOCK_TRY(outcome_of(store.sweep(run, work)));
+    PENSTOCK_ASSIGN(const std::vector<Listed> found, store.list(run));
+    for (const Listed& one : found) PENSTOCK_TRY(store.remove(run, one.id));
+  }
+  PENSTOCK_TRY(store.forget(run));
+  return true;
+}
+
+Result<std::uint64_t> sweep_bench_runs(CheckpointStore& store) {
+  PENSTOCK_ASSIGN(const std::set<std::string> runs, bench_runs(store));
+  std::uint64_t swept = 0;
+  for (const std::string& run : runs) {
+    PENSTOCK_ASSIGN(const bool went, remove_bench_run(store, run));
+    swept += went ? 1U : 0U;
+  }
+  return swept;
+}
+
+}  // namespace penstock

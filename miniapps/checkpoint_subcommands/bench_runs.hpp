@@ -1,0 +1,24 @@
+// The runs that `penstock checkpoint bench` saves to: what they are called, and how they go.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "io_backends/core/result.hpp"
+#include "miniapps/checkpoint/store.hpp"
+#include "miniapps/checkpoint_subcommands/saving_run.hpp"
+
+namespace penstock {
+
+// "bench-direct-0123456789abcdef".
+std::string bench_run_name(SavingArm arm, std::uint64_t number);
+bool is_bench_run(std::string_view run);
+
+// Removes such a run with all that the store has of it; false where somebody holds a lock of it.
+Result<bool> remove_bench_run(CheckpointStore& store, const std::string& run);
+
+// All that nobody is at work on: those of processes that were killed. Returns how many runs went.
+Result<std::uint64_t> sweep_bench_runs(CheckpointStore& store);
+
+}  // namespace penstock

@@ -1,0 +1,96 @@
+#include "miniapps/checkpoint_subcommands/bench_setup.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <optional>
+#include <utility>
+
+#include "io_backends/core/cli/table.hpp"
+#include "io_backends/core/units.hpp"
+#include "miniapps/checkpoint/saving_record.hpp"
+#include "miniapps/checkpoint_subcommands/stores.hpp"
+
+namespace penstock {
+namespace {
+
+constexpr std::chrono::hours kLongestStep{24};
+constexpr double kMostProcessors = 4096;
+
+Result<std::vector<SavingArm>> arms_of(const std::string& words, bool fast) {
+  std::vector<SavingArm> arms;
+  for (std::size_t at = 0; at <= words.size();) {
+    const std::size_t comma = std::min(words.find(',', at), words.size());
+    const std::string word = words.substr(at, comma - at);
+    at = comma + 1;
+    std::optional<SavingArm> found;
+    for (const SavingArm arm : {SavingArm::direct, SavingArm::burst_buffer, SavingArm::snapshot})
+      if (arm_name(arm) == word) found = arm;
+    if (!found || std::find(arms.begin(), arms.end(), *found) != arms.end())
+      return make_error(
+          Errc::invalid_argument,
+          fmt::format("--arms: '{}': say direct, burst-buffer, snapshot, each at most once", word));
+    if (*found == SavingArm::burst_buffer && !fast)
+      return make_error(Errc::invalid_argument, "--arms burst-buffer needs one: --burst-buffer TIER");
+    arms.push_back(*found);
+  }
+  return arms;
+}
+
+}  // namespace
+
+Result<BenchSetup> resolve_bench(const CommandContext& context, StoreNouns nouns) {
+  const Options& options = context.options;
+  if (nouns.size() != 1)
+    return make_error(Errc::invalid_argument,
+                      "bench takes one STORE, the slow one; --burst-buffer names the fast one");
+  if (options.given("run"))
+    return make_error(Errc::invalid_argument, "'bench' takes no --run: it names runs of its own");
+  BenchSetup setup;
+  std::vector<std::string> places{nouns[0]};
+  if (options.given("burst-buffer")) places.push_back(options.text("burst-buffer"));
+  PENSTOCK_ASSIGN(setup.tiers, open_store_tiers(places));
+  const bool fast = setup.tiers.size() > 1;
+  const std::string usual = fast ? "direct,burst-buffer" : "direct";
+  PENSTOCK_ASSIGN(setup.arms, arms_of(options.given("arms") ? options.text("arms") : usual, fast));
+  PENSTOCK_ASSIGN(setup.payload,
+                  find_payload(options.given("payload") ? options.text("payload") : "alexnet-adam"));
+  setup.schedule = {.steps = static_cast<std::uint64_t>(options.integer("steps")),
+                    .every = static_cast<std::uint64_t>(options.integer("every")),
+                    .step = options.duration("step-time")};
+  if (setup.schedule.step > kLongestStep)
+    return make_error(Errc::invalid_argument,
+                      fmt::format("--step-time {} is too long: at most {}",
+                                  format_duration(setup.schedule.step), format_duration(kLongestStep)));
+  setup.processors = options.real("burn");
+  if (setup.processors > kMostProcessors)
+    return make_error(Errc::invalid_argument, fmt::format("--burn {} is too large: at most {}",
+                                                          format_number(setup.processors), kMostProcessors));
+  if (setup.processors > 0) {
+    PENSTOCK_ASSIGN(setup.burner, Burner::make(setup.processors));
+    setup.schedule.burner = setup.burner.get();
+  }
+  if (setup.schedule.every > setup.schedule.steps)
+    return make_error(Errc::invalid_argument,
+                      fmt::format("--every {} is more than --steps {}: nothing would be saved",
+                                  setup.schedule.every, setup.schedule.steps));
+  PENSTOCK_TRY(check_mtbf(options.duration("mtbf")));
+  setup.repeat = static_cast<std::uint64_t>(options.integer("repeat"));
+  setup.mtbf_s = std::chrono::duration<double>(options.duration("mtbf")).count();
+  setup.policy.keep = options.given("keep") ? static_cast<std::uint64_t>(options.integer("keep")) : 5;
+  setup.policy.keep_fast =
+      options.given("keep-fast") ? static_cast<std::uint64_t>(options.integer("keep-fast")) : 1;
+  setup.policy.on_full = on_full_of(options.text("on-full"));
+  setup.policy.oversize = oversize_of(options.text("oversize"));
+  setup.policy.block_for = options.duration("on-full-timeout");
+  setup.policy.headroom = options.size("headroom");
+  setup.policy.read_back = options.flag("read-back");
+  return setup;
+}
+
+bool forgets(const Tier& tier) {
+  return tier.facts.memory || tier.backend->caps().volatile_memory;
+}
+
+}  // namespace penstock

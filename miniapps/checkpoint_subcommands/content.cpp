@@ -1,0 +1,103 @@
+#include "miniapps/checkpoint_subcommands/content.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <new>
+#include <numeric>
+#include <utility>
+
+#include "datagen/commands/command_output.hpp"
+#include "io_backends/core/cli/printable.hpp"
+#include "io_backends/core/system/interrupt.hpp"
+#include "io_backends/core/units.hpp"
+#include "io_backends/tiers/tier.hpp"
+#include "miniapps/checkpoint_subcommands/verbs.hpp"
+
+namespace penstock {
+namespace {
+
+constexpr std::uint64_t kPiece = std::uint64_t{16} << 20;  // bytes between looks for a signal
+
+Result<std::vector<Entry>> files_of(Tier& tier) {
+  std::vector<Entry> all;
+  PENSTOCK_TRY(tier.backend->names().list("", [&](const Entry& entry) {
+    all.push_back(entry);
+    return true;
+  }));
+  std::sort(all.begin(), all.end(), [](const Entry& a, const Entry& b) { return a.name < b.name; });
+  for (const Entry& entry : all) {
+    const auto refuse = [&](std::string_view why) {
+      return make_error(Errc::invalid_argument,
+                        fmt::format("--from '{}': '{}' {}", tier.root, printable(entry.name), why));
+    };
+    if (entry.folder) return refuse("is a folder: a checkpoint is files alone");
+    if (entry.name == kRestartName)
+      return refuse("is what restore leaves beside the files that it gives back: remove it first");
+    if (const Result<void> named = check_checkpoint_file_name(entry.name); !named.ok())
+      return make_error(named.error().code,
+                        fmt::format("--from '{}': {}", tier.root, printable(named.error().what)));
+  }
+  return all;
+}
+
+Result<void> read_whole(Tier& tier, const std::string& name, std::uint64_t bytes, Buffer& memory) {
+  try {
+    memory.grow(bytes);
+  } catch (const std::bad_alloc&) {
+    return make_error(Errc::exhausted, fmt::format("no memory for the {} of '{}'", format_size(bytes), name));
+  }
+  PENSTOCK_ASSIGN(const std::unique_ptr<Reader> reader, tier.backend->open(name));
+  for (std::uint64_t at = 0; at < bytes; at += kPiece) {
+    PENSTOCK_TRY(check_interrupt());
+    const std::uint64_t length = std::min(kPiece, bytes - at);
+    PENSTOCK_TRY(reader->read_at(at, std::span(memory.data() + at, length)));
+  }
+  return success();
+}
+
+}  // namespace
+
+Result<SavedContent> SavedContent::of_payload(const std::string& payload, std::uint64_t rank,
+                                              std::uint64_t ranks, std::uint64_t seed, std::uint64_t step) {
+  PENSTOCK_ASSIGN(const Payload found, find_payload(payload));
+  SavedContent content;
+  content.payload_ = found.name;
+  PENSTOCK_ASSIGN(content.state_, TrainedState::make(found.shard(rank, ranks), rank, seed));
+  content.state_->advance_to(step);
+  return content;
+}
+
+Result<SavedContent> SavedContent::of_folder(const std::string& folder, std::uint64_t rank,
+                                             std::uint64_t ranks) {
+  PENSTOCK_ASSIGN(Tier tier, open_tier(folder));
+  PENSTOCK_ASSIGN(const std::vector<Entry> all, files_of(tier));
+  if (all.size() < ranks || all.empty())
+    return make_error(Errc::invalid_argument,
+                      fmt::format("--from '{}' has {} files, and each of {} ranks is to save at least one",
+                                  tier.root, all.size(), ranks));
+  SavedContent content;
+  for (std::uint64_t i = rank; i < all.size(); i += ranks) {
+    File file{.name = all[i].name, .bytes = all[i].bytes, .memory = {}};
+    PENSTOCK_TRY(read_whole(tier, file.name, file.bytes, file.memory));
+    content.files_.push_back(std::move(file));
+  }
+  return content;
+}
+
+std::vector<FileView> SavedContent::files() const {
+  std::vector<FileView> views;
+  for (const File& file : files_) views.push_back({file.name, file.memory.first(file.bytes)});
+  if (state_ != nullptr)
+    for (std::size_t i = 0; i < state_->files().size(); ++i)
+      views.push_back({state_->files()[i].name, state_->file(i)});
+  return views;
+}
+
+std::uint64_t SavedContent::bytes() const {
+  const std::vector<FileView> views = files();
+  return std::accumulate(views.begin(), views.end(), std::uint64_t{0},
+                         [](std::uint64_t sum, const FileView& view) { return sum + view.bytes.size(); });
+}
+
+}  // namespace penstock

@@ -1,0 +1,261 @@
+// penstock checkpoint drain: makes durable what a training left on the fast tier, and frees its room.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "datagen/commands/command_output.hpp"
+#include "io_backends/core/cli/printable.hpp"
+#include "io_backends/core/cli/progress.hpp"
+#include "io_backends/core/cli/table.hpp"
+#include "io_backends/core/system/interrupt.hpp"
+#include "io_backends/core/units.hpp"
+#include "miniapps/checkpoint/quarantine.hpp"
+#include "miniapps/checkpoint_subcommands/stores.hpp"
+#include "miniapps/checkpoint_subcommands/verbs.hpp"
+
+namespace penstock {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+struct Drained {
+  std::uint64_t copied = 0, bytes = 0, evicted = 0, quarantined = 0, left = 0;
+  bool timed_out = false;
+  std::vector<std::string> problems;
+  double seconds = 0;
+};
+
+class Drain {
+ public:
+  Drain(CheckpointStore& fast, CheckpointStore& slow, std::string run, const CommandContext& context)
+      : fast_(fast), slow_(slow), run_(std::move(run)), context_(context) {}
+
+  // Both tiers' locks are held while it works.
+  Result<Drained> work();
+
+ private:
+  // `read_there`: the slow copy is read before it counts, also where it was there before.
+  Result<void> drain(const FoundCheckpoint& found, bool read_there, Progress& shown);
+  // Of what was asked to end: the deadline, or a signal.
+  Result<void> go_on() const;
+  // Not durable, and left as it is.
+  Result<void> stays(std::string problem);
+  void made_durable(const CheckpointManifest& copy, bool written);
+  std::uint64_t keep_fast() const;
+  Result<void> evict(const std::vector<FoundCheckpoint>& all);
+
+  CheckpointStore& fast_;
+  CheckpointStore& slow_;
+  const std::string run_;
+  const CommandContext& context_;
+  const Clock::time_point start_ = Clock::now();
+  std::vector<CheckpointId> durable_;  // on the fast tier, too
+  Drained drained_;
+  CopyMemory memory_;
+};
+
+const FoundCopy* copy_on(const FoundCheckpoint& found, const CheckpointStore& store) {
+  for (const FoundCopy& copy : found.copies)
+    if (copy.store == &store) return &copy;
+  return nullptr;
+}
+
+Result<void> Drain::go_on() const {
+  PENSTOCK_TRY(check_interrupt());
+  if (context_.options.has("timeout") && Clock::now() - start_ >= context_.options.duration("timeout"))
+    return make_error(Errc::timed_out, "--timeout is over");
+  return success();
+}
+
+Result<void> Drain::stays(std::string problem) {
+  drained_.problems.push_back(std::move(problem));
+  ++drained_.left;
+  return success();
+}
+
+Result<void> Drain::drain(const FoundCheckpoint& found, bool read_there, Progress& shown) {
+  const FoundCopy& source = *copy_on(found, fast_);
+  if (!source.manifest.ok()) {
+    const Error& why = source.manifest.error();
+    PENSTOCK_ASSIGN(const bool moved, quarantine_if_wrong(fast_, run_, found.id, why));
+    if (!moved) return stays(why.message());
+    drained_.problems.push_back(why.message());
+    ++drained_.quarantined;
+    return success();
+  }
+  CopyWishes wishes{
+      .read_back = context_.options.flag("read-back"), .read_there = read_there, .memory = &memory_};
+  bool written = !found.durable();
+  wishes.gone_on = [&](std::uint64_t bytes) {
+    shown.advance(bytes);
+    return go_on();
+  };
+  for (;;) {
+    const Result<CheckpointManifest> copied = copy_checkpoint(fast_, slow_, *source.manifest, wishes);
+    if (copied.ok()) {
+      made_durable(*copied, written);
+      return success();
+    }
+    const FailedDrain failed = look_into_failed_drain(fast_, slow_, *source.manifest, copied.error());
+    drained_.quarantined += failed.quarantined ? 1U : 0U;
+    PENSTOCK_TRY(failed.moved);
+    switch (failed.fate) {
+      case DrainFate::cleared:
+        drained_.problems.push_back(failed.why);
+        written = true;
+        continue;
+      case DrainFate::lost:
+        drained_.problems.push_back(failed.why);
+        return success();
+      case DrainFate::taken:
+        return stays(fmt::format(
+            "checkpoint {} of '{}' on '{}' is another one than that on '{}': both are left as they are",
+            short_name(found.id), run_, fast_.tier().name, slow_.tier().name));
+      case DrainFate::later:
+        if (!found_wrong(copied.error().code) && copied.error().code != Errc::already_exists)
+          return copied.error();
+        return stays(failed.why);
+    }
+  }
+}
+
+void Drain::made_durable(const CheckpointManifest& copy, bool written) {
+  durable_.push_back(copy.id);
+  if (!written) return;  // it was so before
+  ++drained_.copied;
+  drained_.bytes += copy.bytes();
+  slow_.hint_latest(run_, copy.id);
+}
+
+std::uint64_t Drain::keep_fast() const {
+  return context_.options.given("keep-fast")
+             ? static_cast<std::uint64_t>(context_.options.integer("keep-fast"))
+             : 0;
+}
+
+Result<void> Drain::evict(const std::vector<FoundCheckpoint>& all) {
+  std::uint64_t stay = keep_fast();
+  for (auto found = all.rbegin(); found != all.rend(); ++found) {
+    if (std::find(durable_.begin(), durable_.end(), found->id) == durable_.end()) continue;
+    if (stay > 0) {
+      --stay;
+      continue;
+    }
+    PENSTOCK_TRY(fast_.remove(run_, found->id));
+    ++drained_.evicted;
+  }
+  return success();
+}
+
+Result<Drained> Drain::work() {
+  PENSTOCK_ASSIGN(const std::optional<std::string> before, fast_.paired(run_));
+  if (before && *before != slow_.facts().uuid)
+    return make_error(
+        Errc::invalid_argument,
+        fmt::format("run '{}' drains from '{}' to the store {}, and '{}' is another one: name that one", run_,
+                    fast_.tier().name, *before, slow_.tier().name));
+  PENSTOCK_TRY(slow_.sweep(run_, "drain"));
+  const std::vector<CheckpointStore*> both{&fast_, &slow_};
+  PENSTOCK_ASSIGN(std::vector<FoundCheckpoint> all, find_checkpoints(both, run_));
+  std::erase_if(all, [&](const FoundCheckpoint& found) { return copy_on(found, fast_) == nullptr; });
+  // A slow copy that was there before may have gone bad since: it is read before the fast one goes. What
+  // is evicted has as many newer ones in front of it as stay, whichever of these become durable.
+  const auto read_there = [&](std::size_t i) {
+    return context_.options.flag("read-back") || all.size() - i > keep_fast();
+  };
+  std::uint64_t bytes = 0;
+  for (std::size_t i = 0; i < all.size(); ++i)
+    if (all[i].manifest() != nullptr && (!all[i].durable() || read_there(i)))
+      bytes += all[i].manifest()->bytes();
+  Progress shown(context_.output.progress, "drain", bytes, "B");
+  Result<void> done = success();
+  for (std::size_t i = 0; i < all.size() && done.ok(); ++i) {
+    done = drain(all[i], read_there(i), shown);
+    if (!done.ok()) drained_.left += all.size() - i;
+  }
+  drained_.timed_out = !done.ok() && done.error().code == Errc::timed_out;
+  PENSTOCK_TRY(evict(all));
+  if (!done.ok() && !drained_.timed_out) return done.error();
+  drained_.seconds = std::chrono::duration<double>(Clock::now() - start_).count();
+  return drained_;
+}
+
+Json to_json(const std::string& run, const Drained& drained) {
+  return {{"kind", "drain"},
+          {"run", run},
+          {"copied", drained.copied},
+          {"bytes", drained.bytes},
+          {"evicted", drained.evicted},
+          {"quarantined", drained.quarantined},
+          {"left", drained.left},
+          {"problems", drained.problems},
+          {"wall_s", drained.seconds},
+          {"verdict", drained.timed_out           ? "timed_out"
+                      : !drained.problems.empty() ? "failed"
+                                                  : "ok"}};
+}
+
+void print_drained(const std::string& run, const Drained& drained, const Output& output) {
+  for (const std::string& problem : drained.problems) print_text("wrong: " + printable(problem) + "\n");
+  std::string text =
+      fmt::format("{}: {} ({}) made durable in {}", run,
+                  drained.copied == 1 ? "1 checkpoint" : format_count(drained.copied) + " checkpoints",
+                  format_bytes(static_cast<double>(drained.bytes), output), format_seconds(drained.seconds));
+  if (drained.copied > 0 && drained.seconds > 0)
+    text += fmt::format(", {} {}", format_rate(static_cast<double>(drained.bytes) / drained.seconds, output),
+                        rate_unit(output));
+  text += fmt::format("; {} evicted from the fast tier", format_count(drained.evicted));
+  if (drained.quarantined > 0) text += fmt::format("; {} put into quarantine", drained.quarantined);
+  if (drained.left > 0) text += fmt::format("; {} not durable", format_count(drained.left));
+  print_text(text + "\n");
+}
+
+struct Pair {
+  CheckpointStore* fast = nullptr;
+  CheckpointStore* slow = nullptr;
+};
+
+Result<Pair> fast_and_slow(const NamedStores& stores) {
+  Pair pair;
+  const std::vector<CheckpointStore*> there = stores.there();
+  for (CheckpointStore* store : there)
+    (store->facts().role == StoreRole::fast ? pair.fast : pair.slow) = store;
+  if (there.size() == 2 && pair.fast != nullptr && pair.slow != nullptr) return pair;
+  std::string roles;
+  for (const CheckpointStore* store : there)
+    roles += fmt::format("{}'{}' is {}", roles.empty() ? "" : ", ", store->tier().name,
+                         role_name(store->facts().role));
+  return make_error(Errc::invalid_argument,
+                    fmt::format("drain takes one fast and one slow store: {}", roles));
+}
+
+}  // namespace
+
+Result<int> checkpoint_drain(const CommandContext& context, StoreNouns nouns) {
+  PENSTOCK_ASSIGN(const NamedStores stores, open_stores(nouns, false));
+  PENSTOCK_ASSIGN(const Pair pair, fast_and_slow(stores));
+  PENSTOCK_ASSIGN(const std::string run, one_run(stores.there(), context.options));
+  PENSTOCK_ASSIGN(const auto fast_lock, pair.fast->lock_run(run, "drain"));
+  PENSTOCK_ASSIGN(const auto slow_lock, pair.slow->lock_run(run, "drain"));
+  PENSTOCK_ASSIGN(const Drained drained, Drain(*pair.fast, *pair.slow, run, context).work());
+  if (context.output.json)
+    print_json(to_json(run, drained));
+  else
+    print_drained(run, drained, context.output);
+  if (drained.timed_out) {
+    say_failed(context, make_error(Errc::timed_out,
+                                   fmt::format("{} of run '{}' were not durable within {}: the same "
+                                               "command goes on from there",
+                                               drained.left, run,
+                                               format_duration(context.options.duration("timeout")))));
+    return kNotDurable;
+  }
+  return drained.problems.empty() ? 0 : 1;
+}
+
+}  // namespace penstock

@@ -1,0 +1,184 @@
+// penstock checkpoint gc: takes away what dead processes left, and with --keep what is older than wanted.
+#include <fmt/format.h>
+
+#include <optional>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "datagen/commands/command_output.hpp"
+#include "io_backends/core/cli/printable.hpp"
+#include "io_backends/core/cli/progress.hpp"
+#include "io_backends/core/cli/table.hpp"
+#include "io_backends/core/system/interrupt.hpp"
+#include "io_backends/core/units.hpp"
+#include "miniapps/checkpoint_subcommands/bench_runs.hpp"
+#include "miniapps/checkpoint_subcommands/stores.hpp"
+#include "miniapps/checkpoint_subcommands/verbs.hpp"
+
+namespace penstock {
+namespace {
+
+constexpr std::string_view kWorks[] = {"save", "drain"};  // what locks and folders in tmp/ are called after
+
+struct Cleared {
+  std::string run;
+  std::uint64_t swept = 0, pruned = 0, evicted = 0;
+  std::string locked;  // by whom; "": it was not
+};
+
+// Adds the runs that "<run>.<what>.<uuid>" in that folder are called after.
+Result<void> add_runs(const CheckpointStore& store, std::string_view folder, std::set<std::string>& runs) {
+  const Result<void> listed = store.tier().backend->names().list(folder, [&](const Entry& entry) {
+    const std::string name = entry.name.substr(entry.name.rfind('/') + 1);
+    const std::size_t uuid = name.rfind('.');
+    const std::size_t what = uuid == 0 || uuid == std::string::npos ? uuid : name.rfind('.', uuid - 1);
+    if (what != std::string::npos && check_run_name(name.substr(0, what)).ok())
+      runs.insert(name.substr(0, what));
+    return true;
+  });
+  return listed.ok() || listed.error().code == Errc::not_found ? success() : listed;
+}
+
+// Those that were making a checkpoint, perhaps their first.
+Result<std::set<std::string>> runs_in_the_making(std::span<CheckpointStore* const> stores) {
+  std::set<std::string> runs;
+  for (const CheckpointStore* store : stores)
+    for (const std::string_view folder : {"tmp", "reserved"}) PENSTOCK_TRY(add_runs(*store, folder, runs));
+  return runs;
+}
+
+Result<std::vector<std::string>> runs_to_clear(std::span<CheckpointStore* const> stores,
+                                               const Options& options) {
+  PENSTOCK_ASSIGN(std::set<std::string> runs, runs_in_the_making(stores));
+  if (options.has("run") && runs.contains(options.text("run")))
+    return std::vector<std::string>{options.text("run")};
+  PENSTOCK_ASSIGN(const std::vector<std::string> committed, wanted_runs(stores, options));
+  if (options.has("run")) return committed;
+  runs.insert(committed.begin(), committed.end());
+  return std::vector<std::string>(runs.begin(), runs.end());
+}
+
+// The oldest of those that stay is known once so many newer ones have been read and found whole.
+Result<std::uint64_t> prune(CheckpointStore& slow, const std::string& run, std::uint64_t keep) {
+  PENSTOCK_ASSIGN(const std::vector<Listed> listed, slow.list(run));
+  std::uint64_t whole = 0;
+  std::uint64_t pruned = 0;
+  for (auto each = listed.rbegin(); each != listed.rend(); ++each) {
+    PENSTOCK_TRY(check_interrupt());
+    if (!each->manifest.ok()) continue;  // verify names it, quarantine or a person takes it
+    if (whole >= keep) {
+      PENSTOCK_TRY(slow.remove(run, each->id));
+      ++pruned;
+      continue;
+    }
+    const Result<void> verified = slow.verify(run, *each->manifest);
+    if (verified.ok())
+      ++whole;
+    else if (verified.error().code == Errc::corrupt || verified.error().code == Errc::truncated ||
+             verified.error().code == Errc::not_found)
+      warn(verified.error().message());
+    else
+      return verified.error();
+  }
+  return pruned;
+}
+
+// Copies on the fast tier that the slow one has, too: the one that the run drains to, for only there does the
+// run look for them. That one is read first.
+Result<std::uint64_t> evict(std::span<CheckpointStore* const> stores, const std::string& run,
+                            std::uint64_t stay) {
+  PENSTOCK_ASSIGN(const std::vector<FoundCheckpoint> all, find_checkpoints(stores, run));
+  std::uint64_t evicted = 0;
+  for (auto found = all.rbegin(); found != all.rend(); ++found) {
+    const FoundCopy* const fast = found->in(StoreRole::fast);
+    const FoundCopy* const slow = found->in(StoreRole::slow);
+    if (fast == nullptr || slow == nullptr || !same_content(*fast->manifest, *slow->manifest)) continue;
+    PENSTOCK_ASSIGN(const std::optional<std::string> pair, fast->store->paired(run));
+    if (pair && *pair != slow->store->facts().uuid) continue;
+    if (stay > 0) {
+      --stay;
+      continue;
+    }
+    PENSTOCK_TRY(check_interrupt());
+    // Its manifest may be all that is right of it.
+    if (const Result<void> whole = slow->store->verify(run, *slow->manifest); !whole.ok()) {
+      if (!found_wrong(whole.error().code)) return whole.error();
+      warn(fmt::format("{}; the copy on '{}' stays: penstock checkpoint drain makes a new one of it",
+                       whole.error().message(), fast->store->tier().name));
+      continue;
+    }
+    PENSTOCK_TRY(fast->store->remove(run, found->id));
+    ++evicted;
+  }
+  return evicted;
+}
+
+Result<Cleared> clear(std::span<CheckpointStore* const> stores, const std::string& run,
+                      const Options& options) {
+  Cleared cleared{.run = run, .locked = ""};
+  std::vector<std::unique_ptr<Lock>> locks;
+  for (CheckpointStore* store : stores) {
+    for (const std::string_view work : kWorks) {
+      Result<std::unique_ptr<Lock>> lock = store->lock_run(run, work);
+      if (!lock.ok() && lock.error().code == Errc::busy && !options.has("run")) {
+        cleared.locked = lock.error().message();
+        return cleared;
+      }
+      PENSTOCK_TRY(outcome_of(lock));
+      locks.push_back(*std::move(lock));
+    }
+  }
+  for (CheckpointStore* store : stores) {
+    for (const std::string_view work : kWorks) {
+      PENSTOCK_ASSIGN(const std::uint64_t swept, store->sweep(run, work));
+      cleared.swept += swept;
+    }
+    if (!options.given("keep") || store->facts().role != StoreRole::slow) continue;
+    PENSTOCK_ASSIGN(const std::uint64_t pruned,
+                    prune(*store, run, static_cast<std::uint64_t>(options.integer("keep"))));
+    cleared.pruned += pruned;
+  }
+  if (options.given("keep-fast")) {
+    PENSTOCK_ASSIGN(cleared.evicted,
+                    evict(stores, run, static_cast<std::uint64_t>(options.integer("keep-fast"))));
+  }
+  return cleared;
+}
+
+}  // namespace
+
+Result<int> checkpoint_gc(const CommandContext& context, StoreNouns nouns) {
+  PENSTOCK_ASSIGN(const NamedStores stores, open_stores(nouns, false));
+  const std::vector<CheckpointStore*> there = stores.there();
+  for (CheckpointStore* store : there) {
+    PENSTOCK_ASSIGN(const bool ceiling, store->sweep_ceiling());
+    if (ceiling)
+      note(fmt::format("removed what a measurement of the ceiling of '{}' left", store->tier().name));
+    if (context.options.has("run")) continue;
+    PENSTOCK_ASSIGN(const std::uint64_t runs, sweep_bench_runs(*store));
+    if (runs > 0)
+      note(fmt::format("removed {} that a bench left in '{}' when it was killed",
+                       runs == 1 ? "the run" : format_count(runs) + " runs", store->tier().name));
+  }
+  PENSTOCK_ASSIGN(const std::vector<std::string> runs, runs_to_clear(there, context.options));
+  Table table({{"run", Align::left}, {"swept"}, {"pruned"}, {"evicted"}, {"", Align::left}});
+  for (const std::string& run : runs) {
+    PENSTOCK_TRY(check_interrupt());
+    PENSTOCK_ASSIGN(const Cleared cleared, clear(there, run, context.options));
+    if (context.output.json)
+      print_json({{"kind", "gc"},
+                  {"run", run},
+                  {"swept", cleared.swept},
+                  {"pruned", cleared.pruned},
+                  {"evicted", cleared.evicted},
+                  {"locked", cleared.locked}});
+    table.row({run, format_count(cleared.swept), format_count(cleared.pruned), format_count(cleared.evicted),
+               cleared.locked.empty() ? "" : "left as it is: " + printable(cleared.locked)});
+  }
+  if (!context.output.json) print_text(table.empty() ? "no runs\n" : table.text());
+  return 0;
+}
+
+}  // namespace penstock

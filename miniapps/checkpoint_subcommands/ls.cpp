@@ -1,0 +1,127 @@
+// penstock checkpoint ls: what checkpoints there are, and in which state; from what lies there alone.
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <chrono>
+#include <ctime>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "datagen/commands/command_output.hpp"
+#include "io_backends/core/cli/printable.hpp"
+#include "io_backends/core/cli/table.hpp"
+#include "io_backends/core/units.hpp"
+#include "miniapps/checkpoint_subcommands/stores.hpp"
+#include "miniapps/checkpoint_subcommands/verbs.hpp"
+
+namespace penstock {
+namespace {
+
+std::string_view state_of(const FoundCheckpoint& found) {
+  if (found.manifest() == nullptr) return "invalid";
+  if (!found.durable()) return "fast_committed";
+  return found.in(StoreRole::fast) != nullptr ? "both" : "durable";
+}
+
+// Since the bytes were the training's. None where the time is not one.
+std::optional<double> age_s(const CheckpointManifest& manifest) {
+  std::tm parts{};
+  if (::strptime(manifest.snapshot_time.c_str(), "%Y-%m-%dT%H:%M:%S", &parts) == nullptr) return {};
+  const auto then = std::chrono::system_clock::from_time_t(::timegm(&parts));
+  return std::chrono::duration<double>(std::chrono::system_clock::now() - then).count();
+}
+
+std::string age_text(const std::optional<double>& seconds) {
+  if (!seconds) return "-";
+  if (*seconds < 120) return fmt::format("{:.0f} s", *seconds < 0 ? 0.0 : *seconds);
+  if (*seconds < 2 * 3600) return fmt::format("{:.0f} min", *seconds / 60);
+  if (*seconds < 48 * 3600) return fmt::format("{:.0f} h", *seconds / 3600);
+  return fmt::format("{:.0f} d", *seconds / 86400);
+}
+
+Json copies_json(const FoundCheckpoint& found) {
+  Json copies = Json::array();
+  for (const FoundCopy& copy : found.copies)
+    copies.push_back({{"tier", copy.store->tier().name},
+                      {"role", role_name(copy.store->facts().role)},
+                      {"durability", durability_name(copy.store->facts().durability)},
+                      {"problem", copy.manifest.ok() ? "" : copy.manifest.error().message()}});
+  return copies;
+}
+
+Json to_json(const FoundCheckpoint& found) {
+  Json json{{"kind", "checkpoint"},
+            {"run", found.run},
+            {"step", found.id.step},
+            {"generation", found.id.generation},
+            {"state", state_of(found)}};
+  if (const CheckpointManifest* manifest = found.manifest()) {
+    const std::optional<double> age = age_s(*manifest);
+    json["bytes"] = manifest->bytes();
+    json["ranks"] = manifest->ranks;
+    json["files"] = manifest->files.size();
+    json["age_s"] = age ? Json(*age) : Json();
+    json["epoch"] = manifest->trainer.epoch;
+    json["payload"] = manifest->payload;
+    json["snapshot_time"] = manifest->snapshot_time;
+    json["writer"] = manifest->writer;
+  }
+  json["copies"] = copies_json(found);
+  return json;
+}
+
+std::string state_text(const FoundCheckpoint& found) {
+  const std::string_view state = state_of(found);
+  if (state == "fast_committed") return "fast committed";
+  return state == "both" ? "fast and durable" : std::string(state);
+}
+
+std::string copies_text(const FoundCheckpoint& found) {
+  std::vector<std::string> words;
+  for (const FoundCopy& copy : found.copies)
+    words.push_back(shown_name(*copy.store) + (copy.manifest.ok() ? "" : " (wrong)"));
+  return fmt::format("{}", fmt::join(words, ", "));
+}
+
+void add_row(Table& table, const FoundCheckpoint& found, const Output& output) {
+  std::vector<std::string> row{found.run, short_name(found.id), state_text(found), copies_text(found)};
+  if (const CheckpointManifest* manifest = found.manifest())
+    for (std::string cell :
+         {format_bytes(static_cast<double>(manifest->bytes()), output), format_count(manifest->ranks),
+          age_text(age_s(*manifest)), format_count(manifest->trainer.epoch),
+          manifest->payload.empty() ? std::string("-") : printable(manifest->payload)})
+      row.push_back(std::move(cell));
+  table.row(std::move(row));
+}
+
+}  // namespace
+
+Result<int> checkpoint_ls(const CommandContext& context, StoreNouns nouns) {
+  PENSTOCK_ASSIGN(const NamedStores stores, open_stores(nouns, true));
+  PENSTOCK_ASSIGN(const std::vector<std::string> runs, wanted_runs(stores.there(), context.options));
+  Table table({{"run", Align::left},
+               {"checkpoint"},
+               {"state", Align::left},
+               {"on", Align::left},
+               {"bytes"},
+               {"ranks"},
+               {"age"},
+               {"epoch"},
+               {"payload", Align::left}});
+  std::string problems;
+  for (const std::string& run : runs) {
+    PENSTOCK_ASSIGN(const auto all, find_checkpoints(stores.there(), run));
+    for (const FoundCheckpoint& found : all) {
+      if (context.output.json) print_json(to_json(found));
+      add_row(table, found, context.output);
+      for (const FoundCopy& copy : found.copies)
+        if (!copy.manifest.ok()) problems += "wrong: " + printable(copy.manifest.error().message()) + "\n";
+    }
+  }
+  if (context.output.json) return 0;
+  print_text(table.empty() ? "no checkpoints\n" : table.text() + (problems.empty() ? "" : "\n" + problems));
+  return 0;
+}
+
+}  // namespace penstock

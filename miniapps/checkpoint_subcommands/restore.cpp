@@ -1,0 +1,221 @@
+// penstock checkpoint restore: finds the newest checkpoint that is whole, and gives its files back.
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <chrono>
+#include <optional>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "datagen/commands/command_output.hpp"
+#include "datagen/target/target_folder.hpp"
+#include "io_backends/core/cli/printable.hpp"
+#include "io_backends/core/cli/progress.hpp"
+#include "io_backends/core/cli/table.hpp"
+#include "io_backends/core/units.hpp"
+#include "miniapps/checkpoint/prove.hpp"
+#include "miniapps/checkpoint/restart.hpp"
+#include "miniapps/checkpoint_subcommands/stores.hpp"
+#include "miniapps/checkpoint_subcommands/verbs.hpp"
+
+namespace penstock {
+namespace {
+
+// Nothing restorable, whatever the reason; what is no such reason goes its own way.
+bool ends_in_4(const Error& error) {
+  return error.code != Errc::invalid_argument && error.code != Errc::interrupted &&
+         error.code != Errc::internal && error.code != Errc::exhausted;
+}
+
+// Whether the files may be put there, and with restart.json of an earlier restore taken away: it stands for
+// a whole one.
+Result<void> prepare(Tier& to, bool replace) {
+  PENSTOCK_ASSIGN(const bool there, folder_is_there(to, "--to"));
+  if (!there) return success();
+  PENSTOCK_ASSIGN(const std::string first, first_foreign_entry(to, {}));
+  if (!first.empty() && !replace)
+    return make_error(Errc::already_exists,
+                      fmt::format("--to '{}' is not empty, there is '{}': name another folder, or --replace "
+                                  "to write over what has a file's name",
+                                  to.root, printable(first)));
+  Namespace& names = to.backend->names();
+  const Result<void> removed = names.remove(kRestartName);
+  if (!removed.ok() && removed.error().code == Errc::not_found) return success();
+  PENSTOCK_TRY(removed);
+  return names.sync_dir("");
+}
+
+Result<void> restore_file(const Restart& restart, const CheckpointFile& file, Tier* to, bool replace,
+                          Progress& shown) {
+  std::unique_ptr<Writer> writer;
+  if (to != nullptr) {
+    PENSTOCK_ASSIGN(writer, to->backend->create(file.name, file.bytes));
+  }
+  const auto take = [&](std::uint64_t, std::span<const std::byte> bytes) -> Result<void> {
+    shown.advance(bytes.size());
+    return writer ? writer->append(bytes) : success();
+  };
+  PENSTOCK_TRY(read_and_prove(*restart.store, restart.manifest, file, take));
+  if (!writer) return success();
+  return writer->publish(Durability::file_and_name, replace ? IfExists::replace : IfExists::fail);
+}
+
+// This rank's share of the files. Those of a rank go to the rank of its number, or where there are fewer
+// ranks now, are dealt out.
+Result<void> restore_share(const Restart& restart, const CommandContext& context, Tier* to) {
+  const Communicator& ranks = context.communicator;
+  const auto all = static_cast<std::uint64_t>(ranks.size());
+  const auto me = static_cast<std::uint64_t>(ranks.rank());
+  Progress shown(context.output.progress, "restore", restart.manifest.bytes() / all, "B");
+  for (const CheckpointFile& file : restart.manifest.files)
+    if (file.rank % all == me)
+      PENSTOCK_TRY(restore_file(restart, file, to, context.options.flag("replace"), shown));
+  return success();
+}
+
+Result<void> write_restart(const Json& json, Tier& to) {
+  const std::string text = json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+  PENSTOCK_ASSIGN(const std::unique_ptr<Writer> writer, to.backend->create(kRestartName, text.size()));
+  PENSTOCK_TRY(writer->append(std::as_bytes(std::span(text))));
+  return writer->publish(Durability::file_and_name);
+}
+
+Json report(const Restart& restart, const CommandContext& context, const Tier* to, double seconds) {
+  Json json{{"kind", "restart"}};
+  json.update(Json(restart_json(restart)));
+  if (restart.store == nullptr) return json;
+  json["to"] = to == nullptr ? Json() : Json(to->root);
+  json["bytes"] = restart.manifest.bytes();
+  json["files"] = restart.manifest.files.size();
+  json["proven"] = provable(restart.manifest);
+  json["ranks"] = context.communicator.size();
+  json["wall_s"] = seconds;
+  return json;
+}
+
+void print_rejected(const Restart& restart) {
+  for (const RejectedCheckpoint& rejected : restart.rejected)
+    print_text(fmt::format("rejected {} on {}: {}\n", short_name(rejected.id), printable(rejected.tier),
+                           printable(rejected.why)));
+}
+
+void print_restored(const Restart& restart, const Tier* to, double seconds, const Output& output) {
+  print_rejected(restart);
+  const CheckpointManifest& manifest = restart.manifest;
+  std::string text = fmt::format(
+      "{} {} from {}: {} {}, {}, {} in {}", restart.run, short_name(manifest.id), shown_name(*restart.store),
+      format_count(manifest.files.size()), manifest.files.size() == 1 ? "file" : "files",
+      format_bytes(static_cast<double>(manifest.bytes()), output),
+      to == nullptr ? std::string("read and checked") : fmt::format("restored to {}", printable(to->root)),
+      format_seconds(seconds));
+  text += provable(manifest) ? "; every byte proven against the seed" : "; every chunk's checksum is right";
+  if (restart.lost_steps > 0)
+    text += fmt::format("; {} of training lost",
+                        restart.lost_steps == 1 ? "1 step" : format_count(restart.lost_steps) + " steps");
+  print_text(text + "\n");
+}
+
+// Of --step N alone: why it is not, and which others are there. Their manifests are believed.
+Error step_not_restorable(const Restart& restart, std::uint64_t step,
+                          std::span<CheckpointStore* const> stores) {
+  std::string text = restart.rejected.empty()
+                         ? fmt::format("there is no step {} of run '{}'", step, restart.run)
+                         : fmt::format("step {} of run '{}' is not whole ({})", step, restart.run,
+                                       restart.rejected.front().why);
+  const Result<std::vector<FoundCheckpoint>> all = find_checkpoints(stores, restart.run);
+  if (!all.ok()) return all.error();
+  std::set<std::uint64_t> others;
+  for (const FoundCheckpoint& found : *all)
+    if (found.manifest() != nullptr && found.id.step != step) others.insert(found.id.step);
+  text += others.empty() ? "; there are no others"
+                         : fmt::format("; other steps that are there: {}", fmt::join(others, ", "));
+  return make_error(Errc::not_found, std::move(text));
+}
+
+Error nothing_restorable(const Restart& restart) {
+  return make_error(
+      Errc::not_found,
+      restart.rejected.empty()
+          ? fmt::format("there is no checkpoint of run '{}' to restore", restart.run)
+          : fmt::format("no checkpoint of run '{}' is whole: {} were found wrong (penstock checkpoint verify "
+                        "names them)",
+                        restart.run, restart.rejected.size()));
+}
+
+struct Asked {
+  NamedStores stores;
+  std::optional<Tier> to;
+};
+
+Result<Asked> open_asked(const CommandContext& context, StoreNouns nouns) {
+  Asked asked;
+  PENSTOCK_ASSIGN(asked.stores, open_stores(nouns, true));
+  if (context.options.given("to")) {
+    PENSTOCK_ASSIGN(asked.to, open_tier(context.options.text("to")));
+  }
+  return asked;
+}
+
+Result<Restart> choose(const CommandContext& context, const std::vector<CheckpointStore*>& stores) {
+  Communicator& ranks = context.communicator;
+  PENSTOCK_ASSIGN(const std::string run, of_root(ranks, ranks.root() ? one_run(stores, context.options)
+                                                                     : Result<std::string>(std::string())));
+  RestartWishes wishes;
+  if (context.options.given("step"))
+    wishes.step = static_cast<std::uint64_t>(context.options.integer("step"));
+  return choose_restart(stores, run, wishes, ranks);
+}
+
+Result<void> give_back(const Restart& restart, const CommandContext& context, Tier* to) {
+  Communicator& ranks = context.communicator;
+  if (to != nullptr)
+    PENSTOCK_TRY(
+        as_root_says(ranks, ranks.root() ? prepare(*to, context.options.flag("replace")) : success()));
+  return agree(ranks, restore_share(restart, context, to));
+}
+
+int fail_with_4(const CommandContext& context, const Error& error) {
+  say_failed(context, error);
+  return kNothingRestorable;
+}
+
+}  // namespace
+
+Result<int> checkpoint_restore(const CommandContext& context, StoreNouns nouns) {
+  Communicator& ranks = context.communicator;
+  const SignalsForAll signals(ranks);
+  const auto start = std::chrono::steady_clock::now();
+  Result<Asked> asked = open_asked(context, nouns);
+  const Result<void> opened = agree(ranks, outcome_of(asked));
+  if (!opened.ok() && ends_in_4(opened.error())) return fail_with_4(context, opened.error());
+  PENSTOCK_TRY(opened);
+  Tier* const to = asked->to ? &*asked->to : nullptr;
+
+  const Result<Restart> chosen = choose(context, asked->stores.there());
+  if (!chosen.ok() && ends_in_4(chosen.error())) return fail_with_4(context, chosen.error());
+  PENSTOCK_TRY(outcome_of(chosen));
+  const Restart& restart = *chosen;
+  const bool speaks = ranks.root();
+  if (restart.store == nullptr) {
+    if (speaks && context.output.json) print_json(report(restart, context, to, 0));
+    if (speaks && !context.output.json) print_rejected(restart);
+    const Error why =
+        speaks && context.options.given("step")
+            ? step_not_restorable(restart, static_cast<std::uint64_t>(context.options.integer("step")),
+                                  asked->stores.there())
+            : nothing_restorable(restart);
+    return fail_with_4(context, why);
+  }
+
+  PENSTOCK_TRY(give_back(restart, context, to));
+  const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  const Json json = report(restart, context, to, seconds);
+  PENSTOCK_TRY(as_root_says(ranks, speaks && to != nullptr ? write_restart(json, *to) : success()));
+  if (speaks && context.output.json) print_json(json);
+  if (speaks && !context.output.json) print_restored(restart, to, seconds, context.output);
+  return 0;
+}
+
+}  // namespace penstock

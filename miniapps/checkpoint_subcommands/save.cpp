@@ -1,0 +1,276 @@
+// penstock checkpoint save: one checkpoint, and how long it took to hold.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "datagen/commands/command_output.hpp"
+#include "io_backends/core/cli/printable.hpp"
+#include "io_backends/core/cli/progress.hpp"
+#include "io_backends/core/cli/table.hpp"
+#include "io_backends/core/units.hpp"
+#include "miniapps/checkpoint/ack_log.hpp"
+#include "miniapps/checkpoint/checkpointer.hpp"
+#include "miniapps/checkpoint_subcommands/bench_runs.hpp"
+#include "miniapps/checkpoint_subcommands/content.hpp"
+#include "miniapps/checkpoint_subcommands/stores.hpp"
+#include "miniapps/checkpoint_subcommands/verbs.hpp"
+
+namespace penstock {
+namespace {
+
+constexpr std::chrono::hours kForever{24 * 365 * 100};
+constexpr std::string_view kFirstRun = "default";
+
+// Where to save to. `fast` is behind `slow` where there is one.
+struct Places {
+  std::vector<Tier> tiers;
+  const Tier& slow() const { return tiers.front(); }
+  const Tier* fast() const { return tiers.size() > 1 ? &tiers[1] : nullptr; }
+};
+
+// SLOW alone or with --burst-buffer: neither need be there. Two nouns: what their STORE.json say.
+Result<Places> open_places(const CommandContext& context, StoreNouns nouns) {
+  Places places;
+  if (context.options.given("burst-buffer")) {
+    if (nouns.size() != 1)
+      return make_error(Errc::invalid_argument,
+                        "save with --burst-buffer FAST takes one STORE, the slow one");
+    const std::vector<std::string> both{nouns[0], context.options.text("burst-buffer")};
+    PENSTOCK_ASSIGN(places.tiers, open_store_tiers(both));
+    return places;
+  }
+  if (nouns.size() > 2)
+    return make_error(Errc::invalid_argument, "save takes one slow STORE, or one and a fast one");
+  PENSTOCK_ASSIGN(places.tiers, open_store_tiers(nouns));
+  if (nouns.size() == 1) return places;
+  std::vector<StoreRole> roles;
+  for (const Tier& tier : places.tiers) {
+    const Result<std::unique_ptr<CheckpointStore>> store = CheckpointStore::open(tier);
+    if (!store.ok() && store.error().code != Errc::not_found) return store.error();
+    if (!store.ok())
+      return make_error(Errc::invalid_argument,
+                        fmt::format("'{}' is no checkpoint store yet: say which of the two is the fast one: "
+                                    "save SLOW --burst-buffer FAST",
+                                    tier.spec));
+    roles.push_back((*store)->facts().role);
+  }
+  if (roles[0] == roles[1])
+    return make_error(Errc::invalid_argument,
+                      fmt::format("'{}' and '{}' are both {}: save takes a slow store, and at most one fast",
+                                  nouns[0], nouns[1], role_name(roles[0])));
+  if (roles[0] == StoreRole::fast) std::swap(places.tiers[0], places.tiers[1]);
+  return places;
+}
+
+// --run, or the only run there is, or the first of all.
+Result<std::string> run_to_save(const Places& places, const Options& options) {
+  if (options.has("run")) {
+    PENSTOCK_TRY(check_run_name(options.text("run")));
+    return options.text("run");
+  }
+  std::vector<std::unique_ptr<CheckpointStore>> opened;
+  std::vector<CheckpointStore*> stores;
+  for (const Tier& tier : places.tiers) {
+    Result<std::unique_ptr<CheckpointStore>> store = CheckpointStore::open(tier);
+    if (!store.ok() && store.error().code == Errc::not_found) continue;
+    PENSTOCK_TRY(outcome_of(store));
+    opened.push_back(*std::move(store));
+    stores.push_back(opened.back().get());
+  }
+  PENSTOCK_ASSIGN(std::vector<std::string> runs, runs_in(stores));
+  std::erase_if(runs, is_bench_run);
+  return runs.empty() ? std::string(kFirstRun) : one_run(stores, options);
+}
+
+std::uint64_t step_of(const Options& options) {
+  return options.has("step") ? static_cast<std::uint64_t>(options.integer("step")) : 0;
+}
+
+CheckpointPolicy policy_of(const Options& options) {
+  CheckpointPolicy policy;
+  if (options.given("keep")) policy.keep = static_cast<std::uint64_t>(options.integer("keep"));
+  if (options.given("keep-fast")) policy.keep_fast = static_cast<std::uint64_t>(options.integer("keep-fast"));
+  policy.on_full = on_full_of(options.text("on-full"));
+  policy.block_for = options.duration("on-full-timeout");
+  policy.oversize = oversize_of(options.text("oversize"));
+  policy.headroom = options.size("headroom");
+  policy.read_back = options.flag("read-back");
+  return policy;
+}
+
+// All that a rank needs before it meets the others.
+struct Asked {
+  Places places;
+  SavedContent content;
+  std::optional<AckLog> log;  // rank 0's
+};
+
+Result<Asked> prepare(const CommandContext& context, StoreNouns nouns) {
+  const Options& options = context.options;
+  const Communicator& ranks = context.communicator;
+  if (options.given("payload") == options.given("from"))
+    return make_error(Errc::invalid_argument, "say what to save: either --payload NAME|SIZE or --from DIR");
+  PENSTOCK_ASSIGN(Places places, open_places(context, nouns));
+  const auto rank = static_cast<std::uint64_t>(ranks.rank());
+  const auto size = static_cast<std::uint64_t>(ranks.size());
+  PENSTOCK_ASSIGN(SavedContent content, options.given("from")
+                                            ? SavedContent::of_folder(options.text("from"), rank, size)
+                                            : SavedContent::of_payload(options.text("payload"), rank, size,
+                                                                       context.seed, step_of(options)));
+  Asked asked{std::move(places), std::move(content), {}};
+  if (options.given("ack-log") && ranks.root()) {
+    PENSTOCK_ASSIGN(asked.log, AckLog::open(options.text("ack-log")));
+  }
+  return asked;
+}
+
+struct Outcome {
+  std::string run;
+  Reached reached = Reached::nothing;
+  CheckpointTimes times;
+  CheckpointCounts counts;
+  std::optional<Error> late;  // why it is not durable by --timeout
+};
+
+// Collective. Waits as long as --wait and --timeout say.
+Result<Outcome> save(Asked& asked, const std::string& run, const CommandContext& context) {
+  const Options& options = context.options;
+  CheckpointPolicy policy = policy_of(options);
+  policy.run = run;
+  Outcome outcome{.run = run, .times = {}, .counts = {}, .late = {}};
+  const auto acknowledged = [&](const CheckpointId& id, Reached level) {
+    return asked.log ? asked.log->write(id, level) : success();
+  };
+  PENSTOCK_ASSIGN(const std::unique_ptr<Checkpointer> checkpointer,
+                  Checkpointer::open(policy, asked.places.slow(), asked.places.fast(), context.communicator,
+                                     acknowledged));
+  const auto begin = std::chrono::steady_clock::now();
+  PENSTOCK_ASSIGN(const Saved saved, checkpointer->save({.step = step_of(options),
+                                                         .files = asked.content.files(),
+                                                         .trainer = {.seed = context.seed},
+                                                         .payload = asked.content.payload(),
+                                                         .payload_seed = context.seed}));
+  outcome.reached = saved.reached;
+  if (!saved.skipped && options.text("wait") == "durable" && saved.reached != Reached::durable) {
+    // Waiting for room and writing to the fast tier are not cut short by it, but count.
+    const std::chrono::nanoseconds whole =
+        options.has("timeout") ? options.duration("timeout") : std::chrono::nanoseconds(kForever);
+    const std::chrono::nanoseconds patience =
+        std::max(std::chrono::nanoseconds(0), whole - (std::chrono::steady_clock::now() - begin));
+    const Result<void> waited = checkpointer->wait(saved.id, Reached::durable, patience);
+    if (!waited.ok() && waited.error().code != Errc::timed_out) return waited.error();
+    if (waited.ok())
+      outcome.reached = Reached::durable;
+    else
+      outcome.late = waited.error();
+  }
+  for (const CheckpointTimes& times : checkpointer->times())
+    if (times.id == saved.id) outcome.times = times;
+  outcome.counts = checkpointer->counts();
+  return outcome;
+}
+
+std::optional<double> rate_of(const CheckpointTimes& times, const std::optional<double>& seconds) {
+  if (!seconds || *seconds <= 0) return {};
+  return static_cast<double>(times.bytes) / *seconds;
+}
+
+Json or_null(const std::optional<double>& value) {
+  return value ? Json(*value) : Json();
+}
+
+Json to_json(const Outcome& outcome, const CommandContext& context, const Places& places) {
+  const CheckpointTimes& times = outcome.times;
+  return {{"kind", "save"},
+          {"run", outcome.run},
+          {"step", times.id.step},
+          {"generation", times.id.generation},
+          {"reached", reached_name(outcome.reached)},
+          {"skipped", times.skipped},
+          {"bytes", times.bytes},
+          {"ranks", context.communicator.size()},
+          {"block_s", times.block_s},
+          {"fast_s", or_null(times.fast_s)},
+          {"durable_s", or_null(times.durable_s)},
+          {"drain_s", or_null(times.drain_s)},
+          {"fast_bytes_per_s", or_null(rate_of(times, times.fast_s))},
+          {"durable_bytes_per_s", or_null(rate_of(times, times.durable_s))},
+          {"drain_bytes_per_s", or_null(rate_of(times, times.drain_s))},
+          {"backlog_bytes", outcome.counts.backlog_bytes},
+          {"seed", context.seed},
+          {"slow", tier_json(places.slow())},
+          {"fast", places.fast() == nullptr ? Json() : tier_json(*places.fast())},
+          {"verdict", times.skipped  ? "skipped"
+                      : outcome.late ? "timed_out"
+                                     : "ok"}};
+}
+
+void print_saved(const Outcome& outcome, const Places& places, const Output& output) {
+  const CheckpointTimes& times = outcome.times;
+  const auto time_text = [](const std::optional<double>& seconds) {
+    return seconds ? format_seconds(*seconds) : std::string("-");
+  };
+  const auto rate_text = [&](const std::optional<double>& seconds) {
+    const std::optional<double> rate = rate_of(times, seconds);
+    return rate ? format_rate(*rate, output) : std::string("-");
+  };
+  Table table({{"run", Align::left},
+               {"checkpoint"},
+               {"reached", Align::left},
+               {"bytes"},
+               {"block"},
+               {"to fast"},
+               {std::string(rate_unit(output))},
+               {"to durable"},
+               {std::string(rate_unit(output))},
+               {"drain"},
+               {std::string(rate_unit(output))}});
+  table.row({outcome.run, short_name(times.id),
+             times.skipped ? "skipped" : std::string(reached_name(outcome.reached)),
+             format_bytes(static_cast<double>(times.bytes), output), format_seconds(times.block_s),
+             time_text(times.fast_s), rate_text(times.fast_s), time_text(times.durable_s),
+             rate_text(times.durable_s), time_text(times.drain_s), rate_text(times.drain_s)});
+  print_text(table.text());
+  if (places.fast() != nullptr && places.fast()->facts.memory)
+    print_text(
+        fmt::format("the fast tier '{}' is volatile: what is only there does not outlive this machine\n",
+                    printable(places.fast()->name)));
+  if (places.slow().facts.memory)
+    print_text(fmt::format("the slow tier '{}' is volatile: not even what is durable outlives this machine\n",
+                           printable(places.slow().name)));
+}
+
+}  // namespace
+
+Result<int> checkpoint_save(const CommandContext& context, StoreNouns nouns) {
+  Communicator& ranks = context.communicator;
+  const SignalsForAll signals(ranks);
+  Result<Asked> asked = prepare(context, nouns);
+  PENSTOCK_TRY(agree(ranks, outcome_of(asked)));
+  PENSTOCK_ASSIGN(const std::string run,
+                  of_root(ranks, ranks.root() ? run_to_save(asked->places, context.options)
+                                              : Result<std::string>(std::string())));
+  PENSTOCK_ASSIGN(const Outcome outcome, save(*asked, run, context));
+  if (ranks.root()) {
+    if (context.output.json)
+      print_json(to_json(outcome, context, asked->places));
+    else
+      print_saved(outcome, asked->places, context.output);
+    if (outcome.times.skipped)
+      warn("the fast tier was full, and --on-full skip left this checkpoint out: nothing was saved");
+  }
+  if (!outcome.late) return 0;
+  say_failed(context, make_error(Errc::timed_out,
+                                 fmt::format("{} (--timeout {}). It is on the fast tier: penstock checkpoint "
+                                             "drain goes on from there",
+                                             outcome.late->message(),
+                                             format_duration(context.options.duration("timeout")))));
+  return kNotDurable;
+}
+
+}  // namespace penstock

@@ -1,0 +1,256 @@
+#include "miniapps/checkpoint_subcommands/saving_run.hpp"
+
+#include <algorithm>
+#include <condition_variable>
+#include <mutex>
+#include <thread>
+#include <utility>
+
+#include "io_backends/core/system/interrupt.hpp"
+#include "miniapps/checkpoint/checkpoint_manifest.hpp"
+#include "miniapps/checkpoint/store.hpp"
+#include "miniapps/checkpoint_subcommands/bench_runs.hpp"
+
+namespace penstock {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+constexpr std::chrono::milliseconds kLook{50};
+constexpr std::chrono::seconds kLongRun{60};  // from then on a series is by seconds
+constexpr std::string_view kCeilingFolder = "penstock-ceiling";
+
+double seconds_since(Clock::time_point begin, Clock::time_point end) {
+  return std::chrono::duration<double>(end - begin).count();
+}
+
+// How many bytes were written to each tier, interval by interval, on a thread of its own.
+class ByteSeries {
+ public:
+  // It counts from here on: the thread may come to run only when bytes have moved already.
+  ByteSeries(const Tier& slow, const Tier* fast, std::chrono::nanoseconds interval)
+      : slow_(slow),
+        fast_(fast),
+        interval_(interval),
+        slow_before_(slow.backend->moved_bytes().written),
+        fast_before_(fast == nullptr ? 0 : fast->backend->moved_bytes().written),
+        thread_([this] { work(); }) {}
+  ~ByteSeries() { end(); }
+
+  void end() {
+    {
+      const std::lock_guard lock(mutex_);
+      over_ = true;
+    }
+    changed_.notify_all();
+    if (thread_.joinable()) thread_.join();
+  }
+  std::vector<double> slow_bytes;
+  std::vector<double> fast_bytes;
+
+ private:
+  void work() {
+    Clock::time_point next = Clock::now();
+    for (bool over = false; !over;) {
+      next += interval_;
+      {
+        std::unique_lock lock(mutex_);
+        over = changed_.wait_until(lock, next, [&] { return over_; });
+      }
+      const std::uint64_t slow_now = slow_.backend->moved_bytes().written;
+      slow_bytes.push_back(static_cast<double>(slow_now - std::exchange(slow_before_, slow_now)));
+      if (fast_ == nullptr) continue;
+      const std::uint64_t fast_now = fast_->backend->moved_bytes().written;
+      fast_bytes.push_back(static_cast<double>(fast_now - std::exchange(fast_before_, fast_now)));
+    }
+  }
+
+  const Tier& slow_;
+  const Tier* const fast_;
+  const std::chrono::nanoseconds interval_;
+  std::uint64_t slow_before_;
+  std::uint64_t fast_before_;
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  bool over_ = false;
+  std::jthread thread_;  // last: it uses the rest
+};
+
+MovedBytes moved_since(const MovedBytes& before, const MovedBytes& now) {
+  return {.read = now.read - before.read, .written = now.written - before.written};
+}
+
+Result<void> remove_run(const Tier& tier, const std::string& run) {
+  PENSTOCK_ASSIGN(const std::unique_ptr<CheckpointStore> store, CheckpointStore::open(tier));
+  // Who else holds its locks by now is sweeping it away.
+  return outcome_of(remove_bench_run(*store, run));
+}
+
+SaveRequest request_of(const TrainedState& state, std::uint64_t step, const Payload& payload,
+                       std::uint64_t seed) {
+  SaveRequest request{.step = step, .payload = payload.name, .payload_seed = seed};
+  request.trainer.step_of_epoch = step;
+  request.trainer.seed = seed;
+  for (std::size_t i = 0; i < state.files().size(); ++i)
+    request.files.push_back({.name = state.files()[i].name, .bytes = state.file(i)});
+  return request;
+}
+
+// Collective: until all is durable, none is any more within `patience`, or we are asked to stop.
+Result<void> finish(Checkpointer& saver, std::chrono::nanoseconds patience, Communicator& ranks) {
+  Clock::time_point moved = Clock::now();
+  std::uint64_t drained = 0;
+  for (;;) {
+    const Result<void> left = saver.finalize(kLook);
+    if (left.ok() || left.error().code != Errc::timed_out) return left;
+    const auto look = [&]() -> Result<void> {
+      PENSTOCK_TRY(check_interrupt());
+      const std::uint64_t now = saver.counts().drained;
+      if (now != drained) moved = Clock::now();
+      drained = now;
+      return Clock::now() - moved < patience ? success() : left;
+    };
+    PENSTOCK_TRY(as_root_says(ranks, ranks.root() ? look() : success()));
+  }
+}
+
+class Training {
+ public:
+  Training(const SavingSchedule& schedule, Checkpointer& saver, TrainedState& state, const Payload& payload,
+           Communicator& ranks)
+      : schedule_(schedule), saver_(saver), state_(state), payload_(payload), ranks_(ranks) {}
+
+  // Collective: what goes wrong on one rank ends all, at the next save or at the end.
+  Result<void> run(Clock::time_point begin, SavingRun& into, const std::function<void()>& tick) {
+    Result<void> mine = success();
+    for (std::uint64_t step = 1; step <= schedule_.steps; ++step) {
+      if (mine.ok()) {
+        const Clock::time_point from = Clock::now();
+        mine = schedule_.burner == nullptr ? sleep_until(from + schedule_.step)
+                                           : schedule_.burner->work(schedule_.step);
+        into.steps.push_back({seconds_since(begin, from), seconds_since(begin, Clock::now())});
+      }
+      tick();
+      if (step % schedule_.every != 0) continue;
+      PENSTOCK_TRY(agree(ranks_, mine));
+      state_.advance_to(step);
+      PENSTOCK_TRY(save(step));
+    }
+    return agree(ranks_, mine);
+  }
+
+ private:
+  Result<void> save(std::uint64_t step) {
+    PENSTOCK_ASSIGN([[maybe_unused]] const Saved saved,
+                    saver_.save(request_of(state_, step, payload_, state_.seed())));
+    return success();
+  }
+
+  const SavingSchedule& schedule_;
+  Checkpointer& saver_;
+  TrainedState& state_;
+  const Payload& payload_;
+  Communicator& ranks_;
+};
+
+}  // namespace
+
+std::string_view arm_name(SavingArm arm) {
+  switch (arm) {
+    case SavingArm::direct:
+      return "direct";
+    case SavingArm::burst_buffer:
+      return "burst-buffer";
+    case SavingArm::snapshot:
+      return "snapshot";
+  }
+  return "";
+}
+
+Result<SavingRun> run_saving(SavingArm arm, const CheckpointPolicy& policy, const SavingSchedule& schedule,
+                             const Tier& slow, const Tier* fast, const Payload& payload, TrainedState& state,
+                             Communicator& ranks, const std::function<void()>& tick) {
+  CheckpointPolicy own = policy;
+  own.snapshot = arm == SavingArm::snapshot;
+  const Tier* const through = arm == SavingArm::direct ? nullptr : fast;
+  SavingRun run;
+  const auto measure = [&]() -> Result<void> {
+    PENSTOCK_ASSIGN(const std::unique_ptr<Checkpointer> saver, Checkpointer::open(own, slow, through, ranks));
+    const MovedBytes slow_before = slow.backend->moved_bytes();
+    const MovedBytes fast_before = through == nullptr ? MovedBytes{} : through->backend->moved_bytes();
+    const bool is_long =
+        std::chrono::duration<double>(schedule.step) * static_cast<double>(schedule.steps) >= kLongRun;
+    const std::chrono::nanoseconds interval = std::chrono::milliseconds(is_long ? 1000 : 100);
+    ByteSeries series(slow, through, interval);
+    const double offset_s = saver->now_s();
+    const Clock::time_point begin = Clock::now();
+    PENSTOCK_TRY(Training(schedule, *saver, state, payload, ranks).run(begin, run, tick));
+    const Clock::time_point trained = Clock::now();
+    PENSTOCK_TRY(finish(*saver, own.block_for, ranks));
+    const Clock::time_point over = Clock::now();
+    series.end();
+    run.interval_s = std::chrono::duration<double>(interval).count();
+    run.slow_bytes = std::move(series.slow_bytes);
+    run.fast_bytes = std::move(series.fast_bytes);
+    run.wall_s = seconds_since(begin, trained);
+    run.finalize_s = seconds_since(trained, over);
+    run.slow = moved_since(slow_before, slow.backend->moved_bytes());
+    if (through != nullptr) run.fast = moved_since(fast_before, through->backend->moved_bytes());
+    run.counts = saver->counts();
+    run.checkpoints = saver->times();
+    for (CheckpointTimes& times : run.checkpoints) {
+      times.asked_s -= offset_s;
+      if (times.drain_begin_s) *times.drain_begin_s -= offset_s;
+    }
+    return success();
+  };
+  const Result<void> measured = measure();
+  Result<void> removed = success();
+  if (ranks.root()) {
+    removed = remove_run(slow, own.run);
+    if (removed.ok() && through != nullptr) removed = remove_run(*through, own.run);
+  }
+  PENSTOCK_TRY(agree(ranks, measured));
+  PENSTOCK_TRY(as_root_says(ranks, removed));
+  return run;
+}
+
+Result<double> write_ceiling(const Tier& tier, const TrainedState& state, Communicator& ranks) {
+  Backend& backend = *tier.backend;
+  const std::string folder = std::string(kCeilingFolder) + "/";
+  const auto write = [&]() -> Result<std::uint64_t> {
+    std::uint64_t bytes = 0;
+    for (std::size_t i = 0; i < state.files().size(); ++i) {
+      std::span<const std::byte> rest = state.file(i);
+      bytes += rest.size();
+      PENSTOCK_ASSIGN(const std::unique_ptr<Writer> writer,
+                      backend.create(folder + state.files()[i].name, rest.size()));
+      while (!rest.empty()) {
+        PENSTOCK_TRY(check_interrupt());
+        const std::size_t piece = std::min<std::size_t>(kCheckpointChunk, rest.size());
+        PENSTOCK_TRY(writer->append(rest.first(piece)));
+        rest = rest.subspan(piece);
+      }
+      PENSTOCK_TRY(writer->publish(Durability::file_and_name));
+    }
+    return bytes;
+  };
+  PENSTOCK_TRY(ranks.barrier());
+  const Clock::time_point begin = Clock::now();
+  const Result<std::uint64_t> written = write();
+  double took_s = seconds_since(begin, Clock::now());
+  Result<void> removed = success();
+  for (const PayloadFile& file : state.files()) {
+    const Result<void> gone = backend.names().remove(folder + file.name);
+    if (!gone.ok() && gone.error().code != Errc::not_found) removed = gone;
+  }
+  PENSTOCK_TRY(agree(ranks, outcome_of(written)));
+  PENSTOCK_TRY(agree(ranks, removed));
+  if (ranks.root()) static_cast<void>(backend.names().remove(kCeilingFolder));
+  std::uint64_t bytes = *written;
+  PENSTOCK_TRY(ranks.all_reduce(std::span(&bytes, 1), Reduction::sum));
+  PENSTOCK_TRY(ranks.all_reduce(std::span(&took_s, 1), Reduction::max));
+  return took_s > 0 ? static_cast<double>(bytes) / took_s : 0.0;
+}
+
+}  // namespace penstock

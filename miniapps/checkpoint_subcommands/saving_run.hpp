@@ -1,0 +1,60 @@
+// `penstock checkpoint bench`: a training that saves its state again and again, straight to the slow tier and
+// through the fast one, by turns, against what either tier takes at best.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "io_backends/core/ranks/communicator.hpp"
+#include "io_backends/core/result.hpp"
+#include "io_backends/tiers/tier.hpp"
+#include "miniapps/checkpoint/checkpointer.hpp"
+#include "miniapps/checkpoint/payload.hpp"
+#include "miniapps/checkpoint/saving_figures.hpp"
+#include "miniapps/pipeline/burner.hpp"
+
+namespace penstock {
+
+// How a training saves. Each is an arm of the comparison.
+enum class SavingArm : std::uint8_t { direct, burst_buffer, snapshot };
+std::string_view arm_name(SavingArm arm);
+
+// A training of emulated steps: each is a fixed amount of work, of so long when nothing else goes on; without
+// a burner it sleeps for as long.
+struct SavingSchedule {
+  std::uint64_t steps = 100;
+  std::uint64_t every = 20;
+  std::chrono::nanoseconds step{0};
+  Burner* burner = nullptr;  // calibrated
+};
+
+struct SavingRun {
+  std::vector<CheckpointTimes> checkpoints;  // times since the first step's begin
+  CheckpointCounts counts;
+  std::vector<Stretch> steps;
+  double wall_s = 0;      // of the steps and the saves, until the training ended
+  double finalize_s = 0;  // and then until all was durable
+  MovedBytes slow;        // that crossed the seams, of this process
+  MovedBytes fast;
+  double interval_s = 0;  // of the series: bytes written in each
+  std::vector<double> slow_bytes;
+  std::vector<double> fast_bytes;
+};
+
+// One arm, once; its run is removed from both stores when it is over, however. `tick` is told of each step.
+// Collective.
+Result<SavingRun> run_saving(SavingArm arm, const CheckpointPolicy& policy, const SavingSchedule& schedule,
+                             const Tier& slow, const Tier* fast, const Payload& payload, TrainedState& state,
+                             Communicator& ranks, const std::function<void()>& tick);
+
+// The best that the tier gives this payload, in bytes a second over all ranks: each rank writes its files
+// front to back in pieces of 4 MiB by nothing but the back end's Writer, and syncs bytes and name; the
+// slowest rank counts. What was written is removed. Collective.
+Result<double> write_ceiling(const Tier& tier, const TrainedState& state, Communicator& ranks);
+
+}  // namespace penstock

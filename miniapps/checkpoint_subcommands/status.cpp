@@ -1,0 +1,154 @@
+// penstock checkpoint status: what each store is, how full it is, and who is at work there.
+#include <fmt/format.h>
+
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "datagen/commands/command_output.hpp"
+#include "io_backends/core/cli/printable.hpp"
+#include "io_backends/core/cli/table.hpp"
+#include "io_backends/core/units.hpp"
+#include "miniapps/checkpoint_subcommands/locks.hpp"
+#include "miniapps/checkpoint_subcommands/stores.hpp"
+#include "miniapps/checkpoint_subcommands/verbs.hpp"
+
+namespace penstock {
+namespace {
+
+struct Status {
+  const CheckpointStore* store = nullptr;
+  std::uint64_t checkpoints = 0, bytes = 0, wrong = 0;
+  std::uint64_t in_the_making = 0, quarantined = 0, trash = 0;
+  std::optional<std::uint64_t> backlog_bytes;  // none: of a slow store, or none is named beside it
+  std::optional<std::uint64_t> room_bytes;     // none: the back end does not know
+  std::optional<std::vector<HeldLock>> locks;
+};
+
+Result<std::uint64_t> entries(const CheckpointStore& store, std::string_view folder) {
+  std::uint64_t count = 0;
+  const Result<void> listed = store.tier().backend->names().list(folder, [&](const Entry&) {
+    ++count;
+    return true;
+  });
+  if (!listed.ok() && listed.error().code != Errc::not_found) return listed.error();
+  return count;
+}
+
+Result<Status> look(const CheckpointStore& store) {
+  Status status{.store = &store, .backlog_bytes = {}, .room_bytes = {}, .locks = {}};
+  PENSTOCK_ASSIGN(status.in_the_making, entries(store, "tmp"));
+  PENSTOCK_ASSIGN(status.quarantined, entries(store, "quarantine"));
+  PENSTOCK_ASSIGN(status.trash, entries(store, "trash"));
+  PENSTOCK_ASSIGN(status.locks, held_locks(store));
+  if (const Result<std::uint64_t> room = store.room(); room.ok()) status.room_bytes = *room;
+  return status;
+}
+
+// Adds what lies there: of a fast store also what no slow one has.
+Result<void> count(std::vector<Status>& all, std::span<CheckpointStore* const> stores,
+                   const std::vector<std::string>& runs) {
+  bool slow_known = false;
+  for (const CheckpointStore* store : stores) slow_known |= store->facts().role == StoreRole::slow;
+  for (Status& status : all)
+    if (slow_known && status.store->facts().role == StoreRole::fast) status.backlog_bytes = 0;
+  for (const std::string& run : runs) {
+    PENSTOCK_ASSIGN(const std::vector<FoundCheckpoint> found, find_checkpoints(stores, run));
+    for (const FoundCheckpoint& each : found) {
+      for (const FoundCopy& copy : each.copies) {
+        for (Status& status : all) {
+          if (status.store != copy.store) continue;
+          ++status.checkpoints;
+          status.wrong += copy.manifest.ok() ? 0U : 1U;
+          const std::uint64_t bytes = copy.manifest.ok() ? copy.manifest->bytes() : 0;
+          status.bytes += bytes;
+          if (status.backlog_bytes && !each.durable()) *status.backlog_bytes += bytes;
+        }
+      }
+    }
+  }
+  return success();
+}
+
+Json locks_json(const std::optional<std::vector<HeldLock>>& locks) {
+  if (!locks) return {};
+  Json json = Json::array();
+  for (const HeldLock& lock : *locks)
+    json.push_back({{"run", lock.run}, {"what", lock.what}, {"holder", lock.holder}});
+  return json;
+}
+
+Json to_json(const Status& status) {
+  const StoreFacts& facts = status.store->facts();
+  return {{"kind", "store"},
+          {"tier", tier_json(status.store->tier())},
+          {"role", role_name(facts.role)},
+          {"uuid", facts.uuid},
+          {"durability", durability_name(facts.durability)},
+          {"checkpoints", status.checkpoints},
+          {"bytes", status.bytes},
+          {"wrong", status.wrong},
+          {"room_bytes", status.room_bytes ? Json(*status.room_bytes) : Json()},
+          {"backlog_bytes", status.backlog_bytes ? Json(*status.backlog_bytes) : Json()},
+          {"in_the_making", status.in_the_making},
+          {"quarantined", status.quarantined},
+          {"trash", status.trash},
+          {"locks", locks_json(status.locks)}};
+}
+
+void print_all(const std::vector<Status>& all, const Output& output) {
+  Table table({{"store", Align::left},
+               {"role", Align::left},
+               {"durability", Align::left},
+               {"checkpoints"},
+               {"bytes"},
+               {"room"},
+               {"backlog"},
+               {"in the making"},
+               {"quarantine"},
+               {"uuid", Align::left}});
+  const auto size = [&](const std::optional<std::uint64_t>& bytes) {
+    return bytes ? format_bytes(static_cast<double>(*bytes), output) : std::string("-");
+  };
+  std::string text;
+  for (const Status& status : all) {
+    const StoreFacts& facts = status.store->facts();
+    const std::string name = printable(status.store->tier().name);
+    table.row({name, std::string(role_name(facts.role)), std::string(durability_name(facts.durability)),
+               format_count(status.checkpoints), size(status.bytes), size(status.room_bytes),
+               size(status.backlog_bytes), format_count(status.in_the_making),
+               format_count(status.quarantined), facts.uuid});
+    if (status.wrong > 0)
+      text +=
+          fmt::format("{}: {} checkpoints have no right manifest (penstock checkpoint verify names them)\n",
+                      name, format_count(status.wrong));
+    if (!status.locks) text += fmt::format("{}: who is at work there cannot be asked\n", name);
+    if (status.locks)
+      for (const HeldLock& lock : *status.locks)
+        text += fmt::format("{}: '{}' is locked for {} by {}\n", name, printable(lock.run),
+                            printable(lock.what), printable(lock.holder));
+  }
+  print_text(table.text() + text);
+}
+
+}  // namespace
+
+Result<int> checkpoint_status(const CommandContext& context, StoreNouns nouns) {
+  PENSTOCK_ASSIGN(const NamedStores stores, open_stores(nouns, true));
+  const std::vector<CheckpointStore*> there = stores.there();
+  PENSTOCK_ASSIGN(const std::vector<std::string> runs, wanted_runs(there, context.options));
+  std::vector<Status> all;
+  for (const CheckpointStore* store : there) {
+    PENSTOCK_ASSIGN(Status status, look(*store));
+    all.push_back(std::move(status));
+  }
+  PENSTOCK_TRY(count(all, there, runs));
+  if (context.output.json)
+    for (const Status& status : all) print_json(to_json(status));
+  else
+    print_all(all, context.output);
+  return 0;
+}
+
+}  // namespace penstock

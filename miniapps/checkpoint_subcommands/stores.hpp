@@ -1,0 +1,76 @@
+// The checkpoint stores that a line names, and what lies in them together.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "io_backends/core/options.hpp"
+#include "io_backends/core/ranks/communicator.hpp"
+#include "io_backends/core/result.hpp"
+#include "io_backends/tiers/tier.hpp"
+#include "miniapps/checkpoint/store.hpp"
+
+namespace penstock {
+
+// Moving it leaves the stores where they are.
+struct NamedStores {
+  std::vector<Tier> tiers;
+  std::vector<std::unique_ptr<CheckpointStore>> opened;  // as tiers; null: there is none at that place
+
+  std::vector<CheckpointStore*> there() const;  // fast ones first
+};
+
+// The tiers, each by the name that it was given, else by its path as written: stores often share a mount.
+// invalid_argument where two have one name.
+Result<std::vector<Tier>> open_store_tiers(std::span<const std::string> nouns);
+
+// Opens each. A place without a store is not_found, or where `some_suffice`, a warning as long as another one
+// is there. The same store by two names is invalid_argument.
+Result<NamedStores> open_stores(std::span<const std::string> nouns, bool some_suffice);
+
+// The names of the runs that have a checkpoint in any of them, by name.
+Result<std::vector<std::string>> runs_in(std::span<CheckpointStore* const> stores);
+
+// --run, or the only run there is, those of `bench` not counted; invalid_argument where there are several,
+// and lists them. not_found where there is none, or not that one.
+Result<std::string> one_run(std::span<CheckpointStore* const> stores, const Options& options);
+// --run, or all; not_found where --run is not there.
+Result<std::vector<std::string>> wanted_runs(std::span<CheckpointStore* const> stores,
+                                             const Options& options);
+
+// Collective: rank 0's text, or its error, on every rank.
+Result<std::string> of_root(Communicator& ranks, const Result<std::string>& mine);
+
+// One checkpoint of a run with all of its copies.
+struct FoundCopy {
+  CheckpointStore* store = nullptr;
+  Result<CheckpointManifest> manifest;
+};
+struct FoundCheckpoint {
+  std::string run;
+  CheckpointId id;
+  std::vector<FoundCopy> copies;  // in the order of the stores
+
+  // Whether a slow store has it, as far as manifests tell.
+  bool durable() const;
+  const FoundCopy* in(StoreRole role) const;   // null: no copy there whose manifest is right
+  const CheckpointManifest* manifest() const;  // of the first right copy; null: none is
+};
+
+// Of the run, oldest first.
+Result<std::vector<FoundCheckpoint>> find_checkpoints(std::span<CheckpointStore* const> stores,
+                                                      std::string_view run);
+
+// Bytes, and whose: the same ones, wherever and whenever they were committed.
+bool same_content(const CheckpointManifest& one, const CheckpointManifest& other);
+
+// "120.0": a step and its generation.
+std::string short_name(const CheckpointId& id);
+// The store's tier, as tables name it: "fast (volatile)".
+std::string shown_name(const CheckpointStore& store);
+
+}  // namespace penstock

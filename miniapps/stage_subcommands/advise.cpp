@@ -1,0 +1,164 @@
+#include <fmt/format.h>
+
+#include <filesystem>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "datagen/commands/command_output.hpp"
+#include "datagen/staging/overlay.hpp"
+#include "io_backends/core/cli/progress.hpp"
+#include "io_backends/core/cli/table.hpp"
+#include "io_backends/core/parallel/parallel.hpp"
+#include "miniapps/stage_subcommands/verbs.hpp"
+#include "miniapps/staging/advice.hpp"
+#include "miniapps/staging/staged_files.hpp"
+#include "profiling/session/session.hpp"
+#include "results/record/store.hpp"
+
+namespace penstock {
+namespace {
+
+constexpr std::uint64_t kMostThreads = 1024;
+
+Result<std::vector<Tier>> open_both(const Options& options) {
+  for (const char* name : {"slow", "fast"})
+    if (!options.given(name))
+      return make_error(Errc::invalid_argument, fmt::format("say between which tiers: --{} TIER", name));
+  if (!options.given("capacity"))
+    return make_error(Errc::invalid_argument, "say how much of the fast tier may be used: --capacity SIZE");
+  const std::vector<std::string> texts{options.text("slow"), options.text("fast")};
+  PENSTOCK_ASSIGN(std::vector<Tier> tiers, open_tiers(texts));
+  const auto slow = tiers[0].backend->native_path("");
+  const auto fast = tiers[1].backend->native_path("");
+  if (!slow || !fast) return tiers;
+  std::error_code failed;
+  const auto a = std::filesystem::weakly_canonical(*slow, failed);
+  const auto b = std::filesystem::weakly_canonical(*fast, failed);
+  if (std::ranges::mismatch(a, b).in1 == a.end() || std::ranges::mismatch(b, a).in1 == b.end())
+    return make_error(Errc::invalid_argument, fmt::format("'{}' and '{}' lie in each other: name two folders",
+                                                          slow->native(), fast->native()));
+  return tiers;
+}
+
+// A name that was mistyped is no folder to be made for what is measured.
+Result<void> check_folder(const Tier& tier, std::string_view option) {
+  const auto missing = missing_folder(tier);
+  if (!missing) return success();
+  return make_error(Errc::not_found,
+                    fmt::format("there is no folder '{}', which --{} names: make it first, or mend the name",
+                                missing->native(), option));
+}
+
+// What -o would replace. Copies of a plan that nobody has any more can be taken back by nobody.
+Result<void> check_replaced(const std::string& path) {
+  std::error_code failed;
+  if (!std::filesystem::is_regular_file(path, failed) || std::filesystem::file_size(path, failed) == 0)
+    return success();
+  const Result<StagingPlan> plan = load_staging_plan(path);
+  if (!plan.ok())
+    return make_error(Errc::already_exists,
+                      fmt::format("'{}' is there and no staging plan: choose another name for -o", path));
+  if (!plan->stage) return success();
+  const Result<bool> begun = is_begun(*plan);
+  if (!begun.ok())
+    return make_error(begun.error().code,
+                      fmt::format("whether the plan '{}' is in place cannot be told: choose another name for "
+                                  "-o, or remove it; {}",
+                                  path, begun.error().message()));
+  if (!*begun) return success();
+  return make_error(Errc::already_exists,
+                    fmt::format("the plan '{0}' is in place on tier '{1}', and copies are taken back by it: "
+                                "'penstock stage revert {0}' first, or choose another name for -o",
+                                path, plan->fast.name));
+}
+
+PlannedTier planned(const Tier& tier) {
+  return {.name = tier.name, .spec = tier.spec, .root = tier.root};
+}
+
+// Whether what lies in the page cache now is taken to be read from there. What emulates a tier stands above
+// the cache, and memory is no faster than itself.
+bool counts_cache(const Tier& slow, const Options& options) {
+  if (options.text("cache") == "cold") return false;
+  return !slow.backend->caps().emulated && !slow.facts.memory && !slow.backend->caps().bypasses_cache;
+}
+
+Result<TierSpeeds> speeds_of(const CommandContext& context, std::vector<Tier>& tiers, const SessionWork& work,
+                             const AdviceWishes& wishes) {
+  const Options& options = context.options;
+  if (options.given("speeds")) {
+    const std::vector<std::filesystem::path> paths(options.texts("speeds").begin(),
+                                                   options.texts("speeds").end());
+    PENSTOCK_ASSIGN(const RecordSet set, read_records(paths));
+    for (const std::string& problem : set.problems) warn(problem);
+    std::vector<Record> records;
+    for (const StoredRecord& stored : set.records) records.push_back(stored.record);
+    return recorded_speeds(tiers[0], tiers[1], records);
+  }
+  Progress progress(context.output.progress, "measuring the tiers", 0, "");
+  const SpeedProbe probe{.threads = probe_threads(wishes.threads != 0 ? wishes.threads : work.threads),
+                         .copy_threads = wishes.copy_threads,
+                         .min_time = options.duration("min-time"),
+                         .repeats = static_cast<std::size_t>(options.integer("repeat")),
+                         .cold = options.text("cache") == "cold" || !tiers[0].backend->caps().emulated,
+                         .seed = static_cast<std::uint64_t>(context.options.integer("seed")),
+                         .note = [&](std::string_view what) { progress.set_note(what); }};
+  return probe_speeds(tiers[0], tiers[1], work, probe);
+}
+
+Result<AdviceWishes> wishes_of(const CommandContext& context) {
+  const Options& options = context.options;
+  AdviceWishes wishes{.policy = options.text("policy"),
+                      .capacity = options.size("capacity"),
+                      .copy_threads = worker_threads(0),
+                      .seed = static_cast<std::uint64_t>(context.options.integer("seed"))};
+  PENSTOCK_TRY(parse_policy(wishes.policy));
+  if (options.given("epochs")) wishes.epochs = static_cast<std::uint64_t>(options.integer("epochs"));
+  if (!options.given("threads")) return wishes;
+  const auto threads = static_cast<std::uint64_t>(options.integer("threads"));
+  if (threads > kMostThreads)
+    return make_error(Errc::invalid_argument, fmt::format("--threads {}: at most {}", threads, kMostThreads));
+  wishes.threads = static_cast<unsigned>(threads);
+  return wishes;
+}
+
+}  // namespace
+
+Result<int> stage_advise(const CommandContext& context, StageNouns sessions) {
+  const Options& options = context.options;
+  PENSTOCK_ASSIGN(std::vector<Tier> tiers, open_both(options));
+  PENSTOCK_ASSIGN(const AdviceWishes wishes, wishes_of(context));
+  if (options.given("output")) PENSTOCK_TRY(check_replaced(options.text("output")));
+  PENSTOCK_TRY(check_folder(tiers[0], "slow"));
+  if (!options.given("speeds")) PENSTOCK_TRY(check_folder(tiers[1], "fast"));
+  const std::vector<std::filesystem::path> paths(sessions.begin(), sessions.end());
+  PENSTOCK_ASSIGN(const Session session, open_session(paths));
+  for (const std::string& problem : session.problems) warn(problem);
+  const SessionFilter filter{.include = options.texts("include"), .exclude = options.texts("exclude")};
+  PENSTOCK_ASSIGN(const SessionWork work,
+                  work_of(session, filter, tiers[0], counts_cache(tiers[0], options)));
+  PENSTOCK_ASSIGN(const TierSpeeds speeds, speeds_of(context, tiers, work, wishes));
+  const auto free = tiers[1].backend->names().free_bytes();
+  PENSTOCK_ASSIGN(Advice advice, advise(work, speeds, wishes, free.ok() ? *free : UINT64_MAX));
+  if (advice.capacity < wishes.capacity)
+    note(fmt::format("tier '{}' has room for {} alone", tiers[1].name,
+                     format_bytes(static_cast<double>(advice.capacity), context.output)));
+  advice.plan.slow = planned(tiers[0]);
+  advice.plan.fast = planned(tiers[1]);
+  if (options.given("output")) PENSTOCK_TRY(save_staging_plan(advice.plan, options.text("output")));
+  if (context.output.json) {
+    Json json = advice_json(advice, work);
+    json["plan"] = options.given("output") ? Json(options.text("output")) : Json();
+    print_json(json);
+    return 0;
+  }
+  print_text(advice_text(advice, work, context.output));
+  if (!options.given("output"))
+    print_text("nothing was written: -o PLAN keeps the list\n");
+  else if (advice.plan.stage)
+    print_text(fmt::format("next: penstock stage apply {}\n", options.text("output")));
+  return 0;
+}
+
+}  // namespace penstock

@@ -1,0 +1,156 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "datagen/commands/command_output.hpp"
+#include "io_backends/core/cli/printable.hpp"
+#include "io_backends/core/cli/progress.hpp"
+#include "io_backends/core/cli/table.hpp"
+#include "io_backends/core/units.hpp"
+#include "miniapps/stage_subcommands/verbs.hpp"
+#include "miniapps/staging/link_farm.hpp"
+#include "miniapps/staging/staged_files.hpp"
+
+namespace penstock {
+namespace {
+
+constexpr std::size_t kNamed = 5;  // of the files that something is said about
+
+// Where the farm is to be; notes it in the state before anything of it is made.
+Result<std::filesystem::path> begin_farm(const Options& options, StagedTiers& tiers, StagedState& state) {
+  const std::filesystem::path farm =
+      std::filesystem::absolute(options.text("link-farm")).lexically_normal().string();
+  std::string place = farm.string();
+  while (place.size() > 1 && place.ends_with('/')) place.pop_back();
+  const bool ours = std::find(state.farms.begin(), state.farms.end(), place) != state.farms.end();
+  PENSTOCK_TRY(check_farm(place, tiers.slow, tiers.fast, ours));
+  if (!ours) state.farms.push_back(place);
+  for (const Tier* tier : {&tiers.slow, &tiers.fast})
+    if (tier->backend->caps().emulated)
+      warn(fmt::format("tier '{}' is emulated: who reads through the links goes past that", tier->name));
+  return std::filesystem::path(place);
+}
+
+struct Applied {
+  ApplyOutcome files;
+  FarmOutcome links;
+  std::string farm;  // "" where none was made
+};
+
+Json to_json(const StagingPlan& plan, const Applied& applied) {
+  const ApplyOutcome& files = applied.files;
+  Json json{{"kind", "staged"},
+            {"plan", plan.id},
+            {"files", plan.files.size()},
+            {"bytes", plan.bytes()},
+            {"copied", files.copied},
+            {"bytes_copied", files.bytes_copied},
+            {"already_there", files.already_there},
+            {"changed", files.changed},
+            {"wall_s", files.seconds},
+            {"verdict", !files.complete         ? "interrupted"
+                        : files.changed.empty() ? "ok"
+                                                : "degraded"}};
+  if (!applied.farm.empty())
+    json["link_farm"] = {
+        {"path", applied.farm}, {"to_fast", applied.links.to_fast}, {"to_slow", applied.links.to_slow}};
+  return json;
+}
+
+std::string to_text(const StagingPlan& plan, const Applied& applied, const Output& output) {
+  const ApplyOutcome& files = applied.files;
+  std::string text = fmt::format(
+      "{} -> {}: {} of {} files copied ({}) in {}, each read back and compared", printable(plan.slow.name),
+      printable(plan.fast.name), format_count(files.copied), format_count(plan.files.size()),
+      format_bytes(static_cast<double>(files.bytes_copied), output), format_seconds(files.seconds));
+  if (files.already_there > 0)
+    text += fmt::format("; {} were there already, and right", format_count(files.already_there));
+  text += files.complete ? "\n" : "\ninterrupted: no file is half, and the same command goes on from there\n";
+  if (!applied.farm.empty())
+    text += fmt::format("{}: {} links to {}, {} to {}\n", printable(applied.farm),
+                        format_count(applied.links.to_fast), printable(plan.fast.name),
+                        format_count(applied.links.to_slow), printable(plan.slow.name));
+  return text;
+}
+
+void say_changed(const ApplyOutcome& outcome) {
+  if (outcome.changed.empty()) return;
+  for (std::size_t i = 0; i < std::min(outcome.changed.size(), kNamed); ++i)
+    warn(fmt::format("not copied: {}", printable(outcome.changed[i])));
+  warn(fmt::format(
+      "{} of the originals were changed since the plan was made, and are read from where they are: "
+      "penstock stage advise makes a new plan",
+      outcome.changed.size()));
+}
+
+// Links of an earlier apply that nobody asked to make anew.
+void say_old_links(const StagedState& state, const ApplyOutcome& outcome) {
+  const bool copied_before =
+      std::any_of(outcome.changed_names.begin(), outcome.changed_names.end(),
+                  [&](const std::string& name) { return state.copied.contains(name); });
+  if (!copied_before) return;
+  for (const std::string& farm : state.farms)
+    warn(
+        fmt::format("the links in '{}' still lead to copies of what these originals were: "
+                    "--link-farm with that folder makes them anew",
+                    printable(farm)));
+}
+
+Result<Applied> apply(const CommandContext& context, const StagingPlan& plan, StagedTiers& tiers) {
+  Applied applied;
+  PENSTOCK_ASSIGN(StagedState state, begin_state(plan, tiers));
+  std::filesystem::path farm;
+  if (context.options.given("link-farm")) {
+    PENSTOCK_ASSIGN(farm, begin_farm(context.options, tiers, state));
+  }
+  PENSTOCK_ASSIGN(applied.files,
+                  apply_plan(plan, tiers, state, threads_of(context), context.output.progress));
+  if (farm.empty()) say_old_links(state, applied.files);
+  if (farm.empty() || !applied.files.complete) return applied;
+  auto links =
+      make_farm(farm, plan, applied.files.changed_names, tiers.slow, tiers.fast, context.output.progress);
+  if (!links.ok()) {
+    Error error = std::move(links).error();
+    error.what += fmt::format(
+        " (the plan's copies are on tier '{}' by now: the same command goes on from there, and penstock "
+        "stage revert takes them away)",
+        plan.fast.name);
+    return error;
+  }
+  applied.links = *links;
+  applied.farm = farm.string();
+  return applied;
+}
+
+}  // namespace
+
+Result<int> stage_apply(const CommandContext& context, StageNouns plans) {
+  PENSTOCK_ASSIGN(const StagingPlan plan, load_staging_plan(plans.front()));
+  if (!plan.stage) {
+    if (context.output.json)
+      print_json(to_json(plan, {.files = {.complete = true}, .links = {}, .farm = {}}));
+    else
+      print_text(fmt::format("nothing to do, the plan says don't stage: {}\n", plan.reason));
+    return 0;
+  }
+  PENSTOCK_ASSIGN(StagedTiers tiers, StagedTiers::open(plan));
+  const Result<Applied> done = apply(context, plan, tiers);
+  if (!done.ok()) {
+    // Where nothing was begun, nothing stays.
+    const auto begun = load_staged_state(*tiers.fast.backend, plan.id);
+    if (!begun.ok() && begun.error().code == Errc::not_found) forget_plan(tiers, plan.id);
+    return done.error();
+  }
+  say_changed(done->files);
+  if (context.output.json)
+    print_json(to_json(plan, *done));
+  else
+    print_text(to_text(plan, *done, context.output));
+  return done->files.complete && done->files.changed.empty() ? 0 : 1;
+}
+
+}  // namespace penstock

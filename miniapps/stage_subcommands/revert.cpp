@@ -1,0 +1,93 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "datagen/commands/command_output.hpp"
+#include "datagen/staging/overlay.hpp"
+#include "io_backends/core/cli/printable.hpp"
+#include "io_backends/core/cli/progress.hpp"
+#include "io_backends/core/cli/table.hpp"
+#include "io_backends/core/units.hpp"
+#include "miniapps/stage_subcommands/verbs.hpp"
+#include "miniapps/staging/link_farm.hpp"
+#include "miniapps/staging/staged_files.hpp"
+
+namespace penstock {
+namespace {
+
+constexpr std::size_t kNamed = 5;
+
+Json to_json(const StagingPlan& plan, const RevertOutcome& outcome) {
+  return {{"kind", "reverted"},
+          {"plan", plan.id},
+          {"removed", outcome.removed},
+          {"bytes_removed", outcome.bytes_removed},
+          {"not_there", outcome.not_there},
+          {"found_before", outcome.found_before},
+          {"kept", outcome.kept},
+          {"verdict", !outcome.complete      ? "interrupted"
+                      : outcome.kept.empty() ? "ok"
+                                             : "degraded"}};
+}
+
+std::string to_text(const StagingPlan& plan, const RevertOutcome& outcome, const Output& output) {
+  std::string text =
+      fmt::format("{}: {} copies removed ({})", printable(plan.fast.name), format_count(outcome.removed),
+                  format_bytes(static_cast<double>(outcome.bytes_removed), output));
+  if (outcome.found_before > 0)
+    text += fmt::format("; {} were there before this plan, and stay", format_count(outcome.found_before));
+  return text + (outcome.complete ? "\n" : "\ninterrupted: the same command goes on from there\n");
+}
+
+int show(const CommandContext& context, const StagingPlan& plan, const RevertOutcome& outcome) {
+  for (std::size_t i = 0; i < std::min(outcome.kept.size(), kNamed); ++i)
+    warn(fmt::format("not removed: {}", printable(outcome.kept[i])));
+  if (!outcome.kept.empty())
+    warn(fmt::format(
+        "{} are not what stage apply put there: look at them, and take away yourself what nobody needs",
+        outcome.kept.size()));
+  if (context.output.json)
+    print_json(to_json(plan, outcome));
+  else
+    print_text(to_text(plan, outcome, context.output));
+  return outcome.complete && outcome.kept.empty() ? 0 : 1;
+}
+
+int nothing_there(const CommandContext& context, const StagingPlan& plan) {
+  note(fmt::format("nothing of this plan is on tier '{}'", plan.fast.name));
+  return show(context, plan, {.complete = true});
+}
+
+}  // namespace
+
+Result<int> stage_revert(const CommandContext& context, StageNouns plans) {
+  PENSTOCK_ASSIGN(const StagingPlan plan, load_staging_plan(plans.front()));
+  PENSTOCK_ASSIGN(const bool begun, is_begun(plan));
+  if (!begun) return nothing_there(context, plan);
+  PENSTOCK_ASSIGN(StagedTiers tiers, StagedTiers::open(plan));
+  const Result<StagedState> state = load_staged_state(*tiers.fast.backend, plan.id);
+  if (!state.ok() && state.error().code == Errc::not_found) {
+    forget_plan(tiers, plan.id);
+    return nothing_there(context, plan);
+  }
+  PENSTOCK_TRY(state);
+  // Links go first: nobody is to follow one that leads nowhere.
+  std::vector<std::string> others;
+  for (const std::string& farm : state->farms) {
+    if (!farm_is_there(farm))
+      warn(fmt::format(
+          "'{}', where links were made, is not there: if it was moved, its links to copies lead nowhere now",
+          printable(farm)));
+    PENSTOCK_ASSIGN(const std::vector<std::string> kept, remove_farm(farm, tiers.slow, tiers.fast));
+    for (const std::string& one : kept) others.push_back(fmt::format("'{}': no link of ours", one));
+  }
+  PENSTOCK_ASSIGN(RevertOutcome outcome,
+                  revert_plan(plan, tiers, *state, threads_of(context), context.output.progress));
+  outcome.kept.insert(outcome.kept.end(), others.begin(), others.end());
+  return show(context, plan, outcome);
+}
+
+}  // namespace penstock

@@ -1,0 +1,214 @@
+// Darshan's log format 3.41, as its readers (darshan-util, PyDarshan) take it: a header, and regions of zlib
+// streams behind it: the job, the names, and for each module its records. Layouts are those of Darshan's
+// include/*-log-format.h (version 3.5.0); numbers are in the byte order of the machine, which the header
+// tells.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "io_backends/core/result.hpp"
+#include "io_backends/core/system/whole_file.hpp"
+#include "profiling/exporters/zlib_stream.hpp"
+
+namespace penstock::darshan {
+
+enum Module : unsigned { kPosix = 1, kStdio = 9, kDxtPosix = 10, kHeatmap = 15 };
+inline constexpr std::size_t kModules = 64;
+
+inline constexpr std::int64_t kNotMonitored = -1;  // of any counter or time
+// Heatmaps are found by these names' ids, which are Darshan's hashes of them.
+inline constexpr std::uint64_t kPosixHeatmapId = 16592106915301738621ULL;
+inline constexpr std::uint64_t kStdioHeatmapId = 3989511027826779520ULL;
+
+// Where in PosixRecord::counters.
+enum PosixCounter : std::size_t {
+  kOpens = 0,  // those of dup() and inheritance among them
+  kFilenos = 1,
+  kDups = 2,
+  kReads = 3,
+  kWrites = 4,
+  kSeeks = 5,
+  kStats = 6,
+  kMmaps = 7,
+  kFsyncs = 8,
+  kFdsyncs = 9,
+  kRenameSources = 10,
+  kRenameTargets = 11,
+  kRenamedFrom = 12,
+  kMode = 13,
+  kBytesRead = 14,
+  kBytesWritten = 15,
+  kMaxByteRead = 16,
+  kMaxByteWritten = 17,
+  kConsecutiveReads = 18,
+  kConsecutiveWrites = 19,
+  kSequentialReads = 20,
+  kSequentialWrites = 21,
+  kReadWriteSwitches = 22,
+  kMemoryNotAligned = 23,
+  kFileAlignment = 26,
+  kMaxReadTimeSize = 27,
+  kMaxWriteTimeSize = 28,
+  kReadSizes = 29,   // ten buckets, whose borders are ours
+  kWriteSizes = 39,  // likewise
+};
+enum PosixTime : std::size_t {
+  kOpenStart = 0,
+  kReadStart = 1,
+  kWriteStart = 2,
+  kCloseStart = 3,
+  kOpenEnd = 4,
+  kReadEnd = 5,
+  kWriteEnd = 6,
+  kCloseEnd = 7,
+  kReadTime = 8,
+  kWriteTime = 9,
+  kMetaTime = 10,
+  kMaxReadTime = 11,
+  kMaxWriteTime = 12,
+};
+
+// What one rank did to one file. Times are seconds: those of moments since the job's begin, 0 for never.
+struct PosixRecord {
+  std::uint64_t id = 0;
+  std::int64_t rank = 0;
+  std::array<std::int64_t, 69> counters{};
+  std::array<double, 17> times{};
+};
+
+enum StdioCounter : std::size_t {
+  kStreamOpens = 0,
+  kStreamFdopens = 1,
+  kStreamReads = 2,
+  kStreamWrites = 3,
+  kStreamSeeks = 4,
+  kStreamFlushes = 5,
+  kStreamBytesWritten = 6,
+  kStreamBytesRead = 7,
+  kStreamMaxByteRead = 8,
+  kStreamMaxByteWritten = 9,
+};
+enum StdioTime : std::size_t {
+  kStreamMetaTime = 0,
+  kStreamWriteTime = 1,
+  kStreamReadTime = 2,
+  kStreamOpenStart = 3,
+  kStreamCloseStart = 4,
+  kStreamWriteStart = 5,
+  kStreamReadStart = 6,
+  kStreamOpenEnd = 7,
+  kStreamCloseEnd = 8,
+  kStreamWriteEnd = 9,
+  kStreamReadEnd = 10,
+};
+
+struct StdioRecord {
+  std::uint64_t id = 0;
+  std::int64_t rank = 0;
+  std::array<std::int64_t, 14> counters{};
+  std::array<double, 15> times{};
+};
+
+// Then so many segments, the writes first.
+struct DxtRecord {
+  std::uint64_t id = 0;
+  std::int64_t rank = 0;
+  std::int64_t shared = 0;
+  std::array<char, 64> host{};
+  std::int64_t writes = 0;
+  std::int64_t reads = 0;
+};
+// Of version 1, which readers of all versions know.
+struct DxtSegment {
+  std::int64_t offset = 0;  // -1: it has none
+  std::int64_t length = 0;
+  double begin_s = 0;
+  double end_s = 0;
+};
+
+// Then the bytes written in each bin, and those read. All of a log have the same bins.
+struct HeatmapRecord {
+  std::uint64_t id = 0;
+  std::int64_t rank = 0;
+  double bin_s = 0;
+  std::int64_t bins = 0;
+  std::array<std::uint64_t, 2> ignored{};
+};
+inline constexpr std::size_t kMostBins = 200;
+
+static_assert(sizeof(PosixRecord) == 704 && sizeof(StdioRecord) == 248 && sizeof(DxtRecord) == 104 &&
+                  sizeof(DxtSegment) == 32 && sizeof(HeatmapRecord) == 48,
+              "records lie in files");
+
+struct Job {
+  std::int64_t uid = 0;
+  std::int64_t begin_ns = 0;  // since 1970
+  std::int64_t end_ns = 0;
+  std::int64_t ranks = 1;
+  std::int64_t number = 0;
+  std::vector<std::pair<std::string, std::string>> notes;  // keys and values, in a line each
+  std::string command;
+  std::vector<std::pair<std::string, std::string>> mounts;  // file system type, mount point
+};
+
+// Writes the regions in the order: job, names, modules by rising number, each at most once. What it is given
+// as text holds no byte that is no UTF-8. One thread.
+class LogWriter {
+ public:
+  explicit LogWriter(WholeFile& to);
+  LogWriter(const LogWriter&) = delete;
+  LogWriter& operator=(const LogWriter&) = delete;
+
+  // invalid_argument for a file that cannot be gone back in (a pipe): the header is written last.
+  Result<void> begin();
+
+  // Cut where there is no room: the format gives the whole job 4 KiB.
+  Result<void> job(const Job& job);
+  void begin_names();
+  Result<void> name(std::uint64_t id, std::string_view text);
+  // `incomplete`: readers are to say that records are missing.
+  void begin_module(Module module, std::uint32_t version, bool incomplete);
+  template <class Record>
+  Result<void> add(const Record& record) {
+    return add(std::as_bytes(std::span(&record, 1)));
+  }
+  Result<void> add(std::span<const std::byte> bytes);
+  // Of the names or a module. A region to which nothing was added is left out.
+  Result<void> end_region();
+  // Writes the header.
+  Result<void> finish();
+
+ private:
+  struct Region {
+    std::uint64_t offset = 0;
+    std::uint64_t length = 0;
+  };
+  struct Header {
+    std::array<char, 8> version{'3', '.', '4', '1'};
+    std::int64_t magic = 6567223;
+    std::uint64_t compression = 0;  // zlib; one byte of it, the others are padding
+    std::uint64_t incomplete = 0;   // a bit for each module
+    Region names;
+    std::array<Region, kModules> modules;
+    std::array<std::uint32_t, kModules> versions{};
+  };
+  static_assert(sizeof(Header) == 1328);
+
+  Result<void> put(std::span<const std::byte> bytes);
+
+  WholeFile* to_;
+  Header header_;
+  std::uint64_t at_ = sizeof(Header);
+  ZlibStream stream_;
+  Region* open_ = nullptr;
+  bool empty_ = true;  // the open region
+};
+
+}  // namespace penstock::darshan

@@ -1,0 +1,45 @@
+// An event file of TensorBoard: TFRecords of tensorflow.Event messages (tensorflow/core/util/event.proto,
+// tensorflow/core/framework/summary.proto).
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string_view>
+
+#include "io_backends/core/result.hpp"
+#include "io_backends/core/system/whole_file.hpp"
+#include "profiling/exporters/wire_message.hpp"
+
+namespace penstock {
+
+// Sizes by ranges: `counts[i]` of them are above ends[i - 1] and not above ends[i].
+struct SizeHistogram {
+  double least = 0;
+  double most = 0;
+  double sum = 0;
+  std::span<const double> ends;
+  std::span<const double> counts;
+};
+
+// Tags and texts are UTF-8; a tag is "group/name". `wall_s` is since 1970. One thread.
+class EventFile {
+ public:
+  explicit EventFile(WholeFile& to) : to_(&to) {}
+
+  // Comes first.
+  Result<void> begin(double wall_s);
+  Result<void> scalar(std::string_view tag, double wall_s, std::uint64_t step, double value);
+  Result<void> histogram(std::string_view tag, double wall_s, const SizeHistogram& sizes);
+  // `markdown`: shown with tables and emphasis, without any HTML.
+  Result<void> text(std::string_view tag, double wall_s, std::string_view markdown);
+  std::uint64_t values() const { return values_; }
+
+ private:
+  Result<void> value(double wall_s, std::uint64_t step, const WireMessage& summary_value);
+  Result<void> record(const WireMessage& event);
+
+  WholeFile* to_;
+  std::uint64_t values_ = 0;
+};
+
+}  // namespace penstock

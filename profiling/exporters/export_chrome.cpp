@@ -1,0 +1,185 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <iterator>
+#include <string>
+#include <unordered_set>
+#include <utility>
+
+#include "profiling/exporters/session_export.hpp"
+#include "profiling/report/session_json.hpp"
+#include "profiling/session/named_files.hpp"
+#include "profiling/session/session_segments.hpp"
+#include "profiling/session/session_summary.hpp"
+#include "profiling/spans/span_log.hpp"
+
+namespace penstock {
+namespace {
+
+constexpr std::size_t kChunk = 1U << 20U;
+constexpr std::uint64_t kFilesOfProcess = 1U << 23U;  // above every process's number
+constexpr std::string_view kCalls[PENSTOCK_CALLS] = {"open", "close", "read", "write", "stat",
+                                                     "seek", "sync",  "map",  "other"};
+constexpr std::string_view kLayers[PENSTOCK_LAYERS] = {"posix", "stdio", "ring", "mpiio", "hdf5"};
+
+class Writer {
+ public:
+  Writer(const Session& session, const NamedFiles& files, WholeFile& to)
+      : session_(session), files_(files), to_(to) {
+    begin_ns_ = INT64_MAX;
+    for (const auto& image : session.images)
+      begin_ns_ = std::min(begin_ns_, image->header().begin_realtime_ns);
+    text_ = "{\"displayTimeUnit\":\"ms\",\"traceEvents\":[\n";
+  }
+
+  void name_tracks() {
+    for (const SessionProcess& process : session_.processes) {
+      const SessionImage& last = process.last();
+      const std::uint64_t pid = last.header().pid;
+      metadata("process_name", pid, 0, fmt::format("{} ({})", program(last), pid));
+      metadata("process_name", kFilesOfProcess + pid, 0, fmt::format("files of {} ({})", program(last), pid));
+      for (const SessionImage* const image : process.images)
+        image->view().each<penstock_thread>(
+            PENSTOCK_BLOCK_THREADS, [&](const penstock_thread& thread, std::uint64_t) {
+              if (const std::string_view name = field_text(thread.name); !name.empty())
+                metadata("thread_name", pid, thread.thread, name);
+            });
+    }
+  }
+
+  void call(const penstock_segment& segment, const SessionImage& image) {
+    const NamedFile* const file = files_.find(segment.file, image);
+    if (file == nullptr || segment.call >= PENSTOCK_CALLS || segment.layer >= PENSTOCK_LAYERS) return;
+    const std::uint64_t pid = image.header().pid;
+    const std::uint64_t track = files_.number(*file);
+    if (tracks_named_.insert(pid << 40U | track).second)
+      metadata("thread_name", kFilesOfProcess + pid, track, file->path);
+    ++counts_.calls;
+    for (const bool of_file : {false, true}) {
+      open_event(kCalls[segment.call], kLayers[segment.layer], image, segment.begin_ticks, segment.end_ticks);
+      fmt::format_to(std::back_inserter(text_), "\"pid\":{},\"tid\":{},\"args\":{{",
+                     of_file ? kFilesOfProcess + pid : pid, of_file ? track : segment.thread);
+      if (of_file) {
+        fmt::format_to(std::back_inserter(text_), "\"thread\":{}", segment.thread);
+      } else {
+        text_ += "\"file\":";
+        append_json_text(text_, file->path);
+      }
+      if (segment.offset != UINT64_MAX)
+        fmt::format_to(std::back_inserter(text_), ",\"offset\":{}", segment.offset);
+      fmt::format_to(std::back_inserter(text_), ",\"bytes\":{}", segment.length);
+      if (segment.failed != 0) fmt::format_to(std::back_inserter(text_), ",\"errno\":{}", segment.failed);
+      text_ += "}}";
+      flush_if_long();
+    }
+  }
+
+  void span(const penstock_span& span, const SessionImage& image) {
+    if (span.component >= PENSTOCK_COMPONENTS) return;
+    ++counts_.spans;
+    // Spans are in nanoseconds already.
+    const std::int64_t begin = image.view().clock().realtime_ns(span.begin_ns);
+    event_head(component_name(span.component), "span", begin,
+               static_cast<double>(span.end_ns) - static_cast<double>(span.begin_ns));
+    fmt::format_to(std::back_inserter(text_), "\"pid\":{},\"tid\":{},\"args\":{{\"bytes\":{}",
+                   image.header().pid, span.thread, span.bytes);
+    if (span.number != PENSTOCK_NO_NUMBER)
+      fmt::format_to(std::back_inserter(text_), ",\"number\":{}", span.number);
+    if (span.epoch != PENSTOCK_NO_EPOCH)
+      fmt::format_to(std::back_inserter(text_), ",\"epoch\":{}", span.epoch);
+    text_ += "}}";
+    flush_if_long();
+  }
+
+  void mark(const penstock_event& event, std::string_view words, const SessionImage& image) {
+    if (event.kind != PENSTOCK_EVENT_MARK) return;
+    const SessionClock& clock = image.view().clock();
+    separate();
+    text_ += "{\"ph\":\"i\",\"s\":\"p\",\"name\":";
+    append_json_text(text_, words);
+    fmt::format_to(std::back_inserter(text_), ",\"ts\":{:.3f},\"pid\":{},\"tid\":{}}}",
+                   microseconds(clock.realtime_ns(clock.monotonic_ns(event.ticks))), image.header().pid,
+                   image.header().pid);
+    flush_if_long();
+  }
+
+  Result<ChromeCounts> finish() {
+    text_ += "\n]";
+    if (const std::uint64_t dropped = drops_of(session_).segments; dropped > 0)
+      fmt::format_to(std::back_inserter(text_), ",\"otherData\":{{\"calls_dropped\":{}}}", dropped);
+    text_ += "}\n";
+    if (outcome_.ok()) outcome_ = to_.write(text_);
+    PENSTOCK_TRY(std::move(outcome_));
+    return counts_;
+  }
+
+ private:
+  static std::string program(const SessionImage& image) {
+    const std::string_view path = image.executable();
+    return std::string(path.substr(path.rfind('/') + 1));
+  }
+  double microseconds(std::int64_t ns) const {
+    return (static_cast<double>(ns) - static_cast<double>(begin_ns_)) / 1000;
+  }
+  void separate() {
+    if (!first_) text_ += ",\n";
+    first_ = false;
+  }
+  void event_head(std::string_view name, std::string_view category, std::int64_t begin_ns, double ns) {
+    separate();
+    fmt::format_to(std::back_inserter(text_),
+                   R"({{"ph":"X","name":"{}","cat":"{}","ts":{:.3f},"dur":{:.3f},)", name, category,
+                   microseconds(begin_ns), std::max(0.0, ns) / 1000);
+  }
+  void open_event(std::string_view name, std::string_view category, const SessionImage& image,
+                  std::uint64_t begin, std::uint64_t end) {
+    const SessionClock& clock = image.view().clock();
+    event_head(name, category, clock.realtime_ns(clock.monotonic_ns(begin)),
+               end > begin ? clock.duration_ns(end - begin) : 0);
+  }
+  void metadata(std::string_view what, std::uint64_t pid, std::uint64_t tid, std::string_view name) {
+    separate();
+    fmt::format_to(std::back_inserter(text_), R"({{"ph":"M","name":"{}","pid":{},"tid":{},"args":{{"name":)",
+                   what, pid, tid);
+    append_json_text(text_, name);
+    text_ += "}}";
+    flush_if_long();
+  }
+  void flush_if_long() {
+    if (text_.size() < kChunk) return;
+    if (outcome_.ok()) outcome_ = to_.write(text_);
+    text_.clear();
+  }
+
+  const Session& session_;
+  const NamedFiles& files_;
+  std::unordered_set<std::uint64_t> tracks_named_;
+  WholeFile& to_;
+  std::string text_;
+  std::int64_t begin_ns_ = 0;
+  bool first_ = true;
+  Result<void> outcome_;
+  ChromeCounts counts_;
+};
+
+}  // namespace
+
+Result<ChromeCounts> export_chrome(const Session& session, const FileSums& sums, const SessionFilter& filter,
+                                   WholeFile& to) {
+  const NamedFiles files(session, sums, filter);
+  Writer writer(session, files, to);
+  writer.name_tracks();
+  for (const auto& image : session.images) {
+    image->view().each<penstock_span>(
+        PENSTOCK_BLOCK_SPANS, [&](const penstock_span& span, std::uint64_t) { writer.span(span, *image); });
+    image->view().each_event(
+        [&](const penstock_event& event, std::string_view text) { writer.mark(event, text, *image); });
+  }
+  each_segment(session, [&](const penstock_segment& segment, const SessionImage& image) {
+    writer.call(segment, image);
+  });
+  return writer.finish();
+}
+
+}  // namespace penstock

@@ -1,0 +1,73 @@
+#include <fmt/format.h>
+
+#include <iterator>
+
+#include "io_backends/core/csv_field.hpp"
+#include "profiling/exporters/session_export.hpp"
+#include "profiling/session/session_summary.hpp"
+
+namespace penstock {
+namespace {
+
+constexpr std::size_t kChunk = 1U << 20U;
+
+std::string heading() {
+  std::string line =
+      "path,type,size,processes,threads,first_ns,last_ns,opens,closes,reads,writes,stats,seeks,syncs,mmaps,"
+      "other,"
+      "failures,bytes_read,bytes_written,mapped_bytes,read_time_s,write_time_s,meta_time_s,sequential_reads,"
+      "consecutive_reads,sequential_writes,consecutive_writes,read_write_switches";
+  for (const std::string_view way : {"read", "write"})
+    for (std::size_t i = 0; i < PENSTOCK_SIZE_BUCKETS; ++i)
+      line += fmt::format(",{}_size_{}", way, size_bucket_name(i));
+  for (const std::string_view layer : {"posix", "stdio", "ring", "mpiio", "hdf5"})
+    line += fmt::format(",{0}_bytes_read,{0}_bytes_written", layer);
+  return line + "\n";
+}
+
+void append_row(std::string& out, const FileSum& file) {
+  const LayerSum& all = file.all;
+  const char* const type = file.kind == PENSTOCK_DIRECTORY    ? "directory"
+                           : file.kind == PENSTOCK_OTHER_FILE ? "other"
+                                                              : "file";
+  out += csv_field(file.path);
+  auto to = std::back_inserter(out);
+  fmt::format_to(
+      to, ",{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{:.9f},{:.9f},{:.9f},{},{},{},{},{}",
+      type, file.size, file.processes, file.threads, file.first_ns, file.last_ns, all.opens, all.closes,
+      all.reads, all.writes, all.stats, all.seeks, all.syncs, all.maps, all.other, all.failures,
+      all.bytes_read, all.bytes_written, file.mapped_bytes, all.read_ns / 1e9, all.write_ns / 1e9,
+      all.meta_ns / 1e9, all.sequential_reads, all.consecutive_reads, all.sequential_writes,
+      all.consecutive_writes, all.read_write_switches);
+  for (const auto* const sizes : {&all.read_sizes, &all.write_sizes})
+    for (const std::uint64_t count : *sizes) fmt::format_to(to, ",{}", count);
+  for (unsigned layer = 0; layer < PENSTOCK_LAYERS; ++layer) {
+    const bool used = (file.layers_used & (1U << layer)) != 0;
+    fmt::format_to(to, ",{},{}", used ? file.layers[layer].bytes_read : 0,
+                   used ? file.layers[layer].bytes_written : 0);
+  }
+  out += '\n';
+}
+
+}  // namespace
+
+Result<std::uint64_t> export_csv(const FileSums& sums, const SessionFilter& filter, WholeFile& to) {
+  std::string text = heading();
+  Result<void> outcome = success();
+  std::uint64_t rows = 0;
+  sums.each([&](std::string_view path, unsigned kind, bool moved,
+                const SessionImage& image) { return filter.wants(path, kind, moved, image); },
+            [&](const FileSum& file) {
+              if (!was_touched(file) || !outcome.ok()) return;
+              append_row(text, file);
+              ++rows;
+              if (text.size() < kChunk) return;
+              outcome = to.write(text);
+              text.clear();
+            });
+  PENSTOCK_TRY(std::move(outcome));
+  PENSTOCK_TRY(to.write(text));
+  return rows;
+}
+
+}  // namespace penstock

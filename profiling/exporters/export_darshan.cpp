@@ -1,0 +1,290 @@
+#include <fmt/format.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <optional>
+#include <span>
+#include <string>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+#include "io_backends/core/build_info.hpp"
+#include "io_backends/tiers/tier.hpp"
+#include "profiling/exporters/darshan_log.hpp"
+#include "profiling/exporters/darshan_records.hpp"
+#include "profiling/exporters/session_export.hpp"
+#include "profiling/report/session_text.hpp"
+#include "profiling/session/layers.hpp"
+#include "profiling/session/named_files.hpp"
+#include "profiling/session/session_segments.hpp"
+#include "profiling/session/session_summary.hpp"
+#include "profiling/session/transfers.hpp"
+
+namespace penstock {
+namespace {
+
+using darshan::LogWriter;
+
+constexpr std::string_view kNoName = "<no name>";
+constexpr double kMostHeatmapBins = darshan::kMostBins;
+
+constexpr unsigned kOffsetBits = 44;
+
+// One read or write that was kept, where it lies.
+struct SegmentPlace {
+  std::uint64_t file = 0;
+  std::uint32_t rank = 0;
+  bool read = false;
+  std::uint64_t place = 0;  // image and offset
+};
+
+class Exporter {
+ public:
+  Exporter(const Session& session, const FileSums& sums, const SessionFilter& filter, WholeFile& to)
+      : session_(session),
+        sums_(sums),
+        filter_(filter),
+        summary_(summarise(session, sums, filter)),
+        ranks_(session),
+        begin_ns_(std::max<std::int64_t>(0, summary_.begin_ns)),
+        log_(to) {}
+
+  Result<DarshanCounts> write() {
+    PENSTOCK_TRY(log_.begin());
+    PENSTOCK_TRY(log_.job(job()));
+    PENSTOCK_TRY(names());
+    PENSTOCK_TRY(records());
+    PENSTOCK_TRY(segments());
+    PENSTOCK_TRY(heatmaps());
+    PENSTOCK_TRY(log_.finish());
+    return counts_;
+  }
+
+ private:
+  darshan::Job job() const {
+    const SessionImage& first = session_.processes.front().last();
+    struct stat status {};
+    const bool known = ::stat(first.path().c_str(), &status) == 0;
+    darshan::Job job;
+    job.uid = known ? status.st_uid : ::getuid();
+    job.begin_ns = begin_ns_;
+    constexpr double kMostSeconds = 4e9;  // of a session whose clocks are somebody's joke
+    const auto span_ns = static_cast<std::int64_t>(std::min(summary_.span_s, kMostSeconds) * 1e9);
+    if (__builtin_add_overflow(begin_ns_, span_ns, &job.end_ns)) job.end_ns = begin_ns_;
+    job.ranks = std::max<std::int64_t>(1, ranks_.count());
+    job.number = first.header().pid;
+    job.notes = {{"lib_ver", fmt::format("penstock-{}", build_info().version)},
+                 {"moments", summary_.io_is_union ? "of every call" : "first and last of a thread and file"}};
+    for (const std::string_view word : first.command())
+      job.command += (job.command.empty() ? "" : " ") + printable_path(word);
+    if (job.command.empty()) job.command = printable_path(first.executable());
+    const MountTable mounts = MountTable::of_this_machine();
+    std::map<std::string_view, std::uint64_t> used{{"/", 0}};  // readers want one at least
+    darshan::each_file_of_rank(sums_, filter_, ranks_, begin_ns_, [&](const darshan::FileOfRank& file) {
+      if (const std::string_view mount = mounts.mount_of(file.path); !mount.empty()) ++used[mount];
+    });
+    for (const auto& [mount, files] : used) {
+      const std::string type = look_at_path(mount).fs_type;
+      job.mounts.emplace_back(type.empty() ? "unknown" : type, mount);
+    }
+    return job;
+  }
+
+  Result<void> names() {
+    log_.begin_names();
+    Result<void> outcome = success();
+    const auto add = [&](std::uint64_t id, std::string_view name) {
+      if (outcome.ok()) outcome = log_.name(id, name);
+    };
+    std::uint64_t last = 0;
+    each_record([&](const darshan::FileOfRank& file) {
+      if (file.id == last) return;
+      last = file.id;
+      named_.push_back(file.id);
+      add(file.id, file.path.empty() ? std::string(kNoName) : printable_path(file.path));
+    });
+    std::sort(named_.begin(), named_.end());
+    add(darshan::kPosixHeatmapId, "heatmap:POSIX");
+    add(darshan::kStdioHeatmapId, "heatmap:STDIO");
+    PENSTOCK_TRY(std::move(outcome));
+    return log_.end_region();
+  }
+
+  Result<void> records() {
+    const bool incomplete = summary_.drops.records + summary_.drops.operations > 0;
+    PENSTOCK_TRY(module(darshan::kPosix, 4, incomplete, &darshan::FileOfRank::posix));
+    return module(darshan::kStdio, 2, incomplete, &darshan::FileOfRank::stdio);
+  }
+
+  // A session that is still written may have more files when records are asked for.
+  bool is_named(std::uint64_t id) const { return std::binary_search(named_.begin(), named_.end(), id); }
+
+  template <class Record>
+  Result<void> module(darshan::Module module, std::uint32_t version, bool incomplete,
+                      std::optional<Record> darshan::FileOfRank::*record) {
+    log_.begin_module(module, version, incomplete);
+    Result<void> outcome = success();
+    each_record([&](const darshan::FileOfRank& file) {
+      if (!(file.*record) || !outcome.ok() || !is_named(file.id)) return;
+      ++counts_.records;
+      outcome = log_.add(*(file.*record));
+    });
+    PENSTOCK_TRY(std::move(outcome));
+    return log_.end_region();
+  }
+
+  void each_record(const darshan::EachFileOfRank& each) const {
+    darshan::each_file_of_rank(sums_, filter_, ranks_, begin_ns_, each);
+  }
+
+  // Reads and writes of descriptors: Darshan keeps none of streams.
+  std::vector<SegmentPlace> places() const {
+    std::vector<SegmentPlace> all;
+    const NamedFiles wanted(session_, sums_, filter_);
+    for (std::size_t i = 0; i < session_.images.size(); ++i) {
+      const SessionImage& image = *session_.images[i];
+      image.view().each<penstock_segment>(
+          PENSTOCK_BLOCK_SEGMENTS, [&](const penstock_segment& segment, std::uint64_t offset) {
+            const bool read = segment.call == PENSTOCK_CALL_READ;
+            const bool moves = read || segment.call == PENSTOCK_CALL_WRITE;
+            if (moves && is_of_descriptors(segment.layer) && segment.failed == 0 &&
+                wanted.find(segment.file, image) != nullptr && is_named(darshan::record_id(segment.file)))
+              all.push_back({segment.file, ranks_.of(image), read, std::uint64_t{i} << kOffsetBits | offset});
+          });
+    }
+    std::sort(all.begin(), all.end(), [](const SegmentPlace& a, const SegmentPlace& b) {
+      return std::tie(a.file, a.rank, a.read, a.place) < std::tie(b.file, b.rank, b.read, b.place);
+    });
+    return all;
+  }
+
+  Result<void> segments() {
+    const std::vector<SegmentPlace> all = places();
+    log_.begin_module(darshan::kDxtPosix, 1, summary_.drops.segments > 0);
+    for (std::span<const SegmentPlace> rest = all; !rest.empty();) {
+      const auto same =
+          static_cast<std::size_t>(std::find_if(rest.begin(), rest.end(),
+                                                [&](const SegmentPlace& at) {
+                                                  return at.file != rest[0].file || at.rank != rest[0].rank;
+                                                }) -
+                                   rest.begin());
+      PENSTOCK_TRY(segments_of(rest.first(same)));
+      rest = rest.subspan(same);
+    }
+    return log_.end_region();
+  }
+
+  // What one rank did to one file, writes and reads by their begins.
+  Result<void> segments_of(std::span<const SegmentPlace> places) {
+    std::vector<darshan::DxtSegment> segments;
+    segments.reserve(places.size());
+    std::size_t writes = 0;
+    for (const SegmentPlace& at : places) {
+      const std::optional<darshan::DxtSegment> segment = segment_at(at);
+      if (!segment) continue;  // it has given way since it was found
+      segments.push_back(*segment);
+      if (!at.read) ++writes;
+    }
+    if (segments.empty()) return success();
+    counts_.segments += segments.size();
+    darshan::DxtRecord record;
+    record.id = darshan::record_id(places[0].file);
+    record.rank = places[0].rank;
+    const std::string_view host = ranks_.host(places[0].rank);
+    host.copy(record.host.data(), record.host.size() - 1);
+    record.writes = static_cast<std::int64_t>(writes);
+    record.reads = static_cast<std::int64_t>(segments.size() - writes);
+    const auto border = segments.begin() + static_cast<std::ptrdiff_t>(writes);
+    const auto earlier = [](const auto& a, const auto& b) { return a.begin_s < b.begin_s; };
+    std::stable_sort(segments.begin(), border, earlier);
+    std::stable_sort(border, segments.end(), earlier);
+    PENSTOCK_TRY(log_.add(record));
+    return log_.add(std::as_bytes(std::span(segments)));
+  }
+
+  std::optional<darshan::DxtSegment> segment_at(const SegmentPlace& at) const {
+    constexpr std::uint64_t kOffset = (std::uint64_t{1} << kOffsetBits) - 1;
+    const SessionImage& image = *session_.images[at.place >> kOffsetBits];
+    const std::optional<penstock_segment> found = image.view().segment_at(at.place & kOffset);
+    if (!found) return std::nullopt;
+    const penstock_segment& segment = *found;
+    const SessionClock& clock = image.view().clock();
+    const auto seconds = [&](std::uint64_t ticks) {
+      const auto ns = static_cast<double>(clock.realtime_ns(clock.monotonic_ns(ticks)));
+      return std::max(0.0, (ns - static_cast<double>(begin_ns_)) / 1e9);
+    };
+    const auto signed_of = [](std::uint64_t value) {
+      return static_cast<std::int64_t>(std::min<std::uint64_t>(value, INT64_MAX));
+    };
+    const double begin_s = seconds(segment.begin_ticks);
+    return darshan::DxtSegment{segment.offset == UINT64_MAX ? -1 : signed_of(segment.offset),
+                               signed_of(segment.length), begin_s,
+                               std::max(begin_s, seconds(segment.end_ticks))};
+  }
+
+  struct Bins {
+    std::vector<double> read;
+    std::vector<double> written;
+  };
+
+  Result<void> heatmaps() {
+    const TransferSeries series(begin_ns_, summary_.span_s, kMostHeatmapBins);
+    std::map<std::pair<bool, std::uint32_t>, Bins> bins;  // by module and rank
+    each_transfer(session_, sums_, filter_, summary_.io_is_union, [&](const Transfer& transfer) {
+      if (transfer.kind == TransferKind::metadata || transfer.bytes == 0) return;
+      Bins& of_rank = bins[{transfer.layer == PENSTOCK_STDIO, ranks_.of(*transfer.image)}];
+      series.add(transfer.kind == TransferKind::read ? of_rank.read : of_rank.written, transfer,
+                 transfer.bytes);
+    });
+    log_.begin_module(darshan::kHeatmap, 1, false);
+    for (auto& [key, of_rank] : bins) {
+      darshan::HeatmapRecord record;
+      record.id = key.first ? darshan::kStdioHeatmapId : darshan::kPosixHeatmapId;
+      record.rank = key.second;
+      record.bin_s = series.interval_s();
+      record.bins = static_cast<std::int64_t>(series.points());
+      PENSTOCK_TRY(log_.add(record));
+      PENSTOCK_TRY(whole_bytes(of_rank.written, series.points()));
+      PENSTOCK_TRY(whole_bytes(of_rank.read, series.points()));
+    }
+    return log_.end_region();
+  }
+
+  // Rounded so that nothing of their sum is lost.
+  Result<void> whole_bytes(std::vector<double>& bins, std::size_t points) {
+    bins.resize(points);
+    std::vector<std::int64_t> rounded;
+    double sum = 0;
+    double before = 0;
+    for (const double bytes : bins) {
+      sum += bytes;
+      const double now = std::min(std::round(sum), 9e18);
+      rounded.push_back(static_cast<std::int64_t>(now - before));
+      before = now;
+    }
+    return log_.add(std::as_bytes(std::span(rounded)));
+  }
+
+  const Session& session_;
+  const FileSums& sums_;
+  const SessionFilter& filter_;
+  const SessionSummary summary_;
+  const SessionRanks ranks_;
+  const std::int64_t begin_ns_;
+  LogWriter log_;
+  std::vector<std::uint64_t> named_;  // ids, by rising number
+  DarshanCounts counts_;
+};
+
+}  // namespace
+
+Result<DarshanCounts> export_darshan(const Session& session, const FileSums& sums,
+                                     const SessionFilter& filter, WholeFile& to) {
+  return Exporter(session, sums, filter, to).write();
+}
+
+}  // namespace penstock

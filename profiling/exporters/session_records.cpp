@@ -1,0 +1,230 @@
+#include "profiling/exporters/session_records.hpp"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <ctime>
+#include <filesystem>
+#include <map>
+#include <set>
+#include <utility>
+
+#include "io_backends/core/cli/count_of.hpp"
+#include "profiling/exporters/session_metrics.hpp"
+#include "profiling/session/layers.hpp"
+#include "profiling/session/roll_up.hpp"
+#include "profiling/session/session_reading.hpp"
+#include "profiling/session/session_summary.hpp"
+#include "results/record/environment.hpp"
+#include "results/record/store.hpp"
+
+namespace penstock {
+namespace {
+
+namespace fs = std::filesystem;
+
+struct TierSum {
+  std::string_view name;
+  bool named = false;  // by --tier
+  std::string root;
+  LayerSum all;
+  std::uint64_t files = 0;
+  std::uint64_t last_file = 0;
+  std::int64_t first_read_ns = INT64_MAX;
+  std::int64_t last_read_ns = INT64_MIN;
+  ThreadReadings threads;
+  std::uint64_t mapped_bytes = 0;
+  std::set<const SessionImage*> images;
+
+  void add(const penstock_counters& counters, const SessionImage& image) {
+    const SessionClock& clock = image.view().clock();
+    all.add(counters, clock);
+    images.insert(&image);
+    if (files == 0 || last_file != counters.file) ++files;
+    last_file = counters.file;
+    mapped_bytes += counters.mapped_bytes;
+    if (counters.bytes_read == 0) return;
+    const ThreadReading& thread = add_reading(threads, counters, image);
+    first_read_ns = std::min(first_read_ns, thread.first_ns);
+    last_read_ns = std::max(last_read_ns, thread.last_ns);
+  }
+};
+
+// A mount that less than a hundredth of all bytes moved on (a few hundred bytes of /etc, a log) is no tier,
+// unless it was named.
+void leave_out_the_small(std::map<std::string_view, TierSum>& by_root) {
+  std::uint64_t all_moved = 0;
+  std::uint64_t all_mapped = 0;
+  for (const auto& [root, tier] : by_root) {
+    all_moved += tier.all.bytes_read + tier.all.bytes_written;
+    all_mapped += tier.mapped_bytes;
+  }
+  const auto counts = [](std::uint64_t part, std::uint64_t whole) { return part > 0 && part >= whole / 100; };
+  std::erase_if(by_root, [&](const auto& entry) {
+    const TierSum& tier = entry.second;
+    return !tier.named && !counts(tier.all.bytes_read + tier.all.bytes_written, all_moved) &&
+           !counts(tier.mapped_bytes, all_mapped);
+  });
+}
+
+Reading reading_of(const TierSum& tier) {
+  Reading reading{.bytes = tier.all.bytes_read,
+                  .threads = threads_at_once(tier.threads, tier.all.bytes_read)};
+  if (tier.first_read_ns < tier.last_read_ns)
+    reading.wall_s = (static_cast<double>(tier.last_read_ns) - static_cast<double>(tier.first_read_ns)) / 1e9;
+  return reading;
+}
+
+std::string_view base_name(std::string_view path) {
+  return path.substr(path.rfind('/') + 1);
+}
+
+// The program, or of an interpreter the script that it runs.
+std::string program_of(const Session& session) {
+  const SessionImage& first = session.processes.front().last();
+  if (first.is_python())
+    for (const std::string_view word : first.command())
+      if (word.ends_with(".py")) return std::string(base_name(word));
+  return std::string(base_name(first.executable()));
+}
+
+std::string utc_of(std::int64_t realtime_ns) {
+  const auto seconds = static_cast<std::time_t>(realtime_ns / 1'000'000'000);
+  std::tm parts{};
+  std::array<char, 40> text{};
+  if (::gmtime_r(&seconds, &parts) == nullptr) return utc_now();
+  const std::size_t length = std::strftime(text.data(), text.size(), "%Y-%m-%dT%H:%M:%SZ", &parts);
+  return length == 20 ? std::string(text.data(), length) : utc_now();
+}
+
+Json environment_of(const SessionImage& image) {
+  std::array<char, 256> here{};
+  ::gethostname(here.data(), here.size() - 1);
+  if (image.host() == here.data()) return look_at_environment();
+  return Json{{"host", image.host()}};
+}
+
+bool lies_below(std::string_view path, std::string_view folder) {
+  return path.starts_with(folder) && (path.size() == folder.size() || path[folder.size()] == '/');
+}
+
+Record record_of(const Session& session, const TierSum& tier, const Reading& reading) {
+  Record record;
+  record.command = "profile";
+  record.parameters = Json{{"tier", tier.name},
+                           {"threads", reading.threads},
+                           {"processes", tier.images.size()},
+                           {"program", program_of(session)},
+                           {"cache", "asis"}};
+  Tier facts;
+  facts.name = tier.name;
+  facts.backend_name = "posix";
+  facts.root = tier.root;
+  facts.spec = "posix:" + tier.root;
+  facts.facts = look_at_path(tier.root);
+  record.tiers["data"] = tier_json(facts);
+  record.cache = Json{{"client_data", facts.facts.memory ? "memory" : "unknown"},
+                      {"client_metadata", "unknown"},
+                      {"server", "unknown"},
+                      {"host", "unknown"},
+                      {"method", "none"}};
+  record.corpus = Json{{"recipe", program_of(session)}, {"format", "session"}};
+  const Reading calls = reading_of(tier);
+  const auto add = [&](const MetricInfo& metric, double value) { add_sample(record, metric, value); };
+  for (const double rate : reading.bytes_per_s) add(session_metrics::kPayloadRateOfEpoch, rate);
+  if (reading.bytes_per_s.empty() && reading.wall_s > 0)
+    add(session_metrics::kPayloadRate, static_cast<double>(reading.bytes) / reading.wall_s);
+  const auto all_bytes = static_cast<double>(tier.all.bytes_read);
+  if (calls.wall_s > 0) add(session_metrics::kReadCallRate, all_bytes / calls.wall_s);
+  add(session_metrics::kPayload, static_cast<double>(reading.bytes));
+  add(session_metrics::kWall, reading.wall_s);
+  add(shared_metrics::kTierBytesRead, all_bytes);
+  add(session_metrics::kBytesMapped, static_cast<double>(tier.mapped_bytes));
+  add(session_metrics::kBytesWritten, static_cast<double>(tier.all.bytes_written));
+  add(session_metrics::kReadTime, tier.all.read_ns / 1e9);
+  add(session_metrics::kReads, static_cast<double>(tier.all.reads));
+  add(session_metrics::kFiles, static_cast<double>(tier.files));
+  return record;
+}
+
+// Why there was more than the figures say; "" where nothing is known to be missing.
+std::string why_too_little(const Session& session) {
+  if (session.unread_files > 0)
+    return fmt::format("{} of the session cannot be read, or not to the end",
+                       count_of(session.unread_files, "file"));
+  const std::uint64_t dropped = drops_of(session).operations;
+  return dropped == 0 ? ""
+                      : fmt::format("{} {} counted nowhere", count_of(dropped, "operation"),
+                                    dropped == 1 ? "was" : "were");
+}
+
+}  // namespace
+
+Result<NamedTier> parse_named_tier(std::string_view text) {
+  const std::size_t sign = text.find('=');
+  if (sign == std::string_view::npos || sign == 0 || sign + 1 == text.size())
+    return make_error(Errc::invalid_argument, fmt::format("--tier '{}' is not NAME=PATH", text));
+  std::error_code failed;
+  const fs::path path = fs::absolute(text.substr(sign + 1), failed).lexically_normal();
+  std::string root = path.string();
+  while (root.size() > 1 && root.ends_with('/')) root.pop_back();
+  return NamedTier{std::string(text.substr(0, sign)), std::move(root)};
+}
+
+std::vector<Record> records_of(const Session& session, const FileSums& sums, const SessionFilter& filter,
+                               const std::vector<NamedTier>& tiers, const std::vector<std::string>& argv) {
+  const MountTable mounts = MountTable::of_this_machine();
+  std::map<std::string_view, TierSum> by_root;
+  const auto tier_of = [&](std::string_view path) -> TierSum* {
+    for (const NamedTier& tier : tiers)
+      if (lies_below(path, tier.path)) {
+        TierSum& sum = by_root[tier.path];
+        sum.name = tier.name;
+        sum.named = true;
+        return &sum;
+      }
+    const std::string_view mount = mounts.mount_of(path);
+    if (mount.empty() || mounts.is_pseudo(mount)) return nullptr;
+    TierSum& sum = by_root[mount];
+    if (sum.name.empty()) sum.name = mount == "/" ? mount : base_name(mount);
+    return &sum;
+  };
+  sums.each_entry([&](const penstock_counters& counters, const SessionImage& image, std::string_view path,
+                      unsigned kind) {
+    const bool moved = (counters.bytes_read | counters.bytes_written | counters.mapped_bytes) != 0;
+    if (!moves_bytes_of_its_own(counters.layer) || !moved || !filter.wants(path, kind, moved, image)) return;
+    if (TierSum* const tier = tier_of(path); tier != nullptr) tier->add(counters, image);
+  });
+  leave_out_the_small(by_root);
+  std::vector<Record> records;
+  const Json environment = environment_of(session.processes.front().last());
+  const Reading spans = reading_of_spans(session);
+  const std::string too_little = why_too_little(session);
+  const auto readers = std::count_if(by_root.begin(), by_root.end(),
+                                     [](const auto& tier) { return tier.second.all.bytes_read > 0; });
+  std::int64_t begun = INT64_MAX;
+  for (const auto& image : session.images) begun = std::min(begun, image->header().begin_realtime_ns);
+  for (auto& [root, tier] : by_root) {
+    if (!tiers.empty() && !tier.named) continue;
+    tier.root = root;
+    const bool by_spans = spans.bytes > 0 && readers == 1 && tier.all.bytes_read > 0;
+    Record record = record_of(session, tier, by_spans ? spans : reading_of(tier));
+    record.id = random_id(12);
+    record.started = utc_of(begun);
+    record.argv = argv;
+    record.environment = environment;
+    record.parameters["measured_by"] = by_spans ? "spans" : "calls";
+    if (tier.all.bytes_read > 0 && !record.metrics.contains("payload_bytes_per_s")) {
+      record.verdict = Verdict::short_time;
+      record.reason = "all that was read was read at one moment";
+    }
+    if (!too_little.empty()) judge(record.verdict, record.reason, Verdict::degraded, too_little);
+    records.push_back(std::move(record));
+  }
+  return records;
+}
+
+}  // namespace penstock

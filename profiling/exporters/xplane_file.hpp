@@ -1,0 +1,24 @@
+// A trace for TensorBoard's profile plugin: an XSpace (tsl/profiler/protobuf/xplane.proto) with a plane of
+// threads and one of files. Times are since `begin_ns` (realtime).
+#pragma once
+
+#include <cstdint>
+
+#include "io_backends/core/result.hpp"
+#include "io_backends/core/system/whole_file.hpp"
+#include "profiling/session/named_files.hpp"
+#include "profiling/session/session.hpp"
+
+namespace penstock {
+
+struct TracedCalls {
+  std::uint64_t calls = 0;
+  std::uint64_t left_out = 0;  // the shortest ones
+};
+
+// Of the calls that were kept the `most` longest ones, each on the line of its thread and on that of its
+// file; and as many spans that the program gave. Takes 64 bytes for each.
+Result<TracedCalls> write_xplane(const Session& session, const NamedFiles& files, std::int64_t begin_ns,
+                                 std::uint64_t most, WholeFile& to);
+
+}  // namespace penstock

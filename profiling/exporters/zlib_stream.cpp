@@ -1,0 +1,150 @@
+#include "profiling/exporters/zlib_stream.hpp"
+
+#include <algorithm>
+#include <array>
+#include <utility>
+#include <vector>
+
+#ifdef PENSTOCK_HAS_ZLIB
+#include <zlib.h>
+#endif
+
+namespace penstock {
+
+struct ZlibStream::Packer {
+  Packer() = default;
+  Packer(const Packer&) = delete;
+  Packer& operator=(const Packer&) = delete;
+  virtual ~Packer() = default;
+  virtual Result<void> add(std::span<const std::byte> bytes) = 0;
+  virtual Result<void> end() = 0;
+};
+
+namespace {
+
+constexpr std::size_t kMostStored = 65535;  // bytes of a stored block
+constexpr std::uint32_t kAdlerPrime = 65521;
+
+std::uint8_t low(std::uint32_t value) {
+  return static_cast<std::uint8_t>(value & 0xffU);
+}
+
+}  // namespace
+
+struct ZlibStream::Stored : ZlibStream::Packer {
+  explicit Stored(Sink to) : sink(std::move(to)) { block.reserve(kMostStored); }
+
+  Result<void> add(std::span<const std::byte> bytes) override {
+    PENSTOCK_TRY(begin());
+    for (const std::byte byte : bytes) {
+      if (block.size() == kMostStored) PENSTOCK_TRY(put_block(false));
+      block.push_back(std::to_integer<std::uint8_t>(byte));
+      sum_a = (sum_a + block.back()) % kAdlerPrime;
+      sum_b = (sum_b + sum_a) % kAdlerPrime;
+    }
+    return success();
+  }
+
+  Result<void> end() override {
+    PENSTOCK_TRY(begin());
+    PENSTOCK_TRY(put_block(true));
+    begun = false;
+    return put(std::array{low(sum_b >> 8U), low(sum_b), low(sum_a >> 8U), low(sum_a)});
+  }
+
+  Result<void> begin() {
+    if (begun) return success();
+    begun = true;
+    sum_a = 1;
+    sum_b = 0;
+    return put(std::array<std::uint8_t, 2>{0x78, 0x01});
+  }
+
+  Result<void> put_block(bool last) {
+    const auto length = static_cast<std::uint32_t>(block.size());
+    PENSTOCK_TRY(put(
+        std::array{low(last ? 1U : 0U), low(length), low(length >> 8U), low(~length), low(~length >> 8U)}));
+    PENSTOCK_TRY(put(block));
+    block.clear();
+    return success();
+  }
+
+  Result<void> put(std::span<const std::uint8_t> bytes) { return sink(std::as_bytes(bytes)); }
+
+  Sink sink;
+  std::vector<std::uint8_t> block;
+  std::uint32_t sum_a = 1;
+  std::uint32_t sum_b = 0;
+  bool begun = false;
+};
+
+#ifdef PENSTOCK_HAS_ZLIB
+
+struct ZlibStream::Deflated : ZlibStream::Packer {
+  explicit Deflated(Sink to) : sink(std::move(to)) {
+    ready = deflateInit(&stream, Z_DEFAULT_COMPRESSION) == Z_OK;
+  }
+  ~Deflated() override { deflateEnd(&stream); }
+
+  Result<void> add(std::span<const std::byte> bytes) override {
+    constexpr std::size_t kMostAtOnce = std::size_t{1} << 30U;  // zlib counts in 32 bits
+    while (!bytes.empty()) {
+      const std::size_t some = std::min(bytes.size(), kMostAtOnce);
+      // zlib reads through pointers that are not const.
+      stream.next_in = reinterpret_cast<Bytef*>(const_cast<std::byte*>(bytes.data()));  // NOLINT(*-cast)
+      stream.avail_in = static_cast<uInt>(some);
+      PENSTOCK_TRY(take(Z_NO_FLUSH));
+      bytes = bytes.subspan(some);
+    }
+    return success();
+  }
+
+  Result<void> end() override {
+    PENSTOCK_TRY(take(Z_FINISH));
+    deflateReset(&stream);
+    return success();
+  }
+
+  Result<void> take(int flush) {
+    if (!ready) return make_error(Errc::exhausted, "no memory to compress with");
+    do {
+      stream.next_out = out.data();
+      stream.avail_out = static_cast<uInt>(out.size());
+      deflate(&stream, flush);  // cannot fail: the stream is sound and there is room
+      PENSTOCK_TRY(sink(std::as_bytes(std::span(out).first(out.size() - stream.avail_out))));
+    } while (stream.avail_out == 0);
+    return success();
+  }
+
+  Sink sink;
+  z_stream stream{};
+  bool ready = false;
+  std::vector<Bytef> out = std::vector<Bytef>(std::size_t{64} << 10U);
+};
+
+#endif
+
+ZlibStream::ZlibStream(Sink sink, Packing packing) {
+#ifdef PENSTOCK_HAS_ZLIB
+  if (packing == Packing::smallest) {
+    packer_ = std::make_unique<Deflated>(std::move(sink));
+    return;
+  }
+#else
+  static_cast<void>(packing);
+#endif
+  packer_ = std::make_unique<Stored>(std::move(sink));
+}
+
+ZlibStream::ZlibStream(ZlibStream&&) noexcept = default;
+ZlibStream::~ZlibStream() = default;
+
+Result<void> ZlibStream::add(std::span<const std::byte> bytes) {
+  return packer_->add(bytes);
+}
+
+Result<void> ZlibStream::end() {
+  return packer_->end();
+}
+
+}  // namespace penstock

@@ -1,0 +1,120 @@
+#include "profiling/interpose/counting/blocks.hpp"
+
+#include <sys/uio.h>
+
+#include <new>
+
+#include "profiling/interpose/counting/counting.hpp"
+#include "profiling/interpose/writer/system.hpp"
+#include "profiling/interpose/writer/ticks.hpp"
+
+namespace penstock::interpose {
+
+namespace {
+constexpr std::uint32_t kMost = 65536;  // under way at a time
+
+std::uint64_t key_of(const void* block) noexcept {
+  return reinterpret_cast<std::uint64_t>(block);
+}
+}  // namespace
+
+void Blocks::begin(ThreadLog& log, const void* block, penstock_call call, int fd, std::int64_t offset,
+                   std::int64_t length) noexcept {
+  const HandleFile file = file_of(log, fd);
+  const Hold lock(lock_);
+  std::uint32_t index = 0;
+  if (lock.held()) {
+    pending_.make(kMost);
+    if (const std::uint32_t before = pending_.find(key_of(block)); before != 0) {
+      pending_.remove(before);  // it ended, and the program never asked how
+      count_drop(session.header->dropped_operations);
+    }
+    index = pending_.add(key_of(block));
+  }
+  if (index == 0) {
+    count_drop(session.header->dropped_operations);
+    return;
+  }
+  Pending& one = pending_.at(index);
+  one.file = file;
+  one.fd = fd;
+  one.call = call;
+  one.offset = offset;
+  one.length = length;
+  one.begin = ticks();
+}
+
+bool Blocks::take(const void* block, Pending& taken) noexcept {
+  const Hold lock(lock_);
+  const std::uint32_t index = lock.held() ? pending_.find(key_of(block)) : 0;
+  if (index == 0) {
+    return false;
+  }
+  taken = pending_.at(index);
+  pending_.remove(index);
+  return true;
+}
+
+void Blocks::count_end(ThreadLog& log, const Pending& one, std::int64_t result) noexcept {
+  Operation operation{.call = one.call,
+                      .layer = layer_,
+                      .failed = result < 0 ? static_cast<int>(-result) : 0,
+                      .offset = one.offset,
+                      .begin = one.begin,
+                      .end = ticks()};
+  if (result > 0 && (one.call == PENSTOCK_CALL_READ || one.call == PENSTOCK_CALL_WRITE)) {
+    operation.length = result;
+    const auto bytes = static_cast<std::uint64_t>(result);
+    penstock_thread& totals = *log.totals;
+    if (one.call == PENSTOCK_CALL_READ) {
+      (layer_ == PENSTOCK_POSIX ? totals.kernel_read : totals.ring_read) += bytes;
+    } else {
+      (layer_ == PENSTOCK_POSIX ? totals.kernel_written : totals.ring_written) += bytes;
+    }
+  }
+  count_handle(log, one.file, operation);
+}
+
+void Blocks::end(ThreadLog& log, const void* block, std::int64_t result) noexcept {
+  if (Pending one; take(block, one)) {
+    count_end(log, one, result);
+  }
+}
+
+void Blocks::drop(const void* block) noexcept {
+  Pending one;
+  take(block, one);
+}
+
+void Blocks::settle(ThreadLog& log, bool (*ended)(const Pending& one, std::int64_t& result)) noexcept {
+  const Hold lock(lock_);
+  if (!lock.held()) {
+    return;
+  }
+  for (std::uint32_t i = 1; i <= pending_.reached(); ++i) {
+    if (!pending_.holds(i)) {
+      continue;
+    }
+    std::int64_t result = 0;
+    if (ended(pending_.at(i), result)) {
+      count_end(log, pending_.at(i), result);
+    } else {
+      count_drop(session.header->dropped_operations);
+    }
+    pending_.remove(i);
+  }
+}
+
+void Blocks::forget_all() noexcept {
+  lock_.reset();
+  pending_.give_back();
+}
+
+bool copy_memory(const void* from, void* to, std::size_t bytes) noexcept {
+  iovec here{.iov_base = to, .iov_len = bytes};
+  iovec there{.iov_base = const_cast<void*>(from), .iov_len = bytes};
+  return system_call(SYS_process_vm_readv, system_call(SYS_getpid), word(&here), 1, word(&there), 1, 0) ==
+         static_cast<long>(bytes);
+}
+
+}  // namespace penstock::interpose

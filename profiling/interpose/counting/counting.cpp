@@ -1,0 +1,377 @@
+#include "profiling/interpose/counting/counting.hpp"
+
+#include <fcntl.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "profiling/interpose/counting/log_parts.hpp"
+#include "profiling/interpose/counting/paths.hpp"
+#include "profiling/interpose/writer/system.hpp"
+
+namespace penstock::interpose {
+
+namespace {
+
+constexpr SizeBuckets make_size_buckets() {
+  constexpr std::uint64_t kLimits[PENSTOCK_SIZE_BUCKETS - 1] = {
+      100, 1024, 10240, 102400, 1U << 20U, 4194304, 10485760, 104857600, 1073741824};
+  SizeBuckets made;
+  std::size_t bucket = 0;
+  for (std::size_t width = 0; width <= 64; ++width) {
+    made.of_width[width] = {.limit = ~std::uint64_t{0}, .bucket = bucket};
+    // Numbers of so many binary digits that lie at or above a limit: the bucket changes behind it.
+    if (bucket < PENSTOCK_SIZE_BUCKETS - 1 && std::size_t(std::bit_width(kLimits[bucket])) == width) {
+      made.of_width[width].limit = kLimits[bucket];
+      bucket += 1;
+    }
+  }
+  return made;
+}
+
+}  // namespace
+
+constinit const SizeBuckets size_buckets = make_size_buckets();
+
+void follow_session(ThreadLog& log, const char* top) noexcept {
+  while (session.changes.load(std::memory_order_seq_cst)) {
+    log.updating = nullptr;
+    while (session.changes.load(std::memory_order_acquire)) {
+      system_call(SYS_sched_yield);
+    }
+    __atomic_store_n(&log.updating, top, __ATOMIC_SEQ_CST);  // before the look at session.changes
+  }
+  if (log.retired && log.owner != nullptr && !log.ending &&
+      session.state.load(std::memory_order_acquire) == SessionState::running) {
+    begin_in_session(log);
+  }
+}
+
+void Update::put_by(const ThreadLog::PutBy& one) noexcept {
+  std::uint32_t at = log_.put_by_count;
+  do {
+    if (at >= ThreadLog::kPutBy) {
+      count_drop(session.header->dropped_operations);
+      return;
+    }
+    // Another handler may come before, and behind.
+  } while (!__atomic_compare_exchange_n(&log_.put_by_count, &at, at + 1, false, __ATOMIC_RELAXED,
+                                        __ATOMIC_RELAXED));
+  log_.put_by[at] = one;
+}
+
+void Update::put_by(std::uint64_t file, std::uint64_t name, const Operation& operation) noexcept {
+  put_by({.operation = operation, .file = file, .name = name});
+}
+
+void Update::put_by(int fd, const Operation& operation) noexcept {
+  struct stat about {};
+  if (!look_at(fd, "", about)) {
+    count_drop(session.header->unnamed);
+    return;
+  }
+  ThreadLog::PutBy one{.operation = operation,
+                       .by_descriptor = true,
+                       .fd = fd,
+                       .device = about.st_dev,
+                       .number = about.st_ino};
+  const bool moves = operation.call == PENSTOCK_CALL_READ || operation.call == PENSTOCK_CALL_WRITE;
+  if (moves && operation.offset < 0) {
+    const long behind = system_call(SYS_lseek, fd, 0, SEEK_CUR);
+    one.operation.offset = behind < operation.length ? 0 : behind - operation.length;
+  }
+  put_by(one);
+}
+
+namespace {
+
+// Within an update. Null for no file, for one that /proc does not know either, and without room: a drop.
+penstock_counters* count_of_descriptor(ThreadLog& log, int fd, const Operation& operation) noexcept {
+  penstock_counters* c = find_counters(log, fd, operation.layer, operation.call);
+  if (c == nullptr) {
+    const Description* description = described(fd);
+    if (description != nullptr && description->file != 0) {
+      count_drop(session.header->dropped_operations);
+    }
+    return nullptr;
+  }
+  add_to(*c, operation);
+  keep_call(log, c->file, operation);
+  return c;
+}
+
+void count_put_by(ThreadLog& log, const ThreadLog::PutBy& one) noexcept {
+  const Operation& operation = one.operation;
+  if (one.by_descriptor) {
+    struct stat about {};
+    // A retired log's names stand in a file that is done: they would be nobody's in the one that others go on
+    // with.
+    if (!log.retired && look_at(one.fd, "", about) && about.st_dev == one.device &&
+        about.st_ino == one.number) {
+      count_of_descriptor(log, one.fd, operation);
+    } else {
+      count_drop(session.header->dropped_operations);
+    }
+    return;
+  }
+  count_of_file(log, {.file = one.file, .name = one.name}, operation);
+}
+
+}  // namespace
+
+penstock_counters* count_of_file(ThreadLog& log, const FileRecord& file,
+                                 const Operation& operation) noexcept {
+  penstock_counters* c = counters_of(log, file, operation.layer, operation.call, operation.begin);
+  if (c == nullptr) {
+    count_drop(session.header->dropped_operations);
+    return nullptr;
+  }
+  add_to(*c, operation);
+  keep_call(log, file.file, operation);
+  return c;
+}
+
+void count_what_was_put_by(ThreadLog& log) noexcept {
+  const Update update(log);  // which has come to another session where there is one: nothing is left then
+  std::uint32_t count = log.put_by_count;
+  for (std::uint32_t i = 0; !update.nested() && count != 0;) {
+    for (; i < count; ++i) {
+      count_put_by(log, log.put_by[i]);
+    }
+    // Unless a handler put something by meanwhile.
+    if (__atomic_compare_exchange_n(&log.put_by_count, &count, 0U, false, __ATOMIC_RELAXED,
+                                    __ATOMIC_RELAXED)) {
+      return;
+    }
+  }
+}
+
+penstock_counters* count_and_keep(ThreadLog& log, int fd, penstock_counters& counters,
+                                  const Operation& operation) noexcept {
+  if (room_left(log.segments) < sizeof(penstock_segment)) [[unlikely]] {
+    return count_slowly(log, fd, operation);
+  }
+  const OuterUpdate update(log);
+  add_to(counters, operation);
+  add_segment(log, counters.file, operation);
+  return &counters;
+}
+
+penstock_counters* count_slowly(ThreadLog& log, int fd, const Operation& operation) noexcept {
+  Update update(log);
+  if (update.nested()) {
+    const Description* description = described(fd);
+    if (description == nullptr) {
+      update.put_by(fd, operation);
+    } else if (description->file != 0) {
+      update.put_by(description->file, description->name, operation);
+    }
+    return nullptr;
+  }
+  return count_of_descriptor(log, fd, operation);
+}
+
+penstock_counters* forget_counted(ThreadLog& log, int fd) noexcept {
+  const Description* description = described(fd);
+  if (description == nullptr) [[unlikely]] {
+    return nullptr;
+  }
+  Update update(log);
+  if (update.nested()) [[unlikely]] {
+    forget(fd);
+    return nullptr;
+  }
+  const ThreadLog::Cached& known = cached(log, fd, PENSTOCK_POSIX);
+  penstock_counters* c = known.counters;
+  if (c == nullptr || !fits(*c, PENSTOCK_CALL_CLOSE) ||
+      known.tag != cache_tag(description->serial.load(std::memory_order_relaxed), PENSTOCK_POSIX))
+      [[unlikely]] {
+    c = find_counters(log, fd, PENSTOCK_POSIX, PENSTOCK_CALL_CLOSE);
+  }
+  log.spare.forget(fd);
+  return c;
+}
+
+namespace {
+
+// The name was taken for a regular file's so far. Within an update.
+[[gnu::cold]] void learn_kind(const ThreadLog& log, const penstock_counters& c,
+                              penstock_file_kind kind) noexcept {
+  if (c.name == 0 || log.retired) {
+    return;
+  }
+  auto* name = at_offset<penstock_name>(c.name);
+  if (name->kind == PENSTOCK_REGULAR) {
+    __atomic_store_n(&name->kind, static_cast<std::uint16_t>(kind), __ATOMIC_RELAXED);
+  }
+}
+
+void count_name(ThreadLog& log, const AbsoluteName& name, const Operation& operation, penstock_file_kind kind,
+                std::int64_t size) noexcept {
+  penstock_counters* c =
+      operation.failed != 0
+          ? log.files.find(name.file, operation.layer)
+          : counters_of(log, {.file = name.file, .text = name.text, .length = name.length, .kind = kind},
+                        operation.layer, operation.call, operation.begin);
+  if (c == nullptr) {
+    if (operation.failed != 0) {
+      log.totals->missed += 1;
+      log.totals->missed_ticks += operation.end - operation.begin;
+    }
+    return;
+  }
+  add_to(*c, operation);
+  if (kind != PENSTOCK_REGULAR) {
+    learn_kind(log, *c, kind);
+  } else if (size > 0) {
+    note_size(*c, static_cast<std::uint64_t>(size));
+  }
+  keep_call(log, name.file, operation);
+}
+
+}  // namespace
+
+// The program's pointer is looked at only where the kernel has done so without complaint.
+void count_path(ThreadLog& log, int at, const char* path, const Operation& operation, penstock_file_kind kind,
+                std::int64_t size) noexcept {
+  if (operation.failed == EFAULT) {
+    return;
+  }
+  Update update(log);
+  if (update.nested()) {
+    count_drop(session.header->dropped_operations);
+    return;
+  }
+  note_moment(operation.end);
+  AbsoluteName& name = log.name;
+  if (absolute_name(at, path, name)) {
+    count_name(log, name, operation, kind, size);
+  }
+}
+
+void count_open(ThreadLog& log, int at, const char* path, int flags, int fd,
+                const Operation& operation) noexcept {
+  if (operation.failed == EFAULT) [[unlikely]] {
+    return;
+  }
+  Update update(log);
+  if (update.nested()) [[unlikely]] {
+    count_drop(session.header->dropped_operations);
+    forget(fd);
+    return;
+  }
+  note_moment(operation.end);
+  AbsoluteName& name = log.name;
+  bool named = absolute_name(at, path, name);
+  if (fd < 0) [[unlikely]] {
+    if (named) {
+      count_name(log, name, operation, PENSTOCK_REGULAR, -1);
+    }
+    return;
+  }
+#ifdef O_TMPFILE
+  const bool nameless = (flags & O_TMPFILE) == O_TMPFILE;  // `path` is its directory
+#else
+  const bool nameless = false;
+#endif
+  if (!named || name.climbed || nameless || names_descriptor(name)) [[unlikely]] {
+    named = name_of_descriptor(fd, name) && name.text[0] == '/';
+  }
+  if (named) [[likely]] {
+    log.files.expect(name.file, operation.layer);
+  }
+  Description* description = log.spare.make();
+  if (description == nullptr) [[unlikely]] {
+    forget(fd);
+    count_drop(session.header->dropped_operations);
+    return;
+  }
+  description->kind = (flags & O_DIRECTORY) != 0 && !nameless ? PENSTOCK_DIRECTORY : PENSTOCK_REGULAR;
+  description->appends = (flags & O_APPEND) != 0;
+  penstock_counters* c = nullptr;
+  if (named) [[likely]] {
+    description->file = name.file;
+    const bool to_write = (flags & O_ACCMODE) != O_RDONLY;
+    c = counters_of(log,
+                    {.file = name.file,
+                     .text = name.text,
+                     .length = name.length,
+                     .kind = static_cast<penstock_file_kind>(description->kind)},
+                    operation.layer, to_write ? PENSTOCK_CALL_WRITE : operation.call, operation.begin);
+    if (c == nullptr) [[unlikely]] {
+      count_drop(session.header->dropped_operations);
+    } else {
+      description->name = c->name;
+      if (description->kind == PENSTOCK_DIRECTORY) [[unlikely]] {
+        learn_kind(log, *c, PENSTOCK_DIRECTORY);
+      }
+      add_to(*c, operation);
+      keep_call(log, name.file, operation);
+    }
+  }
+  ThreadLog::Cached& entry = cached(log, fd, operation.layer);
+  entry.counters = c;
+  entry.tag = c == nullptr && description->file != 0
+                  ? 0
+                  : cache_tag(description->serial.load(std::memory_order_relaxed), operation.layer);
+  describe(fd, description);
+}
+
+penstock_counters* counters_now(ThreadLog& log, int fd, penstock_layer layer, penstock_call call) noexcept {
+  Update update(log);
+  return update.nested() ? nullptr : find_counters(log, fd, layer, call);
+}
+
+namespace {
+
+// Whether the file is the one of the description's name, by whatever way that leads to it.
+bool still_stands_for(ThreadLog& log, int fd, const Description& description) noexcept {
+  AbsoluteName& text = log.name;
+  if (name_of_descriptor(fd, text) && text.file == description.file) {
+    return true;
+  }
+  if (description.name == 0 || log.retired) {
+    return false;
+  }
+  const auto* name = at_offset<penstock_name>(description.name);
+  if (name->length >= AbsoluteName::kRoom) {
+    return false;
+  }
+  memcpy(text.text, name + 1, name->length);
+  text.text[name->length] = 0;
+  struct stat here {};
+  struct stat there {};
+  return look_at(fd, "", here) && look_at(AT_FDCWD, text.text, there) && here.st_dev == there.st_dev &&
+         here.st_ino == there.st_ino;
+}
+
+}  // namespace
+
+void note_other_file(ThreadLog& log, int fd) noexcept {
+  const Update update(log);
+  Description* description = described(fd);
+  if (update.nested() || description == nullptr || description->kind != PENSTOCK_REGULAR) {
+    return;
+  }
+  if (!still_stands_for(log, fd, *description)) {
+    forget(fd);  // it became another file's, and nobody saw how
+    return;
+  }
+  description->kind = PENSTOCK_OTHER_FILE;
+  if (const penstock_counters* c = find_counters(log, fd, PENSTOCK_POSIX, PENSTOCK_CALL_STAT); c != nullptr) {
+    learn_kind(log, *c, PENSTOCK_OTHER_FILE);
+  }
+}
+
+Description* learned_description(ThreadLog& log, int fd) noexcept {
+  if (fd < 0) {
+    return nullptr;
+  }
+  const Update update(log);
+  if (!update.nested()) {
+    find_counters(log, fd, PENSTOCK_POSIX, PENSTOCK_CALL_OTHER);
+  }
+  return described(fd);
+}
+
+}  // namespace penstock::interpose

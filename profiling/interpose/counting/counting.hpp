@@ -1,0 +1,407 @@
+// What an operation adds to the counters. The rules of what is sequential and consecutive, the sizes' buckets
+// and the switches between reads and writes are Darshan's (darshan-runtime, POSIX module), kept per thread
+// and file.
+#pragma once
+
+#include <errno.h>
+
+#include <bit>
+#include <type_traits>
+
+#include "profiling/interpose/counting/thread_log.hpp"
+
+namespace penstock::interpose {
+
+inline const char* stack_top() noexcept {
+  const char* top = nullptr;
+#if defined(__x86_64__)
+  __asm__ volatile("mov %%rsp, %0" : "=r"(top));
+#else
+  __asm__ volatile("mov %0, sp" : "=r"(top));
+#endif
+  return top;
+}
+
+// Each number of binary digits holds at most one limit between buckets.
+struct SizeBucket {
+  std::uint64_t limit = 0;  // above it the next one begins
+  std::uint64_t bucket = 0;
+};
+struct SizeBuckets {
+  SizeBucket of_width[65] = {};
+};
+extern const SizeBuckets size_buckets;
+
+inline std::size_t size_bucket(std::uint64_t bytes) noexcept {
+  const SizeBucket& at = size_buckets.of_width[std::bit_width(bytes)];
+  return at.bucket + (bytes > at.limit ? 1 : 0);
+}
+
+// Most files' counters are kept in brief: all that are not whole ones.
+inline bool is_brief(const penstock_counters& c) noexcept {
+  return c.form == PENSTOCK_BRIEF || c.form == PENSTOCK_CONTINUED;
+}
+inline penstock_brief& in_brief(penstock_counters& c) noexcept {
+  return reinterpret_cast<penstock_brief&>(c);
+}
+inline const penstock_brief& in_brief(const penstock_counters& c) noexcept {
+  return reinterpret_cast<const penstock_brief&>(c);
+}
+// Lets `work` have the one or the other.
+template <typename Counters, typename Work>
+[[gnu::always_inline]] inline auto as_kept(Counters& c, Work work) noexcept {
+  if (is_brief(c)) [[likely]] {
+    return work(in_brief(c));
+  }
+  return work(c);
+}
+
+// One more, if it is so. That none overflows fits() sees to.
+template <typename Count>
+[[gnu::always_inline]] inline void add_one(Count& count, bool is_so = true) noexcept {
+  count = static_cast<Count>(count + (is_so ? 1U : 0U));
+}
+
+[[gnu::always_inline]] inline void note_size(penstock_counters& c, std::uint64_t size) noexcept {
+  as_kept(c, [size](auto& kept) { kept.size = size > kept.size ? size : kept.size; });
+}
+
+[[gnu::always_inline]] inline void add_read(penstock_counters& c, std::int64_t offset, std::int64_t bytes,
+                                            std::uint64_t begin, std::uint64_t end) noexcept {
+  as_kept(c, [=](auto& kept) {
+    const auto last = static_cast<std::int64_t>(kept.last_read);
+    add_one(kept.reads);
+    add_one(kept.sequential_reads, offset > last);
+    add_one(kept.consecutive_reads, offset == last + 1);
+    kept.last_read = static_cast<std::uint64_t>(offset + bytes - 1);
+    kept.bytes_read += static_cast<std::uint64_t>(bytes);
+    const auto reached = static_cast<std::uint64_t>(offset + bytes);
+    if (reached > kept.size && bytes != 0)
+        [[unlikely]] {  // there may be nothing at all where nothing was moved
+      kept.size = reached;
+    }
+    add_one(kept.read_sizes[size_bucket(static_cast<std::uint64_t>(bytes))]);
+    if constexpr (std::is_same_v<decltype(kept), penstock_counters&>) {
+      if (kept.last_was == 2) [[unlikely]] {
+        kept.read_write_switches += 1;
+      }
+    }
+    kept.last_was = 1;
+    kept.read_ticks += end - begin;
+    kept.first_read_ticks = kept.first_read_ticks == PENSTOCK_NEVER ? begin : kept.first_read_ticks;
+    kept.last_read_ticks = end;
+  });
+}
+
+// To whole ones only, as all who count see to by fits().
+inline void add_write(penstock_counters& c, std::int64_t offset, std::int64_t bytes, std::uint64_t begin,
+                      std::uint64_t end) noexcept {
+  const auto last = static_cast<std::int64_t>(c.last_written);
+  c.writes += 1;
+  c.sequential_writes += offset > last ? 1U : 0U;
+  c.consecutive_writes += offset == last + 1 ? 1U : 0U;
+  c.last_written = static_cast<std::uint64_t>(offset + bytes - 1);
+  c.bytes_written += static_cast<std::uint64_t>(bytes);
+  const auto reached = static_cast<std::uint64_t>(offset + bytes);
+  if (reached > c.size && bytes != 0) {
+    c.size = reached;
+  }
+  c.write_sizes[size_bucket(static_cast<std::uint64_t>(bytes))] += 1;
+  c.read_write_switches += c.last_was == 1 ? 1U : 0U;
+  c.last_was = 2;
+  c.write_ticks += end - begin;
+  c.first_write_ticks = c.first_write_ticks == PENSTOCK_NEVER ? begin : c.first_write_ticks;
+  c.last_write_ticks = end;
+}
+
+// All calls but reads and writes.
+[[gnu::always_inline]] inline void add_other(penstock_counters& c, const Operation& operation) noexcept {
+  if (operation.call == PENSTOCK_CALL_SYNC) {
+    c.syncs += 1;  // of whole ones, likewise
+  } else if (operation.call == PENSTOCK_CALL_MAP) {
+    c.maps += 1;
+    c.mapped_bytes += static_cast<std::uint64_t>(operation.length);
+  }
+  as_kept(c, [&operation](auto& kept) {
+    switch (operation.call) {
+      case PENSTOCK_CALL_OPEN:
+        add_one(kept.opens);
+        break;
+      case PENSTOCK_CALL_CLOSE:
+        add_one(kept.closes);
+        break;
+      case PENSTOCK_CALL_STAT:
+        add_one(kept.stats);
+        break;
+      case PENSTOCK_CALL_SEEK:
+        add_one(kept.seeks);
+        break;
+      case PENSTOCK_CALL_SYNC:
+      case PENSTOCK_CALL_MAP:
+        break;
+      default:
+        add_one(kept.other);
+        break;
+    }
+    kept.meta_ticks += operation.end - operation.begin;
+    kept.last_ticks = operation.end;
+  });
+}
+
+[[gnu::always_inline]] inline void add_to(penstock_counters& c, const Operation& operation) noexcept {
+  if (operation.failed != 0) [[unlikely]] {
+    as_kept(c, [](auto& kept) { kept.failures += 1; });
+  } else if (operation.call == PENSTOCK_CALL_READ) {
+    add_read(c, operation.offset, operation.length, operation.begin, operation.end);
+  } else if (operation.call == PENSTOCK_CALL_WRITE) {
+    add_write(c, operation.offset, operation.length, operation.begin, operation.end);
+  } else {
+    add_other(c, operation);
+  }
+}
+
+// The call stands in the session by itself, too, where calls are kept (--trace). Within an Update: there may
+// have to be another block for it.
+[[gnu::always_inline]] inline void keep_call(ThreadLog& log, std::uint64_t file,
+                                             const Operation& operation) noexcept {
+  if (segments_wanted()) [[unlikely]] {
+    const Operation copy = operation;  // so that elsewhere it need not be in memory at all
+    add_segment(log, file, copy);
+  }
+}
+
+// What handlers put by is counted in an update of its own, behind theirs; dropped where the session that it
+// belongs to has ended meanwhile.
+[[gnu::cold]] void count_what_was_put_by(ThreadLog& log) noexcept;
+
+// Gives way to who changes the session, and comes to the new one, if there is one: `updating` is `top` again
+// then.
+[[gnu::cold]] void follow_session(ThreadLog& log, const char* top) noexcept;
+
+// An update of this thread's log, in which a signal's handler may come.
+class Update {
+ public:
+  explicit Update(ThreadLog& log) noexcept : log_(log) {
+    const char* top = stack_top();
+    // Handlers run further down the stack. What is not above has been left by a longjmp().
+    nested_ = log.updating != nullptr && log.updating > top;
+    if (!nested_) [[likely]] {
+      log.updating = top;
+    }
+    std::atomic_signal_fence(std::memory_order_seq_cst);
+    if ((session.changes.load(std::memory_order_relaxed) || log.retired) && !nested_) [[unlikely]] {
+      follow_session(log, top);
+    }
+  }
+  ~Update() {
+    std::atomic_signal_fence(std::memory_order_seq_cst);
+    if (!nested_) [[likely]] {
+      log_.updating = nullptr;
+      std::atomic_signal_fence(std::memory_order_seq_cst);
+      if (log_.put_by_count != 0) [[unlikely]] {
+        count_what_was_put_by(log_);
+      }
+    }
+  }
+  Update(const Update&) = delete;
+  Update& operator=(const Update&) = delete;
+  // Came upon another: only put_by() is allowed.
+  bool nested() const noexcept { return nested_; }
+  // What there is no room for is dropped.
+  void put_by(std::uint64_t file, std::uint64_t name, const Operation& operation) noexcept;
+  // The same of a descriptor that nobody knows: /proc is asked behind the update. Dropped as well where it
+  // stands for another file by then. An offset of -1 is that of its position.
+  void put_by(int fd, const Operation& operation) noexcept;
+
+ private:
+  void put_by(const ThreadLog::PutBy& one) noexcept;
+
+  ThreadLog& log_;
+  bool nested_;
+};
+
+// The same where nothing is under way, and nothing is written to but what this thread has mapped already:
+// whatever becomes of the session meanwhile.
+class OuterUpdate {
+ public:
+  explicit OuterUpdate(ThreadLog& log) noexcept : log_(log) {
+    log.updating = stack_top();
+    std::atomic_signal_fence(std::memory_order_seq_cst);
+  }
+  ~OuterUpdate() {
+    std::atomic_signal_fence(std::memory_order_seq_cst);
+    log_.updating = nullptr;
+    std::atomic_signal_fence(std::memory_order_seq_cst);
+    if (log_.put_by_count != 0) [[unlikely]] {
+      count_what_was_put_by(log_);
+    }
+  }
+  OuterUpdate(const OuterUpdate&) = delete;
+  OuterUpdate& operator=(const OuterUpdate&) = delete;
+
+ private:
+  ThreadLog& log_;
+};
+
+// The rare ways of count(): an unknown descriptor, an update that is under way, counters that are full.
+[[gnu::noinline]] penstock_counters* count_slowly(ThreadLog& log, int fd,
+                                                  const Operation& operation) noexcept;
+// What follows upon a look at all that, where calls are kept.
+[[gnu::noinline]] penstock_counters* count_and_keep(ThreadLog& log, int fd, penstock_counters& counters,
+                                                    const Operation& operation) noexcept;
+
+inline std::uint64_t cache_tag(std::uint64_t serial, penstock_layer layer) noexcept {
+  return serial * 8 + static_cast<std::uint64_t>(layer);
+}
+inline ThreadLog::Cached& cached(ThreadLog& log, int fd, penstock_layer layer) noexcept {
+  return log.cache[(static_cast<unsigned>(fd) + unsigned{layer} * 97U) % ThreadLog::kCached];
+}
+
+// More of one kind and another entry is begun, so that no counter overflows.
+// Handlers of signals may add some between a look at fits() and the addition.
+constexpr std::uint32_t kMostOperations = 1U << 31U;
+constexpr std::uint32_t kMostInBrief = 192;
+// Of calls that counters in brief have a number for.
+template <typename Counters>
+[[gnu::always_inline]] inline std::uint32_t calls_of(const Counters& c, penstock_call call) noexcept {
+  switch (call) {
+    case PENSTOCK_CALL_OPEN:
+      return c.opens;
+    case PENSTOCK_CALL_CLOSE:
+      return c.closes;
+    case PENSTOCK_CALL_READ:
+      return c.reads;
+    case PENSTOCK_CALL_STAT:
+      return c.stats;
+    case PENSTOCK_CALL_SEEK:
+      return c.seeks;
+    default:
+      return c.other;
+  }
+}
+inline std::uint32_t whole_calls_of(const penstock_counters& c, penstock_call call) noexcept {
+  switch (call) {
+    case PENSTOCK_CALL_WRITE:
+      return c.writes;
+    case PENSTOCK_CALL_SYNC:
+      return c.syncs;
+    case PENSTOCK_CALL_MAP:
+      return c.maps;
+    default:
+      return calls_of(c, call);
+  }
+}
+inline bool only_whole(penstock_call call) noexcept {
+  return call == PENSTOCK_CALL_WRITE || call == PENSTOCK_CALL_SYNC || call == PENSTOCK_CALL_MAP;
+}
+// Whether the call may be counted there; else counters_of() has others.
+inline bool fits(const penstock_counters& c, penstock_call call) noexcept {
+  if (c.form == PENSTOCK_BRIEF) [[likely]] {
+    return !only_whole(call) && calls_of(in_brief(c), call) < kMostInBrief;
+  }
+  return c.form != PENSTOCK_CONTINUED && whole_calls_of(c, call) < kMostOperations;
+}
+
+// An operation on a descriptor. Gives the counters that it was added to, as long as nothing else is counted;
+// null where it was not, or not yet.
+[[gnu::always_inline]] inline penstock_counters* count(ThreadLog& log, int fd,
+                                                       const Operation& operation) noexcept {
+  const Description* description = described(fd);
+  const ThreadLog::Cached& known = cached(log, fd, operation.layer);
+  penstock_counters* counters = known.counters;
+  if (description == nullptr ||
+      known.tag != cache_tag(description->serial.load(std::memory_order_relaxed), operation.layer) ||
+      log.updating != nullptr || (counters != nullptr && !fits(*counters, operation.call))) [[unlikely]] {
+    const Operation copy = operation;
+    return count_slowly(log, fd, copy);
+  }
+  if (counters == nullptr) [[unlikely]] {
+    return nullptr;
+  }
+  if (segments_wanted()) [[unlikely]] {
+    const Operation copy = operation;
+    return count_and_keep(log, fd, *counters, copy);
+  }
+  const OuterUpdate update(log);
+  add_to(*counters, operation);
+  return counters;
+}
+
+// Within an update: an operation on a file. Null without room, which is a drop.
+penstock_counters* count_of_file(ThreadLog& log, const FileRecord& file, const Operation& operation) noexcept;
+// For what is counted after its descriptor is gone: its counters (null: for no file), and an operation that
+// fits them.
+penstock_counters* counters_now(ThreadLog& log, int fd, penstock_layer layer, penstock_call call) noexcept;
+// Likewise of a descriptor that is about to be closed: it stands for nothing from now on.
+penstock_counters* forget_counted(ThreadLog& log, int fd) noexcept;
+[[gnu::always_inline]] inline void count_in(ThreadLog& log, penstock_counters& counters,
+                                            const Operation& operation) noexcept {
+  Update update(log);
+  if (update.nested()) [[unlikely]] {
+    const Operation copy = operation;
+    update.put_by(counters.file, counters.name, copy);
+    return;
+  }
+  add_to(counters, operation);
+  keep_call(log, counters.file, operation);
+}
+
+// A read or a write on a descriptor: count() without detours.
+template <penstock_call kCall>
+[[gnu::always_inline]] inline void count_moved(ThreadLog& log, int fd, penstock_layer layer,
+                                               std::int64_t offset, std::int64_t bytes, std::uint64_t begin,
+                                               std::uint64_t end) noexcept {
+  const Description* description = described(fd);
+  const ThreadLog::Cached& known = cached(log, fd, layer);
+  penstock_counters* counters = known.counters;
+  if (description == nullptr ||
+      known.tag != cache_tag(description->serial.load(std::memory_order_relaxed), layer) ||
+      log.updating != nullptr || (counters != nullptr && !fits(*counters, kCall))) [[unlikely]] {
+    count_slowly(
+        log, fd,
+        {.call = kCall, .layer = layer, .offset = offset, .length = bytes, .begin = begin, .end = end});
+    return;
+  }
+  if (counters == nullptr) [[unlikely]] {
+    return;
+  }
+  if (segments_wanted()) [[unlikely]] {
+    count_and_keep(
+        log, fd, *counters,
+        {.call = kCall, .layer = layer, .offset = offset, .length = bytes, .begin = begin, .end = end});
+    return;
+  }
+  const OuterUpdate update(log);
+  if constexpr (kCall == PENSTOCK_CALL_READ) {
+    add_read(*counters, offset, bytes, begin, end);
+  } else {
+    add_write(*counters, offset, bytes, begin, end);
+  }
+}
+
+// The kernel adds these to rchar and wchar, whatever the descriptor is.
+inline void add_kernel_read(ThreadLog& log, std::int64_t bytes) noexcept {
+  log.totals->kernel_read += static_cast<std::uint64_t>(bytes);
+}
+inline void add_kernel_written(ThreadLog& log, std::int64_t bytes) noexcept {
+  log.totals->kernel_written += static_cast<std::uint64_t>(bytes);
+}
+
+// An operation on a name, from the directory `at` (AT_FDCWD or a descriptor). Where it failed, it is counted
+// only if the file is known to this thread.
+void count_path(ThreadLog& log, int at, const char* path, const Operation& operation,
+                penstock_file_kind kind = PENSTOCK_REGULAR, std::int64_t size = -1) noexcept;
+// open() and its kin, which made `fd` (or failed: -1): from now on that is known, its position is 0.
+void count_open(ThreadLog& log, int at, const char* path, int flags, int fd,
+                const Operation& operation) noexcept;
+// The descriptor's file, which was opened by name and taken for a regular one, is a pipe, a socket or a
+// device.
+[[gnu::cold]] void note_other_file(ThreadLog& log, int fd) noexcept;
+// Asks /proc what a descriptor stands for; null where that does not know either.
+[[gnu::cold]] Description* learned_description(ThreadLog& log, int fd) noexcept;
+inline Description* known_description(ThreadLog& log, int fd) noexcept {
+  Description* description = described(fd);
+  return description != nullptr ? description : learned_description(log, fd);
+}
+
+}  // namespace penstock::interpose

@@ -1,0 +1,68 @@
+#include "profiling/interpose/counting/file_table.hpp"
+
+#include <gtest/gtest.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+namespace penstock::interpose {
+namespace {
+
+// Of an entry the table looks at nothing but its file and its layer.
+struct alignas(32) Entry {
+  std::uint64_t file;
+  std::uint64_t name;
+  std::uint32_t thread;
+  std::uint16_t layer;
+};
+static_assert(offsetof(Entry, file) == offsetof(penstock_counters, file) &&
+              offsetof(Entry, layer) == offsetof(penstock_counters, layer));
+
+const penstock_counters& counters(const Entry& entry) {
+  return reinterpret_cast<const penstock_counters&>(entry);
+}
+
+void insert(FileTable& table, const Entry& entry) {
+  const auto layer = static_cast<penstock_layer>(entry.layer);
+  ASSERT_TRUE(!table.is_full() || table.grow());
+  const std::uint64_t slot = table.slot_of(entry.file, layer);
+  ASSERT_EQ(table.at(slot), nullptr);
+  table.set(slot, counters(entry));
+}
+
+// Above two million slots a slot's own bits no longer say where it belongs.
+TEST(FileTable, FindsEveryFileHoweverOftenItHasGrown) {
+  constexpr std::uint64_t kFiles = 1'600'000;  // three quarters of 2^21 and some: 2^22 slots
+  std::vector<Entry> entries(kFiles);
+  FileTable table;
+  for (std::uint64_t i = 0; i < kFiles; ++i) {
+    entries[i] = {.file = (i / 2 + 1) * 0x9e3779b97f4a7c15U,
+                  .name = 0,
+                  .thread = 0,
+                  .layer = static_cast<std::uint16_t>(i % 2)};
+    insert(table, entries[i]);
+    if (HasFatalFailure()) return;
+  }
+  std::uint64_t wrong = 0;
+  for (const Entry& entry : entries)
+    wrong += table.find(entry.file, static_cast<penstock_layer>(entry.layer)) != &counters(entry) ? 1U : 0U;
+  EXPECT_EQ(wrong, 0U);
+  EXPECT_EQ(table.find(entries[0].file, PENSTOCK_RING), nullptr);
+  EXPECT_EQ(table.find(1, PENSTOCK_POSIX), nullptr);
+}
+
+TEST(FileTable, HasTheNewerEntryOfAFileAndNothingOnceItIsCleared) {
+  FileTable table;
+  ASSERT_TRUE(table.grow());
+  const Entry first{.file = 7, .name = 0, .thread = 0, .layer = PENSTOCK_STDIO};
+  const Entry second = first;
+  insert(table, first);
+  table.set(table.slot_of(7, PENSTOCK_STDIO), counters(second));
+  EXPECT_EQ(table.find(7, PENSTOCK_STDIO), &counters(second));
+  table.clear();
+  EXPECT_EQ(table.find(7, PENSTOCK_STDIO), nullptr);
+}
+
+}  // namespace
+}  // namespace penstock::interpose

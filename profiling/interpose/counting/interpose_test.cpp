@@ -1,0 +1,423 @@
+// The parts of the library that need no process to be loaded into. ci/e2e/test_profile_*.py try the whole.
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <limits>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "profiling/interpose/counting/counting.hpp"
+#include "profiling/interpose/counting/descriptors.hpp"
+#include "profiling/interpose/counting/interpose_testing.hpp"
+#include "profiling/interpose/counting/paths.hpp"
+#include "profiling/interpose/counting/thread_log.hpp"
+#include "profiling/interpose/writer/environment.hpp"
+#include "profiling/interpose/writer/segment_blocks.hpp"
+#include "profiling/interpose/writer/session.hpp"
+#include "profiling/interpose/writer/ticks.hpp"
+
+namespace penstock::interpose {
+namespace {
+
+std::size_t bucket_by_hand(std::uint64_t bytes) {
+  std::size_t bucket = 0;
+  for (const std::uint64_t limit :
+       {100ULL, 1024ULL, 10240ULL, 102400ULL, 1ULL << 20, 4ULL << 20, 10ULL << 20, 100ULL << 20, 1ULL << 30})
+    bucket += bytes > limit ? 1 : 0;
+  return bucket;
+}
+
+TEST(SizeBucket, IsThatOfTheLimits) {
+  for (std::uint64_t bytes = 0; bytes < 200'000; ++bytes)
+    ASSERT_EQ(size_bucket(bytes), bucket_by_hand(bytes)) << bytes;
+  for (unsigned bit = 17; bit < 64; ++bit)
+    for (const std::uint64_t near :
+         {(std::uint64_t{1} << bit) - 1, std::uint64_t{1} << bit, (std::uint64_t{1} << bit) + 1})
+      EXPECT_EQ(size_bucket(near), bucket_by_hand(near)) << near;
+  for (const std::uint64_t limit : {10ULL << 20, 100ULL << 20})
+    for (const std::uint64_t near : {limit - 1, limit, limit + 1})
+      EXPECT_EQ(size_bucket(near), bucket_by_hand(near)) << near;
+  EXPECT_EQ(size_bucket(std::numeric_limits<std::uint64_t>::max()), 9U);
+}
+
+// What reads leave is asked of both forms.
+struct Kept {
+  explicit Kept(penstock_form form) { c.form = static_cast<std::uint8_t>(form); }
+  template <typename Work>
+  std::uint64_t ask(Work work) {
+    return as_kept(c, [&work](auto& kept) { return std::uint64_t{work(kept)}; });
+  }
+  std::uint64_t sequential() {
+    return ask([](auto& kept) { return kept.sequential_reads; });
+  }
+  std::uint64_t consecutive() {
+    return ask([](auto& kept) { return kept.consecutive_reads; });
+  }
+  std::uint64_t size() {
+    return ask([](auto& kept) { return kept.size; });
+  }
+  penstock_counters c{};
+};
+
+TEST(ReadRules, AreDarshans) {
+  for (const penstock_form form : {PENSTOCK_WHOLE, PENSTOCK_BRIEF}) {
+    Kept kept(form);
+    penstock_counters& c = kept.c;
+    add_read(c, 0, 100, 10, 20);  // the first of a file is neither: its last byte is taken for byte 0
+    EXPECT_EQ(kept.sequential(), 0U);
+    EXPECT_EQ(kept.consecutive(), 0U);
+    add_read(c, 100, 0, 20, 25);  // at its end
+    EXPECT_EQ(kept.sequential(), 1U);
+    EXPECT_EQ(kept.consecutive(), 1U);
+    add_read(c, 500, 10, 30, 31);  // behind a gap
+    EXPECT_EQ(kept.sequential(), 2U);
+    EXPECT_EQ(kept.consecutive(), 1U);
+    add_read(c, 40, 10, 40, 41);  // back
+    EXPECT_EQ(kept.sequential(), 2U);
+    EXPECT_EQ(c.bytes_read, 120U);
+    EXPECT_EQ(kept.size(), 510U);
+    EXPECT_EQ(c.read_ticks, 10U + 5 + 1 + 1);
+    EXPECT_EQ(kept.ask([](auto& one) { return one.reads; }), 4U);
+    EXPECT_EQ(kept.ask([](auto& one) { return one.first_read_ticks; }), 10U);
+    EXPECT_EQ(kept.ask([](auto& one) { return one.last_read_ticks; }), 41U);
+  }
+}
+
+TEST(ReadRules, KnowOfWritesBetween) {
+  penstock_counters c{};
+  c.form = PENSTOCK_WHOLE;
+  add_read(c, 40, 10, 40, 41);
+  add_write(c, 50, 10, 50, 60);
+  add_read(c, 60, 10, 70, 71);
+  EXPECT_EQ(c.read_write_switches, 2U);
+  EXPECT_EQ(c.bytes_read, 20U);
+  EXPECT_EQ(c.bytes_written, 10U);
+}
+
+TEST(ReadRules, WhatMovesNothingSaysNothingOfTheSize) {
+  penstock_counters c{};
+  c.form = PENSTOCK_WHOLE;
+  add_read(c, 0, 100, 10, 20);
+  add_read(c, 1'000'000'000'000, 0, 20, 30);
+  add_write(c, 1'000'000'000'000, 0, 30, 40);
+  EXPECT_EQ(c.size, 100U);
+  add_read(c, 200, 50, 40, 50);  // of more that were asked for
+  EXPECT_EQ(c.size, 250U);
+}
+
+TEST(Descriptors, ShareWhatDupMadeOfOne) {
+  Description* description = make_description();
+  ASSERT_NE(description, nullptr);
+  describe(900, description);
+  describe_duplicate(900, 901);
+  EXPECT_EQ(described(901), description);
+  forget(900);
+  EXPECT_EQ(described(900), nullptr);
+  EXPECT_EQ(described(901), description);
+  const std::uint64_t serial = description->serial.load();
+  forget_range(901, 5000);
+  EXPECT_EQ(described(901), nullptr);
+  EXPECT_NE(description->serial.load(), serial);  // who has it in a cache sees that it is gone
+  EXPECT_EQ(described(-1), nullptr);
+  EXPECT_EQ(described(std::numeric_limits<int>::max()), nullptr);
+}
+
+TEST(Descriptors, AreSparedForTheNextWithoutBeingTheSame) {
+  SpareDescription spare;
+  Description* first = spare.make();
+  ASSERT_NE(first, nullptr);
+  const std::uint64_t serial = first->serial.load();
+  first->file = 7;
+  describe(910, first);
+  describe_duplicate(910, 911);
+  spare.forget(910);
+  EXPECT_EQ(described(911), first);
+  EXPECT_EQ(first->serial.load(), serial);
+  Description* second = spare.make();
+  EXPECT_NE(second, first);  // which is still in use
+  describe(910, second);
+  spare.forget(911);
+  EXPECT_EQ(first->serial.load(), 0U);
+  EXPECT_EQ(spare.make(), first);
+  EXPECT_NE(first->serial.load(), serial);
+  EXPECT_NE(first->serial.load(), second->serial.load());
+  EXPECT_EQ(first->file, 0U);
+  drop_reference(first);
+  spare.forget(910);
+  spare.forget(910);  // which is gone
+}
+
+TEST(WatchedEnvironment, AddsWhatIsMissing) {
+  ::setenv("PENSTOCK_PROFILE_SESSION", "/nowhere", 1);
+  keep_environment();
+  const auto environment = [](std::vector<const char*> given) {
+    given.push_back(nullptr);
+    char* const* words = const_cast<char* const*>(given.data());
+    PENSTOCK_WATCHED_ENVIRONMENT(watched, words);
+    std::vector<std::string> all;
+    for (char* const* at = watched.get(); *at != nullptr; ++at) all.emplace_back(*at);
+    return all;
+  };
+  const std::vector<std::string> bare = environment({"A=1"});
+  ASSERT_GE(bare.size(), 3U);
+  EXPECT_EQ(bare[0], "A=1");
+  EXPECT_EQ(bare[1].rfind("LD_PRELOAD=", 0), 0U);
+  const std::string library = bare[1].substr(11);
+  const std::vector<std::string> other =
+      environment({"LD_PRELOAD=/lib/other.so", "PENSTOCK_PROFILE_SESSION=/mine"});
+  EXPECT_EQ(other[0], "PENSTOCK_PROFILE_SESSION=/mine");
+  EXPECT_EQ(other[1], "LD_PRELOAD=" + library + ":/lib/other.so");
+  const std::string preload = "LD_PRELOAD=" + library;
+  EXPECT_EQ(environment({preload.c_str(), "PENSTOCK_PROFILE_SESSION=/x"}).front(), preload);
+}
+
+// A session in a folder of its own; this process has one from then on.
+TEST_F(InSession, KeepsAsManyFilesAsThereAre) {
+  ThreadLog* log = thread_log();
+  ASSERT_NE(log, nullptr);
+  constexpr std::uint64_t kFiles = 100'000;
+  for (std::uint64_t i = 0; i < kFiles; ++i) {
+    const std::string path = "/data/" + std::to_string(i);
+    count_path(*log, AT_FDCWD, path.c_str(), {.call = PENSTOCK_CALL_STAT, .begin = 1, .end = 3},
+               PENSTOCK_REGULAR, 77);
+  }
+  EXPECT_EQ(session.header->dropped_records, 0U);
+  for (std::uint64_t i = 0; i < kFiles; i += 997) {
+    AbsoluteName name;
+    ASSERT_TRUE(absolute_name(AT_FDCWD, ("/data/" + std::to_string(i)).c_str(), name));
+    const penstock_counters* c = log->files.find(name.file, PENSTOCK_POSIX);
+    ASSERT_NE(c, nullptr) << i;
+    EXPECT_EQ(in_brief(*c).stats, 1U);
+    EXPECT_EQ(in_brief(*c).size, 77U);
+    const auto* stored = at_offset<penstock_name>(c->name);
+    EXPECT_EQ(std::string(reinterpret_cast<const char*>(stored + 1), stored->length),
+              "/data/" + std::to_string(i));
+  }
+  EXPECT_EQ(log->files.find(12345, PENSTOCK_POSIX), nullptr);
+}
+
+TEST_F(InSession, ARecordThatIsFullIsFollowedByAnother) {
+  ThreadLog* log = thread_log();
+  ASSERT_NE(log, nullptr);
+  const char text[] = "/full";
+  const FileRecord file{.file = 4711, .text = text, .length = sizeof(text) - 1};
+  const auto now = [&] { return counters_of(*log, file, PENSTOCK_POSIX, PENSTOCK_CALL_READ, 1); };
+  penstock_counters* brief = now();
+  ASSERT_NE(brief, nullptr);
+  ASSERT_EQ(brief->form, PENSTOCK_BRIEF);
+  for (unsigned i = 0; i < kMostInBrief; ++i) {
+    EXPECT_EQ(now(), brief);
+    add_read(*brief, i * std::int64_t{100}, 100, 1, 2);
+  }
+  penstock_counters* whole = now();
+  ASSERT_NE(whole, brief);
+  EXPECT_EQ(whole->form, PENSTOCK_FURTHER);  // its first read is not the thread's first
+  EXPECT_EQ(whole->name, brief->name);
+  EXPECT_EQ(in_brief(*brief).reads, kMostInBrief);
+  EXPECT_EQ(in_brief(*brief).read_sizes[0], kMostInBrief);
+  EXPECT_EQ(brief->bytes_read, 100U * kMostInBrief);
+  add_read(*whole, std::int64_t{kMostInBrief} * 100, 100, 3, 4);  // goes on where the other ended
+  EXPECT_EQ(whole->consecutive_reads, 1U);
+  whole->reads = kMostOperations;
+  penstock_counters* another = now();
+  ASSERT_NE(another, whole);
+  EXPECT_EQ(another->name, whole->name);
+  EXPECT_EQ(log->files.find(4711, PENSTOCK_POSIX), another);
+  EXPECT_NE(counters_of(*log, file, PENSTOCK_STDIO, PENSTOCK_CALL_READ, 1), another);
+}
+
+TEST_F(InSession, BriefOnesTakeNoMoreThanTheyCanCount) {
+  ThreadLog* log = thread_log();
+  ASSERT_NE(log, nullptr);
+  std::uint64_t file = 5000;
+  for (const penstock_call call : {PENSTOCK_CALL_WRITE, PENSTOCK_CALL_SYNC, PENSTOCK_CALL_MAP}) {
+    const FileRecord record{.file = ++file, .name = 64};
+    penstock_counters* brief = counters_of(*log, record, PENSTOCK_POSIX, PENSTOCK_CALL_STAT, 1);
+    ASSERT_NE(brief, nullptr);
+    ASSERT_EQ(brief->form, PENSTOCK_BRIEF);
+    EXPECT_FALSE(fits(*brief, call));
+    penstock_counters* whole = counters_of(*log, record, PENSTOCK_POSIX, call, 2);
+    ASSERT_NE(whole, brief);
+    EXPECT_EQ(whole->form, PENSTOCK_WHOLE);  // nothing was read before
+    EXPECT_EQ(brief->form, PENSTOCK_CONTINUED);
+  }
+  for (const penstock_call call : {PENSTOCK_CALL_OPEN, PENSTOCK_CALL_CLOSE, PENSTOCK_CALL_READ,
+                                   PENSTOCK_CALL_STAT, PENSTOCK_CALL_SEEK, PENSTOCK_CALL_OTHER}) {
+    const FileRecord record{.file = ++file, .name = 64};
+    penstock_counters* brief = counters_of(*log, record, PENSTOCK_POSIX, call, 1);
+    ASSERT_NE(brief, nullptr);
+    ASSERT_EQ(brief->form, PENSTOCK_BRIEF);
+    for (unsigned i = 0; i < kMostInBrief; ++i) {
+      EXPECT_TRUE(fits(*brief, call));
+      add_to(*brief, {.call = call, .offset = 0, .begin = 1, .end = 2});
+    }
+    EXPECT_FALSE(fits(*brief, call));
+    EXPECT_EQ(calls_of(in_brief(*brief), call), kMostInBrief);
+    EXPECT_NE(counters_of(*log, record, PENSTOCK_POSIX, call, 3), brief);
+  }
+}
+
+TEST_F(InSession, WhatIsOnlyReadTakesLessRoomUntilItIsWritten) {
+  ThreadLog* log = thread_log();
+  ASSERT_NE(log, nullptr);
+  const char text[] = "/read, then written";
+  const FileRecord file{.file = 815, .text = text, .length = sizeof(text) - 1};
+  penstock_counters* part = counters_of(*log, file, PENSTOCK_POSIX, PENSTOCK_CALL_OPEN, 1);
+  penstock_counters* behind =
+      counters_of(*log, {.file = 816, .name = 64}, PENSTOCK_POSIX, PENSTOCK_CALL_READ, 1);
+  ASSERT_NE(part, nullptr);
+  ASSERT_NE(behind, nullptr);
+  EXPECT_EQ(reinterpret_cast<char*>(behind) - reinterpret_cast<char*>(part), sizeof(penstock_brief));
+  EXPECT_EQ(part->form, PENSTOCK_BRIEF);
+  add_read(*part, 0, 100, 1, 2);
+  EXPECT_TRUE(fits(*part, PENSTOCK_CALL_READ));
+  EXPECT_FALSE(fits(*part, PENSTOCK_CALL_WRITE));
+
+  penstock_counters* whole = counters_of(*log, file, PENSTOCK_POSIX, PENSTOCK_CALL_WRITE, 3);
+  ASSERT_NE(whole, nullptr);
+  EXPECT_EQ(whole->form, PENSTOCK_FURTHER);
+  EXPECT_EQ(whole->name, part->name);
+  EXPECT_EQ(part->form, PENSTOCK_CONTINUED);  // who has it in a cache asks again
+  EXPECT_FALSE(fits(*part, PENSTOCK_CALL_READ));
+  EXPECT_EQ(counters_of(*log, file, PENSTOCK_POSIX, PENSTOCK_CALL_READ, 4), whole);
+  add_read(*whole, 100, 100, 4, 5);  // goes on where the part ended
+  EXPECT_EQ(whole->consecutive_reads, 1U);
+  add_write(*whole, 0, 10, 6, 7);
+  EXPECT_EQ(whole->read_write_switches, 1U);
+  EXPECT_EQ(behind->bytes_read, 0U);
+  EXPECT_EQ(behind->writes, 0U);
+}
+
+TEST_F(InSession, ADescriptorsCountersFitWhatIsDoneToIt) {
+  ThreadLog* log = thread_log();
+  ASSERT_NE(log, nullptr);
+  constexpr int kDescriptor = 950;
+  count_open(*log, AT_FDCWD, "/opened to be read", O_RDONLY, kDescriptor,
+             {.call = PENSTOCK_CALL_OPEN, .begin = 1, .end = 2});
+  const penstock_counters* c =
+      count(*log, kDescriptor, {.call = PENSTOCK_CALL_READ, .offset = 0, .length = 5, .begin = 2, .end = 3});
+  ASSERT_NE(c, nullptr);
+  EXPECT_EQ(c->form, PENSTOCK_BRIEF);
+  count_moved<PENSTOCK_CALL_WRITE>(*log, kDescriptor, PENSTOCK_POSIX, 5, 7, 3, 4);  // by an ioctl, say
+  const penstock_counters* later =
+      count(*log, kDescriptor, {.call = PENSTOCK_CALL_READ, .offset = 5, .length = 5, .begin = 5, .end = 6});
+  ASSERT_NE(later, nullptr);
+  EXPECT_EQ(later->form, PENSTOCK_FURTHER);
+  EXPECT_EQ(later->bytes_written, 7U);
+  EXPECT_EQ(later->consecutive_reads, 1U);
+  EXPECT_EQ(c->bytes_read + later->bytes_read, 10U);
+  EXPECT_EQ(forget_counted(*log, kDescriptor), later);
+  EXPECT_EQ(described(kDescriptor), nullptr);
+
+  count_open(*log, AT_FDCWD, "/opened to be written", O_RDWR, kDescriptor,
+             {.call = PENSTOCK_CALL_OPEN, .begin = 1, .end = 2});
+  c = count(*log, kDescriptor, {.call = PENSTOCK_CALL_STAT, .begin = 2, .end = 3});
+  ASSERT_NE(c, nullptr);
+  EXPECT_EQ(c->form, PENSTOCK_WHOLE);
+  EXPECT_EQ(forget_counted(*log, kDescriptor), c);
+}
+
+// Once, whatever number of descriptors it has: what stands at its new place in the old file is nobody's name.
+TEST_F(InSession, ADescriptionsNameIsTakenAlongOnce) {
+  constexpr int kDescriptor = 703;
+  ThreadLog* log = thread_log();
+  ASSERT_NE(log, nullptr);
+  count_open(*log, AT_FDCWD, "/taken/along", O_RDONLY, kDescriptor,
+             {.call = PENSTOCK_CALL_OPEN, .begin = 1, .end = 2});
+  describe_duplicate(kDescriptor, kDescriptor + 1);
+  const Description* description = described(kDescriptor);
+  ASSERT_NE(description, nullptr);
+  ASSERT_EQ(described(kDescriptor + 1), description);
+  const auto* name = at_offset<penstock_name>(description->name);
+  std::vector<char> before(session.header->file_end + (std::size_t{4} << 20));
+  memcpy(before.data() + description->name, name, sizeof(*name) + name->length);
+  for (int i = 0; i < 2; ++i) {
+    const std::uint64_t old_place = description->name;
+    take_names_along(i == 0 ? before.data() : session.base);
+    ASSERT_NE(description->name, old_place);
+    const auto* taken = at_offset<penstock_name>(description->name);
+    EXPECT_EQ(taken->file, description->file);
+    EXPECT_EQ(std::string(reinterpret_cast<const char*>(taken + 1), taken->length), "/taken/along");
+  }
+  forget(kDescriptor);
+  forget(kDescriptor + 1);
+}
+
+TEST(TraceLimit, IsANumberOrWhatIsUsual) {
+  const auto limit = [](const char* text) {
+    ::setenv("PENSTOCK_PROFILE_TRACE_LIMIT", text, 1);
+    const std::uint64_t bytes = trace_limit_of_environment();
+    ::unsetenv("PENSTOCK_PROFILE_TRACE_LIMIT");
+    return bytes;
+  };
+  const std::uint64_t usual = trace_limit_of_environment();
+  EXPECT_GT(usual, 0U);
+  EXPECT_EQ(limit("131072"), 131072U);
+  EXPECT_EQ(limit("0"), 0U);
+  for (const char* odd : {"", "abc", "12abc", "-1", " 1"}) EXPECT_EQ(limit(odd), usual) << odd;
+}
+
+TEST_F(InSession, TheOldestCallsOfAllThreadsGiveWay) {
+  constexpr std::uint64_t kThreads = 4;
+  constexpr std::uint64_t kCalls = 20'000;
+  constexpr std::uint64_t kLimit = 128U << 10U;
+  const std::uint64_t limit = std::exchange(session.header->trace_limit, kLimit);
+  {
+    std::vector<std::jthread> threads;
+    for (std::uint64_t number = 1; number <= kThreads; ++number)
+      threads.emplace_back([number] {
+        ThreadLog* log = thread_log();
+        ASSERT_NE(log, nullptr);
+        for (std::uint64_t i = 0; i < kCalls; ++i) {
+          const Update update(*log);
+          add_segment(*log, number,
+                      {.call = PENSTOCK_CALL_READ, .offset = static_cast<std::int64_t>(i), .end = i});
+        }
+      });
+  }
+  session.header->trace_limit = limit;
+  std::vector<std::vector<std::uint64_t>> kept(kThreads + 1);
+  std::uint64_t bytes = 0;
+  for (std::uint64_t at = PENSTOCK_HEADER_BYTES; at < session.header->file_end;) {
+    const auto* block = at_offset<penstock_block>(at);
+    at += block->bytes;
+    if (block->kind != PENSTOCK_BLOCK_SEGMENTS) continue;
+    bytes += block->bytes;
+    const auto* calls = reinterpret_cast<const penstock_segment*>(block + 1);
+    for (std::uint64_t i = 0; i < block->used / sizeof(penstock_segment); ++i)
+      kept.at(calls[i].file).push_back(calls[i].offset);
+  }
+  EXPECT_LE(bytes, kLimit + kThreads * PENSTOCK_BLOCK_GRANULE);
+  std::uint64_t all = session.header->dropped_segments;
+  for (std::uint64_t number = 1; number <= kThreads; ++number) {
+    std::vector<std::uint64_t>& of_thread = kept[number];
+    all += of_thread.size();
+    ASSERT_FALSE(of_thread.empty());
+    std::sort(of_thread.begin(), of_thread.end());
+    for (std::size_t i = 0; i < of_thread.size(); ++i)
+      ASSERT_EQ(of_thread[i], kCalls - of_thread.size() + i) << "the last ones, and no gap";
+  }
+  EXPECT_EQ(all, kThreads * kCalls);
+}
+
+TEST_F(InSession, TheFolderIsItsOwnersAlone) {
+  std::size_t files = 0;
+  for (const auto& entry : std::filesystem::directory_iterator(folder_)) {
+    struct stat about {};
+    ASSERT_EQ(::stat(entry.path().c_str(), &about), 0);
+    EXPECT_EQ(about.st_mode & 0777U, 0600U);
+    ++files;
+  }
+  EXPECT_EQ(files, 1U);
+}
+
+}  // namespace
+}  // namespace penstock::interpose

@@ -1,0 +1,184 @@
+#include "profiling/interpose/counting/paths.hpp"
+
+#include <fcntl.h>
+#include <string.h>
+
+#include <atomic>
+
+#define XXH_INLINE_ALL
+#include <xxhash.h>
+
+#include "profiling/interpose/counting/descriptors.hpp"
+#include "profiling/interpose/writer/session.hpp"
+#include "profiling/interpose/writer/sixteens.hpp"
+#include "profiling/interpose/writer/system.hpp"
+
+namespace penstock::interpose {
+
+namespace {
+
+// The newest of a few, so that who reads one while others are set keeps a whole text.
+constexpr std::size_t kDirectories = 8;
+constexpr std::size_t kDirectoryRoom = 4096;
+char directories[kDirectories][kDirectoryRoom];
+std::atomic<unsigned> directory{0};
+
+void seal(AbsoluteName& name) noexcept {
+  name.file = XXH3_64bits(name.text, name.length);
+  name.file = name.file == 0 ? 1 : name.file;
+}
+
+// Appends the parts of `path` to the text, which has no "/" at its end ("" is the root).
+bool append_parts(AbsoluteName& name, const char* path) noexcept {
+  std::size_t length = name.length;
+  while (*path != 0) {
+    while (*path == '/') {
+      ++path;
+    }
+    const char* end = strchrnul(path, '/');
+    const auto part = static_cast<std::size_t>(end - path);
+    if (part == 2 && path[0] == '.' && path[1] == '.') {
+      name.climbed = true;
+      while (length != 0 && name.text[--length] != '/') {
+      }
+    } else if (part != 0 && !(part == 1 && path[0] == '.')) {
+      if (length + 1 + part >= AbsoluteName::kRoom) {
+        return false;
+      }
+      name.text[length] = '/';
+      memcpy(name.text + length + 1, path, part);
+      length += part + 1;
+    }
+    path = end;
+  }
+  name.length = static_cast<std::uint32_t>(length);
+  return true;
+}
+
+// Copies a path of sixteen bytes and more. False where it may have "//" in it or a part that begins with
+// ".".
+bool copy_plain(char* to, const char* path, std::size_t length) noexcept {
+  Sixteen found{};
+  in_sixteens(length, [&](std::size_t at) {  // and looks at the byte behind each
+    const Sixteen bytes = sixteen_at(path + at);
+    const Sixteen behind = sixteen_at(path + at + 1);
+    found |= reinterpret_cast<Sixteen>((bytes == '/') & ((behind == '/') | (behind == '.')));
+    memcpy(to + at, &bytes, sizeof(bytes));
+  });
+  std::uint64_t halves[2];
+  memcpy(halves, &found, sizeof(halves));
+  return (halves[0] | halves[1]) == 0;
+}
+
+// Appends the parts of `path` likewise. Most paths are copied as they are: they have neither "//" nor a part
+// that begins with ".", nor
+// "/" at the end.
+bool append(AbsoluteName& name, const char* path) noexcept {
+  const std::size_t length = strlen(path);
+  const std::size_t slash = *path == '/' ? 0 : 1;
+  if (length < sizeof(Sixteen) || path[length - 1] == '/' || (slash == 1 && *path == '.') ||
+      name.length + slash + length >= AbsoluteName::kRoom) [[unlikely]] {
+    return append_parts(name, path);
+  }
+  char* to = name.text + name.length;
+  *to = '/';
+  if (!copy_plain(to + slash, path, length)) [[unlikely]] {
+    return append_parts(name, path);
+  }
+  name.length += static_cast<std::uint32_t>(slash + length);
+  return true;
+}
+
+bool append_directory_of(AbsoluteName& name, int at) noexcept {
+  if (at == AT_FDCWD) {
+    const unsigned newest = directory.load(std::memory_order_acquire);
+    if (directories[newest][0] == 0) {
+      note_working_directory();
+    }
+    return append(name, directories[directory.load(std::memory_order_acquire)]);
+  }
+  const Description* known = described(at);
+  if (known != nullptr && known->name != 0 &&
+      session.state.load(std::memory_order_acquire) == SessionState::running) {
+    const auto* in_session = at_offset<penstock_name>(known->name);
+    if (in_session->length >= AbsoluteName::kRoom) {
+      return false;
+    }
+    memcpy(name.text, reinterpret_cast<const char*>(in_session + 1), in_session->length);
+    name.length = in_session->length == 1 ? 0 : in_session->length;
+    return true;
+  }
+  return name_of_descriptor(at, name) && name.text[0] == '/';
+}
+
+}  // namespace
+
+bool absolute_name(int at, const char* path, AbsoluteName& name) noexcept {
+  name.length = 0;
+  name.climbed = false;
+  if (path == nullptr || (path[0] != '/' && !append_directory_of(name, at)) || !append(name, path)) {
+    return false;
+  }
+  if (name.length == 0) [[unlikely]] {
+    name.text[name.length++] = '/';
+  }
+  seal(name);
+  return true;
+}
+
+bool is_descriptors_name(const AbsoluteName& name) noexcept {
+  constexpr std::uint32_t kShortest = 8;
+  if (name.length < kShortest) {
+    return false;
+  }
+  if (memcmp(name.text, "/dev/std", kShortest) == 0 || memcmp(name.text, "/dev/fd/", kShortest) == 0) {
+    return true;
+  }
+  return memcmp(name.text, "/proc/", 6) == 0 && memmem(name.text, name.length, "/fd/", 4) != nullptr;
+}
+
+bool look_at(int at, const char* path, struct stat& about) noexcept {
+#if defined(SYS_newfstatat)
+  constexpr long kStat = SYS_newfstatat;
+#else
+  constexpr long kStat = SYS_fstatat;
+#endif
+  return system_call(kStat, at, word(path), word(&about), AT_EMPTY_PATH) == 0;
+}
+
+bool name_of_descriptor(int fd, AbsoluteName& name) noexcept {
+  char link[32] = "/proc/self/fd/";
+  char digits[12];
+  std::size_t count = 0;
+  for (unsigned left = static_cast<unsigned>(fd); count == 0 || left != 0; left /= 10) {
+    digits[count++] = static_cast<char>('0' + left % 10);
+  }
+  for (std::size_t i = 0; i < count; ++i) {
+    link[14 + i] = digits[count - 1 - i];
+  }
+  const long n = system_call(SYS_readlinkat, AT_FDCWD, word(link), word(name.text), AbsoluteName::kRoom - 1);
+  if (n <= 0) {
+    return false;
+  }
+  name.length = static_cast<std::uint32_t>(n);
+  name.text[n] = 0;
+  constexpr char kDeleted[] = " (deleted)";
+  constexpr std::uint32_t kDeletedBytes = sizeof(kDeleted) - 1;
+  if (name.length > kDeletedBytes &&
+      memcmp(name.text + name.length - kDeletedBytes, kDeleted, kDeletedBytes) == 0) {
+    name.length -= kDeletedBytes;
+  }
+  name.climbed = false;
+  seal(name);
+  return true;
+}
+
+void note_working_directory() noexcept {
+  const unsigned next = (directory.load(std::memory_order_relaxed) + 1) % kDirectories;
+  if (system_call(SYS_getcwd, word(directories[next]), kDirectoryRoom) <= 0) {
+    directories[next][0] = 0;
+  }
+  directory.store(next, std::memory_order_release);
+}
+
+}  // namespace penstock::interpose

@@ -1,0 +1,98 @@
+#include "profiling/interpose/counting/paths.hpp"
+
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace penstock::interpose {
+namespace {
+
+std::string absolute(const char* path, bool* climbed = nullptr) {
+  AbsoluteName name;
+  if (!absolute_name(AT_FDCWD, path, name)) return "?";
+  if (climbed != nullptr) *climbed = name.climbed;
+  return {name.text, name.length};
+}
+
+TEST(AbsoluteName, HasNoEmptyPartsAndNoDots) {
+  EXPECT_EQ(absolute("/a/b"), "/a/b");
+  EXPECT_EQ(absolute("//a///b/"), "/a/b");
+  EXPECT_EQ(absolute("/./a/./b/."), "/a/b");
+  EXPECT_EQ(absolute("/"), "/");
+  EXPECT_EQ(absolute("/.."), "/");
+  bool climbed = false;
+  EXPECT_EQ(absolute("/a/c/../b", &climbed), "/a/b");
+  EXPECT_TRUE(climbed);
+  EXPECT_EQ(absolute("/...", &climbed), "/...");
+  EXPECT_FALSE(climbed);
+  EXPECT_EQ(absolute(("/" + std::string(5000, 'x')).c_str()), "?");
+  EXPECT_EQ(absolute(nullptr), "?");
+}
+
+// By the book: parts between slashes, "" and "." left out, ".." takes the one before away.
+std::string by_parts(const std::string& path) {
+  std::vector<std::string> parts;
+  for (std::size_t from = 0; from < path.size();) {
+    const std::size_t to = std::min(path.find('/', from), path.size());
+    const std::string part = path.substr(from, to - from);
+    if (part == ".." && !parts.empty()) parts.pop_back();
+    if (part != ".." && part != "." && !part.empty()) parts.push_back(part);
+    from = to + 1;
+  }
+  std::string text;
+  for (const std::string& part : parts) text += "/" + part;
+  return text.empty() ? "/" : text;
+}
+
+// Long ones are copied sixteen bytes at a time: whatever stands across the border of two pieces is seen, and
+// no byte behind the end is looked at.
+TEST(AbsoluteName, IsTheSameWhereverItsPartsLie) {
+  const auto page = static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
+  void* memory = ::mmap(nullptr, 2 * page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  ASSERT_NE(memory, MAP_FAILED);
+  char* const end = static_cast<char*>(memory) + page;
+  ASSERT_EQ(::mprotect(end, page, PROT_NONE), 0);
+  for (std::size_t length = 1; length <= 50; ++length) {
+    for (const char* odd : {"", "//", "/./", "/../", "/.x", "/..x", "x."}) {
+      const std::size_t bytes = std::string_view(odd).size();
+      for (std::size_t at = 1; at + bytes <= length; ++at) {
+        std::string path = "/" + std::string(length - 1, 'a');
+        path.replace(at, bytes, odd);
+        char* text = end - path.size() - 1;
+        memcpy(text, path.c_str(), path.size() + 1);
+        ASSERT_EQ(absolute(text), by_parts(path)) << path;
+        if (bytes == 0) break;
+      }
+    }
+  }
+  ::munmap(memory, 2 * page);
+}
+
+TEST(AbsoluteName, BeginsInTheWorkingDirectory) {
+  note_working_directory();
+  const std::string here = std::filesystem::current_path();
+  EXPECT_EQ(absolute("a/b"), here + "/a/b");
+  EXPECT_EQ(absolute("./a"), here + "/a");
+  EXPECT_EQ(absolute("../a"), std::filesystem::path(here).parent_path() / "a");
+}
+
+TEST(AbsoluteName, SameTextSameKeyOtherTextOther) {
+  AbsoluteName a;
+  AbsoluteName b;
+  ASSERT_TRUE(absolute_name(AT_FDCWD, "/a//b", a));
+  ASSERT_TRUE(absolute_name(AT_FDCWD, "/a/b", b));
+  EXPECT_EQ(a.file, b.file);
+  ASSERT_TRUE(absolute_name(AT_FDCWD, "/a/c", b));
+  EXPECT_NE(a.file, b.file);
+}
+
+}  // namespace
+}  // namespace penstock::interpose

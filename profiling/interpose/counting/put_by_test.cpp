@@ -1,0 +1,179 @@
+// What signals' handlers do while their thread is in the midst of an update.
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <cstdint>
+#include <limits>
+#include <string>
+
+#include "profiling/interpose/counting/counting.hpp"
+#include "profiling/interpose/counting/descriptors.hpp"
+#include "profiling/interpose/counting/interpose_testing.hpp"
+
+namespace penstock::interpose {
+namespace {
+
+using PutBy = InSession;
+
+TEST_F(PutBy, AnOperationWithinAnUpdateIsCountedBehindIt) {
+  ThreadLog* log = thread_log();
+  ASSERT_NE(log, nullptr);
+  const char text[] = "/nested";
+  penstock_counters* c = counters_of(*log, {.file = 99, .text = text, .length = sizeof(text) - 1},
+                                     PENSTOCK_POSIX, PENSTOCK_CALL_READ, 1);
+  ASSERT_NE(c, nullptr);
+  const Operation read{.call = PENSTOCK_CALL_READ, .offset = 0, .length = 5, .begin = 1, .end = 2};
+  {
+    log->updating =
+        reinterpret_cast<const char*>(std::numeric_limits<std::uintptr_t>::max());  // a frame far up
+    count_in(*log, *c, read);
+    EXPECT_EQ(in_brief(*c).reads, 0U);
+    EXPECT_EQ(log->put_by_count, 1U);
+    log->updating = nullptr;
+  }
+  count_in(*log, *c, read);
+  EXPECT_EQ(in_brief(*c).reads, 2U);
+  EXPECT_EQ(c->bytes_read, 10U);
+  EXPECT_EQ(log->put_by_count, 0U);
+  // What a longjmp() left behind stops nothing: its frame is below.
+  log->updating = reinterpret_cast<const char*>(1);
+  count_in(*log, *c, read);
+  EXPECT_EQ(in_brief(*c).reads, 3U);
+  EXPECT_EQ(log->updating, nullptr);
+}
+
+// What a handler does to a descriptor that was open before anything was recorded.
+class HandlersDescriptor : public InSession {
+ protected:
+  void SetUp() override {
+    InSession::SetUp();
+    log_ = thread_log();
+    ASSERT_NE(log_, nullptr);
+    fd_ = open(name_.c_str(), O_CREAT | O_RDWR | O_CLOEXEC, 0600);
+    ASSERT_GE(fd_, 0);
+    ASSERT_EQ(described(fd_), nullptr);
+    dropped_ = dropped();
+  }
+  void TearDown() override {
+    forget(fd_);
+    close(fd_);
+    unlink(name_.c_str());
+    InSession::TearDown();
+  }
+  void read_in_handler(std::int64_t offset, std::int64_t bytes = 5) {
+    log_->updating = reinterpret_cast<const char*>(std::numeric_limits<std::uintptr_t>::max());
+    const Operation read{.call = PENSTOCK_CALL_READ, .offset = offset, .length = bytes, .begin = 1, .end = 2};
+    EXPECT_EQ(count(*log_, fd_, read), nullptr);
+    EXPECT_EQ(log_->put_by_count, 1U);
+    log_->updating = nullptr;
+  }
+  void end_update() {
+    { const Update ends(*log_); }
+    EXPECT_EQ(log_->put_by_count, 0U);
+  }
+  const penstock_counters* counters() {
+    const Description* description = described(fd_);
+    return description == nullptr ? nullptr : log_->files.find(description->file, PENSTOCK_POSIX);
+  }
+  static std::uint64_t dropped() { return session.header->dropped_operations; }
+
+  ThreadLog* log_ = nullptr;
+  int fd_ = -1;
+  std::uint64_t dropped_ = 0;
+  const std::string name_ = testing::TempDir() + "penstock-unseen-" + std::to_string(getpid()) +
+                            testing::UnitTest::GetInstance()->current_test_info()->name();
+};
+
+TEST_F(HandlersDescriptor, IsAskedOfBehindTheUpdate) {
+  read_in_handler(0);
+  end_update();
+  const penstock_counters* c = counters();
+  ASSERT_NE(c, nullptr);
+  EXPECT_EQ(in_brief(*c).reads, 1U);
+  EXPECT_EQ(c->bytes_read, 5U);
+  EXPECT_EQ(dropped(), dropped_);
+}
+
+TEST_F(HandlersDescriptor, IsAskedOfBehindAnUpdateThatKnowsItsCounters) {
+  constexpr int kKnown = 701;
+  count_open(*log_, AT_FDCWD, "/known", O_RDONLY, kKnown, {.call = PENSTOCK_CALL_OPEN, .begin = 1, .end = 2});
+  read_in_handler(0);
+  ASSERT_NE(count(*log_, kKnown, {.call = PENSTOCK_CALL_STAT, .begin = 2, .end = 3}), nullptr);
+  EXPECT_EQ(log_->put_by_count, 0U);
+  const penstock_counters* c = counters();
+  ASSERT_NE(c, nullptr);
+  EXPECT_EQ(in_brief(*c).reads, 1U);
+  EXPECT_NE(forget_counted(*log_, kKnown), nullptr);
+}
+
+TEST_F(HandlersDescriptor, ReadFromItsPosition) {
+  ASSERT_EQ(lseek(fd_, 105, SEEK_SET), 105);  // behind the read
+  read_in_handler(-1);
+  end_update();
+  const penstock_counters* c = counters();
+  ASSERT_NE(c, nullptr);
+  EXPECT_EQ(in_brief(*c).last_read, 104U);
+  EXPECT_EQ(described(fd_)->position.load(), 105);
+  // At the end nothing is moved: what comes behind it follows.
+  forget(fd_);
+  read_in_handler(-1, 0);
+  end_update();
+  EXPECT_EQ(in_brief(*c).last_read, 104U);
+}
+
+TEST_F(HandlersDescriptor, WhichIsAnotherFilesByThenIsADrop) {
+  read_in_handler(0);
+  const int other = open("/", O_RDONLY | O_CLOEXEC);
+  ASSERT_GE(other, 0);
+  ASSERT_EQ(dup2(other, fd_), fd_);
+  close(other);
+  end_update();
+  EXPECT_EQ(described(fd_), nullptr);
+  EXPECT_EQ(dropped(), dropped_ + 1);
+}
+
+TEST_F(HandlersDescriptor, WhichIsClosedByThenIsADrop) {
+  read_in_handler(0);
+  close(fd_);
+  end_update();
+  EXPECT_EQ(dropped(), dropped_ + 1);
+}
+
+TEST_F(HandlersDescriptor, WhichIsAPipeIsNoFiles) {
+  int ends[2] = {-1, -1};
+  ASSERT_EQ(pipe(ends), 0);
+  ASSERT_EQ(dup2(ends[0], fd_), fd_);
+  read_in_handler(-1);
+  end_update();
+  EXPECT_EQ(dropped(), dropped_);
+  close(ends[0]);
+  close(ends[1]);
+}
+
+// The log's session has ended, and nothing runs: there is nothing to have names in.
+TEST_F(HandlersDescriptor, IsADropWhereTheSessionEndsMeanwhile) {
+  read_in_handler(0);
+  log_->retired = true;
+  session.state.store(SessionState::off);
+  end_update();
+  session.state.store(SessionState::running);
+  log_->retired = false;
+  EXPECT_EQ(described(fd_), nullptr);
+  EXPECT_EQ(dropped(), dropped_ + 1);
+}
+
+TEST_F(HandlersDescriptor, ThereIsRoomForSoManyCalls) {
+  log_->updating = reinterpret_cast<const char*>(std::numeric_limits<std::uintptr_t>::max());
+  for (std::size_t i = 0; i < ThreadLog::kPutBy + 3; ++i)
+    count(*log_, fd_, {.call = PENSTOCK_CALL_READ, .offset = 0, .length = 5, .begin = 1, .end = 2});
+  EXPECT_EQ(log_->put_by_count, ThreadLog::kPutBy);
+  EXPECT_EQ(dropped(), dropped_ + 3);
+  log_->updating = nullptr;
+  end_update();
+  ASSERT_NE(counters(), nullptr);
+  EXPECT_EQ(in_brief(*counters()).reads, ThreadLog::kPutBy);
+}
+
+}  // namespace
+}  // namespace penstock::interpose

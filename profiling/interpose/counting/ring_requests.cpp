@@ -1,0 +1,283 @@
+#include "profiling/interpose/counting/ring_requests.hpp"
+
+#include <fcntl.h>
+#include <sys/uio.h>
+
+#include "profiling/interpose/counting/counting.hpp"
+#include "profiling/interpose/counting/paths.hpp"
+#include "profiling/interpose/writer/ticks.hpp"
+
+namespace penstock::interpose {
+
+namespace {
+
+// Pending::flags
+constexpr std::uint16_t kSilent = 1;      // it succeeds without a completion
+constexpr std::uint16_t kSoftLink = 2;    // if it fails, those behind it are not begun
+constexpr std::uint16_t kDescriptor = 4;  // an open whose result is a descriptor
+constexpr std::uint16_t kToTable = 8;     // one that lets the kernel choose the place in the ring's table
+constexpr std::uint16_t kAppends = 16;
+
+// A file by its name, which a request is about to use; its record is made where it is not known yet.
+HandleFile named(ThreadLog& log, int at, std::uint64_t path) noexcept {
+  Update update(log);
+  AbsoluteName& name = log.name;
+  const auto* text = reinterpret_cast<const char*>(path);
+  if (update.nested() || text == nullptr || !absolute_name(at, text, name)) {
+    return {};
+  }
+  const penstock_counters* c = counters_of(log, {.file = name.file, .text = name.text, .length = name.length},
+                                           PENSTOCK_RING, PENSTOCK_CALL_OTHER, ticks());
+  return {.file = name.file, .name = c == nullptr ? 0 : c->name};
+}
+
+HandleFile file_of_request(ThreadLog& log, const Ring& ring, const RingEntry& entry) noexcept {
+  if ((entry.flags & kEntryFixedFile) == 0) {
+    return file_of(log, entry.fd);
+  }
+  const auto index = static_cast<std::uint32_t>(entry.fd);
+  return index < ring.file_count ? ring.files[index] : HandleFile{};
+}
+
+std::int64_t vector_bytes(const RingEntry& entry) noexcept {
+  const auto* parts = reinterpret_cast<const iovec*>(entry.address);
+  std::uint64_t bytes = 0;
+  for (std::uint32_t i = 0; parts != nullptr && i < entry.length; ++i) {
+    bytes += parts[i].iov_len;
+  }
+  return static_cast<std::int64_t>(bytes);
+}
+
+void set_table(Ring& ring, std::uint32_t index, HandleFile file) noexcept {
+  if (index < ring.file_count) {
+    ring.files[index] = file;
+  }
+}
+
+void moves(ThreadLog& log, const Ring& ring, const RingEntry& entry, Pending& one, penstock_call call,
+           std::int64_t length) noexcept {
+  one.call = call;
+  one.counts = true;
+  one.file = file_of_request(log, ring, entry);
+  one.offset = static_cast<std::int64_t>(entry.offset);
+  one.length = length;
+  if (entry.offset == ~std::uint64_t{0} && (entry.flags & kEntryFixedFile) == 0) {
+    one.moves = true;
+    one.fd = entry.fd;
+    const Description* description = described(entry.fd);
+    one.offset = description == nullptr ? 0 : description->position.load(std::memory_order_relaxed);
+  }
+}
+
+void on_name(ThreadLog& log, const RingEntry& entry, Pending& one, penstock_call call) noexcept {
+  one.call = call;
+  one.counts = true;
+  const auto* text = reinterpret_cast<const char*>(entry.address);
+  const bool of_descriptor = call == PENSTOCK_CALL_STAT && text != nullptr && *text == 0;
+  one.file = of_descriptor ? file_of(log, entry.fd) : named(log, entry.fd, entry.address);
+}
+
+void opens(ThreadLog& log, Ring& ring, const RingEntry& entry, Pending& one) noexcept {
+  on_name(log, entry, one, PENSTOCK_CALL_OPEN);
+  // openat2 points to its flags, which it begins with.
+  const auto* how = reinterpret_cast<const std::uint64_t*>(entry.offset);
+  const std::uint64_t flags = entry.opcode == kRingOpenat ? entry.call_flags : how == nullptr ? 0 : *how;
+  one.flags |= (flags & O_APPEND) != 0 ? kAppends : 0;
+  if (entry.file_index == 0) {
+    one.flags |= kDescriptor;
+  } else if (entry.file_index == kAnyFileIndex) {
+    one.flags |= kToTable;
+  } else {
+    set_table(ring, entry.file_index - 1, one.file);  // those that are linked to it use it already
+  }
+}
+
+void closes(ThreadLog& log, Ring& ring, const RingEntry& entry, Pending& one) noexcept {
+  one.call = PENSTOCK_CALL_CLOSE;
+  one.counts = true;
+  if (entry.file_index != 0) {
+    const std::uint32_t index = entry.file_index - 1;
+    one.file = index < ring.file_count ? ring.files[index] : HandleFile{};
+    set_table(ring, index, {});
+  } else {
+    one.file = file_of(log, entry.fd);
+    forget(entry.fd);  // nobody may use it from now on
+  }
+}
+
+void succeeded(ThreadLog& log, Ring& ring, Pending& one, std::int64_t result) noexcept {
+  Operation operation{.call = one.call, .layer = PENSTOCK_RING, .begin = one.begin, .end = ticks()};
+  if (one.call == PENSTOCK_CALL_READ || one.call == PENSTOCK_CALL_WRITE) {
+    operation.offset = one.offset;
+    operation.length = result;
+    (one.call == PENSTOCK_CALL_READ ? log.totals->ring_read : log.totals->ring_written) +=
+        static_cast<std::uint64_t>(result);
+    if (one.offset >= 0) {
+      one.offset += result;  // of those that give several completions
+    }
+    if (Description* description = one.moves ? described(one.fd) : nullptr) {
+      description->advance(result);
+    }
+  } else if ((one.flags & kToTable) != 0) {
+    set_table(ring, static_cast<std::uint32_t>(result), one.file);
+  } else if ((one.flags & kDescriptor) != 0) {
+    if (Description* description = make_description()) {
+      description->file = one.file.file;
+      description->name = one.file.name;
+      description->appends = (one.flags & kAppends) != 0;
+      describe(static_cast<int>(result), description);
+    }
+  }
+  count_handle(log, one.file, operation);
+}
+
+// One that ended well without saying so.
+void silently_succeeded(ThreadLog& log, Ring& ring, std::uint32_t index) noexcept {
+  Pending& one = ring.pending.at(index);
+  if (one.counts && (one.flags & (kDescriptor | kToTable)) == 0) {
+    succeeded(log, ring, one, one.length);
+  }
+  ring.pending.remove(index);
+}
+
+bool fell_short(const Pending& one, std::int64_t result) noexcept {
+  return one.call == PENSTOCK_CALL_READ || one.call == PENSTOCK_CALL_WRITE ? result < one.length : result < 0;
+}
+
+// The request that a completion speaks of: of several with one number the oldest that was to have one, else
+// the oldest that has one because it fell short.
+std::uint32_t request_of(Ring& ring, const RingCompletion& completion) noexcept {
+  std::uint32_t fallen_short = 0;
+  for (std::uint32_t index = ring.pending.find(completion.user_data); index != 0;
+       index = ring.pending.find_after(index)) {
+    const Pending& one = ring.pending.at(index);
+    if ((one.flags & kSilent) == 0) {
+      return index;
+    }
+    if (fallen_short == 0 && fell_short(one, completion.result)) {
+      fallen_short = index;
+    }
+  }
+  return fallen_short;
+}
+
+}  // namespace
+
+void request_begins(ThreadLog& log, Ring& ring, const RingEntry& entry) noexcept {
+  const std::uint32_t index = ring.pending.add(entry.user_data);
+  if (index == 0) {
+    count_drop(session.header->dropped_operations);
+    ring.chain = 0;
+    return;
+  }
+  Pending& one = ring.pending.at(index);
+  one.begin = ticks();
+  one.flags = (entry.flags & kEntrySkipSuccess) != 0 ? kSilent : 0;
+  one.flags |= (entry.flags & kEntryLink) != 0 ? kSoftLink : 0;
+  if (ring.chain != 0) {
+    one.before = ring.chain;
+    ring.pending.at(ring.chain).behind = index;
+  }
+  ring.chain = (entry.flags & (kEntryLink | kEntryHardLink)) != 0 ? index : 0;
+  switch (entry.opcode) {
+    case kRingRead:
+    case kRingReadFixed:
+    case kRingReadMultishot:
+      moves(log, ring, entry, one, PENSTOCK_CALL_READ, entry.length);
+      break;
+    case kRingWrite:
+    case kRingWriteFixed:
+      moves(log, ring, entry, one, PENSTOCK_CALL_WRITE, entry.length);
+      break;
+    case kRingReadv:
+    case kRingReadvFixed:
+      moves(log, ring, entry, one, PENSTOCK_CALL_READ, vector_bytes(entry));
+      break;
+    case kRingWritev:
+    case kRingWritevFixed:
+      moves(log, ring, entry, one, PENSTOCK_CALL_WRITE, vector_bytes(entry));
+      break;
+    case kRingFsync:
+    case kRingSyncRange:
+      moves(log, ring, entry, one, PENSTOCK_CALL_SYNC, 0);
+      one.moves = false;
+      break;
+    case kRingFallocate:
+    case kRingFadvise:
+    case kRingFtruncate:
+      moves(log, ring, entry, one, PENSTOCK_CALL_OTHER, 0);
+      one.moves = false;
+      break;
+    case kRingOpenat:
+    case kRingOpenat2:
+      opens(log, ring, entry, one);
+      break;
+    case kRingClose:
+      closes(log, ring, entry, one);
+      break;
+    case kRingStatx:
+      on_name(log, entry, one, PENSTOCK_CALL_STAT);
+      break;
+    case kRingRenameat:
+    case kRingUnlinkat:
+    case kRingMkdirat:
+      on_name(log, entry, one, PENSTOCK_CALL_OTHER);
+      break;
+    case kRingSplice:
+    case kRingTee:
+      count_drop(session.header->dropped_operations);
+      break;
+    default:
+      break;
+  }
+}
+
+void request_completed(ThreadLog& log, Ring& ring, const RingCompletion& completion) noexcept {
+  if ((completion.flags & kCompletionNotice) != 0 || completion.user_data == ~std::uint64_t{0}) {
+    return;  // the second of a request, and liburing's own timeouts
+  }
+  const std::uint32_t index = request_of(ring, completion);
+  if (index == 0) {
+    count_drop(session.header->dropped_operations);
+    return;
+  }
+  while (ring.pending.at(index).before != 0) {
+    const std::uint32_t before = ring.pending.at(index).before;
+    if ((ring.pending.at(before).flags & kSilent) == 0) {
+      break;  // its own completion is still to come, or has just been passed over
+    }
+    silently_succeeded(log, ring, before);
+  }
+  Pending& one = ring.pending.at(index);
+  if (one.counts && completion.result >= 0) {
+    succeeded(log, ring, one, completion.result);
+  } else if (one.counts && completion.result != -ECANCELED) {
+    count_handle(log, one.file,
+                 {.call = one.call,
+                  .layer = PENSTOCK_RING,
+                  .failed = -completion.result,
+                  .begin = one.begin,
+                  .end = ticks()});
+  }
+  if ((completion.flags & kCompletionMore) != 0) {
+    return;
+  }
+  // What fails within a chain takes those behind it along, without a word if it was to be silent itself.
+  if (fell_short(one, completion.result) && (one.flags & (kSoftLink | kSilent)) == (kSoftLink | kSilent)) {
+    while (ring.pending.at(index).behind != 0) {
+      ring.pending.remove(ring.pending.at(index).behind);
+    }
+  }
+  ring.pending.remove(index);
+}
+
+void requests_end(ThreadLog& log, Ring& ring) noexcept {
+  for (std::uint32_t i = 1; i <= ring.pending.reached(); ++i) {
+    if (ring.pending.holds(i) && (ring.pending.at(i).flags & kSilent) != 0 &&
+        ring.pending.at(i).behind == 0 && ring.pending.at(i).before == 0) {
+      silently_succeeded(log, ring, i);
+    }
+  }
+}
+
+}  // namespace penstock::interpose

@@ -1,0 +1,344 @@
+#include "profiling/interpose/counting/rings.hpp"
+
+#include <new>
+
+#include "profiling/interpose/counting/asynchronous.hpp"
+#include "profiling/interpose/counting/counting.hpp"
+#include "profiling/interpose/counting/pending.hpp"
+#include "profiling/interpose/counting/ring_requests.hpp"
+#include "profiling/interpose/writer/private_memory.hpp"
+#include "profiling/interpose/writer/ticks.hpp"
+
+namespace penstock::interpose {
+
+namespace {
+
+constinit std::atomic<Ring*> first_ring{nullptr};
+constinit OwnedLock rings_lock;  // of whoever changes the list
+
+// Rings are never given back, for somebody may be looking: a ring that ended is used again.
+Ring* find_ring(int fd) noexcept {
+  for (Ring* ring = first_ring.load(std::memory_order_acquire); ring != nullptr; ring = ring->next) {
+    if (ring->fd.load(std::memory_order_acquire) == fd) {
+      return ring;
+    }
+  }
+  return nullptr;
+}
+
+Ring* new_ring(int fd, const RingParameters& parameters) noexcept {
+  ring_ends(fd);  // that one is gone, where it is known
+  const Hold lock(rings_lock);
+  Ring* ring = lock.held() ? find_ring(-1) : nullptr;
+  if (lock.held() && ring == nullptr) {
+    if (void* memory = private_memory(sizeof(Ring))) {
+      ring = new (memory) Ring;
+      ring->next = first_ring.load(std::memory_order_relaxed);
+      first_ring.store(ring, std::memory_order_release);
+    }
+  }
+  if (ring == nullptr) {
+    count_drop(session.header->dropped_records);
+    return nullptr;
+  }
+  ring->parameters = parameters;
+  const std::uint32_t room = parameters.cq_entries > 4096 ? parameters.cq_entries : 4096;
+  ring->pending.make(room * 4);
+  return ring;
+}
+
+const std::uint32_t* at(const char* memory, std::uint32_t offset) noexcept {
+  return reinterpret_cast<const std::uint32_t*>(memory + offset);
+}
+
+void take_sq_memory(Ring& ring, const char* memory) noexcept {
+  ring.sq_tail = at(memory, ring.parameters.sq.tail);
+  ring.sq_array =
+      (ring.parameters.flags & kSetupNoArray) != 0 ? nullptr : at(memory, ring.parameters.sq.array);
+  ring.sq_memory = memory;
+}
+void take_cq_memory(Ring& ring, const char* memory) noexcept {
+  ring.cq_tail = at(memory, ring.parameters.cq.tail);
+  ring.completions = memory + ring.parameters.cq.completions;
+  ring.cq_memory = memory;
+}
+
+std::uint32_t tail_of(const std::uint32_t* tail) noexcept {
+  return __atomic_load_n(tail, __ATOMIC_ACQUIRE);
+}
+
+void take_completions(ThreadLog& log, Ring& ring) noexcept {
+  if (ring.cq_tail == nullptr) {
+    return;
+  }
+  const std::uint32_t room = ring.parameters.cq_entries;
+  const std::size_t stride = sizeof(RingCompletion)
+                             << ((ring.parameters.flags & kSetupWideCompletions) != 0 ? 1U : 0U);
+  std::uint32_t tail = tail_of(ring.cq_tail);
+  while (ring.cq_seen != tail) {
+    if (tail - ring.cq_seen > room) {
+      count_drop(session.header->dropped_operations, tail - ring.cq_seen - room);
+      ring.cq_seen = tail - room;
+    }
+    const RingCompletion completion =
+        *reinterpret_cast<const RingCompletion*>(ring.completions + (ring.cq_seen & (room - 1)) * stride);
+    // Another thread may have taken it meanwhile, and the kernel put another one there.
+    tail = tail_of(ring.cq_tail);
+    if (tail - ring.cq_seen <= room) {
+      ring.cq_seen += 1;
+      request_completed(log, ring, completion);
+    }
+  }
+}
+
+void take_request(ThreadLog& log, Ring& ring, std::uint32_t index) noexcept {
+  index &= ring.parameters.sq_entries - 1;
+  const unsigned wide = (ring.parameters.flags & kSetupWideEntries) != 0 ? 1U : 0U;
+  request_begins(log, ring, ring.entries[index << wide]);
+}
+
+// Of a ring that the program fills by itself: what it has published and nobody has looked at.
+void take_published(ThreadLog& log, Ring& ring) noexcept {
+  if (ring.by_library || ring.sq_tail == nullptr || ring.entries == nullptr) {
+    return;
+  }
+  const std::uint32_t room = ring.parameters.sq_entries;
+  const std::uint32_t tail = tail_of(ring.sq_tail);
+  if (tail - ring.sq_seen > room) {
+    ring.sq_seen = tail - room;  // their completions will find nothing: they are counted as dropped there
+  }
+  for (; ring.sq_seen != tail; ++ring.sq_seen) {
+    const std::uint32_t place = ring.sq_seen & (room - 1);
+    take_request(log, ring, ring.sq_array == nullptr ? place : ring.sq_array[place]);
+  }
+  ring.chain = 0;
+}
+
+void end_ring(ThreadLog& log, Ring& ring) noexcept {
+  take_published(log, ring);
+  take_completions(log, ring);
+  requests_end(log, ring);
+  ring.pending.give_back();
+  if (ring.files != nullptr) {
+    give_back_private_memory(ring.files, ring.file_count * sizeof(HandleFile));
+  }
+  ring.files = nullptr;
+  ring.file_count = 0;
+  ring.sq_tail = ring.sq_array = ring.cq_tail = nullptr;
+  ring.sq_memory = ring.cq_memory = ring.completions = nullptr;
+  ring.entries = nullptr;
+  ring.sq_seen = ring.cq_seen = ring.chain = 0;
+  ring.by_library = false;
+  ring.fd.store(-1, std::memory_order_release);
+}
+
+template <typename Do>
+void with_ring(int fd, Do what) noexcept {
+  ThreadLog* log = fd < 0 || !any_rings() ? nullptr : thread_log();
+  Ring* ring = log == nullptr ? nullptr : find_ring(fd);
+  if (ring == nullptr) {
+    return;
+  }
+  const Hold lock(ring->lock);
+  if (lock.held() && ring->fd.load(std::memory_order_relaxed) == fd) {
+    what(*log, *ring);
+  }
+}
+
+// liburing may have closed the descriptor and go by another number: the memory tells its rings apart.
+template <typename Do>
+void with_library_ring(const LibraryRing& library, Do what) noexcept {
+  ThreadLog* log = any_rings() ? thread_log() : nullptr;
+  for (Ring* ring = log == nullptr ? nullptr : first_ring.load(std::memory_order_acquire); ring != nullptr;
+       ring = ring->next) {
+    if (ring->fd.load(std::memory_order_acquire) >= 0 && ring->cq_tail == library.cq.tail) {
+      const Hold lock(ring->lock);
+      if (lock.held()) {
+        what(*log, *ring);
+      }
+      return;
+    }
+  }
+}
+
+template <typename Do>
+void with_all_rings(Do what) noexcept {
+  ThreadLog* log = any_rings() ? thread_log() : nullptr;
+  for (Ring* ring = log == nullptr ? nullptr : first_ring.load(std::memory_order_acquire); ring != nullptr;
+       ring = ring->next) {
+    const Hold lock(ring->lock);
+    if (lock.held() && ring->fd.load(std::memory_order_relaxed) >= 0) {
+      what(*log, *ring);
+    }
+  }
+}
+
+}  // namespace
+
+void ring_begins(const LibraryRing& library, const RingParameters& parameters) noexcept {
+  ThreadLog* log = thread_log();
+  Ring* ring = log == nullptr ? nullptr : new_ring(library.fd, parameters);
+  if (ring == nullptr) {
+    return;
+  }
+  ring->by_library = true;
+  ring->entries = library.sq.all;
+  ring->cq_tail = library.cq.tail;
+  ring->completions = reinterpret_cast<const char*>(library.cq.all);
+  ring->cq_seen = *library.cq.tail;
+  session.rings_seen = true;
+  ring->fd.store(library.fd, std::memory_order_release);
+}
+
+void ring_set_up(int fd, const RingParameters& parameters) noexcept {
+  ThreadLog* log = thread_log();
+  Ring* ring = log == nullptr ? nullptr : new_ring(fd, parameters);
+  if (ring == nullptr) {
+    return;
+  }
+  if ((parameters.flags & kSetupOwnMemory) != 0) {
+    const auto* memory = reinterpret_cast<const char*>(parameters.cq.address);
+    take_sq_memory(*ring, memory);
+    take_cq_memory(*ring, memory);
+    ring->entries = reinterpret_cast<const RingEntry*>(parameters.sq.address);
+  }
+  session.rings_seen = true;
+  ring->fd.store(fd, std::memory_order_release);
+}
+
+void ring_ends(const LibraryRing& library) noexcept {
+  with_library_ring(library, [](ThreadLog& log, Ring& ring) { end_ring(log, ring); });
+}
+void ring_ends(int fd) noexcept {
+  with_ring(fd, [](ThreadLog& log, Ring& ring) { end_ring(log, ring); });
+}
+
+bool ring_mapped(int fd, std::int64_t offset, void* memory) noexcept {
+  bool is_ring = false;
+  with_ring(fd, [&](ThreadLog&, Ring& ring) {
+    is_ring = true;
+    const auto* bytes = static_cast<const char*>(memory);
+    if (offset == kRingMapEntries) {
+      ring.entries = static_cast<const RingEntry*>(memory);
+    } else if (offset == kRingMapCompletions) {
+      take_cq_memory(ring, bytes);
+    } else if (offset == 0) {
+      take_sq_memory(ring, bytes);
+      if (ring.cq_tail == nullptr) {  // both lie in it, on all kernels of today
+        take_cq_memory(ring, bytes);
+      }
+    }
+  });
+  return is_ring;
+}
+
+void ring_unmapped(const void* memory, std::size_t bytes) noexcept {
+  with_all_rings([&](ThreadLog& log, Ring& ring) {
+    const auto* from = static_cast<const char*>(memory);
+    const auto within = [&](const void* p) {
+      const auto* place = static_cast<const char*>(p);
+      return place >= from && place < from + bytes;
+    };
+    if (!ring.by_library && (within(ring.sq_memory) || within(ring.cq_memory) || within(ring.entries))) {
+      end_ring(log, ring);
+    }
+  });
+}
+
+void look_before(const LibraryRing& library) noexcept {
+  with_library_ring(library, [&](ThreadLog& log, Ring& ring) {
+    take_completions(log, ring);
+    for (std::uint32_t i = library.sq.prepared_head; i != library.sq.prepared_tail; ++i) {
+      take_request(log, ring, i);
+    }
+    ring.chain = 0;
+  });
+}
+
+void look_behind(const LibraryRing& library) noexcept {
+  with_library_ring(library, [](ThreadLog& log, Ring& ring) { take_completions(log, ring); });
+}
+
+void look_at(int fd) noexcept {
+  const auto look = [](ThreadLog& log, Ring& ring) {
+    take_completions(log, ring);
+    take_published(log, ring);
+  };
+  if (fd < 0) {
+    with_all_rings(look);
+  } else {
+    with_ring(fd, look);
+  }
+}
+
+void ring_files(int fd, const int* fds, std::uint32_t count) noexcept {
+  with_ring(fd, [&](ThreadLog& log, Ring& ring) {
+    if (ring.files != nullptr) {
+      give_back_private_memory(ring.files, ring.file_count * sizeof(HandleFile));
+    }
+    ring.files = count == 0 ? nullptr : static_cast<HandleFile*>(private_memory(count * sizeof(HandleFile)));
+    ring.file_count = ring.files == nullptr ? 0 : count;
+    for (std::uint32_t i = 0; fds != nullptr && i < ring.file_count; ++i) {
+      ring.files[i] = fds[i] < 0 ? HandleFile{} : file_of(log, fds[i]);
+    }
+  });
+}
+
+void ring_files_updated(int fd, std::uint32_t first, const int* fds, std::uint32_t count) noexcept {
+  with_ring(fd, [&](ThreadLog& log, Ring& ring) {
+    for (std::uint32_t i = 0; i < count && first + i < ring.file_count; ++i) {
+      if (fds[i] != kSkipFile) {
+        ring.files[first + i] = fds[i] < 0 ? HandleFile{} : file_of(log, fds[i]);
+      }
+    }
+  });
+}
+
+void ring_registered(int fd, unsigned what, const void* argument, unsigned count) noexcept {
+  switch (what) {
+    case kRegisterFiles:
+      ring_files(fd, static_cast<const int*>(argument), count);
+      break;
+    case kUnregisterFiles:
+      ring_files(fd, nullptr, 0);
+      break;
+    case kRegisterFiles2: {
+      const auto& files = *static_cast<const RingFilesRegister*>(argument);
+      const bool sparse = (files.flags & kRegisterSparse) != 0;
+      ring_files(fd, sparse ? nullptr : reinterpret_cast<const int*>(files.data), files.count);
+      break;
+    }
+    case kRegisterFilesUpdate: {
+      const auto& update = *static_cast<const RingFilesUpdate*>(argument);
+      ring_files_updated(fd, update.offset, reinterpret_cast<const int*>(update.data), count);
+      break;
+    }
+    case kRegisterFilesUpdate2: {
+      const auto& update = *static_cast<const RingFilesUpdate*>(argument);
+      ring_files_updated(fd, update.offset, reinterpret_cast<const int*>(update.data), update.count);
+      break;
+    }
+    default:
+      break;
+  }
+}
+
+void settle_rings() noexcept {
+  with_all_rings([](ThreadLog& log, Ring& ring) {
+    take_completions(log, ring);
+    take_published(log, ring);
+    take_completions(log, ring);
+    requests_end(log, ring);
+  });
+}
+
+void forget_rings() noexcept {
+  rings_lock.reset();
+  for (Ring* ring = first_ring.load(std::memory_order_acquire); ring != nullptr; ring = ring->next) {
+    ring->lock.reset();
+    ring->fd.store(-2, std::memory_order_relaxed);  // its memory is the parent's
+  }
+  session.rings_seen = false;
+}
+
+}  // namespace penstock::interpose

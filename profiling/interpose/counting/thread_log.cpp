@@ -1,0 +1,312 @@
+#include "profiling/interpose/counting/thread_log.hpp"
+
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "profiling/interpose/counting/counting.hpp"
+#include "profiling/interpose/counting/log_parts.hpp"
+#include "profiling/interpose/counting/paths.hpp"
+#include "profiling/interpose/writer/private_memory.hpp"
+#include "profiling/interpose/writer/segment_blocks.hpp"
+#include "profiling/interpose/writer/sixteens.hpp"
+#include "profiling/interpose/writer/ticks.hpp"
+
+namespace penstock::interpose {
+
+namespace {
+
+constexpr std::uint64_t kMostBlock = 256U << 10U;
+constexpr std::uint64_t kUsualName = 128;  // bytes
+
+// A new block with room for `bytes`, twice as large as the last. Null without room.
+[[gnu::cold]] penstock_block* another_block(const ThreadLog& log, penstock_block*& block,
+                                            std::uint64_t& last_bytes, penstock_block_kind kind,
+                                            std::uint16_t entry_bytes, std::uint64_t bytes) noexcept {
+  if (log.retired) {
+    return nullptr;
+  }
+  std::uint64_t want = last_bytes == 0 ? PENSTOCK_BLOCK_GRANULE : last_bytes * 2;
+  want = want > kMostBlock ? kMostBlock : want;
+  penstock_block* fresh = new_block(
+      kind, entry_bytes, (want > bytes + sizeof(penstock_block) ? want - sizeof(penstock_block) : bytes));
+  if (fresh != nullptr) {
+    block = fresh;
+    last_bytes = fresh->bytes;
+  }
+  return fresh;
+}
+// The one that there is, or another.
+[[gnu::always_inline]] inline penstock_block* with_room(const ThreadLog& log, penstock_block*& block,
+                                                        std::uint64_t& last_bytes, penstock_block_kind kind,
+                                                        std::uint16_t entry_bytes,
+                                                        std::uint64_t bytes) noexcept {
+  if (room_left(block) >= bytes) [[likely]] {
+    return block;
+  }
+  return another_block(log, block, last_bytes, kind, entry_bytes, bytes);
+}
+
+// As memcpy(), without a call.
+void copy_name(char* to, const char* from, std::size_t length) noexcept {
+  if (length < sizeof(Sixteen)) [[unlikely]] {
+    memcpy(to, from, length);
+    return;
+  }
+  in_sixteens(length, [=](std::size_t at) {
+    const Sixteen bytes = sixteen_at(from + at);
+    memcpy(to + at, &bytes, sizeof(bytes));
+  });
+}
+
+// Where the next entry will stand, while there is time: its memory is as cold as its file is new.
+void fetch_for_writing(const char* at, std::uint64_t bytes, std::uint64_t room) noexcept {
+  constexpr std::uint64_t kLine = 64;
+  for (std::uint64_t i = 0; i < bytes && i < room; i += kLine) {
+    __builtin_prefetch(at + i, 1);
+  }
+}
+
+}  // namespace
+
+std::uint64_t add_name(ThreadLog& log, std::uint64_t file, const char* text, std::uint32_t length,
+                       penstock_file_kind kind) noexcept {
+  const std::uint64_t bytes = sizeof(penstock_name) + (length + 7) / 8 * 8;
+  penstock_block* block = with_room(log, log.names, log.names_bytes, PENSTOCK_BLOCK_NAMES, 0, bytes);
+  if (block == nullptr) [[unlikely]] {
+    return 0;
+  }
+  char* at = free_part(block);
+  const penstock_name name{
+      .file = file, .length = length, .kind = static_cast<std::uint16_t>(kind), .reserved = 0};
+  memcpy(at, &name, sizeof(name));
+  copy_name(at + sizeof(name), text, length);
+  use(block, bytes);
+  fetch_for_writing(at + bytes, kUsualName, room_left(block));
+  return static_cast<std::uint64_t>(at - log.base);
+}
+
+namespace {
+
+// An entry of that form in its block; null without room.
+template <penstock_form kForm>
+[[gnu::always_inline]] inline penstock_counters* add_counters(ThreadLog& log, std::uint64_t file,
+                                                              std::uint64_t name, penstock_layer layer,
+                                                              std::uint64_t begin) noexcept {
+  constexpr bool kWhole = kForm == PENSTOCK_WHOLE;
+  constexpr std::uint16_t kBytes = kWhole ? sizeof(penstock_counters) : sizeof(penstock_brief);
+  penstock_block* block =
+      kWhole ? with_room(log, log.counters, log.counters_bytes, PENSTOCK_BLOCK_COUNTERS, kBytes, kBytes)
+             : with_room(log, log.briefs, log.briefs_bytes, PENSTOCK_BLOCK_COUNTERS, kBytes, kBytes);
+  if (block == nullptr) [[unlikely]] {
+    count_drop(session.header->dropped_records);
+    return nullptr;
+  }
+  char* at = free_part(block);
+  auto* c = reinterpret_cast<penstock_counters*>(at);
+  c->file = file;
+  c->name = name;
+  c->thread = log.thread;
+  c->layer = static_cast<std::uint16_t>(layer);
+  c->form = static_cast<std::uint8_t>(kForm);
+  if constexpr (kWhole) {
+    c->first_ticks = begin;
+  } else {
+    in_brief(*c).first_ticks = begin;
+  }
+  use(block, kBytes);
+  fetch_for_writing(at + kBytes, kBytes, room_left(block));
+  return c;
+}
+[[gnu::noinline]] penstock_counters* add_whole(ThreadLog& log, std::uint64_t file, std::uint64_t name,
+                                               penstock_layer layer, std::uint64_t begin) noexcept {
+  return add_counters<PENSTOCK_WHOLE>(log, file, name, layer, begin);
+}
+
+// What comes later is counted in `c`, a whole one: it knows what the last operations were.
+void go_on(penstock_counters& before, penstock_counters& c) noexcept {
+  c.last_was = before.last_was;
+  c.last_read = as_kept(before, [](const auto& kept) { return kept.last_read; });
+  const bool were_reads = as_kept(before, [](const auto& kept) { return kept.reads != 0; });
+  if (were_reads) {
+    c.form = PENSTOCK_FURTHER;
+  }
+  if (is_brief(before)) {
+    before.form = PENSTOCK_CONTINUED;
+  } else {
+    c.last_written = before.last_written;
+  }
+}
+
+}  // namespace
+
+namespace {
+
+// Of a file that has some, which do not fit.
+[[gnu::noinline]] penstock_counters* further_counters(ThreadLog& log, std::uint64_t slot,
+                                                      penstock_counters& before,
+                                                      std::uint64_t begin) noexcept {
+  penstock_counters* c =
+      add_whole(log, before.file, before.name, static_cast<penstock_layer>(before.layer), begin);
+  if (c != nullptr) {
+    go_on(before, *c);
+    log.files.set(slot, *c);
+  }
+  return c;
+}
+
+}  // namespace
+
+// What comes first is a file that is opened for the first time.
+penstock_counters* counters_of(ThreadLog& log, const FileRecord& file, penstock_layer layer,
+                               penstock_call call, std::uint64_t begin) noexcept {
+  std::uint64_t slot = log.files.slot_of(file.file, layer);
+  if (penstock_counters* before = log.files.at(slot); before != nullptr) [[unlikely]] {
+    return fits(*before, call) ? before : further_counters(log, slot, *before, begin);
+  }
+  if (log.files.is_full()) [[unlikely]] {
+    if (!log.files.grow()) {
+      count_drop(session.header->dropped_records);
+      return nullptr;
+    }
+    slot = log.files.slot_of(file.file, layer);
+  }
+  std::uint64_t name = file.name;
+  if (name == 0 && file.text != nullptr) [[likely]] {
+    name = add_name(log, file.file, file.text, file.length, file.kind);
+  }
+  penstock_counters* c = only_whole(call) ? add_whole(log, file.file, name, layer, begin)
+                                          : add_counters<PENSTOCK_BRIEF>(log, file.file, name, layer, begin);
+  if (c != nullptr) [[likely]] {
+    log.files.set(slot, *c);
+  }
+  return c;
+}
+
+namespace {
+
+// A descriptor that nobody has seen opened.
+Description* learn(ThreadLog& log, int fd) noexcept {
+  AbsoluteName& name = log.name;
+  if (!name_of_descriptor(fd, name)) {
+    count_drop(session.header->unnamed);
+    return nullptr;
+  }
+  Description* description = make_description();
+  if (description == nullptr) {
+    return nullptr;
+  }
+  struct stat about {};
+  const bool known = look_at(fd, "", about);
+  const std::uint64_t now = ticks();
+  note_moment(now);
+  description->kind = known && S_ISDIR(about.st_mode)   ? PENSTOCK_DIRECTORY
+                      : known && S_ISREG(about.st_mode) ? PENSTOCK_REGULAR
+                                                        : PENSTOCK_OTHER_FILE;
+  constexpr char kMemory[] = "/memfd:";  // what memfd_create() made is on no mount
+  if (strncmp(name.text, kMemory, sizeof(kMemory) - 1) == 0) {
+    description->kind = PENSTOCK_OTHER_FILE;
+  }
+  if (name.text[0] == '/') {
+    description->file = name.file;
+    if (penstock_counters* c = own_log == nullptr
+                                   ? nullptr
+                                   : counters_of(*own_log,
+                                                 {.file = name.file,
+                                                  .text = name.text,
+                                                  .length = name.length,
+                                                  .kind = static_cast<penstock_file_kind>(description->kind)},
+                                                 PENSTOCK_POSIX, PENSTOCK_CALL_OTHER, now)) {
+      description->name = c->name;
+      as_kept(*c, [](auto& kept) { kept.descriptors += 1; });
+      if (description->kind == PENSTOCK_REGULAR) {
+        note_size(*c, static_cast<std::uint64_t>(about.st_size));
+      }
+    }
+  }
+  const long at = system_call(SYS_lseek, fd, 0, SEEK_CUR);
+  description->position.store(at > 0 ? at : 0, std::memory_order_relaxed);
+  describe(fd, description);
+  return description;
+}
+
+}  // namespace
+
+penstock_counters* find_counters(ThreadLog& log, int fd, penstock_layer layer, penstock_call call) noexcept {
+  Description* description = described(fd);
+  if (description == nullptr) {
+    description = learn(log, fd);
+    if (description == nullptr) {
+      return nullptr;
+    }
+  }
+  ThreadLog::Cached& known = cached(log, fd, layer);
+  const std::uint64_t tag = cache_tag(description->serial.load(std::memory_order_relaxed), layer);
+  if (known.tag == tag && (known.counters == nullptr || fits(*known.counters, call))) {
+    return known.counters;
+  }
+  penstock_counters* c = nullptr;
+  if (description->file != 0) {
+    c = counters_of(log,
+                    {.file = description->file,
+                     .name = description->name,
+                     .kind = static_cast<penstock_file_kind>(description->kind)},
+                    layer, call, ticks());
+    if (c == nullptr) {
+      return nullptr;  // there was no room; there may be again
+    }
+  }
+  known.counters = c;
+  known.tag = tag;
+  return c;
+}
+
+namespace {
+
+[[gnu::cold]] penstock_block* another_segment_block(ThreadLog& log) noexcept {
+  penstock_block* block = log.retired ? nullptr : next_segment_block(log.segments, log.segments_bytes);
+  if (block != nullptr) {
+    log.segments = block;
+    log.segments_bytes = block->bytes;
+  }
+  return block;
+}
+
+}  // namespace
+
+void add_segment(ThreadLog& log, std::uint64_t file, const Operation& operation) noexcept {
+  penstock_block* block = log.segments;
+  if (room_left(block) < sizeof(penstock_segment)) {
+    block = another_segment_block(log);
+    if (block == nullptr) {
+      count_drop(session.header->dropped_segments);
+      return;
+    }
+    note_moment(operation.end);
+  }
+  auto* segment = reinterpret_cast<penstock_segment*>(free_part(block));
+  *segment = penstock_segment{.file = file,
+                              .offset = static_cast<std::uint64_t>(operation.offset),
+                              .length = static_cast<std::uint64_t>(operation.length),
+                              .begin_ticks = operation.begin,
+                              .end_ticks = operation.end,
+                              .thread = log.thread,
+                              .call = static_cast<std::uint8_t>(operation.call),
+                              .layer = static_cast<std::uint8_t>(operation.layer),
+                              .failed = static_cast<std::uint16_t>(operation.failed)};
+  use(block, sizeof(penstock_segment));
+  __builtin_prefetch(segment + 2, 1);  // in the line that the next call, or the one behind it, reaches into
+}
+
+void add_span(ThreadLog& log, const penstock_span& span) noexcept {
+  penstock_block* block = with_room(log, log.spans, log.spans_bytes, PENSTOCK_BLOCK_SPANS,
+                                    sizeof(penstock_span), sizeof(penstock_span));
+  if (block == nullptr) {
+    count_drop(session.header->dropped_spans);
+    return;
+  }
+  memcpy(free_part(block), &span, sizeof(span));
+  use(block, sizeof(span));
+}
+
+}  // namespace penstock::interpose

@@ -1,0 +1,114 @@
+// Around calls that make, copy, move and close descriptors: `call` makes the call, and what it did is counted
+// and remembered.
+#pragma once
+
+#include <fcntl.h>
+#include <sys/types.h>
+
+#include "profiling/interpose/counting/rings.hpp"
+#include "profiling/interpose/hooks/slots.hpp"
+#include "profiling/interpose/hooks/streams.hpp"
+#include "profiling/interpose/hooks/wrap.hpp"
+
+namespace penstock::interpose {
+
+template <typename Call>
+int opened(int at, const char* path, int flags, Call call) noexcept {
+  ThreadLog* log = thread_log();
+  if (log == nullptr) {
+    return call();
+  }
+  const std::uint64_t begin = ticks();
+  const int fd = call();
+  const std::uint64_t end = ticks();
+  const int saved = errno;
+  count_open(*log, at, path, flags, fd,
+             {.call = PENSTOCK_CALL_OPEN, .failed = fd < 0 ? saved : 0, .begin = begin, .end = end});
+  if (session.may_have_loaded.load(std::memory_order_relaxed)) [[unlikely]] {
+    look_for_objects();
+  }
+  errno = saved;
+  return fd;
+}
+
+template <typename Call>
+int closed(int fd, Call call) noexcept {
+  // A fork's child that closes what it does not need, before it executes another program, needs no session
+  // for that.
+  const bool quiet = session.state.load(std::memory_order_relaxed) != SessionState::running;
+  ThreadLog* log = quiet ? nullptr : thread_log();
+  if (log == nullptr) {
+    if (!log_suspended()) {
+      forget(fd);
+    }
+    return call();
+  }
+  if (any_rings()) [[unlikely]] {
+    ring_ends(fd);
+  }
+  // Before it is closed: the next moment another thread may have another file under this number.
+  penstock_counters* counters = forget_counted(*log, fd);
+  Operation operation{.call = PENSTOCK_CALL_CLOSE, .begin = ticks()};
+  const int result = call();
+  operation.end = ticks();
+  operation.failed = failure_of(result);
+  if (counters != nullptr) [[likely]] {
+    count_in(*log, *counters, operation);
+  }
+  return result;
+}
+
+inline int duplicated(int from, int to) noexcept {
+  if (to >= 0 && !log_suspended()) {
+    const int saved = errno;
+    ThreadLog* log =
+        session.state.load(std::memory_order_relaxed) == SessionState::running ? thread_log() : nullptr;
+    if (log != nullptr) {
+      known_description(*log, from);
+    }
+    if (from != to) {
+      describe_duplicate(from, to);
+      forget_stream(to);
+    }
+    errno = saved;
+  }
+  return to;
+}
+
+inline int after_fcntl(int fd, int command, void* argument, int result) noexcept {
+  if (command == F_DUPFD || command == F_DUPFD_CLOEXEC) {
+    return duplicated(fd, result);
+  }
+  if (command == F_SETFL && result == 0) {
+    if (Description* description = described(fd)) {
+      description->appends = (reinterpret_cast<long>(argument) & O_APPEND) != 0;
+    }
+  }
+  return result;
+}
+
+// What opens none of a file's: whatever had the number before is gone.
+inline int fresh(int fd) noexcept {
+  if (fd >= 0 && !log_suspended()) {
+    forget(fd);
+  }
+  return fd;
+}
+
+template <typename Call>
+off64_t sought(int fd, Call call) noexcept {
+  ThreadLog* log = thread_log();
+  if (log == nullptr) {
+    return call();
+  }
+  const std::uint64_t begin = ticks();
+  const off64_t at = call();
+  const std::uint64_t end = ticks();
+  count(*log, fd, {.call = PENSTOCK_CALL_SEEK, .failed = failure_of(at), .begin = begin, .end = end});
+  if (Description* description = at < 0 ? nullptr : described(fd)) {
+    description->position.store(at, std::memory_order_relaxed);
+  }
+  return at;
+}
+
+}  // namespace penstock::interpose

@@ -1,0 +1,56 @@
+// The kernel's asynchronous I/O (io_submit, io_getevents), whoever asks it: libaio or syscall(). The layouts
+// are the kernel's.
+#pragma once
+
+#include "profiling/interpose/counting/blocks.hpp"
+#include "profiling/interpose/hooks/wrap.hpp"
+
+namespace penstock::interpose {
+
+struct KernelBlock {
+  enum : std::uint16_t { kRead, kWrite, kSync, kDataSync, kReadVector = 7, kWriteVector = 8 };
+  std::uint64_t data;
+  std::uint32_t key[2];
+  std::uint16_t opcode;
+  std::int16_t priority;
+  std::uint32_t fd;
+  std::uint64_t buffer;
+  std::uint64_t bytes;
+  std::int64_t offset;
+  std::uint64_t reserved[2];
+};
+struct KernelEvent {
+  std::uint64_t data;
+  const KernelBlock* block;
+  std::int64_t result;
+  std::int64_t result2;
+};
+static_assert(sizeof(KernelBlock) == 64 && sizeof(KernelEvent) == 32);
+
+void block_begins(ThreadLog& log, const KernelBlock& block) noexcept;
+void block_dropped(const KernelBlock& block) noexcept;
+void blocks_ended(const KernelEvent* events, long count) noexcept;
+
+// libaio may make its system calls by syscall(), which is watched as well.
+extern thread_local bool handing_over __attribute__((tls_model("initial-exec")));
+
+// `call` hands over the first of so many blocks, and returns how many.
+template <typename Call>
+auto hand_over(long count, const KernelBlock* const* blocks, Call call) noexcept {
+  ThreadLog* log = handing_over ? nullptr : thread_log();
+  if (log == nullptr) {
+    return call();
+  }
+  handing_over = true;
+  for (long i = 0; i < count; ++i) {
+    block_begins(*log, *blocks[i]);
+  }
+  const auto taken = call();
+  handing_over = false;
+  for (long i = taken < 0 ? 0 : taken; i < count; ++i) {
+    block_dropped(*blocks[i]);
+  }
+  return taken;
+}
+
+}  // namespace penstock::interpose

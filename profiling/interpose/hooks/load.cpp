@@ -1,0 +1,38 @@
+// The library's own begin and end within a process.
+#include <pthread.h>
+
+#include "profiling/interpose/counting/paths.hpp"
+#include "profiling/interpose/counting/thread_log.hpp"
+#include "profiling/interpose/hooks/control.hpp"
+#include "profiling/interpose/hooks/libc_names.hpp"
+#include "profiling/interpose/hooks/loader_walk.hpp"
+#include "profiling/interpose/hooks/processes.hpp"
+#include "profiling/interpose/hooks/slots.hpp"
+#include "profiling/interpose/writer/environment.hpp"
+#include "profiling/interpose/writer/session.hpp"
+
+namespace penstock::interpose {
+
+namespace {
+
+__attribute__((constructor)) void loaded() noexcept {
+  note_libc();
+  keep_environment();
+  note_working_directory();
+  watch_threads();
+  // It waits for forks that are under way: those that come later know of walks.
+  pthread_atfork(&before_fork, &after_fork_in_parent, &after_fork_in_child);
+  if (is_preloaded()) {
+    open_session();
+  }
+  note_window_steps();
+}
+
+__attribute__((destructor)) void unloaded() noexcept {
+  settle();
+  end_session(PENSTOCK_ENDED);
+}
+
+}  // namespace
+
+}  // namespace penstock::interpose

@@ -1,0 +1,102 @@
+// What is asked from outside, where the library is in a program (session_abi.h, penstock_request): to record,
+// and to leave it alone.
+#include <errno.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "profiling/interpose/hooks/recording.hpp"
+#include "profiling/interpose/hooks/slots.hpp"
+#include "profiling/interpose/writer/session.hpp"
+#include "profiling/interpose/writer/system.hpp"
+
+namespace penstock::interpose {
+namespace {
+
+void attach(penstock_request& request) noexcept {
+  if (is_running()) {
+    request.failed = EALREADY;
+    snprintf(request.said, sizeof(request.said), "its session is '%.200s'", session.folder);
+    return;
+  }
+  request.failed = begin_recording(request.folder, PENSTOCK_BEGUN_ATTACHED, request.trace != 0);
+  if (request.failed != 0) {
+    return;
+  }
+  recording.attached = true;
+  if (request.trace_limit != 0) {
+    session.header->trace_limit = request.trace_limit == PENSTOCK_NO_TRACE_LIMIT ? 0 : request.trace_limit;
+  }
+  if (is_preloaded()) {
+    return;
+  }
+  const Rewritten rewritten = take_slots();
+  request.slots = rewritten.slots;
+  request.objects = rewritten.objects;
+  char said[96];
+  snprintf(said, sizeof(said), "attached: %llu slots in %llu objects",
+           static_cast<unsigned long long>(rewritten.slots),
+           static_cast<unsigned long long>(rewritten.objects));
+  add_event(PENSTOCK_EVENT_MARK, 0, said);
+}
+
+// What the library was loaded by: its thread ran in that memory, and may not have come to its end yet.
+void give_back_memory(const penstock_request& request) noexcept {
+  static std::uint64_t memory = 0;
+  static std::uint64_t bytes = 0;
+  static long thread = 0;
+  if (memory != 0 && system_call(SYS_tgkill, system_call(SYS_getpid), thread, 0) != 0) {
+    system_call(SYS_munmap, static_cast<long>(memory), static_cast<long>(bytes));
+    memory = 0;
+  }
+  if (request.give_back != 0) {
+    memory = request.give_back;
+    bytes = request.give_back_bytes;
+    thread = system_call(SYS_gettid);
+  }
+}
+
+void detach(penstock_request& request) noexcept {
+  if (!is_running() || !recording.began_here) {
+    request.failed = EINVAL;
+    return;
+  }
+  const Restored restored = restore_slots();
+  request.slots = restored.slots;
+  request.objects = restored.objects;
+  request.unrestored = restored.differing;
+  request.unloaded = restored.unloaded;
+  memcpy(request.folder, session.folder, sizeof(request.folder));
+  request.failed = end_recording();
+}
+
+}  // namespace
+}  // namespace penstock::interpose
+
+using namespace penstock::interpose;  // NOLINT: what is asked for by name is outside of any namespace
+
+extern "C" {
+
+// What penstock_request says is done in a thread that was begun for it.
+__attribute__((visibility("default"))) void* penstock_profile_request(void* asked) {
+  auto& request = *static_cast<penstock_request*>(asked);
+  pthread_detach(pthread_self());
+  {
+    const Control control;
+    give_back_memory(request);
+    if (request.asked == PENSTOCK_ASKED_ATTACH) {
+      attach(request);
+    } else if (request.asked == PENSTOCK_ASKED_DETACH) {
+      detach(request);
+    } else {
+      request.failed = ENOSYS;
+    }
+  }
+  __atomic_store_n(&request.done, 1U, __ATOMIC_RELEASE);
+  return nullptr;
+}
+
+// Where who asks writes it, once the library is there.
+__attribute__((visibility("default"), used)) penstock_request penstock_profile_asked = {};
+
+}  // extern "C"

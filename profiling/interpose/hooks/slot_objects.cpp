@@ -1,0 +1,235 @@
+#include "profiling/interpose/hooks/slot_objects.hpp"
+
+#include <dlfcn.h>
+#include <elf.h>
+#include <linux/futex.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "profiling/interpose/hooks/real.hpp"
+#include "profiling/interpose/hooks/slots.hpp"
+#include "profiling/interpose/writer/session.hpp"
+#include "profiling/interpose/writer/system.hpp"
+
+namespace penstock::interpose {
+
+namespace {
+
+#if defined(__x86_64__)
+constexpr std::uint32_t kCall = R_X86_64_JUMP_SLOT;
+constexpr std::uint32_t kAddress = R_X86_64_GLOB_DAT;
+constexpr std::uint32_t kInData = R_X86_64_64;
+#else
+constexpr std::uint32_t kCall = R_AARCH64_JUMP_SLOT;
+constexpr std::uint32_t kAddress = R_AARCH64_GLOB_DAT;
+constexpr std::uint32_t kInData = R_AARCH64_ABS64;
+#endif
+
+std::uintptr_t page_bytes() noexcept {
+  static const auto bytes = static_cast<std::uintptr_t>(sysconf(_SC_PAGESIZE));
+  return bytes;
+}
+std::uintptr_t page_begin(std::uintptr_t at) noexcept {
+  return at & ~(page_bytes() - 1);
+}
+
+}  // namespace
+
+std::uintptr_t SlotObject::address(std::uintptr_t pointer) const noexcept {
+  // glibc has made addresses of them, but not in what it may not write to (the kernel's own object).
+  return pointer < about_.dlpi_addr ? pointer + about_.dlpi_addr : pointer;
+}
+
+SlotObject::SlotObject(const dl_phdr_info& about) noexcept : about_(about) {
+  const ElfW(Dyn)* dynamic = nullptr;
+  for (unsigned i = 0; i < about.dlpi_phnum; ++i) {
+    const ElfW(Phdr)& part = about.dlpi_phdr[i];
+    const std::uintptr_t at = about.dlpi_addr + part.p_vaddr;
+    if (part.p_type == PT_DYNAMIC) {
+      dynamic = reinterpret_cast<const ElfW(Dyn)*>(at);
+    } else if (part.p_type == PT_GNU_RELRO) {
+      protected_ = page_begin(at);
+      protected_end_ = page_begin(at + part.p_memsz);
+    } else if (part.p_type == PT_LOAD && at + part.p_memsz > end_) {
+      end_ = at + part.p_memsz;
+    }
+  }
+  for (; dynamic != nullptr && dynamic->d_tag != DT_NULL; ++dynamic) {
+    const std::uintptr_t value = dynamic->d_un.d_val;
+    switch (dynamic->d_tag) {
+      case DT_SYMTAB:
+        symbols_ = address(value);
+        break;
+      case DT_STRTAB:
+        strings_ = address(value);
+        break;
+      case DT_RELA:
+        relocations_ = address(value);
+        break;
+      case DT_RELASZ:
+        relocation_bytes_ = value;
+        break;
+      case DT_JMPREL:
+        calls_ = address(value);
+        break;
+      case DT_PLTRELSZ:
+        call_bytes_ = value;
+        break;
+      default:
+        break;
+    }
+  }
+}
+
+void SlotObject::each(void (*visit)(const SlotPlace& place, void* with), void* with) const noexcept {
+  if (symbols_ == 0 || strings_ == 0) {
+    return;
+  }
+  if (relocations_ != 0) {
+    each_of(relocations_, relocation_bytes_, visit, with);
+  }
+  // Some linkers let DT_RELA reach over these, too.
+  if (calls_ != 0 && !(calls_ >= relocations_ && calls_ < relocations_ + relocation_bytes_)) {
+    each_of(calls_, call_bytes_, visit, with);
+  }
+}
+
+void SlotObject::each_of(std::uintptr_t relocations, std::uintptr_t bytes,
+                         void (*visit)(const SlotPlace&, void*), void* with) const noexcept {
+  const auto* from = reinterpret_cast<const ElfW(Rela)*>(relocations);
+  const auto* symbols = reinterpret_cast<const ElfW(Sym)*>(symbols_);
+  for (std::size_t i = 0; i < bytes / sizeof(ElfW(Rela)); ++i) {
+    const auto type = static_cast<std::uint32_t>(ELF64_R_TYPE(from[i].r_info));
+    const std::uint64_t index = ELF64_R_SYM(from[i].r_info);
+    if ((type != kCall && type != kAddress && type != kInData) || index == 0 ||
+        (type == kInData && from[i].r_addend != 0)) {
+      continue;
+    }
+    const ElfW(Sym)& symbol = symbols[index];
+    const std::uintptr_t at = about_.dlpi_addr + from[i].r_offset;
+    if (at % sizeof(std::uintptr_t) != 0) {
+      continue;
+    }
+    visit({.at = reinterpret_cast<std::uintptr_t*>(at),
+           .name = reinterpret_cast<const char*>(strings_ + symbol.st_name),
+           .is_call = type == kCall,
+           .is_undefined = symbol.st_shndx == SHN_UNDEF},
+          with);
+  }
+}
+
+bool SlotObject::has_code_at(std::uintptr_t at) const noexcept {
+  for (unsigned i = 0; i < about_.dlpi_phnum; ++i) {
+    const ElfW(Phdr)& part = about_.dlpi_phdr[i];
+    const std::uintptr_t begin = about_.dlpi_addr + part.p_vaddr;
+    if (part.p_type == PT_LOAD && (part.p_flags & PF_X) != 0 && at >= begin && at < begin + part.p_memsz) {
+      return true;
+    }
+  }
+  return false;
+}
+
+bool SlotObject::is_protected(const void* at) const noexcept {
+  const auto place = reinterpret_cast<std::uintptr_t>(at);
+  return place >= protected_ && place < protected_end_;
+}
+
+bool is_writable(void* at) noexcept {
+  // Adds nothing to it, atomically: the only question that changes neither the place nor what others write.
+  std::uint32_t nobody = 0;
+  auto* word_at = reinterpret_cast<std::uint32_t*>(reinterpret_cast<std::uintptr_t>(at) & ~std::uintptr_t{3});
+  const long add_nothing = static_cast<long>(FUTEX_OP(FUTEX_OP_ADD, 0, FUTEX_OP_CMP_LT, 0));
+  return system_call(SYS_futex, word(&nobody), FUTEX_WAKE_OP | FUTEX_PRIVATE_FLAG, 0, 0, word(word_at),
+                     add_nothing) >= 0;
+}
+
+bool SlotObject::is_being_loaded() const noexcept {
+  return protected_end_ > protected_ && is_writable(reinterpret_cast<void*>(protected_));
+}
+
+void SlotObject::store(std::uintptr_t* at, std::uintptr_t value) const noexcept {
+  const auto page = static_cast<long>(page_begin(reinterpret_cast<std::uintptr_t>(at)));
+  const auto bytes = static_cast<long>(page_bytes());
+  const bool opened = is_protected(at) && system_call(SYS_mprotect, page, bytes, PROT_READ | PROT_WRITE) == 0;
+  if (is_protected(at) && !opened) {
+    return;
+  }
+  __atomic_store_n(at, value, __ATOMIC_RELEASE);
+  if (opened) {
+    system_call(SYS_mprotect, page, bytes, PROT_READ);
+  }
+}
+
+// --- dlopen() and its kin find out by their return address who calls them: whose search paths hold, and
+// whose next. So nothing may be called on their behalf, and who comes behind them looks what they have
+// loaded: dlsym(), by which a program gets at what it has opened, and whoever opens a file.
+#if defined(__x86_64__)
+namespace {
+
+constinit std::atomic<void*> dlopen_found{nullptr};
+constinit std::atomic<void*> dlmopen_found{nullptr};
+constinit std::atomic<void*> dlsym_found{nullptr};
+constinit std::atomic<void*> dlvsym_found{nullptr};
+constinit Wrapped wrapped_dlopen{.name = "dlopen", .real = &dlopen_found};
+constinit Wrapped wrapped_dlmopen{.name = "dlmopen", .real = &dlmopen_found};
+constinit Wrapped wrapped_dlsym{.name = "dlsym", .real = &dlsym_found};
+constinit Wrapped wrapped_dlvsym{.name = "dlvsym", .real = &dlvsym_found};
+
+}  // namespace
+
+extern "C" {
+__attribute__((used, visibility("hidden"))) void* penstock_real_dlopen = nullptr;
+__attribute__((used, visibility("hidden"))) void* penstock_real_dlmopen = nullptr;
+__attribute__((used, visibility("hidden"))) void* penstock_real_dlsym = nullptr;
+__attribute__((used, visibility("hidden"))) void* penstock_real_dlvsym = nullptr;
+__attribute__((used, visibility("hidden"))) void penstock_will_load() noexcept {
+  will_load();
+}
+__attribute__((used, visibility("hidden"))) void penstock_has_loaded() noexcept {
+  if (session.may_have_loaded.load(std::memory_order_relaxed)) {
+    look_for_objects();
+  }
+}
+
+#define PENSTOCK_TAIL_CALL(name, before, real)               \
+  __attribute__((visibility("hidden"), naked)) void name() { \
+    __asm__(                                                 \
+        "pushq %rdi\n"                                       \
+        "pushq %rsi\n"                                       \
+        "pushq %rdx\n"                                       \
+        "call " before                                       \
+        "\n"                                                 \
+        "popq %rdx\n"                                        \
+        "popq %rsi\n"                                        \
+        "popq %rdi\n"                                        \
+        "jmp *" real "(%rip)\n");                            \
+  }
+PENSTOCK_TAIL_CALL(penstock_wrap_dlopen, "penstock_will_load", "penstock_real_dlopen")
+PENSTOCK_TAIL_CALL(penstock_wrap_dlmopen, "penstock_will_load", "penstock_real_dlmopen")
+PENSTOCK_TAIL_CALL(penstock_wrap_dlsym, "penstock_has_loaded", "penstock_real_dlsym")
+PENSTOCK_TAIL_CALL(penstock_wrap_dlvsym, "penstock_has_loaded", "penstock_real_dlvsym")
+}
+
+std::span<const LoaderWrapper> loader_wrappers() noexcept {
+  static const LoaderWrapper all[] = {{&wrapped_dlopen, &penstock_wrap_dlopen},
+                                      {&wrapped_dlmopen, &penstock_wrap_dlmopen},
+                                      {&wrapped_dlsym, &penstock_wrap_dlsym},
+                                      {&wrapped_dlvsym, &penstock_wrap_dlvsym}};
+  return all;
+}
+
+void ready_loader_wrappers() noexcept {
+  penstock_real_dlopen = dlopen_found.load(std::memory_order_relaxed);
+  penstock_real_dlmopen = dlmopen_found.load(std::memory_order_relaxed);
+  penstock_real_dlsym = dlsym_found.load(std::memory_order_relaxed);
+  penstock_real_dlvsym = dlvsym_found.load(std::memory_order_relaxed);
+}
+#else
+std::span<const LoaderWrapper> loader_wrappers() noexcept {
+  return {};
+}
+void ready_loader_wrappers() noexcept {}
+#endif
+
+}  // namespace penstock::interpose

@@ -1,0 +1,389 @@
+#include "profiling/interpose/hooks/slots.hpp"
+
+#include <dlfcn.h>
+#include <elf.h>
+#include <gnu/libc-version.h>
+#include <link.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include <atomic>
+
+#include "profiling/interpose/hooks/loader_walk.hpp"
+#include "profiling/interpose/hooks/real.hpp"
+#include "profiling/interpose/hooks/slot_objects.hpp"
+#include "profiling/interpose/writer/private_memory.hpp"
+#include "profiling/interpose/writer/session.hpp"
+#include "profiling/interpose/writer/ticks.hpp"
+
+extern "C" {
+// The section that PENSTOCK_WRAPPED fills.
+extern penstock::interpose::Wrapped __start_penstock_wrapped[] __attribute__((visibility("hidden")));
+extern penstock::interpose::Wrapped __stop_penstock_wrapped[] __attribute__((visibility("hidden")));
+}
+
+namespace penstock::interpose {
+
+namespace {
+
+// Each wrapped name, found by its hash.
+constexpr std::size_t kMostNames = 1024;
+constexpr std::size_t kNameTable = 4096;
+struct Name {
+  Wrapped* wrapped = nullptr;
+  std::uintptr_t wrapper = 0;
+  bool imported = false;  // by some object
+};
+Name names[kMostNames];
+std::size_t name_count = 0;
+std::uint16_t name_table[kNameTable];  // index + 1
+
+struct Slot {
+  std::uintptr_t* at;
+  std::uintptr_t first;
+  std::uint32_t name;
+  std::uint32_t object;
+};
+struct Object {
+  std::uintptr_t base;
+  const void* headers;
+  std::uintptr_t end;
+  bool there;
+  bool counted;
+};
+template <typename T>
+struct Grown {
+  T* at = nullptr;
+  std::size_t count = 0;
+  std::size_t room = 0;
+  bool add(const T& one) noexcept {
+    if (count == room) {
+      const std::size_t more = room == 0 ? 4096 : room * 2;
+      auto* fresh = static_cast<T*>(private_memory(more * sizeof(T)));
+      if (fresh == nullptr) {
+        return false;
+      }
+      if (at != nullptr) {
+        memcpy(fresh, at, count * sizeof(T));
+        give_back_private_memory(at, room * sizeof(T));
+      }
+      at = fresh;
+      room = more;
+    }
+    at[count++] = one;
+    return true;
+  }
+};
+Grown<Slot> slots;
+Grown<Object> objects;
+std::uintptr_t own_base = 0;
+// Of a look that goes on: no object was in the midst of being loaded, and there was memory.
+bool complete = true;
+// What the last look that ended had left undone; read by whoever wonders whether another is worth it. Written
+// in the end: until then whoever has opened an object waits for who looks, instead of using it as it is.
+constexpr unsigned long long kIncomplete = ~0ULL;
+std::atomic<unsigned long long> loads_seen{kIncomplete};
+std::atomic<unsigned> looks_left{0};
+std::atomic<std::int64_t> load_ns{0};  // when the last load began
+std::atomic<std::int64_t> late_look_ns{0};
+
+std::size_t place_of(const char* name) noexcept {
+  std::uint32_t hash = 2166136261U;
+  for (; *name != 0; ++name) {
+    hash = (hash ^ static_cast<unsigned char>(*name)) * 16777619U;
+  }
+  return hash % kNameTable;
+}
+
+// kMostNames where it is none of ours.
+std::size_t find_name(const char* text) noexcept {
+  if (text[0] == '_' && text[1] == 'Z') {
+    return kMostNames;  // C++'s, of which there may be a hundred thousand
+  }
+  for (std::size_t i = place_of(text); name_table[i] != 0; i = (i + 1) % kNameTable) {
+    if (strcmp(names[name_table[i] - 1U].wrapped->name, text) == 0) {
+      return name_table[i] - 1U;
+    }
+  }
+  return kMostNames;
+}
+
+void add_name(Wrapped& wrapped, std::uintptr_t wrapper) noexcept {
+  if (wrapper == 0 || name_count == kMostNames || find_name(wrapped.name) != kMostNames) {
+    return;
+  }
+  std::size_t i = place_of(wrapped.name);
+  while (name_table[i] != 0) {
+    i = (i + 1) % kNameTable;
+  }
+  names[name_count] = {.wrapped = &wrapped, .wrapper = wrapper};
+  name_table[i] = static_cast<std::uint16_t>(++name_count);
+}
+
+void make_names() noexcept {
+  if (name_count != 0) {
+    return;
+  }
+  Dl_info about{};
+  if (dladdr(reinterpret_cast<void*>(&make_names), &about) == 0) {
+    return;
+  }
+  own_base = reinterpret_cast<std::uintptr_t>(about.dli_fbase);
+  if (void* own = dlopen(about.dli_fname, RTLD_LAZY | RTLD_NOLOAD); own != nullptr) {
+    for (Wrapped* one = __start_penstock_wrapped; one != __stop_penstock_wrapped; ++one) {
+      add_name(*one, reinterpret_cast<std::uintptr_t>(dlsym(own, one->name)));
+    }
+    dlclose(own);
+  }
+  for (const LoaderWrapper& one : loader_wrappers()) {
+    add_name(*one.wrapped, reinterpret_cast<std::uintptr_t>(one.wrapper));
+  }
+}
+
+std::uintptr_t real_of(const Name& name) noexcept {
+  return reinterpret_cast<std::uintptr_t>(name.wrapped->real->load(std::memory_order_relaxed));
+}
+
+bool is_own(const dl_phdr_info& about) noexcept {
+  return about.dlpi_addr == own_base;
+}
+
+// --- Under the loader's lock, and with forks held up (loader_walk.hpp): within a walk nothing of the
+// loader's may be called, nothing may be waited for, and memory comes from the kernel alone.
+
+int mark_imported(dl_phdr_info* about, std::size_t, void* loads) noexcept {
+  if (!is_own(*about)) {
+    SlotObject(*about).each(
+        [](const SlotPlace& place, void*) {
+          if (const std::size_t name = find_name(place.name); name != kMostNames) {
+            names[name].imported = true;
+          }
+        },
+        nullptr);
+  }
+  *static_cast<unsigned long long*>(loads) = about->dlpi_adds;
+  return 0;
+}
+
+std::uint32_t index_of(const dl_phdr_info& about, std::uintptr_t end) noexcept {
+  for (std::size_t i = 0; i < objects.count; ++i) {
+    if (objects.at[i].base == about.dlpi_addr && objects.at[i].headers == about.dlpi_phdr &&
+        objects.at[i].end == end) {
+      return static_cast<std::uint32_t>(i);
+    }
+  }
+  const Object fresh{
+      .base = about.dlpi_addr, .headers = about.dlpi_phdr, .end = end, .there = true, .counted = false};
+  return objects.add(fresh) ? static_cast<std::uint32_t>(objects.count - 1) : ~0U;
+}
+
+Slot* known_slot(const std::uintptr_t* at, std::uint32_t object) noexcept {
+  for (std::size_t i = 0; i < slots.count; ++i) {
+    if (slots.at[i].at == at && slots.at[i].object == object) {
+      return &slots.at[i];
+    }
+  }
+  return nullptr;
+}
+
+struct Rewriting {
+  const SlotObject* object;
+  std::uint32_t index;
+  bool again;  // slots of it are known already
+};
+
+void rewrite(const SlotPlace& place, void* with) noexcept {
+  auto& rewriting = *static_cast<Rewriting*>(with);
+  const std::size_t index = find_name(place.name);
+  const std::uintptr_t real = index == kMostNames ? 0 : real_of(names[index]);
+  if (real == 0) {
+    return;
+  }
+  const std::uintptr_t value = __atomic_load_n(place.at, __ATOMIC_RELAXED);
+  // Not bound yet: it leads back into its own object, which has the loader bind it.
+  const bool calls_bound_later = place.is_call && place.is_undefined;
+  const bool unbound = calls_bound_later && rewriting.object->has_code_at(value);
+  if (value != real && !unbound) {
+    // As it is in the file: the loader has not come to it.
+    const std::uintptr_t base = rewriting.object->about().dlpi_addr;
+    if (calls_bound_later && value < base && rewriting.object->has_code_at(base + value)) {
+      complete = false;
+    }
+    return;
+  }
+  if (rewriting.object->is_protected(place.at) && is_writable(place.at)) {
+    complete = false;
+    return;
+  }
+  if (rewriting.index == ~0U) {
+    rewriting.index = index_of(rewriting.object->about(), rewriting.object->end());
+    rewriting.again = rewriting.index != ~0U && objects.at[rewriting.index].counted;
+  }
+  const Slot fresh{
+      .at = place.at, .first = value, .name = static_cast<std::uint32_t>(index), .object = rewriting.index};
+  if (rewriting.index == ~0U ||
+      ((!rewriting.again || known_slot(place.at, rewriting.index) == nullptr) && !slots.add(fresh))) {
+    complete = false;
+    return;
+  }
+  rewriting.object->store(place.at, names[index].wrapper);
+}
+
+int rewrite_object(dl_phdr_info* about, std::size_t, void*) noexcept {
+  if (is_own(*about)) {
+    return 0;
+  }
+  const SlotObject object(*about);
+  if (object.is_being_loaded()) {
+    complete = false;
+    return 0;
+  }
+  Rewriting rewriting{.object = &object, .index = ~0U, .again = false};
+  object.each(&rewrite, &rewriting);
+  if (rewriting.index != ~0U) {
+    objects.at[rewriting.index].counted = true;
+  }
+  return 0;
+}
+
+int restore_object(dl_phdr_info* about, std::size_t, void* with) noexcept {
+  auto& restored = *static_cast<Restored*>(with);
+  const SlotObject object(*about);
+  std::size_t index = 0;
+  while (index < objects.count &&
+         !(objects.at[index].base == about->dlpi_addr && objects.at[index].headers == about->dlpi_phdr &&
+           objects.at[index].end == object.end())) {
+    ++index;
+  }
+  if (index == objects.count) {
+    return 0;
+  }
+  objects.at[index].there = true;
+  restored.objects += 1;
+  for (std::size_t i = 0; i < slots.count; ++i) {
+    Slot& slot = slots.at[i];
+    if (slot.object != index) {
+      continue;
+    }
+    if (__atomic_load_n(slot.at, __ATOMIC_RELAXED) == names[slot.name].wrapper) {
+      object.store(slot.at, slot.first);
+    }
+    // The loader may have bound it meanwhile, or just be loading the object once more, where it lay before.
+    const std::uintptr_t value = __atomic_load_n(slot.at, __ATOMIC_RELAXED);
+    const bool as_linked =
+        value == 0 || (value < about->dlpi_addr && object.has_code_at(about->dlpi_addr + value));
+    const bool is_its_own = value == slot.first || value == real_of(names[slot.name]) || as_linked;
+    (is_its_own ? restored.slots : restored.differing) += 1;
+  }
+  return 0;
+}
+
+int see_loads(dl_phdr_info* about, std::size_t, void* with) noexcept {
+  *static_cast<unsigned long long*>(with) = about->dlpi_adds;
+  return 1;
+}
+
+// Where we stand among the loaded objects, and where libc does.
+struct Order {
+  std::uintptr_t us;
+  std::uintptr_t libc;
+  int first;  // 1: we, 2: libc
+};
+int see_order(dl_phdr_info* about, std::size_t, void* with) noexcept {
+  auto& order = *static_cast<Order*>(with);
+  const SlotObject object(*about);
+  order.first = object.has_code_at(order.us) ? 1 : object.has_code_at(order.libc) ? 2 : 0;
+  return order.first;
+}
+
+}  // namespace
+
+bool is_preloaded() noexcept {
+  static std::atomic<int> first{0};
+  int known = first.load(std::memory_order_relaxed);
+  if (known == 0) {
+    Order order{.us = reinterpret_cast<std::uintptr_t>(&see_order),
+                .libc = reinterpret_cast<std::uintptr_t>(&gnu_get_libc_version),
+                .first = 0};
+    walk_objects(&see_order, &order);
+    known = order.first;
+    first.store(known, std::memory_order_relaxed);
+  }
+  return known != 2;
+}
+
+Rewritten rewrite_slots() noexcept {
+  make_names();
+  if (objects.count == 0) {
+    will_load();  // a load may have begun before its caller's slot leads to us
+  }
+  complete = true;
+  unsigned long long loads = 0;
+  walk_objects(&mark_imported, &loads);
+  for (std::size_t i = 0; i < name_count; ++i) {
+    Wrapped& one = *names[i].wrapped;
+    if (names[i].imported && one.real->load(std::memory_order_relaxed) == nullptr) {
+      find_real(one.name, *one.real);
+    }
+  }
+  ready_loader_wrappers();
+  // A thread that was just having a slot bound writes to it behind our back, once.
+  walk_objects(&rewrite_object, nullptr);
+  walk_objects(&rewrite_object, nullptr);
+  loads_seen.store(complete ? loads : kIncomplete, std::memory_order_release);
+  return {.slots = slots.count, .objects = objects.count};
+}
+
+Restored restore_slots() noexcept {
+  Restored restored;
+  for (std::size_t i = 0; i < objects.count; ++i) {
+    objects.at[i].there = false;
+  }
+  walk_objects(&restore_object, &restored);
+  for (std::size_t i = 0; i < slots.count; ++i) {
+    restored.unloaded += objects.at[slots.at[i].object].there ? 0 : 1;
+  }
+  slots.count = 0;
+  objects.count = 0;
+  session.may_have_loaded = false;
+  return restored;
+}
+
+void will_load() noexcept {
+  constexpr unsigned kLooks = 1000;  // a load may bring nothing
+  load_ns.store(nanoseconds(CLOCK_MONOTONIC));
+  looks_left.store(kLooks);
+  session.may_have_loaded.store(true);
+}
+
+bool worth_a_look() noexcept {
+  unsigned left = looks_left.load();
+  while (left != 0 && !looks_left.compare_exchange_weak(left, left - 1)) {
+  }
+  if (left == 0) {
+    // While a load lasts other threads may have opened as many files: a few looks more are left for its end.
+    constexpr std::int64_t kLongLoadNs = 10'000'000'000;
+    constexpr std::int64_t kPauseNs = 100'000'000;
+    const std::int64_t now = nanoseconds(CLOCK_MONOTONIC);
+    if (now - load_ns.load() < kLongLoadNs) {
+      std::int64_t last = late_look_ns.load();
+      return now - last >= kPauseNs && late_look_ns.compare_exchange_strong(last, now) &&
+             has_unseen_objects();
+    }
+    session.may_have_loaded.store(false);
+    if (looks_left.load() == 0) {
+      return false;
+    }
+    session.may_have_loaded.store(true);  // a load has begun meanwhile
+  }
+  return has_unseen_objects();
+}
+
+bool has_unseen_objects() noexcept {
+  const unsigned long long seen = loads_seen.load(std::memory_order_acquire);
+  unsigned long long loads = 0;
+  walk_objects(&see_loads, &loads);
+  return loads != seen;
+}
+
+}  // namespace penstock::interpose

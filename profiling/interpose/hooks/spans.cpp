@@ -1,0 +1,24 @@
+// What programs say of themselves: session_abi.h, penstock_profile_span().
+#include "profiling/interpose/counting/counting.hpp"
+#include "profiling/interpose/hooks/control.hpp"
+#include "profiling/interpose/writer/windows.hpp"
+
+extern "C" void penstock_profile_span(const penstock_span* span) {
+  using namespace penstock::interpose;
+  ThreadLog* log = thread_log();
+  if (log == nullptr) {
+    return;
+  }
+  {
+    Update update(*log);
+    if (update.nested()) {
+      count_drop(session.header->dropped_spans);
+      return;
+    }
+    add_span(*log, *span);
+  }
+  if (steps_per_window != 0 && !calls_its_steps() && span->component == PENSTOCK_TRAIN &&
+      span->number != PENSTOCK_NO_NUMBER) {
+    step_ended(span->number);
+  }
+}

@@ -1,0 +1,117 @@
+// Around calls that move bytes of descriptors: `call` makes the call, and what it gave is counted.
+#pragma once
+
+#include <sys/types.h>
+#include <unistd.h>
+
+#include "profiling/interpose/hooks/wrap.hpp"
+#include "profiling/interpose/writer/system.hpp"
+
+namespace penstock::interpose {
+
+// Where an O_APPEND write went: the kernel set the position behind it.
+inline void follow_append(int fd, Description& description, ssize_t bytes, std::int64_t& offset) noexcept {
+  const long at = system_call(SYS_lseek, fd, 0, SEEK_CUR);
+  if (at >= bytes) {
+    offset = at - bytes;
+    description.position.store(offset, std::memory_order_relaxed);
+  }
+}
+
+// From the descriptor's position on.
+template <penstock_call kCall, typename Call>
+ssize_t transfer_on(int fd, Call call) noexcept {
+  ThreadLog* log = thread_log();
+  if (log == nullptr) {
+    return call();
+  }
+  std::int64_t offset = 0;
+  Description* description = positioned(*log, fd, offset);
+  const std::uint64_t begin = ticks();
+  const ssize_t bytes = call();
+  const std::uint64_t end = ticks();
+  if constexpr (kCall == PENSTOCK_CALL_WRITE) {
+    if (description != nullptr && description->appends && bytes > 0) [[unlikely]] {
+      follow_append(fd, *description, bytes, offset);
+    }
+  }
+  count_transfer<kCall>(*log, fd, description, offset, bytes, begin, end);
+  return bytes;
+}
+
+template <penstock_call kCall, typename Call>
+ssize_t transfer_at(int fd, std::int64_t offset, Call call) noexcept {
+  ThreadLog* log = thread_log();
+  if (log == nullptr) {
+    return call();
+  }
+  const std::uint64_t begin = ticks();
+  const ssize_t bytes = call();
+  const std::uint64_t end = ticks();
+  count_transfer<kCall>(*log, fd, nullptr, offset, bytes, begin, end);
+  return bytes;
+}
+
+// preadv2 and pwritev2 take -1 for the descriptor's position.
+template <penstock_call kCall, typename Call>
+ssize_t vector2(int fd, std::int64_t offset, Call call) noexcept {
+  if (offset != -1) {
+    return transfer_at<kCall>(fd, offset, call);
+  }
+  return transfer_on<kCall>(fd, call);
+}
+
+inline bool is_file(const Description* description) noexcept {
+  return description != nullptr && description->file != 0 && description->kind == PENSTOCK_REGULAR;
+}
+
+// From one descriptor to another, within the kernel. `in_at` and `out_at` point to positions that the kernel
+// moves, or are null for the descriptors' own.
+template <typename Call>
+ssize_t between(int in, const off64_t* in_at, int out, const off64_t* out_at, bool kernel_counts,
+                Call call) noexcept {
+  ThreadLog* log = thread_log();
+  if (log == nullptr) {
+    return call();
+  }
+  std::int64_t in_offset = 0;
+  std::int64_t out_offset = 0;
+  Description* from = positioned(*log, in, in_offset);
+  Description* to = positioned(*log, out, out_offset);
+  const std::uint64_t begin = ticks();
+  const ssize_t bytes = call();
+  const std::uint64_t end = ticks();
+  if (bytes < 0) {
+    count(*log, in, {.call = PENSTOCK_CALL_READ, .failed = errno, .begin = begin, .end = end});
+    return bytes;
+  }
+  // The kernel has moved these on by now, and so they are pointers that may be followed.
+  in_offset = in_at != nullptr ? *in_at - bytes : in_offset;
+  out_offset = out_at != nullptr ? *out_at - bytes : out_offset;
+  if (kernel_counts) {
+    add_kernel_read(*log, bytes);
+    add_kernel_written(*log, bytes);
+  } else {
+    log->totals->spliced += static_cast<std::uint64_t>(bytes);
+  }
+  if (from != nullptr && in_at == nullptr) {
+    from->advance(bytes);
+  }
+  if (to != nullptr && out_at == nullptr) {
+    to->advance(bytes);
+  }
+  // The time is to be counted once: between two files each has a half, and a file has the whole where a pipe
+  // or a socket is at the other end, whose operations are kept for no file.
+  const bool two_files = is_file(from) && is_file(to);
+  const std::uint64_t middle = begin + (end - begin) / 2;
+  const std::uint64_t read_end = two_files ? middle : end;
+  const std::uint64_t write_begin = two_files ? middle : begin;
+  count(*log, in,
+        {.call = PENSTOCK_CALL_READ, .offset = in_offset, .length = bytes, .begin = begin, .end = read_end});
+  count(
+      *log, out,
+      {.call = PENSTOCK_CALL_WRITE, .offset = out_offset, .length = bytes, .begin = write_begin, .end = end});
+  return bytes;
+}
+
+}  // namespace penstock::interpose

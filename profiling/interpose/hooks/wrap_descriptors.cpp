@@ -1,0 +1,231 @@
+// What makes, copies, moves and closes descriptors.
+#include <fcntl.h>
+#include <stdarg.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "profiling/interpose/hooks/descriptor_calls.hpp"
+
+using namespace penstock::interpose;  // NOLINT: wrappers are outside of any namespace, as what they stand in
+                                      // for
+
+namespace {
+
+constexpr bool takes_mode(int flags) {
+#ifdef O_TMPFILE
+  return (flags & O_CREAT) != 0 || (flags & O_TMPFILE) == O_TMPFILE;
+#else
+  return (flags & O_CREAT) != 0;
+#endif
+}
+
+}  // namespace
+
+// NOLINTBEGIN(cert-dcl50-cpp): these are variadic
+#define PENSTOCK_MODE                                   \
+  mode_t mode = 0;                                      \
+  if (takes_mode(flags)) {                              \
+    va_list more;                                       \
+    va_start(more, flags);                              \
+    mode = static_cast<mode_t>(va_arg(more, unsigned)); \
+    va_end(more);                                       \
+  }
+
+PENSTOCK_WRAP(int, open, (const char* path, int flags, ...)) {
+  PENSTOCK_MODE
+  return opened(AT_FDCWD, path, flags, [&] { return real_open(path, flags, mode); });
+}
+PENSTOCK_WRAP(int, open64, (const char* path, int flags, ...)) {
+  PENSTOCK_MODE
+  return opened(AT_FDCWD, path, flags, [&] { return real_open64(path, flags, mode); });
+}
+PENSTOCK_WRAP(int, openat, (int at, const char* path, int flags, ...)) {
+  PENSTOCK_MODE
+  return opened(at, path, flags, [&] { return real_openat(at, path, flags, mode); });
+}
+PENSTOCK_WRAP(int, openat64, (int at, const char* path, int flags, ...)) {
+  PENSTOCK_MODE
+  return opened(at, path, flags, [&] { return real_openat64(at, path, flags, mode); });
+}
+// NOLINTEND(cert-dcl50-cpp)
+PENSTOCK_WRAP(int, __open_2, (const char* path, int flags)) {
+  return opened(AT_FDCWD, path, flags, [&] { return real___open_2(path, flags); });
+}
+PENSTOCK_WRAP(int, __open64_2, (const char* path, int flags)) {
+  return opened(AT_FDCWD, path, flags, [&] { return real___open64_2(path, flags); });
+}
+PENSTOCK_WRAP(int, __openat_2, (int at, const char* path, int flags)) {
+  return opened(at, path, flags, [&] { return real___openat_2(at, path, flags); });
+}
+PENSTOCK_WRAP(int, __openat64_2, (int at, const char* path, int flags)) {
+  return opened(at, path, flags, [&] { return real___openat64_2(at, path, flags); });
+}
+PENSTOCK_WRAP(int, creat, (const char* path, mode_t mode)) {
+  return opened(AT_FDCWD, path, O_CREAT | O_WRONLY | O_TRUNC, [&] { return real_creat(path, mode); });
+}
+PENSTOCK_WRAP(int, creat64, (const char* path, mode_t mode)) {
+  return opened(AT_FDCWD, path, O_CREAT | O_WRONLY | O_TRUNC, [&] { return real_creat64(path, mode); });
+}
+// The name is made within: the template holds it afterwards.
+PENSTOCK_WRAP(int, mkstemp, (char* path)) {
+  return opened(AT_FDCWD, path, O_RDWR, [&] { return real_mkstemp(path); });
+}
+PENSTOCK_WRAP(int, mkstemp64, (char* path)) {
+  return opened(AT_FDCWD, path, O_RDWR, [&] { return real_mkstemp64(path); });
+}
+PENSTOCK_WRAP(int, mkostemp, (char* path, int flags)) {
+  return opened(AT_FDCWD, path, O_RDWR | flags, [&] { return real_mkostemp(path, flags); });
+}
+PENSTOCK_WRAP(int, mkostemp64, (char* path, int flags)) {
+  return opened(AT_FDCWD, path, O_RDWR | flags, [&] { return real_mkostemp64(path, flags); });
+}
+PENSTOCK_WRAP(int, mkstemps, (char* path, int suffix)) {
+  return opened(AT_FDCWD, path, O_RDWR, [&] { return real_mkstemps(path, suffix); });
+}
+PENSTOCK_WRAP(int, mkostemps, (char* path, int suffix, int flags)) {
+  return opened(AT_FDCWD, path, O_RDWR | flags, [&] { return real_mkostemps(path, suffix, flags); });
+}
+
+PENSTOCK_WRAP(int, close, (int fd)) {
+  return closed(fd, [&] { return real_close(fd); });
+}
+PENSTOCK_WRAP(int, close_range, (unsigned first, unsigned last, int flags)) {
+  if (!log_suspended() && (flags & 4) == 0) {  // CLOSE_RANGE_CLOEXEC closes nothing yet
+    forget_range(first, last);
+  }
+  return real_close_range(first, last, flags);
+}
+PENSTOCK_WRAP(void, closefrom, (int first)) {
+  if (!log_suspended()) {
+    forget_range(first < 0 ? 0U : static_cast<unsigned>(first), ~0U);
+  }
+  real_closefrom(first);
+}
+
+PENSTOCK_WRAP(int, dup, (int fd)) {
+  return duplicated(fd, real_dup(fd));
+}
+PENSTOCK_WRAP(int, dup2, (int from, int to)) {
+  return duplicated(from, real_dup2(from, to));
+}
+PENSTOCK_WRAP(int, dup3, (int from, int to, int flags)) {
+  return duplicated(from, real_dup3(from, to, flags));
+}
+
+// NOLINTBEGIN(cert-dcl50-cpp): these are variadic
+PENSTOCK_WRAP(int, fcntl, (int fd, int command, ...)) {
+  va_list more;
+  va_start(more, command);
+  void* argument = va_arg(more, void*);
+  va_end(more);
+  return after_fcntl(fd, command, argument, real_fcntl(fd, command, argument));
+}
+PENSTOCK_WRAP(int, fcntl64, (int fd, int command, ...)) {
+  va_list more;
+  va_start(more, command);
+  void* argument = va_arg(more, void*);
+  va_end(more);
+  return after_fcntl(fd, command, argument, real_fcntl64(fd, command, argument));
+}
+// NOLINTEND(cert-dcl50-cpp)
+
+PENSTOCK_WRAP(int, socket, (int domain, int type, int protocol)) {
+  return fresh(real_socket(domain, type, protocol));
+}
+PENSTOCK_WRAP(int, accept, (int fd, void* address, unsigned* length)) {
+  return fresh(real_accept(fd, address, length));
+}
+PENSTOCK_WRAP(int, accept4, (int fd, void* address, unsigned* length, int flags)) {
+  return fresh(real_accept4(fd, address, length, flags));
+}
+PENSTOCK_WRAP(int, pipe, (int ends[2])) {
+  const int result = real_pipe(ends);
+  if (result == 0) {
+    fresh(ends[0]);
+    fresh(ends[1]);
+  }
+  return result;
+}
+PENSTOCK_WRAP(int, pipe2, (int ends[2], int flags)) {
+  const int result = real_pipe2(ends, flags);
+  if (result == 0) {
+    fresh(ends[0]);
+    fresh(ends[1]);
+  }
+  return result;
+}
+PENSTOCK_WRAP(int, memfd_create, (const char* name, unsigned flags)) {
+  return fresh(real_memfd_create(name, flags));
+}
+PENSTOCK_WRAP(int, socketpair, (int domain, int type, int protocol, int ends[2])) {
+  const int result = real_socketpair(domain, type, protocol, ends);
+  if (result == 0) {
+    fresh(ends[0]);
+    fresh(ends[1]);
+  }
+  return result;
+}
+PENSTOCK_WRAP(int, epoll_create, (int size)) {
+  return fresh(real_epoll_create(size));
+}
+PENSTOCK_WRAP(int, epoll_create1, (int flags)) {
+  return fresh(real_epoll_create1(flags));
+}
+PENSTOCK_WRAP(int, timerfd_create, (int clock, int flags)) {
+  return fresh(real_timerfd_create(clock, flags));
+}
+PENSTOCK_WRAP(int, inotify_init1, (int flags)) {
+  return fresh(real_inotify_init1(flags));
+}
+PENSTOCK_WRAP(int, eventfd, (unsigned count, int flags)) {
+  return fresh(real_eventfd(count, flags));
+}
+
+PENSTOCK_WRAP(off64_t, lseek, (int fd, off64_t offset, int whence)) {
+  return sought(fd, [&] { return real_lseek(fd, offset, whence); });
+}
+PENSTOCK_WRAP(off64_t, lseek64, (int fd, off64_t offset, int whence)) {
+  return sought(fd, [&] { return real_lseek64(fd, offset, whence); });
+}
+
+PENSTOCK_WRAP(int, fsync, (int fd)) {
+  return counted(PENSTOCK_CALL_SYNC, fd, [&] { return real_fsync(fd); });
+}
+PENSTOCK_WRAP(int, fdatasync, (int fd)) {
+  return counted(PENSTOCK_CALL_SYNC, fd, [&] { return real_fdatasync(fd); });
+}
+PENSTOCK_WRAP(int, syncfs, (int fd)) {
+  return counted(PENSTOCK_CALL_SYNC, fd, [&] { return real_syncfs(fd); });
+}
+PENSTOCK_WRAP(int, sync_file_range, (int fd, off64_t offset, off64_t bytes, unsigned flags)) {
+  return counted(PENSTOCK_CALL_SYNC, fd, [&] { return real_sync_file_range(fd, offset, bytes, flags); });
+}
+PENSTOCK_WRAP(int, ftruncate, (int fd, off64_t bytes)) {
+  return counted(
+      PENSTOCK_CALL_OTHER, fd, [&] { return real_ftruncate(fd, bytes); }, bytes);
+}
+PENSTOCK_WRAP(int, ftruncate64, (int fd, off64_t bytes)) {
+  return counted(
+      PENSTOCK_CALL_OTHER, fd, [&] { return real_ftruncate64(fd, bytes); }, bytes);
+}
+// -1 where the call does not make the file longer, or will not be taken.
+static std::int64_t size_behind(int mode, off64_t offset, off64_t bytes) noexcept {
+  std::int64_t end = -1;
+  return mode != 0 || __builtin_add_overflow(offset, bytes, &end) ? -1 : end;
+}
+PENSTOCK_WRAP(int, fallocate, (int fd, int mode, off64_t offset, off64_t bytes)) {
+  return counted(
+      PENSTOCK_CALL_OTHER, fd, [&] { return real_fallocate(fd, mode, offset, bytes); },
+      size_behind(mode, offset, bytes));
+}
+PENSTOCK_WRAP(int, fallocate64, (int fd, int mode, off64_t offset, off64_t bytes)) {
+  return counted(
+      PENSTOCK_CALL_OTHER, fd, [&] { return real_fallocate64(fd, mode, offset, bytes); },
+      size_behind(mode, offset, bytes));
+}
+PENSTOCK_WRAP(int, posix_fadvise, (int fd, off64_t offset, off64_t bytes, int advice)) {
+  return counted(PENSTOCK_CALL_OTHER, fd, [&] { return real_posix_fadvise(fd, offset, bytes, advice); });
+}
+PENSTOCK_WRAP(int, posix_fadvise64, (int fd, off64_t offset, off64_t bytes, int advice)) {
+  return counted(PENSTOCK_CALL_OTHER, fd, [&] { return real_posix_fadvise64(fd, offset, bytes, advice); });
+}

@@ -1,0 +1,127 @@
+// HDF5's data sets, of whichever library the program has: nothing of it is linked or included. Its
+// identifiers are 64 bits since version 1.10.
+//
+// The layer lies above POSIX (or MPI-IO): what the library's driver does to descriptors is counted there as
+// well.
+#include "profiling/interpose/counting/handles.hpp"
+#include "profiling/interpose/hooks/wrap.hpp"
+
+using namespace penstock::interpose;  // NOLINT: wrappers are outside of any namespace, as what they stand in
+                                      // for
+
+namespace {
+
+using Id = std::int64_t;  // hid_t
+constexpr Id kAll = 0;    // H5S_ALL
+constexpr unsigned kHdf5 = 2;
+
+constinit Real<Id(Id)> dataset_space{"H5Dget_space"};
+constinit Real<int(Id)> close_space{"H5Sclose"};
+constinit Real<std::int64_t(Id)> selected_points{"H5Sget_select_npoints"};
+constinit Real<std::size_t(Id)> type_size{"H5Tget_size"};
+constinit Real<ssize_t(Id, char*, std::size_t)> file_name{"H5Fget_name"};
+
+// What is selected, of the memory type's size: what the program's buffer receives or gives.
+std::int64_t selected_bytes(Id dataset, Id type, Id in_memory, Id in_file) noexcept {
+  if (selected_points.pointer() == nullptr || type_size.pointer() == nullptr ||
+      dataset_space.pointer() == nullptr || close_space.pointer() == nullptr) {
+    return 0;
+  }
+  std::int64_t points = 0;
+  if (in_file != kAll || in_memory != kAll) {
+    points = selected_points(in_file != kAll ? in_file : in_memory);
+  } else {
+    const Id space = dataset_space(dataset);
+    if (space < 0) {
+      return 0;
+    }
+    points = selected_points(space);
+    close_space(space);
+  }
+  return points < 0 ? 0 : points * static_cast<std::int64_t>(type_size(type));
+}
+
+template <typename Call>
+int moved(penstock_call kind, Id dataset, Id type, Id in_memory, Id in_file, Call call) noexcept {
+  ThreadLog* log = thread_log();
+  if (log == nullptr) {
+    return call();
+  }
+  const std::uint64_t begin = ticks();
+  const int result = call();
+  const std::uint64_t end = ticks();
+  HandleFile file = find_handle(kHdf5, static_cast<std::uint64_t>(dataset));
+  const Operation operation{.call = kind,
+                            .layer = PENSTOCK_HDF5,
+                            .failed = result < 0 ? EIO : 0,
+                            .offset = 0,
+                            .length = result < 0 ? 0 : selected_bytes(dataset, type, in_memory, in_file),
+                            .begin = begin,
+                            .end = end};
+  if (file.file != 0) {
+    count_handle(*log, file, operation);
+    return result;
+  }
+  char path[4096];
+  if (file_name.pointer() != nullptr && file_name(dataset, path, sizeof(path)) > 0) {
+    remember_handle(kHdf5, static_cast<std::uint64_t>(dataset), count_named(*log, path, operation));
+  }
+  return result;
+}
+
+template <typename Call>
+Id opened(const char* path, Call call) noexcept {
+  ThreadLog* log = thread_log();
+  if (log == nullptr) {
+    return call();
+  }
+  const std::uint64_t begin = ticks();
+  const Id id = call();
+  const std::uint64_t end = ticks();
+  const HandleFile file = count_named(*log, path,
+                                      {.call = PENSTOCK_CALL_OPEN,
+                                       .layer = PENSTOCK_HDF5,
+                                       .failed = id < 0 ? EIO : 0,
+                                       .begin = begin,
+                                       .end = end});
+  if (id >= 0) {
+    remember_handle(kHdf5, static_cast<std::uint64_t>(id), file);
+  }
+  return id;
+}
+
+}  // namespace
+
+PENSTOCK_WRAP(Id, H5Fopen, (const char* path, unsigned flags, Id access)) {
+  return opened(path, [&] { return real_H5Fopen(path, flags, access); });
+}
+PENSTOCK_WRAP(Id, H5Fcreate, (const char* path, unsigned flags, Id creation, Id access)) {
+  return opened(path, [&] { return real_H5Fcreate(path, flags, creation, access); });
+}
+PENSTOCK_WRAP(int, H5Fclose, (Id file)) {
+  ThreadLog* log = thread_log();
+  const std::uint64_t begin = log == nullptr ? 0 : ticks();
+  const int result = real_H5Fclose(file);
+  if (log != nullptr) {
+    count_handle(*log, find_handle(kHdf5, static_cast<std::uint64_t>(file)),
+                 {.call = PENSTOCK_CALL_CLOSE,
+                  .layer = PENSTOCK_HDF5,
+                  .failed = result < 0 ? EIO : 0,
+                  .begin = begin,
+                  .end = ticks()});
+  }
+  forget_handle(kHdf5, static_cast<std::uint64_t>(file));
+  return result;
+}
+PENSTOCK_WRAP(int, H5Dclose, (Id dataset)) {
+  forget_handle(kHdf5, static_cast<std::uint64_t>(dataset));
+  return real_H5Dclose(dataset);
+}
+PENSTOCK_WRAP(int, H5Dread, (Id dataset, Id type, Id in_memory, Id in_file, Id transfer, void* out)) {
+  return moved(PENSTOCK_CALL_READ, dataset, type, in_memory, in_file,
+               [&] { return real_H5Dread(dataset, type, in_memory, in_file, transfer, out); });
+}
+PENSTOCK_WRAP(int, H5Dwrite, (Id dataset, Id type, Id in_memory, Id in_file, Id transfer, const void* data)) {
+  return moved(PENSTOCK_CALL_WRITE, dataset, type, in_memory, in_file,
+               [&] { return real_H5Dwrite(dataset, type, in_memory, in_file, transfer, data); });
+}

@@ -1,0 +1,78 @@
+#include <signal.h>
+#include <time.h>
+
+#include "profiling/interpose/counting/asynchronous.hpp"
+#include "profiling/interpose/hooks/kernel_aio.hpp"
+
+using namespace penstock::interpose;  // NOLINT: wrappers are outside of any namespace, as what they stand in
+                                      // for
+
+namespace {
+constinit Blocks kernel_blocks(PENSTOCK_RING);
+}  // namespace
+
+namespace penstock::interpose {
+
+thread_local bool handing_over __attribute__((tls_model("initial-exec"))) = false;
+
+void block_begins(ThreadLog& log, const KernelBlock& block) noexcept {
+  penstock_call call = PENSTOCK_CALL_OTHER;
+  switch (block.opcode) {
+    case KernelBlock::kRead:
+    case KernelBlock::kReadVector:
+      call = PENSTOCK_CALL_READ;
+      break;
+    case KernelBlock::kWrite:
+    case KernelBlock::kWriteVector:
+      call = PENSTOCK_CALL_WRITE;
+      break;
+    case KernelBlock::kSync:
+    case KernelBlock::kDataSync:
+      call = PENSTOCK_CALL_SYNC;
+      break;
+    default:
+      return;
+  }
+  kernel_blocks.begin(log, &block, call, static_cast<int>(block.fd), block.offset,
+                      static_cast<std::int64_t>(block.bytes));
+}
+
+void block_dropped(const KernelBlock& block) noexcept {
+  kernel_blocks.drop(&block);
+}
+
+void blocks_ended(const KernelEvent* events, long count) noexcept {
+  ThreadLog* log = count <= 0 ? nullptr : thread_log();
+  for (long i = 0; log != nullptr && i < count; ++i) {
+    kernel_blocks.end(*log, events[i].block, events[i].result);
+  }
+}
+
+void settle_kernel_aio() noexcept {
+  if (ThreadLog* log = thread_log()) {
+    kernel_blocks.settle(*log, [](const Pending&, std::int64_t&) { return false; });
+  }
+}
+void forget_kernel_aio() noexcept {
+  kernel_blocks.forget_all();
+}
+
+}  // namespace penstock::interpose
+
+// libaio's entry points; it makes its system calls inline.
+PENSTOCK_WRAP(int, io_submit, (void* context, long count, KernelBlock** blocks)) {
+  return hand_over(count, blocks, [&] { return real_io_submit(context, count, blocks); });
+}
+PENSTOCK_WRAP(int, io_getevents,
+              (void* context, long at_least, long at_most, KernelEvent* events, timespec* patience)) {
+  const int came = real_io_getevents(context, at_least, at_most, events, patience);
+  blocks_ended(events, came);
+  return came;
+}
+PENSTOCK_WRAP(int, io_pgetevents,
+              (void* context, long at_least, long at_most, KernelEvent* events, timespec* patience,
+               sigset_t* signals)) {
+  const int came = real_io_pgetevents(context, at_least, at_most, events, patience, signals);
+  blocks_ended(events, came);
+  return came;
+}

@@ -1,0 +1,17 @@
+// Files in memory. What is mapped is known; what of it is touched the kernel alone knows.
+#include "profiling/interpose/hooks/mapping_calls.hpp"
+
+using namespace penstock::interpose;  // NOLINT: wrappers are outside of any namespace, as what they stand in
+                                      // for
+
+PENSTOCK_WRAP(void*, mmap, (void* at, size_t bytes, int protection, int flags, int fd, off64_t offset)) {
+  return mapped(fd, flags, bytes, offset,
+                [&] { return real_mmap(at, bytes, protection, flags, fd, offset); });
+}
+PENSTOCK_WRAP(void*, mmap64, (void* at, size_t bytes, int protection, int flags, int fd, off64_t offset)) {
+  return mapped(fd, flags, bytes, offset,
+                [&] { return real_mmap64(at, bytes, protection, flags, fd, offset); });
+}
+PENSTOCK_WRAP(int, munmap, (void* at, size_t bytes)) {
+  return unmapped(at, bytes, [&] { return real_munmap(at, bytes); });
+}

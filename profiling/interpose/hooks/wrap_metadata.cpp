@@ -1,0 +1,212 @@
+// Calls on names and on what is known of files: the stat family (that of current libcs and of old ones),
+// directories, and what renames, links and removes.
+#include <dirent.h>
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "profiling/interpose/counting/paths.hpp"
+#include "profiling/interpose/hooks/stat_calls.hpp"
+
+using namespace penstock::interpose;  // NOLINT: wrappers are outside of any namespace, as what they stand in
+                                      // for
+
+PENSTOCK_WRAP(int, stat, (const char* path, struct stat* about)) {
+  return stat_of_name(AT_FDCWD, path, about, [&] { return real_stat(path, about); });
+}
+PENSTOCK_WRAP(int, stat64, (const char* path, struct stat64* about)) {
+  return stat_of_name(AT_FDCWD, path, about, [&] { return real_stat64(path, about); });
+}
+PENSTOCK_WRAP(int, lstat, (const char* path, struct stat* about)) {
+  return stat_of_name(AT_FDCWD, path, about, [&] { return real_lstat(path, about); });
+}
+PENSTOCK_WRAP(int, lstat64, (const char* path, struct stat64* about)) {
+  return stat_of_name(AT_FDCWD, path, about, [&] { return real_lstat64(path, about); });
+}
+PENSTOCK_WRAP(int, fstat, (int fd, struct stat* about)) {
+  return stat_of_descriptor(fd, about, [&] { return real_fstat(fd, about); });
+}
+PENSTOCK_WRAP(int, fstat64, (int fd, struct stat64* about)) {
+  return stat_of_descriptor(fd, about, [&] { return real_fstat64(fd, about); });
+}
+PENSTOCK_WRAP(int, fstatat, (int at, const char* path, struct stat* about, int flags)) {
+  return stat_of_name(at, path, about, [&] { return real_fstatat(at, path, about, flags); });
+}
+PENSTOCK_WRAP(int, fstatat64, (int at, const char* path, struct stat64* about, int flags)) {
+  return stat_of_name(at, path, about, [&] { return real_fstatat64(at, path, about, flags); });
+}
+PENSTOCK_WRAP(int, statx, (int at, const char* path, int flags, unsigned mask, struct statx* about)) {
+  return stat_of_name(at, path, about, [&] { return real_statx(at, path, flags, mask, about); });
+}
+// What programs that were linked with a libc before 2.33 call.
+PENSTOCK_WRAP(int, __xstat, (int version, const char* path, struct stat* about)) {
+  return stat_of_name(AT_FDCWD, path, about, [&] { return real___xstat(version, path, about); });
+}
+PENSTOCK_WRAP(int, __xstat64, (int version, const char* path, struct stat64* about)) {
+  return stat_of_name(AT_FDCWD, path, about, [&] { return real___xstat64(version, path, about); });
+}
+PENSTOCK_WRAP(int, __lxstat, (int version, const char* path, struct stat* about)) {
+  return stat_of_name(AT_FDCWD, path, about, [&] { return real___lxstat(version, path, about); });
+}
+PENSTOCK_WRAP(int, __lxstat64, (int version, const char* path, struct stat64* about)) {
+  return stat_of_name(AT_FDCWD, path, about, [&] { return real___lxstat64(version, path, about); });
+}
+PENSTOCK_WRAP(int, __fxstat, (int version, int fd, struct stat* about)) {
+  return stat_of_descriptor(fd, about, [&] { return real___fxstat(version, fd, about); });
+}
+PENSTOCK_WRAP(int, __fxstat64, (int version, int fd, struct stat64* about)) {
+  return stat_of_descriptor(fd, about, [&] { return real___fxstat64(version, fd, about); });
+}
+PENSTOCK_WRAP(int, __fxstatat, (int version, int at, const char* path, struct stat* about, int flags)) {
+  return stat_of_name(at, path, about, [&] { return real___fxstatat(version, at, path, about, flags); });
+}
+PENSTOCK_WRAP(int, __fxstatat64, (int version, int at, const char* path, struct stat64* about, int flags)) {
+  return stat_of_name(at, path, about, [&] { return real___fxstatat64(version, at, path, about, flags); });
+}
+
+PENSTOCK_WRAP(int, access, (const char* path, int mode)) {
+  return counted_path(PENSTOCK_CALL_OTHER, AT_FDCWD, path, PENSTOCK_REGULAR,
+                      [&] { return real_access(path, mode); });
+}
+PENSTOCK_WRAP(int, faccessat, (int at, const char* path, int mode, int flags)) {
+  return counted_path(PENSTOCK_CALL_OTHER, at, path, PENSTOCK_REGULAR,
+                      [&] { return real_faccessat(at, path, mode, flags); });
+}
+PENSTOCK_WRAP(int, unlink, (const char* path)) {
+  return counted_path(PENSTOCK_CALL_OTHER, AT_FDCWD, path, PENSTOCK_REGULAR,
+                      [&] { return real_unlink(path); });
+}
+PENSTOCK_WRAP(int, unlinkat, (int at, const char* path, int flags)) {
+  return counted_path(PENSTOCK_CALL_OTHER, at, path, PENSTOCK_REGULAR,
+                      [&] { return real_unlinkat(at, path, flags); });
+}
+PENSTOCK_WRAP(int, remove, (const char* path)) {
+  return counted_path(PENSTOCK_CALL_OTHER, AT_FDCWD, path, PENSTOCK_REGULAR,
+                      [&] { return real_remove(path); });
+}
+PENSTOCK_WRAP(int, rmdir, (const char* path)) {
+  return counted_path(PENSTOCK_CALL_OTHER, AT_FDCWD, path, PENSTOCK_DIRECTORY,
+                      [&] { return real_rmdir(path); });
+}
+PENSTOCK_WRAP(int, mkdir, (const char* path, mode_t mode)) {
+  return counted_path(PENSTOCK_CALL_OTHER, AT_FDCWD, path, PENSTOCK_DIRECTORY,
+                      [&] { return real_mkdir(path, mode); });
+}
+PENSTOCK_WRAP(int, mkdirat, (int at, const char* path, mode_t mode)) {
+  return counted_path(PENSTOCK_CALL_OTHER, at, path, PENSTOCK_DIRECTORY,
+                      [&] { return real_mkdirat(at, path, mode); });
+}
+PENSTOCK_WRAP(int, rename, (const char* from, const char* to)) {
+  return counted_path(PENSTOCK_CALL_OTHER, AT_FDCWD, from, PENSTOCK_REGULAR,
+                      [&] { return real_rename(from, to); });
+}
+PENSTOCK_WRAP(int, renameat, (int at, const char* from, int to_at, const char* to)) {
+  return counted_path(PENSTOCK_CALL_OTHER, at, from, PENSTOCK_REGULAR,
+                      [&] { return real_renameat(at, from, to_at, to); });
+}
+PENSTOCK_WRAP(int, renameat2, (int at, const char* from, int to_at, const char* to, unsigned flags)) {
+  return counted_path(PENSTOCK_CALL_OTHER, at, from, PENSTOCK_REGULAR,
+                      [&] { return real_renameat2(at, from, to_at, to, flags); });
+}
+PENSTOCK_WRAP(int, link, (const char* from, const char* to)) {
+  return counted_path(PENSTOCK_CALL_OTHER, AT_FDCWD, from, PENSTOCK_REGULAR,
+                      [&] { return real_link(from, to); });
+}
+PENSTOCK_WRAP(int, symlink, (const char* content, const char* path)) {
+  return counted_path(PENSTOCK_CALL_OTHER, AT_FDCWD, path, PENSTOCK_REGULAR,
+                      [&] { return real_symlink(content, path); });
+}
+PENSTOCK_WRAP(ssize_t, readlink, (const char* path, char* out, size_t bytes)) {
+  return counted_path(PENSTOCK_CALL_OTHER, AT_FDCWD, path, PENSTOCK_REGULAR,
+                      [&] { return real_readlink(path, out, bytes); });
+}
+PENSTOCK_WRAP(ssize_t, readlinkat, (int at, const char* path, char* out, size_t bytes)) {
+  return counted_path(PENSTOCK_CALL_OTHER, at, path, PENSTOCK_REGULAR,
+                      [&] { return real_readlinkat(at, path, out, bytes); });
+}
+PENSTOCK_WRAP(int, truncate, (const char* path, off64_t bytes)) {
+  return counted_path(PENSTOCK_CALL_OTHER, AT_FDCWD, path, PENSTOCK_REGULAR,
+                      [&] { return real_truncate(path, bytes); });
+}
+PENSTOCK_WRAP(int, truncate64, (const char* path, off64_t bytes)) {
+  return counted_path(PENSTOCK_CALL_OTHER, AT_FDCWD, path, PENSTOCK_REGULAR,
+                      [&] { return real_truncate64(path, bytes); });
+}
+PENSTOCK_WRAP(int, chmod, (const char* path, mode_t mode)) {
+  return counted_path(PENSTOCK_CALL_OTHER, AT_FDCWD, path, PENSTOCK_REGULAR,
+                      [&] { return real_chmod(path, mode); });
+}
+PENSTOCK_WRAP(int, utimensat, (int at, const char* path, const timespec times[2], int flags)) {
+  return counted_path(PENSTOCK_CALL_OTHER, at, path, PENSTOCK_REGULAR,
+                      [&] { return real_utimensat(at, path, times, flags); });
+}
+
+// Directories: opening is an open, reading an entry is counted on what was opened. The entries themselves
+// come without bytes of a file.
+PENSTOCK_WRAP(DIR*, opendir, (const char* path)) {
+  ThreadLog* log = thread_log();
+  if (log == nullptr) {
+    return real_opendir(path);
+  }
+  const std::uint64_t begin = ticks();
+  DIR* opened = real_opendir(path);
+  const std::uint64_t end = ticks();
+  const int saved = errno;
+  const int fd = opened == nullptr ? -1 : dirfd(opened);
+  count_open(
+      *log, AT_FDCWD, path, O_DIRECTORY, fd,
+      {.call = PENSTOCK_CALL_OPEN, .failed = opened == nullptr ? saved : 0, .begin = begin, .end = end});
+  errno = saved;
+  return opened;
+}
+namespace {
+template <typename Entry>
+Entry* next_entry(Real<Entry*(DIR*)>& real, DIR* from) noexcept {
+  ThreadLog* log = thread_log();
+  if (log == nullptr) {
+    return real(from);
+  }
+  const std::uint64_t begin = ticks();
+  Entry* entry = real(from);
+  count(*log, dirfd(from), {.call = PENSTOCK_CALL_OTHER, .begin = begin, .end = ticks()});
+  return entry;
+}
+}  // namespace
+PENSTOCK_WRAP(dirent*, readdir, (DIR * from)) {
+  return next_entry(real_readdir, from);
+}
+PENSTOCK_WRAP(dirent64*, readdir64, (DIR * from)) {
+  return next_entry(real_readdir64, from);
+}
+PENSTOCK_WRAP(int, closedir, (DIR * opened)) {
+  ThreadLog* log = thread_log();
+  const int fd = dirfd(opened);
+  penstock_counters* counters = log == nullptr || described(fd) == nullptr
+                                    ? nullptr
+                                    : counters_now(*log, fd, PENSTOCK_POSIX, PENSTOCK_CALL_CLOSE);
+  if (!log_suspended()) {
+    forget(fd);
+  }
+  Operation operation{.call = PENSTOCK_CALL_CLOSE, .begin = log == nullptr ? 0 : ticks()};
+  const int result = real_closedir(opened);
+  if (counters != nullptr) {
+    operation.end = ticks();
+    count_in(*log, *counters, operation);
+  }
+  return result;
+}
+
+PENSTOCK_WRAP(int, chdir, (const char* path)) {
+  const int result = real_chdir(path);
+  if (result == 0 && !log_suspended()) {  // a vfork's child has a directory of its own
+    note_working_directory();
+  }
+  return result;
+}
+PENSTOCK_WRAP(int, fchdir, (int fd)) {
+  const int result = real_fchdir(fd);
+  if (result == 0 && !log_suspended()) {  // a vfork's child has a directory of its own
+    note_working_directory();
+  }
+  return result;
+}

@@ -1,0 +1,202 @@
+// MPI-IO, of whichever MPI the program has: nothing of it is linked or included. Its handles are pointers in
+// one implementation and integers in the other, which travel in the same registers; they are passed on as
+// they come.
+//
+// The layer lies above POSIX: what MPI's own library does to descriptors is counted there as well.
+#include "profiling/interpose/counting/handles.hpp"
+#include "profiling/interpose/hooks/wrap.hpp"
+
+using namespace penstock::interpose;  // NOLINT: wrappers are outside of any namespace, as what they stand in
+                                      // for
+
+namespace {
+
+using Handle = long;  // MPI_Comm, MPI_File, MPI_Datatype, MPI_Info by value
+constexpr unsigned kMpi = 1;
+
+// As large as any implementation's MPI_Status; given where the program wants none (its MPI_STATUS_IGNORE is
+// null or a small number).
+struct Status {
+  alignas(16) char room[256];
+};
+bool is_ignored(const void* status) noexcept {
+  return reinterpret_cast<unsigned long>(status) < 4096;
+}
+
+constinit Real<void()> real_ompi_byte{"ompi_mpi_byte"};
+constinit Real<int(Handle, int*)> type_size{"MPI_Type_size"};
+constinit Real<int(const void*, Handle, int*)> get_count{"MPI_Get_count"};
+
+std::int64_t moved_bytes(const void* status, Handle type, int asked) noexcept {
+  int size = 0;
+  int count = asked;
+  if (type_size.pointer() == nullptr || type_size(type, &size) != 0) {
+    return 0;
+  }
+  if (status != nullptr && get_count.pointer() != nullptr &&
+      (get_count(status, type, &count) != 0 || count < 0)) {
+    count = asked;
+  }
+  return static_cast<std::int64_t>(count) * size;
+}
+
+// Handles behind a pointer are as large as the implementation makes them: only Open MPI's are pointers, and
+// only it has this symbol.
+std::uint64_t handle_at(const void* file) noexcept {
+  const bool pointers = real_ompi_byte.pointer() != nullptr;
+  return pointers ? *static_cast<const std::uint64_t*>(file)
+                  : static_cast<std::uint64_t>(static_cast<std::int64_t>(*static_cast<const int*>(file)));
+}
+
+// MPI knows the position of a handle; counted are the bytes and where they are known to lie.
+constexpr std::int64_t kUnknownOffset = 0;
+
+// `bytes` is asked for what was moved, behind a call that succeeded.
+template <typename Call, typename Bytes>
+int timed(penstock_call kind, Handle file, std::int64_t offset, Call call, Bytes bytes) noexcept {
+  ThreadLog* log = thread_log();
+  if (log == nullptr) {
+    return call();
+  }
+  const std::uint64_t begin = ticks();
+  const int result = call();
+  const std::uint64_t end = ticks();
+  count_handle(*log, find_handle(kMpi, static_cast<std::uint64_t>(file)),
+               {.call = kind,
+                .layer = PENSTOCK_MPIIO,
+                .failed = result,
+                .offset = offset,
+                .length = result == 0 ? bytes() : 0,
+                .begin = begin,
+                .end = end});
+  return result;
+}
+
+template <typename Call>
+int moved(penstock_call kind, Handle file, std::int64_t offset, int count, Handle type, void* status,
+          Call call) noexcept {
+  Status own{};
+  void* told = is_ignored(status) ? &own : status;
+  return timed(
+      kind, file, offset, [&] { return call(told); }, [&] { return moved_bytes(told, type, count); });
+}
+
+// Started here, finished in MPI's wait: what was asked for counts.
+template <typename Call>
+int started(penstock_call kind, Handle file, std::int64_t offset, int count, Handle type,
+            Call call) noexcept {
+  return timed(kind, file, offset, call, [&] { return moved_bytes(nullptr, type, count); });
+}
+
+template <typename Call>
+int other(penstock_call kind, Handle file, Call call) noexcept {
+  return timed(kind, file, -1, call, [] { return std::int64_t{0}; });
+}
+
+}  // namespace
+
+// The result behind `file` is as large as a handle of the implementation: 4 bytes or 8.
+PENSTOCK_WRAP(int, MPI_File_open,
+              (Handle communicator, const char* path, int mode, Handle info, void* file)) {
+  ThreadLog* log = thread_log();
+  if (log == nullptr) {
+    return real_MPI_File_open(communicator, path, mode, info, file);
+  }
+  const std::uint64_t begin = ticks();
+  const int result = real_MPI_File_open(communicator, path, mode, info, file);
+  const std::uint64_t end = ticks();
+  const HandleFile opened = count_named(
+      *log, path,
+      {.call = PENSTOCK_CALL_OPEN, .layer = PENSTOCK_MPIIO, .failed = result, .begin = begin, .end = end});
+  if (result == 0) {
+    remember_handle(kMpi, handle_at(file), opened);
+  }
+  return result;
+}
+PENSTOCK_WRAP(int, MPI_File_close, (void* file)) {
+  const std::uint64_t handle = handle_at(file);
+  const int result =
+      other(PENSTOCK_CALL_CLOSE, static_cast<Handle>(handle), [&] { return real_MPI_File_close(file); });
+  forget_handle(kMpi, handle);
+  return result;
+}
+PENSTOCK_WRAP(int, MPI_File_sync, (Handle file)) {
+  return other(PENSTOCK_CALL_SYNC, file, [&] { return real_MPI_File_sync(file); });
+}
+PENSTOCK_WRAP(int, MPI_File_seek, (Handle file, long offset, int whence)) {
+  return other(PENSTOCK_CALL_SEEK, file, [&] { return real_MPI_File_seek(file, offset, whence); });
+}
+PENSTOCK_WRAP(int, MPI_File_set_size, (Handle file, long bytes)) {
+  return other(PENSTOCK_CALL_OTHER, file, [&] { return real_MPI_File_set_size(file, bytes); });
+}
+PENSTOCK_WRAP(int, MPI_File_set_view,
+              (Handle file, long displacement, Handle element, Handle type, const char* representation,
+               Handle info)) {
+  return other(PENSTOCK_CALL_OTHER, file, [&] {
+    return real_MPI_File_set_view(file, displacement, element, type, representation, info);
+  });
+}
+
+// NOLINTBEGIN(bugprone-macro-parentheses)
+#define PENSTOCK_MPI_MOVE(name, call, buffer_type)                                                  \
+  PENSTOCK_WRAP(int, name, (Handle file, buffer_type data, int count, Handle type, void* status)) { \
+    return moved(call, file, kUnknownOffset, count, type, status,                                   \
+                 [&](void* told) { return real_##name(file, data, count, type, told); });           \
+  }
+#define PENSTOCK_MPI_MOVE_AT(name, call, buffer_type)                                                 \
+  PENSTOCK_WRAP(int, name,                                                                            \
+                (Handle file, long offset, buffer_type data, int count, Handle type, void* status)) { \
+    return moved(call, file, offset, count, type, status,                                             \
+                 [&](void* told) { return real_##name(file, offset, data, count, type, told); });     \
+  }
+#define PENSTOCK_MPI_START(name, call, buffer_type)                                                  \
+  PENSTOCK_WRAP(int, name, (Handle file, buffer_type data, int count, Handle type, void* request)) { \
+    return started(call, file, kUnknownOffset, count, type,                                          \
+                   [&] { return real_##name(file, data, count, type, request); });                   \
+  }
+#define PENSTOCK_MPI_START_AT(name, call, buffer_type)                                                 \
+  PENSTOCK_WRAP(int, name,                                                                             \
+                (Handle file, long offset, buffer_type data, int count, Handle type, void* request)) { \
+    return started(call, file, offset, count, type,                                                    \
+                   [&] { return real_##name(file, offset, data, count, type, request); });             \
+  }
+#define PENSTOCK_MPI_BEGIN(name, call, buffer_type)                                   \
+  PENSTOCK_WRAP(int, name, (Handle file, buffer_type data, int count, Handle type)) { \
+    return started(call, file, kUnknownOffset, count, type,                           \
+                   [&] { return real_##name(file, data, count, type); });             \
+  }
+#define PENSTOCK_MPI_BEGIN_AT(name, call, buffer_type)                                             \
+  PENSTOCK_WRAP(int, name, (Handle file, long offset, buffer_type data, int count, Handle type)) { \
+    return started(call, file, offset, count, type,                                                \
+                   [&] { return real_##name(file, offset, data, count, type); });                  \
+  }
+// NOLINTEND(bugprone-macro-parentheses)
+
+PENSTOCK_MPI_MOVE(MPI_File_read, PENSTOCK_CALL_READ, void*)
+PENSTOCK_MPI_MOVE(MPI_File_read_all, PENSTOCK_CALL_READ, void*)
+PENSTOCK_MPI_MOVE(MPI_File_read_shared, PENSTOCK_CALL_READ, void*)
+PENSTOCK_MPI_MOVE(MPI_File_read_ordered, PENSTOCK_CALL_READ, void*)
+PENSTOCK_MPI_MOVE_AT(MPI_File_read_at, PENSTOCK_CALL_READ, void*)
+PENSTOCK_MPI_MOVE_AT(MPI_File_read_at_all, PENSTOCK_CALL_READ, void*)
+PENSTOCK_MPI_START(MPI_File_iread, PENSTOCK_CALL_READ, void*)
+PENSTOCK_MPI_START(MPI_File_iread_all, PENSTOCK_CALL_READ, void*)
+PENSTOCK_MPI_START(MPI_File_iread_shared, PENSTOCK_CALL_READ, void*)
+PENSTOCK_MPI_START_AT(MPI_File_iread_at, PENSTOCK_CALL_READ, void*)
+PENSTOCK_MPI_START_AT(MPI_File_iread_at_all, PENSTOCK_CALL_READ, void*)
+PENSTOCK_MPI_BEGIN(MPI_File_read_all_begin, PENSTOCK_CALL_READ, void*)
+PENSTOCK_MPI_BEGIN(MPI_File_read_ordered_begin, PENSTOCK_CALL_READ, void*)
+PENSTOCK_MPI_BEGIN_AT(MPI_File_read_at_all_begin, PENSTOCK_CALL_READ, void*)
+PENSTOCK_MPI_MOVE(MPI_File_write, PENSTOCK_CALL_WRITE, const void*)
+PENSTOCK_MPI_MOVE(MPI_File_write_all, PENSTOCK_CALL_WRITE, const void*)
+PENSTOCK_MPI_MOVE(MPI_File_write_shared, PENSTOCK_CALL_WRITE, const void*)
+PENSTOCK_MPI_MOVE(MPI_File_write_ordered, PENSTOCK_CALL_WRITE, const void*)
+PENSTOCK_MPI_MOVE_AT(MPI_File_write_at, PENSTOCK_CALL_WRITE, const void*)
+PENSTOCK_MPI_MOVE_AT(MPI_File_write_at_all, PENSTOCK_CALL_WRITE, const void*)
+PENSTOCK_MPI_START(MPI_File_iwrite, PENSTOCK_CALL_WRITE, const void*)
+PENSTOCK_MPI_START(MPI_File_iwrite_all, PENSTOCK_CALL_WRITE, const void*)
+PENSTOCK_MPI_START(MPI_File_iwrite_shared, PENSTOCK_CALL_WRITE, const void*)
+PENSTOCK_MPI_START_AT(MPI_File_iwrite_at, PENSTOCK_CALL_WRITE, const void*)
+PENSTOCK_MPI_START_AT(MPI_File_iwrite_at_all, PENSTOCK_CALL_WRITE, const void*)
+PENSTOCK_MPI_BEGIN(MPI_File_write_all_begin, PENSTOCK_CALL_WRITE, const void*)
+PENSTOCK_MPI_BEGIN(MPI_File_write_ordered_begin, PENSTOCK_CALL_WRITE, const void*)
+PENSTOCK_MPI_BEGIN_AT(MPI_File_write_at_all_begin, PENSTOCK_CALL_WRITE, const void*)

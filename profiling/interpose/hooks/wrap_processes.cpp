@@ -1,0 +1,428 @@
+// How processes begin, become others, and end.
+#include <elf.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <sched.h>
+#include <signal.h>
+#include <spawn.h>
+#include <stdarg.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "profiling/interpose/counting/asynchronous.hpp"
+#include "profiling/interpose/counting/handles.hpp"
+#include "profiling/interpose/counting/thread_log.hpp"
+#include "profiling/interpose/hooks/loader_walk.hpp"
+#include "profiling/interpose/hooks/processes.hpp"
+#include "profiling/interpose/hooks/real.hpp"
+#include "profiling/interpose/hooks/recording.hpp"
+#include "profiling/interpose/hooks/streams.hpp"
+#include "profiling/interpose/writer/environment.hpp"
+#include "profiling/interpose/writer/session.hpp"
+#include "profiling/interpose/writer/system.hpp"
+#include "profiling/interpose/writer/windows.hpp"
+
+using namespace penstock::interpose;  // NOLINT: wrappers are outside of any namespace, as what they stand in
+                                      // for
+
+namespace penstock::interpose {
+
+void settle() noexcept {
+  if (session.state.load(std::memory_order_acquire) == SessionState::running) {
+    settle_streams();
+    settle_asynchronous();
+    name_last_steps();
+  }
+}
+
+void after_raw_fork_in_child() noexcept {
+  after_fork_in_child();
+  note_raw_fork();
+}
+
+void after_fork_in_child() noexcept {
+  forget_parents_walks();
+  forget_parents_control();
+  if (session.state.load(std::memory_order_relaxed) == SessionState::running) {
+    leave_parents_session();
+    forget_parents_logs();
+    free_handles_after_fork();
+    stream_process += 1;
+    forget_asynchronous();
+  }
+}
+
+}  // namespace penstock::interpose
+
+PENSTOCK_WRAP(pid_t, fork, ()) {
+  const pid_t pid = real_fork();  // runs after_fork_in_child() in the child
+  if (pid > 0) {
+    const int saved = errno;
+    add_event(PENSTOCK_EVENT_FORK, static_cast<std::uint32_t>(pid), nullptr);
+    errno = saved;
+  }
+  return pid;
+}
+PENSTOCK_WRAP(pid_t, _Fork, ()) {
+  before_fork();
+  const pid_t pid = real__Fork();
+  if (pid == 0) {
+    after_raw_fork_in_child();
+  } else {
+    after_fork_in_parent();
+  }
+  return pid;
+}
+
+// Without CLONE_VM it is a fork; with it and CLONE_VFORK what vfork() is. Anything else are threads.
+namespace {
+struct Started {
+  int (*function)(void*);
+  void* argument;
+};
+int begin_clone(void* with) noexcept {
+  const Started started = *static_cast<Started*>(with);
+  after_raw_fork_in_child();
+  return started.function(started.argument);
+}
+}  // namespace
+// NOLINTBEGIN(cert-dcl50-cpp): it is variadic
+PENSTOCK_WRAP(int, clone, (int (*function)(void*), void* stack, int flags, void* argument, ...)) {
+  va_list more;
+  va_start(more, argument);
+  void* parent_tid = va_arg(more, void*);
+  void* tls = va_arg(more, void*);
+  void* child_tid = va_arg(more, void*);
+  va_end(more);
+  if ((flags & CLONE_VM) == 0) {
+    Started started{.function = function, .argument = argument};
+    before_fork();
+    const int pid = real_clone(&begin_clone, stack, flags, &started, parent_tid, tls, child_tid);
+    after_fork_in_parent();
+    if (pid > 0 && !log_suspended()) {
+      const int saved = errno;
+      add_event(PENSTOCK_EVENT_FORK, static_cast<std::uint32_t>(pid), nullptr);
+      errno = saved;
+    }
+    return pid;
+  }
+  const bool suspends = (flags & CLONE_VFORK) != 0 && (flags & CLONE_THREAD) == 0;
+  if (suspends) {
+    suspend_log();
+  }
+  const int pid = real_clone(function, stack, flags, argument, parent_tid, tls, child_tid);
+  if (suspends) {
+    restore_log();
+  }
+  return pid;
+}
+// NOLINTEND(cert-dcl50-cpp)
+
+// vfork() returns twice on one stack: what it leaves there the child overwrites. So the return address is
+// kept aside, in the thread's own memory, which both have in common as well, but which the child has no
+// reason to write to.
+#if defined(__x86_64__)
+extern "C" {
+struct VforkEnd {
+  long result;
+  void* back;
+};
+// Children of vfork may vfork in turn; deeper than this nobody goes.
+constexpr unsigned kVforks = 16;
+thread_local void* penstock_vfork_back[kVforks] __attribute__((tls_model("initial-exec"))) = {};
+thread_local unsigned penstock_vforks __attribute__((tls_model("initial-exec"))) = 0;
+// What such a child becomes, where that takes no library: in this memory its parent finds it.
+thread_local char penstock_vfork_program[512] __attribute__((tls_model("initial-exec"))) = {};
+__attribute__((used)) void penstock_before_vfork(void* back) noexcept {
+  penstock_vfork_back[penstock_vforks++ % kVforks] = back;
+  penstock_vfork_program[0] = 0;
+  suspend_log();
+}
+__attribute__((used)) VforkEnd penstock_after_vfork(long result) noexcept {
+  restore_log();
+  void* back = penstock_vfork_back[--penstock_vforks % kVforks];
+  if (result < 0) {
+    errno = static_cast<int>(-result);
+    result = -1;
+  } else if (!log_suspended()) {
+    const bool unwatched = penstock_vfork_program[0] != 0;
+    add_event(unwatched ? PENSTOCK_EVENT_SPAWN : PENSTOCK_EVENT_FORK, static_cast<std::uint32_t>(result),
+              unwatched ? penstock_vfork_program : nullptr);
+  }
+  return {.result = result, .back = back};
+}
+constinit std::atomic<void*> penstock_real_vfork{nullptr};
+PENSTOCK_WRAPPED(vfork, &penstock_real_vfork)
+__attribute__((visibility("default"), naked, returns_twice)) pid_t wrap_vfork() __asm__("vfork");
+__attribute__((visibility("default"), naked, returns_twice)) pid_t wrap_vfork() {
+  __asm__(
+      "movq (%rsp), %rdi\n"
+      "subq $8, %rsp\n"
+      "call penstock_before_vfork\n"
+      "addq $8, %rsp\n"
+      "movl $58, %eax\n"  // SYS_vfork
+      "syscall\n"
+      "testq %rax, %rax\n"
+      "jz 1f\n"
+      "movq %rax, %rdi\n"
+      "subq $8, %rsp\n"
+      "call penstock_after_vfork\n"
+      "addq $8, %rsp\n"
+      "movq %rdx, (%rsp)\n"
+      "1: ret\n");
+}
+}
+#else
+PENSTOCK_WRAP(pid_t, vfork, ()) {
+  return wrap_fork();
+}
+#endif
+
+namespace {
+
+// What is executed can take a library, as far as its first bytes tell: no static program, none that gains
+// rights.
+bool is_watchable(const char* path) noexcept {
+  const long fd = system_call(SYS_openat, AT_FDCWD, word(path), O_RDONLY | O_CLOEXEC);
+  if (fd < 0) {
+    return true;  // the kernel says what is wrong with it
+  }
+  struct stat about {};
+  alignas(8) char begin[1024];
+  const long bytes = system_call(SYS_pread64, fd, word(begin), sizeof(begin), 0);
+  const bool known = system_call(SYS_fstat, fd, word(&about)) == 0;
+  system_call(SYS_close, fd);
+  if (known && (about.st_mode & (S_ISUID | S_ISGID)) != 0) {
+    return false;
+  }
+  Elf64_Ehdr header{};
+  if (bytes < static_cast<long>(sizeof(header)) || memcmp(begin, ELFMAG, SELFMAG) != 0 ||
+      begin[EI_CLASS] != ELFCLASS64) {
+    return true;
+  }
+  memcpy(&header, begin, sizeof(header));
+  for (unsigned i = 0; i < header.e_phnum; ++i) {
+    const std::uint64_t at = header.e_phoff + std::uint64_t{i} * sizeof(Elf64_Phdr);
+    Elf64_Phdr part{};
+    if (at + sizeof(part) > static_cast<std::uint64_t>(bytes)) {
+      return true;
+    }
+    memcpy(&part, begin + at, sizeof(part));
+    if (part.p_type == PT_INTERP) {
+      return true;
+    }
+  }
+  return header.e_type != ET_EXEC && header.e_type != ET_DYN;
+}
+
+void before_exec(const char* path) noexcept {
+#if defined(__x86_64__)
+  if (log_suspended() && path != nullptr && !is_watchable(path)) {
+    strncpy(penstock_vfork_program, path, sizeof(penstock_vfork_program) - 1);
+  }
+#endif
+  // A fork's child that has done nothing leaves no file, unless it becomes what leaves none either: then it
+  // says which.
+  if (!log_suspended() && session.state.load(std::memory_order_acquire) == SessionState::forked &&
+      path != nullptr && !is_watchable(path)) {
+    begin_log();
+  }
+  if (!log_suspended()) {
+    add_event(PENSTOCK_EVENT_EXEC, 0, path);
+    settle();
+    end_session(PENSTOCK_EXECUTED);
+  }
+}
+int after_failed_exec(int result) noexcept {
+  if (!log_suspended()) {
+    resume_session();
+  }
+#if defined(__x86_64__)
+  if (log_suspended()) {
+    penstock_vfork_program[0] = 0;
+  }
+#endif
+  return result;
+}
+
+}  // namespace
+
+PENSTOCK_WRAP(int, execve, (const char* path, char* const arguments[], char* const environment[])) {
+  PENSTOCK_WATCHED_ENVIRONMENT(watched, environment);
+  before_exec(path);
+  return after_failed_exec(real_execve(path, arguments, watched.get()));
+}
+long penstock::interpose::execute(const char* path, char* const* arguments,
+                                  char* const* environment) noexcept {
+  PENSTOCK_WATCHED_ENVIRONMENT(watched, environment);
+  before_exec(path);
+  const long failed = system_call(SYS_execve, word(path), word(arguments), word(watched.get()));
+  errno = static_cast<int>(-failed);
+  return after_failed_exec(-1);
+}
+PENSTOCK_WRAP(int, execvpe, (const char* file, char* const arguments[], char* const environment[])) {
+  PENSTOCK_WATCHED_ENVIRONMENT(watched, environment);
+  before_exec(file);
+  return after_failed_exec(real_execvpe(file, arguments, watched.get()));
+}
+PENSTOCK_WRAP(int, execv, (const char* path, char* const arguments[])) {
+  return wrap_execve(path, arguments, environ);
+}
+PENSTOCK_WRAP(int, execvp, (const char* file, char* const arguments[])) {
+  return wrap_execvpe(file, arguments, environ);
+}
+PENSTOCK_WRAP(int, fexecve, (int fd, char* const arguments[], char* const environment[])) {
+  PENSTOCK_WATCHED_ENVIRONMENT(watched, environment);
+  before_exec("");
+  return after_failed_exec(real_fexecve(fd, arguments, watched.get()));
+}
+PENSTOCK_WRAP(int, execveat,
+              (int at, const char* path, char* const arguments[], char* const environment[], int flags)) {
+  PENSTOCK_WATCHED_ENVIRONMENT(watched, environment);
+  before_exec(path);
+  return after_failed_exec(real_execveat(at, path, arguments, watched.get(), flags));
+}
+
+// NOLINTBEGIN(cert-dcl50-cpp): these are variadic
+#define PENSTOCK_ARGUMENTS(first)                                                        \
+  va_list more;                                                                          \
+  va_start(more, first);                                                                 \
+  std::size_t count = 1;                                                                 \
+  while (va_arg(more, char*) != nullptr) {                                               \
+    ++count;                                                                             \
+  }                                                                                      \
+  va_end(more);                                                                          \
+  char** arguments = static_cast<char**>(__builtin_alloca((count + 1) * sizeof(char*))); \
+  va_start(more, first);                                                                 \
+  arguments[0] = const_cast<char*>(first);                                               \
+  for (std::size_t i = 1; i <= count; ++i) {                                             \
+    arguments[i] = va_arg(more, char*);                                                  \
+  }
+
+PENSTOCK_WRAP(int, execl, (const char* path, const char* first, ...)) {
+  PENSTOCK_ARGUMENTS(first)
+  va_end(more);
+  return wrap_execve(path, arguments, environ);
+}
+PENSTOCK_WRAP(int, execlp, (const char* file, const char* first, ...)) {
+  PENSTOCK_ARGUMENTS(first)
+  va_end(more);
+  return wrap_execvpe(file, arguments, environ);
+}
+PENSTOCK_WRAP(int, execle, (const char* path, const char* first, ...)) {
+  PENSTOCK_ARGUMENTS(first)
+  char* const* environment = va_arg(more, char* const*);
+  va_end(more);
+  return wrap_execve(path, arguments, environment);
+}
+// NOLINTEND(cert-dcl50-cpp)
+
+namespace {
+template <typename Spawn>
+int spawned(pid_t* pid, const char* path, Spawn spawn) noexcept {
+  pid_t child = 0;
+  const int result = spawn(&child);
+  if (result == 0 && !log_suspended()) {
+    add_event(PENSTOCK_EVENT_SPAWN, static_cast<std::uint32_t>(child), path);
+  }
+  if (result == 0 && pid != nullptr) {
+    *pid = child;
+  }
+  return result;
+}
+}  // namespace
+PENSTOCK_WRAP(int, posix_spawn,
+              (pid_t * pid, const char* path, const posix_spawn_file_actions_t* actions,
+               const posix_spawnattr_t* attributes, char* const arguments[], char* const environment[])) {
+  PENSTOCK_WATCHED_ENVIRONMENT(watched, environment);
+  return spawned(pid, path, [&](pid_t* child) {
+    return real_posix_spawn(child, path, actions, attributes, arguments, watched.get());
+  });
+}
+PENSTOCK_WRAP(int, posix_spawnp,
+              (pid_t * pid, const char* file, const posix_spawn_file_actions_t* actions,
+               const posix_spawnattr_t* attributes, char* const arguments[], char* const environment[])) {
+  PENSTOCK_WATCHED_ENVIRONMENT(watched, environment);
+  return spawned(pid, file, [&](pid_t* child) {
+    return real_posix_spawnp(child, file, actions, attributes, arguments, watched.get());
+  });
+}
+
+// Children that were waited for: the kernel adds what it counted of them to their parent's.
+namespace {
+void note_reaped(pid_t pid) noexcept {
+  if (pid > 0 && !log_suspended()) {
+    add_event(PENSTOCK_EVENT_REAP, static_cast<std::uint32_t>(pid), nullptr);
+  }
+}
+bool has_ended(int status) noexcept {
+  return WIFEXITED(status) || WIFSIGNALED(status);
+}
+
+template <typename Wait>
+pid_t waited(int* status, Wait wait) noexcept {
+  int told = 0;
+  const pid_t pid = wait(&told);
+  if (pid > 0) {
+    const int saved = errno;
+    if (has_ended(told)) {
+      note_reaped(pid);
+    }
+    errno = saved;
+    if (status != nullptr) {
+      *status = told;
+    }
+  }
+  return pid;
+}
+}  // namespace
+PENSTOCK_WRAP(pid_t, wait, (int* status)) {
+  return waited(status, [&](int* told) { return real_wait(told); });
+}
+PENSTOCK_WRAP(pid_t, waitpid, (pid_t which, int* status, int flags)) {
+  return waited(status, [&](int* told) { return real_waitpid(which, told, flags); });
+}
+PENSTOCK_WRAP(pid_t, wait3, (int* status, int flags, rusage* usage)) {
+  return waited(status, [&](int* told) { return real_wait3(told, flags, usage); });
+}
+PENSTOCK_WRAP(pid_t, wait4, (pid_t which, int* status, int flags, rusage* usage)) {
+  return waited(status, [&](int* told) { return real_wait4(which, told, flags, usage); });
+}
+PENSTOCK_WRAP(int, waitid, (int kind, unsigned which, siginfo_t* info, int flags)) {
+  siginfo_t own{};
+  siginfo_t* told = info != nullptr ? info : &own;
+  told->si_pid = 0;
+  const int result = real_waitid(kind, which, told, flags);
+  if (result == 0 && told->si_pid > 0 && (flags & WNOWAIT) == 0 &&
+      (told->si_code == CLD_EXITED || told->si_code == CLD_KILLED || told->si_code == CLD_DUMPED)) {
+    note_reaped(told->si_pid);
+  }
+  return result;
+}
+
+namespace {
+void before_end() noexcept {
+  if (!log_suspended()) {
+    settle();
+    end_session(PENSTOCK_ENDED);
+  }
+}
+}  // namespace
+PENSTOCK_WRAP(void, _exit, (int status)) {
+  before_end();
+  real__exit(status);
+  __builtin_unreachable();
+}
+PENSTOCK_WRAP(void, _Exit, (int status)) {
+  before_end();
+  real__Exit(status);
+  __builtin_unreachable();
+}
+PENSTOCK_WRAP(void, quick_exit, (int status)) {
+  before_end();
+  real_quick_exit(status);
+  __builtin_unreachable();
+}

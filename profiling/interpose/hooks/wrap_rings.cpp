@@ -1,0 +1,180 @@
+// liburing's entry points. It makes its system calls inline, and much of it is inline in its header, in the
+// program itself: what is exported is where the rings are looked at.
+#include <signal.h>
+#include <time.h>
+
+#include "profiling/interpose/counting/rings.hpp"
+#include "profiling/interpose/hooks/real.hpp"
+
+using namespace penstock::interpose;  // NOLINT: wrappers are outside of any namespace, as what they stand in
+                                      // for
+
+namespace {
+
+template <typename Call>
+int looked_at(const LibraryRing& ring, Call call) noexcept {
+  look_before(ring);
+  const int result = call();
+  look_behind(ring);
+  return result;
+}
+
+template <typename Call>
+int looked_at(int fd, unsigned flags, Call call) noexcept {
+  constexpr unsigned kRegisteredRing = 1U << 4U;  // `fd` is a number of another kind
+  const int which = (flags & kRegisteredRing) != 0 ? -1 : fd;
+  look_at(which);
+  const int result = call();
+  look_at(which);
+  return result;
+}
+
+int begun(int result, const LibraryRing& ring, const RingParameters& parameters) noexcept {
+  if (result == 0) {
+    ring_begins(ring, parameters);
+  }
+  return result;
+}
+
+}  // namespace
+
+PENSTOCK_WRAP(int, io_uring_queue_init_params,
+              (unsigned entries, LibraryRing* ring, RingParameters* parameters)) {
+  return begun(real_io_uring_queue_init_params(entries, ring, parameters), *ring, *parameters);
+}
+PENSTOCK_WRAP(int, io_uring_queue_init, (unsigned entries, LibraryRing* ring, unsigned flags)) {
+  RingParameters parameters{};
+  parameters.flags = flags;
+  return wrap_io_uring_queue_init_params(entries, ring, &parameters);
+}
+PENSTOCK_WRAP(int, io_uring_queue_init_mem,
+              (unsigned entries, LibraryRing* ring, RingParameters* parameters, void* memory, size_t bytes)) {
+  const int result = real_io_uring_queue_init_mem(entries, ring, parameters, memory, bytes);
+  return result < 0 ? result : (begun(0, *ring, *parameters), result);
+}
+PENSTOCK_WRAP(int, io_uring_queue_mmap, (int fd, RingParameters* parameters, LibraryRing* ring)) {
+  return begun(real_io_uring_queue_mmap(fd, parameters, ring), *ring, *parameters);
+}
+PENSTOCK_WRAP(void, io_uring_queue_exit, (LibraryRing * ring)) {
+  ring_ends(*ring);
+  real_io_uring_queue_exit(ring);
+}
+
+PENSTOCK_WRAP(int, io_uring_submit, (LibraryRing * ring)) {
+  return looked_at(*ring, [&] { return real_io_uring_submit(ring); });
+}
+PENSTOCK_WRAP(int, io_uring_submit_and_wait, (LibraryRing * ring, unsigned count)) {
+  return looked_at(*ring, [&] { return real_io_uring_submit_and_wait(ring, count); });
+}
+PENSTOCK_WRAP(int, io_uring_submit_and_wait_timeout,
+              (LibraryRing * ring, RingCompletion** completion, unsigned count, timespec* patience,
+               sigset_t* signals)) {
+  return looked_at(*ring, [&] {
+    return real_io_uring_submit_and_wait_timeout(ring, completion, count, patience, signals);
+  });
+}
+PENSTOCK_WRAP(int, io_uring_submit_and_get_events, (LibraryRing * ring)) {
+  return looked_at(*ring, [&] { return real_io_uring_submit_and_get_events(ring); });
+}
+PENSTOCK_WRAP(int, io_uring_get_events, (LibraryRing * ring)) {
+  return looked_at(*ring, [&] { return real_io_uring_get_events(ring); });
+}
+PENSTOCK_WRAP(int, io_uring_wait_cqes,
+              (LibraryRing * ring, RingCompletion** completion, unsigned count, timespec* patience,
+               sigset_t* signals)) {
+  return looked_at(*ring,
+                   [&] { return real_io_uring_wait_cqes(ring, completion, count, patience, signals); });
+}
+PENSTOCK_WRAP(int, io_uring_wait_cqe_timeout,
+              (LibraryRing * ring, RingCompletion** completion, timespec* patience)) {
+  return looked_at(*ring, [&] { return real_io_uring_wait_cqe_timeout(ring, completion, patience); });
+}
+PENSTOCK_WRAP(int, __io_uring_get_cqe,
+              (LibraryRing * ring, RingCompletion** completion, unsigned submit, unsigned count,
+               sigset_t* signals)) {
+  return looked_at(*ring, [&] { return real___io_uring_get_cqe(ring, completion, submit, count, signals); });
+}
+PENSTOCK_WRAP(unsigned, io_uring_peek_batch_cqe,
+              (LibraryRing * ring, RingCompletion** completions, unsigned count)) {
+  look_behind(*ring);
+  const unsigned found = real_io_uring_peek_batch_cqe(ring, completions, count);
+  look_behind(*ring);
+  return found;
+}
+PENSTOCK_WRAP(int, __io_uring_sqring_wait, (LibraryRing * ring)) {
+  return looked_at(*ring, [&] { return real___io_uring_sqring_wait(ring); });
+}
+
+PENSTOCK_WRAP(int, io_uring_register_files, (LibraryRing * ring, const int* files, unsigned count)) {
+  const int result = real_io_uring_register_files(ring, files, count);
+  if (result >= 0) {
+    ring_files(ring->fd, files, count);
+  }
+  return result;
+}
+PENSTOCK_WRAP(int, io_uring_register_files_tags,
+              (LibraryRing * ring, const int* files, const unsigned long long* tags, unsigned count)) {
+  const int result = real_io_uring_register_files_tags(ring, files, tags, count);
+  if (result >= 0) {
+    ring_files(ring->fd, files, count);
+  }
+  return result;
+}
+PENSTOCK_WRAP(int, io_uring_register_files_sparse, (LibraryRing * ring, unsigned count)) {
+  const int result = real_io_uring_register_files_sparse(ring, count);
+  if (result >= 0) {
+    ring_files(ring->fd, nullptr, count);
+  }
+  return result;
+}
+PENSTOCK_WRAP(int, io_uring_register_files_update,
+              (LibraryRing * ring, unsigned first, const int* files, unsigned count)) {
+  const int result = real_io_uring_register_files_update(ring, first, files, count);
+  if (result > 0) {
+    ring_files_updated(ring->fd, first, files, static_cast<unsigned>(result));
+  }
+  return result;
+}
+PENSTOCK_WRAP(int, io_uring_register_files_update_tag,
+              (LibraryRing * ring, unsigned first, const int* files, const unsigned long long* tags,
+               unsigned count)) {
+  const int result = real_io_uring_register_files_update_tag(ring, first, files, tags, count);
+  if (result > 0) {
+    ring_files_updated(ring->fd, first, files, static_cast<unsigned>(result));
+  }
+  return result;
+}
+PENSTOCK_WRAP(int, io_uring_unregister_files, (LibraryRing * ring)) {
+  const int result = real_io_uring_unregister_files(ring);
+  if (result >= 0) {
+    ring_files(ring->fd, nullptr, 0);
+  }
+  return result;
+}
+
+// Those of liburing that are no more than system calls.
+PENSTOCK_WRAP(int, io_uring_setup, (unsigned entries, RingParameters* parameters)) {
+  const int fd = real_io_uring_setup(entries, parameters);
+  if (fd >= 0) {
+    ring_set_up(fd, *parameters);
+  }
+  return fd;
+}
+PENSTOCK_WRAP(int, io_uring_enter,
+              (unsigned fd, unsigned submit, unsigned count, unsigned flags, sigset_t* signals)) {
+  return looked_at(static_cast<int>(fd), flags,
+                   [&] { return real_io_uring_enter(fd, submit, count, flags, signals); });
+}
+PENSTOCK_WRAP(int, io_uring_enter2,
+              (unsigned fd, unsigned submit, unsigned count, unsigned flags, sigset_t* signals,
+               size_t bytes)) {
+  return looked_at(static_cast<int>(fd), flags,
+                   [&] { return real_io_uring_enter2(fd, submit, count, flags, signals, bytes); });
+}
+PENSTOCK_WRAP(int, io_uring_register, (unsigned fd, unsigned what, const void* argument, unsigned count)) {
+  const int result = real_io_uring_register(fd, what, argument, count);
+  if (result >= 0) {
+    ring_registered(static_cast<int>(fd), what, argument, count);
+  }
+  return result;
+}

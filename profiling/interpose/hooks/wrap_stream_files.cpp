@@ -1,0 +1,333 @@
+// Streams that are opened, closed, moved about in and flushed.
+#include <fcntl.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "profiling/interpose/hooks/streams.hpp"
+#include "profiling/interpose/writer/system.hpp"
+
+using namespace penstock::interpose;  // NOLINT: wrappers are outside of any namespace, as what they stand in
+                                      // for
+
+namespace {
+
+int flags_of(const char* mode) noexcept {
+  const bool both = strchr(mode, '+') != nullptr;
+  switch (*mode) {
+    case 'r':
+      return both ? O_RDWR : O_RDONLY;
+    case 'a':
+      return (both ? O_RDWR : O_WRONLY) | O_CREAT | O_APPEND;
+    default:
+      return (both ? O_RDWR : O_WRONLY) | O_CREAT | O_TRUNC;
+  }
+}
+
+// A new stream: nobody has moved its pointers yet. Those that append stand at the end already.
+void met(FILE* file) noexcept {
+  const int saved = errno;
+  if (file != nullptr && descriptor_of(*file) >= 0) {
+    if (Stream* stream = stream_at(descriptor_of(*file))) {
+      stream->file = nullptr;
+    }
+    const OnStream on(file);
+  }
+  errno = saved;
+}
+
+template <typename Call>
+FILE* opened(const char* path, const char* mode, Call call) noexcept {
+  ThreadLog* log = thread_log();
+  if (log == nullptr) {
+    return call();
+  }
+  const std::uint64_t begin = ticks();
+  FILE* file = call();
+  const std::uint64_t end = ticks();
+  const int saved = errno;
+  const int fd = file == nullptr ? -1 : file->_fileno;
+  count_open(*log, AT_FDCWD, path, flags_of(mode), fd,
+             {.call = PENSTOCK_CALL_OPEN,
+              .layer = PENSTOCK_STDIO,
+              .failed = file == nullptr ? saved : 0,
+              .begin = begin,
+              .end = end});
+  met(file);
+  errno = saved;
+  return file;
+}
+
+bool has_failed(int result) noexcept {
+  return result == -1;
+}
+bool has_failed(const FILE* result) noexcept {
+  return result == nullptr;
+}
+
+// Around what closes a stream. What it still holds goes to the kernel; wide characters of it become bytes
+// before, and only the file's position says how many.
+template <typename Result, typename Call>
+Result closing(FILE* file, bool opens_again, Call call) noexcept {
+  const int fd = descriptor_of(*file);
+  ThreadLog* log = fd < 0 ? nullptr : thread_log();
+  if (log == nullptr) {
+    if (fd >= 0 && !opens_again && !log_suspended()) {
+      forget(fd);
+    }
+    return call();
+  }
+  std::int64_t held = 0;
+  std::int64_t position = 0;
+  {
+    const OnStream on(file);
+    if (on.watched()) {
+      held = on.unwritten_before();
+      position = on.stream().position;
+      on.stream().file = nullptr;
+    }
+  }
+  const bool wide = file->_mode > 0;
+  penstock_counters* counters =
+      counters_now(*log, fd, PENSTOCK_STDIO, wide ? PENSTOCK_CALL_WRITE : PENSTOCK_CALL_CLOSE);
+  const long twin = wide ? system_call(SYS_fcntl, fd, F_DUPFD_CLOEXEC, 0) : -1;
+  const std::int64_t before = twin < 0 ? -1 : kernel_position(fd);
+  if (!opens_again) {
+    forget(fd);
+  }
+  Operation operation{.call = PENSTOCK_CALL_CLOSE, .layer = PENSTOCK_STDIO, .begin = ticks()};
+  const Result result = call();
+  operation.end = ticks();
+  const int saved = errno;
+  if (has_failed(result)) {
+    operation.failed = saved;
+    held = 0;  // as far as anybody can tell
+  }
+  std::int64_t more = 0;  // of wide characters
+  if (twin >= 0) {
+    const std::int64_t after = kernel_position(static_cast<int>(twin));
+    more = after > before + held ? after - before - held : 0;
+    system_call(SYS_close, twin);
+  }
+  add_kernel_written(*log, held + more);
+  if (counters != nullptr) {
+    if (more > 0) {
+      count_in(*log, *counters,
+               {.call = PENSTOCK_CALL_WRITE,
+                .layer = PENSTOCK_STDIO,
+                .offset = position,
+                .length = more,
+                .begin = operation.end,
+                .end = operation.end});
+    }
+    count_in(*log, *counters, operation);
+  }
+  errno = saved;
+  return result;
+}
+
+template <typename Call>
+FILE* opened_again(const char* path, const char* mode, FILE* file, Call call) noexcept {
+  FILE* again = closing<FILE*>(file, path == nullptr,
+                               [&] { return path == nullptr ? call() : opened(path, mode, call); });
+  if (path == nullptr) {
+    met(again);
+  }
+  return again;
+}
+
+// What a seek read to stand at its place in the buffer. glibc reads from the begin of the block that the
+// place is in, and sets _offset behind what it read; within what it has it reads nothing and leaves both as
+// they are, unless it was writing. Where the file ends before the place, what it read of the block is
+// forgotten.
+class ReadBySeek {
+ public:
+  ReadBySeek(const FILE& f, int whence) noexcept
+      : end_(Filled(f).end),
+        offset_(f._offset),
+        was_writing_((f._flags & kCurrentlyPutting) != 0),
+        may_read_((f._flags & kNoReads) == 0 && (whence != SEEK_CUR || f._offset >= 0)) {}
+  // After it succeeded.
+  std::int64_t bytes(const FILE& f) const noexcept {
+    const std::int64_t filled = f._IO_read_end - f._IO_buf_base;
+    const std::int64_t block = f._IO_buf_end - f._IO_buf_base;
+    if (filled > 0) {
+      const bool at_end = f._IO_read_ptr == f._IO_read_end;  // to glibc that lies not within it
+      return was_writing_ || at_end || f._offset != offset_ || f._IO_read_end != end_ ? filled : 0;
+    }
+    if (!may_read_ || f._offset < 0 || f._offset % block == 0) {
+      return 0;
+    }
+    struct stat about {};
+    const std::int64_t begin = f._offset / block * block;
+    const bool known = system_call(SYS_fstat, f._fileno, word(&about)) == 0 && S_ISREG(about.st_mode);
+    return known && about.st_size > begin && about.st_size < f._offset ? about.st_size - begin : 0;
+  }
+
+ private:
+  const char* end_;
+  std::int64_t offset_;
+  bool was_writing_;
+  bool may_read_;
+};
+
+template <typename Call>
+int sought(FILE* file, int whence, Call call) noexcept {
+  OnStream on(file);
+  if (!on.watched()) {
+    return call();
+  }
+  const ReadBySeek read(*file, whence);
+  on.time_it();
+  const int result = call();
+  const int saved = errno;
+  if (const std::int64_t bytes = result == 0 ? read.bytes(*file) : 0; bytes > 0) {
+    on.kernel_read(bytes);
+  }
+  on.was(PENSTOCK_CALL_SEEK, result != 0 ? saved : 0);
+  if (result == 0) {
+    const std::int64_t at = file->_offset >= 0 ? file->_offset : kernel_position(file->_fileno);
+    on.stream().position = at < 0 ? 0 : at - unread(*file);
+    on.stream().pushed_back = 0;
+    if (Description* description = described(file->_fileno)) {
+      description->position.store(at < 0 ? 0 : at, std::memory_order_relaxed);
+    }
+  }
+  errno = saved;
+  return result;
+}
+
+template <typename Result, typename Call>
+Result told(FILE* file, Call call) noexcept {
+  OnStream on(file);
+  if (!on.watched()) {
+    return call();
+  }
+  on.time_it();
+  const Result result = call();
+  on.was(PENSTOCK_CALL_OTHER, 0);
+  return result;
+}
+
+// Bytes that wait in a stream reach the kernel: no sync, for that asks nothing of the device. It is counted
+// among the other operations, its time with the writes'.
+template <typename Call>
+int flushed(FILE* file, Call call) noexcept {
+  if (file == nullptr) {
+    settle_streams();
+    const int result = call();
+    settle_streams();
+    return result;
+  }
+  OnStream on(file);
+  if (!on.watched()) {
+    return call();
+  }
+  const std::int64_t before = file->_mode > 0 ? kernel_position(file->_fileno) : -1;
+  const std::uint64_t begin = ticks();
+  const int result = call();
+  const std::uint64_t end = ticks();
+  const int saved = errno;
+  if (on.unwritten_before() > 0) {
+    if (penstock_counters* counters =
+            counters_now(on.log(), file->_fileno, PENSTOCK_STDIO, PENSTOCK_CALL_WRITE)) {
+      counters->write_ticks += end - begin;
+    }
+  }
+  if (before >= 0) {
+    const std::int64_t more = kernel_position(file->_fileno) - before - on.unwritten_before();
+    if (more > 0) {
+      on.was_written(more);
+    }
+  }
+  on.was(PENSTOCK_CALL_OTHER, result != 0 ? saved : 0);
+  errno = saved;
+  return result;
+}
+
+}  // namespace
+
+PENSTOCK_WRAP(FILE*, fopen, (const char* path, const char* mode)) {
+  return opened(path, mode, [&] { return real_fopen(path, mode); });
+}
+PENSTOCK_WRAP(FILE*, fopen64, (const char* path, const char* mode)) {
+  return opened(path, mode, [&] { return real_fopen64(path, mode); });
+}
+PENSTOCK_WRAP(FILE*, freopen, (const char* path, const char* mode, FILE* file)) {
+  return opened_again(path, mode, file, [&] { return real_freopen(path, mode, file); });
+}
+PENSTOCK_WRAP(FILE*, freopen64, (const char* path, const char* mode, FILE* file)) {
+  return opened_again(path, mode, file, [&] { return real_freopen64(path, mode, file); });
+}
+PENSTOCK_WRAP(FILE*, fdopen, (int fd, const char* mode)) {
+  FILE* file = real_fdopen(fd, mode);
+  met(file);
+  return file;
+}
+PENSTOCK_WRAP(FILE*, tmpfile, ()) {
+  FILE* file = real_tmpfile();
+  if (file != nullptr && !log_suspended()) {
+    forget(file->_fileno);
+    met(file);
+  }
+  return file;
+}
+PENSTOCK_WRAP(FILE*, tmpfile64, ()) {
+  FILE* file = real_tmpfile64();
+  if (file != nullptr && !log_suspended()) {
+    forget(file->_fileno);
+    met(file);
+  }
+  return file;
+}
+PENSTOCK_WRAP(FILE*, popen, (const char* command, const char* mode)) {
+  FILE* file = real_popen(command, mode);
+  if (file != nullptr && !log_suspended()) {
+    forget(file->_fileno);
+    met(file);
+  }
+  return file;
+}
+PENSTOCK_WRAP(int, pclose, (FILE * file)) {
+  return closing<int>(file, false, [&] { return real_pclose(file); });
+}
+PENSTOCK_WRAP(int, fclose, (FILE * file)) {
+  return closing<int>(file, false, [&] { return real_fclose(file); });
+}
+
+PENSTOCK_WRAP(int, fflush, (FILE * file)) {
+  return flushed(file, [&] { return real_fflush(file); });
+}
+PENSTOCK_WRAP(int, fflush_unlocked, (FILE * file)) {
+  return flushed(file, [&] { return real_fflush_unlocked(file); });
+}
+
+PENSTOCK_WRAP(int, fseek, (FILE * file, long offset, int whence)) {
+  return sought(file, whence, [&] { return real_fseek(file, offset, whence); });
+}
+PENSTOCK_WRAP(int, fseeko, (FILE * file, off64_t offset, int whence)) {
+  return sought(file, whence, [&] { return real_fseeko(file, offset, whence); });
+}
+PENSTOCK_WRAP(int, fseeko64, (FILE * file, off64_t offset, int whence)) {
+  return sought(file, whence, [&] { return real_fseeko64(file, offset, whence); });
+}
+PENSTOCK_WRAP(int, fsetpos, (FILE * file, const fpos_t* position)) {
+  return sought(file, SEEK_SET, [&] { return real_fsetpos(file, position); });
+}
+PENSTOCK_WRAP(int, fsetpos64, (FILE * file, const fpos64_t* position)) {
+  return sought(file, SEEK_SET, [&] { return real_fsetpos64(file, position); });
+}
+PENSTOCK_WRAP(void, rewind, (FILE * file)) {
+  sought(file, SEEK_SET, [&] {
+    real_rewind(file);
+    return 0;
+  });
+}
+PENSTOCK_WRAP(long, ftell, (FILE * file)) {
+  return told<long>(file, [&] { return real_ftell(file); });
+}
+PENSTOCK_WRAP(off64_t, ftello, (FILE * file)) {
+  return told<off64_t>(file, [&] { return real_ftello(file); });
+}
+PENSTOCK_WRAP(off64_t, ftello64, (FILE * file)) {
+  return told<off64_t>(file, [&] { return real_ftello64(file); });
+}

@@ -1,0 +1,313 @@
+// Formatted text from and to streams, and wide characters.
+#include <stdarg.h>
+#include <wchar.h>
+
+#include "profiling/interpose/hooks/streams.hpp"
+#include "profiling/interpose/hooks/transfers.hpp"
+
+using namespace penstock::interpose;  // NOLINT: wrappers are outside of any namespace, as what they stand in
+                                      // for
+
+namespace {
+
+template <typename Call>
+int printed(FILE* file, Call call) noexcept {
+  OnStream on(file);
+  if (!on.watched()) [[unlikely]] {
+    return call();
+  }
+  on.time_it();
+  const int bytes = call();
+  const std::int64_t held = unwritten(*file) - on.unwritten_before();
+  on.was_written(bytes >= 0 ? bytes : held > 0 ? held : 0);
+  return bytes;
+}
+
+template <typename Call>
+int scanned(FILE* file, Call call) noexcept {
+  OnStream on(file);
+  if (!on.watched()) [[unlikely]] {
+    return call();
+  }
+  const Before before_it(*file);
+  on.time_it();
+  const int result = call();
+  const int saved = errno;
+  on.was_read(received(on, *file, before_it));
+  errno = saved;
+  return result;
+}
+
+// Wide characters: the bytes are those that were decoded or encoded, a buffer at a time, by where the kernel
+// is in the file before and after.
+template <typename Call>
+auto wide_read(FILE* file, Call call) noexcept {
+  OnStream on(file);
+  if (!on.watched()) {
+    return call();
+  }
+  const Before before_it(*file);
+  const std::int64_t before = kernel_position(file->_fileno);
+  on.time_it();
+  const auto result = call();
+  const int saved = errno;
+  const std::int64_t after = before < 0 ? -1 : kernel_position(file->_fileno);
+  const std::int64_t bytes = after < before || before < 0
+                                 ? received(on, *file, before_it)
+                                 : after - before + on.unread_before() - unread(*file);
+  if (bytes > 0) {
+    on.was_read(bytes);
+  } else {
+    on.was_nothing();
+  }
+  errno = saved;
+  return result;
+}
+
+template <typename Call>
+auto wide_written(FILE* file, Call call) noexcept {
+  OnStream on(file);
+  if (!on.watched()) {
+    return call();
+  }
+  const std::int64_t before = kernel_position(file->_fileno);
+  on.time_it();
+  const auto result = call();
+  const int saved = errno;
+  const std::int64_t after = before < 0 ? -1 : kernel_position(file->_fileno);
+  const std::int64_t bytes = (after > before ? after - before : 0) + unwritten(*file) - on.unwritten_before();
+  if (bytes > 0) {
+    on.was_written(bytes);
+  } else {
+    on.was_nothing();
+  }
+  errno = saved;
+  return result;
+}
+
+}  // namespace
+
+// NOLINTBEGIN(cert-dcl50-cpp): these are variadic
+#define PENSTOCK_MORE(last) \
+  va_list more;             \
+  va_start(more, last);
+
+PENSTOCK_WRAP(int, vfprintf, (FILE * file, const char* format, va_list more)) {
+  return printed(file, [&] { return real_vfprintf(file, format, more); });
+}
+PENSTOCK_WRAP(int, vprintf, (const char* format, va_list more)) {
+  return printed(stdout, [&] { return real_vprintf(format, more); });
+}
+PENSTOCK_WRAP(int, fprintf, (FILE * file, const char* format, ...)) {
+  PENSTOCK_MORE(format)
+  const int bytes = printed(file, [&] { return real_vfprintf(file, format, more); });
+  va_end(more);
+  return bytes;
+}
+PENSTOCK_WRAP(int, printf, (const char* format, ...)) {
+  PENSTOCK_MORE(format)
+  const int bytes = printed(stdout, [&] { return real_vprintf(format, more); });
+  va_end(more);
+  return bytes;
+}
+PENSTOCK_WRAP(int, __vfprintf_chk, (FILE * file, int flag, const char* format, va_list more)) {
+  return printed(file, [&] { return real___vfprintf_chk(file, flag, format, more); });
+}
+PENSTOCK_WRAP(int, __vprintf_chk, (int flag, const char* format, va_list more)) {
+  return printed(stdout, [&] { return real___vprintf_chk(flag, format, more); });
+}
+PENSTOCK_WRAP(int, __fprintf_chk, (FILE * file, int flag, const char* format, ...)) {
+  PENSTOCK_MORE(format)
+  const int bytes = printed(file, [&] { return real___vfprintf_chk(file, flag, format, more); });
+  va_end(more);
+  return bytes;
+}
+PENSTOCK_WRAP(int, __printf_chk, (int flag, const char* format, ...)) {
+  PENSTOCK_MORE(format)
+  const int bytes = printed(stdout, [&] { return real___vprintf_chk(flag, format, more); });
+  va_end(more);
+  return bytes;
+}
+
+// Straight to a descriptor, whose writes they are.
+PENSTOCK_WRAP(int, vdprintf, (int fd, const char* format, va_list more)) {
+  return static_cast<int>(
+      transfer_on<PENSTOCK_CALL_WRITE>(fd, [&] { return ssize_t{real_vdprintf(fd, format, more)}; }));
+}
+PENSTOCK_WRAP(int, dprintf, (int fd, const char* format, ...)) {
+  PENSTOCK_MORE(format)
+  const auto bytes = static_cast<int>(
+      transfer_on<PENSTOCK_CALL_WRITE>(fd, [&] { return ssize_t{real_vdprintf(fd, format, more)}; }));
+  va_end(more);
+  return bytes;
+}
+PENSTOCK_WRAP(int, __vdprintf_chk, (int fd, int flag, const char* format, va_list more)) {
+  return static_cast<int>(transfer_on<PENSTOCK_CALL_WRITE>(
+      fd, [&] { return ssize_t{real___vdprintf_chk(fd, flag, format, more)}; }));
+}
+PENSTOCK_WRAP(int, __dprintf_chk, (int fd, int flag, const char* format, ...)) {
+  PENSTOCK_MORE(format)
+  const auto bytes = static_cast<int>(transfer_on<PENSTOCK_CALL_WRITE>(
+      fd, [&] { return ssize_t{real___vdprintf_chk(fd, flag, format, more)}; }));
+  va_end(more);
+  return bytes;
+}
+
+PENSTOCK_WRAP(int, vfscanf, (FILE * file, const char* format, va_list more)) {
+  return scanned(file, [&] { return real_vfscanf(file, format, more); });
+}
+PENSTOCK_WRAP(int, vscanf, (const char* format, va_list more)) {
+  return scanned(stdin, [&] { return real_vscanf(format, more); });
+}
+PENSTOCK_WRAP(int, fscanf, (FILE * file, const char* format, ...)) {
+  PENSTOCK_MORE(format)
+  const int result = scanned(file, [&] { return real_vfscanf(file, format, more); });
+  va_end(more);
+  return result;
+}
+PENSTOCK_WRAP(int, scanf, (const char* format, ...)) {
+  PENSTOCK_MORE(format)
+  const int result = scanned(stdin, [&] { return real_vscanf(format, more); });
+  va_end(more);
+  return result;
+}
+PENSTOCK_WRAP(int, __isoc99_vfscanf, (FILE * file, const char* format, va_list more)) {
+  return scanned(file, [&] { return real___isoc99_vfscanf(file, format, more); });
+}
+PENSTOCK_WRAP(int, __isoc99_vscanf, (const char* format, va_list more)) {
+  return scanned(stdin, [&] { return real___isoc99_vscanf(format, more); });
+}
+PENSTOCK_WRAP(int, __isoc99_fscanf, (FILE * file, const char* format, ...)) {
+  PENSTOCK_MORE(format)
+  const int result = scanned(file, [&] { return real___isoc99_vfscanf(file, format, more); });
+  va_end(more);
+  return result;
+}
+PENSTOCK_WRAP(int, __isoc99_scanf, (const char* format, ...)) {
+  PENSTOCK_MORE(format)
+  const int result = scanned(stdin, [&] { return real___isoc99_vscanf(format, more); });
+  va_end(more);
+  return result;
+}
+PENSTOCK_WRAP(int, __isoc23_vfscanf, (FILE * file, const char* format, va_list more)) {
+  return scanned(file, [&] { return real___isoc23_vfscanf(file, format, more); });
+}
+PENSTOCK_WRAP(int, __isoc23_vscanf, (const char* format, va_list more)) {
+  return scanned(stdin, [&] { return real___isoc23_vscanf(format, more); });
+}
+PENSTOCK_WRAP(int, __isoc23_fscanf, (FILE * file, const char* format, ...)) {
+  PENSTOCK_MORE(format)
+  const int result = scanned(file, [&] { return real___isoc23_vfscanf(file, format, more); });
+  va_end(more);
+  return result;
+}
+PENSTOCK_WRAP(int, __isoc23_scanf, (const char* format, ...)) {
+  PENSTOCK_MORE(format)
+  const int result = scanned(stdin, [&] { return real___isoc23_vscanf(format, more); });
+  va_end(more);
+  return result;
+}
+
+PENSTOCK_WRAP(wint_t, fgetwc, (FILE * file)) {
+  return wide_read(file, [&] { return real_fgetwc(file); });
+}
+PENSTOCK_WRAP(wint_t, getwc, (FILE * file)) {
+  return wide_read(file, [&] { return real_getwc(file); });
+}
+PENSTOCK_WRAP(wint_t, fgetwc_unlocked, (FILE * file)) {
+  return wide_read(file, [&] { return real_fgetwc_unlocked(file); });
+}
+PENSTOCK_WRAP(wint_t, getwc_unlocked, (FILE * file)) {
+  return wide_read(file, [&] { return real_getwc_unlocked(file); });
+}
+PENSTOCK_WRAP(wint_t, __wuflow, (FILE * file)) {
+  return wide_read(file, [&] { return real___wuflow(file); });
+}
+PENSTOCK_WRAP(wint_t, __wunderflow, (FILE * file)) {
+  return wide_read(file, [&] { return real___wunderflow(file); });
+}
+PENSTOCK_WRAP(wint_t, getwchar, ()) {
+  return wide_read(stdin, [&] { return real_getwchar(); });
+}
+PENSTOCK_WRAP(wchar_t*, fgetws, (wchar_t * out, int room, FILE* file)) {
+  return wide_read(file, [&] { return real_fgetws(out, room, file); });
+}
+PENSTOCK_WRAP(wchar_t*, fgetws_unlocked, (wchar_t * out, int room, FILE* file)) {
+  return wide_read(file, [&] { return real_fgetws_unlocked(out, room, file); });
+}
+PENSTOCK_WRAP(wchar_t*, __fgetws_chk, (wchar_t * out, size_t size, int room, FILE* file)) {
+  return wide_read(file, [&] { return real___fgetws_chk(out, size, room, file); });
+}
+PENSTOCK_WRAP(wchar_t*, __fgetws_unlocked_chk, (wchar_t * out, size_t size, int room, FILE* file)) {
+  return wide_read(file, [&] { return real___fgetws_unlocked_chk(out, size, room, file); });
+}
+PENSTOCK_WRAP(wint_t, fputwc, (wchar_t character, FILE* file)) {
+  return wide_written(file, [&] { return real_fputwc(character, file); });
+}
+PENSTOCK_WRAP(wint_t, putwc, (wchar_t character, FILE* file)) {
+  return wide_written(file, [&] { return real_putwc(character, file); });
+}
+PENSTOCK_WRAP(wint_t, fputwc_unlocked, (wchar_t character, FILE* file)) {
+  return wide_written(file, [&] { return real_fputwc_unlocked(character, file); });
+}
+PENSTOCK_WRAP(wint_t, putwc_unlocked, (wchar_t character, FILE* file)) {
+  return wide_written(file, [&] { return real_putwc_unlocked(character, file); });
+}
+PENSTOCK_WRAP(wint_t, __woverflow, (FILE * file, wint_t character)) {
+  return wide_written(file, [&] { return real___woverflow(file, character); });
+}
+PENSTOCK_WRAP(wint_t, putwchar, (wchar_t character)) {
+  return wide_written(stdout, [&] { return real_putwchar(character); });
+}
+PENSTOCK_WRAP(int, fputws, (const wchar_t* text, FILE* file)) {
+  return wide_written(file, [&] { return real_fputws(text, file); });
+}
+PENSTOCK_WRAP(int, fputws_unlocked, (const wchar_t* text, FILE* file)) {
+  return wide_written(file, [&] { return real_fputws_unlocked(text, file); });
+}
+PENSTOCK_WRAP(int, vfwprintf, (FILE * file, const wchar_t* format, va_list more)) {
+  return wide_written(file, [&] { return real_vfwprintf(file, format, more); });
+}
+PENSTOCK_WRAP(int, __vfwprintf_chk, (FILE * file, int flag, const wchar_t* format, va_list more)) {
+  return wide_written(file, [&] { return real___vfwprintf_chk(file, flag, format, more); });
+}
+PENSTOCK_WRAP(int, fwprintf, (FILE * file, const wchar_t* format, ...)) {
+  PENSTOCK_MORE(format)
+  const int result = wide_written(file, [&] { return real_vfwprintf(file, format, more); });
+  va_end(more);
+  return result;
+}
+PENSTOCK_WRAP(int, __fwprintf_chk, (FILE * file, int flag, const wchar_t* format, ...)) {
+  PENSTOCK_MORE(format)
+  const int result = wide_written(file, [&] { return real___vfwprintf_chk(file, flag, format, more); });
+  va_end(more);
+  return result;
+}
+PENSTOCK_WRAP(int, vfwscanf, (FILE * file, const wchar_t* format, va_list more)) {
+  return wide_read(file, [&] { return real_vfwscanf(file, format, more); });
+}
+PENSTOCK_WRAP(int, fwscanf, (FILE * file, const wchar_t* format, ...)) {
+  PENSTOCK_MORE(format)
+  const int result = wide_read(file, [&] { return real_vfwscanf(file, format, more); });
+  va_end(more);
+  return result;
+}
+PENSTOCK_WRAP(int, __isoc99_vfwscanf, (FILE * file, const wchar_t* format, va_list more)) {
+  return wide_read(file, [&] { return real___isoc99_vfwscanf(file, format, more); });
+}
+PENSTOCK_WRAP(int, __isoc99_fwscanf, (FILE * file, const wchar_t* format, ...)) {
+  PENSTOCK_MORE(format)
+  const int result = wide_read(file, [&] { return real___isoc99_vfwscanf(file, format, more); });
+  va_end(more);
+  return result;
+}
+PENSTOCK_WRAP(int, __isoc23_vfwscanf, (FILE * file, const wchar_t* format, va_list more)) {
+  return wide_read(file, [&] { return real___isoc23_vfwscanf(file, format, more); });
+}
+PENSTOCK_WRAP(int, __isoc23_fwscanf, (FILE * file, const wchar_t* format, ...)) {
+  PENSTOCK_MORE(format)
+  const int result = wide_read(file, [&] { return real___isoc23_vfwscanf(file, format, more); });
+  va_end(more);
+  return result;
+}
+// NOLINTEND(cert-dcl50-cpp)

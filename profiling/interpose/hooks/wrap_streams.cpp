@@ -1,0 +1,384 @@
+// Bytes from and to streams: fread, fgets, getline, getc and their twins.
+#include <stdint.h>
+#include <string.h>
+
+#include "profiling/interpose/hooks/streams.hpp"
+
+using namespace penstock::interpose;  // NOLINT: wrappers are outside of any namespace, as what they stand in
+                                      // for
+
+namespace {
+
+// The lock of a stream, where there are other threads, for as long as no call of libc's is made.
+class Locked {
+ public:
+  explicit Locked(FILE* file) noexcept
+      : file_(threads_may_be() && (file->_flags & kUserLocks) == 0 ? file : nullptr) {
+    if (file_ != nullptr) {
+      flockfile(file_);
+    }
+  }
+  ~Locked() {
+    if (file_ != nullptr) {
+      funlockfile(file_);
+    }
+  }
+  Locked(const Locked&) = delete;
+  Locked& operator=(const Locked&) = delete;
+
+ private:
+  FILE* file_;
+};
+
+// The short way, of what the buffer alone answers: our copy instead of glibc's, and the counters of a file
+// that this thread has just used. What is out of the ordinary is left to OnStream.
+template <penstock_call kCall>
+class Short {
+ public:
+  [[gnu::always_inline]] explicit Short(FILE* file) noexcept : lock_(file) {
+    ThreadLog* log = own_log;
+    if (log == nullptr) [[unlikely]] {
+      return;
+    }
+    const int fd = file->_fileno;
+    Stream* stream = known_stream(fd);
+    const Description* description = described(fd);
+    if (stream == nullptr || description == nullptr || stream->file != file ||
+        stream->process != stream_process || stream->read_ptr != file->_IO_read_ptr ||
+        stream->write_ptr != file->_IO_write_ptr || stream->pushed_back != 0 ||
+        (file->_flags & kInBackup) != 0 || log->updating != nullptr || segments_wanted()) [[unlikely]] {
+      return;
+    }
+    const ThreadLog::Cached& known = cached(*log, fd, PENSTOCK_STDIO);
+    if (known.tag != cache_tag(description->serial.load(std::memory_order_relaxed), PENSTOCK_STDIO) ||
+        known.counters == nullptr || !fits(*known.counters, kCall)) [[unlikely]] {
+      return;
+    }
+    log_ = log;
+    stream_ = stream;
+    counters_ = known.counters;
+  }
+  bool is_open() const noexcept { return stream_ != nullptr; }
+  [[gnu::always_inline]] void read(FILE* file, void* out, size_t bytes) noexcept {
+    memcpy(out, file->_IO_read_ptr, bytes);
+    stream_->read_ptr = file->_IO_read_ptr += bytes;
+    const Update update(*log_);
+    add_read(*counters_, stream_->position, static_cast<std::int64_t>(bytes), stream_->ticks, stream_->ticks);
+    stream_->position += static_cast<std::int64_t>(bytes);
+  }
+  void write(FILE* file, const void* data, size_t bytes) noexcept {
+    memcpy(file->_IO_write_ptr, data, bytes);
+    stream_->write_ptr = file->_IO_write_ptr += bytes;
+    const Update update(*log_);
+    add_write(*counters_, stream_->position, static_cast<std::int64_t>(bytes), stream_->ticks,
+              stream_->ticks);
+    stream_->position += static_cast<std::int64_t>(bytes);
+  }
+
+ private:
+  const Locked lock_;
+  ThreadLog* log_ = nullptr;
+  Stream* stream_ = nullptr;
+  penstock_counters* counters_ = nullptr;
+};
+
+size_t in_buffer(const FILE* file) noexcept {
+  return static_cast<size_t>(file->_IO_read_end - file->_IO_read_ptr);
+}
+size_t room_in_buffer(const FILE* file) noexcept {  // of those that write line by line: none
+  return file->_IO_write_end > file->_IO_write_ptr
+             ? static_cast<size_t>(file->_IO_write_end - file->_IO_write_ptr)
+             : 0;
+}
+
+// Asked for as single bytes, so that what comes of an item that the file ends in is known as well: glibc
+// gives the same either way.
+template <typename Call>
+size_t read_items(FILE* file, void* out, size_t room, size_t size, size_t count, Call call) noexcept {
+  size_t bytes = 0;
+  if (__builtin_mul_overflow(size, count, &bytes) || bytes == 0 || bytes > room) [[unlikely]] {
+    return call(size, count);
+  }
+  if (bytes <= in_buffer(file)) {
+    if (Short<PENSTOCK_CALL_READ> way(file); way.is_open() && bytes <= in_buffer(file)) [[likely]] {
+      way.read(file, out, bytes);
+      return count;
+    }
+  }
+  OnStream on(file);
+  if (!on.watched()) {
+    return call(size, count);
+  }
+  on.time_read(bytes);
+  const size_t got = call(1, bytes);
+  on.was_read(static_cast<std::int64_t>(got));
+  return got == bytes ? count : got / size;
+}
+
+template <typename Call>
+size_t write_items(FILE* file, const void* data, size_t size, size_t count, Call call) noexcept {
+  size_t bytes = 0;
+  if (__builtin_mul_overflow(size, count, &bytes) || bytes == 0) [[unlikely]] {
+    return call(size, count);
+  }
+  if (bytes <= room_in_buffer(file)) {
+    if (Short<PENSTOCK_CALL_WRITE> way(file); way.is_open() && bytes <= room_in_buffer(file)) [[likely]] {
+      way.write(file, data, bytes);
+      return count;
+    }
+  }
+  OnStream on(file);
+  if (!on.watched()) {
+    return call(size, count);
+  }
+  on.time_write(bytes);
+  const size_t given = call(1, bytes);
+  on.was_written(static_cast<std::int64_t>(given));
+  return given == bytes ? count : given / size;
+}
+
+// A line into `room` bytes, with a NUL behind it; the file's own NULs stay in it.
+template <typename Call>
+char* read_line(FILE* file, char* out, size_t size, size_t room, Call call) noexcept {
+  if (room > size) [[unlikely]] {
+    return call();  // which is fortified and ends the program
+  }
+  if (room > 1 && in_buffer(file) != 0) {
+    if (Short<PENSTOCK_CALL_READ> way(file); way.is_open()) [[likely]] {
+      const size_t there = in_buffer(file);
+      const void* end = memchr(file->_IO_read_ptr, '\n', there < room - 1 ? there : room - 1);
+      if (end != nullptr) [[likely]] {
+        const auto bytes = static_cast<size_t>(static_cast<const char*>(end) - file->_IO_read_ptr) + 1;
+        way.read(file, out, bytes);
+        out[bytes] = 0;
+        return out;
+      }
+    }
+  }
+  OnStream on(file);
+  if (!on.watched()) [[unlikely]] {
+    return call();
+  }
+  const Before before_it(*file);
+  on.time_read(room - 1);
+  char* line = call();
+  std::int64_t bytes = 0;
+  if (line != nullptr) {
+    const auto visible = static_cast<std::int64_t>(strlen(line));
+    bytes = received(on, *file, before_it);
+    bytes = bytes < visible || bytes >= static_cast<std::int64_t>(room) ? visible : bytes;
+  }
+  on.was_read(bytes);
+  return line;
+}
+
+template <typename Call>
+ssize_t read_delimited(FILE* file, Call call) noexcept {
+  OnStream on(file);
+  if (!on.watched()) [[unlikely]] {
+    return call();
+  }
+  on.time_it();
+  const ssize_t bytes = call();
+  on.was_read(bytes < 0 ? 0 : bytes);
+  return bytes;
+}
+
+// From a buffer that holds something, a byte is taken as the macros take it; the next call counts it.
+template <typename Call>
+int read_byte(FILE* file, Call call) noexcept {
+  if (file->_IO_read_ptr < file->_IO_read_end) [[likely]] {
+    const Locked lock(file);
+    if (file->_IO_read_ptr < file->_IO_read_end) [[likely]] {
+      return static_cast<unsigned char>(*file->_IO_read_ptr++);
+    }
+  }
+  OnStream on(file);
+  if (!on.watched()) {
+    return call();
+  }
+  on.time_it();
+  const int byte = call();
+  on.was_read(byte == EOF ? 0 : 1);
+  return byte;
+}
+
+template <typename Call>
+int write_byte(FILE* file, int byte, Call call) noexcept {
+  if (file->_IO_write_ptr < file->_IO_write_end) [[likely]] {
+    const Locked lock(file);
+    if (file->_IO_write_ptr < file->_IO_write_end) [[likely]] {
+      return static_cast<unsigned char>(*file->_IO_write_ptr++ = static_cast<char>(byte));
+    }
+  }
+  OnStream on(file);
+  if (!on.watched()) {
+    return call();
+  }
+  on.time_it();
+  const int result = call();
+  on.was_written(result == EOF ? 0 : 1);
+  return result;
+}
+
+template <typename Call>
+int write_text(FILE* file, const char* text, size_t more, Call call) noexcept {
+  OnStream on(file);
+  if (!on.watched()) [[unlikely]] {
+    return call();
+  }
+  const size_t bytes = strlen(text) + more;
+  on.time_write(bytes);
+  const int result = call();
+  const std::int64_t held = unwritten(*file) - on.unwritten_before();
+  on.was_written(result != EOF ? static_cast<std::int64_t>(bytes) : held > 0 ? held : 0);
+  return result;
+}
+
+}  // namespace
+
+PENSTOCK_WRAP(size_t, fread, (void* out, size_t size, size_t count, FILE* file)) {
+  return read_items(file, out, SIZE_MAX, size, count,
+                    [&](size_t s, size_t n) { return real_fread(out, s, n, file); });
+}
+PENSTOCK_WRAP(size_t, fread_unlocked, (void* out, size_t size, size_t count, FILE* file)) {
+  return read_items(file, out, SIZE_MAX, size, count,
+                    [&](size_t s, size_t n) { return real_fread_unlocked(out, s, n, file); });
+}
+PENSTOCK_WRAP(size_t, __fread_chk, (void* out, size_t room, size_t size, size_t count, FILE* file)) {
+  return read_items(file, out, room, size, count,
+                    [&](size_t s, size_t n) { return real___fread_chk(out, room, s, n, file); });
+}
+PENSTOCK_WRAP(size_t, __fread_unlocked_chk, (void* out, size_t room, size_t size, size_t count, FILE* file)) {
+  return read_items(file, out, room, size, count,
+                    [&](size_t s, size_t n) { return real___fread_unlocked_chk(out, room, s, n, file); });
+}
+PENSTOCK_WRAP(size_t, fwrite, (const void* data, size_t size, size_t count, FILE* file)) {
+  return write_items(file, data, size, count,
+                     [&](size_t s, size_t n) { return real_fwrite(data, s, n, file); });
+}
+PENSTOCK_WRAP(size_t, fwrite_unlocked, (const void* data, size_t size, size_t count, FILE* file)) {
+  return write_items(file, data, size, count,
+                     [&](size_t s, size_t n) { return real_fwrite_unlocked(data, s, n, file); });
+}
+
+PENSTOCK_WRAP(char*, fgets, (char* out, int room, FILE* file)) {
+  return read_line(file, out, SIZE_MAX, static_cast<size_t>(room),
+                   [&] { return real_fgets(out, room, file); });
+}
+PENSTOCK_WRAP(char*, fgets_unlocked, (char* out, int room, FILE* file)) {
+  return read_line(file, out, SIZE_MAX, static_cast<size_t>(room),
+                   [&] { return real_fgets_unlocked(out, room, file); });
+}
+PENSTOCK_WRAP(char*, __fgets_chk, (char* out, size_t size, int room, FILE* file)) {
+  return read_line(file, out, size, static_cast<size_t>(room),
+                   [&] { return real___fgets_chk(out, size, room, file); });
+}
+PENSTOCK_WRAP(char*, __fgets_unlocked_chk, (char* out, size_t size, int room, FILE* file)) {
+  return read_line(file, out, size, static_cast<size_t>(room),
+                   [&] { return real___fgets_unlocked_chk(out, size, room, file); });
+}
+PENSTOCK_WRAP(ssize_t, getline, (char** line, size_t* room, FILE* file)) {
+  return read_delimited(file, [&] { return real_getline(line, room, file); });
+}
+PENSTOCK_WRAP(ssize_t, getdelim, (char** line, size_t* room, int delimiter, FILE* file)) {
+  return read_delimited(file, [&] { return real_getdelim(line, room, delimiter, file); });
+}
+PENSTOCK_WRAP(ssize_t, __getdelim, (char** line, size_t* room, int delimiter, FILE* file)) {
+  return read_delimited(file, [&] { return real___getdelim(line, room, delimiter, file); });
+}
+
+PENSTOCK_WRAP(int, getc, (FILE * file)) {
+  return read_byte(file, [&] { return real_getc(file); });
+}
+PENSTOCK_WRAP(int, fgetc, (FILE * file)) {
+  return read_byte(file, [&] { return real_fgetc(file); });
+}
+PENSTOCK_WRAP(int, _IO_getc, (FILE * file)) {
+  return read_byte(file, [&] { return real__IO_getc(file); });
+}
+PENSTOCK_WRAP(int, getc_unlocked, (FILE * file)) {
+  return read_byte(file, [&] { return real_getc_unlocked(file); });
+}
+PENSTOCK_WRAP(int, fgetc_unlocked, (FILE * file)) {
+  return read_byte(file, [&] { return real_fgetc_unlocked(file); });
+}
+PENSTOCK_WRAP(int, getchar, ()) {
+  return read_byte(stdin, [&] { return real_getchar(); });
+}
+PENSTOCK_WRAP(int, getchar_unlocked, ()) {
+  return read_byte(stdin, [&] { return real_getchar_unlocked(); });
+}
+// What the macros call when the buffer is empty: one takes a byte, the other only has it filled.
+PENSTOCK_WRAP(int, __uflow, (FILE * file)) {
+  return read_byte(file, [&] { return real___uflow(file); });
+}
+PENSTOCK_WRAP(int, __underflow, (FILE * file)) {
+  OnStream on(file);
+  const int byte = real___underflow(file);
+  if (on.watched()) {
+    if (const std::int64_t more = unread(*file) - on.unread_before(); more > 0) {
+      on.kernel_read(more);
+    }
+    on.was_nothing();
+  }
+  return byte;
+}
+PENSTOCK_WRAP(int, ungetc, (int byte, FILE* file)) {
+  OnStream on(file);
+  const int result = real_ungetc(byte, file);
+  if (on.watched()) {
+    if (result != EOF) {
+      on.stream().pushed_back += 1;
+      on.stream().position -= 1;
+    }
+    on.was_nothing();
+  }
+  return result;
+}
+
+PENSTOCK_WRAP(int, putc, (int byte, FILE* file)) {
+  return write_byte(file, byte, [&] { return real_putc(byte, file); });
+}
+PENSTOCK_WRAP(int, fputc, (int byte, FILE* file)) {
+  return write_byte(file, byte, [&] { return real_fputc(byte, file); });
+}
+PENSTOCK_WRAP(int, _IO_putc, (int byte, FILE* file)) {
+  return write_byte(file, byte, [&] { return real__IO_putc(byte, file); });
+}
+PENSTOCK_WRAP(int, putc_unlocked, (int byte, FILE* file)) {
+  return write_byte(file, byte, [&] { return real_putc_unlocked(byte, file); });
+}
+PENSTOCK_WRAP(int, fputc_unlocked, (int byte, FILE* file)) {
+  return write_byte(file, byte, [&] { return real_fputc_unlocked(byte, file); });
+}
+PENSTOCK_WRAP(int, putchar, (int byte)) {
+  return write_byte(stdout, byte, [&] { return real_putchar(byte); });
+}
+PENSTOCK_WRAP(int, putchar_unlocked, (int byte)) {
+  return write_byte(stdout, byte, [&] { return real_putchar_unlocked(byte); });
+}
+PENSTOCK_WRAP(int, __overflow, (FILE * file, int byte)) {
+  OnStream on(file);
+  if (!on.watched()) {
+    return real___overflow(file, byte);
+  }
+  on.time_it();
+  const int result = real___overflow(file, byte);
+  if (byte == EOF) {
+    on.was_nothing();
+  } else {
+    on.was_written(result == EOF ? 0 : 1);
+  }
+  return result;
+}
+
+PENSTOCK_WRAP(int, fputs, (const char* text, FILE* file)) {
+  return write_text(file, text, 0, [&] { return real_fputs(text, file); });
+}
+PENSTOCK_WRAP(int, fputs_unlocked, (const char* text, FILE* file)) {
+  return write_text(file, text, 0, [&] { return real_fputs_unlocked(text, file); });
+}
+PENSTOCK_WRAP(int, puts, (const char* text)) {
+  return write_text(stdout, text, 1, [&] { return real_puts(text); });
+}

@@ -1,0 +1,423 @@
+// libc's syscall(): system calls by their numbers are counted as the functions are that make them.
+//
+// Each goes to the kernel here, none to a function of that name: the next library's may be an interposer that
+// is made of syscall() (tcmalloc's mmap()), and would come back for ever. Called by any thread, also by
+// allocators and within handlers: nothing here allocates from the program's heap.
+#include <dirent.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "profiling/interpose/counting/paths.hpp"
+#include "profiling/interpose/counting/rings.hpp"
+#include "profiling/interpose/hooks/descriptor_calls.hpp"
+#include "profiling/interpose/hooks/kernel_aio.hpp"
+#include "profiling/interpose/hooks/loader_walk.hpp"
+#include "profiling/interpose/hooks/mapping_calls.hpp"
+#include "profiling/interpose/hooks/processes.hpp"
+#include "profiling/interpose/hooks/stat_calls.hpp"
+#include "profiling/interpose/hooks/transfers.hpp"
+
+using namespace penstock::interpose;  // NOLINT: wrappers are outside of any namespace, as what they stand in
+                                      // for
+
+namespace {
+
+template <typename T>
+T* pointer(long argument) noexcept {
+  return reinterpret_cast<T*>(argument);
+}
+
+long with_errno(long result) noexcept {
+  if (result < 0 && result > -4096) {
+    errno = static_cast<int>(-result);
+    return -1;
+  }
+  return result;
+}
+
+struct Arguments {
+  long number, a, b, c, d, e, f;
+  long operator()() const noexcept { return with_errno(system_call(number, a, b, c, d, e, f)); }
+  int fd() const noexcept { return static_cast<int>(a); }
+};
+
+// Calls on names, from the directory of the first argument or from the working directory.
+template <typename Call>
+long on_name(int at, long path, penstock_file_kind kind, Call call) noexcept {
+  return counted_path(PENSTOCK_CALL_OTHER, at, pointer<const char>(path), kind, call);
+}
+
+long transfer(const Arguments& made) noexcept {
+  switch (made.number) {
+    case SYS_read:
+    case SYS_readv:
+      return transfer_on<PENSTOCK_CALL_READ>(made.fd(), made);
+    case SYS_write:
+    case SYS_writev:
+      return transfer_on<PENSTOCK_CALL_WRITE>(made.fd(), made);
+    case SYS_pread64:
+    case SYS_preadv:
+      return transfer_at<PENSTOCK_CALL_READ>(made.fd(), made.d, made);
+    case SYS_pwrite64:
+    case SYS_pwritev:
+      return transfer_at<PENSTOCK_CALL_WRITE>(made.fd(), made.d, made);
+    case SYS_preadv2:
+      return vector2<PENSTOCK_CALL_READ>(made.fd(), made.d, made);
+    case SYS_pwritev2:
+      return vector2<PENSTOCK_CALL_WRITE>(made.fd(), made.d, made);
+    case SYS_sendfile:
+      return between(static_cast<int>(made.b), pointer<off64_t>(made.c), made.fd(), nullptr, true, made);
+    case SYS_copy_file_range:
+      return between(made.fd(), pointer<off64_t>(made.b), static_cast<int>(made.c), pointer<off64_t>(made.d),
+                     true, made);
+    default:  // SYS_splice
+      return between(made.fd(), pointer<off64_t>(made.b), static_cast<int>(made.c), pointer<off64_t>(made.d),
+                     false, made);
+  }
+}
+
+template <typename Call>
+int as_int(Call call) noexcept {
+  return static_cast<int>(call());
+}
+
+long of_descriptors(const Arguments& made) noexcept {
+  const auto call = [&] { return as_int(made); };
+  switch (made.number) {
+#ifdef SYS_open
+    case SYS_open:
+      return opened(AT_FDCWD, pointer<const char>(made.a), static_cast<int>(made.b), call);
+    case SYS_creat:
+      return opened(AT_FDCWD, pointer<const char>(made.a), O_CREAT | O_WRONLY | O_TRUNC, call);
+    case SYS_dup2:
+      return duplicated(made.fd(), call());
+    case SYS_pipe:
+#endif
+    case SYS_pipe2: {
+      const int result = call();
+      if (result == 0) {
+        fresh(pointer<int>(made.a)[0]);
+        fresh(pointer<int>(made.a)[1]);
+      }
+      return result;
+    }
+    case SYS_openat:
+      return opened(made.fd(), pointer<const char>(made.b), static_cast<int>(made.c), call);
+#ifdef SYS_openat2
+    case SYS_openat2:
+      return opened(made.fd(), pointer<const char>(made.b),
+                    made.c == 0 ? 0 : static_cast<int>(*pointer<const std::uint64_t>(made.c)), call);
+#endif
+#ifdef SYS_close_range
+    case SYS_close_range:
+      if (!log_suspended() && (made.c & 4) == 0) {  // CLOSE_RANGE_CLOEXEC closes nothing yet
+        forget_range(static_cast<unsigned>(made.a), static_cast<unsigned>(made.b));
+      }
+      return call();
+#endif
+    case SYS_close:
+      return closed(made.fd(), call);
+    case SYS_dup:
+    case SYS_dup3:
+      return duplicated(made.fd(), call());
+    case SYS_fcntl:
+      return after_fcntl(made.fd(), static_cast<int>(made.b), pointer<void>(made.c), call());
+    case SYS_lseek:
+      return sought(made.fd(), made);
+    default:  // SYS_fsync and what else moves nothing
+      return counted(made.number == SYS_fsync || made.number == SYS_fdatasync || made.number == SYS_syncfs ||
+                             made.number == SYS_sync_file_range
+                         ? PENSTOCK_CALL_SYNC
+                         : PENSTOCK_CALL_OTHER,
+                     made.fd(), made);
+  }
+}
+
+long of_names(const Arguments& made) noexcept {
+  const auto call = [&] { return as_int(made); };
+  switch (made.number) {
+#ifdef SYS_stat
+    case SYS_stat:
+    case SYS_lstat:
+      return stat_of_name(AT_FDCWD, pointer<const char>(made.a), pointer<const struct stat>(made.b), call);
+    case SYS_access:
+    case SYS_unlink:
+    case SYS_rename:
+    case SYS_link:
+    case SYS_readlink:
+    case SYS_chmod:
+      return on_name(AT_FDCWD, made.a, PENSTOCK_REGULAR, made);
+    case SYS_mkdir:
+    case SYS_rmdir:
+      return on_name(AT_FDCWD, made.a, PENSTOCK_DIRECTORY, made);
+#endif
+    case SYS_fstat:
+      return stat_of_descriptor(made.fd(), pointer<const struct stat>(made.b), call);
+#ifdef SYS_newfstatat
+    case SYS_newfstatat:
+      return stat_of_name(made.fd(), pointer<const char>(made.b), pointer<const struct stat>(made.c), call);
+#endif
+    case SYS_statx:
+      return stat_of_name(made.fd(), pointer<const char>(made.b), pointer<const struct statx>(made.e), call);
+    case SYS_mkdirat:
+      return on_name(made.fd(), made.b, PENSTOCK_DIRECTORY, made);
+    case SYS_truncate:
+      return on_name(AT_FDCWD, made.a, PENSTOCK_REGULAR, made);
+    case SYS_chdir:
+    case SYS_fchdir: {
+      const long result = made();
+      if (result == 0) {
+        note_working_directory();
+      }
+      return result;
+    }
+    default:  // SYS_unlinkat and its kin
+      return on_name(made.fd(), made.b, PENSTOCK_REGULAR, made);
+  }
+}
+
+long of_queues(const Arguments& made) noexcept {
+  switch (made.number) {
+    case SYS_io_submit:
+      return hand_over(made.b, pointer<const KernelBlock*>(made.c), made);
+    case SYS_io_uring_setup: {
+      const long fd = made();
+      if (fd >= 0) {
+        ring_set_up(static_cast<int>(fd), *pointer<const RingParameters>(made.b));
+      }
+      return fd;
+    }
+    case SYS_io_uring_enter: {
+      constexpr long kRegisteredRing = 1 << 4;
+      const int which = (made.d & kRegisteredRing) != 0 ? -1 : made.fd();
+      look_at(which);
+      const long result = made();
+      const int saved = errno;
+      look_at(which);
+      errno = saved;
+      return result;
+    }
+    case SYS_io_uring_register: {
+      const long result = made();
+      if (result >= 0) {
+        ring_registered(made.fd(), static_cast<unsigned>(made.b), pointer<const void>(made.c),
+                        static_cast<unsigned>(made.d));
+      }
+      return result;
+    }
+    default: {  // SYS_io_getevents, SYS_io_pgetevents
+      const long came = made();
+      blocks_ended(pointer<const KernelEvent>(made.d), came);
+      return came;
+    }
+  }
+}
+
+long of_processes(const Arguments& made) noexcept {
+  switch (made.number) {
+    case SYS_exit_group:
+      if (!log_suspended()) {
+        settle();
+        end_session(PENSTOCK_ENDED);
+      }
+      return made();
+    case SYS_execve:
+      return execute(pointer<const char>(made.a), pointer<char*>(made.b), pointer<char*>(made.c));
+    default: {  // a fork
+      before_fork();
+      const long pid = made();
+      if (pid == 0) {
+        after_raw_fork_in_child();
+        return 0;
+      }
+      after_fork_in_parent();
+      if (pid > 0 && !WithinNext::is_under_way()) {
+        const int saved = errno;
+        add_event(PENSTOCK_EVENT_FORK, static_cast<std::uint32_t>(pid), nullptr);
+        errno = saved;
+      }
+      return pid;
+    }
+  }
+}
+
+bool is_of_processes(long number) noexcept {
+  switch (number) {
+#ifdef SYS_fork
+    case SYS_fork:
+#endif
+    case SYS_clone:  // of a process with memory of its own: the others do not come here
+    case SYS_clone3:
+    case SYS_exit_group:
+      return true;
+    default:
+      return false;
+  }
+}
+
+}  // namespace
+
+extern "C" {
+
+__attribute__((used)) long penstock_syscall(long number, long a, long b, long c, long d, long e,
+                                            long f) noexcept {
+  const Arguments made{number, a, b, c, d, e, f};
+  // Another library's function, whose wrapper counts it, is made of this. Processes are made and ended as
+  // ever: libc's handlers do not run in a child that is forked in this way.
+  if (WithinNext::is_under_way() && !is_of_processes(number)) [[unlikely]] {
+    return made();
+  }
+  switch (number) {
+    case SYS_read:
+    case SYS_readv:
+    case SYS_write:
+    case SYS_writev:
+    case SYS_pread64:
+    case SYS_preadv:
+    case SYS_pwrite64:
+    case SYS_pwritev:
+    case SYS_preadv2:
+    case SYS_pwritev2:
+    case SYS_sendfile:
+    case SYS_copy_file_range:
+    case SYS_splice:
+      return transfer(made);
+#ifdef SYS_open
+    case SYS_open:
+    case SYS_creat:
+    case SYS_dup2:
+    case SYS_pipe:
+#endif
+#ifdef SYS_openat2
+    case SYS_openat2:
+#endif
+    case SYS_pipe2:
+    case SYS_openat:
+#ifdef SYS_close_range
+    case SYS_close_range:
+#endif
+    case SYS_close:
+    case SYS_dup:
+    case SYS_dup3:
+    case SYS_fcntl:
+    case SYS_lseek:
+    case SYS_fsync:
+    case SYS_fdatasync:
+    case SYS_syncfs:
+    case SYS_sync_file_range:
+    case SYS_ftruncate:
+    case SYS_fallocate:
+    case SYS_fadvise64:
+    case SYS_getdents64:
+      return of_descriptors(made);
+#ifdef SYS_stat
+    case SYS_stat:
+    case SYS_lstat:
+    case SYS_access:
+    case SYS_unlink:
+    case SYS_rename:
+    case SYS_link:
+    case SYS_readlink:
+    case SYS_chmod:
+    case SYS_mkdir:
+    case SYS_rmdir:
+#endif
+#ifdef SYS_newfstatat
+    case SYS_newfstatat:
+#endif
+    case SYS_fstat:
+    case SYS_statx:
+    case SYS_mkdirat:
+    case SYS_truncate:
+    case SYS_chdir:
+    case SYS_fchdir:
+    case SYS_unlinkat:
+    case SYS_renameat:
+    case SYS_renameat2:
+    case SYS_linkat:
+    case SYS_readlinkat:
+    case SYS_faccessat:
+    case SYS_fchmodat:
+    case SYS_utimensat:
+      return of_names(made);
+    case SYS_io_submit:
+    case SYS_io_getevents:
+    case SYS_io_pgetevents:
+    case SYS_io_uring_setup:
+    case SYS_io_uring_enter:
+    case SYS_io_uring_register:
+      return of_queues(made);
+    case SYS_mmap:
+      return word(mapped(static_cast<int>(e), static_cast<int>(d), static_cast<std::size_t>(b), f,
+                         [&] { return pointer<void>(made()); }));
+    case SYS_munmap:
+      return unmapped(pointer<void>(a), static_cast<std::size_t>(b), [&] { return as_int(made); });
+#ifdef SYS_fork
+    case SYS_fork:
+#endif
+    case SYS_clone:  // of a process with memory of its own: the others do not come here
+    case SYS_clone3:
+    case SYS_exit_group:
+    case SYS_execve:
+      return of_processes(made);
+    default:
+      return made();
+  }
+}
+
+#if defined(__x86_64__)
+__attribute__((used)) long penstock_syscall_failed(long result) noexcept {
+  return with_errno(result);
+}
+constinit std::atomic<void*> penstock_real_syscall{nullptr};
+PENSTOCK_WRAPPED(syscall, &penstock_real_syscall)
+// What makes a thread, or a process in this one's memory, returns twice on one stack: it goes to the kernel
+// without a frame of ours, as libc has it.
+__attribute__((visibility("default"), naked)) long wrap_syscall() __asm__("syscall");
+__attribute__((visibility("default"), naked)) long wrap_syscall() {
+  __asm__(
+      "cmpq $56, %rdi\n"  // SYS_clone: CLONE_VM among its flags
+      "je 1f\n"
+      "cmpq $435, %rdi\n"  // SYS_clone3: they lie where it points to
+      "je 2f\n"
+      "cmpq $58, %rdi\n"  // SYS_vfork
+      "je 3f\n"
+      "cmpq $15, %rdi\n"  // SYS_rt_sigreturn
+      "je 3f\n"
+      "0: jmp penstock_syscall\n"
+      "1: testq $0x100, %rsi\n"
+      "jnz 3f\n"
+      "jmp 0b\n"
+      "2: testq %rsi, %rsi\n"  // a probe: the kernel says what it thinks of it
+      "jz 3f\n"
+      "testq $0x100, (%rsi)\n"
+      "jz 0b\n"
+      "3: movq %rdi, %rax\n"
+      "movq %rsi, %rdi\n"
+      "movq %rdx, %rsi\n"
+      "movq %rcx, %rdx\n"
+      "movq %r8, %r10\n"
+      "movq %r9, %r8\n"
+      "movq 8(%rsp), %r9\n"
+      "syscall\n"
+      "cmpq $-4095, %rax\n"
+      "jae 4f\n"
+      "ret\n"
+      "4: movq %rax, %rdi\n"
+      "jmp penstock_syscall_failed\n");
+}
+#endif
+}
+
+#if !defined(__x86_64__)
+PENSTOCK_WRAP(long, syscall, (long number, long a, long b, long c, long d, long e, long f)) {
+  constexpr unsigned long kSharedMemory = 0x100;  // CLONE_VM
+  if ((number == SYS_clone && (static_cast<unsigned long>(a) & kSharedMemory) != 0) ||
+      (number == SYS_clone3 && (*pointer<const std::uint64_t>(a) & kSharedMemory) != 0)) {
+    return real_syscall(number, a, b, c, d, e, f);
+  }
+  return penstock_syscall(number, a, b, c, d, e, f);
+}
+#endif

@@ -1,0 +1,93 @@
+// read, write and their kin: with a position of their own or the descriptor's, of one part or several,
+// fortified, and those between two descriptors.
+#include <sys/types.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+#include "profiling/interpose/hooks/transfers.hpp"
+
+using namespace penstock::interpose;  // NOLINT: wrappers are outside of any namespace, as what they stand in
+                                      // for
+
+PENSTOCK_WRAP(ssize_t, read, (int fd, void* out, size_t bytes)) {
+  return transfer_on<PENSTOCK_CALL_READ>(fd, [&] { return real_read(fd, out, bytes); });
+}
+PENSTOCK_WRAP(ssize_t, __read_chk, (int fd, void* out, size_t bytes, size_t room)) {
+  return transfer_on<PENSTOCK_CALL_READ>(fd, [&] { return real___read_chk(fd, out, bytes, room); });
+}
+PENSTOCK_WRAP(ssize_t, readv, (int fd, const iovec* parts, int count)) {
+  return transfer_on<PENSTOCK_CALL_READ>(fd, [&] { return real_readv(fd, parts, count); });
+}
+PENSTOCK_WRAP(ssize_t, write, (int fd, const void* data, size_t bytes)) {
+  return transfer_on<PENSTOCK_CALL_WRITE>(fd, [&] { return real_write(fd, data, bytes); });
+}
+PENSTOCK_WRAP(ssize_t, writev, (int fd, const iovec* parts, int count)) {
+  return transfer_on<PENSTOCK_CALL_WRITE>(fd, [&] { return real_writev(fd, parts, count); });
+}
+
+PENSTOCK_WRAP(ssize_t, pread, (int fd, void* out, size_t bytes, off64_t offset)) {
+  return transfer_at<PENSTOCK_CALL_READ>(fd, offset, [&] { return real_pread(fd, out, bytes, offset); });
+}
+PENSTOCK_WRAP(ssize_t, pread64, (int fd, void* out, size_t bytes, off64_t offset)) {
+  return transfer_at<PENSTOCK_CALL_READ>(fd, offset, [&] { return real_pread64(fd, out, bytes, offset); });
+}
+PENSTOCK_WRAP(ssize_t, __pread_chk, (int fd, void* out, size_t bytes, off64_t offset, size_t room)) {
+  return transfer_at<PENSTOCK_CALL_READ>(fd, offset,
+                                         [&] { return real___pread_chk(fd, out, bytes, offset, room); });
+}
+PENSTOCK_WRAP(ssize_t, __pread64_chk, (int fd, void* out, size_t bytes, off64_t offset, size_t room)) {
+  return transfer_at<PENSTOCK_CALL_READ>(fd, offset,
+                                         [&] { return real___pread64_chk(fd, out, bytes, offset, room); });
+}
+PENSTOCK_WRAP(ssize_t, preadv, (int fd, const iovec* parts, int count, off64_t offset)) {
+  return transfer_at<PENSTOCK_CALL_READ>(fd, offset, [&] { return real_preadv(fd, parts, count, offset); });
+}
+PENSTOCK_WRAP(ssize_t, preadv64, (int fd, const iovec* parts, int count, off64_t offset)) {
+  return transfer_at<PENSTOCK_CALL_READ>(fd, offset, [&] { return real_preadv64(fd, parts, count, offset); });
+}
+PENSTOCK_WRAP(ssize_t, preadv2, (int fd, const iovec* parts, int count, off64_t offset, int flags)) {
+  return vector2<PENSTOCK_CALL_READ>(fd, offset,
+                                     [&] { return real_preadv2(fd, parts, count, offset, flags); });
+}
+PENSTOCK_WRAP(ssize_t, preadv64v2, (int fd, const iovec* parts, int count, off64_t offset, int flags)) {
+  return vector2<PENSTOCK_CALL_READ>(fd, offset,
+                                     [&] { return real_preadv64v2(fd, parts, count, offset, flags); });
+}
+PENSTOCK_WRAP(ssize_t, pwrite, (int fd, const void* data, size_t bytes, off64_t offset)) {
+  return transfer_at<PENSTOCK_CALL_WRITE>(fd, offset, [&] { return real_pwrite(fd, data, bytes, offset); });
+}
+PENSTOCK_WRAP(ssize_t, pwrite64, (int fd, const void* data, size_t bytes, off64_t offset)) {
+  return transfer_at<PENSTOCK_CALL_WRITE>(fd, offset, [&] { return real_pwrite64(fd, data, bytes, offset); });
+}
+PENSTOCK_WRAP(ssize_t, pwritev, (int fd, const iovec* parts, int count, off64_t offset)) {
+  return transfer_at<PENSTOCK_CALL_WRITE>(fd, offset, [&] { return real_pwritev(fd, parts, count, offset); });
+}
+PENSTOCK_WRAP(ssize_t, pwritev64, (int fd, const iovec* parts, int count, off64_t offset)) {
+  return transfer_at<PENSTOCK_CALL_WRITE>(fd, offset,
+                                          [&] { return real_pwritev64(fd, parts, count, offset); });
+}
+PENSTOCK_WRAP(ssize_t, pwritev2, (int fd, const iovec* parts, int count, off64_t offset, int flags)) {
+  return vector2<PENSTOCK_CALL_WRITE>(fd, offset,
+                                      [&] { return real_pwritev2(fd, parts, count, offset, flags); });
+}
+PENSTOCK_WRAP(ssize_t, pwritev64v2, (int fd, const iovec* parts, int count, off64_t offset, int flags)) {
+  return vector2<PENSTOCK_CALL_WRITE>(fd, offset,
+                                      [&] { return real_pwritev64v2(fd, parts, count, offset, flags); });
+}
+
+PENSTOCK_WRAP(ssize_t, sendfile, (int out, int in, off64_t* offset, size_t bytes)) {
+  return between(in, offset, out, nullptr, true, [&] { return real_sendfile(out, in, offset, bytes); });
+}
+PENSTOCK_WRAP(ssize_t, sendfile64, (int out, int in, off64_t* offset, size_t bytes)) {
+  return between(in, offset, out, nullptr, true, [&] { return real_sendfile64(out, in, offset, bytes); });
+}
+PENSTOCK_WRAP(ssize_t, copy_file_range,
+              (int in, off64_t* in_at, int out, off64_t* out_at, size_t bytes, unsigned flags)) {
+  return between(in, in_at, out, out_at, true,
+                 [&] { return real_copy_file_range(in, in_at, out, out_at, bytes, flags); });
+}
+PENSTOCK_WRAP(ssize_t, splice,
+              (int in, off64_t* in_at, int out, off64_t* out_at, size_t bytes, unsigned flags)) {
+  return between(in, in_at, out, out_at, false,
+                 [&] { return real_splice(in, in_at, out, out_at, bytes, flags); });
+}

@@ -1,0 +1,105 @@
+#include "profiling/interpose/writer/environment.hpp"
+
+#include <dlfcn.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+namespace penstock::interpose {
+
+namespace {
+
+constexpr char kPreload[] = "LD_PRELOAD=";
+constexpr std::size_t kPreloadBytes = sizeof(kPreload) - 1;
+constexpr char kOurs[] = "PENSTOCK_PROFILE_";
+constexpr std::size_t kOursBytes = sizeof(kOurs) - 1;
+
+char* kept[WatchedEnvironment::kMostAdded];
+std::size_t kept_count = 0;
+char* library = nullptr;  // this one's path, as it stands in LD_PRELOAD
+
+bool same_variable(const char* a, const char* b) noexcept {
+  while (*a == *b && *a != '=' && *a != 0) {
+    ++a;
+    ++b;
+  }
+  return *a == '=' && *b == '=';
+}
+
+const char* find(char* const* environment, const char* variable) noexcept {
+  for (; environment != nullptr && *environment != nullptr; ++environment) {
+    if (same_variable(*environment, variable)) {
+      return *environment;
+    }
+  }
+  return nullptr;
+}
+
+}  // namespace
+
+void keep_environment() noexcept {
+  Dl_info about{};
+  if (dladdr(reinterpret_cast<void*>(&keep_environment), &about) != 0 && about.dli_fname != nullptr) {
+    library = strdup(about.dli_fname);
+  }
+  for (char** at = environ;
+       at != nullptr && *at != nullptr && kept_count < WatchedEnvironment::kMostAdded - 1; ++at) {
+    if (strncmp(*at, kOurs, kOursBytes) == 0) {
+      kept[kept_count++] = strdup(*at);
+    }
+  }
+}
+
+std::size_t WatchedEnvironment::count(char* const* given) noexcept {
+  std::size_t n = 0;
+  while (given != nullptr && given[n] != nullptr) {
+    ++n;
+  }
+  return n;
+}
+
+std::size_t WatchedEnvironment::preload_bytes(char* const* given) noexcept {
+  const char* preload = find(given, kPreload);
+  return kPreloadBytes + (library == nullptr ? 0 : strlen(library)) + 1 +
+         (preload == nullptr ? 0 : strlen(preload)) + 1;
+}
+
+WatchedEnvironment::WatchedEnvironment(char* const* given, char** room, char* preload) noexcept
+    : result_(given) {
+  if (library == nullptr || kept_count == 0) {
+    return;
+  }
+  const char* given_preload = find(given, kPreload);
+  const bool preloads = given_preload != nullptr && strstr(given_preload, library) != nullptr;
+  bool complete = preloads;
+  for (std::size_t i = 0; i < kept_count; ++i) {
+    complete = complete && find(given, kept[i]) != nullptr;
+  }
+  if (complete) {
+    return;
+  }
+  std::size_t n = 0;
+  for (; given != nullptr && *given != nullptr; ++given) {
+    if (preloads || *given != given_preload) {
+      room[n++] = *given;
+    }
+  }
+  if (!preloads) {
+    char* end = stpcpy(stpcpy(preload, kPreload), library);
+    if (given_preload != nullptr && given_preload[kPreloadBytes] != 0) {
+      *end = ':';
+      strcpy(end + 1, given_preload + kPreloadBytes);
+    }
+    room[n++] = preload;
+  }
+  for (std::size_t i = 0; i < kept_count; ++i) {
+    room[n] = nullptr;
+    if (find(room, kept[i]) == nullptr) {
+      room[n++] = kept[i];
+    }
+  }
+  room[n] = nullptr;
+  result_ = room;
+}
+
+}  // namespace penstock::interpose

@@ -1,0 +1,52 @@
+// Files of a session that are done, whose memory calls may still be writing to (session.hpp).
+#include <sys/mman.h>
+
+#include "profiling/interpose/writer/session_file.hpp"
+#include "profiling/interpose/writer/system.hpp"
+
+namespace penstock::interpose {
+
+namespace {
+
+struct Past {
+  char* base;
+  std::uint64_t bytes;
+};
+constexpr std::size_t kMostPast = 4096;
+Past past[kMostPast];
+std::size_t past_count = 0;
+
+}  // namespace
+
+void stop_session() noexcept {
+  end_session(PENSTOCK_STOPPED);
+  const Hold hold(file_lock);
+  // Of what was mapped and given back again nothing can be touched: blocks end before it.
+  system_call(SYS_munmap, word(session.base + file.bytes), static_cast<long>(file.reserved - file.bytes));
+  if (past_count < kMostPast) {
+    past[past_count++] = {.base = session.base, .bytes = file.bytes};
+  }
+}
+
+void leave_past_files() noexcept {
+  for (std::size_t i = 0; i < past_count; ++i) {
+    system_call(SYS_mmap, word(past[i].base), static_cast<long>(past[i].bytes), PROT_READ | PROT_WRITE,
+                MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED | MAP_NORESERVE, -1, 0);
+  }
+}
+
+void reclaim_sessions(bool (*is_needed)(const char* base)) noexcept {
+  // The youngest few are left: a call may hold a pointer into one for as long as closing a file takes.
+  constexpr std::size_t kYoung = 8;
+  std::size_t left = 0;
+  for (std::size_t i = 0; i < past_count; ++i) {
+    if (i + kYoung >= past_count || past[i].base == session.base || is_needed(past[i].base)) {
+      past[left++] = past[i];
+    } else {
+      system_call(SYS_munmap, word(past[i].base), static_cast<long>(past[i].bytes));
+    }
+  }
+  past_count = left;
+}
+
+}  // namespace penstock::interpose

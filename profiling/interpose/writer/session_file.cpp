@@ -1,0 +1,222 @@
+#include "profiling/interpose/writer/session_file.hpp"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/uio.h>
+#include <sys/vfs.h>
+#include <unistd.h>
+
+#include "profiling/interpose/writer/system.hpp"
+
+namespace penstock::interpose {
+
+constinit File file;
+constinit OwnedLock file_lock;
+constinit int failure = 0;
+
+namespace {
+
+// What has just been written is still in the processor's cache when the first records come to stand there;
+// but each growth is a mapping of its own, of which a process has some ten thousands.
+constexpr std::uint64_t kUsualGrowth = 512U << 10U;
+constexpr std::uint64_t kMostGrowth = 16U << 20U;
+constexpr std::uint64_t kMostReserved = std::uint64_t{1} << 38U;
+constexpr std::uint64_t kLeastReserved = 4U << 20U;
+
+}  // namespace
+
+std::uint64_t bytes_of_environment(const char* name, std::uint64_t otherwise) noexcept {
+  const char* value = getenv(name);
+  char* end = nullptr;
+  const std::uint64_t bytes = value == nullptr ? 0 : strtoull(value, &end, 10);
+  return value != nullptr && *value >= '0' && *value <= '9' && *end == 0 ? bytes : otherwise;
+}
+
+bool reserve() noexcept {
+  // Where the program's addresses are limited, little of them is ours.
+  rlimit limit{};
+  std::uint64_t most = kMostReserved;
+  if (system_call(SYS_prlimit64, 0, RLIMIT_AS, 0, word(&limit)) == 0 && limit.rlim_cur != RLIM_INFINITY) {
+    most = limit.rlim_cur / 16 / PENSTOCK_BLOCK_GRANULE * PENSTOCK_BLOCK_GRANULE;
+  }
+  for (std::uint64_t bytes = most; bytes >= kLeastReserved;
+       bytes = bytes / 4 / PENSTOCK_BLOCK_GRANULE * PENSTOCK_BLOCK_GRANULE) {
+    const long at = system_call(SYS_mmap, 0, static_cast<long>(bytes), PROT_NONE,
+                                MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (at > 0 || at < -4095) {
+      session.base = reinterpret_cast<char*>(at);
+      file.reserved = bytes;
+      return true;
+    }
+  }
+  return false;
+}
+
+namespace {
+
+// The session's file, by its name: no descriptor is kept, since programs close all they find. It is the same
+// file only if it has the same number on the same device: the name may mean another one by now (chroot, a
+// mount).
+long open_own(int flags) noexcept {
+  long fd = system_call(SYS_openat, AT_FDCWD, word(file.path), O_RDWR | O_CLOEXEC | O_NOFOLLOW | flags, 0600);
+  if (fd >= 0 && fd <= STDERR_FILENO) {  // these numbers are what somebody is about to open
+    const long higher = system_call(SYS_fcntl, fd, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
+    system_call(SYS_close, fd);
+    fd = higher;
+  }
+  if (fd < 0) {
+    return fd;
+  }
+  struct stat about {};
+  const bool known = system_call(SYS_fstat, fd, word(&about)) == 0;
+  if (known && (flags & O_CREAT) != 0) {
+    file.device = about.st_dev;
+    file.number = about.st_ino;
+    system_call(SYS_fchmod, fd, 0600);  // whatever the umask is
+  } else if (!known || file.device != about.st_dev || file.number != about.st_ino) {
+    system_call(SYS_close, fd);
+    return -ENOENT;
+  }
+  return fd;
+}
+
+// Writes so many zeros there, which takes their place on the device and half the time of pages that are first
+// touched in a mapping.
+bool write_zeros(long fd, std::uint64_t from, std::uint64_t bytes) noexcept {
+  static const char zeros[PENSTOCK_BLOCK_GRANULE] = {};
+  constexpr std::size_t kAtOnce = 64;
+  iovec pieces[kAtOnce];
+  for (std::uint64_t done = 0; done < bytes;) {
+    std::size_t count = 0;
+    for (std::uint64_t left = bytes - done; left != 0 && count < kAtOnce; ++count) {
+      const std::uint64_t piece = left < sizeof(zeros) ? left : sizeof(zeros);
+      pieces[count] = {.iov_base = const_cast<char*>(zeros), .iov_len = piece};
+      left -= piece;
+    }
+    const long n = system_call(SYS_pwritev, fd, word(pieces), static_cast<long>(count),
+                               static_cast<long>(from + done), 0);
+    if (n == -EINTR) {
+      continue;
+    }
+    if (n <= 0) {
+      failure = n < 0 ? static_cast<int>(-n) : ENOSPC;
+      return false;
+    }
+    done += static_cast<std::uint64_t>(n);
+    file.own_written += static_cast<std::uint64_t>(n);
+    if (session.header != nullptr && file.bytes != 0) {
+      session.header->kernel_begin.wchar += static_cast<std::uint64_t>(n);  // it is not the program's
+    }
+  }
+  return true;
+}
+
+// Maps pages, ready for writes, before the program waits for each of them. Where files lie in memory the
+// kernel maps a stretch of those that are there at the first look at one, for a quarter of what it takes to
+// ask it for each; elsewhere it is asked to, if it can be (Linux 5.14).
+void touch(char* at, std::uint64_t bytes) noexcept {
+  if (file.in_memory) {
+    constexpr std::uint64_t kStretch = 65536;  // fault_around_bytes: from one multiple to the next
+    const char* const end = at + bytes;
+    for (const char* i = at; i < end; i += kStretch - reinterpret_cast<std::uint64_t>(i) % kStretch) {
+      static_cast<void>(*static_cast<const volatile char*>(i));
+    }
+    return;
+  }
+#ifdef MADV_POPULATE_WRITE
+  system_call(SYS_madvise, word(at), static_cast<long>(bytes), MADV_POPULATE_WRITE);
+#endif
+}
+
+}  // namespace
+
+// Raw calls, for mmap itself is wrapped.
+bool grow_to(std::uint64_t bytes, int flags) noexcept {
+  // A file that grows beyond what the program may write would end it by SIGXFSZ.
+  rlimit most{};
+  if (bytes > file.reserved || bytes > file.limit ||
+      (system_call(SYS_prlimit64, 0, RLIMIT_FSIZE, 0, word(&most)) == 0 && bytes > most.rlim_cur)) {
+    failure = EFBIG;
+    return false;
+  }
+  const long fd = open_own(flags);
+  if (fd < 0) {
+    failure = static_cast<int>(-fd);
+    return false;
+  }
+  if ((flags & O_CREAT) != 0) {
+    constexpr decltype(statfs::f_type) kTmpfs = 0x01021994;
+    struct statfs about {};
+    file.in_memory = system_call(SYS_fstatfs, fd, word(&about)) == 0 && about.f_type == kTmpfs;
+  }
+  const std::uint64_t growth = bytes - file.bytes;
+  char* fresh = session.base + file.bytes;
+  bool grown = write_zeros(fd, file.bytes, growth);
+  if (grown) {
+    const long at = system_call(SYS_mmap, word(fresh), static_cast<long>(growth), PROT_READ | PROT_WRITE,
+                                MAP_SHARED | MAP_FIXED, fd, static_cast<long>(file.bytes));
+    grown = at > 0 || at < -4095;
+    failure = grown ? failure : static_cast<int>(-at);
+  }
+  if (grown) {
+    touch(fresh, growth);
+    file.bytes = bytes;
+  } else {
+    system_call(SYS_ftruncate, fd, static_cast<long>(file.bytes));  // what there was room for is not kept
+  }
+  system_call(SYS_close, fd);
+  return grown;
+}
+
+void give_back_spare_room() noexcept {
+  const std::uint64_t end = session.header->file_end;
+  const long fd = end < file.bytes ? open_own(0) : -1;
+  if (fd >= 0) {
+    if (system_call(SYS_ftruncate, fd, static_cast<long>(end)) == 0) {
+      file.bytes = end;
+    }
+    system_call(SYS_close, fd);
+  }
+}
+
+bool is_own_session() noexcept {
+  return session.header->pid == static_cast<std::uint32_t>(system_call(SYS_getpid));
+}
+
+penstock_block* add_block(penstock_block_kind kind, std::uint16_t entry_bytes, std::uint64_t bytes) noexcept {
+  if (!is_own_session()) {
+    return nullptr;
+  }
+  const std::uint64_t whole = whole_granules(bytes + sizeof(penstock_block));
+  const std::uint64_t at = session.header->file_end;
+  if (at + whole > file.bytes) {
+    std::uint64_t growth = file.bytes / 4;
+    growth = growth > kUsualGrowth ? kUsualGrowth : growth;
+    growth = growth < file.bytes / 64 ? file.bytes / 64 : growth;
+    growth = whole_granules(growth > kMostGrowth ? kMostGrowth : growth);
+    growth = growth < whole ? whole : growth;
+    if (!grow_to(file.bytes + growth, 0) && !grow_to(at + whole, 0)) {
+      __atomic_store_n(&session.header->no_room, static_cast<std::uint32_t>(failure), __ATOMIC_RELAXED);
+      return nullptr;
+    }
+  }
+  auto* block = at_offset<penstock_block>(at);
+  block->bytes = whole;
+  block->used = 0;
+  block->entry_bytes = entry_bytes;
+  block->kind = static_cast<std::uint16_t>(kind);
+  __atomic_store_n(&block->magic, PENSTOCK_BLOCK_MAGIC, __ATOMIC_RELEASE);
+  __atomic_store_n(&session.header->file_end, at + whole, __ATOMIC_RELEASE);
+  return block;
+}
+
+penstock_block* new_block(penstock_block_kind kind, std::uint16_t entry_bytes, std::uint64_t bytes) noexcept {
+  const Hold hold(file_lock);
+  return hold.held() ? add_block(kind, entry_bytes, bytes) : nullptr;
+}
+
+}  // namespace penstock::interpose

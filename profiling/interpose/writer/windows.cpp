@@ -1,0 +1,86 @@
+#include "profiling/interpose/writer/windows.hpp"
+
+#include <stdio.h>
+
+#include "profiling/interpose/writer/session.hpp"
+
+namespace penstock::interpose {
+
+constinit std::atomic<std::uint32_t> steps_per_window{0};
+
+namespace {
+
+std::uint32_t windows = 0;  // so far
+bool has_number = false;
+bool has_name = false;  // that the program gave it
+
+// Of the file that is written: steps of any thread, so that its window can be named when it ends.
+std::atomic<std::uint64_t> first_step{kNoStep};
+std::atomic<std::uint64_t> steps_done{0};  // behind the last of them
+std::atomic<std::uint64_t> last_cut{kNoStep};
+
+}  // namespace
+
+void begin_window() noexcept {
+  has_number = has_name = false;
+  first_step.store(kNoStep, std::memory_order_relaxed);
+  steps_done.store(0, std::memory_order_relaxed);
+}
+
+void say_window(const char* label) noexcept {
+  if (!has_number) {
+    ++windows;
+    has_number = true;
+  }
+  add_event(PENSTOCK_EVENT_WINDOW, windows, label);
+}
+
+void name_window(const char* label) noexcept {
+  has_name = label != nullptr && *label != '\0';
+  say_window(label);
+}
+
+void note_step(std::uint64_t number) noexcept {
+  if (number == last_cut.load(std::memory_order_relaxed)) {
+    return;
+  }
+  std::uint64_t first = first_step.load(std::memory_order_relaxed);
+  while (number < first && !first_step.compare_exchange_weak(first, number, std::memory_order_relaxed)) {
+  }
+  std::uint64_t done = steps_done.load(std::memory_order_relaxed);
+  while (number >= done && !steps_done.compare_exchange_weak(done, number + 1, std::memory_order_relaxed)) {
+  }
+}
+
+// What a window had is known when it ends: the last one's steps may be fewer, and a program that tells none
+// has no windows.
+void name_last_steps() noexcept {
+  const std::uint64_t first = first_step.load(std::memory_order_relaxed);
+  const std::uint64_t done = steps_done.load(std::memory_order_relaxed);
+  if (steps_per_window == 0 || has_name || first == kNoStep || done <= first) {
+    return;
+  }
+  char label[64];
+  if (done - first == 1) {
+    snprintf(label, sizeof(label), "step %llu", static_cast<unsigned long long>(first));
+  } else {
+    snprintf(label, sizeof(label), "steps %llu to %llu", static_cast<unsigned long long>(first),
+             static_cast<unsigned long long>(done - 1));
+  }
+  say_window(label);
+}
+
+std::uint64_t last_cut_step() noexcept {
+  return last_cut;
+}
+
+void set_last_cut_step(std::uint64_t number) noexcept {
+  last_cut = number;
+}
+
+void forget_parents_windows() noexcept {
+  windows = 0;
+  begin_window();
+}
+
+}  // namespace penstock::interpose

@@ -1,0 +1,45 @@
+#include "profiling/live/recording_folders.hpp"
+
+#include <fmt/format.h>
+
+#include <charconv>
+#include <cstddef>
+#include <filesystem>
+#include <fstream>
+#include <set>
+#include <string_view>
+#include <system_error>
+
+#include "profiling/attach/target.hpp"
+
+namespace penstock {
+
+namespace fs = std::filesystem;
+
+std::string recording_folder_of(std::uint32_t pid) {
+  if (const auto running = running_session(static_cast<pid_t>(pid)))
+    return fs::path(running->file).parent_path().string();
+  constexpr std::size_t kMostEnvironment = 4U << 20U;
+  constexpr std::string_view kName = "PENSTOCK_PROFILE_SESSION=";
+  std::ifstream in(fmt::format("/proc/{}/environ", pid), std::ios::binary);
+  std::size_t all = 0;
+  for (std::string entry; all < kMostEnvironment && std::getline(in, entry, '\0'); all += entry.size() + 1)
+    if (entry.starts_with(kName)) return entry.substr(kName.size());
+  return "";
+}
+
+std::vector<std::string> recording_folders() {
+  std::set<std::string> folders;
+  std::error_code failed;
+  for (fs::directory_iterator at("/proc", failed), end; !failed && at != end; at.increment(failed)) {
+    const std::string name = at->path().filename().string();
+    std::uint32_t pid = 0;
+    const auto parsed = std::from_chars(name.data(), name.data() + name.size(), pid);
+    if (parsed.ec != std::errc() || parsed.ptr != name.data() + name.size()) continue;
+    if (std::string folder = recording_folder_of(pid); !folder.empty() && fs::is_directory(folder, failed))
+      folders.insert(std::move(folder));
+  }
+  return {folders.begin(), folders.end()};
+}
+
+}  // namespace penstock

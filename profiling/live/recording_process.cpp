@@ -1,0 +1,196 @@
+#include "profiling/live/recording_process.hpp"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstddef>
+#include <map>
+#include <optional>
+#include <tuple>
+#include <utility>
+
+#include "io_backends/core/system/fd.hpp"
+#include "profiling/attach/target.hpp"
+#include "profiling/session/kernel_processes.hpp"
+#include "profiling/session/session_files.hpp"
+#include "profiling/session/session_view.hpp"
+
+namespace penstock {
+namespace {
+
+namespace fs = std::filesystem;
+
+bool is_on(const penstock_session_header& header) {
+  return (header.control & 1U) != 0;
+}
+
+std::string command_of(const penstock_session_header& header) {
+  std::string words(header.command, std::min<std::size_t>(header.command_bytes, sizeof header.command));
+  while (!words.empty() && words.back() == '\0') words.pop_back();
+  std::replace(words.begin(), words.end(), '\0', ' ');
+  return words.empty() ? std::string(field_text(header.executable)) : words;
+}
+
+RecordingProcess described(const penstock_session_header& header, const std::string& file,
+                           const std::string& host) {
+  RecordingProcess process;
+  process.pid = header.pid;
+  process.parent = header.parent_pid;
+  process.start = header.process_start;
+  if (header.inherited_from != 0) process.inherited_from.push_back(header.inherited_from);
+  process.host = field_text(header.host);
+  process.rank = header.rank < header.ranks ? static_cast<int>(header.rank) : -1;
+  process.file = file;
+  process.command = command_of(header);
+  process.begun = header.begun;
+  process.since_ns = header.begin_realtime_ns;
+  process.trace = is_on(header);
+  process.trace_bytes = header.trace_limit;
+  process.here = process.host == host && process_runs(header.pid, header.process_start);
+  return process;
+}
+
+// The newest file of a process, whatever became of it.
+struct Newest {
+  penstock_session_header header{};
+  std::string file;
+};
+
+Error other_machine(const RecordingProcess& process) {
+  return make_error(Errc::unsupported,
+                    fmt::format("process {} runs on '{}': give the command there (ssh {}, or within a job of "
+                                "Slurm: srun --overlap -w {})",
+                                process.pid, process.host, process.host, process.host));
+}
+
+Error not_there(const RecordingProcess& process) {
+  return make_error(Errc::not_found, fmt::format("process {} has ended, or does not write to '{}' any more",
+                                                 process.pid, process.file));
+}
+
+// Whose words processes began with, by their host and pid.
+using Inheritance = std::map<std::pair<std::string, std::uint32_t>, std::uint32_t>;
+
+void add_ancestors(RecordingProcess& process, const Inheritance& inheritance) {
+  constexpr std::size_t kDeepest = 64;
+  while (!process.inherited_from.empty() && process.inherited_from.size() < kDeepest) {
+    const auto found = inheritance.find({process.host, process.inherited_from.back()});
+    if (found == inheritance.end()) return;
+    process.inherited_from.push_back(found->second);
+  }
+}
+
+Error not_watched(int pid) {
+  const Result<Target> target = Target::look(pid);
+  if (!target.ok() &&
+      (target.error().code == Errc::not_found || target.error().code == Errc::permission_denied))
+    return target.error();
+  if (const auto removed = target.ok() ? removed_session(*target) : std::nullopt)
+    return make_error(Errc::not_found,
+                      fmt::format("process {} is watched, but {}", pid, session_gone_words(pid, *removed)));
+  return make_error(Errc::not_found,
+                    fmt::format("process {} is not watched: 'penstock profile attach {}' does it", pid, pid));
+}
+
+void sort_by_rank(std::vector<RecordingProcess>& processes) {
+  const auto order = [](const RecordingProcess& process) {
+    return std::tuple(process.rank < 0, process.rank, process.host, process.pid);
+  };
+  std::stable_sort(processes.begin(), processes.end(),
+                   [&](const auto& a, const auto& b) { return order(a) < order(b); });
+}
+
+}  // namespace
+
+std::string session_gone_words(int pid, const RunningSession& removed) {
+  std::string words = fmt::format("its session '{}' is gone: what it does is written nowhere",
+                                  fs::path(removed.file).parent_path().string());
+  if (removed.header.begun != PENSTOCK_BEGUN_PROCESS)
+    words += fmt::format("; 'penstock profile detach {}' ends that", pid);
+  return words;
+}
+
+Result<std::vector<RecordingProcess>> recording_processes(const fs::path& folder) {
+  PENSTOCK_ASSIGN(SessionProcesses processes, session_processes(folder));
+  return std::move(processes.recording);
+}
+
+Result<SessionProcesses> session_processes(const fs::path& folder) {
+  PENSTOCK_ASSIGN(const std::vector<fs::path> files, session_files(folder));
+  using Key = std::tuple<std::string, std::uint32_t, std::uint64_t>;
+  std::map<Key, Newest> newest;
+  Inheritance inheritance;
+  for (const fs::path& file : files) {
+    const Fd fd(retry_eintr([&] { return ::open(file.c_str(), O_RDONLY | kSessionOpenFlags); }));
+    struct stat about {};
+    penstock_session_header header{};
+    if (!fd || ::fstat(fd.get(), &about) != 0 || !S_ISREG(about.st_mode) || !read_header(fd.get(), header))
+      continue;
+    const std::string file_host(field_text(header.host));
+    if (header.inherited_from != 0)
+      inheritance.insert_or_assign({file_host, header.pid}, header.inherited_from);
+    Newest& known = newest[{file_host, header.pid, header.process_start}];
+    if (!known.file.empty() && known.header.begin.monotonic_ns > header.begin.monotonic_ns) continue;
+    known = {header, file.string()};
+  }
+  const std::string host = this_host();
+  SessionProcesses processes;
+  for (const auto& [key, one] : newest) {
+    const bool records = one.header.state == PENSTOCK_RUNNING;
+    if (!records && one.header.state != PENSTOCK_STOPPED) continue;
+    RecordingProcess process = described(one.header, one.file, host);
+    add_ancestors(process, inheritance);
+    if (records && (process.here || process.host != host))
+      processes.recording.push_back(std::move(process));
+    else if (!records && process.here)
+      processes.between_files.push_back(std::move(process));
+  }
+  sort_by_rank(processes.recording);
+  return processes;
+}
+
+Result<RecordingProcess> recording_process(int pid) {
+  const auto running = running_session(pid);
+  if (!running) return not_watched(pid);
+  RecordingProcess process = described(running->header, running->file, this_host());
+  process.here = true;  // its own mappings lead to the file, whatever it calls its machine
+  return process;
+}
+
+Result<void> set_trace(const RecordingProcess& process, bool on) {
+  if (!process.here) return other_machine(process);
+  const Fd fd(retry_eintr([&] { return ::open(process.file.c_str(), O_RDWR | kSessionOpenFlags); }));
+  if (!fd && errno == ENOENT) return not_there(process);
+  if (!fd && errno == ELOOP)
+    return make_error(Errc::corrupt, fmt::format("'{}' is a symbolic link, and no session's file: nothing "
+                                                 "is written there",
+                                                 process.file));
+  if (!fd) return errno_error(errno, "cannot write", process.file);
+  struct stat about {};
+  if (::fstat(fd.get(), &about) != 0) return errno_error(errno, "cannot look at", process.file);
+  if (about.st_uid != ::geteuid() && ::geteuid() != 0)
+    return make_error(Errc::permission_denied,
+                      fmt::format("'{}' is another user's: only its owner and root may say what process {} "
+                                  "keeps",
+                                  process.file, process.pid));
+  penstock_session_header header{};
+  if (!S_ISREG(about.st_mode) || !read_header(fd.get(), header) || header.pid != process.pid)
+    return make_error(Errc::corrupt,
+                      fmt::format("'{}' is no session's file of process {}", process.file, process.pid));
+  const bool runs = header.state == PENSTOCK_RUNNING && process_runs(header.pid, header.process_start);
+  if (!runs && on) return not_there(process);
+  const std::uint32_t control = on ? header.control | 1U : header.control & ~1U;
+  // Four bytes within a page that the process has mapped: it sees the one value or the other.
+  if (::pwrite(fd.get(), &control, sizeof control, offsetof(penstock_session_header, control)) !=
+      static_cast<ssize_t>(sizeof control))
+    return errno_error(errno, "cannot write", process.file);
+  // Whoever stops the file says so before it takes the word along to the next one.
+  if (!runs || !read_header(fd.get(), header) || header.state != PENSTOCK_RUNNING) return not_there(process);
+  return success();
+}
+
+}  // namespace penstock

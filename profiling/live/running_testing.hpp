@@ -1,0 +1,67 @@
+// What tests of processes that record stand on: this process, or a child that does nothing, plays each of
+// them.
+#pragma once
+
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cstring>
+#include <filesystem>
+#include <vector>
+
+#include "io_backends/testing/testing.hpp"
+#include "profiling/live/recording_process.hpp"
+#include "profiling/session/kernel_processes.hpp"
+#include "profiling/session/session.hpp"
+#include "profiling/session/session_testing.hpp"
+
+namespace penstock {
+
+inline SessionBytes of_this_process() {
+  SessionBytes bytes(static_cast<std::uint32_t>(::getpid()));
+  bytes.header().process_start = process_start(bytes.header().pid);
+  bytes.header().state = PENSTOCK_RUNNING;
+  bytes.header().end_monotonic_ns = 0;
+  std::memset(bytes.header().host, 0, sizeof bytes.header().host);
+  this_host().copy(bytes.header().host, sizeof bytes.header().host - 1);
+  return bytes;
+}
+
+// Does nothing, until it is ended.
+class IdleChild {
+ public:
+  IdleChild() : pid_(::fork()) {
+    while (pid_ == 0) ::pause();
+  }
+  ~IdleChild() { end(); }
+  IdleChild(const IdleChild&) = delete;
+  IdleChild& operator=(const IdleChild&) = delete;
+  SessionBytes session() const {
+    SessionBytes bytes = of_this_process();
+    bytes.header().pid = static_cast<std::uint32_t>(pid_);
+    bytes.header().process_start = process_start(bytes.header().pid);
+    return bytes;
+  }
+  void end() {
+    if (pid_ <= 0) return;
+    ::kill(pid_, SIGKILL);
+    ::waitpid(pid_, nullptr, 0);
+    pid_ = 0;
+  }
+
+ private:
+  pid_t pid_;
+};
+
+class RunningTest : public testing::Test {
+ protected:
+  std::vector<RecordingProcess> running() const { return recording_processes(folder_.path()).value(); }
+  bool is_on(const std::filesystem::path& file) const {
+    return (SessionImage::open(file).value()->header().control & 1U) != 0;
+  }
+  ScratchFolder folder_;
+};
+
+}  // namespace penstock

@@ -1,0 +1,249 @@
+#include "profiling/live/session_snapshot.hpp"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <chrono>
+#include <cstddef>
+#include <cstring>
+#include <map>
+#include <optional>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "io_backends/core/system/fd.hpp"
+#include "io_backends/core/system/interrupt.hpp"
+#include "io_backends/files/mapped_file.hpp"
+#include "profiling/session/kernel_processes.hpp"
+#include "profiling/session/session.hpp"
+#include "profiling/session/session_files.hpp"
+#include "profiling/session/session_folder.hpp"
+#include "profiling/session/session_view.hpp"
+#include "profiling/spans/span_log.hpp"
+
+namespace penstock {
+namespace {
+
+namespace fs = std::filesystem;
+
+// Of the blocks that hold segments, how often each was emptied, by where it begins. None in what no reader
+// takes for a session.
+using Renewals = std::map<std::uint64_t, std::uint64_t>;
+Result<Renewals> renewals_in(int fd, const std::string& path) {
+  Renewals renewals;
+  struct stat about {};
+  MappedFile file;
+  if (::fstat(fd, &about) != 0) return errno_error(errno, "cannot look at", path);
+  if (about.st_size == 0) return renewals;
+  if (const int failed = file.map(fd, static_cast<std::size_t>(about.st_size), {}); failed != 0)
+    return errno_error(failed, "cannot map", path);
+  const Result<SessionView> view = SessionView::look(file.bytes());
+  if (!view.ok()) return renewals;
+  for (const SessionBlock& block : view->blocks())
+    if (block.kind == PENSTOCK_BLOCK_SEGMENTS) renewals.emplace(block.offset, block.renewed);
+  return renewals;
+}
+
+// Blocks that were emptied while they were copied hold some of the old and some of the new: what they had is
+// dropped from the copy, and counted there. `dropped`: by the source, when `after` was read.
+Result<void> leave_out_renewed(int copy, const Renewals& before, const Renewals& after, std::uint64_t dropped,
+                               const std::string& to) {
+  const auto at = [](const Renewals& renewals, std::uint64_t offset) {
+    const auto found = renewals.find(offset);
+    return found == renewals.end() ? 0 : found->second;
+  };
+  PENSTOCK_ASSIGN(const Renewals copies, renewals_in(copy, to));
+  for (const auto& [offset, copied] : copies) {
+    if (at(before, offset) == copied && at(after, offset) == copied) continue;
+    std::uint64_t used = 0;
+    const off_t place = static_cast<off_t>(offset + offsetof(penstock_block, used));
+    const std::uint64_t none = 0;
+    if (::pread(copy, &used, sizeof used, place) != static_cast<ssize_t>(sizeof used) ||
+        ::pwrite(copy, &none, sizeof none, place) != static_cast<ssize_t>(sizeof none))
+      return errno_error(errno, "cannot write", to);
+    // What was emptied since then the source has counted itself.
+    if (at(after, offset) == copied) dropped += used / sizeof(penstock_segment);
+  }
+  if (::pwrite(copy, &dropped, sizeof dropped, offsetof(penstock_session_header, dropped_segments)) !=
+      static_cast<ssize_t>(sizeof dropped))
+    return errno_error(errno, "cannot write", to);
+  return success();
+}
+
+std::uint64_t dropped_in(int fd, std::uint64_t otherwise) {
+  penstock_session_header header{};
+  return read_header(fd, header) ? header.dropped_segments : otherwise;
+}
+
+Result<void> copy_bytes(int from, int to, const std::string& source, const std::string& target) {
+  std::vector<char> buffer(1 << 20);
+  for (;;) {
+    PENSTOCK_TRY(check_interrupt());
+    const ssize_t got = retry_eintr([&] { return ::read(from, buffer.data(), buffer.size()); });
+    if (got < 0) return errno_error(errno, "cannot read", source);
+    if (got == 0) return success();
+    for (ssize_t done = 0; done < got;) {
+      const ssize_t wrote = retry_eintr(
+          [&] { return ::write(to, buffer.data() + done, static_cast<std::size_t>(got - done)); });
+      if (wrote <= 0) return errno_error(wrote < 0 ? errno : ENOSPC, "cannot write", target);
+      done += wrote;
+    }
+  }
+}
+
+Result<void> write_at(int to, const void* bytes, std::size_t count, std::uint64_t offset,
+                      const std::string& target) {
+  const auto* from = static_cast<const char*>(bytes);
+  for (std::size_t done = 0; done < count;) {
+    const ssize_t wrote = retry_eintr(
+        [&] { return ::pwrite(to, from + done, count - done, static_cast<off_t>(offset + done)); });
+    if (wrote <= 0) return errno_error(wrote < 0 ? errno : ENOSPC, "cannot write", target);
+    done += static_cast<std::size_t>(wrote);
+  }
+  return success();
+}
+
+// What the kernel has counted, and the header as it was then: between the two the session did not grow, whose
+// own bytes the header keeps apart (kernel_begin).
+std::optional<penstock_kernel_io> kernel_now(int session, penstock_session_header& header) {
+  constexpr int kTries = 100;
+  penstock_kernel_io kernel{};
+  for (int i = 0; i < kTries; ++i) {
+    const std::uint64_t before = header.kernel_begin.wchar;
+    if (!read_kernel_io(header.pid, kernel) || !read_header(session, header)) return std::nullopt;
+    if (header.kernel_begin.wchar == before && i != 0) break;
+  }
+  return kernel;
+}
+
+// Brings a copy up to what its source is now: blocks of calls that have changed since, or all that is no
+// call. The latter takes a fraction of what copying takes, so that counters are of one moment.
+enum class Part { calls, others };
+Result<void> refresh_copy(Part part, int from, int copy, const std::string& source,
+                          const std::string& target) {
+  struct stat about {};
+  MappedFile file;
+  if (::fstat(from, &about) != 0) return errno_error(errno, "cannot look at", source);
+  if (about.st_size == 0) return success();
+  if (const int failed = file.map(from, static_cast<std::size_t>(about.st_size), {}); failed != 0)
+    return errno_error(failed, "cannot map", source);
+  const std::span<const std::byte> bytes = file.bytes();
+  const Result<SessionView> view = SessionView::look(bytes);
+  if (!view.ok()) return success();
+  for (const SessionBlock& block : view->blocks()) {
+    const bool calls = block.kind == PENSTOCK_BLOCK_SEGMENTS;
+    if (calls != (part == Part::calls)) continue;
+    penstock_block copied{};
+    const bool same = calls &&
+                      ::pread(copy, &copied, sizeof copied, static_cast<off_t>(block.offset)) ==
+                          static_cast<ssize_t>(sizeof copied) &&
+                      copied.magic == PENSTOCK_BLOCK_MAGIC && copied.used == block.entries.size() &&
+                      copied.renewed == block.renewed;
+    if (!same)
+      PENSTOCK_TRY(write_at(copy, bytes.data() + block.offset, sizeof copied + block.entries.size(),
+                            block.offset, target));
+  }
+  if (part == Part::calls) return success();
+  // Blocks of calls that were begun since are free ones here.
+  const auto end = static_cast<off_t>(view->header().file_end);
+  if (::fstat(copy, &about) != 0 || (about.st_size < end && ::ftruncate(copy, end) != 0))
+    return errno_error(errno, "cannot write", target);
+  return write_at(copy, bytes.data(), std::min(bytes.size(), sizeof(penstock_session_header)), 0, target);
+}
+
+// Removes what it was told of, unless it is kept.
+class Unfinished {
+ public:
+  explicit Unfinished(fs::path folder) : folder_(std::move(folder)) {}
+  ~Unfinished() {
+    if (kept_) return;
+    for (const fs::path& file : files_) ::unlink(file.c_str());
+    ::rmdir(folder_.c_str());
+  }
+  Unfinished(const Unfinished&) = delete;
+  Unfinished& operator=(const Unfinished&) = delete;
+  void add(const fs::path& file) { files_.push_back(file); }
+  void keep() { kept_ = true; }
+
+ private:
+  fs::path folder_;
+  std::vector<fs::path> files_;
+  bool kept_ = false;
+};
+
+// Copies one file of a session that may go on: what its header says was written by now is there. Then the
+// kernel is asked, and right behind that what has changed meanwhile is copied once more: of that moment are
+// the counters, the kernel's, and the coverage.
+Result<void> copy_session_file(const fs::path& from, const fs::path& folder, Unfinished& made) {
+  const fs::path to = folder / from.filename();
+  const Fd in(retry_eintr([&] { return ::open(from.c_str(), O_RDONLY | kSessionOpenFlags); }));
+  struct stat about {};
+  if (!in || ::fstat(in.get(), &about) != 0) return errno_error(errno, "cannot read", from.string());
+  penstock_session_header header{};
+  char magic[sizeof header.magic] = {};
+  constexpr char kNotYet[sizeof magic] = {};
+  if (!S_ISREG(about.st_mode) || ::pread(in.get(), magic, sizeof magic, 0) != sizeof magic ||
+      std::memcmp(magic, kNotYet, sizeof magic) == 0)
+    return success();  // its process is about to begin it
+  const bool goes_on = read_header(in.get(), header) && header.state == PENSTOCK_RUNNING;
+  Fd out(retry_eintr([&] { return ::open(to.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600); }));
+  if (!out) return errno_error(errno, "cannot write", to.string());
+  made.add(to);
+  PENSTOCK_TRY(copy_bytes(in.get(), out.get(), from.string(), to.string()));
+  std::optional<penstock_kernel_io> kernel;
+  std::int64_t now_ns = 0;
+  if (goes_on) {
+    PENSTOCK_ASSIGN(const Renewals before, renewals_in(in.get(), from.string()));
+    PENSTOCK_TRY(refresh_copy(Part::calls, in.get(), out.get(), from.string(), to.string()));
+    if (field_text(header.host) == this_host() && process_runs(header.pid, header.process_start))
+      kernel = kernel_now(in.get(), header);
+    now_ns = span_ns(std::chrono::steady_clock::now());
+    PENSTOCK_TRY(refresh_copy(Part::others, in.get(), out.get(), from.string(), to.string()));
+    // Of one moment, if the process leaves us one.
+    constexpr int kTries = 100;
+    Renewals after;
+    std::uint64_t dropped = header.dropped_segments;
+    for (int i = 0; i < kTries; ++i) {
+      PENSTOCK_ASSIGN(after, renewals_in(in.get(), from.string()));
+      const std::uint64_t before_look = std::exchange(dropped, dropped_in(in.get(), dropped));
+      if (i != 0 && dropped == before_look) break;
+    }
+    PENSTOCK_TRY(leave_out_renewed(out.get(), before, after, dropped, to.string()));
+    if (kernel)
+      PENSTOCK_TRY(write_at(out.get(), &header.kernel_begin, sizeof header.kernel_begin,
+                            offsetof(penstock_session_header, kernel_begin), to.string()));
+  }
+  if (const int failed = out.close(); failed != 0) return errno_error(failed, "cannot write", to.string());
+  return kernel ? complete_file(to, *kernel, now_ns) : success();
+}
+
+}  // namespace
+
+Result<void> snapshot_session(const fs::path& folder, const fs::path& to) {
+  PENSTOCK_ASSIGN(const std::vector<fs::path> files, session_files(folder));
+  if (files.empty())
+    return make_error(Errc::not_found, fmt::format("no process left a file in '{}'", folder.string()));
+  PENSTOCK_ASSIGN(const fs::path fresh, make_session_folder(to));
+  Unfinished made(fresh);
+  for (const fs::path& file : files) PENSTOCK_TRY(copy_session_file(file, fresh, made));
+  if (const SessionNote note = read_note(folder); !note.started.empty())
+    PENSTOCK_TRY(write_note(fresh, note));
+  made.keep();
+  return success();
+}
+
+Result<void> snapshot_process(const RecordingProcess& process, const fs::path& to) {
+  PENSTOCK_ASSIGN(const fs::path fresh, make_session_folder(to));
+  Unfinished made(fresh);
+  PENSTOCK_TRY(copy_session_file(process.file, fresh, made));
+  made.keep();
+  return success();
+}
+
+}  // namespace penstock

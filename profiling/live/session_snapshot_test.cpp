@@ -1,0 +1,158 @@
+#include "profiling/live/session_snapshot.hpp"
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <chrono>
+#include <fstream>
+#include <optional>
+#include <thread>
+
+#include "io_backends/core/system/interrupt.hpp"
+#include "profiling/live/running_testing.hpp"
+#include "profiling/session/session_folder.hpp"
+
+namespace penstock {
+namespace {
+
+namespace fs = std::filesystem;
+using SnapshotTest = RunningTest;
+
+TEST_F(SnapshotTest, ASnapshotIsASession) {
+  SessionBytes mine = of_this_process();
+  mine.add_file("/data/a", 1, 3, 100);
+  mine.write(folder_.path());
+  SessionBytes ended(200);
+  ended.add_file("/data/b", 1, 2, 10);
+  ended.write(folder_.path());
+  std::ofstream(folder_.path() / "7-7.session") << std::string(100, '\0');  // about to be begun
+  SessionNote note;
+  note.command = {"job"};
+  note.started = "2026-01-01T00:00:00Z";
+  ASSERT_TRUE(write_note(folder_.path(), note).ok());
+  const ScratchFolder place;
+  const fs::path to = place.path() / "copy";
+  ASSERT_TRUE(snapshot_session(folder_.path(), to).ok());
+  struct stat about {};
+  ASSERT_EQ(::stat(to.c_str(), &about), 0);
+  EXPECT_EQ(about.st_mode & 0777U, 0700U);
+  const fs::path paths[] = {to};
+  const Session session = open_session(paths).value();
+  EXPECT_TRUE(session.problems.empty());
+  ASSERT_EQ(session.processes.size(), 2U);
+  EXPECT_EQ(read_note(to).command, std::vector<std::string>{"job"});
+  for (const auto& image : session.images) {
+    ASSERT_EQ(::stat(image->path().c_str(), &about), 0);
+    EXPECT_EQ(about.st_mode & 0777U, 0600U);
+    if (image->header().pid == 200) continue;
+    EXPECT_EQ(image->header().kernel_end_known, 1U);  // of the moment of the copy
+  }
+  EXPECT_ERRC(Errc::already_exists, snapshot_session(folder_.path(), to));
+  EXPECT_ERRC(Errc::not_found, snapshot_session(place.path(), place.path() / "never"));
+  EXPECT_FALSE(fs::exists(place.path() / "never"));
+}
+
+TEST_F(SnapshotTest, ASnapshotTellsHostsApart) {
+  SessionBytes mine = of_this_process();
+  mine.write(folder_.path());
+  SessionBytes away(mine.header().pid);
+  away.header().state = PENSTOCK_RUNNING;
+  away.header().begin.monotonic_ns += 7;
+  away.write(folder_.path());
+  const fs::path to = folder_.path() / "copy";
+  ASSERT_TRUE(snapshot_session(folder_.path(), to).ok());
+  const fs::path paths[] = {to};
+  const Session session = open_session(paths).value();
+  for (const auto& image : session.images)
+    EXPECT_EQ(image->header().kernel_end_known, image->host() == "testhost" ? 0U : 1U);
+}
+
+TEST_F(SnapshotTest, ASnapshotThatIsInterruptedLeavesNothing) {
+  of_this_process().write(folder_.path());
+  const fs::path to = folder_.path() / "copy";
+  simulate_interrupt(SIGINT);
+  EXPECT_ERRC(Errc::interrupted, snapshot_session(folder_.path(), to));
+  simulate_interrupt(0);
+  EXPECT_FALSE(fs::exists(to));
+}
+
+// A process that needs the room of its oldest calls all the time; each block has the number of its filling in
+// all of its calls.
+class Renewing {
+ public:
+  static constexpr std::uint64_t kBlocks = 16;
+  static constexpr std::uint64_t kCalls =
+      (PENSTOCK_BLOCK_GRANULE - sizeof(penstock_block)) / sizeof(penstock_segment);
+
+  explicit Renewing(const fs::path& folder) {
+    SessionBytes bytes = of_this_process();
+    for (std::uint64_t i = 0; i < kBlocks * kCalls; ++i) bytes.add(penstock_segment{});
+    const fs::path file = bytes.write(folder);
+    bytes_ = bytes.bytes().size();
+    const int fd = ::open(file.c_str(), O_RDWR | O_CLOEXEC);
+    base_ = static_cast<char*>(::mmap(nullptr, bytes_, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0));
+    ::close(fd);
+    thread_ = std::thread([this] { run(); });
+  }
+  ~Renewing() {
+    stop_ = true;
+    thread_.join();
+    ::munmap(base_, bytes_);
+  }
+  Renewing(const Renewing&) = delete;
+  Renewing& operator=(const Renewing&) = delete;
+  std::uint64_t made() const { return made_; }
+
+ private:
+  void run() {
+    auto& header = *reinterpret_cast<penstock_session_header*>(base_);
+    for (std::uint64_t number = 1; !stop_; ++number) {
+      char* const at = base_ + PENSTOCK_HEADER_BYTES + number % kBlocks * PENSTOCK_BLOCK_GRANULE;
+      auto& block = *reinterpret_cast<penstock_block*>(at);
+      __atomic_fetch_add(&header.dropped_segments, kCalls, __ATOMIC_SEQ_CST);
+      __atomic_store_n(&block.used, std::uint64_t{0}, __ATOMIC_SEQ_CST);
+      __atomic_store_n(&block.renewed, block.renewed + 1, __ATOMIC_SEQ_CST);
+      auto* const calls = reinterpret_cast<penstock_segment*>(at + sizeof(penstock_block));
+      for (std::uint64_t i = 0; i < kCalls; ++i) calls[i].offset = number;
+      __atomic_store_n(&block.used, kCalls * sizeof(penstock_segment), __ATOMIC_SEQ_CST);
+      made_ += kCalls;
+      std::this_thread::sleep_for(std::chrono::microseconds(50));
+    }
+  }
+
+  char* base_ = nullptr;
+  std::size_t bytes_ = 0;
+  std::atomic<std::uint64_t> made_{kBlocks * kCalls};
+  std::atomic<bool> stop_{false};
+  std::thread thread_;
+};
+
+TEST_F(SnapshotTest, ASnapshotCountsWhatGaveWayWhileItWasMade) {
+  const Renewing process(folder_.path());
+  for (int i = 0; i < 30; ++i) {
+    const std::uint64_t before = process.made();
+    const fs::path to = folder_.path() / std::to_string(i);
+    ASSERT_TRUE(snapshot_session(folder_.path(), to).ok());
+    const std::uint64_t after = process.made();
+    const fs::path paths[] = {to};
+    const Session session = open_session(paths).value();
+    const SessionView& view = session.images.at(0)->view();
+    std::uint64_t all = view.header().dropped_segments;
+    for (const SessionBlock& block : view.blocks()) {
+      std::optional<std::uint64_t> number;
+      SessionView::each_in<penstock_segment>(block, [&](const penstock_segment& segment, std::uint64_t) {
+        EXPECT_EQ(number.value_or(segment.offset), segment.offset) << "half one and half another";
+        number = segment.offset;
+        ++all;
+      });
+    }
+    EXPECT_GE(all, before);
+    EXPECT_LE(all, after + 2 * Renewing::kCalls);  // one that is being emptied is seen in both
+  }
+}
+
+}  // namespace
+}  // namespace penstock

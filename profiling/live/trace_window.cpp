@@ -1,0 +1,293 @@
+#include "profiling/live/trace_window.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <iterator>
+#include <set>
+#include <thread>
+#include <utility>
+
+#include "profiling/session/kernel_processes.hpp"
+#include "profiling/session/process_number.hpp"
+
+namespace penstock {
+namespace {
+
+namespace fs = std::filesystem;
+
+std::int64_t now_ns() {
+  return std::chrono::duration_cast<std::chrono::nanoseconds>(
+             std::chrono::system_clock::now().time_since_epoch())
+      .count();
+}
+
+bool same_process(const RecordingProcess& a, const RecordingProcess& b) {
+  return a.pid == b.pid && a.start == b.start && a.host == b.host;
+}
+
+fs::path folder_of(const RecordingProcess& process) {
+  return fs::path(process.file).parent_path();
+}
+
+bool is_named(const TraceTargets& targets, const RecordingProcess& process) {
+  return std::any_of(targets.processes.begin(), targets.processes.end(),
+                     [&](const RecordingProcess& one) { return same_process(one, process); });
+}
+
+bool is_of_folder(const TraceTargets& targets, const RecordingProcess& process) {
+  const fs::path folder = folder_of(process);
+  const bool rank_is_meant =
+      targets.ranks.empty() ||
+      (process.rank >= 0 && std::find(targets.ranks.begin(), targets.ranks.end(),
+                                      static_cast<std::uint64_t>(process.rank)) != targets.ranks.end());
+  return rank_is_meant &&
+         std::find(targets.folders.begin(), targets.folders.end(), folder) != targets.folders.end();
+}
+
+// All that run in the folders that are meant, or that a named process writes to. A folder that cannot be read
+// (any more) is an error, or is passed over.
+enum class Unreadable { is_error, is_passed_over };
+Result<SessionProcesses> scanned(const TraceTargets& targets, Unreadable unreadable) {
+  std::set<fs::path> folders(targets.folders.begin(), targets.folders.end());
+  for (const RecordingProcess& process : targets.processes) folders.insert(folder_of(process));
+  SessionProcesses all;
+  for (const fs::path& folder : folders) {
+    Result<SessionProcesses> found = session_processes(folder);
+    if (!found.ok() && unreadable == Unreadable::is_error) return found.error();
+    if (!found.ok()) continue;
+    for (RecordingProcess& process : found->recording) {
+      process.here = process.here || is_named(targets, process);  // it was found by its own mappings
+      all.recording.push_back(std::move(process));
+    }
+    std::move(found->between_files.begin(), found->between_files.end(),
+              std::back_inserter(all.between_files));
+  }
+  return all;
+}
+
+Error nothing_runs(const TraceTargets& targets) {
+  std::string where;
+  for (const fs::path& folder : targets.folders)
+    where += fmt::format("{}'{}'", where.empty() ? "" : ", ", folder.string());
+  return make_error(Errc::not_found, fmt::format("nothing runs now in {}{}", where,
+                                                 targets.ranks.empty() ? "" : " of these ranks"));
+}
+
+bool is_meant(const TraceTargets& targets, const RecordingProcess& process) {
+  return is_named(targets, process) || is_of_folder(targets, process);
+}
+
+// Looks at a session again until there is nothing left to do: a process takes its word along from one file to
+// the next, and gives it to the children that it forks.
+class Rounds {
+ public:
+  // Whether there is another one.
+  bool after(bool quiet, bool between_files) {
+    constexpr int kLeast = 3;  // on a machine on which each takes as long
+    constexpr auto kPause = std::chrono::milliseconds(10);
+    constexpr auto kPatience = std::chrono::milliseconds(500);  // who is not watched any more begins no file
+    ++rounds_;
+    if (quiet && !between_files) return false;
+    if (rounds_ >= kLeast && std::chrono::steady_clock::now() - begin_ > kPatience) return false;
+    if (quiet) std::this_thread::sleep_for(kPause);
+    return true;
+  }
+
+ private:
+  std::chrono::steady_clock::time_point begin_ = std::chrono::steady_clock::now();
+  int rounds_ = 0;
+};
+
+// Whether there was anything to do.
+bool switch_one(std::vector<SwitchedProcess>& all, const RecordingProcess& process, bool on) {
+  const auto known = std::find_if(
+      all.begin(), all.end(), [&](const SwitchedProcess& one) { return same_process(one.process, process); });
+  SwitchedProcess& one = known == all.end() ? all.emplace_back() : *known;
+  one.process = process;
+  one.ended = false;
+  if (process.trace == on || !one.failed.empty()) return false;
+  const Result<void> done = set_trace(process, on);
+  one.ended = !done.ok() && done.error().code == Errc::not_found;
+  one.failed = done.ok() || one.ended ? "" : done.error().message();
+  one.changed = one.changed || done.ok();
+  one.process.trace = done.ok() ? on : process.trace;
+  return one.failed.empty();
+}
+
+}  // namespace
+
+Result<TraceTargets> trace_targets(std::span<const std::string> words) {
+  TraceTargets targets;
+  for (const std::string& word : words) {
+    if (is_process_number(word)) {
+      PENSTOCK_ASSIGN(const int pid, process_number(word));
+      PENSTOCK_ASSIGN(RecordingProcess process, recording_process(pid));
+      targets.processes.push_back(std::move(process));
+      continue;
+    }
+    std::error_code failed;
+    fs::path folder = fs::absolute(word, failed).lexically_normal();
+    if (!folder.has_filename()) folder = folder.parent_path();
+    if (failed || !fs::is_directory(folder, failed))
+      return make_error(Errc::not_found,
+                        fmt::format("'{}' is neither a process's number nor a session's folder", word));
+    targets.folders.push_back(std::move(folder));
+  }
+  return targets;
+}
+
+Result<std::vector<SwitchedProcess>> switch_trace(const TraceTargets& targets, bool on) {
+  std::vector<SwitchedProcess> all;
+  bool quiet = true;
+  bool between_files = false;
+  Rounds rounds;
+  do {
+    PENSTOCK_ASSIGN(const SessionProcesses found,
+                    scanned(targets, all.empty() ? Unreadable::is_error : Unreadable::is_passed_over));
+    quiet = true;
+    for (const RecordingProcess& process : found.recording)
+      if (is_meant(targets, process) && switch_one(all, process, on)) quiet = false;
+    between_files = std::any_of(found.between_files.begin(), found.between_files.end(),
+                                [&](const RecordingProcess& process) { return is_meant(targets, process); });
+  } while (rounds.after(quiet, between_files));
+  if (all.empty()) return nothing_runs(targets);
+  return all;
+}
+
+TracedProcess* TraceWindow::known(const RecordingProcess& process) {
+  for (TracedProcess& one : traced_)
+    if (same_process(one.process, process)) return &one;
+  return nullptr;
+}
+
+bool TraceWindow::has_word_of_armed(const RecordingProcess& process) const {
+  const std::vector<std::uint32_t>& from = process.inherited_from;
+  return std::any_of(traced_.begin(), traced_.end(), [&](const TracedProcess& one) {
+    return one.process.host == process.host && one.from_ns != 0 &&
+           std::find(from.begin(), from.end(), one.process.pid) != from.end();
+  });
+}
+
+void TraceWindow::meet(const RecordingProcess& process) {
+  TracedProcess* one = known(process);
+  if (one == nullptr) {
+    const bool inherited = process.trace && !first_ && has_word_of_armed(process);
+    if (!inherited && !is_meant(targets_, process)) return;
+    one = &traced_.emplace_back();
+    one->process = process;
+    one->was_on = process.trace && !inherited;
+    if (inherited) one->from_ns = now_ns();
+    if (process.trace) return;
+  } else if (one->process.file == process.file || one->was_on || process.trace) {
+    // Whoever has switched off the same file meanwhile meant it.
+    one->process = process;
+    return;
+  }
+  one->process = process;
+  const Result<void> armed = set_trace(process, true);
+  if (armed.ok()) {
+    one->from_ns = one->from_ns == 0 ? now_ns() : one->from_ns;
+    one->process.trace = true;
+    one->failed.clear();
+  } else if (armed.error().code != Errc::not_found) {  // it has ended, or is met again with its next file
+    one->failed = armed.error().message();
+  }
+}
+
+void TraceWindow::note_ended(const std::vector<RecordingProcess>& running) {
+  for (TracedProcess& one : traced_) {
+    const bool runs = std::any_of(running.begin(), running.end(), [&](const RecordingProcess& process) {
+      return same_process(process, one.process);
+    });
+    if (runs) {
+      one.ended = false;
+      one.to_ns = 0;
+      continue;
+    }
+    // Between two files, not watched any more, or at its end.
+    one.ended = !one.process.here || !process_runs(one.process.pid, one.process.start);
+    if (one.to_ns == 0) one.to_ns = now_ns();
+  }
+}
+
+Result<void> TraceWindow::look() {
+  PENSTOCK_ASSIGN(const SessionProcesses found,
+                  scanned(targets_, first_ ? Unreadable::is_error : Unreadable::is_passed_over));
+  for (const RecordingProcess& process : found.recording) meet(process);
+  note_ended(found.recording);
+  if (first_ && traced_.empty()) return nothing_runs(targets_);
+  first_ = false;
+  return success();
+}
+
+std::size_t TraceWindow::running() const {
+  return static_cast<std::size_t>(std::count_if(traced_.begin(), traced_.end(), [](const TracedProcess& one) {
+    return !one.ended && one.failed.empty();
+  }));
+}
+
+bool TraceWindow::over() const {
+  return running() == 0;
+}
+
+// Whether there was nothing left to do.
+bool TraceWindow::disarm_all(const std::vector<RecordingProcess>& running) {
+  bool quiet = true;
+  for (const RecordingProcess& process : running) {
+    if (!process.trace) continue;
+    TracedProcess* one = known(process);
+    if (one == nullptr && has_word_of_armed(process)) {
+      one = &traced_.emplace_back();
+      one->from_ns = process.since_ns;
+    }
+    if (one == nullptr || one->was_on || one->from_ns == 0) continue;
+    one->process = process;
+    const Result<void> disarmed = set_trace(process, false);
+    one->process.trace = !disarmed.ok();
+    if (disarmed.ok() || disarmed.error().code == Errc::not_found) {
+      quiet = false;
+    } else {
+      one->failed = disarmed.error().message();
+    }
+  }
+  return quiet;
+}
+
+// Children that have done nothing yet begin with the word of a parent that is gone.
+bool TraceWindow::disarm_ended() {
+  bool quiet = true;
+  for (TracedProcess& one : traced_) {
+    if (!one.ended || one.was_on || one.from_ns == 0 || !one.process.trace) continue;
+    static_cast<void>(set_trace(one.process, false));
+    one.process.trace = false;
+    quiet = false;
+  }
+  return quiet;
+}
+
+void TraceWindow::end() {
+  if (ended_) return;
+  ended_ = true;
+  bool quiet = true;
+  bool between_files = false;
+  Rounds rounds;
+  do {
+    const Result<SessionProcesses> found = scanned(targets_, Unreadable::is_passed_over);
+    if (!found.ok()) break;
+    quiet = disarm_all(found->recording);
+    note_ended(found->recording);
+    quiet = disarm_ended() && quiet;
+    between_files = std::any_of(
+        found->between_files.begin(), found->between_files.end(), [&](const RecordingProcess& process) {
+          const TracedProcess* one = known(process);
+          return one == nullptr ? has_word_of_armed(process) : !one->was_on && one->from_ns != 0;
+        });
+  } while (rounds.after(quiet, between_files));
+  const std::int64_t now = now_ns();
+  for (TracedProcess& one : traced_)
+    if (one.to_ns == 0) one.to_ns = now;
+}
+
+}  // namespace penstock

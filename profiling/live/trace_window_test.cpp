@@ -1,0 +1,145 @@
+#include "profiling/live/trace_window.hpp"
+
+#include <chrono>
+#include <thread>
+
+#include "profiling/live/running_testing.hpp"
+
+namespace penstock {
+namespace {
+
+namespace fs = std::filesystem;
+using TraceWindowTest = RunningTest;
+
+TEST_F(TraceWindowTest, AWindowDisarmsWhatItArmed) {
+  const fs::path file = of_this_process().write(folder_.path());
+  TraceTargets targets;
+  targets.folders = {folder_.path()};
+  {
+    TraceWindow window(targets);
+    ASSERT_TRUE(window.look().ok());
+    EXPECT_TRUE(is_on(file));
+    ASSERT_TRUE(window.look().ok());
+    ASSERT_EQ(window.processes().size(), 1U);
+    EXPECT_FALSE(window.over());
+  }
+  EXPECT_FALSE(is_on(file));
+  ASSERT_TRUE(set_trace(running()[0], true).ok());
+  {
+    TraceWindow window(targets);
+    ASSERT_TRUE(window.look().ok());
+    EXPECT_TRUE(window.processes()[0].was_on);
+  }
+  EXPECT_TRUE(is_on(file));  // as it was
+  targets.ranks = {3};
+  EXPECT_ERRC(Errc::not_found, TraceWindow(targets).look());
+}
+
+TEST_F(TraceWindowTest, AWindowFollowsAProcessToItsNextFile) {
+  SessionBytes bytes = of_this_process();
+  const fs::path before = bytes.write(folder_.path());
+  TraceTargets targets;
+  targets.folders = {folder_.path()};
+  TraceWindow window(targets);
+  ASSERT_TRUE(window.look().ok());
+  bytes.header().control = 1;
+  bytes.header().state = PENSTOCK_EXECUTED;
+  bytes.write(folder_.path());
+  bytes.header().control = 0;
+  bytes.header().state = PENSTOCK_RUNNING;
+  bytes.header().begin.monotonic_ns += 7;
+  const fs::path after = bytes.write(folder_.path());
+  ASSERT_TRUE(window.look().ok());
+  EXPECT_TRUE(is_on(after));
+  window.end();
+  EXPECT_FALSE(is_on(after));
+  ASSERT_EQ(window.processes().size(), 1U);
+  EXPECT_FALSE(window.processes()[0].ended);
+  EXPECT_GE(window.processes()[0].to_ns, window.processes()[0].from_ns);
+}
+
+TEST_F(TraceWindowTest, AWindowGoesOnWhileAProcessIsBetweenTwoFiles) {
+  SessionBytes mine = of_this_process();
+  mine.write(folder_.path());
+  IdleChild child;
+  child.session().write(folder_.path());
+  TraceTargets targets;
+  targets.folders = {folder_.path()};
+  TraceWindow window(targets);
+  ASSERT_TRUE(window.look().ok());
+  EXPECT_EQ(window.running(), 2U);
+  child.end();
+  mine.header().state = PENSTOCK_EXECUTED;
+  mine.write(folder_.path());
+  ASSERT_TRUE(window.look().ok());
+  EXPECT_EQ(window.running(), 1U);
+  EXPECT_FALSE(window.over());
+  mine.header().state = PENSTOCK_RUNNING;
+  mine.header().begin.monotonic_ns += 7;
+  const fs::path next = mine.write(folder_.path());
+  ASSERT_TRUE(window.look().ok());
+  EXPECT_TRUE(is_on(next));
+}
+
+TEST_F(TraceWindowTest, AWindowDisarmsGrandchildrenWhoseParentsAreGone) {
+  SessionBytes mine = of_this_process();
+  mine.write(folder_.path());
+  TraceTargets targets;
+  targets.folders = {folder_.path()};
+  TraceWindow window(targets);
+  ASSERT_TRUE(window.look().ok());
+  SessionBytes gone = of_this_process();  // forked and ended between two looks
+  gone.header().pid = 999'999'999;
+  gone.header().state = PENSTOCK_ENDED;
+  gone.header().inherited_from = mine.header().pid;
+  gone.write(folder_.path());
+  const IdleChild child;
+  const auto begin_with_word_of = [&](std::uint32_t pid, std::int64_t begin) {
+    SessionBytes bytes = child.session();
+    bytes.header().parent_pid = 1;
+    bytes.header().inherited_from = pid;
+    bytes.header().control = 1;
+    bytes.header().begin.monotonic_ns += begin;
+    return bytes.write(folder_.path());
+  };
+  const fs::path file = begin_with_word_of(gone.header().pid, 0);
+  ASSERT_TRUE(window.look().ok());
+  ASSERT_EQ(window.processes().size(), 2U);
+  EXPECT_FALSE(window.processes()[1].was_on);
+  window.end();
+  EXPECT_FALSE(is_on(file));
+  // What was on by somebody else's word stays so.
+  const fs::path others = begin_with_word_of(1, 1);
+  {
+    TraceWindow another(targets);
+    ASSERT_TRUE(another.look().ok());
+  }
+  EXPECT_TRUE(is_on(others));
+}
+
+TEST_F(TraceWindowTest, AWordIsNotLostBetweenTwoFiles) {
+  SessionBytes mine = of_this_process();
+  mine.header().control = 1;
+  mine.header().state = PENSTOCK_STOPPED;
+  mine.write(folder_.path());
+  TraceTargets targets;
+  targets.folders = {folder_.path()};
+  mine.header().state = PENSTOCK_RUNNING;
+  mine.header().begin.monotonic_ns += 7;
+  const ScratchFolder aside;
+  const fs::path next = folder_.path() / "next.session";
+  std::thread goes_on([&] {
+    std::this_thread::sleep_for(std::chrono::milliseconds(50));
+    fs::rename(mine.write(aside.path()), next);  // it is there at once
+  });
+  const auto switched = switch_trace(targets, false);
+  goes_on.join();
+  ASSERT_OK(switched);
+  ASSERT_EQ(switched->size(), 1U);
+  EXPECT_TRUE((*switched)[0].changed);
+  EXPECT_FALSE((*switched)[0].ended);
+  EXPECT_FALSE(is_on(next));
+}
+
+}  // namespace
+}  // namespace penstock

@@ -1,0 +1,94 @@
+// penstock profile report SESSION...
+#include <fmt/format.h>
+
+#include <cstdio>
+#include <utility>
+
+#include "io_backends/core/cli/count_of.hpp"
+#include "io_backends/core/cli/progress.hpp"
+#include "profiling/report/session_json.hpp"
+#include "profiling/report/session_page.hpp"
+#include "profiling/report/session_report.hpp"
+#include "profiling/report/session_text.hpp"
+#include "profiling/report/window_report.hpp"
+#include "profiling/subcommands/profile_nouns.hpp"
+
+namespace penstock {
+namespace {
+
+constexpr std::size_t kRows = 20;
+constexpr std::size_t kAllRows = SIZE_MAX / 2;
+
+void print(std::string_view text) {
+  std::fwrite(text.data(), 1, text.size(), stdout);
+}
+
+Result<int> report_json(const Session& session, const FileSums& sums, const SessionFilter& filter,
+                        const CommandContext& context, std::size_t most) {
+  const std::string& by = context.options.text("by");
+  const SessionReport report =
+      look_at_session(session, sums, filter, by, by == "file" && most == kAllRows ? 0 : most);
+  std::string out;
+  append_session_json(out, session, report.summary);
+  if (by == "window") {
+    const std::vector<SessionWindow> windows = windows_of(session, filter);
+    for (std::size_t i = 0; i < windows.size() && i < most; ++i) append_window_json(out, windows[i]);
+  } else if (by == "process") {
+    for (std::size_t i = 0; i < report.processes.size() && i < most; ++i)
+      append_process_json(out, report.processes[i]);
+  } else if (by == "file") {
+    for (const FileSum& file : report.most_bytes) append_file_json(out, file);
+  } else {
+    for (const RollUp& row : report.rows) append_roll_up_json(out, by, row);
+  }
+  print(out);
+  if (by == "file" && most == kAllRows) PENSTOCK_TRY(write_files_json(sums, filter, stdout));
+  return 0;
+}
+
+void report_text(const Session& session, const FileSums& sums, const SessionFilter& filter,
+                 const CommandContext& context, std::size_t most) {
+  const std::string& by = context.options.text("by");
+  const SessionReport report = look_at_session(session, sums, filter, by, most);
+  const Output& output = context.output;
+  std::string out = facts_text(session_facts(session, report.summary, filter, output)) + "\n";
+  out += rows_text(size_rows(report.summary)) + "\n";
+  if (by == "window") {
+    out += rows_text(window_rows(windows_of(session, filter), most, output));
+  } else if (by == "process") {
+    out += rows_text(process_rows(report.processes, most, output));
+  } else if (by != "file") {
+    out += rows_text(roll_up_rows(by, report.rows, output, report.not_shown.rows));
+  } else {
+    out += rows_text(roll_up_rows("mount", report.mounts, output));
+    out += "\nMost bytes:\n" + rows_text(file_rows(report.most_bytes, output, report.not_shown.most_bytes));
+    out += "\nMost time:\n" + rows_text(file_rows(report.most_time, output, report.not_shown.most_time));
+  }
+  print(out);
+}
+
+}  // namespace
+
+Result<int> profile_report(const CommandContext& context, ProfileNouns nouns) {
+  PENSTOCK_ASSIGN(const Session session, open_named_sessions(nouns));
+  const SessionFilter filter = filter_of(context.options, nouns);
+  const FileSums sums(session);
+  const bool asked = context.options.given("top");
+  const std::size_t most = asked                 ? static_cast<std::size_t>(context.options.integer("top"))
+                           : context.output.json ? kAllRows
+                                                 : kRows;
+  if (context.options.given("html")) {
+    const std::string& file = context.options.text("html");
+    PENSTOCK_TRY(check_beside_sessions(file, nouns));
+    PENSTOCK_TRY(write_session_page(session, sums, filter, context.output, file));
+    if (!context.output.json) {
+      print(fmt::format("{}: {}\n", file, count_of(session.processes.size(), "process", "processes")));
+      return 0;
+    }
+  }
+  if (context.output.json) return report_json(session, sums, filter, context, most);
+  report_text(session, sums, filter, context, most);
+  return 0;
+}
+
+}  // namespace penstock

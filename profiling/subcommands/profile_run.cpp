@@ -1,0 +1,192 @@
+// penstock profile run [-o SESSION] [--trace] -- COMMAND...
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <optional>
+#include <system_error>
+
+#include "io_backends/core/cli/count_of.hpp"
+#include "io_backends/core/cli/progress.hpp"
+#include "io_backends/core/cli/table.hpp"
+#include "io_backends/core/ranks/module.hpp"
+#include "io_backends/core/units.hpp"
+#include "profiling/report/session_text.hpp"
+#include "profiling/session/file_sums.hpp"
+#include "profiling/session/kernel_processes.hpp"
+#include "profiling/session/session_folder.hpp"
+#include "profiling/session/session_summary.hpp"
+#include "profiling/spans/span_log.hpp"
+#include "profiling/subcommands/profile_verbs.hpp"
+#include "profiling/subcommands/program_check.hpp"
+#include "profiling/subcommands/watched_run.hpp"
+#include "results/record/store.hpp"
+
+namespace penstock {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr const char* kLibrary = "libpenstock_profile.so";
+// As shells say it.
+constexpr int kNotExecutable = 126;
+constexpr int kNotFound = 127;
+
+void say(std::string_view text) {
+  const std::string line = fmt::format("penstock profile: {}\n", text);
+  std::fwrite(line.data(), 1, line.size(), stderr);
+}
+
+// Everything behind "--" as it stands on the line; without one the nouns.
+std::vector<std::string> command_of(const CommandContext& context, ProfileNouns nouns) {
+  const auto dashes = std::find(context.argv.begin(), context.argv.end(), "--");
+  if (dashes != context.argv.end()) return {dashes + 1, context.argv.end()};
+  return {nouns.begin(), nouns.end()};
+}
+
+Result<std::string> preloadable_library() {
+  PENSTOCK_ASSIGN(std::string path, profile_library());
+  if (path.find_first_of(" :$") != std::string::npos)
+    return make_error(
+        Errc::unsupported,
+        fmt::format("'{}' cannot be preloaded: LD_PRELOAD takes no blank, ':' or '$' in a path; "
+                    "name a copy or a link elsewhere in PENSTOCK_PROFILE_LIBRARY",
+                    path));
+  return path;
+}
+
+std::vector<std::string> environment_with(const std::string& library, const fs::path& folder, bool trace,
+                                          std::optional<std::uint64_t> trace_limit, std::uint64_t every) {
+  std::vector<std::string> environment;
+  std::string preload = library;
+  for (char** at = environ; *at != nullptr; ++at) {
+    const std::string_view entry = *at;
+    if (entry.starts_with("LD_PRELOAD=")) {
+      if (entry.size() > 11) preload.append(":").append(entry.substr(11));
+    } else if (!entry.starts_with("PENSTOCK_PROFILE_SESSION=") &&
+               !entry.starts_with("PENSTOCK_PROFILE_TRACE=") &&
+               (!trace_limit || !entry.starts_with("PENSTOCK_PROFILE_TRACE_LIMIT=")) &&
+               (every == 0 || !entry.starts_with("PENSTOCK_PROFILE_EVERY="))) {
+      environment.emplace_back(entry);
+    }
+  }
+  environment.push_back("LD_PRELOAD=" + preload);
+  environment.push_back("PENSTOCK_PROFILE_SESSION=" + folder.string());
+  if (trace) environment.emplace_back("PENSTOCK_PROFILE_TRACE=1");
+  if (trace_limit) environment.push_back(fmt::format("PENSTOCK_PROFILE_TRACE_LIMIT={}", *trace_limit));
+  if (every != 0) environment.push_back(fmt::format("PENSTOCK_PROFILE_EVERY={}", every));
+  return environment;
+}
+
+// Two lines: what was seen, and how to look at it.
+void say_outcome(const fs::path& folder, const CommandContext& context) {
+  const fs::path paths[] = {folder};
+  const Result<Session> session = open_session(paths);
+  if (!session.ok()) {
+    say(fmt::format("nothing was recorded ({})", session.error().message()));
+    say("unless the program has said why above: it may have cleared its environment, or run a static or "
+        "privileged one");
+    return;
+  }
+  const FileSums sums(*session);
+  const SessionSummary summary = summarise(*session, sums, {});
+  std::string text =
+      fmt::format("{}, {}: {} read, {} written", count_of(session->processes.size(), "process", "processes"),
+                  count_of(summary.in.files, "file"),
+                  format_bytes(static_cast<double>(summary.in.all.bytes_read), context.output),
+                  format_bytes(static_cast<double>(summary.in.all.bytes_written), context.output));
+  if (summary.coverage.unknown_processes < session->processes.size())
+    text += "; seen: " + coverage_words(summary.coverage.rchar, "read", context.output);
+  if (const std::uint64_t lost = summary.drops.records + summary.drops.operations; lost > 0)
+    text += fmt::format("; {} not counted", count_of(lost, "operation"));
+  if (summary.drops.segments > 0)
+    text += fmt::format("; {} of the trace dropped", count_of(summary.drops.segments, "call"));
+  if (!session->unwatched.empty())
+    text += fmt::format("; {} could not be watched", count_of(session->unwatched.size(), "program"));
+  say(text);
+  say(fmt::format("'penstock profile report {}' shows it", folder.string()));
+}
+
+int exit_code_of(const Error& error) {
+  say(error.message());
+  return error.code == Errc::not_found ? kNotFound : kNotExecutable;
+}
+
+}  // namespace
+
+Result<std::string> profile_library() {
+  std::string path;
+  if (const char* const set = std::getenv("PENSTOCK_PROFILE_LIBRARY"); set != nullptr && *set != 0) {
+    std::error_code failed;
+    path = fs::absolute(set, failed).string();
+    if (!fs::exists(path, failed))
+      return make_error(Errc::not_found,
+                        fmt::format("PENSTOCK_PROFILE_LIBRARY names '{}', which is not there", path));
+  } else {
+    PENSTOCK_ASSIGN(path, module_path(kLibrary));
+  }
+  return path;
+}
+
+Result<std::optional<std::uint64_t>> trace_limit_of(const Options& options) {
+  constexpr std::uint64_t kLeast = 8 * std::uint64_t{PENSTOCK_BLOCK_GRANULE};
+  if (!options.given("trace-limit")) return std::nullopt;
+  const std::uint64_t limit = options.size("trace-limit");
+  if (limit != 0 && limit < kLeast)
+    return make_error(Errc::invalid_argument,
+                      "--trace-limit is at least 128KiB, or 0: then calls are kept as long as there is room");
+  return limit;
+}
+
+Result<int> profile_run(const CommandContext& context, ProfileNouns nouns) {
+  const std::vector<std::string> command = command_of(context, nouns);
+  if (command.empty())
+    return make_error(Errc::invalid_argument,
+                      "'run' needs a COMMAND: penstock profile run -- COMMAND [words...]");
+  const Result<std::string> program = find_program(command.front());
+  if (!program.ok()) return exit_code_of(program.error());
+  if (const Result<void> watchable = check_watchable(*program); !watchable.ok()) {
+    if (watchable.error().code == Errc::invalid_argument) return watchable.error();
+    return exit_code_of(watchable.error());
+  }
+  PENSTOCK_ASSIGN(const std::string library, preloadable_library());
+  PENSTOCK_ASSIGN(const auto trace_limit, trace_limit_of(context.options));
+  const std::string& wanted = context.options.text("output");
+  const Result<fs::path> made = make_session_folder(wanted.empty() ? default_session_name() : wanted);
+  if (!made.ok()) return make_error(Errc::invalid_argument, made.error().message());
+  const fs::path& folder = *made;
+  SessionNote note{.command = command,
+                   .include = context.options.texts("include"),
+                   .exclude = context.options.texts("exclude"),
+                   .trace = context.options.flag("trace"),
+                   .started = utc_now(),
+                   .ended = "",
+                   .exit_code = -1};
+  PENSTOCK_TRY(write_note(folder, note));
+  const auto every = context.options.given("every")
+                         ? static_cast<std::uint64_t>(context.options.integer("every"))
+                         : std::uint64_t{0};
+  const auto on_end = [&](std::uint32_t pid) {
+    penstock_kernel_io kernel_end{};
+    if (!read_kernel_io(pid, kernel_end)) return;
+    const std::int64_t now_ns = span_ns(std::chrono::steady_clock::now());
+    if (const Result<void> done = complete_image(folder, pid, kernel_end, now_ns); !done.ok())
+      warn(done.error().message());
+  };
+  const Result<int> code =
+      run_watched({.program = *program,
+                   .argv = command,
+                   .environment = environment_with(library, folder, note.trace, trace_limit, every),
+                   .on_end = on_end});
+  if (!code.ok()) return exit_code_of(code.error());
+  note.ended = utc_now();
+  note.exit_code = *code;
+  if (const Result<void> noted = write_note(folder, note); !noted.ok()) warn(noted.error().message());
+  say_outcome(folder, context);
+  return *code;
+}
+
+}  // namespace penstock

@@ -1,0 +1,95 @@
+// penstock profile serve SESSION|PID [--port N]
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <cstdio>
+
+#include <nlohmann/json.hpp>
+
+#include "io_backends/core/cli/progress.hpp"
+#include "io_backends/core/system/interrupt.hpp"
+#include "profiling/live/trace_window.hpp"
+#include "profiling/serve/access.hpp"
+#include "profiling/serve/http_server.hpp"
+#include "profiling/serve/serve_session.hpp"
+#include "profiling/subcommands/profile_nouns.hpp"
+
+namespace penstock {
+namespace {
+
+namespace fs = std::filesystem;
+using Json = nlohmann::ordered_json;
+
+constexpr std::int64_t kMostPort = 65535;
+constexpr std::chrono::milliseconds kOften{25};     // while something is under way
+constexpr std::chrono::milliseconds kSeldom{250};   // while nothing is
+constexpr std::chrono::milliseconds kMostEnd{400};  // for a look that is under way in the end
+
+Result<fs::path> folder_of(ProfileNouns nouns) {
+  if (nouns.size() != 1)
+    return make_error(Errc::invalid_argument,
+                      "'serve' takes one session or process: penstock profile serve SESSION");
+  PENSTOCK_ASSIGN(const TraceTargets targets, trace_targets(nouns));
+  const fs::path folder =
+      targets.folders.empty() ? fs::path(targets.processes[0].file).parent_path() : targets.folders[0];
+  const std::vector<fs::path> folders{folder};
+  PENSTOCK_ASSIGN(const Session session, open_session(folders));
+  for (const std::string& problem : session.problems) warn(problem);
+  return folder;
+}
+
+// What `profile report` has to be told, to show what is shown here.
+std::vector<std::string> report_words(const CommandContext& context) {
+  std::vector<std::string> words;
+  for (const std::string& glob : context.options.texts("include")) words.push_back("--include=" + glob);
+  for (const std::string& glob : context.options.texts("exclude")) words.push_back("--exclude=" + glob);
+  if (context.options.flag("all")) words.emplace_back("--all");
+  if (context.output.si_units) words.insert(words.end(), {"--units", "si"});
+  return words;
+}
+
+void say_where(const CommandContext& context, const ServeOptions& options) {
+  const std::string url = fmt::format("http://127.0.0.1:{}/?token={}", options.port, options.token);
+  const std::string line = context.output.json ? Json{{"url", url},
+                                                      {"port", options.port},
+                                                      {"token", options.token},
+                                                      {"session", options.folder.string()}}
+                                                     .dump(-1, ' ', false, Json::error_handler_t::replace)
+                                               : url;
+  std::fwrite(line.data(), 1, line.size(), stdout);
+  std::fputc('\n', stdout);
+  std::fflush(stdout);
+}
+
+}  // namespace
+
+Result<int> profile_serve(const CommandContext& context, ProfileNouns nouns) {
+  const std::int64_t port = context.options.integer("port");
+  if (port > kMostPort)
+    return make_error(Errc::invalid_argument, fmt::format("--port is at most {}", kMostPort));
+  ServeOptions options;
+  PENSTOCK_ASSIGN(options.folder, folder_of(nouns));
+  PENSTOCK_ASSIGN(options.token, make_token());
+  const std::vector<std::string> named{options.folder.string()};
+  options.filter = filter_of(context.options, named);
+  options.report_words = report_words(context);
+  options.si_units = context.output.si_units;
+  end_with_terminal();
+  PENSTOCK_ASSIGN(HttpServer server, HttpServer::listen(static_cast<std::uint16_t>(port)));
+  options.port = server.port();
+  say_where(context, options);
+
+  ServeSession served(std::move(options));
+  const HttpServer::Answer answer = [&](const HttpRequest& request, std::uint64_t connection) {
+    return served.answer(request, connection);
+  };
+  while (!interrupted()) {
+    server.step(served.busy() ? kOften : kSeldom, answer);
+    served.look(server);
+  }
+  // A look at millions of files takes some seconds, and nobody waits for what it finds any more.
+  if (!served.end(kMostEnd)) ::_exit(128 + interrupt_signal());
+  return 0;
+}
+
+}  // namespace penstock

@@ -1,0 +1,99 @@
+// penstock profile top [PID...|SESSION...]
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <memory>
+#include <set>
+
+#include "io_backends/core/system/interrupt.hpp"
+#include "profiling/live/recording_folders.hpp"
+#include "profiling/live/recording_process.hpp"
+#include "profiling/report/session_top.hpp"
+#include "profiling/session/process_number.hpp"
+#include "profiling/subcommands/profile_nouns.hpp"
+
+namespace penstock {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::size_t kRows = 20;
+
+// A session with what was seen of it: the look's words lie in the session.
+struct Seen {
+  Session session;
+  Look look;
+};
+
+Result<std::vector<fs::path>> folders_of(ProfileNouns nouns) {
+  std::set<fs::path> folders;
+  for (const std::string& noun : nouns) {
+    if (!is_process_number(noun)) {
+      folders.insert(noun);
+      continue;
+    }
+    PENSTOCK_ASSIGN(const int pid, process_number(noun));
+    fs::path folder = recording_folder_of(static_cast<std::uint32_t>(pid));
+    if (std::error_code failed; folder.empty() || !fs::is_directory(folder, failed)) {
+      // Or why there is none.
+      PENSTOCK_ASSIGN(const RecordingProcess process, recording_process(pid));
+      folder = fs::path(process.file).parent_path();
+    }
+    folders.insert(std::move(folder));
+  }
+  if (nouns.empty())
+    for (const std::string& folder : recording_folders()) folders.insert(folder);
+  if (folders.empty())
+    return make_error(Errc::not_found,
+                      "nothing is watched here now: 'penstock profile run -- COMMAND' does it");
+  return std::vector<fs::path>(folders.begin(), folders.end());
+}
+
+void show(const CommandContext& context, const Look* before, const Look& now, bool again) {
+  const std::size_t most =
+      context.options.given("top") ? static_cast<std::size_t>(context.options.integer("top")) : kRows;
+  const Change change = change_of(before, now, most);
+  std::string text;
+  if (context.output.json) {
+    text = change_json(now, change);
+  } else {
+    if (::isatty(STDOUT_FILENO) == 1 && !context.options.flag("once")) {
+      text = "\x1b[H\x1b[J";
+    } else if (again) {
+      text = "\n";
+    }
+    text += change_text(now, change, context.output);
+  }
+  std::fwrite(text.data(), 1, text.size(), stdout);
+  std::fflush(stdout);
+}
+
+}  // namespace
+
+Result<int> profile_top(const CommandContext& context, ProfileNouns nouns) {
+  PENSTOCK_ASSIGN(const std::vector<fs::path> folders, folders_of(nouns));
+  std::vector<std::string> named;
+  for (const fs::path& folder : folders) named.push_back(folder.string());
+  const SessionFilter filter = filter_of(context.options, named);
+  const bool once = context.options.flag("once");
+  const std::chrono::nanoseconds interval =
+      std::max<std::chrono::nanoseconds>(context.options.duration("interval"), std::chrono::milliseconds(50));
+  std::unique_ptr<Seen> before;
+  for (bool again = false;; again = true) {
+    auto now = std::make_unique<Seen>();
+    PENSTOCK_ASSIGN(now->session, open_session(folders));
+    now->look = look_at(now->session, filter);
+    const bool over = now->look.processes == 0;
+    // One table says what happens now, so that it needs two looks while anything still runs.
+    if (!once || over || before != nullptr)
+      show(context, before == nullptr ? nullptr : &before->look, now->look, again);
+    if (over || (once && before != nullptr)) return 0;
+    before = std::move(now);
+    PENSTOCK_TRY(sleep_until(before->look.when + interval));
+  }
+}
+
+}  // namespace penstock

@@ -1,0 +1,167 @@
+#include "profiling/subcommands/program_check.hpp"
+
+#include <elf.h>
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/stat.h>
+#include <sys/xattr.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+#include <optional>
+
+#include "io_backends/core/system/fd.hpp"
+
+namespace penstock {
+namespace {
+
+constexpr int kDeepestScript = 4;  // as the kernel
+constexpr std::size_t kMostHeaders = 512;
+
+struct Loader {
+  bool named = false;  // by the program, which then is linked dynamically
+  std::string path;
+};
+
+Error not_watchable(const std::string& program, std::string_view why) {
+  return make_error(Errc::invalid_argument, fmt::format("'{}' cannot be profiled: {}", program, why));
+}
+
+bool is_loader(std::string_view path) {
+  const std::string_view name = path.substr(path.rfind('/') + 1);
+  return name.starts_with("ld-linux") || name.starts_with("ld.so") || name.starts_with("ld-2.");
+}
+
+// Who gets more rights by being executed than its caller has does not take orders from the caller's
+// variables.
+bool gains_rights(const std::string& program, const struct stat& status) {
+  if ((status.st_mode & S_ISUID) != 0 && status.st_uid != ::geteuid()) return true;
+  if ((status.st_mode & S_ISGID) != 0 && (status.st_mode & S_IXGRP) != 0 && status.st_gid != ::getegid())
+    return true;
+  return ::geteuid() != 0 && ::getxattr(program.c_str(), "security.capability", nullptr, 0) > 0;
+}
+
+std::string read_at(int fd, std::uint64_t offset, std::size_t bytes) {
+  std::string text(bytes, '\0');
+  const ssize_t got =
+      retry_eintr([&] { return ::pread(fd, text.data(), bytes, static_cast<off_t>(offset)); });
+  text.resize(got > 0 ? static_cast<std::size_t>(got) : 0);
+  return text;
+}
+
+std::optional<Loader> loader_of(int fd, const Elf64_Ehdr& head) {
+  Loader loader;
+  if (head.e_phentsize != sizeof(Elf64_Phdr)) return std::nullopt;
+  for (std::size_t i = 0; i < head.e_phnum && i < kMostHeaders; ++i) {
+    const std::string bytes = read_at(fd, head.e_phoff + i * sizeof(Elf64_Phdr), sizeof(Elf64_Phdr));
+    if (bytes.size() != sizeof(Elf64_Phdr)) return std::nullopt;
+    Elf64_Phdr part{};
+    std::memcpy(&part, bytes.data(), sizeof part);
+    if (part.p_type != PT_INTERP || part.p_filesz == 0 || part.p_filesz > 4096) continue;
+    const std::string path = read_at(fd, part.p_offset, part.p_filesz);
+    loader = {true, path.substr(0, path.find('\0'))};
+  }
+  return loader;
+}
+
+Result<void> check_elf(const std::string& program, int fd, const std::string& start) {
+  constexpr unsigned char kOurClass = sizeof(void*) == 8 ? ELFCLASS64 : ELFCLASS32;
+  if (static_cast<unsigned char>(start[EI_CLASS]) != kOurClass)
+    return not_watchable(program, "it is a 32-bit program, and the library for it is a 64-bit one");
+  Elf64_Ehdr head{};
+  if (start.size() < sizeof head)
+    return make_error(Errc::permission_denied, fmt::format("'{}' is no program: it ends too soon", program));
+  std::memcpy(&head, start.data(), sizeof head);
+  const std::optional<Loader> loader = loader_of(fd, head);
+  if (!loader)
+    return make_error(Errc::permission_denied,
+                      fmt::format("'{}' is no program: its headers are wrong", program));
+  if (!loader->named && is_loader(program)) return success();
+  if (!loader->named)
+    return not_watchable(program,
+                         "it is linked statically, so that no library can be loaded into it; link it "
+                         "dynamically, or use the dynamic build that many systems have beside it");
+  if (loader->path.find("ld-musl") != std::string::npos)
+    return not_watchable(program, "it is linked against musl, and the library for it against glibc");
+  return success();
+}
+
+// "/usr/bin/env" of "#!/usr/bin/env python3".
+std::string interpreter_of(const std::string& start) {
+  const std::string line = start.substr(2, start.find('\n') - 2);
+  const std::size_t from = line.find_first_not_of(" \t");
+  if (from == std::string::npos) return "";
+  return line.substr(from, line.find_first_of(" \t\r", from) - from);
+}
+
+Result<void> check(const std::string& program, int depth) {
+  struct stat status {};
+  if (::stat(program.c_str(), &status) != 0) return errno_error(errno, "cannot look at", program);
+  const bool rights = gains_rights(program, status);
+  const Fd fd(retry_eintr([&] { return ::open(program.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK); }));
+  // A program may be executable and not readable: then nobody can tell, and it is tried.
+  if (!fd)
+    return rights ? Result<void>(not_watchable(program, "it runs with more rights than its caller"))
+                  : success();
+  const std::string start = read_at(fd.get(), 0, 512);
+  if (start.starts_with("#!")) {
+    const std::string interpreter = interpreter_of(start);
+    return interpreter.empty() || depth == kDeepestScript ? success() : check(interpreter, depth + 1);
+  }
+  if (!start.starts_with(ELFMAG))
+    return make_error(
+        Errc::permission_denied,
+        fmt::format("'{}' is neither a program nor a script that names its interpreter", program));
+  if (rights)
+    return not_watchable(program,
+                         "it runs with more rights than its caller (setuid, setgid or capabilities), and "
+                         "then the system ignores LD_PRELOAD; run it as its owner, or a copy without them");
+  if (start.size() <= EI_CLASS) return success();
+  return check_elf(program, fd.get(), start);
+}
+
+bool is_executable_file(const std::string& path, int& why) {
+  struct stat status {};
+  if (::stat(path.c_str(), &status) != 0) {
+    why = errno;
+    return false;
+  }
+  if (S_ISREG(status.st_mode) && ::access(path.c_str(), X_OK) == 0) return true;
+  why = EACCES;
+  return false;
+}
+
+}  // namespace
+
+Result<std::string> find_program(std::string_view word) {
+  int why = ENOENT;
+  if (word.find('/') != std::string_view::npos) {
+    std::string path(word);
+    if (is_executable_file(path, why)) return path;
+    return errno_error(why, "cannot run", path);
+  }
+  const char* const set = std::getenv("PATH");
+  std::string_view rest = set == nullptr ? "/usr/local/bin:/usr/bin:/bin" : set;
+  bool denied = false;
+  while (!word.empty()) {
+    const std::size_t colon = rest.find(':');
+    const std::string_view folder = rest.substr(0, colon);
+    std::string path = fmt::format("{}/{}", folder.empty() ? "." : folder, word);
+    if (is_executable_file(path, why)) return path;
+    denied =
+        denied || (why == EACCES && ::access(path.c_str(), F_OK) == 0);  // a closed folder has none for us
+    if (colon == std::string_view::npos) break;
+    rest = rest.substr(colon + 1);
+  }
+  if (denied) return errno_error(EACCES, "cannot run", word);
+  return make_error(Errc::not_found, fmt::format("there is no program '{}' on PATH", word));
+}
+
+Result<void> check_watchable(const std::string& program) {
+  return check(program, 0);
+}
+
+}  // namespace penstock

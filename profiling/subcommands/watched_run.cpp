@@ -1,0 +1,105 @@
+#include "profiling/subcommands/watched_run.hpp"
+
+#include <spawn.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <csignal>
+
+namespace penstock {
+namespace {
+
+constexpr std::array<int, 8> kForwarded{SIGHUP,  SIGINT,  SIGQUIT, SIGTERM,
+                                        SIGUSR1, SIGUSR2, SIGALRM, SIGWINCH};
+
+// Keeps the signals that are to be waited for from doing anything else while it lives.
+class HeldSignals {
+ public:
+  HeldSignals() {
+    sigset_t held{};
+    sigemptyset(&held);
+    sigaddset(&held, SIGCHLD);
+    for (const int signal : kForwarded) sigaddset(&held, signal);
+    held_ = held;
+    std::signal(SIGCHLD, SIG_DFL);  // where it is ignored, nobody learns how a child ended
+    ::pthread_sigmask(SIG_BLOCK, &held, &before_);
+  }
+  ~HeldSignals() {
+    // What came too late for the program is not for us, either.
+    struct timespec none {};
+    while (::sigtimedwait(&held_, nullptr, &none) > 0) continue;
+    ::pthread_sigmask(SIG_SETMASK, &before_, nullptr);
+  }
+  HeldSignals(const HeldSignals&) = delete;
+  HeldSignals& operator=(const HeldSignals&) = delete;
+  const sigset_t& held() const { return held_; }
+  const sigset_t& before() const { return before_; }
+
+ private:
+  sigset_t held_{};
+  sigset_t before_{};
+};
+
+class SpawnAttributes {
+ public:
+  explicit SpawnAttributes(const sigset_t& mask) {
+    ::posix_spawnattr_init(&attributes_);
+    ::posix_spawnattr_setsigmask(&attributes_, &mask);
+    // This program ignores it; the other one shall not.
+    sigset_t defaults{};
+    sigemptyset(&defaults);
+    sigaddset(&defaults, SIGXFSZ);
+    ::posix_spawnattr_setsigdefault(&attributes_, &defaults);
+    ::posix_spawnattr_setflags(&attributes_,
+                               static_cast<short>(POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF));
+  }
+  ~SpawnAttributes() { ::posix_spawnattr_destroy(&attributes_); }
+  SpawnAttributes(const SpawnAttributes&) = delete;
+  SpawnAttributes& operator=(const SpawnAttributes&) = delete;
+  const posix_spawnattr_t* get() const { return &attributes_; }
+
+ private:
+  posix_spawnattr_t attributes_{};
+};
+
+std::vector<char*> pointers(const std::vector<std::string>& texts) {
+  std::vector<char*> all;
+  for (const std::string& text : texts)
+    all.push_back(const_cast<char*>(text.c_str()));  // NOLINT(*-const-cast)
+  all.push_back(nullptr);
+  return all;
+}
+
+bool has_ended(pid_t child) {
+  siginfo_t about{};
+  return ::waitid(P_PID, static_cast<id_t>(child), &about, WEXITED | WNOHANG | WNOWAIT) == 0 &&
+         about.si_pid == child;
+}
+
+}  // namespace
+
+Result<int> run_watched(const WatchedRun& run) {
+  const HeldSignals signals;
+  const SpawnAttributes attributes(signals.before());
+  const std::vector<char*> words = pointers(run.argv);
+  const std::vector<char*> environment = pointers(run.environment);
+  pid_t child = 0;
+  if (const int failed = ::posix_spawn(&child, run.program.c_str(), nullptr, attributes.get(), words.data(),
+                                       environment.data());
+      failed != 0)
+    return errno_error(failed, "cannot run", run.program);
+  while (!has_ended(child)) {
+    siginfo_t about{};
+    const int signal = ::sigwaitinfo(&signals.held(), &about);
+    // A terminal's signals come from the kernel, to all processes in front of it.
+    if (signal > 0 && signal != SIGCHLD && about.si_code != SI_KERNEL) ::kill(child, signal);
+  }
+  if (run.on_end) run.on_end(static_cast<std::uint32_t>(child));
+  int status = 0;
+  if (::waitpid(child, &status, 0) != child) return errno_error(errno, "cannot wait for", run.program);
+  return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
+}
+
+}  // namespace penstock

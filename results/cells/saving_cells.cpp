@@ -1,0 +1,228 @@
+#include "results/cells/saving_cells.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <map>
+#include <numeric>
+
+#include "results/cells/cells.hpp"
+#include "results/cells/verdicts.hpp"
+#include "results/record/work.hpp"
+
+namespace penstock {
+namespace {
+
+const Json* role_of(const Record& record, std::string_view role) {
+  const auto tier = record.tiers.find(std::string(role));
+  return tier == record.tiers.end() || !tier->is_object() ? nullptr : &*tier;
+}
+
+std::string spec_of(const Record& record, std::string_view role) {
+  const Json* const tier = role_of(record, role);
+  if (tier == nullptr) return "";
+  const auto spec = tier->find("spec");
+  return spec == tier->end() || !spec->is_string() ? "" : spec->get<std::string>();
+}
+
+constexpr std::array<std::string_view, 1> kArm{"arm"};
+
+// The direct arm has no fast tier in its record; the option is in all of them.
+std::string saving_key(const Record& record) {
+  return spec_of(record, "checkpoint") + "|" + parameter_text(record, "burst_buffer") + "|" +
+         environment_text(record, "host") + "|" + label_text(record) + "|" + work_key(record, kArm);
+}
+
+// Of one invocation.
+std::string run_of(const Record& record) {
+  return record.id.substr(0, record.id.rfind('-'));
+}
+
+double pair_of(const Record& record) {
+  if (!record.pair.is_object()) return 0;
+  const auto index = record.pair.find("index");
+  return index == record.pair.end() || !index->is_number() ? 0 : index->get<double>();
+}
+
+std::string payload_of(const Record& record) {
+  std::string payload = parameter_text(record, "payload");
+  return payload.empty() ? "checkpoints" : payload;
+}
+
+std::string places_of(const SavingGroup& group) {
+  std::string fast;
+  for (const SavingRuns& arm : group.arms)
+    if (fast.empty()) fast = fast_name(arm.first());
+  return "to " + role_name(group.arms.front().first(), "checkpoint") +
+         (fast.empty() ? "" : " behind " + fast);
+}
+
+// What may tell groups apart, in words; a row for the first record of each.
+std::vector<std::vector<std::string>> saving_words(std::span<const Record* const> records) {
+  constexpr std::array<std::string_view, 2> kNamedAnyway{"arm", "payload"};
+  std::vector<std::vector<std::string>> rows = work_rows(records, kNamedAnyway);
+  for (std::size_t i = 0; i < rows.size(); ++i)
+    rows[i].insert(rows[i].end(), {environment_text(*records[i], "host"), label_text(*records[i])});
+  return rows;
+}
+
+// `found`: all of one work and one invocation.
+SavingGroup group_of(std::vector<const Record*> found) {
+  SavingGroup group{payload_of(*found.front()), "", {}};
+  std::stable_sort(found.begin(), found.end(),
+                   [](const Record* a, const Record* b) { return pair_of(*a) < pair_of(*b); });
+  std::map<std::string, std::vector<const Record*>> arms;
+  for (const Record* const record : found) arms[parameter_text(*record, "arm")].push_back(record);
+  for (auto& [arm, runs] : arms) group.arms.push_back({arm, std::move(runs)});
+  std::stable_partition(group.arms.begin(), group.arms.end(),
+                        [](const SavingRuns& runs) { return runs.arm == "direct"; });
+  return group;
+}
+
+}  // namespace
+
+const SavingRuns* SavingGroup::find(std::string_view arm) const {
+  for (const SavingRuns& runs : arms)
+    if (runs.arm == arm) return &runs;
+  return nullptr;
+}
+
+bool is_saving(const Record& record) {
+  return record.command == "checkpoint" && is_usable(record) && !parameter_text(record, "arm").empty() &&
+         find_metric(record, "checkpoint_block_s") != nullptr;
+}
+
+std::vector<SavingGroup> saving_groups(std::span<const Record> records) {
+  std::vector<std::string> keys;
+  std::vector<std::vector<const Record*>> works;
+  for (const Record& record : records) {
+    if (!is_saving(record)) continue;
+    const std::string key = saving_key(record);
+    auto at = std::find(keys.begin(), keys.end(), key);
+    if (at == keys.end()) {
+      keys.push_back(key);
+      works.emplace_back();
+      at = keys.end() - 1;
+    }
+    works[static_cast<std::size_t>(at - keys.begin())].push_back(&record);
+  }
+  std::vector<SavingGroup> groups;
+  std::vector<const Record*> firsts;
+  for (std::vector<const Record*>& found : works) {
+    const Record* latest = found.front();
+    for (const Record* const record : found)
+      if (record->started >= latest->started) latest = record;
+    std::erase_if(found, [run = run_of(*latest)](const Record* record) { return run_of(*record) != run; });
+    firsts.push_back(found.front());
+    groups.push_back(group_of(std::move(found)));
+  }
+  const std::vector<std::string> titles = titles_of(saving_words(firsts));
+  for (std::size_t i = 0; i < groups.size(); ++i) {
+    if (!titles[i].empty()) groups[i].name += ", " + titles[i];
+    groups[i].title = groups[i].name + (titles[i].empty() ? " " : ", ") + places_of(groups[i]);
+  }
+  return groups;
+}
+
+std::string role_name(const Record& record, std::string_view role) {
+  const Json* const tier = role_of(record, role);
+  if (tier == nullptr) return "";
+  const auto name = tier->find("name");
+  return name == tier->end() || !name->is_string() ? std::string(role) : name->get<std::string>();
+}
+
+std::string fast_name(const Record& record) {
+  const Json* const tier = role_of(record, "burst_buffer");
+  if (tier == nullptr) return "";
+  const auto memory = tier->find("memory");
+  const bool forgets = memory != tier->end() && memory->is_boolean() && memory->get<bool>();
+  return role_name(record, "burst_buffer") + (forgets ? " (volatile)" : "");
+}
+
+std::string saved_how(const Record& record, std::string_view arm) {
+  const std::string fast = fast_name(record);
+  if (arm != "snapshot")
+    return fast.empty() ? "straight to " + role_name(record, "checkpoint") : "through " + fast;
+  return "by a copy in memory to " + (fast.empty() ? role_name(record, "checkpoint") : fast);
+}
+
+std::vector<double> samples_of(std::span<const Record* const> runs, std::string_view metric) {
+  std::vector<double> all;
+  for (const Record* const record : runs)
+    if (const Metric* const found = find_metric(*record, metric))
+      std::copy_if(found->samples.begin(), found->samples.end(), std::back_inserter(all),
+                   [](double sample) { return std::isfinite(sample); });
+  return all;
+}
+
+std::optional<double> middle_of(std::span<const Record* const> runs, std::string_view metric) {
+  const std::vector<double> all = samples_of(runs, metric);
+  if (all.empty()) return std::nullopt;
+  return median(all);
+}
+
+bool ceilings_hold(std::span<const Record* const> runs) {
+  for (const Record* const record : runs) {
+    if (record->verdict == Verdict::ceiling_invalid) return false;
+    const Record* const one[] = {record};
+    for (const double share : samples_of(one, "drain_of_ceiling"))
+      if (share > kCeilingTolerance) return false;
+    // A copy in memory holds the training shorter than any tier could.
+    if (parameter_text(*record, "arm") == "snapshot") continue;
+    for (const double times : samples_of(one, "block_of_ceiling"))
+      if (times * kCeilingTolerance < 1) return false;
+  }
+  return true;
+}
+
+std::optional<double> allowed_block_s(const SavingRuns& arm) {
+  if (arm.arm == "snapshot" || !ceilings_hold(arm.runs)) return std::nullopt;
+  const bool fast = !fast_name(arm.first()).empty();
+  const auto ceiling = middle_of(arm.runs, fast ? "ceiling_bytes_per_s.fast" : "ceiling_bytes_per_s.slow");
+  const auto bytes = middle_of(arm.runs, "checkpoint_bytes");
+  if (!ceiling || !bytes || *ceiling <= 0 || *bytes <= 0) return std::nullopt;
+  return *bytes / *ceiling;
+}
+
+std::string skipped_words(std::span<const Record* const> runs) {
+  const auto sum = [&](std::string_view metric) {
+    const std::vector<double> all = samples_of(runs, metric);
+    return std::accumulate(all.begin(), all.end(), 0.0);
+  };
+  const double skips = sum("checkpoint_skips");
+  if (skips <= 0) return "";
+  return fmt::format(" ({:.0f} of {:.0f} saves were skipped, and held nothing)", skips,
+                     std::max(skips, sum("checkpoints")));
+}
+
+std::optional<ShorterBy> shorter_than_direct(const SavingGroup& group, const SavingRuns& arm) {
+  const SavingRuns* const direct = group.find("direct");
+  if (direct == nullptr || direct == &arm) return std::nullopt;
+  std::vector<double> over, under, ratios, allowed;
+  const bool through = arm.arm == "burst-buffer";
+  const bool hold = through && ceilings_hold(direct->runs) && ceilings_hold(arm.runs);
+  for (const Record* const record : arm.runs) {
+    const auto partner = std::find_if(direct->runs.begin(), direct->runs.end(), [&](const Record* candidate) {
+      return pair_of(*candidate) == pair_of(*record);
+    });
+    const auto block = metric_value(*record, "checkpoint_block_s");
+    if (partner == direct->runs.end() || !block || *block <= 0) continue;
+    over.push_back(*metric_value(**partner, "checkpoint_block_s"));
+    under.push_back(*block);
+    ratios.push_back(over.back() / under.back());
+    const auto slow = metric_value(*record, "ceiling_bytes_per_s.slow");
+    const auto fast = metric_value(*record, "ceiling_bytes_per_s.fast");
+    if (through && slow && fast && *slow > 0) allowed.push_back(*fast / *slow);
+  }
+  const auto ratio = paired_ratio(over, under);
+  if (!ratio || ratio->median <= 0) return std::nullopt;
+  ShorterBy shorter{*ratio, percentile(ratios, 0), percentile(ratios, 100), std::nullopt};
+  if (allowed.empty()) return shorter;
+  shorter.ceiling_too_low = shorter.ratio.median > kCeilingTolerance * median(allowed);
+  if (hold) shorter.allowed = median(allowed);
+  return shorter;
+}
+
+}  // namespace penstock

@@ -1,0 +1,82 @@
+// What records say beside each other: jobs with more and fewer ranks, and other programs on the same tier.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "io_backends/core/cli/table.hpp"
+#include "results/cells/verdicts_parts.hpp"
+#include "results/record/statistics.hpp"
+
+namespace penstock::verdicts {
+namespace {
+
+std::string ranks_text(std::uint64_t ranks) {
+  return ranks == 1 ? "1 rank" : fmt::format("{} ranks", ranks);
+}
+
+const std::vector<double>& rates_of(const Record& record) {
+  return find_metric(record, "payload_bytes_per_s")->samples;
+}
+
+void say_rank_curve(const RankGroup& group, const RankCurve& curve, std::vector<Sentence>& out) {
+  std::vector<ScalingPoint> points;
+  double apart = 0;
+  bool once = false;
+  for (const auto& [ranks, record] : curve.at) {
+    points.push_back({ranks, find_metric(*record, "payload_bytes_per_s")->value()});
+    apart = std::max(apart, spread(rates_of(*record)));
+    once |= rates_of(*record).size() < 2;
+  }
+  const Scaling scaling = judge_scaling(points);
+  if (scaling.stops_at == 0) return;
+  const std::string first = ranks_text(points.front().threads);
+  const std::string last = ranks_text(points.back().threads);
+  std::string text;
+  if (scaling.lost_after > apart)
+    text = fmt::format("{} is fastest with {} and loses {} of that with {}", curve.name,
+                       ranks_text(scaling.peak_at), format_percent(scaling.lost_after), last);
+  else if (scaling.stops_at == points.front().threads || scaling.gain - 1 <= apart)
+    text = fmt::format("More than {} bring nothing to {} that can be told: repeats lie up to {} apart", first,
+                       curve.name, format_percent(apart));
+  else if (scaling.still_gains)
+    text = fmt::format("{} still gains with {}, the most that were measured: {} of {}", curve.name, last,
+                       format_ratio(scaling.gain), first);
+  else
+    text = fmt::format("{} stops scaling at {}, {} of {}", curve.name, ranks_text(scaling.stops_at),
+                       format_ratio(scaling.gain), first);
+  out.push_back({once ? Tone::caution : Tone::finding, "rank_scaling",
+                 fmt::format("{} ({}{}).", text, group.title, once ? "; from one repeat" : "")});
+}
+
+}  // namespace
+
+void say_rank_scaling(const std::vector<RankGroup>& groups, std::vector<Sentence>& out) {
+  say_each("ranks", groups, out, [&](const RankGroup& group) {
+    for (const RankCurve& curve : group.curves) say_rank_curve(group, curve, out);
+  });
+}
+
+void say_peers(const std::vector<PeerCurve>& peers, const std::vector<ReadGroup>& groups,
+               std::vector<Sentence>& out) {
+  const std::size_t before = out.size();
+  for (const PeerCurve& peer : peers)
+    for (const ReadGroup& group : groups) {
+      const ReadCurve* const ours = group.find(peer.tier);
+      if (!stands_beside(peer, group)) continue;
+      for (auto at = peer.at.rbegin(); at != peer.at.rend(); ++at) {
+        const auto same = ours->at.find(at->first);
+        const auto theirs = metric_value(*at->second, "payload_bytes_per_s");
+        const auto rate =
+            same == ours->at.end() ? std::nullopt : metric_value(*same->second, "payload_bytes_per_s");
+        if (!theirs || !rate || *rate <= 0) continue;
+        out.push_back({Tone::caution, "peers",
+                       fmt::format("{} moved {} of what read moved at {} ({}); it did work of its own: {}.",
+                                   peer.name, format_percent(*theirs / *rate), threads_text(at->first),
+                                   group.title, peer_work(*at->second))});
+        break;
+      }
+    }
+  rest_on("peers", before, out);
+}
+
+}  // namespace penstock::verdicts

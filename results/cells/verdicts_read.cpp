@@ -1,0 +1,441 @@
+// What read records say: scaling, tiers beside each other, cold beside warm, baseline and ceiling.
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <cmath>
+#include <initializer_list>
+#include <optional>
+
+#include "io_backends/core/cli/table.hpp"
+#include "results/cells/rank_spread.hpp"
+#include "results/cells/verdicts_parts.hpp"
+#include "results/record/statistics.hpp"
+
+namespace penstock::verdicts {
+namespace {
+
+std::optional<double> rate_of(const Record& record) {
+  auto rate = metric_value(record, "payload_bytes_per_s");
+  if (!rate) rate = metric_value(record, "samples_per_s");
+  return rate && *rate > 0 ? rate : std::nullopt;
+}
+
+// The cache was proven to be in the state that was asked for, or was left as it is.
+bool as_asked(const Record& record) {
+  return cache_state(record) == cache_name(record);
+}
+
+// The figures that the table's `spread` is of.
+const std::vector<double>* repeats_of(const Record& record) {
+  const Metric* metric = find_metric(record, "payload_bytes_per_s");
+  if (metric == nullptr) metric = find_metric(record, "samples_per_s");
+  return metric == nullptr ? nullptr : &metric->samples;
+}
+
+double spread_of(const Record& record) {
+  const auto* repeats = repeats_of(record);
+  return repeats == nullptr ? 0 : spread(*repeats);
+}
+
+double spread_between(const ReadCurve& curve, std::uint64_t first, std::uint64_t last) {
+  double most = 0;
+  for (const auto& [threads, record] : curve.at)
+    if (threads >= first && threads <= last) most = std::max(most, spread_of(*record));
+  return most;
+}
+
+double rate_at(const std::vector<ScalingPoint>& points, std::uint64_t threads) {
+  for (const ScalingPoint& point : points)
+    if (point.threads == threads) return point.rate;
+  return 0;
+}
+
+bool measured_once(const ReadCurve& curve) {
+  return std::any_of(curve.at.begin(), curve.at.end(), [](const auto& row) {
+    const auto* repeats = repeats_of(*row.second);
+    return repeats == nullptr || repeats->size() < 2;
+  });
+}
+
+// What rests on a single repeat is no finding: nobody knows how far a second would lie apart.
+Tone tone_of(std::initializer_list<const ReadCurve*> about) {
+  return std::any_of(about.begin(), about.end(), [](const ReadCurve* curve) { return measured_once(*curve); })
+             ? Tone::caution
+             : Tone::finding;
+}
+
+bool decodes(const ReadGroup& group) {
+  const std::string decode =
+      group.curves.empty() ? "" : parameter_text(*group.curves[0].at.begin()->second, "decode");
+  return !decode.empty() && decode != "none";
+}
+
+// Behind every sentence, in brackets: the cache state that its tiers really were in, what tells this group
+// from the others, and what belongs to believing it.
+std::string in_group(const ReadGroup& group, const std::vector<const ReadCurve*>& about,
+                     const std::string& more = "") {
+  std::vector<std::string> states;  // other than what was asked for
+  std::string exceptions;
+  bool any_as_asked = false;
+  for (const ReadCurve* curve : about) {
+    const std::string state = cache_state(*curve->at.begin()->second);
+    if (as_asked(*curve->at.begin()->second)) {
+      any_as_asked = true;
+      continue;
+    }
+    if (std::find(states.begin(), states.end(), state) == states.end()) states.push_back(state);
+    exceptions += fmt::format("; {} {}", curve->tier,
+                              state == "in memory"         ? "lies in memory"
+                              : state == "cache bypassed"  ? "bypasses the cache"
+                              : state == "no client cache" ? "has no client cache"
+                                                           : "is " + state);
+  }
+  std::string text = group.title;
+  if (!any_as_asked && states.size() == 1) {
+    text = states[0] + text.substr(std::min(text.size(), group.cache.size()));
+  } else if (!any_as_asked && !states.empty()) {
+    const std::string rest = text.substr(std::min(text.size(), group.cache.size() + 2));
+    text = rest.empty() ? exceptions.substr(2) : rest + exceptions;
+  } else {
+    text += exceptions;
+  }
+  if (decodes(group)) text += "; decoding included";
+  if (!more.empty()) text += "; " + more;
+  if (std::any_of(about.begin(), about.end(), [](const ReadCurve* curve) { return measured_once(*curve); }))
+    text += "; from one repeat";
+  return " (" + text + ")";
+}
+
+// "3.1x", "12x".
+std::string times_text(double ratio) {
+  return ratio < 9.95 ? fmt::format("{:.1f}x", ratio) : fmt::format("{}x", format_number(std::round(ratio)));
+}
+
+std::optional<double> ratio_of(const Metric* over, const Metric* under) {
+  if (over == nullptr || under == nullptr || under->value() <= 0) return std::nullopt;
+  if (over->samples.size() == under->samples.size())
+    if (const auto paired = paired_ratio(over->samples, under->samples)) return paired->median;
+  return over->value() / under->value();
+}
+
+void say_scaling(const ReadGroup& group, const ReadCurve& curve, std::vector<Sentence>& out) {
+  std::vector<ScalingPoint> points;
+  for (const auto& [threads, record] : curve.at)
+    if (const auto ratio = scaling_ratio(curve, *record)) points.push_back({threads, *ratio});
+  const Scaling scaling = judge_scaling(points);
+  if (scaling.stops_at == 0) return;
+  const std::string first = threads_text(points.front().threads);
+  const std::string last = threads_text(points.back().threads);
+  const std::string who = decodes(group) ? "decoding from " + curve.tier : curve.tier;
+  // What the sentence compares: the rows from `from` on, and the least difference that it claims.
+  const ScalingPoint& before = points[points.size() - 2];
+  const std::uint64_t from = scaling.lost_after > 0 ? scaling.peak_at
+                             : scaling.still_gains  ? before.threads
+                                                    : scaling.stops_at;
+  const double difference = scaling.lost_after > 0 ? scaling.lost_after
+                            : scaling.still_gains  ? points.back().rate / before.rate - 1
+                                                   : kScalingGain;
+  const double apart = spread_between(curve, from, points.back().threads);
+  const double noise_before = std::max(spread_of(*curve.at.begin()->second), spread_of(*curve.at.at(from)));
+  const double gain_before = rate_at(points, from) / points.front().rate;
+  const bool gained = gain_before - 1 > noise_before;
+  std::string text;
+  if (difference < apart && gained && from != points.front().threads) {
+    text =
+        fmt::format("{} gains up to {}, {} of {}; what more bring cannot be told: repeats lie up to {} apart",
+                    who, threads_text(from), format_ratio(gain_before), first, format_percent(apart));
+  } else if (difference < apart || (!gained && from != points.front().threads && !scaling.still_gains)) {
+    text = fmt::format("What more than {} {} {} cannot be told: repeats lie up to {} apart", first,
+                       points.front().threads == 1 ? "brings" : "bring", who,
+                       format_percent(std::max(apart, noise_before)));
+  } else if (scaling.lost_after > 0) {
+    text = fmt::format("{} is fastest at {} and loses {} of that at {}", who, threads_text(scaling.peak_at),
+                       format_percent(scaling.lost_after), last);
+  } else if (scaling.still_gains) {
+    text = fmt::format("{} still gains at {}, the most that were measured: {} of {}", who, last,
+                       format_ratio(scaling.gain), first);
+  } else {
+    text = fmt::format("{} stops scaling at {}", who, threads_text(scaling.stops_at));
+    if (scaling.stops_at != points.front().threads)
+      text += fmt::format(", {} of {}", format_ratio(scaling.gain), first);
+  }
+  out.push_back({tone_of({&curve}), "scaling", text + in_group(group, {&curve}) + "."});
+}
+
+// The highest thread count that both were measured at.
+const Record* common_last(const ReadCurve& a, const ReadCurve& b, std::uint64_t& threads,
+                          const Record*& other) {
+  for (auto at = a.at.rbegin(); at != a.at.rend(); ++at) {
+    const auto there = b.at.find(at->first);
+    if (there == b.at.end() || !rate_of(*at->second) || !rate_of(*there->second)) continue;
+    threads = at->first;
+    other = there->second;
+    return at->second;
+  }
+  return nullptr;
+}
+
+std::string cannot_be_told_apart(const std::string& what, std::uint64_t threads, double apart) {
+  return fmt::format("{} cannot be told apart at {}: repeats lie up to {} apart", what, threads_text(threads),
+                     format_percent(apart));
+}
+
+void say_tiers(const ReadGroup& group, std::vector<Sentence>& out) {
+  for (std::size_t i = 0; i < group.curves.size(); ++i)
+    for (std::size_t j = i + 1; j < group.curves.size(); ++j) {
+      std::uint64_t threads = 0;
+      const Record* second = nullptr;
+      const Record* first = common_last(group.curves[i], group.curves[j], threads, second);
+      if (first == nullptr) continue;
+      double ratio = *rate_of(*first) / *rate_of(*second);
+      std::string fast = group.curves[i].tier;
+      std::string slow = group.curves[j].tier;
+      if (ratio < 1) {
+        ratio = 1 / ratio;
+        std::swap(fast, slow);
+      }
+      const double apart = std::max(spread_of(*first), spread_of(*second));
+      std::string text =
+          fmt::format("{} feeds {} of {} at {}", fast, times_text(ratio), slow, threads_text(threads));
+      if (ratio - 1 <= apart && apart > kSameRate)
+        text = cannot_be_told_apart(fast + " and " + slow, threads, apart);
+      else if (ratio < 1 + kSameRate)
+        text = fmt::format("{} and {} feed the same at {}, within {}", fast, slow, threads_text(threads),
+                           format_percent(kSameRate));
+      out.push_back({tone_of({&group.curves[i], &group.curves[j]}), "tiers",
+                     text + in_group(group, {&group.curves[i], &group.curves[j]}) + "."});
+    }
+}
+
+// Groups that differ in their labels only: what a change did.
+void say_labels(const std::vector<ReadGroup>& groups, std::vector<Sentence>& out) {
+  for (std::size_t i = 0; i < groups.size(); ++i)
+    for (std::size_t j = i + 1; j < groups.size(); ++j) {
+      const ReadGroup& a = groups[i];
+      const ReadGroup& b = groups[j];
+      if (a.work != b.work || a.cache != b.cache || a.open_loop) continue;
+      for (const ReadCurve& curve : a.curves) {
+        const ReadCurve* other = b.find(curve.tier);
+        std::uint64_t threads = 0;
+        const Record* second = nullptr;
+        const Record* first = other == nullptr ? nullptr : common_last(curve, *other, threads, second);
+        if (first == nullptr) continue;
+        const auto named = [](const std::string& label) { return label.empty() ? "no label" : label; };
+        const double ratio = *rate_of(*second) / *rate_of(*first);
+        const double times = ratio > 1 ? ratio : 1 / ratio;
+        const double apart = std::max(spread_of(*first), spread_of(*second));
+        std::string text = fmt::format("{} is {} {} with {} than with {} at {}", curve.tier,
+                                       times_text(times), ratio > 1 ? "faster" : "slower", named(b.label),
+                                       named(a.label), threads_text(threads));
+        if (times - 1 <= std::max(apart, kSameRate))
+          text = cannot_be_told_apart(
+              fmt::format("{} with {} and with {}", curve.tier, named(a.label), named(b.label)), threads,
+              apart);
+        std::vector<std::string> notes;
+        if (const std::string state = cache_state(*first); !state.empty()) notes.push_back(state);
+        if (measured_once(curve) || measured_once(*other)) notes.emplace_back("from one repeat");
+        if (!notes.empty()) text += fmt::format(" ({})", fmt::join(notes, "; "));
+        out.push_back({tone_of({&curve, other}), "labels", text + ".", group_anchor("reading", i)});
+      }
+    }
+}
+
+// Ranks that read equally large parts should end together.
+void say_ranks(const ReadGroup& group, const ReadCurve& curve, const Output& output,
+               std::vector<Sentence>& out) {
+  for (const auto& [threads, record] : curve.at) {
+    const std::string apart = ranks_apart(
+        fmt::format("At {} the ranks on {}", threads_text(threads), curve.tier), rank_rates(*record), output);
+    if (!apart.empty()) out.push_back({Tone::caution, "ranks", apart + in_group(group, {&curve}) + "."});
+  }
+}
+
+void say_accelerators(const ReadGroup& group, std::vector<Sentence>& out) {
+  std::vector<std::string> parts;
+  std::vector<const ReadCurve*> about;
+  for (const ReadCurve& curve : group.curves) {
+    double best = 0;
+    for (const auto& [threads, record] : curve.at)
+      if (parameter_text(*record, "block").empty() && record->verdict != Verdict::degraded)
+        best = std::max(best, metric_value(*record, "samples_per_s").value_or(0));
+    if (best <= 0) continue;
+    about.push_back(&curve);
+    const double count = std::floor(best / kAcceleratorImages);
+    const std::string many = count < 1      ? "less than one"
+                             : count < 1000 ? fmt::format("{:.0f}", count)
+                                            : format_number(count);
+    parts.push_back(parts.empty() ? fmt::format("{} feeds {}{} accelerator{} of an assumed {:.0f} images/s",
+                                                curve.tier, count < 1 ? "" : "at most ", many,
+                                                count <= 1 ? "" : "s", kAcceleratorImages)
+                                  : curve.tier + " " + many);
+  }
+  if (!parts.empty())
+    out.push_back({Tone::finding, "accelerators",
+                   enumerate(parts) + in_group(group, about, "computed from its rate, not tried") + "."});
+}
+
+void say_baseline(const ReadGroup& group, std::vector<Sentence>& out) {
+  std::vector<std::string> parts;
+  std::vector<const ReadCurve*> about;
+  for (const ReadCurve& curve : group.curves) {
+    std::vector<double> ratios;
+    for (const auto& [threads, record] : curve.at)
+      if (const auto ratio = baseline_ratio(*record)) ratios.push_back(*ratio);
+    if (ratios.empty()) continue;
+    about.push_back(&curve);
+    const auto [low, high] = std::minmax_element(ratios.begin(), ratios.end());
+    const std::string from = format_percent(*low);
+    const std::string to = format_percent(*high);
+    parts.push_back(fmt::format("{} of the baseline on {}",
+                                from == to ? from : fmt::format("{} to {}", from, to), curve.tier));
+  }
+  if (!parts.empty())
+    out.push_back({Tone::finding, "baseline",
+                   fmt::format("The client reached {}{}.", enumerate(parts), in_group(group, about))});
+}
+
+// The tier's ceiling is the best that any probe reached with any number of clients; its fastest row stands
+// against that.
+void say_ceiling(const ReadGroup& group, const ReadCurve& curve, const Output& output,
+                 std::vector<Sentence>& out) {
+  std::vector<std::string> invalid;
+  std::uint64_t fastest = 0;
+  double peak = 0;
+  double ceiling = 0;
+  for (const auto& [threads, record] : curve.at) {
+    ceiling = std::max(ceiling, metric_value(*record, "ceiling_bytes_per_s").value_or(0));
+    const auto rate = metric_value(*record, "payload_bytes_per_s").value_or(0);
+    if (rate > peak) {
+      peak = rate;
+      fastest = threads;
+    }
+    const auto fraction = metric_value(*record, "ceiling_fraction");
+    if (fraction && *fraction > kCeilingTolerance && record->verdict != Verdict::ceiling_invalid)
+      invalid.push_back(threads_text(threads));  // the others are said with the verdicts
+  }
+  if (!invalid.empty())
+    out.push_back(
+        {Tone::caution, "ceiling_invalid",
+         fmt::format("The ceiling of {} is invalid at {}: reading was faster than the best probe{}.",
+                     curve.tier, enumerate(invalid), in_group(group, {&curve}))});
+  if (peak <= 0 || ceiling <= 0 || peak > kCeilingTolerance * ceiling) return;
+  const std::string of = format_rate(ceiling, output) + " " + std::string(rate_unit(output));
+  std::string text = fmt::format("{} reaches {} of its ceiling of {} at {}", curve.tier,
+                                 format_percent(peak / ceiling), of, threads_text(fastest));
+  if (decodes(group))
+    text = fmt::format("Reading {} and decoding come to {} {} at {}; its ceiling of {} is {} that",
+                       curve.tier, format_rate(peak, output), rate_unit(output), threads_text(fastest), of,
+                       times_text(ceiling / peak));
+  if (decodes(group) && ceiling >= kDecodingLimits * peak)
+    text = fmt::format("Decoding limits, not {}: {} {} at {}; the tier's ceiling of {} is {} that",
+                       curve.tier, format_rate(peak, output), rate_unit(output), threads_text(fastest), of,
+                       times_text(ceiling / peak));
+  out.push_back({Tone::finding, "ceiling", text + in_group(group, {&curve}) + "."});
+}
+
+void say_cold_warm(const std::vector<ReadGroup>& groups, std::vector<Sentence>& out) {
+  for (std::size_t i = 0; i < groups.size(); ++i) {
+    const ReadGroup& cold = groups[i];
+    if (cold.cache != "cold" || cold.open_loop) continue;
+    for (const ReadGroup& warm : groups) {
+      if (warm.cache != "warm" || warm.rest != cold.rest) continue;
+      for (const ReadCurve& curve : cold.curves) {
+        const ReadCurve* other = warm.find(curve.tier);
+        std::uint64_t threads = 0;
+        const Record* warm_cell = nullptr;
+        const Record* cold_cell = other ? common_last(curve, *other, threads, warm_cell) : nullptr;
+        if (cold_cell == nullptr) continue;
+        if (!as_asked(*cold_cell) || !as_asked(*warm_cell)) continue;
+        const double ratio = *rate_of(*warm_cell) / *rate_of(*cold_cell);
+        const double times = ratio > 1 ? ratio : 1 / ratio;
+        const double apart = std::max(spread_of(*warm_cell), spread_of(*cold_cell));
+        std::string text = fmt::format("{} is {} {} warm than cold at {}", curve.tier, times_text(times),
+                                       ratio > 1 ? "faster" : "slower", threads_text(threads));
+        if (times - 1 <= apart && apart > kSameRate)
+          text = cannot_be_told_apart(curve.tier + " cold and warm", threads, apart);
+        else if (times < 1 + kSameRate)
+          text = fmt::format("{} is as fast cold as warm at {}", curve.tier, threads_text(threads));
+        // The title without its "cold": what tells this work from other work in these records.
+        std::vector<std::string> notes;
+        if (cold.title.size() > 6) notes.push_back(cold.title.substr(6));
+        if (measured_once(curve) || measured_once(*other)) notes.emplace_back("from one repeat");
+        const std::string work = notes.empty() ? "" : fmt::format(" ({})", fmt::join(notes, "; "));
+        out.push_back({tone_of({&curve, other}), "cold_warm", text + work + ".", group_anchor("reading", i)});
+      }
+    }
+  }
+}
+
+// Whether a tier kept up with what was asked of it, and how long that took.
+void say_offered(const ReadGroup& group, const ReadCurve& curve, std::vector<Sentence>& out) {
+  constexpr double kKeptUp = 0.98;
+  for (const auto& [threads, record] : curve.at) {
+    const auto offered = metric_value(*record, "offered_samples_per_s");
+    const auto rate = metric_value(*record, "samples_per_s");
+    const auto median = metric_value(*record, "latency_ns_p50");
+    const auto tail = metric_value(*record, "latency_ns_p99");
+    const auto kept_up = metric_value(*record, "kept_up");
+    if (!offered || !rate || !median || !tail || !kept_up) continue;
+    const std::string about = in_group(group, {&curve});
+    if (*kept_up >= kKeptUp)
+      out.push_back({Tone::finding, "offered",
+                     fmt::format("At {} samples/s {} kept up with {}: {} from when they were due to the end "
+                                 "in the median, {} at "
+                                 "the 99th percentile{}.",
+                                 format_number(*offered), curve.tier, threads_text(threads),
+                                 format_seconds(*median * 1e-9), format_seconds(*tail * 1e-9), about)});
+    else
+      out.push_back(
+          {Tone::caution, "offered",
+           fmt::format(
+               "At {} samples/s {} did not keep up with {}: {} samples/s came, and latencies grow as long as "
+               "that lasts{}.",
+               format_number(*offered), curve.tier, threads_text(threads), format_number(*rate), about)});
+  }
+}
+
+}  // namespace
+
+void say_read(const std::vector<ReadGroup>& groups, const Output& output, std::vector<Sentence>& out) {
+  say_each("reading", groups, out, [&](const ReadGroup& group) {
+    for (const ReadCurve& curve : group.curves) say_offered(group, curve, out);
+  });
+  const auto each = [&](const auto& say) {
+    say_each("reading", groups, out, [&](const ReadGroup& group) {
+      if (!group.open_loop) say(group);
+    });
+  };
+  const auto each_curve = [&](const auto& say) {
+    each([&](const ReadGroup& group) {
+      for (const ReadCurve& curve : group.curves) say(group, curve);
+    });
+  };
+  each([&](const ReadGroup& group) { say_tiers(group, out); });
+  say_labels(groups, out);
+  say_cold_warm(groups, out);
+  each_curve([&](const ReadGroup& group, const ReadCurve& curve) { say_scaling(group, curve, out); });
+  each_curve([&](const ReadGroup& group, const ReadCurve& curve) { say_ceiling(group, curve, output, out); });
+  each_curve([&](const ReadGroup& group, const ReadCurve& curve) { say_ranks(group, curve, output, out); });
+  each([&](const ReadGroup& group) { say_baseline(group, out); });
+  each([&](const ReadGroup& group) { say_accelerators(group, out); });
+}
+
+}  // namespace penstock::verdicts
+
+namespace penstock {
+
+std::optional<double> baseline_ratio(const Record& record) {
+  return verdicts::ratio_of(find_metric(record, "samples_per_s"),
+                            find_metric(record, "baseline_samples_per_s"));
+}
+
+std::optional<double> scaling_ratio(const ReadCurve& curve, const Record& record) {
+  const Record& first = *curve.at.begin()->second;
+  for (const char* rate : {"samples_per_s", "payload_bytes_per_s"})
+    if (const auto ratio = verdicts::ratio_of(find_metric(record, rate), find_metric(first, rate)))
+      return ratio;
+  return std::nullopt;
+}
+
+}  // namespace penstock

@@ -1,0 +1,287 @@
+#include <gtest/gtest.h>
+
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "results/cells/cells.hpp"
+#include "results/cells/verdicts.hpp"
+#include "results/cells/verdicts_testing.hpp"
+
+namespace penstock {
+namespace {
+
+TEST(Scaling, StopsAtTheFirstCountAfterWhichNothingBringsTenPercent) {
+  const ScalingPoint curve[] = {{1, 100}, {2, 190}, {4, 300}, {8, 310}};
+  const Scaling scaling = judge_scaling(curve);
+  EXPECT_EQ(scaling.stops_at, 4U);
+  EXPECT_FALSE(scaling.still_gains);
+  EXPECT_DOUBLE_EQ(scaling.gain, 3.0);
+  EXPECT_EQ(scaling.lost_after, 0);
+}
+
+TEST(Scaling, ALaterGainCountsAsGain) {
+  const ScalingPoint curve[] = {{1, 100}, {2, 100}, {4, 150}};
+  EXPECT_EQ(judge_scaling(curve).stops_at, 4U);
+  EXPECT_TRUE(judge_scaling(curve).still_gains);
+}
+
+TEST(Scaling, FallingIsNamed) {
+  const ScalingPoint curve[] = {{1, 100}, {2, 180}, {4, 120}};
+  const Scaling scaling = judge_scaling(curve);
+  EXPECT_EQ(scaling.peak_at, 2U);
+  EXPECT_NEAR(scaling.lost_after, 1.0 / 3, 1e-12);
+}
+
+TEST(Scaling, OnePointOrNoRateSaysNothing) {
+  const ScalingPoint one[] = {{1, 100}};
+  EXPECT_EQ(judge_scaling(one).stops_at, 0U);
+  const ScalingPoint zero[] = {{1, 0}, {2, 0}};
+  EXPECT_EQ(judge_scaling(zero).stops_at, 0U);
+  EXPECT_EQ(judge_scaling({}).stops_at, 0U);
+}
+
+TEST(Sentences, RanksThatLieApartAreNamed) {
+  const auto over_ranks = [](double least, double most) {
+    Record record = read_cell("pfs", 2, "warm", 400);
+    for (const auto& [name, mib] :
+         {std::pair{"rank_min_bytes_per_s", least}, std::pair{"rank_median_bytes_per_s", 100.0},
+          std::pair{"rank_max_bytes_per_s", most}})
+      record.metrics[name] = {"B/s", Better::higher, "repeat", {mib * 1048576}};
+    return record;
+  };
+  EXPECT_TRUE(
+      has(only({over_ranks(80, 110)}, "ranks"),
+          "At 2 threads the ranks on pfs lie 30% apart: the slowest at 80.0 MiB/s, the fastest at 110.0"));
+  EXPECT_TRUE(said({over_ranks(96, 105)}, "ranks").empty());
+}
+
+TEST(Sentences, ScalingAndTiers) {
+  const std::vector<Record> records{read_cell("disk", 1, "cold", 100), read_cell("disk", 2, "cold", 190),
+                                    read_cell("disk", 4, "cold", 300), read_cell("disk", 8, "cold", 300),
+                                    read_cell("fast", 1, "cold", 500), read_cell("fast", 8, "cold", 930)};
+  const auto scaling = said(records, "scaling");
+  ASSERT_EQ(scaling.size(), 2U);
+  EXPECT_EQ(scaling[0], "disk stops scaling at 4 threads, 3.00x of 1 thread (cold).");
+  EXPECT_EQ(scaling[1],
+            "fast still gains at 8 threads, the most that were measured: 1.86x of 1 thread (cold).");
+  EXPECT_EQ(only(records, "tiers"), "fast feeds 3.1x of disk at 8 threads (cold).");
+}
+
+TEST(Sentences, OfAnOpenLoopWhetherTheTierKeptUp) {
+  const auto offered = [](int threads, double rate) {
+    Record record = read_cell("disk", threads, "warm", 100);
+    record.parameters["rate"] = "1000/s";
+    record.metrics["samples_per_s"].samples = {rate};
+    for (const auto& [name, value] :
+         {std::pair{"offered_samples_per_s", 1000.0}, std::pair{"kept_up", rate / 1000},
+          std::pair{"latency_ns_p50", 2e6}, std::pair{"latency_ns_p99", 9e6}})
+      record.metrics[name] = {"", Better::lower, "repeat", {value}};
+    return record;
+  };
+  const std::vector<Record> records{offered(1, 700), offered(4, 999)};
+  const auto texts = said(records, "offered");
+  ASSERT_EQ(texts.size(), 2U);
+  EXPECT_TRUE(has(texts[0], "At 1 000 samples/s disk kept up with 4 threads: 2 ms from when")) << texts[0];
+  EXPECT_TRUE(has(texts[1], "At 1 000 samples/s disk did not keep up with 1 thread: 700.0 samples/s came"))
+      << texts[1];
+  EXPECT_TRUE(said(records, "scaling").empty()) << "a rate that was given is no limit";
+  EXPECT_TRUE(said(records, "accelerators").empty());
+}
+
+TEST(Sentences, ScalingIsPairedRepeatByRepeat) {
+  Record one = read_cell("disk", 1, "warm", 100);
+  Record two = read_cell("disk", 2, "warm", 100);
+  one.metrics["samples_per_s"].samples = {100, 1000, 10000};  // drift that both rows share
+  two.metrics["samples_per_s"].samples = {150, 1500, 20000};
+  const std::vector<Record> records{one, two};
+  EXPECT_TRUE(
+      has(only(records, "scaling"), "disk still gains at 2 threads, the most that were measured: 1.50x"));
+  const auto groups = read_groups(records);
+  EXPECT_DOUBLE_EQ(*scaling_ratio(groups[0].curves[0], records[1]), 1.5);
+}
+
+TEST(Sentences, WhatLiesInMemoryIsNeverCalledCold) {
+  Record fast = read_cell("fast", 1, "cold", 500);
+  fast.cache["client_data"] = "memory";
+  EXPECT_EQ(only({read_cell("disk", 1, "cold", 100), fast}, "tiers"),
+            "fast feeds 5.0x of disk at 1 thread (cold; fast lies in memory).");
+  EXPECT_TRUE(has(only({fast}, "accelerators"), "(in memory;"));
+  fast.parameters["cache"] = "warm";
+  EXPECT_TRUE(has(only({fast}, "accelerators"), "(in memory;"));
+}
+
+TEST(Sentences, WhatBypassesTheCacheOrIsUnverifiedIsCalledSo) {
+  Record direct = read_cell("direct", 1, "warm", 500);
+  direct.cache["client_data"] = "bypassed";
+  EXPECT_TRUE(has(only({direct}, "accelerators"), "(cache bypassed;"));
+  Record root = read_cell("root", 1, "cold", 100);
+  root.cache["client_data"] = "unverified";
+  EXPECT_TRUE(has(only({root}, "accelerators"), "(cold unverified;"));
+  EXPECT_EQ(only({root, read_cell("disk", 1, "cold", 50)}, "tiers"),
+            "root feeds 2.0x of disk at 1 thread (cold; root is cold unverified).");
+  Record object = read_cell("s3", 1, "cold", 500);
+  object.cache["client_data"] = "none";
+  EXPECT_EQ(only({read_cell("disk", 1, "cold", 100), object}, "tiers"),
+            "s3 feeds 5.0x of disk at 1 thread (cold; s3 has no client cache).");
+  Record memory = read_cell("fast", 1, "warm", 1000);
+  memory.cache["client_data"] = "memory";
+  EXPECT_EQ(only({direct, memory}, "tiers"),
+            "fast feeds 2.0x of direct at 1 thread (direct bypasses the cache; fast lies in memory).");
+  Record cold = direct;
+  cold.parameters["cache"] = "cold";
+  cold.metrics["payload_bytes_per_s"].samples = {1, 1, 1};
+  EXPECT_TRUE(said({direct, cold}, "cold_warm").empty()) << "the same measurement twice";
+}
+
+TEST(Sentences, NothingIsComparedWithinTheSpreadOfTheRepeats) {
+  const Record disk = noisy(read_cell("disk", 4, "cold", 100), 0.32);
+  EXPECT_EQ(only({disk, read_cell("fast", 4, "cold", 120)}, "tiers"),
+            "fast and disk cannot be told apart at 4 threads: repeats lie up to 32% apart (cold).");
+  EXPECT_EQ(only({disk, read_cell("fast", 4, "cold", 150)}, "tiers"),
+            "fast feeds 1.5x of disk at 4 threads (cold).");
+  EXPECT_EQ(only({disk, read_cell("fast", 4, "cold", 102)}, "tiers"),
+            "fast and disk cannot be told apart at 4 threads: repeats lie up to 32% apart (cold).");
+  EXPECT_EQ(only({disk, read_cell("disk", 4, "warm", 120)}, "cold_warm"),
+            "disk cold and warm cannot be told apart at 4 threads: repeats lie up to 32% apart.");
+}
+
+TEST(Sentences, ScalingWithinTheSpreadCannotBeTold) {
+  const Record four = noisy(read_cell("disk", 4, "cold", 100), 0.32);
+  EXPECT_EQ(only({read_cell("disk", 1, "cold", 120), four}, "scaling"),
+            "What more than 1 thread brings disk cannot be told: repeats lie up to 32% apart (cold).");
+  EXPECT_EQ(only({read_cell("disk", 1, "cold", 200), four}, "scaling"),
+            "disk is fastest at 1 thread and loses 50% of that at 4 threads (cold).");
+  EXPECT_EQ(only({read_cell("disk", 1, "cold", 20), four, read_cell("disk", 8, "cold", 120)}, "scaling"),
+            "disk gains up to 4 threads, 5.00x of 1 thread; what more bring cannot be told: repeats lie "
+            "up to 32% apart (cold).");
+}
+
+TEST(Sentences, OneRepeatIsSaid) {
+  Record once = read_cell("disk", 1, "cold", 100);
+  once.metrics["payload_bytes_per_s"].samples.resize(1);
+  EXPECT_EQ(only({once, read_cell("fast", 1, "cold", 300)}, "tiers"),
+            "fast feeds 3.0x of disk at 1 thread (cold; from one repeat).");
+  EXPECT_EQ(only({once, read_cell("disk", 1, "warm", 300)}, "cold_warm"),
+            "disk is 3.0x faster warm than cold at 1 thread (from one repeat).");
+  const std::vector<Record> records{once, read_cell("fast", 1, "cold", 300),
+                                    read_cell("disk", 1, "warm", 300)};
+  std::map<std::string, int> cautions;
+  for (const Sentence& sentence : sentences(records, {}))
+    if (sentence.tone == Tone::caution) ++cautions[sentence.kind];
+  EXPECT_EQ(cautions["tiers"], 1);
+  EXPECT_EQ(cautions["cold_warm"], 1);
+}
+
+Record with_ceiling(Record record, double mib_per_s) {
+  const double rate = record.metrics["payload_bytes_per_s"].samples[0];
+  record.metrics["ceiling_bytes_per_s"] = {"B/s", Better::neither, "run", {mib_per_s * 1048576}};
+  record.metrics["ceiling_fraction"] = {"1", Better::higher, "run", {rate / (mib_per_s * 1048576)}};
+  return record;
+}
+
+TEST(Sentences, TheCeilingIsTheTiersAndItsFastestRowStandsAgainstIt) {
+  EXPECT_EQ(only({with_ceiling(read_cell("root", 1, "cold", 1000), 1000),
+                  with_ceiling(read_cell("root", 4, "cold", 1500), 2000)},
+                 "ceiling"),
+            "root reaches 75% of its ceiling of 2 000 MiB/s at 4 threads (cold).");
+  EXPECT_TRUE(has(only({with_ceiling(read_cell("root", 1, "cold", 1500), 2000),
+                        with_ceiling(read_cell("root", 4, "cold", 1000), 1000)},
+                       "ceiling"),
+                  "75% of its ceiling of 2 000 MiB/s at 1 thread"));
+}
+
+TEST(Sentences, DecodingIsNotBlamedOnTheTier) {
+  Record one = with_ceiling(read_cell("root", 1, "cold", 50), 6000);
+  Record two = with_ceiling(read_cell("root", 2, "cold", 100), 6000);
+  for (Record* record : {&one, &two}) record->parameters["decode"] = "full";
+  EXPECT_EQ(
+      only({one, two}, "ceiling"),
+      "Decoding limits, not root: 100.0 MiB/s at 2 threads; the tier's ceiling of 6 000 MiB/s is 60.0x that "
+      "(cold; decoding included).");
+  EXPECT_TRUE(has(only({one, two}, "scaling"), "decoding from root still gains"));
+  EXPECT_TRUE(has(only({one, two}, "accelerators"), "decoding included"));
+  two.metrics["ceiling_bytes_per_s"].samples = {130 * 1048576.0};
+  EXPECT_TRUE(has(only({two}, "ceiling"), "Reading root and decoding come to 100.0 MiB/s at 2 threads"));
+}
+
+TEST(Sentences, ColdAndWarmOfSeveralWorksAreToldApart) {
+  std::vector<Record> records;
+  for (const char* order : {"shuffled", "sequential"})
+    for (const char* cache : {"cold", "warm"}) {
+      records.push_back(read_cell("disk", 4, cache, *cache == 'c' ? 100 : 2000));
+      records.back().parameters["order"] = order;
+    }
+  const auto texts = said(records, "cold_warm");
+  ASSERT_EQ(texts.size(), 2U);
+  EXPECT_EQ(texts[0], "disk is 20.0x faster warm than cold at 4 threads (shuffled).");
+  EXPECT_TRUE(has(texts[1], "(sequential)"));
+}
+
+TEST(Sentences, TiersWithinFivePercentFeedTheSame) {
+  EXPECT_TRUE(has(only({read_cell("a", 2, "warm", 100), read_cell("b", 2, "warm", 103)}, "tiers"),
+                  "feed the same at 2 threads"));
+}
+
+TEST(Sentences, TiersWithoutACommonThreadCountAreNotCompared) {
+  EXPECT_TRUE(said({read_cell("a", 1, "warm", 100), read_cell("b", 2, "warm", 103)}, "tiers").empty());
+}
+
+TEST(Sentences, WhatDiffersInALabelOnlyStandsSideBySide) {
+  Record old = read_cell("disk", 4, "cold", 100);
+  old.label["disk"] = "old";
+  Record fresh = read_cell("disk", 4, "cold", 150);
+  fresh.label["disk"] = "new";
+  EXPECT_EQ(only({old, fresh}, "labels"),
+            "disk is 1.5x faster with disk=new than with disk=old at 4 threads (cold).");
+  EXPECT_EQ(
+      only({old, noisy(fresh, 0.6)}, "labels"),
+      "disk with disk=old and with disk=new cannot be told apart at 4 threads: repeats lie up to 60% apart "
+      "(cold).");
+  fresh.parameters["order"] = "sequential";
+  EXPECT_TRUE(said({old, fresh}, "labels").empty());
+}
+
+TEST(Sentences, AtMostNAcceleratorsIsNotMeasured) {
+  Record disk = read_cell("disk", 1, "cold", 100);
+  disk.metrics["samples_per_s"].samples = {1070};
+  Record slow = read_cell("slow", 1, "cold", 10);
+  slow.metrics["samples_per_s"].samples = {199};
+  EXPECT_EQ(
+      only({disk, slow}, "accelerators"),
+      "disk feeds at most 5 accelerators of an assumed 200 images/s and slow less than one (cold; computed "
+      "from its rate, not tried).");
+}
+
+TEST(Sentences, BaselineIsPairedLapByLap) {
+  Record record = read_cell("disk", 2, "warm", 100);
+  record.metrics["samples_per_s"].samples = {98, 980, 9800};  // drift that both arms share
+  record.metrics["baseline_samples_per_s"] = {"1/s", Better::higher, "repeat", {100, 1000, 10000}};
+  EXPECT_EQ(only({record}, "baseline"), "The client reached 98% of the baseline on disk (warm).");
+}
+
+TEST(Sentences, CeilingAndInvalidCeiling) {
+  Record good = read_cell("disk", 2, "cold", 84);
+  good.metrics["ceiling_fraction"] = {"1", Better::higher, "run", {0.84}};
+  good.metrics["ceiling_bytes_per_s"] = {"B/s", Better::higher, "run", {100 * 1048576.0}};
+  EXPECT_EQ(only({good}, "ceiling"), "disk reaches 84% of its ceiling of 100.0 MiB/s at 2 threads (cold).");
+  Output si;
+  si.si_units = true;
+  EXPECT_TRUE(has(only({good}, "ceiling", si), "104.9 MB/s"));
+  Record bad = read_cell("disk", 4, "cold", 110);
+  bad.metrics["ceiling_fraction"] = {"1", Better::higher, "run", {1.1}};
+  EXPECT_TRUE(has(only({good, bad}, "ceiling_invalid"), "invalid at 4 threads"));
+  EXPECT_EQ(said({bad}, "ceiling").size(), 0U);
+  bad.verdict = Verdict::ceiling_invalid;
+  EXPECT_EQ(said({bad}, "ceiling_invalid").size(), 0U);
+  EXPECT_TRUE(has(only({bad}, "verdict.ceiling_invalid"), "disk cold at 4 threads"));
+}
+
+TEST(Sentences, ColdAndWarm) {
+  const std::vector<Record> records{read_cell("disk", 4, "cold", 100), read_cell("disk", 4, "warm", 450)};
+  EXPECT_EQ(only(records, "cold_warm"), "disk is 4.5x faster warm than cold at 4 threads.");
+}
+
+}  // namespace
+}  // namespace penstock

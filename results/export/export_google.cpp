@@ -1,0 +1,192 @@
+#include "results/export/export_google.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <map>
+#include <optional>
+#include <set>
+#include <utility>
+#include <vector>
+
+#include "results/cells/cells.hpp"
+#include "results/record/work.hpp"
+
+namespace penstock {
+namespace {
+
+constexpr double kMiB = 1048576;
+constexpr double kMostThreads = 1e9;
+
+struct Cell {
+  std::string name;
+  std::vector<const Record*> records;  // in order of the set
+};
+
+std::string plain(std::string text) {
+  std::replace(text.begin(), text.end(), '/', '_');
+  return text;
+}
+
+std::string short_name(const Record& record) {
+  std::string name = record.command;
+  if (const std::string tier = parameter_text(record, "tier"); !tier.empty()) name += "/" + plain(tier);
+  for (const std::string& parameter : work_parameters(record))
+    if (const std::string text = parameter == "tier" ? "" : work_text(record, parameter); !text.empty())
+      name += "/" + parameter + ":" + plain(text);
+  return name;
+}
+
+// All that may tell it from others: its work, and its labels.
+Json asked(const Record& record) {
+  Json all = Json::object();
+  for (const std::string& name : work_parameters(record)) all[name] = record.parameters.at(name);
+  for (const auto& [key, value] : record.label) all["label." + key] = value;
+  return all;
+}
+
+std::string text_at(const Json& object, const std::string& key) {
+  const auto at = object.find(key);
+  if (at == object.end()) return "";
+  return at->is_string() ? at->get<std::string>() : at->dump();
+}
+
+// Behind a name that several cells have: the parameters in which they differ.
+void tell_apart(std::vector<Cell*>& cells) {
+  std::vector<Json> all;
+  for (const Cell* cell : cells) all.push_back(asked(*cell->records.front()));
+  std::map<std::string, std::vector<std::string>> words;  // key -> of each cell
+  for (const Json& one : all)
+    for (const auto& [key, value] : one.items()) words[key].resize(cells.size());
+  for (auto& [key, of_cells] : words)
+    for (std::size_t i = 0; i < cells.size(); ++i) of_cells[i] = text_at(all[i], key);
+  for (const auto& [key, of_cells] : words)
+    if (std::set<std::string>(of_cells.begin(), of_cells.end()).size() > 1)
+      for (std::size_t i = 0; i < cells.size(); ++i) cells[i]->name += "/" + key + ":" + plain(of_cells[i]);
+}
+
+std::vector<Cell> cells_of(const RecordSet& set) {
+  std::vector<Cell> cells;
+  std::map<std::pair<std::string, std::string>, std::size_t> known;  // name, parameters -> which
+  for (const StoredRecord& stored : set.records) {
+    const std::string name = short_name(stored.record);
+    const auto [at, fresh] = known.emplace(std::pair(name, asked(stored.record).dump()), cells.size());
+    if (fresh) cells.push_back({name, {}});
+    cells[at->second].records.push_back(&stored.record);
+  }
+  std::map<std::string, std::vector<Cell*>> by_name;
+  for (Cell& cell : cells) by_name[cell.name].push_back(&cell);
+  for (auto& [name, alike] : by_name)
+    if (alike.size() > 1) tell_apart(alike);
+  return cells;
+}
+
+// The seconds that stand for a sample, and the counter beside them.
+struct Time {
+  double seconds = 0;
+  std::string_view counter = {};  // "" where the sample is a time
+};
+std::optional<Time> time_of(const Metric& metric, double sample) {
+  if (!std::isfinite(sample) || metric.better == Better::neither) return std::nullopt;
+  if (metric.unit == "s") return Time{sample};
+  if (metric.unit == "ns") return Time{sample * 1e-9};
+  if (sample <= 0) return std::nullopt;
+  if (metric.unit == "B/s") return Time{kMiB / sample, "bytes_per_second"};
+  if (metric.unit == "1/s") return Time{1 / sample, "items_per_second"};
+  return std::nullopt;
+}
+
+Json entry_of(const std::string& name, const Record& record, std::size_t index) {
+  Json entry{{"name", name},
+             {"family_index", 0},
+             {"per_family_instance_index", 0},
+             {"run_name", name},
+             {"run_type", "iteration"},
+             {"repetitions", 1},
+             {"repetition_index", index}};
+  const auto threads = parameter_number(record, "threads");
+  entry["threads"] =
+      threads && *threads >= 1 && *threads <= kMostThreads ? static_cast<std::uint64_t>(*threads) : 1U;
+  return entry;
+}
+
+void add_times(Json& entry, double seconds) {
+  entry["iterations"] = 1;
+  entry["real_time"] = seconds;
+  entry["cpu_time"] = seconds;
+  entry["time_unit"] = "s";
+}
+
+void add_metric(Json& benchmarks, const Cell& cell, const std::string& metric) {
+  Json repetitions = Json::array();
+  const std::string name = cell.name + "/" + metric;
+  for (const Record* record : cell.records) {
+    const Metric* const found = is_usable(*record) ? find_metric(*record, metric) : nullptr;
+    if (found == nullptr) continue;
+    for (const double sample : found->samples) {
+      const auto time = time_of(*found, sample);
+      if (!time) continue;
+      Json entry = entry_of(name, *record, repetitions.size());
+      add_times(entry, time->seconds);
+      if (!time->counter.empty()) entry[std::string(time->counter)] = sample;
+      repetitions.push_back(std::move(entry));
+    }
+  }
+  for (Json& entry : repetitions) {
+    entry["repetitions"] = repetitions.size();
+    benchmarks.push_back(std::move(entry));
+  }
+}
+
+void add_failures(Json& benchmarks, const Cell& cell) {
+  std::size_t index = 0;
+  for (const Record* record : cell.records) {
+    if (is_usable(*record)) continue;
+    Json entry = entry_of(cell.name, *record, index++);
+    entry["error_occurred"] = true;
+    entry["error_message"] = std::string(verdict_name(record->verdict)) + ": " + record->reason;
+    add_times(entry, 0);
+    benchmarks.push_back(std::move(entry));
+  }
+}
+
+Json context_of(const RecordSet& set) {
+  Json context{
+      {"date", ""}, {"host_name", ""}, {"executable", "penstock"}, {"num_cpus", 1}, {"mhz_per_cpu", 0}};
+  if (!set.records.empty()) {
+    const Record& first = set.records.front().record;
+    std::string date = first.started;
+    if (date.ends_with('Z')) date.replace(date.size() - 1, 1, "+00:00");
+    context["date"] = date;
+    context["host_name"] = environment_text(first, "host");
+    const auto processors = first.environment.find("cpu_count");
+    if (processors != first.environment.end() && processors->is_number_unsigned())
+      context["num_cpus"] = *processors;
+  }
+  context["cpu_scaling_enabled"] = false;
+  context["caches"] = Json::array();
+  context["load_avg"] = Json::array();
+  context["library_build_type"] = "release";
+  return context;
+}
+
+}  // namespace
+
+std::string google_benchmark_json(const RecordSet& set) {
+  Json benchmarks = Json::array();
+  std::uint64_t family = 0;
+  for (const Cell& cell : cells_of(set)) {
+    std::set<std::string> metrics;
+    for (const Record* record : cell.records)
+      for (const auto& [name, metric] : record->metrics) metrics.insert(name);
+    const std::size_t before = benchmarks.size();
+    for (const std::string& metric : metrics) add_metric(benchmarks, cell, metric);
+    add_failures(benchmarks, cell);
+    for (std::size_t i = before; i < benchmarks.size(); ++i) benchmarks[i]["family_index"] = family;
+    if (benchmarks.size() > before) ++family;
+  }
+  const Json whole{{"context", context_of(set)}, {"benchmarks", std::move(benchmarks)}};
+  return whole.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+}
+
+}  // namespace penstock

@@ -1,0 +1,181 @@
+// Reading what the store wrote, and what other tools measured.
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <fstream>
+#include <set>
+#include <sstream>
+#include <system_error>
+#include <utility>
+
+#include "results/import/foreign.hpp"
+#include "results/record/baseline.hpp"
+#include "results/record/store.hpp"
+
+namespace penstock {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::string_view kSuffix = ".jsonl";
+constexpr std::string_view kForeignSuffix = ".json";
+constexpr int kDepth = 32;  // of JSON nesting; records need five
+
+class Reading {
+ public:
+  // `named`: by the user, and not found in a folder of his.
+  void file(const fs::path& path, bool named);
+  RecordSet done() &&;
+
+ private:
+  void lines(std::istream& in, const fs::path& path);
+  void foreign(std::istream& in, const fs::path& path, bool named);
+  void problem(const fs::path& path, std::size_t line, std::string_view what) {
+    set_.problems.push_back(path.string() + (line == 0 ? "" : ":" + std::to_string(line)) + ": " +
+                            std::string(what));
+  }
+
+  RecordSet set_;
+  std::set<std::pair<dev_t, ino_t>> known_;  // a file that is reached by two paths counts once
+};
+
+void Reading::file(const fs::path& path, bool named) {
+  struct stat status {};
+  if (::stat(path.c_str(), &status) == 0 && !known_.emplace(status.st_dev, status.st_ino).second) return;
+  std::ifstream in(path, std::ios::binary);
+  if (!in) {
+    set_.problems.push_back(errno_error(errno, "cannot open", path.string()).message());
+    return;
+  }
+  if (path.extension() == kSuffix)
+    lines(in, path);
+  else
+    foreign(in, path, named);
+  if (in.bad()) set_.problems.push_back(errno_error(EIO, "cannot read all of", path.string()).message());
+}
+
+void Reading::lines(std::istream& in, const fs::path& path) {
+  set_.files.push_back(path);
+  SealedRuns runs;
+  std::size_t number = 0;
+  bool empty = true;
+  for (std::string line; std::getline(in, line);) {
+    ++number;
+    if (line.find_first_not_of(" \t\r") == std::string::npos) continue;
+    empty = false;
+    auto parsed = parse_sealed_line(line);
+    if (!parsed) {
+      runs.damaged();
+      problem(path, number, parsed.error().message());
+      continue;
+    }
+    if (parsed->seal)
+      if (const std::string missing = runs.at(*parsed->seal); !missing.empty())
+        problem(path, number, missing);
+    set_.records.push_back({std::move(parsed->record), path, number});
+  }
+  if (const std::string missing = runs.at_end(); !missing.empty()) problem(path, 0, missing);
+  if (empty && !in.bad()) problem(path, 0, "holds no record");
+}
+
+void Reading::foreign(std::istream& in, const fs::path& path, bool named) {
+  std::ostringstream all;
+  all << in.rdbuf();
+  const std::string text = std::move(all).str();
+  std::optional<Imported> imported = import_foreign(text);
+  if (!imported) {
+    if (path.extension() != kForeignSuffix) {
+      std::istringstream again(text);
+      lines(again, path);
+    } else if (named) {
+      set_.files.push_back(path);
+      problem(path, 0, "neither records nor what Google Benchmark or fio writes as JSON");
+    }
+    return;
+  }
+  set_.files.push_back(path);
+  for (const std::string& what : imported->problems) problem(path, 0, what);
+  std::size_t number = 0;
+  for (Record& record : imported->records) set_.records.push_back({std::move(record), path, ++number});
+}
+
+RecordSet Reading::done() && {
+  std::vector<Record*> records;
+  for (StoredRecord& stored : set_.records) records.push_back(&stored.record);
+  name_places(records);
+  return std::move(set_);
+}
+
+}  // namespace
+
+Result<std::vector<fs::path>> record_files(const fs::path& folder) {
+  std::vector<fs::path> files;
+  std::error_code code;
+  for (fs::directory_iterator at(folder, code), end; !code && at != end; at.increment(code)) {
+    const std::string name = at->path().filename().string();
+    const fs::path extension = at->path().extension();
+    if (name.front() == '.' || (extension != kSuffix && extension != kForeignSuffix)) continue;
+    files.push_back(at->path());
+  }
+  if (code) return errno_error(code.value(), "cannot list", folder.string());
+  std::sort(files.begin(), files.end());
+  return files;
+}
+
+Result<RecordLine> parse_sealed_line(std::string_view line) {
+  bool too_deep = false;
+  const auto watch = [&](int depth, Json::parse_event_t, Json&) {
+    if (depth > kDepth) too_deep = true;
+    return depth <= kDepth;
+  };
+  const Json json = Json::parse(line.begin(), line.end(), watch, false);
+  if (json.is_discarded()) return make_error(Errc::corrupt, "not a record: no JSON (cut short?)");
+  if (too_deep) return make_error(Errc::corrupt, "not a record: nested too deeply");
+  RecordLine parsed;
+  PENSTOCK_ASSIGN(parsed.record, record_from_json(json));
+  PENSTOCK_ASSIGN(parsed.seal, check_seal(line, json));
+  return parsed;
+}
+
+Result<Record> parse_record_line(std::string_view line) {
+  PENSTOCK_ASSIGN(RecordLine parsed, parse_sealed_line(line));
+  return std::move(parsed.record);
+}
+
+Result<RecordSet> read_records(std::span<const fs::path> paths) {
+  Reading reading;
+  for (const fs::path& path : paths) {
+    std::error_code code;
+    const fs::file_status status = fs::status(path, code);
+    if (!fs::exists(status)) {
+      if (!is_baseline(path))
+        return errno_error(code ? code.value() : ENOENT, "cannot read records from", path.string());
+      PENSTOCK_ASSIGN(const std::vector<fs::path> files, baseline_files(path));
+      for (const fs::path& file : files) reading.file(file, true);
+    } else if (fs::is_directory(status)) {
+      PENSTOCK_ASSIGN(const std::vector<fs::path> files, record_files(path));
+      for (const fs::path& file : files) reading.file(file, false);
+    } else {
+      reading.file(path, true);
+    }
+  }
+  return std::move(reading).done();
+}
+
+std::vector<fs::path> with_folders(const fs::path& path) {
+  constexpr int kDeep = 1;  // below its own folders
+  std::vector<fs::path> paths{path};
+  std::error_code code;
+  if (!fs::is_directory(path, code)) return paths;
+  for (fs::recursive_directory_iterator at(path, code), end; !code && at != end; at.increment(code)) {
+    std::error_code unknown;
+    const bool folder = at->is_directory(unknown) && !at->path().filename().string().starts_with('.');
+    if (folder) paths.push_back(at->path());
+    if (!folder || at.depth() >= kDeep) at.disable_recursion_pending();
+  }
+  std::sort(paths.begin() + 1, paths.end());
+  return paths;
+}
+
+}  // namespace penstock

@@ -1,0 +1,189 @@
+#include "results/record/baseline.hpp"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <charconv>
+#include <fstream>
+#include <sstream>
+
+#include "io_backends/core/checksums/crc32c.hpp"
+
+namespace penstock {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::string_view kFolder = "baselines";
+constexpr std::string_view kWritten = "baseline:";
+constexpr int kDepth = 8;
+constexpr std::size_t kBlock = 1U << 16;
+
+bool is_plain_word(std::string_view name) {
+  return !name.empty() && name.front() != '.' && std::all_of(name.begin(), name.end(), [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' ||
+           c == '-' || c == '.';
+  });
+}
+
+Result<void> check_name(const std::string& name) {
+  if (is_plain_word(name)) return success();
+  return make_error(Errc::invalid_argument,
+                    fmt::format("'{}' is no name for a baseline: letters, digits, '_', '-' and '.'", name));
+}
+
+// What the file is now.
+Result<Baseline::File> look_at(const fs::path& path) {
+  std::ifstream in(path, std::ios::binary);
+  if (!in) return errno_error(errno, "cannot open", path.string());
+  Baseline::File file;
+  std::array<char, kBlock> block{};
+  while (in.read(block.data(), static_cast<std::streamsize>(block.size())) || in.gcount() > 0) {
+    const auto bytes = std::span(block.data(), static_cast<std::size_t>(in.gcount()));
+    file.crc = crc32c(std::as_bytes(bytes), file.crc);
+    file.bytes += bytes.size();
+  }
+  if (in.bad()) return errno_error(EIO, "cannot read", path.string());
+  return file;
+}
+
+fs::path place_of(const fs::path& folder, const Baseline::File& file) {
+  return (folder / file.path).lexically_normal();
+}
+
+std::string path_from(const fs::path& folder, const fs::path& path) {
+  std::error_code unknown;
+  const fs::path whole = fs::weakly_canonical(path, unknown);
+  const fs::path rest = whole.lexically_relative(fs::weakly_canonical(folder, unknown));
+  return rest.empty() || *rest.begin() == ".." ? whole.string() : rest.string();
+}
+
+Json baseline_json(const Baseline& baseline) {
+  Json json{{"baseline", baseline.name}, {"saved", baseline.saved}, {"files", Json::array()}};
+  for (const Baseline::File& file : baseline.files)
+    json["files"].push_back(
+        Json{{"path", file.path}, {"bytes", file.bytes}, {"crc32c", fmt::format("{:08x}", file.crc)}});
+  return json;
+}
+
+Result<Baseline> read_baseline(const fs::path& folder, const std::string& name) {
+  PENSTOCK_TRY(check_name(name));
+  const fs::path path = folder / kFolder / name;
+  std::ifstream in(path, std::ios::binary);
+  if (!in && errno == ENOENT)
+    return make_error(
+        Errc::not_found,
+        fmt::format("there is no baseline '{}' in '{}' (penstock baseline list)", name, folder.string()));
+  if (!in) return errno_error(errno, "cannot open", path.string());
+  std::ostringstream text;
+  text << in.rdbuf();
+  return parse_baseline(text.str(), path.string());
+}
+
+}  // namespace
+
+Result<Baseline> parse_baseline(std::string_view text, const std::string& what) {
+  const Error none = make_error(Errc::corrupt, fmt::format("'{}' is no baseline", what));
+  const auto shallow = [](int depth, Json::parse_event_t, Json&) { return depth <= kDepth; };
+  const Json json = Json::parse(text.begin(), text.end(), shallow, false);
+  const auto word = [](const Json& object, const char* name) {
+    const auto at = object.find(name);
+    return at != object.end() && at->is_string() ? at->get<std::string>() : std::string();
+  };
+  if (!json.is_object() || !json.contains("files") || !json.at("files").is_array()) return none;
+  Baseline baseline{word(json, "baseline"), word(json, "saved"), {}};
+  for (const Json& entry : json.at("files")) {
+    if (!entry.is_object()) return none;
+    Baseline::File file{word(entry, "path"), 0, 0};
+    const std::string crc = word(entry, "crc32c");
+    const auto parsed = std::from_chars(crc.data(), crc.data() + crc.size(), file.crc, 16);
+    const auto bytes = entry.find("bytes");
+    if (file.path.empty() || crc.size() != 8 || parsed.ptr != crc.data() + crc.size() ||
+        bytes == entry.end() || !bytes->is_number_unsigned())
+      return none;
+    file.bytes = bytes->get<std::uint64_t>();
+    baseline.files.push_back(std::move(file));
+  }
+  if (!is_plain_word(baseline.name) || baseline.files.empty()) return none;
+  return baseline;
+}
+
+Result<Baseline> save_baseline(const fs::path& folder, const std::string& name,
+                               std::span<const fs::path> paths, const StoreStep& step) {
+  PENSTOCK_TRY(check_name(name));
+  PENSTOCK_ASSIGN(const RecordSet set, read_records(paths));
+  if (!set.problems.empty())
+    return make_error(Errc::corrupt,
+                      fmt::format("baseline '{}' would not be whole: {}", name, set.problems.front()));
+  Baseline baseline{name, utc_now(), {}};
+  for (const fs::path& path : set.files) {
+    PENSTOCK_ASSIGN(Baseline::File file, look_at(path));
+    file.path = path_from(folder, path);
+    baseline.files.push_back(std::move(file));
+  }
+  if (baseline.files.empty())
+    return make_error(Errc::invalid_argument, fmt::format("baseline '{}' would name no record file", name));
+  PENSTOCK_TRY(write_whole(folder / kFolder, name, baseline_json(baseline).dump(1) + "\n", true, step));
+  return baseline;
+}
+
+Result<std::vector<Baseline>> list_baselines(const fs::path& folder) {
+  std::vector<std::string> names;
+  std::error_code code;
+  for (fs::directory_iterator at(folder / kFolder, code), end; !code && at != end; at.increment(code))
+    if (std::string name = at->path().filename().string(); is_plain_word(name))
+      names.push_back(std::move(name));
+  if (code && code != std::errc::no_such_file_or_directory)
+    return errno_error(code.value(), "cannot list", (folder / kFolder).string());
+  std::sort(names.begin(), names.end());
+  std::vector<Baseline> baselines;
+  for (const std::string& name : names) {
+    PENSTOCK_ASSIGN(Baseline baseline, read_baseline(folder, name));
+    baselines.push_back(std::move(baseline));
+  }
+  return baselines;
+}
+
+Result<void> remove_baseline(const fs::path& folder, const std::string& name) {
+  PENSTOCK_TRY(check_name(name));
+  const fs::path path = folder / kFolder / name;
+  if (::unlink(path.c_str()) == 0) return success();
+  if (errno == ENOENT)
+    return make_error(Errc::not_found,
+                      fmt::format("there is no baseline '{}' in '{}'", name, folder.string()));
+  return errno_error(errno, "cannot remove", path.string());
+}
+
+Result<void> check_baseline(const fs::path& folder, const Baseline& baseline) {
+  for (const Baseline::File& file : baseline.files) {
+    const fs::path path = place_of(folder, file);
+    const Result<Baseline::File> now = look_at(path);
+    if (!now && now.error().sys_errno == ENOENT)
+      return make_error(Errc::not_found, fmt::format("baseline '{}' does not hold any more: '{}' is gone",
+                                                     baseline.name, path.string()));
+    PENSTOCK_TRY(now);
+    if (now->bytes != file.bytes || now->crc != file.crc)
+      return make_error(Errc::corrupt, fmt::format("baseline '{}' does not hold any more: '{}' has changed",
+                                                   baseline.name, path.string()));
+  }
+  return success();
+}
+
+bool is_baseline(const fs::path& path) {
+  return path.filename().string().starts_with(kWritten);
+}
+
+Result<std::vector<fs::path>> baseline_files(const fs::path& path) {
+  const fs::path folder = path.has_parent_path() ? path.parent_path() : fs::path(kResultsFolder);
+  PENSTOCK_ASSIGN(const Baseline baseline,
+                  read_baseline(folder, path.filename().string().substr(kWritten.size())));
+  PENSTOCK_TRY(check_baseline(folder, baseline));
+  std::vector<fs::path> files;
+  for (const Baseline::File& file : baseline.files) files.push_back(place_of(folder, file));
+  return files;
+}
+
+}  // namespace penstock

@@ -1,0 +1,236 @@
+#include "results/record/environment.hpp"
+
+#include <sched.h>
+#include <sys/utsname.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <fstream>
+#include <optional>
+#include <sstream>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "io_backends/core/build_info.hpp"
+#include "results/record/statistics.hpp"
+
+namespace penstock {
+namespace {
+
+namespace fs = std::filesystem;
+
+std::string trimmed(std::string_view text) {
+  const auto first = text.find_first_not_of(" \t\n");
+  if (first == std::string_view::npos) return "";
+  return std::string(text.substr(first, text.find_last_not_of(" \t\n") - first + 1));
+}
+
+// The whole file without blanks at its ends; absent when it cannot be read.
+std::optional<std::string> file_text(const fs::path& path) {
+  std::ifstream in(path);
+  if (!in) return std::nullopt;
+  std::ostringstream text;
+  text << in.rdbuf();
+  return trimmed(text.str());
+}
+
+// The value behind "key:" or "key=" of the first such line.
+std::string line_value(const fs::path& path, std::string_view key) {
+  std::ifstream in(path);
+  for (std::string line; std::getline(in, line);) {
+    if (line.compare(0, key.size(), key) != 0) continue;
+    const auto divider = line.find_first_of(":=", key.size());
+    if (divider == std::string::npos || !trimmed(line.substr(key.size(), divider - key.size())).empty())
+      continue;
+    std::string value = trimmed(line.substr(divider + 1));
+    if (value.size() >= 2 && value.front() == '"' && value.back() == '"')
+      value = value.substr(1, value.size() - 2);
+    return value;
+  }
+  return "";
+}
+
+std::optional<std::uint64_t> to_number(const std::string& text) {
+  if (text.empty() || text.find_first_not_of("0123456789") != std::string::npos) return std::nullopt;
+  errno = 0;
+  const std::uint64_t number = std::strtoull(text.c_str(), nullptr, 10);
+  if (errno != 0) return std::nullopt;
+  return number;
+}
+
+// Keeps the tighter of what is there and `number`.
+template <class T>
+void tighten(Json& json, const char* key, T number) {
+  if (!json.contains(key) || json[key].get<T>() > number) json[key] = number;
+}
+
+void look_at_v2(const fs::path& mount, const std::string& path, Json& limits) {
+  limits["version"] = 2;
+  limits["path"] = path;
+  fs::path folder = mount / fs::path(path).relative_path();
+  for (;; folder = folder.parent_path()) {
+    if (const auto text = file_text(folder / "memory.max"))
+      if (const auto number = to_number(*text)) tighten(limits, "memory_bytes", *number);
+    if (const auto text = file_text(folder / "cpu.max")) {
+      std::istringstream words(*text);
+      std::string quota;
+      double period = 0;
+      if (words >> quota >> period; period > 0)
+        if (const auto number = to_number(quota))
+          tighten(limits, "cpus", static_cast<double>(*number) / period);
+    }
+    if (const auto text = file_text(folder / "io.max"); text && !text->empty() && !limits.contains("io"))
+      limits["io"] = *text;
+    if (folder == mount || !folder.has_relative_path()) return;
+  }
+}
+
+void look_at_v1(const fs::path& mount, const std::string& controllers, const std::string& path,
+                Json& limits) {
+  const std::string wrapped = "," + controllers + ",";
+  const auto has = [&](std::string_view name) {
+    return wrapped.find("," + std::string(name) + ",") != std::string::npos;
+  };
+  // Inside a container the path of the host may not exist; the mounted root is then the own group.
+  const auto own = [&](std::string_view controller) {
+    const fs::path base = mount / controller;
+    const fs::path folder = base / fs::path(path).relative_path();
+    std::error_code ignored;
+    return fs::exists(folder, ignored) ? folder : base;
+  };
+  if (has("memory")) {
+    // "No limit" is a huge number rounded to pages.
+    if (const auto text = file_text(own("memory") / "memory.limit_in_bytes"))
+      if (const auto number = to_number(*text); number && *number < (std::uint64_t{1} << 60))
+        tighten(limits, "memory_bytes", *number);
+  }
+  if (has("cpu")) {
+    const auto quota = file_text(own("cpu") / "cpu.cfs_quota_us");
+    const auto period = file_text(own("cpu") / "cpu.cfs_period_us");
+    if (quota && period)
+      if (const auto q = to_number(*quota), p = to_number(*period); q && p && *p > 0)
+        tighten(limits, "cpus", static_cast<double>(*q) / static_cast<double>(*p));
+  }
+  if (has("blkio")) {
+    std::string lines;
+    for (const char* what : {"read_bps", "write_bps", "read_iops", "write_iops"})
+      if (const auto text = file_text(own("blkio") / (std::string("blkio.throttle.") + what + "_device"));
+          text && !text->empty())
+        lines += (lines.empty() ? "" : "; ") + std::string(what) + " " + *text;
+    if (!lines.empty()) limits["io"] = lines;
+  }
+}
+
+std::string cpu_list() {
+  return line_value("/proc/self/status", "Cpus_allowed_list");
+}
+
+int cpu_count() {
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  return ::sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set)
+                                                       : static_cast<int>(::sysconf(_SC_NPROCESSORS_ONLN));
+}
+
+std::string cpu_model() {
+  std::string model = line_value("/proc/cpuinfo", "model name");
+  if (model.empty()) model = line_value("/proc/cpuinfo", "CPU implementer");  // ARM tells numbers only
+  return model;
+}
+
+Json build_json() {
+  Json build = Json::object();
+  build["compiler"] = build_info().compiler;
+  build["type"] = build_info().build_type;
+  build["flags"] = build_info().flags;
+  if (!build_info().sanitizers.empty()) build["sanitizer"] = build_info().sanitizers;
+  return build;
+}
+
+Json versions_json() {
+  Json versions = Json::object();
+  versions["penstock"] = build_info().version;
+  for (const LibraryVersion& library : library_versions())
+    versions[std::string(library.name)] = library.version;
+  return versions;
+}
+
+}  // namespace
+
+std::uint64_t memory_bytes() {
+  const long pages = ::sysconf(_SC_PHYS_PAGES);
+  const long size = ::sysconf(_SC_PAGESIZE);
+  return pages > 0 && size > 0 ? static_cast<std::uint64_t>(pages) * static_cast<std::uint64_t>(size) : 0;
+}
+
+std::uint64_t memory_left() {
+  std::uint64_t left = 0;
+  std::ifstream meminfo("/proc/meminfo");
+  std::string key;
+  std::uint64_t kib = 0;
+  for (std::string rest; left == 0 && meminfo >> key >> kib && std::getline(meminfo, rest);)
+    if (key == "MemAvailable:") left = kib * 1024;
+  const Json limits = cgroup_limits("/");
+  if (limits.contains("memory_bytes")) left = std::min(left, limits["memory_bytes"].get<std::uint64_t>());
+  return left;
+}
+
+double clock_read_ns() {
+  constexpr int kReads = 1000;
+  std::array<double, 9> laps{};
+  for (double& lap : laps) {
+    const auto begin = std::chrono::steady_clock::now();
+    auto end = begin;
+    for (int i = 0; i < kReads; ++i) end = std::chrono::steady_clock::now();
+    lap = std::chrono::duration<double, std::nano>(end - begin).count() / kReads;
+  }
+  return median(laps);
+}
+
+Json cgroup_limits(const fs::path& root) {
+  Json limits = Json::object();
+  const fs::path mount = root / "sys/fs/cgroup";
+  std::ifstream in(root / "proc/self/cgroup");
+  for (std::string line; std::getline(in, line);) {
+    const auto first = line.find(':');
+    const auto second = line.find(':', first == std::string::npos ? first : first + 1);
+    if (second == std::string::npos) continue;
+    const std::string controllers = line.substr(first + 1, second - first - 1);
+    const std::string path = line.substr(second + 1);
+    if (!controllers.empty()) {
+      look_at_v1(mount, controllers, path, limits);
+    } else if (std::error_code ignored; fs::exists(mount / "unified", ignored)) {
+      look_at_v2(mount / "unified", path, limits);
+    } else if (fs::exists(mount / "cgroup.controllers", ignored)) {
+      look_at_v2(mount, path, limits);
+    }
+  }
+  return limits;
+}
+
+Json look_at_environment() {
+  Json json = Json::object();
+  utsname names{};
+  if (::uname(&names) == 0) {
+    json["host"] = names.nodename;
+    json["kernel"] = std::string(names.sysname) + " " + names.release;
+    json["machine"] = names.machine;
+  }
+  json["os"] = line_value("/etc/os-release", "PRETTY_NAME");
+  json["cpu"] = cpu_model();
+  json["cpus"] = cpu_list();
+  json["cpu_count"] = cpu_count();
+  json["numa"] = line_value("/proc/self/status", "Mems_allowed_list");
+  json["governor"] = file_text("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor").value_or("");
+  json["memory_bytes"] = memory_bytes();
+  json["cgroup"] = cgroup_limits("/");
+  json["build"] = build_json();
+  json["versions"] = versions_json();
+  json["clock_read_ns"] = clock_read_ns();
+  return json;
+}
+
+}  // namespace penstock

@@ -1,0 +1,77 @@
+#include "results/record/environment.hpp"
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <fstream>
+#include <string>
+
+namespace penstock {
+namespace {
+
+namespace fs = std::filesystem;
+
+class Cgroups : public testing::Test {
+ protected:
+  void SetUp() override {
+    std::string name = (fs::temp_directory_path() / "penstock-cgroup-XXXXXX").string();
+    ASSERT_NE(::mkdtemp(name.data()), nullptr);
+    root_ = name;
+  }
+  void TearDown() override { fs::remove_all(root_); }
+  void put(const std::string& path, const std::string& text) const {
+    fs::create_directories((root_ / path).parent_path());
+    std::ofstream(root_ / path) << text << "\n";
+  }
+  fs::path root_;
+};
+
+TEST_F(Cgroups, Version2TakesTheTightestOnTheWayToTheRoot) {
+  put("proc/self/cgroup", "0::/job/step");
+  put("sys/fs/cgroup/cgroup.controllers", "cpu memory");
+  put("sys/fs/cgroup/job/memory.max", "1000000");
+  put("sys/fs/cgroup/job/cpu.max", "150000 100000");
+  put("sys/fs/cgroup/job/step/memory.max", "max");
+  put("sys/fs/cgroup/job/step/cpu.max", "max 100000");
+  put("sys/fs/cgroup/job/step/io.max", "254:0 rbps=52428800");
+  const Json limits = cgroup_limits(root_);
+  EXPECT_EQ(limits["version"], 2);
+  EXPECT_EQ(limits["path"], "/job/step");
+  EXPECT_EQ(limits["memory_bytes"], 1000000);
+  EXPECT_EQ(limits["cpus"], 1.5);
+  EXPECT_EQ(limits["io"], "254:0 rbps=52428800");
+}
+
+TEST_F(Cgroups, Version1ReadsEachControllerAndKnowsTheNumberThatMeansNone) {
+  put("proc/self/cgroup", "3:cpu,cpuacct:/a\n2:memory:/a\n1:blkio:/gone\n0::/");
+  put("sys/fs/cgroup/memory/a/memory.limit_in_bytes", "9223372036854771712");
+  put("sys/fs/cgroup/cpu/a/cpu.cfs_quota_us", "50000");
+  put("sys/fs/cgroup/cpu/a/cpu.cfs_period_us", "100000");
+  put("sys/fs/cgroup/blkio/blkio.throttle.read_bps_device", "7:0 52428800");
+  const Json limits = cgroup_limits(root_);
+  EXPECT_FALSE(limits.contains("memory_bytes"));
+  EXPECT_EQ(limits["cpus"], 0.5);
+  EXPECT_EQ(limits["io"], "read_bps 7:0 52428800");
+}
+
+TEST_F(Cgroups, NoneIsEmpty) {
+  EXPECT_TRUE(cgroup_limits(root_).empty());
+}
+
+TEST(Environment, SaysWhatSomeoneNeedsToBelieveARecord) {
+  const Json json = look_at_environment();
+  for (const char* name : {"host", "kernel", "cpu", "cpus", "numa", "governor"}) {
+    ASSERT_TRUE(json.contains(name)) << name;
+    EXPECT_TRUE(json[name].is_string()) << name;
+  }
+  EXPECT_GE(json["cpu_count"].get<int>(), 1);
+  EXPECT_GT(json["memory_bytes"].get<std::uint64_t>(), 0U);
+  EXPECT_TRUE(json["cgroup"].is_object());
+  EXPECT_FALSE(json["build"]["compiler"].get<std::string>().empty());
+  EXPECT_FALSE(json["versions"]["penstock"].get<std::string>().empty());
+  EXPECT_FALSE(json["versions"]["fmt"].get<std::string>().empty());
+  EXPECT_GT(json["clock_read_ns"].get<double>(), 0);
+}
+
+}  // namespace
+}  // namespace penstock

@@ -1,0 +1,61 @@
+#include "results/record/rank_words.hpp"
+
+#include <cstdint>
+#include <span>
+#include <string>
+
+#include "io_backends/core/system/interrupt.hpp"
+
+namespace penstock {
+namespace {
+
+int first_signal(const std::vector<int>& signals) {
+  for (const int signal : signals)
+    if (signal != 0) return signal;
+  return 0;
+}
+
+}  // namespace
+
+Result<JoinedWords> all_say(Communicator& ranks, const Json& mine,
+                            const std::function<Json(const std::vector<Json>&)>& join) {
+  const std::vector<std::uint8_t> words = Json::to_cbor(Json::array({interrupt_signal(), mine}));
+  PENSTOCK_ASSIGN(const auto gathered, ranks.gather(std::as_bytes(std::span(words))));
+  std::vector<std::byte> answer;
+  if (ranks.root()) {
+    std::vector<Json> each;
+    std::vector<int> signals;
+    for (const std::vector<std::byte>& bytes : gathered) {
+      Json said = Json::from_cbor(bytes);
+      signals.push_back(said[0].get<int>());
+      each.push_back(std::move(said[1]));
+    }
+    const std::vector<std::uint8_t> joined = Json::to_cbor(Json::array({first_signal(signals), join(each)}));
+    const auto bytes = std::as_bytes(std::span(joined));
+    answer.assign(bytes.begin(), bytes.end());
+  }
+  PENSTOCK_TRY(ranks.broadcast(answer));
+  Json said = Json::from_cbor(answer);
+  JoinedWords all{std::move(said[1]), said[0].get<int>()};
+  if (all.signal != 0 && !interrupted()) simulate_interrupt(all.signal);
+  return all;
+}
+
+Json packed(const Error& error) {
+  return {{"code", static_cast<int>(error.code)}, {"errno", error.sys_errno}, {"what", error.what}};
+}
+
+Error error_of(const Json& json) {
+  return {static_cast<Errc>(json["code"].get<int>()), json["errno"].get<int>(),
+          json["what"].get<std::string>()};
+}
+
+Json packed_number(const std::optional<double>& number) {
+  return number ? Json(*number) : Json();
+}
+
+std::optional<double> number_of(const Json& json) {
+  return json.is_null() ? std::nullopt : std::optional(json.get<double>());
+}
+
+}  // namespace penstock

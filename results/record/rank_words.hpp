@@ -1,0 +1,30 @@
+// What the ranks of a job tell each other beyond numbers: JSON from each to rank 0, and one answer to all.
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <vector>
+
+#include "io_backends/core/ranks/communicator.hpp"
+#include "results/record/record.hpp"
+
+namespace penstock {
+
+struct JoinedWords {
+  Json json;
+  int signal = 0;  // the first that came to one of the ranks; 0 for none
+};
+
+// Collective: `join` makes one of what each rank says, in rank order, on rank 0; every rank gets that. A
+// signal that has come to one rank has come to all when this returns: interrupted() says so on each.
+Result<JoinedWords> all_say(Communicator& ranks, const Json& mine,
+                            const std::function<Json(const std::vector<Json>&)>& join);
+
+Json packed(const Error& error);
+Error error_of(const Json& json);
+
+// null for none.
+Json packed_number(const std::optional<double>& number);
+std::optional<double> number_of(const Json& json);
+
+}  // namespace penstock

@@ -1,0 +1,105 @@
+// A record: one measured cell with everything that someone needs to believe it. Field names are a contract
+// (docs/records.md).
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <nlohmann/json.hpp>
+
+#include "io_backends/core/metric.hpp"
+#include "io_backends/core/result.hpp"
+#include "io_backends/files/page_cache.hpp"
+#include "io_backends/tiers/tier.hpp"
+
+namespace penstock {
+
+using Json = nlohmann::ordered_json;
+
+// From harmless to fatal.
+enum class Verdict : std::uint8_t {
+  ok,
+  short_time,  // written "short"
+  client_bound,
+  ceiling_invalid,
+  degraded,
+  not_warm,
+  not_cold,
+  wrong_bytes,
+  timed_out,
+  failed,
+  skipped,
+  interrupted,
+};
+std::string_view verdict_name(Verdict verdict);
+Result<Verdict> parse_verdict(std::string_view name);
+int verdict_exit_code(Verdict verdict);  // 0, 1 or 77 (docs/records.md)
+// One more verdict on the same thing: the worst stands, with its reason. Where that still leaves a number, a
+// lesser one is named behind it: "3 samples were skipped; also client_bound: ...".
+void judge(Verdict& verdict, std::string& reason, Verdict what, std::string_view why);
+
+struct Metric {
+  std::string unit;  // "B/s", "s", "ns", "1/s", "1", "B"
+  Better better = Better::higher;
+  std::string per;              // what one sample is: "repeat", "step", "run"
+  std::vector<double> samples;  // raw, in order; what is no finite number is null in JSON
+  bool headline = false;        // MetricInfo::headline
+  double value() const;         // the median
+};
+
+struct Series {
+  double interval_s = 1.0;
+  std::vector<double> values;
+};
+
+struct CorpusFacts {
+  std::string recipe;  // "scan" for data that somebody else made
+  std::string format;  // "files", "tfrecord", ...
+  std::uint64_t samples = 0;
+  std::uint64_t bytes = 0;
+  std::string checksum;  // of the manifest
+  double over_ram = 0;   // bytes / this machine's memory
+};
+
+struct Record {
+  int schema = 1;
+  std::string id;
+  std::string started;  // UTC, ISO 8601
+  std::string command;
+  std::vector<std::string> argv;
+  std::map<std::string, std::string> label;
+  std::uint64_t seed = 0;
+  Json parameters = Json::object();
+  // Names of the parameters that identify what was measured (results/record/work.hpp); absent in older files.
+  std::optional<std::vector<std::string>> work;
+  Json tiers = Json::object();        // role ("data", "checkpoint", "burst_buffer") -> facts (tier_json)
+  Json cache = Json::object();        // cache_json
+  Json corpus = Json::object();       // corpus_json
+  Json environment = Json::object();  // environment.hpp
+  std::map<std::string, Metric> metrics;
+  std::map<std::string, Series> series;
+  Json pair = Json::object();
+  Verdict verdict = Verdict::ok;
+  std::string reason;
+};
+
+// One more raw sample; unit, direction, "per" and headline are fixed by the first. Of a family, of its metric
+// with `part` for the star.
+void add_sample(Record& record, const MetricInfo& metric, double value);
+void add_sample(Record& record, const MetricInfo& family, std::string_view part, double value);
+// Whether one of `table` is the declaration of this metric.
+bool is_declared(std::string_view name, const Metric& metric, std::span<const MetricInfo> table);
+
+Json to_json(const Record& record);
+Result<Record> record_from_json(const Json& json);  // corrupt, naming the field
+std::string record_line(const Record& record);      // the JSON in one line, no newline; always UTF-8
+Json tier_json(const Tier& tier);
+Json cache_json(const CacheState& cache);
+Json corpus_json(const CorpusFacts& corpus);
+
+}  // namespace penstock

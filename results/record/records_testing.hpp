@@ -1,0 +1,80 @@
+// For tests only: records as `read` and `train` leave them, with nothing but what cells and sentences look
+// at.
+#pragma once
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "io_backends/core/cli/command.hpp"
+#include "results/record/headlines.hpp"
+#include "results/record/record.hpp"
+
+namespace penstock {
+
+// `read`, as far as tests look at it.
+inline constexpr MetricInfo kReadMetrics[] = {
+    {"samples_per_s", "1/s", Better::higher, "repeat"},
+    {"payload_bytes_per_s", "B/s", Better::higher, "repeat", kHeadline},
+    {"errors", "1", Better::lower, "run", kHeadline},
+    {"calls.*", "1", Better::neither, "repeat", kHeadline}};
+inline Commands known_commands() {
+  static constexpr CommandInfo kRead{.name = "read",
+                                     .summary = "",
+                                     .options = {},
+                                     .run = nullptr,
+                                     .synopsis = "",
+                                     .examples = {},
+                                     .metrics = kReadMetrics};
+  static constexpr const CommandInfo* kAll[] = {&kRead};
+  return kAll;
+}
+
+inline Record read_cell(const std::string& tier, int threads, const std::string& cache, double mib_per_s) {
+  Record record;
+  record.id = tier + cache + std::to_string(threads);
+  record.started = "2026-11-20T09:30:00Z";
+  record.command = "read";
+  record.parameters = Json{{"tier", tier}, {"threads", threads}, {"cache", cache}, {"order", "shuffled"}};
+  record.tiers["data"] = Json{{"name", tier}};
+  record.cache = Json{{"client_data", cache}};
+  record.corpus = Json{{"recipe", "imagenet"}, {"checksum", "abc"}};
+  record.environment = Json{{"host", "h"}};
+  const double bytes = mib_per_s * 1048576;
+  record.metrics["payload_bytes_per_s"] = {"B/s", Better::higher, "repeat", {bytes, bytes, bytes}};
+  record.metrics["samples_per_s"] = {"1/s", Better::higher, "repeat", {bytes / 115000}};
+  return record;
+}
+
+inline Record train_cell(int prefetch, double wait_s, int steps = 100) {
+  Record record;
+  record.started = "2026-11-20T09:30:00Z";
+  record.command = "train";
+  record.parameters = Json{{"app", "alexnet"}, {"prefetch", prefetch}, {"threads", 4}};
+  record.tiers["data"] = Json{{"name", "disk"}};
+  record.metrics["steps"] = {"1", Better::neither, "run", {static_cast<double>(steps)}};
+  record.metrics["input_wait_s"] = {"s", Better::lower, "run", {wait_s}};
+  return record;
+}
+
+// One run of an arm of `checkpoint bench`: saves of 100 MB, ceilings of 1 GB/s and 100 MB/s.
+inline Record saving_cell(const std::string& arm, int pair, std::vector<double> block_s) {
+  Record record;
+  record.id = "c0ffee-" + std::to_string(pair) + (arm == "direct" ? "0" : "1");
+  record.started = "2026-11-20T09:30:00Z";
+  record.command = "checkpoint";
+  record.parameters =
+      Json{{"payload", "alexnet-adam"}, {"arm", arm}, {"every", 5}, {"steps", 20}, {"mtbf_s", 86400.0}};
+  record.pair = Json{{"suite", "checkpoint"}, {"index", pair}, {"arm", arm}};
+  record.tiers["checkpoint"] = Json{{"name", "disk"}, {"memory", false}};
+  record.metrics["ceiling_bytes_per_s.slow"] = {"B/s", Better::higher, "run", {1e8}};
+  if (arm != "direct") {
+    record.tiers["burst_buffer"] = Json{{"name", "shm"}, {"memory", true}};
+    record.metrics["ceiling_bytes_per_s.fast"] = {"B/s", Better::higher, "run", {1e9}};
+  }
+  record.metrics["checkpoint_bytes"] = {"B", Better::neither, "checkpoint", {1e8}};
+  record.metrics["checkpoint_block_s"] = {"s", Better::lower, "checkpoint", std::move(block_s)};
+  return record;
+}
+
+}  // namespace penstock

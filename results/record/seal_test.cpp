@@ -1,0 +1,99 @@
+#include "results/record/seal.hpp"
+
+#include <gtest/gtest.h>
+
+#include "results/record/store.hpp"
+
+namespace penstock {
+namespace {
+
+std::string line_of(std::size_t line, std::size_t of) {
+  Record record;
+  record.id = "a-0";
+  record.started = "2026-11-20T09:30:00Z";
+  record.command = "read";
+  return seal_line(record_line(record), {line, of});
+}
+
+TEST(Seal, IsTheLastMemberOfARecordThatOtherwiseStaysWhatItWas) {
+  const std::string line = line_of(2, 3);
+  const Json json = Json::parse(line);
+  EXPECT_EQ(json.at("seal").at("line"), 2);
+  EXPECT_EQ(json.at("seal").at("of"), 3);
+  EXPECT_EQ(json.at("seal").at("crc32c").get<std::string>().size(), 8U);
+  const auto parsed = parse_sealed_line(line);
+  ASSERT_TRUE(parsed.ok()) << parsed.error().message();
+  EXPECT_EQ(parsed->seal->line, 2U);
+  EXPECT_EQ(record_line(parsed->record).find("seal"), std::string::npos);
+}
+
+TEST(Seal, EveryFlippedBitIsFound) {
+  const std::string whole = line_of(1, 1);
+  for (std::size_t bit = 0; bit < whole.size() * 8; ++bit) {
+    std::string line = whole;
+    line[bit / 8] = static_cast<char>(line[bit / 8] ^ (1 << (bit % 8)));
+    EXPECT_FALSE(parse_sealed_line(line).ok()) << "bit " << bit << ": " << line;
+  }
+}
+
+TEST(Seal, ALineThatSomebodyFormattedOrChangedIsNotWhatWasWritten) {
+  std::string line = line_of(1, 1);
+  Json json = Json::parse(line);
+  json["reason"] = "a better one";
+  for (const std::string& text : {json.dump(), Json::parse(line).dump(2)}) {
+    const auto parsed = parse_sealed_line(text);
+    ASSERT_FALSE(parsed.ok());
+    EXPECT_EQ(parsed.error().code, Errc::corrupt);
+    EXPECT_NE(parsed.error().message().find("checksum"), std::string::npos);
+  }
+  json.erase("seal");
+  EXPECT_TRUE(parse_sealed_line(json.dump()).ok());
+  EXPECT_TRUE(parse_sealed_line(line + " \r").ok());
+}
+
+TEST(Seal, NumbersThatMakeNoSenseAreNone) {
+  for (const auto& [line, of] : {std::pair<std::size_t, std::size_t>(0, 1), {2, 1}, {0, 0}})
+    EXPECT_FALSE(parse_sealed_line(line_of(line, of)).ok());
+}
+
+// What is said of lines with these seals, one after the other, and at the end.
+std::vector<std::string> said(std::initializer_list<Seal> seals) {
+  SealedRuns runs;
+  std::vector<std::string> words;
+  for (const Seal& seal : seals) {
+    if (seal.line == 0)
+      runs.damaged();
+    else if (std::string missing = runs.at(seal); !missing.empty())
+      words.push_back(std::move(missing));
+  }
+  if (std::string missing = runs.at_end(); !missing.empty()) words.push_back(std::move(missing));
+  return words;
+}
+
+TEST(SealedRuns, SayWhichLinesAreMissing) {
+  using Words = std::vector<std::string>;
+  EXPECT_EQ(said({}), Words{});
+  EXPECT_EQ(said({{1, 3}, {2, 3}, {3, 3}}), Words{});
+  EXPECT_EQ(said({{1, 3}, {2, 3}}), Words{"line 3 of 3 of a run is missing"});
+  EXPECT_EQ(said({{3, 3}}), Words{"lines 1 to 2 of 3 of a run are missing"});
+  EXPECT_EQ(said({{1, 4}, {4, 4}}), Words{"lines 2 to 3 of 4 of a run are missing"});
+}
+
+TEST(SealedRuns, FollowOneAnotherInAFile) {
+  using Words = std::vector<std::string>;
+  EXPECT_EQ(said({{1, 2}, {2, 2}, {1, 1}, {1, 2}, {2, 2}}), Words{});
+  EXPECT_EQ(said({{1, 2}, {1, 1}}), Words{"line 2 of 2 of a run is missing"});
+  EXPECT_EQ(said({{1, 3}, {2, 3}, {2, 3}, {3, 3}}),
+            Words{"line 3 of 3 of a run is missing; line 1 of 3 of a run is missing"});
+}
+
+TEST(SealedRuns, ALineThatCouldNotBeReadIsNotMissingAsWell) {
+  using Words = std::vector<std::string>;
+  EXPECT_EQ(said({{1, 3}, {0, 0}, {3, 3}}), Words{});
+  EXPECT_EQ(said({{0, 0}, {2, 3}, {3, 3}}), Words{});
+  EXPECT_EQ(said({{1, 3}, {2, 3}, {0, 0}}), Words{});
+  EXPECT_EQ(said({{1, 2}, {0, 0}, {1, 2}, {2, 2}}), Words{});
+}
+
+}  // namespace
+}  // namespace penstock

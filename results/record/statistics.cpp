@@ -1,0 +1,75 @@
+#include "results/record/statistics.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <iterator>
+#include <vector>
+
+namespace penstock {
+namespace {
+
+std::vector<double> sorted(std::span<const double> samples) {
+  std::vector<double> values;
+  values.reserve(samples.size());
+  std::copy_if(samples.begin(), samples.end(), std::back_inserter(values),
+               [](double value) { return std::isfinite(value); });
+  std::sort(values.begin(), values.end());
+  return values;
+}
+
+double median_of_sorted(const std::vector<double>& values) {
+  if (values.empty()) return 0;
+  const std::size_t half = values.size() / 2;
+  return values.size() % 2 == 1 ? values[half] : values[half - 1] + (values[half] - values[half - 1]) / 2;
+}
+
+}  // namespace
+
+double median(std::span<const double> samples) {
+  return median_of_sorted(sorted(samples));
+}
+
+double percentile(std::span<const double> samples, double percent) {
+  const std::vector<double> values = sorted(samples);
+  if (values.empty()) return 0;
+  const double position = std::clamp(percent, 0.0, 100.0) / 100.0 * static_cast<double>(values.size() - 1);
+  const auto below = static_cast<std::size_t>(position);
+  const std::size_t above = std::min(below + 1, values.size() - 1);
+  return values[below] + (values[above] - values[below]) * (position - static_cast<double>(below));
+}
+
+std::optional<Interval> median_interval(std::span<const double> samples, double confidence) {
+  const std::vector<double> values = sorted(samples);
+  const std::size_t n = values.size();
+  if (n == 0) return std::nullopt;
+  // Cutting k samples off each end leaves out the median with probability 2 P(Bin(n, 1/2) < k + 1); the terms
+  // are taken through lgamma so that thousands of samples do not underflow.
+  const auto count = static_cast<double>(n);
+  double tail = 0;
+  std::optional<std::size_t> cut;
+  for (std::size_t k = 0; 2 * k + 1 < n; ++k) {
+    const auto i = static_cast<double>(k);
+    tail += std::exp(std::lgamma(count + 1) - std::lgamma(i + 1) - std::lgamma(count - i + 1) -
+                     count * std::log(2.0));
+    if (1 - 2 * tail < confidence) break;
+    cut = k;
+  }
+  if (!cut) return std::nullopt;
+  return Interval{values[*cut], values[n - 1 - *cut]};
+}
+
+double spread(std::span<const double> samples) {
+  const std::vector<double> values = sorted(samples);
+  const double middle = median_of_sorted(values);
+  return middle == 0 || values.size() < 2 ? 0 : (values.back() - values.front()) / std::abs(middle);
+}
+
+std::optional<PairedRatio> paired_ratio(std::span<const double> over, std::span<const double> under) {
+  std::vector<double> ratios;
+  for (std::size_t i = 0; i < std::min(over.size(), under.size()); ++i)
+    if (under[i] != 0 && std::isfinite(over[i] / under[i])) ratios.push_back(over[i] / under[i]);
+  if (ratios.empty()) return std::nullopt;
+  return PairedRatio{median(ratios), median_interval(ratios), ratios.size()};
+}
+
+}  // namespace penstock

@@ -1,0 +1,227 @@
+#include "results/record/store.hpp"
+
+#include <fcntl.h>
+#include <linux/fs.h>
+#include <sys/random.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <chrono>
+#include <cstdint>
+#include <ctime>
+#include <string>
+#include <utility>
+
+namespace penstock {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::string_view kSuffix = ".jsonl";
+constexpr std::size_t kShortId = 8;
+
+class Descriptor {
+ public:
+  explicit Descriptor(int fd) : fd_(fd) {}
+  ~Descriptor() {
+    if (fd_ >= 0) ::close(fd_);
+  }
+  Descriptor(const Descriptor&) = delete;
+  Descriptor& operator=(const Descriptor&) = delete;
+  int get() const { return fd_; }
+  // Network file systems report write errors here.
+  int close() { return ::close(std::exchange(fd_, -1)); }
+
+ private:
+  int fd_;
+};
+
+// Removes the unfinished file unless it got its name.
+class Unfinished {
+ public:
+  explicit Unfinished(fs::path path) : path_(std::move(path)) {}
+  ~Unfinished() {
+    if (!path_.empty()) ::unlink(path_.c_str());
+  }
+  Unfinished(const Unfinished&) = delete;
+  Unfinished& operator=(const Unfinished&) = delete;
+  void done() { path_.clear(); }
+
+ private:
+  fs::path path_;
+};
+
+Result<void> before(const StoreStep& step, std::string_view name) {
+  return step ? step(name) : success();
+}
+
+Result<void> write_all(int fd, std::string_view text, const fs::path& path) {
+  while (!text.empty()) {
+    const ssize_t wrote = ::write(fd, text.data(), text.size());
+    if (wrote < 0 && errno == EINTR) continue;
+    if (wrote < 0) return errno_error(errno, "cannot write", path.string());
+    text.remove_prefix(static_cast<std::size_t>(wrote));
+  }
+  return success();
+}
+
+// Whether the two are names of one file: a server that gave a name and whose answer was lost is asked again,
+// and says then that the name is taken.
+bool same_file(const fs::path& one, const fs::path& other) {
+  struct stat first {};
+  struct stat second {};
+  return ::lstat(one.c_str(), &first) == 0 && ::lstat(other.c_str(), &second) == 0 &&
+         first.st_dev == second.st_dev && first.st_ino == second.st_ino;
+}
+
+// 0, or an errno. Where the file system cannot rename without replacing, a second name and the first one's
+// end; where it has no second names either, the identifier in the name is all that keeps two apart.
+int rename_noreplace(const fs::path& from, const fs::path& to) {
+  if (::syscall(SYS_renameat2, AT_FDCWD, from.c_str(), AT_FDCWD, to.c_str(), RENAME_NOREPLACE) == 0) return 0;
+  if (errno != EINVAL && errno != ENOSYS) return errno;
+  if (::link(from.c_str(), to.c_str()) != 0 && !(errno == EEXIST && same_file(from, to))) {
+    if (errno != EPERM && errno != ENOSYS && errno != EOPNOTSUPP) return errno;
+    if (::access(to.c_str(), F_OK) == 0) return EEXIST;
+    return ::rename(from.c_str(), to.c_str()) == 0 ? 0 : errno;
+  }
+  ::unlink(from.c_str());
+  return 0;
+}
+
+Result<void> sync_folder(const fs::path& folder) {
+  const Descriptor fd(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  // Some network file systems refuse to sync a folder; they make names durable themselves.
+  if (fd.get() < 0 || (::fsync(fd.get()) != 0 && errno != EINVAL && errno != EROFS))
+    return errno_error(errno, "cannot sync", folder.string());
+  return success();
+}
+
+// "2026-11-20T09:30:00Z" -> "20261120T093000Z"; anything else that could leave the folder is dropped.
+std::string name_part(std::string_view text, std::string_view extra) {
+  std::string part;
+  for (const char c : text) {
+    const bool plain = (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
+    if (plain || extra.find(c) != std::string_view::npos) part += c;
+  }
+  return part;
+}
+
+// Makes the folder durable under its name too.
+Result<void> make_folder(const fs::path& folder) {
+  std::error_code code;
+  if (fs::is_directory(folder, code)) return success();
+  fs::create_directories(folder, code);
+  if (code) return errno_error(code.value(), "cannot make the results folder", folder.string());
+  const fs::path parent = fs::absolute(folder, code).lexically_normal().parent_path();
+  return sync_folder(parent.empty() ? fs::path(".") : parent);
+}
+
+}  // namespace
+
+Result<void> write_whole(const fs::path& folder, const std::string& name, std::string_view text, bool replace,
+                         const StoreStep& step) {
+  PENSTOCK_TRY(make_folder(folder));
+  const fs::path temporary = folder / ("." + name + "." + random_id(kShortId) + ".tmp");
+  PENSTOCK_TRY(before(step, "create"));
+  Descriptor fd(::open(temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666));
+  if (fd.get() < 0) return errno_error(errno, "cannot create", temporary.string());
+  Unfinished unfinished(temporary);
+  PENSTOCK_TRY(before(step, "write"));
+  PENSTOCK_TRY(write_all(fd.get(), text, temporary));
+  PENSTOCK_TRY(before(step, "sync"));
+  if (::fsync(fd.get()) != 0) return errno_error(errno, "cannot sync", temporary.string());
+  if (fd.close() != 0) return errno_error(errno, "cannot close", temporary.string());
+  PENSTOCK_TRY(before(step, "rename"));
+  const fs::path path = folder / name;
+  const int failure = replace ? (::rename(temporary.c_str(), path.c_str()) == 0 ? 0 : errno)
+                              : rename_noreplace(temporary, path);
+  if (failure != 0) return errno_error(failure, "cannot name", path.string());
+  unfinished.done();
+  PENSTOCK_TRY(before(step, "sync_dir"));
+  return sync_folder(folder);
+}
+
+std::string random_id(std::size_t digits) {
+  std::string id;
+  while (id.size() < digits) {
+    std::uint64_t bits = 0;
+    if (::getrandom(&bits, sizeof bits, 0) != static_cast<ssize_t>(sizeof bits))
+      bits = static_cast<std::uint64_t>(std::chrono::steady_clock::now().time_since_epoch().count()) ^
+             (static_cast<std::uint64_t>(::getpid()) << 40);
+    for (int i = 0; i < 16 && id.size() < digits; ++i, bits >>= 4) id += "0123456789abcdef"[bits & 15];
+  }
+  return id;
+}
+
+std::string utc_now() {
+  const std::time_t now = std::chrono::system_clock::to_time_t(std::chrono::system_clock::now());
+  std::tm parts{};
+  ::gmtime_r(&now, &parts);
+  char text[32];
+  const std::size_t length = std::strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%SZ", &parts);
+  return std::string(text, length);
+}
+
+Result<fs::path> write_records(const fs::path& folder, std::span<const Record> records,
+                               const StoreStep& step) {
+  if (records.empty()) return make_error(Errc::internal, "there is no record to write");
+  std::string text;
+  for (std::size_t i = 0; i < records.size(); ++i)
+    text += seal_line(record_line(records[i]), {i + 1, records.size()}) + "\n";
+  const Record& first = records.front();
+  const std::string stem = name_part(first.started, "") + "-" + name_part(first.command, "_-") + "-";
+  std::string id = name_part(first.id, "").substr(0, kShortId);
+  if (id.size() < kShortId) id = random_id(kShortId);
+  for (int attempt = 0;; ++attempt) {
+    const std::string name = stem + id + std::string(kSuffix);
+    const Result<void> written = write_whole(folder, name, text, false, step);
+    if (written) return folder / name;
+    if (written.error().code != Errc::already_exists || attempt == 8) return written.error();
+    id = random_id(kShortId);
+  }
+}
+
+namespace {
+
+// 0, or the errno of what could not be made. What is missing of the folder is made below a name that nobody
+// else has: another process that looks likewise, or writes, must not meet a folder that goes away again.
+// Names in `made` what it made, from the outermost.
+int make_file_in(const fs::path& folder, std::vector<fs::path>& made) {
+  std::error_code code;
+  fs::path at = folder;
+  while (!fs::exists(fs::symlink_status(at, code)) && at.has_relative_path()) at = at.parent_path();
+  if (at != folder) {
+    const fs::path missing = folder.lexically_relative(at);
+    std::string own = (at / ".penstock-XXXXXX").string();
+    if (::mkdtemp(own.data()) == nullptr) return errno;
+    made.push_back(at = own);
+    for (const fs::path& name : missing) {
+      if (name.empty()) continue;  // behind a slash at the end
+      at /= name;
+      if (::mkdir(at.c_str(), 0777) != 0) return errno;
+      made.push_back(at);
+    }
+  }
+  std::string file = (at / ".penstock-XXXXXX").string();
+  const Descriptor fd(::mkstemp(file.data()));
+  if (fd.get() < 0) return errno;
+  return ::unlink(file.c_str()) == 0 ? 0 : errno;
+}
+
+}  // namespace
+
+Result<void> check_results_folder(const fs::path& folder) {
+  std::error_code code;
+  std::vector<fs::path> made;
+  const int failure = make_file_in(fs::absolute(folder, code).lexically_normal(), made);
+  for (auto at = made.rbegin(); at != made.rend(); ++at) ::rmdir(at->c_str());
+  if (failure == 0) return success();
+  Error error = errno_error(failure, "cannot write records into", folder.string());
+  error.what += " (--results DIR names another folder)";
+  return error;
+}
+
+}  // namespace penstock

@@ -1,0 +1,273 @@
+#include "results/record/trial.hpp"
+
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <cassert>
+#include <chrono>
+#include <cstdio>
+#include <filesystem>
+#include <utility>
+
+#include "io_backends/core/cli/progress.hpp"
+#include "io_backends/core/system/interrupt.hpp"
+#include "io_backends/core/units.hpp"
+#include "results/record/environment.hpp"
+#include "results/record/store.hpp"
+
+namespace penstock {
+namespace {
+
+namespace fs = std::filesystem;
+
+// What all commands share and is no work has its own field in the record, or none.
+bool has_own_field(const ResolvedOption& option) {
+  if (option.role == OptionRole::work) return false;
+  for (const OptionTable table : {common_options(), measuring_options()})
+    for (const OptionSpec& spec : table)
+      if (spec.name == option.name) return true;
+  return false;
+}
+
+Json typed_value(const ResolvedOption& option) {
+  if (!option.present) return option.type == OptionType::flag ? Json(false) : Json();
+  switch (option.type) {
+    case OptionType::flag:
+    case OptionType::boolean:
+      return option.text != "0";
+    case OptionType::integer:
+    case OptionType::size:
+    case OptionType::rate:
+    case OptionType::real: {
+      // "4096" and "0.5" are numbers in JSON's own spelling too.
+      Json number = Json::parse(option.text, nullptr, false);
+      if (number.is_number()) return number;
+      break;
+    }
+    case OptionType::list: {
+      Json list = Json::parse("[" + option.text + "]", nullptr, false);
+      if (list.is_array()) return list;
+      break;
+    }
+    case OptionType::duration:
+      if (const auto duration = parse_duration(option.text))
+        return std::chrono::duration<double>(*duration).count();
+      break;
+    case OptionType::text:
+    case OptionType::choice:
+      break;
+  }
+  return option.text;
+}
+
+// A repeated option becomes a list from its second value on.
+void add_parameter(Json& parameters, const ResolvedOption& option) {
+  const std::string name = parameter_name(option.name, option.type);
+  Json value = typed_value(option);
+  if (!parameters.contains(name)) {
+    parameters[name] = std::move(value);
+    return;
+  }
+  Json& there = parameters[name];
+  if (!there.is_array()) there = Json::array({there});
+  there.push_back(std::move(value));
+}
+
+Result<std::map<std::string, std::string>> parse_labels(const std::vector<std::string>& words) {
+  std::map<std::string, std::string> labels;
+  for (const std::string& word : words) {
+    const auto divider = word.find('=');
+    if (divider == 0 || divider == std::string::npos)
+      return make_error(Errc::invalid_argument, "--label takes KEY=VALUE, not '" + word + "'");
+    labels[word.substr(0, divider)] = word.substr(divider + 1);
+  }
+  return labels;
+}
+
+Json pair_json(std::string_view suite, std::uint64_t index, std::string_view arm) {
+  return Json{{"suite", suite}, {"index", index}, {"arm", arm}};
+}
+
+// "SUITE,INDEX,ARM"; a suite may have commas in its name. "" is no pair.
+Result<Json> parse_pair(const std::string& text) {
+  if (text.empty()) return Json::object();
+  const auto behind = text.rfind(',');
+  const auto before = behind == std::string::npos || behind == 0 ? behind : text.rfind(',', behind - 1);
+  if (before != std::string::npos && before > 0 && behind > before && behind + 1 < text.size())
+    if (const auto index = parse_count(std::string_view(text).substr(before + 1, behind - before - 1)))
+      return pair_json(text.substr(0, before), *index, text.substr(behind + 1));
+  return make_error(Errc::invalid_argument, "--pair takes SUITE,INDEX,ARM, not '" + text + "'");
+}
+
+// The device of the nearest folder that exists.
+bool device_of(fs::path path, dev_t& device) {
+  std::error_code code;
+  path = fs::absolute(path, code);
+  for (;; path = path.parent_path()) {
+    struct stat facts {};
+    if (::stat(path.c_str(), &facts) == 0) {
+      device = facts.st_dev;
+      return true;
+    }
+    if (!path.has_relative_path()) return false;
+  }
+}
+
+void print_record(const Record& record) {
+  const std::string line = record_line(record) + "\n";
+  std::fwrite(line.data(), 1, line.size(), stdout);
+  std::fflush(stdout);
+}
+
+constexpr std::string_view kStopped = "stopped before its measurement was complete";
+
+}  // namespace
+
+void Trial::pair(std::string_view suite, std::uint64_t index, std::string_view arm) {
+  record_.pair = pair_json(suite, index, arm);
+}
+
+void Trial::sample(const MetricInfo& family, std::string_view part, double value) {
+  add_sample(record_, family, part, value);
+  assert(record_.metrics.at(family.with(part)).unit == family.unit && "a metric keeps its unit");
+}
+
+void Trial::verdict(Verdict verdict, std::string_view reason) {
+  judge(record_.verdict, record_.reason, verdict, reason);
+}
+
+void Trial::fail(const Error& error) {
+  Verdict what = Verdict::failed;
+  if (error.code == Errc::interrupted) what = Verdict::interrupted;
+  if (error.code == Errc::timed_out) what = Verdict::timed_out;
+  if (error.code == Errc::unsupported) what = Verdict::skipped;
+  verdict(what, error.message());
+}
+
+Result<Run> Run::begin(const CommandContext& context) {
+  Run run;
+  PENSTOCK_ASSIGN(run.prototype_.label, parse_labels(context.options.texts("label")));
+  PENSTOCK_ASSIGN(run.prototype_.pair, parse_pair(context.options.text("pair")));
+  run.results_ = context.options.text("results");
+  if (run.results_.empty()) return make_error(Errc::invalid_argument, "--results needs a folder");
+  run.json_ = context.output.json;
+  run.root_ = context.communicator.root();
+  run.communicator_ = &context.communicator;
+  PENSTOCK_TRY(agree(context.communicator, run.root_ ? check_results_folder(run.results_) : success()));
+  run.metrics_ = context.metrics;
+  run.findings_ = context.findings;
+  run.prototype_.id = random_id(16);
+  run.prototype_.command = context.command;
+  run.prototype_.argv.assign(context.argv.begin(), context.argv.end());
+  run.prototype_.seed = context.seed;
+  for (const ResolvedOption& option : context.options.resolved_all()) {
+    run.roles_[parameter_name(option.name, option.type)] = option.role;
+    if (has_own_field(option)) continue;
+    if (option.present || option.role == OptionRole::work) add_parameter(run.prototype_.parameters, option);
+  }
+  run.prototype_.parameters["ranks"] = context.communicator.size();
+  run.prototype_.environment = look_at_environment();
+  run.prototype_.environment["results"] = run.results_;
+  PENSTOCK_TRY(run.look_at_ranks());
+  return run;
+}
+
+Result<void> Run::look_at_ranks() {
+  Communicator& ranks = *communicator_;
+  if (ranks.size() == 1) return success();
+  PENSTOCK_ASSIGN(const Communicator::ClockOffset clock, ranks.clock_offset());
+  const Json mine{{"rank", ranks.rank()},
+                  {"host", prototype_.environment["host"]},
+                  {"rank_on_node", ranks.rank_on_node()},
+                  {"offset_ns", clock.offset_ns},
+                  {"error_ns", clock.error_ns}};
+  const std::vector<std::uint8_t> words = Json::to_cbor(mine);
+  PENSTOCK_ASSIGN(const auto all, ranks.gather(std::as_bytes(std::span(words))));
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    Json rank = Json::from_cbor(all[i]);
+    Json clocks = i < ranks_.size() ? ranks_[i]["clock"] : Json::array();
+    clocks.push_back(Json{{"offset_ns", rank["offset_ns"]}, {"error_ns", rank["error_ns"]}});
+    rank.erase("offset_ns");
+    rank.erase("error_ns");
+    rank["clock"] = std::move(clocks);
+    if (i < ranks_.size())
+      ranks_[i] = std::move(rank);
+    else
+      ranks_.push_back(std::move(rank));
+  }
+  return success();
+}
+
+Trial Run::trial() const {
+  Trial trial;
+  trial.record_ = prototype_;
+  trial.record_.started = utc_now();
+  trial.record_.work = work_of(trial.record_.parameters);
+  return trial;
+}
+
+std::vector<std::string> Run::work_of(const Json& parameters) const {
+  std::vector<std::string> names;
+  for (const auto& [name, value] : parameters.items()) {
+    const auto option = roles_.find(name);
+    const bool is_work = option == roles_.end()
+                             ? std::find(findings_.begin(), findings_.end(), name) == findings_.end()
+                             : option->second == OptionRole::work;
+    if (is_work) names.push_back(name);
+  }
+  return names;
+}
+
+void Run::keep(Trial trial) {
+  if (interrupted()) trial.verdict(Verdict::interrupted, kStopped);
+  for ([[maybe_unused]] const auto& [name, metric] : trial.record_.metrics)
+    assert((metrics_.empty() || is_declared(name, metric, metrics_)) && "a metric is in its command's table");
+  Record& record = records_.emplace_back(std::move(trial.record_));
+  record.id = prototype_.id + "-" + std::to_string(records_.size() - 1);
+  record.work = work_of(record.parameters);
+  if (!warnings_.empty()) record.environment["warnings"] = warnings_;
+  if (!ranks_.empty()) record.environment["ranks"] = ranks_;
+  if (json_ && root_) print_record(record);
+}
+
+void Run::measured_tier(const Tier& tier) {
+  if (root_)
+    for (const std::string& remark : tier.remarks()) note(tier.name + ": " + remark);
+  if (tier.facts.memory || tier.facts.fs_type.empty()) return;  // no file system: no place for a folder
+  dev_t here = 0;
+  dev_t there = 0;
+  if (!device_of(results_, here) || !device_of(tier.root, there) || here != there) return;
+  std::string text = "the results folder '" + results_ + "' lies on the measured tier '" + tier.name +
+                     "'; it is written after the measurement ends (--results DIR moves it)";
+  if (std::find(warnings_.begin(), warnings_.end(), text) != warnings_.end()) return;
+  std::error_code unknown;
+  if (root_ && !fs::exists(results_, unknown)) warn(text);
+  warnings_.push_back(std::move(text));
+}
+
+Result<std::string> Run::finish() {
+  if (interrupted() && std::none_of(records_.begin(), records_.end(), [](const Record& record) {
+        return record.verdict == Verdict::interrupted;
+      })) {
+    Trial rest = trial();
+    rest.verdict(Verdict::interrupted, "stopped after " + std::to_string(records_.size()) +
+                                           " complete cells; the others were not measured");
+    keep(std::move(rest));
+  }
+  if (records_.empty() || !root_) return std::string();
+  PENSTOCK_ASSIGN(const fs::path path, write_records(results_, records_));
+  note("record: " + path.string());
+  return path.string();
+}
+
+int Run::exit_code() const {
+  int worst = 0;
+  for (const Record& record : records_) {
+    const int code = verdict_exit_code(record.verdict);
+    if (code == 1) return 1;
+    worst = std::max(worst, code);
+  }
+  return worst;
+}
+
+}  // namespace penstock

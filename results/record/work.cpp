@@ -1,0 +1,91 @@
+#include "results/record/work.hpp"
+
+#include <algorithm>
+#include <map>
+#include <utility>
+
+#include "io_backends/core/cli/command.hpp"
+
+namespace penstock {
+
+namespace {
+
+const CommandInfo* command_called(std::string_view name) {
+  for (const CommandInfo* const command : command_registry().present())
+    if (command->name == name) return command;
+  return nullptr;
+}
+
+const OptionSpec* option_of(const CommandInfo& command, std::string_view parameter) {
+  for (const OptionTable table : {command.options, measuring_options(), common_options()})
+    for (const OptionSpec& spec : table)
+      if (parameter_name(spec.name, spec.type) == parameter) return &spec;
+  return nullptr;
+}
+
+}  // namespace
+
+OptionRole parameter_role(std::string_view command, std::string_view name) {
+  const CommandInfo* const info = command_called(command);
+  if (info == nullptr) return OptionRole::work;
+  if (const OptionSpec* const option = option_of(*info, name)) return option->role;
+  const bool found = std::find(info->findings.begin(), info->findings.end(), name) != info->findings.end();
+  return found ? OptionRole::output : OptionRole::work;
+}
+
+bool is_work(const Record& record, std::string_view name) {
+  if (record.work) return std::find(record.work->begin(), record.work->end(), name) != record.work->end();
+  return parameter_role(record.command, name) == OptionRole::work;
+}
+
+std::vector<std::string> work_parameters(const Record& record) {
+  std::vector<std::string> names;
+  for (const auto& [name, value] : record.parameters.items())
+    if (is_work(record, name)) names.push_back(name);
+  return names;
+}
+
+std::string work_text(const Record& record, std::string_view name) {
+  const auto at = record.parameters.find(std::string(name));
+  if (at == record.parameters.end() || at->is_null()) return "";
+  if (at->is_boolean() && !at->get<bool>()) return "";
+  return at->is_string() ? at->get<std::string>() : at->dump(-1, ' ', false, Json::error_handler_t::replace);
+}
+
+std::string work_key(const Record& record, std::span<const std::string_view> but) {
+  // By name: another version's option table may have another order.
+  std::map<std::string, std::string> values;
+  for (const std::string& name : work_parameters(record))
+    if (std::find(but.begin(), but.end(), name) == but.end())
+      if (std::string text = work_text(record, name); !text.empty()) values[name] = std::move(text);
+  return Json(values).dump(-1, ' ', false, Json::error_handler_t::replace);
+}
+
+std::vector<std::vector<std::string>> work_rows(std::span<const Record* const> records,
+                                                std::span<const std::string_view> but) {
+  std::vector<std::string> names;  // in the order of their first record
+  for (const Record* const record : records)
+    for (std::string& name : work_parameters(*record))
+      if (std::find(but.begin(), but.end(), name) == but.end() &&
+          std::find(names.begin(), names.end(), name) == names.end())
+        names.push_back(std::move(name));
+  std::vector<std::vector<std::string>> rows;
+  for (const Record* const record : records) {
+    std::vector<std::string>& row = rows.emplace_back();
+    for (const std::string& name : names) {
+      const std::string text = is_work(*record, name) ? work_text(*record, name) : "";
+      row.push_back(text.empty() ? "" : text == "true" ? name : name + " " + text);
+    }
+  }
+  return rows;
+}
+
+bool is_unknown(const Record& record, std::string_view name) {
+  if (record.parameters.contains(std::string(name))) return false;
+  if (record.work) return true;
+  const CommandInfo* const info = command_called(record.command);
+  const OptionSpec* const option = info == nullptr ? nullptr : option_of(*info, name);
+  return option == nullptr || option->type != OptionType::flag;
+}
+
+}  // namespace penstock

@@ -1,0 +1,68 @@
+#include "results/record/work.hpp"
+
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+#include "results/cells/cells.hpp"
+#include "results/record/records_testing.hpp"
+
+namespace penstock {
+namespace {
+
+TEST(Work, OwnListDecides) {
+  Record record = read_cell("disk", 4, "cold", 100);
+  record.work = {"threads", "cache"};
+  EXPECT_TRUE(is_work(record, "threads"));
+  EXPECT_FALSE(is_work(record, "order"));
+  EXPECT_EQ(work_parameters(record), (std::vector<std::string>{"threads", "cache"}));
+}
+
+TEST(Work, TheCommandsTableDecidesForOlderRecords) {
+  Record record = read_cell("disk", 4, "cold", 100);
+  record.parameters["min_time_s"] = 2.0;
+  record.parameters["ceiling_rung"] = "random";
+  EXPECT_EQ(work_parameters(record), (std::vector<std::string>{"threads", "cache", "order"}));
+  record.command = "of_another_version";
+  EXPECT_TRUE(is_work(record, "min_time_s"));
+}
+
+TEST(Work, SurvivesTheFile) {
+  Record record = read_cell("disk", 4, "cold", 100);
+  EXPECT_FALSE(record_from_json(to_json(record))->work.has_value());
+  record.work = {"threads"};
+  EXPECT_EQ(record_from_json(to_json(record))->work, record.work);
+  Json broken = to_json(record);
+  broken["work"] = "threads";
+  EXPECT_FALSE(record_from_json(broken).ok());
+}
+
+TEST(Work, AFlagThatIsOffIsTheSameAsNone) {
+  Record older = read_cell("disk", 4, "cold", 100);
+  Record newer = older;
+  newer.parameters["verify"] = false;
+  newer.parameters["rate"] = nullptr;
+  newer.work = {"threads", "cache", "order", "verify", "rate"};
+  EXPECT_EQ(work_key(older, {}), work_key(newer, {}));
+  EXPECT_FALSE(is_unknown(older, "verify"));
+  EXPECT_TRUE(is_unknown(older, "rate"));
+  EXPECT_FALSE(is_unknown(newer, "rate"));
+  newer.parameters["verify"] = true;
+  EXPECT_NE(work_key(older, {}), work_key(newer, {}));
+}
+
+TEST(Work, RecordsThatDifferInAnyWorkAreAllShown) {
+  std::vector<Record> records{read_cell("disk", 4, "cold", 100), read_cell("disk", 4, "cold", 200),
+                              read_cell("disk", 4, "cold", 300)};
+  records[1].parameters["verify"] = true;
+  records[2].parameters["window"] = 64;
+  EXPECT_TRUE(superseded(records).empty());
+  const auto groups = read_groups(records);
+  ASSERT_EQ(groups.size(), 3U);
+  EXPECT_EQ(groups[1].title, "cold, verify");
+  EXPECT_EQ(groups[2].title, "cold, window 64");
+}
+
+}  // namespace
+}  // namespace penstock
