@@ -16,7 +16,7 @@
 #include "benchmarks/read/arrivals.hpp"
 #include "datagen/manifest/manifest.hpp"
 #include "datagen/reading/sample_source.hpp"
-#include "datagen/yardsticks/read_plan.hpp"
+#include "datagen/sample/sample_list.hpp"
 #include "io_backends/backend/backend.hpp"
 #include "io_backends/core/histogram.hpp"
 #include "io_backends/decorators/traced.hpp"

@@ -5,7 +5,7 @@
 
 #include "benchmarks/read/read_sweep.hpp"
 #include "datagen/corpus/corpus.hpp"
-#include "datagen/yardsticks/read_plan.hpp"
+#include "datagen/sample/sample_list.hpp"
 #include "io_backends/core/cli/command.hpp"
 #include "io_backends/tiers/tier.hpp"
 #include "results/record/record.hpp"

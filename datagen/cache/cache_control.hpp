@@ -9,7 +9,7 @@
 #include <string_view>
 
 #include "datagen/manifest/manifest.hpp"
-#include "datagen/yardsticks/read_plan.hpp"
+#include "datagen/sample/sample_list.hpp"
 #include "io_backends/files/page_cache.hpp"
 #include "io_backends/tiers/tier.hpp"
 #include "results/record/record.hpp"

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "datagen/manifest/manifest.hpp"
-#include "datagen/yardsticks/read_plan.hpp"
+#include "datagen/sample/sample_list.hpp"
 #include "io_backends/core/result.hpp"
 
 namespace penstock {

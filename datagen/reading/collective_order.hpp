@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "datagen/reading/sample_source.hpp"
-#include "datagen/yardsticks/read_plan.hpp"
+#include "datagen/sample/sample_list.hpp"
 #include "io_backends/core/random.hpp"
 
 namespace penstock {

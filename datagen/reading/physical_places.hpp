@@ -5,7 +5,7 @@
 #include <string_view>
 #include <vector>
 
-#include "datagen/yardsticks/read_plan.hpp"
+#include "datagen/sample/sample_list.hpp"
 #include "io_backends/backend/backend.hpp"
 
 namespace penstock {

@@ -7,7 +7,7 @@
 #include <memory>
 #include <string>
 
-#include "datagen/yardsticks/read_plan.hpp"
+#include "datagen/sample/sample_list.hpp"
 #include "io_backends/core/checksums/crc32c.hpp"
 #include "io_backends/testing/testing.hpp"
 #include "io_backends/tiers/tier.hpp"

@@ -5,7 +5,7 @@
 #include <string>
 #include <utility>
 
-#include "datagen/yardsticks/read_plan.hpp"
+#include "datagen/sample/sample_list.hpp"
 
 namespace penstock {
 
