@@ -5,7 +5,7 @@
 #include <string_view>
 #include <vector>
 
-#include "miniapps/train/saving_metrics.hpp"
+#include "miniapps/checkpoint/saving_metrics.hpp"
 #include "results/record/statistics.hpp"
 
 namespace penstock {

@@ -2,8 +2,8 @@
 #pragma once
 
 #include "io_backends/core/metric.hpp"
+#include "miniapps/checkpoint/saving_metrics.hpp"
 #include "miniapps/pipeline/accelerator_metrics.hpp"
-#include "miniapps/train/saving_metrics.hpp"
 #include "results/record/shared_metrics.hpp"
 
 namespace penstock::bench_metrics {

@@ -3,8 +3,8 @@
 
 #include "datagen/staging/overlay.hpp"
 #include "io_backends/core/metric.hpp"
+#include "miniapps/checkpoint/saving_metrics.hpp"
 #include "miniapps/pipeline/accelerator_metrics.hpp"
-#include "miniapps/train/saving_metrics.hpp"
 #include "results/cells/rank_figures.hpp"
 #include "results/record/shared_metrics.hpp"
 

@@ -28,7 +28,7 @@
 #include <vector>
 
 #include "io_backends/core/result.hpp"
-#include "results/record/headlines.hpp"
+#include "results/cells/headlines.hpp"
 #include "results/record/statistics.hpp"
 #include "results/record/store.hpp"
 
@@ -75,7 +75,7 @@ struct CompareSettings {
   std::vector<std::string> metrics =
       {};                       // glob patterns of metric names; empty: the headlines of the records
   bool other_machines = false;  // compare although the machines differ
-  Commands commands = {};       // say what the headlines are of records that do not (results/record/headlines.hpp)
+  Commands commands = {};  // say what the headlines are of records that do not (results/cells/headlines.hpp)
 };
 
 struct ComparedMetric {

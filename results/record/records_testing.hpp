@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "io_backends/core/cli/command.hpp"
-#include "results/record/headlines.hpp"
+#include "results/cells/headlines.hpp"
 #include "results/record/record.hpp"
 
 namespace penstock {

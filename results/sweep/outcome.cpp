@@ -11,7 +11,7 @@
 #include "io_backends/core/cli/table.hpp"
 #include "io_backends/core/units.hpp"
 #include "results/cells/cells.hpp"
-#include "results/record/headlines.hpp"
+#include "results/cells/headlines.hpp"
 
 namespace penstock {
 namespace {

@@ -19,7 +19,7 @@
 namespace penstock {
 
 // One for each record of a run: its value of `metric`, or where that is "" of the first in the command's
-// table (first_metric() in results/record/headlines.hpp).
+// table (first_metric() in results/cells/headlines.hpp).
 std::vector<SweepFigure> figures_of(std::span<const StoredRecord> records, std::string_view metric,
                                     std::span<const MetricInfo> table);
 

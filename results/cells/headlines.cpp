@@ -1,4 +1,4 @@
-#include "results/record/headlines.hpp"
+#include "results/cells/headlines.hpp"
 
 #include <algorithm>
 #include <iterator>
